@@ -1,0 +1,34 @@
+package protocol
+
+import (
+	"slices"
+	"testing"
+)
+
+// FuzzReader: however the bytes are cut, the commands and the error are the same, and memory is in proportion to what arrived.
+func FuzzReader(f *testing.F) {
+	for _, c := range requests {
+		if len(c.in) < 1000 {
+			f.Add([]byte(c.in), uint16(1), false)
+		}
+	}
+	f.Add([]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000\r\n"+string(make([]byte, 9002))+ping), uint16(5000), true)
+	f.Fuzz(func(t *testing.T, in []byte, cut uint16, unauthenticated bool) {
+		limits := Limits{Unauthenticated: unauthenticated}
+		whole := &Reader{Limits: limits}
+		want := feed(t, whole, string(in))
+		for _, sizes := range [][]int{{1}, {int(cut), len(in) + 1}, {int(cut%97) + 1}} {
+			r := &Reader{Limits: limits}
+			if got := feed(t, r, string(in), sizes...); !slices.Equal(got, want) {
+				t.Fatalf("in pieces of %v:\n got %.300q\nwant %.300q", sizes, got, want)
+			}
+			if r.Buffered() != whole.Buffered() {
+				t.Fatalf("in pieces of %v: %d bytes left, of the whole %d", sizes, r.Buffered(), whole.Buffered())
+			}
+			r.Space()
+			if most := 2*bufferSize + firstBig + 32*len(in); r.Size() > most {
+				t.Fatalf("%d bytes held for %d", r.Size(), len(in))
+			}
+		}
+	})
+}
