@@ -1,0 +1,738 @@
+package protocol
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Facts is what is known about a command besides what it does: the row of
+// the command table without its function. Whatever follows from other facts
+// is left out of the row and worked out once by [Compile]: ACL categories
+// from the group and the flags, the older triple of first key, last key and
+// step from the key specs, the tree of arguments from the syntax.
+type Facts struct {
+	Name  string // in lower case; a subcommand is "config|get"
+	Arity int    // number of words with the name; -3 means three or more
+	Flags string // Redis's names, separated by spaces: "write denyoom fast"
+
+	// Keys tells where the keys are and what happens to them: key specs,
+	// separated by semicolons, "" for a command without keys. A spec is a
+	// place, then Redis's flags for the key, then perhaps a note in brackets:
+	//
+	//	1 RW update                   one key, the first argument
+	//	1..-1 RO access               from the first argument to the last
+	//	1..-1/2 OW update             the same, every second argument
+	//	1..+1 RO access               the first argument and one more
+	//	2# RO access                  argument 2 is the number of keys, which follow it
+	//	STORE@5 OW update             after the word STORE, looked for from argument 5 on
+	//	KEYS@-2..-1 RW access         after the word KEYS, looked for backwards from the end
+	//	STREAMS@1..-1%2 RO access     after STREAMS, the first half of what is left
+	//	? OW update (why)             cannot be told in this way
+	Keys string
+
+	Group      string // as in COMMAND DOCS: "sorted-set"
+	Since      string // first version that has the command
+	Complexity string // "O(log(N))"
+	Summary    string // one sentence
+
+	// Syntax is the arguments in the notation of redis.io, from which
+	// COMMAND DOCS builds its tree. [ParseSyntax] describes it.
+	Syntax string
+
+	History    []string // "6.2.0 Added …": a version, a space, what it changed
+	Categories string   // ACL categories in place of the group's own: "keyspace dangerous", "none"
+	Tips       string   // command tips, separated by spaces
+	Deprecated string   // version since which the command is deprecated
+	ReplacedBy string   // what replaces it: "`GEOSEARCH`"
+	System     bool     // for the server's internal use ("syscmd" in COMMAND DOCS)
+}
+
+// Flags is the set of a command's flags.
+type Flags uint64
+
+// The flags, in the order in which COMMAND INFO lists them. MayReplicate and
+// Protected do not appear there.
+const (
+	Write           Flags = 1 << iota // changes data
+	ReadOnly                          // reads data
+	DenyOOM                           // refused when memory is exhausted
+	Module                            // comes from a module
+	Admin                             // administration: @admin and @dangerous
+	PubSub                            // publish and subscribe
+	NoScript                          // not allowed in scripts
+	Blocking                          // may wait
+	Loading                           // allowed while data is loaded
+	Stale                             // allowed on a replica with stale data
+	SkipMonitor                       // not shown to MONITOR
+	SkipSlowlog                       // not entered in the slow log
+	Asking                            // implies ASKING in a cluster
+	Fast                              // constant or logarithmic time
+	NoAuth                            // allowed before login
+	MayReplicate                      // may make replicas run something
+	NoMandatoryKeys                   // may have no keys although it has key specs
+	Protected                         // needs its own permission in the configuration
+	NoAsyncLoading                    // not allowed during asynchronous loading
+	NoMulti                           // not allowed in MULTI
+	MovableKeys                       // first, last and step do not tell all keys; derived
+	AllowBusy                         // allowed while a script runs for too long
+)
+
+func flagNames() []string {
+	return []string{
+		"write", "readonly", "denyoom", "module", "admin", "pubsub", "noscript", "blocking", "loading", "stale",
+		"skip_monitor", "skip_slowlog", "asking", "fast", "no_auth", "may_replicate", "no_mandatory_keys",
+		"protected", "no_async_loading", "no_multi", "movablekeys", "allow_busy",
+	}
+}
+
+// Has reports whether f holds any of the flags of g.
+func (f Flags) Has(g Flags) bool { return f&g != 0 }
+
+// Names returns the flags as COMMAND INFO names them.
+func (f Flags) Names() []string { return namesOf(uint64(f&^(MayReplicate|Protected)), flagNames()) }
+
+// Categories is the set of a command's ACL categories.
+type Categories uint64
+
+// The ACL categories, in Redis's order.
+const (
+	CategoryKeyspace Categories = 1 << iota
+	CategoryRead
+	CategoryWrite
+	CategorySet
+	CategorySortedSet
+	CategoryList
+	CategoryHash
+	CategoryString
+	CategoryBitmap
+	CategoryHyperLogLog
+	CategoryGeo
+	CategoryStream
+	CategoryPubSub
+	CategoryAdmin
+	CategoryFast
+	CategorySlow
+	CategoryBlocking
+	CategoryDangerous
+	CategoryConnection
+	CategoryTransaction
+	CategoryScripting
+)
+
+// CategoryNames returns the names of all ACL categories in Redis's order, as
+// ACL CAT lists them. The category with index i is the bit 1<<i.
+func CategoryNames() []string {
+	return []string{
+		"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo",
+		"stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting",
+	}
+}
+
+// Has reports whether c holds any of the categories of d.
+func (c Categories) Has(d Categories) bool { return c&d != 0 }
+
+// Names returns the categories without the "@".
+func (c Categories) Names() []string { return namesOf(uint64(c), CategoryNames()) }
+
+// KeyFlags tells what a command does to a key.
+type KeyFlags uint32
+
+// The flags of keys, in Redis's order.
+const (
+	KeyRO            KeyFlags = 1 << iota // reads the value
+	KeyRW                                 // reads and changes the value
+	KeyOW                                 // overwrites the value
+	KeyRM                                 // removes the key
+	KeyAccess                             // returns or copies the user's data
+	KeyUpdate                             // changes data that is there
+	KeyInsert                             // adds data, changing none
+	KeyDelete                             // deletes data in the value
+	KeyNot                                // is no key, but is routed like one (a shard channel)
+	KeyIncomplete                         // the spec may not find all keys
+	KeyVariableFlags                      // the flags depend on other arguments
+)
+
+func keyFlagNames() []string {
+	return []string{
+		"RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "not_key", "incomplete", "variable_flags",
+	}
+}
+
+// Has reports whether f holds any of the flags of g.
+func (f KeyFlags) Has(g KeyFlags) bool { return f&g != 0 }
+
+// Names returns the flags as COMMAND INFO names them.
+func (f KeyFlags) Names() []string { return namesOf(uint64(f), keyFlagNames()) }
+
+// KeySpec says where keys stand in a command line. Where the search begins is
+// given by Index, or by Keyword and From; which words are keys from there on,
+// by Last, Step and Limit, or by Numkeys.
+type KeySpec struct {
+	Note    string
+	Flags   KeyFlags
+	Unknown bool   // the rest does not say where the keys are
+	Index   int    // where the search begins, unless there is a Keyword
+	Keyword string // begins after this word,
+	From    int    // which is looked for from here on; negative: backwards from the end
+	Numkeys bool   // the first word found is the number of keys that follow it
+	Last    int    // last key: relative to the first, or negative, to the end
+	Step    int    // distance between keys
+	Limit   int    // with Last -1: only this part (2: half) of the words left
+}
+
+// Command is a row of facts made ready for use: checked, with everything
+// derived. It is immutable.
+type Command struct {
+	Facts
+
+	flags       Flags
+	categories  Categories
+	tips        []string
+	keys        []KeySpec
+	first       int // legacy key triple
+	last        int
+	step        int
+	special     specialKeys
+	arguments   []Argument
+	subcommands []*Command
+}
+
+// Compile works out what follows from the facts of a command and of its
+// subcommands. It fails on facts that cannot be read.
+func Compile(f Facts, subcommands ...*Command) (*Command, error) {
+	c := &Command{Facts: f, tips: strings.Fields(f.Tips), subcommands: subcommands}
+	fail := func(err error) (*Command, error) { return nil, fmt.Errorf("command %q: %w", f.Name, err) }
+	if f.Name == "" || f.Name != strings.ToLower(f.Name) || f.Arity == 0 {
+		return fail(fmt.Errorf("bad name or arity %d", f.Arity))
+	}
+	bits, err := bitsOf(f.Flags, flagNames())
+	if err != nil {
+		return fail(err)
+	}
+	c.flags = Flags(bits)
+	if c.keys, err = parseKeySpecs(f.Keys); err != nil {
+		return fail(err)
+	}
+	c.setLegacyKeys()
+	if c.categories, err = c.deriveCategories(); err != nil {
+		return fail(err)
+	}
+	if c.arguments, err = ParseSyntax(f.Syntax, len(c.keys)); err != nil {
+		return fail(err)
+	}
+	switch f.Name {
+	case "set":
+		c.special = keysOfSet
+	case "bitfield":
+		c.special = keysOfBitfield
+	case "sort", "sort_ro":
+		c.special = keysOfSort
+	case "migrate":
+		c.special = keysOfMigrate
+	}
+	return c, nil
+}
+
+// Flags returns the flags, MovableKeys included.
+func (c *Command) Flags() Flags { return c.flags }
+
+// Categories returns the ACL categories.
+func (c *Command) Categories() Categories { return c.categories }
+
+// Tips returns the command tips for COMMAND INFO.
+func (c *Command) Tips() []string { return c.tips }
+
+// KeySpecs returns the key specs. They must not be changed.
+func (c *Command) KeySpecs() []KeySpec { return c.keys }
+
+// LegacyKeys returns the first key, the last key (negative: from the end) and
+// the step between keys, as far as those three numbers can tell.
+func (c *Command) LegacyKeys() (first, last, step int) { return c.first, c.last, c.step }
+
+// Arguments returns the argument tree of COMMAND DOCS. It must not be changed.
+func (c *Command) Arguments() []Argument { return c.arguments }
+
+// Subcommands returns the subcommands of a container command.
+func (c *Command) Subcommands() []*Command { return c.subcommands }
+
+// DocFlags returns the flags of COMMAND DOCS.
+func (c *Command) DocFlags() []string {
+	var names []string
+	if c.Deprecated != "" {
+		names = append(names, "deprecated")
+	}
+	if c.System {
+		names = append(names, "syscmd")
+	}
+	return names
+}
+
+// EachHistory calls f for each version that changed the command.
+func (c *Command) EachHistory(f func(version, change string)) {
+	for _, h := range c.History {
+		version, change, _ := strings.Cut(h, " ")
+		f(version, change)
+	}
+}
+
+// ArityOK reports whether a line of n words, the name counted (of a
+// subcommand both names), is neither too short nor too long.
+func (c *Command) ArityOK(n int) bool {
+	if c.Arity > 0 {
+		return n == c.Arity
+	}
+	return n >= -c.Arity
+}
+
+// HasKeys reports whether the command can name keys at all. If it cannot,
+// COMMAND GETKEYS answers "The command has no key arguments".
+func (c *Command) HasKeys() bool {
+	for i := range c.keys {
+		if !c.keys[i].Flags.Has(KeyNot) {
+			return true
+		}
+	}
+	return false
+}
+
+// setLegacyKeys finds first, last and step from the specs that a range can
+// express, and marks the command where they do not tell everything.
+func (c *Command) setLegacyKeys() {
+	if len(c.keys) == 1 && c.keys[0].isRange() {
+		s := c.keys[0]
+		c.first, c.last, c.step = s.Index, s.Last, s.Step
+		if s.Last >= 0 {
+			c.last += s.Index
+		}
+		if s.Flags.Has(KeyIncomplete) {
+			c.flags |= MovableKeys
+		}
+		return
+	}
+	for _, s := range c.keys {
+		if !s.isRange() || s.Step != 1 || c.last != 0 && c.last != s.Index-1 {
+			c.flags |= MovableKeys
+			continue
+		}
+		if s.Flags.Has(KeyIncomplete) {
+			c.flags |= MovableKeys
+		}
+		last := s.Last
+		if last >= 0 {
+			last += s.Index
+		}
+		if c.first == 0 || s.Index < c.first {
+			c.first = s.Index
+		}
+		if c.last >= 0 && (last < 0 || last > c.last) { // a place counted from the end is beyond all others
+			c.last = last
+		}
+		c.step = 1
+	}
+}
+
+func (s *KeySpec) isRange() bool { return !s.Unknown && s.Keyword == "" && !s.Numkeys }
+
+// deriveCategories adds to the categories of the group, or to those that the
+// facts name in their place, the ones that follow from flags.
+func (c *Command) deriveCategories() (Categories, error) {
+	var cat Categories
+	switch {
+	case c.Facts.Categories != "":
+		names := c.Facts.Categories
+		if names == "none" {
+			names = ""
+		}
+		bits, err := bitsOf(names, CategoryNames())
+		if err != nil {
+			return 0, err
+		}
+		cat = Categories(bits)
+	case len(c.subcommands) > 0: // a container does nothing itself
+	default:
+		cat = groupCategory(c.Group)
+	}
+	if c.flags.Has(Write) {
+		cat |= CategoryWrite
+	}
+	if c.flags.Has(ReadOnly) && !cat.Has(CategoryScripting) {
+		cat |= CategoryRead
+	}
+	if c.flags.Has(Admin) {
+		cat |= CategoryAdmin | CategoryDangerous
+	}
+	if c.flags.Has(PubSub) {
+		cat |= CategoryPubSub
+	}
+	if c.flags.Has(Blocking) {
+		cat |= CategoryBlocking
+	}
+	if c.flags.Has(Fast) {
+		cat |= CategoryFast
+	} else {
+		cat |= CategorySlow
+	}
+	return cat, nil
+}
+
+func groupCategory(group string) Categories {
+	switch group {
+	case "generic":
+		return CategoryKeyspace
+	case "set":
+		return CategorySet
+	case "sorted-set":
+		return CategorySortedSet
+	case "list":
+		return CategoryList
+	case "hash":
+		return CategoryHash
+	case "string":
+		return CategoryString
+	case "bitmap":
+		return CategoryBitmap
+	case "hyperloglog":
+		return CategoryHyperLogLog
+	case "geo":
+		return CategoryGeo
+	case "stream":
+		return CategoryStream
+	case "connection":
+		return CategoryConnection
+	case "transactions":
+		return CategoryTransaction
+	case "scripting":
+		return CategoryScripting
+	}
+	return 0
+}
+
+// parseKeySpecs reads the notation that [Facts] describes.
+func parseKeySpecs(text string) ([]KeySpec, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var specs []KeySpec
+	for part := range strings.SplitSeq(text, ";") {
+		part = strings.TrimSpace(part)
+		s := KeySpec{Step: 1}
+		if before, note, ok := strings.Cut(part, " ("); ok {
+			if s.Note, ok = strings.CutSuffix(note, ")"); !ok {
+				return nil, fmt.Errorf("key spec %q: the note has no end", part)
+			}
+			part = before
+		}
+		place, flags, _ := strings.Cut(part, " ")
+		bits, err := bitsOf(flags, keyFlagNames())
+		if err != nil {
+			return nil, err
+		}
+		s.Flags = KeyFlags(bits)
+		if err := s.parsePlace(place); err != nil {
+			return nil, fmt.Errorf("key spec %q: %w", part, err)
+		}
+		specs = append(specs, s)
+	}
+	return specs, nil
+}
+
+func (s *KeySpec) parsePlace(place string) (err error) {
+	number := func(t string) int {
+		n, e := strconv.Atoi(t)
+		if e != nil {
+			err = e
+		}
+		return n
+	}
+	if place == "?" {
+		s.Unknown = true
+		return nil
+	}
+	if rest, ok := strings.CutSuffix(place, "#"); ok {
+		s.Numkeys, place = true, rest
+	}
+	if rest, limit, ok := strings.Cut(place, "%"); ok {
+		s.Limit, place = number(limit), rest
+	}
+	if rest, step, ok := strings.Cut(place, "/"); ok {
+		s.Step, place = number(step), rest
+	}
+	if rest, last, ok := strings.Cut(place, ".."); ok {
+		s.Last, place = number(last), rest
+	}
+	if word, from, ok := strings.Cut(place, "@"); ok {
+		s.Keyword, s.From = word, number(from)
+	} else {
+		s.Index = number(place)
+	}
+	if err == nil && s.Step < 1 {
+		err = fmt.Errorf("bad step %d", s.Step)
+	}
+	return err
+}
+
+// KeyRef is a key in a concrete command line.
+type KeyRef struct {
+	Index int      // its place in argv
+	Flags KeyFlags // what happens to it
+}
+
+// AppendKeys appends the places of the keys in argv, which begins with the
+// command's name, to dst. It finds none where the line is malformed; whether
+// that is an error is for the caller to say (see [NoMandatoryKeys]). It does
+// not allocate if dst has room.
+//
+// It answers as Redis does, oddities included: where a number of keys cannot
+// be read, "1x" still counts as 1, and the flags are then empty.
+func (c *Command) AppendKeys(dst []KeyRef, argv [][]byte) []KeyRef {
+	n := len(dst)
+	if c.special == keysOfSet || c.special == keysOfBitfield {
+		return c.appendSpecial(dst, argv)
+	}
+	for i := range c.keys {
+		s := &c.keys[i]
+		if s.Flags.Has(KeyNot) {
+			continue
+		}
+		var ok bool
+		if dst, ok = s.appendKeys(dst, argv); !ok {
+			return c.appendSpecial(dst[:n], argv)
+		}
+	}
+	return dst
+}
+
+// appendKeys appends the keys that s finds. It reports false if s cannot
+// tell all of them.
+func (s *KeySpec) appendKeys(dst []KeyRef, argv [][]byte) ([]KeyRef, bool) {
+	if s.Unknown {
+		return dst, false
+	}
+	first, last := s.Index, 0
+	if s.Keyword != "" {
+		if first = s.find(argv); first == 0 {
+			return dst, true
+		}
+	}
+	switch {
+	case s.Numkeys:
+		if first >= len(argv) {
+			return dst, false
+		}
+		n, ok := ParseInt(argv[first])
+		if !ok || n < 0 {
+			return dst, false
+		}
+		first++
+		last = first + int(int32(n)) - 1 // cut to 32 bits, as in Redis
+	case s.Last >= 0:
+		last = first + s.Last
+	case s.Limit == 0:
+		last = len(argv) + s.Last
+	default:
+		last = first + (len(argv)-first)/s.Limit + s.Last
+	}
+	if last >= len(argv) || last < first || first >= len(argv) {
+		return dst, false
+	}
+	for i := first; i <= last; i += s.Step {
+		dst = append(dst, KeyRef{i, s.Flags})
+	}
+	return dst, !s.Flags.Has(KeyIncomplete)
+}
+
+// find returns the place after the keyword, or 0. The last word is never the
+// keyword, nor, searching backwards, is the first argument: that is where
+// Redis stops.
+func (s *KeySpec) find(argv [][]byte) int {
+	if s.From > 0 {
+		for i := s.From; i < len(argv)-1; i++ {
+			if EqualFold(argv[i], s.Keyword) {
+				return i + 1
+			}
+		}
+		return 0
+	}
+	for i := len(argv) + s.From; i > 1; i-- {
+		if EqualFold(argv[i], s.Keyword) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// specialKeys marks the commands whose specs do not tell everything.
+type specialKeys uint8
+
+const (
+	keysOfSet specialKeys = iota + 1
+	keysOfBitfield
+	keysOfSort
+	keysOfMigrate
+)
+
+// appendSpecial finds keys, or their flags, where the specs cannot.
+func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
+	switch c.special {
+	case keysOfSet:
+		return appendSetKeys(dst, argv)
+	case keysOfBitfield:
+		return appendBitfieldKeys(dst, argv)
+	case keysOfSort:
+		return appendSortKeys(dst, argv, c.flags.Has(Write))
+	case keysOfMigrate:
+		return appendMigrateKeys(dst, argv)
+	}
+	store, numkeys := 0, 0
+	for i := range c.keys {
+		if c.keys[i].Numkeys {
+			numkeys = c.keys[i].Index
+		} else {
+			store = c.keys[i].Index
+		}
+	}
+	if numkeys == 0 || numkeys >= len(argv) {
+		return dst
+	}
+	first, n := numkeys+1, leadingInt(argv[numkeys])
+	if n < 1 || n > len(argv)-first {
+		return dst
+	}
+	for i := range n {
+		dst = append(dst, KeyRef{Index: first + i})
+	}
+	if store != 0 {
+		dst = append(dst, KeyRef{Index: store})
+	}
+	return dst
+}
+
+// appendSetKeys tells SET key value GET, which reads, from plain SET.
+func appendSetKeys(dst []KeyRef, argv [][]byte) []KeyRef {
+	if len(argv) < 2 {
+		return dst
+	}
+	for i := 3; i < len(argv); i++ {
+		if EqualFold(argv[i], "GET") {
+			return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyUpdate})
+		}
+	}
+	return append(dst, KeyRef{1, KeyOW | KeyUpdate})
+}
+
+// appendBitfieldKeys finds out whether a BITFIELD only reads.
+func appendBitfieldKeys(dst []KeyRef, argv [][]byte) []KeyRef {
+	if len(argv) < 2 {
+		return dst
+	}
+	for i := 2; i < len(argv); i++ {
+		left := len(argv) - i - 1
+		switch {
+		case EqualFold(argv[i], "GET") && left >= 2:
+			i += 2
+		case EqualFold(argv[i], "OVERFLOW") && left >= 1:
+			i++
+		default: // it changes, or is wrong
+			return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyUpdate})
+		}
+	}
+	return append(dst, KeyRef{1, KeyRO | KeyAccess})
+}
+
+// appendSortKeys looks for SORT's STORE, of which the last one counts.
+func appendSortKeys(dst []KeyRef, argv [][]byte, mayStore bool) []KeyRef {
+	if len(argv) < 2 {
+		return dst
+	}
+	dst = append(dst, KeyRef{1, KeyRO | KeyAccess})
+	if !mayStore {
+		return dst
+	}
+	store := 0
+	for i := 2; i < len(argv); i++ {
+		switch {
+		case EqualFold(argv[i], "LIMIT"):
+			i += 2
+		case EqualFold(argv[i], "GET"), EqualFold(argv[i], "BY"):
+			i++
+		case EqualFold(argv[i], "STORE") && i+1 < len(argv):
+			store = i + 1
+		}
+	}
+	if store != 0 {
+		dst = append(dst, KeyRef{store, KeyOW | KeyUpdate})
+	}
+	return dst
+}
+
+// appendMigrateKeys tells the word KEYS from a password that reads KEYS.
+func appendMigrateKeys(dst []KeyRef, argv [][]byte) []KeyRef {
+	if len(argv) < 4 {
+		return dst
+	}
+	first, last := 3, 3
+	for i := 6; i < len(argv); i++ {
+		switch {
+		case EqualFold(argv[i], "KEYS"):
+			if len(argv[3]) > 0 {
+				return dst // both a key and KEYS
+			}
+			first, last = i+1, len(argv)-1
+			i = last
+		case EqualFold(argv[i], "AUTH"):
+			i++
+		case EqualFold(argv[i], "AUTH2"):
+			i += 2
+		}
+	}
+	for i := first; i <= last; i++ {
+		dst = append(dst, KeyRef{i, KeyRW | KeyAccess | KeyDelete})
+	}
+	return dst
+}
+
+// leadingInt reads a number as C's atoi does, up to what is no digit. It
+// returns 0 for what is beyond 32 bits.
+func leadingInt(b []byte) int {
+	i := 0
+	for i < len(b) && (b[i] == ' ' || b[i] >= '\t' && b[i] <= '\r') {
+		i++
+	}
+	if i < len(b) && b[i] == '+' {
+		i++
+	}
+	n := 0
+	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+		if n = n*10 + int(b[i]-'0'); n > 1<<31-1 {
+			return 0
+		}
+	}
+	return n
+}
+
+// namesOf returns the names of the bits of set.
+func namesOf(set uint64, names []string) []string {
+	var list []string
+	for i, name := range names {
+		if set>>i&1 != 0 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// bitsOf returns the set of the names in text.
+func bitsOf(text string, names []string) (set uint64, err error) {
+next:
+	for word := range strings.FieldsSeq(text) {
+		for i, name := range names {
+			if word == name {
+				set |= 1 << i
+				continue next
+			}
+		}
+		return 0, fmt.Errorf("unknown word %q in %q", word, text)
+	}
+	return set, nil
+}

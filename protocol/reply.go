@@ -1,0 +1,226 @@
+package protocol
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/tidwall/redcon"
+)
+
+// Reply is a buffer of encoded replies and the dialect they are encoded in.
+// Whoever writes a reply says what it is (a double, a map, a null); whether
+// that leaves as RESP2 or RESP3 is decided here alone.
+//
+// The zero value encodes RESP2. A Reply is not safe for concurrent use.
+type Reply struct {
+	b  []byte
+	v3 bool
+}
+
+// NewReply returns an empty reply buffer over b[:0] for RESP version 2 or 3.
+func NewReply(b []byte, version int) Reply { return Reply{b[:0], version == 3} }
+
+// Version returns the RESP version, 2 or 3.
+func (r *Reply) Version() int {
+	if r.v3 {
+		return 3
+	}
+	return 2
+}
+
+// SetVersion chooses RESP 2 or 3 for what follows.
+func (r *Reply) SetVersion(version int) { r.v3 = version == 3 }
+
+// Bytes returns what has been encoded. It is good until the next write.
+func (r *Reply) Bytes() []byte { return r.b }
+
+// Len returns how many bytes have been encoded.
+func (r *Reply) Len() int { return len(r.b) }
+
+// Cap returns the size of the buffer in bytes.
+func (r *Reply) Cap() int { return cap(r.b) }
+
+// Truncate drops what was encoded after the first n bytes.
+func (r *Reply) Truncate(n int) { r.b = r.b[:n] }
+
+// Swap returns the buffer and goes on with b[:0], which may be nil.
+func (r *Reply) Swap(b []byte) []byte {
+	old := r.b
+	r.b = b[:0]
+	return old
+}
+
+// Raw appends bytes that are already encoded.
+func (r *Reply) Raw(b []byte) { r.b = append(r.b, b...) }
+
+// OK appends the status OK.
+func (r *Reply) OK() { r.b = append(r.b, "+OK\r\n"...) }
+
+// Status appends a simple string. It must not contain line ends.
+func (r *Reply) Status(s string) { r.b = redcon.AppendString(r.b, s) }
+
+// Error appends an error line, such as "ERR syntax error". Line ends in it
+// become spaces.
+func (r *Reply) Error(s string) { r.b = redcon.AppendError(r.b, s) }
+
+// Int appends an integer.
+func (r *Reply) Int(n int64) {
+	if 0 <= n && n <= 9 {
+		r.b = append(r.b, ':', '0'+byte(n), '\r', '\n')
+		return
+	}
+	r.b = redcon.AppendInt(r.b, n)
+}
+
+// Bulk appends a bulk string.
+func (r *Reply) Bulk(b []byte) {
+	r.bulkHeader(len(b))
+	r.b = append(append(r.b, b...), '\r', '\n')
+}
+
+// BulkString appends a bulk string.
+func (r *Reply) BulkString(s string) {
+	r.bulkHeader(len(s))
+	r.b = append(append(r.b, s...), '\r', '\n')
+}
+
+// BulkInt appends an integer as a bulk string.
+func (r *Reply) BulkInt(n int64) {
+	var d [20]byte
+	r.Bulk(strconv.AppendInt(d[:0], n, 10))
+}
+
+func (r *Reply) bulkHeader(n int) {
+	if n <= 9 {
+		r.b = append(r.b, '$', '0'+byte(n), '\r', '\n')
+		return
+	}
+	r.b = append(r.b, '$')
+	r.b = append(strconv.AppendInt(r.b, int64(n), 10), '\r', '\n')
+}
+
+// Null appends the null: a null bulk string in RESP2.
+func (r *Reply) Null() {
+	if r.v3 {
+		r.b = append(r.b, "_\r\n"...)
+		return
+	}
+	r.b = append(r.b, "$-1\r\n"...)
+}
+
+// NullArray appends the null where an array was expected: a null array in
+// RESP2.
+func (r *Reply) NullArray() {
+	if r.v3 {
+		r.b = append(r.b, "_\r\n"...)
+		return
+	}
+	r.b = append(r.b, "*-1\r\n"...)
+}
+
+// Array appends the header of an array; n elements must follow.
+func (r *Reply) Array(n int) { r.header('*', n) }
+
+// Map appends the header of a map; n pairs must follow. In RESP2 it is an
+// array of 2n elements.
+func (r *Reply) Map(n int) {
+	if r.v3 {
+		r.header('%', n)
+		return
+	}
+	r.header('*', 2*n)
+}
+
+// Set appends the header of a set; n elements must follow. In RESP2 it is an
+// array.
+func (r *Reply) Set(n int) {
+	if r.v3 {
+		r.header('~', n)
+		return
+	}
+	r.header('*', n)
+}
+
+// Push appends the header of an out-of-band message; n elements must follow.
+// In RESP2 it is an array.
+func (r *Reply) Push(n int) {
+	if r.v3 {
+		r.header('>', n)
+		return
+	}
+	r.header('*', n)
+}
+
+func (r *Reply) header(kind byte, n int) {
+	if n <= 9 {
+		r.b = append(r.b, kind, '0'+byte(n), '\r', '\n')
+		return
+	}
+	r.b = append(r.b, kind)
+	r.b = append(strconv.AppendInt(r.b, int64(n), 10), '\r', '\n')
+}
+
+// Bool appends a boolean: 1 or 0 in RESP2.
+func (r *Reply) Bool(v bool) {
+	switch {
+	case r.v3 && v:
+		r.b = append(r.b, "#t\r\n"...)
+	case r.v3:
+		r.b = append(r.b, "#f\r\n"...)
+	case v:
+		r.Int(1)
+	default:
+		r.Int(0)
+	}
+}
+
+// Double appends a float64: in RESP2 a bulk string.
+func (r *Reply) Double(f float64) {
+	var d [32]byte
+	t := AppendFloat(d[:0], f)
+	if r.v3 {
+		r.b = append(r.b, ',')
+		r.b = append(append(r.b, t...), '\r', '\n')
+		return
+	}
+	r.Bulk(t)
+}
+
+// Verbatim appends text of a three-letter format such as "txt": in RESP2 a
+// bulk string without the format.
+func (r *Reply) Verbatim(format, text string) {
+	if !r.v3 {
+		r.BulkString(text)
+		return
+	}
+	r.b = append(r.b, '=')
+	r.b = append(strconv.AppendInt(r.b, int64(len(text)+4), 10), '\r', '\n')
+	r.b = append(append(r.b, format[:3]...), ':')
+	r.b = append(append(r.b, text...), '\r', '\n')
+}
+
+// BigNumber appends an integer of any size, given in decimal: in RESP2 a bulk
+// string.
+func (r *Reply) BigNumber(decimal string) {
+	if !r.v3 {
+		r.BulkString(decimal)
+		return
+	}
+	r.b = append(append(append(r.b, '('), decimal...), '\r', '\n')
+}
+
+// AppendFloat appends f as Redis 7.0 writes scores and doubles: C's %.17g,
+// so that every value reads back as itself; inf, -inf and nan.
+func AppendFloat(dst []byte, f float64) []byte {
+	switch {
+	case f == math.Trunc(f) && math.Abs(f) < 1e15 && (f != 0 || !math.Signbit(f)):
+		return strconv.AppendInt(dst, int64(f), 10)
+	case math.IsInf(f, 1):
+		return append(dst, "inf"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-inf"...)
+	case math.IsNaN(f):
+		return append(dst, "nan"...)
+	}
+	return strconv.AppendFloat(dst, f, 'g', 17, 64)
+}

@@ -1,0 +1,186 @@
+package server
+
+import (
+	"math/rand/v2"
+	"unsafe"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Call is one execution of a command: its arguments, its reply and the
+// keyspace. It is all that a handler sees.
+//
+// A handler reads all its arguments, asks c.ok(), opens the doors it needs
+// (read, edit, create), changes what it finds, says Changed for each key it has
+// changed, and writes exactly one reply. It must not keep a Call, nor any
+// argument, beyond its return.
+type Call struct {
+	protocol.Args
+	Reply *protocol.Reply
+
+	cmd  *Command
+	argv [][]byte // the whole command line, name included
+	sess *Session
+	srv  *Server
+	db   *keyspace.DB
+
+	nested       bool // inside EXEC: must not block
+	again        bool // run again for a waiter
+	stillBlocked bool // and could do nothing again
+	edited       []opened
+}
+
+const errWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
+
+// ok reports whether all arguments were read without an error; if not, the
+// error has been replied and the handler must return.
+func (c *Call) ok() bool {
+	if e := c.Err(); e != "" {
+		c.Reply.Error(e)
+		return false
+	}
+	return true
+}
+
+// end is ok for commands that take no further arguments: what is left over is
+// a syntax error.
+func (c *Call) end() bool {
+	if c.Len() > 0 {
+		c.Fail(protocol.ErrSyntax)
+	}
+	return c.ok()
+}
+
+// now returns the time of the unit in milliseconds since 1970.
+func (c *Call) now() int64 { return c.srv.keys.Now() }
+
+// rand returns the unit's source of chance.
+func (c *Call) rand() *rand.Rand { return c.srv.rand }
+
+// limits returns the sizes up to which values keep their small shape.
+func (c *Call) limits() *keyspace.Limits { return &c.srv.keys.Limits }
+
+// value is what a key can hold.
+type value interface {
+	keyspace.String | keyspace.List | keyspace.Set | keyspace.Hash | zset.Set
+}
+
+// read opens a key for reading. The value is nil if there is no such key. If
+// the key holds another type, the error has been replied and ok is false.
+func read[T value](c *Call, key []byte) (v *T, ok bool) {
+	e := c.db.Get(key)
+	if e == nil {
+		return nil, true
+	}
+	return as[T](c, e)
+}
+
+// edit opens a key for changing; otherwise it is as read. A collection that
+// the handler empties is dropped, with a del event, when the handler returns.
+func edit[T value](c *Call, key []byte) (v *T, ok bool) {
+	e := c.db.Edit(key)
+	if e == nil {
+		return nil, true
+	}
+	if v, ok = as[T](c, e); ok {
+		c.edited = append(c.edited, opened{entry: e})
+	}
+	return v, ok
+}
+
+// create is edit that makes an empty value where there is none. If the handler
+// leaves it empty, the key vanishes again without an event.
+func create[T value](c *Call, key []byte) (v *T, ok bool) {
+	if v, ok = edit[T](c, key); v != nil || !ok {
+		return v, ok
+	}
+	v = new(T)
+	c.edited = append(c.edited, opened{c.db.Add(key, v), true})
+	return v, true
+}
+
+func as[T value](c *Call, e *keyspace.Entry) (*T, bool) {
+	v, ok := e.Value().(*T)
+	if !ok {
+		c.Reply.Error(errWrongType)
+	}
+	return v, ok
+}
+
+// put gives key this value, whatever it held before, and removes its deadline.
+func (c *Call) put(key []byte, v any) *keyspace.Entry { return c.db.Put(key, v, false) }
+
+// drop removes key, says so with a del event, and reports whether it existed.
+func (c *Call) drop(key []byte) bool {
+	if !c.db.Delete(key) {
+		return false
+	}
+	c.Changed(key, classGeneric, "del")
+	return true
+}
+
+// settle drops every collection that was opened for changing and has become
+// empty, with a del event unless it was created by this very call. It runs
+// when the handler has returned; a handler calls it itself where the del event
+// must come earlier.
+func (c *Call) settle() {
+	for i, o := range c.edited {
+		c.edited[i] = opened{}
+		v, ok := o.entry.Value().(interface{ Len() int })
+		if !ok || v.Len() > 0 {
+			continue
+		}
+		key := bytesOf(o.entry.Key())
+		if c.db.Peek(key) != o.entry {
+			continue // replaced or gone already
+		}
+		c.db.Delete(key)
+		if o.created {
+			c.srv.unit.forget(c.db.ID(), o.entry.Key())
+		} else {
+			c.Changed(key, classGeneric, "del")
+		}
+	}
+	c.edited = c.edited[:0]
+}
+
+// opened is a key that was opened for changing in the current call.
+type opened struct {
+	entry   *keyspace.Entry
+	created bool
+}
+
+// bytesOf returns the bytes of s without copying. They must not be written to.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// Changed says that the value at key was changed, and by what event, in the
+// words of keyspace notifications. Everything that follows from a change
+// follows from this line, when the unit commits. The key is borrowed until
+// then.
+func (c *Call) Changed(key []byte, class class, event string) {
+	c.srv.unit.changed(c.db.ID(), protocol.View(key), class, event)
+}
+
+// ChangedIn is Changed for a key of another database.
+func (c *Call) ChangedIn(db *keyspace.DB, key []byte, class class, event string) {
+	c.srv.unit.changed(db.ID(), protocol.View(key), class, event)
+}
+
+// wait is how a command blocks: it could do nothing now, and is to be tried
+// again whenever one of keys, holding a value of the given kind, is changed.
+// At the deadline (milliseconds since 1970, 0 for never), or at once where
+// blocking is not allowed, the reply is what timeout writes.
+//
+// The handler must have changed and replied nothing, and return.
+func (c *Call) wait(deadline int64, kind kind, timeout func(*protocol.Reply), keys ...[]byte) {
+	switch {
+	case c.again:
+		c.stillBlocked = true
+	case c.nested || c.sess.noBlock:
+		timeout(c.Reply)
+	default:
+		c.srv.block(c, deadline, kind, timeout, keys)
+	}
+}

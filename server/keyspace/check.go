@@ -1,0 +1,43 @@
+package keyspace
+
+import "fmt"
+
+// checker is what every collection can do: say how many elements it has, and
+// verify itself.
+type checker interface {
+	Len() int
+	Check() error
+}
+
+func (db *DB) check() error {
+	if err := db.entries.Check(); err != nil {
+		return fmt.Errorf("db %d: %w", db.id, err)
+	}
+	if err := db.deadlines.Check(); err != nil {
+		return fmt.Errorf("db %d: deadlines: %w", db.id, err)
+	}
+	volatile := 0
+	for key, e := range db.entries.All() {
+		if key != e.key {
+			return fmt.Errorf("db %d: entry %q stands at key %q", db.id, e.key, key)
+		}
+		if e.deadline != 0 {
+			volatile++
+			if at, ok := db.deadlines.Score(key); !ok || int64(at) != e.deadline {
+				return fmt.Errorf("db %d: key %q expires at %d, its index says %v (%v)", db.id, key, e.deadline, at, ok)
+			}
+		}
+		if c, ok := e.value.(checker); ok {
+			if c.Len() == 0 {
+				return fmt.Errorf("db %d: key %q holds an empty %T", db.id, key, c)
+			}
+			if err := c.Check(); err != nil {
+				return fmt.Errorf("db %d: key %q: %w", db.id, key, err)
+			}
+		}
+	}
+	if volatile != db.deadlines.Len() {
+		return fmt.Errorf("db %d: %d keys with a deadline, %d in the index", db.id, volatile, db.deadlines.Len())
+	}
+	return nil
+}

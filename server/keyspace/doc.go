@@ -1,0 +1,19 @@
+// Package keyspace is the data of the server: 16 databases of keys that hold
+// typed values, with a deadline where one was set.
+//
+// There are two doors to a key. [DB.Get] opens it for reading, [DB.Edit] for
+// changing. Both look at the clock first, so a key whose deadline has passed is
+// gone for everybody from that instant on, whether or not the sweep has been
+// there. Everything that must happen to every access (expiry, access times,
+// copying what a snapshot still holds) happens in the doors and nowhere else.
+//
+// The values are [String], [List], [Set], [Hash] and zset.Set. They know
+// nothing of keys, deadlines or commands. An empty collection does not exist:
+// the command layer drops a key whose value has become empty.
+//
+// Deadlines are kept in an index ordered by time, itself a sorted set, so the
+// next one is known exactly and at once ([Keyspace.Next]).
+//
+// The package knows no network, no protocol and no files. It has no locks: a
+// Keyspace belongs to whoever holds the server's lock.
+package keyspace

@@ -1,0 +1,341 @@
+package keyspace
+
+import (
+	"iter"
+	"math"
+	"math/rand/v2"
+
+	"github.com/zsetd/zsetd/zset"
+	"github.com/zsetd/zsetd/zset/table"
+)
+
+// Keyspace is a number of databases under one clock.
+//
+// A Keyspace is not safe for concurrent use.
+type Keyspace struct {
+	dbs    []*DB
+	now    int64
+	hooks  Hooks
+	moved  bool // a deadline was set or removed since Next was last asked
+	Limits Limits
+}
+
+// Hooks are told what happens in the doors. They may be nil.
+type Hooks struct {
+	Expired func(db *DB, key string) // the key was removed because its deadline had passed
+	Added   func(db *DB, key string) // the key did not exist and now does
+	Missed  func(db *DB, key []byte) // a reader asked for a key that does not exist
+}
+
+// Limits are the sizes up to which small values keep their small shape, by
+// the names of Redis's parameters.
+type Limits struct {
+	HashMaxListpackEntries int
+	HashMaxListpackValue   int
+	SetMaxIntsetEntries    int
+	SetMaxListpackEntries  int
+	SetMaxListpackValue    int
+	ZsetMaxListpackEntries int
+	ZsetMaxListpackValue   int
+	ListMaxListpackSize    int
+}
+
+// DefaultLimits returns the limits of a Redis 7.2 that was told nothing.
+func DefaultLimits() Limits {
+	return Limits{
+		HashMaxListpackEntries: 128, HashMaxListpackValue: 64,
+		SetMaxIntsetEntries: 512, SetMaxListpackEntries: 128, SetMaxListpackValue: 64,
+		ZsetMaxListpackEntries: 128, ZsetMaxListpackValue: 64,
+		ListMaxListpackSize: -2,
+	}
+}
+
+// New returns a keyspace of n empty databases.
+func New(n int, hooks Hooks) *Keyspace {
+	ks := &Keyspace{hooks: hooks, Limits: DefaultLimits()}
+	for i := range n {
+		ks.dbs = append(ks.dbs, &DB{ks: ks, id: i})
+	}
+	return ks
+}
+
+// Len returns the number of databases.
+func (ks *Keyspace) Len() int { return len(ks.dbs) }
+
+// DB returns database i, which must be in [0, Len).
+func (ks *Keyspace) DB(i int) *DB { return ks.dbs[i] }
+
+// SetNow tells the keyspace the time, in milliseconds since 1970.
+func (ks *Keyspace) SetNow(ms int64) { ks.now = ms }
+
+// Now returns the time that the keyspace was told last.
+func (ks *Keyspace) Now() int64 { return ks.now }
+
+// Swap exchanges the contents of databases i and j.
+func (ks *Keyspace) Swap(i, j int) {
+	a, b := ks.dbs[i], ks.dbs[j]
+	a.entries, b.entries = b.entries, a.entries
+	a.deadlines, b.deadlines = b.deadlines, a.deadlines
+	a.expired, b.expired = b.expired, a.expired
+	ks.moved = true
+}
+
+// Next returns the earliest deadline of all keys, and whether there is one.
+// The second return says whether it may have changed since the last call; if
+// not, the first was not looked up and is 0.
+func (ks *Keyspace) Next() (ms int64, changed bool) {
+	if !ks.moved {
+		return 0, false
+	}
+	ks.moved = false
+	return ks.Head(), true
+}
+
+// Head returns the earliest deadline of all keys, or math.MaxInt64.
+func (ks *Keyspace) Head() int64 {
+	head := int64(math.MaxInt64)
+	for _, db := range ks.dbs {
+		if e, ok := db.deadlines.First(); ok {
+			head = min(head, int64(e.Score))
+		}
+	}
+	return head
+}
+
+// Sweep removes keys whose deadline has passed, at most limit of them, and
+// returns how many it removed.
+func (ks *Keyspace) Sweep(limit int) int {
+	n := 0
+	for _, db := range ks.dbs {
+		for n < limit {
+			e, ok := db.deadlines.First()
+			if !ok || int64(e.Score) >= ks.now {
+				break
+			}
+			db.expire(e.Member)
+			n++
+		}
+	}
+	return n
+}
+
+// Entry is a key with its value.
+type Entry struct {
+	key      string
+	value    any
+	deadline int64 // milliseconds since 1970; 0 = none
+	access   int64 // milliseconds since 1970 of the last access through a door
+}
+
+// Key returns the key.
+func (e *Entry) Key() string { return e.key }
+
+// Value returns the value: a *String, *List, *Set, *Hash or *zset.Set.
+func (e *Entry) Value() any { return e.value }
+
+// Deadline returns when the key expires, in milliseconds since 1970, or 0 if
+// it does not.
+func (e *Entry) Deadline() int64 { return e.deadline }
+
+// Access returns when the key was last used, in milliseconds since 1970.
+func (e *Entry) Access() int64 { return e.access }
+
+// SetAccess changes the time of the last use.
+func (e *Entry) SetAccess(ms int64) { e.access = ms }
+
+// DB is one database.
+type DB struct {
+	ks        *Keyspace
+	id        int
+	entries   table.Table[*Entry]
+	deadlines zset.Set // key by deadline
+	expired   int64
+}
+
+// ID returns the number of the database.
+func (db *DB) ID() int { return db.id }
+
+// Len returns the number of keys, those not yet swept included.
+func (db *DB) Len() int { return db.entries.Len() }
+
+// Volatile returns the number of keys with a deadline.
+func (db *DB) Volatile() int { return db.deadlines.Len() }
+
+// AverageTTL returns the mean of the times left in milliseconds over the keys
+// with a deadline, judged by at most 20 of them, or 0.
+func (db *DB) AverageTTL() int64 {
+	n, sum := 0, 0.0
+	step := max(1, db.deadlines.Len()/20)
+	for i := 0; i < db.deadlines.Len(); i += step {
+		e, _ := db.deadlines.At(i)
+		sum += max(0, e.Score-float64(db.ks.now))
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	return int64(sum / float64(n))
+}
+
+// find returns the entry of a key that is not past its deadline.
+func (db *DB) find(key []byte) *Entry {
+	e, ok := db.entries.GetBytes(key)
+	if !ok {
+		return nil
+	}
+	if e.deadline != 0 && e.deadline < db.ks.now {
+		db.expire(e.key)
+		return nil
+	}
+	return e
+}
+
+func (db *DB) expire(key string) {
+	db.remove(key)
+	db.expired++
+	if db.ks.hooks.Expired != nil {
+		db.ks.hooks.Expired(db, key)
+	}
+}
+
+// Get opens a key for reading. It returns nil if there is no such key.
+func (db *DB) Get(key []byte) *Entry {
+	e := db.find(key)
+	if e == nil {
+		if db.ks.hooks.Missed != nil {
+			db.ks.hooks.Missed(db, key)
+		}
+		return nil
+	}
+	e.access = db.ks.now
+	return e
+}
+
+// Peek is Get for looking at the key itself: it leaves the access time alone
+// and tells nobody of a miss.
+func (db *DB) Peek(key []byte) *Entry { return db.find(key) }
+
+// Edit opens a key for changing. It returns nil if there is no such key.
+func (db *DB) Edit(key []byte) *Entry {
+	e := db.find(key)
+	if e != nil {
+		e.access = db.ks.now
+	}
+	return e
+}
+
+// Add makes a key, which must not exist, with a value and no deadline.
+func (db *DB) Add(key []byte, value any) *Entry {
+	e := &Entry{key: string(key), value: value, access: db.ks.now}
+	db.entries.Set(e.key, e)
+	if db.ks.hooks.Added != nil {
+		db.ks.hooks.Added(db, e.key)
+	}
+	return e
+}
+
+// Put gives a key, new or not, this value. The deadline of the key, if it has
+// one, is removed unless keep is true.
+func (db *DB) Put(key []byte, value any, keep bool) *Entry {
+	e := db.Edit(key)
+	if e == nil {
+		return db.Add(key, value)
+	}
+	e.value = value
+	if !keep {
+		db.SetDeadline(e, 0)
+	}
+	return e
+}
+
+// Delete removes a key and reports whether there was one.
+func (db *DB) Delete(key []byte) bool {
+	e := db.find(key)
+	if e == nil {
+		return false
+	}
+	db.remove(e.key)
+	return true
+}
+
+func (db *DB) remove(key string) {
+	e, ok := db.entries.Delete(key)
+	if ok && e.deadline != 0 {
+		db.deadlines.Remove(key)
+		db.ks.moved = true
+	}
+}
+
+// SetDeadline sets when the key expires, in milliseconds since 1970; 0 takes
+// the deadline away. It reports whether the key had one before.
+func (db *DB) SetDeadline(e *Entry, ms int64) (had bool) {
+	had = e.deadline != 0
+	switch {
+	case ms != 0:
+		db.deadlines.Add(e.key, float64(ms))
+	case had:
+		db.deadlines.Remove(e.key)
+	default:
+		return false
+	}
+	e.deadline = ms
+	db.ks.moved = true
+	return had
+}
+
+// Clear removes every key and returns how many there were.
+func (db *DB) Clear() int {
+	n := db.entries.Len()
+	db.entries.Clear()
+	db.deadlines.Clear()
+	db.ks.moved = true
+	return n
+}
+
+// All yields every key that is not past its deadline, in no order. The
+// database must not be changed meanwhile.
+func (db *DB) All() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for _, e := range db.entries.All() {
+			if (e.deadline == 0 || e.deadline >= db.ks.now) && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Scan yields about count keys from cursor on and returns the cursor to go on
+// with, 0 at the end. Keys that are there throughout a scan are all yielded,
+// whatever happens to others meanwhile.
+func (db *DB) Scan(cursor uint64, count int, yield func(*Entry)) uint64 {
+	return db.entries.Scan(cursor, count, func(_ string, e *Entry) { yield(e) })
+}
+
+// Due reports whether the deadline of e has passed.
+func (db *DB) Due(e *Entry) bool { return e.deadline != 0 && e.deadline < db.ks.now }
+
+// Random returns a key picked uniformly from those that are not past their
+// deadline, or nil if there is none.
+func (db *DB) Random(r *rand.Rand) *Entry {
+	for db.entries.Len() > 0 {
+		key, e, _ := db.entries.Random(r)
+		if !db.Due(e) {
+			return e
+		}
+		db.expire(key)
+	}
+	return nil
+}
+
+// Expired returns how many keys of this database have expired.
+func (db *DB) Expired() int64 { return db.expired }
+
+// Check verifies the invariants of the keyspace and its indexes.
+func (ks *Keyspace) Check() error {
+	for _, db := range ks.dbs {
+		if err := db.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

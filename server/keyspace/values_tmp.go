@@ -1,0 +1,6 @@
+package keyspace
+
+type String struct{}
+type List struct{}
+type Set struct{}
+type Hash struct{}

@@ -1,0 +1,359 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// The net transport: a goroutine per connection over any net.Conn.
+//
+// The goroutine reads, finds the commands, runs them in a turn and tries to
+// write the replies at once. What the socket does not take, and everything
+// that arrives from others while it reads, is written by a second goroutine
+// that lives only while there is something to write. So the first one never
+// waits for a slow reader (Redis's behaviour: a client may send a whole
+// pipeline before it reads), and an idle connection costs one goroutine.
+//
+// While its session is blocked it goes on reading, so that a client that hangs
+// up during BZPOPMIN is noticed at once and takes no element with it.
+
+const (
+	// maxUnread is how many bytes of input a blocked client may have waiting.
+	maxUnread = 1 << 20
+	// maxUnsent is how many bytes of replies may wait before no more commands
+	// of that client are run.
+	maxUnsent = 32 << 20
+	// lastWrite is how long a connection that is to be closed waits for its
+	// last replies to be taken.
+	lastWrite = 5 * time.Second
+	// keepOut is the largest output buffer that an idle connection keeps.
+	keepOut = 16 << 10
+)
+
+type conn struct {
+	srv    *Server
+	nc     net.Conn
+	raw    syscall.RawConn // of a plain socket; nil for others
+	sess   *Session
+	reader protocol.Reader
+
+	arena [][]byte // the arguments of a batch, one after the other
+	ends  []int    // where in arena each command ends
+	batch [][][]byte
+	spare []byte // a written output buffer, to be used again
+
+	again chan struct{} // capacity 1: look at the session again
+	dead  atomic.Bool   // closed
+}
+
+// Serve accepts clients on l until Shutdown or Close, and closes l. It always
+// returns an error; after these two, ErrServerClosed.
+func (srv *Server) Serve(l net.Listener) error {
+	srv.lifecycle.Lock()
+	if srv.stopping {
+		srv.lifecycle.Unlock()
+		l.Close()
+		return ErrServerClosed
+	}
+	srv.listeners[l] = struct{}{}
+	srv.lifecycle.Unlock()
+	defer func() {
+		l.Close()
+		srv.lifecycle.Lock()
+		delete(srv.listeners, l)
+		srv.lifecycle.Unlock()
+	}()
+	pause := time.Duration(0)
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			srv.lifecycle.Lock()
+			stopping := srv.stopping
+			srv.lifecycle.Unlock()
+			if stopping {
+				return ErrServerClosed
+			}
+			// Out of descriptors, or a client that is gone already: not a
+			// reason to stop, nor to spin.
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			srv.log.Warn("accept failed", "error", err, "retry", pause)
+			time.Sleep(pause)
+			continue
+		}
+		pause = 0
+		srv.serveConn(nc)
+	}
+}
+
+// serveConn starts a session for nc, or refuses it.
+func (srv *Server) serveConn(nc net.Conn) {
+	srv.lifecycle.Lock()
+	defer srv.lifecycle.Unlock()
+	if srv.stopping {
+		nc.Close()
+		return
+	}
+	if len(srv.conns) >= srv.maxClients() {
+		srv.refused()
+		srv.running.Go(func() {
+			nc.SetDeadline(time.Now().Add(time.Second))
+			io.WriteString(nc, "-ERR max number of clients reached\r\n")
+			nc.Close()
+		})
+		return
+	}
+	c := &conn{srv: srv, nc: nc, again: make(chan struct{}, 1)}
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		c.raw, _ = nc.SyscallConn()
+	case *net.UnixConn:
+		c.raw, _ = nc.SyscallConn()
+	}
+	srv.conns[c] = struct{}{}
+	c.sess = srv.newSession(nc.RemoteAddr().String(), nc.LocalAddr().String(), c.wake)
+	srv.running.Go(c.serve)
+}
+
+func (c *conn) serve() {
+	defer func() {
+		c.sess.close()
+		c.nc.Close()
+		c.srv.lifecycle.Lock()
+		delete(c.srv.conns, c)
+		c.srv.lifecycle.Unlock()
+	}()
+	for c.process() {
+		if c.sess.stalled.Load() && c.reader.Buffered() > maxUnread {
+			<-c.again
+			continue
+		}
+		n, err := c.nc.Read(c.reader.Space())
+		c.srv.countInput(n)
+		c.reader.Filled(n)
+		if err != nil {
+			if !errors.Is(err, os.ErrDeadlineExceeded) || c.dead.Load() {
+				return
+			}
+			// Woken: the session may go on, or is to end.
+			c.nc.SetReadDeadline(time.Time{})
+		}
+	}
+	// The last replies may still be on their way, from another goroutine.
+	c.nc.SetWriteDeadline(time.Now().Add(lastWrite))
+	for !c.over() {
+		<-c.again
+	}
+}
+
+// process runs all commands that have arrived, as far as the session goes on.
+// It returns false when the session is to end.
+func (c *conn) process() bool {
+	for !c.dead.Load() && !c.sess.stalled.Load() {
+		// The part of a batch that a blocked session left comes first.
+		if len(c.batch) == 0 {
+			if err := c.parse(); err != nil {
+				c.fail(err)
+				return false
+			}
+		}
+		if len(c.batch) == 0 {
+			break
+		}
+		done, out, ending := c.sess.turn(c.batch, c.spare)
+		if out != nil {
+			c.spare = nil
+			if c.write(out) && cap(out) <= keepOut {
+				c.spare = out[:0]
+			}
+		}
+		if ending {
+			return false
+		}
+		if c.batch = c.batch[done:]; len(c.batch) > 0 && c.sess.stalled.Load() {
+			// Space will be called while they wait.
+			for i, argv := range c.batch {
+				c.batch[i] = copyArgs(argv)
+			}
+		}
+		for c.sess.unsent.Load() > maxUnsent && !c.dead.Load() {
+			<-c.again
+		}
+	}
+	return !c.dead.Load()
+}
+
+// parse finds the next commands, at most as many as a turn runs.
+func (c *conn) parse() error {
+	limit := turnLimit
+	c.reader.Limits = c.srv.limits.Load().reader
+	if !c.sess.authenticated {
+		c.reader.Limits.Unauthenticated = true
+		limit = 1 // the limits change with AUTH
+	}
+	clear(c.arena)
+	c.arena, c.ends, c.batch = c.arena[:0], c.ends[:0], c.batch[:0]
+	for len(c.ends) < limit {
+		args, ok, err := c.reader.Next(c.arena)
+		if err != nil && len(c.ends) == 0 {
+			return err
+		}
+		if !ok {
+			break
+		}
+		c.arena = args
+		c.ends = append(c.ends, len(args))
+	}
+	start := 0
+	for _, end := range c.ends {
+		c.batch = append(c.batch, c.arena[start:end:end])
+		start = end
+	}
+	return nil
+}
+
+// fail answers input that cannot be understood, and closes.
+func (c *conn) fail(err error) {
+	var out []byte
+	c.srv.do(func() {
+		c.sess.out.Error("ERR " + err.Error())
+		c.sess.closing = true
+		if c.sess.claim() {
+			out = c.sess.out.Swap(nil)
+		}
+	})
+	if out != nil {
+		c.write(out)
+	}
+}
+
+// write sends out what the caller has claimed: as much as the socket takes at
+// once, the rest from a goroutine of its own. It reports whether out itself is
+// written.
+func (c *conn) write(out []byte) bool {
+	for first := true; out != nil; first = false {
+		n, err := c.try(out)
+		c.srv.countOutput(n)
+		if err != nil {
+			c.abort()
+			return false
+		}
+		if n < len(out) {
+			rest := out[n:]
+			c.srv.running.Go(func() { c.drain(rest) })
+			return !first
+		}
+		out = c.sess.written()
+	}
+	return true
+}
+
+// try writes what a socket takes without waiting. Other connections have no
+// such thing: they take nothing.
+func (c *conn) try(out []byte) (n int, err error) {
+	if c.raw == nil {
+		return 0, nil
+	}
+	werr := c.raw.Write(func(fd uintptr) bool {
+		n, err = writeNow(fd, out)
+		return true
+	})
+	if werr != nil {
+		return 0, werr
+	}
+	return n, err
+}
+
+// drain writes until nothing is left, and waits for the client as long as it
+// takes.
+func (c *conn) drain(out []byte) {
+	for out != nil {
+		c.sess.unsent.Store(int64(len(out)))
+		n, err := c.nc.Write(out)
+		c.srv.countOutput(n)
+		if err != nil {
+			c.abort()
+			return
+		}
+		out = c.sess.written()
+	}
+	c.sess.unsent.Store(0)
+	c.signal()
+}
+
+// wake is called when others have written to the session's outbox, or it may
+// go on, or must end.
+func (c *conn) wake() {
+	out, killed, _ := c.sess.take()
+	if killed {
+		c.abort()
+		return
+	}
+	if out != nil {
+		c.write(out)
+	}
+	c.signal()
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read
+}
+
+// signal makes serve look at its session again, unless it is reading.
+func (c *conn) signal() {
+	select {
+	case c.again <- struct{}{}:
+	default:
+	}
+}
+
+// over reports whether the connection can be closed: it is dead, or its last
+// reply is written.
+func (c *conn) over() bool {
+	out, killed, closed := c.sess.take()
+	if out != nil {
+		c.write(out)
+	}
+	return killed || closed || c.dead.Load()
+}
+
+// abort closes the connection at once.
+func (c *conn) abort() {
+	c.dead.Store(true)
+	c.nc.Close()
+	c.signal()
+}
+
+// finish closes the connection when the turn that is running is done and the
+// replies so far are written.
+func (c *conn) finish() {
+	c.srv.do(func() {
+		c.sess.closing = true
+		c.sess.resume()
+	})
+}
+
+// Dialer returns a function that connects to the server without a network, for
+// any client library that lets its user dial:
+//
+//	redis.NewClient(&redis.Options{Dialer: srv.Dialer()})
+func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		srv.lifecycle.Lock()
+		stopping := srv.stopping
+		srv.lifecycle.Unlock()
+		if stopping {
+			return nil, ErrServerClosed
+		}
+		client, server := net.Pipe()
+		srv.serveConn(server)
+		return client, nil
+	}
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"math"
+	mrand "math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"container/list"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+// Server is the keyspace, the command table, and the sessions of its clients.
+// Make one with [New]. All methods are safe for concurrent use.
+type Server struct {
+	log   *slog.Logger
+	table *table
+	start time.Time
+	runID string
+
+	limits limitsPointer
+	offset atomic.Int64 // nanoseconds that the clock runs ahead; see Advance
+
+	mu sync.Mutex // guards everything from here to the transports
+
+	at       time.Time // the clock of the current unit
+	keys     *keyspace.Keyspace
+	unit     unit
+	rand     *mrand.Rand
+	config   config
+	notify   class
+	sessions map[int64]*Session
+	current  *Session // whose turn it is
+	lastID   int64
+
+	watched   map[waitKey]map[*Session]struct{}
+	waiting   map[waitKey]*list.List // of *Waiter, first come first
+	deadlines deadlines
+
+	timer        *time.Timer
+	timerAt      int64 // milliseconds since 1970; math.MaxInt64 = not set
+	nextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
+	activeExpire bool
+
+	pausedUntil int64 // milliseconds since 1970; 0 = not paused
+	pauseAll    bool
+	postponed   []*Session
+
+	pubsub   pubsub
+	monitors map[*Session]struct{}
+	closed   bool
+	stats
+
+	// The transports.
+	lifecycle sync.Mutex
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	stopping  bool
+	running   sync.WaitGroup
+}
+
+// ErrServerClosed is returned by Serve and ListenAndServe after Shutdown or
+// Close.
+var ErrServerClosed = errors.New("zsetd: server closed")
+
+// Options configure a Server. The zero value is a server as Redis is without
+// a configuration file, that keeps nothing and logs nothing.
+type Options struct {
+	// Config holds parameters by Redis's names, as in redis.conf:
+	// {"requirepass": "secret"}. The README lists them.
+	Config map[string]string
+
+	// Logger receives what an operator should know. The default discards it.
+	Logger *slog.Logger
+}
+
+// New returns a server that is ready to execute commands: through [Server.Do]
+// and [Server.Dialer] at once, over the network with [Server.Serve]. It returns
+// an error if a parameter is unknown or its value is not allowed.
+func New(o Options) (*Server, error) {
+	srv := &Server{
+		log:          o.Logger,
+		table:        newTable(),
+		start:        time.Now(),
+		runID:        randomID(),
+		rand:         mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
+		config:       defaultConfig(),
+		sessions:     map[int64]*Session{},
+		watched:      map[waitKey]map[*Session]struct{}{},
+		waiting:      map[waitKey]*list.List{},
+		monitors:     map[*Session]struct{}{},
+		timerAt:      math.MaxInt64,
+		nextExpiry:   math.MaxInt64,
+		activeExpire: true,
+		listeners:    map[net.Listener]struct{}{},
+		conns:        map[*conn]struct{}{},
+	}
+	if srv.log == nil {
+		srv.log = slog.New(slog.DiscardHandler)
+	}
+	srv.unit.srv = srv
+	srv.pubsub.init()
+	if err := srv.configure(o.Config); err != nil {
+		return nil, err
+	}
+	srv.keys = keyspace.New(srv.config.databases, srv.hooks())
+	srv.applyLimits()
+	srv.setClock(srv.clock())
+	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
+	return srv, nil
+}
+
+func randomID() string {
+	var b [20]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic("BUG: no randomness: " + err.Error())
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// clock returns the server's time.
+func (srv *Server) clock() time.Time { return time.Now().Add(time.Duration(srv.offset.Load())) }
+
+// setClock freezes the time of the units to come.
+func (srv *Server) setClock(t time.Time) {
+	srv.at = t
+	srv.keys.SetNow(t.UnixMilli())
+}
+
+// Advance puts the server's clock forward by d, which may be negative. What
+// falls due by that expires, times out or is delivered before Advance returns.
+// It is for tests; see package servertest.
+func (srv *Server) Advance(d time.Duration) {
+	srv.offset.Add(int64(d))
+	for {
+		srv.ring()
+		srv.mu.Lock()
+		due := srv.activeExpire && srv.nextExpiry <= srv.clock().UnixMilli()
+		srv.mu.Unlock()
+		if !due {
+			return
+		}
+	}
+}
+
+// ListenAndServe listens on the configured addresses and serves clients until
+// Shutdown or Close. It always returns an error; after these two,
+// ErrServerClosed.
+func (srv *Server) ListenAndServe() error {
+	ls, err := srv.listen()
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, len(ls))
+	for _, l := range ls {
+		go func() { failed <- srv.Serve(l) }()
+	}
+	err = <-failed
+	if !errors.Is(err, ErrServerClosed) {
+		srv.Close()
+	}
+	return err
+}
+
+// Shutdown stops accepting clients, lets commands that are running finish and
+// their replies leave, and closes all connections. Blocked clients are
+// disconnected. If ctx ends first, the rest is closed at once and ctx's error
+// returned.
+func (srv *Server) Shutdown(ctx context.Context) error {
+	srv.stop((*conn).finish)
+	done := make(chan struct{})
+	go func() {
+		srv.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		srv.Close()
+		<-done
+		return ctx.Err()
+	}
+}
+
+// Close closes all listeners and connections at once.
+func (srv *Server) Close() error {
+	srv.stop((*conn).abort)
+	srv.running.Wait()
+	return nil
+}
+
+func (srv *Server) stop(each func(*conn)) {
+	srv.mu.Lock()
+	srv.closed = true
+	srv.timer.Stop()
+	srv.mu.Unlock()
+
+	srv.lifecycle.Lock()
+	defer srv.lifecycle.Unlock()
+	srv.stopping = true
+	for l := range srv.listeners {
+		l.Close()
+	}
+	for c := range srv.conns {
+		each(c)
+	}
+}

@@ -1,0 +1,387 @@
+package server
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+// Session is one client: its database, dialect, transaction, watches,
+// subscriptions and outbox. It takes commands and appends replies to its
+// outbox; it never touches a socket. A transport moves the bytes.
+//
+// A session is used by one transport goroutine at a time. Fields without a
+// note are guarded by the server's lock.
+type Session struct {
+	srv  *Server
+	id   int64
+	call Call
+	db   *keyspace.DB
+	out  protocol.Reply
+
+	addr, laddr      string // fixed before the first command
+	created          time.Time
+	lastUsed         time.Time
+	last             *Command
+	name             string
+	libName, libVer  string
+	user             string
+	authenticated    bool
+	noEvict, noTouch bool
+	monitoring       bool
+	noBlock          bool // commands that would block answer as at their deadline
+
+	replies replyMode
+
+	multi   bool
+	aborted bool // a command was refused while queueing: EXEC must fail
+	queue   []queued
+	queued  int64 // bytes
+	watches []waitKey
+	touched bool // a watched key was changed
+
+	channels, patterns, shards map[string]struct{}
+
+	blocked   *Waiter
+	postponed [][]byte    // a command held back by CLIENT PAUSE, copied
+	stalled   atomic.Bool // blocked or postponed: the transport must not run commands
+
+	closing bool // close once the outbox is written
+	killed  bool // close now
+
+	waking   bool          // in the unit's wake list
+	flushing atomic.Uint32 // see claim
+	unsent   atomic.Int64  // bytes that the transport could not write yet
+	wake     func()        // set by the transport; called without the lock
+
+	// query is what the transport knows of the input buffer, for CLIENT LIST:
+	// bytes waiting, bytes free. May be nil.
+	query func() (waiting, free int)
+}
+
+// replyMode is what CLIENT REPLY sets.
+type replyMode uint8
+
+const (
+	replyOn replyMode = iota
+	replyOff
+	replySkipNext // the reply of the next command is left out
+	replySkip     // and this is the next
+)
+
+type queued struct {
+	cmd  *Command
+	argv [][]byte
+}
+
+// newSession returns a session for a client at addr. wake is called, without
+// the lock and possibly from any goroutine, when the session has something to
+// write outside its own turn, may go on after having been blocked, or is to be
+// closed.
+func (srv *Server) newSession(addr, laddr string, wake func()) *Session {
+	srv.begin()
+	defer srv.end()
+	srv.lastID++
+	s := &Session{
+		srv: srv, id: srv.lastID, db: srv.keys.DB(0),
+		addr: addr, laddr: laddr, created: srv.at, lastUsed: srv.at,
+		user: "default", authenticated: srv.config.requirepass == "",
+		wake: wake,
+	}
+	s.call = Call{sess: s, srv: srv, Reply: &s.out}
+	srv.sessions[s.id] = s
+	srv.connections++
+	return s
+}
+
+// close ends the session: what it watched, waited for or subscribed to
+// forgets it. It is called by the transport, once.
+func (s *Session) close() {
+	s.srv.do(func() {
+		s.reset()
+		s.killed = true
+		delete(s.srv.sessions, s.id)
+	})
+}
+
+// reset brings the session back to the state of a new connection, but for
+// authentication.
+func (s *Session) reset() {
+	if s.blocked != nil {
+		s.srv.unblock(s.blocked)
+	}
+	s.srv.forgetPostponed(s)
+	s.discard()
+	s.srv.unsubscribeAll(s)
+	s.srv.stopMonitor(s)
+}
+
+// turnLimit is how many commands and how much time one turn may take before
+// others get theirs, and turnBytes how large its replies may grow.
+const (
+	turnLimit = 64
+	turnTime  = time.Millisecond
+	turnBytes = 256 << 10
+)
+
+// turn runs commands in order until all are done, the session blocks or is to
+// close, or the turn is over, and returns how many were done. If the caller is
+// to write, out is what, and it must call written afterwards; the outbox goes
+// on with spare. ending says that the session runs no more commands.
+func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+	srv := s.srv
+	srv.begin()
+	srv.current = s
+	start := srv.at
+	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
+		s.exec(batch[done])
+		srv.unit.commit()
+		done++
+		if s.out.Len() > turnBytes || srv.at.Sub(start) > turnTime {
+			break
+		}
+	}
+	srv.current = nil
+	if s.out.Len() > 0 && s.claim() {
+		out = s.out.Swap(spare)
+	}
+	ending = s.closing || s.killed
+	srv.end()
+	return done, out, ending
+}
+
+// claim is called with the lock held when there is something to write. It
+// reports whether the caller is to write it; if not, somebody is writing and
+// will find it.
+//
+// The state is 0 when nobody writes, 1 while somebody does, 2 when there is
+// more for him to write. So the common case, one writer that finds nothing
+// new, gives the right back without the lock.
+func (s *Session) claim() bool {
+	for {
+		if s.flushing.CompareAndSwap(0, 1) {
+			return true
+		}
+		if s.flushing.CompareAndSwap(1, 2) || s.flushing.Load() == 2 {
+			return false
+		}
+	}
+}
+
+// written is called by the transport without the lock when it has written
+// what it was given. It returns what is to be written next, or nil when there
+// is nothing and somebody else may write.
+func (s *Session) written() []byte {
+	if s.flushing.CompareAndSwap(1, 0) {
+		return nil
+	}
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
+	s.flushing.Store(1)
+	if s.out.Len() == 0 {
+		s.flushing.Store(0)
+		return nil
+	}
+	return s.out.Swap(nil)
+}
+
+// take is called by a transport without the lock, on being woken. It returns
+// what to write, if the caller is to write. killed says that the connection is
+// to be closed at once; closed that it is to be closed, and everything is
+// written.
+func (s *Session) take() (out []byte, killed, closed bool) {
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
+	if s.out.Len() > 0 && !s.killed && s.claim() {
+		out = s.out.Swap(nil)
+	}
+	return out, s.killed, s.closing && s.out.Len() == 0 && s.flushing.Load() == 0
+}
+
+// pending is called when something was appended to the outbox, or changed for
+// the session, outside its own turn.
+func (s *Session) pending() {
+	if s.srv.current != s && !s.waking {
+		s.waking = true
+		s.srv.unit.wake = append(s.srv.unit.wake, s)
+	}
+}
+
+// resume lets the transport run commands again.
+func (s *Session) resume() {
+	s.stalled.Store(false)
+	s.pending()
+}
+
+// kill ends the connection as soon as possible; what is in the outbox is lost.
+func (s *Session) kill() {
+	s.killed = true
+	s.pending()
+}
+
+// exec runs one command line: everything that Redis checks before a command
+// runs, in Redis's order.
+func (s *Session) exec(argv [][]byte) {
+	srv := s.srv
+	s.lastUsed = srv.at
+	mark := s.out.Len()
+	if s.replies == replySkipNext {
+		s.replies = replySkip
+	}
+	s.dispatch(argv)
+	switch s.replies {
+	case replySkip:
+		s.out.Truncate(mark)
+		s.replies = replyOn
+	case replyOff:
+		s.out.Truncate(mark)
+	}
+}
+
+func (s *Session) dispatch(argv [][]byte) {
+	srv := s.srv
+	cmd, names := srv.table.find(argv)
+	if cmd == nil {
+		if isHTTP(argv[0]) {
+			srv.log.Warn("possible security attack: a client speaks HTTP; connection closed", "client", s.addr)
+			s.kill()
+			return
+		}
+		s.refuse(unknownCommand(argv))
+		return
+	}
+	if cmd.run == nil {
+		if len(argv) == 1 {
+			s.refuse(wrongArity(cmd.Name))
+		} else {
+			s.refuse("ERR unknown subcommand '" + clip(argv[1], 128) + "'. Try " + strings.ToUpper(cmd.Name) + " HELP.")
+		}
+		return
+	}
+	if cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
+		cmd.stats.rejected++
+		s.refuse(wrongArity(cmd.Name))
+		return
+	}
+	flags := cmd.spec.Flags()
+	if !s.authenticated && flags&protocol.NoAuth == 0 {
+		cmd.stats.rejected++
+		s.refuse("NOAUTH Authentication required.")
+		return
+	}
+	if s.multi && flags&protocol.NoMulti != 0 {
+		cmd.stats.rejected++
+		s.refuse("ERR Command not allowed inside a transaction")
+		return
+	}
+	if s.out.Version() == 2 && s.subscriptions() > 0 && !allowedWhileSubscribed(cmd.Name) {
+		cmd.stats.rejected++
+		s.refuse("ERR Can't execute '" + strings.ReplaceAll(cmd.Name, "|", " ") + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+		return
+	}
+	if srv.pausedUntil != 0 && srv.holdsBack(s, cmd, argv) {
+		s.postponed = copyArgs(argv)
+		s.stalled.Store(true)
+		srv.postponed = append(srv.postponed, s)
+		return
+	}
+	if s.multi && !runsInMulti(cmd.Name) {
+		s.enqueue(cmd, argv)
+		s.out.Status("QUEUED")
+		return
+	}
+	s.run(cmd, argv, argv[names:])
+}
+
+// run executes a command that has passed all checks.
+func (s *Session) run(cmd *Command, argv, args [][]byte) {
+	c := &s.call
+	c.Args = protocol.NewArgs(args)
+	c.cmd, c.argv, c.db = cmd, argv, s.db
+	s.last = cmd
+	mark := s.out.Len()
+	cmd.run(c)
+	c.settle()
+	s.srv.account(c, mark)
+}
+
+// retry runs the command of a waiter again. If it has done its work now, the
+// session goes on.
+func (s *Session) retry(w *Waiter) {
+	c := &s.call
+	mark := s.out.Len()
+	c.Args = protocol.NewArgs(w.argv[w.names:])
+	c.cmd, c.argv, c.db = w.cmd, w.argv, w.db
+	c.again, c.stillBlocked = true, false
+	w.cmd.run(c)
+	c.settle()
+	c.again = false
+	if c.stillBlocked {
+		return
+	}
+	s.srv.account(c, mark)
+	s.srv.unblock(w)
+}
+
+// refuse replies an error that stops a command from running. A transaction
+// that is being queued will fail.
+func (s *Session) refuse(msg string) {
+	if s.multi {
+		s.aborted = true
+	}
+	s.out.Error(msg)
+	s.srv.countError(msg)
+}
+
+func wrongArity(name string) string {
+	return "ERR wrong number of arguments for '" + name + "' command"
+}
+
+// unknownCommand is Redis's error for a name that is not in the table, with
+// the first arguments, as far as 128 bytes go.
+func unknownCommand(argv [][]byte) string {
+	var args strings.Builder
+	for _, a := range argv[1:] {
+		if args.Len() >= 128 {
+			break
+		}
+		args.WriteString("'" + clip(a, 128-args.Len()) + "' ")
+	}
+	return "ERR unknown command '" + clip(argv[0], 128) + "', with args beginning with: " + args.String()
+}
+
+// clip returns at most n bytes of b, up to the first NUL as C prints it.
+func clip(b []byte, n int) string {
+	b = b[:min(n, len(b))]
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+// isHTTP reports whether a command is the beginning of an HTTP request, which
+// a browser may have been tricked into sending.
+func isHTTP(name []byte) bool {
+	return protocol.EqualFold(name, "POST") || protocol.EqualFold(name, "HOST:")
+}
+
+func allowedWhileSubscribed(name string) bool {
+	switch name {
+	case "ping", "subscribe", "ssubscribe", "psubscribe", "unsubscribe", "sunsubscribe", "punsubscribe", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+func runsInMulti(name string) bool {
+	switch name {
+	case "exec", "discard", "multi", "watch", "quit", "reset":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Command is a row of facts and the function that runs it. A container such
+// as CONFIG has subcommands instead.
+type Command struct {
+	protocol.Facts
+	run         func(*Call)
+	subcommands []Command
+
+	spec  *protocol.Command // the facts, parsed
+	byArg map[string]*Command
+	stats commandStats
+}
+
+// families returns the rows of the command table, each family from the file
+// that holds its handlers.
+func families() [][]Command {
+	return [][]Command{
+		sortedSetCommands(),
+		keyCommands(),
+		sortCommands(),
+		stringCommands(),
+		hashCommands(),
+		setCommands(),
+		listCommands(),
+		pubsubCommands(),
+		transactionCommands(),
+		connectionCommands(),
+		clientCommands(),
+		commandCommands(),
+		configCommands(),
+		serverCommands(),
+	}
+}
+
+// table finds commands by name.
+type table struct {
+	byName map[string]*Command
+	rows   []*Command // in the order of families
+}
+
+func newTable() *table {
+	t := &table{byName: map[string]*Command{}}
+	for _, family := range families() {
+		for i := range family {
+			c := &family[i]
+			c.compile()
+			t.byName[c.Name] = c
+			t.rows = append(t.rows, c)
+		}
+	}
+	return t
+}
+
+func (c *Command) compile() {
+	var specs []*protocol.Command
+	for i := range c.subcommands {
+		sub := &c.subcommands[i]
+		sub.compile()
+		if c.byArg == nil {
+			c.byArg = map[string]*Command{}
+		}
+		c.byArg[sub.Name[len(c.Name)+1:]] = sub
+		specs = append(specs, sub.spec)
+	}
+	spec, err := protocol.Compile(c.Facts, specs...)
+	if err != nil {
+		panic("BUG: command " + c.Name + ": " + err.Error())
+	}
+	c.spec = spec
+}
+
+// find returns the command that argv calls, its subcommand if it has some, and
+// how many arguments make up its name. It returns nil for a name that is not
+// in the table; the container and 1 for a subcommand that is not in it.
+func (t *table) find(argv [][]byte) (c *Command, names int) {
+	c = lookup(t.byName, argv[0])
+	if c == nil {
+		return nil, 0
+	}
+	if c.byArg == nil || len(argv) < 2 {
+		return c, 1
+	}
+	if sub := lookup(c.byArg, argv[1]); sub != nil {
+		return sub, 2
+	}
+	return c, 1
+}
+
+// lookup finds a name in any case of letters without allocating.
+func lookup(m map[string]*Command, name []byte) *Command {
+	var lower [64]byte
+	if len(name) > len(lower) {
+		return nil
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return m[string(lower[:len(name)])]
+}

@@ -1,0 +1,391 @@
+package server
+
+import (
+	"container/heap"
+	"container/list"
+	"math"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// A unit is one hold of the lock as others see it: a command, an EXEC, a
+// sweep of expired keys. While it runs it only gathers effects; commit then
+// draws every consequence, in order: watched keys, keyspace notifications,
+// messages, and the commands that wait for a key.
+//
+// Redis leaves these consequences to each command (some 170 places). Here a
+// handler says Changed once and cannot forget the rest.
+//
+// A pipeline takes the lock once for several units, one after the other; the
+// clock stands still for all of them.
+type unit struct {
+	srv     *Server
+	effects []effect
+	ready   []waitKey  // changed keys that somebody waits for
+	wake    []*Session // sessions to be woken when the lock is free
+	changes int64      // since the server started; Redis's rdb_changes_since_last_save
+	serving bool
+}
+
+// effect is one thing that a unit did.
+type effect struct {
+	key     string // or the channel of a message
+	event   string // or the message
+	db      int
+	class   class
+	message messageKind
+}
+
+type messageKind uint8
+
+const (
+	noMessage messageKind = iota
+	channelMessage
+	shardMessage
+)
+
+// begin takes the lock and freezes the clock.
+func (srv *Server) begin() {
+	srv.mu.Lock()
+	srv.setClock(srv.clock())
+}
+
+// end sets the timer, gives the lock back and wakes the sessions that have
+// something to do. Every unit must have been committed.
+func (srv *Server) end() {
+	u := &srv.unit
+	if len(u.effects) > 0 {
+		u.commit()
+	}
+	srv.setTimer()
+	if len(u.wake) == 0 {
+		srv.mu.Unlock()
+		return
+	}
+	wake := u.wake
+	u.wake = nil
+	for _, s := range wake {
+		s.waking = false
+	}
+	srv.mu.Unlock()
+	for _, s := range wake {
+		s.wake()
+	}
+}
+
+// do runs f in a unit of its own.
+func (srv *Server) do(f func()) {
+	srv.begin()
+	f()
+	srv.unit.commit()
+	srv.end()
+}
+
+func (u *unit) changed(db int, key string, class class, event string) {
+	u.changes++
+	srv := u.srv
+	if len(srv.watched) == 0 && len(srv.waiting) == 0 && srv.notify == 0 {
+		return // nobody listens
+	}
+	u.effects = append(u.effects, effect{key: key, event: event, db: db, class: class})
+}
+
+// event notes a keyspace event that changed nothing.
+func (u *unit) event(db int, key string, class class, event string) {
+	if u.srv.notify&class != 0 {
+		u.effects = append(u.effects, effect{key: key, event: event, db: db, class: class | classUnchanged})
+	}
+}
+
+// publish notes a message, so that it stands in order among the other effects.
+// The message is borrowed until the unit commits.
+func (u *unit) publish(kind messageKind, channel, message []byte) {
+	u.effects = append(u.effects, effect{key: protocol.View(channel), event: protocol.View(message), message: kind})
+}
+
+// forget drops the event of a key that was created and vanished again.
+func (u *unit) forget(db int, key string) {
+	for i := len(u.effects) - 1; i >= 0; i-- {
+		if e := &u.effects[i]; e.class == classNew|classUnchanged && e.db == db && e.key == key {
+			u.effects = append(u.effects[:i], u.effects[i+1:]...)
+			return
+		}
+	}
+}
+
+// commit draws the consequences of the effects so far. Waiting commands that
+// can now do their work are run, each a unit of its own.
+func (u *unit) commit() {
+	if len(u.effects) == 0 && len(u.ready) == 0 {
+		return
+	}
+	srv := u.srv
+	for i := range u.effects {
+		e := &u.effects[i]
+		if e.message != noMessage {
+			srv.deliver(e.message, e.key, e.event)
+			continue
+		}
+		if e.class&classUnchanged == 0 {
+			if len(srv.watched) > 0 {
+				srv.touch(e.db, e.key)
+			}
+			if len(srv.waiting) > 0 {
+				if k := (waitKey{e.db, e.key}); srv.waiting[k] != nil {
+					// e.key is only borrowed; the waiter's own copy lasts.
+					k.key = srv.waiting[k].Front().Value.(*Waiter).ownKey(e.key)
+					u.ready = append(u.ready, k)
+				}
+			}
+		}
+		if srv.notify&e.class&classAny != 0 {
+			srv.notifyKeyspace(e)
+		}
+	}
+	clear(u.effects)
+	u.effects = u.effects[:0]
+	if u.serving {
+		return // the loop below, further out, goes on
+	}
+	u.serving = true
+	for i := 0; i < len(u.ready); i++ {
+		u.serve(u.ready[i])
+	}
+	u.serving = false
+	u.ready = u.ready[:0]
+}
+
+// serve tries the commands that wait for a key again, first come first served,
+// until the key holds nothing more.
+func (u *unit) serve(k waitKey) {
+	q := u.srv.waiting[k]
+	if q == nil {
+		return
+	}
+	db := u.srv.keys.DB(k.db)
+	for el := q.Front(); el != nil; {
+		w := el.Value.(*Waiter)
+		el = el.Next()
+		entry := db.Peek(bytesOf(k.key))
+		if entry == nil {
+			return
+		}
+		if kindOf(entry.Value()) == w.kind {
+			w.sess.retry(w)
+			u.commit()
+		}
+	}
+}
+
+// kind is the type of a value, in Redis's words.
+type kind string
+
+const (
+	kindString kind = "string"
+	kindList   kind = "list"
+	kindSet    kind = "set"
+	kindHash   kind = "hash"
+	kindZset   kind = "zset"
+)
+
+func kindOf(v any) kind {
+	switch v.(type) {
+	case *keyspace.String:
+		return kindString
+	case *keyspace.List:
+		return kindList
+	case *keyspace.Set:
+		return kindSet
+	case *keyspace.Hash:
+		return kindHash
+	case *zset.Set:
+		return kindZset
+	}
+	panic("BUG: a value of no kind")
+}
+
+// waitKey is a key that somebody waits for.
+type waitKey struct {
+	db  int
+	key string
+}
+
+// Waiter is a call that changed nothing and will be tried again.
+type Waiter struct {
+	sess     *Session
+	cmd      *Command
+	argv     [][]byte // copied
+	names    int      // how many of them are the command's name
+	db       *keyspace.DB
+	keys     []string
+	places   []*list.Element // in the queue of each key
+	kind     kind
+	deadline int64 // milliseconds since 1970; 0 = never
+	since    time.Time
+	timeout  func(*protocol.Reply)
+	index    int // in the heap of deadlines; -1 = not there
+}
+
+func (w *Waiter) ownKey(key string) string {
+	for _, k := range w.keys {
+		if k == key {
+			return k
+		}
+	}
+	panic("BUG: a waiter in the queue of a key that it does not wait for")
+}
+
+// block leaves a Waiter for the call.
+func (srv *Server) block(c *Call, deadline int64, kind kind, timeout func(*protocol.Reply), keys [][]byte) {
+	w := &Waiter{
+		sess: c.sess, cmd: c.cmd, argv: copyArgs(c.argv), names: len(c.argv) - len(c.All()), db: c.db,
+		kind: kind, deadline: deadline, since: time.Now(), timeout: timeout, index: -1,
+	}
+	for _, key := range keys {
+		k := waitKey{c.db.ID(), string(key)}
+		if containsString(w.keys, k.key) {
+			continue
+		}
+		q := srv.waiting[k]
+		if q == nil {
+			q = list.New()
+			srv.waiting[k] = q
+		}
+		w.keys = append(w.keys, k.key)
+		w.places = append(w.places, q.PushBack(w))
+	}
+	if deadline != 0 {
+		heap.Push(&srv.deadlines, w)
+	}
+	c.sess.blocked = w
+	c.sess.stalled.Store(true)
+	srv.blockedClients++
+}
+
+func containsString(list []string, s string) bool {
+	for _, t := range list {
+		if s == t {
+			return true
+		}
+	}
+	return false
+}
+
+// copyArgs returns a copy of argv that does not depend on any buffer.
+func copyArgs(argv [][]byte) [][]byte {
+	n := 0
+	for _, a := range argv {
+		n += len(a)
+	}
+	buf := make([]byte, 0, n)
+	out := make([][]byte, len(argv))
+	for i, a := range argv {
+		buf = append(buf, a...)
+		out[i] = buf[len(buf)-len(a) : len(buf) : len(buf)]
+	}
+	return out
+}
+
+// unblock takes w out of all queues; its session goes on.
+func (srv *Server) unblock(w *Waiter) {
+	for i, key := range w.keys {
+		k := waitKey{w.db.ID(), key}
+		q := srv.waiting[k]
+		q.Remove(w.places[i])
+		if q.Len() == 0 {
+			delete(srv.waiting, k)
+		}
+	}
+	if w.index >= 0 {
+		heap.Remove(&srv.deadlines, w.index)
+	}
+	w.sess.blocked = nil
+	w.sess.resume()
+	srv.blockedClients--
+}
+
+// deadlines is a heap of waiters, the next to time out first.
+type deadlines []*Waiter
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].deadline < d[j].deadline }
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].index, d[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (d *deadlines) Push(x any) {
+	w := x.(*Waiter)
+	w.index = len(*d)
+	*d = append(*d, w)
+}
+
+// Pop implements heap.Interface.
+func (d *deadlines) Pop() any {
+	old := *d
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*d = old[:len(old)-1]
+	w.index = -1
+	return w
+}
+
+// setTimer makes the one timer ring at the next instant at which something is
+// due: a key's deadline, a waiter's, the end of CLIENT PAUSE.
+func (srv *Server) setTimer() {
+	if head, changed := srv.keys.Next(); changed {
+		srv.nextExpiry = head
+		if head != math.MaxInt64 {
+			srv.nextExpiry = head + 1 // a key lives through the millisecond of its deadline
+		}
+	}
+	next := int64(math.MaxInt64)
+	if srv.activeExpire {
+		next = srv.nextExpiry
+	}
+	if len(srv.deadlines) > 0 {
+		next = min(next, srv.deadlines[0].deadline)
+	}
+	if srv.pausedUntil != 0 {
+		next = min(next, srv.pausedUntil)
+	}
+	if next == srv.timerAt || srv.closed {
+		return
+	}
+	srv.timerAt = next
+	if next == math.MaxInt64 {
+		srv.timer.Stop()
+		return
+	}
+	// A deadline may be 292 million years away, a Duration only 292.
+	srv.timer.Reset(time.UnixMilli(min(next, 1<<52)).Sub(srv.clock()))
+}
+
+// sweepLimit is how many keys expire under one hold of the lock; some
+// microseconds each.
+const sweepLimit = 500
+
+// ring is what the timer does.
+func (srv *Server) ring() {
+	srv.begin()
+	srv.timerAt = math.MinInt64 // whatever is next, set the timer anew
+	if srv.activeExpire {
+		srv.keys.Sweep(sweepLimit)
+		srv.unit.commit()
+	}
+	for len(srv.deadlines) > 0 && srv.deadlines[0].deadline <= srv.keys.Now() {
+		w := srv.deadlines[0]
+		w.timeout(&w.sess.out)
+		w.sess.pending()
+		srv.unblock(w)
+	}
+	if srv.pausedUntil != 0 && srv.pausedUntil <= srv.keys.Now() {
+		srv.unpause()
+	}
+	srv.unit.commit()
+	srv.end()
+}
