@@ -230,6 +230,8 @@ func Compile(f Facts, subcommands ...*Command) (*Command, error) {
 		c.special = keysOfSort
 	case "migrate":
 		c.special = keysOfMigrate
+	case "xread", "xreadgroup":
+		c.special = keysOfStreams
 	}
 	return c, nil
 }
@@ -570,6 +572,7 @@ const (
 	keysOfBitfield
 	keysOfSort
 	keysOfMigrate
+	keysOfStreams
 )
 
 // appendSpecial finds keys, or their flags, where the specs cannot.
@@ -583,6 +586,8 @@ func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
 		return appendSortKeys(dst, argv, c.flags.Has(Write))
 	case keysOfMigrate:
 		return appendMigrateKeys(dst, argv)
+	case keysOfStreams:
+		return appendStreamsKeys(dst, argv)
 	}
 	store, numkeys := 0, 0
 	for i := range c.keys {
@@ -688,6 +693,33 @@ func appendMigrateKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	}
 	for i := first; i <= last; i++ {
 		dst = append(dst, KeyRef{i, KeyRW | KeyAccess | KeyDelete})
+	}
+	return dst
+}
+
+// appendStreamsKeys is for XREADGROUP with the word STREAMS too early for its
+// spec.
+func appendStreamsKeys(dst []KeyRef, argv [][]byte) []KeyRef {
+	for i := 1; i < len(argv); i++ {
+		switch {
+		case EqualFold(argv[i], "BLOCK"), EqualFold(argv[i], "COUNT"):
+			i++
+		case EqualFold(argv[i], "GROUP"):
+			i += 2
+		case EqualFold(argv[i], "NOACK"):
+		case EqualFold(argv[i], "STREAMS"):
+			n := len(argv) - i - 1
+			if n%2 != 0 {
+				return dst
+			}
+			for range n / 2 {
+				i++
+				dst = append(dst, KeyRef{Index: i})
+			}
+			return dst
+		default:
+			return dst
+		}
 	}
 	return dst
 }
