@@ -91,3 +91,7 @@ func (s *Session) push(b []byte) {
 func (s *Session) subscriptions() int {
 	return len(s.channels) + len(s.patterns) + len(s.shards)
 }
+
+func pubsubCommands() []Command { return nil }
+
+func (srv *Server) unsubscribeAll(s *Session) {}

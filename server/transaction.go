@@ -27,3 +27,5 @@ func (s *Session) unwatch() {
 	}
 	s.watches, s.touched = s.watches[:0], false
 }
+
+func transactionCommands() []Command { return nil }

@@ -1,0 +1,3 @@
+package server
+
+func serverCommands() []Command { return nil }

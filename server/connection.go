@@ -1,0 +1,3 @@
+package server
+
+func connectionCommands() []Command { return nil }

@@ -1,0 +1,3 @@
+package keyspace
+
+type Hash struct{}

@@ -1,6 +1,0 @@
-package keyspace
-
-type String struct{}
-type List struct{}
-type Set struct{}
-type Hash struct{}

@@ -1,0 +1,3 @@
+package server
+
+func sortedSetCommands() []Command { return nil }
