@@ -26,8 +26,8 @@ import (
 //	Push        a message that answers no command
 //	ReplyError  an error, in any of the two forms
 //
-// where []any, Map, Set and Push hold such values again. Attributes are read and skipped. The streamed types of RESP3, which Redis does
-// not send, are refused.
+// where []any, Map, Set and Push hold such values again. Attributes are read and skipped. The
+// streamed types of RESP3, which Redis does not send, are refused.
 type (
 	// Status is a simple string.
 	Status string
@@ -39,7 +39,8 @@ type (
 	Set []any
 	// Push is a RESP3 push message: its kind, like "message", and what that kind brings.
 	Push []any
-	// ReplyError is an error reply: its whole text, code included, like "WRONGTYPE Operation against a key holding the wrong kind of value".
+	// ReplyError is an error reply: its whole text, code included, like "WRONGTYPE Operation
+	// against a key holding the wrong kind of value".
 	ReplyError string
 )
 
@@ -53,13 +54,14 @@ const (
 	maxDepth  = 1000     // of replies within replies
 	maxLine   = 1 << 20  // bytes of a line that comes in pieces: a simple string, an error, a number
 	piece     = 16 << 10 // bytes of a string that are allocated before they have arrived
-	announced = 16       // elements that are
+	announced = 16       // elements of an array for which room is made before they have arrived
 )
 
-// Decode decodes the reply at the start of b, in RESP2 or RESP3, and returns it with its length in bytes. If b ends before the
-// reply does, err is io.ErrUnexpectedEOF; any other error says what is wrong with the reply. Then v is nil and n is 0. The value
-// shares no memory with b, and its size is bounded by a multiple of len(b), whatever lengths b announces. An error reply is a value,
-// not an err. Decode may be called by any number of goroutines.
+// Decode decodes the reply at the start of b, in RESP2 or RESP3, and returns it with its length in
+// bytes. If b ends before the reply does, err is io.ErrUnexpectedEOF; any other error says what is
+// wrong with the reply. Then v is nil and n is 0. The value shares no memory with b, and its size
+// is bounded by a multiple of len(b), whatever lengths b announces. An error reply is a value, not
+// an err. Decode may be called by any number of goroutines.
 func Decode(b []byte) (v any, n int, err error) {
 	d := decoder{b: b}
 	v, err = d.reply(0)
@@ -69,9 +71,10 @@ func Decode(b []byte) (v any, n int, err error) {
 	return v, len(b) - len(d.b), nil
 }
 
-// DecodeFrom reads one reply, and not a byte more, from r and decodes it as Decode does. The error is io.EOF if r ends before the first
-// byte of a reply, io.ErrUnexpectedEOF if it ends within one, otherwise that of r or what is wrong with the reply.
-// Memory is allocated as bytes arrive, not as lengths announce them. One goroutine at a time may use r.
+// DecodeFrom reads one reply, and not a byte more, from r and decodes it as Decode does. The error
+// is io.EOF if r ends before the first byte of a reply, io.ErrUnexpectedEOF if it ends within one,
+// otherwise that of r or what is wrong with the reply. Memory is allocated as bytes arrive, not as
+// lengths announce them. One goroutine at a time may use r.
 func DecodeFrom(r *bufio.Reader) (any, error) {
 	if _, err := r.Peek(1); err != nil {
 		return nil, err

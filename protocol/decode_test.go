@@ -78,22 +78,30 @@ func TestDecodeIncomplete(t *testing.T) {
 			if i == 0 {
 				continue
 			}
-			if v, err := DecodeFrom(bufio.NewReader(strings.NewReader(c.in[:i]))); v != nil || err != io.ErrUnexpectedEOF {
+			r := bufio.NewReader(strings.NewReader(c.in[:i]))
+			if v, err := DecodeFrom(r); v != nil || err != io.ErrUnexpectedEOF {
 				t.Fatalf("%.60q cut at %d, from a reader: %v, %v", c.in, i, v, err)
 			}
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := DecodeFrom(bufio.NewReader(io.MultiReader(strings.NewReader("*2\r\n:1\r\n"), iotest.ErrReader(broken)))); err != broken {
+	r := bufio.NewReader(io.MultiReader(strings.NewReader("*2\r\n:1\r\n"), iotest.ErrReader(broken)))
+	if _, err := DecodeFrom(r); err != broken {
 		t.Errorf("got %v, want the reader's own error", err)
 	}
 }
 
 func TestDecodeMalformed(t *testing.T) {
 	for _, in := range []string{
-		"\r\n", "x\r\n", "OK\r\n", "+OK\n", ":\r\n", ":1.5\r\n", ":9223372036854775808\r\n", "$-2\r\n", "$+1\r\na\r\n", "$01\r\na\r\n", "$1\r\nabc", "$\r\n",
-		"*-2\r\n", "*x\r\n", "~-1\r\n", "%-1\r\n", ">-1\r\n", "!-1\r\n", "_x\r\n", "#x\r\n", "#\r\n", ",\r\n", ",x\r\n", "(\r\n", "(1x\r\n", "(-+1\r\n", "=3\r\ntxt\r\n",
-		"=5\r\ntxt-x\r\n", "*?\r\n", "$?\r\n", "*1\r\n+\n", "*9223372036854775807\r\n", strings.Repeat("*1\r\n", 2000), strings.Repeat("|1\r\n", 2000),
+		"\r\n", "x\r\n", "OK\r\n", "+OK\n",
+		":\r\n", ":1.5\r\n", ":9223372036854775808\r\n",
+		"$-2\r\n", "$+1\r\na\r\n", "$01\r\na\r\n", "$1\r\nabc", "$\r\n",
+		"*-2\r\n", "*x\r\n", "*1\r\n+\n", "*9223372036854775807\r\n",
+		"~-1\r\n", "%-1\r\n", ">-1\r\n", "!-1\r\n",
+		"_x\r\n", "#x\r\n", "#\r\n", ",\r\n", ",x\r\n", "(\r\n", "(1x\r\n", "(-+1\r\n",
+		"=3\r\ntxt\r\n", "=5\r\ntxt-x\r\n",
+		"*?\r\n", "$?\r\n",
+		strings.Repeat("*1\r\n", 2000), strings.Repeat("|1\r\n", 2000),
 	} {
 		for _, from := range []string{"Decode", "DecodeFrom"} {
 			v, n, err := Decode([]byte(in))
@@ -121,7 +129,10 @@ func (e endless) Read(b []byte) (int, error) {
 
 // Announced numbers allocate nothing.
 func TestDecodeAnnounced(t *testing.T) {
-	for _, in := range []string{"*1000000000\r\n:1\r\n", "%1000000000\r\n", "$1000000000\r\nabc", strings.Repeat("*1000000000\r\n", 1000)} {
+	for _, in := range []string{
+		"*1000000000\r\n:1\r\n", "%1000000000\r\n", "$1000000000\r\nabc",
+		strings.Repeat("*1000000000\r\n", 1000),
+	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, _, err := Decode([]byte(in)); err != io.ErrUnexpectedEOF {
@@ -138,7 +149,7 @@ func TestDecodeAnnounced(t *testing.T) {
 	}
 }
 
-// What Reply encodes, Decode understands, and the request parser's format is among it.
+// A request is a reply, too.
 func TestDecodeRequest(t *testing.T) {
 	in := bulks("ZADD", "k", "1", "a\r\nb")
 	v, n, err := Decode([]byte(in))
@@ -169,7 +180,7 @@ func FuzzDecode(f *testing.F) {
 		if n <= 0 || n > len(in) {
 			t.Fatalf("%d bytes of %d", n, len(in))
 		}
-		if !bytes.Contains(in, []byte("nan")) && !bytes.Contains(bytes.ToLower(in), []byte("nan")) && !reflect.DeepEqual(v, w) {
+		if !bytes.Contains(bytes.ToLower(in), []byte("nan")) && !reflect.DeepEqual(v, w) {
 			t.Fatalf("Decode: %v; DecodeFrom: %v", v, w)
 		}
 		if rest, _ := io.ReadAll(r); len(rest) != len(in)-n {

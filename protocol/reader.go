@@ -9,25 +9,27 @@ import (
 
 // The request parser.
 //
-// It is our own because redcon 1.6.2's, measured, dies before AUTH from 24 bytes (an overflowing length panics in
-// redcon's goroutine), overflows its stack when four million bytes drip in one by one (it recurses once per read), spends
-// 7.5 s of CPU on 3.7 MB of `*1000000` in 600-byte drips (it parses the whole buffer again on every read; Redis
-// needs 0.4 s), holds 4.2 GB for a client that pipelines flat out and 5.0 times a 256 MB SET (its buffer only grows),
-// and knows no limits.
+// It is our own because redcon 1.6.2's, measured, dies before AUTH from 24 bytes (an overflowing
+// length panics in redcon's goroutine), overflows its stack when four million bytes drip in one by
+// one (it recurses once per read), spends 7.5 s of CPU on 3.7 MB of `*1000000` in 600-byte drips
+// (it parses the whole buffer again on every read; Redis needs 0.4 s), holds 4.2 GB for a client
+// that pipelines flat out and 5.0 times a 256 MB SET (its buffer only grows), and knows no limits.
 //
 // What keeps this one simple is that bytes are looked at once and arguments are hardly ever moved:
 //
-//   - A command that a read cut in two is remembered as offsets; the next read goes on where the last one stopped, also in
-//     the middle of a line. The bytes so far are moved to the front of the buffer, once, while they are few.
-//   - If they are many, the buffer is not enlarged (that would copy them, and hold them twice) but left behind: its
-//     arguments stay where they are, and a new, larger buffer takes what follows.
-//   - A bulk of 8 KB or more that is not there as a whole gets an allocation of its own, into which the transport reads
-//     directly. It grows fourfold as its bytes arrive, because the announced length is only a promise: 512 MB that are
-//     announced and never sent hold 64 KB, and a whole 256 MB SET allocates 1.33 times its size, where doubling would take 2.
+//   - A command that a read cut in two is remembered as offsets; the next read goes on where the
+//     last one stopped, also in the middle of a line. The bytes so far are moved to the front of
+//     the buffer, once, while they are few.
+//   - If they are many, the buffer is not enlarged (that would copy them, and hold them twice) but
+//     left behind: its arguments stay where they are, and a new, larger buffer takes what follows.
+//   - A bulk of 8 KB or more that is not there as a whole gets an allocation of its own, into which
+//     the transport reads directly. It grows fourfold as its bytes arrive, because the announced
+//     length is only a promise: 512 MB that are announced and never sent hold 64 KB, and a whole
+//     256 MB SET allocates 1.33 times its size, where doubling would take 2.
 //
-// So the buffer outgrows its 16 KB only for commands of very many arguments and for long lines, and it is dropped as soon as
-// it is idle: keeping it for the next such command would save some microseconds out of hundreds, and cost every
-// idle connection 64 KB or more.
+// So the buffer outgrows its 16 KB only for commands of very many arguments and for long lines, and
+// it is dropped as soon as it is idle: keeping it for the next such command would save some
+// microseconds out of hundreds, and cost every idle connection 64 KB or more.
 
 const (
 	bufferSize = 16 << 10  // of an idle reader
@@ -38,14 +40,22 @@ const (
 	keepArgs   = 1 << 10   // entries that the lists of an idle reader may keep
 )
 
-// Limits bounds what a client may send. In a field that is zero, the default applies; the zero value is Redis's
-// configuration for a client that is logged in.
+// Limits bounds what a client may send. In a field that is zero, the default applies; the zero
+// value is Redis's configuration for a client that is logged in.
 type Limits struct {
-	MaxBulk   int // bytes in one argument: proto-max-bulk-len. Default 512 MB.
-	MaxArgs   int // arguments in one command, its name included. Default 1 048 576; Redis 7 allows 2 147 483 647.
-	MaxInline int // bytes in an inline command before its newline, and in a line that holds a length. Default 65 536.
+	// MaxBulk is the number of bytes in one argument: proto-max-bulk-len. Default 512 MB.
+	MaxBulk int
 
-	// Unauthenticated is set until a client has logged in, if it must. It may then send at most 10 arguments of 16 384 bytes.
+	// MaxArgs is the number of arguments in one command, its name included. Default 1 048 576.
+	// (Redis 7 allows 2 147 483 647.)
+	MaxArgs int
+
+	// MaxInline is the number of bytes in an inline command, before its newline, and in a line that
+	// holds a length. Default 65 536.
+	MaxInline int
+
+	// Unauthenticated is set until a client has logged in, if it must. It may then send at most 10
+	// arguments of 16 384 bytes.
 	Unauthenticated bool
 }
 
@@ -58,17 +68,19 @@ const (
 	unauthenticatedBulk = 16 << 10
 )
 
-// Error says why a request cannot be parsed, in Redis's words. There is no way to find the next command
-// behind it: the client is told "-ERR " and Text, and the connection is closed.
-type Error struct {
-	Text string // like "Protocol error: invalid bulk length"; no CR or LF, but the client's own byte may stand in it
-}
+// Error says why a request cannot be parsed, in Redis's words. There is no way to find the next
+// command behind it: the client is told "-ERR " and Text, and the connection is closed.
+//
+// Text is like "Protocol error: invalid bulk length". It has no CR or LF, but a byte of the client's may
+// stand in it.
+type Error struct{ Text string }
 
 // Error returns Text.
 func (e *Error) Error() string { return e.Text }
 
-// Reader turns the bytes that a client sends into commands: arrays of bulk strings, or inline commands (a line of words).
-// The zero value is ready to use. It does no I/O; a transport drives it:
+// Reader turns the bytes that a client sends into commands: arrays of bulk strings, or inline
+// commands (a line of words). The zero value is ready to use. It does no I/O; a transport drives
+// it:
 //
 //	n, err := conn.Read(r.Space())
 //	r.Filled(n)
@@ -99,12 +111,14 @@ type Reader struct {
 	err *Error
 }
 
-// span is an argument in buf. (Offsets survive a move; and they are written without the garbage collector's barrier.)
+// span is an argument in buf. (Offsets survive a move; and they are written without the garbage
+// collector's barrier.)
 type span struct{ off, n int }
 
-// Space returns where the next bytes are to be read to: at least 4 KB, except in the middle of a large argument, where
-// it is the free part of that argument's own memory and may be a single byte. Everything that Next has returned
-// since the last call is invalid from now on. Call Filled before Space again.
+// Space returns where the next bytes are to be read to: at least 4 KB, except in the middle of a
+// large argument, where it is the free part of that argument's own memory and may be a single byte.
+// Everything that Next has returned since the last call is invalid from now on. Call Filled before
+// Space again.
 func (r *Reader) Space() []byte {
 	if r.big != nil {
 		return r.bigSpace()
@@ -169,6 +183,7 @@ func (r *Reader) settle() {
 }
 
 func appendSpans(dst [][]byte, buf []byte, spans []span) [][]byte {
+	dst = slices.Grow(dst, len(spans))
 	for _, s := range spans {
 		dst = append(dst, buf[s.off:s.off+s.n:s.off+s.n])
 	}
@@ -202,8 +217,8 @@ func (r *Reader) bigSpace() []byte {
 	return r.big[len(r.big):cap(r.big)]
 }
 
-// step returns how much to allocate when have bytes of whole are there: whole divided by a power of four, so
-// that the last step is exact.
+// step returns how much to allocate when have bytes of whole are there: whole divided by a power of
+// four, so that the last step is exact.
 func step(have, whole int) int {
 	for whole > firstBig && (whole+3)/4 > have {
 		whole = (whole + 3) / 4
@@ -211,7 +226,8 @@ func step(have, whole int) int {
 	return whole
 }
 
-// Filled says that n bytes were read into what the last call of Space returned. It panics if that is more than there was room for.
+// Filled says that n bytes were read into what the last call of Space returned. It panics if that
+// is more than there was room for.
 func (r *Reader) Filled(n int) {
 	switch {
 	case n < 0, r.big == nil && n > len(r.buf)-r.end, r.big != nil && n > cap(r.big)-len(r.big):
@@ -224,26 +240,29 @@ func (r *Reader) Filled(n int) {
 	}
 }
 
-// Buffered returns the number of bytes that have arrived and are not yet arguments: whole commands that Next was not asked for,
-// and the part of an argument or a line at the end.
+// Buffered returns the number of bytes that have arrived and are not yet arguments: whole commands
+// that Next was not asked for, and the part of an argument or a line at the end.
 func (r *Reader) Buffered() int { return r.end - r.at + len(r.big) }
 
-// Size returns the bytes of memory that the reader holds, the arguments of a command that has not fully arrived included. It is
-// what a limit on a client's memory should look at: a command may be as large as MaxArgs times MaxBulk.
+// Size returns the bytes of memory that the reader holds, the arguments of a command that has not
+// fully arrived included. It is what a limit on a client's memory should look at: a command may be
+// as large as MaxArgs times MaxBulk.
 func (r *Reader) Size() int {
 	return len(r.buf) + cap(r.big) + r.kept + 24*cap(r.done) + 16*cap(r.spans)
 }
 
-// Next appends the arguments of the next command to dst. If ok is false, no whole command is left: nothing was appended, and more
-// bytes are needed, unless err says that the client must go. err is nil or an *Error. It comes after all commands that precede
-// the bad bytes, and from then on every call returns it. Commands without any argument (`*0`, `*-1`, a blank line) are skipped.
+// Next appends the arguments of the next command to dst. If ok is false, no whole command is left:
+// nothing was appended, and more bytes are needed, unless err says that the client must go. err is
+// nil or an *Error. It comes after all commands that precede the bad bytes, and from then on every
+// call returns it. Commands without any argument (`*0`, `*-1`, a blank line) are skipped.
 //
-// Arguments are slices of the reader's memory, valid until Space is called, and the caller may change their bytes. So a batch is
-// parsed by calling Next several times with what it returned. A Next that follows a command which changes
-// the Limits (AUTH, HELLO, CONFIG SET) should come after that command has run; Unauthenticated clients are therefore
-// served without batching.
+// Arguments are slices of the reader's memory, valid until Space is called, and the caller may
+// change their bytes. So a batch is parsed by calling Next several times with what it returned. A
+// Next that follows a command which changes the Limits (AUTH, HELLO, CONFIG SET) should come after
+// that command has run; Unauthenticated clients are therefore served without batching.
 //
-// A caller that keeps dst should clear it now and then: what it refers to, a large argument for instance, cannot be freed.
+// A caller that keeps dst should clear it now and then: what it refers to, a large argument for
+// instance, cannot be freed.
 func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 	if r.err != nil {
 		return dst, false, r.err
@@ -262,7 +281,7 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 			}
 			return args, true, nil
 		}
-		n, ok := r.length(errBigMultibulk)
+		n, ok := r.length('*')
 		if !ok {
 			return dst, false, r.failure()
 		}
@@ -273,11 +292,14 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 			return dst, false, r.fail(errUnauthenticatedMultibulk)
 		case n > 0:
 			r.left, r.bulk = int(n), -1
+			if cap(r.spans) == 0 {
+				r.spans = make([]span, 0, min(max(r.left, 8), keepArgs))
+			}
 		}
 	}
 	for r.left > 0 {
 		if r.bulk < 0 {
-			n, ok := r.length(errBigBulk)
+			n, ok := r.length('$')
 			if !ok {
 				return dst, false, r.failure()
 			}
@@ -313,7 +335,6 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 		r.left--
 		r.bulk = -1
 	}
-	dst = slices.Grow(dst, len(r.done)+len(r.spans))
 	if len(r.done) > 0 {
 		dst = append(dst, r.done...)
 		clear(r.done)
@@ -336,7 +357,8 @@ const (
 	errQuotes                   = "Protocol error: unbalanced quotes in request"
 )
 
-// fail ends the parsing for good and drops what there is; only the arguments already returned stay as they are.
+// fail ends the parsing for good and drops what there is; only the arguments already returned stay
+// as they are.
 func (r *Reader) fail(text string) error {
 	r.err = &Error{text}
 	r.at, r.scan = r.end, r.end
@@ -359,43 +381,43 @@ func or(limit, otherwise int) int {
 	return limit
 }
 
-// length parses the line at at, a type byte and a number, and steps over it. If it is not complete, or not valid (then err is
-// set), ok is false. tooBig is the complaint about a line that does not end; it also tells `*` from `$`.
-func (r *Reader) length(tooBig string) (n int64, ok bool) {
-	if r.scan == r.at { // nothing is known of this line yet: most often it is short and complete
-		i := r.at + 1
-		for stop := min(r.end, i+7); i < stop; i++ {
-			c := r.buf[i] - '0'
+// length parses the line at at, which must be kind (`*` or `$`) and a number, and steps over it. If
+// it is not complete, or not valid (then err is set), ok is false. That a line starts with `*` the
+// caller has seen.
+func (r *Reader) length(kind byte) (n int64, ok bool) {
+	if r.scan == r.at { // nothing is known of this line yet: most often it is whole, and of a few digits
+		line := r.buf[r.at:r.end]
+		i := 1
+		for ; i < len(line) && i < 8; i++ {
+			c := line[i] - '0'
 			if c > 9 {
 				break
 			}
 			n = n*10 + int64(c)
 		}
-		if i+1 < r.end && r.buf[i] == '\r' && i > r.at+1 && (r.buf[r.at+1] != '0' || i == r.at+2) &&
-			(tooBig == errBigMultibulk || r.buf[r.at] == '$') {
-			r.at = i + 2
+		if i+1 < len(line) && line[i] == '\r' && line[0] == kind && i > 1 && (line[1] != '0' || i == 2) {
+			r.at += i + 2
 			r.scan = r.at
 			return n, true
 		}
 	}
-	// As in Redis, the line ends with CR and any other byte.
+	invalid, tooBig := errMultibulk, errBigMultibulk
+	if kind == '$' {
+		invalid, tooBig = errBulk, errBigBulk
+	}
+	// As in Redis, the line ends with CR and any other byte, and is looked at when it is whole.
 	cr, ok := r.find('\r', tooBig)
 	if !ok || cr+1 == r.end {
 		return 0, false
 	}
-	first, digits := r.buf[r.at], r.buf[r.at+1:max(cr, r.at+1)]
-	invalid := errMultibulk
-	if tooBig == errBigBulk {
-		invalid = errBulk
-		if first != '$' {
-			if first == '\r' || first == '\n' {
-				first = ' '
-			}
-			r.fail("Protocol error: expected '$', got '" + string([]byte{first}) + "'")
-			return 0, false
+	if first := r.buf[r.at]; first != kind {
+		if first == '\r' || first == '\n' {
+			first = ' '
 		}
+		r.fail("Protocol error: expected '$', got '" + string([]byte{first}) + "'")
+		return 0, false
 	}
-	if n, ok = ParseInt(digits); !ok {
+	if n, ok = ParseInt(r.buf[r.at+1 : cr]); !ok {
 		r.fail(invalid)
 		return 0, false
 	}
@@ -438,14 +460,16 @@ func (r *Reader) inline(dst [][]byte) (args [][]byte, ok bool) {
 	return args, true
 }
 
-// SplitArgs splits a line into words as Redis does for inline commands and for its configuration file, and appends them to dst.
+// SplitArgs splits a line into words as Redis does for inline commands and for its configuration
+// file, and appends them to dst.
 //
-// Words are separated by white space. Within double quotes \n, \r, \t, \b, \a and \xHH stand for the bytes that they name, and a
-// backslash before any other byte for that byte; within single quotes \' stands for a quote. A closing quote ends its word
-// and must be followed by white space or the end. If it is not, or if there is none, ok is false and dst is returned as it was.
+// Words are separated by white space. Within double quotes \n, \r, \t, \b, \a and \xHH stand for
+// the bytes that they name, and a backslash before any other byte for that byte; within single
+// quotes \' stands for a quote. A closing quote ends its word and must be followed by white space
+// or the end. If it is not, or if there is none, ok is false and dst is returned as it was.
 //
-// The words are slices of line, whose bytes are overwritten where there were quotes (never beyond the quoted text, so nothing is
-// allocated).
+// The words are slices of line, whose bytes are overwritten where there were quotes (never beyond
+// the quoted text, so nothing is allocated).
 func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
 	args = dst
 	for i := 0; ; {
@@ -472,8 +496,8 @@ func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
 	}
 }
 
-// unquote appends to dst what the quotes that open at line[i] enclose. It returns how many bytes that was, -1 if the quotes
-// are not balanced, and where it ended.
+// unquote appends to dst what the quotes that open at line[i] enclose. It returns how many bytes
+// that was, -1 if the quotes are not balanced, and where it ended.
 func unquote(dst, line []byte, i int) (n, next int) {
 	quote := line[i]
 	for i++; i < len(line); i++ {

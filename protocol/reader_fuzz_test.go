@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzReader: however the bytes are cut, the commands and the error are the same, and memory is in proportion to what arrived.
+// FuzzReader: however the bytes are cut, the commands and the error are the same, and memory is in
+// proportion to what arrived.
 func FuzzReader(f *testing.F) {
 	for _, c := range requests {
 		if len(c.in) < 1000 {

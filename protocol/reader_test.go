@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// feed gives data to r in pieces of the given sizes (the last one again and again) and returns a copy of every
-// command, each formatted, and the error's text as a last entry.
+// feed gives data to r in pieces of the given sizes (the last one again and again) and returns a
+// copy of every command, each formatted, and the error's text as a last entry.
 func feed(t testing.TB, r *Reader, data string, sizes ...int) []string {
 	t.Helper()
 	var got []string
@@ -315,7 +315,8 @@ func stream(rnd *rand.Rand, n int) (in string, want []string) {
 }
 
 func TestReaderCutAnywhere(t *testing.T) {
-	in := bulks("ZADD", "key", "1.5", "member") + "PING \"a\\x41\" b\r\n*0\r\n" + bulks("") + bulks("GET", strings.Repeat("x", 300)) + "*1\r\n$x\r\n"
+	in := bulks("ZADD", "key", "1.5", "member") + "PING \"a\\x41\" b\r\n*0\r\n" + bulks("") +
+		bulks("GET", strings.Repeat("x", 300)) + "*1\r\n$x\r\n"
 	want := feed(t, new(Reader), in)
 	if len(want) != 5 {
 		t.Fatal(want)
@@ -545,7 +546,8 @@ func BenchmarkReader(b *testing.B) {
 		{"PINGx16", strings.Repeat(ping, 16)},
 		{"ZADDx16", strings.Repeat(bulks("ZADD", "key:000000001", "1234.5", "member:000000001"), 16)},
 		{"inline", "ZADD key:000000001 1234.5 member:000000001\r\n"},
-		{"ZADD1000", bulks(append([]string{"ZADD", "key"}, slices.Repeat([]string{"1234.5", "member:000000001"}, 1000)...)...)},
+		{"ZADD1000", bulks(append([]string{"ZADD", "key"},
+			slices.Repeat([]string{"1234.5", "member:000000001"}, 1000)...)...)},
 		{"SET4K", bulks("SET", "key", strings.Repeat("x", 4<<10))},
 		{"SET20K", bulks("SET", "key", strings.Repeat("x", 20<<10))},
 		{"SET1M", bulks("SET", "key", strings.Repeat("x", 1<<20))},
