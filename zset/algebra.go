@@ -31,7 +31,9 @@ const (
 	Max
 )
 
-// of is Redis's arithmetic: what would be NaN, such as +Inf and -Inf summed, is 0.
+// of is Redis's arithmetic: a sum that would be NaN, as of +Inf and -Inf, is 0. A NaN
+// from a weight in b, which only an intersection lets come here, is passed over by
+// Min and Max.
 func (agg Aggregate) of(a, b float64) float64 {
 	switch agg {
 	case Min:
@@ -56,13 +58,13 @@ func number(x float64) float64 {
 	return x
 }
 
-// bySize drops nil sources' nils and sorts by cardinality, the order in which Redis
+// bySize puts empty sets for nil and sorts by cardinality, the order in which Redis
 // adds scores up (which decides their last bit).
 func bySize(in []Input) []Input {
 	sorted := make([]Input, len(in))
 	for i, input := range in {
 		if input.Source == nil {
-			input.Source = (*Set)(nil)
+			input.Source = new(Set)
 		}
 		sorted[i] = input
 	}

@@ -135,29 +135,51 @@ func (s *Set) Backward() iter.Seq2[string, float64] { return s.SpanBackward(0, m
 
 // ByRank yields the elements of RankSpan(start, stop), lowest first.
 func (s *Set) ByRank(start, stop int) iter.Seq2[string, float64] {
-	return s.Span(s.RankSpan(start, stop))
+	return func(yield func(string, float64) bool) {
+		lo, hi := s.RankSpan(start, stop)
+		s.ascend(lo, hi, yield)
+	}
 }
 
 // ByRankBackward yields the elements of RankSpan(start, stop), highest first: as
 // everywhere here ranks count from the lowest, other than in ZREVRANGE.
 func (s *Set) ByRankBackward(start, stop int) iter.Seq2[string, float64] {
-	return s.SpanBackward(s.RankSpan(start, stop))
+	return func(yield func(string, float64) bool) {
+		lo, hi := s.RankSpan(start, stop)
+		s.descend(lo, hi, yield)
+	}
 }
 
 // ByScore yields the elements whose scores are in r, lowest first.
-func (s *Set) ByScore(r ScoreRange) iter.Seq2[string, float64] { return s.Span(s.ScoreSpan(r)) }
+func (s *Set) ByScore(r ScoreRange) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		lo, hi := s.ScoreSpan(r)
+		s.ascend(lo, hi, yield)
+	}
+}
 
 // ByScoreBackward yields the elements whose scores are in r, highest first.
 func (s *Set) ByScoreBackward(r ScoreRange) iter.Seq2[string, float64] {
-	return s.SpanBackward(s.ScoreSpan(r))
+	return func(yield func(string, float64) bool) {
+		lo, hi := s.ScoreSpan(r)
+		s.descend(lo, hi, yield)
+	}
 }
 
 // ByLex yields the elements whose members are in r, lowest first; see LexSpan.
-func (s *Set) ByLex(r LexRange) iter.Seq2[string, float64] { return s.Span(s.LexSpan(r)) }
+func (s *Set) ByLex(r LexRange) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		lo, hi := s.LexSpan(r)
+		s.ascend(lo, hi, yield)
+	}
+}
 
 // ByLexBackward yields the elements whose members are in r, highest first; see LexSpan.
 func (s *Set) ByLexBackward(r LexRange) iter.Seq2[string, float64] {
-	return s.SpanBackward(s.LexSpan(r))
+	return func(yield func(string, float64) bool) {
+		lo, hi := s.LexSpan(r)
+		s.descend(lo, hi, yield)
+	}
 }
 
 // CountScore counts the elements whose scores are in r, without visiting them.

@@ -1,0 +1,96 @@
+package zset
+
+import (
+	"slices"
+)
+
+// A block holds elements that follow each other, scores and members apart, so that
+// the bisection of a block runs over one or two kilobytes of scores and touches a
+// member only where scores are equal.
+const (
+	blockMax  = 256
+	blockLow  = 64  // with fewer elements a block looks for one to join
+	blockHigh = 192 // what joined blocks may hold, and loaded ones do
+)
+
+type block struct {
+	owner   *token // blocks of other owners are shared: copied before a write
+	id      int32  // by which ranks knows it; the same in copies
+	scores  []float64
+	members []string
+}
+
+// token is an identity; it has a size, for pointers to empty structs may be equal.
+type token struct{ _ byte }
+
+func newBlock(owner *token, room int) *block {
+	return &block{owner: owner, scores: make([]float64, 0, room), members: make([]string, 0, room)}
+}
+
+func (b *block) len() int { return len(b.scores) }
+
+// room is how many elements to allocate for n: an eighth more, for large ones.
+func room(n int) int {
+	if n < 16 {
+		return n
+	}
+	return min((n+n/8+7)&^7, blockMax)
+}
+
+// copyOf returns a block of the elements of ranks lo to hi-1, with room for more.
+func (b *block) copyOf(owner *token, lo, hi, room int) *block {
+	c := newBlock(owner, room)
+	c.id = b.id
+	c.scores = append(c.scores, b.scores[lo:hi]...)
+	c.members = append(c.members, b.members[lo:hi]...)
+	return c
+}
+
+// search counts the elements below (score, member).
+func (b *block) search(score float64, member string) int {
+	scores := b.scores
+	lo, hi := 0, len(scores)
+	for lo < hi {
+		h := int(uint(lo+hi) >> 1)
+		if x := scores[h]; x < score || x == score && b.members[h] < member {
+			lo = h + 1
+		} else {
+			hi = h
+		}
+	}
+	return lo
+}
+
+// insert puts an element at i; there must be fewer than blockMax.
+func (b *block) insert(i int, score float64, member string) {
+	if n := len(b.scores); n == cap(b.scores) {
+		grown := b.copyOf(b.owner, 0, n, max(room(n+1), 2))
+		b.scores, b.members = grown.scores, grown.members
+	}
+	b.scores = slices.Insert(b.scores, i, score)
+	b.members = slices.Insert(b.members, i, member)
+}
+
+// cut removes the elements lo to hi-1, and gives memory back when most of it is unused.
+func (b *block) cut(lo, hi int) {
+	b.scores = slices.Delete(b.scores, lo, hi)
+	b.members = slices.Delete(b.members, lo, hi)
+	if n := b.len(); cap(b.scores) > 2*room(n)+8 {
+		small := b.copyOf(b.owner, 0, n, room(n))
+		b.scores, b.members = small.scores, small.members
+	}
+}
+
+// move gives element i a score with which it belongs at j, j counted with it in place.
+func (b *block) move(i, j int, score float64) {
+	member := b.members[i]
+	if i < j {
+		j--
+		copy(b.scores[i:j], b.scores[i+1:])
+		copy(b.members[i:j], b.members[i+1:])
+	} else {
+		copy(b.scores[j+1:i+1], b.scores[j:])
+		copy(b.members[j+1:i+1], b.members[j:])
+	}
+	b.scores[j], b.members[j] = score, member
+}
