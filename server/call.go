@@ -2,6 +2,7 @@ package server
 
 import (
 	"math/rand/v2"
+	"strings"
 	"unsafe"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -183,4 +184,17 @@ func (c *Call) wait(deadline int64, kind kind, timeout func(*protocol.Reply), ke
 	default:
 		c.srv.block(c, deadline, kind, timeout, keys)
 	}
+}
+
+// help replies the lines of a HELP subcommand between Redis's first and last
+// ones.
+func (c *Call) help(lines ...string) {
+	name, _, _ := strings.Cut(c.cmd.Name, "|")
+	c.Reply.Array(len(lines) + 3)
+	c.Reply.Status(strings.ToUpper(name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, line := range lines {
+		c.Reply.Status(line)
+	}
+	c.Reply.Status("HELP")
+	c.Reply.Status("    Prints this help.")
 }

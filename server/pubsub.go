@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/zsetd/zsetd/protocol"
 )
 
@@ -92,6 +94,294 @@ func (s *Session) subscriptions() int {
 	return len(s.channels) + len(s.patterns) + len(s.shards)
 }
 
-func pubsubCommands() []Command { return nil }
+func pubsubCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "psubscribe", Arity: -2, Flags: "pubsub noscript loading stale",
+			Group: "pubsub", Since: "2.0.0",
+			Complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
+			Summary:    "Listen for messages published to channels matching the given patterns",
+			Syntax:     "pattern:(pattern)...",
+		}, run: psubscribe},
+		{Facts: protocol.Facts{
+			Name: "publish", Arity: 3, Flags: "pubsub loading stale fast may_replicate",
+			Group: "pubsub", Since: "2.0.0",
+			Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
+			Summary:    "Post a message to a channel",
+			Syntax:     "channel message",
+		}, run: publish},
+		{Facts: protocol.Facts{
+			Name: "pubsub", Arity: -2,
+			Group: "pubsub", Since: "2.8.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for Pub/Sub commands",
+		}, subcommands: []Command{
+			{Facts: protocol.Facts{
+				Name: "pubsub|channels", Arity: -2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "2.8.0",
+				Complexity: "O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)",
+				Summary:    "List active channels",
+				Syntax:     "[pattern]",
+			}, run: pubsubChannels},
+			{Facts: protocol.Facts{
+				Name: "pubsub|help", Arity: 2, Flags: "loading stale",
+				Group: "pubsub", Since: "6.2.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, run: pubsubHelp},
+			{Facts: protocol.Facts{
+				Name: "pubsub|numpat", Arity: 2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "2.8.0", Complexity: "O(1)",
+				Summary: "Get the count of unique patterns pattern subscriptions",
+			}, run: pubsubNumpat},
+			{Facts: protocol.Facts{
+				Name: "pubsub|numsub", Arity: -2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "2.8.0",
+				Complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
+				Summary:    "Get the count of subscribers for channels",
+				Syntax:     "[channel [channel ...]]",
+			}, run: pubsubNumsub},
+			{Facts: protocol.Facts{
+				Name: "pubsub|shardchannels", Arity: -2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "7.0.0",
+				Complexity: "O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).",
+				Summary:    "List active shard channels",
+				Syntax:     "[pattern]",
+			}, run: pubsubShardchannels},
+			{Facts: protocol.Facts{
+				Name: "pubsub|shardnumsub", Arity: -2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "7.0.0",
+				Complexity: "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
+				Summary:    "Get the count of subscribers for shard channels",
+				Syntax:     "[shardchannel [shardchannel ...]]",
+			}, run: pubsubShardnumsub},
+		}},
+		{Facts: protocol.Facts{
+			Name: "punsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
+			Group: "pubsub", Since: "2.0.0",
+			Complexity: "O(N+M) where N is the number of patterns the client is already subscribed and M is the number of total patterns subscribed in the system (by any client).",
+			Summary:    "Stop listening for messages posted to channels matching the given patterns",
+			Syntax:     "[pattern [pattern ...]]",
+		}, run: punsubscribe},
+		{Facts: protocol.Facts{
+			Name: "spublish", Arity: 3, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
+			Group: "pubsub", Since: "7.0.0",
+			Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
+			Summary:    "Post a message to a shard channel",
+			Syntax:     "shardchannel message",
+		}, run: spublish},
+		{Facts: protocol.Facts{
+			Name: "ssubscribe", Arity: -2, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
+			Group: "pubsub", Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
+			Summary: "Listen for messages published to the given shard channels",
+			Syntax:  "shardchannel [shardchannel ...]",
+		}, run: ssubscribe},
+		{Facts: protocol.Facts{
+			Name: "subscribe", Arity: -2, Flags: "pubsub noscript loading stale",
+			Group: "pubsub", Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
+			Summary: "Listen for messages published to the given channels",
+			Syntax:  "channel [channel ...]",
+		}, run: subscribe},
+		{Facts: protocol.Facts{
+			Name: "sunsubscribe", Arity: -1, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
+			Group: "pubsub", Since: "7.0.0",
+			Complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
+			Summary:    "Stop listening for messages posted to the given shard channels",
+			Syntax:     "[shardchannel [shardchannel ...]]",
+		}, run: sunsubscribe},
+		{Facts: protocol.Facts{
+			Name: "unsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
+			Group: "pubsub", Since: "2.0.0",
+			Complexity: "O(N) where N is the number of clients already subscribed to a channel.",
+			Summary:    "Stop listening for messages posted to the given channels",
+			Syntax:     "[channel [channel ...]]",
+		}, run: unsubscribe},
+	}
+}
 
-func (srv *Server) unsubscribeAll(s *Session) {}
+// topic is one of the three kinds of things to subscribe to.
+type topic struct {
+	on, off string // the words of the replies
+	all     func(*pubsub) map[string]map[*Session]struct{}
+	mine    func(*Session) *map[string]struct{}
+	count   func(*Session) int // that the replies give
+}
+
+func channelTopic() topic {
+	return topic{"subscribe", "unsubscribe",
+		func(p *pubsub) map[string]map[*Session]struct{} { return p.channels },
+		func(s *Session) *map[string]struct{} { return &s.channels },
+		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
+}
+
+func patternTopic() topic {
+	return topic{"psubscribe", "punsubscribe",
+		func(p *pubsub) map[string]map[*Session]struct{} { return p.patterns },
+		func(s *Session) *map[string]struct{} { return &s.patterns },
+		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
+}
+
+func shardTopic() topic {
+	return topic{"ssubscribe", "sunsubscribe",
+		func(p *pubsub) map[string]map[*Session]struct{} { return p.shards },
+		func(s *Session) *map[string]struct{} { return &s.shards },
+		func(s *Session) int { return len(s.shards) }}
+}
+
+// join subscribes the session to every name in the arguments. Each name has a
+// reply of its own.
+func (t topic) join(c *Call) {
+	s, all := c.sess, t.all(&c.srv.pubsub)
+	if s.noBlock {
+		c.Reply.Error("ERR " + c.cmd.Name + " isn't allowed for a DENY BLOCKING client")
+		return
+	}
+	mine := t.mine(s)
+	for c.More() {
+		name := c.String()
+		if _, there := (*mine)[name]; !there {
+			if *mine == nil {
+				*mine = map[string]struct{}{}
+			}
+			(*mine)[name] = struct{}{}
+			if all[name] == nil {
+				all[name] = map[*Session]struct{}{}
+			}
+			all[name][s] = struct{}{}
+		}
+		c.Reply.Push(3)
+		c.Reply.BulkString(t.on)
+		c.Reply.BulkString(name)
+		c.Reply.Int(int64(t.count(s)))
+	}
+}
+
+// leave unsubscribes the session from every name in the arguments, or from all.
+func (t topic) leave(c *Call) {
+	s := c.sess
+	mine := *t.mine(s)
+	reply := func() {
+		c.Reply.Int(int64(t.count(s)))
+	}
+	if c.Len() == 0 {
+		if len(mine) == 0 {
+			c.Reply.Push(3)
+			c.Reply.BulkString(t.off)
+			c.Reply.Null()
+			reply()
+			return
+		}
+		for _, name := range sortedNames(mine) {
+			t.drop(s, name)
+			c.Reply.Push(3)
+			c.Reply.BulkString(t.off)
+			c.Reply.BulkString(name)
+			reply()
+		}
+		return
+	}
+	for c.More() {
+		name := c.Bytes()
+		if _, there := mine[string(name)]; there {
+			t.drop(s, string(name))
+		}
+		c.Reply.Push(3)
+		c.Reply.BulkString(t.off)
+		c.Reply.Bulk(name)
+		reply()
+	}
+}
+
+func (t topic) drop(s *Session, name string) {
+	delete(*t.mine(s), name)
+	all := t.all(&s.srv.pubsub)
+	delete(all[name], s)
+	if len(all[name]) == 0 {
+		delete(all, name)
+	}
+}
+
+// unsubscribeAll ends all subscriptions of a session without a word.
+func (srv *Server) unsubscribeAll(s *Session) {
+	for _, t := range []topic{channelTopic(), patternTopic(), shardTopic()} {
+		for name := range *t.mine(s) {
+			t.drop(s, name)
+		}
+	}
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func subscribe(c *Call)    { channelTopic().join(c) }
+func psubscribe(c *Call)   { patternTopic().join(c) }
+func ssubscribe(c *Call)   { shardTopic().join(c) }
+func unsubscribe(c *Call)  { channelTopic().leave(c) }
+func punsubscribe(c *Call) { patternTopic().leave(c) }
+func sunsubscribe(c *Call) { shardTopic().leave(c) }
+
+func publish(c *Call)  { c.publish(channelMessage) }
+func spublish(c *Call) { c.publish(shardMessage) }
+
+func (c *Call) publish(kind messageKind) {
+	channel, message := c.Bytes(), c.Bytes()
+	n := c.srv.pubsub.receivers(kind, channel)
+	if n > 0 {
+		c.srv.unit.publish(kind, channel, message)
+	}
+	c.Reply.Int(int64(n))
+}
+
+func pubsubChannels(c *Call)      { c.listTopics(c.srv.pubsub.channels) }
+func pubsubShardchannels(c *Call) { c.listTopics(c.srv.pubsub.shards) }
+
+func (c *Call) listTopics(all map[string]map[*Session]struct{}) {
+	var pattern []byte
+	if c.Len() > 1 {
+		c.Reply.Error("ERR wrong number of arguments for '" + c.cmd.Name + "' command")
+		return
+	}
+	if c.Len() == 1 {
+		pattern = c.Bytes()
+	}
+	names := sortedNames(all)
+	if pattern != nil {
+		names = slices.DeleteFunc(names, func(name string) bool { return !match(pattern, bytesOf(name), false) })
+	}
+	c.Reply.Array(len(names))
+	for _, name := range names {
+		c.Reply.BulkString(name)
+	}
+}
+
+func pubsubNumsub(c *Call)      { c.countTopics(c.srv.pubsub.channels) }
+func pubsubShardnumsub(c *Call) { c.countTopics(c.srv.pubsub.shards) }
+
+func (c *Call) countTopics(all map[string]map[*Session]struct{}) {
+	c.Reply.Array(2 * c.Len())
+	for c.More() {
+		name := c.Bytes()
+		c.Reply.Bulk(name)
+		c.Reply.Int(int64(len(all[string(name)])))
+	}
+}
+
+func pubsubNumpat(c *Call) { c.Reply.Int(int64(len(c.srv.pubsub.patterns))) }
+
+func pubsubHelp(c *Call) {
+	c.help("CHANNELS [<pattern>]",
+		"    Return the currently active channels matching a <pattern> (default: '*').",
+		"NUMPAT",
+		"    Return number of subscriptions to patterns.",
+		"NUMSUB [<channel> ...]",
+		"    Return the number of subscribers for the specified channels, excluding",
+		"    pattern subscriptions(default: no channels).",
+		"SHARDCHANNELS [<pattern>]",
+		"    Return the currently active shard level channels matching a <pattern> (default: '*').",
+		"SHARDNUMSUB [<shardchannel> ...]",
+		"    Return the number of subscribers for the specified shard level channel(s)")
+}

@@ -73,8 +73,9 @@ const (
 )
 
 type queued struct {
-	cmd  *Command
-	argv [][]byte
+	cmd   *Command
+	argv  [][]byte
+	names int // how many of argv are the command's name
 }
 
 // newSession returns a session for a client at addr. wake is called, without
@@ -289,7 +290,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		return
 	}
 	if s.multi && !runsInMulti(cmd.Name) {
-		s.enqueue(cmd, argv)
+		s.enqueue(cmd, argv, names)
 		s.out.Status("QUEUED")
 		return
 	}
@@ -304,6 +305,7 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	s.last = cmd
 	mark := s.out.Len()
 	cmd.run(c)
+	c.cmd = cmd // EXEC has run others in between
 	c.settle()
 	s.srv.account(c, mark)
 }

@@ -1,12 +1,45 @@
 package server
 
+import "github.com/zsetd/zsetd/protocol"
+
+func transactionCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
+			Summary: "Discard all commands issued after MULTI",
+		}, run: discard},
+		{Facts: protocol.Facts{
+			Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
+			Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
+			Summary: "Execute all commands issued after MULTI",
+		}, run: exec},
+		{Facts: protocol.Facts{
+			Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Mark the start of a transaction block",
+		}, run: multi},
+		{Facts: protocol.Facts{
+			Name: "unwatch", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Forget about all watched keys",
+		}, run: unwatch},
+		{Facts: protocol.Facts{
+			Name: "watch", Arity: -2, Flags: "noscript loading stale fast allow_busy", Keys: "1..-1 RO",
+			Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
+			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+			Syntax:  "key [key ...]",
+		}, run: watch},
+	}
+}
+
 // enqueue keeps a command for EXEC.
-func (s *Session) enqueue(cmd *Command, argv [][]byte) {
+func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	argv = copyArgs(argv)
 	for _, a := range argv {
 		s.queued += int64(len(a))
 	}
-	s.queue = append(s.queue, queued{cmd, argv})
+	s.queue = append(s.queue, queued{cmd, argv, names})
 }
 
 // discard ends a transaction and forgets what is watched.
@@ -28,4 +61,77 @@ func (s *Session) unwatch() {
 	s.watches, s.touched = s.watches[:0], false
 }
 
-func transactionCommands() []Command { return nil }
+func multi(c *Call) {
+	if c.sess.multi {
+		c.Reply.Error("ERR MULTI calls can not be nested")
+		return
+	}
+	c.sess.multi = true
+	c.Reply.OK()
+}
+
+func discard(c *Call) {
+	if !c.sess.multi {
+		c.Reply.Error("ERR DISCARD without MULTI")
+		return
+	}
+	c.sess.discard()
+	c.Reply.OK()
+}
+
+func watch(c *Call) {
+	s := c.sess
+	if s.multi {
+		c.Reply.Error("ERR WATCH inside MULTI is not allowed")
+		return
+	}
+	for c.More() {
+		k := waitKey{c.db.ID(), c.String()}
+		c.db.Peek(bytesOf(k.key)) // what is past its deadline goes now, and is watched as absent
+		if _, there := c.srv.watched[k][s]; there {
+			continue
+		}
+		if c.srv.watched[k] == nil {
+			c.srv.watched[k] = map[*Session]struct{}{}
+		}
+		c.srv.watched[k][s] = struct{}{}
+		s.watches = append(s.watches, k)
+	}
+	c.Reply.OK()
+}
+
+func unwatch(c *Call) {
+	c.sess.unwatch()
+	c.Reply.OK()
+}
+
+// exec runs what was queued, in one unit, unless a command was refused while
+// queueing or a watched key was changed.
+func exec(c *Call) {
+	s := c.sess
+	if !s.multi {
+		c.Reply.Error("ERR EXEC without MULTI")
+		return
+	}
+	// A watched key may be past its deadline and nobody has looked.
+	for _, k := range s.watches {
+		c.srv.keys.DB(k.db).Peek(bytesOf(k.key))
+	}
+	c.srv.unit.commit()
+	queue, aborted, touched := s.queue, s.aborted, s.touched
+	s.discard()
+	switch {
+	case aborted:
+		c.Reply.Error("EXECABORT Transaction discarded because of previous errors.")
+		return
+	case touched:
+		c.Reply.NullArray()
+		return
+	}
+	c.Reply.Array(len(queue))
+	c.nested = true
+	for _, q := range queue {
+		s.run(q.cmd, q.argv, q.argv[q.names:])
+	}
+	c.nested = false
+}
