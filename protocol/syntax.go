@@ -410,7 +410,7 @@ func typeOfName(name string) string {
 		"numreplicas", "offset", "port", "protover", "rank", "seconds", "slot", "start", "start-slot", "stop",
 		"ttl", "version", "weight":
 		return "integer"
-	case "height", "latitude", "longitude", "max", "min", "radius", "score", "timeout", "width":
+	case "height", "latitude", "longitude", "max", "min", "newscore", "radius", "score", "timeout", "width":
 		return "double"
 	case "unix-time", "unix-time-milliseconds", "unix-time-seconds":
 		return "unix-time"
