@@ -1,50 +1,553 @@
 package server
 
 import (
+	"errors"
 	"fmt"
-	"net"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/zsetd/zsetd/protocol"
 )
 
+// One table of parameters, by Redis's names, is what redis.conf, the flags of
+// the command line, CONFIG GET and SET, and the documentation come from.
+
 // config holds the values of the parameters.
 type config struct {
-	databases         int
-	requirepass       string
-	maxclients        int
-	pubsubOutputLimit int64
+	bind             string
+	port             int64
+	unixsocket       string
+	unixsocketperm   string
+	timeout          int64 // seconds
+	tcpKeepalive     int64 // seconds
+	databases        int64
+	maxclients       int64
+	requirepass      string
+	logfile          string
+	loglevel         string
+	save             string
+	appendonly       bool
+	notifyEvents     string
+	protoMaxBulk     int64 // bytes
+	queryBufferLimit int64 // bytes
+	outputLimits     [3]outputLimit
+
+	slowlogSlowerThan       int64 // microseconds
+	slowlogMaxLen           int64
+	latencyMonitorThreshold int64 // milliseconds
+	latencyTracking         bool
+	latencyPercentiles      []float64
+
+	hashMaxListpackEntries int64
+	hashMaxListpackValue   int64
+	setMaxIntsetEntries    int64
+	setMaxListpackEntries  int64
+	setMaxListpackValue    int64
+	zsetMaxListpackEntries int64
+	zsetMaxListpackValue   int64
+	listMaxListpackSize    int64
+}
+
+// parameter is a row of the table.
+type parameter struct {
+	name, alias string
+	initial     string // its value when nothing is said
+	doc         string
+	fixed       bool // can only be set before the server starts
+	lines       bool // several lines in a file add up
+	get         func(*config) string
+	set         func(*config, string) error
+}
+
+// parameters returns the table.
+func parameters() []parameter {
+	return []parameter{
+		text("bind", "127.0.0.1 -::1", func(c *config) *string { return &c.bind }).immutable().
+			about("Addresses to listen on, `*` for all. One that starts with `-` may be unavailable."),
+		number("port", 6379, 0, 65535, func(c *config) *int64 { return &c.port }).immutable().
+			about("TCP port to listen on; 0 for none."),
+		text("unixsocket", "", func(c *config) *string { return &c.unixsocket }).immutable().
+			about("Path of a unix socket to listen on; empty for none."),
+		text("unixsocketperm", "", func(c *config) *string { return &c.unixsocketperm }).immutable().check(isOctal).
+			about("Permissions of the unix socket, in octal."),
+		number("timeout", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.timeout }).
+			about("Seconds after which an idle client is disconnected; 0 for never."),
+		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tcpKeepalive }).
+			about("Seconds between keep-alive probes on new connections; 0 for none."),
+		number("databases", 16, 1, 1<<16, func(c *config) *int64 { return &c.databases }).immutable().
+			about("Number of databases."),
+		number("maxclients", 10000, 1, math.MaxUint32, func(c *config) *int64 { return &c.maxclients }).
+			about("Number of clients that may be connected at the same time."),
+		text("requirepass", "", func(c *config) *string { return &c.requirepass }).
+			about("Password that clients must give with AUTH; empty for none."),
+		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning").
+			about("How much is logged."),
+		text("logfile", "", func(c *config) *string { return &c.logfile }).immutable().
+			about("File to log to; empty for standard error."),
+		enum("save", "", func(c *config) *string { return &c.save }, "").
+			about("Always empty: this version keeps nothing on disk."),
+		yesNo("appendonly", false, func(c *config) *bool { return &c.appendonly }).immutable().check(isNo).
+			about("Always `no`: there is no log of commands."),
+		text("notify-keyspace-events", "", func(c *config) *string { return &c.notifyEvents }).check(areClasses).
+			about("Keyspace events to publish, as in Redis: any of `KEg$lshzxetdnmA`."),
+		bytes("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
+			about("Largest argument and string, in bytes."),
+		bytes("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.queryBufferLimit }).
+			about("Memory that the input of one client may take, in bytes; beyond it the client is disconnected."),
+		outputLimitParameter(),
+		number("slowlog-log-slower-than", 10000, -1, math.MaxInt64, func(c *config) *int64 { return &c.slowlogSlowerThan }).
+			about("Microseconds from which on a command is entered in the slow log; -1 for never."),
+		number("slowlog-max-len", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.slowlogMaxLen }).
+			about("Number of entries in the slow log."),
+		number("latency-monitor-threshold", 0, 0, math.MaxInt64, func(c *config) *int64 { return &c.latencyMonitorThreshold }).
+			about("Milliseconds from which on an event is kept for LATENCY; 0 for never."),
+		yesNo("latency-tracking", true, func(c *config) *bool { return &c.latencyTracking }).
+			about("Whether the latency of each command is tracked, for LATENCY HISTOGRAM and INFO latencystats."),
+		percentiles(),
+		number("hash-max-listpack-entries", 512, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackEntries }).
+			also("hash-max-ziplist-entries").about("Fields up to which a hash keeps its small shape."),
+		bytes("hash-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackValue }).
+			also("hash-max-ziplist-value").about("Bytes of a field or value up to which a hash keeps its small shape."),
+		number("set-max-intset-entries", 512, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxIntsetEntries }).
+			about("Members up to which a set of integers keeps its small shape."),
+		number("set-max-listpack-entries", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackEntries }).
+			about("Members up to which a set keeps its small shape."),
+		bytes("set-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackValue }).
+			about("Bytes of a member up to which a set keeps its small shape."),
+		number("zset-max-listpack-entries", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackEntries }).
+			also("zset-max-ziplist-entries").about("Members up to which OBJECT ENCODING calls a sorted set a listpack."),
+		bytes("zset-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackValue }).
+			also("zset-max-ziplist-value").about("Bytes of a member up to which OBJECT ENCODING calls a sorted set a listpack."),
+		number("list-max-listpack-size", -2, math.MinInt32, math.MaxInt32, func(c *config) *int64 { return &c.listMaxListpackSize }).
+			also("list-max-ziplist-size").about("Size up to which OBJECT ENCODING calls a list a listpack: elements, or -1 to -5 for 4 to 64 KB."),
+	}
+}
+
+func (p parameter) about(doc string) parameter  { p.doc = doc; return p }
+func (p parameter) also(alias string) parameter { p.alias = alias; return p }
+func (p parameter) immutable() parameter        { p.fixed = true; return p }
+func (p parameter) check(ok func(string) error) parameter {
+	set := p.set
+	p.set = func(c *config, s string) error {
+		if err := ok(s); err != nil {
+			return err
+		}
+		return set(c, s)
+	}
+	return p
+}
+
+func text(name, initial string, field func(*config) *string) parameter {
+	return parameter{name: name, initial: initial,
+		get: func(c *config) string { return *field(c) },
+		set: func(c *config, s string) error { *field(c) = s; return nil }}
+}
+
+func number(name string, initial, lo, hi int64, field func(*config) *int64) parameter {
+	return parameter{name: name, initial: strconv.FormatInt(initial, 10),
+		get: func(c *config) string { return strconv.FormatInt(*field(c), 10) },
+		set: func(c *config, s string) error {
+			n, ok := protocol.ParseInt([]byte(s))
+			if !ok {
+				return errors.New("argument couldn't be parsed into an integer")
+			}
+			return within(field(c), n, lo, hi)
+		}}
+}
+
+// bytes is a number that may be written with a unit: 1k, 1kb, 5MB, 1g.
+func bytes(name string, initial, lo, hi int64, field func(*config) *int64) parameter {
+	p := number(name, initial, lo, hi, field)
+	p.set = func(c *config, s string) error {
+		n, ok := parseMemory(s)
+		if !ok {
+			return errors.New("argument must be a memory value")
+		}
+		return within(field(c), n, lo, hi)
+	}
+	return p
+}
+
+func within(field *int64, n, lo, hi int64) error {
+	if n < lo || n > hi {
+		return fmt.Errorf("argument must be between %d and %d inclusive", lo, hi)
+	}
+	*field = n
+	return nil
+}
+
+func yesNo(name string, initial bool, field func(*config) *bool) parameter {
+	p := parameter{name: name, initial: "no",
+		get: func(c *config) string {
+			if *field(c) {
+				return "yes"
+			}
+			return "no"
+		},
+		set: func(c *config, s string) error {
+			yes := strings.EqualFold(s, "yes")
+			if !yes && !strings.EqualFold(s, "no") {
+				return errors.New("argument must be 'yes' or 'no'")
+			}
+			*field(c) = yes
+			return nil
+		}}
+	if initial {
+		p.initial = "yes"
+	}
+	return p
+}
+
+func enum(name, initial string, field func(*config) *string, words ...string) parameter {
+	p := text(name, initial, field)
+	p.set = func(c *config, s string) error {
+		for _, word := range words {
+			if strings.EqualFold(s, word) {
+				*field(c) = word
+				return nil
+			}
+		}
+		return errors.New("argument(s) must be one of the following: " + strings.Join(words, ", "))
+	}
+	return p
+}
+
+func isNo(s string) error {
+	if strings.EqualFold(s, "yes") {
+		return errors.New("there is no log of commands")
+	}
+	return nil
+}
+
+func isOctal(s string) error {
+	if n, err := strconv.ParseUint(s, 8, 32); s != "" && (err != nil || n > 0o777) {
+		return errors.New("argument must be an octal number between 0 and 777")
+	}
+	return nil
+}
+
+func areClasses(s string) error {
+	if _, ok := parseClasses(s); !ok {
+		return errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+	}
+	return nil
+}
+
+// parseMemory reads a number of bytes with an optional unit, as redis.conf
+// defines them: k and kb differ.
+func parseMemory(s string) (int64, bool) {
+	digits := strings.TrimRight(strings.ToLower(s), "kmgb")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || digits == "" {
+		return 0, false
+	}
+	unit := int64(0)
+	switch strings.ToLower(s)[len(digits):] {
+	case "", "b":
+		unit = 1
+	case "k":
+		unit = 1000
+	case "kb":
+		unit = 1 << 10
+	case "m":
+		unit = 1000 * 1000
+	case "mb":
+		unit = 1 << 20
+	case "g":
+		unit = 1000 * 1000 * 1000
+	case "gb":
+		unit = 1 << 30
+	}
+	if unit == 0 || n < 0 || n > math.MaxInt64/unit {
+		return 0, false
+	}
+	return n * unit, true
+}
+
+// outputLimit bounds the replies and messages that wait for a client: closed
+// at once above hard, or when above soft for some seconds. 0 is no limit.
+type outputLimit struct{ hard, soft, seconds int64 }
+
+// The classes of clients, in the order of config.outputLimits.
+const (
+	normalClient = iota
+	replicaClient
+	pubsubClient
+)
+
+func outputLimitParameter() parameter {
+	names := []string{"normal", "slave", "pubsub"}
+	return parameter{
+		name: "client-output-buffer-limit", lines: true,
+		initial: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+		doc: "Bytes of replies and messages that may wait for a client: class, hard limit, soft limit, seconds above it; " +
+			"0 for none. Beyond, the client is disconnected.",
+		get: func(c *config) string {
+			var b []string
+			for i, l := range c.outputLimits {
+				b = append(b, fmt.Sprintf("%s %d %d %d", names[i], l.hard, l.soft, l.seconds))
+			}
+			return strings.Join(b, " ")
+		},
+		set: func(c *config, s string) error {
+			words := strings.Fields(s)
+			if len(words)%4 != 0 {
+				return errors.New("Wrong number of arguments in buffer limit configuration.")
+			}
+			limits := c.outputLimits
+			for ; len(words) > 0; words = words[4:] {
+				class := -1
+				for i, name := range names {
+					if strings.EqualFold(words[0], name) || i == replicaClient && strings.EqualFold(words[0], "replica") {
+						class = i
+					}
+				}
+				if class < 0 {
+					return errors.New("Invalid client class specified in buffer limit configuration.")
+				}
+				hard, ok1 := parseMemory(words[1])
+				soft, ok2 := parseMemory(words[2])
+				seconds, ok3 := protocol.ParseInt([]byte(words[3]))
+				if !ok1 || !ok2 || !ok3 || seconds < 0 {
+					return errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
+				}
+				limits[class] = outputLimit{hard, soft, seconds}
+			}
+			c.outputLimits = limits
+			return nil
+		},
+	}
+}
+
+func percentiles() parameter {
+	return parameter{
+		name: "latency-tracking-info-percentiles", initial: "50 99 99.9",
+		doc: "Percentiles that INFO latencystats shows.",
+		get: func(c *config) string {
+			var b []string
+			for _, p := range c.latencyPercentiles {
+				b = append(b, strconv.FormatFloat(p, 'g', -1, 64))
+			}
+			return strings.Join(b, " ")
+		},
+		set: func(c *config, s string) error {
+			var list []float64
+			for _, word := range strings.Fields(s) {
+				p, ok := protocol.ParseFloat([]byte(word))
+				if !ok || p < 0 || p > 100 {
+					return errors.New("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
+				}
+				list = append(list, p)
+			}
+			c.latencyPercentiles = list
+			return nil
+		},
+	}
 }
 
 func defaultConfig() config {
-	return config{databases: 16, maxclients: 10000, pubsubOutputLimit: 32 << 20}
+	var c config
+	for _, p := range parameters() {
+		if err := p.set(&c, p.initial); err != nil {
+			panic("BUG: parameter " + p.name + ": " + err.Error())
+		}
+	}
+	return c
+}
+
+// findParameter returns the parameter of that name, in any case of letters.
+func findParameter(table []parameter, name string) *parameter {
+	for i := range table {
+		if p := &table[i]; strings.EqualFold(p.name, name) || p.alias != "" && strings.EqualFold(p.alias, name) {
+			return p
+		}
+	}
+	return nil
 }
 
 // inputLimits are what transports ask for without the lock.
 type inputLimits struct {
-	reader     protocol.Limits
-	maxclients int
+	reader      protocol.Limits
+	queryBuffer int
+	maxclients  int
+	keepalive   int // seconds
 }
 
 type limitsPointer = atomic.Pointer[inputLimits]
 
 // configure applies parameters before the server starts.
 func (srv *Server) configure(values map[string]string) error {
-	for name := range values {
-		return fmt.Errorf("zsetd: unknown parameter %q", name)
+	table := parameters()
+	for name, value := range values {
+		p := findParameter(table, name)
+		if p == nil {
+			return fmt.Errorf("zsetd: unknown parameter %q", name)
+		}
+		if err := p.set(&srv.config, value); err != nil {
+			return fmt.Errorf("zsetd: parameter %s: %w", p.name, err)
+		}
 	}
-	srv.limits.Store(&inputLimits{maxclients: srv.config.maxclients})
 	return nil
 }
 
-// applyLimits hands the sizes of small values to the keyspace.
-func (srv *Server) applyLimits() {}
+// applyConfig hands the values of the parameters to those who work with them.
+func (srv *Server) applyConfig() {
+	c := &srv.config
+	srv.notify, _ = parseClasses(c.notifyEvents)
+	if srv.notify&(classKeyspace|classKeyevent) == 0 {
+		srv.notify = 0 // nowhere to publish to
+	}
+	srv.limits.Store(&inputLimits{
+		reader:      protocol.Limits{MaxBulk: clampInt(c.protoMaxBulk)},
+		queryBuffer: clampInt(c.queryBufferLimit),
+		maxclients:  clampInt(c.maxclients),
+		keepalive:   clampInt(c.tcpKeepalive),
+	})
+	l := &srv.keys.Limits
+	l.HashMaxListpackEntries = clampInt(c.hashMaxListpackEntries)
+	l.HashMaxListpackValue = clampInt(c.hashMaxListpackValue)
+	l.SetMaxIntsetEntries = clampInt(c.setMaxIntsetEntries)
+	l.SetMaxListpackEntries = clampInt(c.setMaxListpackEntries)
+	l.SetMaxListpackValue = clampInt(c.setMaxListpackValue)
+	l.ZsetMaxListpackEntries = clampInt(c.zsetMaxListpackEntries)
+	l.ZsetMaxListpackValue = clampInt(c.zsetMaxListpackValue)
+	l.ListMaxListpackSize = clampInt(c.listMaxListpackSize)
+	srv.level.Set(logLevel(c.loglevel))
+}
+
+// clampInt makes an int of what may be larger than one.
+func clampInt(n int64) int { return int(max(math.MinInt, min(n, math.MaxInt))) }
 
 func (srv *Server) maxClients() int { return srv.limits.Load().maxclients }
 
-func (srv *Server) listen() ([]net.Listener, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:6379")
-	return []net.Listener{l}, err
+// logLevel translates Redis's levels.
+func logLevel(name string) slog.Level {
+	switch name {
+	case "debug":
+		return slog.LevelDebug
+	case "verbose":
+		return slog.LevelDebug + 1
+	case "warning":
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
 }
 
-func configCommands() []Command { return nil }
+func configCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "config", Arity: -2,
+			Group: "server", Since: "2.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for server configuration commands",
+		}, subcommands: []Command{
+			{Facts: protocol.Facts{
+				Name: "config|get", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "server", Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
+				Summary: "Get the values of configuration parameters",
+				Syntax:  "parameter:(parameter)...",
+				History: []string{"7.0.0 Added the ability to pass multiple pattern parameters in one call"},
+			}, run: configGet},
+			{Facts: protocol.Facts{
+				Name: "config|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, run: configHelp},
+			{Facts: protocol.Facts{
+				Name: "config|resetstat", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "2.0.0", Complexity: "O(1)",
+				Summary: "Reset the stats returned by INFO",
+			}, run: configResetstat},
+			{Facts: protocol.Facts{
+				Name: "config|set", Arity: -4, Flags: "admin noscript loading stale",
+				Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+				Complexity: "O(N) when N is the number of configuration parameters provided",
+				Summary:    "Set configuration parameters to the given values",
+				Syntax:     "parameter value [parameter value ...]",
+				History:    []string{"7.0.0 Added the ability to set multiple parameters in one call."},
+			}, run: configSet},
+		}},
+	}
+}
+
+func configGet(c *Call) {
+	table := parameters()
+	var found [][2]string
+	seen := map[string]bool{}
+	add := func(name string, p *parameter) {
+		if !seen[name] {
+			seen[name] = true
+			found = append(found, [2]string{name, p.get(&c.srv.config)})
+		}
+	}
+	for c.More() {
+		pattern := []byte(strings.ToLower(c.String()))
+		for i := range table {
+			p := &table[i]
+			if match(pattern, []byte(p.name), true) {
+				add(p.name, p)
+			}
+			if p.alias != "" && match(pattern, []byte(p.alias), true) {
+				add(p.alias, p)
+			}
+		}
+	}
+	c.Reply.Map(len(found))
+	for _, f := range found {
+		c.Reply.BulkString(f[0])
+		c.Reply.BulkString(f[1])
+	}
+}
+
+// configSet changes all of the parameters or none.
+func configSet(c *Call) {
+	if c.Len()%2 != 0 {
+		c.Fail(protocol.ErrSyntax)
+	}
+	table := parameters()
+	next := c.srv.config
+	seen := map[string]bool{}
+	for c.More() {
+		name, value := c.String(), c.String()
+		p := findParameter(table, name)
+		if p == nil {
+			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
+			break
+		}
+		err := error(nil)
+		switch {
+		case seen[p.name]:
+			err = errors.New("duplicate parameter")
+		case p.fixed:
+			err = errors.New("can't set immutable config")
+		default:
+			err = p.set(&next, value)
+		}
+		if err != nil {
+			c.Fail("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + err.Error())
+		}
+		seen[p.name] = true
+	}
+	if !c.ok() {
+		return
+	}
+	c.srv.config = next
+	c.srv.applyConfig()
+	c.Reply.OK()
+}
+
+func configResetstat(c *Call) {
+	c.srv.resetStats()
+	c.Reply.OK()
+}
+
+func configHelp(c *Call) {
+	c.help("GET <pattern>",
+		"    Return parameters matching the glob-like <pattern> and their values.",
+		"SET <directive> <value>",
+		"    Set the configuration <directive> to <value>.",
+		"RESETSTAT",
+		"    Reset statistics reported by the INFO command.")
+}

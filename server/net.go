@@ -116,6 +116,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 	c := &conn{srv: srv, nc: nc, again: make(chan struct{}, 1)}
 	switch nc := nc.(type) {
 	case *net.TCPConn:
+		srv.keepAlive(nc)
 		c.raw, _ = nc.SyscallConn()
 	case *net.UnixConn:
 		c.raw, _ = nc.SyscallConn()
@@ -141,6 +142,11 @@ func (c *conn) serve() {
 		n, err := c.nc.Read(c.reader.Space())
 		c.srv.countInput(n)
 		c.reader.Filled(n)
+		if limit := c.srv.limits.Load().queryBuffer; c.reader.Size() > limit {
+			c.srv.log.Warn("client sends a command that is too large; connection closed",
+				"client", c.sess.addr, "bytes", c.reader.Size(), "client-query-buffer-limit", limit)
+			return
+		}
 		if err != nil {
 			if !errors.Is(err, os.ErrDeadlineExceeded) || c.dead.Load() {
 				return

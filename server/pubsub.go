@@ -73,20 +73,14 @@ func (srv *Server) send(to map[*Session]struct{}, what, pattern, channel, messag
 	}
 }
 
-// push appends an out-of-band message to the outbox. A client that is further
-// behind than its limit allows is closed.
+// push appends an out-of-band message to the outbox.
 func (s *Session) push(b []byte) {
 	if s.killed || s.closing {
 		return
 	}
 	s.out.Raw(b)
-	if n := int64(s.out.Len()) + s.unsent.Load(); n > s.srv.config.pubsubOutputLimit {
-		s.srv.log.Warn("client is too slow for its messages; connection closed",
-			"client", s.addr, "name", s.name, "unsent", n, "limit", s.srv.config.pubsubOutputLimit)
-		s.kill()
-		return
-	}
 	s.pending()
+	s.checkOutput()
 }
 
 // subscriptions returns how many channels and patterns the session listens to.

@@ -22,6 +22,7 @@ import (
 // Make one with [New]. All methods are safe for concurrent use.
 type Server struct {
 	log   *slog.Logger
+	level *slog.LevelVar
 	table *table
 	start time.Time
 	runID string
@@ -80,6 +81,10 @@ type Options struct {
 
 	// Logger receives what an operator should know. The default discards it.
 	Logger *slog.Logger
+
+	// LogLevel, if it is not nil, follows the parameter loglevel. Give it to
+	// the handler of Logger.
+	LogLevel *slog.LevelVar
 }
 
 // New returns a server that is ready to execute commands: through [Server.Do]
@@ -88,6 +93,7 @@ type Options struct {
 func New(o Options) (*Server, error) {
 	srv := &Server{
 		log:          o.Logger,
+		level:        o.LogLevel,
 		table:        newTable(),
 		start:        time.Now(),
 		runID:        randomID(),
@@ -106,13 +112,16 @@ func New(o Options) (*Server, error) {
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
+	if srv.level == nil {
+		srv.level = new(slog.LevelVar)
+	}
 	srv.unit.srv = srv
 	srv.pubsub.init()
 	if err := srv.configure(o.Config); err != nil {
 		return nil, err
 	}
-	srv.keys = keyspace.New(srv.config.databases, srv.hooks())
-	srv.applyLimits()
+	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())
+	srv.applyConfig()
 	srv.setClock(srv.clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
 	return srv, nil
@@ -161,6 +170,7 @@ func (srv *Server) ListenAndServe() error {
 	}
 	failed := make(chan error, len(ls))
 	for _, l := range ls {
+		srv.log.Info("ready to accept connections", "addr", l.Addr())
 		go func() { failed <- srv.Serve(l) }()
 	}
 	err = <-failed

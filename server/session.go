@@ -52,10 +52,11 @@ type Session struct {
 	closing bool // close once the outbox is written
 	killed  bool // close now
 
-	waking   bool          // in the unit's wake list
-	flushing atomic.Uint32 // see claim
-	unsent   atomic.Int64  // bytes that the transport could not write yet
-	wake     func()        // set by the transport; called without the lock
+	waking    bool          // in the unit's wake list
+	softSince time.Time     // since when the outbox has been above its soft limit
+	flushing  atomic.Uint32 // see claim
+	unsent    atomic.Int64  // bytes that the transport could not write yet
+	wake      func()        // set by the transport; called without the lock
 
 	// query is what the transport knows of the input buffer, for CLIENT LIST:
 	// bytes waiting, bytes free. May be nil.
@@ -140,6 +141,7 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
 		s.exec(batch[done])
 		srv.unit.commit()
+		s.checkOutput()
 		done++
 		if s.out.Len() > turnBytes || srv.at.Sub(start) > turnTime {
 			break
@@ -208,6 +210,28 @@ func (s *Session) pending() {
 	if s.srv.current != s && !s.waking {
 		s.waking = true
 		s.srv.unit.wake = append(s.srv.unit.wake, s)
+	}
+}
+
+// checkOutput closes a client that is further behind with reading than its
+// class may be.
+func (s *Session) checkOutput() {
+	class := normalClient
+	if s.subscriptions() > 0 {
+		class = pubsubClient
+	}
+	l := &s.srv.config.outputLimits[class]
+	n := int64(s.out.Len()) + s.unsent.Load()
+	if l.soft == 0 || n <= l.soft {
+		s.softSince = time.Time{}
+	} else if s.softSince.IsZero() {
+		s.softSince = s.srv.at
+	}
+	if l.hard != 0 && n > l.hard || !s.softSince.IsZero() && s.srv.at.Sub(s.softSince) > time.Duration(l.seconds)*time.Second {
+		s.srv.log.Warn("client is too far behind; connection closed", "client", s.addr, "name", s.name,
+			"unsent", n, "hard limit", l.hard, "soft limit", l.soft, "seconds", l.seconds)
+		s.srv.outputLimitDisconnections++
+		s.kill()
 	}
 }
 

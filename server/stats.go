@@ -18,6 +18,8 @@ type stats struct {
 	errors         map[string]int64 // by the first word of the error
 	errorReplies   int64
 
+	outputLimitDisconnections int64
+
 	input, output atomic.Int64 // bytes
 	rejected      atomic.Int64 // connections
 }
@@ -57,4 +59,29 @@ func (srv *Server) countError(msg string) {
 		srv.errors = map[string]int64{}
 	}
 	srv.errors[code]++
+}
+
+// resetStats sets the counters that CONFIG RESETSTAT resets to zero.
+func (srv *Server) resetStats() {
+	srv.stats.reset()
+	for _, c := range srv.table.rows {
+		c.resetStats()
+	}
+}
+
+func (s *stats) reset() {
+	blocked := s.blockedClients
+	s.commands, s.connections, s.expiredKeys, s.keyspaceHits, s.keyspaceMisses = 0, 0, 0, 0, 0
+	s.errors, s.errorReplies, s.outputLimitDisconnections = nil, 0, 0
+	s.blockedClients = blocked
+	s.input.Store(0)
+	s.output.Store(0)
+	s.rejected.Store(0)
+}
+
+func (c *Command) resetStats() {
+	c.stats = commandStats{}
+	for i := range c.subcommands {
+		c.subcommands[i].resetStats()
+	}
 }

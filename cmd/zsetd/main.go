@@ -1,26 +1,106 @@
 // Command zsetd serves sorted sets and the rest of Redis's types over the Redis
 // protocol.
+//
+//	zsetd [redis.conf] [--name value ...]
+//
+// The parameters are Redis's, as in redis.conf; the README lists them.
+// SIGINT and SIGTERM stop the server: what clients have asked for is answered,
+// then their connections are closed. The exit status is 0 after that, 1 if the
+// server cannot start or fails, and 2 if the command line or the configuration
+// file is wrong.
 package main
 
 import (
-	"flag"
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
-	"net"
 	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
 
 	"github.com/zsetd/zsetd/server"
 )
 
+// stopTime is how long clients may take to receive their last replies.
+const stopTime = 5 * time.Second
+
 func main() {
-	port := flag.String("port", "6379", "port to listen on")
-	flag.Parse()
-	srv, err := server.New(server.Options{Logger: slog.Default()})
-	if err == nil {
-		var l net.Listener
-		if l, err = net.Listen("tcp", "127.0.0.1:"+*port); err == nil {
-			err = srv.Serve(l)
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 1 {
+		switch args[0] {
+		case "-h", "--help", "help":
+			fmt.Fprint(stdout, server.Usage())
+			return 0
+		case "-v", "--version", "version":
+			fmt.Fprintln(stdout, "zsetd", version())
+			return 0
 		}
 	}
-	slog.Error("cannot serve", "error", err)
-	os.Exit(1)
+	values, err := server.ReadArgs(args)
+	if err != nil {
+		fmt.Fprintln(stderr, "zsetd:", err)
+		return 2
+	}
+	logs := stderr
+	if path := values["logfile"]; path != "" {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			fmt.Fprintln(stderr, "zsetd: logfile:", err)
+			return 2
+		}
+		defer f.Close()
+		logs = f
+	}
+	level := new(slog.LevelVar)
+	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
+	srv, err := server.New(server.Options{Config: values, Logger: log, LogLevel: level})
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- srv.ListenAndServe() }()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		stop() // a second signal ends the process at once
+		log.Info("stopping", "reason", "signal")
+		limit, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		if err := srv.Shutdown(limit); err != nil {
+			log.Warn("clients did not take their last replies in time", "limit", stopTime)
+		}
+		err = <-done
+	}
+	if err != nil && !errors.Is(err, server.ErrServerClosed) {
+		log.Error("stopped", "error", err)
+		return 1
+	}
+	log.Info("stopped")
+	return 0
+}
+
+// version returns the version of the module, and the revision it was built
+// from where that is known.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v += " " + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v + " " + info.GoVersion
 }

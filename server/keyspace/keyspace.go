@@ -43,7 +43,7 @@ type Limits struct {
 // DefaultLimits returns the limits of a Redis 7.2 that was told nothing.
 func DefaultLimits() Limits {
 	return Limits{
-		HashMaxListpackEntries: 128, HashMaxListpackValue: 64,
+		HashMaxListpackEntries: 512, HashMaxListpackValue: 64,
 		SetMaxIntsetEntries: 512, SetMaxListpackEntries: 128, SetMaxListpackValue: 64,
 		ZsetMaxListpackEntries: 128, ZsetMaxListpackValue: 64,
 		ListMaxListpackSize: -2,

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// listen opens the listeners that the configuration asks for.
+func (srv *Server) listen() (ls []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range ls {
+				l.Close()
+			}
+			ls = nil
+		}
+	}()
+	c := &srv.config
+	if c.port != 0 {
+		for _, addr := range strings.Fields(c.bind) {
+			addr, optional := strings.CutPrefix(addr, "-")
+			network := "tcp4"
+			if strings.Contains(addr, ":") {
+				network = "tcp6"
+			}
+			if addr == "*" || addr == "::*" {
+				addr = ""
+			}
+			l, err := net.Listen(network, net.JoinHostPort(addr, strconv.FormatInt(c.port, 10)))
+			if err != nil {
+				if optional && !strings.Contains(err.Error(), "in use") {
+					continue
+				}
+				return ls, fmt.Errorf("zsetd: %w", err)
+			}
+			ls = append(ls, l)
+		}
+	}
+	if c.unixsocket != "" {
+		// A socket that a dead server left is in the way; a file is not ours.
+		if info, err := os.Lstat(c.unixsocket); err == nil && info.Mode()&fs.ModeSocket != 0 {
+			os.Remove(c.unixsocket)
+		}
+		l, err := net.Listen("unix", c.unixsocket)
+		if err != nil {
+			return ls, fmt.Errorf("zsetd: %w", err)
+		}
+		ls = append(ls, l)
+		if c.unixsocketperm != "" {
+			perm, _ := strconv.ParseUint(c.unixsocketperm, 8, 32)
+			if err := os.Chmod(c.unixsocket, fs.FileMode(perm)); err != nil {
+				return ls, fmt.Errorf("zsetd: %w", err)
+			}
+		}
+	}
+	if len(ls) == 0 {
+		return nil, errors.New("zsetd: nothing to listen on: port is 0 and there is no unixsocket")
+	}
+	return ls, nil
+}
+
+// keepAlive makes the system notice peers that are gone.
+func (srv *Server) keepAlive(nc *net.TCPConn) {
+	seconds := srv.limits.Load().keepalive
+	if seconds == 0 {
+		nc.SetKeepAlive(false)
+		return
+	}
+	period := time.Duration(seconds) * time.Second
+	nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: period, Interval: max(period/3, time.Second), Count: 3})
+}
+
+// ReadArgs reads a command line as redis-server does: perhaps a configuration
+// file first ("-" is standard input), then parameters as "--name value …",
+// which win. The result is for [Options.Config].
+func ReadArgs(args []string) (map[string]string, error) {
+	values := map[string]string{}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "--") {
+		if err := readConfigFile(values, args[0], 0); err != nil {
+			return nil, err
+		}
+		args = args[1:]
+	}
+	table := parameters()
+	fresh := map[string]bool{}
+	for len(args) > 0 {
+		name, ok := strings.CutPrefix(args[0], "--")
+		if !ok {
+			return nil, fmt.Errorf("unexpected argument %q: parameters are given as --name value", args[0])
+		}
+		args = args[1:]
+		n := 0
+		for n < len(args) && !strings.HasPrefix(args[n], "--") {
+			n++
+		}
+		value := strings.Join(args[:n], " ")
+		args = args[n:]
+		if err := addSetting(values, table, name, value, fresh); err != nil {
+			return nil, fmt.Errorf("--%s: %w", name, err)
+		}
+	}
+	return values, nil
+}
+
+// maxInclude is how deep include directives may nest.
+const maxInclude = 16
+
+func readConfigFile(values map[string]string, path string, depth int) error {
+	if depth > maxInclude {
+		return fmt.Errorf("%s: include directives are nested too deeply", path)
+	}
+	var r io.Reader = os.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		r = f
+	}
+	table := parameters()
+	fresh := map[string]bool{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		words, ok := protocol.SplitArgs(nil, []byte(line))
+		if !ok || len(words) == 0 {
+			return fmt.Errorf("%s:%d: unbalanced quotes in configuration line", path, n)
+		}
+		name, rest := string(words[0]), make([]string, 0, len(words))
+		for _, w := range words[1:] {
+			rest = append(rest, string(w))
+		}
+		var err error
+		if strings.EqualFold(name, "include") && len(rest) == 1 {
+			included := rest[0]
+			if !filepath.IsAbs(included) && path != "-" {
+				included = filepath.Join(filepath.Dir(path), included)
+			}
+			err = readConfigFile(values, included, depth+1)
+		} else {
+			err = addSetting(values, table, name, strings.Join(rest, " "), fresh)
+		}
+		if err != nil {
+			return fmt.Errorf("%s:%d: %s: %w", path, n, name, err)
+		}
+	}
+	return lines.Err()
+}
+
+// addSetting notes a parameter, after trying its value. Where several lines
+// add up, fresh tells the first of them here.
+func addSetting(values map[string]string, table []parameter, name, value string, fresh map[string]bool) error {
+	p := findParameter(table, name)
+	if p == nil {
+		return errors.New("unknown parameter")
+	}
+	if err := p.set(new(config), value); err != nil {
+		return err
+	}
+	if p.lines && fresh[p.name] {
+		value = values[p.name] + " " + value
+	}
+	fresh[p.name] = true
+	values[p.name] = value
+	return nil
+}
+
+// Usage returns the text of zsetd --help: the parameters with their defaults.
+func Usage() string {
+	var b strings.Builder
+	b.WriteString("Usage: zsetd [redis.conf] [--name value ...]\n\nParameters, with their defaults:\n\n")
+	for _, p := range parameters() {
+		initial := p.initial
+		if initial == "" || strings.Contains(initial, " ") {
+			initial = strconv.Quote(initial)
+		}
+		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.name, initial, strings.ReplaceAll(p.doc, "`", ""))
+	}
+	return b.String()
+}
