@@ -93,9 +93,9 @@ func parameters() []parameter {
 			about("Always `no`: there is no log of commands."),
 		text("notify-keyspace-events", "", func(c *config) *string { return &c.notifyEvents }).check(areClasses).
 			about("Keyspace events to publish, as in Redis: any of `KEg$lshzxetdnmA`."),
-		bytes("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
+		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
 			about("Largest argument and string, in bytes."),
-		bytes("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.queryBufferLimit }).
+		size("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.queryBufferLimit }).
 			about("Memory that the input of one client may take, in bytes; beyond it the client is disconnected."),
 		outputLimitParameter(),
 		number("slowlog-log-slower-than", 10000, -1, math.MaxInt64, func(c *config) *int64 { return &c.slowlogSlowerThan }).
@@ -109,17 +109,17 @@ func parameters() []parameter {
 		percentiles(),
 		number("hash-max-listpack-entries", 512, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackEntries }).
 			also("hash-max-ziplist-entries").about("Fields up to which a hash keeps its small shape."),
-		bytes("hash-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackValue }).
+		size("hash-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackValue }).
 			also("hash-max-ziplist-value").about("Bytes of a field or value up to which a hash keeps its small shape."),
 		number("set-max-intset-entries", 512, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxIntsetEntries }).
 			about("Members up to which a set of integers keeps its small shape."),
 		number("set-max-listpack-entries", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackEntries }).
 			about("Members up to which a set keeps its small shape."),
-		bytes("set-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackValue }).
+		size("set-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackValue }).
 			about("Bytes of a member up to which a set keeps its small shape."),
 		number("zset-max-listpack-entries", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackEntries }).
 			also("zset-max-ziplist-entries").about("Members up to which OBJECT ENCODING calls a sorted set a listpack."),
-		bytes("zset-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackValue }).
+		size("zset-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackValue }).
 			also("zset-max-ziplist-value").about("Bytes of a member up to which OBJECT ENCODING calls a sorted set a listpack."),
 		number("list-max-listpack-size", -2, math.MinInt32, math.MaxInt32, func(c *config) *int64 { return &c.listMaxListpackSize }).
 			also("list-max-ziplist-size").about("Size up to which OBJECT ENCODING calls a list a listpack: elements, or -1 to -5 for 4 to 64 KB."),
@@ -158,8 +158,8 @@ func number(name string, initial, lo, hi int64, field func(*config) *int64) para
 		}}
 }
 
-// bytes is a number that may be written with a unit: 1k, 1kb, 5MB, 1g.
-func bytes(name string, initial, lo, hi int64, field func(*config) *int64) parameter {
+// size is a number that may be written with a unit: 1k, 1kb, 5MB, 1g.
+func size(name string, initial, lo, hi int64, field func(*config) *int64) parameter {
 	p := number(name, initial, lo, hi, field)
 	p.set = func(c *config, s string) error {
 		n, ok := parseMemory(s)
@@ -416,6 +416,10 @@ func (srv *Server) applyConfig() {
 	l.ZsetMaxListpackValue = clampInt(c.zsetMaxListpackValue)
 	l.ListMaxListpackSize = clampInt(c.listMaxListpackSize)
 	srv.level.Set(logLevel(c.loglevel))
+	srv.nextIdle = 0
+	if c.timeout != 0 {
+		srv.nextIdle = 1 // at once
+	}
 }
 
 // clampInt makes an int of what may be larger than one.

@@ -153,6 +153,9 @@ func (c *conn) serve() {
 			}
 			// Woken: the session may go on, or is to end.
 			c.nc.SetReadDeadline(time.Time{})
+			if c.sess.ending() {
+				break
+			}
 		}
 	}
 	// The last replies may still be on their way, from another goroutine.

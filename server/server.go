@@ -51,6 +51,7 @@ type Server struct {
 	nextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
 	activeExpire bool
 
+	nextIdle    int64 // when to look for idle clients, milliseconds since 1970; 0 = never
 	pausedUntil int64 // milliseconds since 1970; 0 = not paused
 	pauseAll    bool
 	postponed   []*Session

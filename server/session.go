@@ -204,6 +204,13 @@ func (s *Session) take() (out []byte, killed, closed bool) {
 	return out, s.killed, s.closing && s.out.Len() == 0 && s.flushing.Load() == 0
 }
 
+// ending reports whether the session runs no more commands.
+func (s *Session) ending() bool {
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
+	return s.closing || s.killed
+}
+
 // pending is called when something was appended to the outbox, or changed for
 // the session, outside its own turn.
 func (s *Session) pending() {

@@ -335,7 +335,8 @@ func (d *deadlines) Pop() any {
 }
 
 // setTimer makes the one timer ring at the next instant at which something is
-// due: a key's deadline, a waiter's, the end of CLIENT PAUSE.
+// due: a key's deadline, a waiter's, the end of CLIENT PAUSE, a look at idle
+// clients.
 func (srv *Server) setTimer() {
 	if head, changed := srv.keys.Next(); changed {
 		srv.nextExpiry = head
@@ -352,6 +353,9 @@ func (srv *Server) setTimer() {
 	}
 	if srv.pausedUntil != 0 {
 		next = min(next, srv.pausedUntil)
+	}
+	if srv.nextIdle != 0 {
+		next = min(next, srv.nextIdle)
 	}
 	if next == srv.timerAt || srv.closed {
 		return
@@ -386,6 +390,35 @@ func (srv *Server) ring() {
 	if srv.pausedUntil != 0 && srv.pausedUntil <= srv.keys.Now() {
 		srv.unpause()
 	}
+	if srv.nextIdle != 0 && srv.nextIdle <= srv.keys.Now() {
+		srv.closeIdle()
+	}
 	srv.unit.commit()
 	srv.end()
+}
+
+// closeIdle disconnects the clients that have said nothing for as long as the
+// parameter timeout allows, and decides when to look again. Clients that
+// listen or wait are not idle.
+func (srv *Server) closeIdle() {
+	srv.nextIdle = 0
+	if srv.config.timeout == 0 {
+		return
+	}
+	limit := time.Duration(srv.config.timeout) * time.Second
+	next := srv.at.Add(limit)
+	for _, s := range srv.sessions {
+		if s.blocked != nil || s.monitoring || s.subscriptions() > 0 {
+			continue
+		}
+		if due := s.lastUsed.Add(limit); due.After(srv.at) {
+			if due.Before(next) {
+				next = due
+			}
+			continue
+		}
+		srv.log.Info("closing idle client", "client", s.addr, "name", s.name)
+		s.kill()
+	}
+	srv.nextIdle = next.UnixMilli() + 1
 }

@@ -1,0 +1,320 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// start serves on a loopback port until the test ends.
+func start(t *testing.T, config map[string]string) (srv *Server, addr string) {
+	t.Helper()
+	srv, err := New(Options{Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		srv.Close()
+		if err := <-served; !errors.Is(err, ErrServerClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+		if err := srv.keys.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+	return srv, l.Addr().String()
+}
+
+// rawClient speaks the protocol by hand.
+type rawClient struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+func dialRaw(t *testing.T, addr string) *rawClient {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newRawClient(t, c)
+}
+
+func newRawClient(t *testing.T, c net.Conn) *rawClient {
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	t.Cleanup(func() { c.Close() })
+	return &rawClient{t, c, bufio.NewReader(c)}
+}
+
+func (c *rawClient) send(s string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *rawClient) reply() any {
+	c.t.Helper()
+	v, err := protocol.DecodeFrom(c.r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return v
+}
+
+// all returns what comes until the server closes the connection.
+func (c *rawClient) all() string {
+	c.t.Helper()
+	b, err := io.ReadAll(c.r)
+	if err != nil {
+		c.t.Fatalf("after %q: %v", b, err)
+	}
+	return string(b)
+}
+
+func TestClosing(t *testing.T) {
+	_, addr := start(t, nil)
+	for _, test := range []struct{ name, in, want string }{
+		{"commands before bad input are answered", "PING\r\n*1\r\n$x\r\nPING\r\n", "+PONG\r\n-ERR Protocol error: invalid bulk length\r\n"},
+		{"nothing runs after QUIT", "QUIT\r\nPING\r\n", "+OK\r\n"},
+		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\nPING\r\n", ""},
+		{"a length beyond all bounds", "*1\r\n$9223372036854775807\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := dialRaw(t, addr)
+			c.send(test.in)
+			if got := c.all(); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A client may send a whole pipeline before it reads anything.
+func TestPipelineBeforeReading(t *testing.T) {
+	srv, addr := start(t, nil)
+	const n = 20000
+	echo := strings.Repeat("x", 500)
+	in := strings.Repeat("ECHO "+echo+"\r\n", n) // 10 MB of replies
+	for name, c := range map[string]*rawClient{"tcp": dialRaw(t, addr), "pipe": pipe(t, srv)} {
+		t.Run(name, func(t *testing.T) {
+			c.send(in)
+			for range n {
+				if got := c.reply(); got != echo {
+					t.Fatalf("got %q", got)
+				}
+			}
+		})
+	}
+}
+
+func pipe(t *testing.T, srv *Server) *rawClient {
+	nc, err := srv.Dialer()(context.Background(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newRawClient(t, nc)
+}
+
+// A subscriber that does not read delays nobody, and is disconnected at its
+// limit; one that reads gets everything.
+func TestSlowSubscriber(t *testing.T) {
+	_, addr := start(t, map[string]string{"client-output-buffer-limit": "pubsub 1mb 0 0"})
+	slow, good, publisher := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
+	slow.send("SUBSCRIBE news\r\n")
+	good.send("SUBSCRIBE news\r\n")
+	good.reply()
+	slow.reply()
+	const n = 20000
+	message := strings.Repeat("m", 1000)
+	received := make(chan int)
+	go func() {
+		got := 0
+		for ; got < n; got++ {
+			v, err := protocol.DecodeFrom(good.r)
+			if err != nil || v.([]any)[2] != message {
+				break
+			}
+		}
+		received <- got
+	}()
+	for range n {
+		publisher.send("PUBLISH news " + message + "\r\n")
+		if got := publisher.reply(); got != int64(2) && got != int64(1) {
+			t.Fatalf("PUBLISH: %v", got)
+		}
+	}
+	if got := <-received; got != n {
+		t.Errorf("the good subscriber got %d messages of %d", got, n)
+	}
+	read, _ := io.Copy(io.Discard, slow.r)
+	if read > 16<<20 {
+		t.Errorf("the slow subscriber was sent %d bytes", read)
+	}
+	publisher.send("PUBLISH news last\r\n")
+	if got := publisher.reply(); got != int64(1) {
+		t.Errorf("subscribers after the slow one was disconnected: %v", got)
+	}
+}
+
+func TestMaxclients(t *testing.T) {
+	_, addr := start(t, map[string]string{"maxclients": "2"})
+	a, b := dialRaw(t, addr), dialRaw(t, addr)
+	for _, c := range []*rawClient{a, b} {
+		c.send("PING\r\n")
+		if got := c.reply(); got != protocol.Status("PONG") {
+			t.Fatal(got)
+		}
+	}
+	if got := dialRaw(t, addr).all(); got != "-ERR max number of clients reached\r\n" {
+		t.Errorf("the third client was told %q", got)
+	}
+}
+
+// Input that AUTH makes acceptable is accepted in the same packet.
+func TestAuthInPipeline(t *testing.T) {
+	_, addr := start(t, map[string]string{"requirepass": "secret"})
+	c := dialRaw(t, addr)
+	c.send("PING\r\nAUTH wrong\r\nAUTH secret\r\n*2\r\n$4\r\nECHO\r\n$20000\r\n" + strings.Repeat("x", 20000) + "\r\n")
+	want := []string{"NOAUTH Authentication required.", "WRONGPASS invalid username-password pair or user is disabled.", "OK", strings.Repeat("x", 20000)}
+	for _, w := range want {
+		if got := fmt.Sprint(c.reply()); got != w {
+			t.Errorf("got %.80q, want %.80q", got, w)
+		}
+	}
+	c = dialRaw(t, addr)
+	c.send("*2\r\n$4\r\nECHO\r\n$20000\r\n")
+	if got := c.all(); got != "-ERR Protocol error: unauthenticated bulk length\r\n" {
+		t.Errorf("before AUTH: %q", got)
+	}
+}
+
+func TestDo(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	if got, err := srv.Do(ctx, "ECHO", 3.5); got != "3.5" || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+	var e protocol.ReplyError
+	if _, err := srv.Do(ctx, "SELECT", "99"); !errors.As(err, &e) || e.Error() != "ERR DB index is out of range" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := srv.Do(ctx, "NO", "SUCH", []byte("command")); !errors.As(err, &e) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Shutdown lets replies leave, and ends idle and subscribed clients.
+func TestShutdown(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	idle, busy := dialRaw(t, l.Addr().String()), dialRaw(t, l.Addr().String())
+	idle.send("SUBSCRIBE a\r\n")
+	idle.reply()
+	big := strings.Repeat("x", 1<<20)
+	busy.send("*2\r\n$4\r\nECHO\r\n$1048576\r\n" + big + "\r\n")
+	if _, err := busy.r.Peek(1); err != nil { // the reply is on its way
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- srv.Shutdown(ctx) }()
+	if got := busy.reply(); got != big {
+		t.Errorf("the reply was cut to %d bytes", len(fmt.Sprint(got)))
+	}
+	if rest := busy.all() + idle.all(); rest != "" {
+		t.Errorf("unexpected %q", rest)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-served; !errors.Is(err, ErrServerClosed) {
+		t.Errorf("Serve: %v", err)
+	}
+	if _, err := srv.Dialer()(ctx, "", ""); !errors.Is(err, ErrServerClosed) {
+		t.Errorf("Dialer after Shutdown: %v", err)
+	}
+}
+
+// Idle clients are disconnected on time, others not. The bubble's clock makes
+// the hour pass at once.
+func TestIdleTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := New(Options{Config: map[string]string{"timeout": "3600"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		dial := func() net.Conn {
+			nc, err := srv.Dialer()(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return nc
+		}
+		idle, listening := dial(), dial()
+		started := time.Now()
+		go func() {
+			io.WriteString(listening, "SUBSCRIBE a\r\n")
+			io.Copy(io.Discard, listening)
+		}()
+		if _, err := idle.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("the idle client got %v", err)
+		}
+		if d := time.Since(started); d < time.Hour || d > time.Hour+2*time.Second {
+			t.Errorf("disconnected after %v", d)
+		}
+		if got, err := srv.Do(t.Context(), "PUBSUB", "NUMSUB", "a"); err != nil || fmt.Sprint(got) != "[a 1]" {
+			t.Errorf("the subscriber: %v, %v", got, err)
+		}
+	})
+}
+
+func TestClassString(t *testing.T) {
+	for in, want := range map[string]string{"": "", "KEA": "AKE", "g$lshzxetdKE": "AKE", "KEAmn": "AnKEm", "El": "lE", "Kx$": "$xK"} {
+		c, ok := parseClasses(in)
+		if !ok || c.String() != want {
+			t.Errorf("%q reads as %q, %v; want %q", in, c.String(), ok, want)
+		}
+	}
+	if _, ok := parseClasses("KQ"); ok {
+		t.Error("an unknown class was accepted")
+	}
+}
+
+func TestUsageListsEveryParameter(t *testing.T) {
+	for _, p := range parameters() {
+		if !strings.Contains(Usage(), "--"+p.name+" ") || p.doc == "" {
+			t.Errorf("parameter %s is not documented", p.name)
+		}
+	}
+}
