@@ -1,0 +1,86 @@
+package server
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// What SCAN, HSCAN, SSCAN and ZSCAN have in common: the cursor and the options.
+
+// cursor reads a cursor as C's strtoul does: spaces are refused, but a sign
+// is not, and nothing at all is 0.
+func (c *Call) cursor() uint64 {
+	b := c.Bytes()
+	n, ok := parseCursor(b)
+	if !ok {
+		c.Fail("ERR invalid cursor")
+	}
+	return n
+}
+
+func parseCursor(b []byte) (uint64, bool) {
+	if len(b) == 0 {
+		return 0, true
+	}
+	neg := b[0] == '-'
+	if neg || b[0] == '+' {
+		b = b[1:]
+	}
+	if len(b) == 0 {
+		return 0, false
+	}
+	var n uint64
+	for _, d := range b {
+		d -= '0'
+		if d > 9 || n > (math.MaxUint64-uint64(d))/10 {
+			return 0, false
+		}
+		n = n*10 + uint64(d)
+	}
+	if neg {
+		n = -n
+	}
+	return n, true
+}
+
+// scanOptions are the options that every command of the family has.
+type scanOptions struct {
+	pattern []byte // nil: everything matches
+	count   int    // about how many elements to visit
+}
+
+// scanOptions reads MATCH and COUNT up to the end.
+func (c *Call) scanOptions() scanOptions {
+	o := scanOptions{count: 10}
+	for c.More() {
+		if !o.read(c) {
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	return o
+}
+
+// read reads one option and its value, if one of these is next.
+func (o *scanOptions) read(c *Call) bool {
+	switch {
+	case c.Len() >= 2 && c.Is("COUNT"):
+		n := c.Int()
+		if n < 1 {
+			c.Fail(protocol.ErrSyntax)
+		}
+		o.count = int(min(n, math.MaxInt32))
+	case c.Len() >= 2 && c.Is("MATCH"):
+		if o.pattern = c.Bytes(); string(o.pattern) == "*" {
+			o.pattern = nil
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// matches reports whether the element is one of those asked for.
+func (o *scanOptions) matches(b []byte) bool {
+	return o.pattern == nil || match(o.pattern, b, false)
+}
