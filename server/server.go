@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	mrand "math/rand/v2"
@@ -159,6 +160,42 @@ func (srv *Server) Advance(d time.Duration) {
 			return
 		}
 	}
+}
+
+// Check verifies the invariants of everything that the server holds, and
+// returns the first that is broken. It looks at every element of every value
+// while nothing else runs: it is for tests.
+func (srv *Server) Check() error {
+	srv.begin()
+	defer srv.end()
+	if err := srv.keys.Check(); err != nil {
+		return err
+	}
+	watches, waits, waiters, subscriptions := 0, 0, 0, 0
+	for _, s := range srv.sessions {
+		watches += len(s.watches)
+		subscriptions += s.subscriptions()
+		if w := s.blocked; w != nil {
+			waiters++
+			waits += len(w.keys)
+		}
+	}
+	for _, s := range srv.watched {
+		watches -= len(s)
+	}
+	for _, q := range srv.waiting {
+		waits -= q.Len()
+	}
+	for _, channels := range []map[string]map[*Session]struct{}{srv.pubsub.channels, srv.pubsub.patterns, srv.pubsub.shards} {
+		for _, s := range channels {
+			subscriptions -= len(s)
+		}
+	}
+	if watches != 0 || waits != 0 || subscriptions != 0 || waiters != srv.blockedClients {
+		return fmt.Errorf("sessions and the server's indexes differ: by %d watched keys, %d awaited keys, %d subscriptions, %d blocked clients",
+			watches, waits, subscriptions, waiters-srv.blockedClients)
+	}
+	return nil
 }
 
 // ListenAndServe listens on the configured addresses and serves clients until
