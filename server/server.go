@@ -146,6 +146,9 @@ func (srv *Server) setClock(t time.Time) {
 	srv.keys.SetNow(t.UnixMilli())
 }
 
+// Now returns the server's time.
+func (srv *Server) Now() time.Time { return srv.clock() }
+
 // Advance puts the server's clock forward by d, which may be negative. What
 // falls due by that expires, times out or is delivered before Advance returns.
 // It is for tests; see package servertest.
