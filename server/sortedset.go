@@ -1,3 +1,703 @@
 package server
 
-func sortedSetCommands() []Command { return nil }
+import (
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+func sortedSetCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "bzmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
+			Group: "sorted-set", Since: "7.0.0",
+			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+			Summary:    "Remove and return members with scores in a sorted set or block until one is available",
+			Syntax:     "timeout numkeys key [key ...] where:MIN|MAX [COUNT count]",
+		}, run: bzmpop},
+		{Facts: protocol.Facts{
+			Name: "bzpopmax", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
+			Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+			Summary:    "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
+			Syntax:     "key [key ...] timeout",
+			History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+		}, run: bzpopmax},
+		{Facts: protocol.Facts{
+			Name: "bzpopmin", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
+			Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+			Summary:    "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",
+			Syntax:     "key [key ...] timeout",
+			History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+		}, run: bzpopmin},
+		{Facts: protocol.Facts{
+			Name: "zadd", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+			Summary:    "Add one or more members to a sorted set, or update its score if it already exists",
+			Syntax:     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] score member [score member ...]",
+			History: []string{
+				"2.4.0 Accepts multiple elements.",
+				"3.0.2 Added the `XX`, `NX`, `CH` and `INCR` options.",
+				"6.2.0 Added the `GT` and `LT` options.",
+			},
+		}, run: zadd},
+		{Facts: protocol.Facts{
+			Name: "zcard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Get the number of members in a sorted set",
+			Syntax:  "key",
+		}, run: zcard},
+		{Facts: protocol.Facts{
+			Name: "zcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+			Summary:    "Count the members in a sorted set with scores within the given values",
+			Syntax:     "key min max",
+		}, run: zcount},
+		{Facts: protocol.Facts{
+			Name: "zdiff", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
+			Summary:    "Subtract multiple sorted sets",
+			Syntax:     "numkeys key [key ...] [WITHSCORES]",
+		}, run: zdiff},
+		{Facts: protocol.Facts{
+			Name: "zdiffstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
+			Summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
+			Syntax:     "destination numkeys key [key ...]",
+		}, run: zdiffstore},
+		{Facts: protocol.Facts{
+			Name: "zincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log(N)) where N is the number of elements in the sorted set.",
+			Summary:    "Increment the score of a member in a sorted set",
+			Syntax:     "key increment member",
+		}, run: zincrby},
+		{Facts: protocol.Facts{
+			Name: "zinter", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
+			Summary:    "Intersect multiple sorted sets",
+			Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
+		}, run: zinter},
+		{Facts: protocol.Facts{
+			Name: "zintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "sorted-set", Since: "7.0.0",
+			Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
+			Summary:    "Intersect multiple sorted sets and return the cardinality of the result",
+			Syntax:     "numkeys key [key ...] [LIMIT limit]",
+		}, run: zintercard},
+		{Facts: protocol.Facts{
+			Name: "zinterstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+			Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
+			Summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
+			Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
+		}, run: zinterstore},
+		{Facts: protocol.Facts{
+			Name: "zlexcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.8.9",
+			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+			Summary:    "Count the number of members in a sorted set between a given lexicographical range",
+			Syntax:     "key min:string max:string",
+		}, run: zlexcount},
+		{Facts: protocol.Facts{
+			Name: "zmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
+			Group: "sorted-set", Since: "7.0.0",
+			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+			Summary:    "Remove and return members with scores in a sorted set",
+			Syntax:     "numkeys key [key ...] where:MIN|MAX [COUNT count]",
+		}, run: zmpop},
+		{Facts: protocol.Facts{
+			Name: "zmscore", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "6.2.0", Complexity: "O(N) where N is the number of members being requested.",
+			Summary: "Get the score associated with the given members in a sorted set",
+			Syntax:  "key member [member ...]",
+		}, run: zmscore},
+		{Facts: protocol.Facts{
+			Name: "zpopmax", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+			Summary:    "Remove and return members with the highest scores in a sorted set",
+			Syntax:     "key [count]",
+		}, run: zpopmax},
+		{Facts: protocol.Facts{
+			Name: "zpopmin", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+			Summary:    "Remove and return members with the lowest scores in a sorted set",
+			Syntax:     "key [count]",
+		}, run: zpopmin},
+		{Facts: protocol.Facts{
+			Name: "zrandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "6.2.0", Tips: "nondeterministic_output",
+			Complexity: "O(N) where N is the number of elements returned",
+			Summary:    "Get one or multiple random elements from a sorted set",
+			Syntax:     "key options:[count [WITHSCORES]]",
+		}, run: zrandmember},
+		{Facts: protocol.Facts{
+			Name: "zrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
+			Summary:    "Return a range of members in a sorted set",
+			Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [LIMIT offset count]@6.2.0 [WITHSCORES]",
+			History:    []string{"6.2.0 Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."},
+		}, run: zrange},
+		{Facts: protocol.Facts{
+			Name: "zrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
+			Summary:    "Return a range of members in a sorted set, by lexicographical range",
+			Syntax:     "key min:string max:string [LIMIT offset count]",
+		}, run: zrangebylex},
+		{Facts: protocol.Facts{
+			Name: "zrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "1.0.5", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
+			Summary:    "Return a range of members in a sorted set, by score",
+			Syntax:     "key min max [WITHSCORES@2.0.0] [LIMIT offset count]",
+			History:    []string{"2.0.0 Added the `WITHSCORES` modifier."},
+		}, run: zrangebyscore},
+		{Facts: protocol.Facts{
+			Name: "zrangestore", Arity: -5, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
+			Summary:    "Store a range of members from sorted set into another key",
+			Syntax:     "dst src min:string max:string sortby:[BYSCORE|BYLEX] [REV] [LIMIT offset count]",
+		}, run: zrangestore},
+		{Facts: protocol.Facts{
+			Name: "zrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.0.0", Complexity: "O(log(N))",
+			Summary: "Determine the index of a member in a sorted set",
+			Syntax:  "key member [WITHSCORE]",
+			History: []string{"7.2.0 Added the optional `WITHSCORE` argument."},
+		}, run: zrank},
+		{Facts: protocol.Facts{
+			Name: "zrem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.",
+			Summary:    "Remove one or more members from a sorted set",
+			Syntax:     "key member [member ...]",
+			History:    []string{"2.4.0 Accepts multiple elements."},
+		}, run: zrem},
+		{Facts: protocol.Facts{
+			Name: "zremrangebylex", Arity: 4, Flags: "write", Keys: "1 RW delete",
+			Group: "sorted-set", Since: "2.8.9",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
+			Summary:    "Remove all members in a sorted set between the given lexicographical range",
+			Syntax:     "key min:string max:string",
+		}, run: zremrangebylex},
+		{Facts: protocol.Facts{
+			Name: "zremrangebyrank", Arity: 4, Flags: "write", Keys: "1 RW delete",
+			Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
+			Summary:    "Remove all members in a sorted set within the given indexes",
+			Syntax:     "key start stop",
+		}, run: zremrangebyrank},
+		{Facts: protocol.Facts{
+			Name: "zremrangebyscore", Arity: 4, Flags: "write", Keys: "1 RW delete",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
+			Summary:    "Remove all members in a sorted set within the given scores",
+			Syntax:     "key min max",
+		}, run: zremrangebyscore},
+		{Facts: protocol.Facts{
+			Name: "zrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` argument",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
+			Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
+			Syntax:     "key start stop [WITHSCORES]",
+		}, run: zrevrange},
+		{Facts: protocol.Facts{
+			Name: "zrevrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
+			Summary:    "Return a range of members in a sorted set, by lexicographical range, ordered from higher to lower strings.",
+			Syntax:     "key max:string min:string [LIMIT offset count]",
+		}, run: zrevrangebylex},
+		{Facts: protocol.Facts{
+			Name: "zrevrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
+			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
+			Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
+			Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
+			History:    []string{"2.1.6 `min` and `max` can be exclusive."},
+		}, run: zrevrangebyscore},
+		{Facts: protocol.Facts{
+			Name: "zrevrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.0.0", Complexity: "O(log(N))",
+			Summary: "Determine the index of a member in a sorted set, with scores ordered from high to low",
+			Syntax:  "key member [WITHSCORE]",
+			History: []string{"7.2.0 Added the optional `WITHSCORE` argument."},
+		}, run: zrevrank},
+		{Facts: protocol.Facts{
+			Name: "zscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.8.0", Tips: "nondeterministic_output",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+			Summary:    "Incrementally iterate sorted sets elements and associated scores",
+			Syntax:     "key cursor [MATCH pattern] [COUNT count]",
+		}, run: zscan},
+		{Facts: protocol.Facts{
+			Name: "zscore", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Get the score associated with the given member in a sorted set",
+			Syntax:  "key member",
+		}, run: zscore},
+		{Facts: protocol.Facts{
+			Name: "zunion", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
+			Summary:    "Add multiple sorted sets",
+			Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
+		}, run: zunion},
+		{Facts: protocol.Facts{
+			Name: "zunionstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+			Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
+			Summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
+			Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
+		}, run: zunionstore},
+	}
+}
+
+func zadd(c *Call) { zaddWith(c, zaddOptions{}) }
+
+// zincrby is ZADD INCR, which has taken over even its options: ZINCRBY key NX
+// member is a syntax error.
+func zincrby(c *Call) { zaddWith(c, zaddOptions{incr: true}) }
+
+type zaddOptions struct {
+	cond zset.Cond
+	ch   bool // reply how many elements were changed, not only added
+	incr bool
+}
+
+func (o *zaddOptions) read(c *Call) {
+	for {
+		switch {
+		case c.Is("NX"):
+			o.cond |= zset.NX
+		case c.Is("XX"):
+			o.cond |= zset.XX
+		case c.Is("GT"):
+			o.cond |= zset.GT
+		case c.Is("LT"):
+			o.cond |= zset.LT
+		case c.Is("CH"):
+			o.ch = true
+		case c.Is("INCR"):
+			o.incr = true
+		default:
+			return
+		}
+	}
+}
+
+func (o *zaddOptions) has(cond zset.Cond) bool { return o.cond&cond == cond }
+
+func zaddWith(c *Call, o zaddOptions) {
+	key := c.Bytes()
+	o.read(c)
+	pairs := c.Rest()
+	switch {
+	case len(pairs) == 0 || len(pairs)%2 != 0:
+		c.Fail(protocol.ErrSyntax)
+	case o.has(zset.NX | zset.XX):
+		c.Fail("ERR XX and NX options at the same time are not compatible")
+	case o.has(zset.GT | zset.NX), o.has(zset.LT | zset.NX), o.has(zset.GT | zset.LT):
+		c.Fail("ERR GT, LT, and/or NX options at the same time are not compatible")
+	case o.incr && len(pairs) > 2:
+		c.Fail("ERR INCR option supports a single increment-element pair")
+	}
+	// All scores are read before anything is changed. The usual few of them
+	// need no memory.
+	var few [16]float64
+	scores := few[:0]
+	for i := 0; i < len(pairs) && c.Err() == ""; i += 2 {
+		score, ok := protocol.ParseFloat(pairs[i])
+		if !ok {
+			c.Fail(protocol.ErrNotFloat)
+		}
+		scores = append(scores, score)
+	}
+	if !c.ok() {
+		return
+	}
+	var s *zset.Set
+	var ok bool
+	if o.has(zset.XX) {
+		s, ok = edit[zset.Set](c, key)
+	} else {
+		s, ok = create[zset.Set](c, key)
+	}
+	switch {
+	case !ok:
+	case o.incr:
+		zincrScore(c, key, s, pairs[1], scores[0], o.cond)
+	default:
+		added, updated := 0, 0
+		for i, score := range scores {
+			if s == nil {
+				break // XX, and no such key
+			}
+			member := pairs[2*i+1]
+			switch outcome, _ := s.AddIfBytes(member, zkept(c, s, member, score), o.cond); outcome {
+			case zset.Added:
+				added++
+			case zset.Updated:
+				updated++
+			}
+		}
+		if added+updated > 0 {
+			c.Changed(key, classZset, "zadd")
+		}
+		if o.ch {
+			added += updated
+		}
+		c.Reply.Int(int64(added))
+	}
+}
+
+// zincrScore adds delta to the score of a member. s may be nil.
+func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, cond zset.Cond) {
+	if s == nil {
+		c.Reply.Null()
+		return
+	}
+	outcome, score := s.IncrBytes(member, zkept(c, s, member, delta), cond)
+	switch {
+	case outcome == zset.Rejected, outcome == zset.NotANumber && cond&zset.NX != 0:
+		c.Reply.Null()
+		return
+	case outcome == zset.NotANumber:
+		c.Reply.Error("ERR resulting score is not a number (NaN)")
+		return
+	case outcome == zset.Added:
+		score = delta // with the sign that a listpack may not keep
+		fallthrough
+	case outcome == zset.Updated:
+		c.Changed(key, classZset, "zincr")
+	}
+	c.Reply.Double(score)
+}
+
+// zkept returns score as a set keeps it for a member: a listpack knows integers,
+// and so it loses the sign of -0, as clients can see.
+func zkept(c *Call, s *zset.Set, member []byte, score float64) float64 {
+	if score != 0 || !math.Signbit(score) {
+		return score
+	}
+	l := c.limits()
+	_, exists := s.ScoreBytes(member)
+	if zsetIsListpack(s, l) &&
+		(exists || s.Len() < l.ZsetMaxListpackEntries && len(member) <= l.ZsetMaxListpackValue) {
+		return 0
+	}
+	return score
+}
+
+// zsetEncoding names the encoding that Redis would use for s.
+//
+// Redis goes from listpack to skiplist and never back, even when the set that
+// outgrew the limits has shrunk again. Here such a set is a listpack again.
+func zsetEncoding(s *zset.Set, l *keyspace.Limits) string {
+	if zsetIsListpack(s, l) {
+		return "listpack"
+	}
+	return "skiplist"
+}
+
+// zsetIsListpack looks at no more than the members of a small set.
+func zsetIsListpack(s *zset.Set, l *keyspace.Limits) bool {
+	if s.Len() > l.ZsetMaxListpackEntries {
+		return false
+	}
+	for member := range s.All() {
+		if len(member) > l.ZsetMaxListpackValue {
+			return false
+		}
+	}
+	return true
+}
+
+// zstore makes s the value of key, or drops the key if s is empty, and
+// replies how many elements it holds.
+func zstore(c *Call, key []byte, s *zset.Set, event string) {
+	if s.Len() == 0 {
+		c.drop(key)
+		c.Reply.Int(0)
+		return
+	}
+	if zsetIsListpack(s, c.limits()) {
+		dropSigns(s)
+	}
+	c.put(key, s)
+	c.Changed(key, classZset, event)
+	c.Reply.Int(int64(s.Len()))
+}
+
+// dropSigns makes every -0 a 0; see zkept.
+func dropSigns(s *zset.Set) {
+	var members []string
+	for member, score := range s.ByScore(zset.ScoreRange{}) {
+		if math.Signbit(score) {
+			members = append(members, member)
+		}
+	}
+	for _, member := range members {
+		s.Remove(member)
+		s.Add(member, 0)
+	}
+}
+
+func zcard(c *Call) {
+	key := c.Bytes()
+	if !c.end() {
+		return
+	}
+	s, ok := read[zset.Set](c, key)
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Int(0)
+	default:
+		c.Reply.Int(int64(s.Len()))
+	}
+}
+
+func zscore(c *Call) {
+	key, member := c.Bytes(), c.Bytes()
+	if !c.end() {
+		return
+	}
+	if s, ok := read[zset.Set](c, key); ok {
+		zscoreOf(c, s, member)
+	}
+}
+
+// zscoreOf replies the score of a member, null if there is none. s may be nil.
+func zscoreOf(c *Call, s *zset.Set, member []byte) {
+	if s != nil {
+		if score, ok := s.ScoreBytes(member); ok {
+			c.Reply.Double(score)
+			return
+		}
+	}
+	c.Reply.Null()
+}
+
+func zmscore(c *Call) {
+	key, members := c.Bytes(), c.Rest()
+	if !c.ok() {
+		return
+	}
+	s, ok := read[zset.Set](c, key)
+	if !ok {
+		return
+	}
+	c.Reply.Array(len(members))
+	for _, member := range members {
+		zscoreOf(c, s, member)
+	}
+}
+
+func zrank(c *Call) { zrankFrom(c, false) }
+
+func zrevrank(c *Call) { zrankFrom(c, true) }
+
+func zrankFrom(c *Call, rev bool) {
+	key, member := c.Bytes(), c.Bytes()
+	if c.Len() > 1 {
+		c.Fail(wrongArity(c.cmd.Name))
+	}
+	withScore := c.Is("WITHSCORE")
+	if !c.end() {
+		return
+	}
+	s, ok := read[zset.Set](c, key)
+	if !ok {
+		return
+	}
+	rank, found := 0, false
+	if s != nil {
+		rank, found = s.RankBytes(member)
+	}
+	switch {
+	case !found && withScore:
+		c.Reply.NullArray()
+		return
+	case !found:
+		c.Reply.Null()
+		return
+	case withScore:
+		c.Reply.Array(2)
+	}
+	if rev {
+		rank = s.Len() - 1 - rank
+	}
+	c.Reply.Int(int64(rank))
+	if withScore {
+		zscoreOf(c, s, member)
+	}
+}
+
+func zrem(c *Call) {
+	key, members := c.Bytes(), c.Rest()
+	if !c.ok() {
+		return
+	}
+	s, ok := edit[zset.Set](c, key)
+	if !ok {
+		return
+	}
+	removed := 0
+	for _, member := range members {
+		if s == nil {
+			break
+		}
+		if _, had := s.RemoveBytes(member); had {
+			removed++
+		}
+	}
+	if removed > 0 {
+		c.Changed(key, classZset, "zrem")
+	}
+	c.Reply.Int(int64(removed))
+}
+
+func zrandmember(c *Call) {
+	key := c.Bytes()
+	one := c.Len() == 0
+	var count int64
+	withScores := false
+	if !one {
+		count = c.Int()
+		if count == math.MinInt64 {
+			c.Fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+		}
+		if withScores = c.Is("WITHSCORES"); c.Len() > 0 {
+			c.Fail(protocol.ErrSyntax)
+		}
+		// Nobody can hold as many elements as Redis would go on to send.
+		if withScores && (count > math.MaxInt64/2 || count < -math.MaxInt64/2) || count < -maxRepeats {
+			c.Fail("ERR value is out of range")
+		}
+	}
+	if !c.ok() {
+		return
+	}
+	s, ok := read[zset.Set](c, key)
+	switch {
+	case !ok:
+	case one && s == nil:
+		c.Reply.Null()
+	case one:
+		e, _ := s.Random(c.rand())
+		c.Reply.BulkString(e.Member)
+	case s == nil:
+		c.Reply.Array(0)
+	case count < 0:
+		zelements(c, int(-count), withScores)
+		for member, score := range s.RandomRepeat(c.rand(), int(-count)) {
+			zelement(c, member, score, withScores)
+		}
+	case count >= int64(s.Len()): // all of them, the highest first
+		zelements(c, s.Len(), withScores)
+		for member, score := range s.Backward() {
+			zelement(c, member, score, withScores)
+		}
+	default:
+		zlist(c, s.RandomDistinct(c.rand(), int(count)), withScores)
+	}
+}
+
+// maxRepeats is how many elements one command may draw with repetitions.
+const maxRepeats = 1 << 27
+
+// zelements appends the header of an array of n elements: members, each with
+// its score if those are asked for.
+func zelements(c *Call, n int, withScores bool) {
+	if withScores && c.Reply.Version() == 2 {
+		n *= 2
+	}
+	c.Reply.Array(n)
+}
+
+// zelement appends an element of such an array; with scores, RESP3 makes a pair
+// of it.
+func zelement(c *Call, member string, score float64, withScores bool) {
+	if !withScores {
+		c.Reply.BulkString(member)
+		return
+	}
+	if c.Reply.Version() == 3 {
+		c.Reply.Array(2)
+	}
+	c.Reply.BulkString(member)
+	c.Reply.Double(score)
+}
+
+// zlist appends an array of elements.
+func zlist(c *Call, list []zset.Element, withScores bool) {
+	zelements(c, len(list), withScores)
+	for _, e := range list {
+		zelement(c, e.Member, e.Score, withScores)
+	}
+}
+
+func zscan(c *Call) {
+	key, cursor := c.Bytes(), c.cursor()
+	if !c.ok() {
+		return
+	}
+	// Redis looks at the key before it reads the options.
+	s, ok := read[zset.Set](c, key)
+	if !ok {
+		return
+	}
+	if s == nil {
+		c.Reply.Array(2)
+		c.Reply.BulkInt(0)
+		c.Reply.Array(0)
+		return
+	}
+	o := c.scanOptions()
+	if !c.ok() {
+		return
+	}
+	var found []zset.Element
+	keep := func(member string, score float64) {
+		if o.matches(bytesOf(member)) {
+			found = append(found, zset.Element{Member: member, Score: score})
+		}
+	}
+	listpack := zsetIsListpack(s, c.limits())
+	if listpack { // which Redis gives whole and in order
+		cursor = 0
+		for member, score := range s.All() {
+			keep(member, score)
+		}
+	} else {
+		cursor = s.Scan(cursor, o.count, keep)
+	}
+	c.Reply.Array(2)
+	var d [32]byte
+	c.Reply.Bulk(strconv.AppendUint(d[:0], cursor, 10))
+	c.Reply.Array(2 * len(found))
+	for _, e := range found {
+		c.Reply.BulkString(e.Member)
+		// Strings, even in RESP3; and a listpack shows integers as such.
+		if n := int64(e.Score); listpack && math.Abs(e.Score) <= math.MaxInt64/2 && float64(n) == e.Score {
+			c.Reply.BulkInt(n)
+		} else {
+			c.Reply.Bulk(protocol.AppendFloat(d[:0], e.Score))
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// The commands that compute a sorted set from several. Plain sets are as good
+// as sorted ones: each of their members has the score 1.
+
+// zalgebra is one of the three operations.
+type zalgebra uint8
+
+const (
+	zUnion zalgebra = iota
+	zInter
+	zDiff
+)
+
+func (op zalgebra) compute(agg zset.Aggregate, in []zset.Input) *zset.Set {
+	switch op {
+	case zUnion:
+		return zset.Union(agg, in...)
+	case zInter:
+		return zset.Inter(agg, in...)
+	}
+	return zset.Diff(sources(in)...)
+}
+
+func sources(in []zset.Input) []zset.Source {
+	list := make([]zset.Source, len(in))
+	for i := range in {
+		list[i] = in[i].Source
+	}
+	return list
+}
+
+// zinputs reads the number of keys and the keys, and opens them: Redis says that
+// one has the wrong type before it complains about options. An error has been
+// replied if ok is false. A key that does not exist gives a nil Source.
+func zinputs(c *Call) (in []zset.Input, ok bool) {
+	numkeys := c.Int()
+	if numkeys < 1 {
+		c.Fail("ERR at least 1 input key is needed for '" + c.cmd.Name + "' command")
+	}
+	keys := c.Take(int(min(numkeys, math.MaxInt32)))
+	if !c.ok() {
+		return nil, false
+	}
+	in = make([]zset.Input, len(keys))
+	for i, key := range keys {
+		in[i].Weight = 1
+		e := c.db.Get(key)
+		if e == nil {
+			continue
+		}
+		source, ok := e.Value().(zset.Source)
+		if !ok {
+			c.Reply.Error(errWrongType)
+			return nil, false
+		}
+		in[i].Source = source
+	}
+	return in, true
+}
+
+type zalgebraOptions struct {
+	agg        zset.Aggregate
+	withScores bool
+}
+
+// readZalgebra reads the options, which may give the inputs weights.
+func readZalgebra(c *Call, op zalgebra, store bool, in []zset.Input) (o zalgebraOptions) {
+	for c.More() {
+		switch {
+		case op != zDiff && c.Len() > len(in) && c.Is("WEIGHTS"):
+			for i := range in {
+				in[i].Weight = c.FloatOr("ERR weight value is not a float")
+			}
+		case op != zDiff && c.Len() > 1 && c.Is("AGGREGATE"):
+			switch {
+			case c.Is("SUM"):
+				o.agg = zset.Sum
+			case c.Is("MIN"):
+				o.agg = zset.Min
+			case c.Is("MAX"):
+				o.agg = zset.Max
+			default:
+				c.Fail(protocol.ErrSyntax)
+			}
+		case !store && c.Is("WITHSCORES"):
+			o.withScores = true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	return o
+}
+
+func zunion(c *Call) { zcombine(c, zUnion) }
+
+func zinter(c *Call) { zcombine(c, zInter) }
+
+func zdiff(c *Call) { zcombine(c, zDiff) }
+
+func zcombine(c *Call, op zalgebra) {
+	in, ok := zinputs(c)
+	if !ok {
+		return
+	}
+	o := readZalgebra(c, op, false, in)
+	if !c.ok() {
+		return
+	}
+	s := op.compute(o.agg, in)
+	zelements(c, s.Len(), o.withScores)
+	for member, score := range s.All() {
+		zelement(c, member, score, o.withScores)
+	}
+}
+
+func zunionstore(c *Call) { zcombineInto(c, zUnion, "zunionstore") }
+
+func zinterstore(c *Call) { zcombineInto(c, zInter, "zinterstore") }
+
+func zdiffstore(c *Call) { zcombineInto(c, zDiff, "zdiffstore") }
+
+func zcombineInto(c *Call, op zalgebra, event string) {
+	dst := c.Bytes()
+	in, ok := zinputs(c)
+	if !ok {
+		return
+	}
+	o := readZalgebra(c, op, true, in)
+	if !c.ok() {
+		return
+	}
+	zstore(c, dst, op.compute(o.agg, in), event)
+}
+
+func zintercard(c *Call) {
+	in, ok := zinputs(c)
+	if !ok {
+		return
+	}
+	var limit int64
+	for c.More() {
+		if c.Len() < 2 || !c.Is("LIMIT") {
+			c.Fail(protocol.ErrSyntax)
+			break
+		}
+		limit = c.IntIn(0, math.MaxInt64, "ERR LIMIT can't be negative")
+	}
+	if c.ok() {
+		c.Reply.Int(int64(zset.InterCard(int(limit), sources(in)...)))
+	}
+}

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// The commands that remove the lowest or the highest elements, and those of
+// them that wait until there are some.
+
+// popEnd is where elements are popped.
+type popEnd struct {
+	event string
+	pop   func(*zset.Set, int) []zset.Element
+}
+
+func popMin() popEnd { return popEnd{"zpopmin", (*zset.Set).PopMin} }
+func popMax() popEnd { return popEnd{"zpopmax", (*zset.Set).PopMax} }
+
+func zpopmin(c *Call) { zpop(c, popMin()) }
+
+func zpopmax(c *Call) { zpop(c, popMax()) }
+
+func zpop(c *Call, end popEnd) {
+	key := c.Bytes()
+	count, pairs := int64(1), false
+	switch {
+	case c.Len() > 1:
+		c.Fail(protocol.ErrSyntax)
+	case c.Len() == 1:
+		// Only who asked for a number of elements gets pairs in RESP3.
+		count = c.IntIn(0, math.MaxInt64, "ERR value is out of range, must be positive")
+		pairs = c.Reply.Version() == 3
+	}
+	if !c.ok() {
+		return
+	}
+	s, ok := edit[zset.Set](c, key)
+	switch {
+	case !ok:
+	case s == nil || count == 0:
+		c.Reply.Array(0)
+	default:
+		popped := zpopFrom(c, key, s, end, count)
+		if pairs {
+			zlist(c, popped, true)
+			return
+		}
+		c.Reply.Array(2 * len(popped))
+		for _, e := range popped {
+			c.Reply.BulkString(e.Member)
+			c.Reply.Double(e.Score)
+		}
+	}
+}
+
+func zpopFrom(c *Call, key []byte, s *zset.Set, end popEnd, count int64) []zset.Element {
+	popped := end.pop(s, int(min(count, int64(s.Len()))))
+	c.Changed(key, classZset, end.event)
+	return popped
+}
+
+// zpopFirst opens the first of keys that exists. It returns a nil set if none
+// does; if ok is false, that key holds another type, and the error was replied.
+func zpopFirst(c *Call, keys [][]byte) (key []byte, s *zset.Set, ok bool) {
+	for _, key = range keys {
+		if s, ok = edit[zset.Set](c, key); s != nil || !ok {
+			return key, s, ok
+		}
+	}
+	return nil, nil, true
+}
+
+func zmpop(c *Call) {
+	o := readZmpop(c)
+	if !c.ok() {
+		return
+	}
+	if !zpopMany(c, o) {
+		c.Reply.NullArray()
+	}
+}
+
+type zmpopOptions struct {
+	keys  [][]byte
+	end   popEnd
+	count int64
+}
+
+func readZmpop(c *Call) zmpopOptions {
+	o := zmpopOptions{count: 1}
+	numkeys := c.IntIn(1, math.MaxInt64, "ERR numkeys should be greater than 0")
+	o.keys = c.Take(int(min(numkeys, math.MaxInt32)))
+	switch {
+	case c.Is("MIN"):
+		o.end = popMin()
+	case c.Is("MAX"):
+		o.end = popMax()
+	default:
+		c.Fail(protocol.ErrSyntax)
+	}
+	if c.Len() > 1 && c.Is("COUNT") {
+		o.count = c.IntIn(1, math.MaxInt64, "ERR count should be greater than 0")
+	}
+	if c.Len() > 0 {
+		c.Fail(protocol.ErrSyntax)
+	}
+	return o
+}
+
+// zpopMany replies the key and the elements popped, or an error; it returns
+// false, and has done nothing, if no key exists.
+func zpopMany(c *Call, o zmpopOptions) bool {
+	key, s, ok := zpopFirst(c, o.keys)
+	if s == nil {
+		return !ok
+	}
+	popped := zpopFrom(c, key, s, o.end, o.count)
+	c.Reply.Array(2)
+	c.Reply.Bulk(key)
+	c.Reply.Array(len(popped))
+	for _, e := range popped {
+		c.Reply.Array(2)
+		c.Reply.BulkString(e.Member)
+		c.Reply.Double(e.Score)
+	}
+	return true
+}
+
+func bzmpop(c *Call) {
+	timeout := c.Args // is read last, as Redis does
+	c.Skip(1)
+	o := readZmpop(c)
+	var deadline int64
+	if c.Err() == "" {
+		c.Args = timeout
+		deadline = c.deadline()
+	}
+	if !c.ok() {
+		return
+	}
+	if !zpopMany(c, o) {
+		c.wait(deadline, kindZset, (*protocol.Reply).NullArray, o.keys...)
+	}
+}
+
+func bzpopmin(c *Call) { zpopOrWait(c, popMin()) }
+
+func bzpopmax(c *Call) { zpopOrWait(c, popMax()) }
+
+func zpopOrWait(c *Call, end popEnd) {
+	keys := c.Take(c.Len() - 1)
+	deadline := c.deadline()
+	if !c.ok() {
+		return
+	}
+	key, s, ok := zpopFirst(c, keys)
+	switch {
+	case !ok:
+	case s == nil:
+		c.wait(deadline, kindZset, (*protocol.Reply).NullArray, keys...)
+	default:
+		e := zpopFrom(c, key, s, end, 1)[0]
+		c.Reply.Array(3)
+		c.Reply.Bulk(key)
+		c.Reply.BulkString(e.Member)
+		c.Reply.Double(e.Score)
+	}
+}

@@ -1,0 +1,333 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// The commands on ranges. Every range, by rank, score or member, becomes a span
+// of ranks first; then counting, LIMIT and REV are arithmetic, and only what is
+// replied is visited.
+
+// rangeBy is what the bounds of a range are.
+type rangeBy uint8
+
+const (
+	byRank rangeBy = iota
+	byScore
+	byLex
+)
+
+// zrangeOptions is a range of a sorted set, as ZRANGE describes it.
+type zrangeOptions struct {
+	by            rangeBy
+	rev           bool
+	withScores    bool
+	offset, limit int64 // limit < 0: all
+
+	start, stop int64 // by rank; with rev, counted from the highest
+	scores      zset.ScoreRange
+	members     zset.LexRange
+}
+
+// What a command's name leaves open to its options.
+const (
+	openOrder  = 1 << iota // BYSCORE, BYLEX and REV
+	openScores             // WITHSCORES
+)
+
+// read reads the bounds and the options up to the end, in the order of Redis's
+// checks: the options first, their conflicts, then the bounds.
+func (o *zrangeOptions) read(c *Call, open int) {
+	lo, hi := c.Bytes(), c.Bytes()
+	o.limit = -1
+	for c.More() {
+		switch {
+		case open&openScores != 0 && c.Is("WITHSCORES"):
+			o.withScores = true
+		case c.Len() > 2 && c.Is("LIMIT"):
+			o.offset, o.limit = c.Int(), c.Int()
+		case open&openOrder != 0 && !o.rev && c.Is("REV"):
+			o.rev = true
+		case open&openOrder != 0 && o.by == byRank && c.Is("BYLEX"):
+			o.by = byLex
+		case open&openOrder != 0 && o.by == byRank && c.Is("BYSCORE"):
+			o.by = byScore
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	switch {
+	case o.limit != -1 && o.by == byRank:
+		c.Fail("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+	case o.withScores && o.by == byLex:
+		c.Fail("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+	}
+	if c.Err() == "" {
+		o.bounds(c, lo, hi)
+	}
+}
+
+// bounds reads the two bounds, which stand in the order of the reply.
+func (o *zrangeOptions) bounds(c *Call, lo, hi []byte) {
+	if o.rev && o.by != byRank {
+		lo, hi = hi, lo
+	}
+	switch o.by {
+	case byRank:
+		var ok, ok2 bool
+		o.start, ok = protocol.ParseInt(lo)
+		o.stop, ok2 = protocol.ParseInt(hi)
+		if !ok || !ok2 {
+			c.Fail(protocol.ErrNotInteger)
+		}
+	case byScore:
+		var ok, ok2 bool
+		o.scores.Min, o.scores.MinExclusive, ok = scoreBound(lo)
+		o.scores.Max, o.scores.MaxExclusive, ok2 = scoreBound(hi)
+		if !ok || !ok2 {
+			c.Fail("ERR min or max is not a float")
+		}
+	case byLex:
+		var ok, ok2 bool
+		o.members.Min, ok = lexBound(lo)
+		o.members.Max, ok2 = lexBound(hi)
+		if !ok || !ok2 {
+			c.Fail("ERR min or max not valid string range item")
+		}
+	}
+}
+
+// scoreBound reads a score, exclusive after a parenthesis. Redis is looser here
+// than with scores to be stored: it takes what C's strtod takes, up to the
+// first NUL, so nothing at all is 0, spaces may lead, and what is out of range
+// is infinite or zero.
+func scoreBound(b []byte) (score float64, exclusive, ok bool) {
+	if len(b) > 0 && b[0] == '(' {
+		b, exclusive = b[1:], true
+	}
+	if score, ok = protocol.ParseFloat(b); ok {
+		return score, exclusive, true
+	}
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	if len(b) == 0 {
+		return 0, exclusive, true
+	}
+	b = bytes.TrimLeft(b, " \t\n\v\f\r")
+	if score, ok = protocol.ParseFloat(b); ok {
+		return score, exclusive, true
+	}
+	if bytes.IndexByte(b, '_') >= 0 {
+		return 0, false, false
+	}
+	score, err := strconv.ParseFloat(protocol.View(b), 64)
+	return score, exclusive, !math.IsNaN(score) && (err == nil || errors.Is(err, strconv.ErrRange))
+}
+
+// lexBound reads - or +, or a member after [ for inclusive or ( for exclusive.
+func lexBound(b []byte) (bound zset.LexBound, ok bool) {
+	if len(b) == 0 {
+		return bound, false
+	}
+	switch b[0] {
+	case '-':
+		return zset.LexBound{Inf: -1}, len(b) == 1 || b[1] == 0
+	case '+':
+		return zset.LexBound{Inf: 1}, len(b) == 1 || b[1] == 0
+	case '[', '(':
+		bound.Member, bound.Exclusive = protocol.View(b[1:]), b[0] == '('
+		return bound, true
+	}
+	return bound, false
+}
+
+// span returns the ranks lo to hi-1 that the range covers.
+func (o *zrangeOptions) span(s *zset.Set, l *keyspace.Limits) (lo, hi int) {
+	switch o.by {
+	case byScore:
+		lo, hi = s.ScoreSpan(o.scores)
+	case byLex:
+		lo, hi = o.lexSpan(s, l)
+	default:
+		lo, hi = s.RankSpan(int(o.start), int(o.stop))
+		if o.rev {
+			lo, hi = s.Len()-hi, s.Len()-lo
+		}
+		return lo, hi
+	}
+	n := int64(hi - lo)
+	if o.offset < 0 || o.offset >= n {
+		return 0, 0
+	}
+	n -= o.offset
+	if o.limit >= 0 {
+		n = min(n, o.limit)
+	}
+	if o.rev {
+		hi -= int(o.offset)
+		return hi - int(n), hi
+	}
+	lo += int(o.offset)
+	return lo, lo + int(n)
+}
+
+// lexSpan is for sets whose scores are all the same. Where they are not, Redis
+// makes no promise; but what it does to a listpack is easily told, and done here:
+// the elements from the first in the range up to the first
+// beyond it.
+func (o *zrangeOptions) lexSpan(s *zset.Set, l *keyspace.Limits) (lo, hi int) {
+	first, _ := s.First()
+	last, _ := s.Last()
+	r := o.members
+	if first.Score == last.Score || !zsetIsListpack(s, l) {
+		return s.LexSpan(r)
+	}
+	above := func(member string) bool {
+		return r.Min.Inf < 0 || r.Min.Inf == 0 && (member > r.Min.Member || member == r.Min.Member && !r.Min.Exclusive)
+	}
+	below := func(member string) bool {
+		return r.Max.Inf > 0 || r.Max.Inf == 0 && (member < r.Max.Member || member == r.Max.Member && !r.Max.Exclusive)
+	}
+	if !above(last.Member) || !below(first.Member) {
+		return 0, 0
+	}
+	n := s.Len()
+	all, enters, leaves := s.All(), above, below
+	if o.rev {
+		all, enters, leaves = s.Backward(), below, above
+	}
+	i, from := 0, -1
+	for member := range all {
+		if from < 0 && enters(member) {
+			from = i
+		}
+		if from >= 0 && !leaves(member) {
+			break
+		}
+		i++
+	}
+	switch {
+	case from < 0:
+		return 0, 0
+	case o.rev:
+		return n - i, n - from
+	}
+	return from, i
+}
+
+func zrange(c *Call) { zrangeReply(c, zrangeOptions{}, openOrder|openScores) }
+
+func zrangebyscore(c *Call) { zrangeReply(c, zrangeOptions{by: byScore}, openScores) }
+
+func zrangebylex(c *Call) { zrangeReply(c, zrangeOptions{by: byLex}, openScores) }
+
+func zrevrange(c *Call) { zrangeReply(c, zrangeOptions{rev: true}, openScores) }
+
+func zrevrangebyscore(c *Call) { zrangeReply(c, zrangeOptions{by: byScore, rev: true}, openScores) }
+
+func zrevrangebylex(c *Call) { zrangeReply(c, zrangeOptions{by: byLex, rev: true}, openScores) }
+
+func zrangeReply(c *Call, o zrangeOptions, open int) {
+	key := c.Bytes()
+	o.read(c, open)
+	if !c.ok() {
+		return
+	}
+	s, ok := read[zset.Set](c, key)
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Array(0)
+	default:
+		lo, hi := o.span(s, c.limits())
+		zelements(c, hi-lo, o.withScores)
+		if o.rev {
+			for member, score := range s.SpanBackward(lo, hi) {
+				zelement(c, member, score, o.withScores)
+			}
+			return
+		}
+		for member, score := range s.Span(lo, hi) {
+			zelement(c, member, score, o.withScores)
+		}
+	}
+}
+
+func zrangestore(c *Call) {
+	dst, src := c.Bytes(), c.Bytes()
+	var o zrangeOptions
+	o.read(c, openOrder)
+	if !c.ok() {
+		return
+	}
+	s, ok := read[zset.Set](c, src)
+	if !ok {
+		return
+	}
+	var list []zset.Element
+	if s != nil {
+		lo, hi := o.span(s, c.limits())
+		list = make([]zset.Element, 0, hi-lo)
+		for member, score := range s.Span(lo, hi) {
+			list = append(list, zset.Element{Member: member, Score: score})
+		}
+	}
+	zstore(c, dst, zset.Load(list), "zrangestore")
+}
+
+func zcount(c *Call) { zcountBy(c, byScore) }
+
+func zlexcount(c *Call) { zcountBy(c, byLex) }
+
+func zcountBy(c *Call, by rangeBy) {
+	key := c.Bytes()
+	o := zrangeOptions{by: by}
+	o.read(c, 0)
+	if !c.ok() {
+		return
+	}
+	s, ok := read[zset.Set](c, key)
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Int(0)
+	default:
+		lo, hi := o.span(s, c.limits())
+		c.Reply.Int(int64(hi - lo))
+	}
+}
+
+func zremrangebyrank(c *Call) { zremrange(c, byRank, "zremrangebyrank") }
+
+func zremrangebyscore(c *Call) { zremrange(c, byScore, "zremrangebyscore") }
+
+func zremrangebylex(c *Call) { zremrange(c, byLex, "zremrangebylex") }
+
+func zremrange(c *Call, by rangeBy, event string) {
+	key := c.Bytes()
+	o := zrangeOptions{by: by}
+	o.read(c, 0)
+	if !c.ok() {
+		return
+	}
+	s, ok := edit[zset.Set](c, key)
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Int(0)
+	default:
+		n := s.RemoveSpan(o.span(s, c.limits()))
+		if n > 0 {
+			c.Changed(key, classZset, event)
+		}
+		c.Reply.Int(int64(n))
+	}
+}
