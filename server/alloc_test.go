@@ -1,0 +1,74 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// allocations returns how many allocations a command makes in a session's turn,
+// its reply included, after it has been run some times.
+func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
+	t.Helper()
+	var (
+		lines [][][][]byte
+		spare []byte
+	)
+	const runs = 200
+	for i := range 2*runs + 1 {
+		args, ok := protocol.SplitArgs(nil, []byte(next(i)))
+		if !ok {
+			t.Fatal(next(i))
+		}
+		lines = append(lines, [][][]byte{args})
+	}
+	i := 0
+	turn := func() {
+		_, out, _ := s.turn(lines[i], spare)
+		i++
+		if len(out) == 0 || out[0] == '-' {
+			t.Fatalf("%q", out)
+		}
+		s.written()
+		spare = out[:0]
+	}
+	for range runs {
+		turn()
+	}
+	return testing.AllocsPerRun(runs, turn)
+}
+
+// The commands on the hot path allocate what they keep, and nothing else.
+func TestAllocations(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	s := srv.newSession("", "", func() {})
+	defer s.close()
+	for i := range 10000 {
+		s.turn([][][]byte{{[]byte("ZADD"), []byte("big"), fmt.Append(nil, i), fmt.Appendf(nil, "m%d", i)}}, nil)
+	}
+	for _, test := range []struct {
+		name string
+		next func(i int) string
+		max  float64
+	}{
+		{"PING", func(int) string { return "PING" }, 0},
+		{"SET of the same key", func(int) string { return "SET k value" }, 1},
+		{"GET", func(int) string { return "GET k" }, 0},
+		{"ZADD of a new member", func(i int) string { return fmt.Sprintf("ZADD big %d new%d", i, i) }, 1},
+		{"ZADD of an old member", func(i int) string { return fmt.Sprintf("ZADD big %d.5 m%d", i, i) }, 0},
+		{"ZSCORE", func(i int) string { return fmt.Sprintf("ZSCORE big m%d", i) }, 0},
+		{"ZRANK", func(i int) string { return fmt.Sprintf("ZRANK big m%d", i) }, 0},
+		{"ZRANGEBYSCORE", func(i int) string { return fmt.Sprintf("ZRANGEBYSCORE big %d +inf WITHSCORES LIMIT 0 10", i) }, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := allocations(t, s, test.next); got > test.max {
+				t.Errorf("%v allocations, want at most %v", got, test.max)
+			}
+		})
+	}
+}
