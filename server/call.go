@@ -198,3 +198,11 @@ func (c *Call) help(lines ...string) {
 	c.Reply.Status("HELP")
 	c.Reply.Status("    Prints this help.")
 }
+
+// unknownSubcommand is Redis's reply to a subcommand that exists, with
+// arguments that it does not take.
+func (c *Call) unknownSubcommand() {
+	name, _, _ := strings.Cut(c.cmd.Name, "|")
+	c.Reply.Error("ERR unknown subcommand or wrong number of arguments for '" + clip(c.argv[1], 128) + "'. Try " +
+		strings.ToUpper(name) + " HELP.")
+}

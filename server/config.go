@@ -30,7 +30,7 @@ type config struct {
 	loglevel         string
 	save             string
 	appendonly       bool
-	notifyEvents     string
+	notify           class
 	protoMaxBulk     int64 // bytes
 	queryBufferLimit int64 // bytes
 	outputLimits     [3]outputLimit
@@ -91,7 +91,7 @@ func parameters() []parameter {
 			about("Always empty: this version keeps nothing on disk."),
 		yesNo("appendonly", false, func(c *config) *bool { return &c.appendonly }).immutable().check(isNo).
 			about("Always `no`: there is no log of commands."),
-		text("notify-keyspace-events", "", func(c *config) *string { return &c.notifyEvents }).check(areClasses).
+		classes().
 			about("Keyspace events to publish, as in Redis: any of `KEg$lshzxetdnmA`."),
 		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
 			about("Largest argument and string, in bytes."),
@@ -229,11 +229,19 @@ func isOctal(s string) error {
 	return nil
 }
 
-func areClasses(s string) error {
-	if _, ok := parseClasses(s); !ok {
-		return errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+func classes() parameter {
+	return parameter{
+		name: "notify-keyspace-events",
+		get:  func(c *config) string { return c.notify.String() },
+		set: func(c *config, s string) error {
+			set, ok := parseClasses(s)
+			if !ok {
+				return errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+			}
+			c.notify = set
+			return nil
+		},
 	}
-	return nil
 }
 
 // parseMemory reads a number of bytes with an optional unit, as redis.conf
@@ -396,7 +404,7 @@ func (srv *Server) configure(values map[string]string) error {
 // applyConfig hands the values of the parameters to those who work with them.
 func (srv *Server) applyConfig() {
 	c := &srv.config
-	srv.notify, _ = parseClasses(c.notifyEvents)
+	srv.notify = c.notify
 	if srv.notify&(classKeyspace|classKeyevent) == 0 {
 		srv.notify = 0 // nowhere to publish to
 	}
@@ -487,7 +495,11 @@ func configGet(c *Call) {
 		}
 	}
 	for c.More() {
-		pattern := []byte(strings.ToLower(c.String()))
+		pattern := c.Bytes()
+		if p := findParameter(table, protocol.View(pattern)); p != nil {
+			add(string(pattern), p)
+			continue
+		}
 		for i := range table {
 			p := &table[i]
 			if match(pattern, []byte(p.name), true) {

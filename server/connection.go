@@ -124,7 +124,7 @@ func hello(c *Call) {
 	}
 	if !s.authenticated {
 		c.Reply.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
-			"HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select " +
+			"HELLO AUTH <user> <pass> option can be used to authenticate the client and select " +
 			"the RESP protocol version at the same time")
 		return
 	}

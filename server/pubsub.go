@@ -336,7 +336,7 @@ func pubsubShardchannels(c *Call) { c.listTopics(c.srv.pubsub.shards) }
 func (c *Call) listTopics(all map[string]map[*Session]struct{}) {
 	var pattern []byte
 	if c.Len() > 1 {
-		c.Reply.Error("ERR wrong number of arguments for '" + c.cmd.Name + "' command")
+		c.unknownSubcommand()
 		return
 	}
 	if c.Len() == 1 {

@@ -282,36 +282,32 @@ func (s *Session) dispatch(argv [][]byte) {
 			s.kill()
 			return
 		}
-		s.refuse(unknownCommand(argv))
+		s.refuse(nil, unknownCommand(argv))
 		return
 	}
 	if cmd.run == nil {
 		if len(argv) == 1 {
-			s.refuse(wrongArity(cmd.Name))
+			s.refuse(nil, wrongArity(cmd.Name))
 		} else {
-			s.refuse("ERR unknown subcommand '" + clip(argv[1], 128) + "'. Try " + strings.ToUpper(cmd.Name) + " HELP.")
+			s.refuse(nil, "ERR unknown subcommand '"+clip(argv[1], 128)+"'. Try "+strings.ToUpper(cmd.Name)+" HELP.")
 		}
 		return
 	}
 	if cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
-		cmd.stats.rejected++
-		s.refuse(wrongArity(cmd.Name))
+		s.refuse(cmd, wrongArity(cmd.Name))
 		return
 	}
 	flags := cmd.spec.Flags()
 	if !s.authenticated && flags&protocol.NoAuth == 0 {
-		cmd.stats.rejected++
-		s.refuse("NOAUTH Authentication required.")
+		s.refuse(cmd, "NOAUTH Authentication required.")
 		return
 	}
 	if s.multi && flags&protocol.NoMulti != 0 {
-		cmd.stats.rejected++
-		s.refuse("ERR Command not allowed inside a transaction")
+		s.refuse(cmd, "ERR Command not allowed inside a transaction")
 		return
 	}
 	if s.out.Version() == 2 && s.subscriptions() > 0 && !allowedWhileSubscribed(cmd.Name) {
-		cmd.stats.rejected++
-		s.refuse("ERR Can't execute '" + strings.ReplaceAll(cmd.Name, "|", " ") + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 		return
 	}
 	if srv.pausedUntil != 0 && srv.holdsBack(s, cmd, argv) {
@@ -359,10 +355,17 @@ func (s *Session) retry(w *Waiter) {
 	s.srv.unblock(w)
 }
 
-// refuse replies an error that stops a command from running. A transaction
-// that is being queued will fail.
-func (s *Session) refuse(msg string) {
-	if s.multi {
+// refuse replies an error that stops a command from running; cmd is nil where
+// none was found. A transaction that is being queued will fail.
+func (s *Session) refuse(cmd *Command, msg string) {
+	if cmd != nil {
+		cmd.stats.rejected++
+	}
+	switch {
+	case cmd != nil && cmd.Name == "exec":
+		msg = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(msg, "ERR ")
+		s.discard()
+	case s.multi:
 		s.aborted = true
 	}
 	s.out.Error(msg)
