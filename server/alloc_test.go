@@ -50,6 +50,7 @@ func TestAllocations(t *testing.T) {
 	defer s.close()
 	for i := range 10000 {
 		s.turn([][][]byte{{[]byte("ZADD"), []byte("big"), fmt.Append(nil, i), fmt.Appendf(nil, "m%d", i)}}, nil)
+		s.written()
 	}
 	for _, test := range []struct {
 		name string

@@ -1,3 +1,716 @@
 package server
 
-func stringCommands() []Command { return nil }
+import (
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+func stringCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "append", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "string", Since: "2.0.0",
+			Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
+			Summary:    "Append a value to a key",
+			Syntax:     "key value",
+		}, run: appendCommand},
+		{Facts: protocol.Facts{
+			Name: "decr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Decrement the integer value of a key by one",
+			Syntax:  "key",
+		}, run: decr},
+		{Facts: protocol.Facts{
+			Name: "decrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Decrement the integer value of a key by the given number",
+			Syntax:  "key decrement",
+		}, run: decrby},
+		{Facts: protocol.Facts{
+			Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Get the value of a key",
+			Syntax:  "key",
+		}, run: get},
+		{Facts: protocol.Facts{
+			Name: "getdel", Arity: 2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "string", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Get the value of a key and delete the key",
+			Syntax:  "key",
+		}, run: getdel},
+		{Facts: protocol.Facts{
+			Name: "getex", Arity: -2, Flags: "write fast",
+			Keys:  "1 RW access update (RW and UPDATE because it changes the TTL)",
+			Group: "string", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Get the value of a key and optionally set its expiration",
+			Syntax:  "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+		}, run: getex},
+		{Facts: protocol.Facts{
+			Name: "getrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+			Group: "string", Since: "2.4.0",
+			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+			Summary:    "Get a substring of the string stored at a key",
+			Syntax:     "key start end",
+		}, run: getrange},
+		{Facts: protocol.Facts{
+			Name: "getset", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET` with the `!GET` argument",
+			Complexity: "O(1)",
+			Summary:    "Set the string value of a key and return its old value",
+			Syntax:     "key value",
+		}, run: getset},
+		{Facts: protocol.Facts{
+			Name: "incr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Increment the integer value of a key by one",
+			Syntax:  "key",
+		}, run: incr},
+		{Facts: protocol.Facts{
+			Name: "incrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Increment the integer value of a key by the given amount",
+			Syntax:  "key increment",
+		}, run: incrby},
+		{Facts: protocol.Facts{
+			Name: "incrbyfloat", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Increment the float value of a key by the given amount",
+			Syntax:  "key increment:double",
+		}, run: incrbyfloat},
+		{Facts: protocol.Facts{
+			Name: "lcs", Arity: -3, Flags: "readonly", Keys: "1..+1 RO access",
+			Group: "string", Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
+			Summary: "Find longest common substring",
+			Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
+		}, run: lcs},
+		{Facts: protocol.Facts{
+			Name: "mget", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO access",
+			Group: "string", Since: "1.0.0", Tips: "request_policy:multi_shard",
+			Complexity: "O(N) where N is the number of keys to retrieve.",
+			Summary:    "Get the values of all the given keys",
+			Syntax:     "key [key ...]",
+		}, run: mget},
+		{Facts: protocol.Facts{
+			Name: "mset", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW update",
+			Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:all_succeeded",
+			Complexity: "O(N) where N is the number of keys to set.",
+			Summary:    "Set multiple keys to multiple values",
+			Syntax:     "key value [key value ...]",
+		}, run: mset},
+		{Facts: protocol.Facts{
+			Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
+			Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:agg_min",
+			Complexity: "O(N) where N is the number of keys to set.",
+			Summary:    "Set multiple keys to multiple values, only if none of the keys exist",
+			Syntax:     "key value [key value ...]",
+		}, run: msetnx},
+		{Facts: protocol.Facts{
+			Name: "psetex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
+			Group: "string", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Set the value and expiration in milliseconds of a key",
+			Syntax:  "key milliseconds value",
+		}, run: psetex},
+		{Facts: protocol.Facts{
+			Name: "set", Arity: -3, Flags: "write denyoom",
+			Keys:  "1 RW access update variable_flags (RW and ACCESS due to the optional `GET` argument)",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Set the string value of a key",
+			Syntax:  "key value condition:[NX|XX]@2.6.12 [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
+			History: []string{
+				"2.6.12 Added the `EX`, `PX`, `NX` and `XX` options.",
+				"6.0.0 Added the `KEEPTTL` option.",
+				"6.2.0 Added the `GET`, `EXAT` and `PXAT` option.",
+				"7.0.0 Allowed the `NX` and `GET` options to be used together.",
+			},
+		}, run: set},
+		{Facts: protocol.Facts{
+			Name: "setex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
+			Group: "string", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Set the value and expiration of a key",
+			Syntax:  "key seconds value",
+		}, run: setex},
+		{Facts: protocol.Facts{
+			Name: "setnx", Arity: 3, Flags: "write denyoom fast", Keys: "1 OW insert",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Set the value of a key, only if the key does not exist",
+			Syntax:  "key value",
+		}, run: setnx},
+		{Facts: protocol.Facts{
+			Name: "setrange", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
+			Group: "string", Since: "2.2.0",
+			Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
+			Summary:    "Overwrite part of a string at key starting at the specified offset",
+			Syntax:     "key offset value",
+		}, run: setrange},
+		{Facts: protocol.Facts{
+			Name: "strlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "string", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Get the length of the value stored in a key",
+			Syntax:  "key",
+		}, run: strlen},
+		{Facts: protocol.Facts{
+			Name: "substr", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+			Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
+			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+			Summary:    "Get a substring of the string stored at a key",
+			Syntax:     "key start end",
+		}, run: substr},
+	}
+}
+
+// setOptions are the options of SET.
+type setOptions struct {
+	nx, xx, get bool
+	expiry
+}
+
+func set(c *Call) {
+	key, value := c.Bytes(), c.Bytes()
+	var o setOptions
+	var raw rawTime
+	for c.More() {
+		switch {
+		case !o.xx && c.Is("NX"):
+			o.nx = true
+		case !o.nx && c.Is("XX"):
+			o.xx = true
+		case c.Is("GET"):
+			o.get = true
+		case c.expiryOption(&o.expiry, &raw, "KEEPTTL"):
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	c.resolve(&o.expiry, raw)
+	if c.ok() {
+		c.set(key, value, o)
+	}
+}
+
+// set is SET, once its arguments are read.
+func (c *Call) set(key, value []byte, o setOptions) {
+	e := c.db.Edit(key)
+	if o.get && e != nil {
+		if _, ok := as[keyspace.String](c, e); !ok {
+			return
+		}
+	}
+	done := !(o.nx && e != nil || o.xx && e == nil)
+	switch {
+	case o.get && e != nil:
+		c.Reply.Bulk(e.Value().(*keyspace.String).Content())
+	case o.get || !done:
+		c.Reply.Null()
+	default:
+		c.Reply.OK()
+	}
+	if done {
+		c.store(key, value, e, o.expiry)
+	}
+}
+
+// store makes value the string at key, whose entry is e, if it has one.
+func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
+	switch s := (*keyspace.String)(nil); {
+	case e == nil:
+		e = c.db.Add(key, keyspace.NewString(value))
+	default:
+		var ok bool
+		if s, ok = e.Value().(*keyspace.String); ok {
+			s.Set(value)
+			if !x.keep {
+				c.db.SetDeadline(e, 0)
+			}
+		} else {
+			e = c.db.Put(key, keyspace.NewString(value), x.keep)
+		}
+	}
+	if x.set {
+		c.setDeadline(e, x.deadline)
+	}
+	c.Changed(key, classString, "set")
+	if x.set {
+		c.Changed(key, classGeneric, "expire")
+	}
+}
+
+func setnx(c *Call) {
+	key, value := c.Bytes(), c.Bytes()
+	if e := c.db.Edit(key); e != nil {
+		c.Reply.Int(0)
+		return
+	}
+	c.store(key, value, nil, expiry{})
+	c.Reply.Int(1)
+}
+
+func setex(c *Call)  { c.setFor(seconds) }
+func psetex(c *Call) { c.setFor(0) }
+
+func (c *Call) setFor(unit timeUnit) {
+	key := c.Bytes()
+	x := expiry{set: true}
+	c.resolve(&x, rawTime{c.Bytes(), unit})
+	value := c.Bytes()
+	if c.ok() {
+		c.set(key, value, setOptions{expiry: x})
+	}
+}
+
+func get(c *Call) {
+	s, ok := read[keyspace.String](c, c.Bytes())
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Null()
+	default:
+		c.Reply.Bulk(s.Content())
+	}
+}
+
+func getex(c *Call) {
+	key := c.Bytes()
+	var x expiry
+	var raw rawTime
+	for c.More() {
+		if !c.expiryOption(&x, &raw, "PERSIST") {
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	// Redis looks at the key before it judges the time.
+	syntax := c.Err() == ""
+	var s *keyspace.String
+	if syntax {
+		var ok bool
+		if s, ok = read[keyspace.String](c, key); !ok {
+			return
+		}
+		if s == nil {
+			c.Reply.Null()
+			return
+		}
+	}
+	c.resolve(&x, raw)
+	if !c.ok() {
+		return
+	}
+	c.Reply.Bulk(s.Content())
+	e := c.db.Edit(key)
+	switch {
+	case x.set && x.deadline <= c.now():
+		c.drop(key)
+	case x.set:
+		c.setDeadline(e, x.deadline)
+		c.Changed(key, classGeneric, "expire")
+	case x.persist && c.db.SetDeadline(e, 0):
+		c.Changed(key, classGeneric, "persist")
+	}
+}
+
+func getdel(c *Call) {
+	key := c.Bytes()
+	s, ok := read[keyspace.String](c, key)
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Null()
+	default:
+		c.Reply.Bulk(s.Content())
+		c.drop(key)
+	}
+}
+
+func getset(c *Call) {
+	key, value := c.Bytes(), c.Bytes()
+	c.set(key, value, setOptions{get: true})
+}
+
+func mget(c *Call) {
+	c.Reply.Array(c.Len())
+	for c.More() {
+		e := c.db.Get(c.Bytes())
+		if e != nil {
+			if s, ok := e.Value().(*keyspace.String); ok {
+				c.Reply.Bulk(s.Content())
+				continue
+			}
+		}
+		c.Reply.Null()
+	}
+}
+
+func mset(c *Call) {
+	if c.Len()%2 != 0 {
+		c.Reply.Error(wrongArity("mset"))
+		return
+	}
+	c.setPairs()
+	c.Reply.OK()
+}
+
+func msetnx(c *Call) {
+	if c.Len()%2 != 0 {
+		c.Reply.Error(wrongArity("msetnx"))
+		return
+	}
+	for i := 0; i < c.Len(); i += 2 {
+		if c.db.Edit(c.Peek(i)) != nil {
+			c.Reply.Int(0)
+			return
+		}
+	}
+	c.setPairs()
+	c.Reply.Int(1)
+}
+
+func (c *Call) setPairs() {
+	for c.More() {
+		key, value := c.Bytes(), c.Bytes()
+		c.store(key, value, c.db.Edit(key), expiry{})
+	}
+}
+
+func strlen(c *Call) {
+	s, ok := read[keyspace.String](c, c.Bytes())
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Int(0)
+	default:
+		c.Reply.Int(int64(s.Len()))
+	}
+}
+
+func getrange(c *Call) {
+	key, start, end := c.Bytes(), c.Int(), c.Int()
+	if !c.ok() {
+		return
+	}
+	s, ok := read[keyspace.String](c, key)
+	switch {
+	case !ok:
+		return
+	case s == nil, start < 0 && end < 0 && start > end:
+		c.Reply.BulkString("")
+		return
+	}
+	n := int64(s.Len())
+	if start < 0 {
+		start = max(start+n, 0)
+	}
+	if end < 0 {
+		end = max(end+n, 0)
+	}
+	end = min(end, n-1)
+	if start > end || n == 0 {
+		c.Reply.BulkString("")
+		return
+	}
+	c.Reply.Bulk(s.Content()[start : end+1])
+}
+
+func substr(c *Call) { getrange(c) }
+
+const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+
+// fits replies an error if a string of size+more bytes would be too long.
+func (c *Call) fits(size, more int64) bool {
+	if size > c.srv.config.protoMaxBulk || more > c.srv.config.protoMaxBulk-size {
+		c.Reply.Error(errTooLong)
+		return false
+	}
+	return true
+}
+
+func setrange(c *Call) {
+	key, offset, value := c.Bytes(), c.Int(), c.Bytes()
+	if c.Err() == "" && offset < 0 {
+		c.Fail("ERR offset is out of range")
+	}
+	if !c.ok() {
+		return
+	}
+	s, ok := edit[keyspace.String](c, key)
+	switch {
+	case !ok:
+		return
+	case len(value) == 0 && s == nil:
+		c.Reply.Int(0)
+		return
+	case len(value) == 0:
+		c.Reply.Int(int64(s.Len()))
+		return
+	case !c.fits(offset, int64(len(value))):
+		return
+	case s == nil:
+		s, _ = create[keyspace.String](c, key)
+	}
+	n := s.SetRange(int(offset), value)
+	c.Changed(key, classString, "setrange")
+	c.Reply.Int(int64(n))
+}
+
+func appendCommand(c *Call) {
+	key, value := c.Bytes(), c.Bytes()
+	s, ok := edit[keyspace.String](c, key)
+	switch {
+	case !ok:
+		return
+	case s == nil:
+		c.db.Add(key, keyspace.NewString(value))
+		c.Changed(key, classString, "append")
+		c.Reply.Int(int64(len(value)))
+		return
+	case !c.fits(int64(s.Len()), int64(len(value))):
+		return
+	}
+	n := s.Append(value)
+	c.Changed(key, classString, "append")
+	c.Reply.Int(int64(n))
+}
+
+func incr(c *Call)   { c.incrBy(c.Bytes(), 1) }
+func decr(c *Call)   { c.incrBy(c.Bytes(), -1) }
+func incrby(c *Call) { c.incrBy(c.Bytes(), c.Int()) }
+
+func decrby(c *Call) {
+	key, by := c.Bytes(), c.Int()
+	if by == math.MinInt64 {
+		c.Fail("ERR decrement would overflow")
+	}
+	c.incrBy(key, -by)
+}
+
+func (c *Call) incrBy(key []byte, by int64) {
+	if !c.ok() {
+		return
+	}
+	e := c.db.Edit(key)
+	n := int64(0)
+	if e != nil {
+		s, ok := as[keyspace.String](c, e)
+		if !ok {
+			return
+		}
+		if n, ok = protocol.ParseInt(s.Content()); !ok {
+			c.Reply.Error(protocol.ErrNotInteger)
+			return
+		}
+	}
+	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
+		c.Reply.Error("ERR increment or decrement would overflow")
+		return
+	}
+	var d [20]byte
+	c.overwrite(key, e, strconv.AppendInt(d[:0], n+by, 10))
+	c.Changed(key, classString, "incrby")
+	c.Reply.Int(n + by)
+}
+
+// overwrite gives the string at key, whose entry is e, another value; its
+// deadline stays.
+func (c *Call) overwrite(key []byte, e *keyspace.Entry, value []byte) {
+	if e == nil {
+		c.db.Add(key, keyspace.NewString(value))
+		return
+	}
+	e.Value().(*keyspace.String).Set(value)
+}
+
+const errNotFinite = "ERR increment would produce NaN or Infinity"
+
+func incrbyfloat(c *Call) {
+	key, text := c.Bytes(), c.Bytes()
+	// Redis looks at the value before it looks at the increment.
+	e := c.db.Edit(key)
+	value := []byte("0")
+	if e != nil {
+		s, ok := as[keyspace.String](c, e)
+		if !ok {
+			return
+		}
+		value = s.Content()
+	}
+	x, ok1 := parseLongDouble(value)
+	by, ok2 := parseLongDouble(text)
+	if !ok1 || !ok2 {
+		c.Reply.Error(protocol.ErrNotFloat)
+		return
+	}
+	sum, ok := addLongDouble(x, by)
+	if !ok {
+		c.Reply.Error(errNotFinite)
+		return
+	}
+	result := formatLongDouble(sum)
+	c.overwrite(key, e, result)
+	c.Changed(key, classString, "incrbyfloat")
+	c.Reply.Bulk(result)
+}
+
+// lcsOptions are the options of LCS.
+type lcsOptions struct {
+	length, index, withLength bool
+	minLength                 int64
+}
+
+// lcs finds the longest common subsequence of two strings by the textbook
+// table of len(a)×len(b) lengths, and walks it backwards, in Redis's way where
+// several are longest.
+func lcs(c *Call) {
+	var texts [2][]byte
+	for i := range texts {
+		if e := c.db.Get(c.Bytes()); e != nil {
+			s, ok := e.Value().(*keyspace.String)
+			if !ok {
+				c.Reply.Error("ERR The specified keys must contain string values")
+				return
+			}
+			texts[i] = s.Content()
+		}
+	}
+	var o lcsOptions
+	for c.More() {
+		switch {
+		case c.Is("IDX"):
+			o.index = true
+		case c.Is("LEN"):
+			o.length = true
+		case c.Is("WITHMATCHLEN"):
+			o.withLength = true
+		case c.Len() >= 2 && c.Is("MINMATCHLEN"):
+			o.minLength = max(c.Int(), 0)
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if o.index && o.length {
+		c.Fail("ERR If you want both the length and indexes, please just use IDX.")
+	}
+	if !c.ok() {
+		return
+	}
+	a, b := texts[0], texts[1]
+	if cells := (int64(len(a)) + 1) * (int64(len(b)) + 1); len(a) >= math.MaxUint32-1 || len(b) >= math.MaxUint32-1 {
+		c.Reply.Error("ERR String too long for LCS")
+		return
+	} else if cells > c.srv.config.protoMaxBulk/4 {
+		c.Reply.Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+		return
+	}
+	t := newLCSTable(a, b)
+	n := t.at(len(a), len(b))
+	switch {
+	case o.length:
+		c.Reply.Int(int64(n))
+	case o.index:
+		matches := t.matches(int(min(o.minLength, math.MaxInt32)))
+		c.Reply.Map(2)
+		c.Reply.BulkString("matches")
+		c.Reply.Array(len(matches))
+		for _, m := range matches {
+			if o.withLength {
+				c.Reply.Array(3)
+			} else {
+				c.Reply.Array(2)
+			}
+			c.Reply.Array(2)
+			c.Reply.Int(int64(m.a))
+			c.Reply.Int(int64(m.a + m.length - 1))
+			c.Reply.Array(2)
+			c.Reply.Int(int64(m.b))
+			c.Reply.Int(int64(m.b + m.length - 1))
+			if o.withLength {
+				c.Reply.Int(int64(m.length))
+			}
+		}
+		c.Reply.BulkString("len")
+		c.Reply.Int(int64(n))
+	default:
+		c.Reply.Bulk(t.subsequence())
+	}
+}
+
+// lcsTable holds the length of the longest common subsequence of every pair of
+// beginnings of a and b.
+type lcsTable struct {
+	a, b  []byte
+	cells []uint32
+}
+
+func newLCSTable(a, b []byte) *lcsTable {
+	t := &lcsTable{a, b, make([]uint32, (len(a)+1)*(len(b)+1))}
+	width := len(b) + 1
+	for i := 1; i <= len(a); i++ {
+		row, above := t.cells[i*width:(i+1)*width], t.cells[(i-1)*width:i*width]
+		for j := 1; j <= len(b); j++ {
+			if a[i-1] == b[j-1] {
+				row[j] = above[j-1] + 1
+			} else {
+				row[j] = max(above[j], row[j-1])
+			}
+		}
+	}
+	return t
+}
+
+func (t *lcsTable) at(i, j int) uint32 { return t.cells[i*(len(t.b)+1)+j] }
+
+// lcsMatch is a run of bytes that a, from a on, and b, from b on, share.
+type lcsMatch struct{ a, b, length int }
+
+// back walks from the end to the start, from cell to cell, and calls match for
+// every common byte and miss for every other step.
+func (t *lcsTable) back(match func(i, j int), miss func()) {
+	for i, j := len(t.a), len(t.b); i > 0 && j > 0; {
+		switch {
+		case t.a[i-1] == t.b[j-1]:
+			i, j = i-1, j-1
+			match(i, j)
+		case t.at(i-1, j) > t.at(i, j-1):
+			i--
+			miss()
+		default:
+			j--
+			miss()
+		}
+	}
+}
+
+func (t *lcsTable) subsequence() []byte {
+	n := int(t.at(len(t.a), len(t.b)))
+	s := make([]byte, n)
+	t.back(func(i, _ int) {
+		n--
+		s[n] = t.a[i]
+	}, func() {})
+	return s
+}
+
+// matches returns the runs of at least atLeast bytes, the last one first.
+func (t *lcsTable) matches(atLeast int) (found []lcsMatch) {
+	var run lcsMatch
+	end := func() {
+		if run.length > 0 && run.length >= atLeast {
+			found = append(found, run)
+		}
+		run = lcsMatch{}
+	}
+	t.back(func(i, j int) {
+		switch {
+		case run.length == 0:
+			run = lcsMatch{i, j, 1}
+		case run.a == i+1 && run.b == j+1:
+			run = lcsMatch{i, j, run.length + 1}
+		default: // two runs that touch in one of the strings: Redis drops this byte
+			end()
+		}
+		if run.length > 0 && (run.a == 0 || run.b == 0) {
+			end()
+		}
+	}, end)
+	return found
+}

@@ -1,3 +1,118 @@
 package keyspace
 
-type String struct{}
+import "strconv"
+
+// String is a sequence of bytes. The zero value is an empty string.
+//
+// Its buffer is used again when it is overwritten, so that setting a value of
+// the same size costs no allocation, and is shared with clones until one side
+// changes it.
+type String struct {
+	b      []byte
+	edited bool // changed in place: Redis says raw of it
+	shared bool // b belongs to a clone too
+}
+
+// wasteful is how many times larger than its content a buffer may be.
+const wasteful = 2
+
+// NewString returns a string of a copy of b.
+func NewString(b []byte) *String {
+	s := new(String)
+	s.Set(b)
+	return s
+}
+
+// Content returns the bytes. They must not be changed, and are good until the
+// string changes.
+func (s *String) Content() []byte { return s.b }
+
+// Len returns the number of bytes.
+func (s *String) Len() int { return len(s.b) }
+
+// Set makes a copy of b the content. O(len(b)).
+func (s *String) Set(b []byte) {
+	s.edited = false
+	if s.shared || cap(s.b) < len(b) || cap(s.b) > wasteful*len(b)+64 {
+		s.b, s.shared = append(make([]byte, 0, len(b)), b...), false
+		return
+	}
+	s.b = append(s.b[:0], b...)
+}
+
+// Append adds b at the end and returns the new length. Amortized O(len(b)).
+func (s *String) Append(b []byte) int {
+	s.own(len(s.b) + len(b))
+	s.b = append(s.b, b...)
+	s.edited = true
+	return len(s.b)
+}
+
+// SetRange overwrites the content from offset on with b and returns the new
+// length. What lies between the old end and offset becomes zero bytes.
+func (s *String) SetRange(offset int, b []byte) int {
+	end := offset + len(b)
+	s.own(max(end, len(s.b)))
+	if end > len(s.b) {
+		old := len(s.b)
+		if end > cap(s.b) {
+			s.b = append(make([]byte, 0, end), s.b...)
+		}
+		s.b = s.b[:end]
+		clear(s.b[old:])
+	}
+	copy(s.b[offset:], b)
+	s.edited = true
+	return len(s.b)
+}
+
+// own makes the buffer this string's alone, with room for n bytes if it has to
+// be copied.
+func (s *String) own(n int) {
+	if s.shared {
+		s.b, s.shared = append(make([]byte, 0, n), s.b...), false
+	}
+}
+
+// Clone returns a copy that shares the buffer until one of the two changes.
+// O(1).
+func (s *String) Clone() *String {
+	s.shared = true
+	return &String{b: s.b, edited: s.edited, shared: true}
+}
+
+// maxEmbedded is the length up to which Redis keeps a string in one piece with
+// its header.
+const maxEmbedded = 44
+
+// Encoding returns what OBJECT ENCODING says: int, embstr or raw.
+func (s *String) Encoding(*Limits) string {
+	switch {
+	case s.edited:
+		return "raw"
+	case isInt(s.b):
+		return "int"
+	case len(s.b) <= maxEmbedded:
+		return "embstr"
+	}
+	return "raw"
+}
+
+// isInt reports whether b is a 64-bit integer as Redis would write it.
+func isInt(b []byte) bool {
+	if len(b) == 0 || len(b) > 20 {
+		return false
+	}
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil {
+		return false
+	}
+	var d [20]byte
+	return string(strconv.AppendInt(d[:0], n, 10)) == string(b)
+}
+
+// Bytes returns an estimate of the memory that the string takes.
+func (s *String) Bytes() int { return 32 + cap(s.b) }
+
+// Check verifies the invariants: there are none that could break.
+func (s *String) Check() error { return nil }
