@@ -1,3 +1,441 @@
 package server
 
-func hashCommands() []Command { return nil }
+import (
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+func hashCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "hdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+			Group: "hash", Since: "2.0.0", Complexity: "O(N) where N is the number of fields to be removed.",
+			Summary: "Delete one or more hash fields",
+			Syntax:  "key field [field ...]",
+			History: []string{"2.4.0 Accepts multiple `field` arguments."},
+		}, run: hdel},
+		{Facts: protocol.Facts{
+			Name: "hexists", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Determine if a hash field exists",
+			Syntax:  "key field",
+		}, run: hexists},
+		{Facts: protocol.Facts{
+			Name: "hget", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Get the value of a hash field",
+			Syntax:  "key field",
+		}, run: hget},
+		{Facts: protocol.Facts{
+			Name: "hgetall", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N) where N is the size of the hash.",
+			Summary:    "Get all the fields and values in a hash",
+			Syntax:     "key",
+		}, run: hgetall},
+		{Facts: protocol.Facts{
+			Name: "hincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Increment the integer value of a hash field by the given number",
+			Syntax:  "key field increment",
+		}, run: hincrby},
+		{Facts: protocol.Facts{
+			Name: "hincrbyfloat", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "hash", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Increment the float value of a hash field by the given amount",
+			Syntax:  "key field increment:double",
+		}, run: hincrbyfloat},
+		{Facts: protocol.Facts{
+			Name: "hkeys", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N) where N is the size of the hash.",
+			Summary:    "Get all the fields in a hash",
+			Syntax:     "key",
+		}, run: hkeys},
+		{Facts: protocol.Facts{
+			Name: "hlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Get the number of fields in a hash",
+			Syntax:  "key",
+		}, run: hlen},
+		{Facts: protocol.Facts{
+			Name: "hmget", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Complexity: "O(N) where N is the number of fields being requested.",
+			Summary: "Get the values of all the given hash fields",
+			Syntax:  "key field [field ...]",
+		}, run: hmget},
+		{Facts: protocol.Facts{
+			Name: "hmset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET` with multiple field-value pairs",
+			Complexity: "O(N) where N is the number of fields being set.",
+			Summary:    "Set multiple hash fields to multiple values",
+			Syntax:     "key field value [field value ...]",
+		}, run: hmset},
+		{Facts: protocol.Facts{
+			Name: "hrandfield", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "6.2.0", Tips: "nondeterministic_output",
+			Complexity: "O(N) where N is the number of fields returned",
+			Summary:    "Get one or multiple random fields from a hash",
+			Syntax:     "key options:[count [WITHVALUES]]",
+		}, run: hrandfield},
+		{Facts: protocol.Facts{
+			Name: "hscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "2.8.0", Tips: "nondeterministic_output",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+			Summary:    "Incrementally iterate hash fields and associated values",
+			Syntax:     "key cursor [MATCH pattern] [COUNT count]",
+		}, run: hscan},
+		{Facts: protocol.Facts{
+			Name: "hset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "hash", Since: "2.0.0",
+			Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
+			Summary:    "Set the string value of a hash field",
+			Syntax:     "key field value [field value ...]",
+			History:    []string{"4.0.0 Accepts multiple `field` and `value` arguments."},
+		}, run: hset},
+		{Facts: protocol.Facts{
+			Name: "hsetnx", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Set the value of a hash field, only if the field does not exist",
+			Syntax:  "key field value",
+		}, run: hsetnx},
+		{Facts: protocol.Facts{
+			Name: "hstrlen", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
+			Group: "hash", Since: "3.2.0", Complexity: "O(1)",
+			Summary: "Get the length of the value of a hash field",
+			Syntax:  "key field",
+		}, run: hstrlen},
+		{Facts: protocol.Facts{
+			Name: "hvals", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N) where N is the size of the hash.",
+			Summary:    "Get all the values in a hash",
+			Syntax:     "key",
+		}, run: hvals},
+	}
+}
+
+func hset(c *Call) {
+	if n, ok := c.hsetPairs(); ok {
+		c.Reply.Int(int64(n))
+	}
+}
+
+func hmset(c *Call) {
+	if _, ok := c.hsetPairs(); ok {
+		c.Reply.OK()
+	}
+}
+
+// hsetPairs sets the fields that the arguments name and returns how many are
+// new.
+func (c *Call) hsetPairs() (added int, ok bool) {
+	key := c.Bytes()
+	if c.Len()%2 != 0 {
+		c.Reply.Error(wrongArity(c.cmd.Name))
+		return 0, false
+	}
+	h, ok := create[keyspace.Hash](c, key)
+	if !ok {
+		return 0, false
+	}
+	for c.More() {
+		if h.Set(c.Bytes(), c.Bytes(), c.limits()) {
+			added++
+		}
+	}
+	c.Changed(key, classHash, "hset")
+	return added, true
+}
+
+func hsetnx(c *Call) {
+	key, field, value := c.Bytes(), c.Bytes(), c.Bytes()
+	h, ok := create[keyspace.Hash](c, key)
+	if !ok {
+		return
+	}
+	if _, there := h.Get(field); there {
+		c.Reply.Int(0)
+		return
+	}
+	h.Set(field, value, c.limits())
+	c.Changed(key, classHash, "hset")
+	c.Reply.Int(1)
+}
+
+func hget(c *Call) {
+	h, ok := read[keyspace.Hash](c, c.Bytes())
+	if ok {
+		c.hashValue(h, c.Bytes())
+	}
+}
+
+func hmget(c *Call) {
+	h, ok := read[keyspace.Hash](c, c.Bytes())
+	if !ok {
+		return
+	}
+	c.Reply.Array(c.Len())
+	for c.More() {
+		c.hashValue(h, c.Bytes())
+	}
+}
+
+// hashValue replies the value of a field, or null.
+func (c *Call) hashValue(h *keyspace.Hash, field []byte) {
+	if h != nil {
+		if value, there := h.Get(field); there {
+			c.Reply.BulkString(value)
+			return
+		}
+	}
+	c.Reply.Null()
+}
+
+func hstrlen(c *Call) {
+	h, ok := read[keyspace.Hash](c, c.Bytes())
+	if !ok {
+		return
+	}
+	n := 0
+	if h != nil {
+		value, _ := h.Get(c.Bytes())
+		n = len(value)
+	}
+	c.Reply.Int(int64(n))
+}
+
+func hexists(c *Call) {
+	h, ok := read[keyspace.Hash](c, c.Bytes())
+	if !ok {
+		return
+	}
+	if h != nil {
+		if _, there := h.Get(c.Bytes()); there {
+			c.Reply.Int(1)
+			return
+		}
+	}
+	c.Reply.Int(0)
+}
+
+func hlen(c *Call) {
+	h, ok := read[keyspace.Hash](c, c.Bytes())
+	switch {
+	case !ok:
+	case h == nil:
+		c.Reply.Int(0)
+	default:
+		c.Reply.Int(int64(h.Len()))
+	}
+}
+
+func hdel(c *Call) {
+	key := c.Bytes()
+	h, ok := edit[keyspace.Hash](c, key)
+	switch {
+	case !ok:
+		return
+	case h == nil:
+		c.Reply.Int(0)
+		return
+	}
+	deleted := 0
+	for c.More() {
+		if h.Delete(c.Bytes()) {
+			deleted++
+		}
+	}
+	if deleted > 0 {
+		c.Changed(key, classHash, "hdel")
+	}
+	c.Reply.Int(int64(deleted))
+}
+
+func hgetall(c *Call) {
+	h, ok := read[keyspace.Hash](c, c.Bytes())
+	if !ok {
+		return
+	}
+	if h == nil {
+		c.Reply.Map(0)
+		return
+	}
+	c.Reply.Map(h.Len())
+	for field, value := range h.All() {
+		c.Reply.BulkString(field)
+		c.Reply.BulkString(value)
+	}
+}
+
+func hkeys(c *Call) { c.hashList(func(field, _ string) string { return field }) }
+func hvals(c *Call) { c.hashList(func(_, value string) string { return value }) }
+
+func (c *Call) hashList(part func(field, value string) string) {
+	h, ok := read[keyspace.Hash](c, c.Bytes())
+	if !ok {
+		return
+	}
+	if h == nil {
+		c.Reply.Array(0)
+		return
+	}
+	c.Reply.Array(h.Len())
+	for field, value := range h.All() {
+		c.Reply.BulkString(part(field, value))
+	}
+}
+
+func hincrby(c *Call) {
+	key, field, by := c.Bytes(), c.Bytes(), c.Int()
+	if !c.ok() {
+		return
+	}
+	h, ok := create[keyspace.Hash](c, key)
+	if !ok {
+		return
+	}
+	n := int64(0)
+	if value, there := h.Get(field); there {
+		if n, ok = protocol.ParseInt(bytesOf(value)); !ok {
+			c.Reply.Error("ERR hash value is not an integer")
+			return
+		}
+	}
+	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
+		c.Reply.Error("ERR increment or decrement would overflow")
+		return
+	}
+	var d [20]byte
+	h.Set(field, strconv.AppendInt(d[:0], n+by, 10), c.limits())
+	c.Changed(key, classHash, "hincrby")
+	c.Reply.Int(n + by)
+}
+
+func hincrbyfloat(c *Call) {
+	key, field, text := c.Bytes(), c.Bytes(), c.Bytes()
+	by, valid := parseLongDouble(text)
+	switch {
+	case !valid:
+		c.Fail(protocol.ErrNotFloat)
+	case by.IsInf():
+		c.Fail("ERR value is NaN or Infinity")
+	}
+	if !c.ok() {
+		return
+	}
+	h, ok := create[keyspace.Hash](c, key)
+	if !ok {
+		return
+	}
+	if value, there := h.Get(field); there {
+		x, valid := parseLongDouble(bytesOf(value))
+		if !valid {
+			c.Reply.Error("ERR hash value is not a float")
+			return
+		}
+		if by, valid = addLongDouble(x, by); !valid {
+			c.Reply.Error(errNotFinite)
+			return
+		}
+	}
+	result := formatLongDouble(by)
+	h.Set(field, result, c.limits())
+	c.Changed(key, classHash, "hincrbyfloat")
+	c.Reply.Bulk(result)
+}
+
+func hrandfield(c *Call) {
+	key := c.Bytes()
+	single := c.Len() == 0
+	n, withValues := int64(1), false
+	if !single {
+		n = c.Int()
+		if n == math.MinInt64 {
+			c.Fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+		}
+		withValues = c.Is("WITHVALUES")
+		if c.Len() == 0 && withValues && (n > math.MaxInt64/2 || n < -math.MaxInt64/2) {
+			c.Fail("ERR value is out of range")
+		}
+	}
+	if !c.end() {
+		return
+	}
+	h, ok := read[keyspace.Hash](c, key)
+	switch {
+	case !ok:
+		return
+	case h == nil && single:
+		c.Reply.Null()
+		return
+	case h == nil || n == 0:
+		c.Reply.Array(0)
+		return
+	case single:
+		field, _ := h.Random(c.rand())
+		c.Reply.BulkString(field)
+		return
+	}
+	one := func(field, value string) {
+		if withValues && c.Reply.Version() == 3 {
+			c.Reply.Array(2)
+		}
+		c.Reply.BulkString(field)
+		if withValues {
+			c.Reply.BulkString(value)
+		}
+	}
+	length := -n
+	if n > 0 {
+		length = min(n, int64(h.Len()))
+	}
+	if withValues && c.Reply.Version() == 2 {
+		c.Reply.Array(int(2 * length))
+	} else {
+		c.Reply.Array(int(length))
+	}
+	if n > 0 {
+		h.RandomDistinct(c.rand(), int(length), one)
+		return
+	}
+	for range length {
+		one(h.Random(c.rand()))
+	}
+}
+
+func hscan(c *Call) {
+	key, cursor := c.Bytes(), c.cursor()
+	if !c.ok() {
+		return
+	}
+	h, ok := read[keyspace.Hash](c, key)
+	if !ok {
+		return
+	}
+	if h == nil {
+		c.Reply.Array(2)
+		c.Reply.BulkString("0")
+		c.Reply.Array(0)
+		return
+	}
+	o := c.scanOptions()
+	if !c.ok() {
+		return
+	}
+	var found []string
+	next := h.Scan(cursor, o.count, func(field, value string) {
+		if o.matches(bytesOf(field)) {
+			found = append(found, field, value)
+		}
+	})
+	c.Reply.Array(2)
+	c.Reply.BulkString(strconv.FormatUint(next, 10))
+	c.Reply.Array(len(found))
+	for _, s := range found {
+		c.Reply.BulkString(s)
+	}
+}

@@ -1,3 +1,239 @@
 package keyspace
 
-type Hash struct{}
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/zsetd/zsetd/zset/table"
+)
+
+// Hash is a map from fields to values. The zero value is an empty hash.
+//
+// A small hash is a list of pairs in the order in which the fields were added,
+// as Redis's listpacks are; a larger one is a hash table. Once a table, it
+// stays one.
+type Hash struct {
+	pairs  []pair // nil once table is used
+	shared bool   // pairs belong to a clone too
+	table  *table.Table[string]
+}
+
+type pair struct{ field, value string }
+
+// Len returns the number of fields.
+func (h *Hash) Len() int {
+	if h.table != nil {
+		return h.table.Len()
+	}
+	return len(h.pairs)
+}
+
+// find returns where a field stands in pairs, or -1. O(len(pairs)).
+func (h *Hash) find(field []byte) int {
+	for i := range h.pairs {
+		if h.pairs[i].field == string(field) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Get returns the value of a field. O(1).
+func (h *Hash) Get(field []byte) (string, bool) {
+	if h.table != nil {
+		return h.table.GetBytes(field)
+	}
+	if i := h.find(field); i >= 0 {
+		return h.pairs[i].value, true
+	}
+	return "", false
+}
+
+// Set gives a field a value, copies of both being kept, and reports whether
+// the field is new. O(1).
+func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
+	if h.table == nil && (len(field) > l.HashMaxListpackValue || len(value) > l.HashMaxListpackValue) {
+		h.grow()
+	}
+	if h.table != nil {
+		_, replaced := h.table.SetBytes(field, string(value))
+		return !replaced
+	}
+	if i := h.find(field); i >= 0 {
+		h.own()
+		h.pairs[i].value = string(value)
+		return false
+	}
+	if len(h.pairs) >= l.HashMaxListpackEntries {
+		h.grow()
+		h.table.SetBytes(field, string(value))
+		return true
+	}
+	h.own()
+	h.pairs = append(h.pairs, pair{string(field), string(value)})
+	return true
+}
+
+// own makes pairs this hash's alone.
+func (h *Hash) own() {
+	if h.shared {
+		h.pairs, h.shared = slices.Clone(h.pairs), false
+	}
+}
+
+// grow turns the list of pairs into a table.
+func (h *Hash) grow() {
+	h.table = new(table.Table[string])
+	for _, p := range h.pairs {
+		h.table.Set(p.field, p.value)
+	}
+	h.pairs, h.shared = nil, false
+}
+
+// Delete removes a field and reports whether it was there. O(1) in a table,
+// O(Len) in a small hash.
+func (h *Hash) Delete(field []byte) bool {
+	if h.table != nil {
+		_, ok := h.table.DeleteBytes(field)
+		return ok
+	}
+	i := h.find(field)
+	if i < 0 {
+		return false
+	}
+	h.own()
+	h.pairs = slices.Delete(h.pairs, i, i+1)
+	return true
+}
+
+// All yields the fields and their values: a small hash's in the order in which
+// they were added. The hash must not be changed meanwhile.
+func (h *Hash) All() iter.Seq2[string, string] {
+	if h.table != nil {
+		return h.table.All()
+	}
+	return func(yield func(string, string) bool) {
+		for _, p := range h.pairs {
+			if !yield(p.field, p.value) {
+				return
+			}
+		}
+	}
+}
+
+// Scan yields about count fields from cursor on and returns the cursor to go
+// on with, 0 at the end; a small hash is yielded as a whole. Fields that are
+// there throughout a scan are all yielded.
+func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) uint64 {
+	if h.table != nil {
+		return h.table.Scan(cursor, count, yield)
+	}
+	for _, p := range h.pairs {
+		yield(p.field, p.value)
+	}
+	return 0
+}
+
+// Random returns a field, picked uniformly, and its value. The hash must not
+// be empty. O(1).
+func (h *Hash) Random(r *rand.Rand) (field, value string) {
+	if h.table != nil {
+		field, value, _ = h.table.Random(r)
+		return field, value
+	}
+	p := h.pairs[r.IntN(len(h.pairs))]
+	return p.field, p.value
+}
+
+// RandomDistinct yields n different fields, or all if there are no more,
+// picked uniformly. O(n) for an n that is small beside Len, else O(Len).
+func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value string)) {
+	switch {
+	case n >= h.Len():
+		for field, value := range h.All() {
+			yield(field, value)
+		}
+	case n > h.Len()/3 || h.table == nil:
+		all := make([]pair, 0, h.Len())
+		for field, value := range h.All() {
+			all = append(all, pair{field, value})
+		}
+		for i := range n { // the beginning of a Fisher–Yates shuffle
+			j := i + r.IntN(len(all)-i)
+			all[i], all[j] = all[j], all[i]
+			yield(all[i].field, all[i].value)
+		}
+	default:
+		seen := make(map[string]struct{}, n)
+		for len(seen) < n {
+			field, value := h.Random(r)
+			if _, ok := seen[field]; !ok {
+				seen[field] = struct{}{}
+				yield(field, value)
+			}
+		}
+	}
+}
+
+// Clone returns a copy that shares everything until one of the two changes.
+// O(1).
+func (h *Hash) Clone() *Hash {
+	if h.table != nil {
+		return &Hash{table: h.table.Clone()}
+	}
+	h.shared = true
+	return &Hash{pairs: h.pairs, shared: true}
+}
+
+// Encoding returns what OBJECT ENCODING says: listpack or hashtable.
+func (h *Hash) Encoding(*Limits) string {
+	if h.table != nil {
+		return "hashtable"
+	}
+	return "listpack"
+}
+
+// Bytes returns an estimate of the memory that the hash takes.
+func (h *Hash) Bytes() int {
+	n := 48
+	if h.table != nil {
+		n += h.table.Bytes()
+	} else {
+		n += cap(h.pairs) * 32
+	}
+	// The texts, judged by the first of them.
+	const sample = 16
+	seen, bytes := 0, 0
+	for field, value := range h.All() {
+		bytes += len(field) + len(value)
+		if seen++; seen == sample {
+			break
+		}
+	}
+	if seen > 0 {
+		n += bytes * h.Len() / seen
+	}
+	return n
+}
+
+// Check verifies the invariants.
+func (h *Hash) Check() error {
+	if h.table != nil {
+		if h.pairs != nil {
+			return fmt.Errorf("hash with a table and %d pairs", len(h.pairs))
+		}
+		return h.table.Check()
+	}
+	fields := make([]string, 0, len(h.pairs))
+	for _, p := range h.pairs {
+		fields = append(fields, p.field)
+	}
+	slices.SortFunc(fields, strings.Compare)
+	if len(slices.Compact(fields)) != len(h.pairs) {
+		return fmt.Errorf("hash with a field that stands twice in %q", h.pairs)
+	}
+	return nil
+}
