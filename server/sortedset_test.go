@@ -1,0 +1,197 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// sessionClient is a session without a transport.
+type sessionClient struct {
+	t   testing.TB
+	s   *Session
+	out []byte
+}
+
+func newSessionClient(t testing.TB) *sessionClient {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	return &sessionClient{t: t, s: srv.newSession("", "", func() {})}
+}
+
+// do runs commands, each a line split at spaces, and returns the replies.
+func (c *sessionClient) do(lines ...string) string {
+	var all []byte
+	for _, line := range lines {
+		all = append(all, c.run(words(line))...)
+	}
+	return string(all)
+}
+
+func (c *sessionClient) run(batch [][][]byte) []byte {
+	done, out, _ := c.s.turn(batch, c.out)
+	if done != len(batch) {
+		c.t.Fatalf("%d of %d commands done", done, len(batch))
+	}
+	c.s.written()
+	c.out = out[:0]
+	return out
+}
+
+func words(line string) [][][]byte {
+	var argv [][]byte
+	for _, w := range strings.Fields(line) {
+		argv = append(argv, []byte(w))
+	}
+	return [][][]byte{argv}
+}
+
+// TestSortedSetAllocations holds the ceilings of the hot paths.
+func TestSortedSetAllocations(t *testing.T) {
+	c := newSessionClient(t)
+	for i := range 1000 {
+		c.do(fmt.Sprintf("ZADD k %d member:%d", i, i))
+	}
+	for _, test := range []struct {
+		line string
+		max  float64
+	}{
+		{"ZADD k 500 member:500", 0},
+		{"ZADD k GT CH 500.5 member:500 501.5 member:501", 0},
+		{"ZADD k 3 member:3 4 member:4 5 member:5", 0},
+		{"ZSCORE k member:77", 0},
+		{"ZSCORE k nobody", 0},
+		{"ZMSCORE k member:77 nobody member:78", 0},
+		{"ZRANK k member:77", 0},
+		{"ZREVRANK k member:77 WITHSCORE", 0},
+		{"ZCARD k", 0},
+		{"ZCOUNT k (100 +inf", 0},
+		{"ZRANGE k 10 19", 0},
+		{"ZRANGE k 10 19 REV WITHSCORES", 0},
+		{"ZRANGEBYSCORE k -inf +inf LIMIT 0 10", 0},
+		{"ZRANGE k 500 (0 BYSCORE REV LIMIT 100 10 WITHSCORES", 0},
+		{"ZREVRANGEBYSCORE k +inf 500 WITHSCORES LIMIT 0 10", 0},
+		{"ZREM k nobody", 0},
+		{"ZREMRANGEBYSCORE k -inf -1", 0},
+	} {
+		batch := words(test.line)
+		if got := testing.AllocsPerRun(100, func() { c.run(batch) }); got > test.max {
+			t.Errorf("%s: %v allocations, at most %v wanted", test.line, got, test.max)
+		}
+	}
+	// Scores that change, and members that come and go.
+	batch := words("ZADD k 000 member:500")
+	score := batch[0][2]
+	i := 0
+	if got := testing.AllocsPerRun(500, func() {
+		i++
+		score[0], score[1], score[2] = '0'+byte(i/100%10), '0'+byte(i/10%10), '0'+byte(i%10)
+		c.run(batch)
+	}); got > 0 {
+		t.Errorf("ZADD of a changing score: %v allocations", got)
+	}
+	batch = append(words("ZADD k 7.5 guest"), words("ZREM k guest")...)
+	if got := testing.AllocsPerRun(500, func() { c.run(batch) }); got > 1 {
+		t.Errorf("ZADD of a new member and ZREM: %v allocations, one wanted", got)
+	}
+}
+
+func TestZsetEncoding(t *testing.T) {
+	l := keyspace.DefaultLimits()
+	s := new(zset.Set)
+	for i := range 128 {
+		s.Add(fmt.Sprint(i), float64(i))
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got := zsetEncoding(s, &l); got != want {
+			t.Errorf("%d elements: %s, want %s", s.Len(), got, want)
+		}
+	}
+	expect("listpack")
+	s.Add("128", 1)
+	expect("skiplist")
+	s.Remove("128")
+	expect("listpack") // Redis never goes back
+	s.Remove("127")
+	s.Add(strings.Repeat("x", 64), 1)
+	expect("listpack")
+	s.Add(strings.Repeat("x", 65), 1)
+	expect("skiplist")
+	s.Clear()
+	s.Add("a", 1)
+	l.ZsetMaxListpackEntries = 0
+	expect("skiplist")
+}
+
+// TestRandomMembers: all members come, and none that is not there.
+func TestRandomMembers(t *testing.T) {
+	c := newSessionClient(t)
+	c.do("ZADD k 1 a 2 b 3 c 4 d")
+	for _, line := range []string{"ZRANDMEMBER k", "ZRANDMEMBER k 2", "ZRANDMEMBER k -7", "ZRANDMEMBER k -1 WITHSCORES"} {
+		seen := map[string]int{}
+		for range 200 {
+			out := strings.Split(c.do(line), "\r\n")
+			if line == "ZRANDMEMBER k 2" {
+				if out[2] == out[4] {
+					t.Fatalf("%s: %q twice", line, out[2])
+				}
+			}
+			for _, w := range out {
+				if len(w) == 1 && w >= "a" && w <= "z" {
+					seen[w]++
+				}
+			}
+		}
+		if len(seen) != 4 || seen["a"] < 10 || seen["d"] < 10 {
+			t.Errorf("%s: %v", line, seen)
+		}
+	}
+	if got := c.do("ZRANDMEMBER k -999999999"); got != "-ERR value is out of range\r\n" {
+		t.Errorf("a billion draws: %q", got)
+	}
+}
+
+// TestZscanWhileChanging: what is there throughout a scan is seen, whatever comes and goes.
+func TestZscanWhileChanging(t *testing.T) {
+	c := newSessionClient(t)
+	for i := range 2000 {
+		c.do(fmt.Sprintf("ZADD k %d stays:%d", i%7, i))
+	}
+	seen := map[string]bool{}
+	cursor := "0"
+	for turn := 0; turn == 0 || cursor != "0"; turn++ {
+		out := strings.Split(c.do("ZSCAN k "+cursor+" COUNT 50"), "\r\n")
+		cursor = out[2]
+		for _, w := range out[4:] {
+			if strings.HasPrefix(w, "stays:") {
+				seen[w] = true
+			}
+		}
+		for i := range 40 {
+			c.do(fmt.Sprintf("ZADD k 1 guest:%d:%d", turn, i), fmt.Sprintf("ZREM k guest:%d:%d", turn-2, i))
+		}
+	}
+	if len(seen) != 2000 {
+		t.Errorf("%d of 2000 members seen", len(seen))
+	}
+	var found []string
+	for cursor, turn := "0", 0; turn == 0 || cursor != "0"; turn++ {
+		out := strings.Split(c.do("ZSCAN k "+cursor+" MATCH stays:199? COUNT 1000"), "\r\n")
+		cursor = out[2]
+		for _, w := range out[4:] {
+			if strings.HasPrefix(w, "stays:") {
+				found = append(found, w)
+			}
+		}
+	}
+	if len(found) != 10 {
+		t.Errorf("MATCH stays:199?: %q", found)
+	}
+}
