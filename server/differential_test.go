@@ -1,0 +1,710 @@
+package server_test
+
+// The differential test draws command lines from the command table, sends them
+// to zsetd and to a real redis-server, and compares: every reply byte for byte
+// (in RESP2 and RESP3), every keyspace event in order, and after each batch
+// the whole state. What cannot be the same (order of hash tables, chance,
+// time) is compared as far as it goes; see comparison. What is different on
+// purpose stands in differences_test.go.
+//
+// A mismatch is reported with the shortest history that still shows it.
+//
+//	go test ./server -run TestDifferential -differential.n 200000 -differential.seed 0
+//
+// A seed other than 0 repeats a run.
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+)
+
+var (
+	differentialN    = flag.Int("differential.n", 10_000, "`number` of random commands that are sent to zsetd and to a real redis-server")
+	differentialSeed = flag.Uint64("differential.seed", 1, "`seed` of the random commands; 0: another each time")
+	differentialOnly = flag.String("differential.only", "", "draw only commands whose `names`, separated by commas, begin so")
+	differentialLog  = flag.String("differential.log", "", "`file` for the commands of the last episode, to find one that ends the process")
+)
+
+const (
+	episode    = 600 // commands from an empty server on
+	batchSize  = 60  // commands between two looks at the state
+	maxReports = 12
+)
+
+func TestDifferential(t *testing.T) {
+	d := &differ{t: t}
+	real := startRedis(t)
+	d.real = newPeer(real(), real())
+	if r := d.real.do("CONFIG", "SET", "notify-keyspace-events", "KA"); r != "+OK\r\n" {
+		t.Fatalf("redis-server: %q", r)
+	}
+	seed := *differentialSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	d.has = map[string]bool{}
+	var commands []*protocol.Command
+	for _, c := range srv.Commands() {
+		d.has[c.Name] = true
+		only := strings.Split(*differentialOnly, ",")
+		if slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(c.Name, name) }) && d.knows(c.Name) {
+			commands = append(commands, c)
+		}
+	}
+	g := newGenerator(rand.New(rand.NewPCG(seed, 0)), commands)
+	if len(g.commands) == 0 {
+		t.Skip("there are no commands to compare")
+	}
+	t.Logf("%d commands, drawn from %d; repeat with -differential.seed %d", *differentialN, len(g.commands), seed)
+	reported := map[string]int{}
+	for sent, version := 0, 2; sent < *differentialN; version = 5 - version {
+		var units []unit
+		for len(units) < min(episode, *differentialN-sent) {
+			units = append(units, g.unit())
+		}
+		sent += len(units)
+		if *differentialLog != "" {
+			if err := os.WriteFile(*differentialLog, []byte(history(units)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := d.play(units, version, batchSize)
+		if m == nil {
+			continue
+		}
+		if reported[m.name]++; reported[m.name] > 1 {
+			continue
+		}
+		units, m = d.shrink(units, version, m)
+		t.Errorf("RESP%d: %s\n%s\nafter FLUSHALL, the shortest way there:\n%s", version, m.name, m.text, history(units))
+		if len(reported) >= maxReports {
+			t.Fatalf("too many mismatches; stopped after %d commands", sent)
+		}
+	}
+	for name, n := range reported {
+		if n > 1 {
+			t.Logf("%s: %d episodes", name, n)
+		}
+	}
+}
+
+// knows reports whether the real redis-server knows a command.
+func (d *differ) knows(name string) bool {
+	if container, _, ok := strings.Cut(name, "|"); ok {
+		return d.knows(container) // an unknown subcommand is found as a mismatch
+	}
+	r := d.real.do("COMMAND", "INFO", name)
+	return r != "*1\r\n*-1\r\n" && r != "*1\r\n$-1\r\n"
+}
+
+// unit is a command with what is sent around it so that its replies can be
+// compared.
+type unit struct {
+	name  string
+	argv  []string // the command itself
+	steps []step
+}
+
+type step struct {
+	argv []string
+	how  comparison
+}
+
+// comparison is how much of two replies must be the same.
+type comparison uint8
+
+const (
+	exact     comparison = iota
+	ordered              // RESP2 and RESP3 alike: byte for byte, or the elements if the order is a hash table's
+	pairs                // the same with pairs
+	chance               // random elements: the kind and the length
+	seconds              // a time in seconds, give or take one
+	millis               // a time in milliseconds, give or take two seconds
+	scan                 // cursors differ; whole scans have the same elements
+	scanPairs            // … pairs
+	encoding             // see sameEncoding
+	ignored              // not at all
+)
+
+func comparisonOf(name string, argv []string) comparison {
+	switch name {
+	case "smembers", "sinter", "sunion", "sdiff", "keys", "hkeys", "hvals":
+		return ordered
+	case "hgetall":
+		return pairs
+	case "spop", "srandmember", "hrandfield", "zrandmember", "randomkey":
+		return chance
+	case "ttl", "expiretime":
+		return seconds
+	case "pttl", "pexpiretime":
+		return millis
+	case "scan", "sscan", "hscan", "zscan":
+		cursor := 2
+		if name == "scan" {
+			cursor = 1
+		}
+		switch {
+		case cursor >= len(argv):
+			return exact
+		case argv[cursor] != "0":
+			return chance // where it begins is our own affair
+		case name == "hscan", name == "zscan":
+			return scanPairs
+		}
+		return scan
+	case "object|encoding":
+		return encoding
+	case "sort", "sort_ro":
+		// BY a pattern without a "*" does not sort, so sets come as they are;
+		// and elements of equal weight come as an unstable sort leaves them.
+		for _, a := range argv {
+			if strings.EqualFold(a, "by") {
+				return ordered
+			}
+		}
+	case "memory|usage":
+		return chance
+	}
+	return exact
+}
+
+// unit draws a command and adds what it needs.
+func (g *generator) unit() unit {
+	c, argv := g.next()
+	u := unit{name: c.Name, argv: argv}
+	how := comparisonOf(c.Name, argv)
+	if names := len(strings.Split(c.Name, "|")); byMember(argv) && len(argv) > names {
+		// Where scores differ, the range is not specified, and depends on
+		// chance in Redis: a set whose scores are all 0 is used instead.
+		key := names
+		if c.Name == "zrangestore" {
+			key++
+		}
+		add := []string{"ZADD", "y" + strconv.Itoa(g.r.IntN(4))}
+		for range g.r.IntN(12) {
+			add = append(add, "0", g.member())
+		}
+		if key < len(argv) {
+			argv[key] = add[1]
+		}
+		u.steps = append(u.steps, step{add, exact})
+	}
+	if c.Flags().Has(protocol.Blocking) || g.one(30) {
+		// In a transaction nothing blocks.
+		u.steps = append(u.steps, step{[]string{"MULTI"}, exact}, step{argv, how}, step{[]string{"EXEC"}, how})
+	} else {
+		u.steps = append(u.steps, step{argv, how})
+	}
+	// What was left to chance must not make the states differ.
+	drop := func(i int) {
+		if i < len(argv) {
+			u.steps = append(u.steps, step{[]string{"DEL", argv[i]}, ignored})
+		}
+	}
+	switch c.Name {
+	case "spop":
+		drop(1)
+	case "sort":
+		if how == ordered {
+			for i, a := range argv {
+				if strings.EqualFold(a, "store") {
+					drop(i + 1)
+				}
+			}
+		}
+	}
+	return u
+}
+
+// byMember reports whether a command line is about a range of members.
+func byMember(argv []string) bool {
+	switch name := strings.ToLower(argv[0]); name {
+	case "zrange", "zrangestore":
+		return slices.ContainsFunc(argv[1:], func(a string) bool { return strings.EqualFold(a, "bylex") })
+	default:
+		return strings.HasPrefix(name, "z") && strings.Contains(name, "lex")
+	}
+}
+
+// history is units as lines of a transcript.
+func history(units []unit) string {
+	var b strings.Builder
+	for _, u := range units {
+		for _, s := range u.steps {
+			b.WriteString("\t>")
+			for _, w := range s.argv {
+				b.WriteString(" " + quote(w))
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+func quote(w string) string {
+	if w != "" && !strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'\`, r) }) {
+		return w
+	}
+	return `"` + strings.ReplaceAll(escape(w), `"`, `\"`) + `"`
+}
+
+// peer is one of the two servers: a client and a listener to its events.
+type peer struct {
+	cmd, events *client
+}
+
+func newPeer(cmd, events net.Conn) *peer {
+	return &peer{&client{nc: cmd, r: bufio.NewReaderSize(cmd, 64<<10)}, &client{nc: events, r: bufio.NewReader(events)}}
+}
+
+// pipeline sends command lines and returns their replies.
+func (p *peer) pipeline(lines [][]string) ([]string, error) {
+	var b []byte
+	for _, argv := range lines {
+		b = encodeCommand(b, argv)
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- p.cmd.send(b) }()
+	replies := make([]string, 0, len(lines))
+	p.cmd.nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+	var buf []byte
+	for i := range lines {
+		var err error
+		buf, err = readReply(p.cmd.r, buf[:0])
+		if err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				err = errors.New("the connection was closed")
+			}
+			return replies, fmt.Errorf("no reply to %q: %w (%d bytes %.80q)", lines[i], err, len(buf), buf)
+		}
+		replies = append(replies, string(buf))
+	}
+	return replies, <-sent
+}
+
+func (p *peer) do(argv ...string) string {
+	r, err := p.pipeline([][]string{argv})
+	if err != nil {
+		return err.Error()
+	}
+	return r[0]
+}
+
+const (
+	endOfBatch    = "end of batch"
+	eventPatterns = "__key*"
+)
+
+// begin makes a peer empty and ready for an episode.
+func (p *peer) begin(version int) error {
+	lines := [][]string{{"RESET"}, {"HELLO", strconv.Itoa(version)}, {"FLUSHALL"}}
+	if _, err := p.pipeline(lines); err != nil {
+		return err
+	}
+	b := encodeCommand(nil, []string{"RESET"})
+	b = encodeCommand(b, []string{"PSUBSCRIBE", eventPatterns, endOfBatch})
+	if err := p.events.send(b); err != nil {
+		return err
+	}
+	for {
+		r, err := p.events.receive(patience)
+		if err != nil || r == closed {
+			return fmt.Errorf("PSUBSCRIBE: %q, %v", r, err)
+		}
+		if strings.HasPrefix(r, "*3\r\n$10\r\npsubscribe") && strings.HasSuffix(r, ":2\r\n") {
+			return nil
+		}
+		if r[0] == '-' {
+			return fmt.Errorf("PSUBSCRIBE: %s", r)
+		}
+	}
+}
+
+// heard returns the events since the last call: "key event".
+func (p *peer) heard() ([]string, error) {
+	p.do("PUBLISH", endOfBatch, "")
+	var events []string
+	for {
+		r, err := p.events.receive(patience)
+		if err != nil || r == closed {
+			return nil, fmt.Errorf("events: %q, %v", r, err)
+		}
+		v, _, err := protocol.Decode([]byte(r))
+		m, ok := v.([]any)
+		if err != nil || !ok || len(m) != 4 {
+			return nil, fmt.Errorf("events: %q, %v", r, err)
+		}
+		if m[2] == endOfBatch {
+			return events, nil
+		}
+		// What expires is told of when somebody notices, and that depends on time.
+		if channel, _ := m[2].(string); strings.HasPrefix(channel, "__keyspace") && m[3] != "expired" {
+			events = append(events, fmt.Sprintf("%s %s", quote(channel), m[3]))
+		}
+	}
+}
+
+// differ compares zsetd with a real redis-server.
+type differ struct {
+	t    *testing.T
+	real *peer
+	has  map[string]bool // commands of zsetd
+}
+
+// mismatch is a difference that was not expected.
+type mismatch struct {
+	name string // the command, or what else differs
+	text string
+	unit int      // index of the unit after which it was seen
+	keys []string // keys concerned
+}
+
+// play runs units on both servers, from empty on, until something differs.
+func (d *differ) play(units []unit, version, batch int) *mismatch {
+	srv, err := server.New(server.Options{Config: map[string]string{"notify-keyspace-events": "KA"}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer srv.Close()
+	dial := func() net.Conn {
+		nc, err := srv.Dialer()(d.t.Context(), "", "")
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return nc
+	}
+	ours := newPeer(dial(), dial())
+	for _, p := range []*peer{ours, d.real} {
+		if err := p.begin(version); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	for start := 0; start < len(units); start += batch {
+		end := min(start+batch, len(units))
+		if m := d.batch(ours, units[start:end]); m != nil {
+			m.unit += start
+			return m
+		}
+		if err := srv.Check(); err != nil {
+			return &mismatch{name: "invariants", text: err.Error(), unit: end - 1}
+		}
+	}
+	return nil
+}
+
+func (d *differ) batch(ours *peer, units []unit) *mismatch {
+	var lines [][]string
+	for _, u := range units {
+		for _, s := range u.steps {
+			lines = append(lines, s.argv)
+		}
+	}
+	theirs := make(chan []string, 1)
+	go func() {
+		r, err := d.real.pipeline(lines)
+		if err != nil {
+			d.t.Errorf("redis-server: %v", err)
+		}
+		theirs <- r
+	}()
+	got, err := ours.pipeline(lines)
+	want := <-theirs
+	if len(want) < len(lines) {
+		d.t.FailNow()
+	}
+	at := 0
+	for i, u := range units {
+		for _, s := range u.steps {
+			if at == len(got) {
+				return &mismatch{name: u.name, text: "\t" + err.Error(), unit: i, keys: s.argv[1:]}
+			}
+			if !same(s.how, got[at], want[at]) && !meant(u.argv, want[at], got[at]) {
+				return &mismatch{
+					name: u.name, unit: i, keys: s.argv[1:],
+					text: fmt.Sprintf("redis:\n%s\nzsetd:\n%s", clipped(want[at]), clipped(got[at])),
+				}
+			}
+			at++
+		}
+	}
+	if m := d.events(ours, units); m != nil {
+		return m
+	}
+	return d.state(ours, len(units)-1)
+}
+
+// clipped is the text of a reply, at most as much as one likes to read.
+func clipped(reply string) string {
+	lines := replyLines(reply)
+	if len(lines) > 60 {
+		lines = append(lines[:60:60], fmt.Sprintf("… and %d more lines", len(lines)-60))
+	}
+	for i, l := range lines {
+		if len(l) > 300 {
+			lines[i] = fmt.Sprintf("%s… (%d bytes)", l[:300], len(l))
+		}
+	}
+	return "\t" + strings.Join(lines, "\n\t")
+}
+
+// same compares two replies.
+func same(how comparison, got, want string) bool {
+	if got == want || how == ignored {
+		return true
+	}
+	if how == exact || got[0] == '-' || want[0] == '-' {
+		return false
+	}
+	g, _, err := protocol.Decode([]byte(got))
+	if err != nil {
+		return false
+	}
+	w, _, err := protocol.Decode([]byte(want))
+	if err != nil {
+		return false
+	}
+	// What EXEC answers, the command answers.
+	if gl, ok := g.([]any); ok && strings.HasPrefix(got, "*1\r\n") && strings.HasPrefix(want, "*1\r\n") {
+		wl := w.([]any)
+		_, list := gl[0].([]any)
+		_, m := gl[0].(protocol.Map)
+		_, set := gl[0].(protocol.Set)
+		_, n := gl[0].(int64)
+		if list || m || set || n || how == encoding || how == chance {
+			return same(how, got[4:], want[4:])
+		}
+		_ = wl
+	}
+	if got[0] != want[0] {
+		return false
+	}
+	switch how {
+	case ordered:
+		return slices.Equal(elements(g, 1), elements(w, 1))
+	case pairs:
+		return slices.Equal(elements(g, 2), elements(w, 2))
+	case chance:
+		return len(elements(g, 1)) == len(elements(w, 1)) && (g == nil) == (w == nil)
+	case seconds, millis:
+		gn, _ := g.(int64)
+		wn, ok := w.(int64)
+		off := max(gn-wn, wn-gn)
+		return ok && gn >= 0 && wn >= 0 && (how == seconds && off <= 1 || how == millis && off <= 2000)
+	case scan, scanPairs:
+		gl, ok1 := g.([]any)
+		wl, ok2 := w.([]any)
+		if !ok1 || !ok2 || len(gl) != 2 || len(wl) != 2 {
+			return false
+		}
+		if gl[0] != "0" || wl[0] != "0" {
+			return true // one of many steps
+		}
+		group := 1
+		if how == scanPairs {
+			group = 2
+		}
+		return slices.Equal(elements(gl[1], group), elements(wl[1], group))
+	case encoding:
+		return sameEncoding(g, w)
+	}
+	return false
+}
+
+// events compares the keyspace events of a batch.
+func (d *differ) events(ours *peer, units []unit) *mismatch {
+	got, err := ours.heard()
+	if err != nil {
+		return &mismatch{name: "events", text: "\t" + err.Error(), unit: len(units) - 1}
+	}
+	want, err := d.real.heard()
+	if err != nil {
+		d.t.Fatalf("redis-server: %v", err)
+	}
+	for i := range max(len(got), len(want)) {
+		if i < len(got) && i < len(want) && got[i] == want[i] {
+			continue
+		}
+		show := func(events []string) string {
+			if i >= len(events) {
+				return "(no more events)"
+			}
+			return strings.Join(events[i:min(i+4, len(events))], "\n\t")
+		}
+		what := "events"
+		if i < len(want) {
+			what += " of " + want[i][strings.LastIndexByte(want[i], ' ')+1:]
+		}
+		return &mismatch{
+			name: what, unit: len(units) - 1,
+			text: fmt.Sprintf("redis:\n\t%s\nzsetd:\n\t%s", show(want), show(got)),
+		}
+	}
+	return nil
+}
+
+// state compares all keys.
+func (d *differ) state(ours *peer, last int) *mismatch {
+	if !d.has["keys"] {
+		return nil
+	}
+	differs := func(db int, key string, what string, got, want any) *mismatch {
+		return &mismatch{
+			name: "state: " + what, unit: last, keys: []string{key},
+			text: fmt.Sprintf("database %d, key %s: %s\nredis:\n%s\nzsetd:\n%s", db, quote(key), what, clipped(fmt.Sprint(want)), clipped(fmt.Sprint(got))),
+		}
+	}
+	both := func(lines [][]string) (got, want []string, err error) {
+		if want, err = d.real.pipeline(lines); err != nil {
+			d.t.Fatalf("redis-server: %v", err)
+		}
+		got, err = ours.pipeline(lines)
+		return got, want, err
+	}
+	defer both([][]string{{"SELECT", "0"}})
+	for db := range 3 {
+		got, want, err := both([][]string{{"SELECT", strconv.Itoa(db)}, {"KEYS", "*"}})
+		if err != nil {
+			return &mismatch{name: "state", text: "\t" + err.Error(), unit: last}
+		}
+		if !same(ordered, got[1], want[1]) {
+			return differs(db, "", "KEYS *", got[1], want[1])
+		}
+		v, _, _ := protocol.Decode([]byte(want[1]))
+		list, _ := v.([]any)
+		var keys []string
+		var lines [][]string
+		var hows []comparison
+		ask := func(name string, argv ...string) {
+			if d.has[name] {
+				lines = append(lines, argv)
+				hows = append(hows, comparisonOf(name, argv))
+				keys = append(keys, argv[len(argv)-1])
+				if len(argv) > 2 && name != "object|encoding" {
+					keys[len(keys)-1] = argv[1]
+				}
+			}
+		}
+		compare := func() *mismatch {
+			got, want, err := both(lines)
+			if err != nil {
+				return &mismatch{name: "state", text: "\t" + err.Error(), unit: last}
+			}
+			for i := range lines {
+				if !same(hows[i], got[i], want[i]) && !meant(lines[i], want[i], got[i]) {
+					return differs(db, keys[i], lines[i][0], got[i], want[i])
+				}
+			}
+			return nil
+		}
+		for _, k := range list {
+			key := k.(string)
+			ask("type", "TYPE", key)
+			ask("object|encoding", "OBJECT", "ENCODING", key)
+			ask("pttl", "PTTL", key)
+		}
+		if m := compare(); m != nil {
+			return m
+		}
+		types := make([][]string, len(list))
+		for i, k := range list {
+			types[i] = []string{"TYPE", k.(string)}
+		}
+		kinds, err := d.real.pipeline(types)
+		if err != nil {
+			d.t.Fatalf("redis-server: %v", err)
+		}
+		lines, hows, keys = nil, nil, nil
+		for i, k := range list {
+			key := k.(string)
+			switch kinds[i] {
+			case "+string\r\n":
+				ask("get", "GET", key)
+			case "+list\r\n":
+				ask("lrange", "LRANGE", key, "0", "-1")
+			case "+set\r\n":
+				ask("smembers", "SMEMBERS", key)
+			case "+hash\r\n":
+				ask("hgetall", "HGETALL", key)
+			case "+zset\r\n":
+				ask("zrange", "ZRANGE", key, "0", "-1", "WITHSCORES")
+			}
+		}
+		if m := compare(); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// shrink returns the fewest units it finds that lead to a mismatch like m.
+func (d *differ) shrink(units []unit, version int, m *mismatch) ([]unit, *mismatch) {
+	best := m
+	tries := 0
+	try := func(candidate []unit) bool {
+		tries++
+		n := d.play(candidate, version, max(1, len(candidate)))
+		if n == nil || n.name != m.name {
+			return false
+		}
+		units, best = candidate[:n.unit+1], n
+		return true
+	}
+	units = units[:m.unit+1]
+	again := try(units)
+	// Most units have nothing to do with the keys.
+	var about []unit
+	for i, u := range units {
+		if i == len(units)-1 || slices.ContainsFunc(u.steps, func(s step) bool {
+			return slices.ContainsFunc(s.argv[1:], func(a string) bool { return slices.Contains(best.keys, a) })
+		}) {
+			about = append(about, u)
+		}
+	}
+	if !again {
+		m.text += "\n(it did not happen again: these are the commands about the keys)"
+		return about, m
+	}
+	if len(about) < len(units) {
+		try(about)
+	}
+	for size := max(1, len(units)/2); size >= 1 && tries < 1000; size /= 2 {
+		for end := len(units); end > 0 && tries < 1000; end -= size {
+			end = min(end, len(units))
+			start := max(0, end-size)
+			try(append(slices.Clone(units[:start]), units[end:]...))
+		}
+	}
+	// Fewer words, where a command has many.
+	for i := range units {
+		for size := 64; size >= 1 && tries < 1500; size /= 2 {
+			for at := 0; i < len(units) && len(units[i].steps) == 1 && len(units[i].steps[0].argv) > 1+at+size && tries < 1500; {
+				argv := units[i].steps[0].argv
+				candidate := slices.Clone(units)
+				candidate[i].steps = []step{{append(slices.Clone(argv[:1+at]), argv[1+at+size:]...), units[i].steps[0].how}}
+				if !try(candidate) {
+					at += size
+				}
+			}
+		}
+	}
+	return units, best
+}

@@ -1,0 +1,72 @@
+package server_test
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// judge is the version of Redis whose bytes ours are compared with.
+const judge = "7.0"
+
+// startRedis starts a real redis-server, empty and told nothing, and returns
+// how to connect to it. It ends with the test. Where there is none the test is
+// skipped; in CI it fails.
+func startRedis(t *testing.T) (dial func() net.Conn) {
+	t.Helper()
+	missing := t.Skipf
+	if os.Getenv("CI") != "" {
+		missing = t.Fatalf
+	}
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		missing("redis-server %s is not installed: zsetd is not compared with it", judge)
+	}
+	out, err := exec.Command(path, "--version").Output()
+	version := regexp.MustCompile(`v=([0-9]+\.[0-9]+)\.`).FindSubmatch(out)
+	if err != nil || version == nil || string(version[1]) != judge {
+		missing("%s is not version %s but %q: zsetd is not compared with it", path, judge, bytes.TrimSpace(out))
+	}
+	// Not t.TempDir: the path of a socket must be short.
+	dir, err := os.MkdirTemp("", "redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "socket")
+	var log bytes.Buffer
+	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		nc, err := net.Dial("unix", socket)
+		if err == nil {
+			nc.Close()
+			break
+		}
+		if time.Now().After(end) {
+			cmd.Process.Kill()
+			cmd.Wait()
+			t.Fatalf("redis-server does not start: %v\n%s", err, log.Bytes())
+		}
+	}
+	return func() net.Conn {
+		nc, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		return nc
+	}
+}
