@@ -15,12 +15,11 @@ func (c *Call) deadline() int64 {
 	if c.Err() != "" {
 		return 0
 	}
-	f, ok := protocol.ParseFloat(b)
+	ms, ok := milliseconds(b)
 	if !ok {
 		c.Fail("ERR timeout is not a float or out of range")
 		return 0
 	}
-	ms := milliseconds(f, b)
 	switch {
 	case ms < 0:
 		c.Fail("ERR timeout is negative")
@@ -34,26 +33,20 @@ func (c *Call) deadline() int64 {
 	return c.now() + ms
 }
 
-// milliseconds rounds seconds, a number and how it is written, up to whole
-// milliseconds. Redis computes with the 64 bits of C's long double: with a
-// float64, 0.035 seconds would be a trace more than 35 ms and count as 36.
-func milliseconds(seconds float64, written []byte) int64 {
-	if seconds == math.Trunc(seconds) && math.Abs(seconds) < 1e12 {
-		return int64(seconds) * 1000
+// milliseconds reads seconds and rounds them up to whole milliseconds. Redis
+// computes with the 64 bits of C's long double: with a float64, 0.035 seconds
+// would be a trace more than 35 ms and count as 36.
+func milliseconds(b []byte) (int64, bool) {
+	if n, ok := protocol.ParseInt(b); ok && -1e12 < n && n < 1e12 {
+		return n * 1000, true
 	}
-	if seconds < -1 {
-		return -1000 // the amount does not matter
-	}
-	if seconds > 1e16 {
-		return math.MaxInt64
-	}
-	x, ok := new(big.Float).SetPrec(64).SetString(string(written))
+	x, ok := parseLongDouble(b)
 	if !ok {
-		panic("BUG: not a number: " + string(written))
+		return 0, false
 	}
 	ms, rounded := x.Mul(x, big.NewFloat(1000)).Int64()
 	if rounded == big.Below && ms < math.MaxInt64 {
 		ms++
 	}
-	return ms
+	return ms, true
 }

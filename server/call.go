@@ -85,7 +85,7 @@ func edit[T value](c *Call, key []byte) (v *T, ok bool) {
 	if e == nil {
 		return nil, true
 	}
-	if v, ok = as[T](c, e); ok {
+	if v, ok = as[T](c, e); ok && isCollection(v) {
 		c.edited = append(c.edited, opened{entry: e})
 	}
 	return v, ok
@@ -98,8 +98,17 @@ func create[T value](c *Call, key []byte) (v *T, ok bool) {
 		return v, ok
 	}
 	v = new(T)
-	c.edited = append(c.edited, opened{c.db.Add(key, v), true})
+	e := c.db.Add(key, v)
+	if isCollection(v) {
+		c.edited = append(c.edited, opened{e, true})
+	}
 	return v, true
+}
+
+// isCollection reports whether v may not be empty.
+func isCollection(v any) bool {
+	_, isString := v.(*keyspace.String)
+	return !isString
 }
 
 func as[T value](c *Call, e *keyspace.Entry) (*T, bool) {

@@ -14,44 +14,44 @@ type expiry struct {
 	set      bool
 	keep     bool // KEEPTTL
 	persist  bool // PERSIST
+
+	option string // the one that was given
 }
 
 // expiryOption reads one of the options EX, PX, EXAT and PXAT with its time,
 // or a word such as KEEPTTL or PERSIST that extra names, into x. It reports
-// whether it has met one. Only one of them may be given; the time is read
-// into raw, because Redis judges it after the syntax of all options.
+// whether it has met one. Only one of them may be given, but that more than once; the last
+// time counts. It is read into raw, because Redis judges it after the syntax of all options.
 func (c *Call) expiryOption(x *expiry, raw *rawTime, extra string) bool {
-	unit := timeUnit(0)
+	option, unit := "", timeUnit(0)
 	switch {
 	case c.Len() >= 2 && c.Is("EX"):
-		unit = seconds
+		option, unit = "EX", seconds
 	case c.Len() >= 2 && c.Is("PX"):
-		unit = 0
+		option = "PX"
 	case c.Len() >= 2 && c.Is("EXAT"):
-		unit = seconds | absolute
+		option, unit = "EXAT", seconds|absolute
 	case c.Len() >= 2 && c.Is("PXAT"):
-		unit = absolute
-	case extra == "KEEPTTL" && c.Is("KEEPTTL"):
-		c.onlyOne(x)
-		x.keep = true
-		return true
-	case extra == "PERSIST" && c.Is("PERSIST"):
-		c.onlyOne(x)
-		x.persist = true
-		return true
+		option, unit = "PXAT", absolute
+	case extra != "" && c.Is(extra):
+		option = extra
 	default:
 		return false
 	}
-	c.onlyOne(x)
-	x.set = true
-	raw.text, raw.unit = c.Bytes(), unit
-	return true
-}
-
-func (c *Call) onlyOne(x *expiry) {
-	if x.set || x.keep || x.persist {
+	if x.option != "" && x.option != option {
 		c.Fail(protocol.ErrSyntax)
 	}
+	x.option = option
+	switch option {
+	case "KEEPTTL":
+		x.keep = true
+	case "PERSIST":
+		x.persist = true
+	default:
+		x.set = true
+		raw.text, raw.unit = c.Bytes(), unit
+	}
+	return true
 }
 
 // rawTime is a time that has not been judged.

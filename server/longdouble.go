@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"math"
 	"math/big"
 	"strings"
 
@@ -19,8 +20,12 @@ const maxExponent, minExponent = 16384, -16445
 // parseLongDouble reads a number as strtold does for Redis: all of b, no
 // spaces, no NaN, nothing that overflows or vanishes.
 func parseLongDouble(b []byte) (*big.Float, bool) {
-	if _, ok := protocol.ParseFloat(b); !ok && !maybeLong(b) {
+	f, ok := protocol.ParseFloat(b)
+	switch {
+	case !ok && !maybeLong(b):
 		return nil, false
+	case math.IsInf(f, 0):
+		return new(big.Float).SetInf(f < 0), true
 	}
 	text, base := string(b), 10
 	if i := bytes.IndexAny(b, "xX"); i >= 0 {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -9,7 +10,7 @@ import (
 // What SCAN, HSCAN, SSCAN and ZSCAN have in common: the cursor and the options.
 
 // cursor reads a cursor as C's strtoul does: spaces are refused, but a sign
-// is not, and nothing at all is 0.
+// is not, nothing at all is 0, and a NUL is the end.
 func (c *Call) cursor() uint64 {
 	b := c.Bytes()
 	n, ok := parseCursor(b)
@@ -20,6 +21,9 @@ func (c *Call) cursor() uint64 {
 }
 
 func parseCursor(b []byte) (uint64, bool) {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
 	if len(b) == 0 {
 		return 0, true
 	}

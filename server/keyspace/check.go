@@ -22,7 +22,7 @@ func (db *DB) check() error {
 		}
 		if e.deadline != 0 {
 			volatile++
-			if at, ok := db.deadlines.Score(key); !ok || int64(at) != e.deadline {
+			if at, ok := db.deadlines.Score(key); !ok || at != float64(e.deadline) {
 				return fmt.Errorf("db %d: key %q expires at %d, its index says %v (%v)", db.id, key, e.deadline, at, ok)
 			}
 		}

@@ -96,10 +96,19 @@ func (ks *Keyspace) Head() int64 {
 	head := int64(math.MaxInt64)
 	for _, db := range ks.dbs {
 		if e, ok := db.deadlines.First(); ok {
-			head = min(head, int64(e.Score))
+			head = min(head, deadlineOf(e.Score))
 		}
 	}
 	return head
+}
+
+// deadlineOf returns the deadline that stands in the index as a score. Those
+// in 285 000 years and more are rounded there, the last of them beyond int64.
+func deadlineOf(score float64) int64 {
+	if score >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(score)
 }
 
 // Sweep removes keys whose deadline has passed, at most limit of them, and
@@ -109,7 +118,7 @@ func (ks *Keyspace) Sweep(limit int) int {
 	for _, db := range ks.dbs {
 		for n < limit {
 			e, ok := db.deadlines.First()
-			if !ok || int64(e.Score) >= ks.now {
+			if !ok || deadlineOf(e.Score) >= ks.now {
 				break
 			}
 			db.expire(e.Member)
