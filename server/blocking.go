@@ -50,3 +50,6 @@ func milliseconds(b []byte) (int64, bool) {
 	}
 	return ms, true
 }
+
+// mayBlock reports whether wait would wait, and not reply at once.
+func (c *Call) mayBlock() bool { return !c.nested && !c.sess.noBlock }

@@ -33,7 +33,10 @@ type Call struct {
 	edited       []opened
 }
 
-const errWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
+const (
+	errWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	errNoSuchKey = "ERR no such key"
+)
 
 // ok reports whether all arguments were read without an error; if not, the
 // error has been replied and the handler must return.

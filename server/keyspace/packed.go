@@ -1,0 +1,154 @@
+package keyspace
+
+import (
+	"math"
+	"unsafe"
+)
+
+// Packed elements stand one after another in a byte slice: the length in
+// groups of seven bits, the lowest first; the bytes; and the length again with
+// its groups in reverse, so that they can be walked from either end. A short
+// element costs two bytes more than itself and no pointer, where a string
+// would cost 16 and an allocation.
+
+// entrySize returns how many bytes an element of n bytes takes.
+func entrySize(n int) int {
+	size := n + 2
+	for n >= 0x80 {
+		n >>= 7
+		size += 2
+	}
+	return size
+}
+
+// putEntry fills dst, of entrySize(len(b)) bytes, with b.
+func putEntry(dst, b []byte) {
+	i, n := 0, len(b)
+	for ; n >= 0x80; i++ {
+		dst[i], dst[len(dst)-1-i] = byte(n)|0x80, byte(n)|0x80
+		n >>= 7
+	}
+	dst[i], dst[len(dst)-1-i] = byte(n), byte(n)
+	copy(dst[i+1:], b)
+}
+
+// firstEntry returns the element at the beginning of d and the bytes it takes.
+func firstEntry(d []byte) (b []byte, size int) {
+	n, w := int(d[0]), 1
+	if n >= 0x80 {
+		n &= 0x7f
+		for shift := 7; ; shift += 7 {
+			c := d[w]
+			w++
+			n |= int(c&0x7f) << shift
+			if c < 0x80 {
+				break
+			}
+		}
+	}
+	return d[w : w+n : w+n], n + 2*w
+}
+
+// lastEntry returns the element at the end of d and the bytes it takes.
+func lastEntry(d []byte) (b []byte, size int) {
+	end := len(d) - 1
+	n, w := int(d[end]), 1
+	if n >= 0x80 {
+		n &= 0x7f
+		for shift := 7; ; shift += 7 {
+			c := d[end-w]
+			w++
+			n |= int(c&0x7f) << shift
+			if c < 0x80 {
+				break
+			}
+		}
+	}
+	end -= w - 1
+	return d[end-n : end : end], n + 2*w
+}
+
+// findEntry returns where in d the element b is, or -1.
+func findEntry(d []byte, b string) int {
+	for at := 0; at < len(d); {
+		e, size := firstEntry(d[at:])
+		if string(e) == b {
+			return at
+		}
+		at += size
+	}
+	return -1
+}
+
+// listpackSize returns how many bytes b takes in Redis's listpack, where
+// integers are stored as such. It decides when Redis changes encodings.
+func listpackSize(b []byte) int {
+	n := 0
+	if v, ok := integer(viewOf(b)); ok {
+		switch {
+		case 0 <= v && v <= 127:
+			n = 1
+		case -4096 <= v && v <= 4095:
+			n = 2
+		case math.MinInt16 <= v && v <= math.MaxInt16:
+			n = 3
+		case -1<<23 <= v && v < 1<<23:
+			n = 4
+		case math.MinInt32 <= v && v <= math.MaxInt32:
+			n = 5
+		default:
+			n = 9
+		}
+	} else {
+		switch n = len(b); {
+		case n < 64:
+			n++
+		case n < 4096:
+			n += 2
+		default:
+			n += 5
+		}
+	}
+	// Behind it stands its length, in groups of seven bits.
+	switch {
+	case n < 128:
+		return n + 1
+	case n < 1<<14:
+		return n + 2
+	case n < 1<<21:
+		return n + 3
+	case n < 1<<28:
+		return n + 4
+	}
+	return n + 5
+}
+
+// integer reads what Redis would write as a 64-bit integer in just this way:
+// no spaces, no plus sign, no leading zeros.
+func integer(s string) (int64, bool) {
+	if len(s) == 0 || len(s) > 20 {
+		return 0, false
+	}
+	d := s
+	if s[0] == '-' {
+		d = s[1:]
+	}
+	if d == "" || d[0] == '0' && len(s) > 1 {
+		return 0, false
+	}
+	var n uint64
+	for i := range len(d) {
+		c := uint64(d[i] - '0')
+		if c > 9 || n > (math.MaxUint64-c)/10 {
+			return 0, false
+		}
+		n = n*10 + c
+	}
+	if s[0] == '-' {
+		return -int64(n), n <= 1<<63
+	}
+	return int64(n), n <= math.MaxInt64
+}
+
+// viewOf returns b as a string that is good for as long as nobody writes to b.
+func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
