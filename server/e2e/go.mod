@@ -1,0 +1,19 @@
+module github.com/zsetd/zsetd/server/e2e
+
+go 1.26.0
+
+replace github.com/zsetd/zsetd => ../..
+
+require (
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/zsetd/zsetd v0.0.0-00010101000000-000000000000
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/tidwall/btree v1.8.2 // indirect
+	github.com/tidwall/match v1.1.1 // indirect
+	github.com/tidwall/redcon v1.6.2 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)

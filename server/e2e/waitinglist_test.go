@@ -1,0 +1,303 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// waitingList is "Using Redis sorted sets to build a scalable real-time web
+// waiting list": a room that holds so many, and a line before it.
+type waitingList struct {
+	rdb  *redis.Client
+	now  func() time.Time
+	room string
+	max  int64
+	// pipeline sends several commands in one go. The document pipelines, which
+	// Redis promises nothing about when others write at the same time; MULTI
+	// and EXEC around it make its decisions exact.
+	pipeline func(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error)
+}
+
+const (
+	dropoutTime = 15 * time.Second // since the last check-in
+	keyTTL      = time.Hour        // "we go ahead and set the expiration time for that data structure"
+)
+
+func (l *waitingList) participants() string { return l.room + ":participants" }
+func (l *waitingList) waiting() string      { return l.room + ":waiting" }
+func (l *waitingList) checkins() string     { return l.room + ":checkin" }
+
+// connect: "When a user successfully enters a room".
+func (l *waitingList) connect(ctx context.Context, user string) error {
+	_, err := l.pipeline(ctx, func(p redis.Pipeliner) error {
+		p.HSet(ctx, l.participants(), user, "data of "+user)
+		p.Expire(ctx, l.participants(), keyTTL)
+		p.ZRem(ctx, l.waiting(), user)
+		return nil
+	})
+	return err
+}
+
+// disconnect: "remove the user from participant hash and then immediately add
+// the user to the waiting set at the front of the line (i.e. with score 0)".
+func (l *waitingList) disconnect(ctx context.Context, user string) error {
+	_, err := l.pipeline(ctx, func(p redis.Pipeliner) error {
+		p.HDel(ctx, l.participants(), user)
+		l.ticket(ctx, p, user)
+		return nil
+	})
+	return err
+}
+
+// ticket puts a user at the front of the line.
+func (l *waitingList) ticket(ctx context.Context, p redis.Pipeliner, user string) {
+	p.ZAdd(ctx, l.waiting(), redis.Z{Score: 0, Member: user})
+	p.Expire(ctx, l.waiting(), keyTTL)
+	l.checkin(ctx, p, user)
+}
+
+func (l *waitingList) checkin(ctx context.Context, p redis.Pipeliner, user string) {
+	p.ZAdd(ctx, l.checkins(), redis.Z{Score: score(l.now()), Member: user})
+	p.Expire(ctx, l.checkins(), keyTTL)
+}
+
+// check: "Whenever a user attempts to enter a room or a user on the waiting
+// list updates their waiting status". It returns whether the user may connect,
+// and if not, how many are before him.
+func (l *waitingList) check(ctx context.Context, user string) (ready bool, rank int64, err error) {
+	var inside, waiting, place *redis.IntCmd
+	var participant *redis.StringCmd
+	var dropouts *redis.StringSliceCmd
+	_, err = l.pipeline(ctx, func(p redis.Pipeliner) error {
+		inside = p.HLen(ctx, l.participants())
+		waiting = p.ZCard(ctx, l.waiting())
+		place = p.ZRank(ctx, l.waiting(), user)
+		participant = p.HGet(ctx, l.participants(), user)
+		dropouts = p.ZRangeByScore(ctx, l.checkins(), &redis.ZRangeBy{
+			Min: "0", Max: strconv.FormatFloat(score(l.now().Add(-dropoutTime)), 'f', -1, 64)})
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return false, 0, err
+	}
+	if gone := dropouts.Val(); len(gone) > 0 {
+		members := make([]any, len(gone))
+		for i, g := range gone {
+			members[i] = g
+		}
+		_, err = l.pipeline(ctx, func(p redis.Pipeliner) error {
+			p.ZRem(ctx, l.checkins(), members...)
+			p.ZRem(ctx, l.waiting(), members...)
+			waiting = p.ZCard(ctx, l.waiting())
+			place = p.ZRank(ctx, l.waiting(), user)
+			return nil
+		})
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return false, 0, err
+		}
+	}
+	inLine := place.Err() == nil
+	if participant.Err() == nil || inside.Val()+waiting.Val() < l.max {
+		return true, 0, nil
+	}
+	if inLine && inside.Val()+place.Val() < l.max {
+		_, err = l.pipeline(ctx, func(p redis.Pipeliner) error {
+			l.ticket(ctx, p, user)
+			return nil
+		})
+		return true, 0, err
+	}
+	if !inLine {
+		last, err := l.rdb.ZRangeWithScores(ctx, l.waiting(), -1, -1).Result()
+		if err != nil {
+			return false, 0, err
+		}
+		next := 1.0
+		if len(last) > 0 {
+			next = last[0].Score + 1
+		}
+		_, err = l.pipeline(ctx, func(p redis.Pipeliner) error {
+			p.ZAdd(ctx, l.waiting(), redis.Z{Score: next, Member: user})
+			p.Expire(ctx, l.waiting(), keyTTL)
+			l.checkin(ctx, p, user)
+			place = p.ZRank(ctx, l.waiting(), user)
+			return nil
+		})
+		return false, place.Val(), err
+	}
+	_, err = l.pipeline(ctx, func(p redis.Pipeliner) error {
+		l.checkin(ctx, p, user)
+		return nil
+	})
+	return false, place.Val(), err
+}
+
+// One user after the other, pipelined as the document has it.
+func TestWaitingListInTurn(t *testing.T) {
+	parallel(t)
+	dial := connect(t)
+	ctx := context.Background()
+	clock := newClock()
+	rdb := dial()
+	l := &waitingList{rdb, clock.Now, "lobby", 2, rdb.Pipelined}
+	expect := func(user string, ready bool, rank int64) {
+		t.Helper()
+		gotReady, gotRank, err := l.check(ctx, user)
+		if err != nil || gotReady != ready || gotRank != rank {
+			t.Fatalf("%s: ready %v, rank %d (%v); want %v, %d", user, gotReady, gotRank, err, ready, rank)
+		}
+	}
+	enter := func(user string) {
+		t.Helper()
+		expect(user, true, 0)
+		if err := l.connect(ctx, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave := func(user string) {
+		t.Helper()
+		if err := l.disconnect(ctx, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enter("ann")
+	enter("ben")
+	expect("ann", true, 0) // a participant
+	expect("cid", false, 0)
+	expect("dan", false, 1)
+	expect("eve", false, 2)
+
+	leave("ann") // a page reload: the place is kept for a short time
+	expect("cid", false, 1)
+	enter("ann")
+	expect("cid", false, 0)
+
+	leave("ann") // for good
+	clock.Advance(10 * time.Second)
+	expect("cid", false, 1)
+	expect("dan", false, 2) // eve says nothing any more
+	clock.Advance(5 * time.Second)
+	enter("cid") // ann and eve have dropped out
+	expect("dan", false, 0)
+	if got := must[[]string](t)(rdb.ZRange(ctx, l.waiting(), 0, -1).Result()); !slices.Equal(got, []string{"dan"}) {
+		t.Errorf("waiting: %q", got)
+	}
+	if got := must[[]string](t)(rdb.HVals(ctx, l.participants()).Result()); len(got) != 2 {
+		t.Errorf("inside: %q", got)
+	}
+	if ttl := must[time.Duration](t)(rdb.TTL(ctx, l.participants()).Result()); ttl <= keyTTL-time.Minute {
+		t.Errorf("the participants expire in %v", ttl)
+	}
+	expect("eve", false, 1) // at the back again
+}
+
+// 200 clients want into a room of 30. Those who are inside leave one by one,
+// some only for a moment; those who wait check in all at once.
+func TestWaitingListCrowd(t *testing.T) {
+	parallel(t)
+	dial := connect(t)
+	ctx := context.Background()
+	const clients, capacity = 200, 30
+	clock := newClock()
+	lists := make([]*waitingList, clients)
+	for i := range lists {
+		rdb := dial(func(o *redis.Options) { o.PoolSize = 1 })
+		lists[i] = &waitingList{rdb, clock.Now, "lobby", capacity, rdb.TxPipelined}
+	}
+	name := func(i int) string { return fmt.Sprintf("user%03d", i) }
+
+	// They arrive in order.
+	var inside, line []int
+	for i, l := range lists {
+		ready, rank, err := l.check(ctx, name(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := i < capacity; ready != want || !ready && rank != int64(i-capacity) {
+			t.Fatalf("client %d: ready %v, rank %d", i, ready, rank)
+		}
+		if !ready {
+			line = append(line, i)
+			continue
+		}
+		if err := l.connect(ctx, name(i)); err != nil {
+			t.Fatal(err)
+		}
+		inside = append(inside, i)
+	}
+
+	// poll lets all who wait check at the same time. Whoever is ready connects.
+	poll := func() (admitted []int, ranks map[int]int64) {
+		t.Helper()
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		ranks = map[int]int64{}
+		for _, i := range line {
+			wg.Go(func() {
+				ready, rank, err := lists[i].check(ctx, name(i))
+				if err == nil && ready {
+					err = lists[i].connect(ctx, name(i))
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+				} else if ready {
+					admitted = append(admitted, i)
+				} else {
+					ranks[i] = rank
+				}
+			})
+		}
+		wg.Wait()
+		n, err := lists[0].rdb.HLen(ctx, lists[0].participants()).Result()
+		if err != nil || n > capacity {
+			t.Fatalf("%d are in a room of %d (%v)", n, capacity, err)
+		}
+		return admitted, ranks
+	}
+	for round := range 12 {
+		leaver := inside[0]
+		if err := lists[leaver].disconnect(ctx, name(leaver)); err != nil {
+			t.Fatal(err)
+		}
+		admitted, _ := poll()
+		if len(admitted) > 0 {
+			t.Fatalf("round %d: %v came in while the place was kept", round, admitted)
+		}
+		if round%3 == 0 { // only a moment
+			ready, _, err := lists[leaver].check(ctx, name(leaver))
+			if err != nil || !ready {
+				t.Fatalf("round %d: the one who was away for a moment has to wait (%v)", round, err)
+			}
+			if err := lists[leaver].connect(ctx, name(leaver)); err != nil {
+				t.Fatal(err)
+			}
+			inside = append(inside[1:], leaver)
+			continue
+		}
+		inside = inside[1:]
+		for len(admitted) == 0 {
+			clock.Advance(dropoutTime / 3)
+			admitted, _ = poll()
+		}
+		if len(admitted) != 1 || admitted[0] != line[0] {
+			t.Fatalf("round %d: %v came in, want %d", round, admitted, line[0])
+		}
+		inside, line = append(inside, line[0]), line[1:]
+		_, ranks := poll()
+		for place, i := range line {
+			if ranks[i] != int64(place) {
+				t.Errorf("round %d: client %d has rank %d, want %d", round, i, ranks[i], place)
+			}
+		}
+	}
+}
