@@ -203,7 +203,11 @@ func reset(c *Call) {
 
 func selectCommand(c *Call) {
 	i := c.Int()
-	if c.Err() == "" && (i < 0 || i >= int64(c.srv.keys.Len())) {
+	switch {
+	case c.Err() != "":
+	case i != int64(int32(i)):
+		c.Fail("ERR value is out of range, value must between -2147483648 and 2147483647")
+	case i < 0 || i >= int64(c.srv.keys.Len()):
 		c.Fail("ERR DB index is out of range")
 	}
 	if !c.ok() {

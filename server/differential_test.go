@@ -563,9 +563,6 @@ func (d *differ) events(ours *peer, units []unit) *mismatch {
 
 // state compares all keys.
 func (d *differ) state(ours *peer, last int) *mismatch {
-	if !d.has["keys"] {
-		return nil
-	}
 	differs := func(db int, key string, what string, got, want any) *mismatch {
 		return &mismatch{
 			name: "state: " + what, unit: last, keys: []string{key},
@@ -585,7 +582,7 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 		if err != nil {
 			return &mismatch{name: "state", text: "\t" + err.Error(), unit: last}
 		}
-		if !same(ordered, got[1], want[1]) {
+		if d.has["keys"] && !same(ordered, got[1], want[1]) {
 			return differs(db, "", "KEYS *", got[1], want[1])
 		}
 		v, _, _ := protocol.Decode([]byte(want[1]))
