@@ -441,8 +441,15 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 				argv[i] = strconv.FormatInt(n+1e7, 10)
 			}
 		case "set", "getex":
-			if option := strings.ToUpper(argv[i-1]); 0 < n && n < 1e7 && (option == "EX" || option == "PX") {
+			switch option := strings.ToUpper(argv[i-1]); {
+			case n <= 0:
+			case n < 1e7 && (option == "EX" || option == "PX"):
 				argv[i] = strconv.FormatInt(n+1e7, 10)
+			// Redis may or may not have noticed already that a key was born dead.
+			case n < g.now.Unix()+1e6 && option == "EXAT":
+				argv[i] = strconv.FormatInt(g.now.Unix()+1e6, 10)
+			case n < g.now.UnixMilli()+1e9 && option == "PXAT":
+				argv[i] = strconv.FormatInt(g.now.UnixMilli()+1e9, 10)
 			}
 		case "pexpireat":
 			if d := n - g.now.UnixMilli(); -1e7 < d && d < 1e7 {
