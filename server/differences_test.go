@@ -81,6 +81,17 @@ func differences() []difference {
 			},
 		},
 		{
+			name:   "the lowest rank of LPOS",
+			reason: "Redis 7.0 negates it and overflows; since 7.2 it is out of range",
+			after:  []string{"RPUSH k a"},
+			try:    "LPOS k a RANK -9223372036854775808",
+			redis:  ":0\r\n",
+			ours:   "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807\r\n",
+			covers: func(argv []string, redis, ours string) bool {
+				return strings.EqualFold(argv[0], "lpos") && slices.Contains(argv, "-9223372036854775808")
+			},
+		},
+		{
 			name:   "timeouts beyond the end of time",
 			reason: "Redis 7.0 overflows and calls some of them negative; since 7.2 they are out of range",
 			try:    "BZPOPMIN k 1e30",

@@ -217,7 +217,7 @@ func (g *generator) unit() unit {
 	// What was left to chance must not make the states differ.
 	drop := func(i int) {
 		if i < len(argv) {
-			u.steps = append(u.steps, step{[]string{"DEL", argv[i]}, ignored})
+			u.steps = append(u.steps, step{[]string{"SET", argv[i], ""}, ignored}, step{[]string{"GETDEL", argv[i]}, ignored})
 		}
 	}
 	switch c.Name {
