@@ -46,7 +46,7 @@ func TestAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	s := srv.newSession("", "", func() {})
+	s := srv.newSession(peer{fd: -1, wake: func() {}})
 	defer s.close()
 	for i := range 10000 {
 		s.turn([][][]byte{{[]byte("ZADD"), []byte("big"), fmt.Append(nil, i), fmt.Appendf(nil, "m%d", i)}}, nil)

@@ -31,6 +31,7 @@ type Call struct {
 	again        bool // run again for a waiter
 	stillBlocked bool // and could do nothing again
 	edited       []opened
+	secret       []int // arguments that are nobody's business; see redact
 }
 
 const (

@@ -532,6 +532,9 @@ func configSet(c *Call) {
 			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
 			break
 		}
+		if p.name == "requirepass" {
+			c.redact(1 + c.Pos()) // CONFIG SET are two words, and the value is behind
+		}
 		err := error(nil)
 		switch {
 		case seen[p.name]:

@@ -73,6 +73,8 @@ func (s *Session) login(user, password []byte) bool {
 
 func auth(c *Call) {
 	user, password := []byte("default"), c.Bytes()
+	c.redact(1)
+	c.redact(2)
 	if c.Len() > 0 {
 		user, password = password, c.Bytes()
 	} else if c.srv.config.requirepass == "" {
@@ -104,6 +106,8 @@ func hello(c *Call) {
 	for c.More() {
 		switch {
 		case c.Len() >= 3 && c.Is("AUTH"):
+			c.redact(1 + c.Pos())
+			c.redact(2 + c.Pos())
 			user, password = c.Bytes(), c.Bytes()
 		case c.Len() >= 2 && c.Is("SETNAME"):
 			name, named = c.Bytes(), true

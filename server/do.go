@@ -34,12 +34,12 @@ func (srv *Server) Do(ctx context.Context, args ...any) (any, error) {
 		return nil, err
 	}
 	woken := make(chan struct{}, 1)
-	s := srv.newSession("", "", func() {
+	s := srv.newSession(peer{fd: -1, wake: func() {
 		select {
 		case woken <- struct{}{}:
 		default:
 		}
-	})
+	}})
 	defer s.close()
 	s.authenticated = true
 	s.out.SetVersion(3)

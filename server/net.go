@@ -52,6 +52,8 @@ type conn struct {
 
 	again chan struct{} // capacity 1: look at the session again
 	dead  atomic.Bool   // closed
+
+	unread, space atomic.Int64 // bytes of the input buffer that are taken and free
 }
 
 // Serve accepts clients on l until Shutdown or Close, and closes l. It always
@@ -114,15 +116,21 @@ func (srv *Server) serveConn(nc net.Conn) {
 		return
 	}
 	c := &conn{srv: srv, nc: nc, again: make(chan struct{}, 1)}
+	p := peer{addr: nc.RemoteAddr().String(), laddr: nc.LocalAddr().String(), fd: -1, wake: c.wake, query: c.query}
 	switch nc := nc.(type) {
 	case *net.TCPConn:
 		srv.keepAlive(nc)
 		c.raw, _ = nc.SyscallConn()
 	case *net.UnixConn:
 		c.raw, _ = nc.SyscallConn()
+		p.laddr += ":0" // as Redis has it
+		p.addr, p.unix = p.laddr, true
+	}
+	if c.raw != nil {
+		c.raw.Control(func(fd uintptr) { p.fd = int(fd) })
 	}
 	srv.conns[c] = struct{}{}
-	c.sess = srv.newSession(nc.RemoteAddr().String(), nc.LocalAddr().String(), c.wake)
+	c.sess = srv.newSession(p)
 	srv.running.Go(c.serve)
 }
 
@@ -139,9 +147,14 @@ func (c *conn) serve() {
 			<-c.again
 			continue
 		}
-		n, err := c.nc.Read(c.reader.Space())
+		space := c.reader.Space()
+		c.unread.Store(int64(c.reader.Buffered()))
+		c.space.Store(int64(len(space)))
+		n, err := c.nc.Read(space)
 		c.srv.countInput(n)
 		c.reader.Filled(n)
+		c.unread.Add(int64(n))
+		c.space.Add(-int64(n))
 		if limit := c.srv.limits.Load().queryBuffer; c.reader.Size() > limit {
 			c.srv.log.Warn("client sends a command that is too large; connection closed",
 				"client", c.sess.addr, "bytes", c.reader.Size(), "client-query-buffer-limit", limit)
@@ -314,6 +327,10 @@ func (c *conn) wake() {
 	c.signal()
 	c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read
 }
+
+// query tells how much of the input buffer was taken, and how much free, when
+// something arrived last.
+func (c *conn) query() (taken, free int) { return int(c.unread.Load()), int(c.space.Load()) }
 
 // signal makes serve look at its session again, unless it is reading.
 func (c *conn) signal() {

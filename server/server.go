@@ -28,6 +28,9 @@ type Server struct {
 	start time.Time
 	runID string
 
+	configFile  string
+	startMemory int64 // in use when the server was made
+
 	limits limitsPointer
 	offset atomic.Int64 // nanoseconds that the clock runs ahead; see Advance
 
@@ -55,11 +58,14 @@ type Server struct {
 	nextIdle    int64 // when to look for idle clients, milliseconds since 1970; 0 = never
 	pausedUntil int64 // milliseconds since 1970; 0 = not paused
 	pauseAll    bool
-	postponed   []*Session
+	postponed   []*Session // by the pause, first come first
+	released    []*Session // from the pause, to run their commands when this turn ends
 
 	pubsub   pubsub
 	monitors map[*Session]struct{}
 	closed   bool
+	slowlog  slowLog
+	latency  latencyLog
 	stats
 
 	// The transports.
@@ -81,6 +87,9 @@ type Options struct {
 	// {"requirepass": "secret"}. The README lists them.
 	Config map[string]string
 
+	// ConfigFile is the path of the file that Config was read from, for INFO.
+	ConfigFile string
+
 	// Logger receives what an operator should know. The default discards it.
 	Logger *slog.Logger
 
@@ -99,6 +108,7 @@ func New(o Options) (*Server, error) {
 		table:        newTable(),
 		start:        time.Now(),
 		runID:        randomID(),
+		configFile:   o.ConfigFile,
 		rand:         mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
 		config:       defaultConfig(),
 		sessions:     map[int64]*Session{},
@@ -125,6 +135,9 @@ func New(o Options) (*Server, error) {
 	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())
 	srv.applyConfig()
 	srv.setClock(srv.clock())
+	srv.sampled[0].at = srv.at
+	srv.startMemory = usedMemory()
+	srv.peakMemory = srv.startMemory
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
 	return srv, nil
 }
@@ -157,7 +170,7 @@ func (srv *Server) Advance(d time.Duration) {
 	for {
 		srv.ring()
 		srv.mu.Lock()
-		due := srv.activeExpire && srv.nextExpiry <= srv.clock().UnixMilli()
+		due := srv.activeExpire && srv.pausedUntil == 0 && srv.nextExpiry <= srv.clock().UnixMilli()
 		srv.mu.Unlock()
 		if !due {
 			return
@@ -181,6 +194,9 @@ func (srv *Server) Check() error {
 		if w := s.blocked; w != nil {
 			waiters++
 			waits += len(w.keys)
+		}
+		if s.postponed != nil {
+			waiters++
 		}
 	}
 	for _, s := range srv.watched {

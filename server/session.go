@@ -22,7 +22,7 @@ type Session struct {
 	db   *keyspace.DB
 	out  protocol.Reply
 
-	addr, laddr      string // fixed before the first command
+	peer             // fixed before the first command
 	created          time.Time
 	lastUsed         time.Time
 	last             *Command
@@ -56,11 +56,22 @@ type Session struct {
 	softSince time.Time     // since when the outbox has been above its soft limit
 	flushing  atomic.Uint32 // see claim
 	unsent    atomic.Int64  // bytes that the transport could not write yet
-	wake      func()        // set by the transport; called without the lock
+}
 
-	// query is what the transport knows of the input buffer, for CLIENT LIST:
-	// bytes waiting, bytes free. May be nil.
-	query func() (waiting, free int)
+// peer is what a transport tells of its end of a session.
+type peer struct {
+	addr, laddr string
+	fd          int  // -1 if there is none
+	unix        bool // a unix socket
+
+	// wake is called, without the lock and possibly from any goroutine, when
+	// the session has something to write outside its own turn, may go on after
+	// having been blocked, or is to be closed.
+	wake func()
+
+	// query tells how many bytes of the input buffer are taken and free. May
+	// be nil.
+	query func() (taken, free int)
 }
 
 // replyMode is what CLIENT REPLY sets.
@@ -79,19 +90,15 @@ type queued struct {
 	names int // how many of argv are the command's name
 }
 
-// newSession returns a session for a client at addr. wake is called, without
-// the lock and possibly from any goroutine, when the session has something to
-// write outside its own turn, may go on after having been blocked, or is to be
-// closed.
-func (srv *Server) newSession(addr, laddr string, wake func()) *Session {
+// newSession returns a session for a client.
+func (srv *Server) newSession(p peer) *Session {
 	srv.begin()
 	defer srv.end()
 	srv.lastID++
 	s := &Session{
 		srv: srv, id: srv.lastID, db: srv.keys.DB(0),
-		addr: addr, laddr: laddr, created: srv.at, lastUsed: srv.at,
+		peer: p, created: srv.at, lastUsed: srv.at,
 		user: "default", authenticated: srv.config.requirepass == "",
-		wake: wake,
 	}
 	s.call = Call{sess: s, srv: srv, Reply: &s.out}
 	srv.sessions[s.id] = s
@@ -260,16 +267,9 @@ func (s *Session) exec(argv [][]byte) {
 	srv := s.srv
 	s.lastUsed = srv.at
 	mark := s.out.Len()
-	if s.replies == replySkipNext {
-		s.replies = replySkip
-	}
 	s.dispatch(argv)
-	switch s.replies {
-	case replySkip:
-		s.out.Truncate(mark)
-		s.replies = replyOn
-	case replyOff:
-		s.out.Truncate(mark)
+	if s.replies != replyOn && s.blocked == nil && s.postponed == nil {
+		s.hush(mark)
 	}
 }
 
@@ -282,13 +282,16 @@ func (s *Session) dispatch(argv [][]byte) {
 			s.kill()
 			return
 		}
+		s.last = nil
 		s.refuse(nil, unknownCommand(argv))
 		return
 	}
-	if cmd.run == nil {
+	s.last = cmd
+	if cmd.run == nil || cmd.byArg != nil && len(argv) > 1 {
 		if len(argv) == 1 {
-			s.refuse(nil, wrongArity(cmd.Name))
+			s.refuse(cmd, wrongArity(cmd.Name))
 		} else {
+			s.last = nil
 			s.refuse(nil, "ERR unknown subcommand '"+clip(argv[1], 128)+"'. Try "+strings.ToUpper(cmd.Name)+" HELP.")
 		}
 		return
@@ -310,10 +313,12 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 		return
 	}
-	if srv.pausedUntil != 0 && srv.holdsBack(s, cmd, argv) {
-		s.postponed = copyArgs(argv)
-		s.stalled.Store(true)
-		srv.postponed = append(srv.postponed, s)
+	if s.monitoring && s.effectsOf(cmd).Has(protocol.Write|protocol.ReadOnly|protocol.MayReplicate) {
+		s.refuse(cmd, "ERR Replica can't interact with the keyspace")
+		return
+	}
+	if srv.pausedUntil != 0 && srv.holdsBack(s, cmd) {
+		srv.postpone(s, argv)
 		return
 	}
 	if s.multi && !runsInMulti(cmd.Name) {
@@ -328,31 +333,68 @@ func (s *Session) dispatch(argv [][]byte) {
 func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	c := &s.call
 	c.Args = protocol.NewArgs(args)
-	c.cmd, c.argv, c.db = cmd, argv, s.db
-	s.last = cmd
-	mark := s.out.Len()
+	c.cmd, c.argv, c.db, c.secret = cmd, argv, s.db, nil
+	mark, start := s.out.Len(), s.srv.at
+	s.srv.keys.NoTouch = s.noTouch && cmd.Name != "touch"
 	cmd.run(c)
-	c.cmd = cmd // EXEC has run others in between
+	c.cmd, c.argv = cmd, argv // EXEC has run others in between
 	c.settle()
-	s.srv.account(c, mark)
+	s.srv.account(c, mark, start)
 }
 
 // retry runs the command of a waiter again. If it has done its work now, the
 // session goes on.
 func (s *Session) retry(w *Waiter) {
 	c := &s.call
-	mark := s.out.Len()
+	mark, start := s.out.Len(), s.srv.at
+	s.srv.keys.NoTouch = s.noTouch
 	c.Args = protocol.NewArgs(w.argv[w.names:])
-	c.cmd, c.argv, c.db = w.cmd, w.argv, w.db
+	c.cmd, c.argv, c.db, c.secret = w.cmd, w.argv, w.db, nil
 	c.again, c.stillBlocked = true, false
 	w.cmd.run(c)
 	c.settle()
 	c.again = false
 	if c.stillBlocked {
+		s.srv.at = s.srv.clock()
+		w.spent += s.srv.at.Sub(start)
 		return
 	}
-	s.srv.account(c, mark)
+	s.finish(w, mark, start)
+}
+
+// giveUp ends a wait with a reply from elsewhere: that of the deadline, or an
+// error.
+func (s *Session) giveUp(w *Waiter, reply func(*protocol.Reply)) {
+	c := &s.call
+	c.cmd, c.argv, c.db, c.secret = w.cmd, w.argv, w.db, nil
+	mark := s.out.Len()
+	reply(&s.out)
+	s.finish(w, mark, s.srv.at)
+}
+
+// finish ends a wait whose reply starts at mark. The last step towards it
+// began at start.
+func (s *Session) finish(w *Waiter, mark int, start time.Time) {
 	s.srv.unblock(w)
+	s.srv.accountWait(w, mark, start)
+	s.hush(mark)
+}
+
+// hush takes back the reply of a command that has just been done, if CLIENT
+// REPLY says so. What answers a subscription is a message, not a reply.
+func (s *Session) hush(mark int) {
+	switch s.replies {
+	case replyOn:
+		return
+	case replySkipNext:
+		s.replies = replySkip
+		return
+	case replySkip:
+		s.replies = replyOn
+	}
+	if s.last == nil || s.last.spec.Flags()&(protocol.PubSub|protocol.NoScript) != protocol.PubSub|protocol.NoScript {
+		s.out.Truncate(mark)
+	}
 }
 
 // refuse replies an error that stops a command from running; cmd is nil where

@@ -22,7 +22,7 @@ func newSessionClient(t testing.TB) *sessionClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { srv.Close() })
-	return &sessionClient{t: t, s: srv.newSession("", "", func() {})}
+	return &sessionClient{t: t, s: srv.newSession(peer{fd: -1, wake: func() {}})}
 }
 
 // do runs commands, each a line split at spaces, and returns the replies.

@@ -1,9 +1,11 @@
 package server
 
 import (
-	"strings"
+	"bytes"
 	"sync/atomic"
 	"time"
+
+	"github.com/zsetd/zsetd/protocol"
 )
 
 // stats are the counters behind INFO. Those without a note are guarded by the
@@ -12,76 +14,203 @@ type stats struct {
 	commands       int64
 	connections    int64
 	expiredKeys    int64
-	keyspaceHits   int64
+	keyspaceHits   int64 // up to the last reset
 	keyspaceMisses int64
-	blockedClients int
+	sweepTime      time.Duration    // spent on removing keys past their deadline
+	blockedClients int              // postponed ones included
 	errors         map[string]int64 // by the first word of the error
 	errorReplies   int64
+	peakMemory     int64
 
 	outputLimitDisconnections int64
 
+	// sampled are the counters as they were at instants at least sampleEvery
+	// apart, the last one at index newest; see rates.
+	sampled [sampleCount]sample
+	newest  int
+
 	input, output atomic.Int64 // bytes
+	reads, writes atomic.Int64
 	rejected      atomic.Int64 // connections
 }
 
 // commandStats are the counters of one command, guarded by the server's lock.
 type commandStats struct {
-	calls    int64
-	time     time.Duration
-	rejected int64 // stopped before they ran
-	failed   int64 // replied an error
+	calls     int64
+	time      time.Duration
+	rejected  int64      // stopped before they ran
+	failed    int64      // replied an error
+	histogram *histogram // nil until there is a call to enter
 }
 
-func (srv *Server) countInput(n int)  { srv.input.Add(int64(n)) }
-func (srv *Server) countOutput(n int) { srv.output.Add(int64(n)) }
-func (srv *Server) refused()          { srv.rejected.Add(1) }
+// sample is what the counters were at one instant.
+type sample struct {
+	at                      time.Time
+	commands, input, output int64
+}
 
-// account closes the books on a call whose reply starts at mark.
-func (srv *Server) account(c *Call, mark int) {
+const (
+	sampleCount = 16
+	sampleEvery = 100 * time.Millisecond
+)
+
+func (srv *Server) countInput(n int) {
+	srv.input.Add(int64(n))
+	srv.reads.Add(1)
+}
+
+func (srv *Server) countOutput(n int) {
+	srv.output.Add(int64(n))
+	srv.writes.Add(1)
+}
+
+func (srv *Server) refused() { srv.rejected.Add(1) }
+
+// account closes the books on a call that began at start and whose reply
+// begins at mark. It reads the clock once; the next command begins then.
+func (srv *Server) account(c *Call, mark int, start time.Time) {
 	now := srv.clock()
-	took := now.Sub(srv.at)
-	srv.at = now // the next unit of this turn starts here; its clock stands still
+	srv.at = now // for the time that commands take; that of the unit stands still
+	if len(srv.monitors) > 0 {
+		srv.monitor(c, now)
+	}
+	took := now.Sub(start)
+	if w := c.sess.blocked; w != nil {
+		w.spent += took
+		return // counted when it ends
+	}
+	event := "command"
+	if c.cmd.spec.Flags().Has(protocol.Fast) {
+		event = "fast-command"
+	}
+	srv.count(c, mark, now, took, event)
+}
+
+// accountWait closes the books on a call that has waited and, since start, was
+// answered. Waiting itself does not count.
+func (srv *Server) accountWait(w *Waiter, mark int, start time.Time) {
+	now := srv.clock()
+	srv.at = now
+	srv.count(&w.sess.call, mark, now, now.Sub(start)+w.spent, "command-unblocking")
+}
+
+func (srv *Server) count(c *Call, mark int, now time.Time, took time.Duration, event string) {
 	srv.commands++
-	c.cmd.stats.calls++
-	c.cmd.stats.time += took
+	st := &c.cmd.stats
+	st.calls++
+	st.time += took
 	if out := c.Reply.Bytes(); len(out) > mark && out[mark] == '-' {
-		c.cmd.stats.failed++
-		line, _, _ := strings.Cut(string(out[mark+1:]), "\r")
-		srv.countError(line)
+		st.failed++
+		line, _, _ := bytes.Cut(out[mark+1:], []byte{'\r'})
+		srv.countError(protocol.View(line))
+	}
+	if srv.config.latencyTracking {
+		if st.histogram == nil {
+			st.histogram = new(histogram)
+		}
+		st.histogram.add(took)
+	}
+	if limit := srv.config.slowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
+		srv.logSlow(c, now, took)
+	}
+	if limit := srv.config.latencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
+		srv.latency.add(event, now, took)
+	}
+	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
+		srv.sample(now)
 	}
 }
+
+// maxErrorCodes bounds how many codes of errors are counted one by one:
+// scripts can make up any number.
+const maxErrorCodes = 128
 
 // countError counts an error reply by its code.
 func (srv *Server) countError(msg string) {
 	srv.errorReplies++
-	code, _, _ := strings.Cut(msg, " ")
+	code := []byte(msg)
+	if i := bytes.IndexByte(code, ' '); i >= 0 {
+		code = code[:i]
+	}
 	if srv.errors == nil {
 		srv.errors = map[string]int64{}
 	}
-	srv.errors[code]++
+	if _, known := srv.errors[string(code)]; !known && len(srv.errors) >= maxErrorCodes {
+		code = []byte("ERRORSTATS_OVERFLOW")
+	}
+	srv.errors[string(code)]++
 }
+
+// sample notes the counters, and how much memory is in use.
+func (srv *Server) sample(now time.Time) {
+	srv.newest = (srv.newest + 1) % sampleCount
+	srv.sampled[srv.newest] = sample{now, srv.commands, srv.input.Load(), srv.output.Load()}
+	srv.peakMemory = max(srv.peakMemory, usedMemory())
+}
+
+// rates returns commands, bytes of input and bytes of output per second over
+// about the last 1.6 s, as far back as the samples reach.
+func (srv *Server) rates() (commands, input, output float64) {
+	now := srv.clock()
+	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
+		srv.sample(now)
+	}
+	// The newest sample that is old enough, or the oldest there is.
+	const span = sampleCount * sampleEvery
+	from := srv.sampled[srv.newest]
+	for i := range sampleCount {
+		s := &srv.sampled[(srv.newest+sampleCount-i)%sampleCount]
+		if s.at.IsZero() {
+			break
+		}
+		from = *s
+		if now.Sub(s.at) >= span {
+			break
+		}
+	}
+	seconds := now.Sub(from.at).Seconds()
+	if seconds <= 0 {
+		return 0, 0, 0
+	}
+	// A reset may have set the counters back.
+	per := func(n int64) float64 { return max(0, float64(n)/seconds) }
+	return per(srv.commands - from.commands), per(srv.input.Load() - from.input), per(srv.output.Load() - from.output)
+}
+
+// hits returns how many reads have found their key since the last reset.
+func (srv *Server) hits() int64 { return srv.keys.Hits() - srv.keyspaceHits }
 
 // resetStats sets the counters that CONFIG RESETSTAT resets to zero.
 func (srv *Server) resetStats() {
-	srv.stats.reset()
+	s := &srv.stats
+	s.commands, s.connections, s.expiredKeys, s.keyspaceMisses, s.sweepTime = 0, 0, 0, 0, 0
+	s.keyspaceHits = srv.keys.Hits()
+	s.errors, s.errorReplies, s.outputLimitDisconnections = nil, 0, 0
+	s.peakMemory = usedMemory()
+	s.input.Store(0)
+	s.output.Store(0)
+	s.reads.Store(0)
+	s.writes.Store(0)
+	s.rejected.Store(0)
+	s.sampled, s.newest = [sampleCount]sample{{at: srv.at}}, 0
 	for _, c := range srv.table.rows {
 		c.resetStats()
 	}
-}
-
-func (s *stats) reset() {
-	blocked := s.blockedClients
-	s.commands, s.connections, s.expiredKeys, s.keyspaceHits, s.keyspaceMisses = 0, 0, 0, 0, 0
-	s.errors, s.errorReplies, s.outputLimitDisconnections = nil, 0, 0
-	s.blockedClients = blocked
-	s.input.Store(0)
-	s.output.Store(0)
-	s.rejected.Store(0)
 }
 
 func (c *Command) resetStats() {
 	c.stats = commandStats{}
 	for i := range c.subcommands {
 		c.subcommands[i].resetStats()
+	}
+}
+
+// each calls f for every command and subcommand, in the order of the table.
+func (t *table) each(f func(*Command)) {
+	for _, c := range t.rows {
+		f(c)
+		for i := range c.subcommands {
+			f(&c.subcommands[i])
+		}
 	}
 }

@@ -60,6 +60,9 @@ func (srv *Server) end() {
 	if len(u.effects) > 0 {
 		u.commit()
 	}
+	if len(srv.released) > 0 {
+		srv.runReleased()
+	}
 	srv.setTimer()
 	if len(u.wake) == 0 {
 		srv.mu.Unlock()
@@ -226,7 +229,8 @@ type Waiter struct {
 	deadline int64 // milliseconds since 1970; 0 = never
 	since    time.Time
 	timeout  func(*protocol.Reply)
-	index    int // in the heap of deadlines; -1 = not there
+	spent    time.Duration // by the tries so far
+	index    int           // in the heap of deadlines; -1 = not there
 }
 
 func (w *Waiter) ownKey(key string) string {
@@ -345,7 +349,7 @@ func (srv *Server) setTimer() {
 		}
 	}
 	next := int64(math.MaxInt64)
-	if srv.activeExpire {
+	if srv.activeExpire && srv.pausedUntil == 0 {
 		next = srv.nextExpiry
 	}
 	if len(srv.deadlines) > 0 {
@@ -373,19 +377,28 @@ func (srv *Server) setTimer() {
 // microseconds each.
 const sweepLimit = 500
 
+// sweep removes keys whose deadline has passed.
+func (srv *Server) sweep() {
+	start := srv.clock()
+	srv.keys.Sweep(sweepLimit)
+	took := srv.clock().Sub(start)
+	srv.sweepTime += took
+	if limit := srv.config.latencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
+		srv.latency.add("expire-cycle", srv.at, took)
+	}
+}
+
 // ring is what the timer does.
 func (srv *Server) ring() {
 	srv.begin()
 	srv.timerAt = math.MinInt64 // whatever is next, set the timer anew
-	if srv.activeExpire {
-		srv.keys.Sweep(sweepLimit)
+	if srv.activeExpire && srv.pausedUntil == 0 {
+		srv.sweep()
 		srv.unit.commit()
 	}
 	for len(srv.deadlines) > 0 && srv.deadlines[0].deadline <= srv.keys.Now() {
 		w := srv.deadlines[0]
-		w.timeout(&w.sess.out)
-		w.sess.pending()
-		srv.unblock(w)
+		w.sess.giveUp(w, w.timeout)
 	}
 	if srv.pausedUntil != 0 && srv.pausedUntil <= srv.keys.Now() {
 		srv.unpause()
@@ -408,7 +421,7 @@ func (srv *Server) closeIdle() {
 	limit := time.Duration(srv.config.timeout) * time.Second
 	next := srv.at.Add(limit)
 	for _, s := range srv.sessions {
-		if s.blocked != nil || s.monitoring || s.subscriptions() > 0 {
+		if s.blocked != nil || s.postponed != nil || s.monitoring || s.subscriptions() > 0 {
 			continue
 		}
 		if due := s.lastUsed.Add(limit); due.After(srv.at) {

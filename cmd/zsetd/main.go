@@ -18,7 +18,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -60,7 +62,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	level := new(slog.LevelVar)
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
-	srv, err := server.New(server.Options{Config: values, Logger: log, LogLevel: level})
+	srv, err := server.New(server.Options{Config: values, ConfigFile: configFile(args), Logger: log, LogLevel: level})
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 2
@@ -70,15 +72,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	done := make(chan error, 1)
 	go func() { done <- srv.ListenAndServe() }()
 	select {
-	case err = <-done:
+	case err = <-done: // it failed, or a client sent SHUTDOWN: what that has begun is waited for
 	case <-ctx.Done():
 		stop() // a second signal ends the process at once
 		log.Info("stopping", "reason", "signal")
-		limit, cancel := context.WithTimeout(context.Background(), stopTime)
-		defer cancel()
-		if err := srv.Shutdown(limit); err != nil {
-			log.Warn("clients did not take their last replies in time", "limit", stopTime)
-		}
+	}
+	limit, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if err := srv.Shutdown(limit); err != nil {
+		log.Warn("clients did not take their last replies in time", "limit", stopTime)
+	}
+	if err == nil {
 		err = <-done
 	}
 	if err != nil && !errors.Is(err, server.ErrServerClosed) {
@@ -87,6 +91,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	log.Info("stopped")
 	return 0
+}
+
+// configFile returns the absolute path of the configuration file that the
+// command line names, or "".
+func configFile(args []string) string {
+	if len(args) == 0 || args[0] == "-" || strings.HasPrefix(args[0], "--") {
+		return ""
+	}
+	path, err := filepath.Abs(args[0])
+	if err != nil {
+		return args[0]
+	}
+	return path
 }
 
 // version returns the version of the module, and the revision it was built

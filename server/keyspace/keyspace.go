@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"unsafe"
 
 	"github.com/zsetd/zsetd/zset"
 	"github.com/zsetd/zsetd/zset/table"
@@ -17,7 +18,16 @@ type Keyspace struct {
 	now    int64
 	hooks  Hooks
 	moved  bool // a deadline was set or removed since Next was last asked
+	hits   int64
 	Limits Limits
+
+	// NoTouch leaves the access times of keys alone.
+	NoTouch bool
+
+	// Frozen makes readers leave keys whose deadline has passed where they
+	// are: gone for whoever asks, but not yet removed. Those who change a key
+	// do remove it.
+	Frozen bool
 }
 
 // Hooks are told what happens in the doors. They may be nil.
@@ -111,6 +121,9 @@ func deadlineOf(score float64) int64 {
 	return int64(score)
 }
 
+// Hits returns how often Get has found a key.
+func (ks *Keyspace) Hits() int64 { return ks.hits }
+
 // Sweep removes keys whose deadline has passed, at most limit of them, and
 // returns how many it removed.
 func (ks *Keyspace) Sweep(limit int) int {
@@ -167,6 +180,16 @@ func (db *DB) ID() int { return db.id }
 // Len returns the number of keys, those not yet swept included.
 func (db *DB) Len() int { return db.entries.Len() }
 
+// EntryBytes is what a key takes besides its name and its value: the entry,
+// and its part of the table.
+const EntryBytes = int(unsafe.Sizeof(Entry{})) + 32
+
+// Overhead estimates the memory that the tables of the database take, without
+// that of keys and values: the keys, and the index of deadlines.
+func (db *DB) Overhead() (keys, deadlines int) {
+	return db.entries.Bytes() + db.entries.Len()*int(unsafe.Sizeof(Entry{})), db.deadlines.Bytes()
+}
+
 // Volatile returns the number of keys with a deadline.
 func (db *DB) Volatile() int { return db.deadlines.Len() }
 
@@ -199,6 +222,16 @@ func (db *DB) find(key []byte) *Entry {
 	return e
 }
 
+// look is find for readers.
+func (db *DB) look(key []byte) *Entry {
+	if db.ks.Frozen {
+		if e, ok := db.entries.GetBytes(key); ok && db.Due(e) {
+			return nil
+		}
+	}
+	return db.find(key)
+}
+
 func (db *DB) expire(key string) {
 	db.remove(key)
 	db.expired++
@@ -209,25 +242,28 @@ func (db *DB) expire(key string) {
 
 // Get opens a key for reading. It returns nil if there is no such key.
 func (db *DB) Get(key []byte) *Entry {
-	e := db.find(key)
+	e := db.look(key)
 	if e == nil {
 		if db.ks.hooks.Missed != nil {
 			db.ks.hooks.Missed(db, key)
 		}
 		return nil
 	}
-	e.access = db.ks.now
+	db.ks.hits++
+	if !db.ks.NoTouch {
+		e.access = db.ks.now
+	}
 	return e
 }
 
 // Peek is Get for looking at the key itself: it leaves the access time alone
 // and tells nobody of a miss.
-func (db *DB) Peek(key []byte) *Entry { return db.find(key) }
+func (db *DB) Peek(key []byte) *Entry { return db.look(key) }
 
 // Edit opens a key for changing. It returns nil if there is no such key.
 func (db *DB) Edit(key []byte) *Entry {
 	e := db.find(key)
-	if e != nil {
+	if e != nil && !db.ks.NoTouch {
 		e.access = db.ks.now
 	}
 	return e
@@ -235,6 +271,9 @@ func (db *DB) Edit(key []byte) *Entry {
 
 // Add makes a key, which must not exist, with a value and no deadline.
 func (db *DB) Add(key []byte, value any) *Entry {
+	if db.ks.Frozen {
+		db.find(key) // what readers have left
+	}
 	e := &Entry{key: string(key), value: value, access: db.ks.now}
 	db.entries.Set(e.key, e)
 	if db.ks.hooks.Added != nil {
@@ -331,9 +370,24 @@ func (db *DB) Random(r *rand.Rand) *Entry {
 		if !db.Due(e) {
 			return e
 		}
+		if db.ks.Frozen {
+			return db.randomAlive(r)
+		}
 		db.expire(key)
 	}
 	return nil
+}
+
+// randomAlive is Random where keys past their deadline may not be removed. It
+// looks at all keys.
+func (db *DB) randomAlive(r *rand.Rand) (pick *Entry) {
+	n := 0
+	for e := range db.All() {
+		if n++; r.IntN(n) == 0 {
+			pick = e
+		}
+	}
+	return pick
 }
 
 // Expired returns how many keys of this database have expired.

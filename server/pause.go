@@ -1,0 +1,87 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// CLIENT PAUSE. A command that is held back stays with its session, which
+// stalls as a blocked one does. While a pause lasts the data stands still: keys
+// that are past their deadline are gone for whoever looks, but they are removed,
+// and said to be, when it ends. Commands that wait for a key still time out.
+
+// pause holds back commands until then: those that write, or all. Of two
+// pauses the later end and the stricter kind count.
+func (srv *Server) pause(until int64, all bool) {
+	if until <= srv.keys.Now() && srv.pausedUntil == 0 {
+		return
+	}
+	srv.pausedUntil = max(srv.pausedUntil, until)
+	srv.pauseAll = srv.pauseAll || all
+	srv.keys.Frozen = true
+}
+
+// unpause ends the pause. What it held back runs in the order in which it
+// came, when the turn that is going on has ended.
+func (srv *Server) unpause() {
+	srv.pausedUntil, srv.pauseAll = 0, false
+	srv.keys.Frozen = false
+	srv.released = append(srv.released, srv.postponed...)
+	srv.postponed = nil
+}
+
+// holdsBack reports whether the pause holds a command back.
+func (srv *Server) holdsBack(s *Session, cmd *Command) bool {
+	return srv.pauseAll || s.effectsOf(cmd).Has(protocol.Write|protocol.MayReplicate)
+}
+
+// effectsOf returns the flags of a command; EXEC does what has been queued.
+func (s *Session) effectsOf(cmd *Command) protocol.Flags {
+	flags := cmd.spec.Flags()
+	if cmd.Name == "exec" {
+		for _, q := range s.queue {
+			flags |= q.cmd.spec.Flags()
+		}
+	}
+	return flags
+}
+
+func (srv *Server) postpone(s *Session, argv [][]byte) {
+	s.postponed = copyArgs(argv)
+	s.stalled.Store(true)
+	srv.postponed = append(srv.postponed, s)
+	srv.blockedClients++
+}
+
+// runReleased runs the commands that a pause has held back, each a unit of its
+// own. One of them may begin a pause again.
+func (srv *Server) runReleased() {
+	for len(srv.released) > 0 {
+		s := srv.released[0]
+		srv.released = srv.released[1:]
+		argv := s.postponed
+		s.postponed = nil
+		srv.blockedClients--
+		s.stalled.Store(false)
+		s.exec(argv)
+		srv.unit.commit()
+		s.checkOutput()
+		if !s.stalled.Load() {
+			s.resume()
+		}
+	}
+	srv.released = nil
+}
+
+// forgetPostponed drops the command of a session that ends.
+func (srv *Server) forgetPostponed(s *Session) {
+	if s.postponed == nil {
+		return
+	}
+	s.postponed = nil
+	srv.blockedClients--
+	other := func(t *Session) bool { return t == s }
+	srv.postponed = slices.DeleteFunc(srv.postponed, other)
+	srv.released = slices.DeleteFunc(srv.released, other)
+}
