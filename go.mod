@@ -3,7 +3,8 @@ module github.com/zsetd/zsetd
 go 1.26
 
 require (
-	github.com/tidwall/btree v1.8.2 // indirect
-	github.com/tidwall/match v1.1.1 // indirect
-	github.com/tidwall/redcon v1.6.2 // indirect
+	github.com/tidwall/btree v1.8.2
+	github.com/tidwall/redcon v1.6.2
 )
+
+require github.com/tidwall/match v1.1.1 // indirect

@@ -1,3 +1,5 @@
+//lint:file-ignore ST1005 What CONFIG SET answers are Redis's own sentences.
+
 package server
 
 import (

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 The system is as its author wrote it, deprecated commands included.
+
 package e2e
 
 import (

@@ -1,0 +1,46 @@
+# What one does with this repository. "make" alone lists it.
+
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# The module that people import, and those that only tests need.
+MODULES = $(dir $(wildcard go.mod */*/go.mod))
+each = @for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || exit 1; done
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test race bench bench-compare differential lint cross
+
+help: ## list what there is
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1:\2/p' Makefile | awk -F: '{printf "%-22s %s\n", $$1, $$2}'
+
+run: build ## build the server and start it on its default port
+	bin/zsetd
+
+build: ## build bin/zsetd
+	$(GO) build -o bin/zsetd ./cmd/zsetd
+
+test: ## run all tests, with a real redis-server where one can be had
+	@.ci/redis
+	$(call each,$(GO) test ./...)
+
+race: ## run the tests that start goroutines under the race detector
+	$(call each,$(GO) test -race ./...)
+
+bench: ## run the benchmarks
+	$(call each,$(GO) test -run '^$$' -bench . -benchmem ./...)
+
+bench-compare: ## compare the benchmarks with another version's: make bench-compare REF=main
+	@.ci/bench-compare "$(REF)"
+
+differential: ## send 200 000 random commands to zsetd and to a real redis-server
+	@.ci/redis
+	$(GO) test ./server -count 1 -v -run TestDifferential -differential.n 200000 -differential.seed 0
+
+lint: ## check format, vet, staticcheck, and that go.mod is tidy
+	@out=$$(gofmt -l .); test -z "$$out" || { echo "not as gofmt writes it: $$out"; exit 1; }
+	$(call each,$(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff)
+
+cross: ## compile for other systems
+	@set -e; for target in darwin/arm64 windows/amd64 linux/arm64; do \
+		echo "$$target"; GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
+	done
