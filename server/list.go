@@ -320,15 +320,21 @@ func (c *Call) popRange(key []byte, l *keyspace.List, from side, count int64) {
 	if n == 0 {
 		return
 	}
-	elements, start := l.Forward(0), 0
+	start, left := 0, n
 	if from == right {
-		elements, start = l.Backward(l.Len()-1), l.Len()-n
-	}
-	left := n
-	for b := range elements {
-		c.Reply.Bulk(b)
-		if left--; left == 0 {
-			break
+		start = l.Len() - n
+		for b := range l.Backward(l.Len() - 1) {
+			c.Reply.Bulk(b)
+			if left--; left == 0 {
+				break
+			}
+		}
+	} else {
+		for b := range l.Forward(0) {
+			c.Reply.Bulk(b)
+			if left--; left == 0 {
+				break
+			}
 		}
 	}
 	l.Delete(start, n)
@@ -562,37 +568,53 @@ func lpos(c *Call) {
 	if l == nil {
 		l = new(keyspace.List)
 	}
-	elements, i, step := l.Forward(0), 0, 1
-	if o.backward {
-		elements, i, step = l.Backward(l.Len()-1), l.Len()-1, -1
-	}
-	var found []int
-	matches, looked := int64(0), int64(0)
-	for e := range elements {
-		if looked++; looked > o.maxlen {
-			break
+	found := o.search(l, b)
+	switch {
+	case o.count >= 0:
+		c.Reply.Array(len(found))
+		for _, i := range found {
+			c.Reply.Int(int64(i))
 		}
+	case len(found) > 0:
+		c.Reply.Int(int64(found[0]))
+	default:
+		c.Reply.Null()
+	}
+}
+
+// search returns the indexes of the matches asked for.
+func (o *lposOptions) search(l *keyspace.List, b []byte) (found []int) {
+	want, looked, matches := o.count, int64(0), int64(0)
+	if want < 0 {
+		want = 1
+	}
+	// look reports whether to go on after element e, number i.
+	look := func(e []byte, i int) bool {
 		if bytes.Equal(e, b) {
 			if matches++; matches >= o.rank {
-				if o.count < 0 {
-					c.Reply.Int(int64(i))
-					return
-				}
-				if found = append(found, i); int64(len(found)) == o.count {
-					break
-				}
+				found = append(found, i)
 			}
 		}
-		i += step
+		looked++
+		return looked < o.maxlen && (want == 0 || int64(len(found)) < want)
 	}
-	if o.count < 0 {
-		c.Reply.Null()
-		return
+	if o.backward {
+		i := l.Len()
+		for e := range l.Backward(i - 1) {
+			if i--; !look(e, i) {
+				break
+			}
+		}
+		return found
 	}
-	c.Reply.Array(len(found))
-	for _, i := range found {
-		c.Reply.Int(int64(i))
+	i := 0
+	for e := range l.Forward(0) {
+		if !look(e, i) {
+			break
+		}
+		i++
 	}
+	return found
 }
 
 // lpush is LPUSH key element [element ...].

@@ -142,7 +142,7 @@ func replyMember(r *protocol.Reply, m keyspace.Member) {
 // replyMembers replies all members of a set, as a set.
 func replyMembers(r *protocol.Reply, s *keyspace.Set) {
 	r.Set(s.Len())
-	for m := range s.Members() {
+	for m := range s.Members {
 		replyMember(r, m)
 	}
 }
@@ -236,14 +236,14 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 		}
 	}
 	if lookups/2 > removals {
-		for m := range first.Members() {
+		for m := range first.Members {
 			diff.Add(l, m)
 		}
 		for _, s := range others {
 			if s == nil {
 				continue
 			}
-			for m := range s.Members() {
+			for m := range s.Members {
 				diff.Remove(m)
 			}
 			if diff.Len() == 0 {
@@ -254,7 +254,7 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	}
 	// The largest first: it is the most likely to have the member.
 	slices.SortStableFunc(others, func(a, b *keyspace.Set) int { return cardinality(b) - cardinality(a) })
-	for m := range first.Members() {
+	for m := range first.Members {
 		if !slices.ContainsFunc(others, func(s *keyspace.Set) bool { return s != nil && s.Has(m) }) {
 			diff.Add(l, m)
 		}
@@ -295,7 +295,7 @@ func setInter(sets []*keyspace.Set) func(yield func(keyspace.Member) bool) {
 			return
 		}
 	next:
-		for m := range sets[0].Members() {
+		for m := range sets[0].Members {
 			for _, s := range sets[1:] {
 				if s != sets[0] && !s.Has(m) {
 					continue next
@@ -579,7 +579,7 @@ func setUnion(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 		if s == nil {
 			continue
 		}
-		for m := range s.Members() {
+		for m := range s.Members {
 			union.Add(l, m)
 		}
 	}

@@ -152,3 +152,6 @@ func integer(s string) (int64, bool) {
 
 // viewOf returns b as a string that is good for as long as nobody writes to b.
 func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf returns the bytes of s, which must not be written to.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -61,6 +61,14 @@ func (m Member) String() string {
 	return strconv.FormatInt(m.number, 10)
 }
 
+// owned returns the member as text that may be kept.
+func (m Member) owned() string {
+	if m.isText {
+		return strings.Clone(m.text)
+	}
+	return strconv.FormatInt(m.number, 10)
+}
+
 // view returns the member as text, for which it may use buf.
 func (m Member) view(buf *[20]byte) string {
 	if m.isText {
@@ -117,10 +125,10 @@ func (s *Set) Score(member string) (float64, bool) {
 // must not be changed meanwhile.
 func (s *Set) All() iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
-		for m := range s.members {
-			text := m.String()
-			if s.shape == listpack {
-				text = strings.Clone(text)
+		for m := range s.Members {
+			text := m.text
+			if s.shape != hashtable {
+				text = m.owned()
 			}
 			if !yield(text, 1) {
 				return
@@ -131,10 +139,8 @@ func (s *Set) All() iter.Seq2[string, float64] {
 
 // Members yields every member: integers in ascending order, a listpack in the
 // order of insertion, a hash table in none. The set must not be changed
-// meanwhile.
-func (s *Set) Members() iter.Seq[Member] { return s.members }
-
-func (s *Set) members(yield func(Member) bool) {
+// meanwhile. Range over s.Members itself.
+func (s *Set) Members(yield func(Member) bool) {
 	switch s.shape {
 	case intset:
 		for _, n := range s.ints {
@@ -208,8 +214,15 @@ func (s *Set) Add(l *Limits, m Member) bool {
 		}
 		s.hash()
 	}
-	_, there := s.table.SetBytes(unsafe.Slice(unsafe.StringData(text), len(text)), struct{}{})
-	return !there
+	if m.isText {
+		_, there := s.table.SetBytes(bytesOf(m.text), struct{}{})
+		return !there
+	}
+	if _, there := s.table.Get(text); there {
+		return false
+	}
+	s.table.Set(m.owned(), struct{}{})
+	return true
 }
 
 func (s *Set) addInt(l *Limits, n int64) bool {
@@ -242,7 +255,7 @@ func (s *Set) leaveInts(l *Limits, size int) {
 func (s *Set) appendText(text string) {
 	at := len(s.packed)
 	s.packed = slices.Grow(s.packed, entrySize(len(text)))[:at+entrySize(len(text))]
-	putEntry(s.packed[at:], unsafe.Slice(unsafe.StringData(text), len(text)))
+	putEntry(s.packed[at:], bytesOf(text))
 	s.n++
 }
 
@@ -265,10 +278,8 @@ func (s *Set) hash() {
 		return
 	}
 	t := new(table.Table[struct{}])
-	for m := range s.members {
-		var buf [20]byte
-		text := m.view(&buf)
-		t.SetBytes(unsafe.Slice(unsafe.StringData(text), len(text)), struct{}{})
+	for m := range s.Members {
+		t.Set(m.owned(), struct{}{})
 	}
 	*s = Set{table: t, shape: hashtable}
 }
@@ -284,7 +295,7 @@ func (s *Set) Sort(l *Limits) {
 		return
 	}
 	ints := make([]int64, 0, s.Len())
-	for m := range s.members {
+	for m := range s.Members {
 		n, ok := integer(m.text)
 		if !ok {
 			return
@@ -360,7 +371,7 @@ func (s *Set) Sample(r *rand.Rand, count int) iter.Seq[Member] {
 		}
 		// Selection sampling (Knuth 3.4.2, algorithm S).
 		left := s.Len()
-		for m := range s.members {
+		for m := range s.Members {
 			if count == 0 {
 				return
 			}
@@ -439,7 +450,7 @@ func (s *Set) Scan(cursor uint64, count int, yield func(Member)) uint64 {
 	if s.shape == hashtable {
 		return s.table.Scan(cursor, count, func(text string, _ struct{}) { yield(textMember(text)) })
 	}
-	for m := range s.members {
+	for m := range s.Members {
 		yield(m)
 	}
 	return 0
@@ -504,7 +515,7 @@ func (s *Set) Check() error {
 		}
 	case listpack:
 		n, seen := 0, map[string]bool{}
-		for m := range s.members {
+		for m := range s.Members {
 			n++
 			seen[m.text] = true
 		}

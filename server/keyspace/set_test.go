@@ -18,7 +18,7 @@ func member(s string) Member { return MemberOf([]byte(s)) }
 
 func membersOf(s *Set) []string {
 	var list []string
-	for m := range s.Members() {
+	for m := range s.Members {
 		list = append(list, strings.Clone(m.String()))
 	}
 	return list
@@ -210,7 +210,7 @@ func TestSetChance(t *testing.T) {
 					t.Fatalf("%d different members of %d", len(seen), take)
 				}
 			}
-			for m := range s.Members() {
+			for m := range s.Members {
 				for how, got := range map[string]int{"Random": single[m.String()], "Sample": sampled[m.String()]} {
 					// Six standard deviations of a binomial distribution.
 					if math.Abs(float64(got-rounds)) > 6*math.Sqrt(rounds) {
