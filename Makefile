@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # The module that people import, and those that only tests need.
 MODULES = $(dir $(wildcard go.mod */*/go.mod))
-each = @for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || exit 1; done
+each = @failed=0; for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test race bench bench-compare differential lint cross

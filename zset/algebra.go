@@ -26,9 +26,9 @@ type Input struct {
 type Aggregate uint8
 
 const (
-	Sum Aggregate = iota
-	Min
-	Max
+	Sum Aggregate = iota // they are added
+	Min                  // the lowest counts
+	Max                  // the highest counts
 )
 
 // of is Redis's arithmetic: a sum that would be NaN, as of +Inf and -Inf, is 0. A NaN
