@@ -47,12 +47,37 @@ func (b *block) copyOf(owner *token, lo, hi, room int) *block {
 }
 
 // search counts the elements below (score, member).
+//
+// The bisection is by scores alone, without a branch that depends on them: the
+// compiler makes a conditional move of it, where a branch would be mispredicted every
+// other time. Members are looked at only among equal scores.
 func (b *block) search(score float64, member string) int {
 	scores := b.scores
-	lo, hi := 0, len(scores)
+	lo, n := 0, len(scores)
+	for n > 0 {
+		half := int(uint(n) >> 1)
+		next := lo + half + 1
+		if !(scores[lo+half] < score) {
+			next = lo
+		}
+		n -= half + 1
+		if next == lo {
+			n = half
+		}
+		lo = next
+	}
+	if lo == len(scores) || scores[lo] != score || b.members[lo] >= member {
+		return lo
+	}
+	return b.searchEqual(lo, score, member)
+}
+
+// searchEqual is search where lo is the first element of that score.
+func (b *block) searchEqual(lo int, score float64, member string) int {
+	hi := len(b.scores)
 	for lo < hi {
 		h := int(uint(lo+hi) >> 1)
-		if x := scores[h]; x < score || x == score && b.members[h] < member {
+		if b.scores[h] == score && b.members[h] < member {
 			lo = h + 1
 		} else {
 			hi = h
