@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"container/list"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -100,6 +101,28 @@ func (u *unit) changed(db int, key string, class class, event string) {
 func (u *unit) event(db int, key string, class class, event string) {
 	if u.srv.notify&class != 0 {
 		u.effects = append(u.effects, effect{key: key, event: event, db: db, class: class | classUnchanged})
+	}
+}
+
+// replacing notes that database db is about to have the keys of by, or none if
+// by is nil, instead of its own. Who watches or waits for a key that is in
+// either hears of it.
+func (u *unit) replacing(db, by *keyspace.DB) {
+	var keys []string
+	note := func(k waitKey) {
+		if key := bytesOf(k.key); k.db == db.ID() && (db.Peek(key) != nil || by != nil && by.Peek(key) != nil) {
+			keys = append(keys, k.key)
+		}
+	}
+	for k := range u.srv.watched {
+		note(k)
+	}
+	for k := range u.srv.waiting {
+		note(k)
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		u.effects = append(u.effects, effect{key: key, db: db.ID()})
 	}
 }
 

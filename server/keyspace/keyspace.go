@@ -242,22 +242,26 @@ func (db *DB) expire(key string) {
 
 // Get opens a key for reading. It returns nil if there is no such key.
 func (db *DB) Get(key []byte) *Entry {
-	e := db.look(key)
-	if e == nil {
-		if db.ks.hooks.Missed != nil {
-			db.ks.hooks.Missed(db, key)
-		}
-		return nil
-	}
-	db.ks.hits++
-	if !db.ks.NoTouch {
+	e := db.Look(key)
+	if e != nil && !db.ks.NoTouch {
 		e.access = db.ks.now
 	}
 	return e
 }
 
-// Peek is Get for looking at the key itself: it leaves the access time alone
-// and tells nobody of a miss.
+// Look is Get that leaves the access time alone.
+func (db *DB) Look(key []byte) *Entry {
+	e := db.look(key)
+	switch {
+	case e != nil:
+		db.ks.hits++
+	case db.ks.hooks.Missed != nil:
+		db.ks.hooks.Missed(db, key)
+	}
+	return e
+}
+
+// Peek is Look that tells nobody of a hit or a miss.
 func (db *DB) Peek(key []byte) *Entry { return db.look(key) }
 
 // Edit opens a key for changing. It returns nil if there is no such key.
@@ -329,6 +333,22 @@ func (db *DB) SetDeadline(e *Entry, ms int64) (had bool) {
 	e.deadline = ms
 	db.ks.moved = true
 	return had
+}
+
+// Move makes e, an entry of db, the entry of key in database to, which may be
+// db itself, with its deadline and its time of access. Whatever key held there
+// is gone. It returns the new entry.
+func (db *DB) Move(e *Entry, to *DB, key []byte) *Entry {
+	if old := to.find(key); old == e {
+		return e
+	} else if old != nil {
+		to.remove(old.key)
+	}
+	db.remove(e.key)
+	moved := to.Add(key, e.value)
+	moved.access = e.access
+	to.SetDeadline(moved, e.deadline)
+	return moved
 }
 
 // Clear removes every key and returns how many there were.
