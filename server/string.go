@@ -512,12 +512,15 @@ func (c *Call) incrBy(key []byte, by int64) {
 
 // overwrite gives the string at key, whose entry is e, another value; its
 // deadline stays.
-func (c *Call) overwrite(key []byte, e *keyspace.Entry, value []byte) {
+func (c *Call) overwrite(key []byte, e *keyspace.Entry, value []byte) *keyspace.String {
 	if e == nil {
-		c.db.Add(key, keyspace.NewString(value))
-		return
+		s := keyspace.NewString(value)
+		c.db.Add(key, s)
+		return s
 	}
-	e.Value().(*keyspace.String).Set(value)
+	s := e.Value().(*keyspace.String)
+	s.Set(value)
+	return s
 }
 
 const errNotFinite = "ERR increment would produce NaN or Infinity"
@@ -546,7 +549,7 @@ func incrbyfloat(c *Call) {
 		return
 	}
 	result := formatLongDouble(sum)
-	c.overwrite(key, e, result)
+	c.overwrite(key, e, result).MarkText()
 	c.Changed(key, classString, "incrbyfloat")
 	c.Reply.Bulk(result)
 }

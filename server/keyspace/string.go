@@ -10,6 +10,7 @@ import "strconv"
 type String struct {
 	b      []byte
 	edited bool // changed in place: Redis says raw of it
+	text   bool // see MarkText
 	shared bool // b belongs to a clone too
 }
 
@@ -32,13 +33,17 @@ func (s *String) Len() int { return len(s.b) }
 
 // Set makes a copy of b the content. O(len(b)).
 func (s *String) Set(b []byte) {
-	s.edited = false
+	s.edited, s.text = false, false
 	if s.shared || cap(s.b) < len(b) || cap(s.b) > wasteful*len(b)+64 {
 		s.b, s.shared = append(make([]byte, 0, len(b)), b...), false
 		return
 	}
 	s.b = append(s.b[:0], b...)
 }
+
+// MarkText makes Encoding call the content text even if it is an integer, until
+// Set is called. Redis does so with what INCRBYFLOAT computes.
+func (s *String) MarkText() { s.text = true }
 
 // Append adds b at the end and returns the new length. Amortized O(len(b)).
 func (s *String) Append(b []byte) int {
@@ -78,7 +83,7 @@ func (s *String) own(n int) {
 // O(1).
 func (s *String) Clone() *String {
 	s.shared = true
-	return &String{b: s.b, edited: s.edited, shared: true}
+	return &String{b: s.b, edited: s.edited, text: s.text, shared: true}
 }
 
 // maxEmbedded is the length up to which Redis keeps a string in one piece with
@@ -90,7 +95,7 @@ func (s *String) Encoding(*Limits) string {
 	switch {
 	case s.edited:
 		return "raw"
-	case isInt(s.b):
+	case !s.text && isInt(s.b):
 		return "int"
 	case len(s.b) <= maxEmbedded:
 		return "embstr"
