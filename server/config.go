@@ -28,6 +28,7 @@ type config struct {
 	databases        int64
 	maxclients       int64
 	requirepass      string
+	enableDebug      string
 	logfile          string
 	loglevel         string
 	save             string
@@ -85,6 +86,8 @@ func parameters() []parameter {
 			about("Number of clients that may be connected at the same time."),
 		text("requirepass", "", func(c *config) *string { return &c.requirepass }).
 			about("Password that clients must give with AUTH; empty for none."),
+		enum("enable-debug-command", "no", func(c *config) *string { return &c.enableDebug }, "no", "yes", "local").immutable().
+			about("Whether DEBUG is allowed: `no`, `yes`, or `local` for clients on this machine."),
 		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning").
 			about("How much is logged."),
 		text("logfile", "", func(c *config) *string { return &c.logfile }).immutable().

@@ -323,7 +323,7 @@ func (srv *Server) infoReplication(t *infoText) {
 	t.text("role", "master")
 	t.int("connected_slaves", 0)
 	t.text("master_failover_state", "no-failover")
-	t.text("master_replid", srv.runID)
+	t.text("master_replid", srv.replID)
 	t.text("master_replid2", strings.Repeat("0", 40))
 	t.int("master_repl_offset", 0)
 	t.int("second_repl_offset", -1)

@@ -45,6 +45,7 @@ type Server struct {
 	sessions map[int64]*Session
 	current  *Session // whose turn it is
 	lastID   int64
+	replID   string // of replication
 
 	watched   map[waitKey]map[*Session]struct{}
 	waiting   map[waitKey]*list.List // of *Waiter, first come first
@@ -109,6 +110,7 @@ func New(o Options) (*Server, error) {
 		start:        time.Now(),
 		runID:        randomID(),
 		configFile:   o.ConfigFile,
+		replID:       randomID(),
 		rand:         mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
 		config:       defaultConfig(),
 		sessions:     map[int64]*Session{},

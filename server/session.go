@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -301,6 +302,10 @@ func (s *Session) dispatch(argv [][]byte) {
 		return
 	}
 	flags := cmd.spec.Flags()
+	if flags&protocol.Protected != 0 && !s.mayDebug() {
+		s.refuse(cmd, errProtected)
+		return
+	}
 	if !s.authenticated && flags&protocol.NoAuth == 0 {
 		s.refuse(cmd, "NOAUTH Authentication required.")
 		return
@@ -412,6 +417,22 @@ func (s *Session) refuse(cmd *Command, msg string) {
 	}
 	s.out.Error(msg)
 	s.srv.countError(msg)
+}
+
+const errProtected = `ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", ` +
+	"you can run it from a local connection, otherwise you need to set this option in the configuration file, " +
+	"and then restart the server."
+
+// mayDebug reports whether enable-debug-command lets this client use DEBUG.
+func (s *Session) mayDebug() bool {
+	switch s.srv.config.enableDebug {
+	case "yes":
+		return true
+	case "local":
+		host, _, err := net.SplitHostPort(s.addr)
+		return err != nil || net.ParseIP(host).IsLoopback() // no address: in this process, or a unix socket
+	}
+	return false
 }
 
 func wrongArity(name string) string {
