@@ -176,10 +176,15 @@ func comparisonOf(name string, argv []string) comparison {
 	case "sort", "sort_ro":
 		// BY a pattern without a "*" does not sort, so sets come as they are;
 		// and elements of equal weight come as an unstable sort leaves them.
-		for _, a := range argv {
-			if strings.EqualFold(a, "by") {
-				return ordered
-			}
+		// The transcripts have what is exact.
+		named := func(option string) bool {
+			return slices.ContainsFunc(argv, func(a string) bool { return strings.EqualFold(a, option) })
+		}
+		switch {
+		case named("by") && named("limit"):
+			return chance
+		case named("by"):
+			return ordered
 		}
 	case "memory|usage":
 		return chance
@@ -208,6 +213,14 @@ func (g *generator) unit() unit {
 		}
 		u.steps = append(u.steps, step{add, exact})
 	}
+	if (c.Name == "sort" || c.Name == "sort_ro") && len(argv) > 1 {
+		// Redis does not clear C's errno before it reads numbers here, and so
+		// takes an overflow of an earlier command for one of its own, or one
+		// met on the way from a listpack to a skiplist, which SORT makes of
+		// every sorted set. SCAN clears it.
+		u.steps = append(u.steps, step{[]string{"SORT_RO", argv[1], "BY", "nosort", "LIMIT", "0", "0"}, ignored},
+			step{[]string{"SCAN", "0"}, ignored})
+	}
 	if c.Flags().Has(protocol.Blocking) || g.one(30) {
 		// In a transaction nothing blocks.
 		u.steps = append(u.steps, step{[]string{"MULTI"}, exact}, step{argv, how}, step{[]string{"EXEC"}, how})
@@ -224,7 +237,7 @@ func (g *generator) unit() unit {
 	case "spop":
 		drop(1)
 	case "sort":
-		if how == ordered {
+		if how != exact {
 			for i, a := range argv {
 				if strings.EqualFold(a, "store") {
 					drop(i + 1)
@@ -437,7 +450,7 @@ func (d *differ) batch(ours *peer, units []unit) *mismatch {
 			if at == len(got) {
 				return &mismatch{name: u.name, text: "\t" + err.Error(), unit: i, keys: s.argv[1:]}
 			}
-			if !same(s.how, got[at], want[at]) && !meant(u.argv, want[at], got[at]) {
+			if !same(s.how, got[at], want[at]) && !meant(u.argv, want[at], got[at]) && !tied(s.how, u.argv, want[at], got[at]) {
 				return &mismatch{
 					name: u.name, unit: i, keys: s.argv[1:],
 					text: fmt.Sprintf("redis:\n%s\nzsetd:\n%s", clipped(want[at]), clipped(got[at])),
@@ -450,6 +463,14 @@ func (d *differ) batch(ours *peer, units []unit) *mismatch {
 		return m
 	}
 	return d.state(ours, len(units)-1)
+}
+
+// tied reports whether two replies to SORT differ in the order of elements that
+// C cannot tell apart because they differ only behind a NUL. Redis leaves it
+// to the order of a hash table.
+func tied(how comparison, argv []string, redis, ours string) bool {
+	return strings.HasPrefix(strings.ToLower(argv[0]), "sort") && strings.Contains(redis+ours, "\x00") &&
+		same(max(how, chance), ours, redis)
 }
 
 // clipped is the text of a reply, at most as much as one likes to read.
