@@ -206,17 +206,10 @@ func reset(c *Call) {
 }
 
 func selectCommand(c *Call) {
-	i := c.Int()
-	switch {
-	case c.Err() != "":
-	case i != int64(int32(i)):
-		c.Fail("ERR value is out of range, value must between -2147483648 and 2147483647")
-	case i < 0 || i >= int64(c.srv.keys.Len()):
-		c.Fail("ERR DB index is out of range")
-	}
+	db := c.database()
 	if !c.ok() {
 		return
 	}
-	c.sess.db = c.srv.keys.DB(int(i))
+	c.sess.db = db
 	c.Reply.OK()
 }

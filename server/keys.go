@@ -1,3 +1,615 @@
 package server
 
-func keyCommands() []Command { return nil }
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+func keyCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "copy", Arity: -3, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
+			Group: "generic", Since: "6.2.0",
+			Complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
+			Summary:    "Copy a key",
+			Syntax:     "source destination [DB destination-db] [REPLACE]",
+		}, run: copyCommand},
+		{Facts: protocol.Facts{
+			Name: "del", Arity: -2, Flags: "write", Keys: "1..-1 RM delete",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).",
+			Summary:    "Delete a key",
+			Syntax:     "key [key ...]",
+		}, run: del},
+		{Facts: protocol.Facts{
+			Name: "exists", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(N) where N is the number of keys to check.",
+			Summary:    "Determine if a key exists",
+			Syntax:     "key [key ...]",
+			History:    []string{"3.0.3 Accepts multiple `key` arguments."},
+		}, run: exists},
+		{Facts: protocol.Facts{
+			Name: "expire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Set a key's time to live in seconds",
+			Syntax:  "key seconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		}, run: expire},
+		{Facts: protocol.Facts{
+			Name: "expireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Set the expiration for a key as a UNIX timestamp",
+			Syntax:  "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		}, run: expireat},
+		{Facts: protocol.Facts{
+			Name: "expiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "7.0.0", Complexity: "O(1)",
+			Summary: "Get the expiration Unix timestamp for a key",
+			Syntax:  "key",
+		}, run: expiretime},
+		{Facts: protocol.Facts{
+			Name: "keys", Arity: 2, Flags: "readonly",
+			Group: "generic", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
+			Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
+			Summary:    "Find all keys matching the given pattern",
+			Syntax:     "pattern",
+		}, run: keys},
+		{Facts: protocol.Facts{
+			Name: "move", Arity: 3, Flags: "write fast", Keys: "1 RW access update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Move a key to another database",
+			Syntax:  "key db",
+		}, run: move},
+		{Facts: protocol.Facts{
+			Name: "persist", Arity: 2, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Remove the expiration from a key",
+			Syntax:  "key",
+		}, run: persist},
+		{Facts: protocol.Facts{
+			Name: "pexpire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Set a key's time to live in milliseconds",
+			Syntax:  "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		}, run: pexpire},
+		{Facts: protocol.Facts{
+			Name: "pexpireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds",
+			Syntax:  "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		}, run: pexpireat},
+		{Facts: protocol.Facts{
+			Name: "pexpiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "7.0.0", Complexity: "O(1)",
+			Summary: "Get the expiration Unix timestamp for a key in milliseconds",
+			Syntax:  "key",
+		}, run: pexpiretime},
+		{Facts: protocol.Facts{
+			Name: "pttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+			Summary: "Get the time to live for a key in milliseconds",
+			Syntax:  "key",
+			History: []string{"2.8.0 Added the -2 reply."},
+		}, run: pttl},
+		{Facts: protocol.Facts{
+			Name: "randomkey", Arity: 1, Flags: "readonly",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards nondeterministic_output", Complexity: "O(1)",
+			Summary: "Return a random key from the keyspace",
+		}, run: randomkey},
+		{Facts: protocol.Facts{
+			Name: "rename", Arity: 3, Flags: "write", Keys: "1 RW access delete; 2 OW update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Rename a key",
+			Syntax:  "key newkey",
+		}, run: rename},
+		{Facts: protocol.Facts{
+			Name: "renamenx", Arity: 3, Flags: "write fast", Keys: "1 RW access delete; 2 OW insert",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Rename a key, only if the new key does not exist",
+			Syntax:  "key newkey",
+			History: []string{"3.2.0 The command no longer returns an error when source and destination names are the same."},
+		}, run: renamenx},
+		{Facts: protocol.Facts{
+			Name: "scan", Arity: -2, Flags: "readonly",
+			Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+			Summary:    "Incrementally iterate the keys space",
+			Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
+			History:    []string{"6.0.0 Added the `TYPE` subcommand."},
+		}, run: scan},
+		{Facts: protocol.Facts{
+			Name: "touch", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
+			Group: "generic", Since: "3.2.1", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(N) where N is the number of keys that will be touched.",
+			Summary:    "Alters the last access time of a key(s). Returns the number of existing keys specified.",
+			Syntax:     "key [key ...]",
+		}, run: touch},
+		{Facts: protocol.Facts{
+			Name: "ttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "1.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+			Summary: "Get the time to live for a key in seconds",
+			Syntax:  "key",
+			History: []string{"2.8.0 Added the -2 reply."},
+		}, run: ttl},
+		{Facts: protocol.Facts{
+			Name: "type", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Determine the type stored at key",
+			Syntax:  "key",
+		}, run: typeCommand},
+		{Facts: protocol.Facts{
+			Name: "unlink", Arity: -2, Flags: "write fast", Keys: "1..-1 RM delete",
+			Group: "generic", Since: "4.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.",
+			Summary:    "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
+			Syntax:     "key [key ...]",
+		}, run: unlink},
+		{Facts: protocol.Facts{
+			Name: "wait", Arity: 3, Flags: "blocking",
+			Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+			Complexity: "O(1)",
+			Summary:    "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
+			Syntax:     "numreplicas timeout:integer",
+		}, run: wait},
+		{Facts: protocol.Facts{
+			Name: "dbsize", Arity: 1, Flags: "readonly fast",
+			Group: "server", Since: "1.0.0", Categories: "keyspace", Tips: "request_policy:all_shards response_policy:agg_sum",
+			Complexity: "O(1)",
+			Summary:    "Return the number of keys in the selected database",
+		}, run: dbsize},
+		{Facts: protocol.Facts{
+			Name: "flushall", Arity: -1, Flags: "write",
+			Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Complexity: "O(N) where N is the total number of keys in all databases",
+			Summary:    "Remove all keys from all databases",
+			Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
+			History: []string{
+				"4.0.0 Added the `ASYNC` flushing mode modifier.",
+				"6.2.0 Added the `SYNC` flushing mode modifier.",
+			},
+		}, run: flushall},
+		{Facts: protocol.Facts{
+			Name: "flushdb", Arity: -1, Flags: "write",
+			Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Complexity: "O(N) where N is the number of keys in the selected database",
+			Summary:    "Remove all keys from the current database",
+			Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
+			History: []string{
+				"4.0.0 Added the `ASYNC` flushing mode modifier.",
+				"6.2.0 Added the `SYNC` flushing mode modifier.",
+			},
+		}, run: flushdb},
+		{Facts: protocol.Facts{
+			Name: "swapdb", Arity: 3, Flags: "write fast",
+			Group: "server", Since: "4.0.0", Categories: "keyspace dangerous",
+			Complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+			Summary:    "Swaps two Redis databases",
+			Syntax:     "index1 index2",
+		}, run: swapdb},
+	}
+}
+
+// database reads the number of a database.
+func (c *Call) database() *keyspace.DB {
+	i := c.int32()
+	if c.Err() == "" && (i < 0 || i >= c.srv.keys.Len()) {
+		c.Fail("ERR DB index is out of range")
+	}
+	if c.Err() != "" {
+		return nil
+	}
+	return c.srv.keys.DB(i)
+}
+
+// int32 reads an integer of 32 bits.
+func (c *Call) int32() int {
+	n := c.Int()
+	if n != int64(int32(n)) {
+		c.Fail("ERR value is out of range, value must between -2147483648 and 2147483647")
+	}
+	return int(n)
+}
+
+const (
+	errNoKey      = "ERR no such key"
+	errSameObject = "ERR source and destination objects are the same"
+)
+
+func copyCommand(c *Call) {
+	source, destination := c.Bytes(), c.Bytes()
+	to, replace := c.db, false
+	for c.More() {
+		switch {
+		case c.Is("REPLACE"):
+			replace = true
+		case c.Len() >= 2 && c.Is("DB"):
+			to = c.database()
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if c.Err() == "" && to == c.db && string(source) == string(destination) {
+		c.Fail(errSameObject)
+	}
+	if !c.ok() {
+		return
+	}
+	e := c.db.Get(source)
+	if e == nil || to.Edit(destination) != nil && !replace {
+		c.Reply.Int(0)
+		return
+	}
+	to.Delete(destination)
+	to.SetDeadline(to.Add(destination, clone(e.Value())), e.Deadline())
+	c.ChangedIn(to, destination, classGeneric, "copy_to")
+	c.Reply.Int(1)
+}
+
+// clone returns a copy of a value, which costs nothing until one of the two is
+// changed.
+func clone(v any) any {
+	switch v := v.(type) {
+	case *keyspace.String:
+		return v.Clone()
+	case *keyspace.List:
+		return v.Clone()
+	case *keyspace.Set:
+		return v.Clone()
+	case *keyspace.Hash:
+		return v.Clone()
+	case *zset.Set:
+		return v.Clone()
+	}
+	panic("BUG: a value of no kind")
+}
+
+func del(c *Call) {
+	n := int64(0)
+	for c.More() {
+		if c.drop(c.Bytes()) {
+			n++
+		}
+	}
+	c.Reply.Int(n)
+}
+
+// unlink is del: memory is given back elsewhere, by the garbage collector,
+// anyway.
+func unlink(c *Call) { del(c) }
+
+func exists(c *Call) {
+	n := int64(0)
+	for c.More() {
+		if c.db.Look(c.Bytes()) != nil {
+			n++
+		}
+	}
+	c.Reply.Int(n)
+}
+
+func touch(c *Call) {
+	n := int64(0)
+	for c.More() {
+		if c.db.Get(c.Bytes()) != nil {
+			n++
+		}
+	}
+	c.Reply.Int(n)
+}
+
+func expire(c *Call)    { c.expire(seconds) }
+func expireat(c *Call)  { c.expire(seconds | absolute) }
+func pexpire(c *Call)   { c.expire(0) }
+func pexpireat(c *Call) { c.expire(absolute) }
+
+// expireOptions say on what condition a deadline is set.
+type expireOptions struct {
+	nx bool // there is none
+	xx bool // there is one
+	gt bool // the new one is later; none is the latest
+	lt bool // the new one is earlier
+}
+
+func (c *Call) expireOptions() (o expireOptions) {
+	for c.More() {
+		switch {
+		case c.Is("NX"):
+			o.nx = true
+		case c.Is("XX"):
+			o.xx = true
+		case c.Is("GT"):
+			o.gt = true
+		case c.Is("LT"):
+			o.lt = true
+		default:
+			option := c.Bytes()
+			c.Fail("ERR Unsupported option " + clip(option, len(option)))
+		}
+	}
+	if o.nx && (o.xx || o.gt || o.lt) {
+		c.Fail("ERR NX and XX, GT or LT options at the same time are not compatible")
+	}
+	if o.gt && o.lt {
+		c.Fail("ERR GT and LT options at the same time are not compatible")
+	}
+	return o
+}
+
+// allow reports whether a deadline may be set, the old one being 0 if there is
+// none.
+func (o expireOptions) allow(old, deadline int64) bool {
+	return !(o.nx && old != 0 ||
+		o.xx && old == 0 ||
+		o.gt && (old == 0 || deadline <= old) ||
+		o.lt && old != 0 && deadline >= old)
+}
+
+// expire sets a deadline. One that has passed removes the key at once.
+func (c *Call) expire(unit timeUnit) {
+	key, time := c.Bytes(), c.Bytes()
+	o := c.expireOptions()
+	n, ok := protocol.ParseInt(time)
+	if !ok {
+		c.Fail(protocol.ErrNotInteger)
+	}
+	deadline, ok := c.after(n, unit)
+	if !ok {
+		c.Fail(invalidExpire(c.cmd.Name))
+	}
+	if !c.ok() {
+		return
+	}
+	e := c.db.Edit(key)
+	if e == nil || !o.allow(e.Deadline(), deadline) {
+		c.Reply.Int(0)
+		return
+	}
+	if deadline <= c.now() {
+		c.drop(key)
+	} else {
+		c.setDeadline(e, deadline)
+		c.Changed(key, classGeneric, "expire")
+	}
+	c.Reply.Int(1)
+}
+
+func persist(c *Call) {
+	key := c.Bytes()
+	e := c.db.Edit(key)
+	if e == nil || !c.db.SetDeadline(e, 0) {
+		c.Reply.Int(0)
+		return
+	}
+	c.Changed(key, classGeneric, "persist")
+	c.Reply.Int(1)
+}
+
+func ttl(c *Call)         { c.ttl(seconds) }
+func pttl(c *Call)        { c.ttl(0) }
+func expiretime(c *Call)  { c.ttl(seconds | absolute) }
+func pexpiretime(c *Call) { c.ttl(absolute) }
+
+// ttl replies a deadline: -2 without a key, -1 without a deadline.
+func (c *Call) ttl(unit timeUnit) {
+	e := c.db.Look(c.Bytes())
+	if e == nil {
+		c.Reply.Int(-2)
+		return
+	}
+	ms := e.Deadline()
+	if ms == 0 {
+		c.Reply.Int(-1)
+		return
+	}
+	if unit&absolute == 0 {
+		ms = max(0, ms-c.now())
+	}
+	if unit&seconds != 0 {
+		ms = int64((uint64(ms) + 500) / 1000)
+	}
+	c.Reply.Int(ms)
+}
+
+func keys(c *Call) {
+	pattern := c.Bytes()
+	all := string(pattern) == "*"
+	var found []string
+	for e := range c.db.All() {
+		if key := e.Key(); all || match(pattern, bytesOf(key), false) {
+			found = append(found, key)
+		}
+	}
+	c.Reply.Array(len(found))
+	for _, key := range found {
+		c.Reply.BulkString(key)
+	}
+}
+
+func scan(c *Call) {
+	cursor := c.cursor()
+	o := scanOptions{count: 10}
+	kind, typed := "", false
+	for c.More() {
+		switch {
+		case o.read(c):
+		case c.Len() >= 2 && c.Is("TYPE"):
+			name := c.Bytes()
+			kind, typed = clip(name, len(name)), true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if !c.ok() {
+		return
+	}
+	var found []string
+	next := c.db.Scan(cursor, o.count, func(e *keyspace.Entry) {
+		if key := e.Key(); o.matches(bytesOf(key)) && (!typed || strings.EqualFold(kind, string(kindOf(e.Value())))) {
+			found = append(found, key)
+		}
+	})
+	// What is past its deadline goes now: the table must not change during Scan.
+	found = slices.DeleteFunc(found, func(key string) bool { return c.db.Peek(bytesOf(key)) == nil })
+	c.replyScan(next, found)
+}
+
+func (c *Call) replyScan(next uint64, found []string) {
+	c.Reply.Array(2)
+	c.Reply.BulkString(strconv.FormatUint(next, 10))
+	c.Reply.Array(len(found))
+	for _, s := range found {
+		c.Reply.BulkString(s)
+	}
+}
+
+func randomkey(c *Call) {
+	e := c.db.Random(c.rand())
+	if e == nil {
+		c.Reply.Null()
+		return
+	}
+	c.Reply.BulkString(e.Key())
+}
+
+func typeCommand(c *Call) {
+	e := c.db.Look(c.Bytes())
+	if e == nil {
+		c.Reply.Status("none")
+		return
+	}
+	c.Reply.Status(string(kindOf(e.Value())))
+}
+
+func move(c *Call) {
+	key, to := c.Bytes(), c.database()
+	if to == c.db {
+		c.Fail(errSameObject)
+	}
+	if !c.ok() {
+		return
+	}
+	e := c.db.Edit(key)
+	if e == nil || to.Edit(key) != nil {
+		c.Reply.Int(0)
+		return
+	}
+	c.db.Move(e, to, key)
+	c.Changed(key, classGeneric, "move_from")
+	c.ChangedIn(to, key, classGeneric, "move_to")
+	c.Reply.Int(1)
+}
+
+func rename(c *Call) {
+	if c.rename(false) {
+		c.Reply.OK()
+	}
+}
+
+func renamenx(c *Call) {
+	if c.rename(true) {
+		c.Reply.Int(1)
+	}
+}
+
+// rename gives a key another name. If nothing was done that has been replied.
+func (c *Call) rename(nx bool) bool {
+	key, name := c.Bytes(), c.Bytes()
+	e := c.db.Edit(key)
+	switch {
+	case e == nil:
+		c.Reply.Error(errNoKey)
+		return false
+	case nx && c.db.Edit(name) != nil: // itself, perhaps
+		c.Reply.Int(0)
+		return false
+	case string(key) == string(name):
+		return true
+	}
+	c.db.Move(e, c.db, name)
+	c.Changed(key, classGeneric, "rename_from")
+	c.Changed(name, classGeneric, "rename_to")
+	return true
+}
+
+// wait blocks until so many replicas have what this client has written. There
+// are none, so it is the timeout that ends it.
+func wait(c *Call) {
+	replicas := c.Int()
+	timeout := c.IntOr("ERR timeout is not an integer or out of range")
+	switch {
+	case timeout < 0:
+		c.Fail("ERR timeout is negative")
+	case timeout > math.MaxInt64-c.now():
+		c.Fail("ERR timeout is out of range")
+	}
+	if !c.ok() {
+		return
+	}
+	if replicas <= 0 {
+		c.Reply.Int(0)
+		return
+	}
+	deadline := int64(0)
+	if timeout > 0 {
+		deadline = c.now() + timeout
+	}
+	c.wait(deadline, "", func(r *protocol.Reply) { r.Int(0) })
+}
+
+func dbsize(c *Call) { c.Reply.Int(int64(c.db.Len())) }
+
+// flush reads the options of FLUSHDB and FLUSHALL. SYNC and ASYNC are the same
+// here: emptying a database takes no time, and the garbage collector does the
+// rest.
+func (c *Call) flush(dbs ...*keyspace.DB) {
+	if !c.Is("SYNC") {
+		c.Is("ASYNC")
+	}
+	if !c.end() {
+		return
+	}
+	for _, db := range dbs {
+		c.srv.unit.replacing(db, nil)
+		c.srv.unit.changes += int64(db.Clear())
+	}
+	c.Reply.OK()
+}
+
+func flushdb(c *Call) { c.flush(c.db) }
+
+func flushall(c *Call) {
+	var dbs []*keyspace.DB
+	for i := range c.srv.keys.Len() {
+		dbs = append(dbs, c.srv.keys.DB(i))
+	}
+	c.flush(dbs...)
+}
+
+func swapdb(c *Call) {
+	i := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid first DB index")
+	j := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid second DB index")
+	if n := int64(c.srv.keys.Len()); i < 0 || i >= n || j < 0 || j >= n {
+		c.Fail("ERR DB index is out of range")
+	}
+	if !c.ok() {
+		return
+	}
+	if i != j {
+		a, b := c.srv.keys.DB(int(i)), c.srv.keys.DB(int(j))
+		c.srv.unit.replacing(a, b)
+		c.srv.unit.replacing(b, a)
+		c.srv.keys.Swap(int(i), int(j))
+	}
+	c.srv.unit.changes++
+	c.Reply.OK()
+}

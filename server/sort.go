@@ -1,3 +1,330 @@
 package server
 
-func sortCommands() []Command { return nil }
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+func sortCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "sort", Arity: -2, Flags: "write denyoom",
+			Keys:  "1 RO access; ? RO access (For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort); ? OW update (For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument array)",
+			Group: "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
+			Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
+			Summary:    "Sort the elements in a list, set or sorted set",
+			Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
+		}, run: sortCommand},
+		{Facts: protocol.Facts{
+			Name: "sort_ro", Arity: -2, Flags: "readonly",
+			Keys:  "1 RO access; ? RO access (For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort)",
+			Group: "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
+			Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
+			Summary:    "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
+			Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
+		}, run: sortRo},
+	}
+}
+
+// sortOptions are the options of SORT.
+type sortOptions struct {
+	by     []byte   // pattern of what to sort by; nil: the elements themselves
+	unsort bool     // BY a pattern without a star: do not sort
+	get    [][]byte // patterns of what to reply; none: the elements themselves
+	desc   bool
+	alpha  bool
+	offset int64
+	count  int64 // negative: all
+
+	store       bool
+	destination []byte
+}
+
+func (c *Call) sortOptions(readonly bool) sortOptions {
+	o := sortOptions{count: -1}
+	for c.More() {
+		switch {
+		case c.Is("ASC"):
+			o.desc = false
+		case c.Is("DESC"):
+			o.desc = true
+		case c.Is("ALPHA"):
+			o.alpha = true
+		case c.Len() >= 3 && c.Is("LIMIT"):
+			o.offset, o.count = c.Int(), c.Int()
+		case !readonly && c.Len() >= 2 && c.Is("STORE"):
+			o.store, o.destination = true, c.Bytes()
+		case c.Len() >= 2 && c.Is("BY"):
+			o.by = c.Bytes()
+			// Once given, a pattern without a star counts, whatever follows.
+			o.unsort = o.unsort || bytes.IndexByte(cString(o.by), '*') < 0
+		case c.Len() >= 2 && c.Is("GET"):
+			o.get = append(o.get, c.Bytes())
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	return o
+}
+
+// window returns which of n elements are asked for: [start, end).
+func (o *sortOptions) window(n int) (start, end int) {
+	start = int(min(max(o.offset, 0), int64(n)))
+	if o.count < 0 {
+		return start, n
+	}
+	return start, start + int(min(o.count, int64(n-start)))
+}
+
+func sortCommand(c *Call) { c.sort(false) }
+
+func sortRo(c *Call) { c.sort(true) }
+
+func (c *Call) sort(readonly bool) {
+	key := c.Bytes()
+	o := c.sortOptions(readonly)
+	if !c.ok() {
+		return
+	}
+	var value any
+	if e := c.db.Get(key); e != nil {
+		value = e.Value()
+	}
+	var items []sortItem
+	switch v := value.(type) {
+	case nil:
+	case *keyspace.List:
+		items = o.ofList(v)
+	case *keyspace.Set:
+		if o.unsort && o.store {
+			// What is stored must not depend on the order of a hash table.
+			o.unsort, o.by, o.alpha = false, nil, true
+		}
+		for s := range v.All() {
+			items = append(items, sortItem{element: s})
+		}
+		if o.unsort {
+			start, end := o.window(len(items))
+			items = items[start:end]
+		}
+	case *zset.Set:
+		items = o.ofSortedSet(v)
+	default:
+		c.Reply.Error(errWrongType)
+		return
+	}
+	if !o.unsort {
+		if !o.weigh(c, items) {
+			c.Reply.Error("ERR One or more scores can't be converted into double")
+			return
+		}
+		// Where Redis sorts only what LIMIT asks for, it leaves elements of
+		// equal weight in no particular order, so that pages may overlap. Here
+		// they stay as they were, always.
+		slices.SortStableFunc(items, o.compare)
+		start, end := o.window(len(items))
+		items = items[start:end]
+	}
+	if o.store {
+		c.storeSorted(&o, items)
+		return
+	}
+	c.Reply.Array(len(items) * max(1, len(o.get)))
+	for i := range items {
+		if len(o.get) == 0 {
+			c.Reply.BulkString(items[i].element)
+		}
+		for _, pattern := range o.get {
+			if b, ok := c.lookupByPattern(pattern, items[i].element); ok {
+				c.Reply.Bulk(b)
+			} else {
+				c.Reply.Null()
+			}
+		}
+	}
+}
+
+func (c *Call) storeSorted(o *sortOptions, items []sortItem) {
+	list := new(keyspace.List)
+	for i := range items {
+		if len(o.get) == 0 {
+			list.PushBack(bytesOf(items[i].element))
+		}
+		for _, pattern := range o.get {
+			b, _ := c.lookupByPattern(pattern, items[i].element)
+			list.PushBack(b)
+		}
+	}
+	if list.Len() == 0 {
+		c.drop(o.destination)
+	} else {
+		list.Fit(c.limits())
+		c.put(o.destination, list)
+		c.Changed(o.destination, classList, "sortstore")
+	}
+	c.Reply.Int(int64(list.Len()))
+}
+
+// sortItem is an element and what it is sorted by.
+type sortItem struct {
+	element string
+	weight  float64
+	text    []byte
+	absent  bool // there is no text
+}
+
+// ofList returns the elements, or if they are not to be sorted those that are
+// asked for.
+func (o *sortOptions) ofList(l *keyspace.List) []sortItem {
+	n := l.Len()
+	start, end := 0, n
+	if o.unsort {
+		start, end = o.window(n)
+	}
+	items := make([]sortItem, 0, end-start)
+	add := func(b []byte) bool {
+		if len(items) == cap(items) {
+			return false
+		}
+		items = append(items, sortItem{element: protocol.View(b)})
+		return true
+	}
+	if o.unsort && o.desc {
+		l.Backward(n - 1 - start)(add)
+	} else {
+		l.Forward(start)(add)
+	}
+	return items
+}
+
+// ofSortedSet is ofList.
+func (o *sortOptions) ofSortedSet(s *zset.Set) []sortItem {
+	n := s.Len()
+	start, end := 0, n
+	if o.unsort {
+		start, end = o.window(n)
+	}
+	span := s.Span(start, end)
+	if o.unsort && o.desc {
+		span = s.SpanBackward(n-end, n-start)
+	}
+	items := make([]sortItem, 0, end-start)
+	for member := range span {
+		items = append(items, sortItem{element: member})
+	}
+	return items
+}
+
+// weigh looks up what the items are sorted by. It returns false if something
+// that should be a number is not one.
+func (o *sortOptions) weigh(c *Call, items []sortItem) bool {
+	numbers := true
+	for i := range items {
+		it := &items[i]
+		it.text = bytesOf(it.element)
+		if o.by != nil {
+			b, ok := c.lookupByPattern(o.by, it.element)
+			if it.text, it.absent = b, !ok; !ok {
+				continue // 0, as a number
+			}
+		}
+		if !o.alpha {
+			var ok bool
+			it.weight, ok = sortWeight(it.text)
+			numbers = numbers && ok
+		} else if !o.store {
+			it.text = cString(it.text) // for so C compares
+		}
+	}
+	return numbers
+}
+
+func (o *sortOptions) compare(a, b sortItem) int {
+	var n int
+	switch {
+	case !o.alpha:
+		if n = cmp.Compare(a.weight, b.weight); n == 0 {
+			n = strings.Compare(a.element, b.element)
+		}
+	case a.absent || b.absent:
+		switch {
+		case !b.absent:
+			n = -1
+		case !a.absent:
+			n = 1
+		}
+	default:
+		n = bytes.Compare(a.text, b.text)
+	}
+	if o.desc {
+		return -n
+	}
+	return n
+}
+
+// sortWeight reads a number as C's strtod does: spaces in front are skipped,
+// nothing at all is 0, and a NUL is the end. What is too small to be exact is
+// out of range.
+func sortWeight(b []byte) (f float64, ok bool) {
+	b = cString(b)
+	if len(b) == 0 {
+		return 0, true
+	}
+	f, ok = protocol.ParseFloat(bytes.TrimLeft(b, " \t\n\v\f\r"))
+	if f != 0 && math.Abs(f) < 0x1p-1022 {
+		return 0, false
+	}
+	return f, ok
+}
+
+// cString returns b up to its first NUL, which is where C thinks that it ends.
+func cString(b []byte) []byte {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+// lookupByPattern returns what a pattern of BY or GET means for an element.
+// "#" is the element itself. Otherwise the element takes the place of the first
+// star, which makes the name of a key; what follows an arrow behind the star is
+// a field of a hash, otherwise the key must hold a string.
+func (c *Call) lookupByPattern(pattern []byte, element string) (b []byte, ok bool) {
+	visible := cString(pattern)
+	if string(visible) == "#" {
+		return bytesOf(element), true
+	}
+	star := bytes.IndexByte(visible, '*')
+	if star < 0 {
+		return nil, false
+	}
+	suffix, field, inHash := pattern[star+1:], []byte(nil), false
+	if arrow := bytes.Index(visible[star+1:], []byte("->")); arrow >= 0 && star+1+arrow+2 < len(visible) {
+		suffix, field, inHash = suffix[:arrow], suffix[arrow+2:], true
+	}
+	var buf [64]byte
+	key := append(append(append(buf[:0], pattern[:star]...), element...), suffix...)
+	e := c.db.Get(key)
+	if e == nil {
+		return nil, false
+	}
+	switch v := e.Value().(type) {
+	case *keyspace.Hash:
+		if inHash {
+			value, ok := v.Get(field)
+			return bytesOf(value), ok
+		}
+	case *keyspace.String:
+		if !inHash {
+			return v.Content(), true
+		}
+	}
+	return nil, false
+}

@@ -22,6 +22,7 @@ func families() [][]Command {
 	return [][]Command{
 		sortedSetCommands(),
 		keyCommands(),
+		objectCommands(),
 		sortCommands(),
 		stringCommands(),
 		hashCommands(),
@@ -34,6 +35,7 @@ func families() [][]Command {
 		commandCommands(),
 		configCommands(),
 		serverCommands(),
+		debugCommands(),
 	}
 }
 

@@ -1,0 +1,515 @@
+package server
+
+import (
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+func debugCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "debug", Arity: -2, Flags: "admin noscript loading stale protected",
+			Group: "server", Since: "1.0.0", System: true, Complexity: "Depends on subcommand.",
+			Summary: "A container for debugging commands",
+		}, run: debugCommand},
+	}
+}
+
+// debugSubcommand is a subcommand of DEBUG, which are not in the command table.
+type debugSubcommand struct {
+	name     string
+	min, max int // arguments
+	run      func(*Call)
+}
+
+// debugSubcommands are those of Redis that mean something here. What crashes
+// or restarts the server, and what is about files, replicas or the cluster, is
+// not there.
+func debugSubcommands() []debugSubcommand {
+	return []debugSubcommand{
+		{"CHANGE-REPL-ID", 0, 0, debugChangeReplID},
+		{"DIGEST", 0, 0, debugDigest},
+		{"DIGEST-VALUE", 0, math.MaxInt, debugDigestValue},
+		{"ERROR", 1, 1, debugError},
+		{"HELP", 0, 0, debugHelp},
+		{"HTSTATS", 1, 1, debugHtstats},
+		{"HTSTATS-KEY", 1, 1, debugHtstatsKey},
+		{"LISTPACK", 1, 1, debugListpack},
+		{"LOG", 1, 1, debugLog},
+		{"OBJECT", 1, 1, debugObject},
+		{"POPULATE", 1, 3, debugPopulate},
+		{"PROTOCOL", 1, 1, debugProtocol},
+		{"QUICKLIST", 1, 2, debugQuicklist},
+		{"QUICKLIST-PACKED-THRESHOLD", 1, 1, debugQuicklistPackedThreshold},
+		{"REPLYBUFFER", 2, 2, debugReplybuffer},
+		{"SET-ACTIVE-EXPIRE", 1, 1, debugSetActiveExpire},
+		{"SET-DISABLE-DENY-SCRIPTS", 1, 1, debugSetDisableDenyScripts},
+		{"SLEEP", 1, 1, debugSleep},
+		{"STRUCTSIZE", 0, 0, debugStructsize},
+	}
+}
+
+func debugCommand(c *Call) {
+	for _, sub := range debugSubcommands() {
+		if c.Is(sub.name) {
+			if sub.min <= c.Len() && c.Len() <= sub.max {
+				sub.run(c)
+				return
+			}
+			break
+		}
+	}
+	c.unknownSubcommand()
+}
+
+func debugHelp(c *Call) {
+	c.help("CHANGE-REPL-ID",
+		"    Change the replication IDs of the instance.",
+		"    Dangerous: should be used only for testing the replication subsystem.",
+		"DIGEST",
+		"    Output a hex signature representing the current DB content.",
+		"DIGEST-VALUE <key> [<key> ...]",
+		"    Output a hex signature of the values of all the specified keys.",
+		"ERROR <string>",
+		"    Return a Redis protocol error with <string> as message. Useful for clients",
+		"    unit tests to simulate Redis errors.",
+		"HTSTATS <dbid>",
+		"    Return hash table statistics of the specified Redis database.",
+		"HTSTATS-KEY <key>",
+		"    Like HTSTATS but for the hash table stored at <key>'s value.",
+		"LISTPACK <key>",
+		"    Show low level info about the listpack encoding of <key>.",
+		"LOG <message>",
+		"    Write <message> to the server log.",
+		"OBJECT <key>",
+		"    Show low level info about `key` and associated value.",
+		"POPULATE <count> [<prefix>] [<size>]",
+		"    Create <count> string keys named key:<num>. If <prefix> is specified then",
+		"    it is used instead of the 'key' prefix.",
+		"PROTOCOL <type>",
+		"    Reply with a test value of the specified type. <type> can be: string,",
+		"    integer, double, bignum, null, array, set, map, attrib, push, verbatim,",
+		"    true, false.",
+		"QUICKLIST <key> [<0|1>]",
+		"    Show low level info about the quicklist encoding of <key>.",
+		"    The optional argument (0 by default) sets the level of detail",
+		"QUICKLIST-PACKED-THRESHOLD <size>",
+		"    Checked, and without effect.",
+		"REPLYBUFFER PEAK-RESET-TIME <NEVER||RESET|time>",
+		"REPLYBUFFER RESIZING <0|1>",
+		"    Checked, and without effect.",
+		"SET-ACTIVE-EXPIRE <0|1>",
+		"    Setting it to 0 disables expiring keys in background when they are not",
+		"    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
+		"    default.",
+		"SET-DISABLE-DENY-SCRIPTS <0|1>",
+		"    Without effect.",
+		"SLEEP <seconds>",
+		"    Stop the server for <seconds>. Decimals allowed.",
+		"STRUCTSIZE",
+		"    Return the size of different core structures.")
+}
+
+func debugChangeReplID(c *Call) {
+	c.srv.replID = randomID()
+	c.Reply.OK()
+}
+
+// digest is Redis's way to sum up data: by xor where order does not matter, by
+// hashing over and over where it does.
+type digest [sha1.Size]byte
+
+func (d *digest) xor(b []byte) {
+	for i, x := range sha1.Sum(b) {
+		d[i] ^= x
+	}
+}
+
+func (d *digest) mix(b []byte) {
+	d.xor(b)
+	*d = sha1.Sum(d[:])
+}
+
+func (d *digest) mixInt(n uint32) {
+	d.mix(binary.BigEndian.AppendUint32(nil, n))
+}
+
+func (d *digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Redis's numbers of the types.
+const (
+	typeString = iota
+	typeList
+	typeSet
+	typeZset
+	typeHash
+)
+
+// add adds a value and whether it has a deadline.
+func (d *digest) add(e *keyspace.Entry) {
+	switch v := e.Value().(type) {
+	case *keyspace.String:
+		d.mixInt(typeString)
+		d.mix(v.Content())
+	case *keyspace.List:
+		d.mixInt(typeList)
+		for b := range v.Forward(0) {
+			d.mix(b)
+		}
+	case *keyspace.Set:
+		d.mixInt(typeSet)
+		for member := range v.All() {
+			d.xor(bytesOf(member))
+		}
+	case *zset.Set:
+		d.mixInt(typeZset)
+		for member, score := range v.All() {
+			var x digest
+			x.mix(bytesOf(member))
+			x.mix(protocol.AppendFloat(nil, score))
+			d.xor(x[:])
+		}
+	case *keyspace.Hash:
+		d.mixInt(typeHash)
+		for field, value := range v.All() {
+			var x digest
+			x.mix(bytesOf(field))
+			x.mix(bytesOf(value))
+			d.xor(x[:])
+		}
+	}
+	if e.Deadline() != 0 {
+		d.xor([]byte("!!expire!!"))
+	}
+}
+
+func debugDigest(c *Call) {
+	var all digest
+	for i := range c.srv.keys.Len() {
+		db := c.srv.keys.DB(i)
+		begun := false
+		for e := range db.All() {
+			if !begun {
+				all.mixInt(uint32(i))
+				begun = true
+			}
+			var d digest
+			d.mix(bytesOf(e.Key()))
+			d.add(e)
+			all.xor(d[:])
+		}
+	}
+	c.Reply.Status(all.String())
+}
+
+func debugDigestValue(c *Call) {
+	c.Reply.Array(c.Len())
+	for _, key := range c.Rest() {
+		var d digest
+		if e := c.db.Peek(key); e != nil {
+			d.add(e)
+		}
+		c.Reply.Status(d.String())
+	}
+}
+
+func debugError(c *Call) { c.Reply.Error(c.String()) }
+
+func debugHtstats(c *Call) {
+	i := c.Int()
+	if c.Err() == "" && (i < 0 || i >= int64(c.srv.keys.Len())) {
+		c.Fail("ERR Out of range database")
+	}
+	if !c.ok() {
+		return
+	}
+	db := c.srv.keys.DB(int(i))
+	c.Reply.Verbatim("txt", "[Dictionary HT]\n"+tableStats(db.Len())+"[Expires HT]\n"+tableStats(db.Volatile()))
+}
+
+func debugHtstatsKey(c *Call) {
+	e := c.debugged()
+	if e == nil {
+		return
+	}
+	switch encodingOf(e.Value(), c.limits()) {
+	case "hashtable", "skiplist":
+		c.Reply.Verbatim("txt", tableStats(e.Value().(interface{ Len() int }).Len()))
+	default:
+		c.Reply.Error("ERR The value stored at the specified key is not represented using an hash table")
+	}
+}
+
+// tableStats is what DEBUG HTSTATS says of a table of n elements. Buckets and
+// chains, of which Redis tells more, there are none.
+func tableStats(n int) string {
+	const title = "Hash table 0 stats (main hash table):\n"
+	if n == 0 {
+		return title + "No stats available for empty dictionaries\n"
+	}
+	return title + " number of elements: " + strconv.Itoa(n) + "\n"
+}
+
+// debugged returns the entry of the key that is next. That there is none has
+// been replied.
+func (c *Call) debugged() *keyspace.Entry {
+	e := c.db.Peek(c.Bytes())
+	if e == nil {
+		c.Reply.Error(errNoKey)
+	}
+	return e
+}
+
+func debugListpack(c *Call) { c.show("listpack", "Listpack structure printed on stdout") }
+
+func debugQuicklist(c *Call) { c.show("quicklist", "Quicklist structure printed on stdout") }
+
+// show logs the elements of a value of some encoding. The reply, which says
+// stdout, is Redis's.
+func (c *Call) show(encoding, reply string) {
+	e := c.debugged()
+	if e == nil {
+		return
+	}
+	if encodingOf(e.Value(), c.limits()) != encoding {
+		c.Reply.Error("ERR Not a " + encoding + " encoded object.")
+		return
+	}
+	var elements []string
+	for b := range elementsOf(e.Value()) {
+		elements = append(elements, strconv.Quote(string(b)))
+	}
+	c.srv.log.Warn("DEBUG "+encoding, "key", e.Key(), "elements", elements)
+	c.Reply.Status(reply)
+}
+
+// elementsOf yields the byte strings that a value consists of. They are
+// borrowed.
+func elementsOf(v any) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		switch v := v.(type) {
+		case *keyspace.String:
+			yield(v.Content())
+		case *keyspace.List:
+			v.Forward(0)(yield)
+		case *keyspace.Set:
+			for m := range v.All() {
+				if !yield(bytesOf(m)) {
+					return
+				}
+			}
+		case *keyspace.Hash:
+			for field, value := range v.All() {
+				if !yield(bytesOf(field)) || !yield(bytesOf(value)) {
+					return
+				}
+			}
+		case *zset.Set:
+			for m, score := range v.All() {
+				if !yield(bytesOf(m)) || !yield(protocol.AppendFloat(nil, score)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func debugLog(c *Call) {
+	c.srv.log.Warn("DEBUG LOG: " + c.String())
+	c.Reply.OK()
+}
+
+func debugObject(c *Call) {
+	e := c.debugged()
+	if e == nil {
+		return
+	}
+	v := e.Value()
+	c.Reply.Status(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
+		v, refcount(c, v), encodingOf(v, c.limits()), serializedLength(v), e.Access()/1000&(1<<24-1), idleSeconds(c, e)))
+}
+
+// serializedLength is how many bytes a value would take in Redis's file format,
+// were nothing compressed or packed.
+func serializedLength(v any) int {
+	sum := 0
+	if s, ok := v.(interface{ Len() int }); ok && kindOf(v) != kindString {
+		sum = lengthOfLength(s.Len())
+	}
+	for b := range elementsOf(v) {
+		n, isInt := protocol.ParseInt(b)
+		switch {
+		case isInt && n == int64(int8(n)):
+			sum += 2
+		case isInt && n == int64(int16(n)):
+			sum += 3
+		case isInt && n == int64(int32(n)):
+			sum += 5
+		default:
+			sum += lengthOfLength(len(b)) + len(b)
+		}
+	}
+	return sum
+}
+
+func lengthOfLength(n int) int {
+	switch {
+	case n < 1<<6:
+		return 1
+	case n < 1<<14:
+		return 2
+	case n <= math.MaxUint32:
+		return 5
+	}
+	return 9
+}
+
+func debugPopulate(c *Call) {
+	const errNegative = "ERR value is out of range, must be positive"
+	n := c.IntIn(0, math.MaxInt64, errNegative)
+	prefix, size := []byte("key"), int64(0)
+	if c.More() {
+		prefix = c.Bytes()
+	}
+	if c.More() {
+		size = c.IntIn(0, c.srv.config.protoMaxBulk, errNegative)
+	}
+	if !c.ok() {
+		return
+	}
+	for i := range n {
+		number := strconv.FormatInt(i, 10)
+		key := []byte(string(prefix) + ":" + number)
+		if c.db.Edit(key) != nil {
+			continue
+		}
+		value := []byte("value:" + number)
+		if size > 0 {
+			sized := make([]byte, size)
+			copy(sized, value)
+			value = sized
+		}
+		c.db.Add(key, keyspace.NewString(value))
+		c.Changed(key, 0, "")
+	}
+	c.Reply.OK()
+}
+
+func debugProtocol(c *Call) {
+	r := c.Reply
+	count := func() {
+		for i := range int64(3) {
+			r.Int(i)
+		}
+	}
+	switch {
+	case c.Is("STRING"):
+		r.BulkString("Hello World")
+	case c.Is("INTEGER"):
+		r.Int(12345)
+	case c.Is("DOUBLE"):
+		r.Double(3.141)
+	case c.Is("BIGNUM"):
+		r.BigNumber("1234567999999999999999999999999999999")
+	case c.Is("NULL"):
+		r.Null()
+	case c.Is("ARRAY"):
+		r.Array(3)
+		count()
+	case c.Is("SET"):
+		r.Set(3)
+		count()
+	case c.Is("MAP"):
+		r.Map(3)
+		for i := range int64(3) {
+			r.Int(i)
+			r.Bool(i == 1)
+		}
+	case c.Is("ATTRIB"):
+		if r.Version() == 3 {
+			r.Raw([]byte("|1\r\n"))
+			r.BulkString("key-popularity")
+			r.Array(2)
+			r.BulkString("key:123")
+			r.Int(90)
+		}
+		r.BulkString("Some real reply following the attribute")
+	case c.Is("PUSH"):
+		if r.Version() == 2 {
+			r.Error("ERR RESP2 is not supported by this command")
+			return
+		}
+		r.Push(2)
+		r.BulkString("server-cpu-usage")
+		r.Int(42)
+		r.BulkString("Some real reply following the push reply")
+	case c.Is("VERBATIM"):
+		r.Verbatim("txt", "This is a verbatim\nstring")
+	case c.Is("TRUE"):
+		r.Bool(true)
+	case c.Is("FALSE"):
+		r.Bool(false)
+	default:
+		r.Error("ERR Wrong protocol type name. Please use one of the following: " +
+			"string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false")
+	}
+}
+
+// What follows turns screws of Redis that are not here. Test suites turn them.
+
+func debugQuicklistPackedThreshold(c *Call) {
+	if n, ok := parseMemory(c.String()); !ok || n < 0 || n >= 1<<32 {
+		c.Fail("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
+	}
+	if c.ok() {
+		c.Reply.OK()
+	}
+}
+
+func debugReplybuffer(c *Call) {
+	switch {
+	case c.Is("PEAK-RESET-TIME"):
+		if !c.Is("NEVER") && !c.Is("RESET") {
+			c.Int()
+		}
+	case c.Is("RESIZING"):
+	default:
+		c.unknownSubcommand()
+		return
+	}
+	if c.ok() {
+		c.Reply.OK()
+	}
+}
+
+func debugSetDisableDenyScripts(c *Call) { c.Reply.OK() }
+
+func debugSetActiveExpire(c *Call) {
+	n, _ := protocol.ParseInt(c.Bytes())
+	c.srv.activeExpire = n != 0
+	c.Reply.OK()
+}
+
+// debugSleep stops the whole server, as it is meant to.
+func debugSleep(c *Call) {
+	seconds, _ := protocol.ParseFloat(c.Bytes())
+	time.Sleep(time.Duration(min(seconds*1e9, math.MaxInt64/2)))
+	c.Reply.OK()
+}
+
+func debugStructsize(c *Call) {
+	c.Reply.BulkString(fmt.Sprintf("bits:%d entry:%d string:%d list:%d set:%d hash:%d zset:%d ", strconv.IntSize,
+		unsafe.Sizeof(keyspace.Entry{}), unsafe.Sizeof(keyspace.String{}), unsafe.Sizeof(keyspace.List{}),
+		unsafe.Sizeof(keyspace.Set{}), unsafe.Sizeof(keyspace.Hash{}), unsafe.Sizeof(zset.Set{})))
+}

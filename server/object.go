@@ -1,0 +1,125 @@
+package server
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+func objectCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "object", Arity: -2,
+			Group: "generic", Since: "2.2.3", Complexity: "Depends on subcommand.",
+			Summary: "A container for object introspection commands",
+		}, subcommands: []Command{
+			{Facts: protocol.Facts{
+				Name: "object|encoding", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Inspect the internal encoding of a Redis object",
+				Syntax:  "key",
+			}, run: objectEncoding},
+			{Facts: protocol.Facts{
+				Name: "object|freq", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "4.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Get the logarithmic access frequency counter of a Redis object",
+				Syntax:  "key",
+			}, run: objectFreq},
+			{Facts: protocol.Facts{
+				Name: "object|help", Arity: 2, Flags: "loading stale",
+				Group: "generic", Since: "6.2.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, run: objectHelp},
+			{Facts: protocol.Facts{
+				Name: "object|idletime", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Get the time since a Redis object was last accessed",
+				Syntax:  "key",
+			}, run: objectIdletime},
+			{Facts: protocol.Facts{
+				Name: "object|refcount", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Get the number of references to the value of the key",
+				Syntax:  "key",
+			}, run: objectRefcount},
+		}},
+	}
+}
+
+// object returns the entry of the key that an OBJECT command asks about. It
+// counts neither as a use of the key nor as a miss. A key that does not exist
+// has been replied.
+func (c *Call) object() *keyspace.Entry {
+	e := c.db.Peek(c.Bytes())
+	if e == nil {
+		c.Reply.Null()
+	}
+	return e
+}
+
+func objectEncoding(c *Call) {
+	if e := c.object(); e != nil {
+		c.Reply.BulkString(encodingOf(e.Value(), c.limits()))
+	}
+}
+
+// encodingOf names the encoding that Redis would use for a value.
+func encodingOf(v any, l *keyspace.Limits) string {
+	if s, ok := v.(*zset.Set); ok {
+		return zsetEncoding(s, l)
+	}
+	return v.(interface {
+		Encoding(*keyspace.Limits) string
+	}).Encoding(l)
+}
+
+func objectFreq(c *Call) {
+	if c.object() != nil {
+		c.Reply.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when " +
+			"switching between policies at runtime LRU and LFU data will take some time to adjust.")
+	}
+}
+
+func objectHelp(c *Call) {
+	c.help("ENCODING <key>",
+		"    Return the kind of internal representation used in order to store the value",
+		"    associated with a <key>.",
+		"FREQ <key>",
+		"    Return the access frequency index of the <key>. The returned integer is",
+		"    proportional to the logarithm of the recent access frequency of the key.",
+		"IDLETIME <key>",
+		"    Return the idle time of the <key>, that is the approximated number of",
+		"    seconds elapsed since the last access to the key.",
+		"REFCOUNT <key>",
+		"    Return the number of references of the value associated with the specified",
+		"    <key>.")
+}
+
+func objectIdletime(c *Call) {
+	if e := c.object(); e != nil {
+		c.Reply.Int(idleSeconds(c, e))
+	}
+}
+
+func idleSeconds(c *Call, e *keyspace.Entry) int64 { return max(0, c.now()-e.Access()) / 1000 }
+
+func objectRefcount(c *Call) {
+	if e := c.object(); e != nil {
+		c.Reply.Int(refcount(c, e.Value()))
+	}
+}
+
+// refcount is how many references Redis would count: one, but for the small
+// integers, which it shares.
+func refcount(c *Call, v any) int64 {
+	s, ok := v.(*keyspace.String)
+	if !ok || s.Encoding(c.limits()) != "int" {
+		return 1
+	}
+	if n, _ := protocol.ParseInt(s.Content()); n < 0 || n >= 10000 {
+		return 1
+	}
+	return math.MaxInt32
+}
