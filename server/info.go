@@ -82,8 +82,7 @@ func info(c *Call) {
 	all := wanted["all"] || wanted["everything"]
 	var t infoText
 	for _, s := range infoSections() {
-		// Redis's "all" leaves the modules out.
-		if all && (s.name != "modules" || wanted["everything"]) || wanted["default"] && s.byDefault || wanted[s.name] {
+		if all || wanted["default"] && s.byDefault || wanted[s.name] {
 			s.write(c.srv, &t)
 		}
 	}
