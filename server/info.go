@@ -198,8 +198,12 @@ func multiplexing() string {
 }
 
 func (srv *Server) infoClients(t *infoText) {
-	input, output := 0, 0
+	connected, input, output := 0, 0, 0
 	for _, s := range srv.sessions {
+		if s.killed {
+			continue
+		}
+		connected++
 		if s.query != nil {
 			taken, free := s.query()
 			input = max(input, taken+free)
@@ -207,7 +211,7 @@ func (srv *Server) infoClients(t *infoText) {
 		output = max(output, s.out.Cap()+int(s.unsent.Load()))
 	}
 	t.title("Clients")
-	t.int("connected_clients", int64(len(srv.sessions)))
+	t.int("connected_clients", int64(connected))
 	t.int("cluster_connections", 0)
 	t.int("maxclients", srv.config.maxclients)
 	t.int("client_recent_max_input_buffer", int64(input))
