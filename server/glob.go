@@ -8,7 +8,12 @@ package server
 // exponential time, only the last star is ever reconsidered: a star that could
 // be placed with what follows it matching at its first chance need not be
 // moved. So the time is O(len(pattern) × len(s)) at worst.
+//
+// Nothing but the empty pattern matches the empty string, not even a star.
 func match(pattern, s []byte, nocase bool) bool {
+	if len(s) == 0 {
+		return len(pattern) == 0
+	}
 	p, i := 0, 0
 	star, from := -1, 0 // the last star, and where what it swallows ends
 	for i < len(s) {
@@ -72,14 +77,15 @@ func matchOne(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) {
 			case pattern[p] == ']':
 				return p + 1, ok != not
 			case p+2 < len(pattern) && pattern[p+1] == '-':
-				lo, hi := pattern[p], pattern[p+2]
+				// C's char has a sign: bytes from 128 on come before the others.
+				lo, hi := int8(pattern[p]), int8(pattern[p+2])
 				if lo > hi {
 					lo, hi = hi, lo
 				}
 				if nocase {
-					lo, hi = lower(lo), lower(hi)
+					lo, hi = int8(lower(byte(lo))), int8(lower(byte(hi)))
 				}
-				ok = ok || lo <= c && c <= hi
+				ok = ok || lo <= int8(c) && int8(c) <= hi
 				p += 2
 			default:
 				ok = ok || same(pattern[p])

@@ -1,0 +1,76 @@
+package server_test
+
+import (
+	"math/rand/v2"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+)
+
+// TestGlob asks zsetd and a real redis-server which of many keys match random
+// patterns, made of the characters that mean something.
+func TestGlob(t *testing.T) {
+	dial := startRedis(t)
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	dialOurs := func() net.Conn {
+		nc, err := srv.Dialer()(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return nc
+	}
+	ours, theirs := newPeer(dialOurs(), dialOurs()), newPeer(dial(), dial())
+	r := rand.New(rand.NewPCG(1, 0))
+	text := func(alphabet string, n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = alphabet[r.IntN(len(alphabet))]
+		}
+		return string(b)
+	}
+	set := []string{"MSET"}
+	const letters = "abcB-[]^\\\x00\xff"
+	for range 600 {
+		set = append(set, text(letters, r.IntN(5)), "")
+	}
+	for range 100 {
+		set = append(set, text("ab", 5+r.IntN(20)), "")
+	}
+	if a, b := ours.do(set...), theirs.do(set...); a != "+OK\r\n" || b != a {
+		t.Fatalf("%q, %q", a, b)
+	}
+	var lines [][]string
+	for range 5000 {
+		pattern := text(letters+"***??[[]]--\\ab", 1+r.IntN(9))
+		if r.IntN(4) == 0 {
+			pattern = text("ab*?", 4+r.IntN(12))
+		}
+		lines = append(lines, []string{"KEYS", pattern})
+	}
+	lines = append(lines, []string{"KEYS", ""})
+	for part := range slices.Chunk(lines, 100) {
+		got, err := ours.pipeline(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := theirs.pipeline(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range part {
+			if same(ordered, got[i], want[i]) {
+				continue
+			}
+			g, _, _ := protocol.Decode([]byte(got[i]))
+			w, _, _ := protocol.Decode([]byte(want[i]))
+			t.Errorf("%s: zsetd finds %q, Redis %q", quote(part[i][1]), elements(g, 1), elements(w, 1))
+		}
+	}
+}
