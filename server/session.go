@@ -257,10 +257,8 @@ func (s *Session) resume() {
 }
 
 // kill ends the connection as soon as possible; what is in the outbox is lost.
-// From now on the session takes nothing more: no element, no message.
 func (s *Session) kill() {
 	s.killed = true
-	s.reset()
 	s.pending()
 }
 
@@ -432,7 +430,7 @@ func (s *Session) mayDebug() bool {
 		return true
 	case "local":
 		host, _, err := net.SplitHostPort(s.addr)
-		return err != nil || net.ParseIP(host).IsLoopback() // no address: in this process, or a unix socket
+		return s.unix || err != nil || net.ParseIP(host).IsLoopback() // without an address: in this process
 	}
 	return false
 }

@@ -1,9 +1,6 @@
 package keyspace
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // String is a sequence of bytes. The zero value is an empty string.
 //
@@ -58,12 +55,15 @@ func (s *String) Append(b []byte) int {
 
 // SetRange overwrites the content from offset on with b and returns the new
 // length. What lies between the old end and offset becomes zero bytes.
-// Amortized O(len(b)) and the bytes in between.
 func (s *String) SetRange(offset int, b []byte) int {
 	end := offset + len(b)
 	s.own(max(end, len(s.b)))
-	if old := len(s.b); end > old {
-		s.b = slices.Grow(s.b, end-old)[:end]
+	if end > len(s.b) {
+		old := len(s.b)
+		if end > cap(s.b) {
+			s.b = append(make([]byte, 0, end), s.b...)
+		}
+		s.b = s.b[:end]
 		clear(s.b[old:])
 	}
 	copy(s.b[offset:], b)
