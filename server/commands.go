@@ -124,11 +124,7 @@ func replyInfo(r *protocol.Reply, c *protocol.Command) {
 		replyKeySpec(r, &specs[i])
 	}
 	subs := c.Subcommands()
-	if len(subs) == 0 {
-		r.Set(0) // but some are an array
-		return
-	}
-	r.Array(len(subs))
+	r.Set(len(subs))
 	for _, sub := range subs {
 		replyInfo(r, sub)
 	}

@@ -30,6 +30,30 @@ type difference struct {
 func differences() []difference {
 	return []difference{
 		{
+			name:   "ties of SORT with LIMIT",
+			reason: "elements of equal weight keep their order, so that pages neither overlap nor leave gaps; Redis sorts unstably here",
+			after:  []string{"RPUSH k e d c b a f g h"},
+			try:    "SORT k BY none_* ALPHA LIMIT 0 2",
+			redis:  "*2\r\n$1\r\nh\r\n$1\r\nd\r\n",
+			ours:   "*2\r\n$1\r\ne\r\n$1\r\nd\r\n",
+		},
+		{
+			name:   "SORT of small sorted sets with tiny scores",
+			reason: "Redis looks at C's errno without clearing it first, and takes an older complaint for one about the elements",
+			after:  []string{"ZADD k 1e-310 7"},
+			try:    "SORT k",
+			redis:  "-ERR One or more scores can't be converted into double\r\n",
+			ours:   "*1\r\n$1\r\n7\r\n",
+		},
+		{
+			name:   "copies of small integers",
+			reason: "all strings of 0 to 9999 count as shared; in Redis, SET shares them and COPY does not",
+			after:  []string{"SET a 1", "COPY a k"},
+			try:    "OBJECT REFCOUNT k",
+			redis:  ":1\r\n",
+			ours:   ":2147483647\r\n",
+		},
+		{
 			name:   "small lists",
 			reason: "since Redis 7.2 a list that fits in one listpack is one",
 			after:  []string{"RPUSH k a"},
@@ -107,6 +131,10 @@ func differences() []difference {
 			try:    "ZRANK k m x",
 			redis:  "-ERR wrong number of arguments for 'zrank' command\r\n",
 			ours:   "-ERR syntax error\r\n",
+			covers: func(argv []string, redis, ours string) bool {
+				name := strings.ToLower(argv[0])
+				return (name == "zrank" || name == "zrevrank") && len(argv) >= 4
+			},
 		},
 	}
 }
@@ -167,7 +195,9 @@ func TestDifferences(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					got = c.roundtrip(t, words...)
+					if got = c.roundtrip(t, words...); strings.HasPrefix(got, "-ERR unknown command") {
+						t.Skipf("there is no %s yet", words[0])
+					}
 				}
 				if got != side.want {
 					t.Errorf("%s: %s replies %q, not %q; the reason was: %s", d.try, side.who, got, side.want, d.reason)

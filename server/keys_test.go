@@ -1,0 +1,139 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// What only asks about keys, or changes their deadlines, allocates nothing.
+func TestKeyAllocations(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	s := srv.newSession(peer{fd: -1, wake: func() {}})
+	defer s.close()
+	for i := range 1000 {
+		s.turn([][][]byte{{[]byte("SET"), fmt.Appendf(nil, "k%d", i), []byte("v")}}, nil)
+		s.written()
+		s.turn([][][]byte{{[]byte("EXPIRE"), fmt.Appendf(nil, "k%d", i), []byte("1000")}}, nil)
+		s.written()
+	}
+	for _, test := range []struct {
+		name string
+		next func(i int) string
+		max  float64
+	}{
+		{"EXISTS", func(i int) string { return fmt.Sprintf("EXISTS k%d nokey", i) }, 0},
+		{"TYPE", func(i int) string { return fmt.Sprintf("TYPE k%d", i) }, 0},
+		{"TTL", func(i int) string { return fmt.Sprintf("TTL k%d", i) }, 0},
+		{"EXPIRE of a key that has a deadline", func(i int) string { return fmt.Sprintf("EXPIRE k%d %d", i, 100+i) }, 0},
+		{"DEL", func(i int) string { return fmt.Sprintf("DEL k%d", i) }, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := allocations(t, s, test.next); got > test.max {
+				t.Errorf("%v allocations, want at most %v", got, test.max)
+			}
+		})
+	}
+}
+
+// A SCAN returns every key that is there all the time, whatever else comes and
+// goes.
+func TestScanComplete(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for i := range 5000 {
+		do(t, srv, "SET", fmt.Sprintf("stays%d", i), "")
+	}
+	seen := map[string]bool{}
+	cursor, calls := "0", 0
+	for {
+		reply := do(t, srv, "SCAN", cursor, "MATCH", "stays*", "COUNT", "7").([]any)
+		for _, key := range reply[1].([]any) {
+			seen[key.(string)] = true
+		}
+		if cursor = reply[0].(string); cursor == "0" {
+			break
+		}
+		for i := range 20 {
+			do(t, srv, "SET", fmt.Sprintf("goes%d:%d", calls, i), "")
+			do(t, srv, "DEL", fmt.Sprintf("goes%d:%d", calls-3, i))
+		}
+		calls++
+	}
+	if len(seen) != 5000 {
+		t.Errorf("%d keys of 5000 in %d calls", len(seen), calls)
+	}
+}
+
+// RANDOMKEY draws every key equally often.
+func TestRandomkeyFair(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	const keys, draws = 600, 60_000
+	for i := range keys {
+		do(t, srv, "SET", fmt.Sprint(i), "")
+	}
+	hits := map[any]float64{}
+	for range draws {
+		hits[do(t, srv, "RANDOMKEY")]++
+	}
+	const want = draws / keys
+	chi := 0.0
+	for i := range keys {
+		d := hits[fmt.Sprint(i)] - want
+		chi += d * d / want
+	}
+	// As many degrees of freedom make it nearly normal; six deviations are no accident.
+	if limit := keys + 6*math.Sqrt(2*keys); chi > limit {
+		t.Errorf("chi square is %.0f, want at most %.0f", chi, limit)
+	}
+}
+
+func do(t *testing.T, srv *Server, args ...any) any {
+	t.Helper()
+	reply, err := srv.Do(t.Context(), args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return reply
+}
+
+// WAIT blocks until somebody unblocks it.
+func TestWaitUnblocked(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for _, test := range []struct{ how, want string }{
+		{"TIMEOUT", ":0\r\n"},
+		{"ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"},
+	} {
+		woken := false
+		s := srv.newSession(peer{fd: -1, wake: func() { woken = true }})
+		if _, out, _ := s.turn([][][]byte{{[]byte("WAIT"), []byte("1"), []byte("0")}}, nil); len(out) != 0 {
+			t.Fatalf("WAIT 1 0: %q", out)
+		}
+		do(t, srv, "PING")
+		if woken || srv.BlockedClients() != 1 {
+			t.Fatal("WAIT 1 0 does not wait")
+		}
+		if n := do(t, srv, "CLIENT", "UNBLOCK", s.id, test.how); n != int64(1) {
+			t.Fatalf("CLIENT UNBLOCK: %v", n)
+		}
+		if out, _, _ := s.take(); string(out) != test.want || !woken {
+			t.Errorf("CLIENT UNBLOCK %s: %q, want %q", test.how, out, test.want)
+		}
+		s.close()
+	}
+}
