@@ -124,7 +124,11 @@ func replyInfo(r *protocol.Reply, c *protocol.Command) {
 		replyKeySpec(r, &specs[i])
 	}
 	subs := c.Subcommands()
-	r.Set(len(subs))
+	if len(subs) == 0 {
+		r.Set(0) // but some are an array
+		return
+	}
+	r.Array(len(subs))
 	for _, sub := range subs {
 		replyInfo(r, sub)
 	}

@@ -49,7 +49,7 @@ func TestDifferential(t *testing.T) {
 	d := &differ{t: t}
 	real := startRedis(t)
 	d.real = newPeer(real(), real())
-	if r := d.real.do("CONFIG", "SET", "notify-keyspace-events", "KA"); r != "+OK\r\n" {
+	if r := d.real.do("CONFIG", "SET", "notify-keyspace-events", "KAnm"); r != "+OK\r\n" {
 		t.Fatalf("redis-server: %q", r)
 	}
 	seed := *differentialSeed
@@ -61,10 +61,8 @@ func TestDifferential(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	d.has = map[string]bool{}
 	var commands []*protocol.Command
 	for _, c := range srv.Commands() {
-		d.has[c.Name] = true
 		only := strings.Split(*differentialOnly, ",")
 		if slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(c.Name, name) }) && d.knows(c.Name) {
 			commands = append(commands, c)
@@ -380,7 +378,6 @@ func (p *peer) heard() ([]string, error) {
 type differ struct {
 	t    *testing.T
 	real *peer
-	has  map[string]bool // commands of zsetd
 }
 
 // mismatch is a difference that was not expected.
@@ -393,7 +390,7 @@ type mismatch struct {
 
 // play runs units on both servers, from empty on, until something differs.
 func (d *differ) play(units []unit, version, batch int) *mismatch {
-	srv, err := server.New(server.Options{Config: map[string]string{"notify-keyspace-events": "KA"}})
+	srv, err := server.New(server.Options{Config: map[string]string{"notify-keyspace-events": "KAnm"}})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -560,6 +557,11 @@ func (d *differ) events(ours *peer, units []unit) *mismatch {
 	if err != nil {
 		d.t.Fatalf("redis-server: %v", err)
 	}
+	if slices.ContainsFunc(units, func(u unit) bool { return strings.HasPrefix(u.name, "sort") }) {
+		// SORT misses keys in the order of the elements, which may be a hash table's.
+		missed := func(e string) bool { return strings.HasSuffix(e, " keymiss") }
+		got, want = slices.DeleteFunc(got, missed), slices.DeleteFunc(want, missed)
+	}
 	for i := range max(len(got), len(want)) {
 		if i < len(got) && i < len(want) && got[i] == want[i] {
 			continue
@@ -603,7 +605,7 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 		if err != nil {
 			return &mismatch{name: "state", text: "\t" + err.Error(), unit: last}
 		}
-		if d.has["keys"] && !same(ordered, got[1], want[1]) {
+		if !same(ordered, got[1], want[1]) {
 			return differs(db, "", "KEYS *", got[1], want[1])
 		}
 		v, _, _ := protocol.Decode([]byte(want[1]))
@@ -612,13 +614,11 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 		var lines [][]string
 		var hows []comparison
 		ask := func(name string, argv ...string) {
-			if d.has[name] {
-				lines = append(lines, argv)
-				hows = append(hows, comparisonOf(name, argv))
-				keys = append(keys, argv[len(argv)-1])
-				if len(argv) > 2 && name != "object|encoding" {
-					keys[len(keys)-1] = argv[1]
-				}
+			lines = append(lines, argv)
+			hows = append(hows, comparisonOf(name, argv))
+			keys = append(keys, argv[len(argv)-1])
+			if len(argv) > 2 && name != "object|encoding" {
+				keys[len(keys)-1] = argv[1]
 			}
 		}
 		compare := func() *mismatch {

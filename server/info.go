@@ -82,8 +82,7 @@ func info(c *Call) {
 	all := wanted["all"] || wanted["everything"]
 	var t infoText
 	for _, s := range infoSections() {
-		// Redis's "all" leaves the modules out.
-		if all && (s.name != "modules" || wanted["everything"]) || wanted["default"] && s.byDefault || wanted[s.name] {
+		if all || wanted["default"] && s.byDefault || wanted[s.name] {
 			s.write(c.srv, &t)
 		}
 	}
@@ -199,8 +198,12 @@ func multiplexing() string {
 }
 
 func (srv *Server) infoClients(t *infoText) {
-	input, output := 0, 0
+	connected, input, output := 0, 0, 0
 	for _, s := range srv.sessions {
+		if s.killed {
+			continue
+		}
+		connected++
 		if s.query != nil {
 			taken, free := s.query()
 			input = max(input, taken+free)
@@ -208,7 +211,7 @@ func (srv *Server) infoClients(t *infoText) {
 		output = max(output, s.out.Cap()+int(s.unsent.Load()))
 	}
 	t.title("Clients")
-	t.int("connected_clients", int64(len(srv.sessions)))
+	t.int("connected_clients", int64(connected))
 	t.int("cluster_connections", 0)
 	t.int("maxclients", srv.config.maxclients)
 	t.int("client_recent_max_input_buffer", int64(input))

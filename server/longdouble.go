@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"math"
 	"math/big"
 	"strings"
 
@@ -13,44 +12,94 @@ import (
 // usual platforms is the 80-bit format: 64 bits of mantissa, 15 of exponent. A
 // big.Float of 64 bits does the same sums.
 
-// maxExponent is the exponent, as big.Float counts it, of the largest long
-// double.
-const maxExponent, minExponent = 16384, -16445
+const (
+	longDoubleBits = 64
+
+	// The exponents of the largest and the smallest long double, as big.Float
+	// counts them. What is beyond half the smallest is rounded up to it.
+	maxExponent = 16384
+	minExponent = -16445
+
+	// longDoubleText is how long a text may be that Redis reads as a number.
+	longDoubleText = 5*1024 - 1
+
+	// big.Float computes powers of ten to 64 bits more than asked for. That
+	// decides every tie of a short number; for a long one, which may lie
+	// closer to the middle between two long doubles, this is enough.
+	longPrecision = 40_000
+	shortText     = 40
+)
 
 // parseLongDouble reads a number as strtold does for Redis: all of b, no
 // spaces, no NaN, nothing that overflows or vanishes.
 func parseLongDouble(b []byte) (*big.Float, bool) {
-	f, ok := protocol.ParseFloat(b)
-	switch {
-	case !ok && !maybeLong(b):
-		return nil, false
-	case math.IsInf(f, 0):
-		return new(big.Float).SetInf(f < 0), true
-	}
-	text, base := string(b), 10
-	if i := bytes.IndexAny(b, "xX"); i >= 0 {
-		base = 0
-	}
-	x, _, err := big.ParseFloat(text, base, 64, big.ToNearestEven)
-	if err != nil || !x.IsInf() && x.Sign() != 0 && (x.MantExp(nil) > maxExponent || x.MantExp(nil) < minExponent) {
+	if len(b) == 0 || len(b) > longDoubleText {
 		return nil, false
 	}
-	return x, true
+	digits, sign := b, false
+	if b[0] == '+' || b[0] == '-' {
+		digits, sign = b[1:], b[0] == '-'
+	}
+	if protocol.EqualFold(digits, "INF") || protocol.EqualFold(digits, "INFINITY") {
+		return new(big.Float).SetInf(sign), true
+	}
+	base, zero, ok := scanNumber(digits)
+	if !ok {
+		return nil, false
+	}
+	if zero { // whatever the exponent
+		return new(big.Float).SetPrec(longDoubleBits), true
+	}
+	precision := uint(longDoubleBits)
+	if len(b) > shortText {
+		precision = longPrecision
+	}
+	x, _, err := big.ParseFloat(string(b), base, precision, big.ToNearestEven)
+	if err != nil {
+		return nil, false // an exponent beyond any reason
+	}
+	x.SetPrec(longDoubleBits)
+	exp := x.MantExp(nil)
+	vanishes := exp < minExponent || exp == minExponent && x.MinPrec() == 1
+	return x, !x.IsInf() && x.Sign() != 0 && exp <= maxExponent && !vanishes
 }
 
-// maybeLong reports whether b could be a decimal number that is too large or
-// small for 64 bits.
-func maybeLong(b []byte) bool {
-	digits := false
-	for _, c := range b {
-		switch {
-		case '0' <= c && c <= '9':
-			digits = true
-		case c != '+' && c != '-' && c != '.' && c != 'e' && c != 'E':
-			return false
-		}
+// scanNumber reports whether b, after its sign, is a whole number as C writes
+// them, in which base big.ParseFloat is to read it, and whether it is zero.
+func scanNumber(b []byte) (base int, zero, ok bool) {
+	base, digits, exponent := 10, "0123456789", byte('e')
+	if len(b) >= 2 && b[0] == '0' && b[1]|0x20 == 'x' {
+		base, digits, exponent = 0, "0123456789abcdefABCDEF", 'p'
+		b = b[2:]
 	}
-	return digits && len(b) < 5000
+	whole := leading(b, digits)
+	fraction := 0
+	n := whole
+	if n < len(b) && b[n] == '.' {
+		n++
+		fraction = leading(b[n:], digits)
+		n += fraction
+	}
+	if whole+fraction == 0 {
+		return 0, false, false
+	}
+	zero = leading(b[:n], "0.") == n
+	if n == len(b) {
+		return base, zero, true
+	}
+	if b[n]|0x20 != exponent {
+		return 0, false, false
+	}
+	b = b[n+1:]
+	if len(b) > 0 && (b[0] == '+' || b[0] == '-') {
+		b = b[1:]
+	}
+	return base, zero, len(b) > 0 && leading(b, "0123456789") == len(b)
+}
+
+// leading returns how many of the first bytes of b are among set.
+func leading(b []byte, set string) int {
+	return len(b) - len(bytes.TrimLeft(b, set))
 }
 
 // addLongDouble returns x+y, or false if that is no finite number.
@@ -58,7 +107,7 @@ func addLongDouble(x, y *big.Float) (*big.Float, bool) {
 	if x.IsInf() || y.IsInf() {
 		return nil, false
 	}
-	sum := new(big.Float).SetPrec(64).Add(x, y)
+	sum := new(big.Float).SetPrec(longDoubleBits).Add(x, y)
 	if sum.Sign() != 0 && sum.MantExp(nil) > maxExponent {
 		return nil, false
 	}

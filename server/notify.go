@@ -122,7 +122,7 @@ func (srv *Server) hooks() keyspace.Hooks {
 		Added: func(db *keyspace.DB, key string) { u.event(db.ID(), key, classNew, "new") },
 		Missed: func(db *keyspace.DB, key []byte) {
 			srv.keyspaceMisses++
-			if srv.notify&classMiss != 0 {
+			if srv.notify&classMiss != 0 { // the copy of the key is for them alone
 				u.event(db.ID(), string(key), classMiss, "keymiss")
 			}
 		},

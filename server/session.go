@@ -257,8 +257,10 @@ func (s *Session) resume() {
 }
 
 // kill ends the connection as soon as possible; what is in the outbox is lost.
+// From now on the session takes nothing more: no element, no message.
 func (s *Session) kill() {
 	s.killed = true
+	s.reset()
 	s.pending()
 }
 

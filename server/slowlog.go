@@ -31,7 +31,7 @@ const (
 // logSlow enters a command in the slow log.
 func (srv *Server) logSlow(c *Call, now time.Time, took time.Duration) {
 	limit := clampInt(srv.config.slowlogMaxLen)
-	if limit == 0 || c.cmd.spec.Flags().Has(protocol.SkipSlowlog) {
+	if c.cmd.spec.Flags().Has(protocol.SkipSlowlog) {
 		return
 	}
 	l := &srv.slowlog

@@ -192,6 +192,9 @@ func set(c *Call) {
 
 // set is SET, once its arguments are read.
 func (c *Call) set(key, value []byte, o setOptions) {
+	if o.get {
+		c.db.Get(key) // it reads, too: a miss is told of
+	}
 	e := c.db.Edit(key)
 	if o.get && e != nil {
 		if _, ok := as[keyspace.String](c, e); !ok {
@@ -565,8 +568,9 @@ type lcsOptions struct {
 // several are longest.
 func lcs(c *Call) {
 	var texts [2][]byte
-	for i := range texts {
-		if e := c.db.Get(c.Bytes()); e != nil {
+	// Both are read, and missed, before either is judged.
+	for i, e := range [2]*keyspace.Entry{c.db.Get(c.Bytes()), c.db.Get(c.Bytes())} {
+		if e != nil {
 			s, ok := e.Value().(*keyspace.String)
 			if !ok {
 				c.Reply.Error("ERR The specified keys must contain string values")

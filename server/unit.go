@@ -195,6 +195,10 @@ func (u *unit) serve(k waitKey) {
 	for el := q.Front(); el != nil; {
 		w := el.Value.(*Waiter)
 		el = el.Next()
+		if w.sess.blocked != w {
+			el = q.Front() // killed meanwhile, and its place with it
+			continue
+		}
 		entry := db.Peek(bytesOf(k.key))
 		if entry == nil {
 			return

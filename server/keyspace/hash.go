@@ -55,7 +55,8 @@ func (h *Hash) Get(field []byte) (string, bool) {
 // Set gives a field a value, copies of both being kept, and reports whether
 // the field is new. O(1).
 func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
-	if h.table == nil && (len(field) > l.HashMaxListpackValue || len(value) > l.HashMaxListpackValue) {
+	tooLong := len(field) > l.HashMaxListpackValue || len(value) > l.HashMaxListpackValue
+	if h.table == nil && (tooLong || len(h.pairs) > l.HashMaxListpackEntries) { // the limit may have been lowered
 		h.grow()
 	}
 	if h.table != nil {
@@ -112,14 +113,23 @@ func (h *Hash) Delete(field []byte) bool {
 // All yields the fields and their values: a small hash's in the order in which
 // they were added. The hash must not be changed meanwhile.
 func (h *Hash) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) { h.each(yield) }
+}
+
+// each is apart from All, which can so be inlined: a loop over it allocates
+// nothing.
+func (h *Hash) each(yield func(string, string) bool) {
 	if h.table != nil {
-		return h.table.All()
-	}
-	return func(yield func(string, string) bool) {
-		for _, p := range h.pairs {
-			if !yield(p.field, p.value) {
+		for field, value := range h.table.All() {
+			if !yield(field, value) {
 				return
 			}
+		}
+		return
+	}
+	for _, p := range h.pairs {
+		if !yield(p.field, p.value) {
+			return
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package keyspace
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // String is a sequence of bytes. The zero value is an empty string.
 //
@@ -55,15 +58,12 @@ func (s *String) Append(b []byte) int {
 
 // SetRange overwrites the content from offset on with b and returns the new
 // length. What lies between the old end and offset becomes zero bytes.
+// Amortized O(len(b)) and the bytes in between.
 func (s *String) SetRange(offset int, b []byte) int {
 	end := offset + len(b)
 	s.own(max(end, len(s.b)))
-	if end > len(s.b) {
-		old := len(s.b)
-		if end > cap(s.b) {
-			s.b = append(make([]byte, 0, end), s.b...)
-		}
-		s.b = s.b[:end]
+	if old := len(s.b); end > old {
+		s.b = slices.Grow(s.b, end-old)[:end]
 		clear(s.b[old:])
 	}
 	copy(s.b[offset:], b)

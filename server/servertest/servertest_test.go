@@ -63,7 +63,6 @@ func TestSetTime(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	srv := servertest.Run(t)
-	needs(t, srv, "SET", "DBSIZE")
 	srv.Must("SET", "k", "v", "EX", 3600)
 	srv.Advance(59 * time.Minute)
 	if got := srv.Must("GET", "k"); got != "v" {
@@ -79,7 +78,6 @@ func TestExpiry(t *testing.T) {
 func TestBubbleExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := servertest.Run(t)
-		needs(t, srv, "SET", "DBSIZE")
 		srv.Must("SET", "k", "v", "EX", 3600)
 		time.Sleep(time.Hour - time.Millisecond)
 		if got := srv.Must("GET", "k"); got != "v" {
@@ -98,7 +96,6 @@ func TestBubbleBlocking(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := servertest.Run(t)
-				needs(t, srv, command)
 				nc, err := srv.Dialer()(t.Context(), "", "")
 				if err != nil {
 					t.Fatal(err)
@@ -144,16 +141,6 @@ type recorder struct {
 
 func (r *recorder) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
-}
-
-// needs skips a test while the server lacks commands.
-func needs(t *testing.T, srv *servertest.Server, commands ...string) {
-	t.Helper()
-	for _, c := range commands {
-		if _, err := srv.Do(t.Context(), c); err != nil && strings.HasPrefix(err.Error(), "ERR unknown command") {
-			t.Skipf("there is no %s yet", c)
-		}
-	}
 }
 
 func ping(t *testing.T, nc net.Conn) any {

@@ -1,0 +1,261 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+)
+
+// newerFacts are the commands whose facts are on purpose those of a later Redis
+// than the judge, each with what differs.
+func newerFacts() map[string]string {
+	return map[string]string{
+		"zrank": "7.2: WITHSCORE", "zrevrank": "7.2: WITHSCORE",
+		"quit":   "7.2: deprecated",
+		"blmove": "7.2: allowed in scripts", "blpop": "7.2: allowed in scripts", "brpop": "7.2: allowed in scripts",
+		"brpoplpush": "7.2: allowed in scripts", "bzpopmax": "7.2: allowed in scripts", "bzpopmin": "7.2: allowed in scripts",
+		"wait": "7.2: allowed in scripts, blocking",
+	}
+}
+
+// asker returns a function that sends a command and waits for the reply.
+func asker(t *testing.T, nc net.Conn) func(args ...string) any {
+	t.Cleanup(func() { nc.Close() })
+	r := bufio.NewReader(nc)
+	return func(args ...string) any {
+		t.Helper()
+		if _, err := nc.Write(encodeCommand(nil, args)); err != nil {
+			t.Fatal(err)
+		}
+		v, err := protocol.DecodeFrom(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// ours returns an asker of a new zsetd.
+func ours(t *testing.T) func(args ...string) any {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	nc, err := srv.Dialer()(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asker(t, nc)
+}
+
+// TestFactsAsRedis: COMMAND INFO and COMMAND DOCS answer for every command and
+// subcommand that the judge has as the judge does, word for word, in both
+// dialects.
+func TestFactsAsRedis(t *testing.T) {
+	redis, zsetd := asker(t, startRedis(t)()), ours(t)
+	newer := newerFacts()
+	for _, version := range []string{"2", "3"} {
+		redis("HELLO", version)
+		zsetd("HELLO", version)
+		names := zsetd("COMMAND", "LIST").([]any)
+		if len(names) < 100 {
+			t.Errorf("COMMAND LIST: only %d names", len(names))
+		}
+		for _, name := range names {
+			name := name.(string)
+			got, want := factsOf(zsetd, name), factsOf(redis, name)
+			switch reason := newer[name]; {
+			case strings.Contains(want, "unknown"): // too new
+			case got == want && reason != "":
+				t.Errorf("%s is as in Redis %s, although listed as newer (%s)", name, judge, reason)
+			case got != want && reason == "":
+				t.Errorf("%s\n got %s\nwant %s", name, got, want)
+			}
+		}
+	}
+}
+
+// factsOf returns all that INFO and DOCS tell about a command, on one line.
+// Subcommands are left out: they are asked for on their own.
+func factsOf(ask func(...string) any, name string) string {
+	info, _ := ask("COMMAND", "INFO", name).([]any)
+	if len(info) != 1 || info[0] == nil {
+		return "unknown"
+	}
+	fields := info[0].([]any)
+	docs := ask("COMMAND", "DOCS", name)
+	return shape(fields[:9]) + fmt.Sprintf(" %T ", fields[9]) + shape(withoutSubcommands(docs))
+}
+
+// withoutSubcommands leaves of the subcommands in COMMAND DOCS only what they
+// are sent as.
+func withoutSubcommands(docs any) any {
+	switch docs := docs.(type) {
+	case []any:
+		about := docs[1].([]any)
+		if i := slices.Index(about, any("subcommands")); i >= 0 {
+			about[i+1] = fmt.Sprintf("%T", about[i+1])
+		}
+	case protocol.Map:
+		about := docs[0].Value.(protocol.Map)
+		for i := range about {
+			if about[i].Key == "subcommands" {
+				about[i].Value = fmt.Sprintf("%T", about[i].Value)
+			}
+		}
+	}
+	return docs
+}
+
+// shape writes a reply with its types.
+func shape(v any) string { return strings.ReplaceAll(fmt.Sprintf("%#v", v), "interface {}", "any") }
+
+// TestGetKeysAsRedis sends the lines of the protocol package's recording.
+func TestGetKeysAsRedis(t *testing.T) {
+	zsetd := ours(t)
+	data, err := os.ReadFile("../protocol/testdata/getkeys.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		words, want, ok := strings.Cut(strings.TrimSpace(line), " =>")
+		if !ok || words[0] == '#' || strings.HasPrefix(words, "row ") {
+			continue
+		}
+		args := []string{"COMMAND", "GETKEYSANDFLAGS"}
+		for word := range strings.FieldsSeq(words) {
+			args = append(args, strings.ReplaceAll(word, `""`, ""))
+		}
+		got := ""
+		switch reply := zsetd(args...).(type) {
+		case protocol.ReplyError:
+			if strings.HasPrefix(string(reply), "ERR Invalid command specified") {
+				continue // a command that we lack
+			}
+			got = " ! " + string(reply)
+		case []any:
+			for _, e := range reply {
+				key := e.([]any)
+				var flags []string
+				for _, f := range key[1].([]any) {
+					flags = append(flags, string(f.(protocol.Status)))
+				}
+				name := key[0].(string)
+				if name == "" {
+					name = `""`
+				}
+				got += " " + name + ":" + strings.Join(flags, ",")
+			}
+		}
+		if got != want {
+			t.Errorf("%s\n got%s\nwant%s", words, got, want)
+		}
+	}
+}
+
+// TestInfoFields: INFO has the sections of Redis, in its order, with its
+// fields, in its order, written as it writes them.
+func TestInfoFields(t *testing.T) {
+	redis, zsetd := asker(t, startRedis(t)()), ours(t)
+	absent := map[string]string{
+		"hz":                        "nothing happens so many times a second",
+		"configured_hz":             "nothing happens so many times a second",
+		"used_cpu_sys_main_thread":  "there is no main thread",
+		"used_cpu_user_main_thread": "there is no main thread",
+		"reply_buffer_shrinks":      "reply buffers are neither shrunk nor expanded by a clock",
+		"reply_buffer_expands":      "reply buffers are neither shrunk nor expanded by a clock",
+	}
+	added := map[string]string{
+		"go_version":                   "in place of a C compiler",
+		"zsetd_version":                "our own",
+		"listener0":                    "7.2",
+		"total_blocking_keys":          "7.2",
+		"total_blocking_keys_on_nokey": "7.2",
+		"client_output_buffer_limit_disconnections": "7.4",
+	}
+	for _, ask := range []func(...string) any{redis, zsetd} {
+		ask("SET", "k", "v", "EX", "100")
+		ask("GET")
+		ask("GET", "k")
+	}
+	for _, argv := range [][]string{{"INFO"}, {"INFO", "default"}, {"INFO", "ALL"}, {"INFO", "everything"}, {"INFO", "Keyspace", "cpu", "x"}, {"INFO", "x"}} {
+		got, want := infoLines(zsetd(argv...).(string)), infoLines(redis(argv...).(string))
+		got = slices.DeleteFunc(got, func(f string) bool { _, ok := added[fieldName(f)]; return ok })
+		want = slices.DeleteFunc(want, func(f string) bool { _, ok := absent[fieldName(f)]; return ok })
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%v:\n%s", argv, onlyIn(got, want))
+		}
+	}
+}
+
+func fieldName(line string) string {
+	name, _, _ := strings.Cut(line, ":")
+	return name
+}
+
+// infoLines returns the lines of INFO with all digits alike, and those whose
+// order is that of a hash table sorted.
+func infoLines(text string) []string {
+	digits := regexp.MustCompile(`[0-9]+`)
+	text = regexp.MustCompile(`(?m)^(redis_version|redis_git_sha1|redis_build_id|os|gcc_version|run_id|atomicvar_api|executable|mem_allocator|master_replid|[a-z_]+_human):[^\r]*`).ReplaceAllString(text, "$1:…")
+	lines := strings.Split(text, "\r\n")
+	for i, line := range lines {
+		name, value, ok := strings.Cut(line, ":")
+		if ok {
+			lines[i] = name + ":" + strings.ReplaceAll(digits.ReplaceAllString(value, "0"), "-", "")
+		}
+	}
+	for start := 0; start < len(lines); start++ {
+		end := start
+		for end < len(lines) && (strings.HasPrefix(lines[end], "cmdstat_") || strings.HasPrefix(lines[end], "latency_perc")) {
+			end++
+		}
+		slices.Sort(lines[start:end])
+		start = max(start, end-1)
+	}
+	return lines
+}
+
+// onlyIn lists what only one of two lists has.
+func onlyIn(got, want []string) string {
+	var b strings.Builder
+	for _, f := range got {
+		if !slices.Contains(want, f) {
+			fmt.Fprintf(&b, "only ours: %s\n", f)
+		}
+	}
+	for _, f := range want {
+		if !slices.Contains(got, f) {
+			fmt.Fprintf(&b, "only Redis's: %s\n", f)
+		}
+	}
+	if b.Len() == 0 {
+		return "another order\n" + strings.Join(got, "\n") + "\n---\n" + strings.Join(want, "\n")
+	}
+	return b.String()
+}
+
+// TestClientListFields: the fields of CLIENT LIST and their order are Redis's,
+// with those that 7.2 has added at the end.
+func TestClientListFields(t *testing.T) {
+	redis, zsetd := asker(t, startRedis(t)()), ours(t)
+	names := func(line any) string {
+		return regexp.MustCompile(`=[^ ]*`).ReplaceAllString(strings.TrimSuffix(line.(string), "\n"), "")
+	}
+	got, want := names(zsetd("CLIENT", "LIST")), names(redis("CLIENT", "LIST"))+" lib-name lib-ver"
+	if got != want {
+		t.Errorf("CLIENT LIST\n got %s\nwant %s", got, want)
+	}
+	if got := names(zsetd("CLIENT", "INFO")); got != want {
+		t.Errorf("CLIENT INFO\n got %s\nwant %s", got, want)
+	}
+}
