@@ -2,6 +2,7 @@ package zset
 
 import (
 	"slices"
+	"unsafe"
 )
 
 // A block holds elements that follow each other, scores and members apart, so that
@@ -16,6 +17,7 @@ const (
 type block struct {
 	owner   *token // blocks of other owners are shared: copied before a write
 	id      int32  // by which ranks knows it; the same in copies
+	front   int32  // unused places before the first element, in both arrays
 	scores  []float64
 	members []string
 }
@@ -86,23 +88,53 @@ func (b *block) searchEqual(lo int, score float64, member string) int {
 	return lo
 }
 
+// replace makes the elements those of c, which nobody else uses.
+func (b *block) replace(c *block) { b.front, b.scores, b.members = 0, c.scores, c.members }
+
 // insert puts an element at i; there must be fewer than blockMax.
+//
+// The fewer elements are moved, those before i or those behind it, as far as there is
+// room on their side: removals leave it on both. Half of the bytes moved were a fifth
+// of the time of an update in a set of a million.
 func (b *block) insert(i int, score float64, member string) {
-	if n := len(b.scores); n == cap(b.scores) {
-		grown := b.copyOf(b.owner, 0, n, max(room(n+1), 2))
-		b.scores, b.members = grown.scores, grown.members
+	n := len(b.scores)
+	if n == cap(b.scores) && b.front == 0 {
+		b.replace(b.copyOf(b.owner, 0, n, max(room(n+1), 2)))
 	}
-	b.scores = slices.Insert(b.scores, i, score)
-	b.members = slices.Insert(b.members, i, member)
+	if b.front > 0 && (i < n/2 || n == cap(b.scores)) {
+		b.front--
+		b.scores, b.members = before(b.scores), before(b.members)
+		copy(b.scores, b.scores[1:i+1])
+		copy(b.members, b.members[1:i+1])
+	} else {
+		b.scores, b.members = b.scores[:n+1], b.members[:n+1]
+		copy(b.scores[i+1:], b.scores[i:])
+		copy(b.members[i+1:], b.members[i:])
+	}
+	b.scores[i], b.members[i] = score, member
+}
+
+// before returns s with the place before its first element, which must be part of the
+// same array.
+func before[T any](s []T) []T {
+	first := (*T)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s)), -int(unsafe.Sizeof(*new(T)))))
+	return unsafe.Slice(first, cap(s)+1)[:len(s)+1]
 }
 
 // cut removes the elements lo to hi-1, and gives memory back when most of it is unused.
 func (b *block) cut(lo, hi int) {
-	b.scores = slices.Delete(b.scores, lo, hi)
-	b.members = slices.Delete(b.members, lo, hi)
-	if n := b.len(); cap(b.scores) > 2*room(n)+8 {
-		small := b.copyOf(b.owner, 0, n, room(n))
-		b.scores, b.members = small.scores, small.members
+	if n := hi - lo; lo < b.len()-hi {
+		copy(b.scores[n:], b.scores[:lo])
+		copy(b.members[n:], b.members[:lo])
+		clear(b.members[:n]) // for the garbage collector
+		b.scores, b.members = b.scores[n:], b.members[n:]
+		b.front += int32(n)
+	} else {
+		b.scores = slices.Delete(b.scores, lo, hi)
+		b.members = slices.Delete(b.members, lo, hi)
+	}
+	if n := b.len(); int(b.front)+cap(b.scores) > 2*room(n)+8 {
+		b.replace(b.copyOf(b.owner, 0, n, room(n)))
 	}
 }
 

@@ -2,7 +2,6 @@ package zset
 
 import (
 	"math"
-	"strings"
 
 	"github.com/tidwall/btree"
 	"github.com/zsetd/zsetd/zset/table"
@@ -145,7 +144,7 @@ func (m *many) own(at fence) *block {
 	if b.owner == m.owner {
 		return b
 	}
-	return m.replace(at, b.copyOf(m.owner, 0, b.len(), cap(b.scores)))
+	return m.replace(at, b.copyOf(m.owner, 0, b.len(), room(b.len())))
 }
 
 // replace puts another block at a fence.
@@ -161,17 +160,16 @@ func (m *many) replace(at fence, b *block) *block {
 
 // put is Set.put.
 func (m *many) put(member string, borrowed bool, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
-	have := m.index.Ref(member)
-	if have == nil {
-		if o = cond.judgeNew(score); o == Added {
-			if borrowed {
-				member = strings.Clone(member)
-			}
-			m.index.Set(member, score)
-			m.insert(score, member)
-			now = score
+	var have *float64
+	if o = cond.judgeNew(score); o == Added {
+		var own string
+		var added bool
+		if have, own, added = m.index.GetOrAdd(member, borrowed, score); added {
+			m.insert(score, own)
+			return o, 0, score
 		}
-		return o, 0, now
+	} else if have = m.index.Ref(member); have == nil {
+		return o, 0, 0
 	}
 	old = *have
 	if incr {
@@ -250,8 +248,7 @@ func (m *many) split(at fence, i int, score float64, member string) (*block, int
 	}
 	const half = blockMax / 2
 	right := b.copyOf(m.owner, half, blockMax, room(half+1))
-	left := b.copyOf(m.owner, 0, half, room(half+1))
-	b.scores, b.members = left.scores, left.members
+	b.replace(b.copyOf(m.owner, 0, half, room(half+1)))
 	m.ranks.add(ord, half-blockMax)
 	right.id = m.ranks.insert(ord+1, half)
 	m.tree.Set(fence{right.scores[0], right.members[0], right})
@@ -295,8 +292,9 @@ func (m *many) join(at fence) {
 func (m *many) merge(left, right fence) {
 	b, from := m.own(left), right.block
 	grown := b.copyOf(m.owner, 0, b.len(), room(b.len()+from.len()))
-	b.scores = append(grown.scores, from.scores...)
-	b.members = append(grown.members, from.members...)
+	grown.scores = append(grown.scores, from.scores...)
+	grown.members = append(grown.members, from.members...)
+	b.replace(grown)
 	m.tree.Delete(right)
 	m.ranks.add(m.ord(b), int32(from.len()))
 	m.ranks.remove(from.id)

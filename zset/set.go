@@ -438,7 +438,7 @@ func (s *Set) Bytes() int {
 	case m == nil:
 		size += fewHeader * s.few.len()
 	case m.tree == nil:
-		size += int(unsafe.Sizeof(*m)+unsafe.Sizeof(*m.sole)) + m.index.Bytes() + 24*cap(m.sole.scores)
+		size += int(unsafe.Sizeof(*m)+unsafe.Sizeof(*m.sole)) + m.index.Bytes() + 24*(int(m.sole.front)+cap(m.sole.scores))
 	default:
 		// Blocks have a tenth of room to spare; a block has its fence and four numbers.
 		size += int(unsafe.Sizeof(*m)) + m.index.Bytes() + 24*s.Len()*11/10 +

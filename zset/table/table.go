@@ -105,11 +105,23 @@ func (t *Table[V]) Set(key string, v V) (old V, replaced bool) { return t.set(ke
 func (t *Table[V]) SetBytes(key []byte, v V) (old V, replaced bool) { return t.set(view(key), true, v) }
 
 func (t *Table[V]) set(key string, borrowed bool, v V) (old V, replaced bool) {
+	value, _, added := t.GetOrAdd(key, borrowed, v)
+	if added {
+		return old, false
+	}
+	old, *value = *value, v
+	return old, true
+}
+
+// GetOrAdd returns the value of key for changing it in place, as Ref does, and the
+// table's own key; or, if there is none, gives key the value v and returns nil. A
+// borrowed key is copied if it is new. O(1) on average, with one search in place of
+// the two of Ref and Set.
+func (t *Table[V]) GetOrAdd(key string, borrowed bool, v V) (value *V, own string, added bool) {
 	p, i, h := t.find(key)
 	if i >= 0 {
-		value := &t.own(p, h).slots[i].value
-		old, *value = *value, v
-		return old, true
+		s := &t.own(p, h).slots[i]
+		return &s.value, s.key, false
 	}
 	if borrowed {
 		key = strings.Clone(key)
@@ -132,7 +144,7 @@ func (t *Table[V]) set(key string, borrowed bool, v V) (old V, replaced bool) {
 	p.insert(t.seed, h, slot[V]{v, key})
 	t.room += cap(p.slots) - before
 	t.n++
-	return old, false
+	return nil, key, true
 }
 
 // own returns p, the page for h, or in its place a copy that the table may write to.
