@@ -1,0 +1,359 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// call sends a line, whose words have no spaces, and returns the reply.
+func (c *rawClient) call(line string) any {
+	c.t.Helper()
+	c.send(line + "\r\n")
+	return c.reply()
+}
+
+// until waits for a condition under the lock.
+func until(t *testing.T, srv *Server, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		srv.mu.Lock()
+		done := ok()
+		srv.mu.Unlock()
+		if done {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("not in time: ", what)
+		}
+	}
+}
+
+func TestClientUnblock(t *testing.T) {
+	srv, addr := start(t, nil)
+	a, b := dialRaw(t, addr), dialRaw(t, addr)
+	id := b.call("CLIENT ID").(int64)
+	for _, test := range []struct {
+		how  string
+		want any
+	}{
+		{"", nil},
+		{" TIMEOUT", nil},
+		{" ERROR", protocol.ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")},
+	} {
+		b.send("BLPOP l 0\r\n")
+		until(t, srv, "blocked", func() bool { return srv.blockedClients == 1 })
+		if list := a.call("CLIENT LIST").(string); !strings.Contains(list, " flags=b ") || !strings.Contains(list, " cmd=blpop ") {
+			t.Errorf("CLIENT LIST of a blocked client: %s", list)
+		}
+		if got := a.call(fmt.Sprintf("CLIENT UNBLOCK %d%s", id, test.how)); got != int64(1) {
+			t.Errorf("CLIENT UNBLOCK%s: %v", test.how, got)
+		}
+		if got := b.reply(); got != test.want {
+			t.Errorf("after CLIENT UNBLOCK%s: %v, want %v", test.how, got, test.want)
+		}
+		if got := a.call(fmt.Sprintf("CLIENT UNBLOCK %d", id)); got != int64(0) {
+			t.Errorf("CLIENT UNBLOCK of one who is not blocked: %v", got)
+		}
+	}
+	stats := a.call("INFO commandstats").(string)
+	if !regexp.MustCompile(`cmdstat_blpop:calls=3,usec=\d+,usec_per_call=\d+\.\d\d,rejected_calls=0,failed_calls=1\r`).MatchString(stats) {
+		t.Errorf("INFO commandstats: %s", stats)
+	}
+	if got := a.call("INFO errorstats").(string); got != "# Errorstats\r\nerrorstat_UNBLOCKED:count=1\r\n" {
+		t.Errorf("INFO errorstats: %q", got)
+	}
+}
+
+func TestMonitor(t *testing.T) {
+	_, addr := start(t, nil)
+	m, c := dialRaw(t, addr), dialRaw(t, addr)
+	if got := m.call("MONITOR"); got != protocol.Status("OK") {
+		t.Fatal(got)
+	}
+	if list := c.call("CLIENT LIST").(string); !strings.Contains(list, " flags=O ") {
+		t.Errorf("CLIENT LIST: %s", list)
+	}
+	for _, line := range []string{
+		"SELECT 3", `SET a "x\"\\\n\x01\xff"`, "AUTH secret", "AUTH default secret", "HELLO 2 AUTH default secret", "CONFIG GET port",
+		"FOO", "GET", "MULTI", "GET a", "ZADD z 1 a", "EXEC", "BLPOP l 0.01", "ZADD z x a", "RESET", "PING",
+	} {
+		c.call(line)
+	}
+	want := []string{
+		`[3 ADDR] "SELECT" "3"`, `[3 ADDR] "SET" "a" "x\"\\\n\x01\xff"`, `[3 ADDR] "AUTH" "(redacted)"`,
+		`[3 ADDR] "AUTH" "(redacted)" "(redacted)"`, `[3 ADDR] "HELLO" "2" "AUTH" "(redacted)" "(redacted)"`,
+		`[3 ADDR] "MULTI"`, `[3 ADDR] "GET" "a"`, `[3 ADDR] "ZADD" "z" "1" "a"`, `[3 ADDR] "EXEC"`,
+		`[3 ADDR] "BLPOP" "l" "0.01"`, `[3 ADDR] "ZADD" "z" "x" "a"`, `[0 ADDR] "RESET"`, `[0 ADDR] "PING"`,
+	}
+	line := regexp.MustCompile(`^\d{10}\.\d{6} (.*)$`)
+	for _, w := range want {
+		w = strings.ReplaceAll(w, "ADDR", c.LocalAddr().String())
+		got := string(m.reply().(protocol.Status))
+		if parts := line.FindStringSubmatch(got); parts == nil || parts[1] != w {
+			t.Errorf("got %s, want %s", got, w)
+		}
+	}
+}
+
+func TestSlowlog(t *testing.T) {
+	_, addr := start(t, map[string]string{"slowlog-log-slower-than": "0", "slowlog-max-len": "4"})
+	c := dialRaw(t, addr)
+	c.call("CLIENT SETNAME me")
+	c.call("CONFIG SET requirepass secret timeout 0")
+	c.call("AUTH default secret")
+	c.call("ECHO " + strings.Repeat("x", 200))
+	c.call("DEL" + strings.Repeat(" k", 40))
+	var argv []string
+	for _, e := range c.call("SLOWLOG GET").([]any) {
+		entry := e.([]any)
+		if len(entry) != 6 || entry[4] != c.LocalAddr().String() || entry[5] != "me" {
+			t.Errorf("entry: %v", entry)
+		}
+		argv = append(argv, strings.Join(texts(entry[3]), " "))
+	}
+	want := []string{
+		"DEL" + strings.Repeat(" k", 30) + " ... (10 more arguments)",
+		"ECHO " + strings.Repeat("x", 128) + "... (72 more bytes)",
+		"AUTH (redacted) (redacted)",
+		"CONFIG SET requirepass (redacted) timeout 0",
+	}
+	if !slices.Equal(argv, want) {
+		t.Errorf("got  %q\nwant %q", argv, want)
+	}
+	// Those of before the reset are gone, their numbers are not given again.
+	c.call("SLOWLOG RESET")
+	e := c.call("SLOWLOG GET 1").([]any)[0].([]any)
+	if got := fmt.Sprint(e[0], e[3]); got != "6 [SLOWLOG RESET]" {
+		t.Errorf("after a reset: %s", got)
+	}
+}
+
+func texts(v any) (list []string) {
+	for _, s := range v.([]any) {
+		list = append(list, s.(string))
+	}
+	return list
+}
+
+func TestLatencyGraph(t *testing.T) {
+	var l latencyLog
+	now := time.Unix(1e9, 0)
+	for i, ms := range []int{1, 2, 9, 300, 40, 40, 150} {
+		l.add("command", now.Add(time.Duration(i)*50*time.Second), time.Duration(ms)*time.Millisecond)
+	}
+	l.add("command", now.Add(300*time.Second), 7*time.Millisecond) // less in the same second
+	s := l.events["command"]
+	want := `command - high 300 ms, low 1 ms (all time high 300 ms)
+--------------------------------------------------------------------------------
+   #   
+   |   
+   |  #
+___|oo|
+       
+5432150
+mmmmm0s
+     s 
+`
+	if got := s.graph("command", 1e9+300); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for i := range 500 {
+		l.add("command", now.Add(time.Duration(1000+i)*time.Second), time.Second)
+	}
+	if len(s.samples) != latencySamples || s.samples[0].at != 1e9+1000+500-latencySamples || s.max != 1000 {
+		t.Errorf("%d samples since %d, max %d", len(s.samples), s.samples[0].at, s.max)
+	}
+}
+
+func TestLatencyEvents(t *testing.T) {
+	_, addr := start(t, map[string]string{"latency-monitor-threshold": "5", "enable-debug-command": "yes"})
+	c := dialRaw(t, addr)
+	c.call("DEBUG SLEEP 0.02")
+	latest := c.call("LATENCY LATEST").([]any)
+	if len(latest) != 1 || latest[0].([]any)[0] != "command" || latest[0].([]any)[3].(int64) < 20 {
+		t.Errorf("LATENCY LATEST: %v", latest)
+	}
+	if report := c.call("LATENCY DOCTOR").(string); !strings.Contains(report, "1. command: 1 latency spikes (average 2") ||
+		!strings.Contains(report, "Check your Slow Log") {
+		t.Errorf("LATENCY DOCTOR: %s", report)
+	}
+	if got := c.call("LATENCY RESET command foo"); got != int64(1) {
+		t.Errorf("LATENCY RESET: %v", got)
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	last := -1
+	for ns := uint64(1); ns <= uint64(histogramMax); ns += 1 + ns/100 {
+		i := bucketOf(ns)
+		if i < last || i > last+1 && ns > 1 {
+			t.Fatalf("%d ns are in bucket %d, after %d", ns, i, last)
+		}
+		if last = i; bucketEnd(i) < ns || i > 0 && bucketEnd(i-1) >= ns || float64(bucketEnd(i)) > float64(ns)*17/16 {
+			t.Fatalf("%d ns are in bucket %d, which ends at %d", ns, i, bucketEnd(i))
+		}
+	}
+	if bucketOf(uint64(histogramMax)) >= histogramBuckets {
+		t.Fatal("too few buckets")
+	}
+	var h histogram
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 10000 {
+		h.add(time.Duration(r.IntN(int(time.Millisecond))))
+	}
+	h.add(time.Hour)
+	for _, p := range []float64{50, 99, 99.9} {
+		if got, want := float64(h.percentile(p)), p/100*1e6; got < 0.93*want || got > 1.07*want {
+			t.Errorf("p%g: %g ns, want about %g", p, got, want)
+		}
+	}
+	steps := h.cumulative()
+	if last := steps[len(steps)-1]; last.count != h.total || last.usec != 1082130 {
+		t.Errorf("the last step is %v", last)
+	}
+	labels := []int64{1, 2, 4, 8, 16, 33, 66, 132, 264, 528, 1056}
+	for i, usec := range labels {
+		if want := min(float64(uint64(1024)<<i)/100, 10000); steps[i].usec != usec ||
+			float64(steps[i].count) < 0.8*want-20 || float64(steps[i].count) > 1.2*want+20 {
+			t.Errorf("step %d: %v", i, steps[i])
+		}
+	}
+}
+
+func TestRates(t *testing.T) {
+	srv, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	for range 15 {
+		c.call("PING")
+		srv.Advance(100 * time.Millisecond)
+	}
+	srv.mu.Lock()
+	commands, input, _ := srv.rates()
+	srv.mu.Unlock()
+	if commands < 5 || commands > 11 || input < 30 || input > 70 {
+		t.Errorf("%g commands and %g bytes of input a second", commands, input)
+	}
+	srv.Advance(time.Minute)
+	c.call("PING")
+	srv.mu.Lock()
+	commands, _, _ = srv.rates()
+	srv.mu.Unlock()
+	if commands > 1 {
+		t.Errorf("%g commands a second after a quiet minute", commands)
+	}
+}
+
+func TestNoTouch(t *testing.T) {
+	srv, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	c.call("SET k v")
+	srv.Advance(100 * time.Second)
+	c.call("CLIENT NO-TOUCH ON")
+	c.call("GET k")
+	c.call("STRLEN k")
+	if got := c.call("OBJECT IDLETIME k"); got.(int64) < 100 {
+		t.Errorf("after GET: idle for %v s", got)
+	}
+	c.call("TOUCH k")
+	if got := c.call("OBJECT IDLETIME k"); got != int64(0) {
+		t.Errorf("after TOUCH: idle for %v s", got)
+	}
+	srv.Advance(100 * time.Second)
+	dialRaw(t, addr).call("GET k")
+	if got := c.call("OBJECT IDLETIME k"); got != int64(0) {
+		t.Errorf("after another client's GET: idle for %v s", got)
+	}
+}
+
+func TestRandomkeyDuringPause(t *testing.T) {
+	srv, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	for i := range 100 {
+		c.call(fmt.Sprintf("SET dead%d v PX 1", i))
+	}
+	c.call("CLIENT PAUSE 10000000 WRITE")
+	srv.Advance(time.Second)
+	if got := c.call("RANDOMKEY"); got != nil {
+		t.Errorf("RANDOMKEY: %v", got)
+	}
+	if got := c.call("DBSIZE"); got.(int64) == 0 {
+		t.Errorf("expired during the pause")
+	}
+	c.call("CLIENT UNPAUSE")
+	c.call("SET alive v")
+	c.call("CLIENT PAUSE 10000000 WRITE")
+	for range 10 {
+		if got := c.call("RANDOMKEY"); got != "alive" {
+			t.Errorf("RANDOMKEY: %v", got)
+		}
+	}
+	srv.Advance(10000 * time.Second)
+	if got := c.call("INFO stats").(string); !strings.Contains(got, "\r\nexpired_keys:100\r\n") {
+		t.Errorf("INFO stats: %s", got)
+	}
+}
+
+func TestShutdownCommand(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	c, other := dialRaw(t, l.Addr().String()), dialRaw(t, l.Addr().String())
+	other.call("PING")
+	c.send("SHUTDOWN NOSAVE\r\n")
+	if got := c.all(); got != "" {
+		t.Errorf("reply: %q", got)
+	}
+	other.all()
+	if err := <-served; !errors.Is(err, ErrServerClosed) {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+func TestResetstat(t *testing.T) {
+	_, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	c.call("SET k v")
+	c.call("GET k")
+	c.call("GET none")
+	c.call("FOO")
+	info := c.call("INFO stats").(string)
+	for _, want := range []string{"keyspace_hits:1\r", "keyspace_misses:1\r", "total_commands_processed:3\r", "total_error_replies:1\r"} {
+		if !strings.Contains(info, want) {
+			t.Errorf("%s is missing in %s", want, info)
+		}
+	}
+	c.call("CONFIG RESETSTAT")
+	info = c.call("INFO all").(string)
+	for _, want := range []string{"keyspace_hits:0\r", "keyspace_misses:0\r", "total_commands_processed:1\r", "total_error_replies:0\r"} {
+		if !strings.Contains(info, want) {
+			t.Errorf("%s is missing in %s", want, info)
+		}
+	}
+	if strings.Contains(info, "cmdstat_get") || strings.Contains(info, "errorstat_") || strings.Contains(info, "usec_get") {
+		t.Errorf("not reset: %s", info)
+	}
+}
+
+func TestHumanBytes(t *testing.T) {
+	for n, want := range map[int64]string{0: "0B", 1023: "1023B", 1024: "1.00K", 895 << 10: "895.00K", 1 << 20: "1.00M", 5 << 29: "2.50G"} {
+		if got := humanBytes(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
