@@ -168,8 +168,9 @@ func argsSize(argv [][]byte) (n int64) {
 	return n
 }
 
-// footprint estimates the bytes that a value takes, from as many samples of
-// its elements as asked for (0: all).
+// footprint estimates the bytes that a value takes; of a sorted set from as
+// many of its members as asked for (0: all). The other types look at a few
+// themselves.
 func footprint(v any, samples int) int {
 	type sized interface{ Bytes() int }
 	n := v.(sized).Bytes()
