@@ -460,15 +460,11 @@ func scan(c *Call) {
 	})
 	// What is past its deadline goes now: the table must not change during Scan.
 	found = slices.DeleteFunc(found, func(key string) bool { return c.db.Peek(bytesOf(key)) == nil })
-	c.replyScan(next, found)
-}
-
-func (c *Call) replyScan(next uint64, found []string) {
 	c.Reply.Array(2)
 	c.Reply.BulkString(strconv.FormatUint(next, 10))
 	c.Reply.Array(len(found))
-	for _, s := range found {
-		c.Reply.BulkString(s)
+	for _, key := range found {
+		c.Reply.BulkString(key)
 	}
 }
 
