@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -18,8 +19,8 @@ func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
 		lines [][][][]byte
 		spare []byte
 	)
-	const runs = 200
-	for i := range 2*runs + 1 {
+	const runs, tries = 200, 3
+	for i := range runs + tries*(runs+1) {
 		args, ok := protocol.SplitArgs(nil, []byte(next(i)))
 		if !ok {
 			t.Fatal(next(i))
@@ -39,7 +40,12 @@ func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
 	for range runs {
 		turn()
 	}
-	return testing.AllocsPerRun(runs, turn)
+	// Others allocate, too, now and then: timers, the runtime.
+	least := math.Inf(1)
+	for range tries {
+		least = min(least, testing.AllocsPerRun(runs, turn))
+	}
+	return least
 }
 
 // The commands on the hot path allocate what they keep, and nothing else.
