@@ -277,7 +277,7 @@ func (srv *Server) block(c *Call, deadline int64, kind kind, timeout func(*proto
 	}
 	for _, key := range keys {
 		k := waitKey{c.db.ID(), string(key)}
-		if containsString(w.keys, k.key) {
+		if slices.Contains(w.keys, k.key) {
 			continue
 		}
 		q := srv.waiting[k]
@@ -294,15 +294,6 @@ func (srv *Server) block(c *Call, deadline int64, kind kind, timeout func(*proto
 	c.sess.blocked = w
 	c.sess.stalled.Store(true)
 	srv.blockedClients++
-}
-
-func containsString(list []string, s string) bool {
-	for _, t := range list {
-		if s == t {
-			return true
-		}
-	}
-	return false
 }
 
 // copyArgs returns a copy of argv that does not depend on any buffer.

@@ -1,2 +1,46 @@
-// Package zset is an ordered set: unique members with scores, ordered by (score, member).
+// Package zset is an ordered set: unique members with scores, ordered by (score,
+// member), as Redis's sorted sets are. It is made for embedding and knows nothing of
+// Redis.
+//
+//	var scores zset.Set // the zero value is ready
+//	scores.Add("ann", 1050)
+//	scores.Add("ben", 800)
+//	rank, _ := scores.RevRank("ben") // 1
+//
+// # Ranges
+//
+// Every range, be it of ranks, of scores or of members, is first turned into a span
+// of ranks, [lo, hi), in O(log n): [Set.RankSpan], [Set.ScoreSpan], [Set.LexSpan]. So
+// counting is a subtraction, an offset and a limit are arithmetic, and whatever can
+// be done to a range is done to a span: [Set.Span], [Set.SpanBackward],
+// [Set.RemoveSpan]. ByScore, CountScore, RemoveScore and their like say both in one.
+//
+// # Scores
+//
+// A score is a float64. NaN is refused ([NotANumber]) and never stored. -Inf and +Inf
+// are scores like others. -0 equals 0: members with the one and the other are ordered
+// by member, and a score of 0 is not replaced by -0.
+//
+// # Clones and concurrency
+//
+// [Set.Clone] takes constant time: both sets share everything, block by block, until
+// one of them changes it. Any number of goroutines may read a set that nobody
+// changes. Clone counts as a change of the original; afterwards either set may be read
+// and changed without regard to the other, in different goroutines.
+//
+// # What it is made of
+//
+// Up to 16 elements are one packed string (few.go). More are blocks of up to 256
+// elements, which are the items of a B-tree of github.com/tidwall/btree (many.go);
+// their sizes are summed up in a binary indexed tree, which gives ranks (ranks.go);
+// and a hash table leads from member to score (package table). Each file says what was
+// rejected and by which figures. A large set takes about 65 bytes for each
+// element, and those of the member once.
+//
+// Members are strings, not a type parameter: hashing a string costs 11 ns through
+// maphash.String and 17 through maphash.Comparable, on the way of every lookup, and
+// only the bytes of strings can be packed.
+//
+// The benchmark in the module compare stands beside another ordered set, in the same
+// run.
 package zset

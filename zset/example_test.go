@@ -1,0 +1,103 @@
+package zset_test
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/zsetd/zsetd/zset"
+)
+
+func Example() {
+	var highscores zset.Set
+	for member, score := range map[string]float64{"Sharon": 1050, "Abdul": 800, "Calvin": 780, "Pirakalan": 660} {
+		highscores.Add(member, score)
+	}
+	highscores.Incr("Calvin", 100, 0)
+
+	for member, score := range highscores.Backward() {
+		rank, _ := highscores.RevRank(member)
+		fmt.Println(rank+1, member, score)
+	}
+	// Output:
+	// 1 Sharon 1050
+	// 2 Calvin 880
+	// 3 Abdul 800
+	// 4 Pirakalan 660
+}
+
+// Events with their times as scores: those of the last hour, ten at most, newest
+// first; and those that are too old removed.
+func ExampleSet_ScoreSpan() {
+	var events zset.Set
+	for i := range 100 {
+		events.Add(fmt.Sprintf("event %02d", i), float64(i)) // minutes
+	}
+	lo, hi := events.ScoreSpan(zset.ScoreRange{Min: 40, Max: math.Inf(1), MinExclusive: true})
+	fmt.Println(hi-lo, "events")
+	for event := range events.SpanBackward(max(lo, hi-2), hi) {
+		fmt.Println(event)
+	}
+	fmt.Println(events.RemoveScore(zset.ScoreRange{Min: math.Inf(-1), Max: 40}), "removed")
+	// Output:
+	// 59 events
+	// event 99
+	// event 98
+	// 41 removed
+}
+
+func ExampleSet_AddIf() {
+	var best zset.Set
+	best.Add("ann", 10)
+	for _, score := range []float64{8, 12} {
+		outcome, old := best.AddIf("ann", score, zset.GT)
+		fmt.Println(outcome == zset.Updated, old)
+	}
+	// Output:
+	// false 10
+	// true 10
+}
+
+func ExampleSet_ByLex() {
+	var words zset.Set
+	for _, word := range []string{"ant", "bear", "bee", "cat"} {
+		words.Add(word, 0)
+	}
+	for word := range words.ByLex(zset.LexRange{Min: zset.LexBound{Member: "b"}, Max: zset.LexBound{Member: "c", Exclusive: true}}) {
+		fmt.Println(word)
+	}
+	// Output:
+	// bear
+	// bee
+}
+
+// A clone is what the set was when it was made.
+func ExampleSet_Clone() {
+	var live zset.Set
+	live.Add("a", 1)
+	snapshot := live.Clone()
+	live.Add("b", 2)
+	fmt.Println(live.Len(), snapshot.Len())
+	// Output: 2 1
+}
+
+func ExampleUnion() {
+	var today, yesterday zset.Set
+	today.Add("/", 5)
+	today.Add("/about", 1)
+	yesterday.Add("/", 4)
+	both := zset.Union(zset.Sum, zset.Input{Source: &today, Weight: 1}, zset.Input{Source: &yesterday, Weight: 0.5})
+	for page, views := range both.Backward() {
+		fmt.Println(page, views)
+	}
+	// Output:
+	// / 7
+	// /about 1
+}
+
+func ExampleSet_PopMin() {
+	var due zset.Set
+	due.Add("later", 20)
+	due.Add("now", 10)
+	fmt.Println(due.PopMin(1))
+	// Output: [{now 10}]
+}
