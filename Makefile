@@ -32,9 +32,9 @@ bench: ## run the benchmarks
 bench-compare: ## compare the benchmarks with another version's: make bench-compare REF=main
 	@.ci/bench-compare "$(REF)"
 
-differential: ## send 200 000 random commands to zsetd and to a real redis-server
+differential: ## send 200 000 random commands to zsetd and to a real redis-server; SEED=n repeats a run
 	@.ci/redis
-	$(GO) test ./server -count 1 -v -run TestDifferential -differential.n 200000 -differential.seed 0
+	$(GO) test ./server -count 1 -v -run TestDifferential -differential.n 200000 -differential.seed $(or $(SEED),0)
 
 lint: ## check format, vet, staticcheck, and that go.mod is tidy
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not as gofmt writes it: $$out"; exit 1; }

@@ -333,7 +333,8 @@ func (c *Call) expireOptions() (o expireOptions) {
 			o.lt = true
 		default:
 			option := c.Bytes()
-			c.Fail("ERR Unsupported option " + clip(option, len(option)))
+			// What Redis formats ends where line ends begin.
+			c.Fail("ERR Unsupported option " + strings.TrimRight(clip(option, len(option)), "\r\n"))
 		}
 	}
 	if o.nx && (o.xx || o.gt || o.lt) {
