@@ -155,6 +155,12 @@ func randomID() string {
 // clock returns the server's time.
 func (srv *Server) clock() time.Time { return time.Now().Add(time.Duration(srv.offset.Load())) }
 
+// since returns the time that has passed since t, a time of the server's clock.
+// It reads the monotonic clock alone, for half of what clock costs.
+func (srv *Server) since(t time.Time) time.Duration {
+	return time.Since(t) + time.Duration(srv.offset.Load())
+}
+
 // setClock freezes the time of the units to come.
 func (srv *Server) setClock(t time.Time) {
 	srv.at = t

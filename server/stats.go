@@ -69,12 +69,12 @@ func (srv *Server) refused() { srv.rejected.Add(1) }
 // account closes the books on a call that began at start and whose reply
 // begins at mark. It reads the clock once; the next command begins then.
 func (srv *Server) account(c *Call, mark int, start time.Time) {
-	now := srv.clock()
+	took := srv.since(start)
+	now := start.Add(took)
 	srv.at = now // for the time that commands take; that of the unit stands still
 	if len(srv.monitors) > 0 {
 		srv.monitor(c, now)
 	}
-	took := now.Sub(start)
 	if w := c.sess.blocked; w != nil {
 		w.spent += took
 		return // counted when it ends
@@ -89,9 +89,9 @@ func (srv *Server) account(c *Call, mark int, start time.Time) {
 // accountWait closes the books on a call that has waited and, since start, was
 // answered. Waiting itself does not count.
 func (srv *Server) accountWait(w *Waiter, mark int, start time.Time) {
-	now := srv.clock()
-	srv.at = now
-	srv.count(&w.sess.call, mark, now, now.Sub(start)+w.spent, "command-unblocking")
+	took := srv.since(start)
+	srv.at = start.Add(took)
+	srv.count(&w.sess.call, mark, srv.at, took+w.spent, "command-unblocking")
 }
 
 func (srv *Server) count(c *Call, mark int, now time.Time, took time.Duration, event string) {
