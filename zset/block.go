@@ -9,9 +9,9 @@ import (
 // the bisection of a block runs over one or two kilobytes of scores and touches a
 // member only where scores are equal.
 const (
-	blockMax  = 256
-	blockLow  = 64  // with fewer elements a block looks for one to join
-	blockHigh = 192 // what joined blocks may hold, and loaded ones do
+	blockMax  = 128
+	blockLow  = 32 // with fewer elements a block looks for one to join
+	blockHigh = 96 // what joined blocks may hold, and loaded ones do
 )
 
 type block struct {

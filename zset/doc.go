@@ -30,7 +30,7 @@
 //
 // # What it is made of
 //
-// Up to 16 elements are one packed string (few.go). More are blocks of up to 256
+// Up to 16 elements are one packed string (few.go). More are blocks of up to 128
 // elements, which are the items of a B-tree of github.com/tidwall/btree (many.go);
 // their sizes are summed up in a binary indexed tree, which gives ranks (ranks.go);
 // and a hash table leads from member to score (package table). Each file says what was

@@ -7,13 +7,13 @@ import (
 	"github.com/zsetd/zsetd/zset/table"
 )
 
-// A large set is a table from member to score and blocks of up to 256 elements, which
+// A large set is a table from member to score and blocks of up to 128 elements, which
 // are the items of a B-tree; ranks numbers the blocks. A set of one block has neither
 // B-tree nor ranks.
 //
 // The plain design, one item of the B-tree for each element, was tried first: at a
 // million elements an update took 4.5 µs (two descents of 20 comparisons, most of
-// them cache misses), and a rank 7 µs. Blocks make the tree 180 times smaller, so that
+// them cache misses), and a rank 7 µs. Blocks make the tree 90 times smaller, so that
 // it stays in the cache, cost 8 bytes of overhead for each element instead of 40 and
 // are iterated at the speed of a slice.
 type many struct {
@@ -159,13 +159,25 @@ func (m *many) replace(at fence, b *block) *block {
 }
 
 // put is Set.put.
+//
+// Where the element is to go is looked up before the member. The two have nothing to
+// do with each other, and each is a chain of cache misses; in this order, the one
+// without unpredictable branches first, the processor works on both at once, which
+// takes a tenth off an addition to a million.
 func (m *many) put(member string, borrowed bool, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
 	var have *float64
+	var to place
 	if o = cond.judgeNew(score); o == Added {
+		if !incr {
+			to = m.locate(score, member)
+		}
 		var own string
 		var added bool
 		if have, own, added = m.index.GetOrAdd(member, borrowed, score); added {
-			m.insert(score, own)
+			if incr {
+				to = m.locate(score, own)
+			}
+			m.insert(to, score, own)
 			return o, 0, score
 		}
 	} else if have = m.index.Ref(member); have == nil {
@@ -179,35 +191,47 @@ func (m *many) put(member string, borrowed bool, score float64, cond Cond, incr 
 		return o, old, old
 	}
 	*have = score
-	m.update(member, old, score)
+	if to.at.block == nil {
+		to = m.locate(score, member)
+	}
+	m.update(member, old, score, to)
 	return o, old, score
 }
 
-// update moves an element from its old score to another.
-func (m *many) update(member string, old, score float64) {
-	at := m.seat(old, member)
-	b := m.own(at)
-	i := b.search(old, member)
-	last := b.len() - 1
-	if m.tree == nil || !less(score, member, b.scores[0], b.members[0]) && !less(b.scores[last], b.members[last], score, member) {
-		b.move(i, b.search(score, member), score)
-		return
-	}
-	member = b.members[i] // ours, which the caller's may not be
-	at.block = b
-	m.take(at, i)
-	m.insert(score, member)
+// place is where an element is or belongs.
+type place struct {
+	at fence
+	i  int // in its block
 }
 
-// insert puts a new element into the blocks.
-func (m *many) insert(score float64, member string) {
+// locate returns the place of (score, member).
+func (m *many) locate(score float64, member string) place {
 	at := m.seat(score, member)
-	b := m.own(at)
-	i := b.search(score, member)
+	return place{at, at.block.search(score, member)}
+}
+
+// update moves an element from its old score to another, which belongs at to.
+func (m *many) update(member string, old, score float64, to place) {
+	from := m.locate(old, member)
+	b := m.own(from.at)
+	if to.at.block == from.at.block {
+		b.move(from.i, to.i, score)
+		return
+	}
+	member = b.members[from.i] // ours, which the caller's may not be
+	from.at.block = b
+	if m.take(from) {
+		to = m.locate(score, member)
+	}
+	m.insert(to, score, member)
+}
+
+// insert puts a new element where it belongs.
+func (m *many) insert(to place, score float64, member string) {
+	b, i := m.own(to.at), to.i
 	if b.len() == blockMax {
-		at.block = b
-		b, i = m.split(at, i, score, member)
-		if b == nil {
+		to.at.block = b
+		if b, i = m.split(to.at, i, score, member); b == nil {
 			return
 		}
 	}
@@ -258,17 +282,20 @@ func (m *many) split(at fence, i int, score float64, member string) (*block, int
 	return b, i
 }
 
-// take removes element i of the block of a fence, which must be owned.
-func (m *many) take(at fence, i int) {
-	b := at.block
-	b.cut(i, i+1)
+// take removes the element at a place, whose block must be owned. It reports whether
+// that may have joined blocks.
+func (m *many) take(from place) (joined bool) {
+	b := from.at.block
+	b.cut(from.i, from.i+1)
 	if m.tree == nil {
-		return
+		return false
 	}
 	m.ranks.add(m.ord(b), -1)
-	if b.len() < blockLow {
-		m.join(at)
+	if b.len() >= blockLow {
+		return false
 	}
+	m.join(from.at)
+	return true
 }
 
 // join removes the block of a fence if it is empty, or if it and a neighbour fit into
@@ -315,9 +342,9 @@ func (m *many) remove(member string) (score float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	at := m.seat(score, member)
-	at.block = m.own(at)
-	m.take(at, at.block.search(score, member))
+	from := m.locate(score, member)
+	from.at.block = m.own(from.at)
+	m.take(from)
 	return score, true
 }
 
