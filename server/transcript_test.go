@@ -50,6 +50,7 @@ package server_test
 //
 // and judge a real redis-server, which they empty, by the same files with
 //
+//	redis-server --port 7777 --save "" --enable-debug-command yes
 //	go test ./server -run TestTranscripts -against 127.0.0.1:7777
 //
 // Both flags together record what a real redis-server says; what is marked
