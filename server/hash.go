@@ -379,6 +379,9 @@ func hrandfield(c *Call) {
 		field, _ := h.Random(c.rand())
 		c.Reply.BulkString(field)
 		return
+	case n < -maxRepeats:
+		c.Reply.Error("ERR value is out of range")
+		return
 	}
 	one := func(field, value string) {
 		if withValues && c.Reply.Version() == 3 {
