@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestWords(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "redis.conf")
+	if err := os.WriteFile(bad, []byte("# a comment\nmaxclients many\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"--help", 0, "--notify-keyspace-events"},
+		{"--version", 0, "zsetd "},
+		{"--nosuch 1", 2, "--nosuch: unknown parameter"},
+		{"--maxclients 0", 2, "argument must be between 1 and"},
+		{"/nowhere/redis.conf", 2, "no such file"},
+		{bad, 2, bad + ":2: maxclients: argument couldn't be parsed into an integer"},
+		{"--port 0", 1, "nothing to listen on"},
+	} {
+		var out bytes.Buffer
+		if status := run(strings.Fields(test.args), &out, &out); status != test.status || !strings.Contains(out.String(), test.says) {
+			t.Errorf("zsetd %s: status %d, want %d; it says %q, not %q", test.args, status, test.status, out.String(), test.says)
+		}
+	}
+}
+
+// SIGINT and SIGTERM end the server with status 0; who is connected gets what he has
+// asked for.
+func TestSignals(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no signals to send")
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		socket := filepath.Join(t.TempDir(), "s")
+		var out bytes.Buffer
+		status := make(chan int)
+		go func() { status <- run([]string{"--port", "0", "--unixsocket", socket}, &out, &out) }()
+		var nc net.Conn
+		for range 500 {
+			if nc, err = net.Dial("unix", socket); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := bufio.NewReader(nc)
+		if _, err := nc.Write([]byte("SET k v\r\nGET k\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"+OK\r\n", "$1\r\n", "v\r\n"} {
+			if got, err := r.ReadString('\n'); got != want || err != nil {
+				t.Fatalf("got %q, %v", got, err)
+			}
+		}
+		if err := self.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-status:
+			if got != 0 {
+				t.Errorf("%v: status %d; %s", sig, got, out.String())
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%v does not end the server", sig)
+		}
+		if _, err := r.ReadByte(); err == nil {
+			t.Errorf("%v: the connection is still open", sig)
+		}
+		nc.Close()
+	}
+}
