@@ -1,0 +1,2 @@
+// Package snapshot is records in a bbolt file.
+package snapshot
