@@ -217,19 +217,15 @@ func (c *Call) set(key, value []byte, o setOptions) {
 
 // store makes value the string at key, whose entry is e, if it has one.
 func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
-	switch s := (*keyspace.String)(nil); {
-	case e == nil:
+	if e == nil {
 		e = c.db.Add(key, keyspace.NewString(value))
-	default:
-		var ok bool
-		if s, ok = e.Value().(*keyspace.String); ok {
-			s.Set(value)
-			if !x.keep {
-				c.db.SetDeadline(e, 0)
-			}
-		} else {
-			e = c.db.Put(key, keyspace.NewString(value), x.keep)
+	} else if _, ok := e.Value().(*keyspace.String); ok {
+		c.db.SetString(e, value)
+		if !x.keep {
+			c.db.SetDeadline(e, 0)
 		}
+	} else {
+		e = c.db.Put(key, keyspace.NewString(value), x.keep)
 	}
 	if x.set {
 		c.setDeadline(e, x.deadline)
@@ -428,6 +424,15 @@ func (c *Call) fits(size, more int64) bool {
 	return true
 }
 
+// editString is edit for strings, which are changed through their entries.
+func (c *Call) editString(key []byte) (e *keyspace.Entry, s *keyspace.String, ok bool) {
+	if e = c.db.Edit(key); e == nil {
+		return nil, nil, true
+	}
+	s, ok = as[keyspace.String](c, e)
+	return e, s, ok
+}
+
 func setrange(c *Call) {
 	key, offset, value := c.Bytes(), c.Int(), c.Bytes()
 	if c.Err() == "" && offset < 0 {
@@ -436,7 +441,7 @@ func setrange(c *Call) {
 	if !c.ok() {
 		return
 	}
-	s, ok := edit[keyspace.String](c, key)
+	e, s, ok := c.editString(key)
 	switch {
 	case !ok:
 		return
@@ -449,16 +454,16 @@ func setrange(c *Call) {
 	case !c.fits(offset, int64(len(value))):
 		return
 	case s == nil:
-		s, _ = create[keyspace.String](c, key)
+		e = c.db.Add(key, new(keyspace.String))
 	}
-	n := s.SetRange(int(offset), value)
+	n := c.db.WriteString(e, int(offset), value)
 	c.Changed(key, classString, "setrange")
 	c.Reply.Int(int64(n))
 }
 
 func appendCommand(c *Call) {
 	key, value := c.Bytes(), c.Bytes()
-	s, ok := edit[keyspace.String](c, key)
+	e, s, ok := c.editString(key)
 	switch {
 	case !ok:
 		return
@@ -470,7 +475,7 @@ func appendCommand(c *Call) {
 	case !c.fits(int64(s.Len()), int64(len(value))):
 		return
 	}
-	n := s.Append(value)
+	n := c.db.AppendString(e, value)
 	c.Changed(key, classString, "append")
 	c.Reply.Int(int64(n))
 }
@@ -521,9 +526,8 @@ func (c *Call) overwrite(key []byte, e *keyspace.Entry, value []byte) *keyspace.
 		c.db.Add(key, s)
 		return s
 	}
-	s := e.Value().(*keyspace.String)
-	s.Set(value)
-	return s
+	c.db.SetString(e, value)
+	return e.Value().(*keyspace.String)
 }
 
 const errNotFinite = "ERR increment would produce NaN or Infinity"

@@ -17,9 +17,23 @@ import (
 // It takes one of two shapes, a few elements or many, and does not go back from the
 // second unless it becomes empty: a cursor of Scan belongs to the table of its set.
 type Set struct {
-	few  few   // if many is nil
-	many *many // never empty
+	few      few   // if many is nil
+	many     *many // never empty
+	observer *Observer
 }
+
+// Observer is told of what changes in the sets that it is given to (see
+// Set.Observe), in order: for a journal, or a copy that is to follow. None of
+// the three may be nil. Strings are borrowed for the call.
+type Observer struct {
+	Put     func(member string, score float64) // member is new, or has another score
+	Removed func(member string)
+	Cleared func() // every member was removed
+}
+
+// Observe makes the set tell o, and nobody else, of every change from now on;
+// nobody if o is nil. Clones are not observed.
+func (s *Set) Observe(o *Observer) { s.observer = o }
 
 // Element is a member with its score.
 type Element struct {
@@ -149,6 +163,14 @@ func (s *Set) Score(member string) (float64, bool) {
 // put is what all ways to add an element have in common. The caller keeps a borrowed
 // member, and so may change it later. With incr, score is added to that of the member.
 func (s *Set) put(member string, borrowed bool, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
+	o, old, now = s.change(member, borrowed, score, cond, incr)
+	if s.observer != nil && o >= Updated {
+		s.observer.Put(member, now)
+	}
+	return o, old, now
+}
+
+func (s *Set) change(member string, borrowed bool, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
 	if s.many != nil {
 		return s.many.put(member, borrowed, score, cond, incr)
 	}
@@ -243,7 +265,10 @@ func (s *Set) Remove(member string) (score float64, ok bool) {
 		return score, true
 	}
 	if s.Len() > 1 {
-		return s.many.remove(member)
+		if score, ok = s.many.remove(member); ok && s.observer != nil {
+			s.observer.Removed(member)
+		}
+		return score, ok
 	}
 	if score, ok = s.Score(member); ok {
 		s.Clear()
@@ -342,9 +367,16 @@ func (s *Set) descend(lo, hi int, yield func(string, float64) bool) {
 
 // cut removes the elements of ranks lo to hi-1, which must exist.
 func (s *Set) cut(lo, hi int) {
-	switch {
-	case hi-lo == s.Len():
+	if hi-lo == s.Len() {
 		s.Clear()
+		return
+	}
+	if s.observer != nil {
+		for member := range s.Span(lo, hi) {
+			s.observer.Removed(member)
+		}
+	}
+	switch {
 	case s.many != nil:
 		s.many.cut(lo, hi)
 	default:
@@ -391,7 +423,12 @@ func (s *Set) PopMax(n int) []Element {
 }
 
 // Clear removes every element. O(1).
-func (s *Set) Clear() { *s = Set{} }
+func (s *Set) Clear() {
+	if s.observer != nil && s.Len() > 0 {
+		s.observer.Cleared()
+	}
+	*s = Set{observer: s.observer}
+}
 
 // Clone returns a set with the same elements. O(1): the two share what neither has
 // changed since; a first change after it copies what it touches, 10 KB or less, and

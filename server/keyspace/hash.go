@@ -19,6 +19,7 @@ type Hash struct {
 	pairs  []pair // nil once table is used
 	shared bool   // pairs belong to a clone too
 	table  *table.Table[string]
+	log    *changes // told of what changes; nil for nobody
 }
 
 type pair struct{ field, value string }
@@ -55,6 +56,10 @@ func (h *Hash) Get(field []byte) (string, bool) {
 // Set gives a field a value, copies of both being kept, and reports whether
 // the field is new. O(1).
 func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
+	if h.log != nil {
+		h.log.put(viewOf(field))
+		h.log.text(viewOf(value))
+	}
 	tooLong := len(field) > l.HashMaxListpackValue || len(value) > l.HashMaxListpackValue
 	if h.table == nil && (tooLong || len(h.pairs) > l.HashMaxListpackEntries) { // the limit may have been lowered
 		h.grow()
@@ -98,15 +103,20 @@ func (h *Hash) grow() {
 // O(Len) in a small hash.
 func (h *Hash) Delete(field []byte) bool {
 	if h.table != nil {
-		_, ok := h.table.DeleteBytes(field)
-		return ok
+		if _, ok := h.table.DeleteBytes(field); !ok {
+			return false
+		}
+	} else {
+		i := h.find(field)
+		if i < 0 {
+			return false
+		}
+		h.own()
+		h.pairs = slices.Delete(h.pairs, i, i+1)
 	}
-	i := h.find(field)
-	if i < 0 {
-		return false
+	if h.log != nil {
+		h.log.remove(viewOf(field))
 	}
-	h.own()
-	h.pairs = slices.Delete(h.pairs, i, i+1)
 	return true
 }
 

@@ -17,7 +17,9 @@ type Keyspace struct {
 	dbs    []*DB
 	now    int64
 	hooks  Hooks
-	moved  bool // a deadline was set or removed since Next was last asked
+	rec    *recorder // nil if changes are not recorded
+	spaces uint64    // given out so far
+	moved  bool      // a deadline was set or removed since Next was last asked
 	hits   int64
 	Limits Limits
 
@@ -64,7 +66,7 @@ func DefaultLimits() Limits {
 func New(n int, hooks Hooks) *Keyspace {
 	ks := &Keyspace{hooks: hooks, Limits: DefaultLimits()}
 	for i := range n {
-		ks.dbs = append(ks.dbs, &DB{ks: ks, id: i})
+		ks.dbs = append(ks.dbs, &DB{ks: ks, id: i, space: ks.newSpace()})
 	}
 	return ks
 }
@@ -87,7 +89,11 @@ func (ks *Keyspace) Swap(i, j int) {
 	a.entries, b.entries = b.entries, a.entries
 	a.deadlines, b.deadlines = b.deadlines, a.deadlines
 	a.expired, b.expired = b.expired, a.expired
+	a.space, b.space = b.space, a.space
 	ks.moved = true
+	if ks.rec != nil {
+		ks.rec.respaced = true
+	}
 }
 
 // Next returns the earliest deadline of all keys, and whether there is one.
@@ -121,6 +127,9 @@ func deadlineOf(score float64) int64 {
 	return int64(score)
 }
 
+// seconds is the time as entries keep it.
+func (ks *Keyspace) seconds() uint32 { return uint32(ks.now / 1000) }
+
 // Hits returns how often Get has found a key.
 func (ks *Keyspace) Hits() int64 { return ks.hits }
 
@@ -145,8 +154,9 @@ func (ks *Keyspace) Sweep(limit int) int {
 type Entry struct {
 	key      string
 	value    any
-	deadline int64 // milliseconds since 1970; 0 = none
-	access   int64 // milliseconds since 1970 of the last access through a door
+	deadline int64  // milliseconds since 1970; 0 = none
+	access   uint32 // seconds since 1970 of the last access through a door
+	open     uint32 // the number of its changes in the recorder, from 1; 0 = none
 }
 
 // Key returns the key.
@@ -159,16 +169,15 @@ func (e *Entry) Value() any { return e.value }
 // it does not.
 func (e *Entry) Deadline() int64 { return e.deadline }
 
-// Access returns when the key was last used, in milliseconds since 1970.
-func (e *Entry) Access() int64 { return e.access }
-
-// SetAccess changes the time of the last use.
-func (e *Entry) SetAccess(ms int64) { e.access = ms }
+// Access returns when the key was last used, in milliseconds since 1970, to the
+// second.
+func (e *Entry) Access() int64 { return int64(e.access) * 1000 }
 
 // DB is one database.
 type DB struct {
 	ks        *Keyspace
 	id        int
+	space     uint64
 	entries   table.Table[*Entry]
 	deadlines zset.Set // key by deadline
 	expired   int64
@@ -244,7 +253,7 @@ func (db *DB) expire(key string) {
 func (db *DB) Get(key []byte) *Entry {
 	e := db.Look(key)
 	if e != nil && !db.ks.NoTouch {
-		e.access = db.ks.now
+		e.access = db.ks.seconds()
 	}
 	return e
 }
@@ -267,8 +276,14 @@ func (db *DB) Peek(key []byte) *Entry { return db.look(key) }
 // Edit opens a key for changing. It returns nil if there is no such key.
 func (db *DB) Edit(key []byte) *Entry {
 	e := db.find(key)
-	if e != nil && !db.ks.NoTouch {
-		e.access = db.ks.now
+	if e == nil {
+		return nil
+	}
+	if !db.ks.NoTouch {
+		e.access = db.ks.seconds()
+	}
+	if db.ks.rec != nil {
+		db.ks.rec.observe(db, e)
 	}
 	return e
 }
@@ -278,8 +293,11 @@ func (db *DB) Add(key []byte, value any) *Entry {
 	if db.ks.Frozen {
 		db.find(key) // what readers have left
 	}
-	e := &Entry{key: string(key), value: value, access: db.ks.now}
+	e := &Entry{key: string(key), value: value, access: db.ks.seconds()}
 	db.entries.Set(e.key, e)
+	if db.ks.rec != nil {
+		db.ks.rec.whole(db, e)
+	}
 	if db.ks.hooks.Added != nil {
 		db.ks.hooks.Added(db, e.key)
 	}
@@ -292,6 +310,10 @@ func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 	e := db.Edit(key)
 	if e == nil {
 		return db.Add(key, value)
+	}
+	if db.ks.rec != nil {
+		attach(e.value, nil)
+		db.ks.rec.whole(db, e)
 	}
 	e.value = value
 	if !keep {
@@ -312,9 +334,15 @@ func (db *DB) Delete(key []byte) bool {
 
 func (db *DB) remove(key string) {
 	e, ok := db.entries.Delete(key)
-	if ok && e.deadline != 0 {
+	if !ok {
+		return
+	}
+	if e.deadline != 0 {
 		db.deadlines.Remove(key)
 		db.ks.moved = true
+	}
+	if db.ks.rec != nil {
+		db.ks.rec.gone(db, e)
 	}
 }
 
@@ -332,6 +360,9 @@ func (db *DB) SetDeadline(e *Entry, ms int64) (had bool) {
 	}
 	e.deadline = ms
 	db.ks.moved = true
+	if db.ks.rec != nil {
+		db.ks.rec.deadline(db, e)
+	}
 	return had
 }
 
@@ -357,6 +388,10 @@ func (db *DB) Clear() int {
 	db.entries.Clear()
 	db.deadlines.Clear()
 	db.ks.moved = true
+	db.space = db.ks.newSpace()
+	if db.ks.rec != nil {
+		db.ks.rec.cleared(db)
+	}
 	return n
 }
 

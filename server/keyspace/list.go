@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"math"
@@ -30,9 +31,10 @@ type List struct {
 	n      int // elements
 	size   int // bytes that they would take in a listpack
 	nodes  deque[node]
-	owner  *token // chunks of other owners are shared: copied before a write
-	shared bool   // so are the nodes
-	large  bool   // see Fit
+	owner  *token   // chunks of other owners are shared: copied before a write
+	shared bool     // so are the nodes
+	large  bool     // see Fit
+	log    *changes // told of what changes; nil for nobody
 }
 
 // node is a place in the sequence of chunks.
@@ -210,6 +212,13 @@ func (l *List) put(k, j int, b []byte) {
 // PushFront adds a copy of b, which is no view of this list, at the beginning.
 // O(1).
 func (l *List) PushFront(b []byte) {
+	if l.log != nil {
+		l.log.end(opFront, b)
+	}
+	l.pushFront(b)
+}
+
+func (l *List) pushFront(b []byte) {
 	size := entrySize(len(b))
 	if l.n == 0 || !l.nodes.all()[0].fits(size) {
 		l.addChunk(0, size, true)
@@ -219,6 +228,13 @@ func (l *List) PushFront(b []byte) {
 
 // PushBack adds a copy of b, which is no view of this list, at the end. O(1).
 func (l *List) PushBack(b []byte) {
+	if l.log != nil {
+		l.log.end(opBack, b)
+	}
+	l.pushBack(b)
+}
+
+func (l *List) pushBack(b []byte) {
 	size := entrySize(len(b))
 	k := l.nodes.len() - 1
 	if k < 0 || !l.nodes.all()[k].fits(size) {
@@ -231,6 +247,9 @@ func (l *List) PushBack(b []byte) {
 // PopFront removes the first element, of which there must be one, and returns
 // it. O(1).
 func (l *List) PopFront() []byte {
+	if l.log != nil {
+		l.log.op(opPopFront)
+	}
 	b, size := firstEntry(l.nodes.all()[0].all())
 	l.take(0, 0, size, b)
 	return b
@@ -239,6 +258,9 @@ func (l *List) PopFront() []byte {
 // PopBack removes the last element, of which there must be one, and returns
 // it. O(1).
 func (l *List) PopBack() []byte {
+	if l.log != nil {
+		l.log.op(opPopBack)
+	}
 	k := l.nodes.len() - 1
 	nd := &l.nodes.all()[k]
 	b, size := lastEntry(nd.all())
@@ -262,6 +284,9 @@ func (l *List) take(k, at, size int, b []byte) {
 // Set replaces element i, which must be in [0, Len), by a copy of b, which is
 // no view of this list.
 func (l *List) Set(i int, b []byte) {
+	if l.log != nil {
+		l.log.at(opIndex, i, b)
+	}
 	k, j := l.find(i)
 	nd := l.own(k)
 	at := nd.offset(j)
@@ -269,7 +294,7 @@ func (l *List) Set(i int, b []byte) {
 	size := entrySize(len(b))
 	if nd.n > 1 && !nd.fits(size-was) {
 		l.take(k, at, was, old)
-		l.Insert(i, b)
+		l.insert(i, b)
 		return
 	}
 	l.count(nd, 0, listpackSize(b)-listpackSize(old))
@@ -285,12 +310,19 @@ func (l *List) Set(i int, b []byte) {
 // Insert adds a copy of b, which is no view of this list, before element i; at
 // the end if i is Len.
 func (l *List) Insert(i int, b []byte) {
+	if l.log != nil {
+		l.log.at(opInsert, i, b)
+	}
+	l.insert(i, b)
+}
+
+func (l *List) insert(i int, b []byte) {
 	switch i {
 	case 0:
-		l.PushFront(b)
+		l.pushFront(b)
 		return
 	case l.n:
-		l.PushBack(b)
+		l.pushBack(b)
 		return
 	}
 	k, j := l.find(i)
@@ -337,6 +369,11 @@ func listpackSizes(d []byte) (sum int) {
 
 // Delete removes n elements from element i on. They must be there. O(n/300).
 func (l *List) Delete(i, n int) {
+	if l.log != nil && n > 0 {
+		l.log.op(opCut)
+		l.log.number(i)
+		l.log.number(n)
+	}
 	for n > 0 {
 		k, j := l.find(i)
 		nodes := l.nodes.all()
@@ -364,6 +401,11 @@ func (l *List) Delete(i, n int) {
 // returns how many: the first count, or the last -count, or all if count is 0.
 // O(n).
 func (l *List) Remove(b []byte, count int) int {
+	if l.log != nil {
+		l.log.op(opMatching)
+		l.log.ops = binary.AppendVarint(l.log.ops, int64(count))
+		l.log.text(viewOf(b))
+	}
 	from, limit := 0, count
 	if count <= 0 {
 		limit = l.n
@@ -446,7 +488,7 @@ func (l *List) merge(k int) {
 func (l *List) Clone() *List {
 	l.owner, l.shared = new(token), true
 	c := *l
-	c.owner = new(token)
+	c.owner, c.log = new(token), nil
 	return &c
 }
 

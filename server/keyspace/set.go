@@ -23,7 +23,8 @@ type Set struct {
 	table  *table.Table[struct{}]
 	n      int // elements in packed
 	shape  shape
-	shared bool // ints or packed is shared with a clone: copied before a write
+	shared bool     // ints or packed is shared with a clone: copied before a write
+	log    *changes // told of what changes; nil for nobody
 }
 
 type shape uint8
@@ -191,6 +192,15 @@ func (s *Set) Expect(l *Limits, first Member, n int) {
 // Add adds a copy of m and reports whether it was not there. O(1) in a hash
 // table, otherwise O(n).
 func (s *Set) Add(l *Limits, m Member) bool {
+	added := s.add(l, m)
+	if added && s.log != nil {
+		var buf [20]byte
+		s.log.put(m.view(&buf))
+	}
+	return added
+}
+
+func (s *Set) add(l *Limits, m Member) bool {
 	var buf [20]byte
 	if s.shape == intset {
 		n, ok := m.Int()
@@ -281,7 +291,7 @@ func (s *Set) hash() {
 	for m := range s.Members {
 		t.Set(m.owned(), struct{}{})
 	}
-	*s = Set{table: t, shape: hashtable}
+	*s = Set{table: t, shape: hashtable, log: s.log}
 }
 
 // KeepOrder makes an empty set keep integers, too, in the order in which they
@@ -303,12 +313,27 @@ func (s *Set) Sort(l *Limits) {
 		ints = append(ints, n)
 	}
 	slices.Sort(ints)
-	*s = Set{ints: ints}
+	*s = Set{ints: ints, log: s.log}
 }
 
 // Remove removes m and reports whether it was there. If m came from this set,
 // its text is not good any more.
 func (s *Set) Remove(m Member) bool {
+	at := -1
+	if s.log != nil {
+		at = len(s.log.ops)
+		var buf [20]byte
+		s.log.remove(m.view(&buf)) // before, for m may be a view of this set
+	}
+	removed := s.remove(m)
+	if !removed && at >= 0 {
+		s.log.ops = s.log.ops[:at]
+		s.log.n--
+	}
+	return removed
+}
+
+func (s *Set) remove(m Member) bool {
 	var buf [20]byte
 	switch s.shape {
 	case intset:
@@ -408,6 +433,10 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 	var numbers []int64
 	for m := range s.Sample(r, count) {
 		yield(m)
+		if s.log != nil {
+			var buf [20]byte
+			s.log.remove(m.view(&buf))
+		}
 		if m.isText {
 			gone = append(gone, m.text)
 		} else {
@@ -460,6 +489,7 @@ func (s *Set) Scan(cursor uint64, count int, yield func(Member)) uint64 {
 // one of them is changed.
 func (s *Set) Clone() *Set {
 	c := *s
+	c.log = nil
 	if s.shape == hashtable {
 		c.table = s.table.Clone()
 	} else {

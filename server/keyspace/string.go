@@ -7,6 +7,8 @@ import (
 
 // String is a sequence of bytes. The zero value is an empty string.
 //
+// It is changed by [DB.SetString], [DB.AppendString] and [DB.WriteString].
+//
 // Its buffer is used again when it is overwritten, so that setting a value of
 // the same size costs no allocation, and is shared with clones until one side
 // changes it.
@@ -23,7 +25,7 @@ const wasteful = 2
 // NewString returns a string of a copy of b.
 func NewString(b []byte) *String {
 	s := new(String)
-	s.Set(b)
+	s.set(b)
 	return s
 }
 
@@ -34,8 +36,8 @@ func (s *String) Content() []byte { return s.b }
 // Len returns the number of bytes.
 func (s *String) Len() int { return len(s.b) }
 
-// Set makes a copy of b the content. O(len(b)).
-func (s *String) Set(b []byte) {
+// set makes a copy of b the content. O(len(b)).
+func (s *String) set(b []byte) {
 	s.edited, s.text = false, false
 	if s.shared || cap(s.b) < len(b) || cap(s.b) > wasteful*len(b)+64 {
 		s.b, s.shared = append(make([]byte, 0, len(b)), b...), false
@@ -45,21 +47,21 @@ func (s *String) Set(b []byte) {
 }
 
 // MarkText makes Encoding call the content text even if it is an integer, until
-// Set is called. Redis does so with what INCRBYFLOAT computes.
+// it is set anew. Redis does so with what INCRBYFLOAT computes.
 func (s *String) MarkText() { s.text = true }
 
-// Append adds b at the end and returns the new length. Amortized O(len(b)).
-func (s *String) Append(b []byte) int {
+// append adds b at the end and returns the new length. Amortized O(len(b)).
+func (s *String) append(b []byte) int {
 	s.own(len(s.b) + len(b))
 	s.b = append(s.b, b...)
 	s.edited = true
 	return len(s.b)
 }
 
-// SetRange overwrites the content from offset on with b and returns the new
+// write overwrites the content from offset on with b and returns the new
 // length. What lies between the old end and offset becomes zero bytes.
 // Amortized O(len(b)) and the bytes in between.
-func (s *String) SetRange(offset int, b []byte) int {
+func (s *String) write(offset int, b []byte) int {
 	end := offset + len(b)
 	s.own(max(end, len(s.b)))
 	if old := len(s.b); end > old {
@@ -69,6 +71,34 @@ func (s *String) SetRange(offset int, b []byte) int {
 	copy(s.b[offset:], b)
 	s.edited = true
 	return len(s.b)
+}
+
+// SetString makes a copy of b the content of the string of e. O(len(b)).
+func (db *DB) SetString(e *Entry, b []byte) {
+	e.value.(*String).set(b)
+	if db.ks.rec != nil {
+		db.ks.rec.string(db, e, opString, 0, b)
+	}
+}
+
+// AppendString adds b at the end of the string of e and returns the new
+// length. Amortized O(len(b)).
+func (db *DB) AppendString(e *Entry, b []byte) int {
+	s := e.value.(*String)
+	if db.ks.rec != nil {
+		db.ks.rec.string(db, e, opWrite, s.Len(), b)
+	}
+	return s.append(b)
+}
+
+// WriteString overwrites the string of e from offset on with b and returns the
+// new length. What lies between the old end and offset becomes zero bytes.
+// Amortized O(len(b)) and the bytes in between.
+func (db *DB) WriteString(e *Entry, offset int, b []byte) int {
+	if db.ks.rec != nil {
+		db.ks.rec.string(db, e, opWrite, offset, b)
+	}
+	return e.value.(*String).write(offset, b)
 }
 
 // own makes the buffer this string's alone, with room for n bytes if it has to

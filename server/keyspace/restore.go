@@ -1,0 +1,517 @@
+package keyspace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+
+	"github.com/zsetd/zsetd/zset"
+)
+
+const (
+	// pinAt is how many elements a value may have, and pinBytes how long a
+	// string may be, to be written while the server waits: a few microseconds.
+	pinAt    = 256
+	pinBytes = 64 << 10
+
+	// chunkOps is how many bytes of operations make a chunk, and textChunk the
+	// same for the pieces of a long string.
+	chunkOps  = 32 << 10
+	textChunk = 256 << 10
+)
+
+// Pinned is the value of a key as it was when it was pinned, whatever becomes
+// of the key.
+type Pinned struct {
+	key      string
+	value    any // nil if ops say it all
+	ops      []byte
+	deadline int64
+	bytes    int
+}
+
+// Pin keeps the value that e now has. O(1), or some microseconds for a small
+// value.
+func (db *DB) Pin(e *Entry) *Pinned {
+	db.ks.Seal()
+	if p := db.pin(e); p != nil {
+		return p
+	}
+	p := &Pinned{key: e.key}
+	for ops := range appendValue(nil, e.value, e.deadline) {
+		p.ops = append(p.ops, ops...)
+	}
+	p.bytes = len(p.ops)
+	return p
+}
+
+// pin is Pin for large values; for others it returns nil.
+func (db *DB) pin(e *Entry) *Pinned {
+	p := &Pinned{key: e.key, deadline: e.deadline}
+	switch v := e.value.(type) {
+	case *String:
+		if v.Len() > pinBytes {
+			p.value, p.bytes = v.Clone(), v.Len()
+		}
+	default:
+		if sizeOf(v) > pinAt {
+			p.value, p.bytes = Clone(v), v.(interface{ Bytes() int }).Bytes()
+		}
+	}
+	if p.value == nil {
+		return nil
+	}
+	return p
+}
+
+// Key returns the key.
+func (p *Pinned) Key() string { return p.key }
+
+// Size is how many bytes the value takes in a journal or base, estimated if it
+// is large.
+func (p *Pinned) Size() int { return p.bytes }
+
+// Chunks yields the operations that make the value from nothing, in pieces of
+// some 10 KB, or few 100 where a text is long. It may be called while the
+// keyspace is in use. A piece is borrowed until the next.
+func (p *Pinned) Chunks(yield func(ops []byte) bool) {
+	if p.value == nil {
+		yield(p.ops)
+		return
+	}
+	appendValue(nil, p.value, p.deadline)(yield)
+}
+
+// Clone returns a copy of a value, in constant time: see the Clone of each type.
+func Clone(value any) any {
+	switch v := value.(type) {
+	case *String:
+		return v.Clone()
+	case *List:
+		return v.Clone()
+	case *Set:
+		return v.Clone()
+	case *Hash:
+		return v.Clone()
+	case *zset.Set:
+		return v.Clone()
+	}
+	panic(fmt.Sprintf("BUG: a value of type %T", value))
+}
+
+// sizeOf returns how many elements a value has.
+func sizeOf(value any) int {
+	if _, ok := value.(*String); ok {
+		return 1
+	}
+	return value.(checker).Len()
+}
+
+// appendValue yields the operations that make a value from nothing, in pieces
+// that are borrowed until the next. It may write to buf.
+func appendValue(buf []byte, value any, deadline int64) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		w := valueWriter{buf: buf, yield: yield}
+		w.value(value, deadline)
+	}
+}
+
+// valueWriter gathers operations and yields them in pieces.
+type valueWriter struct {
+	buf   []byte
+	yield func([]byte) bool
+	done  bool // enough was yielded
+}
+
+// full yields the piece if it is long enough, and reports whether to go on.
+func (w *valueWriter) full(limit int) bool {
+	if len(w.buf) >= limit && !w.done {
+		w.done = !w.yield(w.buf)
+		w.buf = w.buf[:0]
+	}
+	return !w.done
+}
+
+func (w *valueWriter) begin(kind byte, deadline int64) {
+	w.buf = append(w.buf, opNew, kind)
+	if deadline != 0 {
+		w.buf = binary.AppendUvarint(append(w.buf, opDeadline), uint64(deadline))
+	}
+}
+
+func (w *valueWriter) value(value any, deadline int64) {
+	switch v := value.(type) {
+	case *String:
+		w.begin(kindString, deadline)
+		b := v.Content()
+		w.buf = appendText(append(w.buf, opString), b[:min(len(b), textChunk)])
+		for at := textChunk; at < len(b) && w.full(1); at += textChunk {
+			w.buf = binary.AppendUvarint(append(w.buf, opWrite), uint64(at))
+			w.buf = appendText(w.buf, b[at:min(len(b), at+textChunk)])
+		}
+	case *List:
+		w.begin(kindList, deadline)
+		for b := range v.Forward(0) {
+			w.buf = appendText(append(w.buf, opBack), b)
+			if !w.full(chunkOps) {
+				return
+			}
+		}
+	case *Set:
+		w.begin(kindSet, deadline)
+		if v.shape == listpack {
+			w.buf = append(w.buf, opOrdered)
+		}
+		var buf [20]byte
+		for m := range v.Members {
+			w.buf = appendText(append(w.buf, opPut), m.view(&buf))
+			if !w.full(chunkOps) {
+				return
+			}
+		}
+	case *Hash:
+		w.begin(kindHash, deadline)
+		for field, value := range v.All() {
+			w.buf = appendText(append(w.buf, opPut), field)
+			w.buf = appendText(w.buf, value)
+			if !w.full(chunkOps) {
+				return
+			}
+		}
+	case *zset.Set:
+		w.begin(kindZset, deadline)
+		for member, score := range v.All() {
+			w.buf = appendText(append(w.buf, opPut), member)
+			w.buf = appendScore(w.buf, score)
+			if !w.full(chunkOps) {
+				return
+			}
+		}
+	default:
+		panic(fmt.Sprintf("BUG: a value of type %T", value))
+	}
+	w.full(1)
+}
+
+// ErrOperations is returned for operations that make no sense. Since records
+// carry checksums, they were written so: by a newer version, or by a bug.
+var ErrOperations = errors.New("operations that make no sense")
+
+// Builder puts a value together from operations. The zero value, with Limits,
+// is ready to use.
+type Builder struct {
+	Limits *Limits
+
+	value    any
+	deadline int64
+	elements []zset.Element // of a new sorted set, while all it gets is elements
+}
+
+// Value returns the value and its deadline, nil if there is none, and makes the
+// builder forget it. An error says that the value is one that cannot be.
+func (b *Builder) Value() (value any, deadline int64, err error) {
+	b.load()
+	value, deadline = b.value, b.deadline
+	b.value, b.deadline = nil, 0
+	switch v := value.(type) {
+	case nil, *String:
+		return value, deadline, nil
+	case *List:
+		v.Fit(b.Limits)
+	}
+	if sizeOf(value) == 0 {
+		return nil, 0, fmt.Errorf("%w: they leave an empty %T", ErrOperations, value)
+	}
+	return value, deadline, nil
+}
+
+// load makes a sorted set of the elements so far.
+func (b *Builder) load() {
+	if b.elements != nil {
+		*b.value.(*zset.Set) = *zset.Load(b.elements)
+		b.elements = nil
+	}
+}
+
+// operands reads what follows an operation's letter.
+type operands struct {
+	rest []byte
+	bad  bool
+}
+
+func (o *operands) fail() { o.bad, o.rest = true, nil }
+
+func (o *operands) number() uint64 {
+	n, w := binary.Uvarint(o.rest)
+	if w <= 0 {
+		o.fail()
+		return 0
+	}
+	o.rest = o.rest[w:]
+	return n
+}
+
+// place reads a place in a list of n elements, or a number of them.
+func (o *operands) place(n int) int {
+	i := o.number()
+	if i > uint64(n) {
+		o.fail()
+		return 0
+	}
+	return int(i)
+}
+
+func (o *operands) signed() int64 {
+	n, w := binary.Varint(o.rest)
+	if w <= 0 {
+		o.fail()
+		return 0
+	}
+	o.rest = o.rest[w:]
+	return n
+}
+
+func (o *operands) text() []byte {
+	n := o.number()
+	if n > uint64(len(o.rest)) {
+		o.fail()
+		return nil
+	}
+	b := o.rest[:n:n]
+	o.rest = o.rest[n:]
+	return b
+}
+
+func (o *operands) score() float64 {
+	if len(o.rest) < 8 {
+		o.fail()
+		return 0
+	}
+	f := math.Float64frombits(binary.LittleEndian.Uint64(o.rest))
+	o.rest = o.rest[8:]
+	if math.IsNaN(f) {
+		o.fail()
+	}
+	return f
+}
+
+// Apply carries out operations, of which it keeps nothing. After an error the
+// builder is of no use.
+func (b *Builder) Apply(ops []byte) error {
+	o := operands{rest: ops}
+	for len(o.rest) > 0 {
+		op := o.rest[0]
+		at := len(ops) - len(o.rest)
+		o.rest = o.rest[1:]
+		ok := true
+		switch op {
+		case opNew:
+			ok = b.begin(&o)
+		case opGone:
+			b.value, b.deadline, b.elements = nil, 0, nil
+		case opDeadline:
+			b.deadline = int64(o.number())
+			ok = b.value != nil && b.deadline >= 0
+		default:
+			ok = b.change(op, &o)
+		}
+		if o.bad || !ok {
+			return fmt.Errorf("%w: %q at byte %d, value %T", ErrOperations, op, at, b.value)
+		}
+	}
+	return nil
+}
+
+func (b *Builder) begin(o *operands) bool {
+	if len(o.rest) == 0 {
+		return false
+	}
+	b.deadline, b.elements = 0, nil
+	switch o.rest[0] {
+	case kindString:
+		b.value = new(String)
+	case kindList:
+		b.value = new(List)
+	case kindSet:
+		b.value = new(Set)
+	case kindHash:
+		b.value = new(Hash)
+	case kindZset:
+		b.value = new(zset.Set)
+		b.elements = []zset.Element{}
+	default:
+		return false
+	}
+	o.rest = o.rest[1:]
+	return true
+}
+
+// change carries out an operation on the value, and reports whether the value
+// is of a kind that has it.
+func (b *Builder) change(op byte, o *operands) bool {
+	switch v := b.value.(type) {
+	case *String:
+		return v.replay(op, o)
+	case *List:
+		return v.replay(op, o)
+	case *Set:
+		return v.replay(op, o, b.Limits)
+	case *Hash:
+		return v.replay(op, o, b.Limits)
+	case *zset.Set:
+		if op == opPut && b.elements != nil {
+			member := string(o.text())
+			b.elements = append(b.elements, zset.Element{Member: member, Score: o.score()})
+			return true
+		}
+		b.load()
+		return replaySorted(v, op, o)
+	}
+	return false
+}
+
+func (s *String) replay(op byte, o *operands) bool {
+	switch op {
+	case opString:
+		s.set(o.text())
+	case opWrite:
+		offset, text := o.number(), o.text()
+		if o.bad || offset > math.MaxInt-uint64(len(text)) || offset > uint64(s.Len())+maxGap {
+			return false
+		}
+		s.write(int(offset), text)
+	default:
+		return false
+	}
+	return true
+}
+
+// maxGap is how many zero bytes an operation may put into a string, the largest
+// that proto-max-bulk-len was ever seen to allow.
+const maxGap = 4 << 30
+
+func (l *List) replay(op byte, o *operands) bool {
+	switch op {
+	case opFront:
+		l.PushFront(o.text())
+	case opBack:
+		l.PushBack(o.text())
+	case opPopFront, opPopBack:
+		if l.n == 0 {
+			return false
+		}
+		if op == opPopFront {
+			l.PopFront()
+		} else {
+			l.PopBack()
+		}
+	case opIndex, opInsert:
+		i, text := o.place(l.n), o.text()
+		if o.bad || op == opIndex && i == l.n {
+			return false
+		}
+		if op == opIndex {
+			l.Set(i, text)
+		} else {
+			l.Insert(i, text)
+		}
+	case opCut:
+		i := o.place(l.n)
+		n := o.place(l.n - i)
+		if o.bad {
+			return false
+		}
+		l.Delete(i, n)
+	case opMatching:
+		n, text := o.signed(), o.text()
+		if !o.bad {
+			l.Remove(text, int(n))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *Set) replay(op byte, o *operands, l *Limits) bool {
+	switch op {
+	case opOrdered:
+		s.KeepOrder()
+	case opPut:
+		s.Add(l, MemberOf(o.text()))
+	case opRemove:
+		s.Remove(MemberOf(o.text()))
+	default:
+		return false
+	}
+	return true
+}
+
+func (h *Hash) replay(op byte, o *operands, l *Limits) bool {
+	switch op {
+	case opPut:
+		field := o.text()
+		h.Set(field, o.text(), l)
+	case opRemove:
+		h.Delete(o.text())
+	default:
+		return false
+	}
+	return true
+}
+
+func replaySorted(s *zset.Set, op byte, o *operands) bool {
+	switch op {
+	case opPut:
+		member := o.text()
+		if score := o.score(); !o.bad {
+			s.AddIfBytes(member, score, 0)
+		}
+	case opRemove:
+		s.RemoveBytes(o.text())
+	case opClear:
+		s.Clear()
+	default:
+		return false
+	}
+	return true
+}
+
+// Record is a record of a journal: what happened to a key.
+type Record struct {
+	Space      uint64
+	Key        []byte
+	Operations []byte
+}
+
+// NextRecord splits the first record from a chunk of a journal.
+func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
+	o := operands{rest: chunk}
+	r.Space, r.Key, r.Operations = o.number(), o.text(), o.text()
+	if o.bad {
+		return Record{}, nil, fmt.Errorf("%w: no record", ErrOperations)
+	}
+	return r, o.rest, nil
+}
+
+// Restore puts a value, as a Builder has made it, under a key that must not
+// exist. Nobody is told of it, and the journal does not have it.
+func (db *DB) Restore(key string, value any, deadline int64) {
+	e := &Entry{key: strings.Clone(key), value: value, deadline: deadline, access: db.ks.seconds()}
+	db.entries.Set(e.key, e)
+	if deadline != 0 {
+		db.deadlines.Add(e.key, float64(deadline))
+		db.ks.moved = true
+	}
+}
+
+// Forget writes into the journal that there is no such key, as if it had been
+// removed.
+func (db *DB) Forget(key string) {
+	if db.ks.rec != nil {
+		db.ks.rec.record(db, key, []byte{opGone})
+	}
+}
