@@ -158,6 +158,7 @@ func (c *Call) settle() {
 		}
 	}
 	c.edited = c.edited[:0]
+	c.srv.keys.Seal()
 }
 
 // opened is a key that was opened for changing in the current call.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/keyspace"
-	"github.com/zsetd/zsetd/zset"
 )
 
 func keyCommands() []Command {
@@ -250,27 +249,9 @@ func copyCommand(c *Call) {
 		return
 	}
 	to.Delete(destination)
-	to.SetDeadline(to.Add(destination, clone(e.Value())), e.Deadline())
+	to.SetDeadline(to.Add(destination, keyspace.Clone(e.Value())), e.Deadline())
 	c.ChangedIn(to, destination, classGeneric, "copy_to")
 	c.Reply.Int(1)
-}
-
-// clone returns a copy of a value, which costs nothing until one of the two is
-// changed.
-func clone(v any) any {
-	switch v := v.(type) {
-	case *keyspace.String:
-		return v.Clone()
-	case *keyspace.List:
-		return v.Clone()
-	case *keyspace.Set:
-		return v.Clone()
-	case *keyspace.Hash:
-		return v.Clone()
-	case *zset.Set:
-		return v.Clone()
-	}
-	panic("BUG: a value of no kind")
 }
 
 func del(c *Call) {

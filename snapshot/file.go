@@ -1,0 +1,415 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// File is a snapshot file that is open for writing. No other process can open
+// it meanwhile. Its methods must not be called concurrently.
+type File struct {
+	path     string
+	db       *bbolt.DB
+	manifest Manifest
+	gone     []goneBase // bases that only say that there is no such key
+	suspect  error      // why nothing more may be written
+	fault    func(op string) error
+}
+
+// goneBase is the name of a base without a value, which stands for as long as
+// journals do that it makes void.
+type goneBase struct {
+	name       string
+	generation uint64
+}
+
+// Cut is what one transaction writes: what has changed up to one instant.
+type Cut struct {
+	// Spaces names the space of each database.
+	Spaces []uint64
+
+	// Journal yields chunks of a journal in order; nil if nothing has changed.
+	Journal iter.Seq[[]byte]
+
+	// Bases are values as they were at the instant of the Cut.
+	Bases []Base
+
+	// Forget drops the journals of all Cuts up to this generation. Every key
+	// that they name must have had a Base since it was last named, and in no
+	// Cut later than this one.
+	Forget uint64
+
+	// Time is the instant.
+	Time time.Time
+}
+
+// Base is the value of a key as a whole.
+type Base struct {
+	Space  uint64
+	Key    string
+	Chunks iter.Seq[[]byte] // operations, borrowed; nil if there is no such key
+}
+
+// pageSize is that of all files, whatever the machine's is: they can be moved.
+const pageSize = 4096
+
+// lockTime is how long another process may take to give up a file.
+const lockTime = 900 * time.Millisecond
+
+func boltOptions() *bbolt.Options {
+	return &bbolt.Options{
+		Timeout:        lockTime,
+		PageSize:       pageSize,
+		FreelistType:   bbolt.FreelistMapType,
+		NoFreelistSync: true, // opening reads everything anyway
+	}
+}
+
+// Create makes a new file at path, which must not exist, for Cuts that nobody
+// relies on yet: they are not synced to the disk. [File.Publish] ends that. A
+// file that is not published is to be removed with [File.Discard].
+func Create(path string) (*File, error) {
+	db, err := openBolt(path, boltOptions())
+	if err != nil {
+		return nil, err
+	}
+	db.NoSync = true
+	f := &File{path: path, db: db, manifest: Manifest{Format: formatVersion}}
+	err = f.update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{cutsBucket, keysBucket, aboutBucket} {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		return f.putManifest(tx, &f.manifest)
+	})
+	if err != nil {
+		return nil, errors.Join(err, f.Discard())
+	}
+	return f, nil
+}
+
+// openBolt opens a bbolt file and says in its own words what is wrong.
+func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
+	err = guard(func() error {
+		db, err = bbolt.Open(path, 0o600, o)
+		return err
+	})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, trimPath(err))
+	}
+	return db, nil
+}
+
+// trimPath takes the path out of an error that will be told with it.
+func trimPath(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// guard turns the panics and memory faults of bbolt into errors. A file that
+// another program has cut short while it is mapped gives such a fault.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, r)
+		}
+	}()
+	return f()
+}
+
+// Path returns where the file is.
+func (f *File) Path() string { return f.path }
+
+// Manifest returns what the file holds.
+func (f *File) Manifest() Manifest { return f.manifest }
+
+// Usage returns the size of the file and how much of it is in use, in bytes.
+func (f *File) Usage() (size, used int64) {
+	s := f.db.Stats()
+	if info, err := os.Stat(f.path); err == nil {
+		size = info.Size()
+	}
+	return size, size - int64(s.FreePageN+s.PendingPageN)*pageSize
+}
+
+// Written returns how many bytes have been written to the file by this process.
+func (f *File) Written() int64 {
+	s := f.db.Stats()
+	return s.TxStats.GetPageAlloc()
+}
+
+// Publish makes the file one that can be relied on, at path, where it takes the
+// place of another.
+func (f *File) Publish(path string) error {
+	err := f.sync("sync", f.db.Sync)
+	if err != nil {
+		return f.doubt(err)
+	}
+	f.db.NoSync = false
+	if runtime.GOOS == "windows" { // which does not rename a file that is open
+		if err := f.db.Close(); err != nil {
+			return f.doubt(err)
+		}
+	}
+	if err := f.sync("rename", func() error { return os.Rename(f.path, path) }); err != nil {
+		return f.doubt(err)
+	}
+	f.path = path
+	if runtime.GOOS == "windows" {
+		if f.db, err = openBolt(path, boltOptions()); err != nil {
+			return f.doubt(err)
+		}
+	}
+	return f.sync("sync directory", func() error { return syncDirectory(filepath.Dir(path)) })
+}
+
+// sync does what makes data durable, unless a test has it fail.
+func (f *File) sync(op string, do func() error) error {
+	if f.fault != nil {
+		if err := f.fault(op); err != nil {
+			return err
+		}
+	}
+	return do()
+}
+
+// syncDirectory makes the names in a directory durable.
+func syncDirectory(path string) error {
+	if runtime.GOOS == "windows" { // where it cannot be done, and need not be
+		return nil
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// Discard closes and removes the file.
+func (f *File) Discard() error { return errors.Join(f.Close(), os.Remove(f.path)) }
+
+// Close closes the file and lets others open it.
+func (f *File) Close() error { return guard(f.db.Close) }
+
+// doubt notes that the file may not hold what was written.
+func (f *File) doubt(err error) error {
+	f.suspect = fmt.Errorf("%s: %w", f.path, trimPath(err))
+	return f.suspect
+}
+
+// Suspect returns why the file can no longer be trusted with data, nil if it
+// can. After an fsync has failed, what the system shows of a file and what is on
+// the disk may differ, and stay so: the data are to be written to another file.
+func (f *File) Suspect() error { return f.suspect }
+
+// Write writes a Cut, which is on the disk when Write returns; or nothing if
+// there is an error. It returns the generation of the Cut. Where there was no
+// room, Write may be tried again; after other errors the file is suspect.
+func (f *File) Write(c *Cut) (generation uint64, err error) {
+	if f.suspect != nil {
+		return 0, f.suspect
+	}
+	next := f.manifest
+	next.Generation++
+	next.Time = c.Time
+	next.Spaces = slices.Clone(c.Spaces)
+	gone := f.gone
+	err = f.update(func(tx *bbolt.Tx) error {
+		if c.Journal != nil {
+			if err := putJournal(tx, &next, c.Journal); err != nil {
+				return err
+			}
+		}
+		for i := range c.Bases {
+			if err := putBase(tx, &next, &c.Bases[i]); err != nil {
+				return err
+			}
+			if b := &c.Bases[i]; b.Chunks == nil {
+				gone = append(gone[:len(gone):len(gone)], goneBase{string(baseName(b.Space, b.Key, 0)), next.Generation})
+			}
+		}
+		if c.Forget > 0 {
+			if gone, err = forget(tx, &next, c.Forget, gone); err != nil {
+				return err
+			}
+		}
+		return f.putManifest(tx, &next)
+	})
+	if err != nil {
+		if noRoom(err) {
+			return 0, fmt.Errorf("%s: %w", f.path, trimPath(err))
+		}
+		return 0, f.doubt(err)
+	}
+	f.manifest, f.gone = next, gone
+	return next.Generation, nil
+}
+
+// noRoom reports whether an error is that a write found no room, after which
+// the file is what it was. It is not if it came with an fsync.
+func noRoom(err error) bool {
+	pe, ok := errors.AsType[*fs.PathError](err)
+	return ok && pe.Op != "sync" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota) || errors.Is(err, errTooLarge))
+}
+
+// update runs a transaction.
+func (f *File) update(do func(*bbolt.Tx) error) error {
+	return guard(func() error {
+		return f.db.Update(func(tx *bbolt.Tx) error {
+			if err := do(tx); err != nil {
+				return err
+			}
+			if f.fault != nil {
+				return f.fault("commit")
+			}
+			return nil
+		})
+	})
+}
+
+func (f *File) putManifest(tx *bbolt.Tx, m *Manifest) error {
+	value, err := m.encode()
+	if err != nil {
+		return err
+	}
+	return tx.Bucket(aboutBucket).Put(manifestName, value)
+}
+
+// partSize is what a part of a journal is filled up to. Chunks are larger than
+// a page, and bbolt writes a page of large values anew with each that joins it.
+const partSize = 1 << 20
+
+// putJournal writes a journal into a bucket of its own, whose pages no other
+// transaction will write again.
+func putJournal(tx *bbolt.Tx, m *Manifest, chunks iter.Seq[[]byte]) error {
+	bucketName := cutName(m.Generation)
+	var bucket *bbolt.Bucket
+	part, n := make([]byte, sumSize), 0
+	put := func() (err error) {
+		if len(part) == sumSize {
+			return nil
+		}
+		if bucket == nil {
+			if bucket, err = tx.Bucket(cutsBucket).CreateBucket(bucketName); err != nil {
+				return err
+			}
+			bucket.FillPercent = 1
+		}
+		name := partName(n)
+		m.Journal.add(seal(part, bucketName, name), len(part))
+		n++
+		return bucket.Put(name, part)
+	}
+	for chunk := range chunks {
+		if len(part)+len(chunk) > partSize {
+			if err := put(); err != nil {
+				return err
+			}
+			part = make([]byte, sumSize, max(partSize/4, sumSize+len(chunk)))
+		}
+		part = append(part, chunk...)
+	}
+	return put()
+}
+
+// putBase writes the value of a key, or that it has none.
+func putBase(tx *bbolt.Tx, m *Manifest, b *Base) error {
+	bucket := tx.Bucket(keysBucket)
+	bucket.FillPercent = 0.9
+	var chunks [][]byte
+	if b.Chunks != nil {
+		for ops := range b.Chunks {
+			chunks = append(chunks, slices.Clone(ops))
+		}
+	}
+	was := 0
+	if old := bucket.Get(baseName(b.Space, b.Key, 0)); old != nil {
+		n, _ := binary.Uvarint(old[sumSize+8:])
+		was = max(1, int(n))
+	}
+	for i := range max(1, len(chunks)) {
+		name := baseName(b.Space, b.Key, i)
+		if i < was {
+			if old := bucket.Get(name); old != nil {
+				m.Bases.remove(old)
+			}
+		}
+		value := appendBaseHead(make([]byte, sumSize), m.Generation, b.Key, i, len(chunks))
+		if i < len(chunks) {
+			value = append(value, chunks[i]...)
+		}
+		m.Bases.add(seal(value, name), len(value))
+		if err := bucket.Put(name, value); err != nil {
+			return err
+		}
+	}
+	for i := max(1, len(chunks)); i < was; i++ {
+		if err := removeBase(bucket, m, baseName(b.Space, b.Key, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeBase(bucket *bbolt.Bucket, m *Manifest, name []byte) error {
+	if old := bucket.Get(name); old != nil {
+		m.Bases.remove(old)
+	}
+	return bucket.Delete(name)
+}
+
+// forget drops journals, and the bases that stand only against them.
+func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left []goneBase, err error) {
+	cuts := tx.Bucket(cutsBucket)
+	var names [][]byte
+	c := cuts.Cursor()
+	for name, _ := c.First(); name != nil && binary.BigEndian.Uint64(name) <= generation; name, _ = c.Next() {
+		names = append(names, slices.Clone(name))
+	}
+	for _, name := range names {
+		err := cuts.Bucket(name).ForEach(func(_, value []byte) error {
+			m.Journal.remove(value)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := cuts.DeleteBucket(name); err != nil {
+			return nil, err
+		}
+	}
+	keys := tx.Bucket(keysBucket)
+	for _, g := range gone {
+		if g.generation > generation {
+			left = append(left, g)
+			continue
+		}
+		// Unless there is a value again.
+		if old := keys.Get([]byte(g.name)); old != nil && binary.BigEndian.Uint64(old[sumSize:]) == g.generation {
+			if err := removeBase(keys, m, []byte(g.name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return left, nil
+}

@@ -1,0 +1,185 @@
+package snapshot
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"time"
+)
+
+// The format is described in doc.go.
+
+const formatVersion = 1
+
+var (
+	cutsBucket   = []byte("cuts")
+	keysBucket   = []byte("keys")
+	aboutBucket  = []byte("about")
+	manifestName = []byte("manifest")
+)
+
+const (
+	// longKey is the length from which on a key is named by its hash: bbolt has
+	// a limit of 32 KB, and pages of short keys are faster.
+	longKey  = 1024
+	longMark = 0xffff
+
+	sumSize = 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrDamaged is what a file is that does not hold what was written to it.
+// ErrForeign is what a file is that was not written by this package. ErrInUse is
+// that another process has the file open.
+var (
+	ErrDamaged = errors.New("damaged")
+	ErrForeign = errors.New("not a zsetd snapshot")
+	ErrInUse   = errors.New("in use by another process")
+)
+
+// damaged returns an error that is ErrDamaged and says where.
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+// seal begins a value with its checksum, which covers the names that lead to
+// it, too. The value must have room for it at its beginning.
+func seal(value []byte, names ...[]byte) uint32 {
+	sum := checksum(value[sumSize:], names...)
+	binary.LittleEndian.PutUint32(value, sum)
+	return sum
+}
+
+func checksum(body []byte, names ...[]byte) uint32 {
+	sum := uint32(0)
+	for _, name := range names {
+		sum = crc32.Update(sum, castagnoli, name)
+	}
+	return crc32.Update(sum, castagnoli, body)
+}
+
+// unseal verifies a value and returns what follows the checksum.
+func unseal(value []byte, names ...[]byte) (body []byte, sum uint32, ok bool) {
+	if len(value) < sumSize {
+		return nil, 0, false
+	}
+	sum = binary.LittleEndian.Uint32(value)
+	body = value[sumSize:]
+	return body, sum, checksum(body, names...) == sum
+}
+
+// baseName returns the name of a chunk of a key's base.
+func baseName(space uint64, key string, chunk int) []byte {
+	b := make([]byte, 0, 8+2+min(len(key), longKey)+4)
+	b = binary.BigEndian.AppendUint64(b, space)
+	if len(key) >= longKey {
+		sum := sha256.Sum256([]byte(key))
+		b = append(binary.BigEndian.AppendUint16(b, longMark), sum[:]...)
+	} else {
+		b = append(binary.BigEndian.AppendUint16(b, uint16(len(key))), key...)
+	}
+	return binary.BigEndian.AppendUint32(b, uint32(chunk))
+}
+
+// parseBaseName is the inverse of baseName. long says that key is the hash of
+// the key.
+func parseBaseName(b []byte) (space uint64, key []byte, long bool, chunk int, ok bool) {
+	if len(b) < 8+2+4 {
+		return 0, nil, false, 0, false
+	}
+	space = binary.BigEndian.Uint64(b)
+	n := int(binary.BigEndian.Uint16(b[8:]))
+	key = b[10 : len(b)-4]
+	if n == longMark {
+		long, n = true, sha256.Size
+	}
+	return space, key, long, int(binary.BigEndian.Uint32(b[len(b)-4:])), n == len(key)
+}
+
+// appendBaseHead appends what stands before the operations of a chunk: the
+// generation, and in the first chunk their number and the key if it is long.
+func appendBaseHead(b []byte, generation uint64, key string, chunk, chunks int) []byte {
+	b = binary.BigEndian.AppendUint64(b, generation)
+	if chunk > 0 {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(chunks))
+	if len(key) >= longKey {
+		b = append(binary.AppendUvarint(b, uint64(len(key))), key...)
+	}
+	return b
+}
+
+// cutName is the name of a cut's bucket, partName that of a part of its journal.
+func cutName(generation uint64) []byte { return binary.BigEndian.AppendUint64(nil, generation) }
+func partName(part int) []byte         { return binary.BigEndian.AppendUint32(nil, uint32(part)) }
+
+// Manifest says what a file must hold. Every transaction writes it anew.
+type Manifest struct {
+	Format     int       `json:"format"`
+	Generation uint64    `json:"generation"` // of the last Cut
+	Time       time.Time `json:"time"`       // of the last Cut
+	Spaces     []uint64  `json:"spaces"`     // the space of each database
+	Bases      tally     `json:"bases"`
+	Journal    tally     `json:"journal"`
+}
+
+// tally sums up records, so that none can vanish unnoticed.
+type tally struct {
+	Records int64  `json:"records"`
+	Bytes   int64  `json:"bytes"`
+	Digest  digest `json:"digest"` // the sum of their checksums modulo 2^64
+}
+
+type digest uint64
+
+// MarshalText writes the digest in hexadecimal: JSON's numbers have 53 bits.
+func (d digest) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(d), 16), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (d *digest) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 16, 64)
+	*d = digest(n)
+	return err
+}
+
+func (t *tally) add(sum uint32, bytes int) {
+	t.Records++
+	t.Bytes += int64(bytes)
+	t.Digest += digest(sum)
+}
+
+func (t *tally) remove(value []byte) {
+	t.Records--
+	t.Bytes -= int64(len(value))
+	t.Digest -= digest(binary.LittleEndian.Uint32(value))
+}
+
+func (m *Manifest) encode() ([]byte, error) {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	b := append(make([]byte, sumSize), text...)
+	seal(b, manifestName)
+	return b, nil
+}
+
+func decodeManifest(value []byte) (m Manifest, err error) {
+	text, _, ok := unseal(value, manifestName)
+	if !ok {
+		return m, damaged("the manifest")
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, damaged("the manifest: %v", err)
+	}
+	if m.Format != formatVersion {
+		return m, fmt.Errorf("format %d, of which this version knows nothing", m.Format)
+	}
+	return m, nil
+}

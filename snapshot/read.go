@@ -1,0 +1,250 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.etcd.io/bbolt"
+)
+
+// Visitor is told what a file holds: first the journals, the oldest Cut first
+// and each in order, then the bases in the order of their names. A function
+// that is nil is left out; one that returns an error ends the reading. All
+// slices are the visitor's to keep.
+type Visitor struct {
+	// Begin is told the manifest before all else.
+	Begin func(m Manifest) error
+
+	// Journal is told a part of the journal of a Cut, which is whole records.
+	Journal func(generation uint64, records []byte) error
+
+	// Base is told chunk i of the value that a key had at a Cut, of chunks in
+	// all. What journals up to that generation say of the key is void. chunks
+	// is 0 if there was no such key then.
+	Base func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error
+}
+
+// Read reads a file and verifies everything in it: the pages and their order,
+// the checksum of every record, and by the manifest that no record is missing.
+// If something is wrong the error is ErrDamaged or ErrForeign, and the visitor
+// must not use what it was told: it may have been told part of it. The file is
+// not changed. Read does not keep others from changing it, see [Lock].
+func Read(path string, v Visitor) (Manifest, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("%s: %w", path, trimPath(err))
+	}
+	defer file.Close()
+	m, _, err := read(file, v)
+	if err != nil {
+		return m, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// reading is the state of reading a file.
+type reading struct {
+	v        Visitor
+	manifest Manifest
+	bases    tally
+	journal  tally
+	gone     []goneBase
+
+	// The base whose chunks are coming.
+	space        uint64
+	key          string
+	name         []byte // without the number of the chunk
+	generation   uint64
+	next, chunks int
+}
+
+func read(file *os.File, v Visitor) (Manifest, []goneBase, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return Manifest{}, nil, err
+	}
+	tree, err := openPages(file, info.Size())
+	if err != nil {
+		return Manifest{}, nil, err
+	}
+	r := &reading{v: v}
+	if err := tree.walk(r.record); err != nil {
+		return Manifest{}, nil, err
+	}
+	if r.manifest.Format == 0 {
+		return Manifest{}, nil, fmt.Errorf("%w: a bbolt file without a manifest", ErrForeign)
+	}
+	if r.next < r.chunks {
+		return Manifest{}, nil, r.missing()
+	}
+	if r.bases != r.manifest.Bases || r.journal != r.manifest.Journal {
+		return Manifest{}, nil, damaged("records are missing: %d of %d bases, %d of %d parts of journals are there",
+			r.bases.Records, r.manifest.Bases.Records, r.journal.Records, r.manifest.Journal.Records)
+	}
+	return r.manifest, r.gone, nil
+}
+
+func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
+	if r.manifest.Format == 0 { // its bucket is the first
+		if len(bucket) != 1 || string(bucket[0]) != string(aboutBucket) || string(name) != string(manifestName) {
+			return fmt.Errorf("%w: it begins with a record %q in a bucket %q", ErrForeign, name, bucket)
+		}
+		if r.manifest, err = decodeManifest(value); err == nil && r.v.Begin != nil {
+			err = r.v.Begin(r.manifest)
+		}
+		return err
+	}
+	switch {
+	case len(bucket) == 2 && string(bucket[0]) == string(cutsBucket):
+		return r.part(bucket[1], name, value)
+	case len(bucket) == 1 && string(bucket[0]) == string(keysBucket):
+		return r.base(name, value)
+	}
+	return damaged("record %q in a bucket %q that should not be there", name, bucket)
+}
+
+func (r *reading) part(bucket, name, value []byte) error {
+	if len(bucket) != 8 || len(name) != 4 {
+		return damaged("journal %x, part %x: no such names", bucket, name)
+	}
+	generation := binary.BigEndian.Uint64(bucket)
+	records, sum, ok := unseal(value, bucket, name)
+	if !ok || generation > r.manifest.Generation {
+		return damaged("journal of cut %d, part %d", generation, binary.BigEndian.Uint32(name))
+	}
+	r.journal.add(sum, len(value))
+	if r.v.Journal == nil {
+		return nil
+	}
+	return r.v.Journal(generation, records)
+}
+
+func (r *reading) base(name, value []byte) error {
+	space, key, long, i, ok := parseBaseName(name)
+	if !ok {
+		return damaged("base %q: no such name", name)
+	}
+	body, sum, ok := unseal(value, name)
+	if !ok || len(body) < 8 {
+		if long {
+			return damaged("the value of a key of 1 KB or more in space %d, whose SHA-256 is %x, chunk %d", space, key, i)
+		}
+		return damaged("the value of key %q in space %d, chunk %d", key, space, i)
+	}
+	r.bases.add(sum, len(value))
+	generation := binary.BigEndian.Uint64(body)
+	body = body[8:]
+	if r.next < r.chunks { // more of the same key
+		if i != r.next || string(name[:len(name)-4]) != string(r.name) || generation != r.generation {
+			return r.missing()
+		}
+		r.next++
+		return r.visit(i, body)
+	}
+	if i != 0 || generation > r.manifest.Generation {
+		return damaged("the value of key %q in space %d begins with chunk %d, of cut %d", key, space, i, generation)
+	}
+	chunks, w := binary.Uvarint(body)
+	if w <= 0 || chunks > 1<<32 {
+		return damaged("the value of key %q in space %d: its head", key, space)
+	}
+	body = body[w:]
+	if long {
+		n, w := binary.Uvarint(body)
+		if w <= 0 || n > uint64(len(body)-w) {
+			return damaged("the value of key %q in space %d: its head", key, space)
+		}
+		key, body = body[w:w+int(n)], body[w+int(n):]
+	}
+	r.space, r.key, r.name, r.generation, r.next, r.chunks = space, string(key), name[:len(name)-4], generation, 1, int(chunks)
+	if chunks == 0 {
+		r.gone = append(r.gone, goneBase{string(name), generation})
+	}
+	return r.visit(0, body)
+}
+
+// missing is the error that a chunk is not where it should be.
+func (r *reading) missing() error {
+	return damaged("the value of key %q in space %d: chunk %d of %d is missing", r.key, r.space, r.next, r.chunks)
+}
+
+func (r *reading) visit(i int, ops []byte) error {
+	if r.v.Base == nil {
+		return nil
+	}
+	return r.v.Base(r.space, r.key, r.generation, i, r.chunks, ops)
+}
+
+// Locked is a file that no other process can change.
+type Locked struct {
+	path string
+	db   *bbolt.DB
+}
+
+// Lock keeps other processes from changing a file until Close. It fails within
+// a second if one has it open for writing. The file must be there, and look like
+// a snapshot.
+func Lock(path string) (*Locked, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, trimPath(err))
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := openPages(file, info.Size()); err != nil { // bbolt would crash on it
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	o := boltOptions()
+	o.ReadOnly = true
+	db, err := openBolt(path, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Locked{path, db}, nil
+}
+
+// Close lets others change the file.
+func (l *Locked) Close() error { return guard(l.db.Close) }
+
+// Open reads a file, as [Read] does, and opens it for writing.
+func Open(path string, v Visitor) (*File, error) {
+	lock, err := Lock(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	f := &File{path: path}
+	f.manifest, f.gone, err = read(file, v)
+	if err := errors.Join(file.Close(), lock.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, trimPath(err))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if f.db, err = openBolt(path, boltOptions()); err != nil {
+		return nil, err
+	}
+	// Between the two locks another process may have had the file.
+	var now Manifest
+	err = guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) (err error) {
+			now, err = decodeManifest(tx.Bucket(aboutBucket).Get(manifestName))
+			return err
+		})
+	})
+	if err == nil && (now.Generation != f.manifest.Generation || !now.Time.Equal(f.manifest.Time)) {
+		err = ErrInUse
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return f, nil
+}
