@@ -39,6 +39,7 @@ type Server struct {
 	at       time.Time // the clock of the current unit
 	keys     *keyspace.Keyspace
 	unit     unit
+	keeper   *keeper
 	rand     *mrand.Rand
 	config   config
 	notify   class

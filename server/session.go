@@ -48,7 +48,9 @@ type Session struct {
 
 	blocked   *Waiter
 	postponed [][]byte    // a command held back by CLIENT PAUSE, copied
-	stalled   atomic.Bool // blocked or postponed: the transport must not run commands
+	held      bool        // what it is to be sent waits for a Cut
+	heldFor   uint64      // which
+	stalled   atomic.Bool // blocked, postponed or held: the transport must not run commands
 
 	closing bool // close once the outbox is written
 	killed  bool // close now
@@ -156,7 +158,10 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 		}
 	}
 	srv.current = nil
-	if s.out.Len() > 0 && s.claim() {
+	if s.out.Len() > 0 && srv.keeper.holds() {
+		srv.keeper.hold(s)
+	}
+	if s.out.Len() > 0 && !s.held && s.claim() {
 		out = s.out.Swap(spare)
 	}
 	ending = s.closing || s.killed
@@ -192,7 +197,7 @@ func (s *Session) written() []byte {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
 	s.flushing.Store(1)
-	if s.out.Len() == 0 {
+	if s.out.Len() == 0 || s.held {
 		s.flushing.Store(0)
 		return nil
 	}
@@ -206,7 +211,7 @@ func (s *Session) written() []byte {
 func (s *Session) take() (out []byte, killed, closed bool) {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
-	if s.out.Len() > 0 && !s.killed && s.claim() {
+	if s.out.Len() > 0 && !s.killed && !s.held && s.claim() {
 		out = s.out.Swap(nil)
 	}
 	return out, s.killed, s.closing && s.out.Len() == 0 && s.flushing.Load() == 0
@@ -322,6 +327,14 @@ func (s *Session) dispatch(argv [][]byte) {
 	}
 	if s.monitoring && s.effectsOf(cmd).Has(protocol.Write|protocol.ReadOnly|protocol.MayReplicate) {
 		s.refuse(cmd, "ERR Replica can't interact with the keyspace")
+		return
+	}
+	if srv.keeper.refuses() && (cmd.Name == "ping" || s.effectsOf(cmd).Has(protocol.Write)) {
+		s.refuse(cmd, errNotSaved)
+		return
+	}
+	if srv.keeper.loading != nil && !s.mayWhileLoading(cmd) {
+		s.refuse(cmd, errLoading)
 		return
 	}
 	if srv.pausedUntil != 0 && srv.holdsBack(s, cmd) {

@@ -52,6 +52,7 @@ const (
 func (srv *Server) begin() {
 	srv.mu.Lock()
 	srv.setClock(srv.clock())
+	srv.keeper.before = srv.keys.Sequence()
 }
 
 // end sets the timer, gives the lock back and wakes the sessions that have
@@ -65,6 +66,10 @@ func (srv *Server) end() {
 		srv.runReleased()
 	}
 	srv.setTimer()
+	srv.keeper.note()
+	if len(u.wake) > 0 && srv.keeper.holds() {
+		srv.holdWoken()
+	}
 	if len(u.wake) == 0 {
 		srv.mu.Unlock()
 		return
@@ -78,6 +83,20 @@ func (srv *Server) end() {
 	for _, s := range wake {
 		s.wake()
 	}
+}
+
+// holdWoken holds back what others were sent until the changes that it tells of
+// are on the disk.
+func (srv *Server) holdWoken() {
+	u := &srv.unit
+	u.wake = slices.DeleteFunc(u.wake, func(s *Session) bool {
+		if s.killed || s.out.Len() == 0 {
+			return false
+		}
+		s.waking = false
+		srv.keeper.hold(s)
+		return true
+	})
 }
 
 // do runs f in a unit of its own.

@@ -151,10 +151,23 @@ func (f *File) Usage() (size, used int64) {
 	return size, size - int64(s.FreePageN+s.PendingPageN)*pageSize
 }
 
-// Written returns how many bytes have been written to the file by this process.
-func (f *File) Written() int64 {
-	s := f.db.Stats()
-	return s.TxStats.GetPageAlloc()
+// Journals yields the journals in the file, the oldest Cut first, in parts of
+// whole records, which are borrowed.
+func (f *File) Journals(visit func(generation uint64, records []byte) error) error {
+	return guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			cuts := tx.Bucket(cutsBucket)
+			return cuts.ForEachBucket(func(bucket []byte) error {
+				return cuts.Bucket(bucket).ForEach(func(name, value []byte) error {
+					records, _, ok := unseal(value, bucket, name)
+					if !ok {
+						return damaged("journal of cut %x, part %x", bucket, name)
+					}
+					return visit(binary.BigEndian.Uint64(bucket), records)
+				})
+			})
+		})
+	})
 }
 
 // Publish makes the file one that can be relied on, at path, where it takes the

@@ -79,11 +79,12 @@ const (
 
 // recorder writes the journal.
 type recorder struct {
-	parts []part
-	buf   []byte // the records since the last part
-	size  int    // bytes in parts, those of pinned values estimated
-	open  []*changes
-	free  []*changes
+	parts   []part
+	buf     []byte // the records since the last part
+	records uint64 // so far
+	size    int    // bytes in parts, those of pinned values estimated
+	open    []*changes
+	free    []*changes
 
 	scratch  []byte
 	respaced bool // databases were swapped or cleared
@@ -153,6 +154,7 @@ func (ks *Keyspace) Record(on bool) {
 	if ks.rec != nil {
 		ks.Seal()
 	}
+	ks.sequence = ks.Sequence()
 	ks.rec = nil
 	if on {
 		ks.rec = new(recorder)
@@ -202,10 +204,23 @@ func (ks *Keyspace) Recording() bool { return ks.rec != nil }
 // Recorded returns how much the journal holds, in bytes; values that are pinned
 // in it are estimated. 0 if there is none.
 func (ks *Keyspace) Recorded() int {
-	if ks.rec == nil {
+	r := ks.rec
+	if r == nil {
 		return 0
 	}
-	return ks.rec.size + len(ks.rec.buf)
+	n := r.size + len(r.buf)
+	if n == 0 && r.respaced {
+		return 1
+	}
+	return n
+}
+
+// Sequence returns a number that grows whenever something is recorded.
+func (ks *Keyspace) Sequence() uint64 {
+	if ks.rec == nil {
+		return ks.sequence
+	}
+	return ks.sequence + ks.rec.records
 }
 
 // Seal closes the values that are open for changing and writes what happened
@@ -231,7 +246,7 @@ func (j *Journal) Size() int { return j.size }
 func (ks *Keyspace) TakeJournal() *Journal {
 	ks.Seal()
 	r := ks.rec
-	if r == nil || r.size+len(r.buf) == 0 && !r.respaced {
+	if r == nil || ks.Recorded() == 0 {
 		return nil
 	}
 	r.flush()
@@ -279,6 +294,7 @@ func (r *recorder) flush() {
 
 // record writes a record.
 func (r *recorder) record(db *DB, key string, ops []byte) {
+	r.records++
 	r.buf = appendText(binary.AppendUvarint(r.buf, db.space), key)
 	r.buf = append(binary.AppendUvarint(r.buf, uint64(len(ops))), ops...)
 	if len(r.buf) >= flushAt {
@@ -372,9 +388,15 @@ func (r *recorder) deadline(db *DB, e *Entry) {
 	r.record(db, e.key, binary.AppendUvarint(b[:1], uint64(e.deadline)))
 }
 
+// respace notes that databases have other spaces.
+func (r *recorder) respace() {
+	r.respaced = true
+	r.records++
+}
+
 // cleared notes that db has lost all its keys.
 func (r *recorder) cleared(db *DB) {
-	r.respaced = true
+	r.respace()
 	for _, c := range r.open {
 		if c.entry != nil && c.db == db {
 			attach(c.entry.value, nil)
@@ -434,6 +456,7 @@ func (r *recorder) seal() {
 func (r *recorder) value(db *DB, e *Entry, buf []byte) {
 	if p := db.pin(e); p != nil {
 		r.flush()
+		r.records++
 		r.parts = append(r.parts, part{space: db.space, pinned: p})
 		r.size += p.bytes
 		return

@@ -14,14 +14,16 @@ import (
 //
 // A Keyspace is not safe for concurrent use.
 type Keyspace struct {
-	dbs    []*DB
-	now    int64
-	hooks  Hooks
-	rec    *recorder // nil if changes are not recorded
-	spaces uint64    // given out so far
-	moved  bool      // a deadline was set or removed since Next was last asked
-	hits   int64
-	Limits Limits
+	dbs      []*DB
+	now      int64
+	hooks    Hooks
+	rec      *recorder // nil if changes are not recorded
+	spaces   uint64    // given out so far
+	sequence uint64    // of what earlier journals have recorded
+	cleared  int64
+	moved    bool // a deadline was set or removed since Next was last asked
+	hits     int64
+	Limits   Limits
 
 	// NoTouch leaves the access times of keys alone.
 	NoTouch bool
@@ -92,7 +94,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	a.space, b.space = b.space, a.space
 	ks.moved = true
 	if ks.rec != nil {
-		ks.rec.respaced = true
+		ks.rec.respace()
 	}
 }
 
@@ -125,6 +127,19 @@ func deadlineOf(score float64) int64 {
 		return math.MaxInt64
 	}
 	return int64(score)
+}
+
+// Cleared returns how many keys were removed by clearing databases.
+func (ks *Keyspace) Cleared() int64 { return ks.cleared }
+
+// Adopt gives the databases what those of from hold, with their spaces, and
+// ends the journal. from must not be used afterwards.
+func (ks *Keyspace) Adopt(from *Keyspace) {
+	ks.Record(false)
+	for i, db := range ks.dbs {
+		db.entries, db.deadlines, db.space = from.dbs[i].entries, from.dbs[i].deadlines, from.dbs[i].space
+	}
+	ks.spaces, ks.moved = from.spaces, true
 }
 
 // seconds is the time as entries keep it.
@@ -389,6 +404,7 @@ func (db *DB) Clear() int {
 	db.deadlines.Clear()
 	db.ks.moved = true
 	db.space = db.ks.newSpace()
+	db.ks.cleared += int64(n)
 	if db.ks.rec != nil {
 		db.ks.rec.cleared(db)
 	}

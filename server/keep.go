@@ -1,0 +1,882 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/snapshot"
+)
+
+// A keeper keeps the data in a file. Commands leave what they change in the
+// keyspace's journal; when a Cut is due, the keeper takes the journal, which
+// costs the lock for an instant, and writes it in a goroutine of its own.
+//
+// The data are in one of two states. Usually the file holds everything up to
+// the last Cut, and the next Cut is the journal. Or there is no such file
+// (there is none yet, a Cut was lost, an fsync failed, the file is mostly
+// waste): then a fresh one is written beside it, key by key in pieces, each of
+// them with a Cut, so that the journal never has to span the whole time; when
+// the last key is in, the fresh file takes the place of the other. The same
+// pieces give new bases to the keys of the journal when that has grown.
+type keeper struct {
+	srv  *Server
+	path string
+	kick chan struct{} // capacity 1: there may be something to do
+	quit chan struct{}
+	done sync.WaitGroup
+
+	// io is held while files are read or written. Under it the server's lock is
+	// not taken; the other way round is allowed, for SAVE.
+	io    sync.Mutex
+	file  *snapshot.File // may be nil
+	fresh *snapshot.File // being written; may be nil
+
+	queueLock sync.Mutex
+	queue     []*cut // taken and not written, in order
+	results   []result
+
+	// The rest is guarded by the server's lock.
+	loading                 *loadState // nil once the data are there
+	loaded                  chan struct{}
+	loadErr                 error
+	always                  bool
+	rules                   []saveRule
+	timer                   *time.Timer
+	timerAt                 time.Time // zero = not set
+	epoch                   uint64    // of the Cut to come
+	durable                 uint64    // of the last that is on the disk
+	before                  uint64    // the journal's sequence when the lock was taken
+	held                    []*Session
+	needsFresh              bool // the file lacks something that the journal has not
+	rewrite                 *rewrite
+	asked                   bool // BGSAVE
+	saving                  bool // and it is being done
+	since                   time.Time
+	took                    time.Duration // -1 s: nothing was ever saved
+	failed                  error         // what became of the last attempt
+	retry                   time.Time
+	lastSave                time.Time
+	saved                   int64 // unit.changes that are on the disk
+	taken                   int64 // and those that were in the last Cut
+	saves                   int64
+	rewrites                int64
+	loadedKeys, expiredKeys int64
+	cleared                 int64 // keys that were in databases that were cleared since the file was fresh
+	stats                   keepStats
+}
+
+// keepStats are figures for INFO.
+type keepStats struct {
+	size, used, bases, journal int64
+	generation                 uint64
+}
+
+// saveRule asks for a Cut some seconds after the last when there were that many
+// changes.
+type saveRule struct{ seconds, changes int64 }
+
+// cut is a Cut on its way to the file.
+type cut struct {
+	snapshot.Cut
+	epoch   uint64
+	changes int64
+	fresh   bool // its bases are for the fresh file
+	begins  bool // which it begins
+	ends    bool // which it completes
+	needed  bool // there is no other file to write to
+}
+
+// result is what became of a cut.
+type result struct {
+	cut  *cut
+	err  error
+	lost bool // the file is no more
+	gave bool // the keys of the cut have got no bases, and the fresh file is no more
+
+	stats keepStats
+}
+
+// maxJournal is how much a journal may hold before it is written, whatever the
+// rules say, or given up if it cannot be.
+const maxJournal = 64 << 20
+
+// retryTime is how long after a failure the next attempt comes.
+const retryTime = time.Second
+
+// keep opens the file, or makes it, as the parameters say.
+func (srv *Server) keep() error {
+	k := &keeper{srv: srv, took: -time.Second, lastSave: srv.start, loaded: make(chan struct{}), epoch: 1}
+	srv.keeper = k
+	srv.applyKeep()
+	if srv.config.dbfilename == "" {
+		close(k.loaded)
+		return nil
+	}
+	path, err := filepath.Abs(filepath.Join(srv.config.dir, srv.config.dbfilename))
+	if err != nil {
+		return err
+	}
+	k.path = path
+	k.kick, k.quit = make(chan struct{}, 1), make(chan struct{})
+	k.timer = time.AfterFunc(time.Hour, k.wake)
+	k.timer.Stop()
+	_, err = os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := k.create(); err != nil {
+			return fmt.Errorf("zsetd: cannot make a file to keep the data in: %w", err)
+		}
+		close(k.loaded)
+	case err != nil:
+		return fmt.Errorf("zsetd: %w", err)
+	default:
+		lock, err := snapshot.Lock(path) // what is plainly wrong is known at once
+		if err == nil {
+			err = lock.Close()
+		}
+		if err != nil {
+			return refused(err)
+		}
+		k.loading = &loadState{start: time.Now()}
+		k.done.Go(k.load)
+	}
+	k.done.Go(k.run)
+	return nil
+}
+
+// applyKeep makes the keeper follow the parameters.
+func (srv *Server) applyKeep() {
+	k := srv.keeper
+	k.rules = srv.config.save
+	k.always = srv.config.appendonly && srv.config.appendfsync == "always"
+	if srv.config.appendonly {
+		k.rules = []saveRule{{1, 1}}
+	}
+	if k.path == "" || k.loading != nil {
+		return
+	}
+	k.release()
+	k.wake()
+}
+
+// refused adds to an error of reading a file what can be done.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, snapshot.ErrDamaged):
+		return fmt.Errorf("zsetd: %w; the file was left as it is: `zsetd check` tells more, `zsetd salvage` saves what can be read", err)
+	case errors.Is(err, snapshot.ErrForeign):
+		return fmt.Errorf("zsetd: %w; the file was left as it is: set dir and dbfilename to another", err)
+	}
+	return fmt.Errorf("zsetd: %w", err)
+}
+
+// create makes an empty file.
+func (k *keeper) create() error {
+	file, err := k.newFile()
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(&snapshot.Cut{Spaces: k.srv.keys.Spaces(), Time: k.srv.start}); err != nil {
+		return errors.Join(err, file.Discard())
+	}
+	if err := file.Publish(k.path); err != nil {
+		return errors.Join(err, file.Discard())
+	}
+	k.file, k.stats = file, measure(file)
+	k.srv.keys.Record(true)
+	return nil
+}
+
+// newFile makes a file beside the one that is kept. What an earlier process
+// has left there was never completed.
+func (k *keeper) newFile() (*snapshot.File, error) {
+	path := k.path + ".new"
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return snapshot.Create(path)
+}
+
+// loadState is how far the loading of the file has come.
+type loadState struct {
+	start       time.Time
+	done, total int64
+}
+
+// errLoading is the answer to commands that need the data.
+const errLoading = "LOADING Redis is loading the dataset in memory"
+
+// load reads the file. Meanwhile the server answers -LOADING.
+func (k *keeper) load() {
+	srv := k.srv
+	locked := func(f func()) {
+		srv.mu.Lock()
+		defer srv.mu.Unlock()
+		f()
+	}
+	told := int64(0)
+	l := archive.Loader{Keys: srv.keys, Hold: locked, Progress: func(done, total int64) error {
+		if done-told > 1<<20 || told == 0 {
+			told = done
+			locked(func() { k.loading.done, k.loading.total = done, total })
+		}
+		select {
+		case <-k.quit:
+			return ErrServerClosed
+		default:
+			return nil
+		}
+	}}
+	file, err := l.Open(k.path)
+	srv.begin()
+	if err != nil {
+		k.loadErr = refused(err)
+		srv.log.Error("the data were not loaded", "error", k.loadErr)
+	} else {
+		k.file, k.stats = file, measure(file)
+		srv.keys.Record(true)
+		for _, p := range l.Past() {
+			p.DB.Forget(p.Key)
+		}
+		k.loadedKeys, k.expiredKeys = l.Loaded, l.Expired
+		srv.log.Info("data loaded", "file", k.path, "keys", l.Loaded, "expired", l.Expired,
+			"seconds", time.Since(k.loading.start).Seconds())
+		k.loading = nil
+		k.note()
+	}
+	close(k.loaded)
+	srv.end()
+}
+
+// wake makes the keeper look at what there is to do.
+func (k *keeper) wake() {
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run is the goroutine that writes Cuts.
+func (k *keeper) run() {
+	<-k.loaded
+	if k.loadErr != nil {
+		return
+	}
+	for {
+		select {
+		case <-k.kick:
+		case <-k.quit:
+			return
+		}
+		for k.step() {
+			select {
+			case <-k.quit:
+				return
+			default:
+			}
+		}
+	}
+}
+
+// step takes and writes one Cut, if one is due, and reports whether more may be.
+func (k *keeper) step() (more bool) {
+	srv := k.srv
+	srv.begin()
+	due := k.due()
+	if due && k.needsFresh && k.rewrite == nil {
+		srv.keys.Record(true)
+		srv.end()
+		keys := k.allKeys(srv.do)
+		srv.begin()
+		k.beginRewrite(&rewrite{keys: keys, fresh: true, began: time.Now()})
+	}
+	if due {
+		k.take()
+	}
+	srv.end()
+	if !due {
+		return k.considerRewrite()
+	}
+	k.flush()
+	srv.begin()
+	k.account()
+	more = k.failed == nil
+	srv.end()
+	return more
+}
+
+// due decides whether a Cut is to be taken now, and if not, when to look again.
+func (k *keeper) due() bool {
+	if k.loading != nil || k.path == "" {
+		return false
+	}
+	now := time.Now()
+	if k.failed != nil && now.Before(k.retry) && !k.asked {
+		k.setTimer(k.retry)
+		return false
+	}
+	keys := k.srv.keys
+	if k.asked || k.rewrite != nil || k.pending() || keys.Recorded() > maxJournal {
+		return true
+	}
+	if !k.automatic() {
+		return false
+	}
+	if k.needsFresh || k.always && keys.Recorded() > 0 {
+		return true
+	}
+	next := k.nextSave()
+	if next.IsZero() {
+		return false
+	}
+	if next.After(now) {
+		k.setTimer(next)
+		return false
+	}
+	return true
+}
+
+// automatic reports whether Cuts are taken without being asked for.
+func (k *keeper) automatic() bool { return k.always || len(k.rules) > 0 }
+
+// pending reports whether a Cut was taken and is not written.
+func (k *keeper) pending() bool {
+	k.queueLock.Lock()
+	defer k.queueLock.Unlock()
+	return len(k.queue) > 0
+}
+
+// nextSave returns when the rules ask for the next Cut; zero if they do not.
+func (k *keeper) nextSave() (next time.Time) {
+	changes := k.srv.unit.changes - k.taken
+	for _, r := range k.rules {
+		if changes >= r.changes && changes > 0 {
+			if at := k.lastSave.Add(time.Duration(r.seconds) * time.Second); next.IsZero() || at.Before(next) {
+				next = at
+			}
+		}
+	}
+	return next
+}
+
+func (k *keeper) setTimer(at time.Time) {
+	if k.timerAt.IsZero() || at.Before(k.timerAt) || k.timerAt.Before(time.Now()) {
+		k.timerAt = at
+		k.timer.Reset(time.Until(at))
+	}
+}
+
+// note is called whenever the lock is about to be given back. It must cost next
+// to nothing.
+func (k *keeper) note() {
+	if k.path == "" || k.loading != nil {
+		return
+	}
+	changes := k.srv.unit.changes - k.taken
+	switch {
+	case k.always:
+		if k.srv.keys.Recorded() > 0 {
+			k.wake()
+		}
+	case k.srv.keys.Recorded() > maxJournal:
+		k.overflow()
+	case changes > 0 && len(k.rules) > 0 && k.failed == nil:
+		if next := k.nextSave(); !next.IsZero() && (k.timerAt.IsZero() || next.Before(k.timerAt)) {
+			k.setTimer(next)
+		}
+	}
+}
+
+// overflow is what happens when the journal is too large to be kept in memory:
+// it is written, or if that cannot be, given up; then the file has to be written
+// anew when it can.
+func (k *keeper) overflow() {
+	if k.automatic() && k.failed == nil {
+		k.wake()
+		return
+	}
+	if k.rewrite == nil {
+		k.srv.log.Warn("changes that were not saved outgrow the journal; the next save writes everything",
+			"bytes", k.srv.keys.Recorded())
+		k.loseTrack()
+	}
+}
+
+// loseTrack gives up the journal. The next save writes a fresh file.
+func (k *keeper) loseTrack() {
+	k.srv.keys.Record(false)
+	k.needsFresh = true
+	k.rewrite = nil
+	k.queueLock.Lock()
+	k.queue = nil
+	k.queueLock.Unlock()
+}
+
+// take takes the journal, and a piece of what is to be rewritten, as the next
+// Cut. If one is waiting, that comes first.
+func (k *keeper) take() {
+	if k.pending() {
+		return
+	}
+	srv := k.srv
+	c := &cut{epoch: k.epoch, changes: srv.unit.changes}
+	c.Time = srv.at
+	if k.rewrite != nil {
+		k.rewrite.piece(srv.keys, c)
+		c.needed = k.needsFresh
+	}
+	if j := srv.keys.TakeJournal(); j != nil {
+		c.Journal = j.Chunks
+	}
+	c.Spaces = srv.keys.Spaces()
+	k.epoch++
+	k.taken = c.changes
+	if k.asked {
+		k.asked, k.saving = false, true
+	}
+	k.since = time.Now()
+	k.queueLock.Lock()
+	k.queue = append(k.queue, c)
+	k.queueLock.Unlock()
+}
+
+// flush writes the Cuts that were taken. The server's lock may be held.
+func (k *keeper) flush() {
+	k.io.Lock()
+	defer k.io.Unlock()
+	for {
+		k.queueLock.Lock()
+		if len(k.queue) == 0 {
+			k.queueLock.Unlock()
+			return
+		}
+		c := k.queue[0]
+		k.queueLock.Unlock()
+		r := k.write(c)
+		k.queueLock.Lock()
+		k.results = append(k.results, r)
+		if r.err == nil || r.lost || c.needed {
+			k.queue = k.queue[min(1, len(k.queue)):]
+		}
+		k.queueLock.Unlock()
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+// write writes a Cut to the file, or the fresh one, or both.
+func (k *keeper) write(c *cut) (r result) {
+	r.cut = c
+	if c.fresh {
+		done, err := k.writeFresh(c)
+		if err != nil {
+			err = errors.Join(err, k.giveUp(c))
+			r.gave = true
+			if c.needed {
+				r.err = err
+				return r
+			}
+			k.srv.log.Warn("a fresh file could not be written; the old one is kept", "error", err)
+		}
+		if done || c.needed {
+			r.stats = measure(k.file)
+			return r
+		}
+	}
+	old := c.Cut
+	if c.fresh {
+		old.Bases = nil
+	}
+	if _, r.err = k.file.Write(&old); r.err == nil {
+		r.stats = measure(k.file)
+		return r
+	}
+	if c.fresh || c.Bases != nil || c.Forget != 0 { // another time, perhaps
+		r.err = errors.Join(r.err, k.giveUp(c))
+		r.gave = true
+	}
+	if k.file.Suspect() != nil {
+		r.lost = true
+		if err := k.file.Close(); err != nil {
+			k.srv.log.Warn("closing a file that has failed", "error", err)
+		}
+		k.file = nil
+	}
+	return r
+}
+
+// giveUp makes a Cut one that has only a journal.
+func (k *keeper) giveUp(c *cut) (err error) {
+	if k.fresh != nil {
+		err = k.fresh.Discard()
+		k.fresh = nil
+	}
+	c.Bases, c.Forget = nil, 0
+	c.fresh, c.begins, c.ends = false, false, false
+	return err
+}
+
+// measure returns figures about a file.
+func measure(f *snapshot.File) (s keepStats) {
+	if f == nil {
+		return s
+	}
+	m := f.Manifest()
+	s.size, s.used = f.Usage()
+	s.bases, s.journal, s.generation = m.Bases.Bytes, m.Journal.Bytes, m.Generation
+	return s
+}
+
+// writeFresh writes a Cut to the fresh file, and reports whether that has taken
+// the place of the file.
+func (k *keeper) writeFresh(c *cut) (done bool, err error) {
+	if c.begins {
+		if k.fresh != nil {
+			if err := k.fresh.Discard(); err != nil {
+				return false, err
+			}
+		}
+		if k.fresh, err = k.newFile(); err != nil {
+			return false, err
+		}
+	}
+	if k.fresh == nil {
+		return false, errors.New("the fresh file is gone")
+	}
+	if _, err := k.fresh.Write(&c.Cut); err != nil || !c.ends {
+		return false, err
+	}
+	if err := k.fresh.Publish(k.path); err != nil {
+		return false, err
+	}
+	old := k.file
+	k.file, k.fresh = k.fresh, nil
+	if old != nil {
+		if err := old.Close(); err != nil {
+			k.srv.log.Warn("closing a file that was replaced", "error", err)
+		}
+	}
+	return true, nil
+}
+
+// account draws the consequences of what was written.
+func (k *keeper) account() {
+	k.queueLock.Lock()
+	results := k.results
+	k.results = nil
+	k.queueLock.Unlock()
+	for _, r := range results {
+		c := r.cut
+		if r.gave {
+			k.rewrite = nil
+		}
+		if r.err != nil {
+			k.fail(r)
+			continue
+		}
+		k.stats = r.stats
+		if k.rewrite != nil && k.rewrite.at == len(k.rewrite.keys) && (c.ends || c.Forget == k.rewrite.upTo) {
+			k.srv.log.Info("file rewritten", "file", k.path, "fresh", k.rewrite.fresh, "keys", len(k.rewrite.keys),
+				"seconds", time.Since(k.rewrite.began).Seconds())
+			if k.rewrite.fresh {
+				k.needsFresh, k.cleared = false, k.srv.keys.Cleared()
+			}
+			k.rewrite, k.rewrites = nil, k.rewrites+1
+		} else if c.needed {
+			continue // nothing to rely on yet
+		}
+		k.durable, k.saved = c.epoch, c.changes
+		k.lastSave, k.took = time.Now(), time.Since(k.since)
+		if k.failed != nil {
+			k.srv.log.Info("saving succeeds again", "file", k.path)
+		}
+		k.failed = nil
+		k.saves++
+		if k.saving {
+			k.saving = false
+			k.srv.log.Info("saved", "file", k.path, "seconds", k.took.Seconds())
+		}
+	}
+	k.release()
+}
+
+// fail notes that a Cut could not be written.
+func (k *keeper) fail(r result) {
+	k.srv.log.Error("saving failed", "error", r.err, "retry", retryTime)
+	k.failed, k.saving = r.err, false
+	k.retry = time.Now().Add(retryTime)
+	k.took = time.Since(k.since)
+	if r.cut.needed {
+		k.loseTrack()
+	}
+	if r.lost {
+		k.srv.log.Warn("the file cannot be trusted any more; a fresh one will be written", "file", k.path)
+		k.loseTrack()
+	}
+	for _, s := range k.held { // what they were about to be told is not true
+		s.held = false
+		s.kill()
+	}
+	k.held = nil
+	if k.automatic() {
+		k.timerAt = time.Time{}
+		k.setTimer(k.retry)
+	}
+}
+
+// hold keeps what s was to be sent until the Cut to come is on the disk.
+func (k *keeper) hold(s *Session) {
+	if !s.held {
+		s.held = true
+		k.held = append(k.held, s)
+	}
+	s.heldFor = k.epoch
+	s.stalled.Store(true)
+}
+
+// release lets the sessions go on whose effects are on the disk.
+func (k *keeper) release() {
+	k.held = slices.DeleteFunc(k.held, func(s *Session) bool {
+		if s.heldFor > k.durable && k.always {
+			return false
+		}
+		s.held = false
+		if s.blocked == nil && s.postponed == nil {
+			s.resume()
+		} else {
+			s.pending()
+		}
+		return true
+	})
+}
+
+// holds reports whether what the current turn has changed has to be on the disk
+// before anybody is told.
+func (k *keeper) holds() bool {
+	return k.always && k.srv.keys.Sequence() != k.before && (k.failed == nil || k.srv.config.stopWrites)
+}
+
+// refuses reports whether commands that write are to be refused, for nothing
+// can be saved.
+func (k *keeper) refuses() bool { return k.failed != nil && k.srv.config.stopWrites && k.automatic() }
+
+// saveNow writes everything that is not on the disk yet, with the server's lock
+// held.
+func (k *keeper) saveNow() error {
+	for {
+		if k.needsFresh && k.rewrite == nil {
+			k.srv.keys.Record(true)
+			k.beginRewrite(&rewrite{keys: k.allKeys(func(f func()) { f() }), fresh: true, began: time.Now()})
+		}
+		waiting := k.pending()
+		k.take()
+		k.flush()
+		k.account()
+		if k.failed != nil {
+			return k.failed
+		}
+		if !k.needsFresh && !waiting {
+			return nil
+		}
+	}
+}
+
+// close writes what is to be written and closes the file. The server's lock is
+// not held, and no commands run any more.
+func (k *keeper) close(save bool) (err error) {
+	if k.path == "" || k.file == nil && k.loadErr != nil {
+		return nil
+	}
+	close(k.quit)
+	k.done.Wait()
+	if k.loadErr != nil {
+		return nil
+	}
+	k.srv.begin()
+	defer k.srv.end()
+	if save {
+		if err = k.saveNow(); err != nil {
+			err = fmt.Errorf("the last changes were not saved: %w", err)
+		}
+	}
+	k.io.Lock()
+	defer k.io.Unlock()
+	if k.fresh != nil {
+		err = errors.Join(err, k.fresh.Discard())
+		k.fresh = nil
+	}
+	if k.file != nil {
+		err = errors.Join(err, k.file.Close())
+		k.file = nil
+	}
+	k.srv.keys.Record(false)
+	k.path = ""
+	return err
+}
+
+// rewrite gives bases to keys, in the order of the file.
+type rewrite struct {
+	keys  []keyID
+	at    int
+	fresh bool   // into a fresh file
+	upTo  uint64 // the last cut whose journal is void when all keys have theirs
+	began time.Time
+}
+
+// keyID names a key of a space.
+type keyID struct {
+	space uint64
+	key   string
+}
+
+// compareID is the order of the file.
+func compareID(a, b keyID) int {
+	return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(len(a.key), len(b.key)), cmp.Compare(a.key, b.key))
+}
+
+const (
+	// pieceTime is how long the lock is held for a piece, and pieceBytes how
+	// much a piece writes.
+	pieceTime  = 200 * time.Microsecond
+	pieceBytes = 4 << 20
+)
+
+func (k *keeper) beginRewrite(r *rewrite) {
+	slices.SortFunc(r.keys, compareID)
+	k.rewrite = r
+}
+
+// allKeys lists all keys that are there from now until it is done. hold runs a
+// function under the lock.
+func (k *keeper) allKeys(hold func(func())) (keys []keyID) {
+	var spaces []uint64
+	hold(func() { spaces = k.srv.keys.Spaces() })
+	for _, space := range spaces {
+		for cursor, more := uint64(0), true; more; {
+			hold(func() {
+				more = false
+				if db := databases(k.srv.keys)[space]; db != nil { // it may have been cleared
+					cursor = db.Scan(cursor, 500, func(e *keyspace.Entry) { keys = append(keys, keyID{space, e.Key()}) })
+					more = cursor != 0
+				}
+			})
+		}
+	}
+	return keys
+}
+
+// databases returns the databases by their spaces.
+func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
+	dbs := map[uint64]*keyspace.DB{}
+	for i := range keys.Len() {
+		dbs[keys.DB(i).Space()] = keys.DB(i)
+	}
+	return dbs
+}
+
+const (
+	// minJournal is the size from which on it is worth dropping the journals in
+	// a file, minWaste the same for the waste in one.
+	minJournal = 32 << 20
+	minWaste   = 64 << 20
+	// minCleared is how many keys may have been cleared with their databases
+	// before the file is rid of them.
+	minCleared = 10000
+)
+
+// considerRewrite begins to rewrite a part of the file, or all of it, if that
+// has become worth it, and reports whether it has. So a file has at most some
+// two to three times the size of the data, and each byte of a journal is written
+// a second time at most about once.
+func (k *keeper) considerRewrite() bool {
+	srv := k.srv
+	srv.begin()
+	idle := k.loading == nil && k.rewrite == nil && !k.needsFresh && k.failed == nil
+	s, live := k.stats, int64(0)
+	for i := range srv.keys.Len() {
+		live += int64(srv.keys.DB(i).Len())
+	}
+	cleared := srv.keys.Cleared() - k.cleared
+	srv.end()
+	switch {
+	case !idle:
+		return false
+	case s.size-s.used > max(minWaste, s.used) || cleared > max(minCleared, live):
+		keys := k.allKeys(srv.do)
+		srv.do(func() { k.beginRewrite(&rewrite{keys: keys, fresh: true, began: time.Now()}) })
+		return true
+	case s.journal > max(minJournal, s.bases):
+		r, err := k.journaled()
+		if err != nil {
+			srv.log.Error("reading the journals in the file", "error", err)
+			return false
+		}
+		srv.do(func() { k.beginRewrite(r) })
+		return true
+	}
+	return false
+}
+
+// journaled lists the keys that the journals in the file name.
+func (k *keeper) journaled() (*rewrite, error) {
+	k.io.Lock()
+	defer k.io.Unlock()
+	seen := map[keyID]struct{}{}
+	r := &rewrite{upTo: k.file.Manifest().Generation, began: time.Now()}
+	err := k.file.Journals(func(_ uint64, records []byte) error {
+		for len(records) > 0 {
+			record, rest, err := keyspace.NextRecord(records)
+			if err != nil {
+				return err
+			}
+			seen[keyID{record.Space, string(record.Key)}] = struct{}{}
+			records = rest
+		}
+		return nil
+	})
+	r.keys = slices.Collect(maps.Keys(seen))
+	return r, err
+}
+
+// piece adds to a Cut the bases of the next keys, as they are at this instant.
+func (r *rewrite) piece(keys *keyspace.Keyspace, c *cut) {
+	dbs := databases(keys)
+	c.fresh, c.begins = r.fresh, r.fresh && r.at == 0
+	start, bytes := time.Now(), 0
+	for ; r.at < len(r.keys) && bytes < pieceBytes; r.at++ {
+		if r.at%16 == 15 && time.Since(start) > pieceTime {
+			break
+		}
+		id := r.keys[r.at]
+		base := snapshot.Base{Space: id.space, Key: id.key}
+		if db := dbs[id.space]; db != nil {
+			if e := db.Peek(bytesOf(id.key)); e != nil {
+				p := db.Pin(e)
+				base.Chunks = p.Chunks
+				bytes += p.Size()
+			}
+		}
+		if base.Chunks != nil || !r.fresh {
+			c.Bases = append(c.Bases, base)
+		}
+	}
+	if r.at < len(r.keys) {
+		return
+	}
+	if r.fresh {
+		c.ends = true
+	} else {
+		c.Forget = r.upTo
+	}
+}
