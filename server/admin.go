@@ -187,10 +187,10 @@ func timeCommand(c *Call) {
 	c.Reply.BulkInt(us % 1e6)
 }
 
-// shutdown ends the server: see [Server.Shutdown]. There is nothing to save and
-// nobody to wait for, so SAVE, NOSAVE, NOW and FORCE make no difference.
+// shutdown ends the server: see [Server.Shutdown]. There are no replicas to wait
+// for, so NOW makes no difference.
 func shutdown(c *Call) {
-	save, nosave, abort, other := false, false, false, false
+	save, nosave, abort, now, force := false, false, false, false, false
 	for c.More() {
 		switch {
 		case c.Is("SAVE"):
@@ -199,13 +199,15 @@ func shutdown(c *Call) {
 			nosave = true
 		case c.Is("ABORT"):
 			abort = true
-		case c.Is("NOW"), c.Is("FORCE"):
-			other = true
+		case c.Is("NOW"):
+			now = true
+		case c.Is("FORCE"):
+			force = true
 		default:
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
-	if save && nosave || abort && (save || nosave || other) {
+	if save && nosave || abort && (save || nosave || now || force) {
 		c.Fail(protocol.ErrSyntax)
 	}
 	if !c.ok() {
@@ -215,6 +217,15 @@ func shutdown(c *Call) {
 		c.Reply.Error("ERR No shutdown in progress.")
 		return
 	}
+	k := c.srv.keeper
+	if k.path != "" && k.loading == nil && !nosave && (save || k.automatic()) {
+		if err := k.saveNow(); err != nil && !force {
+			c.srv.log.Error("not stopping: saving failed", "error", err)
+			c.Reply.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+			return
+		}
+	}
+	c.srv.noSave = nosave
 	c.srv.log.Info("stopping", "reason", "SHUTDOWN", "client", c.sess.addr)
 	c.sess.kill() // no reply
 	c.srv.shutdownSoon()

@@ -31,8 +31,12 @@ type config struct {
 	enableDebug      string
 	logfile          string
 	loglevel         string
-	save             string
+	save             []saveRule
+	dir              string
+	dbfilename       string
+	stopWrites       bool
 	appendonly       bool
+	appendfsync      string
 	notify           class
 	protoMaxBulk     int64 // bytes
 	queryBufferLimit int64 // bytes
@@ -60,6 +64,7 @@ type parameter struct {
 	initial     string // its value when nothing is said
 	doc         string
 	fixed       bool // can only be set before the server starts
+	protected   bool // and would give a client power over the machine
 	lines       bool // several lines in a file add up
 	get         func(*config) string
 	set         func(*config, string) error
@@ -92,10 +97,19 @@ func parameters() []parameter {
 			about("How much is logged."),
 		text("logfile", "", func(c *config) *string { return &c.logfile }).immutable().
 			about("File to log to; empty for standard error."),
-		enum("save", "", func(c *config) *string { return &c.save }, "").
-			about("Always empty: this version keeps nothing on disk."),
-		yesNo("appendonly", false, func(c *config) *bool { return &c.appendonly }).immutable().check(isNo).
-			about("Always `no`: there is no log of commands."),
+		directory().protect().
+			about("Directory of the file that the data are kept in."),
+		text("dbfilename", "", func(c *config) *string { return &c.dbfilename }).protect().check(isFileName).
+			about("Name of the file that the data are kept in; empty to keep them in memory only. The command zsetd " +
+				"takes zsetd.db if it is not given."),
+		saveRules(),
+		yesNo("appendonly", false, func(c *config) *bool { return &c.appendonly }).
+			about("`yes` writes what has changed every second, or before each reply: see appendfsync."),
+		enum("appendfsync", "everysec", func(c *config) *string { return &c.appendfsync }, "everysec", "always", "no").
+			about("With appendonly: `always` lets a reply leave only when what it acknowledges is on the disk; the " +
+				"others write every second."),
+		yesNo("stop-writes-on-bgsave-error", true, func(c *config) *bool { return &c.stopWrites }).
+			about("Whether commands that write are refused while the file cannot be written."),
 		classes().
 			about("Keyspace events to publish, as in Redis: any of `KEg$lshzxetdnmA`."),
 		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
@@ -134,6 +148,7 @@ func parameters() []parameter {
 func (p parameter) about(doc string) parameter  { p.doc = doc; return p }
 func (p parameter) also(alias string) parameter { p.alias = alias; return p }
 func (p parameter) immutable() parameter        { p.fixed = true; return p }
+func (p parameter) protect() parameter          { p.fixed, p.protected = true, true; return p }
 func (p parameter) check(ok func(string) error) parameter {
 	set := p.set
 	p.set = func(c *config, s string) error {
@@ -218,13 +233,6 @@ func enum(name, initial string, field func(*config) *string, words ...string) pa
 		return errors.New("argument(s) must be one of the following: " + strings.Join(words, ", "))
 	}
 	return p
-}
-
-func isNo(s string) error {
-	if strings.EqualFold(s, "yes") {
-		return errors.New("there is no log of commands")
-	}
-	return nil
 }
 
 func isOctal(s string) error {
@@ -403,6 +411,9 @@ func (srv *Server) configure(values map[string]string) error {
 			return fmt.Errorf("zsetd: parameter %s: %w", p.name, err)
 		}
 	}
+	if _, given := values["save"]; !given && srv.config.dbfilename != "" {
+		srv.config.save = []saveRule{{1, 1}}
+	}
 	return nil
 }
 
@@ -544,6 +555,8 @@ func configSet(c *Call) {
 		switch {
 		case seen[p.name]:
 			err = errors.New("duplicate parameter")
+		case p.protected:
+			err = errors.New("can't set protected config")
 		case p.fixed:
 			err = errors.New("can't set immutable config")
 		default:
@@ -559,6 +572,7 @@ func configSet(c *Call) {
 	}
 	c.srv.config = next
 	c.srv.applyConfig()
+	c.srv.applyKeep()
 	c.Reply.OK()
 }
 

@@ -12,7 +12,7 @@ import (
 // [protocol.Decode] gives it, in RESP3: nil, int64, float64, bool, string,
 // []any, protocol.Map and so on. An error reply is returned as an error of type
 // protocol.ReplyError. A blocking command waits until it is served, its
-// timeout passes, or ctx ends.
+// timeout passes, or ctx ends. While the data are being loaded Do waits.
 //
 // Every call is a session of its own: database 0, no transaction, no
 // subscriptions. For those use [Server.Dialer] with a client library.
@@ -30,7 +30,7 @@ func (srv *Server) Do(ctx context.Context, args ...any) (any, error) {
 	if len(argv) == 0 {
 		return nil, fmt.Errorf("zsetd: no command")
 	}
-	if err := ctx.Err(); err != nil {
+	if err := srv.Ready(ctx); err != nil {
 		return nil, err
 	}
 	woken := make(chan struct{}, 1)

@@ -263,27 +263,6 @@ func (srv *Server) infoMemory(t *infoText) {
 	t.zeros("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
 }
 
-func (srv *Server) infoPersistence(t *infoText) {
-	t.title("Persistence")
-	t.zeros("loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
-	t.fixed("current_fork_perc", 0, 2)
-	t.zeros("current_save_keys_processed", "current_save_keys_total")
-	t.int("rdb_changes_since_last_save", srv.unit.changes)
-	t.int("rdb_bgsave_in_progress", 0)
-	t.int("rdb_last_save_time", srv.start.Unix())
-	t.text("rdb_last_bgsave_status", "ok")
-	t.int("rdb_last_bgsave_time_sec", -1)
-	t.int("rdb_current_bgsave_time_sec", -1)
-	t.zeros("rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded",
-		"aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled")
-	t.int("aof_last_rewrite_time_sec", -1)
-	t.int("aof_current_rewrite_time_sec", -1)
-	t.text("aof_last_bgrewrite_status", "ok")
-	t.zeros("aof_rewrites", "aof_rewrites_consecutive_failures")
-	t.text("aof_last_write_status", "ok")
-	t.zeros("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
-}
-
 func (srv *Server) infoStats(t *infoText) {
 	commands, input, output := srv.rates()
 	t.title("Stats")

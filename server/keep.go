@@ -58,6 +58,7 @@ type keeper struct {
 	before                  uint64    // the journal's sequence when the lock was taken
 	held                    []*Session
 	needsFresh              bool // the file lacks something that the journal has not
+	wantsFresh              bool // BGREWRITEAOF
 	rewrite                 *rewrite
 	asked                   bool // BGSAVE
 	saving                  bool // and it is being done
@@ -134,11 +135,11 @@ func (srv *Server) keep() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := k.create(); err != nil {
-			return fmt.Errorf("zsetd: cannot make a file to keep the data in: %w", err)
+			return &FileError{fmt.Errorf("cannot make a file to keep the data in: %w", err)}
 		}
 		close(k.loaded)
 	case err != nil:
-		return fmt.Errorf("zsetd: %w", err)
+		return &FileError{err}
 	default:
 		lock, err := snapshot.Lock(path) // what is plainly wrong is known at once
 		if err == nil {
@@ -173,11 +174,11 @@ func (srv *Server) applyKeep() {
 func refused(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
-		return fmt.Errorf("zsetd: %w; the file was left as it is: `zsetd check` tells more, `zsetd salvage` saves what can be read", err)
+		err = fmt.Errorf("%w; the file was left as it is: `zsetd check` tells more, `zsetd salvage` saves what can be read", err)
 	case errors.Is(err, snapshot.ErrForeign):
-		return fmt.Errorf("zsetd: %w; the file was left as it is: set dir and dbfilename to another", err)
+		err = fmt.Errorf("%w; the file was left as it is: set dir and dbfilename to another", err)
 	}
-	return fmt.Errorf("zsetd: %w", err)
+	return &FileError{err}
 }
 
 // create makes an empty file.
@@ -803,7 +804,10 @@ func (k *keeper) considerRewrite() bool {
 	srv := k.srv
 	srv.begin()
 	idle := k.loading == nil && k.rewrite == nil && !k.needsFresh && k.failed == nil
-	s, live := k.stats, int64(0)
+	wanted, s, live := k.wantsFresh && idle, k.stats, int64(0)
+	if wanted {
+		k.wantsFresh = false
+	}
 	for i := range srv.keys.Len() {
 		live += int64(srv.keys.DB(i).Len())
 	}
@@ -812,7 +816,7 @@ func (k *keeper) considerRewrite() bool {
 	switch {
 	case !idle:
 		return false
-	case s.size-s.used > max(minWaste, s.used) || cleared > max(minCleared, live):
+	case wanted || s.size-s.used > max(minWaste, s.used) || cleared > max(minCleared, live):
 		keys := k.allKeys(srv.do)
 		srv.do(func() { k.beginRewrite(&rewrite{keys: keys, fresh: true, began: time.Now()}) })
 		return true

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	mrand "math/rand/v2"
 	"net"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +42,7 @@ type Server struct {
 	keys     *keyspace.Keyspace
 	unit     unit
 	keeper   *keeper
+	noSave   bool // SHUTDOWN NOSAVE
 	rand     *mrand.Rand
 	config   config
 	notify   class
@@ -76,11 +79,24 @@ type Server struct {
 	conns     map[*conn]struct{}
 	stopping  bool
 	running   sync.WaitGroup
+
+	keeperClosed sync.Once
+	keeperErr    error
 }
 
 // ErrServerClosed is returned by Serve and ListenAndServe after Shutdown or
 // Close.
 var ErrServerClosed = errors.New("zsetd: server closed")
+
+// FileError is returned by New and Ready if the file that the data are kept in
+// cannot be used. It says in one line which file, why, and what can be done.
+type FileError struct{ err error }
+
+func (e *FileError) Error() string { return "zsetd: " + e.err.Error() }
+
+// Unwrap returns what was wrong: snapshot.ErrDamaged, snapshot.ErrForeign,
+// snapshot.ErrInUse or an error of the operating system.
+func (e *FileError) Unwrap() error { return e.err }
 
 // Options configure a Server. The zero value is a server as Redis is without
 // a configuration file, that keeps nothing and logs nothing.
@@ -88,6 +104,11 @@ type Options struct {
 	// Config holds parameters by Redis's names, as in redis.conf:
 	// {"requirepass": "secret"}. The README lists them.
 	Config map[string]string
+
+	// File is the path of the file to keep the data in, which is made if it is
+	// not there. The default is to keep them in memory only. It stands for the
+	// parameters dir and dbfilename.
+	File string
 
 	// ConfigFile is the path of the file that Config was read from, for INFO.
 	ConfigFile string
@@ -132,17 +153,41 @@ func New(o Options) (*Server, error) {
 	}
 	srv.unit.srv = srv
 	srv.pubsub.init()
-	if err := srv.configure(o.Config); err != nil {
+	values := o.Config
+	if o.File != "" {
+		values = maps.Clone(values)
+		if values == nil {
+			values = map[string]string{}
+		}
+		values["dir"], values["dbfilename"] = filepath.Dir(o.File), filepath.Base(o.File)
+	}
+	if err := srv.configure(values); err != nil {
 		return nil, err
 	}
 	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())
 	srv.applyConfig()
 	srv.setClock(srv.clock())
+	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
+	if err := srv.keep(); err != nil {
+		srv.timer.Stop()
+		return nil, err
+	}
 	srv.sampled[0].at = srv.at
 	srv.startMemory = usedMemory()
 	srv.peakMemory = srv.startMemory
-	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
 	return srv, nil
+}
+
+// Ready waits until the data are loaded from the file, or ctx ends, and returns
+// what went wrong. Until then commands that need the data are answered with
+// the error -LOADING.
+func (srv *Server) Ready(ctx context.Context) error {
+	select {
+	case <-srv.keeper.loaded:
+		return srv.keeper.loadErr
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func randomID() string {
@@ -234,11 +279,17 @@ func (srv *Server) ListenAndServe() error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, len(ls))
+	failed := make(chan error, len(ls)+1)
 	for _, l := range ls {
 		srv.log.Info("ready to accept connections", "addr", l.Addr())
 		go func() { failed <- srv.Serve(l) }()
 	}
+	go func() {
+		<-srv.keeper.loaded
+		if err := srv.keeper.loadErr; err != nil {
+			failed <- err
+		}
+	}()
 	err = <-failed
 	if !errors.Is(err, ErrServerClosed) {
 		srv.Close()
@@ -249,7 +300,8 @@ func (srv *Server) ListenAndServe() error {
 // Shutdown stops accepting clients, lets commands that are running finish and
 // their replies leave, and closes all connections. Blocked clients are
 // disconnected. If ctx ends first, the rest is closed at once and ctx's error
-// returned.
+// returned. Then what was changed is written to the file, unless save rules are
+// empty; the error says so if that fails.
 func (srv *Server) Shutdown(ctx context.Context) error {
 	srv.stop((*conn).finish)
 	done := make(chan struct{})
@@ -257,21 +309,38 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 		srv.running.Wait()
 		close(done)
 	}()
+	var late error
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
-		srv.Close()
+		srv.stop((*conn).abort)
 		<-done
-		return ctx.Err()
+		late = ctx.Err()
 	}
+	if err := srv.closeKeeper(); err != nil {
+		return err
+	}
+	return late
 }
 
-// Close closes all listeners and connections at once.
+// closeKeeper writes the last changes, if any are written without being asked
+// for, and closes the file. Only the first call does something.
+func (srv *Server) closeKeeper() error {
+	srv.keeperClosed.Do(func() {
+		srv.mu.Lock()
+		save := srv.keeper.automatic() && !srv.noSave
+		srv.mu.Unlock()
+		srv.keeperErr = srv.keeper.close(save)
+	})
+	return srv.keeperErr
+}
+
+// Close closes all listeners and connections at once; what was changed is
+// still written to the file.
 func (srv *Server) Close() error {
 	srv.stop((*conn).abort)
 	srv.running.Wait()
-	return nil
+	return srv.closeKeeper()
 }
 
 func (srv *Server) stop(each func(*conn)) {

@@ -35,6 +35,7 @@ func families() [][]Command {
 		commandCommands(),
 		configCommands(),
 		serverCommands(),
+		saveCommands(),
 		debugCommands(),
 	}
 }

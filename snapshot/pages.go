@@ -34,7 +34,6 @@ import (
 // small, 3.8 where they are large, on one core. So there is no reading ahead.
 
 const (
-	pageSize    = 4096
 	pageHeader  = 16 // id uint64, flags uint16, count uint16, overflow uint32
 	pageElement = 16 // of a leaf or a branch
 	bucketEntry = 16 // root uint64, sequence uint64; an inline page follows if root is 0
@@ -55,16 +54,9 @@ const (
 	pageDepth = 100
 )
 
-var (
-	// errForeign says that a file was never a snapshot.
-	errForeign = errors.New("not a zsetd snapshot")
-	// errDamaged says that a file was one and is no longer.
-	errDamaged = errors.New("the snapshot is damaged")
-)
-
-// damaged returns an errDamaged that says where and what.
-func damaged(page uint64, format string, args ...any) error {
-	return fmt.Errorf("%w: page %d: %s", errDamaged, page, fmt.Sprintf(format, args...))
+// damagedPage returns an error that is ErrDamaged and says where and what.
+func damagedPage(page uint64, format string, args ...any) error {
+	return damaged("page %d: %s", page, fmt.Sprintf(format, args...))
 }
 
 // pageTree is a bbolt file, read without trusting it.
@@ -83,7 +75,7 @@ type pageTree struct {
 // if the newer is not, and so lose a commit.
 func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	if size <= 0 {
-		return nil, fmt.Errorf("%w: the file is empty", errDamaged)
+		return nil, fmt.Errorf("%w: the file is empty", ErrDamaged)
 	}
 	var buf [2 * pageSize]byte
 	if err := readPages(r, buf[:min(size, int64(len(buf)))], 0); err != nil {
@@ -91,10 +83,10 @@ func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	}
 	metas := [2][]byte{buf[:pageSize], buf[pageSize:]}
 	if !hasMagic(metas[0]) && !hasMagic(metas[1]) {
-		return nil, errForeign
+		return nil, ErrForeign
 	}
 	if size < int64(len(buf)) {
-		return nil, fmt.Errorf("%w: truncated to %d bytes", errDamaged, size)
+		return nil, fmt.Errorf("%w: truncated to %d bytes", ErrDamaged, size)
 	}
 
 	t := &pageTree{r: r}
@@ -111,7 +103,7 @@ func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 		}
 	}
 	if have := uint64(size) / pageSize; have < t.pages {
-		return nil, fmt.Errorf("%w: truncated to %d of %d pages", errDamaged, have, t.pages)
+		return nil, fmt.Errorf("%w: truncated to %d of %d pages", ErrDamaged, have, t.pages)
 	}
 	return t, nil
 }
@@ -126,15 +118,15 @@ func checkMeta(id uint64, p []byte) error {
 	sum.Write(m[:56])
 	switch {
 	case !hasMagic(p):
-		return damaged(id, "not a meta page")
+		return damagedPage(id, "not a meta page")
 	case binary.LittleEndian.Uint32(m[4:]) != metaVersion:
-		return damaged(id, "meta of version %d, not %d", binary.LittleEndian.Uint32(m[4:]), metaVersion)
+		return damagedPage(id, "meta of version %d, not %d", binary.LittleEndian.Uint32(m[4:]), metaVersion)
 	case binary.LittleEndian.Uint64(m[56:]) != sum.Sum64():
-		return damaged(id, "the checksum of the meta does not match")
+		return damagedPage(id, "the checksum of the meta does not match")
 	case binary.LittleEndian.Uint32(m[8:]) != pageSize:
-		return damaged(id, "pages of %d bytes, not %d", binary.LittleEndian.Uint32(m[8:]), pageSize)
+		return damagedPage(id, "pages of %d bytes, not %d", binary.LittleEndian.Uint32(m[8:]), pageSize)
 	case binary.LittleEndian.Uint64(p) != id || binary.LittleEndian.Uint16(p[8:]) != metaFlag:
-		return damaged(id, "the meta belongs to another page")
+		return damagedPage(id, "the meta belongs to another page")
 	}
 	return nil
 }
@@ -170,7 +162,7 @@ func (t *pageTree) checkFreelist() error {
 		return err
 	}
 	if flags := binary.LittleEndian.Uint16(p[8:]); flags != freelistFlag {
-		return damaged(t.freelist, "type %#x where the freelist should be", flags)
+		return damagedPage(t.freelist, "type %#x where the freelist should be", flags)
 	}
 	n := uint64(binary.LittleEndian.Uint16(p[10:]))
 	ids := p[pageHeader:]
@@ -179,16 +171,16 @@ func (t *pageTree) checkFreelist() error {
 		ids = ids[8:]
 	}
 	if n > uint64(len(ids)/8) {
-		return damaged(t.freelist, "a freelist of %d pages does not fit", n)
+		return damagedPage(t.freelist, "a freelist of %d pages does not fit", n)
 	}
 	last := uint64(1)
 	for ids = ids[:n*8]; len(ids) > 0; ids = ids[8:] {
 		id := binary.LittleEndian.Uint64(ids)
 		if id <= last || id >= t.pages {
-			return damaged(t.freelist, "the freelist names page %d after page %d", id, last)
+			return damagedPage(t.freelist, "the freelist names page %d after page %d", id, last)
 		}
 		if t.seen[id/64]>>(id%64)&1 != 0 {
-			return damaged(t.freelist, "the freelist names page %d, which is in use", id)
+			return damagedPage(t.freelist, "the freelist names page %d, which is in use", id)
 		}
 		last = id
 	}
@@ -198,22 +190,22 @@ func (t *pageTree) checkFreelist() error {
 // read returns a page and those that it overflows to, in fresh memory.
 func (t *pageTree) read(id uint64) ([]byte, error) {
 	if id < 2 || id >= t.pages {
-		return nil, damaged(id, "there is no such page")
+		return nil, damagedPage(id, "there is no such page")
 	}
 	p := make([]byte, pageSize)
 	if err := readPages(t.r, p, id); err != nil {
 		return nil, err
 	}
 	if self := binary.LittleEndian.Uint64(p); self != id {
-		return nil, damaged(id, "it says that it is page %d", self)
+		return nil, damagedPage(id, "it says that it is page %d", self)
 	}
 	more := uint64(binary.LittleEndian.Uint32(p[12:]))
 	if more >= t.pages-id {
-		return nil, damaged(id, "it overflows the file by %d pages", more-(t.pages-id)+1)
+		return nil, damagedPage(id, "it overflows the file by %d pages", more-(t.pages-id)+1)
 	}
 	for i := id; i <= id+more; i++ {
 		if t.seen[i/64]>>(i%64)&1 != 0 {
-			return nil, damaged(i, "it is in two places")
+			return nil, damagedPage(i, "it is in two places")
 		}
 		t.seen[i/64] |= 1 << (i % 64)
 	}
@@ -233,7 +225,7 @@ func readPages(r io.ReaderAt, p []byte, id uint64) error {
 	case n == len(p):
 		return nil
 	case errors.Is(err, io.EOF):
-		return damaged(id, "the file ends there")
+		return damagedPage(id, "the file ends there")
 	}
 	return fmt.Errorf("page %d cannot be read: %w", id, err)
 }
@@ -251,7 +243,7 @@ type bucketWalk struct {
 // and less than to; nil, for from and to of the bucket's root, is no limit.
 func (w *bucketWalk) page(id uint64, from, to []byte, depth int) error {
 	if depth > pageDepth {
-		return damaged(id, "more than %d pages above it", pageDepth)
+		return damagedPage(id, "more than %d pages above it", pageDepth)
 	}
 	p, err := w.read(id)
 	if err != nil {
@@ -263,18 +255,18 @@ func (w *bucketWalk) page(id uint64, from, to []byte, depth int) error {
 	case leafFlag:
 		end, err := w.leaf(id, p, from, to, depth)
 		if err == nil && end+pageSize <= uint64(len(p)) {
-			return damaged(id, "it takes %d bytes of %d", end, len(p))
+			return damagedPage(id, "it takes %d bytes of %d", end, len(p))
 		}
 		return err
 	default:
-		return damaged(id, "type %#x where a branch or a leaf should be", flags)
+		return damagedPage(id, "type %#x where a branch or a leaf should be", flags)
 	}
 }
 
 func (w *bucketWalk) branch(id uint64, p, from, to []byte, depth int) error {
 	table := tableEnd(p)
 	if table == pageHeader || table > uint64(len(p)) {
-		return damaged(id, "a table of %d bytes in a branch of %d", table, len(p))
+		return damagedPage(id, "a table of %d bytes in a branch of %d", table, len(p))
 	}
 	// The limits of a child are its key and the next, so each is walked when
 	// the next has been read.
@@ -286,27 +278,27 @@ func (w *bucketWalk) branch(id uint64, p, from, to []byte, depth int) error {
 		size := uint64(binary.LittleEndian.Uint32(p[e+4:]))
 		end := at + size
 		if e+pos != at || size == 0 || end > uint64(len(p)) {
-			return damaged(id, "element %d is not in its place", e/pageElement-1)
+			return damagedPage(id, "element %d is not in its place", e/pageElement-1)
 		}
 		key := p[at:end:end]
 		switch {
 		case last != nil:
 			if bytes.Compare(last, key) >= 0 {
-				return damaged(id, "key %d is out of order", e/pageElement-1)
+				return damagedPage(id, "key %d is out of order", e/pageElement-1)
 			}
 			if err := w.page(child, last, key, depth+1); err != nil {
 				return err
 			}
 		case bytes.Compare(key, from) < 0:
-			return damaged(id, "key 0 is out of order")
+			return damagedPage(id, "key 0 is out of order")
 		}
 		child, last, at = binary.LittleEndian.Uint64(p[e+8:]), key, end
 	}
 	if to != nil && bytes.Compare(last, to) >= 0 {
-		return damaged(id, "the last key is not less than the next branch's")
+		return damagedPage(id, "the last key is not less than the next branch's")
 	}
 	if at+pageSize <= uint64(len(p)) {
-		return damaged(id, "it takes %d bytes of %d", at, len(p))
+		return damagedPage(id, "it takes %d bytes of %d", at, len(p))
 	}
 	return w.page(child, last, to, depth+1)
 }
@@ -316,13 +308,13 @@ func (w *bucketWalk) branch(id uint64, p, from, to []byte, depth int) error {
 func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, error) {
 	table := tableEnd(p)
 	if table > uint64(len(p)) {
-		return 0, damaged(id, "a table of %d bytes in a leaf of %d", table, len(p))
+		return 0, damagedPage(id, "a table of %d bytes in a leaf of %d", table, len(p))
 	}
 	if table == pageHeader {
 		// Only a bucket can be empty. bbolt zeroes what a page does not use;
 		// if it is not zero then it is the count that was lost.
 		if from != nil || len(bytes.TrimLeft(p[pageHeader:], "\x00")) > 0 {
-			return 0, damaged(id, "a leaf without elements")
+			return 0, damagedPage(id, "a leaf without elements")
 		}
 		return pageHeader, nil
 	}
@@ -331,11 +323,11 @@ func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, err
 	for e := uint64(pageHeader); e < table; e += pageElement {
 		begin, mid, end := leafElement(p, e)
 		if begin != at || mid == at || end > uint64(len(p)) {
-			return 0, damaged(id, "element %d is not in its place", e/pageElement-1)
+			return 0, damagedPage(id, "element %d is not in its place", e/pageElement-1)
 		}
 		key, value := p[at:mid:mid], p[mid:end:end]
 		if c := bytes.Compare(last, key); c > 0 || c == 0 && e > pageHeader {
-			return 0, damaged(id, "key %d is out of order", e/pageElement-1)
+			return 0, damagedPage(id, "key %d is out of order", e/pageElement-1)
 		}
 		var err error
 		switch flags := binary.LittleEndian.Uint32(p[e:]); flags {
@@ -344,7 +336,7 @@ func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, err
 		case bucketFlag:
 			err = w.bucket(id, key, value, depth)
 		default:
-			err = damaged(id, "element %d is of type %#x", e/pageElement-1, flags)
+			err = damagedPage(id, "element %d is of type %#x", e/pageElement-1, flags)
 		}
 		if err != nil {
 			return 0, err
@@ -352,7 +344,7 @@ func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, err
 		last, at = key, end
 	}
 	if to != nil && bytes.Compare(last, to) >= 0 {
-		return 0, damaged(id, "the last key is not less than the next branch's")
+		return 0, damagedPage(id, "the last key is not less than the next branch's")
 	}
 	return at, nil
 }
@@ -360,7 +352,7 @@ func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, err
 // bucket walks through a bucket that an element of page id names or contains.
 func (w *bucketWalk) bucket(id uint64, name, value []byte, depth int) error {
 	if len(value) < bucketEntry || w.inline {
-		return damaged(id, "a bucket of %d bytes cannot be there", len(value))
+		return damagedPage(id, "a bucket of %d bytes cannot be there", len(value))
 	}
 	inner := bucketWalk{
 		pageTree: w.pageTree,
@@ -370,17 +362,17 @@ func (w *bucketWalk) bucket(id uint64, name, value []byte, depth int) error {
 	p := value[bucketEntry:]
 	if root := binary.LittleEndian.Uint64(value); root != 0 {
 		if len(p) > 0 {
-			return damaged(id, "a bucket with a page of its own and %d bytes", len(p))
+			return damagedPage(id, "a bucket with a page of its own and %d bytes", len(p))
 		}
 		return inner.page(root, nil, nil, depth+1)
 	}
 	if !isLeaf(p, 0) || binary.LittleEndian.Uint32(p[12:]) != 0 {
-		return damaged(id, "a bucket that has no page")
+		return damagedPage(id, "a bucket that has no page")
 	}
 	inner.inline = true
 	end, err := inner.leaf(id, p, nil, nil, depth)
 	if err == nil && end != uint64(len(p)) {
-		return damaged(id, "a bucket takes %d bytes of %d", end, len(p))
+		return damagedPage(id, "a bucket takes %d bytes of %d", end, len(p))
 	}
 	return err
 }

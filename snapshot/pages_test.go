@@ -232,7 +232,7 @@ func mustNotHarm(t *testing.T, what string, file []byte) error {
 			t.Fatalf("%s: %d bytes in %d elements out of a file of %d", what, size, visits, len(file))
 		}
 	}
-	if err != nil && !errors.Is(err, errDamaged) && !errors.Is(err, errForeign) {
+	if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) {
 		t.Fatalf("%s: %v", what, err)
 	}
 	if err != nil && strings.ContainsAny(err.Error(), "\r\n") {
@@ -624,28 +624,28 @@ func TestOpenPages(t *testing.T) {
 		want error
 		says string
 	}{
-		{"empty", nil, errDamaged, "the snapshot is damaged: the file is empty"},
-		{"zeros", make([]byte, 5*pageSize), errForeign, "not a zsetd snapshot"},
-		{"text", []byte(strings.Repeat("save 3600 1\n", 3000)), errForeign, ""},
-		{"short text", []byte("hello"), errForeign, ""},
-		{"rdb", []byte("REDIS0011\xfa\x09redis-ver\x057.2.4\xff\x00\x00\x00\x00\x00\x00\x00\x00"), errForeign, ""},
-		{"one meta", sample[:pageSize], errDamaged, "truncated to 4096 bytes"},
-		{"no pages", sample[:2*pageSize], errDamaged, "truncated to 2 of"},
-		{"last byte of the last page", sample[:binary.LittleEndian.Uint64(sample[56:])*pageSize-1], errDamaged, "truncated"},
-		{"magic 0", edit(func(f []byte) { f[16]++ }), errDamaged, "page 0: not a meta"},
-		{"magic 1", edit(func(f []byte) { clear(f[pageSize : 2*pageSize]) }), errDamaged, "page 1: not a meta"},
-		{"version", edit(func(f []byte) { both(f, func(p []byte) { p[20] = 3 }) }), errDamaged, "page 0: meta of version 3"},
-		{"checksum 0", edit(func(f []byte) { f[40]++ }), errDamaged, "page 0: the checksum"},
-		{"checksum 1", edit(func(f []byte) { f[pageSize+79]++ }), errDamaged, "page 1: the checksum"},
-		{"page size", edit(func(f []byte) { both(f, func(p []byte) { p[25] = 32 }) }), errDamaged, "pages of 8192 bytes"},
-		{"real page size", pagesFile(t, bbolt.Options{PageSize: 8192}), errDamaged, "pages of 8192 bytes"},
-		{"copied meta", edit(func(f []byte) { copy(f[:pageSize], f[pageSize:]) }), errDamaged, "page 0: the meta belongs"},
-		{"no high-water mark", edit(func(f []byte) { both(f, func(p []byte) { clear(p[56:64]) }) }), errDamaged, "no such page"},
-		{"high high-water mark", edit(func(f []byte) { both(f, func(p []byte) { p[63] = 0xFF }) }), errDamaged, "truncated"},
-		{"root is a meta", edit(func(f []byte) { both(f, func(p []byte) { p[32] = 1 }) }), errDamaged, "page 1: there is no such page"},
-		{"root is beyond", edit(func(f []byte) { both(f, func(p []byte) { p[39] = 0xFF }) }), errDamaged, "no such page"},
-		{"freelist is the root", edit(func(f []byte) { both(f, func(p []byte) { copy(p[48:56], p[32:40]) }) }), errDamaged, "two places"},
-		{"freelist is beyond", edit(func(f []byte) { both(f, func(p []byte) { p[55] = 0x7F }) }), errDamaged, "no such page"},
+		{"empty", nil, ErrDamaged, "the snapshot is damaged: the file is empty"},
+		{"zeros", make([]byte, 5*pageSize), ErrForeign, "not a zsetd snapshot"},
+		{"text", []byte(strings.Repeat("save 3600 1\n", 3000)), ErrForeign, ""},
+		{"short text", []byte("hello"), ErrForeign, ""},
+		{"rdb", []byte("REDIS0011\xfa\x09redis-ver\x057.2.4\xff\x00\x00\x00\x00\x00\x00\x00\x00"), ErrForeign, ""},
+		{"one meta", sample[:pageSize], ErrDamaged, "truncated to 4096 bytes"},
+		{"no pages", sample[:2*pageSize], ErrDamaged, "truncated to 2 of"},
+		{"last byte of the last page", sample[:binary.LittleEndian.Uint64(sample[56:])*pageSize-1], ErrDamaged, "truncated"},
+		{"magic 0", edit(func(f []byte) { f[16]++ }), ErrDamaged, "page 0: not a meta"},
+		{"magic 1", edit(func(f []byte) { clear(f[pageSize : 2*pageSize]) }), ErrDamaged, "page 1: not a meta"},
+		{"version", edit(func(f []byte) { both(f, func(p []byte) { p[20] = 3 }) }), ErrDamaged, "page 0: meta of version 3"},
+		{"checksum 0", edit(func(f []byte) { f[40]++ }), ErrDamaged, "page 0: the checksum"},
+		{"checksum 1", edit(func(f []byte) { f[pageSize+79]++ }), ErrDamaged, "page 1: the checksum"},
+		{"page size", edit(func(f []byte) { both(f, func(p []byte) { p[25] = 32 }) }), ErrDamaged, "pages of 8192 bytes"},
+		{"real page size", pagesFile(t, bbolt.Options{PageSize: 8192}), ErrDamaged, "pages of 8192 bytes"},
+		{"copied meta", edit(func(f []byte) { copy(f[:pageSize], f[pageSize:]) }), ErrDamaged, "page 0: the meta belongs"},
+		{"no high-water mark", edit(func(f []byte) { both(f, func(p []byte) { clear(p[56:64]) }) }), ErrDamaged, "no such page"},
+		{"high high-water mark", edit(func(f []byte) { both(f, func(p []byte) { p[63] = 0xFF }) }), ErrDamaged, "truncated"},
+		{"root is a meta", edit(func(f []byte) { both(f, func(p []byte) { p[32] = 1 }) }), ErrDamaged, "page 1: there is no such page"},
+		{"root is beyond", edit(func(f []byte) { both(f, func(p []byte) { p[39] = 0xFF }) }), ErrDamaged, "no such page"},
+		{"freelist is the root", edit(func(f []byte) { both(f, func(p []byte) { copy(p[48:56], p[32:40]) }) }), ErrDamaged, "two places"},
+		{"freelist is beyond", edit(func(f []byte) { both(f, func(p []byte) { p[55] = 0x7F }) }), ErrDamaged, "no such page"},
 	} {
 		err := mustNotHarm(t, test.name, test.file)
 		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
@@ -722,7 +722,7 @@ func (r brokenReader) ReadAt(p []byte, at int64) (int, error) {
 
 func TestUnreadablePages(t *testing.T) {
 	file := pagesSample(t)
-	if _, err := openPages(bytes.NewReader(file[:pageSize]), int64(len(file))); !errors.Is(err, errDamaged) {
+	if _, err := openPages(bytes.NewReader(file[:pageSize]), int64(len(file))); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a file that has become shorter: %v", err)
 	}
 	whole := 0

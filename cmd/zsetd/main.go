@@ -28,7 +28,7 @@ import (
 )
 
 // stopTime is how long clients may take to receive their last replies.
-const stopTime = 5 * time.Second
+const stopTime = 3 * time.Second
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -60,11 +60,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 		defer f.Close()
 		logs = f
 	}
+	if _, given := values["dbfilename"]; !given {
+		values["dbfilename"] = "zsetd.db"
+	}
 	level := new(slog.LevelVar)
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 	srv, err := server.New(server.Options{Config: values, ConfigFile: configFile(args), Logger: log, LogLevel: level})
 	if err != nil {
 		fmt.Fprintln(stderr, err)
+		if _, file := errors.AsType[*server.FileError](err); file {
+			return 1
+		}
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -79,11 +85,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	limit, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	if err := srv.Shutdown(limit); err != nil {
+	stopErr := srv.Shutdown(limit)
+	if errors.Is(stopErr, context.DeadlineExceeded) {
 		log.Warn("clients did not take their last replies in time", "limit", stopTime)
+		stopErr = nil
 	}
 	if err == nil {
 		err = <-done
+	}
+	if errors.Is(err, server.ErrServerClosed) {
+		err = stopErr
 	}
 	if err != nil && !errors.Is(err, server.ErrServerClosed) {
 		log.Error("stopped", "error", err)
