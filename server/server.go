@@ -92,6 +92,7 @@ var ErrServerClosed = errors.New("zsetd: server closed")
 // cannot be used. It says in one line which file, why, and what can be done.
 type FileError struct{ err error }
 
+// Error says what is wrong, in one line.
 func (e *FileError) Error() string { return "zsetd: " + e.err.Error() }
 
 // Unwrap returns what was wrong: snapshot.ErrDamaged, snapshot.ErrForeign,

@@ -41,6 +41,7 @@ package server_test
 //
 //	@nomulti        not when each command runs inside MULTI
 //	@noresp3        not when all clients speak RESP3
+//	@noreload       not when the data are saved and loaded after each command
 //	@zsetd          (as a part of the title "--- title @zsetd", or for the file)
 //
 // Every section runs in several modes, see transcriptModes. The tests write
@@ -88,6 +89,7 @@ var transcriptModes = []string{
 	"pipelined", // what a client sends before anybody else's turn leaves in one write
 	"multi",     // each command inside MULTI and EXEC
 	"resp3",     // all clients speak RESP3; the replies mean the same
+	"reload",    // after each command the data are saved to a file and loaded again
 }
 
 const (
@@ -557,7 +559,12 @@ type client struct {
 func runSection(t *testing.T, f *transcript, s *section, mode string, record bool) {
 	p := &player{t: t, file: f, mode: mode, clients: map[int]*client{}}
 	if *against == "" {
-		srv, err := server.New(server.Options{Config: map[string]string{"enable-debug-command": "yes"}})
+		o := server.Options{Config: map[string]string{"enable-debug-command": "yes"}}
+		if mode == "reload" {
+			o.File = filepath.Join(memoryDir(t), "reload.db")
+			o.Config["save"] = ""
+		}
+		srv, err := server.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -595,6 +602,24 @@ func runSection(t *testing.T, f *transcript, s *section, mode string, record boo
 		if err := p.srv.Check(); err != nil {
 			t.Errorf("%s: after section %q: %v", f.name, s.title, err)
 		}
+	}
+}
+
+// memoryDir returns a directory that is in memory, if the system has such a
+// place: waiting for the disk is not what the tests are about.
+func memoryDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "zsetd")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// reload has the server save its data and load them again.
+func (p *player) reload(it *item) {
+	if got, err := p.srv.Do(p.t.Context(), "DEBUG", "RELOAD"); err != nil || fmt.Sprint(got) != "OK" {
+		p.t.Errorf("%s:%d: after %s: DEBUG RELOAD: %v %v", p.file.name, it.line, it.words(), got, err)
 	}
 }
 
@@ -776,6 +801,9 @@ func (p *player) exchange(batch []*item) bool {
 	}
 	if len(batch[len(batch)-1].replies) == 0 {
 		p.settle(before)
+	}
+	if p.mode == "reload" {
+		p.reload(batch[0])
 	}
 	return true
 }

@@ -88,8 +88,8 @@ func Create(path string) (*File, error) {
 	db.NoSync = true
 	f := &File{path: path, db: db, manifest: Manifest{Format: formatVersion}}
 	err = f.update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{cutsBucket, keysBucket, aboutBucket} {
-			if _, err := tx.CreateBucket(name); err != nil {
+		for _, name := range []string{aboutBucket, cutsBucket, keysBucket} {
+			if _, err := tx.CreateBucket([]byte(name)); err != nil {
 				return err
 			}
 		}
@@ -156,7 +156,7 @@ func (f *File) Usage() (size, used int64) {
 func (f *File) Journals(visit func(generation uint64, records []byte) error) error {
 	return guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) error {
-			cuts := tx.Bucket(cutsBucket)
+			cuts := tx.Bucket([]byte(cutsBucket))
 			return cuts.ForEachBucket(func(bucket []byte) error {
 				return cuts.Bucket(bucket).ForEach(func(name, value []byte) error {
 					records, _, ok := unseal(value, bucket, name)
@@ -305,7 +305,7 @@ func (f *File) putManifest(tx *bbolt.Tx, m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	return tx.Bucket(aboutBucket).Put(manifestName, value)
+	return tx.Bucket([]byte(aboutBucket)).Put([]byte(manifestName), value)
 }
 
 // partSize is what a part of a journal is filled up to. Chunks are larger than
@@ -323,7 +323,7 @@ func putJournal(tx *bbolt.Tx, m *Manifest, chunks iter.Seq[[]byte]) error {
 			return nil
 		}
 		if bucket == nil {
-			if bucket, err = tx.Bucket(cutsBucket).CreateBucket(bucketName); err != nil {
+			if bucket, err = tx.Bucket([]byte(cutsBucket)).CreateBucket(bucketName); err != nil {
 				return err
 			}
 			bucket.FillPercent = 1
@@ -347,7 +347,7 @@ func putJournal(tx *bbolt.Tx, m *Manifest, chunks iter.Seq[[]byte]) error {
 
 // putBase writes the value of a key, or that it has none.
 func putBase(tx *bbolt.Tx, m *Manifest, b *Base) error {
-	bucket := tx.Bucket(keysBucket)
+	bucket := tx.Bucket([]byte(keysBucket))
 	bucket.FillPercent = 0.9
 	var chunks [][]byte
 	if b.Chunks != nil {
@@ -393,7 +393,7 @@ func removeBase(bucket *bbolt.Bucket, m *Manifest, name []byte) error {
 
 // forget drops journals, and the bases that stand only against them.
 func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left []goneBase, err error) {
-	cuts := tx.Bucket(cutsBucket)
+	cuts := tx.Bucket([]byte(cutsBucket))
 	var names [][]byte
 	c := cuts.Cursor()
 	for name, _ := c.First(); name != nil && binary.BigEndian.Uint64(name) <= generation; name, _ = c.Next() {
@@ -411,7 +411,7 @@ func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left
 			return nil, err
 		}
 	}
-	keys := tx.Bucket(keysBucket)
+	keys := tx.Bucket([]byte(keysBucket))
 	for _, g := range gone {
 		if g.generation > generation {
 			left = append(left, g)

@@ -15,11 +15,12 @@ import (
 
 const formatVersion = 1
 
-var (
-	cutsBucket   = []byte("cuts")
-	keysBucket   = []byte("keys")
-	aboutBucket  = []byte("about")
-	manifestName = []byte("manifest")
+// The names of the buckets, in their order, and of the one record in the first.
+const (
+	aboutBucket  = "about"
+	cutsBucket   = "cuts"
+	keysBucket   = "keys"
+	manifestName = "manifest"
 )
 
 const (
@@ -30,8 +31,6 @@ const (
 
 	sumSize = 4
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // ErrDamaged is what a file is that does not hold what was written to it.
 // ErrForeign is what a file is that was not written by this package. ErrInUse is
@@ -56,6 +55,7 @@ func seal(value []byte, names ...[]byte) uint32 {
 }
 
 func checksum(body []byte, names ...[]byte) uint32 {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli) // made once
 	sum := uint32(0)
 	for _, name := range names {
 		sum = crc32.Update(sum, castagnoli, name)
@@ -166,12 +166,12 @@ func (m *Manifest) encode() ([]byte, error) {
 		return nil, err
 	}
 	b := append(make([]byte, sumSize), text...)
-	seal(b, manifestName)
+	seal(b, []byte(manifestName))
 	return b, nil
 }
 
 func decodeManifest(value []byte) (m Manifest, err error) {
-	text, _, ok := unseal(value, manifestName)
+	text, _, ok := unseal(value, []byte(manifestName))
 	if !ok {
 		return m, damaged("the manifest")
 	}

@@ -624,7 +624,7 @@ func TestOpenPages(t *testing.T) {
 		want error
 		says string
 	}{
-		{"empty", nil, ErrDamaged, "the snapshot is damaged: the file is empty"},
+		{"empty", nil, ErrDamaged, "damaged: the file is empty"},
 		{"zeros", make([]byte, 5*pageSize), ErrForeign, "not a zsetd snapshot"},
 		{"text", []byte(strings.Repeat("save 3600 1\n", 3000)), ErrForeign, ""},
 		{"short text", []byte("hello"), ErrForeign, ""},

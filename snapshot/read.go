@@ -88,7 +88,7 @@ func read(file *os.File, v Visitor) (Manifest, []goneBase, error) {
 
 func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
 	if r.manifest.Format == 0 { // its bucket is the first
-		if len(bucket) != 1 || string(bucket[0]) != string(aboutBucket) || string(name) != string(manifestName) {
+		if len(bucket) != 1 || string(bucket[0]) != aboutBucket || string(name) != manifestName {
 			return fmt.Errorf("%w: it begins with a record %q in a bucket %q", ErrForeign, name, bucket)
 		}
 		if r.manifest, err = decodeManifest(value); err == nil && r.v.Begin != nil {
@@ -97,9 +97,9 @@ func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
 		return err
 	}
 	switch {
-	case len(bucket) == 2 && string(bucket[0]) == string(cutsBucket):
+	case len(bucket) == 2 && string(bucket[0]) == cutsBucket:
 		return r.part(bucket[1], name, value)
-	case len(bucket) == 1 && string(bucket[0]) == string(keysBucket):
+	case len(bucket) == 1 && string(bucket[0]) == keysBucket:
 		return r.base(name, value)
 	}
 	return damaged("record %q in a bucket %q that should not be there", name, bucket)
@@ -236,7 +236,7 @@ func Open(path string, v Visitor) (*File, error) {
 	var now Manifest
 	err = guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) (err error) {
-			now, err = decodeManifest(tx.Bucket(aboutBucket).Get(manifestName))
+			now, err = decodeManifest(tx.Bucket([]byte(aboutBucket)).Get([]byte(manifestName)))
 			return err
 		})
 	})
