@@ -150,7 +150,7 @@ type transcript struct {
 
 type section struct {
 	title string
-	marks map[string]bool // nomulti, noresp3, zsetd
+	marks map[string]bool // nomulti, noresp3, noreload, zsetd
 	items []*item
 }
 
@@ -253,7 +253,7 @@ func parseTranscript(name, text string) (*transcript, error) {
 				}); !began && (following < 0 || strings.HasPrefix(lines[at+following], "---")) {
 					next.zsetd, fileMarks["zsetd"] = false, true
 				}
-			case "nomulti", "noresp3", "nopipelined", "noplain":
+			case "nomulti", "noresp3", "nopipelined", "noplain", "noreload":
 				marks[word] = true
 			case "advance":
 				next.advance, err = time.ParseDuration(value)
