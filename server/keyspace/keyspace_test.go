@@ -11,7 +11,7 @@ import (
 type modelKey struct {
 	value    any
 	deadline int64
-	access   int64
+	access   int64 // to the second
 }
 
 // TestKeyspaceModel does random things to a keyspace and to maps.
@@ -32,6 +32,9 @@ func TestKeyspaceModel(t *testing.T) {
 	}
 	for step := range 20_000 {
 		now += int64(r.IntN(3))
+		if r.IntN(50) == 0 {
+			now += 1000
+		}
 		ks.SetNow(now)
 		i, j := r.IntN(3), r.IntN(3)
 		db, m := ks.DB(i), model[i]
@@ -43,7 +46,7 @@ func TestKeyspaceModel(t *testing.T) {
 			v := NewString(nil)
 			keep := r.IntN(2) == 0
 			db.Put([]byte(key), v, keep)
-			now := modelKey{value: v, access: now}
+			now := modelKey{value: v, access: now / 1000 * 1000}
 			if exists && keep {
 				now.deadline = old.deadline
 			}
@@ -83,7 +86,7 @@ func TestKeyspaceModel(t *testing.T) {
 			model[i], model[j] = model[j], model[i]
 		case 10:
 			if e := db.Get([]byte(key)); e != nil {
-				old.access = now
+				old.access = now / 1000 * 1000
 				m[key] = old
 			}
 		case 11:

@@ -29,16 +29,16 @@ func TestStringModel(t *testing.T) {
 			b := some()
 			switch r.IntN(6) {
 			case 0:
-				p.s.Set(b)
+				p.s.set(b)
 				p.model = bytes.Clone(b)
 			case 1:
-				p.s.Set(b)
+				p.s.set(b)
 				p.s.MarkText()
 				p.model = bytes.Clone(b)
 			case 2:
 				p.model = append(p.model, b...)
-				if n := p.s.Append(b); n != len(p.model) {
-					t.Fatalf("Append says %d, want %d", n, len(p.model))
+				if n := p.s.append(b); n != len(p.model) {
+					t.Fatalf("append says %d, want %d", n, len(p.model))
 				}
 			case 3:
 				offset := r.IntN(2*len(p.model) + 2)
@@ -46,8 +46,8 @@ func TestStringModel(t *testing.T) {
 					p.model = append(p.model, make([]byte, grow)...)
 				}
 				copy(p.model[offset:], b)
-				if n := p.s.SetRange(offset, b); n != len(p.model) {
-					t.Fatalf("SetRange says %d, want %d", n, len(p.model))
+				if n := p.s.write(offset, b); n != len(p.model) {
+					t.Fatalf("write says %d, want %d", n, len(p.model))
 				}
 			case 4:
 				if len(pairs) < 8 {
@@ -73,7 +73,7 @@ func TestStringEncoding(t *testing.T) {
 	given := func(s string) *String { return NewString([]byte(s)) }
 	edited := func(s, more string) *String {
 		e := given(s)
-		e.Append([]byte(more))
+		e.append([]byte(more))
 		return e
 	}
 	text := func(s string) *String {
@@ -108,7 +108,7 @@ func TestStringEncoding(t *testing.T) {
 		}
 	}
 	for _, s := range []*String{edited("1", "2"), text("12")} {
-		s.Set([]byte("12"))
+		s.set([]byte("12"))
 		if got := s.Encoding(nil); got != "int" {
 			t.Errorf("a string that is overwritten is %s", got)
 		}
@@ -118,18 +118,18 @@ func TestStringEncoding(t *testing.T) {
 // The buffer is used again, but not one that is far too large.
 func TestStringBuffer(t *testing.T) {
 	s, b := NewString(make([]byte, 100)), make([]byte, 90)
-	if n := testing.AllocsPerRun(100, func() { s.Set(b) }); n != 0 {
-		t.Errorf("Set allocates %v times", n)
+	if n := testing.AllocsPerRun(100, func() { s.set(b) }); n != 0 {
+		t.Errorf("set allocates %v times", n)
 	}
-	s.Set(make([]byte, 1<<20))
-	s.Set(b)
+	s.set(make([]byte, 1<<20))
+	s.set(b)
 	if n := s.Bytes(); n > 1000 {
 		t.Errorf("%d bytes are kept for 90", n)
 	}
 	grown := new(String)
 	allocations := testing.AllocsPerRun(1, func() {
 		for range 10_000 {
-			grown.SetRange(grown.Len(), []byte("x"))
+			grown.write(grown.Len(), []byte("x"))
 		}
 	})
 	if allocations > 100 {
@@ -139,10 +139,10 @@ func TestStringBuffer(t *testing.T) {
 
 func BenchmarkString(b *testing.B) {
 	for _, size := range []int{10, 1000, 100_000} {
-		b.Run(fmt.Sprintf("Set/%d", size), func(b *testing.B) {
+		b.Run(fmt.Sprintf("set/%d", size), func(b *testing.B) {
 			s, value := new(String), make([]byte, size)
 			for b.Loop() {
-				s.Set(value)
+				s.set(value)
 			}
 		})
 	}
