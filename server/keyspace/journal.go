@@ -101,8 +101,8 @@ type part struct {
 // changes gathers what happens to one value while it is open for changing.
 type changes struct {
 	entry    *Entry // nil once the key is gone
-	db       *DB
-	whole    bool // the value as a whole is new
+	space    uint64 // of the entry, whichever database has it by now
+	whole    bool   // the value as a whole is new
 	ops      []byte
 	n        int
 	observer zset.Observer
@@ -293,9 +293,9 @@ func (r *recorder) flush() {
 }
 
 // record writes a record.
-func (r *recorder) record(db *DB, key string, ops []byte) {
+func (r *recorder) record(space uint64, key string, ops []byte) {
 	r.records++
-	r.buf = appendText(binary.AppendUvarint(r.buf, db.space), key)
+	r.buf = appendText(binary.AppendUvarint(r.buf, space), key)
 	r.buf = append(binary.AppendUvarint(r.buf, uint64(len(ops))), ops...)
 	if len(r.buf) >= flushAt {
 		r.flush()
@@ -323,7 +323,7 @@ func (r *recorder) openEntry(db *DB, e *Entry) *changes {
 			Cleared: func() { c.op(opClear) },
 		}
 	}
-	c.entry, c.db = e, db
+	c.entry, c.space = e, db.space
 	r.open = append(r.open, c)
 	e.open = uint32(len(r.open))
 	return c
@@ -357,7 +357,7 @@ func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 		r.scratch = binary.AppendUvarint(r.scratch, uint64(offset))
 	}
 	r.scratch = appendText(r.scratch, b)
-	r.record(db, e.key, r.scratch)
+	r.record(db.space, e.key, r.scratch)
 	if cap(r.scratch) > keepOps {
 		r.scratch = nil
 	}
@@ -371,7 +371,7 @@ func (r *recorder) gone(db *DB, e *Entry) {
 		c.entry, e.open = nil, 0
 		c.ops, c.n, c.whole = c.ops[:0], 0, false
 	}
-	r.record(db, e.key, []byte{opGone})
+	r.record(db.space, e.key, []byte{opGone})
 }
 
 // deadline notes the deadline that e has got.
@@ -385,7 +385,7 @@ func (r *recorder) deadline(db *DB, e *Entry) {
 	}
 	var b [1 + binary.MaxVarintLen64]byte
 	b[0] = opDeadline
-	r.record(db, e.key, binary.AppendUvarint(b[:1], uint64(e.deadline)))
+	r.record(db.space, e.key, binary.AppendUvarint(b[:1], uint64(e.deadline)))
 }
 
 // respace notes that databases have other spaces.
@@ -394,11 +394,11 @@ func (r *recorder) respace() {
 	r.records++
 }
 
-// cleared notes that db has lost all its keys.
-func (r *recorder) cleared(db *DB) {
+// cleared notes that all keys of a space are gone.
+func (r *recorder) cleared(space uint64) {
 	r.respace()
 	for _, c := range r.open {
-		if c.entry != nil && c.db == db {
+		if c.entry != nil && c.space == space {
 			attach(c.entry.value, nil)
 			c.entry, c.whole, c.n, c.ops = nil, false, 0, c.ops[:0]
 		}
@@ -434,12 +434,12 @@ func (r *recorder) seal() {
 			attach(e.value, nil)
 			switch {
 			case c.whole || c.n > pinAt && c.n > sizeOf(e.value):
-				r.value(c.db, e, c.ops[:0])
+				r.value(c.space, e, c.ops[:0])
 			case c.n > 0:
-				r.record(c.db, e.key, c.ops)
+				r.record(c.space, e.key, c.ops)
 			}
 		}
-		c.entry, c.db, c.whole, c.n = nil, nil, false, 0
+		c.entry, c.whole, c.n = nil, false, 0
 		if c.ops = c.ops[:0]; cap(c.ops) > keepOps {
 			c.ops = nil
 		}
@@ -453,15 +453,15 @@ func (r *recorder) seal() {
 
 // value writes a value as a whole, or pins it if that would take long. buf is
 // used.
-func (r *recorder) value(db *DB, e *Entry, buf []byte) {
-	if p := db.pin(e); p != nil {
+func (r *recorder) value(space uint64, e *Entry, buf []byte) {
+	if p := pin(e); p != nil {
 		r.flush()
 		r.records++
-		r.parts = append(r.parts, part{space: db.space, pinned: p})
+		r.parts = append(r.parts, part{space: space, pinned: p})
 		r.size += p.bytes
 		return
 	}
 	for ops := range appendValue(buf, e.value, e.deadline) {
-		r.record(db, e.key, ops)
+		r.record(space, e.key, ops)
 	}
 }

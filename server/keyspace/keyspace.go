@@ -403,11 +403,11 @@ func (db *DB) Clear() int {
 	db.entries.Clear()
 	db.deadlines.Clear()
 	db.ks.moved = true
-	db.space = db.ks.newSpace()
 	db.ks.cleared += int64(n)
 	if db.ks.rec != nil {
-		db.ks.rec.cleared(db)
+		db.ks.rec.cleared(db.space)
 	}
+	db.space = db.ks.newSpace()
 	return n
 }
 

@@ -37,7 +37,7 @@ type Pinned struct {
 // value.
 func (db *DB) Pin(e *Entry) *Pinned {
 	db.ks.Seal()
-	if p := db.pin(e); p != nil {
+	if p := pin(e); p != nil {
 		return p
 	}
 	p := &Pinned{key: e.key}
@@ -49,7 +49,7 @@ func (db *DB) Pin(e *Entry) *Pinned {
 }
 
 // pin is Pin for large values; for others it returns nil.
-func (db *DB) pin(e *Entry) *Pinned {
+func pin(e *Entry) *Pinned {
 	p := &Pinned{key: e.key, deadline: e.deadline}
 	switch v := e.value.(type) {
 	case *String:
@@ -512,6 +512,6 @@ func (db *DB) Restore(key string, value any, deadline int64) {
 // removed.
 func (db *DB) Forget(key string) {
 	if db.ks.rec != nil {
-		db.ks.rec.record(db, key, []byte{opGone})
+		db.ks.rec.record(db.space, key, []byte{opGone})
 	}
 }
