@@ -141,6 +141,13 @@ func (c *changes) end(op byte, b []byte) {
 	c.text(viewOf(b))
 }
 
+// anew notes that the value, which has changed in a way for which there is no
+// operation, is to be written as a whole.
+func (c *changes) anew() {
+	c.whole = true
+	c.ops, c.n = c.ops[:0], 0
+}
+
 func appendText[T string | []byte](dst []byte, s T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
@@ -341,11 +348,7 @@ func (r *recorder) observe(db *DB, e *Entry) {
 }
 
 // whole notes that the value of e is another.
-func (r *recorder) whole(db *DB, e *Entry) {
-	c := r.openEntry(db, e)
-	c.whole = true
-	c.ops, c.n = c.ops[:0], 0
-}
+func (r *recorder) whole(db *DB, e *Entry) { r.openEntry(db, e).anew() }
 
 // string notes what happened to a string.
 func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {

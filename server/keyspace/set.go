@@ -185,7 +185,7 @@ func (s *Set) Expect(l *Limits, first Member, n int) {
 	case s.Len() > 0 && s.shape == intset || n > l.SetMaxListpackEntries:
 		s.hash()
 	default:
-		s.pack()
+		s.KeepOrder()
 	}
 }
 
@@ -296,7 +296,12 @@ func (s *Set) hash() {
 
 // KeepOrder makes an empty set keep integers, too, in the order in which they
 // come, as SINTERSTORE does. Sort is for when they have come.
-func (s *Set) KeepOrder() { s.pack() }
+func (s *Set) KeepOrder() {
+	if s.shape == intset && s.log != nil {
+		s.log.op(opOrdered)
+	}
+	s.pack()
+}
 
 // Sort changes the shape to sorted integers if all members are integers, and
 // not too many.
@@ -314,6 +319,9 @@ func (s *Set) Sort(l *Limits) {
 	}
 	slices.Sort(ints)
 	*s = Set{ints: ints, log: s.log}
+	if s.log != nil {
+		s.log.anew()
+	}
 }
 
 // Remove removes m and reports whether it was there. If m came from this set,
