@@ -379,7 +379,7 @@ func (s *String) replay(op byte, o *operands) bool {
 		s.set(o.text())
 	case opWrite:
 		offset, text := o.number(), o.text()
-		if o.bad || offset > math.MaxInt-uint64(len(text)) || offset > uint64(s.Len())+maxGap {
+		if o.bad || offset > uint64(s.Len()+maxGap) {
 			return false
 		}
 		s.write(int(offset), text)
@@ -389,9 +389,9 @@ func (s *String) replay(op byte, o *operands) bool {
 	return true
 }
 
-// maxGap is how many zero bytes an operation may put into a string, the largest
-// that proto-max-bulk-len was ever seen to allow.
-const maxGap = 4 << 30
+// maxGap is how many zero bytes an operation may put into a string. Where there
+// are more, the string is written as a whole: it is large enough to be pinned.
+const maxGap = pinBytes
 
 func (l *List) replay(op byte, o *operands) bool {
 	switch op {

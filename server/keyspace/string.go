@@ -95,10 +95,15 @@ func (db *DB) AppendString(e *Entry, b []byte) int {
 // new length. What lies between the old end and offset becomes zero bytes.
 // Amortized O(len(b)) and the bytes in between.
 func (db *DB) WriteString(e *Entry, offset int, b []byte) int {
-	if db.ks.rec != nil {
+	s := e.value.(*String)
+	switch {
+	case db.ks.rec == nil:
+	case offset > s.Len()+maxGap:
+		db.ks.rec.whole(db, e)
+	default:
 		db.ks.rec.string(db, e, opWrite, offset, b)
 	}
-	return e.value.(*String).write(offset, b)
+	return s.write(offset, b)
 }
 
 // own makes the buffer this string's alone, with room for n bytes if it has to
