@@ -256,10 +256,11 @@ func (ks *Keyspace) TakeJournal() *Journal {
 	if r == nil || ks.Recorded() == 0 {
 		return nil
 	}
+	room := min(cap(r.buf), 64<<10)
 	r.flush()
 	j := &Journal{r.parts, r.size}
 	r.parts, r.size, r.respaced = nil, 0, false
-	r.buf = make([]byte, 0, min(cap(r.buf), 64<<10))
+	r.buf = make([]byte, 0, room)
 	return j
 }
 
