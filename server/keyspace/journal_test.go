@@ -1,0 +1,861 @@
+package keyspace
+
+import (
+	"bytes"
+
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/zset"
+)
+
+// place is a key in a space.
+type place struct {
+	space uint64
+	key   string
+}
+
+// content is all that is to be restored of a key, in words of its own: a clone
+// would share the mistakes of Clone.
+type content struct {
+	kind     string
+	items    []string
+	encoding string
+	deadline int64
+
+	free    bool   // the items are in no order, and the encoding may be another after a reload
+	another string // the encoding that it may have instead
+}
+
+func contentOf(value any, deadline int64, l *Limits) content {
+	c := content{kind: fmt.Sprintf("%T", value), deadline: deadline}
+	switch v := value.(type) {
+	case *String:
+		c.items, c.encoding = []string{string(v.Content())}, v.Encoding(l)
+		c.another = NewString(v.Content()).Encoding(l)
+	case *List:
+		for b := range v.Forward(0) {
+			c.items = append(c.items, string(b))
+		}
+		c.encoding, c.another = v.Encoding(l), "quicklist"
+		if v.within(l, 1) {
+			c.another = "listpack"
+		}
+	case *Set:
+		for m := range v.Members {
+			c.items = append(c.items, strings.Clone(m.String()))
+		}
+		c.encoding, c.free = v.Encoding(l), v.shape == hashtable
+	case *Hash:
+		for field, value := range v.All() {
+			c.items = append(c.items, fmt.Sprintf("%q %q", field, value))
+		}
+		c.encoding, c.free = v.Encoding(l), v.table != nil
+	case *zset.Set:
+		for member, score := range v.All() {
+			c.items = append(c.items, fmt.Sprintf("%q %v %x", member, score, math.Float64bits(score)))
+		}
+	}
+	if c.free {
+		slices.Sort(c.items)
+	}
+	return c
+}
+
+// restoredAs compares a content with what it was restored to.
+func (c content) restoredAs(got content) error {
+	if c.kind != got.kind || c.deadline != got.deadline {
+		return fmt.Errorf("%s until %d, want %s until %d", got.kind, got.deadline, c.kind, c.deadline)
+	}
+	if !c.free && got.encoding != c.encoding && got.encoding != c.another {
+		return fmt.Errorf("%s is %s, want %s", got.kind, got.encoding, c.encoding)
+	}
+	items := got.items
+	if c.free {
+		items = slices.Sorted(slices.Values(items))
+	}
+	if len(items) != len(c.items) {
+		return fmt.Errorf("%s of %d elements, want %d", got.kind, len(items), len(c.items))
+	}
+	for i, item := range items {
+		if item != c.items[i] {
+			return fmt.Errorf("%s: element %d of %d is %s, want %s", got.kind, i, len(items), abridged(item), abridged(c.items[i]))
+		}
+	}
+	return nil
+}
+
+func abridged(s string) string {
+	if len(s) > 60 {
+		return fmt.Sprintf("%q... (%d bytes)", s[:60], len(s))
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func contentsOf(ks *Keyspace) map[place]content {
+	all := map[place]content{}
+	for _, db := range ks.dbs {
+		for _, e := range db.entries.All() {
+			all[place{db.space, e.key}] = contentOf(e.value, e.deadline, &ks.Limits)
+		}
+	}
+	return all
+}
+
+// drained is what Chunks yields, now or, of a value that others go on to
+// change, later.
+type drained struct {
+	chunks iter.Seq[[]byte]
+	pieces [][]byte
+	done   chan struct{}
+}
+
+// later returns chunks that are drained when they are needed or, at random, in
+// parallel with whatever happens next.
+func later(r *rand.Rand, chunks iter.Seq[[]byte]) *drained {
+	d := &drained{chunks: chunks}
+	if chunks != nil && r.IntN(2) == 0 {
+		d.done = make(chan struct{})
+		go func() {
+			d.drain()
+			close(d.done)
+		}()
+	}
+	return d
+}
+
+func (d *drained) drain() {
+	for piece := range d.chunks {
+		d.pieces = append(d.pieces, bytes.Clone(piece))
+	}
+	d.chunks = nil
+}
+
+func (d *drained) all() [][]byte {
+	if d.done != nil {
+		<-d.done
+	} else if d.chunks != nil {
+		d.drain()
+	}
+	return d.pieces
+}
+
+// history is what a file of bases and journals would hold.
+type history struct {
+	journals []*drained
+	bases    map[place][]base
+}
+
+// base is what a key was when there were so many journals; nil for nothing.
+type base struct {
+	journals int
+	value    *drained
+}
+
+// moment is what a keyspace was when there were so many journals.
+type moment struct {
+	journals int
+	spaces   []uint64
+	contents map[place]content
+}
+
+// apply carries out operations that are gone afterwards.
+func apply(t *testing.T, b *Builder, ops []byte) {
+	t.Helper()
+	borrowed := bytes.Clone(ops)
+	if err := b.Apply(borrowed); err != nil {
+		t.Fatalf("%v in %.200q", err, ops)
+	}
+	for i := range borrowed {
+		borrowed[i] = 0xff
+	}
+}
+
+// restore returns the keyspace of a moment.
+func (h *history) restore(t *testing.T, m *moment, l Limits) *Keyspace {
+	t.Helper()
+	ks := New(len(m.spaces), Hooks{})
+	ks.Limits = l
+	ks.SetSpaces(m.spaces)
+	if !slices.Equal(ks.Spaces(), m.spaces) {
+		t.Fatalf("spaces %v, want %v", ks.Spaces(), m.spaces)
+	}
+	begin := map[place]int{}
+	builders := map[place]*Builder{}
+	for at, bases := range h.bases {
+		for _, base := range slices.Backward(bases) {
+			if base.journals <= m.journals {
+				begin[at] = base.journals
+				b := &Builder{Limits: &ks.Limits}
+				builders[at] = b
+				if base.value != nil {
+					for _, ops := range base.value.all() {
+						apply(t, b, ops)
+					}
+				}
+				break
+			}
+		}
+	}
+	for i, journal := range h.journals[:m.journals] {
+		for _, chunk := range journal.all() {
+			for len(chunk) > 0 {
+				record, rest, err := NextRecord(chunk)
+				if err != nil {
+					t.Fatal(err)
+				}
+				chunk = rest
+				at := place{record.Space, string(record.Key)}
+				if i < begin[at] || !slices.Contains(m.spaces, at.space) {
+					continue
+				}
+				b := builders[at]
+				if b == nil {
+					b = &Builder{Limits: &ks.Limits}
+					builders[at] = b
+				}
+				apply(t, b, record.Operations)
+			}
+		}
+	}
+	for at, b := range builders {
+		i := slices.Index(m.spaces, at.space)
+		if i < 0 {
+			continue
+		}
+		value, deadline, err := b.Value()
+		if err != nil {
+			t.Fatalf("%v: %v", at, err)
+		}
+		if value != nil {
+			ks.DB(i).Restore(at.key, value, deadline)
+		}
+	}
+	return ks
+}
+
+// same restores the keyspace of a moment and compares it with what it was.
+func (h *history) same(t *testing.T, m *moment, l Limits) *Keyspace {
+	t.Helper()
+	ks := h.restore(t, m, l)
+	if err := ks.Check(); err != nil {
+		t.Fatal(err)
+	}
+	got := contentsOf(ks)
+	for at, want := range m.contents {
+		if c, ok := got[at]; !ok {
+			t.Fatalf("%v is missing, a %s of %d", at, want.kind, len(want.items))
+		} else if err := want.restoredAs(c); err != nil {
+			t.Fatalf("%v: %v", at, err)
+		}
+	}
+	for at, c := range got {
+		if _, ok := m.contents[at]; !ok {
+			t.Fatalf("%v is there, a %s of %d", at, c.kind, len(c.items))
+		}
+	}
+	return ks
+}
+
+// client sends a keyspace random commands.
+type client struct {
+	r    *rand.Rand
+	ks   *Keyspace
+	now  int64
+	open []*Entry // opened for changing by this command
+	gone []any    // values that have lost their key in this command
+}
+
+const names = "abcde"
+
+func (c *client) db() *DB { return c.ks.DB(c.r.IntN(c.ks.Len())) }
+
+func (c *client) key() []byte {
+	i := c.r.IntN(len(names))
+	return []byte(names[i : i+1])
+}
+
+// home returns the database of an entry, or nil.
+func (c *client) home(e *Entry) *DB {
+	for _, db := range c.ks.dbs {
+		if db.Peek([]byte(e.key)) == e {
+			return db
+		}
+	}
+	return nil
+}
+
+// command does some things and then what is done after each command.
+func (c *client) command() {
+	c.now += int64(c.r.IntN(4))
+	c.ks.SetNow(c.now)
+	recorded, sequence := c.ks.Recorded(), c.ks.Sequence()
+	for range 1 + c.r.IntN(4) {
+		c.step()
+	}
+	for _, e := range c.open {
+		if is[*String](e.value) || sizeOf(e.value) > 0 {
+			continue
+		}
+		if db := c.home(e); db != nil {
+			db.Delete([]byte(e.key))
+		}
+	}
+	c.open, c.gone = c.open[:0], c.gone[:0]
+	c.ks.Seal()
+	// The journal of nothing but another order of spaces stays one byte.
+	if c.ks.Recorded() > recorded && c.ks.Sequence() <= sequence || c.ks.Recorded() < recorded || c.ks.Sequence() < sequence {
+		panic("the sequence does not say what is recorded")
+	}
+}
+
+func (c *client) instant() int64 {
+	switch c.r.IntN(12) {
+	case 0:
+		return math.MaxInt64
+	case 1:
+		return c.now - 1
+	}
+	return c.now + c.r.Int64N(1000)
+}
+
+func (c *client) step() {
+	db, key := c.db(), c.key()
+	switch c.r.IntN(40) {
+	default:
+		e := db.Edit(key)
+		if e == nil {
+			e = db.Add(key, c.value())
+		}
+		c.open = append(c.open, e)
+		c.change(db, e)
+	case 0, 1: // what is open already
+		if len(c.open) > 0 {
+			e := c.open[c.r.IntN(len(c.open))]
+			if db := c.home(e); db != nil {
+				c.change(db, e)
+			}
+		}
+	case 2, 3:
+		if e := db.Edit(key); e != nil {
+			c.gone = append(c.gone, e.value)
+		}
+		e := db.Put(key, c.value(), c.r.IntN(2) == 0)
+		c.open = append(c.open, e)
+		if c.r.IntN(2) == 0 {
+			c.change(db, e)
+		}
+	case 4:
+		if e := db.Edit(key); e != nil {
+			c.gone = append(c.gone, e.value)
+		}
+		db.Delete(key)
+	case 5: // what concerns nobody any more
+		if len(c.gone) > 0 {
+			if v := c.gone[c.r.IntN(len(c.gone))]; !is[*String](v) {
+				c.many(v)
+			}
+		}
+	case 6, 7:
+		e := db.Edit(key)
+		if c.r.IntN(2) == 0 {
+			e = db.Peek(key)
+		}
+		if e != nil {
+			db.SetDeadline(e, c.instant())
+		}
+	case 8:
+		if e := db.Peek(key); e != nil {
+			db.SetDeadline(e, 0)
+		}
+	case 9, 10:
+		if e := db.Edit(key); e != nil {
+			to, name := c.db(), c.key()
+			if c.r.IntN(2) == 0 {
+				to.Edit(name)
+			}
+			c.open = append(c.open, e, db.Move(e, to, name))
+		}
+	case 11: // COPY
+		to, name := c.db(), c.key()
+		if e := db.Edit(key); e != nil && (to != db || !bytes.Equal(key, name)) && sizeOf(e.value) > 0 {
+			to.Delete(name)
+			to.SetDeadline(to.Add(name, Clone(e.Value())), e.Deadline())
+		}
+	case 12:
+		switch c.r.IntN(12) {
+		case 0, 1, 2:
+			c.ks.Swap(c.r.IntN(c.ks.Len()), c.r.IntN(c.ks.Len()))
+		case 3:
+			db.Clear()
+		default:
+			c.ks.Sweep(c.r.IntN(3))
+		}
+	}
+}
+
+func is[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
+}
+
+// value returns a value of a random kind, which may be empty.
+func (c *client) value() any {
+	var v any
+	switch c.r.IntN(10) {
+	case 0, 1:
+		return NewString(c.text(c.r.IntN(15) == 0))
+	case 2, 3:
+		v = new(List)
+	case 4, 5:
+		v = new(Set)
+	case 6, 7:
+		v = new(Hash)
+	default:
+		v = new(zset.Set)
+	}
+	if c.r.IntN(3) == 0 {
+		c.many(v)
+	}
+	return v
+}
+
+func (c *client) change(db *DB, e *Entry) {
+	s, ok := e.value.(*String)
+	switch {
+	case !ok:
+		c.many(e.value)
+	case c.r.IntN(3) == 0:
+		db.SetString(e, c.text(c.r.IntN(40) == 0))
+		if c.r.IntN(4) == 0 {
+			s.MarkText()
+		}
+	case c.r.IntN(2) == 0:
+		db.AppendString(e, c.text(c.r.IntN(40) == 0))
+	default:
+		offset := c.r.IntN(s.Len() + 20)
+		if c.r.IntN(40) == 0 {
+			offset = s.Len() + pinBytes - 10 + c.r.IntN(20)
+		}
+		db.WriteString(e, offset, c.text(false))
+	}
+}
+
+// text returns bytes: a few, or as many as make a difference.
+func (c *client) text(large bool) []byte {
+	if !large && c.r.IntN(3) == 0 {
+		return fmt.Append(nil, c.r.IntN(1000)-500)
+	}
+	n := c.r.IntN(60)
+	if large {
+		n = []int{pinBytes, pinBytes, textChunk, 2 * textChunk}[c.r.IntN(4)] + c.r.IntN(5) - 2
+	}
+	b := bytes.Repeat([]byte{'a' + byte(c.r.IntN(26))}, n)
+	if n > 0 {
+		b[c.r.IntN(n)] = '!'
+	}
+	return b
+}
+
+// element returns one of few elements, some of them integers, some too long
+// for small values; with long, rarely one that is larger than a list's chunk.
+func (c *client) element(long bool) []byte {
+	n := c.r.IntN(9)
+	switch k := c.r.IntN(14); {
+	case long && k == 0 && c.r.IntN(4) == 0:
+		return bytes.Repeat([]byte{'a' + byte(n)}, chunkBytes-10+n*4)
+	case k < 3:
+		return fmt.Append(nil, "m", n)
+	case k == 3:
+		return bytes.Repeat([]byte{'z'}, n)
+	case k == 4:
+		return fmt.Append(nil, math.MinInt64+n)
+	}
+	return fmt.Append(nil, n-5)
+}
+
+// many changes a collection once or a few times, or so often that it becomes
+// large, or that there are more changes than elements.
+func (c *client) many(value any) {
+	n := 1 + c.r.IntN(8)
+	if c.r.IntN(20) == 0 {
+		n = pinAt + c.r.IntN(40)
+	}
+	grow := n >= pinAt && c.r.IntN(3) > 0
+	// A set of integers stays one only if nothing else comes.
+	ints := c.r.IntN(3) > 0
+	for i := range n {
+		b := c.element(true)
+		if grow {
+			b = fmt.Append(nil, i)
+		}
+		switch v := value.(type) {
+		case *List:
+			c.list(v, b, grow)
+		case *Set:
+			if ints && v.shape == intset {
+				b = fmt.Append(nil, i+c.r.IntN(9)-4)
+			}
+			c.set(v, b[:min(len(b), 40)], grow)
+		case *Hash:
+			if grow || c.r.IntN(3) > 0 {
+				v.Set(b[:min(len(b), 40)], c.text(false), &c.ks.Limits)
+			} else {
+				v.Delete(b)
+			}
+		case *zset.Set:
+			c.zset(v, string(b[:min(len(b), 100)]), grow)
+		}
+		clear(b) // arguments are only borrowed
+	}
+}
+
+func (c *client) list(l *List, b []byte, grow bool) {
+	op := c.r.IntN(10)
+	if grow {
+		op %= 2
+	}
+	n := l.Len()
+	if len(b) < 100 && c.r.IntN(2) == 0 {
+		b = []byte{'a' + byte(c.r.IntN(3))}
+	}
+	switch {
+	case op == 0:
+		l.PushFront(b)
+	case op == 1 || op == 2:
+		l.PushBack(b)
+	case op == 3:
+		l.Insert(c.r.IntN(n+1), b)
+	case op == 4:
+		i := c.r.IntN(n + 1)
+		l.Delete(i, min(n-i, c.r.IntN(5)))
+	case op == 5 && c.r.IntN(10) == 0:
+		i := c.r.IntN(n + 1)
+		l.Delete(i, c.r.IntN(n-i+1))
+	case op == 6:
+		l.Remove(b, c.r.IntN(7)-3)
+	case n == 0:
+	case op == 7:
+		l.PopFront()
+	case op == 8:
+		l.PopBack()
+	case op == 9:
+		l.Set(c.r.IntN(n), b)
+	}
+	l.Fit(&c.ks.Limits)
+}
+
+func (c *client) set(s *Set, b []byte, grow bool) {
+	l := &c.ks.Limits
+	op := c.r.IntN(30)
+	if grow {
+		op = 0
+	}
+	n := s.Len()
+	switch {
+	case op < 15:
+		s.Add(l, MemberOf(b))
+	case op < 22:
+		s.Remove(MemberOf(b))
+	case op == 22:
+		s.Expect(l, MemberOf(b), 1+c.r.IntN(30))
+		s.Add(l, MemberOf(b))
+	case op == 23:
+		s.Sort(l)
+	case op == 24 && n == 0:
+		s.KeepOrder()
+	case op == 25 || op == 26 && c.r.IntN(3) == 0: // from another set, as a STORE does
+		if e := c.db().Peek(c.key()); e != nil {
+			if other, ok := e.value.(*Set); ok && other != s {
+				for m := range other.Members {
+					s.Add(l, m)
+				}
+			}
+		}
+	case n == 0:
+	case op == 26:
+		s.Remove(s.Random(c.r))
+	case op == 27:
+		s.Pop(c.r, c.r.IntN(min(n, 5)), func(Member) {})
+	case op == 28 && c.r.IntN(4) == 0:
+		s.Pop(c.r, c.r.IntN(n), func(Member) {})
+	}
+}
+
+func (c *client) zset(s *zset.Set, member string, grow bool) {
+	scores := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), 1, 2, 2.5, -7e300, 5e-324}
+	score := scores[c.r.IntN(len(scores))]
+	n := s.Len()
+	op := c.r.IntN(16)
+	if grow {
+		op = c.r.IntN(4)
+	}
+	switch op {
+	case 0, 1:
+		s.Add(member, score)
+	case 2, 3:
+		s.AddIfBytes([]byte(member), score, 0)
+	case 4:
+		s.AddIf(member, score, []zset.Cond{zset.NX, zset.XX, zset.GT, zset.LT}[c.r.IntN(4)])
+	case 5:
+		s.Incr(member, score, 0)
+	case 6:
+		s.IncrBytes([]byte(member), score, zset.GT)
+	case 7, 8:
+		s.Remove(member)
+	case 9:
+		s.RemoveBytes([]byte(member))
+	case 10:
+		if lo := c.r.IntN(n + 1); c.r.IntN(4) == 0 {
+			s.RemoveSpan(lo, c.r.IntN(n+1))
+		} else {
+			s.RemoveSpan(lo, lo+3)
+		}
+	case 11:
+		if c.r.IntN(10) == 0 {
+			s.RemoveScore(zset.ScoreRange{Min: score, Max: scores[c.r.IntN(len(scores))]})
+		}
+	case 12:
+		s.PopMin(c.r.IntN(4))
+	case 13:
+		s.PopMax(c.r.IntN(4))
+	case 14:
+		if c.r.IntN(10) == 0 {
+			s.Clear()
+		}
+	case 15:
+		s.RemoveRank(-1, -1)
+	}
+}
+
+// restored returns what the journal since the last one makes of a key.
+func restored(t *testing.T, ks *Keyspace, key string) content {
+	t.Helper()
+	b := Builder{Limits: &ks.Limits}
+	for chunk := range ks.TakeJournal().Chunks {
+		for len(chunk) > 0 {
+			record, rest, err := NextRecord(chunk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if chunk = rest; string(record.Key) == key {
+				apply(t, &b, record.Operations)
+			}
+		}
+	}
+	value, deadline, err := b.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contentOf(value, deadline, &ks.Limits)
+}
+
+// A set that became empty and is filled again in the same command has the
+// shape that it was given.
+func TestJournalShape(t *testing.T) {
+	for name, test := range map[string]struct {
+		shape func(s *Set, l *Limits)
+		want  string
+	}{
+		"as it is": {func(*Set, *Limits) {}, "[1 2 3] intset"},
+		"in order": {func(s *Set, _ *Limits) { s.KeepOrder() }, "[2 1 3] listpack"},
+		"expected": {func(s *Set, l *Limits) { s.Expect(l, MemberOf([]byte("a")), 3) }, "[2 1 3] listpack"},
+	} {
+		ks := New(1, Hooks{})
+		ks.Record(true)
+		s := new(Set)
+		ks.DB(0).Add([]byte("s"), s)
+		s.Add(&ks.Limits, MemberOf([]byte("7")))
+		ks.Seal()
+		ks.DB(0).Edit([]byte("s"))
+		s.Remove(MemberOf([]byte("7")))
+		test.shape(s, &ks.Limits)
+		for _, m := range []string{"2", "1", "3"} {
+			s.Add(&ks.Limits, MemberOf([]byte(m)))
+		}
+		if c := restored(t, ks, "s"); fmt.Sprint(c.items, " ", c.encoding) != test.want {
+			t.Errorf("%s: %v, %s, want %s", name, c.items, c.encoding, test.want)
+		}
+	}
+}
+
+// Recording a change costs no allocation.
+func TestRecordAllocations(t *testing.T) {
+	for name, prepare := range updates {
+		var allocations [2]float64
+		for i, record := range []bool{false, true} {
+			ks := New(1, Hooks{})
+			ks.Record(record)
+			update := prepare(ks)
+			for range 1000 { // until the buffers have their size
+				update()
+			}
+			ks.TakeJournal()
+			for ks.Recorded() < 64<<10 && record {
+				update()
+			}
+			allocations[i] = testing.AllocsPerRun(100, update)
+		}
+		if allocations[1] > allocations[0] {
+			t.Errorf("%s: %v allocations, %v without a journal", name, allocations[1], allocations[0])
+		}
+	}
+}
+
+// updates are commands that change one element of a large value.
+var updates = map[string]func(ks *Keyspace) func(){
+	"ZADD": func(ks *Keyspace) func() {
+		s := new(zset.Set)
+		key, member := []byte("z"), []byte("member:00000")
+		for i := range 100_000 {
+			s.Add(fmt.Sprintf("member:%05d", i), float64(i))
+		}
+		ks.DB(0).Add(key, s)
+		ks.Seal()
+		n := 0
+		return func() {
+			n += 7919
+			for i, d := 11, n%100_000; i > 6; i, d = i-1, d/10 {
+				member[i] = '0' + byte(d%10)
+			}
+			ks.DB(0).Edit(key).Value().(*zset.Set).AddIfBytes(member, float64(n%100_003), 0)
+			ks.Seal()
+		}
+	},
+	"SET": func(ks *Keyspace) func() {
+		key, value := []byte("s"), []byte("value 0")
+		ks.DB(0).Add(key, NewString(value))
+		ks.Seal()
+		return func() {
+			value[6]++
+			ks.DB(0).SetString(ks.DB(0).Edit(key), value)
+			ks.Seal()
+		}
+	},
+	"HSET": func(ks *Keyspace) func() {
+		h := new(Hash)
+		key, value := []byte("h"), []byte("value 0")
+		for i := range 1000 {
+			h.Set(fmt.Append(nil, i), value, &ks.Limits)
+		}
+		ks.DB(0).Add(key, h)
+		ks.Seal()
+		field := []byte("500")
+		return func() {
+			value[6]++
+			ks.DB(0).Edit(key).Value().(*Hash).Set(field, value, &ks.Limits)
+			ks.Seal()
+		}
+	},
+}
+
+func BenchmarkRecord(b *testing.B) {
+	for _, name := range []string{"ZADD", "SET", "HSET"} {
+		for _, record := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/%v", name, record), func(b *testing.B) {
+				ks := New(1, Hooks{})
+				ks.Record(record)
+				update := updates[name](ks)
+				for b.Loop() {
+					if update(); ks.Recorded() > 64<<20 {
+						ks.TakeJournal()
+					}
+				}
+			})
+		}
+	}
+}
+
+// Whatever happens to a keyspace, bases and journals have it all: what they
+// restore is what there was when the last journal was taken. It then goes on
+// from there, and is restored once more.
+func TestJournalModel(t *testing.T) {
+	const seeds = 40
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 4))
+			ks := New(4, Hooks{})
+			ks.Limits = Limits{
+				HashMaxListpackEntries: 10, HashMaxListpackValue: 50,
+				SetMaxIntsetEntries: 12, SetMaxListpackEntries: 10, SetMaxListpackValue: 20,
+				ListMaxListpackSize: 12,
+			}
+			h := &history{bases: map[place][]base{}}
+			c := &client{r: r, ks: ks, now: 1_700_000_000_000}
+			for range 2 { // lives
+				c.ks.Record(true)
+				var moments []*moment
+				for range 100 {
+					for range r.IntN(8) {
+						c.command()
+					}
+					if r.IntN(4) == 0 {
+						if m := h.cut(c, r.IntN(10) == 0); m.contents != nil {
+							moments = append(moments, m)
+						}
+					}
+					if len(moments) > 0 && r.IntN(60) == 0 {
+						h.same(t, moments[r.IntN(len(moments))], c.ks.Limits)
+					}
+				}
+				m := h.cut(c, true)
+				if err := c.ks.Check(); err != nil {
+					t.Fatal(err)
+				}
+				sequence := c.ks.Sequence()
+				if ks := h.same(t, m, c.ks.Limits); r.IntN(2) == 0 {
+					c.ks.Adopt(ks)
+					if c.ks.Recording() || c.ks.Sequence() < sequence {
+						t.Fatal("there is a journal, or its sequence began anew")
+					}
+					if err := c.ks.Check(); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					c.ks = ks
+					c.ks.SetNow(c.now)
+				}
+			}
+		})
+	}
+}
+
+// cut takes the journal, and with it some bases; and, to be compared with what
+// they will restore, the contents.
+func (h *history) cut(c *client, contents bool) *moment {
+	m := &moment{spaces: c.ks.Spaces()}
+	if contents {
+		m.contents = contentsOf(c.ks)
+	}
+	if j := c.ks.TakeJournal(); j != nil {
+		h.journals = append(h.journals, later(c.r, j.Chunks))
+	}
+	if c.ks.Recorded() != 0 || c.ks.Recording() && c.ks.TakeJournal() != nil {
+		panic("something is left of a journal that was taken")
+	}
+	m.journals = len(h.journals)
+	odds := []int{1, 10, 10, 1000, 1000}[c.r.IntN(5)]
+	for _, db := range c.ks.dbs {
+		for i := range names {
+			if c.r.IntN(odds) > 0 {
+				continue
+			}
+			at, b := place{db.space, names[i : i+1]}, base{journals: m.journals}
+			// Keys whose time is over are there until they are removed.
+			if e, ok := db.entries.Get(at.key); ok {
+				p := db.Pin(e)
+				if p.Key() != at.key {
+					panic("a pinned value of another key")
+				}
+				b.value = later(c.r, p.Chunks)
+			}
+			h.bases[at] = append(h.bases[at], b)
+		}
+	}
+	return m
+}
