@@ -80,6 +80,27 @@ func ExampleSet_Clone() {
 	// Output: 2 1
 }
 
+// A log of what happens to a set.
+func ExampleSet_Observe() {
+	var highscores zset.Set
+	highscores.Add("ann", 10)
+	highscores.Observe(&zset.Observer{
+		Put:     func(member string, score float64) { fmt.Println(member, "has", score) },
+		Removed: func(member string) { fmt.Println(member, "is gone") },
+		Cleared: func() { fmt.Println("all are gone") },
+	})
+	highscores.Add("bob", 20)
+	highscores.Incr("ann", 15, 0)
+	highscores.Add("bob", 20) // changes nothing
+	highscores.PopMin(1)
+	highscores.Clear()
+	// Output:
+	// bob has 20
+	// ann has 25
+	// bob is gone
+	// all are gone
+}
+
 func ExampleUnion() {
 	var today, yesterday zset.Set
 	today.Add("/", 5)
