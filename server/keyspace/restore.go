@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// pinAt is how many elements a value may have, and pinBytes how long a
-	// string may be, to be written while the server waits: a few microseconds.
+	// pinAt is how many elements a value may have, and pinBytes how much memory
+	// it may take, to be written while the server waits: a few microseconds.
 	pinAt    = 256
 	pinBytes = 64 << 10
 
@@ -57,8 +57,8 @@ func pin(e *Entry) *Pinned {
 			p.value, p.bytes = v.Clone(), v.Len()
 		}
 	default:
-		if sizeOf(v) > pinAt {
-			p.value, p.bytes = Clone(v), v.(interface{ Bytes() int }).Bytes()
+		if bytes := v.(interface{ Bytes() int }).Bytes(); sizeOf(v) > pinAt || bytes > pinBytes {
+			p.value, p.bytes = Clone(v), bytes
 		}
 	}
 	if p.value == nil {

@@ -76,7 +76,11 @@ func (s *String) write(offset int, b []byte) int {
 // SetString makes a copy of b the content of the string of e. O(len(b)).
 func (db *DB) SetString(e *Entry, b []byte) {
 	e.value.(*String).set(b)
-	if db.ks.rec != nil {
+	switch {
+	case db.ks.rec == nil:
+	case len(b) > pinBytes:
+		db.ks.rec.whole(db, e)
+	default:
 		db.ks.rec.string(db, e, opString, 0, b)
 	}
 }
