@@ -87,7 +87,8 @@ type recorder struct {
 	free    []*changes
 
 	scratch  []byte
-	respaced bool // databases were swapped or cleared
+	whole    valueWriter // for values that are written in one piece
+	respaced bool        // databases were swapped or cleared
 }
 
 // part is a piece of a journal: records, or a value that is too large to be
@@ -348,8 +349,8 @@ func (r *recorder) observe(db *DB, e *Entry) {
 	}
 }
 
-// whole notes that the value of e is another.
-func (r *recorder) whole(db *DB, e *Entry) { r.openEntry(db, e).anew() }
+// anew notes that the value of e is another.
+func (r *recorder) anew(db *DB, e *Entry) { r.openEntry(db, e).anew() }
 
 // string notes what happened to a string.
 func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
@@ -438,7 +439,7 @@ func (r *recorder) seal() {
 			attach(e.value, nil)
 			switch {
 			case c.whole || c.n > pinAt && c.n > sizeOf(e.value):
-				r.value(c.space, e, c.ops[:0])
+				r.value(c)
 			case c.n > 0:
 				r.record(c.space, e.key, c.ops)
 			}
@@ -455,17 +456,18 @@ func (r *recorder) seal() {
 	}
 }
 
-// value writes a value as a whole, or pins it if that would take long. buf is
-// used.
-func (r *recorder) value(space uint64, e *Entry, buf []byte) {
+// value writes a value as a whole, or pins it if that would take long.
+func (r *recorder) value(c *changes) {
+	e := c.entry
 	if p := pin(e); p != nil {
 		r.flush()
 		r.records++
-		r.parts = append(r.parts, part{space: space, pinned: p})
+		r.parts = append(r.parts, part{space: c.space, pinned: p})
 		r.size += p.bytes
 		return
 	}
-	for ops := range appendValue(buf, e.value, e.deadline) {
-		r.record(space, e.key, ops)
-	}
+	r.whole.buf = c.ops[:0]
+	r.whole.value(e.value, e.deadline)
+	c.ops, r.whole.buf = r.whole.buf, nil
+	r.record(c.space, e.key, c.ops)
 }

@@ -707,7 +707,8 @@ func TestRecordAllocations(t *testing.T) {
 	}
 }
 
-// updates are commands that change one element of a large value.
+// updates are commands that change one element of a large value, or all of a
+// small one.
 var updates = map[string]func(ks *Keyspace) func(){
 	"ZADD": func(ks *Keyspace) func() {
 		s := new(zset.Set)
@@ -737,6 +738,15 @@ var updates = map[string]func(ks *Keyspace) func(){
 			ks.Seal()
 		}
 	},
+	"new": func(ks *Keyspace) func() {
+		key, field, value := []byte("n"), []byte("field"), []byte("value")
+		return func() {
+			h := new(Hash)
+			h.Set(field, value, &ks.Limits)
+			ks.DB(0).Put(key, h, false)
+			ks.Seal()
+		}
+	},
 	"HSET": func(ks *Keyspace) func() {
 		h := new(Hash)
 		key, value := []byte("h"), []byte("value 0")
@@ -755,7 +765,7 @@ var updates = map[string]func(ks *Keyspace) func(){
 }
 
 func BenchmarkRecord(b *testing.B) {
-	for _, name := range []string{"ZADD", "SET", "HSET"} {
+	for _, name := range []string{"ZADD", "SET", "HSET", "new"} {
 		for _, record := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/%v", name, record), func(b *testing.B) {
 				ks := New(1, Hooks{})

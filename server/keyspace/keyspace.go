@@ -311,7 +311,7 @@ func (db *DB) Add(key []byte, value any) *Entry {
 	e := &Entry{key: string(key), value: value, access: db.ks.seconds()}
 	db.entries.Set(e.key, e)
 	if db.ks.rec != nil {
-		db.ks.rec.whole(db, e)
+		db.ks.rec.anew(db, e)
 	}
 	if db.ks.hooks.Added != nil {
 		db.ks.hooks.Added(db, e.key)
@@ -328,7 +328,7 @@ func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 	}
 	if db.ks.rec != nil {
 		attach(e.value, nil)
-		db.ks.rec.whole(db, e)
+		db.ks.rec.anew(db, e)
 	}
 	e.value = value
 	if !keep {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"strings"
 
@@ -41,30 +40,24 @@ func (db *DB) Pin(e *Entry) *Pinned {
 		return p
 	}
 	p := &Pinned{key: e.key}
-	for ops := range appendValue(nil, e.value, e.deadline) {
-		p.ops = append(p.ops, ops...)
-	}
-	p.bytes = len(p.ops)
+	var w valueWriter
+	w.value(e.value, e.deadline)
+	p.ops, p.bytes = w.buf, len(w.buf)
 	return p
 }
 
 // pin is Pin for large values; for others it returns nil.
 func pin(e *Entry) *Pinned {
-	p := &Pinned{key: e.key, deadline: e.deadline}
-	switch v := e.value.(type) {
-	case *String:
-		if v.Len() > pinBytes {
-			p.value, p.bytes = v.Clone(), v.Len()
-		}
-	default:
-		if bytes := v.(interface{ Bytes() int }).Bytes(); sizeOf(v) > pinAt || bytes > pinBytes {
-			p.value, p.bytes = Clone(v), bytes
-		}
+	bytes := 0
+	if s, ok := e.value.(*String); ok {
+		bytes = s.Len()
+	} else {
+		bytes = e.value.(interface{ Bytes() int }).Bytes()
 	}
-	if p.value == nil {
+	if bytes <= pinBytes && sizeOf(e.value) <= pinAt {
 		return nil
 	}
-	return p
+	return &Pinned{key: e.key, value: Clone(e.value), deadline: e.deadline, bytes: bytes}
 }
 
 // Key returns the key.
@@ -82,7 +75,8 @@ func (p *Pinned) Chunks(yield func(ops []byte) bool) {
 		yield(p.ops)
 		return
 	}
-	appendValue(nil, p.value, p.deadline)(yield)
+	w := valueWriter{yield: yield}
+	w.value(p.value, p.deadline)
 }
 
 // Clone returns a copy of a value, in constant time: see the Clone of each type.
@@ -110,16 +104,8 @@ func sizeOf(value any) int {
 	return value.(checker).Len()
 }
 
-// appendValue yields the operations that make a value from nothing, in pieces
-// that are borrowed until the next. It may write to buf.
-func appendValue(buf []byte, value any, deadline int64) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		w := valueWriter{buf: buf, yield: yield}
-		w.value(value, deadline)
-	}
-}
-
-// valueWriter gathers operations and yields them in pieces.
+// valueWriter gathers operations and yields them in pieces, or keeps them in
+// one if yield is nil.
 type valueWriter struct {
 	buf   []byte
 	yield func([]byte) bool
@@ -128,7 +114,7 @@ type valueWriter struct {
 
 // full yields the piece if it is long enough, and reports whether to go on.
 func (w *valueWriter) full(limit int) bool {
-	if len(w.buf) >= limit && !w.done {
+	if w.yield != nil && len(w.buf) >= limit && !w.done {
 		w.done = !w.yield(w.buf)
 		w.buf = w.buf[:0]
 	}

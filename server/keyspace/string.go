@@ -79,7 +79,7 @@ func (db *DB) SetString(e *Entry, b []byte) {
 	switch {
 	case db.ks.rec == nil:
 	case len(b) > pinBytes:
-		db.ks.rec.whole(db, e)
+		db.ks.rec.anew(db, e)
 	default:
 		db.ks.rec.string(db, e, opString, 0, b)
 	}
@@ -103,7 +103,7 @@ func (db *DB) WriteString(e *Entry, offset int, b []byte) int {
 	switch {
 	case db.ks.rec == nil:
 	case offset > s.Len()+maxGap:
-		db.ks.rec.whole(db, e)
+		db.ks.rec.anew(db, e)
 	default:
 		db.ks.rec.string(db, e, opWrite, offset, b)
 	}
