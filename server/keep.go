@@ -187,7 +187,7 @@ func (k *keeper) create() error {
 	if err != nil {
 		return err
 	}
-	if _, err := file.Write(&snapshot.Cut{Spaces: k.srv.keys.Spaces(), Time: k.srv.start}); err != nil {
+	if _, err := file.Write(&snapshot.Cut{Spaces: k.srv.keys.Spaces(), LastSpace: k.srv.keys.LastSpace(), Time: k.srv.start}); err != nil {
 		return errors.Join(err, file.Discard())
 	}
 	if err := file.Publish(k.path); err != nil {
@@ -439,7 +439,7 @@ func (k *keeper) take() {
 	if j := srv.keys.TakeJournal(); j != nil {
 		c.Journal = j.Chunks
 	}
-	c.Spaces = srv.keys.Spaces()
+	c.Spaces, c.LastSpace = srv.keys.Spaces(), srv.keys.LastSpace()
 	k.epoch++
 	k.taken = c.changes
 	if k.asked {

@@ -203,7 +203,7 @@ func (srv *Server) saveCopy() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	c := snapshot.Cut{Spaces: srv.keys.Spaces(), Time: srv.at}
+	c := snapshot.Cut{Spaces: srv.keys.Spaces(), LastSpace: srv.keys.LastSpace(), Time: srv.at}
 	for i := range srv.keys.Len() {
 		db := srv.keys.DB(i)
 		for e := range db.All() {

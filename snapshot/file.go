@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -37,13 +38,16 @@ type goneBase struct {
 
 // Cut is what one transaction writes: what has changed up to one instant.
 type Cut struct {
-	// Spaces names the space of each database.
-	Spaces []uint64
+	// Spaces names the space of each database, LastSpace the highest number that
+	// was ever given to one.
+	Spaces    []uint64
+	LastSpace uint64
 
 	// Journal yields chunks of a journal in order; nil if nothing has changed.
 	Journal iter.Seq[[]byte]
 
-	// Bases are values as they were at the instant of the Cut.
+	// Bases are values as they were at the instant of the Cut. Write puts them
+	// into the order of the file.
 	Bases []Base
 
 	// Forget drops the journals of all Cuts up to this generation. Every key
@@ -60,6 +64,11 @@ type Base struct {
 	Space  uint64
 	Key    string
 	Chunks iter.Seq[[]byte] // operations, borrowed; nil if there is no such key
+}
+
+// compareBases is the order of the file, but for keys of 1 KB and more.
+func compareBases(a, b Base) int {
+	return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(len(a.Key), len(b.Key)), cmp.Compare(a.Key, b.Key))
 }
 
 // pageSize is that of all files, whatever the machine's is: they can be moved.
@@ -245,7 +254,10 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	next := f.manifest
 	next.Generation++
 	next.Time = c.Time
-	next.Spaces = slices.Clone(c.Spaces)
+	next.Spaces, next.LastSpace = slices.Clone(c.Spaces), c.LastSpace
+	// bbolt inserts a key by moving those behind it: 300 000 in random order
+	// took two minutes, in order less than a second.
+	slices.SortFunc(c.Bases, compareBases)
 	gone := f.gone
 	err = f.update(func(tx *bbolt.Tx) error {
 		if c.Journal != nil {

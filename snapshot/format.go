@@ -125,6 +125,7 @@ type Manifest struct {
 	Generation uint64    `json:"generation"` // of the last Cut
 	Time       time.Time `json:"time"`       // of the last Cut
 	Spaces     []uint64  `json:"spaces"`     // the space of each database
+	LastSpace  uint64    `json:"last_space"` // the highest number of a space so far
 	Bases      tally     `json:"bases"`
 	Journal    tally     `json:"journal"`
 }

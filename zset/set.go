@@ -99,18 +99,32 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // slice. Of a member that occurs more than once the last score counts; elements whose
 // score is NaN are left out. O(n) if they are in order, else O(n log n); several times
 // faster than adding them.
-func Load(elements []Element) *Set {
+func Load(elements []Element) *Set { return load(elements, false) }
+
+// LoadBorrowed is Load for members that are borrowed: it keeps copies of them.
+func LoadBorrowed(elements []Element) *Set { return load(elements, true) }
+
+func load(elements []Element, borrowed bool) *Set {
 	s := new(Set)
 	elements = slices.DeleteFunc(elements, func(e Element) bool { return math.IsNaN(e.Score) })
 	if len(elements) <= fewMax {
+		if plain(elements) {
+			s.few = pack(elements)
+			return s
+		}
 		for _, e := range elements {
-			s.Add(e.Member, e.Score)
+			s.put(e.Member, borrowed, e.Score, 0, false)
 		}
 		return s
 	}
 	var index table.Table[float64]
-	for _, e := range elements {
-		index.Set(e.Member, e.Score)
+	for i := range elements {
+		e := &elements[i]
+		if ref, own, added := index.GetOrAdd(e.Member, borrowed, e.Score); added {
+			e.Member = own
+		} else {
+			*ref = e.Score
+		}
 	}
 	if index.Len() < len(elements) {
 		elements = elements[:0]
@@ -123,6 +137,25 @@ func Load(elements []Element) *Set {
 	}
 	s.load(index, elements)
 	return s
+}
+
+// plain reports whether a small set of these elements can be packed as they are: they
+// are in order, no member occurs twice, and none is long.
+func plain(elements []Element) bool {
+	for i, e := range elements {
+		if len(e.Member) > fewMemberMax {
+			return false
+		}
+		for j := range i {
+			if elements[j].Member == e.Member {
+				return false
+			}
+		}
+		if i > 0 && compare(elements[i-1], e) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // load makes s a large set of elements that are in order.

@@ -107,6 +107,7 @@ type loading struct {
 	*Loader
 	dbs     map[uint64]*keyspace.DB
 	journal map[id]*deltas
+	slab    []delta
 	base    job // whose chunks are coming
 	batch   []job
 	jobs    chan []job
@@ -165,7 +166,7 @@ func (g *loading) begin(m snapshot.Manifest) error {
 			g.dbs[space] = g.Keys.DB(i)
 		}
 	}
-	g.Hold(func() { g.Keys.SetSpaces(m.Spaces) })
+	g.Hold(func() { g.Keys.SetSpaces(m.Spaces, m.LastSpace) })
 	g.total = m.Bases.Bytes + m.Journal.Bytes
 	if len(m.Spaces) > g.Keys.Len() {
 		for _, space := range m.Spaces[g.Keys.Len():] {
@@ -209,16 +210,27 @@ func (g *loading) records(generation uint64, chunk []byte) error {
 		} else if db == nil {
 			continue
 		}
-		d := &delta{generation: generation, operations: r.Operations}
-		k := id{r.Space, string(r.Key)}
-		if list := g.journal[k]; list != nil {
+		d := g.newDelta()
+		d.generation, d.operations = generation, r.Operations
+		// Said like this the look-up copies no key.
+		if list := g.journal[id{r.Space, string(r.Key)}]; list != nil {
 			list.last.next = d
 			list.last = d
 		} else {
-			g.journal[k] = &deltas{d, d}
+			g.journal[id{r.Space, string(r.Key)}] = &deltas{d, d}
 		}
 	}
 	return nil
+}
+
+// newDelta returns one of those that are allocated together.
+func (g *loading) newDelta() *delta {
+	if len(g.slab) == 0 {
+		g.slab = make([]delta, 1024)
+	}
+	d := &g.slab[0]
+	g.slab = g.slab[1:]
+	return d
 }
 
 // chunk takes down a chunk of a base.

@@ -191,9 +191,14 @@ func (ks *Keyspace) Spaces() []uint64 {
 	return spaces
 }
 
+// LastSpace returns the highest number that was ever given to a space.
+func (ks *Keyspace) LastSpace() uint64 { return ks.spaces }
+
 // SetSpaces gives the databases, which must be empty, spaces that were theirs
-// before. Databases beyond those get new ones.
-func (ks *Keyspace) SetSpaces(spaces []uint64) {
+// before, last being the highest number that was given to a space by then.
+// Databases beyond those get new ones.
+func (ks *Keyspace) SetSpaces(spaces []uint64, last uint64) {
+	ks.spaces = max(ks.spaces, last)
 	for _, space := range spaces {
 		ks.spaces = max(ks.spaces, space)
 	}

@@ -181,7 +181,7 @@ func (h *history) restore(t *testing.T, m *moment, l Limits) *Keyspace {
 	t.Helper()
 	ks := New(len(m.spaces), Hooks{})
 	ks.Limits = l
-	ks.SetSpaces(m.spaces)
+	ks.SetSpaces(m.spaces, 0)
 	if !slices.Equal(ks.Spaces(), m.spaces) {
 		t.Fatalf("spaces %v, want %v", ks.Spaces(), m.spaces)
 	}

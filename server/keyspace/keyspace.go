@@ -139,7 +139,7 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 	for i, db := range ks.dbs {
 		db.entries, db.deadlines, db.space = from.dbs[i].entries, from.dbs[i].deadlines, from.dbs[i].space
 	}
-	ks.spaces, ks.moved = from.spaces, true
+	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
 }
 
 // seconds is the time as entries keep it.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
+	"slices"
 
 	"github.com/zsetd/zsetd/zset"
 )
@@ -191,9 +191,10 @@ var ErrOperations = errors.New("operations that make no sense")
 type Builder struct {
 	Limits *Limits
 
-	value    any
-	deadline int64
-	elements []zset.Element // of a new sorted set, while all it gets is elements
+	value     any
+	deadline  int64
+	elements  []zset.Element // of a new sorted set, while all it gets is elements; members are parts of copies of operations
+	gathering bool           // elements has them, not value
 }
 
 // Value returns the value and its deadline, nil if there is none, and makes the
@@ -216,10 +217,16 @@ func (b *Builder) Value() (value any, deadline int64, err error) {
 
 // load makes a sorted set of the elements so far.
 func (b *Builder) load() {
-	if b.elements != nil {
-		*b.value.(*zset.Set) = *zset.Load(b.elements)
-		b.elements = nil
+	if s, ok := b.value.(*zset.Set); ok && b.gathering {
+		*s = *zset.LoadBorrowed(b.elements)
 	}
+	b.drop()
+}
+
+// drop forgets the elements so far.
+func (b *Builder) drop() {
+	clear(b.elements)
+	b.elements, b.gathering = b.elements[:0], false
 }
 
 // operands reads what follows an operation's letter.
@@ -288,6 +295,9 @@ func (o *operands) score() float64 {
 // builder is of no use.
 func (b *Builder) Apply(ops []byte) error {
 	o := operands{rest: ops}
+	if b.gathering {
+		o.rest = slices.Clone(ops)
+	}
 	for len(o.rest) > 0 {
 		op := o.rest[0]
 		at := len(ops) - len(o.rest)
@@ -297,7 +307,8 @@ func (b *Builder) Apply(ops []byte) error {
 		case opNew:
 			ok = b.begin(&o)
 		case opGone:
-			b.value, b.deadline, b.elements = nil, 0, nil
+			b.value, b.deadline = nil, 0
+			b.drop()
 		case opDeadline:
 			b.deadline = int64(o.number())
 			ok = b.value != nil && b.deadline >= 0
@@ -315,7 +326,8 @@ func (b *Builder) begin(o *operands) bool {
 	if len(o.rest) == 0 {
 		return false
 	}
-	b.deadline, b.elements = 0, nil
+	b.deadline = 0
+	b.drop()
 	switch o.rest[0] {
 	case kindString:
 		b.value = new(String)
@@ -327,7 +339,8 @@ func (b *Builder) begin(o *operands) bool {
 		b.value = new(Hash)
 	case kindZset:
 		b.value = new(zset.Set)
-		b.elements = []zset.Element{}
+		b.gathering = true
+		o.rest = slices.Clone(o.rest) // elements has parts of it
 	default:
 		return false
 	}
@@ -348,8 +361,8 @@ func (b *Builder) change(op byte, o *operands) bool {
 	case *Hash:
 		return v.replay(op, o, b.Limits)
 	case *zset.Set:
-		if op == opPut && b.elements != nil {
-			member := string(o.text())
+		if op == opPut && b.gathering {
+			member := viewOf(o.text())
 			b.elements = append(b.elements, zset.Element{Member: member, Score: o.score()})
 			return true
 		}
@@ -484,9 +497,9 @@ func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
 }
 
 // Restore puts a value, as a Builder has made it, under a key that must not
-// exist. Nobody is told of it, and the journal does not have it.
+// exist and is kept. Nobody is told of it, and the journal does not have it.
 func (db *DB) Restore(key string, value any, deadline int64) {
-	e := &Entry{key: strings.Clone(key), value: value, deadline: deadline, access: db.ks.seconds()}
+	e := &Entry{key: key, value: value, deadline: deadline, access: db.ks.seconds()}
 	db.entries.Set(e.key, e)
 	if deadline != 0 {
 		db.deadlines.Add(e.key, float64(deadline))
