@@ -308,11 +308,16 @@ func (k *keeper) step() (more bool) {
 	if !due {
 		return k.considerRewrite()
 	}
+	start := time.Now()
 	k.flush()
 	srv.begin()
 	k.account()
 	more = k.failed == nil
+	unhurried := more && k.rewrite != nil && !k.needsFresh
 	srv.end()
+	if unhurried { // the processors are there for the clients
+		time.Sleep(time.Since(start))
+	}
 	return more
 }
 
@@ -750,7 +755,7 @@ const (
 	// pieceTime is how long the lock is held for a piece, and pieceBytes how
 	// much a piece writes.
 	pieceTime  = 200 * time.Microsecond
-	pieceBytes = 4 << 20
+	pieceBytes = 1 << 20
 )
 
 func (k *keeper) beginRewrite(r *rewrite) {

@@ -361,34 +361,37 @@ func putJournal(tx *bbolt.Tx, m *Manifest, chunks iter.Seq[[]byte]) error {
 func putBase(tx *bbolt.Tx, m *Manifest, b *Base) error {
 	bucket := tx.Bucket([]byte(keysBucket))
 	bucket.FillPercent = 0.9
-	var chunks [][]byte
-	if b.Chunks != nil {
+	var values [][]byte
+	add := func(ops []byte) {
+		n := len(values)
+		value := make([]byte, sumSize, chunksAt+4+len(ops)) // more if the key is long
+		values = append(values, append(appendBaseHead(value, m.Generation, b.Key, n), ops...))
+	}
+	if b.Chunks == nil {
+		add(nil)
+	} else {
 		for ops := range b.Chunks {
-			chunks = append(chunks, slices.Clone(ops))
+			add(ops)
 		}
+		putChunks(values[0], len(values))
 	}
 	was := 0
 	if old := bucket.Get(baseName(b.Space, b.Key, 0)); old != nil {
-		n, _ := binary.Uvarint(old[sumSize+8:])
-		was = max(1, int(n))
+		was = max(1, int(binary.BigEndian.Uint32(old[chunksAt:])))
 	}
-	for i := range max(1, len(chunks)) {
+	for i, value := range values {
 		name := baseName(b.Space, b.Key, i)
 		if i < was {
 			if old := bucket.Get(name); old != nil {
 				m.Bases.remove(old)
 			}
 		}
-		value := appendBaseHead(make([]byte, sumSize), m.Generation, b.Key, i, len(chunks))
-		if i < len(chunks) {
-			value = append(value, chunks[i]...)
-		}
 		m.Bases.add(seal(value, name), len(value))
 		if err := bucket.Put(name, value); err != nil {
 			return err
 		}
 	}
-	for i := max(1, len(chunks)); i < was; i++ {
+	for i := len(values); i < was; i++ {
 		if err := removeBase(bucket, m, baseName(b.Space, b.Key, i)); err != nil {
 			return err
 		}

@@ -102,17 +102,26 @@ func parseBaseName(b []byte) (space uint64, key []byte, long bool, chunk int, ok
 }
 
 // appendBaseHead appends what stands before the operations of a chunk: the
-// generation, and in the first chunk their number and the key if it is long.
-func appendBaseHead(b []byte, generation uint64, key string, chunk, chunks int) []byte {
+// generation, and in the first chunk room for the number of chunks, see
+// putChunks, and the key if it is long.
+func appendBaseHead(b []byte, generation uint64, key string, chunk int) []byte {
 	b = binary.BigEndian.AppendUint64(b, generation)
 	if chunk > 0 {
 		return b
 	}
-	b = binary.AppendUvarint(b, uint64(chunks))
+	b = append(b, 0, 0, 0, 0)
 	if len(key) >= longKey {
 		b = append(binary.AppendUvarint(b, uint64(len(key))), key...)
 	}
 	return b
+}
+
+// chunksAt is where the first chunk of a base says how many there are.
+const chunksAt = sumSize + 8
+
+// putChunks says in the first chunk of a base how many there are.
+func putChunks(first []byte, chunks int) {
+	binary.BigEndian.PutUint32(first[chunksAt:], uint32(chunks))
 }
 
 // cutName is the name of a cut's bucket, partName that of a part of its journal.

@@ -146,11 +146,11 @@ func (r *reading) base(name, value []byte) error {
 	if i != 0 || generation > r.manifest.Generation {
 		return damaged("the value of key %q in space %d begins with chunk %d, of cut %d", key, space, i, generation)
 	}
-	chunks, w := binary.Uvarint(body)
-	if w <= 0 || chunks > 1<<32 {
+	if len(body) < 4 {
 		return damaged("the value of key %q in space %d: its head", key, space)
 	}
-	body = body[w:]
+	chunks := binary.BigEndian.Uint32(body)
+	body = body[4:]
 	if long {
 		n, w := binary.Uvarint(body)
 		if w <= 0 || n > uint64(len(body)-w) {
