@@ -20,8 +20,8 @@
 // A [Command] is a row of facts and the function that runs it. A [Call] is one
 // execution. The keyspace holds typed values behind two doors. A unit is one
 // hold of the lock; it ends in commit. A [Waiter] is a call that changed
-// nothing and will be tried again. A [Session] is one client. (A cut, what
-// changed since the last one, comes with snapshots.)
+// nothing and will be tried again. A [Session] is one client. A Cut is what has
+// changed since the last one, on its way to the file.
 //
 // # One lock
 //
@@ -51,6 +51,16 @@
 // and for CLIENT PAUSE. Nothing is sampled and nothing polls. A key that is
 // past its deadline is gone for every command from that instant on, whether or
 // not the timer has run yet.
+//
+// # Keeping data
+//
+// The values write what happens to them into a journal in memory, whatever
+// command it is that changes them (keyspace/journal.go). The keeper (keep.go)
+// takes the journal when a Cut is due, which costs the lock for an instant, and
+// writes it to the file in a goroutine of its own (package snapshot). With
+// appendfsync always, replies wait in the outboxes of those who changed
+// something until the Cut is on the disk; whatever comes meanwhile makes up the
+// next Cut, so that many clients share one.
 //
 // # Outboxes
 //

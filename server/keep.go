@@ -327,6 +327,9 @@ func (k *keeper) due() bool {
 		return false
 	}
 	now := time.Now()
+	if !now.Before(k.timerAt) {
+		k.timerAt = time.Time{} // it has rung
+	}
 	if k.failed != nil && now.Before(k.retry) && !k.asked {
 		k.setTimer(k.retry)
 		return false
@@ -376,7 +379,7 @@ func (k *keeper) nextSave() (next time.Time) {
 }
 
 func (k *keeper) setTimer(at time.Time) {
-	if k.timerAt.IsZero() || at.Before(k.timerAt) || k.timerAt.Before(time.Now()) {
+	if k.timerAt.IsZero() || at.Before(k.timerAt) {
 		k.timerAt = at
 		k.timer.Reset(time.Until(at))
 	}

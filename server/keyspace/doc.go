@@ -4,8 +4,8 @@
 // There are two doors to a key. [DB.Get] opens it for reading, [DB.Edit] for
 // changing. Both look at the clock first, so a key whose deadline has passed is
 // gone for everybody from that instant on, whether or not the sweep has been
-// there. Everything that must happen to every access (expiry, access times,
-// copying what a snapshot still holds) happens in the doors and nowhere else.
+// there. Everything that must happen to every access (expiry, access times)
+// happens in the doors and nowhere else.
 //
 // The values are [String], [List], [Set], [Hash] and zset.Set. They know
 // nothing of keys, deadlines or commands. An empty collection does not exist:
@@ -13,6 +13,11 @@
 //
 // Deadlines are kept in an index ordered by time, itself a sorted set, so the
 // next one is known exactly and at once ([Keyspace.Next]).
+//
+// With [Keyspace.Record] on, values that are opened for changing write what
+// happens to them into a journal; [Keyspace.TakeJournal] takes it, in constant
+// time. Journals, and values as a whole ([DB.Pin]), are what files hold; a
+// [Builder] makes values of them. The format is in journal.go.
 //
 // The package knows no network, no protocol and no files. It has no locks: a
 // Keyspace belongs to whoever holds the server's lock.

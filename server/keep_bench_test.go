@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+// How long the lock is held to take a Cut of 100 000 keys that have changed.
+func BenchmarkTake(b *testing.B) {
+	srv, err := New(Options{File: filepath.Join(b.TempDir(), "take.db"), Config: map[string]string{"save": "3600 100000000"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer srv.Close()
+	if err := srv.Ready(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	var longest, sum time.Duration
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		srv.do(func() {
+			db := srv.keys.DB(0)
+			for i := range 100_000 {
+				key := "key:" + strconv.Itoa(i)
+				e := db.Edit(bytesOf(key))
+				if e == nil {
+					e = db.Add(bytesOf(key), keyspace.NewString(nil))
+				}
+				db.SetString(e, bytesOf(strconv.Itoa(n)))
+			}
+			srv.keys.Seal()
+		})
+		b.StartTimer()
+		srv.begin()
+		start := time.Now()
+		srv.keeper.take()
+		took := time.Since(start)
+		srv.end()
+		b.StopTimer()
+		srv.keeper.flush()
+		srv.do(srv.keeper.account)
+		b.StartTimer()
+		longest, sum, n = max(longest, took), sum+took, n+1
+	}
+	b.ReportMetric(float64(sum.Nanoseconds())/float64(n), "ns/take")
+	b.ReportMetric(float64(longest.Nanoseconds()), "ns/longest")
+}
