@@ -57,8 +57,9 @@ type keeper struct {
 	durable                 uint64    // of the last that is on the disk
 	before                  uint64    // the journal's sequence when the lock was taken
 	held                    []*Session
-	needsFresh              bool // the file lacks something that the journal has not
-	wantsFresh              bool // BGREWRITEAOF
+	needsFresh              bool   // the file lacks something that the journal has not
+	wantsFresh              bool   // BGREWRITEAOF
+	forget                  uint64 // journals up to this Cut are void
 	rewrite                 *rewrite
 	asked                   bool // BGSAVE
 	saving                  bool // and it is being done
@@ -104,7 +105,8 @@ type result struct {
 	lost bool // the file is no more
 	gave bool // the keys of the cut have got no bases, and the fresh file is no more
 
-	stats keepStats
+	forgetting bool // there are more journals to drop
+	stats      keepStats
 }
 
 // maxJournal is how much a journal may hold before it is written, whatever the
@@ -313,7 +315,7 @@ func (k *keeper) step() (more bool) {
 	srv.begin()
 	k.account()
 	more = k.failed == nil
-	unhurried := more && k.rewrite != nil && !k.needsFresh
+	unhurried := more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
 	srv.end()
 	if unhurried { // the processors are there for the clients
 		time.Sleep(time.Since(start))
@@ -335,7 +337,7 @@ func (k *keeper) due() bool {
 		return false
 	}
 	keys := k.srv.keys
-	if k.asked || k.rewrite != nil || k.pending() || keys.Recorded() > maxJournal {
+	if k.asked || k.rewrite != nil || k.forget != 0 || k.pending() || keys.Recorded() > maxJournal {
 		return true
 	}
 	if !k.automatic() {
@@ -425,7 +427,7 @@ func (k *keeper) overflow() {
 func (k *keeper) loseTrack() {
 	k.srv.keys.Record(false)
 	k.needsFresh = true
-	k.rewrite = nil
+	k.rewrite, k.forget = nil, 0
 	k.queueLock.Lock()
 	k.queue = nil
 	k.queueLock.Unlock()
@@ -443,6 +445,8 @@ func (k *keeper) take() {
 	if k.rewrite != nil {
 		k.rewrite.piece(srv.keys, c)
 		c.needed = k.needsFresh
+	} else {
+		c.Forget = k.forget
 	}
 	if j := srv.keys.TakeJournal(); j != nil {
 		c.Journal = j.Chunks
@@ -487,6 +491,7 @@ func (k *keeper) flush() {
 // write writes a Cut to the file, or the fresh one, or both.
 func (k *keeper) write(c *cut) (r result) {
 	r.cut = c
+	defer func() { r.forgetting = r.err == nil && k.file != nil && k.file.Forgetting() }()
 	if c.fresh {
 		done, err := k.writeFresh(c)
 		if err != nil {
@@ -595,9 +600,15 @@ func (k *keeper) account() {
 			continue
 		}
 		k.stats = r.stats
+		if !r.forgetting {
+			k.forget = 0
+		}
 		if k.rewrite != nil && k.rewrite.at == len(k.rewrite.keys) && (c.ends || c.Forget == k.rewrite.upTo) {
 			k.srv.log.Info("file rewritten", "file", k.path, "fresh", k.rewrite.fresh, "keys", len(k.rewrite.keys),
 				"seconds", time.Since(k.rewrite.began).Seconds())
+			if r.forgetting {
+				k.forget = c.Forget
+			}
 			if k.rewrite.fresh {
 				k.needsFresh, k.cleared = false, k.srv.keys.Cleared()
 			}
@@ -811,7 +822,7 @@ const (
 func (k *keeper) considerRewrite() bool {
 	srv := k.srv
 	srv.begin()
-	idle := k.loading == nil && k.rewrite == nil && !k.needsFresh && k.failed == nil
+	idle := k.loading == nil && k.rewrite == nil && k.forget == 0 && !k.needsFresh && k.failed == nil
 	wanted, s, live := k.wantsFresh && idle, k.stats, int64(0)
 	if wanted {
 		k.wantsFresh = false

@@ -25,6 +25,7 @@ type File struct {
 	db       *bbolt.DB
 	manifest Manifest
 	gone     []goneBase // bases that only say that there is no such key
+	more     bool       // there are journals that the last Cut was to forget
 	suspect  error      // why nothing more may be written
 	fault    func(op string) error
 }
@@ -50,7 +51,8 @@ type Cut struct {
 	// into the order of the file.
 	Bases []Base
 
-	// Forget drops the journals of all Cuts up to this generation. Every key
+	// Forget drops journals of Cuts up to this generation, the oldest first; if
+	// they are very many, then not all at once: see [File.Forgetting]. Every key
 	// that they name must have had a Base since it was last named, and in no
 	// Cut later than this one.
 	Forget uint64
@@ -160,6 +162,10 @@ func (f *File) Usage() (size, used int64) {
 	return size, size - int64(s.FreePageN+s.PendingPageN)*pageSize
 }
 
+// Forgetting reports whether the last Cut has left journals that it was to
+// forget: a later one is to forget them.
+func (f *File) Forgetting() bool { return f.more }
+
 // Journals yields the journals in the file, the oldest Cut first, in parts of
 // whole records, which are borrowed.
 func (f *File) Journals(visit func(generation uint64, records []byte) error) error {
@@ -258,7 +264,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	// bbolt inserts a key by moving those behind it: 300 000 in random order
 	// took two minutes, in order less than a second.
 	slices.SortFunc(c.Bases, compareBases)
-	gone := f.gone
+	gone, more := f.gone, false
 	err = f.update(func(tx *bbolt.Tx) error {
 		if c.Journal != nil {
 			if err := putJournal(tx, &next, c.Journal); err != nil {
@@ -274,7 +280,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 			}
 		}
 		if c.Forget > 0 {
-			if gone, err = forget(tx, &next, c.Forget, gone); err != nil {
+			if gone, more, err = forget(tx, &next, c.Forget, gone); err != nil {
 				return err
 			}
 		}
@@ -286,7 +292,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 		}
 		return 0, f.doubt(err)
 	}
-	f.manifest, f.gone = next, gone
+	f.manifest, f.gone, f.more = next, gone, more
 	return next.Generation, nil
 }
 
@@ -406,12 +412,20 @@ func removeBase(bucket *bbolt.Bucket, m *Manifest, name []byte) error {
 	return bucket.Delete(name)
 }
 
-// forget drops journals, and the bases that stand only against them.
-func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left []goneBase, err error) {
+// forgetAtOnce is how many journals one Cut drops: some 10 ms.
+const forgetAtOnce = 2000
+
+// forget drops journals, and the bases that stand only against them. more says
+// that journals are left.
+func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left []goneBase, more bool, err error) {
 	cuts := tx.Bucket([]byte(cutsBucket))
 	var names [][]byte
 	c := cuts.Cursor()
 	for name, _ := c.First(); name != nil && binary.BigEndian.Uint64(name) <= generation; name, _ = c.Next() {
+		if len(names) == forgetAtOnce {
+			more, generation = true, binary.BigEndian.Uint64(name)-1
+			break
+		}
 		names = append(names, slices.Clone(name))
 	}
 	for _, name := range names {
@@ -420,10 +434,10 @@ func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if err := cuts.DeleteBucket(name); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	keys := tx.Bucket([]byte(keysBucket))
@@ -435,9 +449,9 @@ func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left
 		// Unless there is a value again.
 		if old := keys.Get([]byte(g.name)); old != nil && binary.BigEndian.Uint64(old[sumSize:]) == g.generation {
 			if err := removeBase(keys, m, []byte(g.name)); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		}
 	}
-	return left, nil
+	return left, more, nil
 }
