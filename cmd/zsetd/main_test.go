@@ -29,7 +29,9 @@ func TestWords(t *testing.T) {
 		{"--maxclients 0", 2, "argument must be between 1 and"},
 		{"/nowhere/redis.conf", 2, "no such file"},
 		{bad, 2, bad + ":2: maxclients: argument couldn't be parsed into an integer"},
-		{"--port 0", 1, "nothing to listen on"},
+		{"--port 0 --dbfilename", 1, "nothing to listen on"},
+		{"--dir /nowhere", 2, "no such file"},
+		{"--dbfilename a/b", 2, "dbfilename can't be a path"},
 	} {
 		var out bytes.Buffer
 		if status := run(strings.Fields(test.args), &out, &out); status != test.status || !strings.Contains(out.String(), test.says) {
@@ -52,7 +54,7 @@ func TestSignals(t *testing.T) {
 		socket := filepath.Join(t.TempDir(), "s")
 		var out bytes.Buffer
 		status := make(chan int)
-		go func() { status <- run([]string{"--port", "0", "--unixsocket", socket}, &out, &out) }()
+		go func() { status <- run([]string{"--port", "0", "--unixsocket", socket, "--dir", filepath.Dir(socket)}, &out, &out) }()
 		var nc net.Conn
 		for range 500 {
 			if nc, err = net.Dial("unix", socket); err == nil {
