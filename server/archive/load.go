@@ -313,7 +313,18 @@ func (j *job) build(b *keyspace.Builder) (value any, deadline int64, err error) 
 			return nil, 0, err
 		}
 	}
-	for d := j.journal; d != nil; d = d.next {
+	d := j.journal
+	if len(j.base) == 0 {
+		// A file that was written anew has no base of a key that was gone when
+		// its turn came, but perhaps what had happened to it until then.
+		for first := d; first != nil; first = first.next {
+			if first.generation > j.generation && keyspace.Anew(first.operations) {
+				d = first
+				break
+			}
+		}
+	}
+	for ; d != nil; d = d.next {
 		if d.generation > j.generation {
 			if err := b.Apply(d.operations); err != nil {
 				return nil, 0, fmt.Errorf("cut %d: %w", d.generation, err)

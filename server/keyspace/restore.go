@@ -496,6 +496,10 @@ func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
 	return r, o.rest, nil
 }
 
+// Anew reports whether the operations of a record do not depend on what the key
+// had before.
+func Anew(ops []byte) bool { return len(ops) > 0 && (ops[0] == opNew || ops[0] == opGone) }
+
 // Restore puts a value, as a Builder has made it, under a key that must not
 // exist and is kept. Nobody is told of it, and the journal does not have it.
 func (db *DB) Restore(key string, value any, deadline int64) {
