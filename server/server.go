@@ -169,13 +169,13 @@ func New(o Options) (*Server, error) {
 	srv.applyConfig()
 	srv.setClock(srv.clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
-	if err := srv.keep(); err != nil {
-		srv.timer.Stop()
-		return nil, err
-	}
 	srv.sampled[0].at = srv.at
 	srv.startMemory = usedMemory()
 	srv.peakMemory = srv.startMemory
+	if err := srv.keep(); err != nil { // others use the server from then on
+		srv.timer.Stop()
+		return nil, err
+	}
 	return srv, nil
 }
 
