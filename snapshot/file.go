@@ -27,6 +27,7 @@ type File struct {
 	gone     []goneBase // bases that only say that there is no such key
 	more     bool       // there are journals that the last Cut was to forget
 	suspect  error      // why nothing more may be written
+	renamed  bool       // it has the place where it is relied on
 	fault    func(op string) error
 }
 
@@ -186,7 +187,8 @@ func (f *File) Journals(visit func(generation uint64, records []byte) error) err
 }
 
 // Publish makes the file one that can be relied on, at path, where it takes the
-// place of another.
+// place of another. After an error the file is suspect; if its Path is then the
+// new one, the other is gone, but a crash may bring it back.
 func (f *File) Publish(path string) error {
 	err := f.sync("sync", f.db.Sync)
 	if err != nil {
@@ -201,13 +203,16 @@ func (f *File) Publish(path string) error {
 	if err := f.sync("rename", func() error { return os.Rename(f.path, path) }); err != nil {
 		return f.doubt(err)
 	}
-	f.path = path
+	f.path, f.renamed = path, true
 	if runtime.GOOS == "windows" {
 		if f.db, err = openBolt(path, boltOptions()); err != nil {
 			return f.doubt(err)
 		}
 	}
-	return f.sync("sync directory", func() error { return syncDirectory(filepath.Dir(path)) })
+	if err := f.sync("sync directory", func() error { return syncDirectory(filepath.Dir(path)) }); err != nil {
+		return f.doubt(err)
+	}
+	return nil
 }
 
 // sync does what makes data durable, unless a test has it fail.
@@ -233,8 +238,14 @@ func syncDirectory(path string) error {
 	return d.Sync()
 }
 
-// Discard closes and removes the file.
-func (f *File) Discard() error { return errors.Join(f.Close(), os.Remove(f.path)) }
+// Discard closes the file and removes it, unless it has taken its place.
+func (f *File) Discard() error {
+	err := f.Close()
+	if f.renamed {
+		return err
+	}
+	return errors.Join(err, os.Remove(f.path))
+}
 
 // Close closes the file and lets others open it.
 func (f *File) Close() error { return guard(f.db.Close) }

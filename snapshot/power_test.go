@@ -1,0 +1,398 @@
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// How many losses of power, at least, to try:
+//
+//	go test ./snapshot -run PowerLoss -v -faults.n 2000
+var faults = flag.Int("faults.n", 200, "how many faults to try")
+
+// cutter makes Cuts of all sorts, in the order that they may come in.
+type cutter struct {
+	rng     *rand.Rand
+	named   map[string]uint64 // by journals that are there: the last generation
+	gen     uint64
+	created time.Time
+}
+
+func (m *cutter) key() string { return fmt.Sprint("key:", m.rng.IntN(60)) }
+
+func (m *cutter) bytes(limit int) []byte {
+	b := make([]byte, 1+m.rng.IntN(limit))
+	for i := range b {
+		b[i] = byte(m.rng.Uint32())
+	}
+	return b
+}
+
+func (m *cutter) base(key string) Base {
+	b := Base{Space: 1, Key: key}
+	if m.rng.IntN(5) > 0 {
+		var chunks [][]byte
+		for range 1 + m.rng.IntN(3) {
+			chunks = append(chunks, m.bytes(6000))
+		}
+		b.Chunks = slices.Values(chunks)
+	}
+	return b
+}
+
+func (m *cutter) next() *Cut {
+	m.gen++
+	c := &Cut{Spaces: []uint64{1, 2}, LastSpace: 2, Time: m.created.Add(time.Duration(m.gen) * time.Second)}
+	if m.rng.IntN(8) == 0 && len(m.named) > 0 { // all journals get bases in their place
+		for _, key := range slices.Sorted(maps.Keys(m.named)) {
+			c.Bases = append(c.Bases, m.base(key))
+		}
+		c.Forget = m.gen - 1
+		clear(m.named)
+		return c
+	}
+	if m.rng.IntN(4) > 0 {
+		var parts [][]byte
+		for range m.rng.IntN(4) {
+			m.named[m.key()] = m.gen
+			parts = append(parts, m.bytes(20000))
+		}
+		c.Journal = slices.Values(parts)
+	}
+	for range m.rng.IntN(3) {
+		key := m.key()
+		if !slices.ContainsFunc(c.Bases, func(b Base) bool { return b.Key == key }) {
+			c.Bases = append(c.Bases, m.base(key))
+		}
+	}
+	return c
+}
+
+// content is all that a file holds.
+func content(path string) (string, error) {
+	sum := fnv.New64a()
+	m, err := Read(path, Visitor{
+		Journal: func(generation uint64, records []byte) error {
+			fmt.Fprintf(sum, "j %d %q\n", generation, records)
+			return nil
+		},
+		Base: func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error {
+			fmt.Fprintf(sum, "b %d %q %d %d %d %q\n", space, key, generation, i, chunks, ops)
+			return nil
+		},
+	})
+	return fmt.Sprintf("generation %d at %v: %x", m.Generation, m.Time.UnixNano(), sum.Sum64()), err
+}
+
+// The power fails in the middle of a commit. What was written and not synced is
+// on the disk or not, sector by sector, in any combination; the file that is
+// found afterwards is whole, and that of before the commit or of after it.
+//
+// The order of the writes is bbolt's: a growing file is set to its new length and
+// synced, the pages are written, fdatasync, one of the two metas is written,
+// fdatasync. That this is so was seen with strace:
+//
+//	ftruncate(5, 262144)  fsync(5)
+//	pwrite64(5, "\3…", 4096, 12288)  pwrite64(5, "\10…", 4096, 32768)  pwrite64(5, "\37…", 40960, 126976)
+//	fdatasync(5)  pwrite64(5, "\0…", 4096, 0)  fdatasync(5)
+//
+// and what was written is what differs between the file before and after.
+func TestPowerLoss(t *testing.T) {
+	dir := t.TempDir()
+	path, lost := filepath.Join(dir, "power.db"), filepath.Join(dir, "lost.db")
+	rng := rand.New(rand.NewPCG(4, 2))
+	const sector = 512
+	tried, losses := map[string]int{}, 0
+	for losses < *faults {
+		os.Remove(path)
+		f, err := Create(path + ".new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := cutter{rng: rng, named: map[string]uint64{}, created: time.Unix(1700000000, 0)}
+		write := func() {
+			t.Helper()
+			if _, err := f.Write(m.next()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write()
+		if err := f.Publish(path); err != nil {
+			t.Fatal(err)
+		}
+		for range 40 {
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			was, err := content(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write()
+			after, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is, err := content(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			grown := append(slices.Clone(before), make([]byte, len(after)-len(before))...)
+			var data, meta []int // the sectors that differ
+			for at := 0; at < len(after); at += sector {
+				if bytes.Equal(grown[at:at+sector], after[at:at+sector]) {
+					continue
+				}
+				if at < 2*pageSize {
+					meta = append(meta, at)
+				} else {
+					data = append(data, at)
+				}
+			}
+			if len(meta) != 1 || len(data) == 0 {
+				t.Fatalf("a commit has written %d sectors of metas and %d others", len(meta), len(data))
+			}
+			try := func(what string, file []byte, sectors []int, may ...string) {
+				t.Helper()
+				file = slices.Clone(file)
+				for _, at := range sectors {
+					copy(file[at:at+sector], after[at:at+sector])
+				}
+				if err := os.WriteFile(lost, file, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				got, err := content(lost)
+				if err != nil || !slices.Contains(may, got) {
+					t.Fatalf("%s: %s, %v, want %s", what, got, err, strings.Join(may, " or "))
+				}
+				tried[what]++
+				losses++
+			}
+			some := slices.DeleteFunc(slices.Clone(data), func(int) bool { return rng.IntN(2) == 0 })
+			few := slices.DeleteFunc(slices.Clone(data), func(int) bool { return rng.IntN(50) != 0 })
+			if len(after) > len(before) {
+				try("the file has not grown yet", before, nil, was)
+				try("the file has grown", grown, nil, was)
+			}
+			try("some sectors are written", grown, some, was)
+			try("few sectors are written", grown, few, was)
+			try("most sectors are written", grown, slices.DeleteFunc(slices.Clone(data), func(at int) bool { return slices.Contains(few, at) }), was)
+			try("all but the meta is written", grown, data, was)
+			try("all is written", grown, append(slices.Clone(data), meta...), is)
+
+			// And with what the disk made of it life goes on.
+			if rng.IntN(10) == 0 {
+				if err := os.WriteFile(lost, grown, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				l, err := Open(lost, Visitor{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := cutter{rng: rng, named: map[string]uint64{}, gen: l.Manifest().Generation}
+				if _, err := l.Write(other.next()); err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := content(lost); err != nil {
+					t.Fatal("after a loss and another Cut: ", err)
+				}
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(tried)) {
+		t.Logf("%4d times %s: opened at a committed generation", tried[what], what)
+	}
+}
+
+// Before a file is published the power fails: it has any part of what was
+// written to it, and the file that it was to replace is what it was. What became
+// of the name after that is one file or the other, both synced.
+func TestPowerLossBeforePublish(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "p.db")
+	rng := rand.New(rand.NewPCG(4, 3))
+	m := cutter{rng: rng, named: map[string]uint64{}, created: time.Unix(1700000000, 0)}
+	make := func(cuts int) *File {
+		t.Helper()
+		f, err := Create(path + ".new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range cuts {
+			if _, err := f.Write(m.next()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f
+	}
+	old := make(5)
+	if err := old.Publish(path); err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	was, err := content(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = cutter{rng: rng, named: map[string]uint64{}, created: time.Unix(1800000000, 0)}
+	fresh := make(5)
+	whole, err := os.ReadFile(path + ".new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := content(path); got != was || err != nil {
+		t.Fatal(got, err)
+	}
+	// The rest of a file that was never synced is told from one that was.
+	refused := 0
+	lost := filepath.Join(dir, "lost.db")
+	for range 40 {
+		part := slices.Clone(whole[:rng.IntN(len(whole)+1)])
+		for at := 0; at+512 <= len(part); at += 512 {
+			if rng.IntN(3) == 0 {
+				clear(part[at : at+512])
+			}
+		}
+		if err := os.WriteFile(lost, part, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := content(lost); err != nil {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) {
+				t.Error(err)
+			}
+			refused++
+		}
+	}
+	if refused != 40 {
+		t.Errorf("%d of 40 remains of an unsynced file were refused", refused)
+	}
+	is, err := content(path + ".new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fresh.Publish(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := content(path); got != is || err != nil {
+		t.Fatal(got, err)
+	}
+	if err := fresh.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// When an fsync fails the file is suspect, and takes nothing more; where there
+// was no room it is what it was.
+func TestFailures(t *testing.T) {
+	eio := &os.PathError{Op: "write", Path: "p", Err: syscall.EIO}
+	full := &os.PathError{Op: "write", Path: "p", Err: syscall.ENOSPC}
+	synced := &os.PathError{Op: "sync", Path: "p", Err: syscall.ENOSPC}
+	m := cutter{rng: rand.New(rand.NewPCG(4, 4)), named: map[string]uint64{}}
+	for _, test := range []struct {
+		err     error
+		suspect bool
+	}{{full, false}, {eio, true}, {synced, true}, {errors.New("any"), true}} {
+		path := filepath.Join(t.TempDir(), "f.db")
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(m.next()); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Publish(path); err != nil {
+			t.Fatal(err)
+		}
+		was, _ := content(path)
+		f.fault = func(string) error { return test.err }
+		if _, err := f.Write(m.next()); !errors.Is(err, test.err) && !strings.Contains(err.Error(), path) {
+			t.Errorf("%v: %v", test.err, err)
+		}
+		if got, err := content(path); got != was || err != nil {
+			t.Errorf("%v: the file has changed: %v", test.err, err)
+		}
+		f.fault = nil
+		if suspect := f.Suspect() != nil; suspect != test.suspect {
+			t.Errorf("%v: suspect: %v", test.err, suspect)
+		}
+		if _, err := f.Write(m.next()); (err != nil) != test.suspect {
+			t.Errorf("%v, and then: %v", test.err, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whatever fails when a file is to take the place of another, one of them is
+// there, whole, under the name.
+func TestPublishFails(t *testing.T) {
+	for _, op := range []string{"sync", "rename", "sync directory"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "f.db")
+		m := cutter{rng: rand.New(rand.NewPCG(4, 5)), named: map[string]uint64{}}
+		var contents []string
+		for i := range 2 {
+			f, err := Create(path + ".new")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Write(m.next()); err != nil {
+				t.Fatal(err)
+			}
+			is, err := content(path + ".new")
+			if err != nil {
+				t.Fatal(err)
+			}
+			contents = append(contents, is)
+			if i == 1 {
+				f.fault = func(o string) error {
+					if o == op {
+						return syscall.EIO
+					}
+					return nil
+				}
+			}
+			if err := f.Publish(path); (err != nil) != (i == 1) || (f.Suspect() != nil) != (i == 1) {
+				t.Fatal(op, err, f.Suspect())
+			}
+			if i == 0 {
+				err = f.Close()
+			} else {
+				err = f.Discard()
+			}
+			if err != nil {
+				t.Fatal(op, err)
+			}
+		}
+		want := contents[0]
+		if op == "sync directory" {
+			want = contents[1]
+		}
+		if got, err := content(path); got != want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", op, got, err, want)
+		}
+		if _, err := os.Stat(path + ".new"); err == nil {
+			t.Errorf("%s: the other file is still there", op)
+		}
+	}
+}
