@@ -75,6 +75,20 @@ type keeper struct {
 	loadedKeys, expiredKeys int64
 	cleared                 int64 // keys that were in databases that were cleared since the file was fresh
 	stats                   keepStats
+	limits                  keepLimits
+	unwell                  time.Time // when a rewrite had to be given up
+}
+
+// keepLimits are sizes from which on something is done. Tests lower them.
+type keepLimits struct {
+	pending int   // how much a journal may hold before it is written, whatever the rules say, or given up if it cannot be
+	journal int64 // the size from which on it is worth dropping the journals in a file
+	waste   int64 // the same for the waste in one
+	cleared int64 // how many keys may have been cleared with their databases before the file is rid of them
+}
+
+func defaultKeepLimits() keepLimits {
+	return keepLimits{pending: 64 << 20, journal: 32 << 20, waste: 64 << 20, cleared: 10_000}
 }
 
 // keepStats are figures for INFO.
@@ -109,16 +123,18 @@ type result struct {
 	stats      keepStats
 }
 
-// maxJournal is how much a journal may hold before it is written, whatever the
-// rules say, or given up if it cannot be.
-const maxJournal = 64 << 20
+const (
+	// retryTime is how long after a failure the next attempt comes.
+	retryTime = time.Second
 
-// retryTime is how long after a failure the next attempt comes.
-const retryTime = time.Second
+	// convalescence is how long after one that had to be given up the file is
+	// not rewritten again unless somebody asks for it.
+	convalescence = time.Minute
+)
 
 // keep opens the file, or makes it, as the parameters say.
 func (srv *Server) keep() error {
-	k := &keeper{srv: srv, took: -time.Second, lastSave: srv.start, loaded: make(chan struct{}), epoch: 1}
+	k := &keeper{srv: srv, took: -time.Second, lastSave: srv.start, loaded: make(chan struct{}), epoch: 1, limits: defaultKeepLimits()}
 	srv.keeper = k
 	srv.applyKeep()
 	if srv.config.dbfilename == "" {
@@ -297,11 +313,9 @@ func (k *keeper) step() (more bool) {
 	srv.begin()
 	due := k.due()
 	if due && k.needsFresh && k.rewrite == nil {
-		srv.keys.Record(true)
 		srv.end()
-		keys := k.allKeys(srv.do)
-		srv.begin()
-		k.beginRewrite(&rewrite{keys: keys, fresh: true, began: time.Now()})
+		k.beginFresh()
+		return true
 	}
 	if due {
 		k.take()
@@ -337,7 +351,7 @@ func (k *keeper) due() bool {
 		return false
 	}
 	keys := k.srv.keys
-	if k.asked || k.rewrite != nil || k.forget != 0 || k.pending() || keys.Recorded() > maxJournal {
+	if k.asked || k.rewrite != nil || k.forget != 0 || k.pending() || keys.Recorded() > k.limits.pending {
 		return true
 	}
 	if !k.automatic() {
@@ -395,12 +409,12 @@ func (k *keeper) note() {
 	}
 	changes := k.srv.unit.changes - k.taken
 	switch {
+	case k.srv.keys.Recorded() > k.limits.pending:
+		k.overflow()
 	case k.always:
 		if k.srv.keys.Recorded() > 0 {
 			k.wake()
 		}
-	case k.srv.keys.Recorded() > maxJournal:
-		k.overflow()
 	case changes > 0 && len(k.rules) > 0 && k.failed == nil:
 		if next := k.nextSave(); !next.IsZero() && (k.timerAt.IsZero() || next.Before(k.timerAt)) {
 			k.setTimer(next)
@@ -426,6 +440,7 @@ func (k *keeper) overflow() {
 // loseTrack gives up the journal. The next save writes a fresh file.
 func (k *keeper) loseTrack() {
 	k.srv.keys.Record(false)
+	k.epoch++ // whoever was listing keys begins again
 	k.needsFresh = true
 	k.rewrite, k.forget = nil, 0
 	k.queueLock.Lock()
@@ -497,8 +512,8 @@ func (k *keeper) write(c *cut) (r result) {
 		if err != nil {
 			err = errors.Join(err, k.giveUp(c))
 			r.gave = true
-			if c.needed {
-				r.err = err
+			if c.needed || k.file == nil {
+				r.err, r.lost = err, k.file == nil && !c.needed
 				return r
 			}
 			k.srv.log.Warn("a fresh file could not be written; the old one is kept", "error", err)
@@ -571,16 +586,20 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 	if _, err := k.fresh.Write(&c.Cut); err != nil || !c.ends {
 		return false, err
 	}
-	if err := k.fresh.Publish(k.path); err != nil {
+	err = k.fresh.Publish(k.path)
+	if err != nil && k.fresh.Path() != k.path {
 		return false, err
 	}
-	old := k.file
-	k.file, k.fresh = k.fresh, nil
-	if old != nil {
-		if err := old.Close(); err != nil {
+	if k.file != nil { // it has no name any more
+		if err := k.file.Close(); err != nil {
 			k.srv.log.Warn("closing a file that was replaced", "error", err)
 		}
+		k.file = nil
 	}
+	if err != nil { // it has the place, but who knows what a crash would leave there
+		return false, err
+	}
+	k.file, k.fresh = k.fresh, nil
 	return true, nil
 }
 
@@ -593,7 +612,7 @@ func (k *keeper) account() {
 	for _, r := range results {
 		c := r.cut
 		if r.gave {
-			k.rewrite = nil
+			k.rewrite, k.unwell = nil, time.Now()
 		}
 		if r.err != nil {
 			k.fail(r)
@@ -612,7 +631,7 @@ func (k *keeper) account() {
 			if k.rewrite.fresh {
 				k.needsFresh, k.cleared = false, k.srv.keys.Cleared()
 			}
-			k.rewrite, k.rewrites = nil, k.rewrites+1
+			k.rewrite, k.rewrites, k.unwell = nil, k.rewrites+1, time.Time{}
 		} else if c.needed {
 			continue // nothing to rely on yet
 		}
@@ -634,7 +653,7 @@ func (k *keeper) account() {
 // fail notes that a Cut could not be written.
 func (k *keeper) fail(r result) {
 	k.srv.log.Error("saving failed", "error", r.err, "retry", retryTime)
-	k.failed, k.saving = r.err, false
+	k.failed, k.asked, k.saving = r.err, false, false
 	k.retry = time.Now().Add(retryTime)
 	k.took = time.Since(k.since)
 	if r.cut.needed {
@@ -707,6 +726,7 @@ func (k *keeper) saveNow() error {
 			return k.failed
 		}
 		if !k.needsFresh && !waiting {
+			k.before = k.srv.keys.Sequence() // nobody needs to wait for it any more
 			return nil
 		}
 	}
@@ -715,7 +735,7 @@ func (k *keeper) saveNow() error {
 // close writes what is to be written and closes the file. The server's lock is
 // not held, and no commands run any more.
 func (k *keeper) close(save bool) (err error) {
-	if k.path == "" || k.file == nil && k.loadErr != nil {
+	if k.path == "" {
 		return nil
 	}
 	close(k.quit)
@@ -777,6 +797,29 @@ func (k *keeper) beginRewrite(r *rewrite) {
 	k.rewrite = r
 }
 
+// beginFresh begins to write a fresh file. The keys are listed while clients go
+// on; those that come meanwhile are in the journal. If a Cut has taken that, for
+// somebody has asked to save, the fresh file would lack them: so they are listed
+// anew.
+func (k *keeper) beginFresh() {
+	srv := k.srv
+	for began := false; !began; {
+		var epoch uint64
+		srv.do(func() {
+			epoch = k.epoch
+			if !srv.keys.Recording() {
+				srv.keys.Record(true)
+			}
+		})
+		keys := k.allKeys(srv.do)
+		srv.do(func() {
+			if began = k.epoch == epoch; began {
+				k.beginRewrite(&rewrite{keys: keys, fresh: true, began: time.Now()})
+			}
+		})
+	}
+}
+
 // allKeys lists all keys that are there from now until it is done. hold runs a
 // function under the lock.
 func (k *keeper) allKeys(hold func(func())) (keys []keyID) {
@@ -805,16 +848,6 @@ func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
 	return dbs
 }
 
-const (
-	// minJournal is the size from which on it is worth dropping the journals in
-	// a file, minWaste the same for the waste in one.
-	minJournal = 32 << 20
-	minWaste   = 64 << 20
-	// minCleared is how many keys may have been cleared with their databases
-	// before the file is rid of them.
-	minCleared = 10000
-)
-
 // considerRewrite begins to rewrite a part of the file, or all of it, if that
 // has become worth it, and reports whether it has. So a file has at most some
 // two to three times the size of the data, and each byte of a journal is written
@@ -822,8 +855,9 @@ const (
 func (k *keeper) considerRewrite() bool {
 	srv := k.srv
 	srv.begin()
-	idle := k.loading == nil && k.rewrite == nil && k.forget == 0 && !k.needsFresh && k.failed == nil
-	wanted, s, live := k.wantsFresh && idle, k.stats, int64(0)
+	idle := k.loading == nil && k.rewrite == nil && k.forget == 0 && !k.needsFresh && k.failed == nil &&
+		(k.wantsFresh || k.unwell.IsZero() || time.Since(k.unwell) > convalescence)
+	wanted, s, live, epoch := k.wantsFresh && idle, k.stats, int64(0), k.epoch
 	if wanted {
 		k.wantsFresh = false
 	}
@@ -835,17 +869,20 @@ func (k *keeper) considerRewrite() bool {
 	switch {
 	case !idle:
 		return false
-	case wanted || s.size-s.used > max(minWaste, s.used) || cleared > max(minCleared, live):
-		keys := k.allKeys(srv.do)
-		srv.do(func() { k.beginRewrite(&rewrite{keys: keys, fresh: true, began: time.Now()}) })
+	case wanted || s.size-s.used > max(k.limits.waste, s.used) || cleared > max(k.limits.cleared, live):
+		k.beginFresh()
 		return true
-	case s.journal > max(minJournal, s.bases):
+	case s.journal > max(k.limits.journal, s.bases):
 		r, err := k.journaled()
 		if err != nil {
 			srv.log.Error("reading the journals in the file", "error", err)
 			return false
 		}
-		srv.do(func() { k.beginRewrite(r) })
+		srv.do(func() {
+			if k.epoch == epoch {
+				k.beginRewrite(r)
+			}
+		})
 		return true
 	}
 	return false
@@ -856,6 +893,9 @@ func (k *keeper) journaled() (*rewrite, error) {
 	k.io.Lock()
 	defer k.io.Unlock()
 	seen := map[keyID]struct{}{}
+	if k.file == nil {
+		return nil, errors.New("the file is gone")
+	}
 	r := &rewrite{upTo: k.file.Manifest().Generation, began: time.Now()}
 	err := k.file.Journals(func(_ uint64, records []byte) error {
 		for len(records) > 0 {

@@ -334,7 +334,11 @@ func (srv *Server) infoPersistence(t *infoText) {
 	t.zeros("aof_rewrite_scheduled")
 	t.int("aof_last_rewrite_time_sec", -1)
 	t.int("aof_current_rewrite_time_sec", -1)
-	t.text("aof_last_bgrewrite_status", status)
+	rewritten := status
+	if !k.unwell.IsZero() {
+		rewritten = "err"
+	}
+	t.text("aof_last_bgrewrite_status", rewritten)
 	t.int("aof_rewrites", k.rewrites)
 	t.zeros("aof_rewrites_consecutive_failures")
 	t.text("aof_last_write_status", status)

@@ -1,0 +1,785 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/snapshot"
+)
+
+// keep returns a server that keeps its data in the file at path, and has loaded
+// them. With save "" nothing is written without being asked for.
+func keep(t testing.TB, path string, config map[string]string) *Server {
+	t.Helper()
+	srv, err := openKeep(path, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	return srv
+}
+
+func openKeep(path string, config map[string]string) (*Server, error) {
+	c := map[string]string{"save": "", "enable-debug-command": "yes"}
+	for name, value := range config {
+		c[name] = value
+	}
+	srv, err := New(Options{File: path, Config: c})
+	if err != nil {
+		return nil, err
+	}
+	if err := srv.Ready(context.Background()); err != nil {
+		srv.Close()
+		return nil, err
+	}
+	return srv, nil
+}
+
+// say runs a command line, whose words have no spaces in them, and returns what
+// comes of it.
+func say(srv *Server, line string) string {
+	var args []any
+	for _, word := range strings.Fields(line) {
+		if word == `""` {
+			word = ""
+		}
+		args = append(args, word)
+	}
+	return sayArgs(srv, args...)
+}
+
+func sayArgs(srv *Server, args ...any) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	reply, err := srv.Do(ctx, args...)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(reply)
+}
+
+// must runs command lines, each of which has to have the reply behind its "->",
+// or any but an error.
+func must(t testing.TB, srv *Server, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		line, want, given := strings.Cut(line, " -> ")
+		var args []any
+		for _, word := range strings.Fields(line) {
+			args = append(args, strings.ReplaceAll(word, `""`, ""))
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		reply, err := srv.Do(ctx, args...)
+		cancel()
+		got := fmt.Sprint(reply)
+		if err != nil {
+			if got = err.Error(); !given {
+				t.Fatalf("%s: %v", line, err)
+			}
+		}
+		if given && got != want {
+			t.Fatalf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// digestOf sums up all data but their deadlines.
+func digestOf(srv *Server) string { return say(srv, "DEBUG DIGEST") }
+
+// infoOf returns a field of INFO.
+func infoOf(t testing.TB, srv *Server, field string) string {
+	t.Helper()
+	for line := range strings.Lines(sayArgs(srv, "INFO", "everything")) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
+			return value
+		}
+	}
+	t.Fatalf("INFO has no %s", field)
+	return ""
+}
+
+// eventually waits until something is so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain waited until %s", what)
+		}
+	}
+}
+
+// quiet waits until the keeper has nothing to do.
+func quiet(t testing.TB, srv *Server) {
+	t.Helper()
+	k := srv.keeper
+	eventually(t, "the keeper rests", func() (rests bool) {
+		srv.do(func() {
+			rests = !k.asked && !k.saving && k.rewrite == nil && k.forget == 0 && !k.wantsFresh && !k.pending()
+		})
+		return rests
+	})
+}
+
+// again closes a server and returns another with the same file.
+func again(t testing.TB, srv *Server, config map[string]string) *Server {
+	t.Helper()
+	path := srv.keeper.path
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return keep(t, path, config)
+}
+
+// A key that was changed and then removed while a fresh file is written has no
+// base there; what the journal says of it leads nowhere and is no damage.
+func TestRemovedWhileRewritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	srv := keep(t, path, nil)
+	must(t, srv, "HSET h f 1 g 2", "ZADD z 1 a 2 b", "RPUSH l a b", "SET other 1", "SAVE")
+	must(t, srv, "HSET h f 2", "ZADD z 3 a", "RPUSH l c", "EXPIRE l 100", "APPEND other 2",
+		"DEL h", "RENAME z y", "DEL l", "BGREWRITEAOF")
+	eventually(t, "the file is rewritten", func() bool { return infoOf(t, srv, "aof_rewrites") == "1" })
+	must(t, srv, "SAVE")
+	want := digestOf(srv)
+	srv = again(t, srv, nil)
+	if got := digestOf(srv); got != want || say(srv, "KEYS *") == "" {
+		t.Fatal("the data differ: ", say(srv, "KEYS *"))
+	}
+}
+
+// Replies that wait for the disk come when SAVE, in the same pipeline, has
+// written what they tell of.
+func TestSaveInAlways(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	srv := keep(t, path, map[string]string{"appendonly": "yes", "appendfsync": "always"})
+	c := dialKeep(t, srv)
+	for range 5 {
+		c.send("SET a 1\r\nSAVE\r\nGET a\r\n")
+		for _, want := range []any{"OK", "OK", "1"} {
+			if got := c.reply(); fmt.Sprint(got) != want {
+				t.Fatal(got)
+			}
+		}
+	}
+}
+
+// dialKeep connects to a server without a socket.
+func dialKeep(t *testing.T, srv *Server) *rawClient {
+	t.Helper()
+	nc, err := srv.Dialer()(context.Background(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newRawClient(t, nc)
+}
+
+// saves returns how often the data were saved.
+func saves(t testing.TB, srv *Server) int {
+	n, err := strconv.Atoi(infoOf(t, srv, "rdb_saves"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestSaveRules(t *testing.T) {
+	t.Parallel()
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"save": "1 1"})
+	for i := range 3 { // each a single change after a rest
+		n := saves(t, srv)
+		must(t, srv, fmt.Sprint("SET a ", i))
+		start := time.Now()
+		eventually(t, "it is saved", func() bool { return saves(t, srv) > n })
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("change %d was saved after %v", i, took)
+		}
+		if i == 1 {
+			time.Sleep(1200 * time.Millisecond)
+		}
+	}
+	if n := infoOf(t, srv, "rdb_changes_since_last_save"); n != "0" {
+		t.Errorf("%s changes since", n)
+	}
+}
+
+func TestSaveRuleOfManyChanges(t *testing.T) {
+	t.Parallel()
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"save": "2 10 3600 1"})
+	for i := range 9 {
+		must(t, srv, fmt.Sprint("SET a ", i))
+	}
+	time.Sleep(2500 * time.Millisecond)
+	if n := saves(t, srv); n != 0 {
+		t.Fatalf("9 changes were saved %d times", n)
+	}
+	must(t, srv, "SET a 10")
+	start := time.Now()
+	eventually(t, "it is saved", func() bool { return saves(t, srv) == 1 })
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("the tenth change, after 2 s, was saved after %v", took)
+	}
+}
+
+// Without rules nothing is saved that nobody has asked for, not even at the end.
+func TestNoSaveRules(t *testing.T) {
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
+	must(t, srv, "SET a 1", "SAVE -> OK", "SET a 2")
+	if n := infoOf(t, srv, "rdb_changes_since_last_save"); n != "1" {
+		t.Errorf("%s changes since", n)
+	}
+	srv = again(t, srv, nil)
+	must(t, srv, "GET a -> 1", "SET a 3", "SET b 1")
+
+	// Rules that come later hold for what was changed before.
+	must(t, srv, "CONFIG SET appendonly yes")
+	eventually(t, "it is saved", func() bool { return saves(t, srv) == 1 })
+	must(t, srv, "CONFIG SET appendfsync always")
+	n := saves(t, srv)
+	must(t, srv, "SET a 4")
+	if saves(t, srv) == n {
+		t.Error("with appendfsync always the reply came before the data were saved")
+	}
+	must(t, srv, "CONFIG SET appendonly no", "SET a 5")
+	srv = again(t, srv, nil)
+	must(t, srv, "GET a -> 4", "GET b -> 1")
+}
+
+func TestSavingCommands(t *testing.T) {
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
+	k := srv.keeper
+	last := say(srv, "LASTSAVE")
+	if start := fmt.Sprint(srv.start.Unix()); last != start {
+		t.Errorf("LASTSAVE is %s before anything was saved, want the start, %s", last, start)
+	}
+	must(t, srv, "SET a 1", "BGSAVE -> Background saving started")
+	quiet(t, srv)
+	must(t, srv, "SET a 2", "BGSAVE SCHEDULE -> Background saving started")
+	quiet(t, srv)
+	if n := saves(t, srv); n != 2 {
+		t.Errorf("saved %d times", n)
+	}
+	must(t, srv, "BGSAVE NOW -> ERR syntax error", "BGSAVE SCHEDULE x -> ERR syntax error")
+
+	k.io.Lock() // as if the disk were slow
+	must(t, srv, "SET a 3", "BGSAVE", "BGSAVE -> "+errSaving, "BGSAVE SCHEDULE -> "+errSaving, "SAVE -> "+errSaving)
+	eventually(t, "the Cut is taken", func() (taken bool) {
+		srv.do(func() { taken = k.saving })
+		return taken
+	})
+	must(t, srv, "SET a 4", "BGSAVE -> "+errSaving)
+	if got := infoOf(t, srv, "rdb_bgsave_in_progress"); got != "1" {
+		t.Error("rdb_bgsave_in_progress:", got)
+	}
+	k.io.Unlock()
+	quiet(t, srv)
+	if n := infoOf(t, srv, "rdb_changes_since_last_save"); n != "1" {
+		t.Errorf("%s changes since", n)
+	}
+	if now, _ := strconv.ParseInt(say(srv, "LASTSAVE"), 10, 64); time.Since(time.Unix(now, 0)) > 10*time.Second {
+		t.Error("LASTSAVE:", now)
+	}
+	k.io.Lock()
+	must(t, srv, "BGREWRITEAOF", "BGREWRITEAOF -> ERR Background append only file rewriting already in progress")
+	k.io.Unlock()
+	quiet(t, srv)
+	if infoOf(t, srv, "aof_rewrites") != "1" || infoOf(t, srv, "aof_last_bgrewrite_status") != "ok" {
+		t.Error("the file was not rewritten")
+	}
+	srv = again(t, srv, nil)
+	must(t, srv, "GET a -> 4")
+
+	none, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer none.Close()
+	must(t, none, "SAVE -> "+errNoFile, "BGSAVE -> "+errNoFile, "BGREWRITEAOF -> "+errNoFile)
+}
+
+func TestShutdownSaves(t *testing.T) {
+	for _, test := range []struct{ save, command, want string }{
+		{"", "SHUTDOWN", "1"},
+		{"", "SHUTDOWN SAVE", "2"},
+		{"", "SHUTDOWN NOSAVE", "1"},
+		{"3600 1", "SHUTDOWN", "2"},
+		{"3600 1", "SHUTDOWN NOW", "2"},
+		{"3600 1", "SHUTDOWN FORCE", "2"},
+		{"3600 1", "SHUTDOWN SAVE NOW FORCE", "2"},
+		{"3600 1", "SHUTDOWN NOSAVE NOW", "1"},
+	} {
+		path := filepath.Join(t.TempDir(), "k.db")
+		srv := keep(t, path, map[string]string{"save": test.save})
+		must(t, srv, "SET a 1", "SAVE", "SET a 2", "SHUTDOWN ABORT -> ERR No shutdown in progress.",
+			"SHUTDOWN SAVE NOSAVE -> ERR syntax error", "SHUTDOWN ABORT NOW -> ERR syntax error")
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		if _, err := srv.Do(ctx, anys(test.command)...); !errors.Is(err, ErrServerClosed) {
+			t.Errorf("%s: %v", test.command, err)
+		}
+		if err := srv.Shutdown(ctx); err != nil {
+			t.Errorf("%s: %v", test.command, err)
+		}
+		cancel()
+		srv = keep(t, path, nil)
+		if got := say(srv, "GET a"); got != test.want {
+			t.Errorf("save %q, %s: a is %s afterwards, want %s", test.save, test.command, got, test.want)
+		}
+	}
+}
+
+func anys(line string) (words []any) {
+	for _, word := range strings.Fields(line) {
+		words = append(words, word)
+	}
+	return words
+}
+
+// What moves whole keys and databases is there after a restart, whether it is in
+// the journal or in bases.
+func TestRestart(t *testing.T) {
+	for _, save := range []bool{false, true} {
+		srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"save": "3600 1"})
+		saved := func() {
+			if save {
+				must(t, srv, "SAVE")
+			}
+		}
+		must(t, srv, "SET s 1", "RPUSH l a b c", "HSET h f v", "SADD t a b 3", "ZADD z 1 a 2 b", "SET gone 1 PX 50", "SET later 1 PXAT 99999999999999")
+		saved()
+		must(t, srv, "RENAME s s2", "COPY l l2 DB 1", "MOVE h 2", "COPY z z2", "ZADD z2 7 c", "LPUSH l x", "EXPIRE t 1000", "PERSIST later")
+		saved()
+		must(t, srv, "SWAPDB 0 2", "SET s 5")
+		saved()
+		must(t, srv, "SWAPDB 2 3", "RPUSH l y", "HSET h g 2")
+		saved()
+		time.Sleep(60 * time.Millisecond)
+		var before []string
+		look := func() (all []string) {
+			for line := range strings.Lines("0 3 1 2") {
+				for _, db := range strings.Fields(line) {
+					c := dialKeep(t, srv)
+					c.send("SELECT " + db + "\r\nKEYS *\r\nDBSIZE\r\nPEXPIRETIME t\r\nPEXPIRETIME later\r\nLRANGE l 0 -1\r\nHGETALL h\r\n")
+					for range 7 {
+						r := fmt.Sprint(c.reply())
+						if list := strings.Fields(strings.Trim(r, "[]")); len(list) > 1 {
+							r = fmt.Sprint(len(list))
+						}
+						all = append(all, r)
+					}
+					c.Close()
+				}
+			}
+			return append(all, digestOf(srv))
+		}
+		before = look()
+		srv = again(t, srv, map[string]string{"save": "3600 1"})
+		if after := look(); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("after a restart\n%v, before\n%v", after, before)
+		}
+		must(t, srv, "FLUSHDB", "SET only 1")
+		saved()
+		before = look()
+		srv = again(t, srv, map[string]string{"save": "3600 1"})
+		if after := look(); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("after a restart and FLUSHDB\n%v, before\n%v", after, before)
+		}
+		must(t, srv, "FLUSHALL")
+		srv = again(t, srv, nil)
+		must(t, srv, "DBSIZE -> 0")
+	}
+}
+
+func TestExpiredWhileDown(t *testing.T) {
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
+	must(t, srv, "SET a 1 PX 30", "ZADD z 1 a", "PEXPIRE z 30", "SET b 1 EX 1000", "SAVE")
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(srv.config.dir, srv.config.dbfilename)
+	time.Sleep(50 * time.Millisecond)
+	for range 2 {
+		srv = keep(t, path, nil)
+		must(t, srv, "DBSIZE -> 1", "GET b -> 1")
+		if loaded, expired := infoOf(t, srv, "rdb_last_load_keys_loaded"), infoOf(t, srv, "rdb_last_load_keys_expired"); loaded != "1" || expired != "2" {
+			t.Errorf("%s keys loaded, %s expired", loaded, expired)
+		}
+		if err := srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv = keep(t, path, nil)
+	must(t, srv, "SET a 2", "SAVE") // the dead do not come back
+	srv = again(t, srv, nil)
+	must(t, srv, "DBSIZE -> 2", "GET a -> 2", "TTL a -> -1")
+	if expired := infoOf(t, srv, "rdb_last_load_keys_expired"); expired != "0" {
+		t.Errorf("%s expired", expired)
+	}
+}
+
+func TestFewerDatabases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	srv := keep(t, path, nil)
+	c := dialKeep(t, srv)
+	c.send("SELECT 15\r\nSET a 1\r\nSAVE\r\n")
+	for range 3 {
+		if got := c.reply(); fmt.Sprint(got) != "OK" {
+			t.Fatal(got)
+		}
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openKeep(path, map[string]string{"databases": "8"})
+	if err == nil || !strings.Contains(err.Error(), "the file has keys in more than 8 databases: set the parameter databases") {
+		t.Fatal(err)
+	}
+	keep(t, path, map[string]string{"databases": "20"})
+}
+
+func TestFileInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	srv := keep(t, path, nil)
+	must(t, srv, "SET a 1")
+	start := time.Now()
+	_, err := openKeep(path, nil)
+	if !errors.Is(err, snapshot.ErrInUse) || !strings.Contains(err.Error(), path) {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 1500*time.Millisecond {
+		t.Errorf("said after %v", took)
+	}
+	must(t, srv, "SAVE -> OK")
+	again(t, srv, nil)
+}
+
+// Files that cannot be used are refused, in one line that names them, and left
+// as they are.
+func TestRefusedFiles(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good.db")
+	srv := keep(t, good, nil)
+	must(t, srv, "SET a 1", "SAVE")
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[bytes.LastIndex(flipped, []byte(`"generation"`))] ^= 1
+	for name, test := range map[string]struct {
+		content []byte
+		want    error
+	}{
+		"empty":     {nil, snapshot.ErrDamaged},
+		"zeros":     {make([]byte, 65536), snapshot.ErrForeign},
+		"text":      {[]byte("# redis.conf\nport 6379\n"), snapshot.ErrForeign},
+		"rdb":       {append([]byte("REDIS0010\xfa\tredis-ver\x057.0.0"), make([]byte, 20000)...), snapshot.ErrForeign},
+		"truncated": {whole[:len(whole)/2], snapshot.ErrDamaged},
+		"page":      {whole[:4096], snapshot.ErrDamaged},
+		"flipped":   {flipped, snapshot.ErrDamaged},
+	} {
+		path := filepath.Join(dir, name+".db")
+		if err := os.WriteFile(path, test.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := openKeep(path, nil)
+		var fe *FileError
+		if !errors.Is(err, test.want) || !errors.As(err, &fe) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, test.content) {
+			t.Errorf("%s: the file was changed: %v", name, err)
+		}
+	}
+	if _, err := openKeep(filepath.Join(dir, "nowhere", "k.db"), nil); err == nil {
+		t.Error("a directory that is not there")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "d.db"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openKeep(filepath.Join(dir, "d.db"), nil); err == nil {
+		t.Error("a directory in place of the file")
+	}
+
+	// What is left of a file that was never completed is no obstacle.
+	for _, name := range []string{"good", "new"} {
+		path := filepath.Join(dir, name+".db")
+		if err := os.WriteFile(path+".new", flipped[:30000], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		srv := keep(t, path, nil)
+		must(t, srv, "SET b 2", "BGREWRITEAOF")
+		eventually(t, "it is rewritten", func() bool { return infoOf(t, srv, "aof_rewrites") == "1" })
+		must(t, srv, "SAVE")
+		srv = again(t, srv, nil)
+		must(t, srv, "GET b -> 2")
+		if _, err := os.Stat(path + ".new"); err == nil {
+			t.Error("the rest is still there")
+		}
+	}
+}
+
+// fill makes n strings, without the commands.
+func fill(srv *Server, n, size int) {
+	for at := 0; at < n; at += 10_000 {
+		srv.do(func() {
+			for i := at; i < min(n, at+10_000); i++ {
+				srv.keys.DB(0).Put(fmt.Appendf(nil, "fill:%d", i), keyspace.NewString(bytes.Repeat([]byte{'x'}, size)), false)
+				srv.keys.Seal()
+			}
+		})
+	}
+}
+
+// While the data are loaded, commands that need them are refused, and INFO says
+// how far it is.
+func TestLoading(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	srv := keep(t, path, nil)
+	fill(srv, 150_000, 50)
+	must(t, srv, "SAVE")
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	srv, err := New(Options{File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	c := dialKeep(t, srv)
+	refused, last := 0, int64(0)
+	for loading := true; loading; {
+		c.send("GET fill:1\r\nPING\r\nSET a 1\r\nSAVE\r\nMULTI\r\nSET a 1\r\nEXEC\r\nCONFIG GET save\r\nLASTSAVE\r\nINFO persistence\r\n")
+		var replies []string
+		for range 10 {
+			replies = append(replies, fmt.Sprint(c.reply()))
+		}
+		info := replies[9]
+		loading = strings.Contains(info, "loading:1\r\n")
+		if strings.HasPrefix(replies[7], "LOADING") || strings.HasPrefix(replies[8], "LOADING") {
+			t.Fatal("CONFIG GET and LASTSAVE are allowed while loading: ", replies[7:9])
+		}
+		if !loading {
+			break
+		}
+		for i, want := range []string{errLoading, errLoading, errLoading, errLoading, "OK", errLoading, "EXECABORT"} {
+			if !strings.HasPrefix(replies[i], want) {
+				t.Fatalf("reply %d while loading: %s", i, replies[i])
+			}
+		}
+		refused++
+		var done, total int64
+		for line := range strings.Lines(info) {
+			fmt.Sscanf(line, "loading_loaded_bytes:%d", &done)
+			fmt.Sscanf(line, "loading_total_bytes:%d", &total)
+		}
+		if done < last || done > total {
+			t.Fatalf("loaded %d of %d bytes, after %d", done, total, last)
+		}
+		last = done
+	}
+	if refused < 2 || last == 0 {
+		t.Errorf("asked %d times while loading, %d bytes were loaded the last time", refused, last)
+	}
+	c.send("DEL a\r\nDBSIZE\r\n")
+	if c.reply(); fmt.Sprint(c.reply()) != "150000" {
+		t.Error("not all keys are there")
+	}
+	if err := srv.Ready(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is closed while it loads the data leaves the file alone.
+func TestCloseWhileLoading(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	srv := keep(t, path, nil)
+	fill(srv, 50_000, 50)
+	must(t, srv, "SAVE")
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []time.Duration{0, 10 * time.Millisecond} {
+		srv, err := New(Options{File: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(wait)
+		if err := srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv = keep(t, path, nil)
+	must(t, srv, "DBSIZE -> 50000")
+}
+
+// lowerLimits makes a keeper rewrite its file all the time.
+func lowerLimits(srv *Server, waste int64) {
+	srv.do(func() { srv.keeper.limits = keepLimits{pending: 1 << 20, journal: 16 << 10, waste: waste, cleared: 50} })
+}
+
+// The file is rewritten while clients change what is in it: keys come and go,
+// change their names, types and databases, and people save in between. After
+// each restart the data are the same.
+func TestRewritingUnderLoad(t *testing.T) {
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	path := filepath.Join(t.TempDir(), "k.db")
+	for round := range rounds {
+		config := map[string]string{"save": "1 1"}
+		if round%2 == 1 {
+			config = map[string]string{"appendonly": "yes", "appendfsync": "always"}
+		}
+		srv := keep(t, path, config)
+		lowerLimits(srv, 1<<20)
+		var load sync.WaitGroup
+		stop := time.Now().Add(1200 * time.Millisecond)
+		for w := range 4 {
+			load.Go(func() {
+				rng := rand.New(rand.NewPCG(uint64(round), uint64(w)))
+				for n := 0; time.Now().Before(stop); n++ {
+					for range 20 {
+						key := func() string { return fmt.Sprint("k", rng.IntN(300)) }
+						k := key()
+						switch rng.IntN(26) {
+						case 0, 1:
+							say(srv, "DEL "+k+" "+key())
+						case 2:
+							say(srv, "RENAME "+k+" "+key())
+						case 3:
+							say(srv, "COPY "+k+" "+key()+" REPLACE")
+						case 4:
+							say(srv, fmt.Sprint("MOVE ", k, " ", rng.IntN(3)))
+						case 5:
+							say(srv, fmt.Sprint("PEXPIRE ", k, " ", 1+rng.IntN(200)))
+						case 6:
+							sayArgs(srv, "SET", k, strings.Repeat("v", rng.IntN(3000)))
+						case 7:
+							say(srv, fmt.Sprint("APPEND ", k, " ", n))
+						case 8, 9, 10:
+							say(srv, fmt.Sprint("RPUSH ", k, " ", n, " ", n+1))
+						case 11:
+							say(srv, "LPOP "+k)
+						case 12, 13, 14:
+							say(srv, fmt.Sprint("HSET ", k, " f", rng.IntN(400), " ", n))
+						case 15:
+							say(srv, fmt.Sprint("HDEL ", k, " f", rng.IntN(400)))
+						case 16, 17, 18:
+							say(srv, fmt.Sprint("ZADD ", k, " ", n, " m", rng.IntN(400)))
+						case 19:
+							say(srv, "ZPOPMIN "+k+" 3")
+						case 20, 21:
+							say(srv, fmt.Sprint("SADD ", k, " ", rng.IntN(1000), " x", rng.IntN(100)))
+						case 22:
+							say(srv, "SPOP "+k)
+						case 23:
+							if rng.IntN(30) == 0 {
+								say(srv, fmt.Sprint("SWAPDB ", rng.IntN(3), " ", rng.IntN(3)))
+							}
+						case 24:
+							if rng.IntN(100) == 0 {
+								say(srv, "FLUSHDB")
+							}
+						case 25:
+							if rng.IntN(10) == 0 {
+								say(srv, []string{"SAVE", "BGSAVE", "BGREWRITEAOF"}[rng.IntN(3)])
+							}
+						}
+					}
+				}
+			})
+		}
+		load.Wait()
+		rewrites := infoOf(t, srv, "aof_rewrites")
+		if rewrites == "0" || infoOf(t, srv, "rdb_last_bgsave_status") != "ok" {
+			t.Errorf("%s rewrites, status %s", rewrites, infoOf(t, srv, "rdb_last_bgsave_status"))
+		}
+		if err := srv.Check(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(250 * time.Millisecond) // until everything has expired that will
+		want := digestOf(srv)
+		srv = again(t, srv, map[string]string{"save": "3600 1"})
+		if got := digestOf(srv); got != want {
+			t.Fatalf("round %d: after %s rewrites the data differ", round, rewrites)
+		}
+		if err := srv.Check(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("round %d: %s rewrites", round, rewrites)
+		if err := srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A journal that has outgrown the bases is dropped when its keys have new ones.
+func TestJournalIsDropped(t *testing.T) {
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
+	lowerLimits(srv, 1<<30)
+	for i := range 3000 {
+		must(t, srv, fmt.Sprintf("ZADD z %d member:%d", i, i%100), fmt.Sprintf("SET s%d %d", i%10, i))
+	}
+	must(t, srv, "SET gone 1", "DEL gone", "SAVE")
+	if infoOf(t, srv, "snapshot_journal_bytes") == "0" && infoOf(t, srv, "aof_rewrites") == "0" {
+		t.Fatal("there is no journal to drop")
+	}
+	srv.keeper.wake()
+	eventually(t, "the journal is dropped", func() bool {
+		return infoOf(t, srv, "snapshot_journal_bytes") == "0" && infoOf(t, srv, "aof_rewrites") == "1"
+	})
+	want := digestOf(srv)
+	srv = again(t, srv, nil)
+	if got := digestOf(srv); got != want {
+		t.Error("the data differ")
+	}
+	must(t, srv, "DBSIZE -> 11")
+}
+
+// Keys and values may be larger than what bbolt takes for a key, or a page.
+func TestHugeKeysAndValues(t *testing.T) {
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"save": "3600 1"})
+	huge := strings.Repeat("k", 100_000)
+	for i, key := range []string{huge, huge[:40_000], huge[:1024], huge[:1023], "", "\x00\xff"} {
+		sayArgs(srv, "SET", key, fmt.Sprint("value ", i))
+		sayArgs(srv, "HSET", key+"h", huge, i, "f", huge)
+		sayArgs(srv, "ZADD", key+"z", i, huge)
+		if i%2 == 0 {
+			must(t, srv, "SAVE")
+		}
+	}
+	sayArgs(srv, "SET", "big", strings.Repeat("0123456789", 1_200_000))
+	sayArgs(srv, "SETRANGE", "big", 30_000_000, "end")
+	for i := range 30 {
+		sayArgs(srv, "RPUSH", "biglist", strings.Repeat(string(rune('a'+i)), 500_000))
+	}
+	must(t, srv, "SETRANGE gap 200000 x")
+	for _, command := range []string{"SAVE", "BGREWRITEAOF", "DEBUG JMAP"} {
+		say(srv, command)
+		quiet(t, srv)
+		sayArgs(srv, "SETRANGE", "big", 20_000_000, command)
+		sayArgs(srv, "SET", huge, command)
+		want := digestOf(srv)
+		srv = again(t, srv, map[string]string{"save": "3600 1"})
+		if got := digestOf(srv); got != want {
+			t.Errorf("%s: the data differ", command)
+		}
+	}
+	if got := sayArgs(srv, "GET", huge); got != "DEBUG JMAP" {
+		t.Error(got)
+	}
+}
