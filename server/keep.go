@@ -327,8 +327,7 @@ func (k *keeper) step() (more bool) {
 	start := time.Now()
 	k.flush()
 	srv.begin()
-	k.account()
-	more = k.failed == nil
+	more = k.account()
 	unhurried := more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
 	srv.end()
 	if unhurried { // the processors are there for the clients
@@ -603,8 +602,10 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 	return true, nil
 }
 
-// account draws the consequences of what was written.
-func (k *keeper) account() {
+// account draws the consequences of what was written, and reports whether
+// nothing has failed.
+func (k *keeper) account() (ok bool) {
+	ok = true
 	k.queueLock.Lock()
 	results := k.results
 	k.results = nil
@@ -616,6 +617,7 @@ func (k *keeper) account() {
 		}
 		if r.err != nil {
 			k.fail(r)
+			ok = false
 			continue
 		}
 		k.stats = r.stats
@@ -648,6 +650,7 @@ func (k *keeper) account() {
 		}
 	}
 	k.release()
+	return ok
 }
 
 // fail notes that a Cut could not be written.
@@ -721,8 +724,7 @@ func (k *keeper) saveNow() error {
 		waiting := k.pending()
 		k.take()
 		k.flush()
-		k.account()
-		if k.failed != nil {
+		if !k.account() {
 			return k.failed
 		}
 		if !k.needsFresh && !waiting {

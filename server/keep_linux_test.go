@@ -1,0 +1,367 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// alone runs a test in a process of its own, and reports whether this is it.
+func alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv("ZSETD_ALONE") != "" {
+		return true
+	}
+	cmd := osexec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=60s")
+	cmd.Env = append(os.Environ(), "ZSETD_ALONE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// limitFiles lets no file of this process grow beyond some size, until mend is
+// called. Go reports more than that as an error, EFBIG, and goes on.
+func limitFiles(t *testing.T, size uint64) (mend func()) {
+	t.Helper()
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	mend = func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(mend)
+	return mend
+}
+
+// breakFile puts another file in the place of the one that the keeper has open:
+// /dev/full fails whatever is done with it, with /dev/null what is written is
+// lost and fsync fails. The system's errors, and no others, come from it. mend puts the
+// right one back.
+func breakFile(t *testing.T, path, other string) (mend func()) {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	fd := -1
+	for _, e := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && to == path {
+			fmt.Sscan(e.Name(), &fd)
+		}
+	}
+	if fd < 0 {
+		t.Fatal("nobody has the file open")
+	}
+	saved, err := syscall.Dup(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(other, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := syscall.Dup3(int(f.Fd()), fd, syscall.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	done := false
+	mend = func() {
+		if !done {
+			done = true
+			if err := syscall.Dup3(saved, fd, syscall.O_CLOEXEC); err != nil {
+				t.Fatal(err)
+			}
+			syscall.Close(saved)
+		}
+	}
+	return mend
+}
+
+// tmpPath is the path of a file as the system names it.
+func tmpPath(t *testing.T) string {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "k.db")
+}
+
+// savedAs checks what the file holds, of a server that has it open.
+func savedAs(t *testing.T, path, key, want string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "copy.db")
+	if err := os.WriteFile(other, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv, err := openKeep(other, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	if got := say(srv, "GET "+key); got != want {
+		t.Errorf("the file has %s for %s, want %s", got, key, want)
+	}
+}
+
+func TestNoRoom(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	for _, stop := range []string{"yes", "no"} {
+		t.Run(stop, func(t *testing.T) {
+			path := tmpPath(t)
+			srv := keep(t, path, map[string]string{"save": "1 1", "stop-writes-on-bgsave-error": stop})
+			must(t, srv, "SET a 1", "SAVE")
+			before, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mend := limitFiles(t, 8192) // there is room for the metas alone
+			must(t, srv, "SET a 2")
+			eventually(t, "saving fails", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "err" })
+			if e := infoOf(t, srv, "snapshot_last_error"); !strings.Contains(e, "file too large") || !strings.Contains(e, path) {
+				t.Error(e)
+			}
+			want := "OK"
+			if stop == "yes" {
+				want = errNotSaved
+			}
+			must(t, srv, "SET a 3 -> "+want, "GET x -> <nil>", "SAVE -> ERR")
+			if stop == "yes" {
+				must(t, srv, "PING -> "+errNotSaved, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 3 -> OK", "CONFIG SET stop-writes-on-bgsave-error yes")
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if _, err := srv.Do(ctx, "SHUTDOWN"); err == nil || !strings.HasPrefix(err.Error(), "ERR Errors trying to SHUTDOWN") {
+				t.Error(err)
+			}
+			must(t, srv, "BGSAVE -> Background saving started") // fails, and says so
+			eventually(t, "it fails", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
+			mend()
+			eventually(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+			quiet(t, srv)
+			after, err := os.Stat(path)
+			if err != nil || !os.SameFile(before, after) {
+				t.Error("the file is another: ", err)
+			}
+			must(t, srv, "SET b 1 -> OK", "SAVE -> OK")
+			savedAs(t, path, "a", "3")
+			srv = again(t, srv, nil)
+			must(t, srv, "GET a -> 3", "GET b -> 1")
+		})
+	}
+}
+
+// Attempts that were asked for and fail do not stand in the way of the next.
+func TestFailingBGSAVE(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	path := tmpPath(t)
+	srv := keep(t, path, nil)
+	must(t, srv, "SET a 1", "SAVE")
+	mend := limitFiles(t, 8192)
+	for i := range 4 {
+		must(t, srv, fmt.Sprint("SET a ", i), "BGSAVE -> Background saving started")
+		eventually(t, "it fails", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
+		if status := infoOf(t, srv, "rdb_last_bgsave_status"); status != "err" {
+			t.Fatal(status)
+		}
+	}
+	mend()
+	must(t, srv, "SET a 5", "SAVE -> OK")
+	if status := infoOf(t, srv, "rdb_last_bgsave_status"); status != "ok" {
+		t.Fatal(status)
+	}
+	savedAs(t, path, "a", "5")
+}
+
+// With appendfsync always nobody is told that a change was done that could not
+// be saved: his connection is closed. What comes then is refused, or goes on
+// without waiting, as configured.
+func TestNoRoomInAlways(t *testing.T) {
+	for _, stop := range []string{"yes", "no"} {
+		for _, device := range []string{"/dev/full", "/dev/null"} {
+			t.Run(stop+device, func(t *testing.T) {
+				t.Parallel()
+				path := tmpPath(t)
+				srv := keep(t, path, map[string]string{"appendonly": "yes", "appendfsync": "always", "stop-writes-on-bgsave-error": stop})
+				must(t, srv, "SET a 1")
+				n := saves(t, srv)
+				mend := breakFile(t, path, device)
+				c, other := dialKeep(t, srv), dialKeep(t, srv)
+				c.send("SET a 2\r\nGET a\r\n")
+				if got := c.all(); got != "" {
+					t.Errorf("the client was told %q", got)
+				}
+				if device == "/dev/null" { // fsync failed: nobody needs to repair anything
+					eventually(t, "a fresh file is there", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+					must(t, srv, "SET a 3")
+					savedAs(t, path, "a", "3")
+					if saves(t, srv) == n {
+						t.Error("nothing was saved")
+					}
+					return // what was put in the place of the file is closed
+				}
+				want := "OK"
+				if stop == "yes" {
+					want = "MISCONF"
+				}
+				other.send("SET a 3\r\nGET a\r\n")
+				if got := fmt.Sprint(other.reply()); !strings.HasPrefix(got, want) {
+					t.Errorf("after the failure: %v", got)
+				}
+				other.reply()
+				if stop == "no" { // no limit would mean all memory
+					srv.do(func() { srv.keeper.limits.pending = 100_000 })
+					for range 300 {
+						must(t, srv, "SET b "+strings.Repeat("x", 1000)+" -> OK")
+					}
+					if n := infoOf(t, srv, "snapshot_pending_bytes"); len(n) > 6 {
+						t.Errorf("%s bytes wait", n)
+					}
+				}
+				mend()
+				eventually(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+				must(t, srv, "SET c 3 -> OK")
+				savedAs(t, path, "c", "3")
+				want = "2"
+				if stop == "no" {
+					want = "3"
+				}
+				savedAs(t, path, "a", want)
+			})
+		}
+	}
+}
+
+// After an fsync has failed the file is not written again; a fresh one, with
+// everything, takes its place.
+func TestFsyncFails(t *testing.T) {
+	path := tmpPath(t)
+	srv := keep(t, path, map[string]string{"save": "1 1"})
+	fill(srv, 20_000, 20)
+	must(t, srv, "SET a 1", "SAVE")
+	breakFile(t, path, "/dev/null")
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, srv, "SET a 2", "SAVE -> ERR")
+	savedAs(t, path, "a", "1")
+	must(t, srv, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 3", "DEL fill:7")
+	eventually(t, "a fresh file is there", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+	after, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.SameFile(before, after) {
+		t.Error("it is the same file")
+	}
+	want := digestOf(srv)
+	srv = again(t, srv, nil)
+	if digestOf(srv) != want {
+		t.Error("the data differ")
+	}
+	must(t, srv, "GET a -> 3", "DBSIZE -> 20000")
+
+	// SAVE does the same at once.
+	breakFile(t, path, "/dev/null")
+	must(t, srv, "SET a 4", "SAVE -> ERR", "SET a 5", "SAVE -> OK")
+	want = digestOf(srv)
+	srv = again(t, srv, nil)
+	if digestOf(srv) != want {
+		t.Error("the data differ")
+	}
+}
+
+// A fresh file that cannot be written costs the old one nothing, nor is it tried
+// again and again.
+func TestFreshFileFails(t *testing.T) {
+	path := tmpPath(t)
+	srv := keep(t, path, map[string]string{"save": "1 1"})
+	must(t, srv, "SET a 1", "SAVE")
+	if err := os.Mkdir(path+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new/x", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, srv, "SET a 2", "BGREWRITEAOF")
+	eventually(t, "that fails", func() bool { return infoOf(t, srv, "aof_last_bgrewrite_status") == "err" })
+	must(t, srv, "SET a 3 -> OK", "SAVE -> OK")
+	if status := infoOf(t, srv, "rdb_last_bgsave_status"); status != "ok" {
+		t.Error(status)
+	}
+	savedAs(t, path, "a", "3")
+	quiet(t, srv)
+	if err := os.RemoveAll(path + ".new"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, srv, "BGREWRITEAOF")
+	eventually(t, "that succeeds", func() bool { return infoOf(t, srv, "aof_last_bgrewrite_status") == "ok" })
+	quiet(t, srv)
+	savedAs(t, path, "a", "3")
+}
+
+// A disk that is full for true: a file system of 2 MB.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skip("only root may mount file systems: ", err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	path := filepath.Join(dir, "k.db")
+	srv := keep(t, path, map[string]string{"save": "1 1"})
+	must(t, srv, "SET a 1", "SAVE -> OK")
+	if err := os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		must(t, srv, fmt.Sprintf("SET big%d %s", i, strings.Repeat("x", 50_000)))
+	}
+	must(t, srv, "SET a 2", "SAVE -> ERR")
+	if status := infoOf(t, srv, "rdb_last_bgsave_status"); status != "err" {
+		t.Error(status)
+	}
+	savedAs(t, path, "a", "1")
+	must(t, srv, "SET a 3 -> "+errNotSaved, "GET a -> 2", "CONFIG SET stop-writes-on-bgsave-error no")
+	for i := range 95 {
+		must(t, srv, fmt.Sprintf("DEL big%d", i))
+	}
+	if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
+		t.Fatal(err)
+	}
+	must(t, srv, "SET a 3 -> OK")
+	say(srv, "SAVE") // the journal may need more room than there is; then a fresh file is written
+	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+	must(t, srv, "SAVE -> OK")
+	want := digestOf(srv)
+	srv = again(t, srv, nil)
+	if digestOf(srv) != want {
+		t.Error("the data differ")
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+}
