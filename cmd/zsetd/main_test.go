@@ -54,7 +54,9 @@ func TestSignals(t *testing.T) {
 		socket := filepath.Join(t.TempDir(), "s")
 		var out bytes.Buffer
 		status := make(chan int)
-		go func() { status <- run([]string{"--port", "0", "--unixsocket", socket, "--dir", filepath.Dir(socket)}, &out, &out) }()
+		go func() {
+			status <- run([]string{"--port", "0", "--unixsocket", socket, "--dir", filepath.Dir(socket)}, &out, &out)
+		}()
 		var nc net.Conn
 		for range 500 {
 			if nc, err = net.Dial("unix", socket); err == nil {
