@@ -89,7 +89,7 @@ func read(file *os.File, v Visitor) (Manifest, []goneBase, error) {
 func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
 	if r.manifest.Format == 0 { // its bucket is the first
 		if len(bucket) != 1 || string(bucket[0]) != aboutBucket || string(name) != manifestName {
-			return fmt.Errorf("%w: it begins with a record %q in a bucket %q", ErrForeign, name, bucket)
+			return fmt.Errorf("%w: it begins with a record %.50q in a bucket %.50q", ErrForeign, name, bucket)
 		}
 		if r.manifest, err = decodeManifest(value); err == nil && r.v.Begin != nil {
 			err = r.v.Begin(r.manifest)
@@ -102,12 +102,12 @@ func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
 	case len(bucket) == 1 && string(bucket[0]) == keysBucket:
 		return r.base(name, value)
 	}
-	return damaged("record %q in a bucket %q that should not be there", name, bucket)
+	return damaged("record %.50q in a bucket %.50q that should not be there", name, bucket)
 }
 
 func (r *reading) part(bucket, name, value []byte) error {
 	if len(bucket) != 8 || len(name) != 4 {
-		return damaged("journal %x, part %x: no such names", bucket, name)
+		return damaged("journal %.50x, part %.50x: no such names", bucket, name)
 	}
 	generation := binary.BigEndian.Uint64(bucket)
 	records, sum, ok := unseal(value, bucket, name)
@@ -124,14 +124,14 @@ func (r *reading) part(bucket, name, value []byte) error {
 func (r *reading) base(name, value []byte) error {
 	space, key, long, i, ok := parseBaseName(name)
 	if !ok {
-		return damaged("base %q: no such name", name)
+		return damaged("base %.50q: no such name", name)
 	}
 	body, sum, ok := unseal(value, name)
 	if !ok || len(body) < 8 {
 		if long {
 			return damaged("the value of a key of 1 KB or more in space %d, whose SHA-256 is %x, chunk %d", space, key, i)
 		}
-		return damaged("the value of key %q in space %d, chunk %d", key, space, i)
+		return damaged("the value of key %.100q in space %d, chunk %d", key, space, i)
 	}
 	r.bases.add(sum, len(value))
 	generation := binary.BigEndian.Uint64(body)
@@ -144,17 +144,17 @@ func (r *reading) base(name, value []byte) error {
 		return r.visit(i, body)
 	}
 	if i != 0 || generation > r.manifest.Generation {
-		return damaged("the value of key %q in space %d begins with chunk %d, of cut %d", key, space, i, generation)
+		return damaged("the value of key %.100q in space %d begins with chunk %d, of cut %d", key, space, i, generation)
 	}
 	if len(body) < 4 {
-		return damaged("the value of key %q in space %d: its head", key, space)
+		return damaged("the value of key %.100q in space %d: its head", key, space)
 	}
 	chunks := binary.BigEndian.Uint32(body)
 	body = body[4:]
 	if long {
 		n, w := binary.Uvarint(body)
 		if w <= 0 || n > uint64(len(body)-w) {
-			return damaged("the value of key %q in space %d: its head", key, space)
+			return damaged("the value of key %.100q in space %d: its head", key, space)
 		}
 		key, body = body[w:w+int(n)], body[w+int(n):]
 	}
@@ -167,7 +167,7 @@ func (r *reading) base(name, value []byte) error {
 
 // missing is the error that a chunk is not where it should be.
 func (r *reading) missing() error {
-	return damaged("the value of key %q in space %d: chunk %d of %d is missing", r.key, r.space, r.next, r.chunks)
+	return damaged("the value of key %.100q in space %d: chunk %d of %d is missing", r.key, r.space, r.next, r.chunks)
 }
 
 func (r *reading) visit(i int, ops []byte) error {
