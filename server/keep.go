@@ -816,6 +816,7 @@ func (k *keeper) beginFresh() {
 		keys := k.allKeys(srv.do)
 		srv.do(func() {
 			if began = k.epoch == epoch; began {
+				k.wantsFresh = false
 				k.beginRewrite(&rewrite{keys: keys, fresh: true, began: time.Now()})
 			}
 		})
@@ -860,9 +861,6 @@ func (k *keeper) considerRewrite() bool {
 	idle := k.loading == nil && k.rewrite == nil && k.forget == 0 && !k.needsFresh && k.failed == nil &&
 		(k.wantsFresh || k.unwell.IsZero() || time.Since(k.unwell) > convalescence)
 	wanted, s, live, epoch := k.wantsFresh && idle, k.stats, int64(0), k.epoch
-	if wanted {
-		k.wantsFresh = false
-	}
 	for i := range srv.keys.Len() {
 		live += int64(srv.keys.DB(i).Len())
 	}

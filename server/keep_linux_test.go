@@ -18,6 +18,7 @@ func alone(t *testing.T) bool {
 	if os.Getenv("ZSETD_ALONE") != "" {
 		return true
 	}
+	t.Parallel()
 	cmd := osexec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=60s")
 	cmd.Env = append(os.Environ(), "ZSETD_ALONE=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -255,6 +256,7 @@ func TestNoRoomInAlways(t *testing.T) {
 // After an fsync has failed the file is not written again; a fresh one, with
 // everything, takes its place.
 func TestFsyncFails(t *testing.T) {
+	t.Parallel()
 	path := tmpPath(t)
 	srv := keep(t, path, map[string]string{"save": "1 1"})
 	fill(srv, 20_000, 20)
@@ -323,6 +325,7 @@ func TestFreshFileFails(t *testing.T) {
 
 // A disk that is full for true: a file system of 2 MB.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=2m"); err != nil {
 		t.Skip("only root may mount file systems: ", err)
