@@ -140,6 +140,9 @@ func (c *Call) drop(key []byte) bool {
 // when the handler has returned; a handler calls it itself where the del event
 // must come earlier.
 func (c *Call) settle() {
+	if u := &c.srv.unit; u.told < len(u.members) {
+		panic("BUG: " + c.cmd.Name + " touched members, and no event tells of them")
+	}
 	for i, o := range c.edited {
 		c.edited[i] = opened{}
 		v, ok := o.entry.Value().(interface{ Len() int })
@@ -177,6 +180,19 @@ func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)
 func (c *Call) Changed(key []byte, class class, event string) {
 	c.srv.unit.changed(c.db.ID(), protocol.View(key), class, event)
 }
+
+// Touched says which member, or field of a hash, the next Changed of that class
+// tells of: one line for each, in the order in which they were changed. It is
+// copied; while nobody listens it costs a comparison.
+func (c *Call) Touched(class class, member []byte) { c.srv.unit.touched(class, member) }
+
+// TouchedOnce is Touched for commands that may change a member twice before
+// they say Changed. It borrows the member until then.
+func (c *Call) TouchedOnce(class class, member []byte) { c.srv.unit.touchedOnce(class, member) }
+
+// tells reports whether it matters what Touched says of that class, for those
+// who would have to go and see.
+func (c *Call) tells(class class) bool { return c.srv.subkeys&class != 0 }
 
 // ChangedIn is Changed for a key of another database.
 func (c *Call) ChangedIn(db *keyspace.DB, key []byte, class class, event string) {

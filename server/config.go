@@ -111,7 +111,8 @@ func parameters() []parameter {
 		yesNo("stop-writes-on-bgsave-error", true, func(c *config) *bool { return &c.stopWrites }).
 			about("Whether commands that write are refused while the file cannot be written."),
 		classes().
-			about("Keyspace events to publish, as in Redis: any of `KEg$lshzxetdnmA`."),
+			about("Keyspace events to publish, as in Redis: any of `KEg$lshzxetdnmA`; `S`, `T`, `I` and `V` for the channels " +
+				"of Redis 8.8 that name the fields of hashes, here the members of sets and sorted sets, too."),
 		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
 			about("Largest argument and string, in bytes."),
 		size("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.queryBufferLimit }).
@@ -421,8 +422,12 @@ func (srv *Server) configure(values map[string]string) error {
 func (srv *Server) applyConfig() {
 	c := &srv.config
 	srv.notify = c.notify
-	if srv.notify&(classKeyspace|classKeyevent) == 0 {
+	if srv.notify&classChannels == 0 {
 		srv.notify = 0 // nowhere to publish to
+	}
+	srv.subkeys = 0
+	if srv.notify&classSubkeys != 0 {
+		srv.subkeys = srv.notify & classAny
 	}
 	srv.limits.Store(&inputLimits{
 		reader:      protocol.Limits{MaxBulk: clampInt(c.protoMaxBulk)},

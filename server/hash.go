@@ -143,9 +143,11 @@ func (c *Call) hsetPairs() (added int, ok bool) {
 		return 0, false
 	}
 	for c.More() {
-		if h.Set(c.Bytes(), c.Bytes(), c.limits()) {
+		field, value := c.Bytes(), c.Bytes()
+		if h.Set(field, value, c.limits()) {
 			added++
 		}
+		c.TouchedOnce(classHash, field)
 	}
 	c.Changed(key, classHash, "hset")
 	return added, true
@@ -162,6 +164,7 @@ func hsetnx(c *Call) {
 		return
 	}
 	h.Set(field, value, c.limits())
+	c.Touched(classHash, field)
 	c.Changed(key, classHash, "hset")
 	c.Reply.Int(1)
 }
@@ -245,8 +248,9 @@ func hdel(c *Call) {
 	}
 	deleted := 0
 	for c.More() {
-		if h.Delete(c.Bytes()) {
+		if field := c.Bytes(); h.Delete(field) {
 			deleted++
+			c.Touched(classHash, field)
 		}
 	}
 	if deleted > 0 {
@@ -311,6 +315,7 @@ func hincrby(c *Call) {
 	}
 	var d [20]byte
 	h.Set(field, strconv.AppendInt(d[:0], n+by, 10), c.limits())
+	c.Touched(classHash, field)
 	c.Changed(key, classHash, "hincrby")
 	c.Reply.Int(n + by)
 }
@@ -344,6 +349,7 @@ func hincrbyfloat(c *Call) {
 	}
 	result := formatLongDouble(by)
 	h.Set(field, result, c.limits())
+	c.Touched(classHash, field)
 	c.Changed(key, classHash, "hincrbyfloat")
 	c.Reply.Bulk(result)
 }

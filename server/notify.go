@@ -1,7 +1,9 @@
 package server
 
 import (
+	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/zsetd/zsetd/server/keyspace"
 )
@@ -11,29 +13,39 @@ import (
 type class uint32
 
 const (
-	classKeyspace  class = 1 << iota // K: publish to __keyspace@<db>__:<key>
-	classKeyevent                    // E: publish to __keyevent@<db>__:<event>
-	classGeneric                     // g: del, expire, rename, …
-	classString                      // $
-	classList                        // l
-	classSet                         // s
-	classHash                        // h
-	classZset                        // z
-	classExpired                     // x: a key has expired
-	classEvicted                     // e: a key was evicted
-	classStream                      // t
-	classMiss                        // m: a key that was asked for does not exist; not in A
-	classModule                      // d
-	classNew                         // n: a key was added; not in A
-	classUnchanged                   // not a flag: the event changed nothing
+	classKeyspace class = 1 << iota // K: publish to __keyspace@<db>__:<key>
+	classKeyevent                   // E: publish to __keyevent@<db>__:<event>
+	classGeneric                    // g: del, expire, rename, …
+	classString                     // $
+	classList                       // l
+	classSet                        // s
+	classHash                       // h
+	classZset                       // z
+	classExpired                    // x: a key has expired
+	classEvicted                    // e: a key was evicted
+	classStream                     // t
+	classMiss                       // m: a key that was asked for does not exist; not in A
+	classModule                     // d
+	classNew                        // n: a key was added; not in A
+
+	// Messages that name the members that an event has touched, too; not in A.
+	classSubkeyspace      // S: publish to __subkeyspace@<db>__:<key>
+	classSubkeyevent      // T: publish to __subkeyevent@<db>__:<event>
+	classSubkeyspaceitem  // I: publish to __subkeyspaceitem@<db>__:<key>\n<member>
+	classSubkeyspaceevent // V: publish to __subkeyspaceevent@<db>__:<event>|<key>
+
+	classUnchanged // not a flag: the event changed nothing
 
 	classAny = classGeneric | classString | classList | classSet | classHash | classZset |
 		classExpired | classEvicted | classStream | classMiss | classModule | classNew
 	classAll = classAny &^ (classMiss | classNew) // A
+
+	classSubkeys  = classSubkeyspace | classSubkeyevent | classSubkeyspaceitem | classSubkeyspaceevent
+	classChannels = classKeyspace | classKeyevent | classSubkeys
 )
 
 // classLetters are the flags in the order in which CONFIG GET lists them.
-const classLetters = "g$lshzxetdnKEm"
+const classLetters = "g$lshzxetdnKEmSTIV"
 
 func classOf(letter byte) class {
 	switch letter {
@@ -67,6 +79,14 @@ func classOf(letter byte) class {
 		return classKeyevent
 	case 'm':
 		return classMiss
+	case 'S':
+		return classSubkeyspace
+	case 'T':
+		return classSubkeyevent
+	case 'I':
+		return classSubkeyspaceitem
+	case 'V':
+		return classSubkeyspaceevent
 	}
 	return 0
 }
@@ -90,7 +110,7 @@ func (set class) String() string {
 	letters := classLetters
 	if set&classAll == classAll {
 		b = append(b, 'A')
-		letters = "nKEm"
+		letters = "nKEmSTIV"
 	}
 	for i := range len(letters) {
 		if set&classOf(letters[i]) != 0 {
@@ -100,14 +120,73 @@ func (set class) String() string {
 	return string(b)
 }
 
-// notifyKeyspace publishes an effect that somebody may listen to.
+// notifyKeyspace publishes an effect that somebody may listen to, on the
+// channels, and with the words, of Redis 8.8.
 func (srv *Server) notifyKeyspace(e *effect) {
-	db := strconv.Itoa(e.db)
-	if srv.notify&classKeyspace != 0 {
-		srv.deliver(channelMessage, "__keyspace@"+db+"__:"+e.key, e.event)
+	if len(srv.pubsub.channels) == 0 && len(srv.pubsub.patterns) == 0 {
+		return
 	}
-	if srv.notify&classKeyevent != 0 {
-		srv.deliver(channelMessage, "__keyevent@"+db+"__:"+e.event, e.key)
+	on, at := srv.notify, "@"+strconv.Itoa(e.db)+"__:"
+	if on&classKeyspace != 0 {
+		srv.deliver(channelMessage, "__keyspace"+at+e.key, e.event)
+	}
+	if on&classKeyevent != 0 {
+		srv.deliver(channelMessage, "__keyevent"+at+e.event, e.key)
+	}
+	if e.members == "" {
+		return
+	}
+	if on&classSubkeyspace != 0 {
+		srv.deliver(channelMessage, "__subkeyspace"+at+e.key, e.event+"|"+e.members)
+	}
+	if on&classSubkeyevent != 0 {
+		srv.deliver(channelMessage, "__subkeyevent"+at+e.event,
+			strconv.Itoa(len(e.key))+":"+e.key+"|"+e.members)
+	}
+	// A newline ends the key in the name of such a channel.
+	if on&classSubkeyspaceitem != 0 && strings.IndexByte(e.key, '\n') < 0 {
+		prefix := "__subkeyspaceitem" + at + e.key + "\n"
+		for member := range eachMember(e.members) {
+			srv.deliver(channelMessage, prefix+member, e.event)
+		}
+	}
+	if on&classSubkeyspaceevent != 0 {
+		srv.deliver(channelMessage, "__subkeyspaceevent"+at+e.event+"|"+e.key, e.members)
+	}
+}
+
+// The members that an event has touched are gathered in the form in which
+// messages have them, 3:abc,1:d. So they are copied once, into a buffer that
+// the unit has anyway, and it does not matter what becomes of their memory
+// before the unit commits.
+//
+// The handlers name them, because they know what belongs to which event, and in
+// what order. What the values report to the journal is less: an HSET that
+// leaves a field as it was is an event, too, and a set that is stored as a whole
+// reports none of its members.
+
+func appendMember[T string | []byte](dst []byte, first bool, member T) []byte {
+	if !first {
+		dst = append(dst, ',')
+	}
+	dst = strconv.AppendInt(dst, int64(len(member)), 10)
+	return append(append(dst, ':'), member...)
+}
+
+// eachMember yields what appendMember has written.
+func eachMember(members string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for members != "" {
+			length, rest, _ := strings.Cut(members, ":")
+			n, err := strconv.Atoi(length)
+			if err != nil {
+				panic("BUG: members of an event without a length")
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			members = strings.TrimPrefix(rest[n:], ",")
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ type Server struct {
 	rand     *mrand.Rand
 	config   config
 	notify   class
+	subkeys  class // the events for which members are to be told
 	sessions map[int64]*Session
 	current  *Session // whose turn it is
 	lastID   int64

@@ -147,6 +147,22 @@ func replyMembers(r *protocol.Reply, s *keyspace.Set) {
 	}
 }
 
+// touchedMember is Touched for a member of a set.
+func (c *Call) touchedMember(m keyspace.Member) {
+	if c.tells(classSet) {
+		c.Touched(classSet, bytesOf(m.String()))
+	}
+}
+
+// touchedMembers is Touched for all members of a set.
+func (c *Call) touchedMembers(s *keyspace.Set) {
+	if c.tells(classSet) {
+		for m := range s.Members {
+			c.touchedMember(m)
+		}
+	}
+}
+
 // sadd is SADD key member [member ...].
 func sadd(c *Call) {
 	key, members := c.Bytes(), c.Rest()
@@ -159,6 +175,7 @@ func sadd(c *Call) {
 	for _, b := range members {
 		if s.Add(c.limits(), keyspace.MemberOf(b)) {
 			added++
+			c.Touched(classSet, b)
 		}
 	}
 	if added > 0 {
@@ -213,6 +230,7 @@ func (c *Call) storeSet(key []byte, s *keyspace.Set, event string) {
 		c.drop(key)
 	} else {
 		c.put(key, s)
+		c.touchedMembers(s)
 		c.Changed(key, classSet, event)
 	}
 	c.Reply.Int(int64(s.Len()))
@@ -424,11 +442,13 @@ func smove(c *Call) {
 		c.Reply.Int(0)
 		return
 	}
+	c.Touched(classSet, b)
 	c.Changed(source, classSet, "srem")
 	c.settle()
 	dst, _ = create[keyspace.Set](c, destination)
 	dst.Expect(c.limits(), m, 1)
 	if dst.Add(c.limits(), m) {
+		c.Touched(classSet, b)
 		c.Changed(destination, classSet, "sadd")
 	}
 	c.Reply.Int(1)
@@ -458,15 +478,21 @@ func spop(c *Call) {
 	case single:
 		m := s.Random(c.rand())
 		replyMember(c.Reply, m)
+		c.touchedMember(m)
 		s.Remove(m)
 		c.Changed(key, classSet, "spop")
 	case count >= int64(s.Len()):
-		replyMembers(c.Reply, setUnion(c.limits(), []*keyspace.Set{s}))
+		all := setUnion(c.limits(), []*keyspace.Set{s})
+		replyMembers(c.Reply, all)
+		c.touchedMembers(all)
 		c.Changed(key, classSet, "spop")
 		c.drop(key)
 	default:
 		c.Reply.Set(int(count))
-		s.Pop(c.rand(), int(count), func(m keyspace.Member) { replyMember(c.Reply, m) })
+		s.Pop(c.rand(), int(count), func(m keyspace.Member) {
+			replyMember(c.Reply, m)
+			c.touchedMember(m)
+		})
 		c.Changed(key, classSet, "spop")
 	}
 }
@@ -522,6 +548,7 @@ func srem(c *Call) {
 		for _, b := range members {
 			if s.Remove(keyspace.MemberOf(b)) {
 				removed++
+				c.Touched(classSet, b)
 			}
 		}
 	}

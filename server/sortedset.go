@@ -353,7 +353,10 @@ func zaddWith(c *Call, o zaddOptions) {
 				added++
 			case zset.Updated:
 				updated++
+			default:
+				continue
 			}
+			c.TouchedOnce(classZset, member)
 		}
 		if added+updated > 0 {
 			c.Changed(key, classZset, "zadd")
@@ -383,6 +386,7 @@ func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, 
 		score = delta // with the sign that a listpack may not keep
 		fallthrough
 	case outcome == zset.Updated:
+		c.Touched(classZset, member)
 		c.Changed(key, classZset, "zincr")
 	}
 	c.Reply.Double(score)
@@ -439,8 +443,18 @@ func zstore(c *Call, key []byte, s *zset.Set, event string) {
 		dropSigns(s)
 	}
 	c.put(key, s)
+	ztouched(c, s, 0, s.Len())
 	c.Changed(key, classZset, event)
 	c.Reply.Int(int64(s.Len()))
+}
+
+// ztouched is Touched for the members from one rank up to another.
+func ztouched(c *Call, s *zset.Set, lo, hi int) {
+	if c.tells(classZset) {
+		for member := range s.Span(lo, hi) {
+			c.Touched(classZset, bytesOf(member))
+		}
+	}
 }
 
 // dropSigns makes every -0 a 0; see zkept.
@@ -564,6 +578,7 @@ func zrem(c *Call) {
 		}
 		if _, had := s.RemoveBytes(member); had {
 			removed++
+			c.Touched(classZset, member)
 		}
 	}
 	if removed > 0 {

@@ -58,6 +58,9 @@ func zpop(c *Call, end popEnd) {
 
 func zpopFrom(c *Call, key []byte, s *zset.Set, end popEnd, count int64) []zset.Element {
 	popped := end.pop(s, int(min(count, int64(s.Len()))))
+	for _, e := range popped {
+		c.Touched(classZset, bytesOf(e.Member))
+	}
 	c.Changed(key, classZset, end.event)
 	return popped
 }

@@ -324,7 +324,9 @@ func zremrange(c *Call, by rangeBy, event string) {
 	case s == nil:
 		c.Reply.Int(0)
 	default:
-		n := s.RemoveSpan(o.span(s, c.limits()))
+		lo, hi := o.span(s, c.limits())
+		ztouched(c, s, lo, hi)
+		n := s.RemoveSpan(lo, hi)
 		if n > 0 {
 			c.Changed(key, classZset, event)
 		}

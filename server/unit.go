@@ -29,6 +29,10 @@ type unit struct {
 	wake    []*Session // sessions to be woken when the lock is free
 	changes int64      // since the server started; Redis's rdb_changes_since_last_save
 	serving bool
+
+	members []byte              // that the effects have touched; see appendMember
+	told    int                 // so many bytes of them belong to effects
+	seen    map[string]struct{} // members that touchedOnce has noted for the next event
 }
 
 // effect is one thing that a unit did.
@@ -38,6 +42,7 @@ type effect struct {
 	db      int
 	class   class
 	message messageKind
+	members string // that it has touched, if somebody wants to know; see appendMember
 }
 
 type messageKind uint8
@@ -113,7 +118,51 @@ func (u *unit) changed(db int, key string, class class, event string) {
 	if len(srv.watched) == 0 && len(srv.waiting) == 0 && srv.notify == 0 {
 		return // nobody listens
 	}
-	u.effects = append(u.effects, effect{key: key, event: event, db: db, class: class})
+	e := effect{key: key, event: event, db: db, class: class}
+	if u.told < len(u.members) {
+		// The buffer may move, what is written in it never changes before
+		// the effects are forgotten.
+		e.members = protocol.View(u.members[u.told:])
+		u.told = len(u.members)
+		clear(u.seen)
+	}
+	u.effects = append(u.effects, e)
+}
+
+// touched says that the change of which changed will tell next, an event of the
+// given class, has touched a member of a sorted set or a set, or a field of a
+// hash. It is copied, unless nobody is to be told.
+func (u *unit) touched(class class, member []byte) {
+	if u.srv.subkeys&class != 0 {
+		u.members = appendMember(u.members, u.told == len(u.members), member)
+	}
+}
+
+// touchedOnce is touched for a command that may touch a member several times,
+// though an event names it only once. It borrows the member until changed.
+func (u *unit) touchedOnce(class class, member []byte) {
+	if u.srv.subkeys&class == 0 {
+		return
+	}
+	if _, again := u.seen[protocol.View(member)]; again {
+		return
+	}
+	if u.seen == nil {
+		u.seen = map[string]struct{}{}
+	}
+	u.seen[protocol.View(member)] = struct{}{}
+	u.touched(class, member)
+}
+
+// keepMembers is the largest buffer of members that is kept for the next unit.
+const keepMembers = 64 << 10
+
+// forgetMembers makes room for the members of the next unit.
+func (u *unit) forgetMembers() {
+	if cap(u.members) > keepMembers {
+		u.members, u.seen = nil, nil
+	}
+	u.members, u.told = u.members[:0], 0
 }
 
 // event notes a keyspace event that changed nothing.
@@ -192,6 +241,9 @@ func (u *unit) commit() {
 	}
 	clear(u.effects)
 	u.effects = u.effects[:0]
+	if len(u.members) > 0 {
+		u.forgetMembers()
+	}
 	if u.serving {
 		return // the loop below, further out, goes on
 	}
