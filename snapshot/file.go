@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -69,10 +68,8 @@ type Base struct {
 	Chunks iter.Seq[[]byte] // operations, borrowed; nil if there is no such key
 }
 
-// compareBases is the order of the file, but for keys of 1 KB and more.
-func compareBases(a, b Base) int {
-	return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(len(a.Key), len(b.Key)), cmp.Compare(a.Key, b.Key))
-}
+// compareBases is the order of the file.
+func compareBases(a, b Base) int { return Compare(a.Space, a.Key, b.Space, b.Key) }
 
 // pageSize is that of all files, whatever the machine's is: they can be moved.
 const pageSize = 4096
@@ -113,12 +110,28 @@ func Create(path string) (*File, error) {
 	return f, nil
 }
 
+// Tight makes the file as large as what is written, until it is published: bbolt
+// lets a file of some size grow by 16 MB at once, and what is written once and
+// for all has no use for that.
+func (f *File) Tight() { f.db.NoGrowSync = true }
+
 // openBolt opens a bbolt file and says in its own words what is wrong.
+//
+// Who waits for the lock may get it because the file was replaced (Publish), and
+// then holds one that has no name any more. What he wrote to that would be lost.
 func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
+	var file *os.File
+	o.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+		file, err = os.OpenFile(name, flag, mode)
+		return file, err
+	}
 	err = guard(func() error {
 		db, err = bbolt.Open(path, 0o600, o)
 		return err
 	})
+	if err == nil && !isAt(file, path) {
+		return nil, errors.Join(fmt.Errorf("%s: %w, which has replaced it just now", path, ErrInUse), db.Close())
+	}
 	if errors.Is(err, bbolt.ErrTimeout) {
 		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
 	}
@@ -126,6 +139,16 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 		return nil, fmt.Errorf("%s: %w", path, trimPath(err))
 	}
 	return db, nil
+}
+
+// isAt reports whether a file is the one that is found at path.
+func isAt(file *os.File, path string) bool {
+	own, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	found, err := os.Stat(path)
+	return err == nil && os.SameFile(own, found)
 }
 
 // trimPath takes the path out of an error that will be told with it.
@@ -194,7 +217,7 @@ func (f *File) Publish(path string) error {
 	if err != nil {
 		return f.doubt(err)
 	}
-	f.db.NoSync = false
+	f.db.NoSync, f.db.NoGrowSync = false, false
 	if runtime.GOOS == "windows" { // which does not rename a file that is open
 		if err := f.db.Close(); err != nil {
 			return f.doubt(err)

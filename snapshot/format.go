@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -84,6 +86,16 @@ func baseName(space uint64, key string, chunk int) []byte {
 		b = append(binary.BigEndian.AppendUint16(b, uint16(len(key))), key...)
 	}
 	return binary.BigEndian.AppendUint32(b, uint32(chunk))
+}
+
+// Compare compares two keys of spaces in the order in which files hold them: by
+// space, then the shorter first. Long keys come last, in the order of their
+// hashes.
+func Compare(space uint64, key string, otherSpace uint64, other string) int {
+	if len(key) >= longKey && len(other) >= longKey {
+		return bytes.Compare(baseName(space, key, 0), baseName(otherSpace, other, 0))
+	}
+	return cmp.Or(cmp.Compare(space, otherSpace), cmp.Compare(len(key), len(other)), cmp.Compare(key, other))
 }
 
 // parseBaseName is the inverse of baseName. long says that key is the hash of

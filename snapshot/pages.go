@@ -148,6 +148,18 @@ func (t *pageTree) walk(visit func(bucket [][]byte, key, value []byte) error) er
 	return t.checkFreelist()
 }
 
+// wander is walk through a file that may be damaged. Where walk would end, it
+// tells lost which keys of which bucket it could not or not all come to (from
+// the first on, below the second, nil being no limit; the bucket's names are its
+// own to keep), and goes on behind them. The freelist does not matter.
+func (t *pageTree) wander(visit func(bucket [][]byte, key, value []byte) error, lost func(bucket [][]byte, from, to []byte, err error)) error {
+	t.seen = make([]uint64, t.pages/64+1)
+	t.seen[0] = 0b11
+	t.used = 2
+	w := bucketWalk{pageTree: t, visit: visit, lost: lost}
+	return w.page(t.root, nil, nil, 0)
+}
+
 // free returns how many pages hold nothing, as found by the last walk that
 // reached the end.
 func (t *pageTree) free() uint64 {
@@ -234,6 +246,7 @@ func readPages(r io.ReaderAt, p []byte, id uint64) error {
 type bucketWalk struct {
 	*pageTree
 	visit func(bucket [][]byte, key, value []byte) error
+	lost  func(bucket [][]byte, from, to []byte, err error) // see wander; may be nil
 	path  [][]byte
 	// inline is true in an inline bucket, which has none in it.
 	inline bool
@@ -242,6 +255,15 @@ type bucketWalk struct {
 // page walks through what is below a page, where all keys must be at least from
 // and less than to; nil, for from and to of the bucket's root, is no limit.
 func (w *bucketWalk) page(id uint64, from, to []byte, depth int) error {
+	err := w.below(id, from, to, depth)
+	if err != nil && w.lost != nil {
+		w.lost(w.path, from, to, err)
+		return nil
+	}
+	return err
+}
+
+func (w *bucketWalk) below(id uint64, from, to []byte, depth int) error {
 	if depth > pageDepth {
 		return damagedPage(id, "more than %d pages above it", pageDepth)
 	}
@@ -357,6 +379,7 @@ func (w *bucketWalk) bucket(id uint64, name, value []byte, depth int) error {
 	inner := bucketWalk{
 		pageTree: w.pageTree,
 		visit:    w.visit,
+		lost:     w.lost,
 		path:     append(w.path[:len(w.path):len(w.path)], name),
 	}
 	p := value[bucketEntry:]

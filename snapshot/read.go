@@ -32,16 +32,29 @@ type Visitor struct {
 // must not use what it was told: it may have been told part of it. The file is
 // not changed. Read does not keep others from changing it, see [Lock].
 func Read(path string, v Visitor) (Manifest, error) {
+	info, err := Inspect(path, v)
+	return info.Manifest, err
+}
+
+// Info is what Inspect tells of a file.
+type Info struct {
+	Manifest Manifest
+	Size     int64 // of the file, in bytes
+	Free     int64 // of them, those that hold nothing
+}
+
+// Inspect is [Read] that also tells how much of the file is in use.
+func Inspect(path string, v Visitor) (Info, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("%s: %w", path, trimPath(err))
+		return Info{}, fmt.Errorf("%s: %w", path, trimPath(err))
 	}
 	defer file.Close()
-	m, _, err := read(file, v)
+	r, err := read(file, v)
 	if err != nil {
-		return m, fmt.Errorf("%s: %w", path, err)
+		return Info{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return m, nil
+	return Info{r.manifest, r.size, r.free}, nil
 }
 
 // reading is the state of reading a file.
@@ -51,6 +64,8 @@ type reading struct {
 	bases    tally
 	journal  tally
 	gone     []goneBase
+	size     int64 // of the file
+	free     int64
 
 	// The base whose chunks are coming.
 	space        uint64
@@ -60,30 +75,31 @@ type reading struct {
 	next, chunks int
 }
 
-func read(file *os.File, v Visitor) (Manifest, []goneBase, error) {
+func read(file *os.File, v Visitor) (*reading, error) {
 	info, err := file.Stat()
 	if err != nil {
-		return Manifest{}, nil, err
+		return nil, err
 	}
 	tree, err := openPages(file, info.Size())
 	if err != nil {
-		return Manifest{}, nil, err
+		return nil, err
 	}
-	r := &reading{v: v}
+	r := &reading{v: v, size: info.Size()}
 	if err := tree.walk(r.record); err != nil {
-		return Manifest{}, nil, err
+		return nil, err
 	}
 	if r.manifest.Format == 0 {
-		return Manifest{}, nil, fmt.Errorf("%w: a bbolt file without a manifest", ErrForeign)
+		return nil, fmt.Errorf("%w: a bbolt file without a manifest", ErrForeign)
 	}
 	if r.next < r.chunks {
-		return Manifest{}, nil, r.missing()
+		return nil, r.missing()
 	}
 	if r.bases != r.manifest.Bases || r.journal != r.manifest.Journal {
-		return Manifest{}, nil, damaged("records are missing: %d of %d bases, %d of %d parts of journals are there",
+		return nil, damaged("records are missing: %d of %d bases, %d of %d parts of journals are there",
 			r.bases.Records, r.manifest.Bases.Records, r.journal.Records, r.manifest.Journal.Records)
 	}
-	return r.manifest, r.gone, nil
+	r.free = info.Size() - int64(tree.used)*pageSize
+	return r, nil
 }
 
 func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
@@ -222,13 +238,14 @@ func Open(path string, v Visitor) (*File, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	f := &File{path: path}
-	f.manifest, f.gone, err = read(file, v)
+	r, err := read(file, v)
 	if err := errors.Join(file.Close(), lock.Close()); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, trimPath(err))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	f.manifest, f.gone = r.manifest, r.gone
 	if f.db, err = openBolt(path, boltOptions()); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,76 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A file that gets a Cut every few milliseconds is copied as it was at one
+// instant.
+func TestCopyOfFileInUse(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := 0
+	cut := func() error {
+		n++
+		c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Time: time.Now(), Journal: chunksOf(fmt.Sprint(n))}
+		for i := range 50 {
+			c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint(i), Chunks: chunksOf(fmt.Sprint(n))})
+		}
+		_, err := f.Write(c)
+		return err
+	}
+	if err := cut(); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			if err := cut(); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for i := range 20 {
+		to := filepath.Join(dir, fmt.Sprint("copy", i))
+		if err := Copy(path, to); err != nil {
+			t.Fatal(err)
+		}
+		values := map[string]bool{}
+		_, err := Read(to, Visitor{Base: func(_ uint64, _ string, _ uint64, _, _ int, ops []byte) error {
+			values[string(ops)] = true
+			return nil
+		}})
+		if err != nil || len(values) != 1 {
+			t.Fatalf("copy %d: %v, values of %d cuts", i, err, len(values))
+		}
+	}
+	close(stop)
+	writer.Wait()
+	if err := Copy(path, filepath.Join(dir, "copy1")); !errors.Is(err, os.ErrExist) {
+		t.Errorf("over another file: %v", err)
+	}
+	if err := Copy(filepath.Join(dir, "none"), filepath.Join(dir, "x")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of no file: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
+		t.Error("a copy of no file is there")
+	}
+}

@@ -1,0 +1,587 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+)
+
+// How much of a damaged file can be saved.
+//
+// A record is worth something by itself: its checksum covers its name, its value
+// and the generation that it is of. So what matters is to find the records, and
+// to tell those that hold from those that were replaced or deleted.
+//
+// First the tree is walked, past whatever is damaged. What is found that way
+// holds. What is not found leaves gaps: from one name to another, and only names
+// that lie in a gap, or are newer than the tree, are then looked for among all
+// pages of the file, whether or not they are in use. Of a name found there
+// several times the newest counts.
+//
+// The manifest says how many records there have to be, and the sum of their
+// checksums. If what was found agrees with it nothing is missing, and nothing
+// came back that had been deleted, however the pages look. If not, both is
+// possible within the gaps. Where the gaps lie in journals, the oldest of what
+// was found there is dropped until there are no more than the manifest counts:
+// journals are forgotten from the old end.
+//
+// The rejected alternative is to scavenge everything as soon as anything is
+// damaged. One bad page would then bring back keys in all of the file.
+
+// Salvaged is what [Salvage] says of a file.
+type Salvaged struct {
+	// Manifest is what the file should hold. If Guessed is true no manifest was
+	// left, and Manifest names the spaces of the records that were found.
+	Manifest Manifest
+	Guessed  bool
+
+	// Whole is true if the manifest confirms that all records were found.
+	Whole bool
+
+	// Scavenged is true if records had to be looked for in pages that may have
+	// been out of use. Unless Whole, keys that were deleted may have come back.
+	Scavenged bool
+
+	// Pages says what is wrong with pages of the file.
+	Pages []error
+
+	// Lost are the keys whose base was there, but could not be put together.
+	// Old are those that have an older base in place of theirs.
+	Lost, Old []LostKey
+
+	// Bases and Journal are how many records were found of each.
+	Bases, Journal int64
+}
+
+// LostKey is a key of which something was lost. If all that is known of a long
+// key is its hash then that is Key, and Hashed is true.
+type LostKey struct {
+	Space  uint64
+	Key    string
+	Hashed bool
+}
+
+// Salvage reads what is left of a damaged file, which it does not change, and
+// tells the visitor as [Read] does; but all of it is found before the visitor is
+// told anything. It takes as much memory as the file has. An error is one of
+// reading or the visitor's own, or ErrForeign or ErrDamaged if there is nothing
+// to be saved. The file must not change meanwhile.
+func Salvage(path string, v Visitor) (Salvaged, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Salvaged{}, fmt.Errorf("%s: %w", path, trimPath(err))
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Salvaged{}, err
+	}
+	s, err := salvage(file, info.Size(), v)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// gap is where names may be that were not found, both ends included; nil is no
+// limit.
+type gap struct{ from, to []byte }
+
+// gaps are in no order until they are closed.
+type gaps []gap
+
+// close puts gaps in order and joins those that meet.
+func (g gaps) close() gaps {
+	slices.SortFunc(g, func(a, b gap) int { return bytes.Compare(a.from, b.from) })
+	out := g[:0]
+	for _, x := range g {
+		if n := len(out); n > 0 && (out[n-1].to == nil || bytes.Compare(x.from, out[n-1].to) <= 0) {
+			if out[n-1].to != nil && (x.to == nil || bytes.Compare(x.to, out[n-1].to) > 0) {
+				out[n-1].to = x.to
+			}
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// has reports whether a name may be in one of the gaps, which are closed.
+func (g gaps) has(name []byte) bool {
+	i, found := slices.BinarySearchFunc(g, name, func(x gap, name []byte) int { return bytes.Compare(x.from, name) })
+	if found {
+		return true
+	}
+	return i > 0 && (g[i-1].to == nil || bytes.Compare(name, g[i-1].to) <= 0)
+}
+
+// version is a base of one generation, perhaps with chunks missing.
+type version struct {
+	generation uint64
+	chunks     map[uint32][]byte // whole values
+}
+
+// count returns how many chunks the version has to have, 0 if that is not known.
+func (v *version) count() int {
+	first, ok := v.chunks[0]
+	if !ok || len(first) < chunksAt+4 {
+		return 0
+	}
+	return max(1, int(binary.BigEndian.Uint32(first[chunksAt:])))
+}
+
+func (v *version) complete() bool {
+	n := v.count()
+	if n == 0 || len(v.chunks) < n {
+		return false
+	}
+	for i := range n {
+		if v.chunks[uint32(i)] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// part names a part of a journal.
+type part struct {
+	generation uint64
+	number     uint32
+}
+
+// salvaging is the state of a salvage.
+type salvaging struct {
+	Salvaged
+	manifest bool   // one was found
+	newest   bool   // the tree that was walked is that of the last commit
+	walked   uint64 // the highest generation in it
+	limit    uint64 // the generation of the last commit, as far as is known
+	strange  int    // records that no file of ours has
+
+	bases map[string][]*version // by name without the chunk, few each
+	parts map[part][]byte       // whole values
+	found map[part]bool         // those that the walk did not find
+
+	keyGaps, cutGaps gaps
+	last             []byte // the last name of a base that the walk found whole
+	open             bool   // and a bad record came since
+}
+
+func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
+	s := &salvaging{bases: map[string][]*version{}, parts: map[part][]byte{}, found: map[part]bool{}}
+	if err := s.walk(r, size); err != nil {
+		return s.Salvaged, err
+	}
+	if !s.agrees() {
+		if len(s.keyGaps) == 0 && len(s.cutGaps) == 0 && s.newest && s.manifest {
+			// Pages that look right and are not: trust none.
+			s.Pages = append(s.Pages, damaged("the tree has not the records that the manifest counts"))
+			s.keyGaps, s.cutGaps = gaps{{}}, gaps{{}}
+		}
+		s.scavenge(r, size)
+	}
+	s.choose()
+	if len(s.bases) == 0 && len(s.parts) == 0 && !s.manifest {
+		if s.strange > 0 || errors.Is(errors.Join(s.Pages...), ErrForeign) {
+			return s.Salvaged, ErrForeign
+		}
+		return s.Salvaged, damaged("not one record is left")
+	}
+	return s.Salvaged, s.tell(v)
+}
+
+// walk goes through the newest tree that a meta names.
+func (s *salvaging) walk(r io.ReaderAt, size int64) error {
+	tree, newest, err := salvageMetas(r, size)
+	if err != nil {
+		s.Pages = append(s.Pages, err)
+	}
+	s.newest = newest
+	if tree == nil {
+		s.keyGaps, s.cutGaps = gaps{{}}, gaps{{}}
+		return nil
+	}
+	if err := tree.wander(s.record, s.gap); err != nil {
+		return err // only visitors return one
+	}
+	s.shut(nil)
+	s.walked = max(s.walked, s.Manifest.Generation)
+	if s.newest {
+		s.limit = s.walked
+	}
+	s.keyGaps, s.cutGaps = s.keyGaps.close(), s.cutGaps.close()
+	return nil
+}
+
+// salvageMetas returns the tree of the newest meta that is whole, nil if there
+// is none, and whether it is known to be the newest of all. The error says what
+// is wrong with the metas or the size.
+func salvageMetas(r io.ReaderAt, size int64) (tree *pageTree, newest bool, err error) {
+	if tree, err = openPages(r, size); err == nil {
+		return tree, true, nil
+	}
+	foreign := errors.Is(err, ErrForeign)
+	for id := range uint64(2) {
+		p := make([]byte, pageSize)
+		if readPages(r, p, id) != nil || checkMeta(id, p) != nil {
+			continue
+		}
+		m := p[pageHeader:]
+		txid := binary.LittleEndian.Uint64(m[48:])
+		if tree != nil {
+			newest = true // both are there: the file is cut short
+			if txid < tree.txid {
+				continue
+			}
+		}
+		tree = &pageTree{
+			r: r, root: binary.LittleEndian.Uint64(m[16:]), freelist: noFreelist, txid: txid,
+			pages: min(binary.LittleEndian.Uint64(m[40:]), uint64(size+pageSize-1)/pageSize),
+		}
+	}
+	if foreign && tree == nil {
+		return nil, false, ErrForeign
+	}
+	return tree, newest, err
+}
+
+// gap notes what the walk could not come to.
+func (s *salvaging) gap(bucket [][]byte, from, to []byte, err error) {
+	s.Pages = append(s.Pages, err)
+	switch {
+	case len(bucket) == 0:
+		s.keyGaps, s.cutGaps = append(s.keyGaps, gap{}), append(s.cutGaps, gap{})
+	case string(bucket[0]) == keysBucket:
+		s.keyGaps = append(s.keyGaps, gap{from, to})
+	case string(bucket[0]) == cutsBucket && len(bucket) == 1:
+		s.cutGaps = append(s.cutGaps, gap{from, to})
+	case string(bucket[0]) == cutsBucket:
+		s.cutGaps = append(s.cutGaps, gap{bucket[1], bucket[1]})
+	}
+}
+
+// shut ends a gap that began with a bad record, before a good one of this name.
+func (s *salvaging) shut(name []byte) {
+	if s.open {
+		s.keyGaps = append(s.keyGaps, gap{s.last, name})
+		s.open = false
+	}
+}
+
+// record is visited by the walk.
+func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
+	switch {
+	case len(bucket) == 1 && string(bucket[0]) == aboutBucket && string(name) == manifestName:
+		m, err := decodeManifest(value)
+		if err != nil {
+			s.Pages = append(s.Pages, err)
+			break
+		}
+		s.Manifest, s.manifest = m, true
+	case len(bucket) == 2 && string(bucket[0]) == cutsBucket && len(bucket[1]) == 8:
+		if _, _, ok := unseal(value, bucket[1], name); !ok || len(name) != 4 {
+			s.Pages = append(s.Pages, damaged("journal of cut %d, part %x", binary.BigEndian.Uint64(bucket[1]), name))
+			s.cutGaps = append(s.cutGaps, gap{bucket[1], bucket[1]})
+			break
+		}
+		generation := binary.BigEndian.Uint64(bucket[1])
+		s.parts[part{generation, binary.BigEndian.Uint32(name)}] = value
+		s.walked = max(s.walked, generation)
+	case len(bucket) == 1 && string(bucket[0]) == keysBucket:
+		if !s.base(name, value) {
+			s.bad(name)
+			s.open = true
+			break
+		}
+		s.shut(name)
+		s.last = name
+		s.walked = max(s.walked, binary.BigEndian.Uint64(value[sumSize:]))
+	default:
+		if s.strange++; s.strange == 1 {
+			s.Pages = append(s.Pages, damaged("record %.100q in a bucket %.100q that should not be there", name, bucket))
+		}
+	}
+	return nil
+}
+
+// bad notes a base whose checksum does not match. Mostly it is the value that is
+// damaged, and the name right; but that is not certain.
+func (s *salvaging) bad(name []byte) {
+	space, key, long, i, ok := parseBaseName(name)
+	switch {
+	case !ok:
+		s.Pages = append(s.Pages, damaged("base %q: no such name", name))
+	case long:
+		s.Pages = append(s.Pages, damaged("the value of a key of 1 KB or more in space %d, whose SHA-256 is %x, chunk %d", space, key, i))
+	default:
+		s.Pages = append(s.Pages, damaged("the value of key %.100q in space %d, chunk %d", key, space, i))
+	}
+	if ok {
+		// A version that never is complete: the key is lost unless there is
+		// another, and that is an old one.
+		stem := string(name[:len(name)-4])
+		s.bases[stem] = append(s.bases[stem], &version{math.MaxUint64, map[uint32][]byte{}})
+	}
+}
+
+// base keeps a chunk of a base, and reports whether it is one.
+func (s *salvaging) base(name, value []byte) bool {
+	_, _, _, i, ok := parseBaseName(name)
+	if !ok {
+		return false
+	}
+	body, _, ok := unseal(value, name)
+	if !ok || len(body) < 8 {
+		return false
+	}
+	generation := binary.BigEndian.Uint64(body)
+	stem := string(name[:len(name)-4])
+	for _, v := range s.bases[stem] {
+		if v.generation == generation {
+			v.chunks[uint32(i)] = value
+			return true
+		}
+	}
+	s.bases[stem] = append(s.bases[stem], &version{generation, map[uint32][]byte{uint32(i): value}})
+	return true
+}
+
+// agrees reports whether what was found is what the manifest says.
+func (s *salvaging) agrees() bool {
+	if !s.manifest || !s.newest {
+		return false
+	}
+	var bases, journal tally
+	for _, versions := range s.bases {
+		v := slices.MaxFunc(versions, func(a, b *version) int { return cmp.Compare(a.generation, b.generation) })
+		for _, value := range v.chunks {
+			bases.add(binary.LittleEndian.Uint32(value), len(value))
+		}
+	}
+	for _, value := range s.parts {
+		journal.add(binary.LittleEndian.Uint32(value), len(value))
+	}
+	return bases == s.Manifest.Bases && journal == s.Manifest.Journal
+}
+
+// scavenge looks through all pages for what lies in the gaps.
+func (s *salvaging) scavenge(r io.ReaderAt, size int64) {
+	s.Scavenged = true
+	type scrap struct{ name, value []byte }
+	var bases, parts []scrap
+	sums := map[string]bool{}
+	latest, have := s.Manifest, s.manifest && s.newest
+	scavenge(r, size, func(_ uint64, name, value []byte) {
+		switch {
+		case string(name) == manifestName:
+			if m, err := decodeManifest(value); err == nil && !have && (!s.manifest || m.Generation > latest.Generation) {
+				latest, s.manifest = m, true
+			}
+		case len(name) == 4 && len(value) > sumSize:
+			if k := string(name) + string(value[:sumSize]); !sums[k] {
+				sums[k] = true
+				parts = append(parts, scrap{name, value})
+			}
+		default:
+			if _, _, _, _, ok := parseBaseName(name); !ok {
+				return
+			}
+			if body, _, ok := unseal(value, name); ok && len(body) >= 8 {
+				if s.keyGaps.has(name) || !s.newest && binary.BigEndian.Uint64(body) > s.walked {
+					bases = append(bases, scrap{name, value})
+				}
+			}
+		}
+	})
+	s.Manifest = latest
+	if s.manifest { // what is newer was never committed
+		s.limit = max(s.limit, s.Manifest.Generation)
+		bases = slices.DeleteFunc(bases, func(x scrap) bool { return binary.BigEndian.Uint64(x.value[sumSize:]) > s.limit })
+	}
+	for _, x := range bases {
+		s.base(x.name, x.value)
+	}
+	if s.manifest {
+		rewind := newRewinder()
+		names := s.cutNames()
+		for _, x := range parts {
+			p := part{names[rewind.sum(binary.LittleEndian.Uint32(x.value), x.value[sumSize:], x.name)], binary.BigEndian.Uint32(x.name)}
+			if _, have := s.parts[p]; p.generation == 0 || have {
+				continue
+			}
+			s.parts[p], s.found[p] = x.value, true
+		}
+		s.dropForgotten()
+	}
+}
+
+// maxCuts is how many cuts are thought of when journals are looked for. The
+// server writes a file anew long before there are so many journals in it.
+const maxCuts = 4 << 20
+
+// cutNames returns the generations of which journals are missing, by the
+// checksums of the names of their buckets.
+func (s *salvaging) cutNames() map[uint32]uint64 {
+	names := map[uint32]uint64{}
+	last := s.limit
+	first := uint64(1)
+	if last > maxCuts {
+		first = last - maxCuts + 1
+	}
+	for g := first; g <= last; g++ {
+		name := cutName(g)
+		if s.cutGaps.has(name) || !s.newest && g > s.walked {
+			names[checksum(name)] = g
+		}
+	}
+	return names
+}
+
+// dropForgotten drops journals that were forgotten already: the oldest of those
+// that the walk did not find, while there are more than the manifest counts.
+func (s *salvaging) dropForgotten() {
+	old := slices.SortedFunc(maps.Keys(s.found), func(a, b part) int {
+		return cmp.Or(cmp.Compare(a.generation, b.generation), cmp.Compare(a.number, b.number))
+	})
+	for _, p := range old {
+		if int64(len(s.parts)) <= s.Manifest.Journal.Records {
+			return
+		}
+		delete(s.parts, p)
+	}
+}
+
+// rewinder computes the checksum that came before some bytes from the one that
+// came after them. A part of a journal does not say which cut it is of, but its
+// checksum began with that.
+type rewinder struct {
+	table *crc32.Table
+	index [256]byte // of the entry with this highest byte
+}
+
+func newRewinder() *rewinder {
+	r := &rewinder{table: crc32.MakeTable(crc32.Castagnoli)}
+	for i, x := range r.table {
+		r.index[x>>24] = byte(i)
+	}
+	return r
+}
+
+// sum returns the checksum of what preceded name and body, whose checksum with
+// it is sum.
+func (r *rewinder) sum(sum uint32, body, name []byte) uint32 {
+	sum = ^sum
+	for _, b := range [2][]byte{body, name} {
+		for i := len(b) - 1; i >= 0; i-- {
+			k := r.index[sum>>24]
+			sum = (sum^r.table[k])<<8 | uint32(k^b[i])
+		}
+	}
+	return ^sum
+}
+
+// choose keeps one version of each base, the newest that is complete.
+func (s *salvaging) choose() {
+	if !s.manifest {
+		s.Guessed = true
+		spaces := map[uint64]bool{}
+		for stem := range s.bases {
+			spaces[binary.BigEndian.Uint64([]byte(stem))] = true
+		}
+		s.Manifest = Manifest{Format: formatVersion, Spaces: slices.Sorted(maps.Keys(spaces))}
+	}
+	for stem := range s.bases {
+		s.Manifest.LastSpace = max(s.Manifest.LastSpace, binary.BigEndian.Uint64([]byte(stem)))
+	}
+	var bases, journal tally
+	for stem, versions := range s.bases {
+		slices.SortFunc(versions, func(a, b *version) int { return cmp.Compare(b.generation, a.generation) })
+		i := slices.IndexFunc(versions, (*version).complete)
+		if i != 0 {
+			lost := lostKey(stem, versions)
+			if i < 0 {
+				s.Lost = append(s.Lost, lost)
+				delete(s.bases, stem)
+				continue
+			}
+			s.Old = append(s.Old, lost)
+		}
+		v := versions[i]
+		s.bases[stem] = []*version{v}
+		for i := range v.count() {
+			value := v.chunks[uint32(i)]
+			bases.add(binary.LittleEndian.Uint32(value), len(value))
+		}
+		s.Manifest.Generation = max(s.Manifest.Generation, v.generation)
+	}
+	for p, value := range s.parts {
+		s.Manifest.Generation = max(s.Manifest.Generation, p.generation)
+		journal.add(binary.LittleEndian.Uint32(value), len(value))
+	}
+	s.Bases, s.Journal = bases.Records, journal.Records
+	s.Whole = !s.Guessed && bases == s.Manifest.Bases && journal == s.Manifest.Journal
+	if s.Whole {
+		s.Lost, s.Old = nil, nil // they were never there, or the manifest knows no newer
+	}
+	order := func(a, b LostKey) int { return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(a.Key, b.Key)) }
+	slices.SortFunc(s.Lost, order)
+	slices.SortFunc(s.Old, order)
+}
+
+// lostKey names a key by its base's name, or better by a first chunk.
+func lostKey(stem string, versions []*version) LostKey {
+	space, key, long, _, _ := parseBaseName([]byte(stem + "\x00\x00\x00\x00"))
+	lost := LostKey{space, string(key), long}
+	if !long {
+		return lost
+	}
+	for _, v := range versions {
+		first := v.chunks[0]
+		if len(first) < chunksAt+4 {
+			continue
+		}
+		body := first[chunksAt+4:]
+		if n, w := binary.Uvarint(body); w > 0 && n <= uint64(len(body)-w) {
+			return LostKey{space, string(body[w : w+int(n)]), false}
+		}
+	}
+	return lost
+}
+
+// tell tells the visitor, as reading does.
+func (s *salvaging) tell(v Visitor) error {
+	if v.Begin != nil {
+		if err := v.Begin(s.Manifest); err != nil {
+			return err
+		}
+	}
+	parts := slices.SortedFunc(maps.Keys(s.parts), func(a, b part) int {
+		return cmp.Or(cmp.Compare(a.generation, b.generation), cmp.Compare(a.number, b.number))
+	})
+	for _, p := range parts {
+		if v.Journal != nil {
+			if err := v.Journal(p.generation, s.parts[p][sumSize:]); err != nil {
+				return err
+			}
+		}
+	}
+	r := &reading{v: v, manifest: s.Manifest}
+	for _, stem := range slices.Sorted(maps.Keys(s.bases)) {
+		base := s.bases[stem][0]
+		for i := range base.count() {
+			name := binary.BigEndian.AppendUint32([]byte(stem), uint32(i))
+			if err := r.base(name, base.chunks[uint32(i)]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
