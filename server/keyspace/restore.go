@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -77,6 +78,15 @@ func (p *Pinned) Chunks(yield func(ops []byte) bool) {
 	}
 	w := valueWriter{yield: yield}
 	w.value(p.value, p.deadline)
+}
+
+// Chunks yields the operations that make a value from nothing, with its deadline,
+// in pieces as [Pinned.Chunks] does. A piece is borrowed until the next.
+func Chunks(value any, deadline int64) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		w := valueWriter{yield: yield}
+		w.value(value, deadline)
+	}
 }
 
 // Clone returns a copy of a value, in constant time: see the Clone of each type.
