@@ -1,0 +1,355 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/snapshot"
+)
+
+// reading puts the values together that a file holds: each is a base, or none,
+// and what journals later say of the key. The journals are read first and kept
+// in memory; the bases come by.
+//
+// One goroutine reads, as many as there are processors put values together, and
+// one gives them to the sink, in the order of the file. What they hand on are
+// batches of keys.
+type reading struct {
+	limits    *keyspace.Limits
+	databases int // there is room for; 0 for as many as the file has
+	begin     func(snapshot.Manifest)
+	progress  func(done, total int64) error // may be nil
+	sink      func(batch []job) error
+
+	// broken is told of a value that cannot be put together, which is then left
+	// out; nil if that is the end. Several goroutines call it.
+	broken func(j *job, err error)
+
+	dbs     map[uint64]int // by space; tooMany where there is no room
+	journal map[id]*deltas
+	slab    []delta
+	keys    []id // of the journal, in the order of the file, from the next on
+	base    job  // whose chunks are coming
+	batch   *batch
+	jobs    chan *batch
+	failed  chan struct{} // closed when a goroutine has failed
+	failure error
+	once    sync.Once
+	total   int64
+	done    int64
+	void    int64 // bytes of records of databases that were cleared
+}
+
+// tooMany is the database of spaces that there is no room for.
+const tooMany = -1
+
+// id names a key of a space.
+type id struct {
+	space uint64
+	key   string
+}
+
+func (a id) compare(b id) int { return snapshot.Compare(a.space, a.key, b.space, b.key) }
+
+// delta is what a journal says of a key.
+type delta struct {
+	generation uint64
+	operations []byte
+	next       *delta
+}
+
+// deltas is a list of them, the oldest first.
+type deltas struct{ first, last *delta }
+
+// job is the value of a key, before and after it is put together.
+type job struct {
+	db         int
+	key        string
+	generation uint64   // of the base
+	base       [][]byte // chunks
+	journal    *delta
+
+	value    any // nil if there is no such key
+	deadline int64
+}
+
+// batch is keys that are handed from one goroutine to another together.
+type batch struct {
+	jobs  []job
+	built chan struct{} // closed when they are put together
+}
+
+const jobsAtOnce = 64
+
+func newBatch() *batch {
+	return &batch{make([]job, 0, jobsAtOnce), make(chan struct{})}
+}
+
+// errStopped ends the reading when another goroutine has failed.
+var errStopped = errors.New("stopped")
+
+func (g *reading) fail(err error) {
+	g.once.Do(func() {
+		g.failure = err
+		close(g.failed)
+	})
+}
+
+// run reads with a function of package snapshot.
+func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
+	g.dbs, g.journal, g.batch = map[uint64]int{}, map[id]*deltas{}, newBatch()
+	g.failed = make(chan struct{})
+	g.jobs = make(chan *batch, 8)
+	order := make(chan *batch, 8) // the same batches
+	var workers, sink sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			b := keyspace.Builder{Limits: g.limits}
+			for batch := range g.jobs {
+				if err := g.build(&b, batch); err != nil {
+					g.fail(fmt.Errorf("%s: %w", path, err))
+				}
+				close(batch.built)
+			}
+		})
+	}
+	sink.Go(func() {
+		stopped := false
+		for batch := range order {
+			<-batch.built
+			select {
+			case <-g.failed:
+				stopped = true
+			default:
+			}
+			if stopped {
+				continue
+			}
+			if err := g.sink(batch.jobs); err != nil {
+				g.fail(err)
+			}
+		}
+	})
+	err := read(snapshot.Visitor{Begin: g.manifest, Journal: g.records, Base: func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error {
+		return g.chunk(order, space, key, generation, i, chunks, ops)
+	}})
+	if err == nil {
+		err = g.rest(order)
+	}
+	close(g.jobs)
+	close(order)
+	workers.Wait()
+	sink.Wait()
+	if g.failure != nil {
+		return g.failure
+	}
+	return err
+}
+
+func (g *reading) manifest(m snapshot.Manifest) error {
+	room := g.databases
+	if room == 0 {
+		room = len(m.Spaces)
+	}
+	for i, space := range m.Spaces {
+		if g.dbs[space] = i; i >= room {
+			g.dbs[space] = tooMany // refused if it has a key
+		}
+	}
+	if g.begin != nil {
+		g.begin(m)
+	}
+	g.total = m.Bases.Bytes + m.Journal.Bytes
+	return nil
+}
+
+// read counts bytes that have been read.
+func (g *reading) read(n int) error {
+	g.done += int64(n)
+	if g.progress == nil {
+		return nil
+	}
+	return g.progress(g.done, g.total)
+}
+
+// database returns the database of a space; ok is false if the space is no more
+// in use.
+func (g *reading) database(space uint64) (db int, ok bool, err error) {
+	db, ok = g.dbs[space]
+	if ok && db == tooMany {
+		return 0, false, fmt.Errorf("the file has keys in more than %d databases: set the parameter databases", g.databases)
+	}
+	return db, ok, nil
+}
+
+// records takes down a part of a journal.
+func (g *reading) records(generation uint64, chunk []byte) error {
+	if err := g.read(len(chunk)); err != nil {
+		return err
+	}
+	for len(chunk) > 0 {
+		r, rest, err := keyspace.NextRecord(chunk)
+		if err != nil {
+			return fmt.Errorf("%w: journal of cut %d: %w", snapshot.ErrDamaged, generation, err)
+		}
+		size := len(chunk) - len(rest)
+		chunk = rest
+		if _, ok, err := g.database(r.Space); err != nil {
+			return err
+		} else if !ok {
+			g.void += int64(size)
+			continue
+		}
+		d := g.newDelta()
+		d.generation, d.operations = generation, r.Operations
+		// Said like this the look-up copies no key.
+		if list := g.journal[id{r.Space, string(r.Key)}]; list != nil {
+			list.last.next = d
+			list.last = d
+		} else {
+			g.journal[id{r.Space, string(r.Key)}] = &deltas{d, d}
+		}
+	}
+	return nil
+}
+
+// newDelta returns one of those that are allocated together.
+func (g *reading) newDelta() *delta {
+	if len(g.slab) == 0 {
+		g.slab = make([]delta, 1024)
+	}
+	d := &g.slab[0]
+	g.slab = g.slab[1:]
+	return d
+}
+
+// chunk takes down a chunk of a base.
+func (g *reading) chunk(order chan<- *batch, space uint64, key string, generation uint64, i, chunks int, ops []byte) error {
+	if err := g.read(len(ops)); err != nil {
+		return err
+	}
+	db, ok, err := g.database(space)
+	if !ok {
+		g.void += int64(len(ops))
+		return err
+	}
+	if i == 0 {
+		k := id{space, key}
+		if err := g.unbased(order, k); err != nil {
+			return err
+		}
+		g.base = job{db: db, key: key, generation: generation}
+		if list := g.journal[k]; list != nil {
+			g.base.journal = list.first
+			delete(g.journal, k)
+		}
+	}
+	if chunks > 0 {
+		g.base.base = append(g.base.base, ops)
+	}
+	if i < chunks-1 {
+		return nil
+	}
+	return g.add(order, g.base)
+}
+
+// unbased makes jobs of the keys that only journals know and that come before k.
+func (g *reading) unbased(order chan<- *batch, k id) error {
+	if g.keys == nil && len(g.journal) > 0 {
+		g.keys = slices.SortedFunc(maps.Keys(g.journal), id.compare)
+	}
+	for len(g.keys) > 0 && g.keys[0].compare(k) < 0 {
+		if err := g.addUnbased(order, g.keys[0]); err != nil {
+			return err
+		}
+		g.keys = g.keys[1:]
+	}
+	return nil
+}
+
+func (g *reading) addUnbased(order chan<- *batch, k id) error {
+	list := g.journal[k]
+	if list == nil {
+		return nil // it had a base
+	}
+	delete(g.journal, k)
+	return g.add(order, job{db: g.dbs[k.space], key: k.key, journal: list.first})
+}
+
+// rest makes jobs of the keys that come after all that have bases.
+func (g *reading) rest(order chan<- *batch) error {
+	for _, k := range slices.SortedFunc(maps.Keys(g.journal), id.compare) {
+		if err := g.addUnbased(order, k); err != nil {
+			return err
+		}
+	}
+	return g.flush(order)
+}
+
+func (g *reading) add(order chan<- *batch, j job) error {
+	if g.batch.jobs = append(g.batch.jobs, j); len(g.batch.jobs) < jobsAtOnce {
+		return nil
+	}
+	return g.flush(order)
+}
+
+func (g *reading) flush(order chan<- *batch) error {
+	select {
+	case g.jobs <- g.batch:
+		order <- g.batch
+		g.batch = newBatch()
+		return nil
+	case <-g.failed:
+		return errStopped
+	}
+}
+
+// build puts the values of a batch together.
+func (g *reading) build(b *keyspace.Builder, batch *batch) error {
+	for i := range batch.jobs {
+		j := &batch.jobs[i]
+		err := j.build(b)
+		if err != nil && g.broken == nil {
+			return fmt.Errorf("%w: database %d, key %.100q: %w", snapshot.ErrDamaged, j.db, j.key, err)
+		}
+		if err != nil {
+			g.broken(j, err)
+			*b = keyspace.Builder{Limits: g.limits}
+		}
+		j.base, j.journal = nil, nil
+	}
+	return nil
+}
+
+func (j *job) build(b *keyspace.Builder) (err error) {
+	for _, ops := range j.base {
+		if err := b.Apply(ops); err != nil {
+			return err
+		}
+	}
+	d := j.journal
+	if len(j.base) == 0 {
+		// A file that was written anew has no base of a key that was gone when
+		// its turn came, but perhaps what had happened to it until then.
+		for first := d; first != nil; first = first.next {
+			if first.generation > j.generation && keyspace.Anew(first.operations) {
+				d = first
+				break
+			}
+		}
+	}
+	for ; d != nil; d = d.next {
+		if d.generation > j.generation {
+			if err := b.Apply(d.operations); err != nil {
+				return fmt.Errorf("cut %d: %w", d.generation, err)
+			}
+		}
+	}
+	j.value, j.deadline, err = b.Value()
+	return err
+}

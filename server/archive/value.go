@@ -1,0 +1,243 @@
+package archive
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/snapshot"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Progress is told now and then how far a step has come: how many bytes are
+// done, and of how many; total is 0 where that is not known. An error ends the
+// work.
+type Progress func(step string, done, total int64) error
+
+// of returns what a reading is told.
+func (p Progress) of(step string) func(done, total int64) error {
+	if p == nil {
+		return nil
+	}
+	return func(done, total int64) error { return p(step, done, total) }
+}
+
+// Value is a key of a file and what it holds.
+type Value struct {
+	DB       int
+	Key      string
+	Value    any   // a *keyspace.String, *List, *Set, *Hash or *zset.Set; read only
+	Deadline int64 // milliseconds since 1970, 0 for none
+}
+
+// Each reads the file at path, as [Loader.Read] does, and visits every key, in
+// the order of the file. Keys past their deadlines are among them. Only the
+// journals are kept in memory as a whole.
+func Each(path string, progress func(done, total int64) error, visit func(Value) error) (snapshot.Info, error) {
+	info, _, err := each(path, progress, visit)
+	return info, err
+}
+
+// each is Each that also tells how many bytes in the file belong to nothing.
+func each(path string, progress func(done, total int64) error, visit func(Value) error) (info snapshot.Info, void int64, err error) {
+	limits := keyspace.DefaultLimits()
+	g := reading{limits: &limits, progress: progress, sink: visitor(visit)}
+	err = g.run(path, func(v snapshot.Visitor) (err error) {
+		info, err = snapshot.Inspect(path, v)
+		return err
+	})
+	return info, g.void, err
+}
+
+// visitor makes a sink of a function.
+func visitor(visit func(Value) error) func([]job) error {
+	return func(batch []job) error {
+		for i := range batch {
+			j := &batch[i]
+			if j.value == nil {
+				continue
+			}
+			if err := visit(Value{j.db, j.key, j.value, j.deadline}); err != nil {
+				return err
+			}
+			*j = job{}
+		}
+		return nil
+	}
+}
+
+// Type returns the type's name, as the command TYPE does.
+func (v Value) Type() string {
+	switch v.Value.(type) {
+	case *keyspace.String:
+		return "string"
+	case *keyspace.List:
+		return "list"
+	case *keyspace.Set:
+		return "set"
+	case *keyspace.Hash:
+		return "hash"
+	case *zset.Set:
+		return "zset"
+	}
+	panic(fmt.Sprintf("BUG: a value of type %T", v.Value))
+}
+
+// Size returns how many elements the value has, a string counting as one, and
+// how many bytes they have, a score counting as eight.
+func (v Value) Size() (elements int, bytes int64) {
+	switch x := v.Value.(type) {
+	case *keyspace.String:
+		return 1, int64(x.Len())
+	case *keyspace.List:
+		for b := range x.Forward(0) {
+			bytes += int64(len(b))
+		}
+		return x.Len(), bytes
+	case *keyspace.Set:
+		for m := range x.All() {
+			bytes += int64(len(m))
+		}
+		return x.Len(), bytes
+	case *keyspace.Hash:
+		for field, value := range x.All() {
+			bytes += int64(len(field) + len(value))
+		}
+		return x.Len(), bytes
+	case *zset.Set:
+		for m := range x.All() {
+			bytes += int64(len(m)) + 8
+		}
+		return x.Len(), bytes
+	}
+	panic(fmt.Sprintf("BUG: a value of type %T", v.Value))
+}
+
+// sum adds up values, in any order, so that two files can be compared.
+type sum struct {
+	seed   maphash.Seed
+	keys   int64
+	digest uint64
+}
+
+func newSum() sum { return sum{seed: maphash.MakeSeed()} }
+
+func (s *sum) text(texts ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	for _, t := range texts {
+		maphash.WriteComparable(&h, len(t))
+		h.WriteString(t)
+	}
+	return h.Sum64()
+}
+
+func (s *sum) add(v Value) {
+	var elements uint64 // where order does not matter, a sum; hashes are uniform
+	switch x := v.Value.(type) {
+	case *keyspace.String:
+		elements = maphash.Bytes(s.seed, x.Content())
+	case *keyspace.List:
+		for b := range x.Forward(0) {
+			elements = elements*0x9e3779b97f4a7c15 + maphash.Bytes(s.seed, b)
+		}
+	case *keyspace.Set:
+		for m := range x.All() {
+			elements += maphash.String(s.seed, m)
+		}
+	case *keyspace.Hash:
+		for field, value := range x.All() {
+			elements += s.text(field, value)
+		}
+	case *zset.Set:
+		for m, score := range x.All() {
+			elements += maphash.Comparable(s.seed, [2]uint64{maphash.String(s.seed, m), math.Float64bits(score)})
+		}
+	}
+	head := s.text(v.Type(), v.Key)
+	s.digest += maphash.Comparable(s.seed, [4]uint64{head, elements, uint64(v.DB), uint64(v.Deadline)})
+	s.keys++
+}
+
+// text is bytes in JSON: a string if they are UTF-8, else {"base64": "..."}.
+type text string
+
+// MarshalJSON writes the text.
+func (t text) MarshalJSON() ([]byte, error) { return appendJSONText(nil, string(t)), nil }
+
+func appendJSONText(b []byte, t string) []byte {
+	if !utf8.ValidString(t) {
+		b = append(b, `{"base64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, []byte(t))
+		return append(b, `"}`...)
+	}
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := range len(t) {
+		c := t[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, t[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(append(b, t[from:]...), '"')
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and any JSON string.
+func (t *text) UnmarshalJSON(b []byte) error {
+	switch {
+	case len(b) > 0 && b[0] == '"':
+		if plain := b[1 : len(b)-1]; !strings.Contains(string(plain), `\`) {
+			*t = text(plain)
+			return nil
+		}
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		if strings.ContainsRune(s, utf8.RuneError) && loneSurrogates(string(b), s) {
+			return fmt.Errorf("a string with half of a surrogate pair: write it as {\"base64\": ...}")
+		}
+		*t = text(s)
+		return nil
+	case len(b) > 0 && b[0] == '{':
+		var x struct {
+			Base64 *[]byte `json:"base64"`
+		}
+		if err := json.Unmarshal(b, &x); err != nil {
+			return err
+		}
+		if x.Base64 == nil {
+			return fmt.Errorf(`an object that is not {"base64": "..."}`)
+		}
+		*t = text(*x.Base64)
+		return nil
+	}
+	return fmt.Errorf("%.40s where a string should be", b)
+}
+
+// loneSurrogates reports whether package json has put U+FFFD where there was
+// something else.
+func loneSurrogates(raw, decoded string) bool {
+	given := strings.Count(raw, "\uFFFD") + strings.Count(strings.ToLower(raw), `\ufffd`)
+	return strings.Count(decoded, "\uFFFD") > given
+}

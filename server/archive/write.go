@@ -1,0 +1,158 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/snapshot"
+)
+
+// writer writes a new file of bases beside the path that it is for, reads it
+// back, and puts it there.
+type writer struct {
+	path     string
+	reserved bool // there is an empty file at path, so that nobody else makes one
+	file     *snapshot.File
+	cut      snapshot.Cut
+	bytes    int
+	sum      sum
+}
+
+// cutBytes is about how much is written in one transaction.
+const cutBytes = 8 << 20
+
+// newWriter begins a file for path. If replace is false there must be none.
+func newWriter(path string, replace bool) (w *writer, err error) {
+	w = &writer{path: path, sum: newSum()}
+	if !replace {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		w.reserved = true
+		if err := f.Close(); err != nil {
+			return nil, w.discard(err)
+		}
+	}
+	// What an earlier process has left there was never completed.
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, w.discard(err)
+	}
+	if w.file, err = snapshot.Create(path + ".new"); err != nil {
+		return nil, w.discard(err)
+	}
+	w.file.Tight()
+	return w, nil
+}
+
+// begin says which databases there are, and of when the data are.
+func (w *writer) begin(spaces []uint64, last uint64, at time.Time) {
+	w.cut.Spaces, w.cut.LastSpace, w.cut.Time = spaces, last, at
+}
+
+// add writes a value, which must not change any more. Fastest in the order of
+// files.
+func (w *writer) add(v Value) error {
+	w.sum.add(v)
+	w.cut.Bases = append(w.cut.Bases, snapshot.Base{Space: w.cut.Spaces[v.DB], Key: v.Key, Chunks: keyspace.Chunks(v.Value, v.Deadline)})
+	w.bytes += len(v.Key) + v.Value.(interface{ Bytes() int }).Bytes()
+	if w.bytes < cutBytes {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *writer) flush() error {
+	_, err := w.file.Write(&w.cut)
+	w.cut.Bases, w.bytes = w.cut.Bases[:0], 0
+	return err
+}
+
+// finish makes sure that the file holds what it was given, and puts it where it
+// belongs.
+func (w *writer) finish(progress Progress) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	back := sum{seed: w.sum.seed}
+	_, err := Each(w.file.Path(), progress.of("verify"), func(v Value) error {
+		back.add(v)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if back != w.sum {
+		return fmt.Errorf("%s: read back, it is not what was written (%d keys, %d written)", w.file.Path(), back.keys, w.sum.keys)
+	}
+	if err := w.file.Publish(w.path); err != nil {
+		return err
+	}
+	w.reserved = false
+	return w.file.Close()
+}
+
+// discard ends the work because of an error, which it returns.
+func (w *writer) discard(err error) error {
+	if w.file != nil {
+		err = errors.Join(err, w.file.Discard())
+	}
+	if w.reserved {
+		err = errors.Join(err, os.Remove(w.path))
+	}
+	return err
+}
+
+// Save makes a new file at path, which must not exist, of what a keyspace holds,
+// without keys past their deadlines, and returns how many keys that are. It
+// reads back what it has written before the file gets its name.
+func Save(path string, keys *keyspace.Keyspace, progress Progress) (int, error) {
+	var values []Value
+	for i := range keys.Len() {
+		for e := range keys.DB(i).All() {
+			values = append(values, Value{i, e.Key(), e.Value(), e.Deadline()})
+		}
+	}
+	return len(values), save(path, values, time.UnixMilli(keys.Now()), progress)
+}
+
+// usualDatabases is how many databases a file knows of if no more have keys.
+const usualDatabases = 16
+
+func save(path string, values []Value, at time.Time, progress Progress) error {
+	w, err := newWriter(path, false)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(values, func(a, b Value) int {
+		return snapshot.Compare(uint64(a.DB), a.Key, uint64(b.DB), b.Key)
+	})
+	n := usualDatabases
+	if len(values) > 0 {
+		n = max(n, values[len(values)-1].DB+1)
+	}
+	spaces := make([]uint64, n)
+	for i := range spaces {
+		spaces[i] = uint64(i + 1)
+	}
+	w.begin(spaces, uint64(n), at)
+	for i, v := range values {
+		if progress != nil && i%1024 == 0 {
+			if err := progress("write", int64(i), int64(len(values))); err != nil {
+				return w.discard(err)
+			}
+		}
+		if err := w.add(v); err != nil {
+			return w.discard(err)
+		}
+	}
+	if err := w.finish(progress); err != nil {
+		return w.discard(err)
+	}
+	return nil
+}
