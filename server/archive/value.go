@@ -1,13 +1,9 @@
 package archive
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"math"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
@@ -162,82 +158,4 @@ func (s *sum) add(v Value) {
 	head := s.text(v.Type(), v.Key)
 	s.digest += maphash.Comparable(s.seed, [4]uint64{head, elements, uint64(v.DB), uint64(v.Deadline)})
 	s.keys++
-}
-
-// text is bytes in JSON: a string if they are UTF-8, else {"base64": "..."}.
-type text string
-
-// MarshalJSON writes the text.
-func (t text) MarshalJSON() ([]byte, error) { return appendJSONText(nil, string(t)), nil }
-
-func appendJSONText(b []byte, t string) []byte {
-	if !utf8.ValidString(t) {
-		b = append(b, `{"base64":"`...)
-		b = base64.StdEncoding.AppendEncode(b, []byte(t))
-		return append(b, `"}`...)
-	}
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	from := 0
-	for i := range len(t) {
-		c := t[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, t[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	return append(append(b, t[from:]...), '"')
-}
-
-// UnmarshalJSON reads what MarshalJSON writes, and any JSON string.
-func (t *text) UnmarshalJSON(b []byte) error {
-	switch {
-	case len(b) > 0 && b[0] == '"':
-		if plain := b[1 : len(b)-1]; !strings.Contains(string(plain), `\`) {
-			*t = text(plain)
-			return nil
-		}
-		var s string
-		if err := json.Unmarshal(b, &s); err != nil {
-			return err
-		}
-		if strings.ContainsRune(s, utf8.RuneError) && loneSurrogates(string(b), s) {
-			return fmt.Errorf("a string with half of a surrogate pair: write it as {\"base64\": ...}")
-		}
-		*t = text(s)
-		return nil
-	case len(b) > 0 && b[0] == '{':
-		var x struct {
-			Base64 *[]byte `json:"base64"`
-		}
-		if err := json.Unmarshal(b, &x); err != nil {
-			return err
-		}
-		if x.Base64 == nil {
-			return fmt.Errorf(`an object that is not {"base64": "..."}`)
-		}
-		*t = text(*x.Base64)
-		return nil
-	}
-	return fmt.Errorf("%.40s where a string should be", b)
-}
-
-// loneSurrogates reports whether package json has put U+FFFD where there was
-// something else.
-func loneSurrogates(raw, decoded string) bool {
-	given := strings.Count(raw, "\uFFFD") + strings.Count(strings.ToLower(raw), `\ufffd`)
-	return strings.Count(decoded, "\uFFFD") > given
 }

@@ -1,0 +1,261 @@
+package archive
+
+import (
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+const (
+	// batchElements and batchBytes bound a command of an export.
+	batchElements = 1000
+	batchBytes    = 64 << 10
+
+	// writeAt is how much is written to an export at once.
+	writeAt = 64 << 10
+)
+
+// Exported says what an export wrote.
+type Exported struct {
+	Keys    int64
+	Expired int64 // keys that were left out, being past their deadlines
+	Bytes   int64
+}
+
+// ExportCommands writes the commands, as a client would send them, that make an
+// empty Redis hold what the file at path holds: SELECT, SET, RPUSH, SADD, HSET
+// and ZADD, with at most 1000 elements and some 64 KB each, and PEXPIREAT. The
+// keys are in the order of the file. The file must not change meanwhile, see
+// [OpenSource].
+func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
+	c := commands{pen: pen{w: w}, db: -1}
+	return export(&c.pen, path, now, progress, c.value)
+}
+
+// ExportJSON writes the keys of the file at path as lines of JSON, each an
+// object
+//
+//	{"db":0,"key":"k","type":"string","value":"v"}
+//	{"db":0,"key":"k","type":"list","value":["first","last"]}
+//	{"db":0,"key":"k","type":"set","value":["member"]}
+//	{"db":0,"key":"k","type":"hash","value":[["field","value"]]}
+//	{"db":0,"key":"k","type":"zset","value":[["member",1.5],["last","inf"]]}
+//
+// with "expireat", milliseconds since 1970, before the value if the key has a
+// deadline. A text that is not UTF-8 is {"base64":"..."}, wherever it stands.
+// Infinite scores are the strings "inf" and "-inf"; all other scores are
+// numbers that read back as the same 64 bits.
+func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
+	p := pen{w: w}
+	return export(&p, path, now, progress, func(v Value) error { return writeJSON(&p, v) })
+}
+
+// pen gathers what is to be written.
+type pen struct {
+	w       io.Writer
+	b       []byte
+	written int64
+}
+
+// full writes what there is if it is much.
+func (p *pen) full() error {
+	if len(p.b) < writeAt {
+		return nil
+	}
+	return p.flush()
+}
+
+func (p *pen) flush() error {
+	n, err := p.w.Write(p.b)
+	p.written += int64(n)
+	if p.b = p.b[:0]; cap(p.b) > 16*writeAt {
+		p.b = nil
+	}
+	return err
+}
+
+func export(p *pen, path string, now time.Time, progress Progress, value func(Value) error) (out Exported, err error) {
+	_, err = Each(path, progress.of("export"), func(v Value) error {
+		if v.Deadline != 0 && v.Deadline < now.UnixMilli() {
+			out.Expired++
+			return nil
+		}
+		out.Keys++
+		if err := value(v); err != nil {
+			return err
+		}
+		return p.full()
+	})
+	if err == nil {
+		err = p.flush()
+	}
+	out.Bytes = p.written
+	return out, err
+}
+
+// commands writes values as commands.
+type commands struct {
+	pen
+	db int // that is selected
+
+	// The command under way: what it begins with, and the elements so far.
+	name, key string
+	body      []byte
+	n         int // arguments in body
+	elements  int
+}
+
+func appendBulk[T string | []byte](b []byte, t T) []byte {
+	b = append(strconv.AppendInt(append(b, '$'), int64(len(t)), 10), '\r', '\n')
+	return append(append(b, t...), '\r', '\n')
+}
+
+func (c *commands) command(args ...string) {
+	c.b = append(strconv.AppendInt(append(c.b, '*'), int64(len(args)), 10), '\r', '\n')
+	for _, a := range args {
+		c.b = appendBulk(c.b, a)
+	}
+}
+
+// end writes the command under way.
+func (c *commands) end() error {
+	if c.n == 0 {
+		return nil
+	}
+	c.b = append(strconv.AppendInt(append(c.b, '*'), int64(2+c.n), 10), '\r', '\n')
+	c.b = append(appendBulk(appendBulk(c.b, c.name), c.key), c.body...)
+	c.body, c.n, c.elements = c.body[:0], 0, 0
+	return c.full()
+}
+
+// element ends the command under way if it has become long; args were the
+// arguments of the last element.
+func (c *commands) element(args int) error {
+	c.n += args
+	if c.elements++; c.elements < batchElements && len(c.body) < batchBytes {
+		return nil
+	}
+	return c.end()
+}
+
+func (c *commands) value(v Value) error {
+	if v.DB != c.db {
+		c.db = v.DB
+		c.command("SELECT", strconv.Itoa(v.DB))
+	}
+	if err := c.elementsOf(v); err != nil {
+		return err
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	if v.Deadline != 0 {
+		c.command("PEXPIREAT", v.Key, strconv.FormatInt(v.Deadline, 10))
+	}
+	return nil
+}
+
+func (c *commands) elementsOf(v Value) error {
+	c.key = v.Key
+	switch x := v.Value.(type) {
+	case *keyspace.String:
+		c.command("SET", v.Key, string(x.Content()))
+	case *keyspace.List:
+		c.name = "RPUSH"
+		for b := range x.Forward(0) {
+			c.body = appendBulk(c.body, b)
+			if err := c.element(1); err != nil {
+				return err
+			}
+		}
+	case *keyspace.Set:
+		c.name = "SADD"
+		for m := range x.All() {
+			c.body = appendBulk(c.body, m)
+			if err := c.element(1); err != nil {
+				return err
+			}
+		}
+	case *keyspace.Hash:
+		c.name = "HSET"
+		for field, value := range x.All() {
+			c.body = appendBulk(appendBulk(c.body, field), value)
+			if err := c.element(2); err != nil {
+				return err
+			}
+		}
+	case *zset.Set:
+		c.name = "ZADD"
+		var digits [32]byte
+		for m, score := range x.All() {
+			c.body = appendBulk(appendBulk(c.body, protocol.AppendFloat(digits[:0], score)), m)
+			if err := c.element(2); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeJSON writes a value as a line.
+func writeJSON(p *pen, v Value) error {
+	p.b = strconv.AppendInt(append(p.b, `{"db":`...), int64(v.DB), 10)
+	p.b = appendJSONText(append(p.b, `,"key":`...), v.Key)
+	p.b = append(append(append(p.b, `,"type":"`...), v.Type()...), '"')
+	if v.Deadline != 0 {
+		p.b = strconv.AppendInt(append(p.b, `,"expireat":`...), v.Deadline, 10)
+	}
+	p.b = append(p.b, `,"value":`...)
+	if s, ok := v.Value.(*keyspace.String); ok {
+		p.b = append(appendJSONText(p.b, string(s.Content())), "}\n"...)
+		return nil
+	}
+	// A collection may be long: it is written in pieces.
+	p.b = append(p.b, '[')
+	separator := ""
+	element := func(text string) error {
+		p.b = appendJSONText(append(p.b, separator...), text)
+		separator = ","
+		return p.full()
+	}
+	pair := func(first string, second func()) error {
+		p.b = appendJSONText(append(append(p.b, separator...), '['), first)
+		p.b = append(p.b, ',')
+		second()
+		p.b = append(p.b, ']')
+		separator = ","
+		return p.full()
+	}
+	switch x := v.Value.(type) {
+	case *keyspace.List:
+		for b := range x.Forward(0) {
+			if err := element(string(b)); err != nil {
+				return err
+			}
+		}
+	case *keyspace.Set:
+		for m := range x.All() {
+			if err := element(m); err != nil {
+				return err
+			}
+		}
+	case *keyspace.Hash:
+		for field, value := range x.All() {
+			if err := pair(field, func() { p.b = appendJSONText(p.b, value) }); err != nil {
+				return err
+			}
+		}
+	case *zset.Set:
+		for m, score := range x.All() {
+			if err := pair(m, func() { p.b = appendJSONScore(p.b, score) }); err != nil {
+				return err
+			}
+		}
+	}
+	p.b = append(p.b, "]}\n"...)
+	return nil
+}
