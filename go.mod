@@ -1,14 +1,18 @@
 module github.com/zsetd/zsetd
 
-go 1.26
+go 1.26.0
 
 require (
+	github.com/schollz/progressbar/v3 v3.18.0
 	github.com/tidwall/btree v1.8.2
 	github.com/tidwall/redcon v1.6.2
 	go.etcd.io/bbolt v1.5.0
+	golang.org/x/term v0.47.0
 )
 
 require (
+	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
-	golang.org/x/sys v0.45.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 )

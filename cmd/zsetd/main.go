@@ -2,8 +2,11 @@
 // protocol.
 //
 //	zsetd [redis.conf] [--name value ...]
+//	zsetd check | compact | salvage | export | import ...
 //
-// The parameters are Redis's, as in redis.conf; the README lists them.
+// The parameters are Redis's, as in redis.conf; the README lists them. The tools
+// look into the file that a server keeps its data in; zsetd TOOL --help tells of
+// each.
 // SIGINT and SIGTERM stop the server: what clients have asked for is answered,
 // then their connections are closed. The exit status is 0 after that, 1 if the
 // server cannot start or fails, and 2 if the command line or the configuration
@@ -35,10 +38,13 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
+	if status, ok := runTool(args, os.Stdin, stdout, stderr); ok {
+		return status
+	}
 	if len(args) == 1 {
 		switch args[0] {
 		case "-h", "--help", "help":
-			fmt.Fprint(stdout, server.Usage())
+			fmt.Fprint(stdout, server.Usage(), toolUsage())
 			return 0
 		case "-v", "--version", "version":
 			fmt.Fprintln(stdout, "zsetd", version())

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// meter shows how far a tool has come: on a terminal as a bar, elsewhere as a
+// line now and then.
+type meter struct {
+	out      io.Writer
+	terminal bool
+	bar      *progressbar.ProgressBar
+	step     string
+	done     int64
+	total    int64
+	lines    bool // some were printed of this step
+	next     time.Time
+}
+
+// meterTime is how much time lies between two lines.
+const meterTime = 2 * time.Second
+
+func newMeter(out io.Writer) *meter {
+	m := &meter{out: out}
+	if f, ok := out.(*os.File); ok {
+		m.terminal = term.IsTerminal(int(f.Fd()))
+	}
+	return m
+}
+
+// show is told how far a step has come.
+func (m *meter) show(step string, done, total int64) {
+	if step != m.step {
+		m.end()
+		m.step, m.next = step, time.Now().Add(meterTime)
+		if m.terminal {
+			m.bar = newBar(m.out, step, total)
+		}
+	}
+	m.done, m.total = done, total
+	if m.terminal {
+		// An error is one of the terminal's: then nobody sees the bar.
+		_ = m.bar.Set64(done)
+		return
+	}
+	if now := time.Now(); now.After(m.next) {
+		m.line()
+		m.lines, m.next = true, now.Add(meterTime)
+	}
+}
+
+func newBar(out io.Writer, step string, total int64) *progressbar.ProgressBar {
+	if total == 0 {
+		total = -1 // not known
+	}
+	options := []progressbar.Option{
+		progressbar.OptionSetWriter(out),
+		progressbar.OptionSetDescription(step),
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(100 * time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetRenderBlankState(true),
+	}
+	if step != "write" { // which counts keys
+		options = append(options, progressbar.OptionShowBytes(true))
+	}
+	return progressbar.NewOptions64(total, options...)
+}
+
+func (m *meter) line() {
+	if m.total > 0 {
+		fmt.Fprintf(m.out, "%s: %.0f %%\n", m.step, 100*float64(m.done)/float64(m.total))
+	} else {
+		fmt.Fprintf(m.out, "%s: %s\n", m.step, size(m.done))
+	}
+}
+
+// end ends the step: the bar is taken away, or where there were lines there is a
+// last one.
+func (m *meter) end() {
+	switch {
+	case m.bar != nil:
+		_ = m.bar.Clear()
+		m.bar = nil
+	case m.lines:
+		m.line()
+	}
+	m.step, m.lines = "", false
+}

@@ -1,0 +1,470 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/snapshot"
+)
+
+// The tools that look into files and rewrite them. What they do is in package
+// archive; here are their flags and what they print.
+
+// The exit statuses of the tools.
+const (
+	statusOK    = 0
+	statusBad   = 1 // the file is damaged, foreign or in use, or not everything could be done
+	statusUsage = 2 // the command line is wrong, or files cannot be read or written
+)
+
+// tool is a sub-command.
+type tool struct {
+	name, args, summary string
+	details             string
+	files               int // how many arguments there are besides flags
+	flags               func(*flag.FlagSet, *toolFlags)
+	run                 func(*toolRun) int
+}
+
+// toolFlags are the flags of all tools.
+type toolFlags struct {
+	json, keepGoing bool
+	output          string
+	databases       int
+}
+
+// toolRun is one call of a tool.
+type toolRun struct {
+	toolFlags
+	files          []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	progress       archive.Progress
+	meter          *meter
+}
+
+func tools() []tool {
+	return []tool{
+		{
+			name: "check", args: "FILE [--json]", files: 1, run: runCheck,
+			summary: "verify a file and tell what is in it",
+			details: "Verifies the structure, every checksum and the manifest, puts every value together, and\n" +
+				"tells how many keys of each type there are and which are the biggest. Of a file that a\n" +
+				"server has open a copy is read. Status: 0 sound, 1 damaged or not a file of zsetd.",
+			flags: func(f *flag.FlagSet, t *toolFlags) { f.BoolVar(&t.json, "json", false, "print one JSON object") },
+		},
+		{
+			name: "compact", args: "FILE", files: 1, run: runCompact,
+			summary: "rewrite a file without waste",
+			details: "Writes the file anew beside the old one, without journals and free pages, reads it back,\n" +
+				"compares it and puts it in the old one's place. No server may have the file open.\n" +
+				"Status: 0 done, 1 the file is damaged, not one of zsetd, or in use.",
+		},
+		{
+			name: "salvage", args: "FILE -o NEW", files: 1, run: runSalvage,
+			summary: "save what can be read of a damaged file",
+			details: "Writes to NEW, which must not exist, every value whose records hold, and tells what was\n" +
+				"lost. FILE is not changed. Status: 0 everything was saved, 1 something was lost.",
+			flags: func(f *flag.FlagSet, t *toolFlags) { f.StringVar(&t.output, "o", "", "the `file` to write") },
+		},
+		{
+			name: "export", args: "FILE [--json] [-o OUT]", files: 1, run: runExport,
+			summary: "write a file as Redis commands or as JSON",
+			details: "Writes commands that make an empty Redis or zsetd hold the same (redis-cli --pipe takes\n" +
+				"them), or a line of JSON for each key. Keys past their deadlines are left out. Of a file that\n" +
+				"a server has open a copy is read. Status: 0 done, 1 the file is damaged or not one of zsetd.",
+			flags: func(f *flag.FlagSet, t *toolFlags) {
+				f.BoolVar(&t.json, "json", false, "write lines of JSON")
+				f.StringVar(&t.output, "o", "", "the `file` to write, in place of standard output")
+			},
+		},
+		{
+			name: "import", args: "SOURCE FILE [--json] [--keep-going] [--databases N]", files: 2, run: runImport,
+			summary: "make a file of Redis commands or of JSON",
+			details: "Makes FILE, which must not exist, of what export writes, or of any commands that redis-cli\n" +
+				"--pipe takes. SOURCE - is standard input. Status: 0 done, 1 SOURCE has errors.",
+			flags: func(f *flag.FlagSet, t *toolFlags) {
+				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
+				f.BoolVar(&t.keepGoing, "keep-going", false, "leave out what fails")
+				f.IntVar(&t.databases, "databases", 0, "how many databases the commands may `number` (default 16)")
+			},
+		},
+	}
+}
+
+// toolUsage is what zsetd --help says of the tools.
+func toolUsage() string {
+	var b strings.Builder
+	b.WriteString("\nTools for files (zsetd TOOL --help tells more):\n\n")
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	for _, t := range tools() {
+		fmt.Fprintf(w, "  zsetd %s %s\t%s\n", t.name, t.args, t.summary)
+	}
+	w.Flush()
+	return b.String()
+}
+
+// runTool runs the tool that the arguments name. ok is false if they name none.
+func runTool(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int, ok bool) {
+	if len(args) == 0 {
+		return 0, false
+	}
+	if len(args) == 2 && args[0] == "help" {
+		args = []string{args[1], "--help"}
+	}
+	for _, t := range tools() {
+		if t.name == args[0] {
+			return t.main(args[1:], stdin, stdout, stderr), true
+		}
+	}
+	return 0, false
+}
+
+func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	r := &toolRun{stdin: stdin, stdout: stdout, stderr: stderr}
+	f := flag.NewFlagSet("zsetd "+t.name, flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.Usage = func() {
+		fmt.Fprintf(f.Output(), "Usage: zsetd %s %s\n\n%s\n", t.name, t.args, t.details)
+		if t.flags != nil {
+			fmt.Fprintln(f.Output())
+			f.PrintDefaults()
+		}
+	}
+	if t.flags != nil {
+		t.flags(f, &r.toolFlags)
+	}
+	for {
+		// Flags may stand behind files; after -- there are none.
+		before := len(args)
+		err := f.Parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			return statusOK
+		}
+		if err != nil {
+			return statusUsage
+		}
+		rest := f.Args()
+		if n := before - len(rest); n > 0 && args[n-1] == "--" {
+			r.files = append(r.files, rest...)
+			break
+		}
+		if len(rest) == 0 {
+			break
+		}
+		r.files = append(r.files, rest[0])
+		args = rest[1:]
+	}
+	if len(r.files) != t.files {
+		fmt.Fprintf(stderr, "zsetd %s: %d files are given, not %d\n\n", t.name, len(r.files), t.files)
+		f.Usage()
+		return statusUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r.meter = newMeter(stderr)
+	r.progress = func(step string, done, total int64) error {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		r.meter.show(step, done, total)
+		return nil
+	}
+	status := t.run(r)
+	r.meter.end()
+	return status
+}
+
+var errInterrupted = errors.New("interrupted; nothing was changed")
+
+// fail prints an error, and what to do, and returns the status.
+func (r *toolRun) fail(err error) int {
+	r.meter.end()
+	fmt.Fprintln(r.stderr, "zsetd:", err)
+	switch {
+	case errors.Is(err, snapshot.ErrDamaged):
+		fmt.Fprintln(r.stderr, "The file was left as it is. `zsetd salvage FILE -o NEW` saves what can be read of it.")
+	case errors.Is(err, snapshot.ErrForeign):
+		fmt.Fprintln(r.stderr, "The file was left as it is.")
+	}
+	if _, system := errors.AsType[syscall.Errno](err); system {
+		return statusUsage
+	}
+	return statusBad
+}
+
+// source opens a file for reading.
+func (r *toolRun) source(path string) (*archive.Source, error) {
+	s, err := archive.OpenSource(path)
+	if err == nil && s.Copied {
+		fmt.Fprintf(r.stderr, "%s is in use: this is about a copy of it, made just now\n", path)
+	}
+	return s, err
+}
+
+func runCheck(r *toolRun) int {
+	path := r.files[0]
+	report, err := checkFile(r, path)
+	r.meter.end()
+	if r.json {
+		type verdict struct {
+			File  string `json:"file"`
+			Sound bool   `json:"sound"`
+			Error string `json:"error,omitempty"`
+			*archive.Report
+		}
+		v := verdict{File: path, Sound: err == nil, Report: report}
+		if err != nil {
+			v.Error = err.Error()
+		}
+		b, marshalErr := json.Marshal(v)
+		if marshalErr != nil {
+			return r.fail(marshalErr)
+		}
+		fmt.Fprintf(r.stdout, "%s\n", b)
+	}
+	if err != nil {
+		return r.fail(err)
+	}
+	if !r.json {
+		if err := printReport(r.stdout, path, report); err != nil {
+			return r.fail(err)
+		}
+	}
+	return statusOK
+}
+
+func checkFile(r *toolRun, path string) (report *archive.Report, err error) {
+	s, err := r.source(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return archive.Check(s.Path, time.Now(), r.progress)
+}
+
+func printReport(out io.Writer, path string, report *archive.Report) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "%s is sound.\n\n", path)
+	fmt.Fprintf(w, "last cut\t%d, %s\n", report.Generation, report.Time.Local().Format(time.RFC3339))
+	fmt.Fprintf(w, "file\t%s, %s free (%.0f %%)\n", size(report.Size), size(report.Free), 100*float64(report.Free)/float64(max(1, report.Size)))
+	fmt.Fprintf(w, "bases\t%s in %d records\n", size(report.Bases.Bytes), report.Bases.Records)
+	fmt.Fprintf(w, "journal\t%s in %d records\n", size(report.Journal.Bytes), report.Journal.Records)
+	if report.Void > 0 {
+		fmt.Fprintf(w, "cleared\t%s in databases that are no more\n", size(report.Void))
+	}
+	if len(report.Databases) == 0 {
+		fmt.Fprintln(w, "\nThere are no keys.")
+		return w.Flush()
+	}
+	w.Flush()
+	w = tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\ndatabase\ttype\tkeys\telements\tbytes\t")
+	for _, db := range report.Databases {
+		for _, t := range db.Types {
+			fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t\n", db.DB, t.Type, t.Keys, t.Elements, size(t.Bytes))
+		}
+	}
+	w.Flush()
+	fmt.Fprintln(out)
+	for _, db := range report.Databases {
+		fmt.Fprintf(out, "database %d: %d keys, %d with a deadline, %d of them past it\n", db.DB, db.Keys, db.Volatile, db.Expired)
+	}
+	for _, list := range []struct {
+		what string
+		keys []archive.KeyReport
+	}{{"elements", report.MostElements}, {"bytes", report.MostBytes}} {
+		fmt.Fprintf(out, "\nmost %s\n", list.what)
+		w = tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(w, "elements\tbytes\tdatabase\ttype\t  key")
+		for _, k := range list.keys {
+			fmt.Fprintf(w, "%d\t%s\t%d\t%s\t  %.60q\n", k.Elements, size(k.Bytes), k.DB, k.Type, string(k.Key))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// size returns a number of bytes as people read it.
+func size(n int64) string {
+	if n < 10<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, unit := float64(n)/1024, 0
+	for f >= 1000 && unit < 3 {
+		f, unit = f/1024, unit+1
+	}
+	return fmt.Sprintf("%.1f %cB", f, "KMGT"[unit])
+}
+
+func runCompact(r *toolRun) int {
+	before, after, err := archive.Compact(r.files[0], r.progress)
+	if err != nil {
+		return r.fail(err)
+	}
+	r.meter.end()
+	fmt.Fprintf(r.stdout, "%s: %s before, %s now\n", r.files[0], size(before), size(after))
+	return statusOK
+}
+
+// manyLines is how many of a kind are printed of what is wrong with a file.
+const manyLines = 50
+
+func runSalvage(r *toolRun) int {
+	if r.output == "" {
+		fmt.Fprintln(r.stderr, "zsetd salvage: -o NEW is missing")
+		return statusUsage
+	}
+	s, err := archive.Salvage(r.files[0], r.output, r.progress)
+	if err != nil {
+		r.meter.end()
+		fmt.Fprintln(r.stderr, "zsetd:", err)
+		return statusUsage
+	}
+	r.meter.end()
+	out := r.stdout
+	fmt.Fprintf(out, "%s: %d keys were saved, from %d of %d bases and %d of %d parts of journals\n", r.output, s.Keys,
+		s.Bases, max(s.Bases, s.Manifest.Bases.Records), s.Journal, max(s.Journal, s.Manifest.Journal.Records))
+	if !s.Guessed {
+		fmt.Fprintf(out, "The last cut was %d, %s.\n", s.Manifest.Generation, s.Manifest.Time.Local().Format(time.RFC3339))
+	}
+	printSome(out, "damage", len(s.Pages), func(i int) string { return s.Pages[i].Error() })
+	line := func(keys []archive.LostKey) func(int) string {
+		return func(i int) string {
+			k := keys[i]
+			if k.Hashed {
+				return fmt.Sprintf("database %d, a key of 1 KB or more whose SHA-256 is %x: %s", k.DB, k.Key, k.Why)
+			}
+			return fmt.Sprintf("database %d, key %.200q: %s", k.DB, k.Key, k.Why)
+		}
+	}
+	printSome(out, "keys lost", len(s.Lost), line(s.Lost))
+	printSome(out, "keys with an older value", len(s.Old), line(s.Old))
+	if s.Intact() {
+		fmt.Fprintln(out, "Nothing is missing.")
+		return statusOK
+	}
+	if s.Guessed {
+		fmt.Fprintln(out, "No manifest was left: which database keys were in is guessed, and nobody knows how many there were.")
+	}
+	if n := s.Manifest.Bases.Records - s.Bases; n > 0 {
+		fmt.Fprintf(out, "%d bases are missing, perhaps of keys that nothing else names.\n", n)
+	}
+	if n := s.Manifest.Journal.Records - s.Journal; n > 0 {
+		fmt.Fprintf(out, "%d parts of journals are missing: changes of any keys may be lost.\n", n)
+	}
+	if s.Scavenged {
+		fmt.Fprintln(out, "Unused pages were searched: some keys that had been deleted may be there again, and some values be old.")
+	}
+	return statusBad
+}
+
+func printSome(out io.Writer, what string, n int, line func(int) string) {
+	if n == 0 {
+		return
+	}
+	fmt.Fprintf(out, "%s:\n", what)
+	for i := range min(n, manyLines) {
+		fmt.Fprintf(out, "  %s\n", line(i))
+	}
+	if n > manyLines {
+		fmt.Fprintf(out, "  and %d more\n", n-manyLines)
+	}
+}
+
+func runExport(r *toolRun) (status int) {
+	s, err := r.source(r.files[0])
+	if err != nil {
+		return r.fail(err)
+	}
+	out, err := r.export(s)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return r.fail(err)
+	}
+	r.meter.end()
+	fmt.Fprintf(r.stderr, "%d keys exported, %s; %d keys past their deadlines left out\n", out.Keys, size(out.Bytes), out.Expired)
+	return statusOK
+}
+
+func (r *toolRun) export(s *archive.Source) (done archive.Exported, err error) {
+	out := r.stdout
+	if r.output != "" && r.output != "-" {
+		f, made, err := createOutput(r.output)
+		if err != nil {
+			return done, err
+		}
+		defer func() {
+			if err = errors.Join(err, f.Close()); err != nil && made {
+				err = errors.Join(err, os.Remove(r.output))
+			}
+		}()
+		out = f
+	}
+	write := archive.ExportCommands
+	if r.json {
+		write = archive.ExportJSON
+	}
+	return write(out, s.Path, time.Now(), r.progress)
+}
+
+// createOutput makes a file, which must not exist, or opens a pipe or a device.
+func createOutput(path string) (f *os.File, made bool, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		f, err = os.OpenFile(path, os.O_WRONLY, 0)
+		return f, false, err
+	}
+	f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return f, true, err
+}
+
+func runImport(r *toolRun) int {
+	in, o := r.stdin, &archive.Import{Progress: r.progress}
+	if r.files[0] != "-" {
+		f, err := os.Open(r.files[0])
+		if err != nil {
+			return r.fail(err)
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			o.Size = info.Size()
+		}
+		in = f
+	}
+	if r.keepGoing {
+		o.Failed = func(err error) {
+			r.meter.end()
+			fmt.Fprintln(r.stderr, "zsetd:", err)
+		}
+	}
+	var out archive.Imported
+	var err error
+	if r.json {
+		out, err = o.JSON(in, r.files[1])
+	} else {
+		out, err = server.ImportCommands(bufio.NewReader(in), r.files[1], r.databases, o)
+	}
+	if err != nil {
+		return r.fail(err)
+	}
+	r.meter.end()
+	fmt.Fprintf(r.stderr, "%s: %d keys imported; %d commands or lines done, %d failed\n", r.files[1], out.Keys, out.Done, out.Failed)
+	if out.Failed > 0 {
+		return statusBad
+	}
+	return statusOK
+}
