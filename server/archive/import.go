@@ -111,8 +111,8 @@ func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 	return out, save(path, list, now, o.Progress)
 }
 
-// parseJSON reads a line. Package json took 33 µs for a line of five members
-// where this takes 2: it looks at nested values again on every level.
+// parseJSON reads a line. Package json looks at nested values again on every
+// level: with it, importing 300 000 sets of five took twice as long.
 func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 	if !utf8.Valid(line) {
 		return v, errors.New("not UTF-8")

@@ -498,7 +498,7 @@ func TestSourceInUse(t *testing.T) {
 			}
 		}
 	}()
-	for range 5 {
+	for range 2 {
 		s, err := archive.OpenSource(path)
 		if err != nil {
 			t.Fatal(err)
