@@ -137,10 +137,12 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 	r := &toolRun{stdin: stdin, stdout: stdout, stderr: stderr}
 	f := flag.NewFlagSet("zsetd "+t.name, flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.Usage = func() {
-		fmt.Fprintf(f.Output(), "Usage: zsetd %s %s\n\n%s\n", t.name, t.args, t.details)
+	f.Usage = func() {} // printed here, where it is wanted
+	usage := func(out io.Writer) {
+		f.SetOutput(out)
+		fmt.Fprintf(out, "Usage: zsetd %s %s\n\n%s\n", t.name, t.args, t.details)
 		if t.flags != nil {
-			fmt.Fprintln(f.Output())
+			fmt.Fprintln(out)
 			f.PrintDefaults()
 		}
 	}
@@ -152,9 +154,11 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 		before := len(args)
 		err := f.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
+			usage(stdout)
 			return statusOK
 		}
 		if err != nil {
+			usage(stderr)
 			return statusUsage
 		}
 		rest := f.Args()
@@ -170,7 +174,7 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 	}
 	if len(r.files) != t.files {
 		fmt.Fprintf(stderr, "zsetd %s: %d files are given, not %d\n\n", t.name, len(r.files), t.files)
-		f.Usage()
+		usage(stderr)
 		return statusUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/server"
+)
+
+// call runs the command line.
+func call(stdin string, args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	if status, ok := runTool(args, strings.NewReader(stdin), &out, &errs); ok {
+		return status, out.String(), errs.String()
+	}
+	return run(args, &out, &errs), out.String(), errs.String()
+}
+
+func TestTools(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name string, b []byte) string {
+		t.Helper()
+		if err := os.WriteFile(at(name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return at(name)
+	}
+	source := "SELECT 3\r\nZADD scores 1 one 2 two\r\nSET text \"some text\" PX 100000000\r\nRPUSH list a b c\r\n"
+	file, damagedFile := at("data.db"), at("damaged.db")
+	if status, _, says := call(source, "import", "-", file); status != 0 || !strings.Contains(says, "3 keys imported; 4 commands or lines done, 0 failed") {
+		t.Fatalf("import: %d, %s", status, says)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("damaged.db", bytes.ReplaceAll(b, []byte("some text"), []byte("same text")))
+	write("foreign", []byte("something else"))
+	write("bad.resp", []byte("SET a 1\r\nLPUSH a 1\r\nSET b 2\r\n"))
+	used := at("used.db")
+	srv, err := server.New(server.Options{File: used})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+
+	type output struct {
+		args   string
+		status int
+		says   []string
+	}
+	for _, test := range []output{
+		{"check " + file, 0, []string{file + " is sound.", "3    zset     1         2   28 B", "1 with a deadline, 0 of them past it", `"scores"`, "last cut  1, "}},
+		{"check " + damagedFile, 1, []string{"damaged: the value of key \"text\" in space 4, chunk 0", "zsetd salvage"}},
+		{"check " + at("foreign"), 1, []string{"not a zsetd snapshot"}},
+		{"check " + at("none"), 2, []string{at("none") + ": no such file"}},
+		{"check", 2, []string{"0 files are given, not 1", "Usage: zsetd check FILE"}},
+		{"check --nosuch " + file, 2, []string{"-nosuch", "Usage"}},
+		{"check " + file + " --nosuch", 2, []string{"-nosuch", "Usage"}},
+		{"check -- --nosuch", 2, []string{"--nosuch: no such file"}},
+		{"check --help", 0, []string{"Usage: zsetd check FILE [--json]", "-json"}},
+		{"help salvage", 0, []string{"Usage: zsetd salvage FILE -o NEW"}},
+		{"help", 0, []string{"--maxclients", "zsetd compact FILE", "zsetd import SOURCE FILE"}},
+		{"check " + used, 0, []string{"is in use: this is about a copy", "There are no keys."}},
+		{"export " + used, 0, []string{"is in use", "0 keys exported"}},
+		{"compact " + used, 1, []string{"in use by another process"}},
+		{"compact " + damagedFile, 1, []string{"damaged", "zsetd salvage"}},
+		{"compact " + file, 0, []string{" before, ", " now"}},
+		{"compact " + file + " " + used, 2, []string{"2 files are given"}},
+		{"salvage " + damagedFile, 2, []string{"-o NEW is missing"}},
+		{"salvage " + damagedFile + " -o " + at("new.db"), 1, []string{"2 keys were saved, from 2 of 3 bases", "damage:", "keys lost:", `database 3, key "text"`, "1 bases are missing"}},
+		{"salvage -o " + at("new.db") + " " + damagedFile, 2, []string{"file exists"}},
+		{"salvage " + file + " -o " + at("sound.db"), 0, []string{"3 keys were saved", "Nothing is missing."}},
+		{"salvage " + at("foreign") + " -o " + at("x"), 2, []string{"not a zsetd snapshot"}},
+		{"salvage " + at("none") + " -o " + at("x"), 2, []string{"no such file"}},
+		{"export " + file, 0, []string{"3 keys exported", "SELECT", "ZADD", "PEXPIREAT"}},
+		{"export " + file + " --json", 0, []string{`{"db":3,"key":"list","type":"list","value":["a","b","c"]}`}},
+		{"export " + file + " -o " + at("out.resp"), 0, []string{"3 keys exported"}},
+		{"export " + file + " -o " + at("out.resp"), 2, []string{"file exists"}},
+		{"export " + file + " -o " + at("out.json") + " --json", 0, []string{"3 keys exported"}},
+		{"export " + damagedFile, 1, []string{"damaged"}},
+		{"import " + at("out.resp") + " " + at("again.db"), 0, []string{"3 keys imported"}},
+		{"import --json " + at("out.json") + " " + at("again2.db"), 0, []string{"3 keys imported"}},
+		{"import " + at("out.resp") + " " + at("again.db"), 2, []string{"file exists"}},
+		{"import " + at("none") + " " + at("x.db"), 2, []string{"no such file"}},
+		{"import " + at("bad.resp") + " " + at("x.db"), 1, []string{"command 2, LPUSH at byte 9: WRONGTYPE"}},
+		{"import --keep-going " + at("bad.resp") + " " + at("y.db"), 1, []string{"command 2, LPUSH", "2 keys imported; 2 commands or lines done, 1 failed"}},
+		{"import --json --keep-going " + at("bad.resp") + " " + at("z.db"), 1, []string{"line 1: ", "line 3: ", "0 keys imported"}},
+	} {
+		status, out, errs := call("", strings.Fields(test.args)...)
+		if status != test.status {
+			t.Errorf("zsetd %s: status %d, not %d; it says %s%s", test.args, status, test.status, out, errs)
+		}
+		for _, want := range test.says {
+			if !strings.Contains(out+errs, want) {
+				t.Errorf("zsetd %s says %s%s, not %q", test.args, out, errs, want)
+			}
+		}
+	}
+	var left []string
+	for _, pattern := range []string{"x*", "*.new", "*copy*"} {
+		names, _ := filepath.Glob(at(pattern))
+		left = append(left, names...)
+	}
+	if len(left) > 0 {
+		t.Errorf("files are left: %q", slices.Sorted(slices.Values(left)))
+	}
+}
+
+func TestCheckJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "data.db")
+	if status, _, says := call("SET \"\\xff\" 1\r\n", "import", "-", file); status != 0 {
+		t.Fatal(says)
+	}
+	var sound struct {
+		Sound     bool
+		Error     string
+		Size      int64
+		Databases []struct{ Keys int }
+		Most      []struct{ Key struct{ Base64 string } } `json:"most_bytes"`
+	}
+	status, out, errs := call("", "check", file, "--json")
+	if err := json.Unmarshal([]byte(out), &sound); err != nil || status != 0 || errs != "" || strings.Count(out, "\n") != 1 {
+		t.Fatalf("%d %s %s %v", status, out, errs, err)
+	}
+	if !sound.Sound || sound.Databases[0].Keys != 1 || sound.Most[0].Key.Base64 != "/w==" || sound.Size == 0 {
+		t.Errorf("%+v of %s", sound, out)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, out, _ = call("", "check", file, "--json")
+	if err := json.Unmarshal([]byte(out), &sound); err != nil || status != 1 || sound.Sound || !strings.Contains(sound.Error, "the file is empty") {
+		t.Errorf("%d %s %v", status, out, err)
+	}
+}
+
+func TestMeter(t *testing.T) {
+	var out bytes.Buffer
+	m := newMeter(&out)
+	m.show("load", 1, 100)
+	m.next = time.Now().Add(-time.Second)
+	m.show("load", 50, 100)
+	m.show("load", 70, 100)
+	m.show("load", 100, 100)
+	m.show("write", 5000, 0)
+	m.next = time.Now().Add(-time.Second)
+	m.show("write", 20000, 0)
+	m.end()
+	m.end()
+	if want := "load: 50 %\nload: 100 %\nwrite: 19.5 KB\nwrite: 19.5 KB\n"; out.String() != want {
+		t.Errorf("%q, not %q", out.String(), want)
+	}
+	out.Reset()
+	m.terminal = true
+	for i := range int64(101) {
+		m.show("verify", i, 100)
+	}
+	m.end()
+	if !strings.Contains(out.String(), "verify") {
+		t.Errorf("%q", out.String())
+	}
+}
