@@ -146,6 +146,8 @@ func parameters() []parameter {
 	}
 }
 
+var errSaveRules = errors.New("Invalid save parameters")
+
 func (p parameter) about(doc string) parameter  { p.doc = doc; return p }
 func (p parameter) also(alias string) parameter { p.alias = alias; return p }
 func (p parameter) immutable() parameter        { p.fixed = true; return p }

@@ -267,8 +267,6 @@ func saveRules() parameter {
 	}
 }
 
-var errSaveRules = errors.New("Invalid save parameters")
-
 // directory is the parameter dir.
 func directory() parameter {
 	p := text("dir", ".", func(c *config) *string { return &c.dir })

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // File is a snapshot file that is open for writing. No other process can open
@@ -132,7 +133,7 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	if err == nil && !isAt(file, path) {
 		return nil, errors.Join(fmt.Errorf("%s: %w, which has replaced it just now", path, ErrInUse), db.Close())
 	}
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
 	}
 	if err != nil {

@@ -1,6 +1,6 @@
 module github.com/zsetd/zsetd/zset/compare
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/bytedance/gopkg v0.1.4
