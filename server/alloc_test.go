@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -91,6 +92,19 @@ func TestAllocations(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := allocations(t, s, test.next); got > test.max {
+				t.Errorf("%v allocations, want at most %v", got, test.max)
+			}
+		})
+		t.Run(test.name+", events on", func(t *testing.T) {
+			// While nobody listens, they cost a copy of the members at most.
+			s.turn([][][]byte{{[]byte("CONFIG"), []byte("SET"), []byte("notify-keyspace-events"), []byte("KESTIVA")}}, nil)
+			s.written()
+			defer func() {
+				s.turn([][][]byte{{[]byte("CONFIG"), []byte("SET"), []byte("notify-keyspace-events"), nil}}, nil)
+				s.written()
+			}()
+			changes := strings.NewReplacer(" new", " newer", ".5 ", ".25 ")
+			if got := allocations(t, s, func(i int) string { return changes.Replace(test.next(i)) }); got > test.max {
 				t.Errorf("%v allocations, want at most %v", got, test.max)
 			}
 		})

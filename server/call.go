@@ -184,11 +184,19 @@ func (c *Call) Changed(key []byte, class class, event string) {
 // Touched says which member, or field of a hash, the next Changed of that class
 // tells of: one line for each, in the order in which they were changed. It is
 // copied; while nobody listens it costs a comparison.
-func (c *Call) Touched(class class, member []byte) { c.srv.unit.touched(class, member) }
+func (c *Call) Touched(class class, member []byte) {
+	if c.tells(class) {
+		c.srv.unit.touched(class, member)
+	}
+}
 
 // TouchedOnce is Touched for commands that may change a member twice before
 // they say Changed. It borrows the member until then.
-func (c *Call) TouchedOnce(class class, member []byte) { c.srv.unit.touchedOnce(class, member) }
+func (c *Call) TouchedOnce(class class, member []byte) {
+	if c.tells(class) {
+		c.srv.unit.touchedOnce(class, member)
+	}
+}
 
 // tells reports whether it matters what Touched says of that class, for those
 // who would have to go and see.

@@ -41,7 +41,8 @@
 //
 // A handler that has changed a key says Changed, once. Watched keys, keyspace
 // notifications, messages and blocked commands all follow from that line, when
-// the unit commits. Nothing else marks, notifies or wakes, and while nobody
+// the unit commits. Of a collection it says first, with Touched, which members
+// the event is about. Nothing else marks, notifies or wakes, and while nobody
 // listens an effect costs a comparison.
 //
 // # Time

@@ -131,7 +131,8 @@ func (u *unit) changed(db int, key string, class class, event string) {
 
 // touched says that the change of which changed will tell next, an event of the
 // given class, has touched a member of a sorted set or a set, or a field of a
-// hash. It is copied, unless nobody is to be told.
+// hash. It is copied, unless nobody is to be told. Not only commands tell: a sweep
+// calls touched for each member that it removes from a key, and then changed.
 func (u *unit) touched(class class, member []byte) {
 	if u.srv.subkeys&class != 0 {
 		u.members = appendMember(u.members, u.told == len(u.members), member)
@@ -139,11 +140,9 @@ func (u *unit) touched(class class, member []byte) {
 }
 
 // touchedOnce is touched for a command that may touch a member several times,
-// though an event names it only once. It borrows the member until changed.
+// though an event names it only once. It borrows the member until changed, which
+// must follow: only when somebody is to be told is it to be called.
 func (u *unit) touchedOnce(class class, member []byte) {
-	if u.srv.subkeys&class == 0 {
-		return
-	}
 	if _, again := u.seen[protocol.View(member)]; again {
 		return
 	}
