@@ -279,9 +279,11 @@ func (srv *Server) infoStats(t *infoText) {
 	t.int("rejected_connections", srv.rejected.Load())
 	t.zeros("sync_full", "sync_partial_ok", "sync_partial_err")
 	t.int("expired_keys", srv.expiredKeys)
+	t.int("expired_subkeys", srv.expiredMembers)
 	t.fixed("expired_stale_perc", 0, 2)
 	t.int("expired_time_cap_reached_count", 0)
 	t.int("expire_cycle_cpu_milliseconds", srv.sweepTime.Milliseconds())
+	t.text("expire_lag_percentiles_usec", percentilesOf(&srv.expiryLag, 50, 99, 99.9))
 	t.zeros("evicted_keys", "evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time")
 	t.int("keyspace_hits", srv.hits())
 	t.int("keyspace_misses", srv.keyspaceMisses)
@@ -353,12 +355,17 @@ func (srv *Server) infoLatencystats(t *infoText) {
 		if h == nil {
 			return
 		}
-		var parts []string
-		for _, p := range srv.config.latencyPercentiles {
-			parts = append(parts, fmt.Sprintf("p%s=%.3f", strconv.FormatFloat(p, 'f', -1, 64), float64(h.percentile(p))/1000))
-		}
-		t.text("latency_percentiles_usec_"+c.Name, strings.Join(parts, ","))
+		t.text("latency_percentiles_usec_"+c.Name, percentilesOf(h, srv.config.latencyPercentiles...))
 	})
+}
+
+// percentilesOf writes percentiles in microseconds.
+func percentilesOf(h *histogram, percentiles ...float64) string {
+	var parts []string
+	for _, p := range percentiles {
+		parts = append(parts, fmt.Sprintf("p%s=%.3f", strconv.FormatFloat(p, 'f', -1, 64), float64(h.percentile(p))/1000))
+	}
+	return strings.Join(parts, ",")
 }
 
 func (srv *Server) infoCluster(t *infoText) {

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zsetd/zsetd/server/keyspace"
 )
@@ -197,6 +198,21 @@ func (srv *Server) hooks() keyspace.Hooks {
 		Expired: func(db *keyspace.DB, key string) {
 			srv.expiredKeys++
 			u.changed(db.ID(), key, classExpired, "expired")
+		},
+		ExpiredMembers: func(db *keyspace.DB, key string, value any, members []string, emptied bool) {
+			srv.expiredMembers += int64(len(members))
+			class, event := classZset, "zexpired"
+			if kindOf(value) == kindHash {
+				class, event = classHash, "hexpired"
+			}
+			u.changed(db.ID(), key, class, event)
+			if emptied {
+				u.changed(db.ID(), key, classGeneric, "del")
+			}
+		},
+		Swept: func(deadline int64) {
+			// A key lives through the millisecond of its deadline.
+			srv.expiryLag.add(srv.at.Sub(time.UnixMilli(deadline + 1)))
 		},
 		Added: func(db *keyspace.DB, key string) { u.event(db.ID(), key, classNew, "new") },
 		Missed: func(db *keyspace.DB, key []byte) {

@@ -14,6 +14,8 @@ type stats struct {
 	commands       int64
 	connections    int64
 	expiredKeys    int64
+	expiredMembers int64
+	expiryLag      histogram // from a deadline to its sweep
 	keyspaceHits   int64 // up to the last reset
 	keyspaceMisses int64
 	sweepTime      time.Duration    // spent on removing keys past their deadline

@@ -469,6 +469,7 @@ const sweepLimit = 500
 func (srv *Server) sweep() {
 	start := srv.clock()
 	srv.keys.Sweep(sweepLimit)
+	srv.keys.Seal()
 	took := srv.clock().Sub(start)
 	srv.sweepTime += took
 	if limit := srv.config.latencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {

@@ -36,6 +36,9 @@ func (m *many) check() error {
 	if err := m.index.Check(); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
+	if err := m.checkDeadlines(); err != nil {
+		return err
+	}
 	if m.tree == nil {
 		if m.sole == nil || m.ranks != nil {
 			return fmt.Errorf("neither a block nor a tree, or ranks without a tree")

@@ -85,9 +85,10 @@ func ExampleSet_Observe() {
 	var highscores zset.Set
 	highscores.Add("ann", 10)
 	highscores.Observe(&zset.Observer{
-		Put:     func(member string, score float64) { fmt.Println(member, "has", score) },
-		Removed: func(member string) { fmt.Println(member, "is gone") },
-		Cleared: func() { fmt.Println("all are gone") },
+		Put:      func(member string, score float64) { fmt.Println(member, "has", score) },
+		Deadline: func(member string, at int64) { fmt.Println(member, "expires at", at) },
+		Removed:  func(member string) { fmt.Println(member, "is gone") },
+		Cleared:  func() { fmt.Println("all are gone") },
 	})
 	highscores.Add("bob", 20)
 	highscores.Incr("ann", 15, 0)
@@ -121,4 +122,23 @@ func ExampleSet_PopMin() {
 	due.Add("now", 10)
 	fmt.Println(due.PopMin(1))
 	// Output: [{now 10}]
+}
+
+// Sessions that end when nothing is heard of them for 30 seconds.
+func ExampleSet_Expire() {
+	var sessions zset.Set
+	sessions.Add("ann", 1)
+	sessions.SetDeadline("ann", 1000+30)
+	sessions.Add("ben", 2)
+	sessions.SetDeadline("ben", 1010+30)
+	sessions.SetDeadline("ann", 1020+30) // she is heard of
+
+	next, _ := sessions.NextDeadline()
+	fmt.Println("look again after", next)
+	sessions.Expire(1045, 100, func(e zset.Element) { fmt.Println(e.Member, "is gone") })
+	fmt.Println(sessions.Len())
+	// Output:
+	// look again after 1040
+	// ben is gone
+	// 1
 }

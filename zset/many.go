@@ -22,6 +22,8 @@ type many struct {
 	sole  *block               // the only block, or nil
 	tree  *btree.BTreeG[fence] // of two blocks and more, or nil
 	ranks *ranks               // with the tree
+
+	deadlines *Set // members by deadline, or nil
 }
 
 // fence is a block and where it begins: no element of the block is below (score,
@@ -73,6 +75,9 @@ func (m *many) clone() *many {
 	c.index = *m.index.Clone()
 	if m.tree != nil {
 		c.tree = m.tree.Copy()
+	}
+	if m.deadlines != nil {
+		c.deadlines = m.deadlines.Clone()
 	}
 	m.owner, c.owner = new(token), new(token)
 	return &c
@@ -342,6 +347,9 @@ func (m *many) remove(member string) (score float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
+	if m.deadlines != nil {
+		m.dropDeadline(member)
+	}
 	from := m.locate(score, member)
 	from.at.block = m.own(from.at)
 	m.take(from)
@@ -357,6 +365,9 @@ func (m *many) cut(lo, hi int) {
 		n := min(left, at.block.len()-i)
 		for _, member := range at.block.members[i : i+n] {
 			m.index.Delete(member)
+			if m.deadlines != nil {
+				m.dropDeadline(member)
+			}
 		}
 		left -= n
 		if n == at.block.len() && ord > 0 {

@@ -30,6 +30,7 @@ func TestObserver(t *testing.T) {
 				follower[strings.Clone(member)] = math.Float64bits(score)
 				calls++
 			},
+			Deadline: func(string, int64) { t.Fatal("told of a deadline that nobody has set") },
 			Removed: func(member string) {
 				if _, ok := follower[member]; !ok {
 					t.Fatalf("%q is told to be removed, and was not there", member)
@@ -115,9 +116,10 @@ func TestObserverAllocations(t *testing.T) {
 	}
 	told, member := 0, []byte("m500")
 	s.Observe(&Observer{
-		Put:     func(string, float64) { told++ },
-		Removed: func(string) {},
-		Cleared: func() {},
+		Put:      func(string, float64) { told++ },
+		Deadline: func(string, int64) {},
+		Removed:  func(string) {},
+		Cleared:  func() {},
 	})
 	// To and fro within a block, so that none is split.
 	score := 0.0

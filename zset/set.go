@@ -24,11 +24,12 @@ type Set struct {
 
 // Observer is told of what changes in the sets that it is given to (see
 // Set.Observe), in order: for a journal, or a copy that is to follow. None of
-// the three may be nil. Strings are borrowed for the call.
+// them may be nil. Strings are borrowed for the call.
 type Observer struct {
-	Put     func(member string, score float64) // member is new, or has another score
-	Removed func(member string)
-	Cleared func() // every member was removed
+	Put      func(member string, score float64) // member is new, or has another score
+	Deadline func(member string, at int64)      // member has another deadline; 0: none
+	Removed  func(member string)                // with its deadline
+	Cleared  func()                             // every member was removed
 }
 
 // Observe makes the set tell o, and nobody else, of every change from now on;
@@ -513,6 +514,9 @@ func (s *Set) Bytes() int {
 		// Blocks have a tenth of room to spare; a block has its fence and four numbers.
 		size += int(unsafe.Sizeof(*m)) + m.index.Bytes() + 24*s.Len()*11/10 +
 			m.tree.Len()*int(unsafe.Sizeof(block{})+unsafe.Sizeof(fence{})*3/2+16)
+	}
+	if d := s.Deadlines(); d != nil {
+		size += d.Bytes()
 	}
 	return size
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsetd/zsetd/zset"
 	"github.com/zsetd/zsetd/zset/table"
 )
 
@@ -20,6 +21,8 @@ type Hash struct {
 	shared bool   // pairs belong to a clone too
 	table  *table.Table[string]
 	log    *changes // told of what changes; nil for nobody
+
+	deadlines *zset.Set // fields by deadline, or nil
 }
 
 type pair struct{ field, value string }
@@ -114,10 +117,72 @@ func (h *Hash) Delete(field []byte) bool {
 		h.own()
 		h.pairs = slices.Delete(h.pairs, i, i+1)
 	}
+	if h.deadlines != nil {
+		h.dropDeadline(field)
+	}
 	if h.log != nil {
 		h.log.remove(viewOf(field))
 	}
 	return true
+}
+
+// SetDeadline gives a field a deadline, in milliseconds since 1970 and at most
+// zset.MaxDeadline, or with 0 takes it away. It returns the one that the field
+// had, 0 for none, and whether there is such a field. A value that the field is
+// given leaves the deadline alone; it goes with the field. O(log n), in a small
+// hash O(n).
+func (h *Hash) SetDeadline(field []byte, at int64) (had int64, ok bool) {
+	had, ok = h.Deadline(field)
+	if !ok || had == at {
+		return had, ok
+	}
+	if at == 0 {
+		h.dropDeadline(field)
+	} else {
+		if h.deadlines == nil {
+			h.deadlines = new(zset.Set)
+		}
+		h.deadlines.AddIfBytes(field, float64(at), 0)
+	}
+	if h.log != nil {
+		h.log.deadline(viewOf(field), at)
+	}
+	return had, true
+}
+
+func (h *Hash) dropDeadline(field []byte) {
+	if _, had := h.deadlines.RemoveBytes(field); had && h.deadlines.Len() == 0 {
+		h.deadlines = nil
+	}
+}
+
+// Deadline returns the deadline of a field, 0 if it has none, and whether there
+// is such a field.
+func (h *Hash) Deadline(field []byte) (at int64, ok bool) {
+	if _, ok = h.Get(field); !ok || h.deadlines == nil {
+		return 0, ok
+	}
+	score, _ := h.deadlines.ScoreBytes(field)
+	return int64(score), true
+}
+
+// Deadlines returns the fields that have deadlines, scored by them, or nil. It
+// must not be changed, and is good until the hash is.
+func (h *Hash) Deadlines() *zset.Set { return h.deadlines }
+
+// expire removes fields whose deadline is before now, the earliest first, at
+// most limit of them, and passes each to gone.
+func (h *Hash) expire(now int64, limit int, gone func(field string)) int {
+	n := 0
+	for ; n < limit && h.deadlines != nil; n++ {
+		first, _ := h.deadlines.First()
+		if int64(first.Score) >= now {
+			break
+		}
+		gone(first.Member)
+		h.Delete(bytesOf(first.Member))
+	}
+	return n
 }
 
 // All yields the fields and their values: a small hash's in the order in which
@@ -201,11 +266,17 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 // Clone returns a copy that shares everything until one of the two changes.
 // O(1).
 func (h *Hash) Clone() *Hash {
+	c := &Hash{}
+	if h.deadlines != nil {
+		c.deadlines = h.deadlines.Clone()
+	}
 	if h.table != nil {
-		return &Hash{table: h.table.Clone()}
+		c.table = h.table.Clone()
+		return c
 	}
 	h.shared = true
-	return &Hash{pairs: h.pairs, shared: true}
+	c.pairs, c.shared = h.pairs, true
+	return c
 }
 
 // Encoding returns what OBJECT ENCODING says: listpack or hashtable.
@@ -224,6 +295,9 @@ func (h *Hash) Bytes() int {
 	} else {
 		n += cap(h.pairs) * 32
 	}
+	if h.deadlines != nil {
+		n += h.deadlines.Bytes()
+	}
 	// The texts, judged by the first of them.
 	const sample = 16
 	seen, bytes := 0, 0
@@ -241,6 +315,16 @@ func (h *Hash) Bytes() int {
 
 // Check verifies the invariants.
 func (h *Hash) Check() error {
+	if d := h.deadlines; d != nil {
+		if err := d.Check(); err != nil {
+			return fmt.Errorf("deadlines: %w", err)
+		}
+		for field := range d.All() {
+			if _, ok := h.Get([]byte(field)); !ok || d.Deadlines() != nil {
+				return fmt.Errorf("a deadline of the field %q, which is not there", field)
+			}
+		}
+	}
 	if h.table != nil {
 		if h.pairs != nil {
 			return fmt.Errorf("hash with a table and %d pairs", len(h.pairs))

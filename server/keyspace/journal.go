@@ -28,6 +28,7 @@ import (
 //	P text 8 bytes   the sorted set has this member with this score (IEEE 754, little endian)
 //	O                the set, so far empty, keeps small integers in the order they come, too
 //	R text           the hash, set or sorted set has no such field or member
+//	T text uvarint   the member of the sorted set, or field of the hash, expires then; 0 for never
 //	C                the sorted set has no members
 //	L text           the list has this element in front; A text: at the end
 //	l, a             the list has lost its first, its last element
@@ -57,6 +58,7 @@ const (
 	opPut      = 'P'
 	opOrdered  = 'O'
 	opRemove   = 'R'
+	opMember   = 'T'
 	opClear    = 'C'
 	opFront    = 'L'
 	opBack     = 'A'
@@ -127,6 +129,13 @@ func (c *changes) put(text string) {
 func (c *changes) remove(text string) {
 	c.op(opRemove)
 	c.text(text)
+}
+
+// deadline notes when a member or field expires.
+func (c *changes) deadline(text string, at int64) {
+	c.op(opMember)
+	c.text(text)
+	c.number(int(at))
 }
 
 // at notes something that happened to a list at a place.
@@ -243,6 +252,9 @@ func (ks *Keyspace) Seal() {
 	if ks.rec != nil && len(ks.rec.open) > 0 {
 		ks.rec.seal()
 	}
+	if len(ks.edited) > 0 {
+		ks.reschedule()
+	}
 }
 
 // Journal is a part of a journal that was taken out of the keyspace.
@@ -319,8 +331,8 @@ func (r *recorder) record(space uint64, key string, ops []byte) {
 
 // openEntry returns the changes of e, which may be new.
 func (r *recorder) openEntry(db *DB, e *Entry) *changes {
-	if e.open != 0 {
-		return r.open[e.open-1]
+	if e.open() != 0 {
+		return r.open[e.open()-1]
 	}
 	var c *changes
 	if n := len(r.free); n > 0 {
@@ -333,19 +345,20 @@ func (r *recorder) openEntry(db *DB, e *Entry) *changes {
 				c.put(member)
 				c.ops = appendScore(c.ops, score)
 			},
-			Removed: c.remove,
-			Cleared: func() { c.op(opClear) },
+			Deadline: c.deadline,
+			Removed:  c.remove,
+			Cleared:  func() { c.op(opClear) },
 		}
 	}
 	c.entry, c.space = e, db.space
 	r.open = append(r.open, c)
-	e.open = uint32(len(r.open))
+	e.setOpen(uint32(len(r.open)))
 	return c
 }
 
 // observe makes the value of e tell what happens to it.
 func (r *recorder) observe(db *DB, e *Entry) {
-	if e.open == 0 {
+	if e.open() == 0 {
 		switch e.value.(type) {
 		case *String: // DB.SetString and its like write their records themselves
 		default:
@@ -359,7 +372,7 @@ func (r *recorder) anew(db *DB, e *Entry) { r.openEntry(db, e).anew() }
 
 // string notes what happened to a string.
 func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
-	if e.open != 0 { // new, and written as a whole when this command is done
+	if e.open() != 0 { // new, and written as a whole when this command is done
 		return
 	}
 	r.scratch = append(r.scratch[:0], op)
@@ -375,10 +388,11 @@ func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 
 // gone notes that e is no longer in db.
 func (r *recorder) gone(db *DB, e *Entry) {
-	if e.open != 0 {
-		c := r.open[e.open-1]
+	if e.open() != 0 {
+		c := r.open[e.open()-1]
 		attach(e.value, nil)
-		c.entry, e.open = nil, 0
+		e.setOpen(0)
+		c.entry = nil
 		c.ops, c.n, c.whole = c.ops[:0], 0, false
 	}
 	r.record(db.space, e.key, []byte{opGone})
@@ -386,8 +400,8 @@ func (r *recorder) gone(db *DB, e *Entry) {
 
 // deadline notes the deadline that e has got.
 func (r *recorder) deadline(db *DB, e *Entry) {
-	if e.open != 0 {
-		if c := r.open[e.open-1]; !c.whole {
+	if e.open() != 0 {
+		if c := r.open[e.open()-1]; !c.whole {
 			c.ops = binary.AppendUvarint(append(c.ops, opDeadline), uint64(e.deadline))
 			c.n++
 		}
@@ -440,7 +454,7 @@ func (r *recorder) seal() {
 	for _, c := range r.open {
 		e := c.entry
 		if e != nil {
-			e.open = 0
+			e.setOpen(0)
 			attach(e.value, nil)
 			switch {
 			case c.whole || c.n > pinAt && c.n > sizeOf(e.value):

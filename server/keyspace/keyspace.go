@@ -18,6 +18,7 @@ type Keyspace struct {
 	now      int64
 	hooks    Hooks
 	rec      *recorder // nil if changes are not recorded
+	edited   []edited  // opened for changing since the last Seal
 	spaces   uint64    // given out so far
 	sequence uint64    // of what earlier journals have recorded
 	cleared  int64
@@ -39,6 +40,12 @@ type Hooks struct {
 	Expired func(db *DB, key string) // the key was removed because its deadline had passed
 	Added   func(db *DB, key string) // the key did not exist and now does
 	Missed  func(db *DB, key []byte) // a reader asked for a key that does not exist
+	Swept   func(deadline int64)     // a sweep has removed a key, or members that were due since then
+
+	// ExpiredMembers is told which members of a sorted set, or fields of a hash,
+	// were removed because their deadlines had passed. They are borrowed. If they
+	// were all, the key was removed with them, and emptied is true.
+	ExpiredMembers func(db *DB, key string, value any, members []string, emptied bool)
 }
 
 // Limits are the sizes up to which small values keep their small shape, by
@@ -90,6 +97,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	a, b := ks.dbs[i], ks.dbs[j]
 	a.entries, b.entries = b.entries, a.entries
 	a.deadlines, b.deadlines = b.deadlines, a.deadlines
+	a.members, b.members = b.members, a.members
 	a.expired, b.expired = b.expired, a.expired
 	a.space, b.space = b.space, a.space
 	ks.moved = true
@@ -98,7 +106,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	}
 }
 
-// Next returns the earliest deadline of all keys, and whether there is one.
+// Next returns the earliest deadline of all keys and members, and whether there is one.
 // The second return says whether it may have changed since the last call; if
 // not, the first was not looked up and is 0.
 func (ks *Keyspace) Next() (ms int64, changed bool) {
@@ -109,12 +117,15 @@ func (ks *Keyspace) Next() (ms int64, changed bool) {
 	return ks.Head(), true
 }
 
-// Head returns the earliest deadline of all keys, or math.MaxInt64.
+// Head returns the earliest deadline of all keys and members, or math.MaxInt64.
 func (ks *Keyspace) Head() int64 {
 	head := int64(math.MaxInt64)
 	for _, db := range ks.dbs {
 		if e, ok := db.deadlines.First(); ok {
 			head = min(head, deadlineOf(e.Score))
+		}
+		if e, ok := db.members.First(); ok {
+			head = min(head, int64(e.Score))
 		}
 	}
 	return head
@@ -137,7 +148,8 @@ func (ks *Keyspace) Cleared() int64 { return ks.cleared }
 func (ks *Keyspace) Adopt(from *Keyspace) {
 	ks.Record(false)
 	for i, db := range ks.dbs {
-		db.entries, db.deadlines, db.space = from.dbs[i].entries, from.dbs[i].deadlines, from.dbs[i].space
+		of := from.dbs[i]
+		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
 	}
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
 }
@@ -148,8 +160,8 @@ func (ks *Keyspace) seconds() uint32 { return uint32(ks.now / 1000) }
 // Hits returns how often Get has found a key.
 func (ks *Keyspace) Hits() int64 { return ks.hits }
 
-// Sweep removes keys whose deadline has passed, at most limit of them, and
-// returns how many it removed.
+// Sweep removes keys and members whose deadline has passed, at most limit of
+// them, and returns how many it removed.
 func (ks *Keyspace) Sweep(limit int) int {
 	n := 0
 	for _, db := range ks.dbs {
@@ -159,10 +171,26 @@ func (ks *Keyspace) Sweep(limit int) int {
 				break
 			}
 			db.expire(e.Member)
+			ks.swept(e.Score)
 			n++
+		}
+		for n < limit {
+			first, ok := db.members.First()
+			if !ok || int64(first.Score) >= ks.now {
+				break
+			}
+			e, _ := db.entries.Get(first.Member)
+			n += db.purge(e, limit-n)
+			ks.swept(first.Score)
 		}
 	}
 	return n
+}
+
+func (ks *Keyspace) swept(deadline float64) {
+	if ks.hooks.Swept != nil {
+		ks.hooks.Swept(deadlineOf(deadline))
+	}
 }
 
 // Entry is a key with its value.
@@ -171,8 +199,16 @@ type Entry struct {
 	value    any
 	deadline int64  // milliseconds since 1970; 0 = none
 	access   uint32 // seconds since 1970 of the last access through a door
-	open     uint32 // the number of its changes in the recorder, from 1; 0 = none
+	state    uint32 // the number of its changes in the recorder, from 1, 0 = none; and timedBit
 }
+
+// timedBit marks entries whose values have members with deadlines, as the
+// database's index of them knows.
+const timedBit = 1 << 31
+
+func (e *Entry) timed() bool      { return e.state&timedBit != 0 }
+func (e *Entry) open() uint32     { return e.state &^ timedBit }
+func (e *Entry) setOpen(n uint32) { e.state = e.state&timedBit | n }
 
 // Key returns the key.
 func (e *Entry) Key() string { return e.key }
@@ -195,6 +231,7 @@ type DB struct {
 	space     uint64
 	entries   table.Table[*Entry]
 	deadlines zset.Set // key by deadline
+	members   zset.Set // key by the earliest deadline of its members
 	expired   int64
 }
 
@@ -243,14 +280,24 @@ func (db *DB) find(key []byte) *Entry {
 		db.expire(e.key)
 		return nil
 	}
+	if e.timed() {
+		db.purge(e, math.MaxInt)
+		if sizeOf(e.value) == 0 {
+			return nil
+		}
+	}
 	return e
 }
 
 // look is find for readers.
 func (db *DB) look(key []byte) *Entry {
 	if db.ks.Frozen {
-		if e, ok := db.entries.GetBytes(key); ok && db.Due(e) {
+		e, ok := db.entries.GetBytes(key)
+		if ok && db.Due(e) {
 			return nil
+		}
+		if ok && e.timed() {
+			return db.withoutDue(e)
 		}
 	}
 	return db.find(key)
@@ -297,9 +344,7 @@ func (db *DB) Edit(key []byte) *Entry {
 	if !db.ks.NoTouch {
 		e.access = db.ks.seconds()
 	}
-	if db.ks.rec != nil {
-		db.ks.rec.observe(db, e)
-	}
+	db.opened(e)
 	return e
 }
 
@@ -331,6 +376,10 @@ func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 		db.ks.rec.anew(db, e)
 	}
 	e.value = value
+	if e.timed() {
+		db.unschedule(e)
+	}
+	db.noteEdited(e)
 	if !keep {
 		db.SetDeadline(e, 0)
 	}
@@ -355,6 +404,9 @@ func (db *DB) remove(key string) {
 	if e.deadline != 0 {
 		db.deadlines.Remove(key)
 		db.ks.moved = true
+	}
+	if e.timed() {
+		db.unschedule(e)
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.gone(db, e)
@@ -402,6 +454,7 @@ func (db *DB) Clear() int {
 	n := db.entries.Len()
 	db.entries.Clear()
 	db.deadlines.Clear()
+	db.members.Clear()
 	db.ks.moved = true
 	db.ks.cleared += int64(n)
 	if db.ks.rec != nil {
@@ -416,7 +469,7 @@ func (db *DB) Clear() int {
 func (db *DB) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		for _, e := range db.entries.All() {
-			if (e.deadline == 0 || e.deadline >= db.ks.now) && !yield(e) {
+			if !db.Due(e) && !yield(e) {
 				return
 			}
 		}
@@ -430,8 +483,10 @@ func (db *DB) Scan(cursor uint64, count int, yield func(*Entry)) uint64 {
 	return db.entries.Scan(cursor, count, func(_ string, e *Entry) { yield(e) })
 }
 
-// Due reports whether the deadline of e has passed.
-func (db *DB) Due(e *Entry) bool { return e.deadline != 0 && e.deadline < db.ks.now }
+// Due reports whether the deadline of e has passed, or those of all its members.
+func (db *DB) Due(e *Entry) bool {
+	return e.deadline != 0 && e.deadline < db.ks.now || e.timed() && dueMembers(e.value, db.ks.now) == sizeOf(e.value)
+}
 
 // Random returns a key picked uniformly from those that are not past their
 // deadline, or nil if there is none.
@@ -444,7 +499,7 @@ func (db *DB) Random(r *rand.Rand) *Entry {
 		if db.ks.Frozen {
 			return db.randomAlive(r)
 		}
-		db.expire(key)
+		db.find(bytesOf(key)) // removes it
 	}
 	return nil
 }

@@ -177,6 +177,7 @@ func (w *valueWriter) value(value any, deadline int64) {
 				return
 			}
 		}
+		w.deadlines(v.deadlines)
 	case *zset.Set:
 		w.begin(kindZset, deadline)
 		for member, score := range v.All() {
@@ -186,10 +187,25 @@ func (w *valueWriter) value(value any, deadline int64) {
 				return
 			}
 		}
+		w.deadlines(v.Deadlines())
 	default:
 		panic(fmt.Sprintf("BUG: a value of type %T", value))
 	}
 	w.full(1)
+}
+
+// deadlines writes those of members or fields, of which there may be none.
+func (w *valueWriter) deadlines(of *zset.Set) {
+	if of == nil {
+		return
+	}
+	for member, at := range of.All() {
+		w.buf = appendText(append(w.buf, opMember), member)
+		w.buf = binary.AppendUvarint(w.buf, uint64(at))
+		if !w.full(chunkOps) {
+			return
+		}
+	}
 }
 
 // ErrOperations is returned for operations that make no sense. Since records
@@ -286,6 +302,16 @@ func (o *operands) text() []byte {
 	b := o.rest[:n:n]
 	o.rest = o.rest[n:]
 	return b
+}
+
+// deadline reads the deadline of a member.
+func (o *operands) deadline() int64 {
+	at := o.number()
+	if at > zset.MaxDeadline {
+		o.fail()
+		return 0
+	}
+	return int64(at)
 }
 
 func (o *operands) score() float64 {
@@ -466,6 +492,11 @@ func (h *Hash) replay(op byte, o *operands, l *Limits) bool {
 		h.Set(field, o.text(), l)
 	case opRemove:
 		h.Delete(o.text())
+	case opMember:
+		field := o.text()
+		if at := o.deadline(); !o.bad {
+			h.SetDeadline(field, at)
+		}
 	default:
 		return false
 	}
@@ -481,6 +512,11 @@ func replaySorted(s *zset.Set, op byte, o *operands) bool {
 		}
 	case opRemove:
 		s.RemoveBytes(o.text())
+	case opMember:
+		member := o.text()
+		if at := o.deadline(); !o.bad {
+			s.SetDeadlineBytes(member, at)
+		}
 	case opClear:
 		s.Clear()
 	default:
@@ -519,6 +555,7 @@ func (db *DB) Restore(key string, value any, deadline int64) {
 		db.deadlines.Add(e.key, float64(deadline))
 		db.ks.moved = true
 	}
+	db.schedule(e)
 }
 
 // Forget writes into the journal that there is no such key, as if it had been

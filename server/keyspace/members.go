@@ -1,0 +1,160 @@
+package keyspace
+
+import (
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Members of sorted sets and fields of hashes may have deadlines of their own.
+// The value knows them in their order (zset.Set.SetDeadline, Hash.SetDeadline);
+// the database knows of each key the earliest, in an index like that of the
+// keys' own deadlines; so one timer, set to the head of both, serves all.
+//
+// Whoever opens a key finds it without the members that are past their
+// deadlines: the doors remove them. A sweep does so at the deadline if nobody
+// comes. The index is brought up to date when a command is done (Seal), for the
+// keys that it opened for changing.
+
+// edited is a key that was opened for changing.
+type edited struct {
+	db    *DB
+	entry *Entry
+}
+
+// opened notes that e is open for changing.
+func (db *DB) opened(e *Entry) {
+	db.noteEdited(e)
+	if db.ks.rec != nil {
+		db.ks.rec.observe(db, e)
+	}
+}
+
+// noteEdited has Seal look at e, if it can have members with deadlines.
+func (db *DB) noteEdited(e *Entry) {
+	switch e.value.(type) {
+	case *zset.Set, *Hash:
+		db.ks.edited = append(db.ks.edited, edited{db, e})
+	}
+}
+
+// reschedule brings the index of the deadlines of members up to date.
+func (ks *Keyspace) reschedule() {
+	for i, x := range ks.edited {
+		ks.edited[i] = edited{}
+		if x.entry.timed() || deadlinesOf(x.entry.value) != nil {
+			if e, ok := x.db.entries.Get(x.entry.key); ok && e == x.entry {
+				x.db.schedule(e)
+			}
+		}
+	}
+	if ks.edited = ks.edited[:0]; cap(ks.edited) > 1024 {
+		ks.edited = nil
+	}
+}
+
+// schedule puts e where it belongs in the index.
+func (db *DB) schedule(e *Entry) {
+	d := deadlinesOf(e.value)
+	if d == nil {
+		if e.timed() {
+			db.unschedule(e)
+		}
+		return
+	}
+	first, _ := d.First()
+	if at, ok := db.members.Score(e.key); !ok || at != first.Score {
+		db.members.Add(e.key, first.Score)
+		db.ks.moved = true
+	}
+	e.state |= timedBit
+}
+
+func (db *DB) unschedule(e *Entry) {
+	db.members.Remove(e.key)
+	db.ks.moved = true
+	e.state &^= timedBit
+}
+
+// deadlinesOf returns the deadlines of the members of a value, nil if there are
+// none.
+func deadlinesOf(value any) *zset.Set {
+	switch v := value.(type) {
+	case *zset.Set:
+		return v.Deadlines()
+	case *Hash:
+		return v.deadlines
+	}
+	return nil
+}
+
+// dueMembers counts the members whose deadline has passed.
+func dueMembers(value any, now int64) int {
+	d := deadlinesOf(value)
+	if d == nil {
+		return 0
+	}
+	if first, _ := d.First(); int64(first.Score) >= now {
+		return 0
+	}
+	return d.CountScore(zset.ScoreRange{Min: 0, Max: float64(now), MaxExclusive: true})
+}
+
+// expireMembers removes members whose deadline has passed.
+func expireMembers(value any, now int64, limit int, gone func(member string)) int {
+	switch v := value.(type) {
+	case *zset.Set:
+		return v.Expire(now, limit, func(e zset.Element) { gone(e.Member) })
+	case *Hash:
+		return v.expire(now, limit, gone)
+	}
+	return 0
+}
+
+// expiredAtOnce is how many members the hook is told of together.
+const expiredAtOnce = 1000
+
+// purge removes members of e whose deadline has passed, at most limit of them,
+// and e if none is left. It returns how many it removed.
+func (db *DB) purge(e *Entry, limit int) int {
+	if d := deadlinesOf(e.value); d == nil { // the index is brought up to date with the end of the command
+		return 0
+	} else if first, _ := d.First(); int64(first.Score) >= db.ks.now {
+		return 0
+	}
+	if db.ks.rec != nil {
+		db.ks.rec.observe(db, e)
+	}
+	var members []string
+	tell := db.ks.hooks.ExpiredMembers
+	n := 0
+	for more := true; more; {
+		members = members[:0]
+		got := expireMembers(e.value, db.ks.now, min(limit-n, expiredAtOnce), func(member string) {
+			if tell != nil {
+				members = append(members, member)
+			}
+		})
+		n += got
+		emptied := sizeOf(e.value) == 0
+		more = !emptied && got == expiredAtOnce && n < limit
+		if emptied {
+			db.remove(e.key)
+		} else if !more {
+			db.schedule(e)
+		}
+		if tell != nil && got > 0 {
+			tell(db, e.key, e.value, members, emptied)
+		}
+	}
+	return n
+}
+
+// withoutDue returns e as it is without the members whose deadline has passed,
+// and leaves e alone.
+func (db *DB) withoutDue(e *Entry) *Entry {
+	if dueMembers(e.value, db.ks.now) == 0 {
+		return e
+	}
+	c := &Entry{key: e.key, value: Clone(e.value), deadline: e.deadline, access: e.access}
+	expireMembers(c.value, db.ks.now, sizeOf(e.value), func(string) {})
+	return c
+}
