@@ -175,11 +175,13 @@ func TestInfoFields(t *testing.T) {
 		"reply_buffer_expands":      "reply buffers are neither shrunk nor expanded by a clock",
 	}
 	added := map[string]string{
-		"go_version":                   "in place of a C compiler",
-		"zsetd_version":                "our own",
-		"listener0":                    "7.2",
-		"total_blocking_keys":          "7.2",
-		"total_blocking_keys_on_nokey": "7.2",
+		"go_version":                                "in place of a C compiler",
+		"zsetd_version":                             "our own",
+		"expire_lag_percentiles_usec":               "our own",
+		"expired_subkeys":                           "7.4",
+		"listener0":                                 "7.2",
+		"total_blocking_keys":                       "7.2",
+		"total_blocking_keys_on_nokey":              "7.2",
 		"client_output_buffer_limit_disconnections": "7.4",
 	}
 	for _, ask := range []func(...string) any{redis, zsetd} {

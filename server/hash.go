@@ -146,6 +146,8 @@ func (c *Call) hsetPairs() (added int, ok bool) {
 		field, value := c.Bytes(), c.Bytes()
 		if h.Set(field, value, c.limits()) {
 			added++
+		} else if h.Deadlines() != nil {
+			h.SetDeadlineBytes(field, 0)
 		}
 		c.TouchedOnce(classHash, field)
 	}

@@ -83,5 +83,6 @@ func (srv *Server) forgetPostponed(s *Session) {
 	srv.blockedClients--
 	other := func(t *Session) bool { return t == s }
 	srv.postponed = slices.DeleteFunc(srv.postponed, other)
+	srv.delayed = slices.DeleteFunc(srv.delayed, other)
 	srv.released = slices.DeleteFunc(srv.released, other)
 }

@@ -65,6 +65,7 @@ type Server struct {
 	pausedUntil int64 // milliseconds since 1970; 0 = not paused
 	pauseAll    bool
 	postponed   []*Session // by the pause, first come first
+	delayed     []*Session // until the sweep is done, see backlog.go
 	released    []*Session // from the pause, to run their commands when this turn ends
 
 	pubsub   pubsub

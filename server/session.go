@@ -341,6 +341,10 @@ func (s *Session) dispatch(argv [][]byte) {
 		srv.postpone(s, argv)
 		return
 	}
+	if srv.nextExpiry <= srv.keys.Now() && srv.overdue(s, cmd, argv) {
+		srv.delay(s, argv)
+		return
+	}
 	if s.multi && !runsInMulti(cmd.Name) {
 		s.enqueue(cmd, argv, names)
 		s.out.Status("QUEUED")

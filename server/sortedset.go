@@ -302,10 +302,8 @@ func (o *zaddOptions) read(c *Call) {
 
 func (o *zaddOptions) has(cond zset.Cond) bool { return o.cond&cond == cond }
 
-func zaddWith(c *Call, o zaddOptions) {
-	key := c.Bytes()
-	o.read(c)
-	pairs := c.Rest()
+// judge refuses pairs and options that do not go together.
+func (o *zaddOptions) judge(c *Call, pairs [][]byte) {
 	switch {
 	case len(pairs) == 0 || len(pairs)%2 != 0:
 		c.Fail(protocol.ErrSyntax)
@@ -316,6 +314,13 @@ func zaddWith(c *Call, o zaddOptions) {
 	case o.incr && len(pairs) > 2:
 		c.Fail("ERR INCR option supports a single increment-element pair")
 	}
+}
+
+func zaddWith(c *Call, o zaddOptions) {
+	key := c.Bytes()
+	o.read(c)
+	pairs := c.Rest()
+	o.judge(c, pairs)
 	// All scores are read before anything is changed. The usual few of them
 	// need no memory.
 	var few [16]float64
@@ -342,7 +347,7 @@ func zaddWith(c *Call, o zaddOptions) {
 	case o.incr:
 		zincrScore(c, key, s, pairs[1], scores[0], o.cond)
 	default:
-		added, updated := 0, 0
+		added, updated, cleared := 0, 0, false
 		for i, score := range scores {
 			if s == nil {
 				break // XX, and no such key
@@ -353,12 +358,16 @@ func zaddWith(c *Call, o zaddOptions) {
 				added++
 			case zset.Updated:
 				updated++
-			default:
+			case zset.Rejected, zset.NotANumber:
 				continue
+			}
+			if s.Deadlines() != nil {
+				had, _ := s.SetDeadlineBytes(member, 0)
+				cleared = cleared || had != 0
 			}
 			c.TouchedOnce(classZset, member)
 		}
-		if added+updated > 0 {
+		if added+updated > 0 || cleared {
 			c.Changed(key, classZset, "zadd")
 		}
 		if o.ch {
@@ -367,6 +376,8 @@ func zaddWith(c *Call, o zaddOptions) {
 		c.Reply.Int(int64(added))
 	}
 }
+
+const errScoreNaN = "ERR resulting score is not a number (NaN)"
 
 // zincrScore adds delta to the score of a member. s may be nil.
 func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, cond zset.Cond) {
@@ -380,7 +391,7 @@ func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, 
 		c.Reply.Null()
 		return
 	case outcome == zset.NotANumber:
-		c.Reply.Error("ERR resulting score is not a number (NaN)")
+		c.Reply.Error(errScoreNaN)
 		return
 	case outcome == zset.Added:
 		score = delta // with the sign that a listpack may not keep

@@ -16,7 +16,7 @@ type stats struct {
 	expiredKeys    int64
 	expiredMembers int64
 	expiryLag      histogram // from a deadline to its sweep
-	keyspaceHits   int64 // up to the last reset
+	keyspaceHits   int64     // up to the last reset
 	keyspaceMisses int64
 	sweepTime      time.Duration    // spent on removing keys past their deadline
 	blockedClients int              // postponed ones included

@@ -21,11 +21,13 @@ type Command struct {
 func families() [][]Command {
 	return [][]Command{
 		sortedSetCommands(),
+		sortedSetExpireCommands(),
 		keyCommands(),
 		objectCommands(),
 		sortCommands(),
 		stringCommands(),
 		hashCommands(),
+		hashExpireCommands(),
 		setCommands(),
 		listCommands(),
 		pubsubCommands(),

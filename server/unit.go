@@ -484,6 +484,7 @@ func (srv *Server) ring() {
 	if srv.activeExpire && srv.pausedUntil == 0 {
 		srv.sweep()
 		srv.unit.commit()
+		srv.swept()
 	}
 	for len(srv.deadlines) > 0 && srv.deadlines[0].deadline <= srv.keys.Now() {
 		w := srv.deadlines[0]

@@ -126,13 +126,13 @@ func (h *Hash) Delete(field []byte) bool {
 	return true
 }
 
-// SetDeadline gives a field a deadline, in milliseconds since 1970 and at most
+// SetDeadlineBytes gives a field a deadline, in milliseconds since 1970 and at most
 // zset.MaxDeadline, or with 0 takes it away. It returns the one that the field
 // had, 0 for none, and whether there is such a field. A value that the field is
 // given leaves the deadline alone; it goes with the field. O(log n), in a small
 // hash O(n).
-func (h *Hash) SetDeadline(field []byte, at int64) (had int64, ok bool) {
-	had, ok = h.Deadline(field)
+func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
+	had, ok = h.DeadlineBytes(field)
 	if !ok || had == at {
 		return had, ok
 	}
@@ -156,9 +156,9 @@ func (h *Hash) dropDeadline(field []byte) {
 	}
 }
 
-// Deadline returns the deadline of a field, 0 if it has none, and whether there
+// DeadlineBytes returns the deadline of a field, 0 if it has none, and whether there
 // is such a field.
-func (h *Hash) Deadline(field []byte) (at int64, ok bool) {
+func (h *Hash) DeadlineBytes(field []byte) (at int64, ok bool) {
 	if _, ok = h.Get(field); !ok || h.deadlines == nil {
 		return 0, ok
 	}

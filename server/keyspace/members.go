@@ -5,7 +5,7 @@ import (
 )
 
 // Members of sorted sets and fields of hashes may have deadlines of their own.
-// The value knows them in their order (zset.Set.SetDeadline, Hash.SetDeadline);
+// The value knows them in their order (zset.Set.SetDeadline, Hash.SetDeadlineBytes);
 // the database knows of each key the earliest, in an index like that of the
 // keys' own deadlines; so one timer, set to the head of both, serves all.
 //
@@ -96,6 +96,16 @@ func dueMembers(value any, now int64) int {
 		return 0
 	}
 	return d.CountScore(zset.ScoreRange{Min: 0, Max: float64(now), MaxExclusive: true})
+}
+
+// DueMembers returns how many members of a key are past their deadlines and not
+// removed yet. O(log n).
+func (db *DB) DueMembers(key []byte) int {
+	e, ok := db.entries.GetBytes(key)
+	if !ok || !e.timed() {
+		return 0
+	}
+	return dueMembers(e.value, db.ks.now)
 }
 
 // expireMembers removes members whose deadline has passed.

@@ -495,7 +495,7 @@ func (h *Hash) replay(op byte, o *operands, l *Limits) bool {
 	case opMember:
 		field := o.text()
 		if at := o.deadline(); !o.bad {
-			h.SetDeadline(field, at)
+			h.SetDeadlineBytes(field, at)
 		}
 	default:
 		return false

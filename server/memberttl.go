@@ -1,0 +1,318 @@
+package server
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Deadlines of fields of hashes, by Redis's commands (HEXPIRE and its family, of
+// 7.4), and of members of sorted sets, by the same with a Z, whose names and
+// replies Garnet has too. The two families are one: a timedKind says what
+// differs.
+
+// timedKind is a kind of values whose members may have deadlines.
+type timedKind struct {
+	word    string // before the members
+	numbers string // how errors call their number
+	class   class
+	event   string // a member got a deadline
+	persist string // or lost it
+	removed string // or was removed, its deadline having been in the past
+	open    func(c *Call, key []byte, change bool) (v timedValue, ok bool)
+}
+
+// timedValue is a value whose members may have deadlines.
+type timedValue interface {
+	DeadlineBytes(member []byte) (at int64, ok bool)
+	SetDeadlineBytes(member []byte, at int64) (had int64, ok bool)
+	Len() int
+}
+
+func timedSortedSet() timedKind {
+	return timedKind{"MEMBERS", "numMembers", classZset, "zexpire", "zpersist", "zrem", openTimed[zset.Set]}
+}
+
+func timedHash() timedKind {
+	return timedKind{"FIELDS", "numFields", classHash, "hexpire", "hpersist", "hdel", openTimed[keyspace.Hash]}
+}
+
+// openTimed opens a value; v is nil if there is no such key.
+func openTimed[T value](c *Call, key []byte, change bool) (v timedValue, ok bool) {
+	open := read[T]
+	if change {
+		open = edit[T]
+	}
+	p, ok := open(c, key)
+	if p == nil {
+		return nil, ok
+	}
+	return any(p).(timedValue), ok
+}
+
+// removeMember removes a member or field.
+func removeMember(v timedValue, member []byte) {
+	switch v := v.(type) {
+	case *zset.Set:
+		v.RemoveBytes(member)
+	case *keyspace.Hash:
+		v.Delete(member)
+	}
+}
+
+// maxMemberTime is the latest deadline of a member, in milliseconds since 1970:
+// Redis's for fields of hashes, in the year 4199.
+const maxMemberTime = 1<<46 - 1
+
+// What became of a member.
+const (
+	noSuchMember  = -2
+	noDeadline    = -1
+	conditionFail = 0
+	deadlineSet   = 1
+	memberRemoved = 2
+)
+
+// memberArgs reads the word, the number of members and the members, which are
+// the rest of the arguments.
+func (k *timedKind) memberArgs(c *Call) [][]byte {
+	if c.Err() == "" && !c.Is(k.word) {
+		c.Fail("ERR Mandatory argument " + k.word + " is missing or not at the right position")
+	}
+	return k.counted(c, 1)
+}
+
+// counted reads a number and as many times width arguments.
+func (k *timedKind) counted(c *Call, width int64) [][]byte {
+	n := c.IntIn(1, math.MaxInt64, "ERR Parameter `"+k.numbers+"` should be greater than 0")
+	if c.Err() == "" && (n > math.MaxInt64/width || n*width != int64(c.Len())) {
+		c.Fail("ERR The `" + lowerASCII(k.numbers) + "` parameter must match the number of arguments")
+	}
+	return c.Rest()
+}
+
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i, x := range b {
+		if 'A' <= x && x <= 'Z' {
+			b[i] += 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// memberDeadline makes a deadline of a time of a unit.
+func (c *Call) memberDeadline(n int64, unit timeUnit) int64 {
+	switch {
+	case c.Err() != "":
+	case n < 0:
+		c.Fail("ERR invalid expire time, must be >= 0")
+	case unit&seconds != 0 && n > maxMemberTime/1000:
+		c.Fail(invalidExpire(c.cmd.Name))
+	default:
+		if unit&seconds != 0 {
+			n *= 1000
+		}
+		if unit&absolute == 0 {
+			n += c.now()
+		}
+		if n > maxMemberTime {
+			c.Fail(invalidExpire(c.cmd.Name))
+		}
+	}
+	return n
+}
+
+// expireMembers is ZEXPIRE and HEXPIRE, in all units.
+func (k timedKind) expireMembers(c *Call, unit timeUnit) {
+	key := c.Bytes()
+	at := c.memberDeadline(c.Int(), unit)
+	var o expireOptions
+	switch {
+	case c.Is("NX"):
+		o.nx = true
+	case c.Is("XX"):
+		o.xx = true
+	case c.Is("GT"):
+		o.gt = true
+	case c.Is("LT"):
+		o.lt = true
+	}
+	members := k.memberArgs(c)
+	if !c.ok() {
+		return
+	}
+	v, ok := k.open(c, key, true)
+	if !ok {
+		return
+	}
+	changed, removed := false, false
+	c.Reply.Array(len(members))
+	for _, member := range members {
+		had, there := int64(0), false
+		if v != nil {
+			had, there = v.DeadlineBytes(member)
+		}
+		switch {
+		case !there:
+			c.Reply.Int(noSuchMember)
+		case !o.allow(had, at):
+			c.Reply.Int(conditionFail)
+		case at <= c.now():
+			removeMember(v, member)
+			removed = true
+			c.Reply.Int(memberRemoved)
+		default:
+			v.SetDeadlineBytes(member, at)
+			changed = true
+			c.Reply.Int(deadlineSet)
+		}
+	}
+	if changed {
+		c.Changed(key, k.class, k.event)
+	}
+	if removed {
+		c.Changed(key, k.class, k.removed)
+	}
+}
+
+// ttlMembers is ZTTL and HTTL, in all units.
+func (k timedKind) ttlMembers(c *Call, unit timeUnit) {
+	key := c.Bytes()
+	members := k.memberArgs(c)
+	if !c.ok() {
+		return
+	}
+	v, ok := k.open(c, key, false)
+	if !ok {
+		return
+	}
+	c.Reply.Array(len(members))
+	for _, member := range members {
+		at, there := int64(0), false
+		if v != nil {
+			at, there = v.DeadlineBytes(member)
+		}
+		switch {
+		case !there:
+			c.Reply.Int(noSuchMember)
+			continue
+		case at == 0:
+			c.Reply.Int(noDeadline)
+			continue
+		}
+		if unit&absolute == 0 {
+			at = max(0, at-c.now())
+		}
+		if unit&seconds != 0 {
+			at = (at + 999) / 1000
+		}
+		c.Reply.Int(at)
+	}
+}
+
+// persistMembers is ZPERSIST and HPERSIST.
+func (k timedKind) persistMembers(c *Call) {
+	key := c.Bytes()
+	members := k.memberArgs(c)
+	if !c.ok() {
+		return
+	}
+	v, ok := k.open(c, key, true)
+	if !ok {
+		return
+	}
+	changed := false
+	c.Reply.Array(len(members))
+	for _, member := range members {
+		had, there := int64(0), false
+		if v != nil {
+			had, there = v.SetDeadlineBytes(member, 0)
+		}
+		switch {
+		case !there:
+			c.Reply.Int(noSuchMember)
+		case had == 0:
+			c.Reply.Int(noDeadline)
+		default:
+			changed = true
+			c.Reply.Int(deadlineSet)
+		}
+	}
+	if changed {
+		c.Changed(key, k.class, k.persist)
+	}
+}
+
+// memberExpiry is the deadline that ZADDEX, HSETEX and HGETEX may give.
+type memberExpiry struct {
+	expiry
+	raw rawTime
+}
+
+// option reads one of EX, PX, EXAT, PXAT or the word extra, and reports whether it
+// has met one.
+func (x *memberExpiry) option(c *Call, extra string) bool {
+	return c.expiryOption(&x.expiry, &x.raw, extra)
+}
+
+// judge makes a deadline of the time that was given.
+func (x *memberExpiry) judge(c *Call) {
+	if !x.set || c.Err() != "" {
+		return
+	}
+	n, ok := protocol.ParseInt(x.raw.text)
+	if !ok {
+		c.Fail(protocol.ErrNotInteger)
+		return
+	}
+	if n <= 0 {
+		c.Fail(invalidExpire(c.cmd.Name))
+		return
+	}
+	x.deadline = c.memberDeadline(n, x.raw.unit)
+}
+
+// past reports whether the deadline has passed already.
+func (x *memberExpiry) past(c *Call) bool { return x.set && x.deadline <= c.now() }
+
+// memberTTLCommands returns the rows that the two families have in common.
+func memberTTLCommands(prefix, group, since, what string, kind func() timedKind) []Command {
+	word := kind().word
+	rest := lowerASCII(word)[:len(word)-1]
+	list := " " + word + " " + lowerASCII(word) + ":(" + lowerASCII(kind().numbers) + ":integer " + rest + " [" + rest + " ...])"
+	expire := func(name, time, summary string, unit timeUnit) Command {
+		return Command{Facts: protocol.Facts{
+			Name: prefix + name, Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
+			Summary: summary,
+			Syntax:  "key " + time + " condition:[NX|XX|GT|LT]" + list,
+		}, run: func(c *Call) { kind().expireMembers(c, unit) }}
+	}
+	ttl := func(name, summary string, unit timeUnit) Command {
+		return Command{Facts: protocol.Facts{
+			Name: prefix + name, Arity: -5, Flags: "readonly fast", Keys: "1 RO access",
+			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
+			Summary: summary,
+			Syntax:  "key" + list,
+		}, run: func(c *Call) { kind().ttlMembers(c, unit) }}
+	}
+	return []Command{
+		expire("expire", "seconds", "Set expiry for "+what+" using relative time to expire (seconds)", seconds),
+		expire("expireat", "unix-time-seconds", "Set expiry for "+what+" using an absolute Unix timestamp (seconds)", seconds|absolute),
+		ttl("expiretime", "Returns the expiration time of "+what+" as a Unix timestamp, in seconds.", seconds|absolute),
+		{Facts: protocol.Facts{
+			Name: prefix + "persist", Arity: -5, Flags: "write fast", Keys: "1 RW update",
+			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
+			Summary: "Removes the expiration time for each specified " + rest,
+			Syntax:  "key" + list,
+		}, run: func(c *Call) { kind().persistMembers(c) }},
+		expire("pexpire", "milliseconds", "Set expiry for "+what+" using relative time to expire (milliseconds)", 0),
+		expire("pexpireat", "unix-time-milliseconds", "Set expiry for "+what+" using an absolute Unix timestamp (milliseconds)", absolute),
+		ttl("pexpiretime", "Returns the expiration time of "+what+" as a Unix timestamp, in msec.", absolute),
+		ttl("pttl", "Returns the TTL in milliseconds of "+what+".", 0),
+		ttl("ttl", "Returns the TTL in seconds of "+what+".", seconds),
+	}
+}

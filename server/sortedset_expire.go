@@ -1,0 +1,243 @@
+package server
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// sortedSetExpireCommands are the deadlines of members (see memberttl.go), and the
+// one command that adds members with them, keeps a set at a length and draws
+// tickets.
+func sortedSetExpireCommands() []Command {
+	return append(memberTTLCommands("z", "sorted-set", "7.2.4", "members of a sorted set", timedSortedSet),
+		Command{Facts: protocol.Facts{
+			Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "sorted-set", Since: "7.2.4",
+			Complexity: "O(log(N)) for each item added or trimmed, where N is the number of elements in the sorted set.",
+			Summary:    "Add members to a sorted set or update their scores, with a time to live, a maximum length, or tickets for scores",
+			Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
+				"expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] [ENX] " +
+				"[MAXLEN length:(count end:[MIN|MAX] [REJECT])] " +
+				"MEMBERS members:(nummembers:integer score member [score member ...])",
+		}, run: zaddex},
+	)
+}
+
+// zaddexOptions are the options of ZADDEX.
+type zaddexOptions struct {
+	zaddOptions
+	memberExpiry
+	enx    bool // a deadline only for members that have none
+	maxLen int64
+	fromHi bool // trim the highest
+	reject bool // rather add nothing than trim
+}
+
+func (o *zaddexOptions) read(c *Call) {
+	o.maxLen = math.MaxInt64
+	for {
+		before := c.Len()
+		o.zaddOptions.read(c)
+		switch {
+		case o.memberExpiry.option(c, "KEEPTTL"):
+		case c.Is("ENX"):
+			o.enx = true
+		case c.Len() > 1 && c.Is("MAXLEN"):
+			o.maxLen = c.IntIn(1, math.MaxInt64, "ERR MAXLEN must be a positive integer")
+			if !c.Is("MIN") && c.Is("MAX") {
+				o.fromHi = true
+			}
+			o.reject = c.Is("REJECT")
+		}
+		if c.Len() == before || c.Err() != "" {
+			return
+		}
+	}
+}
+
+// ticket is the score that stands for the next free number.
+const ticket = "*"
+
+func zaddex(c *Call) {
+	key := c.Bytes()
+	var o zaddexOptions
+	o.read(c)
+	k := timedSortedSet()
+	if c.Err() == "" && !c.Is(k.word) {
+		c.Fail("ERR Mandatory argument " + k.word + " is missing or not at the right position")
+	}
+	pairs := k.counted(c, 2)
+	o.zaddOptions.judge(c, pairs)
+	if o.enx && !o.set {
+		c.Fail("ERR ENX needs one of EX, PX, EXAT and PXAT")
+	}
+	o.memberExpiry.judge(c)
+	scores := c.scores(pairs, !o.incr)
+	if !c.ok() {
+		return
+	}
+	open := create[zset.Set]
+	if o.has(zset.XX) {
+		open = edit[zset.Set]
+	}
+	s, ok := open(c, key)
+	if !ok {
+		return
+	}
+	var done zaddexDone
+	if s != nil {
+		done = o.add(c, s, pairs, scores)
+	}
+	done.tell(c, key, &o)
+	switch {
+	case done.nan:
+		c.Reply.Error(errScoreNaN)
+	case done.full, o.incr && !done.scored:
+		c.Reply.Null()
+	case o.incr:
+		c.Reply.Double(done.score)
+	case o.ch:
+		c.Reply.Int(done.added + done.updated)
+	default:
+		c.Reply.Int(done.added)
+	}
+}
+
+// zaddexDone is what a ZADDEX has done.
+type zaddexDone struct {
+	added, updated int64
+	timed, cleared bool // deadlines were set, taken away
+	removed        bool // members, whose deadline had been in the past
+	trimmed        bool
+	full           bool // members were not added, for there was no room
+	scored         bool
+	score          float64 // of INCR
+	nan            bool
+}
+
+// add is ZADDEX on a set.
+func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float64) (done zaddexDone) {
+	if o.reject {
+		done.full = o.lacksRoom(s, pairs)
+	}
+	for i, score := range scores {
+		member := pairs[2*i+1]
+		_, there := s.ScoreBytes(member)
+		if !there && done.full {
+			continue
+		}
+		if math.IsNaN(score) {
+			score = nextTicket(s)
+		}
+		if o.past(c) && !(there && o.enx) {
+			if there && o.admits(s, member, score) {
+				s.RemoveBytes(member)
+				done.removed = true
+			}
+			continue
+		}
+		outcome := o.put(s, member, score, &done)
+		switch outcome {
+		case zset.Added:
+			done.added++
+		case zset.Updated:
+			done.updated++
+		case zset.Rejected, zset.NotANumber:
+			continue
+		}
+		had, _ := s.DeadlineBytes(member)
+		switch {
+		case o.set && (!o.enx || had == 0):
+			s.SetDeadlineBytes(member, o.deadline)
+			done.timed = done.timed || had != o.deadline
+		case !o.set && !o.keep && !o.incr && had != 0:
+			s.SetDeadlineBytes(member, 0)
+			done.cleared = true
+		}
+	}
+	if over := int64(s.Len()) - o.maxLen; over > 0 && !o.reject {
+		if o.fromHi {
+			s.RemoveSpan(s.Len()-int(over), s.Len())
+		} else {
+			s.RemoveSpan(0, int(over))
+		}
+		done.trimmed = true
+	}
+	return done
+}
+
+// put gives a member its score.
+func (o *zaddexOptions) put(s *zset.Set, member []byte, score float64, done *zaddexDone) (outcome zset.Outcome) {
+	if !o.incr {
+		outcome, _ = s.AddIfBytes(member, score, o.cond)
+		return outcome
+	}
+	outcome, done.score = s.IncrBytes(member, score, o.cond)
+	done.nan = outcome == zset.NotANumber
+	done.scored = outcome != zset.Rejected && !done.nan
+	return outcome
+}
+
+// admits reports whether the conditions let a member of s have a score.
+func (o *zaddexOptions) admits(s *zset.Set, member []byte, score float64) bool {
+	old, _ := s.ScoreBytes(member)
+	return !o.has(zset.NX) && !(o.has(zset.GT) && score <= old) && !(o.has(zset.LT) && score >= old)
+}
+
+// lacksRoom reports whether the members that are new do not all fit in.
+func (o *zaddexOptions) lacksRoom(s *zset.Set, pairs [][]byte) bool {
+	fresh := map[string]struct{}{}
+	for i := 1; i < len(pairs); i += 2 {
+		if _, there := s.ScoreBytes(pairs[i]); !there {
+			fresh[string(pairs[i])] = struct{}{}
+		}
+	}
+	return !o.has(zset.XX) && len(fresh) > 0 && int64(s.Len()+len(fresh)) > o.maxLen
+}
+
+// nextTicket returns the highest score plus one, or 1.
+func nextTicket(s *zset.Set) float64 {
+	if last, ok := s.Last(); ok {
+		return last.Score + 1
+	}
+	return 1
+}
+
+// tell says what was changed.
+func (done *zaddexDone) tell(c *Call, key []byte, o *zaddexOptions) {
+	if done.added+done.updated > 0 || done.cleared {
+		event := "zadd"
+		if o.incr {
+			event = "zincr"
+		}
+		c.Changed(key, classZset, event)
+	}
+	if done.timed {
+		c.Changed(key, classZset, "zexpire")
+	}
+	if done.removed {
+		c.Changed(key, classZset, "zrem")
+	}
+	if done.trimmed {
+		c.Changed(key, classZset, "zremrangebyrank")
+	}
+}
+
+// scores reads the scores of pairs. If tickets are allowed, they are NaN, which
+// no score is.
+func (c *Call) scores(pairs [][]byte, tickets bool) []float64 {
+	scores := make([]float64, 0, 16)
+	for i := 0; i < len(pairs) && c.Err() == ""; i += 2 {
+		score, ok := math.NaN(), tickets && string(pairs[i]) == ticket
+		if !ok {
+			score, ok = protocol.ParseFloat(pairs[i])
+		}
+		if !ok {
+			c.Fail(protocol.ErrNotFloat)
+		}
+		scores = append(scores, score)
+	}
+	return scores
+}
