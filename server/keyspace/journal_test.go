@@ -53,12 +53,18 @@ func contentOf(value any, deadline int64, l *Limits) content {
 		c.encoding, c.free = v.Encoding(l), v.shape == hashtable
 	case *Hash:
 		for field, value := range v.All() {
-			c.items = append(c.items, fmt.Sprintf("%q %q", field, value))
+			at, _ := v.DeadlineBytes([]byte(field))
+			c.items = append(c.items, fmt.Sprintf("%q %q %d", field, value, at))
 		}
 		c.encoding, c.free = v.Encoding(l), v.table != nil
 	case *zset.Set:
 		for member, score := range v.All() {
-			c.items = append(c.items, fmt.Sprintf("%q %v %x", member, score, math.Float64bits(score)))
+			at, _ := v.Deadline(member)
+			item := fmt.Sprintf("%q %v %x", member, score, math.Float64bits(score))
+			if at != 0 {
+				item += fmt.Sprintf(" until %d", at)
+			}
+			c.items = append(c.items, item)
 		}
 	}
 	if c.free {
@@ -503,16 +509,33 @@ func (c *client) many(value any) {
 			}
 			c.set(v, b[:min(len(b), 40)], grow)
 		case *Hash:
-			if grow || c.r.IntN(3) > 0 {
+			if c.r.IntN(4) == 0 {
+				v.SetDeadlineBytes(b[:min(len(b), 40)], c.memberDeadline())
+			} else if grow || c.r.IntN(3) > 0 {
 				v.Set(b[:min(len(b), 40)], c.text(false), &c.ks.Limits)
 			} else {
 				v.Delete(b)
 			}
 		case *zset.Set:
-			c.zset(v, string(b[:min(len(b), 100)]), grow)
+			if member := string(b[:min(len(b), 100)]); c.r.IntN(4) == 0 {
+				v.SetDeadline(member, c.memberDeadline())
+			} else {
+				c.zset(v, member, grow)
+			}
 		}
 		clear(b) // arguments are only borrowed
 	}
+}
+
+// memberDeadline picks none, one that comes soon, or one that does not.
+func (c *client) memberDeadline() int64 {
+	switch c.r.IntN(4) {
+	case 0:
+		return 0
+	case 1:
+		return c.ks.Now() + int64(c.r.IntN(30))
+	}
+	return c.ks.Now() + 1_000_000
 }
 
 func (c *client) list(l *List, b []byte, grow bool) {

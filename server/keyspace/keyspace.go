@@ -180,7 +180,12 @@ func (ks *Keyspace) Sweep(limit int) int {
 				break
 			}
 			e, _ := db.entries.Get(first.Member)
-			n += db.purge(e, limit-n)
+			got, _ := db.purge(e, limit-n)
+			if got == 0 { // the command that changed its deadlines is not done
+				db.schedule(e)
+				continue
+			}
+			n += got
 			ks.swept(first.Score)
 		}
 	}
@@ -281,8 +286,7 @@ func (db *DB) find(key []byte) *Entry {
 		return nil
 	}
 	if e.timed() {
-		db.purge(e, math.MaxInt)
-		if sizeOf(e.value) == 0 {
+		if _, emptied := db.purge(e, math.MaxInt); emptied {
 			return nil
 		}
 	}

@@ -124,18 +124,17 @@ const expiredAtOnce = 1000
 
 // purge removes members of e whose deadline has passed, at most limit of them,
 // and e if none is left. It returns how many it removed.
-func (db *DB) purge(e *Entry, limit int) int {
+func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 	if d := deadlinesOf(e.value); d == nil { // the index is brought up to date with the end of the command
-		return 0
+		return 0, false
 	} else if first, _ := d.First(); int64(first.Score) >= db.ks.now {
-		return 0
+		return 0, false
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)
 	}
 	var members []string
 	tell := db.ks.hooks.ExpiredMembers
-	n := 0
 	for more := true; more; {
 		members = members[:0]
 		got := expireMembers(e.value, db.ks.now, min(limit-n, expiredAtOnce), func(member string) {
@@ -144,7 +143,7 @@ func (db *DB) purge(e *Entry, limit int) int {
 			}
 		})
 		n += got
-		emptied := sizeOf(e.value) == 0
+		emptied = sizeOf(e.value) == 0
 		more = !emptied && got == expiredAtOnce && n < limit
 		if emptied {
 			db.remove(e.key)
@@ -155,7 +154,7 @@ func (db *DB) purge(e *Entry, limit int) int {
 			tell(db, e.key, e.value, members, emptied)
 		}
 	}
-	return n
+	return n, emptied
 }
 
 // withoutDue returns e as it is without the members whose deadline has passed,
