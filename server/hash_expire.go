@@ -58,17 +58,15 @@ func hgetdel(c *Call) {
 	if !ok {
 		return
 	}
-	deleted := false
+	var deleted [][]byte
 	c.Reply.Array(len(fields))
 	for _, field := range fields {
 		if replyField(c, h, field) {
 			h.Delete(field)
-			deleted = true
+			deleted = append(deleted, field)
 		}
 	}
-	if deleted {
-		c.Changed(key, classHash, "hdel")
-	}
+	c.changedMembers(key, classHash, "hdel", deleted)
 }
 
 // replyField replies the value of a field of a hash, both of which may not be
@@ -100,7 +98,7 @@ func hgetex(c *Call) {
 	if !ok {
 		return
 	}
-	set, persisted, removed := false, false, false
+	var set, persisted, removed [][]byte
 	c.Reply.Array(len(fields))
 	for _, field := range fields {
 		if !replyField(c, h, field) {
@@ -109,24 +107,19 @@ func hgetex(c *Call) {
 		switch {
 		case x.past(c):
 			h.Delete(field)
-			removed = true
+			removed = append(removed, field)
 		case x.set:
 			h.SetDeadlineBytes(field, x.deadline)
-			set = true
+			set = append(set, field)
 		case x.persist:
-			had, _ := h.SetDeadlineBytes(field, 0)
-			persisted = persisted || had != 0
+			if had, _ := h.SetDeadlineBytes(field, 0); had != 0 {
+				persisted = append(persisted, field)
+			}
 		}
 	}
-	if set {
-		c.Changed(key, classHash, "hexpire")
-	}
-	if persisted {
-		c.Changed(key, classHash, "hpersist")
-	}
-	if removed {
-		c.Changed(key, classHash, "hdel")
-	}
+	c.changedMembers(key, classHash, "hexpire", set)
+	c.changedMembers(key, classHash, "hpersist", persisted)
+	c.changedMembers(key, classHash, "hdel", removed)
 }
 
 func hsetex(c *Call) {
@@ -181,12 +174,16 @@ options:
 			h.SetDeadlineBytes(pairs[i], 0)
 		}
 	}
-	c.Changed(key, classHash, "hset")
+	fields := make([][]byte, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		fields = append(fields, pairs[i])
+	}
+	c.changedMembers(key, classHash, "hset", fields)
 	switch {
 	case x.past(c):
-		c.Changed(key, classHash, "hdel")
+		c.changedMembers(key, classHash, "hdel", fields)
 	case x.set:
-		c.Changed(key, classHash, "hexpire")
+		c.changedMembers(key, classHash, "hexpire", fields)
 	}
 	c.Reply.Int(1)
 }

@@ -148,7 +148,7 @@ func (k timedKind) expireMembers(c *Call, unit timeUnit) {
 	if !ok {
 		return
 	}
-	changed, removed := false, false
+	var set, removed [][]byte
 	c.Reply.Array(len(members))
 	for _, member := range members {
 		had, there := int64(0), false
@@ -162,19 +162,25 @@ func (k timedKind) expireMembers(c *Call, unit timeUnit) {
 			c.Reply.Int(conditionFail)
 		case at <= c.now():
 			removeMember(v, member)
-			removed = true
+			removed = append(removed, member)
 			c.Reply.Int(memberRemoved)
 		default:
 			v.SetDeadlineBytes(member, at)
-			changed = true
+			set = append(set, member)
 			c.Reply.Int(deadlineSet)
 		}
 	}
-	if changed {
-		c.Changed(key, k.class, k.event)
+	c.changedMembers(key, k.class, k.event, set)
+	c.changedMembers(key, k.class, k.removed, removed)
+}
+
+// changedMembers says Changed of members, if there are any.
+func (c *Call) changedMembers(key []byte, class class, event string, members [][]byte) {
+	for _, member := range members {
+		c.TouchedOnce(class, member)
 	}
-	if removed {
-		c.Changed(key, k.class, k.removed)
+	if len(members) > 0 {
+		c.Changed(key, class, event)
 	}
 }
 
@@ -224,7 +230,7 @@ func (k timedKind) persistMembers(c *Call) {
 	if !ok {
 		return
 	}
-	changed := false
+	var changed [][]byte
 	c.Reply.Array(len(members))
 	for _, member := range members {
 		had, there := int64(0), false
@@ -237,13 +243,11 @@ func (k timedKind) persistMembers(c *Call) {
 		case had == 0:
 			c.Reply.Int(noDeadline)
 		default:
-			changed = true
+			changed = append(changed, member)
 			c.Reply.Int(deadlineSet)
 		}
 	}
-	if changed {
-		c.Changed(key, k.class, k.persist)
-	}
+	c.changedMembers(key, k.class, k.persist, changed)
 }
 
 // memberExpiry is the deadline that ZADDEX, HSETEX and HGETEX may give.

@@ -205,6 +205,9 @@ func (srv *Server) hooks() keyspace.Hooks {
 			if kindOf(value) == kindHash {
 				class, event = classHash, "hexpired"
 			}
+			for _, member := range members {
+				u.touched(class, bytesOf(member))
+			}
 			u.changed(db.ID(), key, class, event)
 			if emptied {
 				u.changed(db.ID(), key, classGeneric, "del")

@@ -94,7 +94,7 @@ func zaddex(c *Call) {
 	switch {
 	case done.nan:
 		c.Reply.Error(errScoreNaN)
-	case done.full, o.incr && !done.scored:
+	case done.full, o.incr && !done.counted:
 		c.Reply.Null()
 	case o.incr:
 		c.Reply.Double(done.score)
@@ -108,12 +108,13 @@ func zaddex(c *Call) {
 // zaddexDone is what a ZADDEX has done.
 type zaddexDone struct {
 	added, updated int64
-	timed, cleared bool // deadlines were set, taken away
-	removed        bool // members, whose deadline had been in the past
-	trimmed        bool
-	full           bool // members were not added, for there was no room
-	scored         bool
-	score          float64 // of INCR
+	scored         [][]byte // members that are new, have another score, or have lost their deadline
+	timed          [][]byte // members that have got deadlines
+	removed        [][]byte // members whose deadline was in the past
+	trimmed        [][]byte
+	full           bool    // members were not added, for there was no room
+	counted        bool    // INCR was done
+	score          float64 // and this is the result
 	nan            bool
 }
 
@@ -134,7 +135,7 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 		if o.past(c) && !(there && o.enx) {
 			if there && o.admits(s, member, score) {
 				s.RemoveBytes(member)
-				done.removed = true
+				done.removed = append(done.removed, member)
 			}
 			continue
 		}
@@ -142,8 +143,10 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 		switch outcome {
 		case zset.Added:
 			done.added++
+			done.scored = append(done.scored, member)
 		case zset.Updated:
 			done.updated++
+			done.scored = append(done.scored, member)
 		case zset.Rejected, zset.NotANumber:
 			continue
 		}
@@ -151,19 +154,23 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 		switch {
 		case o.set && (!o.enx || had == 0):
 			s.SetDeadlineBytes(member, o.deadline)
-			done.timed = done.timed || had != o.deadline
+			if had != o.deadline {
+				done.timed = append(done.timed, member)
+			}
 		case !o.set && !o.keep && !o.incr && had != 0:
 			s.SetDeadlineBytes(member, 0)
-			done.cleared = true
+			done.scored = append(done.scored, member)
 		}
 	}
 	if over := int64(s.Len()) - o.maxLen; over > 0 && !o.reject {
+		lo, hi := 0, int(over)
 		if o.fromHi {
-			s.RemoveSpan(s.Len()-int(over), s.Len())
-		} else {
-			s.RemoveSpan(0, int(over))
+			lo, hi = s.Len()-int(over), s.Len()
 		}
-		done.trimmed = true
+		for member := range s.Span(lo, hi) {
+			done.trimmed = append(done.trimmed, []byte(member))
+		}
+		s.RemoveSpan(lo, hi)
 	}
 	return done
 }
@@ -176,7 +183,7 @@ func (o *zaddexOptions) put(s *zset.Set, member []byte, score float64, done *zad
 	}
 	outcome, done.score = s.IncrBytes(member, score, o.cond)
 	done.nan = outcome == zset.NotANumber
-	done.scored = outcome != zset.Rejected && !done.nan
+	done.counted = outcome != zset.Rejected && !done.nan
 	return outcome
 }
 
@@ -207,22 +214,14 @@ func nextTicket(s *zset.Set) float64 {
 
 // tell says what was changed.
 func (done *zaddexDone) tell(c *Call, key []byte, o *zaddexOptions) {
-	if done.added+done.updated > 0 || done.cleared {
-		event := "zadd"
-		if o.incr {
-			event = "zincr"
-		}
-		c.Changed(key, classZset, event)
+	event := "zadd"
+	if o.incr {
+		event = "zincr"
 	}
-	if done.timed {
-		c.Changed(key, classZset, "zexpire")
-	}
-	if done.removed {
-		c.Changed(key, classZset, "zrem")
-	}
-	if done.trimmed {
-		c.Changed(key, classZset, "zremrangebyrank")
-	}
+	c.changedMembers(key, classZset, event, done.scored)
+	c.changedMembers(key, classZset, "zexpire", done.timed)
+	c.changedMembers(key, classZset, "zrem", done.removed)
+	c.changedMembers(key, classZset, "zremrangebyrank", done.trimmed)
 }
 
 // scores reads the scores of pairs. If tickets are allowed, they are NaN, which
