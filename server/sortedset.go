@@ -347,13 +347,14 @@ func zaddWith(c *Call, o zaddOptions) {
 	case o.incr:
 		zincrScore(c, key, s, pairs[1], scores[0], o.cond)
 	default:
-		added, updated, cleared := 0, 0, false
+		added, updated, changed := 0, 0, false
 		for i, score := range scores {
 			if s == nil {
 				break // XX, and no such key
 			}
 			member := pairs[2*i+1]
-			switch outcome, _ := s.AddIfBytes(member, zkept(c, s, member, score), o.cond); outcome {
+			outcome, _ := s.AddIfBytes(member, zkept(c, s, member, score), o.cond)
+			switch outcome {
 			case zset.Added:
 				added++
 			case zset.Updated:
@@ -361,13 +362,18 @@ func zaddWith(c *Call, o zaddOptions) {
 			case zset.Rejected, zset.NotANumber:
 				continue
 			}
+			lost := false
 			if s.Deadlines() != nil {
 				had, _ := s.SetDeadlineBytes(member, 0)
-				cleared = cleared || had != 0
+				lost = had != 0
 			}
+			if outcome == zset.Unchanged && !lost {
+				continue
+			}
+			changed = true
 			c.TouchedOnce(classZset, member)
 		}
-		if added+updated > 0 || cleared {
+		if changed {
 			c.Changed(key, classZset, "zadd")
 		}
 		if o.ch {

@@ -44,7 +44,7 @@ func TestBuilder(t *testing.T) {
 		"list matching":    {ops{}.op("NlA").text("a").op("A").text("b").op("A").text("a").op("M").signed(-1).text("a"), "a b", 0},
 		"set":              {ops{}.op("NtP").text("2").op("P").text("1").op("P").text("3").op("R").text("3").op("R").text("4"), "1 2", 0},
 		"ordered set":      {ops{}.op("NtOP").text("2").op("P").text("1"), "2 1", 0},
-		"hash":             {ops{}.op("NhP").text("f").text("v").op("P").text("g").text("").op("R").text("h"), `"f" "v" "g" ""`, 0},
+		"hash":             {ops{}.op("NhP").text("f").text("v").op("P").text("g").text("").op("R").text("h"), `"f" "v" 0 "g" "" 0`, 0},
 		"sorted set": {ops{}.op("NzP").text("b").score(1).op("P").text("a").score(1).op("P").text("b").score(0.5),
 			`"b" 0.5 3fe0000000000000 "a" 1 3ff0000000000000`, 0},
 		"sorted set cleared": {ops{}.op("NzP").text("b").score(1).op("CP").text("a").score(math.Inf(-1)).op("R").text("x"),
