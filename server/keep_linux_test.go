@@ -6,23 +6,53 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// alone runs a test in a process of its own, and reports whether this is it.
+// alone runs a test, or a subtest, in a process of its own, and reports whether
+// this is it. A test needs that if it changes what belongs to the process as a
+// whole, such as limits and descriptors, which tests beside it would notice.
 func alone(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv("ZSETD_ALONE") != "" {
+	const variable = "ZSETD_TEST_ALONE"
+	switch os.Getenv(variable) {
+	case t.Name():
 		return true
+	case "":
+	default: // which must not start processes in turn
+		t.Fatalf("this process is to run %s alone", os.Getenv(variable))
 	}
 	t.Parallel()
-	cmd := osexec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=60s")
-	cmd.Env = append(os.Environ(), "ZSETD_ALONE=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	var pattern []string // -test.run is matched element by element
+	for _, element := range strings.Split(t.Name(), "/") {
+		pattern = append(pattern, "^"+regexp.QuoteMeta(element)+"$")
+	}
+	cmd := osexec.Command(os.Args[0], "-test.run="+strings.Join(pattern, "/"), "-test.v", "-test.timeout=120s")
+	cmd.Env = append(os.Environ(), variable+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	ran := false
+	for line := range strings.Lines(string(out)) {
+		name, ok := strings.CutPrefix(line, "=== RUN   ")
+		if name = strings.TrimSpace(name); !ok {
+			continue
+		}
+		ran = ran || name == t.Name()
+		if !strings.HasPrefix(name+"/", t.Name()+"/") && !strings.HasPrefix(t.Name()+"/", name+"/") {
+			t.Errorf("the process that was to run %s alone also ran %s", t.Name(), name)
+		}
+	}
+	switch {
+	case err != nil:
 		t.Errorf("%v\n%s", err, out)
+	case !ran:
+		t.Errorf("the process that was to run %s has not:\n%s", t.Name(), out)
+	case strings.Contains(string(out), "--- SKIP: "+t.Name()+" ("):
+		t.Skipf("in its own process:\n%s", out)
 	}
 	return false
 }
@@ -47,20 +77,26 @@ func limitFiles(t *testing.T, size uint64) (mend func()) {
 	return mend
 }
 
-// breakFile puts another file in the place of the one that the keeper has open:
-// /dev/full fails whatever is done with it, with /dev/null what is written is
-// lost and fsync fails. The system's errors, and no others, come from it. mend puts the
-// right one back.
-func breakFile(t *testing.T, path, other string) (mend func()) {
+// breakFile puts a device in the place of the file that the keeper has open:
+// /dev/full fails whatever is done with it; with /dev/null what is written is
+// lost, and fsync fails. The system's errors, and no others, come from it. mend
+// puts the file back, unless the keeper has closed the device meanwhile. The
+// test must run alone: a descriptor that the keeper closes may be another test's
+// a moment later.
+func breakFile(t *testing.T, path, device string) (mend func()) {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Skip(err)
 	}
+	opened := func(fd int) string {
+		to, _ := os.Readlink(fmt.Sprint("/proc/self/fd/", fd))
+		return to
+	}
 	fd := -1
 	for _, e := range fds {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && to == path {
-			fmt.Sscan(e.Name(), &fd)
+		if n, err := strconv.Atoi(e.Name()); err == nil && opened(n) == path {
+			fd = n
 		}
 	}
 	if fd < 0 {
@@ -70,7 +106,23 @@ func breakFile(t *testing.T, path, other string) (mend func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(other, os.O_RDWR, 0)
+	done := false
+	finish := func(mend bool) {
+		if done {
+			return
+		}
+		done = true
+		if mend && opened(fd) == device {
+			if err := syscall.Dup3(saved, fd, syscall.O_CLOEXEC); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := syscall.Close(saved); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() { finish(false) })
+	f, err := os.OpenFile(device, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,17 +130,7 @@ func breakFile(t *testing.T, path, other string) (mend func()) {
 	if err := syscall.Dup3(int(f.Fd()), fd, syscall.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
-	done := false
-	mend = func() {
-		if !done {
-			done = true
-			if err := syscall.Dup3(saved, fd, syscall.O_CLOEXEC); err != nil {
-				t.Fatal(err)
-			}
-			syscall.Close(saved)
-		}
-	}
-	return mend
+	return func() { finish(true) }
 }
 
 // tmpPath is the path of a file as the system names it.
@@ -201,7 +243,9 @@ func TestNoRoomInAlways(t *testing.T) {
 	for _, stop := range []string{"yes", "no"} {
 		for _, device := range []string{"/dev/full", "/dev/null"} {
 			t.Run(stop+device, func(t *testing.T) {
-				t.Parallel()
+				if !alone(t) {
+					return
+				}
 				path := tmpPath(t)
 				srv := keep(t, path, map[string]string{"appendonly": "yes", "appendfsync": "always", "stop-writes-on-bgsave-error": stop})
 				must(t, srv, "SET a 1")
@@ -219,7 +263,7 @@ func TestNoRoomInAlways(t *testing.T) {
 					if saves(t, srv) == n {
 						t.Error("nothing was saved")
 					}
-					return // what was put in the place of the file is closed
+					return // there is nothing to mend: the keeper has closed the broken file
 				}
 				want := "OK"
 				if stop == "yes" {
@@ -256,7 +300,9 @@ func TestNoRoomInAlways(t *testing.T) {
 // After an fsync has failed the file is not written again; a fresh one, with
 // everything, takes its place.
 func TestFsyncFails(t *testing.T) {
-	t.Parallel()
+	if !alone(t) {
+		return
+	}
 	path := tmpPath(t)
 	srv := keep(t, path, map[string]string{"save": "1 1"})
 	fill(srv, 20_000, 20)
