@@ -261,6 +261,21 @@ func (d *draft) value(a *protocol.Argument) string {
 		return d.pick("a", "b", "")
 	case "operation":
 		return d.pick("AND", "or", "XOR", "NOT", "NAND")
+	case "bit":
+		return d.pick("0", "1", "0", "1", "2", "-1", "a")
+	case "encoding":
+		if d.one(20) {
+			return d.pick("u64", "i65", "u0", "i0", "i", "", "x8", "u-1", "u08", "i64\x00", "U8")
+		}
+		return d.pick("u", "i") + d.pick("1", "2", "5", "7", "8", "9", "16", "31", "32", "33", "62", "63", "64")
+	case "offset":
+		if d.command.Group == "bitmap" {
+			return d.bitOffset()
+		}
+	case "value":
+		if d.command.Name == "setbit" {
+			return d.pick("0", "1", "0", "1", "1", "1", "0", "2", "-1", "a")
+		}
 	}
 	switch a.Type {
 	case "integer":
@@ -342,6 +357,21 @@ func (g *generator) float() string {
 			"123456789012345678", "1e17", "1e21", "0x1p3", "0X10", ".5", "5.", "1e-310", "4.9e-324", "9007199254740993")
 	}
 	return g.pick("nan", "-nan", "NaN", "1e400", "1e-400", "abc", "", " 1", "1 ", "1,5", "1_0", "0x", "e5", "1\x00", "infi", "--1")
+}
+
+// bitOffset draws the place of a bit.
+func (g *generator) bitOffset() string {
+	n := strconv.Itoa(g.r.IntN(300))
+	if g.one(4) {
+		n = strconv.Itoa(g.r.IntN(4000))
+	}
+	if g.one(4) {
+		n = "#" + strconv.Itoa(g.r.IntN(40))
+	}
+	if g.one(30) {
+		return g.pick("4294967296", "-1", "#-1", "#", "", "#a", "##1", "1.5", "99999999999999999999", "-9223372036854775808")
+	}
+	return n
 }
 
 // bound draws an end of a range of scores or members.

@@ -26,6 +26,8 @@ func families() [][]Command {
 		objectCommands(),
 		sortCommands(),
 		stringCommands(),
+		bitmapCommands(),
+		bitfieldCommands(),
 		hashCommands(),
 		hashExpireCommands(),
 		setCommands(),

@@ -29,6 +29,10 @@ func NewString(b []byte) *String {
 	return s
 }
 
+// RawString returns a string of b itself, which is the string's from now on.
+// Encoding calls it raw whatever it holds.
+func RawString(b []byte) *String { return &String{b: b, edited: true} }
+
 // Content returns the bytes. They must not be changed, and are good until the
 // string changes.
 func (s *String) Content() []byte { return s.b }

@@ -1,0 +1,391 @@
+package server
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+// A bitmap is a string; bit 0 is the highest bit of its first byte.
+
+func bitmapCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "bitcount", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
+			Summary: "Count set bits in a string",
+			Syntax:  "key index:[start end index_unit:[BYTE|BIT]@7.0.0]",
+			History: []string{"7.0.0 Added the `BYTE|BIT` option."},
+		}, run: bitcount},
+		{Facts: protocol.Facts{
+			Name: "bitop", Arity: -4, Flags: "write denyoom", Keys: "2 OW update; 3..-1 RO access",
+			Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
+			Summary: "Perform bitwise operations between strings",
+			Syntax:  "operation destkey key [key ...]",
+		}, run: bitop},
+		{Facts: protocol.Facts{
+			Name: "bitpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "bitmap", Since: "2.8.7", Complexity: "O(N)",
+			Summary: "Find first bit set or clear in a string",
+			Syntax:  "key bit index:[start end_index:[end index_unit:[BYTE|BIT]@7.0.0]]",
+			History: []string{"7.0.0 Added the `BYTE|BIT` option."},
+		}, run: bitpos},
+		{Facts: protocol.Facts{
+			Name: "getbit", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Returns the bit value at offset in the string value stored at key",
+			Syntax:  "key offset",
+		}, run: getbit},
+		{Facts: protocol.Facts{
+			Name: "setbit", Arity: 4, Flags: "write denyoom", Keys: "1 RW access update",
+			Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Sets or clears the bit at offset in the string value stored at key",
+			Syntax:  "key offset value:integer",
+		}, run: setbit},
+	}
+}
+
+const errBitOffset = "ERR bit offset is not an integer or out of range"
+
+// bitOffset reads the place of a bit, which a string must be able to have.
+// If width is not 0, "#n" stands for n times as many bits.
+func (c *Call) bitOffset(width int64) int64 {
+	b := c.Bytes()
+	if c.Err() != "" {
+		return 0
+	}
+	hash := width > 0 && len(b) > 0 && b[0] == '#'
+	if hash {
+		b = b[1:]
+	}
+	n, ok := protocol.ParseInt(b)
+	if hash {
+		n *= width // what overflows does so as in Redis
+	}
+	if !ok || n < 0 || n>>3 >= c.srv.config.protoMaxBulk {
+		c.Fail(errBitOffset)
+		return 0
+	}
+	return n
+}
+
+func getbit(c *Call) {
+	key, at := c.Bytes(), c.bitOffset(0)
+	if !c.ok() {
+		return
+	}
+	s, ok := read[keyspace.String](c, key)
+	if !ok {
+		return
+	}
+	var on int64
+	if s != nil && at>>3 < int64(s.Len()) {
+		on = int64(s.Content()[at>>3] >> (7 - at&7) & 1)
+	}
+	c.Reply.Int(on)
+}
+
+func setbit(c *Call) {
+	const errBit = "ERR bit is not an integer or out of range"
+	key, at, on := c.Bytes(), c.bitOffset(0), c.IntIn(0, 1, errBit)
+	if !c.ok() {
+		return
+	}
+	e, s, grown, ok := c.openBits(key, int(at>>3))
+	if !ok {
+		return
+	}
+	b := s.Content()[at>>3]
+	shift := 7 - at&7
+	old := int64(b >> shift & 1)
+	if grown || old != on {
+		if old != on {
+			c.db.WriteString(e, int(at>>3), []byte{b ^ 1<<shift})
+		}
+		c.Changed(key, classString, "setbit")
+	}
+	c.Reply.Int(old)
+}
+
+// openBits opens a string, made if there is none, to change its bytes up to
+// last, and says whether it has become longer for that. Whatever happens to the
+// bytes, its encoding is raw from then on, as Redis leaves it.
+func (c *Call) openBits(key []byte, last int) (e *keyspace.Entry, s *keyspace.String, grown, ok bool) {
+	e, s, ok = c.editString(key)
+	switch {
+	case !ok:
+		return nil, nil, false, false
+	case s == nil:
+		s = new(keyspace.String)
+		e = c.db.Add(key, s)
+	}
+	switch {
+	case s.Len() <= last:
+		grown = true
+		c.db.WriteString(e, last, []byte{0})
+	case s.Encoding(c.limits()) != "raw":
+		c.db.WriteString(e, 0, nil)
+	}
+	return e, s, grown, true
+}
+
+// bitop computes 8 bytes at a time.
+func bitop(c *Call) {
+	var op byte
+	for _, name := range []string{"AND", "OR", "XOR", "NOT"} {
+		if c.Is(name) {
+			op = name[0]
+		}
+	}
+	if op == 0 {
+		c.Fail(protocol.ErrSyntax)
+	}
+	dst, keys := c.Bytes(), c.Rest()
+	if op == 'N' && len(keys) != 1 {
+		c.Fail("ERR BITOP NOT must be called with a single source key.")
+	}
+	if !c.ok() {
+		return
+	}
+	sources := make([][]byte, len(keys))
+	size := 0
+	for i, key := range keys {
+		s, ok := read[keyspace.String](c, key)
+		if !ok {
+			return
+		}
+		if s != nil {
+			sources[i] = s.Content()
+			size = max(size, len(sources[i]))
+		}
+	}
+	if size == 0 {
+		c.drop(dst)
+		c.Reply.Int(0)
+		return
+	}
+	result := make([]byte, size)
+	copy(result, sources[0])
+	if op == 'N' {
+		combine(op, result, result)
+	}
+	for _, source := range sources[1:] {
+		n := min(len(source), size)
+		combine(op, result[:n], source)
+		if op == 'A' {
+			clear(result[n:])
+		}
+	}
+	c.put(dst, keyspace.RawString(result))
+	c.Changed(dst, classString, "set")
+	c.Reply.Int(int64(size))
+}
+
+// combine makes of each bit of dst, and the bit of src there, which is at least
+// as long, what op (A, O, X) says; N is the opposite of src. A function to be
+// called for every 8 bytes would take thrice as long.
+func combine(op byte, dst, src []byte) {
+	le := binary.LittleEndian
+	words := len(dst) &^ 7
+	switch op {
+	case 'A':
+		for i := 0; i < words; i += 8 {
+			le.PutUint64(dst[i:], le.Uint64(dst[i:])&le.Uint64(src[i:]))
+		}
+	case 'O':
+		for i := 0; i < words; i += 8 {
+			le.PutUint64(dst[i:], le.Uint64(dst[i:])|le.Uint64(src[i:]))
+		}
+	case 'X':
+		for i := 0; i < words; i += 8 {
+			le.PutUint64(dst[i:], le.Uint64(dst[i:])^le.Uint64(src[i:]))
+		}
+	case 'N':
+		for i := 0; i < words; i += 8 {
+			le.PutUint64(dst[i:], ^le.Uint64(src[i:]))
+		}
+	}
+	for i := words; i < len(dst); i++ {
+		switch op {
+		case 'A':
+			dst[i] &= src[i]
+		case 'O':
+			dst[i] |= src[i]
+		case 'X':
+			dst[i] ^= src[i]
+		case 'N':
+			dst[i] = ^src[i]
+		}
+	}
+}
+
+// bitRange are the bits, or bytes, from start to end, as clients give them.
+type bitRange struct {
+	start, end int64
+	bits       bool
+}
+
+// unit reads whether a range is of bits or bytes.
+func (r *bitRange) unit(c *Call) {
+	switch {
+	case c.Is("BIT"):
+		r.bits = true
+	case c.Is("BYTE"):
+	default:
+		c.Fail(protocol.ErrSyntax)
+	}
+}
+
+// within returns the bits of a string of so many bytes that are in the range, from lo
+// up to hi.
+func (r bitRange) within(bytes int) (lo, hi int64) {
+	n := int64(bytes)
+	if r.bits {
+		n *= 8
+	}
+	if r.start < 0 {
+		r.start = max(r.start+n, 0)
+	}
+	if r.end < 0 {
+		r.end = max(r.end+n, 0)
+	}
+	r.end = min(r.end, n-1)
+	if r.start > r.end {
+		return 0, 0
+	}
+	if r.bits {
+		return r.start, r.end + 1
+	}
+	return r.start * 8, (r.end + 1) * 8
+}
+
+// bitcount looks at the key before it looks at the range, as Redis does.
+func bitcount(c *Call) {
+	s, ok := read[keyspace.String](c, c.Bytes())
+	switch {
+	case !ok:
+		return
+	case s == nil:
+		c.Reply.Int(0)
+		return
+	}
+	r := bitRange{end: -1}
+	if c.Len() > 0 {
+		if c.Len() == 1 || c.Len() > 3 {
+			c.Fail(protocol.ErrSyntax)
+		}
+		r.start, r.end = c.Int(), c.Int()
+		if c.Err() == "" && r.start < 0 && r.end < 0 && r.start > r.end {
+			c.Reply.Int(0)
+			return
+		}
+		if c.More() {
+			r.unit(c)
+		}
+	}
+	if c.ok() {
+		lo, hi := r.within(s.Len())
+		c.Reply.Int(countBits(s.Content(), lo, hi))
+	}
+}
+
+// countBits returns how many of the bits of b from lo up to hi are set.
+func countBits(b []byte, lo, hi int64) (n int64) {
+	if lo >= hi {
+		return 0
+	}
+	n = -int64(bits.OnesCount8(b[lo>>3] &^ (0xff >> (lo & 7))))
+	if hi&7 != 0 {
+		n -= int64(bits.OnesCount8(b[hi>>3] & (0xff >> (hi & 7))))
+	}
+	b = b[lo>>3 : (hi+7)>>3]
+	for ; len(b) >= 8; b = b[8:] {
+		n += int64(bits.OnesCount64(binary.LittleEndian.Uint64(b)))
+	}
+	for _, x := range b {
+		n += int64(bits.OnesCount8(x))
+	}
+	return n
+}
+
+// bitpos judges the bit, then the key, then the range.
+func bitpos(c *Call) {
+	key, bit := c.Bytes(), c.Int()
+	if c.Err() == "" && bit != 0 && bit != 1 {
+		c.Fail("ERR The bit argument must be 1 or 0.")
+	}
+	if !c.ok() {
+		return
+	}
+	s, ok := read[keyspace.String](c, key)
+	switch {
+	case !ok:
+		return
+	case s == nil:
+		c.Reply.Int(-bit) // a string of zeros without end
+		return
+	}
+	if c.Len() > 3 {
+		c.Fail(protocol.ErrSyntax)
+	}
+	r := bitRange{end: -1}
+	bounded := c.Len() > 1
+	if c.More() {
+		r.start = c.Int()
+	}
+	switch end := c.Peek(0); {
+	case c.Len() == 2: // Redis judges the unit first
+		c.Skip(1)
+		r.unit(c)
+		var ok bool
+		if r.end, ok = protocol.ParseInt(end); !ok {
+			c.Fail(protocol.ErrNotInteger)
+		}
+	case bounded:
+		r.end = c.Int()
+	}
+	if !c.ok() {
+		return
+	}
+	lo, hi := r.within(s.Len())
+	at := findBit(s.Content(), lo, hi, byte(bit))
+	if at < 0 && bit == 0 && !bounded && lo < hi {
+		at = hi // zeros follow the string
+	}
+	c.Reply.Int(at)
+}
+
+// findBit returns the first bit of b from lo up to hi that is as given, or -1.
+func findBit(b []byte, lo, hi int64, bit byte) int64 {
+	if lo >= hi {
+		return -1
+	}
+	// What is looked for becomes 1, what lies before lo 0.
+	var flip uint64
+	if bit == 0 {
+		flip = ^flip
+	}
+	at := lo &^ 7
+	b = b[lo>>3 : (hi+7)>>3]
+	first := (b[0] ^ byte(flip)) & (0xff >> (lo & 7))
+	if first == 0 {
+		b, at = b[1:], at+8
+		for ; len(b) >= 8 && binary.LittleEndian.Uint64(b) == flip; b = b[8:] {
+			at += 64
+		}
+		for ; len(b) > 0 && b[0] == byte(flip); b = b[1:] {
+			at += 8
+		}
+		if len(b) == 0 {
+			return -1
+		}
+		first = b[0] ^ byte(flip)
+	}
+	at += int64(bits.LeadingZeros8(first))
+	if at >= hi {
+		return -1
+	}
+	return at
+}

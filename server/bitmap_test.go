@@ -1,0 +1,108 @@
+package server
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+// The functions that take 8 bytes at a time against ones that take one bit.
+func TestBits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	random := func() []byte {
+		b := make([]byte, r.IntN(40))
+		if fill := byte(r.IntN(3) - 1); fill != 1 {
+			for i := range b { // long runs of one kind
+				b[i] = fill
+			}
+			if len(b) > 0 && r.IntN(4) > 0 {
+				b[r.IntN(len(b))] = byte(r.IntN(256))
+			}
+			return b
+		}
+		for i := range b {
+			b[i] = byte(r.IntN(256))
+		}
+		return b
+	}
+	at := func(b []byte, i int64) byte { return b[i>>3] >> (7 - i&7) & 1 }
+	for range 20_000 {
+		b := random()
+		size := int64(len(b)) * 8
+		lo := r.Int64N(size + 1)
+		hi := lo + r.Int64N(size-lo+1)
+		count, first := int64(0), [2]int64{-1, -1}
+		for i := lo; i < hi; i++ {
+			bit := at(b, i)
+			count += int64(bit)
+			if first[bit] < 0 {
+				first[bit] = i
+			}
+		}
+		if got := countBits(b, lo, hi); got != count {
+			t.Fatalf("countBits(%x, %d, %d) = %d, want %d", b, lo, hi, got, count)
+		}
+		for bit, want := range first {
+			if got := findBit(b, lo, hi, byte(bit)); got != want {
+				t.Fatalf("findBit(%x, %d, %d, %d) = %d, want %d", b, lo, hi, bit, got, want)
+			}
+		}
+		a := random()[:0]
+		a = append(a, b[:r.IntN(len(b)+1)]...)
+		for _, op := range []byte("AOXN") {
+			got := bytes.Clone(a)
+			combine(op, got, b)
+			for i, x := range a {
+				want := map[byte]byte{'A': x & b[i], 'O': x | b[i], 'X': x ^ b[i], 'N': ^b[i]}[op]
+				if got[i] != want {
+					t.Fatalf("combine %c, byte %d: %x, want %x", op, i, got[i], want)
+				}
+			}
+		}
+	}
+}
+
+// SETBIT in a long string neither copies it nor writes all of it into the
+// journal.
+func TestSetbitIsSmall(t *testing.T) {
+	ks := keyspace.New(1, keyspace.Hooks{})
+	ks.Record(true)
+	db := ks.DB(0)
+	e := db.Add([]byte("k"), keyspace.RawString(make([]byte, 8<<20)))
+	ks.TakeJournal()
+	db.WriteString(e, 0, []byte{1}) // the journal still has the string as it was: this copies it
+	content := &e.Value().(*keyspace.String).Content()[0]
+	for i := range 100 {
+		db.WriteString(e, i*1000, []byte{1})
+	}
+	if j := ks.TakeJournal(); j.Size() > 4000 {
+		t.Errorf("100 bytes changed, %d in the journal", j.Size())
+	}
+	if &e.Value().(*keyspace.String).Content()[0] != content {
+		t.Error("the string was copied")
+	}
+}
+
+func BenchmarkBits(b *testing.B) {
+	data, other := make([]byte, 1<<20), make([]byte, 1<<20)
+	b.Run("count", func(b *testing.B) {
+		b.SetBytes(1 << 20)
+		for b.Loop() {
+			countBits(data, 0, 8<<20)
+		}
+	})
+	b.Run("find", func(b *testing.B) {
+		b.SetBytes(1 << 20)
+		for b.Loop() {
+			findBit(data, 0, 8<<20, 1)
+		}
+	})
+	b.Run("combine", func(b *testing.B) {
+		b.SetBytes(1 << 20)
+		for b.Loop() {
+			combine('X', data, other)
+		}
+	})
+}
