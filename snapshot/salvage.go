@@ -21,10 +21,11 @@ import (
 // to tell those that hold from those that were replaced or deleted.
 //
 // First the tree is walked, past whatever is damaged. What is found that way
-// holds. What is not found leaves gaps: from one name to another, and only names
-// that lie in a gap, or are newer than the tree, are then looked for among all
-// pages of the file, whether or not they are in use. Of a name found there
-// several times the newest counts.
+// holds. What is not found leaves gaps: the names from one to another for a
+// damaged page, all chunks of its key for a damaged record. Only names that lie
+// in a gap, or are newer than the tree, are then looked for among all pages of
+// the file, whether or not they are in use. Of a name found there several times
+// the newest counts.
 //
 // The manifest says how many records there have to be, and the sum of their
 // checksums. If what was found agrees with it nothing is missing, and nothing
@@ -172,7 +173,7 @@ type salvaging struct {
 
 	keyGaps, cutGaps gaps
 	last             []byte // the last name of a base that the walk found whole
-	open             bool   // and a bad record came since
+	open             bool   // since then came a record that has no name of a base
 }
 
 func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
@@ -268,7 +269,8 @@ func (s *salvaging) gap(bucket [][]byte, from, to []byte, err error) {
 	}
 }
 
-// shut ends a gap that began with a bad record, before a good one of this name.
+// shut ends a gap that began with a record without a proper name, at a good one
+// of this name; nil: the walk is at its end.
 func (s *salvaging) shut(name []byte) {
 	if s.open {
 		s.keyGaps = append(s.keyGaps, gap{s.last, name})
@@ -298,7 +300,6 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 	case len(bucket) == 1 && string(bucket[0]) == keysBucket:
 		if !s.base(name, value) {
 			s.bad(name)
-			s.open = true
 			break
 		}
 		s.shut(name)
@@ -312,24 +313,29 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 	return nil
 }
 
-// bad notes a base whose checksum does not match. Mostly it is the value that is
-// damaged, and the name right; but that is not certain.
+// bad notes a base whose checksum does not match, and where to look for another
+// version of it. Mostly it is the value that is damaged and the name is right;
+// then the gap is the key's own, so that no key beside it that was deleted can
+// come back. (If the name is damaged, and is a name all the same, the key that it
+// was is lost.) Behind a name that is none any key may have been, up to the next
+// name that holds: see shut.
 func (s *salvaging) bad(name []byte) {
 	space, key, long, i, ok := parseBaseName(name)
 	switch {
 	case !ok:
 		s.Pages = append(s.Pages, damaged("base %q: no such name", name))
+		s.open = true
+		return
 	case long:
 		s.Pages = append(s.Pages, damaged("the value of a key of 1 KB or more in space %d, whose SHA-256 is %x, chunk %d", space, key, i))
 	default:
 		s.Pages = append(s.Pages, damaged("the value of key %.100q in space %d, chunk %d", key, space, i))
 	}
-	if ok {
-		// A version that never is complete: the key is lost unless there is
-		// another, and that is an old one.
-		stem := string(name[:len(name)-4])
-		s.bases[stem] = append(s.bases[stem], &version{math.MaxUint64, map[uint32][]byte{}})
-	}
+	stem := name[: len(name)-4 : len(name)-4]
+	s.keyGaps = append(s.keyGaps, gap{append(stem, 0, 0, 0, 0), append(stem, 0xff, 0xff, 0xff, 0xff)})
+	// A version that never is complete: the key is lost unless there is
+	// another, and that is an old one.
+	s.bases[string(stem)] = append(s.bases[string(stem)], &version{math.MaxUint64, map[uint32][]byte{}})
 }
 
 // base keeps a chunk of a base, and reports whether it is one.
