@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -783,9 +782,7 @@ type keyID struct {
 }
 
 // compareID is the order of the file.
-func compareID(a, b keyID) int {
-	return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(len(a.key), len(b.key)), cmp.Compare(a.key, b.key))
-}
+func compareID(a, b keyID) int { return snapshot.Compare(a.space, a.key, b.space, b.key) }
 
 const (
 	// pieceTime is how long the lock is held for a piece, and pieceBytes how
