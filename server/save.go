@@ -13,7 +13,6 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/keyspace"
-	"github.com/zsetd/zsetd/snapshot"
 )
 
 // saveCommands are about the file that the data are kept in, see keep.go.
@@ -143,11 +142,15 @@ func (srv *Server) reload(write, flush, merge bool) error {
 	case path == "" && !write:
 		return errors.New("there is no file")
 	case path == "":
-		var err error
-		if path, err = srv.saveCopy(); err != nil {
+		dir, err := os.MkdirTemp("", "zsetd")
+		if err != nil {
 			return err
 		}
-		defer os.Remove(path)
+		defer os.RemoveAll(dir)
+		path = filepath.Join(dir, "copy.db")
+		if _, err := archive.Save(path, srv.keys, nil); err != nil {
+			return err
+		}
 	case write:
 		if err := k.saveNow(); err != nil {
 			return err
@@ -190,34 +193,6 @@ func (srv *Server) reload(write, flush, merge bool) error {
 	}
 	srv.keys.Seal()
 	return nil
-}
-
-// saveCopy writes all data to a new temporary file and returns its path.
-func (srv *Server) saveCopy() (path string, err error) {
-	dir, err := os.MkdirTemp("", "zsetd")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(dir)
-	f, err := snapshot.Create(filepath.Join(dir, "copy"))
-	if err != nil {
-		return "", err
-	}
-	c := snapshot.Cut{Spaces: srv.keys.Spaces(), LastSpace: srv.keys.LastSpace(), Time: srv.at}
-	for i := range srv.keys.Len() {
-		db := srv.keys.DB(i)
-		for e := range db.All() {
-			c.Bases = append(c.Bases, snapshot.Base{Space: db.Space(), Key: e.Key(), Chunks: db.Pin(e).Chunks})
-		}
-	}
-	if _, err := f.Write(&c); err != nil {
-		return "", errors.Join(err, f.Discard())
-	}
-	path = dir + ".db"
-	if err := f.Publish(path); err != nil {
-		return "", errors.Join(err, f.Discard())
-	}
-	return path, f.Close()
 }
 
 // mayWhileLoading reports whether a command is allowed before the data are
@@ -297,11 +272,7 @@ func isFileName(s string) error {
 func (srv *Server) infoPersistence(t *infoText) {
 	k := srv.keeper
 	t.title("Persistence")
-	if l := k.loading; l != nil {
-		t.int("loading", 1)
-	} else {
-		t.int("loading", 0)
-	}
+	t.int("loading", btoi(k.loading != nil))
 	t.zeros("async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
 	t.fixed("current_fork_perc", 0, 2)
 	done, all := 0, 0
