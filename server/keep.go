@@ -200,7 +200,7 @@ func refused(err error) error {
 
 // create makes an empty file.
 func (k *keeper) create() error {
-	file, err := k.newFile()
+	file, err := snapshot.Beside(k.path)
 	if err != nil {
 		return err
 	}
@@ -213,16 +213,6 @@ func (k *keeper) create() error {
 	k.file, k.stats = file, measure(file)
 	k.srv.keys.Record(true)
 	return nil
-}
-
-// newFile makes a file beside the one that is kept. What an earlier process
-// has left there was never completed.
-func (k *keeper) newFile() (*snapshot.File, error) {
-	path := k.path + ".new"
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return snapshot.Create(path)
 }
 
 // loadState is how far the loading of the file has come.
@@ -574,7 +564,7 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 				return false, err
 			}
 		}
-		if k.fresh, err = k.newFile(); err != nil {
+		if k.fresh, err = snapshot.Beside(k.path); err != nil {
 			return false, err
 		}
 	}

@@ -111,6 +111,17 @@ func Create(path string) (*File, error) {
 	return f, nil
 }
 
+// Beside creates a file beside the one at path, whose place it is to take with
+// Publish(path). What an earlier process has left there was never completed, and
+// is removed.
+func Beside(path string) (*File, error) {
+	path += ".new"
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return Create(path)
+}
+
 // Tight makes the file as large as what is written, until it is published: bbolt
 // lets a file of some size grow by 16 MB at once, and what is written once and
 // for all has no use for that.

@@ -53,7 +53,7 @@ func fill(tb testing.TB, path string, sets, members int, bases bool) {
 		e.Value().(*zset.Set).Add(fmt.Sprintf("m:%010d", i), float64(r.IntN(1e9)))
 		keys.Seal()
 	}
-	f, err := snapshot.Create(path + ".new")
+	f, err := snapshot.Beside(path)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -39,11 +38,7 @@ func newWriter(path string, replace bool) (w *writer, err error) {
 			return nil, w.discard(err)
 		}
 	}
-	// What an earlier process has left there was never completed.
-	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, w.discard(err)
-	}
-	if w.file, err = snapshot.Create(path + ".new"); err != nil {
+	if w.file, err = snapshot.Beside(path); err != nil {
 		return nil, w.discard(err)
 	}
 	w.file.Tight()
