@@ -310,7 +310,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	// bbolt inserts a key by moving those behind it: 300 000 in random order
 	// took two minutes, in order less than a second.
 	slices.SortFunc(c.Bases, compareBases)
-	gone, more := f.gone, false
+	gone, more := slices.Clip(f.gone), false // f.gone stays what it is until the Cut is there
 	err = f.update(func(tx *bbolt.Tx) error {
 		if c.Journal != nil {
 			if err := putJournal(tx, &next, c.Journal); err != nil {
@@ -322,7 +322,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 				return err
 			}
 			if b := &c.Bases[i]; b.Chunks == nil {
-				gone = append(gone[:len(gone):len(gone)], goneBase{string(baseName(b.Space, b.Key, 0)), next.Generation})
+				gone = append(gone, goneBase{string(baseName(b.Space, b.Key, 0)), next.Generation})
 			}
 		}
 		if c.Forget > 0 {
