@@ -160,12 +160,6 @@ func (t *pageTree) wander(visit func(bucket [][]byte, key, value []byte) error, 
 	return w.page(t.root, nil, nil, 0)
 }
 
-// free returns how many pages hold nothing, as found by the last walk that
-// reached the end.
-func (t *pageTree) free() uint64 {
-	return t.pages - t.used
-}
-
 // checkFreelist makes sure that bbolt would not write over a page in use. Our
 // own files have no freelist, but others' tools leave one.
 func (t *pageTree) checkFreelist() error {

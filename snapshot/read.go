@@ -194,10 +194,7 @@ func (r *reading) visit(i int, ops []byte) error {
 }
 
 // Locked is a file that no other process can change.
-type Locked struct {
-	path string
-	db   *bbolt.DB
-}
+type Locked struct{ db *bbolt.DB }
 
 // Lock keeps other processes from changing a file until Close. It fails within
 // a second if one has it open for writing. The file must be there, and look like
@@ -221,7 +218,7 @@ func Lock(path string) (*Locked, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Locked{path, db}, nil
+	return &Locked{db}, nil
 }
 
 // Close lets others change the file.

@@ -258,13 +258,7 @@ func (ks *Keyspace) Seal() {
 }
 
 // Journal is a part of a journal that was taken out of the keyspace.
-type Journal struct {
-	parts []part
-	size  int
-}
-
-// Size is how many bytes the journal has, large values being estimated.
-func (j *Journal) Size() int { return j.size }
+type Journal struct{ parts []part }
 
 // TakeJournal returns what has been recorded since the last call and forgets
 // it; nil if that is nothing. O(1).
@@ -276,7 +270,7 @@ func (ks *Keyspace) TakeJournal() *Journal {
 	}
 	room := min(cap(r.buf), 64<<10)
 	r.flush()
-	j := &Journal{r.parts, r.size}
+	j := &Journal{r.parts}
 	r.parts, r.size, r.respaced = nil, 0, false
 	r.buf = make([]byte, 0, room)
 	return j
