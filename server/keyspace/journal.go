@@ -43,6 +43,18 @@ import (
 // order and in parallel. Renaming a key and copying one write the whole value
 // for that reason.
 //
+// The design had entries that are states ("this field now has this value"), with
+// which it would not matter if some were replayed twice. These are changes, and it
+// does: an element that is pushed twice is there twice. A list leaves no choice.
+// Its elements have no names but their places, which every push at the front
+// moves, so the state that a push changes is the list; and one push onto a list of
+// a million should cost one element. (Of the other types the order matters, too,
+// in which small ones keep their members.) Replay is exact instead: every record
+// is applied to the very value that it was recorded from, and once. Package
+// snapshot sees to that by generations. A journal has that of its Cut and is there
+// as a whole or not at all; a base says as of which generation it is the value;
+// and of a key's records those apply, in order, that are of a later one.
+//
 // The operations are written by the methods that change a value (and a command
 // can therefore not forget to), while a command runs and into memory. The
 // alternative, to keep the set of dirty fields and to look up their values when
@@ -245,9 +257,12 @@ func (ks *Keyspace) Sequence() uint64 {
 	return ks.sequence + ks.rec.records
 }
 
-// Seal closes the values that are open for changing and writes what happened
-// to them. Until then they are not to be handed out by another Edit's caller;
-// so it is called whenever a command is done.
+// Seal ends the changing of all values that were opened with [DB.Edit] or made
+// since the last Seal: what happened to each is written as one record, and from
+// then on the values report nothing. So it is called whenever a command is done,
+// and nobody keeps a value beyond that to change it later without another Edit:
+// such a change would not be in the journal. Seal also has the next deadline
+// among the members of each value looked up anew.
 func (ks *Keyspace) Seal() {
 	if ks.rec != nil && len(ks.rec.open) > 0 {
 		ks.rec.seal()
