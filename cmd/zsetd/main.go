@@ -6,7 +6,8 @@
 //
 // The parameters are Redis's, as in redis.conf; the README lists them. The tools
 // look into the file that a server keeps its data in; zsetd TOOL --help tells of
-// each.
+// each, and of its exit statuses.
+//
 // SIGINT and SIGTERM stop the server: what clients have asked for is answered,
 // then their connections are closed. The exit status is 0 after that, 1 if the
 // server cannot start or fails, and 2 if the command line or the configuration
@@ -114,9 +115,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 // loadWithoutGarbage lets the heap grow while the data are loaded: nearly all that
 // is allocated then stays, and looking for what does not took half of the time.
 func loadWithoutGarbage(ctx context.Context, srv *server.Server) {
-	before := debug.SetGCPercent(400)
+	before := raiseGCPercent(400)
 	srv.Ready(ctx) // ListenAndServe returns the error
 	debug.SetGCPercent(before)
+}
+
+// raiseGCPercent sets how much the heap may grow between two collections, unless
+// it may grow more already (GOGC=800, GOGC=off), and returns what it was.
+func raiseGCPercent(percent int) (before int) {
+	before = debug.SetGCPercent(percent)
+	if before < 0 || before > percent {
+		debug.SetGCPercent(before)
+	}
+	return before
 }
 
 // configFile returns the absolute path of the configuration file that the

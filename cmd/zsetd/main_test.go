@@ -7,11 +7,25 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// Whoever gives the heap more room than loading wants keeps it.
+func TestRaiseGCPercent(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	for _, test := range []struct{ before, during int }{{50, 400}, {100, 400}, {400, 400}, {800, 800}, {-1, -1}} {
+		debug.SetGCPercent(test.before)
+		before := raiseGCPercent(400)
+		if during := debug.SetGCPercent(100); before != test.before || during != test.during {
+			t.Errorf("of %d: returns %d, sets %d", test.before, before, during)
+		}
+	}
+}
 
 func TestWords(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "redis.conf")

@@ -27,7 +27,7 @@ import (
 const (
 	statusOK    = 0
 	statusBad   = 1 // the file is damaged, foreign or in use, or not everything could be done
-	statusUsage = 2 // the command line is wrong, or files cannot be read or written
+	statusUsage = 2 // the command line is wrong, or files cannot be read or written; of a salvage: there is no NEW
 )
 
 // tool is a sub-command.
@@ -77,7 +77,8 @@ func tools() []tool {
 			name: "salvage", args: "FILE -o NEW", files: 1, run: runSalvage,
 			summary: "save what can be read of a damaged file",
 			details: "Writes to NEW, which must not exist, every value whose records hold, and tells what was\n" +
-				"lost. FILE is not changed. Status: 0 everything was saved, 1 something was lost.",
+				"lost. FILE is not changed. Status: 0 everything was saved, 1 something was lost,\n" +
+				"2 nothing was written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) { f.StringVar(&t.output, "o", "", "the `file` to write") },
 		},
 		{
@@ -95,7 +96,8 @@ func tools() []tool {
 			name: "import", args: "SOURCE FILE [--json] [--keep-going] [--databases N]", files: 2, run: runImport,
 			summary: "make a file of Redis commands or of JSON",
 			details: "Makes FILE, which must not exist, of what export writes, or of any commands that redis-cli\n" +
-				"--pipe takes. SOURCE - is standard input. Status: 0 done, 1 SOURCE has errors.",
+				"--pipe takes. SOURCE - is standard input. Status: 0 done, 1 SOURCE has errors: then there is no\n" +
+				"FILE, or with --keep-going one without what failed.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
 				f.BoolVar(&t.keepGoing, "keep-going", false, "leave out what fails")
