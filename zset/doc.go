@@ -21,6 +21,14 @@
 // are scores like others. -0 equals 0: members with the one and the other are ordered
 // by member, and a score of 0 is not replaced by -0.
 //
+// # Time
+//
+// A set looks at no clock. Members may have deadlines ([Set.SetDeadline]), in whatever
+// unit; [Set.Expire] is told the time and removes those that are past theirs, and
+// [Set.NextDeadline] says when it has something to do again. With times as scores a
+// set is a queue of what is due: [Set.PopScoreMin] takes it, [Set.Claim] leases it, and
+// [Set.RemoveIf] acknowledges.
+//
 // # Clones and concurrency
 //
 // [Set.Clone] takes constant time: both sets share everything, block by block, until

@@ -427,33 +427,13 @@ func (s *Set) Last() (Element, bool) { return s.at(s.Len() - 1) }
 
 // PopMin removes the n lowest elements, or all if there are fewer, and returns them,
 // the lowest first.
-func (s *Set) PopMin(n int) []Element {
-	n = min(n, s.Len())
-	if n <= 0 {
-		return nil
-	}
-	popped := make([]Element, 0, n)
-	for member, score := range s.Span(0, n) {
-		popped = append(popped, Element{member, score})
-	}
-	s.cut(0, n)
-	return popped
-}
+func (s *Set) PopMin(n int) []Element { return s.popUp(0, min(n, s.Len())) }
 
 // PopMax removes the n highest elements, or all if there are fewer, and returns them,
 // the highest first.
 func (s *Set) PopMax(n int) []Element {
 	size := s.Len()
-	n = min(n, size)
-	if n <= 0 {
-		return nil
-	}
-	popped := make([]Element, 0, n)
-	for member, score := range s.SpanBackward(size-n, size) {
-		popped = append(popped, Element{member, score})
-	}
-	s.cut(size-n, size)
-	return popped
+	return s.popDown(size-max(0, min(n, size)), size)
 }
 
 // Clear removes every element. O(1).
