@@ -214,13 +214,18 @@ func (c *Call) ChangedIn(db *keyspace.DB, key []byte, class class, event string)
 //
 // The handler must have changed and replied nothing, and return.
 func (c *Call) wait(deadline int64, kind kind, timeout func(*protocol.Reply), keys ...[]byte) {
+	c.waitFor(deadline, want{kind: kind}, timeout, keys)
+}
+
+// waitFor is wait for what may be more than a key of a kind.
+func (c *Call) waitFor(deadline int64, want want, timeout func(*protocol.Reply), keys [][]byte) {
 	switch {
 	case c.again:
 		c.stillBlocked = true
 	case c.nested || c.sess.noBlock:
 		timeout(c.Reply)
 	default:
-		c.srv.block(c, deadline, kind, timeout, keys)
+		c.srv.block(c, deadline, want, timeout, keys)
 	}
 }
 

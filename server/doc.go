@@ -48,10 +48,18 @@
 // # Time
 //
 // Deadlines are exact. An index ordered by time knows the next one, and one
-// timer is set to it: for keys that expire, for blocked clients that give up
-// and for CLIENT PAUSE. Nothing is sampled and nothing polls. A key that is
-// past its deadline is gone for every command from that instant on, whether or
-// not the timer has run yet.
+// timer is set to it: for keys and members that expire, for blocked clients
+// that give up or wait for what time brings (waiting.go), and for CLIENT PAUSE.
+// Nothing is sampled and nothing polls. A key or member that is past its
+// deadline is gone for every command from that instant on, whether or not the
+// timer has run yet.
+//
+// Scores may be times of the server's clock (now.go). The commands that Redis
+// does not have are in sortedset_expire.go and sortedset_take.go. In two points
+// they are more than was first planned, for the patterns that they are made
+// for need it: a member that has drawn a ticket keeps it when ZADDEX comes
+// again, so that checking in again does not cost one's place; and ZCLAIM can
+// return the lease, which the acknowledgement needs.
 //
 // # Keeping data
 //

@@ -362,7 +362,7 @@ func TestRestart(t *testing.T) {
 		saved()
 		must(t, srv, "SWAPDB 2 3", "RPUSH l y", "HSET h g 2")
 		saved()
-		time.Sleep(60 * time.Millisecond)
+		eventually(t, "one key expires", func() bool { return infoOf(t, srv, "expired_keys") == "1" })
 		var before []string
 		look := func() (all []string) {
 			for line := range strings.Lines("0 3 1 2") {

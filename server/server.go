@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"container/list"
-
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
@@ -38,7 +36,8 @@ type Server struct {
 
 	mu sync.Mutex // guards everything from here to the transports
 
-	at       time.Time // the clock of the current unit
+	at       time.Time // the clock, as last read
+	instant  int64     // that of the current unit, microseconds since 1970
 	keys     *keyspace.Keyspace
 	unit     unit
 	keeper   *keeper
@@ -53,11 +52,13 @@ type Server struct {
 	replID   string // of replication
 
 	watched   map[waitKey]map[*Session]struct{}
-	waiting   map[waitKey]*list.List // of *Waiter, first come first
+	waiting   map[waitKey]*queue
+	waiters   uint64 // how many there have been
 	deadlines deadlines
+	alarms    alarms
 
 	timer        *time.Timer
-	timerAt      int64 // milliseconds since 1970; math.MaxInt64 = not set
+	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
 	nextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
 	activeExpire bool
 
@@ -140,7 +141,7 @@ func New(o Options) (*Server, error) {
 		config:       defaultConfig(),
 		sessions:     map[int64]*Session{},
 		watched:      map[waitKey]map[*Session]struct{}{},
-		waiting:      map[waitKey]*list.List{},
+		waiting:      map[waitKey]*queue{},
 		monitors:     map[*Session]struct{}{},
 		timerAt:      math.MaxInt64,
 		nextExpiry:   math.MaxInt64,
@@ -212,7 +213,7 @@ func (srv *Server) since(t time.Time) time.Duration {
 
 // setClock freezes the time of the units to come.
 func (srv *Server) setClock(t time.Time) {
-	srv.at = t
+	srv.at, srv.instant = t, t.UnixMicro()
 	srv.keys.SetNow(t.UnixMilli())
 }
 
@@ -250,7 +251,7 @@ func (srv *Server) Check() error {
 		subscriptions += s.subscriptions()
 		if w := s.blocked; w != nil {
 			waiters++
-			waits += len(w.keys)
+			waits += len(w.places)
 		}
 		if s.postponed != nil {
 			waiters++
@@ -260,7 +261,9 @@ func (srv *Server) Check() error {
 		watches -= len(s)
 	}
 	for _, q := range srv.waiting {
-		waits -= q.Len()
+		for _, l := range q.lines {
+			waits -= l.waiters.Len()
+		}
 	}
 	for _, channels := range []map[string]map[*Session]struct{}{srv.pubsub.channels, srv.pubsub.patterns, srv.pubsub.shards} {
 		for _, s := range channels {

@@ -112,11 +112,12 @@ func (srv *Server) newSession(p peer) *Session {
 // close ends the session: what it watched, waited for or subscribed to
 // forgets it. It is called by the transport, once.
 func (s *Session) close() {
-	s.srv.do(func() {
-		s.reset()
-		s.killed = true
-		delete(s.srv.sessions, s.id)
-	})
+	s.srv.lock() // not begin, which might hand s something that it waits for
+	s.reset()
+	s.killed = true
+	delete(s.srv.sessions, s.id)
+	s.srv.unit.commit()
+	s.srv.end()
 }
 
 // reset brings the session back to the state of a new connection, but for
@@ -380,6 +381,7 @@ func (s *Session) retry(w *Waiter) {
 	c.again = false
 	if c.stillBlocked {
 		s.srv.at = s.srv.clock()
+		w.tries++
 		w.spent += s.srv.at.Sub(start)
 		return
 	}

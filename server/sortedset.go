@@ -324,14 +324,11 @@ func zaddWith(c *Call, o zaddOptions) {
 	// All scores are read before anything is changed. The usual few of them
 	// need no memory.
 	var few [16]float64
-	scores := few[:0]
-	for i := 0; i < len(pairs) && c.Err() == ""; i += 2 {
-		score, ok := protocol.ParseFloat(pairs[i])
-		if !ok {
-			c.Fail(protocol.ErrNotFloat)
-		}
-		scores = append(scores, score)
+	number := c.score
+	if o.incr {
+		number = protocol.ParseFloat
 	}
+	scores := c.numbers(few[:0], pairs, number)
 	if !c.ok() {
 		return
 	}

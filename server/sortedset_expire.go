@@ -60,6 +60,14 @@ func (o *zaddexOptions) read(c *Call) {
 // ticket is the score that stands for the next free number.
 const ticket = "*"
 
+// scoreOrTicket reads a score; that of a ticket is NaN, which no score is.
+func (c *Call) scoreOrTicket(b []byte) (float64, bool) {
+	if string(b) == ticket {
+		return math.NaN(), true
+	}
+	return c.score(b)
+}
+
 func zaddex(c *Call) {
 	key := c.Bytes()
 	var o zaddexOptions
@@ -74,7 +82,11 @@ func zaddex(c *Call) {
 		c.Fail("ERR ENX needs one of EX, PX, EXAT and PXAT")
 	}
 	o.memberExpiry.judge(c)
-	scores := c.scores(pairs, !o.incr)
+	number := protocol.ParseFloat
+	if !o.incr {
+		number = c.scoreOrTicket
+	}
+	scores := c.numbers(make([]float64, 0, 16), pairs, number)
 	if !c.ok() {
 		return
 	}
@@ -222,21 +234,4 @@ func (done *zaddexDone) tell(c *Call, key []byte, o *zaddexOptions) {
 	c.changedMembers(key, classZset, "zexpire", done.timed)
 	c.changedMembers(key, classZset, "zrem", done.removed)
 	c.changedMembers(key, classZset, "zremrangebyrank", done.trimmed)
-}
-
-// scores reads the scores of pairs. If tickets are allowed, they are NaN, which
-// no score is.
-func (c *Call) scores(pairs [][]byte, tickets bool) []float64 {
-	scores := make([]float64, 0, 16)
-	for i := 0; i < len(pairs) && c.Err() == ""; i += 2 {
-		score, ok := math.NaN(), tickets && string(pairs[i]) == ticket
-		if !ok {
-			score, ok = protocol.ParseFloat(pairs[i])
-		}
-		if !ok {
-			c.Fail(protocol.ErrNotFloat)
-		}
-		scores = append(scores, score)
-	}
-	return scores
 }

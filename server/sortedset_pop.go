@@ -25,14 +25,13 @@ func zpopmax(c *Call) { zpop(c, popMax()) }
 
 func zpop(c *Call, end popEnd) {
 	key := c.Bytes()
-	count, pairs := int64(1), false
+	count, many := int64(1), false
 	switch {
 	case c.Len() > 1:
 		c.Fail(protocol.ErrSyntax)
 	case c.Len() == 1:
-		// Only who asked for a number of elements gets pairs in RESP3.
+		many = true
 		count = c.IntIn(0, math.MaxInt64, "ERR value is out of range, must be positive")
-		pairs = c.Reply.Version() == 3
 	}
 	if !c.ok() {
 		return
@@ -43,16 +42,21 @@ func zpop(c *Call, end popEnd) {
 	case s == nil || count == 0:
 		c.Reply.Array(0)
 	default:
-		popped := zpopFrom(c, key, s, end, count)
-		if pairs {
-			zlist(c, popped, true)
-			return
-		}
-		c.Reply.Array(2 * len(popped))
-		for _, e := range popped {
-			c.Reply.BulkString(e.Member)
-			c.Reply.Double(e.Score)
-		}
+		zpopped(c, zpopFrom(c, key, s, end, count), many)
+	}
+}
+
+// zpopped replies elements that were taken. Only who asked for a number of them
+// gets pairs in RESP3.
+func zpopped(c *Call, elements []zset.Element, many bool) {
+	if many {
+		zlist(c, elements, true)
+		return
+	}
+	c.Reply.Array(2 * len(elements))
+	for _, e := range elements {
+		c.Reply.BulkString(e.Member)
+		c.Reply.Double(e.Score)
 	}
 }
 
@@ -120,16 +124,20 @@ func zpopMany(c *Call, o zmpopOptions) bool {
 	if s == nil {
 		return !ok
 	}
-	popped := zpopFrom(c, key, s, o.end, o.count)
+	zkeyed(c, key, zpopFrom(c, key, s, o.end, o.count))
+	return true
+}
+
+// zkeyed replies elements with the key from which they come.
+func zkeyed(c *Call, key []byte, elements []zset.Element) {
 	c.Reply.Array(2)
 	c.Reply.Bulk(key)
-	c.Reply.Array(len(popped))
-	for _, e := range popped {
+	c.Reply.Array(len(elements))
+	for _, e := range elements {
 		c.Reply.Array(2)
 		c.Reply.BulkString(e.Member)
 		c.Reply.Double(e.Score)
 	}
-	return true
 }
 
 func bzmpop(c *Call) {

@@ -1,11 +1,6 @@
 package server
 
 import (
-	"bytes"
-	"errors"
-	"math"
-	"strconv"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/zset"
@@ -74,6 +69,8 @@ func (o *zrangeOptions) read(c *Call, open int) {
 	}
 }
 
+const errNotRange = "ERR min or max is not a float"
+
 // bounds reads the two bounds, which stand in the order of the reply.
 func (o *zrangeOptions) bounds(c *Call, lo, hi []byte) {
 	if o.rev && o.by != byRank {
@@ -88,12 +85,12 @@ func (o *zrangeOptions) bounds(c *Call, lo, hi []byte) {
 			c.Fail(protocol.ErrNotInteger)
 		}
 	case byScore:
-		var ok, ok2 bool
-		o.scores.Min, o.scores.MinExclusive, ok = scoreBound(lo)
-		o.scores.Max, o.scores.MaxExclusive, ok2 = scoreBound(hi)
-		if !ok || !ok2 {
-			c.Fail("ERR min or max is not a float")
+		r, ok := parseRange(lo, hi)
+		if !ok {
+			c.Fail(errNotRange)
+			return
 		}
+		o.scores = r.at(c.srv.instant)
 	case byLex:
 		var ok, ok2 bool
 		o.members.Min, ok = lexBound(lo)
@@ -102,34 +99,6 @@ func (o *zrangeOptions) bounds(c *Call, lo, hi []byte) {
 			c.Fail("ERR min or max not valid string range item")
 		}
 	}
-}
-
-// scoreBound reads a score, exclusive after a parenthesis. Redis is looser here
-// than with scores to be stored: it takes what C's strtod takes, up to the
-// first NUL, so nothing at all is 0, spaces may lead, and what is out of range
-// is infinite or zero.
-func scoreBound(b []byte) (score float64, exclusive, ok bool) {
-	if len(b) > 0 && b[0] == '(' {
-		b, exclusive = b[1:], true
-	}
-	if score, ok = protocol.ParseFloat(b); ok {
-		return score, exclusive, true
-	}
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		b = b[:i]
-	}
-	if len(b) == 0 {
-		return 0, exclusive, true
-	}
-	b = bytes.TrimLeft(b, " \t\n\v\f\r")
-	if score, ok = protocol.ParseFloat(b); ok {
-		return score, exclusive, true
-	}
-	if bytes.IndexByte(b, '_') >= 0 {
-		return 0, false, false
-	}
-	score, err := strconv.ParseFloat(protocol.View(b), 64)
-	return score, exclusive, !math.IsNaN(score) && (err == nil || errors.Is(err, strconv.ErrRange))
 }
 
 // lexBound reads - or +, or a member after [ for inclusive or ( for exclusive.

@@ -22,6 +22,7 @@ func families() [][]Command {
 	return [][]Command{
 		sortedSetCommands(),
 		sortedSetExpireCommands(),
+		sortedSetTakeCommands(),
 		keyCommands(),
 		objectCommands(),
 		sortCommands(),

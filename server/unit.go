@@ -1,8 +1,6 @@
 package server
 
 import (
-	"container/heap"
-	"container/list"
 	"math"
 	"slices"
 	"time"
@@ -53,8 +51,17 @@ const (
 	shardMessage
 )
 
-// begin takes the lock and freezes the clock.
+// begin takes the lock, freezes the clock and serves those for whom time has
+// brought what they wait for.
 func (srv *Server) begin() {
+	srv.lock()
+	if len(srv.alarms) > 0 && srv.alarms[0].alarm <= srv.instant {
+		srv.soundAlarms()
+	}
+}
+
+// lock takes the lock and freezes the clock.
+func (srv *Server) lock() {
 	srv.mu.Lock()
 	srv.setClock(srv.clock())
 	srv.keeper.before = srv.keys.Sequence()
@@ -227,10 +234,8 @@ func (u *unit) commit() {
 				srv.touch(e.db, e.key)
 			}
 			if len(srv.waiting) > 0 {
-				if k := (waitKey{e.db, e.key}); srv.waiting[k] != nil {
-					// e.key is only borrowed; the waiter's own copy lasts.
-					k.key = srv.waiting[k].Front().Value.(*Waiter).ownKey(e.key)
-					u.ready = append(u.ready, k)
+				if q := srv.waiting[waitKey{e.db, e.key}]; q != nil {
+					u.ready = append(u.ready, q.waitKey) // whose key, other than the effect's, is not borrowed
 				}
 			}
 		}
@@ -252,32 +257,6 @@ func (u *unit) commit() {
 	}
 	u.serving = false
 	u.ready = u.ready[:0]
-}
-
-// serve tries the commands that wait for a key again, first come first served,
-// until the key holds nothing more.
-func (u *unit) serve(k waitKey) {
-	q := u.srv.waiting[k]
-	if q == nil {
-		return
-	}
-	db := u.srv.keys.DB(k.db)
-	for el := q.Front(); el != nil; {
-		w := el.Value.(*Waiter)
-		el = el.Next()
-		if w.sess.blocked != w {
-			el = q.Front() // killed meanwhile, and its place with it
-			continue
-		}
-		entry := db.Peek(bytesOf(k.key))
-		if entry == nil {
-			return
-		}
-		if kindOf(entry.Value()) == w.kind {
-			w.sess.retry(w)
-			u.commit()
-		}
-	}
 }
 
 // kind is the type of a value, in Redis's words.
@@ -307,65 +286,6 @@ func kindOf(v any) kind {
 	panic("BUG: a value of no kind")
 }
 
-// waitKey is a key that somebody waits for.
-type waitKey struct {
-	db  int
-	key string
-}
-
-// Waiter is a call that changed nothing and will be tried again.
-type Waiter struct {
-	sess     *Session
-	cmd      *Command
-	argv     [][]byte // copied
-	names    int      // how many of them are the command's name
-	db       *keyspace.DB
-	keys     []string
-	places   []*list.Element // in the queue of each key
-	kind     kind
-	deadline int64 // milliseconds since 1970; 0 = never
-	since    time.Time
-	timeout  func(*protocol.Reply)
-	spent    time.Duration // by the tries so far
-	index    int           // in the heap of deadlines; -1 = not there
-}
-
-func (w *Waiter) ownKey(key string) string {
-	for _, k := range w.keys {
-		if k == key {
-			return k
-		}
-	}
-	panic("BUG: a waiter in the queue of a key that it does not wait for")
-}
-
-// block leaves a Waiter for the call.
-func (srv *Server) block(c *Call, deadline int64, kind kind, timeout func(*protocol.Reply), keys [][]byte) {
-	w := &Waiter{
-		sess: c.sess, cmd: c.cmd, argv: copyArgs(c.argv), names: len(c.argv) - len(c.All()), db: c.db,
-		kind: kind, deadline: deadline, since: time.Now(), timeout: timeout, index: -1,
-	}
-	for _, key := range keys {
-		k := waitKey{c.db.ID(), string(key)}
-		if slices.Contains(w.keys, k.key) {
-			continue
-		}
-		q := srv.waiting[k]
-		if q == nil {
-			q = list.New()
-			srv.waiting[k] = q
-		}
-		w.keys = append(w.keys, k.key)
-		w.places = append(w.places, q.PushBack(w))
-	}
-	if deadline != 0 {
-		heap.Push(&srv.deadlines, w)
-	}
-	c.sess.blocked = w
-	c.sess.stalled.Store(true)
-	srv.blockedClients++
-}
-
 // copyArgs returns a copy of argv that does not depend on any buffer.
 func copyArgs(argv [][]byte) [][]byte {
 	n := 0
@@ -381,54 +301,9 @@ func copyArgs(argv [][]byte) [][]byte {
 	return out
 }
 
-// unblock takes w out of all queues; its session goes on.
-func (srv *Server) unblock(w *Waiter) {
-	for i, key := range w.keys {
-		k := waitKey{w.db.ID(), key}
-		q := srv.waiting[k]
-		q.Remove(w.places[i])
-		if q.Len() == 0 {
-			delete(srv.waiting, k)
-		}
-	}
-	if w.index >= 0 {
-		heap.Remove(&srv.deadlines, w.index)
-	}
-	w.sess.blocked = nil
-	w.sess.resume()
-	srv.blockedClients--
-}
-
-// deadlines is a heap of waiters, the next to time out first.
-type deadlines []*Waiter
-
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].deadline < d[j].deadline }
-func (d deadlines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (d *deadlines) Push(x any) {
-	w := x.(*Waiter)
-	w.index = len(*d)
-	*d = append(*d, w)
-}
-
-// Pop implements heap.Interface.
-func (d *deadlines) Pop() any {
-	old := *d
-	w := old[len(old)-1]
-	old[len(old)-1] = nil
-	*d = old[:len(old)-1]
-	w.index = -1
-	return w
-}
-
 // setTimer makes the one timer ring at the next instant at which something is
-// due: a key's deadline, a waiter's, the end of CLIENT PAUSE, a look at idle
-// clients.
+// due: a key's deadline, a waiter's, what a line waits for, the end of CLIENT
+// PAUSE, a look at idle clients.
 func (srv *Server) setTimer() {
 	if head, changed := srv.keys.Next(); changed {
 		srv.nextExpiry = head
@@ -449,6 +324,12 @@ func (srv *Server) setTimer() {
 	if srv.nextIdle != 0 {
 		next = min(next, srv.nextIdle)
 	}
+	if next != math.MaxInt64 {
+		next = min(next, maxInstant/1000) * 1000 // in microseconds; nothing beyond the end of time
+	}
+	if len(srv.alarms) > 0 && srv.pausedUntil == 0 {
+		next = min(next, srv.alarms[0].alarm)
+	}
 	if next == srv.timerAt || srv.closed {
 		return
 	}
@@ -457,8 +338,7 @@ func (srv *Server) setTimer() {
 		srv.timer.Stop()
 		return
 	}
-	// A deadline may be 292 million years away, a Duration only 292.
-	srv.timer.Reset(time.UnixMilli(min(next, 1<<52)).Sub(srv.clock()))
+	srv.timer.Reset(time.UnixMicro(next).Sub(srv.clock()))
 }
 
 // sweepLimit is how many keys expire under one hold of the lock; some

@@ -1,0 +1,229 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Times as scores. Wherever a command takes a score, or a bound of scores, it
+// takes a time of the server's clock as well:
+//
+//	@now      seconds since 1970, with microseconds as the fraction
+//	@nowms    milliseconds since 1970, whole
+//	@now-24h  less or more a duration: ms, s, m, h, d, or several (1h30m); a
+//	          bare number counts in the unit of the base
+//
+// What is stored is the number. A unit sees one instant, and so does a pipeline
+// that runs in one turn. Increments are not scores: ZINCRBY takes no time.
+
+// A scoreAt is a score that is a number or depends on the clock.
+type scoreAt struct {
+	base   clockBase
+	number float64 // without a base
+	offset int64   // otherwise: microseconds that are added to the clock
+}
+
+type clockBase uint8
+
+const (
+	noClock clockBase = iota
+	clockSeconds
+	clockMillis
+)
+
+// at returns the score at an instant, in microseconds since 1970.
+func (x scoreAt) at(now int64) float64 {
+	switch x.base {
+	case clockSeconds:
+		return float64(now+x.offset) / 1e6
+	case clockMillis:
+		return math.Floor(float64(now+x.offset) / 1e3)
+	}
+	return x.number
+}
+
+// maxInstant is the end of time: no instant lies beyond ±maxInstant, in
+// microseconds. Up to there a float64 holds every one of them.
+const maxInstant = 1 << 53
+
+// reaches returns the first instant after now at which x is not below score, or
+// above it if beyond; maxInstant if it never is.
+func (x scoreAt) reaches(score float64, beyond bool, now int64) int64 {
+	unit := 1e6
+	if x.base == clockMillis {
+		unit = 1e3
+	}
+	if x.base == noClock || score*unit >= maxInstant {
+		return maxInstant
+	}
+	enough := func(t int64) bool { return x.at(t) > score || !beyond && x.at(t) == score }
+	t := max(now+1, int64(score*unit)-x.offset-2) // rounding moves it by less
+	for !enough(t) {
+		t++
+		if x.base == clockMillis && beyond { // by whole milliseconds
+			t = max(t, int64(score+1)*1000-x.offset)
+		}
+	}
+	return t
+}
+
+// parseNow reads a time that counts from the clock.
+func parseNow(b []byte) (x scoreAt, ok bool) {
+	const word = "@NOW"
+	if len(b) < len(word) || !protocol.EqualFold(b[:len(word)], word) {
+		return x, false
+	}
+	x.base, b = clockSeconds, b[len(word):]
+	if len(b) >= 2 && protocol.EqualFold(b[:2], "MS") {
+		x.base, b = clockMillis, b[2:]
+	}
+	if len(b) == 0 {
+		return x, true
+	}
+	sign := int64(1)
+	switch b[0] {
+	case '-':
+		sign = -1
+	case '+':
+	default:
+		return x, false
+	}
+	unit := int64(1e6)
+	if x.base == clockMillis {
+		unit = 1e3
+	}
+	d, ok := parseDuration(b[1:], unit)
+	x.offset = sign * d
+	return x, ok
+}
+
+// parseDuration reads a duration, in microseconds; a bare number counts in
+// units of so many.
+func parseDuration(b []byte, bare int64) (sum int64, ok bool) {
+	for first := true; first || len(b) > 0; first = false {
+		n := 0
+		for n < len(b) && (b[n] == '.' || '0' <= b[n] && b[n] <= '9') {
+			n++
+		}
+		number, err := strconv.ParseFloat(protocol.View(b[:n]), 64)
+		if err != nil {
+			return 0, false
+		}
+		unit, letters := bare, 0
+		if b = b[n:]; len(b) > 0 || !first {
+			if unit, letters = durationUnit(b); letters == 0 {
+				return 0, false
+			}
+		}
+		b = b[letters:]
+		d := math.Round(number * float64(unit))
+		if d > maxInstant-float64(sum) {
+			return 0, false
+		}
+		sum += int64(d)
+	}
+	return sum, true
+}
+
+// durationUnit reads a unit of time, in microseconds, and returns how many
+// letters it has.
+func durationUnit(b []byte) (unit int64, letters int) {
+	const second = int64(1e6)
+	switch {
+	case len(b) >= 2 && b[0] == 'm' && b[1] == 's':
+		return second / 1000, 2
+	case len(b) == 0:
+		return 0, 0
+	case b[0] == 's':
+		return second, 1
+	case b[0] == 'm':
+		return 60 * second, 1
+	case b[0] == 'h':
+		return 3600 * second, 1
+	case b[0] == 'd':
+		return 24 * 3600 * second, 1
+	}
+	return 0, 0
+}
+
+// score reads a score that is to be stored or compared with.
+func (c *Call) score(b []byte) (float64, bool) {
+	if score, ok := protocol.ParseFloat(b); ok {
+		return score, true
+	}
+	x, ok := parseNow(b)
+	return x.at(c.srv.instant), ok
+}
+
+// numbers reads the first of each of pairs into list, which is empty, and fails
+// if one is no number.
+func (c *Call) numbers(list []float64, pairs [][]byte, number func([]byte) (float64, bool)) []float64 {
+	for i := 0; i < len(pairs) && c.Err() == ""; i += 2 {
+		x, ok := number(pairs[i])
+		if !ok {
+			c.Fail(protocol.ErrNotFloat)
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// A rangeAt is a range of scores whose bounds may depend on the clock.
+type rangeAt struct {
+	min, max                   scoreAt
+	minExclusive, maxExclusive bool
+}
+
+// at returns the range at an instant.
+func (r *rangeAt) at(now int64) zset.ScoreRange {
+	return zset.ScoreRange{
+		Min: r.min.at(now), MinExclusive: r.minExclusive,
+		Max: r.max.at(now), MaxExclusive: r.maxExclusive,
+	}
+}
+
+// parseRange reads two bounds.
+func parseRange(lo, hi []byte) (r rangeAt, ok bool) {
+	var ok2 bool
+	r.min, r.minExclusive, ok = scoreBound(lo)
+	r.max, r.maxExclusive, ok2 = scoreBound(hi)
+	return r, ok && ok2
+}
+
+// scoreBound reads a score, exclusive after a parenthesis. Redis is looser here
+// than with scores to be stored: it takes what C's strtod takes, up to the
+// first NUL, so nothing at all is 0, spaces may lead, and what is out of range
+// is infinite or zero.
+func scoreBound(b []byte) (x scoreAt, exclusive, ok bool) {
+	if len(b) > 0 && b[0] == '(' {
+		b, exclusive = b[1:], true
+	}
+	if x.number, ok = protocol.ParseFloat(b); ok {
+		return x, exclusive, true
+	}
+	if x, ok = parseNow(b); ok {
+		return x, exclusive, true
+	}
+	x = scoreAt{}
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	if len(b) == 0 {
+		return x, exclusive, true
+	}
+	b = bytes.TrimLeft(b, " \t\n\v\f\r")
+	if x.number, ok = protocol.ParseFloat(b); ok {
+		return x, exclusive, true
+	}
+	if bytes.IndexByte(b, '_') >= 0 {
+		return x, false, false
+	}
+	var err error
+	x.number, err = strconv.ParseFloat(protocol.View(b), 64)
+	return x, exclusive, !math.IsNaN(x.number) && (err == nil || errors.Is(err, strconv.ErrRange))
+}

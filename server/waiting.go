@@ -1,0 +1,307 @@
+package server
+
+import (
+	"container/heap"
+	"container/list"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Commands that wait for a key stand in a queue, first come first served. In
+// the queue those that want the same form a line: whether something is there
+// for one of them is asked once for the whole line. So a change costs as much
+// as the commands that it serves, however many others wait; it also costs a
+// look for each line, that is for each different range of scores that somebody
+// waits for.
+//
+// What a line wants may come without any change: with @now as its upper bound
+// time brings members into a range. Such a line has an alarm, set for the
+// instant at which the next member of the key enters. Whoever takes the lock
+// after that instant serves the line before anything else, so nobody overtakes
+// those who wait; if nobody comes, the timer does.
+
+// waitKey is a key that somebody waits for.
+type waitKey struct {
+	db  int
+	key string
+}
+
+// want is what a command waits for: a key of some type, and for sorted sets
+// perhaps only for elements in a range.
+type want struct {
+	kind   kind
+	ranged bool
+	scores rangeAt
+}
+
+// in reports whether it is there, in the value of a key.
+func (w *want) in(value any, now int64) bool {
+	if kindOf(value) != w.kind {
+		return false
+	}
+	if !w.ranged {
+		return true
+	}
+	lo, hi := value.(*zset.Set).ScoreSpan(w.scores.at(now))
+	return lo < hi
+}
+
+// queue is those who wait for a key.
+type queue struct {
+	waitKey
+	lines []*line
+}
+
+// line is those in a queue who want the same.
+type line struct {
+	queue   *queue
+	want    want
+	waiters list.List     // of *Waiter
+	turn    *list.Element // while the key is served: who has not been tried yet
+	alarm   int64         // microseconds since 1970
+	index   int           // in the heap of alarms; -1 = not there
+}
+
+// first returns the waiter whose turn it is.
+func (l *line) first() *Waiter { return l.turn.Value.(*Waiter) }
+
+// Waiter is a call that changed nothing and will be tried again.
+type Waiter struct {
+	number   uint64 // in the order of their coming
+	sess     *Session
+	cmd      *Command
+	argv     [][]byte // copied
+	names    int      // how many of them are the command's name
+	places   []place
+	deadline int64 // milliseconds since 1970; 0 = never
+	db       *keyspace.DB
+	since    time.Time
+	timeout  func(*protocol.Reply)
+	tries    int           // so far, in vain
+	spent    time.Duration // by them
+	index    int           // in the heap of deadlines; -1 = not there
+}
+
+// place is where a Waiter stands.
+type place struct {
+	line    *line
+	element *list.Element
+}
+
+// block leaves a Waiter for the call.
+func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*protocol.Reply), keys [][]byte) {
+	srv.waiters++
+	w := &Waiter{
+		number: srv.waiters,
+		sess:   c.sess, cmd: c.cmd, argv: copyArgs(c.argv), names: len(c.argv) - len(c.All()), db: c.db,
+		deadline: deadline, since: time.Now(), timeout: timeout, index: -1,
+	}
+	for i, key := range keys {
+		if slices.ContainsFunc(keys[:i], func(k []byte) bool { return string(k) == string(key) }) {
+			continue
+		}
+		l := srv.line(waitKey{c.db.ID(), protocol.View(key)}, want)
+		w.places = append(w.places, place{l, l.waiters.PushBack(w)})
+	}
+	if deadline != 0 {
+		heap.Push(&srv.deadlines, w)
+	}
+	c.sess.blocked = w
+	c.sess.stalled.Store(true)
+	srv.blockedClients++
+}
+
+// line finds the line of those who want something of a key, or opens it. The
+// key is borrowed.
+func (srv *Server) line(k waitKey, want want) *line {
+	q := srv.waiting[k]
+	if q == nil {
+		k.key = string(bytesOf(k.key)) // a copy
+		q = &queue{waitKey: k}
+		srv.waiting[k] = q
+	}
+	for _, l := range q.lines {
+		if l.want == want {
+			return l
+		}
+	}
+	l := &line{queue: q, want: want, index: -1}
+	q.lines = append(q.lines, l)
+	srv.setAlarm(l)
+	return l
+}
+
+// unblock takes w out of all queues; its session goes on.
+func (srv *Server) unblock(w *Waiter) {
+	for _, p := range w.places {
+		l, q := p.line, p.line.queue
+		if l.turn == p.element {
+			l.turn = p.element.Next()
+		}
+		l.waiters.Remove(p.element)
+		if l.waiters.Len() > 0 {
+			continue
+		}
+		if l.index >= 0 {
+			heap.Remove(&srv.alarms, l.index)
+		}
+		i := slices.Index(q.lines, l)
+		if q.lines = slices.Delete(q.lines, i, i+1); len(q.lines) == 0 {
+			delete(srv.waiting, q.waitKey)
+		}
+	}
+	if w.index >= 0 {
+		heap.Remove(&srv.deadlines, w.index)
+	}
+	w.sess.blocked = nil
+	w.sess.resume()
+	srv.blockedClients--
+}
+
+// serve tries the commands that wait for a key again, first come first served,
+// as long as there is what they want.
+func (u *unit) serve(k waitKey) {
+	srv := u.srv
+	q := srv.waiting[k]
+	if q == nil {
+		return
+	}
+	for _, l := range q.lines {
+		l.turn = l.waiters.Front()
+	}
+	db := srv.keys.DB(k.db)
+	for {
+		entry := db.Peek(bytesOf(k.key))
+		if entry == nil {
+			break
+		}
+		var next *line
+		for _, l := range q.lines {
+			if l.turn != nil && (next == nil || l.first().number < next.first().number) && l.want.in(entry.Value(), srv.instant) {
+				next = l
+			}
+		}
+		if next == nil {
+			break
+		}
+		w := next.first()
+		next.turn = next.turn.Next()
+		w.sess.retry(w)
+		u.commit()
+	}
+	for _, l := range q.lines {
+		srv.setAlarm(l)
+	}
+}
+
+// setAlarm sets the alarm of a line, if time can bring what it wants.
+func (srv *Server) setAlarm(l *line) {
+	if !l.want.ranged || l.want.scores.max.base == noClock {
+		return
+	}
+	at := int64(maxInstant)
+	if entry := srv.keys.DB(l.queue.db).Peek(bytesOf(l.queue.key)); entry != nil {
+		if s, ok := entry.Value().(*zset.Set); ok {
+			at = srv.enters(s, &l.want.scores)
+		}
+	}
+	switch {
+	case l.index < 0 && at == maxInstant:
+	case l.index < 0:
+		l.alarm = at
+		heap.Push(&srv.alarms, l)
+	case at == maxInstant:
+		heap.Remove(&srv.alarms, l.index)
+	case at != l.alarm:
+		l.alarm = at
+		heap.Fix(&srv.alarms, l.index)
+	}
+}
+
+// enters returns when the next element of s enters a range as time goes by.
+func (srv *Server) enters(s *zset.Set, r *rangeAt) int64 {
+	now := r.at(srv.instant)
+	later := zset.ScoreRange{Min: now.Max, MinExclusive: !now.MaxExclusive, Max: math.Inf(1)}
+	if now.Min > now.Max {
+		later.Min, later.MinExclusive = now.Min, now.MinExclusive
+	}
+	lo, hi := s.ScoreSpan(later)
+	if lo == hi {
+		return maxInstant
+	}
+	e, _ := s.At(lo)
+	return r.max.reaches(e.Score, r.maxExclusive, srv.instant)
+}
+
+// soundAlarms serves the lines whose alarms are due. The lock has just been
+// taken.
+func (srv *Server) soundAlarms() {
+	if srv.pausedUntil != 0 {
+		return // then nobody is served
+	}
+	u := &srv.unit
+	for len(srv.alarms) > 0 && srv.alarms[0].alarm <= srv.instant {
+		l := heap.Pop(&srv.alarms).(*line)
+		u.ready = append(u.ready, l.queue.waitKey)
+	}
+	u.commit()
+}
+
+// alarms is a heap of lines, the next to be served first.
+type alarms []*line
+
+func (a alarms) Len() int           { return len(a) }
+func (a alarms) Less(i, j int) bool { return a[i].alarm < a[j].alarm }
+func (a alarms) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].index, a[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (a *alarms) Push(x any) {
+	l := x.(*line)
+	l.index = len(*a)
+	*a = append(*a, l)
+}
+
+// Pop implements heap.Interface.
+func (a *alarms) Pop() any {
+	old := *a
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*a = old[:len(old)-1]
+	l.index = -1
+	return l
+}
+
+// deadlines is a heap of waiters, the next to time out first.
+type deadlines []*Waiter
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].deadline < d[j].deadline }
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].index, d[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (d *deadlines) Push(x any) {
+	w := x.(*Waiter)
+	w.index = len(*d)
+	*d = append(*d, w)
+}
+
+// Pop implements heap.Interface.
+func (d *deadlines) Pop() any {
+	old := *d
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*d = old[:len(old)-1]
+	w.index = -1
+	return w
+}

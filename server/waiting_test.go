@@ -1,0 +1,317 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zsetd/zsetd/zset"
+)
+
+// waits runs blocking commands, each in a goroutine, in the order given. What
+// they are answered, and after how many milliseconds, comes by the channel. It
+// is for bubbles of synctest.
+func waits(srv *Server, answers chan<- string, lines ...string) {
+	start := time.Now()
+	for i, line := range lines {
+		go func() {
+			var args []any
+			for _, word := range strings.Fields(line) {
+				args = append(args, word)
+			}
+			reply, err := srv.Do(context.Background(), args...)
+			if err != nil {
+				reply = err
+			}
+			answers <- fmt.Sprintf("%d after %d: %v", i+1, time.Since(start).Milliseconds(), reply)
+		}()
+		synctest.Wait() // it blocks
+	}
+}
+
+// bubble runs a test in a bubble, with an empty server.
+func bubble(t *testing.T, test func(t *testing.T, srv *Server, answers chan string)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := make(chan string, 10_000)
+		test(t, srv, answers)
+		if err := srv.Check(); err != nil {
+			t.Error(err)
+		}
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// next expects an answer, none before it, and none after it in the same instant.
+func next(t *testing.T, answers <-chan string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		select {
+		case got := <-answers:
+			if got != w {
+				t.Errorf("answered %q, want %q", got, w)
+			}
+		case <-time.After(time.Hour):
+			t.Fatalf("nobody was answered, want %q", w)
+		}
+	}
+	silent(t, answers)
+}
+
+func silent(t *testing.T, answers <-chan string) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case got := <-answers:
+		t.Errorf("answered %q, want nothing", got)
+	default:
+	}
+}
+
+// What is due is handed out at the instant at which it is, to those who have
+// waited longest.
+func TestTakeWhenDue(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+		waits(srv, answers,
+			"BZPOPBYSCORE 0 1 due -inf @now",
+			"BZPOPBYSCORE 0 2 other due -inf @now",
+			"BZCLAIM 0 1 due -inf @now 4102444800 LEASE",
+			"BZPOPBYSCORE 0.5 1 due -inf @now")
+		must(t, srv, "ZADD due @now+2s b @now+1s a @now+1h c")
+		silent(t, answers)
+		next(t, answers, "4 after 500: <nil>")
+		next(t, answers, "1 after 1000: [due [[a 9.46684801e+08]]]")
+		next(t, answers, "2 after 2000: [due [[b 9.46684802e+08]]]")
+		must(t, srv, "ZADD due @now+10s c")
+		next(t, answers, "3 after 12000: [due [[c 4.1024448e+09]]]")
+		must(t, srv, "ZSCORE due c -> 4.1024448e+09", "ZCARD due -> 1")
+	})
+}
+
+// Several fall due together: each waiter gets one, in the order of their coming;
+// what is left waits for nobody.
+func TestDueTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+		must(t, srv, "ZADD due @now+1s a @now+1s b @now+1s c")
+		waits(srv, answers, "BZPOPBYSCORE 0 1 due (@now-1m @now", "BZPOPBYSCORE 0 1 due (@now-1m @now")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := []string{<-answers, <-answers}
+		if got[0] > got[1] {
+			got[0], got[1] = got[1], got[0]
+		}
+		if want := "[1 after 1000: [due [[a 9.46684801e+08]]] 2 after 1000: [due [[b 9.46684801e+08]]]]"; fmt.Sprint(got) != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+		must(t, srv, "ZCARD due -> 1")
+	})
+}
+
+// Who wants something else is still served in the order of coming.
+func TestFirstComeAcrossRanges(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+		waits(srv, answers, "BZPOPBYSCORE 0 1 k 6 10", "BZPOPBYSCORE 0 1 k 0 10", "BZPOPMIN k 0", "BZPOPBYSCORE 0 1 k 5 5", "BZPOPBYSCORE 0 1 k 0 10")
+		for i, want := range []string{"2 after 0: [k [[x 5]]]", "3 after 0: [k x 5]", "4 after 0: [k [[x 5]]]", "5 after 0: [k [[x 5]]]"} {
+			must(t, srv, "ZADD k 5 x")
+			next(t, answers, want)
+			if t.Failed() {
+				t.Fatal("at ", i)
+			}
+		}
+		must(t, srv, "ZADD k 5 x", "ZADD k 6 x")
+		next(t, answers, "1 after 0: [k [[x 6]]]")
+	})
+}
+
+// Whoever takes the lock after something has fallen due finds those served who
+// waited for it, even where the timer is late: nobody overtakes them.
+func TestNobodyOvertakes(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+		must(t, srv, "ZADD due @now+1s a")
+		waits(srv, answers, "BZPOPBYSCORE 0 1 due -inf @now")
+		srv.offset.Add(int64(time.Hour)) // the timer does not know yet
+		must(t, srv, "ZPOPBYSCORE due -inf +inf -> []")
+		next(t, answers, "1 after 0: [due [[a 9.46684801e+08]]]")
+	})
+}
+
+// A client that has gone gets nothing any more, even if its own departure is
+// what takes the lock.
+func TestGoneBeforeDue(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *Server, _ chan string) {
+		must(t, srv, "ZADD due @now+1s a")
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if reply, err := srv.Do(ctx, "BZPOPBYSCORE", 0, 1, "due", "-inf", "@now"); err == nil {
+				t.Errorf("it was given %v", reply)
+			}
+		}()
+		synctest.Wait()
+		srv.offset.Add(int64(time.Hour))
+		cancel()
+		<-done
+		must(t, srv, "ZCARD due -> 1")
+	})
+}
+
+// The instant at which a line is served follows what happens to its key.
+func TestAlarmFollowsKey(t *testing.T) {
+	for _, test := range []struct{ change, want string }{
+		{"ZADD due @now+3s a", "1 after 3000: [due [[a 9.46684803e+08]]]"},
+		{"ZADD due @now+1ms a", "1 after 1: [due [[a 9.46684800001e+08]]]"},
+		{"ZREM due a", "1 after 9000: <nil>"},
+		{"DEL due", "1 after 9000: <nil>"},
+		{"SET due x", "1 after 9000: <nil>"},
+		{"RENAME later due", "1 after 5000: [due [[b 9.46684805e+08]]]"},
+		{"COPY later due REPLACE", "1 after 5000: [due [[b 9.46684805e+08]]]"},
+		{"RENAME due x", "1 after 9000: <nil>"},
+		{"ZPEXPIRE due 500 MEMBERS 1 a", "1 after 9000: <nil>"},
+		{"PEXPIRE due 500", "1 after 9000: <nil>"},
+		{"PEXPIRE due 5000", "1 after 2000: [due [[a 9.46684802e+08]]]"},
+		{"FLUSHALL", "1 after 9000: <nil>"},
+		{"CLIENT PAUSE 4000 WRITE", "1 after 4000: [due [[a 9.46684802e+08]]]"},
+		{"ZADD due @now+1h a -5 b", "1 after 0: [due [[b -5]]]"},
+		{"ZUNIONSTORE due 1 later", "1 after 5000: [due [[b 9.46684805e+08]]]"},
+		{"SWAPDB 0 1", "1 after 9000: <nil>"},
+	} {
+		t.Run(test.change, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+				must(t, srv, "ZADD due @now+2s a", "ZADD later @now+5s b")
+				waits(srv, answers, "BZPOPBYSCORE 9 1 due -inf @now")
+				must(t, srv, test.change)
+				next(t, answers, test.want)
+			})
+		})
+	}
+}
+
+// A change looks once at all who wait for the same, and tries nobody in vain.
+func TestManyWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+		const n = 2000
+		var lines []string
+		for range n {
+			lines = append(lines, "BZPOPBYSCORE 0 1 due -inf @now")
+		}
+		waits(srv, answers, lines...)
+		tries := func() (tries int) {
+			srv.do(func() {
+				for _, s := range srv.sessions {
+					if s.blocked != nil {
+						tries += s.blocked.tries
+					}
+				}
+			})
+			return tries
+		}
+		must(t, srv, "ZADD due @now+1s a @now+2s b")
+		for i := range 20 {
+			must(t, srv, fmt.Sprint("ZADD due @now+1h x", i))
+		}
+		if got := tries(); got != 0 {
+			t.Errorf("%d tries in vain", got)
+		}
+		next(t, answers, "1 after 1000: [due [[a 9.46684801e+08]]]")
+		next(t, answers, "2 after 2000: [due [[b 9.46684802e+08]]]")
+		if got := tries(); got != 0 {
+			t.Errorf("%d tries in vain", got)
+		}
+		must(t, srv, "CLIENT KILL TYPE normal")
+	})
+}
+
+// reaches is the first instant of all at which a bound lets a score in.
+func TestReaches(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 200_000 {
+		x := scoreAt{base: clockSeconds, offset: rnd.Int64N(1e12) - 5e11}
+		score := 1.7e9 + float64(rnd.Int64N(1e12))/1e6
+		if rnd.IntN(2) == 0 {
+			x.base, score = clockMillis, math.Round(score*1e3)
+		}
+		if rnd.IntN(4) == 0 {
+			score += rnd.Float64() * 1e-3
+		}
+		r := rangeAt{min: scoreAt{number: math.Inf(-1)}, max: x, maxExclusive: rnd.IntN(2) == 0}
+		var s zset.Set
+		s.Add("a", score)
+		in := func(t int64) bool { return s.CountScore(r.at(t)) == 1 }
+		now := int64(1.6e15)
+		if in(now) {
+			continue
+		}
+		at := x.reaches(score, r.maxExclusive, now)
+		if !in(at) || in(at-1) {
+			t.Fatalf("%+v reaches %v (beyond: %t) at %d: %t, and before: %t", x, score, r.maxExclusive, at, in(at), in(at-1))
+		}
+	}
+	for _, score := range []float64{1e18, math.Inf(1)} {
+		if at := (scoreAt{base: clockSeconds}).reaches(score, false, 0); at != maxInstant {
+			t.Errorf("%v is reached at %d", score, at)
+		}
+	}
+}
+
+// Against a model: the waiters of a key in random ranges, random changes and
+// time that passes. Whenever all is quiet, nobody waits for what is there.
+func TestNobodyWaitsInVain(t *testing.T) {
+	for seed := range uint64(20) {
+		bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+			rnd := rand.New(rand.NewPCG(seed, 7))
+			bounds := []string{"-inf", "@now-3s", "(@now-1s", "@now", "(@now", "@now+1s", "@nowms", "5", "+inf", "@now-500ms"}
+			bound := func() string { return bounds[rnd.IntN(len(bounds))] }
+			score := func() string {
+				return []string{"5", fmt.Sprintf("@now%+dms", rnd.IntN(8000)-2000), "@nowms+1s", "7"}[rnd.IntN(4)]
+			}
+			waiting := 0
+			for range 200 {
+				switch rnd.IntN(6) {
+				case 0, 1:
+					waits(srv, answers, fmt.Sprint("BZPOPBYSCORE 0 2 a b ", bound(), " ", bound()))
+					waiting++
+				case 2, 3:
+					must(t, srv, fmt.Sprintf("ZADD %c %s m%d", 'a'+rune(rnd.IntN(2)), score(), rnd.IntN(10)))
+				case 4:
+					must(t, srv, fmt.Sprintf("ZREM a m%d", rnd.IntN(10)))
+				case 5:
+					time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+				}
+				synctest.Wait()
+				for ; len(answers) > 0; waiting-- {
+					<-answers
+				}
+				srv.do(func() {
+					n := 0
+					for k, q := range srv.waiting {
+						for _, l := range q.lines {
+							n += l.waiters.Len()
+							if e := srv.keys.DB(k.db).Peek([]byte(k.key)); e != nil && l.want.in(e.Value(), srv.instant) {
+								t.Errorf("seed %d: %d wait for what is there: %+v", seed, l.waiters.Len(), l.want)
+							}
+						}
+					}
+					if n != 2*waiting {
+						t.Errorf("seed %d: %d places in the queues of %d waiters", seed, n, waiting)
+					}
+				})
+				if t.Failed() {
+					break
+				}
+			}
+			must(t, srv, "CLIENT KILL TYPE normal")
+			synctest.Wait()
+		})
+	}
+}
