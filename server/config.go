@@ -56,6 +56,7 @@ type config struct {
 	zsetMaxListpackEntries int64
 	zsetMaxListpackValue   int64
 	listMaxListpackSize    int64
+	hllSparseMaxBytes      int64
 }
 
 // parameter is a row of the table.
@@ -143,6 +144,8 @@ func parameters() []parameter {
 			also("zset-max-ziplist-value").about("Bytes of a member up to which OBJECT ENCODING calls a sorted set a listpack."),
 		number("list-max-listpack-size", -2, math.MinInt32, math.MaxInt32, func(c *config) *int64 { return &c.listMaxListpackSize }).
 			also("list-max-ziplist-size").about("Size up to which OBJECT ENCODING calls a list a listpack: elements, or -1 to -5 for 4 to 64 KB."),
+		size("hll-sparse-max-bytes", 3000, 0, math.MaxInt64, func(c *config) *int64 { return &c.hllSparseMaxBytes }).
+			about("Bytes up to which a HyperLogLog keeps its small shape."),
 	}
 }
 

@@ -48,11 +48,13 @@ func notCompared(c *protocol.Command) (reason string) {
 		return "waits for replicas, of which there are none"
 	case "dump", "restore", "migrate":
 		return "the format of RDB files is Redis's own"
+	case "pfselftest":
+		return "takes seconds, and says nothing"
 	case "object|freq", "object|idletime", "object|refcount":
 		return "tells of Redis's insides and of time"
 	}
 	switch c.Group {
-	case "generic", "string", "hash", "list", "set", "sorted-set", "bitmap":
+	case "generic", "string", "hash", "list", "set", "sorted-set", "bitmap", "hyperloglog":
 		return ""
 	case "pubsub":
 		if c.Name == "publish" || c.Name == "spublish" {
@@ -294,9 +296,9 @@ func (d *draft) value(a *protocol.Argument) string {
 
 // key draws a key: mostly one that holds the type that the command is about.
 func (d *draft) key() string {
-	kind := map[string]string{"sorted-set": "z", "hash": "h", "list": "l", "set": "s", "string": "v", "bitmap": "v"}[d.command.Group]
+	kind := map[string]string{"sorted-set": "z", "hash": "h", "list": "l", "set": "s", "string": "v", "bitmap": "v", "hyperloglog": "p"}[d.command.Group]
 	if kind == "" || d.one(20) {
-		kind = d.pick("z", "h", "l", "s", "v")
+		kind = d.pick("z", "h", "l", "s", "v", "p")
 	}
 	if strings.HasPrefix(d.command.Name, "z") && d.one(8) {
 		kind = "s" // the set operations take sets, too

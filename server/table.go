@@ -29,6 +29,7 @@ func families() [][]Command {
 		stringCommands(),
 		bitmapCommands(),
 		bitfieldCommands(),
+		hyperloglogCommands(),
 		hashCommands(),
 		hashExpireCommands(),
 		setCommands(),

@@ -1,0 +1,361 @@
+package server
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/hyperloglog"
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+func hyperloglogCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "pfadd", Arity: -2, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "hyperloglog", Since: "2.8.9", Complexity: "O(1) to add every element.",
+			Summary: "Adds the specified elements to the specified HyperLogLog.",
+			Syntax:  "key [element [element ...]]",
+		}, run: pfadd},
+		{Facts: protocol.Facts{
+			Name: "pfcount", Arity: -2, Flags: "readonly may_replicate",
+			Keys:  "1..-1 RW access (RW because it may change the internal representation of the key, and propagate to replicas)",
+			Group: "hyperloglog", Since: "2.8.9",
+			Complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
+			Summary:    "Return the approximated cardinality of the set(s) observed by the HyperLogLog at key(s).",
+			Syntax:     "key [key ...]",
+		}, run: pfcount},
+		{Facts: protocol.Facts{
+			Name: "pfdebug", Arity: 3, Flags: "write denyoom admin", Keys: "2 RW access",
+			Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "N/A",
+			Summary: "Internal commands for debugging HyperLogLog values",
+			Syntax:  "subcommand key",
+		}, run: pfdebug},
+		{Facts: protocol.Facts{
+			Name: "pfmerge", Arity: -2, Flags: "write denyoom", Keys: "1 RW access insert; 2..-1 RO access",
+			Group: "hyperloglog", Since: "2.8.9", Complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
+			Summary: "Merge N different HyperLogLogs into a single one.",
+			Syntax:  "destkey sourcekey [sourcekey ...]",
+		}, run: pfmerge},
+		{Facts: protocol.Facts{
+			Name: "pfselftest", Arity: 1, Flags: "admin",
+			Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "N/A",
+			Summary: "An internal command for testing HyperLogLog values",
+		}, run: pfselftest},
+	}
+}
+
+const errCorruptedHLL = "INVALIDOBJ Corrupted HLL object detected"
+
+// hll returns the string of an entry, if it is a HyperLogLog; what else it is has been replied.
+func (c *Call) hll(e *keyspace.Entry) (*keyspace.String, bool) {
+	s, ok := as[keyspace.String](c, e)
+	if ok && !hyperloglog.Valid(s.Content()) {
+		c.Reply.Error("WRONGTYPE Key is not a valid HyperLogLog string value.")
+		ok = false
+	}
+	return s, ok
+}
+
+// editHLL opens a HyperLogLog for changing; s is nil if there is none. Whether it is
+// changed then or not, it is raw, as in Redis.
+func (c *Call) editHLL(key []byte) (e *keyspace.Entry, s *keyspace.String, ok bool) {
+	if e = c.db.Edit(key); e == nil {
+		return nil, nil, true
+	}
+	if s, ok = c.hll(e); ok && s.Encoding(c.limits()) != "raw" {
+		c.db.WriteString(e, 0, nil)
+	}
+	return e, s, ok
+}
+
+// rewrite makes b the content of the string of e, and tells the journal only
+// of the bytes that differ.
+func (c *Call) rewrite(e *keyspace.Entry, b []byte) {
+	old := e.Value().(*keyspace.String).Content()
+	if len(b) < len(old) {
+		c.db.SetString(e, b)
+		c.db.WriteString(e, 0, nil) // raw
+		return
+	}
+	lo, hi := 0, len(b)
+	for lo < len(old) && old[lo] == b[lo] {
+		lo++
+	}
+	for len(old) == len(b) && hi > lo && old[hi-1] == b[hi-1] {
+		hi--
+	}
+	if lo < hi {
+		c.db.WriteString(e, lo, b[lo:hi])
+	}
+}
+
+func pfadd(c *Call) {
+	key, elements := c.Bytes(), c.Rest()
+	if !c.ok() {
+		return
+	}
+	e, s, ok := c.editHLL(key)
+	if !ok {
+		return
+	}
+	changed := false
+	if s == nil {
+		s = keyspace.RawString(hyperloglog.New())
+		e = c.db.Add(key, s)
+		changed = true
+	}
+	b := s.Content()
+	var edited []byte // once it differs, if it is sparse
+	for _, element := range elements {
+		register, count := hyperloglog.Place(element)
+		if edited == nil {
+			var old uint8
+			var err error
+			if hyperloglog.IsDense(b) {
+				old = hyperloglog.DenseRegister(b, register)
+			} else if old, err = hyperloglog.SparseRegister(b, register); err != nil {
+				c.Reply.Error(errCorruptedHLL)
+				return
+			}
+			if old >= count {
+				continue
+			}
+			changed = true
+			if hyperloglog.IsDense(b) {
+				at, change, n := hyperloglog.DenseChange(b, register, count)
+				c.db.WriteString(e, at, change[:n])
+				b = s.Content()
+				continue
+			}
+			edited = append(make([]byte, 0, len(b)+64), b...)
+		}
+		var err error
+		if edited, _, err = hyperloglog.Raise(edited, register, count, c.srv.config.hllLimit()); err != nil {
+			c.Reply.Error(errCorruptedHLL)
+			return
+		}
+	}
+	if edited != nil {
+		c.rewrite(e, edited)
+	}
+	if !changed {
+		c.Reply.Int(0)
+		return
+	}
+	c.outdate(e)
+	c.Changed(key, classString, "pfadd")
+	c.Reply.Int(1)
+}
+
+// outdate marks the cardinality of a HyperLogLog as out of date.
+func (c *Call) outdate(e *keyspace.Entry) {
+	const at = hyperloglog.CardinalityEnd
+	if b := e.Value().(*keyspace.String).Content(); b[at]&hyperloglog.OutOfDate == 0 {
+		c.db.WriteString(e, at, []byte{b[at] | hyperloglog.OutOfDate})
+	}
+}
+
+// hllLimit is the length up to which a HyperLogLog stays sparse.
+func (cfg *config) hllLimit() int { return int(min(cfg.hllSparseMaxBytes, math.MaxInt)) }
+
+// hllUnion returns the registers of several HyperLogLogs together, and whether
+// one of them is dense. An error has been replied if ok is false.
+func (c *Call) hllUnion(keys [][]byte) (u *hyperloglog.Union, isDense, ok bool) {
+	u = new(hyperloglog.Union)
+	for _, key := range keys {
+		e := c.db.Get(key)
+		if e == nil {
+			continue
+		}
+		s, ok := c.hll(e)
+		if !ok {
+			return nil, false, false
+		}
+		isDense = isDense || hyperloglog.IsDense(s.Content())
+		if u.Add(s.Content()) != nil {
+			c.Reply.Error(errCorruptedHLL)
+			return nil, false, false
+		}
+	}
+	return u, isDense, true
+}
+
+// pfcount of one key keeps the estimate in it.
+func pfcount(c *Call) {
+	keys := c.Rest()
+	if !c.ok() {
+		return
+	}
+	if len(keys) > 1 {
+		if u, _, ok := c.hllUnion(keys); ok {
+			c.Reply.Int(int64(u.Count()))
+		}
+		return
+	}
+	if c.db.Get(keys[0]) == nil {
+		c.Reply.Int(0)
+		return
+	}
+	e, s, ok := c.editHLL(keys[0])
+	if !ok {
+		return
+	}
+	n, ok := hyperloglog.Cardinality(s.Content())
+	if !ok {
+		var err error
+		if n, err = hyperloglog.Count(s.Content()); err != nil {
+			c.Reply.Error(errCorruptedHLL)
+			return
+		}
+		var b [8]byte
+		c.db.WriteString(e, hyperloglog.HeaderSize-8, hyperloglog.AppendCardinality(b[:0], n))
+		c.Changed(keys[0], 0, "")
+	}
+	c.Reply.Int(int64(n))
+}
+
+func pfmerge(c *Call) {
+	keys := c.Rest()
+	if !c.ok() {
+		return
+	}
+	u, isDense, ok := c.hllUnion(keys)
+	if !ok {
+		return
+	}
+	key := keys[0]
+	e, s, _ := c.editHLL(key)
+	if s == nil {
+		s = keyspace.RawString(hyperloglog.New())
+		e = c.db.Add(key, s)
+	}
+	b := slices.Clone(s.Content())
+	var err error
+	if isDense {
+		b, err = hyperloglog.Dense(b)
+	}
+	for register, count := range u {
+		if count > 0 && err == nil {
+			b, _, err = hyperloglog.Raise(b, register, count, c.srv.config.hllLimit())
+		}
+	}
+	if err != nil {
+		panic("BUG: a HyperLogLog that was read is corrupted")
+	}
+	c.rewrite(e, b)
+	c.outdate(e)
+	c.Changed(key, classString, "pfadd")
+	c.Reply.OK()
+}
+
+func pfdebug(c *Call) {
+	sub, key := c.String(), c.Bytes()
+	if c.db.Peek(key) == nil {
+		c.Reply.Error("ERR The specified key does not exist")
+		return
+	}
+	e, s, ok := c.editHLL(key)
+	if !ok {
+		return
+	}
+	b := s.Content()
+	dense := func() bool {
+		d, err := hyperloglog.Dense(b)
+		if err != nil {
+			c.Reply.Error(errCorruptedHLL)
+			return false
+		}
+		c.rewrite(e, d)
+		b = d
+		return true
+	}
+	name := []byte(sub)
+	switch {
+	case protocol.EqualFold(name, "GETREG"):
+		if !dense() {
+			return
+		}
+		c.Reply.Array(hyperloglog.Registers)
+		for i := range hyperloglog.Registers {
+			c.Reply.Int(int64(hyperloglog.DenseRegister(b, i)))
+		}
+	case protocol.EqualFold(name, "DECODE"):
+		if hyperloglog.IsDense(b) {
+			c.Reply.Error("ERR HLL encoding is not sparse")
+			return
+		}
+		c.Reply.BulkString(hyperloglog.Describe(b))
+	case protocol.EqualFold(name, "ENCODING"):
+		if hyperloglog.IsDense(b) {
+			c.Reply.Status("dense")
+		} else {
+			c.Reply.Status("sparse")
+		}
+	case protocol.EqualFold(name, "TODENSE"):
+		was := hyperloglog.IsDense(b)
+		switch {
+		case was:
+			c.Reply.Int(0)
+		case dense():
+			c.Reply.Int(1)
+		}
+	default:
+		sub, _, _ = strings.Cut(sub, "\x00") // where a string of C ends
+		c.Reply.Error("ERR Unknown PFDEBUG subcommand '" + sub + "'")
+	}
+}
+
+// pfselftest adds ten million elements, which takes a second or two, in which
+// nothing else is done.
+func pfselftest(c *Call) {
+	b, _ := hyperloglog.Dense(hyperloglog.New())
+	var want hyperloglog.Union
+	for i := range want {
+		want[i] = uint8(c.rand().IntN(51))
+		b, _, _ = hyperloglog.Raise(b, i, want[i], 0)
+	}
+	for i, x := range want {
+		if got := hyperloglog.DenseRegister(b, i); got != x {
+			c.Reply.Error(fmt.Sprintf("TESTFAILED Register %d should be %d but is %d", i, x, got))
+			return
+		}
+	}
+	dense, _ := hyperloglog.Dense(hyperloglog.New())
+	other := hyperloglog.New()
+	seed, checkpoint := c.rand().Uint64(), uint64(1)
+	relative := 1.04 / math.Sqrt(hyperloglog.Registers)
+	limit := c.srv.config.hllLimit()
+	for i := uint64(1); i <= 10_000_000; i++ {
+		var element [8]byte
+		binary.LittleEndian.PutUint64(element[:], i^seed)
+		register, count := hyperloglog.Place(element[:])
+		dense, _, _ = hyperloglog.Raise(dense, register, count, limit)
+		other, _, _ = hyperloglog.Raise(other, register, count, limit)
+		if i != checkpoint {
+			continue
+		}
+		n, _ := hyperloglog.Count(dense)
+		off := max(n, i) - min(n, i)
+		most := uint64(math.Ceil(relative * 6 * float64(i)))
+		if i == 10 {
+			most = 1
+		}
+		switch m, err := hyperloglog.Count(other); {
+		case i < uint64(limit)/2 && hyperloglog.IsDense(other):
+			c.Reply.Error("TESTFAILED sparse encoding not used")
+			return
+		case err != nil || m != n:
+			c.Reply.Error("TESTFAILED dense/sparse disagree")
+			return
+		case off > most:
+			c.Reply.Error(fmt.Sprintf("TESTFAILED Too big error. card:%d abserr:%d", i, off))
+			return
+		}
+		checkpoint *= 10
+	}
+	c.Reply.OK()
+}

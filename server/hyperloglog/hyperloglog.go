@@ -1,0 +1,429 @@
+package hyperloglog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+)
+
+const (
+	// Registers is the number of registers.
+	Registers = 1 << indexBits
+	// HeaderSize is where the registers begin.
+	HeaderSize = 16
+	// DenseSize is the length of a dense string.
+	DenseSize = HeaderSize + Registers*registerBits/8
+
+	indexBits    = 14
+	hashBits     = 64 - indexBits // that are left to count zeros in
+	registerBits = 6
+
+	// OutOfDate is the bit of the byte at CardinalityEnd that says that the
+	// cardinality is not what the registers give.
+	OutOfDate = 0x80
+	// CardinalityEnd is the last byte of the cardinality.
+	CardinalityEnd = HeaderSize - 1
+
+	cardinality = 8 // where it begins
+	dense       = 0
+	sparse      = 1
+)
+
+// ErrCorrupted is the error of sparse strings that do not have as many registers as
+// there must be.
+var ErrCorrupted = errors.New("corrupted HyperLogLog")
+
+// New returns an empty, sparse string.
+func New() []byte {
+	b := make([]byte, HeaderSize+2)
+	copy(b, "HYLL")
+	b[4] = sparse
+	putZeros(b[HeaderSize:HeaderSize], Registers)
+	return b
+}
+
+// Valid reports whether b has a proper header, and the right length if it is
+// dense.
+func Valid(b []byte) bool {
+	return len(b) >= HeaderSize && bytes.HasPrefix(b, []byte("HYLL")) &&
+		(b[4] == sparse || b[4] == dense && len(b) == DenseSize)
+}
+
+// IsDense reports whether a valid string is dense.
+func IsDense(b []byte) bool { return b[4] == dense }
+
+// Cardinality returns what the header says, and whether that is up to date.
+func Cardinality(b []byte) (n uint64, ok bool) {
+	return binary.LittleEndian.Uint64(b[cardinality:]), b[CardinalityEnd]&OutOfDate == 0
+}
+
+// AppendCardinality appends n as the header has it.
+func AppendCardinality(dst []byte, n uint64) []byte { return binary.LittleEndian.AppendUint64(dst, n) }
+
+// Place returns the register that an element belongs to, and what it must at
+// least be once the element is added.
+func Place(element []byte) (register int, count uint8) {
+	h := murmur(element, 0xadc83b19)
+	return int(h & (Registers - 1)), uint8(1 + bits.TrailingZeros64(h>>indexBits|1<<hashBits))
+}
+
+// murmur is MurmurHash64A.
+func murmur(b []byte, seed uint64) uint64 {
+	const m, r = 0xc6a4a7935bd1e995, 47
+	h := seed ^ uint64(len(b))*m
+	for ; len(b) >= 8; b = b[8:] {
+		k := binary.LittleEndian.Uint64(b) * m
+		k ^= k >> r
+		h = (h ^ k*m) * m
+	}
+	if len(b) > 0 {
+		for i, x := range b {
+			h ^= uint64(x) << (8 * i)
+		}
+		h *= m
+	}
+	h ^= h >> r
+	h *= m
+	return h ^ h>>r
+}
+
+// DenseRegister returns a register of a dense string.
+func DenseRegister(b []byte, register int) uint8 {
+	at, shift := denseAt(register)
+	return uint8(pair(b, at)>>shift) & 63
+}
+
+func denseAt(register int) (at int, shift uint) {
+	bit := register * registerBits
+	return HeaderSize + bit/8, uint(bit % 8)
+}
+
+// pair returns the bytes at and, if there is one, behind at.
+func pair(b []byte, at int) uint16 {
+	x := uint16(b[at])
+	if at+1 < len(b) {
+		x |= uint16(b[at+1]) << 8
+	}
+	return x
+}
+
+// DenseChange returns the two bytes (one at the very end) that must stand in a
+// dense string, and from where on, to make a register count.
+func DenseChange(b []byte, register int, count uint8) (at int, change [2]byte, n int) {
+	at, shift := denseAt(register)
+	x := pair(b, at)&^(63<<shift) | uint16(count)<<shift
+	return at, [2]byte{byte(x), byte(x >> 8)}, min(2, len(b)-at)
+}
+
+func setDense(b []byte, register int, count uint8) {
+	at, change, n := DenseChange(b, register, count)
+	copy(b[at:], change[:n])
+}
+
+// run is a piece of a sparse string: registers of the same value.
+type run struct {
+	value uint8
+	n     int
+	size  int // in bytes
+}
+
+const (
+	maxZeros    = 64 // of the short form
+	maxValue    = 32
+	maxValueRun = 4
+)
+
+// first returns the run that b begins with.
+func first(b []byte) run {
+	switch {
+	case b[0]&0x80 != 0:
+		return run{b[0]>>2&31 + 1, int(b[0]&3) + 1, 1}
+	case b[0]&0x40 == 0:
+		return run{0, int(b[0]) + 1, 1}
+	}
+	n := int(b[0]&63) << 8
+	if len(b) > 1 {
+		n |= int(b[1])
+	}
+	return run{0, n + 1, 2}
+}
+
+func isValue(b byte) bool { return b&0x80 != 0 }
+
+func valueRun(value uint8, n int) byte { return 0x80 | (value-1)<<2 | uint8(n-1) }
+
+// putZeros appends a run of n zeros, if n > 0.
+func putZeros(dst []byte, n int) []byte {
+	switch {
+	case n == 0:
+		return dst
+	case n <= maxZeros:
+		return append(dst, byte(n-1))
+	}
+	return append(dst, 0x40|byte((n-1)>>8), byte(n-1))
+}
+
+// find returns where in a sparse string the run with a register stands, its
+// first register, and where the run before it stands (-1 if there is none).
+func find(b []byte, register int) (at, begin, before int, ok bool) {
+	at, before = HeaderSize, -1
+	for at < len(b) {
+		r := first(b[at:])
+		if register < begin+r.n {
+			return at, begin, before, true
+		}
+		before = at
+		at += r.size
+		begin += r.n
+	}
+	return 0, 0, 0, false
+}
+
+// SparseRegister returns a register of a sparse string.
+func SparseRegister(b []byte, register int) (uint8, error) {
+	at, _, _, ok := find(b, register)
+	if !ok {
+		return 0, ErrCorrupted
+	}
+	return first(b[at:]).value, nil
+}
+
+// Raise makes a register of a string at least count. The string may become dense, and
+// does if it were longer than limit as a sparse one. It changes b, as append
+// does, and returns the string, whose cardinality is out of date if changed is true.
+func Raise(b []byte, register int, count uint8, limit int) (_ []byte, changed bool, err error) {
+	if IsDense(b) {
+		if DenseRegister(b, register) >= count {
+			return b, false, nil
+		}
+		setDense(b, register, count)
+	} else {
+		if b, changed, err = raiseSparse(b, register, count, limit); !changed {
+			return b, false, err
+		}
+	}
+	b[CardinalityEnd] |= OutOfDate
+	return b, true, nil
+}
+
+func raiseSparse(b []byte, register int, count uint8, limit int) ([]byte, bool, error) {
+	if count > maxValue {
+		return promote(b, register, count)
+	}
+	at, begin, before, ok := find(b, register)
+	if !ok {
+		return b, false, ErrCorrupted
+	}
+	old := first(b[at:])
+	if old.value >= count {
+		return b, false, nil
+	}
+	// The run becomes what is left of it, the register, what is right of it.
+	var room [5]byte
+	runs := room[:0]
+	part := func(n int) {
+		switch {
+		case old.value == 0:
+			runs = putZeros(runs, n)
+		case n > 0:
+			runs = append(runs, valueRun(old.value, n))
+		}
+	}
+	part(register - begin)
+	runs = append(runs, valueRun(count, 1))
+	part(begin + old.n - 1 - register)
+	end := min(at+old.size, len(b))
+	if grown := len(runs) - old.size; grown > 0 && len(b)+grown > limit {
+		return promote(b, register, count)
+	}
+	b = slices.Replace(b, at, end, runs...)
+	if before < 0 {
+		before = HeaderSize
+	}
+	return join(b, before), true, nil
+}
+
+// join makes one of neighbouring runs of the same value, in the few steps from at on
+// that Redis makes.
+func join(b []byte, at int) []byte {
+	for range 5 {
+		if at >= len(b) {
+			break
+		}
+		r := first(b[at:])
+		if r.value > 0 && at+1 < len(b) && isValue(b[at+1]) {
+			next := first(b[at+1:])
+			if next.value == r.value && next.n+r.n <= maxValueRun {
+				b[at+1] = valueRun(r.value, r.n+next.n)
+				b = slices.Delete(b, at, at+1)
+				continue
+			}
+		}
+		at += r.size
+	}
+	return b
+}
+
+func promote(b []byte, register int, count uint8) ([]byte, bool, error) {
+	d, err := Dense(b)
+	if err != nil {
+		return b, false, err
+	}
+	setDense(d, register, count)
+	return d, true, nil
+}
+
+// Dense returns a valid string in the dense encoding: b itself if it is that.
+func Dense(b []byte) ([]byte, error) {
+	if IsDense(b) {
+		return b, nil
+	}
+	d := make([]byte, DenseSize)
+	copy(d, b[:HeaderSize])
+	d[4] = dense
+	err := eachValue(b, func(register int, value uint8) { setDense(d, register, value) })
+	return d, err
+}
+
+// eachValue yields the registers of a sparse string that are not 0.
+func eachValue(b []byte, yield func(register int, value uint8)) error {
+	n := 0
+	for at := HeaderSize; at < len(b); {
+		r := first(b[at:])
+		if r.value > 0 {
+			if n+r.n > Registers {
+				return ErrCorrupted
+			}
+			for i := range r.n {
+				yield(n+i, r.value)
+			}
+		}
+		n += r.n
+		at += r.size
+	}
+	if n != Registers {
+		return ErrCorrupted
+	}
+	return nil
+}
+
+// Union is the registers of several strings together.
+type Union [Registers]uint8
+
+// Add makes each register at least what it is in b.
+func (u *Union) Add(b []byte) error {
+	if IsDense(b) {
+		for i := range u {
+			u[i] = max(u[i], DenseRegister(b, i))
+		}
+		return nil
+	}
+	return eachValue(b, func(register int, value uint8) { u[register] = max(u[register], value) })
+}
+
+// Count returns the estimate.
+func (u *Union) Count() uint64 {
+	var h histogram
+	for _, x := range u {
+		h[x]++
+	}
+	return h.estimate()
+}
+
+// Count computes the estimate for a valid string, whatever its header says.
+func Count(b []byte) (uint64, error) {
+	var h histogram
+	if IsDense(b) {
+		for r := b[HeaderSize:]; len(r) >= 3; r = r[3:] { // 4 registers
+			x := uint(r[0]) | uint(r[1])<<8 | uint(r[2])<<16
+			h[x&63]++
+			h[x>>6&63]++
+			h[x>>12&63]++
+			h[x>>18]++
+		}
+		return h.estimate(), nil
+	}
+	n := 0
+	for at := HeaderSize; at < len(b); {
+		r := first(b[at:])
+		h[r.value] += r.n
+		n += r.n
+		at += r.size
+	}
+	if n != Registers {
+		return 0, ErrCorrupted
+	}
+	return h.estimate(), nil
+}
+
+// histogram says how many registers have each value.
+type histogram [1 << registerBits]int
+
+// The conversions to float64 keep products from being fused with sums on
+// machines that can do so: the result is to be the same everywhere.
+func (h *histogram) estimate() uint64 {
+	const m = Registers
+	const alpha = 0.721347520444481703680 // 0.5/ln 2
+	z := m * tau((m-float64(h[hashBits+1]))/m)
+	for j := hashBits; j >= 1; j-- {
+		z += float64(h[j])
+		z *= 0.5
+	}
+	z += float64(m * sigma(float64(h[0])/m))
+	return uint64(math.Round(float64(alpha*m*m) / z))
+}
+
+func sigma(x float64) float64 {
+	if x == 1 {
+		return math.Inf(1)
+	}
+	y, z := 1.0, x
+	for {
+		x *= x
+		before := z
+		z += float64(x * y)
+		y += y
+		if z == before {
+			return z
+		}
+	}
+}
+
+func tau(x float64) float64 {
+	if x == 0 || x == 1 {
+		return 0
+	}
+	y, z := 1.0, 1-x
+	for {
+		x = math.Sqrt(x)
+		before := z
+		y *= 0.5
+		z -= float64(float64((1-x)*(1-x)) * y)
+		if z == before {
+			return z / 3
+		}
+	}
+}
+
+// Describe returns the runs of a sparse string, as PFDEBUG DECODE writes them.
+func Describe(b []byte) string {
+	var s []byte
+	for at := HeaderSize; at < len(b); {
+		r := first(b[at:])
+		switch {
+		case r.value > 0:
+			s = append(strconv.AppendUint(append(s, "v:"...), uint64(r.value), 10), ',')
+		case r.size == 1:
+			s = append(s, "z:"...)
+		default:
+			s = append(s, "Z:"...)
+		}
+		s = append(strconv.AppendInt(s, int64(r.n), 10), ' ')
+		at += r.size
+	}
+	return string(bytes.TrimSuffix(s, []byte(" ")))
+}

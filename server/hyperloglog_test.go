@@ -1,0 +1,67 @@
+package server_test
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/zsetd/zsetd/server"
+)
+
+// The same PFADDs and PFMERGEs give the same bytes here and in Redis, through
+// all sizes and both encodings.
+func TestHyperLogLogAsRedis(t *testing.T) {
+	dial := startRedis(t)
+	real := newPeer(dial(), dial())
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	nc, err := srv.Dialer()(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := srv.Dialer()(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := newPeer(nc, events)
+	r := rand.New(rand.NewPCG(7, 7))
+	var lines [][]string
+	for _, limit := range []string{"3000", "0", "100", "100000"} {
+		lines = append(lines, []string{"FLUSHALL"}, []string{"CONFIG", "SET", "hll-sparse-max-bytes", limit})
+		for range 150 {
+			key := "h" + strconv.Itoa(r.IntN(6))
+			argv := []string{"PFADD", key}
+			for range r.IntN(4 << r.IntN(8)) {
+				b := make([]byte, r.IntN(20))
+				for i := range b {
+					b[i] = byte(r.IntN(256))
+				}
+				argv = append(argv, string(b))
+			}
+			if r.IntN(10) == 0 {
+				argv = []string{"PFMERGE", key, "h" + strconv.Itoa(r.IntN(6)), "none", "h" + strconv.Itoa(r.IntN(6))}
+			}
+			lines = append(lines, argv, []string{"GET", key}, []string{"PFCOUNT", key}, []string{"GET", key},
+				[]string{"PFCOUNT", "h0", "h1", "h2"}, []string{"PFDEBUG", "ENCODING", key})
+			if r.IntN(50) == 0 {
+				lines = append(lines, []string{"DEL", key})
+			}
+		}
+	}
+	want, err := real.pipeline(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ours.pipeline(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range lines {
+		if got[i] != want[i] {
+			t.Fatalf("%.100q (line %d)\nredis:\n%s\nzsetd:\n%s", line, i, clipped(want[i]), clipped(got[i]))
+		}
+	}
+}
