@@ -244,6 +244,9 @@ func (r *Reader) Filled(n int) {
 // that Next was not asked for, and the part of an argument or a line at the end.
 func (r *Reader) Buffered() int { return r.end - r.at + len(r.big) }
 
+// Partial reports, once Next has found no more commands, whether what has arrived ends within one.
+func (r *Reader) Partial() bool { return r.left > 0 || r.Buffered() > 0 }
+
 // Size returns the bytes of memory that the reader holds, the arguments of a command that has not
 // fully arrived included. It is what a limit on a client's memory should look at: a command may be
 // as large as MaxArgs times MaxBulk.
