@@ -82,7 +82,7 @@ func (srv *Server) runCommands(source io.Reader, o *archive.Import, out *archive
 		}
 	}
 	switch {
-	case at < read:
+	case r.Partial(): // at < read alone may be blank lines
 		return fmt.Errorf("the source ends within a command, which begins at byte %d", at)
 	case s.multi:
 		return errors.New("the source ends within a transaction")
