@@ -404,6 +404,9 @@ func runExport(r *toolRun) (status int) {
 	}
 	r.meter.end()
 	fmt.Fprintf(r.stderr, "%d keys exported, %s; %d keys past their deadlines left out\n", out.Keys, size(out.Bytes), out.Expired)
+	if out.Deadlines > 0 {
+		fmt.Fprintf(r.stderr, "%d members or fields have deadlines of their own, which an export cannot have: they were written without\n", out.Deadlines)
+	}
 	return statusOK
 }
 

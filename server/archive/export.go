@@ -24,13 +24,17 @@ type Exported struct {
 	Keys    int64
 	Expired int64 // keys that were left out, being past their deadlines
 	Bytes   int64
+
+	// Deadlines is how many members and fields were written without the
+	// deadlines that they have: neither format knows of those.
+	Deadlines int64
 }
 
 // ExportCommands writes the commands, as a client would send them, that make an
 // empty Redis hold what the file at path holds: SELECT, SET, RPUSH, SADD, HSET
 // and ZADD, with at most 1000 elements and some 64 KB each, and PEXPIREAT. The
-// keys are in the order of the file. The file must not change meanwhile, see
-// [OpenSource].
+// keys are in the order of the file; deadlines of members and fields are left out.
+// The file must not change meanwhile, see [OpenSource].
 func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
 	c := commands{pen: pen{w: w}, db: -1}
 	return export(&c.pen, path, now, progress, c.value)
@@ -48,7 +52,8 @@ func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) 
 // with "expireat", milliseconds since 1970, before the value if the key has a
 // deadline. A text that is not UTF-8 is {"base64":"..."}, wherever it stands.
 // Infinite scores are the strings "inf" and "-inf"; all other scores are
-// numbers that read back as the same 64 bits.
+// numbers that read back as the same 64 bits. Deadlines of members and fields are
+// left out.
 func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
 	p := pen{w: w}
 	return export(&p, path, now, progress, func(v Value) error { return writeJSON(&p, v) })
@@ -85,6 +90,9 @@ func export(p *pen, path string, now time.Time, progress Progress, value func(Va
 			return nil
 		}
 		out.Keys++
+		if d := v.memberDeadlines(); d != nil {
+			out.Deadlines += int64(d.Len())
+		}
 		if err := value(v); err != nil {
 			return err
 		}

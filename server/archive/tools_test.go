@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -213,6 +214,37 @@ func TestCompact(t *testing.T) {
 	}
 }
 
+// Deadlines of members and fields stay when a file is compacted; an export says
+// that it has left them out.
+func TestMemberDeadlines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	srv := open(t, path)
+	at := time.Now().Add(aYear).UnixMilli()
+	do(t, srv, "ZADD", "z", 1, "a", 2, "b", 3, "c")
+	do(t, srv, "ZPEXPIREAT", "z", at, "MEMBERS", 2, "a", "b")
+	do(t, srv, "HSET", "h", "f", "v", "g", "w")
+	do(t, srv, "HPEXPIREAT", "h", at, "FIELDS", 1, "f")
+	do(t, srv, "SAVE")
+	srv.Close()
+	if _, _, err := archive.Compact(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, export := range map[string]func(io.Writer, string, time.Time, archive.Progress) (archive.Exported, error){
+		"commands": archive.ExportCommands, "json": archive.ExportJSON,
+	} {
+		if done, err := export(io.Discard, path, time.Now(), nil); err != nil || done.Keys != 2 || done.Deadlines != 3 {
+			t.Errorf("%s: %+v, %v", name, done, err)
+		}
+	}
+	srv = open(t, path)
+	if got, want := fmt.Sprint(do(t, srv, "ZPEXPIRETIME", "z", "MEMBERS", 3, "a", "b", "c")), fmt.Sprintf("[%d %d -1]", at, at); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := fmt.Sprint(do(t, srv, "HPEXPIRETIME", "h", "FIELDS", 2, "f", "g")), fmt.Sprintf("[%d -1]", at); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestExportImport(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.db")
@@ -305,11 +337,12 @@ func TestExportToRedis(t *testing.T) {
 func TestImportCommands(t *testing.T) {
 	dir := t.TempDir()
 	for i, test := range []struct{ source, says string }{
-		{"SET a 1\r\nINCR a\r\nMULTI\r\nINCRBY a 40\r\nRENAME a b\r\nEXEC\r\n\r\n\"SET\" c \"\\x00\"\n", ""},
+		{"SET a 1\r\nINCR a\r\nMULTI\r\nINCRBY a 40\r\nRENAME a b\r\nEXEC\r\n\r\n\"SET\" c \"\\x00\"\n\r\n*0\r\n\n", ""},
 		{"SET a x\r\nINCR a\r\n", "command 2, INCR at byte 9: ERR value is not an integer"},
 		{"SET a x\r\nMULTI\r\nINCR a\r\nEXEC\r\n", "command 4, EXEC at byte 24: ERR value is not an integer"},
 		{"NOSUCH\r\n", "command 1, NOSUCH at byte 0: ERR unknown command"},
 		{"*2\r\n$3\r\nGET\r\n$1\r\n", "ends within a command, which begins at byte 0"},
+		{"SET a 1\r\nSET a 2", "ends within a command, which begins at byte 9"},
 		{"SET a 1\r\n*1\r\n+x\r\n", "the command at byte 9: Protocol error: expected '$'"},
 		{"MULTI\r\nSET a 1\r\n", "within a transaction"},
 		{"SELECT 99\r\n", "ERR DB index is out of range"},

@@ -114,6 +114,18 @@ func (v Value) Size() (elements int, bytes int64) {
 	panic(fmt.Sprintf("BUG: a value of type %T", v.Value))
 }
 
+// memberDeadlines returns the members or fields that have deadlines, scored by
+// them; nil if there are none.
+func (v *Value) memberDeadlines() *zset.Set {
+	switch x := v.Value.(type) {
+	case *keyspace.Hash:
+		return x.Deadlines()
+	case *zset.Set:
+		return x.Deadlines()
+	}
+	return nil
+}
+
 // sum adds up values, in any order, so that two files can be compared.
 type sum struct {
 	seed   maphash.Seed
@@ -153,6 +165,11 @@ func (s *sum) add(v Value) {
 	case *zset.Set:
 		for m, score := range x.All() {
 			elements += maphash.Comparable(s.seed, [2]uint64{maphash.String(s.seed, m), math.Float64bits(score)})
+		}
+	}
+	if d := v.memberDeadlines(); d != nil {
+		for m, at := range d.All() {
+			elements += maphash.Comparable(s.seed, [3]uint64{'T', maphash.String(s.seed, m), math.Float64bits(at)})
 		}
 	}
 	head := s.text(v.Type(), v.Key)
