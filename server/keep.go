@@ -75,7 +75,7 @@ type keeper struct {
 	cleared                 int64 // keys that were in databases that were cleared since the file was fresh
 	stats                   keepStats
 	limits                  keepLimits
-	unwell                  time.Time // when a rewrite had to be given up
+	unwell                  time.Time // when a rewrite had to be given up; zero once one has succeeded
 }
 
 // keepLimits are sizes from which on something is done. Tests lower them.
@@ -108,15 +108,15 @@ type cut struct {
 	fresh   bool // its bases are for the fresh file
 	begins  bool // which it begins
 	ends    bool // which it completes
-	needed  bool // there is no other file to write to
+	needed  bool // the fresh file is the only one: until it is complete, nothing of this is safe
 }
 
 // result is what became of a cut.
 type result struct {
 	cut  *cut
 	err  error
-	lost bool // the file is no more
-	gave bool // the keys of the cut have got no bases, and the fresh file is no more
+	lost bool // the file can no longer be trusted, and was closed
+	gave bool // rewriting was given up: the keys of the cut got no bases, and a fresh file was discarded
 
 	forgetting bool // there are more journals to drop
 	stats      keepStats
@@ -126,8 +126,8 @@ const (
 	// retryTime is how long after a failure the next attempt comes.
 	retryTime = time.Second
 
-	// convalescence is how long after one that had to be given up the file is
-	// not rewritten again unless somebody asks for it.
+	// convalescence is how long after a rewrite that had to be given up no other
+	// is begun, unless somebody asks for one.
 	convalescence = time.Minute
 )
 
@@ -319,7 +319,7 @@ func (k *keeper) step() (more bool) {
 	more = k.account()
 	unhurried := more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
 	srv.end()
-	if unhurried { // the processors are there for the clients
+	if unhurried { // rewriting has time: half of it is left to the clients
 		time.Sleep(time.Since(start))
 	}
 	return more
@@ -428,7 +428,7 @@ func (k *keeper) overflow() {
 // loseTrack gives up the journal. The next save writes a fresh file.
 func (k *keeper) loseTrack() {
 	k.srv.keys.Record(false)
-	k.epoch++ // whoever was listing keys begins again
+	k.epoch++ // so that a beginFresh that is listing keys begins again
 	k.needsFresh = true
 	k.rewrite, k.forget = nil, 0
 	k.queueLock.Lock()
@@ -519,7 +519,7 @@ func (k *keeper) write(c *cut) (r result) {
 		r.stats = measure(k.file)
 		return r
 	}
-	if c.fresh || c.Bases != nil || c.Forget != 0 { // another time, perhaps
+	if c.fresh || c.Bases != nil || c.Forget != 0 { // the next attempt is of the journal alone, which needs less room
 		r.err = errors.Join(r.err, k.giveUp(c))
 		r.gave = true
 	}
@@ -578,13 +578,13 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 	if err != nil && k.fresh.Path() != k.path {
 		return false, err
 	}
-	if k.file != nil { // it has no name any more
+	if k.file != nil { // the fresh one has its name now
 		if err := k.file.Close(); err != nil {
 			k.srv.log.Warn("closing a file that was replaced", "error", err)
 		}
 		k.file = nil
 	}
-	if err != nil { // it has the place, but who knows what a crash would leave there
+	if err != nil { // it was renamed, but not for certain on the disk: a crash may bring the old one back
 		return false, err
 	}
 	k.file, k.fresh = k.fresh, nil
@@ -624,7 +624,7 @@ func (k *keeper) account() (ok bool) {
 			}
 			k.rewrite, k.rewrites, k.unwell = nil, k.rewrites+1, time.Time{}
 		} else if c.needed {
-			continue // nothing to rely on yet
+			continue // written to a fresh file that is not complete: after a crash it would not be there
 		}
 		k.durable, k.saved = c.epoch, c.changes
 		k.lastSave, k.took = time.Now(), time.Since(k.since)
@@ -655,7 +655,7 @@ func (k *keeper) fail(r result) {
 		k.srv.log.Warn("the file cannot be trusted any more; a fresh one will be written", "file", k.path)
 		k.loseTrack()
 	}
-	for _, s := range k.held { // what they were about to be told is not true
+	for _, s := range k.held { // they wait to be told that something is saved which is not
 		s.held = false
 		s.kill()
 	}
@@ -717,7 +717,7 @@ func (k *keeper) saveNow() error {
 			return k.failed
 		}
 		if !k.needsFresh && !waiting {
-			k.before = k.srv.keys.Sequence() // nobody needs to wait for it any more
+			k.before = k.srv.keys.Sequence() // replies to what came before need not wait: see holds
 			return nil
 		}
 	}
@@ -917,6 +917,7 @@ func (r *rewrite) piece(keys *keyspace.Keyspace, c *cut) {
 				bytes += p.Size()
 			}
 		}
+		// That a key is gone has to be said only where an older record may have it.
 		if base.Chunks != nil || !r.fresh {
 			c.Bases = append(c.Bases, base)
 		}

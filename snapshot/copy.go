@@ -88,8 +88,8 @@ func copyOnce(from, to *os.File) (whole bool, err error) {
 	if before != after {
 		return false, nil
 	}
-	// The metas of the copy may have been read between two that are alike only
-	// if they are, too.
+	// Every commit writes a meta with a higher number, so none came in between.
+	// The copy's own metas were read meanwhile: they have to be the same.
 	if err := readPages(to, after[:], 0); err != nil {
 		return false, err
 	}

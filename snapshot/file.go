@@ -31,8 +31,8 @@ type File struct {
 	fault    func(op string) error
 }
 
-// goneBase is the name of a base without a value, which stands for as long as
-// journals do that it makes void.
+// goneBase is the name of a base without a value. It says that what journals say
+// of the key is void, and is removed when those journals are.
 type goneBase struct {
 	name       string
 	generation uint64
@@ -129,8 +129,9 @@ func (f *File) Tight() { f.db.NoGrowSync = true }
 
 // openBolt opens a bbolt file and says in its own words what is wrong.
 //
-// Who waits for the lock may get it because the file was replaced (Publish), and
-// then holds one that has no name any more. What he wrote to that would be lost.
+// A process that waits for the lock may get it because the one that had it has
+// put another file in the place of this one (Publish). Then it has opened a file
+// that has no name any more, and what it wrote there would be lost.
 func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	var file *os.File
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
@@ -492,7 +493,7 @@ func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left
 			left = append(left, g)
 			continue
 		}
-		// Unless there is a value again.
+		// The key may have been made again, and have a base with a value by now.
 		if old := keys.Get([]byte(g.name)); old != nil && binary.BigEndian.Uint64(old[sumSize:]) == g.generation {
 			if err := removeBase(keys, m, []byte(g.name)); err != nil {
 				return nil, false, err

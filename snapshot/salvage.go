@@ -162,14 +162,14 @@ type part struct {
 type salvaging struct {
 	Salvaged
 	manifest bool   // one was found
-	newest   bool   // the tree that was walked is that of the last commit
+	newest   bool   // the tree that was walked is for certain that of the last commit
 	walked   uint64 // the highest generation in it
 	limit    uint64 // the generation of the last commit, as far as is known
 	strange  int    // records that no file of ours has
 
 	bases map[string][]*version // by name without the chunk, few each
 	parts map[part][]byte       // whole values
-	found map[part]bool         // those that the walk did not find
+	found map[part]bool         // those of parts that the walk did not find, but scavenge did
 
 	keyGaps, cutGaps gaps
 	last             []byte // the last name of a base that the walk found whole
@@ -183,7 +183,8 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 	}
 	if !s.agrees() {
 		if len(s.keyGaps) == 0 && len(s.cutGaps) == 0 && s.newest && s.manifest {
-			// Pages that look right and are not: trust none.
+			// No page looks damaged, and yet the records are others: stale pages in
+			// the place of current ones. So a record may be anywhere.
 			s.Pages = append(s.Pages, damaged("the tree has not the records that the manifest counts"))
 			s.keyGaps, s.cutGaps = gaps{{}}, gaps{{}}
 		}
@@ -535,7 +536,7 @@ func (s *salvaging) choose() {
 	s.Bases, s.Journal = bases.Records, journal.Records
 	s.Whole = !s.Guessed && bases == s.Manifest.Bases && journal == s.Manifest.Journal
 	if s.Whole {
-		s.Lost, s.Old = nil, nil // they were never there, or the manifest knows no newer
+		s.Lost, s.Old = nil, nil // all that the manifest counts is there, whatever looked lost
 	}
 	order := func(a, b LostKey) int { return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(a.Key, b.Key)) }
 	slices.SortFunc(s.Lost, order)

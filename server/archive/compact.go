@@ -21,9 +21,11 @@ func Compact(path string, progress Progress) (before, after int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// What lies beside a file belongs to who has it locked, for writing. That
-	// lock comes with reading everything, so the file is read twice, and a damaged
-	// one is refused before anything is written.
+	// The new file is made beside the old one, under the name that a server uses
+	// for the same purpose. So the old one has to be open for writing, which only
+	// one process can have. To open it so is to read and verify all of it: a
+	// damaged file is refused before anything is written, and a sound one is read
+	// twice.
 	lock, err := snapshot.Open(path, snapshot.Visitor{})
 	if err != nil {
 		return 0, 0, err

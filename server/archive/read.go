@@ -33,7 +33,7 @@ type reading struct {
 	dbs     map[uint64]int // by space; tooMany where there is no room
 	journal map[id]*deltas
 	slab    []delta
-	keys    []id // of the journal, in the order of the file, from the next on
+	keys    []id // that the journals name, in the order of the file; those passed are cut off
 	base    job  // whose chunks are coming
 	batch   *batch
 	jobs    chan *batch
@@ -258,7 +258,8 @@ func (g *reading) chunk(order chan<- *batch, space uint64, key string, generatio
 	return g.add(order, g.base)
 }
 
-// unbased makes jobs of the keys that only journals know and that come before k.
+// unbased makes jobs of the keys that come before k in the order of the file and
+// have no base: only journals name them.
 func (g *reading) unbased(order chan<- *batch, k id) error {
 	if g.keys == nil && len(g.journal) > 0 {
 		g.keys = slices.SortedFunc(maps.Keys(g.journal), id.compare)
@@ -281,7 +282,7 @@ func (g *reading) addUnbased(order chan<- *batch, k id) error {
 	return g.add(order, job{db: g.dbs[k.space], key: k.key, journal: list.first})
 }
 
-// rest makes jobs of the keys that come after all that have bases.
+// rest makes jobs of the keys without a base that come after all bases.
 func (g *reading) rest(order chan<- *batch) error {
 	for _, k := range slices.SortedFunc(maps.Keys(g.journal), id.compare) {
 		if err := g.addUnbased(order, k); err != nil {
@@ -334,8 +335,10 @@ func (j *job) build(b *keyspace.Builder) (err error) {
 	}
 	d := j.journal
 	if len(j.base) == 0 {
-		// A file that was written anew has no base of a key that was gone when
-		// its turn came, but perhaps what had happened to it until then.
+		// A fresh file is written in pieces, with journals of what happens
+		// meanwhile. A key that was gone when its turn came has no base in it, but
+		// the journals before may have changes of the value that it had. They lead
+		// nowhere: what counts begins with a record that makes or removes the key.
 		for first := d; first != nil; first = first.next {
 			if first.generation > j.generation && keyspace.Anew(first.operations) {
 				d = first
