@@ -246,7 +246,7 @@ func (k *keeper) load() {
 		}
 	}}
 	file, err := l.Open(k.path)
-	srv.begin()
+	srv.lock()
 	if err != nil {
 		k.loadErr = refused(err)
 		srv.log.Error("the data were not loaded", "error", k.loadErr)
@@ -299,7 +299,7 @@ func (k *keeper) run() {
 // step takes and writes one Cut, if one is due, and reports whether more may be.
 func (k *keeper) step() (more bool) {
 	srv := k.srv
-	srv.begin()
+	srv.lock()
 	due := k.due()
 	if due && k.needsFresh && k.rewrite == nil {
 		srv.end()
@@ -315,7 +315,7 @@ func (k *keeper) step() (more bool) {
 	}
 	start := time.Now()
 	k.flush()
-	srv.begin()
+	srv.lock()
 	more = k.account()
 	unhurried := more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
 	srv.end()
@@ -734,7 +734,7 @@ func (k *keeper) close(save bool) (err error) {
 	if k.loadErr != nil {
 		return nil
 	}
-	k.srv.begin()
+	k.srv.lock()
 	defer k.srv.end()
 	if save {
 		if err = k.saveNow(); err != nil {
@@ -844,7 +844,7 @@ func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
 // a second time at most about once.
 func (k *keeper) considerRewrite() bool {
 	srv := k.srv
-	srv.begin()
+	srv.lock()
 	idle := k.loading == nil && k.rewrite == nil && k.forget == 0 && !k.needsFresh && k.failed == nil &&
 		(k.wantsFresh || k.unwell.IsZero() || time.Since(k.unwell) > convalescence)
 	wanted, s, live, epoch := k.wantsFresh && idle, k.stats, int64(0), k.epoch

@@ -805,3 +805,27 @@ func TestSaveWhileListing(t *testing.T) {
 		t.Error("the data differ: ", say(srv, "DBSIZE"), " keys of ", 20_000+rounds*5)
 	}
 }
+
+// Somebody is served because of the time while the keeper has the lock to take a
+// Cut: what he was given is in that Cut or the next, and he is told.
+func TestDueWhileCut(t *testing.T) {
+	t.Parallel()
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"appendonly": "yes", "appendfsync": "always"})
+	must(t, srv, "ZADD due @now+1h a")
+	c := dialKeep(t, srv)
+	c.send("BZPOPBYSCORE 0 1 due -inf @now\r\n")
+	eventually(t, "somebody waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
+	srv.offset.Add(int64(2 * time.Hour)) // the timer does not know yet
+	srv.mu.Lock()
+	srv.keeper.asked = true
+	srv.mu.Unlock()
+	srv.keeper.wake()
+	time.Sleep(50 * time.Millisecond) // nobody else takes the lock
+	must(t, srv, "PING")
+	if got := fmt.Sprint(c.reply()); !strings.HasPrefix(got, "[due [[a ") {
+		t.Error(got)
+	}
+	must(t, srv, "EXISTS due -> 0")
+	srv = again(t, srv, nil)
+	must(t, srv, "EXISTS due -> 0")
+}

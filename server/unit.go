@@ -60,7 +60,8 @@ func (srv *Server) begin() {
 	}
 }
 
-// lock takes the lock and freezes the clock.
+// lock takes the lock and freezes the clock. It is for those who look after the
+// server, not for those who use it: it changes nothing.
 func (srv *Server) lock() {
 	srv.mu.Lock()
 	srv.setClock(srv.clock())
