@@ -186,6 +186,16 @@ func (r *Reply) Double(f float64) {
 	r.Bulk(t)
 }
 
+// Decimal appends a number that is written already, for those whose digits are not
+// what Double writes: in RESP2 a bulk string.
+func (r *Reply) Decimal(digits []byte) {
+	if !r.v3 {
+		r.Bulk(digits)
+		return
+	}
+	r.b = append(append(append(r.b, ','), digits...), '\r', '\n')
+}
+
 // Verbatim appends text of a three-letter format such as "txt": in RESP2 a
 // bulk string without the format.
 func (r *Reply) Verbatim(format, text string) {

@@ -54,7 +54,7 @@ func notCompared(c *protocol.Command) (reason string) {
 		return "tells of Redis's insides and of time"
 	}
 	switch c.Group {
-	case "generic", "string", "hash", "list", "set", "sorted-set", "bitmap", "hyperloglog":
+	case "generic", "string", "hash", "list", "set", "sorted-set", "bitmap", "hyperloglog", "geo":
 		return ""
 	case "pubsub":
 		if c.Name == "publish" || c.Name == "spublish" {
@@ -215,6 +215,11 @@ func (d *draft) value(a *protocol.Argument) string {
 	case "pattern":
 		return d.pick("*", "a*", "*1*", "?", "[a-c]*", "h?", "[^a]", "nosort", "w_*", "h*->f", "#", "zzz", "", "\\a", "*\\")
 	}
+	if d.command.Group == "geo" {
+		if v := d.geo(a.Name); v != "" {
+			return v
+		}
+	}
 	switch a.Name {
 	case "min", "max":
 		if d.lex == 0 {
@@ -296,9 +301,9 @@ func (d *draft) value(a *protocol.Argument) string {
 
 // key draws a key: mostly one that holds the type that the command is about.
 func (d *draft) key() string {
-	kind := map[string]string{"sorted-set": "z", "hash": "h", "list": "l", "set": "s", "string": "v", "bitmap": "v", "hyperloglog": "p"}[d.command.Group]
+	kind := map[string]string{"sorted-set": "z", "hash": "h", "list": "l", "set": "s", "string": "v", "bitmap": "v", "hyperloglog": "p", "geo": "g"}[d.command.Group]
 	if kind == "" || d.one(20) {
-		kind = d.pick("z", "h", "l", "s", "v", "p")
+		kind = d.pick("z", "h", "l", "s", "v", "p", "g")
 	}
 	if strings.HasPrefix(d.command.Name, "z") && d.one(8) {
 		kind = "s" // the set operations take sets, too
@@ -359,6 +364,34 @@ func (g *generator) float() string {
 			"123456789012345678", "1e17", "1e21", "0x1p3", "0X10", ".5", "5.", "1e-310", "4.9e-324", "9007199254740993")
 	}
 	return g.pick("nan", "-nan", "NaN", "1e400", "1e-400", "abc", "", " 1", "1 ", "1,5", "1_0", "0x", "e5", "1\x00", "infi", "--1")
+}
+
+// geo draws a value for an argument of a command about places; "" for those that are
+// as elsewhere. Places are few, so that some are the same and many are near.
+func (g *generator) geo(name string) string {
+	degrees := func(limit int) string {
+		switch g.r.IntN(10) {
+		case 0:
+			return g.float()
+		case 1:
+			return strconv.FormatFloat((g.r.Float64()*2-1)*float64(limit), 'f', g.r.IntN(12), 64)
+		}
+		return strconv.Itoa(10+g.r.IntN(3)) + "." + strconv.Itoa(g.r.IntN(20))
+	}
+	switch name {
+	case "longitude":
+		return degrees(180)
+	case "latitude":
+		return degrees(85)
+	case "radius", "width", "height":
+		if g.one(20) {
+			return g.float()
+		}
+		return strconv.Itoa(g.r.IntN(10 << g.r.IntN(16)))
+	case "count":
+		return g.pick("1", "2", "3", "5", "10", "0", "-1")
+	}
+	return ""
 }
 
 // bitOffset draws the place of a bit.

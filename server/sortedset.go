@@ -329,9 +329,14 @@ func zaddWith(c *Call, o zaddOptions) {
 		number = protocol.ParseFloat
 	}
 	scores := c.numbers(few[:0], pairs, number)
-	if !c.ok() {
-		return
+	if c.ok() {
+		zaddScores(c, key, o, scores, pairs)
 	}
+}
+
+// zaddScores is ZADD, once its arguments are read: of each pair the member
+// matters, the score stands in scores.
+func zaddScores(c *Call, key []byte, o zaddOptions, scores []float64, pairs [][]byte) {
 	var s *zset.Set
 	var ok bool
 	if o.has(zset.XX) {

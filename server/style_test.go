@@ -50,12 +50,16 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol server/keyspace snapshot zset -net -log/slog",
 			"an archive moves values between a keyspace and a file; the server and the tools are above it",
 		},
+		"server/geo": {
+			"-net -os -io -log/slog",
+			"an algorithm on numbers: commands and sorted sets are above it",
+		},
 		"server/hyperloglog": {
 			"-net -os -io -log/slog",
 			"an algorithm on bytes: commands and keys are above it",
 		},
 		"server": {
-			"protocol server/archive server/hyperloglog server/keyspace snapshot zset golang.org/x/sys",
+			"protocol server/archive server/geo server/hyperloglog server/keyspace snapshot zset golang.org/x/sys",
 			"the server puts the parts together; a new dependency is a decision for everybody who embeds it",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},

@@ -30,6 +30,7 @@ func families() [][]Command {
 		bitmapCommands(),
 		bitfieldCommands(),
 		hyperloglogCommands(),
+		geoCommands(),
 		hashCommands(),
 		hashExpireCommands(),
 		setCommands(),
