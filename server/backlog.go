@@ -21,7 +21,7 @@ const dueAtOnce = 1000
 // their deadlines than it can have removed. Callers ask only when something is
 // due.
 func (srv *Server) overdue(s *Session, cmd *Command, argv [][]byte) bool {
-	if srv.keys.Frozen || !srv.activeExpire {
+	if !srv.sweeps() {
 		return false
 	}
 	if cmd.Name == "exec" {

@@ -16,6 +16,12 @@ func clientCommands() []Command {
 			Summary: "A container for client connection commands",
 		}, subcommands: []Command{
 			{Facts: protocol.Facts{
+				Name: "client|caching", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Instruct the server about tracking or not keys in the next request",
+				Syntax:  "mode:YES|NO",
+			}, run: clientCaching},
+			{Facts: protocol.Facts{
 				Name: "client|getname", Arity: 2, Flags: "noscript loading stale",
 				Group: "connection", Since: "2.6.9", Complexity: "O(1)",
 				Summary: "Get the current connection name",
@@ -106,6 +112,17 @@ func clientCommands() []Command {
 				Syntax:  "connection-name",
 			}, run: clientSetname},
 			{Facts: protocol.Facts{
+				Name: "client|tracking", Arity: -3, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
+				Summary: "Enable or disable server assisted client side caching support",
+				Syntax:  "status:ON|OFF [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+			}, run: clientTracking},
+			{Facts: protocol.Facts{
+				Name: "client|trackinginfo", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.2.0", Complexity: "O(1)",
+				Summary: "Return information about server assisted client side caching for the current connection",
+			}, run: clientTrackinginfo},
+			{Facts: protocol.Facts{
 				Name: "client|unblock", Arity: -3, Flags: "admin noscript loading stale",
 				Group: "connection", Since: "5.0.0", Complexity: "O(log N) where N is the number of client connections",
 				Summary: "Unblock a client blocked in a blocking command from a different connection",
@@ -135,9 +152,6 @@ func clientGetname(c *Call) {
 	}
 	c.Reply.BulkString(c.sess.name)
 }
-
-// clientGetredir replies -1: no session redirects its invalidations.
-func clientGetredir(c *Call) { c.Reply.Int(-1) }
 
 func clientId(c *Call) { c.Reply.Int(c.sess.id) }
 
@@ -300,12 +314,12 @@ func (s *Session) appendInfo(b []byte) []byte {
 	}
 	return fmt.Appendf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d "+
 		"multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
-		"cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
+		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.addr, s.laddr, s.fd, s.name, int64(s.srv.at.Sub(s.created).Seconds()), int64(s.srv.at.Sub(s.lastUsed).Seconds()),
 		s.flags(), s.db.ID(), len(s.channels), len(s.patterns), len(s.shards),
 		multi, taken, free, argsSize(s.running()), s.queued, s.out.Cap(), s.out.Len(), s.out.Len(), pending, s.unsent.Load(),
 		s.memory(), events,
-		last, s.user, s.out.Version(), s.libName, s.libVer)
+		last, s.user, s.redirection(), s.out.Version(), s.libName, s.libVer)
 }
 
 // flags returns the letters that CLIENT LIST gives to a session.
@@ -319,6 +333,9 @@ func (s *Session) flags() string {
 		{s.subscriptions() > 0, 'P'},
 		{s.multi, 'x'},
 		{s.blocked != nil || s.postponed != nil, 'b'},
+		{s.cache != nil, 't'},
+		{s.cache != nil && s.cache.broken, 'R'},
+		{s.cache != nil && s.cache.bcast, 'B'},
 		{s.touched, 'd'},
 		{s.closing, 'c'},
 		{s.killed, 'A'},
@@ -468,7 +485,9 @@ func clientUnblock(c *Call) {
 }
 
 func clientHelp(c *Call) {
-	c.help("GETREDIR",
+	c.help("CACHING (YES|NO)",
+		"    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+		"GETREDIR",
 		"    Return the client ID we are redirecting to when tracking is enabled.",
 		"GETNAME",
 		"    Return the name of the current connection.",
@@ -508,6 +527,11 @@ func clientHelp(c *Call) {
 		"    * LIB-VER: the client lib version.",
 		"UNBLOCK <clientid> [TIMEOUT|ERROR]",
 		"    Unblock the specified blocked client.",
+		"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+		"         [OPTIN] [OPTOUT] [NOLOOP]",
+		"    Control server assisted client side caching.",
+		"TRACKINGINFO",
+		"    Report tracking status for the current connection.",
 		"NO-EVICT (ON|OFF)",
 		"    Protect current client connection from eviction.",
 		"NO-TOUCH (ON|OFF)",

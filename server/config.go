@@ -42,6 +42,7 @@ type config struct {
 	queryBufferLimit int64 // bytes
 	outputLimits     [3]outputLimit
 
+	trackingTableMaxKeys    int64
 	slowlogSlowerThan       int64 // microseconds
 	slowlogMaxLen           int64
 	latencyMonitorThreshold int64 // milliseconds
@@ -119,6 +120,8 @@ func parameters() []parameter {
 		size("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.queryBufferLimit }).
 			about("Memory that the input of one client may take, in bytes; beyond it the client is disconnected."),
 		outputLimitParameter(),
+		number("tracking-table-max-keys", 1000000, 0, math.MaxInt64, func(c *config) *int64 { return &c.trackingTableMaxKeys }).
+			about("Keys for which it is remembered who has them in his cache (CLIENT TRACKING); 0 for any number."),
 		number("slowlog-log-slower-than", 10000, -1, math.MaxInt64, func(c *config) *int64 { return &c.slowlogSlowerThan }).
 			about("Microseconds from which on a command is entered in the slow log; -1 for never."),
 		number("slowlog-max-len", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.slowlogMaxLen }).

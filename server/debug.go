@@ -46,8 +46,10 @@ func debugSubcommands() []debugSubcommand {
 		{"HTSTATS", 1, 1, debugHtstats},
 		{"HTSTATS-KEY", 1, 1, debugHtstatsKey},
 		{"LISTPACK", 1, 1, debugListpack},
+		{"LOADAOF", 0, 0, debugLoadaof},
 		{"LOG", 1, 1, debugLog},
 		{"OBJECT", 1, 1, debugObject},
+		{"PAUSE-CRON", 1, 1, debugPauseCron},
 		{"POPULATE", 1, 3, debugPopulate},
 		{"PROTOCOL", 1, 1, debugProtocol},
 		{"QUICKLIST", 1, 2, debugQuicklist},
@@ -91,10 +93,15 @@ func debugHelp(c *Call) {
 		"    Like HTSTATS but for the hash table stored at <key>'s value.",
 		"LISTPACK <key>",
 		"    Show low level info about the listpack encoding of <key>.",
+		"LOADAOF",
+		"    Save what was changed to the file and reload it in memory.",
 		"LOG <message>",
 		"    Write <message> to the server log.",
 		"OBJECT <key>",
 		"    Show low level info about `key` and associated value.",
+		"PAUSE-CRON <0|1>",
+		"    Stop what is done from time to time: removing what has expired, closing",
+		"    idle clients, trimming the table of CLIENT TRACKING.",
 		"POPULATE <count> [<prefix>] [<size>]",
 		"    Create <count> string keys named key:<num>. If <prefix> is specified then",
 		"    it is used instead of the 'key' prefix.",
@@ -501,6 +508,15 @@ func debugReplybuffer(c *Call) {
 }
 
 func debugSetDisableDenyScripts(c *Call) { c.Reply.OK() }
+
+func debugPauseCron(c *Call) {
+	n := c.Int()
+	if !c.ok() {
+		return
+	}
+	c.srv.cronPaused = n != 0
+	c.Reply.OK()
+}
 
 func debugSetActiveExpire(c *Call) {
 	n, _ := protocol.ParseInt(c.Bytes())

@@ -217,7 +217,7 @@ func (srv *Server) infoClients(t *infoText) {
 	t.int("client_recent_max_input_buffer", int64(input))
 	t.int("client_recent_max_output_buffer", int64(output))
 	t.int("blocked_clients", int64(srv.blockedClients))
-	t.int("tracking_clients", 0)
+	t.int("tracking_clients", int64(srv.tracking.clients))
 	t.int("clients_in_timeout_table", int64(len(srv.deadlines)))
 	t.int("total_blocking_keys", int64(len(srv.waiting)))
 	t.int("total_blocking_keys_on_nokey", 0)
@@ -292,8 +292,11 @@ func (srv *Server) infoStats(t *infoText) {
 	t.int("pubsubshard_channels", int64(len(srv.pubsub.shards)))
 	t.zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
-		"total_active_defrag_time", "current_active_defrag_time",
-		"tracking_total_keys", "tracking_total_items", "tracking_total_prefixes", "unexpected_error_replies")
+		"total_active_defrag_time", "current_active_defrag_time")
+	t.int("tracking_total_keys", int64(len(srv.tracking.keys)))
+	t.int("tracking_total_items", int64(srv.tracking.items))
+	t.int("tracking_total_prefixes", int64(len(srv.tracking.prefixes)))
+	t.int("unexpected_error_replies", 0)
 	t.int("total_error_replies", srv.errorReplies)
 	t.int("dump_payload_sanitizations", 0)
 	t.int("total_reads_processed", srv.reads.Load())

@@ -560,6 +560,7 @@ func (c *Call) flush(dbs ...*keyspace.DB) {
 		c.srv.unit.replacing(db, nil)
 		c.srv.unit.changes += int64(db.Clear())
 	}
+	c.srv.unit.flushed()
 	c.Reply.OK()
 }
 

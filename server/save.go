@@ -131,6 +131,18 @@ func debugReload(c *Call) {
 	c.Reply.OK()
 }
 
+// debugLoadaof is DEBUG RELOAD: there is one file, which has what an AOF would
+// have.
+func debugLoadaof(c *Call) {
+	if err := c.srv.reload(true, true, false); err != nil {
+		c.srv.log.Error("DEBUG LOADAOF", "error", err)
+		c.Reply.Error("ERR Error trying to load the AOF files, check server logs.")
+		return
+	}
+	c.srv.log.Warn("Append Only File loaded by DEBUG LOADAOF")
+	c.Reply.OK()
+}
+
 // reload replaces the data by what is in the file, or with flush false, adds
 // that to them. With write the data are saved before; if they are kept in no
 // file, then in one that is removed again.
@@ -165,6 +177,9 @@ func (srv *Server) reload(write, flush, merge bool) error {
 	loader := archive.Loader{Keys: loaded}
 	if err := loader.Read(path); err != nil {
 		return err
+	}
+	if flush {
+		srv.unit.flushed()
 	}
 	if flush && k.path != "" {
 		srv.keys.Adopt(loaded)

@@ -61,6 +61,7 @@ type Server struct {
 	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
 	nextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
 	activeExpire bool
+	cronPaused   bool // DEBUG PAUSE-CRON
 
 	nextIdle    int64 // when to look for idle clients, milliseconds since 1970; 0 = never
 	pausedUntil int64 // milliseconds since 1970; 0 = not paused
@@ -70,6 +71,7 @@ type Server struct {
 	released    []*Session // from the pause, to run their commands when this turn ends
 
 	pubsub   pubsub
+	tracking tracking
 	monitors map[*Session]struct{}
 	closed   bool
 	slowlog  slowLog
@@ -228,7 +230,7 @@ func (srv *Server) Advance(d time.Duration) {
 	for {
 		srv.ring()
 		srv.mu.Lock()
-		due := srv.activeExpire && srv.pausedUntil == 0 && srv.nextExpiry <= srv.clock().UnixMilli()
+		due := srv.sweeps() && srv.nextExpiry <= srv.clock().UnixMilli()
 		srv.mu.Unlock()
 		if !due {
 			return
@@ -269,6 +271,9 @@ func (srv *Server) Check() error {
 		for _, s := range channels {
 			subscriptions -= len(s)
 		}
+	}
+	if err := srv.tracking.check(srv.sessions); err != nil {
+		return err
 	}
 	if watches != 0 || waits != 0 || subscriptions != 0 || waiters != srv.blockedClients {
 		return fmt.Errorf("sessions and the server's indexes differ: by %d watched keys, %d awaited keys, %d subscriptions, %d blocked clients",

@@ -45,6 +45,7 @@ type Session struct {
 	touched bool // a watched key was changed
 
 	channels, patterns, shards map[string]struct{}
+	cache                      *cache // what CLIENT TRACKING knows of it; nil if it does not track
 
 	blocked   *Waiter
 	postponed [][]byte    // a command held back by CLIENT PAUSE, copied
@@ -114,6 +115,7 @@ func (srv *Server) newSession(p peer) *Session {
 func (s *Session) close() {
 	s.srv.lock() // not begin, which might hand s something that it waits for
 	s.reset()
+	s.untrack(true)
 	s.killed = true
 	delete(s.srv.sessions, s.id)
 	s.srv.unit.commit()
@@ -129,6 +131,7 @@ func (s *Session) reset() {
 	s.srv.forgetPostponed(s)
 	s.discard()
 	s.srv.unsubscribeAll(s)
+	s.untrack(false)
 	s.srv.stopMonitor(s)
 }
 
@@ -157,6 +160,9 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 		if s.out.Len() > turnBytes || srv.at.Sub(start) > turnTime {
 			break
 		}
+	}
+	if srv.tracking.on {
+		srv.settleTracking()
 	}
 	srv.current = nil
 	if s.out.Len() > 0 && srv.keeper.holds() {
@@ -276,7 +282,12 @@ func (s *Session) exec(argv [][]byte) {
 	srv := s.srv
 	s.lastUsed = srv.at
 	mark := s.out.Len()
+	srv.unit.actor = s
 	s.dispatch(argv)
+	srv.unit.actor = nil
+	if s.cache != nil && !s.multi && (s.last == nil || !strings.HasPrefix(s.last.Name, "client|")) {
+		s.cache.caching = false
+	}
 	if s.replies != replyOn && s.blocked == nil && s.postponed == nil {
 		s.hush(mark)
 	}
@@ -364,6 +375,9 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	cmd.run(c)
 	c.cmd, c.argv = cmd, argv // EXEC has run others in between
 	c.settle()
+	if s.cache != nil {
+		s.remember(cmd, argv)
+	}
 	s.srv.account(c, mark, start)
 }
 
@@ -376,14 +390,20 @@ func (s *Session) retry(w *Waiter) {
 	c.Args = protocol.NewArgs(w.argv[w.names:])
 	c.cmd, c.argv, c.db, c.secret = w.cmd, w.argv, w.db, nil
 	c.again, c.stillBlocked = true, false
+	others := s.srv.unit.actor
+	s.srv.unit.actor = s
 	w.cmd.run(c)
 	c.settle()
+	s.srv.unit.actor = others
 	c.again = false
 	if c.stillBlocked {
 		s.srv.at = s.srv.clock()
 		w.tries++
 		w.spent += s.srv.at.Sub(start)
 		return
+	}
+	if s.cache != nil {
+		s.remember(w.cmd, w.argv)
 	}
 	s.finish(w, mark, start)
 }

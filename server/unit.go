@@ -12,8 +12,8 @@ import (
 
 // A unit is one hold of the lock as others see it: a command, an EXEC, a
 // sweep of expired keys. While it runs it only gathers effects; commit then
-// draws every consequence, in order: watched keys, keyspace notifications,
-// messages, and the commands that wait for a key.
+// draws every consequence, in order: watched keys, caches of clients, keyspace
+// notifications, messages, and the commands that wait for a key.
 //
 // Redis leaves these consequences to each command (some 170 places). Here a
 // handler says Changed once and cannot forget the rest.
@@ -27,6 +27,7 @@ type unit struct {
 	wake    []*Session // sessions to be woken when the lock is free
 	changes int64      // since the server started; Redis's rdb_changes_since_last_save
 	serving bool
+	actor   *Session // whose command is at work, if it is one's
 
 	members []byte              // that the effects have touched; see appendMember
 	told    int                 // so many bytes of them belong to effects
@@ -41,6 +42,7 @@ type effect struct {
 	class   class
 	message messageKind
 	members string // that it has touched, if somebody wants to know; see appendMember
+	cached  *holders
 }
 
 type messageKind uint8
@@ -49,6 +51,7 @@ const (
 	noMessage messageKind = iota
 	channelMessage
 	shardMessage
+	flushMessage // not a message on a channel: all databases, or one, were emptied
 )
 
 // begin takes the lock, freezes the clock and serves those for whom time has
@@ -77,6 +80,9 @@ func (srv *Server) end() {
 	}
 	if len(srv.released) > 0 {
 		srv.runReleased()
+	}
+	if srv.tracking.on {
+		srv.settleTracking()
 	}
 	srv.setTimer()
 	srv.keeper.note()
@@ -123,10 +129,13 @@ func (srv *Server) do(f func()) {
 func (u *unit) changed(db int, key string, class class, event string) {
 	u.changes++
 	srv := u.srv
-	if len(srv.watched) == 0 && len(srv.waiting) == 0 && srv.notify == 0 {
+	if len(srv.watched) == 0 && len(srv.waiting) == 0 && srv.notify == 0 && !srv.tracking.on {
 		return // nobody listens
 	}
 	e := effect{key: key, event: event, db: db, class: class}
+	if srv.tracking.on {
+		e.cached = srv.changing(key, u.actor, class == classExpired)
+	}
 	if u.told < len(u.members) {
 		// The buffer may move, what is written in it never changes before
 		// the effects are forgotten.
@@ -226,6 +235,10 @@ func (u *unit) commit() {
 	srv := u.srv
 	for i := range u.effects {
 		e := &u.effects[i]
+		if e.message == flushMessage {
+			srv.invalidateAll()
+			continue
+		}
 		if e.message != noMessage {
 			srv.deliver(e.message, e.key, e.event)
 			continue
@@ -233,6 +246,9 @@ func (u *unit) commit() {
 		if e.class&classUnchanged == 0 {
 			if len(srv.watched) > 0 {
 				srv.touch(e.db, e.key)
+			}
+			if e.cached != nil {
+				srv.invalidate(e.key, e.cached)
 			}
 			if len(srv.waiting) > 0 {
 				if q := srv.waiting[waitKey{e.db, e.key}]; q != nil {
@@ -313,7 +329,7 @@ func (srv *Server) setTimer() {
 		}
 	}
 	next := int64(math.MaxInt64)
-	if srv.activeExpire && srv.pausedUntil == 0 {
+	if srv.sweeps() {
 		next = srv.nextExpiry
 	}
 	if len(srv.deadlines) > 0 {
@@ -322,7 +338,7 @@ func (srv *Server) setTimer() {
 	if srv.pausedUntil != 0 {
 		next = min(next, srv.pausedUntil)
 	}
-	if srv.nextIdle != 0 {
+	if srv.nextIdle != 0 && !srv.cronPaused {
 		next = min(next, srv.nextIdle)
 	}
 	if next != math.MaxInt64 {
@@ -330,6 +346,9 @@ func (srv *Server) setTimer() {
 	}
 	if len(srv.alarms) > 0 && srv.pausedUntil == 0 {
 		next = min(next, srv.alarms[0].alarm)
+	}
+	if srv.tracking.on && !srv.cronPaused && srv.overfull() {
+		next = min(next, srv.instant+1000)
 	}
 	if next == srv.timerAt || srv.closed {
 		return
@@ -341,6 +360,9 @@ func (srv *Server) setTimer() {
 	}
 	srv.timer.Reset(time.UnixMicro(next).Sub(srv.clock()))
 }
+
+// sweeps reports whether the timer removes what is past its deadline.
+func (srv *Server) sweeps() bool { return srv.activeExpire && srv.pausedUntil == 0 && !srv.cronPaused }
 
 // sweepLimit is how many keys expire under one hold of the lock; some
 // microseconds each.
@@ -362,7 +384,7 @@ func (srv *Server) sweep() {
 func (srv *Server) ring() {
 	srv.begin()
 	srv.timerAt = math.MinInt64 // whatever is next, set the timer anew
-	if srv.activeExpire && srv.pausedUntil == 0 {
+	if srv.sweeps() {
 		srv.sweep()
 		srv.unit.commit()
 		srv.swept()
@@ -374,7 +396,7 @@ func (srv *Server) ring() {
 	if srv.pausedUntil != 0 && srv.pausedUntil <= srv.keys.Now() {
 		srv.unpause()
 	}
-	if srv.nextIdle != 0 && srv.nextIdle <= srv.keys.Now() {
+	if srv.nextIdle != 0 && !srv.cronPaused && srv.nextIdle <= srv.keys.Now() {
 		srv.closeIdle()
 	}
 	srv.unit.commit()

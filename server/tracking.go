@@ -1,0 +1,501 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Client-side caching, CLIENT TRACKING. Clients are told when a key that they
+// have read changes, or, in broadcast mode, any key that begins with one of
+// their prefixes.
+//
+// A key leaves the table in the instant in which it changes, so that what a
+// transaction or script reads after it has written counts as fresh. Who held it
+// goes with the effect; they are told when the unit commits, after the reply of
+// whoever made the change. Broadcasts are gathered until the lock is given
+// back, as Redis gathers them until it has served a pipeline: one message for
+// each prefix.
+//
+// While nobody tracks all this costs a comparison for each change and one for
+// each command.
+
+// tracking is what the server knows of the caches of all clients.
+type tracking struct {
+	on       bool // somebody tracks, or has and keys are left of it
+	clients  int
+	keys     map[string]*holders
+	items    int // holders of all keys
+	prefixes map[string]*broadcast
+	dirty    bool // a prefix has keys to tell of
+}
+
+// holders are the clients that may have a key in their caches. The numbers of
+// clients that are gone, or track no more, stay until the key changes.
+type holders struct{ ids []int64 } // ascending
+
+// broadcast is a prefix of keys that somebody wants to hear of.
+type broadcast struct {
+	clients map[*Session]struct{}
+	changed map[string]*Session // keys, and who was the last to change them; nil is the server itself
+}
+
+// cache is the tracking state of a session.
+type cache struct {
+	redirect      int64 // the client that is told instead; 0 = this one
+	broken        bool  // and is no more
+	bcast         bool
+	optin, optout bool
+	noloop        bool                // not told of its own changes
+	caching       bool                // CLIENT CACHING holds for the command, or transaction, that comes next
+	prefixes      map[string]struct{} // of a client in broadcast mode
+}
+
+// trackingChannel is where clients that speak RESP2 are told, as if it were a
+// message.
+const trackingChannel = "__redis__:invalidate"
+
+// trimLimit is how many keys leave the table under one hold of the lock when it
+// is larger than tracking-table-max-keys allows.
+const trimLimit = 1000
+
+// remember notes that a session has been told the values of the keys that a
+// command names. The session must track.
+func (s *Session) remember(cmd *Command, argv [][]byte) {
+	c := s.cache
+	flags := cmd.spec.Flags()
+	if c.bcast || !flags.Has(protocol.ReadOnly) || flags.Has(protocol.PubSub) ||
+		c.optin && !c.caching || c.optout && c.caching {
+		return
+	}
+	t := &s.srv.tracking
+	var few [8]protocol.KeyRef
+	for _, ref := range cmd.spec.AppendKeys(few[:0], argv) {
+		h := t.keys[protocol.View(argv[ref.Index])]
+		if h == nil {
+			h = new(holders)
+			if t.keys == nil {
+				t.keys = map[string]*holders{}
+			}
+			t.keys[string(argv[ref.Index])] = h
+		}
+		if i, there := slices.BinarySearch(h.ids, s.id); !there {
+			h.ids = slices.Insert(h.ids, i, s.id)
+			t.items++
+		}
+	}
+}
+
+// changing takes a key out of the table and returns who is to be told that it
+// has changed. by is who changed it; nobody if its time was up.
+func (srv *Server) changing(key string, by *Session, expired bool) *holders {
+	t := &srv.tracking
+	for prefix, b := range t.prefixes {
+		if !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		last := by
+		if expired {
+			last = nil
+		}
+		if _, there := b.changed[key]; there {
+			b.changed[key] = last
+		} else {
+			b.changed[strings.Clone(key)] = last
+		}
+		t.dirty = true
+	}
+	h := t.forget(key)
+	if h == nil {
+		return nil
+	}
+	h.ids = slices.DeleteFunc(h.ids, func(id int64) bool {
+		s := srv.sessions[id]
+		return s == nil || s.cache == nil || s.cache.bcast || s.cache.noloop && s == by
+	})
+	if len(h.ids) == 0 {
+		return nil
+	}
+	return h
+}
+
+// forget takes a key out of the table.
+func (t *tracking) forget(key string) *holders {
+	h := t.keys[key]
+	if h != nil {
+		delete(t.keys, key)
+		t.items -= len(h.ids)
+		t.update()
+	}
+	return h
+}
+
+func (t *tracking) update() { t.on = t.clients > 0 || len(t.keys) > 0 }
+
+// invalidate tells the holders of a key that it has changed.
+func (srv *Server) invalidate(key string, to *holders) {
+	for _, id := range to.ids {
+		if s := srv.sessions[id]; s != nil && s.cache != nil && !s.cache.bcast {
+			s.tell([]string{key})
+		}
+	}
+}
+
+// flushed notes that databases were emptied: whoever tracks is told, with a
+// null, that nothing in its cache is good any more.
+func (u *unit) flushed() {
+	t := &u.srv.tracking
+	if !t.on {
+		return
+	}
+	t.keys, t.items = nil, 0
+	t.update()
+	if t.clients > 0 {
+		u.effects = append(u.effects, effect{message: flushMessage})
+	}
+}
+
+// invalidateAll does it.
+func (srv *Server) invalidateAll() {
+	for _, s := range srv.byID() {
+		if s.cache != nil {
+			s.tell(nil)
+		}
+	}
+}
+
+// tell sends the keys that are not to be cached any longer to a session that
+// tracks, or to the one it redirects to; nil stands for all keys. A client that
+// speaks RESP2 can be told only if it redirects to one that is subscribed.
+func (s *Session) tell(keys []string) {
+	to := s
+	if id := s.cache.redirect; id != 0 {
+		if to = s.srv.sessions[id]; to == nil || to.killed || to.closing {
+			s.cache.broken = true
+			if s.out.Version() == 3 {
+				r := protocol.NewReply(nil, 3)
+				r.Push(2)
+				r.BulkString("tracking-redir-broken")
+				r.Int(id)
+				s.push(r.Bytes())
+			}
+			return
+		}
+	}
+	r := protocol.NewReply(nil, to.out.Version())
+	switch {
+	case to.out.Version() == 3:
+		r.Push(2)
+		r.BulkString("invalidate")
+	case to != s && to.subscriptions() > 0:
+		r.Push(3)
+		r.BulkString("message")
+		r.BulkString(trackingChannel)
+	default:
+		return
+	}
+	if keys == nil {
+		r.Null()
+	} else {
+		r.Array(len(keys))
+		for _, key := range keys {
+			r.BulkString(key)
+		}
+	}
+	to.push(r.Bytes())
+}
+
+// settleTracking sends what has been gathered for broadcasting, and keeps the
+// table as small as it must be. It is called before the lock is given back.
+func (srv *Server) settleTracking() {
+	t := &srv.tracking
+	if t.dirty {
+		t.dirty = false
+		for _, prefix := range sortedNames(t.prefixes) {
+			t.prefixes[prefix].send()
+		}
+	}
+	if limit := int(srv.config.trackingTableMaxKeys); limit > 0 && t.clients > 0 && len(t.keys) > limit {
+		n := 0
+		for key := range t.keys { // any of them
+			srv.invalidate(key, t.forget(key))
+			if n++; n == trimLimit || len(t.keys) <= limit {
+				break
+			}
+		}
+	}
+}
+
+// overfull reports whether settleTracking has left something to do.
+func (srv *Server) overfull() bool {
+	limit := int(srv.config.trackingTableMaxKeys)
+	return limit > 0 && srv.tracking.clients > 0 && len(srv.tracking.keys) > limit
+}
+
+// send tells those who listen to a prefix which of its keys were changed.
+func (b *broadcast) send() {
+	if len(b.changed) == 0 {
+		return
+	}
+	keys := sortedNames(b.changed)
+	for s := range b.clients {
+		mine := keys
+		if s.cache.noloop {
+			mine = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return b.changed[key] == s })
+		}
+		if len(mine) > 0 {
+			s.tell(mine)
+		}
+	}
+	clear(b.changed)
+}
+
+// track makes a session track keys. Prefixes that it has already stay.
+func (s *Session) track(o *trackingOptions) {
+	t := &s.srv.tracking
+	c := &cache{redirect: o.redirect, bcast: o.bcast, optin: o.optin, optout: o.optout, noloop: o.noloop}
+	if s.cache == nil {
+		t.clients++
+		t.update()
+	} else {
+		c.caching, c.prefixes = s.cache.caching, s.cache.prefixes
+	}
+	s.cache = c
+	if !o.bcast {
+		return
+	}
+	if len(o.prefixes) == 0 {
+		o.prefixes = []string{""}
+	}
+	for _, prefix := range o.prefixes {
+		b := t.prefixes[prefix]
+		if b == nil {
+			b = &broadcast{clients: map[*Session]struct{}{}, changed: map[string]*Session{}}
+			if t.prefixes == nil {
+				t.prefixes = map[string]*broadcast{}
+			}
+			t.prefixes[prefix] = b
+		}
+		b.clients[s] = struct{}{}
+		if c.prefixes == nil {
+			c.prefixes = map[string]struct{}{}
+		}
+		c.prefixes[prefix] = struct{}{}
+	}
+}
+
+// untrack ends tracking. In the table the session stays until the keys change,
+// as in Redis: looking for them would take long. With the last client that is
+// gone the table goes, too.
+func (s *Session) untrack(gone bool) {
+	t := &s.srv.tracking
+	if s.cache != nil {
+		for prefix := range s.cache.prefixes {
+			b := t.prefixes[prefix]
+			delete(b.clients, s)
+			if len(b.clients) == 0 {
+				delete(t.prefixes, prefix)
+			}
+		}
+		s.cache = nil
+		t.clients--
+	}
+	if gone && t.clients == 0 {
+		t.keys, t.items = nil, 0
+	}
+	t.update()
+}
+
+// check verifies what the server knows of the sessions that track.
+func (t *tracking) check(sessions map[int64]*Session) error {
+	clients, items, prefixes := t.clients, t.items, 0
+	for _, s := range sessions {
+		if s.cache != nil {
+			clients--
+			prefixes += len(s.cache.prefixes)
+		}
+	}
+	for _, h := range t.keys {
+		items -= len(h.ids)
+	}
+	for _, b := range t.prefixes {
+		prefixes -= len(b.clients)
+	}
+	if clients != 0 || items != 0 || prefixes != 0 {
+		return fmt.Errorf("tracking: off by %d clients, %d items, %d prefixes", clients, items, prefixes)
+	}
+	return nil
+}
+
+// trackingOptions are the options of CLIENT TRACKING.
+type trackingOptions struct {
+	redirect                     int64
+	bcast, optin, optout, noloop bool
+	prefixes                     []string
+}
+
+func clientTracking(c *Call) {
+	on := c.Bytes()
+	var o trackingOptions
+	for c.More() {
+		switch {
+		case c.Len() > 1 && c.Is("REDIRECT"):
+			if o.redirect != 0 {
+				c.Fail("ERR A client can only redirect to a single other client")
+			}
+			if o.redirect = c.Int(); c.Err() == "" && c.srv.sessions[o.redirect] == nil {
+				c.Fail("ERR The client ID you want redirect to does not exist")
+			}
+		case c.Len() > 1 && c.Is("PREFIX"):
+			o.prefixes = append(o.prefixes, c.String())
+		case c.Is("BCAST"):
+			o.bcast = true
+		case c.Is("OPTIN"):
+			o.optin = true
+		case c.Is("OPTOUT"):
+			o.optout = true
+		case c.Is("NOLOOP"):
+			o.noloop = true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+		if c.Err() != "" {
+			break // later words may be wrong in other ways
+		}
+	}
+	switch {
+	case protocol.EqualFold(on, "ON"):
+		if e := c.sess.mayTrack(&o); e != "" {
+			c.Fail(e)
+		}
+		if c.ok() {
+			c.sess.track(&o)
+			c.Reply.OK()
+		}
+	case protocol.EqualFold(on, "OFF"):
+		if c.ok() {
+			c.sess.untrack(false)
+			c.Reply.OK()
+		}
+	default:
+		c.Fail(protocol.ErrSyntax)
+		c.ok()
+	}
+}
+
+// mayTrack returns why the options do not go together, or with what the session
+// does already.
+func (s *Session) mayTrack(o *trackingOptions) string {
+	was := s.cache
+	switch {
+	case !o.bcast && len(o.prefixes) > 0:
+		return "ERR PREFIX option requires BCAST mode to be enabled"
+	case was != nil && was.bcast != o.bcast:
+		return "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then " +
+			"re-enabling it with a different mode."
+	case o.bcast && (o.optin || o.optout):
+		return "ERR OPTIN and OPTOUT are not compatible with BCAST"
+	case o.optin && o.optout:
+		return "ERR You can't specify both OPTIN mode and OPTOUT mode"
+	case was != nil && (o.optin && was.optout || o.optout && was.optin):
+		return "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then " +
+			"re-enabling it with a different mode."
+	}
+	var existing []string
+	if was != nil {
+		existing = sortedNames(was.prefixes)
+	}
+	overlap := func(p, q string) bool { return strings.HasPrefix(p, q) || strings.HasPrefix(q, p) }
+	message := func(p, kind, q string) string {
+		return "ERR Prefix '" + clip([]byte(p), math.MaxInt) + "' overlaps with " + kind + " prefix '" +
+			clip([]byte(q), math.MaxInt) + "'. Prefixes for a single client must not overlap."
+	}
+	for i, p := range o.prefixes {
+		for _, q := range existing {
+			if overlap(p, q) {
+				return message(p, "an existing", q)
+			}
+		}
+		for _, q := range o.prefixes[i+1:] {
+			if overlap(p, q) {
+				return message(p, "another provided", q)
+			}
+		}
+	}
+	return ""
+}
+
+func clientCaching(c *Call) {
+	t := c.sess.cache
+	switch {
+	case t == nil:
+		c.Fail("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+	case c.Is("YES"):
+		if !t.optin {
+			c.Fail("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
+		}
+	case c.Is("NO"):
+		if !t.optout {
+			c.Fail("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+		}
+	default:
+		c.Fail(protocol.ErrSyntax)
+	}
+	if !c.ok() {
+		return
+	}
+	t.caching = true
+	c.Reply.OK()
+}
+
+// redirection returns the client that a session redirects to, 0 if it does not,
+// and -1 if it does not track.
+func (s *Session) redirection() int64 {
+	if s.cache == nil {
+		return -1
+	}
+	return s.cache.redirect
+}
+
+func clientGetredir(c *Call) { c.Reply.Int(c.sess.redirection()) }
+
+func clientTrackinginfo(c *Call) {
+	flags := []string{"off"}
+	var prefixes []string
+	if t := c.sess.cache; t != nil {
+		flags[0] = "on"
+		for _, f := range []struct {
+			is   bool
+			name string
+		}{
+			{t.bcast, "bcast"},
+			{t.optin, "optin"},
+			{t.optin && t.caching, "caching-yes"},
+			{t.optout, "optout"},
+			{t.optout && t.caching, "caching-no"},
+			{t.noloop, "noloop"},
+			{t.broken, "broken_redirect"},
+		} {
+			if f.is {
+				flags = append(flags, f.name)
+			}
+		}
+		prefixes = sortedNames(t.prefixes)
+	}
+	c.Reply.Map(3)
+	c.Reply.BulkString("flags")
+	c.Reply.Set(len(flags))
+	for _, f := range flags {
+		c.Reply.BulkString(f)
+	}
+	c.Reply.BulkString("redirect")
+	c.Reply.Int(c.sess.redirection())
+	c.Reply.BulkString("prefixes")
+	c.Reply.Array(len(prefixes))
+	for _, p := range prefixes {
+		c.Reply.BulkString(p)
+	}
+}
