@@ -170,6 +170,20 @@ const (
 	typeHash
 )
 
+// member adds a member with what belongs to it, and that it has a deadline, if it
+// has one: Redis does so for fields of hashes.
+func (d *digest) member(member, with []byte, deadlines *zset.Set, mark string) {
+	var x digest
+	x.mix(member)
+	x.mix(with)
+	if deadlines != nil {
+		if _, has := deadlines.ScoreBytes(member); has {
+			x.xor([]byte(mark))
+		}
+	}
+	d.xor(x[:])
+}
+
 // add adds a value and whether it has a deadline.
 func (d *digest) add(e *keyspace.Entry) {
 	switch v := e.Value().(type) {
@@ -189,18 +203,12 @@ func (d *digest) add(e *keyspace.Entry) {
 	case *zset.Set:
 		d.mixInt(typeZset)
 		for member, score := range v.All() {
-			var x digest
-			x.mix(bytesOf(member))
-			x.mix(protocol.AppendFloat(nil, score))
-			d.xor(x[:])
+			d.member(bytesOf(member), protocol.AppendFloat(nil, score), v.Deadlines(), "!!zexpire!!")
 		}
 	case *keyspace.Hash:
 		d.mixInt(typeHash)
 		for field, value := range v.All() {
-			var x digest
-			x.mix(bytesOf(field))
-			x.mix(bytesOf(value))
-			d.xor(x[:])
+			d.member(bytesOf(field), bytesOf(value), v.Deadlines(), "!!hexpire!!")
 		}
 	}
 	if e.Deadline() != 0 {

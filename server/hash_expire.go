@@ -1,6 +1,8 @@
 package server
 
 import (
+	"math"
+
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/keyspace"
 )
@@ -32,30 +34,15 @@ func hashExpireCommands() []Command {
 	)
 }
 
-// hashFieldNumber is what the commands of 8.0 say of a wrong number of fields.
-const hashFieldNumber = "ERR Number of fields must be a positive integer"
-
-// fieldArgs reads FIELDS, a number and as many times width arguments, in the
-// words of Redis 8.
-func fieldArgs(c *Call, width int) [][]byte {
-	if c.Err() == "" && !c.Is("FIELDS") {
-		c.Fail("ERR Mandatory argument FIELDS is missing or not at the right position")
-	}
-	n := c.IntIn(1, 1<<31-1, hashFieldNumber)
-	if c.Err() == "" && int(n)*width != c.Len() {
-		c.Fail("ERR The `numfields` parameter must match the number of arguments")
-	}
-	return c.Rest()
-}
-
 func hgetdel(c *Call) {
 	key := c.Bytes()
-	fields := fieldArgs(c, 1)
-	if !c.ok() {
-		return
-	}
 	h, ok := edit[keyspace.Hash](c, key)
 	if !ok {
+		return
+	}
+	k := timedHash()
+	fields := k.memberArgs(c, k.notPositive())
+	if !c.ok() {
 		return
 	}
 	var deleted [][]byte
@@ -87,15 +74,15 @@ func replyField(c *Call, h *keyspace.Hash, field []byte) bool {
 
 func hgetex(c *Call) {
 	key := c.Bytes()
-	var x memberExpiry
-	x.option(c, "PERSIST")
-	fields := fieldArgs(c, 1)
-	x.judge(c)
-	if !c.ok() {
-		return
-	}
 	h, ok := edit[keyspace.Hash](c, key)
 	if !ok {
+		return
+	}
+	k := timedHash()
+	var x memberExpiry
+	x.option(c, "PERSIST")
+	fields := k.memberArgs(c, k.notPositive())
+	if !c.ok() {
 		return
 	}
 	var set, persisted, removed [][]byte
@@ -111,7 +98,7 @@ func hgetex(c *Call) {
 		case x.set:
 			h.SetDeadlineBytes(field, x.deadline)
 			set = append(set, field)
-		case x.persist:
+		case x.keep:
 			if had, _ := h.SetDeadlineBytes(field, 0); had != 0 {
 				persisted = append(persisted, field)
 			}
@@ -122,27 +109,38 @@ func hgetex(c *Call) {
 	c.changedMembers(key, classHash, "hdel", removed)
 }
 
-func hsetex(c *Call) {
-	key := c.Bytes()
-	fnx, fxx := false, false
-	var x memberExpiry
-options:
-	for {
+// hsetexArgs reads what follows the key, each option as soon as it stands
+// there, as Redis does.
+func hsetexArgs(c *Call) (pairs [][]byte, fnx, fxx bool, x memberExpiry) {
+	for c.More() {
 		switch {
-		case c.Is("FNX"):
-			fnx = true
-		case c.Is("FXX"):
-			fxx = true
+		case c.Is("FIELDS"):
+			if c.Len() < 3 {
+				c.Fail(wrongArity(c.cmd.Name))
+			}
+			n := c.IntIn(1, math.MaxInt32, "ERR invalid number of fields")
+			if c.Err() == "" && int64(c.Len()) != 2*n {
+				c.Fail(wrongArity(c.cmd.Name))
+			}
+			return c.Rest(), fnx, fxx, x
 		case x.option(c, "KEEPTTL"):
+		case c.Is("FNX"), c.Is("FXX"):
+			if fnx || fxx {
+				c.Fail("ERR Only one of FXX or FNX arguments can be specified")
+			}
+			fnx = protocol.EqualFold(c.All()[c.Pos()-1], "FNX")
+			fxx = !fnx
 		default:
-			break options
+			c.Fail("ERR unknown argument: " + clip(c.Peek(0), math.MaxInt))
 		}
 	}
-	if fnx && fxx {
-		c.Fail("ERR Only one of FXX or FNX arguments can be specified")
-	}
-	pairs := fieldArgs(c, 2)
-	x.judge(c)
+	c.Fail(wrongArity(c.cmd.Name)) // without FIELDS
+	return nil, fnx, fxx, x
+}
+
+func hsetex(c *Call) {
+	key := c.Bytes()
+	pairs, fnx, fxx, x := hsetexArgs(c)
 	if !c.ok() {
 		return
 	}
@@ -182,6 +180,9 @@ options:
 	switch {
 	case x.past(c):
 		c.changedMembers(key, classHash, "hdel", fields)
+		if h.Len() == 0 {
+			c.drop(key) // says so of a new key, too
+		}
 	case x.set:
 		c.changedMembers(key, classHash, "hexpire", fields)
 	}

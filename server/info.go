@@ -380,7 +380,11 @@ func (srv *Server) infoKeyspace(t *infoText) {
 	t.title("Keyspace")
 	for i := range srv.keys.Len() {
 		if db := srv.keys.DB(i); db.Len() > 0 {
-			t.text("db"+strconv.Itoa(i), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", db.Len(), db.Volatile(), db.AverageTTL()))
+			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", db.Len(), db.Volatile(), db.AverageTTL())
+			if n := db.Timed(); n > 0 {
+				line += ",subexpiry=" + strconv.Itoa(n) // as of Redis 7.4, for hashes
+			}
+			t.text("db"+strconv.Itoa(i), line)
 		}
 	}
 }

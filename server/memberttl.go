@@ -76,21 +76,36 @@ const (
 )
 
 // memberArgs reads the word, the number of members and the members, which are
-// the rest of the arguments.
-func (k *timedKind) memberArgs(c *Call) [][]byte {
+// the rest of the arguments. bad is what is said of a number that is none.
+func (k *timedKind) memberArgs(c *Call, bad string) [][]byte {
+	k.wordArg(c)
+	return k.counted(c, bad, 1)
+}
+
+func (k *timedKind) wordArg(c *Call) {
 	if c.Err() == "" && !c.Is(k.word) {
 		c.Fail("ERR Mandatory argument " + k.word + " is missing or not at the right position")
 	}
-	return k.counted(c, 1)
 }
 
 // counted reads a number and as many times width arguments.
-func (k *timedKind) counted(c *Call, width int64) [][]byte {
-	n := c.IntIn(1, math.MaxInt64, "ERR Parameter `"+k.numbers+"` should be greater than 0")
+func (k *timedKind) counted(c *Call, bad string, width int64) [][]byte {
+	if c.Err() == "" && !c.More() {
+		c.Fail(wrongArity(c.cmd.Name))
+	}
+	n := c.IntIn(1, math.MaxInt64, bad)
 	if c.Err() == "" && (n > math.MaxInt64/width || n*width != int64(c.Len())) {
 		c.Fail("ERR The `" + lowerASCII(k.numbers) + "` parameter must match the number of arguments")
 	}
 	return c.Rest()
+}
+
+// Redis has two ways to complain of a wrong number.
+
+func (k *timedKind) tooFew() string { return "ERR Parameter `" + k.numbers + "` should be greater than 0" }
+
+func (k *timedKind) notPositive() string {
+	return "ERR Number of " + lowerASCII(k.word) + " must be a positive integer"
 }
 
 func lowerASCII(s string) string {
@@ -105,29 +120,30 @@ func lowerASCII(s string) string {
 
 // memberDeadline makes a deadline of a time of a unit.
 func (c *Call) memberDeadline(n int64, unit timeUnit) int64 {
+	factor, from := int64(1), int64(0)
+	if unit&seconds != 0 {
+		factor = 1000
+	}
+	if unit&absolute == 0 {
+		from = c.now()
+	}
 	switch {
 	case c.Err() != "":
 	case n < 0:
 		c.Fail("ERR invalid expire time, must be >= 0")
-	case unit&seconds != 0 && n > maxMemberTime/1000:
+	case n > maxMemberTime/factor || n*factor > maxMemberTime-from:
 		c.Fail(invalidExpire(c.cmd.Name))
-	default:
-		if unit&seconds != 0 {
-			n *= 1000
-		}
-		if unit&absolute == 0 {
-			n += c.now()
-		}
-		if n > maxMemberTime {
-			c.Fail(invalidExpire(c.cmd.Name))
-		}
 	}
-	return n
+	return n*factor + from
 }
 
 // expireMembers is ZEXPIRE and HEXPIRE, in all units.
 func (k timedKind) expireMembers(c *Call, unit timeUnit) {
 	key := c.Bytes()
+	v, ok := k.open(c, key, true) // its type is wrong before any argument is
+	if !ok {
+		return
+	}
 	at := c.memberDeadline(c.Int(), unit)
 	var o expireOptions
 	switch {
@@ -140,12 +156,8 @@ func (k timedKind) expireMembers(c *Call, unit timeUnit) {
 	case c.Is("LT"):
 		o.lt = true
 	}
-	members := k.memberArgs(c)
+	members := k.memberArgs(c, k.tooFew())
 	if !c.ok() {
-		return
-	}
-	v, ok := k.open(c, key, true)
-	if !ok {
 		return
 	}
 	var set, removed [][]byte
@@ -186,13 +198,12 @@ func (c *Call) changedMembers(key []byte, class class, event string, members [][
 
 // ttlMembers is ZTTL and HTTL, in all units.
 func (k timedKind) ttlMembers(c *Call, unit timeUnit) {
-	key := c.Bytes()
-	members := k.memberArgs(c)
-	if !c.ok() {
+	v, ok := k.open(c, c.Bytes(), false)
+	if !ok {
 		return
 	}
-	v, ok := k.open(c, key, false)
-	if !ok {
+	members := k.memberArgs(c, k.notPositive())
+	if !c.ok() {
 		return
 	}
 	c.Reply.Array(len(members))
@@ -222,12 +233,12 @@ func (k timedKind) ttlMembers(c *Call, unit timeUnit) {
 // persistMembers is ZPERSIST and HPERSIST.
 func (k timedKind) persistMembers(c *Call) {
 	key := c.Bytes()
-	members := k.memberArgs(c)
-	if !c.ok() {
-		return
-	}
 	v, ok := k.open(c, key, true)
 	if !ok {
+		return
+	}
+	members := k.memberArgs(c, k.notPositive())
+	if !c.ok() {
 		return
 	}
 	var changed [][]byte
@@ -252,31 +263,40 @@ func (k timedKind) persistMembers(c *Call) {
 
 // memberExpiry is the deadline that ZADDEX, HSETEX and HGETEX may give.
 type memberExpiry struct {
-	expiry
-	raw rawTime
+	deadline int64
+	set      bool
+	keep     bool // KEEPTTL or PERSIST was given
 }
 
-// option reads one of EX, PX, EXAT, PXAT or the word extra, and reports whether it
-// has met one.
+// option reads one of EX, PX, EXAT, PXAT with its time, or the word extra, and
+// reports whether it has met one. Only one may be given. Redis judges the time
+// at once, before it looks at what follows.
 func (x *memberExpiry) option(c *Call, extra string) bool {
-	return c.expiryOption(&x.expiry, &x.raw, extra)
-}
-
-// judge makes a deadline of the time that was given.
-func (x *memberExpiry) judge(c *Call) {
-	if !x.set || c.Err() != "" {
-		return
+	var unit timeUnit
+	again := x.set || x.keep
+	switch {
+	case c.Is("EX"):
+		unit = seconds
+	case c.Is("PX"):
+	case c.Is("EXAT"):
+		unit = seconds | absolute
+	case c.Is("PXAT"):
+		unit = absolute
+	case c.Is(extra):
+		x.keep = true
+	default:
+		return false
 	}
-	n, ok := protocol.ParseInt(x.raw.text)
-	if !ok {
-		c.Fail(protocol.ErrNotInteger)
-		return
+	switch {
+	case again:
+		c.Fail("ERR Only one of EX, PX, EXAT, PXAT or " + extra + " arguments can be specified")
+	case x.keep:
+	case !c.More():
+		c.Fail("ERR missing expire time")
+	default:
+		x.deadline, x.set = c.memberDeadline(c.Int(), unit), true
 	}
-	if n <= 0 {
-		c.Fail(invalidExpire(c.cmd.Name))
-		return
-	}
-	x.deadline = c.memberDeadline(n, x.raw.unit)
+	return true
 }
 
 // past reports whether the deadline has passed already.

@@ -57,7 +57,8 @@ func (o *zaddexOptions) read(c *Call) {
 	}
 }
 
-// ticket is the score that stands for the next free number.
+// ticket is the score that stands for the next free number; a member that has
+// one keeps it.
 const ticket = "*"
 
 // scoreOrTicket reads a score; that of a ticket is NaN, which no score is.
@@ -73,15 +74,12 @@ func zaddex(c *Call) {
 	var o zaddexOptions
 	o.read(c)
 	k := timedSortedSet()
-	if c.Err() == "" && !c.Is(k.word) {
-		c.Fail("ERR Mandatory argument " + k.word + " is missing or not at the right position")
-	}
-	pairs := k.counted(c, 2)
+	k.wordArg(c)
+	pairs := k.counted(c, k.tooFew(), 2)
 	o.zaddOptions.judge(c, pairs)
 	if o.enx && !o.set {
 		c.Fail("ERR ENX needs one of EX, PX, EXAT and PXAT")
 	}
-	o.memberExpiry.judge(c)
 	number := protocol.ParseFloat
 	if !o.incr {
 		number = c.scoreOrTicket
@@ -142,9 +140,10 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 			continue
 		}
 		if math.IsNaN(score) {
-			score = nextTicket(s)
+			score = o.ticket(s, member)
 		}
-		if o.past(c) && !(there && o.enx) {
+		had, _ := s.DeadlineBytes(member)
+		if o.past(c) && !(o.enx && had != 0) {
 			if there && o.admits(s, member, score) {
 				s.RemoveBytes(member)
 				done.removed = append(done.removed, member)
@@ -162,7 +161,6 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 		case zset.Rejected, zset.NotANumber:
 			continue
 		}
-		had, _ := s.DeadlineBytes(member)
 		switch {
 		case o.set && (!o.enx || had == 0):
 			s.SetDeadlineBytes(member, o.deadline)
@@ -216,8 +214,13 @@ func (o *zaddexOptions) lacksRoom(s *zset.Set, pairs [][]byte) bool {
 	return !o.has(zset.XX) && len(fresh) > 0 && int64(s.Len()+len(fresh)) > o.maxLen
 }
 
-// nextTicket returns the highest score plus one, or 1.
-func nextTicket(s *zset.Set) float64 {
+// ticket returns the score of a member for which one is drawn: the highest plus
+// one, or 1. Who is in the set already keeps his place, unless XX sends him to
+// the back.
+func (o *zaddexOptions) ticket(s *zset.Set, member []byte) float64 {
+	if score, there := s.ScoreBytes(member); there && !o.has(zset.XX) {
+		return score
+	}
 	if last, ok := s.Last(); ok {
 		return last.Score + 1
 	}

@@ -19,6 +19,7 @@ import (
 type Hash struct {
 	pairs  []pair // nil once table is used
 	shared bool   // pairs belong to a clone too
+	timed  bool   // there was a deadline once
 	table  *table.Table[string]
 	log    *changes // told of what changes; nil for nobody
 
@@ -143,6 +144,7 @@ func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 			h.deadlines = new(zset.Set)
 		}
 		h.deadlines.AddIfBytes(field, float64(at), 0)
+		h.timed = true
 	}
 	if h.log != nil {
 		h.log.deadline(viewOf(field), at)
@@ -266,7 +268,7 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 // Clone returns a copy that shares everything until one of the two changes.
 // O(1).
 func (h *Hash) Clone() *Hash {
-	c := &Hash{}
+	c := &Hash{timed: h.timed}
 	if h.deadlines != nil {
 		c.deadlines = h.deadlines.Clone()
 	}
@@ -279,10 +281,14 @@ func (h *Hash) Clone() *Hash {
 	return c
 }
 
-// Encoding returns what OBJECT ENCODING says: listpack or hashtable.
+// Encoding returns what OBJECT ENCODING says: listpack or hashtable, or
+// listpackex, once a field of a small hash has had a deadline.
 func (h *Hash) Encoding(*Limits) string {
-	if h.table != nil {
+	switch {
+	case h.table != nil:
 		return "hashtable"
+	case h.timed:
+		return "listpackex"
 	}
 	return "listpack"
 }

@@ -259,6 +259,9 @@ func (db *DB) Overhead() (keys, deadlines int) {
 // Volatile returns the number of keys with a deadline.
 func (db *DB) Volatile() int { return db.deadlines.Len() }
 
+// Timed returns the number of keys whose values have members with deadlines.
+func (db *DB) Timed() int { return db.members.Len() }
+
 // AverageTTL returns the mean of the times left in milliseconds over the keys
 // with a deadline, judged by at most 20 of them, or 0.
 func (db *DB) AverageTTL() int64 {
@@ -363,6 +366,7 @@ func (db *DB) Add(key []byte, value any) *Entry {
 	if db.ks.rec != nil {
 		db.ks.rec.anew(db, e)
 	}
+	db.noteEdited(e)
 	if db.ks.hooks.Added != nil {
 		db.ks.hooks.Added(db, e.key)
 	}
