@@ -102,7 +102,9 @@ func (k *timedKind) counted(c *Call, bad string, width int64) [][]byte {
 
 // Redis has two ways to complain of a wrong number.
 
-func (k *timedKind) tooFew() string { return "ERR Parameter `" + k.numbers + "` should be greater than 0" }
+func (k *timedKind) tooFew() string {
+	return "ERR Parameter `" + k.numbers + "` should be greater than 0"
+}
 
 func (k *timedKind) notPositive() string {
 	return "ERR Number of " + lowerASCII(k.word) + " must be a positive integer"

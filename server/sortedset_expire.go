@@ -150,7 +150,7 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 			}
 			continue
 		}
-		outcome := o.put(s, member, score, &done)
+		outcome := o.put(s, member, zkept(c, s, member, score), &done)
 		switch outcome {
 		case zset.Added:
 			done.added++
@@ -192,14 +192,18 @@ func (o *zaddexOptions) put(s *zset.Set, member []byte, score float64, done *zad
 		return outcome
 	}
 	outcome, done.score = s.IncrBytes(member, score, o.cond)
-	done.nan = outcome == zset.NotANumber
-	done.counted = outcome != zset.Rejected && !done.nan
+	done.nan = outcome == zset.NotANumber && !o.has(zset.NX)
+	done.counted = outcome != zset.Rejected && outcome != zset.NotANumber
 	return outcome
 }
 
-// admits reports whether the conditions let a member of s have a score.
+// admits reports whether the conditions let a member of s have a score, or be
+// incremented by it.
 func (o *zaddexOptions) admits(s *zset.Set, member []byte, score float64) bool {
 	old, _ := s.ScoreBytes(member)
+	if o.incr {
+		score += old
+	}
 	return !o.has(zset.NX) && !(o.has(zset.GT) && score <= old) && !(o.has(zset.LT) && score >= old)
 }
 

@@ -57,6 +57,9 @@ func contentOf(value any, deadline int64, l *Limits) content {
 			c.items = append(c.items, fmt.Sprintf("%q %q %d", field, value, at))
 		}
 		c.encoding, c.free = v.Encoding(l), v.table != nil
+		if c.encoding == "listpackex" && v.deadlines == nil {
+			c.another = "listpack" // once there were some
+		}
 	case *zset.Set:
 		for member, score := range v.All() {
 			at, _ := v.Deadline(member)
