@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
 )
 
 // Server is the keyspace, the command table, and the sessions of its clients.
@@ -39,6 +40,7 @@ type Server struct {
 	at       time.Time // the clock, as last read
 	instant  int64     // that of the current unit, microseconds since 1970
 	keys     *keyspace.Keyspace
+	rdb      *rdb.Codec // see codec
 	unit     unit
 	keeper   *keeper
 	noSave   bool // SHUTDOWN NOSAVE

@@ -54,12 +54,16 @@ func mayImport() map[string]struct{ imports, why string } {
 			"-net -os -io -log/slog",
 			"an algorithm on numbers: commands and sorted sets are above it",
 		},
+		"server/rdb": {
+			"protocol server/keyspace zset -net -os -log/slog",
+			"a format of values: files and commands are above it",
+		},
 		"server/hyperloglog": {
 			"-net -os -io -log/slog",
 			"an algorithm on bytes: commands and keys are above it",
 		},
 		"server": {
-			"protocol server/archive server/geo server/hyperloglog server/keyspace snapshot zset golang.org/x/sys",
+			"protocol server/archive server/geo server/hyperloglog server/keyspace server/rdb snapshot zset golang.org/x/sys",
 			"the server puts the parts together; a new dependency is a decision for everybody who embeds it",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},

@@ -24,6 +24,7 @@ func families() [][]Command {
 		sortedSetExpireCommands(),
 		sortedSetTakeCommands(),
 		keyCommands(),
+		dumpCommands(),
 		objectCommands(),
 		sortCommands(),
 		stringCommands(),

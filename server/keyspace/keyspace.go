@@ -229,6 +229,9 @@ func (e *Entry) Deadline() int64 { return e.deadline }
 // second.
 func (e *Entry) Access() int64 { return int64(e.access) * 1000 }
 
+// SetAccess says when the key was last used, in milliseconds since 1970.
+func (e *Entry) SetAccess(ms int64) { e.access = uint32(max(0, ms) / 1000) }
+
 // DB is one database.
 type DB struct {
 	ks        *Keyspace

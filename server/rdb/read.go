@@ -1,0 +1,455 @@
+package rdb
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+var (
+	// ErrChecksum is the error of payloads that are damaged, or newer than this package.
+	ErrChecksum = errors.New("wrong version or checksum")
+
+	// ErrFormat is the error of what no Redis would have written.
+	ErrFormat = errors.New("bad data format")
+
+	// ErrEmpty is the error of collections without elements, which there were in
+	// files of some old versions.
+	ErrEmpty = errors.New("a collection without elements")
+
+	// ErrModule is the error of values of modules.
+	ErrModule = errors.New("a value of a module")
+
+	// ErrStream is the error of streams.
+	ErrStream = errors.New("a stream")
+)
+
+// Payload returns the value in what DUMP has replied.
+func (c *Codec) Payload(b []byte) (any, error) {
+	if len(b) < 10 {
+		return nil, ErrChecksum
+	}
+	body, footer := b[:len(b)-10], b[len(b)-10:]
+	if v := binary.LittleEndian.Uint16(footer); v > versionTimed {
+		return nil, ErrChecksum
+	}
+	if !c.SkipChecksums && c.sum(0, b[:len(b)-8]) != binary.LittleEndian.Uint64(footer[2:]) {
+		return nil, ErrChecksum
+	}
+	in := input{rest: body}
+	kind := in.byte()
+	value, err := c.value(&in, kind)
+	if err == nil && in.bad {
+		err = ErrFormat
+	}
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// input is bytes that are read: all of them in memory, or what a file holds. Once it has
+// ended too early or made no sense it is bad, and gives zeros.
+type input struct {
+	rest []byte // of what is in memory
+	file *bufio.Reader
+	bad  bool
+	err  error // of the file
+}
+
+func (in *input) fail() {
+	in.bad, in.rest = true, nil
+}
+
+// grain is how much is taken from a file at once, so that a length that is not
+// true does no harm.
+const grain = 1 << 20
+
+// take returns the next n bytes; they stay as they are.
+func (in *input) take(n uint64) []byte {
+	if in.bad {
+		return nil
+	}
+	if in.file == nil {
+		if n > uint64(len(in.rest)) {
+			in.fail()
+			return nil
+		}
+		b := in.rest[:n:n]
+		in.rest = in.rest[n:]
+		return b
+	}
+	var b []byte
+	for uint64(len(b)) < n {
+		more := int(min(n-uint64(len(b)), max(grain, uint64(len(b)))))
+		at := len(b)
+		b = append(b, make([]byte, more)...)
+		if _, err := io.ReadFull(in.file, b[at:]); err != nil {
+			in.err = err
+			in.fail()
+			return nil
+		}
+	}
+	return b
+}
+
+func (in *input) byte() byte {
+	if in.file != nil && !in.bad {
+		x, err := in.file.ReadByte()
+		if err != nil {
+			in.err = err
+			in.fail()
+		}
+		return x
+	}
+	if b := in.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (in *input) uint64() uint64 {
+	if b := in.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// lengthOrCode reads a length, or, where a text may stand, how it is encoded.
+func (in *input) lengthOrCode() (n uint64, code bool) {
+	switch x := in.byte(); x >> 6 {
+	case 0:
+		return uint64(x), false
+	case 1:
+		return uint64(x&0x3f)<<8 | uint64(in.byte()), false
+	case 3:
+		return uint64(x & 0x3f), true
+	default:
+		switch x {
+		case 0x80:
+			if b := in.take(4); b != nil {
+				return uint64(binary.BigEndian.Uint32(b)), false
+			}
+		case 0x81:
+			if b := in.take(8); b != nil {
+				return binary.BigEndian.Uint64(b), false
+			}
+		}
+		in.fail()
+		return 0, false
+	}
+}
+
+func (in *input) length() uint64 {
+	n, code := in.lengthOrCode()
+	if code {
+		in.fail()
+		return 0
+	}
+	return n
+}
+
+// text reads a text. It is the caller's as long as the input is.
+func (in *input) text() []byte {
+	n, code := in.lengthOrCode()
+	if !code {
+		return in.take(n)
+	}
+	switch n {
+	case 0, 1, 2:
+		return appendLittle(nil, in.take(1<<n))
+	case 3:
+		size := in.length()
+		full := in.length()
+		b := in.take(size)
+		if in.bad || full > math.MaxInt32*2 {
+			in.fail()
+			return nil
+		}
+		out, ok := decompress(b, int(full))
+		if !ok {
+			in.fail()
+		}
+		return out
+	}
+	in.fail()
+	return nil
+}
+
+// oldScore reads a score as text, as Redis wrote them before version 4.
+func (in *input) oldScore() float64 {
+	switch n := in.byte(); n {
+	case 253:
+		return math.NaN()
+	case 254:
+		return math.Inf(1)
+	case 255:
+		return math.Inf(-1)
+	default:
+		f, err := strconv.ParseFloat(string(in.take(uint64(n))), 64)
+		if err != nil {
+			in.fail()
+		}
+		return f
+	}
+}
+
+// value reads a value of a type.
+func (c *Codec) value(in *input, kind byte) (any, error) {
+	switch kind {
+	case typeString:
+		return keyspace.NewString(in.text()), nil
+	case typeList:
+		n := in.length()
+		return c.list(in, n, func(add func([]byte)) {
+			for ; n > 0 && !in.bad; n-- {
+				add(in.text())
+			}
+		})
+	case typeListQuicklist, typeListQuicklist2:
+		n := in.length()
+		return c.list(in, n, func(add func([]byte)) {
+			for ; n > 0 && !in.bad; n-- {
+				in.node(kind == typeListQuicklist2, add)
+			}
+		})
+	case typeListZiplist:
+		return c.list(in, 1, func(add func([]byte)) { in.check(eachZiplist(in.text(), add)) })
+	case typeSet, typeSetIntset, typeSetListpack:
+		return c.set(in, kind)
+	case typeZset, typeZset2, typeZsetTimed, typeZsetZiplist, typeZsetListpack:
+		return c.zset(in, kind)
+	case typeHash, typeHashTimed, typeHashZipmap, typeHashZiplist, typeHashListpack, typeHashListpackTTL:
+		return c.hash(in, kind)
+	case typeStream, typeStream2, typeStream3:
+		return nil, ErrStream
+	case typeModule, typeModule2:
+		return nil, ErrModule
+	}
+	return nil, ErrFormat
+}
+
+// check makes the input bad unless ok is true.
+func (in *input) check(ok bool) {
+	if !ok {
+		in.fail()
+	}
+}
+
+// node reads a node of a quicklist.
+func (in *input) node(second bool, add func([]byte)) {
+	const plain, packed = 1, 2
+	container := uint64(packed)
+	if second {
+		container = in.length()
+	}
+	b := in.text()
+	switch {
+	case len(b) == 0:
+		in.fail()
+	case container == plain:
+		add(b)
+	case container != packed:
+		in.fail()
+	case second:
+		in.check(eachListpack(b, add))
+	default:
+		in.check(eachZiplist(b, add))
+	}
+}
+
+// list makes a list of what fill adds.
+func (c *Codec) list(in *input, n uint64, fill func(add func([]byte))) (any, error) {
+	l := new(keyspace.List)
+	fill(func(b []byte) {
+		if !in.bad {
+			l.PushBack(b)
+		}
+	})
+	if in.bad {
+		return nil, ErrFormat
+	}
+	if n == 0 || l.Len() == 0 {
+		return nil, ErrEmpty
+	}
+	l.Fit(c.Limits)
+	return l, nil
+}
+
+func (c *Codec) set(in *input, kind byte) (any, error) {
+	s := new(keyspace.Set)
+	add := func(b []byte) {
+		if !in.bad {
+			in.check(s.Add(c.Limits, keyspace.MemberOf(b)))
+		}
+	}
+	switch kind {
+	case typeSetIntset:
+		var digits [20]byte
+		in.check(eachInt(in.text(), func(n int64) { add(strconv.AppendInt(digits[:0], n, 10)) }))
+	case typeSetListpack:
+		s.KeepOrder()
+		in.check(eachListpack(in.text(), add))
+	default:
+		n := in.length()
+		for i := range n {
+			b := in.text()
+			if in.bad {
+				break
+			}
+			if i == 0 {
+				s.Expect(c.Limits, keyspace.MemberOf(b), int(min(n, math.MaxInt32)))
+			}
+			add(b)
+		}
+	}
+	if in.bad {
+		return nil, ErrFormat
+	}
+	if s.Len() == 0 {
+		return nil, ErrEmpty
+	}
+	return s, nil
+}
+
+func (c *Codec) zset(in *input, kind byte) (any, error) {
+	var elements []zset.Element
+	var deadlines []int64
+	add := func(member []byte, score float64) {
+		in.check(!math.IsNaN(score))
+		if !in.bad {
+			elements = append(elements, zset.Element{Member: string(member), Score: score})
+		}
+	}
+	var member []byte
+	have := false
+	half := func(b []byte) { // members and scores in turn
+		if have = !have; have {
+			member = append(member[:0], b...)
+			return
+		}
+		score, ok := parseScore(b)
+		in.check(ok)
+		add(member, score)
+	}
+	switch kind {
+	case typeZsetZiplist:
+		in.check(eachZiplist(in.text(), half) && !have)
+	case typeZsetListpack:
+		in.check(eachListpack(in.text(), half) && !have)
+	default:
+		for n := in.length(); n > 0 && !in.bad; n-- {
+			b := in.text()
+			if kind == typeZset {
+				add(b, in.oldScore())
+				continue
+			}
+			add(b, math.Float64frombits(in.uint64()))
+			if kind == typeZsetTimed {
+				deadlines = append(deadlines, in.deadline(0))
+			}
+		}
+	}
+	if in.bad {
+		return nil, ErrFormat
+	}
+	if len(elements) == 0 {
+		return nil, ErrEmpty
+	}
+	names := make([]string, len(deadlines)) // Load may sort the elements
+	for i := range deadlines {
+		names[i] = elements[i].Member
+	}
+	n := len(elements)
+	s := zset.Load(elements)
+	if s.Len() != n {
+		return nil, ErrFormat
+	}
+	for i, at := range deadlines {
+		if at != 0 {
+			s.SetDeadline(names[i], at)
+		}
+	}
+	return s, nil
+}
+
+// deadline reads a deadline, of 8 bytes, not before least.
+func (in *input) deadline(least int64) int64 {
+	at := int64(in.uint64())
+	in.check(at >= least && at < maxDeadline)
+	return at
+}
+
+// maxDeadline is the end of time: members keep their deadlines as scores.
+const maxDeadline = 1 << 52
+
+func (c *Codec) hash(in *input, kind byte) (any, error) {
+	h := new(keyspace.Hash)
+	add := func(field, value []byte) {
+		if !in.bad {
+			in.check(h.Set(field, value, c.Limits))
+		}
+	}
+	deadline := func(field []byte, at int64) {
+		if in.check(at >= 0 && at < maxDeadline); at != 0 && !in.bad {
+			h.SetDeadlineBytes(field, at)
+		}
+	}
+	var parts [2][]byte
+	n := 0
+	per := 2
+	part := func(b []byte) { // fields and values, and perhaps deadlines, in turn
+		switch n++; {
+		case n%per != 0:
+			parts[n%per-1] = append(parts[n%per-1][:0], b...)
+		case per == 2:
+			add(parts[0], b)
+		default:
+			add(parts[0], parts[1])
+			at, err := strconv.ParseInt(string(b), 10, 64)
+			in.check(err == nil)
+			deadline(parts[0], at)
+		}
+	}
+	switch kind {
+	case typeHashZipmap:
+		in.check(eachZipmap(in.text(), part) && n%per == 0)
+	case typeHashZiplist:
+		in.check(eachZiplist(in.text(), part) && n%per == 0)
+	case typeHashListpack:
+		in.check(eachListpack(in.text(), part) && n%per == 0)
+	case typeHashListpackTTL:
+		per = 3
+		in.deadline(0) // the first of them
+		in.check(eachListpack(in.text(), part) && n%per == 0)
+	case typeHashTimed:
+		base := in.deadline(0)
+		for n := in.length(); n > 0 && !in.bad; n-- {
+			at := int64(min(in.length(), math.MaxInt64))
+			field := in.text()
+			add(field, in.text())
+			if at != 0 && at < maxDeadline {
+				at += base - 1
+			}
+			deadline(field, at)
+		}
+	default:
+		for n := in.length(); n > 0 && !in.bad; n-- {
+			field := in.text()
+			add(field, in.text())
+		}
+	}
+	if in.bad {
+		return nil, ErrFormat
+	}
+	if h.Len() == 0 {
+		return nil, ErrEmpty
+	}
+	return h, nil
+}

@@ -1,0 +1,444 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc64"
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// The types of values.
+const (
+	typeString          = 0
+	typeList            = 1
+	typeSet             = 2
+	typeZset            = 3 // scores as text
+	typeHash            = 4
+	typeZset2           = 5
+	typeModule          = 6
+	typeModule2         = 7
+	typeHashZipmap      = 9
+	typeListZiplist     = 10
+	typeSetIntset       = 11
+	typeZsetZiplist     = 12
+	typeHashZiplist     = 13
+	typeListQuicklist   = 14
+	typeStream          = 15
+	typeHashListpack    = 16
+	typeZsetListpack    = 17
+	typeListQuicklist2  = 18
+	typeStream2         = 19
+	typeSetListpack     = 20
+	typeStream3         = 21
+	typeHashTimed       = 24
+	typeHashListpackTTL = 25
+
+	// typeZsetTimed is our own: as typeZset2, and each score is followed by
+	// 8 bytes more, the member's deadline.
+	typeZsetTimed = 240
+)
+
+const (
+	version         = 10 // of Redis 7.0
+	versionPortable = 9  // of Redis 5.0
+	versionTimed    = 12 // of Redis 7.4, and the newest that is read
+)
+
+// Codec reads and writes values. It is not safe for concurrent use.
+type Codec struct {
+	Limits *keyspace.Limits
+
+	// SkipChecksums believes payloads without looking at their checksums.
+	SkipChecksums bool
+
+	crc  *crc64.Table
+	lzf  lzf
+	pack []byte // a listpack under construction
+}
+
+// NewCodec returns a codec that takes the limits of small shapes from l.
+func NewCodec(l *keyspace.Limits) *Codec {
+	return &Codec{Limits: l, crc: crc64.MakeTable(0x95ac9329ac4bc9b5)} // Jones's polynomial, its bits reversed
+}
+
+// sum adds bytes to a checksum, which begins with 0.
+func (c *Codec) sum(sum uint64, b []byte) uint64 { return ^crc64.Update(^sum, c.crc, b) }
+
+// AppendPayload appends what DUMP replies for a value.
+func (c *Codec) AppendPayload(dst []byte, value any) []byte {
+	start := len(dst)
+	dst, v := c.appendValue(dst, value)
+	return c.appendFooter(dst, start, v)
+}
+
+// AppendPortable is AppendPayload for any Redis since 5.0.
+func (c *Codec) AppendPortable(dst []byte, value any) []byte {
+	if timed(value) != nil {
+		return c.AppendPayload(dst, value) // better refused than forgotten
+	}
+	start := len(dst)
+	kind, _ := portableType(value)
+	dst = c.appendPortable(append(dst, kind), value)
+	return c.appendFooter(dst, start, versionPortable)
+}
+
+func (c *Codec) appendFooter(dst []byte, start int, v uint16) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, v)
+	return binary.LittleEndian.AppendUint64(dst, c.sum(0, dst[start:]))
+}
+
+// timed returns the members or fields of a value that have deadlines, or nil.
+func timed(value any) *zset.Set {
+	switch v := value.(type) {
+	case *keyspace.Hash:
+		return v.Deadlines()
+	case *zset.Set:
+		return v.Deadlines()
+	}
+	return nil
+}
+
+// appendValue appends type and value, and returns the version that knows the type.
+func (c *Codec) appendValue(dst []byte, value any) ([]byte, uint16) {
+	l := c.Limits
+	switch v := value.(type) {
+	case *keyspace.List:
+		return c.appendList(append(dst, typeListQuicklist2), v), version
+	case *keyspace.Set:
+		if v.Encoding(l) == "intset" {
+			return c.appendText(append(dst, typeSetIntset), c.intset(v)), version
+		}
+	case *keyspace.Hash:
+		switch {
+		case v.Deadlines() != nil:
+			return c.appendTimedHash(append(dst, typeHashTimed), v), versionTimed
+		case v.Encoding(l) == "listpack":
+			c.begin()
+			for field, value := range v.All() {
+				c.pack = appendPackedText(appendPackedText(c.pack, field), value)
+			}
+			return c.appendText(append(dst, typeHashListpack), c.end(2*v.Len())), version
+		}
+	case *zset.Set:
+		switch {
+		case v.Deadlines() != nil:
+			return c.appendTimedZset(append(dst, typeZsetTimed), v), versionTimed
+		case small(v, l):
+			c.begin()
+			for member, score := range v.All() {
+				c.pack = appendPackedScore(appendPackedText(c.pack, member), score)
+			}
+			return c.appendText(append(dst, typeZsetListpack), c.end(2*v.Len())), version
+		}
+	}
+	kind, _ := portableType(value)
+	return c.appendPortable(append(dst, kind), value), version
+}
+
+// small reports whether Redis would keep a sorted set as a listpack.
+func small(s *zset.Set, l *keyspace.Limits) bool {
+	if s.Len() > l.ZsetMaxListpackEntries {
+		return false
+	}
+	for member := range s.All() {
+		if len(member) > l.ZsetMaxListpackValue {
+			return false
+		}
+	}
+	return true
+}
+
+// portableType returns the type that a value has in all versions, and how many elements.
+func portableType(value any) (kind byte, n int) {
+	switch v := value.(type) {
+	case *keyspace.String:
+		return typeString, 1
+	case *keyspace.List:
+		return typeList, v.Len()
+	case *keyspace.Set:
+		return typeSet, v.Len()
+	case *keyspace.Hash:
+		return typeHash, v.Len()
+	case *zset.Set:
+		return typeZset2, v.Len()
+	}
+	panic(fmt.Sprintf("BUG: a value of type %T", value))
+}
+
+// appendPortable appends a value, one element after the other.
+func (c *Codec) appendPortable(dst []byte, value any) []byte {
+	if s, ok := value.(*keyspace.String); ok {
+		return c.appendString(dst, s)
+	}
+	_, n := portableType(value)
+	dst = appendLength(dst, uint64(n))
+	switch v := value.(type) {
+	case *keyspace.List:
+		for b := range v.Forward(0) {
+			dst = c.appendText(dst, b)
+		}
+	case *keyspace.Set:
+		for member := range v.All() {
+			dst = c.appendText(dst, []byte(member))
+		}
+	case *keyspace.Hash:
+		for field, value := range v.All() {
+			dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
+		}
+	case *zset.Set: // Redis loads faster what comes from the highest to the lowest
+		for member, score := range v.Backward() {
+			dst = appendDouble(c.appendText(dst, []byte(member)), score)
+		}
+	}
+	return dst
+}
+
+func (c *Codec) appendTimedHash(dst []byte, h *keyspace.Hash) []byte {
+	first, _ := h.Deadlines().First()
+	base := int64(first.Score)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(base))
+	dst = appendLength(dst, uint64(h.Len()))
+	for field, value := range h.All() {
+		at, _ := h.DeadlineBytes([]byte(field))
+		if at != 0 {
+			at += 1 - base
+		}
+		dst = appendLength(dst, uint64(at))
+		dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
+	}
+	return dst
+}
+
+func (c *Codec) appendTimedZset(dst []byte, s *zset.Set) []byte {
+	dst = appendLength(dst, uint64(s.Len()))
+	for member, score := range s.Backward() {
+		dst = appendDouble(c.appendText(dst, []byte(member)), score)
+		at, _ := s.Deadline(member)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
+	}
+	return dst
+}
+
+func appendDouble(dst []byte, f float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(f))
+}
+
+// appendLength appends a length, in 1, 2, 5 or 9 bytes.
+func appendLength(dst []byte, n uint64) []byte {
+	switch {
+	case n < 1<<6:
+		return append(dst, byte(n))
+	case n < 1<<14:
+		return append(dst, 0x40|byte(n>>8), byte(n))
+	case n <= math.MaxUint32:
+		return binary.BigEndian.AppendUint32(append(dst, 0x80), uint32(n))
+	}
+	return binary.BigEndian.AppendUint64(append(dst, 0x81), n)
+}
+
+// appendString appends the value of a string, which Redis may have as an integer.
+func (c *Codec) appendString(dst []byte, s *keyspace.String) []byte {
+	b := s.Content()
+	if s.Encoding(c.Limits) == "int" {
+		if n, ok := protocol.ParseInt(b); ok {
+			if n == int64(int32(n)) {
+				return appendInteger(dst, n)
+			}
+			return append(appendLength(dst, uint64(len(b))), b...)
+		}
+	}
+	return c.appendText(dst, b)
+}
+
+// appendInteger appends an integer of 32 bits in place of a text.
+func appendInteger(dst []byte, n int64) []byte {
+	switch {
+	case n == int64(int8(n)):
+		return append(dst, 0xc0, byte(n))
+	case n == int64(int16(n)):
+		return append(dst, 0xc1, byte(n), byte(n>>8))
+	}
+	return append(dst, 0xc2, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+}
+
+// appendText appends a text: as an integer, if it is one; compressed, if that is shorter.
+func (c *Codec) appendText(dst, b []byte) []byte {
+	if len(b) <= 11 {
+		if n, ok := protocol.ParseInt(b); ok && n == int64(int32(n)) {
+			return appendInteger(dst, n)
+		}
+	}
+	if len(b) > 20 {
+		// The length of what is compressed comes first, and takes 1 to 5 bytes.
+		start := len(dst)
+		if out, ok := c.lzf.compress(dst, b); ok {
+			var head [24]byte
+			h := append(head[:0], 0xc3)
+			h = appendLength(h, uint64(len(out)-start))
+			h = appendLength(h, uint64(len(b)))
+			out = append(out, h...)
+			copy(out[start+len(h):], out[start:len(out)-len(h)])
+			copy(out[start:], h)
+			return out
+		}
+	}
+	return append(appendLength(dst, uint64(len(b))), b...)
+}
+
+// intset returns a set of integers as Redis has it in memory.
+func (c *Codec) intset(s *keyspace.Set) []byte {
+	size := 2
+	for m := range s.Members {
+		n, _ := m.Int()
+		switch {
+		case n != int64(int32(n)):
+			size = 8
+		case n != int64(int16(n)):
+			size = max(size, 4)
+		}
+	}
+	b := binary.LittleEndian.AppendUint32(nil, uint32(size))
+	b = binary.LittleEndian.AppendUint32(b, uint32(s.Len()))
+	for m := range s.Members {
+		n, _ := m.Int()
+		for i := range size {
+			b = append(b, byte(n>>(8*i)))
+		}
+	}
+	return b
+}
+
+// A list consists of listpacks of some 8 KB. Where one ends and the next begins
+// depends in Redis on how the list came about; here it is as if all elements
+// had been added at the end.
+
+func (c *Codec) appendList(dst []byte, l *keyspace.List) []byte {
+	const packed, overhead, floor = 2, 8, 8192
+	bytes, entries := 0, 0
+	switch fill := c.Limits.ListMaxListpackSize; {
+	case fill >= 0:
+		bytes, entries = floor, max(fill, 1)
+	default:
+		bytes = 4096 << (min(-fill, 5) - 1)
+	}
+	var body []byte
+	nodes, n := 0, 0
+	flush := func() {
+		if n > 0 {
+			body = append(body, packed)
+			body = c.appendText(body, c.end(n))
+			nodes++
+		}
+		n = 0
+	}
+	for b := range l.Forward(0) {
+		if n > 0 {
+			size := len(c.pack) + 1 + len(b) + overhead
+			if size > bytes || entries > 0 && n >= entries {
+				flush()
+			}
+		}
+		if n == 0 {
+			c.begin()
+		}
+		c.pack = appendPacked(c.pack, b)
+		n++
+	}
+	flush()
+	return append(appendLength(dst, uint64(nodes)), body...)
+}
+
+// begin begins a listpack.
+func (c *Codec) begin() {
+	if cap(c.pack) > 1<<20 {
+		c.pack = nil
+	}
+	c.pack = append(c.pack[:0], 0, 0, 0, 0, 0, 0)
+}
+
+// end ends the listpack, of n elements, and returns it. It is good until the next begins.
+func (c *Codec) end(n int) []byte {
+	c.pack = append(c.pack, 0xff)
+	binary.LittleEndian.PutUint32(c.pack, uint32(len(c.pack)))
+	binary.LittleEndian.PutUint16(c.pack[4:], uint16(min(n, math.MaxUint16)))
+	return c.pack
+}
+
+func appendPackedText(dst []byte, s string) []byte { return appendPacked(dst, []byte(s)) }
+
+func appendPackedScore(dst []byte, score float64) []byte {
+	if math.Abs(score) <= math.MaxInt64/2 && score == math.Trunc(score) {
+		return appendPackedInt(dst, int64(score))
+	}
+	var digits [32]byte
+	return appendPacked(dst, protocol.AppendFloat(digits[:0], score))
+}
+
+// appendPacked appends an element of a listpack.
+func appendPacked(dst, b []byte) []byte {
+	if n, ok := protocol.ParseInt(b); ok {
+		return appendPackedInt(dst, n)
+	}
+	start := len(dst)
+	switch n := len(b); {
+	case n < 1<<6:
+		dst = append(dst, 0x80|byte(n))
+	case n < 1<<12:
+		dst = append(dst, 0xe0|byte(n>>8), byte(n))
+	default:
+		dst = binary.LittleEndian.AppendUint32(append(dst, 0xf0), uint32(n))
+	}
+	dst = append(dst, b...)
+	return appendBack(dst, len(dst)-start)
+}
+
+func appendPackedInt(dst []byte, n int64) []byte {
+	start := len(dst)
+	switch {
+	case n >= 0 && n < 1<<7:
+		dst = append(dst, byte(n))
+	case n >= -1<<12 && n < 1<<12:
+		dst = append(dst, 0xc0|byte(n>>8)&0x1f, byte(n))
+	case n >= -1<<15 && n < 1<<15:
+		dst = append(dst, 0xf1, byte(n), byte(n>>8))
+	case n >= -1<<23 && n < 1<<23:
+		dst = append(dst, 0xf2, byte(n), byte(n>>8), byte(n>>16))
+	case n >= -1<<31 && n < 1<<31:
+		dst = append(dst, 0xf3, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+	default:
+		dst = binary.LittleEndian.AppendUint64(append(dst, 0xf4), uint64(n))
+	}
+	return appendBack(dst, len(dst)-start)
+}
+
+// appendBack appends the size of an element, to be read backwards.
+func appendBack(dst []byte, n int) []byte {
+	switch {
+	case n <= 127:
+		return append(dst, byte(n))
+	case n < 16383:
+		return append(dst, byte(n>>7), byte(n&127)|128)
+	case n < 2097151:
+		return append(dst, byte(n>>14), byte(n>>7&127)|128, byte(n&127)|128)
+	case n < 268435455:
+		return append(dst, byte(n>>21), byte(n>>14&127)|128, byte(n>>7&127)|128, byte(n&127)|128)
+	}
+	return append(dst, byte(n>>28), byte(n>>21&127)|128, byte(n>>14&127)|128, byte(n>>7&127)|128, byte(n&127)|128)
+}
+
+// parseScore reads a score that is kept as text.
+func parseScore(b []byte) (float64, bool) {
+	if n, ok := protocol.ParseInt(b); ok {
+		return float64(n), true
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil && !math.IsInf(f, 0) || math.IsNaN(f) {
+		return 0, false
+	}
+	return f, true
+}
