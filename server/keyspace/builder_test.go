@@ -70,7 +70,7 @@ var malformed = map[string]ops{
 	"unknown operation":       ops{}.op("?"),
 	"unknown of a value":      ops{}.op("NlA").text("a").op("?"),
 	"no kind":                 ops{}.op("N"),
-	"unknown kind":            ops{}.op("Nx"),
+	"unknown kind":            ops{}.op("N?"),
 	"no value":                ops{}.op("A").text("a"),
 	"no value any more":       ops{}.op("NlDA").text("a"),
 	"deadline of nothing":     ops{}.op("E").n(7),

@@ -27,7 +27,7 @@ func (db *DB) check() error {
 			}
 		}
 		if c, ok := e.value.(checker); ok {
-			if _, text := c.(*String); c.Len() == 0 && !text {
+			if c.Len() == 0 && !MayBeEmpty(c) {
 				return fmt.Errorf("db %d: key %q holds an empty %T", db.id, key, c)
 			}
 			if err := c.Check(); err != nil {

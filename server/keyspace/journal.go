@@ -18,7 +18,7 @@ import (
 //
 // and the operations, each a letter and what it needs, are
 //
-//	N kind           the value is a new, empty one of the kind s, l, t, h or z
+//	N kind           the value is a new, empty one of the kind s, l, t, h, z or x
 //	D                the key is gone
 //	E uvarint        the key expires then (milliseconds since 1970); 0 for never
 //	S text           the string is this
@@ -36,6 +36,21 @@ import (
 //	I uvarint text   the list has this before element i
 //	X uvarint uvarint  n elements of the list are gone, from element i on
 //	M varint text    elements equal to this are gone: all if 0, the first n, or the last -n
+//
+// and of streams, where an id is two numbers,
+//
+//	P id uvarint { text text }  there is this entry of so many fields at the end; B: in a new block
+//	R id                        the entry was deleted
+//	X uvarint uvarint           so many blocks, and then so many entries, are gone from the beginning
+//	# id uvarint id             its last id, how many entries were added, and the highest that was deleted
+//	K id id uvarint uvarint uvarint text text   there is this block at the end; see streamBlock
+//	G text           what follows is about this group, which may be new
+//	> id varint      it has delivered everything up to this, and so many entries
+//	g                it is gone
+//	U text varint varint  what follows is about this consumer of it, which may be new and was seen, and active, then
+//	u                it is gone with what is pending
+//	V id varint varint  the entry is pending with it since then, and was delivered so often
+//	v id             the entry is not pending in the group
 //
 // A value as a whole is written in the same way, as what makes it from nothing.
 // So one interpreter reads bases and journals alike, it needs no code of
@@ -80,6 +95,17 @@ const (
 	opInsert   = 'I'
 	opCut      = 'X'
 	opMatching = 'M'
+
+	opPutAnew        = 'B'
+	opID             = '#'
+	opBlock          = 'K'
+	opGroup          = 'G'
+	opDelivered      = '>'
+	opRemoveGroup    = 'g'
+	opConsumer       = 'U'
+	opRemoveConsumer = 'u'
+	opDeliver        = 'V'
+	opAcknowledge    = 'v'
 )
 
 // The kinds of values.
@@ -89,6 +115,7 @@ const (
 	kindSet    = 't'
 	kindHash   = 'h'
 	kindZset   = 'z'
+	kindStream = 'x'
 )
 
 // recorder writes the journal.
@@ -447,6 +474,8 @@ func attach(value any, c *changes) {
 		v.log = c
 	case *Hash:
 		v.log = c
+	case *Stream:
+		v.observe(c)
 	case *zset.Set:
 		if c == nil {
 			v.Observe(nil)

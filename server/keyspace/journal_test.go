@@ -60,6 +60,8 @@ func contentOf(value any, deadline int64, l *Limits) content {
 		if c.encoding == "listpackex" && v.deadlines == nil {
 			c.another = "listpack" // once there were some
 		}
+	case *Stream:
+		c.items = streamItems(v)
 	case *zset.Set:
 		for member, score := range v.All() {
 			at, _ := v.Deadline(member)
@@ -74,6 +76,28 @@ func contentOf(value any, deadline int64, l *Limits) content {
 		slices.Sort(c.items)
 	}
 	return c
+}
+
+// streamItems is everything that is to be restored of a stream.
+func streamItems(s *Stream) []string {
+	blocks, nodes := s.Blocks()
+	items := []string{fmt.Sprint(s.LastID(), s.Added(), s.MaxDeletedID(), blocks, nodes)}
+	for _, nd := range s.nodes.all() {
+		items = append(items, fmt.Sprint(nd.first, nd.last, nd.live, nd.dead, nd.size))
+	}
+	for e := range s.Ascend(StreamID{}, MaxStreamID()) {
+		items = append(items, fmt.Sprintf("%v %q", e.ID, e.texts()))
+	}
+	for _, g := range s.Groups() {
+		items = append(items, fmt.Sprintf("group %q %v %d", g.Name(), g.LastID(), g.Read()))
+		for _, c := range g.Consumers() {
+			items = append(items, fmt.Sprintf("consumer %q %d %d %d", c.Name(), c.Seen(), c.Active(), c.Len()))
+		}
+		for p := range g.Ascend(StreamID{}) {
+			items = append(items, fmt.Sprintf("%v with %q since %d, %d times", p.ID, g.Owner(p).Name(), p.Time, p.Count))
+		}
+	}
+	return items
 }
 
 // restoredAs compares a content with what it was restored to.
@@ -308,7 +332,7 @@ func (c *client) command() {
 		c.step()
 	}
 	for _, e := range c.open {
-		if is[*String](e.value) || sizeOf(e.value) > 0 {
+		if MayBeEmpty(e.value) || sizeOf(e.value) > 0 {
 			continue
 		}
 		if db := c.home(e); db != nil {
@@ -416,7 +440,7 @@ func is[T any](v any) bool {
 // value returns a value of a random kind, which may be empty.
 func (c *client) value() any {
 	var v any
-	switch c.r.IntN(10) {
+	switch c.r.IntN(12) {
 	case 0, 1:
 		return NewString(c.text(c.r.IntN(15) == 0))
 	case 2, 3:
@@ -425,6 +449,8 @@ func (c *client) value() any {
 		v = new(Set)
 	case 6, 7:
 		v = new(Hash)
+	case 8, 9:
+		v = new(Stream)
 	default:
 		v = new(zset.Set)
 	}
@@ -519,6 +545,8 @@ func (c *client) many(value any) {
 			} else {
 				v.Delete(b)
 			}
+		case *Stream:
+			c.stream(v, b, grow)
 		case *zset.Set:
 			if member := string(b[:min(len(b), 100)]); c.r.IntN(4) == 0 {
 				v.SetDeadline(member, c.memberDeadline())
@@ -610,6 +638,56 @@ func (c *client) set(s *Set, b []byte, grow bool) {
 		s.Pop(c.r, c.r.IntN(min(n, 5)), func(Member) {})
 	case op == 28 && c.r.IntN(4) == 0:
 		s.Pop(c.r, c.r.IntN(n), func(Member) {})
+	}
+}
+
+func (c *client) stream(s *Stream, b []byte, grow bool) {
+	id := StreamID{s.LastID().Ms - uint64(c.r.IntN(int(min(s.LastID().Ms, 40))+1)), uint64(c.r.IntN(3))}
+	op := c.r.IntN(20)
+	if grow {
+		op = 0
+	}
+	name := []byte{names[c.r.IntN(3)]}
+	g := s.EditGroup(name)
+	switch {
+	case op < 6:
+		next := StreamID{s.LastID().Ms + uint64(c.r.IntN(2)), s.LastID().Seq + 1}
+		s.Add(next, [][]byte{{names[c.r.IntN(2)]}, b}, &c.ks.Limits)
+	case op < 8:
+		s.Delete(id)
+	case op == 8:
+		s.Trim(StreamTrim{ByID: c.r.IntN(2) == 0, MinID: id, MaxLen: int64(max(0, s.Len()-c.r.IntN(20))), Approx: c.r.IntN(2) == 0})
+	case op == 9:
+		s.SetID(StreamID{s.LastID().Ms + 1, 0}, s.Added()+c.r.Int64N(3), id)
+	case g == nil:
+		s.AddGroup(name, id, c.r.Int64N(9)-1)
+	case op == 10 && c.r.IntN(4) == 0:
+		s.RemoveGroup(name)
+	case op == 11:
+		g.SetID(id, c.r.Int64N(9)-1)
+	default:
+		c.group(g, id)
+	}
+}
+
+func (c *client) group(g *Group, id StreamID) {
+	name := []byte{names[c.r.IntN(len(names))]}
+	x := g.Consumer(name)
+	if x == nil {
+		x = g.AddConsumer(name, c.now)
+	}
+	switch c.r.IntN(6) {
+	case 0:
+		g.RemoveConsumer(x)
+	case 1, 2:
+		g.Deliver(x, id, c.now, 1+c.r.Int64N(9))
+	case 3:
+		if first, _ := g.Ends(); g.Len() > 0 {
+			g.Acknowledge(first.ID)
+		}
+	default:
+		g.Saw(x, c.now, c.r.IntN(2) == 0)
+		g.ReadNext(x, 1+c.r.IntN(9), c.now, c.r.IntN(3) > 0, func(StreamEntry) {})
 	}
 }
 
@@ -773,6 +851,33 @@ var updates = map[string]func(ks *Keyspace) func(){
 			ks.Seal()
 		}
 	},
+	"XADD": func(ks *Keyspace) func() {
+		key, fields := []byte("x"), [][]byte{[]byte("field"), []byte("value")}
+		ks.DB(0).Add(key, new(Stream))
+		ks.Seal()
+		id := StreamID{1, 0}
+		return func() {
+			id.Ms++
+			s := ks.DB(0).Edit(key).Value().(*Stream)
+			s.Add(id, fields, &ks.Limits)
+			s.Trim(StreamTrim{MaxLen: 1000, Approx: true})
+			ks.Seal()
+		}
+	},
+	"XREADGROUP": func(ks *Keyspace) func() {
+		key, name, id := []byte("x"), []byte("c"), StreamID{1, 0}
+		s := new(Stream)
+		s.AddGroup(name, StreamID{}, 0).AddConsumer(name, 0)
+		ks.DB(0).Add(key, s)
+		ks.Seal()
+		return func() {
+			id.Ms++
+			g := ks.DB(0).Edit(key).Value().(*Stream).EditGroup(name)
+			g.Deliver(g.Consumer(name), id, int64(id.Ms), 1)
+			g.Acknowledge(id)
+			ks.Seal()
+		}
+	},
 	"HSET": func(ks *Keyspace) func() {
 		h := new(Hash)
 		key, value := []byte("h"), []byte("value 0")
@@ -819,7 +924,7 @@ func TestJournalModel(t *testing.T) {
 			ks.Limits = Limits{
 				HashMaxListpackEntries: 10, HashMaxListpackValue: 50,
 				SetMaxIntsetEntries: 12, SetMaxListpackEntries: 10, SetMaxListpackValue: 20,
-				ListMaxListpackSize: 12,
+				ListMaxListpackSize: 12, StreamNodeMaxBytes: 300, StreamNodeMaxEntries: 7,
 			}
 			h := &history{bases: map[place][]base{}}
 			c := &client{r: r, ks: ks, now: 1_700_000_000_000}

@@ -59,6 +59,8 @@ type Limits struct {
 	ZsetMaxListpackEntries int
 	ZsetMaxListpackValue   int
 	ListMaxListpackSize    int
+	StreamNodeMaxBytes     int
+	StreamNodeMaxEntries   int
 }
 
 // DefaultLimits returns the limits of a Redis 7.2 that was told nothing.
@@ -68,6 +70,7 @@ func DefaultLimits() Limits {
 		SetMaxIntsetEntries: 512, SetMaxListpackEntries: 128, SetMaxListpackValue: 64,
 		ZsetMaxListpackEntries: 128, ZsetMaxListpackValue: 64,
 		ListMaxListpackSize: -2,
+		StreamNodeMaxBytes:  4096, StreamNodeMaxEntries: 100,
 	}
 }
 
@@ -218,7 +221,7 @@ func (e *Entry) setOpen(n uint32) { e.state = e.state&timedBit | n }
 // Key returns the key.
 func (e *Entry) Key() string { return e.key }
 
-// Value returns the value: a *String, *List, *Set, *Hash or *zset.Set.
+// Value returns the value: a *String, *List, *Set, *Hash, *Stream or *zset.Set.
 func (e *Entry) Value() any { return e.value }
 
 // Deadline returns when the key expires, in milliseconds since 1970, or 0 if

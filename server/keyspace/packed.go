@@ -22,14 +22,18 @@ func entrySize(n int) int {
 }
 
 // putEntry fills dst, of entrySize(len(b)) bytes, with b.
-func putEntry(dst, b []byte) {
-	i, n := 0, len(b)
-	for ; n >= 0x80; i++ {
-		dst[i], dst[len(dst)-1-i] = byte(n)|0x80, byte(n)|0x80
-		n >>= 7
+func putEntry(dst, b []byte) { copy(frameEntry(dst, len(b)), b) }
+
+// frameEntry makes dst, of entrySize(n) bytes, an element of n bytes, and
+// returns these for filling.
+func frameEntry(dst []byte, n int) []byte {
+	i, left := 0, n
+	for ; left >= 0x80; i++ {
+		dst[i], dst[len(dst)-1-i] = byte(left)|0x80, byte(left)|0x80
+		left >>= 7
 	}
-	dst[i], dst[len(dst)-1-i] = byte(n), byte(n)
-	copy(dst[i+1:], b)
+	dst[i], dst[len(dst)-1-i] = byte(left), byte(left)
+	return dst[i+1 : i+1+n]
 }
 
 // firstEntry returns the element at the beginning of d and the bytes it takes.
@@ -83,31 +87,17 @@ func findEntry(d []byte, b string) int {
 // listpackSize returns how many bytes b takes in Redis's listpack, where
 // integers are stored as such. It decides when Redis changes encodings.
 func listpackSize(b []byte) int {
-	n := 0
 	if v, ok := integer(viewOf(b)); ok {
-		switch {
-		case 0 <= v && v <= 127:
-			n = 1
-		case -4096 <= v && v <= 4095:
-			n = 2
-		case math.MinInt16 <= v && v <= math.MaxInt16:
-			n = 3
-		case -1<<23 <= v && v < 1<<23:
-			n = 4
-		case math.MinInt32 <= v && v <= math.MaxInt32:
-			n = 5
-		default:
-			n = 9
-		}
-	} else {
-		switch n = len(b); {
-		case n < 64:
-			n++
-		case n < 4096:
-			n += 2
-		default:
-			n += 5
-		}
+		return listpackIntSize(v)
+	}
+	n := len(b)
+	switch {
+	case n < 64:
+		n++
+	case n < 4096:
+		n += 2
+	default:
+		n += 5
 	}
 	// Behind it stands its length, in groups of seven bits.
 	switch {
@@ -121,6 +111,23 @@ func listpackSize(b []byte) int {
 		return n + 4
 	}
 	return n + 5
+}
+
+// listpackIntSize is listpackSize of an integer.
+func listpackIntSize(v int64) int {
+	switch {
+	case 0 <= v && v <= 127:
+		return 2
+	case -4096 <= v && v <= 4095:
+		return 3
+	case math.MinInt16 <= v && v <= math.MaxInt16:
+		return 4
+	case -1<<23 <= v && v < 1<<23:
+		return 5
+	case math.MinInt32 <= v && v <= math.MaxInt32:
+		return 6
+	}
+	return 10
 }
 
 // integer reads what Redis would write as a 64-bit integer in just this way:

@@ -102,16 +102,31 @@ func Clone(value any) any {
 		return v.Clone()
 	case *zset.Set:
 		return v.Clone()
+	case *Stream:
+		return v.Clone()
 	}
 	panic(fmt.Sprintf("BUG: a value of type %T", value))
 }
 
-// sizeOf returns how many elements a value has.
+// sizeOf returns how many elements a value has; of a stream, what its groups
+// have is counted, too.
 func sizeOf(value any) int {
-	if _, ok := value.(*String); ok {
+	switch v := value.(type) {
+	case *String:
 		return 1
+	case *Stream:
+		return v.size()
 	}
 	return value.(checker).Len()
+}
+
+// MayBeEmpty reports whether a key may hold such a value when nothing is in it.
+func MayBeEmpty(value any) bool {
+	switch value.(type) {
+	case *String, *Stream:
+		return true
+	}
+	return false
 }
 
 // valueWriter gathers operations and yields them in pieces, or keeps them in
@@ -188,6 +203,9 @@ func (w *valueWriter) value(value any, deadline int64) {
 			}
 		}
 		w.deadlines(v.Deadlines())
+	case *Stream:
+		w.begin(kindStream, deadline)
+		w.stream(v)
 	default:
 		panic(fmt.Sprintf("BUG: a value of type %T", value))
 	}
@@ -230,12 +248,14 @@ func (b *Builder) Value() (value any, deadline int64, err error) {
 	value, deadline = b.value, b.deadline
 	b.value, b.deadline = nil, 0
 	switch v := value.(type) {
-	case nil, *String:
-		return value, deadline, nil
+	case nil:
+		return nil, deadline, nil
 	case *List:
 		v.Fit(b.Limits)
+	case *Stream:
+		v.observe(nil)
 	}
-	if sizeOf(value) == 0 {
+	if !MayBeEmpty(value) && sizeOf(value) == 0 {
 		return nil, 0, fmt.Errorf("%w: they leave an empty %T", ErrOperations, value)
 	}
 	return value, deadline, nil
@@ -377,6 +397,8 @@ func (b *Builder) begin(o *operands) bool {
 		b.value = new(zset.Set)
 		b.gathering = true
 		o.rest = slices.Clone(o.rest) // elements has parts of it
+	case kindStream:
+		b.value = new(Stream)
 	default:
 		return false
 	}
@@ -396,6 +418,8 @@ func (b *Builder) change(op byte, o *operands) bool {
 		return v.replay(op, o, b.Limits)
 	case *Hash:
 		return v.replay(op, o, b.Limits)
+	case *Stream:
+		return v.replay(op, o)
 	case *zset.Set:
 		if op == opPut && b.gathering {
 			member := viewOf(o.text())

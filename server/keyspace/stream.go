@@ -1,0 +1,778 @@
+package keyspace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"sort"
+	"unsafe"
+)
+
+// A stream is a deque of blocks in the order of their IDs. A block holds entries
+// one after another in one piece of memory, up to 4 KB or 100 of them: packed
+// elements (packed.go), so that they are walked from either end, and each is
+//
+//	entry = n ms seq { field value }   n > 0: so many fields and their values
+//	entry = 0 ms seq { value }         the fields are those of the block
+//	n, ms = uvarint                    ms is relative to the ID of the block
+//	seq   = varint                     and so is this
+//	field, value = uvarint length, bytes
+//
+// Beside the pointer to a block stands its ID, so an entry is found by a binary
+// search among numbers that lie side by side in memory, and then by stepping
+// over at most 99 entries.
+//
+// Blocks are those of Redis, entry by entry: what XADD and XTRIM remove with
+// MAXLEN ~ are whole blocks. Where one ends depends on how many bytes it would
+// take in Redis, entries that have been deleted from it included; so it counts
+// them, though their memory is gone. A tree of blocks would make removals from
+// the middle of streams of very many millions cheaper, and everything else
+// dearer.
+
+// Stream is a sequence of entries with rising IDs, and the groups of consumers
+// that share them among themselves. It may be empty. The zero value is ready to
+// use.
+//
+// Fields and values are passed out as views of the stream's memory: they must
+// not be written to, and are good until the stream is changed.
+type Stream struct {
+	n          int
+	last       StreamID // the highest that was ever given to an entry
+	maxDeleted StreamID // the highest that was deleted
+	added      int64    // so many entries since the stream began
+	nodes      deque[streamNode]
+	groups     []*Group // by name
+	owner      *token   // blocks and groups of other owners are shared: copied before a write
+	shared     bool     // so are the nodes
+	alike      bool     // so is the slice of groups
+	log        *changes // told of what changes; nil for nobody
+
+	// What the operations that were written last, or read last, are about.
+	group    *Group
+	consumer *Consumer
+}
+
+// streamNode is a place in the sequence of blocks.
+type streamNode struct {
+	first StreamID // of the first entry that it ever had
+	*streamBlock
+}
+
+type streamBlock struct {
+	owner *token
+	last  StreamID // the highest that it ever had
+	live  int      // entries
+	dead  int      // entries that were deleted
+	size  int      // of all those in Redis, without these two numbers
+	names []byte   // number of fields, and the fields; blocks share them
+	data  []byte
+}
+
+// listpackFrame is what a listpack takes besides its elements.
+const listpackFrame = 7
+
+// redisSize is the size of the block in Redis.
+func (b *streamBlock) redisSize() int {
+	return listpackFrame + listpackIntSize(int64(b.live)) + listpackIntSize(int64(b.dead)) + b.size
+}
+
+// StreamEntry is an entry of a stream. What is in it is borrowed from the
+// stream.
+type StreamEntry struct {
+	ID    StreamID
+	n     int
+	names []byte // nil if they stand with the values
+	data  []byte
+}
+
+// Len returns the number of fields.
+func (e *StreamEntry) Len() int { return e.n }
+
+// Pairs yields fields and their values.
+func (e *StreamEntry) Pairs(yield func(field, value []byte) bool) {
+	names, data := e.names, e.data
+	for range e.n {
+		var field, value []byte
+		if e.names != nil {
+			field, names = cutText(names)
+		} else {
+			field, data = cutText(data)
+		}
+		value, data = cutText(data)
+		if !yield(field, value) {
+			return
+		}
+	}
+}
+
+// cutText cuts a text from the beginning of b.
+func cutText(b []byte) (text, rest []byte) {
+	if n := int(b[0]); n < 0x80 {
+		return b[1 : 1+n : 1+n], b[1+n:]
+	}
+	n, w := binary.Uvarint(b)
+	end := w + int(n)
+	return b[w:end:end], b[end:]
+}
+
+// entry reads what is in a packed element of the block.
+func (nd *streamNode) entry(b []byte) StreamEntry {
+	n, w := binary.Uvarint(b)
+	id, size := nd.idAt(b[w:])
+	e := StreamEntry{ID: id, n: int(n), data: b[w+size:]}
+	if n == 0 {
+		n, w = binary.Uvarint(nd.names)
+		e.n, e.names = int(n), nd.names[w:]
+	}
+	return e
+}
+
+// id reads the ID of a packed element of the block.
+func (nd *streamNode) id(b []byte) StreamID {
+	w := 1
+	if b[0] >= 0x80 {
+		_, w = binary.Uvarint(b)
+	}
+	id, _ := nd.idAt(b[w:])
+	return id
+}
+
+func (nd *streamNode) idAt(b []byte) (id StreamID, size int) {
+	ms, w := binary.Uvarint(b)
+	seq, v := binary.Varint(b[w:])
+	return StreamID{nd.first.Ms + ms, nd.first.Seq + uint64(seq)}, w + v
+}
+
+// seek returns where in the block its first entry from id on is, and how many
+// come before it.
+func (nd *streamNode) seek(id StreamID) (at, before int) {
+	if !nd.first.Less(id) {
+		return 0, 0
+	}
+	for at < len(nd.data) {
+		b, size := firstEntry(nd.data[at:])
+		if !nd.id(b).Less(id) {
+			break
+		}
+		at += size
+		before++
+	}
+	return at, before
+}
+
+// Len returns the number of entries. O(1).
+func (s *Stream) Len() int { return s.n }
+
+// LastID returns the highest ID that was ever given to an entry, or that was
+// set. O(1).
+func (s *Stream) LastID() StreamID { return s.last }
+
+// MaxDeletedID returns the highest ID of an entry that was deleted, trimming
+// apart. O(1).
+func (s *Stream) MaxDeletedID() StreamID { return s.maxDeleted }
+
+// Added returns how many entries were ever added. O(1).
+func (s *Stream) Added() int64 { return s.added }
+
+// First returns the first entry. O(1).
+func (s *Stream) First() (e StreamEntry, ok bool) {
+	for e = range s.Ascend(StreamID{}, MaxStreamID()) {
+		return e, true
+	}
+	return e, false
+}
+
+// Last returns the last entry. O(1).
+func (s *Stream) Last() (e StreamEntry, ok bool) {
+	for e = range s.Descend(StreamID{}, MaxStreamID()) {
+		return e, true
+	}
+	return e, false
+}
+
+// FirstID returns the ID of the first entry, 0-0 if there is none. O(1).
+func (s *Stream) FirstID() StreamID {
+	e, _ := s.First()
+	return e.ID
+}
+
+// find returns the last node that does not begin behind id; 0 if all do.
+func (s *Stream) find(id StreamID) int {
+	nodes := s.nodes.all()
+	k := sort.Search(len(nodes), func(i int) bool { return id.Less(nodes[i].first) })
+	return max(k-1, 0)
+}
+
+// Ascend yields the entries from lo to hi, both included, in their order. The
+// first is found in O(log n). The stream must not be changed meanwhile.
+func (s *Stream) Ascend(lo, hi StreamID) iter.Seq[StreamEntry] {
+	return func(yield func(StreamEntry) bool) {
+		nodes := s.nodes.all()
+		if len(nodes) == 0 {
+			return
+		}
+		k := s.find(lo)
+		at, _ := nodes[k].seek(lo)
+		for ; k < len(nodes); k++ {
+			nd := &nodes[k]
+			for at < len(nd.data) {
+				b, size := firstEntry(nd.data[at:])
+				e := nd.entry(b)
+				if hi.Less(e.ID) || !yield(e) {
+					return
+				}
+				at += size
+			}
+			at = 0
+		}
+	}
+}
+
+// Descend yields the entries from hi down to lo, both included. The first is
+// found in O(log n). The stream must not be changed meanwhile.
+func (s *Stream) Descend(lo, hi StreamID) iter.Seq[StreamEntry] {
+	return func(yield func(StreamEntry) bool) {
+		nodes := s.nodes.all()
+		if len(nodes) == 0 {
+			return
+		}
+		for k := s.find(hi); k >= 0; k-- {
+			nd := &nodes[k]
+			for end := len(nd.data); end > 0; {
+				b, size := lastEntry(nd.data[:end])
+				end -= size
+				e := nd.entry(b)
+				if hi.Less(e.ID) {
+					continue
+				}
+				if e.ID.Less(lo) || !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Count returns how many entries there are from lo to hi, both included, but at
+// most limit. O(log n), and one step for each hundred that are counted.
+func (s *Stream) Count(lo, hi StreamID, limit int) int {
+	nodes := s.nodes.all()
+	if len(nodes) == 0 || hi.Less(lo) {
+		return 0
+	}
+	k := s.find(lo)
+	_, before := nodes[k].seek(lo)
+	n := -before
+	for ; k < len(nodes) && n < limit; k++ {
+		if k+1 < len(nodes) && !hi.Less(nodes[k+1].first) || !hi.Less(nodes[k].last) {
+			n += nodes[k].live
+			continue
+		}
+		if next, ok := hi.Next(); ok {
+			_, upTo := nodes[k].seek(next)
+			n += upTo
+		}
+		break
+	}
+	return min(max(n, 0), limit)
+}
+
+// Get returns the entry of an ID. O(log n).
+func (s *Stream) Get(id StreamID) (e StreamEntry, ok bool) {
+	for e = range s.Ascend(id, id) {
+		return e, true
+	}
+	return e, false
+}
+
+// Has reports whether there is an entry of this ID. O(log n).
+func (s *Stream) Has(id StreamID) bool {
+	nodes := s.nodes.all()
+	if len(nodes) == 0 {
+		return false
+	}
+	nd := &nodes[s.find(id)]
+	at, _ := nd.seek(id)
+	if at == len(nd.data) {
+		return false
+	}
+	b, _ := firstEntry(nd.data[at:])
+	return nd.id(b) == id
+}
+
+// ownNodes makes the nodes ready for writing.
+func (s *Stream) ownNodes() {
+	if s.shared {
+		s.nodes.clone()
+		s.shared = false
+	}
+}
+
+// own makes block k ready for writing. The node is good until one is added or
+// removed.
+func (s *Stream) own(k int) *streamNode {
+	s.ownNodes()
+	nd := &s.nodes.all()[k]
+	if nd.owner != s.owner {
+		b := *nd.streamBlock
+		b.owner, b.data = s.owner, bytes.Clone(b.data)
+		nd.streamBlock = &b
+	}
+	return nd
+}
+
+// maxBlock is the largest block whatever the limits say, as in Redis.
+const maxBlock = 1 << 30
+
+// fits reports whether the last block takes another entry, whose fields and
+// values have so many bytes.
+func (s *Stream) fits(bytes int, l *Limits) bool {
+	nodes := s.nodes.all()
+	if len(nodes) == 0 {
+		return false
+	}
+	b := &nodes[len(nodes)-1]
+	limit := l.StreamNodeMaxBytes
+	if limit == 0 || limit > maxBlock {
+		limit = maxBlock
+	}
+	if b.redisSize()+bytes >= limit {
+		return false
+	}
+	return l.StreamNodeMaxEntries == 0 || b.live+b.dead < l.StreamNodeMaxEntries
+}
+
+// Add adds an entry. Its ID must be higher than LastID. fields are fields and
+// values in turn, one pair at least. O(1).
+func (s *Stream) Add(id StreamID, fields [][]byte, l *Limits) {
+	bytes := 0
+	for _, b := range fields {
+		bytes += len(b)
+	}
+	op := byte(opPut)
+	if !s.fits(bytes, l) {
+		op = opPutAnew
+	}
+	if s.log != nil {
+		s.log.op(op)
+		s.log.id(id)
+		s.log.number(len(fields) / 2)
+		for _, b := range fields {
+			s.log.text(viewOf(b))
+		}
+	}
+	s.add(id, fields, op == opPutAnew)
+}
+
+func (s *Stream) add(id StreamID, fields [][]byte, anew bool) {
+	n := len(fields) / 2
+	k := s.nodes.len() - 1
+	if anew {
+		s.addBlock(id, fields)
+		k++
+	}
+	nd := s.own(k)
+	if !nd.named(fields) {
+		nd.append(id, n, fields, n)
+	} else {
+		nd.append(id, 0, fields, n)
+	}
+	nd.last, nd.live = id, nd.live+1
+	s.n++
+	s.added++
+	s.last = id
+}
+
+// addBlock adds an empty block for an entry and others of the same fields.
+func (s *Stream) addBlock(id StreamID, fields [][]byte) {
+	s.ownNodes()
+	b := &streamBlock{owner: s.owner}
+	n := len(fields) / 2
+	if k := s.nodes.len() - 1; k >= 0 {
+		before := &s.nodes.all()[k]
+		if before.owner == s.owner && cap(before.data)-len(before.data) > len(before.data)/8 {
+			before.data = bytes.Clone(before.data)
+		}
+		if before.named(fields) {
+			b.names = before.names
+		}
+		b.data = make([]byte, 0, min(len(before.data)+16, chunkBytes)) // it need not grow step by step
+	}
+	if b.names == nil {
+		b.names = binary.AppendUvarint(nil, uint64(n))
+		for i := 0; i < len(fields); i += 2 {
+			b.names = appendText(b.names, fields[i])
+		}
+		b.names = slices.Clip(b.names)
+	}
+	b.size = listpackIntSize(int64(n)) + listpackIntSize(0)
+	for i := 0; i < len(fields); i += 2 {
+		b.size += listpackSize(fields[i])
+	}
+	s.nodes.open(s.nodes.len(), 1, math.MaxInt)[0] = streamNode{id, b}
+}
+
+// named reports whether the fields, which are followed by their values, are
+// those of the block.
+func (nd *streamNode) named(fields [][]byte) bool {
+	n, w := binary.Uvarint(nd.names)
+	if int(n) != len(fields)/2 {
+		return false
+	}
+	names := nd.names[w:]
+	for i := 0; i < len(fields); i += 2 {
+		var name []byte
+		if name, names = cutText(names); !bytes.Equal(name, fields[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// append appends an entry of n fields; own is n, or 0 if they are the block's.
+func (nd *streamNode) append(id StreamID, own int, fields [][]byte, n int) {
+	var head [3 * binary.MaxVarintLen64]byte
+	h := binary.AppendUvarint(head[:0], uint64(own))
+	h = binary.AppendUvarint(h, id.Ms-nd.first.Ms)
+	h = binary.AppendVarint(h, int64(id.Seq-nd.first.Seq))
+	const flags = 2 // bytes that Redis needs for them
+	size := len(h)
+	redis := flags + listpackIntSize(int64(id.Ms-nd.first.Ms)) + listpackIntSize(int64(id.Seq-nd.first.Seq))
+	elements := 3 + n
+	if own > 0 {
+		elements += n + 1
+		redis += listpackIntSize(int64(n))
+	}
+	redis += listpackIntSize(int64(elements))
+	for i, b := range fields {
+		if own > 0 || i%2 == 1 {
+			size += uvarintSize(len(b)) + len(b)
+			redis += listpackSize(b)
+		}
+	}
+	total := entrySize(size)
+	end := len(nd.data)
+	nd.data = slices.Grow(nd.data, total)[:end+total]
+	b := append(frameEntry(nd.data[end:], size)[:0], h...)
+	for i, text := range fields {
+		if own > 0 || i%2 == 1 {
+			b = appendText(b, text)
+		}
+	}
+	nd.size += redis
+}
+
+func uvarintSize(n int) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+// Delete removes an entry and reports whether there was one. O(log n).
+func (s *Stream) Delete(id StreamID) bool {
+	if !s.Has(id) {
+		return false
+	}
+	if s.log != nil {
+		s.log.op(opRemove)
+		s.log.id(id)
+	}
+	k := s.find(id)
+	if s.nodes.all()[k].live == 1 {
+		s.dropBlocks(k, 1)
+	} else {
+		nd := s.own(k)
+		at, _ := nd.seek(id)
+		_, size := firstEntry(nd.data[at:])
+		nd.data = slices.Delete(nd.data, at, at+size)
+		nd.live--
+		nd.dead++
+		s.n--
+	}
+	if s.maxDeleted.Less(id) {
+		s.maxDeleted = id
+	}
+	return true
+}
+
+// dropBlocks removes n blocks from node k on.
+func (s *Stream) dropBlocks(k, n int) {
+	s.ownNodes()
+	for _, nd := range s.nodes.all()[k : k+n] {
+		s.n -= nd.live
+	}
+	clear(s.nodes.cut(k, n))
+	s.nodes.fit()
+}
+
+// StreamTrim says which entries are to be removed from the beginning of a
+// stream.
+type StreamTrim struct {
+	ByID   bool     // those before MinID; otherwise so many that MaxLen are left
+	Approx bool     // only whole blocks
+	MaxLen int64    // not negative
+	MinID  StreamID //
+	Limit  int64    // at most so many, in whole blocks; 0 for no limit
+}
+
+// Trim removes entries from the beginning and returns how many. O(1) for each
+// block that goes, and for each entry of the one that is cut.
+func (s *Stream) Trim(t StreamTrim) int {
+	blocks, removed, part := 0, int64(0), 0
+	nodes := s.nodes.all()
+	for i := range nodes {
+		nd := &nodes[i]
+		length, live := int64(s.n)-removed, int64(nd.live)
+		if !t.ByID && length <= t.MaxLen || t.Limit != 0 && removed+live > t.Limit {
+			break
+		}
+		if t.ByID && nd.last.Less(t.MinID) || !t.ByID && length-live >= t.MaxLen {
+			blocks++
+			removed += live
+			continue
+		}
+		switch {
+		case t.Approx:
+		case t.ByID:
+			_, part = nd.seek(t.MinID)
+		default:
+			part = int(length - t.MaxLen)
+		}
+		break
+	}
+	if blocks == 0 && part == 0 {
+		return 0
+	}
+	if s.log != nil {
+		s.log.op(opCut)
+		s.log.number(blocks)
+		s.log.number(part)
+	}
+	s.cut(blocks, part)
+	return int(removed) + part
+}
+
+// cut removes blocks from the beginning, and then n entries.
+func (s *Stream) cut(blocks, n int) {
+	if blocks > 0 {
+		s.dropBlocks(0, blocks)
+	}
+	if n == 0 {
+		return
+	}
+	nd := s.own(0)
+	for range n {
+		_, size := firstEntry(nd.data)
+		nd.data = nd.data[size:]
+	}
+	nd.live -= n
+	nd.dead += n
+	s.n -= n
+}
+
+// SetID sets what LastID, Added and MaxDeletedID return. No entry may have a
+// higher ID than last.
+func (s *Stream) SetID(last StreamID, added int64, maxDeleted StreamID) {
+	if s.log != nil {
+		s.log.op(opID)
+		s.log.id(last)
+		s.log.number(int(added))
+		s.log.id(maxDeleted)
+	}
+	s.last, s.added, s.maxDeleted = last, added, maxDeleted
+}
+
+// Clone returns a stream with the same entries and groups. O(1): the two share
+// memory until one of them is changed.
+func (s *Stream) Clone() *Stream {
+	s.owner, s.shared, s.alike = new(token), true, true
+	c := *s
+	c.owner, c.log, c.group, c.consumer = new(token), nil, nil, nil
+	return &c
+}
+
+// Encoding returns what OBJECT ENCODING says.
+func (s *Stream) Encoding(*Limits) string { return "stream" }
+
+// Blocks returns the number of blocks, and how many nodes there would be in the
+// radix tree by which Redis finds them. O(blocks).
+func (s *Stream) Blocks() (blocks, treeNodes int) {
+	nodes := s.nodes.all()
+	if len(nodes) == 0 {
+		return 0, 1
+	}
+	// Where keys part from one another the tree branches. From there each
+	// branch leads, by a node for all the bytes they have in common if there
+	// are any, to the next such place, or to the end of a key, which is a node.
+	const length = 16
+	treeNodes = len(nodes)
+	var open []int // places above the current key, the lowest last
+	run := func(from, to int) {
+		if from < to {
+			treeNodes++
+		}
+	}
+	closeTo := func(depth int) {
+		for len(open) > 0 && open[len(open)-1] > depth {
+			at := open[len(open)-1]
+			open = open[:len(open)-1]
+			above := depth
+			if len(open) > 0 {
+				above = max(above, open[len(open)-1])
+			}
+			treeNodes++
+			run(above+1, at)
+		}
+	}
+	before := -1
+	for i := range nodes {
+		common := -1
+		if i+1 < len(nodes) {
+			common = commonBytes(nodes[i].first, nodes[i+1].first)
+		}
+		run(max(before, common)+1, length)
+		closeTo(common)
+		if common >= 0 && (len(open) == 0 || open[len(open)-1] < common) {
+			open = append(open, common)
+		}
+		before = common
+	}
+	return len(nodes), treeNodes
+}
+
+// commonBytes returns how many bytes two different IDs have in common at their
+// beginning, the highest first.
+func commonBytes(a, b StreamID) int {
+	var x, y [16]byte
+	for i, id := range []StreamID{a, b} {
+		to := [][]byte{x[:], y[:]}[i]
+		binary.BigEndian.PutUint64(to, id.Ms)
+		binary.BigEndian.PutUint64(to[8:], id.Seq)
+	}
+	n := 0
+	for n < 16 && x[n] == y[n] {
+		n++
+	}
+	return n
+}
+
+// Bytes estimates the memory that the stream takes. O(blocks + consumers).
+func (s *Stream) Bytes() int {
+	sum := int(unsafe.Sizeof(*s)) + len(s.nodes.room)*int(unsafe.Sizeof(streamNode{}))
+	var names *byte
+	for _, nd := range s.nodes.all() {
+		sum += int(unsafe.Sizeof(streamBlock{})) + cap(nd.data)
+		if p := unsafe.SliceData(nd.names); p != names {
+			names = p
+			sum += len(nd.names)
+		}
+	}
+	for _, g := range s.groups {
+		sum += g.bytes()
+	}
+	return sum
+}
+
+// size returns how many entries there are, and things in the groups.
+func (s *Stream) size() int {
+	n := s.n
+	for _, g := range s.groups {
+		n += 1 + len(g.consumers) + g.Len()
+	}
+	return n
+}
+
+// Check verifies the invariants. O(n).
+func (s *Stream) Check() error {
+	n := 0
+	before := StreamID{}
+	for k, nd := range s.nodes.all() {
+		if k > 0 && !before.Less(nd.first) {
+			return fmt.Errorf("block %v behind %v", nd.first, before)
+		}
+		if err := nd.check(); err != nil {
+			return err
+		}
+		before = nd.last
+		n += nd.live
+	}
+	if n != s.n {
+		return fmt.Errorf("%d entries, counted as %d", n, s.n)
+	}
+	if e, ok := s.Last(); ok && s.last.Less(e.ID) {
+		return fmt.Errorf("entry %v behind the last ID %v", e.ID, s.last)
+	}
+	for i, g := range s.groups {
+		if i > 0 && s.groups[i-1].name >= g.name {
+			return fmt.Errorf("group %q behind %q", g.name, s.groups[i-1].name)
+		}
+		if err := g.check(); err != nil {
+			return fmt.Errorf("group %q: %w", g.name, err)
+		}
+	}
+	return nil
+}
+
+// check verifies a block, whatever is in it.
+func (nd *streamNode) check() error {
+	names := operands{rest: nd.names}
+	if fields := names.number(); fields == 0 || fields > uint64(len(nd.names)) || !names.texts(int(fields)) || len(names.rest) > 0 {
+		return fmt.Errorf("block %v: fields %.50q", nd.first, nd.names)
+	}
+	if nd.live < 0 || nd.dead < 0 || nd.live+nd.dead < 1 || nd.size < 0 {
+		return fmt.Errorf("block %v: %d entries, and %d deleted, of %d bytes", nd.first, nd.live, nd.dead, nd.size)
+	}
+	n := 0
+	for at := 0; at < len(nd.data); n++ {
+		o := operands{rest: nd.data[at:]}
+		b := o.text()
+		if size := entrySize(len(b)); o.bad || size > len(nd.data)-at || !bytes.Equal(frameOf(b), nd.data[at+size-uvarintSize(len(b)):at+size]) {
+			return fmt.Errorf("block %v: no entry at byte %d", nd.first, at)
+		}
+		if err := nd.checkEntry(b); err != nil {
+			return err
+		}
+		id := nd.id(b)
+		if nd.last.Less(id) || id.Less(nd.first) {
+			return fmt.Errorf("block %v to %v: entry %v", nd.first, nd.last, id)
+		}
+		if n > 0 {
+			if prev, _ := lastEntry(nd.data[:at]); !nd.id(prev).Less(id) {
+				return fmt.Errorf("block %v: entry %v behind %v", nd.first, id, nd.id(prev))
+			}
+		}
+		at += entrySize(len(b))
+	}
+	if n != nd.live {
+		return fmt.Errorf("block %v: %d entries, counted as %d", nd.first, n, nd.live)
+	}
+	return nil
+}
+
+// frameOf returns what stands behind b in a packed element.
+func frameOf(b []byte) []byte {
+	frame := binary.AppendUvarint(nil, uint64(len(b)))
+	slices.Reverse(frame)
+	return frame
+}
+
+// checkEntry verifies what is in a packed element.
+func (nd *streamNode) checkEntry(b []byte) error {
+	o := operands{rest: b}
+	own := o.number()
+	o.number()
+	o.signed()
+	n := own * 2
+	if own == 0 {
+		n, _ = binary.Uvarint(nd.names)
+	}
+	if own > uint64(len(b)) || !o.texts(int(n)) || len(o.rest) > 0 {
+		return fmt.Errorf("block %v: no fields and values: %.50q", nd.first, b)
+	}
+	return nil
+}

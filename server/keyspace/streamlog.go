@@ -1,0 +1,213 @@
+package keyspace
+
+import "encoding/binary"
+
+// Operations on groups and consumers say once which they mean: those that follow
+// in the record, or in the value, mean the same. So reading a hundred entries
+// writes two names.
+
+func (c *changes) id(id StreamID) {
+	c.ops = appendID(c.ops, id)
+}
+
+func (c *changes) signed(n int64) { c.ops = binary.AppendVarint(c.ops, n) }
+
+func appendID(b []byte, id StreamID) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, id.Ms), id.Seq)
+}
+
+// logGroup says that the operations that follow mean g. There must be a log.
+func (s *Stream) logGroup(g *Group) {
+	if s.group != g {
+		s.group, s.consumer = g, nil
+		s.log.op(opGroup)
+		s.log.text(g.name)
+	}
+}
+
+// logID notes what LastID and Read return.
+func (g *Group) logID() {
+	if log := g.s.log; log != nil {
+		g.s.logGroup(g)
+		log.op(opDelivered)
+		log.id(g.last)
+		log.signed(g.read)
+	}
+}
+
+// logConsumer says that the operations that follow mean c, which may be new or
+// have other times.
+func (g *Group) logConsumer(c *Consumer, changed bool) {
+	log := g.s.log
+	if log == nil {
+		return
+	}
+	g.s.logGroup(g)
+	if changed || g.s.consumer != c {
+		g.s.consumer = c
+		log.op(opConsumer)
+		log.text(c.name)
+		log.signed(c.seen)
+		log.signed(c.active)
+	}
+}
+
+// observe makes the stream tell c of what happens, or nobody if c is nil.
+func (s *Stream) observe(c *changes) { s.log, s.group, s.consumer = c, nil, nil }
+
+// stream writes a stream as a whole.
+func (w *valueWriter) stream(s *Stream) {
+	var names []byte
+	for _, nd := range s.nodes.all() {
+		w.buf = appendID(append(w.buf, opBlock), nd.first)
+		w.buf = appendID(w.buf, nd.last)
+		for _, n := range []int{nd.live, nd.dead, nd.size} {
+			w.buf = binary.AppendUvarint(w.buf, uint64(n))
+		}
+		if viewOf(nd.names) == viewOf(names) {
+			w.buf = appendText(w.buf, "") // as in the block before
+		} else {
+			w.buf = appendText(w.buf, nd.names)
+		}
+		names = nd.names
+		w.buf = appendText(w.buf, nd.data)
+		if !w.full(chunkOps) {
+			return
+		}
+	}
+	w.buf = appendID(append(w.buf, opID), s.last)
+	w.buf = binary.AppendUvarint(w.buf, uint64(s.added))
+	w.buf = appendID(w.buf, s.maxDeleted)
+	for _, g := range s.groups {
+		w.buf = appendText(append(w.buf, opGroup), g.name)
+		w.buf = appendID(append(w.buf, opDelivered), g.last)
+		w.buf = binary.AppendVarint(w.buf, g.read)
+		for _, c := range g.consumers {
+			w.buf = appendText(append(w.buf, opConsumer), c.name)
+			w.buf = binary.AppendVarint(w.buf, c.seen)
+			w.buf = binary.AppendVarint(w.buf, c.active)
+			for p := range g.AscendOf(c, StreamID{}) {
+				w.buf = appendID(append(w.buf, opDeliver), p.ID)
+				w.buf = binary.AppendVarint(w.buf, p.Time)
+				w.buf = binary.AppendVarint(w.buf, p.Count)
+				if !w.full(chunkOps) {
+					return
+				}
+			}
+			if !w.full(chunkOps) {
+				return
+			}
+		}
+	}
+}
+
+func (o *operands) id() StreamID { return StreamID{o.number(), o.number()} }
+
+// texts skips n texts and reports whether they are there.
+func (o *operands) texts(n int) bool {
+	for range n {
+		if o.bad {
+			break
+		}
+		o.text()
+	}
+	return !o.bad
+}
+
+func (s *Stream) replay(op byte, o *operands) bool {
+	switch op {
+	case opPut, opPutAnew:
+		id, n := o.id(), o.number()
+		if o.bad || n == 0 || n > uint64(len(o.rest)) || !s.last.Less(id) || op == opPut && s.nodes.len() == 0 {
+			return false
+		}
+		fields := make([][]byte, 2*n)
+		for i := range fields {
+			fields[i] = o.text()
+		}
+		if !o.bad {
+			s.add(id, fields, op == opPutAnew)
+		}
+	case opRemove:
+		return s.Delete(o.id())
+	case opCut:
+		blocks := o.place(s.nodes.len())
+		n := o.number()
+		if o.bad || n > 0 && (blocks == s.nodes.len() || n > uint64(s.nodes.all()[blocks].live)) {
+			return false
+		}
+		s.cut(blocks, int(n))
+	case opID:
+		last, added, maxDeleted := o.id(), o.number(), o.id()
+		if e, ok := s.Last(); ok && last.Less(e.ID) {
+			return false
+		}
+		s.SetID(last, int64(added), maxDeleted)
+	case opBlock:
+		return s.replayBlock(o)
+	case opGroup:
+		name := o.text()
+		if s.group = s.EditGroup(name); s.group == nil {
+			s.group = s.addGroup(string(name))
+		}
+		s.consumer = nil
+	default:
+		return s.group != nil && s.group.replay(op, o)
+	}
+	return true
+}
+
+func (s *Stream) replayBlock(o *operands) bool {
+	nd := streamNode{o.id(), &streamBlock{owner: s.owner}}
+	nd.last = o.id()
+	nd.live, nd.dead, nd.size = int(o.number()), int(o.number()), int(o.number())
+	names, data := o.text(), o.text()
+	k := s.nodes.len()
+	if o.bad || k > 0 && !s.nodes.all()[k-1].last.Less(nd.first) {
+		return false
+	}
+	if nd.names = append(nd.names, names...); len(names) == 0 && k > 0 {
+		nd.names = s.nodes.all()[k-1].names
+	}
+	nd.data = append(nd.data, data...)
+	if nd.check() != nil {
+		return false
+	}
+	s.nodes.open(k, 1, chunkBytes)[0] = nd
+	s.n += nd.live
+	return true
+}
+
+func (g *Group) replay(op byte, o *operands) bool {
+	c := g.s.consumer
+	switch op {
+	case opRemoveGroup:
+		i, _ := g.s.findGroup(g.name)
+		g.s.removeGroup(i)
+	case opDelivered:
+		g.last, g.read = o.id(), o.signed()
+	case opConsumer:
+		name := o.text()
+		if c = g.Consumer(name); c == nil {
+			c = g.addConsumer(string(name))
+		}
+		c.seen, c.active = o.signed(), o.signed()
+		g.s.consumer = c
+	case opAcknowledge:
+		return g.Acknowledge(o.id())
+	case opRemoveConsumer:
+		if c == nil {
+			return false
+		}
+		g.removeConsumer(c)
+	case opDeliver:
+		id, time, count := o.id(), o.signed(), o.signed()
+		if c == nil || o.bad {
+			return false
+		}
+		g.deliver(c, id, time, count)
+	default:
+		return false
+	}
+	return true
+}
