@@ -131,6 +131,16 @@ func (r *Reply) Map(n int) {
 	r.header('*', 2*n)
 }
 
+// Pairs appends the header of a map; n pairs must follow. In RESP2 each of them
+// is to be an array of its own.
+func (r *Reply) Pairs(n int) {
+	if r.v3 {
+		r.header('%', n)
+		return
+	}
+	r.header('*', n)
+}
+
 // Set appends the header of a set; n elements must follow. In RESP2 it is an
 // array.
 func (r *Reply) Set(n int) {

@@ -69,7 +69,7 @@ func (c *Call) limits() *keyspace.Limits { return &c.srv.keys.Limits }
 
 // value is what a key can hold.
 type value interface {
-	keyspace.String | keyspace.List | keyspace.Set | keyspace.Hash | zset.Set
+	keyspace.String | keyspace.List | keyspace.Set | keyspace.Hash | keyspace.Stream | zset.Set
 }
 
 // read opens a key for reading. The value is nil if there is no such key. If
@@ -110,10 +110,7 @@ func create[T value](c *Call, key []byte) (v *T, ok bool) {
 }
 
 // isCollection reports whether v may not be empty.
-func isCollection(v any) bool {
-	_, isString := v.(*keyspace.String)
-	return !isString
-}
+func isCollection(v any) bool { return !keyspace.MayBeEmpty(v) }
 
 func as[T value](c *Call, e *keyspace.Entry) (*T, bool) {
 	v, ok := e.Value().(*T)
@@ -179,6 +176,17 @@ func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)
 // then.
 func (c *Call) Changed(key []byte, class class, event string) {
 	c.srv.unit.changed(c.db.ID(), protocol.View(key), class, event)
+}
+
+// ChangedAside is Changed for what Redis does not call a change of the key, such
+// as what happens to the groups of a stream: WATCH does not see it, and nobody
+// who waits for the key is tried again. Without an event it is only counted.
+func (c *Call) ChangedAside(key []byte, class class, event string) {
+	u := &c.srv.unit
+	u.changes++
+	if event != "" {
+		u.event(c.db.ID(), protocol.View(key), class, event)
+	}
 }
 
 // Touched says which member, or field of a hash, the next Changed of that class
