@@ -22,7 +22,8 @@ func newerFacts() map[string]string {
 		"quit":   "7.2: deprecated",
 		"blmove": "7.2: allowed in scripts", "blpop": "7.2: allowed in scripts", "brpop": "7.2: allowed in scripts",
 		"brpoplpush": "7.2: allowed in scripts", "bzpopmax": "7.2: allowed in scripts", "bzpopmin": "7.2: allowed in scripts",
-		"wait": "7.2: allowed in scripts, blocking",
+		"wait":            "7.2: allowed in scripts, blocking",
+		"xinfo|consumers": "7.2: inactive", "xinfo|stream": "7.2: active-time",
 	}
 }
 

@@ -58,6 +58,8 @@ type config struct {
 	zsetMaxListpackValue   int64
 	listMaxListpackSize    int64
 	hllSparseMaxBytes      int64
+	streamNodeMaxBytes     int64
+	streamNodeMaxEntries   int64
 }
 
 // parameter is a row of the table.
@@ -149,6 +151,10 @@ func parameters() []parameter {
 			also("list-max-ziplist-size").about("Size up to which OBJECT ENCODING calls a list a listpack: elements, or -1 to -5 for 4 to 64 KB."),
 		size("hll-sparse-max-bytes", 3000, 0, math.MaxInt64, func(c *config) *int64 { return &c.hllSparseMaxBytes }).
 			about("Bytes up to which a HyperLogLog keeps its small shape."),
+		size("stream-node-max-bytes", 4096, 0, math.MaxInt64, func(c *config) *int64 { return &c.streamNodeMaxBytes }).
+			about("Bytes of a block of a stream, as Redis would count them; 0 for a gigabyte. MAXLEN ~ and MINID ~ remove whole blocks."),
+		number("stream-node-max-entries", 100, 0, math.MaxInt64, func(c *config) *int64 { return &c.streamNodeMaxEntries }).
+			about("Entries of a block of a stream, deleted ones included; 0 for any number."),
 	}
 }
 
@@ -452,6 +458,8 @@ func (srv *Server) applyConfig() {
 	l.ZsetMaxListpackEntries = clampInt(c.zsetMaxListpackEntries)
 	l.ZsetMaxListpackValue = clampInt(c.zsetMaxListpackValue)
 	l.ListMaxListpackSize = clampInt(c.listMaxListpackSize)
+	l.StreamNodeMaxBytes = clampInt(c.streamNodeMaxBytes)
+	l.StreamNodeMaxEntries = clampInt(c.streamNodeMaxEntries)
 	srv.level.Set(logLevel(c.loglevel))
 	srv.nextIdle = 0
 	if c.timeout != 0 {

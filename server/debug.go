@@ -168,6 +168,8 @@ const (
 	typeSet
 	typeZset
 	typeHash
+	_
+	typeStream
 )
 
 // member adds a member with what belongs to it, and that it has a deadline, if it
@@ -209,6 +211,16 @@ func (d *digest) add(e *keyspace.Entry) {
 		d.mixInt(typeHash)
 		for field, value := range v.All() {
 			d.member(bytesOf(field), bytesOf(value), v.Deadlines(), "!!hexpire!!")
+		}
+	}
+	if s, ok := e.Value().(*keyspace.Stream); ok {
+		d.mixInt(typeStream)
+		for e := range s.Ascend(keyspace.StreamID{}, keyspace.MaxStreamID()) {
+			d.mix(fmt.Appendf(nil, "%d.%d", e.ID.Ms, e.ID.Seq))
+			for field, value := range e.Pairs {
+				d.mix(field)
+				d.mix(value)
+			}
 		}
 	}
 	if e.Deadline() != 0 {
@@ -341,6 +353,17 @@ func elementsOf(v any) iter.Seq[[]byte] {
 			for m, score := range v.All() {
 				if !yield(bytesOf(m)) || !yield(protocol.AppendFloat(nil, score)) {
 					return
+				}
+			}
+		case *keyspace.Stream:
+			for e := range v.Ascend(keyspace.StreamID{}, keyspace.MaxStreamID()) {
+				if !yield(e.ID.Append(nil)) {
+					return
+				}
+				for field, value := range e.Pairs {
+					if !yield(field) || !yield(value) {
+						return
+					}
 				}
 			}
 		}

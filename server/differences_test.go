@@ -132,6 +132,23 @@ func differences() []difference {
 			redis:  "-ERR wrong number of arguments for 'zrank' command\r\n",
 			ours:   "-ERR syntax error\r\n",
 		},
+		{
+			name:   "XREAD from the last entry",
+			reason: "since Redis 7.4 the ID + stands for the last entry",
+			after:  []string{"XADD k 1-1 f v"},
+			try:    "XREAD STREAMS k +",
+			redis:  "-ERR Invalid stream ID specified as stream command argument\r\n",
+			ours:   "*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n",
+		},
+		{
+			name:   "consumers that got nothing",
+			reason: "since Redis 7.2 XINFO CONSUMERS also tells when a consumer last got something",
+			after:  []string{"XGROUP CREATE k g $ MKSTREAM", "XGROUP CREATECONSUMER k g c"},
+			try:    "XINFO CONSUMERS k g",
+			redis:  "*1\r\n*6\r\n$4\r\nname\r\n$1\r\nc\r\n$7\r\npending\r\n:0\r\n$4\r\nidle\r\n:0\r\n",
+			ours: "*1\r\n*8\r\n$4\r\nname\r\n$1\r\nc\r\n$7\r\npending\r\n:0\r\n$4\r\nidle\r\n:0\r\n" +
+				"$8\r\ninactive\r\n:-1\r\n",
+		},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type generator struct {
 	commands []*protocol.Command
 	weights  []int // running sums
 	now      time.Time
+	id       int // about where the IDs of streams are
 }
 
 // drawn is how often a command is drawn; 10 unless it stands here. What makes
@@ -26,9 +28,11 @@ func drawn(name string) int {
 	switch name {
 	case "zadd", "hset", "sadd", "rpush", "lpush", "set":
 		return 60
-	case "zincrby", "hmset", "append", "mset", "zunionstore", "lpushx", "rpushx", "linsert":
+	case "xadd", "xreadgroup":
+		return 60
+	case "xgroup|create", "zincrby", "hmset", "append", "mset", "zunionstore", "lpushx", "rpushx", "linsert":
 		return 20
-	case "del", "unlink", "rename", "move", "getdel", "zdiffstore", "zinterstore", "sinterstore", "zrangestore", "ltrim":
+	case "del", "unlink", "rename", "move", "getdel", "zdiffstore", "zinterstore", "sinterstore", "zrangestore", "ltrim", "xgroup|destroy", "xsetid":
 		return 4
 	case "swapdb", "select", "ping", "echo", "dbsize":
 		return 2
@@ -54,7 +58,7 @@ func notCompared(c *protocol.Command) (reason string) {
 		return "tells of Redis's insides and of time"
 	}
 	switch c.Group {
-	case "generic", "string", "hash", "list", "set", "sorted-set", "bitmap", "hyperloglog", "geo":
+	case "generic", "string", "hash", "list", "set", "sorted-set", "bitmap", "hyperloglog", "geo", "stream":
 		return ""
 	case "pubsub":
 		if c.Name == "publish" || c.Name == "spublish" {
@@ -215,6 +219,11 @@ func (d *draft) value(a *protocol.Argument) string {
 	case "pattern":
 		return d.pick("*", "a*", "*1*", "?", "[a-c]*", "h?", "[^a]", "nosort", "w_*", "h*->f", "#", "zzz", "", "\\a", "*\\")
 	}
+	if d.command.Group == "stream" {
+		if v, ok := d.streamValue(a.Name); ok {
+			return v
+		}
+	}
 	if d.command.Group == "geo" {
 		if v := d.geo(a.Name); v != "" {
 			return v
@@ -301,9 +310,10 @@ func (d *draft) value(a *protocol.Argument) string {
 
 // key draws a key: mostly one that holds the type that the command is about.
 func (d *draft) key() string {
-	kind := map[string]string{"sorted-set": "z", "hash": "h", "list": "l", "set": "s", "string": "v", "bitmap": "v", "hyperloglog": "p", "geo": "g"}[d.command.Group]
+	kind := map[string]string{"sorted-set": "z", "hash": "h", "list": "l", "set": "s", "string": "v", "bitmap": "v", "hyperloglog": "p", "geo": "g",
+		"stream": "x"}[d.command.Group]
 	if kind == "" || d.one(20) {
-		kind = d.pick("z", "h", "l", "s", "v", "p", "g")
+		kind = d.pick("z", "h", "l", "s", "v", "p", "g", "x")
 	}
 	if strings.HasPrefix(d.command.Name, "z") && d.one(8) {
 		kind = "s" // the set operations take sets, too
@@ -312,6 +322,68 @@ func (d *draft) key() string {
 		return d.pick("", "\x00\xff\r\n", "nosuchkey", "w_a", "w_1", "{a}:b")
 	}
 	return kind + strconv.Itoa(d.r.IntN(4))
+}
+
+// streamValue draws a value of an argument that commands about streams have.
+func (d *draft) streamValue(name string) (v string, ok bool) {
+	switch name {
+	case "id", "last-id", "max_deleted_entry_id", "lastid":
+		if d.command.Name == "xadd" {
+			return d.newStreamID(), true
+		}
+		if strings.HasPrefix(d.command.Name, "xread") && d.one(2) {
+			return d.pick("$", ">", ">", "0", "0-0"), true
+		}
+		return d.streamID(), true
+	case "start", "end":
+		switch d.r.IntN(6) {
+		case 0, 1:
+			return d.pick("-", "+"), true
+		case 2:
+			return "(" + d.streamID(), true
+		}
+		return d.streamID(), true
+	case "threshold":
+		if slices.ContainsFunc(d.words, func(w string) bool { return strings.EqualFold(w, "minid") }) {
+			return d.streamID(), true
+		}
+		return strconv.Itoa(d.r.IntN(30)), true
+	case "group", "groupname":
+		return d.pick("g", "g", "h", "i", ""), true
+	case "consumer", "consumername":
+		return d.pick("c", "d", "e", "c", "d", ""), true
+	case "min-idle-time", "milliseconds":
+		return d.pick("0", "0", "0", "0", "-1", "10000000000", "abc"), true
+	case "ms":
+		return d.pick("0", "1000", "-1", "99999999999999"), true
+	case "count":
+		return strconv.Itoa(d.r.IntN(9) - 1), true
+	case "entries_added", "entries_read":
+		return strconv.Itoa(d.r.IntN(60) - 2), true
+	}
+	return "", false
+}
+
+// newStreamID draws an ID that is mostly higher than those before.
+func (g *generator) newStreamID() string {
+	switch g.r.IntN(40) {
+	case 0:
+		return g.streamID()
+	case 1:
+		return strconv.Itoa(g.id) + "-*"
+	}
+	g.id += g.r.IntN(3)
+	return strconv.Itoa(g.id) + "-" + strconv.Itoa(1+g.r.IntN(4))
+}
+
+func (g *generator) streamID() string {
+	switch g.r.IntN(30) {
+	case 0:
+		return g.pick("-", "+", "*", "0", "1-", "-1", "18446744073709551615-18446744073709551615", "a-1", "+5-1", " 5-1", "05-01", "1- -1", "(")
+	case 1, 2, 3:
+		return strconv.Itoa(g.id - g.r.IntN(30))
+	}
+	return strconv.Itoa(max(0, g.id-g.r.IntN(30)+1)) + "-" + strconv.Itoa(g.r.IntN(5))
 }
 
 func (g *generator) member() string {
@@ -491,11 +563,21 @@ func (g *generator) spoil(argv []string, names int) []string {
 // are.
 func (g *generator) tame(c *protocol.Command, argv []string) {
 	for i := 1; i < len(argv); i++ {
+		switch {
+		case c.Name == "xadd" && argv[i] == "*": // which depends on time
+			argv[i] = g.newStreamID()
+		case strings.HasPrefix(c.Name, "xread") && argv[i] == "+": // newer than the judge
+			argv[i] = "1-1"
+		}
 		n, err := strconv.ParseInt(argv[i], 10, 64)
 		if err != nil {
 			continue
 		}
 		switch c.Name {
+		case "xclaim", "xautoclaim", "xpending":
+			if (i == 4 || c.Name == "xpending" && strings.EqualFold(argv[i-1], "idle")) && 0 < n && n < 1e10 {
+				argv[i] = "10000000000"
+			}
 		case "setrange", "setbit", "bitfield":
 			if n > 1<<12 && n < 1<<32 {
 				argv[i] = "4294967296"

@@ -285,6 +285,7 @@ const (
 	kindSet    kind = "set"
 	kindHash   kind = "hash"
 	kindZset   kind = "zset"
+	kindStream kind = "stream"
 )
 
 func kindOf(v any) kind {
@@ -299,6 +300,8 @@ func kindOf(v any) kind {
 		return kindHash
 	case *zset.Set:
 		return kindZset
+	case *keyspace.Stream:
+		return kindStream
 	}
 	panic("BUG: a value of no kind")
 }

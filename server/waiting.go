@@ -31,18 +31,24 @@ type waitKey struct {
 	key string
 }
 
-// want is what a command waits for: a key of some type, and for sorted sets
-// perhaps only for elements in a range.
+// want is what a command waits for: a key of some type; for sorted sets perhaps
+// only for elements in a range; for streams perhaps for entries that are new to
+// a group, or for the end of the group, of which the client is to be told.
 type want struct {
-	kind   kind
-	ranged bool
-	scores rangeAt
+	kind    kind
+	ranged  bool
+	grouped bool
+	scores  rangeAt
+	group   string
 }
 
-// in reports whether it is there, in the value of a key.
+// in reports whether it is there, in the value of a key; nil if there is no key.
 func (w *want) in(value any, now int64) bool {
-	if kindOf(value) != w.kind {
-		return false
+	if value == nil || kindOf(value) != w.kind {
+		return w.grouped
+	}
+	if w.grouped {
+		return forGroup(value.(*keyspace.Stream), w.group)
 	}
 	if !w.ranged {
 		return true
@@ -176,13 +182,13 @@ func (u *unit) serve(k waitKey) {
 	}
 	db := srv.keys.DB(k.db)
 	for {
-		entry := db.Peek(bytesOf(k.key))
-		if entry == nil {
-			break
+		var value any
+		if entry := db.Peek(bytesOf(k.key)); entry != nil {
+			value = entry.Value()
 		}
 		var next *line
 		for _, l := range q.lines {
-			if l.turn != nil && (next == nil || l.first().number < next.first().number) && l.want.in(entry.Value(), srv.instant) {
+			if l.turn != nil && (next == nil || l.first().number < next.first().number) && l.want.in(value, srv.instant) {
 				next = l
 			}
 		}

@@ -32,8 +32,10 @@ type Exported struct {
 
 // ExportCommands writes the commands, as a client would send them, that make an
 // empty Redis hold what the file at path holds: SELECT, SET, RPUSH, SADD, HSET
-// and ZADD, with at most 1000 elements and some 64 KB each, and PEXPIREAT. The
-// keys are in the order of the file; deadlines of members and fields are left out.
+// and ZADD, with at most 1000 elements and some 64 KB each, XADD, XSETID, XGROUP
+// and XCLAIM, and PEXPIREAT. The keys are in the order of the file; deadlines of
+// members and fields are left out. So is what is pending in a group of a stream
+// and no more in the stream, and when a consumer was seen.
 // The file must not change meanwhile, see [OpenSource].
 func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
 	c := commands{pen: pen{w: w}, db: -1}
@@ -48,6 +50,12 @@ func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) 
 //	{"db":0,"key":"k","type":"set","value":["member"]}
 //	{"db":0,"key":"k","type":"hash","value":[["field","value"]]}
 //	{"db":0,"key":"k","type":"zset","value":[["member",1.5],["last","inf"]]}
+//	{"db":0,"key":"k","type":"stream","value":{
+//	  "entries":[["1-1",["field","value"]]],"last":"1-1","added":1,"deleted":"0-0","groups":[{
+//	    "name":"g","last":"1-1","read":1,"consumers":[["c",1700000000000,-1]],"pending":[["1-1","c",1700000000000,1]]}]}}
+//
+// (here in three lines; a consumer with when it was last seen and active, what is
+// pending with when, and how often, it was delivered; -1 is never, or unknown)
 //
 // with "expireat", milliseconds since 1970, before the value if the key has a
 // deadline. A text that is not UTF-8 is {"base64":"..."}, wherever it stands.
@@ -196,6 +204,8 @@ func (c *commands) elementsOf(v Value) error {
 				return err
 			}
 		}
+	case *keyspace.Stream:
+		return c.stream(v.Key, x)
 	case *zset.Set:
 		c.name = "ZADD"
 		var digits [32]byte
@@ -221,6 +231,11 @@ func writeJSON(p *pen, v Value) error {
 	if s, ok := v.Value.(*keyspace.String); ok {
 		p.b = append(appendJSONText(p.b, string(s.Content())), "}\n"...)
 		return nil
+	}
+	if s, ok := v.Value.(*keyspace.Stream); ok {
+		err := p.streamJSON(s)
+		p.b = append(p.b, "}\n"...)
+		return err
 	}
 	// A collection may be long: it is written in pieces.
 	p.b = append(p.b, '[')

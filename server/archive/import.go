@@ -161,7 +161,7 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 	if j.err != nil {
 		return v, j.err
 	}
-	if n == 0 {
+	if n == 0 && !keyspace.MayBeEmpty(v.Value) {
 		return v, fmt.Errorf("an empty %s", kind)
 	}
 	if have, _ := v.Size(); have != n {
@@ -214,6 +214,10 @@ func (j *jsonReader) value(v *Value, kind string, l *keyspace.Limits) (n int) {
 			n++
 		})
 		v.Value = zset.Load(elements)
+	case "stream":
+		s := j.stream(l)
+		v.Value = s
+		return s.Len()
 	default:
 		j.failf("there is no type %q", kind)
 	}

@@ -76,6 +76,24 @@ func digest(t testing.TB, path string) string {
 
 const aYear = 365 * 24 * time.Hour
 
+// sampleStreams makes streams with a past.
+func sampleStreams(t testing.TB, srv *server.Server) {
+	for i := range 350 {
+		do(t, srv, "XADD", "stream", fmt.Sprint(i/3+1, "-", i%3), "field", i, "\xff", "text")
+	}
+	do(t, srv, "XDEL", "stream", "1-1", "50-0", "117-0")
+	do(t, srv, "XTRIM", "stream", "MAXLEN", 345)
+	do(t, srv, "XGROUP", "CREATE", "stream", "g", "0", "ENTRIESREAD", 0)
+	do(t, srv, "XGROUP", "CREATE", "stream", "\xffh", "$")
+	do(t, srv, "XREADGROUP", "GROUP", "g", "c", "COUNT", 120, "STREAMS", "stream", ">")
+	do(t, srv, "XREADGROUP", "GROUP", "g", "", "COUNT", 1, "STREAMS", "stream", ">")
+	do(t, srv, "XCLAIM", "stream", "g", "d", 0, "3-1", "TIME", 1000, "RETRYCOUNT", 7)
+	do(t, srv, "XACK", "stream", "g", "4-1", "4-2")
+	do(t, srv, "XGROUP", "CREATE", "new", "g", "5-5", "MKSTREAM")
+	do(t, srv, "XADD", "emptied", "7-7", "f", "v")
+	do(t, srv, "XDEL", "emptied", "7-7")
+}
+
 // sample makes a file of values of all kinds with a past, and returns the digest
 // of the data.
 func sample(t testing.TB, path string) string {
@@ -115,6 +133,7 @@ func sample(t testing.TB, path string) string {
 		do(t, srv, list...)
 		do(t, srv, hash...)
 	}
+	sampleStreams(t, srv)
 	do(t, srv, "SADD", "ints", 3, 1, 2)
 	do(t, srv, "SADD", "small", 3, "x", 2)
 	do(t, srv, "HSET", "smallhash", "f", "v", "", "", "\xff", "\x00")
@@ -156,8 +175,9 @@ func TestCheck(t *testing.T) {
 	for _, x := range db.Types {
 		types[x.Type] = x
 	}
-	if db.DB != 0 || db.Keys != 15 || db.Volatile != 2 || db.Expired != 2 || types["string"].Keys != 8 ||
-		types["zset"].Elements != 3009 || types["set"].Elements != 3003 || types["list"].Elements != 2997 || types["hash"].Elements != 3003 {
+	if db.DB != 0 || db.Keys != 18 || db.Volatile != 2 || db.Expired != 2 || types["string"].Keys != 8 ||
+		types["zset"].Elements != 3009 || types["set"].Elements != 3003 || types["list"].Elements != 2997 || types["hash"].Elements != 3003 ||
+		types["stream"].Elements != 345 {
 		t.Errorf("%+v", db)
 	}
 	if r.Databases[1].DB != 2 || r.Databases[1].Keys != 300 || r.Databases[2].DB != 15 {
@@ -386,6 +406,12 @@ func TestImportCommands(t *testing.T) {
 	}
 }
 
+// stream returns a line about a stream.
+func stream(entries, last string, added int, groups string) string {
+	return fmt.Sprintf(`{"db":0,"key":"k","type":"stream","value":{"entries":[%s],"last":%q,"added":%d,"deleted":"0-0","groups":[%s]}}`,
+		entries, last, added, groups)
+}
+
 func TestImportJSON(t *testing.T) {
 	dir := t.TempDir()
 	for i, test := range []struct{ source, says string }{
@@ -395,7 +421,7 @@ func TestImportJSON(t *testing.T) {
 		{`nonsense`, "line 1: "},
 		{"\n" + `{"db":0,"key":"k","type":"string"}`, "line 2: not all of"},
 		{`{"db":-1,"key":"k","type":"string","value":"v"}`, "no database -1"},
-		{`{"db":0,"key":"k","type":"stream","value":"v"}`, `no type "stream"`},
+		{`{"db":0,"key":"k","type":"heap","value":"v"}`, `no type "heap"`},
 		{`{"db":0,"key":"k","type":"string","value":"v","ttl":3}`, "ttl"},
 		{`{"db":0,"key":"k","type":"string","value":3}`, "where a string should be"},
 		{`{"db":0,"key":"k","type":"string","value":{"base65":""}}`, `not {"base64"`},
@@ -407,6 +433,19 @@ func TestImportJSON(t *testing.T) {
 		{`{"db":0,"key":"k","type":"hash","value":[["f"]]}`, "where , should be"},
 		{`{"db":0,"key":"k","type":"hash","value":{"f":"v"}}`, "array"},
 		{`{"db":0,"key":"k","type":"zset","value":[["m","nan"]]}`, "score"},
+		{stream(`["1-1",["f","v"]]`, "1-1", 1, ""), ""},
+		{stream("", "0-0", 0, ""), ""},
+		{stream(`["1-1",["f"]]`, "1-1", 1, ""), "in turn"},
+		{stream(`["1-1",["f","v"]],["1-1",["f","v"]]`, "1-1", 2, ""), "behind"},
+		{stream(`["0-0",["f","v"]]`, "1-1", 2, ""), "behind"},
+		{stream(`["1-1",["f","v"]]`, "1-0", 1, ""), "less"},
+		{stream(`["1-1",["f","v"]]`, "1-1", 0, ""), "were added"},
+		{stream(`["1",["f","v"]]`, "1-1", 0, ""), "ID"},
+		{stream("", "1-1", 0, `{"name":"g","last":"1-1","read":-1,"consumers":[["c",5,-1]],"pending":[["1-1","c",5,1]]}`), ""},
+		{stream("", "1-1", 0, `{"name":"g","last":"1-1","read":-2,"consumers":[],"pending":[]}`), "been read"},
+		{stream("", "1-1", 0, `{"name":"g","last":"1-1","read":0,"consumers":[]}`), "pending"},
+		{stream("", "1-1", 0, `{"name":"g","last":"1-1","read":0,"consumers":[],"pending":[["1-1","c",5,1]]}`), "none of the group"},
+		{stream("", "1-1", 0, `{"name":"g","last":"1-1","read":0,"consumers":[["c",5,-1],["c",5,-1]],"pending":[]}`), "second"},
 		{`{"db":0,"key":"k","type":"zset","value":[["m",null]]}`, "score"},
 		{`{"db":0,"key":"k","type":"zset","value":[["m",1e999]]}`, "1e999"},
 		{`{"db":0,"key":"k","type":"string","value":"v"} {}`, "more than one"},

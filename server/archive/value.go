@@ -27,7 +27,7 @@ func (p Progress) of(step string) func(done, total int64) error {
 type Value struct {
 	DB       int
 	Key      string
-	Value    any   // a *keyspace.String, *List, *Set, *Hash or *zset.Set; read only
+	Value    any   // a *keyspace.String, *List, *Set, *Hash, *Stream or *zset.Set; read only
 	Deadline int64 // milliseconds since 1970, 0 for none
 }
 
@@ -80,12 +80,15 @@ func (v Value) Type() string {
 		return "hash"
 	case *zset.Set:
 		return "zset"
+	case *keyspace.Stream:
+		return "stream"
 	}
 	panic(fmt.Sprintf("BUG: a value of type %T", v.Value))
 }
 
 // Size returns how many elements the value has, a string counting as one, and
-// how many bytes they have, a score counting as eight.
+// how many bytes they have, a score counting as eight; of a stream the groups are
+// left out.
 func (v Value) Size() (elements int, bytes int64) {
 	switch x := v.Value.(type) {
 	case *keyspace.String:
@@ -110,6 +113,8 @@ func (v Value) Size() (elements int, bytes int64) {
 			bytes += int64(len(m)) + 8
 		}
 		return x.Len(), bytes
+	case *keyspace.Stream:
+		return x.Len(), streamSize(x)
 	}
 	panic(fmt.Sprintf("BUG: a value of type %T", v.Value))
 }
@@ -165,6 +170,10 @@ func (s *sum) add(v Value) {
 	case *zset.Set:
 		for m, score := range x.All() {
 			elements += maphash.Comparable(s.seed, [2]uint64{maphash.String(s.seed, m), math.Float64bits(score)})
+		}
+	case *keyspace.Stream:
+		for ops := range keyspace.Chunks(x, 0) {
+			elements = elements*0x9e3779b97f4a7c15 + maphash.Bytes(s.seed, ops)
 		}
 	}
 	if d := v.memberDeadlines(); d != nil {

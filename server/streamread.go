@@ -1,0 +1,368 @@
+package server
+
+import (
+	"math"
+	"slices"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+func streamReadCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "xread", Arity: -4, Flags: "readonly blocking", Keys: "STREAMS@1..-1%2 RO access",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
+			Summary:    "Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for each stream. Can block.",
+			Syntax:     "[COUNT count] [BLOCK milliseconds] streams:(STREAMS key [key ...] id [id ...])",
+		}, run: xread},
+		{Facts: protocol.Facts{
+			Name: "xreadgroup", Arity: -7, Flags: "write blocking", Keys: "STREAMS@4..-1%2 RO access",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
+			Summary:    "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",
+			Syntax:     "(GROUP group consumer) [COUNT count] [BLOCK milliseconds] [NOACK] streams:(STREAMS key [key ...] id [id ...])",
+		}, run: xreadgroup},
+	}
+}
+
+// xreadOptions are the arguments of XREAD and XREADGROUP.
+type xreadOptions struct {
+	group, consumer []byte // nil for XREAD
+	count           int64  // 0 for all
+	blocks          bool
+	deadline        int64 // 0 for never
+	noack           bool
+	keys, ids       [][]byte
+}
+
+func (c *Call) xreadOptions(withGroup bool) xreadOptions {
+	var o xreadOptions
+	for c.More() && o.keys == nil {
+		switch {
+		case c.Len() >= 2 && c.Is("BLOCK"):
+			o.blocks = true
+			o.deadline = c.deadlineMilliseconds()
+		case c.Len() >= 2 && c.Is("COUNT"):
+			o.count = max(0, c.Int())
+		case c.Len() >= 2 && c.Is("STREAMS"):
+			n := c.Len()
+			if n%2 == 1 {
+				c.Fail("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
+				break
+			}
+			o.keys, o.ids = c.Take(n/2), c.Take(n/2)
+		case c.Len() >= 3 && c.Is("GROUP"):
+			if !withGroup {
+				c.Fail("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
+			}
+			o.group, o.consumer = c.Bytes(), c.Bytes()
+		case c.Is("NOACK"):
+			if !withGroup {
+				c.Fail("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
+			}
+			o.noack = true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	switch {
+	case c.Err() != "":
+	case o.keys == nil:
+		c.Fail(protocol.ErrSyntax)
+	case withGroup && o.group == nil:
+		c.Fail("ERR Missing GROUP option for XREADGROUP")
+	}
+	return o
+}
+
+// deadlineMilliseconds is deadline where the timeout is given in milliseconds.
+func (c *Call) deadlineMilliseconds() int64 {
+	ms := c.IntOr("ERR timeout is not an integer or out of range")
+	switch {
+	case c.Err() != "":
+	case ms < 0:
+		c.Fail("ERR timeout is negative")
+	case ms > math.MaxInt64-c.now():
+		c.Fail("ERR timeout is out of range")
+	case ms > 0:
+		return c.now() + ms
+	}
+	return 0
+}
+
+// blockedCount is how many entries a client gets that has waited and did not say
+// how many it wants.
+const blockedCount = 1000
+
+// limit is how many entries are to be replied of each stream.
+func (o *xreadOptions) limit(again bool) int {
+	switch {
+	case o.count > 0:
+		return int(o.count)
+	case again:
+		return blockedCount
+	}
+	return math.MaxInt
+}
+
+// xread is XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...].
+func xread(c *Call) {
+	o := c.xreadOptions(false)
+	if !c.ok() {
+		return
+	}
+	behind := make([]keyspace.StreamID, 0, 8) // on the stack, mostly
+	for i, key := range o.keys {
+		s, ok := c.readStream(key)
+		if !ok {
+			return
+		}
+		id, ok := c.behind(s, o.ids[i])
+		if !ok {
+			return
+		}
+		behind = append(behind, id)
+	}
+	c.replyStreams(&o, func(i int, s *keyspace.Stream) bool {
+		last, ok := s.Last()
+		if !ok || !behind[i].Less(last.ID) {
+			return false
+		}
+		from, _ := behind[i].Next()
+		c.replyStreamName(o.keys[i])
+		c.replyEntries(s, from, keyspace.MaxStreamID(), o.limit(c.again))
+		return true
+	}, func() {
+		// What $ and + mean now is to be known when the command is run again.
+		if !c.again && c.mayBlock() {
+			c.argv = slices.Clone(c.argv)
+			for i, id := range behind {
+				c.argv[len(c.argv)-len(behind)+i] = id.Append(nil)
+			}
+		}
+		c.wait(o.deadline, kindStream, (*protocol.Reply).NullArray, o.keys...)
+	})
+}
+
+// readStream opens a stream for reading. A client that has waited has been told
+// of the miss before.
+func (c *Call) readStream(key []byte) (*keyspace.Stream, bool) {
+	if !c.again {
+		return read[keyspace.Stream](c, key)
+	}
+	if e := c.db.Peek(key); e != nil {
+		s, _ := e.Value().(*keyspace.Stream)
+		return s, true
+	}
+	return nil, true
+}
+
+// behind reads the ID behind which the entries of a stream are wanted, nil being
+// one that does not exist.
+func (c *Call) behind(s *keyspace.Stream, b []byte) (id keyspace.StreamID, ok bool) {
+	switch string(b) {
+	case "$":
+		if s != nil {
+			id = s.LastID()
+		}
+		return id, true
+	case "+":
+		if s == nil {
+			return id, true
+		}
+		if e, ok := s.Last(); ok {
+			id, _ = e.ID.Prev()
+			return id, true
+		}
+		return s.LastID(), true
+	case ">":
+		c.Reply.Error("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
+		return id, false
+	}
+	if id, ok = parseStreamID(b, 0); !ok {
+		c.Reply.Error(errStreamID)
+	}
+	return id, ok
+}
+
+// replyStreams replies those of several streams that serve replies, by name; and
+// if there are none, what there is to be said about that.
+func (c *Call) replyStreams(o *xreadOptions, serve func(i int, s *keyspace.Stream) bool, none func()) {
+	mark := c.Reply.Len()
+	c.Reply.Pairs(len(o.keys))
+	body, n := c.Reply.Len(), 0
+	for i, key := range o.keys {
+		if s, ok := c.readStream(key); ok && s != nil && serve(i, s) {
+			n++
+		}
+	}
+	switch n {
+	case len(o.keys):
+	case 0:
+		c.Reply.Truncate(mark)
+		if !o.blocks {
+			c.Reply.NullArray()
+			return
+		}
+		none()
+	default:
+		served := slices.Clone(c.Reply.Bytes()[body:])
+		c.Reply.Truncate(mark)
+		c.Reply.Pairs(n)
+		c.Reply.Raw(served)
+	}
+}
+
+// replyStreamName begins the part of a reply that is about one stream.
+func (c *Call) replyStreamName(key []byte) {
+	if c.Reply.Version() == 2 {
+		c.Reply.Array(2)
+	}
+	c.Reply.Bulk(key)
+}
+
+// xreadgroup is XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...].
+func xreadgroup(c *Call) {
+	o := c.xreadOptions(true)
+	if !c.ok() {
+		return
+	}
+	history := make([]keyspace.StreamID, 0, 8) // on the stack, mostly
+	for i, key := range o.keys {
+		s, ok := c.readStream(key)
+		if !ok || !c.hasGroup(s, key, o.group) {
+			return
+		}
+		id, ok := c.history(o.ids[i])
+		if !ok {
+			return
+		}
+		history = append(history, id)
+	}
+	c.replyStreams(&o, func(i int, s *keyspace.Stream) bool {
+		key, id := o.keys[i], history[i]
+		if id != keyspace.MaxStreamID() {
+			g := c.editGroup(key, o.group)
+			c.replyHistory(s, g, c.consumer(key, g, o.consumer, false), id, o.limit(c.again), key)
+			return true
+		}
+		if !forGroup(s, protocol.View(o.group)) {
+			if !c.again {
+				c.sawConsumer(key, o.group, o.consumer)
+			}
+			return false
+		}
+		g := c.editGroup(key, o.group)
+		from, _ := g.LastID().Next()
+		n := s.Count(from, keyspace.MaxStreamID(), o.limit(c.again))
+		c.replyStreamName(key)
+		c.Reply.Array(n)
+		g.ReadNext(c.consumer(key, g, o.consumer, !o.noack), n, c.now(), !o.noack, c.replyEntry)
+		c.ChangedAside(key, classStream, "")
+		return true
+	}, func() {
+		c.waitFor(o.deadline, want{kind: kindStream, grouped: true, group: string(o.group)}, (*protocol.Reply).NullArray, o.keys)
+	})
+}
+
+// forGroup reports whether those who wait for entries that are new to a group can
+// be answered, by such or by an error.
+func forGroup(s *keyspace.Stream, group string) bool {
+	g := s.Group(bytesOf(group))
+	if g == nil {
+		return true
+	}
+	last, ok := s.Last()
+	return ok && g.LastID().Less(last.ID)
+}
+
+// hasGroup reports whether there is such a group. If not, that has been replied.
+func (c *Call) hasGroup(s *keyspace.Stream, key, group []byte) bool {
+	switch {
+	case s != nil && s.Group(group) != nil:
+		return true
+	case c.again && s == nil:
+		c.Reply.Error("UNBLOCKED the stream key no longer exists")
+	case c.again:
+		c.Reply.Error("NOGROUP the consumer group this client was blocked on no longer exists")
+	default:
+		c.Reply.Error("NOGROUP No such key '" + printed(key) + "' or consumer group '" + printed(group) +
+			"' in XREADGROUP with GROUP option")
+	}
+	return false
+}
+
+// printed returns b as C prints it, up to the first NUL.
+func printed(b []byte) string { return clip(b, len(b)) }
+
+// history reads the ID behind which a consumer wants to see again what is pending
+// with it; the highest of all IDs stands for >, what is new.
+func (c *Call) history(b []byte) (id keyspace.StreamID, ok bool) {
+	switch string(b) {
+	case "$", "+":
+		c.Reply.Error("ERR The " + string(b) + " ID is meaningless in the context of XREADGROUP: you want to read the history of " +
+			"this consumer by specifying a proper ID, or use the > ID to get new messages. The " + string(b) +
+			" ID would just return an empty result set.")
+		return id, false
+	case ">":
+		return keyspace.MaxStreamID(), true
+	}
+	if id, ok = parseStreamID(b, 0); !ok {
+		c.Reply.Error(errStreamID)
+	}
+	return id, ok
+}
+
+// editGroup opens a group, which is known to exist, for changing.
+func (c *Call) editGroup(key, group []byte) *keyspace.Group {
+	return c.db.Edit(key).Value().(*keyspace.Stream).EditGroup(group)
+}
+
+// consumer returns the consumer of that name, which is made if there is none. It
+// has been seen now, and got something if got is true.
+func (c *Call) consumer(key []byte, g *keyspace.Group, name []byte, got bool) *keyspace.Consumer {
+	consumer := g.Consumer(name)
+	if consumer == nil {
+		consumer = g.AddConsumer(name, c.now())
+		c.ChangedAside(key, classStream, "xgroup-createconsumer")
+	}
+	g.Saw(consumer, c.now(), got)
+	return consumer
+}
+
+// sawConsumer notes that a consumer has asked in vain, if there is such a one.
+func (c *Call) sawConsumer(key, group, name []byte) {
+	g := c.editGroup(key, group)
+	if consumer := g.Consumer(name); consumer != nil {
+		g.Saw(consumer, c.now(), false)
+	}
+}
+
+// replyHistory replies what is pending with a consumer behind id, and notes that
+// it was delivered again. What is no more in the stream is replied as null.
+func (c *Call) replyHistory(s *keyspace.Stream, g *keyspace.Group, consumer *keyspace.Consumer, id keyspace.StreamID, count int, key []byte) {
+	id, _ = id.Next()
+	var again []keyspace.Pending
+	for p := range g.AscendOf(consumer, id) {
+		if len(again) == count {
+			break
+		}
+		again = append(again, p)
+	}
+	c.replyStreamName(key)
+	c.Reply.Array(len(again))
+	for _, p := range again {
+		e, ok := s.Get(p.ID)
+		if !ok {
+			c.Reply.Array(2)
+			c.replyStreamID(p.ID)
+			c.Reply.NullArray()
+			continue
+		}
+		c.replyEntry(e)
+		g.Deliver(consumer, p.ID, c.now(), p.Count+1)
+	}
+	c.ChangedAside(key, classStream, "")
+}
