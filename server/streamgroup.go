@@ -552,6 +552,7 @@ func xautoclaim(c *Call) {
 	const (
 		tries    = 10 // entries to look at for each that is to be claimed
 		maxCount = math.MaxInt64 / 16
+		room     = 1 << 43 // Redis allocates 16 bytes for each, and has 47 bits to address them
 	)
 	key, group, name := c.Bytes(), c.Bytes(), c.Bytes()
 	entry := c.db.Get(key) // Redis looks for the key before it looks at the options, and at its type behind them
@@ -586,6 +587,10 @@ func xautoclaim(c *Call) {
 	}
 	if g == nil {
 		c.Reply.Error(noKeyOrGroup(key, group))
+		return
+	}
+	if count >= room {
+		c.Reply.Error("ERR Insufficient memory, failed allocating transient memory, COUNT too high.")
 		return
 	}
 	// What is looked at is gathered before anything is changed.
