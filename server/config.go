@@ -439,10 +439,7 @@ func (srv *Server) applyConfig() {
 	if srv.notify&classChannels == 0 {
 		srv.notify = 0 // nowhere to publish to
 	}
-	srv.subkeys = 0
-	if srv.notify&classSubkeys != 0 {
-		srv.subkeys = srv.notify & classAny
-	}
+	srv.tellMembers()
 	srv.limits.Store(&inputLimits{
 		reader:      protocol.Limits{MaxBulk: clampInt(c.protoMaxBulk)},
 		queryBuffer: clampInt(c.queryBufferLimit),

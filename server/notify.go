@@ -121,6 +121,19 @@ func (set class) String() string {
 	return string(b)
 }
 
+// tellMembers decides of which events the members are told: those that are
+// published with them, and those of sorted sets while somebody waits for a
+// score.
+func (srv *Server) tellMembers() {
+	srv.subkeys = 0
+	if srv.notify&classSubkeys != 0 {
+		srv.subkeys = srv.notify & classAny
+	}
+	if srv.points > 0 {
+		srv.subkeys |= classZset
+	}
+}
+
 // notifyKeyspace publishes an effect that somebody may listen to, on the
 // channels, and with the words, of Redis 8.8.
 func (srv *Server) notifyKeyspace(e *effect) {

@@ -58,6 +58,7 @@ type Server struct {
 	waiters   uint64 // how many there have been
 	deadlines deadlines
 	alarms    alarms
+	points    int // lines that wait for one score each
 
 	timer        *time.Timer
 	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set

@@ -23,7 +23,7 @@ import (
 type unit struct {
 	srv     *Server
 	effects []effect
-	ready   []waitKey  // changed keys that somebody waits for
+	ready   []*queue   // of changed keys
 	wake    []*Session // sessions to be woken when the lock is free
 	changes int64      // since the server started; Redis's rdb_changes_since_last_save
 	serving bool
@@ -252,7 +252,7 @@ func (u *unit) commit() {
 			}
 			if len(srv.waiting) > 0 {
 				if q := srv.waiting[waitKey{e.db, e.key}]; q != nil {
-					u.ready = append(u.ready, q.waitKey) // whose key, other than the effect's, is not borrowed
+					u.awake(q, e)
 				}
 			}
 		}

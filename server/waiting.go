@@ -15,9 +15,11 @@ import (
 // Commands that wait for a key stand in a queue, first come first served. In
 // the queue those that want the same form a line: whether something is there
 // for one of them is asked once for the whole line. So a change costs as much
-// as the commands that it serves, however many others wait; it also costs a
-// look for each line, that is for each different range of scores that somebody
-// waits for.
+// as the commands that it serves, however many others wait. It also costs a
+// look for each line; but where each client waits for a score of its own, there
+// are as many lines as clients: these lines are found by the scores of the
+// members that were changed. What is left is a look for each different range of
+// more than one score.
 //
 // What a line wants may come without any change: with @now as its upper bound
 // time brings members into a range. Such a line has an alarm, set for the
@@ -57,10 +59,25 @@ func (w *want) in(value any, now int64) bool {
 	return lo < hi
 }
 
+// point returns what those want who wait for one score.
+func point(score float64) want {
+	x := scoreAt{number: score}
+	return want{kind: kindZset, ranged: true, scores: rangeAt{min: x, max: x}}
+}
+
+// isPoint reports whether w is such a want.
+func (w *want) isPoint() bool { return w.ranged && *w == point(w.scores.min.number) }
+
+// moves reports whether time can bring what is wanted.
+func (w *want) moves() bool { return w.ranged && w.scores.max.base != noClock }
+
 // queue is those who wait for a key.
 type queue struct {
 	waitKey
-	lines []*line
+	lines  map[want]*line
+	wide   []*line // those that do not want a point
+	marked []*line // there may be something for them
+	ready  bool    // it is among those that the unit has to serve
 }
 
 // line is those in a queue who want the same.
@@ -69,8 +86,18 @@ type line struct {
 	want    want
 	waiters list.List     // of *Waiter
 	turn    *list.Element // while the key is served: who has not been tried yet
-	alarm   int64         // microseconds since 1970
-	index   int           // in the heap of alarms; -1 = not there
+	marked  bool
+	alarm   int64 // microseconds since 1970
+	index   int   // in the heap of alarms; -1 = not there
+}
+
+// mark says that there may be something for everybody in the line.
+func (l *line) mark() {
+	l.turn = l.waiters.Front()
+	if !l.marked {
+		l.marked = true
+		l.queue.marked = append(l.queue.marked, l)
+	}
 }
 
 // first returns the waiter whose turn it is.
@@ -124,21 +151,26 @@ func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*proto
 
 // line finds the line of those who want something of a key, or opens it. The
 // key is borrowed.
-func (srv *Server) line(k waitKey, want want) *line {
+func (srv *Server) line(k waitKey, w want) *line {
 	q := srv.waiting[k]
 	if q == nil {
 		k.key = string(bytesOf(k.key)) // a copy
-		q = &queue{waitKey: k}
+		q = &queue{waitKey: k, lines: map[want]*line{}}
 		srv.waiting[k] = q
 	}
-	for _, l := range q.lines {
-		if l.want == want {
-			return l
-		}
+	l := q.lines[w]
+	if l != nil {
+		return l
 	}
-	l := &line{queue: q, want: want, index: -1}
-	q.lines = append(q.lines, l)
-	srv.setAlarm(l)
+	l = &line{queue: q, want: w, index: -1}
+	q.lines[w] = l
+	if w.isPoint() {
+		srv.points++
+		srv.tellMembers()
+	} else {
+		q.wide = append(q.wide, l)
+		srv.setAlarm(l)
+	}
 	return l
 }
 
@@ -156,8 +188,15 @@ func (srv *Server) unblock(w *Waiter) {
 		if l.index >= 0 {
 			heap.Remove(&srv.alarms, l.index)
 		}
-		i := slices.Index(q.lines, l)
-		if q.lines = slices.Delete(q.lines, i, i+1); len(q.lines) == 0 {
+		delete(q.lines, l.want)
+		if l.want.isPoint() {
+			srv.points--
+			srv.tellMembers()
+		} else {
+			i := slices.Index(q.wide, l)
+			q.wide = slices.Delete(q.wide, i, i+1)
+		}
+		if len(q.lines) == 0 {
 			delete(srv.waiting, q.waitKey)
 		}
 	}
@@ -169,29 +208,62 @@ func (srv *Server) unblock(w *Waiter) {
 	srv.blockedClients--
 }
 
-// serve tries the commands that wait for a key again, first come first served,
-// as long as there is what they want.
-func (u *unit) serve(k waitKey) {
-	srv := u.srv
-	q := srv.waiting[k]
-	if q == nil {
-		return
-	}
-	for _, l := range q.lines {
-		l.turn = l.waiters.Front()
-	}
-	db := srv.keys.DB(k.db)
-	for {
-		var value any
-		if entry := db.Peek(bytesOf(k.key)); entry != nil {
-			value = entry.Value()
-		}
-		var next *line
+// awake marks the lines for which there may be something after an effect on
+// their key.
+func (u *unit) awake(q *queue, e *effect) {
+	switch {
+	case len(q.lines) == len(q.wide):
+	case e.members == "": // it is about the whole key
 		for _, l := range q.lines {
-			if l.turn != nil && (next == nil || l.first().number < next.first().number) && l.want.in(value, srv.instant) {
-				next = l
+			l.mark()
+		}
+	default:
+		if s, ok := u.srv.valueOf(q).(*zset.Set); ok {
+			for member := range eachMember(e.members) {
+				if score, ok := s.Score(member); ok {
+					if l := q.lines[point(score)]; l != nil {
+						l.mark()
+					}
+				}
 			}
 		}
+	}
+	for _, l := range q.wide {
+		l.mark()
+	}
+	u.await(q)
+}
+
+// await has the unit serve a queue.
+func (u *unit) await(q *queue) {
+	if !q.ready {
+		q.ready = true
+		u.ready = append(u.ready, q)
+	}
+}
+
+// valueOf returns the value that the key of a queue has, nil if there is none.
+func (srv *Server) valueOf(q *queue) any {
+	if entry := srv.keys.DB(q.db).Peek(bytesOf(q.key)); entry != nil {
+		return entry.Value()
+	}
+	return nil
+}
+
+// serve tries the commands that wait for a key again, first come first served,
+// as long as there is what they want.
+func (u *unit) serve(q *queue) {
+	srv := u.srv
+	for {
+		value := srv.valueOf(q)
+		var next *line
+		q.marked = slices.DeleteFunc(q.marked, func(l *line) bool {
+			l.marked = l.turn != nil && l.want.in(value, srv.instant)
+			if l.marked && (next == nil || l.first().number < next.first().number) {
+				next = l
+			}
+			return !l.marked
+		})
 		if next == nil {
 			break
 		}
@@ -200,21 +272,20 @@ func (u *unit) serve(k waitKey) {
 		w.sess.retry(w)
 		u.commit()
 	}
-	for _, l := range q.lines {
+	q.ready = false
+	for _, l := range q.wide {
 		srv.setAlarm(l)
 	}
 }
 
 // setAlarm sets the alarm of a line, if time can bring what it wants.
 func (srv *Server) setAlarm(l *line) {
-	if !l.want.ranged || l.want.scores.max.base == noClock {
+	if !l.want.moves() {
 		return
 	}
 	at := int64(maxInstant)
-	if entry := srv.keys.DB(l.queue.db).Peek(bytesOf(l.queue.key)); entry != nil {
-		if s, ok := entry.Value().(*zset.Set); ok {
-			at = srv.enters(s, &l.want.scores)
-		}
+	if s, ok := srv.valueOf(l.queue).(*zset.Set); ok {
+		at = srv.enters(s, &l.want.scores)
 	}
 	switch {
 	case l.index < 0 && at == maxInstant:
@@ -253,7 +324,8 @@ func (srv *Server) soundAlarms() {
 	u := &srv.unit
 	for len(srv.alarms) > 0 && srv.alarms[0].alarm <= srv.instant {
 		l := heap.Pop(&srv.alarms).(*line)
-		u.ready = append(u.ready, l.queue.waitKey)
+		l.mark()
+		u.await(l.queue)
 	}
 	u.commit()
 }

@@ -2,56 +2,72 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// BenchmarkWaiters is what a change of a sorted set costs while others wait for
-// what is due: one that serves nobody, and one that serves the first, who then
-// waits again.
+// BenchmarkWaiters is what a change of a sorted set costs while others wait: one
+// that serves nobody, and one that serves the first, who then waits again. All
+// wait for what is due, or each for a score of his own.
 func BenchmarkWaiters(b *testing.B) {
-	for _, n := range []int{0, 1, 100, 10_000} {
-		srv, err := New(Options{})
-		if err != nil {
-			b.Fatal(err)
+	for _, what := range []struct{ name, wait, add string }{
+		{"due", "BZPOPBYSCORE 0 1 due -inf @now", "ZADD due @now x"},
+		{"own_score", "BZPOPBYSCORE 0 1 due %[1]d %[1]d", "ZADD due 0 x"},
+	} {
+		for _, n := range []int{0, 1, 100, 10_000} {
+			b.Run(fmt.Sprintf("%s/waiters=%d", what.name, n), func(b *testing.B) { benchmarkWaiters(b, n, what.wait, what.add) })
 		}
-		turn := func(s *Session, line string) {
-			args, _ := protocol.SplitArgs(nil, []byte(line))
-			_, out, _ := s.turn([][][]byte{args}, nil)
-			if len(out) > 0 {
-				s.written()
-			}
+	}
+}
+
+func benchmarkWaiters(b *testing.B, n int, wait, add string) {
+	srv, err := New(Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer srv.Close()
+	turn := func(s *Session, line string) {
+		args, _ := protocol.SplitArgs(nil, []byte(line))
+		_, out, _ := s.turn([][][]byte{args}, nil)
+		if len(out) > 0 {
+			s.written()
 		}
-		woken := make(chan *Session, n+1)
-		for range n {
-			var s *Session
-			s = srv.newSession(peer{fd: -1, wake: func() { woken <- s }})
-			turn(s, "BZPOPBYSCORE 0 1 due -inf @now")
+	}
+	line := func(i int) string {
+		if strings.Contains(wait, "%") {
+			return fmt.Sprintf(wait, i)
 		}
-		s := srv.newSession(peer{fd: -1, wake: func() {}})
-		for i := range 1000 {
-			turn(s, fmt.Sprintf("ZADD due @now+%dh m:%d", 1+i, i))
+		return wait
+	}
+	woken := make(chan *Session, n+1)
+	for i := range n {
+		var s *Session
+		s = srv.newSession(peer{fd: -1, wake: func() { woken <- s }})
+		turn(s, line(i))
+	}
+	s := srv.newSession(peer{fd: -1, wake: func() {}})
+	for i := range 1000 {
+		turn(s, fmt.Sprintf("ZADD due @now+%dh m:%d", 1+i, i))
+	}
+	b.Run("none_served", func(b *testing.B) {
+		for b.Loop() {
+			turn(s, "ZADD due @now+2h x")
 		}
-		b.Run(fmt.Sprintf("waiters=%d/none_served", n), func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				turn(s, "ZADD due @now+2h x")
+	})
+	if n > 0 {
+		b.Run("one_served", func(b *testing.B) {
+			for b.Loop() {
+				turn(s, add)
+				w := <-woken
+				w.take()
+				w.written()
+				turn(w, line(0))
 			}
 		})
-		if n > 0 {
-			b.Run(fmt.Sprintf("waiters=%d/one_served", n), func(b *testing.B) {
-				for b.Loop() {
-					turn(s, "ZADD due @now x")
-					w := <-woken
-					w.take()
-					w.written()
-					turn(w, "BZPOPBYSCORE 0 1 due -inf @now")
-				}
-			})
-		}
-		if err := srv.Check(); err != nil {
-			b.Error(err)
-		}
-		srv.Close()
+	}
+	if err := srv.Check(); err != nil {
+		b.Error(err)
 	}
 }

@@ -271,21 +271,33 @@ func TestNobodyWaitsInVain(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *Server, answers chan string) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
 			bounds := []string{"-inf", "@now-3s", "(@now-1s", "@now", "(@now", "@now+1s", "@nowms", "5", "+inf", "@now-500ms"}
-			bound := func() string { return bounds[rnd.IntN(len(bounds))] }
+			scores := func() string {
+				if rnd.IntN(3) == 0 {
+					return []string{"5 5", "7 7", "6 6"}[rnd.IntN(3)]
+				}
+				return bounds[rnd.IntN(len(bounds))] + " " + bounds[rnd.IntN(len(bounds))]
+			}
 			score := func() string {
 				return []string{"5", fmt.Sprintf("@now%+dms", rnd.IntN(8000)-2000), "@nowms+1s", "7"}[rnd.IntN(4)]
 			}
 			waiting := 0
 			for range 200 {
-				switch rnd.IntN(6) {
+				switch rnd.IntN(7) {
 				case 0, 1:
-					waits(srv, answers, fmt.Sprint("BZPOPBYSCORE 0 2 a b ", bound(), " ", bound()))
+					line := "BZPOPBYSCORE 0 2 a b " + scores()
+					if rnd.IntN(4) == 0 {
+						line = "BZCLAIM 0 2 a b " + scores() + " 6"
+					}
+					waits(srv, answers, line)
 					waiting++
 				case 2, 3:
 					must(t, srv, fmt.Sprintf("ZADD %c %s m%d", 'a'+rune(rnd.IntN(2)), score(), rnd.IntN(10)))
 				case 4:
 					must(t, srv, fmt.Sprintf("ZREM a m%d", rnd.IntN(10)))
 				case 5:
+					must(t, srv, []string{"ZUNIONSTORE a 2 a b", "ZRANGESTORE b a 0 3", "COPY a b REPLACE", "ZINCRBY a 2 m1",
+						"ZCLAIM b -inf +inf 7", "SWAPDB 0 1", "SWAPDB 1 0", "ZADDEX a PX 1500 MEMBERS 2 6 m3 5 m4", "DEL a"}[rnd.IntN(9)])
+				case 6:
 					time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
 				}
 				synctest.Wait()
