@@ -211,3 +211,88 @@ func (g *Group) replay(op byte, o *operands) bool {
 	}
 	return true
 }
+
+// Blocks go to other programs, and come from them, as they are in Redis.
+
+// StreamBlock is a block of a stream, as Redis divides it.
+type StreamBlock struct{ nd *streamNode }
+
+// EachBlock yields the blocks in which there is something.
+func (s *Stream) EachBlock(yield func(StreamBlock) bool) {
+	nodes := s.nodes.all()
+	for i := range nodes {
+		if nodes[i].live > 0 && !yield(StreamBlock{&nodes[i]}) {
+			return
+		}
+	}
+}
+
+// First returns the ID of the first entry that the block ever had.
+func (b StreamBlock) First() StreamID { return b.nd.first }
+
+// Len returns the number of entries. O(1).
+func (b StreamBlock) Len() int { return b.nd.live }
+
+// Fields returns the fields that most entries have.
+func (b StreamBlock) Fields() [][]byte {
+	n, w := binary.Uvarint(b.nd.names)
+	names := b.nd.names[w:]
+	fields := make([][]byte, n)
+	for i := range fields {
+		fields[i], names = cutText(names)
+	}
+	return fields
+}
+
+// All yields the entries.
+func (b StreamBlock) All(yield func(StreamEntry) bool) {
+	for at := 0; at < len(b.nd.data); {
+		p, size := firstEntry(b.nd.data[at:])
+		if !yield(b.nd.entry(p)) {
+			return
+		}
+		at += size
+	}
+}
+
+// Alike reports whether the entry has the fields of its block.
+func (e *StreamEntry) Alike() bool { return e.names != nil }
+
+// LoadBlock begins a block behind all others, and reports whether that is
+// possible. LoadEntry is to follow.
+func (s *Stream) LoadBlock(first StreamID, fields [][]byte) bool {
+	if k := s.nodes.len(); len(fields) == 0 || k > 0 && !s.nodes.all()[k-1].last.Less(first) {
+		return false
+	}
+	pairs := make([][]byte, 0, 2*len(fields))
+	for _, field := range fields {
+		pairs = append(pairs, field, nil)
+	}
+	s.addBlock(first, pairs)
+	return true
+}
+
+// LoadEntry adds an entry, or the place of one that was deleted, to the block
+// that was begun last, and reports whether that is possible.
+func (s *Stream) LoadEntry(id StreamID, fields [][]byte, deleted bool) bool {
+	nd := s.own(s.nodes.len() - 1)
+	if id.Less(nd.first) || !nd.last.Less(id) || len(fields) == 0 {
+		return false
+	}
+	n, own, end := len(fields)/2, 0, len(nd.data)
+	if !nd.named(fields) {
+		own = n
+	}
+	nd.append(id, own, fields, n)
+	nd.last = id
+	if deleted {
+		nd.data = nd.data[:end]
+		nd.dead++
+		return true
+	}
+	nd.live++
+	s.n++
+	s.added++
+	s.last = id
+	return true
+}

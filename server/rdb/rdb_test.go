@@ -3,6 +3,7 @@ package rdb
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -161,6 +162,18 @@ func seeds(c *Codec) [][]byte {
 	timedSet := zset.Load(elements[:3])
 	timedSet.SetDeadline("a", 1000)
 	add(timedSet)
+	x := new(keyspace.Stream)
+	for i := range 250 {
+		x.Add(keyspace.StreamID{Ms: uint64(i * i), Seq: uint64(i%3 + 1)}, [][]byte{[]byte("field"), fmt.Append(nil, i), {byte(i % 40 / 39)}, nil}, c.Limits)
+	}
+	x.Delete(keyspace.StreamID{Ms: 25, Seq: 3})
+	add(x)
+	g := x.AddGroup([]byte("g"), keyspace.StreamID{}, 0)
+	g.ReadNext(g.AddConsumer([]byte("c"), 1), 20, 1000, true, func(keyspace.StreamEntry) {})
+	g.Deliver(g.AddConsumer([]byte("d"), 2), keyspace.StreamID{Ms: 5}, 7, 3)
+	x.AddGroup(nil, keyspace.MaxStreamID(), keyspace.UnknownRead)
+	add(x)
+	add(new(keyspace.Stream))
 	return all
 }
 

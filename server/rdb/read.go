@@ -25,9 +25,6 @@ var (
 
 	// ErrModule is the error of values of modules.
 	ErrModule = errors.New("a value of a module")
-
-	// ErrStream is the error of streams.
-	ErrStream = errors.New("a stream")
 )
 
 // Payload returns the value in what DUMP has replied.
@@ -228,7 +225,7 @@ func (c *Codec) value(in *input, kind byte) (any, error) {
 	case typeHash, typeHashTimed, typeHashZipmap, typeHashZiplist, typeHashListpack, typeHashListpackTTL:
 		return c.hash(in, kind)
 	case typeStream, typeStream2, typeStream3:
-		return nil, ErrStream
+		return c.stream(in, kind)
 	case typeModule, typeModule2:
 		return nil, ErrModule
 	}

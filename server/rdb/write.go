@@ -109,6 +109,8 @@ func (c *Codec) appendValue(dst []byte, value any) ([]byte, uint16) {
 	switch v := value.(type) {
 	case *keyspace.List:
 		return c.appendList(append(dst, typeListQuicklist2), v), version
+	case *keyspace.Stream:
+		return c.appendStream(append(dst, typeStream2), v, false), version
 	case *keyspace.Set:
 		if v.Encoding(l) == "intset" {
 			return c.appendText(append(dst, typeSetIntset), c.intset(v)), version
@@ -166,6 +168,8 @@ func portableType(value any) (kind byte, n int) {
 		return typeHash, v.Len()
 	case *zset.Set:
 		return typeZset2, v.Len()
+	case *keyspace.Stream:
+		return typeStream, v.Len()
 	}
 	panic(fmt.Sprintf("BUG: a value of type %T", value))
 }
@@ -174,6 +178,9 @@ func portableType(value any) (kind byte, n int) {
 func (c *Codec) appendPortable(dst []byte, value any) []byte {
 	if s, ok := value.(*keyspace.String); ok {
 		return c.appendString(dst, s)
+	}
+	if s, ok := value.(*keyspace.Stream); ok {
+		return c.appendStream(dst, s, true)
 	}
 	_, n := portableType(value)
 	dst = appendLength(dst, uint64(n))

@@ -1,0 +1,266 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+// A stream is its blocks, each the ID of its first entry and a listpack:
+//
+//	count deleted fields { field } 0 { entry }
+//	entry = flags ms seq { value } elements                  if flags has alike
+//	entry = flags ms seq fields { field value } elements     if not
+//
+// ms and seq are relative to that ID, and elements is how many come before it.
+// Entries that were deleted stay in Redis's listpacks; they are read, and counted
+// as deleted, and not written.
+const (
+	entryDeleted = 1
+	entryAlike   = 2
+)
+
+// appendStream appends a stream. A portable one is that of Redis 5.0.
+func (c *Codec) appendStream(dst []byte, s *keyspace.Stream, portable bool) []byte {
+	blocks := 0
+	for range s.EachBlock {
+		blocks++
+	}
+	dst = appendLength(dst, uint64(blocks))
+	for b := range s.EachBlock {
+		dst = c.appendText(dst, appendRawID(nil, b.First()))
+		dst = c.appendText(dst, c.block(b))
+	}
+	dst = appendLength(dst, uint64(s.Len()))
+	dst = appendID(dst, s.LastID())
+	if !portable {
+		dst = appendID(dst, s.FirstID())
+		dst = appendID(dst, s.MaxDeletedID())
+		dst = appendLength(dst, uint64(s.Added()))
+	}
+	dst = appendLength(dst, uint64(len(s.Groups())))
+	for _, g := range s.Groups() {
+		dst = c.appendText(dst, []byte(g.Name()))
+		dst = appendID(dst, g.LastID())
+		if !portable {
+			dst = appendLength(dst, uint64(g.Read()))
+		}
+		dst = appendLength(dst, uint64(g.Len()))
+		for p := range g.Ascend(keyspace.StreamID{}) {
+			dst = appendRawID(dst, p.ID)
+			dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Time))
+			dst = appendLength(dst, uint64(p.Count))
+		}
+		dst = appendLength(dst, uint64(len(g.Consumers())))
+		for _, consumer := range g.Consumers() {
+			dst = c.appendText(dst, []byte(consumer.Name()))
+			dst = binary.LittleEndian.AppendUint64(dst, uint64(consumer.Seen()))
+			dst = appendLength(dst, uint64(consumer.Len()))
+			for p := range g.AscendOf(consumer, keyspace.StreamID{}) {
+				dst = appendRawID(dst, p.ID)
+			}
+		}
+	}
+	return dst
+}
+
+func appendRawID(dst []byte, id keyspace.StreamID) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, id.Ms), id.Seq)
+}
+
+func appendID(dst []byte, id keyspace.StreamID) []byte {
+	return appendLength(appendLength(dst, id.Ms), id.Seq)
+}
+
+// block returns the listpack of a block. It is good until the next begins.
+func (c *Codec) block(b keyspace.StreamBlock) []byte {
+	elements := 0
+	number := func(n int64) {
+		c.pack = appendPackedInt(c.pack, n)
+		elements++
+	}
+	text := func(t []byte) {
+		c.pack = appendPacked(c.pack, t)
+		elements++
+	}
+	c.begin()
+	number(int64(b.Len()))
+	number(0)
+	fields := b.Fields()
+	number(int64(len(fields)))
+	for _, field := range fields {
+		text(field)
+	}
+	number(0)
+	for e := range b.All {
+		begin := elements
+		flags := int64(0)
+		if e.Alike() {
+			flags = entryAlike
+		}
+		number(flags)
+		number(int64(e.ID.Ms - b.First().Ms))
+		number(int64(e.ID.Seq - b.First().Seq))
+		if flags == 0 {
+			number(int64(e.Len()))
+		}
+		for field, value := range e.Pairs {
+			if flags == 0 {
+				text(field)
+			}
+			text(value)
+		}
+		number(int64(elements - begin))
+	}
+	return c.end(elements)
+}
+
+func (in *input) id() keyspace.StreamID {
+	ms := in.length()
+	return keyspace.StreamID{Ms: ms, Seq: in.length()}
+}
+
+func (in *input) rawID() (id keyspace.StreamID) {
+	if b := in.take(16); b != nil {
+		id.Ms, id.Seq = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+	}
+	return id
+}
+
+// elements are what is left of a listpack. What is missing makes the input bad.
+type elements struct {
+	in   *input
+	list [][]byte
+}
+
+func (e *elements) texts(n int) [][]byte {
+	if n < 0 || n > len(e.list) {
+		e.in.fail()
+		return nil
+	}
+	t := e.list[:n]
+	e.list = e.list[n:]
+	return t
+}
+
+func (e *elements) number() int64 {
+	t := e.texts(1)
+	if t == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(t[0]), 10, 64)
+	e.in.check(err == nil)
+	return n
+}
+
+// stream reads a stream.
+func (c *Codec) stream(in *input, kind byte) (any, error) {
+	s := new(keyspace.Stream)
+	for n := in.length(); n > 0 && !in.bad; n-- {
+		in.block(s)
+	}
+	in.check(in.length() == uint64(s.Len()))
+	last, deleted, added := in.id(), keyspace.StreamID{}, int64(s.Len())
+	if kind != typeStream {
+		in.id() // of the first entry
+		deleted, added = in.id(), int64(in.length())
+	}
+	in.check(!last.Less(s.LastID()) && added >= 0)
+	s.SetID(last, added, deleted)
+	for n := in.length(); n > 0 && !in.bad; n-- {
+		in.group(s, kind)
+	}
+	if in.bad {
+		return nil, ErrFormat
+	}
+	return s, nil
+}
+
+// block reads a block.
+func (in *input) block(s *keyspace.Stream) {
+	key := in.text()
+	in.check(len(key) == 16)
+	e := elements{in: in}
+	in.check(eachListpack(in.text(), func(b []byte) { e.list = append(e.list, b) }))
+	if in.bad {
+		return
+	}
+	first := keyspace.StreamID{Ms: binary.BigEndian.Uint64(key), Seq: binary.BigEndian.Uint64(key[8:])}
+	live, dead := e.number(), e.number()
+	fields := e.texts(int(min(e.number(), math.MaxInt32)))
+	in.check(e.number() == 0 && live >= 0 && dead >= 0 && live+dead > 0)
+	if in.check(!in.bad && s.LoadBlock(first, fields)); in.bad {
+		return
+	}
+	for len(e.list) > 0 && !in.bad {
+		before := len(e.list)
+		flags := e.number()
+		ms, seq := e.number(), e.number()
+		id := keyspace.StreamID{Ms: first.Ms + uint64(ms), Seq: first.Seq + uint64(seq)}
+		var pairs [][]byte
+		if flags&entryAlike != 0 {
+			values := e.texts(len(fields))
+			for i := range values {
+				pairs = append(pairs, fields[i], values[i])
+			}
+		} else {
+			pairs = e.texts(2 * int(min(e.number(), math.MaxInt32)))
+		}
+		size := int64(before - len(e.list))
+		in.check(e.number() == size)
+		if in.bad {
+			return
+		}
+		in.check(s.LoadEntry(id, pairs, flags&entryDeleted != 0))
+		if flags&entryDeleted != 0 {
+			dead--
+		} else {
+			live--
+		}
+	}
+	in.check(live == 0 && dead == 0)
+}
+
+// group reads a group.
+func (in *input) group(s *keyspace.Stream, kind byte) {
+	name, last := in.text(), in.id()
+	read := s.Position(last)
+	if kind != typeStream {
+		read = int64(in.length())
+	}
+	if in.check(s.Group(name) == nil && read >= keyspace.UnknownRead); in.bad {
+		return
+	}
+	g := s.AddGroup(name, last, read)
+	pending := map[keyspace.StreamID]keyspace.Pending{}
+	n := in.length()
+	for ; n > 0 && !in.bad; n-- {
+		p := keyspace.Pending{ID: in.rawID(), Time: int64(in.uint64()), Count: int64(in.length())}
+		_, twice := pending[p.ID]
+		in.check(!twice)
+		pending[p.ID] = p
+	}
+	for n = in.length(); n > 0 && !in.bad; n-- {
+		name, seen := in.text(), int64(in.uint64())
+		active := seen
+		if kind == typeStream3 {
+			active = int64(in.uint64())
+		}
+		if in.check(g.Consumer(name) == nil); in.bad {
+			return
+		}
+		consumer := g.AddConsumer(name, seen)
+		g.SetTimes(consumer, seen, active)
+		for k := in.length(); k > 0 && !in.bad; k-- {
+			id := in.rawID()
+			p, ok := pending[id]
+			if in.check(ok); !in.bad {
+				g.Deliver(consumer, id, p.Time, p.Count)
+				delete(pending, id)
+			}
+		}
+	}
+	in.check(len(pending) == 0)
+}
