@@ -8,7 +8,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race bench bench-compare differential lint cross
+.PHONY: help run build test race bench bench-compare differential conformance lint cross
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1:\2/p' Makefile | awk -F: '{printf "%-22s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ bench-compare: ## compare the benchmarks with another version's: make bench-comp
 differential: ## send 200 000 random commands to zsetd and to a real redis-server; SEED=n repeats a run
 	@.ci/redis
 	$(GO) test ./server -count 1 -v -run TestDifferential -differential.n 200000 -differential.seed $(or $(SEED),0)
+
+conformance: build ## run Redis's own test suite against zsetd and redis-server; CACHED=1 keeps the latter's score, FILES="unit/multi ..." chooses
+	@.ci/conformance $(if $(CACHED),-cached) $(FILES)
 
 lint: ## check format, vet, staticcheck, and that go.mod is tidy
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not as gofmt writes it: $$out"; exit 1; }

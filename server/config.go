@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -60,6 +61,18 @@ type config struct {
 	hllSparseMaxBytes      int64
 	streamNodeMaxBytes     int64
 	streamNodeMaxEntries   int64
+
+	minReplicas       int64
+	minReplicasMaxLag int64 // seconds
+	shutdownOnSigint  string
+	shutdownOnSigterm string
+	protectedMode     bool
+	renames           string
+	pidfile           string
+	daemonize         bool
+	supervised        string
+
+	kept map[string]string // the values of the parameters without effect; see kept
 }
 
 // parameter is a row of the table.
@@ -70,20 +83,25 @@ type parameter struct {
 	fixed       bool // can only be set before the server starts
 	protected   bool // and would give a client power over the machine
 	lines       bool // several lines in a file add up
+	kept        bool // without any effect
+	refused     bool // has one value only
+	hidden      bool // patterns do not find it
+	form        form
+	secrecy     bool // not to be shown in the slow log and to MONITOR
 	get         func(*config) string
 	set         func(*config, string) error
 }
 
 // parameters returns the table.
 func parameters() []parameter {
-	return []parameter{
-		text("bind", "127.0.0.1 -::1", func(c *config) *string { return &c.bind }).immutable().
+	return append([]parameter{
+		text("bind", "127.0.0.1 -::1", func(c *config) *string { return &c.bind }).words().
 			about("Addresses to listen on, `*` for all. One that starts with `-` may be unavailable."),
-		number("port", 6379, 0, 65535, func(c *config) *int64 { return &c.port }).immutable().
+		number("port", 6379, 0, 65535, func(c *config) *int64 { return &c.port }).
 			about("TCP port to listen on; 0 for none."),
 		text("unixsocket", "", func(c *config) *string { return &c.unixsocket }).immutable().
 			about("Path of a unix socket to listen on; empty for none."),
-		text("unixsocketperm", "", func(c *config) *string { return &c.unixsocketperm }).immutable().check(isOctal).
+		octal("unixsocketperm", func(c *config) *string { return &c.unixsocketperm }).immutable().
 			about("Permissions of the unix socket, in octal."),
 		number("timeout", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.timeout }).
 			about("Seconds after which an idle client is disconnected; 0 for never."),
@@ -93,12 +111,27 @@ func parameters() []parameter {
 			about("Number of databases."),
 		number("maxclients", 10000, 1, math.MaxUint32, func(c *config) *int64 { return &c.maxclients }).
 			about("Number of clients that may be connected at the same time."),
+		renames(),
 		text("requirepass", "", func(c *config) *string { return &c.requirepass }).
-			about("Password that clients must give with AUTH; empty for none."),
+			about("Password that clients must give with AUTH; empty for none.").secret(),
+		yesNo("protected-mode", true, func(c *config) *bool { return &c.protectedMode }).
+			about("Whether only clients on this machine are served while the default user has no password."),
 		enum("enable-debug-command", "no", func(c *config) *string { return &c.enableDebug }, "no", "yes", "local").immutable().
 			about("Whether DEBUG is allowed: `no`, `yes`, or `local` for clients on this machine."),
-		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning").
+		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning", "nothing").
 			about("How much is logged."),
+		text("pidfile", "", func(c *config) *string { return &c.pidfile }).immutable().
+			about("File for the number of the process, removed when it ends; empty for none."),
+		yesNo("daemonize", false, func(c *config) *bool { return &c.daemonize }).immutable().
+			about("Whether the command zsetd goes on in the background."),
+		enum("supervised", "no", func(c *config) *string { return &c.supervised }, "upstart", "systemd", "auto", "no").immutable().
+			about("Who is told when the server is ready: `systemd`, over the socket that it names, which `auto` looks for."),
+		shutdownFlags("shutdown-on-sigint", func(c *config) *string { return &c.shutdownOnSigint }),
+		shutdownFlags("shutdown-on-sigterm", func(c *config) *string { return &c.shutdownOnSigterm }),
+		number("min-replicas-to-write", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.minReplicas }).
+			also("min-slaves-to-write").about("Replicas without which nothing is written: with 1 or more nothing is, for there are none."),
+		number("min-replicas-max-lag", 10, 0, math.MaxInt32, func(c *config) *int64 { return &c.minReplicasMaxLag }).
+			also("min-slaves-max-lag").about("Seconds for which a replica may be silent and still count; 0 turns min-replicas-to-write off."),
 		text("logfile", "", func(c *config) *string { return &c.logfile }).immutable().
 			about("File to log to; empty for standard error."),
 		directory().protect().
@@ -155,13 +188,15 @@ func parameters() []parameter {
 			about("Bytes of a block of a stream, as Redis would count them; 0 for a gigabyte. MAXLEN ~ and MINID ~ remove whole blocks."),
 		number("stream-node-max-entries", 100, 0, math.MaxInt64, func(c *config) *int64 { return &c.streamNodeMaxEntries }).
 			about("Entries of a block of a stream, deleted ones included; 0 for any number."),
-	}
+	}, keptParameters()...)
 }
 
 var errSaveRules = errors.New("Invalid save parameters")
 
 func (p parameter) about(doc string) parameter  { p.doc = doc; return p }
 func (p parameter) also(alias string) parameter { p.alias = alias; return p }
+func (p parameter) words() parameter            { p.form = formWords; return p }
+func (p parameter) secret() parameter           { p.secrecy = true; return p }
 func (p parameter) immutable() parameter        { p.fixed = true; return p }
 func (p parameter) protect() parameter          { p.fixed, p.protected = true, true; return p }
 func (p parameter) check(ok func(string) error) parameter {
@@ -176,7 +211,7 @@ func (p parameter) check(ok func(string) error) parameter {
 }
 
 func text(name, initial string, field func(*config) *string) parameter {
-	return parameter{name: name, initial: initial,
+	return parameter{name: name, initial: initial, form: formQuoted,
 		get: func(c *config) string { return *field(c) },
 		set: func(c *config, s string) error { *field(c) = s; return nil }}
 }
@@ -196,6 +231,7 @@ func number(name string, initial, lo, hi int64, field func(*config) *int64) para
 // size is a number that may be written with a unit: 1k, 1kb, 5MB, 1g.
 func size(name string, initial, lo, hi int64, field func(*config) *int64) parameter {
 	p := number(name, initial, lo, hi, field)
+	p.form = formBytes
 	p.set = func(c *config, s string) error {
 		n, ok := parseMemory(s)
 		if !ok {
@@ -238,6 +274,7 @@ func yesNo(name string, initial bool, field func(*config) *bool) parameter {
 
 func enum(name, initial string, field func(*config) *string, words ...string) parameter {
 	p := text(name, initial, field)
+	p.form = formWords
 	p.set = func(c *config, s string) error {
 		for _, word := range words {
 			if strings.EqualFold(s, word) {
@@ -250,17 +287,60 @@ func enum(name, initial string, field func(*config) *string, words ...string) pa
 	return p
 }
 
-func isOctal(s string) error {
-	if n, err := strconv.ParseUint(s, 8, 32); s != "" && (err != nil || n > 0o777) {
-		return errors.New("argument must be an octal number between 0 and 777")
+// octal is the permissions of a file; 0 leaves them as they come.
+func octal(name string, field func(*config) *string) parameter {
+	p := text(name, "0", field).words()
+	p.set = func(c *config, s string) error {
+		n, err := strconv.ParseUint(s, 8, 32)
+		if err != nil || n > 0o777 {
+			return errors.New("argument must be an octal number between 0 and 777")
+		}
+		*field(c) = strconv.FormatUint(n, 8)
+		return nil
 	}
-	return nil
+	return p
+}
+
+// renames is what rename-command lines say: pairs of words, in quotes.
+func renames() parameter {
+	p := text("rename-command", "", func(c *config) *string { return &c.renames }).immutable().hide().
+		about("In files: a command's name and another one for it, or `\"\"` to have no such command.")
+	p.lines = true
+	return p
+}
+
+// shutdownFlags are what SIGINT or SIGTERM does.
+func shutdownFlags(name string, field func(*config) *string) parameter {
+	p := text(name, "default", field).words().about("What the signal does about saving: `default`, `save` or `nosave`; `now` and `force` may be added.")
+	p.set = func(c *config, s string) error {
+		var words []string
+		for _, word := range []string{"default", "save", "nosave", "now", "force"} { // Redis's order
+			if slices.ContainsFunc(strings.Fields(s), func(w string) bool { return strings.EqualFold(w, word) }) {
+				words = append(words, word)
+			}
+		}
+		if len(words) != len(strings.Fields(s)) {
+			return errors.New("argument(s) must be one of the following: default, save, nosave, now, force")
+		}
+		if slices.Contains(words, "save") && slices.Contains(words, "nosave") {
+			return errors.New("shutdown options SAVE and NOSAVE can't be used simultaneously")
+		}
+		if len(words) > 1 {
+			words = slices.DeleteFunc(words, func(w string) bool { return w == "default" })
+		}
+		if len(words) == 0 {
+			words = []string{"default"}
+		}
+		*field(c) = strings.Join(words, " ")
+		return nil
+	}
+	return p
 }
 
 func classes() parameter {
 	return parameter{
-		name: "notify-keyspace-events",
-		get:  func(c *config) string { return c.notify.String() },
+		name: "notify-keyspace-events", form: formQuoted,
+		get: func(c *config) string { return c.notify.String() },
 		set: func(c *config, s string) error {
 			set, ok := parseClasses(s)
 			if !ok {
@@ -409,7 +489,8 @@ type inputLimits struct {
 	reader      protocol.Limits
 	queryBuffer int
 	maxclients  int
-	keepalive   int // seconds
+	keepalive   int  // seconds
+	protected   bool // serve nobody from elsewhere
 }
 
 type limitsPointer = atomic.Pointer[inputLimits]
@@ -425,6 +506,9 @@ func (srv *Server) configure(values map[string]string) error {
 		if err := p.set(&srv.config, value); err != nil {
 			return fmt.Errorf("zsetd: parameter %s: %w", p.name, err)
 		}
+	}
+	if err := srv.table.rename(srv.config.renames); err != nil {
+		return fmt.Errorf("zsetd: rename-command: %w", err)
 	}
 	if _, given := values["save"]; !given && srv.config.dbfilename != "" {
 		srv.config.save = []saveRule{{1, 1}}
@@ -445,6 +529,7 @@ func (srv *Server) applyConfig() {
 		queryBuffer: clampInt(c.queryBufferLimit),
 		maxclients:  clampInt(c.maxclients),
 		keepalive:   clampInt(c.tcpKeepalive),
+		protected:   c.protectedMode && c.requirepass == "",
 	})
 	l := &srv.keys.Limits
 	l.HashMaxListpackEntries = clampInt(c.hashMaxListpackEntries)
@@ -478,6 +563,8 @@ func logLevel(name string) slog.Level {
 		return slog.LevelDebug + 1
 	case "warning":
 		return slog.LevelWarn
+	case "nothing":
+		return slog.LevelError + 1
 	}
 	return slog.LevelInfo
 }
@@ -507,6 +594,11 @@ func configCommands() []Command {
 				Summary: "Reset the stats returned by INFO",
 			}, run: configResetstat},
 			{Facts: protocol.Facts{
+				Name: "config|rewrite", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "2.8.0", Complexity: "O(1)",
+				Summary: "Rewrite the configuration file with the in memory configuration",
+			}, run: configRewrite},
+			{Facts: protocol.Facts{
 				Name: "config|set", Arity: -4, Flags: "admin noscript loading stale",
 				Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
 				Complexity: "O(N) when N is the number of configuration parameters provided",
@@ -523,8 +615,8 @@ func configGet(c *Call) {
 	var found [][2]string
 	seen := map[string]bool{}
 	add := func(name string, p *parameter) {
-		if !seen[name] {
-			seen[name] = true
+		if lower := strings.ToLower(name); !seen[lower] {
+			seen[lower] = true
 			found = append(found, [2]string{name, p.get(&c.srv.config)})
 		}
 	}
@@ -536,6 +628,9 @@ func configGet(c *Call) {
 		}
 		for i := range table {
 			p := &table[i]
+			if p.hidden {
+				continue
+			}
 			if match(pattern, []byte(p.name), true) {
 				add(p.name, p)
 			}
@@ -566,7 +661,7 @@ func configSet(c *Call) {
 			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
 			break
 		}
-		if p.name == "requirepass" {
+		if p.secrecy {
 			c.redact(1 + c.Pos()) // CONFIG SET are two words, and the value is behind
 		}
 		err := error(nil)
@@ -588,6 +683,17 @@ func configSet(c *Call) {
 	if !c.ok() {
 		return
 	}
+	if now := &c.srv.config; next.port != now.port || next.bind != now.bind {
+		if err := c.srv.relisten(&next); err != nil {
+			c.srv.log.Warn("CONFIG SET: cannot listen", "error", err)
+			name, why := "bind", "Failed to bind to specified addresses."
+			if next.port != now.port {
+				name, why = "port", "Unable to listen on this port. Check server logs."
+			}
+			c.Reply.Error("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why)
+			return
+		}
+	}
 	c.srv.config = next
 	c.srv.applyConfig()
 	c.srv.applyKeep()
@@ -605,5 +711,7 @@ func configHelp(c *Call) {
 		"SET <directive> <value>",
 		"    Set the configuration <directive> to <value>.",
 		"RESETSTAT",
-		"    Reset statistics reported by the INFO command.")
+		"    Reset statistics reported by the INFO command.",
+		"REWRITE",
+		"    Rewrite the configuration file.")
 }

@@ -39,6 +39,7 @@ type debugSubcommand struct {
 func debugSubcommands() []debugSubcommand {
 	return []debugSubcommand{
 		{"CHANGE-REPL-ID", 0, 0, debugChangeReplID},
+		{"CONFIG-REWRITE-FORCE-ALL", 0, 0, debugConfigRewriteForceAll},
 		{"DIGEST", 0, 0, debugDigest},
 		{"DIGEST-VALUE", 0, math.MaxInt, debugDigestValue},
 		{"ERROR", 1, 1, debugError},
@@ -80,6 +81,9 @@ func debugHelp(c *Call) {
 	c.help("CHANGE-REPL-ID",
 		"    Change the replication IDs of the instance.",
 		"    Dangerous: should be used only for testing the replication subsystem.",
+		"CONFIG-REWRITE-FORCE-ALL",
+		"    Like CONFIG REWRITE but writes all configuration options, including",
+		"    keywords not listed in original configuration file or default values.",
 		"DIGEST",
 		"    Output a hex signature representing the current DB content.",
 		"DIGEST-VALUE <key> [<key> ...]",

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,26 +28,10 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 		}
 	}()
 	c := &srv.config
-	if c.port != 0 {
-		for _, addr := range strings.Fields(c.bind) {
-			addr, optional := strings.CutPrefix(addr, "-")
-			network := "tcp4"
-			if strings.Contains(addr, ":") {
-				network = "tcp6"
-			}
-			if addr == "*" || addr == "::*" {
-				addr = ""
-			}
-			l, err := net.Listen(network, net.JoinHostPort(addr, strconv.FormatInt(c.port, 10)))
-			if err != nil {
-				if optional && !strings.Contains(err.Error(), "in use") {
-					continue
-				}
-				return ls, fmt.Errorf("zsetd: %w", err)
-			}
-			ls = append(ls, l)
-		}
+	if ls, err = listenTCP(c); err != nil {
+		return ls, fmt.Errorf("zsetd: %w", err)
 	}
+	tcp := ls
 	if c.unixsocket != "" {
 		// A socket that a dead server left is in the way; a file is not ours.
 		if info, err := os.Lstat(c.unixsocket); err == nil && info.Mode()&fs.ModeSocket != 0 {
@@ -57,7 +42,7 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 			return ls, fmt.Errorf("zsetd: %w", err)
 		}
 		ls = append(ls, l)
-		if c.unixsocketperm != "" {
+		if c.unixsocketperm != "0" {
 			perm, _ := strconv.ParseUint(c.unixsocketperm, 8, 32)
 			if err := os.Chmod(c.unixsocket, fs.FileMode(perm)); err != nil {
 				return ls, fmt.Errorf("zsetd: %w", err)
@@ -67,7 +52,69 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	if len(ls) == 0 {
 		return nil, errors.New("zsetd: nothing to listen on: port is 0 and there is no unixsocket")
 	}
+	srv.listening.Lock()
+	srv.listening.tcp = slices.Clone(tcp)
+	srv.listening.Unlock()
 	return ls, nil
+}
+
+// listenTCP opens the listeners for bind and port. Those that it has opened
+// before an error come with it.
+func listenTCP(c *config) (ls []net.Listener, err error) {
+	if c.port == 0 {
+		return nil, nil
+	}
+	for _, addr := range strings.Fields(c.bind) {
+		addr, optional := strings.CutPrefix(addr, "-")
+		network := "tcp4"
+		if strings.Contains(addr, ":") {
+			network = "tcp6"
+		}
+		if addr == "*" || addr == "::*" {
+			addr = ""
+		}
+		l, err := net.Listen(network, net.JoinHostPort(addr, strconv.FormatInt(c.port, 10)))
+		if err != nil {
+			if optional && !strings.Contains(err.Error(), "in use") {
+				continue
+			}
+			return ls, err
+		}
+		ls = append(ls, l)
+	}
+	return ls, nil
+}
+
+// relisten puts listeners for another port, or other addresses, in the place of
+// those of ListenAndServe. If that cannot be, they stay.
+func (srv *Server) relisten(next *config) error {
+	srv.listening.Lock()
+	defer srv.listening.Unlock()
+	if srv.listening.serve == nil {
+		return errors.New("the server was not started with ListenAndServe")
+	}
+	for _, l := range srv.listening.tcp {
+		l.Close() // the same addresses may be wanted again
+	}
+	ls, err := listenTCP(next)
+	if err == nil && len(ls) == 0 && next.port != 0 {
+		err = errors.New("none of the addresses is there")
+	}
+	if err != nil {
+		for _, l := range ls {
+			l.Close()
+		}
+		var e error
+		if ls, e = listenTCP(&srv.config); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	srv.listening.tcp = ls
+	for _, l := range ls {
+		srv.log.Info("ready to accept connections", "addr", l.Addr())
+		srv.listening.serve(l)
+	}
+	return err
 }
 
 // keepAlive makes the system notice peers that are gone.
@@ -147,12 +194,13 @@ func readConfigFile(values map[string]string, path string, depth int) error {
 		}
 		var err error
 		if strings.EqualFold(name, "include") && len(rest) == 1 {
-			included := rest[0]
-			if !filepath.IsAbs(included) && path != "-" {
-				included = filepath.Join(filepath.Dir(path), included)
-			}
-			err = readConfigFile(values, included, depth+1)
+			err = include(values, rest[0], path, depth)
 		} else {
+			if strings.EqualFold(name, "rename-command") {
+				for i, word := range rest { // of which one may be empty
+					rest[i] = string(appendQuoted(nil, word))
+				}
+			}
 			err = addSetting(values, table, name, strings.Join(rest, " "), fresh)
 		}
 		if err != nil {
@@ -160,6 +208,27 @@ func readConfigFile(values map[string]string, path string, depth int) error {
 		}
 	}
 	return lines.Err()
+}
+
+// include reads the files that a line of another one includes: a name, or a
+// pattern, beside which nothing need be. As in Redis it counts from the working
+// directory; what is not there is looked for beside the file.
+func include(values map[string]string, name, by string, depth int) error {
+	paths := []string{name}
+	if strings.ContainsAny(name, "*?[") {
+		var err error
+		if paths, err = filepath.Glob(name); err != nil {
+			return err
+		}
+	} else if _, err := os.Stat(name); err != nil && !filepath.IsAbs(name) && by != "-" {
+		paths[0] = filepath.Join(filepath.Dir(by), name)
+	}
+	for _, path := range paths {
+		if err := readConfigFile(values, path, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addSetting notes a parameter, after trying its value. Where several lines
@@ -185,11 +254,15 @@ func Usage() string {
 	var b strings.Builder
 	b.WriteString("Usage: zsetd [redis.conf] [--name value ...]\n\nParameters, with their defaults:\n\n")
 	for _, p := range parameters() {
+		if p.kept {
+			continue
+		}
 		initial := p.initial
 		if initial == "" || strings.Contains(initial, " ") {
 			initial = strconv.Quote(initial)
 		}
 		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.name, initial, strings.ReplaceAll(p.doc, "`", ""))
 	}
+	b.WriteString("\nThe other parameters of Redis are accepted, too; the README tells which are without effect.\n")
 	return b.String()
 }

@@ -106,13 +106,12 @@ func (srv *Server) serveConn(nc net.Conn) {
 		nc.Close()
 		return
 	}
+	if srv.limits.Load().protected && fromElsewhere(nc) {
+		srv.deny(nc, errProtectedMode)
+		return
+	}
 	if len(srv.conns) >= srv.maxClients() {
-		srv.refused()
-		srv.running.Go(func() {
-			nc.SetDeadline(time.Now().Add(time.Second))
-			io.WriteString(nc, "-ERR max number of clients reached\r\n")
-			nc.Close()
-		})
+		srv.deny(nc, "-ERR max number of clients reached\r\n")
 		return
 	}
 	c := &conn{srv: srv, nc: nc, again: make(chan struct{}, 1)}
@@ -132,6 +131,34 @@ func (srv *Server) serveConn(nc net.Conn) {
 	srv.conns[c] = struct{}{}
 	c.sess = srv.newSession(p)
 	srv.running.Go(c.serve)
+}
+
+// deny tells a client why it is not served.
+func (srv *Server) deny(nc net.Conn, reply string) {
+	srv.refused()
+	srv.running.Go(func() {
+		nc.SetDeadline(time.Now().Add(time.Second))
+		io.WriteString(nc, reply)
+		nc.Close()
+	})
+}
+
+const errProtectedMode = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for " +
+	"the default user. In this mode connections are only accepted from the loopback interface. If you want to " +
+	"connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable " +
+	"protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by " +
+	"connecting to Redis from the same host the server is running, however MAKE SURE Redis is not publicly " +
+	"accessible from internet if you do so. Use CONFIG REWRITE to make this change permanent. 2) " +
+	"Alternatively you can just disable the protected mode by editing the Redis configuration file, and " +
+	"setting the protected mode option to 'no', and then restarting the server. 3) If you started the server " +
+	"manually just for testing, restart it with the '--protected-mode no' option. 4) Setup a an " +
+	"authentication password for the default user. NOTE: You only need to do one of the above things in order " +
+	"for the server to start accepting connections from the outside.\r\n"
+
+// fromElsewhere reports whether a client is not on this machine.
+func fromElsewhere(nc net.Conn) bool {
+	addr, ok := nc.RemoteAddr().(*net.TCPAddr)
+	return ok && !addr.IP.IsLoopback()
 }
 
 func (c *conn) serve() {

@@ -77,8 +77,8 @@ func commandTable() string {
 }
 
 func parameterTable() string {
-	var b strings.Builder
-	b.WriteString("| parameter | default | at run time | meaning |\n|---|---|---|---|\n")
+	var works, refused, kept strings.Builder
+	works.WriteString("| parameter | default | at run time | meaning |\n|---|---|---|---|\n")
 	for _, p := range parameters() {
 		change := "yes"
 		if p.fixed {
@@ -92,7 +92,17 @@ func parameterTable() string {
 		if p.initial != "" {
 			initial = "`" + p.initial + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, initial, change, p.doc)
+		switch {
+		case p.refused:
+			fmt.Fprintf(&refused, "| %s | %s |\n", name, p.doc)
+		case p.kept:
+			fmt.Fprintf(&kept, "| %s | %s | %s |\n", name, initial, p.doc)
+		default:
+			fmt.Fprintf(&works, "| %s | %s | %s | %s |\n", name, initial, change, p.doc)
+		}
 	}
-	return b.String()
+	return works.String() + "\nThese take one value only, for what another one asks for would not be done:\n\n" +
+		"| parameter | takes |\n|---|---|\n" + refused.String() +
+		"\nThese are accepted, checked and reported as Redis does, and **without effect**, so that a redis.conf need not be changed:\n\n" +
+		"| parameter | default | why |\n|---|---|---|\n" + kept.String()
 }

@@ -12,6 +12,7 @@ import (
 	mrand "math/rand/v2"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,7 @@ type Server struct {
 	unit     unit
 	keeper   *keeper
 	noSave   bool // SHUTDOWN NOSAVE
+	mustSave bool // though there are no save rules
 	rand     *mrand.Rand
 	config   config
 	notify   class
@@ -80,6 +82,14 @@ type Server struct {
 	slowlog  slowLog
 	latency  latencyLog
 	stats
+
+	// What ListenAndServe listens on. Its lock may be taken with mu held, that of
+	// lifecycle may not.
+	listening struct {
+		sync.Mutex
+		tcp   []net.Listener
+		serve func(net.Listener) // how it serves another
+	}
 
 	// The transports.
 	lifecycle sync.Mutex
@@ -293,15 +303,35 @@ func (srv *Server) ListenAndServe() error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, len(ls)+1)
+	failed := make(chan error)
+	ended := make(chan struct{})
+	defer close(ended)
+	serve := func(l net.Listener) {
+		go func() {
+			err := srv.Serve(l)
+			if errors.Is(err, net.ErrClosed) {
+				return // relisten has put another in its place
+			}
+			select {
+			case failed <- err:
+			case <-ended:
+			}
+		}()
+	}
 	for _, l := range ls {
 		srv.log.Info("ready to accept connections", "addr", l.Addr())
-		go func() { failed <- srv.Serve(l) }()
+		serve(l)
 	}
+	srv.listening.Lock()
+	srv.listening.serve = serve
+	srv.listening.Unlock()
 	go func() {
 		<-srv.keeper.loaded
 		if err := srv.keeper.loadErr; err != nil {
-			failed <- err
+			select {
+			case failed <- err:
+			case <-ended:
+			}
 		}
 	}()
 	err = <-failed
@@ -337,12 +367,26 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 	return late
 }
 
+// Signaled tells the server that the signal SIGINT, or else SIGTERM, is why
+// Shutdown will be called: shutdown-on-sigint and shutdown-on-sigterm say
+// whether the data are saved then.
+func (srv *Server) Signaled(interrupt bool) {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	flags := srv.config.shutdownOnSigterm
+	if interrupt {
+		flags = srv.config.shutdownOnSigint
+	}
+	srv.noSave = strings.Contains(flags, "nosave")
+	srv.mustSave = !srv.noSave && strings.Contains(flags, "save")
+}
+
 // closeKeeper writes the last changes, if any are written without being asked
 // for, and closes the file. Only the first call does something.
 func (srv *Server) closeKeeper() error {
 	srv.keeperClosed.Do(func() {
 		srv.mu.Lock()
-		save := srv.keeper.automatic() && !srv.noSave
+		save := (srv.keeper.automatic() || srv.mustSave) && !srv.noSave
 		srv.mu.Unlock()
 		srv.keeperErr = srv.keeper.close(save)
 	})

@@ -345,6 +345,10 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, errNotSaved)
 		return
 	}
+	if srv.config.minReplicas > 0 && srv.config.minReplicasMaxLag > 0 && s.effectsOf(cmd).Has(protocol.Write) {
+		s.refuse(cmd, "NOREPLICAS Not enough good replicas to write.")
+		return
+	}
 	if srv.keeper.loading != nil && !s.mayWhileLoading(cmd) {
 		s.refuse(cmd, errLoading)
 		return

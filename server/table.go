@@ -1,6 +1,11 @@
 package server
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/zsetd/zsetd/protocol"
 )
 
@@ -87,6 +92,32 @@ func (c *Command) compile() {
 		panic("BUG: command " + c.Name + ": " + err.Error())
 	}
 	c.spec = spec
+}
+
+// rename gives commands other names, or none. pairs are old and new names, in
+// quotes.
+func (t *table) rename(pairs string) error {
+	words, ok := protocol.SplitArgs(nil, []byte(pairs))
+	if !ok || len(words)%2 != 0 {
+		return errors.New("wrong number of arguments")
+	}
+	for pair := range slices.Chunk(words, 2) {
+		old, name := strings.ToLower(string(pair[0])), strings.ToLower(string(pair[1]))
+		c := t.byName[old]
+		if c == nil {
+			return fmt.Errorf("no such command: %s", old)
+		}
+		delete(t.byName, old)
+		if name == "" {
+			t.rows = slices.DeleteFunc(t.rows, func(o *Command) bool { return o == c })
+			continue
+		}
+		if t.byName[name] != nil {
+			return fmt.Errorf("there is a command %s already", name)
+		}
+		t.byName[name] = c
+	}
+	return nil
 }
 
 // find returns the command that argv calls, its subcommand if it has some, and

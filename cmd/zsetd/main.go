@@ -57,6 +57,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "zsetd:", err)
 		return 2
 	}
+	if started, err := daemonize(values); err != nil {
+		fmt.Fprintln(stderr, "zsetd: daemonize:", err)
+		return 1
+	} else if started {
+		return 0
+	}
 	logs := stderr
 	if path := values["logfile"]; path != "" {
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -80,15 +86,32 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	removePID, err := writePID(values)
+	if err != nil {
+		log.Warn("cannot write the file for the process's number", "error", err)
+	}
+	defer removePID()
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- srv.ListenAndServe() }()
 	go loadWithoutGarbage(ctx, srv)
+	go func() {
+		if srv.Ready(ctx) != nil {
+			return // ListenAndServe returns it
+		}
+		if err := notifyReady(values); err != nil {
+			log.Warn("cannot tell systemd that the server is ready", "error", err)
+		}
+	}()
 	select {
 	case err = <-done: // it failed, or a client sent SHUTDOWN: what that has begun is waited for
-	case <-ctx.Done():
-		stop() // a second signal ends the process at once
+	case got := <-signals:
+		signal.Stop(signals) // a second signal ends the process at once
+		srv.Signaled(got == os.Interrupt)
 		log.Info("stopping", "reason", "signal")
 	}
 	limit, cancel := context.WithTimeout(context.Background(), stopTime)

@@ -1,0 +1,327 @@
+//lint:file-ignore ST1005 What CONFIG SET answers are Redis's own sentences.
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Parameters of Redis for which there is nothing here that they could change:
+// accepted as Redis accepts them, kept, and given back by CONFIG GET, so that a
+// redis.conf is good as it is. And those whose silent acceptance would be
+// dangerous, for something would not be done that was asked for: they take
+// only the value that asks for nothing, and the error says why.
+
+// kept makes a parameter that is kept for nothing but CONFIG GET. make is given
+// a way to the place where its value stands while it is checked.
+func kept[T any](why string, make func(field func(*config) *T) parameter) parameter {
+	var place T
+	p := make(func(*config) *T { return &place })
+	get, set := p.get, p.set
+	p.kept, p.doc = true, why
+	p.get = func(c *config) string {
+		if v, there := c.kept[p.name]; there {
+			return v
+		}
+		return p.initial
+	}
+	p.set = func(c *config, s string) error {
+		if err := set(c, s); err != nil {
+			return err
+		}
+		next := maps.Clone(c.kept) // the old configuration may come back
+		if next == nil {
+			next = map[string]string{}
+		}
+		next[p.name] = get(c)
+		c.kept = next
+		return nil
+	}
+	return p
+}
+
+func keptYesNo(name string, initial bool, why string) parameter {
+	return kept(why, func(f func(*config) *bool) parameter { return yesNo(name, initial, f) })
+}
+
+func keptNumber(name string, initial, lo, hi int64, why string) parameter {
+	return kept(why, func(f func(*config) *int64) parameter { return number(name, initial, lo, hi, f) })
+}
+
+func keptSize(name string, initial, lo, hi int64, why string) parameter {
+	return kept(why, func(f func(*config) *int64) parameter { return size(name, initial, lo, hi, f) })
+}
+
+func keptText(name, initial, why string) parameter {
+	return kept(why, func(f func(*config) *string) parameter { return text(name, initial, f) })
+}
+
+func keptEnum(name, initial, why string, words ...string) parameter {
+	return kept(why, func(f func(*config) *string) parameter { return enum(name, initial, f, words...) })
+}
+
+// only lets a parameter have no other value than that it starts with.
+func (p parameter) only(why string) parameter {
+	get, set := p.get, p.set
+	p.refused = true
+	p.doc = "Only `" + p.initial + "`: " + why + "."
+	if p.initial == "" {
+		p.doc = "Only empty: " + why + "."
+	}
+	p.set = func(c *config, s string) error {
+		before := *c
+		if err := set(c, s); err != nil {
+			return err
+		}
+		if get(c) != p.initial {
+			*c = before
+			return errors.New(why)
+		}
+		return nil
+	}
+	return p
+}
+
+// hide leaves a parameter out of what patterns of CONFIG GET find.
+func (p parameter) hide() parameter { p.hidden = true; return p }
+
+// The reasons, each for some parameters.
+const (
+	noReplicas   = "nothing to do: there are no replicas"
+	noCluster    = "nothing to do: a cluster has this node alone"
+	noTLS        = "nothing to do: there is no TLS"
+	oneFile      = "nothing to do: one file of another format has it all"
+	noForks      = "nothing to do: saving forks no process"
+	goFrees      = "nothing to do: the garbage collector frees memory, always in the background"
+	goMemory     = "nothing to do: memory is the Go runtime's"
+	exactExpiry  = "nothing to do: deadlines are exact, nothing is sampled"
+	noEviction   = "nothing to do: nothing is evicted"
+	notMade      = "nothing to do: for tests of Redis itself"
+	noCrashLog   = "nothing to do: the Go runtime reports crashes"
+	notMaxmemory = "zsetd does not limit its memory and evicts nothing"
+	notReplica   = "zsetd cannot be a replica"
+	notTLS       = "zsetd does not speak TLS"
+)
+
+// keptParameters returns both kinds.
+func keptParameters() []parameter {
+	const maxInt = math.MaxInt32
+	anyInt := func(name string, initial int64, why string) parameter {
+		return keptNumber(name, initial, 0, maxInt, why)
+	}
+	list := []parameter{
+		// What would not be done.
+		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica),
+		keptSize("maxmemory", 0, 0, math.MaxInt64, "").only(notMaxmemory),
+		maxmemoryClients().only(notMaxmemory),
+		keptEnum("maxmemory-policy", "noeviction", noEviction, "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+			"allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").check(notLFU),
+		anyInt("tls-port", 0, "").only(notTLS),
+		keptYesNo("tls-cluster", false, "").only(notTLS),
+		keptYesNo("tls-replication", false, "").only(notTLS),
+		keptYesNo("syslog-enabled", false, "").immutable().only("zsetd logs to a file or to standard error"),
+		keptYesNo("activedefrag", false, "").only("Active defragmentation cannot be enabled: it requires a Redis server " +
+			"compiled with a modified Jemalloc like the one shipped by default with the Redis source distribution"),
+		keptText("locale-collate", "", "").only("texts are ordered by their bytes"),
+		keptText("loadmodule", "", "").immutable().hide().only("there are no modules"),
+
+		// Memory.
+		anyInt("maxmemory-samples", 5, noEviction).atLeast(1),
+		keptNumber("maxmemory-eviction-tenacity", 10, 0, 100, noEviction),
+		anyInt("lfu-log-factor", 10, noEviction),
+		anyInt("lfu-decay-time", 1, noEviction),
+		keptYesNo("lazyfree-lazy-eviction", false, goFrees),
+		keptYesNo("lazyfree-lazy-expire", false, goFrees),
+		keptYesNo("lazyfree-lazy-server-del", false, goFrees),
+		keptYesNo("lazyfree-lazy-user-del", false, goFrees),
+		keptYesNo("lazyfree-lazy-user-flush", false, goFrees),
+		keptYesNo("jemalloc-bg-thread", true, goMemory),
+		keptYesNo("activerehashing", true, "nothing to do: tables grow a step with each change"),
+		keptSize("active-defrag-ignore-bytes", 100<<20, 1, math.MaxInt64, goMemory),
+		keptNumber("active-defrag-threshold-lower", 10, 0, 1000, goMemory),
+		keptNumber("active-defrag-threshold-upper", 100, 0, 1000, goMemory),
+		keptNumber("active-defrag-cycle-min", 1, 1, 99, goMemory),
+		keptNumber("active-defrag-cycle-max", 25, 1, 99, goMemory),
+		keptNumber("active-defrag-max-scan-fields", 1000, 1, math.MaxInt64, goMemory),
+		anyInt("list-compress-depth", 0, "nothing to do: lists are not compressed"),
+		keptYesNo("disable-thp", true, goMemory).immutable(),
+
+		// Time.
+		keptNumber("active-expire-effort", 1, 1, 10, exactExpiry),
+		hz(),
+		keptYesNo("dynamic-hz", true, exactExpiry),
+
+		// The file.
+		keptYesNo("rdbcompression", true, oneFile),
+		keptYesNo("rdbchecksum", true, "nothing to do: every record has a checksum").immutable(),
+		keptYesNo("rdb-del-sync-files", false, noReplicas),
+		keptYesNo("rdb-save-incremental-fsync", true, oneFile),
+		keptText("appendfilename", "appendonly.aof", oneFile).immutable(),
+		keptText("appenddirname", "appendonlydir", oneFile).immutable(),
+		anyInt("auto-aof-rewrite-percentage", 100, oneFile),
+		keptSize("auto-aof-rewrite-min-size", 64<<20, 0, math.MaxInt64, oneFile),
+		keptYesNo("aof-rewrite-incremental-fsync", true, oneFile),
+		keptYesNo("aof-load-truncated", true, "nothing to do: a file that a crash has cut is good up to its last whole transaction"),
+		keptYesNo("aof-use-rdb-preamble", true, oneFile),
+		keptYesNo("aof-timestamp-enabled", false, oneFile),
+		keptYesNo("aof-disable-auto-gc", false, oneFile),
+		keptYesNo("no-appendfsync-on-rewrite", false, oneFile),
+		keptEnum("sanitize-dump-payload", "no", "nothing to do: what RESTORE is given is always checked", "no", "yes", "clients"),
+
+		// The process.
+		keptYesNo("always-show-logo", false, "nothing to do: there is no logo").immutable(),
+		keptYesNo("set-proc-title", true, "nothing to do: the name of the process stays").immutable(),
+		keptText("proc-title-template", "{title} {listen-addr} {server-mode}", "nothing to do: the name of the process stays"),
+		keptNumber("io-threads", 1, 1, 128, "nothing to do: reading and writing are parallel").immutable(),
+		keptYesNo("io-threads-do-reads", false, "nothing to do: reading and writing are parallel").immutable(),
+		keptText("server_cpulist", "", "not done: use taskset").immutable(),
+		keptText("bio_cpulist", "", "not done: use taskset").immutable(),
+		keptText("aof_rewrite_cpulist", "", noForks).immutable(),
+		keptText("bgsave_cpulist", "", noForks).immutable(),
+		keptEnum("oom-score-adj", "no", "not done: set it where the server is started", "no", "yes", "relative", "absolute"),
+		oomScores(),
+		keptText("syslog-ident", "redis", "nothing to do: see syslog-enabled").immutable(),
+		keptEnum("syslog-facility", "local0", "nothing to do: see syslog-enabled", "user", "local0", "local1", "local2", "local3",
+			"local4", "local5", "local6", "local7").immutable(),
+		keptYesNo("crash-log-enabled", true, noCrashLog),
+		keptYesNo("crash-memcheck-enabled", true, noCrashLog),
+		keptText("ignore-warnings", "", "nothing to do: no such warnings"),
+		anyInt("shutdown-timeout", 10, noReplicas),
+		anyInt("tcp-backlog", 511, "not done: the system's own limit (net.core.somaxconn) is taken").immutable(),
+		keptNumber("socket-mark-id", 0, 0, math.MaxUint32, "not done").immutable(),
+		keptEnum("enable-protected-configs", "no", "nothing to do: dir and dbfilename never change while the server runs",
+			"no", "yes", "local").immutable(),
+		keptEnum("enable-module-command", "no", "nothing to do: there are no modules", "no", "yes", "local").immutable(),
+		keptEnum("propagation-error-behavior", "ignore", noReplicas, "ignore", "panic", "panic-on-replicas"),
+
+		// Replicas.
+		keptText("masteruser", "", noReplicas).secret(),
+		keptText("masterauth", "", noReplicas).secret(),
+		keptText("bind-source-addr", "", noReplicas),
+		keptYesNo("replica-lazy-flush", false, noReplicas).also("slave-lazy-flush"),
+		keptYesNo("replica-serve-stale-data", true, noReplicas).also("slave-serve-stale-data"),
+		keptYesNo("replica-read-only", true, noReplicas).also("slave-read-only"),
+		keptYesNo("replica-ignore-maxmemory", true, noReplicas).also("slave-ignore-maxmemory"),
+		keptYesNo("replica-announced", true, noReplicas),
+		keptYesNo("replica-ignore-disk-write-errors", false, noReplicas),
+		keptText("replica-announce-ip", "", noReplicas).also("slave-announce-ip"),
+		keptNumber("replica-announce-port", 0, 0, 65535, noReplicas).also("slave-announce-port"),
+		anyInt("replica-priority", 100, noReplicas).also("slave-priority"),
+		keptYesNo("repl-disable-tcp-nodelay", false, noReplicas),
+		keptYesNo("repl-diskless-sync", true, noReplicas),
+		anyInt("repl-diskless-sync-delay", 5, noReplicas),
+		anyInt("repl-diskless-sync-max-replicas", 0, noReplicas),
+		keptEnum("repl-diskless-load", "disabled", noReplicas, "disabled", "on-empty-db", "swapdb"),
+		anyInt("repl-timeout", 60, noReplicas).atLeast(1),
+		anyInt("repl-ping-replica-period", 10, noReplicas).also("repl-ping-slave-period").atLeast(1),
+		keptSize("repl-backlog-size", 1<<20, 1, math.MaxInt64, noReplicas),
+		keptNumber("repl-backlog-ttl", 3600, 0, math.MaxInt64, noReplicas),
+
+		// The cluster.
+		keptText("cluster-config-file", "nodes.conf", noCluster).immutable(),
+		keptNumber("cluster-node-timeout", 15000, 0, math.MaxInt64, noCluster),
+		anyInt("cluster-migration-barrier", 1, noCluster),
+		anyInt("cluster-replica-validity-factor", 10, noCluster).also("cluster-slave-validity-factor"),
+		keptYesNo("cluster-require-full-coverage", true, noCluster),
+		keptYesNo("cluster-replica-no-failover", false, noCluster).also("cluster-slave-no-failover"),
+		keptYesNo("cluster-allow-reads-when-down", false, noCluster),
+		keptYesNo("cluster-allow-pubsubshard-when-down", true, noCluster),
+		keptYesNo("cluster-allow-replica-migration", true, noCluster),
+		keptSize("cluster-link-sendbuf-limit", 0, 0, math.MaxInt64, noCluster),
+
+		// Tests of Redis.
+		keptYesNo("use-exit-on-panic", false, notMade).hide(),
+		keptNumber("rdb-key-save-delay", 0, math.MinInt32, maxInt, notMade).hide(),
+		keptNumber("key-load-delay", 0, math.MinInt32, maxInt, notMade).hide(),
+		anyInt("watchdog-period", 0, notMade).hide(),
+		keptNumber("loading-process-events-interval-bytes", 2<<20, 1024, maxInt, notMade).hide(),
+	}
+	for _, name := range strings.Fields("tls-session-cache-size:20480 tls-session-cache-timeout:300") {
+		name, initial, _ := strings.Cut(name, ":")
+		n, _ := strconv.ParseInt(initial, 10, 64)
+		list = append(list, anyInt(name, n, noTLS))
+	}
+	list = append(list, keptEnum("tls-auth-clients", "yes", noTLS, "no", "yes", "optional"),
+		keptYesNo("tls-prefer-server-ciphers", false, noTLS), keptYesNo("tls-session-caching", true, noTLS))
+	for _, name := range strings.Fields("tls-cert-file tls-key-file tls-key-file-pass tls-client-cert-file tls-client-key-file " +
+		"tls-client-key-file-pass tls-dh-params-file tls-ca-cert-file tls-ca-cert-dir tls-protocols tls-ciphers tls-ciphersuites") {
+		list = append(list, keptText(name, "", noTLS))
+	}
+	return list
+}
+
+// atLeast raises the lower bound of a number.
+func (p parameter) atLeast(lo int64) parameter {
+	return p.check(func(s string) error {
+		if n, ok := protocol.ParseInt([]byte(s)); ok && n < lo {
+			return fmt.Errorf("argument must be between %d and %d inclusive", lo, math.MaxInt32)
+		}
+		return nil
+	})
+}
+
+// notLFU refuses the policies by which OBJECT FREQ would have to answer.
+func notLFU(s string) error {
+	if strings.HasSuffix(strings.ToLower(s), "-lfu") {
+		return errors.New("how often keys are used is not counted")
+	}
+	return nil
+}
+
+// maxmemoryClients is a number of bytes, or a percentage of maxmemory.
+func maxmemoryClients() parameter {
+	p := keptSize("maxmemory-clients", 0, 0, math.MaxInt64, "")
+	set := p.set
+	p.set = func(c *config, s string) error {
+		digits, percent := strings.CutSuffix(s, "%")
+		if !percent {
+			return set(c, s)
+		}
+		n, ok := protocol.ParseInt([]byte(digits))
+		switch {
+		case !ok || n < 0:
+			return errors.New("argument must be a memory or percent value")
+		case n > 100:
+			return errors.New("percentage argument must be less or equal to 100")
+		}
+		return set(c, digits)
+	}
+	return p
+}
+
+// hz keeps to Redis's bounds without a word, as Redis does.
+func hz() parameter {
+	p := keptNumber("hz", 10, 0, math.MaxInt32, exactExpiry)
+	set := p.set
+	p.set = func(c *config, s string) error {
+		if n, ok := protocol.ParseInt([]byte(s)); ok && 0 <= n && n <= math.MaxInt32 {
+			s = strconv.FormatInt(max(1, min(n, 500)), 10)
+		}
+		return set(c, s)
+	}
+	return p
+}
+
+// oomScores are three numbers.
+func oomScores() parameter {
+	return keptText("oom-score-adj-values", "0 200 800", "not done: set them where the server is started").words().check(func(s string) error {
+		words := strings.Fields(s)
+		if len(words) != 3 {
+			return errors.New("wrong number of arguments")
+		}
+		for _, word := range words {
+			n, ok := protocol.ParseInt([]byte(word))
+			if !ok || n < -2000 || n > 2000 {
+				return errors.New("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,346 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	suite := flag.String("suite", "", "the source of Redis 7.0, of which tests/ is used")
+	binary := flag.String("zsetd", "", "the server that is judged")
+	redis := flag.String("redis", "redis-server", "the server that it is compared with")
+	tags := flag.String("tags", "-slow -needs:repl", "the tags of tests to run, or with - to leave out")
+	cache := flag.String("cache", "", "a file with the real server's score: read if it is there, else written")
+	exceptionsPath := flag.String("exceptions", "conformance/exceptions.txt", "the tests that zsetd need not pass")
+	jobs := flag.Int("jobs", 2, "how many files run at the same time")
+	verbose := flag.Bool("v", false, "tell why each test fails, those that need not pass, too")
+	flag.Parse()
+	if *suite == "" || *binary == "" {
+		flag.Usage()
+		return errors.New("-suite and -zsetd must be given")
+	}
+	version, err := os.ReadFile(filepath.Join(*suite, "src", "version.h"))
+	if m := regexp.MustCompile(`"(7\.0\.\d+)"`).FindSubmatch(version); err == nil && m == nil {
+		return fmt.Errorf("the suite is not of Redis 7.0 but of %s", version)
+	} else if err != nil {
+		return err
+	}
+	zsetd := target{name: "zsetd"}
+	if zsetd.binary, err = filepath.Abs(*binary); err != nil {
+		return err
+	}
+	real := target{name: "redis-server"}
+	if real.binary, err = exec.LookPath(*redis); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(*exceptionsPath)
+	if err != nil {
+		return err
+	}
+	exceptions, leftOut, err := parseExceptions(string(text))
+	if err != nil {
+		return err
+	}
+	selected := files()
+	if flag.NArg() > 0 {
+		selected = slices.DeleteFunc(selected, func(f file) bool {
+			return !slices.ContainsFunc(flag.Args(), func(name string) bool {
+				return f.name == name || f.name == "unit/"+name || f.String() == name
+			})
+		})
+	}
+	scores := map[string]result{} // of the real server, by file
+	if *cache != "" {
+		if err := readJSON(*cache, &scores); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	r := &runner{suite: *suite, tags: *tags, exceptions: exceptions, leftOut: leftOut, real: real, zsetd: zsetd, known: scores}
+	start := time.Now()
+	rows, err := r.runAll(selected, *jobs)
+	if err != nil {
+		return err
+	}
+	if *cache != "" {
+		for _, row := range rows {
+			scores[row.file.String()] = row.real
+		}
+		if err := writeJSON(*cache, scores); err != nil {
+			return err
+		}
+	}
+	return report(rows, exceptions, flag.NArg() == 0, *verbose, time.Since(start))
+}
+
+// runner runs the files against both servers.
+type runner struct {
+	suite, tags string
+	exceptions  map[string]string
+	leftOut     map[string]bool
+	real, zsetd target
+	known       map[string]result
+}
+
+// row is a line of the table.
+type row struct {
+	file     file
+	real     result
+	ours     result
+	counted  int       // tests that the real server passes
+	passed   int       // of them
+	excepted []failure // need not pass, and do not
+	failed   []failure // are to pass, and do not
+	unneeded []string  // need not pass, and do
+}
+
+func (r *runner) runAll(list []file, jobs int) ([]row, error) {
+	rows := make([]row, len(list))
+	errs := make([]error, len(list))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range max(1, jobs) {
+		wg.Go(func() {
+			for i := range next {
+				rows[i], errs[i] = r.file(list[i])
+			}
+		})
+	}
+	for i := range list {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return rows, errors.Join(errs...)
+}
+
+// file runs one file against both servers.
+func (r *runner) file(f file) (row, error) {
+	b, err := newBench(r.suite, r.tags)
+	if err != nil {
+		return row{}, err
+	}
+	defer b.close()
+	out := row{file: f}
+	var known bool
+	if out.real, known = r.known[f.String()]; !known {
+		if out.real, err = b.run(r.real, f, nil); err != nil {
+			return row{}, err
+		}
+	}
+	var skips []string
+	for test, out := range r.leftOut {
+		if name, here := strings.CutPrefix(test, f.String()+": "); here && out {
+			skips = append(skips, name)
+		}
+	}
+	if out.ours, err = b.run(r.zsetd, f, skips); err != nil {
+		return row{}, err
+	}
+	out.compare(r.exceptions)
+	if len(out.failed) > 0 && out.ours.Seconds < fileLimit.Seconds() {
+		again, err := b.run(r.zsetd, f, skips)
+		if err != nil {
+			return row{}, err
+		}
+		again.Seconds += out.ours.Seconds
+		out.ours.merge(again)
+		out.compare(r.exceptions)
+	}
+	fmt.Fprintf(os.Stderr, "%s: %d of %d\n", f, out.passed, out.counted)
+	return out, nil
+}
+
+// merge adds what passes in another run.
+func (r *result) merge(o result) {
+	r.Seconds = o.Seconds
+	for _, name := range o.Passed {
+		i := slices.IndexFunc(r.Failed, func(f failure) bool { return f.Name == name })
+		switch {
+		case i >= 0:
+			r.Failed = slices.Delete(r.Failed, i, i+1)
+			r.Passed = append(r.Passed, name)
+		case !slices.Contains(r.Passed, name):
+			r.Passed = append(r.Passed, name)
+		}
+	}
+}
+
+// compare counts the tests that the real server passes.
+func (w *row) compare(exceptions map[string]string) {
+	w.counted, w.passed, w.excepted, w.failed, w.unneeded = len(w.real.Passed), 0, nil, nil, nil
+	left := map[string]int{}
+	for _, name := range w.ours.Passed {
+		left[name]++
+	}
+	for _, name := range w.real.Passed {
+		_, excepted := exceptions[w.file.String()+": "+name]
+		_, all := exceptions[w.file.String()+": *"]
+		switch {
+		case left[name] > 0:
+			left[name]--
+			w.passed++
+			if excepted {
+				w.unneeded = append(w.unneeded, name)
+			}
+			continue
+		}
+		f := failure{name, "is not reached"}
+		if i := slices.IndexFunc(w.ours.Failed, func(f failure) bool { return f.Name == name }); i >= 0 {
+			f = w.ours.Failed[i]
+		}
+		if excepted || all {
+			w.excepted = append(w.excepted, f)
+		} else {
+			w.failed = append(w.failed, f)
+		}
+	}
+}
+
+// parseExceptions reads lines "file: test", each with its reason indented below;
+// several tests may share one. One that begins with "! " is not even run: it
+// would leave something behind that those after it fail of.
+func parseExceptions(text string) (reasons map[string]string, leftOut map[string]bool, err error) {
+	m := map[string]string{}
+	left := map[string]bool{}
+	var open []string
+	n := 0
+	s := bufio.NewScanner(strings.NewReader(text))
+	for reasoned := true; s.Scan(); {
+		n++
+		line := s.Text()
+		reason, indented := strings.CutPrefix(line, "\t")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			continue
+		case indented:
+			if len(open) == 0 {
+				return nil, nil, fmt.Errorf("exceptions.txt:%d: a reason without a test", n)
+			}
+			for _, test := range open {
+				m[test] = strings.TrimSpace(m[test] + " " + reason)
+			}
+			reasoned = true
+			continue
+		}
+		if reasoned {
+			open, reasoned = nil, false
+		}
+		line, out := strings.CutPrefix(line, "! ")
+		left[line] = out
+		if !strings.Contains(line, ": ") {
+			return nil, nil, fmt.Errorf("exceptions.txt:%d: want \"file: test\"", n)
+		}
+		open = append(open, line)
+		m[line] = ""
+	}
+	for test, reason := range m {
+		if reason == "" {
+			return nil, nil, fmt.Errorf("exceptions.txt: no reason for %q", test)
+		}
+	}
+	return m, left, nil
+}
+
+// report prints the table, and what is wrong.
+func report(rows []row, exceptions map[string]string, whole, verbose bool, took time.Duration) error {
+	fmt.Printf("\n%-32s %6s %6s %9s %6s %14s\n", "file", "redis", "zsetd", "excepted", "failed", "seconds")
+	var counted, passed, excepted, failed int
+	for _, w := range rows {
+		fmt.Printf("%-32s %6d %6d %9d %6d %6.1f %7.1f\n", w.file, w.counted, w.passed, len(w.excepted), len(w.failed),
+			w.real.Seconds, w.ours.Seconds)
+		counted, passed = counted+w.counted, passed+w.passed
+		excepted, failed = excepted+len(w.excepted), failed+len(w.failed)
+	}
+	fmt.Printf("%-32s %6d %6d %9d %6d %14.0f\n", "total", counted, passed, excepted, failed, took.Seconds())
+	for _, w := range rows {
+		for _, f := range w.failed {
+			fmt.Printf("\n%s: %s\n\t%s\n", w.file, f.Name, clip(f.Why))
+		}
+		if verbose {
+			for _, f := range w.excepted {
+				fmt.Printf("\n(excepted) %s: %s\n\t%s\n", w.file, f.Name, clip(f.Why))
+			}
+		}
+		for _, name := range w.unneeded {
+			fmt.Printf("\n%s: %s\n\tpasses, though exceptions.txt says that it need not: take it out\n", w.file, name)
+		}
+		for _, f := range w.ours.Failed {
+			if f.Name == "(between the tests)" {
+				fmt.Printf("\n%s: between the tests\n\t%s\n", w.file, clip(f.Why))
+			}
+		}
+	}
+	if whole {
+		for _, name := range missing(rows, exceptions) {
+			fmt.Printf("\n%s\n\tis in exceptions.txt, but no such test is passed by the real server\n", name)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d tests fail that passed", failed)
+	}
+	return nil
+}
+
+// missing returns the exceptions that nothing stands for.
+func missing(rows []row, exceptions map[string]string) []string {
+	seen := map[string]bool{}
+	for _, w := range rows {
+		seen[w.file.String()+": *"] = true
+		for _, name := range w.real.Passed {
+			seen[w.file.String()+": "+name] = true
+		}
+	}
+	var list []string
+	for name := range exceptions {
+		if !seen[name] {
+			list = append(list, name)
+		}
+	}
+	slices.SortFunc(list, cmp.Compare)
+	return list
+}
+
+func clip(s string) string {
+	if len(s) > 300 {
+		return s[:300] + "…"
+	}
+	return s
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o644)
+}

@@ -1,0 +1,363 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// file is a file of the suite.
+type file struct {
+	name    string // unit/type/zset
+	spawned bool   // in spawn mode
+}
+
+// files are those that have tests for a single server, in the order in which
+// they are listed.
+func files() []file {
+	var list []file
+	add := func(spawned bool, names string) {
+		for name := range strings.FieldsSeq(names) {
+			list = append(list, file{"unit/" + name, spawned})
+		}
+	}
+	add(false, `type/zset type/string type/incr type/list type/list-2 type/list-3 type/set type/hash
+		type/stream type/stream-cgroups keyspace scan expire multi pubsub protocol dump sort geo
+		bitops bitfield hyperloglog scripting functions introspection introspection-2 info-command
+		tracking slowlog pause latency-monitor lazyfree other quit querybuf replybufsize violations`)
+	add(true, "auth acl acl-v2 pubsubshard info limits introspection")
+	return list
+}
+
+func (f file) String() string {
+	if f.spawned {
+		return f.name + " (spawn)"
+	}
+	return f.name
+}
+
+// target is a server that is judged.
+type target struct {
+	name   string
+	binary string
+}
+
+// result is what became of the tests of a file. Names may come more than once.
+type result struct {
+	Passed  []string
+	Failed  []failure
+	Seconds float64
+}
+
+type failure struct{ Name, Why string }
+
+const (
+	fileLimit  = 150 * time.Second // for one run of one file
+	idleLimit  = 30                // seconds that one test may take
+	maxSkipped = 4                 // tests that hang or end the server, after which a file is given up
+)
+
+// brokenTests fail on every server in external mode and leave its configuration
+// changed: they want a server that the suite has started.
+func brokenTests() []string { return []string{"SRANDMEMBER with a dict containing long chain"} }
+
+// bench is a copy of the suite that one run at a time works in.
+type bench struct {
+	dir  string
+	tags string
+}
+
+func newBench(suite, tags string) (*bench, error) {
+	dir, err := os.MkdirTemp("", "conformance-")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{dir, tags}
+	if err := os.CopyFS(filepath.Join(dir, "tests"), os.DirFS(filepath.Join(suite, "tests"))); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"tests/tmp", "src"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"redis-cli", "redis-benchmark", "redis-check-rdb", "redis-check-aof"} {
+		if path, err := exec.LookPath(name); err == nil {
+			if err := os.Symlink(path, filepath.Join(dir, "src", name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	// From 7.2 on, short lists are listpacks, and so are sets unless a parameter
+	// says otherwise. The suite is of 7.0, where they are quicklists always.
+	return b, b.edit("tests/support/test.tcl", "    assert_match $enc $val\n",
+		"    if {$enc eq {quicklist} && $val eq {listpack}} return\n    assert_match $enc $val\n")
+}
+
+func (b *bench) edit(name, old, with string) error {
+	path := filepath.Join(b.dir, name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(text, []byte(old)) {
+		return fmt.Errorf("%s is not as in Redis 7.0: no %q", name, old)
+	}
+	return os.WriteFile(path, bytes.Replace(text, []byte(old), []byte(with), 1), 0o644)
+}
+
+func (b *bench) close() { os.RemoveAll(b.dir) }
+
+// run runs a file against a target, without some tests, as often as it takes.
+func (b *bench) run(t target, f file, leftOut []string) (result, error) {
+	start := time.Now()
+	var best result
+	skips := append(brokenTests(), leftOut...)
+	var lost []failure
+	for {
+		r, stuck, err := b.once(t, f, skips)
+		if err != nil {
+			return result{}, err
+		}
+		if len(r.Passed) > len(best.Passed) || best.Passed == nil {
+			best = r
+		}
+		if stuck.Name == "" || len(lost) == maxSkipped || slices.Contains(skips, stuck.Name) {
+			break
+		}
+		lost, skips = append(lost, stuck), append(skips, stuck.Name)
+	}
+	for _, l := range lost {
+		if !slices.ContainsFunc(best.Failed, func(f failure) bool { return f.Name == l.Name }) {
+			best.Failed = append(best.Failed, l)
+		}
+	}
+	best.Seconds = time.Since(start).Seconds()
+	return best, nil
+}
+
+// once runs a file once. stuck is the test in which it hung or the server ended.
+func (b *bench) once(t target, f file, skips []string) (r result, stuck failure, err error) {
+	if err := os.WriteFile(filepath.Join(b.dir, "skip"), []byte(strings.Join(skips, "\n")+"\n"), 0o644); err != nil {
+		return r, stuck, err
+	}
+	base, err := freePorts()
+	if err != nil {
+		return r, stuck, err
+	}
+	args := []string{"tests/test_helper.tcl", "--single", f.name, "--durable", "--skipfile", "skip",
+		"--timeout", fmt.Sprint(idleLimit), "--baseport", fmt.Sprint(base), "--portcount", "200", "--tags", b.tags}
+	var srv *server
+	if f.spawned {
+		link := filepath.Join(b.dir, "src", "redis-server")
+		os.Remove(link)
+		if err := os.Symlink(t.binary, link); err != nil {
+			return r, stuck, err
+		}
+		args = append(args, "--clients", "1")
+	} else {
+		if srv, err = startServer(t, base+100); err != nil {
+			return r, stuck, err
+		}
+		defer srv.stop()
+		args = append(args, "--host", "127.0.0.1", "--port", fmt.Sprint(srv.port))
+	}
+	cmd := exec.Command("tclsh", args...)
+	cmd.Dir = b.dir
+	cmd.Env = append(os.Environ(), "TERM=dumb", "LC_ALL=C.UTF-8")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	timedOut := runGroup(cmd, fileLimit)
+	r, hung := parse(out.String(), f.name)
+	switch {
+	case hung != "":
+		stuck = failure{hung, "hangs"}
+	case timedOut:
+		stuck = failure{"(the whole file)", fmt.Sprint("takes more than ", fileLimit)}
+	case srv != nil && !srv.alive():
+		i := slices.IndexFunc(r.Failed, func(f failure) bool { return isDisconnection(f.Why) })
+		if i >= 0 {
+			stuck = failure{r.Failed[i].Name, "ends the server: " + srv.lastWords()}
+		}
+	}
+	return r, stuck, nil
+}
+
+// runGroup runs a command in a process group of its own, of which nothing
+// outlives the call.
+func runGroup(cmd *exec.Cmd, limit time.Duration) (timedOut bool) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(cmd.Stdout, "[exception]: ", err)
+		return false
+	}
+	timer := time.AfterFunc(limit, func() {
+		timedOut = true
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	})
+	cmd.Wait() // the status says no more than the output
+	timer.Stop()
+	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	return timedOut
+}
+
+// freePorts finds a range in which the suite is likely to be alone.
+func freePorts() (base int, err error) {
+	for range 100 {
+		base = 21000 + rand.IntN(80)*400
+		ok := true
+		for _, port := range []int{base - 32, base, base + 1, base + 100} {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if ok = ok && err == nil; err == nil {
+				l.Close()
+			}
+		}
+		if ok {
+			return base, nil
+		}
+	}
+	return 0, errors.New("no free ports")
+}
+
+// server is one that was started for external mode.
+type server struct {
+	cmd  *exec.Cmd
+	port int
+	dir  string
+	log  bytes.Buffer
+	done chan struct{}
+}
+
+// startServer starts one, with a redis.conf as its only argument.
+func startServer(t target, port int) (*server, error) {
+	dir, err := os.MkdirTemp("", "conformance-server-")
+	if err != nil {
+		return nil, err
+	}
+	conf := fmt.Sprintf("port %d\ndir %q\nsave \"\"\nenable-debug-command yes\nenable-protected-configs yes\n", port, dir)
+	if t.name == "zsetd" {
+		conf += "set-max-listpack-entries 0\n" // as in 7.0
+	}
+	path := filepath.Join(dir, "redis.conf")
+	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
+		return nil, err
+	}
+	s := &server{cmd: exec.Command(t.binary, path), port: port, dir: dir, done: make(chan struct{})}
+	s.cmd.Dir = dir
+	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		s.cmd.Wait()
+		close(s.done)
+	}()
+	for range 200 {
+		if s.alive() {
+			return s, nil
+		}
+		select {
+		case <-s.done:
+			return nil, fmt.Errorf("%s does not start: %s", t.name, s.lastWords())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	s.stop()
+	return nil, fmt.Errorf("%s does not answer: %s", t.name, s.lastWords())
+}
+
+// alive reports whether the server answers.
+func (s *server) alive() bool {
+	conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", s.port), 2*time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	fmt.Fprint(conn, "PING\r\n")
+	var b [1]byte
+	_, err = io.ReadFull(conn, b[:])
+	return err == nil
+}
+
+func (s *server) stop() {
+	syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.done
+	os.RemoveAll(s.dir)
+}
+
+// lastWords returns the last lines of what an ended server has logged.
+func (s *server) lastWords() string {
+	select {
+	case <-s.done:
+	case <-time.After(time.Second):
+		return "it still runs"
+	}
+	lines := strings.Split(strings.TrimSpace(s.log.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], " / ")
+}
+
+// parse reads the output of the suite.
+func parse(out, name string) (r result, hung string) {
+	statusLine := regexp.MustCompile(`^\[(ok|err|exception)\]: ?(.*)$`)
+	milliseconds := regexp.MustCompile(` \(\d+ ms\)$`)
+	var why *string // of a failure, on several lines
+	for line := range strings.Lines(out) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "*** [") {
+			break // the failures again
+		}
+		if _, test, ok := strings.Cut(line, "(IN PROGRESS) "); ok {
+			hung, why = test, nil
+			continue
+		}
+		m := statusLine.FindStringSubmatch(line)
+		if m == nil {
+			if why != nil && len(*why) < 1000 && !strings.HasPrefix(line, "[") {
+				*why = strings.TrimSpace(*why + " " + line)
+			} else if strings.HasPrefix(line, "[") {
+				why = nil
+			}
+			continue
+		}
+		why = nil
+		switch m[1] {
+		case "ok":
+			r.Passed = append(r.Passed, milliseconds.ReplaceAllString(m[2], ""))
+		case "err", "exception":
+			test, _, named := strings.Cut(m[2], " in tests/"+name+".tcl")
+			f := failure{test, ""}
+			if !named {
+				f = failure{"(between the tests)", m[2]}
+			}
+			r.Failed = append(r.Failed, f)
+			why = &r.Failed[len(r.Failed)-1].Why
+		}
+	}
+	return r, hung
+}
+
+// isDisconnection reports whether a test failed because the server was gone.
+func isDisconnection(why string) bool {
+	for _, words := range []string{"I/O error", "connection refused", "couldn't open socket", "broken pipe", "connection reset"} {
+		if strings.Contains(why, words) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,72 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+)
+
+// Every parameter of Redis is there, and has the value that it has there unless
+// the reason is said here.
+func TestParametersAsRedis(t *testing.T) {
+	conn := startRedis(t)()
+	defer conn.Close()
+	if _, err := fmt.Fprint(conn, "HELLO 3\r\nCONFIG GET *\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	var theirs protocol.Map
+	var in []byte
+	for replies := 0; replies < 2; {
+		if reply, n, err := protocol.Decode(in); err == nil {
+			in, theirs = in[n:], reply.(protocol.Map)
+			replies++
+			continue
+		}
+		var b [1 << 16]byte
+		n, err := conn.Read(b[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		in = append(in, b[:n]...)
+	}
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	reply, err := srv.Do(context.Background(), "CONFIG", "GET", "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := map[any]any{}
+	for _, pair := range reply.(protocol.Map) {
+		ours[pair.Key] = pair.Value
+	}
+	later := strings.Fields("acl-pubsub-default aclfile acllog-max-len " +
+		"busy-reply-threshold lua-time-limit cluster-enabled cluster-port cluster-announce-ip cluster-announce-port " +
+		"cluster-announce-bus-port cluster-announce-tls-port cluster-announce-hostname cluster-preferred-endpoint-type")
+	const started = "the other server was started with it"
+	differs := map[any]string{
+		"port": started, "unixsocket": started, "save": started, "dir": started,
+		"bind":       "nobody else is served unless it is asked for",
+		"dbfilename": "a server in a program keeps its data in memory",
+	}
+	for _, pair := range theirs {
+		if slices.Contains(later, fmt.Sprint(pair.Key)) {
+			continue
+		}
+		value, there := ours[pair.Key]
+		if !there {
+			t.Errorf("%s is not there", pair.Key)
+			continue
+		}
+		if differs[pair.Key] == "" && value != pair.Value {
+			t.Errorf("%s is %q, in Redis %q", pair.Key, value, pair.Value)
+		}
+	}
+}
