@@ -7,9 +7,10 @@
 // there. Everything that must happen to every access (expiry, access times)
 // happens in the doors and nowhere else.
 //
-// The values are [String], [List], [Set], [Hash] and zset.Set. They know
-// nothing of keys, deadlines or commands. An empty collection does not exist:
-// the command layer drops a key whose value has become empty.
+// The values are [String], [List], [Set], [Hash], [Stream] and zset.Set. They
+// know nothing of keys, deadlines or commands. An empty collection does not exist:
+// the command layer drops a key whose value has become empty. A stream may be
+// empty, for it remembers what was in it.
 //
 // Deadlines are kept in an index ordered by time, itself a sorted set, so the
 // next one is known exactly and at once ([Keyspace.Next]).

@@ -2,7 +2,7 @@
 // replies.
 //
 // It reads whatever Redis has written up to version 12 of the format (Redis
-// 7.4): all encodings of strings, lists, sets, sorted sets and hashes, of whatever
+// 7.4): all encodings of strings, lists, sets, sorted sets, hashes and streams, of whatever
 // age. Everything is checked while it is read; nothing that anybody can send does
 // more harm than an error.
 //
