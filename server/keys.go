@@ -441,7 +441,7 @@ func scan(c *Call) {
 		}
 	})
 	// What is past its deadline goes now: the table must not change during Scan.
-	found = slices.DeleteFunc(found, func(key string) bool { return c.db.Peek(bytesOf(key)) == nil })
+	found = slices.DeleteFunc(found, func(key string) bool { return !c.db.Has(bytesOf(key)) })
 	c.Reply.Array(2)
 	c.Reply.BulkString(strconv.FormatUint(next, 10))
 	c.Reply.Array(len(found))

@@ -19,14 +19,14 @@ func (srv *Server) pause(until int64, all bool) {
 	}
 	srv.pausedUntil = max(srv.pausedUntil, until)
 	srv.pauseAll = srv.pauseAll || all
-	srv.keys.Frozen = true
+	srv.keys.Freeze()
 }
 
 // unpause ends the pause. What it held back runs in the order in which it
 // came, when the turn that is going on has ended.
 func (srv *Server) unpause() {
 	srv.pausedUntil, srv.pauseAll = 0, false
-	srv.keys.Frozen = false
+	srv.keys.Thaw()
 	srv.released = append(srv.released, srv.postponed...)
 	srv.postponed = nil
 }

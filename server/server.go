@@ -72,7 +72,8 @@ type Server struct {
 	pausedUntil int64 // milliseconds since 1970; 0 = not paused
 	pauseAll    bool
 	postponed   []*Session // by the pause, first come first
-	delayed     []*Session // until the sweep is done, see backlog.go
+	delayed     []*Session // until their keys are clean, see backlog.go
+	unclean     []waitKey  // that others wait for
 	released    []*Session // from the pause, to run their commands when this turn ends
 
 	pubsub   pubsub
@@ -243,7 +244,7 @@ func (srv *Server) Advance(d time.Duration) {
 	for {
 		srv.ring()
 		srv.mu.Lock()
-		due := srv.sweeps() && srv.nextExpiry <= srv.clock().UnixMilli()
+		due := srv.sweeps() && srv.nextExpiry <= srv.clock().UnixMilli() || srv.hasDelayed()
 		srv.mu.Unlock()
 		if !due {
 			return

@@ -311,19 +311,16 @@ func (c *Call) lookupByPattern(pattern []byte, element string) (b []byte, ok boo
 	}
 	var buf [64]byte
 	key := append(append(append(buf[:0], pattern[:star]...), element...), suffix...)
-	e := c.db.Get(key)
-	if e == nil {
-		return nil, false
+	if inHash {
+		value, ok := c.db.HashField(key, field)
+		return bytesOf(value), ok
 	}
-	switch v := e.Value().(type) {
-	case *keyspace.Hash:
-		if inHash {
-			value, ok := v.Get(field)
-			return bytesOf(value), ok
-		}
-	case *keyspace.String:
-		if !inHash {
-			return v.Content(), true
+	if c.db.DueMembers(key) > 0 {
+		return nil, false // whatever it is, it is no string
+	}
+	if e := c.db.Get(key); e != nil {
+		if s, ok := e.Value().(*keyspace.String); ok {
+			return s.Content(), true
 		}
 	}
 	return nil, false

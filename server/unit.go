@@ -353,6 +353,9 @@ func (srv *Server) setTimer() {
 	if srv.tracking.on && !srv.cronPaused && srv.overfull() {
 		next = min(next, srv.instant+1000)
 	}
+	if srv.hasDelayed() {
+		next = min(next, srv.instant)
+	}
 	if next == srv.timerAt || srv.closed {
 		return
 	}
@@ -367,14 +370,10 @@ func (srv *Server) setTimer() {
 // sweeps reports whether the timer removes what is past its deadline.
 func (srv *Server) sweeps() bool { return srv.activeExpire && srv.pausedUntil == 0 && !srv.cronPaused }
 
-// sweepLimit is how many keys expire under one hold of the lock; some
-// microseconds each.
-const sweepLimit = 500
-
-// sweep removes keys whose deadline has passed.
+// sweep removes keys and members whose deadline has passed.
 func (srv *Server) sweep() {
 	start := srv.clock()
-	srv.keys.Sweep(sweepLimit)
+	srv.sweepDue(start)
 	srv.keys.Seal()
 	took := srv.clock().Sub(start)
 	srv.sweepTime += took
@@ -387,10 +386,9 @@ func (srv *Server) sweep() {
 func (srv *Server) ring() {
 	srv.begin()
 	srv.timerAt = math.MinInt64 // whatever is next, set the timer anew
-	if srv.sweeps() {
+	if srv.sweeps() || srv.hasDelayed() {
 		srv.sweep()
 		srv.unit.commit()
-		srv.swept()
 	}
 	for len(srv.deadlines) > 0 && srv.deadlines[0].deadline <= srv.keys.Now() {
 		w := srv.deadlines[0]

@@ -213,7 +213,7 @@ func (srv *Server) unblock(w *Waiter) {
 func (u *unit) awake(q *queue, e *effect) {
 	switch {
 	case len(q.lines) == len(q.wide):
-	case e.members == "": // it is about the whole key
+	case e.members == "", u.srv.behind(q.waitKey): // it is about the whole key
 		for _, l := range q.lines {
 			l.mark()
 		}
@@ -254,6 +254,10 @@ func (srv *Server) valueOf(q *queue) any {
 // as long as there is what they want.
 func (u *unit) serve(q *queue) {
 	srv := u.srv
+	if srv.behind(q.waitKey) {
+		q.ready = false // until then the lines stay marked
+		return
+	}
 	for {
 		value := srv.valueOf(q)
 		var next *line

@@ -29,10 +29,7 @@ type Keyspace struct {
 	// NoTouch leaves the access times of keys alone.
 	NoTouch bool
 
-	// Frozen makes readers leave keys whose deadline has passed where they
-	// are: gone for whoever asks, but not yet removed. Those who change a key
-	// do remove it.
-	Frozen bool
+	frozen bool
 }
 
 // Hooks are told what happens in the doors. They may be nil.
@@ -85,6 +82,22 @@ func New(n int, hooks Hooks) *Keyspace {
 
 // Len returns the number of databases.
 func (ks *Keyspace) Len() int { return len(ks.dbs) }
+
+// DBs returns the databases.
+func (ks *Keyspace) DBs() []*DB { return ks.dbs }
+
+// Freeze makes readers leave keys and members whose deadline has passed where
+// they are: gone for whoever asks, but not yet removed. Those who change a key
+// do remove them.
+func (ks *Keyspace) Freeze() { ks.frozen = true }
+
+// Thaw ends that.
+func (ks *Keyspace) Thaw() {
+	ks.frozen = false
+	for _, db := range ks.dbs {
+		db.views = nil
+	}
+}
 
 // DB returns database i, which must be in [0, Len).
 func (ks *Keyspace) DB(i int) *DB { return ks.dbs[i] }
@@ -243,6 +256,7 @@ type DB struct {
 	entries   table.Table[*Entry]
 	deadlines zset.Set // key by deadline
 	members   zset.Set // key by the earliest deadline of its members
+	views     map[string]view
 	expired   int64
 }
 
@@ -264,6 +278,13 @@ func (db *DB) Overhead() (keys, deadlines int) {
 
 // Volatile returns the number of keys with a deadline.
 func (db *DB) Volatile() int { return db.deadlines.Len() }
+
+// DueKeys returns how many keys are past their deadlines, or have members that
+// are, and are not removed yet. O(log n).
+func (db *DB) DueKeys() int {
+	due := zset.ScoreRange{Min: 0, Max: float64(db.ks.now), MaxExclusive: true}
+	return db.deadlines.CountScore(due) + db.members.CountScore(due)
+}
 
 // Timed returns the number of keys whose values have members with deadlines.
 func (db *DB) Timed() int { return db.members.Len() }
@@ -304,7 +325,7 @@ func (db *DB) find(key []byte) *Entry {
 
 // look is find for readers.
 func (db *DB) look(key []byte) *Entry {
-	if db.ks.Frozen {
+	if db.ks.frozen {
 		e, ok := db.entries.GetBytes(key)
 		if ok && db.Due(e) {
 			return nil
@@ -348,6 +369,16 @@ func (db *DB) Look(key []byte) *Entry {
 // Peek is Look that tells nobody of a hit or a miss.
 func (db *DB) Peek(key []byte) *Entry { return db.look(key) }
 
+// Has reports whether there is a key. Other than Peek it leaves members past
+// their deadlines where they are: it is for those who go through many keys.
+func (db *DB) Has(key []byte) bool {
+	e, ok := db.entries.GetBytes(key)
+	if ok && e.timed() && (e.deadline == 0 || e.deadline >= db.ks.now) {
+		return !db.Due(e)
+	}
+	return ok && db.look(key) != nil
+}
+
 // Edit opens a key for changing. It returns nil if there is no such key.
 func (db *DB) Edit(key []byte) *Entry {
 	e := db.find(key)
@@ -363,7 +394,7 @@ func (db *DB) Edit(key []byte) *Entry {
 
 // Add makes a key, which must not exist, with a value and no deadline.
 func (db *DB) Add(key []byte, value any) *Entry {
-	if db.ks.Frozen {
+	if db.ks.frozen {
 		db.find(key) // what readers have left
 	}
 	e := &Entry{key: string(key), value: value, access: db.ks.seconds()}
@@ -511,7 +542,7 @@ func (db *DB) Random(r *rand.Rand) *Entry {
 		if !db.Due(e) {
 			return e
 		}
-		if db.ks.Frozen {
+		if db.ks.frozen || e.timed() && sizeOf(e.value) > expiredAtOnce {
 			return db.randomAlive(r)
 		}
 		db.find(bytesOf(key)) // removes it

@@ -22,6 +22,9 @@ type edited struct {
 
 // opened notes that e is open for changing.
 func (db *DB) opened(e *Entry) {
+	if db.views != nil {
+		delete(db.views, e.key)
+	}
 	db.noteEdited(e)
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)
@@ -99,13 +102,31 @@ func dueMembers(value any, now int64) int {
 }
 
 // DueMembers returns how many members of a key are past their deadlines and not
-// removed yet. O(log n).
+// removed yet; while the keyspace is frozen, from the view of it that readers
+// are shown. O(log n).
 func (db *DB) DueMembers(key []byte) int {
 	e, ok := db.entries.GetBytes(key)
 	if !ok || !e.timed() {
 		return 0
 	}
+	if v, ok := db.views[e.key]; ok && v.of == e.value {
+		e = v.shown
+	}
 	return dueMembers(e.value, db.ks.now)
+}
+
+// Purge removes members of a key whose deadline has passed, at most limit of
+// them, and returns how many it did; while the keyspace is frozen, from the view.
+func (db *DB) Purge(key []byte, limit int) int {
+	e, ok := db.entries.GetBytes(key)
+	switch {
+	case !ok || !e.timed():
+		return 0
+	case db.ks.frozen:
+		return expireMembers(db.view(e).value, db.ks.now, limit, func(string) {})
+	}
+	n, _ := db.purge(e, limit)
+	return n
 }
 
 // expireMembers removes members whose deadline has passed.
@@ -157,13 +178,58 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 	return n, emptied
 }
 
+// view is what readers are shown of an entry while the keyspace is frozen.
+type view struct {
+	of    any // the value
+	shown *Entry
+}
+
+// view returns the view of e: a copy, from which members are removed instead.
+func (db *DB) view(e *Entry) *Entry {
+	v, ok := db.views[e.key]
+	if !ok || v.of != e.value {
+		v = view{e.value, &Entry{key: e.key, value: Clone(e.value), deadline: e.deadline, access: e.access}}
+		if db.views == nil {
+			db.views = map[string]view{}
+		}
+		db.views[e.key] = v
+	}
+	return v.shown
+}
+
 // withoutDue returns e as it is without the members whose deadline has passed,
 // and leaves e alone.
 func (db *DB) withoutDue(e *Entry) *Entry {
 	if dueMembers(e.value, db.ks.now) == 0 {
 		return e
 	}
-	c := &Entry{key: e.key, value: Clone(e.value), deadline: e.deadline, access: e.access}
-	expireMembers(c.value, db.ks.now, sizeOf(e.value), func(string) {})
-	return c
+	shown := db.view(e)
+	expireMembers(shown.value, db.ks.now, sizeOf(shown.value), func(string) {})
+	return shown
+}
+
+// HashField returns the value of a field of a hash, false if there is none. Other
+// than Get it leaves members past their deadlines where they are: it is for those
+// who ask many keys for one field each.
+func (db *DB) HashField(key, field []byte) (value string, ok bool) {
+	if e, there := db.entries.GetBytes(key); !there || !e.timed() {
+		e = db.Get(key)
+		if e == nil {
+			return "", false
+		}
+		if h, isHash := e.value.(*Hash); isHash {
+			return h.Get(field)
+		}
+		return "", false
+	} else if h, isHash := e.value.(*Hash); isHash && !db.Due(e) {
+		db.ks.hits++
+		if at, _ := h.DeadlineBytes(field); at == 0 || at >= db.ks.now {
+			return h.Get(field)
+		}
+		return "", false
+	}
+	if db.ks.hooks.Missed != nil {
+		db.ks.hooks.Missed(db, key)
+	}
+	return "", false
 }
