@@ -194,14 +194,15 @@ func (c *Call) clientClass() clientClass {
 
 // clientFilter is which clients CLIENT KILL means.
 type clientFilter struct {
-	id                int64
-	class             clientClass
-	user, addr, laddr string
-	skipMe            bool
+	id          int64
+	class       clientClass
+	user        *user
+	addr, laddr string
+	skipMe      bool
 }
 
 func (f *clientFilter) accepts(s, me *Session) bool {
-	return (f.id == 0 || f.id == s.id) && (f.class == "" || f.class == s.class()) && (f.user == "" || f.user == s.user) &&
+	return (f.id == 0 || f.id == s.id) && (f.class == "" || f.class == s.class()) && (f.user == nil || f.user == s.user) &&
 		(f.addr == "" || f.addr == s.addr) && (f.laddr == "" || f.laddr == s.laddr) && !(f.skipMe && s == me)
 }
 
@@ -220,8 +221,9 @@ func clientKill(c *Call) {
 		case c.Is("TYPE"):
 			f.class = c.clientClass()
 		case c.Is("USER"):
-			if f.user = c.String(); f.user != "default" {
-				c.Fail("ERR No such user '" + f.user + "'")
+			name := c.Bytes()
+			if f.user = c.srv.acl.users[string(name)]; f.user == nil {
+				c.Fail("ERR No such user '" + clip(name, len(name)) + "'")
 			}
 		case c.Is("ADDR"):
 			f.addr = c.String()
@@ -319,7 +321,7 @@ func (s *Session) appendInfo(b []byte) []byte {
 		s.flags(), s.db.ID(), len(s.channels), len(s.patterns), len(s.shards),
 		multi, taken, free, argsSize(s.running()), s.queued, s.out.Cap(), s.out.Len(), s.out.Len(), pending, s.unsent.Load(),
 		s.memory(), events,
-		last, s.user, s.redirection(), s.out.Version(), s.libName, s.libVer)
+		last, s.user.name, s.redirection(), s.out.Version(), s.libName, s.libVer)
 }
 
 // flags returns the letters that CLIENT LIST gives to a session.

@@ -24,6 +24,7 @@ func newerFacts() map[string]string {
 		"brpoplpush": "7.2: allowed in scripts", "bzpopmax": "7.2: allowed in scripts", "bzpopmin": "7.2: allowed in scripts",
 		"wait":            "7.2: allowed in scripts, blocking",
 		"xinfo|consumers": "7.2: inactive", "xinfo|stream": "7.2: active-time",
+		"acl|log": "7.2: fields of entries",
 	}
 }
 

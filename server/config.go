@@ -29,6 +29,9 @@ type config struct {
 	databases        int64
 	maxclients       int64
 	requirepass      string
+	aclFile          string
+	aclPubsub        string
+	aclLogMaxLen     int64
 	enableDebug      string
 	logfile          string
 	loglevel         string
@@ -116,6 +119,14 @@ func parameters() []parameter {
 			about("Password that clients must give with AUTH; empty for none.").secret(),
 		yesNo("protected-mode", true, func(c *config) *bool { return &c.protectedMode }).
 			about("Whether only clients on this machine are served while the default user has no password."),
+		text("aclfile", "", func(c *config) *string { return &c.aclFile }).immutable().
+			about("File of users, which ACL LOAD reads and ACL SAVE writes; empty if there is none, and users are declared " +
+				"by lines `user NAME RULES...` of the configuration file."),
+		enum("acl-pubsub-default", "resetchannels", func(c *config) *string { return &c.aclPubsub },
+			"allchannels", "resetchannels").
+			about("Channels of new users: `allchannels` or, with `resetchannels`, none."),
+		number("acllog-max-len", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.aclLogMaxLen }).
+			about("Number of entries in what ACL LOG shows."),
 		enum("enable-debug-command", "no", func(c *config) *string { return &c.enableDebug }, "no", "yes", "local").immutable().
 			about("Whether DEBUG is allowed: `no`, `yes`, or `local` for clients on this machine."),
 		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning", "nothing").
@@ -499,6 +510,9 @@ type limitsPointer = atomic.Pointer[inputLimits]
 func (srv *Server) configure(values map[string]string) error {
 	table := parameters()
 	for name, value := range values {
+		if name == "user" {
+			continue // loadUsers reads it
+		}
 		p := findParameter(table, name)
 		if p == nil {
 			return fmt.Errorf("zsetd: unknown parameter %q", name)
@@ -519,6 +533,7 @@ func (srv *Server) configure(values map[string]string) error {
 // applyConfig hands the values of the parameters to those who work with them.
 func (srv *Server) applyConfig() {
 	c := &srv.config
+	srv.acl.allChannels = c.aclPubsub == "allchannels"
 	srv.notify = c.notify
 	if srv.notify&classChannels == 0 {
 		srv.notify = 0 // nowhere to publish to
@@ -694,7 +709,11 @@ func configSet(c *Call) {
 			return
 		}
 	}
+	newPassword := next.requirepass != c.srv.config.requirepass
 	c.srv.config = next
+	if newPassword {
+		c.srv.acl.setPassword(next.requirepass)
+	}
 	c.srv.applyConfig()
 	c.srv.applyKeep()
 	c.Reply.OK()

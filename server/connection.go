@@ -1,10 +1,6 @@
 package server
 
-import (
-	"crypto/subtle"
-
-	"github.com/zsetd/zsetd/protocol"
-)
+import "github.com/zsetd/zsetd/protocol"
 
 func connectionCommands() []Command {
 	return []Command{
@@ -61,33 +57,46 @@ const redisVersion = "7.2.4"
 
 const errWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
-// login checks a password and logs the session in.
-func (s *Session) login(user, password []byte) bool {
-	want := s.srv.config.requirepass
-	if string(user) != "default" || want != "" && subtle.ConstantTimeCompare(password, bytesOf(want)) != 1 {
-		return false
-	}
-	s.user, s.authenticated = "default", true
-	return true
+// enter makes the session one of the default user's, as a new one is.
+func (s *Session) enter() {
+	s.user, s.authenticated = s.srv.acl.standard, !s.srv.acl.loginRequired.Load()
 }
 
+// trust makes the session one of the program's own, which may do everything.
+func (s *Session) trust() { s.user, s.authenticated = s.srv.acl.owner, true }
+
+// credentials returns the user of that name if the password is right, and
+// otherwise logs the attempt and returns nil.
+func (c *Call) credentials(name, password []byte) *user {
+	if u := c.srv.acl.users[string(name)]; u != nil && u.accepts(password) {
+		return u
+	}
+	c.sess.logDenial(deniedAuth, c.sess.denialContext(), string(c.argv[0]), string(name))
+	return nil
+}
+
+// login makes the session one of u's.
+func (s *Session) login(u *user) { s.user, s.authenticated = u, true }
+
 func auth(c *Call) {
-	user, password := []byte("default"), c.Bytes()
+	name, password := []byte(defaultUser), c.Bytes()
 	c.redact(1)
 	c.redact(2)
 	if c.Len() > 0 {
-		user, password = password, c.Bytes()
-	} else if c.srv.config.requirepass == "" {
+		name, password = password, c.Bytes()
+	} else if c.srv.acl.standard.nopass {
 		c.Fail("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
 	}
 	if !c.end() {
 		return
 	}
-	if !c.sess.login(user, password) {
+	u := c.credentials(name, password)
+	if u == nil {
 		c.Reply.Error(errWrongPass)
 		return
 	}
+	c.sess.login(u)
 	c.Reply.OK()
 }
 
@@ -101,14 +110,17 @@ func hello(c *Call) {
 			c.Fail("NOPROTO unsupported protocol version")
 		}
 	}
-	var user, password, name []byte
+	var u *user
+	var name []byte
 	named := false
 	for c.More() {
 		switch {
 		case c.Len() >= 3 && c.Is("AUTH"):
 			c.redact(1 + c.Pos())
 			c.redact(2 + c.Pos())
-			user, password = c.Bytes(), c.Bytes()
+			if u = c.credentials(c.Bytes(), c.Bytes()); u == nil {
+				c.Fail(errWrongPass)
+			}
 		case c.Len() >= 2 && c.Is("SETNAME"):
 			name, named = c.Bytes(), true
 			if !validClientName(name) {
@@ -122,9 +134,8 @@ func hello(c *Call) {
 		return
 	}
 	s := c.sess
-	if user != nil && !s.login(user, password) {
-		c.Reply.Error(errWrongPass)
-		return
+	if u != nil {
+		s.login(u)
 	}
 	if !s.authenticated {
 		c.Reply.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
@@ -200,7 +211,7 @@ func reset(c *Call) {
 	s.name = ""
 	s.noEvict, s.noTouch = false, false
 	s.replies = replyOn
-	s.user, s.authenticated = "default", c.srv.config.requirepass == ""
+	s.enter()
 	c.Reply.SetVersion(2)
 	c.Reply.Status("RESET")
 }

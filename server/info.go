@@ -303,6 +303,10 @@ func (srv *Server) infoStats(t *infoText) {
 	t.int("total_writes_processed", srv.writes.Load())
 	t.zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
 	t.int("client_output_buffer_limit_disconnections", srv.outputLimitDisconnections)
+	t.int("acl_access_denied_auth", srv.acl.refusals[deniedAuth])
+	t.int("acl_access_denied_cmd", srv.acl.refusals[deniedCommand])
+	t.int("acl_access_denied_key", srv.acl.refusals[deniedKey])
+	t.int("acl_access_denied_channel", srv.acl.refusals[deniedChannel])
 }
 
 func (srv *Server) infoReplication(t *infoText) {

@@ -1,3 +1,5 @@
+//lint:file-ignore ST1005 What is wrong with a user is told in Redis's own sentences.
+
 package server
 
 import (
@@ -151,9 +153,9 @@ func ReadArgs(args []string) (map[string]string, error) {
 		for n < len(args) && !strings.HasPrefix(args[n], "--") {
 			n++
 		}
-		value := strings.Join(args[:n], " ")
+		words := args[:n]
 		args = args[n:]
-		if err := addSetting(values, table, name, value, fresh); err != nil {
+		if err := addSetting(values, table, name, words, fresh); err != nil {
 			return nil, fmt.Errorf("--%s: %w", name, err)
 		}
 	}
@@ -201,7 +203,7 @@ func readConfigFile(values map[string]string, path string, depth int) error {
 					rest[i] = string(appendQuoted(nil, word))
 				}
 			}
-			err = addSetting(values, table, name, strings.Join(rest, " "), fresh)
+			err = addSetting(values, table, name, rest, fresh)
 		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %s: %w", path, n, name, err)
@@ -233,7 +235,11 @@ func include(values map[string]string, name, by string, depth int) error {
 
 // addSetting notes a parameter, after trying its value. Where several lines
 // add up, fresh tells the first of them here.
-func addSetting(values map[string]string, table []parameter, name, value string, fresh map[string]bool) error {
+func addSetting(values map[string]string, table []parameter, name string, words []string, fresh map[string]bool) error {
+	if strings.EqualFold(name, "user") {
+		return addUser(values, words)
+	}
+	value := strings.Join(words, " ")
 	p := findParameter(table, name)
 	if p == nil {
 		return errors.New("unknown parameter")
@@ -246,6 +252,28 @@ func addSetting(values map[string]string, table []parameter, name, value string,
 	}
 	fresh[p.name] = true
 	values[p.name] = value
+	return nil
+}
+
+// addUser notes the declaration of a user, as a line of the parameter user.
+func addUser(values map[string]string, words []string) error {
+	if len(words) == 0 {
+		return errors.New("a user needs a name")
+	}
+	line := ""
+	for _, word := range words {
+		if word == "" || strings.ContainsAny(word, "\"'\\") || hasSpace(word) {
+			word = string(appendQuoted(nil, word))
+		}
+		line += word + " "
+	}
+	name, _, _ := strings.Cut(line, " ")
+	for other := range strings.Lines(values["user"]) {
+		if strings.HasPrefix(other, name+" ") {
+			return fmt.Errorf("Error in user declaration '%s': %w", words[0], errRuleTwice)
+		}
+	}
+	values["user"] += strings.TrimSuffix(line, " ") + "\n"
 	return nil
 }
 

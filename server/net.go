@@ -246,7 +246,7 @@ func (c *conn) process() bool {
 func (c *conn) parse() error {
 	limit := turnLimit
 	c.reader.Limits = c.srv.limits.Load().reader
-	if !c.sess.authenticated {
+	if !c.sess.authenticated && c.srv.acl.loginRequired.Load() {
 		c.reader.Limits.Unauthenticated = true
 		limit = 1 // the limits change with AUTH
 	}

@@ -76,6 +76,7 @@ type Server struct {
 	unclean     []waitKey  // that others wait for
 	released    []*Session // from the pause, to run their commands when this turn ends
 
+	acl      *acl
 	pubsub   pubsub
 	tracking tracking
 	monitors map[*Session]struct{}
@@ -122,7 +123,8 @@ func (e *FileError) Unwrap() error { return e.err }
 // a configuration file, that keeps nothing and logs nothing.
 type Options struct {
 	// Config holds parameters by Redis's names, as in redis.conf:
-	// {"requirepass": "secret"}. The README lists them.
+	// {"requirepass": "secret"}. The README lists them. Users may be given as
+	// "user", a line for each: {"user": "alice on >secret ~a:* +@all"}.
 	Config map[string]string
 
 	// File is the path of the file to keep the data in, which is made if it is
@@ -145,14 +147,16 @@ type Options struct {
 // and [Server.Dialer] at once, over the network with [Server.Serve]. It returns
 // an error if a parameter is unknown or its value is not allowed.
 func New(o Options) (*Server, error) {
+	t := newTable()
 	srv := &Server{
 		log:          o.Logger,
 		level:        o.LogLevel,
-		table:        newTable(),
+		table:        t,
 		start:        time.Now(),
 		runID:        randomID(),
 		configFile:   o.ConfigFile,
 		replID:       randomID(),
+		acl:          newACL(t),
 		rand:         mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
 		config:       defaultConfig(),
 		sessions:     map[int64]*Session{},
@@ -182,6 +186,9 @@ func New(o Options) (*Server, error) {
 		values["dir"], values["dbfilename"] = filepath.Dir(o.File), filepath.Base(o.File)
 	}
 	if err := srv.configure(values); err != nil {
+		return nil, err
+	}
+	if err := srv.loadUsers(values["user"]); err != nil {
 		return nil, err
 	}
 	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())

@@ -29,7 +29,7 @@ type Session struct {
 	last             *Command
 	name             string
 	libName, libVer  string
-	user             string
+	user             *user
 	authenticated    bool
 	noEvict, noTouch bool
 	monitoring       bool
@@ -102,8 +102,8 @@ func (srv *Server) newSession(p peer) *Session {
 	s := &Session{
 		srv: srv, id: srv.lastID, db: srv.keys.DB(0),
 		peer: p, created: srv.at, lastUsed: srv.at,
-		user: "default", authenticated: srv.config.requirepass == "",
 	}
+	s.enter()
 	s.call = Call{sess: s, srv: srv, Reply: &s.out}
 	srv.sessions[s.id] = s
 	srv.connections++
@@ -325,13 +325,19 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, errProtected)
 		return
 	}
-	if !s.authenticated && flags&protocol.NoAuth == 0 {
+	if !s.authenticated && flags&protocol.NoAuth == 0 && srv.acl.loginRequired.Load() {
 		s.refuse(cmd, "NOAUTH Authentication required.")
 		return
 	}
 	if s.multi && flags&protocol.NoMulti != 0 {
 		s.refuse(cmd, "ERR Command not allowed inside a transaction")
 		return
+	}
+	if !s.user.all {
+		if d := s.permit(cmd, argv, s.denialContext()); d != permitted {
+			s.refuse(cmd, d.refusal(cmd))
+			return
+		}
 	}
 	if s.out.Version() == 2 && s.subscriptions() > 0 && !allowedWhileSubscribed(cmd.Name) {
 		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
@@ -390,6 +396,12 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 func (s *Session) retry(w *Waiter) {
 	c := &s.call
 	mark, start := s.out.Len(), s.srv.at
+	if d := s.permit(w.cmd, w.argv, deniedToplevel); d != permitted { // its user has lost rights meanwhile
+		s.srv.unblock(w)
+		s.refuse(w.cmd, d.refusal(w.cmd))
+		s.hush(mark)
+		return
+	}
 	s.srv.keys.NoTouch = s.noTouch
 	c.Args = protocol.NewArgs(w.argv[w.names:])
 	c.cmd, c.argv, c.db, c.secret = w.cmd, w.argv, w.db, nil

@@ -63,9 +63,15 @@ func (c *Call) sortOptions(readonly bool) sortOptions {
 			o.store, o.destination = true, c.Bytes()
 		case c.Len() >= 2 && c.Is("BY"):
 			o.by = c.Bytes()
+			if bytes.IndexByte(cString(o.by), '*') >= 0 && !c.readsAnyKey() {
+				c.Fail("ERR BY option of SORT denied due to insufficient ACL permissions.")
+			}
 			// Once given, a pattern without a star counts, whatever follows.
 			o.unsort = o.unsort || bytes.IndexByte(cString(o.by), '*') < 0
 		case c.Len() >= 2 && c.Is("GET"):
+			if !c.readsAnyKey() {
+				c.Fail("ERR GET option of SORT denied due to insufficient ACL permissions.")
+			}
 			o.get = append(o.get, c.Bytes())
 		default:
 			c.Fail(protocol.ErrSyntax)
@@ -73,6 +79,10 @@ func (c *Call) sortOptions(readonly bool) sortOptions {
 	}
 	return o
 }
+
+// readsAnyKey reports whether the user may read all keys there are: those that
+// BY and GET lead to follow from the elements.
+func (c *Call) readsAnyKey() bool { return c.sess.user.permitsOnAnyKey(c.cmd, c.argv, readKeys) }
 
 // window returns which of n elements are asked for: [start, end).
 func (o *sortOptions) window(n int) (start, end int) {

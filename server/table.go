@@ -17,6 +17,7 @@ type Command struct {
 	subcommands []Command
 
 	spec  *protocol.Command // the facts, parsed
+	id    int               // its number among all commands and subcommands
 	byArg map[string]*Command
 	stats commandStats
 }
@@ -48,6 +49,7 @@ func families() [][]Command {
 		pubsubCommands(),
 		transactionCommands(),
 		connectionCommands(),
+		aclCommands(),
 		clientCommands(),
 		commandCommands(),
 		configCommands(),
@@ -61,6 +63,7 @@ func families() [][]Command {
 type table struct {
 	byName map[string]*Command
 	rows   []*Command // in the order of families
+	count  int        // of commands and subcommands
 }
 
 func newTable() *table {
@@ -73,6 +76,10 @@ func newTable() *table {
 			t.rows = append(t.rows, c)
 		}
 	}
+	t.each(func(c *Command) {
+		c.id = t.count
+		t.count++
+	})
 	return t
 }
 

@@ -131,6 +131,12 @@ func exec(c *Call) {
 	c.Reply.Array(len(queue))
 	c.nested = true
 	for _, q := range queue {
+		if d := s.permit(q.cmd, q.argv, deniedInMulti); d != permitted {
+			msg := d.inTransaction()
+			c.Reply.Error(msg)
+			c.srv.countError(msg)
+			continue
+		}
 		s.run(q.cmd, q.argv, q.argv[q.names:])
 	}
 	c.nested = false

@@ -1,0 +1,621 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Access control lists. A user is a set of selectors, of which one must allow
+// all of a command: to run it, its keys, its channels. The first selector, the
+// root, is what rules outside of parentheses speak of.
+//
+// Every command and subcommand has a number (Command.id); what a selector may
+// run is one bit for each, and beside them the first arguments with which a
+// command that is not allowed may still be run. So a check is a bit test, and
+// no check at all for a user who may do everything: dispatch looks at user.all
+// and goes on.
+//
+// What a selector may run is shown as the rules that made it so, in their
+// order, without those that later ones have overtaken. That is what Redis does
+// since 7.2. Redis 7.0 works out from the bits which categories come close and
+// then lists what differs, in no particular order: a user saved so gains the
+// commands that a later version adds to a category which nobody has named.
+
+// acl is the users and what is known of their trespasses. It is guarded by the
+// server's lock, but for loginRequired.
+type acl struct {
+	table        *table
+	users        map[string]*user
+	standard     *user // "default", whom new sessions belong to
+	declared     bool  // by the configuration
+	owner        *user // whom the program's own commands belong to: above all rules, in no list
+	allChannels  bool  // acl-pubsub-default
+	log          denialLog
+	refusals     [deniedChannel + 1]int64 // since the server started, for INFO
+	nextLogEntry int64
+
+	// loginRequired tells whether new sessions must log in: transports ask for
+	// it without the lock.
+	loginRequired atomic.Bool
+}
+
+const defaultUser = "default"
+
+// user is somebody who can log in. It is changed in place, so that sessions,
+// which point to it, follow.
+type user struct {
+	name      string
+	all       bool // may do everything; this and the next follow from the selectors
+	allKeys   bool // no selector looks at keys
+	enabled   bool
+	nopass    bool // any password is right
+	sanitize  sanitizing
+	passwords [][sha256.Size]byte
+	selectors []selector // the root first
+}
+
+// sanitizing is whether what a user RESTOREs is to be checked: said so, or left
+// open. Here everything is always checked.
+type sanitizing uint8
+
+const (
+	sanitizeUnsaid sanitizing = iota
+	sanitizeSkip
+	sanitizeAlways
+)
+
+// selector is one set of permissions.
+type selector struct {
+	commands  commandSet
+	firstArgs map[*Command][]string // with which commands are allowed that commands lacks
+
+	// rules are how commands came about: those since +@all (everything is
+	// true) or -@all, none of which is without effect.
+	everything bool
+	rules      []string
+
+	allKeys, allChannels bool
+	keys                 []keyPattern
+	channels             []string
+}
+
+// commandSet is a set of commands, a bit for the id of each.
+type commandSet []uint64
+
+func (s commandSet) has(c *Command) bool { return s[c.id/64]>>(c.id%64)&1 != 0 }
+
+func (s commandSet) set(c *Command, in bool) {
+	if in {
+		s[c.id/64] |= 1 << (c.id % 64)
+	} else {
+		s[c.id/64] &^= 1 << (c.id % 64)
+	}
+}
+
+func (s commandSet) fill(with uint64) {
+	for i := range s {
+		s[i] = with
+	}
+}
+
+// keyPattern is keys and what may be done to them.
+type keyPattern struct {
+	pattern string
+	access  keyAccess
+}
+
+type keyAccess uint8
+
+const (
+	readKeys keyAccess = 1 << iota
+	writeKeys
+)
+
+// ruleError is what is wrong with a rule.
+type ruleError string
+
+// Error returns Redis's text.
+func (e ruleError) Error() string { return string(e) }
+
+const (
+	errRuleSyntax  ruleError = "Syntax error"
+	errRuleCommand ruleError = "Unknown command or category name in ACL"
+	errRuleKeys    ruleError = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have " +
+		"any effect. Try 'resetkeys' to start with an empty list of patterns"
+	errRuleChannels ruleError = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not " +
+		"have any effect. Try 'resetchannels' to start with an empty list of channels"
+	errRulePassword ruleError = "The password you are trying to remove from the user does not exist"
+	errRuleHash     ruleError = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
+	errRuleFirstArg ruleError = "Allowing first-arg of a subcommand is not supported"
+	errRuleTwice    ruleError = "Duplicate user found. A user can only be defined once in config files"
+)
+
+// newACL returns the users of a new server: the default user, who may do
+// everything without a password.
+func newACL(t *table) *acl {
+	a := &acl{table: t, users: map[string]*user{}, owner: &user{name: "(superuser)", all: true}}
+	a.standard = a.newStandard()
+	a.users[defaultUser] = a.standard
+	return a
+}
+
+func (a *acl) newStandard() *user {
+	u := a.newUser(defaultUser)
+	s := &u.selectors[0]
+	s.resetCommands(true)
+	s.allKeys, s.allChannels = true, true
+	u.enabled, u.nopass = true, true
+	u.settle()
+	return u
+}
+
+// newUser returns a user who may do nothing.
+func (a *acl) newUser(name string) *user {
+	return &user{name: name, selectors: []selector{a.newSelector()}}
+}
+
+func (a *acl) newSelector() selector {
+	return selector{commands: make(commandSet, (a.table.count+63)/64), allChannels: a.allChannels}
+}
+
+// sorted returns the users in the order of their names.
+func (a *acl) sorted() []*user {
+	return slices.SortedFunc(maps.Values(a.users), func(u, v *user) int { return strings.Compare(u.name, v.name) })
+}
+
+// lines returns the users as the lines of a file.
+func (a *acl) lines() []string {
+	var lines []string
+	for _, u := range a.sorted() {
+		lines = append(lines, "user "+u.name+" "+u.describe())
+	}
+	return lines
+}
+
+// changed draws the conclusions from a change of the default user.
+func (a *acl) changed() { a.loginRequired.Store(!a.standard.enabled || !a.standard.nopass) }
+
+// setPassword is what the parameter requirepass does to the default user.
+func (a *acl) setPassword(password string) {
+	u := a.standard
+	u.passwords, u.nopass = nil, password == ""
+	if password != "" {
+		u.passwords = [][sha256.Size]byte{sha256.Sum256([]byte(password))}
+	}
+	a.changed()
+}
+
+// copy returns a user that can be changed without changing u.
+func (u *user) copy() *user {
+	v := *u
+	v.passwords = slices.Clone(u.passwords)
+	v.selectors = make([]selector, len(u.selectors))
+	for i := range u.selectors {
+		v.selectors[i] = u.selectors[i].copy()
+	}
+	return &v
+}
+
+func (s *selector) copy() selector {
+	t := *s
+	t.commands, t.rules = slices.Clone(s.commands), slices.Clone(s.rules)
+	t.keys, t.channels = slices.Clone(s.keys), slices.Clone(s.channels)
+	t.firstArgs = maps.Clone(s.firstArgs)
+	for cmd, args := range t.firstArgs {
+		t.firstArgs[cmd] = slices.Clone(args)
+	}
+	return t
+}
+
+// settle works out what follows from the selectors.
+func (u *user) settle() {
+	u.all = slices.ContainsFunc(u.selectors, func(s selector) bool {
+		return s.allCommands() && s.allKeys && s.allChannels
+	})
+	u.allKeys = !slices.ContainsFunc(u.selectors, func(s selector) bool { return !s.allKeys })
+}
+
+// accepts reports whether the password is right, and the user may log in.
+func (u *user) accepts(password []byte) bool {
+	if !u.enabled {
+		return false
+	}
+	if u.nopass {
+		return true
+	}
+	given, right := sha256.Sum256(password), 0
+	for i := range u.passwords {
+		right |= subtle.ConstantTimeCompare(given[:], u.passwords[i][:])
+	}
+	return right == 1
+}
+
+// apply changes a user by one rule. After an error the user is as it was.
+func (a *acl) apply(u *user, rule string) error {
+	if rule == "" {
+		return nil
+	}
+	switch lowered(rule) {
+	case "on":
+		u.enabled = true
+		return nil
+	case "off":
+		u.enabled = false
+		return nil
+	case "skip-sanitize-payload":
+		u.sanitize = sanitizeSkip
+		return nil
+	case "sanitize-payload":
+		u.sanitize = sanitizeAlways
+		return nil
+	case "nopass":
+		u.nopass, u.passwords = true, nil
+		return nil
+	case "resetpass":
+		u.nopass, u.passwords = false, nil
+		return nil
+	case "clearselectors":
+		u.selectors = u.selectors[:1]
+		return nil
+	case "reset":
+		*u = *a.newUser(u.name)
+		u.sanitize = sanitizeAlways
+		return nil
+	}
+	switch rule[0] {
+	case '>', '#', '<', '!':
+		return u.applyPassword(rule)
+	case '(':
+		if strings.HasSuffix(rule, ")") {
+			s, err := a.parseSelector(rule[1 : len(rule)-1])
+			if err == nil {
+				u.selectors = append(u.selectors, s)
+			}
+			return err
+		}
+	}
+	return a.applySelector(&u.selectors[0], rule)
+}
+
+// applyPassword adds (>password, #hash) or removes (<password, !hash) one.
+func (u *user) applyPassword(rule string) error {
+	var hash [sha256.Size]byte
+	if rule[0] == '>' || rule[0] == '<' {
+		hash = sha256.Sum256([]byte(rule[1:]))
+	} else {
+		b, err := hex.DecodeString(rule[1:])
+		if err != nil || len(b) != len(hash) || rule != lowered(rule) {
+			return errRuleHash
+		}
+		copy(hash[:], b)
+	}
+	i := slices.Index(u.passwords, hash)
+	if rule[0] == '>' || rule[0] == '#' {
+		u.nopass = false
+		if i < 0 {
+			u.passwords = append(u.passwords, hash)
+		}
+		return nil
+	}
+	if i < 0 {
+		return errRulePassword
+	}
+	u.passwords = slices.Delete(u.passwords, i, i+1)
+	return nil
+}
+
+// parseSelector reads what stands in parentheses. As in Redis, quotes that are
+// not balanced make it an empty one.
+func (a *acl) parseSelector(text string) (selector, error) {
+	s := a.newSelector()
+	words, ok := protocol.SplitArgs(nil, []byte(text))
+	if !ok {
+		return s, nil
+	}
+	for _, word := range words {
+		if err := a.applySelector(&s, string(word)); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// applySelector changes a selector by one rule.
+func (a *acl) applySelector(s *selector, rule string) error {
+	word := lowered(rule)
+	switch word {
+	case "":
+		return errRuleSyntax
+	case "allkeys", "~*":
+		s.allKeys, s.keys = true, nil
+		return nil
+	case "resetkeys":
+		s.allKeys, s.keys = false, nil
+		return nil
+	case "allchannels", "&*":
+		s.allChannels, s.channels = true, nil
+		return nil
+	case "resetchannels":
+		s.allChannels, s.channels = false, nil
+		return nil
+	case "allcommands", "+@all":
+		s.resetCommands(true)
+		return nil
+	case "nocommands", "-@all":
+		s.resetCommands(false)
+		return nil
+	}
+	category := strings.HasPrefix(rule[1:], "@")
+	switch {
+	case rule[0] == '~' || rule[0] == '%':
+		return s.applyKeys(rule)
+	case rule[0] == '&':
+		return s.applyChannels(rule[1:])
+	case (rule[0] == '+' || rule[0] == '-') && category:
+		i := slices.Index(protocol.CategoryNames(), word[2:])
+		if i < 0 {
+			return errRuleCommand
+		}
+		a.changeCategory(s, 1<<i, rule[0] == '+')
+		s.note(word)
+	case rule[0] == '+' && strings.Contains(rule, "|"):
+		return a.applySubcommand(s, rule)
+	case rule[0] == '+' || rule[0] == '-':
+		cmd := a.table.named(bytesOf(rule[1:]))
+		if cmd == nil {
+			return errRuleCommand
+		}
+		s.change(cmd, rule[0] == '+')
+		s.note(word)
+	default:
+		return errRuleSyntax
+	}
+	return nil
+}
+
+// applyKeys adds a pattern of keys: ~pattern, %R~pattern, %W~, %RW~.
+func (s *selector) applyKeys(rule string) error {
+	if s.allKeys {
+		return errRuleKeys
+	}
+	access, i := readKeys|writeKeys, 1
+	if rule[0] == '%' {
+		access = 0
+	flags:
+		for ; i < len(rule); i++ {
+			switch c := rule[i] | 0x20; {
+			case c == 'r' && access&readKeys == 0:
+				access |= readKeys
+			case c == 'w' && access&writeKeys == 0:
+				access |= writeKeys
+			case rule[i] == '~':
+				i++
+				break flags
+			default:
+				return errRuleSyntax
+			}
+		}
+	}
+	pattern := rule[i:]
+	if access == 0 || hasSpace(pattern) {
+		return errRuleSyntax
+	}
+	for i := range s.keys {
+		if s.keys[i].pattern == pattern {
+			s.keys[i].access |= access
+			return nil
+		}
+	}
+	s.keys = append(s.keys, keyPattern{pattern, access})
+	return nil
+}
+
+// applyChannels adds a pattern of channels.
+func (s *selector) applyChannels(pattern string) error {
+	switch {
+	case s.allChannels:
+		return errRuleChannels
+	case hasSpace(pattern):
+		return errRuleSyntax
+	case !slices.Contains(s.channels, pattern):
+		s.channels = append(s.channels, pattern)
+	}
+	return nil
+}
+
+// applySubcommand allows a subcommand, +config|get, or for a command that has
+// none, a first argument: +select|0.
+func (a *acl) applySubcommand(s *selector, rule string) error {
+	i := strings.LastIndexByte(rule, '|')
+	first := rule[i+1:]
+	cmd := a.table.named(bytesOf(rule[1:i]))
+	switch {
+	case cmd == nil:
+		return errRuleCommand
+	case strings.Contains(cmd.Name, "|"):
+		return errRuleFirstArg
+	case first == "":
+		return errRuleSyntax
+	case cmd.byArg != nil:
+		sub := a.table.named(bytesOf(rule[1:]))
+		if sub == nil {
+			return errRuleCommand
+		}
+		s.change(sub, true)
+		s.note("+" + sub.Name)
+		return nil
+	}
+	if slices.ContainsFunc(s.firstArgs[cmd], func(arg string) bool { return equalFold(arg, first) }) {
+		return nil
+	}
+	if s.firstArgs == nil {
+		s.firstArgs = map[*Command][]string{}
+	}
+	s.firstArgs[cmd] = append(s.firstArgs[cmd], first)
+	s.note("+" + cmd.Name + "|" + first)
+	return nil
+}
+
+// allCommands reports whether s may run everything.
+func (s *selector) allCommands() bool { return s.everything && len(s.rules) == 0 }
+
+func (s *selector) resetCommands(everything bool) {
+	s.everything, s.rules, s.firstArgs = everything, nil, nil
+	s.commands.fill(0)
+	if everything {
+		s.commands.fill(^uint64(0))
+	}
+}
+
+// change allows or forbids a command and its subcommands.
+func (s *selector) change(cmd *Command, allow bool) {
+	s.commands.set(cmd, allow)
+	delete(s.firstArgs, cmd)
+	for i := range cmd.subcommands {
+		s.commands.set(&cmd.subcommands[i], allow)
+	}
+}
+
+func (a *acl) changeCategory(s *selector, category protocol.Categories, allow bool) {
+	a.table.each(func(cmd *Command) {
+		if cmd.spec.Categories().Has(category) {
+			s.change(cmd, allow)
+		}
+	})
+}
+
+// note keeps the rule by which commands have just been changed, and forgets
+// those whose effect that was.
+func (s *selector) note(rule string) {
+	name := lowered(rule[1:])
+	s.rules = slices.DeleteFunc(s.rules, func(r string) bool {
+		r = lowered(r[1:])
+		return r == name || strings.HasPrefix(r, name) && r[len(name)] == '|'
+	})
+	s.rules = append(s.rules, rule)
+	opposite := byte('+')
+	if s.everything {
+		opposite = '-'
+	}
+	if !slices.ContainsFunc(s.rules, func(r string) bool { return r[0] == opposite }) {
+		s.rules = nil // from all one can only take away, and to nothing only add
+	}
+}
+
+// describe returns the rules that make this user of a new one.
+func (u *user) describe() string {
+	words := u.flags()
+	for _, p := range u.passwords {
+		words = append(words, "#"+hex.EncodeToString(p[:]))
+	}
+	for i := range u.selectors {
+		text := u.selectors[i].describe()
+		if i > 0 {
+			text = "(" + text + ")"
+		}
+		words = append(words, text)
+	}
+	return strings.Join(words, " ")
+}
+
+// flags returns the rules that are single words, in Redis's order.
+func (u *user) flags() []string {
+	flags := []string{"off"}
+	if u.enabled {
+		flags[0] = "on"
+	}
+	if u.nopass {
+		flags = append(flags, "nopass")
+	}
+	switch u.sanitize {
+	case sanitizeSkip:
+		flags = append(flags, "skip-sanitize-payload")
+	case sanitizeAlways:
+		flags = append(flags, "sanitize-payload")
+	}
+	return flags
+}
+
+func (s *selector) describe() string {
+	var words []string
+	if keys := s.describeKeys(); keys != "" {
+		words = append(words, keys)
+	}
+	if !s.allChannels {
+		words = append(words, "resetchannels")
+	}
+	if channels := s.describeChannels(); channels != "" {
+		words = append(words, channels)
+	}
+	return strings.Join(append(words, s.describeCommands()), " ")
+}
+
+func (s *selector) describeCommands() string {
+	first := "-@all"
+	if s.everything {
+		first = "+@all"
+	}
+	return strings.Join(append([]string{first}, s.rules...), " ")
+}
+
+func (s *selector) describeKeys() string {
+	if s.allKeys {
+		return "~*"
+	}
+	var words []string
+	for _, k := range s.keys {
+		switch k.access {
+		case readKeys:
+			words = append(words, "%R~"+k.pattern)
+		case writeKeys:
+			words = append(words, "%W~"+k.pattern)
+		default:
+			words = append(words, "~"+k.pattern)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (s *selector) describeChannels() string {
+	if s.allChannels {
+		return "&*"
+	}
+	var words []string
+	for _, c := range s.channels {
+		words = append(words, "&"+c)
+	}
+	return strings.Join(words, " ")
+}
+
+// lowered returns s with ASCII letters in lower case.
+func lowered(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		b[i] = lower(c)
+	}
+	return string(b)
+}
+
+// equalFold reports whether two strings are the same in any case of ASCII
+// letters.
+func equalFold(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if lower(a[i]) != lower(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasSpace reports whether s holds what cannot stand in a line of rules.
+func hasSpace(s string) bool { return strings.ContainsAny(s, " \t\n\v\f\r\x00") }

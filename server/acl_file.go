@@ -1,0 +1,237 @@
+//lint:file-ignore ST1005 What is wrong with a user is told in Redis's own sentences.
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Users come from the configuration, a line "user name rules…" for each, or
+// from a file of such lines, the parameter aclfile; never from both.
+
+// mergeSelectors joins the words of a selector that was not quoted, "(+get"
+// "~a*)". If a parenthesis is left open, it returns the word that has it.
+func mergeSelectors(words []string) (rules []string, open string) {
+	var selector []string
+	for _, word := range words {
+		closes := strings.HasSuffix(word, ")")
+		switch {
+		case strings.HasPrefix(word, "(") && !closes:
+			selector = []string{word}
+		case selector != nil:
+			selector = append(selector, word)
+			if closes {
+				rules = append(rules, strings.Join(selector, " "))
+				selector = nil
+			}
+		default:
+			rules = append(rules, word)
+		}
+	}
+	if selector != nil {
+		return nil, selector[0]
+	}
+	return rules, ""
+}
+
+// loadUsers takes the users of the configuration, and those of the file.
+func (srv *Server) loadUsers(lines string) error {
+	a, path := srv.acl, srv.config.aclFile
+	a.allChannels = srv.config.aclPubsub == "allchannels"
+	a.setPassword(srv.config.requirepass)
+	if lines != "" && path != "" {
+		return errors.New("zsetd: configuring users in the configuration file and an ACL file path at the same time is " +
+			"invalid: declare them in one or the other")
+	}
+	if path != "" {
+		if problems := srv.loadUsersFile(nil); problems != "" {
+			return errors.New("zsetd: aborting startup because of ACL errors: " + problems)
+		}
+		return nil
+	}
+	for line := range strings.Lines(lines) {
+		words, ok := protocol.SplitArgs(nil, []byte(line))
+		if !ok || len(words) == 0 {
+			return fmt.Errorf("zsetd: unbalanced quotes in user declaration %q", strings.TrimSpace(line))
+		}
+		if err := a.declare(string(words[0]), stringsOf(words[1:])); err != nil {
+			return fmt.Errorf("zsetd: %w", err)
+		}
+	}
+	a.changed()
+	for _, u := range a.sorted() {
+		if lines != "" && !u.enabled {
+			srv.log.Info("a user is disabled: there is no 'on' in his description. Make sure this is not a configuration error",
+				"user", u.name)
+		}
+	}
+	return nil
+}
+
+// declare makes a user of the configuration.
+func (a *acl) declare(name string, words []string) error {
+	if hasSpace(name) {
+		return errors.New("spaces are not allowed in ACL usernames")
+	}
+	u := a.users[name]
+	switch {
+	case u == nil:
+		u = a.newUser(name)
+		a.users[name] = u
+	case u == a.standard && !a.declared:
+		a.declared = true
+		*u = *a.newUser(name)
+		u.sanitize = sanitizeAlways
+	default:
+		return fmt.Errorf("Error in user declaration '%s': %w", name, errRuleTwice)
+	}
+	rules, open := mergeSelectors(words)
+	if open != "" {
+		return fmt.Errorf("Error in user declaration '%s': Unmatched parenthesis in acl selector starting at '%s'.", name, open)
+	}
+	for _, rule := range rules {
+		if err := a.apply(u, rule); err != nil {
+			return fmt.Errorf("Error in user declaration '%s': '%s': %w", name, rule, err)
+		}
+	}
+	u.settle()
+	return nil
+}
+
+// usersFile returns the path of the ACL file.
+func (srv *Server) usersFile() string {
+	path := srv.config.aclFile
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(srv.config.dir, path)
+}
+
+// loadUsersFile replaces all users by those of the file, and ends the sessions
+// of all but the default user. It does nothing if anything is wrong with the
+// file, and returns all that is, in Redis's words.
+func (srv *Server) loadUsersFile(me *Session) (problems string) {
+	a, name := srv.acl, srv.config.aclFile
+	b, err := os.ReadFile(srv.usersFile())
+	if err != nil {
+		return fmt.Sprintf("Error loading ACLs, opening file '%s': %s", name, strerror(err))
+	}
+	users := map[string]*user{}
+	var report strings.Builder
+	for i, line := range strings.Split(string(b), "\n") {
+		if line = strings.Trim(line, " \t\r\n"); line != "" {
+			a.loadLine(users, strings.Split(line, " "), fmt.Sprintf("%s:%d", name, i+1), &report)
+		}
+	}
+	if report.Len() > 0 {
+		return report.String() + "WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
+	}
+	next := users[defaultUser]
+	if next == nil {
+		next = a.newStandard()
+	}
+	srv.dropSubscribers(a.standard, next, me)
+	*a.standard = *next
+	users[defaultUser] = a.standard
+	old := a.users
+	a.users = users
+	a.changed()
+	for _, u := range old {
+		if u != a.standard {
+			srv.dropSessions(u, me)
+		}
+	}
+	return ""
+}
+
+// loadLine adds the user of a line of the file, or reports what is wrong.
+func (a *acl) loadLine(users map[string]*user, words []string, place string, report *strings.Builder) {
+	if words[0] != "user" || len(words) < 2 {
+		report.WriteString(place + " should start with user keyword followed by the username. ")
+		return
+	}
+	name := words[1]
+	if hasSpace(name) {
+		report.WriteString("'" + place + ": username '" + name + "' contains invalid characters. ")
+		return
+	}
+	if users[name] != nil {
+		_, number, _ := strings.Cut(place, ":")
+		report.WriteString("WARNING: Duplicate user '" + name + "' found on line " + number + ". ")
+		return
+	}
+	u := a.newUser(name)
+	users[name] = u
+	rules, open := mergeSelectors(words[2:])
+	if open != "" {
+		report.WriteString(place + ": Unmatched parenthesis in selector definition.")
+		return
+	}
+	told := false
+	for _, rule := range rules {
+		rule = strings.Trim(rule, "\t\r\n")
+		switch err := a.apply(u, rule); {
+		case err == nil:
+		case errors.Is(err, errRuleCommand): // there is nothing secret in it
+			report.WriteString(place + ": Error in applying operation '" + rule + "': " + err.Error() + ". ")
+		case !told: // what follows may come of it
+			told = true
+			report.WriteString(place + ": " + err.Error() + ". ")
+		}
+	}
+	u.settle()
+}
+
+// saveUsersFile writes all users to the file: a new one takes its place, so
+// that there is always a whole one.
+func (srv *Server) saveUsersFile() (err error) {
+	path := srv.usersFile()
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	var text strings.Builder
+	for _, line := range srv.acl.lines() {
+		text.WriteString(line + "\n")
+	}
+	if _, err = f.WriteString(text.String()); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// strerror returns the text that C has for an error of the system.
+func strerror(err error) string {
+	text := err.Error()
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		text = errno.Error()
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func stringsOf(words [][]byte) []string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = string(w)
+	}
+	return list
+}
