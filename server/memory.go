@@ -228,7 +228,7 @@ func memoryStats(c *Call) {
 			databases++
 		}
 	}
-	r.Map(25 + databases)
+	r.Map(27 + databases)
 	n("peak.allocated", m.peak)
 	n("total.allocated", m.used)
 	n("startup.allocated", m.startup)
