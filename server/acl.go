@@ -504,9 +504,12 @@ func (s *selector) note(rule string) {
 	if s.everything {
 		opposite = '-'
 	}
-	if !slices.ContainsFunc(s.rules, func(r string) bool { return r[0] == opposite }) {
-		s.rules = nil // from all one can only take away, and to nothing only add
+	// From everything one can only take away, and to nothing only add.
+	first := slices.IndexFunc(s.rules, func(r string) bool { return r[0] == opposite })
+	if first < 0 {
+		first = len(s.rules)
 	}
+	s.rules = s.rules[first:]
 }
 
 // describe returns the rules that make this user of a new one.

@@ -44,21 +44,23 @@ func (d denial) inTransaction() string {
 		"This command is no longer allowed for the following reason: " + reason
 }
 
-// inScript returns what follows "The user executing the script ", for a
-// command that a script may not run.
+// inScript returns the error for a command that a script may not run, without
+// a code.
 func (d denial) inScript() string {
+	reason := "can't publish to the channel mentioned in the command"
 	switch d {
 	case deniedCommand:
-		return "can't run this command or subcommand"
+		reason = "can't run this command or subcommand"
 	case deniedKey:
-		return "can't access at least one of the keys mentioned in the command arguments"
+		reason = "can't access at least one of the keys mentioned in the command arguments"
 	}
-	return "can't publish to the channel mentioned in the command"
+	return "The user executing the script " + reason
 }
 
 // permit reports whether the session's user may run a command, whose line argv
 // is with its name. A refusal is counted and logged. Every way to a command
-// asks here: dispatch, EXEC, a waiter's retry, scripts.
+// asks here: dispatch, EXEC, a waiter's retry, and for what a script calls, the
+// session that runs it.
 func (s *Session) permit(cmd *Command, argv [][]byte, where denialContext) denial {
 	if s.user.all {
 		return permitted

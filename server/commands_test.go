@@ -177,6 +177,10 @@ func TestInfoFields(t *testing.T) {
 		"reply_buffer_expands":      "reply buffers are neither shrunk nor expanded by a clock",
 	}
 	added := map[string]string{
+		"acl_access_denied_auth":                    "7.2",
+		"acl_access_denied_cmd":                     "7.2",
+		"acl_access_denied_key":                     "7.2",
+		"acl_access_denied_channel":                 "7.2",
 		"go_version":                                "in place of a C compiler",
 		"zsetd_version":                             "our own",
 		"expire_lag_percentiles_usec":               "our own",

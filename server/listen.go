@@ -269,7 +269,7 @@ func addUser(values map[string]string, words []string) error {
 	}
 	name, _, _ := strings.Cut(line, " ")
 	for other := range strings.Lines(values["user"]) {
-		if strings.HasPrefix(other, name+" ") {
+		if other, _, _ = strings.Cut(strings.TrimSuffix(other, "\n"), " "); other == name {
 			return fmt.Errorf("Error in user declaration '%s': %w", words[0], errRuleTwice)
 		}
 	}

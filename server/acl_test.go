@@ -1,0 +1,337 @@
+package server
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// TestRulesAgain: the rules that a user is shown with make the same user of a
+// new one, whatever came before.
+func TestRulesAgain(t *testing.T) {
+	a := newACL(newTable())
+	var names []string
+	a.table.each(func(c *Command) { names = append(names, c.Name) })
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(of []string) string { return of[r.IntN(len(of))] }
+	rule := func() string {
+		sign := pick([]string{"+", "-"})
+		switch r.IntN(8) {
+		case 0:
+			return sign + "@all"
+		case 1, 2:
+			return sign + "@" + pick(protocol.CategoryNames())
+		case 3:
+			return "+" + pick([]string{"select", "get", "debug", "client"}) + "|" + pick([]string{"0", "id", "Kill", "OBJECT"})
+		case 4:
+			return sign + pick([]string{"client", "client|id", "client|kill", "select", "get", "debug", "config", "CONFIG|GET"})
+		case 5:
+			return pick([]string{"~a*", "%R~b", "%W~b", "~*", "resetkeys", "&c", "&d*", "&*", "resetchannels"})
+		default:
+			return sign + pick(names)
+		}
+	}
+	for range 3000 {
+		u := a.newUser("u")
+		var rules []string
+		for range 1 + r.IntN(12) {
+			rule := rule()
+			if a.apply(u, rule) == nil {
+				rules = append(rules, rule)
+			}
+		}
+		v := a.newUser("u")
+		for word := range strings.FieldsSeq(u.describe()) {
+			if err := a.apply(v, word); err != nil {
+				t.Fatalf("%v: %q: %v", rules, u.describe(), err)
+			}
+		}
+		s, again := &u.selectors[0], &v.selectors[0]
+		if u.describe() != v.describe() || !slices.Equal(s.commands, again.commands) || s.allCommands() != again.allCommands() {
+			t.Fatalf("%v\nis shown as %q\nwhich makes %q", rules, u.describe(), v.describe())
+		}
+		a.table.each(func(c *Command) {
+			if s.allCommands() && !s.commands.has(c) {
+				t.Fatalf("%v: %q without %s", rules, u.describe(), c.Name)
+			}
+			for _, arg := range []string{"0", "id", "kill", "object"} {
+				argv := [][]byte{[]byte(c.Name), []byte(arg)}
+				was, _ := s.permits(c, argv, nil)
+				is, _ := again.permits(c, argv, nil)
+				if was != is {
+					t.Fatalf("%v\nis shown as %q; %s %s: %v and %v", rules, u.describe(), c.Name, arg, was, is)
+				}
+			}
+		})
+	}
+}
+
+// asLines gives the reply to a command as lines, sent by a session of user.
+func asLines(t *testing.T, srv *Server, user string, args ...string) string {
+	t.Helper()
+	s := srv.newSession(peer{fd: -1, wake: func() {}})
+	defer s.close()
+	if user != "" {
+		s.login(srv.acl.users[user])
+	}
+	argv := make([][]byte, len(args))
+	for i, a := range args {
+		argv[i] = []byte(a)
+	}
+	_, out, _ := s.turn([][][]byte{argv}, nil)
+	return strings.ReplaceAll(string(out), "\r\n", "\n")
+}
+
+func TestUsersFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "users.acl")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("user alice on nopass ~* +@all\r\n\n  user bob on (+get ~a*) ( +set ~b* )\t\nuser default on >p ~* &* +@all")
+	srv, err := New(Options{Config: map[string]string{"dir": dir, "aclfile": "users.acl"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	list := asLines(t, srv, "alice", "ACL", "LIST")
+	want := "*3\n$42\nuser alice on nopass ~* resetchannels +@all\n" +
+		"$87\nuser bob on resetchannels -@all (~a* resetchannels -@all +get) (~b* resetchannels -@all +set)\n" +
+		"$100\nuser default on #148de9c5a7a44d19e56cd9ae1a554bf67847afb0c58f6e12fa29ac7ddfca9940 ~* &* +@all\n"
+	if strip(list) != strip(want) {
+		t.Errorf("got %s\nwant %s", list, want)
+	}
+	if got := asLines(t, srv, "", "PING"); !strings.HasPrefix(got, "-NOAUTH") {
+		t.Errorf("a new session: %s", got)
+	}
+	for _, test := range []struct{ text, says string }{
+		{"user a on\nfoo\nuser\nuser b\tc on", "users.acl:2 should start with user keyword followed by the username. " +
+			"users.acl:3 should start with user keyword followed by the username. " +
+			"'users.acl:4: username 'b\tc' contains invalid characters. "},
+		{"user a on\nuser a off", "WARNING: Duplicate user 'a' found on line 2. "},
+		{"user a on (+get", "users.acl:1: Unmatched parenthesis in selector definition."},
+		{"user a on +nosuch -nosuch >x bad worse +@nosuch", "users.acl:1: Error in applying operation '+nosuch': Unknown command or " +
+			"category name in ACL. users.acl:1: Error in applying operation '-nosuch': Unknown command or category name in ACL. " +
+			"users.acl:1: Syntax error. users.acl:1: Error in applying operation '+@nosuch': Unknown command or category name in ACL. "},
+	} {
+		write(test.text)
+		want := "-ERR " + test.says + "WARNING: ACL errors detected, no change to the previously active ACL rules was performed\n"
+		if got := asLines(t, srv, "alice", "ACL", "LOAD"); got != want {
+			t.Errorf("%q\n got %s\nwant %s", test.text, got, want)
+		}
+	}
+	if got := asLines(t, srv, "alice", "ACL", "LIST"); got != list {
+		t.Errorf("after errors: %s", got)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got := asLines(t, srv, "alice", "ACL", "LOAD"); got != "-ERR Error loading ACLs, opening file 'users.acl': No such file or directory\n" {
+		t.Errorf("without a file: %s", got)
+	}
+	if got := asLines(t, srv, "alice", "ACL", "SAVE"); got != "+OK\n" {
+		t.Errorf("SAVE: %s", got)
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 1 {
+		t.Errorf("files: %v", names)
+	}
+
+	// Loading ends the sessions of all but the default user.
+	other := srv.newSession(peer{fd: -1, wake: func() {}})
+	defer other.close()
+	other.login(srv.acl.users["bob"])
+	standard := srv.newSession(peer{fd: -1, wake: func() {}})
+	defer standard.close()
+	s := srv.newSession(peer{fd: -1, wake: func() {}})
+	defer s.close()
+	s.login(srv.acl.users["alice"])
+	_, out, ending := s.turn([][][]byte{{[]byte("ACL"), []byte("LOAD")}}, nil)
+	if string(out) != "+OK\r\n" || !ending || !other.ending() || standard.ending() {
+		t.Errorf("LOAD: %q, %v, %v, %v", out, ending, other.ending(), standard.ending())
+	}
+	if got := asLines(t, srv, "alice", "ACL", "LIST"); got != list {
+		t.Errorf("after SAVE and LOAD:\n%s\n%s", got, list)
+	}
+	srv.config.aclFile = "nosuch/users.acl"
+	if got := asLines(t, srv, "alice", "ACL", "SAVE"); !strings.HasPrefix(got, "-ERR There was an error trying to save the ACLs.") {
+		t.Errorf("SAVE where it cannot be done: %s", got)
+	}
+}
+
+// strip leaves out the lengths of bulk strings.
+func strip(reply string) string {
+	var lines []string
+	for line := range strings.Lines(reply) {
+		if !strings.HasPrefix(line, "$") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func TestConfiguredUsers(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "redis.conf")
+	const text = "user alice on '>a b' ~x (+get ~y)\nUSER bob\nuser default on nopass +ping \"~a\"\nrequirepass p\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values, err := ReadArgs([]string{path, "--user", "carl", "on", "nopass", "(+get", "~a)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := New(Options{Config: values})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	want := []string{
+		"user alice on #c8687a08aa5d6ed2044328fa6a697ab8e96dc34291e8c2034ae8c38e6fcc6d65 ~x resetchannels -@all (~y resetchannels -@all +get)",
+		"user bob off resetchannels -@all",
+		"user carl on nopass resetchannels -@all (~a resetchannels -@all +get)",
+		"user default on nopass sanitize-payload ~a resetchannels -@all +ping",
+	}
+	if got := srv.acl.lines(); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, test := range []struct{ args, says string }{
+		{"--user foo --user foo", "--user: Error in user declaration 'foo': Duplicate user found. A user can only be defined once in config files"},
+		{"--user default --user default", "Duplicate user"},
+		{"--user", "a user needs a name"},
+	} {
+		if _, err := ReadArgs(strings.Fields(test.args)); err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", test.args, err)
+		}
+	}
+	for _, test := range []struct{ user, file, says string }{
+		{"a +nosuch", "", "Error in user declaration 'a': '+nosuch': Unknown command or category name in ACL"},
+		{"a bad", "", "'bad': Syntax error"},
+		{"a (+get", "", "Unmatched parenthesis in acl selector starting at '(+get'."},
+		{"a\na", "", "Duplicate user"},
+		{"\"a b\"", "", "spaces are not allowed"},
+		{"a \"", "", "unbalanced quotes"},
+		{"a on", "users.acl", "declare them in one or the other"},
+		{"", filepath.Join(dir, "none.acl"), "No such file or directory"},
+	} {
+		_, err := New(Options{Config: map[string]string{"user": test.user, "aclfile": test.file}})
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%q %q: %v", test.user, test.file, err)
+		}
+	}
+}
+
+// TestDenialLog: refusals that are alike make one entry, for a minute, and if
+// not too many others lie between.
+func TestDenialLog(t *testing.T) {
+	srv, err := New(Options{Config: map[string]string{"user": "u on nopass ~a +get +publish +multi +exec", "acllog-max-len": "20"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	entries := func() string {
+		var b strings.Builder
+		for _, e := range srv.acl.log {
+			fmt.Fprintf(&b, "%d:%v %s %s %s %d ", e.id, e.reason, e.context, e.object, e.username, e.count)
+		}
+		return b.String()
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got := entries(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	asLines(t, srv, "u", "SET", "a", "1")
+	asLines(t, srv, "u", "get", "b")
+	asLines(t, srv, "u", "PUBLISH", "c", "m")
+	asLines(t, srv, "", "auth", "nobody", "x")
+	asLines(t, srv, "u", "SET", "x", "1")
+	expect("0:command toplevel set u 2 3:auth toplevel auth nobody 1 2:channel toplevel c u 1 1:key toplevel b u 1 ")
+	e := srv.acl.log[0]
+	if !strings.HasPrefix(e.client, "id=") || !strings.HasSuffix(e.client, "lib-ver=") || !strings.Contains(e.client, " cmd=set user=u ") {
+		t.Errorf("client: %q", e.client)
+	}
+	srv.Advance(59 * time.Second)
+	asLines(t, srv, "u", "SET", "x", "1")
+	srv.Advance(61 * time.Second)
+	asLines(t, srv, "u", "SET", "x", "1")
+	expect("4:command toplevel set u 1 0:command toplevel set u 3 3:auth toplevel auth nobody 1 2:channel toplevel c u 1 1:key toplevel b u 1 ")
+	reply := asLines(t, srv, "", "ACL", "LOG", "1")
+	now := srv.keys.Now()
+	want := fmt.Sprintf("*1\n*20\n$5\ncount\n:1\n$6\nreason\n$7\ncommand\n$7\ncontext\n$8\ntoplevel\n$6\nobject\n$3\nset\n"+
+		"$8\nusername\n$1\nu\n$11\nage-seconds\n$1\n0\n$11\nclient-info\n$%d\n%s\n$8\nentry-id\n:4\n"+
+		"$17\ntimestamp-created\n:%d\n$22\ntimestamp-last-updated\n:%[3]d\n", len(srv.acl.log[0].client), srv.acl.log[0].client, now)
+	if strings.Count(reply, "\n") != strings.Count(want, "\n") || reply[:200] != want[:200] {
+		t.Errorf("got %s\nwant %s", reply, want)
+	}
+	for i := range 30 {
+		asLines(t, srv, "u", "GET", fmt.Sprint("k", i))
+	}
+	asLines(t, srv, "u", "GET", "k19") // the eleventh: too far back
+	if n := len(srv.acl.log); n != 20 || srv.acl.log[0].count != 1 {
+		t.Errorf("%d entries, the first %+v", n, srv.acl.log[0])
+	}
+	if got := asLines(t, srv, "", "ACL", "LOG"); !strings.HasPrefix(got, "*10\n") {
+		t.Errorf("LOG: %.20s", got)
+	}
+	asLines(t, srv, "", "ACL", "LOG", "RESET")
+	expect("")
+	info := asLines(t, srv, "", "INFO", "stats")
+	for _, field := range []string{"auth:1", "cmd:4", "key:32", "channel:1"} {
+		if !strings.Contains(info, "\nacl_access_denied_"+field+"\n") {
+			t.Errorf("INFO without acl_access_denied_%s", field)
+		}
+	}
+}
+
+// TestDenialsOfScripts: the texts that redis.call gives.
+func TestDenialsOfScripts(t *testing.T) {
+	for d, want := range map[denial]string{
+		deniedCommand: "The user executing the script can't run this command or subcommand",
+		deniedKey:     "The user executing the script can't access at least one of the keys mentioned in the command arguments",
+		deniedChannel: "The user executing the script can't publish to the channel mentioned in the command",
+	} {
+		if got := d.inScript(); got != want {
+			t.Errorf("%v: %s", d, got)
+		}
+	}
+}
+
+// BenchmarkPermit is what the rules of a user cost a command.
+func BenchmarkPermit(b *testing.B) {
+	for name, rules := range map[string]string{
+		"everything": "on nopass ~* &* +@all",
+		"commands":   "on nopass ~* &* +@all -@dangerous",
+		"keys":       "on nopass ~app:*:cache ~user:* &* +@all -@dangerous",
+		"selectors":  "on nopass (+@read ~x) (+@write ~y) (%R~user:* +@all)",
+	} {
+		b.Run(name, func(b *testing.B) {
+			srv, err := New(Options{Config: map[string]string{"user": "u " + rules}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer srv.Close()
+			s := srv.newSession(peer{fd: -1, wake: func() {}})
+			defer s.close()
+			s.login(srv.acl.users["u"])
+			argv := [][]byte{[]byte("GET"), []byte("user:1000")}
+			cmd, _ := srv.table.find(argv)
+			b.ReportAllocs()
+			for b.Loop() {
+				if s.permit(cmd, argv, deniedToplevel) != permitted {
+					b.Fatal("denied")
+				}
+			}
+		})
+	}
+}
