@@ -31,7 +31,7 @@ import (
 // acl is the users and what is known of their trespasses. It is guarded by the
 // server's lock, but for loginRequired.
 type acl struct {
-	table        *table
+	table        *table // of all commands, by the names that they were born with
 	users        map[string]*user
 	standard     *user // "default", whom new sessions belong to
 	declared     bool  // by the configuration
@@ -41,9 +41,9 @@ type acl struct {
 	refusals     [deniedChannel + 1]int64 // since the server started, for INFO
 	nextLogEntry int64
 
-	// loginRequired tells whether new sessions must log in: transports ask for
-	// it without the lock.
-	loginRequired atomic.Bool
+	// loginRequired tells whether new sessions must log in, open whether any
+	// password is right for the default user: transports ask without the lock.
+	loginRequired, open atomic.Bool
 }
 
 const defaultUser = "default"
@@ -140,7 +140,8 @@ const (
 // newACL returns the users of a new server: the default user, who may do
 // everything without a password.
 func newACL(t *table) *acl {
-	a := &acl{table: t, users: map[string]*user{}, owner: &user{name: "(superuser)", all: true}}
+	own := &table{byName: maps.Clone(t.byName), rows: slices.Clone(t.rows), count: t.count}
+	a := &acl{table: own, users: map[string]*user{}, owner: &user{name: "(superuser)", all: true}}
 	a.standard = a.newStandard()
 	a.users[defaultUser] = a.standard
 	return a
@@ -180,7 +181,10 @@ func (a *acl) lines() []string {
 }
 
 // changed draws the conclusions from a change of the default user.
-func (a *acl) changed() { a.loginRequired.Store(!a.standard.enabled || !a.standard.nopass) }
+func (a *acl) changed() {
+	a.open.Store(a.standard.nopass)
+	a.loginRequired.Store(!a.standard.enabled || !a.standard.nopass)
+}
 
 // setPassword is what the parameter requirepass does to the default user.
 func (a *acl) setPassword(password string) {

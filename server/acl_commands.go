@@ -115,7 +115,7 @@ func aclCat(c *Call) {
 			return
 		}
 		names = nil
-		c.srv.table.each(func(cmd *Command) {
+		c.srv.acl.table.each(func(cmd *Command) {
 			if cmd.spec.Categories().Has(1 << i) {
 				names = append(names, cmd.Name)
 			}

@@ -105,6 +105,29 @@ func (a *acl) declare(name string, words []string) error {
 	return nil
 }
 
+// userLines returns the lines of users for a configuration file: none if they
+// have a file of their own.
+func (srv *Server) userLines() []string {
+	if srv.config.aclFile != "" {
+		return nil
+	}
+	var lines []string
+	for _, line := range srv.acl.lines() {
+		lines = append(lines, quoteWords(strings.Split(line, " ")))
+	}
+	return lines
+}
+
+// quoteWords joins words to a line that a configuration file can have.
+func quoteWords(words []string) string {
+	for i, word := range words {
+		if word == "" || strings.ContainsAny(word, "\"'\\") || hasSpace(word) {
+			words[i] = string(appendQuoted(nil, word))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // usersFile returns the path of the ACL file.
 func (srv *Server) usersFile() string {
 	path := srv.config.aclFile

@@ -204,6 +204,30 @@ func TestConfiguredUsers(t *testing.T) {
 	if got := srv.acl.lines(); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	rewritten := srv.config.rewrite("# users\nuser gone on\n\nuser alice off\nport 1\n", srv.userLines(), false)
+	if want := "# users\n" + want[0] + "\n\n" + want[1] + "\n"; !strings.HasPrefix(rewritten, want) {
+		t.Errorf("CONFIG REWRITE:\n%s\nwant\n%s", rewritten, want)
+	}
+	odd := srv.acl.newUser(`o"dd`)
+	if err := srv.acl.apply(odd, `~a"b\c'`); err != nil {
+		t.Fatal(err)
+	}
+	srv.acl.users[odd.name] = odd
+	rewritten = srv.config.rewrite(rewritten, srv.userLines(), false)
+	if err := os.WriteFile(path, []byte(rewritten), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if values, err = ReadArgs([]string{path}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := New(Options{Config: values})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if got := other.acl.lines(); !slices.Equal(got, srv.acl.lines()) {
+		t.Errorf("read again:\n%s", strings.Join(got, "\n"))
+	}
 	for _, test := range []struct{ args, says string }{
 		{"--user foo --user foo", "--user: Error in user declaration 'foo': Duplicate user found. A user can only be defined once in config files"},
 		{"--user default --user default", "Duplicate user"},

@@ -544,7 +544,7 @@ func (srv *Server) applyConfig() {
 		queryBuffer: clampInt(c.queryBufferLimit),
 		maxclients:  clampInt(c.maxclients),
 		keepalive:   clampInt(c.tcpKeepalive),
-		protected:   c.protectedMode && c.requirepass == "",
+		protected:   c.protectedMode,
 	})
 	l := &srv.keys.Limits
 	l.HashMaxListpackEntries = clampInt(c.hashMaxListpackEntries)

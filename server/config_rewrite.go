@@ -83,8 +83,8 @@ func bytesOfConfig(n int64) string {
 }
 
 // rewrite returns the text of a configuration file, brought up to date. With
-// all, every parameter is written.
-func (c *config) rewrite(text string, all bool) string {
+// all, every parameter is written. users are its lines of users.
+func (c *config) rewrite(text string, users []string, all bool) string {
 	table := parameters()
 	initial := defaultConfig()
 	var lines []string
@@ -101,7 +101,9 @@ func (c *config) rewrite(text string, all bool) string {
 				line = "# ??? " + line
 			default:
 				name := strings.ToLower(string(words[0]))
-				if p := findParameter(table, name); p != nil {
+				if name == "user" {
+					where[name] = append(where[name], len(lines))
+				} else if p := findParameter(table, name); p != nil {
 					where[p.name] = append(where[p.name], len(lines))
 				} else if !onlyInFiles(name) {
 					line = "# ??? " + line
@@ -110,20 +112,8 @@ func (c *config) rewrite(text string, all bool) string {
 			lines = append(lines, line)
 		}
 	}
-	for i := range table {
-		p := &table[i]
-		if p.name == "rename-command" {
-			continue // its lines stay as they are
-		}
-		always := all || p.name == "save" || p.name == "dir" || p.get(c) != p.get(&initial)
-		if p.hidden && !always {
-			continue
-		}
-		at := where[p.name]
-		if p.refused && len(at) == 0 || !always && len(at) == 0 {
-			continue
-		}
-		for _, line := range p.fileLines(c) {
+	put := func(at []int, news []string) {
+		for _, line := range news {
 			if len(at) > 0 {
 				lines[at[0]] = line
 				at = at[1:]
@@ -139,6 +129,22 @@ func (c *config) rewrite(text string, all bool) string {
 			lines[i] = ""
 		}
 	}
+	for i := range table {
+		p := &table[i]
+		if p.name == "rename-command" {
+			continue // its lines stay as they are
+		}
+		always := all || p.name == "save" || p.name == "dir" || p.get(c) != p.get(&initial)
+		if p.hidden && !always {
+			continue
+		}
+		at := where[p.name]
+		if p.refused && len(at) == 0 || !always && len(at) == 0 {
+			continue
+		}
+		put(at, p.fileLines(c))
+	}
+	put(where["user"], users)
 	lines = slices.CompactFunc(lines, func(a, b string) bool { return a == "" && b == "" })
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -146,7 +152,7 @@ func (c *config) rewrite(text string, all bool) string {
 // onlyInFiles reports whether a word begins a line of a configuration file that
 // is not a parameter.
 func onlyInFiles(name string) bool {
-	return name == "include" || name == "user" || name == "loadmodule"
+	return name == "include" || name == "loadmodule"
 }
 
 // rewriteConfig writes the configuration file anew.
@@ -161,7 +167,7 @@ func (srv *Server) rewriteConfig(all bool) error {
 		return err
 	}
 	defer os.Remove(f.Name()) // in vain, once it has its new name
-	_, err = f.WriteString(srv.config.rewrite(string(text), all))
+	_, err = f.WriteString(srv.config.rewrite(string(text), srv.userLines(), all))
 	if err == nil {
 		err = f.Sync()
 	}

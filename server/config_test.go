@@ -76,6 +76,7 @@ client-output-buffer-limit normal 0 0 0
 client-output-buffer-limit slave 256mb 64mb 60
 client-output-buffer-limit pubsub 64mb 0 10
 repl-backlog-size 3mb
+user default on #1c3889797b22fdaeb67269173c6ba36125f4ecbaef8db3022e2ac0fd5087cba9 ~* &* +@all
 `
 	if string(text) != want {
 		t.Errorf("%s\nwant:\n%s", text, want)

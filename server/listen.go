@@ -260,20 +260,15 @@ func addUser(values map[string]string, words []string) error {
 	if len(words) == 0 {
 		return errors.New("a user needs a name")
 	}
-	line := ""
-	for _, word := range words {
-		if word == "" || strings.ContainsAny(word, "\"'\\") || hasSpace(word) {
-			word = string(appendQuoted(nil, word))
-		}
-		line += word + " "
-	}
+	first := words[0]
+	line := quoteWords(words)
 	name, _, _ := strings.Cut(line, " ")
 	for other := range strings.Lines(values["user"]) {
 		if other, _, _ = strings.Cut(strings.TrimSuffix(other, "\n"), " "); other == name {
-			return fmt.Errorf("Error in user declaration '%s': %w", words[0], errRuleTwice)
+			return fmt.Errorf("Error in user declaration '%s': %w", first, errRuleTwice)
 		}
 	}
-	values["user"] += strings.TrimSuffix(line, " ") + "\n"
+	values["user"] += line + "\n"
 	return nil
 }
 

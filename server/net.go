@@ -106,7 +106,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 		nc.Close()
 		return
 	}
-	if srv.limits.Load().protected && fromElsewhere(nc) {
+	if srv.limits.Load().protected && srv.acl.open.Load() && fromElsewhere(nc) {
 		srv.deny(nc, errProtectedMode)
 		return
 	}
