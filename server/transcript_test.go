@@ -31,7 +31,7 @@ package server_test
 //
 //	@any            whatever the reply is
 //	@unordered      its elements in any order; "@unordered 2": its pairs
-//	@near 5         an integer, or what differs from it by at most 5
+//	@near 5         an integer, or a list of them, or what differs by at most 5
 //	@zsetd          a real redis-server is not judged: Redis 7.0 lacks it, or we differ on purpose
 //	@raw            the line is sent as it is (with \r\n and the like), not as a command
 //	@advance 1500ms the clock jumps (a real redis-server is waited for); no command follows
@@ -942,9 +942,7 @@ func (it *item) matches(got, want string, resp3 bool) bool {
 		return false
 	}
 	if it.near != 0 {
-		g, ok1 := g.(int64)
-		w, ok2 := w.(int64)
-		return ok1 && ok2 && max(g-w, w-g) <= it.near
+		return near(g, w, it.near)
 	}
 	if !resp3 {
 		if !it.unordered || got[0] != want[0] {
@@ -960,6 +958,20 @@ func (it *item) matches(got, want string, resp3 bool) bool {
 		slices.Sort(wl)
 	}
 	return slices.Equal(gl, wl)
+}
+
+// near reports whether two integers, or lists of them, differ by no more than
+// by.
+func near(got, want any, by int64) bool {
+	switch g := got.(type) {
+	case int64:
+		w, ok := want.(int64)
+		return ok && max(g-w, w-g) <= by
+	case []any:
+		w, ok := want.([]any)
+		return ok && slices.EqualFunc(g, w, func(g, w any) bool { return near(g, w, by) })
+	}
+	return false
 }
 
 // elements returns the elements of a reply in a canonical order, as text.
