@@ -12,6 +12,11 @@
 //   - waitinglist_test.go: a room with a limit and a line before it, in a hash
 //     and two sorted sets.
 //
+// Beside each stands the same system with the commands that only zsetd has, in
+// files named *_recipe_test.go; the README shows their code, and readme_test.go
+// runs what it shows. costs_recipe_test.go measures both. The recipes are small
+// unless the flag -full is given.
+//
 // It is a module of its own, so that nobody who imports zsetd gets go-redis
 // with it. The same tests run against any other server of the protocol, which
 // they empty:

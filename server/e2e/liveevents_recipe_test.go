@@ -1,0 +1,275 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// show adds an event to a page, from which it disappears after a time.
+func show(ctx context.Context, rdb *redis.Client, page, event string, lifetime time.Duration) error {
+	return rdb.Do(ctx, "ZADDEX", page, "PX", lifetime.Milliseconds(), "MEMBERS", 1, "@now", event).Err()
+}
+
+// watchPages calls changed for every event that comes to a page or goes. It
+// calls again when it has a connection: what changed before that it does not know.
+func watchPages(ctx context.Context, rdb *redis.Client, again func(), changed func(page, what string, events []string)) {
+	const space = "__subkeyspace@0__:"
+	sub := rdb.PSubscribe(ctx, space+"live:*")
+	defer sub.Close()
+	for m := range sub.ChannelWithSubscriptions(redis.WithChannelSize(10000)) {
+		switch m := m.(type) {
+		case *redis.Subscription:
+			again()
+		case *redis.Message:
+			what, events := changedMembers(m.Payload)
+			changed(strings.TrimPrefix(m.Channel, space), what, events)
+		}
+	}
+}
+
+// A webTier has the pages that browsers have open, and patches them.
+type webTier struct {
+	rdb *redis.Client
+
+	mu    sync.Mutex
+	pages map[string]map[string]bool // page, event
+	log   map[string][]change        // page + event
+	ready chan struct{}              // gets an element when the tier has read the pages again
+}
+
+// A change is that an event appears on an open page or disappears from it.
+type change struct {
+	there bool
+	at    time.Time
+}
+
+// open shows a page to a browser. What the tier is told after that changes the
+// page; what it had been told, and not seen yet, ends at what is read here.
+func (w *webTier) open(ctx context.Context, page string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.read(ctx, page)
+}
+
+func (w *webTier) read(ctx context.Context, page string) error {
+	events, err := w.rdb.ZRange(ctx, page, 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	for event := range w.pages[page] {
+		if !slices.Contains(events, event) {
+			w.note(page, event, false)
+		}
+	}
+	w.pages[page] = map[string]bool{}
+	for _, event := range events {
+		w.pages[page][event] = true
+		w.note(page, event, true)
+	}
+	return nil
+}
+
+func (w *webTier) note(page, event string, there bool) {
+	key := page + " " + event
+	if list := w.log[key]; len(list) == 0 && there || len(list) > 0 && list[len(list)-1].there != there {
+		w.log[key] = append(list, change{there, time.Now()})
+	}
+}
+
+func (w *webTier) run(ctx context.Context, t *testing.T) {
+	again := func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for page := range w.pages {
+			if err := w.read(ctx, page); err != nil {
+				t.Error(err)
+			}
+		}
+		w.ready <- struct{}{}
+	}
+	watchPages(ctx, w.rdb, again, func(page, what string, events []string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.pages[page] == nil {
+			return // no browser looks at it
+		}
+		for _, event := range events {
+			switch what {
+			case "zadd":
+				w.pages[page][event] = true
+				w.note(page, event, true)
+			case "zrem", "zexpired":
+				delete(w.pages[page], event)
+				w.note(page, event, false)
+			}
+		}
+	})
+}
+
+func startWebTier(t *testing.T, rdb *redis.Client) *webTier {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &webTier{rdb: rdb, pages: map[string]map[string]bool{}, log: map[string][]change{}, ready: make(chan struct{}, 100)}
+	var running sync.WaitGroup
+	running.Go(func() { w.run(ctx, t) })
+	t.Cleanup(func() {
+		cancel()
+		rdb.Close()
+		running.Wait()
+	})
+	<-w.ready
+	return w
+}
+
+// 2 000 pages and 200 requests per second for a minute, as the document's
+// "Numbers" has it, by 8 clients (less, unless -full). What they publish lives
+// for as long as a test can wait.
+func TestRecipeLiveEvents(t *testing.T) {
+	dial := recipe(t)
+	ctx := context.Background()
+	const publishers = 8
+	projects, requests := of(100, 500), of(600, 12000)
+	interval := time.Duration(of(800, 60_000)) * time.Millisecond * publishers / time.Duration(requests)
+	kinds := []string{"contributors", "news", "supporters", "visitors"}
+
+	w := startWebTier(t, dial())
+	for p := range projects {
+		for _, kind := range kinds {
+			if err := w.open(ctx, fmt.Sprint("live:", p, ":", kind)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	type published struct {
+		sent, done time.Time     // of the command
+		lives      time.Duration // from then on; if it is 0, until
+		until      time.Time
+		withdrawn  time.Time
+	}
+	all := make([]map[string]*published, publishers)
+	var wg sync.WaitGroup
+	for n := range publishers {
+		all[n] = map[string]*published{}
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(n)))
+			rdb := dial()
+			tick := time.NewTicker(interval)
+			defer tick.Stop()
+			for i := range requests / publishers {
+				<-tick.C
+				page := fmt.Sprint("live:", r.IntN(projects), ":", kinds[r.IntN(len(kinds))])
+				event := fmt.Sprintf(`{"url":"/n/%d.%d"}`, n, i)
+				p := &published{sent: time.Now()}
+				var err error
+				switch i % 4 {
+				case 0, 1:
+					p.lives = time.Duration(50+r.IntN(500)) * time.Millisecond
+					err = show(ctx, rdb, page, event, p.lives)
+				case 2:
+					// It was published 23 hours, 59 minutes and so many seconds ago.
+					at := time.Now().Add(time.Duration(50+r.IntN(200))*time.Millisecond - 24*time.Hour)
+					p.until = time.UnixMilli(at.UnixMilli()).Add(24 * time.Hour)
+					var added int
+					added, err = rdb.Do(ctx, "ZADDEX", page, "PXAT", p.until.UnixMilli(), "MEMBERS", 1, score(at), event).Int()
+					if added == 0 && err == nil && time.Now().After(p.until) {
+						continue // this program was held up until it was over
+					}
+				case 3:
+					p.lives = time.Hour
+					err = show(ctx, rdb, page, event, p.lives)
+					if err == nil {
+						p.withdrawn = time.Now()
+						err = rdb.ZRem(ctx, page, event).Err()
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				p.done = time.Now()
+				all[n][page+" "+event] = p
+			}
+		})
+	}
+	wg.Wait()
+	time.Sleep(700 * time.Millisecond) // by then all is over
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for page, events := range w.pages {
+		if len(events) > 0 {
+			t.Errorf("%s still shows %v", page, events)
+		}
+	}
+	var appeared, late []time.Duration
+	for _, list := range all {
+		for key, p := range list {
+			changes := w.log[key]
+			if len(changes) != 2 || !changes[0].there || changes[1].there {
+				t.Fatalf("%s: %v", key, changes)
+			}
+			appeared = append(appeared, changes[0].at.Sub(p.sent))
+			first, last := p.sent.Add(p.lives), p.done.Add(p.lives) // between which it had to go
+			if !p.until.IsZero() {
+				first, last = p.until, p.until
+			}
+			if !p.withdrawn.IsZero() {
+				first, last = p.withdrawn, p.done
+			}
+			if early := first.Sub(changes[1].at); early > time.Millisecond {
+				t.Errorf("%s disappeared %v too early", key, early)
+			}
+			late = append(late, changes[1].at.Sub(last))
+		}
+	}
+	t.Logf("%d events on %d pages; the page shows them after: %s; they disappear late by: %s",
+		len(late), len(w.pages), quantiles(appeared), quantiles(late))
+	if late[len(late)/2] > 100*time.Millisecond || late[len(late)-1] > 5*time.Second {
+		t.Errorf("events disappear too late: %s", quantiles(late))
+	}
+	rdb := dial()
+	ranNone(t, rdb, "zremrangebyscore", "publish", "zrangebyscore")
+	if n := must[int64](t)(rdb.DBSize(ctx).Result()); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
+// A tier that was cut off reads its pages again, and is right again.
+func TestRecipeLiveEventsReconnect(t *testing.T) {
+	dial := recipe(t)
+	ctx := context.Background()
+	rdb := dial()
+	w := startWebTier(t, dial())
+	const page = "live:123:news"
+	for _, event := range []string{"stays", "goes"} {
+		if err := show(ctx, rdb, page, event, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.open(ctx, page); err != nil {
+		t.Fatal(err)
+	}
+	// All at once, so that the tier cannot have been told of the last two.
+	must[[]redis.Cmder](t)(rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub")
+		p.ZRem(ctx, page, "goes")
+		p.ZAdd(ctx, page, redis.Z{Score: 1, Member: "comes"})
+		return nil
+	}))
+	select {
+	case <-w.ready:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the tier never came back")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := w.pages[page]; len(got) != 2 || !got["stays"] || !got["comes"] {
+		t.Errorf("the page shows %v", got)
+	}
+}

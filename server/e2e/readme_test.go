@@ -1,0 +1,473 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zsetd/zsetd/server/servertest"
+)
+
+const readme = "../../README.md"
+
+// What the README shows at the prompt of redis-cli happens so, to the letter.
+// An indented block that begins with "$ redis-cli" is a window; the blocks
+// under one heading talk to the same server. A line "# 5s later …" lets time
+// pass. What a subscriber is told later stands in its block all the same.
+//
+// With -rewrite the replies in the README are those of the server.
+func TestReadmeSessions(t *testing.T) {
+	b, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	var doc strings.Builder
+	sessions := 0
+	for len(lines) > 0 {
+		n := 1 + slices.IndexFunc(lines[1:], func(l string) bool { return strings.HasPrefix(l, "#") })
+		if n == 0 {
+			n = len(lines)
+		}
+		var part []string
+		synctest.Test(t, func(t *testing.T) { part = runPart(t, lines[:n], &sessions) })
+		doc.WriteString(strings.Join(part, ""))
+		lines = lines[n:]
+	}
+	if sessions < 8 {
+		t.Errorf("only %d sessions were found", sessions)
+	}
+	if doc.String() == string(b) {
+		return
+	}
+	if *rewrite {
+		if err := os.WriteFile(readme, []byte(doc.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got := strings.Split(doc.String(), "\n")
+	for i, line := range strings.Split(string(b), "\n") {
+		if i >= len(got) || got[i] != line {
+			t.Fatalf("README.md:%d says %q, and the server %q", i+1, line, got[min(i, len(got)-1)])
+		}
+	}
+}
+
+const (
+	indent = "    "
+	window = indent + "$ redis-cli\n"
+)
+
+// runPart runs the sessions of a part of the document and returns it as it
+// should be.
+func runPart(t *testing.T, lines []string, sessions *int) (part []string) {
+	srv := servertest.Run(t)
+	srv.SetTime(time.Date(2026, 11, 21, 12, 0, 0, 250e6, time.UTC))
+	listening := map[int]*cli{} // by where in part its messages go
+	for i := 0; i < len(lines); i++ {
+		part = append(part, lines[i])
+		if lines[i] != window {
+			continue
+		}
+		*sessions++
+		c := &cli{t: t, prompt: "127.0.0.1:6379> "}
+		nc, err := srv.Dialer()(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		c.nc, c.r = nc, bufio.NewReader(nc)
+		for i+1 < len(lines) && strings.HasPrefix(lines[i+1], indent) && lines[i+1] != window {
+			i++
+			line := strings.TrimPrefix(lines[i], indent)
+			command, isCommand := strings.CutPrefix(line, "127.0.0.1:6379> ")
+			if !isCommand {
+				command, isCommand = strings.CutPrefix(line, "127.0.0.1:6379(TX)> ")
+			}
+			later := regexp.MustCompile(`^# (\S+) later`).FindStringSubmatch(line)
+			switch {
+			case isCommand:
+				part = append(part, indent+c.prompt+command)
+				part = append(part, indented(c.run(strings.TrimSpace(command)))...)
+			case later != nil:
+				d, err := time.ParseDuration(strings.TrimSuffix(later[1], ":"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(d)
+				synctest.Wait()
+				part = append(part, lines[i])
+			case line[0] == '#':
+				part = append(part, lines[i])
+			}
+		}
+		if c.subscribed {
+			listening[len(part)] = c
+		}
+	}
+	for _, place := range slices.Backward(slices.Sorted(func(yield func(int) bool) {
+		for place := range listening {
+			if !yield(place) {
+				return
+			}
+		}
+	})) {
+		part = slices.Insert(part, place, indented(listening[place].messages())...)
+	}
+	return part
+}
+
+func indented(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		lines = append(lines, indent+line)
+	}
+	return lines
+}
+
+// A cli shows replies as redis-cli does on a terminal.
+type cli struct {
+	t          *testing.T
+	nc         net.Conn
+	r          *bufio.Reader
+	prompt     string
+	subscribed bool
+}
+
+func (c *cli) run(line string) string {
+	args, err := splitArgs(line)
+	if err != nil {
+		c.t.Fatalf("%s: %v", line, err)
+	}
+	request := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if _, err := c.nc.Write(request); err != nil {
+		c.t.Fatal(err)
+	}
+	begin := time.Now()
+	reply := ""
+	switch name := strings.ToUpper(args[0]); name {
+	case "SUBSCRIBE", "PSUBSCRIBE":
+		c.subscribed = true
+		reply = "Reading messages... (press Ctrl-C to quit)\n"
+		for range args[2:] {
+			reply += c.reply("")
+		}
+	case "MULTI":
+		c.prompt = "127.0.0.1:6379(TX)> "
+	case "EXEC", "DISCARD":
+		c.prompt = "127.0.0.1:6379> "
+	}
+	reply += c.reply("")
+	if took := time.Since(begin); took >= 500*time.Millisecond {
+		reply += fmt.Sprintf("(%.2fs)\n", took.Seconds())
+	}
+	return reply
+}
+
+// messages returns what the server has sent to a subscriber.
+func (c *cli) messages() (text string) {
+	for {
+		c.nc.SetReadDeadline(time.Now().Add(time.Second))
+		if _, err := c.r.Peek(1); err != nil {
+			return text
+		}
+		text += c.reply("")
+	}
+}
+
+// reply reads a reply and returns it as redis-cli prints it, with a prefix
+// before all lines but the first.
+func (c *cli) reply(prefix string) string {
+	line, err := c.r.ReadString('\n')
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	line = strings.TrimSuffix(line, "\r\n")
+	n, _ := strconv.Atoi(line[1:])
+	switch line[0] {
+	case '+':
+		return line[1:] + "\n"
+	case '-':
+		return "(error) " + line[1:] + "\n"
+	case ':':
+		return "(integer) " + line[1:] + "\n"
+	case '$':
+		if n < 0 {
+			return "(nil)\n"
+		}
+		b := make([]byte, n+2)
+		for read := 0; read < len(b); {
+			k, err := c.r.Read(b[read:])
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			read += k
+		}
+		return quoted(b[:n]) + "\n"
+	case '*':
+		if n < 0 {
+			return "(nil)\n"
+		}
+		if n == 0 {
+			return "(empty array)\n"
+		}
+		text, width := "", len(strconv.Itoa(n))
+		for i := range n {
+			if i > 0 {
+				text += prefix
+			}
+			text += fmt.Sprintf("%*d) ", width, i+1) + c.reply(prefix+strings.Repeat(" ", width+2))
+		}
+		return text
+	}
+	c.t.Fatalf("a reply begins with %q", line)
+	return ""
+}
+
+// quoted writes a string as sdscatrepr does.
+func quoted(b []byte) string {
+	text := []byte{'"'}
+	for _, x := range b {
+		if i := bytes.IndexByte([]byte("\\\"\n\r\t\a\b"), x); i >= 0 {
+			text = append(text, '\\', `\"nrtab`[i])
+		} else if x < ' ' || x > '~' {
+			text = fmt.Appendf(text, `\x%02x`, x)
+		} else {
+			text = append(text, x)
+		}
+	}
+	return string(append(text, '"'))
+}
+
+// splitArgs splits a line as redis-cli does, without escapes.
+func splitArgs(line string) (args []string, err error) {
+	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
+		if q := line[0]; q == '\'' || q == '"' {
+			end := strings.IndexByte(line[1:], q)
+			if end < 0 || strings.Contains(line[:end+1], `\`) {
+				return nil, errors.New("quotes that this test cannot read")
+			}
+			args, line = append(args, line[1:end+1]), line[end+2:]
+			continue
+		}
+		word, rest, _ := strings.Cut(line, " ")
+		args, line = append(args, word), rest
+	}
+	return args, nil
+}
+
+// snippets returns the programs in a language that stand under the headings of
+// the recipes, by heading; what comes before the first of them under "".
+func snippets(t *testing.T, language string) map[string]string {
+	t.Helper()
+	b, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipes, _ := strings.Cut(string(b), "\n## Recipes\n")
+	recipes, _, _ = strings.Cut(recipes, "\n## ")
+	found := map[string]string{}
+	for i, part := range strings.Split(recipes, "\n### ") {
+		heading := ""
+		if i > 0 {
+			heading, part, _ = strings.Cut(part, "\n")
+		}
+		for _, block := range strings.Split(part, "\n```"+language+"\n")[1:] {
+			block, _, _ = strings.Cut(block, "\n```")
+			found[heading] += block + "\n"
+		}
+	}
+	if len(found) != 5 {
+		t.Fatalf("README.md has %d recipes in %s", len(found)-1, language)
+	}
+	return found
+}
+
+// The programs in Go are those that the tests of the recipes use.
+func TestReadmeGo(t *testing.T) {
+	var source strings.Builder
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), ".go") {
+			b, err := os.ReadFile(f.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(b)
+		}
+	}
+	for heading, text := range snippets(t, "go") {
+		if heading == "" {
+			continue // makes a client
+		}
+		for _, decl := range strings.Split(strings.TrimSpace(text), "\n\n") {
+			if !strings.Contains(source.String(), decl) {
+				t.Errorf("%s: not in a test of the recipes:\n%s", heading, decl)
+			}
+		}
+	}
+}
+
+// The programs in Python and JavaScript run where redis-py and node-redis are
+// installed: Debian has the package python3-redis; for node-redis, npm install
+// redis in some folder and let NODE_PATH be its node_modules. Here stands what
+// they are made to do.
+func TestReadmePython(t *testing.T) {
+	python := ""
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import redis").Run() == nil {
+			python = name
+			break
+		}
+	}
+	if python == "" {
+		t.Skip("no python3 with redis-py")
+	}
+	runSnippets(t, "python", []string{python, "-c"}, func(code, addr string) string {
+		_, port, _ := net.SplitHostPort(addr)
+		return strings.ReplaceAll(code, "redis.Redis(", "redis.Redis(port="+port+", ")
+	}, map[string]string{
+		"Live events": `
+import threading
+shown, ready = [], threading.Event()
+def changed(page, what, events):
+    if what != "zexpire":
+        shown.append((page, what, events))
+threading.Thread(target=watch_pages, args=(ready.set, changed), daemon=True).start()
+ready.wait()
+show("live:123:news", {"url": "/é,3:x"}, 1)
+print(r.zrange("live:123:news", 0, -1))
+time.sleep(1.2)
+print(shown)
+`,
+		"Timeboxes": `
+print(hit("hits"), hit("hits"), hits("hits", 2), hit("hits", time.time() - 300))
+`,
+		"Folder": `
+import threading
+got = []
+print(fold("account_1", "likes"), fold("account_1", "shares"))
+r.zadd("due", {"account_1": 1}, xx=True)
+threading.Thread(target=work, args=(lambda *a: got.append(a),), daemon=True).start()
+time.sleep(0.3)
+print(got, r.dbsize())
+`,
+		"Waiting list": `
+import threading
+told = []
+threading.Thread(target=tell_ranks, args=("club", lambda *a: told.append(a)), daemon=True).start()
+time.sleep(0.2)
+print(check_in("club", "ann"), check_in("club", "ben"), check_in("club", "ann"))
+time.sleep(0.2)
+r.zrem("club", "ann")
+time.sleep(0.2)
+print(told)
+`,
+	}, map[string]string{
+		"Live events": `['{"url": "/\\u00e9,3:x"}']
+[('live:123:news', 'zadd', ['{"url": "/\\u00e9,3:x"}']), ('live:123:news', 'zexpired', ['{"url": "/\\u00e9,3:x"}'])]
+`,
+		"Timeboxes": "1 2 [2.0, None] None\n",
+		"Folder": `1 0
+[('account_1', ['likes', 'shares'])] 0
+`,
+		"Waiting list": `0 1 0
+[('ann', 0), ('ben', 1), ('ben', 0)]
+`,
+	})
+}
+
+func TestReadmeJavaScript(t *testing.T) {
+	if exec.Command("node", "-e", "require('redis')").Run() != nil {
+		t.Skip("no node with node-redis")
+	}
+	runSnippets(t, "js", []string{"node", "-e"}, func(code, addr string) string {
+		code = strings.ReplaceAll(code, "createClient()", "createClient({ url: 'redis://"+addr+"' })")
+		code = strings.ReplaceAll(code, "import { createClient } from 'redis';", "const { createClient } = require('redis');")
+		return "const wait = ms => new Promise(f => setTimeout(f, ms));\n(async () => {\n" + code + "\nprocess.exit();\n})();"
+	}, map[string]string{
+		"Live events": `
+const shown = [];
+await new Promise(ready => watchPages(ready, (page, what, events) => what !== 'zexpire' && shown.push([page, what, events])));
+await wait(200);
+await show('live:123:news', { url: '/é,3:x' }, 1);
+console.log(JSON.stringify(await client.zRange('live:123:news', 0, -1)));
+await wait(1200);
+console.log(JSON.stringify(shown));
+`,
+		"Timeboxes": `
+console.log(await hit('hits'), await hit('hits'), await hits('hits', 2), await hit('hits', Date.now() - 300_000));
+`,
+		"Folder": `
+const got = [];
+console.log(await fold('account_1', 'likes'), await fold('account_1', 'shares'));
+await client.zAdd('due', { value: 'account_1', score: 1 }, { XX: true });
+work((...a) => got.push(a));
+await wait(300);
+console.log(JSON.stringify(got), await client.dbSize());
+`,
+		"Waiting list": `
+const told = [];
+await tellRanks('club', (...a) => told.push(a));
+console.log(await checkIn('club', 'ann'), await checkIn('club', 'ben'), await checkIn('club', 'ann'));
+await wait(200);
+await client.zRem('club', 'ann');
+await wait(200);
+console.log(JSON.stringify(told.filter(([, rank], i) => i === told.length - 1)));
+`,
+	}, map[string]string{
+		"Live events": `["{\"url\":\"/é,3:x\"}"]
+[["live:123:news","zadd",["{\"url\":\"/é,3:x\"}"]],["live:123:news","zexpired",["{\"url\":\"/é,3:x\"}"]]]
+`,
+		"Timeboxes": "1 2 [ 2, null ] null\n",
+		"Folder": `1 0
+[["account_1",["likes","shares"]]] 0
+`,
+		"Waiting list": `0 1 0
+[["ben",0]]
+`,
+	})
+}
+
+// runSnippets runs a program of each recipe, followed by something to do, and
+// compares what it prints.
+func runSnippets(t *testing.T, language string, run []string, adapt func(code, addr string) string, todo, want map[string]string) {
+	all := snippets(t, language)
+	for heading, code := range all {
+		if heading == "" {
+			continue
+		}
+		t.Run(heading, func(t *testing.T) {
+			t.Parallel()
+			srv := servertest.Run(t)
+			srv.Must("CONFIG", "SET", "notify-keyspace-events", "SVz")
+			program := adapt(all[""]+code+todo[heading], srv.Addr())
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, run[0], append(run[1:], program)...)
+			cmd.Env = append(os.Environ(), "PYTHONIOENCODING=utf-8")
+			out, err := cmd.CombinedOutput()
+			if err != nil || string(out) != want[heading] {
+				t.Errorf("printed %s\nwant %s\n(%v)", out, want[heading], err)
+			}
+		})
+	}
+}

@@ -1,0 +1,358 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// checkIn draws a ticket for a user who has none, and keeps his place for so
+// long. Whose rank is below the capacity of the room is inside.
+func checkIn(ctx context.Context, rdb *redis.Client, room, user string, grace time.Duration) (rank int64, err error) {
+	var place *redis.IntCmd
+	_, err = rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Do(ctx, "ZADDEX", room, "PX", grace.Milliseconds(), "MEMBERS", 1, "*", user)
+		place = p.ZRank(ctx, room, user)
+		return nil
+	})
+	return place.Val(), err
+}
+
+// tellRanks tells everybody his rank when it has changed.
+func tellRanks(ctx context.Context, rdb *redis.Client, room string, tell func(user string, rank int)) error {
+	const event = "__subkeyspaceevent@0__:"
+	sub := rdb.Subscribe(ctx, event+"zadd|"+room, event+"zrem|"+room, event+"zexpired|"+room)
+	defer sub.Close()
+	changes := sub.ChannelWithSubscriptions(redis.WithChannelSize(10000))
+	ranks := map[string]int{}
+	for range changes {
+		for len(changes) > 0 {
+			<-changes // one look for all that has changed so far
+		}
+		line, err := rdb.ZRange(ctx, room, 0, -1).Result()
+		if err != nil {
+			return err
+		}
+		now := make(map[string]int, len(line))
+		for rank, user := range line {
+			now[user] = rank
+			if old, known := ranks[user]; !known || old != rank {
+				tell(user, rank)
+			}
+		}
+		ranks = now
+	}
+	return nil
+}
+
+// A told is what a tier has told the users of a room.
+type told struct {
+	mu    sync.Mutex
+	ranks map[string][]rankAt
+}
+
+type rankAt struct {
+	rank int
+	at   time.Time
+}
+
+func (l *told) of(user string) []rankAt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.ranks[user])
+}
+
+func startTelling(t *testing.T, rdb *redis.Client, room string) *told {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &told{ranks: map[string][]rankAt{}}
+	var running sync.WaitGroup
+	running.Go(func() {
+		tellRanks(ctx, rdb, room, func(user string, rank int) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.ranks[user] = append(l.ranks[user], rankAt{rank, time.Now()})
+		})
+	})
+	t.Cleanup(func() {
+		cancel()
+		rdb.Close()
+		running.Wait()
+	})
+	return l
+}
+
+// One after the other.
+func TestRecipeWaitingListInTurn(t *testing.T) {
+	dial := recipe(t)
+	ctx := context.Background()
+	const room, grace = "club", time.Second
+	rdb := dial()
+	l := startTelling(t, dial(), room)
+	for must[map[string]int64](t)(rdb.PubSubNumSub(ctx, "__subkeyspaceevent@0__:zexpired|club").Result())["__subkeyspaceevent@0__:zexpired|club"] == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	expect := func(user string, rank int64) {
+		t.Helper()
+		if got := must[int64](t)(checkIn(ctx, rdb, room, user, grace)); got != rank {
+			t.Fatalf("%s has rank %d, want %d", user, got, rank)
+		}
+	}
+	expectTold := func(user string, ranks ...int) {
+		t.Helper()
+		var got []int
+		for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(time.Millisecond) {
+			got = nil
+			for _, r := range l.of(user) {
+				got = append(got, r.rank)
+			}
+			if slices.Equal(got, ranks) {
+				return
+			}
+		}
+		t.Fatalf("%s was told %v, want %v", user, got, ranks)
+	}
+	for rank, user := range []string{"ann", "ben", "cid", "dan", "eve"} {
+		expect(user, int64(rank))
+		expectTold(user, rank)
+	}
+	expect("ann", 0) // who checks in again keeps the place
+	expect("cid", 2)
+	must[int64](t)(rdb.ZRem(ctx, room, "ben").Result()) // leaves
+	expectTold("cid", 2, 1)
+	expectTold("eve", 4, 3)
+	begin := time.Now()
+	for time.Since(begin) < grace+200*time.Millisecond {
+		for _, user := range []string{"ann", "dan", "eve"} { // cid says nothing any more
+			must[int64](t)(checkIn(ctx, rdb, room, user, grace))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	expectTold("dan", 3, 2, 1)
+	expectTold("eve", 4, 3, 2)
+	expectTold("ann", 0)
+	expect("dan", 1)
+	expect("cid", 3) // at the back again
+}
+
+// A checkin is one that a user of the crowd has done.
+type checkin struct {
+	sent, got time.Time
+	rank      int64
+}
+
+// A stay is a time that somebody has kept his place for.
+type stay struct {
+	user     string
+	checkins []checkin
+	fresh    bool      // he had no place before, for certain
+	left     time.Time // when he began to leave, if he did
+}
+
+// until returns the time up to which a place is his for certain.
+func (s *stay) until(grace time.Duration) time.Time {
+	end := s.checkins[len(s.checkins)-1].sent.Add(grace - 2*time.Millisecond)
+	if !s.left.IsZero() && s.left.Before(end) {
+		return s.left
+	}
+	return end
+}
+
+// A crowd of clients that come and go before a room of 30: some leave, some
+// crash, some are away for a moment. What they have seen is judged afterwards,
+// by their own clocks, without the server.
+func TestRecipeWaitingListCrowd(t *testing.T) {
+	dial := recipe(t)
+	ctx := context.Background()
+	const room, capacity = "club", 30
+	users := of(150, 500)
+	grace := time.Duration(of(300, 1500)) * time.Millisecond
+	end := time.Now().Add(time.Duration(of(1500, 30_000)) * time.Millisecond)
+	l := startTelling(t, dial(), room)
+
+	stays := make([][]*stay, users)
+	meters := make([]meter, users)
+	checkins, leaves := make([]int, users), make([]int, users)
+	var wg sync.WaitGroup
+	for n := range users {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(2, uint64(n)))
+			user := fmt.Sprintf("user%03d", n)
+			rdb := dial(meters[n].on)
+			if _, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error { return p.Ping(ctx).Err() }); err != nil {
+				t.Error(err)
+			}
+			rdb.Ping(ctx) // go-redis has connections of their own for pipelines
+			meters[n].take()
+			pause := func(lo, hi time.Duration) { time.Sleep(lo + time.Duration(r.Int64N(int64(hi-lo)))) }
+			pause(0, grace)
+			var s *stay
+			for time.Now().Before(end) {
+				c := checkin{sent: time.Now()}
+				var err error
+				c.rank, err = checkIn(ctx, rdb, room, user, grace)
+				c.got = time.Now()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				checkins[n]++
+				if s != nil {
+					last := s.checkins[len(s.checkins)-1]
+					switch {
+					case !s.left.IsZero(), c.sent.After(last.got.Add(grace + 5*time.Millisecond)):
+						s = nil // the place was lost
+					case c.got.After(last.sent.Add(grace - 2*time.Millisecond)):
+						s = &stay{user: user} // nobody can say, so that his rank proves nothing
+						stays[n] = append(stays[n], s)
+					}
+				}
+				if s == nil {
+					s = &stay{user: user, fresh: true}
+					stays[n] = append(stays[n], s)
+				}
+				s.checkins = append(s.checkins, c)
+
+				switch what := r.IntN(100); {
+				case c.rank < capacity && what < 30:
+					s.left = time.Now()
+					leaves[n]++
+					if err := rdb.ZRem(ctx, room, user).Err(); err != nil {
+						t.Error(err)
+					}
+					pause(grace/4, grace)
+				case what < 35: // a crash
+					pause(grace*5/4, 2*grace)
+				case what < 45: // a reload of the page
+					pause(grace/2, grace*7/10)
+				default:
+					pause(grace/8, grace/4)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	time.Sleep(grace / 2) // nobody's deadline, and time enough to be told
+
+	var all []*stay
+	total, left, trips, returned := 0, 0, 0, 0
+	for n := range users {
+		all = append(all, stays[n]...)
+		total += checkins[n]
+		left += leaves[n]
+		trips += meters[n].take().trips
+	}
+	// Who has a place keeps it, and moves up only.
+	type edge struct {
+		at   time.Time
+		step int
+	}
+	var edges []edge
+	admitted := 0
+	for _, s := range all {
+		inside := -1
+		for i, c := range s.checkins {
+			if i > 0 && c.rank > s.checkins[i-1].rank {
+				t.Fatalf("%s had rank %d, and has %d", s.user, s.checkins[i-1].rank, c.rank)
+			}
+			if i > 0 && c.sent.Sub(s.checkins[i-1].got) > grace/2 {
+				returned++
+			}
+			if c.rank < capacity && inside < 0 {
+				inside = i
+				admitted++
+				edges = append(edges, edge{c.got, 1}, edge{s.until(grace), -1})
+			}
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return a.step - b.step
+	})
+	count, most := 0, 0
+	for _, e := range edges {
+		count += e.step
+		most = max(most, count)
+	}
+	if most > capacity {
+		t.Errorf("%d were in a room of %d", most, capacity)
+	}
+	// First come, first served: whoever came before somebody else, and is still
+	// there, is before him.
+	compared := 0
+	for _, later := range all {
+		if !later.fresh {
+			continue
+		}
+		for _, earlier := range all {
+			if !earlier.checkins[0].got.Before(later.checkins[0].sent) {
+				continue
+			}
+			i := 0
+			for _, c := range earlier.checkins {
+				for i < len(later.checkins) && later.checkins[i].got.Before(c.sent) {
+					i++
+				}
+				if i == 0 {
+					continue
+				}
+				compared++
+				if seen := later.checkins[i-1]; seen.rank <= c.rank {
+					t.Fatalf("%s came first and has rank %d, after %s had %d", earlier.user, c.rank, later.user, seen.rank)
+				}
+			}
+		}
+	}
+	// Nobody had to ask: what a check-in replied had been told, or was soon.
+	var delay []time.Duration
+	for _, s := range all {
+		ranks := l.of(s.user)
+		for i, c := range s.checkins {
+			gone := i == len(s.checkins)-1 && !s.left.IsZero() // at once, perhaps before anybody could tell him
+			if i == 0 || c.rank == s.checkins[i-1].rank || gone {
+				continue
+			}
+			j := slices.IndexFunc(ranks, func(r rankAt) bool { return r.rank <= int(c.rank) && r.at.After(s.checkins[i-1].sent) })
+			if j < 0 {
+				t.Errorf("%s has rank %d and was never told", s.user, c.rank)
+				continue
+			}
+			delay = append(delay, max(0, ranks[j].at.Sub(c.got)))
+		}
+	}
+	for _, s := range all {
+		for i := 1; i < len(s.checkins); i++ {
+			last := -1
+			for _, r := range l.of(s.user) {
+				if r.at.After(s.checkins[0].got.Add(50*time.Millisecond)) && r.at.Before(s.checkins[i].sent) {
+					if last >= 0 && r.rank >= last {
+						t.Fatalf("%s was told rank %d after %d", s.user, r.rank, last)
+					}
+					last = r.rank
+				}
+			}
+		}
+	}
+	if trips != total+left {
+		t.Errorf("%d round trips for %d check-ins and %d leaves", trips, total, left)
+	}
+	t.Logf("%d users, %d check-ins, %d leaves, %d round trips, %d stays, %d of them inside, at most %d at the same time; "+
+		"%d came back within the grace; %d pairs compared; ranks are told after the user has asked by: %s",
+		users, total, left, trips, len(all), admitted, most, returned, compared, quantiles(delay))
+	if most < capacity/2 || returned == 0 || compared == 0 || len(delay) == 0 {
+		t.Error("the crowd was too small to prove anything")
+	}
+	rdb := dial()
+	ranNone(t, rdb, "zrangebyscore", "zscan", "hset", "zcard")
+	time.Sleep(grace + 50*time.Millisecond)
+	if n := must[int64](t)(rdb.DBSize(ctx).Result()); n != 0 {
+		t.Errorf("%d keys are left: drop-outs are there", n)
+	}
+}
