@@ -399,7 +399,6 @@ func (db *DB) Add(key []byte, value any) *Entry {
 	}
 	e := &Entry{key: string(key), value: value, access: db.ks.seconds()}
 	db.entries.Set(e.key, e)
-	db.noteEdited(e)
 	if db.ks.rec != nil {
 		db.ks.rec.anew(db, e)
 	}
