@@ -45,7 +45,8 @@ func next(ctx context.Context, rdb *redis.Client, lease time.Duration) (c claim,
 	taken := got[1].([]any)[0].([]any)
 	c.group, c.lease = taken[0].(string), taken[1].(float64)
 	c.begin = c.lease - lease.Seconds()
-	c.details, err = rdb.ZRangeByScore(ctx, "details:"+c.group, &redis.ZRangeBy{Min: "-inf", Max: instant(c.begin)}).Result()
+	c.details, err = rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: "details:" + c.group, Start: "-inf", Stop: instant(c.begin), ByScore: true}).Result()
 	return c, err
 }
 
