@@ -94,7 +94,7 @@ func TestRecipeWaitingListInTurn(t *testing.T) {
 	const room, grace = "club", time.Second
 	rdb := dial()
 	l := startTelling(t, dial(), room)
-	for must[map[string]int64](t)(rdb.PubSubNumSub(ctx, "__subkeyspaceevent@0__:zexpired|club").Result())["__subkeyspaceevent@0__:zexpired|club"] == 0 {
+	for must[map[string]int64](t)(rdb.PubSubNumSub(ctx, "__subkeyspaceevent@0__:zadd|club").Result())["__subkeyspaceevent@0__:zadd|club"] == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	expect := func(user string, rank int64) {
