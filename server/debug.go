@@ -59,6 +59,7 @@ func debugSubcommands() []debugSubcommand {
 		{"REPLYBUFFER", 2, 2, debugReplybuffer},
 		{"SET-ACTIVE-EXPIRE", 1, 1, debugSetActiveExpire},
 		{"SET-DISABLE-DENY-SCRIPTS", 1, 1, debugSetDisableDenyScripts},
+		{"SET-SKIP-CHECKSUM-VALIDATION", 1, 1, debugSetSkipChecksumValidation},
 		{"SLEEP", 1, 1, debugSleep},
 		{"STRUCTSIZE", 0, 0, debugStructsize},
 	}
@@ -133,6 +134,8 @@ func debugHelp(c *Call) {
 		"    default.",
 		"SET-DISABLE-DENY-SCRIPTS <0|1>",
 		"    Without effect.",
+		"SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+		"    Setting it to 1 makes RESTORE believe payloads whatever their checksum is.",
 		"SLEEP <seconds>",
 		"    Stop the server for <seconds>. Decimals allowed.",
 		"STRUCTSIZE",
@@ -550,6 +553,12 @@ func debugPauseCron(c *Call) {
 		return
 	}
 	c.srv.cronPaused = n != 0
+	c.Reply.OK()
+}
+
+func debugSetSkipChecksumValidation(c *Call) {
+	n, _ := protocol.ParseInt(c.Bytes())
+	c.srv.codec().SkipChecksums = n != 0
 	c.Reply.OK()
 }
 

@@ -47,7 +47,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the keyspace is values behind doors: what clients say, files and networks are above it",
 		},
 		"server/archive": {
-			"protocol server/keyspace snapshot zset -net -log/slog",
+			"protocol server/keyspace server/rdb snapshot zset -net -log/slog",
 			"an archive moves values between a keyspace and a file; the server and the tools are above it",
 		},
 		"server/geo": {
@@ -67,7 +67,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the server puts the parts together; a new dependency is a decision for everybody who embeds it",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},
-		"cmd/zsetd":         {"server server/archive snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},
+		"cmd/zsetd":         {"server server/archive server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},
 	}
 }
 

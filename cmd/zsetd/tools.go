@@ -17,6 +17,7 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
@@ -42,7 +43,7 @@ type tool struct {
 // toolFlags are the flags of all tools.
 type toolFlags struct {
 	json, keepGoing bool
-	output          string
+	output, format  string
 	databases       int
 }
 
@@ -82,21 +83,22 @@ func tools() []tool {
 			flags: func(f *flag.FlagSet, t *toolFlags) { f.StringVar(&t.output, "o", "", "the `file` to write") },
 		},
 		{
-			name: "export", args: "FILE [--json] [-o OUT]", files: 1, run: runExport,
-			summary: "write a file as Redis commands or as JSON",
+			name: "export", args: "FILE [--format commands|json|rdb] [-o OUT]", files: 1, run: runExport,
+			summary: "write a file as Redis commands, as JSON, or as a file of Redis",
 			details: "Writes commands that make an empty Redis or zsetd hold the same (redis-cli --pipe takes\n" +
-				"them), or a line of JSON for each key. Keys past their deadlines are left out. Of a file that\n" +
+				"them), a line of JSON for each key, or a file that Redis 5.0 and later load. Keys past their deadlines are left out. Of a file that\n" +
 				"a server has open a copy is read. Status: 0 done, 1 the file is damaged or not one of zsetd.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
-				f.BoolVar(&t.json, "json", false, "write lines of JSON")
+				f.StringVar(&t.format, "format", "commands", "what to write: commands, json or rdb")
+				f.BoolVar(&t.json, "json", false, "the same as --format json")
 				f.StringVar(&t.output, "o", "", "the `file` to write, in place of standard output")
 			},
 		},
 		{
 			name: "import", args: "SOURCE FILE [--json] [--keep-going] [--databases N]", files: 2, run: runImport,
-			summary: "make a file of Redis commands or of JSON",
-			details: "Makes FILE, which must not exist, of what export writes, or of any commands that redis-cli\n" +
-				"--pipe takes. SOURCE - is standard input. Status: 0 done, 1 SOURCE has errors: then there is no\n" +
+			summary: "make a file of Redis commands, of JSON, or of a file of Redis",
+			details: "Makes FILE, which must not exist, of what export writes, of any commands that redis-cli\n" +
+				"--pipe takes, or of a file that Redis has saved (dump.rdb). SOURCE - is standard input. Status: 0 done, 1 SOURCE has errors: then there is no\n" +
 				"FILE, or with --keep-going one without what failed.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
@@ -394,6 +396,13 @@ func printSome(out io.Writer, what string, n int, line func(int) string) {
 }
 
 func runExport(r *toolRun) (status int) {
+	if r.json && r.format == "commands" {
+		r.format = "json"
+	}
+	if r.format != "commands" && r.format != "json" && r.format != "rdb" || r.json && r.format != "json" {
+		fmt.Fprintf(r.stderr, "zsetd export: the format is commands, json or rdb, not %q\n", r.format)
+		return statusUsage
+	}
 	s, err := r.source(r.files[0])
 	if err != nil {
 		return r.fail(err)
@@ -425,8 +434,11 @@ func (r *toolRun) export(s *archive.Source) (done archive.Exported, err error) {
 		out = f
 	}
 	write := archive.ExportCommands
-	if r.json {
+	switch r.format {
+	case "json":
 		write = archive.ExportJSON
+	case "rdb":
+		write = archive.ExportRDB
 	}
 	return write(out, s.Path, time.Now(), r.progress)
 }
@@ -462,16 +474,24 @@ func runImport(r *toolRun) int {
 	}
 	var out archive.Imported
 	var err error
-	if r.json {
-		out, err = o.JSON(in, r.files[1])
-	} else {
-		out, err = server.ImportCommands(bufio.NewReader(in), r.files[1], r.databases, o)
+	source := bufio.NewReader(in)
+	head, _ := source.Peek(9)
+	switch {
+	case r.json:
+		out, err = o.JSON(source, r.files[1])
+	case rdb.IsFile(head):
+		out, err = o.RDB(source, r.files[1])
+	default:
+		out, err = server.ImportCommands(source, r.files[1], r.databases, o)
 	}
 	if err != nil {
 		return r.fail(err)
 	}
 	r.meter.end()
 	fmt.Fprintf(r.stderr, "%s: %d keys imported; %d commands or lines done, %d failed\n", r.files[1], out.Keys, out.Done, out.Failed)
+	if out.Functions > 0 {
+		fmt.Fprintf(r.stderr, "%d libraries of functions were left out; FUNCTION LOAD brings them back\n", out.Functions)
+	}
 	if out.Failed > 0 {
 		return statusBad
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -65,6 +66,25 @@ func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) 
 func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
 	p := pen{w: w}
 	return export(&p, path, now, progress, func(v Value) error { return writeJSON(&p, v) })
+}
+
+// ExportRDB writes the keys of the file at path as a file that every Redis since
+// 5.0 can load. Deadlines of members and fields are left out.
+func ExportRDB(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
+	limits := keyspace.DefaultLimits()
+	p := pen{w: w}
+	out := rdb.NewWriter(rdb.NewCodec(&limits))
+	p.b = out.AppendHead(p.b)
+	done, err := export(&p, path, now, progress, func(v Value) error {
+		p.b = out.AppendKey(p.b, v.DB, v.Key, v.Value, v.Deadline)
+		return nil
+	})
+	if err == nil {
+		p.b = out.AppendEnd(p.b)
+		err = p.flush()
+	}
+	done.Bytes = p.written
+	return done, err
 }
 
 // pen gathers what is to be written.

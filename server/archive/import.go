@@ -30,6 +30,8 @@ type Imported struct {
 	Done   int64 // commands or lines
 	Failed int64
 	Keys   int64 // in the new file
+
+	Functions int // libraries of functions, which were left out
 }
 
 // Fail counts what could not be imported. An error it returns ends the import.

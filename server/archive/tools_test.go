@@ -313,44 +313,139 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
-// What export writes can be read by a real Redis.
-func TestExportToRedis(t *testing.T) {
+// redisIn starts a real redis-server in a folder, whose dump.rdb it loads, and returns what
+// runs redis-cli with it.
+func redisIn(t *testing.T, dir string) func(input io.Reader, args ...string) string {
+	t.Helper()
 	redis, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("no redis-server is installed")
 	}
-	dir := t.TempDir()
-	path := filepath.Join(dir, "f.db")
-	want := sample(t, path)
 	socket := filepath.Join(dir, "s")
 	cmd := exec.Command(redis, "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--enable-debug-command", "yes")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-	}()
-	for i := 0; ; i++ {
-		if out, err := exec.Command("redis-cli", "-s", socket, "PING").Output(); err == nil && strings.Contains(string(out), "PONG") {
-			break
-		} else if i > 200 {
+	})
+	cli := func(input io.Reader, args ...string) string {
+		c := exec.Command("redis-cli", append([]string{"-s", socket}, args...)...)
+		c.Stdin = input
+		out, err := c.CombinedOutput()
+		if err != nil {
+			return err.Error()
+		}
+		return strings.TrimSpace(string(out))
+	}
+	for i := 0; cli(nil, "PING") != "PONG"; i++ {
+		if i > 200 {
 			t.Fatal("redis-server does not start")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	var out bytes.Buffer
-	if _, err := archive.ExportCommands(&out, path, time.Now(), nil); err != nil {
-		t.Fatal(err)
+	return cli
+}
+
+// What export writes can be read by a real Redis, and what that saves can be imported.
+func TestExportToRedis(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f.db")
+	want := sample(t, path)
+	t.Run("commands", func(t *testing.T) {
+		cli := redisIn(t, t.TempDir())
+		var out bytes.Buffer
+		if _, err := archive.ExportCommands(&out, path, time.Now(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if said := cli(&out, "--pipe"); !strings.Contains(said, "errors: 0") {
+			t.Fatal(said)
+		}
+		if got := cli(nil, "DEBUG", "DIGEST"); got != want {
+			t.Errorf("Redis has the digest %s, not %s", got, want)
+		}
+	})
+	t.Run("rdb", func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "dump.rdb")
+		var out bytes.Buffer
+		done, err := archive.ExportRDB(&out, path, time.Now(), nil)
+		if err != nil || done.Bytes != int64(out.Len()) {
+			t.Fatal(done, err)
+		}
+		if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cli := redisIn(t, dir)
+		if got := cli(nil, "DEBUG", "DIGEST"); got != want {
+			t.Errorf("Redis has the digest %s, not %s", got, want)
+		}
+		cli(nil, "FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
+		if said := cli(nil, "SAVE"); said != "OK" {
+			t.Fatal(said)
+		}
+		saved, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, source := range map[string][]byte{"ours": out.Bytes(), "theirs": saved} {
+			to := filepath.Join(dir, name)
+			in, err := new(archive.Import).RDB(bytes.NewReader(source), to)
+			if err != nil || in.Keys != done.Keys || (in.Functions > 0) != (name == "theirs") {
+				t.Fatal(name, in, err)
+			}
+			if got := digest(t, to); got != want {
+				t.Errorf("%s: digest %s, not %s", name, got, want)
+			}
+			for _, damage := range []string{"cut", "flip"} {
+				b := bytes.Clone(source)
+				if damage == "cut" {
+					b = b[:len(b)/2]
+				} else {
+					b[len(b)/2] ^= 4
+				}
+				to := filepath.Join(dir, "damaged")
+				if _, err := new(archive.Import).RDB(bytes.NewReader(b), to); err == nil {
+					t.Errorf("%s, %s: imported all the same", name, damage)
+				}
+				if _, err := os.Stat(to); err == nil {
+					t.Errorf("%s, %s: there is a file", name, damage)
+				}
+			}
+		}
+	})
+}
+
+// What cannot be imported is named, and passed over if that is wanted.
+func TestImportRDB(t *testing.T) {
+	const source = "REDIS0009\xfa\x09redis-ver\x055.0.0\xfe\x03\xfb\x01\x00" +
+		"\x00\x01a\x01x" + // a string
+		"\x07\x01m\x01\x02\x05\x05\x01x\x00" + // a value of a module
+		"\x0f\x01s\x00\x00\x00\x00\x00" + // a stream
+		"\x01\x01e\x00" + // an empty list
+		"\xfd\x01\x00\x00\x00\x00\x01o\x01x" + // long expired
+		"\xff\x00\x00\x00\x00\x00\x00\x00\x00"
+	dir := t.TempDir()
+	if _, err := new(archive.Import).RDB(strings.NewReader(source), filepath.Join(dir, "x")); err == nil || !strings.Contains(err.Error(), `key "m" of database 3`) {
+		t.Error(err)
 	}
-	pipe := exec.Command("redis-cli", "-s", socket, "--pipe")
-	pipe.Stdin = &out
-	if said, err := pipe.CombinedOutput(); err != nil || !strings.Contains(string(said), "errors: 0") {
-		t.Fatalf("%s, %v", said, err)
+	var failed []string
+	o := archive.Import{Failed: func(err error) { failed = append(failed, err.Error()) }}
+	path := filepath.Join(dir, "y")
+	out, err := o.RDB(strings.NewReader(source), path)
+	if err != nil || out.Keys != 1 || out.Done != 2 || out.Failed != 2 || len(failed) != 2 {
+		t.Error(out, err, failed)
 	}
-	got, err := exec.Command("redis-cli", "-s", socket, "DEBUG", "DIGEST").Output()
-	if err != nil || strings.TrimSpace(string(got)) != want {
-		t.Errorf("Redis has the digest %s, not %s; %v", got, want, err)
+	srv := open(t, path)
+	defer srv.Close()
+	if got := do(t, srv, "DBSIZE"); got != int64(0) {
+		t.Error("database 0:", got)
+	}
+	for _, bad := range []string{"REDIS0099\xff", "REDIS0009\xff", "REDIS0009\x63\x01a\x01x\xff", "REDIS00", "REDIS0009\xfe"} {
+		if _, err := o.RDB(strings.NewReader(bad), filepath.Join(dir, "z")); err == nil {
+			t.Errorf("%q is imported", bad)
+		}
 	}
 }
 

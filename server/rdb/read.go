@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"hash/crc64"
 	"io"
 	"math"
 	"strconv"
@@ -23,7 +24,7 @@ var (
 	// files of some old versions.
 	ErrEmpty = errors.New("a collection without elements")
 
-	// ErrModule is the error of values of modules.
+	// ErrModule is the error of values of modules, as Redis has written them since 4.0.
 	ErrModule = errors.New("a value of a module")
 )
 
@@ -56,9 +57,14 @@ func (c *Codec) Payload(b []byte) (any, error) {
 type input struct {
 	rest []byte // of what is in memory
 	file *bufio.Reader
+	crc  *crc64.Table
+	sum  uint64 // of the file, so far
 	bad  bool
 	err  error // of the file
 }
+
+// read adds what was read of a file to its checksum.
+func (in *input) read(b []byte) { in.sum = ^crc64.Update(^in.sum, in.crc, b) }
 
 func (in *input) fail() {
 	in.bad, in.rest = true, nil
@@ -93,6 +99,7 @@ func (in *input) take(n uint64) []byte {
 			return nil
 		}
 	}
+	in.read(b)
 	return b
 }
 
@@ -102,7 +109,9 @@ func (in *input) byte() byte {
 		if err != nil {
 			in.err = err
 			in.fail()
+			return 0
 		}
+		in.read([]byte{x})
 		return x
 	}
 	if b := in.take(1); b != nil {
@@ -226,7 +235,8 @@ func (c *Codec) value(in *input, kind byte) (any, error) {
 		return c.hash(in, kind)
 	case typeStream, typeStream2, typeStream3:
 		return c.stream(in, kind)
-	case typeModule, typeModule2:
+	case typeModule2:
+		in.skipModule()
 		return nil, ErrModule
 	}
 	return nil, ErrFormat

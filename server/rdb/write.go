@@ -20,7 +20,6 @@ const (
 	typeZset            = 3 // scores as text
 	typeHash            = 4
 	typeZset2           = 5
-	typeModule          = 6
 	typeModule2         = 7
 	typeHashZipmap      = 9
 	typeListZiplist     = 10

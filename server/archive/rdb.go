@@ -1,0 +1,61 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
+)
+
+// RDB makes a file at path, which must not exist, of a file of Redis. Keys past
+// their deadlines are left out, and so are libraries of functions, which are counted. Streams
+// and values of modules cannot be imported. What is in memory is some
+// megabytes, and the largest value.
+func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
+	now := time.Now()
+	limits := keyspace.DefaultLimits()
+	w, err := newWriter(path, false)
+	if err != nil {
+		return out, err
+	}
+	var spaces []uint64
+	last := usualDatabases // databases so far
+	number := func() {
+		for len(spaces) < last {
+			spaces = append(spaces, uint64(len(spaces)+1))
+		}
+		w.begin(spaces, uint64(len(spaces)), now)
+	}
+	number()
+	info, err := rdb.NewCodec(&limits).ReadFile(o.Meter(r), func(e rdb.Entry) error {
+		switch {
+		case errors.Is(e.Err, rdb.ErrEmpty):
+			return nil // as in Redis
+		case e.Err == nil && e.DB > maxDatabase:
+			e.Err = errors.New("there is no such database")
+			fallthrough
+		case e.Err != nil:
+			return o.Fail(&out, fmt.Errorf("key %.100q of database %d: %w", e.Key, e.DB, e.Err))
+		}
+		out.Done++
+		if e.Deadline != 0 && e.Deadline < now.UnixMilli() {
+			return nil
+		}
+		if last = max(last, int(e.DB)+1); last > len(spaces) {
+			number()
+		}
+		out.Keys++
+		return w.add(Value{DB: int(e.DB), Key: e.Key, Value: e.Value, Deadline: e.Deadline})
+	})
+	out.Functions = info.Functions
+	if err == nil {
+		err = w.finish(o.Progress)
+	}
+	if err != nil {
+		return out, w.discard(err)
+	}
+	return out, nil
+}
