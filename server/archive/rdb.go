@@ -11,8 +11,8 @@ import (
 )
 
 // RDB makes a file at path, which must not exist, of a file of Redis. Keys past
-// their deadlines are left out, and so are libraries of functions, which are counted. Streams
-// and values of modules cannot be imported. What is in memory is some
+// their deadlines are left out, and so are libraries of functions, which are counted. Values
+// of modules cannot be imported. What is in memory is some
 // megabytes, and the largest value.
 func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	now := time.Now()

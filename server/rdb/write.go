@@ -175,11 +175,11 @@ func portableType(value any) (kind byte, n int) {
 
 // appendPortable appends a value, one element after the other.
 func (c *Codec) appendPortable(dst []byte, value any) []byte {
-	if s, ok := value.(*keyspace.String); ok {
-		return c.appendString(dst, s)
-	}
-	if s, ok := value.(*keyspace.Stream); ok {
-		return c.appendStream(dst, s, true)
+	switch v := value.(type) {
+	case *keyspace.String:
+		return c.appendString(dst, v)
+	case *keyspace.Stream:
+		return c.appendStream(dst, v, true)
 	}
 	_, n := portableType(value)
 	dst = appendLength(dst, uint64(n))
