@@ -14,7 +14,9 @@ import (
 )
 
 // Users come from the configuration, a line "user name rules…" for each, or
-// from a file of such lines, the parameter aclfile; never from both.
+// from a file of such lines, the parameter aclfile; never from both. ACL LOAD and
+// SAVE hold the lock while they read or write it, as SAVE does: some kilobytes,
+// when an operator asks for it, and nobody sees half of the change.
 
 // mergeSelectors joins the words of a selector that was not quoted, "(+get"
 // "~a*)". If a parenthesis is left open, it returns the word that has it.
@@ -232,6 +234,11 @@ func (srv *Server) saveUsersFile() (err error) {
 	}
 	if _, err = f.WriteString(text.String()); err != nil {
 		return err
+	}
+	if old, e := os.Stat(path); e == nil { // a new file is for its owner alone: it has hashes of passwords
+		if err = f.Chmod(old.Mode().Perm()); err != nil {
+			return err
+		}
 	}
 	if err = f.Sync(); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -141,6 +142,15 @@ func TestUsersFile(t *testing.T) {
 	}
 	if got := asLines(t, srv, "alice", "ACL", "SAVE"); got != "+OK\n" {
 		t.Errorf("SAVE: %s", got)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got := asLines(t, srv, "alice", "ACL", "SAVE"); got != "+OK\n" {
+		t.Errorf("SAVE again: %s", got)
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
+		t.Errorf("SAVE: %v, mode %v", err, info.Mode())
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 1 {
 		t.Errorf("files: %v", names)

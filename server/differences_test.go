@@ -149,6 +149,25 @@ func differences() []difference {
 			ours: "*1\r\n*8\r\n$4\r\nname\r\n$1\r\nc\r\n$7\r\npending\r\n:0\r\n$4\r\nidle\r\n:0\r\n" +
 				"$8\r\ninactive\r\n:-1\r\n",
 		},
+		{
+			name: "rules of users",
+			reason: "shown as they were given, as since Redis 7.2; 7.0 shows others that come to the same today, but " +
+				"might allow commands that a later version brings",
+			after: []string{"ACL SETUSER of-rules +@read +@write"},
+			try:   "ACL GETUSER of-rules",
+			redis: "*12\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n$9\r\npasswords\r\n*0\r\n$8\r\ncommands\r\n" +
+				"$20\r\n-@all +@write +@read\r\n$4\r\nkeys\r\n$0\r\n\r\n$8\r\nchannels\r\n$0\r\n\r\n$9\r\nselectors\r\n*0\r\n",
+			ours: "*12\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n$9\r\npasswords\r\n*0\r\n$8\r\ncommands\r\n" +
+				"$20\r\n-@all +@read +@write\r\n$4\r\nkeys\r\n$0\r\n\r\n$8\r\nchannels\r\n$0\r\n\r\n$9\r\nselectors\r\n*0\r\n",
+		},
+		{
+			name:   "HELLO with an error",
+			reason: "a command that replies an error has changed nothing; Redis has logged in by then",
+			after:  []string{"ACL SETUSER of-hello on nopass +@all", "HELLO 2 AUTH of-hello x NOSUCH"},
+			try:    "ACL WHOAMI",
+			redis:  "$8\r\nof-hello\r\n",
+			ours:   "$7\r\ndefault\r\n",
+		},
 	}
 }
 

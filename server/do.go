@@ -15,7 +15,8 @@ import (
 // timeout passes, or ctx ends. While the data are being loaded Do waits.
 //
 // Every call is a session of its own: database 0, no transaction, no
-// subscriptions. For those use [Server.Dialer] with a client library.
+// subscriptions. It may do everything, whatever the rules for users say. For a
+// connection use [Server.Dialer] with a client library.
 //
 // Arguments may be strings, []byte, integers, floats and bools (1 or 0).
 func (srv *Server) Do(ctx context.Context, args ...any) (any, error) {

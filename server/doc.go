@@ -45,6 +45,14 @@
 // the event is about. Nothing else marks, notifies or wakes, and while nobody
 // listens an effect costs a comparison.
 //
+// # Users
+//
+// A session belongs to a user (acl.go). One who may do everything costs a
+// command a comparison; for others dispatch asks Session.permit, and so do EXEC,
+// which comes later than the queueing, waiters that are tried again, and
+// scripts. What a command does to which key is in its facts (Keys), so a new
+// command needs nothing more.
+//
 // # Time
 //
 // Deadlines are exact. An index ordered by time knows the next one, and one
