@@ -829,3 +829,80 @@ func TestDueWhileCut(t *testing.T) {
 	srv = again(t, srv, nil)
 	must(t, srv, "EXISTS due -> 0")
 }
+
+// Deadlines of members and fields are there after the process was killed, from the
+// journal or from bases, and nobody sees a member whose deadline has passed
+// meanwhile.
+func TestMemberDeadlinesAfterRestart(t *testing.T) {
+	for _, how := range []string{"journal", "bases", "save", "close"} {
+		t.Run(how, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "k.db")
+			config := map[string]string{"appendonly": "yes", "appendfsync": "always"}
+			if how == "save" || how == "close" {
+				config = map[string]string{"save": "3600 1"}
+			}
+			srv := keep(t, path, config)
+			soon := time.Now().Add(700 * time.Millisecond).UnixMilli()
+			const late = 33177117420000
+			must(t, srv, fmt.Sprintf("ZADDEX z PXAT %d MEMBERS 3 1 a 2 b 3 c", late), fmt.Sprintf("HSETEX h PXAT %d FIELDS 2 f 1 g 2", late),
+				"ZADD z 4 forever", "HSET h forever 1", fmt.Sprintf("ZADDEX z PXAT %d MEMBERS 1 9 soon", soon),
+				fmt.Sprintf("HSETEX h PXAT %d FIELDS 1 soon 1", soon), fmt.Sprintf("ZADDEX allsoon PXAT %d MEMBERS 2 1 a 2 b", soon),
+				fmt.Sprintf("HSETEX hallsoon PXAT %d FIELDS 1 a 2", soon))
+			if how == "bases" {
+				must(t, srv, "BGREWRITEAOF")
+				quiet(t, srv)
+			}
+			must(t, srv, "ZPERSIST z MEMBERS 1 b", "ZPEXPIREAT z 33177117420001 MEMBERS 1 c", "HPERSIST h FIELDS 1 g", "ZINCRBY z 1 a", "COPY z z2", "RENAME h h2")
+			look := func() string {
+				return say(srv, "ZRANGE z 0 -1 WITHSCORES") + say(srv, "ZPEXPIRETIME z MEMBERS 5 a b c forever soon") +
+					say(srv, "ZPEXPIRETIME z2 MEMBERS 5 a b c forever soon") + say(srv, "HGETALL h2") + say(srv, "HPEXPIRETIME h2 FIELDS 4 f g forever soon") +
+					say(srv, "EXISTS allsoon hallsoon") + digestOf(srv)
+			}
+			if how == "save" {
+				must(t, srv, "SAVE")
+			}
+			before := look()
+			if how != "close" { // killed: what is on the disk now
+				b, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer srv.Close()
+				path = filepath.Join(t.TempDir(), "killed.db")
+				if err := os.WriteFile(path, b, 0o640); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := srv.Close(); err != nil {
+				t.Fatal(err)
+			}
+			was := srv
+			if time.Now().UnixMilli() < soon-100 {
+				srv = keep(t, path, config)
+				if after := look(); after != before && time.Now().UnixMilli() < soon {
+					t.Errorf("after a restart\n%s, before\n%s", after, before)
+				}
+				if err := srv.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Until(time.UnixMilli(soon + 5)))
+			if how == "close" {
+				was = nil
+			}
+			srv = keep(t, path, config)
+			must(t, srv, "DBSIZE -> 3", "EXISTS allsoon hallsoon -> 0", "ZSCORE z soon -> <nil>", "ZCARD z -> 4", "ZCARD z2 -> 4", "HLEN h2 -> 3",
+				"ZPEXPIRETIME z MEMBERS 5 a b c forever soon -> [33177117420000 -1 33177117420001 -1 -2]",
+				"HPEXPIRETIME h2 FIELDS 4 f g forever soon -> [33177117420000 -1 -1 -2]")
+			if err := srv.Check(); err != nil {
+				t.Error(err)
+			}
+			if was != nil {
+				now := digestOf(srv)
+				eventually(t, "the old one has the same", func() bool { return digestOf(was) == now })
+			}
+			if err := srv.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
