@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/zsetd/zsetd/zset"
 	"github.com/zsetd/zsetd/zset/table"
@@ -17,21 +18,37 @@ import (
 // as Redis's listpacks are; a larger one is a hash table. Once a table, it
 // stays one.
 type Hash struct {
-	pairs  []pair // nil once table is used
-	shared bool   // pairs belong to a clone too
-	timed  bool   // there was a deadline once
-	table  *table.Table[string]
-	log    *changes // told of what changes; nil for nobody
+	pairs  []pair    // nil once there is a table
+	shared bool      // pairs belong to a clone too
+	more   *hashMore // what most small hashes do without, or nil
+	log    *changes  // told of what changes; nil for nobody
+}
 
-	deadlines *zset.Set // fields by deadline, or nil
+// hashMore is apart so that hashes without deadlines need no room for them.
+type hashMore struct {
+	table     table.Table[string] // if tabled
+	deadlines *zset.Set           // fields by deadline, or nil
+	tabled    bool
+	timed     bool // there was a deadline once
+}
+
+// tabled reports whether there is a table.
+func (h *Hash) tabled() bool { return h.more != nil && h.more.tabled }
+
+// extend makes room for what is in more.
+func (h *Hash) extend() *hashMore {
+	if h.more == nil {
+		h.more = new(hashMore)
+	}
+	return h.more
 }
 
 type pair struct{ field, value string }
 
 // Len returns the number of fields.
 func (h *Hash) Len() int {
-	if h.table != nil {
-		return h.table.Len()
+	if h.tabled() {
+		return h.more.table.Len()
 	}
 	return len(h.pairs)
 }
@@ -48,8 +65,8 @@ func (h *Hash) find(field []byte) int {
 
 // Get returns the value of a field. O(1).
 func (h *Hash) Get(field []byte) (string, bool) {
-	if h.table != nil {
-		return h.table.GetBytes(field)
+	if h.tabled() {
+		return h.more.table.GetBytes(field)
 	}
 	if i := h.find(field); i >= 0 {
 		return h.pairs[i].value, true
@@ -65,11 +82,11 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 		h.log.text(viewOf(value))
 	}
 	tooLong := len(field) > l.HashMaxListpackValue || len(value) > l.HashMaxListpackValue
-	if h.table == nil && (tooLong || len(h.pairs) > l.HashMaxListpackEntries) { // the limit may have been lowered
+	if !h.tabled() && (tooLong || len(h.pairs) > l.HashMaxListpackEntries) { // the limit may have been lowered
 		h.grow()
 	}
-	if h.table != nil {
-		_, replaced := h.table.SetBytes(field, string(value))
+	if h.tabled() {
+		_, replaced := h.more.table.SetBytes(field, string(value))
 		return !replaced
 	}
 	if i := h.find(field); i >= 0 {
@@ -79,7 +96,7 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 	}
 	if len(h.pairs) >= l.HashMaxListpackEntries {
 		h.grow()
-		h.table.SetBytes(field, string(value))
+		h.more.table.SetBytes(field, string(value))
 		return true
 	}
 	h.own()
@@ -96,18 +113,19 @@ func (h *Hash) own() {
 
 // grow turns the list of pairs into a table.
 func (h *Hash) grow() {
-	h.table = new(table.Table[string])
+	more := h.extend()
 	for _, p := range h.pairs {
-		h.table.Set(p.field, p.value)
+		more.table.Set(p.field, p.value)
 	}
+	more.tabled = true
 	h.pairs, h.shared = nil, false
 }
 
 // Delete removes a field and reports whether it was there. O(1) in a table,
 // O(Len) in a small hash.
 func (h *Hash) Delete(field []byte) bool {
-	if h.table != nil {
-		if _, ok := h.table.DeleteBytes(field); !ok {
+	if h.tabled() {
+		if _, ok := h.more.table.DeleteBytes(field); !ok {
 			return false
 		}
 	} else {
@@ -118,7 +136,7 @@ func (h *Hash) Delete(field []byte) bool {
 		h.own()
 		h.pairs = slices.Delete(h.pairs, i, i+1)
 	}
-	if h.deadlines != nil {
+	if h.Deadlines() != nil {
 		h.dropDeadline(field)
 	}
 	if h.log != nil {
@@ -140,11 +158,12 @@ func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 	if at == 0 {
 		h.dropDeadline(field)
 	} else {
-		if h.deadlines == nil {
-			h.deadlines = new(zset.Set)
+		more := h.extend()
+		if more.deadlines == nil {
+			more.deadlines = new(zset.Set)
 		}
-		h.deadlines.AddIfBytes(field, float64(at), 0)
-		h.timed = true
+		more.deadlines.AddIfBytes(field, float64(at), 0)
+		more.timed = true
 	}
 	if h.log != nil {
 		h.log.deadline(viewOf(field), at)
@@ -153,31 +172,38 @@ func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 }
 
 func (h *Hash) dropDeadline(field []byte) {
-	if _, had := h.deadlines.RemoveBytes(field); had && h.deadlines.Len() == 0 {
-		h.deadlines = nil
+	d := h.more.deadlines
+	if _, had := d.RemoveBytes(field); had && d.Len() == 0 {
+		h.more.deadlines = nil
 	}
 }
 
 // DeadlineBytes returns the deadline of a field, 0 if it has none, and whether there
 // is such a field.
 func (h *Hash) DeadlineBytes(field []byte) (at int64, ok bool) {
-	if _, ok = h.Get(field); !ok || h.deadlines == nil {
+	d := h.Deadlines()
+	if _, ok = h.Get(field); !ok || d == nil {
 		return 0, ok
 	}
-	score, _ := h.deadlines.ScoreBytes(field)
+	score, _ := d.ScoreBytes(field)
 	return int64(score), true
 }
 
 // Deadlines returns the fields that have deadlines, scored by them, or nil. It
 // must not be changed, and is good until the hash is.
-func (h *Hash) Deadlines() *zset.Set { return h.deadlines }
+func (h *Hash) Deadlines() *zset.Set {
+	if h.more == nil {
+		return nil
+	}
+	return h.more.deadlines
+}
 
 // expire removes fields whose deadline is before now, the earliest first, at
 // most limit of them, and passes each to gone.
 func (h *Hash) expire(now int64, limit int, gone func(field string)) int {
 	n := 0
-	for ; n < limit && h.deadlines != nil; n++ {
-		first, _ := h.deadlines.First()
+	for ; n < limit && h.Deadlines() != nil; n++ {
+		first, _ := h.more.deadlines.First()
 		if int64(first.Score) >= now {
 			break
 		}
@@ -196,8 +222,8 @@ func (h *Hash) All() iter.Seq2[string, string] {
 // each is apart from All, which can so be inlined: a loop over it allocates
 // nothing.
 func (h *Hash) each(yield func(string, string) bool) {
-	if h.table != nil {
-		for field, value := range h.table.All() {
+	if h.tabled() {
+		for field, value := range h.more.table.All() {
 			if !yield(field, value) {
 				return
 			}
@@ -215,8 +241,8 @@ func (h *Hash) each(yield func(string, string) bool) {
 // on with, 0 at the end; a small hash is yielded as a whole. Fields that are
 // there throughout a scan are all yielded.
 func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) uint64 {
-	if h.table != nil {
-		return h.table.Scan(cursor, count, yield)
+	if h.tabled() {
+		return h.more.table.Scan(cursor, count, yield)
 	}
 	for _, p := range h.pairs {
 		yield(p.field, p.value)
@@ -227,8 +253,8 @@ func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) u
 // Random returns a field, picked uniformly, and its value. The hash must not
 // be empty. O(1).
 func (h *Hash) Random(r *rand.Rand) (field, value string) {
-	if h.table != nil {
-		field, value, _ = h.table.Random(r)
+	if h.tabled() {
+		field, value, _ = h.more.table.Random(r)
 		return field, value
 	}
 	p := h.pairs[r.IntN(len(h.pairs))]
@@ -243,7 +269,7 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 		for field, value := range h.All() {
 			yield(field, value)
 		}
-	case n > h.Len()/3 || h.table == nil:
+	case n > h.Len()/3 || !h.tabled():
 		all := make([]pair, 0, h.Len())
 		for field, value := range h.All() {
 			all = append(all, pair{field, value})
@@ -268,13 +294,16 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 // Clone returns a copy that shares everything until one of the two changes.
 // O(1).
 func (h *Hash) Clone() *Hash {
-	c := &Hash{timed: h.timed}
-	if h.deadlines != nil {
-		c.deadlines = h.deadlines.Clone()
-	}
-	if h.table != nil {
-		c.table = h.table.Clone()
-		return c
+	c := &Hash{}
+	if h.more != nil {
+		c.more = &hashMore{tabled: h.more.tabled, timed: h.more.timed}
+		if h.more.deadlines != nil {
+			c.more.deadlines = h.more.deadlines.Clone()
+		}
+		if h.tabled() {
+			c.more.table = *h.more.table.Clone()
+			return c
+		}
 	}
 	h.shared = true
 	c.pairs, c.shared = h.pairs, true
@@ -285,9 +314,9 @@ func (h *Hash) Clone() *Hash {
 // listpackex, once a field of a small hash has had a deadline.
 func (h *Hash) Encoding(*Limits) string {
 	switch {
-	case h.table != nil:
+	case h.tabled():
 		return "hashtable"
-	case h.timed:
+	case h.more != nil && h.more.timed:
 		return "listpackex"
 	}
 	return "listpack"
@@ -295,14 +324,17 @@ func (h *Hash) Encoding(*Limits) string {
 
 // Bytes returns an estimate of the memory that the hash takes.
 func (h *Hash) Bytes() int {
-	n := 48
-	if h.table != nil {
-		n += h.table.Bytes()
+	n := int(unsafe.Sizeof(*h))
+	if h.more != nil {
+		n += int(unsafe.Sizeof(*h.more))
+	}
+	if h.tabled() {
+		n += h.more.table.Bytes()
 	} else {
 		n += cap(h.pairs) * 32
 	}
-	if h.deadlines != nil {
-		n += h.deadlines.Bytes()
+	if d := h.Deadlines(); d != nil {
+		n += d.Bytes()
 	}
 	// The texts, judged by the first of them.
 	const sample = 16
@@ -321,7 +353,7 @@ func (h *Hash) Bytes() int {
 
 // Check verifies the invariants.
 func (h *Hash) Check() error {
-	if d := h.deadlines; d != nil {
+	if d := h.Deadlines(); d != nil {
 		if err := d.Check(); err != nil {
 			return fmt.Errorf("deadlines: %w", err)
 		}
@@ -331,11 +363,11 @@ func (h *Hash) Check() error {
 			}
 		}
 	}
-	if h.table != nil {
+	if h.tabled() {
 		if h.pairs != nil {
 			return fmt.Errorf("hash with a table and %d pairs", len(h.pairs))
 		}
-		return h.table.Check()
+		return h.more.table.Check()
 	}
 	fields := make([]string, 0, len(h.pairs))
 	for _, p := range h.pairs {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // hashModel is a map that knows the order in which its fields were added.
@@ -203,5 +204,19 @@ func TestHashRandomIsUniform(t *testing.T) {
 				t.Errorf("%d of %d: χ² is %.0f, more than %.0f", n, size, chi, limit)
 			}
 		}
+	}
+}
+
+// A hash without deadlines has no room for them: 48 bytes are what the allocator
+// gives, one more would make it 64.
+func TestSizeOfHash(t *testing.T) {
+	if size := unsafe.Sizeof(Hash{}); size > 48 {
+		t.Errorf("%d bytes", size)
+	}
+	h := new(Hash)
+	l := DefaultLimits()
+	h.Set([]byte("f"), []byte("v"), &l)
+	if h.SetDeadlineBytes([]byte("f"), 0); h.more != nil {
+		t.Error("taking no deadline away has made room for one")
 	}
 }

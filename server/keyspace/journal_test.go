@@ -56,8 +56,8 @@ func contentOf(value any, deadline int64, l *Limits) content {
 			at, _ := v.DeadlineBytes([]byte(field))
 			c.items = append(c.items, fmt.Sprintf("%q %q %d", field, value, at))
 		}
-		c.encoding, c.free = v.Encoding(l), v.table != nil
-		if c.encoding == "listpackex" && v.deadlines == nil {
+		c.encoding, c.free = v.Encoding(l), v.tabled()
+		if c.encoding == "listpackex" && v.Deadlines() == nil {
 			c.another = "listpack" // once there were some
 		}
 	case *Stream:

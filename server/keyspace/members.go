@@ -84,7 +84,7 @@ func deadlinesOf(value any) *zset.Set {
 	case *zset.Set:
 		return v.Deadlines()
 	case *Hash:
-		return v.deadlines
+		return v.Deadlines()
 	}
 	return nil
 }

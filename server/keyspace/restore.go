@@ -192,7 +192,7 @@ func (w *valueWriter) value(value any, deadline int64) {
 				return
 			}
 		}
-		w.deadlines(v.deadlines)
+		w.deadlines(v.Deadlines())
 	case *zset.Set:
 		w.begin(kindZset, deadline)
 		for member, score := range v.All() {
