@@ -62,6 +62,18 @@
 // deadline is gone for every command from that instant on, whether or not the
 // timer has run yet.
 //
+// When more is due than one hold of the lock can remove, commands on the keys
+// concerned wait until these are clean (backlog.go); all others go on.
+//
+// A member whose deadline passes while the server is down is gone when the data
+// are there again. Of a key nothing is said then: it is not even loaded. Members
+// are loaded with their value and removed at once, and the event goes to
+// whoever has subscribed by then.
+//
+// Deadlines of members go with COPY, RENAME, MOVE and SWAPDB. What ZUNIONSTORE,
+// ZRANGESTORE and their like store has none. Exports leave them out and say how
+// many.
+//
 // Scores may be times of the server's clock (now.go). The commands that Redis
 // does not have are in sortedset_expire.go and sortedset_take.go. In two points
 // they are more than was first planned, for the patterns that they are made
