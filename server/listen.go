@@ -29,8 +29,10 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 			ls = nil
 		}
 	}()
-	c := &srv.config
-	if ls, err = listenTCP(c); err != nil {
+	srv.mu.Lock()
+	c := srv.config // which commands may change from now on
+	srv.mu.Unlock()
+	if ls, err = listenTCP(&c); err != nil {
 		return ls, fmt.Errorf("zsetd: %w", err)
 	}
 	tcp := ls

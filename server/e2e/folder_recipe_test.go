@@ -243,7 +243,7 @@ func TestRecipeFolderCrashes(t *testing.T) {
 		"%d crashes, %d events published more than once, %d claims given up",
 		seen, groups, deliveries, empty, total, 1-float64(total)/float64(events), crashes, again, late)
 	if crashes == 0 || again == 0 {
-		t.Error("too few crashes to prove anything")
+		tooSlow(t, "too few crashes to prove anything")
 	}
 	if left := must[[]string](t)(rdb.Keys(ctx, "*").Result()); len(left) > 0 {
 		t.Errorf("%q are left", left)
@@ -352,11 +352,14 @@ func TestRecipeFolderBurst(t *testing.T) {
 	if len(ages) != events {
 		t.Errorf("%d events were published", len(ages))
 	}
-	if slack := time.Second; ages[len(ages)-1] > delay+slack {
+	if slack := 3 * time.Second; ages[len(ages)-1] > delay+slack {
 		t.Errorf("an event was published after %v: %s", ages[len(ages)-1], stats)
 	}
-	if ages[len(ages)/2] > delay+20*time.Millisecond {
-		t.Errorf("the median age is %v, the delay %v", ages[len(ages)/2], delay)
+	switch median := ages[len(ages)/2]; {
+	case median > delay+delay:
+		t.Errorf("the median age is %v, the delay %v", median, delay)
+	case median > delay+delay/10:
+		tooSlow(t, fmt.Sprintf("the median age is %v, the delay %v", median, delay))
 	}
 }
 

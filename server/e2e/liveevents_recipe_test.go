@@ -230,8 +230,11 @@ func TestRecipeLiveEvents(t *testing.T) {
 	}
 	t.Logf("%d events on %d pages; the page shows them after: %s; they disappear late by: %s",
 		len(late), len(w.pages), quantiles(appeared), quantiles(late))
-	if late[len(late)/2] > 100*time.Millisecond || late[len(late)-1] > 5*time.Second {
+	switch median, longest := late[len(late)/2], late[len(late)-1]; {
+	case median > time.Second || longest > 10*time.Second:
 		t.Errorf("events disappear too late: %s", quantiles(late))
+	case median > 100*time.Millisecond || longest > 5*time.Second:
+		tooSlow(t, "events disappear late by "+quantiles(late))
 	}
 	rdb := dial()
 	ranNone(t, rdb, "zremrangebyscore", "publish", "zrangebyscore")

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -142,7 +143,7 @@ func TestRecipeTimeboxes(t *testing.T) {
 		t.Errorf("%d round trips for %d hits", trips, total+refused)
 	}
 	if most < keep {
-		t.Errorf("no more than %d buckets were ever there, want %d", most, keep)
+		tooSlow(t, fmt.Sprintf("no more than %d buckets were ever there, want %d", most, keep))
 	}
 	ranNone(t, rdb, "watch", "multi", "zrem")
 	time.Sleep(keep*width + 50*time.Millisecond)

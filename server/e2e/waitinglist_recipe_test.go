@@ -347,7 +347,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 		"%d came back within the grace; %d pairs compared; ranks are told after the user has asked by: %s",
 		users, total, left, trips, len(all), admitted, most, returned, compared, quantiles(delay))
 	if most < capacity/2 || returned == 0 || compared == 0 || len(delay) == 0 {
-		t.Error("the crowd was too small to prove anything")
+		tooSlow(t, "the crowd was too small to prove anything")
 	}
 	rdb := dial()
 	ranNone(t, rdb, "zrangebyscore", "zscan", "hset", "zcard")
