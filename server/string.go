@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 
@@ -29,6 +30,18 @@ func stringCommands() []Command {
 			Summary: "Decrement the integer value of a key by the given number",
 			Syntax:  "key decrement",
 		}, run: decrby},
+		{Facts: protocol.Facts{
+			Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "string", Since: "8.4.0", Complexity: "O(1)",
+			Summary: "Delete a key if its value is, or is not, a given one",
+			Syntax:  "key condition:[IFEQ comparison-value | IFNE comparison-value]",
+		}, run: delex},
+		{Facts: protocol.Facts{
+			Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "string", Since: "9.0.0", Complexity: "O(1)",
+			Summary: "Delete a key if its value is a given one",
+			Syntax:  "key value",
+		}, run: delifeq},
 		{Facts: protocol.Facts{
 			Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
 			Group: "string", Since: "1.0.0", Complexity: "O(1)",
@@ -118,12 +131,13 @@ func stringCommands() []Command {
 			Keys:  "1 RW access update variable_flags (RW and ACCESS due to the optional `GET` argument)",
 			Group: "string", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Set the string value of a key",
-			Syntax:  "key value condition:[NX|XX]@2.6.12 [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
+			Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ comparison-value@8.1.0 | IFNE comparison-value@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
 			History: []string{
 				"2.6.12 Added the `EX`, `PX`, `NX` and `XX` options.",
 				"6.0.0 Added the `KEEPTTL` option.",
 				"6.2.0 Added the `GET`, `EXAT` and `PXAT` option.",
 				"7.0.0 Allowed the `NX` and `GET` options to be used together.",
+				"8.1.0 Added the `IFEQ` option, in 8.4.0 the `IFNE` option.",
 			},
 		}, run: set},
 		{Facts: protocol.Facts{
@@ -164,7 +178,38 @@ func stringCommands() []Command {
 // setOptions are the options of SET.
 type setOptions struct {
 	nx, xx, get bool
+	compare     comparison
 	expiry
+}
+
+// comparison is IFEQ or IFNE and a value.
+type comparison struct {
+	given, unequal bool
+	with           []byte
+}
+
+// comparisonOption reads IFEQ or IFNE with its value, if it comes next.
+func (c *Call) comparisonOption(o *comparison) bool {
+	if o.given || c.Len() < 2 {
+		return false
+	}
+	switch {
+	case c.Is("IFEQ"):
+	case c.Is("IFNE"):
+		o.unequal = true
+	default:
+		return false
+	}
+	o.given, o.with = true, c.Bytes()
+	return true
+}
+
+// holds compares the value of a key, which may be nil: then it equals nothing.
+func (o *comparison) holds(s *keyspace.String) bool {
+	if s == nil {
+		return o.unequal
+	}
+	return bytes.Equal(s.Content(), o.with) != o.unequal
 }
 
 func set(c *Call) {
@@ -173,10 +218,11 @@ func set(c *Call) {
 	var raw rawTime
 	for c.More() {
 		switch {
-		case !o.xx && c.Is("NX"):
+		case !o.xx && !o.compare.given && c.Is("NX"):
 			o.nx = true
-		case !o.nx && c.Is("XX"):
+		case !o.nx && !o.compare.given && c.Is("XX"):
 			o.xx = true
+		case !o.nx && !o.xx && c.comparisonOption(&o.compare):
 		case c.Is("GET"):
 			o.get = true
 		case c.expiryOption(&o.expiry, &raw, "KEEPTTL"):
@@ -196,15 +242,17 @@ func (c *Call) set(key, value []byte, o setOptions) {
 		c.db.Get(key) // it reads, too: a miss is told of
 	}
 	e := c.db.Edit(key)
-	if o.get && e != nil {
-		if _, ok := as[keyspace.String](c, e); !ok {
+	var old *keyspace.String
+	if (o.get || o.compare.given) && e != nil {
+		var ok bool
+		if old, ok = as[keyspace.String](c, e); !ok {
 			return
 		}
 	}
-	done := !(o.nx && e != nil || o.xx && e == nil)
+	done := !(o.nx && e != nil || o.xx && e == nil || o.compare.given && !o.compare.holds(old))
 	switch {
 	case o.get && e != nil:
-		c.Reply.Bulk(e.Value().(*keyspace.String).Content())
+		c.Reply.Bulk(old.Content())
 	case o.get || !done:
 		c.Reply.Null()
 	default:
@@ -234,6 +282,43 @@ func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
 	if x.set {
 		c.Changed(key, classGeneric, "expire")
 	}
+}
+
+func delifeq(c *Call) {
+	key := c.Bytes()
+	c.deleteIf(key, comparison{given: true, with: c.Bytes()})
+}
+
+// delex is DEL of one key, or with a condition DELIFEQ and its opposite.
+func delex(c *Call) {
+	key := c.Bytes()
+	var o comparison
+	if n := c.Len(); n != 0 && n != 2 {
+		c.Fail(wrongArity(c.cmd.Name))
+	} else if n == 2 && !c.comparisonOption(&o) {
+		c.Fail(protocol.ErrSyntax)
+	}
+	if c.ok() {
+		c.deleteIf(key, o)
+	}
+}
+
+func (c *Call) deleteIf(key []byte, o comparison) {
+	if o.given {
+		s, ok := read[keyspace.String](c, key)
+		if !ok {
+			return
+		}
+		if s == nil || !o.holds(s) {
+			c.Reply.Int(0)
+			return
+		}
+	}
+	n := int64(0)
+	if c.drop(key) {
+		n = 1
+	}
+	c.Reply.Int(n)
 }
 
 func setnx(c *Call) {
