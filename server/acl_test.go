@@ -239,7 +239,7 @@ func TestConfiguredUsers(t *testing.T) {
 		t.Errorf("read again:\n%s", strings.Join(got, "\n"))
 	}
 	for _, test := range []struct{ args, says string }{
-		{"--user foo --user foo", "--user: Error in user declaration 'foo': Duplicate user found. A user can only be defined once in config files"},
+		{"--user foo --user foo", "Error in user declaration 'foo': Duplicate user found. A user can only be defined once in config files"},
 		{"--user default --user default", "Duplicate user"},
 		{"--user", "a user needs a name"},
 	} {

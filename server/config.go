@@ -85,6 +85,7 @@ type parameter struct {
 	doc         string
 	fixed       bool // can only be set before the server starts
 	protected   bool // and would give a client power over the machine
+	several     bool // its value may be several words in a file
 	lines       bool // several lines in a file add up
 	kept        bool // without any effect
 	refused     bool // has one value only
@@ -206,7 +207,7 @@ var errSaveRules = errors.New("Invalid save parameters")
 
 func (p parameter) about(doc string) parameter  { p.doc = doc; return p }
 func (p parameter) also(alias string) parameter { p.alias = alias; return p }
-func (p parameter) words() parameter            { p.form = formWords; return p }
+func (p parameter) words() parameter            { p.form, p.several = formWords, true; return p }
 func (p parameter) secret() parameter           { p.secrecy = true; return p }
 func (p parameter) immutable() parameter        { p.fixed = true; return p }
 func (p parameter) protect() parameter          { p.fixed, p.protected = true, true; return p }
@@ -300,7 +301,8 @@ func enum(name, initial string, field func(*config) *string, words ...string) pa
 
 // octal is the permissions of a file; 0 leaves them as they come.
 func octal(name string, field func(*config) *string) parameter {
-	p := text(name, "0", field).words()
+	p := text(name, "0", field)
+	p.form = formWords
 	p.set = func(c *config, s string) error {
 		n, err := strconv.ParseUint(s, 8, 32)
 		if err != nil || n > 0o777 {
@@ -340,7 +342,7 @@ func shutdownFlags(name string, field func(*config) *string) parameter {
 			words = slices.DeleteFunc(words, func(w string) bool { return w == "default" })
 		}
 		if len(words) == 0 {
-			words = []string{"default"}
+			return errors.New("argument(s) must be one of the following: default, save, nosave, now, force")
 		}
 		*field(c) = strings.Join(words, " ")
 		return nil
@@ -408,7 +410,7 @@ const (
 func outputLimitParameter() parameter {
 	names := []string{"normal", "slave", "pubsub"}
 	return parameter{
-		name: "client-output-buffer-limit", lines: true,
+		name: "client-output-buffer-limit", lines: true, several: true,
 		initial: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
 		doc: "Bytes of replies and messages that may wait for a client: class, hard limit, soft limit, seconds above it; " +
 			"0 for none. Beyond, the client is disconnected.",
@@ -451,7 +453,7 @@ func outputLimitParameter() parameter {
 
 func percentiles() parameter {
 	return parameter{
-		name: "latency-tracking-info-percentiles", initial: "50 99 99.9",
+		name: "latency-tracking-info-percentiles", several: true, initial: "50 99 99.9",
 		doc: "Percentiles that INFO latencystats shows.",
 		get: func(c *config) string {
 			var b []string
@@ -668,32 +670,46 @@ func configSet(c *Call) {
 	}
 	table := parameters()
 	next := c.srv.config
-	seen := map[string]bool{}
-	for c.More() {
-		name, value := c.String(), c.String()
-		p := findParameter(table, name)
-		if p == nil {
-			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
+	type setting struct {
+		name, value string
+		p           *parameter
+	}
+	var given []setting
+	refuse := func(name, why string) {
+		c.Fail("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why)
+	}
+	at := c.Pos() + 2 // CONFIG SET are two words
+	for pair := range slices.Chunk(c.Rest(), 2) {
+		if len(pair) < 2 {
 			break
 		}
-		if p.secrecy {
-			c.redact(1 + c.Pos()) // CONFIG SET are two words, and the value is behind
+		at += 2
+		s := setting{name: string(pair[0]), value: string(pair[1])}
+		s.p = findParameter(table, s.name)
+		switch p := s.p; {
+		case p == nil:
+			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + s.name + "'")
+			continue // what is secret must be kept so all the same
+		case p.secrecy:
+			c.redact(at - 1)
 		}
-		err := error(nil)
-		switch {
-		case seen[p.name]:
-			err = errors.New("duplicate parameter")
+		switch p := s.p; {
 		case p.protected:
-			err = errors.New("can't set protected config")
+			refuse(s.name, "can't set protected config")
 		case p.fixed:
-			err = errors.New("can't set immutable config")
-		default:
-			err = p.set(&next, value)
+			refuse(s.name, "can't set immutable config")
+		case slices.ContainsFunc(given, func(o setting) bool { return o.p == p }):
+			refuse(s.name, "duplicate parameter")
 		}
-		if err != nil {
-			c.Fail("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + err.Error())
+		given = append(given, s)
+	}
+	if !c.ok() {
+		return
+	}
+	for _, s := range given {
+		if err := s.p.set(&next, s.value); err != nil {
+			refuse(s.p.name, err.Error())
 		}
-		seen[p.name] = true
 	}
 	if !c.ok() {
 		return

@@ -118,7 +118,7 @@ func keptParameters() []parameter {
 	}
 	list := []parameter{
 		// What would not be done.
-		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica),
+		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica).words().replicaof(),
 		keptSize("maxmemory", 0, 0, math.MaxInt64, "").only(notMaxmemory),
 		maxmemoryClients().only(notMaxmemory),
 		keptEnum("maxmemory-policy", "noeviction", noEviction, "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
@@ -255,6 +255,25 @@ func keptParameters() []parameter {
 		list = append(list, keptText(name, "", noTLS))
 	}
 	return list
+}
+
+// replicaof is a host and a port, or "no one".
+func (p parameter) replicaof() parameter {
+	set := p.set
+	p.set = func(c *config, s string) error {
+		words := strings.Fields(s)
+		switch {
+		case s == "" || strings.EqualFold(s, "no one"):
+			return nil
+		case len(words) != 2:
+			return errors.New("wrong number of arguments")
+		}
+		if port, ok := protocol.ParseInt([]byte(words[1])); !ok || port < 0 || port > 65535 {
+			return errors.New("Invalid master port")
+		}
+		return set(c, s)
+	}
+	return p
 }
 
 // atLeast raises the lower bound of a number.

@@ -98,7 +98,7 @@ func TestConfigFile(t *testing.T) {
 	main := write("main.conf", "timeout 4\ninclude "+dir+"/*.part\nhz 30\ninclude sub.conf\n"+
 		"rename-command KEYS \"\"\nrename-command Get FETCH\n")
 	write("sub.conf", "save 5 1\n"+`requirepass "a \x41\"b"`+"\n")
-	values, err := ReadArgs([]string{main, "--hz", "40", "--save", ""})
+	values, err := ReadArgs([]string{main, "--hz", "40", "--save"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +116,37 @@ func TestConfigFile(t *testing.T) {
 	for line, ok := range map[string]bool{"KEYS": false, "GET": false, "FETCH": true, "fetch": true} {
 		if _, err := srv.Do(ctx, line, "x"); (err == nil) != ok {
 			t.Errorf("%s: %v", line, err)
+		}
+	}
+	for line, want := range map[string]string{
+		"--port":                          "'port': wrong number of arguments",
+		"--port 6380 --loglevel":          "'loglevel': wrong number of arguments",
+		"--port 6379 6380":                `'port "6379" "6380"': wrong number of arguments`,
+		"--port --loglevel verbose":       `'port "--loglevel" "verbose"': wrong number of arguments`,
+		"--port --bla --loglevel verbose": `'port "--bla"': argument couldn't be parsed into an integer`,
+		"--logfile --my --loglevel --bla": `'loglevel "--bla"': argument(s) must be one of the following`,
+		"--shutdown-on-sigint":            "'shutdown-on-sigint': argument(s) must be one of the following",
+		"--replicaof 127.0.0.1 abc":       `'replicaof "127.0.0.1" "abc"': Invalid master port`,
+		"--replicaof --127.0.0.1 --abc":   `'replicaof "--127.0.0.1"': wrong number of arguments`,
+		"--replicaof 127.0.0.1 6379":      "zsetd cannot be a replica",
+		"--nosuch 1":                      "Bad directive or wrong number of arguments",
+	} {
+		if _, err := ReadArgs(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+	for name, args := range map[string][]string{
+		"save=":                   {"--save", "--loglevel", "verbose"},
+		"save=5 1 60 9":           {"--save", "5 1", "--save", "60", "9"},
+		"proc-title-template=--a": {"--proc-title-template", "--a", "--save", "", "--hz", "5"},
+		"loglevel=verbose":        {main, "loglevel", "verbose", "--maxmemory-policy 'volatile-lru'"},
+		"hz=7":                    {"--hz 7"},
+		"save=60 1":               {main, "--save", "", "--save", "60 1"},
+	} {
+		values, err := ReadArgs(args)
+		name, want, _ := strings.Cut(name, "=")
+		if err != nil || values[name] != want {
+			t.Errorf("%q: %s is %q, %v; want %q", args, name, values[name], err, want)
 		}
 	}
 	for _, pairs := range []string{`"nosuch" "x"`, `"get" "set"`, `"get"`} {

@@ -101,7 +101,7 @@ func (srv *Server) relisten(next *config) error {
 		l.Close() // the same addresses may be wanted again
 	}
 	ls, err := listenTCP(next)
-	if err == nil && len(ls) == 0 && next.port != 0 {
+	if err == nil && len(ls) == 0 && next.port != 0 && next.bind != "" {
 		err = errors.New("none of the addresses is there")
 	}
 	if err != nil {
@@ -115,7 +115,7 @@ func (srv *Server) relisten(next *config) error {
 	}
 	srv.listening.tcp = ls
 	for _, l := range ls {
-		srv.log.Info("ready to accept connections", "addr", l.Addr())
+		srv.log.Info("Ready to accept connections", "addr", l.Addr())
 		srv.listening.serve(l)
 	}
 	return err
@@ -132,42 +132,75 @@ func (srv *Server) keepAlive(nc *net.TCPConn) {
 	nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: period, Interval: max(period/3, time.Second), Count: 3})
 }
 
+// settings are what files and a command line say, gathered for [Options.Config].
+type settings struct {
+	values map[string]string
+	table  []parameter
+	begun  map[string]bool // parameters whose lines add up: there was one
+}
+
 // ReadArgs reads a command line as redis-server does: perhaps a configuration
-// file first ("-" is standard input), then parameters as "--name value …",
-// which win. The result is for [Options.Config].
+// file first ("-" is standard input, there or at the end), then parameters as
+// "--name value …", as if they stood at the end of that file. The result is for
+// [Options.Config].
 func ReadArgs(args []string) (map[string]string, error) {
-	values := map[string]string{}
-	if len(args) > 0 && !strings.HasPrefix(args[0], "--") {
-		if err := readConfigFile(values, args[0], 0); err != nil {
+	s := settings{map[string]string{}, parameters(), map[string]bool{}}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		if err := s.file(args[0], 0); err != nil {
 			return nil, err
 		}
 		args = args[1:]
 	}
-	table := parameters()
-	fresh := map[string]bool{}
-	for len(args) > 0 {
-		name, ok := strings.CutPrefix(args[0], "--")
-		if !ok {
-			return nil, fmt.Errorf("unexpected argument %q: parameters are given as --name value", args[0])
-		}
-		args = args[1:]
-		n := 0
-		for n < len(args) && !strings.HasPrefix(args[n], "--") {
-			n++
-		}
-		words := args[:n]
-		args = args[n:]
-		if err := addSetting(values, table, name, words, fresh); err != nil {
-			return nil, fmt.Errorf("--%s: %w", name, err)
+	stdin := false
+	if len(args) > 0 && args[0] == "-" {
+		stdin, args = true, args[1:]
+	} else if n := len(args); n > 0 && args[n-1] == "-" {
+		stdin, args = true, args[:n-1]
+	}
+	if stdin {
+		if err := s.file("-", 0); err != nil {
+			return nil, err
 		}
 	}
-	return values, nil
+	for line := range strings.Lines(argumentLines(args)) {
+		if err := s.line(line, "-", maxInclude); err != nil {
+			return nil, fmt.Errorf("command line: %w", err)
+		}
+	}
+	return s.values, nil
+}
+
+// argumentLines writes arguments as lines of a configuration file, as Redis
+// does: "--name" begins one unless a value is due, which it is then; and --save
+// without one is empty.
+func argumentLines(args []string) string {
+	var b []byte
+	valueDue := false
+	for i, arg := range args {
+		name, isName := strings.CutPrefix(arg, "--")
+		if !isName || valueDue {
+			b = append(appendQuoted(b, arg), ' ')
+			valueDue = false
+			continue
+		}
+		if i > 0 {
+			b = append(b, '\n')
+		}
+		b = append(append(b, name...), ' ')
+		words, ok := protocol.SplitArgs(nil, []byte(arg))
+		valueDue = ok && len(words) == 1
+		if valueDue && strings.EqualFold(name, "save") && (i == len(args)-1 || strings.HasPrefix(args[i+1], "--")) {
+			b = append(b, `""`...)
+			valueDue = false
+		}
+	}
+	return string(b)
 }
 
 // maxInclude is how deep include directives may nest.
 const maxInclude = 16
 
-func readConfigFile(values map[string]string, path string, depth int) error {
+func (s *settings) file(path string, depth int) error {
 	if depth > maxInclude {
 		return fmt.Errorf("%s: include directives are nested too deeply", path)
 	}
@@ -180,44 +213,47 @@ func readConfigFile(values map[string]string, path string, depth int) error {
 		defer f.Close()
 		r = f
 	}
-	table := parameters()
-	fresh := map[string]bool{}
 	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<24) // users may have long lines
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		words, ok := protocol.SplitArgs(nil, []byte(line))
-		if !ok || len(words) == 0 {
-			return fmt.Errorf("%s:%d: unbalanced quotes in configuration line", path, n)
-		}
-		name, rest := string(words[0]), make([]string, 0, len(words))
-		for _, w := range words[1:] {
-			rest = append(rest, string(w))
-		}
-		var err error
-		if strings.EqualFold(name, "include") && len(rest) == 1 {
-			err = include(values, rest[0], path, depth)
-		} else {
-			if strings.EqualFold(name, "rename-command") {
-				for i, word := range rest { // of which one may be empty
-					rest[i] = string(appendQuoted(nil, word))
-				}
-			}
-			err = addSetting(values, table, name, rest, fresh)
-		}
-		if err != nil {
-			return fmt.Errorf("%s:%d: %s: %w", path, n, name, err)
+		if err := s.line(lines.Text(), path, depth); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, n, err)
 		}
 	}
 	return lines.Err()
 }
 
+// line reads a line of a file.
+func (s *settings) line(line, path string, depth int) error {
+	line = strings.TrimSpace(line)
+	if line == "" || line[0] == '#' {
+		return nil
+	}
+	split, ok := protocol.SplitArgs(nil, []byte(line))
+	if !ok {
+		return fmt.Errorf(">>> '%s': Unbalanced quotes in configuration line", line)
+	}
+	if len(split) == 0 {
+		return nil
+	}
+	words := make([]string, len(split))
+	for i, word := range split {
+		words[i] = string(word)
+	}
+	name, words := words[0], words[1:]
+	if strings.EqualFold(name, "include") && len(words) == 1 {
+		return s.include(words[0], path, depth)
+	}
+	if err := s.set(name, words); err != nil {
+		return fmt.Errorf(">>> '%s': %w", line, err)
+	}
+	return nil
+}
+
 // include reads the files that a line of another one includes: a name, or a
 // pattern, beside which nothing need be. As in Redis it counts from the working
 // directory; what is not there is looked for beside the file.
-func include(values map[string]string, name, by string, depth int) error {
+func (s *settings) include(name, by string, depth int) error {
 	paths := []string{name}
 	if strings.ContainsAny(name, "*?[") {
 		var err error
@@ -228,32 +264,48 @@ func include(values map[string]string, name, by string, depth int) error {
 		paths[0] = filepath.Join(filepath.Dir(by), name)
 	}
 	for _, path := range paths {
-		if err := readConfigFile(values, path, depth+1); err != nil {
+		if err := s.file(path, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addSetting notes a parameter, after trying its value. Where several lines
-// add up, fresh tells the first of them here.
-func addSetting(values map[string]string, table []parameter, name string, words []string, fresh map[string]bool) error {
+// set notes a parameter, after trying its value.
+func (s *settings) set(name string, words []string) error {
 	if strings.EqualFold(name, "user") {
-		return addUser(values, words)
+		return addUser(s.values, words)
+	}
+	p := findParameter(s.table, name)
+	switch {
+	case p == nil:
+		return errors.New("Bad directive or wrong number of arguments")
+	case p.name == "rename-command":
+		if len(words) != 2 {
+			return errors.New("Bad directive or wrong number of arguments")
+		}
+		words = []string{quoteWords(words)} // of which one may be empty
+	case !p.several && len(words) != 1:
+		return errors.New("wrong number of arguments")
+	case p.several && len(words) == 1 && words[0] != "":
+		split, ok := protocol.SplitArgs(nil, []byte(words[0]))
+		if !ok {
+			return errors.New("Unbalanced quotes in configuration line")
+		}
+		words = nil
+		for _, word := range split {
+			words = append(words, string(word))
+		}
 	}
 	value := strings.Join(words, " ")
-	p := findParameter(table, name)
-	if p == nil {
-		return errors.New("unknown parameter")
-	}
 	if err := p.set(new(config), value); err != nil {
 		return err
 	}
-	if p.lines && fresh[p.name] {
-		value = values[p.name] + " " + value
+	if p.lines && s.values[p.name] != "" && s.begun[p.name] && value != "" {
+		value = s.values[p.name] + " " + value
 	}
-	fresh[p.name] = true
-	values[p.name] = value
+	s.begun[p.name] = true
+	s.values[p.name] = value
 	return nil
 }
 

@@ -226,7 +226,7 @@ func (s *Session) mayWhileLoading(cmd *Command) bool {
 // saveRules is the parameter save.
 func saveRules() parameter {
 	return parameter{
-		name: "save", lines: true,
+		name: "save", lines: true, several: true,
 		doc: "When to write what has changed to the file: pairs of seconds and a number of changes, `1 1` being " +
 			"“every second, if anything has changed”; empty for never. If it is not given, it is `1 1` where there is " +
 			"a file.",

@@ -327,7 +327,7 @@ func (srv *Server) ListenAndServe() error {
 		}()
 	}
 	for _, l := range ls {
-		srv.log.Info("ready to accept connections", "addr", l.Addr())
+		srv.log.Info("Ready to accept connections", "addr", l.Addr())
 		serve(l)
 	}
 	srv.listening.Lock()
