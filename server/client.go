@@ -342,6 +342,7 @@ func (s *Session) flags() string {
 		{s.closing, 'c'},
 		{s.killed, 'A'},
 		{s.unix, 'U'},
+		{s.readonly, 'r'},
 		{s.noEvict, 'e'},
 		{s.noTouch, 'T'},
 	} {

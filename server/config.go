@@ -65,6 +65,17 @@ type config struct {
 	streamNodeMaxBytes     int64
 	streamNodeMaxEntries   int64
 
+	clusterEnabled         bool
+	clusterPort            int64
+	clusterAnnounceIP      string
+	clusterHostname        string
+	clusterAnnouncePort    int64
+	clusterAnnounceBusPort int64
+	clusterEndpoint        string
+	clusterFullCoverage    bool
+	clusterReadsWhenDown   bool
+	clusterShardsWhenDown  bool
+
 	minReplicas       int64
 	minReplicasMaxLag int64 // seconds
 	shutdownOnSigint  string
@@ -132,6 +143,27 @@ func parameters() []parameter {
 			about("Whether DEBUG is allowed: `no`, `yes`, or `local` for clients on this machine."),
 		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning", "nothing").
 			about("How much is logged."),
+		yesNo("cluster-enabled", false, func(c *config) *bool { return &c.clusterEnabled }).immutable().
+			about("Whether the server is a cluster of one node, which has all slots."),
+		text("cluster-announce-ip", "", func(c *config) *string { return &c.clusterAnnounceIP }).
+			about("Address of the node as clients of the cluster are told it; empty: the one that they have."),
+		number("cluster-announce-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnouncePort }).
+			about("Port of the node as clients of the cluster are told it; 0: `port`."),
+		number("cluster-announce-bus-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnounceBusPort }).
+			about("Port of the cluster's bus as CLUSTER NODES has it; 0: cluster-port. There is no bus."),
+		number("cluster-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterPort }).immutable().
+			about("Port of the cluster's bus as CLUSTER NODES has it; 0: 10000 more than `port`. There is no bus."),
+		text("cluster-announce-hostname", "", func(c *config) *string { return &c.clusterHostname }).check(isHostname).
+			about("Name of the host as clients of the cluster are told it."),
+		enum("cluster-preferred-endpoint-type", endpointIP, func(c *config) *string { return &c.clusterEndpoint },
+			endpointIP, endpointHostname, endpointUnknown).
+			about("What clients of the cluster are told to connect to: `ip`, `hostname`, or `unknown-endpoint`: where they are."),
+		yesNo("cluster-require-full-coverage", true, func(c *config) *bool { return &c.clusterFullCoverage }).
+			about("Whether nothing is served while the node lacks slots."),
+		yesNo("cluster-allow-reads-when-down", false, func(c *config) *bool { return &c.clusterReadsWhenDown }).
+			about("Whether keys may be read then."),
+		yesNo("cluster-allow-pubsubshard-when-down", true, func(c *config) *bool { return &c.clusterShardsWhenDown }).
+			about("Whether sharded channels may be used then."),
 		text("pidfile", "", func(c *config) *string { return &c.pidfile }).immutable().
 			about("File for the number of the process, removed when it ends; empty for none."),
 		yesNo("daemonize", false, func(c *config) *bool { return &c.daemonize }).immutable().
@@ -312,6 +344,19 @@ func octal(name string, field func(*config) *string) parameter {
 		return nil
 	}
 	return p
+}
+
+// isHostname accepts names of hosts.
+func isHostname(s string) error {
+	if len(s) >= 256 {
+		return errors.New("Hostnames must be less than 256 characters")
+	}
+	for _, c := range []byte(s) {
+		if !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.') {
+			return errors.New("Hostnames may only contain alphanumeric characters, hyphens or dots")
+		}
+	}
+	return nil
 }
 
 // renames is what rename-command lines say: pairs of words, in quotes.

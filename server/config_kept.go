@@ -229,11 +229,9 @@ func keptParameters() []parameter {
 		keptNumber("cluster-node-timeout", 15000, 0, math.MaxInt64, noCluster),
 		anyInt("cluster-migration-barrier", 1, noCluster),
 		anyInt("cluster-replica-validity-factor", 10, noCluster).also("cluster-slave-validity-factor"),
-		keptYesNo("cluster-require-full-coverage", true, noCluster),
 		keptYesNo("cluster-replica-no-failover", false, noCluster).also("cluster-slave-no-failover"),
-		keptYesNo("cluster-allow-reads-when-down", false, noCluster),
-		keptYesNo("cluster-allow-pubsubshard-when-down", true, noCluster),
 		keptYesNo("cluster-allow-replica-migration", true, noCluster),
+		keptNumber("cluster-announce-tls-port", 0, 0, 65535, noTLS),
 		keptSize("cluster-link-sendbuf-limit", 0, 0, math.MaxInt64, noCluster),
 
 		// Tests of Redis.

@@ -158,7 +158,7 @@ func hello(c *Call) {
 	r.BulkString("id")
 	r.Int(s.id)
 	r.BulkString("mode")
-	r.BulkString("standalone")
+	r.BulkString(s.srv.mode())
 	r.BulkString("role")
 	r.BulkString("master")
 	r.BulkString("modules")
@@ -217,6 +217,10 @@ func reset(c *Call) {
 }
 
 func selectCommand(c *Call) {
+	if n, ok := protocol.ParseInt(c.Peek(0)); ok && n != 0 && n == int64(int32(n)) && c.srv.cluster != nil {
+		c.notClustered("select")
+		return
+	}
 	db := c.database()
 	if !c.ok() {
 		return

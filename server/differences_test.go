@@ -49,6 +49,13 @@ func differences() []difference {
 			ours:   "*1\r\n$1\r\n7\r\n",
 		},
 		{
+			name:   "SET that compares",
+			reason: "IFEQ is an option of Valkey 8.1, IFEQ and IFNE of Redis 8.4",
+			try:    "SET k v IFEQ x",
+			redis:  "-ERR syntax error\r\n",
+			ours:   "$-1\r\n",
+		},
+		{
 			name:   "copies of small integers",
 			reason: "all strings of 0 to 9999 count as shared; in Redis, SET shares them and COPY does not",
 			after:  []string{"SET a 1", "COPY a k"},

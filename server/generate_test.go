@@ -193,7 +193,11 @@ func (d *draft) once(a *protocol.Argument) {
 	case "pure-token":
 		d.words = append(d.words, d.anyCase(a.Token))
 	case "oneof":
-		d.argument(&a.Arguments[d.r.IntN(len(a.Arguments))])
+		choice := &a.Arguments[d.r.IntN(len(a.Arguments))]
+		for choice.Since > judge+".9" {
+			choice = &a.Arguments[d.r.IntN(len(a.Arguments))]
+		}
+		d.argument(choice)
 	case "block":
 		d.sequence(a.Arguments)
 	default:

@@ -96,7 +96,7 @@ func (srv *Server) infoServer(t *infoText) {
 	t.text("redis_git_sha1", revision[:8])
 	t.text("redis_git_dirty", dirty)
 	t.text("redis_build_id", revision[:16])
-	t.text("redis_mode", "standalone")
+	t.text("redis_mode", srv.mode())
 	t.text("os", operatingSystem())
 	t.int("arch_bits", strconv.IntSize)
 	t.text("monotonic_clock", "POSIX clock_gettime")
@@ -377,7 +377,11 @@ func percentilesOf(h *histogram, percentiles ...float64) string {
 
 func (srv *Server) infoCluster(t *infoText) {
 	t.title("Cluster")
-	t.int("cluster_enabled", 0)
+	enabled := int64(0)
+	if srv.cluster != nil {
+		enabled = 1
+	}
+	t.int("cluster_enabled", enabled)
 }
 
 func (srv *Server) infoKeyspace(t *infoText) {

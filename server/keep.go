@@ -247,6 +247,9 @@ func (k *keeper) load() {
 	}}
 	file, err := l.Open(k.path)
 	srv.lock()
+	if err == nil && srv.cluster != nil && srv.keys.Sparse() {
+		err = errors.Join(errors.New("it has keys in other databases than 0, which a cluster does not have"), file.Close())
+	}
 	if err != nil {
 		k.loadErr = refused(err)
 		srv.log.Error("the data were not loaded", "error", k.loadErr)

@@ -237,6 +237,9 @@ func copyCommand(c *Call) {
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
+	if c.Err() == "" && c.srv.cluster != nil && to != c.db {
+		c.Fail("ERR Copying to another database is not allowed in cluster mode")
+	}
 	if c.Err() == "" && to == c.db && string(source) == string(destination) {
 		c.Fail(errSameObject)
 	}
@@ -469,6 +472,9 @@ func typeCommand(c *Call) {
 }
 
 func move(c *Call) {
+	if !c.notClustered("move") {
+		return
+	}
 	key, to := c.Bytes(), c.database()
 	if to == c.db {
 		c.Fail(errSameObject)
@@ -575,6 +581,9 @@ func flushall(c *Call) {
 }
 
 func swapdb(c *Call) {
+	if !c.notClustered("swapdb") {
+		return
+	}
 	i := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid first DB index")
 	j := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid second DB index")
 	if n := int64(c.srv.keys.Len()); i < 0 || i >= n || j < 0 || j >= n {

@@ -79,6 +79,7 @@ type Server struct {
 	acl      *acl
 	pubsub   pubsub
 	tracking tracking
+	cluster  *cluster // nil if there is none
 	monitors map[*Session]struct{}
 	closed   bool
 	slowlog  slowLog
@@ -192,6 +193,10 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())
+	if srv.config.clusterEnabled {
+		srv.cluster = newCluster()
+		srv.keys.IndexSlots(slotCount, keySlot[string])
+	}
 	srv.applyConfig()
 	srv.setClock(srv.clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)

@@ -32,6 +32,7 @@ type Session struct {
 	user             *user
 	authenticated    bool
 	noEvict, noTouch bool
+	readonly         bool // READONLY, in a cluster
 	monitoring       bool
 	noBlock          bool // commands that would block answer as at their deadline
 
@@ -132,6 +133,7 @@ func (s *Session) reset() {
 	s.discard()
 	s.srv.unsubscribeAll(s)
 	s.untrack(false)
+	s.readonly = false
 	s.srv.stopMonitor(s)
 }
 
@@ -339,6 +341,12 @@ func (s *Session) dispatch(argv [][]byte) {
 			return
 		}
 	}
+	if srv.cluster != nil {
+		if _, refusal := s.misplaced(cmd, argv); refusal != "" {
+			s.misroute(cmd, refusal)
+			return
+		}
+	}
 	if s.out.Version() == 2 && s.subscriptions() > 0 && !allowedWhileSubscribed(cmd.Name) {
 		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 		return
@@ -470,6 +478,20 @@ func (s *Session) refuse(cmd *Command, msg string) {
 		msg = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(msg, "ERR ")
 		s.discard()
 	case s.multi:
+		s.aborted = true
+	}
+	s.out.Error(msg)
+	s.srv.countError(msg)
+}
+
+// misroute replies the error of a command whose keys are elsewhere, as far as a
+// client of a cluster can tell. A transaction that is being queued will fail;
+// EXEC ends it.
+func (s *Session) misroute(cmd *Command, msg string) {
+	cmd.stats.rejected++
+	if cmd.Name == "exec" {
+		s.discard()
+	} else if s.multi {
 		s.aborted = true
 	}
 	s.out.Error(msg)

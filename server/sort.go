@@ -63,12 +63,18 @@ func (c *Call) sortOptions(readonly bool) sortOptions {
 			o.store, o.destination = true, c.Bytes()
 		case c.Len() >= 2 && c.Is("BY"):
 			o.by = c.Bytes()
+			if bytes.IndexByte(cString(o.by), '*') >= 0 && c.srv.cluster != nil {
+				c.Fail("ERR BY option of SORT denied in Cluster mode.")
+			}
 			if bytes.IndexByte(cString(o.by), '*') >= 0 && !c.readsAnyKey() {
 				c.Fail("ERR BY option of SORT denied due to insufficient ACL permissions.")
 			}
 			// Once given, a pattern without a star counts, whatever follows.
 			o.unsort = o.unsort || bytes.IndexByte(cString(o.by), '*') < 0
 		case c.Len() >= 2 && c.Is("GET"):
+			if c.srv.cluster != nil {
+				c.Fail("ERR GET option of SORT denied in Cluster mode.")
+			}
 			if !c.readsAnyKey() {
 				c.Fail("ERR GET option of SORT denied due to insufficient ACL permissions.")
 			}

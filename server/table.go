@@ -53,6 +53,7 @@ func families() [][]Command {
 		clientCommands(),
 		commandCommands(),
 		configCommands(),
+		clusterCommands(),
 		serverCommands(),
 		saveCommands(),
 		debugCommands(),

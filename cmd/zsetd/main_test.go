@@ -39,11 +39,11 @@ func TestWords(t *testing.T) {
 	}{
 		{"--help", 0, "--notify-keyspace-events"},
 		{"--version", 0, "zsetd "},
-		{"--nosuch 1", 2, "--nosuch: unknown parameter"},
+		{"--nosuch 1", 2, "'nosuch \"1\"': Bad directive"},
 		{"--maxclients 0", 2, "argument must be between 1 and"},
 		{"/nowhere/redis.conf", 2, "no such file"},
-		{bad, 2, bad + ":2: maxclients: argument couldn't be parsed into an integer"},
-		{"--port 0 --dbfilename", 1, "nothing to listen on"},
+		{bad, 2, bad + ":2: >>> 'maxclients many': argument couldn't be parsed into an integer"},
+		{"--port 0 --dbfilename x.db --dir " + t.TempDir(), 1, "nothing to listen on"},
 		{"--dir /nowhere", 2, "no such file"},
 		{"--dbfilename a/b", 2, "dbfilename can't be a path"},
 	} {

@@ -22,7 +22,8 @@ type Keyspace struct {
 	spaces   uint64    // given out so far
 	sequence uint64    // of what earlier journals have recorded
 	cleared  int64
-	moved    bool // a deadline was set or removed since Next was last asked
+	moved    bool       // a deadline was set or removed since Next was last asked
+	slots    *slotIndex // nil if nobody asks
 	hits     int64
 	Limits   Limits
 
@@ -168,6 +169,9 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
 	}
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
+	if ks.slots != nil {
+		ks.slots.rebuild(ks.dbs[0])
+	}
 }
 
 // seconds is the time as entries keep it.
@@ -399,6 +403,9 @@ func (db *DB) Add(key []byte, value any) *Entry {
 	}
 	e := &Entry{key: string(key), value: value, access: db.ks.seconds()}
 	db.entries.Set(e.key, e)
+	if x := db.indexed(); x != nil {
+		x.add(e.key)
+	}
 	if db.ks.rec != nil {
 		db.ks.rec.anew(db, e)
 	}
@@ -445,6 +452,9 @@ func (db *DB) remove(key string) {
 	e, ok := db.entries.Delete(key)
 	if !ok {
 		return
+	}
+	if x := db.indexed(); x != nil {
+		x.remove(e.key)
 	}
 	if e.deadline != 0 {
 		db.deadlines.Remove(key)
@@ -506,6 +516,9 @@ func (db *DB) Clear() int {
 		db.ks.rec.cleared(db.space)
 	}
 	db.space = db.ks.newSpace()
+	if x := db.indexed(); x != nil {
+		x.rebuild(db)
+	}
 	return n
 }
 

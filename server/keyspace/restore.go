@@ -575,6 +575,9 @@ func Anew(ops []byte) bool { return len(ops) > 0 && (ops[0] == opNew || ops[0] =
 func (db *DB) Restore(key string, value any, deadline int64) {
 	e := &Entry{key: key, value: value, deadline: deadline, access: db.ks.seconds()}
 	db.entries.Set(e.key, e)
+	if x := db.indexed(); x != nil {
+		x.add(e.key)
+	}
 	if deadline != 0 {
 		db.deadlines.Add(e.key, float64(deadline))
 		db.ks.moved = true

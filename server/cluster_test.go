@@ -1,0 +1,401 @@
+package server_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+)
+
+// clusterLines are sent to a redis-server that is a cluster by itself, once it
+// has all slots, and to zsetd. ID stands for the name of the node. What comes
+// after a client's number is sent by that client.
+const clusterLines = `
+CLUSTER INFO
+CLUSTER NODES
+CLUSTER SLOTS
+CLUSTER SHARDS
+CLUSTER LINKS
+CLUSTER HELP
+CLUSTER MYID
+CLUSTER KEYSLOT foo
+CLUSTER KEYSLOT {a}b{c}
+CLUSTER KEYSLOT {}b{c}
+CLUSTER KEYSLOT {a
+CLUSTER KEYSLOT "a}{b}"
+CLUSTER KEYSLOT "{{a}}"
+CLUSTER KEYSLOT ""
+CLUSTER KEYSLOT 123456789
+SET foo 1
+SET {foo}2 1
+SET {foo}3 1
+CLUSTER COUNTKEYSINSLOT 12182
+CLUSTER GETKEYSINSLOT 12182 10
+CLUSTER GETKEYSINSLOT 12182 2
+CLUSTER GETKEYSINSLOT 12182 0
+DEL {foo}2
+RENAME {foo}3 {foo}4
+CLUSTER GETKEYSINSLOT 12182 10
+PEXPIRE foo -1
+CLUSTER COUNTKEYSINSLOT 12182
+CLUSTER COUNTKEYSINSLOT 16384
+CLUSTER COUNTKEYSINSLOT -1
+CLUSTER COUNTKEYSINSLOT x
+CLUSTER GETKEYSINSLOT 1 -1
+CLUSTER GETKEYSINSLOT -1 1
+CLUSTER GETKEYSINSLOT x 1
+CLUSTER GETKEYSINSLOT 1 x
+MSET a 1 b 2
+MGET a b
+MGET {a}1 {a}2
+DEL a b c
+SUNIONSTORE a b c
+ZUNIONSTORE {a}1 2 {a}2 {a}3
+ZUNIONSTORE {a}1 2 {a}2 b
+MULTI
+MGET a b
+EXEC
+MULTI
+SET a 1
+SET b 1
+EXEC
+MULTI
+SET {a}1 1
+PING
+SET {a}2 1
+EXEC
+EXEC
+PING
+GET a
+SELECT 0
+SELECT 1
+SELECT 99
+SELECT -1
+SELECT x
+SWAPDB 0 1
+SWAPDB x y
+MOVE foo 1
+MOVE foo x
+COPY {a}1 {a}2 DB 1
+COPY {a}1 {a}3 DB 0
+COPY {a}1 b
+SORT {a}l BY nosort
+SORT {a}l BY x_*
+SORT {a}l GET #
+FLUSHALL
+SPUBLISH a b
+2 SSUBSCRIBE a b
+2 SSUBSCRIBE {a}1 {a}2
+2 SUNSUBSCRIBE {a}1 b
+2 SUNSUBSCRIBE {a}2
+2 RESET
+PUBLISH a b
+READONLY
+CLIENT LIST TYPE normal
+READWRITE
+ASKING
+GET a
+CLUSTER REPLICAS x
+CLUSTER REPLICAS ID
+CLUSTER SLAVES ID
+CLUSTER COUNT-FAILURE-REPORTS x
+CLUSTER COUNT-FAILURE-REPORTS ID
+CLUSTER MEET x y
+CLUSTER MEET 127.0.0.1 6379 y
+CLUSTER MEET 127.0.0.1 6379 1 2
+CLUSTER FORGET x
+CLUSTER FORGET ID
+CLUSTER REPLICATE x
+CLUSTER REPLICATE ID
+CLUSTER FAILOVER
+CLUSTER FAILOVER FORCE
+CLUSTER FAILOVER SOON
+CLUSTER FAILOVER FORCE x
+CLUSTER SAVECONFIG
+CLUSTER BUMPEPOCH
+CLUSTER BUMPEPOCH
+CLUSTER SET-CONFIG-EPOCH 5
+CLUSTER SET-CONFIG-EPOCH -5
+CLUSTER SET-CONFIG-EPOCH x
+CLUSTER SETSLOT x STABLE
+CLUSTER SETSLOT 1 STABLE
+CLUSTER SETSLOT 1 STABLE x
+CLUSTER SETSLOT 1 MIGRATING x
+CLUSTER SETSLOT 1 IMPORTING x
+CLUSTER SETSLOT 1 NODE x
+CLUSTER SETSLOT 1 NODE ID
+CLUSTER SETSLOT 1 SIDEWAYS
+CLUSTER ADDSLOTS 1
+CLUSTER ADDSLOTS x 1
+CLUSTER ADDSLOTS 1 x
+CLUSTER ADDSLOTSRANGE 1 2
+CLUSTER ADDSLOTSRANGE 2 1
+CLUSTER ADDSLOTSRANGE 1 2 3
+CLUSTER DELSLOTS 1 2 1
+CLUSTER DELSLOTS 16384
+CLUSTER DELSLOTSRANGE 1 5 4 6
+CLUSTER NOSUCH
+CLUSTER SLOTS x
+CLUSTER
+SET foo 1
+CLUSTER FLUSHSLOTS
+CLUSTER RESET
+CLUSTER RESET GENTLY
+CLUSTER RESET HARD x
+DEL foo
+CONFIG SET cluster-announce-hostname host.example cluster-announce-ip 10.1.2.3 cluster-announce-port 7000
+CLUSTER NODES
+CLUSTER SLOTS
+CLUSTER SHARDS
+CONFIG SET cluster-preferred-endpoint-type hostname
+CLUSTER SLOTS
+CLUSTER SHARDS
+CONFIG SET cluster-preferred-endpoint-type unknown-endpoint
+CLUSTER SLOTS
+CLUSTER SHARDS
+HELLO 3
+CLUSTER SLOTS
+CLUSTER SHARDS
+CLUSTER INFO
+HELLO 2
+CONFIG SET cluster-preferred-endpoint-type ip cluster-announce-hostname "no good"
+CONFIG SET cluster-preferred-endpoint-type ip cluster-announce-hostname "" cluster-announce-ip "" cluster-announce-port 0
+2 SSUBSCRIBE foo
+CLUSTER DELSLOTS 12182
+2 PING
+CLUSTER DELSLOTS 12182
+WAIT
+SET foo 1
+SET a 1
+GET a
+CONFIG SET cluster-allow-reads-when-down yes
+GET a
+SET a 1
+SPUBLISH a 1
+CONFIG SET cluster-require-full-coverage no
+WAIT
+SET a 1
+SET foo 1
+DEL a
+CLUSTER INFO
+CLUSTER SLOTS
+CLUSTER NODES
+CLUSTER ADDSLOTSRANGE 12182 12182
+WAIT
+SET foo 1
+DEL foo
+CLUSTER RESET HARD
+CLUSTER SLOTS
+`
+
+func TestClusterAsRedis(t *testing.T) {
+	theirs, otherBus, stop := startRedisCluster(t)
+	defer stop()
+	_, port, _ := net.SplitHostPort(theirs)
+	srv, err := server.New(server.Options{Config: map[string]string{"cluster-enabled": "yes", "port": port, "cluster-announce-bus-port": otherBus}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	clients := map[string][2]*clusterClient{}
+	dial := func(n string) [2]*clusterClient {
+		if c, there := clients[n]; there {
+			return c
+		}
+		nc, err := net.Dial("tcp", theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, err := srv.Dialer()(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[n] = [2]*clusterClient{{t: t, conn: nc, listens: n != "1"}, {t: t, conn: mine, listens: n != "1"}}
+		return clients[n]
+	}
+	pair := dial("1")
+	pair[0].ask("CLUSTER ADDSLOTSRANGE 0 16383")
+	for !strings.Contains(fmt.Sprint(pair[0].ask("CLUSTER INFO")), "cluster_state:ok") {
+		time.Sleep(50 * time.Millisecond)
+	}
+	for line := range strings.Lines(clusterLines) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		if line == "WAIT" { // for Redis to notice what has become of its slots
+			time.Sleep(300 * time.Millisecond)
+			continue
+		}
+		c, text := pair, line
+		if rest, second := strings.CutPrefix(line, "2 "); second {
+			c, text = dial("2"), rest
+		}
+		want, got := c[0].ask(text), c[1].ask(text)
+		switch {
+		case strings.HasPrefix(text, "HELLO"), strings.HasPrefix(text, "CLIENT LIST"), text == "CLUSTER MYID":
+			continue
+		}
+		if want != got {
+			t.Errorf("%s\nwant %q\ngot  %q", line, want, got)
+		}
+	}
+	if err := srv.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A cluster has no other database than the first, and does not forget what is in
+// the others.
+func TestClusterOfOneDatabase(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "zsetd.db")
+	run := func(clustered string, lines ...[]any) error {
+		srv, err := server.New(server.Options{File: file, Config: map[string]string{"cluster-enabled": clustered}})
+		if err != nil {
+			return err
+		}
+		defer srv.Close()
+		if err := srv.Ready(t.Context()); err != nil {
+			return err
+		}
+		for _, line := range lines {
+			if _, err := srv.Do(t.Context(), line...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, err := range []error{
+		run("yes", []any{"SET", "{x}1", "1"}, []any{"SET", "{x}2", "2"}),
+		run("yes", []any{"MGET", "{x}1", "{x}2"}),
+		run("no", []any{"MOVE", "{x}1", "1"}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wrong *server.FileError
+	if err := run("yes"); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "other databases") {
+		t.Errorf("keys in another database: %v", err)
+	}
+	if err := run("no", []any{"MOVE", "{x}2", "1"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// clusterClient sends lines and reads as many replies as come.
+type clusterClient struct {
+	t    *testing.T
+	conn net.Conn
+	id   string
+
+	listens bool // several replies may come
+}
+
+// ask returns all that comes after a line, with the name of the node as ID.
+func (c *clusterClient) ask(line string) string {
+	c.t.Helper()
+	if c.id == "" {
+		c.id = strings.Trim(strings.Split(c.send("CLUSTER MYID"), "\r\n")[1], "\r\n")
+	}
+	reply := c.send(strings.ReplaceAll(line, " ID", " "+c.id))
+	return strings.ReplaceAll(reply, c.id, "ID")
+}
+
+func (c *clusterClient) send(line string) string {
+	c.t.Helper()
+	argv, ok := protocol.SplitArgs(nil, []byte(line))
+	if !ok {
+		c.t.Fatal(line)
+	}
+	msg := fmt.Appendf(nil, "*%d\r\n", len(argv))
+	for _, a := range argv {
+		msg = fmt.Appendf(msg, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if _, err := c.conn.Write(msg); err != nil {
+		c.t.Fatal(err)
+	}
+	var in []byte
+	wait := 5 * time.Second
+	for {
+		c.conn.SetReadDeadline(time.Now().Add(wait))
+		var b [1 << 16]byte
+		n, err := c.conn.Read(b[:])
+		in = append(in, b[:n]...)
+		if err != nil {
+			if os.IsTimeout(err) && len(in) > 0 {
+				return string(in)
+			}
+			c.t.Fatalf("%s: %v, after %q", line, err, in)
+		}
+		rest := in
+		for len(rest) > 0 {
+			_, size, err := protocol.Decode(rest)
+			if err != nil {
+				break
+			}
+			rest = rest[size:]
+		}
+		if len(rest) == 0 {
+			if !c.listens {
+				return string(in)
+			}
+			wait = 30 * time.Millisecond // for more
+		}
+	}
+}
+
+// startRedisCluster starts a real redis-server that is a node of a cluster.
+func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
+	t.Helper()
+	startRedis(t) // which skips the test where there is none
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = l.Addr().String()
+	l.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	bus, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, busPort, _ := net.SplitHostPort(bus.Addr().String())
+	bus.Close()
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherBus = strconv.Itoa(n%50000 + 10000) // as CLUSTER NODES has it
+	var log bytes.Buffer
+	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", busPort,
+		"--cluster-announce-bus-port", otherBus, "--save", "", "--dir", t.TempDir())
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		if nc, err := net.Dial("tcp", addr); err == nil {
+			nc.Close()
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return addr, otherBus, func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	}
+}
