@@ -57,10 +57,10 @@ type Server struct {
 
 	watched   map[waitKey]map[*Session]struct{}
 	waiting   map[waitKey]*queue
-	waiters   uint64 // how many there have been
-	deadlines deadlines
-	alarms    alarms
-	points    int // lines that wait for one score each
+	waiters   uint64          // how many there have been
+	deadlines agenda[*Waiter] // when to give up
+	alarms    agenda[*line]   // when to look again
+	points    int             // lines that wait for one score each
 
 	timer        *time.Timer
 	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set

@@ -58,7 +58,7 @@ const (
 // brought what they wait for.
 func (srv *Server) begin() {
 	srv.lock()
-	if len(srv.alarms) > 0 && srv.alarms[0].alarm <= srv.instant {
+	if len(srv.alarms) > 0 && srv.alarms[0].at <= srv.instant {
 		srv.soundAlarms()
 	}
 }
@@ -336,7 +336,7 @@ func (srv *Server) setTimer() {
 		next = srv.nextExpiry
 	}
 	if len(srv.deadlines) > 0 {
-		next = min(next, srv.deadlines[0].deadline)
+		next = min(next, srv.deadlines[0].at)
 	}
 	if srv.pausedUntil != 0 {
 		next = min(next, srv.pausedUntil)
@@ -348,7 +348,7 @@ func (srv *Server) setTimer() {
 		next = min(next, maxInstant/1000) * 1000 // in microseconds; nothing beyond the end of time
 	}
 	if len(srv.alarms) > 0 && srv.pausedUntil == 0 {
-		next = min(next, srv.alarms[0].alarm)
+		next = min(next, srv.alarms[0].at)
 	}
 	if srv.tracking.on && !srv.cronPaused && srv.overfull() {
 		next = min(next, srv.instant+1000)
@@ -390,7 +390,7 @@ func (srv *Server) ring() {
 		srv.sweep()
 		srv.unit.commit()
 	}
-	for len(srv.deadlines) > 0 && srv.deadlines[0].deadline <= srv.keys.Now() {
+	for len(srv.deadlines) > 0 && srv.deadlines[0].at <= srv.keys.Now() {
 		w := srv.deadlines[0]
 		w.sess.giveUp(w, w.timeout)
 	}

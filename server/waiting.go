@@ -82,13 +82,12 @@ type queue struct {
 
 // line is those in a queue who want the same.
 type line struct {
-	queue   *queue
-	want    want
-	waiters list.List     // of *Waiter
-	turn    *list.Element // while the key is served: who has not been tried yet
-	marked  bool
-	alarm   int64 // microseconds since 1970
-	index   int   // in the heap of alarms; -1 = not there
+	queue       *queue
+	want        want
+	waiters     list.List     // of *Waiter
+	turn        *list.Element // while the key is served: who has not been tried yet
+	marked      bool
+	appointment // its alarm, in microseconds since 1970
 }
 
 // mark says that there may be something for everybody in the line.
@@ -105,19 +104,18 @@ func (l *line) first() *Waiter { return l.turn.Value.(*Waiter) }
 
 // Waiter is a call that changed nothing and will be tried again.
 type Waiter struct {
-	number   uint64 // in the order of their coming
-	sess     *Session
-	cmd      *Command
-	argv     [][]byte // copied
-	names    int      // how many of them are the command's name
-	places   []place
-	deadline int64 // milliseconds since 1970; 0 = never
-	db       *keyspace.DB
-	since    time.Time
-	timeout  func(*protocol.Reply)
-	tries    int           // so far, in vain
-	spent    time.Duration // by them
-	index    int           // in the heap of deadlines; -1 = not there
+	number      uint64 // in the order of their coming
+	sess        *Session
+	cmd         *Command
+	argv        [][]byte // copied
+	names       int      // how many of them are the command's name
+	places      []place
+	db          *keyspace.DB
+	since       time.Time
+	timeout     func(*protocol.Reply)
+	tries       int           // so far, in vain
+	spent       time.Duration // by them
+	appointment               // its deadline, in milliseconds since 1970; 0 = never
 }
 
 // place is where a Waiter stands.
@@ -132,7 +130,7 @@ func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*proto
 	w := &Waiter{
 		number: srv.waiters,
 		sess:   c.sess, cmd: c.cmd, argv: copyArgs(c.argv), names: len(c.argv) - len(c.All()), db: c.db,
-		deadline: deadline, since: time.Now(), timeout: timeout, index: -1,
+		since: time.Now(), timeout: timeout, appointment: appointment{at: deadline, index: -1},
 	}
 	for i, key := range keys {
 		if slices.ContainsFunc(keys[:i], func(k []byte) bool { return string(k) == string(key) }) {
@@ -162,7 +160,7 @@ func (srv *Server) line(k waitKey, w want) *line {
 	if l != nil {
 		return l
 	}
-	l = &line{queue: q, want: w, index: -1}
+	l = &line{queue: q, want: w, appointment: appointment{index: -1}}
 	q.lines[w] = l
 	if w.isPoint() {
 		srv.points++
@@ -294,12 +292,12 @@ func (srv *Server) setAlarm(l *line) {
 	switch {
 	case l.index < 0 && at == maxInstant:
 	case l.index < 0:
-		l.alarm = at
+		l.at = at
 		heap.Push(&srv.alarms, l)
 	case at == maxInstant:
 		heap.Remove(&srv.alarms, l.index)
-	case at != l.alarm:
-		l.alarm = at
+	case at != l.at:
+		l.at = at
 		heap.Fix(&srv.alarms, l.index)
 	}
 }
@@ -326,7 +324,7 @@ func (srv *Server) soundAlarms() {
 		return // then nobody is served
 	}
 	u := &srv.unit
-	for len(srv.alarms) > 0 && srv.alarms[0].alarm <= srv.instant {
+	for len(srv.alarms) > 0 && srv.alarms[0].at <= srv.instant {
 		l := heap.Pop(&srv.alarms).(*line)
 		l.mark()
 		u.await(l.queue)
@@ -334,56 +332,37 @@ func (srv *Server) soundAlarms() {
 	u.commit()
 }
 
-// alarms is a heap of lines, the next to be served first.
-type alarms []*line
+// appointment is a place in an agenda.
+type appointment struct {
+	at    int64
+	index int // -1 = in none
+}
 
-func (a alarms) Len() int           { return len(a) }
-func (a alarms) Less(i, j int) bool { return a[i].alarm < a[j].alarm }
-func (a alarms) Swap(i, j int) {
+func (a *appointment) when() *appointment { return a }
+
+// agenda is a heap, ordered by time.
+type agenda[T interface{ when() *appointment }] []T
+
+func (a agenda[T]) Len() int           { return len(a) }
+func (a agenda[T]) Less(i, j int) bool { return a[i].when().at < a[j].when().at }
+func (a agenda[T]) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
-	a[i].index, a[j].index = i, j
+	a[i].when().index, a[j].when().index = i, j
 }
 
 // Push implements heap.Interface.
-func (a *alarms) Push(x any) {
-	l := x.(*line)
-	l.index = len(*a)
-	*a = append(*a, l)
+func (a *agenda[T]) Push(x any) {
+	e := x.(T)
+	e.when().index = len(*a)
+	*a = append(*a, e)
 }
 
 // Pop implements heap.Interface.
-func (a *alarms) Pop() any {
+func (a *agenda[T]) Pop() any {
 	old := *a
-	l := old[len(old)-1]
-	old[len(old)-1] = nil
+	e := old[len(old)-1]
+	clear(old[len(old)-1:])
 	*a = old[:len(old)-1]
-	l.index = -1
-	return l
-}
-
-// deadlines is a heap of waiters, the next to time out first.
-type deadlines []*Waiter
-
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].deadline < d[j].deadline }
-func (d deadlines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (d *deadlines) Push(x any) {
-	w := x.(*Waiter)
-	w.index = len(*d)
-	*d = append(*d, w)
-}
-
-// Pop implements heap.Interface.
-func (d *deadlines) Pop() any {
-	old := *d
-	w := old[len(old)-1]
-	old[len(old)-1] = nil
-	*d = old[:len(old)-1]
-	w.index = -1
-	return w
+	e.when().index = -1
+	return e
 }

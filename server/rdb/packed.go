@@ -32,26 +32,31 @@ func eachListpack(b []byte, yield func([]byte)) bool {
 	return count == n || count == 0xffff
 }
 
+// packedText returns the n bytes of b behind a head, and the size of both.
+func packedText(b []byte, head, n int) (element []byte, size int, ok bool) {
+	if n < 0 || len(b)-head < n {
+		return nil, 0, false
+	}
+	return b[head : head+n], head + n, true
+}
+
+// packedInteger returns the integer of so many bytes behind a head of one, as text, and the size of
+// both.
+func packedInteger(b []byte, bytes int) (element []byte, size int, ok bool) {
+	if len(b) < 1+bytes {
+		return nil, 0, false
+	}
+	return appendLittle(nil, b[1:1+bytes]), 1 + bytes, true
+}
+
 // packedElement returns the first element of a part of a listpack, and its size without what
 // is to be read backwards.
 func packedElement(b []byte) (element []byte, size int, ok bool) {
-	text := func(head, n int) ([]byte, int, bool) {
-		if n < 0 || len(b)-head < n {
-			return nil, 0, false
-		}
-		return b[head : head+n], head + n, true
-	}
-	integer := func(bytes int) ([]byte, int, bool) {
-		if len(b) < 1+bytes {
-			return nil, 0, false
-		}
-		return appendLittle(nil, b[1:1+bytes]), 1 + bytes, true
-	}
 	switch x := b[0]; {
 	case x < 0x80:
 		return strconv.AppendInt(nil, int64(x), 10), 1, true
 	case x < 0xc0:
-		return text(1, int(x&0x3f))
+		return packedText(b, 1, int(x&0x3f))
 	case x < 0xe0:
 		if len(b) < 2 {
 			return nil, 0, false
@@ -62,20 +67,20 @@ func packedElement(b []byte) (element []byte, size int, ok bool) {
 		if len(b) < 2 {
 			return nil, 0, false
 		}
-		return text(2, int(x&0x0f)<<8|int(b[1]))
+		return packedText(b, 2, int(x&0x0f)<<8|int(b[1]))
 	case x == 0xf0:
 		if len(b) < 5 {
 			return nil, 0, false
 		}
-		return text(5, int(binary.LittleEndian.Uint32(b[1:])))
+		return packedText(b, 5, int(binary.LittleEndian.Uint32(b[1:])))
 	case x == 0xf1:
-		return integer(2)
+		return packedInteger(b, 2)
 	case x == 0xf2:
-		return integer(3)
+		return packedInteger(b, 3)
 	case x == 0xf3:
-		return integer(4)
+		return packedInteger(b, 4)
 	case x == 0xf4:
-		return integer(8)
+		return packedInteger(b, 8)
 	}
 	return nil, 0, false
 }
@@ -133,41 +138,29 @@ func zipElement(b []byte) (element []byte, size int, ok bool) {
 	if len(b) == 0 {
 		return nil, 0, false
 	}
-	text := func(head, n int) ([]byte, int, bool) {
-		if n < 0 || len(b)-head < n {
-			return nil, 0, false
-		}
-		return b[head : head+n], head + n, true
-	}
-	integer := func(bytes int) ([]byte, int, bool) {
-		if len(b) < 1+bytes {
-			return nil, 0, false
-		}
-		return appendLittle(nil, b[1:1+bytes]), 1 + bytes, true
-	}
 	switch x := b[0]; {
 	case x < 0x40:
-		return text(1, int(x))
+		return packedText(b, 1, int(x))
 	case x < 0x80:
 		if len(b) < 2 {
 			return nil, 0, false
 		}
-		return text(2, int(x&0x3f)<<8|int(b[1]))
+		return packedText(b, 2, int(x&0x3f)<<8|int(b[1]))
 	case x < 0xc0:
 		if len(b) < 5 {
 			return nil, 0, false
 		}
-		return text(5, int(binary.BigEndian.Uint32(b[1:])))
+		return packedText(b, 5, int(binary.BigEndian.Uint32(b[1:])))
 	case x == 0xc0:
-		return integer(2)
+		return packedInteger(b, 2)
 	case x == 0xd0:
-		return integer(4)
+		return packedInteger(b, 4)
 	case x == 0xe0:
-		return integer(8)
+		return packedInteger(b, 8)
 	case x == 0xf0:
-		return integer(3)
+		return packedInteger(b, 3)
 	case x == 0xfe:
-		return integer(1)
+		return packedInteger(b, 1)
 	case x > 0xf0 && x < 0xfe:
 		return strconv.AppendInt(nil, int64(x-0xf1), 10), 1, true
 	}
