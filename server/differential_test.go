@@ -15,6 +15,7 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -307,6 +308,24 @@ type peer struct {
 
 func newPeer(cmd, events net.Conn) *peer {
 	return &peer{&client{nc: cmd, r: bufio.NewReaderSize(cmd, 64<<10)}, &client{nc: events, r: bufio.NewReader(events)}}
+}
+
+// ownPeer is a server of ours, which ends with the test.
+func ownPeer(t testing.TB, o server.Options) *peer {
+	t.Helper()
+	srv, err := server.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	dial := func() net.Conn {
+		nc, err := srv.Dialer()(context.Background(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return nc
+	}
+	return newPeer(dial(), dial())
 }
 
 // pipeline sends command lines and returns their replies.

@@ -18,20 +18,7 @@ import (
 func TestDumpAsRedis(t *testing.T) {
 	dial := startRedis(t)
 	real := newPeer(dial(), dial())
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	nc, err := srv.Dialer()(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	events, err := srv.Dialer()(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours := newPeer(nc, events)
+	ours := ownPeer(t, server.Options{})
 	r := rand.New(rand.NewPCG(11, 5))
 	for i := range 400 {
 		if i%8 == 0 {
@@ -193,16 +180,7 @@ func TestMigrate(t *testing.T) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	nc, err := srv.Dialer()(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours := newPeer(nc, nc)
+	ours := ownPeer(t, server.Options{})
 	for _, argv := range [][]string{
 		{"SET", "s", "text"}, {"PEXPIREAT", "s", "33000000000000"}, {"RPUSH", "l", "a", "b"}, {"SADD", "t", "x", "y"},
 		{"SADD", "i", "1", "2"}, {"HSET", "h", "f", "v"}, {"ZADD", "z", "1", "m"}, {"ZADD", "timed", "1", "m"},

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"math/rand/v2"
-	"net"
 	"slices"
 	"testing"
 
@@ -14,19 +13,7 @@ import (
 // patterns, made of the characters that mean something.
 func TestGlob(t *testing.T) {
 	dial := startRedis(t)
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	dialOurs := func() net.Conn {
-		nc, err := srv.Dialer()(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return nc
-	}
-	ours, theirs := newPeer(dialOurs(), dialOurs()), newPeer(dial(), dial())
+	ours, theirs := ownPeer(t, server.Options{}), newPeer(dial(), dial())
 	r := rand.New(rand.NewPCG(1, 0))
 	text := func(alphabet string, n int) string {
 		b := make([]byte, n)

@@ -14,20 +14,7 @@ import (
 func TestHyperLogLogAsRedis(t *testing.T) {
 	dial := startRedis(t)
 	real := newPeer(dial(), dial())
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	nc, err := srv.Dialer()(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	events, err := srv.Dialer()(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours := newPeer(nc, events)
+	ours := ownPeer(t, server.Options{})
 	r := rand.New(rand.NewPCG(7, 7))
 	var lines [][]string
 	for _, limit := range []string{"3000", "0", "100", "100000"} {
