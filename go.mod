@@ -6,6 +6,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.18.0
 	github.com/tidwall/btree v1.8.2
 	github.com/tidwall/redcon v1.6.2
+	github.com/yuin/gopher-lua v1.1.2
 	go.etcd.io/bbolt v1.5.0
 	golang.org/x/term v0.47.0
 )

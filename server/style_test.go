@@ -62,8 +62,13 @@ func mayImport() map[string]struct{ imports, why string } {
 			"-net -os -io -log/slog",
 			"an algorithm on bytes: commands and keys are above it",
 		},
+		"server/script": {
+			"github.com/yuin/gopher-lua github.com/yuin/gopher-lua/ast -net -os -io -log/slog",
+			"a language: it knows nothing of commands, keys or files, and gives scripts no way to them",
+		},
 		"server": {
-			"protocol server/archive server/geo server/hyperloglog server/keyspace server/rdb snapshot zset golang.org/x/sys",
+			"protocol server/archive server/geo server/hyperloglog server/keyspace server/rdb server/script snapshot zset " +
+				"github.com/yuin/gopher-lua golang.org/x/sys",
 			"the server puts the parts together; a new dependency is a decision for everybody who embeds it",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},

@@ -1,0 +1,431 @@
+package script
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// frame is a place in a function that runs.
+type frame struct {
+	fn   *lua.LFunction
+	pc   int // of the instruction, if it is a Lua function
+	line int
+}
+
+// frameAt returns a frame of the stack; level 0 is the innermost.
+func frameAt(L *lua.LState, level int) (f frame, ok bool) {
+	dbg, ok := L.GetStack(level)
+	if !ok {
+		return f, false
+	}
+	fn, err := L.GetInfo("fl", dbg, lua.LNil)
+	if err != nil {
+		return f, false
+	}
+	f.fn = fn.(*lua.LFunction)
+	if !f.fn.IsG {
+		f.line, f.pc = dbg.CurrentLine>>positionBits, dbg.CurrentLine&maxCode
+	}
+	return f, true
+}
+
+func (f frame) where() string {
+	if f.fn == nil || f.fn.IsG || f.line == 0 {
+		return ""
+	}
+	return f.fn.Proto.SourceName + ":" + strconv.Itoa(f.line) + ": "
+}
+
+// where tells the position at a level of the stack, as luaL_where does.
+func where(L *lua.LState, level int) string {
+	f, _ := frameAt(L, level)
+	return f.where()
+}
+
+// Raise raises an error from a Go function that a script calls. The position is
+// put in front of the message.
+func (st *State) Raise(L *lua.LState, msg string) { L.Error(lua.LString(where(L, 1)+msg), 0) }
+
+// raisePlain is Raise without the position, as Lua itself raises errors in C
+// functions.
+func (st *State) raisePlain(L *lua.LState, msg string) { L.Error(lua.LString(msg), 0) }
+
+// Throw raises any value as an error.
+func (st *State) Throw(L *lua.LState, v lua.LValue) { L.Error(v, 0) }
+
+// panicked is what the machine does to raise the error on top of its stack.
+// Messages of gopher-lua become those of Lua.
+func (st *State) panicked(L *lua.LState) {
+	v := L.Get(-1)
+	f, ok := frameAt(L, 0)
+	if s, isString := v.(lua.LString); isString && ok {
+		v = lua.LString(st.translate(L, f, string(s)))
+	}
+	if ok && f.fn.IsG {
+		f, ok = frameAt(L, 1)
+	}
+	st.last = raised{}
+	if ok {
+		st.last = raised{"=[C]", -1, true}
+		if !f.fn.IsG {
+			st.last.source, st.last.line = "@"+f.fn.Proto.SourceName, f.line
+			if strings.HasPrefix(f.fn.Proto.SourceName, "[string ") {
+				st.last.source = f.fn.Proto.SourceName
+			}
+		}
+	}
+	if st.ticks.end != nil {
+		v = st.ticks.end
+		st.ticks.hurry()
+	}
+	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: v, StackTrace: "-"})
+}
+
+// translate makes of a message of gopher-lua's machine the one that Lua gives.
+func (st *State) translate(L *lua.LState, f frame, msg string) string {
+	// The machine has put the position in front of it, with the index of the
+	// instruction in the number of the line.
+	at := f
+	for level := 1; at.fn != nil && at.fn.IsG; level++ {
+		at, _ = frameAt(L, level)
+	}
+	text, ok := msg, false
+	if at.fn != nil && !at.fn.IsG {
+		text, ok = strings.CutPrefix(msg, at.fn.Proto.SourceName+":"+strconv.Itoa(at.line<<positionBits|at.pc)+": ")
+	} else {
+		text, ok = strings.CutPrefix(msg, " ")
+	}
+	if !ok {
+		return msg
+	}
+	pos := at.where()
+	if f.fn.IsG {
+		pos = "" // raised in a Go function, and Lua says nothing for a C function
+	}
+	return pos + st.reword(L, f, text)
+}
+
+func (st *State) reword(L *lua.LState, f frame, text string) string {
+	switch {
+	case strings.HasPrefix(text, "attempt to index a non-table object("):
+		kind, _, _ := strings.Cut(text[len("attempt to index a non-table object("):], ")")
+		reg := -1
+		if !f.fn.IsG {
+			switch in := f.fn.Proto.Code[f.pc]; opOf(in) {
+			case lua.OP_GETTABLE, lua.OP_GETTABLEKS, lua.OP_SELF:
+				reg = bOf(in)
+			case lua.OP_SETTABLE, lua.OP_SETTABLEKS:
+				reg = aOf(in)
+			}
+		}
+		return typeError("index", kind, f, reg)
+	case text == "attempt to call a non-function object":
+		kind, reg := "nil", -1
+		if !f.fn.IsG {
+			switch in := f.fn.Proto.Code[f.pc]; opOf(in) {
+			case lua.OP_CALL, lua.OP_TAILCALL:
+				reg = aOf(in)
+				kind = st.registerKind(L, f, reg)
+			case lua.OP_TFORLOOP:
+				kind = st.registerKind(L, f, aOf(in))
+			}
+		}
+		return typeError("call", kind, f, reg)
+	case strings.HasPrefix(text, "cannot perform "):
+		return st.arithError(L, f)
+	case text == "__unm undefined":
+		return st.arithError(L, f)
+	case text == "__len undefined":
+		reg := bOf(f.fn.Proto.Code[f.pc])
+		return typeError("get length of", st.registerKind(L, f, reg), f, reg)
+	case strings.HasPrefix(text, "attempt to compare "):
+		a, b, ok := strings.Cut(text[len("attempt to compare "):], " with ")
+		if ok && a == b {
+			return "attempt to compare two " + a + " values"
+		}
+	case text == "too many recursions in gettable":
+		return "loop in gettable"
+	case text == "too many recursions in settable":
+		return "loop in settable"
+	case text == "registry overflow":
+		return "stack overflow"
+	case text == "can not yield from outside of a coroutine":
+		return "attempt to yield across metamethod/C-call boundary"
+	}
+	return text
+}
+
+func typeError(op, kind string, f frame, reg int) string {
+	if reg >= 0 {
+		if what, name := nameOf(f.fn.Proto, f.pc, reg); what != "" {
+			return fmt.Sprintf("attempt to %s %s '%s' (a %s value)", op, what, name, kind)
+		}
+	}
+	return "attempt to " + op + " a " + kind + " value"
+}
+
+// rkValue returns the value of an operand of the innermost frame.
+func (st *State) rkValue(L *lua.LState, f frame, rk int) lua.LValue {
+	if rk&bitRK != 0 {
+		return f.fn.Proto.Constants[rk&^bitRK]
+	}
+	// The error's message lies on the stack already.
+	if v := L.Get(rk + 1); v != nil {
+		return v
+	}
+	return lua.LNil
+}
+
+func (st *State) registerKind(L *lua.LState, f frame, reg int) string {
+	return st.rkValue(L, f, reg).Type().String()
+}
+
+func (st *State) arithError(L *lua.LState, f frame) string {
+	if f.fn.IsG {
+		return "attempt to perform arithmetic on a nil value"
+	}
+	in := f.fn.Proto.Code[f.pc]
+	rk := bOf(in)
+	if opOf(in) != lua.OP_UNM {
+		if _, ok := ToNumber(st.rkValue(L, f, rk)); ok {
+			rk = cOf(in)
+		}
+	}
+	kind := st.registerKind(L, f, rk)
+	if rk&bitRK != 0 {
+		rk = -1
+	}
+	return typeError("perform arithmetic on", kind, f, rk)
+}
+
+// nameOf tells what a register of a function holds at an instruction: a local,
+// global or field, and its name. Lua's ldebug.c.
+func nameOf(p *lua.FunctionProto, pc, reg int) (what, name string) {
+	n := reg
+	for _, l := range p.DbgLocals {
+		if l.StartPc > pc {
+			break
+		}
+		if pc < l.EndPc {
+			if n == 0 {
+				return "local", l.Name
+			}
+			n--
+		}
+	}
+	set := setter(p, pc, reg)
+	if set < 0 {
+		return "", ""
+	}
+	switch in := p.Code[set]; opOf(in) {
+	case lua.OP_GETGLOBAL:
+		return "global", constName(p, bxOf(in))
+	case lua.OP_MOVE:
+		if bOf(in) < aOf(in) {
+			return nameOf(p, set, bOf(in))
+		}
+	case lua.OP_GETTABLE, lua.OP_GETTABLEKS:
+		return "field", keyName(p, cOf(in))
+	case lua.OP_GETUPVAL:
+		if b := bOf(in); b < len(p.DbgUpvalues) {
+			return "upvalue", p.DbgUpvalues[b]
+		}
+		return "upvalue", "?"
+	case lua.OP_SELF:
+		return "method", keyName(p, cOf(in))
+	}
+	return "", ""
+}
+
+func keyName(p *lua.FunctionProto, rk int) string {
+	if rk&bitRK == 0 {
+		return "?"
+	}
+	return constName(p, rk&^bitRK)
+}
+
+func constName(p *lua.FunctionProto, k int) string {
+	if s, ok := p.Constants[k].(lua.LString); ok {
+		return cString(string(s))
+	}
+	return "?"
+}
+
+// setter returns the last instruction before pc that has set a register, -1 if
+// there is none.
+func setter(p *lua.FunctionProto, pc, reg int) int {
+	last := -1
+	for i := 0; i < pc; i++ {
+		in := p.Code[i]
+		a := aOf(in)
+		sets := a == reg
+		switch op := opOf(in); op {
+		case lua.OP_LOADNIL:
+			sets = a <= reg && reg <= bOf(in)
+		case lua.OP_SELF:
+			sets = reg == a || reg == a+1
+		case lua.OP_CALL, lua.OP_TAILCALL:
+			sets = reg >= a
+		case lua.OP_TFORLOOP:
+			sets = reg >= a+2
+		case lua.OP_SETGLOBAL, lua.OP_SETUPVAL, lua.OP_SETTABLE, lua.OP_SETTABLEKS, lua.OP_EQ, lua.OP_LT, lua.OP_LE,
+			lua.OP_TEST, lua.OP_RETURN, lua.OP_CLOSE, lua.OP_NOP:
+			sets = false
+		case lua.OP_SETLIST:
+			sets = false
+			if cOf(in) == 0 {
+				i++
+			}
+		case lua.OP_JMP, lua.OP_FORPREP, lua.OP_FORLOOP:
+			sets = sets && op != lua.OP_JMP
+			if dest := i + 1 + bxOf(in) - maxSbx; i < dest && dest <= pc {
+				if sets {
+					last = i
+				}
+				i = dest - 1
+				continue
+			}
+		case lua.OP_CLOSURE:
+			if sets {
+				last = i
+			}
+			i += int(p.FunctionPrototypes[bxOf(in)].NumUpvalues)
+			continue
+		}
+		if sets {
+			last = i
+		}
+	}
+	return last
+}
+
+// calledAs tells how the function at a level of the stack was called.
+func calledAs(L *lua.LState, level int) (what, name string) {
+	f, ok := frameAt(L, level+1)
+	if !ok || f.fn.IsG {
+		return "", "?"
+	}
+	switch in := f.fn.Proto.Code[f.pc]; opOf(in) {
+	case lua.OP_CALL, lua.OP_TAILCALL, lua.OP_TFORLOOP:
+		if what, name = nameOf(f.fn.Proto, f.pc, aOf(in)); what != "" {
+			return what, name
+		}
+	}
+	return "", "?"
+}
+
+// argError raises the error of a bad argument.
+func (st *State) argError(L *lua.LState, n int, msg string) {
+	what, name := calledAs(L, 0)
+	if what == "method" {
+		if n--; n == 0 {
+			st.Raise(L, "calling '"+name+"' on bad self ("+msg+")")
+		}
+	}
+	st.Raise(L, fmt.Sprintf("bad argument #%d to '%s' (%s)", n, name, msg))
+}
+
+func (st *State) typeError(L *lua.LState, n int, want string) {
+	got := "no value"
+	if n <= L.GetTop() {
+		got = L.Get(n).Type().String()
+	}
+	st.argError(L, n, want+" expected, got "+got)
+}
+
+// The arguments of Go functions, as Lua's auxiliary library reads them.
+
+func (st *State) checkAny(L *lua.LState, n int) lua.LValue {
+	if n > L.GetTop() {
+		st.argError(L, n, "value expected")
+	}
+	return L.Get(n)
+}
+
+func (st *State) checkString(L *lua.LState, n int) string {
+	s, ok := ToString(L.Get(n))
+	if !ok {
+		st.typeError(L, n, "string")
+	}
+	return s
+}
+
+func (st *State) checkNumber(L *lua.LState, n int) float64 {
+	if v, ok := L.Get(n).(lua.LNumber); ok {
+		return float64(v)
+	}
+	f, ok := ToNumber(L.Get(n))
+	if !ok {
+		st.typeError(L, n, "number")
+	}
+	return f
+}
+
+// checkInt reads what Lua reads as a ptrdiff_t, checkInt32 an int.
+func (st *State) checkInt(L *lua.LState, n int) int { return int(toInt(st.checkNumber(L, n))) }
+
+func (st *State) checkInt32(L *lua.LState, n int) int { return toInt32(st.checkNumber(L, n)) }
+
+func (st *State) optInt(L *lua.LState, n, missing int) int {
+	if n > L.GetTop() || L.Get(n) == lua.LNil {
+		return missing
+	}
+	return st.checkInt(L, n)
+}
+
+// checkTable reads a table; what it stands for, if it is a guard.
+func (st *State) checkTable(L *lua.LState, n int) *lua.LTable {
+	t, ok := L.Get(n).(*lua.LTable)
+	if !ok {
+		st.typeError(L, n, "table")
+	}
+	return st.real(t)
+}
+
+// checkOpen refuses a table that must not be changed.
+func (st *State) checkOpen(L *lua.LState, t *lua.LTable) {
+	if _, guard := st.guards[t]; guard {
+		st.raisePlain(L, "Attempt to modify a readonly table")
+	}
+}
+
+// checkOpenTable reads a table that is to be changed.
+func (st *State) checkOpenTable(L *lua.LState, n int) *lua.LTable {
+	t, ok := L.Get(n).(*lua.LTable)
+	if !ok {
+		st.typeError(L, n, "table")
+	}
+	st.checkOpen(L, t)
+	return t
+}
+
+func (st *State) checkFunction(L *lua.LState, n int) *lua.LFunction {
+	f, ok := L.Get(n).(*lua.LFunction)
+	if !ok {
+		st.typeError(L, n, "function")
+	}
+	return f
+}
+
+func (st *State) checkOption(L *lua.LState, n int, missing string, options ...string) string {
+	s := missing
+	if n <= L.GetTop() && L.Get(n) != lua.LNil || missing == "" {
+		s = st.checkString(L, n)
+	}
+	if !slices.Contains(options, s) {
+		st.argError(L, n, "invalid option '"+s+"'")
+	}
+	return s
+}
+
+// cString returns s up to its first NUL, as C prints it.
+func cString(s string) string {
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		return s[:i]
+	}
+	return s
+}

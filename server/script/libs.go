@@ -1,0 +1,516 @@
+package script
+
+import (
+	"math"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+func (st *State) tableLibrary() *lua.LTable {
+	return st.library(map[string]lua.LGFunction{
+		"concat": st.tableConcat, "foreach": st.foreach, "foreachi": st.foreachi, "getn": st.getn, "insert": st.insert,
+		"maxn": st.maxn, "remove": st.remove, "setn": st.setn, "sort": st.sort,
+	})
+}
+
+func (st *State) tableConcat(L *lua.LState) int {
+	t := st.checkTable(L, 1)
+	separator := ""
+	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
+		separator = st.checkString(L, 2)
+	}
+	i, e := 1, 0
+	if L.GetTop() > 2 && L.Get(3) != lua.LNil {
+		i = st.checkInt32(L, 3)
+	}
+	if L.GetTop() > 3 && L.Get(4) != lua.LNil {
+		e = st.checkInt32(L, 4)
+	} else {
+		e = t.Len()
+	}
+	var b []byte
+	for ; i <= e; i++ {
+		switch v := t.RawGetInt(i).(type) {
+		case lua.LString:
+			b = append(b, v...)
+		case lua.LNumber:
+			b = AppendNumber(b, float64(v))
+		default:
+			st.Raise(L, "invalid value ("+v.Type().String()+") at index "+numberString(float64(i))+" in table for 'concat'")
+		}
+		if i < e {
+			b = append(b, separator...)
+		}
+		if len(b) > maxString {
+			st.checkLength(L, len(b))
+		}
+	}
+	st.checkLength(L, len(b))
+	L.Push(lua.LString(view(b)))
+	return 1
+}
+
+func (st *State) foreach(L *lua.LState) int {
+	t, f := st.checkTable(L, 1), st.checkFunction(L, 2)
+	for k, v := next(t, lua.LNil); k != lua.LNil; k, v = next(t, k) {
+		L.Push(f)
+		L.Push(k)
+		L.Push(v)
+		L.Call(2, 1)
+		if L.Get(-1) != lua.LNil {
+			return 1
+		}
+		L.Pop(1)
+	}
+	return 0
+}
+
+func (st *State) foreachi(L *lua.LState) int {
+	t, f := st.checkTable(L, 1), st.checkFunction(L, 2)
+	for i, n := 1, t.Len(); i <= n; i++ {
+		L.Push(f)
+		L.Push(lua.LNumber(i))
+		L.Push(t.RawGetInt(i))
+		L.Call(2, 1)
+		if L.Get(-1) != lua.LNil {
+			return 1
+		}
+		L.Pop(1)
+	}
+	return 0
+}
+
+func (st *State) getn(L *lua.LState) int {
+	L.Push(lua.LNumber(st.checkTable(L, 1).Len()))
+	return 1
+}
+
+func (st *State) setn(L *lua.LState) int {
+	st.checkTable(L, 1)
+	st.Raise(L, "'setn' is obsolete")
+	return 0
+}
+
+func (st *State) insert(L *lua.LState) int {
+	t := st.checkOpenTable(L, 1)
+	e := t.Len() + 1
+	switch L.GetTop() {
+	case 2:
+		t.RawSet(lua.LNumber(e), L.Get(2))
+	case 3:
+		pos := st.checkInt32(L, 2)
+		if pos > e {
+			e = pos
+		}
+		for i := e; i > pos; i-- {
+			t.RawSet(lua.LNumber(i), t.RawGet(lua.LNumber(i-1)))
+		}
+		t.RawSet(lua.LNumber(pos), L.Get(3))
+	default:
+		st.Raise(L, "wrong number of arguments to 'insert'")
+	}
+	return 0
+}
+
+func (st *State) remove(L *lua.LState) int {
+	t := st.checkOpenTable(L, 1)
+	e := t.Len()
+	pos := e
+	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
+		pos = st.checkInt32(L, 2)
+	}
+	if pos < 1 || pos > e {
+		return 0
+	}
+	v := t.RawGetInt(pos)
+	if v == lua.LNil {
+		v = t.RawGet(lua.LNumber(pos))
+	}
+	if pos == e {
+		t.RawSet(lua.LNumber(e), lua.LNil)
+		t.Remove(e) // and the end of the array, if it was that
+	} else {
+		t.Remove(pos)
+	}
+	L.Push(v)
+	return 1
+}
+
+func (st *State) maxn(L *lua.LState) int {
+	most := 0.0
+	t := st.checkTable(L, 1)
+	t.ForEach(func(k, _ lua.LValue) {
+		if n, ok := k.(lua.LNumber); ok {
+			most = max(most, float64(n))
+		}
+	})
+	L.Push(lua.LNumber(most))
+	return 1
+}
+
+// sorter sorts a table as Lua's sort does, comparing with a function or with <.
+type sorter struct {
+	st *State
+	L  *lua.LState
+	t  *lua.LTable
+	f  *lua.LFunction
+}
+
+func (st *State) sort(L *lua.LState) int {
+	t := st.checkOpenTable(L, 1)
+	s := sorter{st: st, L: L, t: t}
+	n := t.Len()
+	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
+		s.f = st.checkFunction(L, 2)
+	}
+	L.SetTop(2)
+	s.sort(1, n)
+	return 0
+}
+
+func (s *sorter) get(i int) lua.LValue { return s.t.RawGet(lua.LNumber(i)) }
+
+func (s *sorter) set(i int, v lua.LValue) { s.t.RawSet(lua.LNumber(i), v) }
+
+func (s *sorter) less(a, b lua.LValue) bool {
+	if s.f == nil {
+		return s.L.LessThan(a, b)
+	}
+	s.L.Push(s.f)
+	s.L.Push(a)
+	s.L.Push(b)
+	s.L.Call(2, 1)
+	r := lua.LVAsBool(s.L.Get(-1))
+	s.L.Pop(1)
+	return r
+}
+
+// sort is the quicksort of Lua's ltablib.c: with a function that is no order it
+// gives the same order, and errors, as there.
+func (s *sorter) sort(l, u int) {
+	for l < u {
+		a, b := s.get(l), s.get(u)
+		if s.less(b, a) {
+			s.set(l, b)
+			s.set(u, a)
+		}
+		if u-l == 1 {
+			break
+		}
+		i := (l + u) / 2
+		a, b = s.get(i), s.get(l)
+		if s.less(a, b) {
+			s.set(i, b)
+			s.set(l, a)
+		} else if b = s.get(u); s.less(b, a) {
+			s.set(i, b)
+			s.set(u, a)
+		}
+		if u-l == 2 {
+			break
+		}
+		pivot := s.get(i)
+		b = s.get(u - 1)
+		s.set(i, b)
+		s.set(u-1, pivot)
+		i, j := l, u-1
+		for {
+			for i++; s.less(s.get(i), pivot); i++ {
+				if i > u {
+					s.st.Raise(s.L, "invalid order function for sorting")
+				}
+			}
+			for j--; s.less(pivot, s.get(j)); j-- {
+				if j < l {
+					s.st.Raise(s.L, "invalid order function for sorting")
+				}
+			}
+			if j < i {
+				break
+			}
+			a, b := s.get(i), s.get(j)
+			s.set(i, b)
+			s.set(j, a)
+		}
+		a, b = s.get(u-1), s.get(i)
+		s.set(u-1, b)
+		s.set(i, a)
+		if i-l < u-i {
+			s.sort(l, i-1)
+			l = i + 1
+		} else {
+			s.sort(i+1, u)
+			u = i - 1
+		}
+	}
+}
+
+func (st *State) mathLibrary() *lua.LTable {
+	one := func(f func(float64) float64) lua.LGFunction {
+		return func(L *lua.LState) int {
+			L.Push(lua.LNumber(f(st.checkNumber(L, 1))))
+			return 1
+		}
+	}
+	two := func(f func(a, b float64) float64) lua.LGFunction {
+		return func(L *lua.LState) int {
+			L.Push(lua.LNumber(f(st.checkNumber(L, 1), st.checkNumber(L, 2))))
+			return 1
+		}
+	}
+	extreme := func(better func(a, b float64) bool) lua.LGFunction {
+		return func(L *lua.LState) int {
+			best := st.checkNumber(L, 1)
+			for i := 2; i <= L.GetTop(); i++ {
+				if v := st.checkNumber(L, i); better(v, best) {
+					best = v
+				}
+			}
+			L.Push(lua.LNumber(best))
+			return 1
+		}
+	}
+	t := st.library(map[string]lua.LGFunction{
+		"abs": one(math.Abs), "acos": one(math.Acos), "asin": one(math.Asin), "atan": one(math.Atan), "atan2": two(math.Atan2),
+		"ceil": one(math.Ceil), "cos": one(math.Cos), "cosh": one(math.Cosh), "exp": one(math.Exp), "floor": one(math.Floor),
+		"fmod": two(math.Mod), "mod": two(math.Mod), "log": one(math.Log), "log10": one(math.Log10), "pow": two(math.Pow),
+		"sin": one(math.Sin), "sinh": one(math.Sinh), "sqrt": one(math.Sqrt), "tan": one(math.Tan), "tanh": one(math.Tanh),
+		"deg": one(func(f float64) float64 { return f / (math.Pi / 180) }),
+		"rad": one(func(f float64) float64 { return f * (math.Pi / 180) }),
+		"max": extreme(func(a, b float64) bool { return a > b }),
+		"min": extreme(func(a, b float64) bool { return a < b }),
+		"frexp": func(L *lua.LState) int {
+			m, e := math.Frexp(st.checkNumber(L, 1))
+			L.Push(lua.LNumber(m))
+			L.Push(lua.LNumber(e))
+			return 2
+		},
+		"ldexp": func(L *lua.LState) int {
+			L.Push(lua.LNumber(math.Ldexp(st.checkNumber(L, 1), st.checkInt32(L, 2))))
+			return 1
+		},
+		"modf": func(L *lua.LState) int {
+			f := st.checkNumber(L, 1)
+			i, part := math.Trunc(f), math.Copysign(0, f)
+			if !math.IsInf(f, 0) {
+				part = math.Copysign(f-i, f)
+			}
+			L.Push(lua.LNumber(i))
+			L.Push(lua.LNumber(part))
+			return 2
+		},
+		"random": st.mathRandom, "randomseed": st.mathRandomseed,
+	})
+	t.RawSetString("pi", lua.LNumber(math.Pi))
+	t.RawSetString("huge", lua.LNumber(math.Inf(1)))
+	return t
+}
+
+// rand48 is the generator of drand48, as Redis has it: scripts get the same
+// numbers everywhere.
+type rand48 struct{ x uint64 }
+
+func (r *rand48) seed(n int32) { r.x = uint64(uint32(n))<<16 | 0x330e }
+
+func (r *rand48) next() int32 {
+	r.x = (r.x*0x5deece66d + 0xb) & (1<<48 - 1)
+	return int32(r.x >> 17)
+}
+
+const rand48Max = math.MaxInt32
+
+func (st *State) mathRandom(L *lua.LState) int {
+	if !st.Running {
+		st.Raise(L, "math.random can only be called inside a script invocation")
+	}
+	r := float64(st.random.next()%rand48Max) / rand48Max
+	switch L.GetTop() {
+	case 0:
+		L.Push(lua.LNumber(r))
+	case 1:
+		u := st.checkInt32(L, 1)
+		if u < 1 {
+			st.argError(L, 1, "interval is empty")
+		}
+		L.Push(lua.LNumber(math.Floor(r*float64(u)) + 1))
+	case 2:
+		l, u := st.checkInt32(L, 1), st.checkInt32(L, 2)
+		if l > u {
+			st.argError(L, 2, "interval is empty")
+		}
+		L.Push(lua.LNumber(math.Floor(r*float64(int32(u-l+1))) + float64(l)))
+	default:
+		st.Raise(L, "wrong number of arguments")
+	}
+	return 1
+}
+
+func (st *State) mathRandomseed(L *lua.LState) int {
+	if !st.Running {
+		st.Raise(L, "math.randomseed can only be called inside a script invocation")
+	}
+	st.random.seed(int32(st.checkInt32(L, 1)))
+	return 0
+}
+
+// osLibrary is what Redis leaves of os.
+func (st *State) osLibrary() *lua.LTable {
+	start := time.Now()
+	return st.library(map[string]lua.LGFunction{
+		"clock": func(L *lua.LState) int {
+			L.Push(lua.LNumber(time.Since(start).Seconds()))
+			return 1
+		},
+	})
+}
+
+func (st *State) coroutineLibrary() *lua.LTable {
+	// A coroutine's errors must come to us, and its instructions be counted. The
+	// machine sets another Panic when it starts one, so the first thing that
+	// each does is to set ours.
+	setup := st.function(func(L *lua.LState) int {
+		L.Panic = st.panicked
+		return 0
+	})
+	makeBody, err := st.Compile("local setup, f = ... return function(...) setup() return f(...) end", "=coroutine")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	lib := st.Table()
+	lua.OpenCoroutine(st.L)
+	original := st.L.Get(-1).(*lua.LTable)
+	st.L.Pop(1)
+	create := original.RawGetString("create").(*lua.LFunction).GFunction
+	resume := original.RawGetString("resume").(*lua.LFunction).GFunction
+	newThread := func(L *lua.LState) *lua.LState {
+		f := L.Get(1)
+		if fn, ok := f.(*lua.LFunction); !ok || fn.IsG {
+			st.argError(L, 1, "Lua function expected")
+		}
+		L.Push(makeBody)
+		L.Push(setup)
+		L.Push(f)
+		L.Call(2, 1)
+		body := L.Get(-1)
+		L.SetTop(0)
+		L.Push(body)
+		create(L)
+		th := L.Get(-1).(*lua.LState)
+		th.SetContext(st.ticks)
+		th.Panic = st.panicked
+		return th
+	}
+	doResume := func(L *lua.LState) (n int, ok bool) {
+		if L.Get(1).(*lua.LState).Dead {
+			L.Push(lua.LString("cannot resume dead coroutine"))
+			return 1, false
+		}
+		if status := L.Status(L.Get(1).(*lua.LState)); status != "suspended" {
+			L.Push(lua.LString("cannot resume " + status + " coroutine"))
+			return 1, false
+		}
+		if st.depth >= maxDepth {
+			L.Push(lua.LString("C stack overflow"))
+			return 1, false
+		}
+		st.depth++
+		n = resume(L)
+		st.depth--
+		if n == 0 { // a body without results
+			return 0, true
+		}
+		first := L.GetTop() - n + 1
+		ok = lua.LVAsBool(L.Get(first))
+		L.Remove(first)
+		return n - 1, ok
+	}
+	for name, f := range map[string]lua.LGFunction{
+		"create": func(L *lua.LState) int {
+			L.Push(newThread(L))
+			return 1
+		},
+		"resume": func(L *lua.LState) int {
+			if _, ok := L.Get(1).(*lua.LState); !ok {
+				st.argError(L, 1, "coroutine expected")
+			}
+			n, ok := doResume(L)
+			if st.bug != nil {
+				panic(st.bug)
+			}
+			L.Insert(lua.LBool(ok), L.GetTop()-n+1)
+			return n + 1
+		},
+		"wrap": func(L *lua.LState) int {
+			th := newThread(L)
+			L.Push(st.function(func(L *lua.LState) int {
+				L.Insert(th, 1)
+				n, ok := doResume(L)
+				if st.bug != nil {
+					panic(st.bug)
+				}
+				if !ok {
+					v := L.Get(-1)
+					if s, isString := v.(lua.LString); isString {
+						v = lua.LString(where(L, 1)) + s
+					}
+					L.Error(v, 0)
+				}
+				return n
+			}))
+			return 1
+		},
+		"yield": func(L *lua.LState) int {
+			if L.G.CurrentThread == L.G.MainThread || !st.mayYield(L) {
+				st.raisePlain(L, "attempt to yield across metamethod/C-call boundary")
+			}
+			return -1
+		},
+		"running": func(L *lua.LState) int {
+			if L.G.CurrentThread == L.G.MainThread {
+				L.Push(lua.LNil)
+			} else {
+				L.Push(L.G.CurrentThread)
+			}
+			return 1
+		},
+		"status": func(L *lua.LState) int {
+			th, ok := L.Get(1).(*lua.LState)
+			if !ok {
+				st.argError(L, 1, "coroutine expected")
+			}
+			L.Push(lua.LString(L.Status(th)))
+			return 1
+		},
+	} {
+		lib.RawSetString(name, st.function(f))
+	}
+	return lib
+}
+
+// mayYield reports whether the stack below yield is Lua's alone: a Go function
+// or a metamethod cannot be left and come back to.
+func (st *State) mayYield(L *lua.LState) bool {
+	for level := 1; ; level++ {
+		f, ok := frameAt(L, level)
+		if !ok {
+			return true
+		}
+		if f.fn.IsG {
+			return false
+		}
+		switch opOf(f.fn.Proto.Code[f.pc]) {
+		case lua.OP_CALL, lua.OP_TAILCALL:
+		default:
+			return false
+		}
+	}
+}
+
+// view returns the bytes as a string without copying. They must not be changed.
+func view(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	return bytesString(b)
+}

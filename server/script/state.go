@@ -1,0 +1,330 @@
+package script
+
+import (
+	"context"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// State is a Lua machine with the libraries that Redis gives to scripts, whose
+// globals and libraries cannot be changed. It is used by one goroutine at a
+// time.
+type State struct {
+	L *lua.LState
+
+	// Interrupt is called now and then while a script runs, some milliseconds
+	// apart. If it returns an error the script ends with it, whatever it does.
+	Interrupt func() *lua.LTable
+
+	// Running says that a script runs, other than one that is being loaded: only
+	// then there are random numbers, as in Redis.
+	Running bool
+
+	globals *lua.LTable                 // as the libraries fill it
+	env     *lua.LTable                 // what scripts have for globals
+	guards  map[*lua.LTable]*lua.LTable // tables that stand for others, which cannot be changed
+	shown   *lua.LTable                 // what scripts see as the metatable of strings
+	intrinsics
+	random rand48
+	ticks  *ticker
+	last   raised
+	bug    any            // what a command panicked with
+	depth  int            // of coroutines that resume each other
+	null   *lua.LUserData // what JSON calls null
+	coRun  *lua.LFunction
+}
+
+// raised tells where the last error was raised.
+type raised struct {
+	source string
+	line   int
+	known  bool
+}
+
+// Limits of a machine: Lua's own.
+const (
+	maxCalls      = 20000   // nested; they take 1.8 MB
+	registerStart = 1 << 10 // values on the stack
+
+	// Coroutines have less, for gopher-lua then looks for what has called what in
+	// quadratic time.
+	maxCoroutineCalls = 2000
+
+	registerMax = 1 << 20
+	maxString   = 512 << 20 // bytes
+	maxDepth    = 200       // of coroutines that resume each other
+)
+
+// interval is how many instructions are run between two looks at the clock.
+const interval = 20_000
+
+// New returns a machine. It has no global redis: see SetLibrary.
+func New() *State {
+	st := &State{guards: map[*lua.LTable]*lua.LTable{}}
+	st.L = lua.NewState(lua.Options{
+		CallStackSize: maxCalls, RegistrySize: registerStart, RegistryMaxSize: registerMax, RegistryGrowStep: 1 << 10,
+		SkipOpenLibs: true,
+	})
+	// For coroutines, whose stacks grow as they need it.
+	st.L.Options.MinimizeStackMemory, st.L.Options.CallStackSize, st.L.Options.RegistrySize = true, maxCoroutineCalls, 1<<8
+	st.random.seed(0)
+	st.ticks = &ticker{st: st, left: interval}
+	st.L.SetContext(st.ticks)
+	st.L.Panic = st.panicked
+	st.globals = st.L.NewTable()
+	st.intrinsics = intrinsics{join: st.function(st.join), loop: st.function(st.loop), mod: st.function(st.mod)}
+	st.openBase()
+	st.env = st.L.NewTable()
+	return st
+}
+
+// Table returns an empty table.
+func (st *State) Table() *lua.LTable { return st.L.CreateTable(0, 0) }
+
+// function makes a value of a Go function. Its environment is that of scripts.
+func (st *State) function(f lua.LGFunction) *lua.LFunction {
+	fn := st.L.NewFunction(f)
+	if st.env != nil {
+		fn.Env = st.env
+	}
+	return fn
+}
+
+// library makes a table of functions.
+func (st *State) library(functions map[string]lua.LGFunction) *lua.LTable {
+	t := st.Table()
+	for name, f := range functions {
+		t.RawSetString(name, st.function(f))
+	}
+	return t
+}
+
+// Library makes a table of functions, for SetLibrary.
+func (st *State) Library(functions map[string]lua.LGFunction) *lua.LTable {
+	return st.library(functions)
+}
+
+// Seal makes the globals, with redis among them, what scripts see; from then on
+// neither they nor what they hold can be changed.
+func (st *State) Seal(redis *lua.LTable) {
+	st.globals.RawSetString("redis", redis)
+	st.guard(st.env, st.globals, true)
+	names := []string{}
+	st.globals.ForEach(func(k, _ lua.LValue) { names = append(names, string(k.(lua.LString))) })
+	for _, name := range names {
+		if t, ok := st.globals.RawGetString(name).(*lua.LTable); ok {
+			st.globals.RawSetString(name, st.Guarded(t, false))
+		}
+	}
+	st.globals.RawSetString("_G", st.env)
+	st.shown.RawSetString("__index", st.globals.RawGetString("string"))
+	st.L.G.Global = st.env
+	st.L.Env = st.env
+}
+
+// Guarded returns a table that stands for t, which cannot be changed through
+// it. If strict, it is an error to ask for what is not in it.
+func (st *State) Guarded(t *lua.LTable, strict bool) *lua.LTable {
+	g := st.Table()
+	st.guard(g, t, strict)
+	return g
+}
+
+// guard makes g stand for t. It stays empty: what is asked of it is asked of t,
+// and what is to be put into it calls a function that refuses.
+func (st *State) guard(g, t *lua.LTable, strict bool) {
+	meta := st.Table()
+	meta.RawSetString("__newindex", st.function(st.readonly))
+	meta.RawSetString("__index", t)
+	shown := st.Table()
+	if strict {
+		shown.RawSetString("__index", st.strict(t))
+	}
+	if strict {
+		shownGuard := st.Table()
+		st.guards[shownGuard] = shown
+		shownMeta := st.Table()
+		shownMeta.RawSetString("__newindex", st.function(st.readonly))
+		shownMeta.RawSetString("__index", shown)
+		shownGuard.Metatable = shownMeta
+		meta.RawSetString("__metatable", shownGuard)
+	} else {
+		meta.RawSetString("__metatable", lua.LFalse) // see getmetatable
+	}
+	g.Metatable = meta
+	st.guards[g] = t
+}
+
+// strict makes it an error to ask for what is not in t. It returns the function
+// that is called then.
+func (st *State) strict(t *lua.LTable) *lua.LFunction {
+	missing := st.function(st.missing)
+	meta := st.Table()
+	meta.RawSetString("__index", missing)
+	t.Metatable = meta
+	return missing
+}
+
+// real returns the table that t stands for, or t.
+func (st *State) real(t *lua.LTable) *lua.LTable {
+	if r, ok := st.guards[t]; ok {
+		return r
+	}
+	return t
+}
+
+func (st *State) readonly(L *lua.LState) int {
+	st.Raise(L, "Attempt to modify a readonly table")
+	return 0
+}
+
+func (st *State) missing(L *lua.LState) int {
+	name, ok := ToString(L.Get(2))
+	if L.GetTop() != 2 {
+		st.Raise(L, "Wrong number of arguments to luaProtectedTableError")
+	}
+	if !ok {
+		st.Raise(L, "Second argument to luaProtectedTableError must be a string or number")
+	}
+	st.Raise(L, "Script attempted to access nonexistent global variable '"+cString(name)+"'")
+	return 0
+}
+
+// SetGlobal gives a global variable another value, which scripts cannot.
+func (st *State) SetGlobal(name string, v lua.LValue) { st.globals.RawSetString(name, v) }
+
+// SetGlobals makes scripts see other globals, which cannot be changed either; nil
+// for their own.
+func (st *State) SetGlobals(t *lua.LTable) {
+	if t == nil {
+		t = st.globals
+	} else {
+		st.strict(t)
+	}
+	st.env.Metatable.(*lua.LTable).RawSetString("__index", t)
+	st.guards[st.env] = t
+}
+
+// Compile compiles a source. The error is the message that Lua gives.
+func (st *State) Compile(src, chunk string) (*lua.LFunction, error) {
+	proto, err := compile(src, chunk, st.intrinsics)
+	if err != nil {
+		return nil, err
+	}
+	fn := st.L.NewFunctionFromProto(proto)
+	fn.Env = st.env
+	return fn, nil
+}
+
+// Error is what a script has failed with.
+type Error struct {
+	Value  lua.LValue // a string or a table as a rule
+	Source string     // the chunk where it was raised,
+	Line   int        // and the line
+	Known  bool       // if they are known
+}
+
+// Call calls a function and returns its first result.
+func (st *State) Call(fn *lua.LFunction, args ...lua.LValue) (result lua.LValue, failed *Error) {
+	L := st.L
+	st.ticks.left, st.ticks.end, st.last, st.bug, st.depth = interval, nil, raised{}, nil, 0
+	top := L.GetTop()
+	L.Push(st.protect())
+	L.Push(fn)
+	for _, a := range args {
+		L.Push(a)
+	}
+	err := L.PCall(len(args)+1, 1, nil)
+	if st.bug != nil {
+		panic(st.bug)
+	}
+	if err != nil {
+		L.SetTop(top)
+		L.G.CurrentThread = L.G.MainThread // it may have been another's error
+		return nil, &Error{st.object(err), st.last.source, st.last.line, st.last.known}
+	}
+	result = L.Get(-1)
+	L.SetTop(top)
+	return result, nil
+}
+
+// protect returns the function that calls another one with our Panic in place,
+// which PCall replaces by its own.
+func (st *State) protect() *lua.LFunction {
+	if st.coRun == nil {
+		st.coRun = st.function(func(L *lua.LState) int {
+			L.Panic = st.panicked
+			L.Call(L.GetTop()-1, lua.MultRet)
+			return L.GetTop()
+		})
+	}
+	return st.coRun
+}
+
+// object returns what an error of gopher-lua is about.
+func (st *State) object(err error) lua.LValue {
+	e := err.(*lua.ApiError)
+	if e.Type != lua.ApiErrorPanic {
+		return e.Object
+	}
+	// Something has panicked: gopher-lua's stack of calls, which has no room for
+	// more, or what must not be hidden.
+	if msg := e.Object.String(); msg != "lua callstack overflow" {
+		panic("BUG: in a script: " + msg)
+	}
+	return lua.LString("stack overflow")
+}
+
+// Bug notes what a Go function has panicked with, which no script may catch.
+func (st *State) Bug(r any) { st.bug = r }
+
+// ticker is how scripts are interrupted: a context that gopher-lua asks before
+// each instruction whether it is done. It costs some nanoseconds; gopher-lua has
+// no hooks.
+type ticker struct {
+	st   *State
+	left int
+	end  *lua.LTable // the error that the script must end with
+}
+
+// Done implements context.Context.
+func (t *ticker) Done() <-chan struct{} {
+	t.left--
+	if t.left > 0 {
+		return nil
+	}
+	return t.look()
+}
+
+func (t *ticker) look() <-chan struct{} {
+	if t.end == nil && t.st.Interrupt != nil {
+		t.end = t.st.Interrupt()
+	}
+	if t.end == nil {
+		t.left = interval
+		return nil
+	}
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+// poll is what a Go function calls now and then that may take long.
+func (st *State) poll(L *lua.LState) {
+	if st.ticks.look() != nil {
+		L.Error(st.ticks.end, 0)
+	}
+}
+
+// Err implements context.Context.
+func (t *ticker) Err() error { return context.Canceled }
+
+// Deadline implements context.Context.
+func (t *ticker) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Value implements context.Context.
+func (t *ticker) Value(any) any { return nil }
+
+// hurry makes the next look come at the next instruction.
+func (t *ticker) hurry() { t.left = 0 }
