@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/zsetd/zsetd/server/keyspace"
 )
 
 // Report is what [Check] tells of a sound file.
@@ -20,6 +22,9 @@ type Report struct {
 
 	// Databases are those that have keys.
 	Databases []DatabaseReport `json:"databases"`
+
+	// Libraries are those of functions.
+	Libraries int64 `json:"libraries"`
 
 	// MostElements and MostBytes are the biggest keys, ten at most.
 	MostElements []KeyReport `json:"most_elements"`
@@ -69,6 +74,10 @@ func Check(path string, now time.Time, progress Progress) (*Report, error) {
 	r := &Report{Databases: []DatabaseReport{}, MostElements: []KeyReport{}, MostBytes: []KeyReport{}}
 	dbs := map[int]*DatabaseReport{}
 	info, void, err := each(path, progress.of("check"), func(v Value) error {
+		if v.DB == keyspace.Own {
+			r.Libraries++
+			return nil
+		}
 		db := dbs[v.DB]
 		if db == nil {
 			db = &DatabaseReport{DB: v.DB}

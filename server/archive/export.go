@@ -32,14 +32,14 @@ type Exported struct {
 }
 
 // ExportCommands writes the commands, as a client would send them, that make an
-// empty Redis hold what the file at path holds: SELECT, SET, RPUSH, SADD, HSET
+// empty Redis hold what the file at path holds: FUNCTION LOAD, SELECT, SET, RPUSH, SADD, HSET
 // and ZADD, with at most 1000 elements and some 64 KB each, XADD, XSETID, XGROUP
 // and XCLAIM, and PEXPIREAT. The keys are in the order of the file; deadlines of
 // members and fields are left out. So is what is pending in a group of a stream
 // and no more in the stream, and when a consumer was seen.
 // The file must not change meanwhile, see [OpenSource].
 func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
-	c := commands{pen: pen{w: w}, db: -1}
+	c := commands{pen: pen{w: w}, db: noDatabase}
 	return export(&c.pen, path, now, progress, c.value)
 }
 
@@ -57,6 +57,10 @@ func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) 
 //
 // (here in three lines; a consumer with when it was last seen and active, what is
 // pending with when, and how often, it was delivered; -1 is never, or unknown)
+//
+// and libraries of functions, which are in no database, as
+//
+//	{"library":"name","code":"#!lua name=name\n..."}
 //
 // with "expireat", milliseconds since 1970, before the value if the key has a
 // deadline. A text that is not UTF-8 is {"base64":"..."}, wherever it stands.
@@ -133,6 +137,9 @@ func export(p *pen, path string, now time.Time, progress Progress, value func(Va
 	return out, err
 }
 
+// noDatabase is selected before the first.
+const noDatabase = -2
+
 // commands writes values as commands.
 type commands struct {
 	pen
@@ -179,6 +186,13 @@ func (c *commands) element(args int) error {
 }
 
 func (c *commands) value(v Value) error {
+	if v.DB == keyspace.Own {
+		code, ok := v.Value.(*keyspace.String)
+		if ok {
+			c.command("FUNCTION", "LOAD", "REPLACE", string(code.Content()))
+		}
+		return nil
+	}
 	if v.DB != c.db {
 		c.db = v.DB
 		c.command("SELECT", strconv.Itoa(v.DB))
@@ -241,6 +255,14 @@ func (c *commands) elementsOf(v Value) error {
 
 // writeJSON writes a value as a line.
 func writeJSON(p *pen, v Value) error {
+	if v.DB == keyspace.Own {
+		p.b = appendJSONText(append(p.b, `{"library":`...), v.Key)
+		if code, ok := v.Value.(*keyspace.String); ok {
+			p.b = appendJSONText(append(p.b, `,"code":`...), string(code.Content()))
+		}
+		p.b = append(p.b, "}\n"...)
+		return p.full()
+	}
 	p.b = strconv.AppendInt(append(p.b, `{"db":`...), int64(v.DB), 10)
 	p.b = appendJSONText(append(p.b, `,"key":`...), v.Key)
 	p.b = append(append(append(p.b, `,"type":"`...), v.Type()...), '"')

@@ -135,8 +135,10 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 				j.failf("there is no database %d", n)
 			}
 			v.DB = int(n)
-		case "key":
+		case "key", "library":
 			v.Key = string(j.text())
+		case "code":
+			v.Value = keyspace.NewString(j.text())
 		case "type":
 			kind = string(j.literal())
 		case "expireat":
@@ -151,6 +153,13 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 	})
 	if j.space(); j.at < len(j.b) {
 		j.failf("more than one object")
+	}
+	if j.err == nil && have["library"] && have["code"] && len(have) == 2 {
+		v.DB = keyspace.Own
+		return v, nil
+	}
+	if j.err == nil && (have["library"] || have["code"]) {
+		j.failf("a library has a code, and nothing else")
 	}
 	if j.err == nil && !(have["db"] && have["key"] && have["type"] && have["value"]) {
 		j.failf("not all of db, key, type and value are there")

@@ -46,7 +46,7 @@ type reading struct {
 }
 
 // tooMany is the database of spaces that there is no room for.
-const tooMany = -1
+const tooMany = -2
 
 // id names a key of a space.
 type id struct {
@@ -156,6 +156,7 @@ func (g *reading) manifest(m snapshot.Manifest) error {
 	if room == 0 {
 		room = len(m.Spaces)
 	}
+	g.dbs[keyspace.OwnSpace] = keyspace.Own
 	for i, space := range m.Spaces {
 		if g.dbs[space] = i; i >= room {
 			g.dbs[space] = tooMany // refused if it has a key

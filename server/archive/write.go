@@ -54,7 +54,11 @@ func (w *writer) begin(spaces []uint64, last uint64, at time.Time) {
 // files.
 func (w *writer) add(v Value) error {
 	w.sum.add(v)
-	w.cut.Bases = append(w.cut.Bases, snapshot.Base{Space: w.cut.Spaces[v.DB], Key: v.Key, Chunks: keyspace.Chunks(v.Value, v.Deadline)})
+	space := uint64(keyspace.OwnSpace)
+	if v.DB != keyspace.Own {
+		space = w.cut.Spaces[v.DB]
+	}
+	w.cut.Bases = append(w.cut.Bases, snapshot.Base{Space: space, Key: v.Key, Chunks: keyspace.Chunks(v.Value, v.Deadline)})
 	w.bytes += len(v.Key) + v.Value.(interface{ Bytes() int }).Bytes()
 	if w.bytes < cutBytes {
 		return nil
@@ -108,7 +112,7 @@ func (w *writer) discard(err error) error {
 // reads back what it has written before the file gets its name.
 func Save(path string, keys *keyspace.Keyspace, progress Progress) (int, error) {
 	var values []Value
-	for i := range keys.Len() {
+	for i := keyspace.Own; i < keys.Len(); i++ {
 		for e := range keys.DB(i).All() {
 			values = append(values, Value{i, e.Key(), e.Value(), e.Deadline()})
 		}
@@ -125,7 +129,7 @@ func save(path string, values []Value, at time.Time, progress Progress) error {
 		return err
 	}
 	slices.SortFunc(values, func(a, b Value) int {
-		return snapshot.Compare(uint64(a.DB), a.Key, uint64(b.DB), b.Key)
+		return snapshot.Compare(uint64(a.DB+1), a.Key, uint64(b.DB+1), b.Key)
 	})
 	n := usualDatabases
 	if len(values) > 0 {

@@ -15,6 +15,7 @@ import (
 // A Keyspace is not safe for concurrent use.
 type Keyspace struct {
 	dbs      []*DB
+	own      *DB // see Own
 	now      int64
 	hooks    Hooks
 	rec      *recorder // nil if changes are not recorded
@@ -78,8 +79,18 @@ func New(n int, hooks Hooks) *Keyspace {
 	for i := range n {
 		ks.dbs = append(ks.dbs, &DB{ks: ks, id: i, space: ks.newSpace()})
 	}
+	ks.own = &DB{ks: ks, id: Own, space: OwnSpace}
 	return ks
 }
+
+// Own is the number of a database that is not one of clients: whoever has the
+// keyspace keeps there what must be kept with it. It has no deadlines, and no
+// hooks hear of it; [Keyspace.Len] does not count it. Its space is always
+// OwnSpace.
+const (
+	Own      = -1
+	OwnSpace = 0
+)
 
 // Len returns the number of databases.
 func (ks *Keyspace) Len() int { return len(ks.dbs) }
@@ -100,8 +111,13 @@ func (ks *Keyspace) Thaw() {
 	}
 }
 
-// DB returns database i, which must be in [0, Len).
-func (ks *Keyspace) DB(i int) *DB { return ks.dbs[i] }
+// DB returns database i, which must be in [0, Len), or Own.
+func (ks *Keyspace) DB(i int) *DB {
+	if i == Own {
+		return ks.own
+	}
+	return ks.dbs[i]
+}
 
 // SetNow tells the keyspace the time, in milliseconds since 1970.
 func (ks *Keyspace) SetNow(ms int64) { ks.now = ms }
@@ -168,6 +184,7 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 		of := from.dbs[i]
 		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
 	}
+	ks.own.entries = from.own.entries
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
 	if ks.slots != nil {
 		ks.slots.rebuild(ks.dbs[0])
@@ -364,7 +381,7 @@ func (db *DB) Look(key []byte) *Entry {
 	switch {
 	case e != nil:
 		db.ks.hits++
-	case db.ks.hooks.Missed != nil:
+	case db.ks.hooks.Missed != nil && db.id != Own:
 		db.ks.hooks.Missed(db, key)
 	}
 	return e
@@ -410,7 +427,7 @@ func (db *DB) Add(key []byte, value any) *Entry {
 		db.ks.rec.anew(db, e)
 	}
 	db.noteEdited(e)
-	if db.ks.hooks.Added != nil {
+	if db.ks.hooks.Added != nil && db.id != Own {
 		db.ks.hooks.Added(db, e.key)
 	}
 	return e
@@ -584,5 +601,5 @@ func (ks *Keyspace) Check() error {
 			return err
 		}
 	}
-	return nil
+	return ks.own.check()
 }

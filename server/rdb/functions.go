@@ -1,0 +1,78 @@
+package rdb
+
+import "encoding/binary"
+
+// The marks before libraries of functions. The older one is of the candidates of
+// Redis 7.0.
+const (
+	opFunctionOld = 246
+	opFunction    = 245
+)
+
+// AppendFunctions appends what FUNCTION DUMP replies for libraries with the
+// given codes.
+func (c *Codec) AppendFunctions(dst []byte, codes []string) []byte {
+	start := len(dst)
+	for _, code := range codes {
+		dst = c.appendText(append(dst, opFunction), []byte(code))
+	}
+	return c.appendFooter(dst, start, version)
+}
+
+// Functions returns the codes of the libraries in such a payload. They are nil,
+// and wrong is "", if version or checksum are not right; wrong is what Redis says
+// of anything else.
+func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
+	if len(b) < 10 {
+		return nil, ""
+	}
+	body, foot := b[:len(b)-10], b[len(b)-10:]
+	if binary.LittleEndian.Uint16(foot) > versionTimed ||
+		!c.SkipChecksums && c.sum(0, b[:len(b)-8]) != binary.LittleEndian.Uint64(foot[2:]) {
+		return nil, ""
+	}
+	codes = []string{}
+	in := &input{rest: body}
+	for len(in.rest) > 0 {
+		var code string
+		switch in.byte() {
+		case opFunction:
+			code = string(in.text())
+			wrong = in.complaint(wrong, "Failed loading library payload")
+		case opFunctionOld:
+			code, wrong = in.oldFunction()
+		default:
+			return nil, "given type is not a function"
+		}
+		if wrong != "" {
+			return nil, wrong
+		}
+		codes = append(codes, code)
+	}
+	return codes, ""
+}
+
+// complaint returns what was wrong before, or else what is now.
+func (in *input) complaint(before, now string) string {
+	if before == "" && in.bad {
+		return now
+	}
+	return before
+}
+
+// oldFunction reads a library whose name and engine stand beside its code.
+func (in *input) oldFunction() (code, wrong string) {
+	name := string(in.text())
+	wrong = in.complaint(wrong, "Failed loading library name")
+	engine := string(in.text())
+	wrong = in.complaint(wrong, "Failed loading engine name")
+	described := in.length()
+	wrong = in.complaint(wrong, "Failed loading library description indicator")
+	if described != 0 {
+		in.text()
+		wrong = in.complaint(wrong, "Failed loading library description")
+	}
+	blob := string(in.text())
+	wrong = in.complaint(wrong, "Failed loading library blob")
+	return "#!" + engine + " name=" + name + "\n" + blob, wrong
+}
