@@ -217,6 +217,10 @@ func shutdown(c *Call) {
 		c.Reply.Error("ERR No shutdown in progress.")
 		return
 	}
+	if c.srv.busy && !nosave {
+		c.Reply.Error(c.srv.scripting.running.busyError())
+		return
+	}
 	k := c.srv.keeper
 	if k.path != "" && k.loading == nil && !nosave && (save || k.automatic()) {
 		if err := k.saveNow(); err != nil && !force {

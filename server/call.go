@@ -32,6 +32,7 @@ type Call struct {
 	stillBlocked bool // and could do nothing again
 	edited       []opened
 	secret       []int // arguments that are nobody's business; see redact
+	counted      bool  // the error that it replies was counted before, with the command of a script
 }
 
 const (

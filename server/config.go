@@ -47,6 +47,7 @@ type config struct {
 	outputLimits     [3]outputLimit
 
 	trackingTableMaxKeys    int64
+	busyReplyThreshold      int64 // milliseconds
 	slowlogSlowerThan       int64 // microseconds
 	slowlogMaxLen           int64
 	latencyMonitorThreshold int64 // milliseconds
@@ -201,6 +202,9 @@ func parameters() []parameter {
 		outputLimitParameter(),
 		number("tracking-table-max-keys", 1000000, 0, math.MaxInt64, func(c *config) *int64 { return &c.trackingTableMaxKeys }).
 			about("Keys for which it is remembered who has them in his cache (CLIENT TRACKING); 0 for any number."),
+		number("busy-reply-threshold", 5000, 0, math.MaxInt64, func(c *config) *int64 { return &c.busyReplyThreshold }).
+			also("lua-time-limit").about("Milliseconds after which others are told that a script runs, and may kill it; 0 " +
+			"for never."),
 		number("slowlog-log-slower-than", 10000, -1, math.MaxInt64, func(c *config) *int64 { return &c.slowlogSlowerThan }).
 			about("Microseconds from which on a command is entered in the slow log; -1 for never."),
 		number("slowlog-max-len", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.slowlogMaxLen }).

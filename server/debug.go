@@ -545,7 +545,10 @@ func debugReplybuffer(c *Call) {
 	}
 }
 
-func debugSetDisableDenyScripts(c *Call) { c.Reply.OK() }
+func debugSetDisableDenyScripts(c *Call) {
+	c.srv.scripting.allowAll = c.String() != "0"
+	c.Reply.OK()
+}
 
 func debugPauseCron(c *Call) {
 	n := c.Int()

@@ -82,6 +82,18 @@
 // again, so that checking in again does not cost one's place; and ZCLAIM can
 // return the lease, which the acknowledgement needs.
 //
+// # Scripts
+//
+// EVAL and FCALL run Lua (package script) in the unit of their command. What a
+// script calls with redis.call are Calls of a session of its own, in the same
+// unit: one path for every command, so what is notified, journaled, counted and
+// refused is the same (script_run.go). A script that runs for longer than
+// busy-reply-threshold lends the lock, between two instructions, to those who are
+// to be told -BUSY and may kill it; everything else that wants the lock waits,
+// so that nobody sees, saves or is served by half of what it does. Libraries of
+// functions are strings in a database that clients do not see (keyspace.Own), so
+// they are kept as everything else.
+//
 // # Keeping data
 //
 // The values write what happens to them into a journal in memory, whatever

@@ -259,6 +259,7 @@ func (k *keeper) load() {
 		for _, p := range l.Past() {
 			p.DB.Forget(p.Key)
 		}
+		srv.loadLibraries()
 		k.loadedKeys, k.expiredKeys = l.Loaded, l.Expired
 		srv.log.Info("data loaded", "file", k.path, "keys", l.Loaded, "expired", l.Expired,
 			"seconds", time.Since(k.loading.start).Seconds())
@@ -817,7 +818,7 @@ func (k *keeper) beginFresh() {
 // function under the lock.
 func (k *keeper) allKeys(hold func(func())) (keys []keyID) {
 	var spaces []uint64
-	hold(func() { spaces = k.srv.keys.Spaces() })
+	hold(func() { spaces = append([]uint64{keyspace.OwnSpace}, k.srv.keys.Spaces()...) })
 	for _, space := range spaces {
 		for cursor, more := uint64(0), true; more; {
 			hold(func() {
@@ -835,7 +836,7 @@ func (k *keeper) allKeys(hold func(func())) (keys []keyID) {
 // databases returns the databases by their spaces.
 func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
 	dbs := map[uint64]*keyspace.DB{}
-	for i := range keys.Len() {
+	for i := keyspace.Own; i < keys.Len(); i++ {
 		dbs[keys.DB(i).Space()] = keys.DB(i)
 	}
 	return dbs

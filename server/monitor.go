@@ -42,13 +42,20 @@ func (srv *Server) stopMonitor(s *Session) {
 	delete(srv.monitors, s)
 }
 
-// monitor sends a command to those who listen with MONITOR.
+// monitor sends a command that is done to those who listen with MONITOR.
 func (srv *Server) monitor(c *Call, now time.Time) {
-	if c.cmd.spec.Flags().Has(protocol.Admin | protocol.SkipMonitor) {
-		return
+	if !c.cmd.spec.Flags().Has(protocol.Admin | protocol.SkipMonitor) {
+		srv.tellMonitors(c, now)
 	}
+}
+
+func (srv *Server) tellMonitors(c *Call, now time.Time) {
 	us := now.UnixMicro()
-	line := fmt.Appendf(nil, "+%d.%06d [%d %s]", us/1e6, us%1e6, c.sess.db.ID(), c.sess.addr)
+	addr := c.sess.addr
+	if c.sess.script {
+		addr = "lua"
+	}
+	line := fmt.Appendf(nil, "+%d.%06d [%d %s]", us/1e6, us%1e6, c.sess.db.ID(), addr)
 	for i := range c.argv {
 		line = append(line, ' ')
 		line = appendQuoted(line, c.shown(i))

@@ -32,16 +32,17 @@ func (srv *Server) unpause() {
 }
 
 // holdsBack reports whether the pause holds a command back.
-func (srv *Server) holdsBack(s *Session, cmd *Command) bool {
-	return srv.pauseAll || s.effectsOf(cmd).Has(protocol.Write|protocol.MayReplicate)
+func (srv *Server) holdsBack(s *Session, cmd *Command, argv [][]byte) bool {
+	return srv.pauseAll || s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate)
 }
 
-// effectsOf returns the flags of a command; EXEC does what has been queued.
-func (s *Session) effectsOf(cmd *Command) protocol.Flags {
-	flags := cmd.spec.Flags()
+// effectsOf returns the flags of a command; EXEC does what has been queued, and
+// a script what it says.
+func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
+	flags := s.srv.effectsOfScript(cmd, argv)
 	if cmd.Name == "exec" {
 		for _, q := range s.queue {
-			flags |= q.cmd.spec.Flags()
+			flags |= s.srv.effectsOfScript(q.cmd, q.argv)
 		}
 	}
 	return flags

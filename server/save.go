@@ -191,22 +191,24 @@ func (srv *Server) reload(write, flush, merge bool) error {
 		} else {
 			k.loseTrack() // the changes that were not saved are gone from memory, not from the journal
 		}
+		srv.loadLibraries()
 		return nil
 	}
-	for i := range n {
+	for i := keyspace.Own; i < n; i++ {
 		db := srv.keys.DB(i)
-		if flush {
+		if flush && i != keyspace.Own {
 			db.Clear()
 		}
 		for e := range loaded.DB(i).All() {
 			key := bytesOf(e.Key())
-			if db.Peek(key) != nil && !merge {
+			if db.Peek(key) != nil && !merge && !flush {
 				return fmt.Errorf("key %q exists", e.Key())
 			}
 			db.SetDeadline(db.Put(key, e.Value(), false), e.Deadline())
 		}
 	}
 	srv.keys.Seal()
+	srv.loadLibraries()
 	return nil
 }
 

@@ -38,6 +38,9 @@ type Server struct {
 
 	mu sync.Mutex // guards everything from here to the transports
 
+	busy bool      // a script has run for long, and lets others have the lock only to be told so
+	idle sync.Cond // signaled when it has ended
+
 	at       time.Time // the clock, as last read
 	instant  int64     // that of the current unit, microseconds since 1970
 	keys     *keyspace.Keyspace
@@ -80,10 +83,12 @@ type Server struct {
 	pubsub   pubsub
 	tracking tracking
 	cluster  *cluster // nil if there is none
-	monitors map[*Session]struct{}
-	closed   bool
-	slowlog  slowLog
-	latency  latencyLog
+
+	scripting scripting
+	monitors  map[*Session]struct{}
+	closed    bool
+	slowlog   slowLog
+	latency   latencyLog
 	stats
 
 	// What ListenAndServe listens on. Its lock may be taken with mu held, that of
@@ -177,6 +182,7 @@ func New(o Options) (*Server, error) {
 		srv.level = new(slog.LevelVar)
 	}
 	srv.unit.srv = srv
+	srv.idle.L = &srv.mu
 	srv.pubsub.init()
 	values := o.Config
 	if o.File != "" {

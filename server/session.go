@@ -35,6 +35,7 @@ type Session struct {
 	readonly         bool // READONLY, in a cluster
 	monitoring       bool
 	noBlock          bool // commands that would block answer as at their deadline
+	script           bool // the one whose commands are those of scripts
 
 	replies replyMode
 
@@ -97,12 +98,13 @@ type queued struct {
 
 // newSession returns a session for a client.
 func (srv *Server) newSession(p peer) *Session {
-	srv.begin()
-	defer srv.end()
+	srv.mu.Lock() // also while a script has the server for itself
+	defer srv.mu.Unlock()
+	now := srv.clock()
 	srv.lastID++
 	s := &Session{
 		srv: srv, id: srv.lastID, db: srv.keys.DB(0),
-		peer: p, created: srv.at, lastUsed: srv.at,
+		peer: p, created: now, lastUsed: now,
 	}
 	s.enter()
 	s.call = Call{sess: s, srv: srv, Reply: &s.out}
@@ -151,7 +153,12 @@ const (
 // on with spare. ending says that the session runs no more commands.
 func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
-	srv.begin()
+	srv.mu.Lock()
+	if srv.busy {
+		return s.turnWhileBusy(batch, spare)
+	}
+	srv.freeze()
+	srv.begun()
 	srv.current = s
 	start := srv.at
 	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
@@ -351,23 +358,27 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 		return
 	}
-	if s.monitoring && s.effectsOf(cmd).Has(protocol.Write|protocol.ReadOnly|protocol.MayReplicate) {
+	if s.monitoring && s.effectsOf(cmd, argv).Has(protocol.Write|protocol.ReadOnly|protocol.MayReplicate) {
 		s.refuse(cmd, "ERR Replica can't interact with the keyspace")
 		return
 	}
-	if srv.keeper.refuses() && (cmd.Name == "ping" || s.effectsOf(cmd).Has(protocol.Write)) {
+	if srv.keeper.refuses() && (cmd.Name == "ping" || s.effectsOf(cmd, argv).Has(protocol.Write)) {
 		s.refuse(cmd, errNotSaved)
 		return
 	}
-	if srv.config.minReplicas > 0 && srv.config.minReplicasMaxLag > 0 && s.effectsOf(cmd).Has(protocol.Write) {
-		s.refuse(cmd, "NOREPLICAS Not enough good replicas to write.")
+	if srv.lacksReplicas() && s.effectsOf(cmd, argv).Has(protocol.Write) {
+		s.refuse(cmd, errNoReplicas)
 		return
 	}
 	if srv.keeper.loading != nil && !s.mayWhileLoading(cmd) {
 		s.refuse(cmd, errLoading)
 		return
 	}
-	if srv.pausedUntil != 0 && srv.holdsBack(s, cmd) {
+	if srv.busy && flags&protocol.AllowBusy == 0 {
+		s.refuse(cmd, srv.scripting.running.busyError())
+		return
+	}
+	if srv.pausedUntil != 0 && srv.holdsBack(s, cmd, argv) {
 		srv.postpone(s, argv)
 		return
 	}
@@ -383,11 +394,18 @@ func (s *Session) dispatch(argv [][]byte) {
 	s.run(cmd, argv, argv[names:])
 }
 
+const errNoReplicas = "NOREPLICAS Not enough good replicas to write."
+
+// lacksReplicas reports whether writing needs replicas, of which there are none.
+func (srv *Server) lacksReplicas() bool {
+	return srv.config.minReplicas > 0 && srv.config.minReplicasMaxLag > 0
+}
+
 // run executes a command that has passed all checks.
 func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	c := &s.call
 	c.Args = protocol.NewArgs(args)
-	c.cmd, c.argv, c.db, c.secret = cmd, argv, s.db, nil
+	c.cmd, c.argv, c.db, c.secret, c.counted = cmd, argv, s.db, nil, false
 	mark, start := s.out.Len(), s.srv.at
 	s.srv.keys.NoTouch = s.noTouch && cmd.Name != "touch"
 	cmd.run(c)

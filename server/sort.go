@@ -119,8 +119,8 @@ func (c *Call) sort(readonly bool) {
 	case *keyspace.List:
 		items = o.ofList(v)
 	case *keyspace.Set:
-		if o.unsort && o.store {
-			// What is stored must not depend on the order of a hash table.
+		if o.unsort && (o.store || c.sess.script) {
+			// What is stored, and what scripts do, must not depend on the order of a hash table.
 			o.unsort, o.by, o.alpha = false, nil, true
 		}
 		for s := range v.All() {

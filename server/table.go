@@ -48,6 +48,8 @@ func families() [][]Command {
 		streamInfoCommands(),
 		pubsubCommands(),
 		transactionCommands(),
+		scriptCommands(),
+		functionCommands(),
 		connectionCommands(),
 		aclCommands(),
 		clientCommands(),

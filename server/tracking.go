@@ -67,7 +67,7 @@ const trimLimit = 1000
 func (s *Session) remember(cmd *Command, argv [][]byte) {
 	c := s.cache
 	flags := cmd.spec.Flags()
-	if c.bcast || !flags.Has(protocol.ReadOnly) || flags.Has(protocol.PubSub) ||
+	if c.bcast || !flags.Has(protocol.ReadOnly) || flags.Has(protocol.PubSub) || cmd.Group == "scripting" ||
 		c.optin && !c.caching || c.optout && c.caching {
 		return
 	}

@@ -42,6 +42,7 @@ package server_test
 //	@nomulti        not when each command runs inside MULTI
 //	@noresp3        not when all clients speak RESP3
 //	@noreload       not when the data are saved and loaded after each command
+//	@noscript       not when each command is run by a script
 //	@zsetd          (as a part of the title "--- title @zsetd", or for the file)
 //
 // Every section runs in several modes, see transcriptModes. The tests write
@@ -65,6 +66,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -90,6 +92,7 @@ var transcriptModes = []string{
 	"multi",     // each command inside MULTI and EXEC
 	"resp3",     // all clients speak RESP3; the replies mean the same
 	"reload",    // after each command the data are saved to a file and loaded again
+	"script",    // each command that may be is run by a script; replies as Lua can tell them
 }
 
 const (
@@ -253,7 +256,7 @@ func parseTranscript(name, text string) (*transcript, error) {
 				}); !began && (following < 0 || strings.HasPrefix(lines[at+following], "---")) {
 					next.zsetd, fileMarks["zsetd"] = false, true
 				}
-			case "nomulti", "noresp3", "nopipelined", "noplain", "noreload":
+			case "nomulti", "noresp3", "nopipelined", "noplain", "noreload", "noscript":
 				marks[word] = true
 			case "advance":
 				next.advance, err = time.ParseDuration(value)
@@ -577,12 +580,14 @@ func runSection(t *testing.T, f *transcript, s *section, mode string, record boo
 			p.client(0).nc.Close()
 		}()
 	}
-	if mode == "resp3" {
+	if mode == "resp3" || mode == "script" {
 		for _, it := range s.items {
 			if it.command != nil && strings.EqualFold(it.command[0], "HELLO") {
 				return // it chooses for itself
 			}
 		}
+	}
+	if mode == "resp3" {
 		p.client(1).roundtrip(t, "HELLO", "3")
 	}
 	if record {
@@ -782,6 +787,11 @@ func (p *player) exchange(batch []*item) bool {
 	if p.mode == "multi" && batch[0].raw == "" && p.wrappable(c, batch[0]) {
 		return p.wrapped(c, batch[0])
 	}
+	if p.mode == "script" && batch[0].raw == "" && p.scriptable(c, batch[0]) {
+		if done := p.scripted(c, batch[0]); done {
+			return true
+		}
+	}
 	var b []byte
 	for _, it := range batch {
 		b = it.encode(b)
@@ -806,6 +816,72 @@ func (p *player) exchange(batch []*item) bool {
 		p.reload(batch[0])
 	}
 	return true
+}
+
+// scriptable reports whether a command may mean the same when a script runs it.
+func (p *player) scriptable(c *client, it *item) bool {
+	if c.open || c.watching || c.listening || c.owes > 0 || len(it.replies) != 1 || it.replies[0] == closed || len(it.command) > 7000 {
+		return false
+	}
+	switch strings.ToLower(it.command[0]) {
+	case "select", // is undone when the script has ended
+		"info", "slowlog", "latency", "config", "command": // which tell of what was run
+		return false
+	}
+	return true
+}
+
+// scripted has a script run a command. It returns false if the command is not
+// one for scripts, and nothing has happened.
+func (p *player) scripted(c *client, it *item) (done bool) {
+	got := c.roundtrip(p.t, append([]string{"EVAL", "return redis.pcall(unpack(ARGV))", "0"}, it.command...)...)
+	want := it.replies[0]
+	switch got {
+	case "-ERR This Redis command is not allowed from script\r\n":
+		return false
+	case "-ERR Unknown Redis command called from script\r\n":
+		if !strings.HasPrefix(want, "-ERR unknown command ") && !strings.HasPrefix(want, "-ERR unknown subcommand ") {
+			p.compare(it, got, want)
+		}
+		return true
+	case "-ERR Wrong number of args calling Redis command from script\r\n":
+		if !strings.Contains(want, "wrong number of arguments for ") {
+			p.compare(it, got, want)
+		}
+		return true
+	}
+	b, _ := throughLua(nil, want)
+	if !it.matches(got, string(b), true) { // only the meaning: Lua has one null
+		p.compare(it, got, want)
+	}
+	return true
+}
+
+// throughLua appends a reply as a script that passes it on makes it: integers are
+// Lua's numbers, which are float64.
+func throughLua(b []byte, reply string) (out []byte, rest string) {
+	head, rest, _ := strings.Cut(reply, "\r\n")
+	n, err := strconv.ParseInt(head[1:], 10, 64)
+	if head[0] == ':' && err == nil {
+		if f := float64(n); f < 1<<63 {
+			n = int64(f)
+		} else {
+			n = math.MinInt64
+		}
+		head = ":" + strconv.FormatInt(n, 10)
+	}
+	b = append(append(b, head...), "\r\n"...)
+	switch head[0] {
+	case '$':
+		if n >= 0 {
+			b, rest = append(b, rest[:n+2]...), rest[n+2:]
+		}
+	case '*':
+		for range n {
+			b, rest = throughLua(b, rest)
+		}
+	}
+	return b, rest
 }
 
 // wrapped runs a command between MULTI and EXEC.

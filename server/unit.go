@@ -58,6 +58,11 @@ const (
 // brought what they wait for.
 func (srv *Server) begin() {
 	srv.lock()
+	srv.begun()
+}
+
+// begun serves those for whom time has brought what they wait for.
+func (srv *Server) begun() {
 	if len(srv.alarms) > 0 && srv.alarms[0].at <= srv.instant {
 		srv.soundAlarms()
 	}
@@ -67,6 +72,14 @@ func (srv *Server) begin() {
 // server, not for those who use it: it changes nothing.
 func (srv *Server) lock() {
 	srv.mu.Lock()
+	for srv.busy {
+		srv.idle.Wait() // a script has the server for itself
+	}
+	srv.freeze()
+}
+
+// freeze freezes the clock for the units of this hold of the lock.
+func (srv *Server) freeze() {
 	srv.setClock(srv.clock())
 	srv.keeper.before = srv.keys.Sequence()
 }

@@ -1,0 +1,229 @@
+package server
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/script"
+)
+
+// luaReply writes what a script returns as a reply.
+type luaReply struct {
+	c     *Call
+	resp3 bool // the script has chosen RESP3, in which booleans are booleans
+}
+
+// luaStack is how many values Lua has room for in a call; a reply that is nested
+// more deeply is an error there.
+const luaStack = 8000
+
+// value writes a value. used is how much of Lua's stack Redis has used by then.
+func (w *luaReply) value(v lua.LValue, used int) {
+	r := w.c.Reply
+	if used+4 > luaStack {
+		r.Error("ERR reached lua stack limit")
+		return
+	}
+	switch v := v.(type) {
+	case lua.LString:
+		r.BulkString(string(v))
+	case lua.LBool:
+		switch {
+		case w.resp3:
+			r.Bool(bool(v))
+		case bool(v):
+			r.Int(1)
+		default:
+			r.Null()
+		}
+	case lua.LNumber:
+		r.Int(truncate(float64(v)))
+	case *lua.LTable:
+		w.table(v, used)
+	default:
+		r.Null()
+	}
+}
+
+// truncate makes an integer of a number, as C does on amd64.
+func truncate(f float64) int64 {
+	if f >= -(1<<63) && f < 1<<63 {
+		return int64(f)
+	}
+	return math.MinInt64
+}
+
+func (w *luaReply) table(t *lua.LTable, used int) {
+	r := w.c.Reply
+	if _, ok := t.RawGetString("err").(lua.LString); ok {
+		msg, counted := errorOf(t)
+		w.c.counted = counted
+		r.Error(cText(msg))
+		return
+	}
+	if s, ok := t.RawGetString("ok").(lua.LString); ok {
+		text := string(s)
+		if i := strings.IndexByte(text, 0); i >= 0 {
+			text = text[:i]
+		}
+		r.Status(text)
+		return
+	}
+	if f, ok := t.RawGetString("double").(lua.LNumber); ok {
+		r.Double(float64(f))
+		return
+	}
+	if s, ok := t.RawGetString("big_number").(lua.LString); ok {
+		r.BigNumber(strings.NewReplacer("\r", " ", "\n", " ").Replace(string(s)))
+		return
+	}
+	if v, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok {
+		format, ok1 := v.RawGetString("format").(lua.LString)
+		text, ok2 := v.RawGetString("string").(lua.LString)
+		if ok1 && ok2 {
+			r.Verbatim((string(format) + "   ")[:3], string(text))
+			return
+		}
+	}
+	if m, ok := t.RawGetString("map").(*lua.LTable); ok {
+		n := 0
+		for k, _ := m.Next(lua.LNil); k != lua.LNil; k, _ = m.Next(k) {
+			n++
+		}
+		r.Map(n)
+		for k, v := m.Next(lua.LNil); k != lua.LNil; k, v = m.Next(k) {
+			w.value(k, used+4)
+			w.value(v, used+3)
+		}
+		return
+	}
+	if s, ok := t.RawGetString("set").(*lua.LTable); ok {
+		n := 0
+		for k, _ := s.Next(lua.LNil); k != lua.LNil; k, _ = s.Next(k) {
+			n++
+		}
+		r.Set(n)
+		for k, _ := s.Next(lua.LNil); k != lua.LNil; k, _ = s.Next(k) {
+			w.value(k, used+3)
+		}
+		return
+	}
+	n := 0
+	for t.RawGetInt(n+1) != lua.LNil {
+		n++
+	}
+	r.Array(n)
+	for i := 1; i <= n; i++ {
+		w.value(t.RawGetInt(i), used+1)
+	}
+}
+
+// luaValue makes of a reply what scripts see. The reply is whole, for it comes
+// from this server; rest is what follows it.
+func luaValue(state *script.State, reply []byte) (v lua.LValue, rest []byte) {
+	i := bytes.IndexByte(reply, '\r')
+	if i < 0 {
+		panic("BUG: a reply without an end")
+	}
+	kind, line, rest := reply[0], reply[1:i], reply[i+2:]
+	number := func() int {
+		n, err := strconv.Atoi(protocol.View(line))
+		if err != nil {
+			panic("BUG: a reply with a bad length")
+		}
+		return n
+	}
+	field := func(name string, v lua.LValue) (lua.LValue, []byte) {
+		t := state.L.CreateTable(0, 1)
+		t.RawSetString(name, v)
+		return t, rest
+	}
+	switch kind {
+	case '+':
+		return field("ok", lua.LString(line))
+	case '-':
+		return errorTable(state, errorLine(string(line)), true), rest
+	case ':':
+		n, err := strconv.ParseInt(protocol.View(line), 10, 64)
+		if err != nil {
+			panic("BUG: a reply with a bad integer")
+		}
+		return lua.LNumber(n), rest
+	case '$':
+		n := number()
+		if n < 0 {
+			return lua.LFalse, rest
+		}
+		return lua.LString(rest[:n]), rest[n+2:]
+	case '*', '>':
+		n := number()
+		if n < 0 {
+			return lua.LFalse, rest
+		}
+		t := state.L.CreateTable(n, 0)
+		for i := range n {
+			var e lua.LValue
+			e, rest = luaValue(state, rest)
+			t.RawSetInt(i+1, e)
+		}
+		return t, rest
+	case '_':
+		return lua.LNil, rest
+	case '#':
+		return lua.LBool(line[0] == 't'), rest
+	case ',':
+		f, _ := strconv.ParseFloat(protocol.View(line), 64)
+		return field("double", lua.LNumber(f))
+	case '(':
+		return field("big_number", lua.LString(line))
+	case '=':
+		n := number()
+		text := rest[:n]
+		rest = rest[n+2:]
+		t := state.Table()
+		t.RawSetString("format", lua.LString(text[:3]))
+		t.RawSetString("string", lua.LString(text[4:]))
+		return field("verbatim_string", t)
+	case '|': // scripts do not see attributes
+		for range 2 * number() {
+			_, rest = luaValue(state, rest)
+		}
+		return luaValue(state, rest)
+	case '%':
+		t := state.Table()
+		for range number() {
+			var k, e lua.LValue
+			k, rest = luaValue(state, rest)
+			e, rest = luaValue(state, rest)
+			if k != lua.LNil {
+				t.RawSet(k, e)
+			}
+		}
+		return field("map", t)
+	case '~':
+		t := state.Table()
+		for range number() {
+			var k lua.LValue
+			k, rest = luaValue(state, rest)
+			if k != lua.LNil {
+				t.RawSet(k, lua.LTrue)
+			}
+		}
+		return field("set", t)
+	}
+	panic("BUG: a reply of an unknown kind")
+}
+
+// errorLine gives a code to an error that has none.
+func errorLine(line string) string {
+	code, msg, ok := strings.Cut(line, " ")
+	if !ok {
+		return "ERR " + line
+	}
+	return code + " " + msg
+}

@@ -1,0 +1,443 @@
+package server
+
+import (
+	"fmt"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/script"
+)
+
+// A script runs in the unit of its command, and what it calls with redis.call
+// are Calls of a session of its own in that unit: so what the keyspace does, what
+// is notified, journaled and counted is the same as if a client had sent them.
+//
+// The lock is held all the time. When a script has run for longer than
+// busy-reply-threshold, it lets others have the lock between two instructions,
+// some milliseconds apart, but only to be told -BUSY and to kill it: everything
+// else that takes the lock waits in lock until the script has ended.
+
+// scripting is what a server keeps of scripts and functions.
+type scripting struct {
+	state    *script.State // of EVAL; nil until it is wanted
+	cache    map[string]*evalScript
+	bytes    int // of their sources
+	session  *Session
+	running  *scriptRun
+	allowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
+
+	functions functions
+}
+
+// evalScript is a script in the cache.
+type evalScript struct {
+	name   string // its SHA-1
+	source string
+	flags  scriptFlags
+	fn     *lua.LFunction
+}
+
+// scriptFlags is what a script or a function says of itself.
+type scriptFlags uint8
+
+const (
+	scriptNoWrites scriptFlags = 1 << iota
+	scriptAllowOOM
+	scriptAllowStale
+	scriptNoCluster
+	scriptCrossSlot
+	scriptCompat // says nothing: anything goes
+)
+
+// scriptFlagNames are the names of the flags, in Redis's order.
+func scriptFlagNames() []string {
+	return []string{"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
+}
+
+func (f scriptFlags) has(g scriptFlags) bool { return f&g != 0 }
+
+// scriptRun is a script that runs.
+type scriptRun struct {
+	srv      *Server
+	state    *script.State
+	caller   *Session
+	command  [][]byte // that runs it
+	name     string   // of the function, or the script's SHA-1
+	eval     bool
+	readOnly bool
+	flags    scriptFlags
+	began    time.Time // by the clock that runs, not that of the unit
+	wrote    bool
+	busy     bool // has run for so long that others are told
+	killed   bool
+	memory   uint64 // of the process when it was first looked at
+}
+
+const (
+	errNoScript   = "NOSCRIPT No matching script. Please use EVAL."
+	errBusyEval   = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	errBusyFcall  = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+	errNotBusy    = "NOTBUSY No scripts in execution right now."
+	errUnkillable = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the " +
+		"script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+	errScriptsMisconf = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
+)
+
+// busyError is what others are told while the script runs.
+func (r *scriptRun) busyError() string {
+	if r.eval {
+		return errBusyEval
+	}
+	return errBusyFcall
+}
+
+// runScript runs a function for a command, and replies what it returns. keys and
+// args are what it is given: globals of a script, arguments of a function.
+func (c *Call) runScript(state *script.State, fn *lua.LFunction, r *scriptRun, keys, args [][]byte) {
+	srv := c.srv
+	sc := &srv.scripting
+	if sc.running != nil { // only with DEBUG SET-DISABLE-DENY-SCRIPTS
+		c.Reply.Error("ERR This Redis command is not allowed from script")
+		return
+	}
+	if !r.flags.has(scriptCompat) && !r.flags.has(scriptNoWrites) {
+		switch {
+		case srv.keeper.refuses():
+			c.Reply.Error(errScriptsMisconf)
+			return
+		case r.readOnly:
+			c.Reply.Error("ERR Can not execute a script with write flag using *_ro command.")
+			return
+		case srv.lacksReplicas():
+			c.Reply.Error(errNoReplicas)
+			return
+		}
+	}
+	r.readOnly = r.readOnly || r.flags.has(scriptNoWrites)
+	r.srv, r.state, r.caller, r.command, r.began = srv, state, c.sess, c.argv, time.Now()
+	s := srv.scriptSession()
+	s.db, s.user, s.authenticated, s.multi = c.db, c.sess.user, true, false
+	s.out.SetVersion(2)
+	s.out.Truncate(0)
+	sc.running = r
+	state.Running, state.Interrupt = true, r.interrupt
+	var result lua.LValue
+	var failed *script.Error
+	func() {
+		defer func() {
+			state.Running, state.Interrupt = false, nil
+			sc.running = nil
+			if r.busy {
+				srv.busyEnded()
+			}
+		}()
+		k, a := stringTable(state, keys), stringTable(state, args)
+		if r.eval {
+			state.SetGlobal("KEYS", k)
+			state.SetGlobal("ARGV", a)
+			result, failed = state.Call(fn)
+		} else {
+			result, failed = state.Call(fn, k, a)
+		}
+	}()
+	if failed != nil {
+		c.scriptFailed(r, failed)
+		return
+	}
+	w := luaReply{c: c, resp3: s.out.Version() == 3}
+	w.value(result, 2)
+}
+
+// scriptingMemory is what scripts and functions take, estimated.
+type scriptingMemory struct{ eval, functions, vmEval, vmFunctions int64 }
+
+// What a machine takes with its libraries, and a script or function compiled
+// besides its source, measured.
+const (
+	vmBytes     = 96 << 10
+	scriptBytes = 4 << 10
+)
+
+func (sc *scripting) memory() (m scriptingMemory) {
+	m.eval = int64(sc.bytes + len(sc.cache)*scriptBytes)
+	for _, l := range sc.functions.libraries {
+		m.functions += int64(len(l.code) + len(l.functions)*scriptBytes)
+	}
+	if sc.state != nil {
+		m.vmEval = vmBytes
+	}
+	if sc.functions.state != nil {
+		m.vmFunctions = vmBytes
+	}
+	return m
+}
+
+// stringTable makes a table of arguments.
+func stringTable(state *script.State, args [][]byte) *lua.LTable {
+	t := state.L.CreateTable(len(args), 0)
+	for _, a := range args {
+		t.Append(lua.LString(a))
+	}
+	return t
+}
+
+// scriptSession returns the session whose commands are those of scripts.
+func (srv *Server) scriptSession() *Session {
+	sc := &srv.scripting
+	if sc.session == nil {
+		s := &Session{srv: srv, peer: peer{addr: "?:0", laddr: "?:0", fd: -1, wake: func() {}}, noBlock: true, script: true}
+		s.call = Call{sess: s, srv: srv, Reply: &s.out, nested: true}
+		sc.session = s
+	}
+	return sc.session
+}
+
+// scriptFailed replies what a script has failed with.
+func (c *Call) scriptFailed(r *scriptRun, failed *script.Error) {
+	t, ok := failed.Value.(*lua.LTable)
+	var msg string
+	if !ok {
+		text, isText := script.ToString(failed.Value)
+		if !isText {
+			text = luaText(failed.Value)
+		}
+		msg = "ERR " + text
+	} else {
+		msg, c.counted = errorOf(t)
+	}
+	msg = cText(msg)
+	if failed.Known {
+		msg += fmt.Sprintf(" script: %s, on %s:%d.", r.name, failed.Source, failed.Line)
+	}
+	c.Reply.Error(msg)
+}
+
+// luaText is what tostring makes of a value that is no string.
+func luaText(v lua.LValue) string {
+	switch v := v.(type) {
+	case *lua.LNilType:
+		return "nil"
+	case lua.LBool:
+		return strconv.FormatBool(bool(v))
+	}
+	return v.String()
+}
+
+// errorOf returns the message of an error table, and whether the error was
+// counted with the command that has raised it.
+func errorOf(t *lua.LTable) (msg string, counted bool) {
+	if s, ok := script.ToString(t.RawGetString("err")); ok {
+		msg = s
+	} else {
+		msg = "ERR unknown error"
+	}
+	b, ok := t.RawGetString("ignore_error_stats_update").(lua.LBool)
+	return msg, ok && bool(b)
+}
+
+// cText returns s as C would print it on a line.
+func cText(s string) string {
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	return strings.Trim(s, "\r\n")
+}
+
+// errorTable makes the table that an error is for scripts. msg is an error line
+// as clients get it, with a code.
+func errorTable(state *script.State, msg string, counted bool) *lua.LTable {
+	t := state.Table()
+	t.RawSetString("err", lua.LString(msg))
+	if counted {
+		t.RawSetString("ignore_error_stats_update", lua.LTrue)
+	}
+	return t
+}
+
+// interrupt is called by the machine now and then. It tells how the script must
+// end, if it must.
+func (r *scriptRun) interrupt() *lua.LTable {
+	srv := r.srv
+	switch now := memoryInUse(); {
+	case r.memory == 0:
+		r.memory = now
+	case now > r.memory+scriptMemory:
+		return errorTable(r.state, "ERR not enough memory", false)
+	}
+	threshold := time.Duration(srv.config.busyReplyThreshold) * time.Millisecond
+	if !r.busy && (threshold == 0 || time.Since(r.began) < threshold) {
+		return nil
+	}
+	if !r.busy {
+		r.busy = true
+		kill := "SCRIPT KILL"
+		if !r.eval {
+			kill = "FUNCTION KILL"
+		}
+		srv.log.Warn("slow script: still running", "milliseconds", time.Since(r.began).Milliseconds(), "script", r.name, "kill it with", kill)
+	}
+	srv.letOthers()
+	switch {
+	case srv.closed && r.wrote && !srv.noSave:
+		// Half of what the script does must not be kept.
+		srv.noSave = true
+		srv.log.Warn("a script was ended by the shutdown after it had changed data; what was not saved before is lost", "script", r.name)
+		fallthrough
+	case r.killed || srv.closed:
+		srv.log.Warn("script killed", "script", r.name)
+		return errorTable(r.state, "ERR Script killed by user with SCRIPT KILL...", false)
+	}
+	return nil
+}
+
+// scriptMemory is by how much the memory of the process may grow while a script
+// runs.
+const scriptMemory = 4 << 30
+
+func memoryInUse() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// letOthers gives the lock to those who wait for it, and takes it again. In
+// between no unit begins: sessions run what they may while a script is busy, in
+// turnWhileBusy, everybody else waits in lock.
+func (srv *Server) letOthers() {
+	u, at, instant, current, before := srv.unit, srv.at, srv.instant, srv.current, srv.keeper.before
+	srv.unit = unit{srv: srv, changes: u.changes}
+	srv.current, srv.busy = nil, true
+	if srv.pausedUntil == 0 {
+		srv.keys.Freeze()
+	}
+	srv.mu.Unlock()
+	time.Sleep(busyPause)
+	srv.mu.Lock()
+	u.changes = srv.unit.changes
+	srv.unit, srv.at, srv.instant, srv.current = u, at, instant, current
+	srv.keeper.before = before
+	if srv.pausedUntil == 0 {
+		srv.keys.Thaw()
+	}
+}
+
+// busyPause is how long the lock is free each time.
+const busyPause = 200 * time.Microsecond
+
+// busyEnded lets those go on who have waited for the end of a script.
+func (srv *Server) busyEnded() {
+	srv.busy = false
+	srv.idle.Broadcast()
+}
+
+// turnWhileBusy is turn while a script has the server for itself. The lock is
+// held on entry, and not on return. Nothing that these commands may do has
+// consequences but for sessions.
+func (s *Session) turnWhileBusy(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+	srv := s.srv
+	srv.current = s
+	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
+		s.exec(batch[done])
+		s.checkOutput()
+		done++
+	}
+	srv.unit.commit()
+	srv.current = nil
+	if s.out.Len() > 0 && !s.held && s.claim() {
+		out = s.out.Swap(spare)
+	}
+	ending = s.closing || s.killed
+	wake := srv.unit.wake
+	srv.unit.wake = nil
+	for _, w := range wake {
+		w.waking = false
+	}
+	srv.mu.Unlock()
+	for _, w := range wake {
+		w.wake()
+	}
+	return done, out, ending
+}
+
+// call runs a command for the script. The error, if the command does not run, is
+// a line with its code, and is counted.
+func (r *scriptRun) call(argv [][]byte) (reply []byte, failed string) {
+	srv := r.srv
+	cmd, names := srv.table.find(argv)
+	if failed = r.refuses(cmd, argv); failed != "" {
+		if cmd != nil {
+			cmd.stats.rejected++
+		}
+		srv.countError(failed)
+		return nil, failed
+	}
+	if cmd.spec.Flags().Has(protocol.Write) {
+		r.wrote = true
+	}
+	s := srv.scripting.session
+	c := &s.call
+	c.Args = protocol.NewArgs(argv[names:])
+	c.cmd, c.argv, c.db, c.secret, c.counted = cmd, argv, s.db, nil, false
+	s.out.Truncate(0)
+	start := srv.at
+	srv.keys.NoTouch = r.caller.noTouch && cmd.Name != "touch"
+	cmd.run(c)
+	c.cmd, c.argv = cmd, argv
+	c.settle()
+	if r.caller.cache != nil {
+		r.caller.remember(cmd, argv)
+	}
+	srv.account(c, 0, start)
+	return s.out.Bytes(), ""
+}
+
+// refuses returns why a script may not run a command, "" if it may.
+func (r *scriptRun) refuses(cmd *Command, argv [][]byte) string {
+	if cmd == nil || cmd.byArg != nil && len(argv) > 1 {
+		return "ERR Unknown Redis command called from script"
+	}
+	if !cmd.spec.ArityOK(len(argv)) {
+		return "ERR Wrong number of args calling Redis command from script"
+	}
+	flags := cmd.spec.Flags()
+	if flags.Has(protocol.NoScript) && !r.srv.scripting.allowAll {
+		return "ERR This Redis command is not allowed from script"
+	}
+	if d := r.caller.permit(cmd, argv, deniedInScript); d != permitted {
+		return "ERR " + d.inScript()
+	}
+	switch {
+	case r.readOnly && flags.Has(protocol.Write|protocol.MayReplicate):
+		return "ERR Write commands are not allowed from read-only scripts."
+	case !flags.Has(protocol.Write) || r.wrote: // what has begun is brought to its end
+	case r.srv.keeper.refuses():
+		return errNotSaved
+	case r.srv.lacksReplicas():
+		return errNoReplicas
+	}
+	return ""
+}
+
+// kill ends the script that runs, for SCRIPT KILL or FUNCTION KILL.
+func (c *Call) killScript(eval bool) {
+	r := c.srv.scripting.running
+	switch {
+	case r == nil:
+		c.Reply.Error(errNotBusy)
+	case r.wrote:
+		c.Reply.Error(errUnkillable)
+	case eval && !r.eval:
+		c.Reply.Error(errBusyFcall)
+	case !eval && r.eval:
+		c.Reply.Error(errBusyEval)
+	default:
+		r.killed = true
+		c.Reply.OK()
+	}
+}

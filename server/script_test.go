@@ -1,0 +1,460 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/archive"
+)
+
+// command encodes a command line of words that may hold anything.
+func commandLine(words ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b.String()
+}
+
+// do sends a command of such words and returns the reply.
+func (c *rawClient) do(words ...string) any {
+	c.t.Helper()
+	c.send(commandLine(words...))
+	return c.reply()
+}
+
+const scriptKilled = "ERR Script killed by user with SCRIPT KILL... script: "
+
+func TestBusyScript(t *testing.T) {
+	srv, addr := start(t, map[string]string{"busy-reply-threshold": "20"})
+	for _, test := range []struct{ name, source string }{
+		{"a loop", "while true do end"},
+		{"a loop that catches errors", "while true do pcall(function() while true do end end) end"},
+		{"xpcall", "local function f() while true do end end while true do xpcall(f, f) end"},
+		{"a coroutine", "while true do coroutine.resume(coroutine.create(function() while true do end end)) end"},
+		{"wrap", "while true do pcall(coroutine.wrap(function() while true do end end)) end"},
+		{"commands", "while true do redis.call('get', 'k') end"},
+		{"recursion", "local function f() return f() end return f()"},
+		{"sort", "local t = {} for i = 1, 10 do t[i] = i end table.sort(t, function() while true do end end)"},
+		{"a pattern", "return string.find(string.rep('a', 50000), string.rep('a?', 30) .. 'b')"},
+		{"a metamethod", "return setmetatable({}, {__index = function() while true do end end}).x"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			busy, other := dialRaw(t, addr), dialRaw(t, addr)
+			busy.send(commandLine("EVAL", test.source, "0"))
+			until(t, srv, "busy", func() bool { return srv.busy })
+			for _, line := range []string{"PING", "GET k", "SET k v", "EVAL x 0", "SUBSCRIBE c", "INFO", "CLIENT LIST", "FUNCTION LIST", "SCRIPT FLUSH"} {
+				if got := other.call(line); got != protocol.ReplyError(errBusyEval) {
+					t.Errorf("%s: %v", line, got)
+				}
+			}
+			inside := dialRaw(t, addr) // others can connect, too
+			for _, step := range []struct {
+				line string
+				want any
+			}{
+				{"MULTI", protocol.Status("OK")},
+				{"GET k", protocol.ReplyError(errBusyEval)},
+				{"FUNCTION STATS", protocol.Status("QUEUED")},
+				{"EXEC", protocol.ReplyError("EXECABORT Transaction discarded because of: " + errBusyEval)},
+				{"WATCH k", protocol.Status("OK")},
+				{"FUNCTION STATS", protocol.ReplyError(errBusyEval)},
+				{"FUNCTION KILL", protocol.ReplyError(errBusyEval)},
+				{"SHUTDOWN", protocol.ReplyError(errBusyEval)},
+				{"SCRIPT KILL", protocol.Status("OK")},
+			} {
+				if got := inside.call(step.line); got != step.want {
+					t.Errorf("%s: %v, want %v", step.line, got, step.want)
+				}
+			}
+			if got := busy.reply(); !strings.HasPrefix(fmt.Sprint(got), scriptKilled) {
+				t.Errorf("the script: %v", got)
+			}
+			if got := other.call("PING"); got != protocol.Status("PONG") {
+				t.Errorf("afterwards: %v", got)
+			}
+			if got := other.call("SCRIPT KILL"); got != protocol.ReplyError(errNotBusy) {
+				t.Errorf("afterwards SCRIPT KILL: %v", got)
+			}
+		})
+	}
+}
+
+// What waits for the lock while a script is busy goes on when it has ended, and
+// what has changed meanwhile is seen then as a whole.
+func TestOthersWhileBusy(t *testing.T) {
+	srv, addr := start(t, map[string]string{"busy-reply-threshold": "20"})
+	busy, waiter, watcher, listener := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
+	waiter.send("BLPOP l 0\r\n")
+	watcher.call("WATCH k")
+	listener.call("SUBSCRIBE c")
+	until(t, srv, "blocked", func() bool { return srv.blockedClients == 1 })
+	busy.send(commandLine("EVAL", `
+		redis.call('set', 'k', 1)
+		redis.call('rpush', 'l', 'a', 'b')
+		redis.call('publish', 'c', 'message')
+		local n = 0
+		redis.call('set', 'short', 1, 'px', 50)
+		repeat
+			for i = 1, 100000 do n = n + 1 end
+		until n > tonumber(ARGV[1])
+		return {redis.call('llen', 'l'), redis.call('exists', 'short')}`, "0", "10000000"))
+	until(t, srv, "busy", func() bool { return srv.busy })
+	if got := watcher.call("PING"); got != protocol.ReplyError(errBusyEval) {
+		t.Errorf("PING: %v", got)
+	}
+	if got := watcher.call("SCRIPT KILL"); got != protocol.ReplyError(errUnkillable) {
+		t.Errorf("SCRIPT KILL after a write: %v", got)
+	}
+	srv.mu.Lock()
+	blocked := srv.blockedClients
+	srv.mu.Unlock()
+	if blocked != 1 {
+		t.Errorf("a blocked client was served while the script was at work")
+	}
+	if got := fmt.Sprint(busy.reply()); got != "[2 1]" {
+		t.Errorf("the script: %v, want the list as it is, and time that stands still", got)
+	}
+	if got := fmt.Sprint(waiter.reply()); got != "[l a]" {
+		t.Errorf("BLPOP: %v", got)
+	}
+	if got := fmt.Sprint(listener.reply()); !strings.Contains(got, "message") {
+		t.Errorf("the message: %v", got)
+	}
+	watcher.call("MULTI")
+	if got := watcher.call("EXEC"); got != nil {
+		t.Errorf("EXEC after the script has changed what is watched: %v", got)
+	}
+}
+
+func TestBusyFunction(t *testing.T) {
+	srv, addr := start(t, map[string]string{"busy-reply-threshold": "20"})
+	busy, other := dialRaw(t, addr), dialRaw(t, addr)
+	other.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('spin', function() while true do end end)")
+	busy.send("FCALL spin 0 argument\r\n")
+	until(t, srv, "busy", func() bool { return srv.busy })
+	if got := other.call("PING"); got != protocol.ReplyError(errBusyFcall) {
+		t.Errorf("PING: %v", got)
+	}
+	if got := other.call("SCRIPT KILL"); got != protocol.ReplyError(errBusyFcall) {
+		t.Errorf("SCRIPT KILL: %v", got)
+	}
+	if got := fmt.Sprint(other.call("FUNCTION STATS")); !strings.HasPrefix(got, "[running_script [name spin command [FCALL spin 0 argument] duration_ms ") {
+		t.Errorf("FUNCTION STATS: %v", got)
+	}
+	if got := other.call("FUNCTION KILL"); got != protocol.Status("OK") {
+		t.Errorf("FUNCTION KILL: %v", got)
+	}
+	if got := fmt.Sprint(busy.reply()); got != scriptKilled+"spin, on @user_function:2." {
+		t.Errorf("the function: %v", got)
+	}
+}
+
+// A server that is told to stop ends the script; what that has changed by then
+// is not kept.
+func TestStopWhileBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "busy.db")
+	srv := keep(t, path, map[string]string{"busy-reply-threshold": "20"})
+	must(t, srv, "SET before 1", "SAVE")
+	done := make(chan string)
+	go func() {
+		done <- sayArgs(srv, "EVAL", "redis.call('set', 'half', 1) while true do end redis.call('set', 'other', 1)", 0)
+	}()
+	until(t, srv, "busy", func() bool { return srv.busy })
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	srv = keep(t, path, nil)
+	must(t, srv, "MGET before half other -> [1 <nil> <nil>]")
+}
+
+func TestScriptsHaveBounds(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for source, want := range map[string]string{
+		"local s = 'x' while true do s = s .. s end":                                                    "not enough memory",
+		"return #string.rep('x', 2^30)":                                                                 "not enough memory",
+		"return string.rep(string.rep('x', 2^20), 2^20)":                                                "not enough memory",
+		"local t = {} for i = 1, 2000 do t[i] = 'x' end return #table.concat(t, string.rep('y', 2^20))": "not enough memory",
+		"return #string.gsub(string.rep('x', 2^20), 'x', string.rep('y', 2^10))":                        "not enough memory",
+		"local function f() return 1 + f() end return f()":                                              "stack overflow",
+		"local function f() return pcall(f) end return f()":                                             "",
+		"local t = setmetatable({}, {}) getmetatable(t).__index = t return t.x":                         "loop in gettable",
+		"return string.rep('(', 300)":                                                                   "",
+		"return loadstring('return ' .. string.rep('(', 300) .. string.rep(')', 300))":                  "",
+		"return unpack({}, 1, 1e8)":                                                                     "too many results to unpack",
+		"local s = '' for i = 1, 300 do s = s .. '..a' end return loadstring('return a' .. s)":          "",
+		"local co co = coroutine.wrap(function() return co() end) return co()":                          "cannot resume",
+		"local function f() return coroutine.wrap(f)() end return f()":                                  "stack overflow",
+		"return cjson.decode(string.rep('[', 100000))":                                                  "too many nested",
+		"return cmsgpack.unpack(string.rep('\\145', 100000))":                                           "too many return values",
+	} {
+		start := time.Now()
+		got := sayArgs(srv, "EVAL", source, 0)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Logf("%s: %v", source, took)
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %.200s, want %q", source, got, want)
+		}
+	}
+	if got := say(srv, "PING"); got != "PONG" {
+		t.Errorf("afterwards: %v", got)
+	}
+}
+
+// There is nothing in the environment of scripts but what is meant to be there,
+// and no way to change it for scripts to come.
+func TestSandbox(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	// Everything that can be reached from the globals, through tables and
+	// metatables.
+	const walk = `
+		local seen, out = {}, {}
+		local function go(path, v)
+			if type(v) ~= 'table' or seen[v] then return end
+			seen[v] = true
+			for k, e in pairs(v) do
+				out[#out + 1] = path .. tostring(k) .. ':' .. type(e)
+				go(path .. tostring(k) .. '.', e)
+			end
+			local mt = getmetatable(v)
+			if mt then go(path .. 'META.', mt) end
+		end
+		go('', _G)
+		go('STRING.', getmetatable(''))
+		table.sort(out)
+		return out`
+	reach := func() string { return sayArgs(srv, "EVAL", walk, 0) }
+	before := reach()
+	for _, name := range []string{
+		"io", "debug", "require", "package", "module", "dofile", "loadfile", "print", "newproxy", "getfenv", "setfenv", "channel",
+	} {
+		if got := sayArgs(srv, "EVAL", "return "+name, 0); !strings.Contains(got, "nonexistent global variable '"+name+"'") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for _, source := range []string{
+		"x = 1", "redis = nil", "_G.x = 1", "_G._G = nil", "rawset(_G, 'x', 1)", "rawset(string, 'rep', nil)", "string.rep = nil",
+		"redis.call = nil", "math.pi = 3", "table.insert(table, 1)", "table.remove(redis)", "table.sort(redis)", "setmetatable(_G, nil)",
+		"setmetatable(string, {})", "getmetatable(_G).__index = nil", "getmetatable(_G).__metatable = nil", "getmetatable('').__index = nil",
+		"getmetatable('').__add = nil", "getmetatable('').__index.upper = nil", "rawset(getmetatable(''), '__index', {})",
+		"cjson.x = 1", "cmsgpack.pack = nil", "bit.band = nil", "struct.pack = nil", "coroutine.wrap = nil", "os.clock = nil",
+		"for k in pairs(_G) do _G[k] = nil end", "next(_G).x = 1", "function string.trim() end", "function redis.foo() end",
+		"string.format = function() end", "pcall = error", "local mt = getmetatable(redis) mt.__index = nil",
+		"setmetatable(getmetatable(_G), {})", "loadstring('x = 1')()", "load(coroutine.wrap(function() coroutine.yield('x = 1') end))()",
+		"coroutine.wrap(function() x = 1 end)()",
+	} {
+		if got := sayArgs(srv, "EVAL", source+" return 'done'", 0); got == "done" {
+			t.Errorf("%s: nothing was wrong with it", source)
+		}
+	}
+	// KEYS and ARGV are each script's own.
+	if got := sayArgs(srv, "EVAL", "KEYS[1] = 'x' ARGV.y = 1 cjson.encode_sparse_array(false) return 1", 0); got != "1" {
+		t.Error(got)
+	}
+	if after := reach(); after != before {
+		t.Errorf("the environment was\n%s\nand is\n%s", before, after)
+	}
+	for _, part := range strings.Fields(strings.Trim(before, "[]")) {
+		if strings.Contains(part, ":userdata") && !strings.HasSuffix(part, "null:userdata") || strings.Contains(part, ":thread") {
+			t.Errorf("scripts reach %s", part)
+		}
+	}
+}
+
+// What a command panics with is not an error that a script could catch.
+func TestPanicWithinScript(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	srv.table.byName["echo"].run = func(*Call) { panic("BUG: a test") }
+	for _, source := range []string{
+		"redis.pcall('echo', 'x')", "pcall(redis.call, 'echo', 'x')", "xpcall(function() redis.call('echo', 'x') end, error)",
+		"coroutine.wrap(function() pcall(redis.call, 'echo', 'x') end)()",
+	} {
+		func() {
+			defer func() {
+				if r := recover(); fmt.Sprint(r) != "BUG: a test" {
+					t.Errorf("%s: recovered %v", source, r)
+				}
+			}()
+			s := srv.newSession(peer{fd: -1, wake: func() {}})
+			s.trust()
+			srv.lock()
+			defer srv.mu.Unlock()
+			s.exec([][]byte{[]byte("EVAL"), []byte(source), []byte("0")})
+			t.Errorf("%s: went on", source)
+		}()
+	}
+}
+
+// Libraries of functions are in the file, and in what is exported of it.
+func TestFunctionsAreKept(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "functions.db")
+	srv := keep(t, path, nil)
+	load := func(name, reply string) {
+		t.Helper()
+		code := fmt.Sprintf("#!lua name=%s\nredis.register_function('%s', function() return '%s' end)", name, name, reply)
+		if got := sayArgs(srv, "FUNCTION", "LOAD", "REPLACE", code); got != name {
+			t.Fatal(got)
+		}
+	}
+	load("a", "first")
+	load("b", "second")
+	load("c", "third")
+	must(t, srv, "SET k v", "FUNCTION DELETE b", "FLUSHALL")
+	must(t, srv, "SET k v")
+	load("a", "changed")
+	must(t, srv, "SAVE")
+	load("d", "not saved")
+	dumped := sayArgs(srv, "FUNCTION", "LIST", "WITHCODE")
+	srv = again(t, srv, map[string]string{"save": "1 1"}) // closes without saving
+	if got := sayArgs(srv, "FCALL", "d", 0); got != "ERR Function not found" {
+		t.Errorf("what was not saved: %s", got)
+	}
+	load("d", "not saved")
+	check := func() {
+		t.Helper()
+		if got := sayArgs(srv, "FUNCTION", "LIST", "WITHCODE"); got != dumped {
+			t.Errorf("libraries:\n%s\nwant\n%s", got, dumped)
+		}
+		must(t, srv, "FCALL a 0 -> changed", "FCALL c 0 -> third", "FCALL b 0 -> ERR Function not found", "GET k -> v", "DBSIZE -> 1")
+		if err := srv.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	srv = again(t, srv, nil) // saves
+	check()
+	must(t, srv, "BGREWRITEAOF") // a fresh file
+	quiet(t, srv)
+	srv = again(t, srv, map[string]string{"databases": "3"})
+	check()
+	must(t, srv, "DEBUG RELOAD")
+	check()
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"commands", "json"} {
+		var out bytes.Buffer
+		to := filepath.Join(dir, format+".db")
+		var err error
+		if format == "json" {
+			if _, err = archive.ExportJSON(&out, path, time.Now(), nil); err == nil {
+				_, err = new(archive.Import).JSON(&out, to)
+			}
+		} else {
+			if _, err = archive.ExportCommands(&out, path, time.Now(), nil); err == nil {
+				_, err = ImportCommands(&out, to, 0, &archive.Import{})
+			}
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", format, err)
+		}
+		srv = keep(t, to, nil)
+		check()
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := archive.Compact(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	report, err := archive.Check(path, time.Now(), nil)
+	if err != nil || report.Libraries != 3 || len(report.Databases) != 1 {
+		t.Errorf("check: %+v, %v", report, err)
+	}
+	srv = keep(t, path, nil)
+	check()
+	must(t, srv, "FUNCTION FLUSH", "SAVE")
+	srv = again(t, srv, nil)
+	must(t, srv, "FUNCTION LIST -> []", "GET k -> v")
+}
+
+func TestMonitorOfScripts(t *testing.T) {
+	_, addr := start(t, nil)
+	m, c := dialRaw(t, addr), dialRaw(t, addr)
+	m.call("MONITOR")
+	c.do("EVAL", "redis.call('select', 2) return redis.call('set', KEYS[1], 1)", "1", "k")
+	for _, want := range []string{`] "EVAL" "redis.call('select', 2) return`, ` [2 lua] "select" "2"`, ` [2 lua] "set" "k" "1"`} {
+		if got := fmt.Sprint(m.reply()); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Each command of a script is counted as if a client had sent it, and an error
+// once, with the command that it comes from.
+func TestStatsOfScripts(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	sayArgs(srv, "EVAL", "redis.call('set', 'k', 'v') redis.pcall('lpush', 'k', 'x') redis.pcall('nosuch') return redis.call('lpush', 'k', 'x')", 0)
+	sayArgs(srv, "EVAL", "error('own')", 0)
+	for field, want := range map[string]string{
+		"cmdstat_set":         "calls=1,",
+		"cmdstat_lpush":       "calls=2,",
+		"cmdstat_eval":        "calls=2,",
+		"errorstat_WRONGTYPE": "count=2",
+		"errorstat_ERR":       "count=2",
+	} {
+		if got := infoOf(t, srv, field); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", field, got, want)
+		}
+	}
+	if got := infoOf(t, srv, "cmdstat_lpush"); !strings.HasSuffix(got, "rejected_calls=0,failed_calls=2") {
+		t.Errorf("lpush: %s", got)
+	}
+	if got := infoOf(t, srv, "cmdstat_eval"); !strings.HasSuffix(got, "rejected_calls=0,failed_calls=1") {
+		t.Errorf("eval: %s", got)
+	}
+	if got := infoOf(t, srv, "number_of_cached_scripts"); got != "2" {
+		t.Errorf("cached scripts: %s", got)
+	}
+}
+
+func BenchmarkEval(b *testing.B) {
+	srv, err := New(Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer srv.Close()
+	for name, source := range map[string]string{
+		"nothing": "return 1",
+		"incr":    "return redis.call('incr', KEYS[1])",
+		"loop":    "local x = 0 for i = 1, 1000 do x = x + i end return x",
+		"json":    "return cjson.encode(cjson.decode(ARGV[1]))",
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := srv.newSession(peer{fd: -1, wake: func() {}})
+			s.trust()
+			defer s.close()
+			line := [][]byte{[]byte("EVAL"), []byte(source), []byte("1"), []byte("k"), []byte(`{"a":[1,2,3],"b":"text"}`)}
+			b.ReportAllocs()
+			var out []byte
+			for b.Loop() {
+				_, out, _ = s.turn([][][]byte{line}, out[:0])
+				s.written()
+			}
+		})
+	}
+}
