@@ -352,15 +352,20 @@ func TestFunctionsAreKept(t *testing.T) {
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, format := range []string{"commands", "json"} {
+	for _, format := range []string{"commands", "json", "rdb"} {
 		var out bytes.Buffer
 		to := filepath.Join(dir, format+".db")
 		var err error
-		if format == "json" {
+		switch format {
+		case "json":
 			if _, err = archive.ExportJSON(&out, path, time.Now(), nil); err == nil {
 				_, err = new(archive.Import).JSON(&out, to)
 			}
-		} else {
+		case "rdb":
+			if _, err = archive.ExportRDB(&out, path, time.Now(), nil); err == nil {
+				_, err = new(archive.Import).RDB(&out, to)
+			}
+		default:
 			if _, err = archive.ExportCommands(&out, path, time.Now(), nil); err == nil {
 				_, err = ImportCommands(&out, to, 0, &archive.Import{})
 			}

@@ -490,7 +490,7 @@ func runImport(r *toolRun) int {
 	r.meter.end()
 	fmt.Fprintf(r.stderr, "%s: %d keys imported; %d commands or lines done, %d failed\n", r.files[1], out.Keys, out.Done, out.Failed)
 	if out.Functions > 0 {
-		fmt.Fprintf(r.stderr, "%d libraries of functions were left out; FUNCTION LOAD brings them back\n", out.Functions)
+		fmt.Fprintf(r.stderr, "%d libraries of functions imported\n", out.Functions)
 	}
 	if out.Failed > 0 {
 		return statusBad

@@ -73,13 +73,20 @@ func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exp
 }
 
 // ExportRDB writes the keys of the file at path as a file that every Redis since
-// 5.0 can load. Deadlines of members and fields are left out.
+// 5.0 can load, since 7.0 if there are functions. Deadlines of members and fields
+// are left out.
 func ExportRDB(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
 	limits := keyspace.DefaultLimits()
 	p := pen{w: w}
 	out := rdb.NewWriter(rdb.NewCodec(&limits))
 	p.b = out.AppendHead(p.b)
 	done, err := export(&p, path, now, progress, func(v Value) error {
+		if v.DB == keyspace.Own {
+			if code, ok := v.Value.(*keyspace.String); ok {
+				p.b = out.AppendLibrary(p.b, string(code.Content()))
+			}
+			return nil
+		}
 		p.b = out.AppendKey(p.b, v.DB, v.Key, v.Value, v.Deadline)
 		return nil
 	})
@@ -117,6 +124,9 @@ func (p *pen) flush() error {
 
 func export(p *pen, path string, now time.Time, progress Progress, value func(Value) error) (out Exported, err error) {
 	_, err = Each(path, progress.of("export"), func(v Value) error {
+		if v.DB == keyspace.Own {
+			return value(v)
+		}
 		if v.Deadline != 0 && v.Deadline < now.UnixMilli() {
 			out.Expired++
 			return nil

@@ -31,7 +31,7 @@ type Imported struct {
 	Failed int64
 	Keys   int64 // in the new file
 
-	Functions int // libraries of functions, which were left out
+	Functions int // libraries of functions; of a file of Redis only
 }
 
 // Fail counts what could not be imported. An error it returns ends the import.
@@ -107,9 +107,11 @@ func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 	for _, v := range values {
 		if v.Deadline == 0 || v.Deadline >= now.UnixMilli() {
 			list = append(list, v)
+			if v.DB != keyspace.Own {
+				out.Keys++
+			}
 		}
 	}
-	out.Keys = int64(len(list))
 	return out, save(path, list, now, o.Progress)
 }
 

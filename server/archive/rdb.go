@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
 // RDB makes a file at path, which must not exist, of a file of Redis. Keys past
-// their deadlines are left out, and so are libraries of functions, which are counted. Values
-// of modules cannot be imported. What is in memory is some
-// megabytes, and the largest value.
+// their deadlines are left out. Values of modules cannot be imported. What is in
+// memory is some megabytes, and the largest value.
 func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	now := time.Now()
 	limits := keyspace.DefaultLimits()
@@ -32,6 +33,13 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	number()
 	info, err := rdb.NewCodec(&limits).ReadFile(o.Meter(r), func(e rdb.Entry) error {
 		switch {
+		case e.Library != "":
+			name := libraryName(e.Library)
+			if name == "" {
+				return o.Fail(&out, fmt.Errorf("a library of functions without a name: %.100q", e.Library))
+			}
+			out.Done++
+			return w.add(Value{DB: keyspace.Own, Key: name, Value: keyspace.NewString([]byte(e.Library))})
 		case errors.Is(e.Err, rdb.ErrEmpty):
 			return nil // as in Redis
 		case e.Err == nil && e.DB > maxDatabase:
@@ -58,4 +66,17 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 		return out, w.discard(err)
 	}
 	return out, nil
+}
+
+// libraryName returns the name of a library of functions, which stands in its
+// first line, or "".
+func libraryName(code string) string {
+	line, _, _ := strings.Cut(code, "\n")
+	words, _ := protocol.SplitArgs(nil, []byte(line))
+	for _, word := range words {
+		if len(word) > 5 && protocol.EqualFold(word[:5], "NAME=") {
+			return string(word[5:])
+		}
+	}
+	return ""
 }

@@ -112,12 +112,16 @@ func (w *writer) discard(err error) error {
 // reads back what it has written before the file gets its name.
 func Save(path string, keys *keyspace.Keyspace, progress Progress) (int, error) {
 	var values []Value
+	n := 0
 	for i := keyspace.Own; i < keys.Len(); i++ {
 		for e := range keys.DB(i).All() {
 			values = append(values, Value{i, e.Key(), e.Value(), e.Deadline()})
 		}
+		if i != keyspace.Own {
+			n += keys.DB(i).Len()
+		}
 	}
-	return len(values), save(path, values, time.UnixMilli(keys.Now()), progress)
+	return n, save(path, values, time.UnixMilli(keys.Now()), progress)
 }
 
 // usualDatabases is how many databases a file knows of if no more have keys.

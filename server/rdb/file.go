@@ -54,6 +54,9 @@ type Entry struct {
 	Value    any   // nil if Err says why
 	Deadline int64 // milliseconds since 1970, 0 for none
 	Err      error // of a value that cannot be had, but was passed over
+
+	// Library is the code of a library of functions, if it is no key but that.
+	Library string
 }
 
 // FileInfo says what else there is in a file.
@@ -62,7 +65,7 @@ type FileInfo struct {
 	Functions int // libraries
 }
 
-// ReadFile visits the keys of a file, one after the other. No more than one of them is
+// ReadFile visits the keys of a file, and its libraries, one after the other. No more than one of them is
 // in memory, and what visit keeps.
 func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, err error) {
 	in := &input{file: bufio.NewReaderSize(r, 1<<16), crc: c.crc}
@@ -102,8 +105,14 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 			in.length()
 			in.length()
 		case opFunction:
-			in.text()
+			code := string(in.text())
+			if in.bad {
+				break
+			}
 			info.Functions++
+			if err := visit(Entry{Library: code}); err != nil {
+				return info, err
+			}
 		case opModuleAux:
 			in.skipModule()
 		default:

@@ -2,12 +2,9 @@ package rdb
 
 import "encoding/binary"
 
-// The marks before libraries of functions. The older one is of the candidates of
-// Redis 7.0.
-const (
-	opFunctionOld = 246
-	opFunction    = 245
-)
+// opFunctionOld is the mark before libraries of functions in what the candidates
+// of Redis 7.0 wrote.
+const opFunctionOld = 246
 
 // AppendFunctions appends what FUNCTION DUMP replies for libraries with the
 // given codes.
@@ -75,4 +72,11 @@ func (in *input) oldFunction() (code, wrong string) {
 	blob := string(in.text())
 	wrong = in.complaint(wrong, "Failed loading library blob")
 	return "#!" + engine + " name=" + name + "\n" + blob, wrong
+}
+
+// AppendLibrary appends a library of functions to a file, which then only Redis
+// since 7.0 can load.
+func (w *Writer) AppendLibrary(dst []byte, code string) []byte {
+	start := len(dst)
+	return w.add(w.codec.appendText(append(dst, opFunction), []byte(code)), start)
 }
