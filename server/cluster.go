@@ -224,8 +224,10 @@ func clusterCommands() []Command {
 }
 
 const (
-	errNoCluster = "ERR This instance has cluster support disabled"
-	errCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot"
+	errClusterDown     = "CLUSTERDOWN The cluster is down"
+	errClusterReadOnly = "CLUSTERDOWN The cluster is down and only accepts read commands"
+	errNoCluster       = "ERR This instance has cluster support disabled"
+	errCrossSlot       = "CROSSSLOT Keys in request don't hash to the same slot"
 )
 
 // newCluster returns a node that has all slots.
@@ -291,9 +293,9 @@ func (s *Session) misplaced(cmd *Command, argv [][]byte) (slot int, refusal stri
 		switch c := &s.srv.config; {
 		case sharded && c.clusterShardsWhenDown:
 		case sharded, !c.clusterReadsWhenDown:
-			return slot, "CLUSTERDOWN The cluster is down"
+			return slot, errClusterDown
 		case cmd.spec.Flags().Has(protocol.Write):
-			return slot, "CLUSTERDOWN The cluster is down and only accepts read commands"
+			return slot, errClusterReadOnly
 		}
 	}
 	return slot, ""

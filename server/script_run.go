@@ -76,6 +76,7 @@ type scriptRun struct {
 	busy     bool // has run for so long that others are told
 	killed   bool
 	memory   uint64 // of the process when it was first looked at
+	slot     int    // of the keys so far, in a cluster; -1 if there were none
 }
 
 const (
@@ -105,6 +106,13 @@ func (c *Call) runScript(state *script.State, fn *lua.LFunction, r *scriptRun, k
 	if sc.running != nil { // only with DEBUG SET-DISABLE-DENY-SCRIPTS
 		c.Reply.Error("ERR This Redis command is not allowed from script")
 		return
+	}
+	if srv.cluster != nil {
+		if r.flags.has(scriptNoCluster) {
+			c.Reply.Error("ERR Can not run script on cluster, 'no-cluster' flag is set.")
+			return
+		}
+		r.slot, _ = c.sess.misplaced(c.cmd, c.argv)
 	}
 	if !r.flags.has(scriptCompat) && !r.flags.has(scriptNoWrites) {
 		switch {
@@ -420,6 +428,31 @@ func (r *scriptRun) refuses(cmd *Command, argv [][]byte) string {
 		return errNotSaved
 	case r.srv.lacksReplicas():
 		return errNoReplicas
+	}
+	if r.srv.cluster != nil {
+		if wrong := r.misplaced(cmd, argv); wrong != "" {
+			return "ERR " + wrong
+		}
+	}
+	return ""
+}
+
+// misplaced returns why a node of a cluster does not run a command for the
+// script, or "".
+func (r *scriptRun) misplaced(cmd *Command, argv [][]byte) string {
+	slot, refusal := r.caller.misplaced(cmd, argv)
+	switch {
+	case refusal == errClusterReadOnly:
+		return "Script attempted to execute a write command while the cluster is down and readonly"
+	case refusal == errClusterDown:
+		return "Script attempted to execute a command while the cluster is down"
+	case refusal != "":
+		return "Script attempted to access a non local key in a cluster node"
+	case slot < 0 || r.flags.has(scriptCompat|scriptCrossSlot):
+	case r.slot < 0:
+		r.slot = slot
+	case r.slot != slot:
+		return "Script attempted to access keys that do not hash to the same slot"
 	}
 	return ""
 }

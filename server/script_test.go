@@ -437,6 +437,39 @@ func TestStatsOfScripts(t *testing.T) {
 	}
 }
 
+// In a cluster a script may only use keys of one slot, unless it says nothing of
+// itself, or that it does.
+func TestScriptsInCluster(t *testing.T) {
+	srv, err := New(Options{Config: map[string]string{"cluster-enabled": "yes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	const both = "redis.call('set', 'a', 1) return redis.call('set', 'b', 2)"
+	for _, test := range []struct {
+		source string
+		keys   []any
+		want   string
+	}{
+		{both, nil, "OK"},
+		{"return redis.call('mset', 'a', 1, 'b', 2)", nil, "ERR Script attempted to access a non local key in a cluster node script: "},
+		{"return 1", []any{"a", "b"}, errCrossSlot},
+		{"#!lua\n" + both, nil, "ERR Script attempted to access keys that do not hash to the same slot script: "},
+		{"#!lua\nreturn redis.call('get', 'b')", []any{"a"}, "ERR Script attempted to access keys that do not hash to the same slot script: "},
+		{"#!lua flags=allow-cross-slot-keys\n" + both, nil, "OK"},
+		{"#!lua flags=no-cluster\nreturn 1", nil, "ERR Can not run script on cluster, 'no-cluster' flag is set."},
+	} {
+		got := sayArgs(srv, append([]any{"EVAL", test.source, len(test.keys)}, test.keys...)...)
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s %v: %s, want %s", test.source, test.keys, got, test.want)
+		}
+	}
+	must(t, srv, "CLUSTER DELSLOTS 15495 -> OK")
+	if got := sayArgs(srv, "EVAL", "return redis.call('get', 'b')", 0); !strings.HasPrefix(got, "ERR Script attempted to execute a command while the cluster is down") {
+		t.Errorf("while slots are missing: %s", got)
+	}
+}
+
 func BenchmarkEval(b *testing.B) {
 	srv, err := New(Options{})
 	if err != nil {
