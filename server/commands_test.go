@@ -21,8 +21,6 @@ func newerFacts() map[string]string {
 		"zrank": "7.2: WITHSCORE", "zrevrank": "7.2: WITHSCORE",
 		"quit":   "7.2: deprecated",
 		"set":    "Valkey 8.1: IFEQ; Redis 8.4: IFNE",
-		"blmove": "7.2: allowed in scripts", "blpop": "7.2: allowed in scripts", "brpop": "7.2: allowed in scripts",
-		"brpoplpush": "7.2: allowed in scripts", "bzpopmax": "7.2: allowed in scripts", "bzpopmin": "7.2: allowed in scripts",
 		"wait":            "7.2: allowed in scripts, blocking",
 		"xinfo|consumers": "7.2: inactive", "xinfo|stream": "7.2: active-time",
 		"acl|log": "7.2: fields of entries",

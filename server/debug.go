@@ -305,7 +305,7 @@ func tableStats(n int) string {
 // debugged returns the entry of the key that is next. That there is none has
 // been replied.
 func (c *Call) debugged() *keyspace.Entry {
-	e := c.db.Peek(c.Bytes())
+	e := c.db.Stored(c.Bytes())
 	if e == nil {
 		c.Reply.Error(errNoKey)
 	}

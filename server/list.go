@@ -11,7 +11,7 @@ import (
 func listCommands() []Command {
 	return []Command{
 		{Facts: protocol.Facts{
-			Name: "blmove", Arity: 6, Flags: "write denyoom blocking", Keys: "1 RW access delete; 2 RW insert",
+			Name: "blmove", Arity: 6, Flags: "write denyoom noscript blocking", Keys: "1 RW access delete; 2 RW insert",
 			Group: "list", Since: "6.2.0", Complexity: "O(1)",
 			Summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
 			Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout",
@@ -24,21 +24,21 @@ func listCommands() []Command {
 			Syntax:     "timeout numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
 		}, run: blmpop},
 		{Facts: protocol.Facts{
-			Name: "blpop", Arity: -3, Flags: "write blocking", Keys: "1..-2 RW access delete",
+			Name: "blpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
 			Group: "list", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
 			Summary: "Remove and get the first element in a list, or block until one is available",
 			Syntax:  "key [key ...] timeout",
 			History: []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
 		}, run: blpop},
 		{Facts: protocol.Facts{
-			Name: "brpop", Arity: -3, Flags: "write blocking", Keys: "1..-2 RW access delete",
+			Name: "brpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
 			Group: "list", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
 			Summary: "Remove and get the last element in a list, or block until one is available",
 			Syntax:  "key [key ...] timeout",
 			History: []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
 		}, run: brpop},
 		{Facts: protocol.Facts{
-			Name: "brpoplpush", Arity: 4, Flags: "write denyoom blocking",
+			Name: "brpoplpush", Arity: 4, Flags: "write denyoom noscript blocking",
 			Keys:  "1 RW access delete; 2 RW insert",
 			Group: "list", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
 			Complexity: "O(1)",

@@ -66,6 +66,7 @@ type scriptRun struct {
 	srv      *Server
 	state    *script.State
 	caller   *Session
+	row      *Command
 	command  [][]byte // that runs it
 	name     string   // of the function, or the script's SHA-1
 	eval     bool
@@ -128,7 +129,7 @@ func (c *Call) runScript(state *script.State, fn *lua.LFunction, r *scriptRun, k
 		}
 	}
 	r.readOnly = r.readOnly || r.flags.has(scriptNoWrites)
-	r.srv, r.state, r.caller, r.command, r.began = srv, state, c.sess, c.argv, time.Now()
+	r.srv, r.state, r.caller, r.row, r.command, r.began = srv, state, c.sess, c.cmd, c.argv, time.Now()
 	s := srv.scriptSession()
 	s.db, s.user, s.authenticated, s.multi = c.db, c.sess.user, true, false
 	s.out.SetVersion(2)
@@ -398,8 +399,8 @@ func (r *scriptRun) call(argv [][]byte) (reply []byte, failed string) {
 	cmd.run(c)
 	c.cmd, c.argv = cmd, argv
 	c.settle()
-	if r.caller.cache != nil {
-		r.caller.remember(cmd, argv)
+	if r.caller.cache != nil && cmd.reads() {
+		r.caller.remember(r.row, r.command) // all keys that the script has been given, and no others
 	}
 	srv.account(c, 0, start)
 	return s.out.Bytes(), ""

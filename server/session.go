@@ -411,7 +411,7 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	cmd.run(c)
 	c.cmd, c.argv = cmd, argv // EXEC has run others in between
 	c.settle()
-	if s.cache != nil {
+	if s.cache != nil && cmd.reads() {
 		s.remember(cmd, argv)
 	}
 	s.srv.account(c, mark, start)
@@ -444,7 +444,7 @@ func (s *Session) retry(w *Waiter) {
 		w.spent += s.srv.at.Sub(start)
 		return
 	}
-	if s.cache != nil {
+	if s.cache != nil && w.cmd.reads() {
 		s.remember(w.cmd, w.argv)
 	}
 	s.finish(w, mark, start)

@@ -19,7 +19,7 @@ func sortedSetCommands() []Command {
 			Syntax:     "timeout numkeys key [key ...] where:MIN|MAX [COUNT count]",
 		}, run: bzmpop},
 		{Facts: protocol.Facts{
-			Name: "bzpopmax", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
+			Name: "bzpopmax", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
 			Group: "sorted-set", Since: "5.0.0",
 			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
 			Summary:    "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
@@ -27,7 +27,7 @@ func sortedSetCommands() []Command {
 			History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
 		}, run: bzpopmax},
 		{Facts: protocol.Facts{
-			Name: "bzpopmin", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
+			Name: "bzpopmin", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
 			Group: "sorted-set", Since: "5.0.0",
 			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
 			Summary:    "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",

@@ -42,6 +42,9 @@ func (c *Call) xreadOptions(withGroup bool) xreadOptions {
 	for c.More() && o.keys == nil {
 		switch {
 		case c.Len() >= 2 && c.Is("BLOCK"):
+			if c.sess.script {
+				c.Fail("ERR " + string(c.argv[0]) + " command is not allowed with BLOCK option from scripts")
+			}
 			o.blocks = true
 			o.deadline = c.deadlineMilliseconds()
 		case c.Len() >= 2 && c.Is("COUNT"):

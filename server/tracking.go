@@ -62,13 +62,18 @@ const trackingChannel = "__redis__:invalidate"
 // is larger than tracking-table-max-keys allows.
 const trimLimit = 1000
 
+// reads reports whether a command tells clients of values. A script that does
+// not write tells what the commands do that it runs.
+func (cmd *Command) reads() bool {
+	flags := cmd.spec.Flags()
+	return flags.Has(protocol.ReadOnly) && !flags.Has(protocol.PubSub) && cmd.Group != "scripting"
+}
+
 // remember notes that a session has been told the values of the keys that a
 // command names. The session must track.
 func (s *Session) remember(cmd *Command, argv [][]byte) {
 	c := s.cache
-	flags := cmd.spec.Flags()
-	if c.bcast || !flags.Has(protocol.ReadOnly) || flags.Has(protocol.PubSub) || cmd.Group == "scripting" ||
-		c.optin && !c.caching || c.optout && c.caching {
+	if c.bcast || c.optin && !c.caching || c.optout && c.caching {
 		return
 	}
 	t := &s.srv.tracking
@@ -98,7 +103,7 @@ func (srv *Server) changing(key string, by *Session, expired bool) *holders {
 			continue
 		}
 		last := by
-		if expired {
+		if expired || srv.scripting.running != nil { // Redis does not know who runs a script
 			last = nil
 		}
 		if _, there := b.changed[key]; there {

@@ -390,6 +390,12 @@ func (db *DB) Look(key []byte) *Entry {
 // Peek is Look that tells nobody of a hit or a miss.
 func (db *DB) Peek(key []byte) *Entry { return db.look(key) }
 
+// Stored returns the entry of a key as it lies there, even past its deadline.
+func (db *DB) Stored(key []byte) *Entry {
+	e, _ := db.entries.GetBytes(key)
+	return e
+}
+
 // Has reports whether there is a key. Other than Peek it leaves members past
 // their deadlines where they are: it is for those who go through many keys.
 func (db *DB) Has(key []byte) bool {
