@@ -25,6 +25,7 @@ type Facts struct {
 	//	1..-1/2 OW update             the same, every second argument
 	//	1..+1 RO access               the first argument and one more
 	//	2# RO access                  argument 2 is the number of keys, which follow it
+	//	1/2# OW update                the same, every second argument that follows
 	//	STORE@5 OW update             after the word STORE, looked for from argument 5 on
 	//	KEYS@-2..-1 RW access         after the word KEYS, looked for backwards from the end
 	//	STREAMS@1..-1%2 RO access     after STREAMS, the first half of what is left
@@ -527,7 +528,7 @@ func (s *KeySpec) appendKeys(dst []KeyRef, argv [][]byte) ([]KeyRef, bool) {
 			return dst, false
 		}
 		first++
-		last = first + int(int32(n)) - 1 // cut to 32 bits, as in Redis
+		last = first + (int(int32(n))-1)*s.Step // cut to 32 bits, as in Redis
 	case s.Last >= 0:
 		last = first + s.Last
 	case s.Limit == 0:

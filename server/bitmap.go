@@ -24,6 +24,7 @@ func bitmapCommands() []Command {
 			Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
 			Summary: "Perform bitwise operations between strings",
 			Syntax:  "operation destkey key [key ...]",
+			History: []string{"8.2.0 Added the `DIFF`, `DIFF1`, `ANDOR`, and `ONE` operations."},
 		}, run: bitop},
 		{Facts: protocol.Facts{
 			Name: "bitpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
@@ -131,20 +132,24 @@ func (c *Call) openBits(key []byte, last int) (e *keyspace.Entry, s *keyspace.St
 	return e, s, grown, true
 }
 
-// bitop computes 8 bytes at a time.
+// bitop is BITOP operation destkey key [key ...]. It computes 8 bytes at a time.
 func bitop(c *Call) {
-	var op byte
-	for _, name := range []string{"AND", "OR", "XOR", "NOT"} {
+	op := ""
+	for _, name := range []string{"AND", "OR", "XOR", "NOT", "DIFF", "DIFF1", "ANDOR", "ONE"} {
 		if c.Is(name) {
-			op = name[0]
+			op = name
+			break
 		}
 	}
-	if op == 0 {
+	if op == "" {
 		c.Fail(protocol.ErrSyntax)
 	}
 	dst, keys := c.Bytes(), c.Rest()
-	if op == 'N' && len(keys) != 1 {
+	switch {
+	case op == "NOT" && len(keys) != 1:
 		c.Fail("ERR BITOP NOT must be called with a single source key.")
+	case (op == "DIFF" || op == "DIFF1" || op == "ANDOR") && len(keys) < 2:
+		c.Fail("ERR BITOP " + op + " must be called with at least two source keys.")
 	}
 	if !c.ok() {
 		return
@@ -166,26 +171,53 @@ func bitop(c *Call) {
 		c.Reply.Int(0)
 		return
 	}
-	result := make([]byte, size)
-	copy(result, sources[0])
-	if op == 'N' {
-		combine(op, result, result)
-	}
-	for _, source := range sources[1:] {
-		n := min(len(source), size)
-		combine(op, result[:n], source)
-		if op == 'A' {
-			clear(result[n:])
-		}
-	}
-	c.put(dst, keyspace.RawString(result))
+	c.put(dst, keyspace.RawString(combineAll(op, sources, size)))
 	c.Changed(dst, classString, "set")
 	c.Reply.Int(int64(size))
 }
 
+// combineAll returns what an operation makes of bitmaps, the longest of which
+// has size bytes. Where one has ended, it is 0.
+func combineAll(op string, sources [][]byte, size int) []byte {
+	result := make([]byte, size)
+	copy(result, sources[0])
+	switch op {
+	case "NOT":
+		combine('N', result, result)
+	case "AND", "OR", "XOR":
+		for _, source := range sources[1:] {
+			combine(op[0], result[:len(source)], source)
+			if op == "AND" {
+				clear(result[len(source):])
+			}
+		}
+	case "ONE":
+		twice, both := make([]byte, size), make([]byte, size)
+		for _, source := range sources[1:] {
+			n := copy(both, source)
+			combine('A', both[:n], result)
+			combine('O', twice[:n], both)
+			combine('O', result[:n], source)
+		}
+		combine('W', result, twice)
+	default: // DIFF, DIFF1, ANDOR: the first, and what is set in any other
+		others := combineAll("OR", sources[1:], size)
+		switch op {
+		case "DIFF":
+			combine('W', result, others)
+		case "DIFF1":
+			combine('W', others, result)
+			return others
+		case "ANDOR":
+			combine('A', result, others)
+		}
+	}
+	return result
+}
+
 // combine makes of each bit of dst, and the bit of src there, which is at least
-// as long, what op (A, O, X) says; N is the opposite of src. A function to be
-// called for every 8 bytes would take thrice as long.
+// as long, what op (And, Or, Xor, Without) says; N is the opposite of src. A
+// function to be called for every 8 bytes would take thrice as long.
 func combine(op byte, dst, src []byte) {
 	le := binary.LittleEndian
 	words := len(dst) &^ 7
@@ -202,6 +234,10 @@ func combine(op byte, dst, src []byte) {
 		for i := 0; i < words; i += 8 {
 			le.PutUint64(dst[i:], le.Uint64(dst[i:])^le.Uint64(src[i:]))
 		}
+	case 'W':
+		for i := 0; i < words; i += 8 {
+			le.PutUint64(dst[i:], le.Uint64(dst[i:])&^le.Uint64(src[i:]))
+		}
 	case 'N':
 		for i := 0; i < words; i += 8 {
 			le.PutUint64(dst[i:], ^le.Uint64(src[i:]))
@@ -215,6 +251,8 @@ func combine(op byte, dst, src []byte) {
 			dst[i] |= src[i]
 		case 'X':
 			dst[i] ^= src[i]
+		case 'W':
+			dst[i] &^= src[i]
 		case 'N':
 			dst[i] = ^src[i]
 		}

@@ -51,11 +51,11 @@ func TestBits(t *testing.T) {
 		}
 		a := random()[:0]
 		a = append(a, b[:r.IntN(len(b)+1)]...)
-		for _, op := range []byte("AOXN") {
+		for _, op := range []byte("AOXWN") {
 			got := bytes.Clone(a)
 			combine(op, got, b)
 			for i, x := range a {
-				want := map[byte]byte{'A': x & b[i], 'O': x | b[i], 'X': x ^ b[i], 'N': ^b[i]}[op]
+				want := map[byte]byte{'A': x & b[i], 'O': x | b[i], 'X': x ^ b[i], 'W': x &^ b[i], 'N': ^b[i]}[op]
 				if got[i] != want {
 					t.Fatalf("combine %c, byte %d: %x, want %x", op, i, got[i], want)
 				}

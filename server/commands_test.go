@@ -19,8 +19,10 @@ import (
 func newerFacts() map[string]string {
 	return map[string]string{
 		"zrank": "7.2: WITHSCORE", "zrevrank": "7.2: WITHSCORE",
-		"quit":   "7.2: deprecated",
-		"set":    "Valkey 8.1: IFEQ; Redis 8.4: IFNE",
+		"quit":  "7.2: deprecated",
+		"set":   "8.4: IFEQ, IFNE, IFDEQ, IFDNE",
+		"bitop": "8.2: DIFF, DIFF1, ANDOR, ONE",
+		"xadd":  "8.2: KEEPREF, DELREF, ACKED", "xtrim": "8.2: KEEPREF, DELREF, ACKED",
 		"wait":            "7.2: allowed in scripts, blocking",
 		"xinfo|consumers": "7.2: inactive", "xinfo|stream": "7.2: active-time",
 		"acl|log": "7.2: fields of entries",

@@ -16,10 +16,11 @@ func streamCommands() []Command {
 			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
 			Complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
 			Summary:    "Appends a new entry to a stream",
-			Syntax:     "key [NOMKSTREAM@6.2.0] trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id_or_auto:(auto_id:* | id) field value [field value ...]",
+			Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0 trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id_or_auto:(auto_id:* | id) field value [field value ...]",
 			History: []string{
 				"6.2.0 Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option.",
 				"7.0.0 Added support for the `<ms>-*` explicit ID form.",
+				"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
 			},
 		}, run: xadd},
 		{Facts: protocol.Facts{
@@ -52,12 +53,22 @@ func streamCommands() []Command {
 			Syntax:     "key id [id ...]",
 		}, run: xdel},
 		{Facts: protocol.Facts{
+			Name: "xdelex", Arity: -5, Flags: "write fast", Keys: "1 RW delete",
+			Group: "stream", Since: "8.2.0",
+			Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+			Summary:    "Deletes one or multiple entries from the stream.",
+			Syntax:     "key condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
+		}, run: xdelex},
+		{Facts: protocol.Facts{
 			Name: "xtrim", Arity: -4, Flags: "write", Keys: "1 RW delete",
 			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
 			Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
 			Summary:    "Trims the stream to (approximately if '~' is passed) a certain size",
-			Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0])",
-			History:    []string{"6.2.0 Added the `MINID` trimming strategy and the `LIMIT` option."},
+			Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0)",
+			History: []string{
+				"6.2.0 Added the `MINID` trimming strategy and the `LIMIT` option.",
+				"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
+			},
 		}, run: xtrim},
 		{Facts: protocol.Facts{
 			Name: "xsetid", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW update",
@@ -219,9 +230,11 @@ type streamOptions struct {
 
 func (c *Call) streamOptions(xadd bool) streamOptions {
 	var o streamOptions
-	limited, done := false, false
+	limited, chosen, done := false, false, false
 	for c.More() && !done {
 		switch {
+		case !chosen && c.refsOption(&o.trim.Refs):
+			chosen = true
 		case xadd && string(c.Peek(0)) == "*":
 			c.Skip(1)
 			o.auto, done = true, true
@@ -258,6 +271,22 @@ func (c *Call) streamOptions(xadd bool) streamOptions {
 		o.trim.Limit = streamTrimLimit(c.limits().StreamNodeMaxEntries)
 	}
 	return o
+}
+
+// refsOption reads what becomes of what groups know of entries that are removed,
+// if that comes next.
+func (c *Call) refsOption(refs *keyspace.Refs) bool {
+	switch {
+	case c.Is("KEEPREF"):
+		*refs = keyspace.KeepRefs
+	case c.Is("DELREF"):
+		*refs = keyspace.DropRefs
+	case c.Is("ACKED"):
+		*refs = keyspace.OnlyAcked
+	default:
+		return false
+	}
+	return true
 }
 
 // strategy reads what may stand between MAXLEN or MINID and the threshold.
@@ -321,7 +350,7 @@ func (o *streamOptions) next(last keyspace.StreamID, now int64) keyspace.StreamI
 // maxEntry is how many bytes the fields and values of an entry may have.
 const maxEntry = 1 << 30
 
-// xadd is XADD key [NOMKSTREAM] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...].
+// xadd is XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...].
 func xadd(c *Call) {
 	key := c.Bytes()
 	o := c.streamOptions(true)
@@ -461,7 +490,119 @@ func xdel(c *Call) {
 	c.Reply.Int(n)
 }
 
-// xtrim is XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count].
+// delexOptions are the options of XDELEX and XACKDEL.
+type delexOptions struct {
+	refs keyspace.Refs
+	ids  [][]byte // not judged until there is a key
+}
+
+func (c *Call) delexOptions() (o delexOptions) {
+	chosen := false
+	for c.More() {
+		switch {
+		case !chosen && c.refsOption(&o.refs):
+			chosen = true
+		case c.Len() >= 2 && c.Is("IDS"):
+			n := c.IntIn(1, math.MaxInt64, "ERR Number of IDs must be a positive integer")
+			if c.Err() == "" && n > int64(c.Len()) {
+				c.Fail("ERR The `numids` parameter must match the number of arguments")
+			}
+			if c.Err() == "" {
+				o.ids = c.Take(int(n))
+			}
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if o.ids == nil {
+		c.Fail("ERR IDS option is required")
+	}
+	return o
+}
+
+// replyNoEntries replies that there are none of these entries.
+func (c *Call) replyNoEntries(ids [][]byte) {
+	c.Reply.Array(len(ids))
+	for range ids {
+		c.Reply.Int(noEntry)
+	}
+}
+
+// What XDELEX and XACKDEL reply for an entry.
+const (
+	noEntry         = -1
+	entryDeleted    = 1
+	entryReferenced = 2
+)
+
+// parsedIDs reads IDs; the error has been replied if one is none.
+func (c *Call) parsedIDs(texts [][]byte) (ids []keyspace.StreamID, ok bool) {
+	for _, text := range texts {
+		id, ok := parseStreamID(text, 0)
+		if !ok {
+			c.Reply.Error(errStreamID)
+			return nil, false
+		}
+		ids = append(ids, id)
+	}
+	return ids, true
+}
+
+// xdelex is XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
+func xdelex(c *Call) {
+	key := c.Bytes()
+	var s *keyspace.Stream
+	e := c.db.Edit(key) // Redis looks at the key's type before it looks at the rest
+	if e != nil {
+		var ok bool
+		if s, ok = as[keyspace.Stream](c, e); !ok {
+			return
+		}
+	}
+	o := c.delexOptions()
+	if !c.ok() {
+		return
+	}
+	if s == nil {
+		c.replyNoEntries(o.ids)
+		return
+	}
+	ids, ok := c.parsedIDs(o.ids)
+	if !ok {
+		return
+	}
+	deleted, forgotten := false, false
+	c.Reply.Array(len(ids))
+	for _, id := range ids {
+		switch {
+		case o.refs == keyspace.OnlyAcked && s.Referenced(id):
+			c.Reply.Int(entryReferenced)
+			continue
+		case o.refs == keyspace.DropRefs && s.Forget(id):
+			forgotten = true
+		}
+		if s.Delete(id) {
+			deleted = true
+			c.Reply.Int(entryDeleted)
+		} else {
+			c.Reply.Int(noEntry)
+		}
+	}
+	c.changedEntries(key, deleted, forgotten)
+}
+
+// changedEntries says that entries were deleted, or that at least what a group
+// knows has changed.
+func (c *Call) changedEntries(key []byte, deleted, groups bool) {
+	switch {
+	case deleted:
+		c.Changed(key, classStream, "xdel")
+	case groups:
+		c.ChangedAside(key, classStream, "")
+	}
+}
+
+// xtrim is XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count] [KEEPREF|DELREF|ACKED].
 func xtrim(c *Call) {
 	key := c.Bytes()
 	o := c.streamOptions(false)

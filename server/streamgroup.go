@@ -60,6 +60,12 @@ func streamGroupCommands() []Command {
 			Syntax:  "key group id [id ...]",
 		}, run: xack},
 		{Facts: protocol.Facts{
+			Name: "xackdel", Arity: -6, Flags: "write fast", Keys: "1 RW update delete",
+			Group: "stream", Since: "8.2.0", Complexity: "O(1) for each entry ID processed.",
+			Summary: "Acknowledges and conditionally deletes one or multiple entries for a stream consumer group.",
+			Syntax:  "key group condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
+		}, run: xackdel},
+		{Facts: protocol.Facts{
 			Name: "xpending", Arity: -3, Flags: "readonly", Keys: "1 RO access",
 			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
 			Complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
@@ -316,6 +322,50 @@ func xack(c *Call) {
 		c.ChangedAside(key, classStream, "")
 	}
 	c.Reply.Int(n)
+}
+
+// xackdel is XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
+func xackdel(c *Call) {
+	key, group := c.Bytes(), c.Bytes()
+	_, g, ok := c.groupToRead(key, group) // Redis looks at the key's type before it looks at the rest
+	if !ok {
+		return
+	}
+	o := c.delexOptions()
+	if !c.ok() {
+		return
+	}
+	if g == nil {
+		c.replyNoEntries(o.ids)
+		return
+	}
+	ids, ok := c.parsedIDs(o.ids)
+	if !ok {
+		return
+	}
+	s, _ := edit[keyspace.Stream](c, key)
+	g = s.EditGroup(group)
+	deleted, acknowledged := false, false
+	c.Reply.Array(len(ids))
+	for _, id := range ids {
+		if !g.Acknowledge(id) {
+			c.Reply.Int(noEntry)
+			continue
+		}
+		acknowledged = true
+		if o.refs == keyspace.OnlyAcked && s.Referenced(id) {
+			c.Reply.Int(entryReferenced)
+			continue
+		}
+		if o.refs == keyspace.DropRefs {
+			s.Forget(id)
+		}
+		if s.Delete(id) {
+			deleted = true
+		}
+		c.Reply.Int(entryDeleted) // even if it was deleted before
+	}
+	c.changedEntries(key, deleted, acknowledged)
 }
 
 // xpendingOptions are the arguments of XPENDING but for the key and the group.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/keyspace"
 )
@@ -32,9 +34,10 @@ func stringCommands() []Command {
 		}, run: decrby},
 		{Facts: protocol.Facts{
 			Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "string", Since: "8.4.0", Complexity: "O(1)",
-			Summary: "Delete a key if its value is, or is not, a given one",
-			Syntax:  "key condition:[IFEQ comparison-value | IFNE comparison-value]",
+			Group: "string", Since: "8.4.0",
+			Complexity: "O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
+			Summary:    "Conditionally removes the specified key based on value or digest comparison.",
+			Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
 		}, run: delex},
 		{Facts: protocol.Facts{
 			Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RW access delete",
@@ -42,6 +45,12 @@ func stringCommands() []Command {
 			Summary: "Delete a key if its value is a given one",
 			Syntax:  "key value",
 		}, run: delifeq},
+		{Facts: protocol.Facts{
+			Name: "digest", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "string", Since: "8.4.0", Complexity: "O(N) where N is the length of the string value.",
+			Summary: "Returns the hash digest of a string value as a hexadecimal string.",
+			Syntax:  "key",
+		}, run: digestCommand},
 		{Facts: protocol.Facts{
 			Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
 			Group: "string", Since: "1.0.0", Complexity: "O(1)",
@@ -114,6 +123,13 @@ func stringCommands() []Command {
 			Syntax:     "key value [key value ...]",
 		}, run: mset},
 		{Facts: protocol.Facts{
+			Name: "msetex", Arity: -4, Flags: "write denyoom", Keys: "1/2# OW update",
+			Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard,response_policy:all_succeeded",
+			Complexity: "O(N) where N is the number of keys to set.",
+			Summary:    "Atomically sets multiple string keys with a shared expiration in a single operation. Supports flexible argument parsing where condition and expiration flags can appear in any order.",
+			Syntax:     "numkeys data:(key value)... condition:[NX | XX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		}, run: msetex},
+		{Facts: protocol.Facts{
 			Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
 			Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:agg_min",
 			Complexity: "O(N) where N is the number of keys to set.",
@@ -131,13 +147,13 @@ func stringCommands() []Command {
 			Keys:  "1 RW access update variable_flags (RW and ACCESS due to the optional `GET` argument)",
 			Group: "string", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Set the string value of a key",
-			Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ comparison-value@8.1.0 | IFNE comparison-value@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
+			Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest@8.4.0 | IFDNE ifdne-digest@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
 			History: []string{
 				"2.6.12 Added the `EX`, `PX`, `NX` and `XX` options.",
 				"6.0.0 Added the `KEEPTTL` option.",
 				"6.2.0 Added the `GET`, `EXAT` and `PXAT` option.",
 				"7.0.0 Allowed the `NX` and `GET` options to be used together.",
-				"8.1.0 Added the `IFEQ` option, in 8.4.0 the `IFNE` option.",
+				"8.4.0 Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options.",
 			},
 		}, run: set},
 		{Facts: protocol.Facts{
@@ -182,13 +198,14 @@ type setOptions struct {
 	expiry
 }
 
-// comparison is IFEQ or IFNE and a value.
+// comparison is IFEQ or IFNE and a value, or IFDEQ or IFDNE and the digest of
+// one.
 type comparison struct {
-	given, unequal bool
-	with           []byte
+	given, unequal, digest bool
+	with                   []byte
 }
 
-// comparisonOption reads IFEQ or IFNE with its value, if it comes next.
+// comparisonOption reads a comparison, if it comes next.
 func (c *Call) comparisonOption(o *comparison) bool {
 	if o.given || c.Len() < 2 {
 		return false
@@ -197,6 +214,10 @@ func (c *Call) comparisonOption(o *comparison) bool {
 	case c.Is("IFEQ"):
 	case c.Is("IFNE"):
 		o.unequal = true
+	case c.Is("IFDEQ"):
+		o.digest = true
+	case c.Is("IFDNE"):
+		o.digest, o.unequal = true, true
 	default:
 		return false
 	}
@@ -205,11 +226,43 @@ func (c *Call) comparisonOption(o *comparison) bool {
 }
 
 // holds compares the value of a key, which may be nil: then it equals nothing.
-func (o *comparison) holds(s *keyspace.String) bool {
-	if s == nil {
+// As in Redis, nobody asks what a digest looks like until there is one.
+func (o *comparison) holds(c *Call, s *keyspace.String) bool {
+	switch {
+	case s == nil:
 		return o.unequal
+	case !o.digest:
+		return bytes.Equal(s.Content(), o.with) != o.unequal
+	case len(o.with) != digestSize:
+		c.Fail("ERR must be exactly 16 hexadecimal characters")
+		return false
 	}
-	return bytes.Equal(s.Content(), o.with) != o.unequal
+	var b [digestSize]byte
+	return bytes.EqualFold(appendDigest(b[:0], s.Content()), o.with) != o.unequal
+}
+
+const digestSize = 16
+
+// appendDigest appends the XXH3 of a value, 16 hexadecimal digits.
+func appendDigest(b, value []byte) []byte {
+	const digits = "0123456789abcdef"
+	sum := xxh3.Hash(value)
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, digits[sum>>shift&15])
+	}
+	return b
+}
+
+func digestCommand(c *Call) {
+	s, ok := read[keyspace.String](c, c.Bytes())
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Null()
+	default:
+		var b [digestSize]byte
+		c.Reply.Bulk(appendDigest(b[:0], s.Content()))
+	}
 }
 
 func set(c *Call) {
@@ -249,7 +302,10 @@ func (c *Call) set(key, value []byte, o setOptions) {
 			return
 		}
 	}
-	done := !(o.nx && e != nil || o.xx && e == nil || o.compare.given && !o.compare.holds(old))
+	done := !(o.nx && e != nil || o.xx && e == nil || o.compare.given && !o.compare.holds(c, old))
+	if !c.ok() {
+		return
+	}
 	switch {
 	case o.get && e != nil:
 		c.Reply.Bulk(old.Content())
@@ -286,36 +342,49 @@ func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
 
 func delifeq(c *Call) {
 	key := c.Bytes()
-	c.deleteIf(key, comparison{given: true, with: c.Bytes()})
+	o := comparison{given: true, with: c.Bytes()}
+	s, ok := read[keyspace.String](c, key)
+	if ok {
+		c.dropIf(key, s != nil && o.holds(c, s))
+	}
 }
 
-// delex is DEL of one key, or with a condition DELIFEQ and its opposite.
+// delex is DEL of one key, or with a condition DELIFEQ and its like. Redis looks
+// at the key before it judges the condition.
 func delex(c *Call) {
 	key := c.Bytes()
-	var o comparison
-	if n := c.Len(); n != 0 && n != 2 {
-		c.Fail(wrongArity(c.cmd.Name))
-	} else if n == 2 && !c.comparisonOption(&o) {
-		c.Fail(protocol.ErrSyntax)
+	if !c.More() {
+		c.dropIf(key, true)
+		return
 	}
-	if c.ok() {
-		c.deleteIf(key, o)
+	if c.Len() != 2 {
+		c.Reply.Error(wrongArity(c.cmd.Name))
+		return
+	}
+	e := c.db.Get(key)
+	if e == nil {
+		c.Reply.Int(0)
+		return
+	}
+	s, ok := e.Value().(*keyspace.String)
+	if !ok {
+		c.Reply.Error("ERR Key should be of string type if conditions are specified")
+		return
+	}
+	var o comparison
+	if !c.comparisonOption(&o) {
+		c.Reply.Error("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE")
+		return
+	}
+	if holds := o.holds(c, s); c.ok() {
+		c.dropIf(key, holds)
 	}
 }
 
-func (c *Call) deleteIf(key []byte, o comparison) {
-	if o.given {
-		s, ok := read[keyspace.String](c, key)
-		if !ok {
-			return
-		}
-		if s == nil || !o.holds(s) {
-			c.Reply.Int(0)
-			return
-		}
-	}
+// dropIf drops a key if it is to go, and replies how many were.
+func (c *Call) dropIf(key []byte, condition bool) {
 	n := int64(0)
-	if c.drop(key) {
+	if condition && c.drop(key) {
 		n = 1
 	}
 	c.Reply.Int(n)
@@ -447,6 +516,48 @@ func msetnx(c *Call) {
 		}
 	}
 	c.setPairs()
+	c.Reply.Int(1)
+}
+
+// msetex is MSETEX numkeys key value [key value ...] [NX|XX] [EX|PX|EXAT|PXAT time|KEEPTTL].
+func msetex(c *Call) {
+	n := c.IntIn(1, math.MaxInt32, "ERR invalid numkeys value")
+	if c.Err() == "" && n > int64(c.Len()/2) {
+		c.Fail("ERR wrong number of key-value pairs")
+	}
+	if !c.ok() {
+		return
+	}
+	pairs := c.Take(2 * int(n))
+	var o setOptions
+	var raw rawTime
+	for c.More() {
+		switch {
+		case !o.xx && c.Is("NX"):
+			o.nx = true
+		case !o.nx && c.Is("XX"):
+			o.xx = true
+		case c.expiryOption(&o.expiry, &raw, "KEEPTTL"):
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	c.resolve(&o.expiry, raw)
+	if !c.ok() {
+		return
+	}
+	if o.nx || o.xx {
+		for i := 0; i < len(pairs); i += 2 {
+			if e := c.db.Edit(pairs[i]); o.nx && e != nil || o.xx && e == nil {
+				c.Reply.Int(0)
+				return
+			}
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		key := pairs[i]
+		c.store(key, pairs[i+1], c.db.Edit(key), o.expiry)
+	}
 	c.Reply.Int(1)
 }
 

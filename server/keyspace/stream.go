@@ -518,11 +518,16 @@ type StreamTrim struct {
 	MaxLen int64    // not negative
 	MinID  StreamID //
 	Limit  int64    // at most so many, in whole blocks; 0 for no limit
+	Refs   Refs     // what groups know of them
 }
 
 // Trim removes entries from the beginning and returns how many. O(1) for each
-// block that goes, and for each entry of the one that is cut.
+// block that goes, and for each entry of the one that is cut; O(log n) for each
+// entry if groups are asked.
 func (s *Stream) Trim(t StreamTrim) int {
+	if t.Refs != KeepRefs {
+		return s.trimEach(t)
+	}
 	blocks, removed, part := 0, int64(0), 0
 	nodes := s.nodes.all()
 	for i := range nodes {
@@ -555,6 +560,46 @@ func (s *Stream) Trim(t StreamTrim) int {
 	}
 	s.cut(blocks, part)
 	return int(removed) + part
+}
+
+// trimEach is Trim, entry by entry. What Approx spares otherwise, the entries of
+// the block in which Trim ends, goes as well: that is how Redis does it.
+func (s *Stream) trimEach(t StreamTrim) int {
+	var gone []StreamID
+	nodes := s.nodes.all()
+	for i := range nodes {
+		nd := &nodes[i]
+		length, live := int64(s.n-len(gone)), int64(nd.live)
+		if !t.ByID && length <= t.MaxLen || t.Limit != 0 && int64(len(gone))+live > t.Limit {
+			break
+		}
+		whole := t.ByID && nd.last.Less(t.MinID) || !t.ByID && length-live >= t.MaxLen
+		for at := 0; at < len(nd.data); {
+			e, size := firstEntry(nd.data[at:])
+			id := nd.id(e)
+			if t.ByID && !id.Less(t.MinID) || !t.ByID && int64(s.n-len(gone)) <= t.MaxLen {
+				break
+			}
+			if t.Refs != OnlyAcked || !s.Referenced(id) {
+				gone = append(gone, id)
+			}
+			at += size
+		}
+		if !whole {
+			break
+		}
+	}
+	maxDeleted := s.maxDeleted
+	for _, id := range gone {
+		if t.Refs == DropRefs {
+			s.Forget(id)
+		}
+		s.Delete(id)
+	}
+	if s.maxDeleted != maxDeleted { // trimming is not deleting
+		s.SetID(s.last, s.added, maxDeleted)
+	}
+	return len(gone)
 }
 
 // cut removes blocks from the beginning, and then n entries.

@@ -156,6 +156,12 @@ func (p streamPair) step(r *rand.Rand, l *Limits) error {
 		if r.IntN(4) == 0 && t.Approx {
 			t.Limit = r.Int64N(30)
 		}
+		if t.Refs = Refs(r.IntN(6)); t.Refs > OnlyAcked {
+			t.Refs = KeepRefs
+		}
+		if t.Refs != KeepRefs {
+			return p.trimEach(t)
+		}
 		before := s.Len()
 		got := s.Trim(t)
 		if t.Approx {
@@ -222,6 +228,42 @@ func (p streamPair) step(r *rand.Rand, l *Limits) error {
 			p.group(r, g, n.groups[string(name)])
 		}
 	}
+	return nil
+}
+
+// trimEach trims and looks at what is gone: nothing but what may, and with it
+// what groups knew of it.
+func (p streamPair) trimEach(t StreamTrim) error {
+	n := p.n
+	referenced := func(id StreamID) bool {
+		for _, g := range n.groups {
+			if _, ok := g.pending[id]; ok || g.last.Less(id) {
+				return true
+			}
+		}
+		return false
+	}
+	got := p.s.Trim(t)
+	var left []naiveEntry
+	for _, e := range n.entries {
+		switch gone := !p.s.Has(e.id); {
+		case !gone:
+			left = append(left, e)
+		case t.ByID && !e.id.Less(t.MinID), t.Refs == OnlyAcked && referenced(e.id):
+			return fmt.Errorf("%+v removed %v", t, e.id)
+		case t.Refs == DropRefs:
+			for _, g := range n.groups {
+				delete(g.pending, e.id)
+			}
+		}
+	}
+	if got != len(n.entries)-len(left) || !t.ByID && got > 0 && int64(len(left)) < t.MaxLen {
+		return fmt.Errorf("%+v removed %d, %d are left", t, got, len(left))
+	}
+	if whole := max(0, len(n.entries)-int(t.MaxLen)); t.Refs == DropRefs && !t.Approx && !t.ByID && got != whole {
+		return fmt.Errorf("%+v removed %d, want %d", t, got, whole)
+	}
+	n.entries = left
 	return nil
 }
 

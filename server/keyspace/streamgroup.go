@@ -78,6 +78,10 @@ func (s *Stream) EditGroup(name []byte) *Group {
 	if !ok {
 		return nil
 	}
+	return s.editGroup(i)
+}
+
+func (s *Stream) editGroup(i int) *Group {
 	s.ownGroups()
 	g := s.groups[i]
 	if g.owner != s.owner || g.s != s {
@@ -347,6 +351,38 @@ func (g *Group) Acknowledge(id StreamID) bool {
 		log.id(id)
 	}
 	return true
+}
+
+// Refs says what becomes of what groups know of an entry that is removed.
+type Refs uint8
+
+const (
+	KeepRefs  Refs = iota // it stays pending where it is
+	DropRefs              // it is pending nowhere any more
+	OnlyAcked             // the entry stays while it is Referenced
+)
+
+// Referenced reports whether a group has an entry still before it, or pending.
+// O(groups·log n).
+func (s *Stream) Referenced(id StreamID) bool {
+	for _, g := range s.groups {
+		if _, pending := g.Pending(id); pending || g.last.Less(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// Forget acknowledges an entry in all groups, and reports whether it was pending
+// in any. O(groups·log n).
+func (s *Stream) Forget(id StreamID) (found bool) {
+	for i, g := range s.groups {
+		if _, pending := g.Pending(id); pending {
+			s.editGroup(i).Acknowledge(id)
+			found = true
+		}
+	}
+	return found
 }
 
 // ReadNext delivers the entries behind LastID, at most count, to a consumer, and
