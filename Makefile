@@ -19,8 +19,9 @@ run: build ## build the server and start it on its default port
 build: ## build bin/zsetd
 	$(GO) build -o bin/zsetd ./cmd/zsetd
 
-test: ## run all tests, with a real redis-server where one can be had
+test: ## run all tests, with a real redis-server and the clients of other languages where they can be had
 	@.ci/redis
+	@.ci/clients
 	$(call each,$(GO) test ./...)
 
 race: ## run the tests that start goroutines under the race detector

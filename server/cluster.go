@@ -369,12 +369,16 @@ type node struct {
 func (srv *Server) node() node {
 	c := &srv.config
 	n := node{id: srv.cluster.id, ip: c.clusterAnnounceIP, hostname: c.clusterHostname, port: c.clusterAnnouncePort, busPort: c.clusterAnnounceBusPort}
+	port := c.port
+	if served := srv.tcpPort.Load(); port != 0 && served != 0 {
+		port = served // a program may serve elsewhere than its configuration says
+	}
 	if n.port == 0 {
-		n.port = c.port
+		n.port = port
 	}
 	if n.busPort == 0 {
 		if n.busPort = c.clusterPort; n.busPort == 0 {
-			n.busPort = c.port + 10000
+			n.busPort = port + 10000
 		}
 	}
 	return n

@@ -66,6 +66,9 @@ func (srv *Server) Serve(l net.Listener) error {
 		return ErrServerClosed
 	}
 	srv.listeners[l] = struct{}{}
+	if addr, ok := l.Addr().(*net.TCPAddr); ok {
+		srv.tcpPort.Store(int64(addr.Port))
+	}
 	srv.lifecycle.Unlock()
 	defer func() {
 		l.Close()

@@ -102,6 +102,7 @@ type Server struct {
 	// The transports.
 	lifecycle sync.Mutex
 	listeners map[net.Listener]struct{}
+	tcpPort   atomic.Int64 // of the latest of them; 0 if none was for TCP
 	conns     map[*conn]struct{}
 	stopping  bool
 	running   sync.WaitGroup

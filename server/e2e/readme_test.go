@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -327,21 +328,9 @@ func TestReadmeGo(t *testing.T) {
 }
 
 // The programs in Python and JavaScript run where redis-py and node-redis are
-// installed: Debian has the package python3-redis; for node-redis, npm install
-// redis in some folder and let NODE_PATH be its node_modules. Here stands what
-// they are made to do.
+// installed, see client_node_test.go. Here stands what they are made to do.
 func TestReadmePython(t *testing.T) {
-	python := ""
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import redis").Run() == nil {
-			python = name
-			break
-		}
-	}
-	if python == "" {
-		t.Skip("no python3 with redis-py")
-	}
-	runSnippets(t, "python", []string{python, "-c"}, func(code, addr string) string {
+	runSnippets(t, "python", []string{python(t), "-c"}, func(code, addr string) string {
 		_, port, _ := net.SplitHostPort(addr)
 		return strings.ReplaceAll(code, "redis.Redis(", "redis.Redis(port="+port+", ")
 	}, map[string]string{
@@ -396,12 +385,11 @@ print(told)
 }
 
 func TestReadmeJavaScript(t *testing.T) {
-	if exec.Command("node", "-e", "require('redis')").Run() != nil {
-		t.Skip("no node with node-redis")
-	}
+	modules := nodeModules(t)
 	runSnippets(t, "js", []string{"node", "-e"}, func(code, addr string) string {
 		code = strings.ReplaceAll(code, "createClient()", "createClient({ url: 'redis://"+addr+"' })")
-		code = strings.ReplaceAll(code, "import { createClient } from 'redis';", "const { createClient } = require('redis');")
+		code = strings.ReplaceAll(code, "import { createClient } from 'redis';",
+			"const { createClient } = require('"+filepath.ToSlash(modules)+"/redis');")
 		return "const wait = ms => new Promise(f => setTimeout(f, ms));\n(async () => {\n" + code + "\nprocess.exit();\n})();"
 	}, map[string]string{
 		"Live events": `
