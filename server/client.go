@@ -50,13 +50,14 @@ func clientCommands() []Command {
 				Name: "client|kill", Arity: -3, Flags: "admin noscript loading stale",
 				Group: "connection", Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
 				Summary: "Kill the connection of a client",
-				Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no])...)",
+				Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0])...)",
 				History: []string{
 					"2.8.12 Added new filter format.",
 					"2.8.12 `ID` option.",
 					"3.2.0 Added `master` type in for `TYPE` option.",
 					"5.0.0 Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility.",
 					"6.2.0 `LADDR` option.",
+					"7.4.0 `MAXAGE` option.",
 				},
 			}, run: clientKill},
 			{Facts: protocol.Facts{
@@ -199,11 +200,13 @@ type clientFilter struct {
 	user        *user
 	addr, laddr string
 	skipMe      bool
+	maxAge      int64 // seconds; 0 for any
 }
 
 func (f *clientFilter) accepts(s, me *Session) bool {
 	return (f.id == 0 || f.id == s.id) && (f.class == "" || f.class == s.class()) && (f.user == nil || f.user == s.user) &&
-		(f.addr == "" || f.addr == s.addr) && (f.laddr == "" || f.laddr == s.laddr) && !(f.skipMe && s == me)
+		(f.addr == "" || f.addr == s.addr) && (f.laddr == "" || f.laddr == s.laddr) && !(f.skipMe && s == me) &&
+		(f.maxAge == 0 || int64(s.srv.at.Sub(s.created).Seconds()) >= f.maxAge)
 }
 
 func clientKill(c *Call) {
@@ -229,6 +232,10 @@ func clientKill(c *Call) {
 			f.addr = c.String()
 		case c.Is("LADDR"):
 			f.laddr = c.String()
+		case c.Is("MAXAGE"):
+			if f.maxAge = c.IntOr("ERR maxage is not an integer or out of range"); f.maxAge <= 0 {
+				c.Fail("ERR maxage should be greater than 0")
+			}
 		case c.Is("SKIPME"):
 			if f.skipMe = c.Is("YES"); !f.skipMe && !c.Is("NO") {
 				c.Fail(protocol.ErrSyntax)
@@ -512,6 +519,8 @@ func clientHelp(c *Call) {
 		"      Kill connections authenticated by <username>.",
 		"    * SKIPME (YES|NO)",
 		"      Skip killing current connection (default: yes).",
+		"    * MAXAGE <maxage>",
+		"      Kill connections older than the specified age.",
 		"LIST [options ...]",
 		"    Return information about client connections. Options:",
 		"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",

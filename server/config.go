@@ -33,6 +33,7 @@ type config struct {
 	aclPubsub        string
 	aclLogMaxLen     int64
 	enableDebug      string
+	enableModule     string
 	logfile          string
 	loglevel         string
 	save             []saveRule
@@ -142,6 +143,8 @@ func parameters() []parameter {
 			about("Number of entries in what ACL LOG shows."),
 		enum("enable-debug-command", "no", func(c *config) *string { return &c.enableDebug }, "no", "yes", "local").immutable().
 			about("Whether DEBUG is allowed: `no`, `yes`, or `local` for clients on this machine."),
+		enum("enable-module-command", "no", func(c *config) *string { return &c.enableModule }, "no", "yes", "local").immutable().
+			about("Whether MODULE LOAD and UNLOAD are allowed, likewise; there are no modules, so that they fail."),
 		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning", "nothing").
 			about("How much is logged."),
 		yesNo("cluster-enabled", false, func(c *config) *bool { return &c.clusterEnabled }).immutable().

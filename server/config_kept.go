@@ -198,7 +198,6 @@ func keptParameters() []parameter {
 		keptNumber("socket-mark-id", 0, 0, math.MaxUint32, "not done").immutable(),
 		keptEnum("enable-protected-configs", "no", "nothing to do: dir and dbfilename never change while the server runs",
 			"no", "yes", "local").immutable(),
-		keptEnum("enable-module-command", "no", "nothing to do: there are no modules", "no", "yes", "local").immutable(),
 		keptEnum("propagation-error-behavior", "ignore", noReplicas, "ignore", "panic", "panic-on-replicas"),
 
 		// Replicas.

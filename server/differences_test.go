@@ -50,7 +50,7 @@ func differences() []difference {
 		},
 		{
 			name:   "SET that compares",
-			reason: "IFEQ is an option of Valkey 8.1, IFEQ and IFNE of Redis 8.4",
+			reason: "IFEQ, IFNE, IFDEQ and IFDNE are options since Redis 8.4",
 			try:    "SET k v IFEQ x",
 			redis:  "-ERR syntax error\r\n",
 			ours:   "$-1\r\n",
@@ -89,7 +89,7 @@ func differences() []difference {
 		},
 		{
 			name:   "-0 in sorted sets that have shrunk",
-			reason: "and so does whether the score -0 keeps its sign, which in a listpack it loses",
+			reason: "whether the score -0 keeps its sign, which in a listpack it loses, is told from what a set holds now",
 			after:  []string{"ZADD k 1 " + strings.Repeat("x", 65), "ZADD k 2 a", "ZREMRANGEBYRANK k 0 0", "ZADD k -0.0 a"},
 			try:    "ZSCORE k a",
 			redis:  "$2\r\n-0\r\n",
@@ -100,7 +100,7 @@ func differences() []difference {
 		},
 		{
 			name:   "ZSCAN of sorted sets that have shrunk",
-			reason: "and so does how ZSCAN writes large whole scores: as integers if they are in a listpack",
+			reason: "how ZSCAN writes large whole scores, which in a listpack are integers, is told from what a set holds now",
 			after:  []string{"ZADD k 1 " + strings.Repeat("x", 65), "ZADD k 688332863258710671 a", "ZREMRANGEBYRANK k 0 0"},
 			try:    "ZSCAN k 0",
 			redis:  "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$22\r\n6.8833286325871066e+17\r\n",

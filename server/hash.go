@@ -86,7 +86,8 @@ func hashCommands() []Command {
 			Group: "hash", Since: "2.8.0", Tips: "nondeterministic_output",
 			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
 			Summary:    "Incrementally iterate hash fields and associated values",
-			Syntax:     "key cursor [MATCH pattern] [COUNT count]",
+			Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES@7.4.0]",
+			History:    []string{"7.4.0 Added the `NOVALUES` flag."},
 		}, run: hscan},
 		{Facts: protocol.Facts{
 			Name: "hset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
@@ -433,14 +434,24 @@ func hscan(c *Call) {
 		c.Reply.Array(0)
 		return
 	}
-	o := c.scanOptions()
+	o, noValues := scanOptions{count: 10}, false
+	for c.More() {
+		switch {
+		case c.Is("NOVALUES"):
+			noValues = true
+		case !o.read(c):
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
 	if !c.ok() {
 		return
 	}
 	var found []string
 	next := h.Scan(cursor, o.count, func(field, value string) {
 		if o.matches(bytesOf(field)) {
-			found = append(found, field, value)
+			if found = append(found, field); !noValues {
+				found = append(found, value)
+			}
 		}
 	})
 	c.Reply.Array(2)

@@ -330,8 +330,8 @@ func (s *Session) dispatch(argv [][]byte) {
 		return
 	}
 	flags := cmd.spec.Flags()
-	if flags&protocol.Protected != 0 && !s.mayDebug() {
-		s.refuse(cmd, errProtected)
+	if flags&protocol.Protected != 0 && !s.mayUseProtected(cmd) {
+		s.refuse(cmd, errProtected(cmd))
 		return
 	}
 	if !s.authenticated && flags&protocol.NoAuth == 0 && srv.acl.loginRequired.Load() {
@@ -516,13 +516,23 @@ func (s *Session) misroute(cmd *Command, msg string) {
 	s.srv.countError(msg)
 }
 
-const errProtected = `ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", ` +
-	"you can run it from a local connection, otherwise you need to set this option in the configuration file, " +
-	"and then restart the server."
+// errProtected refuses a command that a parameter has to allow: DEBUG, or some
+// subcommands of MODULE.
+func errProtected(cmd *Command) string {
+	name, _, _ := strings.Cut(cmd.Name, "|")
+	return "ERR " + strings.ToUpper(name) + " command not allowed. If the enable-" + name + `-command option is set to "local", ` +
+		"you can run it from a local connection, otherwise you need to set this option in the configuration file, " +
+		"and then restart the server."
+}
 
-// mayDebug reports whether enable-debug-command lets this client use DEBUG.
-func (s *Session) mayDebug() bool {
-	switch s.srv.config.enableDebug {
+// mayUseProtected reports whether enable-debug-command, or
+// enable-module-command, lets this client use cmd.
+func (s *Session) mayUseProtected(cmd *Command) bool {
+	who := s.srv.config.enableDebug
+	if cmd.Name != "debug" {
+		who = s.srv.config.enableModule
+	}
+	switch who {
 	case "yes":
 		return true
 	case "local":

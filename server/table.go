@@ -59,6 +59,7 @@ func families() [][]Command {
 		serverCommands(),
 		saveCommands(),
 		debugCommands(),
+		moduleCommands(),
 	}
 }
 

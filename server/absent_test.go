@@ -1,0 +1,46 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Absent says which commands, or options of commands, of Redis are not there,
+// and why.
+type Absent struct {
+	Version string // of Redis that brought them
+	Group   string
+	Names   string // separated by spaces
+	Reason  string
+}
+
+// AbsentCommands are all of Redis up to 8.4 that are not there.
+func AbsentCommands() []Absent {
+	const noReplicas, oneNode = "there are no replicas", "a cluster has one node, with all slots"
+	return []Absent{
+		{"7.0", "server", "REPLICAOF SLAVEOF FAILOVER PSYNC SYNC REPLCONF", noReplicas},
+		{"7.2", "generic", "WAITAOF",
+			"with `appendfsync always` each reply to a write has waited for the disk; otherwise SAVE brings everything there"},
+		{"8.0", "modules", "VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VREM VSETATTR VSIM",
+			"there are no sets of vectors"},
+		{"8.0", "modules", "JSON.* FT.* TS.* BF.* CF.* CMS.* TOPK.* TDIGEST.*",
+			"there are no documents, no search, no time series, no probabilistic structures"},
+		{"8.2", "cluster", "CLUSTER|SLOT-STATS", oneNode},
+		{"8.4", "cluster", "CLUSTER|MIGRATION", oneNode},
+		{"8.4", "stream", "XREADGROUP…CLAIM", "XAUTOCLAIM and then XREADGROUP do it in two steps"},
+	}
+}
+
+// AllCommands returns the facts of all commands and subcommands, containers
+// included.
+func AllCommands() []*protocol.Command {
+	var specs []*protocol.Command
+	newTable().each(func(c *Command) { specs = append(specs, c.spec) })
+	return specs
+}
+
+// ReplaceSection puts a text where README.md has the section of that name.
+func ReplaceSection(t *testing.T, doc, name, text string) string {
+	return replaceSection(t, doc, name, text)
+}

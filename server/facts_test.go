@@ -1,0 +1,224 @@
+package server_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/server"
+)
+
+// TestCommandsOfRedis: there is every command and subcommand of the judge,
+// unless it is listed with a reason, and nothing else, unless it is listed with
+// the version that it is of.
+func TestCommandsOfRedis(t *testing.T) {
+	redis, zsetd := asker(t, startRedis(t)()), ours(t)
+	theirs, here := words(redis("COMMAND", "LIST")), words(zsetd("COMMAND", "LIST"))
+	absent := map[string]bool{}
+	for _, a := range server.AbsentCommands() {
+		for name := range strings.FieldsSeq(strings.ToLower(a.Names)) {
+			absent[name] = true
+			if slices.Contains(here, name) {
+				t.Errorf("%s is there, although listed as absent (%s)", name, a.Reason)
+			}
+		}
+	}
+	for _, name := range theirs {
+		if !slices.Contains(here, name) && !absent[name] {
+			t.Errorf("Redis %s has %s, and why we do not is not said", judge, name)
+		}
+	}
+	newer := 0
+	for _, c := range server.AllCommands() {
+		if later(c.Since) {
+			newer++
+		}
+		if got := slices.Contains(theirs, c.Name); got == later(c.Since) {
+			t.Errorf("%s is since %s, but that Redis %s has it is %v", c.Name, c.Since, judge, got)
+		}
+	}
+	if got, want := zsetd("COMMAND", "COUNT"), len(slices.DeleteFunc(here, func(n string) bool { return strings.Contains(n, "|") })); got != int64(want) {
+		t.Errorf("COMMAND COUNT: %v, not %d", got, want)
+	}
+}
+
+// later reports whether a version is later than the judge's.
+func later(since string) bool { return since > judge+".99" || since[1] != '.' }
+
+// words returns the elements of a list, sorted.
+func words(reply any) []string {
+	var out []string
+	for _, e := range reply.([]any) {
+		out = append(out, fmt.Sprint(e))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestCategoriesAsRedis: the categories, and what commands that Redis has are in
+// each, as ACL CAT and COMMAND LIST tell them.
+func TestCategoriesAsRedis(t *testing.T) {
+	redis, zsetd := asker(t, startRedis(t)()), ours(t)
+	both := map[string]bool{}
+	for _, name := range words(redis("COMMAND", "LIST")) {
+		both[name] = true
+	}
+	here := words(zsetd("COMMAND", "LIST"))
+	for name := range both {
+		both[name] = slices.Contains(here, name)
+	}
+	known := func(names []string) []string {
+		return slices.DeleteFunc(names, func(n string) bool { return !both[n] })
+	}
+	categories := words(redis("ACL", "CAT"))
+	if got := words(zsetd("ACL", "CAT")); !slices.Equal(got, categories) {
+		t.Errorf("ACL CAT: %v, not %v", got, categories)
+	}
+	newer := newerFacts()
+	for _, name := range categories {
+		for _, argv := range [][]string{{"ACL", "CAT", name}, {"COMMAND", "LIST", "FILTERBY", "ACLCAT", name}} {
+			got, want := known(words(zsetd(argv...))), known(words(redis(argv...)))
+			for _, n := range append(got, want...) {
+				if slices.Contains(got, n) != slices.Contains(want, n) && newer[n] == "" {
+					t.Errorf("%v: %s is there %v", argv, n, slices.Contains(got, n))
+				}
+			}
+		}
+	}
+	for _, argv := range [][]string{
+		{"COMMAND", "LIST", "FILTERBY", "PATTERN", "z*"}, {"COMMAND", "LIST", "FILTERBY", "PATTERN", "*|get*"},
+		{"COMMAND", "LIST", "FILTERBY", "PATTERN", "?E[st]*"}, {"COMMAND", "LIST", "FILTERBY", "PATTERN", ""},
+		{"COMMAND", "LIST", "FILTERBY", "MODULE", "x"}, {"COMMAND", "LIST", "FILTERBY", "ACLCAT", "nosuch"},
+	} {
+		if got, want := known(words(zsetd(argv...))), known(words(redis(argv...))); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, not %v", argv, got, want)
+		}
+	}
+}
+
+// TestHelpAsRedis: what HELP says.
+func TestHelpAsRedis(t *testing.T) {
+	redis, zsetd := asker(t, startRedis(t)()), ours(t)
+	added := map[string][]string{ // 7.2, 7.4
+		"client": {"SETINFO <option> <value>", "    Set client meta attr. Options are:", "    * LIB-NAME: the client lib name.",
+			"    * LIB-VER: the client lib version.", "NO-TOUCH (ON|OFF)", "    Will not touch LRU/LFU stats when this mode is on.",
+			"    * MAXAGE <maxage>", "      Kill connections older than the specified age."},
+	}
+	n := 0
+	for _, c := range server.AllCommands() {
+		name, ok := strings.CutSuffix(c.Name, "|help")
+		if !ok {
+			continue
+		}
+		n++
+		got, want := zsetd(name, "HELP"), redis(name, "HELP") // that of CLUSTER is an error
+		if lines, ok := got.([]any); ok {
+			got = slices.DeleteFunc(lines, func(line any) bool { return slices.Contains(added[name], fmt.Sprint(line)) })
+		}
+		if shape(got) != shape(want) {
+			t.Errorf("%s HELP\n got %s\nwant %s", name, shape(got), shape(want))
+		}
+	}
+	if n < 15 {
+		t.Errorf("%d commands have HELP", n)
+	}
+}
+
+// TestReadmeFamilies: the README says, family by family, what is there and what
+// differs, as the command table, AbsentCommands and differences do.
+func TestReadmeFamilies(t *testing.T) {
+	const path = "../README.md"
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch want := server.ReplaceSection(t, string(b), "families", familyTable(t)); {
+	case want == string(b):
+	case !*rewrite:
+		t.Fatal("the table of families in README.md is not up to date: go test ./server -run TestReadme -rewrite")
+	default:
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// family is a row of the table.
+type family struct {
+	old, absent       int // commands of the judge's Redis that are there, and that are not
+	newer, own, lacks []string
+	differs           []string
+}
+
+func familyTable(t *testing.T) string {
+	families, order := map[string]*family{}, []string{}
+	of := func(group string) *family {
+		if families[group] == nil {
+			families[group] = new(family)
+			order = append(order, group)
+		}
+		return families[group]
+	}
+	groups := map[string]string{}
+	options := newerFacts()
+	for _, c := range server.AllCommands() {
+		f := of(c.Group)
+		groups[c.Name] = c.Group
+		name := strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
+		switch {
+		case c.Since == ownVersion:
+			f.own = append(f.own, name)
+		case c.Since == "9.0.0":
+			f.newer = append(f.newer, name+" (Valkey 9.0)")
+		case later(c.Since):
+			f.newer = append(f.newer, name+" ("+c.Since[:3]+")")
+		default:
+			f.old++
+			if options[c.Name] != "" {
+				f.newer = append(f.newer, name+" ("+options[c.Name]+")")
+			}
+		}
+	}
+	for _, a := range server.AbsentCommands() {
+		f := of(a.Group)
+		if a.Version == judge {
+			f.absent += len(strings.Fields(a.Names))
+		}
+		names := strings.ReplaceAll(strings.ReplaceAll(a.Names, " ", ", "), "|", " ")
+		f.lacks = append(f.lacks, names+" ("+a.Version+"): "+a.Reason)
+	}
+	for _, d := range differences() {
+		words := strings.Fields(strings.ToLower(d.try))
+		group := groups[words[0]]
+		if group == "" {
+			t.Fatalf("%s: no command %q", d.name, words[0])
+		}
+		f := of(group)
+		f.differs = append(f.differs, "*"+d.name+"*: "+d.reason)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| family | of Redis %s | of later versions | its own | not there | differs from Redis %s |\n|---|---|---|---|---|---|\n", judge, judge)
+	for _, group := range order {
+		f := families[group]
+		of := "all " + strconv.Itoa(f.old)
+		switch {
+		case f.absent > 0:
+			of = fmt.Sprintf("%d of %d", f.old, f.old+f.absent)
+		case f.old == 0:
+			of = ""
+		}
+		cells := []string{group, of, strings.Join(f.newer, ", "), strings.Join(f.own, ", "), strings.Join(f.lacks, "; "), strings.Join(f.differs, "; ")}
+		for i := range cells {
+			cells[i] = strings.ReplaceAll(cells[i], "|", "\\|")
+		}
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	return b.String()
+}
+
+// ownVersion is since when Redis has, as COMMAND DOCS tells it, what it does not
+// have: the version that INFO says.
+const ownVersion = "7.2.4"
