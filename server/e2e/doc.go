@@ -17,6 +17,9 @@
 // runs what it shows. costs_recipe_test.go measures both. The recipes are small
 // unless the flag -full is given.
 //
+// Files named client_*_test.go use the libraries that applications use, in Go
+// and other languages, and what is made of them, such as job queues.
+//
 // It is a module of its own, so that nobody who imports zsetd gets go-redis
 // with it. The same tests run against any other server of the protocol, which
 // they empty:

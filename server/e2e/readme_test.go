@@ -459,3 +459,29 @@ func runSnippets(t *testing.T, language string, run []string, adapt func(code, a
 		})
 	}
 }
+
+// The versions of the clients are those that the tests use.
+func TestReadmeClients(t *testing.T) {
+	b, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := ""
+	for _, file := range []string{"go.mod", "testdata/node/package.json"} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used += string(b)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]*\\| (v?\\d\\S+) \\|").FindAllStringSubmatch(string(b), -1)
+	if len(rows) < 8 {
+		t.Errorf("only %d clients are found", len(rows))
+	}
+	for _, row := range rows {
+		name, version := row[1], row[2]
+		if !strings.Contains(used, name+" "+version) && !strings.Contains(used, strconv.Quote(name)+": "+strconv.Quote(version)) {
+			t.Errorf("README.md says that %s is used in version %s", name, version)
+		}
+	}
+}
