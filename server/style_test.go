@@ -68,7 +68,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/geo server/hyperloglog server/keyspace server/rdb server/script snapshot zset " +
-				"github.com/yuin/gopher-lua golang.org/x/sys",
+				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the server puts the parts together; a new dependency is a decision for everybody who embeds it",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},
