@@ -222,3 +222,60 @@ func familyTable(t *testing.T) string {
 // ownVersion is since when Redis has, as COMMAND DOCS tells it, what it does not
 // have: the version that INFO says.
 const ownVersion = "7.2.4"
+
+// TestInfoForMonitors: what monitors read from INFO is there, and is a number
+// where they want one: redis_exporter (which feeds Grafana), redis-cli --stat,
+// and RedisInsight.
+func TestInfoForMonitors(t *testing.T) {
+	const exporter = `uptime_in_seconds process_id connected_clients blocked_clients tracking_clients
+		client_recent_max_output_buffer client_recent_max_input_buffer allocator_active allocator_allocated allocator_resident
+		allocator_frag_ratio allocator_frag_bytes allocator_rss_ratio allocator_rss_bytes used_memory used_memory_rss
+		used_memory_peak used_memory_lua used_memory_overhead used_memory_startup used_memory_dataset used_memory_scripts
+		maxmemory mem_fragmentation_ratio mem_fragmentation_bytes mem_clients_slaves mem_clients_normal expired_stale_perc
+		mem_not_counted_for_evict lazyfree_pending_objects active_defrag_running migrate_cached_sockets active_defrag_hits
+		active_defrag_misses active_defrag_key_hits active_defrag_key_misses expired_time_cap_reached_count loading
+		rdb_changes_since_last_save rdb_bgsave_in_progress rdb_last_save_time rdb_last_bgsave_status rdb_last_bgsave_time_sec
+		rdb_current_bgsave_time_sec rdb_last_cow_size aof_enabled aof_rewrite_in_progress aof_rewrite_scheduled
+		aof_last_rewrite_time_sec aof_current_rewrite_time_sec aof_last_cow_size aof_last_bgrewrite_status
+		aof_last_write_status module_fork_in_progress module_fork_last_cow_size pubsub_channels pubsub_patterns
+		latest_fork_usec connected_slaves repl_backlog_size repl_backlog_active repl_backlog_first_byte_offset
+		repl_backlog_histlen master_repl_offset second_repl_offset slave_expires_tracked_keys sync_full sync_partial_ok
+		sync_partial_err total_connections_received total_commands_processed rejected_connections total_net_input_bytes
+		total_net_output_bytes expired_keys evicted_keys keyspace_hits keyspace_misses used_cpu_sys used_cpu_user
+		used_cpu_sys_children used_cpu_user_children total_system_memory unexpected_error_replies total_reads_processed
+		total_writes_processed io_threaded_reads_processed io_threaded_writes_processed total_error_replies
+		dump_payload_sanitizations tracking_total_keys tracking_total_items tracking_total_prefixes
+		mem_cluster_links mem_aof_buffer mem_replication_backlog number_of_cached_scripts number_of_functions number_of_libraries
+		used_memory_vm_total used_memory_functions evicted_clients evicted_scripts instantaneous_ops_per_sec
+		instantaneous_input_kbps instantaneous_output_kbps cluster_enabled`
+	const texts = "role redis_version redis_mode os maxmemory_policy tcp_port run_id master_replid used_memory_human used_memory_dataset_perc"
+	// evicted_scripts: 7.4; a script that EVAL brought stays until SCRIPT FLUSH.
+	lacks := []string{"evicted_scripts"}
+	ask := ours(t)
+	ask("SET", "k", "v", "EX", "100")
+	fields := map[string]string{}
+	for line := range strings.SplitSeq(ask("INFO", "everything").(string), "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			fields[name] = value
+		}
+	}
+	for name := range strings.FieldsSeq(exporter) {
+		value, there := fields[name]
+		if there == slices.Contains(lacks, name) {
+			t.Errorf("%s: that it is there is %v", name, there)
+		}
+		if _, err := strconv.ParseFloat(value, 64); there && err != nil && value != "ok" {
+			t.Errorf("%s is %q", name, value)
+		}
+	}
+	for name := range strings.FieldsSeq(texts) {
+		if fields[name] == "" {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	for name, prefix := range map[string]string{"db0": "keys=1,expires=1,avg_ttl=", "cmdstat_set": "calls=1,usec="} {
+		if !strings.HasPrefix(fields[name], prefix) {
+			t.Errorf("%s is %q", name, fields[name])
+		}
+	}
+}

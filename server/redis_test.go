@@ -14,10 +14,10 @@ import (
 // judge is the version of Redis whose bytes ours are compared with.
 const judge = "7.0"
 
-// startRedis starts a real redis-server, empty and told nothing, and returns
+// startRedis starts a real redis-server, empty and told nothing but args, and returns
 // how to connect to it. It ends with the test. Where there is none the test is
 // skipped; in CI it fails.
-func startRedis(t *testing.T) (dial func() net.Conn) {
+func startRedis(t *testing.T, args ...string) (dial func() net.Conn) {
 	t.Helper()
 	missing := t.Skipf
 	if os.Getenv("CI") != "" {
@@ -40,7 +40,7 @@ func startRedis(t *testing.T) (dial func() net.Conn) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "socket")
 	var log bytes.Buffer
-	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
+	cmd := exec.Command(path, append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, args...)...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

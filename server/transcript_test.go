@@ -545,7 +545,8 @@ type player struct {
 	t       *testing.T
 	file    *transcript
 	mode    string
-	srv     *server.Server // nil: a real redis-server
+	srv     *server.Server  // nil: a real redis-server
+	connect func() net.Conn // to that; nil: at the address that the flag says
 	clients map[int]*client
 }
 
@@ -633,8 +634,11 @@ func (p *player) client(n int) *client {
 	c := p.clients[n]
 	if c == nil {
 		dial := func(ctx context.Context, network, addr string) (net.Conn, error) { return net.Dial(network, addr) }
-		if p.srv != nil {
+		switch {
+		case p.srv != nil:
 			dial = p.srv.Dialer()
+		case p.connect != nil:
+			dial = func(context.Context, string, string) (net.Conn, error) { return p.connect(), nil }
 		}
 		nc, err := dial(p.t.Context(), "tcp", *against)
 		if err != nil {
