@@ -28,6 +28,7 @@ func TestDialectsAsRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".resp"), func(t *testing.T) {
+			t.Parallel()
 			f, err := parseTranscript(filepath.Base(name), string(text))
 			if err != nil {
 				t.Fatal(err)
