@@ -309,8 +309,8 @@ func (s *Session) appendInfo(b []byte) []byte {
 		taken, free = s.query()
 	}
 	multi := -1
-	if s.multi {
-		multi = len(s.queue)
+	if s.multi || s.execing > 0 {
+		multi = max(len(s.queue), s.execing)
 	}
 	pending := 0 // blocks of replies that the transport could not write yet
 	events := "r"
@@ -340,7 +340,7 @@ func (s *Session) flags() string {
 	}{
 		{s.monitoring, 'O'},
 		{s.subscriptions() > 0, 'P'},
-		{s.multi, 'x'},
+		{s.multi || s.execing > 0, 'x'},
 		{s.blocked != nil || s.postponed != nil, 'b'},
 		{s.cache != nil, 't'},
 		{s.cache != nil && s.cache.broken, 'R'},

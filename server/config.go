@@ -724,6 +724,7 @@ func configSet(c *Call) {
 	next := c.srv.config
 	type setting struct {
 		name, value string
+		own         string // the name as it is spelled here
 		p           *parameter
 	}
 	var given []setting
@@ -745,12 +746,15 @@ func configSet(c *Call) {
 		case p.secrecy:
 			c.redact(at - 1)
 		}
+		if s.own = s.p.name; strings.EqualFold(s.name, s.p.alias) {
+			s.own = s.p.alias // which counts as another
+		}
 		switch p := s.p; {
 		case p.protected:
 			refuse(s.name, "can't set protected config")
 		case p.fixed:
 			refuse(s.name, "can't set immutable config")
-		case slices.ContainsFunc(given, func(o setting) bool { return o.p == p }):
+		case slices.ContainsFunc(given, func(o setting) bool { return o.own == s.own }):
 			refuse(s.name, "duplicate parameter")
 		}
 		given = append(given, s)
@@ -760,7 +764,7 @@ func configSet(c *Call) {
 	}
 	for _, s := range given {
 		if err := s.p.set(&next, s.value); err != nil {
-			refuse(s.p.name, err.Error())
+			refuse(s.own, err.Error())
 		}
 	}
 	if !c.ok() {

@@ -210,7 +210,9 @@ func reset(c *Call) {
 	s.db = c.srv.keys.DB(0)
 	s.name = ""
 	s.noEvict, s.noTouch = false, false
-	s.replies = replyOn
+	if s.replies != replySkip { // which is about this reply
+		s.replies = replyOn
+	}
 	s.enter()
 	c.Reply.SetVersion(2)
 	c.Reply.Status("RESET")

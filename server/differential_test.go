@@ -51,6 +51,7 @@ func TestDifferential(t *testing.T) {
 	d := &differ{t: t}
 	real := startRedis(t)
 	d.real = newPeer(real(), real())
+	d.real.dial = func() (net.Conn, error) { return net.Dial("unix", d.real.cmd.nc.RemoteAddr().String()) }
 	if r := d.real.do("CONFIG", "SET", "notify-keyspace-events", "KAnm"); r != "+OK\r\n" {
 		t.Fatalf("redis-server: %q", r)
 	}
@@ -66,11 +67,12 @@ func TestDifferential(t *testing.T) {
 	var commands []*protocol.Command
 	for _, c := range srv.Commands() {
 		only := strings.Split(*differentialOnly, ",")
-		if slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(c.Name, name) }) && d.knows(c.Name) {
+		if slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(c.Name, name) }) && c.Since <= judge+".9" && d.knows(c.Name) {
 			commands = append(commands, c)
 		}
 	}
 	g := newGenerator(rand.New(rand.NewPCG(seed, 0)), commands)
+	g.payloads, g.libraries = d.payloads()
 	if len(g.commands) == 0 {
 		t.Skip("there are no commands to compare")
 	}
@@ -126,29 +128,44 @@ type unit struct {
 	name  string
 	argv  []string // the command itself
 	steps []step
+	alone bool // sent by a client of its own, which ends with it
 }
 
 type step struct {
-	argv []string
-	how  comparison
+	argv   []string
+	how    comparison
+	client int  // 0: the one that sends most
+	waits  bool // may be answered by what another client does
+}
+
+// plain reports whether all of a unit is sent by the one that sends most.
+func (u *unit) plain() bool {
+	return !u.alone && !slices.ContainsFunc(u.steps, func(s step) bool { return s.client != 0 })
 }
 
 // comparison is how much of two replies must be the same.
 type comparison uint8
 
 const (
-	exact     comparison = iota
-	ordered              // RESP2 and RESP3 alike: byte for byte, or the elements if the order is a hash table's
-	pairs                // the same with pairs
-	chance               // random elements: the kind and the length
-	seconds              // a time in seconds, give or take one
-	millis               // a time in milliseconds, give or take two seconds
-	scan                 // cursors differ; whole scans have the same elements
-	scanPairs            // … pairs
-	encoding             // see sameEncoding
-	distances            // scores may differ in the last bit, which the sines of C leave to the machine
-	timeless             // all but times
-	ignored              // not at all
+	exact       comparison = iota
+	ordered                // RESP2 and RESP3 alike: byte for byte, or the elements if the order is a hash table's
+	pairs                  // the same with pairs
+	chance                 // random elements: the kind and the length
+	seconds                // a time in seconds, give or take one
+	millis                 // a time in milliseconds, give or take two seconds
+	scan                   // cursors differ; whole scans have the same elements
+	scanPairs              // … pairs
+	encoding               // see sameEncoding
+	distances              // scores may differ in the last bit, which the sines of C leave to the machine
+	leafy                // lists whose parts may be in any order
+	timeless               // all but times
+	dump                   // a payload, which the end of an episode compares
+	kind                   // an error or not, and the type
+	superset               // ours are more, by what is newer
+	clientLines            // CLIENT LIST, but for what differs from one client to the next
+	greeting               // HELLO, but for the version and the ID of the client
+	rules                  // ACL GETUSER and LIST, but for the rules about commands: see differences
+	ignored                // not at all
 )
 
 func comparisonOf(name string, argv []string) comparison {
@@ -196,6 +213,29 @@ func comparisonOf(name string, argv []string) comparison {
 		return timeless
 	case "memory|usage":
 		return chance
+	case "dump":
+		return dump
+	case "info", "lolwut", "memory|doctor", "memory|malloc-stats", "memory|stats", "client|id", "acl|genpass", "time", "lastsave",
+		"latency|latest", "latency|histogram", "latency|history", "latency|doctor", "latency|reset", "command|count", "command|docs",
+		"command|info", "command|list", "slowlog|get", "slowlog|len", "function|dump", "object|idletime", "object|freq", "acl|log", "command|help":
+		return kind
+	case "acl|cat":
+		return superset
+	case "client|list", "client|info":
+		return clientLines
+	case "hello":
+		return greeting
+	case "acl|getuser", "acl|list":
+		return rules
+	case "pubsub|channels", "pubsub|shardchannels", "acl|users":
+		return ordered
+	case "function|list":
+		return leafy
+	case "config|get":
+		return pairs
+	}
+	if strings.HasSuffix(name, "|help") {
+		return kind
 	}
 	return exact
 }
@@ -203,6 +243,19 @@ func comparisonOf(name string, argv []string) comparison {
 // unit draws a command and adds what it needs.
 func (g *generator) unit() unit {
 	c, argv := g.next()
+	switch {
+	case !aboutData(c):
+		return g.session(c, argv)
+	case c.Flags().Has(protocol.Blocking) && g.one(3):
+		return g.awaited(c, argv)
+	case g.one(60):
+		return g.watched()
+	}
+	return g.alone(c, argv)
+}
+
+// alone adds to a command about data what it needs.
+func (g *generator) alone(c *protocol.Command, argv []string) unit {
 	u := unit{name: c.Name, argv: argv}
 	how := comparisonOf(c.Name, argv)
 	if names := len(strings.Split(c.Name, "|")); byMember(argv) && len(argv) > names {
@@ -219,26 +272,30 @@ func (g *generator) unit() unit {
 		if key < len(argv) {
 			argv[key] = add[1]
 		}
-		u.steps = append(u.steps, step{add, exact})
+		u.steps = append(u.steps, step{argv: add})
 	}
 	if (c.Name == "sort" || c.Name == "sort_ro") && len(argv) > 1 {
 		// Redis does not clear C's errno before it reads numbers here, and so
 		// takes an overflow of an earlier command for one of its own, or one
 		// met on the way from a listpack to a skiplist, which SORT makes of
 		// every sorted set. SCAN clears it.
-		u.steps = append(u.steps, step{[]string{"SORT_RO", argv[1], "BY", "nosort", "LIMIT", "0", "0"}, ignored},
-			step{[]string{"SCAN", "0"}, ignored})
+		u.steps = append(u.steps, step{argv: []string{"SORT_RO", argv[1], "BY", "nosort", "LIMIT", "0", "0"}, how: ignored},
+			step{argv: []string{"SCAN", "0"}, how: ignored})
 	}
 	if c.Flags().Has(protocol.Blocking) || g.one(30) {
 		// In a transaction nothing blocks.
-		u.steps = append(u.steps, step{[]string{"MULTI"}, exact}, step{argv, how}, step{[]string{"EXEC"}, how})
+		u.steps = append(u.steps, step{argv: []string{"MULTI"}, how: exact}, step{argv: argv, how: how}, step{argv: []string{"EXEC"}, how: how})
 	} else {
-		u.steps = append(u.steps, step{argv, how})
+		if g.one(25) {
+			argv = inScript(g, argv)
+		}
+		u.steps = append(u.steps, step{argv: argv, how: how})
 	}
+	argv = u.argv
 	// What was left to chance must not make the states differ.
 	drop := func(i int) {
 		if i < len(argv) {
-			u.steps = append(u.steps, step{[]string{"SET", argv[i], ""}, ignored}, step{[]string{"GETDEL", argv[i]}, ignored})
+			u.steps = append(u.steps, step{argv: []string{"SET", argv[i], ""}, how: ignored}, step{argv: []string{"GETDEL", argv[i]}, how: ignored})
 		}
 	}
 	for i, a := range argv[1:] {
@@ -249,7 +306,7 @@ func (g *generator) unit() unit {
 				at = 1
 			}
 			if at < len(argv) {
-				u.steps = append(u.steps, step{[]string{"ZRANGE", argv[at], "0", "-1", "WITHSCORES"}, distances})
+				u.steps = append(u.steps, step{argv: []string{"ZRANGE", argv[at], "0", "-1", "WITHSCORES"}, how: distances})
 			}
 			drop(at)
 		}
@@ -283,8 +340,15 @@ func byMember(argv []string) bool {
 func history(units []unit) string {
 	var b strings.Builder
 	for _, u := range units {
+		if u.alone {
+			b.WriteString("\t(a new client:)\n")
+		}
 		for _, s := range u.steps {
-			b.WriteString("\t>")
+			b.WriteString("\t")
+			if s.client > 0 {
+				b.WriteString(strconv.Itoa(s.client + 1))
+			}
+			b.WriteString(">")
 			for _, w := range s.argv {
 				b.WriteString(" " + quote(w))
 			}
@@ -304,10 +368,12 @@ func quote(w string) string {
 // peer is one of the two servers: a client and a listener to its events.
 type peer struct {
 	cmd, events *client
+	others      []*client
+	dial        func() (net.Conn, error)
 }
 
 func newPeer(cmd, events net.Conn) *peer {
-	return &peer{&client{nc: cmd, r: bufio.NewReaderSize(cmd, 64<<10)}, &client{nc: events, r: bufio.NewReader(events)}}
+	return &peer{cmd: &client{nc: cmd, r: bufio.NewReaderSize(cmd, 64<<10)}, events: &client{nc: events, r: bufio.NewReader(events)}}
 }
 
 // ownPeer is a server of ours, which ends with the test.
@@ -329,19 +395,21 @@ func ownPeer(t testing.TB, o server.Options) *peer {
 }
 
 // pipeline sends command lines and returns their replies.
-func (p *peer) pipeline(lines [][]string) ([]string, error) {
+func (p *peer) pipeline(lines [][]string) ([]string, error) { return p.cmd.pipeline(lines) }
+
+func (c *client) pipeline(lines [][]string) ([]string, error) {
 	var b []byte
 	for _, argv := range lines {
 		b = encodeCommand(b, argv)
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- p.cmd.send(b) }()
+	go func() { sent <- c.send(b) }()
 	replies := make([]string, 0, len(lines))
-	p.cmd.nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+	c.nc.SetReadDeadline(time.Now().Add(20 * time.Second))
 	var buf []byte
 	for i := range lines {
 		var err error
-		buf, err = readReply(p.cmd.r, buf[:0])
+		buf, err = readReply(c.r, buf[:0])
 		if err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				err = errors.New("the connection was closed")
@@ -368,8 +436,11 @@ const (
 
 // begin makes a peer empty and ready for an episode.
 func (p *peer) begin(version int) error {
-	lines := [][]string{{"RESET"}, {"HELLO", strconv.Itoa(version)}, {"FLUSHALL"}}
+	lines := append([][]string{{"RESET"}, {"HELLO", strconv.Itoa(version)}, {"FLUSHALL"}}, pristine()...)
 	if _, err := p.pipeline(lines); err != nil {
+		return err
+	}
+	if err := p.meet(version); err != nil {
 		return err
 	}
 	b := encodeCommand(nil, []string{"RESET"})
@@ -444,6 +515,8 @@ func (d *differ) play(units []unit, version, batch int) *mismatch {
 		return nc
 	}
 	ours := newPeer(dial(), dial())
+	ours.dial = func() (net.Conn, error) { return srv.Dialer()(d.t.Context(), "", "") }
+	defer ours.leave()
 	for _, p := range []*peer{ours, d.real} {
 		if err := p.begin(version); err != nil {
 			d.t.Fatal(err)
@@ -451,8 +524,12 @@ func (d *differ) play(units []unit, version, batch int) *mismatch {
 	}
 	for start := 0; start < len(units); start += batch {
 		end := min(start+batch, len(units))
-		if m := d.batch(ours, units[start:end]); m != nil {
+		if m := d.batch(ours, units[start:end], version); m != nil {
 			m.unit += start
+			return m
+		}
+		if m := d.crosswise(ours, end == len(units)); m != nil {
+			m.unit = end - 1
 			return m
 		}
 		if err := srv.Check(); err != nil {
@@ -462,7 +539,37 @@ func (d *differ) play(units []unit, version, batch int) *mismatch {
 	return nil
 }
 
-func (d *differ) batch(ours *peer, units []unit) *mismatch {
+func (d *differ) batch(ours *peer, units []unit, version int) *mismatch {
+	for i := 0; i < len(units); {
+		var m *mismatch
+		end := i
+		for end < len(units) && units[end].plain() {
+			end++
+		}
+		switch {
+		case end > i:
+			m = d.plain(ours, units[i:end])
+		case units[i].alone:
+			end++
+			m = d.newcomer(ours, &units[i], version)
+		default:
+			end++
+			m = d.together(ours, &units[i])
+		}
+		if m != nil {
+			m.unit += i
+			return m
+		}
+		i = end
+	}
+	if m := d.events(ours, units); m != nil {
+		return m
+	}
+	return d.state(ours, len(units)-1)
+}
+
+// plain plays units in one go.
+func (d *differ) plain(ours *peer, units []unit) *mismatch {
 	var lines [][]string
 	for _, u := range units {
 		for _, s := range u.steps {
@@ -488,19 +595,22 @@ func (d *differ) batch(ours *peer, units []unit) *mismatch {
 			if at == len(got) {
 				return &mismatch{name: u.name, text: "\t" + err.Error(), unit: i, keys: s.argv[1:]}
 			}
-			if !same(s.how, got[at], want[at]) && !meant(u.argv, want[at], got[at]) && !tied(s.how, u.argv, want[at], got[at]) {
-				return &mismatch{
-					name: u.name, unit: i, keys: s.argv[1:],
-					text: fmt.Sprintf("redis:\n%s\nzsetd:\n%s", clipped(want[at]), clipped(got[at])),
-				}
+			if m := compared(&u, s, got[at], want[at]); m != nil {
+				m.unit = i
+				return m
 			}
 			at++
 		}
 	}
-	if m := d.events(ours, units); m != nil {
-		return m
+	return nil
+}
+
+// compared compares the replies to a step.
+func compared(u *unit, s step, got, want string) *mismatch {
+	if same(s.how, got, want) || meant(u.argv, want, got) || tied(s.how, u.argv, want, got) {
+		return nil
 	}
-	return d.state(ours, len(units)-1)
+	return &mismatch{name: u.name, keys: s.argv[1:], text: fmt.Sprintf("redis:\n%s\nzsetd:\n%s", clipped(want), clipped(got))}
 }
 
 // tied reports whether two replies to SORT differ in the order of elements that
@@ -514,8 +624,8 @@ func tied(how comparison, argv []string, redis, ours string) bool {
 // clipped is the text of a reply, at most as much as one likes to read.
 func clipped(reply string) string {
 	lines := replyLines(reply)
-	if len(lines) > 60 {
-		lines = append(lines[:60:60], fmt.Sprintf("… and %d more lines", len(lines)-60))
+	if len(lines) > 30 {
+		lines = append(lines[:30:30], fmt.Sprintf("… and %d more lines", len(lines)-30))
 	}
 	for i, l := range lines {
 		if len(l) > 300 {
@@ -544,6 +654,9 @@ func same(how comparison, got, want string) bool {
 	if err != nil {
 		return false
 	}
+	if how == kind {
+		return got[0] == want[0]
+	}
 	w, _, err := protocol.Decode([]byte(want))
 	if err != nil {
 		return false
@@ -564,6 +677,14 @@ func same(how comparison, got, want string) bool {
 		return false
 	}
 	switch how {
+	case dump:
+		return (g == nil) == (w == nil)
+	case superset:
+		return isSuperset(elements(g, 1), elements(w, 1))
+	case clientLines:
+		return sameClients(fmt.Sprint(g), fmt.Sprint(w))
+	case greeting, rules:
+		return fmt.Sprint(withoutDetails(g)) == fmt.Sprint(withoutDetails(w))
 	case ordered:
 		return slices.Equal(elements(g, 1), elements(w, 1))
 	case pairs:
@@ -591,6 +712,11 @@ func same(how comparison, got, want string) bool {
 		return slices.Equal(elements(gl[1], group), elements(wl[1], group))
 	case encoding:
 		return sameEncoding(g, w)
+	case leafy:
+		gl, wl := leaves(nil, g), leaves(nil, w)
+		slices.Sort(gl)
+		slices.Sort(wl)
+		return slices.Equal(gl, wl)
 	case timeless:
 		return fmt.Sprint(withoutTimes(g)) == fmt.Sprint(withoutTimes(w))
 	}
@@ -796,13 +922,21 @@ func (d *differ) shrink(units []unit, version int, m *mismatch) ([]unit, *mismat
 			try(append(slices.Clone(units[:start]), units[end:]...))
 		}
 	}
+	// Fewer lines, where a unit has many that do not belong together.
+	for i := range units {
+		for at := len(units[i].steps) - 1; i < len(units) && !units[i].plain() && at >= 0 && len(units[i].steps) > 1 && tries < 1500; at-- {
+			candidate := slices.Clone(units)
+			candidate[i].steps = slices.Delete(slices.Clone(units[i].steps), at, at+1)
+			try(candidate)
+		}
+	}
 	// Fewer words, where a command has many.
 	for i := range units {
 		for size := 64; size >= 1 && tries < 1500; size /= 2 {
-			for at := 0; i < len(units) && len(units[i].steps) == 1 && len(units[i].steps[0].argv) > 1+at+size && tries < 1500; {
+			for at := 0; i < len(units) && units[i].plain() && len(units[i].steps) == 1 && len(units[i].steps[0].argv) > 1+at+size && tries < 1500; {
 				argv := units[i].steps[0].argv
 				candidate := slices.Clone(units)
-				candidate[i].steps = []step{{append(slices.Clone(argv[:1+at]), argv[1+at+size:]...), units[i].steps[0].how}}
+				candidate[i].steps = []step{{argv: append(slices.Clone(argv[:1+at]), argv[1+at+size:]...), how: units[i].steps[0].how}}
 				if !try(candidate) {
 					at += size
 				}

@@ -140,7 +140,7 @@ func restore(c *Call) {
 	}
 	deleted := o.replace && c.db.Delete(key)
 	if deadline != 0 && !o.absolute {
-		deadline = min(deadline, math.MaxInt64-c.now()) + c.now()
+		deadline += c.now() // beyond the end of time it wraps and is past, as in Redis
 	}
 	c.Reply.OK()
 	if deadline != 0 && deadline <= c.now() {

@@ -20,6 +20,9 @@ type generator struct {
 	weights  []int // running sums
 	now      time.Time
 	id       int // about where the IDs of streams are
+
+	payloads  []string // of DUMP
+	libraries []string // of FUNCTION DUMP
 }
 
 // drawn is how often a command is drawn; 10 unless it stands here. What makes
@@ -44,38 +47,56 @@ func drawn(name string) int {
 
 // notCompared are commands that the differential test leaves out, each with
 // the reason.
-func notCompared(c *protocol.Command) (reason string) {
-	switch c.Name {
-	case "echo", "ping", "select", "dbsize", "flushall", "flushdb", "swapdb":
-		return ""
-	case "wait", "waitaof":
-		return "waits for replicas, of which there are none"
-	case "dump", "restore", "migrate":
-		return "TestDumpAsRedis has them"
+func notCompared(name string) (reason string) {
+	switch name {
+	case "migrate":
+		return "needs a server to go to: TestMigrate has it"
 	case "pfselftest":
 		return "takes seconds, and says nothing"
-	case "object|freq", "object|idletime", "object|refcount":
-		return "tells of Redis's insides and of time"
+	case "pfdebug":
+		return "tells of Redis's insides"
+	case "shutdown":
+		return "ends the process"
+	case "monitor":
+		return "shows times and addresses: the transcripts have it"
+	case "save", "bgsave", "bgrewriteaof", "config|rewrite", "acl|load", "acl|save":
+		return "is about files: the transcripts have it"
+	case "debug":
+		return "is refused by servers that are not told to allow it"
+	case "script|debug":
+		return "holds a conversation with redis-cli"
+	case "latency|graph":
+		return "draws times"
+	}
+	return ""
+}
+
+// aboutData reports whether a command is about keys and their values, rather
+// than about the server or the connection.
+func aboutData(c *protocol.Command) bool {
+	switch c.Name {
+	case "echo", "ping", "select", "dbsize", "flushall", "flushdb", "swapdb", "publish", "spublish", "restore-asking":
+		return true
 	}
 	switch c.Group {
 	case "generic", "string", "hash", "list", "set", "sorted-set", "bitmap", "hyperloglog", "geo", "stream":
-		return ""
-	case "pubsub":
-		if c.Name == "publish" || c.Name == "spublish" {
-			return ""
-		}
+		return true
 	}
-	return "not about data, but about the server or the connection; the transcripts have it"
+	return false
 }
 
 func newGenerator(r *rand.Rand, commands []*protocol.Command) *generator {
-	g := &generator{r: r, now: time.Now()}
+	g := &generator{r: r, now: time.Now(), payloads: []string{""}, libraries: []string{""}}
 	sum := 0
 	for _, c := range commands {
-		if notCompared(c) != "" {
+		if notCompared(c.Name) != "" {
 			continue
 		}
-		sum += drawn(c.Name)
+		n := drawn(c.Name)
+		if !aboutData(c) {
+			n = 4 // each comes with others
+		}
+		sum += n
 		g.commands = append(g.commands, c)
 		g.weights = append(g.weights, sum)
 	}
@@ -90,6 +111,14 @@ func (g *generator) next() (c *protocol.Command, argv []string) {
 		i++
 	}
 	c = g.commands[i]
+	return c, g.line(c)
+}
+
+// line draws a line of a command.
+func (g *generator) line(c *protocol.Command) (argv []string) {
+	if argv = g.special(c); argv != nil {
+		return argv
+	}
 	argv = strings.Split(c.Name, "|")
 	many := 0
 	if g.one(25) {
@@ -108,7 +137,7 @@ func (g *generator) next() (c *protocol.Command, argv []string) {
 		argv[0] = strings.ToUpper(argv[0])
 	}
 	g.tame(c, argv)
-	return c, argv
+	return argv
 }
 
 func (g *generator) one(in int) bool { return g.r.IntN(in) == 0 }
@@ -223,6 +252,11 @@ func (d *draft) value(a *protocol.Argument) string {
 	case "pattern":
 		return d.pick("*", "a*", "*1*", "?", "[a-c]*", "h?", "[^a]", "nosort", "w_*", "h*->f", "#", "zzz", "", "\\a", "*\\")
 	}
+	if !aboutData(d.command) {
+		if v := d.serverValue(a.Name); v != "" {
+			return v
+		}
+	}
 	if d.command.Group == "stream" {
 		if v, ok := d.streamValue(a.Name); ok {
 			return v
@@ -275,6 +309,8 @@ func (d *draft) value(a *protocol.Argument) string {
 		}
 	case "member", "field", "element", "pivot":
 		return d.member()
+	case "serialized-value":
+		return d.payloads[d.r.IntN(len(d.payloads))]
 	case "type":
 		return d.pick("zset", "hash", "list", "set", "string", "ZSET", "stream", "nothing")
 	case "channel", "shardchannel":
@@ -604,6 +640,10 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 				argv[i] = strconv.FormatInt(g.now.Unix()+1e6, 10)
 			case n < g.now.UnixMilli()+1e9 && option == "PXAT":
 				argv[i] = strconv.FormatInt(g.now.UnixMilli()+1e9, 10)
+			}
+		case "restore", "restore-asking":
+			if i == 2 && 0 < n && n < 1e9 {
+				argv[i] = strconv.FormatInt(n+1e9, 10)
 			}
 		case "pexpireat":
 			if d := n - g.now.UnixMilli(); -1e7 < d && d < 1e7 {

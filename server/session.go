@@ -43,6 +43,7 @@ type Session struct {
 	aborted bool // a command was refused while queueing: EXEC must fail
 	queue   []queued
 	queued  int64 // bytes
+	execing int   // commands of the transaction that EXEC is running; 0: it is not
 	watches []waitKey
 	touched bool // a watched key was changed
 

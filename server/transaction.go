@@ -129,7 +129,7 @@ func exec(c *Call) {
 		return
 	}
 	c.Reply.Array(len(queue))
-	c.nested = true
+	c.nested, s.execing = true, len(queue)
 	for _, q := range queue {
 		if d := s.permit(q.cmd, q.argv, deniedInMulti); d != permitted {
 			msg := d.inTransaction()
@@ -139,5 +139,5 @@ func exec(c *Call) {
 		}
 		s.run(q.cmd, q.argv, q.argv[q.names:])
 	}
-	c.nested = false
+	c.nested, s.execing = false, 0
 }
