@@ -33,9 +33,9 @@ bench: ## run the benchmarks
 bench-compare: ## compare the benchmarks with another version's: make bench-compare REF=main
 	@.ci/bench-compare "$(REF)"
 
-differential: ## send 200 000 random commands to zsetd and to a real redis-server; SEED=n repeats a run
+differential: ## send a million random commands to zsetd and to a real redis-server; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1)
 	@.ci/redis
-	$(GO) test ./server -count 1 -v -run TestDifferential -differential.n 200000 -differential.seed $(or $(SEED),0)
+	$(GO) test ./server -count 1 -v -timeout 30m -run TestDifferential -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0)
 
 conformance: build ## run Redis's own test suite against zsetd and redis-server; CACHED=1 keeps the latter's score, FILES="unit/multi ..." chooses
 	@.ci/conformance $(if $(CACHED),-cached) $(FILES)

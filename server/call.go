@@ -169,7 +169,13 @@ type opened struct {
 }
 
 // bytesOf returns the bytes of s without copying. They must not be written to.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+// They are never nil, which as an argument would say that there is none.
+func bytesOf(s string) []byte {
+	if s == "" {
+		return []byte{}
+	}
+	return unsafe.Slice(unsafe.StringData(s), len(s))
+}
 
 // Changed says that the value at key was changed, and by what event, in the
 // words of keyspace notifications. Everything that follows from a change

@@ -197,6 +197,16 @@ func differences() []difference {
 	}
 }
 
+// parted reports whether two servers differ on purpose after somebody has waited,
+// and so in what comes then. Since Redis 7.2 a command that waits is done anew
+// when it may go on, as here; Redis 7.0 looks only at the key that has something. So
+// another key, which has become one of another type meanwhile, is an error now, and
+// of several that have something, the first that the command names is taken.
+func parted(redis, ours string) bool {
+	r, o := parts(redis), parts(ours)
+	return strings.Contains(ours, "WRONGTYPE") || len(r) > 1 && len(o) > 1 && r[0] != o[0]
+}
+
 // meant reports whether two replies differ on purpose.
 func meant(argv []string, redis, ours string) bool {
 	for _, d := range differences() {
