@@ -212,7 +212,7 @@ func isPush(reply string) bool { return strings.HasPrefix(reply, ">") }
 func parts(reply string) []string {
 	r := bufio.NewReader(strings.NewReader(reply))
 	head, err := r.ReadString('\n')
-	if err != nil || head[0] != '*' {
+	if err != nil || head[0] != '*' && head[0] != '%' {
 		return nil
 	}
 	var list []string

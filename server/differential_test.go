@@ -24,6 +24,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,7 @@ const (
 )
 
 func TestDifferential(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // half of the time it would be collecting
 	d := &differ{t: t}
 	real := startRedis(t)
 	d.real = newPeer(real(), real())
@@ -213,7 +215,7 @@ func comparisonOf(name string, argv []string) comparison {
 		return dump
 	case "info", "lolwut", "memory|doctor", "memory|malloc-stats", "memory|stats", "client|id", "acl|genpass", "time", "lastsave",
 		"latency|latest", "latency|histogram", "latency|history", "latency|doctor", "latency|reset", "command|count", "command|docs",
-		"command|info", "command|list", "slowlog|get", "slowlog|len", "function|dump", "object|idletime", "object|freq", "acl|log", "command|help":
+		"command|info", "command|list", "slowlog|get", "slowlog|len", "function|dump", "object|idletime", "object|freq", "object|refcount", "acl|log", "command|help":
 		return kind
 	case "acl|cat":
 		return superset

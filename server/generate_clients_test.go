@@ -72,6 +72,7 @@ var scripts = struct{ sources, libraries []string }{
 		"for i=1,#KEYS do redis.call('incr', KEYS[i]) end return #KEYS", "return redis.call('hgetall', KEYS[1] or 'h1')[99]",
 		"#!lua\nreturn 1", "#!lua flags=no-writes\nreturn redis.call('set', 'v0', '1')", "#!lua flags=x\nreturn 1", "#!x\nreturn 1",
 		"#!lua flags=allow-stale,no-cluster\nreturn redis.call('ping')", "#!lua name=x\nreturn 1", "return redis.call('multi')",
+		"return redis.call('blpop', KEYS[1] or 'l1', 0)",
 		"return redis.call('subscribe', 'a')", "return redis.acl_check_cmd('get', 'v1')",
 		"return redis.acl_check_cmd('nosuch')", "error('thrown')", "error({err='ERR tabular'})", "return redis.call('select', 1)", "return math.floor(3.7)",
 		"return redis.call('ping', {})", "return redis.call(1.5)", "redis.log(redis.LOG_DEBUG, 'x')", "redis.log(9, 'x')", "return redis.REDIS_VERSION_NUM > 0",

@@ -94,7 +94,7 @@ func newGenerator(r *rand.Rand, commands []*protocol.Command) *generator {
 		}
 		n := drawn(c.Name)
 		if !aboutData(c) {
-			n = 3 // each comes with others
+			n = 2 // each comes with others
 		}
 		sum += n
 		g.commands = append(g.commands, c)
