@@ -105,6 +105,7 @@ func (a *api) call(L *lua.LState, raise bool) int {
 	if r == nil {
 		a.fail(L, "redis.call/pcall can only be called inside a script invocation")
 	}
+	a.state.Spend(L, 10)
 	argv, wrong := a.arguments(L)
 	var result lua.LValue
 	bad := true

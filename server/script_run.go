@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/metrics"
 	"strconv"
 	"strings"
@@ -30,6 +31,8 @@ type scripting struct {
 	session  *Session
 	running  *scriptRun
 	allowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
+
+	memoryLimit uint64 // by how much the process may grow while a script runs
 
 	functions functions
 }
@@ -76,7 +79,8 @@ type scriptRun struct {
 	wrote    bool
 	busy     bool // has run for so long that others are told
 	killed   bool
-	memory   uint64 // of the process when it was first looked at
+	memory   uint64 // of the process when it was first looked at,
+	collect  uint64 // and at which it is to be looked at more closely
 	slot     int    // of the keys so far, in a cluster; -1 if there were none
 }
 
@@ -273,14 +277,10 @@ func errorTable(state *script.State, msg string, counted bool) *lua.LTable {
 // end, if it must.
 func (r *scriptRun) interrupt() *lua.LTable {
 	srv := r.srv
-	switch now := memoryInUse(); {
-	case r.memory == 0:
-		r.memory = now
-	case now > r.memory+scriptMemory:
+	if r.outgrown() {
 		return errorTable(r.state, "ERR not enough memory", false)
 	}
-	threshold := time.Duration(srv.config.busyReplyThreshold) * time.Millisecond
-	if !r.busy && (threshold == 0 || time.Since(r.began) < threshold) {
+	if threshold := srv.config.busyReplyThreshold; !r.busy && (threshold == 0 || time.Since(r.began).Milliseconds() < threshold) {
 		return nil
 	}
 	if !r.busy {
@@ -305,9 +305,26 @@ func (r *scriptRun) interrupt() *lua.LTable {
 	return nil
 }
 
-// scriptMemory is by how much the memory of the process may grow while a script
-// runs.
+// scriptMemory is the limit unless a test sets another.
 const scriptMemory = 4 << 30
+
+// outgrown reports whether the script has taken more memory than it may. What it
+// does not use any more does not count: in a process that is large there may be
+// gigabytes of it before it is collected, so that is done first.
+func (r *scriptRun) outgrown() bool {
+	may := r.srv.scripting.memoryLimit
+	now := memoryInUse()
+	if r.memory == 0 {
+		r.memory, r.collect = now, now+may
+	}
+	if now <= r.collect {
+		return false
+	}
+	runtime.GC()
+	now = memoryInUse()
+	r.collect = now + may/2
+	return now > r.memory+may
+}
 
 func memoryInUse() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}

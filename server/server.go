@@ -156,6 +156,7 @@ type Options struct {
 func New(o Options) (*Server, error) {
 	t := newTable()
 	srv := &Server{
+		scripting:    scripting{memoryLimit: scriptMemory},
 		log:          o.Logger,
 		level:        o.LogLevel,
 		table:        t,

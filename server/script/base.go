@@ -180,8 +180,8 @@ func (st *State) load(L *lua.LState) int {
 			if s == "" {
 				return 0
 			}
+			st.checkLength(L, src.Len()+len(s))
 			src.WriteString(s)
-			st.checkLength(L, src.Len())
 		}
 	})
 	L.SetTop(0)
@@ -204,7 +204,7 @@ func (st *State) loadstring(L *lua.LState) int {
 }
 
 func (st *State) loaded(L *lua.LState, src, chunk string) int {
-	f, err := st.Compile(src, chunkID(chunk))
+	f, err := st.compile(src, chunkID(chunk), func() { st.Spend(L, 10) })
 	if strings.HasPrefix(src, "\x1bLua") { // no way to load what no compiler has checked
 		f, err = nil, syntaxError(chunkID(chunk)+": bad code in precompiled chunk")
 	}
@@ -461,12 +461,16 @@ func (st *State) unpack(L *lua.LState) int {
 
 // checkLength refuses strings that are longer than any value may be.
 func (st *State) checkLength(L *lua.LState, n int) {
-	if n > maxString {
+	if n > st.most {
 		L.Error(lua.LString("not enough memory"), 0)
 	}
-	if n > 1<<20 {
-		st.ticks.hurry() // to look at the memory
-	}
+}
+
+// make is checkLength for a string that is about to be made, or has been: many
+// long ones are a reason to look at the memory.
+func (st *State) make(L *lua.LState, n int) {
+	st.checkLength(L, n)
+	st.ticks.left -= n >> 12
 }
 
 // join is what a .. b calls.
@@ -483,7 +487,7 @@ func (st *State) join(L *lua.LState) int {
 			return st.joinValues(L, n)
 		}
 	}
-	st.checkLength(L, total)
+	st.make(L, total)
 	b := make([]byte, 0, total)
 	for i := 1; i <= n; i++ {
 		switch v := L.Get(i).(type) {
@@ -505,7 +509,7 @@ func (st *State) joinValues(L *lua.LState, n int) int {
 		a, ok1 := ToString(left)
 		b, ok2 := ToString(right)
 		if ok1 && ok2 {
-			st.checkLength(L, len(a)+len(b))
+			st.make(L, len(a)+len(b))
 			right = lua.LString(a + b)
 			continue
 		}

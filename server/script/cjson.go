@@ -167,7 +167,7 @@ func (e *jsonEncoder) value(v lua.LValue, depth int) {
 		}
 		e.b = append(e.b, "null"...)
 	}
-	if len(e.b) > maxString {
+	if e.st.Spend(e.L, 1); len(e.b) > e.st.most {
 		e.st.checkLength(e.L, len(e.b))
 	}
 }
@@ -334,6 +334,7 @@ func (d *jsonDecoder) char(i int) byte {
 func (d *jsonDecoder) bad(msg string) { d.token, d.index = jsonToken(msg), d.at }
 
 func (d *jsonDecoder) next() {
+	d.st.Spend(d.L, 1)
 	for strings.IndexByte(" \t\n\r", d.char(d.at)) >= 0 {
 		d.at++
 	}

@@ -70,6 +70,7 @@ type lexer struct {
 	peeked   bool
 	buf      []byte // the text of the token that is being read
 	reserved map[string]token
+	spend    func() // is called for each token
 }
 
 // syntaxError is what a source that cannot be compiled panics with.
@@ -146,6 +147,7 @@ func isAlpha(c int) bool { return 'a' <= c|32 && c|32 <= 'z' && c < 128 || c == 
 
 // advance moves on to the next token.
 func (x *lexer) advance() {
+	x.spend()
 	x.lastLine = x.line
 	if x.peeked {
 		x.now, x.peeked = x.next, false

@@ -42,11 +42,11 @@ func (st *State) tableConcat(L *lua.LState) int {
 		if i < e {
 			b = append(b, separator...)
 		}
-		if len(b) > maxString {
+		if st.Spend(L, 1); len(b) > st.most {
 			st.checkLength(L, len(b))
 		}
 	}
-	st.checkLength(L, len(b))
+	st.make(L, len(b))
 	L.Push(lua.LString(view(b)))
 	return 1
 }
@@ -104,6 +104,7 @@ func (st *State) insert(L *lua.LState) int {
 			e = pos
 		}
 		for i := e; i > pos; i-- {
+			st.Spend(L, 1)
 			t.RawSet(lua.LNumber(i), t.RawGet(lua.LNumber(i-1)))
 		}
 		t.RawSet(lua.LNumber(pos), L.Get(3))
@@ -174,6 +175,7 @@ func (s *sorter) get(i int) lua.LValue { return s.t.RawGet(lua.LNumber(i)) }
 func (s *sorter) set(i int, v lua.LValue) { s.t.RawSet(lua.LNumber(i), v) }
 
 func (s *sorter) less(a, b lua.LValue) bool {
+	s.st.Spend(s.L, 1)
 	if s.f == nil {
 		return s.L.LessThan(a, b)
 	}

@@ -21,7 +21,6 @@ type matcher struct {
 	L        *lua.LState
 	src, pat string
 	level    int
-	steps    int
 	captures [maxCaptures]capture
 }
 
@@ -158,16 +157,19 @@ func (m *matcher) balance(s, p int) int {
 		return -1
 	}
 	open, closing, depth := m.pat[p], m.pat[p+1], 1
+	start := s
 	for s++; s < len(m.src); s++ {
 		switch m.src[s] {
 		case closing:
 			if depth--; depth == 0 {
+				m.st.Spend(m.L, (s-start)/16)
 				return s + 1
 			}
 		case open:
 			depth++
 		}
 	}
+	m.st.Spend(m.L, (s-start)/16)
 	return -1
 }
 
@@ -176,6 +178,7 @@ func (m *matcher) maxExpand(s, p, end int) int {
 	for m.single(s+i, p, end) {
 		i++
 	}
+	m.st.Spend(m.L, (i+1)*(end-p+15)/16)
 	for ; i >= 0; i-- {
 		if r := m.match(s+i, end+1); r >= 0 {
 			return r
@@ -189,6 +192,7 @@ func (m *matcher) minExpand(s, p, end int) int {
 		if r := m.match(s, end+1); r >= 0 {
 			return r
 		}
+		m.st.Spend(m.L, (end-p)/16)
 		if !m.single(s, p, end) {
 			return -1
 		}
@@ -225,6 +229,7 @@ func (m *matcher) matchCapture(s int, c byte) int {
 	if n < 0 { // a position, whose length C takes for a huge one
 		return -1
 	}
+	m.st.Spend(m.L, n/64)
 	if len(m.src)-s >= n && m.src[m.captures[l].start:m.captures[l].start+n] == m.src[s:s+n] {
 		return s + n
 	}
@@ -235,9 +240,7 @@ func (m *matcher) matchCapture(s int, c byte) int {
 // ends, -1 if there is none.
 func (m *matcher) match(s, p int) int {
 	for {
-		if m.steps++; m.steps%interval == 0 { // some patterns take for ever
-			m.st.poll(m.L)
-		}
+		m.st.Spend(m.L, 1) // some patterns take for ever
 		if p >= len(m.pat) {
 			return s
 		}
@@ -293,6 +296,7 @@ func (m *matcher) match(s, p int) int {
 			}
 		}
 		end := m.classEnd(p)
+		m.st.Spend(m.L, (end-p)/8)
 		one := m.single(s, p, end)
 		var suffix byte
 		if end < len(m.pat) {

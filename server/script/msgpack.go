@@ -41,6 +41,7 @@ func (st *State) msgpackPack(L *lua.LState) int {
 	for i := 1; i <= n; i++ {
 		b = st.packValue(L, b, L.Get(i), 0)
 	}
+	st.make(L, len(b))
 	L.Push(lua.LString(view(b)))
 	return 1
 }
@@ -58,6 +59,7 @@ func packHeader(b []byte, n uint64, fix byte, fixMax uint64, code8, code16, code
 }
 
 func (st *State) packValue(L *lua.LState, b []byte, v lua.LValue, level int) []byte {
+	st.Spend(L, 1)
 	st.checkLength(L, len(b))
 	switch v := v.(type) {
 	case lua.LString:
@@ -203,6 +205,7 @@ func (u *unpacker) value(depth int) lua.LValue {
 	if depth >= maxUnpack {
 		u.tooMany()
 	}
+	u.st.Spend(u.L, 1)
 	c := u.take(1)[0]
 	switch {
 	case c < 0x80:

@@ -22,7 +22,7 @@ type parser struct {
 }
 
 // compile compiles a source. An error is the message that Lua gives.
-func compile(src, chunk string, in intrinsics) (proto *lua.FunctionProto, err error) {
+func compile(src, chunk string, in intrinsics, spend func()) (proto *lua.FunctionProto, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -33,6 +33,7 @@ func compile(src, chunk string, in intrinsics) (proto *lua.FunctionProto, err er
 		}
 	}()
 	p := &parser{lexer: newLexer(src, chunk), intrinsics: in}
+	p.lexer.spend = spend
 	p.open(0)
 	p.fs.vararg = isVararg
 	p.advance()

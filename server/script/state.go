@@ -23,6 +23,7 @@ type State struct {
 
 	globals *lua.LTable                 // as the libraries fill it
 	env     *lua.LTable                 // what scripts have for globals
+	most    int                         // bytes of a string
 	guards  map[*lua.LTable]*lua.LTable // tables that stand for others, which cannot be changed
 	shown   *lua.LTable                 // what scripts see as the metatable of strings
 	intrinsics
@@ -52,16 +53,22 @@ const (
 	maxCoroutineCalls = 2000
 
 	registerMax = 1 << 20
-	maxString   = 512 << 20 // bytes
+	maxString   = 512 << 20 // bytes, unless a test says otherwise
 	maxDepth    = 200       // of coroutines that resume each other
 )
 
-// interval is how many instructions are run between two looks at the clock.
-const interval = 20_000
+// How many instructions are run between two looks at the clock: few at first, for
+// some instructions take long, such as # of a table that is full of nil; then as
+// many as take about so long as looks are meant to be apart.
+const (
+	firstInterval = 100
+	interval      = 20_000
+	apart         = 2 * time.Millisecond
+)
 
 // New returns a machine. It has no global redis: see SetLibrary.
 func New() *State {
-	st := &State{guards: map[*lua.LTable]*lua.LTable{}}
+	st := &State{most: maxString, guards: map[*lua.LTable]*lua.LTable{}}
 	st.L = lua.NewState(lua.Options{
 		CallStackSize: maxCalls, RegistrySize: registerStart, RegistryMaxSize: registerMax, RegistryGrowStep: 1 << 10,
 		SkipOpenLibs: true,
@@ -69,7 +76,7 @@ func New() *State {
 	// For coroutines, whose stacks grow as they need it.
 	st.L.Options.MinimizeStackMemory, st.L.Options.CallStackSize, st.L.Options.RegistrySize = true, maxCoroutineCalls, 1<<8
 	st.random.seed(0)
-	st.ticks = &ticker{st: st, left: interval}
+	st.ticks = &ticker{st: st, left: firstInterval, interval: firstInterval}
 	st.L.SetContext(st.ticks)
 	st.L.Panic = st.panicked
 	st.globals = st.L.NewTable()
@@ -208,7 +215,12 @@ func (st *State) SetGlobals(t *lua.LTable) {
 
 // Compile compiles a source. The error is the message that Lua gives.
 func (st *State) Compile(src, chunk string) (*lua.LFunction, error) {
-	proto, err := compile(src, chunk, st.intrinsics)
+	return st.compile(src, chunk, func() {})
+}
+
+// compile is Compile that calls a function for each token.
+func (st *State) compile(src, chunk string, spend func()) (*lua.LFunction, error) {
+	proto, err := compile(src, chunk, st.intrinsics, spend)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +240,8 @@ type Error struct {
 // Call calls a function and returns its first result.
 func (st *State) Call(fn *lua.LFunction, args ...lua.LValue) (result lua.LValue, failed *Error) {
 	L := st.L
-	st.ticks.left, st.ticks.end, st.last, st.bug, st.depth = interval, nil, raised{}, nil, 0
+	st.ticks.left, st.ticks.interval, st.ticks.looked, st.ticks.end = firstInterval, firstInterval, time.Now(), nil
+	st.last, st.bug, st.depth = raised{}, nil, 0
 	top := L.GetTop()
 	L.Push(st.protect())
 	L.Push(fn)
@@ -283,9 +296,11 @@ func (st *State) Bug(r any) { st.bug = r }
 // each instruction whether it is done. It costs some nanoseconds; gopher-lua has
 // no hooks.
 type ticker struct {
-	st   *State
-	left int
-	end  *lua.LTable // the error that the script must end with
+	st       *State
+	left     int // instructions, or other work, until the next look
+	interval int
+	looked   time.Time
+	end      *lua.LTable // the error that the script must end with
 }
 
 // Done implements context.Context.
@@ -299,10 +314,16 @@ func (t *ticker) Done() <-chan struct{} {
 
 func (t *ticker) look() <-chan struct{} {
 	if t.end == nil && t.st.Interrupt != nil {
+		if took := time.Since(t.looked); took < apart {
+			t.interval = min(2*t.interval, interval)
+		} else {
+			t.interval = max(1, int(int64(t.interval)*int64(apart)/int64(took)))
+		}
 		t.end = t.st.Interrupt()
+		t.looked = time.Now()
 	}
 	if t.end == nil {
-		t.left = interval
+		t.left = t.interval
 		return nil
 	}
 	done := make(chan struct{})
@@ -310,9 +331,10 @@ func (t *ticker) look() <-chan struct{} {
 	return done
 }
 
-// poll is what a Go function calls now and then that may take long.
-func (st *State) poll(L *lua.LState) {
-	if st.ticks.look() != nil {
+// Spend is what a Go function calls, now and then, that may take long: it has done
+// as much work as n instructions.
+func (st *State) Spend(L *lua.LState, n int) {
+	if st.ticks.left -= n; st.ticks.left <= 0 && st.ticks.look() != nil {
 		L.Error(st.ticks.end, 0)
 	}
 }

@@ -123,10 +123,10 @@ func (st *State) strRep(L *lua.LState) int {
 	s := st.checkString(L, 1)
 	n := max(st.checkInt32(L, 2), 0)
 	if len(s) > 0 && n > 0 {
-		if n > maxString/len(s) {
-			st.checkLength(L, maxString+1)
+		if n > st.most/len(s) {
+			st.checkLength(L, st.most+1)
 		}
-		st.checkLength(L, n*len(s))
+		st.make(L, n*len(s))
 	}
 	L.Push(lua.LString(strings.Repeat(s, n)))
 	return 1
@@ -240,9 +240,6 @@ func (st *State) strGsub(L *lua.LState) int {
 		if e >= 0 {
 			n++
 			b = m.replace(b, at, e, replacement)
-			if len(b) > maxString {
-				st.checkLength(L, len(b))
-			}
 		}
 		switch {
 		case e >= 0 && e > at:
@@ -260,6 +257,7 @@ func (st *State) strGsub(L *lua.LState) int {
 	if at < len(s) {
 		b = append(b, s[at:]...)
 	}
+	st.make(L, len(b))
 	L.Push(lua.LString(view(b)))
 	L.Push(lua.LNumber(n))
 	return 2
@@ -279,6 +277,9 @@ func (m *matcher) replace(b []byte, s, e int, by lua.LValue) []byte {
 	default:
 		text, _ := ToString(by)
 		for i := 0; i < len(text); i++ {
+			if m.st.Spend(m.L, 1); len(b) > m.st.most {
+				m.st.checkLength(m.L, len(b))
+			}
 			if text[i] != patternEscape {
 				b = append(b, text[i])
 				continue
@@ -305,6 +306,7 @@ func (m *matcher) replace(b []byte, s, e int, by lua.LValue) []byte {
 	if !ok {
 		m.fail("invalid replacement value (a " + v.Type().String() + ")")
 	}
+	m.st.checkLength(m.L, len(b)+len(text))
 	return append(b, text...)
 }
 
@@ -362,9 +364,12 @@ func (st *State) strFormat(L *lua.LState) int {
 		case 'e', 'E', 'f', 'g', 'G':
 			s.float(b, st.checkNumber(L, arg), verb)
 		case 'q':
-			writeQuoted(b, st.checkString(L, arg))
+			text := st.checkString(L, arg)
+			st.checkLength(L, b.Len()+len(text))
+			writeQuoted(b, text)
 		case 's':
 			text := st.checkString(L, arg)
+			st.checkLength(L, b.Len()+len(text))
 			if s.precision < 0 && len(text) >= 100 {
 				b.WriteString(text) // as it is, NULs and all
 				break
@@ -378,7 +383,7 @@ func (st *State) strFormat(L *lua.LState) int {
 			st.Raise(L, "invalid option '%"+cString(string([]byte{verb}))+"' to 'format'")
 		}
 	}
-	st.checkLength(L, b.Len())
+	st.make(L, b.Len())
 	L.Push(lua.LString(b.String()))
 	return 1
 }
