@@ -25,7 +25,9 @@ test: ## run all tests, with a real redis-server and the clients of other langua
 	$(call each,$(GO) test ./...)
 
 race: ## run the tests that start goroutines under the race detector
-	$(call each,$(GO) test -race ./...)
+	$(GO) test -race ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
+	$(GO) test -race -run 'Model' ./server/keyspace ./zset ./zset/table
+	cd server/e2e && $(GO) test -race .
 
 bench: ## run the benchmarks
 	$(call each,$(GO) test -run '^$$' -bench . -benchmem ./...)
