@@ -264,7 +264,8 @@ func (srv *Server) infoMemory(t *infoText) {
 	t.int("mem_clients_normal", m.clients)
 	t.zeros("mem_cluster_links", "mem_aof_buffer")
 	t.text("mem_allocator", runtime.Version())
-	t.zeros("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+	t.zeros("active_defrag_running", "lazyfree_pending_objects")
+	t.int("lazyfreed_objects", srv.freeing.objects)
 }
 
 func (srv *Server) infoStats(t *infoText) {

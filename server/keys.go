@@ -267,9 +267,20 @@ func del(c *Call) {
 	c.Reply.Int(n)
 }
 
-// unlink is del: memory is given back elsewhere, by the garbage collector,
-// anyway.
-func unlink(c *Call) { del(c) }
+// unlink is del, but has the garbage collector take notice of large values.
+func unlink(c *Call) {
+	n := int64(0)
+	for c.More() {
+		key := c.Bytes()
+		if e := c.db.Get(key); e != nil {
+			v := e.Value()
+			c.drop(key)
+			c.srv.letGo(v)
+			n++
+		}
+	}
+	c.Reply.Int(n)
+}
 
 func exists(c *Call) {
 	n := int64(0)
@@ -553,19 +564,19 @@ func wait(c *Call) {
 func dbsize(c *Call) { c.Reply.Int(int64(c.db.Len())) }
 
 // flush reads the options of FLUSHDB and FLUSHALL. SYNC and ASYNC are the same
-// here: emptying a database takes no time, and the garbage collector does the
-// rest.
+// here, but for what is counted: emptying a database takes no time, and the
+// garbage collector does the rest.
 func (c *Call) flush(dbs ...*keyspace.DB) {
-	if !c.Is("SYNC") {
-		c.Is("ASYNC")
-	}
+	lazily := !c.Is("SYNC") && c.Is("ASYNC")
 	if !c.end() {
 		return
 	}
 	for _, db := range dbs {
 		c.srv.unit.replacing(db, nil)
+		c.srv.letGoAll(db, lazily)
 		c.srv.unit.changes += int64(db.Clear())
 	}
+	c.srv.collect()
 	c.srv.unit.flushed()
 	c.Reply.OK()
 }

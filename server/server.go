@@ -57,6 +57,7 @@ type Server struct {
 	current  *Session // whose turn it is
 	lastID   int64
 	replID   string // of replication
+	freeing  freeing
 
 	watched   map[waitKey]map[*Session]struct{}
 	waiting   map[waitKey]*queue

@@ -189,6 +189,7 @@ func (srv *Server) resetStats() {
 	s.keyspaceHits = srv.keys.Hits()
 	s.errors, s.errorReplies, s.outputLimitDisconnections = nil, 0, 0
 	s.peakMemory = usedMemory()
+	srv.freeing.objects = 0
 	s.input.Store(0)
 	s.output.Store(0)
 	s.reads.Store(0)

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// What UNLINK, FLUSHDB and FLUSHALL let go is the garbage collector's, which
+// works in the background anyway, but only when as much again was allocated: a
+// server that rests would keep it for minutes. So the collector is called when
+// it is likely to free a good part of the heap. As that costs in proportion to
+// what stays, and that is a few times what goes at most, it is never dear.
+
+// freeing is what was let go, and is guarded by the server's lock, but for
+// collecting.
+type freeing struct {
+	objects    int64 // INFO's lazyfreed_objects: what Redis would have freed in the background
+	bytes      int64 // since the collector was called, estimated
+	collecting atomic.Bool
+}
+
+const (
+	lazyEffort   = 64      // values of more allocations than this are freed in the background by Redis
+	collectFrom  = 1 << 20 // bytes
+	collectShare = 4       // the part of the heap that it must be
+)
+
+// letGo notes that a value was removed.
+func (srv *Server) letGo(v any) {
+	if srv.effort(v) <= lazyEffort {
+		return
+	}
+	srv.freeing.objects++
+	srv.freeing.bytes += int64(footprint(v, 1))
+	srv.collect()
+}
+
+// effort returns about how many allocations Redis would have to free with a
+// value.
+func (srv *Server) effort(v any) int {
+	const node = 8 << 10 // of a list
+	l := &srv.keys.Limits
+	switch v := v.(type) {
+	case *keyspace.List:
+		return v.Bytes() / node
+	case *keyspace.Stream:
+		if n := l.StreamNodeMaxEntries; n > 0 {
+			return v.Len() / n
+		}
+		return v.Len()
+	case *keyspace.Set, *keyspace.Hash, *zset.Set:
+		if e := encodingOf(v, l); e == "hashtable" || e == "skiplist" {
+			return v.(interface{ Len() int }).Len()
+		}
+	}
+	return 1
+}
+
+// letGoAll notes that a database is about to be emptied.
+func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
+	n := db.Len()
+	if lazily {
+		srv.freeing.objects += int64(n)
+	}
+	all := 0
+	for i := range srv.keys.Len() {
+		all += srv.keys.DB(i).Len()
+	}
+	if n > 0 {
+		// Its values are not looked at: they are taken for as large as others.
+		share := float64(n) / float64(all)
+		srv.freeing.bytes += int64(share * float64(max(0, usedMemory()-srv.startMemory)))
+	}
+}
+
+// collect calls the garbage collector if that is worth while.
+func (srv *Server) collect() {
+	f := &srv.freeing
+	if f.bytes < collectFrom || f.bytes < usedMemory()/collectShare || !f.collecting.CompareAndSwap(false, true) {
+		return
+	}
+	f.bytes = 0
+	go func() {
+		defer f.collecting.Store(false)
+		runtime.GC()
+	}()
+}

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// What Redis would free in the background is counted, and a large value that
+// was let go does not stay in memory until something else is allocated.
+func TestLazyFree(t *testing.T) {
+	srv, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	field := func(name string) (n int64) {
+		_, rest, _ := strings.Cut(c.call("INFO all").(string), "\r\n"+name+":")
+		fmt.Sscan(rest, &n)
+		return n
+	}
+	add := func(line string, n int) {
+		var b strings.Builder
+		b.WriteString(line)
+		for i := range n {
+			fmt.Fprintf(&b, " %d member%[1]d", i)
+		}
+		c.call(b.String())
+	}
+	for _, test := range []struct {
+		then string
+		n    int
+		want int64
+	}{
+		{"UNLINK z h", 10, 0},
+		{"UNLINK z h", 600, 2},
+		{"DEL z h", 600, 0},
+		{"FLUSHALL", 10, 0},
+		{"FLUSHALL SYNC", 600, 0},
+		{"FLUSHDB ASYNC", 10, 2},
+	} {
+		c.call("CONFIG RESETSTAT")
+		add("ZADD z", test.n)
+		add("HSET h", test.n)
+		c.call(test.then)
+		if got := field("lazyfreed_objects"); got != test.want {
+			t.Errorf("%s of %d: %d objects, want %d", test.then, test.n, got, test.want)
+		}
+	}
+	c.call("CONFIG RESETSTAT")
+	c.call("XADD s * a b")
+	c.call("XGROUP CREATE s g $")
+	c.call("UNLINK s")
+	if got := field("lazyfreed_objects"); got != 0 {
+		t.Errorf("UNLINK of a short stream: %d objects", got)
+	}
+	runtime.GC()
+	before := usedMemory()
+	for i := range 400 {
+		c.call(fmt.Sprintf("SETRANGE s%d 100000 x", i))
+	}
+	c.call("FLUSHALL ASYNC")
+	until(t, srv, "memory to be given back", func() bool { return usedMemory() < before+10<<20 })
+}
