@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ func run() error {
 	tags := flag.String("tags", "-slow -needs:repl", "the tags of tests to run, or with - to leave out")
 	cache := flag.String("cache", "", "a file with the real server's score: read if it is there, else written")
 	exceptionsPath := flag.String("exceptions", "conformance/exceptions.txt", "the tests that zsetd need not pass")
-	jobs := flag.Int("jobs", 2, "how many files run at the same time")
+	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "how many files run at the same time")
 	verbose := flag.Bool("v", false, "tell why each test fails, those that need not pass, too")
 	flag.Parse()
 	if *suite == "" || *binary == "" {
@@ -115,61 +116,91 @@ type row struct {
 	unneeded []string  // need not pass, and do
 }
 
+// runAll runs files against both servers: first as many at a time as there are
+// jobs, for most of their time is spent waiting, and then those in which more
+// fails than may once more, each alone.
 func (r *runner) runAll(list []file, jobs int) ([]row, error) {
 	rows := make([]row, len(list))
-	errs := make([]error, len(list))
+	type job struct {
+		f     file
+		of    target
+		skips []string
+		into  *result
+	}
+	var queue []job
+	for i, f := range list {
+		rows[i].file = f
+		if known, ok := r.known[f.String()]; ok {
+			rows[i].real = known
+		} else {
+			queue = append(queue, job{f, r.real, nil, &rows[i].real})
+		}
+		queue = append(queue, job{f, r.zsetd, r.skips(f), &rows[i].ours})
+	}
+	slices.SortStableFunc(queue, func(a, b job) int {
+		switch {
+		case a.f.long() == b.f.long():
+			return 0
+		case a.f.long():
+			return -1
+		}
+		return 1
+	})
+	errs := make([]error, len(queue))
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range max(1, jobs) {
 		wg.Go(func() {
 			for i := range next {
-				rows[i], errs[i] = r.file(list[i])
+				j := queue[i]
+				*j.into, errs[i] = r.run(j.of, j.f, j.skips)
 			}
 		})
 	}
-	for i := range list {
+	for i := range queue {
 		next <- i
 	}
 	close(next)
 	wg.Wait()
-	return rows, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		w := &rows[i]
+		if w.compare(r.exceptions); len(w.failed) > 0 {
+			again, err := r.run(r.zsetd, w.file, r.skips(w.file))
+			if err != nil {
+				return nil, err
+			}
+			again.Seconds += w.ours.Seconds
+			w.ours.merge(again)
+			w.compare(r.exceptions)
+		}
+	}
+	return rows, nil
 }
 
-// file runs one file against both servers.
-func (r *runner) file(f file) (row, error) {
+// run runs one file against one server, in a copy of the suite.
+func (r *runner) run(t target, f file, skips []string) (result, error) {
 	b, err := newBench(r.suite, r.tags)
 	if err != nil {
-		return row{}, err
+		return result{}, err
 	}
 	defer b.close()
-	out := row{file: f}
-	var known bool
-	if out.real, known = r.known[f.String()]; !known {
-		if out.real, err = b.run(r.real, f, nil); err != nil {
-			return row{}, err
-		}
-	}
-	var skips []string
+	out, err := b.run(t, f, skips)
+	fmt.Fprintf(os.Stderr, "%s: %s passes %d tests, fails %d, in %.1f s\n", f, t.name, len(out.Passed), len(out.Failed), out.Seconds)
+	return out, err
+}
+
+// skips returns the tests of a file that are left out.
+func (r *runner) skips(f file) []string {
+	var list []string
 	for test, out := range r.leftOut {
 		if name, here := strings.CutPrefix(test, f.String()+": "); here && out {
-			skips = append(skips, name)
+			list = append(list, name)
 		}
 	}
-	if out.ours, err = b.run(r.zsetd, f, skips); err != nil {
-		return row{}, err
-	}
-	out.compare(r.exceptions)
-	if len(out.failed) > 0 && out.ours.Seconds < fileLimit.Seconds() {
-		again, err := b.run(r.zsetd, f, skips)
-		if err != nil {
-			return row{}, err
-		}
-		again.Seconds += out.ours.Seconds
-		out.ours.merge(again)
-		out.compare(r.exceptions)
-	}
-	fmt.Fprintf(os.Stderr, "%s: %d of %d\n", f, out.passed, out.counted)
-	return out, nil
+	return list
 }
 
 // merge adds what passes in another run.
