@@ -28,6 +28,7 @@ type config struct {
 	tcpKeepalive     int64 // seconds
 	databases        int64
 	maxclients       int64
+	maxmemory        int64
 	requirepass      string
 	aclFile          string
 	aclPubsub        string
@@ -128,6 +129,8 @@ func parameters() []parameter {
 			about("Number of databases."),
 		number("maxclients", 10000, 1, math.MaxUint32, func(c *config) *int64 { return &c.maxclients }).
 			about("Number of clients that may be connected at the same time."),
+		maxmemory().about("Bytes that the data and everything else may take; 0 for no limit. Beyond it commands that may need more " +
+			"are refused."),
 		renames(),
 		text("requirepass", "", func(c *config) *string { return &c.requirepass }).
 			about("Password that clients must give with AUTH; empty for none.").secret(),
@@ -593,6 +596,7 @@ func (srv *Server) applyConfig() {
 		srv.notify = 0 // nowhere to publish to
 	}
 	srv.tellMembers()
+	srv.memoryLimit = memoryLimit{} // look anew
 	srv.limits.Store(&inputLimits{
 		reader:      protocol.Limits{MaxBulk: clampInt(c.protoMaxBulk)},
 		queryBuffer: clampInt(c.queryBufferLimit),

@@ -105,7 +105,7 @@ const (
 	noEviction   = "nothing to do: nothing is evicted"
 	notMade      = "nothing to do: for tests of Redis itself"
 	noCrashLog   = "nothing to do: the Go runtime reports crashes"
-	notMaxmemory = "zsetd does not limit its memory and evicts nothing"
+	notMaxmemory = "the memory of clients is limited by their buffers alone"
 	notReplica   = "zsetd cannot be a replica"
 	notTLS       = "zsetd does not speak TLS"
 )
@@ -119,10 +119,8 @@ func keptParameters() []parameter {
 	list := []parameter{
 		// What would not be done.
 		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica).words().replicaof(),
-		keptSize("maxmemory", 0, 0, math.MaxInt64, "").only(notMaxmemory),
 		maxmemoryClients().only(notMaxmemory),
-		keptEnum("maxmemory-policy", "noeviction", noEviction, "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
-			"allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").check(notLFU),
+		maxmemoryPolicy(),
 		anyInt("tls-port", 0, "").only(notTLS),
 		keptYesNo("tls-cluster", false, "").only(notTLS),
 		keptYesNo("tls-replication", false, "").only(notTLS),

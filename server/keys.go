@@ -272,7 +272,7 @@ func unlink(c *Call) {
 	n := int64(0)
 	for c.More() {
 		key := c.Bytes()
-		if e := c.db.Get(key); e != nil {
+		if e := c.db.Peek(key); e != nil {
 			v := e.Value()
 			c.drop(key)
 			c.srv.letGo(v)

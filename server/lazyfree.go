@@ -3,6 +3,7 @@ package server
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/zset"
@@ -11,8 +12,8 @@ import (
 // What UNLINK, FLUSHDB and FLUSHALL let go is the garbage collector's, which
 // works in the background anyway, but only when as much again was allocated: a
 // server that rests would keep it for minutes. So the collector is called when
-// it is likely to free a good part of the heap. As that costs in proportion to
-// what stays, and that is a few times what goes at most, it is never dear.
+// what goes is a good part of what was alive when it last ran. As it costs in
+// proportion to what stays, it is never dear.
 
 // freeing is what was let go, and is guarded by the server's lock, but for
 // collecting.
@@ -25,7 +26,8 @@ type freeing struct {
 const (
 	lazyEffort   = 64      // values of more allocations than this are freed in the background by Redis
 	collectFrom  = 1 << 20 // bytes
-	collectShare = 4       // the part of the heap that it must be
+	collectShare = 4       // the part of what is alive that it must be
+	collectPause = 4       // so many times what it took must pass before the next time
 )
 
 // letGo notes that a value was removed.
@@ -78,13 +80,22 @@ func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
 
 // collect calls the garbage collector if that is worth while.
 func (srv *Server) collect() {
-	f := &srv.freeing
-	if f.bytes < collectFrom || f.bytes < usedMemory()/collectShare || !f.collecting.CompareAndSwap(false, true) {
-		return
+	if f := &srv.freeing; f.bytes >= collectFrom && f.bytes >= liveMemory()/collectShare && f.run() {
+		f.bytes = 0
 	}
-	f.bytes = 0
+}
+
+// run runs the garbage collector in the background, unless it does so already or
+// has just done.
+func (f *freeing) run() bool {
+	if !f.collecting.CompareAndSwap(false, true) {
+		return false
+	}
 	go func() {
-		defer f.collecting.Store(false)
+		start := time.Now()
 		runtime.GC()
+		time.Sleep(collectPause * time.Since(start))
+		f.collecting.Store(false)
 	}()
+	return true
 }

@@ -36,6 +36,14 @@ func usedMemory() int64 {
 	return int64(s[0].Value.Uint64())
 }
 
+// liveMemory returns the bytes of the objects that the garbage collector has found
+// in use when it last ran; 0 if it never has.
+func liveMemory() int64 {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64())
+}
+
 func readHeap() heapState {
 	s := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"},

@@ -447,6 +447,9 @@ func (r *scriptRun) refuses(cmd *Command, argv [][]byte) string {
 	case r.srv.lacksReplicas():
 		return errNoReplicas
 	}
+	if flags.Has(protocol.DenyOOM) && !r.wrote && !r.flags.has(scriptAllowOOM) && r.srv.lacksMemory() {
+		return errOOM
+	}
 	if r.srv.cluster != nil {
 		if wrong := r.misplaced(cmd, argv); wrong != "" {
 			return "ERR " + wrong

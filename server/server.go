@@ -41,23 +41,24 @@ type Server struct {
 	busy bool      // a script has run for long, and lets others have the lock only to be told so
 	idle sync.Cond // signaled when it has ended
 
-	at       time.Time // the clock, as last read
-	instant  int64     // that of the current unit, microseconds since 1970
-	keys     *keyspace.Keyspace
-	rdb      *rdb.Codec // see codec
-	unit     unit
-	keeper   *keeper
-	noSave   bool // SHUTDOWN NOSAVE
-	mustSave bool // though there are no save rules
-	rand     *mrand.Rand
-	config   config
-	notify   class
-	subkeys  class // the events for which members are to be told
-	sessions map[int64]*Session
-	current  *Session // whose turn it is
-	lastID   int64
-	replID   string // of replication
-	freeing  freeing
+	at          time.Time // the clock, as last read
+	instant     int64     // that of the current unit, microseconds since 1970
+	keys        *keyspace.Keyspace
+	rdb         *rdb.Codec // see codec
+	unit        unit
+	keeper      *keeper
+	noSave      bool // SHUTDOWN NOSAVE
+	mustSave    bool // though there are no save rules
+	rand        *mrand.Rand
+	config      config
+	notify      class
+	subkeys     class // the events for which members are to be told
+	sessions    map[int64]*Session
+	current     *Session // whose turn it is
+	lastID      int64
+	replID      string // of replication
+	freeing     freeing
+	memoryLimit memoryLimit
 
 	watched   map[waitKey]map[*Session]struct{}
 	waiting   map[waitKey]*queue

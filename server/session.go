@@ -355,6 +355,10 @@ func (s *Session) dispatch(argv [][]byte) {
 			return
 		}
 	}
+	if srv.config.maxmemory != 0 && s.needsMemory(cmd, argv) && srv.lacksMemory() {
+		s.refuse(cmd, errOOM)
+		return
+	}
 	if s.out.Version() == 2 && s.subscriptions() > 0 && !allowedWhileSubscribed(cmd.Name) {
 		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 		return

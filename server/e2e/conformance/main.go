@@ -311,7 +311,7 @@ func report(rows []row, exceptions map[string]string, whole, verbose bool, took 
 		}
 		if verbose {
 			for _, f := range w.excepted {
-				fmt.Printf("\n(excepted) %s: %s\n\t%s\n", w.file, f.Name, clip(f.Why))
+				fmt.Printf("\n(excepted) %s: %s\n\t%s\n", w.file, f.Name, f.Why)
 			}
 		}
 		for _, name := range w.unneeded {
@@ -354,8 +354,8 @@ func missing(rows []row, exceptions map[string]string) []string {
 }
 
 func clip(s string) string {
-	if len(s) > 300 {
-		return s[:300] + "…"
+	if len(s) > 600 {
+		return s[:600] + "…"
 	}
 	return s
 }
