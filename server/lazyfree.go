@@ -26,7 +26,7 @@ type freeing struct {
 const (
 	lazyEffort   = 64      // values of more allocations than this are freed in the background by Redis
 	collectFrom  = 1 << 20 // bytes
-	collectShare = 4       // the part of what is alive that it must be
+	collectShare = 16      // the part of what is alive that it must be
 	collectPause = 4       // so many times what it took must pass before the next time
 )
 
