@@ -754,6 +754,8 @@ func configSet(c *Call) {
 			s.own = s.p.alias // which counts as another
 		}
 		switch p := s.p; {
+		case p.name == "dir" && c.srv.keeper.loading != nil:
+			c.Fail(errLoading)
 		case p.protected:
 			refuse(s.name, "can't set protected config")
 		case p.fixed:

@@ -60,3 +60,18 @@ func TestLazyFree(t *testing.T) {
 	c.call("FLUSHALL ASYNC")
 	until(t, srv, "memory to be given back", func() bool { return usedMemory() < before+10<<20 })
 }
+
+// What a command with many arguments has needed is given back when it is done.
+func TestManyArguments(t *testing.T) {
+	srv, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	runtime.GC()
+	before := liveMemory()
+	c.send("*100002\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n" + strings.Repeat("$1\r\nx\r\n", 100000))
+	c.reply()
+	c.call("DEL l")
+	until(t, srv, "memory to be given back", func() bool {
+		runtime.GC()
+		return liveMemory() < before+1<<20
+	})
+}

@@ -36,6 +36,8 @@ const (
 	lastWrite = 5 * time.Second
 	// keepOut is the largest output buffer that an idle connection keeps.
 	keepOut = 16 << 10
+	// keepArena is the largest number of arguments for which it keeps the room.
+	keepArena = 1 << 10
 )
 
 type conn struct {
@@ -259,6 +261,9 @@ func (c *conn) parse() error {
 	if !c.sess.authenticated && c.srv.acl.loginRequired.Load() {
 		c.reader.Limits.Unauthenticated = true
 		limit = 1 // the limits change with AUTH
+	}
+	if cap(c.arena) > keepArena {
+		c.arena = nil
 	}
 	clear(c.arena)
 	c.arena, c.ends, c.batch = c.arena[:0], c.ends[:0], c.batch[:0]

@@ -182,6 +182,9 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 		out = s.out.Swap(spare)
 	}
 	ending = s.closing || s.killed
+	if len(s.call.argv) > keepArena {
+		s.call.argv, s.call.Args = nil, protocol.Args{} // an idle client has no use for the room
+	}
 	srv.end()
 	return done, out, ending
 }
