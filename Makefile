@@ -39,8 +39,8 @@ differential: ## send a million random commands to zsetd and to a real redis-ser
 	@.ci/redis
 	$(GO) test ./server -count 1 -v -timeout 30m -run TestDifferential -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0)
 
-conformance: build ## run Redis's own test suite against zsetd and redis-server; CACHED=1 keeps the latter's score, FILES="unit/multi ..." chooses
-	@.ci/conformance $(if $(CACHED),-cached) $(FILES)
+conformance: build ## run Redis's own test suite against zsetd and redis-server; CACHED=1 keeps the latter's score, README=1 writes the table, FILES="unit/multi ..." chooses
+	@.ci/conformance $(if $(CACHED),-cached) $(if $(README),-readme) $(FILES)
 
 lint: ## check format, vet, staticcheck, and that go.mod is tidy
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not as gofmt writes it: $$out"; exit 1; }

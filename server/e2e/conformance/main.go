@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ func run() error {
 	cache := flag.String("cache", "", "a file with the real server's score: read if it is there, else written")
 	exceptionsPath := flag.String("exceptions", "conformance/exceptions.txt", "the tests that zsetd need not pass")
 	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "how many files run at the same time")
+	readme := flag.String("readme", "", "a file whose table is to be written anew, between <!-- conformance --> and its end")
 	verbose := flag.Bool("v", false, "tell why each test fails, those that need not pass, too")
 	flag.Parse()
 	if *suite == "" || *binary == "" {
@@ -92,7 +94,13 @@ func run() error {
 			return err
 		}
 	}
-	return report(rows, exceptions, flag.NArg() == 0, *verbose, time.Since(start))
+	whole := flag.NArg() == 0
+	if *readme != "" && whole {
+		if err := writeTable(*readme, rows); err != nil {
+			return err
+		}
+	}
+	return report(rows, exceptions, whole, *verbose, time.Since(start))
 }
 
 // runner runs the files against both servers.
@@ -328,10 +336,51 @@ func report(rows []row, exceptions map[string]string, whole, verbose bool, took 
 			fmt.Printf("\n%s\n\tis in exceptions.txt, but no such test is passed by the real server\n", name)
 		}
 	}
-	if failed > 0 {
+	switch {
+	case failed > 0:
 		return fmt.Errorf("%d tests fail that passed", failed)
+	case whole && passed < leastPassed:
+		return fmt.Errorf("%d tests pass, of at least %d: the rest is not run by the real server, or excepted", passed, leastPassed)
 	}
 	return nil
+}
+
+// leastPassed is what must pass in a run of all files, so that the score cannot
+// fall by exceptions, or by a real server that does not get through. It leaves
+// some room for the tests that the speed of a machine decides.
+const leastPassed = 2050
+
+// writeTable writes the table of the README, without what differs from run to run.
+func writeTable(path string, rows []row) error {
+	const from, to = "<!-- conformance -->\n", "<!-- end of conformance -->\n"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	head, rest, ok := strings.Cut(string(text), from)
+	_, tail, closed := strings.Cut(rest, to)
+	if !ok || !closed {
+		return fmt.Errorf("%s has no place for the table", path)
+	}
+	var b strings.Builder
+	b.WriteString(head + from + "| file | redis-server | zsetd | excepted |\n|---|--:|--:|--:|\n")
+	counted, passed, excepted := 0, 0, 0
+	for _, w := range rows {
+		if w.counted > 0 {
+			fmt.Fprintf(&b, "| `%s` | %d | %d | %s |\n", w.file, w.counted, w.passed, unlessZero(len(w.excepted)))
+		}
+		counted, passed, excepted = counted+w.counted, passed+w.passed, excepted+len(w.excepted)
+	}
+	fmt.Fprintf(&b, "| **all** | **%d** | **%d** | **%s** |\n", counted, passed, unlessZero(excepted))
+	b.WriteString(to + tail)
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}
+
+func unlessZero(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // missing returns the exceptions that nothing stands for.
