@@ -61,20 +61,22 @@ func (srv *Server) effort(v any) int {
 	return 1
 }
 
-// letGoAll notes that a database is about to be emptied.
+// letGoAll notes that a database is about to be emptied. Of its values some are
+// looked at.
 func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
-	n := db.Len()
+	const sample = 64
 	if lazily {
-		srv.freeing.objects += int64(n)
+		srv.freeing.objects += int64(db.Len())
 	}
-	all := 0
-	for i := range srv.keys.Len() {
-		all += srv.keys.DB(i).Len()
+	n, bytes := 0, 0
+	for e := range db.All() {
+		bytes += keyspace.EntryBytes + footprint(e.Value(), 1)
+		if n++; n == sample {
+			break
+		}
 	}
 	if n > 0 {
-		// Its values are not looked at: they are taken for as large as others.
-		share := float64(n) / float64(all)
-		srv.freeing.bytes += int64(share * float64(max(0, usedMemory()-srv.startMemory)))
+		srv.freeing.bytes += int64(float64(bytes) / float64(n) * float64(db.Len()))
 	}
 }
 

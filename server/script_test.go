@@ -405,7 +405,7 @@ func TestMonitorOfScripts(t *testing.T) {
 }
 
 // Each command of a script is counted as if a client had sent it, and an error
-// once, with the command that it comes from.
+// once, though the script has failed as well as the command that it comes from.
 func TestStatsOfScripts(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -428,7 +428,7 @@ func TestStatsOfScripts(t *testing.T) {
 	if got := infoOf(t, srv, "cmdstat_lpush"); !strings.HasSuffix(got, "rejected_calls=0,failed_calls=2") {
 		t.Errorf("lpush: %s", got)
 	}
-	if got := infoOf(t, srv, "cmdstat_eval"); !strings.HasSuffix(got, "rejected_calls=0,failed_calls=1") {
+	if got := infoOf(t, srv, "cmdstat_eval"); !strings.HasSuffix(got, "rejected_calls=0,failed_calls=2") {
 		t.Errorf("eval: %s", got)
 	}
 	if got := infoOf(t, srv, "number_of_cached_scripts"); got != "2" {

@@ -101,10 +101,12 @@ func (srv *Server) count(c *Call, mark int, now time.Time, took time.Duration, e
 	st := &c.cmd.stats
 	st.calls++
 	st.time += took
-	if out := c.Reply.Bytes(); len(out) > mark && out[mark] == '-' && !c.counted {
+	if out := c.Reply.Bytes(); len(out) > mark && out[mark] == '-' {
 		st.failed++
-		line, _, _ := bytes.Cut(out[mark+1:], []byte{'\r'})
-		srv.countError(protocol.View(line))
+		if !c.counted {
+			line, _, _ := bytes.Cut(out[mark+1:], []byte{'\r'})
+			srv.countError(protocol.View(line))
+		}
 	}
 	if srv.config.latencyTracking {
 		if st.histogram == nil {
