@@ -336,6 +336,7 @@ func parse(out, name string) (r result, hung string) {
 	statusLine := regexp.MustCompile(`^\[(ok|err|exception)\]: ?(.*)$`)
 	milliseconds := regexp.MustCompile(` \(\d+ ms\)$`)
 	var why *string // of a failure, on several lines
+	unstarted := -1 // the failure that says that a server of the next test did not start
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "*** [") {
@@ -357,14 +358,23 @@ func parse(out, name string) (r result, hung string) {
 		why = nil
 		switch m[1] {
 		case "ok":
-			r.Passed = append(r.Passed, milliseconds.ReplaceAllString(m[2], ""))
+			test := milliseconds.ReplaceAllString(m[2], "")
+			if unstarted >= 0 { // the suite goes on without it
+				r.Failed[unstarted].Name, unstarted = test, -1
+				continue
+			}
+			r.Passed = append(r.Passed, test)
 		case "err", "exception":
 			test, _, named := strings.Cut(m[2], " in tests/"+name+".tcl")
 			f := failure{test, ""}
 			if !named {
 				f = failure{"(between the tests)", m[2]}
 			}
-			r.Failed = append(r.Failed, f)
+			if r.Failed = append(r.Failed, f); !named && strings.HasPrefix(m[2], "Can't start") {
+				unstarted = len(r.Failed) - 1
+			} else if named {
+				unstarted = -1
+			}
 			why = &r.Failed[len(r.Failed)-1].Why
 		}
 	}
