@@ -624,6 +624,10 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 			continue
 		}
 		switch c.Name {
+		case "xread", "xreadgroup":
+			if strings.EqualFold(argv[i-1], "block") && n > 1e15 { // out of range since Redis 7.2
+				argv[i] = "99999999999999"
+			}
 		case "xclaim", "xautoclaim", "xpending":
 			if (i == 4 || c.Name == "xpending" && strings.EqualFold(argv[i-1], "idle")) && 0 < n && n < 1e10 {
 				argv[i] = "10000000000"

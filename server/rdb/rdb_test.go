@@ -2,10 +2,13 @@ package rdb
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -225,6 +228,42 @@ func TestDamage(t *testing.T) {
 			c.Payload(d)
 			c.Payload(d[:r.IntN(len(d))])
 			c.SkipChecksums = false
+		}
+	}
+}
+
+// A payload that claims to be huge takes no more memory than one of its size may.
+func TestClaims(t *testing.T) {
+	c := newTestCodec()
+	c.SkipChecksums = true
+	r := rand.New(rand.NewPCG(3, 4))
+	all := slices.DeleteFunc(seeds(c), func(b []byte) bool { return len(b) > 2000 })
+	var before, after runtime.MemStats
+	for range 10000 {
+		d := bytes.Clone(all[r.IntN(len(all))])
+		for range 1 + r.IntN(4) {
+			switch at := r.IntN(len(d)); r.IntN(4) {
+			case 0:
+				d[at] = byte(r.IntN(256))
+			case 1: // a length of 32 bits
+				if at+5 < len(d) {
+					d[at] = 0x80
+					binary.BigEndian.PutUint32(d[at+1:], uint32(r.IntN(1<<30)))
+				}
+			case 2: // and one of 64
+				if at+9 < len(d) {
+					d[at] = 0x81
+					binary.BigEndian.PutUint64(d[at+1:], uint64(r.Int64N(1<<40)))
+				}
+			case 3:
+				d = d[:at+1]
+			}
+		}
+		runtime.ReadMemStats(&before)
+		c.Payload(d)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+			t.Fatalf("%d bytes for %d: %x", took, len(d), d)
 		}
 	}
 }
