@@ -375,7 +375,7 @@ func writeTable(path string, rows []row) error {
 	counted, passed, excepted := 0, 0, 0
 	for _, w := range rows {
 		if w.counted > 0 {
-			fmt.Fprintf(&b, "| `%s` | %d | %d | %s |\n", w.file, w.counted, w.passed, unlessZero(len(w.excepted)))
+			fmt.Fprintf(&b, "| %s | %d | %d | %s |\n", w.file, w.counted, w.passed, unlessZero(len(w.excepted)))
 		}
 		counted, passed, excepted = counted+w.counted, passed+w.passed, excepted+len(w.excepted)
 	}
