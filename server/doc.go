@@ -50,9 +50,9 @@
 //
 // A session belongs to a user (acl.go). One who may do everything costs a
 // command a comparison; for others dispatch asks Session.permit, and so do EXEC,
-// which comes later than the queueing, and waiters that are tried again. What a
-// command does to which key is in its facts (Keys), so a new command needs
-// nothing more.
+// which comes later than the queueing, waiters that are tried again, and
+// scripts, whose commands are those of the user who runs them. What a command does
+// to which key is in its facts (Keys), so a new command needs nothing more.
 //
 // # Time
 //
@@ -73,7 +73,8 @@
 //
 // Deadlines of members go with COPY, RENAME, MOVE and SWAPDB. What ZUNIONSTORE,
 // ZRANGESTORE and their like store has none. Exports leave them out and say how
-// many.
+// many; Redis keeps them as other sorted sets, with the library of functions that
+// zsetd functions prints (cmd/zsetd/zsetd.lua).
 //
 // Scores may be times of the server's clock (now.go). The commands that Redis
 // does not have are in sortedset_expire.go and sortedset_take.go. In two points
@@ -87,12 +88,14 @@
 // EVAL and FCALL run Lua (package script) in the unit of their command. What a
 // script calls with redis.call are Calls of a session of its own, in the same
 // unit: one path for every command, so what is notified, journaled, counted and
-// refused is the same (script_run.go). A script that runs for longer than
-// busy-reply-threshold lends the lock, between two instructions, to those who are
-// to be told -BUSY and may kill it; everything else that wants the lock waits,
-// so that nobody sees, saves or is served by half of what it does. Libraries of
-// functions are strings in a database that clients do not see (keyspace.Own), so
-// they are kept as everything else.
+// refused is the same (script_run.go). A client that tracks is told of the keys
+// that its script was given, once that has read anything, as in Redis 7.0. A
+// script that runs for longer than busy-reply-threshold lends the lock, between
+// two instructions or within what takes long, to those who are to be told -BUSY
+// and may kill it; everything else that wants the lock waits, so that nobody
+// sees, saves or is served by half of what it does. Libraries of functions are
+// strings in a database that clients do not see (keyspace.Own), so they are kept
+// as everything else.
 //
 // # Keeping data
 //

@@ -172,7 +172,7 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 			done.scored = append(done.scored, member)
 		}
 	}
-	if over := int64(s.Len()) - o.maxLen; over > 0 && !o.reject {
+	if over := int64(s.Len()) - o.maxLen; over > 0 && !o.reject && !done.nan {
 		lo, hi := 0, int(over)
 		if o.fromHi {
 			lo, hi = s.Len()-int(over), s.Len()

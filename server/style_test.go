@@ -254,7 +254,7 @@ func judgeDecl(d ast.Decl) (complaints []string) {
 					if name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
 						complain("%s is exported and not documented", name.Name)
 					}
-					if d.Tok == token.VAR && name.Name != "_" && !(i < len(s.Values) && isError(name.Name, s.Values[i])) {
+					if d.Tok == token.VAR && name.Name != "_" && !isEmbedded(d) && !(i < len(s.Values) && isError(name.Name, s.Values[i])) {
 						complain("%s is a variable of the package: two servers in one program would share it. "+
 							"Only errors (var Err… = errors.New) may be", name.Name)
 					}
@@ -284,6 +284,12 @@ func receiver(d *ast.FuncDecl) string {
 }
 
 // isError reports whether a variable is an error that is never changed.
+// isEmbedded reports whether a variable is a file that is compiled in, which
+// nobody changes.
+func isEmbedded(d *ast.GenDecl) bool {
+	return d.Doc != nil && slices.ContainsFunc(d.Doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
+}
+
 func isError(name string, value ast.Expr) bool {
 	call, ok := value.(*ast.CallExpr)
 	if !ok || !strings.HasPrefix(strings.ToLower(name), "err") {
@@ -307,6 +313,7 @@ func TestStyleRules(t *testing.T) {
 		"func (x T[K]) Exported() {}":                     "not documented",
 		"type Exported int":                               "not documented",
 		"var cache = map[string]int{}":                    "is a variable of the package",
+		"//go:embed x\nvar text string":                   "",
 		"var errGone = fmt.Errorf(\"gone\")":              "is a variable of the package",
 		"// ErrGone is.\nvar ErrGone = errors.New(\"x\")": "",
 		"var ErrGone = errors.New(\"x\")":                 "not documented",

@@ -2,7 +2,7 @@
 // protocol.
 //
 //	zsetd [redis.conf] [--name value ...]
-//	zsetd check | compact | salvage | export | import ...
+//	zsetd check | compact | salvage | export | import | functions ...
 //
 // The parameters are Redis's, as in redis.conf; the README lists them. The tools
 // look into the file that a server keeps its data in; zsetd TOOL --help tells of

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -105,6 +106,12 @@ func tools() []tool {
 				f.BoolVar(&t.keepGoing, "keep-going", false, "leave out what fails")
 				f.IntVar(&t.databases, "databases", 0, "how many databases the commands may `number` (default 16)")
 			},
+		},
+		{
+			name: "functions", run: runFunctions,
+			summary: "print the library that gives zsetd's commands to Redis 7 and Valkey",
+			details: "Prints Lua source: zsetd functions | redis-cli -x FUNCTION LOAD REPLACE. FCALL zaddex 1 key ...\n" +
+				"is ZADDEX key ... then, there and here.",
 		},
 	}
 }
@@ -393,6 +400,18 @@ func printSome(out io.Writer, what string, n int, line func(int) string) {
 	if n > manyLines {
 		fmt.Fprintf(out, "  and %d more\n", n-manyLines)
 	}
+}
+
+// functions is the library for Redis.
+//
+//go:embed zsetd.lua
+var functions string
+
+func runFunctions(r *toolRun) (status int) {
+	if _, err := io.WriteString(r.stdout, functions); err != nil {
+		return r.fail(err)
+	}
+	return statusOK
 }
 
 func runExport(r *toolRun) (status int) {

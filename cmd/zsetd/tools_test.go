@@ -70,6 +70,8 @@ func TestTools(t *testing.T) {
 		{"help", 0, []string{"--maxclients", "zsetd compact FILE", "zsetd import SOURCE FILE"}},
 		{"check " + used, 0, []string{"is in use: this is about a copy", "There are no keys."}},
 		{"export " + used, 0, []string{"is in use", "0 keys exported"}},
+		{"functions", 0, []string{"#!lua name=zsetd"}},
+		{"functions x", 2, []string{"1 files are given, not 0"}},
 		{"compact " + used, 1, []string{"in use by another process"}},
 		{"compact " + damagedFile, 1, []string{"damaged", "zsetd salvage"}},
 		{"compact " + file, 0, []string{" before, ", " now"}},

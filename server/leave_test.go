@@ -1,0 +1,172 @@
+package server_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/server"
+)
+
+// The library that gives the commands of zsetd to Redis is compared with them:
+// what a command replies here, its function replies there, and leaves the same
+// elements with the same deadlines; and so it does here, where it calls the
+// command.
+func TestLibraryForRedis(t *testing.T) {
+	dial := startRedis(t)
+	redis := newPeer(dial(), dial())
+	native, here := ownPeer(t, server.Options{}), ownPeer(t, server.Options{})
+	source, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*peer{redis, here} {
+		if got := p.do("FUNCTION", "LOAD", "REPLACE", string(source)); got != "$5\r\nzsetd\r\n" {
+			t.Fatal(got)
+		}
+	}
+	seed := *differentialSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	r := luaFuzzer{rand.New(rand.NewPCG(seed, 7))}
+	keys := []string{"z", "y", "{tag}z", "", "string", "a b\n"}
+	for _, p := range []*peer{redis, native, here} {
+		p.do("SET", "string", "x")
+	}
+	call := func(argv []string) []string {
+		return slices.Concat([]string{"FCALL", argv[0], "1"}, argv[1:])
+	}
+	const later = "33177117420000" // a deadline
+	for range 3000 {
+		argv := r.eventCommand(keys)
+		want := native.do(argv...)
+		for name, p := range map[string]*peer{"in Redis": redis, "in zsetd": here} {
+			got := p.do(call(argv)...)
+			if got == want {
+				continue
+			}
+			t.Fatalf("seed %d: %q %s:\n%q\nthe command:\n%q", seed, argv, name, got, want)
+		}
+		key := argv[1]
+		for _, look := range [][]string{
+			{"ZRANGE", key, "0", "-1", "WITHSCORES"},
+			append([]string{"zpexpiretime", key, "MEMBERS", "4"}, "a", "b", "c", "d"),
+		} {
+			want := native.do(look...)
+			there := look
+			if look[0] != "ZRANGE" {
+				there = call(look)
+			}
+			if got := redis.do(there...); got != want {
+				t.Fatalf("seed %d: after %q %q:\n%q\nwith the command:\n%q", seed, argv, look, got, want)
+			}
+		}
+	}
+
+	// Deadlines that pass.
+	for _, p := range []*peer{redis, here} {
+		p.do("DEL", "z")
+		for _, line := range []string{
+			"FCALL zaddex 1 z PX 1 MEMBERS 2 1 a 2 b", "FCALL zaddex 1 z EX 100 MEMBERS 1 3 c", "FCALL zaddex 1 z MEMBERS 1 4 d",
+		} {
+			p.do(strings.Fields(line)...)
+		}
+		time.Sleep(10 * time.Millisecond)
+		for _, step := range []struct{ line, want string }{
+			{"FCALL_RO zpttl 1 z MEMBERS 3 a b d", "*3\r\n:-2\r\n:-2\r\n:-1\r\n"},
+			{"FCALL_RO zttl 1 z MEMBERS 1 c", "*1\r\n:100\r\n"},
+			{"FCALL zpopbyscore 1 z -inf +inf", "*2\r\n$1\r\nc\r\n$1\r\n3\r\n"},
+			{"FCALL zpurge 1 z", ":0\r\n"},
+			{"ZRANGE z 0 -1", "*1\r\n$1\r\nd\r\n"},
+			{"FCALL zaddex 1 z MEMBERS 2 @now-1h old @now+1h new", ":2\r\n"},
+			{"FCALL zclaim 1 z @now-2h @now @now+30s COUNT 5", ""},
+			{"ZCOUNT z 1e9 inf", ":2\r\n"},
+			{"FCALL zaddex 1 z PXAT " + later + " MEMBERS 1 @nowms-1d x", ":1\r\n"},
+			{"DEL z", ":1\r\n"},
+			{"FCALL zaddex 1 z MEMBERS 1 1 x", ":1\r\n"},
+			{"FCALL zttl 1 z MEMBERS 1 x", "*1\r\n:-1\r\n"},
+			{"FCALL zaddex 2 z y MEMBERS 1 1 x", "-ERR wrong number of arguments for 'zaddex' command\r\n"},
+			{"FCALL zaddex 1 z MEMBERS 1 1", "-ERR wrong number of arguments for 'zaddex' command\r\n"},
+		} {
+			if got := p.do(strings.Fields(step.line)...); step.want != "" && got != step.want {
+				t.Errorf("%s: %q, want %q", step.line, got, step.want)
+			}
+		}
+	}
+	if got := redis.do("FCALL", "zpurge", "1", "z"); got != ":0\r\n" {
+		t.Error(got)
+	}
+	redis.do("FCALL", "zpexpire", "1", "z", "1", "MEMBERS", "1", "x")
+	time.Sleep(10 * time.Millisecond)
+	if got := redis.do("FCALL", "zpurge", "1", "z"); got != ":1\r\n" {
+		t.Error(got)
+	}
+	if got := redis.do("EXISTS", "z", "zsetd:deadlines:{z}"); got != ":0\r\n" {
+		t.Error(got)
+	}
+}
+
+// eventCommand draws a command that only zsetd has.
+func (r luaFuzzer) eventCommand(keys []string) []string {
+	words := func(list ...string) []string { return list }
+	maybe := func(one int, list ...string) []string {
+		if r.IntN(one) == 0 {
+			return list
+		}
+		return nil
+	}
+	member := func() string { return pick(r, "a", "b", "c", "d", "", "x y") }
+	score := func() string {
+		return pick(r, "1", "2", "2.5", "-3", "0", "1e3", "inf", "-inf", "10", "7", "0.1", pick(r, "nan", "x", "", "@now+", "@soon", "0x10", " 1", "1_0"))
+	}
+	bound := func() string {
+		return pick(r, score(), "("+score(), "-inf", "+inf", "@now+1h", "(@now-1d", "@now-1h30m", "@nowms", "@now-5x")
+	}
+	time := func() string {
+		return pick(r, "33177117420000", "33177117420001", "40000000000000", "1000", "1000", pick(r, "x", "-1", "", "99999999999999999999", "70368744177664", "1.5", "01"))
+	}
+	list := func(width int) []string {
+		n := 1 + r.IntN(3)
+		out := words("MEMBERS", pick(r, string(rune('0'+n)), string(rune('0'+n)), string(rune('0'+n)), string(rune('0'+n)), "0", "9", "x"))
+		if r.IntN(8) != 0 {
+			out[1] = string(rune('0' + n))
+		}
+		for range n {
+			if width == 2 {
+				out = append(out, pick(r, score(), "*", score()))
+			}
+			out = append(out, member())
+		}
+		return out
+	}
+	key := keys[0]
+	if r.IntN(3) == 0 {
+		key = pick(r, keys...)
+	}
+	var argv []string
+	switch r.IntN(10) {
+	case 0, 1, 2, 3:
+		argv = slices.Concat(words("zaddex", key), maybe(8, "NX"), maybe(8, "XX"), maybe(8, "GT"), maybe(8, "lt"), maybe(6, "CH"), maybe(8, "INCR"),
+			maybe(2, "PXAT", time()), maybe(12, "KEEPTTL"), maybe(6, "ENX"), maybe(4, slices.Concat(words("MAXLEN", pick(r, "1", "2", "3", "0", "x")),
+				maybe(3, "MAX"), maybe(3, "REJECT"))...), list(2))
+	case 4, 5:
+		argv = slices.Concat(words("zpexpireat", key, time()), maybe(2, pick(r, "NX", "XX", "GT", "LT")), list(1))
+	case 6:
+		argv = slices.Concat(words(pick(r, "zpexpiretime", "zexpiretime", "zpersist"), key), list(1))
+	case 7:
+		argv = slices.Concat(words("zpopbyscore", key, bound(), bound()), maybe(3, "MAX"), maybe(2, "COUNT", pick(r, "1", "2", "9", "0", "x")), maybe(20, "x"))
+	case 8:
+		argv = slices.Concat(words("zclaim", key, bound(), bound(), score()), maybe(3, "LEASE"), maybe(2, "COUNT", pick(r, "1", "2", "9", "0", "x")), maybe(20, "x"))
+	default:
+		argv = words("zremifeq", key)
+		for range 1 + r.IntN(2) {
+			argv = append(argv, score(), member())
+		}
+		argv = slices.Concat(argv, maybe(10, "1"))
+	}
+	return argv
+}
