@@ -224,8 +224,7 @@ func familyTable(t *testing.T) string {
 const ownVersion = "7.2.4"
 
 // TestInfoForMonitors: what monitors read from INFO is there, and is a number
-// where they want one: redis_exporter (which feeds Grafana), redis-cli --stat,
-// and RedisInsight.
+// where they want one: redis_exporter, and redis-cli --stat.
 func TestInfoForMonitors(t *testing.T) {
 	const exporter = `uptime_in_seconds process_id connected_clients blocked_clients tracking_clients
 		client_recent_max_output_buffer client_recent_max_input_buffer allocator_active allocator_allocated allocator_resident
