@@ -8,7 +8,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race bench bench-compare differential conformance lint cross
+.PHONY: help run build test race bench bench-go bench-compare differential conformance lint cross
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1:\2/p' Makefile | awk -F: '{printf "%-22s %s\n", $$1, $$2}'
@@ -29,10 +29,15 @@ race: ## run the tests that start goroutines under the race detector
 	$(GO) test -race -run 'Model' ./server/keyspace ./zset ./zset/table
 	cd server/e2e && $(GO) test -race .
 
-bench: ## run the benchmarks
+bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the table, WORK="zadd|ping" chooses
+	@.ci/redis
+	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') \
+		$(if $(README),-readme ../../README.md -plot bench/bench.svg,-plot ../../bin/bench.svg)
+
+bench-go: ## run the Go benchmarks
 	$(call each,$(GO) test -run '^$$' -bench . -benchmem ./...)
 
-bench-compare: ## compare the benchmarks with another version's: make bench-compare REF=main
+bench-compare: ## compare the Go benchmarks with another version's: make bench-compare REF=main
 	@.ci/bench-compare "$(REF)"
 
 differential: ## send a million random commands to zsetd and to a real redis-server; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1)

@@ -1,0 +1,186 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	zsetd, redis, valkey string
+	short                bool
+	work                 string
+	clients              int
+	rounds               int
+	length               time.Duration
+	readme, plot         string
+}
+
+func run(ctx context.Context) error {
+	var o options
+	flag.StringVar(&o.zsetd, "zsetd", "", "the binary that is measured")
+	flag.StringVar(&o.redis, "redis", "redis-server", "the server that it is compared with")
+	flag.StringVar(&o.valkey, "valkey", "valkey-server", "another one, if it can be found")
+	flag.BoolVar(&o.short, "short", false, "a run of less than two minutes, on a tenth of the data: to see that all is well")
+	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, or data sets of which to measure the memory")
+	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
+	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
+	flag.DurationVar(&o.length, "length", 0, "how long a round is; 2s, or 300ms in a short run")
+	flag.StringVar(&o.readme, "readme", "", "a file whose table is to be written anew, between <!-- bench --> and its end")
+	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
+	flag.Parse()
+	chosen, err := regexp.Compile("(?i)" + o.work)
+	if err != nil {
+		return err
+	}
+	if o.readme != "" && (o.work != "" || o.short) {
+		return errors.New("the table of a README is that of a whole and long run")
+	}
+	targets, err := findTargets(o)
+	if err != nil {
+		return err
+	}
+	part, pause := int64(1), 5*time.Second
+	if o.short {
+		part, pause = 10, time.Second
+	}
+	if o.rounds == 0 {
+		o.rounds = 3 - int(min(part-1, 1))
+	}
+	if o.length == 0 {
+		o.length = 2 * time.Second
+		if o.short {
+			o.length = 300 * time.Millisecond
+		}
+	}
+	l := limits{members: 1000000 / part, sets: 2000, alive: 100000}
+	list := slices.DeleteFunc(works(l), func(w work) bool { return !chosen.MatchString(w.title()) })
+	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
+	if len(list) == 0 && len(data) == 0 {
+		return fmt.Errorf("nothing is called %q", o.work)
+	}
+	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
+	fmt.Printf("%s; load average %s\n", r.machine, r.loadBefore)
+	if err := r.measureWorks(ctx, list, l); err != nil {
+		return err
+	}
+	fmt.Print(r.summary())
+	for i, s := range data {
+		row, err := measureMemory(ctx, targets, s, pause)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if i == 0 {
+			fmt.Println(r.memoryHeader())
+		}
+		r.memory = append(r.memory, row)
+		fmt.Println(r.memoryLine(row))
+	}
+	if o.work == "" {
+		if r.idle, err = measureIdle(ctx, targets, 2*pause); err != nil {
+			return err
+		}
+		fmt.Print(r.idleText())
+	}
+	r.loadAfter = load()
+	fmt.Printf("load average before %s, after %s; %v\n", r.loadBefore, r.loadAfter, time.Since(r.begun).Round(time.Second))
+	if o.plot != "" && len(r.rows) > 0 {
+		if o.plot, err = filepath.Abs(o.plot); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(o.plot), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(o.plot, []byte(r.plot()), 0o644); err != nil {
+			return err
+		}
+		fmt.Println("plot:", o.plot)
+	}
+	if o.readme != "" {
+		return r.writeReadme()
+	}
+	return nil
+}
+
+// findTargets returns the servers: the one that the others are compared with
+// first.
+func findTargets(o options) ([]target, error) {
+	quiet := []string{"--save", "", "--appendonly", "no"}
+	redis, err := exec.LookPath(o.redis)
+	if err != nil {
+		return nil, err
+	}
+	if o.zsetd == "" {
+		return nil, errors.New("-zsetd must be given")
+	}
+	zsetd, err := filepath.Abs(o.zsetd)
+	if err != nil {
+		return nil, err
+	}
+	list := []target{{"redis", redis, quiet}, {"zsetd", zsetd, []string{"--dbfilename", ""}}}
+	if valkey, err := exec.LookPath(o.valkey); err == nil {
+		list = append(list, target{"valkey", valkey, quiet})
+	}
+	return list, nil
+}
+
+// measureWorks gives works to one server of each kind, in turns.
+func (r *report) measureWorks(ctx context.Context, list []work, l limits) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var servers []*server
+	for _, t := range r.targets {
+		s, err := t.start(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.stop()
+		servers = append(servers, s)
+	}
+	fmt.Println(r.header())
+	for _, w := range list {
+		var rate float64
+		if w.halfLoadOf != "" {
+			if rate = r.halfLoad(w.halfLoadOf); rate == 0 {
+				fmt.Printf("%-30s not run: %s was not chosen\n", w.title(), w.halfLoadOf)
+				continue
+			}
+		}
+		row := row{work: w, samples: make([][]*sample, len(servers))}
+		for range r.options.rounds {
+			for i, s := range servers {
+				g := &generator{server: s, clients: r.options.clients, rate: rate, length: r.options.length, limits: l}
+				sample, err := g.run(ctx, w)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", w.title(), s.name, err)
+				}
+				row.samples[i] = append(row.samples[i], sample)
+			}
+		}
+		r.rows = append(r.rows, row)
+		fmt.Println(r.line(row))
+	}
+	return nil
+}

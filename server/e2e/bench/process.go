@@ -1,0 +1,160 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A target is a kind of server.
+type target struct {
+	name   string
+	binary string
+	flags  []string // that turn off whatever writes to disk
+}
+
+// server is one that runs.
+type server struct {
+	target
+	cmd    *exec.Cmd
+	port   string
+	dir    string
+	log    bytes.Buffer
+	done   chan struct{}
+	answer time.Duration // from its start to the first reply
+}
+
+// start starts a server and waits until it answers.
+func (t target) start(ctx context.Context) (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	dir, err := os.MkdirTemp("", "zsetd-bench-")
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--maxclients", "4000"}, t.flags...)
+	s := &server{target: t, cmd: exec.CommandContext(ctx, t.binary, args...), port: port, dir: dir, done: make(chan struct{})}
+	s.cmd.Dir = dir
+	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	begin := time.Now()
+	if err := s.cmd.Start(); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	go func() {
+		s.cmd.Wait()
+		close(s.done)
+	}()
+	for time.Since(begin) < 20*time.Second {
+		if c, err := s.dial(); err == nil {
+			err = c.do("PING")
+			c.close()
+			if err == nil {
+				s.answer = time.Since(begin)
+				return s, nil
+			}
+		}
+		select {
+		case <-s.done:
+			os.RemoveAll(dir)
+			return nil, fmt.Errorf("%s does not start: %s", t.name, s.log.String())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	s.stop()
+	return nil, fmt.Errorf("%s does not answer", t.name)
+}
+
+func (s *server) stop() {
+	s.cmd.Process.Kill()
+	<-s.done
+	os.RemoveAll(s.dir)
+}
+
+// cpu returns what the server has used so far.
+func (s *server) cpu() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseStat(string(b))
+}
+
+// rss returns the bytes of the server's resident set.
+func (s *server) rss() (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseStatus(string(b))
+}
+
+// tick is the unit of times in /proc, on every architecture that Go knows.
+const tick = time.Second / 100
+
+// parseStat returns utime + stime of /proc/PID/stat. The name of the program,
+// in parentheses, may have any characters.
+func parseStat(text string) (time.Duration, error) {
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("not the stat of a process: %q", text)
+	}
+	user, err1 := strconv.ParseInt(fields[11], 10, 64)
+	system, err2 := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * tick, errors.Join(err1, err2)
+}
+
+// parseStatus returns VmRSS of /proc/PID/status, in bytes.
+func parseStatus(text string) (int64, error) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			fields := strings.Fields(value)
+			if len(fields) != 2 || fields[1] != "kB" {
+				return 0, fmt.Errorf("not a size: %q", line)
+			}
+			n, err := strconv.ParseInt(fields[0], 10, 64)
+			return n * 1024, err
+		}
+	}
+	return 0, errors.New("no VmRSS: the process has ended")
+}
+
+// machine describes where all this runs, in one line.
+func machine() string {
+	model := "unknown processor"
+	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
+	cores := 0
+	for line := range strings.Lines(string(cpuinfo)) {
+		name, value, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(name) {
+		case "model name":
+			model = strings.TrimSpace(value)
+		case "processor":
+			cores++
+		}
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return fmt.Sprintf("%d cores, %s, Linux %s", cores, model, strings.TrimSpace(string(kernel)))
+}
+
+// load returns the load averages of the machine: of 1, 5 and 15 minutes.
+func load() string {
+	b, _ := os.ReadFile("/proc/loadavg")
+	if fields := strings.Fields(string(b)); len(fields) >= 3 {
+		return strings.Join(fields[:3], " ")
+	}
+	return "unknown"
+}

@@ -1,0 +1,64 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseStat(t *testing.T) {
+	const rest = " S 1 123 123 0 -1 4194560 2233 0 12 0 1234 56 7 8 20 0 5 0 1000 73400320 2500 18446744073709551615"
+	for _, name := range []string{"redis-server", "a) S 1 (b", "(sd-pam)", ""} {
+		got, err := parseStat("123 (" + name + ")" + rest)
+		if want := 12900 * time.Millisecond; err != nil || got != want {
+			t.Errorf("%q: %v %v, not %v", name, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "123 (x) S 1 2", "123 (x)" + strings.ReplaceAll(rest, "1234", "abc")} {
+		if got, err := parseStat(bad); err == nil {
+			t.Errorf("%q: %v", bad, got)
+		}
+	}
+}
+
+func TestParseStatus(t *testing.T) {
+	got, err := parseStatus("Name:\tx\nVmHWM:\t   9000 kB\nVmRSS:\t    4321 kB\nThreads:\t1\n")
+	if err != nil || got != 4321*1024 {
+		t.Errorf("%d %v", got, err)
+	}
+	for _, bad := range []string{"", "Name:\tzombie\n", "VmRSS:\t12\n", "VmRSS:\t12 MB\n", "VmRSS:\tx kB\n"} {
+		if got, err := parseStatus(bad); err == nil {
+			t.Errorf("%q: %d", bad, got)
+		}
+	}
+}
+
+// A process that works is seen to work, and one that has memory to have it.
+func TestOwnProcess(t *testing.T) {
+	s := &server{cmd: exec.CommandContext(context.Background(), "true")}
+	s.cmd.Process, _ = os.FindProcess(os.Getpid())
+	before, err := s.cpu()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(20 * time.Second); ; {
+		now, err := s.cpu()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now > before {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("busy for 20 s, and no CPU was used")
+		}
+	}
+	if rss, err := s.rss(); err != nil || rss < 1<<20 {
+		t.Errorf("a resident set of %d bytes, %v", rss, err)
+	}
+}

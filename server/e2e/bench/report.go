@@ -1,0 +1,298 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// report is what a run has measured. The first target is the one that the others
+// are compared with.
+type report struct {
+	targets               []target
+	rows                  []row
+	memory                []memoryRow
+	idle                  idleRow
+	machine               string
+	loadBefore, loadAfter string
+	begun                 time.Time
+	members               int64
+	options               options
+}
+
+// row is what was measured of a work: for each target, the rounds.
+type row struct {
+	work    work
+	samples [][]*sample
+}
+
+func median(samples []*sample, of func(*sample) float64) float64 {
+	var values []float64
+	for _, s := range samples {
+		values = append(values, of(s))
+	}
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// cpu returns the microseconds per operation of a target.
+func (w row) cpu(target int) float64 { return median(w.samples[target], (*sample).perOp) }
+
+// rate returns the operations per second of a target.
+func (w row) rate(target int) float64 { return median(w.samples[target], (*sample).perSec) }
+
+// ratio compares a target with the first one.
+func (w row) ratio(target int) float64 { return w.cpu(target) / w.cpu(0) }
+
+// quantiles returns p50, p99 and p99.9 of all rounds, in microseconds.
+func (w row) quantiles(target int) [3]float64 {
+	var all histogram
+	for _, s := range w.samples[target] {
+		all.merge(&s.latency)
+	}
+	var out [3]float64
+	for i, q := range []float64{0.5, 0.99, 0.999} {
+		out[i] = float64(all.quantile(q).Nanoseconds()) / 1e3
+	}
+	return out
+}
+
+// halfLoad returns half of the first target's rate in a work; 0 if it has not run.
+func (r *report) halfLoad(title string) float64 {
+	for _, w := range r.rows {
+		if w.work.title() == title {
+			return w.rate(0) / 2
+		}
+	}
+	return 0
+}
+
+// cells returns what the columns of a row say, as there are in columns.
+func (r *report) cells(w row) []string {
+	var cpu, ratios, rates []string
+	var latencies [3][]string
+	for i := range r.targets {
+		cpu = append(cpu, micros(w.cpu(i)))
+		if i > 0 {
+			ratios = append(ratios, fmt.Sprintf("%.2f", w.ratio(i)))
+		}
+		rates = append(rates, fmt.Sprintf("%.0f", w.rate(i)/1000))
+		for k, q := range w.quantiles(i) {
+			latencies[k] = append(latencies[k], micros(q))
+		}
+	}
+	out := append([]string{w.work.title()}, cpu...)
+	out = append(append(out, ratios...), strings.Join(rates, " · "))
+	for _, l := range latencies {
+		out = append(out, strings.Join(l, " · "))
+	}
+	return out
+}
+
+func (r *report) columns() []string {
+	out := []string{"work"}
+	for _, t := range r.targets {
+		out = append(out, t.name+" µs")
+	}
+	for _, t := range r.targets[1:] {
+		out = append(out, t.name+" : "+r.targets[0].name)
+	}
+	return append(out, "1000/s", "p50 µs", "p99 µs", "p99.9 µs")
+}
+
+// micros writes a number with three digits, or all before the point.
+func micros(v float64) string {
+	switch {
+	case v < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case v < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// grouped writes a number with its digits in groups of three.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
+}
+
+func (r *report) header() string       { return aligned(r.columns()) }
+func (r *report) line(w row) string    { return aligned(r.cells(w)) }
+func (r *report) memoryHeader() string { return aligned(r.memoryColumns()) }
+
+func (r *report) memoryLine(m memoryRow) string { return aligned(r.memoryCells(m)) }
+
+// aligned is a line of the table as it is printed.
+func aligned(cells []string) string {
+	var b strings.Builder
+	for i, c := range cells {
+		width := 15
+		if i == 0 {
+			width = -33
+		} else if len(cells) > 8 && i > len(cells)-4 {
+			width = 24
+		}
+		fmt.Fprintf(&b, "%*s", width, c)
+	}
+	return b.String()
+}
+
+func (r *report) memoryColumns() []string {
+	out := []string{"memory (RSS)"}
+	for _, t := range r.targets {
+		out = append(out, t.name+" MB")
+	}
+	for _, t := range r.targets[1:] {
+		out = append(out, t.name+" : "+r.targets[0].name)
+	}
+	return out
+}
+
+func (r *report) memoryCells(m memoryRow) []string {
+	out := []string{m.name}
+	for _, n := range m.rss {
+		out = append(out, fmt.Sprintf("%.1f", float64(n)/1e6))
+	}
+	for _, n := range m.rss[1:] {
+		out = append(out, fmt.Sprintf("%.2f", float64(n)/float64(m.rss[0])))
+	}
+	return out
+}
+
+// geometricMean returns that of the ratios of a target in the works that are
+// chosen, and how many there are.
+func (r *report) geometricMean(target int, chosen func(work) bool) (mean float64, n int) {
+	sum := 0.0
+	for _, w := range r.rows {
+		if w.work.halfLoadOf == "" && chosen(w.work) {
+			sum += math.Log(w.ratio(target))
+			n++
+		}
+	}
+	return math.Exp(sum / float64(n)), n
+}
+
+// summary says in a few lines how the targets compare with the first.
+func (r *report) summary() string {
+	var b strings.Builder
+	for i, t := range r.targets[1:] {
+		for _, p := range []int{1, 16} {
+			if mean, n := r.geometricMean(i+1, func(w work) bool { return w.pipeline == p }); n > 0 {
+				fmt.Fprintf(&b, "CPU per operation, P%d: %s takes %.2f of what %s takes (geometric mean of %d works)\n",
+					p, t.name, mean, r.targets[0].name, n)
+			}
+		}
+		var worse []string
+		for _, w := range r.rows {
+			if w.ratio(i+1) > 1 {
+				worse = append(worse, w.work.title())
+			}
+		}
+		if len(worse) > 0 {
+			fmt.Fprintf(&b, "%s takes more than %s in %d: %s\n", t.name, r.targets[0].name, len(worse), strings.Join(worse, "; "))
+		}
+	}
+	return b.String()
+}
+
+func (r *report) idleText() string {
+	var b strings.Builder
+	for i, t := range r.targets {
+		fmt.Fprintf(&b, "%s answers %.0f ms after its start; idle it takes %.1f MB and %.2f %% of a core\n",
+			t.name, r.idle.answer[i].Seconds()*1e3, float64(r.idle.rss[i])/1e6, r.idle.cpu[i]*100)
+	}
+	return b.String()
+}
+
+// markdown is the section of the README.
+func (r *report) markdown(plot string) string {
+	var b strings.Builder
+	table := func(header []string, rows [][]string) {
+		fmt.Fprintf(&b, "\n| %s |\n|---|%s\n", strings.Join(header, " | "), strings.Repeat("--:|", len(header)-1))
+		for _, cells := range rows {
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+		}
+	}
+	fmt.Fprintf(&b, "Measured on %s (%s), with %d clients on the same machine, %d rounds of %v; load average before %s, after %s.\n",
+		r.begun.UTC().Format(time.DateOnly), r.machine, r.options.clients, r.options.rounds, r.options.length, r.loadBefore, r.loadAfter)
+	var names []string
+	for _, t := range r.targets {
+		names = append(names, t.name)
+	}
+	fmt.Fprintf(&b, "µs are of the server's CPU per operation; throughput and latencies are those of %s.\n", strings.Join(names, " · "))
+	if plot != "" {
+		fmt.Fprintf(&b, "\n![CPU per operation](%s)\n", plot)
+	}
+	var rows [][]string
+	for _, w := range r.rows {
+		rows = append(rows, r.cells(w))
+	}
+	table(r.columns(), rows)
+	rows = nil
+	for _, m := range r.memory {
+		rows = append(rows, r.memoryCells(m))
+	}
+	table(r.memoryColumns(), rows)
+	b.WriteByte('\n')
+	for line := range strings.Lines(r.summary() + r.idleText()) {
+		b.WriteString("- " + line)
+	}
+	return b.String()
+}
+
+// writeReadme writes the section between the marks anew.
+func (r *report) writeReadme() error {
+	text, err := os.ReadFile(r.options.readme)
+	if err != nil {
+		return err
+	}
+	plot, err := relativeTo(r.options.readme, r.options.plot)
+	if err != nil {
+		return err
+	}
+	replaced, err := replaceSection(string(text), r.markdown(plot))
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.options.readme, err)
+	}
+	return os.WriteFile(r.options.readme, []byte(replaced), 0o644)
+}
+
+// relativeTo returns how a file links to another one. No file remains none.
+func relativeTo(file, other string) (string, error) {
+	if other == "" {
+		return "", nil
+	}
+	from, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return "", err
+	}
+	to, err := filepath.Abs(other)
+	if err != nil {
+		return "", err
+	}
+	link, err := filepath.Rel(from, to)
+	return filepath.ToSlash(link), err
+}
+
+func replaceSection(text, section string) (string, error) {
+	const from, to = "<!-- bench -->\n", "<!-- end of bench -->\n"
+	head, rest, ok := strings.Cut(text, from)
+	_, tail, closed := strings.Cut(rest, to)
+	if !ok || !closed {
+		return "", errors.New("has no place for the table")
+	}
+	return head + from + section + to + tail, nil
+}

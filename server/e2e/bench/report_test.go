@@ -1,0 +1,218 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/xml"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// aReport is one of two servers and two works: the second takes half and twice
+// as much as the first.
+func aReport() *report {
+	sampleOf := func(cpu time.Duration) *sample {
+		s := &sample{ops: 1000, elapsed: time.Second / 10, cpu: cpu}
+		for i := range 1000 {
+			s.latency.add(time.Duration(i) * time.Microsecond)
+		}
+		return s
+	}
+	rounds := func(ms ...time.Duration) (out []*sample) {
+		for _, n := range ms {
+			out = append(out, sampleOf(n*time.Millisecond))
+		}
+		return out
+	}
+	return &report{
+		targets: []target{{name: "redis"}, {name: "zsetd"}},
+		rows: []row{
+			{work{name: "PING", pipeline: 16}, [][]*sample{rounds(8, 2, 4), rounds(1, 2, 9)}},
+			{work{name: "A<B", pipeline: 16}, [][]*sample{rounds(10, 30), rounds(40, 40)}},
+		},
+		memory:  []memoryRow{{"1 000 000 members in one set", []int64{200e6, 50e6}}},
+		idle:    idleRow{[]time.Duration{4e6, 12e6}, []int64{9e6, 18e6}, []float64{0.001, 0}},
+		machine: "2 cores", loadBefore: "0.1 0.2 0.3", loadAfter: "1 1 1",
+		options: options{clients: 50, rounds: 3, length: 2 * time.Second},
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := aReport()
+	if got, want := r.cells(r.rows[0])[:5], []string{"PING, P16", "4.00", "2.00", "0.50", "10 · 10"}; !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if got := r.rows[1].cpu(0); got != 20 {
+		t.Errorf("the median of 10 and 30 is %v", got)
+	}
+	if mean, n := r.geometricMean(1, func(work) bool { return true }); n != 2 || mean < 0.999 || mean > 1.001 {
+		t.Errorf("the geometric mean of 2 and 1/2 is %v (%d)", mean, n)
+	}
+	if got := r.halfLoad("PING, P16"); got != 5000 {
+		t.Errorf("half of 10 000 is %v", got)
+	}
+	if got := r.summary(); !strings.Contains(got, "takes more than redis in 1: A<B, P16\n") {
+		t.Errorf("%q", got)
+	}
+	text := r.markdown("x.svg")
+	for _, want := range []string{
+		"![CPU per operation](x.svg)\n", "load average before 0.1 0.2 0.3, after 1 1 1",
+		"| work | redis µs | zsetd µs | zsetd : redis | 1000/s | p50 µs | p99 µs | p99.9 µs |\n|---|--:|--:|--:|--:|--:|--:|--:|\n| PING, P16 | 4.00 |",
+		"| 1 000 000 members in one set | 200.0 | 50.0 | 0.25 |\n\n- CPU per operation, P16",
+		"\n- zsetd answers 12 ms after its start; idle it takes 18.0 MB and 0.00 % of a core\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if got, err := replaceSection("a\n<!-- bench -->\nold\n<!-- end of bench -->\nb\n", "new\n"); err != nil || got != "a\n<!-- bench -->\nnew\n<!-- end of bench -->\nb\n" {
+		t.Errorf("%q %v", got, err)
+	}
+	if _, err := replaceSection("a\n<!-- bench -->\nb\n", "new\n"); err == nil {
+		t.Error("a place without an end")
+	}
+}
+
+func TestWriteReadme(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("a/b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("README.md", []byte("x\n<!-- bench -->\n<!-- end of bench -->\ny\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("a/b")
+	r := aReport()
+	r.options.readme, r.options.plot = "../../README.md", "c/p.svg"
+	for range 2 { // the second time over the first
+		if err := r.writeReadme(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile("../../README.md")
+	if want := "x\n<!-- bench -->\n" + r.markdown("a/b/c/p.svg") + "<!-- end of bench -->\ny\n"; err != nil || string(text) != want {
+		t.Errorf("%q %v", text, err)
+	}
+}
+
+func TestPlot(t *testing.T) {
+	r := aReport()
+	r.rows[0].samples[1] = []*sample{{ops: 1, elapsed: time.Second}} // no CPU at all: less than a tick
+	d := xml.NewDecoder(strings.NewReader(r.plot()))
+	var texts []string
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := token.(xml.CharData); ok {
+			texts = append(texts, string(c))
+		}
+	}
+	for _, want := range []string{"A<B, P16", "PING, P16", "zsetd : redis", "20.0", "2.00"} {
+		if !slices.Contains(texts, want) {
+			t.Errorf("%q is not in %q", want, texts)
+		}
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 30000: "30 000", 1000000: "1 000 000"} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
+
+// A reply that comes late delays the requests after it, and the wait is theirs;
+// a sleep that is too long is not the server's.
+func TestTimetable(t *testing.T) {
+	now := time.Unix(0, 0)
+	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
+	late := time.Duration(0)
+	tt := timetable{interval: 10 * time.Millisecond, due: at(10)}
+	next := func() time.Time {
+		return tt.next(func() time.Time { return now }, func(d time.Duration) { now = now.Add(d + late) })
+	}
+	expect := func(what string, want, wantNow int) {
+		t.Helper()
+		if got := next(); !got.Equal(at(want)) || !now.Equal(at(wantNow)) {
+			t.Errorf("%s: counts from %v at %v, not %v at %v", what, got, now, at(want), at(wantNow))
+		}
+	}
+	expect("the first", 10, 10)
+	now = at(13)
+	expect("after a reply in time", 20, 20)
+	now = at(55)
+	expect("due at 30", 30, 55)
+	expect("due at 40", 40, 55)
+	expect("due at 50", 50, 55)
+	late = 2 * time.Millisecond
+	expect("a long sleep", 62, 62)
+	late = 25 * time.Millisecond
+	expect("a very long sleep", 95, 95)
+	late = 0
+	expect("after it", 95, 95)
+}
+
+// All works run on a real server, on little data. It is compared with itself.
+func TestAllWorks(t *testing.T) {
+	redis, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is missing")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	quiet := []string{"--save", ""}
+	r := &report{targets: []target{{"redis", redis, quiet}, {"itself", redis, quiet}}}
+	r.options = options{clients: 5, rounds: 1, length: 20 * time.Millisecond}
+	l := limits{members: 5000, sets: 20, alive: 1000}
+	list := works(l)
+	if err := r.measureWorks(ctx, list, l); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.rows) != len(list) {
+		t.Errorf("%d works, and %d rows", len(list), len(r.rows))
+	}
+	for _, s := range shapes(1000) {
+		row, err := measureMemory(ctx, r.targets, s, 0)
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		} else if row.rss[0] < 1e6 || row.rss[1] < 1e6 {
+			t.Errorf("%s: %v bytes", s.name, row.rss)
+		}
+	}
+	idle, err := measureIdle(ctx, r.targets, 20*time.Millisecond)
+	if err != nil || idle.answer[0] <= 0 {
+		t.Errorf("%+v %v", idle, err)
+	}
+}
+
+// A work that the server refuses ends the run.
+func TestWorkFails(t *testing.T) {
+	redis, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is missing")
+	}
+	s, err := target{"redis", redis, []string{"--save", ""}}.start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	g := &generator{server: s, clients: 3, length: 10 * time.Second}
+	if _, err := g.run(t.Context(), work{name: "x", pipeline: 2, command: "NOSUCH a"}); err == nil || !strings.Contains(err.Error(), "unknown command") {
+		t.Errorf("%v", err)
+	}
+	if _, err := (target{"nothing", "false", nil}).start(t.Context()); err == nil {
+		t.Error("a server that ends at once was started")
+	}
+}
