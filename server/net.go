@@ -50,6 +50,7 @@ type conn struct {
 	arena [][]byte // the arguments of a batch, one after the other
 	ends  []int    // where in arena each command ends
 	batch [][][]byte
+	kept  bool   // batch does not depend on reader any more
 	spare []byte // a written output buffer, to be used again
 
 	again chan struct{} // capacity 1: look at the session again
@@ -183,6 +184,7 @@ func (c *conn) serve() {
 			<-c.again
 			continue
 		}
+		c.keepBatch()
 		space := c.reader.Space()
 		c.unread.Store(int64(c.reader.Buffered()))
 		c.space.Store(int64(len(space)))
@@ -241,17 +243,25 @@ func (c *conn) process() bool {
 		if ending {
 			return false
 		}
-		if c.batch = c.batch[done:]; len(c.batch) > 0 && c.sess.stalled.Load() {
-			// Space will be called while they wait.
-			for i, argv := range c.batch {
-				c.batch[i] = copyArgs(argv)
-			}
-		}
+		c.batch = c.batch[done:]
 		for c.sess.unsent.Load() > maxUnsent && !c.dead.Load() {
 			<-c.again
 		}
 	}
 	return !c.dead.Load()
+}
+
+// keepBatch copies what a session that has to wait has left of a batch, before the
+// reader's buffer is used for what arrives next. Others may stall a session at any
+// time, so the end of its turn would be too early to know.
+func (c *conn) keepBatch() {
+	if len(c.batch) == 0 || c.kept {
+		return
+	}
+	for i, argv := range c.batch {
+		c.batch[i] = copyArgs(argv)
+	}
+	c.kept = true
 }
 
 // parse finds the next commands, at most as many as a turn runs.
@@ -266,7 +276,7 @@ func (c *conn) parse() error {
 		c.arena = nil
 	}
 	clear(c.arena)
-	c.arena, c.ends, c.batch = c.arena[:0], c.ends[:0], c.batch[:0]
+	c.arena, c.ends, c.batch, c.kept = c.arena[:0], c.ends[:0], c.batch[:0], false
 	for len(c.ends) < limit {
 		args, ok, err := c.reader.Next(c.arena)
 		if err != nil && len(c.ends) == 0 {
