@@ -168,17 +168,18 @@ func fromElsewhere(nc net.Conn) bool {
 }
 
 func (c *conn) serve() {
-	bug := true // until it has ended as it should
-	defer func() {
-		if bug {
-			return // the lock may be held: the panic must end the program, not wait for it
-		}
-		c.sess.close()
-		c.nc.Close()
-		c.srv.lifecycle.Lock()
-		delete(c.srv.conns, c)
-		c.srv.lifecycle.Unlock()
-	}()
+	c.talk()
+	// Not deferred: a panic may hold the lock, and must end the program, not wait
+	// for it.
+	c.sess.close()
+	c.nc.Close()
+	c.srv.lifecycle.Lock()
+	delete(c.srv.conns, c)
+	c.srv.lifecycle.Unlock()
+}
+
+// talk reads, runs and answers commands until the connection is to be closed.
+func (c *conn) talk() {
 	for c.process() {
 		if c.sess.stalled.Load() && c.reader.Buffered() > maxUnread {
 			<-c.again
@@ -196,12 +197,10 @@ func (c *conn) serve() {
 		if limit := c.srv.limits.Load().queryBuffer; c.reader.Size() > limit {
 			c.srv.log.Warn("client sends a command that is too large; connection closed",
 				"client", c.sess.addr, "bytes", c.reader.Size(), "client-query-buffer-limit", limit)
-			bug = false
 			return
 		}
 		if err != nil {
 			if !errors.Is(err, os.ErrDeadlineExceeded) || c.dead.Load() {
-				bug = false
 				return
 			}
 			// Woken: the session may go on, or is to end.
@@ -216,7 +215,6 @@ func (c *conn) serve() {
 	for !c.over() {
 		<-c.again
 	}
-	bug = false
 }
 
 // process runs all commands that have arrived, as far as the session goes on.

@@ -19,8 +19,8 @@ import (
 // is notified, journaled and counted is the same as if a client had sent them.
 //
 // The lock is held all the time. When a script has run for longer than
-// busy-reply-threshold, it lets others have the lock between two instructions,
-// some milliseconds apart, but only to be told -BUSY and to kill it: everything
+// busy-reply-threshold, it lets others have the lock between two instructions or
+// within what takes long, some milliseconds apart, but only to be told -BUSY and to kill it: everything
 // else that takes the lock waits in lock until the script has ended.
 
 // scripting is what a server keeps of scripts and functions.
@@ -478,7 +478,7 @@ func (r *scriptRun) misplaced(cmd *Command, argv [][]byte) string {
 	return ""
 }
 
-// kill ends the script that runs, for SCRIPT KILL or FUNCTION KILL.
+// killScript ends the script that runs, for SCRIPT KILL or FUNCTION KILL.
 func (c *Call) killScript(eval bool) {
 	r := c.srv.scripting.running
 	switch {

@@ -562,6 +562,28 @@ func (st *State) mod(L *lua.LState) int {
 	return 1
 }
 
+// calculate returns the result of an arithmetic operation of the machine; known
+// is false for any other.
+func calculate(op int, a, b float64) (r float64, known bool) {
+	switch op {
+	case lua.OP_ADD:
+		return a + b, true
+	case lua.OP_SUB:
+		return a - b, true
+	case lua.OP_MUL:
+		return a * b, true
+	case lua.OP_DIV:
+		return a / b, true
+	case lua.OP_MOD:
+		return remainder(a, b), true
+	case lua.OP_POW:
+		return math.Pow(a, b), true
+	case lua.OP_UNM:
+		return -a, true
+	}
+	return 0, false
+}
+
 func remainder(a, b float64) float64 { return a - math.Floor(a/b)*b }
 
 // operandError is the message about an argument of an intrinsic, which was an
@@ -614,23 +636,7 @@ func (st *State) arithmetic(op int) lua.LGFunction {
 			}
 			st.Raise(L, typeError("perform arithmetic on", bad.Type().String(), caller, reg))
 		}
-		var r float64
-		switch op {
-		case lua.OP_ADD:
-			r = a + b
-		case lua.OP_SUB:
-			r = a - b
-		case lua.OP_MUL:
-			r = a * b
-		case lua.OP_DIV:
-			r = a / b
-		case lua.OP_MOD:
-			r = remainder(a, b)
-		case lua.OP_POW:
-			r = math.Pow(a, b)
-		case lua.OP_UNM:
-			r = -a
-		}
+		r, _ := calculate(op, a, b)
 		L.Push(lua.LNumber(r))
 		return 1
 	}

@@ -615,33 +615,14 @@ func (fs *function) indexed(t, key *expr) {
 	t.aux, t.kind = fs.rk(key), kIndexed
 }
 
+// fold computes a constant, if the result is one that can stand in a program:
+// neither a division by zero nor NaN.
 func fold(op int, a, b float64) (float64, bool) {
-	var r float64
-	switch op {
-	case lua.OP_ADD:
-		r = a + b
-	case lua.OP_SUB:
-		r = a - b
-	case lua.OP_MUL:
-		r = a * b
-	case lua.OP_DIV:
-		if b == 0 {
-			return 0, false
-		}
-		r = a / b
-	case lua.OP_MOD:
-		if b == 0 {
-			return 0, false
-		}
-		r = remainder(a, b)
-	case lua.OP_POW:
-		r = math.Pow(a, b)
-	case lua.OP_UNM:
-		r = -a
-	default:
+	if b == 0 && (op == lua.OP_DIV || op == lua.OP_MOD) {
 		return 0, false
 	}
-	return r, r == r
+	r, known := calculate(op, a, b)
+	return r, known && r == r
 }
 
 func (fs *function) arith(op int, e1, e2 *expr) {
