@@ -25,8 +25,12 @@
 // Each client then has its own timetable, and when a reply comes so late that
 // the next request should be under way, the wait counts for that one, too.
 //
-// Memory is the resident set of a fresh server that was given one data set, once
-// after a pause in which what garbage collection leaves can be given back.
+// Memory is the resident set of a fresh server that was given one data set,
+// after a pause in which what garbage collection leaves can be given back; and
+// again when every member or key was replaced by another of its size ten times,
+// or as often as it went in a minute. The peak is the highest of all the time.
+//
+// At the end the run is judged (verdict.go): whether it reached what is aimed at.
 //
 // At P1 the CPU per operation depends on how many requests wait when the server
 // looks, and so on how fast the clients are. Those here and redis-benchmark gave

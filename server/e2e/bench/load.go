@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,35 +61,59 @@ func (c *conn) integer(args ...string) (int64, error) {
 }
 
 // A batch is commands that are sent at once.
-type batch struct{ text []byte }
+type batch struct {
+	text     []byte
+	commands int
+}
 
 func (b *batch) command(args ...string) {
-	b.text = fmt.Appendf(b.text, "*%d\r\n", len(args))
+	b.commands++
+	b.header('*', len(args))
 	for _, a := range args {
-		b.text = fmt.Appendf(b.text, "$%d\r\n%s\r\n", len(a), a)
+		b.header('$', len(a))
+		b.text = append(append(b.text, a...), "\r\n"...)
 	}
 }
 
-// fill sends n commands and drops their replies.
-func (c *conn) fill(n int64, command func(b *batch, i int64)) error {
-	var b batch
-	for i := int64(0); i < n; {
-		b.text = b.text[:0]
-		end := min(i+500, n)
-		count := end - i
-		for ; i < end; i++ {
-			command(&b, i)
+func (b *batch) header(kind byte, n int) {
+	b.text = strconv.AppendInt(append(b.text, kind), int64(n), 10)
+	b.text = append(b.text, "\r\n"...)
+}
+
+// fill sends the commands of the steps from one number to before another, and
+// drops their replies. The next are made while the server is at work.
+func (c *conn) fill(from, to int64, step func(b *batch, i int64)) error {
+	sent := make(chan int, 4)
+	written := make(chan error, 1)
+	go func() {
+		defer close(sent)
+		var b batch
+		for i := from; i < to; {
+			b.text, b.commands = b.text[:0], 0
+			for ; i < to && b.commands < 500; i++ {
+				step(&b, i)
+			}
+			sent <- b.commands
+			if _, err := c.Write(b.text); err != nil {
+				written <- err
+				return
+			}
 		}
-		if _, err := c.Write(b.text); err != nil {
-			return err
-		}
-		for range count {
-			if err := skipReply(c.r); err != nil {
-				return err
+	}()
+	var err error
+	for n := range sent {
+		for ; err == nil && n > 0; n-- {
+			if err = skipReply(c.r); err != nil {
+				c.Close() // so that the writer ends, too
 			}
 		}
 	}
-	return nil
+	select {
+	case err2 := <-written:
+		return cmp.Or(err, err2)
+	default:
+		return err
+	}
 }
 
 // A sample is what was measured in one round.
@@ -134,7 +159,7 @@ func (g *generator) run(ctx context.Context, w work) (*sample, error) {
 		}
 	}
 	if g.limited = w.consumes; g.limited {
-		g.budget.Store(g.limits.members * 9 / 10)
+		g.budget.Store(g.limits.members * 3 / 10)
 		g.length *= 10 // the budget ends it
 	}
 	if w.subscribers > 0 {

@@ -46,7 +46,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, or data sets of which to measure the memory")
 	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
-	flag.DurationVar(&o.length, "length", 0, "how long a round is; 2s, or 300ms in a short run")
+	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, or 300ms in a short run")
 	flag.StringVar(&o.readme, "readme", "", "a file whose table is to be written anew, between <!-- bench --> and its end")
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
 	flag.Parse()
@@ -61,15 +61,15 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	part, pause := int64(1), 5*time.Second
+	part, pause, ch := int64(1), 5*time.Second, churn{10, time.Minute}
 	if o.short {
-		part, pause = 10, time.Second
+		part, pause, ch = 10, time.Second, churn{10, 5 * time.Second}
 	}
 	if o.rounds == 0 {
 		o.rounds = 3 - int(min(part-1, 1))
 	}
 	if o.length == 0 {
-		o.length = 2 * time.Second
+		o.length = 1200 * time.Millisecond
 		if o.short {
 			o.length = 300 * time.Millisecond
 		}
@@ -85,9 +85,8 @@ func run(ctx context.Context) error {
 	if err := r.measureWorks(ctx, list, l); err != nil {
 		return err
 	}
-	fmt.Print(r.summary())
 	for i, s := range data {
-		row, err := measureMemory(ctx, targets, s, pause)
+		row, err := measureMemory(ctx, targets, s, pause, ch)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -103,6 +102,7 @@ func run(ctx context.Context) error {
 		}
 		fmt.Print(r.idleText())
 	}
+	fmt.Print(r.verdictText())
 	r.loadAfter = load()
 	fmt.Printf("load average before %s, after %s; %v\n", r.loadBefore, r.loadAfter, time.Since(r.begun).Round(time.Second))
 	if o.plot != "" && len(r.rows) > 0 {

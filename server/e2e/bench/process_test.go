@@ -27,12 +27,12 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestParseStatus(t *testing.T) {
-	got, err := parseStatus("Name:\tx\nVmHWM:\t   9000 kB\nVmRSS:\t    4321 kB\nThreads:\t1\n")
+	got, err := parseStatus("Name:\tx\nVmHWM:\t   9000 kB\nVmRSS:\t    4321 kB\nThreads:\t1\n", "VmRSS")
 	if err != nil || got != 4321*1024 {
 		t.Errorf("%d %v", got, err)
 	}
 	for _, bad := range []string{"", "Name:\tzombie\n", "VmRSS:\t12\n", "VmRSS:\t12 MB\n", "VmRSS:\tx kB\n"} {
-		if got, err := parseStatus(bad); err == nil {
+		if got, err := parseStatus(bad, "VmRSS"); err == nil {
 			t.Errorf("%q: %d", bad, got)
 		}
 	}
@@ -58,7 +58,7 @@ func TestOwnProcess(t *testing.T) {
 			t.Fatal("busy for 20 s, and no CPU was used")
 		}
 	}
-	if rss, err := s.rss(); err != nil || rss < 1<<20 {
+	if rss, _, err := s.rss(); err != nil || rss < 1<<20 {
 		t.Errorf("a resident set of %d bytes, %v", rss, err)
 	}
 }

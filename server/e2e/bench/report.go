@@ -155,21 +155,41 @@ func (r *report) memoryColumns() []string {
 	for _, t := range r.targets {
 		out = append(out, t.name+" MB")
 	}
-	for _, t := range r.targets[1:] {
-		out = append(out, t.name+" : "+r.targets[0].name)
+	against := func() {
+		for _, t := range r.targets[1:] {
+			out = append(out, t.name+" : "+r.targets[0].name)
+		}
 	}
-	return out
+	against()
+	out = append(out, "after churn MB")
+	against()
+	return append(out, "peak MB", "replaced, times")
 }
 
 func (r *report) memoryCells(m memoryRow) []string {
-	out := []string{m.name}
-	for _, n := range m.rss {
-		out = append(out, fmt.Sprintf("%.1f", float64(n)/1e6))
+	var live, churned, peak, times, ratios, churnedRatios []string
+	mega := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/1e6) }
+	for i, c := range m.cells {
+		live = append(live, mega(c.live))
+		churned = append(churned, mega(c.churned))
+		peak = append(peak, mega(c.peak))
+		times = append(times, strings.TrimSuffix(fmt.Sprintf("%.1f", c.times), ".0"))
+		if i > 0 {
+			ratios = append(ratios, fmt.Sprintf("%.2f", m.liveRatio(i)))
+			churnedRatios = append(churnedRatios, fmt.Sprintf("%.2f", m.churnedRatio(i)))
+		}
 	}
-	for _, n := range m.rss[1:] {
-		out = append(out, fmt.Sprintf("%.2f", float64(n)/float64(m.rss[0])))
-	}
-	return out
+	out := append([]string{m.name}, live...)
+	out = append(append(out, ratios...), strings.Join(churned, " · "))
+	return append(append(out, churnedRatios...), strings.Join(peak, " · "), strings.Join(times, " · "))
+}
+
+func (m memoryRow) liveRatio(target int) float64 {
+	return float64(m.cells[target].live) / float64(m.cells[0].live)
+}
+
+func (m memoryRow) churnedRatio(target int) float64 {
+	return float64(m.cells[target].churned) / float64(m.cells[0].churned)
 }
 
 // geometricMean returns that of the ratios of a target in the works that are
@@ -185,33 +205,10 @@ func (r *report) geometricMean(target int, chosen func(work) bool) (mean float64
 	return math.Exp(sum / float64(n)), n
 }
 
-// summary says in a few lines how the targets compare with the first.
-func (r *report) summary() string {
-	var b strings.Builder
-	for i, t := range r.targets[1:] {
-		for _, p := range []int{1, 16} {
-			if mean, n := r.geometricMean(i+1, func(w work) bool { return w.pipeline == p }); n > 0 {
-				fmt.Fprintf(&b, "CPU per operation, P%d: %s takes %.2f of what %s takes (geometric mean of %d works)\n",
-					p, t.name, mean, r.targets[0].name, n)
-			}
-		}
-		var worse []string
-		for _, w := range r.rows {
-			if w.ratio(i+1) > 1 {
-				worse = append(worse, w.work.title())
-			}
-		}
-		if len(worse) > 0 {
-			fmt.Fprintf(&b, "%s takes more than %s in %d: %s\n", t.name, r.targets[0].name, len(worse), strings.Join(worse, "; "))
-		}
-	}
-	return b.String()
-}
-
 func (r *report) idleText() string {
 	var b strings.Builder
 	for i, t := range r.targets {
-		fmt.Fprintf(&b, "%s answers %.0f ms after its start; idle it takes %.1f MB and %.2f %% of a core\n",
+		fmt.Fprintf(&b, "%s answers %.0f ms after its start; idle it takes %.1f MB and %.3f %% of a core\n",
 			t.name, r.idle.answer[i].Seconds()*1e3, float64(r.idle.rss[i])/1e6, r.idle.cpu[i]*100)
 	}
 	return b.String()
@@ -232,7 +229,7 @@ func (r *report) markdown(plot string) string {
 	for _, t := range r.targets {
 		names = append(names, t.name)
 	}
-	fmt.Fprintf(&b, "µs are of the server's CPU per operation; throughput and latencies are those of %s.\n", strings.Join(names, " · "))
+	fmt.Fprintf(&b, "µs are of the server's CPU per operation; where a column has several numbers, they are those of %s.\n", strings.Join(names, " · "))
 	if plot != "" {
 		fmt.Fprintf(&b, "\n![CPU per operation](%s)\n", plot)
 	}
@@ -247,8 +244,12 @@ func (r *report) markdown(plot string) string {
 	}
 	table(r.memoryColumns(), rows)
 	b.WriteByte('\n')
-	for line := range strings.Lines(r.summary() + r.idleText()) {
+	for line := range strings.Lines(r.idleText()) {
 		b.WriteString("- " + line)
+	}
+	b.WriteString("\nWhat was aimed at, and whether this run has it:\n\n")
+	for _, v := range r.verdicts(1) {
+		b.WriteString("- " + v.String() + "\n")
 	}
 	return b.String()
 }

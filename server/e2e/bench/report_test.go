@@ -36,7 +36,7 @@ func aReport() *report {
 			{work{name: "PING", pipeline: 16}, [][]*sample{rounds(8, 2, 4), rounds(1, 2, 9)}},
 			{work{name: "A<B", pipeline: 16}, [][]*sample{rounds(10, 30), rounds(40, 40)}},
 		},
-		memory:  []memoryRow{{"1 000 000 members in one set", []int64{200e6, 50e6}}},
+		memory:  []memoryRow{{"1 000 000 members in one set", []memoryCell{{200e6, 250e6, 300e6, 10}, {50e6, 300e6, 310e6, 7.25}}}},
 		idle:    idleRow{[]time.Duration{4e6, 12e6}, []int64{9e6, 18e6}, []float64{0.001, 0}},
 		machine: "2 cores", loadBefore: "0.1 0.2 0.3", loadAfter: "1 1 1",
 		options: options{clients: 50, rounds: 3, length: 2 * time.Second},
@@ -57,15 +57,19 @@ func TestReport(t *testing.T) {
 	if got := r.halfLoad("PING, P16"); got != 5000 {
 		t.Errorf("half of 10 000 is %v", got)
 	}
-	if got := r.summary(); !strings.Contains(got, "takes more than redis in 1: A<B, P16\n") {
+	if got := r.verdictText(); !strings.Contains(got, "zsetd: no more CPU per operation than redis: not reached; not in 1 of 2: A<B, P16 2.00\n") {
 		t.Errorf("%q", got)
 	}
 	text := r.markdown("x.svg")
 	for _, want := range []string{
 		"![CPU per operation](x.svg)\n", "load average before 0.1 0.2 0.3, after 1 1 1",
 		"| work | redis µs | zsetd µs | zsetd : redis | 1000/s | p50 µs | p99 µs | p99.9 µs |\n|---|--:|--:|--:|--:|--:|--:|--:|\n| PING, P16 | 4.00 |",
-		"| 1 000 000 members in one set | 200.0 | 50.0 | 0.25 |\n\n- CPU per operation, P16",
-		"\n- zsetd answers 12 ms after its start; idle it takes 18.0 MB and 0.00 % of a core\n",
+		"| 1 000 000 members in one set | 200.0 | 50.0 | 0.25 | 250.0 · 300.0 | 1.20 | 300.0 · 310.0 | 10 · 7.2 |\n\n- redis answers 4 ms",
+		"\n- zsetd answers 12 ms after its start; idle it takes 18.0 MB and 0.000 % of a core\n",
+		"\n- at most 0.5 of it at P16, in the geometric mean: **not reached**; 1.00, of 2 works\n",
+		"\n- no more memory than redis: **reached**; in all 1\n",
+		"\n- no more after churn: **not reached**; not in 1 of 1: 1 000 000 members in one set 1.20\n",
+		"\n- idle less than 20 MB: **reached**; 18.0 MB\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -184,11 +188,11 @@ func TestAllWorks(t *testing.T) {
 		t.Errorf("%d works, and %d rows", len(list), len(r.rows))
 	}
 	for _, s := range shapes(1000) {
-		row, err := measureMemory(ctx, r.targets, s, 0)
+		row, err := measureMemory(ctx, r.targets, s, 0, churn{2, time.Second})
 		if err != nil {
 			t.Errorf("%s: %v", s.name, err)
-		} else if row.rss[0] < 1e6 || row.rss[1] < 1e6 {
-			t.Errorf("%s: %v bytes", s.name, row.rss)
+		} else if row.cells[0].live < 1e6 || row.cells[1].churned < 1e6 || row.cells[1].peak < row.cells[1].churned || row.cells[0].times <= 0 {
+			t.Errorf("%s: %+v", s.name, row.cells)
 		}
 	}
 	idle, err := measureIdle(ctx, r.targets, 20*time.Millisecond)
@@ -214,5 +218,62 @@ func TestWorkFails(t *testing.T) {
 	}
 	if _, err := (target{"nothing", "false", nil}).start(t.Context()); err == nil {
 		t.Error("a server that ends at once was started")
+	}
+}
+
+// After a churn there is as much as before it, and nothing of the old.
+func TestChurn(t *testing.T) {
+	redis, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is missing")
+	}
+	s, err := target{"redis", redis, []string{"--save", ""}}.start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	c, err := s.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	count := func(script string) int64 {
+		n, err := c.integer("EVAL", script, "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const all = `local n = 0
+		for _, k in ipairs(redis.call('KEYS', '*')) do
+			local kind = redis.call('TYPE', k).ok
+			n = n + (kind == 'zset' and redis.call('ZCARD', k) or kind == 'hash' and redis.call('HLEN', k) or 1)
+		end
+		return n`
+	for _, sh := range shapes(1000) {
+		if err := c.do("FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.fill(0, sh.steps, sh.fill); err != nil {
+			t.Fatal(err)
+		}
+		before := count(all)
+		for round := range int64(3) {
+			if err := c.fill(0, sh.churnSteps, func(b *batch, i int64) { sh.churn(b, round, i) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if after := count(all); after != before || before < 100 {
+			t.Errorf("%s: %d and then %d", sh.name, before, after)
+		}
+		for _, k := range []string{"key:", "hash:"} {
+			if n, err := c.integer("EXISTS", padded(k, 0)); err != nil || n != 0 {
+				t.Errorf("%s: %d of the first keys %v", sh.name, n, err)
+			}
+		}
+		if n, err := c.integer("EVAL", "return redis.call('ZSCORE', KEYS[1], ARGV[1]) and 1 or 0", "1", padded("set:", 0), padded("member:", 0)); err != nil || n != 0 {
+			t.Errorf("%s: the first member is there still: %d %v", sh.name, n, err)
+		}
 	}
 }

@@ -1,0 +1,112 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A verdict is one thing that is aimed at, and how far it was reached.
+type verdict struct {
+	aim    string
+	met    bool
+	result string
+}
+
+func (v verdict) String() string {
+	word := "not reached"
+	if v.met {
+		word = "reached"
+	}
+	return fmt.Sprintf("%s: **%s**; %s", v.aim, word, v.result)
+}
+
+// The aims.
+const (
+	aimDeep     = 0.5 // of the first server's CPU per operation at P16, in the geometric mean
+	aimSingle   = 0.9 // at P1
+	aimLarge    = 0.5 // in each work on the large sorted set
+	aimIdleCPU  = 0.001
+	aimIdleRSS  = 20e6
+	aimAnswerMS = 50
+)
+
+// more is what ratio a measurement must have so that it counts as more: what is
+// written as 1.00 does not.
+const more = 1.005
+
+// verdicts are those on a server, of what was measured.
+func (r *report) verdicts(target int) (list []verdict) {
+	first := r.targets[0].name
+	among := func(aim string, n int, failing []string) {
+		v := verdict{aim, len(failing) == 0, fmt.Sprintf("in all %d", n)}
+		if !v.met {
+			v.result = fmt.Sprintf("not in %d of %d: %s", len(failing), n, strings.Join(failing, "; "))
+		}
+		if n > 0 {
+			list = append(list, v)
+		}
+	}
+	var worse, large, late []string
+	inAll, inLarge, atHalf := 0, 0, 0
+	for _, w := range r.rows {
+		said := fmt.Sprintf("%s %.2f", w.work.title(), w.ratio(target))
+		if inAll++; w.ratio(target) >= more {
+			worse = append(worse, said)
+		}
+		if w.work.halfLoadOf != "" {
+			own, other := w.quantiles(target)[2], w.quantiles(0)[2]
+			if atHalf++; own >= other*more {
+				late = append(late, fmt.Sprintf("%s %s µs, not %s", w.work.title(), micros(own), micros(other)))
+			}
+		} else if w.work.large {
+			if inLarge++; w.ratio(target) >= aimLarge*more {
+				large = append(large, said)
+			}
+		}
+	}
+	among("no more CPU per operation than "+first, inAll, worse)
+	for _, m := range []struct {
+		pipeline int
+		aim      float64
+	}{{16, aimDeep}, {1, aimSingle}} {
+		mean, n := r.geometricMean(target, func(w work) bool { return w.pipeline == m.pipeline })
+		if n > 0 {
+			list = append(list, verdict{fmt.Sprintf("at most %.1f of it at P%d, in the geometric mean", m.aim, m.pipeline), mean < m.aim*more,
+				fmt.Sprintf("%.2f, of %d works", mean, n)})
+		}
+	}
+	among(fmt.Sprintf("at most %.1f of it in each work on %s members in one set", aimLarge, grouped(r.members)), inLarge, large)
+	var fat, churned []string
+	for _, m := range r.memory {
+		if ratio := m.liveRatio(target); ratio >= more {
+			fat = append(fat, fmt.Sprintf("%s %.2f", m.name, ratio))
+		}
+		if ratio := m.churnedRatio(target); ratio >= more {
+			churned = append(churned, fmt.Sprintf("%s %.2f", m.name, ratio))
+		}
+	}
+	among("no more memory than "+first, len(r.memory), fat)
+	among("no more after churn", len(r.memory), churned)
+	among("p99.9 at half load no later", atHalf, late)
+	if len(r.idle.rss) > target {
+		cpu, rss, answer := r.idle.cpu[target], float64(r.idle.rss[target]), r.idle.answer[target].Seconds()*1e3
+		list = append(list,
+			verdict{"idle less than 0.1 % of a core", cpu < aimIdleCPU, fmt.Sprintf("%.3f %%", cpu*100)},
+			verdict{"idle less than 20 MB", rss < aimIdleRSS, fmt.Sprintf("%.1f MB", rss/1e6)},
+			verdict{"the first reply less than 50 ms after the start", answer < aimAnswerMS, fmt.Sprintf("%.0f ms", answer)})
+	}
+	return list
+}
+
+// verdictText is what is printed of all servers but the first.
+func (r *report) verdictText() string {
+	var b strings.Builder
+	for i, t := range r.targets[1:] {
+		for _, v := range r.verdicts(i + 1) {
+			fmt.Fprintf(&b, "%s: %s\n", t.name, strings.ReplaceAll(v.String(), "**", ""))
+		}
+	}
+	return b.String()
+}
