@@ -8,7 +8,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race bench bench-go bench-compare differential conformance lint cross
+.PHONY: help run build test race bench bench-scale bench-go bench-compare differential conformance lint cross
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1:\2/p' Makefile | awk -F: '{printf "%-22s %s\n", $$1, $$2}'
@@ -33,6 +33,11 @@ bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, RE
 	@.ci/redis
 	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') \
 		$(if $(README),-readme ../../README.md -plot bench/bench.svg,-plot ../../bin/bench.svg)
+
+bench-scale: build ## measure how cost grows with members, sets, clients, commands in a request, and cores; SHORT=1 takes a minute, README=1 writes the tables, MEMBERS=6 takes less memory
+	@.ci/redis
+	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd -scale $(if $(SHORT),-short) $(if $(MEMBERS),-members $(MEMBERS)) \
+		$(if $(README),-readme bench/RESULTS.md -plot bench/scale.svg,-plot ../../bin/scale.svg)
 
 bench-go: ## run the Go benchmarks
 	$(call each,$(GO) test -run '^$$' -bench . -benchmem ./...)

@@ -4,6 +4,7 @@
 // where there is one, on the same work and in the same run.
 //
 //	bench -zsetd BINARY [flags]
+//	bench -zsetd BINARY -scale [flags]
 //
 // It starts the servers itself, with nothing kept on disk, and gives each work
 // to one after the other, A B A B, so that what else the machine does falls on
@@ -36,6 +37,14 @@
 // looks, and so on how fast the clients are. Those here and redis-benchmark gave
 // the same figures for redis-server when they were compared, up to what they
 // differ by from round to round; so do not compare figures of different runs.
+//
+// # How cost grows
+//
+// With -scale the program measures something else (scale.go): CPU per operation
+// and memory while one quantity grows, be it members in a set, sets, connections,
+// commands in a request, or cores. Each value gets fresh servers, and rounds that
+// are shorter. It takes less than ten minutes, and 3 GB of memory unless -members
+// says less than 7; RESULTS.md has its tables and its plot (scaleplot.go).
 //
 // # The parts
 //

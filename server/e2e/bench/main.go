@@ -30,10 +30,13 @@ func main() {
 type options struct {
 	zsetd, redis, valkey string
 	short                bool
+	quick                bool // a test's: even less than that
 	work                 string
 	clients              int
 	rounds               int
 	length               time.Duration
+	scale                bool
+	members              int
 	readme, plot         string
 }
 
@@ -46,7 +49,9 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, or data sets of which to measure the memory")
 	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
-	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, or 300ms in a short run")
+	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
+	flag.BoolVar(&o.scale, "scale", false, "measure how cost grows instead (scale.go)")
+	flag.IntVar(&o.members, "members", 7, "with -scale: up to ten to the power of so many members in one set")
 	flag.StringVar(&o.readme, "readme", "", "a file whose table is to be written anew, between <!-- bench --> and its end")
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
 	flag.Parse()
@@ -55,7 +60,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if o.readme != "" && (o.work != "" || o.short) {
-		return errors.New("the table of a README is that of a whole and long run")
+		return errors.New("a table that is kept is that of a whole and long run")
 	}
 	targets, err := findTargets(o)
 	if err != nil {
@@ -66,10 +71,18 @@ func run(ctx context.Context) error {
 		part, pause, ch = 10, time.Second, churn{10, 5 * time.Second}
 	}
 	if o.rounds == 0 {
-		o.rounds = 3 - int(min(part-1, 1))
+		o.rounds = 3
+		if o.short && o.scale {
+			o.rounds = 1
+		} else if o.short {
+			o.rounds = 2
+		}
 	}
 	if o.length == 0 {
 		o.length = 1200 * time.Millisecond
+		if o.scale {
+			o.length = 500 * time.Millisecond
+		}
 		if o.short {
 			o.length = 300 * time.Millisecond
 		}
@@ -82,6 +95,17 @@ func run(ctx context.Context) error {
 	}
 	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
 	fmt.Printf("%s; load average %s\n", r.machine, r.loadBefore)
+	if o.plot != "" {
+		if r.options.plot, err = filepath.Abs(o.plot); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(o.plot), 0o755); err != nil {
+			return err
+		}
+	}
+	if o.scale {
+		return r.runScale(ctx)
+	}
 	if err := r.measureWorks(ctx, list, l); err != nil {
 		return err
 	}
@@ -106,19 +130,13 @@ func run(ctx context.Context) error {
 	r.loadAfter = load()
 	fmt.Printf("load average before %s, after %s; %v\n", r.loadBefore, r.loadAfter, time.Since(r.begun).Round(time.Second))
 	if o.plot != "" && len(r.rows) > 0 {
-		if o.plot, err = filepath.Abs(o.plot); err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(o.plot), 0o755); err != nil {
-			return err
-		}
 		if err := os.WriteFile(o.plot, []byte(r.plot()), 0o644); err != nil {
 			return err
 		}
 		fmt.Println("plot:", o.plot)
 	}
 	if o.readme != "" {
-		return r.writeReadme()
+		return r.writeSection("bench", r.markdown)
 	}
 	return nil
 }
@@ -138,9 +156,9 @@ func findTargets(o options) ([]target, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []target{{"redis", redis, quiet}, {"zsetd", zsetd, []string{"--dbfilename", ""}}}
+	list := []target{{name: "redis", binary: redis, flags: quiet}, {name: "zsetd", binary: zsetd, flags: []string{"--dbfilename", ""}}}
 	if valkey, err := exec.LookPath(o.valkey); err == nil {
-		list = append(list, target{"valkey", valkey, quiet})
+		list = append(list, target{name: "valkey", binary: valkey, flags: quiet})
 	}
 	return list, nil
 }
@@ -168,19 +186,28 @@ func (r *report) measureWorks(ctx context.Context, list []work, l limits) error 
 				continue
 			}
 		}
-		row := row{work: w, samples: make([][]*sample, len(servers))}
-		for range r.options.rounds {
-			for i, s := range servers {
-				g := &generator{server: s, clients: r.options.clients, rate: rate, length: r.options.length, limits: l}
-				sample, err := g.run(ctx, w)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", w.title(), s.name, err)
-				}
-				row.samples[i] = append(row.samples[i], sample)
-			}
+		row, err := r.inTurns(ctx, servers, w, l, r.options.clients, rate)
+		if err != nil {
+			return err
 		}
 		r.rows = append(r.rows, row)
 		fmt.Println(r.line(row))
 	}
 	return nil
+}
+
+// inTurns gives a work to all servers, round after round.
+func (r *report) inTurns(ctx context.Context, servers []*server, w work, l limits, clients int, rate float64) (row, error) {
+	row := row{work: w, samples: make([][]*sample, len(servers))}
+	for range r.options.rounds {
+		for i, s := range servers {
+			g := &generator{server: s, clients: clients, rate: rate, length: r.options.length, limits: l}
+			sample, err := g.run(ctx, w)
+			if err != nil {
+				return row, fmt.Errorf("%s, %s: %w", w.title(), s.name, err)
+			}
+			row.samples[i] = append(row.samples[i], sample)
+		}
+	}
+	return row, nil
 }

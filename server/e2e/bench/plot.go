@@ -19,10 +19,12 @@ const (
 	rowGap    = 9
 )
 
+// colour is that of the nth target.
+func colour(n int) string { return []string{"#c0392b", "#1f6fb2", "#7a8b3c"}[n%3] }
+
 // plot draws the CPU per operation of all works as an SVG: a bar for each
 // server, on a logarithmic axis.
 func (r *report) plot() string {
-	colours := []string{"#c0392b", "#1f6fb2", "#7a8b3c"}
 	lowest, highest := math.Inf(1), 0.0
 	for _, w := range r.rows {
 		for i := range r.targets {
@@ -52,7 +54,7 @@ func (r *report) plot() string {
 	text(12, 22, "start", `font-size="15" font-weight="bold"`, "The server's CPU per operation, µs (shorter is better, logarithmic)")
 	at := 12.0
 	for i, t := range r.targets {
-		fmt.Fprintf(&b, `<rect x="%.0f" y="35" width="12" height="12" fill="%s"/>`+"\n", at, colours[i%len(colours)])
+		fmt.Fprintf(&b, `<rect x="%.0f" y="35" width="12" height="12" fill="%s"/>`+"\n", at, colour(i))
 		text(at+17, 45, "start", "", t.name)
 		at += 90
 	}
@@ -70,7 +72,7 @@ func (r *report) plot() string {
 		for i := range r.targets {
 			v := w.cpu(i)
 			top := y + i*barHeight
-			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", plotLeft, top, x(v)-plotLeft, barHeight-1, colours[i%len(colours)])
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", plotLeft, top, x(v)-plotLeft, barHeight-1, colour(i))
 			text(x(v)+4, float64(top+barHeight-1), "start", `font-size="9" fill="#444"`, micros(v))
 		}
 		text(float64(width-8), middle, "end", `font-weight="bold"`, fmt.Sprintf("%.2f", w.ratio(1)))

@@ -21,6 +21,7 @@ type target struct {
 	name   string
 	binary string
 	flags  []string // that turn off whatever writes to disk
+	env    []string // beside that of this process
 }
 
 // server is one that runs.
@@ -49,6 +50,7 @@ func (t target) start(ctx context.Context) (*server, error) {
 	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--maxclients", "4000"}, t.flags...)
 	s := &server{target: t, cmd: exec.CommandContext(ctx, t.binary, args...), port: port, dir: dir, done: make(chan struct{})}
 	s.cmd.Dir = dir
+	s.cmd.Env = append(os.Environ(), t.env...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	begin := time.Now()
 	if err := s.cmd.Start(); err != nil {

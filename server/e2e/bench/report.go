@@ -217,19 +217,9 @@ func (r *report) idleText() string {
 // markdown is the section of the README.
 func (r *report) markdown(plot string) string {
 	var b strings.Builder
-	table := func(header []string, rows [][]string) {
-		fmt.Fprintf(&b, "\n| %s |\n|---|%s\n", strings.Join(header, " | "), strings.Repeat("--:|", len(header)-1))
-		for _, cells := range rows {
-			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
-		}
-	}
 	fmt.Fprintf(&b, "Measured on %s (%s), with %d clients on the same machine, %d rounds of %v; load average before %s, after %s.\n",
 		r.begun.UTC().Format(time.DateOnly), r.machine, r.options.clients, r.options.rounds, r.options.length, r.loadBefore, r.loadAfter)
-	var names []string
-	for _, t := range r.targets {
-		names = append(names, t.name)
-	}
-	fmt.Fprintf(&b, "µs are of the server's CPU per operation; where a column has several numbers, they are those of %s.\n", strings.Join(names, " · "))
+	fmt.Fprintf(&b, "µs are of the server's CPU per operation; where a column has several numbers, they are those of %s.\n", strings.Join(r.names(), " · "))
 	if plot != "" {
 		fmt.Fprintf(&b, "\n![CPU per operation](%s)\n", plot)
 	}
@@ -237,12 +227,12 @@ func (r *report) markdown(plot string) string {
 	for _, w := range r.rows {
 		rows = append(rows, r.cells(w))
 	}
-	table(r.columns(), rows)
+	markdownTable(&b, r.columns(), rows)
 	rows = nil
 	for _, m := range r.memory {
 		rows = append(rows, r.memoryCells(m))
 	}
-	table(r.memoryColumns(), rows)
+	markdownTable(&b, r.memoryColumns(), rows)
 	b.WriteByte('\n')
 	for line := range strings.Lines(r.idleText()) {
 		b.WriteString("- " + line)
@@ -254,8 +244,23 @@ func (r *report) markdown(plot string) string {
 	return b.String()
 }
 
-// writeReadme writes the section between the marks anew.
-func (r *report) writeReadme() error {
+// names are those of the targets.
+func (r *report) names() (list []string) {
+	for _, t := range r.targets {
+		list = append(list, t.name)
+	}
+	return list
+}
+
+func markdownTable(b *strings.Builder, header []string, rows [][]string) {
+	fmt.Fprintf(b, "\n| %s |\n|---|%s\n", strings.Join(header, " | "), strings.Repeat("--:|", len(header)-1))
+	for _, cells := range rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+	}
+}
+
+// writeSection writes what is between the marks of a name anew.
+func (r *report) writeSection(name string, section func(plot string) string) error {
 	text, err := os.ReadFile(r.options.readme)
 	if err != nil {
 		return err
@@ -264,7 +269,7 @@ func (r *report) writeReadme() error {
 	if err != nil {
 		return err
 	}
-	replaced, err := replaceSection(string(text), r.markdown(plot))
+	replaced, err := replaceSection(string(text), name, section(plot))
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.options.readme, err)
 	}
@@ -288,8 +293,8 @@ func relativeTo(file, other string) (string, error) {
 	return filepath.ToSlash(link), err
 }
 
-func replaceSection(text, section string) (string, error) {
-	const from, to = "<!-- bench -->\n", "<!-- end of bench -->\n"
+func replaceSection(text, name, section string) (string, error) {
+	from, to := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
 	head, rest, ok := strings.Cut(text, from)
 	_, tail, closed := strings.Cut(rest, to)
 	if !ok || !closed {

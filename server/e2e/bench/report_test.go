@@ -75,10 +75,10 @@ func TestReport(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if got, err := replaceSection("a\n<!-- bench -->\nold\n<!-- end of bench -->\nb\n", "new\n"); err != nil || got != "a\n<!-- bench -->\nnew\n<!-- end of bench -->\nb\n" {
+	if got, err := replaceSection("a\n<!-- bench -->\nold\n<!-- end of bench -->\nb\n", "bench", "new\n"); err != nil || got != "a\n<!-- bench -->\nnew\n<!-- end of bench -->\nb\n" {
 		t.Errorf("%q %v", got, err)
 	}
-	if _, err := replaceSection("a\n<!-- bench -->\nb\n", "new\n"); err == nil {
+	if _, err := replaceSection("a\n<!-- bench -->\nb\n", "bench", "new\n"); err == nil {
 		t.Error("a place without an end")
 	}
 }
@@ -95,7 +95,7 @@ func TestWriteReadme(t *testing.T) {
 	r := aReport()
 	r.options.readme, r.options.plot = "../../README.md", "c/p.svg"
 	for range 2 { // the second time over the first
-		if err := r.writeReadme(); err != nil {
+		if err := r.writeSection("bench", r.markdown); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,23 +108,31 @@ func TestWriteReadme(t *testing.T) {
 func TestPlot(t *testing.T) {
 	r := aReport()
 	r.rows[0].samples[1] = []*sample{{ops: 1, elapsed: time.Second}} // no CPU at all: less than a tick
-	d := xml.NewDecoder(strings.NewReader(r.plot()))
-	var texts []string
+	texts := textsOf(t, r.plot())
+	for _, want := range []string{"A<B, P16", "PING, P16", "zsetd : redis", "20.0", "2.00"} {
+		if !slices.Contains(texts, want) {
+			t.Errorf("%q is not in %q", want, texts)
+		}
+	}
+}
+
+// textsOf returns the texts of an SVG, which must be well-formed.
+func textsOf(t *testing.T, svg string) (texts []string) {
+	t.Helper()
+	if i := strings.Index(svg, "NaN"); i >= 0 {
+		t.Errorf("something is nowhere: %s", svg[max(i-80, 0):i+3])
+	}
+	d := xml.NewDecoder(strings.NewReader(svg))
 	for {
 		token, err := d.Token()
 		if err == io.EOF {
-			break
+			return texts
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c, ok := token.(xml.CharData); ok {
 			texts = append(texts, string(c))
-		}
-	}
-	for _, want := range []string{"A<B, P16", "PING, P16", "zsetd : redis", "20.0", "2.00"} {
-		if !slices.Contains(texts, want) {
-			t.Errorf("%q is not in %q", want, texts)
 		}
 	}
 }
@@ -177,7 +185,7 @@ func TestAllWorks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	quiet := []string{"--save", ""}
-	r := &report{targets: []target{{"redis", redis, quiet}, {"itself", redis, quiet}}}
+	r := &report{targets: []target{{name: "redis", binary: redis, flags: quiet}, {name: "itself", binary: redis, flags: quiet}}}
 	r.options = options{clients: 5, rounds: 1, length: 20 * time.Millisecond}
 	l := limits{members: 5000, sets: 20, alive: 1000}
 	list := works(l)
@@ -207,7 +215,7 @@ func TestWorkFails(t *testing.T) {
 	if err != nil {
 		t.Skip("redis-server is missing")
 	}
-	s, err := target{"redis", redis, []string{"--save", ""}}.start(t.Context())
+	s, err := target{name: "redis", binary: redis, flags: []string{"--save", ""}}.start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +224,7 @@ func TestWorkFails(t *testing.T) {
 	if _, err := g.run(t.Context(), work{name: "x", pipeline: 2, command: "NOSUCH a"}); err == nil || !strings.Contains(err.Error(), "unknown command") {
 		t.Errorf("%v", err)
 	}
-	if _, err := (target{"nothing", "false", nil}).start(t.Context()); err == nil {
+	if _, err := (target{name: "nothing", binary: "false"}).start(t.Context()); err == nil {
 		t.Error("a server that ends at once was started")
 	}
 }
@@ -227,7 +235,7 @@ func TestChurn(t *testing.T) {
 	if err != nil {
 		t.Skip("redis-server is missing")
 	}
-	s, err := target{"redis", redis, []string{"--save", ""}}.start(t.Context())
+	s, err := target{name: "redis", binary: redis, flags: []string{"--save", ""}}.start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

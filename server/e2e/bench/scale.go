@@ -1,0 +1,410 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// How cost grows is measured in some scalings: in each, one quantity grows, and
+// for each of its values all servers are started afresh and do the same works,
+// again in turns.
+
+// A scaling is what was measured while one quantity grew.
+type scaling struct {
+	what   string // the quantity
+	at     []int64
+	curves []*curve
+}
+
+// A curve is one measure of a scaling.
+type curve struct {
+	title  string
+	unit   string
+	values [][]float64 // for each value of the quantity, for each target; NaN is none
+}
+
+// scale measures all scalings.
+func (r *report) scale(ctx context.Context) ([]scaling, error) {
+	var list []scaling
+	for _, measure := range []func(context.Context) (scaling, error){
+		r.scaleMembers, r.scaleSets, r.scaleClients, r.scalePipeline, r.scaleCores,
+	} {
+		s, err := measure(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.what, err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// upTo returns the powers of ten up to a value, or to one that takes less
+// than a minute in all.
+func (r *report) upTo(from, highest, short int64) (list []int64) {
+	if r.options.short {
+		highest = short
+	}
+	if r.options.quick {
+		highest = short / 100
+	}
+	for n := from; n <= highest; n *= 10 {
+		list = append(list, n)
+	}
+	return list
+}
+
+// add adds what was measured at one value of the quantity to a curve, which is
+// made if it is the first.
+func (s *scaling) add(title, unit string, values []float64) {
+	i := slices.IndexFunc(s.curves, func(c *curve) bool { return c.title == title })
+	if i < 0 {
+		i = len(s.curves)
+		s.curves = append(s.curves, &curve{title: title, unit: unit})
+	}
+	s.curves[i].values = append(s.curves[i].values, values)
+}
+
+func (s *scaling) addCPU(title string, w row) {
+	var values []float64
+	for i := range w.samples {
+		values = append(values, w.cpu(i))
+	}
+	s.add(title, "µs", values)
+}
+
+// scaleMembers lets one sorted set grow.
+func (r *report) scaleMembers(ctx context.Context) (scaling, error) {
+	s := scaling{what: "members in one set", at: r.upTo(100, int64(math.Pow10(r.options.members)), 100000)}
+	list := []work{
+		{name: "ZADD", pipeline: 16, command: "ZADD big {r}.5 member:{r}"},
+		{name: "ZSCORE", pipeline: 16, command: "ZSCORE big member:{r}"},
+		{name: "ZRANK", pipeline: 16, command: "ZRANK big member:{r}"},
+		{name: "ZRANGEBYSCORE LIMIT 0 10", pipeline: 16, command: "ZRANGEBYSCORE big {r} +inf LIMIT 0 10"},
+	}
+	for _, n := range s.at {
+		l := limits{members: n, sets: 1, alive: 1}
+		err := r.fresh(ctx, nil, func(servers []*server) error {
+			bytes, err := r.grown(servers, n, 100000, func(_ int, c *conn) error { return large(c, l) })
+			if err != nil {
+				return err
+			}
+			for _, w := range list {
+				row, err := r.inTurns(ctx, servers, w, l, r.options.clients, 0)
+				if err != nil {
+					return err
+				}
+				s.addCPU(w.title(), row)
+			}
+			single := work{name: "ZADD", pipeline: 1, command: list[0].command}
+			row, err := r.inTurns(ctx, servers, single, l, r.options.clients, 0)
+			if err == nil {
+				row, err = r.inTurns(ctx, servers, single, l, r.options.clients, row.rate(0)/2)
+			}
+			if err != nil {
+				return err
+			}
+			var late []float64
+			for i := range servers {
+				late = append(late, row.quantiles(i)[2])
+			}
+			s.add("ZADD at half load, p99.9", "µs", late)
+			s.add("RSS per member", "bytes", bytes)
+			return nil
+		})
+		if err != nil {
+			return s, err
+		}
+		r.progress(s)
+	}
+	return s, nil
+}
+
+// scaleSets lets the number of sets grow, of five members each.
+func (r *report) scaleSets(ctx context.Context) (scaling, error) {
+	s := scaling{what: "sets of 5 members", at: r.upTo(1, 1000000, 100000)}
+	w := work{name: "ZADD", pipeline: 16, command: "ZADD set:{key} {r} member:{r/5}"}
+	for _, n := range s.at {
+		l := limits{members: 1000000, sets: n, alive: 1}
+		err := r.fresh(ctx, nil, func(servers []*server) error {
+			bytes, err := r.grown(servers, n, 10000, func(_ int, c *conn) error {
+				return c.fill(0, n, func(b *batch, i int64) {
+					words := []string{"ZADD", padded("set:", i)}
+					for m := range int64(5) {
+						words = append(words, strconv.FormatInt((i*5+m)*387421%l.members, 10), padded("member:", m))
+					}
+					b.command(words...)
+				})
+			})
+			if err != nil {
+				return err
+			}
+			row, err := r.inTurns(ctx, servers, w, l, r.options.clients, 0)
+			if err != nil {
+				return err
+			}
+			s.addCPU("ZADD over sets of 5, P16", row)
+			s.add("RSS per set of 5", "bytes", bytes)
+			return nil
+		})
+		if err != nil {
+			return s, err
+		}
+		r.progress(s)
+	}
+	return s, nil
+}
+
+// scaleClients lets the number of connections grow; at most fifty do something.
+func (r *report) scaleClients(ctx context.Context) (scaling, error) {
+	s := scaling{what: "connections", at: r.upTo(1, 10000, 1000)}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return s, err
+	}
+	s.at = slices.DeleteFunc(s.at, func(n int64) bool { return uint64(n)+200 > files.Max })
+	w := work{name: "PING", pipeline: 1, command: "PING"}
+	for _, n := range s.at {
+		active := min(n, int64(r.options.clients))
+		flags := []string{"--maxclients", strconv.FormatInt(max(n, 1000)+100, 10)}
+		err := r.fresh(ctx, flags, func(servers []*server) error {
+			resting := make([][]*conn, len(servers))
+			defer func() {
+				for _, c := range slices.Concat(resting...) {
+					c.close()
+				}
+			}()
+			bytes, err := r.grown(servers, n-active, 500, func(i int, _ *conn) error {
+				for range n - active {
+					c, err := servers[i].dial()
+					if err != nil {
+						return err
+					}
+					resting[i] = append(resting[i], c)
+					if err := c.do("PING"); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			row, err := r.inTurns(ctx, servers, w, limits{1, 1, 1}, int(active), 0)
+			if err != nil {
+				return err
+			}
+			s.addCPU("PING of 50 clients, P1", row)
+			s.add("RSS per idle connection", "bytes", bytes)
+			return nil
+		})
+		if err != nil {
+			return s, err
+		}
+		r.progress(s)
+	}
+	return s, nil
+}
+
+// scalePipeline lets requests grow.
+func (r *report) scalePipeline(ctx context.Context) (scaling, error) {
+	s := scaling{what: "commands in a request", at: []int64{1, 2, 4, 8, 16, 32, 64, 128}}
+	if r.options.short {
+		s.at = []int64{1, 16, 128}
+	}
+	l := limits{members: 100000, sets: 1, alive: 1}
+	err := r.fresh(ctx, nil, func(servers []*server) error {
+		for _, p := range s.at {
+			for _, w := range []work{
+				{name: "PING, pipelined", command: "PING"},
+				{name: "ZADD to 100 000, pipelined", command: "ZADD big {r}.5 member:{r}", data: large},
+			} {
+				w.pipeline = int(p)
+				row, err := r.inTurns(ctx, servers, w, l, r.options.clients, 0)
+				if err != nil {
+					return err
+				}
+				s.addCPU(w.name, row)
+			}
+			r.progress(s)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// scaleCores gives the Go runtime more cores. What runs commands in Redis is one
+// thread at any rate.
+func (r *report) scaleCores(ctx context.Context) (scaling, error) {
+	s := scaling{what: "cores (GOMAXPROCS)"}
+	l := limits{members: 100000, sets: 1, alive: 1}
+	w := work{name: "ZADD", pipeline: 16, command: "ZADD big {r}.5 member:{r}", data: large}
+	targets := r.targets
+	defer func() { r.targets = targets }()
+	for n := 1; n <= runtime.NumCPU(); n *= 2 {
+		s.at = append(s.at, int64(n))
+		r.targets = slices.Clone(targets)
+		for i := range r.targets {
+			r.targets[i].env = []string{"GOMAXPROCS=" + strconv.Itoa(n)}
+		}
+		err := r.fresh(ctx, nil, func(servers []*server) error {
+			row, err := r.inTurns(ctx, servers, w, l, r.options.clients, 0)
+			if err != nil {
+				return err
+			}
+			s.addCPU("ZADD on cores, P16", row)
+			var rates []float64
+			for i := range servers {
+				rates = append(rates, row.rate(i)/1000)
+			}
+			s.add("ZADD on cores, throughput", "1000/s", rates)
+			return nil
+		})
+		if err != nil {
+			return s, err
+		}
+		r.progress(s)
+	}
+	return s, nil
+}
+
+// fresh starts a server of each kind, and stops them after use.
+func (r *report) fresh(ctx context.Context, flags []string, use func(servers []*server) error) error {
+	var servers []*server
+	defer func() {
+		for _, s := range servers {
+			s.stop()
+		}
+	}()
+	for _, t := range r.targets {
+		t.flags = slices.Concat(t.flags, flags)
+		s, err := t.start(ctx)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+	}
+	return use(servers)
+}
+
+// grown returns how much the resident set of each server grows for each of n
+// things that are made. Below so many, the rest of the server would be most of
+// that, so there is no number then.
+func (r *report) grown(servers []*server, n, from int64, make func(i int, c *conn) error) ([]float64, error) {
+	var out []float64
+	for i, s := range servers {
+		c, err := s.dial()
+		if err != nil {
+			return nil, err
+		}
+		defer c.close()
+		if err := c.do("PING"); err != nil {
+			return nil, err
+		}
+		before, _, err := s.rss()
+		if err != nil {
+			return nil, err
+		}
+		if err := make(i, c); err != nil {
+			return nil, err
+		}
+		if n < from {
+			out = append(out, math.NaN())
+			continue
+		}
+		time.Sleep(r.settle()) // what garbage collection leaves is given back
+		after, _, err := s.rss()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, float64(after-before)/float64(n))
+	}
+	return out, nil
+}
+
+// settle is how long a server rests before its memory is looked at.
+func (r *report) settle() time.Duration {
+	if r.options.quick {
+		return 0
+	} else if r.options.short {
+		return time.Second
+	}
+	return 3 * time.Second
+}
+
+// progress prints what a scaling has found at its latest value.
+func (r *report) progress(s scaling) {
+	n := len(s.curves[0].values)
+	fmt.Printf("%12s %-22s", grouped(s.at[n-1]), s.what)
+	for _, c := range s.curves {
+		fmt.Printf("  %s: %s", c.title, strings.Join(numbers(c.values[n-1]), " · "))
+	}
+	fmt.Println()
+}
+
+// numbers writes what the targets have, or a dash if there is nothing to tell.
+func numbers(values []float64) (out []string) {
+	for _, v := range values {
+		if math.IsNaN(v) {
+			return []string{"–"}
+		}
+		out = append(out, micros(v))
+	}
+	return out
+}
+
+// scaleMarkdown is the section of the results.
+func (r *report) scaleMarkdown(list []scaling, plot string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s (%s), with %d clients on the same machine, the median of %d rounds of %v; load average before %s, after %s.\n",
+		r.begun.UTC().Format(time.DateOnly), r.machine, r.options.clients, r.options.rounds, r.options.length, r.loadBefore, r.loadAfter)
+	fmt.Fprintf(&b, "Each cell has the numbers of %s; µs are of the server's CPU per operation unless it says p99.9.\n", strings.Join(r.names(), " · "))
+	if plot != "" {
+		fmt.Fprintf(&b, "\n![How cost grows](%s)\n", plot)
+	}
+	for _, s := range list {
+		header := []string{s.what}
+		for _, c := range s.curves {
+			header = append(header, c.title+", "+c.unit)
+		}
+		var rows [][]string
+		for i, at := range s.at {
+			cells := []string{grouped(at)}
+			for _, c := range s.curves {
+				cells = append(cells, strings.Join(numbers(c.values[i]), " · "))
+			}
+			rows = append(rows, cells)
+		}
+		markdownTable(&b, header, rows)
+	}
+	return b.String()
+}
+
+// runScale measures how cost grows, instead of the works.
+func (r *report) runScale(ctx context.Context) error {
+	list, err := r.scale(ctx)
+	if err != nil {
+		return err
+	}
+	r.loadAfter = load()
+	fmt.Printf("load average before %s, after %s; %v\n", r.loadBefore, r.loadAfter, time.Since(r.begun).Round(time.Second))
+	if r.options.plot != "" {
+		if err := os.WriteFile(r.options.plot, []byte(r.scalePlot(list)), 0o644); err != nil {
+			return err
+		}
+		fmt.Println("plot:", r.options.plot)
+	}
+	if r.options.readme == "" {
+		return nil
+	}
+	return r.writeSection("scale", func(plot string) string { return r.scaleMarkdown(list, plot) })
+}
