@@ -107,6 +107,14 @@
 // something until the Cut is on the disk; whatever comes meanwhile makes up the
 // next Cut, so that many clients share one.
 //
+// # Transports
+//
+// A connection is served by a goroutine (net.go) or, with the parameter transport
+// on epoll and if it is a plain socket on Linux, by one of a few loops
+// (epoll_linux.go). Both parse and run what they have read in the same way (input);
+// they differ in who reads and who writes. All tests pass with either: the
+// environment variable ZSETD_TRANSPORT chooses where a configuration does not.
+//
 // # Outboxes
 //
 // Replies, and messages from others, are appended to a session's outbox in

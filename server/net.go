@@ -40,21 +40,36 @@ const (
 	keepArena = 1 << 10
 )
 
+// transport is a connection of either kind. Both methods may be called from any
+// goroutine.
+type transport interface {
+	// finish closes the connection when the turn that is running is done and
+	// the replies so far are written.
+	finish()
+	// abort closes the connection at once.
+	abort()
+}
+
 type conn struct {
+	input
+	nc    net.Conn
+	raw   syscall.RawConn // of a plain socket; nil for others
+	spare []byte          // a written output buffer, to be used again
+
+	again chan struct{} // capacity 1: look at the session again
+	dead  atomic.Bool   // closed
+}
+
+// input is what a connection has read and its session has not run yet.
+type input struct {
 	srv    *Server
-	nc     net.Conn
-	raw    syscall.RawConn // of a plain socket; nil for others
 	sess   *Session
 	reader protocol.Reader
 
 	arena [][]byte // the arguments of a batch, one after the other
 	ends  []int    // where in arena each command ends
 	batch [][][]byte
-	kept  bool   // batch does not depend on reader any more
-	spare []byte // a written output buffer, to be used again
-
-	again chan struct{} // capacity 1: look at the session again
-	dead  atomic.Bool   // closed
+	kept  bool // batch does not depend on reader any more
 
 	unread, space atomic.Int64 // bytes of the input buffer that are taken and free
 }
@@ -120,7 +135,10 @@ func (srv *Server) serveConn(nc net.Conn) {
 		srv.deny(nc, "-ERR max number of clients reached\r\n")
 		return
 	}
-	c := &conn{srv: srv, nc: nc, again: make(chan struct{}, 1)}
+	if srv.polls && srv.serveSocket(nc) {
+		return
+	}
+	c := &conn{input: input{srv: srv}, nc: nc, again: make(chan struct{}, 1)}
 	p := peer{addr: nc.RemoteAddr().String(), laddr: nc.LocalAddr().String(), fd: -1, wake: c.wake, query: c.query}
 	switch nc := nc.(type) {
 	case *net.TCPConn:
@@ -185,18 +203,8 @@ func (c *conn) talk() {
 			<-c.again
 			continue
 		}
-		c.keepBatch()
-		space := c.reader.Space()
-		c.unread.Store(int64(c.reader.Buffered()))
-		c.space.Store(int64(len(space)))
-		n, err := c.nc.Read(space)
-		c.srv.countInput(n)
-		c.reader.Filled(n)
-		c.unread.Add(int64(n))
-		c.space.Add(-int64(n))
-		if limit := c.srv.limits.Load().queryBuffer; c.reader.Size() > limit {
-			c.srv.log.Warn("client sends a command that is too large; connection closed",
-				"client", c.sess.addr, "bytes", c.reader.Size(), "client-query-buffer-limit", limit)
+		n, err := c.nc.Read(c.room())
+		if !c.filled(n) {
 			return
 		}
 		if err != nil {
@@ -242,7 +250,7 @@ func (c *conn) process() bool {
 			return false
 		}
 		c.batch = c.batch[done:]
-		for c.sess.unsent.Load() > maxUnsent && !c.dead.Load() {
+		for c.sess.choked() && !c.dead.Load() {
 			<-c.again
 		}
 	}
@@ -252,7 +260,7 @@ func (c *conn) process() bool {
 // keepBatch copies what a session that has to wait has left of a batch, before the
 // reader's buffer is used for what arrives next. Others may stall a session at any
 // time, so the end of its turn would be too early to know.
-func (c *conn) keepBatch() {
+func (c *input) keepBatch() {
 	if len(c.batch) == 0 || c.kept {
 		return
 	}
@@ -262,8 +270,33 @@ func (c *conn) keepBatch() {
 	c.kept = true
 }
 
+// room returns where what arrives next is to be read to.
+func (c *input) room() []byte {
+	c.keepBatch()
+	space := c.reader.Space()
+	c.unread.Store(int64(c.reader.Buffered()))
+	c.space.Store(int64(len(space)))
+	return space
+}
+
+// filled says that n bytes were read to where room said. It returns false if the
+// client may not send as much.
+func (c *input) filled(n int) bool {
+	c.srv.countInput(n)
+	c.reader.Filled(n)
+	c.unread.Add(int64(n))
+	c.space.Add(-int64(n))
+	limit := c.srv.limits.Load().queryBuffer
+	if c.reader.Size() <= limit {
+		return true
+	}
+	c.srv.log.Warn("client sends a command that is too large; connection closed",
+		"client", c.sess.addr, "bytes", c.reader.Size(), "client-query-buffer-limit", limit)
+	return false
+}
+
 // parse finds the next commands, at most as many as a turn runs.
-func (c *conn) parse() error {
+func (c *input) parse() error {
 	limit := turnLimit
 	c.reader.Limits = c.srv.limits.Load().reader
 	if !c.sess.authenticated && c.srv.acl.loginRequired.Load() {
@@ -380,7 +413,7 @@ func (c *conn) wake() {
 
 // query tells how much of the input buffer was taken, and how much free, when
 // something arrived last.
-func (c *conn) query() (taken, free int) { return int(c.unread.Load()), int(c.space.Load()) }
+func (c *input) query() (taken, free int) { return int(c.unread.Load()), int(c.space.Load()) }
 
 // signal makes serve look at its session again, unless it is reading.
 func (c *conn) signal() {
@@ -400,16 +433,13 @@ func (c *conn) over() bool {
 	return killed || closed || c.dead.Load()
 }
 
-// abort closes the connection at once.
 func (c *conn) abort() {
 	c.dead.Store(true)
 	c.nc.Close()
 	c.signal()
 }
 
-// finish closes the connection when the turn that is running is done and the
-// replies so far are written.
-func (c *conn) finish() {
+func (c *input) finish() {
 	c.srv.do(func() {
 		c.sess.closing = true
 		c.sess.resume()

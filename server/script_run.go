@@ -339,6 +339,9 @@ func (srv *Server) letOthers() {
 	u, at, instant, current, before := srv.unit, srv.at, srv.instant, srv.current, srv.keeper.before
 	srv.unit = unit{srv: srv, changes: u.changes}
 	srv.current, srv.busy = nil, true
+	if srv.looping != nil {
+		srv.looping.replace() // others of its clients must be read
+	}
 	if srv.pausedUntil == 0 {
 		srv.keys.Freeze()
 	}
@@ -377,6 +380,7 @@ func (s *Session) turnWhileBusy(batch [][][]byte, spare []byte) (done int, out [
 	srv.current = nil
 	if s.out.Len() > 0 && !s.held && s.claim() {
 		out = s.out.Swap(spare)
+		s.queuedOut.Store(0)
 	}
 	ending = s.closing || s.killed
 	wake := srv.unit.wake

@@ -11,6 +11,7 @@ import (
 	"math"
 	mrand "math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -55,6 +56,7 @@ type Server struct {
 	subkeys     class // the events for which members are to be told
 	sessions    map[int64]*Session
 	current     *Session // whose turn it is
+	looping     *loop    // the one that has the lock, if one has
 	lastID      int64
 	replID      string // of replication
 	freeing     freeing
@@ -105,7 +107,9 @@ type Server struct {
 	lifecycle sync.Mutex
 	listeners map[net.Listener]struct{}
 	tcpPort   atomic.Int64 // of the latest of them; 0 if none was for TCP
-	conns     map[*conn]struct{}
+	conns     map[transport]struct{}
+	loops     loops
+	polls     bool // plain sockets are served by loops
 	stopping  bool
 	running   sync.WaitGroup
 
@@ -177,7 +181,7 @@ func New(o Options) (*Server, error) {
 		nextExpiry:   math.MaxInt64,
 		activeExpire: true,
 		listeners:    map[net.Listener]struct{}{},
-		conns:        map[*conn]struct{}{},
+		conns:        map[transport]struct{}{},
 	}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
@@ -198,6 +202,10 @@ func New(o Options) (*Server, error) {
 	}
 	if err := srv.configure(values); err != nil {
 		return nil, err
+	}
+	srv.polls = srv.config.transport == "epoll"
+	if _, told := values["transport"]; !told {
+		srv.polls = os.Getenv("ZSETD_TRANSPORT") == "epoll" // for tests, which are run with both
 	}
 	if err := srv.loadUsers(values["user"]); err != nil {
 		return nil, err
@@ -370,7 +378,7 @@ func (srv *Server) ListenAndServe() error {
 // returned. Then what was changed is written to the file, unless save rules are
 // empty; the error says so if that fails.
 func (srv *Server) Shutdown(ctx context.Context) error {
-	srv.stop((*conn).finish)
+	srv.stop(transport.finish)
 	done := make(chan struct{})
 	go func() {
 		srv.running.Wait()
@@ -380,10 +388,11 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		srv.stop((*conn).abort)
+		srv.stop(transport.abort)
 		<-done
 		late = ctx.Err()
 	}
+	srv.loops.stop()
 	if err := srv.closeKeeper(); err != nil {
 		return err
 	}
@@ -419,12 +428,13 @@ func (srv *Server) closeKeeper() error {
 // Close closes all listeners and connections at once; what was changed is
 // still written to the file.
 func (srv *Server) Close() error {
-	srv.stop((*conn).abort)
+	srv.stop(transport.abort)
 	srv.running.Wait()
+	srv.loops.stop()
 	return srv.closeKeeper()
 }
 
-func (srv *Server) stop(each func(*conn)) {
+func (srv *Server) stop(each func(transport)) {
 	srv.mu.Lock()
 	srv.closed = true
 	srv.timer.Stop()

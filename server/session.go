@@ -63,6 +63,7 @@ type Session struct {
 	softSince time.Time     // since when the outbox has been above its soft limit
 	flushing  atomic.Uint32 // see claim
 	unsent    atomic.Int64  // bytes that the transport could not write yet
+	queuedOut atomic.Int64  // bytes that have been added to the outbox meanwhile, by turns
 }
 
 // peer is what a transport tells of its end of a session.
@@ -160,6 +161,14 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 	}
 	srv.freeze()
 	srv.begun()
+	done, out, ending = s.work(batch, spare)
+	srv.end()
+	return done, out, ending
+}
+
+// work is what turn does with the lock.
+func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+	srv := s.srv
 	srv.current = s
 	start := srv.at
 	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
@@ -180,13 +189,14 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 	}
 	if s.out.Len() > 0 && !s.held && s.claim() {
 		out = s.out.Swap(spare)
+		s.queuedOut.Store(0)
+	} else if n := s.out.Len(); n > 0 {
+		s.queuedOut.Store(int64(n))
 	}
-	ending = s.closing || s.killed
 	if len(s.call.argv) > keepArena {
 		s.call.argv, s.call.Args = nil, protocol.Args{} // an idle client has no use for the room
 	}
-	srv.end()
-	return done, out, ending
+	return done, out, s.closing || s.killed
 }
 
 // claim is called with the lock held when there is something to write. It
@@ -217,12 +227,17 @@ func (s *Session) written() []byte {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
 	s.flushing.Store(1)
+	s.queuedOut.Store(0)
 	if s.out.Len() == 0 || s.held {
 		s.flushing.Store(0)
 		return nil
 	}
 	return s.out.Swap(nil)
 }
+
+// choked reports whether so many replies wait for the client to read that no more
+// of its commands are to be run.
+func (s *Session) choked() bool { return s.unsent.Load()+s.queuedOut.Load() > maxUnsent }
 
 // take is called by a transport without the lock, on being woken. It returns
 // what to write, if the caller is to write. killed says that the connection is
@@ -233,6 +248,7 @@ func (s *Session) take() (out []byte, killed, closed bool) {
 	defer s.srv.mu.Unlock()
 	if s.out.Len() > 0 && !s.killed && !s.held && s.claim() {
 		out = s.out.Swap(nil)
+		s.queuedOut.Store(0)
 	}
 	return out, s.killed, s.closing && s.out.Len() == 0 && s.flushing.Load() == 0
 }

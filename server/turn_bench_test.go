@@ -19,7 +19,7 @@ func BenchmarkTurn(b *testing.B) {
 	defer srv.Close()
 	s := srv.newSession(peer{fd: -1, wake: func() {}})
 	defer s.close()
-	c := &conn{srv: srv, sess: s}
+	c := &conn{input: input{srv: srv, sess: s}}
 	feed := func(in []byte) {
 		c.reader.Filled(copy(c.reader.Space(), in))
 		if err := c.parse(); err != nil {

@@ -87,6 +87,12 @@ func (srv *Server) freeze() {
 // end sets the timer, gives the lock back and wakes the sessions that have
 // something to do. Every unit must have been committed.
 func (srv *Server) end() {
+	srv.settle()
+	srv.unlock()
+}
+
+// settle is what end does with the lock.
+func (srv *Server) settle() {
 	u := &srv.unit
 	if len(u.effects) > 0 {
 		u.commit()
@@ -102,6 +108,11 @@ func (srv *Server) end() {
 	if len(u.wake) > 0 && srv.keeper.holds() {
 		srv.holdWoken()
 	}
+}
+
+// unlock gives the lock back and wakes the sessions that have something to do.
+func (srv *Server) unlock() {
+	u := &srv.unit
 	if len(u.wake) == 0 {
 		srv.mu.Unlock()
 		return

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// overBoth runs a test with both transports, and epoll with one loop and several.
+func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, srv *Server, addr string)) {
+	for _, c := range []struct {
+		transport string
+		procs     int
+	}{{"net", 2}, {"epoll", 1}, {"epoll", 2}, {"epoll", 16}} {
+		t.Run(fmt.Sprintf("%s on %d", c.transport, c.procs), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
+			values := map[string]string{"transport": c.transport}
+			for name, value := range config {
+				values[name] = value
+			}
+			srv, addr := start(t, values)
+			test(t, srv, addr)
+		})
+	}
+}
+
+func (c *rawClient) expect(want string) {
+	c.t.Helper()
+	if got := fmt.Sprint(c.reply()); got != want {
+		c.t.Fatalf("got %.200q, want %.200q", got, want)
+	}
+}
+
+// More clients than a loop learns of at once, all of which wait, and are served by
+// one of them.
+func TestManyClients(t *testing.T) {
+	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+		const n = 3*128 + 1
+		clients := make([]*rawClient, n)
+		for i := range clients {
+			clients[i] = dialRaw(t, addr)
+			clients[i].send("SUBSCRIBE news\r\nPING\r\n")
+		}
+		for _, c := range clients {
+			c.expect("[subscribe news 1]")
+			c.expect("[pong ]")
+		}
+		publisher := dialRaw(t, addr)
+		publisher.send("PUBLISH news x\r\n")
+		publisher.expect(fmt.Sprint(n))
+		for _, c := range clients {
+			c.expect("[message news x]")
+			c.Close()
+		}
+		until(t, srv, "alone", func() bool { return len(srv.sessions) == 1 && len(srv.pubsub.channels) == 0 })
+	})
+}
+
+// A client whose replies nobody takes is not read for ever, delays nobody, and gets
+// everything in the end.
+func TestBackPressure(t *testing.T) {
+	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+		lazy, other := dialRaw(t, addr), dialRaw(t, addr)
+		echo := strings.Repeat("x", 1<<20)
+		lazy.send("SET big " + echo[:60000] + "\r\nAPPEND big " + echo[:60000] + "\r\n")
+		const n = 600 // 72 MB
+		lazy.send(strings.Repeat("GET big\r\n", n))
+		sent := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(lazy, strings.Repeat("PING\r\n", 2_000_000))
+			sent <- err
+		}()
+		until(t, srv, "choked", func() bool {
+			for _, s := range srv.sessions {
+				if s.choked() {
+					return true
+				}
+			}
+			return false
+		})
+		for range 100 {
+			other.send("PING\r\n")
+			other.expect("PONG")
+		}
+		lazy.expect("OK")
+		lazy.expect("120000")
+		for range n {
+			if got := lazy.reply(); len(got.(string)) != 120000 {
+				t.Fatalf("got %d bytes", len(got.(string)))
+			}
+		}
+		for range 2_000_000 {
+			if got := lazy.reply(); got != protocol.Status("PONG") {
+				t.Fatalf("got %v", got)
+			}
+		}
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While a script is busy the other clients of its loop are told so, and what the
+// client of the script has sent behind it runs when it has ended.
+func TestBusyLoop(t *testing.T) {
+	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *Server, addr string) {
+		clients := make([]*rawClient, 8)
+		for i := range clients {
+			clients[i] = dialRaw(t, addr)
+			clients[i].send("PING\r\n")
+			clients[i].expect("PONG")
+		}
+		for round := range 3 {
+			slow := clients[round]
+			slow.send("EVAL 'while true do end' 0\r\nECHO after\r\n")
+			until(t, srv, "busy", func() bool { return srv.busy })
+			slow.send("ECHO later\r\n")
+			gone := dialRaw(t, addr) // a new client, which does not stay
+			gone.send("GET k\r\n")
+			gone.expect("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
+			gone.Close()
+			bad := dialRaw(t, addr)
+			bad.send("*1\r\n$x\r\n")
+			for i, c := range clients {
+				if i != round {
+					c.send("GET k\r\n")
+					c.expect("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
+				}
+			}
+			clients[7].send("SCRIPT KILL\r\n")
+			clients[7].expect("OK")
+			if got := fmt.Sprint(slow.reply()); !strings.Contains(got, "killed by user") {
+				t.Errorf("the script ends with %q", got)
+			}
+			slow.expect("after")
+			slow.expect("later")
+			if got := bad.all(); got != "-ERR Protocol error: invalid bulk length\r\n" {
+				t.Errorf("bad input is answered %q", got)
+			}
+		}
+		until(t, srv, "back", func() bool { return len(srv.sessions) == len(clients) })
+	})
+}
+
+// Who says that nothing more will come still gets what it has asked for; who hangs
+// up while it waits takes nothing with it.
+func TestHalfClosed(t *testing.T) {
+	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+		c := dialRaw(t, addr)
+		c.send(strings.Repeat("PING\r\n", 1000))
+		c.Conn.(*net.TCPConn).CloseWrite()
+		if got := c.all(); got != strings.Repeat("+PONG\r\n", 1000) {
+			t.Errorf("got %d bytes", len(got))
+		}
+		waiting, other := dialRaw(t, addr), dialRaw(t, addr)
+		waiting.send("BLPOP list 0\r\n")
+		until(t, srv, "waiting", func() bool { return srv.blockedClients == 1 })
+		waiting.Close()
+		until(t, srv, "gone", func() bool { return srv.blockedClients == 0 })
+		other.send("RPUSH list a\r\nLLEN list\r\n")
+		other.expect("1")
+		other.expect("1")
+	})
+}
+
+// An idle server does nothing, also while a client that has hung up halfway is not
+// read.
+func TestIdle(t *testing.T) {
+	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+		for range 10 {
+			c := dialRaw(t, addr)
+			c.send("BLPOP list 0\r\n" + strings.Repeat("PING "+strings.Repeat("x", 1000)+"\r\n", 1500))
+		}
+		until(t, srv, "waiting", func() bool { return srv.blockedClients == 10 })
+		time.Sleep(100 * time.Millisecond) // to read what they have sent
+		used := func() time.Duration {
+			var u syscall.Rusage
+			syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+		before := used()
+		time.Sleep(300 * time.Millisecond)
+		if took := used() - before; took > 150*time.Millisecond {
+			t.Errorf("%v of CPU in 300 ms", took)
+		}
+	})
+}
+
+func TestUnixSocket(t *testing.T) {
+	for _, transport := range []string{"net", "epoll"} {
+		path := filepath.Join(t.TempDir(), "s")
+		srv, err := New(Options{Config: map[string]string{"transport": transport}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(l) }()
+		nc, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newRawClient(t, nc)
+		c.send("CLIENT INFO\r\n")
+		if got := fmt.Sprint(c.reply()); !strings.Contains(got, "addr="+path+":0 laddr="+path+":0 ") || strings.Contains(got, "fd=-1") {
+			t.Errorf("%s: %s", transport, got)
+		}
+		srv.Close()
+		if err := <-served; !errors.Is(err, ErrServerClosed) {
+			t.Error(err)
+		}
+	}
+}

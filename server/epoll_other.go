@@ -1,0 +1,17 @@
+//go:build !linux
+
+package server
+
+import "net"
+
+// loop and loops stand for the epoll transport, which only Linux has.
+type (
+	loop  struct{}
+	loops struct{}
+)
+
+func (*loop) replace() {}
+
+func (*loops) stop() {}
+
+func (*Server) serveSocket(net.Conn) bool { return false }
