@@ -8,7 +8,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race bench bench-scale bench-go bench-compare differential conformance lint cross
+.PHONY: help run build test test-net race bench bench-scale bench-go bench-compare differential conformance lint cross
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1:\2/p' Makefile | awk -F: '{printf "%-22s %s\n", $$1, $$2}'
@@ -23,6 +23,12 @@ test: ## run all tests, with a real redis-server and the clients of other langua
 	@.ci/redis
 	@.ci/clients
 	$(call each,$(GO) test ./...)
+
+# The transport that Linux does not use for plain sockets, and others for all.
+test-net: ## run the tests that use sockets with a goroutine for each client
+	ZSETD_TRANSPORT=net $(GO) test ./cmd/... ./server -run \
+		'Client|Busy|Shut|Stop|Close|Closing|Pipeline|Subscri|Max|Auth|Idle|Behind|Loading|Config|Cluster|Leave|Library|Follower|Tracking'
+	cd server/e2e && ZSETD_TRANSPORT=net $(GO) test .
 
 race: ## run the tests that start goroutines under the race detector
 	$(GO) test -race ./cmd/... ./server ./server/archive ./server/servertest ./snapshot

@@ -124,8 +124,8 @@ func parameters() []parameter {
 			about("Permissions of the unix socket, in octal."),
 		number("timeout", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.timeout }).
 			about("Seconds after which an idle client is disconnected; 0 for never."),
-		enum("transport", "net", func(c *config) *string { return &c.transport }, "net", "epoll").immutable().
-			about("How clients are served: `net`, by a goroutine each, or `epoll`, on Linux, by a few for all plain sockets."),
+		enum("transport", "epoll", func(c *config) *string { return &c.transport }, "net", "epoll").immutable().
+			about("How clients are served: `epoll`, on Linux, by one goroutine or a few for all plain sockets, or `net`, by one for each."),
 		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tcpKeepalive }).
 			about("Seconds between keep-alive probes on new connections; 0 for none."),
 		number("databases", 16, 1, 1<<16, func(c *config) *int64 { return &c.databases }).immutable().

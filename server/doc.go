@@ -109,11 +109,11 @@
 //
 // # Transports
 //
-// A connection is served by a goroutine (net.go) or, with the parameter transport
-// on epoll and if it is a plain socket on Linux, by one of a few loops
-// (epoll_linux.go). Both parse and run what they have read in the same way (input);
-// they differ in who reads and who writes. All tests pass with either: the
-// environment variable ZSETD_TRANSPORT chooses where a configuration does not.
+// A plain socket on Linux is served by one of a few loops (epoll_linux.go), unless
+// the parameter transport is net; every other connection (TLS, a pipe, another
+// system) by a goroutine of its own (net.go). Both parse and run what they have read
+// in the same way (input); they differ in who reads and who writes. All tests pass
+// with either: the environment variable ZSETD_TRANSPORT=net chooses for tests.
 //
 // # Outboxes
 //

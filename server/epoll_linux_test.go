@@ -72,11 +72,12 @@ func TestBackPressure(t *testing.T) {
 		lazy, other := dialRaw(t, addr), dialRaw(t, addr)
 		echo := strings.Repeat("x", 1<<20)
 		lazy.send("SET big " + echo[:60000] + "\r\nAPPEND big " + echo[:60000] + "\r\n")
-		const n = 600 // 72 MB
+		lazy.SetDeadline(time.Now().Add(2 * time.Minute))
+		const n, pings = 320, 300_000 // 38 MB of replies, then 1.8 MB of commands
 		lazy.send(strings.Repeat("GET big\r\n", n))
 		sent := make(chan error, 1)
 		go func() {
-			_, err := io.WriteString(lazy, strings.Repeat("PING\r\n", 2_000_000))
+			_, err := io.WriteString(lazy, strings.Repeat("PING\r\n", pings))
 			sent <- err
 		}()
 		until(t, srv, "choked", func() bool {
@@ -98,7 +99,7 @@ func TestBackPressure(t *testing.T) {
 				t.Fatalf("got %d bytes", len(got.(string)))
 			}
 		}
-		for range 2_000_000 {
+		for range pings {
 			if got := lazy.reply(); got != protocol.Status("PONG") {
 				t.Fatalf("got %v", got)
 			}
@@ -187,10 +188,17 @@ func TestIdle(t *testing.T) {
 			syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 		}
-		before := used()
-		time.Sleep(300 * time.Millisecond)
-		if took := used() - before; took > 150*time.Millisecond {
-			t.Errorf("%v of CPU in 300 ms", took)
+		const window = 100 * time.Millisecond
+		for try := 1; ; try++ { // the process does other things, too, such as collecting garbage
+			before := used()
+			time.Sleep(window)
+			took := used() - before
+			if took < window/2 {
+				break
+			}
+			if try == 20 {
+				t.Fatalf("%v of CPU in %v", took, window)
+			}
 		}
 	})
 }
