@@ -1,8 +1,10 @@
 package protocol
 
 import (
-	"math"
+	"encoding/binary"
+	"slices"
 	"strconv"
+	"unsafe"
 
 	"github.com/tidwall/redcon"
 )
@@ -65,38 +67,64 @@ func (r *Reply) Error(s string) { r.b = redcon.AppendError(r.b, s) }
 
 // Int appends an integer.
 func (r *Reply) Int(n int64) {
-	if 0 <= n && n <= 9 {
+	if uint64(n) <= 9 {
 		r.b = append(r.b, ':', '0'+byte(n), '\r', '\n')
 		return
 	}
-	r.b = redcon.AppendInt(r.b, n)
+	b := append(r.room(1+maxInt+2), ':')
+	r.b = append(AppendInt(b, n), '\r', '\n')
+}
+
+// room returns the buffer with room for n bytes more, so that what is appended to
+// it in pieces is checked, and moved, once.
+func (r *Reply) room(n int) []byte {
+	if cap(r.b)-len(r.b) < n {
+		r.b = slices.Grow(r.b, n)
+	}
+	return r.b
 }
 
 // Bulk appends a bulk string.
-func (r *Reply) Bulk(b []byte) {
-	r.bulkHeader(len(b))
-	r.b = append(append(r.b, b...), '\r', '\n')
-}
+func (r *Reply) Bulk(b []byte) { r.BulkString(View(b)) }
 
 // BulkString appends a bulk string.
+//
+// It is most of what replies are made of. The header of up to three digits is one
+// store of eight bytes, of which those that are too many are overwritten by what
+// follows; and so are small strings two stores, which saves a call of memmove (4 of
+// 11 ns for 14 bytes).
 func (r *Reply) BulkString(s string) {
-	r.bulkHeader(len(s))
-	r.b = append(append(r.b, s...), '\r', '\n')
+	n := len(s)
+	b := r.room(n + 1 + maxInt + 4)
+	at := len(b)
+	b = b[:cap(b)]
+	switch {
+	case n < 10:
+		binary.LittleEndian.PutUint64(b[at:], '$'|uint64('0'+n)<<8|'\r'<<16|'\n'<<24)
+		at += 4
+	case n < 100:
+		binary.LittleEndian.PutUint64(b[at:], '$'|uint64('0'+n/10)<<8|uint64('0'+n%10)<<16|'\r'<<24|'\n'<<32)
+		at += 5
+	default:
+		b[at] = '$'
+		at = len(append(AppendInt(b[:at+1], int64(n)), '\r', '\n'))
+	}
+	if body := b[at : at+n]; 8 <= n && n <= 16 {
+		p := unsafe.Slice(unsafe.StringData(s), n)
+		first, last := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[n-8:])
+		binary.LittleEndian.PutUint64(body, first)
+		binary.LittleEndian.PutUint64(body[n-8:], last)
+	} else {
+		copy(body, s)
+	}
+	b[at+n], b[at+n+1] = '\r', '\n'
+	r.b = b[:at+n+2]
 }
 
 // BulkInt appends an integer as a bulk string.
 func (r *Reply) BulkInt(n int64) {
-	var d [20]byte
-	r.Bulk(strconv.AppendInt(d[:0], n, 10))
-}
-
-func (r *Reply) bulkHeader(n int) {
-	if n <= 9 {
-		r.b = append(r.b, '$', '0'+byte(n), '\r', '\n')
-		return
-	}
-	r.b = append(r.b, '$')
-	r.b = append(strconv.AppendInt(r.b, int64(n), 10), '\r', '\n')
+	var d [maxInt]byte
+	r.Bulk(AppendInt(d[:0], n))
 }
 
 // Null appends the null: a null bulk string in RESP2.
@@ -162,12 +190,12 @@ func (r *Reply) Push(n int) {
 }
 
 func (r *Reply) header(kind byte, n int) {
-	if n <= 9 {
+	if uint(n) <= 9 {
 		r.b = append(r.b, kind, '0'+byte(n), '\r', '\n')
 		return
 	}
-	r.b = append(r.b, kind)
-	r.b = append(strconv.AppendInt(r.b, int64(n), 10), '\r', '\n')
+	b := append(r.room(1+maxInt+2), kind)
+	r.b = append(AppendInt(b, int64(n)), '\r', '\n')
 }
 
 // Bool appends a boolean: 1 or 0 in RESP2.
@@ -227,20 +255,4 @@ func (r *Reply) BigNumber(decimal string) {
 		return
 	}
 	r.b = append(append(append(r.b, '('), decimal...), '\r', '\n')
-}
-
-// AppendFloat appends f as Redis 7.0 writes scores and doubles: C's %.17g,
-// so that every value reads back as itself; inf, -inf and nan.
-func AppendFloat(dst []byte, f float64) []byte {
-	switch {
-	case f == math.Trunc(f) && math.Abs(f) < 1e15 && (f != 0 || !math.Signbit(f)):
-		return strconv.AppendInt(dst, int64(f), 10)
-	case math.IsInf(f, 1):
-		return append(dst, "inf"...)
-	case math.IsInf(f, -1):
-		return append(dst, "-inf"...)
-	case math.IsNaN(f):
-		return append(dst, "nan"...)
-	}
-	return strconv.AppendFloat(dst, f, 'g', 17, 64)
 }

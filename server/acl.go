@@ -140,7 +140,7 @@ const (
 // newACL returns the users of a new server: the default user, who may do
 // everything without a password.
 func newACL(t *table) *acl {
-	own := &table{byName: maps.Clone(t.byName), rows: slices.Clone(t.rows), count: t.count}
+	own := &table{byName: maps.Clone(t.byName), index: t.index, rows: slices.Clone(t.rows), count: t.count}
 	a := &acl{table: own, users: map[string]*user{}, owner: &user{name: "(superuser)", all: true}}
 	a.standard = a.newStandard()
 	a.users[defaultUser] = a.standard

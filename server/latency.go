@@ -324,8 +324,10 @@ const (
 
 func (h *histogram) add(d time.Duration) {
 	h.total++
-	h.buckets[bucketOf(uint64(min(max(d, 1), histogramMax)))]++
+	h.buckets[bucketOfDuration(d)]++
 }
+
+func bucketOfDuration(d time.Duration) int { return bucketOf(uint64(min(max(d, 1), histogramMax))) }
 
 func bucketOf(ns uint64) int {
 	shift := max(bits.Len64(ns)-histogramSub-1, 0)

@@ -172,10 +172,14 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	srv.current = s
 	start := srv.at
 	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
-		s.exec(batch[done])
-		srv.unit.commit()
-		s.checkOutput()
-		done++
+		n := s.series(batch[done:])
+		if n == 0 {
+			s.exec(batch[done])
+			srv.unit.commit()
+			s.checkOutput()
+			n = 1
+		}
+		done += n
 		if s.out.Len() > turnBytes || srv.at.Sub(start) > turnTime {
 			break
 		}

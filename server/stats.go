@@ -98,22 +98,14 @@ func (srv *Server) accountWait(w *Waiter, mark int, start time.Time) {
 
 func (srv *Server) count(c *Call, mark int, now time.Time, took time.Duration, event string) {
 	srv.commands++
-	st := &c.cmd.stats
-	st.calls++
-	st.time += took
 	if out := c.Reply.Bytes(); len(out) > mark && out[mark] == '-' {
-		st.failed++
-		if !c.counted {
-			line, _, _ := bytes.Cut(out[mark+1:], []byte{'\r'})
-			srv.countError(protocol.View(line))
+		if c.counted {
+			c.cmd.stats.failed++
+		} else {
+			srv.countFailure(c.cmd, out[mark:])
 		}
 	}
-	if srv.config.latencyTracking {
-		if st.histogram == nil {
-			st.histogram = new(histogram)
-		}
-		st.histogram.add(took)
-	}
+	c.cmd.stats.ran(took, bucketOfDuration(took), srv.config.latencyTracking)
 	if limit := srv.config.slowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
 		srv.logSlow(c, now, took)
 	}
@@ -123,6 +115,27 @@ func (srv *Server) count(c *Call, mark int, now time.Time, took time.Duration, e
 	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
 		srv.sample(now)
 	}
+}
+
+// ran counts a call that took so long. Its bucket of the histogram is entered if
+// tracked is true.
+func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
+	st.calls++
+	st.time += took
+	if tracked {
+		if st.histogram == nil {
+			st.histogram = new(histogram)
+		}
+		st.histogram.total++
+		st.histogram.buckets[bucket]++
+	}
+}
+
+// countFailure counts a call whose reply is an error.
+func (srv *Server) countFailure(cmd *Command, reply []byte) {
+	cmd.stats.failed++
+	line, _, _ := bytes.Cut(reply[1:], []byte{'\r'})
+	srv.countError(protocol.View(line))
 }
 
 // maxErrorCodes bounds how many codes of errors are counted one by one:

@@ -17,6 +17,7 @@ type Command struct {
 	subcommands []Command
 
 	spec  *protocol.Command // the facts, parsed
+	quick bool              // see series
 	id    int               // its number among all commands and subcommands
 	byArg map[string]*Command
 	stats commandStats
@@ -66,6 +67,7 @@ func families() [][]Command {
 // table finds commands by name.
 type table struct {
 	byName map[string]*Command
+	index  nameIndex  // of byName
 	rows   []*Command // in the order of families
 	count  int        // of commands and subcommands
 }
@@ -84,6 +86,7 @@ func newTable() *table {
 		c.id = t.count
 		t.count++
 	})
+	t.index = newNameIndex(t.byName)
 	return t
 }
 
@@ -103,6 +106,7 @@ func (c *Command) compile() {
 		panic("BUG: command " + c.Name + ": " + err.Error())
 	}
 	c.spec = spec
+	c.quick = c.isQuick()
 }
 
 // rename gives commands other names, or none. pairs are old and new names, in
@@ -128,6 +132,7 @@ func (t *table) rename(pairs string) error {
 		}
 		t.byName[name] = c
 	}
+	t.index = newNameIndex(t.byName)
 	return nil
 }
 
@@ -135,7 +140,7 @@ func (t *table) rename(pairs string) error {
 // how many arguments make up its name. It returns nil for a name that is not
 // in the table; the container and 1 for a subcommand that is not in it.
 func (t *table) find(argv [][]byte) (c *Command, names int) {
-	c = lookup(t.byName, argv[0])
+	c = t.index.find(argv[0])
 	if c == nil {
 		return nil, 0
 	}

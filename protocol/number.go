@@ -1,0 +1,150 @@
+package protocol
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+)
+
+// How numbers are written. A score is written whenever a range is read with its
+// scores, so this is as hot as the copying of members.
+
+// maxInt is how many bytes an integer of 64 bits takes at most.
+const maxInt = 20
+
+// pairs are the numbers from 00 to 99.
+const pairs = "0001020304050607080910111213141516171819" +
+	"2021222324252627282930313233343536373839" +
+	"4041424344454647484950515253545556575859" +
+	"6061626364656667686970717273747576777879" +
+	"8081828384858687888990919293949596979899"
+
+// AppendInt appends n in decimal. It is strconv's without the base: 6 ns for seven
+// digits, not 11.
+func AppendInt(dst []byte, n int64) []byte {
+	u := uint64(n)
+	if n < 0 {
+		dst = append(dst, '-')
+		u = -u
+	}
+	return appendDigits(dst, u, countDigits(u))
+}
+
+// appendDigits appends the last width digits of n, which has no more.
+func appendDigits(dst []byte, n uint64, width int) []byte {
+	at := len(dst) + width
+	if at <= cap(dst) {
+		dst = dst[:at]
+	} else {
+		dst = append(dst, pairs[:width]...) // to be overwritten
+	}
+	d := dst[at-width:]
+	for i := len(d); ; {
+		if i < 2 {
+			if i == 1 {
+				d[0] = '0' + byte(n%10)
+			}
+			return dst
+		}
+		i -= 2
+		q := n / 100
+		two := 2 * (n - 100*q)
+		d[i], d[i+1] = pairs[two], pairs[two+1]
+		n = q
+	}
+}
+
+// countDigits returns how many digits n has: one if it is 0.
+func countDigits(n uint64) int {
+	guess := bits.Len64(n|1) * 1233 >> 12 // log10(2) = 0.30103
+	if n >= powerOfTen(guess) {
+		guess++
+	}
+	return max(guess, 1)
+}
+
+func powerOfTen(n int) uint64 {
+	return [...]uint64{
+		1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+	}[n]
+}
+
+// AppendFloat appends f as Redis 7.0 writes scores and doubles: C's %.17g,
+// so that every value reads back as itself; inf, -inf and nan.
+func AppendFloat(dst []byte, f float64) []byte {
+	a := math.Abs(f)
+	switch {
+	case f == math.Trunc(f) && a < 1e15 && (f != 0 || !math.Signbit(f)):
+		return AppendInt(dst, int64(f))
+	case 0.01 <= a && a < 1e15:
+		return appendFraction(dst, f)
+	case math.IsInf(f, 1):
+		return append(dst, "inf"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-inf"...)
+	case math.IsNaN(f):
+		return append(dst, "nan"...)
+	}
+	return strconv.AppendFloat(dst, f, 'g', 17, 64)
+}
+
+// appendFraction is AppendFloat of what is no integer and, but for its sign, from
+// 0.01 to 1e15. The bits behind the point are so few then that they times a power
+// of ten fit into 128 bits: the digits come out of one multiplication, and what
+// remains says how to round. strconv, which is right for everything else as well,
+// takes three times as long.
+func appendFraction(dst []byte, f float64) []byte {
+	b := math.Float64bits(f)
+	if b>>63 != 0 {
+		dst = append(dst, '-')
+	}
+	shift := 1075 - b>>52&0x7ff // f is mantissa >> shift; from 2 to 59
+	mantissa := b&(1<<52-1) | 1<<52
+	whole := mantissa >> shift
+	places := 17 // behind the point
+	switch {
+	case whole != 0:
+		places -= countDigits(whole)
+	case math.Abs(f) < 0.1:
+		places++
+	}
+	hi, lo := bits.Mul64(mantissa&(1<<shift-1), powerOfTen(places))
+	q := hi<<(64-shift) | lo>>shift
+	rest, half := lo&(1<<shift-1), uint64(1)<<(shift-1)
+	if rest > half || rest == half && q&1 != 0 {
+		if q++; q == powerOfTen(places) {
+			q = 0
+			whole++
+		}
+	}
+	dst = appendDigits(dst, whole, countDigits(whole))
+	if q == 0 {
+		return dst
+	}
+	q, places = trimZeros(q, places)
+	return appendDigits(append(dst, '.'), q, places)
+}
+
+// trimZeros takes the zeros from the end of q, which is not 0 and has digits
+// digits. Divisors that are constants cost a multiplication, others a division.
+func trimZeros(q uint64, digits int) (uint64, int) {
+	if q&1 != 0 {
+		return q, digits
+	}
+	if d := q / 1e16; d*1e16 == q {
+		q, digits = d, digits-16
+	}
+	if d := q / 1e8; d*1e8 == q {
+		q, digits = d, digits-8
+	}
+	if d := q / 1e4; d*1e4 == q {
+		q, digits = d, digits-4
+	}
+	if d := q / 1e2; d*1e2 == q {
+		q, digits = d, digits-2
+	}
+	if d := q / 10; d*10 == q {
+		q, digits = d, digits-1
+	}
+	return q, digits
+}

@@ -1,0 +1,121 @@
+package protocol
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+)
+
+func TestAppendInt(t *testing.T) {
+	check := func(n int64) {
+		t.Helper()
+		if got, want := string(AppendInt([]byte("x"), n)), "x"+strconv.FormatInt(n, 10); got != want {
+			t.Fatalf("%q, want %q", got, want)
+		}
+		var r Reply
+		r.Int(n)
+		r.BulkInt(n)
+		text := strconv.FormatInt(n, 10)
+		if got, want := string(r.Bytes()), ":"+text+"\r\n$"+strconv.Itoa(len(text))+"\r\n"+text+"\r\n"; got != want {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	}
+	for p := int64(1); p > 0; p *= 2 {
+		for d := int64(-2); d <= 2; d++ {
+			check(p + d)
+			check(-p + d)
+		}
+	}
+	for p := int64(1); p < math.MaxInt64/10; p *= 10 {
+		for d := int64(-2); d <= 2; d++ {
+			check(10*p + d)
+			check(-10*p + d)
+		}
+	}
+	check(math.MinInt64)
+	check(math.MaxInt64)
+}
+
+// AppendFloat is C's %.17g, which Go's strconv knows as well.
+func TestAppendFloat(t *testing.T) {
+	check := func(f float64) {
+		t.Helper()
+		want := strconv.FormatFloat(f, 'g', 17, 64)
+		switch {
+		case f == math.Trunc(f) && math.Abs(f) < 1e15 && f != 0:
+			want = strconv.FormatInt(int64(f), 10)
+		case f == 0 && !math.Signbit(f):
+			want = "0"
+		case math.IsInf(f, 1):
+			want = "inf"
+		case math.IsInf(f, -1):
+			want = "-inf"
+		case math.IsNaN(f):
+			want = "nan"
+		}
+		if got := string(AppendFloat([]byte("x"), f)); got != "x"+want {
+			t.Fatalf("%s, want %s (%b)", got, want, f)
+		}
+	}
+	for _, f := range []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, 5e-324} {
+		check(f)
+	}
+	around := func(f float64) {
+		for _, sign := range []float64{1, -1} {
+			low, high := f, f
+			for range 20 {
+				check(sign * low)
+				check(sign * high)
+				low, high = math.Nextafter(low, 0), math.Nextafter(high, math.Inf(1))
+			}
+		}
+	}
+	for e := -30; e < 30; e++ {
+		around(math.Pow10(e))
+		around(math.Pow10(e) * 5)
+		around(math.Ldexp(1, 2*e))
+	}
+	for range 200_000 {
+		// Every kind that clients have: random bits, sizes, few decimals, halves of
+		// the last digit.
+		check(math.Float64frombits(rand.Uint64()))
+		check(math.Exp(rand.Float64()*50 - 10))
+		check(float64(rand.IntN(1e9)) / math.Pow10(rand.IntN(9)))
+		check(float64(rand.Int64N(1<<53)) / float64(int64(1)<<rand.IntN(60)))
+		check(float64(2*rand.Int64N(1<<rand.IntN(40))+1) / float64(int64(1)<<rand.IntN(30)))
+	}
+}
+
+func BenchmarkNumbers(b *testing.B) {
+	var d [32]byte
+	b.Run("int", func(b *testing.B) {
+		for i := int64(0); b.Loop(); i++ {
+			AppendInt(d[:0], 1234567+i&0xff)
+		}
+	})
+	for _, f := range []float64{12345, 50000.5, 1732200000.123456, 0.1} {
+		b.Run(strconv.FormatFloat(f, 'g', -1, 64), func(b *testing.B) {
+			for b.Loop() {
+				AppendFloat(d[:0], f)
+			}
+		})
+		b.Run(strconv.FormatFloat(f, 'g', -1, 64)+" by strconv", func(b *testing.B) {
+			for b.Loop() {
+				strconv.AppendFloat(d[:0], f, 'g', 17, 64)
+			}
+		})
+	}
+	var r Reply
+	for _, s := range []string{"short", "member:00123", "a member of some thirty bytes."} {
+		b.Run("bulk of "+strconv.Itoa(len(s)), func(b *testing.B) {
+			for b.Loop() {
+				r.Truncate(0)
+				for range 16 {
+					r.BulkString(s)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*16), "ns/each")
+		})
+	}
+}
