@@ -8,26 +8,44 @@ import (
 // Check returns an error if the set is not what its code relies on. For tests. O(n log n).
 func (s *Set) Check() error {
 	if s.many != nil {
-		if s.few != "" {
+		if s.few != nil {
 			return fmt.Errorf("both a few and many")
 		}
 		return s.many.check()
 	}
-	var buf [fewMax + 1]Element
-	elements := s.few.unpack(&buf)
-	for i, e := range elements {
-		if math.IsNaN(e.Score) || i > 0 && compare(elements[i-1], e) >= 0 {
+	if s.few != nil {
+		return s.few.check()
+	}
+	return nil
+}
+
+func (f *few) check() error {
+	n, size := int(f.n), f.bytes()
+	if n == 0 || n > fewMax || n > int(f.room) || f.free() < 0 || int(f.low) > size {
+		return fmt.Errorf("a few of %d with room for %d: %d bytes, members begin at %d", n, f.room, size, f.low)
+	}
+	live, taken := 0, make([]bool, size)
+	for i := range n {
+		e, offset := f.element(i), int(f.offsets()[i])
+		if math.IsNaN(e.Score) || i > 0 && compare(f.element(i-1), e) >= 0 {
 			return fmt.Errorf("element %d of a few, %v, is out of order", i, e)
 		}
 		if len(e.Member) > fewMemberMax {
 			return fmt.Errorf("member of %d bytes in a few", len(e.Member))
 		}
-		if rank, _ := s.few.find(e.Member); rank != i {
+		if rank := f.find(e.Member, tagOf(e.Member)); rank != i {
 			return fmt.Errorf("%q of a few is at %d and %d", e.Member, rank, i)
 		}
+		for at := size - offset - len(e.Member); at <= size-offset; at++ {
+			if at < int(f.low) || taken[at] {
+				return fmt.Errorf("element %d of a few, %v, is where another is, or none should be", i, e)
+			}
+			taken[at] = true
+		}
+		live += len(e.Member) + 1
 	}
-	if len(elements) > fewMax || s.few != pack(elements) {
-		return fmt.Errorf("a few are not as packed: %q", string(s.few))
+	if live != int(f.live) {
+		return fmt.Errorf("the members of a few take %d bytes, and not %d", live, f.live)
 	}
 	return nil
 }

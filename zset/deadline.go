@@ -29,7 +29,7 @@ func (s *Set) SetDeadline(member string, at int64) (had int64, ok bool) {
 		panic(fmt.Sprintf("BUG: zset: a deadline of %d", at))
 	}
 	if s.many == nil {
-		s.grow()
+		s.become(s.few.unpack())
 	}
 	m := s.many
 	switch {
@@ -51,17 +51,6 @@ func (s *Set) SetDeadline(member string, at int64) (had int64, ok bool) {
 // SetDeadlineBytes is SetDeadline.
 func (s *Set) SetDeadlineBytes(member []byte, at int64) (had int64, ok bool) {
 	return s.SetDeadline(view(member), at)
-}
-
-// grow gives a small set the large shape.
-func (s *Set) grow() {
-	var buf [fewMax + 1]Element
-	elements := s.few.unpack(&buf)
-	var many many
-	for _, e := range elements {
-		many.index.Set(e.Member, e.Score)
-	}
-	s.load(many.index, elements)
 }
 
 // dropDeadline takes the deadline of a member away, if it has one.

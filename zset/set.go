@@ -1,6 +1,7 @@
 package zset
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"math/rand/v2"
@@ -17,7 +18,7 @@ import (
 // It takes one of two shapes, a few elements or many, and does not go back from the
 // second unless it becomes empty: a cursor of Scan belongs to the table of its set.
 type Set struct {
-	few      few   // if many is nil
+	few      *few  // if many is nil; nil if empty
 	many     *many // never empty
 	observer *Observer
 }
@@ -108,14 +109,8 @@ func LoadBorrowed(elements []Element) *Set { return load(elements, true) }
 func load(elements []Element, borrowed bool) *Set {
 	s := new(Set)
 	elements = slices.DeleteFunc(elements, func(e Element) bool { return math.IsNaN(e.Score) })
-	if len(elements) <= fewMax {
-		if plain(elements) {
-			s.few = pack(elements)
-			return s
-		}
-		for _, e := range elements {
-			s.put(e.Member, borrowed, e.Score, 0, false)
-		}
+	if len(elements) <= fewMax && !long(elements) {
+		s.few = pack(inOrder(distinct(elements)))
 		return s
 	}
 	var index table.Table[float64]
@@ -133,35 +128,55 @@ func load(elements []Element, borrowed bool) *Set {
 			elements = append(elements, Element{member, score})
 		}
 	}
-	if !slices.IsSortedFunc(elements, compare) {
-		slices.SortFunc(elements, compare)
-	}
-	s.load(index, elements)
+	s.load(index, inOrder(elements))
 	return s
 }
 
-// plain reports whether a small set of these elements can be packed as they are: they
-// are in order, no member occurs twice, and none is long.
-func plain(elements []Element) bool {
-	for i, e := range elements {
+// long reports whether a member is too long for a small set.
+func long(elements []Element) bool {
+	for _, e := range elements {
 		if len(e.Member) > fewMemberMax {
-			return false
-		}
-		for j := range i {
-			if elements[j].Member == e.Member {
-				return false
-			}
-		}
-		if i > 0 && compare(elements[i-1], e) > 0 {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// distinct leaves of the elements with the same member one, with the last one's
+// score. There must be at most fewMax.
+func distinct(elements []Element) []Element {
+	var tags [fewMax]uint8
+	n := 0
+next:
+	for _, e := range elements {
+		tag := tagOf(e.Member)
+		for i := 0; ; i++ {
+			found := bytes.IndexByte(tags[i:n], tag)
+			if found < 0 {
+				break
+			}
+			if i += found; elements[i].Member == e.Member {
+				elements[i].Score = e.Score
+				continue next
+			}
+		}
+		elements[n], tags[n] = e, tag
+		n++
+	}
+	return elements[:n]
+}
+
+// inOrder sorts elements.
+func inOrder(elements []Element) []Element {
+	if !slices.IsSortedFunc(elements, compare) {
+		slices.SortFunc(elements, compare)
+	}
+	return elements
 }
 
 // load makes s a large set of elements that are in order.
 func (s *Set) load(index table.Table[float64], elements []Element) {
-	s.few = ""
+	s.few = nil
 	s.many = &many{index: index}
 	s.many.fill(elements)
 }
@@ -188,8 +203,10 @@ func (s *Set) Len() int {
 // Score returns the score of member. O(1), no allocation.
 func (s *Set) Score(member string) (float64, bool) {
 	if s.many == nil {
-		i, score := s.few.find(member)
-		return score, i >= 0
+		if i := s.few.find(member, tagOf(member)); i >= 0 {
+			return s.few.scores()[i], true
+		}
+		return 0, false
 	}
 	return s.many.index.Get(member)
 }
@@ -208,49 +225,45 @@ func (s *Set) change(member string, borrowed bool, score float64, cond Cond, inc
 	if s.many != nil {
 		return s.many.put(member, borrowed, score, cond, incr)
 	}
-	var buf [fewMax + 1]Element
-	i, old := s.few.find(member)
+	tag := tagOf(member)
+	i := s.few.find(member, tag)
 	if i < 0 {
 		if o = cond.judgeNew(score); o != Added {
 			return o, 0, 0
 		}
-		elements := s.few.unpack(&buf)
-		if len(elements) == fewMax || len(member) > fewMemberMax {
-			var index table.Table[float64]
-			for _, e := range elements {
-				index.Set(e.Member, e.Score)
-			}
-			if borrowed {
-				member = strings.Clone(member)
-			}
-			index.Set(member, score)
-			s.load(index, arrange(elements, Element{member, score}))
+		if s.few.len() == fewMax || len(member) > fewMemberMax {
+			s.grow(Element{member, score}, borrowed)
 			return o, 0, score
 		}
-		s.few = pack(arrange(elements, Element{member, score}))
+		s.few = s.few.insert(s.few.search(score, member), score, member, tag)
 		return o, 0, score
 	}
+	old = s.few.scores()[i]
 	if incr {
 		score += old
 	}
 	if o = cond.judge(old, score); o != Updated {
 		return o, old, old
 	}
-	elements := s.few.unpack(&buf)
-	member = elements[i].Member
-	s.few = pack(arrange(append(elements[:i], elements[i+1:]...), Element{member, score}))
+	s.few = s.few.move(i, s.few.search(score, member), score)
 	return o, old, score
 }
 
-// arrange puts e where it belongs among elements that are in order.
-func arrange(elements []Element, e Element) []Element {
-	i := len(elements)
-	elements = append(elements, e)
-	for ; i > 0 && less(e.Score, e.Member, elements[i-1].Score, elements[i-1].Member); i-- {
-		elements[i] = elements[i-1]
+// grow gives a small set the large shape and a new element.
+func (s *Set) grow(e Element, borrowed bool) {
+	if borrowed {
+		e.Member = strings.Clone(e.Member)
 	}
-	elements[i] = e
-	return elements
+	s.become(slices.Insert(s.few.unpack(), s.few.search(e.Score, e.Member), e))
+}
+
+// become makes s a large set of elements that are in order, of different members.
+func (s *Set) become(elements []Element) {
+	var index table.Table[float64]
+	for _, e := range elements {
+		index.Set(e.Member, e.Score)
+	}
+	s.load(index, elements)
 }
 
 // Add gives member its score, adding it if it is new. O(log n).
@@ -291,10 +304,11 @@ func (s *Set) ScoreBytes(member []byte) (float64, bool) { return s.Score(view(me
 // Remove removes member and returns the score that it had. O(log n).
 func (s *Set) Remove(member string) (score float64, ok bool) {
 	if s.many == nil {
-		i, score := s.few.find(member)
+		i := s.few.find(member, tagOf(member))
 		if i < 0 {
 			return 0, false
 		}
+		score = s.few.scores()[i]
 		s.cut(i, i+1)
 		return score, true
 	}
@@ -316,7 +330,7 @@ func (s *Set) RemoveBytes(member []byte) (score float64, ok bool) { return s.Rem
 // Rank returns how many elements are lower than member's. O(log n), no allocation.
 func (s *Set) Rank(member string) (int, bool) {
 	if s.many == nil {
-		i, _ := s.few.find(member)
+		i := s.few.find(member, tagOf(member))
 		return max(i, 0), i >= 0
 	}
 	score, ok := s.many.index.Get(member)
@@ -353,8 +367,7 @@ func (s *Set) at(rank int) (Element, bool) {
 		return Element{}, false
 	}
 	if s.many == nil {
-		var buf [fewMax + 1]Element
-		return s.few.unpack(&buf)[rank], true
+		return s.few.element(rank), true
 	}
 	b, _, i := s.many.find(rank)
 	return Element{b.members[i], b.scores[i]}, true
@@ -365,14 +378,7 @@ func (s *Set) below(score float64, member string) int {
 	if s.many != nil {
 		return s.many.below(score, member)
 	}
-	var buf [fewMax + 1]Element
-	n := 0
-	for _, e := range s.few.unpack(&buf) {
-		if less(e.Score, e.Member, score, member) {
-			n++
-		}
-	}
-	return n
+	return s.few.search(score, member)
 }
 
 // ascend yields the elements of ranks lo to hi-1, lowest first.
@@ -381,10 +387,7 @@ func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
 		s.many.ascend(lo, hi, yield)
 		return
 	}
-	var buf [fewMax + 1]Element
-	elements := s.few.unpack(&buf)
-	for ; lo < hi && yield(elements[lo].Member, elements[lo].Score); lo++ {
-	}
+	s.few.ascend(lo, hi, yield)
 }
 
 // descend yields the elements of ranks hi-1 to lo, highest first.
@@ -393,10 +396,7 @@ func (s *Set) descend(lo, hi int, yield func(string, float64) bool) {
 		s.many.descend(lo, hi, yield)
 		return
 	}
-	var buf [fewMax + 1]Element
-	elements := s.few.unpack(&buf)
-	for ; lo < hi && yield(elements[hi-1].Member, elements[hi-1].Score); hi-- {
-	}
+	s.few.descend(lo, hi, yield)
 }
 
 // cut removes the elements of ranks lo to hi-1, which must exist.
@@ -410,12 +410,10 @@ func (s *Set) cut(lo, hi int) {
 			s.observer.Removed(member)
 		}
 	}
-	switch {
-	case s.many != nil:
+	if s.many != nil {
 		s.many.cut(lo, hi)
-	default:
-		var buf [fewMax + 1]Element
-		s.few = pack(slices.Delete(s.few.unpack(&buf), lo, hi))
+	} else {
+		s.few = s.few.cut(lo, hi)
 	}
 }
 
@@ -450,7 +448,7 @@ func (s *Set) Clear() {
 // afterwards each of the two may be read or changed without regard to the other.
 func (s *Set) Clone() *Set {
 	if s.many == nil {
-		return &Set{few: s.few}
+		return &Set{few: s.few.clone()}
 	}
 	return &Set{many: s.many.clone()}
 }
@@ -476,7 +474,7 @@ func (s *Set) Random(r *rand.Rand) (Element, bool) {
 		member, score, ok := s.many.index.Random(r)
 		return Element{member, score}, ok
 	}
-	if s.few == "" {
+	if s.few == nil {
 		return Element{}, false
 	}
 	return s.at(r.IntN(s.few.len()))
@@ -487,7 +485,9 @@ func (s *Set) Bytes() int {
 	size := int(unsafe.Sizeof(*s))
 	switch m := s.many; {
 	case m == nil:
-		size += fewHeader * s.few.len()
+		if f := s.few; f != nil {
+			size += f.bytes() - (int(f.live) - int(f.n))
+		}
 	case m.tree == nil:
 		size += int(unsafe.Sizeof(*m)+unsafe.Sizeof(*m.sole)) + m.index.Bytes() + 24*(int(m.sole.front)+cap(m.sole.scores))
 	default:

@@ -131,12 +131,13 @@ type trial struct {
 	set     *Set
 	model   model
 	members int
+	short   bool // no member is too long for a few
 	scores  func() float64
 }
 
 func (c *trial) member() string {
 	n := c.r.IntN(c.members)
-	if n%97 == 13 {
+	if n%97 == 13 && !c.short {
 		return fmt.Sprintf("a member of more than sixty-four bytes, which is too long for a few: %d", n)
 	}
 	return fmt.Sprint("m", n)
@@ -645,7 +646,7 @@ func TestAllocations(t *testing.T) {
 			s.AddIfBytes(member, i, GT)
 			s.Incr("m5", 1, 0)
 		})
-		if most := 0.0; update > most && size > fewMax || update > 3 {
+		if update > 0 {
 			t.Errorf("size %d: %v allocations for updates", size, update)
 		}
 	}

@@ -1,0 +1,378 @@
+package zset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A few under random operations, which never make it many, is checked after each of
+// them. Clones are read and changed by other goroutines while the original goes on,
+// and strings that were handed out stay what they were.
+func TestFew(t *testing.T) {
+	for _, size := range []int{1, 5, 20, 90, fewMax} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(uint64(size), 11))
+			c := &trial{t: t, r: r, set: new(Set), members: size, short: true, scores: func() float64 { return float64(r.IntN(40)) }}
+			var held handed
+			var others sync.WaitGroup
+			defer others.Wait()
+			for i := range 20_000 {
+				grow := i%5000 < 4000
+				switch k := r.IntN(20); {
+				case k < 12 && (grow || k < 4):
+					c.put()
+				case k < 16 && (!grow || k < 14):
+					c.remove()
+				case k < 18:
+					c.read()
+				case k == 18 && r.IntN(4) == 0:
+					c.cut()
+				case k == 19 && r.IntN(20) == 0:
+					clone := *c
+					clone.set, clone.model, clone.r = c.set.Clone(), slices.Clone(c.model), rand.New(rand.NewPCG(uint64(i), 12))
+					clone.scores = func() float64 { return float64(clone.r.IntN(40)) }
+					if r.IntN(2) == 0 { // the clone goes on, the original is left
+						c.set, clone.set = clone.set, c.set
+					}
+					others.Go(func() {
+						for range 20 {
+							if err := clone.model.same(clone.set); err != nil {
+								t.Error("clone: ", err)
+							}
+							runtime.Gosched()
+						}
+						for range 20 {
+							clone.put()
+							clone.remove()
+							clone.cut()
+							if clone.r.IntN(5) == 0 {
+								clone.set = clone.set.Clone()
+							}
+						}
+						if err := clone.model.same(clone.set); err != nil {
+							t.Error("changed clone: ", err)
+						}
+					})
+				}
+				if c.set.many != nil {
+					t.Fatalf("%d elements are many", c.set.Len())
+				}
+				if err := c.set.Check(); err != nil {
+					t.Fatal(err)
+				}
+				if got := collect(c.set.All()); !slices.Equal(got, c.model) {
+					t.Fatalf("%v, want %v", got, c.model)
+				}
+				if i%10 == 0 && len(c.model) > 0 {
+					e, _ := c.set.At(r.IntN(len(c.model)))
+					held.hold(e.Member)
+				}
+			}
+			held.check(t)
+			if f := c.set.few; f != nil && f.bytes() > 2*(fewHead+fewEach*size+int(f.live))+200 {
+				t.Errorf("%d elements of %d bytes take %d", f.n, f.live, f.bytes())
+			}
+		})
+	}
+}
+
+// handed are strings of a set beside copies of them.
+type handed struct{ strings, copies []string }
+
+func (h *handed) hold(s string) {
+	h.strings, h.copies = append(h.strings, s), append(h.copies, strings.Clone(s))
+}
+
+func (h *handed) check(t *testing.T) {
+	t.Helper()
+	runtime.GC()
+	for i, s := range h.strings {
+		if s != h.copies[i] {
+			t.Fatalf("a string was %q and is %q", h.copies[i], s)
+		}
+	}
+}
+
+// A window of events: new ones come, old ones go, for ever.
+func TestFewWindow(t *testing.T) {
+	for _, alive := range []int{1, 4, 30, 120} {
+		var s Set
+		var held handed
+		made, before, most := 0, (*few)(nil), 0
+		const rounds = 5000
+		for i := range rounds {
+			s.Add(fmt.Sprintf("event:%08d", i), float64(i))
+			if e, _ := s.Last(); i%7 == 0 {
+				held.hold(e.Member)
+			}
+			if s.few != before {
+				made++
+			}
+			if i >= alive {
+				s.RemoveScore(ScoreRange{Min: 0, Max: float64(i - alive)})
+			}
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			before = s.few
+			most = max(most, s.few.bytes())
+		}
+		if s.Len() != alive {
+			t.Fatalf("%d are alive, not %d", s.Len(), alive)
+		}
+		held.check(t)
+		need := fewHead + (alive+1)*(fewEach+15)
+		if most > need*3/2+16 {
+			t.Errorf("%d alive need %d bytes and had %d", alive, need, most)
+		}
+		if limit := rounds*3/alive + 50; alive >= 4 && made > limit {
+			t.Errorf("%d alive: %d buffers for %d additions, %d should do", alive, made, rounds, limit)
+		}
+	}
+}
+
+// What a set goes back to when most of it is gone.
+func TestFewShrinks(t *testing.T) {
+	var s Set
+	for i := range fewMax {
+		s.Add(fmt.Sprint("member:", i), float64(i))
+	}
+	for s.Len() > 1 {
+		s.PopMin(1)
+		f := s.few
+		if need := fewHead + fewEach*int(f.n) + int(f.live); f.bytes() > 2*need+32 {
+			t.Fatalf("%d elements take %d bytes, and need %d", f.n, f.bytes(), need)
+		}
+	}
+}
+
+// Members of every length up to the longest, some with the tags of others.
+func TestFewMembers(t *testing.T) {
+	var s Set
+	s.Add("", 2)
+	for n := 1; n < fewMemberMax; n++ {
+		s.Add(strings.Repeat("\xff", n), 1)
+		s.Add(strings.Repeat("\x00", n), 1)
+	}
+	s.Add(strings.Repeat("\xff", fewMemberMax), 1)
+	if s.Len() != fewMax || s.many != nil {
+		t.Fatalf("%d members, many: %v", s.Len(), s.many != nil)
+	}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var same Set
+	for i := 0; same.Len() < 100; i++ {
+		if member := fmt.Sprint("m", i); tagOf(member) == 7 {
+			same.Add(member, float64(-i))
+			if err := same.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if i := same.few.find("another", 7); i >= 0 {
+		t.Fatalf("what is not there is found at %d", i)
+	}
+	same.Add(strings.Repeat("x", fewMemberMax+1), 0)
+	if same.many == nil || same.Len() != 101 {
+		t.Fatal("a long member among a few")
+	}
+	if err := same.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tags tell members apart that differ in one place.
+func TestTags(t *testing.T) {
+	for length := 1; length <= fewMemberMax; length++ {
+		for place := range length {
+			seen := map[uint8]bool{}
+			b := []byte(strings.Repeat("0", length))
+			for _, digit := range "0123456789abcdef" {
+				b[place] = byte(digit)
+				seen[tagOf(string(b))] = true
+			}
+			if len(seen) < 11 { // of 16, 15.5 are expected of a random function
+				t.Errorf("%d tags of 16 members of %d bytes that differ at %d", len(seen), length, place)
+			}
+		}
+	}
+}
+
+// TestFewAllocations: additions allocate now and then, all else does not.
+func TestFewAllocations(t *testing.T) {
+	perBuffer := testing.AllocsPerRun(20, func() { newFew(5, 40) }) // 2 under the race detector
+	for _, size := range []int{5, 16, 100, fewMax} {
+		members := make([][]byte, size)
+		for i := range members {
+			members[i] = fmt.Appendf(nil, "member:%07d", i)
+		}
+		n := testing.AllocsPerRun(20, func() {
+			var s Set
+			for i, member := range members {
+				s.AddIfBytes(member, float64(i), 0)
+			}
+		})
+		if limit := perBuffer * float64(min(size, 12+size/5)); n > limit {
+			t.Errorf("%v allocations for adding %d members, %v should do", n, size, limit)
+		}
+		var s Set
+		for i, member := range members {
+			s.AddIfBytes(member, float64(i), 0)
+		}
+		i := 0
+		n = testing.AllocsPerRun(size/2-1, func() { // less than half is removed: nothing is given back
+			i++
+			s.RemoveBytes(members[i])
+			s.IncrBytes(members[0], 1000.5, 0)
+			s.AddIfBytes(members[len(members)-1], float64(-i), LT)
+		})
+		if n > 0 {
+			t.Errorf("%v allocations for removing one of %d, and updating two", n, size)
+		}
+	}
+}
+
+// settle collects what other tests have left, too.
+func settle() {
+	runtime.GC()
+	runtime.GC()
+}
+
+// TestFewBytes holds small sets to what they may take, with the Set itself.
+func TestFewBytes(t *testing.T) {
+	for _, c := range []struct{ members, length, most int }{
+		{1, 8, 56},
+		{5, 8, 136},
+		{5, 14, 168},
+		{100, 8, 2330},
+		{100, 14, 2720},
+		{fewMax, fewMemberMax, 9760},
+	} {
+		const sets = 1000
+		var before, after runtime.MemStats
+		all := make([]*Set, sets)
+		loaded := make([]*Set, sets)
+		measure := func(fill func(i int)) float64 {
+			settle()
+			runtime.ReadMemStats(&before)
+			for i := range sets {
+				fill(i)
+			}
+			settle()
+			runtime.ReadMemStats(&after)
+			return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / sets
+		}
+		added := measure(func(i int) {
+			all[i] = new(Set)
+			for j := range c.members {
+				all[i].AddIfBytes(fmt.Appendf(nil, "%0*d", c.length, j), float64(j*i%7), 0)
+			}
+		})
+		// Up to the next of Go's size classes there is an eighth.
+		most := float64(c.most)
+		if added > most*9/8+16 {
+			t.Errorf("%d members of %d bytes take %.0f, not up to %.0f", c.members, c.length, added, most)
+		}
+		load := measure(func(i int) {
+			var elements []Element
+			for j := range c.members {
+				elements = append(elements, Element{fmt.Sprintf("%0*d", c.length, j), float64(j * i % 7)})
+			}
+			loaded[i] = Load(elements)
+		})
+		if load > most*9/8+16 {
+			t.Errorf("%d members of %d bytes take %.0f when loaded, not up to %.0f", c.members, c.length, load, most)
+		}
+		t.Logf("%d members of %d bytes: %.0f bytes, loaded %.0f", c.members, c.length, added, load)
+		if told := all[7].Bytes() + c.members*c.length; float64(told) < added*0.9-16 || float64(told) > added*1.1+16 {
+			t.Errorf("%d members of %d bytes take %.0f, and Bytes says %d", c.members, c.length, added, told)
+		}
+		runtime.KeepAlive(all)
+		runtime.KeepAlive(loaded)
+	}
+}
+
+// BenchmarkShapes compares the two shapes at sizes that both can have.
+func BenchmarkShapes(b *testing.B) {
+	for _, size := range []int{5, 16, 64, fewMax - 1} {
+		for _, shape := range []string{"few", "many"} {
+			r := rand.New(rand.NewPCG(1, 2))
+			members := make([][]byte, 2*size)
+			elements := make([]Element, size)
+			for i, j := range r.Perm(2 * size) {
+				members[i] = fmt.Appendf(nil, "member:%07d", j)
+			}
+			for i := range elements {
+				elements[i] = Element{string(members[i]), r.Float64()}
+			}
+			s := Load(elements)
+			if shape == "many" {
+				s.become(s.few.unpack())
+			}
+			run := func(name string, f func(b *testing.B)) {
+				b.Run(fmt.Sprintf("op=%s/n=%d/shape=%s", name, size, shape), func(b *testing.B) {
+					b.ReportAllocs()
+					f(b)
+				})
+			}
+			run("Score", func(b *testing.B) {
+				for b.Loop() {
+					s.ScoreBytes(members[r.IntN(size)])
+				}
+			})
+			run("ScoreAbsent", func(b *testing.B) {
+				for b.Loop() {
+					s.ScoreBytes(members[size+r.IntN(size)])
+				}
+			})
+			run("Rank", func(b *testing.B) {
+				for b.Loop() {
+					s.RankBytes(members[r.IntN(size)])
+				}
+			})
+			run("RangeByScore10", func(b *testing.B) {
+				for b.Loop() {
+					lo, hi := s.ScoreSpan(ScoreRange{Min: r.Float64(), Max: 1})
+					for range s.Span(lo, min(hi, lo+10)) {
+					}
+				}
+			})
+			run("Update", func(b *testing.B) {
+				for b.Loop() {
+					s.AddIfBytes(members[r.IntN(size)], r.Float64(), 0)
+				}
+			})
+			run("Incr", func(b *testing.B) { // by little, as scores of games
+				for b.Loop() {
+					s.IncrBytes(members[r.IntN(size)], 1e-8, 0)
+				}
+			})
+			run("RemoveAdd", func(b *testing.B) { // each addition is of a new member
+				for b.Loop() {
+					i, j := r.IntN(size), size+r.IntN(size)
+					s.RemoveBytes(members[i])
+					s.AddIfBytes(members[j], r.Float64(), 0)
+					members[i], members[j] = members[j], members[i]
+				}
+			})
+			run("Window", func(b *testing.B) { // scores are times; the oldest goes
+				now := 2.0
+				for b.Loop() {
+					now++
+					member := members[int(now)%len(members)]
+					s.AddIfBytes(member, now, 0)
+					if s.Len() > size {
+						s.RemoveSpan(0, 1)
+					}
+				}
+			})
+		}
+	}
+}
