@@ -39,8 +39,12 @@ const (
 	maxLoops = 4
 	// maxEvents is how many sockets a loop learns of at once.
 	maxEvents = 128
-	// maxSpares is how many written output buffers a loop keeps.
-	maxSpares = 64
+	// flushBytes is how large replies grow in all before those of the clients that
+	// have had their turn are written: while they are in the cache, and the buffers
+	// can be used again.
+	flushBytes = 128 << 10
+	// keepSpares is how many bytes of written output buffers a loop keeps.
+	keepSpares = 1 << 20
 )
 
 // loops are those of a server. They are begun with the first connection.
@@ -60,6 +64,7 @@ type loop struct {
 	done   []*polled // have run some, and what they reply is to be written
 	cur    *polled   // whose commands run
 	spares [][]byte
+	spared int // bytes in spares
 	events [maxEvents]unix.EpollEvent
 
 	mu       sync.Mutex
@@ -237,13 +242,13 @@ func (l *loop) turns() bool {
 				srv.mu.Unlock()
 				continue
 			}
-			spare := l.spare()
-			done, out, ending := c.sess.turnWhileBusy(c.batch, spare)
-			c.worked(done, out, ending, spare)
+			done, out, ending := c.sess.turnWhileBusy(c.batch)
+			c.worked(done, out, ending)
 			continue
 		}
 		srv.looping = l
 		srv.freeze()
+		bytes := 0
 		for first := srv.at; i < len(turn); {
 			c := turn[i]
 			i++
@@ -253,8 +258,7 @@ func (l *loop) turns() bool {
 			}
 			l.cur, l.ready = c, turn[i:]
 			srv.begun()
-			spare := l.spare()
-			done, out, ending := c.sess.work(c.batch, spare)
+			done, out, ending := c.sess.work(c.batch, l.spare())
 			if srv.looping != l {
 				srv.end()
 				c.out, c.batch, c.ending = out, c.batch[done:], ending
@@ -263,13 +267,13 @@ func (l *loop) turns() bool {
 				return false
 			}
 			l.cur = nil
-			c.worked(done, out, ending, spare)
+			c.worked(done, out, ending)
 			srv.settle()
 			if srv.looping != l { // a command that a pause had held back has run for long
 				srv.unlock()
 				return false
 			}
-			if srv.at.Sub(first) > turnTime {
+			if bytes += len(out); bytes > flushBytes || srv.at.Sub(first) > turnTime {
 				break
 			}
 			srv.setClock(srv.at) // it was read when the last command ended
@@ -299,10 +303,7 @@ func (l *loop) replace() {
 }
 
 // worked notes what a turn has left.
-func (c *polled) worked(done int, out []byte, ending bool, spare []byte) {
-	if out == nil && spare != nil {
-		c.loop.spares = append(c.loop.spares, spare)
-	}
+func (c *polled) worked(done int, out []byte, ending bool) {
 	c.batch = c.batch[done:]
 	c.out = out
 	c.ending = c.ending || ending
@@ -541,8 +542,9 @@ func (c *polled) write(out []byte) {
 			c.sess.unsent.Store(int64(len(c.rest)))
 			return
 		}
-		if l := c.loop; cap(out) <= keepOut && len(l.spares) < maxSpares {
+		if l := c.loop; l.spared+cap(out) <= keepSpares {
 			l.spares = append(l.spares, out[:0])
+			l.spared += cap(out)
 		}
 		out = c.sess.written()
 	}
@@ -558,7 +560,9 @@ func (l *loop) spare() []byte {
 		return nil
 	}
 	b := l.spares[n-1]
+	l.spares[n-1] = nil
 	l.spares = l.spares[:n-1]
+	l.spared -= cap(b)
 	return b
 }
 

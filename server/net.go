@@ -240,8 +240,8 @@ func (c *conn) process() bool {
 			break
 		}
 		done, out, ending := c.sess.turn(c.batch, c.spare)
+		c.spare = nil
 		if out != nil {
-			c.spare = nil
 			if c.write(out) && cap(out) <= keepOut {
 				c.spare = out[:0]
 			}

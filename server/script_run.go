@@ -368,7 +368,7 @@ func (srv *Server) busyEnded() {
 // turnWhileBusy is turn while a script has the server for itself. The lock is
 // held on entry, and not on return. Nothing that these commands may do has
 // consequences but for sessions.
-func (s *Session) turnWhileBusy(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	srv.current = s
 	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
@@ -379,7 +379,7 @@ func (s *Session) turnWhileBusy(batch [][][]byte, spare []byte) (done int, out [
 	srv.unit.commit()
 	srv.current = nil
 	if s.out.Len() > 0 && !s.held && s.claim() {
-		out = s.out.Swap(spare)
+		out = s.out.Swap(nil)
 		s.queuedOut.Store(0)
 	}
 	ending = s.closing || s.killed

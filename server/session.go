@@ -151,13 +151,14 @@ const (
 
 // turn runs commands in order until all are done, the session blocks or is to
 // close, or the turn is over, and returns how many were done. If the caller is
-// to write, out is what, and it must call written afterwards; the outbox goes
-// on with spare. ending says that the session runs no more commands.
+// to write, out is what, and it must call written afterwards. The replies are
+// written to spare, which becomes out, or else is gone: so a few buffers, large
+// enough, serve all clients, and an idle one has none. ending says that the session runs no more commands.
 func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	srv.mu.Lock()
 	if srv.busy {
-		return s.turnWhileBusy(batch, spare)
+		return s.turnWhileBusy(batch)
 	}
 	srv.freeze()
 	srv.begun()
@@ -170,6 +171,9 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	srv.current = s
+	if s.out.Len() == 0 {
+		s.out.Swap(spare)
+	}
 	start := srv.at
 	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
 		n := s.series(batch[done:])
@@ -191,10 +195,13 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	if s.out.Len() > 0 && srv.keeper.holds() {
 		srv.keeper.hold(s)
 	}
-	if s.out.Len() > 0 && !s.held && s.claim() {
-		out = s.out.Swap(spare)
+	switch n := s.out.Len(); {
+	case n == 0:
+		s.out.Swap(nil)
+	case !s.held && s.claim():
+		out = s.out.Swap(nil)
 		s.queuedOut.Store(0)
-	} else if n := s.out.Len(); n > 0 {
+	default:
 		s.queuedOut.Store(int64(n))
 	}
 	if len(s.call.argv) > keepArena {
