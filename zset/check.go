@@ -7,16 +7,18 @@ import (
 
 // Check returns an error if the set is not what its code relies on. For tests. O(n log n).
 func (s *Set) Check() error {
-	if s.many != nil {
-		if s.few != nil {
-			return fmt.Errorf("both a few and many")
-		}
-		return s.many.check()
+	if err := s.checkDeadlines(); err != nil {
+		return err
 	}
-	if s.few != nil {
-		return s.few.check()
+	switch m := s.many; {
+	case s.few == nil && m == nil:
+		return nil
+	case s.few == nil:
+		return m.check()
+	case m != nil && (m.deadlines == nil || m.index.Len() > 0 || m.sole != nil || m.tree != nil):
+		return fmt.Errorf("both a few and many")
 	}
-	return nil
+	return s.few.check()
 }
 
 func (f *few) check() error {
@@ -53,9 +55,6 @@ func (f *few) check() error {
 func (m *many) check() error {
 	if err := m.index.Check(); err != nil {
 		return fmt.Errorf("index: %w", err)
-	}
-	if err := m.checkDeadlines(); err != nil {
-		return err
 	}
 	if m.tree == nil {
 		if m.sole == nil || m.ranks != nil {

@@ -6,9 +6,9 @@ import (
 )
 
 // Members may have deadlines. The index of them is a set again, of members scored by
-// their deadlines, so the next is known at once; it hangs on the large shape, which a
-// small set takes when it gets its first deadline. A set without deadlines has one
-// pointer more if it is large, and nothing if it is small.
+// their deadlines, so the next is known at once. It hangs on the large shape, which
+// beside a few has nothing else: so a set without deadlines has one pointer more if it
+// is large, and nothing if it is small, and a small one with deadlines stays packed.
 //
 // A set does not look at a clock: Expire is told the time.
 
@@ -28,19 +28,22 @@ func (s *Set) SetDeadline(member string, at int64) (had int64, ok bool) {
 	if at < 0 || at > MaxDeadline {
 		panic(fmt.Sprintf("BUG: zset: a deadline of %d", at))
 	}
-	if s.many == nil {
-		s.become(s.few.unpack())
-	}
-	m := s.many
 	switch {
 	case at == 0:
-		m.dropDeadline(member)
+		s.dropDeadline(member)
 	default:
+		if s.many == nil {
+			s.many = new(many)
+		}
+		m := s.many
 		if m.deadlines == nil {
 			m.deadlines = new(Set)
 		}
-		_, own, _ := m.index.GetOrAdd(member, true, 0) // which is there
-		m.deadlines.Add(own, float64(at))
+		own := member
+		if s.few == nil {
+			_, own, _ = m.index.GetOrAdd(member, true, 0) // which is there
+		}
+		m.deadlines.put(own, s.few != nil, float64(at), 0, false)
 	}
 	if s.observer != nil {
 		s.observer.Deadline(member, at)
@@ -53,7 +56,14 @@ func (s *Set) SetDeadlineBytes(member []byte, at int64) (had int64, ok bool) {
 	return s.SetDeadline(view(member), at)
 }
 
-// dropDeadline takes the deadline of a member away, if it has one.
+// dropDeadline takes the deadline of a member away, if it has one; some member must.
+func (s *Set) dropDeadline(member string) {
+	s.many.dropDeadline(member)
+	if s.few != nil && s.many.deadlines == nil {
+		s.many = nil
+	}
+}
+
 func (m *many) dropDeadline(member string) {
 	if _, had := m.deadlines.Remove(member); had && m.deadlines.Len() == 0 {
 		m.deadlines = nil
@@ -118,8 +128,8 @@ func (s *Set) Expire(now int64, limit int, gone func(Element)) int {
 }
 
 // checkDeadlines is the part of Check that is about deadlines.
-func (m *many) checkDeadlines() error {
-	d := m.deadlines
+func (s *Set) checkDeadlines() error {
+	d := s.Deadlines()
 	if d == nil {
 		return nil
 	}
@@ -130,7 +140,7 @@ func (m *many) checkDeadlines() error {
 		return fmt.Errorf("an index of %d deadlines", d.Len())
 	}
 	for member, at := range d.All() {
-		if _, ok := m.index.Get(member); !ok || at < 1 || at > MaxDeadline {
+		if _, ok := s.Score(member); !ok || at < 1 || at > MaxDeadline {
 			return fmt.Errorf("the deadline of %q is %v, the member's being there is %v", member, at, ok)
 		}
 	}

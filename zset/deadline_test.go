@@ -11,7 +11,7 @@ import (
 // Deadlines under random operations, beside a map, with clones that must not
 // notice what happens to the original, and a follower that hears of everything.
 func TestDeadlines(t *testing.T) {
-	for _, members := range []int{5, 30, 600} {
+	for _, members := range []int{5, 30, 125, 250, 600} {
 		r := rand.New(rand.NewPCG(uint64(members), 1))
 		s := new(Set)
 		want, told := map[string]int64{}, map[string]int64{}
@@ -113,6 +113,9 @@ func TestDeadlines(t *testing.T) {
 				s.Clear()
 				clear(want)
 			}
+			if members <= fewMax && !s.small() {
+				t.Fatal("deadlines made it many")
+			}
 			if i%50 == 0 || members < 10 {
 				check(s, want)
 				if !maps.Equal(told, want) {
@@ -146,4 +149,36 @@ func TestDeadlineBounds(t *testing.T) {
 		}
 	}()
 	s.SetDeadline("m", MaxDeadline+1)
+}
+
+// A small set keeps its deadlines when it becomes large, and clones keep theirs.
+func TestDeadlinesOfAGrowingSet(t *testing.T) {
+	s := new(Set)
+	for i := range fewMax {
+		s.Add(fmt.Sprint("m", i), float64(i))
+		s.SetDeadline(fmt.Sprint("m", i), int64(1000-i))
+	}
+	clone := s.Clone()
+	if d := s.Deadlines(); !s.small() || d.Len() != fewMax || !d.small() {
+		t.Fatalf("%d members, %d deadlines, small: %v", s.Len(), d.Len(), s.small())
+	}
+	s.Add("one more", -1)
+	s.SetDeadline("m7", 0)
+	for _, s := range []*Set{s, clone, clone.Clone()} {
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range fewMax {
+			want := int64(1000 - i)
+			if i == 7 && !s.small() {
+				want = 0
+			}
+			if at, ok := s.Deadline(fmt.Sprint("m", i)); !ok || at != want {
+				t.Errorf("deadline of %d: %d, %v, want %d", i, at, ok, want)
+			}
+		}
+	}
+	if clone.Expire(1001, fewMax, nil) != fewMax || clone.Len() != 0 || s.Len() != fewMax+1 {
+		t.Errorf("%d of the clone are left, %d of the set", clone.Len(), s.Len())
+	}
 }

@@ -43,7 +43,7 @@
 // take 21 each. All but additions change it without allocating, and so do most of
 // those.
 //
-// What is larger, or has deadlines, is blocks of up to 128 elements, which are the
+// What is larger is blocks of up to 128 elements, which are the
 // items of a B-tree of github.com/tidwall/btree (many.go); their sizes are summed up in a binary indexed tree, which gives ranks (ranks.go);
 // and a hash table leads from member to score (package table). Each file says what was
 // rejected and by which figures. A large set takes about 65 bytes for each

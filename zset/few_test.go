@@ -60,7 +60,7 @@ func TestFew(t *testing.T) {
 						}
 					})
 				}
-				if c.set.many != nil {
+				if !c.set.small() {
 					t.Fatalf("%d elements are many", c.set.Len())
 				}
 				if i%5 > 0 && size > 20 { // which takes a while
@@ -164,8 +164,8 @@ func TestFewMembers(t *testing.T) {
 		s.Add(strings.Repeat("\x00", n), 1)
 	}
 	s.Add(strings.Repeat("\xff", fewMemberMax), 1)
-	if s.Len() != fewMax || s.many != nil {
-		t.Fatalf("%d members, many: %v", s.Len(), s.many != nil)
+	if s.Len() != fewMax || !s.small() {
+		t.Fatalf("%d members, small: %v", s.Len(), s.small())
 	}
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestFewMembers(t *testing.T) {
 		t.Fatalf("what is not there is found at %d", i)
 	}
 	same.Add(strings.Repeat("x", fewMemberMax+1), 0)
-	if same.many == nil || same.Len() != 101 {
+	if same.small() || same.Len() != 101 {
 		t.Fatal("a long member among a few")
 	}
 	if err := same.Check(); err != nil {

@@ -18,10 +18,13 @@ import (
 // It takes one of two shapes, a few elements or many, and does not go back from the
 // second unless it becomes empty: a cursor of Scan belongs to the table of its set.
 type Set struct {
-	few      *few  // if many is nil; nil if empty
-	many     *many // never empty
+	few      *few  // nil if there are none, or many
+	many     *many // beside a few it has their deadlines and nothing else
 	observer *Observer
 }
+
+// small reports whether the set is a few, or empty.
+func (s *Set) small() bool { return s.few != nil || s.many == nil }
 
 // Observer is told of what changes in the sets that it is given to (see
 // Set.Observe), in order: for a journal, or a copy that is to follow. None of
@@ -176,8 +179,9 @@ func inOrder(elements []Element) []Element {
 
 // load makes s a large set of elements that are in order.
 func (s *Set) load(index table.Table[float64], elements []Element) {
+	deadlines := s.Deadlines()
 	s.few = nil
-	s.many = &many{index: index}
+	s.many = &many{index: index, deadlines: deadlines}
 	s.many.fill(elements)
 }
 
@@ -194,7 +198,7 @@ func compare(a, b Element) int {
 
 // Len returns the number of elements. O(1).
 func (s *Set) Len() int {
-	if s.many == nil {
+	if s.small() {
 		return s.few.len()
 	}
 	return s.many.index.Len()
@@ -202,7 +206,7 @@ func (s *Set) Len() int {
 
 // Score returns the score of member. O(1), no allocation.
 func (s *Set) Score(member string) (float64, bool) {
-	if s.many == nil {
+	if s.small() {
 		if i := s.few.find(member, tagOf(member)); i >= 0 {
 			return s.few.scores()[i], true
 		}
@@ -222,7 +226,7 @@ func (s *Set) put(member string, borrowed bool, score float64, cond Cond, incr b
 }
 
 func (s *Set) change(member string, borrowed bool, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
-	if s.many != nil {
+	if !s.small() {
 		return s.many.put(member, borrowed, score, cond, incr)
 	}
 	tag := tagOf(member)
@@ -303,7 +307,7 @@ func (s *Set) ScoreBytes(member []byte) (float64, bool) { return s.Score(view(me
 
 // Remove removes member and returns the score that it had. O(log n).
 func (s *Set) Remove(member string) (score float64, ok bool) {
-	if s.many == nil {
+	if s.small() {
 		i := s.few.find(member, tagOf(member))
 		if i < 0 {
 			return 0, false
@@ -329,7 +333,7 @@ func (s *Set) RemoveBytes(member []byte) (score float64, ok bool) { return s.Rem
 
 // Rank returns how many elements are lower than member's. O(log n), no allocation.
 func (s *Set) Rank(member string) (int, bool) {
-	if s.many == nil {
+	if s.small() {
 		i := s.few.find(member, tagOf(member))
 		return max(i, 0), i >= 0
 	}
@@ -366,7 +370,7 @@ func (s *Set) at(rank int) (Element, bool) {
 	if rank < 0 || rank >= s.Len() {
 		return Element{}, false
 	}
-	if s.many == nil {
+	if s.small() {
 		return s.few.element(rank), true
 	}
 	b, _, i := s.many.find(rank)
@@ -375,7 +379,7 @@ func (s *Set) at(rank int) (Element, bool) {
 
 // below counts the elements below (score, member).
 func (s *Set) below(score float64, member string) int {
-	if s.many != nil {
+	if !s.small() {
 		return s.many.below(score, member)
 	}
 	return s.few.search(score, member)
@@ -383,7 +387,7 @@ func (s *Set) below(score float64, member string) int {
 
 // ascend yields the elements of ranks lo to hi-1, lowest first.
 func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
-	if s.many != nil {
+	if !s.small() {
 		s.many.ascend(lo, hi, yield)
 		return
 	}
@@ -392,7 +396,7 @@ func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
 
 // descend yields the elements of ranks hi-1 to lo, highest first.
 func (s *Set) descend(lo, hi int, yield func(string, float64) bool) {
-	if s.many != nil {
+	if !s.small() {
 		s.many.descend(lo, hi, yield)
 		return
 	}
@@ -410,11 +414,14 @@ func (s *Set) cut(lo, hi int) {
 			s.observer.Removed(member)
 		}
 	}
-	if s.many != nil {
+	if !s.small() {
 		s.many.cut(lo, hi)
-	} else {
-		s.few = s.few.cut(lo, hi)
+		return
 	}
+	for i := lo; i < hi && s.many != nil; i++ {
+		s.dropDeadline(s.few.member(i))
+	}
+	s.few = s.few.cut(lo, hi)
 }
 
 // First returns the lowest element.
@@ -447,10 +454,11 @@ func (s *Set) Clear() {
 // some 20 bytes for each 100 elements. Clone counts as a change of the original;
 // afterwards each of the two may be read or changed without regard to the other.
 func (s *Set) Clone() *Set {
-	if s.many == nil {
-		return &Set{few: s.few.clone()}
+	c := &Set{few: s.few.clone()}
+	if s.many != nil {
+		c.many = s.many.clone()
 	}
-	return &Set{many: s.many.clone()}
+	return c
 }
 
 // Scan passes about count elements to yield and returns the cursor with which to go
@@ -459,7 +467,7 @@ func (s *Set) Clone() *Set {
 // and more than once only while there are few. Elements come in no useful order. A
 // cursor that no Scan returned does no harm. The set must not be changed by yield.
 func (s *Set) Scan(cursor uint64, count int, yield func(member string, score float64)) (next uint64) {
-	if s.many != nil {
+	if !s.small() {
 		return s.many.index.Scan(cursor, count, yield)
 	}
 	for member, score := range s.All() {
@@ -470,7 +478,7 @@ func (s *Set) Scan(cursor uint64, count int, yield func(member string, score flo
 
 // Random returns an element, every one being equally likely. O(1).
 func (s *Set) Random(r *rand.Rand) (Element, bool) {
-	if s.many != nil {
+	if !s.small() {
 		member, score, ok := s.many.index.Random(r)
 		return Element{member, score}, ok
 	}
@@ -483,11 +491,13 @@ func (s *Set) Random(r *rand.Rand) (Element, bool) {
 // Bytes estimates the memory that the set takes, without that of the members' bytes. O(1).
 func (s *Set) Bytes() int {
 	size := int(unsafe.Sizeof(*s))
+	if s.few != nil {
+		size += s.few.bytes() - (int(s.few.live) - int(s.few.n))
+	}
 	switch m := s.many; {
 	case m == nil:
-		if f := s.few; f != nil {
-			size += f.bytes() - (int(f.live) - int(f.n))
-		}
+	case s.few != nil:
+		size += int(unsafe.Sizeof(*m))
 	case m.tree == nil:
 		size += int(unsafe.Sizeof(*m)+unsafe.Sizeof(*m.sole)) + m.index.Bytes() + 24*(int(m.sole.front)+cap(m.sole.scores))
 	default:
@@ -497,6 +507,9 @@ func (s *Set) Bytes() int {
 	}
 	if d := s.Deadlines(); d != nil {
 		size += d.Bytes()
+		if d.few != nil { // which has its own copies of members
+			size += int(d.few.live)
+		}
 	}
 	return size
 }
