@@ -196,7 +196,8 @@ func bitfieldWith(c *Call, readOnly bool) {
 		}
 		if x != old {
 			op.set(&w, x)
-			c.db.WriteString(e, int(op.offset>>3), w[:op.bytes()])
+			e, _ = c.db.WriteString(e, int(op.offset>>3), w[:op.bytes()])
+			s = e.Value().(*keyspace.String)
 		}
 		changed = changed || grown || x != old
 	}

@@ -119,17 +119,17 @@ func (c *Call) openBits(key []byte, last int) (e *keyspace.Entry, s *keyspace.St
 	case !ok:
 		return nil, nil, false, false
 	case s == nil:
-		s = new(keyspace.String)
-		e = c.db.Add(key, s)
+		e = c.db.AddString(key, nil, false)
+		s = e.Value().(*keyspace.String)
 	}
 	switch {
 	case s.Len() <= last:
 		grown = true
-		c.db.WriteString(e, last, []byte{0})
+		e, _ = c.db.WriteString(e, last, []byte{0})
 	case s.Encoding(c.limits()) != "raw":
-		c.db.WriteString(e, 0, nil)
+		e, _ = c.db.WriteString(e, 0, nil)
 	}
-	return e, s, grown, true
+	return e, e.Value().(*keyspace.String), grown, true
 }
 
 // bitop is BITOP operation destkey key [key ...]. It computes 8 bytes at a time.

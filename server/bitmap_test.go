@@ -72,10 +72,10 @@ func TestSetbitIsSmall(t *testing.T) {
 	db := ks.DB(0)
 	e := db.Add([]byte("k"), keyspace.RawString(make([]byte, 8<<20)))
 	ks.TakeJournal()
-	db.WriteString(e, 0, []byte{1}) // the journal still has the string as it was: this copies it
+	e, _ = db.WriteString(e, 0, []byte{1}) // the journal still has the string as it was: this copies it
 	content := &e.Value().(*keyspace.String).Content()[0]
 	for i := range 100 {
-		db.WriteString(e, i*1000, []byte{1})
+		e, _ = db.WriteString(e, i*1000, []byte{1})
 	}
 	if n := ks.Recorded(); n > 4000 {
 		t.Errorf("100 bytes changed, %d in the journal", n)

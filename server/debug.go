@@ -452,7 +452,7 @@ func debugPopulate(c *Call) {
 			copy(sized, value)
 			value = sized
 		}
-		c.db.Add(key, keyspace.NewString(value))
+		c.db.AddString(key, value, false)
 		c.Changed(key, 0, "")
 	}
 	c.Reply.OK()

@@ -151,7 +151,7 @@ func restore(c *Call) {
 	}
 	e := c.db.Add(key, value)
 	if deadline != 0 {
-		c.setDeadline(e, deadline)
+		e = c.setDeadline(e, deadline)
 	}
 	if o.idle >= 0 {
 		e.SetAccess(c.now() - min(o.idle, math.MaxInt64/1000)*1000)

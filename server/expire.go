@@ -110,4 +110,13 @@ func invalidExpire(name string) string { return "ERR invalid expire time in '" +
 
 // setDeadline gives an entry a deadline. One before 1970 counts as 1 ms after
 // it: 0 means none.
-func (c *Call) setDeadline(e *keyspace.Entry, ms int64) { c.db.SetDeadline(e, max(ms, 1)) }
+func (c *Call) setDeadline(e *keyspace.Entry, ms int64) *keyspace.Entry {
+	e, _ = c.db.SetDeadline(e, max(ms, 1))
+	return e
+}
+
+// persist takes the deadline of a key away, and reports whether there was one.
+func (c *Call) persist(e *keyspace.Entry) bool {
+	_, had := c.db.SetDeadline(e, 0)
+	return had
+}

@@ -67,19 +67,20 @@ func (c *Call) editHLL(key []byte) (e *keyspace.Entry, s *keyspace.String, ok bo
 		return nil, nil, true
 	}
 	if s, ok = c.hll(e); ok && s.Encoding(c.limits()) != "raw" {
-		c.db.WriteString(e, 0, nil)
+		e, _ = c.db.WriteString(e, 0, nil)
+		s = e.Value().(*keyspace.String)
 	}
 	return e, s, ok
 }
 
 // rewrite makes b the content of the string of e, and tells the journal only
-// of the bytes that differ.
-func (c *Call) rewrite(e *keyspace.Entry, b []byte) {
+// of the bytes that differ. It returns the entry as it is now.
+func (c *Call) rewrite(e *keyspace.Entry, b []byte) *keyspace.Entry {
 	old := e.Value().(*keyspace.String).Content()
 	if len(b) < len(old) {
-		c.db.SetString(e, b)
-		c.db.WriteString(e, 0, nil) // raw
-		return
+		e = c.db.SetString(e, b)
+		e, _ = c.db.WriteString(e, 0, nil) // raw
+		return e
 	}
 	lo, hi := 0, len(b)
 	for lo < len(old) && old[lo] == b[lo] {
@@ -89,8 +90,9 @@ func (c *Call) rewrite(e *keyspace.Entry, b []byte) {
 		hi--
 	}
 	if lo < hi {
-		c.db.WriteString(e, lo, b[lo:hi])
+		e, _ = c.db.WriteString(e, lo, b[lo:hi])
 	}
+	return e
 }
 
 func pfadd(c *Call) {
@@ -104,8 +106,8 @@ func pfadd(c *Call) {
 	}
 	changed := false
 	if s == nil {
-		s = keyspace.RawString(hyperloglog.New())
-		e = c.db.Add(key, s)
+		e = c.db.Add(key, keyspace.RawString(hyperloglog.New()))
+		s = e.Value().(*keyspace.String)
 		changed = true
 	}
 	b := s.Content()
@@ -127,8 +129,8 @@ func pfadd(c *Call) {
 			changed = true
 			if hyperloglog.IsDense(b) {
 				at, change, n := hyperloglog.DenseChange(b, register, count)
-				c.db.WriteString(e, at, change[:n])
-				b = s.Content()
+				e, _ = c.db.WriteString(e, at, change[:n])
+				b = e.Value().(*keyspace.String).Content()
 				continue
 			}
 			edited = append(make([]byte, 0, len(b)+64), b...)
@@ -140,7 +142,7 @@ func pfadd(c *Call) {
 		}
 	}
 	if edited != nil {
-		c.rewrite(e, edited)
+		e = c.rewrite(e, edited)
 	}
 	if !changed {
 		c.Reply.Int(0)
@@ -230,8 +232,8 @@ func pfmerge(c *Call) {
 	key := keys[0]
 	e, s, _ := c.editHLL(key)
 	if s == nil {
-		s = keyspace.RawString(hyperloglog.New())
-		e = c.db.Add(key, s)
+		e = c.db.Add(key, keyspace.RawString(hyperloglog.New()))
+		s = e.Value().(*keyspace.String)
 	}
 	b := slices.Clone(s.Content())
 	var err error
@@ -246,8 +248,7 @@ func pfmerge(c *Call) {
 	if err != nil {
 		panic("BUG: a HyperLogLog that was read is corrupted")
 	}
-	c.rewrite(e, b)
-	c.outdate(e)
+	c.outdate(c.rewrite(e, b))
 	c.Changed(key, classString, "pfadd")
 	c.Reply.OK()
 }

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/zsetd/zsetd/server/keyspace"
 )
 
 // How long the lock is held to take a Cut of 100 000 keys that have changed.
@@ -30,7 +28,7 @@ func BenchmarkTake(b *testing.B) {
 				key := "key:" + strconv.Itoa(i)
 				e := db.Edit(bytesOf(key))
 				if e == nil {
-					e = db.Add(bytesOf(key), keyspace.NewString(nil))
+					e = db.AddString(bytesOf(key), nil, false)
 				}
 				db.SetString(e, bytesOf(strconv.Itoa(n)))
 			}

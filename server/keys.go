@@ -382,7 +382,7 @@ func (c *Call) expire(unit timeUnit) {
 func persist(c *Call) {
 	key := c.Bytes()
 	e := c.db.Edit(key)
-	if e == nil || !c.db.SetDeadline(e, 0) {
+	if e == nil || !c.persist(e) {
 		c.Reply.Int(0)
 		return
 	}

@@ -70,7 +70,7 @@ func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
 	}
 	n, bytes := 0, 0
 	for e := range db.All() {
-		bytes += keyspace.EntryBytes + footprint(e.Value(), 1)
+		bytes += e.Bytes() + footprint(e.Value(), 1)
 		if n++; n == sample {
 			break
 		}

@@ -13,7 +13,6 @@ import (
 	"unsafe"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -222,7 +221,7 @@ func memoryUsage(c *Call) {
 		c.Reply.Null()
 		return
 	}
-	c.Reply.Int(int64(keyspace.EntryBytes + len(key) + footprint(e.Value(), clampInt(samples))))
+	c.Reply.Int(int64(e.Bytes() + footprint(e.Value(), clampInt(samples))))
 }
 
 func memoryStats(c *Call) {

@@ -322,11 +322,11 @@ func (c *Call) set(key, value []byte, o setOptions) {
 // store makes value the string at key, whose entry is e, if it has one.
 func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
 	if e == nil {
-		e = c.db.Add(key, keyspace.NewString(value))
+		e = c.db.AddString(key, value, x.set)
 	} else if _, ok := e.Value().(*keyspace.String); ok {
-		c.db.SetString(e, value)
-		if !x.keep {
-			c.db.SetDeadline(e, 0)
+		e = c.db.SetString(e, value)
+		if !x.keep && !x.set {
+			c.persist(e)
 		}
 	} else {
 		e = c.db.Put(key, keyspace.NewString(value), x.keep)
@@ -458,7 +458,7 @@ func getex(c *Call) {
 	case x.set:
 		c.setDeadline(e, x.deadline)
 		c.Changed(key, classGeneric, "expire")
-	case x.persist && c.db.SetDeadline(e, 0):
+	case x.persist && c.persist(e):
 		c.Changed(key, classGeneric, "persist")
 	}
 }
@@ -650,9 +650,9 @@ func setrange(c *Call) {
 	case !c.fits(offset, int64(len(value))):
 		return
 	case s == nil:
-		e = c.db.Add(key, new(keyspace.String))
+		e = c.db.AddString(key, nil, false)
 	}
-	n := c.db.WriteString(e, int(offset), value)
+	_, n := c.db.WriteString(e, int(offset), value)
 	c.Changed(key, classString, "setrange")
 	c.Reply.Int(int64(n))
 }
@@ -664,14 +664,14 @@ func appendCommand(c *Call) {
 	case !ok:
 		return
 	case s == nil:
-		c.db.Add(key, keyspace.NewString(value))
+		c.db.AddString(key, value, false)
 		c.Changed(key, classString, "append")
 		c.Reply.Int(int64(len(value)))
 		return
 	case !c.fits(int64(s.Len()), int64(len(value))):
 		return
 	}
-	n := c.db.AppendString(e, value)
+	_, n := c.db.AppendString(e, value)
 	c.Changed(key, classString, "append")
 	c.Reply.Int(int64(n))
 }
@@ -718,11 +718,10 @@ func (c *Call) incrBy(key []byte, by int64) {
 // deadline stays.
 func (c *Call) overwrite(key []byte, e *keyspace.Entry, value []byte) *keyspace.String {
 	if e == nil {
-		s := keyspace.NewString(value)
-		c.db.Add(key, s)
-		return s
+		e = c.db.AddString(key, value, false)
+	} else {
+		e = c.db.SetString(e, value)
 	}
-	c.db.SetString(e, value)
 	return e.Value().(*keyspace.String)
 }
 

@@ -199,8 +199,8 @@ func build(t *testing.T, l *Limits, ops []byte) {
 			if err := value.(checker).Check(); err != nil {
 				t.Fatal(err)
 			}
-			if s, ok := value.(*String); ok && cap(s.b) > 2*len(ops)*(maxGap+64) {
-				t.Fatalf("%d bytes of %d", cap(s.b), len(ops))
+			if s, ok := value.(*String); ok && s.Bytes() > 2*len(ops)*(maxGap+64) {
+				t.Fatalf("%d bytes of %d", s.Bytes(), len(ops))
 			}
 		}
 	}

@@ -9,24 +9,25 @@ type checker interface {
 }
 
 func (db *DB) check() error {
-	if err := db.entries.Check(); err != nil {
+	if err := db.entries.check(); err != nil {
 		return fmt.Errorf("db %d: %w", db.id, err)
 	}
 	if err := db.deadlines.Check(); err != nil {
 		return fmt.Errorf("db %d: deadlines: %w", db.id, err)
 	}
 	volatile := 0
-	for key, e := range db.entries.All() {
-		if key != e.key {
-			return fmt.Errorf("db %d: entry %q stands at key %q", db.id, e.key, key)
+	for e := range db.entries.all() {
+		key := e.Key()
+		if e.state == stale {
+			return fmt.Errorf("db %d: the entry of %q is stale", db.id, key)
 		}
-		if e.deadline != 0 {
+		if e.volatile() {
 			volatile++
-			if at, ok := db.deadlines.Score(key); !ok || at != float64(e.deadline) {
-				return fmt.Errorf("db %d: key %q expires at %d, its index says %v (%v)", db.id, key, e.deadline, at, ok)
+			if at, ok := db.deadlines.Score(key); !ok || at != float64(e.Deadline()) {
+				return fmt.Errorf("db %d: key %q expires at %d, its index says %v (%v)", db.id, key, e.Deadline(), at, ok)
 			}
 		}
-		if c, ok := e.value.(checker); ok {
+		if c, ok := e.Value().(checker); ok {
 			if c.Len() == 0 && !MayBeEmpty(c) {
 				return fmt.Errorf("db %d: key %q holds an empty %T", db.id, key, c)
 			}

@@ -7,6 +7,11 @@
 // there. Everything that must happen to every access (expiry, access times)
 // happens in the doors and nowhere else.
 //
+// A key and its value share one allocation where that is possible, for what a key
+// costs besides its bytes is most of the memory of many short strings; entry.go
+// tells how. Therefore what changes a string does so through [DB.SetString] and
+// its like, which return the entry as it is from then on.
+//
 // The values are [String], [List], [Set], [Hash], [Stream] and zset.Set. They
 // know nothing of keys, deadlines or commands. An empty collection does not exist:
 // the command layer drops a key whose value has become empty. A stream may be

@@ -395,10 +395,8 @@ func (r *recorder) openEntry(db *DB, e *Entry) *changes {
 // observe makes the value of e tell what happens to it.
 func (r *recorder) observe(db *DB, e *Entry) {
 	if e.open() == 0 {
-		switch e.value.(type) {
-		case *String: // DB.SetString and its like write their records themselves
-		default:
-			attach(e.value, r.openEntry(db, e))
+		if e.kind() != isString { // DB.SetString and its like write their records themselves
+			attach(e.Value(), r.openEntry(db, e))
 		}
 	}
 }
@@ -416,7 +414,7 @@ func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 		r.scratch = binary.AppendUvarint(r.scratch, uint64(offset))
 	}
 	r.scratch = appendText(r.scratch, b)
-	r.record(db.space, e.key, r.scratch)
+	r.record(db.space, e.Key(), r.scratch)
 	if cap(r.scratch) > keepOps {
 		r.scratch = nil
 	}
@@ -426,26 +424,26 @@ func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 func (r *recorder) gone(db *DB, e *Entry) {
 	if e.open() != 0 {
 		c := r.open[e.open()-1]
-		attach(e.value, nil)
+		attach(e.Value(), nil)
 		e.setOpen(0)
 		c.entry = nil
 		c.ops, c.n, c.whole = c.ops[:0], 0, false
 	}
-	r.record(db.space, e.key, []byte{opGone})
+	r.record(db.space, e.Key(), []byte{opGone})
 }
 
 // deadline notes the deadline that e has got.
 func (r *recorder) deadline(db *DB, e *Entry) {
 	if e.open() != 0 {
 		if c := r.open[e.open()-1]; !c.whole {
-			c.ops = binary.AppendUvarint(append(c.ops, opDeadline), uint64(e.deadline))
+			c.ops = binary.AppendUvarint(append(c.ops, opDeadline), uint64(e.Deadline()))
 			c.n++
 		}
 		return
 	}
 	var b [1 + binary.MaxVarintLen64]byte
 	b[0] = opDeadline
-	r.record(db.space, e.key, binary.AppendUvarint(b[:1], uint64(e.deadline)))
+	r.record(db.space, e.Key(), binary.AppendUvarint(b[:1], uint64(e.Deadline())))
 }
 
 // respace notes that databases have other spaces.
@@ -459,7 +457,7 @@ func (r *recorder) cleared(space uint64) {
 	r.respace()
 	for _, c := range r.open {
 		if c.entry != nil && c.space == space {
-			attach(c.entry.value, nil)
+			attach(c.entry.Value(), nil)
 			c.entry, c.whole, c.n, c.ops = nil, false, 0, c.ops[:0]
 		}
 	}
@@ -493,12 +491,12 @@ func (r *recorder) seal() {
 		e := c.entry
 		if e != nil {
 			e.setOpen(0)
-			attach(e.value, nil)
+			attach(e.Value(), nil)
 			switch {
-			case c.whole || c.n > pinAt && c.n > sizeOf(e.value):
+			case c.whole || c.n > pinAt && c.n > sizeOf(e.Value()):
 				r.value(c)
 			case c.n > 0:
-				r.record(c.space, e.key, c.ops)
+				r.record(c.space, e.Key(), c.ops)
 			}
 		}
 		c.entry, c.whole, c.n = nil, false, 0
@@ -524,7 +522,7 @@ func (r *recorder) value(c *changes) {
 		return
 	}
 	r.whole.buf = c.ops[:0]
-	r.whole.value(e.value, e.deadline)
+	r.whole.value(e.Value(), e.Deadline())
 	c.ops, r.whole.buf = r.whole.buf, nil
-	r.record(c.space, e.key, c.ops)
+	r.record(c.space, e.Key(), c.ops)
 }

@@ -133,8 +133,8 @@ func abridged(s string) string {
 func contentsOf(ks *Keyspace) map[place]content {
 	all := map[place]content{}
 	for _, db := range ks.dbs {
-		for _, e := range db.entries.All() {
-			all[place{db.space, e.key}] = contentOf(e.value, e.deadline, &ks.Limits)
+		for e := range db.entries.all() {
+			all[place{db.space, e.Key()}] = contentOf(e.Value(), e.Deadline(), &ks.Limits)
 		}
 	}
 	return all
@@ -316,7 +316,7 @@ func (c *client) key() []byte {
 // home returns the database of an entry, or nil.
 func (c *client) home(e *Entry) *DB {
 	for _, db := range c.ks.dbs {
-		if db.Peek([]byte(e.key)) == e {
+		if db.Peek([]byte(e.Key())) == e {
 			return db
 		}
 	}
@@ -332,11 +332,11 @@ func (c *client) command() {
 		c.step()
 	}
 	for _, e := range c.open {
-		if MayBeEmpty(e.value) || sizeOf(e.value) > 0 {
+		if MayBeEmpty(e.Value()) || sizeOf(e.Value()) > 0 {
 			continue
 		}
 		if db := c.home(e); db != nil {
-			db.Delete([]byte(e.key))
+			db.Delete([]byte(e.Key()))
 		}
 	}
 	c.open, c.gone = c.open[:0], c.gone[:0]
@@ -362,7 +362,11 @@ func (c *client) step() {
 	switch c.r.IntN(40) {
 	default:
 		e := db.Edit(key)
-		if e == nil {
+		switch {
+		case e != nil:
+		case c.r.IntN(4) == 0:
+			e = db.AddString(key, c.text(false), c.r.IntN(2) == 0)
+		default:
 			e = db.Add(key, c.value())
 		}
 		c.open = append(c.open, e)
@@ -376,7 +380,7 @@ func (c *client) step() {
 		}
 	case 2, 3:
 		if e := db.Edit(key); e != nil {
-			c.gone = append(c.gone, e.value)
+			c.gone = append(c.gone, e.Value())
 		}
 		e := db.Put(key, c.value(), c.r.IntN(2) == 0)
 		c.open = append(c.open, e)
@@ -385,7 +389,7 @@ func (c *client) step() {
 		}
 	case 4:
 		if e := db.Edit(key); e != nil {
-			c.gone = append(c.gone, e.value)
+			c.gone = append(c.gone, e.Value())
 		}
 		db.Delete(key)
 	case 5: // what concerns nobody any more
@@ -416,7 +420,7 @@ func (c *client) step() {
 		}
 	case 11: // COPY
 		to, name := c.db(), c.key()
-		if e := db.Edit(key); e != nil && (to != db || !bytes.Equal(key, name)) && sizeOf(e.value) > 0 {
+		if e := db.Edit(key); e != nil && (to != db || !bytes.Equal(key, name)) && sizeOf(e.Value()) > 0 {
 			to.Delete(name)
 			to.SetDeadline(to.Add(name, Clone(e.Value())), e.Deadline())
 		}
@@ -461,14 +465,14 @@ func (c *client) value() any {
 }
 
 func (c *client) change(db *DB, e *Entry) {
-	s, ok := e.value.(*String)
+	s, ok := e.Value().(*String)
 	switch {
 	case !ok:
-		c.many(e.value)
+		c.many(e.Value())
 	case c.r.IntN(3) == 0:
-		db.SetString(e, c.text(c.r.IntN(40) == 0))
+		e = db.SetString(e, c.text(c.r.IntN(40) == 0))
 		if c.r.IntN(4) == 0 {
-			s.MarkText()
+			e.Value().(*String).MarkText()
 		}
 	case c.r.IntN(2) == 0:
 		db.AppendString(e, c.text(c.r.IntN(40) == 0))
@@ -625,7 +629,7 @@ func (c *client) set(s *Set, b []byte, grow bool) {
 		s.KeepOrder()
 	case op == 25 || op == 26 && c.r.IntN(3) == 0: // from another set, as a STORE does
 		if e := c.db().Peek(c.key()); e != nil {
-			if other, ok := e.value.(*Set); ok && other != s {
+			if other, ok := e.Value().(*Set); ok && other != s {
 				for m := range other.Members {
 					s.Add(l, m)
 				}
@@ -988,7 +992,7 @@ func (h *history) cut(c *client, contents bool) *moment {
 			}
 			at, b := place{db.space, names[i : i+1]}, base{journals: m.journals}
 			// Keys whose time is over are there until they are removed.
-			if e, ok := db.entries.Get(at.key); ok {
+			if e := db.entries.get(at.key); e != nil {
 				p := db.Pin(e)
 				if p.Key() != at.key {
 					panic("a pinned value of another key")

@@ -4,10 +4,8 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
-	"unsafe"
 
 	"github.com/zsetd/zsetd/zset"
-	"github.com/zsetd/zsetd/zset/table"
 )
 
 // Keyspace is a number of databases under one clock.
@@ -216,7 +214,7 @@ func (ks *Keyspace) Sweep(limit int) int {
 			if !ok || int64(first.Score) >= ks.now {
 				break
 			}
-			e, _ := db.entries.Get(first.Member)
+			e := db.entries.get(first.Member)
 			got, _ := db.purge(e, limit-n)
 			if got == 0 { // the command that changed its deadlines is not done
 				db.schedule(e)
@@ -235,46 +233,12 @@ func (ks *Keyspace) swept(deadline float64) {
 	}
 }
 
-// Entry is a key with its value.
-type Entry struct {
-	key      string
-	value    any
-	deadline int64  // milliseconds since 1970; 0 = none
-	access   uint32 // seconds since 1970 of the last access through a door
-	state    uint32 // the number of its changes in the recorder, from 1, 0 = none; and timedBit
-}
-
-// timedBit marks entries whose values have members with deadlines, as the
-// database's index of them knows.
-const timedBit = 1 << 31
-
-func (e *Entry) timed() bool      { return e.state&timedBit != 0 }
-func (e *Entry) open() uint32     { return e.state &^ timedBit }
-func (e *Entry) setOpen(n uint32) { e.state = e.state&timedBit | n }
-
-// Key returns the key.
-func (e *Entry) Key() string { return e.key }
-
-// Value returns the value: a *String, *List, *Set, *Hash, *Stream or *zset.Set.
-func (e *Entry) Value() any { return e.value }
-
-// Deadline returns when the key expires, in milliseconds since 1970, or 0 if
-// it does not.
-func (e *Entry) Deadline() int64 { return e.deadline }
-
-// Access returns when the key was last used, in milliseconds since 1970, to the
-// second.
-func (e *Entry) Access() int64 { return int64(e.access) * 1000 }
-
-// SetAccess says when the key was last used, in milliseconds since 1970.
-func (e *Entry) SetAccess(ms int64) { e.access = uint32(max(0, ms) / 1000) }
-
 // DB is one database.
 type DB struct {
 	ks        *Keyspace
 	id        int
 	space     uint64
-	entries   table.Table[*Entry]
+	entries   keyTable
 	deadlines zset.Set // key by deadline
 	members   zset.Set // key by the earliest deadline of its members
 	views     map[string]view
@@ -285,17 +249,11 @@ type DB struct {
 func (db *DB) ID() int { return db.id }
 
 // Len returns the number of keys, those not yet swept included.
-func (db *DB) Len() int { return db.entries.Len() }
-
-// EntryBytes is what a key takes besides its name and its value: the entry,
-// and its part of the table.
-const EntryBytes = int(unsafe.Sizeof(Entry{})) + 32
+func (db *DB) Len() int { return db.entries.n }
 
 // Overhead estimates the memory that the tables of the database take, without
-// that of keys and values: the keys, and the index of deadlines.
-func (db *DB) Overhead() (keys, deadlines int) {
-	return db.entries.Bytes() + db.entries.Len()*int(unsafe.Sizeof(Entry{})), db.deadlines.Bytes()
-}
+// that of entries and values: the table of keys, and the index of deadlines.
+func (db *DB) Overhead() (keys, deadlines int) { return db.entries.bytes(), db.deadlines.Bytes() }
 
 // Volatile returns the number of keys with a deadline.
 func (db *DB) Volatile() int { return db.deadlines.Len() }
@@ -328,12 +286,12 @@ func (db *DB) AverageTTL() int64 {
 
 // find returns the entry of a key that is not past its deadline.
 func (db *DB) find(key []byte) *Entry {
-	e, ok := db.entries.GetBytes(key)
-	if !ok {
+	e := db.entries.get(viewOf(key))
+	if e == nil {
 		return nil
 	}
-	if e.deadline != 0 && e.deadline < db.ks.now {
-		db.expire(e.key)
+	if e.volatile() && e.Deadline() < db.ks.now {
+		db.expire(e.Key())
 		return nil
 	}
 	if e.timed() {
@@ -347,11 +305,11 @@ func (db *DB) find(key []byte) *Entry {
 // look is find for readers.
 func (db *DB) look(key []byte) *Entry {
 	if db.ks.frozen {
-		e, ok := db.entries.GetBytes(key)
-		if ok && db.Due(e) {
+		e := db.entries.get(viewOf(key))
+		if e != nil && db.Due(e) {
 			return nil
 		}
-		if ok && e.timed() {
+		if e != nil && e.timed() {
 			return db.withoutDue(e)
 		}
 	}
@@ -392,18 +350,17 @@ func (db *DB) Peek(key []byte) *Entry { return db.look(key) }
 
 // Stored returns the entry of a key as it lies there, even past its deadline.
 func (db *DB) Stored(key []byte) *Entry {
-	e, _ := db.entries.GetBytes(key)
-	return e
+	return db.entries.get(viewOf(key))
 }
 
 // Has reports whether there is a key. Other than Peek it leaves members past
 // their deadlines where they are: it is for those who go through many keys.
 func (db *DB) Has(key []byte) bool {
-	e, ok := db.entries.GetBytes(key)
-	if ok && e.timed() && (e.deadline == 0 || e.deadline >= db.ks.now) {
+	e := db.entries.get(viewOf(key))
+	if e != nil && e.timed() && (!e.volatile() || e.Deadline() >= db.ks.now) {
 		return !db.Due(e)
 	}
-	return ok && db.look(key) != nil
+	return e != nil && db.look(key) != nil
 }
 
 // Edit opens a key for changing. It returns nil if there is no such key.
@@ -419,22 +376,31 @@ func (db *DB) Edit(key []byte) *Entry {
 	return e
 }
 
-// Add makes a key, which must not exist, with a value and no deadline.
-func (db *DB) Add(key []byte, value any) *Entry {
+// Add makes a key, which must not exist, with a value and no deadline. The value
+// is the entry's from now on.
+func (db *DB) Add(key []byte, value any) *Entry { return db.add(newEntry(viewOf(key), value, false)) }
+
+// AddString is Add of a copy of b, without a String that would be for nothing.
+// If the key is to get a deadline, there is room for it.
+func (db *DB) AddString(key, b []byte, timed bool) *Entry {
+	return db.add(newString(viewOf(key), b, timed))
+}
+
+func (db *DB) add(e *Entry) *Entry {
 	if db.ks.frozen {
-		db.find(key) // what readers have left
+		db.find(bytesOf(e.Key())) // what readers have left
 	}
-	e := &Entry{key: string(key), value: value, access: db.ks.seconds()}
-	db.entries.Set(e.key, e)
+	e.access = db.ks.seconds()
+	db.entries.insert(e)
 	if x := db.indexed(); x != nil {
-		x.add(e.key)
+		x.add(e.Key())
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.anew(db, e)
 	}
 	db.noteEdited(e)
 	if db.ks.hooks.Added != nil && db.id != Own {
-		db.ks.hooks.Added(db, e.key)
+		db.ks.hooks.Added(db, e.Key())
 	}
 	return e
 }
@@ -447,16 +413,20 @@ func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 		return db.Add(key, value)
 	}
 	if db.ks.rec != nil {
-		attach(e.value, nil)
+		attach(e.Value(), nil)
 		db.ks.rec.anew(db, e)
 	}
-	e.value = value
 	if e.timed() {
 		db.unschedule(e)
 	}
+	if _, ok := value.(*String); ok || e.kind() == isString {
+		e = db.relocate(e, newEntry(e.Key(), value, e.volatile()))
+	} else {
+		e.setValue(value)
+	}
 	db.noteEdited(e)
 	if !keep {
-		db.SetDeadline(e, 0)
+		e, _ = db.SetDeadline(e, 0)
 	}
 	return e
 }
@@ -467,19 +437,19 @@ func (db *DB) Delete(key []byte) bool {
 	if e == nil {
 		return false
 	}
-	db.remove(e.key)
+	db.remove(e.Key())
 	return true
 }
 
 func (db *DB) remove(key string) {
-	e, ok := db.entries.Delete(key)
-	if !ok {
+	e := db.entries.remove(key)
+	if e == nil {
 		return
 	}
 	if x := db.indexed(); x != nil {
-		x.remove(e.key)
+		x.remove(e.Key())
 	}
-	if e.deadline != 0 {
+	if e.volatile() {
 		db.deadlines.Remove(key)
 		db.ks.moved = true
 	}
@@ -492,23 +462,29 @@ func (db *DB) remove(key string) {
 }
 
 // SetDeadline sets when the key expires, in milliseconds since 1970; 0 takes
-// the deadline away. It reports whether the key had one before.
-func (db *DB) SetDeadline(e *Entry, ms int64) (had bool) {
-	had = e.deadline != 0
-	switch {
-	case ms != 0:
-		db.deadlines.Add(e.key, float64(ms))
-	case had:
-		db.deadlines.Remove(e.key)
-	default:
-		return false
+// the deadline away. It returns the entry as it is now, and whether the key had a
+// deadline before.
+func (db *DB) SetDeadline(e *Entry, ms int64) (now *Entry, had bool) {
+	had = e.volatile()
+	if ms == 0 && !had {
+		return e, false
 	}
-	e.deadline = ms
+	if !e.setDeadline(ms) { // a packed string, in which there is no room
+		grown := newString(e.Key(), e.text(), true)
+		grown.flags = e.flags
+		e = db.relocate(e, grown)
+		e.setDeadline(ms)
+	}
+	if ms != 0 {
+		db.deadlines.Add(e.Key(), float64(ms))
+	} else {
+		db.deadlines.Remove(e.Key())
+	}
 	db.ks.moved = true
 	if db.ks.rec != nil {
 		db.ks.rec.deadline(db, e)
 	}
-	return had
+	return e, had
 }
 
 // Move makes e, an entry of db, the entry of key in database to, which may be
@@ -518,19 +494,19 @@ func (db *DB) Move(e *Entry, to *DB, key []byte) *Entry {
 	if old := to.find(key); old == e {
 		return e
 	} else if old != nil {
-		to.remove(old.key)
+		to.remove(old.Key())
 	}
-	db.remove(e.key)
-	moved := to.Add(key, e.value)
+	db.remove(e.Key())
+	moved := to.add(newEntry(viewOf(key), e.Value(), e.volatile()))
 	moved.access = e.access
-	to.SetDeadline(moved, e.deadline)
+	moved, _ = to.SetDeadline(moved, e.Deadline())
 	return moved
 }
 
 // Clear removes every key and returns how many there were.
 func (db *DB) Clear() int {
-	n := db.entries.Len()
-	db.entries.Clear()
+	n := db.entries.n
+	db.entries.clear()
 	db.deadlines.Clear()
 	db.members.Clear()
 	db.ks.moved = true
@@ -549,7 +525,7 @@ func (db *DB) Clear() int {
 // database must not be changed meanwhile.
 func (db *DB) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
-		for _, e := range db.entries.All() {
+		for e := range db.entries.all() {
 			if !db.Due(e) && !yield(e) {
 				return
 			}
@@ -561,26 +537,26 @@ func (db *DB) All() iter.Seq[*Entry] {
 // with, 0 at the end. Keys that are there throughout a scan are all yielded,
 // whatever happens to others meanwhile.
 func (db *DB) Scan(cursor uint64, count int, yield func(*Entry)) uint64 {
-	return db.entries.Scan(cursor, count, func(_ string, e *Entry) { yield(e) })
+	return db.entries.scan(cursor, count, yield)
 }
 
 // Due reports whether the deadline of e has passed, or those of all its members.
 func (db *DB) Due(e *Entry) bool {
-	return e.deadline != 0 && e.deadline < db.ks.now || e.timed() && dueMembers(e.value, db.ks.now) == sizeOf(e.value)
+	return e.volatile() && e.Deadline() < db.ks.now || e.timed() && dueMembers(e.Value(), db.ks.now) == sizeOf(e.Value())
 }
 
 // Random returns a key picked uniformly from those that are not past their
 // deadline, or nil if there is none.
 func (db *DB) Random(r *rand.Rand) *Entry {
-	for db.entries.Len() > 0 {
-		key, e, _ := db.entries.Random(r)
+	for db.entries.n > 0 {
+		e := db.entries.random(r)
 		if !db.Due(e) {
 			return e
 		}
-		if db.ks.frozen || e.timed() && sizeOf(e.value) > expiredAtOnce {
+		if db.ks.frozen || e.timed() && sizeOf(e.Value()) > expiredAtOnce {
 			return db.randomAlive(r)
 		}
-		db.find(bytesOf(key)) // removes it
+		db.find(bytesOf(e.Key())) // removes it
 	}
 	return nil
 }

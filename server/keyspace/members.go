@@ -23,7 +23,7 @@ type edited struct {
 // opened notes that e is open for changing.
 func (db *DB) opened(e *Entry) {
 	if db.views != nil {
-		delete(db.views, e.key)
+		delete(db.views, e.Key())
 	}
 	db.noteEdited(e)
 	if db.ks.rec != nil {
@@ -33,8 +33,8 @@ func (db *DB) opened(e *Entry) {
 
 // noteEdited has Seal look at e, if it can have members with deadlines.
 func (db *DB) noteEdited(e *Entry) {
-	switch e.value.(type) {
-	case *zset.Set, *Hash:
+	switch e.kind() {
+	case isZset, isHash:
 		db.ks.edited = append(db.ks.edited, edited{db, e})
 	}
 }
@@ -43,8 +43,8 @@ func (db *DB) noteEdited(e *Entry) {
 func (ks *Keyspace) reschedule() {
 	for i, x := range ks.edited {
 		ks.edited[i] = edited{}
-		if x.entry.timed() || deadlinesOf(x.entry.value) != nil {
-			if e, ok := x.db.entries.Get(x.entry.key); ok && e == x.entry {
+		if x.entry.timed() || deadlinesOf(x.entry.Value()) != nil {
+			if e := x.db.entries.get(x.entry.Key()); e == x.entry {
 				x.db.schedule(e)
 			}
 		}
@@ -56,7 +56,7 @@ func (ks *Keyspace) reschedule() {
 
 // schedule puts e where it belongs in the index.
 func (db *DB) schedule(e *Entry) {
-	d := deadlinesOf(e.value)
+	d := deadlinesOf(e.Value())
 	if d == nil {
 		if e.timed() {
 			db.unschedule(e)
@@ -64,15 +64,15 @@ func (db *DB) schedule(e *Entry) {
 		return
 	}
 	first, _ := d.First()
-	if at, ok := db.members.Score(e.key); !ok || at != first.Score {
-		db.members.Add(e.key, first.Score)
+	if at, ok := db.members.Score(e.Key()); !ok || at != first.Score {
+		db.members.Add(e.Key(), first.Score)
 		db.ks.moved = true
 	}
 	e.state |= timedBit
 }
 
 func (db *DB) unschedule(e *Entry) {
-	db.members.Remove(e.key)
+	db.members.Remove(e.Key())
 	db.ks.moved = true
 	e.state &^= timedBit
 }
@@ -105,25 +105,25 @@ func dueMembers(value any, now int64) int {
 // removed yet; while the keyspace is frozen, from the view of it that readers
 // are shown. O(log n).
 func (db *DB) DueMembers(key []byte) int {
-	e, ok := db.entries.GetBytes(key)
-	if !ok || !e.timed() {
+	e := db.entries.get(viewOf(key))
+	if e == nil || !e.timed() {
 		return 0
 	}
-	if v, ok := db.views[e.key]; ok && v.of == e.value {
+	if v, ok := db.views[e.Key()]; ok && v.of == e.Value() {
 		e = v.shown
 	}
-	return dueMembers(e.value, db.ks.now)
+	return dueMembers(e.Value(), db.ks.now)
 }
 
 // Purge removes members of a key whose deadline has passed, at most limit of
 // them, and returns how many it did; while the keyspace is frozen, from the view.
 func (db *DB) Purge(key []byte, limit int) int {
-	e, ok := db.entries.GetBytes(key)
+	e := db.entries.get(viewOf(key))
 	switch {
-	case !ok || !e.timed():
+	case e == nil || !e.timed():
 		return 0
 	case db.ks.frozen:
-		return expireMembers(db.view(e).value, db.ks.now, limit, func(string) {})
+		return expireMembers(db.view(e).Value(), db.ks.now, limit, func(string) {})
 	}
 	n, _ := db.purge(e, limit)
 	return n
@@ -146,7 +146,7 @@ const expiredAtOnce = 1000
 // purge removes members of e whose deadline has passed, at most limit of them,
 // and e if none is left. It returns how many it removed.
 func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
-	if d := deadlinesOf(e.value); d == nil { // the index is brought up to date with the end of the command
+	if d := deadlinesOf(e.Value()); d == nil { // the index is brought up to date with the end of the command
 		return 0, false
 	} else if first, _ := d.First(); int64(first.Score) >= db.ks.now {
 		return 0, false
@@ -158,21 +158,21 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 	tell := db.ks.hooks.ExpiredMembers
 	for more := true; more; {
 		members = members[:0]
-		got := expireMembers(e.value, db.ks.now, min(limit-n, expiredAtOnce), func(member string) {
+		got := expireMembers(e.Value(), db.ks.now, min(limit-n, expiredAtOnce), func(member string) {
 			if tell != nil {
 				members = append(members, member)
 			}
 		})
 		n += got
-		emptied = sizeOf(e.value) == 0
+		emptied = sizeOf(e.Value()) == 0
 		more = !emptied && got == expiredAtOnce && n < limit
 		if emptied {
-			db.remove(e.key)
+			db.remove(e.Key())
 		} else if !more {
 			db.schedule(e)
 		}
 		if tell != nil && got > 0 {
-			tell(db, e.key, e.value, members, emptied)
+			tell(db, e.Key(), e.Value(), members, emptied)
 		}
 	}
 	return n, emptied
@@ -186,13 +186,16 @@ type view struct {
 
 // view returns the view of e: a copy, from which members are removed instead.
 func (db *DB) view(e *Entry) *Entry {
-	v, ok := db.views[e.key]
-	if !ok || v.of != e.value {
-		v = view{e.value, &Entry{key: e.key, value: Clone(e.value), deadline: e.deadline, access: e.access}}
+	v, ok := db.views[e.Key()]
+	if !ok || v.of != e.Value() {
+		shown := newEntry(e.Key(), Clone(e.Value()), false)
+		shown.setDeadline(e.Deadline())
+		shown.access = e.access
+		v = view{e.Value(), shown}
 		if db.views == nil {
 			db.views = map[string]view{}
 		}
-		db.views[e.key] = v
+		db.views[e.Key()] = v
 	}
 	return v.shown
 }
@@ -200,11 +203,11 @@ func (db *DB) view(e *Entry) *Entry {
 // withoutDue returns e as it is without the members whose deadline has passed,
 // and leaves e alone.
 func (db *DB) withoutDue(e *Entry) *Entry {
-	if dueMembers(e.value, db.ks.now) == 0 {
+	if dueMembers(e.Value(), db.ks.now) == 0 {
 		return e
 	}
 	shown := db.view(e)
-	expireMembers(shown.value, db.ks.now, sizeOf(shown.value), func(string) {})
+	expireMembers(shown.Value(), db.ks.now, sizeOf(shown.Value()), func(string) {})
 	return shown
 }
 
@@ -212,16 +215,16 @@ func (db *DB) withoutDue(e *Entry) *Entry {
 // than Get it leaves members past their deadlines where they are: it is for those
 // who ask many keys for one field each.
 func (db *DB) HashField(key, field []byte) (value string, ok bool) {
-	if e, there := db.entries.GetBytes(key); !there || !e.timed() {
+	if e := db.entries.get(viewOf(key)); e == nil || !e.timed() {
 		e = db.Get(key)
 		if e == nil {
 			return "", false
 		}
-		if h, isHash := e.value.(*Hash); isHash {
+		if h, isHash := e.Value().(*Hash); isHash {
 			return h.Get(field)
 		}
 		return "", false
-	} else if h, isHash := e.value.(*Hash); isHash && !db.Due(e) {
+	} else if h, isHash := e.Value().(*Hash); isHash && !db.Due(e) {
 		db.ks.hits++
 		if at, _ := h.DeadlineBytes(field); at == 0 || at >= db.ks.now {
 			return h.Get(field)

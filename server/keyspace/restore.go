@@ -40,9 +40,9 @@ func (db *DB) Pin(e *Entry) *Pinned {
 	if p := pin(e); p != nil {
 		return p
 	}
-	p := &Pinned{key: e.key}
+	p := &Pinned{key: e.Key()}
 	var w valueWriter
-	w.value(e.value, e.deadline)
+	w.value(e.Value(), e.Deadline())
 	p.ops, p.bytes = w.buf, len(w.buf)
 	return p
 }
@@ -50,15 +50,16 @@ func (db *DB) Pin(e *Entry) *Pinned {
 // pin is Pin for large values; for others it returns nil.
 func pin(e *Entry) *Pinned {
 	bytes := 0
-	if s, ok := e.value.(*String); ok {
+	v := e.Value()
+	if s, ok := v.(*String); ok {
 		bytes = s.Len()
 	} else {
-		bytes = e.value.(interface{ Bytes() int }).Bytes()
+		bytes = v.(interface{ Bytes() int }).Bytes()
 	}
-	if bytes <= pinBytes && sizeOf(e.value) <= pinAt {
+	if bytes <= pinBytes && sizeOf(v) <= pinAt {
 		return nil
 	}
-	return &Pinned{key: e.key, value: Clone(e.value), deadline: e.deadline, bytes: bytes}
+	return &Pinned{key: e.Key(), value: Clone(v), deadline: e.Deadline(), bytes: bytes}
 }
 
 // Key returns the key.
@@ -386,7 +387,7 @@ func (b *Builder) begin(o *operands) bool {
 	b.drop()
 	switch o.rest[0] {
 	case kindString:
-		b.value = new(String)
+		b.value = NewString(nil)
 	case kindList:
 		b.value = new(List)
 	case kindSet:
@@ -435,13 +436,16 @@ func (b *Builder) change(op byte, o *operands) bool {
 func (s *String) replay(op byte, o *operands) bool {
 	switch op {
 	case opString:
-		s.set(o.text())
+		s.box().set(o.text())
+		s.e.flags &^= stringFlags
 	case opWrite:
 		offset, text := o.number(), o.text()
 		if o.bad || offset > uint64(s.Len()+maxGap) {
 			return false
 		}
-		s.write(int(offset), text)
+		s.box().extend(int(offset) + len(text))
+		copy(s.Content()[offset:], text)
+		s.e.flags |= editedFlag
 	default:
 		return false
 	}
@@ -571,15 +575,17 @@ func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
 func Anew(ops []byte) bool { return len(ops) > 0 && (ops[0] == opNew || ops[0] == opGone) }
 
 // Restore puts a value, as a Builder has made it, under a key that must not
-// exist and is kept. Nobody is told of it, and the journal does not have it.
+// exist. Nobody is told of it, and the journal does not have it.
 func (db *DB) Restore(key string, value any, deadline int64) {
-	e := &Entry{key: key, value: value, deadline: deadline, access: db.ks.seconds()}
-	db.entries.Set(e.key, e)
+	e := newEntry(key, value, deadline != 0)
+	e.setDeadline(deadline)
+	e.access = db.ks.seconds()
+	db.entries.insert(e)
 	if x := db.indexed(); x != nil {
-		x.add(e.key)
+		x.add(e.Key())
 	}
 	if deadline != 0 {
-		db.deadlines.Add(e.key, float64(deadline))
+		db.deadlines.Add(e.Key(), float64(deadline))
 		db.ks.moved = true
 	}
 	db.schedule(e)

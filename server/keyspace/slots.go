@@ -3,6 +3,7 @@ package keyspace
 import (
 	"container/list"
 	"iter"
+	"strings"
 )
 
 // slotIndex knows the keys of database 0 by their slot in a cluster. It is there
@@ -22,13 +23,17 @@ func (ks *Keyspace) IndexSlots(n int, of func(key string) int) {
 
 func (x *slotIndex) rebuild(db *DB) {
 	clear(x.keys)
-	x.at = make(map[string]*list.Element, db.entries.Len())
-	for _, e := range db.entries.All() {
-		x.add(e.key)
+	x.at = make(map[string]*list.Element, db.entries.n)
+	for e := range db.entries.all() {
+		x.add(e.Key())
 	}
 }
 
-func (x *slotIndex) add(key string) { x.at[key] = x.keys[x.of(key)].PushFront(key) }
+// add notes a key. It keeps a copy, for the entry may be replaced.
+func (x *slotIndex) add(key string) {
+	key = strings.Clone(key)
+	x.at[key] = x.keys[x.of(key)].PushFront(key)
+}
 
 func (x *slotIndex) remove(key string) {
 	x.keys[x.of(key)].Remove(x.at[key])

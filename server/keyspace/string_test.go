@@ -3,78 +3,126 @@ package keyspace
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 )
 
-// A string does what a slice of bytes does, and its clones go their own ways.
+// A string does what a slice of bytes does, with a deadline or without, whatever
+// the length of its key, and its clones go their own ways.
 func TestStringModel(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
+		ks := New(1, Hooks{})
+		if seed%2 == 0 {
+			ks.Record(true)
+		}
+		db := ks.DB(0)
+		model := map[string][]byte{}
+		edited := map[string]bool{}
+		deadlines := map[string]int64{}
 		type pair struct {
 			s     *String
 			model []byte
 		}
-		pairs := []*pair{{new(String), nil}}
+		var clones []pair
 		some := func() []byte {
-			b := make([]byte, r.IntN([]int{4, 50, 300}[r.IntN(3)]))
+			b := make([]byte, r.IntN([]int{4, 20, 50, 300, 700}[r.IntN(5)]))
 			for i := range b {
 				b[i] = 'a' + byte(r.IntN(26))
 			}
 			return b
 		}
-		for range 500 {
-			p := pairs[r.IntN(len(pairs))]
+		for range 800 {
+			key := strings.Repeat("k", 1+r.IntN(3)*150)
 			b := some()
-			switch r.IntN(6) {
-			case 0:
-				p.s.set(b)
-				p.model = bytes.Clone(b)
-			case 1:
-				p.s.set(b)
-				p.s.MarkText()
-				p.model = bytes.Clone(b)
+			e := db.Edit([]byte(key))
+			if e == nil {
+				e = db.AddString([]byte(key), nil, r.IntN(2) == 0)
+				model[key], edited[key] = nil, false
+			}
+			switch r.IntN(9) {
+			case 0, 1:
+				e = db.SetString(e, b)
+				model[key], edited[key] = bytes.Clone(b), false
 			case 2:
-				p.model = append(p.model, b...)
-				if n := p.s.append(b); n != len(p.model) {
-					t.Fatalf("append says %d, want %d", n, len(p.model))
-				}
+				b = bytes.Clone(model[key]) // of the same length
+				e = db.SetString(e, b)
+				edited[key] = false
 			case 3:
-				offset := r.IntN(2*len(p.model) + 2)
-				if grow := offset + len(b) - len(p.model); grow > 0 {
-					p.model = append(p.model, make([]byte, grow)...)
-				}
-				copy(p.model[offset:], b)
-				if n := p.s.write(offset, b); n != len(p.model) {
-					t.Fatalf("write says %d, want %d", n, len(p.model))
+				model[key], edited[key] = append(model[key], b...), true
+				var n int
+				if e, n = db.AppendString(e, b); n != len(model[key]) {
+					t.Fatalf("append says %d, want %d", n, len(model[key]))
 				}
 			case 4:
-				if len(pairs) < 8 {
-					pairs = append(pairs, &pair{p.s.Clone(), bytes.Clone(p.model)})
+				m := model[key]
+				offset := r.IntN(2*len(m) + 2)
+				if grow := offset + len(b) - len(m); grow > 0 {
+					m = append(m, make([]byte, grow)...)
+				}
+				copy(m[offset:], b)
+				model[key], edited[key] = m, true
+				var n int
+				if e, n = db.WriteString(e, offset, b); n != len(m) {
+					t.Fatalf("write says %d, want %d", n, len(m))
 				}
 			case 5:
-				p.s, p.model = NewString(b), bytes.Clone(b)
+				if len(clones) < 8 {
+					clones = append(clones, pair{e.Value().(*String).Clone(), bytes.Clone(model[key])})
+				}
+			case 6:
+				at := r.Int64N(2) * (1 + r.Int64N(math.MaxInt64-1))
+				e, _ = db.SetDeadline(e, at)
+				deadlines[key] = at
+			case 7:
+				if len(clones) > 0 {
+					c := clones[len(clones)-1]
+					clones = clones[:len(clones)-1]
+					e = db.Put([]byte(key), c.s, true)
+					model[key] = c.model
+					edited[key] = e.Value().(*String).e.flags&editedFlag != 0
+				}
+			case 8:
+				if r.IntN(10) == 0 {
+					db.Delete([]byte(key))
+					delete(deadlines, key)
+					delete(model, key)
+					e = nil
+				}
 			}
 			clear(b) // arguments are only borrowed
-			for _, p := range pairs {
-				if p.s.Len() != len(p.model) || !bytes.Equal(p.s.Content(), p.model) {
-					t.Fatalf("seed %d: %q, want %q", seed, p.s.Content(), p.model)
+			if e != nil && db.Peek([]byte(key)) != e {
+				t.Fatal("the entry is another")
+			}
+			ks.Seal()
+			for key, want := range model {
+				e := db.Peek([]byte(key))
+				s := e.Value().(*String)
+				if s.Len() != len(want) || !bytes.Equal(s.Content(), want) || e.Key() != key || e.Deadline() != deadlines[key] ||
+					edited[key] != (s.e.flags&editedFlag != 0) {
+					t.Fatalf("seed %d: %q until %d, want %q until %d", seed, s.Content(), e.Deadline(), want, deadlines[key])
 				}
-				if err := p.s.Check(); err != nil {
-					t.Fatal(err)
+			}
+			for _, c := range clones {
+				if !bytes.Equal(c.s.Content(), c.model) {
+					t.Fatalf("seed %d: a clone is %q, want %q", seed, c.s.Content(), c.model)
 				}
+			}
+			if err := ks.Check(); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
 }
 
 func TestStringEncoding(t *testing.T) {
+	db := New(1, Hooks{}).DB(0)
 	given := func(s string) *String { return NewString([]byte(s)) }
 	edited := func(s, more string) *String {
-		e := given(s)
-		e.append([]byte(more))
-		return e
+		e, _ := db.AppendString(db.Put([]byte("k"), given(s), false), []byte(more))
+		return e.Value().(*String).Clone()
 	}
 	text := func(s string) *String {
 		e := given(s)
@@ -108,8 +156,8 @@ func TestStringEncoding(t *testing.T) {
 		}
 	}
 	for _, s := range []*String{edited("1", "2"), text("12")} {
-		s.set([]byte("12"))
-		if got := s.Encoding(nil); got != "int" {
+		e := db.SetString(db.Put([]byte("k"), s, false), []byte("12"))
+		if got := e.Value().(*String).Encoding(nil); got != "int" {
 			t.Errorf("a string that is overwritten is %s", got)
 		}
 	}
@@ -117,19 +165,23 @@ func TestStringEncoding(t *testing.T) {
 
 // The buffer is used again, but not one that is far too large.
 func TestStringBuffer(t *testing.T) {
-	s, b := NewString(make([]byte, 100)), make([]byte, 90)
-	if n := testing.AllocsPerRun(100, func() { s.set(b) }); n != 0 {
-		t.Errorf("set allocates %v times", n)
+	db := New(1, Hooks{}).DB(0)
+	for _, size := range []int{1, 8, 20, 100, 1000} {
+		b := make([]byte, size-size/8)
+		e := db.Put([]byte("k"), NewString(make([]byte, size)), false)
+		if n := testing.AllocsPerRun(100, func() { e = db.SetString(e, b) }); n != 0 {
+			t.Errorf("setting %d bytes in place of %d allocates %v times", len(b), size, n)
+		}
+		e = db.SetString(e, make([]byte, 1<<20))
+		e = db.SetString(e, b)
+		if n := e.Bytes() + e.Value().(*String).Bytes(); n > 200+2*size {
+			t.Errorf("%d bytes are kept for %d", n, len(b))
+		}
 	}
-	s.set(make([]byte, 1<<20))
-	s.set(b)
-	if n := s.Bytes(); n > 1000 {
-		t.Errorf("%d bytes are kept for 90", n)
-	}
-	grown := new(String)
+	e := db.Put([]byte("k"), NewString(nil), false)
 	allocations := testing.AllocsPerRun(1, func() {
 		for range 10_000 {
-			grown.write(grown.Len(), []byte("x"))
+			e, _ = db.AppendString(e, []byte("x"))
 		}
 	})
 	if allocations > 100 {
@@ -140,9 +192,11 @@ func TestStringBuffer(t *testing.T) {
 func BenchmarkString(b *testing.B) {
 	for _, size := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprintf("set/%d", size), func(b *testing.B) {
-			s, value := new(String), make([]byte, size)
+			db := New(1, Hooks{}).DB(0)
+			key, value := []byte("key"), make([]byte, size)
+			e := db.AddString(key, value, false)
 			for b.Loop() {
-				s.set(value)
+				e = db.SetString(e, value)
 			}
 		})
 	}

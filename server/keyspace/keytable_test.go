@@ -1,0 +1,113 @@
+package keyspace
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+)
+
+// The table of keys does what a map does, and a scan that goes on meanwhile
+// passes exactly once what stays.
+func TestKeyTable(t *testing.T) {
+	for _, size := range []int{3, 40, 300, 5000} {
+		r := rand.New(rand.NewPCG(uint64(size), 1))
+		var table keyTable
+		model := map[string]*Entry{}
+		stays := map[string]bool{}
+		for i := range max(1, size/10) {
+			key := fmt.Sprint("stays:", i)
+			e := newString(key, nil, false)
+			table.insert(e)
+			model[key], stays[key] = e, true
+		}
+		seen, cursor := map[string]int{}, uint64(0)
+		for i := range 30_000 {
+			key := fmt.Sprint("key:", r.IntN(size))
+			if table.get(key) != model[key] {
+				t.Fatalf("get %q", key)
+			}
+			grow := i/(8*size+400)%2 == 0
+			switch {
+			case model[key] == nil && (grow || r.IntN(4) == 0):
+				model[key] = newString(key, nil, false)
+				table.insert(model[key])
+			case model[key] != nil && r.IntN(4) == 0:
+				model[key] = newString(key, nil, true)
+				table.replace(model[key])
+			case !grow:
+				if table.remove(key) != model[key] {
+					t.Fatalf("remove %q", key)
+				}
+				delete(model, key)
+			}
+			if e := table.random(r); e == nil || model[e.Key()] != e {
+				t.Fatal("random")
+			}
+			if r.IntN(10) == 0 {
+				cursor = table.scan(cursor, 1+r.IntN(20), func(e *Entry) { seen[e.Key()]++ })
+				if cursor == 0 {
+					for key := range stays {
+						if seen[key] != 1 {
+							t.Fatalf("size %d: %q passed %d times", size, key, seen[key])
+						}
+					}
+					clear(seen)
+				}
+			}
+			if i%1000 == 0 {
+				if err := table.check(); err != nil {
+					t.Fatal(err)
+				}
+				all := map[string]*Entry{}
+				for e := range table.all() {
+					all[e.Key()] = e
+				}
+				if !maps.Equal(all, model) {
+					t.Fatal("all")
+				}
+			}
+		}
+		for key := range model {
+			table.remove(key)
+			if table.n%64 == 0 {
+				if err := table.check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if table.n != 0 || table.bytes() > 200 {
+			t.Fatalf("emptied: %d entries, %d bytes", table.n, table.bytes())
+		}
+	}
+}
+
+// Every key has the same chance to be drawn, however uneven the pages are.
+func TestKeyTableRandom(t *testing.T) {
+	for _, size := range []int{2, 100, 3000} {
+		r := rand.New(rand.NewPCG(7, uint64(size)))
+		var table keyTable
+		for i := range size {
+			table.insert(newString(fmt.Sprint(i), nil, false))
+		}
+		for i := range size {
+			if key := fmt.Sprint(i); table.n > 2 && (i%7 > 0 || i < size/2) {
+				table.remove(key)
+			}
+		}
+		counts := map[*Entry]int{}
+		const each = 60
+		for range each * table.n {
+			counts[table.random(r)]++
+		}
+		chi := float64((table.n - len(counts)) * each)
+		for _, n := range counts {
+			chi += float64((n-each)*(n-each)) / each
+		}
+		// Its mean is the degrees of freedom, its variance twice that: allow 5 deviations.
+		free := float64(table.n - 1)
+		if d := chi - free; d*d > 25*2*free {
+			t.Errorf("%d keys: chi-squared %.0f", table.n, chi)
+		}
+	}
+}
