@@ -90,10 +90,15 @@ func edit[T value](c *Call, key []byte) (v *T, ok bool) {
 	if e == nil {
 		return nil, true
 	}
-	if v, ok = as[T](c, e); ok && isCollection(v) {
+	if v, ok = as[T](c, e); !ok {
+		return nil, false
+	}
+	if isCollection(v) {
+		e = c.db.Unpacked(e)
+		v = e.Value().(*T)
 		c.edited = append(c.edited, opened{entry: e})
 	}
-	return v, ok
+	return v, true
 }
 
 // create is edit that makes an empty value where there is none. If the handler
@@ -102,8 +107,8 @@ func create[T value](c *Call, key []byte) (v *T, ok bool) {
 	if v, ok = edit[T](c, key); v != nil || !ok {
 		return v, ok
 	}
-	v = new(T)
-	e := c.db.Add(key, v)
+	e := c.db.Unpacked(c.db.Add(key, new(T)))
+	v = e.Value().(*T)
 	if isCollection(v) {
 		c.edited = append(c.edited, opened{e, true})
 	}

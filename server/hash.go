@@ -131,6 +131,76 @@ func hmset(c *Call) {
 	}
 }
 
+// hashDoor is a hash that is open for changing through its entry, which may
+// become another with each change: so a small hash and its key can be one. A
+// handler that needs more than this door has uses edit.
+type hashDoor struct {
+	c *Call
+	e *keyspace.Entry // nil if there is no such key
+}
+
+// editHash is edit for such a hash.
+func (c *Call) editHash(key []byte) (d hashDoor, ok bool) {
+	e := c.db.Edit(key)
+	if e == nil {
+		return hashDoor{c: c}, true
+	}
+	if _, ok = as[keyspace.Hash](c, e); ok {
+		c.edited = append(c.edited, opened{entry: e})
+	}
+	return hashDoor{c, e}, ok
+}
+
+// createHash is create for such a hash, with room for a field and its value, and
+// for those among the arguments that are left.
+func (c *Call) createHash(key, field, value []byte) (d hashDoor, ok bool) {
+	if d, ok = c.editHash(key); d.e != nil || !ok {
+		return d, ok
+	}
+	room := keyspace.PairSize(field, value)
+	for i := 0; i+1 < c.Len(); i += 2 {
+		room += keyspace.PairSize(c.Peek(i), c.Peek(i+1))
+	}
+	d.e = c.db.AddHash(key, room)
+	c.edited = append(c.edited, opened{d.e, true})
+	return d, true
+}
+
+// hash returns the hash, nil if there is none. It is good until the next change.
+func (d *hashDoor) hash() *keyspace.Hash {
+	if d.e == nil {
+		return nil
+	}
+	return d.e.Value().(*keyspace.Hash)
+}
+
+// set is [keyspace.DB.SetField].
+func (d *hashDoor) set(field, value []byte) (added bool) {
+	e, added := d.c.db.SetField(d.e, field, value)
+	d.now(e)
+	return added
+}
+
+// delete is [keyspace.DB.DeleteField].
+func (d *hashDoor) delete(field []byte) bool {
+	e, deleted := d.c.db.DeleteField(d.e, field)
+	d.now(e)
+	return deleted
+}
+
+// now notes what the entry is after a change.
+func (d *hashDoor) now(e *keyspace.Entry) {
+	if e == d.e {
+		return
+	}
+	for i := range d.c.edited {
+		if d.c.edited[i].entry == d.e {
+			d.c.edited[i].entry = e
+		}
+	}
+	d.e = e
+}
+
 // hsetPairs sets the fields that the arguments name and returns how many are
 // new.
 func (c *Call) hsetPairs() (added int, ok bool) {
@@ -139,15 +209,15 @@ func (c *Call) hsetPairs() (added int, ok bool) {
 		c.Reply.Error(wrongArity(c.cmd.Name))
 		return 0, false
 	}
-	h, ok := create[keyspace.Hash](c, key)
+	d, ok := c.createHash(key, nil, nil)
 	if !ok {
 		return 0, false
 	}
 	for c.More() {
 		field, value := c.Bytes(), c.Bytes()
-		if h.Set(field, value, c.limits()) {
+		if d.set(field, value) {
 			added++
-		} else if h.Deadlines() != nil {
+		} else if h := d.hash(); h.Deadlines() != nil {
 			h.SetDeadlineBytes(field, 0)
 		}
 		c.TouchedOnce(classHash, field)
@@ -158,15 +228,15 @@ func (c *Call) hsetPairs() (added int, ok bool) {
 
 func hsetnx(c *Call) {
 	key, field, value := c.Bytes(), c.Bytes(), c.Bytes()
-	h, ok := create[keyspace.Hash](c, key)
+	d, ok := c.createHash(key, field, value)
 	if !ok {
 		return
 	}
-	if _, there := h.Get(field); there {
+	if _, there := d.hash().Get(field); there {
 		c.Reply.Int(0)
 		return
 	}
-	h.Set(field, value, c.limits())
+	d.set(field, value)
 	c.Touched(classHash, field)
 	c.Changed(key, classHash, "hset")
 	c.Reply.Int(1)
@@ -241,17 +311,17 @@ func hlen(c *Call) {
 
 func hdel(c *Call) {
 	key := c.Bytes()
-	h, ok := edit[keyspace.Hash](c, key)
+	d, ok := c.editHash(key)
 	switch {
 	case !ok:
 		return
-	case h == nil:
+	case d.e == nil:
 		c.Reply.Int(0)
 		return
 	}
 	deleted := 0
 	for c.More() {
-		if field := c.Bytes(); h.Delete(field) {
+		if field := c.Bytes(); d.delete(field) {
 			deleted++
 			c.Touched(classHash, field)
 		}
@@ -301,12 +371,13 @@ func hincrby(c *Call) {
 	if !c.ok() {
 		return
 	}
-	h, ok := create[keyspace.Hash](c, key)
+	const longest = "-9223372036854775808"
+	d, ok := c.createHash(key, field, bytesOf(longest))
 	if !ok {
 		return
 	}
 	n := int64(0)
-	if value, there := h.Get(field); there {
+	if value, there := d.hash().Get(field); there {
 		if n, ok = protocol.ParseInt(bytesOf(value)); !ok {
 			c.Reply.Error("ERR hash value is not an integer")
 			return
@@ -316,8 +387,8 @@ func hincrby(c *Call) {
 		c.Reply.Error("ERR increment or decrement would overflow")
 		return
 	}
-	var d [20]byte
-	h.Set(field, strconv.AppendInt(d[:0], n+by, 10), c.limits())
+	var digits [len(longest)]byte
+	d.set(field, strconv.AppendInt(digits[:0], n+by, 10))
 	c.Touched(classHash, field)
 	c.Changed(key, classHash, "hincrby")
 	c.Reply.Int(n + by)
@@ -335,11 +406,11 @@ func hincrbyfloat(c *Call) {
 	if !c.ok() {
 		return
 	}
-	h, ok := create[keyspace.Hash](c, key)
+	d, ok := c.createHash(key, field, text)
 	if !ok {
 		return
 	}
-	if value, there := h.Get(field); there {
+	if value, there := d.hash().Get(field); there {
 		x, valid := parseLongDouble(bytesOf(value))
 		if !valid {
 			c.Reply.Error("ERR hash value is not a float")
@@ -351,7 +422,7 @@ func hincrbyfloat(c *Call) {
 		}
 	}
 	result := formatLongDouble(by)
-	h.Set(field, result, c.limits())
+	d.set(field, result)
 	c.Touched(classHash, field)
 	c.Changed(key, classHash, "hincrbyfloat")
 	c.Reply.Bulk(result)

@@ -13,11 +13,12 @@ import (
 // is most of the memory. An entry is one allocation with a common head, and has
 // one of three layouts.
 //
-// Packed: a short string. Head, key and value stand in one allocation without
-// pointers, so the garbage collector does not look into it:
+// Packed: a short string, or a small hash. Head, key and value stand in one
+// allocation without pointers, so the garbage collector does not look into it:
 //
 //	head (12) | key | value | room | deadline (8), if there is one
 //
+// A hash stands there as the bytes that its pairs take (2), and the pairs.
 // The allocation has one of the sizes that Go's allocator has anyway, what is
 // left of it is room for the value. A key and a value of 16 bytes take 48 bytes,
 // and 12.5 in the table of keys; before it was 145 in four allocations (the slot
@@ -34,16 +35,16 @@ import (
 //
 // The price is that an entry whose layout, or whose size, is no longer right for
 // what it is to hold cannot be changed in place: another takes its place. So
-// what changes a string, and SetDeadline, return the entry as it is from then
-// on; the old one must not be used any more. (A stale entry is marked, and
-// using it panics.) Collections keep their entries.
+// what changes a string or a hash in its entry, and SetDeadline, return the
+// entry as it is from then on; the old one must not be used any more. (A stale
+// entry is marked, and changing it panics.) Other collections keep their entries.
 type Entry struct {
 	access uint32 // seconds since 1970 of the last access through a door
 	state  uint32 // the number of its changes in the recorder, from 1, 0 = none; and timedBit
 	flags  uint8  // what it is; see below
 	units  uint8  // of a packed entry: its size, of 8 bytes each
 	klen   uint8  // the length of the key, unless it stands apart
-	vlen   uint8  // of a packed entry: the length of the value
+	vlen   uint8  // of a packed entry: the length of the string, or how many fields the hash has
 }
 
 // The kinds of values, in the lowest bits of flags.
@@ -135,6 +136,9 @@ func (e *Entry) Value() any {
 	case isString:
 		return (*String)(unsafe.Pointer(e))
 	case isHash:
+		if e.packed() {
+			return (*Hash)(unsafe.Pointer(e))
+		}
 		return (*Hash)(e.box().value)
 	case isZset:
 		return (*zset.Set)(e.box().value)
@@ -167,7 +171,7 @@ func (e *Entry) setDeadline(ms int64) bool {
 		return true
 	case !e.packed():
 		e.box().deadline = ms
-	case !e.volatile() && e.space()-int(e.vlen) < deadlineSize:
+	case !e.volatile() && e.space()-e.used() < deadlineSize:
 		return false
 	default:
 		*(*int64)(e.at(int(e.units)*8 - deadlineSize)) = ms
@@ -183,7 +187,15 @@ func (e *Entry) Access() int64 { return int64(e.access) * 1000 }
 // SetAccess says when the key was last used, in milliseconds since 1970.
 func (e *Entry) SetAccess(ms int64) { e.access = uint32(max(0, ms) / 1000) }
 
-// room returns how long the value of a packed entry may become.
+// used returns how many of these the value takes.
+func (e *Entry) used() int {
+	if e.kind() == isString {
+		return int(e.vlen)
+	}
+	return pairsHead + e.pairsSize()
+}
+
+// room returns how long the string of a packed entry may become.
 func (e *Entry) room() int { return min(e.space(), packedMax) }
 
 // space returns how many bytes a packed entry has for its value.
@@ -211,15 +223,36 @@ func packable(key, value int) bool {
 // newPacked returns a packed entry of a value of n zero bytes; timed if it is to
 // get a deadline, for which there is room then.
 func newPacked(key string, n int, timed bool) *Entry {
-	size := headSize + len(key) + n
+	e := allocate(key, n, timed)
+	e.vlen = uint8(n)
+	return e
+}
+
+// allocate returns a packed entry with size bytes for the value, and with timed
+// for a deadline.
+func allocate(key string, size int, timed bool) *Entry {
+	size += headSize + len(key)
 	if timed {
 		size += deadlineSize
 	}
 	b := append([]byte(nil), make([]byte, size)...) // as large as the allocator makes it
 	e := (*Entry)(unsafe.Pointer(unsafe.SliceData(b)))
-	e.units, e.klen, e.vlen = uint8(cap(b)/8), uint8(len(key)), uint8(n)
+	e.units, e.klen = uint8(cap(b)/8), uint8(len(key))
 	copy(b[headSize:], key)
 	return e
+}
+
+// resized returns a copy of a packed entry with another number of bytes for the
+// value, no fewer than are used. The deadline is not copied.
+func (e *Entry) resized(size int, timed bool) *Entry {
+	if e.kind() == isHash {
+		size = max(size, leastHash)
+	}
+	n := allocate(e.Key(), size, timed)
+	n.flags, n.vlen = e.flags&^deadlineFlag, e.vlen
+	at := headSize + int(e.klen)
+	copy(unsafe.Slice((*byte)(n.at(at)), size), unsafe.Slice((*byte)(e.at(at)), e.used()))
+	return n
 }
 
 // newString returns an entry of a copy of b.
@@ -283,8 +316,16 @@ func newBoxed(key string) *Entry {
 // newEntry returns an entry of a value, which is the entry's from now on; timed as
 // for newPacked.
 func newEntry(key string, value any, timed bool) *Entry {
-	if s, ok := value.(*String); ok {
-		return s.entry(key, timed)
+	switch v := value.(type) {
+	case *String:
+		return v.entry(key, timed)
+	case *Hash:
+		if v.packs(len(key)) {
+			return v.entry(key, timed)
+		}
+		if v.inEntry() {
+			value = v.Clone()
+		}
 	}
 	e := newBoxed(key)
 	e.setValue(value)

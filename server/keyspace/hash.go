@@ -1,8 +1,10 @@
 package keyspace
 
 import (
+	"encoding/binary"
 	"fmt"
 	"iter"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,133 +16,392 @@ import (
 
 // Hash is a map from fields to values. The zero value is an empty hash.
 //
-// A small hash is a list of pairs in the order in which the fields were added,
+// A small hash is a sequence of pairs in the order in which the fields were added,
 // as Redis's listpacks are; a larger one is a hash table. Once a table, it
 // stays one.
+//
+// The pairs of a small hash stand in one sequence of bytes, each text with its
+// length before it: two bytes more than the texts have, where two strings would
+// cost 32 and two allocations. If they are few, that sequence is a part of the
+// entry (see Entry), and the hash is the entry in another role: that one is
+// changed by [DB.SetField] and [DB.DeleteField], or when [DB.Unpacked] has made it
+// one like those that are in no entry, with methods to change them.
+//
+// So texts that a hash hands out are views of it: good until it is changed. Those
+// of a clone are not touched by changes of the original.
 type Hash struct {
-	pairs  []pair    // nil once there is a table
-	shared bool      // pairs belong to a clone too
-	more   *hashMore // what most small hashes do without, or nil
-	log    *changes  // told of what changes; nil for nobody
+	e Entry       // if it is a part of its entry
+	o *hashObject // if it is not; nil if it is empty
 }
 
-// hashMore is apart so that hashes without deadlines need no room for them.
-type hashMore struct {
-	table     table.Table[string] // if tabled
-	deadlines *zset.Set           // fields by deadline, or nil
-	tabled    bool
-	timed     bool // there was a deadline once
+// hashObject is what a hash has that is not a part of its entry.
+type hashObject struct {
+	pairs     []byte               // unless there is a table
+	n         int                  // of them
+	table     *table.Table[string] // or nil
+	deadlines *zset.Set            // fields by deadline, or nil
+	log       *changes             // told of what changes; nil for nobody
+	shared    bool                 // pairs belong to a clone too
+	timed     bool                 // there was a deadline once
+}
+
+const (
+	pairsHead   = 2    // the bytes that say how long the pairs of a packed entry are
+	packedPairs = 1024 // an entry with more bytes is not packed
+	maxPacked   = 255  // nor one of more fields
+
+	// leastHash is how many bytes a packed entry has for its pairs at least: one of
+	// another size could not be seen as a Hash.
+	leastHash = int(unsafe.Sizeof(Hash{})) - headSize
+)
+
+// inEntry reports whether h is the role of an entry.
+func (h *Hash) inEntry() bool { return h.e.units != 0 }
+
+// object makes h ready to be changed.
+func (h *Hash) object() *hashObject {
+	if h.inEntry() || h.e.state == stale {
+		panic("BUG: a hash is changed otherwise than by its entry")
+	}
+	if h.o == nil {
+		h.o = new(hashObject)
+	}
+	return h.o
+}
+
+func (e *Entry) pairsSize() int {
+	p := (*[pairsHead]byte)(e.at(headSize + int(e.klen)))
+	return int(p[0]) | int(p[1])<<8
+}
+
+func (e *Entry) setPairsSize(n int) {
+	p := (*[pairsHead]byte)(e.at(headSize + int(e.klen)))
+	p[0], p[1] = byte(n), byte(n>>8)
+}
+
+// pairs returns the pairs of a hash that is packed in e, and the room behind them.
+func (e *Entry) pairs() []byte {
+	room := unsafe.Slice((*byte)(e.at(headSize+int(e.klen))), e.space())
+	return room[pairsHead : pairsHead+e.pairsSize()]
+}
+
+// small returns the pairs, if there is no table.
+func (h *Hash) small() []byte {
+	switch {
+	case h.inEntry():
+		return h.e.pairs()
+	case h.o != nil:
+		return h.o.pairs
+	}
+	return nil
+}
+
+// table returns the table, nil if there is none.
+func (h *Hash) table() *table.Table[string] {
+	if h.inEntry() || h.o == nil {
+		return nil
+	}
+	return h.o.table
 }
 
 // tabled reports whether there is a table.
-func (h *Hash) tabled() bool { return h.more != nil && h.more.tabled }
+func (h *Hash) tabled() bool { return h.table() != nil }
 
-// extend makes room for what is in more.
-func (h *Hash) extend() *hashMore {
-	if h.more == nil {
-		h.more = new(hashMore)
+// textSize returns what a text of n bytes takes among pairs.
+func textSize(n int) int { return n + (bits.Len(uint(n|1))+6)/7 }
+
+// readText returns the text that begins at p[at], and where the next one does.
+func readText(p []byte, at int) (text []byte, next int) {
+	n := int(p[at])
+	at++
+	if n >= 0x80 {
+		long, w := binary.Uvarint(p[at-1:])
+		n = int(long)
+		at += w - 1
 	}
-	return h.more
+	return p[at : at+n : at+n], at + n
 }
 
-type pair struct{ field, value string }
+// findField returns where in p the value of a field begins, and where it ends; -1
+// if there is no such field.
+func findField(p []byte, field string) (value, end int) {
+	for at := 0; at < len(p); {
+		text, value := readText(p, at)
+		_, end := readText(p, value)
+		if string(text) == field {
+			return value, end
+		}
+		at = end
+	}
+	return -1, -1
+}
+
+// splice puts a text in the place of p[at:end]. p has room for it.
+func splice(p []byte, at, end int, text []byte) []byte {
+	size := textSize(len(text))
+	now := p[:len(p)+size-(end-at)]
+	if size != end-at {
+		copy(now[at+size:], p[end:])
+	}
+	appendText(now[:at], text)
+	return now
+}
+
+// setPair gives a field, whose value stands at p[value:end], another one; or adds it
+// if value is -1. p has room for it.
+func setPair(p []byte, value, end int, field, to []byte) []byte {
+	if value < 0 {
+		return appendText(appendText(p, field), to)
+	}
+	return splice(p, value, end, to)
+}
+
+// growth returns how many bytes more setPair takes.
+func growth(value, end int, field, to []byte) int {
+	if value < 0 {
+		return textSize(len(field)) + textSize(len(to))
+	}
+	return textSize(len(to)) - (end - value)
+}
+
+// cutPair removes the pair of a field whose value stands at p[value:end].
+func cutPair(p []byte, value, end int, field []byte) []byte {
+	at := value - textSize(len(field))
+	return append(p[:at], p[end:]...)
+}
+
+// packs reports whether a hash can be a part of an entry.
+func (h *Hash) packs(key int) bool {
+	switch {
+	case h.inEntry():
+		return packsPairs(key, h.e.pairsSize())
+	case h.o == nil:
+		return packsPairs(key, 0)
+	}
+	return h.o.table == nil && !h.o.timed && h.o.n <= maxPacked && packsPairs(key, len(h.o.pairs))
+}
+
+func packsPairs(key, pairs int) bool {
+	return key <= packedMax && headSize+key+pairsHead+pairs+deadlineSize <= packedPairs
+}
+
+// entry makes a packed entry of h, which must not be used any more then.
+func (h *Hash) entry(key string, timed bool) *Entry {
+	e := newPackedHash(key, len(h.small()), timed)
+	e.vlen = uint8(h.Len())
+	e.setPairsSize(copy(e.pairs()[:len(h.small())], h.small()))
+	if !h.inEntry() {
+		h.e.state, h.o = stale, nil
+	}
+	return e
+}
+
+// newPackedHash returns an entry of an empty hash with room for pairs.
+func newPackedHash(key string, room int, timed bool) *Entry {
+	e := allocate(key, max(pairsHead+room, leastHash), timed)
+	e.flags = isHash | packedLayout
+	return e
+}
+
+// AddHash is Add of an empty hash with room for pairs of so many bytes together.
+func (db *DB) AddHash(key []byte, room int) *Entry {
+	if !packsPairs(len(key), 0) {
+		return db.Add(key, new(Hash))
+	}
+	room = min(room, packedPairs-deadlineSize-pairsHead-headSize-len(key))
+	return db.add(newPackedHash(viewOf(key), room, false))
+}
+
+// PairSize returns what a field and a value take in a small hash.
+func PairSize(field, value []byte) int { return textSize(len(field)) + textSize(len(value)) }
+
+// Unpacked returns e as an entry whose value can be changed by its own methods: a
+// hash that is a part of its entry is taken out of it. O(Len).
+func (db *DB) Unpacked(e *Entry) *Entry {
+	if !e.packed() || e.kind() != isHash {
+		return e
+	}
+	h := &Hash{o: &hashObject{pairs: append([]byte(nil), e.pairs()...), n: int(e.vlen)}}
+	n := newBoxed(e.Key())
+	n.setValue(h)
+	e = db.relocate(e, n)
+	if open := e.open(); open != 0 {
+		h.o.log = db.ks.rec.open[open-1]
+	}
+	db.noteEdited(e)
+	return e
+}
+
+// told returns who is told of what changes in a packed hash, nil if nobody is.
+func (db *DB) told(e *Entry) *changes {
+	if e.state == stale {
+		panic("BUG: a stale entry is changed")
+	}
+	if open := e.open(); open != 0 {
+		return db.ks.rec.open[open-1]
+	}
+	return nil
+}
+
+// SetField gives a field of the hash of e a value, copies of both being kept, and
+// returns the entry as it is now, and whether the field is new. O(1); in a small
+// hash O(Len), without an allocation if the value has the length of the old one,
+// or there is room.
+func (db *DB) SetField(e *Entry, field, value []byte) (now *Entry, added bool) {
+	if e.packed() {
+		l := &db.ks.Limits
+		p := e.pairs()
+		at, end := findField(p, viewOf(field))
+		added = at < 0
+		size := len(p) + growth(at, end, field, value)
+		n := int(e.vlen)
+		if added {
+			n++
+		}
+		if n <= min(maxPacked, l.HashMaxListpackEntries) && max(len(field), len(value)) <= l.HashMaxListpackValue &&
+			packsPairs(int(e.klen), size) {
+			if log := db.told(e); log != nil {
+				log.put(viewOf(field))
+				log.text(viewOf(value))
+			}
+			if size > cap(p) {
+				e = db.relocate(e, e.resized(pairsHead+size, e.volatile()))
+				p = e.pairs()
+			}
+			setPair(p, at, end, field, value)
+			e.setPairsSize(size)
+			e.vlen = uint8(n)
+			return e, added
+		}
+		e = db.Unpacked(e)
+	}
+	return e, e.Value().(*Hash).Set(field, value, &db.ks.Limits)
+}
+
+// DeleteField removes a field from the hash of e, and returns the entry as it is
+// now, and whether the field was there. O(1) in a table, O(Len) in a small hash.
+func (db *DB) DeleteField(e *Entry, field []byte) (now *Entry, ok bool) {
+	if !e.packed() {
+		return e, e.Value().(*Hash).Delete(field)
+	}
+	p := e.pairs()
+	at, end := findField(p, viewOf(field))
+	if at < 0 {
+		return e, false
+	}
+	if log := db.told(e); log != nil {
+		log.remove(viewOf(field))
+	}
+	size := len(cutPair(p, at, end, field))
+	e.setPairsSize(size)
+	e.vlen--
+	if room := cap(p); room > 64 && size < room/2 && e.vlen > 0 {
+		e = db.relocate(e, e.resized(pairsHead+size, e.volatile()))
+	}
+	return e, true
+}
 
 // Len returns the number of fields.
 func (h *Hash) Len() int {
-	if h.tabled() {
-		return h.more.table.Len()
+	switch {
+	case h.inEntry():
+		return int(h.e.vlen)
+	case h.o == nil:
+		return 0
+	case h.o.table != nil:
+		return h.o.table.Len()
 	}
-	return len(h.pairs)
-}
-
-// find returns where a field stands in pairs, or -1. O(len(pairs)).
-func (h *Hash) find(field []byte) int {
-	for i := range h.pairs {
-		if h.pairs[i].field == string(field) {
-			return i
-		}
-	}
-	return -1
+	return h.o.n
 }
 
 // Get returns the value of a field. O(1).
 func (h *Hash) Get(field []byte) (string, bool) {
-	if h.tabled() {
-		return h.more.table.GetBytes(field)
+	if t := h.table(); t != nil {
+		return t.GetBytes(field)
 	}
-	if i := h.find(field); i >= 0 {
-		return h.pairs[i].value, true
+	p := h.small()
+	at, _ := findField(p, viewOf(field))
+	if at < 0 {
+		return "", false
 	}
-	return "", false
+	text, _ := readText(p, at)
+	return viewOf(text), true
 }
 
 // Set gives a field a value, copies of both being kept, and reports whether
 // the field is new. O(1).
 func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
-	if h.log != nil {
-		h.log.put(viewOf(field))
-		h.log.text(viewOf(value))
+	o := h.object()
+	if o.log != nil {
+		o.log.put(viewOf(field))
+		o.log.text(viewOf(value))
 	}
 	tooLong := len(field) > l.HashMaxListpackValue || len(value) > l.HashMaxListpackValue
-	if !h.tabled() && (tooLong || len(h.pairs) > l.HashMaxListpackEntries) { // the limit may have been lowered
-		h.grow()
+	if o.table == nil && (tooLong || o.n > l.HashMaxListpackEntries) { // the limit may have been lowered
+		o.grow()
 	}
-	if h.tabled() {
-		_, replaced := h.more.table.SetBytes(field, string(value))
-		return !replaced
+	if o.table == nil {
+		at, end := findField(o.pairs, viewOf(field))
+		if at >= 0 || o.n < l.HashMaxListpackEntries {
+			o.own(growth(at, end, field, value))
+			o.pairs = setPair(o.pairs, at, end, field, value)
+			if at < 0 {
+				o.n++
+			}
+			return at < 0
+		}
+		o.grow()
 	}
-	if i := h.find(field); i >= 0 {
-		h.own()
-		h.pairs[i].value = string(value)
-		return false
-	}
-	if len(h.pairs) >= l.HashMaxListpackEntries {
-		h.grow()
-		h.more.table.SetBytes(field, string(value))
-		return true
-	}
-	h.own()
-	h.pairs = append(h.pairs, pair{string(field), string(value)})
-	return true
+	_, replaced := o.table.SetBytes(field, string(value))
+	return !replaced
 }
 
-// own makes pairs this hash's alone.
-func (h *Hash) own() {
-	if h.shared {
-		h.pairs, h.shared = slices.Clone(h.pairs), false
+// own makes pairs this hash's alone, with room for so many bytes more.
+func (o *hashObject) own(more int) {
+	if size := len(o.pairs) + max(more, 0); o.shared || size > cap(o.pairs) {
+		o.pairs = append(append([]byte(nil), make([]byte, size+size/16)...)[:0], o.pairs...)
+		o.shared = false
 	}
 }
 
-// grow turns the list of pairs into a table.
-func (h *Hash) grow() {
-	more := h.extend()
-	for _, p := range h.pairs {
-		more.table.Set(p.field, p.value)
+// grow turns the pairs into a table.
+func (o *hashObject) grow() {
+	t := new(table.Table[string])
+	for at := 0; at < len(o.pairs); {
+		var field, value []byte
+		field, at = readText(o.pairs, at)
+		value, at = readText(o.pairs, at)
+		t.Set(string(field), string(value))
 	}
-	more.tabled = true
-	h.pairs, h.shared = nil, false
+	o.table = t
+	o.pairs, o.n, o.shared = nil, 0, false
 }
 
 // Delete removes a field and reports whether it was there. O(1) in a table,
 // O(Len) in a small hash.
 func (h *Hash) Delete(field []byte) bool {
-	if h.tabled() {
-		if _, ok := h.more.table.DeleteBytes(field); !ok {
+	o := h.object()
+	if o.table != nil {
+		if _, ok := o.table.DeleteBytes(field); !ok {
 			return false
 		}
 	} else {
-		i := h.find(field)
-		if i < 0 {
+		at, end := findField(o.pairs, viewOf(field))
+		if at < 0 {
 			return false
 		}
-		h.own()
-		h.pairs = slices.Delete(h.pairs, i, i+1)
+		o.own(0)
+		o.pairs = cutPair(o.pairs, at, end, field)
+		o.n--
+		if size := len(o.pairs); cap(o.pairs) > 64 && size < cap(o.pairs)/2 {
+			o.pairs = append([]byte(nil), o.pairs...)
+		}
 	}
-	if h.Deadlines() != nil {
-		h.dropDeadline(field)
+	if o.deadlines != nil {
+		o.dropDeadline(field)
 	}
-	if h.log != nil {
-		h.log.remove(viewOf(field))
+	if o.log != nil {
+		o.log.remove(viewOf(field))
 	}
 	return true
 }
@@ -155,26 +416,25 @@ func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 	if !ok || had == at {
 		return had, ok
 	}
+	o := h.object()
 	if at == 0 {
-		h.dropDeadline(field)
+		o.dropDeadline(field)
 	} else {
-		more := h.extend()
-		if more.deadlines == nil {
-			more.deadlines = new(zset.Set)
+		if o.deadlines == nil {
+			o.deadlines = new(zset.Set)
 		}
-		more.deadlines.AddIfBytes(field, float64(at), 0)
-		more.timed = true
+		o.deadlines.AddIfBytes(field, float64(at), 0)
+		o.timed = true
 	}
-	if h.log != nil {
-		h.log.deadline(viewOf(field), at)
+	if o.log != nil {
+		o.log.deadline(viewOf(field), at)
 	}
 	return had, true
 }
 
-func (h *Hash) dropDeadline(field []byte) {
-	d := h.more.deadlines
-	if _, had := d.RemoveBytes(field); had && d.Len() == 0 {
-		h.more.deadlines = nil
+func (o *hashObject) dropDeadline(field []byte) {
+	if _, had := o.deadlines.RemoveBytes(field); had && o.deadlines.Len() == 0 {
+		o.deadlines = nil
 	}
 }
 
@@ -192,10 +452,10 @@ func (h *Hash) DeadlineBytes(field []byte) (at int64, ok bool) {
 // Deadlines returns the fields that have deadlines, scored by them, or nil. It
 // must not be changed, and is good until the hash is.
 func (h *Hash) Deadlines() *zset.Set {
-	if h.more == nil {
+	if h.inEntry() || h.o == nil {
 		return nil
 	}
-	return h.more.deadlines
+	return h.o.deadlines
 }
 
 // expire removes fields whose deadline is before now, the earliest first, at
@@ -203,12 +463,13 @@ func (h *Hash) Deadlines() *zset.Set {
 func (h *Hash) expire(now int64, limit int, gone func(field string)) int {
 	n := 0
 	for ; n < limit && h.Deadlines() != nil; n++ {
-		first, _ := h.more.deadlines.First()
+		first, _ := h.o.deadlines.First()
 		if int64(first.Score) >= now {
 			break
 		}
-		gone(first.Member)
-		h.Delete(bytesOf(first.Member))
+		field := strings.Clone(first.Member) // which may be a view of what Delete changes
+		gone(field)
+		h.Delete(bytesOf(field))
 	}
 	return n
 }
@@ -222,16 +483,20 @@ func (h *Hash) All() iter.Seq2[string, string] {
 // each is apart from All, which can so be inlined: a loop over it allocates
 // nothing.
 func (h *Hash) each(yield func(string, string) bool) {
-	if h.tabled() {
-		for field, value := range h.more.table.All() {
+	if t := h.table(); t != nil {
+		for field, value := range t.All() {
 			if !yield(field, value) {
 				return
 			}
 		}
 		return
 	}
-	for _, p := range h.pairs {
-		if !yield(p.field, p.value) {
+	p := h.small()
+	for at := 0; at < len(p); {
+		var field, value []byte
+		field, at = readText(p, at)
+		value, at = readText(p, at)
+		if !yield(viewOf(field), viewOf(value)) {
 			return
 		}
 	}
@@ -241,24 +506,30 @@ func (h *Hash) each(yield func(string, string) bool) {
 // on with, 0 at the end; a small hash is yielded as a whole. Fields that are
 // there throughout a scan are all yielded.
 func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) uint64 {
-	if h.tabled() {
-		return h.more.table.Scan(cursor, count, yield)
+	if t := h.table(); t != nil {
+		return t.Scan(cursor, count, yield)
 	}
-	for _, p := range h.pairs {
-		yield(p.field, p.value)
+	for field, value := range h.All() {
+		yield(field, value)
 	}
 	return 0
 }
 
 // Random returns a field, picked uniformly, and its value. The hash must not
-// be empty. O(1).
+// be empty. O(1), in a small hash O(Len).
 func (h *Hash) Random(r *rand.Rand) (field, value string) {
-	if h.tabled() {
-		field, value, _ = h.more.table.Random(r)
+	if t := h.table(); t != nil {
+		field, value, _ = t.Random(r)
 		return field, value
 	}
-	p := h.pairs[r.IntN(len(h.pairs))]
-	return p.field, p.value
+	skip := r.IntN(h.Len())
+	for field, value := range h.All() {
+		if skip == 0 {
+			return field, value
+		}
+		skip--
+	}
+	panic("BUG: a hash of fewer fields than it counts")
 }
 
 // RandomDistinct yields n different fields, or all if there are no more,
@@ -270,6 +541,7 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 			yield(field, value)
 		}
 	case n > h.Len()/3 || !h.tabled():
+		type pair struct{ field, value string }
 		all := make([]pair, 0, h.Len())
 		for field, value := range h.All() {
 			all = append(all, pair{field, value})
@@ -291,23 +563,26 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 	}
 }
 
-// Clone returns a copy that shares everything until one of the two changes.
-// O(1).
+// Clone returns a copy, which is in no entry. It shares everything until one of the
+// two changes, but for what is a part of an entry. O(1).
 func (h *Hash) Clone() *Hash {
-	c := &Hash{}
-	if h.more != nil {
-		c.more = &hashMore{tabled: h.more.tabled, timed: h.more.timed}
-		if h.more.deadlines != nil {
-			c.more.deadlines = h.more.deadlines.Clone()
-		}
-		if h.tabled() {
-			c.more.table = *h.more.table.Clone()
-			return c
-		}
+	switch {
+	case h.inEntry():
+		return &Hash{o: &hashObject{pairs: append([]byte(nil), h.small()...), n: h.Len()}}
+	case h.o == nil:
+		return new(Hash)
 	}
-	h.shared = true
-	c.pairs, c.shared = h.pairs, true
-	return c
+	c := &hashObject{n: h.o.n, timed: h.o.timed}
+	if h.o.deadlines != nil {
+		c.deadlines = h.o.deadlines.Clone()
+	}
+	if h.o.table != nil {
+		c.table = h.o.table.Clone()
+	} else {
+		h.o.shared, c.shared = true, true
+		c.pairs = h.o.pairs
+	}
+	return &Hash{o: c}
 }
 
 // Encoding returns what OBJECT ENCODING says: listpack or hashtable, or
@@ -316,26 +591,29 @@ func (h *Hash) Encoding(*Limits) string {
 	switch {
 	case h.tabled():
 		return "hashtable"
-	case h.more != nil && h.more.timed:
+	case !h.inEntry() && h.o != nil && h.o.timed:
 		return "listpackex"
 	}
 	return "listpack"
 }
 
-// Bytes returns an estimate of the memory that the hash takes.
+// Bytes returns an estimate of the memory that the hash takes besides its entry.
 func (h *Hash) Bytes() int {
+	if h.inEntry() {
+		return int(h.e.units)*8 - headSize - int(h.e.klen)
+	}
 	n := int(unsafe.Sizeof(*h))
-	if h.more != nil {
-		n += int(unsafe.Sizeof(*h.more))
+	if h.o == nil {
+		return n
 	}
-	if h.tabled() {
-		n += h.more.table.Bytes()
-	} else {
-		n += cap(h.pairs) * 32
+	n += int(unsafe.Sizeof(*h.o)) + cap(h.o.pairs)
+	if h.o.deadlines != nil {
+		n += h.o.deadlines.Bytes()
 	}
-	if d := h.Deadlines(); d != nil {
-		n += d.Bytes()
+	if h.o.table == nil {
+		return n
 	}
+	n += h.o.table.Bytes()
 	// The texts, judged by the first of them.
 	const sample = 16
 	seen, bytes := 0, 0
@@ -364,18 +642,21 @@ func (h *Hash) Check() error {
 		}
 	}
 	if h.tabled() {
-		if h.pairs != nil {
-			return fmt.Errorf("hash with a table and %d pairs", len(h.pairs))
+		if h.o.pairs != nil {
+			return fmt.Errorf("hash with a table and %d bytes of pairs", len(h.o.pairs))
 		}
-		return h.more.table.Check()
+		return h.o.table.Check()
 	}
-	fields := make([]string, 0, len(h.pairs))
-	for _, p := range h.pairs {
-		fields = append(fields, p.field)
+	if h.inEntry() && (h.e.used() > h.e.space() || h.e.pairsSize() != len(h.small())) {
+		return fmt.Errorf("hash of %d bytes in %d", h.e.used(), h.e.space())
 	}
-	slices.SortFunc(fields, strings.Compare)
-	if len(slices.Compact(fields)) != len(h.pairs) {
-		return fmt.Errorf("hash with a field that stands twice in %q", h.pairs)
+	var fields []string
+	for field := range h.All() {
+		fields = append(fields, field)
+	}
+	slices.Sort(fields)
+	if n := len(fields); n != h.Len() || len(slices.Compact(fields)) != n {
+		return fmt.Errorf("hash of %d fields, counted %d, in %q", n, h.Len(), h.small())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -93,7 +94,7 @@ func TestHashModel(t *testing.T) {
 					t.Fatalf("Get(%q) = %q, %v, want %q, %v", field, got, ok, want, there)
 				}
 			case op < 18 && len(pairs) < 6:
-				pairs = append(pairs, &pair{p.h.Clone(), p.model.clone()})
+				pairs = append(pairs, &pair{Clone(p.h).(*Hash), p.model.clone()})
 			case p.h.Len() > 0:
 				n := r.IntN(p.h.Len() + 3)
 				seen := map[string]bool{}
@@ -207,16 +208,129 @@ func TestHashRandomIsUniform(t *testing.T) {
 	}
 }
 
-// A hash without deadlines has no room for them: 48 bytes are what the allocator
-// gives, one more would make it 64.
+// What a hash takes is what the allocator gives: one byte more would cost 16.
 func TestSizeOfHash(t *testing.T) {
-	if size := unsafe.Sizeof(Hash{}); size > 48 {
-		t.Errorf("%d bytes", size)
+	if a, b := unsafe.Sizeof(Hash{}), unsafe.Sizeof(hashObject{}); a > 24 || b > 64 {
+		t.Errorf("%d and %d bytes", a, b)
 	}
-	h := new(Hash)
-	l := DefaultLimits()
-	h.Set([]byte("f"), []byte("v"), &l)
-	if h.SetDeadlineBytes([]byte("f"), 0); h.more != nil {
-		t.Error("taking no deadline away has made room for one")
+}
+
+// A hash in its entry does what one does that is in none, whatever the length of
+// its key, with a deadline or without; and the journal has it.
+func TestPackedHashModel(t *testing.T) {
+	met := map[string]int{}
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		ks := New(1, Hooks{})
+		ks.Limits.HashMaxListpackEntries = []int{20, 512}[seed%2]
+		ks.Record(seed%3 > 0)
+		db := ks.DB(0)
+		models := map[string]*hashModel{}
+		type clone struct {
+			h *Hash
+			m *hashModel
+		}
+		var clones []clone
+		variety, longest := []int{5, 25, 600}[seed%3], []int{9, 30, 63, 70}[seed%4]
+		for range 800 {
+			key := strings.Repeat("k", []int{1, 30, 300}[r.IntN(3)])
+			field := fmt.Appendf(nil, "f%d", r.IntN(variety))
+			e := db.Edit([]byte(key))
+			if e == nil {
+				e = db.AddHash([]byte(key), r.IntN(100))
+				models[key] = &hashModel{values: map[string]string{}}
+			}
+			m := models[key]
+			switch op := r.IntN(24); {
+			case op < 14:
+				value := bytes.Repeat([]byte{'a' + byte(r.IntN(26))}, r.IntN(longest+1))
+				want := m.set(string(field), string(value))
+				var added bool
+				if e, added = db.SetField(e, field, value); added != want {
+					t.Fatalf("SetField(%q) does not say %v", field, want)
+				}
+				clear(value)
+			case op < 18:
+				want := m.delete(string(field))
+				var deleted bool
+				if e, deleted = db.DeleteField(e, field); deleted != want {
+					t.Fatalf("DeleteField(%q) does not say %v", field, want)
+				}
+			case op == 18:
+				e, _ = db.SetDeadline(e, r.Int64N(2)*(1+r.Int64N(1e15)))
+			case op == 19 && len(clones) < 5:
+				clones = append(clones, clone{Clone(e.Value()).(*Hash), m.clone()})
+			case op == 20 && len(clones) > 0:
+				c := clones[len(clones)-1]
+				clones = clones[:len(clones)-1]
+				e = db.Put([]byte(key), c.h, true)
+				models[key] = c.m
+			case op == 21 && r.IntN(20) == 0:
+				e = db.Unpacked(e)
+				h := e.Value().(*Hash)
+				if want := m.delete(string(field)); h.Delete(field) != want {
+					t.Fatalf("Delete(%q) does not say %v", field, want)
+				}
+			case op == 22 && m.values[string(field)] != "" && r.IntN(10) == 0:
+				e = db.Unpacked(e)
+				e.Value().(*Hash).SetDeadlineBytes(field, 1e15)
+			case op == 23:
+				to := strings.Repeat("k", []int{1, 30, 300}[r.IntN(3)])
+				e = db.Move(e, db, []byte(to))
+				delete(models, key)
+				models[to], key = m, to
+			}
+			clear(field)
+			if db.Peek([]byte(key)) != e || e.Key() != key {
+				t.Fatal("the entry is another")
+			}
+			if e.Value().(*Hash).Len() == 0 {
+				db.Delete([]byte(key))
+				delete(models, key)
+			}
+			ks.Seal()
+			for key, m := range models {
+				h := db.Peek([]byte(key)).Value().(*Hash)
+				sameHash(t, h, m)
+				met[fmt.Sprint(h.inEntry(), " ", h.Encoding(nil))]++
+			}
+			for _, c := range clones {
+				sameHash(t, c.h, c.m)
+			}
+		}
+		if err := ks.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if ks.Recording() {
+			for key, m := range models {
+				got, want := restored(t, ks, key), contentOf(db.Peek([]byte(key)).Value(), db.Peek([]byte(key)).Deadline(), &ks.Limits)
+				if err := want.restoredAs(got); err != nil {
+					t.Fatalf("%s of %d fields: %v", key, len(m.order), err)
+				}
+				break // the journal is gone
+			}
+		}
+	}
+	if met["true listpack"] == 0 || met["false listpack"] == 0 || met["false hashtable"] == 0 || met["false listpackex"] == 0 {
+		t.Errorf("the test has not met all shapes: %v", met)
+	}
+}
+
+// Changing small hashes allocates nothing while there is room.
+func TestPackedHashAllocations(t *testing.T) {
+	ks := New(1, Hooks{})
+	db := ks.DB(0)
+	e := db.AddHash([]byte("key"), 0)
+	for i := range 5 {
+		e, _ = db.SetField(e, fmt.Append(nil, "field:", i), []byte("value"))
+	}
+	value, field, other := []byte("value"), []byte("field:2"), []byte("field:3")
+	if allocs := testing.AllocsPerRun(100, func() {
+		value[0]++
+		e, _ = db.SetField(e, field, value)
+		e, _ = db.DeleteField(e, other)
+		e, _ = db.SetField(e, other, value)
+	}); allocs > 0 {
+		t.Errorf("%v allocations", allocs)
 	}
 }

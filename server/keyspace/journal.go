@@ -471,7 +471,10 @@ func attach(value any, c *changes) {
 	case *Set:
 		v.log = c
 	case *Hash:
-		v.log = c
+		// Of what changes in an entry DB.SetField and its like tell themselves.
+		if !v.inEntry() && (c != nil || v.o != nil) {
+			v.object().log = c
+		}
 	case *Stream:
 		v.observe(c)
 	case *zset.Set:

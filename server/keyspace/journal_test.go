@@ -394,7 +394,7 @@ func (c *client) step() {
 		db.Delete(key)
 	case 5: // what concerns nobody any more
 		if len(c.gone) > 0 {
-			if v := c.gone[c.r.IntN(len(c.gone))]; !is[*String](v) {
+			if v := c.gone[c.r.IntN(len(c.gone))]; !is[*String](v) && !isPacked(v) {
 				c.many(v)
 			}
 		}
@@ -436,6 +436,12 @@ func (c *client) step() {
 	}
 }
 
+// isPacked reports whether v is a hash that is a part of an entry.
+func isPacked(v any) bool {
+	h, ok := v.(*Hash)
+	return ok && (h.inEntry() || h.e.state == stale)
+}
+
 func is[T any](v any) bool {
 	_, ok := v.(T)
 	return ok
@@ -467,8 +473,21 @@ func (c *client) value() any {
 func (c *client) change(db *DB, e *Entry) {
 	s, ok := e.Value().(*String)
 	switch {
+	case !ok && is[*Hash](e.Value()) && c.r.IntN(3) > 0:
+		for range 1 + c.r.IntN(8) {
+			field := c.element(false)
+			if c.r.IntN(3) > 0 {
+				e, _ = db.SetField(e, field, c.text(false))
+			} else {
+				e, _ = db.DeleteField(e, field)
+			}
+			clear(field)
+		}
+		c.open = append(c.open, e)
 	case !ok:
+		e = db.Unpacked(e)
 		c.many(e.Value())
+		c.open = append(c.open, e)
 	case c.r.IntN(3) == 0:
 		e = db.SetString(e, c.text(c.r.IntN(40) == 0))
 		if c.r.IntN(4) == 0 {
@@ -893,7 +912,7 @@ var updates = map[string]func(ks *Keyspace) func(){
 		field := []byte("500")
 		return func() {
 			value[6]++
-			ks.DB(0).Edit(key).Value().(*Hash).Set(field, value, &ks.Limits)
+			ks.DB(0).SetField(ks.DB(0).Edit(key), field, value)
 			ks.Seal()
 		}
 	},

@@ -419,8 +419,8 @@ func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 	if e.timed() {
 		db.unschedule(e)
 	}
-	if _, ok := value.(*String); ok || e.kind() == isString {
-		e = db.relocate(e, newEntry(e.Key(), value, e.volatile()))
+	if n := newEntry(e.Key(), value, e.volatile()); e.packed() || n.packed() || n.kind() == isString || e.kind() == isString {
+		e = db.relocate(e, n)
 	} else {
 		e.setValue(value)
 	}
@@ -469,10 +469,8 @@ func (db *DB) SetDeadline(e *Entry, ms int64) (now *Entry, had bool) {
 	if ms == 0 && !had {
 		return e, false
 	}
-	if !e.setDeadline(ms) { // a packed string, in which there is no room
-		grown := newString(e.Key(), e.text(), true)
-		grown.flags = e.flags
-		e = db.relocate(e, grown)
+	if !e.setDeadline(ms) { // a packed entry, in which there is no room
+		e = db.relocate(e, e.resized(e.used(), true))
 		e.setDeadline(ms)
 	}
 	if ms != 0 {

@@ -31,10 +31,10 @@ func (db *DB) opened(e *Entry) {
 	}
 }
 
-// noteEdited has Seal look at e, if it can have members with deadlines.
+// noteEdited has Seal look at e, if it can have members with deadlines. Packed
+// hashes have none.
 func (db *DB) noteEdited(e *Entry) {
-	switch e.kind() {
-	case isZset, isHash:
+	if k := e.kind(); k == isZset || k == isHash && !e.packed() {
 		db.ks.edited = append(db.ks.edited, edited{db, e})
 	}
 }

@@ -33,7 +33,7 @@ func TestMemoryOfKeys(t *testing.T) {
 		{"string with a deadline", 100_000, 190, func(db *DB, _ *Limits, key []byte) {
 			db.SetDeadline(db.AddString(key, key, true), int64(len(key))<<40+int64(key[15])*1000)
 		}},
-		{"hash of 5", 30_000, 500, func(db *DB, l *Limits, key []byte) {
+		{"hash of 5", 30_000, 132, func(db *DB, l *Limits, key []byte) {
 			h := new(Hash)
 			for i := range 5 {
 				h.Set(fmt.Append(nil, "field:", i), fmt.Append(nil, "value:", i), l)
