@@ -107,6 +107,15 @@
 // something until the Cut is on the disk; whatever comes meanwhile makes up the
 // next Cut, so that many clients share one.
 //
+// # The garbage collector
+//
+// The package leaves it as it is, but that it calls it after an UNLINK or
+// FLUSHALL of much (lazyfree.go) and when maxmemory is exceeded. The program
+// zsetd gives the heap less room when that is cheap, and free memory back when
+// the server has gone quiet; cmd/zsetd/heap.go says how and why. Who embeds a
+// server and wants the same of a process calls debug.SetGCPercent and
+// debug.FreeOSMemory as it does.
+//
 // # Transports
 //
 // A plain socket on Linux is served by one of a few loops (epoll_linux.go), unless

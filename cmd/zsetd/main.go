@@ -98,7 +98,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- srv.ListenAndServe() }()
-	go loadWithoutGarbage(ctx, srv)
+	go manageHeap(ctx, srv)
 	go func() {
 		if srv.Ready(ctx) != nil {
 			return // ListenAndServe returns it
@@ -133,24 +133,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	log.Info("stopped")
 	return 0
-}
-
-// loadWithoutGarbage lets the heap grow while the data are loaded: nearly all that
-// is allocated then stays, and looking for what does not took half of the time.
-func loadWithoutGarbage(ctx context.Context, srv *server.Server) {
-	before := raiseGCPercent(400)
-	srv.Ready(ctx) // ListenAndServe returns the error
-	debug.SetGCPercent(before)
-}
-
-// raiseGCPercent sets how much the heap may grow between two collections, unless
-// it may grow more already (GOGC=800, GOGC=off), and returns what it was.
-func raiseGCPercent(percent int) (before int) {
-	before = debug.SetGCPercent(percent)
-	if before < 0 || before > percent {
-		debug.SetGCPercent(before)
-	}
-	return before
 }
 
 // configFile returns the absolute path of the configuration file that the

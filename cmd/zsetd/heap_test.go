@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+// The room of the heap follows what collections cost, within bounds.
+func TestHeapRoom(t *testing.T) {
+	h := newHeap()
+	s := heapState{}
+	cycle := func(share float64) {
+		s.automatic++
+		s.collector += share
+		s.user += 1 - share
+		h.collected(s)
+	}
+	for _, step := range []struct {
+		share  float64
+		cycles int
+		want   float64
+	}{
+		{0.01, 1, highestPart / 1.5}, {0.04, 9, highestPart / 1.5}, {0.01, 20, lowestPart},
+		{0.5, 1, lowestPart * 1.5}, {0.5, 20, highestPart},
+	} {
+		for range step.cycles {
+			cycle(step.share)
+		}
+		if math.Abs(h.part-step.want) > 1e-9 {
+			t.Errorf("after %d collections that take %v of the CPU, the heap may grow by %v of it, not %v", step.cycles, step.share, h.part, step.want)
+		}
+	}
+	s.user += 1000
+	if h.collected(s); h.part != highestPart { // no number of automatic ones is new
+		t.Errorf("a collection that was called changes the room to %v", h.part)
+	}
+}
+
+// What the runtime is told has it collect at the goal that is meant.
+func TestHeapGoal(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	const mega = 1 << 20
+	for _, test := range []struct {
+		live uint64
+		part float64
+		goal float64
+	}{
+		{0, 1, leastRoom}, {mega, 1, mega + leastRoom}, {20 * mega, 0.2, 20*mega + leastRoom}, {100 * mega, 0.5, 150 * mega}, {1000 * mega, 0.2, 1200 * mega},
+	} {
+		h := newHeap()
+		h.part = test.part
+		s := heapState{live: test.live, roots: mega / 2}
+		h.mayGrow(s)
+		set := float64(debug.SetGCPercent(100))
+		goal := max(float64(s.live)+float64(s.live+s.roots)*set/100, 4*mega*set/100)
+		if goal < test.goal*0.97 || goal > test.goal*1.01 {
+			t.Errorf("%d MB alive, %v: the goal is %.1f MB, not %.1f", test.live/mega, test.part, goal/mega, test.goal/mega)
+		}
+	}
+}
+
+// Memory is given back once, when the server has gone quiet and there is some.
+func TestHeapQuiet(t *testing.T) {
+	const mega = 1 << 20
+	h := newHeap()
+	given := 0
+	now := time.Unix(1000, 0)
+	s := heapState{live: 100 * mega, objects: 100 * mega}
+	h.giveBack = func() { given++ }
+	looks := func(n int, each uint64) {
+		for range n {
+			now = now.Add(h.interval)
+			s.allocated += each
+			h.look(s, now)
+		}
+	}
+	expect := func(what string, want int) {
+		t.Helper()
+		if given != want {
+			t.Errorf("%s: memory was given back %d times, not %d", what, given, want)
+		}
+	}
+	looks(20, 8*mega)
+	expect("while it works", 0)
+	looks(1, 0)
+	expect("at the first quiet look", 0)
+	looks(1, 0)
+	expect("at the second", 1)
+	looks(50, 1000)
+	expect("in quiet", 1)
+	if h.interval != longestRest {
+		t.Errorf("looks every %v", h.interval)
+	}
+	looks(1, 30*mega)
+	if h.interval != lookInterval {
+		t.Errorf("looks every %v when there is work", h.interval)
+	}
+	looks(5, 0)
+	expect("after more work", 2)
+	s.free = 60 * mega
+	looks(1, 0)
+	expect("when much was freed", 3)
+	s.free = 6 * mega
+	h.next = now.Add(time.Hour)
+	looks(50, 0)
+	expect("when a little is free, so soon after", 3)
+	now = now.Add(time.Hour)
+	looks(1, 0)
+	expect("when a little is free, later", 4)
+	s.free = mega / 2
+	now = now.Add(time.Hour)
+	looks(5, 0)
+	expect("when nearly nothing is free", 4)
+}
+
+// Each collection is noticed, and none is caused by that.
+func TestHeapNotices(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h := newHeap()
+	h.watch(ctx)
+	for i := range 3 {
+		runtime.GC()
+		select {
+		case <-h.cycle:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("collection %d was not noticed", i)
+		}
+	}
+}
