@@ -197,7 +197,7 @@ func (m memoryRow) churnedRatio(target int) float64 {
 func (r *report) geometricMean(target int, chosen func(work) bool) (mean float64, n int) {
 	sum := 0.0
 	for _, w := range r.rows {
-		if w.work.halfLoadOf == "" && chosen(w.work) {
+		if w.work.halfLoadOf == "" && chosen(w.work) && w.cpu(0) > 0 && w.cpu(target) > 0 { // not less than a tick
 			sum += math.Log(w.ratio(target))
 			n++
 		}
