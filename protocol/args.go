@@ -200,6 +200,19 @@ func ParseInt(b []byte) (int64, bool) {
 		return 0, len(b) == 1 // "0" alone: "-0" and "01" are strings
 	}
 	var n uint64
+	if len(d) < 19 { // too few digits to overflow
+		for _, c := range d {
+			c -= '0'
+			if c > 9 {
+				return 0, false
+			}
+			n = n*10 + uint64(c)
+		}
+		if neg {
+			return -int64(n), true
+		}
+		return int64(n), true
+	}
 	for _, c := range d {
 		c -= '0'
 		if c > 9 {
@@ -225,23 +238,32 @@ func ParseInt(b []byte) (int64, bool) {
 // ParseFloat reads a float64 as C's strtod does for Redis: the whole of b, no
 // leading space, NaN and what overflows refused.
 func ParseFloat(b []byte) (float64, bool) {
-	// Scores are mostly whole numbers of few digits: exact in this loop.
-	if n := len(b); n > 0 && n <= 15 {
+	// Scores are mostly numbers of few digits: whole ones are exact in this loop, and
+	// decimals are the quotient of two numbers that are, so rounded once.
+	if n := len(b); n > 0 && n <= 16 {
 		i := 0
 		if b[0] == '-' && n > 1 && b[1] != '0' {
 			i = 1
 		}
 		var u int64
+		digits, point := i, 0
 		for ; i < n; i++ {
 			c := b[i] - '0'
 			if c > 9 {
-				break
+				if b[i] != '.' || point != 0 || i == digits || i == n-1 {
+					break
+				}
+				point = i + 1
+				continue
 			}
 			u = u*10 + int64(c)
 		}
-		if i == n {
+		if i == n && (n < 16 || u < 1<<53) {
 			if b[0] == '-' {
 				u = -u
+			}
+			if point != 0 {
+				return float64(u) / float64(powerOfTen(n-point)), true
 			}
 			return float64(u), true
 		}

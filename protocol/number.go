@@ -108,7 +108,13 @@ func appendFraction(dst []byte, f float64) []byte {
 	case math.Abs(f) < 0.1:
 		places++
 	}
-	hi, lo := bits.Mul64(mantissa&(1<<shift-1), powerOfTen(places))
+	fraction := mantissa & (1<<shift - 1)
+	if n := int(shift) - bits.TrailingZeros64(fraction); n <= places { // halves, quarters and so on: n digits, and no zero at the end
+		q := fraction >> bits.TrailingZeros64(fraction) * (powerOfTen(n) >> n)
+		dst = appendDigits(dst, whole, countDigits(whole))
+		return appendDigits(append(dst, '.'), q, n)
+	}
+	hi, lo := bits.Mul64(fraction, powerOfTen(places))
 	q := hi<<(64-shift) | lo>>shift
 	rest, half := lo&(1<<shift-1), uint64(1)<<(shift-1)
 	if rest > half || rest == half && q&1 != 0 {

@@ -119,3 +119,33 @@ func BenchmarkNumbers(b *testing.B) {
 		})
 	}
 }
+
+// ParseFloat takes what strtod does; here is what it reads fast.
+func TestParseFloatDecimals(t *testing.T) {
+	check := func(text string) {
+		t.Helper()
+		want, err := strconv.ParseFloat(text, 64)
+		got, ok := ParseFloat([]byte(text))
+		if ok != (err == nil) || ok && math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%q: %v %v, want %v %v", text, got, ok, want, err)
+		}
+	}
+	for _, text := range []string{"", ".", "-", "-.", "1.", ".1", "-.5", "1..2", "1.2.3", "-0.5", "0.5", "00.5", "-0.0", "0.0", "9007199254740993",
+		"-900719925474099", "900719925474099.3", "9007199254740.99", "-1.", "+1.5", "1.5e3", " 1.5", "1.5 "} {
+		check(text)
+	}
+	for range 300_000 {
+		n := 1 + rand.IntN(18)
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = '0' + byte(rand.IntN(10))
+		}
+		if rand.IntN(3) > 0 {
+			b[rand.IntN(n)] = '.'
+		}
+		if rand.IntN(8) == 0 {
+			b[rand.IntN(n)] = "-.+e"[rand.IntN(4)]
+		}
+		check(string(b))
+	}
+}

@@ -89,10 +89,10 @@ func (r *Reply) Bulk(b []byte) { r.BulkString(View(b)) }
 
 // BulkString appends a bulk string.
 //
-// It is most of what replies are made of. The header of up to three digits is one
-// store of eight bytes, of which those that are too many are overwritten by what
-// follows; and so are small strings two stores, which saves a call of memmove (4 of
-// 11 ns for 14 bytes).
+// It is most of what replies are made of. A header of one or two digits is one store
+// of eight bytes, of which those that are too many are overwritten by what follows;
+// and a string of up to 32 bytes is copied by two or four of them, which saves a call
+// of memmove (a third of all for 14 bytes).
 func (r *Reply) BulkString(s string) {
 	n := len(s)
 	b := r.room(n + 1 + maxInt + 4)
@@ -109,13 +109,20 @@ func (r *Reply) BulkString(s string) {
 		b[at] = '$'
 		at = len(append(AppendInt(b[:at+1], int64(n)), '\r', '\n'))
 	}
-	if body := b[at : at+n]; 8 <= n && n <= 16 {
+	body := b[at : at+n]
+	switch {
+	case n < 8 || n > 32:
+		copy(body, s)
+	default:
 		p := unsafe.Slice(unsafe.StringData(s), n)
+		if n > 16 {
+			second, third := binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[n-16:])
+			binary.LittleEndian.PutUint64(body[8:], second)
+			binary.LittleEndian.PutUint64(body[n-16:], third)
+		}
 		first, last := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[n-8:])
 		binary.LittleEndian.PutUint64(body, first)
 		binary.LittleEndian.PutUint64(body[n-8:], last)
-	} else {
-		copy(body, s)
 	}
 	b[at+n], b[at+n+1] = '\r', '\n'
 	r.b = b[:at+n+2]

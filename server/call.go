@@ -30,6 +30,7 @@ type Call struct {
 	nested       bool // inside EXEC: must not block
 	again        bool // run again for a waiter
 	stillBlocked bool // and could do nothing again
+	large        bool // it took longer than other commands of its name; see series
 	edited       []opened
 	secret       []int // arguments that are nobody's business; see redact
 	counted      bool  // the error that it replies was counted before, with the command of a script

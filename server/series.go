@@ -25,6 +25,8 @@ const (
 	seriesLimit = 16
 	// seriesBytes is how large a command line or a reply may be.
 	seriesBytes = 2 << 10
+	// seriesElements is how many elements a command may remove.
+	seriesElements = 32
 	// seriesShare is what a command takes beside one that is large.
 	seriesShare = time.Microsecond
 	// seriesSlow is below which a limit of the slow log wants every command timed.
@@ -32,21 +34,23 @@ const (
 )
 
 // isQuick reports whether a command may be part of a series: it takes constant or
-// logarithmic time, and touches data only, not the state of its client or of the
-// server.
+// logarithmic time, but for what its reply or its Call's large tells, and touches data
+// only, not the state of its client or of the server.
 func (c *Command) isQuick() bool {
 	if c.run == nil || c.byArg != nil || c.spec.Flags().Has(protocol.NoScript|protocol.Blocking|protocol.Protected|protocol.Admin) {
 		return false
 	}
-	switch c.Group {
-	case "string", "hash", "list", "set", "sorted-set", "stream", "bitmap", "hyperloglog":
-		return c.spec.Flags().Has(protocol.Fast) || c.Name == "set"
-	case "generic":
-		return c.spec.Flags().Has(protocol.Fast) && c.Name != "touch" && c.Name != "move"
-	}
 	switch c.Name {
-	case "ping", "echo", "publish":
+	case "ping", "echo", "publish", "set", "setex", "psetex", "getrange", "hgetall", "hkeys", "hvals", "smembers",
+		"zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebylex", "zrevrangebyscore",
+		"zremrangebylex", "zremrangebyrank", "zremrangebyscore":
 		return true
+	case "touch", "move":
+		return false
+	}
+	switch c.Group {
+	case "string", "hash", "list", "set", "sorted-set", "stream", "bitmap", "hyperloglog", "generic":
+		return c.spec.Flags().Has(protocol.Fast)
 	}
 	return false
 }
@@ -76,11 +80,10 @@ func (s *Session) series(batch [][][]byte) (done int) {
 	u := &srv.unit
 	c := &s.call
 	var ran [seriesLimit]*Command
-	large := false
 	u.actor = s
 	srv.keys.NoTouch = s.noTouch
-	c.db, c.secret, c.counted = s.db, nil, false
-	for done < min(len(batch), seriesLimit) && !large && len(u.effects) == 0 {
+	c.db, c.secret, c.counted, c.large = s.db, nil, false, false
+	for done < min(len(batch), seriesLimit) && !c.large && len(u.effects) == 0 {
 		argv := batch[done]
 		cmd := srv.table.index.find(argv[0])
 		if cmd == nil || !cmd.quick || cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
@@ -97,12 +100,14 @@ func (s *Session) series(batch [][][]byte) (done int) {
 		if len(out) > 0 && out[0] == '-' {
 			srv.countFailure(cmd, out)
 		}
-		large = len(out) > seriesBytes || lineBytes(argv) > seriesBytes
+		if len(out) > seriesBytes || lineBytes(argv) > seriesBytes {
+			c.large = true
+		}
 	}
 	u.actor = nil
 	if done > 0 {
 		s.last = ran[done-1]
-		srv.accountSeries(c, ran[:done], large)
+		srv.accountSeries(c, ran[:done])
 		s.lastUsed = srv.at
 		u.commit()
 		s.checkOutput()
@@ -124,14 +129,14 @@ func lineBytes(argv [][]byte) (n int) {
 
 // accountSeries closes the books on the commands of a series, as account does on
 // one. c is still that of the last, which was large, or not.
-func (srv *Server) accountSeries(c *Call, ran []*Command, large bool) {
+func (srv *Server) accountSeries(c *Call, ran []*Command) {
 	took := srv.since(srv.at)
 	now := srv.at.Add(took)
 	srv.at = now
 	srv.commands += int64(len(ran))
 	share := took / time.Duration(len(ran))
 	last := share
-	if large {
+	if c.large {
 		share = min(share, seriesShare)
 		last = took - share*time.Duration(len(ran)-1)
 	}

@@ -280,6 +280,9 @@ type zaddOptions struct {
 }
 
 func (o *zaddOptions) read(c *Call) {
+	if b := c.Peek(0); len(b) > 0 && b[0] <= '9' {
+		return // a number
+	}
 	for {
 		switch {
 		case c.Is("NX"):

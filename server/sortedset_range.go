@@ -218,14 +218,19 @@ func zrangeReply(c *Call, o zrangeOptions, open int) {
 	default:
 		lo, hi := o.span(s, c.limits())
 		zelements(c, hi-lo, o.withScores)
-		if o.rev {
+		switch {
+		case o.rev:
 			for member, score := range s.SpanBackward(lo, hi) {
 				zelement(c, member, score, o.withScores)
 			}
-			return
-		}
-		for member, score := range s.Span(lo, hi) {
-			zelement(c, member, score, o.withScores)
+		case o.withScores:
+			for member, score := range s.Span(lo, hi) {
+				zelement(c, member, score, true)
+			}
+		default:
+			for member := range s.Span(lo, hi) {
+				c.Reply.BulkString(member)
+			}
 		}
 	}
 }
@@ -296,6 +301,7 @@ func zremrange(c *Call, by rangeBy, event string) {
 		lo, hi := o.span(s, c.limits())
 		ztouched(c, s, lo, hi)
 		n := s.RemoveSpan(lo, hi)
+		c.large = n > seriesElements
 		if n > 0 {
 			c.Changed(key, classZset, event)
 		}
