@@ -364,6 +364,7 @@ func (c *Call) clustered() bool {
 type node struct {
 	id, ip, hostname string
 	port, busPort    int64
+	tlsPort          int64 // 0 if it speaks no TLS
 }
 
 func (srv *Server) node() node {
@@ -376,12 +377,26 @@ func (srv *Server) node() node {
 	if n.port == 0 {
 		n.port = port
 	}
+	if n.tlsPort = c.clusterAnnounceTLSPort; n.tlsPort == 0 {
+		n.tlsPort = c.tlsPort
+		if served := srv.tlsServed.Load(); served != 0 {
+			n.tlsPort = served
+		}
+	}
 	if n.busPort == 0 {
 		if n.busPort = c.clusterPort; n.busPort == 0 {
 			n.busPort = port + 10000
 		}
 	}
 	return n
+}
+
+// portFor returns the port for a client of the kind that s is.
+func (n *node) portFor(s *Session) int64 {
+	if s.secure {
+		return n.tlsPort
+	}
+	return n.port
 }
 
 // ranges returns the slots that the node has, as first and last slots.
@@ -400,9 +415,9 @@ func (cl *cluster) ranges() (list [][2]int) {
 }
 
 // description is the line of CLUSTER NODES.
-func (srv *Server) description() string {
+func (srv *Server) description(s *Session) string {
 	n := srv.node()
-	line := fmt.Sprintf("%s %s:%d@%d", n.id, n.ip, n.port, n.busPort)
+	line := fmt.Sprintf("%s %s:%d@%d", n.id, n.ip, n.portFor(s), n.busPort)
 	if n.hostname != "" {
 		line += "," + n.hostname
 	}
@@ -445,7 +460,7 @@ func clusterSlots(c *Call) {
 		default:
 			c.Reply.BulkString(n.hostname)
 		}
-		c.Reply.Int(n.port)
+		c.Reply.Int(n.portFor(c.sess))
 		c.Reply.BulkString(n.id)
 		var more []string
 		if kind != endpointIP {
@@ -490,6 +505,9 @@ func clusterShards(c *Call) {
 	if n.port == 0 {
 		fields--
 	}
+	if n.tlsPort != 0 {
+		fields++
+	}
 	if n.hostname != "" {
 		fields++
 	}
@@ -502,6 +520,10 @@ func clusterShards(c *Call) {
 	if n.port != 0 {
 		c.Reply.BulkString("port")
 		c.Reply.Int(n.port)
+	}
+	if n.tlsPort != 0 {
+		c.Reply.BulkString("tls-port")
+		c.Reply.Int(n.tlsPort)
 	}
 	text("ip", n.ip)
 	text("endpoint", endpoint)
@@ -535,7 +557,7 @@ func clusterInfo(c *Call) {
 
 func clusterNodes(c *Call) {
 	if c.clustered() {
-		c.Reply.Verbatim("txt", c.srv.description()+"\n")
+		c.Reply.Verbatim("txt", c.srv.description(c.sess)+"\n")
 	}
 }
 

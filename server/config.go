@@ -22,6 +22,8 @@ import (
 type config struct {
 	bind             string
 	port             int64
+	tlsPort          int64
+	tls              tlsParameters
 	unixsocket       string
 	unixsocketperm   string
 	transport        string
@@ -74,6 +76,7 @@ type config struct {
 	clusterAnnounceIP      string
 	clusterHostname        string
 	clusterAnnouncePort    int64
+	clusterAnnounceTLSPort int64
 	clusterAnnounceBusPort int64
 	clusterEndpoint        string
 	clusterFullCoverage    bool
@@ -113,7 +116,7 @@ type parameter struct {
 
 // parameters returns the table.
 func parameters() []parameter {
-	return append([]parameter{
+	return slices.Concat([]parameter{
 		text("bind", "127.0.0.1 -::1", func(c *config) *string { return &c.bind }).words().
 			about("Addresses to listen on, `*` for all. One that starts with `-` may be unavailable."),
 		number("port", 6379, 0, 65535, func(c *config) *int64 { return &c.port }).
@@ -159,6 +162,8 @@ func parameters() []parameter {
 			about("Address of the node as clients of the cluster are told it; empty: the one that they have."),
 		number("cluster-announce-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnouncePort }).
 			about("Port of the node as clients of the cluster are told it; 0: `port`."),
+		number("cluster-announce-tls-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnounceTLSPort }).
+			about("The same for clients that speak TLS; 0: `tls-port`."),
 		number("cluster-announce-bus-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnounceBusPort }).
 			about("Port of the cluster's bus as CLUSTER NODES has it; 0: cluster-port. There is no bus."),
 		number("cluster-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterPort }).immutable().
@@ -245,7 +250,7 @@ func parameters() []parameter {
 			about("Bytes of a block of a stream, as Redis would count them; 0 for a gigabyte. MAXLEN ~ and MINID ~ remove whole blocks."),
 		number("stream-node-max-entries", 100, 0, math.MaxInt64, func(c *config) *int64 { return &c.streamNodeMaxEntries }).
 			about("Entries of a block of a stream, deleted ones included; 0 for any number."),
-	}, keptParameters()...)
+	}, tlsConfigParameters(), keptParameters())
 }
 
 var errSaveRules = errors.New("Invalid save parameters")
@@ -630,13 +635,16 @@ func clampInt(n int64) int { return int(max(math.MinInt, min(n, math.MaxInt))) }
 
 func (srv *Server) maxClients() int { return srv.limits.Load().maxclients }
 
+// verbose is the level of Redis that slog has no name for.
+const verbose = slog.LevelDebug + 1
+
 // logLevel translates Redis's levels.
 func logLevel(name string) slog.Level {
 	switch name {
 	case "debug":
 		return slog.LevelDebug
 	case "verbose":
-		return slog.LevelDebug + 1
+		return verbose
 	case "warning":
 		return slog.LevelWarn
 	case "nothing":
@@ -779,14 +787,35 @@ func configSet(c *Call) {
 	if !c.ok() {
 		return
 	}
-	if now := &c.srv.config; next.port != now.port || next.bind != now.bind {
+	first := func(is func(name string) bool) string {
+		for _, s := range given {
+			if is(s.own) {
+				return s.own
+			}
+		}
+		return ""
+	}
+	now := &c.srv.config
+	undo := func() {}
+	if tlsChanged := first(func(name string) bool { return strings.HasPrefix(name, "tls-") }); tlsChanged != "" {
+		var err error
+		if undo, err = c.srv.secure(&next); err != nil {
+			c.srv.log.Warn("CONFIG SET: cannot use what is said about TLS", "error", err)
+			refuse(tlsChanged, "Unable to update TLS configuration. Check server logs.")
+			c.ok()
+			return
+		}
+	}
+	if next.port != now.port || next.bind != now.bind || next.tlsPort != now.tlsPort {
 		if err := c.srv.relisten(&next); err != nil {
 			c.srv.log.Warn("CONFIG SET: cannot listen", "error", err)
-			name, why := "bind", "Failed to bind to specified addresses."
-			if next.port != now.port {
-				name, why = "port", "Unable to listen on this port. Check server logs."
+			undo()
+			name, why := first(func(name string) bool { return strings.HasSuffix(name, "port") }), "Unable to listen on this port. Check server logs."
+			if next.port == now.port && next.tlsPort == now.tlsPort {
+				name, why = "bind", "Failed to bind to specified addresses."
 			}
-			c.Reply.Error("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why)
+			refuse(name, why)
+			c.ok()
 			return
 		}
 	}

@@ -96,7 +96,7 @@ func (p parameter) hide() parameter { p.hidden = true; return p }
 const (
 	noReplicas   = "nothing to do: there are no replicas"
 	noCluster    = "nothing to do: a cluster has this node alone"
-	noTLS        = "nothing to do: there is no TLS"
+	noTLSOut     = "nothing to do: zsetd connects to nobody by TLS"
 	oneFile      = "nothing to do: one file of another format has it all"
 	noForks      = "nothing to do: saving forks no process"
 	goFrees      = "nothing to do: the garbage collector frees memory, always in the background"
@@ -107,7 +107,7 @@ const (
 	noCrashLog   = "nothing to do: the Go runtime reports crashes"
 	notMaxmemory = "the memory of clients is limited by their buffers alone"
 	notReplica   = "zsetd cannot be a replica"
-	notTLS       = "zsetd does not speak TLS"
+	notTLS       = "there are no other nodes to speak TLS with"
 )
 
 // keptParameters returns both kinds.
@@ -121,7 +121,6 @@ func keptParameters() []parameter {
 		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica).words().replicaof(),
 		maxmemoryClients().only(notMaxmemory),
 		maxmemoryPolicy(),
-		anyInt("tls-port", 0, "").only(notTLS),
 		keptYesNo("tls-cluster", false, "").only(notTLS),
 		keptYesNo("tls-replication", false, "").only(notTLS),
 		keptYesNo("syslog-enabled", false, "").immutable().only("zsetd logs to a file or to standard error"),
@@ -228,8 +227,12 @@ func keptParameters() []parameter {
 		anyInt("cluster-replica-validity-factor", 10, noCluster).also("cluster-slave-validity-factor"),
 		keptYesNo("cluster-replica-no-failover", false, noCluster).also("cluster-slave-no-failover"),
 		keptYesNo("cluster-allow-replica-migration", true, noCluster),
-		keptNumber("cluster-announce-tls-port", 0, 0, 65535, noTLS),
 		keptSize("cluster-link-sendbuf-limit", 0, 0, math.MaxInt64, noCluster),
+
+		// TLS.
+		anyInt("tls-session-cache-size", 20480, "nothing to do: clients keep what they need to resume a session"),
+		keptYesNo("tls-prefer-server-ciphers", false, "nothing to do: the order of ciphers is always the server's"),
+		keptText("tls-dh-params-file", "", "nothing to do: Go has no ciphers that use them"),
 
 		// Tests of Redis.
 		keptYesNo("use-exit-on-panic", false, notMade).hide(),
@@ -238,16 +241,10 @@ func keptParameters() []parameter {
 		anyInt("watchdog-period", 0, notMade).hide(),
 		keptNumber("loading-process-events-interval-bytes", 2<<20, 1024, maxInt, notMade).hide(),
 	}
-	for _, name := range strings.Fields("tls-session-cache-size:20480 tls-session-cache-timeout:300") {
-		name, initial, _ := strings.Cut(name, ":")
-		n, _ := strconv.ParseInt(initial, 10, 64)
-		list = append(list, anyInt(name, n, noTLS))
-	}
-	list = append(list, keptEnum("tls-auth-clients", "yes", noTLS, "no", "yes", "optional"),
-		keptYesNo("tls-prefer-server-ciphers", false, noTLS), keptYesNo("tls-session-caching", true, noTLS))
-	for _, name := range strings.Fields("tls-cert-file tls-key-file tls-key-file-pass tls-client-cert-file tls-client-key-file " +
-		"tls-client-key-file-pass tls-dh-params-file tls-ca-cert-file tls-ca-cert-dir tls-protocols tls-ciphers tls-ciphersuites") {
-		list = append(list, keptText(name, "", noTLS))
+	for _, name := range strings.Fields("tls-client-cert-file tls-client-key-file tls-client-key-file-pass") {
+		p := keptText(name, "", noTLSOut)
+		p.secrecy = strings.HasSuffix(name, "-pass")
+		list = append(list, p)
 	}
 	return list
 }

@@ -124,6 +124,12 @@
 // in the same way (input); they differ in who reads and who writes. All tests pass
 // with either: the environment variable ZSETD_TRANSPORT=net chooses for tests.
 //
+// # TLS
+//
+// The parameters of TLS become a tls.Config that is never changed, but replaced by
+// another when CONFIG SET or a changed file asks for it (tls.go). The handshake is
+// the first thing that a connection's own goroutine does.
+//
 // # Outboxes
 //
 // Replies, and messages from others, are appended to a session's outbox in

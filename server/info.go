@@ -108,7 +108,11 @@ func (srv *Server) infoServer(t *infoText) {
 	t.int("process_id", int64(os.Getpid()))
 	t.text("process_supervised", "no")
 	t.text("run_id", srv.runID)
-	t.int("tcp_port", srv.config.port)
+	port := srv.config.port
+	if port == 0 {
+		port = srv.config.tlsPort
+	}
+	t.int("tcp_port", port)
 	t.int("server_time_usec", srv.at.UnixMicro())
 	uptime := int64(srv.at.Sub(srv.start).Seconds())
 	t.int("uptime_in_seconds", uptime)
@@ -123,15 +127,18 @@ func (srv *Server) infoServer(t *infoText) {
 		t.text("listener"+strconv.Itoa(n), "name="+kind+where)
 		n++
 	}
+	where := ""
+	for addr := range strings.FieldsSeq(srv.config.bind) {
+		where += ",bind=" + addr
+	}
 	if srv.config.port != 0 {
-		where := ""
-		for addr := range strings.FieldsSeq(srv.config.bind) {
-			where += ",bind=" + addr
-		}
 		listener("tcp", where+",port="+strconv.FormatInt(srv.config.port, 10))
 	}
 	if srv.config.unixsocket != "" {
 		listener("unix", ",bind="+srv.config.unixsocket)
+	}
+	if srv.config.tlsPort != 0 {
+		listener("tls", where+",port="+strconv.FormatInt(srv.config.tlsPort, 10))
 	}
 }
 

@@ -32,7 +32,7 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	srv.mu.Lock()
 	c := srv.config // which commands may change from now on
 	srv.mu.Unlock()
-	if ls, err = listenTCP(&c); err != nil {
+	if ls, err = srv.listenTCP(&c); err != nil {
 		return ls, fmt.Errorf("zsetd: %w", err)
 	}
 	tcp := ls
@@ -54,7 +54,7 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 		}
 	}
 	if len(ls) == 0 {
-		return nil, errors.New("zsetd: nothing to listen on: port is 0 and there is no unixsocket")
+		return nil, errors.New("zsetd: nothing to listen on: port and tls-port are 0 and there is no unixsocket")
 	}
 	srv.listening.Lock()
 	srv.listening.tcp = slices.Clone(tcp)
@@ -62,13 +62,24 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	return ls, nil
 }
 
-// listenTCP opens the listeners for bind and port. Those that it has opened
-// before an error come with it.
-func listenTCP(c *config) (ls []net.Listener, err error) {
-	if c.port == 0 {
-		return nil, nil
+// listenTCP opens the listeners for bind, port and tls-port. Those that it has
+// opened before an error come with it.
+func (srv *Server) listenTCP(c *config) (ls []net.Listener, err error) {
+	if c.port != 0 {
+		ls, err = listenPort(c.bind, c.port)
 	}
-	for _, addr := range strings.Fields(c.bind) {
+	if err != nil || c.tlsPort == 0 {
+		return ls, err
+	}
+	more, err := listenPort(c.bind, c.tlsPort)
+	for _, l := range more {
+		ls = append(ls, secureListener{l, srv})
+	}
+	return ls, err
+}
+
+func listenPort(bind string, port int64) (ls []net.Listener, err error) {
+	for _, addr := range strings.Fields(bind) {
 		addr, optional := strings.CutPrefix(addr, "-")
 		network := "tcp4"
 		if strings.Contains(addr, ":") {
@@ -77,7 +88,7 @@ func listenTCP(c *config) (ls []net.Listener, err error) {
 		if addr == "*" || addr == "::*" {
 			addr = ""
 		}
-		l, err := net.Listen(network, net.JoinHostPort(addr, strconv.FormatInt(c.port, 10)))
+		l, err := net.Listen(network, net.JoinHostPort(addr, strconv.FormatInt(port, 10)))
 		if err != nil {
 			if optional && !strings.Contains(err.Error(), "in use") {
 				continue
@@ -97,11 +108,28 @@ func (srv *Server) relisten(next *config) error {
 	if srv.listening.serve == nil {
 		return errors.New("the server was not started with ListenAndServe")
 	}
+	now := &srv.config
+	var stay []net.Listener
 	for _, l := range srv.listening.tcp {
+		_, secure := l.(secureListener)
+		if next.bind == now.bind && (secure && next.tlsPort == now.tlsPort || !secure && next.port == now.port) {
+			stay = append(stay, l)
+			continue
+		}
 		l.Close() // the same addresses may be wanted again
 	}
-	ls, err := listenTCP(next)
-	if err == nil && len(ls) == 0 && next.port != 0 && next.bind != "" {
+	wanted := *next
+	back := *now // what was closed
+	if next.bind == now.bind {
+		if next.port == now.port {
+			wanted.port, back.port = 0, 0
+		}
+		if next.tlsPort == now.tlsPort {
+			wanted.tlsPort, back.tlsPort = 0, 0
+		}
+	}
+	ls, err := srv.listenTCP(&wanted)
+	if err == nil && len(ls) == 0 && wanted.port+wanted.tlsPort != 0 && next.bind != "" {
 		err = errors.New("none of the addresses is there")
 	}
 	if err != nil {
@@ -109,11 +137,11 @@ func (srv *Server) relisten(next *config) error {
 			l.Close()
 		}
 		var e error
-		if ls, e = listenTCP(&srv.config); e != nil {
+		if ls, e = srv.listenTCP(&back); e != nil {
 			err = errors.Join(err, e)
 		}
 	}
-	srv.listening.tcp = ls
+	srv.listening.tcp = append(stay, ls...)
 	for _, l := range ls {
 		srv.log.Info("Ready to accept connections", "addr", l.Addr())
 		srv.listening.serve(l)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -52,9 +53,10 @@ type transport interface {
 
 type conn struct {
 	input
-	nc    net.Conn
-	raw   syscall.RawConn // of a plain socket; nil for others
-	spare []byte          // a written output buffer, to be used again
+	nc     net.Conn
+	socket net.Conn        // what nc stands on, or nc
+	raw    syscall.RawConn // of a plain socket; nil for others
+	spare  []byte          // a written output buffer, to be used again
 
 	again chan struct{} // capacity 1: look at the session again
 	dead  atomic.Bool   // closed
@@ -85,7 +87,11 @@ func (srv *Server) Serve(l net.Listener) error {
 	}
 	srv.listeners[l] = struct{}{}
 	if addr, ok := l.Addr().(*net.TCPAddr); ok {
-		srv.tcpPort.Store(int64(addr.Port))
+		if _, secure := l.(secureListener); secure {
+			srv.tlsServed.Store(int64(addr.Port))
+		} else {
+			srv.tcpPort.Store(int64(addr.Port))
+		}
 	}
 	srv.lifecycle.Unlock()
 	defer func() {
@@ -132,25 +138,34 @@ func (srv *Server) serveConn(nc net.Conn) {
 		return
 	}
 	if len(srv.conns) >= srv.maxClients() {
+		if _, secure := nc.(*tls.Conn); secure { // no handshake for so little, as in Redis
+			srv.refused()
+			nc.Close()
+			return
+		}
 		srv.deny(nc, "-ERR max number of clients reached\r\n")
 		return
 	}
 	if srv.polls && srv.serveSocket(nc) {
 		return
 	}
-	c := &conn{input: input{srv: srv}, nc: nc, again: make(chan struct{}, 1)}
+	c := &conn{input: input{srv: srv}, nc: nc, socket: socketOf(nc), again: make(chan struct{}, 1)}
 	p := peer{addr: nc.RemoteAddr().String(), laddr: nc.LocalAddr().String(), fd: -1, wake: c.wake, query: c.query}
-	switch nc := nc.(type) {
+	var raw syscall.RawConn
+	switch nc := c.socket.(type) {
 	case *net.TCPConn:
 		srv.keepAlive(nc)
-		c.raw, _ = nc.SyscallConn()
+		raw, _ = nc.SyscallConn()
 	case *net.UnixConn:
-		c.raw, _ = nc.SyscallConn()
+		raw, _ = nc.SyscallConn()
 		p.laddr += ":0" // as Redis has it
 		p.addr, p.unix = p.laddr, true
 	}
-	if c.raw != nil {
-		c.raw.Control(func(fd uintptr) { p.fd = int(fd) })
+	if raw != nil {
+		raw.Control(func(fd uintptr) { p.fd = int(fd) })
+	}
+	if p.secure = c.socket != c.nc; !p.secure {
+		c.raw = raw
 	}
 	srv.conns[c] = struct{}{}
 	c.sess = srv.newSession(p)
@@ -198,6 +213,9 @@ func (c *conn) serve() {
 
 // talk reads, runs and answers commands until the connection is to be closed.
 func (c *conn) talk() {
+	if !c.handshake() {
+		return
+	}
 	for c.process() {
 		if c.sess.stalled.Load() && c.reader.Buffered() > maxUnread {
 			<-c.again
@@ -435,7 +453,7 @@ func (c *conn) over() bool {
 
 func (c *conn) abort() {
 	c.dead.Store(true)
-	c.nc.Close()
+	c.socket.Close() // TLS would take its leave, which can take time
 	c.signal()
 }
 

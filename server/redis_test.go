@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -40,7 +42,12 @@ func startRedis(t *testing.T, args ...string) (dial func() net.Conn) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "socket")
 	var log bytes.Buffer
-	cmd := exec.Command(path, append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, args...)...)
+	var file []string
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // a configuration file stands first
+		file, args = args[:1], args[1:]
+	}
+	args = slices.Concat(file, []string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, args)
+	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

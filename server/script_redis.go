@@ -242,7 +242,7 @@ func (a *api) log(L *lua.LState) int {
 		}
 		line.WriteString(s)
 	}
-	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug + 1, slog.LevelInfo, slog.LevelWarn}
+	levels := [...]slog.Level{slog.LevelDebug, verbose, slog.LevelInfo, slog.LevelWarn}
 	a.srv.log.Log(context.Background(), levels[level], line.String())
 	return 0
 }

@@ -99,7 +99,7 @@ type Server struct {
 	// lifecycle may not.
 	listening struct {
 		sync.Mutex
-		tcp   []net.Listener
+		tcp   []net.Listener     // also those of TLS
 		serve func(net.Listener) // how it serves another
 	}
 
@@ -107,11 +107,15 @@ type Server struct {
 	lifecycle sync.Mutex
 	listeners map[net.Listener]struct{}
 	tcpPort   atomic.Int64 // of the latest of them; 0 if none was for TCP
+	tlsServed atomic.Int64 // likewise for TLS
 	conns     map[transport]struct{}
 	loops     loops
 	polls     bool // plain sockets are served by loops
 	stopping  bool
+	stopped   chan struct{} // closed when stopping is set
 	running   sync.WaitGroup
+
+	tls tlsState
 
 	keeperClosed sync.Once
 	keeperErr    error
@@ -182,6 +186,7 @@ func New(o Options) (*Server, error) {
 		activeExpire: true,
 		listeners:    map[net.Listener]struct{}{},
 		conns:        map[transport]struct{}{},
+		stopped:      make(chan struct{}),
 	}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
@@ -209,6 +214,9 @@ func New(o Options) (*Server, error) {
 	}
 	if err := srv.loadUsers(values["user"]); err != nil {
 		return nil, err
+	}
+	if _, err := srv.secure(&srv.config); err != nil {
+		return nil, fmt.Errorf("zsetd: TLS: %w", err)
 	}
 	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())
 	if srv.config.clusterEnabled {
@@ -365,7 +373,11 @@ func (srv *Server) ListenAndServe() error {
 			}
 		}
 	}()
-	err = <-failed
+	select {
+	case err = <-failed:
+	case <-srv.stopped: // nothing may be left that listens
+		err = ErrServerClosed
+	}
 	if !errors.Is(err, ErrServerClosed) {
 		srv.Close()
 	}
@@ -442,7 +454,10 @@ func (srv *Server) stop(each func(transport)) {
 
 	srv.lifecycle.Lock()
 	defer srv.lifecycle.Unlock()
-	srv.stopping = true
+	if !srv.stopping {
+		srv.stopping = true
+		close(srv.stopped)
+	}
 	for l := range srv.listeners {
 		l.Close()
 	}

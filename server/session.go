@@ -71,6 +71,7 @@ type peer struct {
 	addr, laddr string
 	fd          int  // -1 if there is none
 	unix        bool // a unix socket
+	secure      bool // it speaks TLS
 
 	// wake is called, without the lock and possibly from any goroutine, when
 	// the session has something to write outside its own turn, may go on after

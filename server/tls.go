@@ -1,0 +1,408 @@
+//lint:file-ignore ST1005 What CONFIG SET answers are Redis's own sentences.
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// TLS, with Redis's parameters, on Go's crypto/tls.
+//
+// The listener of tls-port accepts plain connections; the handshake is the first
+// thing that the goroutine of a connection does, within handshakeTime. So a client
+// that is silent then holds up nobody else; it is one of maxclients, as in Redis.
+//
+// What the parameters say becomes one tls.Config, which is never changed: whoever
+// connects gets the newest, and another one puts an end to the tickets of those
+// before it, so that nobody resumes a session under rules that are no more. CONFIG
+// SET of any of them reads the files again. So does the first client after a file
+// has changed: certificates are renewed by programs that know nothing of this
+// server. A certificate that cannot be used leaves everything as it was, with an
+// error of CONFIG SET or in the log.
+
+// tlsParameters are the parameters that make up a tls.Config.
+type tlsParameters struct {
+	certFile, keyFile, keyFilePass string
+	caCertFile, caCertDir          string
+	authClients                    string
+	protocols                      string
+	ciphers, ciphersuites          string
+	sessionCaching                 bool
+	sessionTimeout                 int64 // seconds
+}
+
+const (
+	// handshakeTime is how long a client may take for the handshake.
+	handshakeTime = 10 * time.Second
+	// tlsLookTime is how often the files are looked at, at most.
+	tlsLookTime = time.Second
+)
+
+func tlsConfigParameters() []parameter {
+	file := func(name string, field func(*tlsParameters) *string, doc string) parameter {
+		return text(name, "", func(c *config) *string { return field(&c.tls) }).about(doc)
+	}
+	return []parameter{
+		number("tls-port", 0, 0, 65535, func(c *config) *int64 { return &c.tlsPort }).
+			about("TCP port to listen on for clients that speak TLS; 0 for none."),
+		file("tls-cert-file", func(p *tlsParameters) *string { return &p.certFile },
+			"Certificate of the server, and those that lead to its authority (PEM). Setting it, even to what it was, reads all files of TLS again."),
+		file("tls-key-file", func(p *tlsParameters) *string { return &p.keyFile }, "The key of that certificate (PEM)."),
+		file("tls-key-file-pass", func(p *tlsParameters) *string { return &p.keyFilePass }, "Password of the key, if it is encrypted.").secret(),
+		file("tls-ca-cert-file", func(p *tlsParameters) *string { return &p.caCertFile },
+			"Certificates of the authorities that may sign those of clients (PEM)."),
+		file("tls-ca-cert-dir", func(p *tlsParameters) *string { return &p.caCertDir }, "Directory of files of such certificates."),
+		enum("tls-auth-clients", "yes", func(c *config) *string { return &c.tls.authClients }, "no", "yes", "optional").
+			about("Whether clients need a certificate: `yes`, `no`, or `optional`: if they have one, it must be right."),
+		file("tls-protocols", func(p *tlsParameters) *string { return &p.protocols },
+			"Versions of TLS that are spoken, separated by spaces: `TLSv1`, `TLSv1.1`, `TLSv1.2`, `TLSv1.3`, without a gap; empty: the last two."),
+		file("tls-ciphers", func(p *tlsParameters) *string { return &p.ciphers },
+			"Ciphers up to TLSv1.2, in OpenSSL's words; empty: those that Go calls secure. What Go has not is an error. Their order is Go's."),
+		file("tls-ciphersuites", func(p *tlsParameters) *string { return &p.ciphersuites },
+			"Ciphers of TLSv1.3: empty or all three of Go's, which leaves no choice."),
+		yesNo("tls-session-caching", true, func(c *config) *bool { return &c.tls.sessionCaching }).
+			about("Whether clients may resume sessions."),
+		number("tls-session-cache-timeout", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tls.sessionTimeout }).
+			about("Seconds for which a session may be resumed."),
+	}
+}
+
+// tlsState is what the connections to come are served with.
+type tlsState struct {
+	mu     sync.Mutex // the server's lock may be held when it is taken
+	wanted bool       // ServeTLS was called
+	material
+	looked time.Time
+}
+
+// material is what was made of the parameters.
+type material struct {
+	params tlsParameters
+	config *tls.Config // nil if TLS is not served
+	stamp  string      // of the files that config was made of
+	tried  string      // of those that none could be made of
+}
+
+// secure makes what the parameters say about TLS what the connections to come are
+// served with. After an error everything is as it was; undo makes it so.
+func (srv *Server) secure(c *config) (undo func(), err error) {
+	s := &srv.tls
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.material
+	undo = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.material = before
+	}
+	if c.tlsPort == 0 && !s.wanted {
+		s.material = material{}
+		return undo, nil
+	}
+	return undo, s.build(srv, &c.tls)
+}
+
+// build is called with the state's lock.
+func (s *tlsState) build(srv *Server, p *tlsParameters) error {
+	stamp := p.stamp()
+	config, err := p.config(srv)
+	if err != nil {
+		return err
+	}
+	s.material = material{params: *p, config: config, stamp: stamp}
+	leaf := config.Certificates[0].Leaf
+	level := srv.log.Info
+	if now := srv.clock(); now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
+		level = srv.log.Warn
+	}
+	level("TLS certificate loaded", "file", p.certFile, "subject", leaf.Subject, "from", leaf.NotBefore, "until", leaf.NotAfter)
+	return nil
+}
+
+// current returns what the next connection is to be served with. If the files have
+// changed since they were read, they are read again.
+func (s *tlsState) current(srv *Server) *tls.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config == nil || time.Since(s.looked) < tlsLookTime {
+		return s.config
+	}
+	s.looked = time.Now()
+	if stamp := s.params.stamp(); stamp != s.stamp && stamp != s.tried {
+		if err := s.build(srv, &s.params); err != nil {
+			s.tried = stamp // said once
+			srv.log.Error("the files of TLS have changed and cannot be used; what was there before stays", "error", err)
+		}
+	}
+	return s.config
+}
+
+// stamp changes when one of the files does.
+func (p *tlsParameters) stamp() string {
+	var b strings.Builder
+	for _, path := range append([]string{p.certFile, p.keyFile, p.caCertFile}, filesOf(p.caCertDir)...) {
+		if info, err := os.Stat(path); err == nil {
+			fmt.Fprint(&b, path, info.Size(), info.ModTime().UnixNano(), ";")
+		}
+	}
+	return b.String()
+}
+
+// filesOf returns the paths of what is in a directory, if there is one.
+func filesOf(dir string) (paths []string) {
+	if dir == "" {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir) // config says what is wrong with it
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(dir, e.Name()))
+	}
+	return paths
+}
+
+// config reads the files.
+func (p *tlsParameters) config(srv *Server) (*tls.Config, error) {
+	switch {
+	case p.certFile == "":
+		return nil, errors.New("No tls-cert-file configured!")
+	case p.keyFile == "":
+		return nil, errors.New("No tls-key-file configured!")
+	case p.authClients != "no" && p.caCertFile == "" && p.caCertDir == "":
+		return nil, errors.New("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is enabled!")
+	}
+	c := &tls.Config{SessionTicketsDisabled: !p.sessionCaching}
+	cert, err := p.certificate()
+	if err != nil {
+		return nil, err
+	}
+	c.Certificates = []tls.Certificate{cert}
+	if p.caCertFile != "" || p.caCertDir != "" {
+		if c.ClientCAs, err = p.authorities(); err != nil {
+			return nil, fmt.Errorf("Failed to configure CA certificate(s) file/directory: %w", err)
+		}
+	}
+	switch p.authClients {
+	case "yes":
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	case "optional":
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	if c.MinVersion, c.MaxVersion, err = tlsVersions(p.protocols); err != nil {
+		return nil, err
+	}
+	if c.CipherSuites, err = parseCiphers(p.ciphers); err != nil {
+		return nil, fmt.Errorf("Failed to configure ciphers: %s: %w", p.ciphers, err)
+	}
+	if err := checkCiphersuites(p.ciphersuites); err != nil {
+		return nil, fmt.Errorf("Failed to configure ciphersuites: %s: %w", p.ciphersuites, err)
+	}
+	srv.limitTickets(c, p.sessionTimeout)
+	return c, nil
+}
+
+// certificate reads the server's certificate and its key.
+func (p *tlsParameters) certificate() (cert tls.Certificate, err error) {
+	certs, err := os.ReadFile(p.certFile)
+	if err != nil {
+		return cert, fmt.Errorf("Failed to load certificate: %w", err)
+	}
+	file, err := os.ReadFile(p.keyFile)
+	if err != nil {
+		return cert, fmt.Errorf("Failed to load private key: %w", err)
+	}
+	key, err := decryptKey(file, p.keyFilePass)
+	if err != nil {
+		return cert, fmt.Errorf("Failed to load private key: %s: %w", p.keyFile, err)
+	}
+	if cert, err = tls.X509KeyPair(certs, key); err != nil {
+		return cert, fmt.Errorf("Failed to load certificate: %s with the key %s: %w", p.certFile, p.keyFile, err)
+	}
+	return cert, nil
+}
+
+// authorities reads the certificates of those who sign those of clients.
+func (p *tlsParameters) authorities() (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	n := 0
+	add := func(path string) error {
+		rest, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil {
+				return nil
+			}
+			if block.Type != "CERTIFICATE" && block.Type != "TRUSTED CERTIFICATE" {
+				continue
+			}
+			cert, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			pool.AddCert(cert)
+			n++
+		}
+	}
+	if p.caCertFile != "" {
+		if err := add(p.caCertFile); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, fmt.Errorf("%s: no certificate in it", p.caCertFile)
+		}
+	}
+	if p.caCertDir != "" {
+		if _, err := os.ReadDir(p.caCertDir); err != nil {
+			return nil, err
+		}
+		before := n
+		for _, path := range filesOf(p.caCertDir) {
+			info, err := os.Stat(path)
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+				continue // a link to nowhere, or a directory
+			}
+			if err := add(path); err != nil {
+				return nil, err
+			}
+		}
+		if n == before {
+			return nil, fmt.Errorf("%s: no certificate in its files", p.caCertDir)
+		}
+	}
+	return pool, nil
+}
+
+// tlsVersions reads tls-protocols.
+func tlsVersions(words string) (lo, hi uint16, err error) {
+	if words == "" {
+		return tls.VersionTLS12, tls.VersionTLS13, nil
+	}
+	names := []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
+	var asked [4]bool
+	for word := range strings.SplitSeq(words, " ") {
+		i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, word) })
+		if i < 0 {
+			return 0, 0, errors.New("Invalid tls-protocols specified. Use a combination of 'TLSv1', 'TLSv1.1', 'TLSv1.2' and 'TLSv1.3'.")
+		}
+		asked[i] = true
+	}
+	first := slices.Index(asked[:], true)
+	last := first
+	for last < 3 && asked[last+1] {
+		last++
+	}
+	if slices.Contains(asked[last+1:], true) {
+		return 0, 0, fmt.Errorf("Invalid tls-protocols specified: with %s and a later one Go speaks those between them, too", names[last])
+	}
+	return tls.VersionTLS10 + uint16(first), tls.VersionTLS10 + uint16(last), nil
+}
+
+// ticketMark begins what limitTickets adds to a session: when it was made.
+const ticketMark = "zsetd since "
+
+// limitTickets lets sessions be resumed for so many seconds, which Go has no word
+// for: its tickets are good for a week.
+func (srv *Server) limitTickets(c *tls.Config, seconds int64) {
+	c.WrapSession = func(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {
+		s.Extra = append(s.Extra, binary.BigEndian.AppendUint64([]byte(ticketMark), uint64(srv.clock().Unix())))
+		return c.EncryptTicket(cs, s)
+	}
+	c.UnwrapSession = func(ticket []byte, cs tls.ConnectionState) (*tls.SessionState, error) {
+		s, err := c.DecryptTicket(ticket, cs)
+		if s == nil || err != nil {
+			return nil, err
+		}
+		for _, extra := range s.Extra {
+			if at, ok := bytes.CutPrefix(extra, []byte(ticketMark)); ok && len(at) == 8 {
+				if age := srv.clock().Unix() - int64(binary.BigEndian.Uint64(at)); age < 0 || age >= seconds {
+					return nil, nil // a whole handshake, then
+				}
+			}
+		}
+		return s, nil
+	}
+}
+
+// secureListener is a listener whose clients speak TLS.
+type secureListener struct {
+	net.Listener
+	srv *Server
+}
+
+// Accept returns a connection whose handshake is still to be done.
+func (l secureListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := l.srv.tls.current(l.srv)
+	if c == nil { // nobody is to be served any more
+		nc.Close()
+		return nil, net.ErrClosed
+	}
+	return tls.Server(nc, c), nil
+}
+
+// ServeTLS is [Server.Serve] for clients that speak TLS, as the parameters whose
+// names begin with tls- say. A program that has a tls.Config of its own gives
+// Serve a listener of [tls.NewListener] instead.
+func (srv *Server) ServeTLS(l net.Listener) error {
+	srv.mu.Lock()
+	c := srv.config
+	srv.mu.Unlock()
+	s := &srv.tls
+	s.mu.Lock()
+	s.wanted = true
+	var err error
+	if s.config == nil {
+		err = s.build(srv, &c.tls)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		l.Close()
+		return fmt.Errorf("zsetd: TLS: %w", err)
+	}
+	return srv.Serve(secureListener{l, srv})
+}
+
+// handshake does what TLS asks for before the first command. It returns false if
+// the client does not do his part.
+func (c *conn) handshake() bool {
+	nc, secure := c.nc.(*tls.Conn)
+	if !secure {
+		return true
+	}
+	nc.SetDeadline(time.Now().Add(handshakeTime))
+	if err := nc.HandshakeContext(context.Background()); err != nil {
+		c.srv.log.Log(context.Background(), verbose, "Error accepting a client connection", "client", c.sess.addr, "error", err)
+		return false
+	}
+	nc.SetDeadline(time.Time{})
+	return !c.sess.ending() // whoever woke it meanwhile has set a deadline that is gone
+}
+
+// socketOf returns what a connection of TLS stands on, or nc itself.
+func socketOf(nc net.Conn) net.Conn {
+	if t, secure := nc.(*tls.Conn); secure {
+		return t.NetConn()
+	}
+	return nc
+}

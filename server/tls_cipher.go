@@ -1,0 +1,177 @@
+//lint:file-ignore ST1005 Go's name begins some of them.
+
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The ciphers of TLS up to 1.2 have two names each: Go's, which is the standard's,
+// and OpenSSL's, which Redis takes. OpenSSL's lists are a little language, too.
+
+// cipherSuite is one that Go has.
+type cipherSuite struct {
+	id       uint16
+	name     string   // OpenSSL's
+	words    []string // that mean it and others
+	standard string
+	insecure bool // in Go's eyes: only its own name brings it in
+}
+
+// cipherSuites returns those of TLS up to 1.2. RC4 is not among them: it must not
+// be used (RFC 7465), and OpenSSL is not built with it any more.
+func cipherSuites() (list []cipherSuite) {
+	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		exchange, cipher, ok := strings.Cut(strings.TrimPrefix(s.Name, "TLS_"), "_WITH_")
+		if !ok || strings.HasPrefix(cipher, "RC4") {
+			continue // it is one of TLS 1.3
+		}
+		c := cipherSuite{id: s.ID, standard: s.Name, insecure: s.Insecure, words: []string{"ALL"}}
+		kx, auth, both := strings.Cut(exchange, "_")
+		if both {
+			c.name = kx + "-" + auth + "-"
+			c.words = append(c.words, "ECDH", "EECDH", "ECDHE", "kECDHE", "kEECDH", "a"+auth)
+			if auth == "ECDSA" {
+				c.words = append(c.words, "ECDSA")
+			}
+		} else {
+			c.words = append(c.words, "kRSA", "aRSA", "RSA")
+		}
+		parts := strings.Split(cipher, "_")
+		hash := parts[len(parts)-1]
+		switch parts[0] {
+		case "AES":
+			c.name += "AES" + parts[1]
+			c.words = append(c.words, "AES", "HIGH", "AES"+parts[1])
+			if parts[2] == "GCM" {
+				c.name += "-GCM"
+				c.words = append(c.words, "AESGCM")
+			}
+			c.name += "-" + hash
+		case "CHACHA20":
+			c.name += "CHACHA20-POLY1305"
+			c.words = append(c.words, "HIGH", "CHACHA20")
+		case "3DES":
+			c.name += "DES-CBC3-SHA"
+			c.words = append(c.words, "MEDIUM", "3DES")
+		}
+		if hash == "SHA" {
+			c.words = append(c.words, "SHA1", "SHA", "TLSv1", "TLSv1.0", "SSLv3")
+		} else {
+			c.words = append(c.words, "TLSv1.2")
+			if parts[0] == "AES" && parts[2] == "CBC" {
+				c.words = append(c.words, hash)
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// absentCiphers are words of OpenSSL for what Go has not: they may be excluded.
+const absentCiphers = " aNULL eNULL NULL LOW MEDIUM EXP EXPORT EXPORT40 EXPORT56 DES RC2 RC4 IDEA SEED CAMELLIA CAMELLIA128 " +
+	"CAMELLIA256 ARIA ARIA128 ARIA256 ARIAGCM AESCCM AESCCM8 MD5 SHA384 GOST GOST89MAC GOST94 aGOST aGOST01 kGOST DH ADH AECDH EDH " +
+	"DHE kDH kDHE kEDH kDHr kDHd aDH aDSS DSS PSK kPSK kECDHEPSK kDHEPSK kRSAPSK aPSK SRP kSRP aSRP KRB5 kECDHr kECDHe aECDH " +
+	"COMPLEMENTOFALL COMPLEMENTOFDEFAULT SSLv2 FZA "
+
+// parseCiphers reads a list as OpenSSL does: names and words, words joined by plus
+// signs, "!" and "-" to exclude, "+" to put last. What comes first means nothing
+// here, Go has an order of its own. Without a list there is no choice: nil.
+func parseCiphers(text string) ([]uint16, error) {
+	if text == "" {
+		return nil, nil
+	}
+	all := cipherSuites()
+	in, never := map[uint16]bool{}, map[uint16]bool{}
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(":, ;", r) }) {
+		how := byte(0)
+		if strings.ContainsRune("!-+", rune(word[0])) {
+			how, word = word[0], word[1:]
+		}
+		if word == "@STRENGTH" || strings.HasPrefix(word, "@SECLEVEL=") && len(word) == len("@SECLEVEL=1") && strings.ContainsRune("012", rune(word[10])) {
+			continue // about the order; and Go asks for more than level 2 does
+		}
+		matched := false
+		for _, c := range all {
+			if !c.is(word, how != 0) {
+				continue
+			}
+			matched = true
+			switch how {
+			case '!':
+				never[c.id] = true
+			case '-':
+				delete(in, c.id)
+			case 0:
+				in[c.id] = true
+			}
+		}
+		first, _, _ := strings.Cut(strings.ReplaceAll(word, "+", "-"), "-")
+		absent := strings.Contains(absentCiphers, " "+first+" ") || strings.Contains(absentCiphers, " "+word+" ")
+		switch {
+		case !matched && how == 0:
+			return nil, fmt.Errorf("Go's crypto/tls has no cipher %q", word)
+		case !matched && !absent:
+			return nil, fmt.Errorf("%q is no cipher that is known here", word)
+		}
+	}
+	ids := []uint16{}
+	for _, c := range all {
+		if in[c.id] && !never[c.id] {
+			ids = append(ids, c.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("no cipher is left")
+	}
+	return ids, nil
+}
+
+// is reports whether a word of a list means the suite. Words that mean several bring
+// in only what Go calls secure, as DEFAULT does; exclude says that they exclude.
+func (c *cipherSuite) is(word string, exclude bool) bool {
+	if word == c.name || word == c.standard {
+		return true
+	}
+	if c.insecure && !exclude {
+		return false
+	}
+	if word == "DEFAULT" {
+		return !c.insecure
+	}
+	for part := range strings.SplitSeq(word, "+") {
+		if !slices.Contains(c.words, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkCiphersuites accepts what says nothing but what is done anyway.
+func checkCiphersuites(text string) error {
+	if text == "" {
+		return nil
+	}
+	var names []string
+	for _, s := range tls.CipherSuites() {
+		if slices.Equal(s.SupportedVersions, []uint16{tls.VersionTLS13}) {
+			names = append(names, s.Name)
+		}
+	}
+	given := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(":, ;", r) })
+	for _, name := range given {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("Go's crypto/tls has no cipher %q for TLSv1.3", name)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(given, name) {
+			return fmt.Errorf("Go's crypto/tls cannot leave out %s: it always speaks %s", name, strings.Join(names, ":"))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/des"
+	"crypto/pbkdf2"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"hash"
+)
+
+// Keys with a password. Of the two kinds that OpenSSL writes, Go's library reads the
+// old one (openssl rsa -aes256) and nothing of the other, PKCS #8 (openssl pkcs8,
+// genpkey, req): that is here, as far as OpenSSL has written it in this century.
+
+var (
+	errKeyEncrypted = errors.New("it is encrypted: tls-key-file-pass must have its password")
+	errKeyPassword  = errors.New("the password of tls-key-file-pass is wrong")
+	errKeyMethod    = errors.New("it is encrypted in a way that is not known here; openssl pkcs8 -topk8 -v2 aes-256-cbc writes one that is")
+)
+
+// decryptKey returns a file of a key as one without a password, if it has one.
+func decryptKey(file []byte, password string) ([]byte, error) {
+	for rest := file; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return file, nil
+		}
+		//lint:ignore SA1019 Whoever has such a key trusts in the permissions of the file.
+		old := x509.IsEncryptedPEMBlock(block)
+		if !old && block.Type != "ENCRYPTED PRIVATE KEY" {
+			continue
+		}
+		if password == "" {
+			return nil, errKeyEncrypted
+		}
+		der, err := []byte(nil), error(nil)
+		if old {
+			//lint:ignore SA1019 As above.
+			der, err = x509.DecryptPEMBlock(block, []byte(password))
+			if errors.Is(err, x509.IncorrectPasswordError) {
+				err = errKeyPassword
+			}
+		} else {
+			block.Type = "PRIVATE KEY"
+			der, err = decryptPKCS8(block.Bytes, password)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: der}), nil
+	}
+}
+
+// encryptedKey and the next two are of RFC 5958 and RFC 8018.
+type encryptedKey struct {
+	Algorithm pkix.AlgorithmIdentifier
+	Data      []byte
+}
+
+type pbes2 struct{ Derivation, Encryption pkix.AlgorithmIdentifier }
+
+type pbkdf2Parameters struct {
+	Salt       []byte
+	Iterations int
+	KeyLength  int                      `asn1:"optional"`
+	Hash       pkix.AlgorithmIdentifier `asn1:"optional"`
+}
+
+// decryptPKCS8 returns the key that a password encrypts: PBES2 with PBKDF2, and
+// AES or triple DES.
+func decryptPKCS8(der []byte, password string) ([]byte, error) {
+	var outer encryptedKey
+	var scheme pbes2
+	var p pbkdf2Parameters
+	var iv []byte
+	if _, err := asn1.Unmarshal(der, &outer); err != nil {
+		return nil, err
+	}
+	oid := func(a pkix.AlgorithmIdentifier) string { return a.Algorithm.String() }
+	if oid(outer.Algorithm) != "1.2.840.113549.1.5.13" {
+		return nil, errKeyMethod
+	}
+	if _, err := asn1.Unmarshal(outer.Algorithm.Parameters.FullBytes, &scheme); err != nil {
+		return nil, err
+	}
+	if oid(scheme.Derivation) != "1.2.840.113549.1.5.12" {
+		return nil, errKeyMethod
+	}
+	if _, err := asn1.Unmarshal(scheme.Derivation.Parameters.FullBytes, &p); err != nil {
+		return nil, err
+	}
+	sum := map[string]func() hash.Hash{
+		"": sha1.New, "1.2.840.113549.2.7": sha1.New, "1.2.840.113549.2.9": sha256.New,
+		"1.2.840.113549.2.10": sha512.New384, "1.2.840.113549.2.11": sha512.New,
+	}[oid(p.Hash)]
+	type method struct {
+		size int
+		make func([]byte) (cipher.Block, error)
+	}
+	m, known := map[string]method{
+		"2.16.840.1.101.3.4.1.2": {16, aes.NewCipher}, "2.16.840.1.101.3.4.1.22": {24, aes.NewCipher},
+		"2.16.840.1.101.3.4.1.42": {32, aes.NewCipher}, "1.2.840.113549.3.7": {24, des.NewTripleDESCipher},
+	}[oid(scheme.Encryption)]
+	const most = 10_000_000 // a file shall not keep the server from starting for ever
+	if sum == nil || !known || p.Iterations < 1 || p.Iterations > most {
+		return nil, errKeyMethod
+	}
+	if _, err := asn1.Unmarshal(scheme.Encryption.Parameters.FullBytes, &iv); err != nil {
+		return nil, err
+	}
+	key, err := pbkdf2.Key(sum, password, p.Salt, p.Iterations, m.size)
+	if err != nil {
+		return nil, err
+	}
+	block, err := m.make(key)
+	if err != nil {
+		return nil, err
+	}
+	n := len(outer.Data)
+	if len(iv) != block.BlockSize() || n == 0 || n%len(iv) != 0 {
+		return nil, fmt.Errorf("its length is wrong: %d bytes", n)
+	}
+	out := make([]byte, n)
+	cipher.NewCBCDecrypter(block, iv).CryptBlocks(out, outer.Data)
+	pad := int(out[n-1])
+	if pad < 1 || pad > len(iv) || !bytes.Equal(out[n-pad:], bytes.Repeat([]byte{byte(pad)}, pad)) {
+		return nil, errKeyPassword
+	}
+	if out = out[:n-pad]; asn1Error(out) != nil {
+		return nil, errKeyPassword // by chance the padding was right
+	}
+	return out, nil
+}
+
+// asn1Error tells what is wrong with a value that should stand alone.
+func asn1Error(der []byte) error {
+	var v asn1.RawValue
+	_, err := asn1.Unmarshal(der, &v)
+	return err
+}

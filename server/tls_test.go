@@ -1,0 +1,871 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pki is an authority and where its certificates are.
+type pki struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	last int64
+}
+
+// newPKI makes an authority, whose certificate is in dir/name.crt.
+func newPKI(t *testing.T, dir, name string) *pki {
+	t.Helper()
+	p := &pki{t: t, dir: dir}
+	cert := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	pair := p.issue(name, cert)
+	p.cert, p.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
+	return p
+}
+
+// issue makes a certificate and writes it to dir/name.crt, and its key to
+// dir/name.key.
+func (p *pki) issue(name string, cert *x509.Certificate) tls.Certificate {
+	p.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.last++
+	cert.SerialNumber, cert.Subject = big.NewInt(p.last), pkix.Name{CommonName: name}
+	cert.DNSNames, cert.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
+	if cert.NotAfter.IsZero() {
+		cert.NotBefore, cert.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
+	parent, signer := p.cert, p.key
+	if parent == nil {
+		parent, signer = cert, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, parent, &key.PublicKey, signer)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.write(name+".crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	p.write(name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func (p *pki) write(name string, content []byte) {
+	p.t.Helper()
+	if err := os.WriteFile(p.path(name), content, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *pki) path(name string) string { return filepath.Join(p.dir, name) }
+
+// client returns what a client needs who trusts the authority.
+func (p *pki) client(certs ...tls.Certificate) *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(p.cert)
+	return &tls.Config{RootCAs: pool, ServerName: "localhost", Certificates: certs}
+}
+
+// config returns the parameters of a server that uses the authority.
+func (p *pki) config() map[string]string {
+	return map[string]string{"tls-cert-file": p.path("server.crt"), "tls-key-file": p.path("server.key"), "tls-ca-cert-file": p.path("ca.crt")}
+}
+
+// syncBuffer is a log that is read while it is written.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// startTLS serves clients that speak TLS until the test ends.
+func startTLS(t *testing.T, config map[string]string) (srv *Server, addr string, log *syncBuffer) {
+	t.Helper()
+	log = new(syncBuffer)
+	level := new(slog.LevelVar)
+	srv, err := New(Options{Config: config, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})), LogLevel: level})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.ServeTLS(l) }()
+	t.Cleanup(func() {
+		srv.Close()
+		if err := <-served; err != ErrServerClosed {
+			t.Errorf("ServeTLS: %v", err)
+		}
+	})
+	return srv, l.Addr().String(), log
+}
+
+// pingTLS connects, says PING and returns what went wrong.
+func pingTLS(addr string, config *tls.Config) (tls.ConnectionState, error) {
+	nc, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	if err != nil {
+		return tls.ConnectionState{}, err
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	c := tls.Client(nc, config)
+	if _, err := io.WriteString(c, "PING\r\n"); err != nil {
+		return c.ConnectionState(), err
+	}
+	var b [7]byte
+	if _, err = io.ReadFull(c, b[:]); err == nil && string(b[:]) != "+PONG\r\n" {
+		err = fmt.Errorf("PING answers %q", b)
+	}
+	return c.ConnectionState(), err
+}
+
+// What goes over plain sockets goes over TLS.
+func TestTLS(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	alice := p.issue("alice", &x509.Certificate{})
+	srv, addr, _ := startTLS(t, p.config())
+	dial := func() *rawClient {
+		t.Helper()
+		nc, err := tls.Dial("tcp", addr, p.client(alice))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newRawClient(t, nc)
+	}
+	c, d := dial(), dial()
+	// A pipeline whose replies nobody reads meanwhile.
+	value := strings.Repeat("v", 100_000)
+	c.send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$%d\r\n%s\r\n", len(value), value) + strings.Repeat("GET big\r\n", 200))
+	if got := fmt.Sprint(c.reply()); got != "OK" {
+		t.Fatalf("SET: %v", got)
+	}
+	for range 200 {
+		if got := c.reply(); got != value {
+			t.Fatalf("%.20q of %d bytes", got, len(fmt.Sprint(got)))
+		}
+	}
+	// Somebody waits, another brings it; messages; a client that is killed.
+	c.send("BLPOP list 0\r\n")
+	d.send("RPUSH list x\r\n")
+	if got := fmt.Sprint(c.reply(), d.reply()); got != "[list x] 1" {
+		t.Errorf("BLPOP: %s", got)
+	}
+	c.send("SUBSCRIBE ch\r\n")
+	c.reply()
+	d.send("PUBLISH ch hello\r\n")
+	if got := fmt.Sprint(d.reply(), c.reply()); got != "1 [message ch hello]" {
+		t.Errorf("SUBSCRIBE: %s", got)
+	}
+	d.send("CLIENT LIST\r\n")
+	for line := range strings.Lines(strings.TrimPrefix(fmt.Sprint(d.reply()), "txt:")) {
+		if !strings.Contains(line, "laddr="+addr) || strings.Contains(line, "fd=-1 ") {
+			t.Errorf("CLIENT LIST: %s", line)
+		}
+	}
+	d.send("CLIENT KILL TYPE pubsub\r\n")
+	if got := d.reply(); fmt.Sprint(got) != "1" {
+		t.Errorf("CLIENT KILL: %v", got)
+	}
+	if _, err := c.r.ReadByte(); err == nil {
+		t.Error("a killed client can still read")
+	}
+	d.send("QUIT\r\n")
+	if got := d.all(); got != "+OK\r\n" { // and the end is announced, else this would be an error
+		t.Errorf("QUIT: %q", got)
+	}
+	// Who does not speak TLS is no client.
+	nc := dialRaw(t, addr)
+	nc.send("PING\r\nPING\r\nPING\r\n")
+	if b, _ := io.ReadAll(nc); bytes.Contains(b, []byte("PONG")) {
+		t.Errorf("plain text is answered: %q", b)
+	}
+	waitFor(t, func() bool {
+		srv.lifecycle.Lock()
+		defer srv.lifecycle.Unlock()
+		return len(srv.conns) == 0
+	})
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it takes too long")
+		}
+	}
+}
+
+// Who has which certificate, and may come in.
+func TestTLSClients(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	p, foreign := newPKI(t, dir, "ca"), newPKI(t, other, "ca")
+	p.issue("server", &x509.Certificate{})
+	past := time.Now().Add(-time.Hour)
+	certs := map[string][]tls.Certificate{
+		"good":       {p.issue("good", &x509.Certificate{})},
+		"for client": {p.issue("client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})},
+		"for server": {p.issue("not", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})},
+		"expired":    {p.issue("old", &x509.Certificate{NotBefore: past.Add(-time.Hour), NotAfter: past})},
+		"foreign":    {foreign.issue("bob", &x509.Certificate{})},
+		"none":       nil,
+	}
+	welcome := map[string]string{
+		"yes":      "good, for client",
+		"optional": "good, for client, none",
+		"no":       "good, for client, for server, expired, foreign, none",
+	}
+	srv, addr, log := startTLS(t, p.config())
+	for mode, who := range welcome {
+		for _, protocol := range []string{"TLSv1.2", "TLSv1.3"} {
+			if _, err := srv.Do(context.Background(), "CONFIG", "SET", "tls-auth-clients", mode, "tls-protocols", protocol, "loglevel", "verbose"); err != nil {
+				t.Fatal(err)
+			}
+			for name, cert := range certs {
+				config := p.client()
+				// Whatever authorities the server names.
+				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					if len(cert) == 0 {
+						return new(tls.Certificate), nil
+					}
+					return &cert[0], nil
+				}
+				_, err := pingTLS(addr, config)
+				if want := slices.Contains(strings.Split(who, ", "), name); (err == nil) != want {
+					t.Errorf("%s: a client with a certificate %q: %v", mode, name, err)
+				}
+			}
+		}
+	}
+	for _, want := range []string{"Error accepting a client connection", "certificate signed by unknown authority", "certificate has expired"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %q: %s", want, log)
+		}
+	}
+}
+
+// Certificates are read again by CONFIG SET and when their files change; bad ones
+// change nothing.
+func TestTLSReload(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	alice := p.issue("alice", &x509.Certificate{})
+	srv, addr, log := startTLS(t, p.config())
+	ctx := context.Background()
+	set := func(args ...any) error {
+		_, err := srv.Do(ctx, append([]any{"CONFIG", "SET"}, args...)...)
+		return err
+	}
+	serial := func() int64 {
+		t.Helper()
+		state, err := pingTLS(addr, p.client(alice))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.PeerCertificates[0].SerialNumber.Int64()
+	}
+	if got := serial(); got != 2 {
+		t.Fatalf("certificate %d", got)
+	}
+	p.issue("server", &x509.Certificate{}) // 4
+	if err := set("tls-cert-file", p.path("server.crt")); err != nil {
+		t.Fatal(err)
+	}
+	if got := serial(); got != 4 {
+		t.Errorf("after CONFIG SET: certificate %d", got)
+	}
+	// Without a word. In between the key does not fit.
+	p.issue("server", &x509.Certificate{}) // 5
+	soon := func(want int64) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if got := serial(); got == want {
+				return
+			} else if time.Now().After(end) {
+				t.Fatalf("certificate %d, not %d; %s", got, want, log)
+			}
+		}
+	}
+	soon(5)
+	p.write("server.key", []byte("nonsense"))
+	waitFor(t, func() bool {
+		if got := serial(); got != 5 {
+			t.Fatalf("certificate %d", got)
+		}
+		return strings.Contains(log.String(), "cannot be used; what was there before stays")
+	})
+	failed := "ERR CONFIG SET failed (possibly related to argument '%s') - Unable to update TLS configuration. Check server logs."
+	for args, name := range map[string]string{
+		"tls-key-file " + p.path("server.key"):                           "tls-key-file",
+		"tls-cert-file " + p.path("nowhere"):                             "tls-cert-file",
+		"timeout 7 tls-ciphers XY tls-ciphersuites XY":                   "tls-ciphers",
+		"tls-ciphersuites TLS_AES_128_CCM_SHA256":                        "tls-ciphersuites",
+		"tls-protocols SSLv3":                                            "tls-protocols",
+		"tls-ca-cert-file " + p.path("server.key"):                       "tls-ca-cert-file",
+		"tls-ca-cert-dir " + p.path("nowhere"):                           "tls-ca-cert-dir",
+		"tls-ca-cert-file " + p.path("nowhere") + " tls-auth-clients no": "tls-ca-cert-file",
+	} {
+		words := []any{}
+		for _, word := range strings.Fields(args) {
+			words = append(words, word)
+		}
+		if err := set(words...); err == nil || err.Error() != fmt.Sprintf(failed, name) {
+			t.Errorf("CONFIG SET %s: %v", args, err)
+		}
+	}
+	if got := serial(); got != 5 {
+		t.Errorf("after what was refused: certificate %d", got)
+	}
+	srv.mu.Lock()
+	if srv.config.timeout != 0 || srv.config.tls.ciphers != "" {
+		t.Error("half of what was refused was done")
+	}
+	srv.mu.Unlock()
+	p.issue("server", &x509.Certificate{}) // 6
+	soon(6)
+
+	// Who was welcome before an authority was taken away cannot resume his session.
+	config := p.client(alice)
+	config.ClientSessionCache = tls.NewLRUClientSessionCache(4)
+	resumed := func() bool {
+		t.Helper()
+		state, err := pingTLS(addr, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.DidResume
+	}
+	resumed()
+	if !resumed() {
+		t.Error("a session is not resumed")
+	}
+	srv.Advance(301 * time.Second)
+	if resumed() {
+		t.Error("a session is resumed that is too old")
+	}
+	if err := set("tls-session-caching", "no"); err != nil {
+		t.Fatal(err)
+	}
+	resumed()
+	if resumed() {
+		t.Error("a session is resumed with tls-session-caching no")
+	}
+	if err := set("tls-session-caching", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	resumed()
+	strangers := newPKI(t, t.TempDir(), "ca")
+	if err := set("tls-ca-cert-file", strangers.path("ca.crt")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pingTLS(addr, config); err == nil {
+		t.Error("a session is resumed whose certificate is not good any more")
+	}
+	if err := set("tls-ca-cert-dir", p.dir); err != nil { // beside the others
+		t.Fatal(err)
+	}
+	if got := serial(); got != 6 {
+		t.Errorf("certificate %d", got)
+	}
+}
+
+// A server that could not do what is asked for does not start.
+func TestTLSStart(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	p.issue("other", &x509.Certificate{})
+	p.write("empty", nil)
+	for change, want := range map[string]string{
+		"tls-cert-file=":                          "No tls-cert-file configured!",
+		"tls-key-file=":                           "No tls-key-file configured!",
+		"tls-ca-cert-file=":                       "Either tls-ca-cert-file or tls-ca-cert-dir must be specified",
+		"tls-cert-file=" + p.path("nowhere"):      "Failed to load certificate: open " + p.path("nowhere"),
+		"tls-cert-file=" + p.path("empty"):        "failed to find any PEM data in certificate input",
+		"tls-key-file=" + p.path("other.key"):     "private key does not match public key",
+		"tls-key-file=" + p.path("server.crt"):    "Failed to load certificate",
+		"tls-ca-cert-file=" + p.path("empty"):     "no certificate in it",
+		"tls-ca-cert-dir=" + p.path("empty"):      "Failed to configure CA certificate(s) file/directory: ",
+		"tls-protocols=TLSv1.1 TLSv1.3":           "with TLSv1.1 and a later one Go speaks those between them, too",
+		"tls-ciphers=DHE-RSA-AES256-GCM-SHA384":   `Go's crypto/tls has no cipher "DHE-RSA-AES256-GCM-SHA384"`,
+		"tls-ciphersuites=TLS_AES_128_GCM_SHA256": "Go's crypto/tls cannot leave out TLS_AES_256_GCM_SHA384",
+		"tls-ciphersuites=TLS_AES_128_CCM_SHA256": `Go's crypto/tls has no cipher "TLS_AES_128_CCM_SHA256"`,
+		"tls-auth-clients=maybe":                  "argument(s) must be one of the following: no, yes, optional",
+		"tls-cluster=yes":                         "there are no other nodes",
+		"tls-replication=yes":                     "there are no other nodes",
+	} {
+		config := p.config()
+		config["tls-port"] = "1"
+		name, value, _ := strings.Cut(change, "=")
+		config[name] = value
+		srv, err := New(Options{Config: config})
+		if err == nil {
+			srv.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", change, err, want)
+		}
+	}
+	// Without TLS nobody looks, as in Redis.
+	srv, err := New(Options{Config: map[string]string{"tls-cert-file": "/nowhere", "tls-ciphers": "XY"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	if _, err := srv.Do(context.Background(), "CONFIG", "SET", "tls-protocols", "SSLv3"); err != nil {
+		t.Error(err)
+	}
+	// A certificate that has expired is the clients' affair, but the log says so.
+	past := time.Now().Add(-time.Hour)
+	p.issue("server", &x509.Certificate{NotBefore: past.Add(-time.Hour), NotAfter: past})
+	_, addr, log := startTLS(t, p.config())
+	if _, err := pingTLS(addr, p.client(p.issue("alice", &x509.Certificate{}))); err == nil || !strings.Contains(err.Error(), "expired") {
+		t.Errorf("of an expired certificate clients say %v", err)
+	}
+	if !strings.Contains(log.String(), "level=WARN msg=\"TLS certificate loaded\"") {
+		t.Errorf("nothing is said of an expired certificate: %s", log)
+	}
+}
+
+// ListenAndServe listens for TLS, alone or beside the others, and CONFIG SET
+// changes that.
+func TestTLSPort(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	alice := p.client(p.issue("alice", &x509.Certificate{}))
+	config := p.config()
+	port := freePort(t)
+	config["port"], config["tls-port"], config["bind"], config["cluster-enabled"] = "0", port, "127.0.0.1", "yes"
+	srv, err := New(Options{Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.ListenAndServe() }()
+	waitFor(t, func() bool { _, err := pingTLS("127.0.0.1:"+port, alice); return err == nil })
+	ctx := context.Background()
+	do := func(args ...any) string {
+		t.Helper()
+		reply, err := srv.Do(ctx, args...)
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(reply)
+	}
+	if info := do("INFO", "server"); !strings.Contains(info, "tcp_port:"+port+"\r\n") ||
+		!strings.Contains(info, "listener0:name=tls,bind=127.0.0.1,port="+port+"\r\n") {
+		t.Error(info)
+	}
+	nc, err := tls.Dial("tcp", "127.0.0.1:"+port, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newRawClient(t, nc)
+	c.send("CLUSTER NODES\r\n")
+	if got := fmt.Sprint(c.reply()); !strings.Contains(got, ":"+port+"@") { // where a client that speaks TLS has to go
+		t.Errorf("CLUSTER NODES: %s", got)
+	}
+	plain, other := freePort(t), freePort(t)
+	if got := do("CONFIG", "SET", "port", plain); got != "OK" {
+		t.Fatal(got)
+	}
+	d := dialRaw(t, "127.0.0.1:"+plain)
+	d.send("CLUSTER NODES\r\nCLUSTER SHARDS\r\n")
+	if got := fmt.Sprint(d.reply()); !strings.Contains(got, ":"+plain+"@") {
+		t.Errorf("CLUSTER NODES: %s", got)
+	}
+	if got := fmt.Sprint(d.reply()); !strings.Contains(got, "port "+plain+" tls-port "+port) {
+		t.Errorf("CLUSTER SHARDS: %s", got)
+	}
+	if got := do("CONFIG", "SET", "tls-port", other); got != "OK" {
+		t.Fatal(got)
+	}
+	if _, err := pingTLS("127.0.0.1:"+other, alice); err != nil {
+		t.Error(err)
+	}
+	if _, err := pingTLS("127.0.0.1:"+port, alice); err == nil {
+		t.Error("the port of before is still served")
+	}
+	want := "ERR CONFIG SET failed (possibly related to argument 'tls-port') - Unable to listen on this port. Check server logs."
+	if got := do("CONFIG", "SET", "tls-port", plain); got != want {
+		t.Error(got)
+	}
+	if _, err := pingTLS("127.0.0.1:"+other, alice); err != nil {
+		t.Error(err)
+	}
+	if got := do("CONFIG", "SET", "tls-port", "0"); got != "OK" {
+		t.Fatal(got)
+	}
+	c.send("PING\r\n")
+	if got := fmt.Sprint(c.reply()); got != "PONG" {
+		t.Errorf("who is connected is not served any more: %v", got)
+	}
+	if got := do("CONFIG", "SET", "tls-cert-file", "/nowhere"); got != "OK" { // nobody looks now
+		t.Error(got)
+	}
+	want = "ERR CONFIG SET failed (possibly related to argument 'tls-port') - Unable to update TLS configuration. Check server logs."
+	if got := do("CONFIG", "SET", "tls-port", other); got != want {
+		t.Error(got)
+	}
+	srv.Close()
+	if err := <-done; err != ErrServerClosed {
+		t.Error(err)
+	}
+}
+
+// Who connects and is silent, or never reads, holds up nobody, and nobody for long.
+func TestTLSSilence(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	alice := p.client(p.issue("alice", &x509.Certificate{}))
+	config := p.config()
+	config["maxclients"] = "31"
+	srv, addr, _ := startTLS(t, config)
+	var silent []net.Conn
+	for range 30 {
+		nc, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		silent = append(silent, nc)
+	}
+	if _, err := pingTLS(addr, alice); err != nil {
+		t.Fatalf("beside silent clients: %v", err)
+	}
+	clients := func() int {
+		srv.lifecycle.Lock()
+		defer srv.lifecycle.Unlock()
+		return len(srv.conns)
+	}
+	waitFor(t, func() bool { return clients() == 30 })
+	stuck, err := tls.Dial("tcp", addr, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stuck.Close()
+	if _, err := pingTLS(addr, alice); err == nil {
+		t.Error("there are more than maxclients")
+	}
+	if _, err := io.WriteString(stuck, "SETRANGE k 1048575 x\r\n"+strings.Repeat("GET k\r\n", 40)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { // its replies fill what the system takes
+		srv.mu.Lock()
+		defer srv.mu.Unlock()
+		for _, s := range srv.sessions {
+			if s.unsent.Load() > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	for _, nc := range silent[:10] {
+		nc.Close()
+	}
+	waitFor(t, func() bool { return clients() == 21 })
+	start := time.Now()
+	if got, err := srv.Do(context.Background(), "CLIENT", "KILL", "TYPE", "normal"); err != nil || fmt.Sprint(got) == "0" {
+		t.Errorf("CLIENT KILL: %v, %v", got, err)
+	}
+	srv.Close()
+	if took := time.Since(start); took > 4*time.Second { // TLS takes its leave for up to 5
+		t.Errorf("to close them took %v", took)
+	}
+}
+
+// In a bubble, where time passes in no time.
+func TestTLSHandshakeTime(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	cert, err := tls.LoadX509KeyPair(p.path("server.crt"), p.path("server.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		for _, some := range []string{"", "\x16\x03\x01\x00\x05"} {
+			client, server := net.Pipe()
+			start := time.Now()
+			srv.serveConn(tls.Server(server, &tls.Config{Certificates: []tls.Certificate{cert}}))
+			if _, err := io.WriteString(client, some); err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, client)
+			if took := time.Since(start); took != handshakeTime {
+				t.Errorf("after %q a client may be silent for %v", some, took)
+			}
+		}
+	})
+}
+
+func TestTLSVersions(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	config := p.config()
+	config["tls-auth-clients"] = "no"
+	srv, addr, _ := startTLS(t, config)
+	all := []uint16{tls.VersionTLS10, tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13}
+	for words, spoken := range map[string]string{
+		"": "0011", "TLSv1.2 TLSv1.3": "0011", "tlsV1.3": "0001", "TLSv1 TLSv1.1": "1100", "TLSv1.1 TLSv1.2 TLSv1.3": "0111", "TLSv1.2": "0010",
+	} {
+		if _, err := srv.Do(context.Background(), "CONFIG", "SET", "tls-protocols", words); err != nil {
+			t.Fatal(err)
+		}
+		for i, version := range all {
+			c := p.client()
+			c.MinVersion, c.MaxVersion = version, version
+			if _, err := pingTLS(addr, c); (err == nil) != (spoken[i] == '1') {
+				t.Errorf("tls-protocols %q: %s: %v", words, tls.VersionName(version), err)
+			}
+		}
+	}
+	if _, err := srv.Do(context.Background(), "CONFIG", "SET", "tls-protocols", "TLSv1.2", "tls-ciphers", "ECDHE-ECDSA-AES256-GCM-SHA384"); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := pingTLS(addr, p.client()); err != nil || state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 {
+		t.Errorf("%s, %v", tls.CipherSuiteName(state.CipherSuite), err)
+	}
+}
+
+func TestTLSCiphers(t *testing.T) {
+	named := map[uint16]string{}
+	for _, c := range cipherSuites() {
+		named[c.id] = c.name
+	}
+	for text, want := range map[string]string{
+		"ECDHE-RSA-AES128-GCM-SHA256":                                "ECDHE-RSA-AES128-GCM-SHA256",
+		"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256":                      "ECDHE-RSA-AES128-GCM-SHA256",
+		"AES128-SHA:DES-CBC3-SHA ECDHE-RSA-AES128-SHA256,AES256-SHA": "DES-CBC3-SHA AES128-SHA AES256-SHA ECDHE-RSA-AES128-SHA256",
+		"ECDHE+AESGCM:!aRSA":                                         "ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384",
+		"ECDHE+AESGCM:ECDHE+CHACHA20:-ECDSA:!AES256":                 "ECDHE-RSA-AES128-GCM-SHA256 ECDHE-RSA-CHACHA20-POLY1305",
+		"DEFAULT:!MEDIUM:!SHA1:!ECDSA:!DHE-RSA-AES128-SHA:@STRENGTH": "ECDHE-RSA-AES128-GCM-SHA256 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-RSA-CHACHA20-POLY1305",
+		"HIGH:!aNULL:!kRSA:!ECDSA:!SHA:!MD5:+AES:!kEDH:!AES128":      "ECDHE-RSA-AES256-GCM-SHA384 ECDHE-RSA-CHACHA20-POLY1305",
+		"AES128-SHA:!AES128-SHA:AES256-SHA:AES128-SHA":               "AES256-SHA",
+		"AES128-SHA:-AES128-SHA:AES256-SHA:AES128-SHA":               "AES128-SHA AES256-SHA",
+		"ALL:!HIGH":              "",
+		"XY":                     "",
+		"HIGH:!XY":               "",
+		"DHE-RSA-AES128-SHA":     "",
+		"PSK":                    "",
+		"ECDHE-RSA-RC4-SHA":      "",
+		"eNULL":                  "",
+		":":                      "",
+		"HIGH:!":                 "",
+		"@SECLEVEL=2":            "",
+		"@SECLEVEL=5:HIGH":       "",
+		"ECDHE+NULL":             "",
+		"TLS_AES_128_GCM_SHA256": "",
+	} {
+		ids, err := parseCiphers(text)
+		var names []string
+		for _, id := range ids {
+			names = append(names, named[id])
+		}
+		wanted := strings.Fields(want)
+		slices.Sort(wanted)
+		slices.Sort(names)
+		if !slices.Equal(names, wanted) || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", text, names, err, want)
+		}
+	}
+	if path, err := osexec.LookPath("openssl"); err == nil {
+		// Every name is one of OpenSSL's.
+		for _, c := range cipherSuites() {
+			out, err := osexec.Command(path, "ciphers", "-v", c.name+":@SECLEVEL=0").CombinedOutput()
+			if !strings.Contains(string(out), c.name+" ") && !strings.Contains(c.name, "DES") { // of which it is often built without
+				t.Errorf("openssl ciphers %s: %s, %v", c.name, out, err)
+			}
+		}
+	}
+}
+
+// Keys as OpenSSL has encrypted them.
+func TestTLSKeyPassword(t *testing.T) {
+	plain, err := os.ReadFile("testdata/tls/plain.key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(plain)
+	want, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob("testdata/tls/*.enc")
+	if len(files) < 5 {
+		t.Fatalf("only %q", files)
+	}
+	for _, path := range files {
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := errKeyPassword
+		if strings.Contains(path, "scrypt") {
+			wrong = errKeyMethod
+		}
+		for password, wantErr := range map[string]error{"": errKeyEncrypted, "no": wrong} {
+			if _, err := decryptKey(file, password); err != wantErr {
+				t.Errorf("%s with the password %q: %v, want %v", path, password, err, wantErr)
+			}
+		}
+		key, err := decryptKey(file, "secret")
+		if strings.Contains(path, "scrypt") {
+			if err != errKeyMethod {
+				t.Errorf("%s: %v", path, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		block, _ := pem.Decode(key)
+		var got any
+		if got, err = x509.ParsePKCS8PrivateKey(block.Bytes); err != nil {
+			got, err = x509.ParseECPrivateKey(block.Bytes)
+		}
+		if err != nil || !want.(*ecdsa.PrivateKey).Equal(got.(*ecdsa.PrivateKey)) {
+			t.Errorf("%s: another key, %v", path, err)
+		}
+	}
+	if got, err := decryptKey(plain, "whatever"); err != nil || !bytes.Equal(got, plain) {
+		t.Errorf("a key without a password: %v", err)
+	}
+}
+
+// Whatever has become of the file.
+func TestTLSKeyDamaged(t *testing.T) {
+	file, err := os.ReadFile("testdata/tls/pkcs8-aes-256-cbc.enc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(file)
+	if _, err := decryptPKCS8(block.Bytes, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range block.Bytes {
+		decryptPKCS8(block.Bytes[:i], "secret")
+		for _, x := range []byte{1, 0x80, 0xff} {
+			damaged := bytes.Clone(block.Bytes)
+			damaged[i] ^= x
+			decryptPKCS8(damaged, "secret")
+		}
+	}
+}
+
+// What others send and take: redis-cli.
+func TestTLSRedisCLI(t *testing.T) {
+	cli, err := osexec.LookPath("redis-cli")
+	if err != nil {
+		t.Skip("redis-cli is not installed")
+	}
+	if help, _ := osexec.Command(cli, "--help").CombinedOutput(); !bytes.Contains(help, []byte("--tls")) {
+		t.Skip("redis-cli is built without TLS")
+	}
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	p.issue("alice", &x509.Certificate{})
+	_, addr, _ := startTLS(t, p.config())
+	_, port, _ := net.SplitHostPort(addr)
+	run := func(in string, args ...string) string {
+		args = append([]string{"-h", "127.0.0.1", "-p", port, "--tls", "--cacert", p.path("ca.crt")}, args...)
+		cmd := osexec.Command(cli, args...)
+		cmd.Stdin = strings.NewReader(in)
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	cert := []string{"--cert", p.path("alice.crt"), "--key", p.path("alice.key")}
+	if got := run("", append(cert, "SET", "k", "v")...); got != "OK\n" {
+		t.Errorf("SET: %q", got)
+	}
+	if got := run("PING\nGET k\n", append(cert, "--tls-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256")...); got != "PONG\nv\n" {
+		t.Errorf("a script: %q", got)
+	}
+	var commands strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&commands, "SET key:%d %d\r\n", i, i)
+	}
+	if got := run(commands.String(), append(cert, "--pipe")...); !strings.Contains(got, "errors: 0, replies: 20000") {
+		t.Errorf("--pipe: %q", got)
+	}
+	if got := run("", "PING"); strings.Contains(got, "PONG") {
+		t.Errorf("without a certificate: %q", got)
+	}
+}
+
+// A program may have a configuration of its own.
+func TestTLSOwnListener(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	cert := p.issue("server", &x509.Certificate{})
+	srv, err := New(Options{Config: map[string]string{"requirepass": "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go srv.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}}))
+	nc, err := tls.Dial("tcp", l.Addr().String(), p.client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	io.WriteString(nc, "AUTH x\r\nPING\r\n")
+	r := bufio.NewReader(nc)
+	for _, want := range []string{"+OK\r\n", "+PONG\r\n"} {
+		if got, err := r.ReadString('\n'); got != want {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
