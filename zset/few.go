@@ -24,7 +24,9 @@ import (
 // removed members are lost until the buffer is full and copied without them. It then
 // gets as much room more as was lost, up to a quarter: where members come and go, as
 // in a window of events, a buffer lasts for about half as many additions as there are
-// elements, and where they only come it has no more room than Go's size classes leave.
+// elements. Where they only come it gets an eighth more (with what Go's size classes
+// leave instead, adding 100 allocated 23 KB in 31 pieces, and so 14 in 20), and up to 8
+// elements nothing, for of such sets there may be most.
 //
 // A clone shares the buffer, which is marked so and not written to any more: whoever
 // changes first, or next, does it in a copy.
@@ -34,6 +36,7 @@ import (
 const (
 	fewMax       = 128
 	fewMemberMax = 64 // as in Redis; longer ones are not worth copying
+	fewTight     = 8  // up to here growing buffers have no room to spare
 	fewHead      = 8
 	fewEach      = 8 + 2 + 1 // score, offset and tag
 )
@@ -224,7 +227,12 @@ func (f *few) writable(more int) *few {
 		return f
 	}
 	space := int(f.live) + more
-	return f.copyOf(n, space+min(f.waste(), (fewEach*n+space)/4))
+	all := fewEach*n + space
+	spare := min(f.waste(), all/4)
+	if more > 0 && n > fewTight {
+		spare = max(spare, all/8)
+	}
+	return f.copyOf(n, space+spare)
 }
 
 // widen makes room in the arrays for one element or more, as many as there is free
