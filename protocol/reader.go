@@ -145,6 +145,33 @@ func (r *Reader) Space() []byte {
 	return r.buf[r.end:]
 }
 
+// Adopt gives a reader that has no buffer one that Release has returned, perhaps of another reader.
+// It reports whether it takes it. A reader to which none is given makes one.
+func (r *Reader) Adopt(buf []byte) bool {
+	if r.buf != nil {
+		return false
+	}
+	r.buf = buf
+	return true
+}
+
+// Release takes the buffer away from a reader that needs nothing of what is in it: what has arrived
+// ended with a whole command. It returns nil if there is something left, or the buffer is none of
+// the usual size, which is dropped. Everything that Next has returned is invalid from then on. So
+// connections that are idle need no buffer, and many can share a few.
+func (r *Reader) Release() []byte {
+	if r.Partial() || r.at != r.end || r.err != nil {
+		return nil
+	}
+	buf := r.buf
+	r.buf, r.at, r.end, r.scan = nil, 0, 0, 0
+	r.trim()
+	if len(buf) != bufferSize {
+		return nil
+	}
+	return buf
+}
+
 // rehome moves buf[from:end] to the front, of a buffer of the usual size if that is enough.
 func (r *Reader) rehome(from int) {
 	to := r.buf

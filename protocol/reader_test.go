@@ -576,3 +576,61 @@ func BenchmarkReader(b *testing.B) {
 		})
 	}
 }
+
+// Readers that share a few buffers find the same commands, and none keeps a buffer
+// that it does not need.
+func TestReaderRelease(t *testing.T) {
+	const readers = 5
+	rnd := rand.New(rand.NewPCG(7, 7))
+	var (
+		all    [readers]Reader
+		in     [readers]string
+		want   [readers][]string
+		got    [readers][]string
+		spares [][]byte
+	)
+	for i := range all {
+		in[i], want[i] = stream(rnd, 60)
+	}
+	for left := readers; left > 0; {
+		i := rnd.IntN(readers)
+		if in[i] == "" {
+			continue
+		}
+		r := &all[i]
+		if last := len(spares) - 1; last >= 0 && r.Adopt(spares[last]) {
+			for j := range spares[last] {
+				spares[last][j] = '!' // what it was used for before does not matter
+			}
+			spares = spares[:last]
+		}
+		n := min(1+rnd.IntN(3000), len(in[i]))
+		got[i] = append(got[i], feed(t, r, in[i][:n])...)
+		if in[i] = in[i][n:]; in[i] == "" {
+			left--
+		}
+		partial := r.Partial()
+		if b := r.Release(); b != nil {
+			if partial {
+				t.Fatal("released with a command under way")
+			}
+			spares = append(spares, b)
+		}
+		if !partial && (r.buf != nil || r.Buffered() != 0) {
+			t.Fatal("an idle reader keeps its buffer")
+		}
+	}
+	for i := range all {
+		if !slices.Equal(got[i], want[i]) {
+			t.Errorf("reader %d found other commands", i)
+		}
+	}
+	if len(spares) > readers {
+		t.Errorf("%d buffers for %d readers", len(spares), readers)
+	}
+	bad := new(Reader)
+	feed(t, bad, "*x\r\n")
+	if bad.Release() != nil {
+		t.Error("a reader that has failed gave its buffer away")
+	}
+}

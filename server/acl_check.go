@@ -236,7 +236,7 @@ func (srv *Server) dropSubscribers(u, next *user, me *Session) {
 	if !lost {
 		return
 	}
-	hears := func(names map[string]struct{}, literal bool) bool {
+	hears := func(names places, literal bool) bool {
 		for name := range names {
 			if !matchesAny(allowed, bytesOf(name), literal) {
 				return true

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -700,7 +701,7 @@ func (srv *Server) assign(slot int, served bool) {
 		if keySlot(channel) != slot {
 			continue
 		}
-		for s := range srv.pubsub.shards[channel] {
+		for _, s := range slices.Clone(srv.pubsub.shards[channel].sessions) {
 			shards.drop(s, channel)
 			r := protocol.NewReply(nil, s.out.Version())
 			r.Push(3)

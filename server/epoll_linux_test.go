@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -201,6 +202,119 @@ func TestIdle(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Messages come in order, whole, and in the dialect of each, however long the
+// pipelines of those who publish them and whatever the receivers do themselves.
+func TestFanOut(t *testing.T) {
+	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+		const receivers, publishers, messages = 40, 3, 2000
+		clients := make([]*rawClient, receivers)
+		for i := range clients {
+			c := dialRaw(t, addr)
+			clients[i] = c
+			if i%2 == 1 {
+				c.send("HELLO 3\r\n")
+				c.reply()
+			}
+			c.send("SUBSCRIBE news\r\nPING\r\n")
+			c.expect("[subscribe news 1]")
+			c.reply()
+		}
+		var got sync.WaitGroup
+		for i, c := range clients {
+			got.Go(func() {
+				var next [publishers]int
+				pongs := 0
+				for n := range publishers * messages {
+					if n%500 == 0 && i%3 == 0 {
+						c.send("PING\r\n")
+						pongs++
+					}
+					var v []any
+					for {
+						reply, err := protocol.DecodeFrom(c.r)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if push, ok := reply.(protocol.Push); ok {
+							v = push
+						} else if v, ok = reply.([]any); !ok {
+							v = nil
+						}
+						if v != nil && v[0] == "message" {
+							break
+						}
+						pongs--
+					}
+					var publisher, m int
+					fmt.Sscanf(v[2].(string), "%d:%d", &publisher, &m)
+					if m != next[publisher] {
+						t.Errorf("client %d got message %d of %d, not %d", i, m, publisher, next[publisher])
+						return
+					}
+					next[publisher]++
+				}
+				for range pongs {
+					c.reply()
+				}
+			})
+		}
+		for p := range publishers {
+			got.Go(func() {
+				c := dialRaw(t, addr)
+				var b strings.Builder
+				for m := range messages {
+					fmt.Fprintf(&b, "PUBLISH news %d:%d\r\n", p, m)
+				}
+				c.send(b.String())
+				for range messages {
+					c.expect(fmt.Sprint(receivers))
+				}
+			})
+		}
+		got.Wait()
+	})
+}
+
+// A client that is idle holds no buffers, whatever it has sent before.
+func TestIdleClientsAreSmall(t *testing.T) {
+	srv, addr := start(t, map[string]string{"transport": "epoll"})
+	const n = 500
+	request := strings.Repeat("SET key 0123456789\r\n", 20)
+	reply := strings.Repeat("+OK\r\n", 20)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns[i] = c
+	}
+	for _, c := range conns {
+		io.WriteString(c, request)
+	}
+	for _, c := range conns {
+		c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.ReadFull(c, make([]byte, len(reply))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, srv, "idle", func() bool { return len(srv.sessions) == n })
+	const most = 5 << 10 // the client's end of it included, and what the loop keeps for all
+	if per := (heap() - before) / n; per > most && !underRace {
+		t.Errorf("an idle connection takes %d bytes", per)
+	}
 }
 
 func TestUnixSocket(t *testing.T) {

@@ -4,10 +4,11 @@ package server
 
 import "net"
 
-// loop and loops stand for the epoll transport, which only Linux has.
+// These stand for the epoll transport, which only Linux has.
 type (
-	loop  struct{}
-	loops struct{}
+	loop   struct{}
+	loops  struct{}
+	polled struct{}
 )
 
 func (*loop) replace() {}

@@ -149,7 +149,7 @@ func (s *Session) memory() int64 {
 		n += int64(taken + free)
 	}
 	const perName = 64 // in the session's set and in the server's
-	for _, names := range []map[string]struct{}{s.channels, s.patterns, s.shards} {
+	for _, names := range []places{s.channels, s.patterns, s.shards} {
 		for name := range names {
 			n += int64(len(name)) + perName
 		}

@@ -68,12 +68,29 @@ type input struct {
 	sess   *Session
 	reader protocol.Reader
 
-	arena [][]byte // the arguments of a batch, one after the other
-	ends  []int    // where in arena each command ends
-	batch [][][]byte
-	kept  bool // batch does not depend on reader any more
+	lists *lists
+	batch [][][]byte // what is left of lists.commands
+	kept  bool       // batch does not depend on reader any more
+	room  int        // bytes that space gave
 
-	unread, space atomic.Int64 // bytes of the input buffer that are taken and free
+	taken, free atomic.Int64 // bytes of the input buffer, when something arrived last
+}
+
+// lists are what a batch of commands is made of.
+type lists struct {
+	arena    [][]byte // the arguments, one after the other
+	ends     []int    // where in arena each command ends
+	commands [][][]byte
+}
+
+// forget lets go of the arguments. Large lists are not kept.
+func (l *lists) forget() {
+	if cap(l.arena) > keepArena {
+		l.arena = nil
+	}
+	clear(l.arena)
+	clear(l.commands)
+	l.arena, l.ends, l.commands = l.arena[:0], l.ends[:0], l.commands[:0]
 }
 
 // Serve accepts clients on l until Shutdown or Close, and closes l. It always
@@ -221,7 +238,8 @@ func (c *conn) talk() {
 			<-c.again
 			continue
 		}
-		n, err := c.nc.Read(c.room())
+		n, err := c.nc.Read(c.space())
+		c.srv.countInput(n)
 		if !c.filled(n) {
 			return
 		}
@@ -288,22 +306,20 @@ func (c *input) keepBatch() {
 	c.kept = true
 }
 
-// room returns where what arrives next is to be read to.
-func (c *input) room() []byte {
+// space returns where what arrives next is to be read to.
+func (c *input) space() []byte {
 	c.keepBatch()
 	space := c.reader.Space()
-	c.unread.Store(int64(c.reader.Buffered()))
-	c.space.Store(int64(len(space)))
+	c.room = len(space)
 	return space
 }
 
-// filled says that n bytes were read to where room said. It returns false if the
+// filled says that n bytes were read to where space said. It returns false if the
 // client may not send as much.
 func (c *input) filled(n int) bool {
-	c.srv.countInput(n)
 	c.reader.Filled(n)
-	c.unread.Add(int64(n))
-	c.space.Add(-int64(n))
+	c.taken.Store(int64(c.reader.Buffered()))
+	c.free.Store(int64(c.room - n))
 	limit := c.srv.limits.Load().queryBuffer
 	if c.reader.Size() <= limit {
 		return true
@@ -321,27 +337,29 @@ func (c *input) parse() error {
 		c.reader.Limits.Unauthenticated = true
 		limit = 1 // the limits change with AUTH
 	}
-	if cap(c.arena) > keepArena {
-		c.arena = nil
+	if c.lists == nil {
+		c.lists = new(lists)
 	}
-	clear(c.arena)
-	c.arena, c.ends, c.batch, c.kept = c.arena[:0], c.ends[:0], c.batch[:0], false
-	for len(c.ends) < limit {
-		args, ok, err := c.reader.Next(c.arena)
-		if err != nil && len(c.ends) == 0 {
+	l := c.lists
+	l.forget()
+	c.batch, c.kept = nil, false
+	for len(l.ends) < limit {
+		args, ok, err := c.reader.Next(l.arena)
+		if err != nil && len(l.ends) == 0 {
 			return err
 		}
 		if !ok {
 			break
 		}
-		c.arena = args
-		c.ends = append(c.ends, len(args))
+		l.arena = args
+		l.ends = append(l.ends, len(args))
 	}
 	start := 0
-	for _, end := range c.ends {
-		c.batch = append(c.batch, c.arena[start:end:end])
+	for _, end := range l.ends {
+		l.commands = append(l.commands, l.arena[start:end:end])
 		start = end
 	}
+	c.batch = l.commands
 	return nil
 }
 
@@ -431,7 +449,7 @@ func (c *conn) wake() {
 
 // query tells how much of the input buffer was taken, and how much free, when
 // something arrived last.
-func (c *input) query() (taken, free int) { return int(c.unread.Load()), int(c.space.Load()) }
+func (c *input) query() (taken, free int) { return int(c.taken.Load()), int(c.free.Load()) }
 
 // signal makes serve look at its session again, unless it is reading.
 func (c *conn) signal() {

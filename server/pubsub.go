@@ -11,27 +11,47 @@ import (
 // A message is encoded once for each dialect among its receivers and appended
 // to their bounded outboxes; their transports write it when the lock is free.
 // So a subscriber that does not read delays nobody.
+//
+// Who listens to a channel stands in a list, in no order, and knows its place
+// there: walking through a map took as long as everything else that a delivery
+// does before it is written.
 type pubsub struct {
-	channels map[string]map[*Session]struct{}
-	patterns map[string]map[*Session]struct{}
-	shards   map[string]map[*Session]struct{}
+	channels map[string]*audience
+	patterns map[string]*audience
+	shards   map[string]*audience
+	encoded  [2]protocol.Reply // the message under way
 }
 
+// audience are those who listen to a channel.
+type audience struct{ sessions []*Session }
+
+// places are the channels that a session listens to, with its place in the
+// audience of each.
+type places map[string]int
+
 func (p *pubsub) init() {
-	p.channels = map[string]map[*Session]struct{}{}
-	p.patterns = map[string]map[*Session]struct{}{}
-	p.shards = map[string]map[*Session]struct{}{}
+	p.channels = map[string]*audience{}
+	p.patterns = map[string]*audience{}
+	p.shards = map[string]*audience{}
+	p.encoded[1].SetVersion(3)
+}
+
+func (a *audience) len() int {
+	if a == nil {
+		return 0
+	}
+	return len(a.sessions)
 }
 
 // receivers returns how many deliveries a message on a channel makes.
 func (p *pubsub) receivers(kind messageKind, channel []byte) int {
 	if kind == shardMessage {
-		return len(p.shards[string(channel)])
+		return p.shards[string(channel)].len()
 	}
-	n := len(p.channels[string(channel)])
+	n := p.channels[string(channel)].len()
 	for pattern, subs := range p.patterns {
 		if match(bytesOf(pattern), channel, false) {
-			n += len(subs)
+			n += subs.len()
 		}
 	}
 	return n
@@ -52,12 +72,15 @@ func (srv *Server) deliver(kind messageKind, channel, message string) {
 	}
 }
 
-func (srv *Server) send(to map[*Session]struct{}, what, pattern, channel, message string) {
-	var encoded [2]protocol.Reply
-	for s := range to {
+func (srv *Server) send(to *audience, what, pattern, channel, message string) {
+	if to == nil {
+		return
+	}
+	encoded := &srv.pubsub.encoded
+	var late []*Session
+	for _, s := range to.sessions {
 		r := &encoded[s.out.Version()-2]
 		if r.Len() == 0 {
-			r.SetVersion(s.out.Version())
 			if pattern != "" {
 				r.Push(4)
 				r.BulkString(what)
@@ -69,9 +92,29 @@ func (srv *Server) send(to map[*Session]struct{}, what, pattern, channel, messag
 			r.BulkString(channel)
 			r.BulkString(message)
 		}
-		s.push(r.Bytes())
+		if s.closing {
+			continue
+		}
+		s.out.Raw(r.Bytes())
+		s.pending()
+		if s.behind() {
+			late = append(late, s)
+		}
+	}
+	for i := range encoded {
+		if r := &encoded[i]; r.Cap() > keepMessage {
+			r.Swap(nil)
+		} else {
+			r.Truncate(0)
+		}
+	}
+	for _, s := range late { // who leaves the audience
+		s.tooFarBehind()
 	}
 }
+
+// keepMessage is the largest buffer for a message that is kept for the next one.
+const keepMessage = 64 << 10
 
 // push appends an out-of-band message to the outbox.
 func (s *Session) push(b []byte) {
@@ -85,7 +128,7 @@ func (s *Session) push(b []byte) {
 
 // subscriptions returns how many channels and patterns the session listens to.
 func (s *Session) subscriptions() int {
-	return len(s.channels) + len(s.patterns) + len(s.shards)
+	return s.listens
 }
 
 func pubsubCommands() []Command {
@@ -194,29 +237,29 @@ func pubsubCommands() []Command {
 // topic is one of the three kinds of things to subscribe to.
 type topic struct {
 	on, off string // the words of the replies
-	all     func(*pubsub) map[string]map[*Session]struct{}
-	mine    func(*Session) *map[string]struct{}
+	all     func(*pubsub) map[string]*audience
+	mine    func(*Session) *places
 	count   func(*Session) int // that the replies give
 }
 
 func channelTopic() topic {
 	return topic{"subscribe", "unsubscribe",
-		func(p *pubsub) map[string]map[*Session]struct{} { return p.channels },
-		func(s *Session) *map[string]struct{} { return &s.channels },
+		func(p *pubsub) map[string]*audience { return p.channels },
+		func(s *Session) *places { return &s.channels },
 		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
 }
 
 func patternTopic() topic {
 	return topic{"psubscribe", "punsubscribe",
-		func(p *pubsub) map[string]map[*Session]struct{} { return p.patterns },
-		func(s *Session) *map[string]struct{} { return &s.patterns },
+		func(p *pubsub) map[string]*audience { return p.patterns },
+		func(s *Session) *places { return &s.patterns },
 		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
 }
 
 func shardTopic() topic {
 	return topic{"ssubscribe", "sunsubscribe",
-		func(p *pubsub) map[string]map[*Session]struct{} { return p.shards },
-		func(s *Session) *map[string]struct{} { return &s.shards },
+		func(p *pubsub) map[string]*audience { return p.shards },
+		func(s *Session) *places { return &s.shards },
 		func(s *Session) int { return len(s.shards) }}
 }
 
@@ -233,13 +276,16 @@ func (t topic) join(c *Call) {
 		name := c.String()
 		if _, there := (*mine)[name]; !there {
 			if *mine == nil {
-				*mine = map[string]struct{}{}
+				*mine = places{}
 			}
-			(*mine)[name] = struct{}{}
-			if all[name] == nil {
-				all[name] = map[*Session]struct{}{}
+			a := all[name]
+			if a == nil {
+				a = &audience{}
+				all[name] = a
 			}
-			all[name][s] = struct{}{}
+			(*mine)[name] = len(a.sessions)
+			a.sessions = append(a.sessions, s)
+			s.listens++
 		}
 		c.Reply.Push(3)
 		c.Reply.BulkString(t.on)
@@ -285,10 +331,18 @@ func (t topic) leave(c *Call) {
 }
 
 func (t topic) drop(s *Session, name string) {
-	delete(*t.mine(s), name)
-	all := t.all(&s.srv.pubsub)
-	delete(all[name], s)
-	if len(all[name]) == 0 {
+	mine, all := *t.mine(s), t.all(&s.srv.pubsub)
+	place, a := mine[name], all[name]
+	delete(mine, name)
+	s.listens--
+	last := len(a.sessions) - 1
+	if place < last { // the last one moves up
+		a.sessions[place] = a.sessions[last]
+		(*t.mine(a.sessions[place]))[name] = place
+	}
+	a.sessions[last] = nil
+	a.sessions = a.sessions[:last]
+	if last == 0 {
 		delete(all, name)
 	}
 }
@@ -333,7 +387,7 @@ func (c *Call) publish(kind messageKind) {
 func pubsubChannels(c *Call)      { c.listTopics(c.srv.pubsub.channels) }
 func pubsubShardchannels(c *Call) { c.listTopics(c.srv.pubsub.shards) }
 
-func (c *Call) listTopics(all map[string]map[*Session]struct{}) {
+func (c *Call) listTopics(all map[string]*audience) {
 	var pattern []byte
 	if c.Len() > 1 {
 		c.unknownSubcommand()
@@ -355,12 +409,12 @@ func (c *Call) listTopics(all map[string]map[*Session]struct{}) {
 func pubsubNumsub(c *Call)      { c.countTopics(c.srv.pubsub.channels) }
 func pubsubShardnumsub(c *Call) { c.countTopics(c.srv.pubsub.shards) }
 
-func (c *Call) countTopics(all map[string]map[*Session]struct{}) {
+func (c *Call) countTopics(all map[string]*audience) {
 	c.Reply.Array(2 * c.Len())
 	for c.More() {
 		name := c.Bytes()
 		c.Reply.Bulk(name)
-		c.Reply.Int(int64(len(all[string(name)])))
+		c.Reply.Int(int64(all[string(name)].len()))
 	}
 }
 

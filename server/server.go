@@ -319,9 +319,14 @@ func (srv *Server) Check() error {
 			waits -= l.waiters.Len()
 		}
 	}
-	for _, channels := range []map[string]map[*Session]struct{}{srv.pubsub.channels, srv.pubsub.patterns, srv.pubsub.shards} {
-		for _, s := range channels {
-			subscriptions -= len(s)
+	for _, t := range []topic{channelTopic(), patternTopic(), shardTopic()} {
+		for name, a := range t.all(&srv.pubsub) {
+			subscriptions -= a.len()
+			for i, s := range a.sessions {
+				if place, listens := (*t.mine(s))[name]; !listens || place != i {
+					return fmt.Errorf("session %d is in place %d of those who listen to %q, and knows nothing of it", s.id, i, name)
+				}
+			}
 		}
 	}
 	if err := srv.tracking.check(srv.sessions); err != nil {

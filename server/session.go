@@ -47,7 +47,8 @@ type Session struct {
 	watches []waitKey
 	touched bool // a watched key was changed
 
-	channels, patterns, shards map[string]struct{}
+	channels, patterns, shards places
+	listens                    int    // to so many of these
 	cache                      *cache // what CLIENT TRACKING knows of it; nil if it does not track
 
 	blocked   *Waiter
@@ -77,6 +78,9 @@ type peer struct {
 	// the session has something to write outside its own turn, may go on after
 	// having been blocked, or is to be closed.
 	wake func()
+
+	// polled is the connection if a loop of the epoll transport serves it.
+	polled *polled
 
 	// query tells how many bytes of the input buffer are taken and free. May
 	// be nil.
@@ -154,7 +158,8 @@ const (
 // close, or the turn is over, and returns how many were done. If the caller is
 // to write, out is what, and it must call written afterwards. The replies are
 // written to spare, which becomes out, or else is gone: so a few buffers, large
-// enough, serve all clients, and an idle one has none. ending says that the session runs no more commands.
+// enough, serve all clients, and an idle one has none. ending says that the session
+// runs no more commands.
 func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	srv.mu.Lock()
@@ -258,8 +263,14 @@ func (s *Session) choked() bool { return s.unsent.Load()+s.queuedOut.Load() > ma
 func (s *Session) take() (out []byte, killed, closed bool) {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
+	return s.taken(nil)
+}
+
+// taken is take with the lock held. The outbox goes on with spare if something is
+// taken.
+func (s *Session) taken(spare []byte) (out []byte, killed, closed bool) {
 	if s.out.Len() > 0 && !s.killed && !s.held && s.claim() {
-		out = s.out.Swap(nil)
+		out = s.out.Swap(spare)
 		s.queuedOut.Store(0)
 	}
 	return out, s.killed, s.closing && s.out.Len() == 0 && s.flushing.Load() == 0
@@ -284,23 +295,41 @@ func (s *Session) pending() {
 // checkOutput closes a client that is further behind with reading than its
 // class may be.
 func (s *Session) checkOutput() {
+	if s.behind() {
+		s.tooFarBehind()
+	}
+}
+
+// behind reports whether a client is further behind with reading than its class
+// may be.
+func (s *Session) behind() bool {
 	class := normalClient
-	if s.subscriptions() > 0 {
+	if s.listens > 0 {
 		class = pubsubClient
 	}
 	l := &s.srv.config.outputLimits[class]
 	n := int64(s.out.Len()) + s.unsent.Load()
 	if l.soft == 0 || n <= l.soft {
-		s.softSince = time.Time{}
+		if !s.softSince.IsZero() {
+			s.softSince = time.Time{}
+		}
 	} else if s.softSince.IsZero() {
 		s.softSince = s.srv.at
 	}
-	if l.hard != 0 && n > l.hard || !s.softSince.IsZero() && s.srv.at.Sub(s.softSince) > time.Duration(l.seconds)*time.Second {
-		s.srv.log.Warn("client is too far behind; connection closed", "client", s.addr, "name", s.name,
-			"unsent", n, "hard limit", l.hard, "soft limit", l.soft, "seconds", l.seconds)
-		s.srv.outputLimitDisconnections++
-		s.kill()
+	return l.hard != 0 && n > l.hard || !s.softSince.IsZero() && s.srv.at.Sub(s.softSince) > time.Duration(l.seconds)*time.Second
+}
+
+// tooFarBehind closes a client that is.
+func (s *Session) tooFarBehind() {
+	class := normalClient
+	if s.listens > 0 {
+		class = pubsubClient
 	}
+	l := &s.srv.config.outputLimits[class]
+	s.srv.log.Warn("client is too far behind; connection closed", "client", s.addr, "name", s.name,
+		"unsent", int64(s.out.Len())+s.unsent.Load(), "hard limit", l.hard, "soft limit", l.soft, "seconds", l.seconds)
+	s.srv.outputLimitDisconnections++
+	s.kill()
 }
 
 // resume lets the transport run commands again.

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Whatever clients subscribe to and leave, a message reaches each of them once for
+// every name that it listens to.
+func TestAudiences(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	const clients = 12
+	rnd := rand.New(rand.NewPCG(1, 2))
+	names := []string{"a", "b", "c"}
+	sessions := make([]*Session, clients)
+	mine := make([]map[string]bool, clients)
+	run := func(s *Session, line string) string {
+		var argv [][]byte
+		for _, word := range strings.Fields(line) {
+			argv = append(argv, []byte(word))
+		}
+		_, out, _ := s.turn([][][]byte{argv}, nil)
+		s.written()
+		return string(out)
+	}
+	join := func(i int) {
+		sessions[i] = srv.newSession(peer{fd: -1, wake: func() {}})
+		mine[i] = map[string]bool{}
+		if i%2 == 1 {
+			run(sessions[i], "HELLO 3")
+		}
+	}
+	for i := range clients {
+		join(i)
+	}
+	publisher := srv.newSession(peer{fd: -1, wake: func() {}})
+	defer publisher.close()
+	for range 4000 {
+		i, name := rnd.IntN(clients), names[rnd.IntN(len(names))]
+		switch rnd.IntN(9) {
+		case 0, 1, 2:
+			run(sessions[i], "SUBSCRIBE "+name)
+			mine[i][name] = true
+		case 3:
+			run(sessions[i], "UNSUBSCRIBE "+name)
+			delete(mine[i], name)
+		case 4:
+			run(sessions[i], "PSUBSCRIBE ?")
+			mine[i]["?"] = true
+		case 5:
+			run(sessions[i], "PUNSUBSCRIBE")
+			delete(mine[i], "?")
+		case 6:
+			if rnd.IntN(10) == 0 {
+				sessions[i].close()
+				join(i)
+			}
+		default:
+			n := 0
+			for i := range mine {
+				for _, by := range []string{name, "?"} {
+					if mine[i][by] {
+						n++
+					}
+				}
+			}
+			if got, want := run(publisher, "PUBLISH "+name+" x"), fmt.Sprintf(":%d\r\n", n); got != want {
+				t.Fatalf("PUBLISH %s: %q, want %q", name, got, want)
+			}
+			for i, s := range sessions {
+				kind, want := byte('*'), ""
+				if i%2 == 1 {
+					kind = '>'
+				}
+				if mine[i][name] {
+					want += fmt.Sprintf("%c3\r\n$7\r\nmessage\r\n$1\r\n%s\r\n$1\r\nx\r\n", kind, name)
+				}
+				if mine[i]["?"] {
+					want += fmt.Sprintf("%c4\r\n$8\r\npmessage\r\n$1\r\n?\r\n$1\r\n%s\r\n$1\r\nx\r\n", kind, name)
+				}
+				out, _, _ := s.take()
+				if s.flushing.Load() != 0 {
+					s.written()
+				}
+				if string(out) != want {
+					t.Fatalf("client %d got %q, want %q", i, out, want)
+				}
+			}
+		}
+		if rnd.IntN(50) == 0 {
+			if err := srv.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, s := range sessions {
+		s.close()
+	}
+	if n := len(srv.pubsub.channels) + len(srv.pubsub.patterns); n != 0 {
+		t.Errorf("%d names have listeners when nobody is left", n)
+	}
+}
+
+// Several that are too far behind are disconnected by one message, and the others
+// get it.
+func TestManyTooFarBehind(t *testing.T) {
+	srv, addr := start(t, map[string]string{"client-output-buffer-limit": "pubsub 100kb 0 0"})
+	lazy := make([]*Session, 6)
+	for i := range lazy {
+		lazy[i] = srv.newSession(peer{fd: -1, wake: func() {}})
+		defer lazy[i].close()
+		lazy[i].turn([][][]byte{{[]byte("SUBSCRIBE"), []byte("news")}}, nil) // what it replies is never written
+	}
+	c, publisher := dialRaw(t, addr), dialRaw(t, addr)
+	c.send("SUBSCRIBE news\r\n")
+	c.expect("[subscribe news 1]")
+	message := strings.Repeat("m", 1000)
+	for i := range 200 {
+		publisher.send("PUBLISH news " + message + "\r\n")
+		want := int64(len(lazy) + 1)
+		if got := publisher.reply(); got != want && (i < 50 || got != int64(1)) {
+			t.Fatalf("message %d reaches %v", i, got)
+		}
+		c.expect("[message news " + message + "]")
+	}
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if slices.ContainsFunc(lazy, func(s *Session) bool { return !s.killed }) || srv.outputLimitDisconnections != int64(len(lazy)) {
+		t.Errorf("%d were disconnected", srv.outputLimitDisconnections)
+	}
+}
