@@ -46,7 +46,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.redis, "redis", "redis-server", "the server that it is compared with")
 	flag.StringVar(&o.valkey, "valkey", "valkey-server", "another one, if it can be found")
 	flag.BoolVar(&o.short, "short", false, "a run of less than two minutes, on a tenth of the data: to see that all is well")
-	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, or data sets of which to measure the memory")
+	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, or data sets of which to measure the memory, or with -scale quantities")
 	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
@@ -90,7 +90,7 @@ func run(ctx context.Context) error {
 	l := limits{members: 1000000 / part, sets: 2000, alive: 100000}
 	list := slices.DeleteFunc(works(l), func(w work) bool { return !chosen.MatchString(w.title()) })
 	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
-	if len(list) == 0 && len(data) == 0 {
+	if !o.scale && len(list) == 0 && len(data) == 0 {
 		return fmt.Errorf("nothing is called %q", o.work)
 	}
 	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
@@ -104,7 +104,7 @@ func run(ctx context.Context) error {
 		}
 	}
 	if o.scale {
-		return r.runScale(ctx)
+		return r.runScale(ctx, chosen)
 	}
 	if err := r.measureWorks(ctx, list, l); err != nil {
 		return err

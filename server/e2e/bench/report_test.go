@@ -109,7 +109,7 @@ func TestPlot(t *testing.T) {
 	r := aReport()
 	r.rows[0].samples[1] = []*sample{{ops: 1, elapsed: time.Second}} // no CPU at all: less than a tick
 	texts := textsOf(t, r.plot())
-	for _, want := range []string{"A<B, P16", "PING, P16", "zsetd : redis", "20.0", "2.00"} {
+	for _, want := range []string{"A<B, P16", "PING, P16", "zsetd : redis", "20.0", "2.00", "1 000 000 members in one set", "after churn", "200", "1.20"} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("%q is not in %q", want, texts)
 		}

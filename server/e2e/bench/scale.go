@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -33,17 +34,30 @@ type curve struct {
 	values [][]float64 // for each value of the quantity, for each target; NaN is none
 }
 
-// scale measures all scalings.
-func (r *report) scale(ctx context.Context) ([]scaling, error) {
+// scale measures those scalings whose quantity is chosen.
+func (r *report) scale(ctx context.Context, chosen *regexp.Regexp) ([]scaling, error) {
 	var list []scaling
-	for _, measure := range []func(context.Context) (scaling, error){
-		r.scaleMembers, r.scaleSets, r.scaleClients, r.scalePipeline, r.scaleCores,
+	for _, one := range []struct {
+		what    string
+		measure func(context.Context, *scaling) error
+	}{
+		{"members in one set", r.scaleMembers},
+		{"sets of 5 members", r.scaleSets},
+		{"connections", r.scaleClients},
+		{"commands in a request", r.scalePipeline},
+		{"cores (GOMAXPROCS)", r.scaleCores},
 	} {
-		s, err := measure(ctx)
-		if err != nil {
+		if !chosen.MatchString(one.what) {
+			continue
+		}
+		s := scaling{what: one.what}
+		if err := one.measure(ctx, &s); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.what, err)
 		}
 		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("nothing is called %q", r.options.work)
 	}
 	return list, nil
 }
@@ -83,8 +97,8 @@ func (s *scaling) addCPU(title string, w row) {
 }
 
 // scaleMembers lets one sorted set grow.
-func (r *report) scaleMembers(ctx context.Context) (scaling, error) {
-	s := scaling{what: "members in one set", at: r.upTo(100, int64(math.Pow10(r.options.members)), 100000)}
+func (r *report) scaleMembers(ctx context.Context, s *scaling) error {
+	s.at = r.upTo(100, int64(math.Pow10(r.options.members)), 100000)
 	list := []work{
 		{name: "ZADD", pipeline: 16, command: "ZADD big {r}.5 member:{r}"},
 		{name: "ZSCORE", pipeline: 16, command: "ZSCORE big member:{r}"},
@@ -122,16 +136,16 @@ func (r *report) scaleMembers(ctx context.Context) (scaling, error) {
 			return nil
 		})
 		if err != nil {
-			return s, err
+			return err
 		}
 		r.progress(s)
 	}
-	return s, nil
+	return nil
 }
 
 // scaleSets lets the number of sets grow, of five members each.
-func (r *report) scaleSets(ctx context.Context) (scaling, error) {
-	s := scaling{what: "sets of 5 members", at: r.upTo(1, 1000000, 100000)}
+func (r *report) scaleSets(ctx context.Context, s *scaling) error {
+	s.at = r.upTo(1, 1000000, 100000)
 	w := work{name: "ZADD", pipeline: 16, command: "ZADD set:{key} {r} member:{r/5}"}
 	for _, n := range s.at {
 		l := limits{members: 1000000, sets: n, alive: 1}
@@ -157,19 +171,19 @@ func (r *report) scaleSets(ctx context.Context) (scaling, error) {
 			return nil
 		})
 		if err != nil {
-			return s, err
+			return err
 		}
 		r.progress(s)
 	}
-	return s, nil
+	return nil
 }
 
 // scaleClients lets the number of connections grow; at most fifty do something.
-func (r *report) scaleClients(ctx context.Context) (scaling, error) {
-	s := scaling{what: "connections", at: r.upTo(1, 10000, 1000)}
+func (r *report) scaleClients(ctx context.Context, s *scaling) error {
+	s.at = r.upTo(1, 10000, 1000)
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return s, err
+		return err
 	}
 	s.at = slices.DeleteFunc(s.at, func(n int64) bool { return uint64(n)+200 > files.Max })
 	w := work{name: "PING", pipeline: 1, command: "PING"}
@@ -208,16 +222,16 @@ func (r *report) scaleClients(ctx context.Context) (scaling, error) {
 			return nil
 		})
 		if err != nil {
-			return s, err
+			return err
 		}
 		r.progress(s)
 	}
-	return s, nil
+	return nil
 }
 
 // scalePipeline lets requests grow.
-func (r *report) scalePipeline(ctx context.Context) (scaling, error) {
-	s := scaling{what: "commands in a request", at: []int64{1, 2, 4, 8, 16, 32, 64, 128}}
+func (r *report) scalePipeline(ctx context.Context, s *scaling) error {
+	s.at = []int64{1, 2, 4, 8, 16, 32, 64, 128}
 	if r.options.short {
 		s.at = []int64{1, 16, 128}
 	}
@@ -239,13 +253,12 @@ func (r *report) scalePipeline(ctx context.Context) (scaling, error) {
 		}
 		return nil
 	})
-	return s, err
+	return err
 }
 
 // scaleCores gives the Go runtime more cores. What runs commands in Redis is one
 // thread at any rate.
-func (r *report) scaleCores(ctx context.Context) (scaling, error) {
-	s := scaling{what: "cores (GOMAXPROCS)"}
+func (r *report) scaleCores(ctx context.Context, s *scaling) error {
 	l := limits{members: 100000, sets: 1, alive: 1}
 	w := work{name: "ZADD", pipeline: 16, command: "ZADD big {r}.5 member:{r}", data: large}
 	targets := r.targets
@@ -270,11 +283,11 @@ func (r *report) scaleCores(ctx context.Context) (scaling, error) {
 			return nil
 		})
 		if err != nil {
-			return s, err
+			return err
 		}
 		r.progress(s)
 	}
-	return s, nil
+	return nil
 }
 
 // fresh starts a server of each kind, and stops them after use.
@@ -342,7 +355,7 @@ func (r *report) settle() time.Duration {
 }
 
 // progress prints what a scaling has found at its latest value.
-func (r *report) progress(s scaling) {
+func (r *report) progress(s *scaling) {
 	n := len(s.curves[0].values)
 	fmt.Printf("%12s %-22s", grouped(s.at[n-1]), s.what)
 	for _, c := range s.curves {
@@ -390,8 +403,8 @@ func (r *report) scaleMarkdown(list []scaling, plot string) string {
 }
 
 // runScale measures how cost grows, instead of the works.
-func (r *report) runScale(ctx context.Context) error {
-	list, err := r.scale(ctx)
+func (r *report) runScale(ctx context.Context, chosen *regexp.Regexp) error {
+	list, err := r.scale(ctx, chosen)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func TestScalings(t *testing.T) {
 	quiet := []string{"--save", ""}
 	r := &report{targets: []target{{name: "redis", binary: redis, flags: quiet}, {name: "itself", binary: redis, flags: quiet}}}
 	r.options = options{clients: 5, rounds: 1, length: 20 * time.Millisecond, short: true, quick: true}
-	list, err := r.scale(ctx)
+	list, err := r.scale(ctx, regexp.MustCompile(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,9 +52,7 @@ func (r *report) scalePlot(list []scaling) string {
 // panel draws one curve.
 func (c *curve) panel(s scaling) string {
 	var b strings.Builder
-	text := func(x, y float64, anchor, style, t string) {
-		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="%s" %s>%s</text>`+"\n", x, y, anchor, style, html.EscapeString(t))
-	}
+	text := func(x, y float64, anchor, style, t string) { svgText(&b, x, y, anchor, style, t) }
 	low, high := math.Inf(1), 0.0
 	first, last := -1, -1
 	for i, values := range c.values {
