@@ -288,7 +288,8 @@ func (f *few) move(i, j int, score float64) *few {
 }
 
 // cut removes the elements lo to hi-1, which are not all, and gives memory back when
-// most of it is unused.
+// about a third of it is unused: less than that, writable may have left on purpose.
+// With a half, sets of 5 that had 10 for a moment kept what 10 take.
 func (f *few) cut(lo, hi int) *few {
 	f = f.writable(0)
 	n := int(f.n)
@@ -301,7 +302,7 @@ func (f *few) cut(lo, hi int) *few {
 	copy(tags[lo:], tags[hi:])
 	n -= hi - lo
 	f.n = uint8(n)
-	if f.bytes() > 2*(fewHead+fewEach*n+int(f.live))+32 {
+	if all := fewHead + fewEach*n + int(f.live); f.bytes() > all+all/2+64 {
 		return f.copyOf(n, int(f.live))
 	}
 	return f
