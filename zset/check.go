@@ -15,7 +15,7 @@ func (s *Set) Check() error {
 		return nil
 	case s.few == nil:
 		return m.check()
-	case m != nil && (m.deadlines == nil || m.index.Len() > 0 || m.sole != nil || m.tree != nil):
+	case m != nil && (m.deadlines == nil || m.index.Len() > 0 || m.order != nil):
 		return fmt.Errorf("both a few and many")
 	}
 	return s.few.check()
@@ -53,75 +53,76 @@ func (f *few) check() error {
 }
 
 func (m *many) check() error {
-	if err := m.index.Check(); err != nil {
+	if err := m.index.check(); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
-	if m.tree == nil {
-		if m.sole == nil || m.ranks != nil {
-			return fmt.Errorf("neither a block nor a tree, or ranks without a tree")
+	o := m.order
+	n, blocks := 0, 0
+	for k, g := range o.groups {
+		if l := len(g.blocks); l == 0 || l > groupMax || len(g.sizes) != l || !g.fences.valid(l) {
+			return fmt.Errorf("group %d of %d blocks, %d sizes", k, l, len(g.sizes))
 		}
-		if n := m.sole.len(); n != m.index.Len() || n == 0 {
-			return fmt.Errorf("%d elements, %d in the index", n, m.index.Len())
+		if g.fences.scores[0] != o.fences.scores[k] || g.fences.members[0] != o.fences.members[k] {
+			return fmt.Errorf("group %d begins elsewhere than its first block", k)
 		}
-		return m.checkBlock(fence{math.Inf(-1), "", m.sole}, nil)
+		in := 0
+		for i, b := range g.blocks {
+			at := seat{k, i}
+			if int(g.sizes[i]) != b.len() || o.before(at) != n {
+				return fmt.Errorf("block %v of %d after %d, counted %d after %d", at, b.len(), n, g.sizes[i], o.before(at))
+			}
+			if err := m.checkBlock(at, b); err != nil {
+				return fmt.Errorf("block %v: %w", at, err)
+			}
+			n += b.len()
+			in += b.len()
+			blocks++
+		}
+		if in != g.n {
+			return fmt.Errorf("%d elements in group %d, counted %d", in, k, g.n)
+		}
 	}
-	if m.sole != nil || m.tree.Len() < 2 || len(m.ranks.sizes) != m.tree.Len() ||
-		len(m.ranks.ord) != len(m.ranks.sizes)+len(m.ranks.free) {
-		return fmt.Errorf("%d blocks in the tree, %d in ranks, of %d ids %d free",
-			m.tree.Len(), len(m.ranks.sizes), len(m.ranks.ord), len(m.ranks.free))
-	}
-	n, ids := 0, map[int32]bool{}
-	for ord := range m.tree.Len() {
-		f := m.nth(ord)
-		if ord == 0 && (f.score != math.Inf(-1) || f.member != "") {
-			return fmt.Errorf("the first fence is %v %q", f.score, f.member)
-		}
-		switch id := f.block.id; {
-		case ids[id]:
-			return fmt.Errorf("two blocks of id %d", id)
-		case m.ord(f.block) != ord || int(m.ranks.sizes[ord]) != f.block.len() || m.ranks.before(ord) != n:
-			return fmt.Errorf("block %d of %d after %d is ranked as block %d of %d after %d", ord, f.block.len(), n,
-				m.ord(f.block), m.ranks.sizes[ord], m.ranks.before(ord))
-		}
-		ids[f.block.id] = true
-		var end *fence
-		if ord+1 < m.tree.Len() {
-			after := m.nth(ord + 1)
-			end = &after
-		}
-		if err := m.checkBlock(f, end); err != nil {
-			return fmt.Errorf("block %d: %w", ord, err)
-		}
-		n += f.block.len()
-	}
-	for _, id := range m.ranks.free {
-		if ids[id] {
-			return fmt.Errorf("block id %d is in use, and free", id)
-		}
-		ids[id] = true
-	}
-	if n != m.index.Len() || len(ids) != len(m.ranks.ord) {
-		return fmt.Errorf("%d elements, %d in the index; %d ids of %d known", n, m.index.Len(), len(ids), len(m.ranks.ord))
+	switch {
+	case !o.fences.valid(len(o.groups)) || len(o.sums) != len(o.groups):
+		return fmt.Errorf("%d groups, %d sums", len(o.groups), len(o.sums))
+	case o.fences.scores[0] != math.Inf(-1) || o.fences.members[0] != "":
+		return fmt.Errorf("the first fence is %v %q", o.fences.scores[0], o.fences.members[0])
+	case n != m.index.Len() || n == 0 || blocks != o.n:
+		return fmt.Errorf("%d elements, %d in the index; %d blocks, counted %d", n, m.index.Len(), blocks, o.n)
 	}
 	return nil
 }
 
-// checkBlock checks a block that may go up to the fence end, if there is one.
-func (m *many) checkBlock(f fence, end *fence) error {
-	b := f.block
-	if b.len() == 0 || b.len() > blockMax || len(b.members) != b.len() {
-		return fmt.Errorf("%d scores, %d members", b.len(), len(b.members))
+// valid reports whether there are n fences, in order.
+func (f *fences) valid(n int) bool {
+	if len(f.scores) != n || len(f.members) != n {
+		return false
 	}
+	for i := 1; i < n; i++ {
+		if !less(f.scores[i-1], f.members[i-1], f.scores[i], f.members[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkBlock checks a block and each of its elements.
+func (m *many) checkBlock(at seat, b *block) error {
+	if b.len() == 0 || b.len() > blockMax || len(b.refs) != b.len() {
+		return fmt.Errorf("%d scores, %d references", b.len(), len(b.refs))
+	}
+	a := &m.index.arena
 	for i, score := range b.scores {
-		member := b.members[i]
-		if i > 0 && !less(b.scores[i-1], b.members[i-1], score, member) {
+		ref := b.refs[i]
+		member := a.string(ref)
+		if i > 0 && !less(b.scores[i-1], a.string(b.refs[i-1]), score, member) {
 			return fmt.Errorf("%v %q is out of order", score, member)
 		}
-		if less(score, member, f.score, f.member) || end != nil && !less(score, member, end.score, end.member) {
-			return fmt.Errorf("%v %q is outside its fence", score, member)
+		if found := m.locate(score, member); found.seat != at || found.i != i {
+			return fmt.Errorf("%v %q is found at %v, %d, not at %d", score, member, found.seat, found.i, i)
 		}
-		if indexed, ok := m.index.Get(member); !ok || indexed != score {
-			return fmt.Errorf("%v %q has score %v in the index, %v", score, member, indexed, ok)
+		if have := m.index.find(member, m.index.hash(member)); !have.ok() || *have.ref() != ref || *have.score() != score {
+			return fmt.Errorf("%v %q is not so in the index", score, member)
 		}
 	}
 	return nil

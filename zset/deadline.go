@@ -39,11 +39,7 @@ func (s *Set) SetDeadline(member string, at int64) (had int64, ok bool) {
 		if m.deadlines == nil {
 			m.deadlines = new(Set)
 		}
-		own := member
-		if s.few == nil {
-			_, own, _ = m.index.GetOrAdd(member, true, 0) // which is there
-		}
-		m.deadlines.put(own, s.few != nil, float64(at), 0, false)
+		m.deadlines.put(member, float64(at), 0, false)
 	}
 	if s.observer != nil {
 		s.observer.Deadline(member, at)

@@ -317,7 +317,7 @@ func BenchmarkShapes(b *testing.B) {
 			}
 			s := Load(elements)
 			if shape == "many" {
-				s.become(s.few.unpack())
+				s.few, s.many = nil, newMany(s.few.unpack())
 			}
 			run := func(name string, f func(b *testing.B)) {
 				b.Run(fmt.Sprintf("op=%s/n=%d/shape=%s", name, size, shape), func(b *testing.B) {

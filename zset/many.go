@@ -1,166 +1,142 @@
 package zset
 
 import (
+	"hash/maphash"
 	"math"
-
-	"github.com/tidwall/btree"
-	"github.com/zsetd/zsetd/zset/table"
+	"slices"
+	"unsafe"
 )
 
-// A large set is a table from member to score and blocks of up to 128 elements, which
-// are the items of a B-tree; ranks numbers the blocks. A set of one block has neither
-// B-tree nor ranks.
+// A large set is an index from member to score (index.go) and blocks of up to 128
+// elements in order (block.go), which are found through an order (order.go). Members'
+// bytes are in an arena (arena.go), where both name them by 32 bits. So an element
+// takes 17 bytes in the index, 14 in its block and its member's length and a few in
+// the arena, and the garbage collector finds a few objects for each hundred elements.
 //
-// The plain design, one item of the B-tree for each element, was tried first: at a
-// million elements an update took 4.5 µs (two descents of 20 comparisons, most of
-// them cache misses), and a rank 7 µs. Blocks make the tree 90 times smaller, so that
-// it stays in the cache, cost 8 bytes of overhead for each element instead of 40 and
-// are iterated at the speed of a slice.
+// What came before, in figures of a million elements: one item of a B-tree for each
+// element took 4.5 µs for an update and 7 µs for a rank. Blocks as the items of a
+// B-tree of tidwall/btree, with strings in blocks and index and a second structure for
+// ranks, took 77 bytes for each element, of which the garbage collector had to mark a
+// million objects, and a third of the time of updates and ranks went into the tree:
+// its items are compared through a function, by branches that are mispredicted, and
+// all numbers of blocks behind a new one had to be changed.
 type many struct {
 	owner *token
-	index table.Table[float64]
-	sole  *block               // the only block, or nil
-	tree  *btree.BTreeG[fence] // of two blocks and more, or nil
-	ranks *ranks               // with the tree
+	index index
+	order *order
 
 	deadlines *Set // members by deadline, or nil
 }
 
-// fence is a block and where it begins: no element of the block is below (score,
-// member), and all elements of the blocks before are. The first block begins at
-// (-Inf, ""), so every element belongs to some block.
-type fence struct {
-	score  float64
-	member string
-	block  *block
-}
-
-func fenceLess(a, b fence) bool { return less(a.score, a.member, b.score, b.member) }
-
-// fill makes the blocks for elements that are in order.
-func (m *many) fill(elements []Element) {
-	n := (len(elements) + blockHigh - 1) / blockHigh
-	sizes := make([]int32, n)
-	for i := range n {
-		part := elements[i*len(elements)/n : (i+1)*len(elements)/n]
-		b := newBlock(m.owner, room(len(part)))
-		for _, e := range part {
-			b.scores = append(b.scores, e.Score)
-			b.members = append(b.members, e.Member)
+// newMany makes a large set of elements in any order. Of a member that occurs more
+// than once the last counts.
+func newMany(elements []Element) *many {
+	for {
+		sorted := elements
+		if !slices.IsSortedFunc(elements, compare) {
+			sorted = slices.Clone(elements)
+			if slices.IsSortedFunc(elements, func(a, b Element) int { return compare(b, a) }) {
+				slices.Reverse(sorted) // as Redis saves sets
+			} else {
+				slices.SortFunc(sorted, compare)
+			}
 		}
-		if n == 1 {
-			m.sole = b
-			return
+		if m := build(sorted); m != nil {
+			return m
 		}
-		b.id = int32(i)
-		sizes[i] = int32(len(part))
-		if i == 0 {
-			m.plant(b)
-		} else {
-			m.tree.Load(fence{part[0].Score, part[0].Member, b})
-		}
+		elements = latest(elements)
 	}
-	m.ranks = newRanks(m.owner, sizes)
 }
 
-// plant begins the tree with its first block.
-func (m *many) plant(first *block) {
-	m.tree = btree.NewBTreeGOptions(fenceLess, btree.Options{NoLocks: true})
-	m.tree.Set(fence{math.Inf(-1), "", first})
+// latest leaves the last of the elements that have the same member.
+func latest(elements []Element) []Element {
+	at := make(map[string]int, len(elements))
+	unique := elements[:0]
+	for _, e := range elements {
+		if i, ok := at[e.Member]; ok {
+			unique[i] = e
+			continue
+		}
+		at[e.Member] = len(unique)
+		unique = append(unique, e)
+	}
+	return unique
+}
+
+// build makes a large set of elements that are in order, in one pass and with memory
+// to measure; nil if a member occurs twice. Members that follow each other lie one
+// behind the other in the arena.
+func build(elements []Element) *many {
+	seed := maphash.MakeSeed()
+	hashes := make([]uint64, len(elements))
+	expect := 0
+	for i, e := range elements {
+		hashes[i] = maphash.String(seed, e.Member)
+		expect += footprint(len(e.Member), chunkUnit)
+	}
+	m := &many{owner: new(token)}
+	m.index = newIndex(m.owner, seed, hashes)
+	m.index.arena.expect = expect
+
+	n := (len(elements) + blockHigh - 1) / blockHigh
+	blocks := make([]*block, n)
+	var f fences
+	for k := range blocks {
+		lo, hi := k*len(elements)/n, (k+1)*len(elements)/n
+		b := newBlock(m.owner, room(hi-lo))
+		for i, e := range elements[lo:hi] {
+			h := hashes[lo+i]
+			if m.index.find(e.Member, h).ok() {
+				return nil
+			}
+			ref := m.index.arena.add(m.owner, e.Member)
+			m.index.insert(h, ref, e.Score)
+			b.scores, b.refs = append(b.scores, e.Score), append(b.refs, ref)
+		}
+		blocks[k] = b
+		score, member := math.Inf(-1), ""
+		if k > 0 {
+			before, first := elements[lo-1], elements[lo]
+			score, member = fence(before.Score, before.Member, first.Score, first.Member)
+		}
+		f.insert(k, score, member)
+	}
+	m.order = &order{owner: m.owner}
+	m.order.load(blocks, f)
+	return m
 }
 
 // clone returns a set with the same elements that shares everything until written to.
 func (m *many) clone() *many {
+	m.index.arena.cloned()
 	c := *m
-	c.index = *m.index.Clone()
-	if m.tree != nil {
-		c.tree = m.tree.Copy()
-	}
 	if m.deadlines != nil {
 		c.deadlines = m.deadlines.Clone()
 	}
 	m.owner, c.owner = new(token), new(token)
+	m.index.owner, c.index.owner = m.owner, c.owner
 	return &c
 }
 
-// seat returns the block where (score, member) is or belongs.
-func (m *many) seat(score float64, member string) (at fence) {
-	if m.tree == nil {
-		return fence{block: m.sole}
+// own makes the order writable.
+func (m *many) own() *order {
+	if o := m.order; o.owner != m.owner {
+		m.order = &order{m.owner, o.fences.clone(), slices.Clone(o.groups), slices.Clone(o.sums), o.n}
 	}
-	m.tree.Descend(fence{score: score, member: member}, func(f fence) bool {
-		at = f
-		return false
-	})
-	return at
+	return m.order
 }
 
-// ord returns the number of a block.
-func (m *many) ord(b *block) int {
-	if m.tree == nil {
-		return 0
-	}
-	return int(m.ranks.ord[b.id])
-}
-
-// nth returns the block of a number.
-func (m *many) nth(ord int) fence {
-	if m.tree == nil {
-		return fence{block: m.sole}
-	}
-	at, _ := m.tree.GetAt(ord)
-	return at
-}
-
-// find returns the block that has the element of a rank, the block's number and the
-// element's place in it.
-func (m *many) find(rank int) (b *block, ord, i int) {
-	if m.tree == nil {
-		return m.sole, 0, rank
-	}
-	ord, i = m.ranks.find(rank)
-	return m.nth(ord).block, ord, i
+// at returns the element of a rank.
+func (m *many) at(rank int) Element {
+	at, i := m.order.find(rank)
+	b := m.order.block(at)
+	return Element{m.index.arena.string(b.refs[i]), b.scores[i]}
 }
 
 // below counts the elements below (score, member).
 func (m *many) below(score float64, member string) int {
-	b := m.seat(score, member).block
-	n := b.search(score, member)
-	if m.tree != nil {
-		n += m.ranks.before(m.ord(b))
-	}
-	return n
-}
-
-// ownRanks makes the ranks writable.
-func (m *many) ownRanks() *ranks {
-	if m.ranks.owner != m.owner {
-		m.ranks = m.ranks.clone(m.owner)
-	}
-	return m.ranks
-}
-
-// own makes the block of a fence writable, and the ranks, which change with it.
-func (m *many) own(at fence) *block {
-	if m.tree != nil {
-		m.ownRanks()
-	}
-	b := at.block
-	if b.owner == m.owner {
-		return b
-	}
-	return m.replace(at, b.copyOf(m.owner, 0, b.len(), room(b.len())))
-}
-
-// replace puts another block at a fence.
-func (m *many) replace(at fence, b *block) *block {
-	at.block = b
-	if m.tree == nil {
-		m.sole = b
-	} else {
-		m.tree.Set(at)
-	}
-	return b
+	to := m.locate(score, member)
+	return m.order.before(to.seat) + to.i
 }
 
 // put is Set.put.
@@ -169,255 +145,287 @@ func (m *many) replace(at fence, b *block) *block {
 // do with each other, and each is a chain of cache misses; in this order, the one
 // without unpredictable branches first, the processor works on both at once, which
 // takes a tenth off an addition to a million.
-func (m *many) put(member string, borrowed bool, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
-	var have *float64
+func (m *many) put(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
+	var have spot
 	var to place
 	if o = cond.judgeNew(score); o == Added {
 		if !incr {
 			to = m.locate(score, member)
 		}
-		var own string
 		var added bool
-		if have, own, added = m.index.GetOrAdd(member, borrowed, score); added {
+		if have, added = m.index.getOrAdd(member, score); added {
 			if incr {
-				to = m.locate(score, own)
+				to = m.locate(score, member)
 			}
-			m.insert(to, score, own)
+			m.insert(to, score, *have.ref())
+			m.tidy()
 			return o, 0, score
 		}
-	} else if have = m.index.Ref(member); have == nil {
-		return o, 0, 0
+	} else {
+		h := m.index.hash(member)
+		if have = m.index.find(member, h); !have.ok() {
+			return o, 0, 0
+		}
+		have = m.index.own(have, h)
 	}
-	old = *have
+	old = *have.score()
 	if incr {
 		score += old
 	}
 	if o = cond.judge(old, score); o != Updated {
 		return o, old, old
 	}
-	*have = score
-	if to.at.block == nil {
+	*have.score() = score
+	if to.block == nil {
 		to = m.locate(score, member)
 	}
-	m.update(member, old, score, to)
+	m.update(member, *have.ref(), old, score, to)
 	return o, old, score
 }
 
 // place is where an element is or belongs.
 type place struct {
-	at fence
-	i  int // in its block
+	seat
+	block *block
+	i     int // in the block
 }
 
 // locate returns the place of (score, member).
 func (m *many) locate(score float64, member string) place {
-	at := m.seat(score, member)
-	return place{at, at.block.search(score, member)}
+	at, b := m.order.seat(score, member)
+	return place{at, b, b.search(&m.index.arena, score, member)}
+}
+
+// whereIs returns the place of an element. Where no other has its score, members are
+// not looked at.
+func (m *many) whereIs(score float64, member string, ref uint32) place {
+	at, b := m.order.seat(score, member)
+	i := below(b.scores, score)
+	if i == b.len() || b.refs[i] != ref {
+		i = b.search(&m.index.arena, score, member)
+	}
+	return place{at, b, i}
 }
 
 // update moves an element from its old score to another, which belongs at to.
-func (m *many) update(member string, old, score float64, to place) {
-	from := m.locate(old, member)
-	b := m.own(from.at)
-	if to.at.block == from.at.block {
+func (m *many) update(member string, ref uint32, old, score float64, to place) {
+	from := m.whereIs(old, member, ref)
+	b := m.own().ownBlock(from.seat)
+	if to.seat == from.seat {
 		b.move(from.i, to.i, score)
 		return
 	}
-	member = b.members[from.i] // ours, which the caller's may not be
-	from.at.block = b
 	if m.take(from) {
 		to = m.locate(score, member)
 	}
-	m.insert(to, score, member)
+	m.insert(to, score, ref)
 }
 
 // insert puts a new element where it belongs.
-func (m *many) insert(to place, score float64, member string) {
-	b, i := m.own(to.at), to.i
+func (m *many) insert(to place, score float64, ref uint32) {
+	o := m.own()
+	b, i := o.ownBlock(to.seat), to.i
 	if b.len() == blockMax {
-		to.at.block = b
-		if b, i = m.split(to.at, i, score, member); b == nil {
-			return
-		}
+		m.split(to, score, ref)
+		return
 	}
-	b.insert(i, score, member)
-	if m.tree != nil {
-		m.ranks.add(m.ord(b), 1)
+	b.insert(i, score, ref)
+	o.resized(to.seat)
+}
+
+// split makes two blocks of a full one and inserts an element. At either end of a set
+// elements tend to come in order, as times do, and blocks that stay full are better
+// there than halves.
+func (m *many) split(to place, score float64, ref uint32) {
+	o, a := m.order, &m.index.arena
+	b, i := o.block(to.seat), to.i
+	right, end := (*block)(nil), false
+	switch {
+	case i == blockMax && to.seat == o.end():
+		right = newBlock(m.owner, 16)
+		right.insert(0, score, ref)
+		end = true
+	case i == 0 && to.seat == seat{}:
+		right = b.copyOf(m.owner, 0, blockMax, blockMax)
+		b.replace(newBlock(m.owner, 16))
+		b.insert(0, score, ref)
+		end = true
+	default:
+		const half = blockMax / 2
+		right = b.copyOf(m.owner, half, blockMax, room(half+1))
+		b.replace(b.copyOf(m.owner, 0, half, room(half+1)))
+	}
+	last := b.len() - 1
+	nextScore, next := fence(b.scores[last], a.string(b.refs[last]), right.scores[0], a.string(right.refs[0]))
+	o.resized(to.seat)
+	o.insert(to.seat, nextScore, next, right)
+	if !end {
+		m.insert(m.locate(score, a.string(ref)), score, ref)
 	}
 }
 
-// split makes room for an element that belongs at i in the full block of a fence. It
-// returns the block and place where to put it, or no block if it has made one of it:
-// at either end of a set elements tend to come in order, as times do, and blocks that
-// stay full are better there than halves.
-func (m *many) split(at fence, i int, score float64, member string) (*block, int) {
-	b := at.block
-	if m.tree == nil {
-		m.plant(b)
-		b.id = 0
-		at, _ = m.tree.Min()
-		m.sole = nil
-		m.ranks = newRanks(m.owner, []int32{int32(b.len())})
-	}
-	ord := m.ord(b)
-	if i == b.len() && ord == m.tree.Len()-1 {
-		end := newBlock(m.owner, 16)
-		end.insert(0, score, member)
-		end.id = m.ranks.insert(ord+1, 1)
-		m.tree.Set(fence{score, member, end})
-		return nil, 0
-	}
-	if i == 0 && ord == 0 {
-		begin := newBlock(m.owner, 16)
-		begin.insert(0, score, member)
-		begin.id = m.ranks.insert(0, 1)
-		m.replace(at, begin)
-		m.tree.Set(fence{b.scores[0], b.members[0], b})
-		return nil, 0
-	}
-	const half = blockMax / 2
-	right := b.copyOf(m.owner, half, blockMax, room(half+1))
-	b.replace(b.copyOf(m.owner, 0, half, room(half+1)))
-	m.ranks.add(ord, half-blockMax)
-	right.id = m.ranks.insert(ord+1, half)
-	m.tree.Set(fence{right.scores[0], right.members[0], right})
-	if i > half {
-		return right, i - half
-	}
-	return b, i
-}
-
-// take removes the element at a place, whose block must be owned. It reports whether
-// that may have joined blocks.
+// take removes the element at a place, whose block must be writable. It reports
+// whether that has changed where others are.
 func (m *many) take(from place) (joined bool) {
-	b := from.at.block
+	o := m.order
+	b := o.block(from.seat)
 	b.cut(from.i, from.i+1)
-	if m.tree == nil {
+	o.resized(from.seat)
+	return b.len() < blockLow && m.join(from.seat)
+}
+
+// join removes a block if it is empty, or if it and a neighbour of its group fit into
+// one, and reports whether it did.
+func (m *many) join(at seat) bool {
+	o := m.order
+	g := o.groups[at.g]
+	n := int(g.sizes[at.i])
+	switch {
+	case n == 0:
+		o.remove(at)
+	case at.i+1 < len(g.blocks) && n+int(g.sizes[at.i+1]) <= blockJoin:
+		m.merge(at)
+	case at.i > 0 && n+int(g.sizes[at.i-1]) <= blockJoin:
+		at.i--
+		m.merge(at)
+	default:
 		return false
 	}
-	m.ranks.add(m.ord(b), -1)
-	if b.len() >= blockLow {
-		return false
-	}
-	m.join(from.at)
 	return true
 }
 
-// join removes the block of a fence if it is empty, or if it and a neighbour fit into
-// one block.
-func (m *many) join(at fence) {
-	ord := m.ord(at.block)
-	if ord+1 < m.tree.Len() {
-		if right := m.nth(ord + 1); at.block.len()+right.block.len() <= blockHigh || at.block.len() == 0 {
-			m.merge(at, right)
-			return
-		}
-	}
-	if ord > 0 {
-		if left := m.nth(ord - 1); left.block.len()+at.block.len() <= blockHigh || at.block.len() == 0 {
-			m.merge(left, at)
-		}
-	}
-}
-
-// merge moves the elements of the block at right to that at left, its neighbour.
-func (m *many) merge(left, right fence) {
-	b, from := m.own(left), right.block
+// merge moves the elements of a block's right neighbour in its group to it.
+func (m *many) merge(at seat) {
+	o := m.order
+	b, right := o.ownBlock(at), seat{at.g, at.i + 1}
+	from := o.block(right)
 	grown := b.copyOf(m.owner, 0, b.len(), room(b.len()+from.len()))
 	grown.scores = append(grown.scores, from.scores...)
-	grown.members = append(grown.members, from.members...)
+	grown.refs = append(grown.refs, from.refs...)
 	b.replace(grown)
-	m.tree.Delete(right)
-	m.ranks.add(m.ord(b), int32(from.len()))
-	m.ranks.remove(from.id)
-	m.collapse()
-}
-
-// collapse leaves the tree when one block is left.
-func (m *many) collapse() {
-	if m.tree.Len() == 1 {
-		m.sole = m.nth(0).block
-		m.tree, m.ranks = nil, nil
-	}
+	o.resized(at)
+	o.remove(right)
 }
 
 // remove removes a member. It must not be the last.
 func (m *many) remove(member string) (score float64, ok bool) {
-	score, ok = m.index.Delete(member)
-	if !ok {
+	h := m.index.hash(member)
+	have := m.index.find(member, h)
+	if !have.ok() {
 		return 0, false
 	}
+	score, ref := *have.score(), *have.ref()
+	m.index.remove(have, h)
 	if m.deadlines != nil {
 		m.dropDeadline(member)
 	}
-	from := m.locate(score, member)
-	from.at.block = m.own(from.at)
+	from := m.whereIs(score, member, ref)
+	m.own().ownBlock(from.seat)
 	m.take(from)
+	m.index.arena.remove(m.owner, ref, len(member))
+	m.tidy()
 	return score, true
 }
 
 // cut removes the elements of ranks lo to hi-1, which must not be all.
 func (m *many) cut(lo, hi int) {
-	_, begin, i := m.find(lo)
-	ord, dropped := begin, false
-	for left := hi - lo; left > 0; i = 0 {
-		at := m.nth(ord)
-		n := min(left, at.block.len()-i)
-		for _, member := range at.block.members[i : i+n] {
-			m.index.Delete(member)
+	o := m.own()
+	at, i := o.find(lo)
+	for left := hi - lo; left > 0; {
+		b := o.block(at)
+		n := min(left, b.len()-i)
+		m.forget(b.refs[i : i+n])
+		left -= n
+		if n == b.len() {
+			o.remove(at)
+		} else {
+			o.ownBlock(at).cut(i, i+n)
+			o.resized(at)
+		}
+		at, i = o.find(min(lo, m.index.n-1)) // behind what was removed
+	}
+	// Of the blocks left and right of the cut either may be short.
+	for range 2 {
+		if b := o.block(at); b.len() < blockLow {
+			m.join(at)
+		}
+		at, _ = o.find(max(lo-1, 0))
+	}
+	m.tidy()
+}
+
+// forget takes members out of the index, their deadlines and the arena, some at once:
+// what is needed of one does not wait for the others.
+func (m *many) forget(refs []uint32) {
+	a := &m.index.arena
+	for some := range slices.Chunk(refs, batch) {
+		var hashes [batch]uint64
+		for i, ref := range some {
+			hashes[i] = m.index.hash(a.string(ref))
+		}
+		for i, ref := range some {
+			m.index.remove(m.index.findRef(ref, hashes[i]), hashes[i])
+		}
+		for _, ref := range some {
+			member := a.string(ref)
 			if m.deadlines != nil {
 				m.dropDeadline(member)
 			}
-		}
-		left -= n
-		if n == at.block.len() && ord > 0 {
-			m.tree.Delete(at)
-			r := m.ownRanks()
-			r.free = append(r.free, at.block.id)
-			dropped = true
-			continue
-		}
-		b := m.own(at)
-		b.cut(i, i+n)
-		if m.tree != nil {
-			m.ranks.add(m.ord(b), int32(-n))
-		}
-		ord++
-	}
-	if dropped { // numbered anew once, not for each block
-		m.ranks.sizes = m.ranks.sizes[:0]
-		m.tree.Scan(func(f fence) bool {
-			m.ranks.ord[f.block.id] = int32(len(m.ranks.sizes))
-			m.ranks.sizes = append(m.ranks.sizes, int32(f.block.len()))
-			return true
-		})
-		m.ranks.sum()
-		m.collapse()
-	}
-	// Of the blocks left and right of the cut either may be short, or the first empty.
-	for ord := begin + 1; ord >= begin && m.tree != nil; ord-- {
-		if at := m.nth(ord); at.block != nil && at.block.len() < blockLow {
-			m.join(at)
+			a.remove(m.owner, ref, len(member))
 		}
 	}
 }
+
+// tidy goes on with rewriting sparse chunks of the arena, if there are any.
+func (m *many) tidy() {
+	t := &m.index
+	if t.arena.debt <= 0 {
+		return
+	}
+	t.arena.tidy(m.owner, func(member string, ref uint32) bool {
+		h := t.hash(member)
+		have := t.findRef(ref, h)
+		if !have.ok() {
+			return false
+		}
+		have = t.own(have, h)
+		now := t.arena.add(m.owner, member)
+		at := m.whereIs(*have.score(), member, ref)
+		m.own().ownBlock(at.seat).refs[at.i] = now
+		*have.ref() = now
+		return true
+	})
+}
+
+// batch is how many members are looked up at once: their cache misses overlap.
+const batch = 16
 
 // ascend yields the elements of ranks lo to hi-1, lowest first.
 func (m *many) ascend(lo, hi int, yield func(string, float64) bool) {
 	if lo >= hi {
 		return
 	}
-	for b, ord, i := m.find(lo); ; b, i = m.nth(ord).block, 0 {
-		members := b.members[i:min(b.len(), i+hi-lo)]
-		for j, score := range b.scores[i : i+len(members)] {
-			if !yield(members[j], score) {
-				return
+	var members [batch]string
+	at, i := m.order.find(lo)
+	b := m.order.block(at)
+	for {
+		end := min(b.len(), i+hi-lo)
+		lo += end - i
+		for i < end {
+			n := min(batch, end-i)
+			m.index.arena.strings(b.refs[i:i+n], &members)
+			for j, score := range b.scores[i : i+n] {
+				if !yield(members[j&(batch-1)], score) {
+					return
+				}
 			}
+			i += n
 		}
-		if lo += len(members); lo == hi {
+		if lo == hi {
 			return
 		}
-		ord++
+		at, b = m.order.next(at)
+		i = 0
 	}
 }
 
@@ -426,16 +434,32 @@ func (m *many) descend(lo, hi int, yield func(string, float64) bool) {
 	if lo >= hi {
 		return
 	}
-	for b, ord, i := m.find(hi - 1); ; i = b.len() - 1 {
-		for ; i >= 0; i-- {
-			if !yield(b.members[i], b.scores[i]) {
-				return
-			}
-			if hi--; lo == hi {
-				return
+	var members [batch]string
+	at, i := m.order.find(hi - 1)
+	b := m.order.block(at)
+	for {
+		begin := max(i+1-(hi-lo), 0)
+		hi -= i + 1 - begin
+		for i >= begin {
+			n := min(batch, i+1-begin)
+			m.index.arena.strings(b.refs[i+1-n:i+1], &members)
+			for j := n - 1; j >= 0; j-- {
+				if !yield(members[j&(batch-1)], b.scores[i]) {
+					return
+				}
+				i--
 			}
 		}
-		ord--
-		b = m.nth(ord).block
+		if lo == hi {
+			return
+		}
+		at, b = m.order.previous(at)
+		i = b.len() - 1
 	}
+}
+
+// bytes estimates the memory that the set takes, without that of the members' bytes.
+func (m *many) bytes() int {
+	const perBlock = int(unsafe.Sizeof(block{})) + 8*3/2 + 24*5/4 // with its place in a group
+	return int(unsafe.Sizeof(*m)+unsafe.Sizeof(*m.order)) + m.index.Bytes() + 12*m.index.n*9/8 + m.order.n*perBlock
 }

@@ -6,10 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"unsafe"
-
-	"github.com/zsetd/zsetd/zset/table"
 )
 
 // Set is an ordered set of members with scores. The zero value is empty and ready to
@@ -101,37 +98,17 @@ func (c Cond) judgeNew(score float64) Outcome {
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Load returns a set of the elements, whose order does not matter; it may change the
-// slice. Of a member that occurs more than once the last score counts; elements whose
-// score is NaN are left out. O(n) if they are in order, else O(n log n); several times
-// faster than adding them.
-func Load(elements []Element) *Set { return load(elements, false) }
-
-// LoadBorrowed is Load for members that are borrowed: it keeps copies of them.
-func LoadBorrowed(elements []Element) *Set { return load(elements, true) }
-
-func load(elements []Element, borrowed bool) *Set {
+// slice, and keeps copies of the members. Of a member that occurs more than once the
+// last score counts; elements whose score is NaN are left out. O(n) if they are in
+// order, this way or the other, else O(n log n); several times faster than adding them.
+func Load(elements []Element) *Set {
 	s := new(Set)
 	elements = slices.DeleteFunc(elements, func(e Element) bool { return math.IsNaN(e.Score) })
 	if len(elements) <= fewMax && !long(elements) {
 		s.few = pack(inOrder(distinct(elements)))
 		return s
 	}
-	var index table.Table[float64]
-	for i := range elements {
-		e := &elements[i]
-		if ref, own, added := index.GetOrAdd(e.Member, borrowed, e.Score); added {
-			e.Member = own
-		} else {
-			*ref = e.Score
-		}
-	}
-	if index.Len() < len(elements) {
-		elements = elements[:0]
-		for member, score := range index.All() {
-			elements = append(elements, Element{member, score})
-		}
-	}
-	s.load(index, inOrder(elements))
+	s.many = newMany(elements)
 	return s
 }
 
@@ -177,14 +154,6 @@ func inOrder(elements []Element) []Element {
 	return elements
 }
 
-// load makes s a large set of elements that are in order.
-func (s *Set) load(index table.Table[float64], elements []Element) {
-	deadlines := s.Deadlines()
-	s.few = nil
-	s.many = &many{index: index, deadlines: deadlines}
-	s.many.fill(elements)
-}
-
 // compare is the order of a set.
 func compare(a, b Element) int {
 	switch {
@@ -215,19 +184,19 @@ func (s *Set) Score(member string) (float64, bool) {
 	return s.many.index.Get(member)
 }
 
-// put is what all ways to add an element have in common. The caller keeps a borrowed
-// member, and so may change it later. With incr, score is added to that of the member.
-func (s *Set) put(member string, borrowed bool, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
-	o, old, now = s.change(member, borrowed, score, cond, incr)
+// put is what all ways to add an element have in common. The member is copied if it is
+// new. With incr, score is added to that of the member.
+func (s *Set) put(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
+	o, old, now = s.change(member, score, cond, incr)
 	if s.observer != nil && o >= Updated {
 		s.observer.Put(member, now)
 	}
 	return o, old, now
 }
 
-func (s *Set) change(member string, borrowed bool, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
+func (s *Set) change(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
 	if !s.small() {
-		return s.many.put(member, borrowed, score, cond, incr)
+		return s.many.put(member, score, cond, incr)
 	}
 	tag := tagOf(member)
 	i := s.few.find(member, tag)
@@ -236,7 +205,7 @@ func (s *Set) change(member string, borrowed bool, score float64, cond Cond, inc
 			return o, 0, 0
 		}
 		if s.few.len() == fewMax || len(member) > fewMemberMax {
-			s.grow(Element{member, score}, borrowed)
+			s.grow(Element{member, score})
 			return o, 0, score
 		}
 		s.few = s.few.insert(s.few.search(score, member), score, member, tag)
@@ -254,51 +223,42 @@ func (s *Set) change(member string, borrowed bool, score float64, cond Cond, inc
 }
 
 // grow gives a small set the large shape and a new element.
-func (s *Set) grow(e Element, borrowed bool) {
-	if borrowed {
-		e.Member = strings.Clone(e.Member)
-	}
-	s.become(slices.Insert(s.few.unpack(), s.few.search(e.Score, e.Member), e))
-}
-
-// become makes s a large set of elements that are in order, of different members.
-func (s *Set) become(elements []Element) {
-	var index table.Table[float64]
-	for _, e := range elements {
-		index.Set(e.Member, e.Score)
-	}
-	s.load(index, elements)
+func (s *Set) grow(e Element) {
+	elements := slices.Insert(s.few.unpack(), s.few.search(e.Score, e.Member), e)
+	deadlines := s.Deadlines()
+	s.few, s.many = nil, newMany(elements)
+	s.many.deadlines = deadlines
 }
 
 // Add gives member its score, adding it if it is new. O(log n).
 func (s *Set) Add(member string, score float64) Outcome {
-	o, _, _ := s.put(member, false, score, 0, false)
+	o, _, _ := s.put(member, score, 0, false)
 	return o
 }
 
 // AddIf is Add under conditions. It also returns the score that member had, 0 if it
 // is new.
 func (s *Set) AddIf(member string, score float64, cond Cond) (o Outcome, old float64) {
-	o, old, _ = s.put(member, false, score, cond, false)
+	o, old, _ = s.put(member, score, cond, false)
 	return o, old
 }
 
 // AddIfBytes is AddIf; member is copied only if it becomes a new element.
 func (s *Set) AddIfBytes(member []byte, score float64, cond Cond) (o Outcome, old float64) {
-	o, old, _ = s.put(view(member), true, score, cond, false)
+	o, old, _ = s.put(view(member), score, cond, false)
 	return o, old
 }
 
 // Incr adds delta to the score of member, which is 0 if it is new, under conditions,
 // and returns the score that it now has. O(log n).
 func (s *Set) Incr(member string, delta float64, cond Cond) (o Outcome, score float64) {
-	o, _, score = s.put(member, false, delta, cond, true)
+	o, _, score = s.put(member, delta, cond, true)
 	return o, score
 }
 
 // IncrBytes is Incr; member is copied only if it becomes a new element.
 func (s *Set) IncrBytes(member []byte, delta float64, cond Cond) (o Outcome, score float64) {
-	o, _, score = s.put(view(member), true, delta, cond, true)
+	o, _, score = s.put(view(member), delta, cond, true)
 	return o, score
 }
 
@@ -373,8 +333,7 @@ func (s *Set) at(rank int) (Element, bool) {
 	if s.small() {
 		return s.few.element(rank), true
 	}
-	b, _, i := s.many.find(rank)
-	return Element{b.members[i], b.scores[i]}, true
+	return s.many.at(rank), true
 }
 
 // below counts the elements below (score, member).
@@ -479,8 +438,8 @@ func (s *Set) Scan(cursor uint64, count int, yield func(member string, score flo
 // Random returns an element, every one being equally likely. O(1).
 func (s *Set) Random(r *rand.Rand) (Element, bool) {
 	if !s.small() {
-		member, score, ok := s.many.index.Random(r)
-		return Element{member, score}, ok
+		member, score := s.many.index.Random(r)
+		return Element{member, score}, true
 	}
 	if s.few == nil {
 		return Element{}, false
@@ -498,17 +457,15 @@ func (s *Set) Bytes() int {
 	case m == nil:
 	case s.few != nil:
 		size += int(unsafe.Sizeof(*m))
-	case m.tree == nil:
-		size += int(unsafe.Sizeof(*m)+unsafe.Sizeof(*m.sole)) + m.index.Bytes() + 24*(int(m.sole.front)+cap(m.sole.scores))
 	default:
-		// Blocks have a tenth of room to spare; a block has its fence and four numbers.
-		size += int(unsafe.Sizeof(*m)) + m.index.Bytes() + 24*s.Len()*11/10 +
-			m.tree.Len()*int(unsafe.Sizeof(block{})+unsafe.Sizeof(fence{})*3/2+16)
+		size += m.bytes()
 	}
 	if d := s.Deadlines(); d != nil {
 		size += d.Bytes()
-		if d.few != nil { // which has its own copies of members
+		if d.few != nil { // it has its own copies of members
 			size += int(d.few.live)
+		} else {
+			size += d.many.index.arena.live
 		}
 	}
 	return size

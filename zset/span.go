@@ -117,7 +117,7 @@ func (s *Set) SpanBackward(lo, hi int) iter.Seq2[string, float64] {
 }
 
 // RemoveSpan removes the elements of ranks lo to hi-1 and returns how many they were.
-// O(log n) for each, and O(n/128) once.
+// O(log n) for each.
 func (s *Set) RemoveSpan(lo, hi int) int {
 	lo, hi = max(lo, 0), min(hi, s.Len())
 	if lo >= hi {

@@ -265,7 +265,7 @@ func (b *Builder) Value() (value any, deadline int64, err error) {
 // load makes a sorted set of the elements so far.
 func (b *Builder) load() {
 	if s, ok := b.value.(*zset.Set); ok && b.gathering {
-		*s = *zset.LoadBorrowed(b.elements)
+		*s = *zset.Load(b.elements)
 	}
 	b.drop()
 }

@@ -143,3 +143,37 @@ func Benchmark(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkMemory says what a set takes of the heap for each member, members of 14
+// bytes included.
+func BenchmarkMemory(b *testing.B) {
+	heap := func() float64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return float64(stats.HeapAlloc)
+	}
+	for _, n := range []int{1000, 100_000, 1_000_000} {
+		for _, impl := range []string{"zsetd", "bytedance"} {
+			b.Run(fmt.Sprintf("n=%d/impl=%s", n, impl), func(b *testing.B) {
+				sets := make([]ordered, 1+10_000/n)
+				r := rand.New(rand.NewPCG(1, 2))
+				before := heap()
+				for i := range sets {
+					if sets[i] = ordered(new(ours)); impl == "bytedance" {
+						sets[i] = theirs{bytedance.NewFloat64()}
+					}
+					for j := range n {
+						sets[i].add(fmt.Sprintf("member:%07d", j), r.Float64())
+					}
+				}
+				b.ReportMetric((heap()-before)/float64(n*len(sets)), "B/member")
+				start := time.Now()
+				runtime.GC()
+				b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms/GC")
+				b.ReportMetric(0, "ns/op")
+				runtime.KeepAlive(sets)
+			})
+		}
+	}
+}

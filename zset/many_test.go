@@ -1,0 +1,293 @@
+package zset
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestStringsStay holds strings that a set gave, and some that its clones gave, while
+// members come and go and chunks are rewritten.
+func TestStringsStay(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var s Set
+	held := map[string]string{} // by a copy
+	clones := []*Set{}
+	for i := range 60_000 {
+		switch i % 10 {
+		case 0, 1, 2, 3, 4:
+			s.Add(fmt.Sprint("member ", i, strings.Repeat("+", r.IntN(1+i%7*40))), r.Float64())
+		case 5, 6, 7, 8:
+			if e, ok := s.Random(r); ok && (s.Len() > 500 || i%40 == 5) {
+				if r.IntN(10) == 0 {
+					held[strings.Clone(e.Member)] = e.Member
+				}
+				s.Remove(e.Member)
+			}
+		case 9:
+			if e, ok := s.At(r.IntN(s.Len())); ok && r.IntN(4) == 0 {
+				held[strings.Clone(e.Member)] = e.Member
+			}
+		}
+		if i%5000 == 0 {
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			clones = append(clones, s.Clone())
+			runtime.GC()
+		}
+	}
+	for want, got := range held {
+		if got != want {
+			t.Fatalf("%q became %q", want, got)
+		}
+	}
+	for i, c := range clones {
+		if err := c.Check(); err != nil {
+			t.Fatalf("clone %d: %v", i, err)
+		}
+	}
+}
+
+// TestLengths has members of all lengths of lengths, and some that get a chunk each.
+func TestLengths(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var s Set
+	var m model
+	lengths := []int{0, 1, 2, 3, 4, 5, 7, 8, 127, 128, 129, 1000, 16_000, 16_383, 16_384, 17_000, 65_536, 200_000}
+	for round := range 300 {
+		n := lengths[r.IntN(len(lengths))]
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte('a' + r.IntN(3))
+		}
+		switch member := string(b); {
+		case round%3 < 2:
+			m.put(member, float64(n%5), 0, false)
+			s.Add(member, float64(n%5))
+		case len(m) > 5:
+			i := r.IntN(len(m))
+			s.Remove(m[i].Member)
+			m = slices.Delete(m, i, i+1)
+		}
+	}
+	if err := m.same(&s); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.same(s.Clone()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWideChunks goes on where a set has 8 GB of members: chunks are larger, and
+// references count in larger units.
+func TestWideChunks(t *testing.T) {
+	a := arena{owner: new(token), chunks: make([]chunk, wideFrom-2), expect: 1 << 30}
+	want := map[uint32]string{}
+	for i := range 4000 {
+		member := fmt.Sprint(i, strings.Repeat("-", i%300))
+		if i%1000 == 999 {
+			member = strings.Repeat(member, 2000)
+		}
+		ref := a.add(a.owner, member)
+		if _, twice := want[ref]; twice {
+			t.Fatalf("reference %x twice", ref)
+		}
+		want[ref] = member
+	}
+	for ref, member := range want {
+		if got := a.string(ref); got != member || !a.is(ref, member) || a.is(ref, member+"?") {
+			t.Fatalf("%x: %.50q, want %.50q", ref, got, member)
+		}
+	}
+	if last := a.chunks[len(a.chunks)-1]; len(a.chunks) < wideFrom+1 || last.unit != wideUnit {
+		t.Fatalf("%d chunks, the last of unit %d", len(a.chunks), last.unit)
+	}
+	for ref, member := range want {
+		a.remove(a.owner, ref, len(member))
+	}
+	if a.live != 0 || a.size > 2<<20 {
+		t.Fatalf("%d bytes live of %d after everything was removed", a.live, a.size)
+	}
+}
+
+// TestGenerations clones a set for each change, as those do who publish versions: the
+// old ones stay, and room is not lost with each.
+func TestGenerations(t *testing.T) {
+	for name, both := range map[string]bool{"the clone goes on": false, "both go on": true} {
+		r := rand.New(rand.NewPCG(5, 6))
+		s := new(Set)
+		var m model
+		add := func(s *Set, m *model) {
+			member, score := fmt.Sprint("member ", r.IntN(600)), r.Float64()
+			if r.IntN(3) == 0 {
+				s.Remove(member)
+				if i := m.find(member); i >= 0 {
+					*m = slices.Delete(*m, i, i+1)
+				}
+				return
+			}
+			s.Add(member, score)
+			m.put(member, score, 0, false)
+		}
+		for range 500 {
+			add(s, &m)
+		}
+		for i := range 3000 {
+			old, frozen := s, m
+			s, m = s.Clone(), slices.Clone(m)
+			if both {
+				frozen = slices.Clone(frozen)
+				add(old, &frozen)
+			}
+			add(s, &m)
+			if i%200 == 0 {
+				if err := frozen.same(old); err != nil {
+					t.Fatalf("%s: old: %v", name, err)
+				}
+				if err := m.same(s); err != nil {
+					t.Fatalf("%s: new: %v", name, err)
+				}
+			}
+		}
+		if a := &s.many.index.arena; a.size > 4*a.live {
+			t.Errorf("%s: %d bytes live of %d", name, a.live, a.size)
+		}
+	}
+}
+
+// TestModelClones has several clones of a large set changed, read and cloned by
+// goroutines of their own, all from the same chunks: for the race detector.
+func TestModelClones(t *testing.T) {
+	s, m := new(Set), model{}
+	for i := range 2000 {
+		e := Element{fmt.Sprint("member ", i), float64(i % 100)}
+		s.Add(e.Member, e.Score)
+		m = append(m, e)
+	}
+	slices.SortFunc(m, compare)
+	var all sync.WaitGroup
+	for k := range 4 {
+		c := &trial{t: t, r: rand.New(rand.NewPCG(uint64(k), 7)), set: s, model: slices.Clone(m), members: 3000}
+		c.scores = func() float64 { return float64(c.r.IntN(100)) }
+		if k > 0 {
+			c.set = s.Clone()
+		}
+		all.Go(func() {
+			for range 3 {
+				for range 200 {
+					c.put()
+					c.remove()
+				}
+				old, frozen := c.set, slices.Clone(c.model)
+				c.set = old.Clone()
+				c.put()
+				c.remove()
+				if err := frozen.same(old); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := c.model.same(c.set); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestChurn replaces every member ten times, in the order of their age and at random:
+// garbage must not add up.
+func TestChurn(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	heap := func() float64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return float64(stats.HeapAlloc)
+	}
+	for name, size := range map[string]int{"by age": 20_000, "at random": 100_000} {
+		before := heap()
+		var s Set
+		var b []byte
+		member := func(i int) []byte { b = fmt.Appendf(b[:0], "member:%09d", i); return b }
+		for i := range size {
+			s.AddIfBytes(member(i), r.Float64(), 0)
+		}
+		fresh := heap() - before
+		for round := range 10 {
+			order := r.Perm(size)
+			if name == "by age" {
+				slices.Sort(order)
+			}
+			for _, i := range order {
+				s.RemoveBytes(member(round*size + i))
+				s.AddIfBytes(member((round+1)*size+i), r.Float64(), 0)
+			}
+			if round == 0 {
+				if err := s.Check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		churned := heap() - before
+		t.Logf("%s: %.1f bytes for each member, %.1f when all were replaced ten times", name, fresh/float64(size), churned/float64(size))
+		if churned > 1.25*fresh {
+			t.Errorf("%s: %.1f bytes for each member became %.1f", name, fresh/float64(size), churned/float64(size))
+		}
+		runtime.KeepAlive(&s)
+	}
+}
+
+// TestFewLeftOfMany empties large sets but for a few, in various ways: blocks, groups
+// and pages join, and memory is given back.
+func TestFewLeftOfMany(t *testing.T) {
+	const size = 60_000 // of which the blocks are in several groups
+	for name, remove := range map[string]func(s *Set){
+		"the lowest":  func(s *Set) { s.RemoveSpan(0, size-50) },
+		"the highest": func(s *Set) { s.RemoveSpan(50, size) },
+		"the middle":  func(s *Set) { s.RemoveSpan(20, size-30) },
+		"by pops":     func(s *Set) { s.PopMin(size / 2); s.PopMax(size/2 - 50) },
+		"one by one": func(s *Set) {
+			for i := range size {
+				if i%1200 > 0 {
+					s.Remove(fmt.Sprint("member ", i*7919%size))
+				}
+			}
+		},
+		"in stretches": func(s *Set) {
+			for i := 0; s.Len() > 50; i++ {
+				lo := i * 7919 % s.Len()
+				s.RemoveSpan(lo, min(lo+s.Len()/10+1, s.Len()))
+				if i%20 == 0 {
+					if err := s.Check(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for s.Len() < 50 {
+					s.Add(fmt.Sprint("another ", s.Len()), math.Inf(1))
+				}
+			}
+		},
+	} {
+		elements := make([]Element, size)
+		for i := range elements {
+			elements[i] = Element{fmt.Sprint("member ", i), float64(i / 3)}
+		}
+		s := Load(elements)
+		if err := s.Check(); err != nil || len(s.many.order.groups) < 5 {
+			t.Fatalf("%d groups, %v", len(s.many.order.groups), err)
+		}
+		remove(s)
+		if err := s.Check(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if s.Len() != 50 || s.many.bytes()+s.many.index.arena.size > 60_000 {
+			t.Errorf("%s: %d elements, %d bytes and %d of members", name, s.Len(), s.many.bytes(), s.many.index.arena.size)
+		}
+	}
+}
