@@ -84,8 +84,8 @@ const (
 	cheap, dear   = 0.03, 0.06 // of all CPU
 	lookInterval  = 250 * time.Millisecond
 	longestRest   = 16 * time.Second
-	busyRate      = 256 << 10 // bytes allocated from one look to the next
-	restAfterTrim = 50        // times what it took
+	busyRate      = 32 << 10 // bytes allocated from one look to the next: a server that a collection slows down is not quiet
+	restAfterTrim = 50       // times what it took
 )
 
 // manageHeap does all that, until the context ends.
