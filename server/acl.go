@@ -226,14 +226,17 @@ func (u *user) settle() {
 	u.allKeys = !slices.ContainsFunc(u.selectors, func(s selector) bool { return !s.allKeys })
 }
 
-// accepts reports whether the password is right, and the user may log in.
+// accepts reports whether the password is right, and the user may log in; nil is a
+// user that is not there.
 func (u *user) accepts(password []byte) bool {
-	if !u.enabled {
+	if u == nil || !u.enabled {
+		sha256.Sum256(password) // so that it takes no less time than a wrong password
 		return false
 	}
 	if u.nopass {
 		return true
 	}
+	// Hashes are of one length, whatever those of the passwords are.
 	given, right := sha256.Sum256(password), 0
 	for i := range u.passwords {
 		right |= subtle.ConstantTimeCompare(given[:], u.passwords[i][:])

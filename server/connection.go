@@ -68,7 +68,7 @@ func (s *Session) trust() { s.user, s.authenticated = s.srv.acl.owner, true }
 // credentials returns the user of that name if the password is right, and
 // otherwise logs the attempt and returns nil.
 func (c *Call) credentials(name, password []byte) *user {
-	if u := c.srv.acl.users[string(name)]; u != nil && u.accepts(password) {
+	if u := c.srv.acl.users[string(name)]; u.accepts(password) {
 		return u
 	}
 	c.sess.logDenial(deniedAuth, c.sess.denialContext(), string(c.argv[0]), string(name))

@@ -32,34 +32,69 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	srv.mu.Lock()
 	c := srv.config // which commands may change from now on
 	srv.mu.Unlock()
+	if err := srv.somewhere(&c); err != nil {
+		return nil, err
+	}
+	if len(srv.listening.handed) > 0 {
+		c.port, c.unixsocket = 0, ""
+	}
+	if len(srv.listening.handedTLS) > 0 {
+		c.tlsPort = 0
+	}
 	if ls, err = srv.listenTCP(&c); err != nil {
 		return ls, fmt.Errorf("zsetd: %w", err)
 	}
 	tcp := ls
 	if c.unixsocket != "" {
-		// A socket that a dead server left is in the way; a file is not ours.
-		if info, err := os.Lstat(c.unixsocket); err == nil && info.Mode()&fs.ModeSocket != 0 {
-			os.Remove(c.unixsocket)
-		}
-		l, err := net.Listen("unix", c.unixsocket)
+		l, err := listenUnix(c.unixsocket, c.unixsocketperm)
 		if err != nil {
 			return ls, fmt.Errorf("zsetd: %w", err)
 		}
 		ls = append(ls, l)
-		if c.unixsocketperm != "0" {
-			perm, _ := strconv.ParseUint(c.unixsocketperm, 8, 32)
-			if err := os.Chmod(c.unixsocket, fs.FileMode(perm)); err != nil {
-				return ls, fmt.Errorf("zsetd: %w", err)
-			}
-		}
 	}
-	if len(ls) == 0 {
-		return nil, errors.New("zsetd: nothing to listen on: port and tls-port are 0 and there is no unixsocket")
+	ls = append(ls, srv.listening.handed...)
+	for _, l := range srv.listening.handedTLS {
+		ls = append(ls, secureListener{l, srv})
 	}
 	srv.listening.Lock()
 	srv.listening.tcp = slices.Clone(tcp)
 	srv.listening.Unlock()
 	return ls, nil
+}
+
+// somewhere returns an error if there is nothing to listen on.
+func (srv *Server) somewhere(c *config) error {
+	if c.port == 0 && c.tlsPort == 0 && c.unixsocket == "" && len(srv.listening.handed)+len(srv.listening.handedTLS) == 0 {
+		return errors.New("zsetd: nothing to listen on: port and tls-port are 0 and there is no unixsocket")
+	}
+	return nil
+}
+
+// listenUnix opens a unix socket. Before it has the permissions that perm says (0:
+// those that it comes with), nobody but its owner can connect.
+func listenUnix(path, perm string) (l net.Listener, err error) {
+	// A socket that a dead server left is in the way; a file is not ours, and what
+	// somebody listens on neither.
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		if nc, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			nc.Close()
+			return nil, fmt.Errorf("listen unix %s: another process listens on it", path)
+		}
+		os.Remove(path)
+	}
+	if perm == "0" {
+		return net.Listen("unix", path)
+	}
+	withoutOthers(func() { l, err = net.Listen("unix", path) })
+	if err != nil {
+		return nil, err
+	}
+	mode, _ := strconv.ParseUint(perm, 8, 32)
+	if err := os.Chmod(path, fs.FileMode(mode)); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // listenTCP opens the listeners for bind, port and tls-port. Those that it has
@@ -107,6 +142,9 @@ func (srv *Server) relisten(next *config) error {
 	defer srv.listening.Unlock()
 	if srv.listening.serve == nil {
 		return errors.New("the server was not started with ListenAndServe")
+	}
+	if len(srv.listening.handed)+len(srv.listening.handedTLS) > 0 {
+		return errors.New("the sockets were opened by whoever started the server")
 	}
 	now := &srv.config
 	var stay []net.Listener
@@ -357,7 +395,7 @@ func addUser(values map[string]string, words []string) error {
 // Usage returns the text of zsetd --help: the parameters with their defaults.
 func Usage() string {
 	var b strings.Builder
-	b.WriteString("Usage: zsetd [redis.conf] [--name value ...]\n\nParameters, with their defaults:\n\n")
+	b.WriteString("Usage: zsetd [redis.conf] [--name value ...]\n       zsetd --check-config [redis.conf] [--name value ...]\n\nParameters, with their defaults:\n\n")
 	for _, p := range parameters() {
 		if p.kept {
 			continue

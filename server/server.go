@@ -75,13 +75,14 @@ type Server struct {
 	activeExpire bool
 	cronPaused   bool // DEBUG PAUSE-CRON
 
-	nextIdle    int64 // when to look for idle clients, milliseconds since 1970; 0 = never
-	pausedUntil int64 // milliseconds since 1970; 0 = not paused
-	pauseAll    bool
-	postponed   []*Session // by the pause, first come first
-	delayed     []*Session // until their keys are clean, see backlog.go
-	unclean     []waitKey  // that others wait for
-	released    []*Session // from the pause, to run their commands when this turn ends
+	nextIdle     int64 // when to look for idle clients, milliseconds since 1970; 0 = never
+	pausedUntil  int64 // milliseconds since 1970; 0 = not paused
+	pauseAll     bool
+	postponed    []*Session // by the pause, first come first
+	warnedOfHTTP time.Time
+	delayed      []*Session // until their keys are clean, see backlog.go
+	unclean      []waitKey  // that others wait for
+	released     []*Session // from the pause, to run their commands when this turn ends
 
 	acl      *acl
 	pubsub   pubsub
@@ -101,6 +102,8 @@ type Server struct {
 		sync.Mutex
 		tcp   []net.Listener     // also those of TLS
 		serve func(net.Listener) // how it serves another
+
+		handed, handedTLS []net.Listener // that were open from the start; never changed
 	}
 
 	// The transports.
@@ -149,6 +152,13 @@ type Options struct {
 	// parameters dir and dbfilename.
 	File string
 
+	// Listeners are sockets that are open already: ListenAndServe serves them in
+	// place of what port and unixsocket say.
+	Listeners []net.Listener
+
+	// TLSListeners are likewise in place of what tls-port says.
+	TLSListeners []net.Listener
+
 	// ConfigFile is the path of the file that Config was read from, for INFO.
 	ConfigFile string
 
@@ -164,6 +174,41 @@ type Options struct {
 // and [Server.Dialer] at once, over the network with [Server.Serve]. It returns
 // an error if a parameter is unknown or its value is not allowed.
 func New(o Options) (*Server, error) {
+	srv, err := configured(o)
+	if err != nil {
+		return nil, err
+	}
+	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())
+	if srv.config.clusterEnabled {
+		srv.cluster = newCluster()
+		srv.keys.IndexSlots(slotCount, keySlot[string])
+	}
+	srv.applyConfig()
+	srv.setClock(srv.clock())
+	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
+	srv.sampled[0].at = srv.at
+	srv.startMemory = usedMemory()
+	srv.peakMemory = srv.startMemory
+	if err := srv.keep(); err != nil { // others use the server from then on
+		srv.timer.Stop()
+		return nil, err
+	}
+	return srv, nil
+}
+
+// CheckConfig returns the error with which New, or ListenAndServe, would refuse the
+// options: parameters, users, the files that they name. It opens no socket and not
+// the file that the data are kept in, so it can be asked beside a running server.
+func CheckConfig(o Options) error {
+	srv, err := configured(o)
+	if err != nil {
+		return err
+	}
+	return srv.somewhere(&srv.config)
+}
+
+// configured returns a server that knows its parameters, and has nothing else yet.
+func configured(o Options) (*Server, error) {
 	t := newTable()
 	srv := &Server{
 		scripting:    scripting{memoryLimit: scriptMemory},
@@ -215,23 +260,10 @@ func New(o Options) (*Server, error) {
 	if err := srv.loadUsers(values["user"]); err != nil {
 		return nil, err
 	}
+	srv.listening.handed, srv.listening.handedTLS = o.Listeners, o.TLSListeners
+	srv.tls.wanted = len(o.TLSListeners) > 0
 	if _, err := srv.secure(&srv.config); err != nil {
 		return nil, fmt.Errorf("zsetd: TLS: %w", err)
-	}
-	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())
-	if srv.config.clusterEnabled {
-		srv.cluster = newCluster()
-		srv.keys.IndexSlots(slotCount, keySlot[string])
-	}
-	srv.applyConfig()
-	srv.setClock(srv.clock())
-	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
-	srv.sampled[0].at = srv.at
-	srv.startMemory = usedMemory()
-	srv.peakMemory = srv.startMemory
-	if err := srv.keep(); err != nil { // others use the server from then on
-		srv.timer.Stop()
-		return nil, err
 	}
 	return srv, nil
 }

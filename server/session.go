@@ -292,6 +292,11 @@ func (s *Session) pending() {
 	}
 }
 
+// strangersOutput is how many bytes of replies may wait for a client that has not
+// logged in though it must: no login needs as much. (Redis has let them grow without
+// end up to 7.2.7.)
+const strangersOutput = 16 << 10
+
 // checkOutput closes a client that is further behind with reading than its
 // class may be.
 func (s *Session) checkOutput() {
@@ -309,6 +314,9 @@ func (s *Session) behind() bool {
 	}
 	l := &s.srv.config.outputLimits[class]
 	n := int64(s.out.Len()) + s.unsent.Load()
+	if !s.authenticated && n > strangersOutput && s.srv.acl.loginRequired.Load() {
+		l = &outputLimit{hard: strangersOutput}
+	}
 	if l.soft == 0 || n <= l.soft {
 		if !s.softSince.IsZero() {
 			s.softSince = time.Time{}
@@ -368,7 +376,7 @@ func (s *Session) dispatch(argv [][]byte) {
 	cmd, names := srv.table.find(argv)
 	if cmd == nil {
 		if isHTTP(argv[0]) {
-			srv.log.Warn("possible security attack: a client speaks HTTP; connection closed", "client", s.addr)
+			srv.warnOfHTTP(s)
 			s.kill()
 			return
 		}
@@ -639,6 +647,18 @@ func clip(b []byte, n int) string {
 // a browser may have been tricked into sending.
 func isHTTP(name []byte) bool {
 	return protocol.EqualFold(name, "POST") || protocol.EqualFold(name, "HOST:")
+}
+
+// warnOfHTTP says that a client speaks HTTP: at most once a minute, for whoever makes
+// browsers send requests makes them send many.
+func (srv *Server) warnOfHTTP(s *Session) {
+	if !srv.warnedOfHTTP.IsZero() && srv.at.Sub(srv.warnedOfHTTP) < time.Minute {
+		return
+	}
+	srv.warnedOfHTTP = srv.at
+	srv.log.Warn("Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. "+
+		"This is likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. "+
+		"Connection aborted.", "client", s.addr)
 }
 
 func allowedWhileSubscribed(name string) bool {

@@ -86,7 +86,7 @@ func tlsConfigParameters() []parameter {
 // tlsState is what the connections to come are served with.
 type tlsState struct {
 	mu     sync.Mutex // the server's lock may be held when it is taken
-	wanted bool       // ServeTLS was called
+	wanted bool       // whatever tls-port says
 	material
 	looked time.Time
 }

@@ -2,6 +2,7 @@
 // protocol.
 //
 //	zsetd [redis.conf] [--name value ...]
+//	zsetd --check-config [redis.conf] [--name value ...]
 //	zsetd check | compact | salvage | export | import | functions ...
 //
 // The parameters are Redis's, as in redis.conf; the README lists them. The tools
@@ -9,9 +10,25 @@
 // each, and of its exit statuses.
 //
 // SIGINT and SIGTERM stop the server: what clients have asked for is answered,
-// then their connections are closed. The exit status is 0 after that, 1 if the
-// server cannot start or fails, and 2 if the command line or the configuration
-// file is wrong.
+// then their connections are closed; a second signal ends it at once. SIGHUP is
+// ignored, as by Redis: certificates are read again by themselves.
+//
+// The exit statuses are
+//
+//	0  it was stopped, by a signal or by SHUTDOWN, and everything is saved that was to be
+//	1  it cannot start (the file of the data, the sockets), or has failed
+//	2  the command line, the configuration or a file that it names is wrong: it
+//	   will not start before somebody has changed that
+//
+// and 2 of a panic, after which the file has what was saved last. With --check-config
+// the configuration is checked as at a start, certificates and users included, and
+// nothing is touched: 0 if it is right, 1 with the message of a start if it is not.
+// Whether ports are free and the file of the data is sound only a start can tell,
+// and zsetd check.
+//
+// Where systemd has opened sockets (LISTEN_FDS), they are served in place of port
+// and unixsocket, and those that are named tls in place of tls-port. zsetd.service,
+// zsetd.socket and Dockerfile, in this directory, are to be copied.
 package main
 
 import (
@@ -24,6 +41,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -52,6 +70,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return 0
 		}
 	}
+	if i := slices.Index(args, "--check-config"); i >= 0 {
+		return checkConfig(slices.Delete(slices.Clone(args), i, i+1), stdout, stderr)
+	}
 	values, err := server.ReadArgs(args)
 	if err != nil {
 		fmt.Fprintln(stderr, "zsetd:", err)
@@ -76,9 +97,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if _, given := values["dbfilename"]; !given {
 		values["dbfilename"] = "zsetd.db"
 	}
+	plain, secure, err := handedSockets()
+	if err != nil {
+		fmt.Fprintln(stderr, "zsetd:", err)
+		return 1
+	}
 	level := new(slog.LevelVar)
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
-	srv, err := server.New(server.Options{Config: values, ConfigFile: configFile(args), Logger: log, LogLevel: level})
+	srv, err := server.New(server.Options{
+		Config: values, ConfigFile: configFile(args), Logger: log, LogLevel: level, Listeners: plain, TLSListeners: secure,
+	})
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		if _, file := errors.AsType[*server.FileError](err); file {
@@ -86,6 +114,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
+	signal.Ignore(syscall.SIGHUP)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -133,6 +162,41 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	log.Info("stopped")
 	return 0
+}
+
+// checkConfig tells whether the server would start with these arguments, as far as
+// that can be told without touching anything.
+func checkConfig(args []string, stdout, stderr io.Writer) int {
+	values, err := server.ReadArgs(args)
+	if err == nil {
+		err = missingDirectories(values)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "zsetd:", err)
+		return 1
+	}
+	if _, given := values["dbfilename"]; !given {
+		values["dbfilename"] = "zsetd.db"
+	}
+	if err := server.CheckConfig(server.Options{Config: values, ConfigFile: configFile(args)}); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	fmt.Fprintln(stdout, "zsetd: the configuration is right")
+	return 0
+}
+
+// missingDirectories returns an error if a file could not be made for want of its
+// directory.
+func missingDirectories(values map[string]string) error {
+	for _, name := range []string{"logfile", "pidfile", "unixsocket"} {
+		if path := values[name]; path != "" {
+			if _, err := os.Stat(filepath.Dir(path)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // configFile returns the absolute path of the configuration file that the

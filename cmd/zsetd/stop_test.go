@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +26,9 @@ func TestStopChild(t *testing.T) {
 	args := os.Getenv(stopEnv)
 	if args == "" {
 		t.Skip("it is run by TestStopUnderLoad")
+	}
+	if os.Getenv("LISTEN_PID") == "self" {
+		os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
 	}
 	os.Exit(run(strings.Split(args, " "), os.Stdout, os.Stderr))
 }

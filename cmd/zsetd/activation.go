@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// firstHanded is the descriptor of the first socket that is handed over.
+const firstHanded = 3
+
+// handedSockets returns the sockets that systemd, or another parent that does as
+// it does, has opened for this process: it listens on them in the place of port and
+// unixsocket and, where they are named "tls" (FileDescriptorName=), of tls-port.
+func handedSockets() (plain, secure []net.Listener, err error) {
+	pid, _ := strconv.Atoi(os.Getenv("LISTEN_PID"))
+	n, _ := strconv.Atoi(os.Getenv("LISTEN_FDS"))
+	names := strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		os.Unsetenv(name) // they are for nobody who is started from here
+	}
+	if pid != os.Getpid() {
+		return nil, nil, nil
+	}
+	for i := range n {
+		f := os.NewFile(uintptr(firstHanded+i), "socket")
+		l, err := net.FileListener(f)
+		f.Close() // l has a copy
+		if err != nil {
+			for _, l := range append(plain, secure...) {
+				l.Close()
+			}
+			return nil, nil, fmt.Errorf("socket activation: descriptor %d is no socket to listen on: %w", firstHanded+i, err)
+		}
+		if i < len(names) && names[i] == "tls" {
+			secure = append(secure, l)
+		} else {
+			plain = append(plain, l)
+		}
+	}
+	return plain, secure, nil
+}

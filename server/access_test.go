@@ -1,0 +1,175 @@
+package server
+
+import (
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Who must log in and sends other things instead, without reading what is answered,
+// is disconnected when a little of it waits for him.
+func TestStrangersOutput(t *testing.T) {
+	for _, transport := range []string{"epoll", "net"} {
+		srv, addr := start(t, map[string]string{"requirepass": "secret", "transport": transport})
+		c := dialRaw(t, addr)
+		c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		sent := 0
+		pings := strings.Repeat("PING\r\n", 2000)
+		for sent < 200<<20 {
+			n, err := io.WriteString(c, pings)
+			sent += n
+			if err != nil {
+				break
+			}
+		}
+		if sent >= 200<<20 {
+			t.Errorf("%s: a client that has not logged in may leave the answers to %d bytes unread", transport, sent)
+		}
+		srv.mu.Lock()
+		if srv.outputLimitDisconnections != 1 || len(srv.sessions) != 0 {
+			t.Errorf("%s: %d disconnected, %d are there", transport, srv.outputLimitDisconnections, len(srv.sessions))
+		}
+		srv.mu.Unlock()
+		// Who reads may ask as often as he likes, and log in then.
+		d := dialRaw(t, addr)
+		go d.Conn.Write([]byte(strings.Repeat("PING\r\n", 5000) + "AUTH secret\r\nPING\r\n"))
+		for range 5000 {
+			if got, err := d.r.ReadString('\n'); got != "-NOAUTH Authentication required.\r\n" {
+				t.Fatalf("%q, %v", got, err)
+			}
+		}
+		for _, want := range []string{"+OK\r\n", "+PONG\r\n"} {
+			if got, err := d.r.ReadString('\n'); got != want {
+				t.Errorf("%q, %v", got, err)
+			}
+		}
+	}
+}
+
+// The log tells of clients that speak HTTP once a minute.
+func TestHTTPWarning(t *testing.T) {
+	log := new(syncBuffer)
+	srv, err := New(Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for i, want := range []int{1, 1, 2} {
+		if i == 2 {
+			srv.Advance(61 * time.Second)
+		}
+		for _, line := range []string{"POST / HTTP/1.1\r\n", "Host: x\r\n", "pOsT / HTTP/1.1\r\nHost: x\r\n\r\nPING\r\n"} {
+			c := pipe(t, srv)
+			go io.WriteString(c, line)
+			if got := c.all(); got != "" {
+				t.Errorf("%q is answered: %q", line, got)
+			}
+		}
+		if got := strings.Count(log.String(), "Possible SECURITY ATTACK detected."); got != want {
+			t.Errorf("%d warnings, want %d: %s", got, want, log)
+		}
+	}
+}
+
+// A unix socket has its permissions from the first instant; one that nobody listens
+// on any more is replaced, one that somebody listens on is not, nor a file.
+func TestUnixSocketFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("permissions are others there")
+	}
+	dir, err := os.MkdirTemp("", "socket") // not t.TempDir: the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "s")
+	mode := func() os.FileMode {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	for _, perm := range []string{"700", "770", "777", "600"} {
+		l, err := listenUnix(path, perm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mode().String(); got != map[string]string{
+			"700": "-rwx------", "770": "-rwxrwx---", "777": "-rwxrwxrwx", "600": "-rw-------",
+		}[perm] {
+			t.Errorf("unixsocketperm %s: %s", perm, got)
+		}
+		if _, err := listenUnix(path, perm); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
+			t.Errorf("a socket is taken from whoever listens on it: %v", err)
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false) // as of a server that was killed
+		l.Close()
+	}
+	withoutOthers(func() {
+		l, err := net.Listen("unix", path+"2")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer l.Close()
+		if info, err := os.Stat(path + "2"); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("others may connect before the permissions are set: %v, %v", info.Mode(), err)
+		}
+	})
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenUnix(path, "0"); err == nil {
+		t.Error("a file is replaced by a socket")
+	}
+}
+
+// Sockets that were open from the start are served in place of those that the
+// parameters name.
+func TestHandedListeners(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	cert := p.client(p.issue("server", &x509.Certificate{}))
+	var ls [2]net.Listener
+	for i := range ls {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ls[i] = l
+	}
+	config := p.config()
+	config["port"], config["tls-port"], config["unixsocket"] = "1", "1", "/nowhere/s" // where nobody may listen
+	srv, err := New(Options{Config: config, Listeners: ls[:1], TLSListeners: ls[1:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.ListenAndServe() }()
+	c := dialRaw(t, ls[0].Addr().String())
+	c.send("PING\r\nCONFIG SET port 2\r\n")
+	if got, _ := c.r.ReadString('\n'); got != "+PONG\r\n" {
+		t.Errorf("PING: %q", got)
+	}
+	if got, _ := c.r.ReadString('\n'); !strings.Contains(got, "Unable to listen on this port") {
+		t.Errorf("CONFIG SET port: %q", got)
+	}
+	if _, err := pingTLS(ls[1].Addr().String(), cert); err != nil {
+		t.Error(err)
+	}
+	srv.Close()
+	if err := <-done; err != ErrServerClosed {
+		t.Error(err)
+	}
+}
