@@ -34,13 +34,6 @@ func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, sr
 	}
 }
 
-func (c *rawClient) expect(want string) {
-	c.t.Helper()
-	if got := fmt.Sprint(c.reply()); got != want {
-		c.t.Fatalf("got %.200q, want %.200q", got, want)
-	}
-}
-
 // More clients than a loop learns of at once, all of which wait, and are served by
 // one of them.
 func TestManyClients(t *testing.T) {

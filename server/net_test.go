@@ -78,6 +78,13 @@ func (c *rawClient) reply() any {
 	return v
 }
 
+func (c *rawClient) expect(want string) {
+	c.t.Helper()
+	if got := fmt.Sprint(c.reply()); got != want {
+		c.t.Fatalf("got %.200q, want %.200q", got, want)
+	}
+}
+
 // all returns what comes until the server closes the connection.
 func (c *rawClient) all() string {
 	c.t.Helper()
