@@ -174,6 +174,18 @@ type opened struct {
 	created bool
 }
 
+// replaced notes that an entry that was opened for changing is another now.
+func (c *Call) replaced(old, now *keyspace.Entry) {
+	if old == now {
+		return
+	}
+	for i := range c.edited {
+		if c.edited[i].entry == old {
+			c.edited[i].entry = now
+		}
+	}
+}
+
 // bytesOf returns the bytes of s without copying. They must not be written to.
 // They are never nil, which as an argument would say that there is none.
 func bytesOf(s string) []byte {

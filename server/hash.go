@@ -145,10 +145,11 @@ func (c *Call) editHash(key []byte) (d hashDoor, ok bool) {
 	if e == nil {
 		return hashDoor{c: c}, true
 	}
-	if _, ok = as[keyspace.Hash](c, e); ok {
-		c.edited = append(c.edited, opened{entry: e})
+	if _, ok = as[keyspace.Hash](c, e); !ok {
+		return hashDoor{c: c}, false
 	}
-	return hashDoor{c, e}, ok
+	c.edited = append(c.edited, opened{entry: e})
+	return hashDoor{c, e}, true
 }
 
 // createHash is create for such a hash, with room for a field and its value, and
@@ -190,14 +191,7 @@ func (d *hashDoor) delete(field []byte) bool {
 
 // now notes what the entry is after a change.
 func (d *hashDoor) now(e *keyspace.Entry) {
-	if e == d.e {
-		return
-	}
-	for i := range d.c.edited {
-		if d.c.edited[i].entry == d.e {
-			d.c.edited[i].entry = e
-		}
-	}
+	d.c.replaced(d.e, e)
 	d.e = e
 }
 

@@ -163,17 +163,87 @@ func (c *Call) touchedMembers(s *keyspace.Set) {
 	}
 }
 
+// setDoor is a set that is open for changing through its entry, as hashDoor is for
+// hashes.
+type setDoor struct {
+	c *Call
+	e *keyspace.Entry // nil if there is no such key
+}
+
+// editSet is edit for such a set.
+func (c *Call) editSet(key []byte) (d setDoor, ok bool) {
+	e := c.db.Edit(key)
+	if e == nil {
+		return setDoor{c: c}, true
+	}
+	if _, ok = as[keyspace.Set](c, e); !ok {
+		return setDoor{c: c}, false
+	}
+	c.edited = append(c.edited, opened{entry: e})
+	return setDoor{c, e}, true
+}
+
+// createSet is create for such a set, to which members are about to be added.
+func (c *Call) createSet(key []byte, members [][]byte) (d setDoor, ok bool) {
+	if d, ok = c.editSet(key); !ok {
+		return d, false
+	}
+	if d.e == nil {
+		room := 0
+		for _, b := range members {
+			room += keyspace.MemberSize(keyspace.MemberOf(b))
+		}
+		d.e = c.db.AddSet(key, room)
+		c.edited = append(c.edited, opened{d.e, true})
+	}
+	d.now(c.db.ExpectMembers(d.e, keyspace.MemberOf(members[0]), len(members)))
+	return d, true
+}
+
+// set returns the set, nil if there is none. It is good until the next change.
+func (d *setDoor) set() *keyspace.Set {
+	if d.e == nil {
+		return nil
+	}
+	return d.e.Value().(*keyspace.Set)
+}
+
+// add is [keyspace.DB.AddMember].
+func (d *setDoor) add(m keyspace.Member) bool {
+	e, added := d.c.db.AddMember(d.e, m)
+	d.now(e)
+	return added
+}
+
+// remove is [keyspace.DB.RemoveMember].
+func (d *setDoor) remove(m keyspace.Member) bool {
+	e, removed := d.c.db.RemoveMember(d.e, m)
+	d.now(e)
+	return removed
+}
+
+// unpack returns the set for changing it with its own methods.
+func (d *setDoor) unpack() *keyspace.Set {
+	d.now(d.c.db.Unpacked(d.e))
+	return d.set()
+}
+
+// now notes what the entry is after a change.
+func (d *setDoor) now(e *keyspace.Entry) {
+	d.c.replaced(d.e, e)
+	d.e = e
+}
+
 // sadd is SADD key member [member ...].
 func sadd(c *Call) {
 	key, members := c.Bytes(), c.Rest()
-	s, ok := create[keyspace.Set](c, key)
+	d, ok := c.createSet(key, members)
 	if !ok {
 		return
 	}
-	s.Expect(c.limits(), keyspace.MemberOf(members[0]), len(members))
 	added := 0
 	for _, b := range members {
-		if s.Add(c.limits(), keyspace.MemberOf(b)) {
+		if d.add(keyspace.MemberOf(b)) {
 			added++
 			c.Touched(classSet, b)
 		}
@@ -229,7 +299,7 @@ func (c *Call) storeSet(key []byte, s *keyspace.Set, event string) {
 	if s.Len() == 0 {
 		c.drop(key)
 	} else {
-		c.put(key, s)
+		s = c.put(key, s).Value().(*keyspace.Set)
 		c.touchedMembers(s)
 		c.Changed(key, classSet, event)
 	}
@@ -421,33 +491,32 @@ func smismember(c *Call) {
 // smove is SMOVE source destination member.
 func smove(c *Call) {
 	source, destination, b := c.Bytes(), c.Bytes(), c.Bytes()
-	src, ok := edit[keyspace.Set](c, source)
+	src, ok := c.editSet(source)
 	if !ok {
 		return
 	}
-	if src == nil {
+	if src.e == nil {
 		c.Reply.Int(0)
 		return
 	}
-	dst, ok := edit[keyspace.Set](c, destination)
+	dst, ok := c.editSet(destination)
 	if !ok {
 		return
 	}
 	m := keyspace.MemberOf(b)
-	if dst == src {
-		replyHas(c.Reply, src, b)
+	if dst.e == src.e {
+		replyHas(c.Reply, src.set(), b)
 		return
 	}
-	if !src.Remove(m) {
+	if !src.remove(m) {
 		c.Reply.Int(0)
 		return
 	}
 	c.Touched(classSet, b)
 	c.Changed(source, classSet, "srem")
 	c.settle()
-	dst, _ = create[keyspace.Set](c, destination)
-	dst.Expect(c.limits(), m, 1)
-	if dst.Add(c.limits(), m) {
+	dst, _ = c.createSet(destination, [][]byte{b})
+	if dst.add(m) {
 		c.Touched(classSet, b)
 		c.Changed(destination, classSet, "sadd")
 	}
@@ -468,7 +537,8 @@ func spop(c *Call) {
 	if !c.ok() {
 		return
 	}
-	s, ok := edit[keyspace.Set](c, key)
+	d, ok := c.editSet(key)
+	s := d.set()
 	switch {
 	case !ok:
 	case s == nil && single:
@@ -479,7 +549,7 @@ func spop(c *Call) {
 		m := s.Random(c.rand())
 		replyMember(c.Reply, m)
 		c.touchedMember(m)
-		s.Remove(m)
+		d.remove(m)
 		c.Changed(key, classSet, "spop")
 	case count >= int64(s.Len()):
 		all := setUnion(c.limits(), []*keyspace.Set{s})
@@ -489,7 +559,7 @@ func spop(c *Call) {
 		c.drop(key)
 	default:
 		c.Reply.Set(int(count))
-		s.Pop(c.rand(), int(count), func(m keyspace.Member) {
+		d.unpack().Pop(c.rand(), int(count), func(m keyspace.Member) {
 			replyMember(c.Reply, m)
 			c.touchedMember(m)
 		})
@@ -539,14 +609,14 @@ func srandmember(c *Call) {
 // srem is SREM key member [member ...].
 func srem(c *Call) {
 	key, members := c.Bytes(), c.Rest()
-	s, ok := edit[keyspace.Set](c, key)
+	d, ok := c.editSet(key)
 	if !ok {
 		return
 	}
 	removed := 0
-	if s != nil {
+	if d.e != nil {
 		for _, b := range members {
-			if s.Remove(keyspace.MemberOf(b)) {
+			if d.remove(keyspace.MemberOf(b)) {
 				removed++
 				c.Touched(classSet, b)
 			}

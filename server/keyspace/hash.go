@@ -216,17 +216,16 @@ func (db *DB) AddHash(key []byte, room int) *Entry {
 func PairSize(field, value []byte) int { return textSize(len(field)) + textSize(len(value)) }
 
 // Unpacked returns e as an entry whose value can be changed by its own methods: a
-// hash that is a part of its entry is taken out of it. O(Len).
+// hash or set that is a part of its entry is taken out of it. O(Len).
 func (db *DB) Unpacked(e *Entry) *Entry {
-	if !e.packed() || e.kind() != isHash {
+	if !e.packed() || e.kind() == isString {
 		return e
 	}
-	h := &Hash{o: &hashObject{pairs: append([]byte(nil), e.pairs()...), n: int(e.vlen)}}
 	n := newBoxed(e.Key())
-	n.setValue(h)
+	n.setValue(Clone(e.Value()))
 	e = db.relocate(e, n)
 	if open := e.open(); open != 0 {
-		h.o.log = db.ks.rec.open[open-1]
+		attach(e.Value(), db.ks.rec.open[open-1])
 	}
 	db.noteEdited(e)
 	return e

@@ -469,7 +469,9 @@ func attach(value any, c *changes) {
 	case *List:
 		v.log = c
 	case *Set:
-		v.log = c
+		if !v.inEntry() && (c != nil || v.o != nil) {
+			v.object().log = c
+		}
 	case *Hash:
 		// Of what changes in an entry DB.SetField and its like tell themselves.
 		if !v.inEntry() && (c != nil || v.o != nil) {

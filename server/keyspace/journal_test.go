@@ -50,7 +50,7 @@ func contentOf(value any, deadline int64, l *Limits) content {
 		for m := range v.Members {
 			c.items = append(c.items, strings.Clone(m.String()))
 		}
-		c.encoding, c.free = v.Encoding(l), v.shape == hashtable
+		c.encoding, c.free = v.Encoding(l), v.tabled()
 	case *Hash:
 		for field, value := range v.All() {
 			at, _ := v.DeadlineBytes([]byte(field))
@@ -436,10 +436,15 @@ func (c *client) step() {
 	}
 }
 
-// isPacked reports whether v is a hash that is a part of an entry.
+// isPacked reports whether v is a part of an entry, or has become one.
 func isPacked(v any) bool {
-	h, ok := v.(*Hash)
-	return ok && (h.inEntry() || h.e.state == stale)
+	switch v := v.(type) {
+	case *Hash:
+		return v.inEntry() || v.e.state == stale
+	case *Set:
+		return v.inEntry() || v.e.state == stale
+	}
+	return false
 }
 
 func is[T any](v any) bool {
@@ -482,6 +487,25 @@ func (c *client) change(db *DB, e *Entry) {
 				e, _ = db.DeleteField(e, field)
 			}
 			clear(field)
+		}
+		c.open = append(c.open, e)
+	case !ok && is[*Set](e.Value()) && c.r.IntN(3) > 0:
+		for range 1 + c.r.IntN(8) {
+			b := c.element(false)
+			switch c.r.IntN(7) {
+			case 0, 1:
+				e, _ = db.RemoveMember(e, MemberOf(b))
+			case 2:
+				e = db.ExpectMembers(e, MemberOf(b), 1+c.r.IntN(14))
+				e, _ = db.AddMember(e, MemberOf(b))
+			case 3:
+				if s := e.Value().(*Set); s.Len() > 0 {
+					e, _ = db.RemoveMember(e, s.Random(c.r))
+				}
+			default:
+				e, _ = db.AddMember(e, MemberOf(b))
+			}
+			clear(b)
 		}
 		c.open = append(c.open, e)
 	case !ok:
@@ -556,7 +580,7 @@ func (c *client) many(value any) {
 		case *List:
 			c.list(v, b, grow)
 		case *Set:
-			if ints && v.shape == intset {
+			if ints && v.view().shape == intset {
 				b = fmt.Append(nil, i+c.r.IntN(9)-4)
 			}
 			c.set(v, b[:min(len(b), 40)], grow)
@@ -795,8 +819,7 @@ func TestJournalShape(t *testing.T) {
 	} {
 		ks := New(1, Hooks{})
 		ks.Record(true)
-		s := new(Set)
-		ks.DB(0).Add([]byte("s"), s)
+		s := ks.DB(0).Unpacked(ks.DB(0).Add([]byte("s"), new(Set))).Value().(*Set)
 		s.Add(&ks.Limits, MemberOf([]byte("7")))
 		ks.Seal()
 		ks.DB(0).Edit([]byte("s"))
@@ -807,6 +830,22 @@ func TestJournalShape(t *testing.T) {
 		}
 		if c := restored(t, ks, "s"); fmt.Sprint(c.items, " ", c.encoding) != test.want {
 			t.Errorf("%s: %v, %s, want %s", name, c.items, c.encoding, test.want)
+		}
+	}
+	// The same of one that is a part of its entry.
+	for first, want := range map[string]string{"7": "[1 2 3] intset", "a": "[2 1 3] listpack"} {
+		ks := New(1, Hooks{})
+		ks.Record(true)
+		db := ks.DB(0)
+		e, _ := db.AddMember(db.AddSet([]byte("s"), 0), MemberOf([]byte("7")))
+		ks.Seal()
+		e, _ = db.RemoveMember(db.Edit(bytesOf(e.Key())), MemberOf([]byte("7")))
+		e = db.ExpectMembers(e, MemberOf([]byte(first)), 3)
+		for _, m := range []string{"2", "1", "3"} {
+			e, _ = db.AddMember(e, MemberOf([]byte(m)))
+		}
+		if c := restored(t, ks, "s"); fmt.Sprint(c.items, " ", c.encoding) != want || !e.packed() {
+			t.Errorf("%s: %v, %s, want %s", first, c.items, c.encoding, want)
 		}
 	}
 }

@@ -174,7 +174,7 @@ func (w *valueWriter) value(value any, deadline int64) {
 		}
 	case *Set:
 		w.begin(kindSet, deadline)
-		if v.shape == listpack {
+		if v.view().shape == listpack {
 			w.buf = append(w.buf, opOrdered)
 		}
 		var buf [20]byte

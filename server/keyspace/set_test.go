@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -243,5 +244,110 @@ func TestSetScan(t *testing.T) {
 	s.Add(&limits, member("7"))
 	if next := s.Scan(99, 10, func(m Member) { seen[m.String()]++ }); next != 0 || seen["7"] != 1 {
 		t.Errorf("scan of an intset: cursor %d, %d times", next, seen["7"])
+	}
+}
+
+// A set in its entry does, step by step, what one does that is in none, and has the
+// same order and encoding; the journal has it.
+func TestPackedSetModel(t *testing.T) {
+	met := map[string]int{}
+	for seed := range uint64(36) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		ks := New(1, Hooks{})
+		l := &ks.Limits
+		l.SetMaxIntsetEntries, l.SetMaxListpackEntries = []int{12, 512, 300}[seed%3], []int{10, 128}[seed%2]
+		ks.Record(seed%4 > 0)
+		db := ks.DB(0)
+		model := new(Set)
+		key := []byte(strings.Repeat("k", []int{1, 30, 300}[r.IntN(3)]))
+		ints, wide := r.IntN(3) > 0, r.IntN(3)
+		element := func() []byte {
+			switch {
+			case !ints && r.IntN(2) == 0:
+				return bytes.Repeat([]byte{'a' + byte(r.IntN(26))}, r.IntN(70))
+			case wide == 1 && r.IntN(20) == 0:
+				return fmt.Append(nil, r.IntN(1<<30)-1<<29)
+			case wide == 2 && r.IntN(20) == 0:
+				return fmt.Append(nil, int64(r.Uint64()))
+			}
+			return fmt.Append(nil, r.IntN(600)-300)
+		}
+		for range 400 {
+			e := db.Edit(key)
+			if e == nil {
+				e = db.AddSet(key, r.IntN(60))
+				model = new(Set)
+			}
+			b := element()
+			var did, want bool
+			switch op := r.IntN(20); {
+			case op < 11:
+				want = model.Add(l, MemberOf(b))
+				e, did = db.AddMember(e, MemberOf(b))
+			case op < 15:
+				want = model.Remove(MemberOf(b))
+				e, did = db.RemoveMember(e, MemberOf(b))
+			case op == 15:
+				n := 1 + r.IntN(15)
+				model.Expect(l, MemberOf(b), n)
+				e = db.ExpectMembers(e, MemberOf(b), n)
+				want = model.Add(l, MemberOf(b))
+				e, did = db.AddMember(e, MemberOf(b))
+			case op == 16 && model.Len() > 0:
+				m := e.Value().(*Set).Random(r)
+				model.Remove(MemberOf([]byte(m.String())))
+				e, _ = db.RemoveMember(e, m)
+			case op == 17:
+				e, _ = db.SetDeadline(e, r.Int64N(2)*(1+r.Int64N(1e15)))
+			case op == 18:
+				e = db.Put(key, Clone(e.Value()), true)
+			case op == 19:
+				e = db.Unpacked(e)
+				want = model.Remove(MemberOf(b))
+				did = e.Value().(*Set).Remove(MemberOf(b))
+				e = db.Put(key, e.Value(), true)
+			}
+			clear(b)
+			if did != want {
+				t.Fatalf("seed %d: %v, want %v", seed, did, want)
+			}
+			if db.Peek(key) != e {
+				t.Fatal("the entry is another")
+			}
+			s := e.Value().(*Set)
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if s.Len() != model.Len() || s.Encoding(l) != model.Encoding(l) {
+				t.Fatalf("seed %d: %s of %d, want %s of %d", seed, s.Encoding(l), s.Len(), model.Encoding(l), model.Len())
+			}
+			got, wanted := membersOf(s), membersOf(model)
+			if s.tabled() {
+				slices.Sort(got)
+				slices.Sort(wanted)
+			}
+			if !slices.Equal(got, wanted) {
+				t.Fatalf("seed %d: %q, want %q", seed, got, wanted)
+			}
+			for _, m := range got {
+				if !s.Has(MemberOf([]byte(m))) {
+					t.Fatalf("%q is not found", m)
+				}
+			}
+			met[fmt.Sprint(s.inEntry(), " ", s.Encoding(l))]++
+			if s.Len() == 0 {
+				db.Delete(key)
+			}
+			ks.Seal()
+		}
+		if e := db.Peek(key); ks.Recording() && e != nil {
+			want := contentOf(e.Value(), e.Deadline(), l)
+			if err := want.restoredAs(restored(t, ks, string(key))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if met["true listpack"] == 0 || met["true intset"] == 0 || met["false listpack"] == 0 || met["false intset"] == 0 || met["false hashtable"] == 0 {
+		t.Errorf("the test has not met all shapes: %v", met)
 	}
 }
