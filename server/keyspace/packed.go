@@ -72,18 +72,6 @@ func lastEntry(d []byte) (b []byte, size int) {
 	return d[end-n : end : end], n + 2*w
 }
 
-// findEntry returns where in d the element b is, or -1.
-func findEntry(d []byte, b string) int {
-	for at := 0; at < len(d); {
-		e, size := firstEntry(d[at:])
-		if string(e) == b {
-			return at
-		}
-		at += size
-	}
-	return -1
-}
-
 // listpackSize returns how many bytes b takes in Redis's listpack, where
 // integers are stored as such. It decides when Redis changes encodings.
 func listpackSize(b []byte) int {
