@@ -21,12 +21,13 @@ import (
 // Bytes of members are never overwritten. So the strings that are handed out are parts
 // of the buffer, cost nothing, and stay what they are, as strings must; a string that
 // is kept keeps the whole buffer, 12 KB at most. The price is that the bytes of
-// removed members are lost until the buffer is full and copied without them. It then
-// gets as much room more as was lost, up to a quarter: where members come and go, as
-// in a window of events, a buffer lasts for about half as many additions as there are
-// elements. Where they only come it gets an eighth more (with what Go's size classes
-// leave instead, adding 100 allocated 23 KB in 31 pieces, and so 14 in 20), and up to 8
-// elements nothing, for of such sets there may be most.
+// removed members are lost until the buffer is full and copied without them, with an
+// eighth more room. So where members come and go, as in a window of events, a buffer
+// lasts for about a quarter as many additions as there are elements, and then takes a
+// seventh more than before; with a quarter more room it lasted twice as long, and took
+// twice that. Where they only come, 100 additions allocate 14 KB in 20 pieces (with
+// what Go's size classes leave as the only room, 23 in 31); but up to 8 elements have
+// no more than that, for of such sets there may be most.
 //
 // A clone shares the buffer, which is marked so and not written to any more: whoever
 // changes first, or next, does it in a copy.
@@ -228,9 +229,9 @@ func (f *few) writable(more int) *few {
 	}
 	space := int(f.live) + more
 	all := fewEach*n + space
-	spare := min(f.waste(), all/4)
-	if more > 0 && n > fewTight {
-		spare = max(spare, all/8)
+	spare := all / 8
+	if more == 0 || n <= fewTight {
+		spare = min(spare, f.waste())
 	}
 	return f.copyOf(n, space+spare)
 }
