@@ -1,9 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
 )
 
 // A series is the straight line through a pipeline: commands that take next to no
@@ -80,6 +82,9 @@ func (s *Session) series(batch [][][]byte) (done int) {
 	u := &srv.unit
 	c := &s.call
 	var ran [seriesLimit]*Command
+	if len(batch) >= 4 {
+		s.warm(batch)
+	}
 	u.actor = s
 	srv.keys.NoTouch = s.noTouch
 	c.db, c.secret, c.counted, c.large = s.db, nil, false, false
@@ -113,6 +118,24 @@ func (s *Session) series(batch [][][]byte) (done int) {
 		s.checkOutput()
 	}
 	return done
+}
+
+// warm has the keys of the commands that come next looked for all at once, if they
+// are several.
+func (s *Session) warm(batch [][][]byte) {
+	var keys [keyspace.WarmKeys][]byte
+	n := 0
+	var last []byte
+	for _, argv := range batch[:min(len(batch), len(keys))] {
+		if len(argv) > 1 && !bytes.Equal(argv[1], last) {
+			last = argv[1]
+			keys[n] = last
+			n++
+		}
+	}
+	if n > 2 {
+		s.db.Warm(keys[:n])
+	}
 }
 
 // lineBytes returns how large the arguments of a command are in all, or more than

@@ -24,6 +24,7 @@ type Keyspace struct {
 	moved    bool       // a deadline was set or removed since Next was last asked
 	slots    *slotIndex // nil if nobody asks
 	hits     int64
+	warmed   uint64 // means nothing; see DB.Warm
 	Limits   Limits
 
 	// NoTouch leaves the access times of keys alone.
