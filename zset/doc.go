@@ -32,7 +32,8 @@
 // # Clones and concurrency
 //
 // [Set.Clone] takes constant time: both sets share everything, block by block, until
-// one of them changes it. Chunks of members are shared for good. Any number of goroutines may read a set that nobody
+// one of them changes it. Chunks of members are shared for good. Any number of
+// goroutines may read a set that nobody
 // changes. Clone counts as a change of the original; afterwards either set may be read
 // and changed without regard to the other, in different goroutines.
 //
