@@ -127,7 +127,8 @@ func parameters() []parameter {
 			about("Permissions of the unix socket, in octal."),
 		number("timeout", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.timeout }).
 			about("Seconds after which an idle client is disconnected; 0 for never."),
-		enum("transport", "epoll", func(c *config) *string { return &c.transport }, "net", "epoll").immutable().
+		// Hidden, for who sets again all that CONFIG GET * finds skips only what is immutable in Redis.
+		enum("transport", "epoll", func(c *config) *string { return &c.transport }, "net", "epoll").immutable().hide().
 			about("How clients are served: `epoll`, on Linux, by one goroutine or a few for all plain sockets, or `net`, by one for each."),
 		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tcpKeepalive }).
 			about("Seconds between keep-alive probes on new connections; 0 for none."),
