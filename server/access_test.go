@@ -19,7 +19,6 @@ func TestStrangersOutput(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		srv, addr := start(t, map[string]string{"requirepass": "secret", "transport": transport})
 		c := dialRaw(t, addr)
-		c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 		sent := 0
 		pings := strings.Repeat("PING\r\n", 2000)
 		for sent < 200<<20 {
