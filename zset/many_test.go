@@ -171,13 +171,14 @@ func TestModelClones(t *testing.T) {
 		m = append(m, e)
 	}
 	slices.SortFunc(m, compare)
+	sets := [4]*Set{s}
+	for k := range sets[1:] {
+		sets[1+k] = s.Clone() // before anybody changes s
+	}
 	var all sync.WaitGroup
-	for k := range 4 {
-		c := &trial{t: t, r: rand.New(rand.NewPCG(uint64(k), 7)), set: s, model: slices.Clone(m), members: 3000}
+	for k, set := range sets {
+		c := &trial{t: t, r: rand.New(rand.NewPCG(uint64(k), 7)), set: set, model: slices.Clone(m), members: 3000}
 		c.scores = func() float64 { return float64(c.r.IntN(100)) }
-		if k > 0 {
-			c.set = s.Clone()
-		}
 		all.Go(func() {
 			for range 3 {
 				for range 200 {
