@@ -174,16 +174,46 @@ type opened struct {
 	created bool
 }
 
-// replaced notes that an entry that was opened for changing is another now.
-func (c *Call) replaced(old, now *keyspace.Entry) {
-	if old == now {
+// door is a value that is open for changing through its entry, which may become
+// another with each change: so a small value and its key can be one.
+type door[T value] struct {
+	c *Call
+	e *keyspace.Entry // nil if there is no such key
+}
+
+// open is edit that leaves the value where it is.
+func open[T value](c *Call, key []byte) (d door[T], ok bool) {
+	d.c = c
+	e := c.db.Edit(key)
+	if e == nil {
+		return d, true
+	}
+	if _, ok = as[T](c, e); ok {
+		c.edited = append(c.edited, opened{entry: e})
+		d.e = e
+	}
+	return d, ok
+}
+
+// value returns the value, nil if there is none. It is good until the next change.
+func (d *door[T]) value() *T {
+	if d.e == nil {
+		return nil
+	}
+	return d.e.Value().(*T)
+}
+
+// now notes what the entry is after a change.
+func (d *door[T]) now(e *keyspace.Entry) {
+	if d.e == e {
 		return
 	}
-	for i := range c.edited {
-		if c.edited[i].entry == old {
-			c.edited[i].entry = now
+	for i := range d.c.edited {
+		if d.c.edited[i].entry == d.e {
+			d.c.edited[i].entry = e
 		}
 	}
+	d.e = e
 }
 
 // bytesOf returns the bytes of s without copying. They must not be written to.

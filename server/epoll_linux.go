@@ -25,13 +25,14 @@ import (
 // have for others (a message, an element that was waited for) the loop writes when
 // nobody has commands to run any more, once for each receiver however many
 // messages there were: PUBLISH in pipelines of 16 took 3.4 times as much for 1000
-// subscribers when each was written to as soon as the lock was free. Who has something for a session from elsewhere (another
-// goroutine, the order to end) posts the connection to the loop, and wakes it by its
-// eventfd if it sleeps. So nothing polls, and a connection needs no goroutine.
+// subscribers when each was written to as soon as the lock was free. Who has
+// something for a session from elsewhere (another goroutine, the order to end) posts
+// the connection to the loop, and wakes it by its eventfd if it sleeps. So nothing
+// polls, and a connection needs no goroutine.
 //
 // Nor does an idle one need buffers: the loop lends it one to read into, one for its
 // replies and the lists of its commands, and takes them back when all is answered.
-// That leaves 1.7 KB of an idle client, where redis-server has 8 to 11.
+// That leaves 1.5 KB of an idle client of 10 000, where redis-server has 9.5.
 //
 // Readiness is asked for by level: a client whose pipeline is long, or whose
 // replies nobody takes, is left alone by asking no more for its input. As in Redis a

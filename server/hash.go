@@ -131,25 +131,14 @@ func hmset(c *Call) {
 	}
 }
 
-// hashDoor is a hash that is open for changing through its entry, which may
-// become another with each change: so a small hash and its key can be one. A
-// handler that needs more than this door has uses edit.
-type hashDoor struct {
-	c *Call
-	e *keyspace.Entry // nil if there is no such key
-}
+// hashDoor is a hash that is open for changing through its entry. A handler that
+// needs more than this door has uses edit.
+type hashDoor struct{ door[keyspace.Hash] }
 
 // editHash is edit for such a hash.
-func (c *Call) editHash(key []byte) (d hashDoor, ok bool) {
-	e := c.db.Edit(key)
-	if e == nil {
-		return hashDoor{c: c}, true
-	}
-	if _, ok = as[keyspace.Hash](c, e); !ok {
-		return hashDoor{c: c}, false
-	}
-	c.edited = append(c.edited, opened{entry: e})
-	return hashDoor{c, e}, true
+func (c *Call) editHash(key []byte) (hashDoor, bool) {
+	d, ok := open[keyspace.Hash](c, key)
+	return hashDoor{d}, ok
 }
 
 // createHash is create for such a hash, with room for a field and its value, and
@@ -167,14 +156,6 @@ func (c *Call) createHash(key, field, value []byte) (d hashDoor, ok bool) {
 	return d, true
 }
 
-// hash returns the hash, nil if there is none. It is good until the next change.
-func (d *hashDoor) hash() *keyspace.Hash {
-	if d.e == nil {
-		return nil
-	}
-	return d.e.Value().(*keyspace.Hash)
-}
-
 // set is [keyspace.DB.SetField].
 func (d *hashDoor) set(field, value []byte) (added bool) {
 	e, added := d.c.db.SetField(d.e, field, value)
@@ -187,12 +168,6 @@ func (d *hashDoor) delete(field []byte) bool {
 	e, deleted := d.c.db.DeleteField(d.e, field)
 	d.now(e)
 	return deleted
-}
-
-// now notes what the entry is after a change.
-func (d *hashDoor) now(e *keyspace.Entry) {
-	d.c.replaced(d.e, e)
-	d.e = e
 }
 
 // hsetPairs sets the fields that the arguments name and returns how many are
@@ -211,7 +186,7 @@ func (c *Call) hsetPairs() (added int, ok bool) {
 		field, value := c.Bytes(), c.Bytes()
 		if d.set(field, value) {
 			added++
-		} else if h := d.hash(); h.Deadlines() != nil {
+		} else if h := d.value(); h.Deadlines() != nil {
 			h.SetDeadlineBytes(field, 0)
 		}
 		c.TouchedOnce(classHash, field)
@@ -226,7 +201,7 @@ func hsetnx(c *Call) {
 	if !ok {
 		return
 	}
-	if _, there := d.hash().Get(field); there {
+	if _, there := d.value().Get(field); there {
 		c.Reply.Int(0)
 		return
 	}
@@ -371,7 +346,7 @@ func hincrby(c *Call) {
 		return
 	}
 	n := int64(0)
-	if value, there := d.hash().Get(field); there {
+	if value, there := d.value().Get(field); there {
 		if n, ok = protocol.ParseInt(bytesOf(value)); !ok {
 			c.Reply.Error("ERR hash value is not an integer")
 			return
@@ -404,7 +379,7 @@ func hincrbyfloat(c *Call) {
 	if !ok {
 		return
 	}
-	if value, there := d.hash().Get(field); there {
+	if value, there := d.value().Get(field); there {
 		x, valid := parseLongDouble(bytesOf(value))
 		if !valid {
 			c.Reply.Error("ERR hash value is not a float")

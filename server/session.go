@@ -305,18 +305,26 @@ func (s *Session) checkOutput() {
 	}
 }
 
+// backlog returns how many bytes of replies the client has not taken yet.
+func (s *Session) backlog() int64 { return int64(s.out.Len()) + s.unsent.Load() }
+
+// outputLimit returns how far a client may be behind that is n bytes behind.
+func (s *Session) outputLimit(n int64) outputLimit {
+	switch limits := &s.srv.config.outputLimits; {
+	case n > strangersOutput && !s.authenticated && s.srv.acl.loginRequired.Load():
+		return outputLimit{hard: strangersOutput}
+	case s.listens > 0:
+		return limits[pubsubClient]
+	default:
+		return limits[normalClient]
+	}
+}
+
 // behind reports whether a client is further behind with reading than its class
 // may be.
 func (s *Session) behind() bool {
-	class := normalClient
-	if s.listens > 0 {
-		class = pubsubClient
-	}
-	l := &s.srv.config.outputLimits[class]
-	n := int64(s.out.Len()) + s.unsent.Load()
-	if !s.authenticated && n > strangersOutput && s.srv.acl.loginRequired.Load() {
-		l = &outputLimit{hard: strangersOutput}
-	}
+	n := s.backlog()
+	l := s.outputLimit(n)
 	if l.soft == 0 || n <= l.soft {
 		if !s.softSince.IsZero() {
 			s.softSince = time.Time{}
@@ -329,13 +337,10 @@ func (s *Session) behind() bool {
 
 // tooFarBehind closes a client that is.
 func (s *Session) tooFarBehind() {
-	class := normalClient
-	if s.listens > 0 {
-		class = pubsubClient
-	}
-	l := &s.srv.config.outputLimits[class]
+	n := s.backlog()
+	l := s.outputLimit(n)
 	s.srv.log.Warn("client is too far behind; connection closed", "client", s.addr, "name", s.name,
-		"unsent", int64(s.out.Len())+s.unsent.Load(), "hard limit", l.hard, "soft limit", l.soft, "seconds", l.seconds)
+		"unsent", n, "hard limit", l.hard, "soft limit", l.soft, "seconds", l.seconds)
 	s.srv.outputLimitDisconnections++
 	s.kill()
 }

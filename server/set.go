@@ -163,24 +163,13 @@ func (c *Call) touchedMembers(s *keyspace.Set) {
 	}
 }
 
-// setDoor is a set that is open for changing through its entry, as hashDoor is for
-// hashes.
-type setDoor struct {
-	c *Call
-	e *keyspace.Entry // nil if there is no such key
-}
+// setDoor is a set that is open for changing through its entry.
+type setDoor struct{ door[keyspace.Set] }
 
 // editSet is edit for such a set.
-func (c *Call) editSet(key []byte) (d setDoor, ok bool) {
-	e := c.db.Edit(key)
-	if e == nil {
-		return setDoor{c: c}, true
-	}
-	if _, ok = as[keyspace.Set](c, e); !ok {
-		return setDoor{c: c}, false
-	}
-	c.edited = append(c.edited, opened{entry: e})
-	return setDoor{c, e}, true
+func (c *Call) editSet(key []byte) (setDoor, bool) {
+	d, ok := open[keyspace.Set](c, key)
+	return setDoor{d}, ok
 }
 
 // createSet is create for such a set, to which members are about to be added.
@@ -200,14 +189,6 @@ func (c *Call) createSet(key []byte, members [][]byte) (d setDoor, ok bool) {
 	return d, true
 }
 
-// set returns the set, nil if there is none. It is good until the next change.
-func (d *setDoor) set() *keyspace.Set {
-	if d.e == nil {
-		return nil
-	}
-	return d.e.Value().(*keyspace.Set)
-}
-
 // add is [keyspace.DB.AddMember].
 func (d *setDoor) add(m keyspace.Member) bool {
 	e, added := d.c.db.AddMember(d.e, m)
@@ -225,13 +206,7 @@ func (d *setDoor) remove(m keyspace.Member) bool {
 // unpack returns the set for changing it with its own methods.
 func (d *setDoor) unpack() *keyspace.Set {
 	d.now(d.c.db.Unpacked(d.e))
-	return d.set()
-}
-
-// now notes what the entry is after a change.
-func (d *setDoor) now(e *keyspace.Entry) {
-	d.c.replaced(d.e, e)
-	d.e = e
+	return d.value()
 }
 
 // sadd is SADD key member [member ...].
@@ -505,7 +480,7 @@ func smove(c *Call) {
 	}
 	m := keyspace.MemberOf(b)
 	if dst.e == src.e {
-		replyHas(c.Reply, src.set(), b)
+		replyHas(c.Reply, src.value(), b)
 		return
 	}
 	if !src.remove(m) {
@@ -538,7 +513,7 @@ func spop(c *Call) {
 		return
 	}
 	d, ok := c.editSet(key)
-	s := d.set()
+	s := d.value()
 	switch {
 	case !ok:
 	case s == nil && single:

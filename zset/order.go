@@ -190,8 +190,13 @@ func (o *order) resized(at seat) {
 	g := o.groups[at.g]
 	delta := g.blocks[at.i].len() - int(g.sizes[at.i])
 	g.sizes[at.i] += uint8(delta)
-	g.n += delta
-	for i := at.g + 1; i <= len(o.sums); i += i & -i {
+	o.add(at.g, delta)
+}
+
+// add notes that a group has delta elements more.
+func (o *order) add(g, delta int) {
+	o.groups[g].n += delta
+	for i := g + 1; i <= len(o.sums); i += i & -i {
 		o.sums[i-1] += delta
 	}
 }
@@ -274,10 +279,7 @@ func (o *order) remove(at seat) {
 	size := int(g.sizes[at.i])
 	g.blocks = slices.Delete(g.blocks, at.i, at.i+1)
 	g.sizes = slices.Delete(g.sizes, at.i, at.i+1)
-	g.n -= size
-	for i := at.g + 1; i <= len(o.sums); i += i & -i {
-		o.sums[i-1] -= size
-	}
+	o.add(at.g, -size)
 	if len(g.blocks) < groupLow {
 		o.join(at.g)
 	}

@@ -9,8 +9,9 @@
 //
 // A key and its value share one allocation where that is possible, for what a key
 // costs besides its bytes is most of the memory of many short strings; entry.go
-// tells how. Therefore what changes a string does so through [DB.SetString] and
-// its like, which return the entry as it is from then on.
+// tells how. Therefore what changes a string, or a hash or set that may be small,
+// does so through [DB.SetString], [DB.SetField], [DB.AddMember] and their like,
+// which return the entry as it is from then on.
 //
 // The values are [String], [List], [Set], [Hash], [Stream] and zset.Set. They
 // know nothing of keys, deadlines or commands. An empty collection does not exist:

@@ -396,12 +396,9 @@ func (db *DB) relocate(e, n *Entry) *Entry {
 		db.ks.rec.open[open-1].entry = n
 	}
 	if e.volatile() {
-		at := e.Deadline()
-		if !n.setDeadline(at) {
+		if !n.setDeadline(e.Deadline()) {
 			panic("BUG: an entry without room for its deadline")
 		}
-		db.deadlines.Remove(e.Key()) // it shares the memory of the key with the entry
-		db.deadlines.Add(n.Key(), float64(at))
 	}
 	e.state = stale
 	return n

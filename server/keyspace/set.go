@@ -210,7 +210,7 @@ func MemberSize(m Member) int {
 	return widthOf(m.number)
 }
 
-// object returns a set like that of a packed entry, which is in none.
+// unpackedSet returns a set like that of a packed entry, which is in none.
 func (e *Entry) unpackedSet() *Set {
 	s := (*Set)(unsafe.Pointer(e))
 	v := s.view()
