@@ -72,6 +72,12 @@ func bySize(in []Input) []Input {
 	return sorted
 }
 
+// same reports whether a and b are one set, so that what a has need not be looked up in b.
+func same(a, b Source) bool {
+	s, ok := a.(*Set)
+	return ok && b == Source(s)
+}
+
 // Union returns the members that any input has. O(n log n) for n elements in total.
 func Union(agg Aggregate, in ...Input) *Set {
 	var sum table.Table[float64]
@@ -101,10 +107,13 @@ func Inter(agg Aggregate, in ...Input) *Set {
 	}
 	var elements []Element
 next:
-	for member, score := range sorted[0].Source.All() {
-		score = number(score * sorted[0].Weight)
+	for member, first := range sorted[0].Source.All() {
+		score := number(first * sorted[0].Weight)
 		for _, input := range sorted[1:] {
-			other, ok := input.Source.Score(member)
+			other, ok := first, true
+			if !same(sorted[0].Source, input.Source) {
+				other, ok = input.Source.Score(member)
+			}
 			if !ok {
 				continue next
 			}
@@ -126,10 +135,11 @@ func InterCard(limit int, in ...Source) int {
 	if len(sorted) == 0 {
 		return 0
 	}
+	others := slices.DeleteFunc(sorted[1:], func(in Input) bool { return same(sorted[0].Source, in.Source) })
 	n := 0
 next:
 	for member := range sorted[0].Source.All() {
-		for _, input := range sorted[1:] {
+		for _, input := range others {
 			if _, ok := input.Source.Score(member); !ok {
 				continue next
 			}
@@ -145,6 +155,9 @@ next:
 // O(n k + m log m) for the n elements of the first of k sources and a result of m.
 func Diff(in ...Source) *Set {
 	if len(in) == 0 || in[0] == nil {
+		return new(Set)
+	}
+	if slices.ContainsFunc(in[1:], func(s Source) bool { return same(in[0], s) }) {
 		return new(Set)
 	}
 	var elements []Element

@@ -26,6 +26,9 @@ type many struct {
 	order *order
 
 	deadlines *Set // members by deadline, or nil
+
+	ready  int    // so many elements at an end that was popped from are in the cache
+	warmed uint64 // see warm
 }
 
 // newMany makes a large set of elements in any order. Of a member that occurs more
@@ -329,6 +332,8 @@ func (m *many) remove(member string) (score float64, ok bool) {
 
 // cut removes the elements of ranks lo to hi-1, which must not be all.
 func (m *many) cut(lo, hi int) {
+	front := lo == 0
+	popped := front || hi == m.index.n
 	o := m.own()
 	at, i := o.find(lo)
 	for left := hi - lo; left > 0; {
@@ -352,6 +357,58 @@ func (m *many) cut(lo, hi int) {
 		at, _ = o.find(max(lo-1, 0))
 	}
 	m.tidy()
+	if popped {
+		m.expectPops(hi-lo, front)
+	}
+}
+
+// warmFrom is how many elements a set must have for the cache to be asked for
+// anything: what is needed of fewer is there.
+const warmFrom = 10_000
+
+// expectPops notes that n elements were taken from an end. Whoever does that does it
+// again: so what is needed to take the next ones is brought into the cache, some at a
+// time.
+func (m *many) expectPops(n int, front bool) {
+	if m.ready -= n; m.ready >= 0 || m.index.n < warmFrom {
+		return
+	}
+	o := m.order
+	if front {
+		refs := o.block(seat{}).refs
+		m.ready = min(batch, len(refs))
+		m.warm(refs[:m.ready], nil)
+	} else {
+		refs := o.block(o.end()).refs
+		m.ready = min(batch, len(refs))
+		m.warm(refs[len(refs)-m.ready:], nil)
+	}
+}
+
+// warm brings up to batch members and their entries in the index into the processor's
+// cache, and tells their hashes if hashes is not nil. A reference leads to the member
+// and that to its entry, two cache misses in a large set; here each step is taken for
+// all of them side by side. Of a million elements a pop took 1.2 µs without, and takes
+// 0.8; one of a hundred that go together 0.48 and 0.31.
+func (m *many) warm(refs []uint32, hashes *[batch]uint64) {
+	var own [batch]uint64
+	if hashes == nil {
+		hashes = &own
+	}
+	refs = refs[:min(len(refs), batch)]
+	t, read := &m.index, uint64(0)
+	for _, ref := range refs {
+		read += uint64(*(*byte)(t.arena.record(ref)))
+	}
+	for i, ref := range refs {
+		hashes[i&(batch-1)] = t.hash(t.arena.string(ref))
+	}
+	for i := range refs {
+		h := hashes[i&(batch-1)]
+		p := t.page(h)
+		read += uint64(p.line(p.home(uint16(h) | 1)).past)
+	}
+	m.warmed = read // what nobody asks for the compiler would leave out
 }
 
 // forget takes members out of the index, their deadlines and the arena, some at once:
@@ -360,9 +417,7 @@ func (m *many) forget(refs []uint32) {
 	a := &m.index.arena
 	for some := range slices.Chunk(refs, batch) {
 		var hashes [batch]uint64
-		for i, ref := range some {
-			hashes[i] = m.index.hash(a.string(ref))
-		}
+		m.warm(some, &hashes)
 		for i, ref := range some {
 			m.index.remove(m.index.findRef(ref, hashes[i]), hashes[i])
 		}

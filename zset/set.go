@@ -447,6 +447,25 @@ func (s *Set) Random(r *rand.Rand) (Element, bool) {
 	return s.at(r.IntN(s.few.len()))
 }
 
+// Weight is Bytes with the members' bytes, and room for more of them. O(1).
+func (s *Set) Weight() int {
+	size := int(unsafe.Sizeof(*s))
+	if s.few != nil {
+		size += s.few.bytes()
+	}
+	switch m := s.many; {
+	case m == nil:
+	case s.few != nil:
+		size += int(unsafe.Sizeof(*m))
+	default:
+		size += m.bytes() + m.index.arena.size
+	}
+	if d := s.Deadlines(); d != nil {
+		size += d.Weight()
+	}
+	return size
+}
+
 // Bytes estimates the memory that the set takes, without that of the members' bytes. O(1).
 func (s *Set) Bytes() int {
 	size := int(unsafe.Sizeof(*s))
