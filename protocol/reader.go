@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // The request parser.
@@ -121,7 +122,10 @@ type span struct{ off, n int }
 // Space again.
 func (r *Reader) Space() []byte {
 	if r.big != nil {
-		return r.bigSpace()
+		if len(r.big) < r.bulk+2 {
+			return r.bigSpace()
+		}
+		r.endBig() // Next was not called since: the client has to wait
 	}
 	from := r.at // the first byte that is still needed
 	if r.pinned {
@@ -170,6 +174,16 @@ func (r *Reader) Release() []byte {
 		return nil
 	}
 	return buf
+}
+
+// Apart reports whether an argument that Next has returned lies outside the buffer,
+// in memory that the reader will not use again. Whoever keeps it needs no copy, if it
+// is most of what it keeps alive by that: an argument that arrived in pieces and has
+// 8 KB or more is alone.
+func (r *Reader) Apart(arg []byte) bool {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(arg)))
+	buf := uintptr(unsafe.Pointer(unsafe.SliceData(r.buf)))
+	return at < buf || at >= buf+uintptr(len(r.buf))
 }
 
 // rehome moves buf[from:end] to the front, of a buffer of the usual size if that is enough.
@@ -244,6 +258,16 @@ func (r *Reader) bigSpace() []byte {
 	return r.big[len(r.big):cap(r.big)]
 }
 
+// endBig makes an argument of a bulk that is there as a whole.
+func (r *Reader) endBig() {
+	r.settle()
+	r.done = append(r.done, r.big[:r.bulk:r.bulk])
+	r.kept += cap(r.big)
+	r.big = nil
+	r.left--
+	r.bulk = -1
+}
+
 // step returns how much to allocate when have bytes of whole are there: whole divided by a power of
 // four, so that the last step is exact.
 func step(have, whole int) int {
@@ -272,7 +296,16 @@ func (r *Reader) Filled(n int) {
 func (r *Reader) Buffered() int { return r.end - r.at + len(r.big) }
 
 // Partial reports, once Next has found no more commands, whether what has arrived ends within one.
-func (r *Reader) Partial() bool { return r.left > 0 || r.Buffered() > 0 }
+func (r *Reader) Partial() bool { return r.left > 0 || r.Buffered() > 0 || len(r.done) > 0 }
+
+// Missing returns how many bytes of a large argument are still to come: one that was found
+// incomplete, and has memory of its own. It is 0 if there is none.
+func (r *Reader) Missing() int {
+	if r.big == nil {
+		return 0
+	}
+	return r.bulk + 2 - len(r.big)
+}
 
 // Size returns the bytes of memory that the reader holds, the arguments of a command that has not
 // fully arrived included. It is what a limit on a client's memory should look at: a command may be
@@ -297,7 +330,7 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 	if r.err != nil {
 		return dst, false, r.err
 	}
-	for r.left == 0 {
+	for r.left == 0 && len(r.done) == 0 { // whose last argument Space may have ended
 		if r.at == r.end {
 			return dst, false, nil
 		}
@@ -351,10 +384,8 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 			if len(r.big) < n+2 {
 				return dst, false, nil
 			}
-			r.settle()
-			r.done = append(r.done, r.big[:n:n])
-			r.kept += cap(r.big)
-			r.big = nil
+			r.endBig()
+			continue
 		case r.end-r.at < n+2:
 			if n >= bigBulk {
 				r.startBig()

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -18,7 +19,12 @@ func FuzzReader(f *testing.F) {
 		limits := Limits{Unauthenticated: unauthenticated}
 		whole := &Reader{Limits: limits}
 		want := feed(t, whole, string(in))
-		for _, sizes := range [][]int{{1}, {int(cut), len(in) + 1}, {int(cut%97) + 1}} {
+		var pieces []int // of all lengths, short ones as often as long ones
+		rnd := rand.New(rand.NewPCG(uint64(cut), 1))
+		for n := 0; n <= len(in); n += pieces[len(pieces)-1] {
+			pieces = append(pieces, 1+rnd.IntN(1<<rnd.IntN(12)))
+		}
+		for _, sizes := range [][]int{{1}, {int(cut), len(in) + 1}, {int(cut%97) + 1}, pieces} {
 			r := &Reader{Limits: limits}
 			if got := feed(t, r, string(in), sizes...); !slices.Equal(got, want) {
 				t.Fatalf("in pieces of %v:\n got %.300q\nwant %.300q", sizes, got, want)

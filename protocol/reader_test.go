@@ -634,3 +634,48 @@ func TestReaderRelease(t *testing.T) {
 		t.Error("a reader that has failed gave its buffer away")
 	}
 }
+
+// A transport may read on while it does not ask for commands, for its client has to
+// wait: there is always room, also behind a large argument that is there as a whole.
+func TestSpaceBehindLargeArgument(t *testing.T) {
+	for _, size := range []int{bigBulk, 3 * bigBulk, 200 << 10} {
+		large := strings.Repeat("x", size)
+		for _, end := range []string{"", "$1\r\nz\r\n"} { // it is the last one, or not
+			n := 2 + len(end)/7
+			input := fmt.Sprintf("*1\r\n$4\r\nPING\r\n*%d\r\n$3\r\nSET\r\n$%d\r\n%s\r\n%s*1\r\n$3\r\nGET\r\n", n, size, large, end)
+			var r Reader
+			for sent := 0; sent < len(input); {
+				space := r.Space()
+				if len(space) == 0 {
+					t.Fatalf("no room after %d of %d bytes", sent, len(input))
+				}
+				if sent == 0 {
+					space = space[:40] // into the large one
+				}
+				n := copy(space, input[sent:])
+				r.Filled(n)
+				if sent += n; sent == n {
+					if args, ok, err := r.Next(nil); !ok || err != nil || string(args[0]) != "PING" {
+						t.Fatalf("%q, %v, %v", args, ok, err)
+					}
+					if _, ok, err := r.Next(nil); ok || err != nil {
+						t.Fatal(ok, err)
+					}
+				}
+			}
+			if !r.Partial() || r.Release() != nil {
+				t.Error("nothing is left")
+			}
+			args, ok, err := r.Next(nil)
+			if !ok || err != nil || len(args) != n || string(args[1]) != large {
+				t.Fatalf("%d arguments, %v, %v", len(args), ok, err)
+			}
+			if args, ok, err := r.Next(nil); !ok || err != nil || len(args) != 1 || string(args[0]) != "GET" {
+				t.Fatalf("%q, %v, %v", args, ok, err)
+			}
+			if r.Partial() {
+				t.Error("something is left")
+			}
+		}
+	}
+}

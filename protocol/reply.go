@@ -15,12 +15,14 @@ import (
 //
 // The zero value encodes RESP2. A Reply is not safe for concurrent use.
 type Reply struct {
-	b  []byte
-	v3 bool
+	b     []byte
+	v3    bool
+	over  bool
+	limit int
 }
 
 // NewReply returns an empty reply buffer over b[:0] for RESP version 2 or 3.
-func NewReply(b []byte, version int) Reply { return Reply{b[:0], version == 3} }
+func NewReply(b []byte, version int) Reply { return Reply{b: b[:0], v3: version == 3} }
 
 // Version returns the RESP version, 2 or 3.
 func (r *Reply) Version() int {
@@ -42,8 +44,19 @@ func (r *Reply) Len() int { return len(r.b) }
 // Cap returns the size of the buffer in bytes.
 func (r *Reply) Cap() int { return cap(r.b) }
 
-// Truncate drops what was encoded after the first n bytes.
-func (r *Reply) Truncate(n int) { r.b = r.b[:n] }
+// Truncate drops what was encoded after the first n bytes, and forgets that it was
+// too much.
+func (r *Reply) Truncate(n int) { r.b, r.over = r.b[:min(n, len(r.b))], false }
+
+// SetLimit says how many bytes may be encoded, 0 for any number. Beyond that, what
+// there is is dropped when it would have to be moved, and Over says so: so nobody
+// has to ask while he encodes, the memory is bounded by the limit and one string,
+// and a loop without an end in sight can be ended.
+func (r *Reply) SetLimit(n int) { r.limit = n }
+
+// Over reports whether something was dropped because it was more than SetLimit
+// allows. What Bytes returns is then of no use.
+func (r *Reply) Over() bool { return r.over }
 
 // Swap returns the buffer and goes on with b[:0], which may be nil.
 func (r *Reply) Swap(b []byte) []byte {
@@ -79,9 +92,17 @@ func (r *Reply) Int(n int64) {
 // it in pieces is checked, and moved, once.
 func (r *Reply) room(n int) []byte {
 	if cap(r.b)-len(r.b) < n {
-		r.b = slices.Grow(r.b, n)
+		r.grow(n)
 	}
 	return r.b
+}
+
+// grow makes the buffer larger, or begins anew if that is too large.
+func (r *Reply) grow(n int) {
+	if r.limit > 0 && len(r.b)+n > r.limit {
+		r.b, r.over = r.b[:0], true
+	}
+	r.b = slices.Grow(r.b, n)
 }
 
 // Bulk appends a bulk string.
