@@ -60,17 +60,13 @@ func Copy(src, dst string) (err error) {
 }
 
 // copyOnce copies a file and reports whether no commit came meanwhile.
-func copyOnce(from, to *os.File) (whole bool, err error) {
+func copyOnce(from source, to *os.File) (whole bool, err error) {
 	info, err := from.Stat()
 	if err != nil {
 		return false, err
 	}
 	tree, err := openPages(from, info.Size())
 	if err != nil {
-		return false, err
-	}
-	var before, after [2 * pageSize]byte
-	if err := readPages(from, before[:], 0); err != nil {
 		return false, err
 	}
 	if err := to.Truncate(0); err != nil {
@@ -82,16 +78,23 @@ func copyOnce(from, to *os.File) (whole bool, err error) {
 	if _, err := io.Copy(to, io.NewSectionReader(from, 0, int64(tree.pages*pageSize))); err != nil {
 		return false, err
 	}
-	if err := readPages(from, after[:], 0); err != nil {
-		return false, err
+	// Every commit writes a meta with a higher number, so none came in between if the
+	// metas are still those that told how much to copy. The copy's own were read
+	// meanwhile: they have to be the same.
+	var metas [2 * pageSize]byte
+	for _, r := range []io.ReaderAt{from, to} {
+		if err := readPages(r, metas[:], 0); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(metas[:], tree.metas) {
+			return false, nil
+		}
 	}
-	if before != after {
-		return false, nil
-	}
-	// Every commit writes a meta with a higher number, so none came in between.
-	// The copy's own metas were read meanwhile: they have to be the same.
-	if err := readPages(to, after[:], 0); err != nil {
-		return false, err
-	}
-	return bytes.Equal(before[:], after[:]), nil
+	return true, nil
+}
+
+// source is what is copied: a file.
+type source interface {
+	io.ReaderAt
+	Stat() (os.FileInfo, error)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -72,5 +73,68 @@ func TestCopyOfFileInUse(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
 		t.Error("a copy of no file is there")
+	}
+}
+
+// interrupted is a file that changes when it has been read n times.
+type interrupted struct {
+	*os.File
+	n      int
+	change func()
+}
+
+func (f *interrupted) ReadAt(p []byte, off int64) (int, error) {
+	if f.n--; f.n == -1 {
+		f.change()
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// A commit that makes the file grow comes before each of the reads that a copy
+// consists of: either the copy is known not to be whole, or it can be read.
+func TestCopyInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	noticed, whole := 0, 0
+	for n := range 8 {
+		path, to := filepath.Join(dir, fmt.Sprint("file", n)), filepath.Join(dir, fmt.Sprint("copy", n))
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		write := func(size int) {
+			c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Time: time.Now()}
+			c.Bases = append(c.Bases, Base{Space: 1, Key: "key", Chunks: chunksOf(strings.Repeat("x", size))})
+			if _, err := f.Write(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(1)
+		src, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		dst, err := os.Create(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dst.Close()
+		from := &interrupted{src, n, func() { write(100_000) }}
+		ok, err := copyOnce(from, dst)
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Fatal(n, err)
+		}
+		if !ok {
+			noticed++
+			continue
+		}
+		whole++
+		if _, err := Read(to, Visitor{}); err != nil {
+			t.Errorf("before read %d: %v", n, err)
+		}
+	}
+	if noticed == 0 || whole == 0 {
+		t.Errorf("%d copies were noticed not to be whole, %d were taken for whole", noticed, whole)
 	}
 }

@@ -23,6 +23,9 @@ import (
 type File struct {
 	path     string
 	db       *bbolt.DB
+	file     *os.File // that db has open
+	identity fs.FileInfo
+	broken   bool // db has panicked, and keeps locks for ever
 	manifest Manifest
 	gone     []goneBase // bases that only say that there is no such key
 	more     bool       // there are journals that the last Cut was to forget
@@ -91,12 +94,13 @@ func boltOptions() *bbolt.Options {
 // relies on yet: they are not synced to the disk. [File.Publish] ends that. A
 // file that is not published is to be removed with [File.Discard].
 func Create(path string) (*File, error) {
-	db, err := openBolt(path, boltOptions())
+	db, file, err := openBolt(path, boltOptions())
 	if err != nil {
 		return nil, err
 	}
 	db.NoSync = true
-	f := &File{path: path, db: db, manifest: Manifest{Format: formatVersion}}
+	f := &File{path: path, db: db, file: file, manifest: Manifest{Format: formatVersion}}
+	f.identity, _ = file.Stat()
 	err = f.update(func(tx *bbolt.Tx) error {
 		for _, name := range []string{aboutBucket, cutsBucket, keysBucket} {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
@@ -132,26 +136,42 @@ func (f *File) Tight() { f.db.NoGrowSync = true }
 // A process that waits for the lock may get it because the one that had it has
 // put another file in the place of this one (Publish). Then it has opened a file
 // that has no name any more, and what it wrote there would be lost.
-func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
-	var file *os.File
+func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 		file, err = os.OpenFile(name, flag, mode)
 		return file, err
 	}
-	err = guard(func() error {
+	panicked, err := guard(func() error {
 		db, err = bbolt.Open(path, 0o600, o)
 		return err
 	})
+	if panicked && file != nil {
+		err = errors.Join(err, letGo(file))
+	}
 	if err == nil && !isAt(file, path) {
-		return nil, errors.Join(fmt.Errorf("%s: %w, which has replaced it just now", path, ErrInUse), db.Close())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w, which has replaced it just now", path, ErrInUse), db.Close())
 	}
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
+		return nil, nil, fmt.Errorf("%s: %w", path, ErrInUse)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, trimPath(err))
+		return nil, nil, fmt.Errorf("%s: %w", path, trimPath(err))
 	}
-	return db, nil
+	return db, file, nil
+}
+
+// InPlace returns nil if the file is where Path says. The error is one of
+// [fs.ErrNotExist] if there is none any more, and [ErrReplaced] if there is another.
+// What cannot be told is no error.
+func (f *File) InPlace() error {
+	found, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("it was removed: %w", fs.ErrNotExist)
+	}
+	if err != nil || os.SameFile(found, f.identity) || isAt(f.file, f.path) {
+		return nil
+	}
+	return ErrReplaced
 }
 
 // isAt reports whether a file is the one that is found at path.
@@ -174,15 +194,31 @@ func trimPath(err error) error {
 
 // guard turns the panics and memory faults of bbolt into errors. A file that
 // another program has cut short while it is mapped gives such a fault.
-func guard(f func() error) (err error) {
+func guard(f func() error) (panicked bool, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", ErrDamaged, r)
+			panicked, err = true, fmt.Errorf("%w: %v", ErrDamaged, r)
 		}
 	}()
-	return f()
+	return false, f()
 }
+
+// guard is the function of the same name for what is done with the file. Where
+// bbolt panics while it begins a transaction its locks stay held: whatever came
+// next would wait for them for ever.
+func (f *File) guard(do func() error) error {
+	if f.broken {
+		return fmt.Errorf("%w: it has failed before", ErrDamaged)
+	}
+	panicked, err := guard(do)
+	f.broken = panicked
+	return err
+}
+
+// letGo closes a file that bbolt cannot close any more. What it has mapped stays
+// mapped, and with it a lock would stay.
+func letGo(file *os.File) error { return errors.Join(unlock(file), file.Close()) }
 
 // Path returns where the file is.
 func (f *File) Path() string { return f.path }
@@ -206,7 +242,7 @@ func (f *File) Forgetting() bool { return f.more }
 // Journals yields the journals in the file, the oldest Cut first, in parts of
 // whole records, which are borrowed.
 func (f *File) Journals(visit func(generation uint64, records []byte) error) error {
-	return guard(func() error {
+	return f.guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) error {
 			cuts := tx.Bucket([]byte(cutsBucket))
 			return cuts.ForEachBucket(func(bucket []byte) error {
@@ -241,9 +277,10 @@ func (f *File) Publish(path string) error {
 	}
 	f.path, f.renamed = path, true
 	if runtime.GOOS == "windows" {
-		if f.db, err = openBolt(path, boltOptions()); err != nil {
+		if f.db, f.file, err = openBolt(path, boltOptions()); err != nil {
 			return f.doubt(err)
 		}
+		f.identity, _ = f.file.Stat()
 	}
 	if err := f.sync("sync directory", func() error { return syncDirectory(filepath.Dir(path)) }); err != nil {
 		return f.doubt(err)
@@ -284,7 +321,12 @@ func (f *File) Discard() error {
 }
 
 // Close closes the file and lets others open it.
-func (f *File) Close() error { return guard(f.db.Close) }
+func (f *File) Close() error {
+	if f.broken {
+		return letGo(f.file)
+	}
+	return f.guard(f.db.Close)
+}
 
 // doubt notes that the file may not hold what was written.
 func (f *File) doubt(err error) error {
@@ -299,10 +341,14 @@ func (f *File) Suspect() error { return f.suspect }
 
 // Write writes a Cut, which is on the disk when Write returns; or nothing if
 // there is an error. It returns the generation of the Cut. Where there was no
-// room, Write may be tried again; after other errors the file is suspect.
+// room, or another file is in the place of this one, Write may be tried again;
+// after other errors the file is suspect.
 func (f *File) Write(c *Cut) (generation uint64, err error) {
 	if f.suspect != nil {
 		return 0, f.suspect
+	}
+	if err := f.InPlace(); errors.Is(err, ErrReplaced) {
+		return 0, fmt.Errorf("%s: %w", f.path, err)
 	}
 	next := f.manifest
 	next.Generation++
@@ -350,18 +396,24 @@ func noRoom(err error) bool {
 	return ok && pe.Op != "sync" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota) || errors.Is(err, errTooLarge))
 }
 
-// update runs a transaction.
+// update runs a transaction. It is not bbolt's Update, which after a panic reads
+// the whole file in a goroutine of its own, where nobody catches the next one.
 func (f *File) update(do func(*bbolt.Tx) error) error {
-	return guard(func() error {
-		return f.db.Update(func(tx *bbolt.Tx) error {
-			if err := do(tx); err != nil {
+	return f.guard(func() error {
+		tx, err := f.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback() // nothing, once it is committed
+		if err := do(tx); err != nil {
+			return err
+		}
+		if f.fault != nil {
+			if err := f.fault("commit"); err != nil {
 				return err
 			}
-			if f.fault != nil {
-				return f.fault("commit")
-			}
-			return nil
-		})
+		}
+		return tx.Commit()
 	})
 }
 

@@ -36,11 +36,12 @@ const (
 
 // ErrDamaged is what a file is that does not hold what was written to it.
 // ErrForeign is what a file is that was not written by this package. ErrInUse is
-// that another process has the file open.
+// that another process has the file open, ErrReplaced that another file has its name.
 var (
-	ErrDamaged = errors.New("damaged")
-	ErrForeign = errors.New("not a zsetd snapshot")
-	ErrInUse   = errors.New("in use by another process")
+	ErrDamaged  = errors.New("damaged")
+	ErrForeign  = errors.New("not a zsetd snapshot")
+	ErrInUse    = errors.New("in use by another process")
+	ErrReplaced = errors.New("another file has taken its place")
 )
 
 // damaged returns an error that is ErrDamaged and says where.

@@ -62,6 +62,7 @@ func damagedPage(page uint64, format string, args ...any) error {
 // pageTree is a bbolt file, read without trusting it.
 type pageTree struct {
 	r        io.ReaderAt
+	metas    []byte // the two pages of which the next four were taken
 	pages    uint64 // those from here on were never used
 	root     uint64
 	freelist uint64
@@ -77,7 +78,7 @@ func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("%w: the file is empty", ErrDamaged)
 	}
-	var buf [2 * pageSize]byte
+	buf := make([]byte, 2*pageSize)
 	if err := readPages(r, buf[:min(size, int64(len(buf)))], 0); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 		return nil, fmt.Errorf("%w: truncated to %d bytes", ErrDamaged, size)
 	}
 
-	t := &pageTree{r: r}
+	t := &pageTree{r: r, metas: buf}
 	for i, p := range metas {
 		if err := checkMeta(uint64(i), p); err != nil {
 			return nil, err

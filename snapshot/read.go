@@ -214,7 +214,7 @@ func Lock(path string) (*Locked, error) {
 	}
 	o := boltOptions()
 	o.ReadOnly = true
-	db, err := openBolt(path, o)
+	db, _, err := openBolt(path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,10 @@ func Lock(path string) (*Locked, error) {
 }
 
 // Close lets others change the file.
-func (l *Locked) Close() error { return guard(l.db.Close) }
+func (l *Locked) Close() error {
+	_, err := guard(l.db.Close)
+	return err
+}
 
 // Open reads a file, as [Read] does, and opens it for writing.
 func Open(path string, v Visitor) (*File, error) {
@@ -243,12 +246,13 @@ func Open(path string, v Visitor) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	f.manifest, f.gone = r.manifest, r.gone
-	if f.db, err = openBolt(path, boltOptions()); err != nil {
+	if f.db, f.file, err = openBolt(path, boltOptions()); err != nil {
 		return nil, err
 	}
+	f.identity, _ = f.file.Stat()
 	// Between the two locks another process may have had the file.
 	var now Manifest
-	err = guard(func() error {
+	err = f.guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) (err error) {
 			now, err = decodeManifest(tx.Bucket([]byte(aboutBucket)).Get([]byte(manifestName)))
 			return err
