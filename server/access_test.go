@@ -172,3 +172,114 @@ func TestHandedListeners(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Without a password nobody from another machine is served, whatever the transport;
+// with one, or when that is turned off, he is.
+func TestProtectedMode(t *testing.T) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := ""
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			host = n.IP.String()
+		}
+	}
+	if host == "" {
+		t.Skip("this machine has only the loopback")
+	}
+	for _, transport := range []string{"epoll", "net"} {
+		srv, err := New(Options{Config: map[string]string{"transport": transport}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			t.Skip(err)
+		}
+		go srv.Serve(l)
+		ask := func() string {
+			t.Helper()
+			c := dialRaw(t, l.Addr().String())
+			defer c.Close()
+			io.WriteString(c, "PING\r\n")
+			got, err := c.r.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		do := func(args ...any) {
+			t.Helper()
+			if _, err := srv.Do(t.Context(), args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := ask(); got != errProtectedMode {
+			t.Errorf("%s: %q", transport, got)
+		}
+		do("CONFIG", "SET", "requirepass", "secret")
+		if got := ask(); got != "-NOAUTH Authentication required.\r\n" {
+			t.Errorf("%s, with a password: %q", transport, got)
+		}
+		do("CONFIG", "SET", "requirepass", "")
+		if got := ask(); got != errProtectedMode {
+			t.Errorf("%s, without it: %q", transport, got)
+		}
+		do("CONFIG", "SET", "protected-mode", "no")
+		if got := ask(); got != "+PONG\r\n" {
+			t.Errorf("%s, without protected mode: %q", transport, got)
+		}
+	}
+}
+
+// A client is not idle as long as it gets on with what it sends; it is if it takes
+// for ever.
+func TestDrippingClient(t *testing.T) {
+	for _, transport := range []string{"epoll", "net"} {
+		srv, addr := start(t, map[string]string{"timeout": "100", "transport": transport})
+		dripping, sending, waiting := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
+		waiting.send("BLPOP nothing 0\r\n")
+		dripping.send("*1\r\n$100000\r\n")
+		sending.send("*2\r\n$4\r\nECHO\r\n$100000\r\n")
+		clients := func() int {
+			srv.mu.Lock()
+			defer srv.mu.Unlock()
+			return len(srv.sessions)
+		}
+		arrived := func(n int) { // of one of them
+			t.Helper()
+			until(t, srv, "what was sent", func() bool {
+				for _, s := range srv.sessions {
+					if s.peer.input.arrived.Load() == int64(n) {
+						return true
+					}
+				}
+				return false
+			})
+		}
+		drops, sent := len("*1\r\n$100000\r\n"), len("*2\r\n$4\r\nECHO\r\n$100000\r\n")
+		for i := range 5 {
+			if i < 2 {
+				dripping.send("x")
+				drops++
+				arrived(drops)
+			}
+			sending.send(strings.Repeat("x", 20000))
+			sent += 20000
+			arrived(sent)
+			srv.Advance(90 * time.Second)
+			if i == 0 && clients() != 3 {
+				t.Errorf("%s: %d clients are left after 90 s", transport, clients())
+			}
+		}
+		until(t, srv, "the dripping client is gone", func() bool { return len(srv.sessions) == 2 })
+		sending.send("\r\n")
+		sending.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if got, err := sending.r.ReadString('\n'); got != "$100000\r\n" {
+			t.Errorf("%s: who sends a long command is told %q, %v", transport, got, err)
+		}
+	}
+}

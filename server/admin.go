@@ -229,9 +229,9 @@ func shutdown(c *Call) {
 			return
 		}
 	}
-	c.srv.noSave = nosave
+	c.srv.noSave, c.srv.mustSave = nosave, save
 	c.srv.log.Info("stopping", "reason", "SHUTDOWN", "client", c.sess.addr)
-	c.sess.kill() // no reply
+	c.sess.closing = true // no reply
 	c.srv.shutdownSoon()
 }
 

@@ -102,6 +102,15 @@ func TestMonitor(t *testing.T) {
 			t.Errorf("got %s, want %s", got, w)
 		}
 	}
+
+	c.send("CLIENT REPLY OFF\r\nMONITOR\r\nECHO there\r\n")
+	for line := ""; !strings.Contains(line, "there"); line = string(m.reply().(protocol.Status)) {
+	}
+	m.call("PING")
+	c.send("CLIENT REPLY ON\r\n")
+	if got := c.reply(); got != protocol.Status("OK") {
+		t.Errorf("who wants no replies got %v", got)
+	}
 }
 
 func TestSlowlog(t *testing.T) {

@@ -159,9 +159,9 @@ func TestNobodyHoldsTheLock(t *testing.T) {
 			}
 			*h = holds{t: t}
 			srv.mu.Lock()
-			srv.closed = true // its timer rings no more: the test does
+			srv.resting = true // its timer rings no more: the test does
 			srv.mu.Unlock()
-			srv.offset.Add(int64(time.Hour + time.Second))
+			srv.time.offset.Add(int64(time.Hour + time.Second))
 			for _, cl := range clients {
 				turns(cl)
 			}
@@ -192,7 +192,7 @@ func TestNobodyHoldsTheLock(t *testing.T) {
 				}
 			}
 			srv.mu.Lock()
-			srv.closed = false
+			srv.resting = false
 			srv.mu.Unlock()
 			if err := srv.Check(); err != nil {
 				t.Error(err)

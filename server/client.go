@@ -312,10 +312,15 @@ func (s *Session) appendInfo(b []byte) []byte {
 	if s.multi || s.execing > 0 {
 		multi = max(len(s.queue), s.execing)
 	}
-	pending := 0 // blocks of replies that the transport could not write yet
-	events := "r"
-	if s.unsent.Load() > 0 {
-		pending, events = 1, "rw"
+	// As in Redis: what is in the first buffer, and what comes after it in blocks.
+	n := s.backlog()
+	first := min(n, firstReplies)
+	blocks, events := 0, "r"
+	if n > first {
+		blocks = int((n - first + blockSize - 1) / blockSize)
+	}
+	if s.flushing.Load() != 0 {
+		events = "rw"
 	}
 	last := "NULL"
 	if s.last != nil {
@@ -326,7 +331,7 @@ func (s *Session) appendInfo(b []byte) []byte {
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		s.id, s.addr, s.laddr, s.fd, s.name, int64(s.srv.at.Sub(s.created).Seconds()), int64(s.srv.at.Sub(s.lastUsed).Seconds()),
 		s.flags(), s.db.ID(), len(s.channels), len(s.patterns), len(s.shards),
-		multi, taken, free, argsSize(s.running()), s.queued, s.out.Cap(), s.out.Len(), s.out.Len(), pending, s.unsent.Load(),
+		multi, taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.out.Cap(), s.out.Len(), first, blocks, n-first,
 		s.memory(), events,
 		last, s.user.name, s.redirection(), s.out.Version(), s.libName, s.libVer)
 }
@@ -378,6 +383,7 @@ func clientNoEvict(c *Call) {
 		return
 	}
 	c.sess.noEvict = on
+	c.sess.weigh()
 	c.Reply.OK()
 }
 

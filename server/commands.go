@@ -335,8 +335,8 @@ func (c *Call) commandFilter() (keep func(*Command) bool) {
 		}
 		return func(cmd *Command) bool { return cmd.spec.Categories().Has(wanted) }
 	case by && c.Len() == 2 && c.Is("PATTERN"):
-		pattern := c.Bytes()
-		return func(cmd *Command) bool { return match(pattern, bytesOf(cmd.Name), true) }
+		pattern := newPattern(c.Bytes(), true)
+		return func(cmd *Command) bool { return pattern.matches(bytesOf(cmd.Name)) }
 	}
 	c.Fail(protocol.ErrSyntax)
 	return nil

@@ -185,12 +185,17 @@ func TestInfoFields(t *testing.T) {
 		"acl_access_denied_channel":                 "7.2",
 		"go_version":                                "in place of a C compiler",
 		"zsetd_version":                             "our own",
+		"goroutines":                                "our own",
+		"clock_steps":                               "our own",
+		"clock_difference_ms":                       "our own",
+		"clock_suspended_seconds":                   "our own",
 		"expire_lag_percentiles_usec":               "our own",
 		"expired_subkeys":                           "7.4",
 		"listener0":                                 "7.2",
 		"total_blocking_keys":                       "7.2",
 		"total_blocking_keys_on_nokey":              "7.2",
 		"client_output_buffer_limit_disconnections": "7.4",
+		"client_query_buffer_limit_disconnections":  "7.4",
 	}
 	for _, ask := range []func(...string) any{redis, zsetd} {
 		ask("SET", "k", "v", "EX", "100")

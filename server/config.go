@@ -31,7 +31,12 @@ type config struct {
 	tcpKeepalive     int64 // seconds
 	databases        int64
 	maxclients       int64
-	maxmemory        int64
+	maxmemory        int64 // bytes
+	maxmemoryPolicy  string
+	maxmemorySamples int64
+	evictionTenacity int64
+	lfuLogFactor     int64
+	lfuDecayTime     int64 // minutes
 	requirepass      string
 	aclFile          string
 	aclPubsub        string
@@ -50,6 +55,7 @@ type config struct {
 	protoMaxBulk     int64 // bytes
 	queryBufferLimit int64 // bytes
 	outputLimits     [3]outputLimit
+	maxmemoryClients int64 // bytes, or if negative percent of maxmemory
 
 	trackingTableMaxKeys    int64
 	busyReplyThreshold      int64 // milliseconds
@@ -87,6 +93,7 @@ type config struct {
 	minReplicasMaxLag int64 // seconds
 	shutdownOnSigint  string
 	shutdownOnSigterm string
+	clockSteps        string
 	protectedMode     bool
 	renames           string
 	pidfile           string
@@ -126,18 +133,33 @@ func parameters() []parameter {
 		octal("unixsocketperm", func(c *config) *string { return &c.unixsocketperm }).immutable().
 			about("Permissions of the unix socket, in octal."),
 		number("timeout", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.timeout }).
-			about("Seconds after which an idle client is disconnected; 0 for never."),
+			about("Seconds after which an idle client is disconnected, and one that takes longer than that for a kilobyte of a command or a reply; 0 for never."),
 		// Hidden, for who sets again all that CONFIG GET * finds skips only what is immutable in Redis.
 		enum("transport", "epoll", func(c *config) *string { return &c.transport }, "net", "epoll").immutable().hide().
 			about("How clients are served: `epoll`, on Linux, by one goroutine or a few for all plain sockets, or `net`, by one for each."),
 		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tcpKeepalive }).
 			about("Seconds between keep-alive probes on new connections; 0 for none."),
+		clockSteps(),
 		number("databases", 16, 1, 1<<16, func(c *config) *int64 { return &c.databases }).immutable().
 			about("Number of databases."),
 		number("maxclients", 10000, 1, math.MaxUint32, func(c *config) *int64 { return &c.maxclients }).
-			about("Number of clients that may be connected at the same time."),
-		maxmemory().about("Bytes that the data and everything else may take; 0 for no limit. Beyond it commands that may need more " +
-			"are refused."),
+			about("Number of clients that may be connected at the same time. It is lowered at the start if the process may have fewer files open than that and 32."),
+		size("maxmemory", 0, 0, math.MaxInt64, func(c *config) *int64 { return &c.maxmemory }).
+			about("Bytes that the data and everything else may take; 0 for no limit. Beyond it keys are evicted, see " +
+				"maxmemory-policy, and where there are none commands that may need more are refused. What counts, used_memory " +
+				"in INFO, is what keys, values and clients take; the process has a quarter more, or some 20 MB."),
+		enum("maxmemory-policy", "noeviction", func(c *config) *string { return &c.maxmemoryPolicy }, "volatile-lru", "volatile-lfu",
+			"volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").
+			about("Which keys are evicted: `allkeys-` any, `volatile-` those with a deadline; `lru` that which was used " +
+				"longest ago, `lfu` least often, `random` any, `ttl` that which expires first."),
+		number("maxmemory-samples", 5, 1, math.MaxInt32, func(c *config) *int64 { return &c.maxmemorySamples }).
+			about("Number of keys that are picked at random, for lru and lfu, to find one that is evicted."),
+		number("maxmemory-eviction-tenacity", 10, 0, 100, func(c *config) *int64 { return &c.evictionTenacity }).
+			about("For how long keys are evicted before others are served: 10 for 0.5 ms, 100 for any time."),
+		number("lfu-log-factor", 10, 0, math.MaxInt32, func(c *config) *int64 { return &c.lfuLogFactor }).
+			about("The larger, the more uses it takes to raise the counter that lfu goes by."),
+		number("lfu-decay-time", 1, 0, math.MaxInt32, func(c *config) *int64 { return &c.lfuDecayTime }).
+			about("Minutes after which that counter falls by one; 0 for never."),
 		renames(),
 		text("requirepass", "", func(c *config) *string { return &c.requirepass }).
 			about("Password that clients must give with AUTH; empty for none.").secret(),
@@ -213,8 +235,10 @@ func parameters() []parameter {
 		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
 			about("Largest argument and string, in bytes."),
 		size("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.queryBufferLimit }).
-			about("Memory that the input of one client may take, in bytes; beyond it the client is disconnected."),
+			about("Memory that the input of one client may take, in bytes, what it queues in a transaction included; beyond it " +
+				"the client is disconnected."),
 		outputLimitParameter(),
+		maxmemoryClients(),
 		number("tracking-table-max-keys", 1000000, 0, math.MaxInt64, func(c *config) *int64 { return &c.trackingTableMaxKeys }).
 			about("Keys for which it is remembered who has them in his cache (CLIENT TRACKING); 0 for any number."),
 		number("busy-reply-threshold", 5000, 0, math.MaxInt64, func(c *config) *int64 { return &c.busyReplyThreshold }).
@@ -475,9 +499,10 @@ func outputLimitParameter() parameter {
 	names := []string{"normal", "slave", "pubsub"}
 	return parameter{
 		name: "client-output-buffer-limit", lines: true, several: true,
-		initial: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+		initial: "normal 1073741824 1048576 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
 		doc: "Bytes of replies and messages that may wait for a client: class, hard limit, soft limit, seconds above it; " +
-			"0 for none. Beyond, the client is disconnected.",
+			"0 for none. Beyond, the client is disconnected. The seconds of a `normal` client begin anew whenever it takes " +
+			"something, and Redis's default is `normal 0 0 0`: see [What differs](#what-differs-from-redis).",
 		get: func(c *config) string {
 			var b []string
 			for i, l := range c.outputLimits {
@@ -503,8 +528,8 @@ func outputLimitParameter() parameter {
 				}
 				hard, ok1 := parseMemory(words[1])
 				soft, ok2 := parseMemory(words[2])
-				seconds, ok3 := protocol.ParseInt([]byte(words[3]))
-				if !ok1 || !ok2 || !ok3 || seconds < 0 {
+				seconds, err := strconv.ParseInt(words[3], 10, 32)
+				if !ok1 || !ok2 || err != nil || seconds < 0 {
 					return errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
 				}
 				limits[class] = outputLimit{hard, soft, seconds}
@@ -565,7 +590,10 @@ func findParameter(table []parameter, name string) *parameter {
 type inputLimits struct {
 	reader      protocol.Limits
 	queryBuffer int
+	lagging     int64 // bytes from which on it matters whether a client takes something
+	weighs      bool  // clients are weighed for maxmemory-clients
 	maxclients  int
+	maxmemory   int64
 	keepalive   int  // seconds
 	protected   bool // serve nobody from elsewhere
 }
@@ -605,14 +633,18 @@ func (srv *Server) applyConfig() {
 		srv.notify = 0 // nowhere to publish to
 	}
 	srv.tellMembers()
-	srv.memoryLimit = memoryLimit{} // look anew
+	srv.limitMemory()
 	srv.limits.Store(&inputLimits{
 		reader:      protocol.Limits{MaxBulk: clampInt(c.protoMaxBulk)},
 		queryBuffer: clampInt(c.queryBufferLimit),
+		lagging:     c.lagging(),
+		weighs:      c.maxmemoryClients != 0,
 		maxclients:  clampInt(c.maxclients),
+		maxmemory:   c.maxmemory,
 		keepalive:   clampInt(c.tcpKeepalive),
 		protected:   c.protectedMode,
 	})
+	srv.limitClients()
 	l := &srv.keys.Limits
 	l.HashMaxListpackEntries = clampInt(c.hashMaxListpackEntries)
 	l.HashMaxListpackValue = clampInt(c.hashMaxListpackValue)
@@ -706,20 +738,21 @@ func configGet(c *Call) {
 		}
 	}
 	for c.More() {
-		pattern := c.Bytes()
-		if p := findParameter(table, protocol.View(pattern)); p != nil {
-			add(string(pattern), p)
+		name := c.Bytes()
+		if p := findParameter(table, protocol.View(name)); p != nil {
+			add(string(name), p)
 			continue
 		}
+		pattern := newPattern(name, true)
 		for i := range table {
 			p := &table[i]
 			if p.hidden {
 				continue
 			}
-			if match(pattern, []byte(p.name), true) {
+			if pattern.matches(bytesOf(p.name)) {
 				add(p.name, p)
 			}
-			if p.alias != "" && match(pattern, []byte(p.alias), true) {
+			if p.alias != "" && pattern.matches(bytesOf(p.alias)) {
 				add(p.alias, p)
 			}
 		}
@@ -797,6 +830,11 @@ func configSet(c *Call) {
 		return ""
 	}
 	now := &c.srv.config
+	if fit := maxDescriptors() - reservedDescriptors; next.maxclients > fit && next.maxclients != now.maxclients {
+		refuse("maxclients", fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", fit))
+		c.ok()
+		return
+	}
 	undo := func() {}
 	if tlsChanged := first(func(name string) bool { return strings.HasPrefix(name, "tls-") }); tlsChanged != "" {
 		var err error

@@ -94,20 +94,18 @@ func (p parameter) hide() parameter { p.hidden = true; return p }
 
 // The reasons, each for some parameters.
 const (
-	noReplicas   = "nothing to do: there are no replicas"
-	noCluster    = "nothing to do: a cluster has this node alone"
-	noTLSOut     = "nothing to do: zsetd connects to nobody by TLS"
-	oneFile      = "nothing to do: one file of another format has it all"
-	noForks      = "nothing to do: saving forks no process"
-	goFrees      = "nothing to do: the garbage collector frees memory, always in the background"
-	goMemory     = "nothing to do: memory is the Go runtime's"
-	exactExpiry  = "nothing to do: deadlines are exact, nothing is sampled"
-	noEviction   = "nothing to do: nothing is evicted"
-	notMade      = "nothing to do: for tests of Redis itself"
-	noCrashLog   = "nothing to do: the Go runtime reports crashes"
-	notMaxmemory = "the memory of clients is limited by their buffers alone"
-	notReplica   = "zsetd cannot be a replica"
-	notTLS       = "there are no other nodes to speak TLS with"
+	noReplicas  = "nothing to do: there are no replicas"
+	noCluster   = "nothing to do: a cluster has this node alone"
+	noTLSOut    = "nothing to do: zsetd connects to nobody by TLS"
+	oneFile     = "nothing to do: one file of another format has it all"
+	noForks     = "nothing to do: saving forks no process"
+	goFrees     = "nothing to do: the garbage collector frees memory, always in the background"
+	goMemory    = "nothing to do: memory is the Go runtime's"
+	exactExpiry = "nothing to do: deadlines are exact, nothing is sampled"
+	notMade     = "nothing to do: for tests of Redis itself"
+	noCrashLog  = "nothing to do: the Go runtime reports crashes"
+	notReplica  = "zsetd cannot be a replica"
+	notTLS      = "there are no other nodes to speak TLS with"
 )
 
 // keptParameters returns both kinds.
@@ -119,8 +117,6 @@ func keptParameters() []parameter {
 	list := []parameter{
 		// What would not be done.
 		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica).words().replicaof(),
-		maxmemoryClients().only(notMaxmemory),
-		maxmemoryPolicy(),
 		keptYesNo("tls-cluster", false, "").only(notTLS),
 		keptYesNo("tls-replication", false, "").only(notTLS),
 		keptYesNo("syslog-enabled", false, "").immutable().only("zsetd logs to a file or to standard error"),
@@ -130,10 +126,6 @@ func keptParameters() []parameter {
 		keptText("loadmodule", "", "").immutable().hide().only("there are no modules"),
 
 		// Memory.
-		anyInt("maxmemory-samples", 5, noEviction).atLeast(1),
-		keptNumber("maxmemory-eviction-tenacity", 10, 0, 100, noEviction),
-		anyInt("lfu-log-factor", 10, noEviction),
-		anyInt("lfu-decay-time", 1, noEviction),
 		keptYesNo("lazyfree-lazy-eviction", false, goFrees),
 		keptYesNo("lazyfree-lazy-expire", false, goFrees),
 		keptYesNo("lazyfree-lazy-server-del", false, goFrees),
@@ -276,35 +268,6 @@ func (p parameter) atLeast(lo int64) parameter {
 		}
 		return nil
 	})
-}
-
-// notLFU refuses the policies by which OBJECT FREQ would have to answer.
-func notLFU(s string) error {
-	if strings.HasSuffix(strings.ToLower(s), "-lfu") {
-		return errors.New("how often keys are used is not counted")
-	}
-	return nil
-}
-
-// maxmemoryClients is a number of bytes, or a percentage of maxmemory.
-func maxmemoryClients() parameter {
-	p := keptSize("maxmemory-clients", 0, 0, math.MaxInt64, "")
-	set := p.set
-	p.set = func(c *config, s string) error {
-		digits, percent := strings.CutSuffix(s, "%")
-		if !percent {
-			return set(c, s)
-		}
-		n, ok := protocol.ParseInt([]byte(digits))
-		switch {
-		case !ok || n < 0:
-			return errors.New("argument must be a memory or percent value")
-		case n > 100:
-			return errors.New("percentage argument must be less or equal to 100")
-		}
-		return set(c, digits)
-	}
-	return p
 }
 
 // hz keeps to Redis's bounds without a word, as Redis does.

@@ -33,11 +33,12 @@ type debugSubcommand struct {
 	run      func(*Call)
 }
 
-// debugSubcommands are those of Redis that mean something here. What crashes
-// or restarts the server, and what is about files, replicas or the cluster, is
-// not there.
+// debugSubcommands are those of Redis that mean something here. What
+// restarts the server, and what is about files, replicas or the cluster, is not
+// there.
 func debugSubcommands() []debugSubcommand {
 	return []debugSubcommand{
+		{"ASSERT", 0, 0, debugAssert},
 		{"CHANGE-REPL-ID", 0, 0, debugChangeReplID},
 		{"CONFIG-REWRITE-FORCE-ALL", 0, 0, debugConfigRewriteForceAll},
 		{"DIGEST", 0, 0, debugDigest},
@@ -50,6 +51,7 @@ func debugSubcommands() []debugSubcommand {
 		{"LOADAOF", 0, 0, debugLoadaof},
 		{"LOG", 1, 1, debugLog},
 		{"OBJECT", 1, 1, debugObject},
+		{"PANIC", 0, 0, debugPanic},
 		{"PAUSE-CRON", 1, 1, debugPauseCron},
 		{"POPULATE", 1, 3, debugPopulate},
 		{"PROTOCOL", 1, 1, debugProtocol},
@@ -57,6 +59,7 @@ func debugSubcommands() []debugSubcommand {
 		{"QUICKLIST-PACKED-THRESHOLD", 1, 1, debugQuicklistPackedThreshold},
 		{"RELOAD", 0, math.MaxInt, debugReload},
 		{"REPLYBUFFER", 2, 2, debugReplybuffer},
+		{"SEGFAULT", 0, 0, debugSegfault},
 		{"SET-ACTIVE-EXPIRE", 1, 1, debugSetActiveExpire},
 		{"SET-DISABLE-DENY-SCRIPTS", 1, 1, debugSetDisableDenyScripts},
 		{"SET-SKIP-CHECKSUM-VALIDATION", 1, 1, debugSetSkipChecksumValidation},
@@ -79,7 +82,9 @@ func debugCommand(c *Call) {
 }
 
 func debugHelp(c *Call) {
-	c.help("CHANGE-REPL-ID",
+	c.help("ASSERT",
+		"    Crash by assertion failed.",
+		"CHANGE-REPL-ID",
 		"    Change the replication IDs of the instance.",
 		"    Dangerous: should be used only for testing the replication subsystem.",
 		"CONFIG-REWRITE-FORCE-ALL",
@@ -104,6 +109,8 @@ func debugHelp(c *Call) {
 		"    Write <message> to the server log.",
 		"OBJECT <key>",
 		"    Show low level info about `key` and associated value.",
+		"PANIC",
+		"    Crash the server simulating a panic.",
 		"PAUSE-CRON <0|1>",
 		"    Stop what is done from time to time: removing what has expired, closing",
 		"    idle clients, trimming the table of CLIENT TRACKING.",
@@ -128,6 +135,8 @@ func debugHelp(c *Call) {
 		"REPLYBUFFER PEAK-RESET-TIME <NEVER||RESET|time>",
 		"REPLYBUFFER RESIZING <0|1>",
 		"    Checked, and without effect.",
+		"SEGFAULT",
+		"    Crash the server with sigsegv.",
 		"SET-ACTIVE-EXPIRE <0|1>",
 		"    Setting it to 0 disables expiring keys in background when they are not",
 		"    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
@@ -140,6 +149,15 @@ func debugHelp(c *Call) {
 		"    Stop the server for <seconds>. Decimals allowed.",
 		"STRUCTSIZE",
 		"    Return the size of different core structures.")
+}
+
+func debugAssert(*Call) { panic("BUG: DEBUG ASSERT") }
+
+func debugPanic(*Call) { panic("BUG: DEBUG PANIC") }
+
+func debugSegfault(*Call) {
+	var nowhere *Call
+	nowhere.large = true
 }
 
 func debugChangeReplID(c *Call) {
@@ -389,7 +407,7 @@ func debugObject(c *Call) {
 	}
 	v := e.Value()
 	c.Reply.Status(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
-		v, refcount(c, v), encodingOf(v, c.limits()), serializedLength(v), e.Access()/1000&(1<<24-1), idleSeconds(c, e)))
+		v, refcount(c, v), encodingOf(v, c.limits()), serializedLength(v), e.RawAccess()&(1<<24-1), idleSeconds(c, e)))
 }
 
 // serializedLength is how many bytes a value would take in Redis's file format,

@@ -19,7 +19,8 @@ import (
 // connection use [Server.Dialer] with a client library.
 //
 // Arguments may be strings, []byte, integers, floats and bools (1 or 0).
-func (srv *Server) Do(ctx context.Context, args ...any) (any, error) {
+func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
+	defer srv.fallen(&err)
 	argv := make([][]byte, len(args))
 	for i, a := range args {
 		b, err := argument(a)
@@ -43,11 +44,14 @@ func (srv *Server) Do(ctx context.Context, args ...any) (any, error) {
 	}})
 	defer s.close()
 	s.trust()
+	s.direct = true
 	s.out.SetVersion(3)
 	done, out, ending := s.turn([][][]byte{argv}, nil)
 	for out == nil && !ending || done == 0 {
 		select {
 		case <-woken:
+		case <-srv.buried:
+			return nil, srv.closedError()
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -62,7 +66,7 @@ func (srv *Server) Do(ctx context.Context, args ...any) (any, error) {
 	if out == nil {
 		return nil, ErrServerClosed
 	}
-	reply, _, err := protocol.Decode(out)
+	reply, _, err = protocol.Decode(out)
 	if err != nil {
 		return nil, fmt.Errorf("zsetd: reply: %w", err)
 	}

@@ -38,6 +38,9 @@
 // them is a unit of its own, with its own commit; only the clock stands still
 // for all of them, as it does for the commands of a transaction.
 //
+// A panic under the lock breaks it: the server is over, and nothing that may be half
+// changed reaches the file (fault.go).
+//
 // # One commit point
 //
 // A handler that has changed a key says Changed, once. Watched keys, keyspace
@@ -57,11 +60,14 @@
 // # Time
 //
 // Deadlines are exact. An index ordered by time knows the next one, and one
-// timer is set to it: for keys and members that expire, for blocked clients
-// that give up or wait for what time brings (waiting.go), and for CLIENT PAUSE.
-// Nothing is sampled and nothing polls. A key or member that is past its
+// timer is set to it, for ten seconds at most: for keys and members that expire, for
+// blocked clients that give up or wait for what time brings (waiting.go), and for
+// CLIENT PAUSE. Nothing is sampled and nothing polls. A key or member that is past its
 // deadline is gone for every command from that instant on, whether or not the
 // timer has run yet.
+//
+// The clock is the system's at the start and the time that has passed since: who
+// sets the system's clock moves no deadline (clock.go).
 //
 // When more is due than one hold of the lock can remove, commands on the keys
 // concerned wait until these are clean (backlog.go); all others go on.
@@ -107,10 +113,20 @@
 // something until the Cut is on the disk; whatever comes meanwhile makes up the
 // next Cut, so that many clients share one.
 //
+// # Memory
+//
+// The keyspace knows what its keys and values take, to the byte that the allocator
+// gives, because whoever comes, goes or changes is weighed, in constant time
+// (keyspace/weight.go). That, and what clients take, is used_memory, and what maxmemory
+// limits (maxmemory.go). Before a command, or a series of quick ones, keys are evicted until the sum
+// is below the limit, for half a millisecond at most; then the timer goes on. Which
+// key goes is found as in Redis (evict.go). An evicted key is a deleted one to the
+// journal, to WATCH, to caches and to whoever waits.
+//
 // # The garbage collector
 //
 // The package leaves it as it is, but that it calls it after an UNLINK or
-// FLUSHALL of much (lazyfree.go) and when maxmemory is exceeded. The program
+// FLUSHALL of much (lazyfree.go). The program
 // zsetd gives the heap less room when that is cheap, and free memory back when
 // the server has gone quiet; cmd/zsetd/heap.go says how and why. Who embeds a
 // server and wants the same of a process calls debug.SetGCPercent and
@@ -124,6 +140,9 @@
 // in the same way (input); they differ in who reads and who writes. All tests pass
 // with either: the environment variable ZSETD_TRANSPORT=net chooses for tests.
 //
+// When the server is told to stop, what has arrived until then is run and answered,
+// and no more is read (leave.go).
+//
 // # TLS
 //
 // The parameters of TLS become a tls.Config that is never changed, but replaced by
@@ -133,10 +152,18 @@
 // # Outboxes
 //
 // Replies, and messages from others, are appended to a session's outbox in
-// memory and written by its transport without the lock. So a client that does
-// not read delays nobody else; when it is further behind than
-// client-output-buffer-limit allows, it is disconnected, and the log says so
-// with the figures. Until then it may send a whole pipeline before it reads, as
-// with Redis; only above 32 MB of unread replies are no more of its commands
-// run.
+// memory and written by its transport without the lock (outbox.go). So a client
+// that does not read delays nobody else, and may send a whole pipeline before it
+// reads, as with Redis; only above 32 MB of unread replies are no more of its
+// commands run. When it is further behind than client-output-buffer-limit allows,
+// it is disconnected, and the log says so with the figures.
+//
+// A client that asks for what it gets, and takes it however slowly, is never
+// disconnected for that: the seconds of its class begin anew when it takes
+// something, which is looked at once a second while somebody is behind. With Redis's
+// reading of a soft limit any figure would either hit those who read 256 MB over a
+// slow line or allow those who have stopped reading more than they should have.
+//
+// What all clients take is summed up while maxmemory-clients is set
+// (clientmemory.go); otherwise nobody counts.
 package server

@@ -111,7 +111,7 @@ func (o *restoreOptions) read(c *Call) {
 }
 
 // restore judges the options, whether there is such a key already, the time, and the
-// value last, as Redis does. How often a key was used (FREQ) is not kept here.
+// value last, as Redis does.
 func restore(c *Call) {
 	key, ttl, payload := c.Bytes(), c.Bytes(), c.Bytes()
 	o := restoreOptions{idle: -1, freq: -1}
@@ -153,7 +153,12 @@ func restore(c *Call) {
 	if deadline != 0 {
 		e = c.setDeadline(e, deadline)
 	}
-	if o.idle >= 0 {
+	switch {
+	case c.srv.keys.Frequency.On:
+		if o.freq >= 0 {
+			c.srv.keys.SetFrequent(e, uint8(o.freq))
+		}
+	case o.idle >= 0:
 		e.SetAccess(c.now() - min(o.idle, math.MaxInt64/1000)*1000)
 	}
 	c.Changed(key, classGeneric, "restore")

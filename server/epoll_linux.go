@@ -3,8 +3,10 @@ package server
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -63,6 +65,9 @@ const (
 	// keepInputs is how many buffers to read into, and lists of commands, a loop
 	// keeps.
 	keepInputs = 2 * portion
+	// largeReads is how often a large argument is read from before others are looked
+	// at: what a socket holds of it fits in that many reads, each some times as large.
+	largeReads = 4
 	// keepOutputs is how many bytes of written output buffers a loop keeps.
 	keepOutputs = 1 << 20
 	// flushBytes is how large replies grow in all before those of the clients that
@@ -78,6 +83,8 @@ type loops struct {
 	all  []*loop
 	next int
 	gone sync.WaitGroup
+
+	closed sync.Once
 }
 
 type loop struct {
@@ -126,18 +133,21 @@ func (t *traffic) tell(srv *Server) {
 // polled is a connection of a loop. What has no note belongs to the loop.
 type polled struct {
 	input
-	loop   *loop
-	fd     int
-	asked  uint32 // the events that epoll was asked for; 0: none, and not registered
-	queued bool   // in ready
-	told   bool   // in told
-	away   bool   // its script runs outside the loop
-	ending bool   // runs no more commands; to be closed when the rest is written
-	gone   bool   // closed
-	out    []byte // to be written
-	rest   []byte // of what the socket did not take
-	spare  []byte // for what it is sent by others
-	last   *time.Timer
+	loop    *loop
+	fd      int
+	asked   uint32 // the events that epoll was asked for; 0: none, and not registered
+	more    bool   // the last read has filled its space
+	queued  bool   // in ready
+	told    bool   // in told
+	away    bool   // its script runs outside the loop
+	ending  bool   // runs no more commands; to be closed when the rest is written
+	halved  bool   // sends no more; likewise
+	lingers bool   // is closed when the client has taken everything
+	gone    bool   // closed
+	out     []byte // to be written
+	rest    []byte // of what the socket did not take
+	spare   []byte // for what it is sent by others
+	last    *time.Timer
 
 	posted bool        // in loop.posts, guarded by loop.mu
 	back   atomic.Bool // its script has ended
@@ -177,10 +187,10 @@ func (srv *Server) serveSocket(nc net.Conn) bool {
 	}
 	nc.Close()
 	c := &polled{input: input{srv: srv}, loop: l, fd: p.fd, posted: true}
-	p.wake, p.query, p.polled = c.wake, c.query, c
+	p.wake, p.input, p.query, p.polled = c.wake, &c.input, c.query, c
 	srv.conns[c] = struct{}{}
 	srv.running.Add(1)
-	c.sess = srv.newSession(p)
+	srv.newSessionAt(&c.sess, p)
 	l.mu.Lock()
 	c.posted = false // until now wake could not have told who it is
 	l.mu.Unlock()
@@ -197,8 +207,7 @@ func (srv *Server) nextLoop() (*loop, error) {
 			return nil, err
 		}
 		ls.all = append(ls.all, l)
-		ls.gone.Add(1)
-		go l.run()
+		ls.gone.Go(l.run)
 		return l, nil
 	}
 	ls.next++
@@ -238,7 +247,17 @@ func (ls *loops) stop() {
 	ls.gone.Wait()
 }
 
-// rouse wakes the loop. Its lock is held, so that it has not ended.
+// close closes what the loops had, which have ended.
+func (ls *loops) close() {
+	ls.closed.Do(func() {
+		for _, l := range ls.all {
+			unix.Close(l.event)
+			unix.Close(l.epoll)
+		}
+	})
+}
+
+// rouse wakes the loop. Its lock is held.
 func (l *loop) rouse() {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
@@ -267,11 +286,12 @@ func (c *polled) abort() {
 }
 
 func (l *loop) run() {
+	defer l.srv.ends()
 	for {
 		if !l.turns() {
 			return
 		}
-		if len(l.told) > 0 && (len(l.ready) == 0 || l.srv.since(l.since) > maxQuiet) {
+		if len(l.told) > 0 && (len(l.ready) == 0 || l.waited() > maxQuiet) {
 			l.tell()
 		}
 		n, ok := l.wait()
@@ -286,9 +306,6 @@ func (l *loop) run() {
 		}
 		l.collect()
 	}
-	unix.Close(l.event)
-	unix.Close(l.epoll)
-	l.srv.loops.gone.Done()
 }
 
 // turns gives everybody who has commands a turn, and writes what they reply. Who
@@ -341,6 +358,20 @@ func (l *loop) hold() bool {
 		c.worked(done, out, ending)
 		return true
 	}
+	away, mine := l.work()
+	srv.unlock()
+	if away != nil {
+		away.back.Store(true)
+		away.wake()
+	}
+	return mine
+}
+
+// work is what hold does with the lock. It returns mine == false if another goroutine
+// has become the loop, and away, the client whose script that was.
+func (l *loop) work() (away *polled, mine bool) {
+	srv := l.srv
+	defer srv.guard()
 	srv.looping = l
 	srv.freeze()
 	bytes := 0
@@ -351,24 +382,18 @@ func (l *loop) hold() bool {
 		}
 		l.cur = c
 		srv.begun()
-		spare := l.output()
-		done, out, ending := c.sess.work(c.batch, spare)
+		done, out, ending := c.sess.work(c.batch, l.output())
 		if srv.looping != l {
-			srv.end()
+			srv.settle()
 			c.out, c.batch, c.ending = out, c.batch[done:], ending
-			c.back.Store(true)
-			c.wake()
-			return false
+			return c, false
 		}
 		l.cur = nil
-		if out == nil && c.sess.out.Len() == 0 {
-			l.keepOutput(spare)
-		}
+		l.keepOutput(c.sess.unused())
 		c.worked(done, out, ending)
 		srv.settle()
 		if srv.looping != l { // a command that a pause had held back has run for long
-			srv.unlock()
-			return false
+			return nil, false
 		}
 		if bytes += len(out); bytes > flushBytes || srv.at.Sub(first) > turnTime {
 			break
@@ -378,8 +403,7 @@ func (l *loop) hold() bool {
 	}
 	srv.looping = nil
 	l.gather()
-	srv.unlock()
-	return true
+	return nil, true
 }
 
 // replace makes another goroutine the loop, for the one that calls it, which holds
@@ -390,7 +414,7 @@ func (l *loop) replace() {
 		l.cur, c.away = nil, true
 		c.ask(0)
 	}
-	go l.run()
+	l.srv.loops.gone.Go(l.run)
 }
 
 // worked notes what a turn has left.
@@ -433,6 +457,15 @@ func (l *loop) gather() {
 	u.wake = others
 }
 
+// waited returns how long somebody may have waited for what tell tells him.
+func (l *loop) waited() time.Duration {
+	d := l.srv.since(l.since)
+	if d < 0 {
+		return math.MaxInt64 // the clock was put back
+	}
+	return d
+}
+
 // tells notes that c is to be looked at.
 func (l *loop) tells(c *polled) {
 	if !c.told {
@@ -445,22 +478,7 @@ func (l *loop) tells(c *polled) {
 // end, and writes what they are sent.
 func (l *loop) tell() {
 	l.srv.mu.Lock()
-	for _, c := range l.told {
-		c.told = false
-		if c.gone || c.away {
-			continue
-		}
-		out, killed, closed := c.sess.taken(c.spare)
-		if out != nil {
-			c.out, c.spare = out, nil
-		}
-		if killed || closed {
-			c.dead.Store(true)
-		}
-		if c.sess.closing {
-			c.ending = true
-		}
-	}
+	l.srv.guarded(l.takeTold)
 	l.srv.mu.Unlock()
 	told := l.told
 	l.told = nil
@@ -479,6 +497,26 @@ func (l *loop) tell() {
 	}
 	if l.told == nil {
 		l.told = told[:0]
+	}
+}
+
+// takeTold takes what the clients of tell are to be told. The server's lock is held.
+func (l *loop) takeTold() {
+	for _, c := range l.told {
+		c.told = false
+		if c.gone || c.away {
+			continue
+		}
+		out, killed, closed := c.sess.taken(c.spare)
+		if out != nil {
+			c.out, c.spare = out, nil
+		}
+		if killed || closed && !c.leaving.Load() {
+			c.dead.Store(true)
+		}
+		if c.sess.closing {
+			c.ending = true
+		}
 	}
 }
 
@@ -564,9 +602,10 @@ func (l *loop) happened(e *unix.EpollEvent) {
 		return
 	}
 	if e.Events&unix.EPOLLOUT != 0 && c.rest != nil {
-		out := c.rest
+		out, before := c.rest, l.traffic.output
 		c.rest = nil
 		c.write(out)
+		c.sess.late.Add(l.traffic.output - before)
 	}
 	switch {
 	case c.asked&unix.EPOLLIN != 0:
@@ -577,6 +616,12 @@ func (l *loop) happened(e *unix.EpollEvent) {
 		c.dead.Store(true) // there is nobody who would read what is still to be said
 	}
 	l.proceed(c)
+	// Of a large argument all is taken that is there: who looks at this client next is
+	// to see what had arrived before he asked, as in Redis.
+	for n := 0; n < largeReads && c.more && !c.queued && c.reader.Missing() > 0 && !c.gone && !c.away && c.asked&unix.EPOLLIN != 0; n++ {
+		c.read()
+		l.proceed(c)
+	}
 }
 
 // proceed decides what becomes of a connection after something has happened to it.
@@ -597,7 +642,7 @@ func (l *loop) proceed(c *polled) {
 		if len(c.batch) == 0 {
 			if err := c.parse(); err != nil {
 				c.ending = true
-				c.srv.running.Go(func() { c.fail(err) })
+				c.srv.running.Go(func() { c.srv.attempt(func() { c.fail(err) }) })
 			}
 		}
 		if len(c.batch) > 0 {
@@ -606,9 +651,22 @@ func (l *loop) proceed(c *polled) {
 		} else {
 			l.release(c)
 		}
+	} else if stalled && len(c.batch) == 0 {
+		l.release(c) // who waits has a copy of his command
+	}
+	if c.halved && !c.ending && !c.queued && c.rest == nil && !c.sess.halve() {
+		c.close()
+		return
+	}
+	leaving := c.leaving.Load() && !c.ending
+	if leaving && c.departs() {
+		c.sess.conclude()
+		c.ending = true
+		l.proceed(c)
+		return
 	}
 	var events uint32
-	if !c.ending && !choked && !(stalled && c.reader.Buffered() > maxUnread) {
+	if c.lingers || !c.ending && !c.halved && !choked && !(stalled && c.reader.Buffered() > maxUnread) && (!leaving || c.unread > 0) {
 		events = unix.EPOLLIN
 	}
 	if c.rest != nil {
@@ -627,7 +685,7 @@ func (l *loop) proceed(c *polled) {
 func (c *polled) leave() {
 	for !c.dead.Load() {
 		out, killed, closed := c.sess.take()
-		if killed || closed {
+		if killed || closed && !c.staysOn() {
 			c.dead.Store(true)
 		}
 		if out == nil {
@@ -638,6 +696,73 @@ func (c *polled) leave() {
 	if c.last == nil && !c.dead.Load() {
 		c.last = time.AfterFunc(lastWrite, c.abort)
 	}
+}
+
+// departs reports whether everything is run that there was to be run, or can be.
+func (c *polled) departs() bool {
+	if !c.measured {
+		c.measure(uintptr(c.fd))
+	}
+	switch {
+	case c.queued:
+		return false
+	case c.sess.stalled.Load():
+		return c.sess.waitsForOthers()
+	case c.sess.choked():
+		return false
+	}
+	return c.unread <= 0
+}
+
+// staysOn reports whether a connection that could be closed has to wait for its client
+// to take what was written.
+func (c *polled) staysOn() bool {
+	if !c.leaving.Load() {
+		return false
+	}
+	if !c.lingers {
+		if !unfinished(uintptr(c.fd)) {
+			return false
+		}
+		c.lingers = true
+		unix.Shutdown(c.fd, unix.SHUT_WR)
+		if c.last != nil {
+			c.last.Stop()
+		}
+		c.last = time.AfterFunc(lingerTime, c.abort)
+	}
+	return true
+}
+
+// discard reads what nobody wants any more.
+func (c *polled) discard() {
+	var b [4 << 10]byte
+	n, err := unix.Read(c.fd, b[:])
+	if n <= 0 && err != unix.EAGAIN && err != unix.EINTR {
+		c.dead.Store(true)
+	}
+}
+
+func (c *polled) finish() {
+	c.leaving.Store(true)
+	c.wake()
+}
+
+// unreadBytes returns how much can be read from a socket without waiting.
+func unreadBytes(fd uintptr) int {
+	n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// unfinished reports whether closing a socket now would keep its client from what was
+// written: there is input that nobody has read, or the client's side has not confirmed
+// everything.
+func unfinished(fd uintptr) bool {
+	unsent, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+	return unreadBytes(fd) > 0 || err == nil && unsent > 0
 }
 
 // ask tells epoll which events are wanted; 0: nothing, not even that it is over.
@@ -667,6 +792,11 @@ func (c *polled) ask(events uint32) {
 // read reads once.
 func (c *polled) read() {
 	l := c.loop
+	c.more = false
+	if c.lingers {
+		c.discard()
+		return
+	}
 	if last := len(l.inputs) - 1; last >= 0 && c.reader.Adopt(l.inputs[last]) {
 		l.inputs = l.inputs[:last]
 	}
@@ -676,6 +806,14 @@ func (c *polled) read() {
 		}
 	}
 	space := c.space()
+	if c.leaving.Load() {
+		if !c.measured {
+			c.measure(uintptr(c.fd))
+		}
+		if space = space[:min(len(space), c.unread)]; len(space) == 0 {
+			return
+		}
+	}
 	r, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&space[0])), uintptr(len(space)))
 	n := int(r)
 	if e != 0 {
@@ -686,19 +824,24 @@ func (c *polled) read() {
 	}
 	l.traffic.reads++
 	l.traffic.input += int64(n)
-	if !c.filled(n) || n == 0 {
+	c.unread -= n
+	c.more = n == len(space)
+	switch {
+	case n == 0:
+		if c.halved = c.rest != nil || c.sess.stalled.Load(); !c.halved { // most have nothing left to be told
+			c.dead.Store(true)
+		}
+	case !c.filled(n):
 		c.dead.Store(true)
 	}
 }
 
 // release takes back what an idle connection does not need.
 func (l *loop) release(c *polled) {
-	if b := c.reader.Release(); b != nil && len(l.inputs) < keepInputs {
-		l.inputs = append(l.inputs, b)
+	if buf, _ := c.input.release(); buf != nil && len(l.inputs) < keepInputs {
+		l.inputs = append(l.inputs, buf)
 	}
 	if c.lists != nil {
-		c.lists.forget()
-		c.batch = nil
 		if len(l.lists) < keepInputs {
 			l.lists = append(l.lists, c.lists)
 		}
@@ -761,7 +904,7 @@ func (c *polled) write(out []byte) (written bool) {
 		}
 		if n < len(out) {
 			c.rest = out[n:]
-			c.sess.unsent.Store(int64(len(c.rest)))
+			c.sess.left(len(c.rest))
 			return written
 		}
 		written = true
@@ -807,13 +950,74 @@ func (c *polled) close() {
 	if l := c.loop; c.fd < len(l.conns) {
 		l.conns[c.fd] = nil
 	}
+	behind := c.rest != nil
 	c.batch, c.lists, c.rest, c.spare = nil, nil, nil, nil
-	go func() {
-		c.sess.close()
-		unix.Close(c.fd)
-		c.srv.lifecycle.Lock()
-		delete(c.srv.conns, c)
-		c.srv.lifecycle.Unlock()
-		c.srv.running.Done()
-	}()
+	go c.closed(behind)
+}
+
+// closed is close without what belongs to the loop. behind says that the client has not
+// taken everything yet.
+func (c *polled) closed(behind bool) {
+	c.srv.attempt(func() {
+		if c.sess == nil {
+			return // the lock broke before it had one
+		}
+		if out := c.sess.close(); out != nil && !behind {
+			writeNow(uintptr(c.fd), out) // what does not fit is lost with the client
+		}
+	})
+	unix.Close(c.fd)
+	c.srv.leave(c)
+	c.srv.running.Done()
+}
+
+func (c *polled) bury() {
+	if c.gone {
+		return // and closed will do what is left
+	}
+	if out := slices.Concat(c.rest, c.out, c.sess.lastReply(true)); len(out) > 0 {
+		c.lastWrite(out)
+	}
+	c.closed(true)
+}
+
+// lastWrite writes what the client takes of out, and waits for it to be taken: to
+// close what has unread input would throw it away.
+func (c *polled) lastWrite(out []byte) {
+	for end := time.Now().Add(lastWords); ; {
+		n, err := writeNow(uintptr(c.fd), out)
+		if err != nil {
+			return
+		}
+		if out = out[n:]; len(out) == 0 {
+			break
+		}
+		if !c.ready(unix.POLLOUT, end) {
+			return
+		}
+	}
+	unix.Shutdown(c.fd, unix.SHUT_WR)
+	for end, b := time.Now().Add(lastWords), make([]byte, 4<<10); c.ready(unix.POLLIN, end); {
+		if n, err := unix.Read(c.fd, b); n == 0 || err != nil && err != unix.EAGAIN && err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// ready waits until something can be done with the socket, and returns false if that
+// takes too long.
+func (c *polled) ready(what int16, end time.Time) bool {
+	for {
+		left := time.Until(end)
+		if left <= 0 {
+			return false
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: what}}, int(left.Milliseconds())+1)
+		if n > 0 {
+			return true
+		}
+		if err != nil && err != unix.EINTR {
+			return false
+		}
+	}
 }

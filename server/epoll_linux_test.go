@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -336,5 +337,33 @@ func TestUnixSocket(t *testing.T) {
 		if err := <-served; !errors.Is(err, ErrServerClosed) {
 			t.Error(err)
 		}
+	}
+}
+
+// Who asks what a client takes is told what that had sent before he asked, a large
+// argument of which a part is missing, too.
+func TestLargeArgumentIsSeen(t *testing.T) {
+	_, addr := start(t, map[string]string{"transport": "epoll"})
+	other := dialRaw(t, addr)
+	const size = 40_000 // more may wait at the sender, for a window
+	data := fmt.Appendf(nil, "*1\r\n$%d\r\n%s", size+1, strings.Repeat("v", size))
+	for range 300 {
+		c := dialRaw(t, addr)
+		c.send("CLIENT SETNAME large\r\n")
+		c.expect("OK")
+		for piece := range slices.Chunk(data, 4096) {
+			c.send(string(piece))
+		}
+		other.send("CLIENT LIST\r\n")
+		var seen int
+		for line := range strings.Lines(fmt.Sprint(other.reply())) {
+			if strings.Contains(line, " name=large ") {
+				fmt.Sscanf(line[strings.Index(line, " qbuf="):], " qbuf=%d", &seen)
+			}
+		}
+		if seen != size {
+			t.Fatalf("%d bytes of %d are seen", seen, size)
+		}
+		c.Close()
 	}
 }

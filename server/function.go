@@ -465,19 +465,17 @@ func functionFlush(c *Call) {
 
 func functionList(c *Call) {
 	withCode := false
-	var pattern []byte
+	var asked pattern
 	for c.More() {
 		switch {
 		case !withCode && c.Is("WITHCODE"):
 			withCode = true
-		case pattern == nil && c.Is("LIBRARYNAME"):
+		case asked.text == nil && c.Is("LIBRARYNAME"):
 			if !c.More() {
 				c.Reply.Error("ERR library name argument was not given")
 				return
 			}
-			if pattern = c.Bytes(); pattern == nil {
-				pattern = []byte{}
-			}
+			asked = newPattern(c.Bytes(), true)
 		default:
 			c.Reply.Error("ERR Unknown argument " + cText(c.String()))
 			return
@@ -486,7 +484,7 @@ func functionList(c *Call) {
 	var found []*library
 	libraries := c.srv.scripting.functions.libraries
 	for _, name := range sortedNames(libraries) {
-		if pattern == nil || match(pattern, []byte(name), true) {
+		if asked.matches(bytesOf(name)) {
 			found = append(found, libraries[name])
 		}
 	}

@@ -445,6 +445,7 @@ func hrandfield(c *Call) {
 	if n > 0 {
 		length = min(n, int64(h.Len()))
 	}
+	w := c.repeats()
 	if withValues && c.Reply.Version() == 2 {
 		c.Reply.Array(int(2 * length))
 	} else {
@@ -455,7 +456,9 @@ func hrandfield(c *Call) {
 		return
 	}
 	for range length {
-		one(h.Random(c.rand()))
+		if one(h.Random(c.rand())); w.tooLong() {
+			return
+		}
 	}
 }
 

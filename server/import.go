@@ -32,10 +32,11 @@ func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) 
 	if err := srv.runCommands(o.Meter(r), o, &out); err != nil {
 		return out, err
 	}
-	srv.begin()
-	defer srv.end()
-	keys, err := archive.Save(path, srv.keys, o.Progress)
-	out.Keys = int64(keys)
+	srv.do(func() {
+		var keys int
+		keys, err = archive.Save(path, srv.keys, o.Progress)
+		out.Keys = int64(keys)
+	})
 	return out, err
 }
 

@@ -89,6 +89,18 @@ func info(c *Call) {
 	c.Reply.Verbatim("txt", string(t.b))
 }
 
+// supervisor returns who looks after the process, as Redis finds it out.
+func (srv *Server) supervisor() string {
+	mode := srv.config.supervised
+	switch auto := mode == "auto"; {
+	case (auto || mode == "systemd") && os.Getenv("NOTIFY_SOCKET") != "":
+		return "systemd"
+	case (auto || mode == "upstart") && os.Getenv("UPSTART_JOB") != "":
+		return "upstart"
+	}
+	return "no"
+}
+
 func (srv *Server) infoServer(t *infoText) {
 	version, revision, dirty := buildVersion()
 	t.title("Server")
@@ -105,8 +117,9 @@ func (srv *Server) infoServer(t *infoText) {
 	t.text("gcc_version", "0.0.0")
 	t.text("go_version", strings.TrimPrefix(runtime.Version(), "go"))
 	t.text("zsetd_version", version)
+	t.int("goroutines", int64(runtime.NumGoroutine()))
 	t.int("process_id", int64(os.Getpid()))
-	t.text("process_supervised", "no")
+	t.text("process_supervised", srv.supervisor())
 	t.text("run_id", srv.runID)
 	port := srv.config.port
 	if port == 0 {
@@ -117,6 +130,7 @@ func (srv *Server) infoServer(t *infoText) {
 	uptime := int64(srv.at.Sub(srv.start).Seconds())
 	t.int("uptime_in_seconds", uptime)
 	t.int("uptime_in_days", uptime/(24*3600))
+	srv.infoClock(t)
 	t.int("lru_clock", srv.at.Unix()&(1<<24-1))
 	executable, _ := os.Executable() // unknown is empty
 	t.text("executable", executable)
@@ -215,7 +229,7 @@ func (srv *Server) infoClients(t *infoText) {
 			taken, free := s.query()
 			input = max(input, taken+free)
 		}
-		output = max(output, s.out.Cap()+int(s.unsent.Load()))
+		output = max(output, s.out.Cap()+s.sealed+int(s.unsent.Load()))
 	}
 	t.title("Clients")
 	t.int("connected_clients", int64(connected))
@@ -241,7 +255,7 @@ func (srv *Server) infoMemory(t *infoText) {
 	t.int("used_memory_startup", m.startup)
 	t.int("used_memory_dataset", m.dataset())
 	t.text("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", m.datasetShare()))
-	t.int("allocator_allocated", m.used)
+	t.int("allocator_allocated", m.allocated)
 	t.int("allocator_active", m.active)
 	t.int("allocator_resident", m.resident)
 	t.size("total_system_memory", systemMemory())
@@ -258,16 +272,17 @@ func (srv *Server) infoMemory(t *infoText) {
 	t.int("used_memory_functions", sc.functions)
 	t.size("used_memory_scripts", sc.eval+sc.functions)
 	t.size("maxmemory", srv.config.maxmemory)
-	t.text("maxmemory_policy", cmp.Or(srv.config.kept["maxmemory-policy"], "noeviction"))
-	t.fixed("allocator_frag_ratio", ratio(m.active, m.used), 2)
-	t.int("allocator_frag_bytes", m.active-m.used)
+	t.text("maxmemory_policy", srv.config.maxmemoryPolicy)
+	t.fixed("allocator_frag_ratio", ratio(m.active, m.allocated), 2)
+	t.int("allocator_frag_bytes", m.active-m.allocated)
 	t.fixed("allocator_rss_ratio", ratio(m.resident, m.active), 2)
 	t.int("allocator_rss_bytes", m.resident-m.active)
 	t.fixed("rss_overhead_ratio", ratio(m.rss, m.resident), 2)
 	t.int("rss_overhead_bytes", m.rss-m.resident)
 	t.fixed("mem_fragmentation_ratio", ratio(m.rss, m.used), 2)
 	t.int("mem_fragmentation_bytes", m.rss-m.used)
-	t.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
+	t.int("mem_not_counted_for_evict", srv.memoryLimit.exempt)
+	t.zeros("mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
 	t.int("mem_clients_normal", m.clients)
 	t.zeros("mem_cluster_links", "mem_aof_buffer")
 	t.text("mem_allocator", runtime.Version())
@@ -296,7 +311,11 @@ func (srv *Server) infoStats(t *infoText) {
 	t.int("expired_time_cap_reached_count", 0)
 	t.int("expire_cycle_cpu_milliseconds", srv.sweepTime.Milliseconds())
 	t.text("expire_lag_percentiles_usec", percentilesOf(&srv.expiryLag, 50, 99, 99.9))
-	t.zeros("evicted_keys", "evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time")
+	exceeded, exceeding := srv.exceeding()
+	t.int("evicted_keys", srv.evictedKeys)
+	t.int("evicted_clients", srv.evictedClients)
+	t.int("total_eviction_exceeded_time", exceeded.Milliseconds())
+	t.int("current_eviction_exceeded_time", exceeding.Milliseconds())
 	t.int("keyspace_hits", srv.hits())
 	t.int("keyspace_misses", srv.keyspaceMisses)
 	t.int("pubsub_channels", int64(len(srv.pubsub.channels)))
@@ -314,6 +333,7 @@ func (srv *Server) infoStats(t *infoText) {
 	t.int("total_reads_processed", srv.reads.Load())
 	t.int("total_writes_processed", srv.writes.Load())
 	t.zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
+	t.int("client_query_buffer_limit_disconnections", srv.queryLimitDisconnections.Load())
 	t.int("client_output_buffer_limit_disconnections", srv.outputLimitDisconnections)
 	t.int("acl_access_denied_auth", srv.acl.refusals[deniedAuth])
 	t.int("acl_access_denied_cmd", srv.acl.refusals[deniedCommand])

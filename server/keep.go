@@ -34,6 +34,8 @@ type keeper struct {
 	quit chan struct{}
 	done sync.WaitGroup
 
+	ended sync.Once // quit is closed
+
 	// io is held while files are read or written. Under it the server's lock is
 	// not taken; the other way round is allowed, for SAVE.
 	io    sync.Mutex
@@ -67,8 +69,9 @@ type keeper struct {
 	failed                  error         // what became of the last attempt
 	retry                   time.Time
 	lastSave                time.Time
-	saved                   int64 // unit.changes that are on the disk
-	taken                   int64 // and those that were in the last Cut
+	savedAt                 time.Time // the same by the server's clock
+	saved                   int64     // unit.changes that are on the disk
+	taken                   int64     // and those that were in the last Cut
 	saves                   int64
 	rewrites                int64
 	loadedKeys, expiredKeys int64
@@ -133,7 +136,7 @@ const (
 
 // keep opens the file, or makes it, as the parameters say.
 func (srv *Server) keep() error {
-	k := &keeper{srv: srv, took: -time.Second, lastSave: srv.start, loaded: make(chan struct{}), epoch: 1, limits: defaultKeepLimits()}
+	k := &keeper{srv: srv, took: -time.Second, lastSave: srv.start, savedAt: srv.start, loaded: make(chan struct{}), epoch: 1, limits: defaultKeepLimits()}
 	srv.keeper = k
 	srv.applyKeep()
 	if srv.config.dbfilename == "" {
@@ -227,10 +230,11 @@ const errLoading = "LOADING Redis is loading the dataset in memory"
 // load reads the file. Meanwhile the server answers -LOADING.
 func (k *keeper) load() {
 	srv := k.srv
+	defer srv.ends()
 	locked := func(f func()) {
 		srv.mu.Lock()
-		defer srv.mu.Unlock()
-		f()
+		srv.guarded(f)
+		srv.mu.Unlock()
 	}
 	told := int64(0)
 	l := archive.Loader{Keys: srv.keys, Hold: locked, Progress: func(done, total int64) error {
@@ -246,7 +250,12 @@ func (k *keeper) load() {
 		}
 	}}
 	file, err := l.Open(k.path)
-	srv.lock()
+	srv.tend(func() { k.loadedFrom(&l, file, err) })
+}
+
+// loadedFrom begins to work with what was loaded. The lock is held.
+func (k *keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
+	srv := k.srv
 	if err == nil && srv.cluster != nil && srv.keys.Sparse() {
 		err = errors.Join(errors.New("it has keys in other databases than 0, which a cluster does not have"), file.Close())
 	}
@@ -264,10 +273,10 @@ func (k *keeper) load() {
 		srv.log.Info("data loaded", "file", k.path, "keys", l.Loaded, "expired", l.Expired,
 			"seconds", time.Since(k.loading.start).Seconds())
 		k.loading = nil
+		srv.memoryLimit.going = srv.config.maxmemory != 0 // the timer looks
 		k.note()
 	}
 	close(k.loaded)
-	srv.end()
 }
 
 // wake makes the keeper look at what there is to do.
@@ -280,7 +289,12 @@ func (k *keeper) wake() {
 
 // run is the goroutine that writes Cuts.
 func (k *keeper) run() {
-	<-k.loaded
+	defer k.srv.ends()
+	select {
+	case <-k.loaded:
+	case <-k.quit:
+		return
+	}
 	if k.loadErr != nil {
 		return
 	}
@@ -303,30 +317,52 @@ func (k *keeper) run() {
 // step takes and writes one Cut, if one is due, and reports whether more may be.
 func (k *keeper) step() (more bool) {
 	srv := k.srv
-	srv.lock()
-	due := k.due()
-	if due && k.needsFresh && k.rewrite == nil {
-		srv.end()
+	due, anew, removed := false, false, false
+	if k.io.TryLock() { // if somebody saves, there is another time
+		removed = k.removed()
+		k.io.Unlock()
+	}
+	srv.tend(func() {
+		if removed {
+			k.miss()
+		}
+		due = k.due()
+		if anew = due && k.needsFresh && k.rewrite == nil; due && !anew {
+			k.take()
+		}
+	})
+	if anew {
 		k.beginFresh()
 		return true
 	}
-	if due {
-		k.take()
-	}
-	srv.end()
 	if !due {
 		return k.considerRewrite()
 	}
 	start := time.Now()
 	k.flush()
-	srv.lock()
-	more = k.account()
-	unhurried := more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
-	srv.end()
+	unhurried := false
+	srv.tend(func() {
+		more = k.account()
+		unhurried = more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
+	})
 	if unhurried { // rewriting has time: half of it is left to the clients
 		time.Sleep(time.Since(start))
 	}
 	return more
+}
+
+// removed reports whether the file that is written to is no longer there: what was
+// written to it is lost. io is held.
+func (k *keeper) removed() bool {
+	return k.file != nil && errors.Is(k.file.InPlace(), fs.ErrNotExist)
+}
+
+// miss notes that the file was removed.
+func (k *keeper) miss() {
+	if !k.needsFresh {
+		k.srv.log.Warn("the file was removed; a fresh one will be written", "file", k.path)
+		k.loseTrack()
+	}
 }
 
 // due decides whether a Cut is to be taken now, and if not, when to look again.
@@ -578,6 +614,11 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 	if _, err := k.fresh.Write(&c.Cut); err != nil || !c.ends {
 		return false, err
 	}
+	if k.file != nil {
+		if err := k.file.InPlace(); errors.Is(err, snapshot.ErrReplaced) {
+			return false, fmt.Errorf("%s: %w", k.path, err)
+		}
+	}
 	err = k.fresh.Publish(k.path)
 	if err != nil && k.fresh.Path() != k.path {
 		return false, err
@@ -631,7 +672,7 @@ func (k *keeper) account() (ok bool) {
 			continue // written to a fresh file that is not complete: after a crash it would not be there
 		}
 		k.durable, k.saved = c.epoch, c.changes
-		k.lastSave, k.took = time.Now(), time.Since(k.since)
+		k.lastSave, k.took, k.savedAt = time.Now(), time.Since(k.since), k.srv.clock()
 		if k.failed != nil {
 			k.srv.log.Info("saving succeeds again", "file", k.path)
 		}
@@ -709,6 +750,12 @@ func (k *keeper) refuses() bool { return k.failed != nil && k.srv.config.stopWri
 // saveNow writes everything that is not on the disk yet, with the server's lock
 // held.
 func (k *keeper) saveNow() error {
+	k.io.Lock()
+	removed := k.removed()
+	k.io.Unlock()
+	if removed {
+		k.miss()
+	}
 	for {
 		if k.needsFresh && k.rewrite == nil {
 			k.srv.keys.Record(true)
@@ -733,18 +780,44 @@ func (k *keeper) close(save bool) (err error) {
 	if k.path == "" {
 		return nil
 	}
-	close(k.quit)
-	k.done.Wait()
+	k.end()
 	if k.loadErr != nil {
 		return nil
 	}
-	k.srv.lock()
-	defer k.srv.end()
-	if save {
-		if err = k.saveNow(); err != nil {
-			err = fmt.Errorf("the last changes were not saved: %w", err)
+	k.srv.tend(func() {
+		if save {
+			err = k.saveNow()
+			if err != nil && k.needsFresh { // the file has failed, and nobody will try again
+				err = k.saveNow()
+			}
+			if err != nil {
+				err = fmt.Errorf("the last changes were not saved: %w", err)
+			}
 		}
+		err = errors.Join(err, k.closeFiles())
+		k.srv.keys.Record(false)
+		k.path = ""
+	})
+	return err
+}
+
+// end ends the keeper's goroutines.
+func (k *keeper) end() {
+	k.ended.Do(func() { close(k.quit) })
+	k.done.Wait()
+}
+
+// abandon closes the file as it is. The server's lock is broken.
+func (k *keeper) abandon() error {
+	if k.quit == nil {
+		return nil // there is no file
 	}
+	k.end()
+	k.timer.Stop()
+	return k.closeFiles()
+}
+
+func (k *keeper) closeFiles() (err error) {
 	k.io.Lock()
 	defer k.io.Unlock()
 	if k.fresh != nil {
@@ -755,8 +828,6 @@ func (k *keeper) close(save bool) (err error) {
 		err = errors.Join(err, k.file.Close())
 		k.file = nil
 	}
-	k.srv.keys.Record(false)
-	k.path = ""
 	return err
 }
 
@@ -848,15 +919,19 @@ func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
 // a second time at most about once.
 func (k *keeper) considerRewrite() bool {
 	srv := k.srv
-	srv.lock()
-	idle := k.loading == nil && k.rewrite == nil && k.forget == 0 && !k.needsFresh && k.failed == nil &&
-		(k.wantsFresh || k.unwell.IsZero() || time.Since(k.unwell) > convalescence)
-	wanted, s, live, epoch := k.wantsFresh && idle, k.stats, int64(0), k.epoch
-	for i := range srv.keys.Len() {
-		live += int64(srv.keys.DB(i).Len())
-	}
-	cleared := srv.keys.Cleared() - k.cleared
-	srv.end()
+	var idle, wanted bool
+	var s keepStats
+	var live, cleared int64
+	var epoch uint64
+	srv.tend(func() {
+		idle = k.loading == nil && k.rewrite == nil && k.forget == 0 && !k.needsFresh && k.failed == nil &&
+			(k.wantsFresh || k.unwell.IsZero() || time.Since(k.unwell) > convalescence)
+		wanted, s, epoch = k.wantsFresh && idle, k.stats, k.epoch
+		for i := range srv.keys.Len() {
+			live += int64(srv.keys.DB(i).Len())
+		}
+		cleared = srv.keys.Cleared() - k.cleared
+	})
 	switch {
 	case !idle:
 		return false

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	osexec "os/exec"
@@ -412,5 +413,104 @@ func TestFullDisk(t *testing.T) {
 	}
 	if err := srv.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What another program does to the file while it is in use, cutting it short or
+// writing over it, costs a save that fails, and the data nothing.
+func TestFileSpoiled(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"emptied":   func(path string) error { return os.Truncate(path, 0) },
+		"cut short": func(path string) error { return os.Truncate(path, 3*4096) },
+		"overwritten": func(path string) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.Write(make([]byte, info.Size()))
+			return errors.Join(err, f.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := tmpPath(t)
+			srv := keep(t, path, nil)
+			fill(srv, 1000, 20)
+			must(t, srv, "SET a 1", "SAVE")
+			if err := spoil(path); err != nil {
+				t.Fatal(err)
+			}
+			must(t, srv, "SET a 2")
+			ended := time.AfterFunc(20*time.Second, func() { panic("a save has not ended") })
+			must(t, srv, "SAVE -> ERR", "SAVE -> OK")
+			savedAs(t, path, "a", "2")
+			want := digestOf(srv)
+			srv = again(t, srv, map[string]string{"save": "3600 1"})
+			if digestOf(srv) != want {
+				t.Error("the data differ")
+			}
+
+			// There is no later save than that of a stop, which takes a fresh file at once.
+			if err := spoil(path); err != nil {
+				t.Fatal(err)
+			}
+			must(t, srv, "SET a 3")
+			srv = again(t, srv, nil)
+			ended.Stop()
+			must(t, srv, "GET a -> 3")
+		})
+	}
+}
+
+// A file that was removed while it is in use is written anew; one that was put in
+// its place is left as it is, and nothing is saved until it is gone.
+func TestFileRemoved(t *testing.T) {
+	for _, config := range []map[string]string{{"save": "3600 1"}, {"save": "1 1"}, {"appendonly": "yes", "appendfsync": "always"}} {
+		path := tmpPath(t)
+		srv := keep(t, path, config)
+		fill(srv, 1000, 20)
+		must(t, srv, "SET a 1", "SAVE")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		must(t, srv, "SET a 2 -> OK", "BGSAVE")
+		eventually(t, "the file is there", func() bool { _, err := os.Stat(path); return err == nil })
+		quiet(t, srv)
+		savedAs(t, path, "a", "2")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		want := digestOf(srv)
+		srv = again(t, srv, config) // which closes it first
+		if digestOf(srv) != want {
+			t.Errorf("%v: the data differ", config)
+		}
+
+		if err := os.Rename(path, path+".old"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		must(t, srv, "CONFIG SET appendonly no", "SET a 3 -> OK", "SAVE -> ERR")
+		srv.do(func() { srv.keeper.wantsFresh = true })
+		must(t, srv, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 4 -> OK", "SAVE -> ERR")
+		time.Sleep(50 * time.Millisecond)
+		if b, err := os.ReadFile(path); string(b) != "mine" {
+			t.Errorf("%v: the file is %.20q, %v", config, b, err)
+		}
+		if err := os.Rename(path+".old", path); err != nil {
+			t.Fatal(err)
+		}
+		must(t, srv, "SET a 5 -> OK", "SAVE -> OK")
+		savedAs(t, path, "a", "5")
+		want = digestOf(srv)
+		srv = again(t, srv, config)
+		if digestOf(srv) != want {
+			t.Errorf("%v: the data differ", config)
+		}
 	}
 }

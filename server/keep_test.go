@@ -815,7 +815,7 @@ func TestDueWhileCut(t *testing.T) {
 	c := dialKeep(t, srv)
 	c.send("BZPOPBYSCORE 0 1 due -inf @now\r\n")
 	eventually(t, "somebody waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
-	srv.offset.Add(int64(2 * time.Hour)) // the timer does not know yet
+	srv.time.offset.Add(int64(2 * time.Hour)) // the timer does not know yet
 	srv.mu.Lock()
 	srv.keeper.asked = true
 	srv.mu.Unlock()
@@ -904,5 +904,35 @@ func TestMemberDeadlinesAfterRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// What falls due while the data are loaded is removed when they are there, so that
+// the file is told of it: a field that is set anew then must not get the deadline
+// back that the one of before had.
+func TestDueWhileLoading(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	srv := keep(t, path, nil)
+	must(t, srv, "HSET h due old other 1", "HPEXPIRE h 20 FIELDS 1 due", "SAVE")
+	srv.do(func() { // as if the file were being loaded
+		srv.keeper.loading = &loadState{start: time.Now()}
+		srv.keys.Record(false)
+	})
+	time.Sleep(100 * time.Millisecond)
+	srv.do(func() {
+		if n := srv.keys.DB(0).DueMembers([]byte("h")); n != 1 {
+			t.Errorf("%d members are due, want 1", n)
+		}
+		srv.keeper.loading = nil
+		srv.keys.Record(true)
+	})
+	must(t, srv, "HSET h due new", "SAVE")
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	srv = keep(t, path, nil)
+	defer srv.Close()
+	if v, err := srv.Do(context.Background(), "HGET", "h", "due"); err != nil || v != "new" {
+		t.Errorf("after a restart the field is %v (%v)", v, err)
 	}
 }

@@ -417,11 +417,10 @@ func (c *Call) ttl(unit timeUnit) {
 }
 
 func keys(c *Call) {
-	pattern := c.Bytes()
-	all := string(pattern) == "*"
+	pattern := scanPattern(c.Bytes())
 	var found []string
 	for e := range c.db.All() {
-		if key := e.Key(); all || match(pattern, bytesOf(key), false) {
+		if key := e.Key(); pattern.matches(bytesOf(key)) {
 			found = append(found, key)
 		}
 	}

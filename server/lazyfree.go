@@ -9,7 +9,8 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// What UNLINK, FLUSHDB and FLUSHALL let go is the garbage collector's, which
+// What UNLINK, FLUSHDB and FLUSHALL let go, and a string of a megabyte or more whatever
+// ends it, is the garbage collector's, which
 // works in the background anyway, but only when as much again was allocated: a
 // server that rests would keep it for minutes. So the collector is called when
 // what goes is a good part of what was alive when it last ran. As it costs in
@@ -37,6 +38,12 @@ func (srv *Server) letGo(v any) {
 	}
 	srv.freeing.objects++
 	srv.freeing.bytes += int64(footprint(v, 1))
+	srv.collect()
+}
+
+// dropped notes that a long string is gone, by whatever command.
+func (srv *Server) dropped(bytes int) {
+	srv.freeing.bytes += int64(bytes)
 	srv.collect()
 }
 

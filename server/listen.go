@@ -30,8 +30,12 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 		}
 	}()
 	srv.mu.Lock()
+	err = srv.fitMaxclients()
 	c := srv.config // which commands may change from now on
 	srv.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	if err := srv.somewhere(&c); err != nil {
 		return nil, err
 	}
@@ -56,16 +60,47 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	for _, l := range srv.listening.handedTLS {
 		ls = append(ls, secureListener{l, srv})
 	}
+	if len(ls) == 0 {
+		return nil, errors.New("zsetd: nothing to listen on: none of the addresses of bind is there")
+	}
 	srv.listening.Lock()
 	srv.listening.tcp = slices.Clone(tcp)
 	srv.listening.Unlock()
 	return ls, nil
 }
 
+// reservedDescriptors is how many are kept for other things than clients.
+const reservedDescriptors = 32
+
+// fitMaxclients lowers maxclients to what the system allows: then clients who are too
+// many are told so, where they would have to wait until somebody leaves.
+func (srv *Server) fitMaxclients() error {
+	limit, wanted := maxDescriptors(), srv.config.maxclients
+	switch fit := limit - reservedDescriptors; {
+	case wanted <= fit:
+		return nil
+	case fit <= 0:
+		return fmt.Errorf("zsetd: Your current 'ulimit -n' of %d is not enough for the server to start. "+
+			"Please increase your open file limit to at least %d. Exiting.", limit, wanted+reservedDescriptors)
+	default:
+		srv.log.Warn(fmt.Sprintf("You requested maxclients of %d requiring at least %d max file descriptors.", wanted, wanted+reservedDescriptors))
+		srv.log.Warn(fmt.Sprintf("Current maximum open files is %d. maxclients has been reduced to %d to compensate for low ulimit. "+
+			"If you need higher maxclients increase 'ulimit -n'.", limit, fit))
+		srv.config.maxclients = fit
+		srv.applyConfig()
+		return nil
+	}
+}
+
 // somewhere returns an error if there is nothing to listen on.
 func (srv *Server) somewhere(c *config) error {
-	if c.port == 0 && c.tlsPort == 0 && c.unixsocket == "" && len(srv.listening.handed)+len(srv.listening.handedTLS) == 0 {
+	switch {
+	case c.unixsocket != "" || len(srv.listening.handed)+len(srv.listening.handedTLS) > 0:
+		return nil
+	case c.port == 0 && c.tlsPort == 0:
 		return errors.New("zsetd: nothing to listen on: port and tls-port are 0 and there is no unixsocket")
+	case strings.TrimSpace(c.bind) == "":
+		return errors.New("zsetd: nothing to listen on: bind is empty and there is no unixsocket")
 	}
 	return nil
 }
@@ -395,7 +430,11 @@ func addUser(values map[string]string, words []string) error {
 // Usage returns the text of zsetd --help: the parameters with their defaults.
 func Usage() string {
 	var b strings.Builder
-	b.WriteString("Usage: zsetd [redis.conf] [--name value ...]\n       zsetd --check-config [redis.conf] [--name value ...]\n\nParameters, with their defaults:\n\n")
+	b.WriteString("Usage: zsetd [redis.conf] [--name value ...]\n")
+	for _, word := range []string{"--check-config", "ping"} {
+		b.WriteString("       zsetd " + word + " [redis.conf] [--name value ...]\n")
+	}
+	b.WriteString("\nParameters, with their defaults:\n\n")
 	for _, p := range parameters() {
 		if p.kept {
 			continue

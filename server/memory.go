@@ -10,22 +10,23 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
-	"unsafe"
+	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Memory as INFO and MEMORY tell it. "Used" is what the Go heap holds: garbage
-// that has not been collected yet is a part of it, and so is the rest of the
-// program in which a server is embedded.
+// Memory as INFO and MEMORY tell it. "Used" is what counts for maxmemory, what keys,
+// values and clients take (maxmemory.go). What is called the allocator's is the Go
+// heap: garbage that has not been collected yet is a part of it, and so is the rest of
+// the program in which a server is embedded.
 
 // heapState is the Go heap, in bytes.
 type heapState struct {
-	used     int64 // objects
-	active   int64 // and the room between them
-	resident int64 // and what is free but not given back to the system
-	rss      int64 // the process as the system sees it
+	allocated int64 // objects
+	active    int64 // and the room between them
+	resident  int64 // and what is free but not given back to the system
+	rss       int64 // the process as the system sees it
 }
 
 // usedMemory returns the bytes of the objects in the heap.
@@ -53,7 +54,7 @@ func readHeap() heapState {
 	}
 	metrics.Read(s)
 	n := func(i int) int64 { return int64(s[i].Value.Uint64()) }
-	h := heapState{used: n(0), active: n(0) + n(1), resident: n(0) + n(1) + n(2), rss: n(3) - n(4)}
+	h := heapState{allocated: n(0), active: n(0) + n(1), resident: n(0) + n(1) + n(2), rss: n(3) - n(4)}
 	if rss, ok := residentSize(); ok {
 		h.rss = rss
 	}
@@ -94,6 +95,7 @@ func systemMemory() int64 {
 // memory is how the used memory divides.
 type memory struct {
 	heapState
+	used             int64
 	peak, startup    int64
 	clients          int64
 	keys             int
@@ -101,12 +103,11 @@ type memory struct {
 }
 
 func (srv *Server) memory() memory {
-	m := memory{heapState: readHeap(), startup: srv.startMemory}
+	m := memory{heapState: readHeap(), startup: srv.startMemory, clients: srv.clientsMemory()}
+	srv.memoryLimit.looked = time.Time{}
+	m.used = srv.inUse()
 	srv.peakMemory = max(srv.peakMemory, m.used)
 	m.peak = srv.peakMemory
-	for _, s := range srv.sessions {
-		m.clients += s.memory()
-	}
 	for i := range srv.keys.Len() {
 		db := srv.keys.DB(i)
 		table, expiries := db.Overhead()
@@ -115,6 +116,16 @@ func (srv *Server) memory() memory {
 		m.expiries = append(m.expiries, int64(expiries))
 	}
 	return m
+}
+
+// clientsMemory estimates the bytes that all sessions take.
+func (srv *Server) clientsMemory() (n int64) {
+	for _, s := range srv.sessions {
+		if !s.killed { // what is left of such a one is about to go
+			n += s.memory()
+		}
+	}
+	return n
 }
 
 // overhead is what is not data: the empty server, the clients, the tables of
@@ -139,22 +150,6 @@ func ratio(a, b int64) float64 {
 		return 0
 	}
 	return float64(a) / float64(b)
-}
-
-// memory estimates the bytes that a session takes.
-func (s *Session) memory() int64 {
-	n := int64(unsafe.Sizeof(*s)) + int64(s.out.Cap()) + s.unsent.Load() + s.queued + argsSize(s.running())
-	if s.query != nil {
-		taken, free := s.query()
-		n += int64(taken + free)
-	}
-	const perName = 64 // in the session's set and in the server's
-	for _, names := range []places{s.channels, s.patterns, s.shards} {
-		for name := range names {
-			n += int64(len(name)) + perName
-		}
-	}
-	return n
 }
 
 // running returns the command that the session runs or that waits with it.
@@ -262,11 +257,11 @@ func memoryStats(c *Call) {
 	n("dataset.bytes", m.dataset())
 	f("dataset.percentage", m.datasetShare())
 	f("peak.percentage", 100*ratio(m.used, m.peak))
-	n("allocator.allocated", m.used)
+	n("allocator.allocated", m.allocated)
 	n("allocator.active", m.active)
 	n("allocator.resident", m.resident)
-	f("allocator-fragmentation.ratio", ratio(m.active, m.used))
-	n("allocator-fragmentation.bytes", m.active-m.used)
+	f("allocator-fragmentation.ratio", ratio(m.active, m.allocated))
+	n("allocator-fragmentation.bytes", m.active-m.allocated)
 	f("allocator-rss.ratio", ratio(m.resident, m.active))
 	n("allocator-rss.bytes", m.resident-m.active)
 	f("rss-overhead.ratio", ratio(m.rss, m.resident))
@@ -292,7 +287,7 @@ func (srv *Server) memoryReport() string {
 			"expected for some minutes. This is harmless: the memory will be used as soon as you fill the instance with more "+
 			"data. To have it given back at once, use the MEMORY PURGE command.\n\n")
 	}
-	if ratio(m.active, m.used) > 1.1 && m.active-m.used > 10<<20 {
+	if ratio(m.active, m.allocated) > 1.1 && m.active-m.allocated > 10<<20 {
 		found = append(found, " * High allocator fragmentation: This instance has an allocator external fragmentation greater "+
 			"than 1.1. This problem is usually due either to a large peak memory (check if there is a peak memory entry above in "+
 			"the report) or may result from a workload that causes the allocator to fragment memory a lot.\n\n")

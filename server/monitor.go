@@ -62,7 +62,9 @@ func (srv *Server) tellMonitors(c *Call, now time.Time) {
 	}
 	line = append(line, '\r', '\n')
 	for s := range srv.monitors {
-		s.push(line)
+		if s.replies != replyOff { // these are replies, unlike messages
+			s.push(line)
+		}
 	}
 }
 

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,16 +28,24 @@ import (
 //
 // While its session is blocked it goes on reading, so that a client that hangs
 // up during BZPOPMIN is noticed at once and takes no element with it.
+//
+// While it waits for input of a plain socket it has no buffers: it borrows a kit
+// when there is something to read (ready), and gives it back when there is no more.
+// With buffers of their own 10 000 idle clients took 11.9 KB each, now it is some 7. One
+// that speaks TLS keeps them, for only crypto/tls knows what it has in store.
 
 const (
 	// maxUnread is how many bytes of input a blocked client may have waiting.
 	maxUnread = 1 << 20
-	// maxUnsent is how many bytes of replies may wait before no more commands
-	// of that client are run.
-	maxUnsent = 32 << 20
 	// lastWrite is how long a connection that is to be closed waits for its
 	// last replies to be taken.
 	lastWrite = 5 * time.Second
+	// piece is how much is written at a time to a client who does not take it at once,
+	// so that it can be seen whether it takes anything.
+	piece = 64 << 10
+	// largeInput is the size of an input buffer from which on it matters for
+	// maxmemory-clients while a command arrives.
+	largeInput = 32 << 10
 	// keepOut is the largest output buffer that an idle connection keeps.
 	keepOut = 16 << 10
 	// keepArena is the largest number of arguments for which it keeps the room.
@@ -44,11 +55,14 @@ const (
 // transport is a connection of either kind. Both methods may be called from any
 // goroutine.
 type transport interface {
-	// finish closes the connection when the turn that is running is done and
-	// the replies so far are written.
+	// finish closes the connection when what has arrived until now is run and
+	// answered: see leave.go.
 	finish()
 	// abort closes the connection at once.
 	abort()
+	// bury tells the client what there is to be told and closes the connection,
+	// when the server has panicked, which ends the loops.
+	bury()
 }
 
 type conn struct {
@@ -58,8 +72,19 @@ type conn struct {
 	raw    syscall.RawConn // of a plain socket; nil for others
 	spare  []byte          // a written output buffer, to be used again
 
+	kit    *kit // nil while it waits
+	ready  func(fd uintptr) bool
+	got    int // what ready has read
+	failed error
+
 	again chan struct{} // capacity 1: look at the session again
 	dead  atomic.Bool   // closed
+}
+
+// kit is what a connection needs while it has something to do.
+type kit struct {
+	input, output []byte
+	lists         *lists
 }
 
 // input is what a connection has read and its session has not run yet.
@@ -71,9 +96,14 @@ type input struct {
 	lists *lists
 	batch [][][]byte // what is left of lists.commands
 	kept  bool       // batch does not depend on reader any more
-	room  int        // bytes that space gave
+	told  int        // size of the input buffer that its session was weighed with; see filled
 
-	taken, free atomic.Int64 // bytes of the input buffer, when something arrived last
+	buffer  atomic.Uint64 // size and taken bytes of the input buffer; see query
+	arrived atomic.Int64  // bytes in all
+
+	leaving  atomic.Bool // finish was called
+	measured bool        // and unread
+	unread   int         // bytes that had arrived then and are still to be read
 }
 
 // lists are what a batch of commands is made of.
@@ -94,13 +124,15 @@ func (l *lists) forget() {
 }
 
 // Serve accepts clients on l until Shutdown or Close, and closes l. It always
-// returns an error; after these two, ErrServerClosed.
-func (srv *Server) Serve(l net.Listener) error {
+// returns an error; after these two, ErrServerClosed, and a *PanicError if the
+// server has panicked.
+func (srv *Server) Serve(l net.Listener) (err error) {
+	defer srv.fallen(&err)
 	srv.lifecycle.Lock()
 	if srv.stopping {
 		srv.lifecycle.Unlock()
 		l.Close()
-		return ErrServerClosed
+		return srv.closedError()
 	}
 	srv.listeners[l] = struct{}{}
 	if addr, ok := l.Addr().(*net.TCPAddr); ok {
@@ -125,7 +157,7 @@ func (srv *Server) Serve(l net.Listener) error {
 			stopping := srv.stopping
 			srv.lifecycle.Unlock()
 			if stopping {
-				return ErrServerClosed
+				return srv.closedError()
 			}
 			// Out of descriptors, or a client that is gone already: not a
 			// reason to stop, nor to spin.
@@ -133,12 +165,57 @@ func (srv *Server) Serve(l net.Listener) error {
 				return err
 			}
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			srv.log.Warn("accept failed", "error", err, "retry", pause)
-			time.Sleep(pause)
+			srv.acceptFailed(err)
+			srv.awaitLeave(pause)
 			continue
 		}
 		pause = 0
 		srv.serveConn(nc)
+	}
+}
+
+// acceptLogTime is how often the log tells at most that clients cannot be accepted.
+const acceptLogTime = 10 * time.Second
+
+// acceptFailed tells the log so.
+func (srv *Server) acceptFailed(err error) {
+	srv.lifecycle.Lock()
+	defer srv.lifecycle.Unlock()
+	f := &srv.acceptFailures
+	if f.times++; time.Since(f.told) < acceptLogTime {
+		return
+	}
+	srv.log.Warn("Accepting client connection", "error", err, "times", f.times, "clients", len(srv.conns))
+	f.told, f.times = time.Now(), 0
+}
+
+// awaitLeave waits until a client has left, whose descriptor is free then, but no
+// longer than limit. All listeners that wait go on then, so that none of them has to
+// see others take every place while it waits for its time.
+func (srv *Server) awaitLeave(limit time.Duration) {
+	srv.lifecycle.Lock()
+	if srv.left == nil {
+		srv.left = make(chan struct{})
+	}
+	left := srv.left
+	srv.lifecycle.Unlock()
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-left:
+	case <-t.C:
+	case <-srv.stopped:
+	}
+}
+
+// leave forgets a connection, which is closed.
+func (srv *Server) leave(c transport) {
+	srv.lifecycle.Lock()
+	defer srv.lifecycle.Unlock()
+	delete(srv.conns, c)
+	if srv.left != nil {
+		close(srv.left)
+		srv.left = nil
 	}
 }
 
@@ -167,7 +244,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 		return
 	}
 	c := &conn{input: input{srv: srv}, nc: nc, socket: socketOf(nc), again: make(chan struct{}, 1)}
-	p := peer{addr: nc.RemoteAddr().String(), laddr: nc.LocalAddr().String(), fd: -1, wake: c.wake, query: c.query}
+	p := peer{addr: nc.RemoteAddr().String(), laddr: nc.LocalAddr().String(), fd: -1, wake: c.wake, input: &c.input, query: c.query}
 	var raw syscall.RawConn
 	switch nc := c.socket.(type) {
 	case *net.TCPConn:
@@ -180,12 +257,16 @@ func (srv *Server) serveConn(nc net.Conn) {
 	}
 	if raw != nil {
 		raw.Control(func(fd uintptr) { p.fd = int(fd) })
+		p.inKernel = func() (n int64) {
+			raw.Control(func(fd uintptr) { n = notTaken(int(fd)) })
+			return n
+		}
 	}
 	if p.secure = c.socket != c.nc; !p.secure {
-		c.raw = raw
+		c.raw, c.ready = raw, c.readReady
 	}
 	srv.conns[c] = struct{}{}
-	c.sess = srv.newSession(p)
+	srv.newSessionAt(&c.sess, p)
 	srv.running.Go(c.serve)
 }
 
@@ -218,14 +299,33 @@ func fromElsewhere(nc net.Conn) bool {
 }
 
 func (c *conn) serve() {
-	c.talk()
-	// Not deferred: a panic may hold the lock, and must end the program, not wait
-	// for it.
-	c.sess.close()
+	if c.talkSafely() {
+		return // bury does the rest
+	}
+	c.srv.attempt(func() {
+		if out := c.sess.close(); out != nil {
+			c.try(out) // what does not fit is lost with the client
+		}
+	})
 	c.nc.Close()
-	c.srv.lifecycle.Lock()
-	delete(c.srv.conns, c)
-	c.srv.lifecycle.Unlock()
+	c.srv.leave(c)
+}
+
+// talkSafely is talk. Whatever panics in this goroutine without the server's lock has
+// spoilt what is this client's only, and ends nobody else. It returns true if the
+// server is over.
+func (c *conn) talkSafely() (broken bool) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case lockBroken:
+			broken = true
+		default:
+			c.srv.lostClient(c.sess, p)
+		}
+	}()
+	c.talk()
+	return false
 }
 
 // talk reads, runs and answers commands until the connection is to be closed.
@@ -234,16 +334,32 @@ func (c *conn) talk() {
 		return
 	}
 	for c.process() {
+		if c.leaving.Load() {
+			if !c.readLast() {
+				break
+			}
+			continue
+		}
 		if c.sess.stalled.Load() && c.reader.Buffered() > maxUnread {
 			<-c.again
 			continue
 		}
-		n, err := c.nc.Read(c.space())
+		n, err := c.read()
 		c.srv.countInput(n)
 		if !c.filled(n) {
 			return
 		}
 		if err != nil {
+			if err == io.EOF {
+				for c.process() {
+					idle := c.sess.flushing.Load() == 0 && !c.sess.stalled.Load() // as most are; that needs no lock
+					if idle || !c.sess.halve() {
+						return
+					}
+					<-c.again
+				}
+				break
+			}
 			if !errors.Is(err, os.ErrDeadlineExceeded) || c.dead.Load() {
 				return
 			}
@@ -259,6 +375,98 @@ func (c *conn) talk() {
 	for !c.over() {
 		<-c.again
 	}
+	if c.leaving.Load() && !c.dead.Load() {
+		c.linger()
+	}
+}
+
+// read reads what arrives next.
+func (c *conn) read() (n int, err error) {
+	if c.raw == nil || !canReadNow {
+		return c.nc.Read(c.space())
+	}
+	c.got, c.failed = 0, nil
+	err = c.raw.Read(c.ready)
+	c.borrow()
+	if err == nil {
+		err = c.failed
+	}
+	return c.got, err
+}
+
+// readReady reads what has arrived, or returns false if the connection has to wait
+// for that.
+func (c *conn) readReady(fd uintptr) bool {
+	c.borrow()
+	n, wait, err := readNow(fd, c.space())
+	if wait {
+		c.lend()
+		return false
+	}
+	if c.got, c.failed = n, err; n == 0 && err == nil {
+		c.failed = io.EOF
+	}
+	return true
+}
+
+// borrow gives the connection what it needs to read and run commands.
+func (c *conn) borrow() {
+	if c.kit != nil {
+		return
+	}
+	k, ok := c.srv.kits.Get().(*kit)
+	if !ok {
+		k = new(kit)
+	}
+	c.kit = k
+	if c.reader.Adopt(k.input) {
+		k.input = nil
+	}
+	if c.lists == nil {
+		c.lists, k.lists = k.lists, nil
+	}
+	if c.spare == nil {
+		c.spare, k.output = k.output, nil
+	}
+}
+
+// lend gives it back, unless half a command has arrived, or commands wait.
+func (c *conn) lend() {
+	k := c.kit
+	if k == nil || len(c.batch) > 0 {
+		return
+	}
+	buf, none := c.release()
+	if !none {
+		return
+	}
+	if buf != nil {
+		k.input = buf
+	}
+	if c.lists != nil {
+		k.lists, c.lists = c.lists, nil
+	}
+	if c.spare != nil {
+		k.output, c.spare = c.spare, nil
+	}
+	c.kit = nil
+	c.srv.kits.Put(k)
+}
+
+// release takes the buffer away from a connection that has run all that has
+// arrived, and says whether it has none now: it needs it for half a command. The
+// lists of commands are empty in any case.
+func (c *input) release() (buf []byte, none bool) {
+	if c.lists != nil {
+		c.lists.forget()
+		c.batch = nil
+	}
+	if c.reader.Partial() {
+		return nil, false
+	}
+	buf = c.reader.Release()
+	c.note()
+	return buf, true
 }
 
 // process runs all commands that have arrived, as far as the session goes on.
@@ -277,6 +485,11 @@ func (c *conn) process() bool {
 		}
 		done, out, ending := c.sess.turn(c.batch, c.spare)
 		c.spare = nil
+		if b := c.sess.spare; b != nil {
+			if c.sess.spare = nil; done < len(c.batch) || cap(b) <= keepOut {
+				c.spare = b
+			}
+		}
 		if out != nil {
 			if c.write(out) && cap(out) <= keepOut {
 				c.spare = out[:0]
@@ -309,28 +522,48 @@ func (c *input) keepBatch() {
 // space returns where what arrives next is to be read to.
 func (c *input) space() []byte {
 	c.keepBatch()
-	space := c.reader.Space()
-	c.room = len(space)
-	return space
+	return c.reader.Space()
+}
+
+// note notes what is in the input buffer, for those who ask the session.
+func (c *input) note() int {
+	size := c.reader.Size()
+	const most = math.MaxUint32
+	c.buffer.Store(uint64(min(size, most))<<32 | uint64(min(c.reader.Buffered(), most)))
+	return size
 }
 
 // filled says that n bytes were read to where space said. It returns false if the
 // client may not send as much.
 func (c *input) filled(n int) bool {
 	c.reader.Filled(n)
-	c.taken.Store(int64(c.reader.Buffered()))
-	c.free.Store(int64(c.room - n))
-	limit := c.srv.limits.Load().queryBuffer
-	if c.reader.Size() <= limit {
+	c.arrived.Store(c.arrived.Load() + int64(n)) // nobody else writes it
+	size := c.note()
+	limits := c.srv.limits.Load()
+	limit := limits.queryBuffer
+	if size <= limit {
+		if limits.weighs && size != c.told && (size > largeInput || c.told > largeInput) {
+			// No command runs as long as it has not arrived, so nobody else would notice.
+			c.told = size
+			c.srv.unlessBusy(c.sess.weigh)
+		}
 		return true
 	}
+	c.srv.queryLimitDisconnections.Add(1)
 	c.srv.log.Warn("client sends a command that is too large; connection closed",
-		"client", c.sess.addr, "bytes", c.reader.Size(), "client-query-buffer-limit", limit)
+		"client", c.sess.addr, "bytes", size, "client-query-buffer-limit", limit)
 	return false
 }
 
 // parse finds the next commands, at most as many as a turn runs.
-func (c *input) parse() error {
+func (c *input) parse() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.srv.lostClient(c.sess, p)
+			c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // nobody else is to have these
+			err = errParsing
+		}
+	}()
 	limit := turnLimit
 	c.reader.Limits = c.srv.limits.Load().reader
 	if !c.sess.authenticated && c.srv.acl.loginRequired.Load() {
@@ -363,6 +596,16 @@ func (c *input) parse() error {
 	return nil
 }
 
+// errParsing is what a client is told whose input cannot be parsed, by a mistake of
+// ours.
+var errParsing = errors.New("internal error: this connection has to be closed, the server's log tells more")
+
+// lostClient says that a client has to be disconnected after a panic which has spoilt
+// nothing else.
+func (srv *Server) lostClient(s *Session, p any) {
+	srv.log.Error("a panic ends the connection of one client", "panic", fmt.Sprint(p), "client", s.addr, "stack", string(debug.Stack()))
+}
+
 // fail answers input that cannot be understood, and closes.
 func (c *conn) fail(err error) {
 	var out []byte
@@ -370,7 +613,7 @@ func (c *conn) fail(err error) {
 		c.sess.out.Error("ERR " + err.Error())
 		c.sess.closing = true
 		if c.sess.claim() {
-			out = c.sess.out.Swap(nil)
+			out = c.sess.next(nil)
 		}
 	})
 	if out != nil {
@@ -391,7 +634,8 @@ func (c *conn) write(out []byte) bool {
 		}
 		if n < len(out) {
 			rest := out[n:]
-			c.srv.running.Go(func() { c.drain(rest) })
+			c.sess.left(len(rest))
+			c.srv.running.Go(func() { c.srv.attempt(func() { c.drain(rest) }) })
 			return !first
 		}
 		out = c.sess.written()
@@ -419,14 +663,20 @@ func (c *conn) try(out []byte) (n int, err error) {
 // takes.
 func (c *conn) drain(out []byte) {
 	for out != nil {
-		c.sess.unsent.Store(int64(len(out)))
-		n, err := c.nc.Write(out)
-		c.srv.countOutput(n)
-		if err != nil {
-			c.abort()
-			return
+		for len(out) > 0 {
+			c.sess.unsent.Store(int64(len(out)))
+			n, err := c.nc.Write(out[:min(len(out), piece)])
+			c.srv.countOutput(n)
+			if err != nil {
+				c.abort()
+				return
+			}
+			c.sess.late.Add(int64(n))
+			out = out[n:]
 		}
-		out = c.sess.written()
+		if out = c.sess.written(); out != nil {
+			c.sess.left(len(out))
+		}
 	}
 	c.sess.unsent.Store(0)
 	c.signal()
@@ -448,8 +698,12 @@ func (c *conn) wake() {
 }
 
 // query tells how much of the input buffer was taken, and how much free, when
-// something arrived last.
-func (c *input) query() (taken, free int) { return int(c.taken.Load()), int(c.free.Load()) }
+// note was called last.
+func (c *input) query() (taken, free int) {
+	b := c.buffer.Load()
+	taken = int(b & math.MaxUint32)
+	return taken, max(int(b>>32)-taken, 0)
+}
 
 // signal makes serve look at its session again, unless it is reading.
 func (c *conn) signal() {
@@ -475,11 +729,16 @@ func (c *conn) abort() {
 	c.signal()
 }
 
-func (c *input) finish() {
-	c.srv.do(func() {
-		c.sess.closing = true
-		c.sess.resume()
-	})
+func (c *conn) bury() {
+	if out := c.sess.lastReply(false); out != nil {
+		limit := time.AfterFunc(lastWords, c.abort) // a deadline its own goroutine may take back
+		defer limit.Stop()
+		if _, err := c.nc.Write(out); err == nil && c.raw != nil {
+			c.outlast()
+		}
+	}
+	c.abort()
+	c.nc.Close()
 }
 
 // Dialer returns a function that connects to the server without a network, for
@@ -487,13 +746,14 @@ func (c *input) finish() {
 //
 //	redis.NewClient(&redis.Options{Dialer: srv.Dialer()})
 func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (nc net.Conn, err error) {
 		srv.lifecycle.Lock()
 		stopping := srv.stopping
 		srv.lifecycle.Unlock()
 		if stopping {
-			return nil, ErrServerClosed
+			return nil, srv.closedError()
 		}
+		defer srv.fallen(&err)
 		client, server := net.Pipe()
 		srv.serveConn(server)
 		return client, nil

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +104,8 @@ func TestClosing(t *testing.T) {
 		{"commands before bad input are answered", "PING\r\n*1\r\n$x\r\nPING\r\n", "+PONG\r\n-ERR Protocol error: invalid bulk length\r\n"},
 		{"nothing runs after QUIT", "QUIT\r\nPING\r\n", "+OK\r\n"},
 		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\nPING\r\n", ""},
+		{"who kills himself in a transaction hears no more of it", "MULTI\r\nCLIENT KILL TYPE normal SKIPME no\r\nSET k v\r\nEXEC\r\nPING\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n"},
+		{"nor who deletes his user", "ACL SETUSER u nopass on +@all ~*\r\nAUTH u p\r\nMULTI\r\nACL DELUSER u\r\nNOSUCH\r\nPING\r\nEXEC\r\nMULTI\r\nACL DELUSER u\r\nSET k v\r\nEXEC\r\n", "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n-ERR unknown command 'NOSUCH', with args beginning with: \r\n+QUEUED\r\n-EXECABORT Transaction discarded because of previous errors.\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n"},
 		{"a length beyond all bounds", "*1\r\n$9223372036854775807\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -327,4 +332,178 @@ func TestUsageListsEveryParameter(t *testing.T) {
 			t.Errorf("parameter %s is not documented", p.name)
 		}
 	}
+}
+
+// Long values stay as they are where they have arrived, whatever comes after them.
+func TestLongValues(t *testing.T) {
+	for _, transport := range []string{"epoll", "net"} {
+		srv, addr := start(t, map[string]string{"transport": transport})
+		c, other := dialRaw(t, addr), dialRaw(t, addr)
+		value := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), ownFrom+i%3*ownFrom) }
+		set := func(i int) string {
+			return fmt.Sprintf("*3\r\n$3\r\nSET\r\n$2\r\nk%d\r\n$%d\r\n%s\r\n", i, len(value(i)), value(i))
+		}
+		var all strings.Builder
+		for i := range 8 {
+			all.WriteString(set(i))
+		}
+		reply := func(c *rawClient, want string) {
+			t.Helper()
+			c.SetReadDeadline(time.Now().Add(20 * time.Second))
+			got := make([]byte, len(want))
+			if _, err := io.ReadFull(c.r, got); err != nil || string(got) != want {
+				t.Fatalf("%s: %.60q, %v", transport, got, err)
+			}
+		}
+		check := func() {
+			t.Helper()
+			for i := range 8 {
+				got, err := srv.Do(t.Context(), "GET", fmt.Sprint("k", i))
+				if err != nil || fmt.Sprintf("%s", got) != value(i) {
+					t.Fatalf("%s: k%d is not what it was set to: %v", transport, i, err)
+				}
+			}
+		}
+		// As they arrive: in pieces, or several at once.
+		c.send(all.String())
+		reply(c, strings.Repeat("+OK\r\n", 8))
+		check()
+		c.send(strings.Repeat("x", 1<<10) + "\r\n")
+		c.r.ReadString('\n')
+		check()
+		// While the client waits, so that they are all in one buffer before the first of them
+		// is looked at, and again in place of those that are there.
+		c.send("BZPOPMIN z 0\r\n" + all.String())
+		until(t, srv, "it waits", func() bool { return srv.blockedClients == 1 })
+		other.send("ZADD z 1 m\r\n")
+		reply(other, ":1\r\n")
+		reply(c, "*3\r\n$1\r\nz\r\n$1\r\nm\r\n$1\r\n1\r\n"+strings.Repeat("+OK\r\n", 8))
+		check()
+		// In a transaction, which copies its commands.
+		c.send("MULTI\r\n" + all.String() + "EXEC\r\n")
+		reply(c, "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 8)+"*8\r\n"+strings.Repeat("+OK\r\n", 8))
+		check()
+		// What changes one of them changes no other.
+		c.send("COPY k0 c0\r\nAPPEND k0 xyz\r\nSETRANGE k1 5 12345\r\n")
+		reply(c, fmt.Sprintf(":1\r\n:%d\r\n:%d\r\n", len(value(0))+3, len(value(1))))
+		if got, _ := srv.Do(t.Context(), "GET", "c0"); fmt.Sprintf("%s", got) != value(0) {
+			t.Errorf("%s: the copy has changed", transport)
+		}
+		c.send("SET k0 short\r\n" + set(1))
+		reply(c, "+OK\r\n+OK\r\n")
+		c.send(set(0))
+		reply(c, "+OK\r\n")
+		check()
+		if err := srv.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A command that a pause has held back runs while the connection is read from, so it
+// must not look at what that is read into; and what a client takes is told while others
+// read their commands into memory that was its own. The race detector judges.
+func TestReaderIsNotAsked(t *testing.T) {
+	srv, err := New(Options{Config: map[string]string{"transport": "net", "maxmemory": "1gb"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go srv.Serve(l)
+	const size = 2 * ownFrom
+	var clients sync.WaitGroup
+	for n := range 4 {
+		clients.Go(func() {
+			nc, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer nc.Close()
+			r := bufio.NewReader(nc)
+			for i := range 10 {
+				fmt.Fprintf(nc, "CLIENT PAUSE 20 WRITE\r\n*3\r\n$3\r\nSET\r\n$2\r\nk%d\r\n$%d\r\n%s\r\nPING\r\n", n, size, strings.Repeat(strconv.Itoa(i), size))
+				for _, want := range []string{"+OK\r\n", "+OK\r\n", "+PONG\r\n"} {
+					if line, err := r.ReadString('\n'); err != nil || line != want {
+						t.Errorf("reply %q, %v", line, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// A client may be killed before the transport has done anything with it.
+func TestKilledWhileConnecting(t *testing.T) {
+	for _, transport := range []string{"epoll", "net"} {
+		srv, addr := start(t, map[string]string{"transport": transport})
+		var killing sync.WaitGroup
+		stop := make(chan struct{})
+		killing.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := srv.Do(context.Background(), "CLIENT", "KILL", "TYPE", "normal"); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		for range 300 {
+			nc, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			io.WriteString(nc, "PING\r\n")
+			nc.Close()
+		}
+		close(stop)
+		killing.Wait()
+		if reply, err := srv.Do(context.Background(), "PING"); err != nil || fmt.Sprint(reply) != "PONG" {
+			t.Errorf("%s: %v %v", transport, reply, err)
+		}
+	}
+}
+
+// Who waits for a descriptor goes on as soon as a client has left, on all listeners,
+// and not only when his time is over.
+func TestAwaitLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		client, err := srv.Dialer()(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waiting atomic.Int64
+		waiting.Store(3)
+		for range waiting.Load() {
+			go func() {
+				srv.awaitLeave(time.Hour)
+				waiting.Add(-1)
+			}()
+		}
+		synctest.Wait()
+		if n := waiting.Load(); n != 3 {
+			t.Fatalf("%d listeners wait, but nobody has left", n)
+		}
+		client.Close()
+		synctest.Wait() // which lets no time pass
+		if n := waiting.Load(); n != 0 {
+			t.Errorf("a client has left, and %d listeners wait", n)
+		}
+	})
 }

@@ -212,6 +212,7 @@ func (srv *Server) hooks() keyspace.Hooks {
 			srv.expiredKeys++
 			u.changed(db.ID(), key, classExpired, "expired")
 		},
+		Dropped: srv.dropped,
 		ExpiredMembers: func(db *keyspace.DB, key string, value any, members []string, emptied bool) {
 			srv.expiredMembers += int64(len(members))
 			class, event := classZset, "zexpired"

@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/keyspace"
@@ -76,7 +77,12 @@ func encodingOf(v any, l *keyspace.Limits) string {
 }
 
 func objectFreq(c *Call) {
-	if c.object() != nil {
+	e := c.object()
+	switch {
+	case e == nil:
+	case c.srv.keys.Frequency.On:
+		c.Reply.Int(int64(c.srv.keys.Frequent(e)))
+	default:
 		c.Reply.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when " +
 			"switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	}
@@ -98,7 +104,13 @@ func objectHelp(c *Call) {
 }
 
 func objectIdletime(c *Call) {
-	if e := c.object(); e != nil {
+	e := c.object()
+	switch {
+	case e == nil:
+	case c.srv.keys.Frequency.On:
+		c.Reply.Error("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching " +
+			"between policies at runtime LRU and LFU data will take some time to adjust.")
+	default:
 		c.Reply.Int(idleSeconds(c, e))
 	}
 }
@@ -112,7 +124,7 @@ func objectRefcount(c *Call) {
 }
 
 // refcount is how many references Redis would count: one, but for the small
-// integers, which it shares.
+// integers, which it shares unless the limit of memory has the uses of each counted.
 func refcount(c *Call, v any) int64 {
 	s, ok := v.(*keyspace.String)
 	if !ok || s.Encoding(c.limits()) != "int" {
@@ -120,6 +132,10 @@ func refcount(c *Call, v any) int64 {
 	}
 	if n, _ := protocol.ParseInt(s.Content()); n < 0 || n >= 10000 {
 		return 1
+	}
+	if policy := c.srv.config.maxmemoryPolicy; c.srv.config.maxmemory != 0 &&
+		(strings.HasSuffix(policy, "-lru") || strings.HasSuffix(policy, "-lfu")) {
+		return 1 // each must know how it is used
 	}
 	return math.MaxInt32
 }

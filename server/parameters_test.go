@@ -50,6 +50,8 @@ func TestParametersAsRedis(t *testing.T) {
 		"port": started, "unixsocket": started, "save": started, "dir": started,
 		"bind":       "nobody else is served unless it is asked for",
 		"dbfilename": "a server in a program keeps its data in memory",
+
+		"client-output-buffer-limit": "whoever has stopped reading holds what waits for him for a minute, not for ever",
 	}
 	for _, pair := range theirs {
 		value, there := ours[pair.Key]

@@ -65,7 +65,9 @@ func (srv *Server) runReleased() {
 		s.postponed = nil
 		srv.blockedClients--
 		s.stalled.Store(false)
+		s.heldBack = true
 		s.exec(argv)
+		s.heldBack = false
 		srv.unit.commit()
 		s.checkOutput()
 		if !s.stalled.Load() {

@@ -95,8 +95,7 @@ func (srv *Server) send(to *audience, what, pattern, channel, message string) {
 		if s.closing {
 			continue
 		}
-		s.out.Raw(r.Bytes())
-		s.pending()
+		s.post(r.Bytes())
 		if s.behind() {
 			late = append(late, s)
 		}
@@ -121,8 +120,11 @@ func (s *Session) push(b []byte) {
 	if s.killed || s.closing {
 		return
 	}
-	s.out.Raw(b)
-	s.pending()
+	if s.backlog() == 0 {
+		s.pushed = 0
+	}
+	s.pushed += int64(len(b))
+	s.post(b)
 	s.checkOutput()
 }
 
@@ -286,6 +288,7 @@ func (t topic) join(c *Call) {
 			(*mine)[name] = len(a.sessions)
 			a.sessions = append(a.sessions, s)
 			s.listens++
+			s.named += int64(len(name)) + perName
 		}
 		c.Reply.Push(3)
 		c.Reply.BulkString(t.on)
@@ -335,6 +338,7 @@ func (t topic) drop(s *Session, name string) {
 	place, a := mine[name], all[name]
 	delete(mine, name)
 	s.listens--
+	s.named -= int64(len(name)) + perName
 	last := len(a.sessions) - 1
 	if place < last { // the last one moves up
 		a.sessions[place] = a.sessions[last]
@@ -388,17 +392,14 @@ func pubsubChannels(c *Call)      { c.listTopics(c.srv.pubsub.channels) }
 func pubsubShardchannels(c *Call) { c.listTopics(c.srv.pubsub.shards) }
 
 func (c *Call) listTopics(all map[string]*audience) {
-	var pattern []byte
 	if c.Len() > 1 {
 		c.unknownSubcommand()
 		return
 	}
-	if c.Len() == 1 {
-		pattern = c.Bytes()
-	}
 	names := sortedNames(all)
-	if pattern != nil {
-		names = slices.DeleteFunc(names, func(name string) bool { return !match(pattern, bytesOf(name), false) })
+	if c.Len() == 1 {
+		pattern := newPattern(c.Bytes(), false)
+		names = slices.DeleteFunc(names, func(name string) bool { return !pattern.matches(bytesOf(name)) })
 	}
 	c.Reply.Array(len(names))
 	for _, name := range names {

@@ -87,7 +87,7 @@ func bgsave(c *Call) {
 	}
 }
 
-func lastsave(c *Call) { c.Reply.Int(c.srv.keeper.lastSave.Unix()) }
+func lastsave(c *Call) { c.Reply.Int(c.srv.keeper.savedAt.Unix()) }
 
 // bgrewriteaof writes the whole file anew, which is what the command is for.
 func bgrewriteaof(c *Call) {
@@ -172,7 +172,7 @@ func (srv *Server) reload(write, flush, merge bool) error {
 	defer k.io.Unlock()
 	n := srv.keys.Len()
 	loaded := keyspace.New(n, keyspace.Hooks{})
-	loaded.Limits = srv.keys.Limits
+	loaded.Limits, loaded.Frequency = srv.keys.Limits, srv.keys.Frequency
 	loaded.SetNow(srv.keys.Now())
 	loader := archive.Loader{Keys: loaded}
 	if err := loader.Read(path); err != nil {
@@ -307,7 +307,7 @@ func (srv *Server) infoPersistence(t *infoText) {
 		status = "err"
 	}
 	t.int("rdb_bgsave_in_progress", saving)
-	t.int("rdb_last_save_time", k.lastSave.Unix())
+	t.int("rdb_last_save_time", k.savedAt.Unix())
 	t.text("rdb_last_bgsave_status", status)
 	t.int("rdb_last_bgsave_time_sec", int64(k.took/time.Second))
 	t.int("rdb_current_bgsave_time_sec", current)

@@ -50,8 +50,8 @@ func parseCursor(b []byte) (uint64, bool) {
 
 // scanOptions are the options that every command of the family has.
 type scanOptions struct {
-	pattern []byte // nil: everything matches
-	count   int    // about how many elements to visit
+	pattern
+	count int // about how many elements to visit
 }
 
 // scanOptions reads MATCH and COUNT up to the end.
@@ -75,16 +75,18 @@ func (o *scanOptions) read(c *Call) bool {
 		}
 		o.count = int(min(n, math.MaxInt32))
 	case c.Len() >= 2 && c.Is("MATCH"):
-		if o.pattern = c.Bytes(); string(o.pattern) == "*" {
-			o.pattern = nil
-		}
+		o.pattern = scanPattern(c.Bytes())
 	default:
 		return false
 	}
 	return true
 }
 
-// matches reports whether the element is one of those asked for.
-func (o *scanOptions) matches(b []byte) bool {
-	return o.pattern == nil || match(o.pattern, b, false)
+// scanPattern is a pattern for KEYS and its family: a star alone matches everything, the
+// empty name, too.
+func scanPattern(text []byte) pattern {
+	if string(text) == "*" {
+		return pattern{}
+	}
+	return newPattern(text, false)
 }

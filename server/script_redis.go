@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"log/slog"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -128,8 +129,9 @@ func (a *api) call(L *lua.LState, raise bool) int {
 func (a *api) callSafely(r *scriptRun, argv [][]byte) (reply []byte, failed string) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.state.Bug(p)
-			panic(p)
+			bug := &scriptPanic{p, debug.Stack(), r.srv.scripting.session.call.forLog()}
+			a.state.Bug(bug)
+			panic(bug)
 		}
 	}()
 	return r.call(argv)

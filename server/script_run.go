@@ -191,6 +191,9 @@ func (sc *scripting) memory() (m scriptingMemory) {
 	return m
 }
 
+// all is how much that is together.
+func (m scriptingMemory) all() int64 { return m.eval + m.functions + m.vmEval + m.vmFunctions }
+
 // stringTable makes a table of arguments.
 func stringTable(state *script.State, args [][]byte) *lua.LTable {
 	t := state.L.CreateTable(len(args), 0)
@@ -293,6 +296,9 @@ func (r *scriptRun) interrupt() *lua.LTable {
 	}
 	srv.letOthers()
 	switch {
+	case srv.mu.broken: // another has panicked meanwhile
+		r.state.Bug(lockBroken{})
+		return errorTable(r.state, errInternal, false)
 	case srv.closed && r.wrote && !srv.noSave:
 		// Half of what the script does must not be kept.
 		srv.noSave = true
@@ -347,7 +353,10 @@ func (srv *Server) letOthers() {
 	}
 	srv.mu.Unlock()
 	time.Sleep(busyPause)
-	srv.mu.Lock()
+	srv.mu.Mutex.Lock()
+	if srv.mu.broken {
+		return // to interrupt, which ends the script
+	}
 	u.changes = srv.unit.changes
 	srv.unit, srv.at, srv.instant, srv.current = u, at, instant, current
 	srv.keeper.before = before
@@ -369,20 +378,8 @@ func (srv *Server) busyEnded() {
 // held on entry, and not on return. Nothing that these commands may do has
 // consequences but for sessions.
 func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
+	done, out, ending = s.workWhileBusy(batch)
 	srv := s.srv
-	srv.current = s
-	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
-		s.exec(batch[done])
-		s.checkOutput()
-		done++
-	}
-	srv.unit.commit()
-	srv.current = nil
-	if s.out.Len() > 0 && !s.held && s.claim() {
-		out = s.out.Swap(nil)
-		s.queuedOut.Store(0)
-	}
-	ending = s.closing || s.killed
 	wake := srv.unit.wake
 	srv.unit.wake = nil
 	for _, w := range wake {
@@ -393,6 +390,25 @@ func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 		w.wake()
 	}
 	return done, out, ending
+}
+
+// workWhileBusy is what turnWhileBusy does with the lock.
+func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
+	srv := s.srv
+	defer srv.guard()
+	srv.current = s
+	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
+		s.exec(batch[done])
+		s.checkOutput()
+		done++
+	}
+	srv.unit.commit()
+	srv.current = nil
+	if s.waiting() > 0 && !s.held && !s.killed && s.claim() {
+		out = s.next(nil)
+	}
+	s.call.argv, s.call.Args = nil, protocol.Args{} // as in work
+	return done, out, s.closing || s.killed
 }
 
 // call runs a command for the script. The error, if the command does not run, is
@@ -451,7 +467,7 @@ func (r *scriptRun) refuses(cmd *Command, argv [][]byte) string {
 	case r.srv.lacksReplicas():
 		return errNoReplicas
 	}
-	if flags.Has(protocol.DenyOOM) && !r.wrote && !r.flags.has(scriptAllowOOM) && r.srv.lacksMemory() {
+	if flags.Has(protocol.DenyOOM) && !r.wrote && !r.flags.has(scriptAllowOOM) && r.srv.config.maxmemory != 0 && r.srv.memoryLimit.lacking {
 		return errOOM
 	}
 	if r.srv.cluster != nil {

@@ -65,10 +65,11 @@ func (s *Session) plain() bool {
 	return !s.multi && s.user.all && s.replies == replyOn && s.cache == nil && !s.monitoring &&
 		(s.authenticated || !srv.acl.loginRequired.Load()) &&
 		(s.out.Version() == 3 || s.subscriptions() == 0) &&
-		srv.cluster == nil && cfg.maxmemory == 0 && !srv.keeper.refuses() && !srv.lacksReplicas() &&
+		srv.cluster == nil && !srv.keeper.refuses() && !srv.lacksReplicas() &&
 		srv.keeper.loading == nil && srv.pausedUntil == 0 && srv.nextExpiry > srv.keys.Now() &&
 		len(srv.monitors) == 0 && cfg.latencyMonitorThreshold == 0 &&
-		uint64(cfg.slowlogSlowerThan) >= seriesSlow // -1 is never
+		uint64(cfg.slowlogSlowerThan) >= seriesSlow && // -1 is never
+		(cfg.maxmemory == 0 || !srv.lacksMemory()) // what a series can add is little
 }
 
 // series runs the commands with which batch begins, as many as make a series, and
@@ -95,12 +96,16 @@ func (s *Session) series(batch [][][]byte) (done int) {
 			break
 		}
 		mark := s.out.Len()
+		u.mark = mark
 		c.Args = protocol.NewArgs(argv[1:])
 		c.cmd, c.argv = cmd, argv
 		cmd.run(c)
 		c.settle()
 		ran[done] = cmd
 		done++
+		if s.out.Over() {
+			break // checkOutput closes it
+		}
 		out := s.out.Bytes()[mark:]
 		if len(out) > 0 && out[0] == '-' {
 			srv.countFailure(cmd, out)

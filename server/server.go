@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,12 +33,12 @@ type Server struct {
 	runID string
 
 	configFile  string
-	startMemory int64 // in use when the server was made
+	startMemory int64 // what it took when it was made
 
 	limits limitsPointer
-	offset atomic.Int64 // nanoseconds that the clock runs ahead; see Advance
+	time   clock
 
-	mu sync.Mutex // guards everything from here to the transports
+	mu mainLock // guards everything from here to the transports
 
 	busy bool      // a script has run for long, and lets others have the lock only to be told so
 	idle sync.Cond // signaled when it has ended
@@ -87,11 +88,15 @@ type Server struct {
 	acl      *acl
 	pubsub   pubsub
 	tracking tracking
-	cluster  *cluster // nil if there is none
+
+	laggards     laggards // has a lock of its own
+	clientMemory clientMemory
+	cluster      *cluster // nil if there is none
 
 	scripting scripting
 	monitors  map[*Session]struct{}
-	closed    bool
+	closed    bool // stopping
+	resting   bool // no timer is set any more
 	slowlog   slowLog
 	latency   latencyLog
 	stats
@@ -113,15 +118,25 @@ type Server struct {
 	tlsServed atomic.Int64 // likewise for TLS
 	conns     map[transport]struct{}
 	loops     loops
-	polls     bool // plain sockets are served by loops
-	stopping  bool
-	stopped   chan struct{} // closed when stopping is set
-	running   sync.WaitGroup
+	polls     bool          // plain sockets are served by loops
+	kits      sync.Pool     // of *kit
+	left      chan struct{} // closed when the next client has left; nil if nobody waits for that
+
+	acceptFailures struct {
+		told  time.Time // when the log was told last
+		times int       // since then
+	}
+	stopping bool
+	stopped  chan struct{} // closed when stopping is set
+	running  sync.WaitGroup
 
 	tls tlsState
 
 	keeperClosed sync.Once
 	keeperErr    error
+
+	fault  atomic.Pointer[PanicError] // what has broken the lock
+	buried chan struct{}              // closed when nothing is left open after that
 }
 
 // ErrServerClosed is returned by Serve and ListenAndServe after Shutdown or
@@ -174,6 +189,7 @@ type Options struct {
 // and [Server.Dialer] at once, over the network with [Server.Serve]. It returns
 // an error if a parameter is unknown or its value is not allowed.
 func New(o Options) (*Server, error) {
+	before := usedMemory()
 	srv, err := configured(o)
 	if err != nil {
 		return nil, err
@@ -187,7 +203,7 @@ func New(o Options) (*Server, error) {
 	srv.setClock(srv.clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
 	srv.sampled[0].at = srv.at
-	srv.startMemory = usedMemory()
+	srv.startMemory = max(leastMemory, usedMemory()-before) // the collector may have run meanwhile
 	srv.peakMemory = srv.startMemory
 	if err := srv.keep(); err != nil { // others use the server from then on
 		srv.timer.Stop()
@@ -195,6 +211,9 @@ func New(o Options) (*Server, error) {
 	}
 	return srv, nil
 }
+
+// leastMemory is what a server takes that has nothing, at least.
+const leastMemory = 512 << 10
 
 // CheckConfig returns the error with which New, or ListenAndServe, would refuse the
 // options: parameters, users, the files that they name. It opens no socket and not
@@ -215,7 +234,6 @@ func configured(o Options) (*Server, error) {
 		log:          o.Logger,
 		level:        o.LogLevel,
 		table:        t,
-		start:        time.Now(),
 		runID:        randomID(),
 		configFile:   o.ConfigFile,
 		replID:       randomID(),
@@ -232,6 +250,7 @@ func configured(o Options) (*Server, error) {
 		listeners:    map[net.Listener]struct{}{},
 		conns:        map[transport]struct{}{},
 		stopped:      make(chan struct{}),
+		buried:       make(chan struct{}),
 	}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
@@ -239,6 +258,8 @@ func configured(o Options) (*Server, error) {
 	if srv.level == nil {
 		srv.level = new(slog.LevelVar)
 	}
+	srv.time.init()
+	srv.start = srv.time.base
 	srv.unit.srv = srv
 	srv.idle.L = &srv.mu
 	srv.pubsub.init()
@@ -272,7 +293,12 @@ func configured(o Options) (*Server, error) {
 // what went wrong. Until then commands that need the data are answered with
 // the error -LOADING.
 func (srv *Server) Ready(ctx context.Context) error {
+	if e := srv.fault.Load(); e != nil {
+		return e
+	}
 	select {
+	case <-srv.buried:
+		return srv.fault.Load()
 	case <-srv.keeper.loaded:
 		return srv.keeper.loadErr
 	case <-ctx.Done():
@@ -288,15 +314,6 @@ func randomID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// clock returns the server's time.
-func (srv *Server) clock() time.Time { return time.Now().Add(time.Duration(srv.offset.Load())) }
-
-// since returns the time that has passed since t, a time of the server's clock.
-// It reads the monotonic clock alone, for half of what clock costs.
-func (srv *Server) since(t time.Time) time.Duration {
-	return time.Since(t) + time.Duration(srv.offset.Load())
-}
-
 // setClock freezes the time of the units to come.
 func (srv *Server) setClock(t time.Time) {
 	srv.at, srv.instant = t, t.UnixMicro()
@@ -310,7 +327,8 @@ func (srv *Server) Now() time.Time { return srv.clock() }
 // falls due by that expires, times out or is delivered before Advance returns.
 // It is for tests; see package servertest.
 func (srv *Server) Advance(d time.Duration) {
-	srv.offset.Add(int64(d))
+	defer srv.ends()
+	srv.time.offset.Add(int64(d))
 	for {
 		srv.ring()
 		srv.mu.Lock()
@@ -325,9 +343,13 @@ func (srv *Server) Advance(d time.Duration) {
 // Check verifies the invariants of everything that the server holds, and
 // returns the first that is broken. It looks at every element of every value
 // while nothing else runs: it is for tests.
-func (srv *Server) Check() error {
-	srv.begin()
-	defer srv.end()
+func (srv *Server) Check() (err error) {
+	defer srv.fallen(&err)
+	srv.do(func() { err = srv.check() })
+	return err
+}
+
+func (srv *Server) check() error {
 	if err := srv.keys.Check(); err != nil {
 		return err
 	}
@@ -373,8 +395,9 @@ func (srv *Server) Check() error {
 
 // ListenAndServe listens on the configured addresses and serves clients until
 // Shutdown or Close. It always returns an error; after these two,
-// ErrServerClosed.
-func (srv *Server) ListenAndServe() error {
+// ErrServerClosed, and a *PanicError if the server has panicked.
+func (srv *Server) ListenAndServe() (err error) {
+	defer srv.fallen(&err)
 	ls, err := srv.listen()
 	if err != nil {
 		return err
@@ -402,7 +425,11 @@ func (srv *Server) ListenAndServe() error {
 	srv.listening.serve = serve
 	srv.listening.Unlock()
 	go func() {
-		<-srv.keeper.loaded
+		select {
+		case <-srv.keeper.loaded:
+		case <-ended:
+			return
+		}
 		if err := srv.keeper.loadErr; err != nil {
 			select {
 			case failed <- err:
@@ -413,7 +440,7 @@ func (srv *Server) ListenAndServe() error {
 	select {
 	case err = <-failed:
 	case <-srv.stopped: // nothing may be left that listens
-		err = ErrServerClosed
+		err = srv.closedError()
 	}
 	if !errors.Is(err, ErrServerClosed) {
 		srv.Close()
@@ -421,12 +448,14 @@ func (srv *Server) ListenAndServe() error {
 	return err
 }
 
-// Shutdown stops accepting clients, lets commands that are running finish and
-// their replies leave, and closes all connections. Blocked clients are
+// Shutdown stops accepting clients, runs and answers all commands that have arrived
+// until now, whole pipelines, and closes all connections. Blocked clients are
 // disconnected. If ctx ends first, the rest is closed at once and ctx's error
 // returned. Then what was changed is written to the file, unless save rules are
 // empty; the error says so if that fails.
-func (srv *Server) Shutdown(ctx context.Context) error {
+func (srv *Server) Shutdown(ctx context.Context) (err error) {
+	defer srv.waitBuried(ctx, &err)
+	defer srv.fallen(&err)
 	srv.stop(transport.finish)
 	done := make(chan struct{})
 	go func() {
@@ -442,6 +471,8 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 		late = ctx.Err()
 	}
 	srv.loops.stop()
+	srv.loops.close()
+	srv.stopTimer()
 	if err := srv.closeKeeper(); err != nil {
 		return err
 	}
@@ -452,6 +483,7 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 // Shutdown will be called: shutdown-on-sigint and shutdown-on-sigterm say
 // whether the data are saved then.
 func (srv *Server) Signaled(interrupt bool) {
+	defer srv.ends()
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	flags := srv.config.shutdownOnSigterm
@@ -476,19 +508,37 @@ func (srv *Server) closeKeeper() error {
 
 // Close closes all listeners and connections at once; what was changed is
 // still written to the file.
-func (srv *Server) Close() error {
+func (srv *Server) Close() (err error) {
+	defer srv.waitBuried(context.Background(), &err)
+	defer srv.fallen(&err)
 	srv.stop(transport.abort)
 	srv.running.Wait()
 	srv.loops.stop()
+	srv.loops.close()
+	srv.stopTimer()
 	return srv.closeKeeper()
 }
 
 func (srv *Server) stop(each func(transport)) {
 	srv.mu.Lock()
 	srv.closed = true
-	srv.timer.Stop()
 	srv.mu.Unlock()
+	for _, c := range srv.stopListening() {
+		each(c)
+	}
+}
 
+// stopTimer stops the timer, which commands may have needed until now.
+func (srv *Server) stopTimer() {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	srv.resting = true
+	srv.timer.Stop()
+}
+
+// stopListening closes the listeners, and returns the connections that there are:
+// no others will come.
+func (srv *Server) stopListening() []transport {
 	srv.lifecycle.Lock()
 	defer srv.lifecycle.Unlock()
 	if !srv.stopping {
@@ -498,7 +548,18 @@ func (srv *Server) stop(each func(transport)) {
 	for l := range srv.listeners {
 		l.Close()
 	}
-	for c := range srv.conns {
-		each(c)
+	return slices.Collect(maps.Keys(srv.conns))
+}
+
+// waitBuried waits, if the server has panicked, until everything is closed.
+func (srv *Server) waitBuried(ctx context.Context, err *error) {
+	e := srv.fault.Load()
+	if e == nil {
+		return
+	}
+	*err = e
+	select {
+	case <-srv.buried:
+	case <-ctx.Done():
 	}
 }

@@ -26,6 +26,8 @@ type Session struct {
 	peer             // fixed before the first command
 	created          time.Time
 	lastUsed         time.Time
+	lastMoved        time.Time // see closeIdle
+	moved            struct{ input, unsent int64 }
 	last             *Command
 	name             string
 	libName, libVer  string
@@ -36,6 +38,7 @@ type Session struct {
 	monitoring       bool
 	noBlock          bool // commands that would block answer as at their deadline
 	script           bool // the one whose commands are those of scripts
+	direct           bool // the program's own, without a connection
 
 	replies replyMode
 
@@ -53,6 +56,7 @@ type Session struct {
 
 	blocked   *Waiter
 	postponed [][]byte    // a command held back by CLIENT PAUSE, copied
+	heldBack  bool        // it runs now
 	held      bool        // what it is to be sent waits for a Cut
 	heldFor   uint64      // which
 	stalled   atomic.Bool // blocked, postponed or held: the transport must not run commands
@@ -60,11 +64,10 @@ type Session struct {
 	closing bool // close once the outbox is written
 	killed  bool // close now
 
-	waking    bool          // in the unit's wake list
-	softSince time.Time     // since when the outbox has been above its soft limit
-	flushing  atomic.Uint32 // see claim
-	unsent    atomic.Int64  // bytes that the transport could not write yet
-	queuedOut atomic.Int64  // bytes that have been added to the outbox meanwhile, by turns
+	waking bool   // in the unit's wake list
+	spare  []byte // that turn was given and has not used; for its caller
+	outbox
+	weight
 }
 
 // peer is what a transport tells of its end of a session.
@@ -82,9 +85,16 @@ type peer struct {
 	// polled is the connection if a loop of the epoll transport serves it.
 	polled *polled
 
+	// input is where its commands come from; nil if no transport reads them.
+	input *input
+
 	// query tells how many bytes of the input buffer are taken and free. May
 	// be nil.
 	query func() (taken, free int)
+
+	// inKernel tells how many bytes that were written the client has not taken.
+	// May be nil.
+	inKernel func() int64
 }
 
 // replyMode is what CLIENT REPLY sets.
@@ -105,6 +115,14 @@ type queued struct {
 
 // newSession returns a session for a client.
 func (srv *Server) newSession(p peer) *Session {
+	var s *Session
+	srv.newSessionAt(&s, p)
+	return s
+}
+
+// newSessionAt is newSession for a transport, which is told of the session before
+// others can find it: they may kill it at once, and then it is woken.
+func (srv *Server) newSessionAt(place **Session, p peer) {
 	srv.mu.Lock() // also while a script has the server for itself
 	defer srv.mu.Unlock()
 	now := srv.clock()
@@ -115,21 +133,28 @@ func (srv *Server) newSession(p peer) *Session {
 	}
 	s.enter()
 	s.call = Call{sess: s, srv: srv, Reply: &s.out}
+	*place = s
 	srv.sessions[s.id] = s
 	srv.connections++
-	return s
+	s.weigh()
 }
 
 // close ends the session: what it watched, waited for or subscribed to
-// forgets it. It is called by the transport, once.
-func (s *Session) close() {
-	s.srv.lock() // not begin, which might hand s something that it waits for
-	s.reset()
-	s.untrack(true)
-	s.killed = true
-	delete(s.srv.sessions, s.id)
-	s.srv.unit.commit()
-	s.srv.end()
+// forgets it. It is called by the transport, once, and returns what others have left
+// in its outbox while that found out that the client says nothing more: an element,
+// for instance, that is nowhere else now. A client that has only closed its half of
+// the connection still reads it.
+func (s *Session) close() (out []byte) {
+	s.srv.tend(func() { // not do, which might hand s something that it waits for
+		out, _, _ = s.taken(nil)
+		s.reset()
+		s.untrack(true)
+		s.killed = true
+		s.weigh()
+		delete(s.srv.sessions, s.id)
+		s.srv.unit.commit()
+	})
+	return out
 }
 
 // reset brings the session back to the state of a new connection, but for
@@ -154,6 +179,13 @@ const (
 	turnBytes = 256 << 10
 )
 
+// owns reports whether an argument of the command that runs is in memory that nobody
+// uses again when the command is done. The reader of a client whose command has been
+// held back is not asked, for it may be in use.
+func (s *Session) owns(arg []byte) bool {
+	return s.peer.input != nil && !s.heldBack && s.peer.input.reader.Apart(arg)
+}
+
 // turn runs commands in order until all are done, the session blocks or is to
 // close, or the turn is over, and returns how many were done. If the caller is
 // to write, out is what, and it must call written afterwards. The replies are
@@ -166,20 +198,39 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 	if srv.busy {
 		return s.turnWhileBusy(batch)
 	}
-	srv.freeze()
-	srv.begun()
-	done, out, ending = s.work(batch, spare)
-	srv.end()
+	done, out, ending = s.workAlone(batch, spare)
+	srv.unlock()
 	return done, out, ending
 }
 
-// work is what turn does with the lock.
+// workAlone is what turn does with the lock.
+func (s *Session) workAlone(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+	srv := s.srv
+	defer srv.guard()
+	srv.freeze()
+	srv.begun()
+	done, out, ending = s.work(batch, spare)
+	s.spare = s.unused()
+	srv.settle()
+	return done, out, ending
+}
+
+// unused returns the buffer that was lent to the last turn if that has not used it.
+func (s *Session) unused() []byte {
+	if s.out.Len() > 0 {
+		return nil
+	}
+	return s.out.Swap(nil)
+}
+
+// work runs commands for turn, or for a loop.
 func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	srv.current = s
 	if s.out.Len() == 0 {
 		s.out.Swap(spare)
 	}
+	s.out.SetLimit(s.replyLimit())
 	start := srv.at
 	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
 		n := s.series(batch[done:])
@@ -201,79 +252,18 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	if s.out.Len() > 0 && srv.keeper.holds() {
 		srv.keeper.hold(s)
 	}
-	switch n := s.out.Len(); {
-	case n == 0:
-		s.out.Swap(nil)
+	switch {
+	case s.killed:
+		s.drop()
+	case s.waiting() == 0:
 	case !s.held && s.claim():
-		out = s.out.Swap(nil)
-		s.queuedOut.Store(0)
+		out = s.next(nil)
 	default:
-		s.queuedOut.Store(int64(n))
+		s.leaveWaiting()
 	}
-	if len(s.call.argv) > keepArena {
-		s.call.argv, s.call.Args = nil, protocol.Args{} // an idle client has no use for the room
-	}
+	s.weigh()
+	s.call.argv, s.call.Args = nil, protocol.Args{} // others use the room from now on
 	return done, out, s.closing || s.killed
-}
-
-// claim is called with the lock held when there is something to write. It
-// reports whether the caller is to write it; if not, somebody is writing and
-// will find it.
-//
-// The state is 0 when nobody writes, 1 while somebody does, 2 when there is
-// more for him to write. So the common case, one writer that finds nothing
-// new, gives the right back without the lock.
-func (s *Session) claim() bool {
-	for {
-		if s.flushing.CompareAndSwap(0, 1) {
-			return true
-		}
-		if s.flushing.CompareAndSwap(1, 2) || s.flushing.Load() == 2 {
-			return false
-		}
-	}
-}
-
-// written is called by the transport without the lock when it has written
-// what it was given. It returns what is to be written next, or nil when there
-// is nothing and somebody else may write.
-func (s *Session) written() []byte {
-	if s.flushing.CompareAndSwap(1, 0) {
-		return nil
-	}
-	s.srv.mu.Lock()
-	defer s.srv.mu.Unlock()
-	s.flushing.Store(1)
-	s.queuedOut.Store(0)
-	if s.out.Len() == 0 || s.held {
-		s.flushing.Store(0)
-		return nil
-	}
-	return s.out.Swap(nil)
-}
-
-// choked reports whether so many replies wait for the client to read that no more
-// of its commands are to be run.
-func (s *Session) choked() bool { return s.unsent.Load()+s.queuedOut.Load() > maxUnsent }
-
-// take is called by a transport without the lock, on being woken. It returns
-// what to write, if the caller is to write. killed says that the connection is
-// to be closed at once; closed that it is to be closed, and everything is
-// written.
-func (s *Session) take() (out []byte, killed, closed bool) {
-	s.srv.mu.Lock()
-	defer s.srv.mu.Unlock()
-	return s.taken(nil)
-}
-
-// taken is take with the lock held. The outbox goes on with spare if something is
-// taken.
-func (s *Session) taken(spare []byte) (out []byte, killed, closed bool) {
-	if s.out.Len() > 0 && !s.killed && !s.held && s.claim() {
-		out = s.out.Swap(spare)
-		s.queuedOut.Store(0)
-	}
-	return out, s.killed, s.closing && s.out.Len() == 0 && s.flushing.Load() == 0
 }
 
 // ending reports whether the session runs no more commands.
@@ -281,68 +271,6 @@ func (s *Session) ending() bool {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
 	return s.closing || s.killed
-}
-
-// pending is called when something was appended to the outbox, or changed for
-// the session, outside its own turn.
-func (s *Session) pending() {
-	if s.srv.current != s && !s.waking {
-		s.waking = true
-		s.srv.unit.wake = append(s.srv.unit.wake, s)
-	}
-}
-
-// strangersOutput is how many bytes of replies may wait for a client that has not
-// logged in though it must: no login needs as much. (Redis has let them grow without
-// end up to 7.2.7.)
-const strangersOutput = 16 << 10
-
-// checkOutput closes a client that is further behind with reading than its
-// class may be.
-func (s *Session) checkOutput() {
-	if s.behind() {
-		s.tooFarBehind()
-	}
-}
-
-// backlog returns how many bytes of replies the client has not taken yet.
-func (s *Session) backlog() int64 { return int64(s.out.Len()) + s.unsent.Load() }
-
-// outputLimit returns how far a client may be behind that is n bytes behind.
-func (s *Session) outputLimit(n int64) outputLimit {
-	switch limits := &s.srv.config.outputLimits; {
-	case n > strangersOutput && !s.authenticated && s.srv.acl.loginRequired.Load():
-		return outputLimit{hard: strangersOutput}
-	case s.listens > 0:
-		return limits[pubsubClient]
-	default:
-		return limits[normalClient]
-	}
-}
-
-// behind reports whether a client is further behind with reading than its class
-// may be.
-func (s *Session) behind() bool {
-	n := s.backlog()
-	l := s.outputLimit(n)
-	if l.soft == 0 || n <= l.soft {
-		if !s.softSince.IsZero() {
-			s.softSince = time.Time{}
-		}
-	} else if s.softSince.IsZero() {
-		s.softSince = s.srv.at
-	}
-	return l.hard != 0 && n > l.hard || !s.softSince.IsZero() && s.srv.at.Sub(s.softSince) > time.Duration(l.seconds)*time.Second
-}
-
-// tooFarBehind closes a client that is.
-func (s *Session) tooFarBehind() {
-	n := s.backlog()
-	l := s.outputLimit(n)
-	s.srv.log.Warn("client is too far behind; connection closed", "client", s.addr, "name", s.name,
-		"unsent", n, "hard limit", l.hard, "soft limit", l.soft, "seconds", l.seconds)
-	s.srv.outputLimitDisconnections++
-	s.kill()
 }
 
 // resume lets the transport run commands again.
@@ -355,7 +283,9 @@ func (s *Session) resume() {
 // From now on the session takes nothing more: no element, no message.
 func (s *Session) kill() {
 	s.killed = true
+	s.srv.memoryLimit.looked = time.Time{} // what it takes does not count any more: no key is to go for it
 	s.reset()
+	s.weigh()
 	s.pending()
 }
 
@@ -365,7 +295,7 @@ func (s *Session) exec(argv [][]byte) {
 	srv := s.srv
 	s.lastUsed = srv.at
 	mark := s.out.Len()
-	srv.unit.actor = s
+	srv.unit.actor, srv.unit.mark = s, mark
 	s.dispatch(argv)
 	srv.unit.actor = nil
 	if s.cache != nil && !s.multi && (s.last == nil || !strings.HasPrefix(s.last.Name, "client|")) {
@@ -395,7 +325,7 @@ func (s *Session) dispatch(argv [][]byte) {
 			s.refuse(cmd, wrongArity(cmd.Name))
 		} else {
 			s.last = nil
-			s.refuse(nil, "ERR unknown subcommand '"+clip(argv[1], 128)+"'. Try "+strings.ToUpper(cmd.Name)+" HELP.")
+			s.refuse(nil, "ERR unknown subcommand '"+clip(argv[1], 128)+"'. Try "+strings.ToUpper(string(argv[0]))+" HELP.")
 		}
 		return
 	}
@@ -428,7 +358,7 @@ func (s *Session) dispatch(argv [][]byte) {
 			return
 		}
 	}
-	if srv.config.maxmemory != 0 && s.needsMemory(cmd, argv) && srv.lacksMemory() {
+	if srv.config.maxmemory != 0 && srv.lacksMemory() && s.needsMemory(cmd, argv) {
 		s.refuse(cmd, errOOM)
 		return
 	}
@@ -510,11 +440,12 @@ func (s *Session) retry(w *Waiter) {
 	c.Args = protocol.NewArgs(w.argv[w.names:])
 	c.cmd, c.argv, c.db, c.secret = w.cmd, w.argv, w.db, nil
 	c.again, c.stillBlocked = true, false
-	others := s.srv.unit.actor
-	s.srv.unit.actor = s
+	u := &s.srv.unit
+	others, otherMark := u.actor, u.mark
+	u.actor, u.mark = s, mark
 	w.cmd.run(c)
 	c.settle()
-	s.srv.unit.actor = others
+	u.actor, u.mark = others, otherMark
 	c.again = false
 	if c.stillBlocked {
 		s.srv.at = s.srv.clock()

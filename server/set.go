@@ -299,14 +299,12 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 		}
 	}
 	if lookups/2 > removals {
-		for m := range first.Members {
-			diff.Add(l, m)
-		}
+		diff = setUnion(l, sets[:1])
 		for _, s := range others {
 			if s == nil {
 				continue
 			}
-			for m := range s.Members {
+			for m := range s.Ahead([]*keyspace.Set{diff}) {
 				diff.Remove(m)
 			}
 			if diff.Len() == 0 {
@@ -317,7 +315,7 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	}
 	// The largest first: it is the most likely to have the member.
 	slices.SortStableFunc(others, func(a, b *keyspace.Set) int { return cardinality(b) - cardinality(a) })
-	for m := range first.Members {
+	for m := range first.Ahead(others) {
 		if !slices.ContainsFunc(others, func(s *keyspace.Set) bool { return s != nil && s.Has(m) }) {
 			diff.Add(l, m)
 		}
@@ -358,7 +356,7 @@ func setInter(sets []*keyspace.Set) func(yield func(keyspace.Member) bool) {
 			return
 		}
 	next:
-		for m := range sets[0].Members {
+		for m := range sets[0].Ahead(sets[1:]) {
 			for _, s := range sets[1:] {
 				if s != sets[0] && !s.Has(m) {
 					continue next
@@ -527,7 +525,10 @@ func spop(c *Call) {
 		d.remove(m)
 		c.Changed(key, classSet, "spop")
 	case count >= int64(s.Len()):
-		all := setUnion(c.limits(), []*keyspace.Set{s})
+		all := s
+		if s.Encoding(c.limits()) != "hashtable" {
+			all = setUnion(c.limits(), []*keyspace.Set{s}) // Redis's order
+		}
 		replyMembers(c.Reply, all)
 		c.touchedMembers(all)
 		c.Changed(key, classSet, "spop")
@@ -565,12 +566,15 @@ func srandmember(c *Call) {
 		c.Reply.Array(0)
 	case single:
 		replyMember(c.Reply, s.Random(c.rand()))
-	case count < -maxRepeats: // nobody can hold as many as Redis would go on to send
+	case count < -maxRepeats:
 		c.Reply.Error("ERR value is out of range")
 	case count < 0:
+		w := c.repeats()
 		c.Reply.Array(int(-count))
 		for range -count {
-			replyMember(c.Reply, s.Random(c.rand()))
+			if replyMember(c.Reply, s.Random(c.rand())); w.tooLong() {
+				return
+			}
 		}
 	default:
 		n := int(min(count, int64(s.Len())))
@@ -647,15 +651,32 @@ func sunion(c *Call) {
 // setUnion returns the members that any set has.
 func setUnion(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	union := new(keyspace.Set)
+	var largest *keyspace.Set
 	for _, s := range sets {
-		if s == nil {
+		if cardinality(s) > cardinality(largest) {
+			largest = s
+		}
+	}
+	if isLarge(l, largest) {
+		union = largest.Clone()
+	} else {
+		largest = nil // all are to be added
+	}
+	for _, s := range sets {
+		if s == nil || s == largest {
 			continue
 		}
-		for m := range s.Members {
+		for m := range s.Ahead([]*keyspace.Set{union}) {
 			union.Add(l, m)
 		}
 	}
 	return union
+}
+
+// isLarge reports whether a set, which may be nil, to which the members of s were added
+// one by one would be a hash table. It may as well be a clone, which takes no time.
+func isLarge(l *keyspace.Limits, s *keyspace.Set) bool {
+	return cardinality(s) > max(l.SetMaxIntsetEntries, l.SetMaxListpackEntries)
 }
 
 // sunionstore is SUNIONSTORE destination key [key ...].

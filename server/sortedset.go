@@ -641,9 +641,13 @@ func zrandmember(c *Call) {
 	case s == nil:
 		c.Reply.Array(0)
 	case count < 0:
+		w := c.repeats()
 		zelements(c, int(-count), withScores)
 		for member, score := range s.RandomRepeat(c.rand(), int(-count)) {
 			zelement(c, member, score, withScores)
+			if w.tooLong() {
+				return
+			}
 		}
 	case count >= int64(s.Len()): // all of them, the highest first
 		zelements(c, s.Len(), withScores)
@@ -655,8 +659,27 @@ func zrandmember(c *Call) {
 	}
 }
 
-// maxRepeats is how many elements one command may draw with repetitions.
-const maxRepeats = 1 << 27
+// maxRepeats is how many elements one command may draw with repetitions. It takes a third of a
+// second; Redis would go on until it has no memory, and nobody else is served meanwhile.
+const maxRepeats = 1 << 22
+
+// repeats watches a reply that is longer than what it is drawn from.
+type repeats struct {
+	c    *Call
+	mark int
+}
+
+func (c *Call) repeats() repeats { return repeats{c, c.Reply.Len()} }
+
+// tooLong makes a reply that has become longer than a string may be an error.
+func (r repeats) tooLong() bool {
+	if int64(r.c.Reply.Len()-r.mark) <= r.c.srv.config.protoMaxBulk {
+		return false
+	}
+	r.c.Reply.Truncate(r.mark)
+	r.c.Reply.Error("ERR value is out of range")
+	return true
+}
 
 // zelements appends the header of an array of n elements: members, each with
 // its score if those are asked for.

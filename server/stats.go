@@ -14,6 +14,8 @@ type stats struct {
 	commands       int64
 	connections    int64
 	expiredKeys    int64
+	evictedKeys    int64
+	exceeded       time.Duration // for how long maxmemory was exceeded
 	expiredMembers int64
 	expiryLag      histogram // from a deadline to its sweep
 	keyspaceHits   int64     // up to the last reset
@@ -25,6 +27,8 @@ type stats struct {
 	peakMemory     int64
 
 	outputLimitDisconnections int64
+	queryLimitDisconnections  atomic.Int64
+	evictedClients            int64 // by maxmemory-clients
 
 	// sampled are the counters as they were at instants at least sampleEvery
 	// apart, the last one at index newest; see rates.
@@ -162,7 +166,7 @@ func (srv *Server) countError(msg string) {
 func (srv *Server) sample(now time.Time) {
 	srv.newest = (srv.newest + 1) % sampleCount
 	srv.sampled[srv.newest] = sample{now, srv.commands, srv.input.Load(), srv.output.Load()}
-	srv.peakMemory = max(srv.peakMemory, usedMemory())
+	srv.peakMemory = max(srv.peakMemory, srv.inUse())
 }
 
 // rates returns commands, bytes of input and bytes of output per second over
@@ -200,10 +204,15 @@ func (srv *Server) hits() int64 { return srv.keys.Hits() - srv.keyspaceHits }
 // resetStats sets the counters that CONFIG RESETSTAT resets to zero.
 func (srv *Server) resetStats() {
 	s := &srv.stats
+	s.evictedKeys, s.exceeded = 0, 0
+	if m := &srv.memoryLimit; !m.since.IsZero() {
+		m.since = srv.at
+	}
 	s.commands, s.connections, s.expiredKeys, s.keyspaceMisses, s.sweepTime = 0, 0, 0, 0, 0
 	s.keyspaceHits = srv.keys.Hits()
-	s.errors, s.errorReplies, s.outputLimitDisconnections = nil, 0, 0
-	s.peakMemory = usedMemory()
+	s.errors, s.errorReplies, s.outputLimitDisconnections, s.evictedClients = nil, 0, 0, 0
+	s.queryLimitDisconnections.Store(0)
+	s.peakMemory = srv.inUse()
 	srv.freeing.objects = 0
 	s.input.Store(0)
 	s.output.Store(0)

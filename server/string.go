@@ -321,10 +321,19 @@ func (c *Call) set(key, value []byte, o setOptions) {
 
 // store makes value the string at key, whose entry is e, if it has one.
 func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
+	own := len(value) >= ownFrom && c.sess.owns(value)
 	if e == nil {
-		e = c.db.AddString(key, value, x.set)
+		if own {
+			e = c.db.AddOwnString(key, value)
+		} else {
+			e = c.db.AddString(key, value, x.set)
+		}
 	} else if _, ok := e.Value().(*keyspace.String); ok {
-		e = c.db.SetString(e, value)
+		if own {
+			e = c.db.SetOwnString(e, value)
+		} else {
+			e = c.db.SetString(e, value)
+		}
 		if !x.keep && !x.set {
 			c.persist(e)
 		}
@@ -339,6 +348,10 @@ func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
 		c.Changed(key, classGeneric, "expire")
 	}
 }
+
+// ownFrom is how long a value is at least that is kept where the client's input has
+// put it, in place of a copy.
+const ownFrom = 128 << 10
 
 func delifeq(c *Call) {
 	key := c.Bytes()

@@ -364,14 +364,14 @@ func (l secureListener) Accept() (net.Conn, error) {
 // ServeTLS is [Server.Serve] for clients that speak TLS, as the parameters whose
 // names begin with tls- say. A program that has a tls.Config of its own gives
 // Serve a listener of [tls.NewListener] instead.
-func (srv *Server) ServeTLS(l net.Listener) error {
+func (srv *Server) ServeTLS(l net.Listener) (err error) {
+	defer srv.fallen(&err)
 	srv.mu.Lock()
 	c := srv.config
 	srv.mu.Unlock()
 	s := &srv.tls
 	s.mu.Lock()
 	s.wanted = true
-	var err error
 	if s.config == nil {
 		err = s.build(srv, &c.tls)
 	}

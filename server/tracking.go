@@ -37,6 +37,12 @@ type tracking struct {
 // clients that are gone, or track no more, stay until the key changes.
 type holders struct{ ids []int64 } // ascending
 
+// memory estimates the bytes that the table takes.
+func (t *tracking) memory() int64 {
+	const perKey, perHolder = 160, 8
+	return int64(len(t.keys)*perKey + t.items*perHolder)
+}
+
 // broadcast is a prefix of keys that somebody wants to hear of.
 type broadcast struct {
 	clients map[*Session]struct{}
@@ -288,7 +294,10 @@ func (s *Session) track(o *trackingOptions) {
 		if c.prefixes == nil {
 			c.prefixes = map[string]struct{}{}
 		}
-		c.prefixes[prefix] = struct{}{}
+		if _, there := c.prefixes[prefix]; !there {
+			c.prefixes[prefix] = struct{}{}
+			s.named += int64(len(prefix)) + perName
+		}
 	}
 }
 
@@ -299,6 +308,7 @@ func (s *Session) untrack(gone bool) {
 	t := &s.srv.tracking
 	if s.cache != nil {
 		for prefix := range s.cache.prefixes {
+			s.named -= int64(len(prefix)) + perName
 			b := t.prefixes[prefix]
 			delete(b.clients, s)
 			if len(b.clients) == 0 {

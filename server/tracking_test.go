@@ -24,9 +24,11 @@ func tell(t *testing.T, s *Session, line string) string {
 
 // heard returns what a session was sent outside its own turns.
 func heard(s *Session) string {
-	out, _, _ := s.take()
-	s.written()
-	return string(out)
+	var all []byte
+	for out, _, _ := s.take(); out != nil; out = s.written() {
+		all = append(all, out...)
+	}
+	return string(all)
 }
 
 // newSessions returns a server and sessions.

@@ -1,6 +1,10 @@
 package server
 
-import "github.com/zsetd/zsetd/protocol"
+import (
+	"unsafe"
+
+	"github.com/zsetd/zsetd/protocol"
+)
 
 func transactionCommands() []Command {
 	return []Command{
@@ -36,10 +40,14 @@ func transactionCommands() []Command {
 // enqueue keeps a command for EXEC.
 func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	argv = copyArgs(argv)
-	for _, a := range argv {
-		s.queued += int64(len(a))
-	}
+	s.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
 	s.queue = append(s.queue, queued{cmd, argv, names})
+	if limit := s.srv.config.queryBufferLimit; s.queued > limit {
+		s.srv.queryLimitDisconnections.Add(1)
+		s.srv.log.Warn("client queues too much in a transaction; connection closed",
+			"client", s.addr, "name", s.name, "commands", len(s.queue), "bytes", s.queued, "client-query-buffer-limit", limit)
+		s.kill()
+	}
 }
 
 // discard ends a transaction and forgets what is watched.
@@ -52,6 +60,7 @@ func (s *Session) discard() {
 // unwatch forgets what is watched.
 func (s *Session) unwatch() {
 	for _, k := range s.watches {
+		s.named -= int64(len(k.key)) + perName
 		subs := s.srv.watched[k]
 		delete(subs, s)
 		if len(subs) == 0 {
@@ -96,6 +105,7 @@ func watch(c *Call) {
 		}
 		c.srv.watched[k][s] = struct{}{}
 		s.watches = append(s.watches, k)
+		s.named += int64(len(k.key)) + perName
 	}
 	c.Reply.OK()
 }
@@ -131,13 +141,17 @@ func exec(c *Call) {
 	c.Reply.Array(len(queue))
 	c.nested, s.execing = true, len(queue)
 	for _, q := range queue {
-		if d := s.permit(q.cmd, q.argv, deniedInMulti); d != permitted {
+		mark, ended := s.out.Len(), s.closing
+		if d := s.permit(q.cmd, q.argv, deniedInMulti); d == permitted {
+			s.run(q.cmd, q.argv, q.argv[q.names:])
+		} else {
 			msg := d.inTransaction()
 			c.Reply.Error(msg)
 			c.srv.countError(msg)
-			continue
 		}
-		s.run(q.cmd, q.argv, q.argv[q.names:])
+		if ended { // it has killed itself, or deleted its user: what follows is done, but not answered
+			s.out.Truncate(mark)
+		}
 	}
 	c.nested, s.execing = false, 0
 }

@@ -28,6 +28,7 @@ type unit struct {
 	changes int64      // since the server started; Redis's rdb_changes_since_last_save
 	serving bool
 	actor   *Session // whose command is at work, if it is one's
+	mark    int      // where in his outbox its reply begins
 
 	members []byte              // that the effects have touched; see appendMember
 	told    int                 // so many bytes of them belong to effects
@@ -54,13 +55,6 @@ const (
 	flushMessage // not a message on a channel: all databases, or one, were emptied
 )
 
-// begin takes the lock, freezes the clock and serves those for whom time has
-// brought what they wait for.
-func (srv *Server) begin() {
-	srv.lock()
-	srv.begun()
-}
-
 // begun serves those for whom time has brought what they wait for.
 func (srv *Server) begun() {
 	if len(srv.alarms) > 0 && srv.alarms[0].at <= srv.instant {
@@ -68,32 +62,21 @@ func (srv *Server) begun() {
 	}
 }
 
-// lock takes the lock and freezes the clock. It is for those who look after the
-// server, not for those who use it: it changes nothing.
+// lock takes the lock when no script has the server for itself.
 func (srv *Server) lock() {
 	srv.mu.Lock()
 	for srv.busy {
-		srv.idle.Wait() // a script has the server for itself
+		srv.idle.Wait()
 	}
-	srv.freeze()
 }
 
-// freeze freezes the clock for the units of this hold of the lock.
-func (srv *Server) freeze() {
-	srv.setClock(srv.clock())
-	srv.keeper.before = srv.keys.Sequence()
-}
-
-// end sets the timer, gives the lock back and wakes the sessions that have
-// something to do. Every unit must have been committed.
-func (srv *Server) end() {
-	srv.settle()
-	srv.unlock()
-}
-
-// settle is what end does with the lock.
+// settle sets the timer, and does whatever else is due before the lock is given
+// back. Every unit must have been committed.
 func (srv *Server) settle() {
 	u := &srv.unit
+	if srv.clientMemory.full() {
+		srv.evictClients()
+	}
 	if len(u.effects) > 0 {
 		u.commit()
 	}
@@ -133,7 +116,7 @@ func (srv *Server) unlock() {
 func (srv *Server) holdWoken() {
 	u := &srv.unit
 	u.wake = slices.DeleteFunc(u.wake, func(s *Session) bool {
-		if s.killed || s.out.Len() == 0 {
+		if s.killed || s.waiting() == 0 {
 			return false
 		}
 		s.waking = false
@@ -144,10 +127,43 @@ func (srv *Server) holdWoken() {
 
 // do runs f in a unit of its own.
 func (srv *Server) do(f func()) {
-	srv.begin()
-	f()
-	srv.unit.commit()
-	srv.end()
+	srv.tend(func() {
+		srv.begun()
+		f()
+		srv.unit.commit()
+	})
+}
+
+// tend runs f with the lock, for those who look after the server, not for those who
+// use it: nobody is served before. The clock stands still.
+func (srv *Server) tend(f func()) {
+	srv.lock()
+	srv.locked(f)
+}
+
+// locked runs f with the lock, which the caller has taken, and gives that back.
+func (srv *Server) locked(f func()) {
+	srv.guarded(func() {
+		srv.freeze()
+		f()
+		srv.settle()
+	})
+	srv.unlock()
+}
+
+// unlessBusy is do for a transport that must not wait for a script, and for what need
+// not be done then.
+func (srv *Server) unlessBusy(f func()) {
+	srv.mu.Lock()
+	if srv.busy {
+		srv.mu.Unlock()
+		return
+	}
+	srv.locked(func() {
+		srv.begun()
+		f()
+		srv.unit.commit()
+	})
 }
 
 func (u *unit) changed(db int, key string, class class, event string) {
@@ -377,10 +393,10 @@ func (srv *Server) setTimer() {
 	if srv.tracking.on && !srv.cronPaused && srv.overfull() {
 		next = min(next, srv.instant+1000)
 	}
-	if srv.hasDelayed() {
+	if srv.hasDelayed() || srv.evicting() {
 		next = min(next, srv.instant)
 	}
-	if next == srv.timerAt || srv.closed {
+	if next == srv.timerAt || srv.resting {
 		return
 	}
 	srv.timerAt = next
@@ -388,11 +404,16 @@ func (srv *Server) setTimer() {
 		srv.timer.Stop()
 		return
 	}
-	srv.timer.Reset(time.UnixMicro(next).Sub(srv.clock()))
+	srv.timer.Reset(min(time.UnixMicro(next).Sub(srv.clock()), clockRest))
 }
 
-// sweeps reports whether the timer removes what is past its deadline.
-func (srv *Server) sweeps() bool { return srv.activeExpire && srv.pausedUntil == 0 && !srv.cronPaused }
+// sweeps reports whether the timer removes what is past its deadline. Not while data
+// are loaded: the journal is not written yet, so the file would go on to have what
+// was removed, and what comes in its place would be replayed on top of that. A field
+// would get its old deadline back, and be lost with the next load.
+func (srv *Server) sweeps() bool {
+	return srv.activeExpire && srv.pausedUntil == 0 && !srv.cronPaused && srv.keeper.loading == nil
+}
 
 // sweep removes keys and members whose deadline has passed.
 func (srv *Server) sweep() {
@@ -408,11 +429,17 @@ func (srv *Server) sweep() {
 
 // ring is what the timer does.
 func (srv *Server) ring() {
-	srv.begin()
+	srv.attempt(func() { srv.do(srv.rung) })
+}
+
+func (srv *Server) rung() {
 	srv.timerAt = math.MinInt64 // whatever is next, set the timer anew
 	if srv.sweeps() || srv.hasDelayed() {
 		srv.sweep()
 		srv.unit.commit()
+	}
+	if srv.memoryLimit.going {
+		srv.lacksMemory()
 	}
 	for len(srv.deadlines) > 0 && srv.deadlines[0].at <= srv.keys.Now() {
 		w := srv.deadlines[0]
@@ -424,13 +451,12 @@ func (srv *Server) ring() {
 	if srv.nextIdle != 0 && !srv.cronPaused && srv.nextIdle <= srv.keys.Now() {
 		srv.closeIdle()
 	}
-	srv.unit.commit()
-	srv.end()
 }
 
 // closeIdle disconnects the clients that have said nothing for as long as the
 // parameter timeout allows, and decides when to look again. Clients that
-// listen or wait are not idle.
+// listen or wait are not idle, nor those that are about to send a command, or to
+// receive a reply, and get on with it.
 func (srv *Server) closeIdle() {
 	srv.nextIdle = 0
 	if srv.config.timeout == 0 {
@@ -442,14 +468,43 @@ func (srv *Server) closeIdle() {
 		if s.blocked != nil || s.postponed != nil || s.monitoring || s.subscriptions() > 0 {
 			continue
 		}
-		if due := s.lastUsed.Add(limit); due.After(srv.at) {
+		due := s.lastUsed.Add(limit)
+		if s.lastMoved.After(s.lastUsed) {
+			due = s.lastMoved.Add(limit)
+		}
+		if due.After(srv.at) {
 			if due.Before(next) {
 				next = due
 			}
+			continue
+		}
+		if s.proceeds() {
+			s.lastMoved = srv.at
 			continue
 		}
 		srv.log.Info("closing idle client", "client", s.addr, "name", s.name)
 		s.kill()
 	}
 	srv.nextIdle = next.UnixMilli() + 1
+}
+
+// leastProgress is how many bytes of a command or a reply must go over a connection
+// in the time that timeout allows, so that it is not idle. For Redis one is enough:
+// whoever sends one a minute keeps his place for ever.
+const leastProgress = 1 << 10
+
+// proceeds reports whether the client has sent so much of half a command, or received
+// so much of a reply, since this was asked last. The first time it is enough that
+// there is one.
+func (s *Session) proceeds() bool {
+	input, unsent := int64(0), s.unsent.Load()
+	if s.query != nil {
+		if half, _ := s.query(); half > 0 {
+			input = s.peer.input.arrived.Load()
+		}
+	}
+	moved := input > 0 && (s.moved.input == 0 || input-s.moved.input >= leastProgress) ||
+		unsent > 0 && (s.moved.unsent == 0 || max(unsent-s.moved.unsent, s.moved.unsent-unsent) >= leastProgress)
+	s.moved.input, s.moved.unsent = input, unsent
+	return moved
 }

@@ -139,7 +139,7 @@ func TestNobodyOvertakes(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
 		must(t, srv, "ZADD due @now+1s a")
 		waits(srv, answers, "BZPOPBYSCORE 0 1 due -inf @now")
-		srv.offset.Add(int64(time.Hour)) // the timer does not know yet
+		srv.time.offset.Add(int64(time.Hour)) // the timer does not know yet
 		must(t, srv, "ZPOPBYSCORE due -inf +inf -> []")
 		next(t, answers, "1 after 0: [due [[a 9.46684801e+08]]]")
 	})
@@ -159,7 +159,7 @@ func TestGoneBeforeDue(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		srv.offset.Add(int64(time.Hour))
+		srv.time.offset.Add(int64(time.Hour))
 		cancel()
 		<-done
 		must(t, srv, "ZCARD due -> 1")

@@ -22,11 +22,7 @@ func TestSocketActivation(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no systemd")
 	}
-	dir, err := os.MkdirTemp("", "active") // not t.TempDir: the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := shortDir(t)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -15,11 +15,7 @@ import (
 // A server without descriptors for more clients serves those that it has, and the
 // next ones soon after some have left. Meanwhile it does not spin.
 func TestNoDescriptors(t *testing.T) {
-	dir, err := os.MkdirTemp("", "fds") // not t.TempDir: the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := shortDir(t)
 	socket := filepath.Join(dir, "s")
 	child, _ := startChild(t, socket)
 	pid := child.Process.Pid

@@ -51,8 +51,11 @@ import (
 // Go itself looks for garbage.
 //
 // An operator who sets GOGC has chosen himself, and nothing but the first is done.
-// GOMEMLIMIT works as always: the runtime collects more often near it. maxmemory
-// has the server call the collector when the heap is larger than that.
+// GOMEMLIMIT works as always: the runtime collects more often near it.
+//
+// maxmemory limits what is in use, not what the process takes. So the heap may grow to
+// no more than a quarter above that limit before it is looked through, or to 8 MB above,
+// whatever the collector costs; and while data are loaded to no more than Go allows.
 
 // heap is how this program uses Go's garbage collector.
 type heap struct {
@@ -60,6 +63,7 @@ type heap struct {
 	percent  int           // the same in the runtime's way
 	cycle    chan struct{} // a collection has ended
 	giveBack func()
+	limit    func() int64 // maxmemory, 0 for none
 
 	// The last collection that the runtime began itself.
 	automatic       uint64
@@ -81,6 +85,7 @@ const (
 	leastRoom     = 8 << 20 // bytes
 	lowestPart    = 0.2
 	highestPart   = 1.0
+	limitPart     = 0.25       // of maxmemory
 	cheap, dear   = 0.03, 0.06 // of all CPU
 	lookInterval  = 250 * time.Millisecond
 	longestRest   = 16 * time.Second
@@ -90,11 +95,15 @@ const (
 
 // manageHeap does all that, until the context ends.
 func manageHeap(ctx context.Context, srv *server.Server) {
-	before := raiseGCPercent(loadPercent)
-	srv.Ready(ctx) // ListenAndServe returns the error
-	debug.SetGCPercent(before)
+	if srv.MemoryLimit() == 0 {
+		before := raiseGCPercent(loadPercent)
+		srv.Ready(ctx) // ListenAndServe returns the error
+		debug.SetGCPercent(before)
+	} else {
+		srv.Ready(ctx)
+	}
 	if os.Getenv("GOGC") == "" {
-		newHeap().run(ctx)
+		newHeap(srv.MemoryLimit).run(ctx)
 	}
 }
 
@@ -108,9 +117,9 @@ func raiseGCPercent(percent int) (before int) {
 	return before
 }
 
-func newHeap() *heap {
+func newHeap(limit func() int64) *heap {
 	return &heap{
-		part: highestPart, percent: 100, cycle: make(chan struct{}, 1), giveBack: debug.FreeOSMemory,
+		part: highestPart, percent: 100, cycle: make(chan struct{}, 1), giveBack: debug.FreeOSMemory, limit: limit,
 		timer: time.NewTimer(lookInterval), interval: lookInterval,
 	}
 }
@@ -168,7 +177,11 @@ func (h *heap) collected(s heapState) {
 // mayGrow tells the runtime how much room there is.
 func (h *heap) mayGrow(s heapState) {
 	live := float64(s.live)
-	growth := max(leastRoom, live*h.part)
+	part := h.part
+	if limit := float64(h.limit()); limit > 0 && live > 0 {
+		part = min(part, max(limit*(1+limitPart)-live, live*lowestPart)/live)
+	}
+	growth := max(leastRoom, live*part)
 	// Its goal is live + (live + roots) * percent / 100, but not less than 4 MB * percent / 100.
 	percent := int(100 * min(growth/max(live+float64(s.roots), 1), (live+growth)/(4<<20)))
 	if percent != h.percent {

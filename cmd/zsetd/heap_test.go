@@ -11,7 +11,7 @@ import (
 
 // The room of the heap follows what collections cost, within bounds.
 func TestHeapRoom(t *testing.T) {
-	h := newHeap()
+	h := newHeap(func() int64 { return 0 })
 	s := heapState{}
 	cycle := func(share float64) {
 		s.automatic++
@@ -45,13 +45,17 @@ func TestHeapGoal(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	const mega = 1 << 20
 	for _, test := range []struct {
-		live uint64
-		part float64
-		goal float64
+		live  uint64
+		part  float64
+		limit int64
+		goal  float64
 	}{
-		{0, 1, leastRoom}, {mega, 1, mega + leastRoom}, {20 * mega, 0.2, 20*mega + leastRoom}, {100 * mega, 0.5, 150 * mega}, {1000 * mega, 0.2, 1200 * mega},
+		{0, 1, 0, leastRoom}, {mega, 1, 0, mega + leastRoom}, {20 * mega, 0.2, 0, 20*mega + leastRoom},
+		{100 * mega, 0.5, 0, 150 * mega}, {1000 * mega, 0.2, 0, 1200 * mega},
+		{100 * mega, 0.5, 1000 * mega, 150 * mega}, {900 * mega, 1, 1000 * mega, 1250 * mega}, {1000 * mega, 1, 1000 * mega, 1250 * mega},
+		{1500 * mega, 1, 1000 * mega, 1800 * mega}, {15 * mega, 1, 16 * mega, 15*mega + leastRoom},
 	} {
-		h := newHeap()
+		h := newHeap(func() int64 { return test.limit })
 		h.part = test.part
 		s := heapState{live: test.live, roots: mega / 2}
 		h.mayGrow(s)
@@ -66,7 +70,7 @@ func TestHeapGoal(t *testing.T) {
 // Memory is given back once, when the server has gone quiet and there is some.
 func TestHeapQuiet(t *testing.T) {
 	const mega = 1 << 20
-	h := newHeap()
+	h := newHeap(func() int64 { return 0 })
 	given := 0
 	now := time.Unix(1000, 0)
 	s := heapState{live: 100 * mega, objects: 100 * mega}
@@ -121,7 +125,7 @@ func TestHeapQuiet(t *testing.T) {
 func TestHeapNotices(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	h := newHeap()
+	h := newHeap(func() int64 { return 0 })
 	h.watch(ctx)
 	for i := range 3 {
 		runtime.GC()

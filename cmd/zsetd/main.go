@@ -3,6 +3,7 @@
 //
 //	zsetd [redis.conf] [--name value ...]
 //	zsetd --check-config [redis.conf] [--name value ...]
+//	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | compact | salvage | export | import | functions ...
 //
 // The parameters are Redis's, as in redis.conf; the README lists them. The tools
@@ -11,7 +12,8 @@
 //
 // SIGINT and SIGTERM stop the server: what clients have asked for is answered,
 // then their connections are closed; a second signal ends it at once. SIGHUP is
-// ignored, as by Redis: certificates are read again by themselves.
+// ignored, as by Redis: certificates are read again by themselves. So is SIGPIPE:
+// the server goes on when nobody reads its log any more.
 //
 // The exit statuses are
 //
@@ -19,12 +21,19 @@
 //	1  it cannot start (the file of the data, the sockets), or has failed
 //	2  the command line, the configuration or a file that it names is wrong: it
 //	   will not start before somebody has changed that
+//	70 it has panicked, which is a mistake of zsetd: the log says in which command,
+//	   and the file has what was saved last
 //
-// and 2 of a panic, after which the file has what was saved last. With --check-config
+// What Go's runtime calls fatal, and nobody can catch (a stack of 1 GB, no memory),
+// ends it with status 2, too, and says so on standard error. With --check-config
 // the configuration is checked as at a start, certificates and users included, and
 // nothing is touched: 0 if it is right, 1 with the message of a start if it is not.
 // Whether ports are free and the file of the data is sound only a start can tell,
 // and zsetd check.
+//
+// zsetd ping asks the server that runs with these parameters, by its unix socket or
+// its port: 0 if it serves, 1 if it loads its data or does not answer within 3
+// seconds, 2 if the parameters are wrong.
 //
 // Where systemd has opened sockets (LISTEN_FDS), they are served in place of port
 // and unixsocket, and those that are named tls in place of tls-port. zsetd.service,
@@ -49,6 +58,10 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
+// panicStatus is the exit status after a panic, the one that sysexits.h has for
+// mistakes of the software.
+const panicStatus = 70
+
 // stopTime is how long clients may take to receive their last replies.
 const stopTime = 3 * time.Second
 
@@ -70,6 +83,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return 0
 		}
 	}
+	if len(args) > 0 && args[0] == "ping" {
+		return runPing(args[1:], stdout, stderr)
+	}
 	if i := slices.Index(args, "--check-config"); i >= 0 {
 		return checkConfig(slices.Delete(slices.Clone(args), i, i+1), stdout, stderr)
 	}
@@ -86,7 +102,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	logs := stderr
 	if path := values["logfile"]; path != "" {
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		f, err := openLog(path)
 		if err != nil {
 			fmt.Fprintln(stderr, "zsetd: logfile:", err)
 			return 2
@@ -102,6 +118,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "zsetd:", err)
 		return 1
 	}
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	level := new(slog.LevelVar)
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 	srv, err := server.New(server.Options{
@@ -114,13 +131,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	signal.Ignore(syscall.SIGHUP)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	removePID, err := writePID(values)
-	if err != nil {
-		log.Warn("cannot write the file for the process's number", "error", err)
+	removePID, pidErr := writePID(values)
+	if pidErr != nil {
+		log.Warn("cannot write the file for the process's number", "error", pidErr)
 	}
 	defer removePID()
 	ctx, stop := context.WithCancel(context.Background())
@@ -132,7 +148,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		if srv.Ready(ctx) != nil {
 			return // ListenAndServe returns it
 		}
-		if err := notifyReady(values); err != nil {
+		if err := notify(values, isReady); err != nil {
 			log.Warn("cannot tell systemd that the server is ready", "error", err)
 		}
 	}()
@@ -142,6 +158,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		signal.Stop(signals) // a second signal ends the process at once
 		srv.Signaled(got == os.Interrupt)
 		log.Info("stopping", "reason", "signal")
+	}
+	if err := notify(values, isLeaving); err != nil {
+		log.Warn("cannot tell systemd that the server stops", "error", err)
 	}
 	limit, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
@@ -158,6 +177,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil && !errors.Is(err, server.ErrServerClosed) {
 		log.Error("stopped", "error", err)
+		if _, panicked := errors.AsType[*server.PanicError](err); panicked {
+			return panicStatus
+		}
 		return 1
 	}
 	log.Info("stopped")

@@ -50,9 +50,15 @@ func writePID(values map[string]string) (remove func(), err error) {
 	return func() { os.Remove(path) }, nil
 }
 
-// notifyReady tells systemd that the server is ready, if supervised says that
-// it waits for that.
-func notifyReady(values map[string]string) error {
+// What systemd is told.
+const (
+	isReady   = "STATUS=Ready to accept connections\nREADY=1\n"
+	isLeaving = "STATUS=Stopping\nSTOPPING=1\n"
+)
+
+// notify tells systemd the state of the server, if supervised says that it wants to
+// know.
+func notify(values map[string]string, state string) error {
 	mode, socket := strings.ToLower(values["supervised"]), os.Getenv("NOTIFY_SOCKET")
 	if mode != "systemd" && mode != "auto" || socket == "" {
 		return nil
@@ -65,6 +71,6 @@ func notifyReady(values map[string]string) error {
 		return err
 	}
 	defer conn.Close()
-	_, err = fmt.Fprint(conn, "STATUS=Ready to accept connections\nREADY=1\n")
+	_, err = fmt.Fprint(conn, state)
 	return err
 }

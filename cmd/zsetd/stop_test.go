@@ -33,13 +33,31 @@ func TestStopChild(t *testing.T) {
 	os.Exit(run(strings.Split(args, " "), os.Stdout, os.Stderr))
 }
 
+// shortDir makes a directory for the test. t.TempDir may have a longer path than a
+// unix socket can.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "zsetd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // startChild starts zsetd in a process of its own and waits until it answers.
 func startChild(t *testing.T, socket string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
+	return startChildTo(t, &log, socket, args...), &log
+}
+
+// startChildTo is startChild with a log of the caller's.
+func startChildTo(t *testing.T, log io.Writer, socket string, args ...string) *exec.Cmd {
+	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestStopChild$")
 	child.Env = append(os.Environ(), stopEnv+"="+strings.Join(append([]string{"--port", "0", "--unixsocket", socket, "--dir", filepath.Dir(socket)}, args...), " "))
-	child.Stdout, child.Stderr = &log, &log
+	child.Stdout, child.Stderr = log, log
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +71,11 @@ func startChild(t *testing.T, socket string, args ...string) (*exec.Cmd, *bytes.
 			line, _ := bufio.NewReader(nc).ReadString('\n')
 			nc.Close()
 			if line == "+PONG\r\n" {
-				return child, &log
+				return child
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("zsetd does not start: %s", log.Bytes())
+			t.Fatalf("zsetd does not start: %v", log)
 		}
 	}
 }
@@ -69,11 +87,7 @@ func TestStopUnderLoad(t *testing.T) {
 		t.Skip("Windows has no signals to send")
 	}
 	for _, args := range []string{"", "--save 3600 1", "--appendonly yes --appendfsync always"} {
-		dir, err := os.MkdirTemp("", "stop") // not t.TempDir: the path of a socket must be short
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
+		dir := shortDir(t)
 		child, log := startChild(t, filepath.Join(dir, "s1"), strings.Fields(args)...)
 		const clients = 8
 		var sent, acked [clients]int
@@ -115,7 +129,7 @@ func TestStopUnderLoad(t *testing.T) {
 		if err := child.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		err = child.Wait()
+		err := child.Wait()
 		took := time.Since(start)
 		running.Wait()
 		if err != nil {
@@ -153,4 +167,39 @@ func TestStopUnderLoad(t *testing.T) {
 		}
 		t.Logf("%q: %d commands acknowledged, none lost; stopped in %v", args, total, took.Round(time.Millisecond))
 	}
+}
+
+// A panic ends the process with a status of its own, after the client was told; the
+// file has what was saved before.
+func TestPanicStatus(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the child is reached by a unix socket")
+	}
+	dir := shortDir(t)
+	child, log := startChild(t, filepath.Join(dir, "s1"), "--enable-debug-command", "local", "--save", "3600 1000")
+	nc, err := net.Dial("unix", filepath.Join(dir, "s1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	fmt.Fprint(nc, "SET a 1\r\nSAVE\r\nSET b 1\r\nDEBUG PANIC\r\nSET c 1\r\n")
+	got, _ := io.ReadAll(nc)
+	if want := "+OK\r\n+OK\r\n+OK\r\n-ERR internal error"; !strings.HasPrefix(string(got), want) {
+		t.Errorf("the client has got %q", got)
+	}
+	child.Wait()
+	if status := child.ProcessState.ExitCode(); status != panicStatus || !strings.Contains(log.String(), "debugPanic") {
+		t.Errorf("status %d, want %d; log: %s", status, panicStatus, log.Bytes())
+	}
+	child, _ = startChild(t, filepath.Join(dir, "s2"))
+	nc, err = net.Dial("unix", filepath.Join(dir, "s2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	fmt.Fprint(nc, "MGET a b c\r\nSHUTDOWN\r\n")
+	if got, _ := io.ReadAll(nc); string(got) != "*3\r\n$1\r\n1\r\n$-1\r\n$-1\r\n" {
+		t.Errorf("afterwards the keys are %q", got)
+	}
+	child.Wait()
 }

@@ -15,7 +15,7 @@ func (db *DB) check() error {
 	if err := db.deadlines.Check(); err != nil {
 		return fmt.Errorf("db %d: deadlines: %w", db.id, err)
 	}
-	volatile := 0
+	volatile, held := 0, db.entries.bytes()+db.deadlines.Weight()+db.members.Weight()
 	for e := range db.entries.all() {
 		key := e.Key()
 		if e.state == stale {
@@ -27,6 +27,7 @@ func (db *DB) check() error {
 				return fmt.Errorf("db %d: key %q expires at %d, its index says %v (%v)", db.id, key, e.Deadline(), at, ok)
 			}
 		}
+		held += e.weight()
 		if c, ok := e.Value().(checker); ok {
 			if c.Len() == 0 && !MayBeEmpty(c) {
 				return fmt.Errorf("db %d: key %q holds an empty %T", db.id, key, c)
@@ -38,6 +39,10 @@ func (db *DB) check() error {
 	}
 	if volatile != db.deadlines.Len() {
 		return fmt.Errorf("db %d: %d keys with a deadline, %d in the index", db.id, volatile, db.deadlines.Len())
+	}
+	var empty DB
+	if held -= empty.entries.bytes() + empty.deadlines.Weight() + empty.members.Weight(); int64(held) != db.held && len(db.ks.growing) == 0 {
+		return fmt.Errorf("db %d: keys and values weigh %d, counted %d", db.id, held, db.held)
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ import (
 // entry as it is from then on; the old one must not be used any more. (A stale
 // entry is marked, and changing it panics.) Other collections keep their entries.
 type Entry struct {
-	access uint32 // seconds since 1970 of the last access through a door
-	state  uint32 // the number of its changes in the recorder, from 1, 0 = none; and timedBit
+	access uint32 // the last access through a door, or how many there were: see access.go
+	state  uint32 // the number of its changes in the recorder, from 1, 0 = none; and the bits below
 	flags  uint8  // what it is; see below
 	units  uint8  // of a packed entry: its size, of 8 bytes each
 	klen   uint8  // the length of the key, unless it stands apart
@@ -108,9 +108,15 @@ const stale = 1<<32 - 1
 // database's index of them knows.
 const timedBit = 1 << 31
 
+// growingBit marks entries whose weight is looked at when the command is done; see
+// weight.go.
+const growingBit = 1 << 30
+
+const entryBits = timedBit | growingBit
+
 func (e *Entry) timed() bool      { return e.state&timedBit != 0 }
-func (e *Entry) open() uint32     { return e.state &^ timedBit }
-func (e *Entry) setOpen(n uint32) { e.state = e.state&timedBit | n }
+func (e *Entry) open() uint32     { return e.state &^ entryBits }
+func (e *Entry) setOpen(n uint32) { e.state = e.state&entryBits | n }
 
 func (e *Entry) kind() uint8    { return e.flags & kindBits }
 func (e *Entry) packed() bool   { return e.flags&layoutBits == packedLayout }
@@ -400,6 +406,7 @@ func (db *DB) relocate(e, n *Entry) *Entry {
 			panic("BUG: an entry without room for its deadline")
 		}
 	}
+	db.replaced(e, n)
 	e.state = stale
 	return n
 }

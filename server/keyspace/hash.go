@@ -37,7 +37,7 @@ type Hash struct {
 // hashObject is what a hash has that is not a part of its entry.
 type hashObject struct {
 	pairs     []byte               // unless there is a table
-	n         int                  // of them
+	n         int                  // of them; with a table: the bytes that its texts take
 	table     *table.Table[string] // or nil
 	deadlines *zset.Set            // fields by deadline, or nil
 	log       *changes             // told of what changes; nil for nobody
@@ -351,7 +351,13 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 		}
 		o.grow()
 	}
-	_, replaced := o.table.SetBytes(field, string(value))
+	old, replaced := o.table.SetBytes(field, string(value))
+	o.n += allocated(len(value))
+	if replaced {
+		o.n -= allocated(len(old))
+	} else {
+		o.n += allocated(len(field))
+	}
 	return !replaced
 }
 
@@ -365,15 +371,16 @@ func (o *hashObject) own(more int) {
 
 // grow turns the pairs into a table.
 func (o *hashObject) grow() {
-	t := new(table.Table[string])
+	t, n := new(table.Table[string]), 0
 	for at := 0; at < len(o.pairs); {
 		var field, value []byte
 		field, at = readText(o.pairs, at)
 		value, at = readText(o.pairs, at)
 		t.Set(string(field), string(value))
+		n += allocated(len(field)) + allocated(len(value))
 	}
 	o.table = t
-	o.pairs, o.n, o.shared = nil, 0, false
+	o.pairs, o.n, o.shared = nil, n, false
 }
 
 // Delete removes a field and reports whether it was there. O(1) in a table,
@@ -381,9 +388,11 @@ func (o *hashObject) grow() {
 func (h *Hash) Delete(field []byte) bool {
 	o := h.object()
 	if o.table != nil {
-		if _, ok := o.table.DeleteBytes(field); !ok {
+		value, ok := o.table.DeleteBytes(field)
+		if !ok {
 			return false
 		}
+		o.n -= allocated(len(field)) + allocated(len(value))
 	} else {
 		at, end := findField(o.pairs, viewOf(field))
 		if at < 0 {
@@ -612,20 +621,7 @@ func (h *Hash) Bytes() int {
 	if h.o.table == nil {
 		return n
 	}
-	n += h.o.table.Bytes()
-	// The texts, judged by the first of them.
-	const sample = 16
-	seen, bytes := 0, 0
-	for field, value := range h.All() {
-		bytes += len(field) + len(value)
-		if seen++; seen == sample {
-			break
-		}
-	}
-	if seen > 0 {
-		n += bytes * h.Len() / seen
-	}
-	return n
+	return n + h.o.table.Bytes() + h.o.n
 }
 
 // Check verifies the invariants.
@@ -643,6 +639,13 @@ func (h *Hash) Check() error {
 	if h.tabled() {
 		if h.o.pairs != nil {
 			return fmt.Errorf("hash with a table and %d bytes of pairs", len(h.o.pairs))
+		}
+		n := 0
+		for field, value := range h.All() {
+			n += allocated(len(field)) + allocated(len(value))
+		}
+		if n != h.o.n {
+			return fmt.Errorf("hash whose texts take %d bytes, counted %d", n, h.o.n)
 		}
 		return h.o.table.Check()
 	}

@@ -297,6 +297,9 @@ func (ks *Keyspace) Seal() {
 	if len(ks.edited) > 0 {
 		ks.reschedule()
 	}
+	if len(ks.growing) > 0 {
+		ks.weigh()
+	}
 }
 
 // Journal is a part of a journal that was taken out of the keyspace.

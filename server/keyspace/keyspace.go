@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"unsafe"
 
 	"github.com/zsetd/zsetd/zset"
 )
@@ -24,11 +25,16 @@ type Keyspace struct {
 	moved    bool       // a deadline was set or removed since Next was last asked
 	slots    *slotIndex // nil if nobody asks
 	hits     int64
-	warmed   uint64 // means nothing; see DB.Warm
+	held     int64     // see Held
+	growing  []growing // changed since the last Seal; see weight.go
+	warmed   uint64    // means nothing; see DB.Warm
 	Limits   Limits
 
 	// NoTouch leaves the access times of keys alone.
 	NoTouch bool
+
+	// Frequency has the uses of keys counted.
+	Frequency Frequency
 
 	frozen bool
 }
@@ -39,6 +45,9 @@ type Hooks struct {
 	Added   func(db *DB, key string) // the key did not exist and now does
 	Missed  func(db *DB, key []byte) // a reader asked for a key that does not exist
 	Swept   func(deadline int64)     // a sweep has removed a key, or members that were due since then
+
+	// Dropped is told that a string of so many bytes, of largeString at least, is gone.
+	Dropped func(bytes int)
 
 	// ExpiredMembers is told which members of a sorted set, or fields of a hash,
 	// were removed because their deadlines had passed. They are borrowed. If they
@@ -127,11 +136,20 @@ func (ks *Keyspace) Now() int64 { return ks.now }
 // Swap exchanges the contents of databases i and j.
 func (ks *Keyspace) Swap(i, j int) {
 	a, b := ks.dbs[i], ks.dbs[j]
+	for k := range ks.growing {
+		switch x := &ks.growing[k]; x.db {
+		case a:
+			x.db = b
+		case b:
+			x.db = a
+		}
+	}
 	a.entries, b.entries = b.entries, a.entries
 	a.deadlines, b.deadlines = b.deadlines, a.deadlines
 	a.members, b.members = b.members, a.members
 	a.expired, b.expired = b.expired, a.expired
 	a.space, b.space = b.space, a.space
+	a.held, b.held = b.held, a.held
 	ks.moved = true
 	if ks.rec != nil {
 		ks.rec.respace()
@@ -179,11 +197,14 @@ func (ks *Keyspace) Cleared() int64 { return ks.cleared }
 // ends the journal. from must not be used afterwards.
 func (ks *Keyspace) Adopt(from *Keyspace) {
 	ks.Record(false)
+	ks.growing = nil
 	for i, db := range ks.dbs {
 		of := from.dbs[i]
+		db.hold(of.held - db.held)
 		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
 	}
 	ks.own.entries = from.own.entries
+	ks.own.hold(from.own.held - ks.own.held)
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
 	if ks.slots != nil {
 		ks.slots.rebuild(ks.dbs[0])
@@ -244,6 +265,7 @@ type DB struct {
 	members   zset.Set // key by the earliest deadline of its members
 	views     map[string]view
 	expired   int64
+	held      int64 // what it takes, of Keyspace.held
 }
 
 // ID returns the number of the database.
@@ -329,7 +351,7 @@ func (db *DB) expire(key string) {
 func (db *DB) Get(key []byte) *Entry {
 	e := db.Look(key)
 	if e != nil && !db.ks.NoTouch {
-		e.access = db.ks.seconds()
+		db.ks.used(e)
 	}
 	return e
 }
@@ -371,7 +393,7 @@ func (db *DB) Edit(key []byte) *Entry {
 		return nil
 	}
 	if !db.ks.NoTouch {
-		e.access = db.ks.seconds()
+		db.ks.used(e)
 	}
 	db.opened(e)
 	return e
@@ -387,18 +409,28 @@ func (db *DB) AddString(key, b []byte, timed bool) *Entry {
 	return db.add(newString(viewOf(key), b, timed))
 }
 
+// AddOwnString is AddString with b itself in place of a copy, if it is long: nobody
+// else may change it from now on.
+func (db *DB) AddOwnString(key, b []byte) *Entry {
+	if packable(len(key), len(b)) {
+		return db.AddString(key, b, false)
+	}
+	return db.add(boxString(viewOf(key), b))
+}
+
 func (db *DB) add(e *Entry) *Entry {
 	if db.ks.frozen {
 		db.find(bytesOf(e.Key())) // what readers have left
 	}
-	e.access = db.ks.seconds()
-	db.entries.insert(e)
+	e.access = db.ks.firstAccess()
+	db.insert(e)
 	if x := db.indexed(); x != nil {
 		x.add(e.Key())
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.anew(db, e)
 	}
+	db.grows(e, 0)
 	db.noteEdited(e)
 	if db.ks.hooks.Added != nil && db.id != Own {
 		db.ks.hooks.Added(db, e.Key())
@@ -443,16 +475,18 @@ func (db *DB) Delete(key []byte) bool {
 }
 
 func (db *DB) remove(key string) {
+	tables := db.entries.bytes()
 	e := db.entries.remove(key)
 	if e == nil {
 		return
 	}
+	db.hold(int64(db.entries.bytes() - tables))
+	db.unweigh(e)
 	if x := db.indexed(); x != nil {
 		x.remove(e.Key())
 	}
 	if e.volatile() {
-		db.deadlines.Remove(key)
-		db.ks.moved = true
+		db.setDeadline(key, 0)
 	}
 	if e.timed() {
 		db.unschedule(e)
@@ -460,7 +494,16 @@ func (db *DB) remove(key string) {
 	if db.ks.rec != nil {
 		db.ks.rec.gone(db, e)
 	}
+	if db.ks.hooks.Dropped != nil && e.kind() == isString && !e.packed() {
+		if n := (*String)(unsafe.Pointer(e)).Bytes(); n >= largeString {
+			db.ks.hooks.Dropped(n)
+		}
+	}
 }
+
+// largeString is how many bytes it takes that others are told of the end of a string:
+// so many that the garbage collector may have to be called for it.
+const largeString = 1 << 20
 
 // SetDeadline sets when the key expires, in milliseconds since 1970; 0 takes
 // the deadline away. It returns the entry as it is now, and whether the key had a
@@ -474,16 +517,30 @@ func (db *DB) SetDeadline(e *Entry, ms int64) (now *Entry, had bool) {
 		e = db.relocate(e, e.resized(e.used(), true))
 		e.setDeadline(ms)
 	}
-	if ms != 0 {
-		db.deadlines.Add(e.Key(), float64(ms))
-	} else {
-		db.deadlines.Remove(e.Key())
-	}
-	db.ks.moved = true
+	db.setDeadline(e.Key(), ms)
 	if db.ks.rec != nil {
 		db.ks.rec.deadline(db, e)
 	}
 	return e, had
+}
+
+// setDeadline puts a key into the index of deadlines, or with 0 takes it out.
+func (db *DB) setDeadline(key string, ms int64) {
+	before := db.deadlines.Weight()
+	if ms != 0 {
+		db.deadlines.Add(key, float64(ms))
+	} else {
+		db.deadlines.Remove(key)
+	}
+	db.hold(int64(db.deadlines.Weight() - before))
+	db.ks.moved = true
+}
+
+// insert puts the entry of a new key into the table.
+func (db *DB) insert(e *Entry) {
+	before := db.entries.bytes()
+	db.entries.insert(e)
+	db.hold(int64(db.entries.bytes() - before))
 }
 
 // Move makes e, an entry of db, the entry of key in database to, which may be
@@ -505,6 +562,7 @@ func (db *DB) Move(e *Entry, to *DB, key []byte) *Entry {
 // Clear removes every key and returns how many there were.
 func (db *DB) Clear() int {
 	n := db.entries.n
+	db.forgetWeights()
 	db.entries.clear()
 	db.deadlines.Clear()
 	db.members.Clear()

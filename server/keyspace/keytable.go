@@ -395,6 +395,25 @@ func (t *keyTable) random(r *rand.Rand) *Entry {
 	panic("BUG: a table of keys has fewer entries than it counts")
 }
 
+// some appends n entries to buf, neighbours as far as there are any.
+func (t *keyTable) some(r *rand.Rand, n int, buf []*Entry) []*Entry {
+	for tries := 0; n > 0; tries++ {
+		if tries > 64 { // so sparse
+			buf = append(buf, t.random(r))
+			n--
+			continue
+		}
+		p := t.pages[r.IntN(len(t.pages))]
+		for i := r.IntN(len(p.slots)); n > 0 && i < len(p.slots); i++ {
+			if e := p.slots[i]; e != nil {
+				buf = append(buf, e)
+				n--
+			}
+		}
+	}
+	return buf
+}
+
 // bytes estimates the memory that the table takes, without the entries. O(1).
 func (t *keyTable) bytes() int {
 	return int(unsafe.Sizeof(*t)) + 8*cap(t.pages) + 4*cap(t.of) + len(t.pages)*int(unsafe.Sizeof(keyPage{})) + t.room*slotBytes

@@ -26,6 +26,9 @@ func (db *DB) opened(e *Entry) {
 		delete(db.views, e.Key())
 	}
 	db.noteEdited(e)
+	if !e.packed() && e.state&growingBit == 0 {
+		db.grows(e, e.weight())
+	}
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)
 	}
@@ -65,14 +68,18 @@ func (db *DB) schedule(e *Entry) {
 	}
 	first, _ := d.First()
 	if at, ok := db.members.Score(e.Key()); !ok || at != first.Score {
+		before := db.members.Weight()
 		db.members.Add(e.Key(), first.Score)
+		db.hold(int64(db.members.Weight() - before))
 		db.ks.moved = true
 	}
 	e.state |= timedBit
 }
 
 func (db *DB) unschedule(e *Entry) {
+	before := db.members.Weight()
 	db.members.Remove(e.Key())
+	db.hold(int64(db.members.Weight() - before))
 	db.ks.moved = true
 	e.state &^= timedBit
 }
@@ -153,6 +160,9 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)
+	}
+	if e.state&growingBit == 0 {
+		db.grows(e, e.weight())
 	}
 	var members []string
 	tell := db.ks.hooks.ExpiredMembers

@@ -579,14 +579,14 @@ func Anew(ops []byte) bool { return len(ops) > 0 && (ops[0] == opNew || ops[0] =
 func (db *DB) Restore(key string, value any, deadline int64) {
 	e := newEntry(key, value, deadline != 0)
 	e.setDeadline(deadline)
-	e.access = db.ks.seconds()
-	db.entries.insert(e)
+	e.access = db.ks.firstAccess()
+	db.insert(e)
+	db.hold(int64(e.weight()))
 	if x := db.indexed(); x != nil {
 		x.add(e.Key())
 	}
 	if deadline != 0 {
-		db.deadlines.Add(e.Key(), float64(deadline))
-		db.ks.moved = true
+		db.setDeadline(e.Key(), deadline)
 	}
 	db.schedule(e)
 }

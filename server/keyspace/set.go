@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +35,7 @@ type setObject struct {
 	texts  []byte  // if shape is listpack
 	table  *table.Table[struct{}]
 	log    *changes // told of what changes; nil for nobody
-	n      int      // elements in texts
+	n      int      // elements in texts; with a table: the bytes that its texts take
 	shape  shape
 	shared bool // ints or texts is shared with a clone: copied before a write
 }
@@ -372,9 +373,10 @@ const (
 // Member is an element of a set as it is stored: an integer or text. Text is a
 // view of the set's memory, good until the set is changed.
 type Member struct {
-	text   string
-	number int64
-	isText bool
+	text    string
+	number  int64
+	isText  bool
+	lasting bool // the text is a key of a hash table, which never changes and may be kept
 }
 
 // MemberOf returns b as a member, which is good as long as b is.
@@ -406,7 +408,10 @@ func (m Member) asInt() (n int64, ok bool) {
 
 // owned returns the member as text that may be kept.
 func (m Member) owned() string {
-	if m.isText {
+	switch {
+	case m.lasting:
+		return m.text
+	case m.isText:
 		return strings.Clone(m.text)
 	}
 	return strconv.FormatInt(m.number, 10)
@@ -421,6 +426,9 @@ func (m Member) view(buf *[20]byte) string {
 }
 
 func textMember(s string) Member { return Member{text: s, isText: true} }
+
+// tableMember returns a key of a hash table as a member.
+func tableMember(s string) Member { return Member{text: s, isText: true, lasting: true} }
 
 // Len returns the number of members. O(1).
 func (s *Set) Len() int {
@@ -510,10 +518,45 @@ func (s *Set) Members(yield func(Member) bool) {
 		}
 	case hashtable:
 		for text := range v.table.All() {
-			if !yield(textMember(text)) {
+			if !yield(tableMember(text)) {
 				return
 			}
 		}
+	}
+}
+
+// Ahead yields every member of s, as Members does, but before it yields some of them it
+// has brought what looking them up in others takes into the processor's cache. Sets in
+// others may be nil, and may be changed meanwhile.
+func (s *Set) Ahead(others []*Set) iter.Seq[Member] {
+	if !s.tabled() {
+		return s.Members
+	}
+	return func(yield func(Member) bool) {
+		var some [table.Batch]string
+		n, read := 0, uint64(0)
+		flush := func() bool {
+			for _, other := range others {
+				if other != nil && other.tabled() {
+					read += other.o.table.Warm(some[:n])
+				}
+			}
+			for _, text := range some[:n] {
+				if !yield(tableMember(text)) {
+					return false
+				}
+			}
+			n = 0
+			return true
+		}
+		for text := range s.o.table.All() {
+			some[n] = text
+			if n++; n == len(some) && !flush() {
+				return
+			}
+		}
+		flush()
+		runtime.KeepAlive(read)
 	}
 }
 
@@ -577,13 +620,17 @@ func (o *setObject) add(l *Limits, m Member) bool {
 		o.hash()
 	}
 	if m.isText {
-		_, there := o.table.SetBytes(bytesOf(m.text), struct{}{})
-		return !there
+		_, _, added := o.table.GetOrAdd(m.text, !m.lasting, struct{}{})
+		if added {
+			o.n += allocated(len(m.text))
+		}
+		return added
 	}
 	if _, there := o.table.Get(text); there {
 		return false
 	}
 	o.table.Set(m.owned(), struct{}{})
+	o.n += allocated(len(text))
 	return true
 }
 
@@ -640,11 +687,13 @@ func (o *setObject) hash() {
 	if o.shape == hashtable {
 		return
 	}
-	t := new(table.Table[struct{}])
+	t, n := new(table.Table[struct{}]), 0
 	for m := range (&Set{o: o}).Members {
-		t.Set(m.owned(), struct{}{})
+		text := m.owned()
+		t.Set(text, struct{}{})
+		n += allocated(len(text))
 	}
-	*o = setObject{table: t, shape: hashtable, log: o.log}
+	*o = setObject{table: t, n: n, shape: hashtable, log: o.log}
 }
 
 // KeepOrder makes an empty set keep integers, too, in the order in which they
@@ -721,7 +770,11 @@ func (o *setObject) remove(m Member) bool {
 		o.n--
 		return true
 	}
-	_, there := o.table.Delete(m.view(&buf))
+	text := m.view(&buf)
+	_, there := o.table.Delete(text)
+	if there {
+		o.n -= allocated(len(text))
+	}
 	return there
 }
 
@@ -741,7 +794,7 @@ func (s *Set) Random(r *rand.Rand) Member {
 		return textMember(viewOf(b))
 	}
 	text, _, _ := v.table.Random(r)
-	return textMember(text)
+	return tableMember(text)
 }
 
 // Sample yields count different members, at most Len, every choice of them
@@ -780,7 +833,7 @@ func (s *Set) draw(r *rand.Rand, count int, yield func(Member) bool) {
 			continue
 		}
 		drawn[text] = struct{}{}
-		if !yield(textMember(text)) {
+		if !yield(tableMember(text)) {
 			return
 		}
 	}
@@ -829,6 +882,7 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 	default:
 		for _, text := range gone {
 			o.table.Delete(text)
+			o.n -= allocated(len(text))
 		}
 	}
 }
@@ -838,7 +892,7 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 // whatever happens to others meanwhile. What is no hash table comes all at once.
 func (s *Set) Scan(cursor uint64, count int, yield func(Member)) uint64 {
 	if s.tabled() {
-		return s.o.table.Scan(cursor, count, func(text string, _ struct{}) { yield(textMember(text)) })
+		return s.o.table.Scan(cursor, count, func(text string, _ struct{}) { yield(tableMember(text)) })
 	}
 	for m := range s.Members {
 		yield(m)
@@ -877,8 +931,7 @@ func (s *Set) Encoding(*Limits) string {
 	return "hashtable"
 }
 
-// Bytes estimates the memory that the set takes besides its entry. In a hash table
-// it judges the size of members by some of them.
+// Bytes estimates the memory that the set takes besides its entry. O(1).
 func (s *Set) Bytes() int {
 	if s.inEntry() {
 		return int(s.e.units)*8 - headSize - int(s.e.klen)
@@ -889,18 +942,7 @@ func (s *Set) Bytes() int {
 	}
 	sum += int(unsafe.Sizeof(*s.o)) + 8*cap(s.o.ints) + cap(s.o.texts)
 	if s.o.shape == hashtable {
-		const sample = 32
-		n, bytes := 0, 0
-		for text := range s.o.table.All() {
-			bytes += (len(text) + 7) &^ 7
-			if n++; n == sample {
-				break
-			}
-		}
-		sum += s.o.table.Bytes()
-		if n > 0 {
-			sum += bytes * s.o.table.Len() / n
-		}
+		sum += s.o.table.Bytes() + s.o.n
 	}
 	return sum
 }
@@ -931,6 +973,13 @@ func (s *Set) Check() error {
 			return fmt.Errorf("listpack of %d members, %d different, counted %d", n, len(seen), v.n)
 		}
 	case hashtable:
+		n := 0
+		for text := range v.table.All() {
+			n += allocated(len(text))
+		}
+		if n != s.o.n {
+			return fmt.Errorf("set whose texts take %d bytes, counted %d", n, s.o.n)
+		}
 		return v.table.Check()
 	}
 	return nil

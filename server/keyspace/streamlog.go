@@ -175,6 +175,9 @@ func (s *Stream) replayBlock(o *operands) bool {
 	}
 	s.nodes.open(k, 1, chunkBytes)[0] = nd
 	s.n += nd.live
+	if s.last.Less(nd.last) { // until it is said, which may be never in what others have made
+		s.last = nd.last
+	}
 	return true
 }
 

@@ -126,6 +126,22 @@ func (db *DB) SetString(e *Entry, b []byte) *Entry {
 	return db.relocate(e, newString(e.Key(), b, e.volatile()))
 }
 
+// SetOwnString is SetString with b itself in place of a copy, if it is long: nobody
+// else may change it from now on.
+func (db *DB) SetOwnString(e *Entry, b []byte) *Entry {
+	if e.packed() || len(b) <= pinBytes {
+		return db.SetString(e, b)
+	}
+	if db.ks.rec != nil {
+		db.ks.rec.anew(db, e)
+	}
+	e.flags &^= stringFlags
+	s := (*String)(unsafe.Pointer(e)).box()
+	s.setBuffer(b)
+	s.shared = false
+	return e
+}
+
 // AppendString adds b at the end of the string of e and returns the entry as it
 // is now, and the new length. Amortized O(len(b)).
 func (db *DB) AppendString(e *Entry, b []byte) (now *Entry, n int) {
@@ -165,7 +181,11 @@ func (db *DB) overwrite(e *Entry, offset int, b []byte) (now *Entry, n int) {
 		if packable(len(e.Key()), n) {
 			grown = newPacked(e.Key(), n, e.volatile())
 		} else {
-			grown = boxString(e.Key(), append(make([]byte, 0, n+n/4), make([]byte, n)...))
+			room := n
+			if e.vlen > 0 { // it grows, and may go on
+				room += n / 4
+			}
+			grown = boxString(e.Key(), make([]byte, n, room))
 		}
 		copy((*String)(unsafe.Pointer(grown)).Content(), e.text())
 		e = db.relocate(e, grown)

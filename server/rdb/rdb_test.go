@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -189,7 +190,11 @@ func FuzzPayload(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := allocatedBytes()
 		v, err := c.Payload(b)
+		if took := allocatedBytes() - before; took > 4<<20+uint64(len(b))<<11 {
+			t.Fatalf("%d bytes for %d", took, len(b))
+		}
 		if err != nil {
 			return
 		}
@@ -266,4 +271,47 @@ func TestClaims(t *testing.T) {
 			t.Fatalf("%d bytes for %d: %x", took, len(d), d)
 		}
 	}
+}
+
+// FuzzFile is FuzzPayload for files.
+func FuzzFile(f *testing.F) {
+	c := newTestCodec()
+	c.SkipChecksums = true
+	var all []byte
+	w := NewWriter(c)
+	all = w.AppendHead(all)
+	for i, b := range seeds(c) {
+		v, err := c.Payload(b)
+		if err != nil {
+			f.Fatal(err)
+		}
+		one := NewWriter(c)
+		file := one.AppendHead(nil)
+		file = one.AppendLibrary(file, "#!lua name=x\n")
+		file = one.AppendKey(file, i%3, fmt.Sprint("key", i), v, int64(i%2)*1e12)
+		f.Add(one.AppendEnd(file))
+		all = w.AppendKey(all, i/9, fmt.Sprint("key", i), v, 0)
+	}
+	f.Add(w.AppendEnd(all))
+	f.Add([]byte("REDIS0009\xfa\x09redis-ver\x055.0.0\xf7\x81\x00\x00\x00\x00\x00\x00\x00\x01\x02\x05\x01a\x00\xf8\x05\xf9\x01\xfb\x01\x01\xfd\x00\x00\x00\x01\x00\x01k\xc0\x05\xff"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := allocatedBytes()
+		c.ReadFile(bytes.NewReader(b), func(e Entry) error {
+			if e.Value != nil {
+				if err := e.Value.(interface{ Check() error }).Check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return nil
+		})
+		if took := allocatedBytes() - before; took > 8<<20+uint64(len(b))<<11 {
+			t.Fatalf("%d bytes for %d", took, len(b))
+		}
+	})
+}
+
+func allocatedBytes() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
 }

@@ -102,7 +102,7 @@ func (st *State) getmetatable(L *lua.LState) int {
 	v := st.checkAny(L, 1)
 	mt := L.GetMetatable(v)
 	if t, ok := v.(*lua.LTable); ok && mt == lua.LFalse {
-		if _, guard := st.guards[t]; guard {
+		if st.guardOf(t) != nil {
 			mt = lua.LNil
 		}
 	}

@@ -33,7 +33,7 @@ const (
 	maxRK       = bitRK - 1
 	noJump      = -1
 	noReg       = 255
-	maxStack    = 200 // registers of a function; gopher-lua has no more
+	maxStack    = 250 // registers of a function; gopher-lua counts them in a byte
 	maxVars     = 200
 	maxUpvalues = 60
 	maxLevels   = 200 // of nested syntax

@@ -388,7 +388,7 @@ func (st *State) checkTable(L *lua.LState, n int) *lua.LTable {
 
 // checkOpen refuses a table that must not be changed.
 func (st *State) checkOpen(L *lua.LState, t *lua.LTable) {
-	if _, guard := st.guards[t]; guard {
+	if st.guardOf(t) != nil {
 		st.raisePlain(L, "Attempt to modify a readonly table")
 	}
 }

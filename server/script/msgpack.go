@@ -266,7 +266,8 @@ func (u *unpacker) value(depth int) lua.LValue {
 }
 
 func (u *unpacker) array(n, depth int) lua.LValue {
-	t := u.L.CreateTable(min(n, len(u.b)), 0)
+	// Room for all that is left would be room for nothing, at each of 8000 levels: 1.2 TB for 10 MB.
+	t := u.L.CreateTable(min(n, len(u.b), 64), 0)
 	for i := range n {
 		t.RawSetInt(i+1, u.value(depth+1))
 	}

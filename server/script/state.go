@@ -21,11 +21,11 @@ type State struct {
 	// then there are random numbers, as in Redis.
 	Running bool
 
-	globals *lua.LTable                 // as the libraries fill it
-	env     *lua.LTable                 // what scripts have for globals
-	most    int                         // bytes of a string
-	guards  map[*lua.LTable]*lua.LTable // tables that stand for others, which cannot be changed
-	shown   *lua.LTable                 // what scripts see as the metatable of strings
+	globals *lua.LTable    // as the libraries fill it
+	env     *lua.LTable    // what scripts have for globals
+	most    int            // bytes of a string
+	refuse  *lua.LFunction // what the metatables of tables that stand for others have, and no other: see guard
+	shown   *lua.LTable    // what scripts see as the metatable of strings
 	intrinsics
 	random rand48
 	ticks  *ticker
@@ -68,7 +68,7 @@ const (
 
 // New returns a machine. It has no global redis: see SetLibrary.
 func New() *State {
-	st := &State{most: maxString, guards: map[*lua.LTable]*lua.LTable{}}
+	st := &State{most: maxString}
 	st.L = lua.NewState(lua.Options{
 		CallStackSize: maxCalls, RegistrySize: registerStart, RegistryMaxSize: registerMax, RegistryGrowStep: 1 << 10,
 		SkipOpenLibs: true,
@@ -81,8 +81,10 @@ func New() *State {
 	st.L.Panic = st.panicked
 	st.globals = st.L.NewTable()
 	st.intrinsics = intrinsics{join: st.function(st.join), loop: st.function(st.loop), mod: st.function(st.mod)}
+	st.refuse = st.function(st.readonly)
 	st.openBase()
 	st.env = st.L.NewTable()
+	st.refuse.Env = st.env
 	return st
 }
 
@@ -139,10 +141,12 @@ func (st *State) Guarded(t *lua.LTable, strict bool) *lua.LTable {
 }
 
 // guard makes g stand for t. It stays empty: what is asked of it is asked of t,
-// and what is to be put into it calls a function that refuses.
+// and what is to be put into it calls a function that refuses. That function, which
+// scripts cannot come by, is also how such a table is known. (A map from them to
+// what they stand for would keep those of every library that was ever loaded.)
 func (st *State) guard(g, t *lua.LTable, strict bool) {
 	meta := st.Table()
-	meta.RawSetString("__newindex", st.function(st.readonly))
+	meta.RawSetString("__newindex", st.refuse)
 	meta.RawSetString("__index", t)
 	shown := st.Table()
 	if strict {
@@ -150,9 +154,8 @@ func (st *State) guard(g, t *lua.LTable, strict bool) {
 	}
 	if strict {
 		shownGuard := st.Table()
-		st.guards[shownGuard] = shown
 		shownMeta := st.Table()
-		shownMeta.RawSetString("__newindex", st.function(st.readonly))
+		shownMeta.RawSetString("__newindex", st.refuse)
 		shownMeta.RawSetString("__index", shown)
 		shownGuard.Metatable = shownMeta
 		meta.RawSetString("__metatable", shownGuard)
@@ -160,7 +163,6 @@ func (st *State) guard(g, t *lua.LTable, strict bool) {
 		meta.RawSetString("__metatable", lua.LFalse) // see getmetatable
 	}
 	g.Metatable = meta
-	st.guards[g] = t
 }
 
 // strict makes it an error to ask for what is not in t. It returns the function
@@ -175,10 +177,18 @@ func (st *State) strict(t *lua.LTable) *lua.LFunction {
 
 // real returns the table that t stands for, or t.
 func (st *State) real(t *lua.LTable) *lua.LTable {
-	if r, ok := st.guards[t]; ok {
-		return r
+	if meta := st.guardOf(t); meta != nil {
+		return meta.RawGetString("__index").(*lua.LTable)
 	}
 	return t
+}
+
+// guardOf returns the metatable by which t stands for another, or nil.
+func (st *State) guardOf(t *lua.LTable) *lua.LTable {
+	if meta, ok := t.Metatable.(*lua.LTable); ok && meta.RawGetString("__newindex") == lua.LValue(st.refuse) {
+		return meta
+	}
+	return nil
 }
 
 func (st *State) readonly(L *lua.LState) int {
@@ -210,7 +220,6 @@ func (st *State) SetGlobals(t *lua.LTable) {
 		st.strict(t)
 	}
 	st.env.Metatable.(*lua.LTable).RawSetString("__index", t)
-	st.guards[st.env] = t
 }
 
 // Compile compiles a source. The error is the message that Lua gives.

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// maxmemory-clients bounds what all clients take together: their buffers, what they
+// have queued, and the names that they watch or listen to. When it is too much, the
+// largest are disconnected until it is not, as in Redis.
+//
+// While it is off, a turn asks for it once. While it is on, a session is weighed
+// whenever what it takes may have changed, which is at the end of its turn and when
+// it is sent something; the sum is kept, and so is which of some classes of size it
+// is in, so that nobody looks at ten thousand clients to find the largest.
+
+// clientMemory is guarded by the server's lock.
+type clientMemory struct {
+	limit   int64 // bytes; 0 is none
+	total   int64 // of all who were weighed
+	classes [weightClasses][]*Session
+	beyond  bool // the log says that there is nobody left to disconnect
+}
+
+// weight is what clientMemory knows of a session.
+type weight struct {
+	named   int64 // bytes of names: of keys that it watches, and of what it listens to
+	weighed int64 // its part of the total
+	size    int8  // class of it, from 1; 0: it is in none
+	place   int   // in that class
+}
+
+const (
+	// weightClasses is how many classes of size there are: the first goes up to
+	// 32 KB, each of the others twice as far.
+	weightClasses = 19
+	firstClass    = 15 // bits
+	// leastClientMemory is the smallest limit that is obeyed. With less nobody could
+	// change it any more.
+	leastClientMemory = 128 << 10
+	// perName is what a name costs beside its bytes, in the session's set and in the
+	// server's.
+	perName = 64
+)
+
+// memory estimates the bytes that a session takes.
+func (s *Session) memory() int64 {
+	n := int64(unsafe.Sizeof(*s)) + int64(s.out.Cap()+s.sealed) + s.unsent.Load() + s.queued + s.named + argsSize(s.running())
+	if s.query != nil {
+		taken, free := s.query()
+		n += int64(taken + free)
+	}
+	return n
+}
+
+// limitClients takes over what the parameters say of clients.
+func (srv *Server) limitClients() {
+	if floor := srv.config.lagging(); floor != math.MaxInt64 {
+		for _, s := range srv.sessions {
+			if s.backlog() > floor {
+				s.lag()
+			}
+		}
+	}
+	m := &srv.clientMemory
+	was := m.limit
+	switch n := srv.config.maxmemoryClients; {
+	case n < 0:
+		m.limit = int64(float64(srv.config.maxmemory) * float64(-n) / 100)
+	default:
+		m.limit = n
+	}
+	if m.limit > 0 {
+		m.limit = max(m.limit, leastClientMemory)
+	}
+	if (was == 0) == (m.limit == 0) {
+		return
+	}
+	for _, s := range srv.sessions {
+		if m.limit != 0 {
+			s.weigh()
+		} else {
+			m.remove(s)
+		}
+	}
+}
+
+// full reports whether clients are to be disconnected.
+func (m *clientMemory) full() bool { return m.limit != 0 && m.total >= m.limit }
+
+// remove forgets what a session weighs.
+func (m *clientMemory) remove(s *Session) {
+	m.total -= s.weighed
+	s.weighed = 0
+	m.classify(s, 0)
+}
+
+// classify puts a session in a class of size, or in none.
+func (m *clientMemory) classify(s *Session, class int8) {
+	if s.size == class {
+		return
+	}
+	if s.size != 0 {
+		list := m.classes[s.size-1]
+		last := len(list) - 1
+		list[s.place] = list[last]
+		list[s.place].place = s.place
+		list[last] = nil
+		m.classes[s.size-1] = list[:last]
+	}
+	s.size = class
+	if class != 0 {
+		s.place = len(m.classes[class-1])
+		m.classes[class-1] = append(m.classes[class-1], s)
+	}
+}
+
+// weigh notes what a session takes now, if anybody wants to know.
+func (s *Session) weigh() {
+	if s.srv.clientMemory.limit != 0 {
+		s.weighNow()
+	}
+}
+
+func (s *Session) weighNow() {
+	m := &s.srv.clientMemory
+	if s.killed {
+		m.remove(s)
+		return
+	}
+	n := s.memory()
+	m.total += n - s.weighed
+	s.weighed = n
+	class := int8(0)
+	if !s.noEvict && !s.direct {
+		class = int8(1 + min(bits.Len64(uint64(n)>>firstClass), weightClasses-1))
+	}
+	m.classify(s, class)
+}
+
+// evictClients disconnects the largest clients until the others take less than they
+// may. Who has said CLIENT NO-EVICT stays.
+func (srv *Server) evictClients() {
+	m := &srv.clientMemory
+	for class := weightClasses - 1; class >= 0 && m.full(); {
+		if len(m.classes[class]) == 0 {
+			class--
+			continue
+		}
+		s := m.classes[class][0]
+		if s.weighNow(); int(s.size) != class+1 { // it has become smaller meanwhile
+			continue
+		}
+		srv.log.Info("Evicting client", "client", s.addr, "name", s.name, "bytes", s.weighed, "all", m.total, "maxmemory-clients", m.limit,
+			"info", strings.TrimSpace(string(s.appendInfo(nil))))
+		srv.evictedClients++
+		s.kill()
+	}
+	if full := m.full(); full != m.beyond {
+		if m.beyond = full; full {
+			srv.log.Warn("Over client maxmemory after evicting all evictable clients", "all", m.total, "maxmemory-clients", m.limit)
+		}
+	}
+}
+
+// maxmemoryClients is a number of bytes, or a percentage of maxmemory.
+func maxmemoryClients() parameter {
+	field := func(c *config) *int64 { return &c.maxmemoryClients }
+	p := size("maxmemory-clients", 0, 0, math.MaxInt64, field).
+		about("Memory that all clients may take together, in bytes or, with `%`, in percent of maxmemory; 0 for any. The largest " +
+			"are disconnected when it is more.")
+	p.get = func(c *config) string {
+		if c.maxmemoryClients < 0 {
+			return strconv.FormatInt(-c.maxmemoryClients, 10) + "%"
+		}
+		return strconv.FormatInt(c.maxmemoryClients, 10)
+	}
+	p.set = func(c *config, s string) error {
+		digits, percent := strings.CutSuffix(s, "%")
+		n, ok := protocol.ParseInt([]byte(digits))
+		if !percent {
+			n, ok = parseMemory(s)
+		}
+		switch {
+		case !ok || n < 0:
+			return errors.New("argument must be a memory or percent value")
+		case percent && n > 100:
+			return errors.New("percentage argument must be less or equal to 100")
+		case percent:
+			n = -n
+		}
+		c.maxmemoryClients = n
+		return nil
+	}
+	return p
+}

@@ -1,0 +1,30 @@
+package server
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// suspended returns for how long the machine was suspended since it has started: what
+// two clocks of the kernel differ by.
+func suspended() (d time.Duration, known bool) {
+	for range 3 {
+		before, during, after := kernelClock(unix.CLOCK_MONOTONIC), kernelClock(unix.CLOCK_BOOTTIME), kernelClock(unix.CLOCK_MONOTONIC)
+		if after-before < clockNoise {
+			return during - (before+after)/2, true
+		}
+	}
+	return 0, false // it is a slow machine
+}
+
+// uptime returns the time since the machine has started.
+func uptime() time.Duration { return kernelClock(unix.CLOCK_BOOTTIME) }
+
+func kernelClock(which int32) time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(which, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,206 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/metrics"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+)
+
+// fuzzOptions are those of servers that are given what nobody in his senses would send.
+// Strings are small, so that what takes more than some of them is noticed.
+func fuzzOptions() server.Options {
+	return server.Options{Config: map[string]string{
+		"proto-max-bulk-len": "1mb", "databases": "3", "busy-reply-threshold": "20",
+	}}
+}
+
+// FuzzCommands: whatever the commands are, one a line as redis-cli splits them, none panics,
+// none takes long or much memory, what the server holds is sound after each, and
+// a command that replies an error has changed nothing.
+func FuzzCommands(f *testing.F) {
+	if server.UnderRace {
+		f.Skip("one goroutine does it all")
+	}
+	for _, lines := range transcriptLines(f) {
+		f.Add([]byte(lines))
+	}
+	var srv *server.Server // making one takes longer than most inputs do
+	f.Fuzz(func(t *testing.T, input []byte) {
+		const most = 50
+		if srv == nil {
+			var err error
+			if srv, err = server.New(fuzzOptions()); err != nil {
+				t.Fatal(err)
+			}
+			srv.LimitScripts(64 << 20)
+		}
+		d := srv.Direct()
+		for _, line := range []string{"FLUSHALL", "SCRIPT FLUSH"} {
+			argv, _ := protocol.SplitArgs(nil, []byte(line))
+			d.Do(argv)
+		}
+		n, spoilt := 0, false
+		for line := range bytes.Lines(input) {
+			argv, ok := protocol.SplitArgs(nil, bytes.TrimRight(line, "\r\n"))
+			if !ok || len(argv) == 0 || !mayBeFuzzed(argv) {
+				continue
+			}
+			if n++; n > most {
+				break
+			}
+			spoilt = spoilt || outlasts(argv)
+			before, soon := srv.Digest()
+			if soon {
+				before = ""
+			}
+			direct(t, srv, d, argv, before)
+			if t.Failed() {
+				return
+			}
+		}
+		d.Close()
+		if err := srv.Check(); err != nil {
+			t.Fatalf("at the end: %v", err)
+		}
+		if spoilt {
+			srv.Close()
+			srv = nil
+		}
+	})
+}
+
+// direct runs a command and judges what it did. before is the digest of what there was, if that is known
+// and stays.
+func direct(t testing.TB, srv *server.Server, d *server.Direct, argv [][]byte, before string) {
+	t.Helper()
+	line := fmt.Sprintf("%.300q", argv)
+	reply, took, memory := measured(d, argv, line)
+	script := isScript(argv)
+	if most := 3 * time.Second; took > most {
+		t.Errorf("%s took %v", line, took)
+	}
+	if most := uint64(64 << 20); memory > most && !script {
+		t.Errorf("%s allocated %d MB, its reply has %d bytes", line, memory>>20, len(reply))
+	}
+	if err := srv.Check(); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if len(reply) > 0 && reply[0] == '-' && !script && before != "" {
+		if after, soon := srv.Digest(); before != after && !soon {
+			t.Errorf("%s has changed something, and replied %.100q", line, reply)
+		}
+	}
+}
+
+// measured runs a command. One that does not end within half a minute ends the test.
+func measured(d *server.Direct, argv [][]byte, line string) (reply []byte, took time.Duration, memory uint64) {
+	hung := time.AfterFunc(30*time.Second, func() { panic("hangs: " + line) })
+	defer hung.Stop()
+	// What a command gets is borrowed: it may not be there any more when it has returned.
+	borrowed := make([][]byte, len(argv))
+	for i, a := range argv {
+		borrowed[i] = bytes.Clone(a)
+	}
+	start, allocated := time.Now(), allocatedBytes()
+	reply = d.Do(borrowed)
+	took, memory = time.Since(start), allocatedBytes()-allocated
+	for _, b := range borrowed {
+		for i := range b {
+			b[i] = '!'
+		}
+	}
+	return reply, took, memory
+}
+
+func allocatedBytes() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// isScript reports whether a command may have done a part of what it is to do when it
+// replies an error, and take as much as scripts may.
+func isScript(argv [][]byte) bool {
+	switch strings.ToLower(string(argv[0])) {
+	case "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "exec", "script", "function":
+		return true
+	}
+	return false
+}
+
+// outlasts reports whether a command may change the server itself.
+func outlasts(argv [][]byte) bool {
+	switch strings.ToLower(string(argv[0])) {
+	case "acl", "config", "function", "cluster", "eval", "evalsha", "fcall", "exec", "readonly", "asking":
+		return true
+	}
+	return false
+}
+
+// mayBeFuzzed reports whether a command stays within the process, and leaves the limits that the
+// test relies on.
+func mayBeFuzzed(argv [][]byte) bool {
+	switch name := strings.ToLower(string(argv[0])); name {
+	case "shutdown", "migrate", "save", "bgsave", "bgrewriteaof", "pfselftest", "debug", "replicaof", "slaveof", "module":
+		return false
+	case "eval", "eval_ro", "script", "function", "fcall", "fcall_ro":
+		return true // FuzzScripts runs them
+	case "config", "acl", "cluster":
+		if len(argv) < 2 {
+			return true
+		}
+		switch sub := strings.ToLower(string(argv[1])); sub {
+		case "rewrite", "save", "load":
+			return false
+		case "set":
+			for i := 2; i < len(argv); i += 2 {
+				name := strings.ToLower(string(argv[i]))
+				if !strings.Contains(name, "-entries") && !strings.Contains(name, "listpack") && !strings.Contains(name, "ziplist") &&
+					!strings.HasPrefix(name, "notify-") && !strings.HasPrefix(name, "latency-") && !strings.HasPrefix(name, "slowlog-") &&
+					!strings.HasPrefix(name, "tracking-") && !strings.HasPrefix(name, "client-output") && name != "requirepass" {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// transcriptLines returns the commands of the transcripts, section by section.
+func transcriptLines(t testing.TB) (all []string) {
+	files, err := filepath.Glob("testdata/*.resp")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts: ", err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		end := func() {
+			if b.Len() > 0 {
+				all = append(all, b.String())
+				b.Reset()
+			}
+		}
+		for line := range strings.Lines(string(text)) {
+			if command, ok := strings.CutPrefix(line, "> "); ok && len(command) < 1000 {
+				b.WriteString(command)
+			}
+			if strings.HasPrefix(line, "---") || b.Len() > 1500 {
+				end()
+			}
+		}
+		end()
+	}
+	return all
+}

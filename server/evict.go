@@ -1,0 +1,202 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+)
+
+// Which key is evicted is found as Redis finds it (evict.c of Redis 7.0): some
+// keys of each database are picked at random, and the best of all that were ever
+// picked wait in a pool of 16, so that they need not be found again. The key that
+// expires first is known without that.
+
+// evictor is what finds keys to evict.
+type evictor struct {
+	pool   evictionPool
+	next   int // the database that a random key is taken from
+	picked []*keyspace.Entry
+}
+
+// evictionPool holds candidates, the best last.
+type evictionPool struct {
+	n    int
+	keys [16]candidate
+}
+
+// candidate is a key that may be evicted. It may be gone.
+type candidate struct {
+	db   *keyspace.DB
+	key  []byte // a copy: the entry, and its value, must not be kept from the garbage collector
+	idle uint64 // the larger, the better
+}
+
+// offer takes a candidate, if it is better than one that is there, or there is
+// room.
+func (p *evictionPool) offer(db *keyspace.DB, key string, idle uint64) {
+	if p.n == len(p.keys) && idle <= p.keys[0].idle {
+		return
+	}
+	at := 0
+	for i := range p.n {
+		k := &p.keys[i]
+		if k.db == db && string(k.key) == key {
+			return // it is there
+		}
+		if k.idle < idle {
+			at = i + 1
+		}
+	}
+	var spare []byte
+	switch {
+	case p.n < len(p.keys):
+		spare = p.keys[p.n].key
+		copy(p.keys[at+1:], p.keys[at:p.n])
+		p.n++
+	default: // the worst goes
+		spare = p.keys[0].key
+		at--
+		copy(p.keys[:at], p.keys[1:at+1])
+	}
+	if cap(spare) > longestSpare {
+		spare = nil
+	}
+	p.keys[at] = candidate{db, append(spare[:0], key...), idle}
+}
+
+// longestSpare is how much memory a place of the pool keeps for the key to come.
+const longestSpare = 1 << 10
+
+// take removes and returns the entry of the best candidate that is still there.
+func (p *evictionPool) take(volatile bool) (*keyspace.DB, *keyspace.Entry) {
+	for p.n > 0 {
+		p.n--
+		c := p.keys[p.n]
+		if e := c.db.Stored(c.key); e != nil && (!volatile || e.Deadline() != 0) {
+			return c.db, e
+		}
+	}
+	return nil, nil
+}
+
+// worst returns the key that the policy has evicted next, or nil.
+func (srv *Server) worst() (*keyspace.DB, *keyspace.Entry) {
+	policy := srv.config.maxmemoryPolicy
+	volatile := strings.HasPrefix(policy, "volatile-")
+	switch policy {
+	case "noeviction":
+		return nil, nil
+	case "volatile-ttl":
+		return srv.soonest()
+	case "allkeys-random", "volatile-random":
+		return srv.anyKey(volatile)
+	}
+	p, picked := &srv.memoryLimit.evictor.pool, srv.memoryLimit.evictor.picked
+	defer func() { srv.memoryLimit.evictor.picked = picked[:0] }()
+	for {
+		keys := 0
+		for _, db := range srv.keys.DBs() {
+			if volatile {
+				keys += db.Volatile()
+			} else {
+				keys += db.Len()
+			}
+			picked = db.Sample(srv.rand, clampInt(srv.config.maxmemorySamples), volatile, picked[:0])
+			for _, e := range picked {
+				p.offer(db, e.Key(), srv.idleness(e))
+			}
+		}
+		clear(picked[:cap(picked)]) // nothing is kept from the garbage collector
+		if keys == 0 {
+			return nil, nil
+		}
+		if db, e := p.take(volatile); e != nil {
+			return db, e
+		}
+	}
+}
+
+// idleness says how little a key is used: for how long it was not, or how seldom
+// it is.
+func (srv *Server) idleness(e *keyspace.Entry) uint64 {
+	if srv.keys.Frequency.On {
+		return uint64(255 - srv.keys.Frequent(e))
+	}
+	return uint64(max(0, srv.keys.Now()-e.Access()))
+}
+
+// soonest returns the key that expires first.
+func (srv *Server) soonest() (of *keyspace.DB, first *keyspace.Entry) {
+	for _, db := range srv.keys.DBs() {
+		if e := db.Soonest(); e != nil && (first == nil || e.Deadline() < first.Deadline()) {
+			of, first = db, e
+		}
+	}
+	return of, first
+}
+
+// anyKey returns a key picked at random, of each database in turn.
+func (srv *Server) anyKey(volatile bool) (*keyspace.DB, *keyspace.Entry) {
+	next := &srv.memoryLimit.evictor.next
+	dbs := srv.keys.DBs()
+	for range dbs {
+		db := dbs[*next]
+		*next = (*next + 1) % len(dbs)
+		if e := db.AnyKey(srv.rand, volatile); e != nil {
+			return db, e
+		}
+	}
+	return nil, nil
+}
+
+// evictionCheck is after how many evicted keys it is looked whether the time for
+// them is up.
+const evictionCheck = 16
+
+// evict evicts keys until no more memory is in use than may be, and reports
+// whether it could, or will: if it takes long, the timer goes on.
+func (srv *Server) evict() bool {
+	m := &srv.memoryLimit
+	if srv.config.maxmemoryPolicy == "noeviction" {
+		return false
+	}
+	u := &srv.unit
+	actor := u.actor
+	u.actor = nil // whoever comes next has not asked for it
+	defer func() { u.actor = actor }()
+	start, limit, freed := srv.clock(), srv.config.evictionTime(), 0
+	m.going = false
+	done := false
+	for !done {
+		db, e := srv.worst()
+		if e == nil {
+			break
+		}
+		srv.evictKey(db, e)
+		freed++
+		done = srv.counted() <= srv.config.maxmemory
+		if freed%evictionCheck == 0 && !done && srv.clock().Sub(start) > limit {
+			m.going = true
+			break
+		}
+	}
+	if freed > 0 {
+		srv.keys.Seal()
+		u.commit()
+		took := srv.clock().Sub(start)
+		if limit := srv.config.latencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
+			srv.latency.add("eviction-cycle", srv.at, took)
+		}
+	}
+	if done {
+		m.within(srv)
+	}
+	return done || m.going && freed > 0
+}
+
+// evictKey evicts a key.
+func (srv *Server) evictKey(db *keyspace.DB, e *keyspace.Entry) {
+	db.Evict(e)
+	srv.evictedKeys++
+	srv.unit.changed(db.ID(), e.Key(), classEvicted, "evicted")
+}

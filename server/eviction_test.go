@@ -1,0 +1,406 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// evicting starts a server with a limit that leaves room for so many more bytes
+// than are in use, and returns what runs a command on it.
+func evicting(t *testing.T, policy string, room int64) (*Server, func(args ...string) any) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	do := func(args ...string) any {
+		line := make([]any, len(args))
+		for i, a := range args {
+			line[i] = a
+		}
+		reply, err := srv.Do(context.Background(), line...)
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		return reply
+	}
+	var used int64
+	srv.do(func() { used = srv.inUse() })
+	do("CONFIG", "SET", "maxmemory", fmt.Sprint(used+room), "maxmemory-policy", policy)
+	return srv, do
+}
+
+// evicted returns how many keys were.
+func evicted(srv *Server) (n int64) {
+	srv.do(func() { n = srv.evictedKeys })
+	return n
+}
+
+// alive returns the bytes that the garbage collector finds in use.
+func alive() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers let go
+	return usedMemory()
+}
+
+// settled returns what is alive once that no longer falls, as it does while servers of
+// other tests come to their end.
+func settled() int64 {
+	least := alive()
+	for quiet := 0; quiet < 5; quiet++ {
+		time.Sleep(20 * time.Millisecond)
+		if now := alive(); now < least-64<<10 {
+			least, quiet = now, 0
+		}
+	}
+	return least
+}
+
+// However much is written, what the collector finds stays near the limit for values of
+// all types: hardly above it, and not much below it either, for nothing is evicted
+// that need not be.
+func TestLimitIsHeld(t *testing.T) {
+	if testing.Short() || underRace {
+		t.Skip("writes some hundred megabytes")
+	}
+	const room = 16 << 20
+	for name, write := range map[string]func(do func(...string) any, i int){
+		"small strings": func(do func(...string) any, i int) { do("SET", fmt.Sprint("key:", i), "value") },
+		"strings": func(do func(...string) any, i int) {
+			do("SET", fmt.Sprint("key:", i), strings.Repeat("x", 1+i*7919%3000))
+		},
+		"volatile": func(do func(...string) any, i int) { do("SET", fmt.Sprint("key:", i), "value", "EX", "1000") },
+		"lists":    func(do func(...string) any, i int) { do("RPUSH", fmt.Sprint("key:", i/100), strings.Repeat("x", 50)) },
+		"hashes": func(do func(...string) any, i int) {
+			do("HSET", fmt.Sprint("key:", i/1000), fmt.Sprint("field:", i), "value")
+		},
+		"sets": func(do func(...string) any, i int) { do("SADD", fmt.Sprint("key:", i/1000), fmt.Sprint("member:", i)) },
+		"sorted sets": func(do func(...string) any, i int) {
+			do("ZADD", fmt.Sprint("key:", i/1000), fmt.Sprint(i), fmt.Sprint("member:", i))
+		},
+		"streams": func(do func(...string) any, i int) { do("XADD", fmt.Sprint("key:", i/100), "*", "field", "value") },
+		"growing": func(do func(...string) any, i int) {
+			do("APPEND", fmt.Sprint("key:", i*7919%5000), strings.Repeat("x", 100))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := settled()
+			srv, do := evicting(t, "allkeys-lru", room)
+			judge := func(when string) {
+				found, used := alive()-before, int64(0)
+				srv.do(func() { used = srv.inUse() - srv.config.maxmemory + room })
+				t.Logf("%s: %d KB of %d alive, %d counted; %d keys evicted", when, found>>10, room>>10, used>>10, evicted(srv))
+				if found > room+4<<20 || found < room*9/10 {
+					t.Errorf("%s: %d bytes are alive of %d", when, found, room)
+				}
+				if used > room+16<<10 || used < room*95/100 {
+					t.Errorf("%s: %d bytes are counted of %d", when, used, room)
+				}
+			}
+			for i := 0; i%1000 != 0 || evicted(srv) == 0; i++ {
+				write(do, i)
+				if i > 5_000_000 {
+					t.Fatal("nothing is evicted")
+				}
+			}
+			judge("full")
+			first := evicted(srv)
+			for i := 1_000_000; i%100 != 0 || evicted(srv) < 2*first+100; i++ {
+				write(do, i)
+				if i > 10_000_000 {
+					t.Fatal("nothing more is evicted")
+				}
+			}
+			judge("later")
+			if err := srv.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Of many keys those go that were used longest ago, or least often, approximately: of
+// the half that is to stay most stay.
+func TestEvictionChoosesWell(t *testing.T) {
+	const keys = 4000
+	for _, policy := range []string{"allkeys-lru", "volatile-lru", "allkeys-lfu", "volatile-lfu", "volatile-ttl"} {
+		t.Run(policy, func(t *testing.T) {
+			srv, do := evicting(t, policy, 1<<30)
+			key := func(i int) string { return fmt.Sprint("key:", i) }
+			for i := range keys {
+				do("SET", key(i), "v", "EX", fmt.Sprint(100_000+i*100))
+			}
+			if strings.HasSuffix(policy, "-lru") {
+				srv.do(func() {
+					for i := range keys {
+						srv.keys.DB(0).Stored([]byte(key(i))).SetAccess(srv.keys.Now() - int64(keys-i)*1000)
+					}
+				})
+			}
+			if strings.HasSuffix(policy, "-lfu") {
+				for range 20 {
+					for i := keys / 2; i < keys; i++ {
+						do("GET", key(i))
+					}
+				}
+			}
+			srv.do(func() {
+				for range keys / 2 {
+					srv.evictKey(srv.worst())
+				}
+				srv.keys.Seal()
+			})
+			stayed := 0
+			srv.do(func() {
+				for i := keys / 2; i < keys; i++ {
+					if srv.keys.DB(0).Has([]byte(key(i))) {
+						stayed++
+					}
+				}
+				if err := srv.keys.Check(); err != nil {
+					t.Error(err)
+				}
+			})
+			want := keys / 2 * 85 / 100 // with 5 samples
+			if policy == "volatile-ttl" {
+				want = keys / 2
+			}
+			t.Logf("%d of %d stayed", stayed, keys/2)
+			if stayed < want {
+				t.Errorf("%d of the %d best keys stayed, want %d", stayed, keys/2, want)
+			}
+		})
+	}
+}
+
+// A random policy has each key go with the same chance, also among those with a
+// deadline, and in all databases.
+func TestEvictionAtRandom(t *testing.T) {
+	for _, policy := range []string{"allkeys-random", "volatile-random"} {
+		srv, _ := evicting(t, policy, 1<<30)
+		const keys = 4000
+		srv.do(func() {
+			for i := range keys {
+				db := srv.keys.DB(i / 1000)
+				db.SetDeadline(db.AddString(fmt.Append(nil, "key:", i), []byte("v"), true), srv.keys.Now()+1e6)
+				db.AddString(fmt.Append(nil, "stays:", i), []byte("v"), false)
+			}
+			for range keys / 2 {
+				srv.evictKey(srv.worst())
+			}
+			for i := range 4 {
+				volatile := srv.keys.DB(i).Volatile()
+				if volatile < 300 || volatile > 900 || policy == "volatile-random" && (volatile != 500 || srv.keys.DB(i).Len() != 1500) {
+					t.Errorf("%s: database %d has %d keys, %d volatile", policy, i, srv.keys.DB(i).Len(), volatile)
+				}
+			}
+		})
+	}
+}
+
+// Nobody is refused as long as there are keys to evict, and no command takes longer
+// than the parameter tenacity allows, however much is to go; the rest goes by itself.
+func TestEvictionOfMuch(t *testing.T) {
+	srv, do := evicting(t, "allkeys-random", 1<<30)
+	const keys = 200_000
+	for i := range keys {
+		do("SET", fmt.Sprint("key:", i), strings.Repeat("x", 100))
+	}
+	var used int64
+	srv.do(func() { used = srv.inUse() })
+	do("CONFIG", "SET", "maxmemory", fmt.Sprint(used-used/2))
+	refused := 0
+	left := func() (n int) {
+		srv.do(func() { n = srv.keys.DB(0).Len() })
+		return n
+	}
+	for left() > keys*6/10 {
+		if reply, err := srv.Do(context.Background(), "SET", "more", "x"); err != nil || fmt.Sprint(reply) != "OK" {
+			refused++
+		}
+	}
+	if refused > 0 {
+		t.Errorf("%d commands were refused", refused)
+	}
+	until(t, srv, "the limit to be kept", func() bool { return !srv.memoryLimit.going && srv.inUse() <= srv.config.maxmemory })
+	srv.do(func() {
+		if n := srv.keys.DB(0).Len(); n < keys*4/10 {
+			t.Errorf("%d keys stayed of %d, though half of them may", n, keys)
+		}
+		if total, now := srv.exceeding(); total == 0 || now != 0 {
+			t.Errorf("the limit was exceeded for %v, and now for %v", total, now)
+		}
+	})
+}
+
+// What is evicted is gone from the file, too.
+func TestEvictedKeysAreGoneForGood(t *testing.T) {
+	file := t.TempDir() + "/data"
+	for _, rewrite := range []bool{false, true} {
+		srv, err := New(Options{File: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.Background()
+		do := func(args ...any) any {
+			reply, err := srv.Do(ctx, args...)
+			if err != nil {
+				t.Fatal(args, err)
+			}
+			return reply
+		}
+		srv.Ready(ctx)
+		var used int64
+		srv.do(func() { used = srv.inUse() })
+		do("CONFIG", "SET", "maxmemory", fmt.Sprint(used+1<<20), "maxmemory-policy", "allkeys-lru")
+		r := rand.New(rand.NewPCG(1, 1))
+		for i := range 30_000 {
+			do("SET", fmt.Sprint("key:", r.IntN(20_000)), strings.Repeat("x", r.IntN(300)))
+			if i%100 == 0 {
+				do("HSET", fmt.Sprint("hash:", i), "field", fmt.Sprint(i))
+			}
+			if i == 15_000 {
+				do("SAVE")
+				if rewrite {
+					do("BGREWRITEAOF")
+				}
+			}
+		}
+		want := map[string]bool{}
+		srv.do(func() {
+			if srv.evictedKeys < 1000 {
+				t.Errorf("only %d keys were evicted", srv.evictedKeys)
+			}
+			for e := range srv.keys.DB(0).All() {
+				want[strings.Clone(e.Key())] = true
+			}
+		})
+		if err := srv.Shutdown(ctx); err != nil {
+			t.Fatal(err)
+		}
+		again, err := New(Options{File: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Ready(ctx)
+		again.do(func() {
+			n := 0
+			for e := range again.keys.DB(0).All() {
+				if n++; !want[e.Key()] {
+					t.Fatalf("%s is there again", e.Key())
+				}
+			}
+			if n != len(want) {
+				t.Errorf("%d keys, want %d", n, len(want))
+			}
+			again.keys.DB(0).Clear()
+		})
+		if err := again.Shutdown(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What tells clients to forget a key that was evicted does not make others be evicted.
+func TestInvalidationsEvictNobody(t *testing.T) {
+	srv, err := New(Options{Config: map[string]string{"maxmemory-policy": "allkeys-lru", "maxmemory-eviction-tenacity": "100"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	do := func(args ...any) any {
+		t.Helper()
+		reply, err := srv.Do(t.Context(), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	const keys = 300
+	key := func(i int) string { return fmt.Sprint(i) + strings.Repeat("x", 1000) }
+	for i := range keys {
+		do("SET", key(i), "x")
+	}
+	for range 5 {
+		nc, err := srv.Dialer()(t.Context(), "", "") // nothing is on its way here: what is not read waits
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		r := bufio.NewReader(nc)
+		fmt.Fprint(nc, "CLIENT TRACKING ON BCAST NOLOOP\r\nHELLO 3\r\nCLIENT TRACKING ON BCAST\r\nECHO ready\r\n")
+		for line := ""; line != "ready\r\n"; {
+			if line, err = r.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	srv.mu.Lock()
+	limit := srv.inUse() - 40_000
+	srv.mu.Unlock()
+	do("CONFIG", "SET", "maxmemory", limit)
+	for i := range 50 {
+		do("SET", key(keys-1), i)
+		srv.mu.Lock()
+		srv.memoryLimit.looked = time.Time{} // as when time has passed
+		srv.mu.Unlock()
+	}
+	if n := do("DBSIZE").(int64); n < 200 || n >= keys {
+		t.Errorf("of %d keys %d are left", keys, n)
+	}
+}
+
+// No key is evicted for what clients take who are disconnected because they take too
+// much.
+func TestClientsGoBeforeKeys(t *testing.T) {
+	for _, transport := range []string{"epoll", "net"} {
+		t.Run(transport, func(t *testing.T) {
+			const most, keys = 3 << 20, 50
+			srv, addr := start(t, map[string]string{"transport": transport, "maxmemory-clients": fmt.Sprint(most), "maxmemory-policy": "allkeys-lru"})
+			operator := dialRaw(t, addr)
+			operator.send("CLIENT NO-EVICT ON\r\n")
+			operator.expect("OK")
+			for i := range keys {
+				operator.send(fmt.Sprintf("SETRANGE key:%d 100000 x\r\n", i))
+				operator.expect("100001")
+			}
+			var used int64
+			srv.do(func() { used = srv.inUse() })
+			operator.send(fmt.Sprintf("CONFIG SET maxmemory %d\r\n", used+most+512<<10))
+			operator.expect("OK")
+			message := "*3\r\n$7\r\nPUBLISH\r\n$4\r\nnews\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n"
+			for range 8 {
+				var clients []*rawClient
+				for range 20 {
+					c := dialRaw(t, addr)
+					c.send("SUBSCRIBE news\r\n") // and reads nothing
+					clients = append(clients, c)
+				}
+				var before int64
+				srv.do(func() { before = srv.evictedClients })
+				for end, now := time.Now().Add(20*time.Second), before; now == before; {
+					if time.Now().After(end) {
+						t.Fatal("no client is disconnected")
+					}
+					operator.send(message)
+					operator.reply()
+					srv.do(func() { now = srv.evictedClients })
+				}
+				operator.send("PING\r\n")
+				operator.expect("PONG")
+				for _, c := range clients {
+					c.Close()
+				}
+			}
+			if n := evicted(srv); n > 0 {
+				t.Errorf("%d keys are evicted", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,349 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// logBuffer takes what a server logs.
+type logBuffer struct {
+	sync.Mutex
+	b bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.Lock()
+	defer l.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.Lock()
+	defer l.Unlock()
+	return l.b.String()
+}
+
+// panicking gives a command another handler.
+func panicking(srv *Server, name string, run func(before func(*Call), c *Call)) {
+	cmd, _ := srv.table.find([][]byte{[]byte(name)})
+	before := cmd.run
+	cmd.run = func(c *Call) { run(before, c) }
+}
+
+// Wherever something panics, the server is over: whoever it belongs to is told, the
+// others are disconnected, everything that a host may call returns an error, nothing
+// is left, and the file has what was saved.
+func TestPanic(t *testing.T) {
+	always := func(before func(*Call), c *Call) { panic("BUG: a test") }
+	for _, test := range []struct {
+		name    string
+		prepare func(*Server)
+		send    string   // by the client
+		replies []string // to the client, before he is disconnected
+		act     func(*Server)
+		saves   bool // its panic comes after a Cut
+		logged  []string
+		absent  string
+	}{
+		{
+			name: "command", send: "SET k 1\r\nDEBUG PANIC\r\nSET k 2\r\n", replies: []string{"+OK", "-" + errInternal},
+			logged: []string{`command="DEBUG \"PANIC\""`, "BUG: DEBUG PANIC", "debugPanic", "client=127.0.0.1:"},
+		},
+		{
+			name: "runtime", send: "DEBUG SEGFAULT\r\n", replies: []string{"-" + errInternal},
+			logged: []string{`command="DEBUG \"SEGFAULT\""`, "nil pointer", "debugSegfault"},
+		},
+		{
+			name: "transaction", send: "MULTI\r\nSET k 1\r\nDEBUG PANIC\r\nEXEC\r\n",
+			replies: []string{"+OK", "+QUEUED", "+QUEUED", "-" + errInternal}, logged: []string{`command="DEBUG \"PANIC\""`},
+		},
+		{
+			name: "script", send: "DEBUG SET-DISABLE-DENY-SCRIPTS 1\r\nEVAL \"redis.call('set', 'k', '1'); redis.pcall('debug', 'panic')\" 0\r\nPING\r\n",
+			replies: []string{"+OK", "-" + errInternal}, logged: []string{"command=\"EVAL", `which has called: DEBUG \"panic\"`},
+		},
+		{
+			name: "a series", prepare: func(srv *Server) { panicking(srv, "incr", always) },
+			send:    "SET k 1\r\nSET k 2\r\nINCR k\r\nGET k\r\n",
+			replies: []string{"+OK", "+OK", "-" + errInternal}, logged: []string{`command="INCR \"k\""`},
+		},
+		{
+			name: "secret", prepare: func(srv *Server) { panicking(srv, "auth", always) },
+			send: "AUTH somebody hunter2\r\n", replies: []string{"-" + errInternal},
+			logged: []string{`command="AUTH (redacted)"`}, absent: "hunter2",
+		},
+		{
+			name: "waiter", prepare: func(srv *Server) {
+				panicking(srv, "blpop", func(before func(*Call), c *Call) {
+					if c.again {
+						c.Reply.Array(7) // half a reply
+						panic("BUG: a test")
+					}
+					before(c)
+				})
+			},
+			send: "PING\r\nBLPOP list 0\r\n", replies: []string{"+PONG", "-" + errInternal},
+			act: func(srv *Server) {
+				for srv.BlockedClients() < 3 {
+					time.Sleep(time.Millisecond)
+				}
+				srv.Do(context.Background(), "LPUSH", "list", "x")
+			},
+			logged: []string{`command="BLPOP \"list\" \"0\""`},
+		},
+		{
+			name: "timer", prepare: func(srv *Server) {
+				panicking(srv, "ping", func(_ func(*Call), c *Call) {
+					c.wait(c.now()+20, kindList, func(*protocol.Reply) { panic("BUG: a test") }, []byte("other"))
+				})
+			},
+			send: "PING\r\n", logged: []string{`command=""`, "BUG: a test", "giveUp"},
+		},
+		{
+			name: "keeper", act: func(srv *Server) {
+				srv.do(func() {
+					srv.keeper.results = append(srv.keeper.results, result{})
+					srv.keeper.asked = true
+					srv.keeper.wake()
+				})
+			},
+			saves: true, logged: []string{"keeper).account"},
+		},
+		{
+			name: "a goroutine without the lock", act: func(srv *Server) {
+				srv.attempt(func() { panic("BUG: a test") })
+			},
+			logged: []string{"BUG: a test"},
+		},
+		{
+			name: "another while a script is busy", prepare: func(srv *Server) { srv.config.busyReplyThreshold = 1 },
+			send: "EVAL \"while true do end\" 0\r\n",
+			act: func(srv *Server) {
+				c1, _ := srv.Dialer()(context.Background(), "", "")
+				defer c1.Close()
+				r := bufio.NewReader(c1)
+				for {
+					fmt.Fprint(c1, "PING\r\n")
+					if line, err := r.ReadString('\n'); err != nil || strings.HasPrefix(line, "-BUSY") {
+						break
+					}
+				}
+				cmd, _ := srv.table.find([][]byte{[]byte("SCRIPT"), []byte("KILL")})
+				srv.mu.Lock()
+				cmd.run = func(*Call) { panic("BUG: a test") }
+				srv.mu.Unlock()
+				fmt.Fprint(c1, "SCRIPT KILL\r\n")
+				io.Copy(io.Discard, c1)
+			},
+			logged: []string{`command="SCRIPT KILL"`},
+		},
+		{
+			name: "the last save", prepare: func(srv *Server) { srv.mustSave = true },
+			act: func(srv *Server) {
+				srv.do(func() { srv.keeper.results = append(srv.keeper.results, result{}) })
+				srv.Shutdown(context.Background())
+			},
+			saves: true, logged: []string{"saveNow"},
+		},
+	} {
+		for _, transport := range []string{"epoll", "net"} {
+			t.Run(test.name+"/"+transport, func(t *testing.T) {
+				before := runtime.NumGoroutine()
+				var log logBuffer
+				file := filepath.Join(t.TempDir(), "data.db")
+				config := map[string]string{"save": "", "enable-debug-command": "yes", "transport": transport}
+				srv, err := New(Options{File: file, Config: config, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if test.prepare != nil {
+					test.prepare(srv)
+				}
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				served := make(chan error, 1)
+				go func() { served <- srv.Serve(l) }()
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				defer cancel()
+				for _, args := range [][]any{{"SET", "saved", "1"}, {"SAVE"}, {"SET", "lost", "1"}} {
+					if _, err := srv.Do(ctx, args...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				waiting := make(chan error, 1)
+				go func() {
+					_, err := srv.Do(ctx, "BRPOP", "nothing", 0)
+					waiting <- err
+				}()
+				for srv.BlockedClients() == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				dial := func() net.Conn {
+					nc, err := net.Dial("tcp", l.Addr().String())
+					if err != nil {
+						t.Fatal(err)
+					}
+					nc.SetDeadline(time.Now().Add(20 * time.Second))
+					return nc
+				}
+				other := dial()
+				defer other.Close()
+				fmt.Fprint(other, "ECHO me\r\nBLPOP nothing 0\r\n")
+				mine := dial()
+				defer mine.Close()
+				fmt.Fprint(mine, test.send)
+				if test.act != nil {
+					test.act(srv)
+				}
+				got, _ := io.ReadAll(mine)
+				want := ""
+				for _, r := range test.replies {
+					want += r + "\r\n"
+				}
+				if string(got) != want {
+					t.Errorf("the client has got %q, want %q", got, want)
+				}
+				if got, _ := io.ReadAll(other); string(got) != "" && string(got) != "$2\r\nme\r\n" && !strings.HasPrefix(string(got), "-BUSY") {
+					t.Errorf("another has got %q", got)
+				}
+				for what, err := range map[string]error{
+					"Serve":    <-served,
+					"a waiter": <-waiting,
+					"Do":       func() error { _, err := srv.Do(ctx, "PING"); return err }(),
+					"Ready":    srv.Ready(ctx),
+					"Check":    srv.Check(),
+					"Dialer":   func() error { _, err := srv.Dialer()(ctx, "", ""); return err }(),
+					"Shutdown": srv.Shutdown(ctx),
+					"Close":    srv.Close(),
+				} {
+					if _, ok := errors.AsType[*PanicError](err); !ok && (what != "Serve" || test.name != "the last save") {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				srv.Advance(time.Hour)
+				srv.Signaled(true)
+				for _, words := range test.logged {
+					if !strings.Contains(log.String(), words) {
+						t.Errorf("the log lacks %q:\n%s", words, log.String())
+					}
+				}
+				if test.absent != "" && strings.Contains(log.String(), test.absent) {
+					t.Errorf("the log has %q:\n%s", test.absent, log.String())
+				}
+				mine.Close()
+				other.Close()
+				if n := awaitGoroutines(before); n > before {
+					buf := make([]byte, 1<<20)
+					t.Errorf("%d goroutines, %d before:\n%s", n, before, buf[:runtime.Stack(buf, true)])
+				}
+
+				srv, err = New(Options{File: file})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer srv.Close()
+				for _, key := range []string{"saved", "lost"} {
+					if n, err := srv.Do(ctx, "EXISTS", key); err != nil || (n == int64(1)) != (key == "saved" || test.saves) {
+						t.Errorf("afterwards there are %v of key %q (%v)", n, key, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// awaitGoroutines waits a while until there are not more goroutines than that.
+func awaitGoroutines(limit int) (n int) {
+	for range 500 {
+		if n = runtime.NumGoroutine(); n <= limit {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return n
+}
+
+// With appendfsync always nobody is told of what has not been saved, also when the
+// server panics.
+func TestPanicWhileHeld(t *testing.T) {
+	for _, transport := range []string{"epoll", "net"} {
+		file := filepath.Join(t.TempDir(), "data.db")
+		srv, err := New(Options{File: file, Config: map[string]string{
+			"enable-debug-command": "yes", "transport": transport, "appendonly": "yes", "appendfsync": "always",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go srv.Serve(l)
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		nc.SetDeadline(time.Now().Add(20 * time.Second))
+		r := bufio.NewReader(nc)
+		fmt.Fprint(nc, "SET a 1\r\n")
+		if line, err := r.ReadString('\n'); line != "+OK\r\n" {
+			t.Fatal(line, err)
+		}
+		fmt.Fprint(nc, "MULTI\r\nSET b 1\r\nEXEC\r\nSET c 1\r\nDEBUG PANIC\r\n")
+		rest, _ := io.ReadAll(r)
+		if strings.Contains(string(rest), "+OK\r\n-") || bytes.Count(rest, []byte("\n")) > 6 {
+			t.Errorf("%s: it was told %q", transport, rest)
+		}
+		srv.Close()
+		if srv, err = New(Options{File: file}); err != nil {
+			t.Fatal(err)
+		}
+		for key, told := range map[string]bool{"a": true, "b": strings.Contains(string(rest), "*1"), "c": strings.Count(string(rest), "+OK") > 2} {
+			if n, err := srv.Do(context.Background(), "EXISTS", key); err != nil || told && n != int64(1) {
+				t.Errorf("%s: %s was acknowledged, and is gone (%v)", transport, key, err)
+			}
+		}
+		srv.Close()
+	}
+}
+
+// A panic while a client's input is parsed ends that client.
+func TestPanicWhileParsing(t *testing.T) {
+	var log logBuffer
+	srv, err := New(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	s := srv.newSession(peer{fd: -1, wake: func() {}})
+	s.authenticated = false
+	c := &input{srv: srv, sess: s}
+	copy(c.reader.Space(), "PING\r\n")
+	c.reader.Filled(6)
+	users := srv.acl
+	srv.acl = nil
+	err = c.parse()
+	srv.acl = users
+	if err != errParsing || !strings.Contains(log.String(), "parse") || len(c.batch) > 0 {
+		t.Errorf("%v, %d commands; log: %s", err, len(c.batch), log.String())
+	}
+	if _, err := srv.Do(context.Background(), "PING"); err != nil {
+		t.Error(err)
+	}
+}

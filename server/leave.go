@@ -1,0 +1,130 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+// What becomes of connections when the server is told to stop. Whatever has reached
+// the machine until then is run and answered, to the end: what a client has sent and
+// the server has read, and what lay in the socket when the order came; no more of it
+// is read, so that a client that goes on sending keeps nobody. Then the connection is
+// closed, and when all are, the last Cut is taken. A command of which only a part has
+// arrived is not run.
+//
+// Who waits for others, in BLPOP or a CLIENT PAUSE, is disconnected, and what is behind
+// that in his pipeline is not run. Replies that the client does not take end with the
+// time that Shutdown is given.
+//
+// To close a socket that has unread input, or gets more, would make the kernel throw
+// away replies that are on their way: so the connection is closed to one side first, and
+// what still comes is read and forgotten until the client has closed it, for a second
+// at most. Who has taken everything is not waited for.
+
+const (
+	// lingerTime is how long a client may take to take the last replies.
+	lingerTime = time.Second
+	// lastUnread is how much is read of a connection of which nobody can tell what has
+	// arrived (TLS, a pipe), and lastPause how long nothing may come.
+	lastUnread = 1 << 20
+	lastPause  = 20 * time.Millisecond
+)
+
+// measure notes how much there is to be read.
+func (c *input) measure(fd uintptr) {
+	c.measured = true
+	c.unread = unreadBytes(fd)
+}
+
+// waitsForOthers reports whether a stalled session would have to wait for others.
+func (s *Session) waitsForOthers() bool {
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
+	return s.blocked != nil || s.postponed != nil && !slices.Contains(s.srv.delayed, s) && !slices.Contains(s.srv.released, s)
+}
+
+// conclude makes a session that runs nothing any more end when its outbox is written.
+func (s *Session) conclude() {
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
+	s.closing = true
+}
+
+func (c *conn) finish() {
+	c.leaving.Store(true)
+	c.signal()
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read
+}
+
+// readLast reads what there is to be read at the end, or waits until the session may
+// go on. It returns false when there is nothing more to be run.
+func (c *conn) readLast() bool {
+	if c.sess.ending() {
+		return false
+	}
+	if c.sess.stalled.Load() {
+		if c.sess.waitsForOthers() {
+			c.sess.conclude()
+			return false
+		}
+		<-c.again
+		return true
+	}
+	if !c.measured {
+		if c.measured, c.unread = true, lastUnread; c.raw != nil {
+			c.raw.Control(c.measure)
+		}
+	}
+	for tries := 0; c.unread > 0 && tries < 10; tries++ {
+		c.nc.SetReadDeadline(time.Now().Add(lastPause))
+		space := c.space()
+		n, err := c.nc.Read(space[:min(len(space), c.unread)])
+		c.srv.countInput(n)
+		c.unread -= n
+		if !c.filled(n) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.unread = 0
+		}
+		if n > 0 {
+			return true
+		}
+		if c.raw == nil || unreadOf(c) == 0 {
+			break // but if somebody has only ended the Read, once more
+		}
+	}
+	c.sess.conclude()
+	return false
+}
+
+// unreadOf returns what can be read from a plain socket.
+func unreadOf(c *conn) (n int) {
+	c.raw.Control(func(fd uintptr) { n = unreadBytes(fd) })
+	return n
+}
+
+// linger waits until the client has taken what was written, if closing now would keep
+// him from it.
+func (c *conn) linger() {
+	if c.raw == nil {
+		return
+	}
+	wait := false
+	c.raw.Control(func(fd uintptr) { wait = unfinished(fd) })
+	if !wait {
+		return
+	}
+	limit := time.AfterFunc(lingerTime, c.abort)
+	defer limit.Stop()
+	c.nc.SetReadDeadline(time.Time{})
+	c.outlast()
+}
+
+// outlast says to the client that no more will come, and waits until it has closed its
+// side, too.
+func (c *conn) outlast() {
+	if s, ok := c.socket.(interface{ CloseWrite() error }); ok && s.CloseWrite() == nil {
+		io.Copy(io.Discard, c.socket)
+	}
+}
