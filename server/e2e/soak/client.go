@@ -1,0 +1,239 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// client is a connection. A reply is a string, an int64, a float64, nil, an
+// errorReply, or []any, which is also what maps and sets are.
+type client struct {
+	nc     net.Conn
+	r      *bufio.Reader
+	w      []byte
+	pushed func([]any) // gets the messages that come between replies
+}
+
+// errorReply is an error that the server has replied.
+type errorReply string
+
+// answerTime is how long a reply may take: long enough for a machine that is
+// busy with much else, and short enough to notice a server that hangs.
+const answerTime = 90 * time.Second
+
+func dial(addr string) (*client, error) {
+	nc, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &client{nc: nc, r: bufio.NewReaderSize(nc, 16<<10)}, nil
+}
+
+func (c *client) close() { c.nc.Close() }
+
+// reset ends the connection as a crash of the machine would: by RST.
+func (c *client) reset() {
+	c.nc.(*net.TCPConn).SetLinger(0)
+	c.nc.Close()
+}
+
+func appendCommand(b []byte, args []string) []byte {
+	b = append(strconv.AppendInt(append(b, '*'), int64(len(args)), 10), "\r\n"...)
+	for _, a := range args {
+		b = append(strconv.AppendInt(append(b, '$'), int64(len(a)), 10), "\r\n"...)
+		b = append(append(b, a...), "\r\n"...)
+	}
+	return b
+}
+
+// send sends commands without waiting for their replies.
+func (c *client) send(commands ...[]string) error {
+	c.w = c.w[:0]
+	for _, args := range commands {
+		c.w = appendCommand(c.w, args)
+	}
+	c.nc.SetWriteDeadline(time.Now().Add(answerTime))
+	_, err := c.nc.Write(c.w)
+	return err
+}
+
+// read waits for a reply.
+func (c *client) read() (any, error) { return c.readFor(answerTime) }
+
+func (c *client) readFor(limit time.Duration) (any, error) {
+	c.nc.SetReadDeadline(time.Now().Add(limit))
+	for {
+		v, push, err := c.next()
+		if err != nil {
+			return nil, err
+		}
+		if !push {
+			return v, nil
+		}
+		if c.pushed != nil {
+			c.pushed(v.([]any))
+		}
+	}
+}
+
+func (c *client) do(args ...string) (any, error) {
+	if err := c.send(args); err != nil {
+		return nil, err
+	}
+	return c.read()
+}
+
+func (c *client) next() (v any, push bool, err error) {
+	line, err := c.r.ReadString('\n')
+	if err != nil {
+		return nil, false, err
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return nil, false, fmt.Errorf("not a reply: %q", line)
+	}
+	kind, rest := line[0], line[1:len(line)-2]
+	switch kind {
+	case '+', '(':
+		return rest, false, nil
+	case '-':
+		return errorReply(rest), false, nil
+	case ':':
+		n, err := strconv.ParseInt(rest, 10, 64)
+		return n, false, err
+	case '_':
+		return nil, false, nil
+	case '#':
+		if rest == "t" {
+			return int64(1), false, nil
+		}
+		return int64(0), false, nil
+	case ',':
+		f, err := strconv.ParseFloat(rest, 64)
+		return f, false, err
+	}
+	n, err := strconv.Atoi(rest)
+	if err != nil {
+		return nil, false, fmt.Errorf("not a reply: %q", line)
+	}
+	switch kind {
+	case '$', '=':
+		if n < 0 {
+			return nil, false, nil
+		}
+		b := make([]byte, n+2)
+		if _, err := io.ReadFull(c.r, b); err != nil {
+			return nil, false, err
+		}
+		if kind == '=' {
+			return string(b[4:n]), false, nil
+		}
+		return string(b[:n]), false, nil
+	case '%':
+		n *= 2
+	case '*', '~', '>':
+	default:
+		return nil, false, fmt.Errorf("not a reply: %q", line)
+	}
+	if n < 0 {
+		return nil, false, nil
+	}
+	list := make([]any, n)
+	for i := range list {
+		if list[i], _, err = c.next(); err != nil {
+			return nil, false, err
+		}
+	}
+	return list, kind == '>', nil
+}
+
+// timedOut reports whether an error is that a reply did not come in time.
+func timedOut(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}
+
+// show writes a reply for people.
+func show(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nil"
+	case string:
+		if len(v) > 200 {
+			return fmt.Sprintf("%q… (%d bytes)", v[:200], len(v))
+		}
+		return strconv.Quote(v)
+	case errorReply:
+		return "error " + string(v)
+	case []any:
+		var parts []string
+		for i, e := range v {
+			if i == 40 {
+				parts = append(parts, fmt.Sprintf("… (%d in all)", len(v)))
+				break
+			}
+			parts = append(parts, show(e))
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	case interface{ String() string }:
+		return v.String()
+	}
+	return fmt.Sprint(v)
+}
+
+// text, number and list read a reply that must be of a kind.
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return formatScore(v)
+	}
+	return ""
+}
+
+func number(v any) int64 {
+	switch v := v.(type) {
+	case int64:
+		return v
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err == nil {
+			return n
+		}
+	case float64:
+		return int64(v)
+	}
+	return math.MinInt64
+}
+
+func float(v any) float64 {
+	switch v := v.(type) {
+	case float64:
+		return v
+	case int64:
+		return float64(v)
+	case string:
+		if f, err := strconv.ParseFloat(v, 64); err == nil {
+			return f
+		}
+	}
+	return math.NaN()
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+func formatScore(f float64) string { return strconv.FormatFloat(f, 'g', 17, 64) }

@@ -1,0 +1,202 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// player is a client that shares keys with others, so that it cannot know what is
+// there, but what must always hold.
+type player struct {
+	st    *stage
+	name  string
+	rng   *rand.Rand
+	c     *client
+	id    string // of its connection
+	life  int
+	hello bool // RESP3
+	ring  ring
+	setup func() error // after each connect
+}
+
+func (st *stage) player(name string, n int) *player {
+	p := &player{st: st, name: fmt.Sprint(name, " ", n)}
+	st.numbers++
+	p.rng, _ = st.random(1<<16 + st.numbers)
+	return p
+}
+
+func (p *player) String() string { return p.name }
+
+// play does steps until the stage is over. A step that returns an error has lost
+// the connection, or has found what must not be.
+func (p *player) play(step func() error) {
+	for p.st.enter() {
+		err := p.once(step)
+		p.st.leave()
+		if err != nil {
+			p.st.fail(p, fmt.Errorf("%w; what it has done last:\n%s", err, p.ring.about("\x00")))
+			break
+		}
+		p.st.pace(p.rng)
+	}
+	p.close()
+}
+
+func (p *player) once(step func() error) error {
+	if p.c == nil {
+		if err := p.connect(); err != nil || p.c == nil {
+			return err
+		}
+	}
+	err := step()
+	if err == nil {
+		return nil
+	}
+	if m := (*mismatch)(nil); errors.As(err, &m) {
+		return err
+	}
+	if r := (*refusal)(nil); errors.As(err, &r) {
+		if refused(r.reply) {
+			return nil
+		}
+		return err
+	}
+	if timedOut(err) {
+		return fmt.Errorf("no reply within %v: %w", answerTime, err)
+	}
+	p.ring.add("connection lost: " + err.Error())
+	p.st.stats.lost.add(1)
+	p.close()
+	return nil
+}
+
+func (p *player) close() {
+	if p.c != nil {
+		p.c.close()
+		p.c = nil
+	}
+}
+
+// connect connects. What a connection of before has sent is done by then, or never.
+func (p *player) connect() error {
+	c, life, err := p.st.dial()
+	if err != nil {
+		return err
+	}
+	if p.id != "" && life == p.life {
+		if _, err := c.do("CLIENT", "KILL", "ID", p.id); err != nil {
+			c.close()
+			return nil
+		}
+	}
+	r, err := c.do("CLIENT", "ID")
+	if _, ok := r.(int64); err != nil || !ok {
+		c.close()
+		return nil
+	}
+	if p.hello {
+		if r, err := c.do("HELLO", "3"); err != nil || isError(r) {
+			c.close()
+			return nil
+		}
+	}
+	p.c, p.id, p.life = c, text(r), life
+	if p.setup != nil {
+		if err := p.setup(); err != nil {
+			p.close()
+		}
+	}
+	return nil
+}
+
+// do sends a command. A reply that is an error is an error.
+func (p *player) do(args ...any) (any, error) {
+	r, err := p.all(words(args...))
+	if err != nil {
+		return nil, err
+	}
+	return r[0], nil
+}
+
+// all sends commands at once. The first error that is replied is the error.
+func (p *player) all(commands ...[]string) ([]any, error) {
+	for _, args := range commands {
+		p.ring.add(quoted(args))
+	}
+	p.st.stats.commands.add(int64(len(commands)))
+	if err := p.c.send(commands...); err != nil {
+		return nil, err
+	}
+	replies := make([]any, len(commands))
+	var bad error
+	for i, args := range commands {
+		r, err := p.c.read()
+		if err != nil {
+			return nil, err
+		}
+		if e, is := r.(errorReply); is && bad == nil {
+			bad = &refusal{args, e}
+		}
+		replies[i] = r
+	}
+	return replies, bad
+}
+
+// exec runs commands as a transaction. The replies are nil if a watched key has
+// changed.
+func (p *player) exec(commands ...[]string) ([]any, error) {
+	commands = append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
+	r, err := p.all(commands...)
+	if e, is := last(r).(errorReply); is {
+		return nil, &refusal{[]string{"EXEC"}, e}
+	}
+	if r == nil {
+		return nil, err
+	}
+	l := list(last(r))
+	for i, r := range l {
+		if e, is := r.(errorReply); is {
+			return nil, &refusal{commands[i+1], e}
+		}
+	}
+	return l, nil
+}
+
+func last(l []any) any {
+	if len(l) == 0 {
+		return nil
+	}
+	return l[len(l)-1]
+}
+
+func (p *player) int(n int) int  { return p.rng.IntN(n) }
+func (p *player) one(n int) bool { return p.rng.IntN(n) == 0 }
+
+// wrong returns a mismatch.
+func (p *player) wrong(format string, args ...any) error {
+	return &mismatch{p.name, fmt.Sprintf(format, args...)}
+}
+
+// isRefused reports whether an error is that nothing was done.
+func isRefused(err error) bool {
+	r := (*refusal)(nil)
+	return errors.As(err, &r) && refused(r.reply)
+}
+
+// losses are the times at which the server was killed so that it may have lost
+// what was acknowledged.
+func (st *stage) lossy(at time.Time) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, l := range st.lives {
+		if l.killed && !l.always && at.After(l.ended.Add(-window)) && at.Before(l.ended.Add(time.Second)) {
+			return true
+		}
+	}
+	return false
+}

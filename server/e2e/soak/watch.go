@@ -1,0 +1,196 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sample is what a server has at a moment.
+type sample struct {
+	at          time.Duration // since the begin
+	quiet       bool          // nobody worked, and all garbage was collected
+	commands    int64
+	clients     int64
+	goroutines  int64
+	descriptors int
+	keys        int64
+	heap        int64
+	rss, peak   int64
+	cpu         time.Duration
+}
+
+// sampleTime is how often the server is looked at, and restTime how often everybody
+// rests for it to be compared.
+const sampleTime = 10 * time.Second
+
+// look asks the server and the system.
+func (st *stage) look(c *client) (s sample, err error) {
+	r, err := c.do("INFO", "everything")
+	if err != nil {
+		return s, err
+	}
+	if e, bad := r.(errorReply); bad {
+		return s, &refusal{[]string{"INFO"}, e}
+	}
+	s.at = time.Since(st.begin)
+	s.commands = st.stats.commands.get()
+	s.clients, s.goroutines = field(r, "connected_clients"), field(r, "goroutines")
+	s.heap = field(r, "allocator_allocated")
+	s.descriptors = st.server.descriptors()
+	s.rss, s.peak = st.server.rss()
+	s.cpu = st.server.cpu()
+	r, err = c.do("DBSIZE")
+	s.keys = number(r)
+	return s, err
+}
+
+// lookQuietly looks when nobody works, and after garbage was collected.
+func (st *stage) lookQuietly(c *client) (s sample, err error) {
+	for range 4 {
+		if _, err := c.do("MEMORY", "PURGE"); err != nil {
+			return s, err
+		}
+		time.Sleep(100 * time.Millisecond)
+		t, err := st.look(c)
+		if err != nil {
+			return s, err
+		}
+		if s.heap == 0 || t.heap < s.heap {
+			s = t
+		}
+	}
+	s.quiet = true
+	return s, nil
+}
+
+// checkpoint compares everything while nobody works.
+func (st *stage) checkpoint() error {
+	return st.alone(func(c *client, life int) error {
+		if st.chaos != nil {
+			if err := st.chaos.calm(c); err != nil {
+				return err
+			}
+		}
+		if err := st.compare(c, life); err != nil {
+			return err
+		}
+		s, err := st.lookQuietly(c)
+		st.note(s)
+		return err
+	})
+}
+
+func (st *stage) note(s sample) {
+	st.mu.Lock()
+	st.samples = append(st.samples, s)
+	st.mu.Unlock()
+}
+
+const header = "      time   commands  clients  goroutines  descriptors    keys   heap MB    RSS MB   peak MB   CPU s"
+
+func (s sample) String() string {
+	mb := func(n int64) float64 { return float64(n) / (1 << 20) }
+	mark := " "
+	if s.quiet {
+		mark = "q"
+	}
+	return fmt.Sprintf("%9s%s %10d %8d %11d %12d %7d %9.1f %9.1f %9.1f %7.1f",
+		s.at.Round(time.Second), mark, s.commands, s.clients, s.goroutines, s.descriptors, s.keys, mb(s.heap), mb(s.rss), mb(s.peak), s.cpu.Seconds())
+}
+
+// table writes at most some 20 of the samples.
+func (st *stage) table() string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (q: nobody works, garbage is collected)\n%s\n", st.name, header)
+	var quiet []sample
+	for _, s := range st.samples {
+		if s.quiet {
+			quiet = append(quiet, s)
+		}
+	}
+	step := max(1, len(quiet)/20)
+	for i, s := range quiet {
+		if i%step == 0 || i == len(quiet)-1 {
+			fmt.Fprintln(&b, s)
+		}
+	}
+	return b.String()
+}
+
+// leaks judges the samples of a server that has run the whole time: what it has when
+// nobody works must not grow from the first half to the second, the beginning left
+// out. There are as many keys all the time.
+func (st *stage) leaks() error {
+	var quiet []sample
+	for _, s := range st.samples {
+		if s.quiet {
+			quiet = append(quiet, s)
+		}
+	}
+	if len(quiet) > 3 {
+		quiet = quiet[max(1, len(quiet)/4):]
+	}
+	if len(quiet) < 4 {
+		return nil // it was too short
+	}
+	first, second := quiet[:len(quiet)/2], quiet[len(quiet)/2:]
+	median := func(l []sample, of func(sample) int64) int64 {
+		var n []int64
+		for _, s := range l {
+			n = append(n, of(s))
+		}
+		slices.Sort(n)
+		return n[len(n)/2]
+	}
+	var bad []string
+	judge := func(what string, slack func(int64) int64, of func(sample) int64) {
+		a, b := median(first, of), median(second, of)
+		st.report = append(st.report, fmt.Sprintf("%s: %d, then %d", what, a, b))
+		if b > a+slack(a) {
+			bad = append(bad, fmt.Sprintf("%s: %d in the first half, %d in the second", what, a, b))
+		}
+	}
+	judge("heap", func(n int64) int64 { return max(n/8, 4<<20) }, func(s sample) int64 { return s.heap })
+	judge("descriptors beside clients", func(int64) int64 { return 3 }, func(s sample) int64 { return int64(s.descriptors) - s.clients })
+	judge("goroutines beside clients", func(int64) int64 { return 5 }, func(s sample) int64 { return s.goroutines - s.clients })
+	if len(bad) > 0 {
+		return fmt.Errorf("it leaks: %s", strings.Join(bad, "; "))
+	}
+	return nil
+}
+
+// emptied compares an emptied server that all have left with the one that was
+// started.
+func (st *stage) emptied(c *client) error {
+	if r, err := c.do("FLUSHALL"); err != nil || isError(r) {
+		return fmt.Errorf("FLUSHALL: %v %v", r, err)
+	}
+	for _, args := range [][]string{{"SCRIPT", "FLUSH"}, {"FUNCTION", "FLUSH"}, {"SAVE"}} {
+		if _, err := c.do(args...); err != nil {
+			return err
+		}
+	}
+	var s sample
+	for begin := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		var err error
+		if s, err = st.lookQuietly(c); err != nil {
+			return err
+		}
+		b := st.fresh
+		good := s.descriptors <= b.descriptors+2 && s.goroutines <= b.goroutines+4 && s.heap <= b.heap+8<<20 && s.clients == 1
+		if good {
+			st.report = append(st.report, fmt.Sprintf("emptied: %d descriptors, %d goroutines, heap %.1f MB; as started: %d, %d, %.1f MB",
+				s.descriptors, s.goroutines, float64(s.heap)/(1<<20), b.descriptors, b.goroutines, float64(b.heap)/(1<<20)))
+			return nil
+		}
+		if time.Since(begin) > 10*time.Second {
+			return fmt.Errorf("when all are gone and all is deleted, it is not as it was:\n%s\n%s\n%s", header, b, s)
+		}
+	}
+}
