@@ -8,7 +8,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-net race bench bench-scale bench-go bench-compare differential conformance lint cross
+.PHONY: help run build test test-net race bench bench-scale bench-go bench-compare differential conformance soak fuzz lint cross
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1:\2/p' Makefile | awk -F: '{printf "%-22s %s\n", $$1, $$2}'
@@ -32,7 +32,7 @@ test-net: ## run the tests that use sockets with a goroutine for each client
 	cd server/e2e && ZSETD_TRANSPORT=net $(GO) test .
 
 race: ## run the tests that start goroutines under the race detector
-	$(GO) test -race ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
+	$(GO) test -race -skip '^Fuzz|^Test(NumbersAreBounded|Transcripts)$$' ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
 	$(GO) test -race -run 'Model' ./server/keyspace ./zset ./zset/table
 	cd server/e2e && $(GO) test -race .
 
@@ -58,6 +58,12 @@ differential: ## send a million random commands to zsetd and to a real redis-ser
 
 conformance: build ## run Redis's own test suite against zsetd and redis-server; CACHED=1 keeps the latter's score, README=1 writes the table, FILES="unit/multi ..." chooses
 	@.ci/conformance $(if $(CACHED),-cached) $(if $(README),-readme) $(FILES)
+
+fuzz: ## run the fuzz targets, each for TIME=1m; TARGET=regexp chooses, PARALLEL=1 leaves the other cores alone
+	@GO='$(GO)' .ci/fuzz $(or $(TIME),1m) '$(or $(TARGET),.)' $(PARALLEL)
+
+soak: ## keep servers busy with everything for an hour and compare them with a model; TIME=3m, SEED=n repeats what is drawn, RACE=1, RATE=n limits commands a second
+	cd server/e2e && $(GO) run ./soak -v -time $(or $(TIME),1h) -seed $(or $(SEED),0) -rate $(or $(RATE),0) $(if $(RACE),-race)
 
 lint: ## check format, vet, staticcheck, and that go.mod is tidy
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not as gofmt writes it: $$out"; exit 1; }
