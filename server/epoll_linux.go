@@ -65,8 +65,8 @@ const (
 	// keepInputs is how many buffers to read into, and lists of commands, a loop
 	// keeps.
 	keepInputs = 2 * portion
-	// largeReads is how often a large argument is read from before others are looked
-	// at: what a socket holds of it fits in that many reads, each some times as large.
+	// largeReads is how often a large argument is read from, besides, before others are
+	// looked at: what a socket holds of it fits in that many reads, each some times as large.
 	largeReads = 4
 	// keepOutputs is how many bytes of written output buffers a loop keeps.
 	keepOutputs = 1 << 20
@@ -136,7 +136,7 @@ type polled struct {
 	loop    *loop
 	fd      int
 	asked   uint32 // the events that epoll was asked for; 0: none, and not registered
-	more    bool   // the last read has filled its space
+	more    bool   // the last read has brought something
 	queued  bool   // in ready
 	told    bool   // in told
 	away    bool   // its script runs outside the loop
@@ -616,8 +616,9 @@ func (l *loop) happened(e *unix.EpollEvent) {
 		c.dead.Store(true) // there is nobody who would read what is still to be said
 	}
 	l.proceed(c)
-	// Of a large argument all is taken that is there: who looks at this client next is
-	// to see what had arrived before he asked, as in Redis.
+	// Of a large argument all is taken that is there, and what the client could not send
+	// before there was room for it: who looks at this client next is to see what was sent
+	// before he asked, as in Redis.
 	for n := 0; n < largeReads && c.more && !c.queued && c.reader.Missing() > 0 && !c.gone && !c.away && c.asked&unix.EPOLLIN != 0; n++ {
 		c.read()
 		l.proceed(c)
@@ -825,7 +826,7 @@ func (c *polled) read() {
 	l.traffic.reads++
 	l.traffic.input += int64(n)
 	c.unread -= n
-	c.more = n == len(space)
+	c.more = n > 0
 	switch {
 	case n == 0:
 		if c.halved = c.rest != nil || c.sess.stalled.Load(); !c.halved { // most have nothing left to be told

@@ -60,6 +60,43 @@ func TestManyClients(t *testing.T) {
 	})
 }
 
+// Of a large argument all is taken that a client has sent, though the socket had no room
+// for most of it, before who asks later is told what the client takes.
+func TestLargeArgumentIsTakenFirst(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop
+	srv, addr := start(t, map[string]string{"transport": "epoll", "maxmemory-clients": "440400"})
+	asks := dialRaw(t, addr)
+	asks.send("CLIENT SETNAME asks\r\n")
+	asks.expect("OK")
+	for i := range 20 {
+		large := dialRaw(t, addr)
+		large.send("CLIENT SETNAME large\r\n")
+		large.expect("OK")
+		srv.mu.Lock() // which the loop waits for when it has seen that the argument is large
+		sent := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(large, "*1\r\n$440400\r\n"+strings.Repeat("x", 440400))
+			sent <- err
+		}()
+		select {
+		case err := <-sent:
+			sent <- err
+		case <-time.After(time.Second):
+			srv.mu.Unlock()
+			t.Skip("the system does not take so much before it is read")
+		}
+		asks.send("CLIENT LIST\r\n")
+		srv.mu.Unlock()
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if list := asks.reply().(string); strings.Contains(list, "name=large") {
+			t.Fatalf("client %d is still there:\n%s", i, list)
+		}
+		large.Close()
+	}
+}
+
 // A client whose replies nobody takes is not read for ever, delays nobody, and gets
 // everything in the end.
 func TestBackPressure(t *testing.T) {
