@@ -102,6 +102,7 @@ type loop struct {
 	cur    *polled   // whose commands run
 	busy   bool      // epoll had much to tell
 	events [maxEvents]unix.EpollEvent
+	news   []unix.EpollEvent // those of them that nobody has looked at yet
 
 	inputs  [][]byte // buffers to read into
 	outputs [][]byte // buffers for replies
@@ -287,7 +288,17 @@ func (c *polled) abort() {
 
 func (l *loop) run() {
 	defer l.srv.ends()
+	l.flush() // what was done when this goroutine became the loop
 	for {
+		for i := 1; len(l.news) > 0; i++ {
+			e := &l.news[0]
+			l.news = l.news[1:]
+			l.happened(e)
+			if i%portion == 0 && !l.turns() {
+				return
+			}
+		}
+		l.collect()
 		if !l.turns() {
 			return
 		}
@@ -298,13 +309,7 @@ func (l *loop) run() {
 		if !ok {
 			break
 		}
-		for i := range n {
-			if i > 0 && i%portion == 0 && !l.turns() {
-				return
-			}
-			l.happened(&l.events[i])
-		}
-		l.collect()
+		l.news = l.events[:n]
 	}
 }
 

@@ -142,6 +142,46 @@ func TestBackPressure(t *testing.T) {
 	})
 }
 
+// Who was served together with a script that then takes long has his reply while it
+// runs.
+func TestServedBeforeBusy(t *testing.T) {
+	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *Server, addr string) {
+		first, early, slow := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
+		for _, c := range []*rawClient{first, early, slow} {
+			c.send("PING\r\n")
+			c.expect("PONG")
+		}
+		for range 5 {
+			srv.mu.Lock()
+			first.send("PING\r\n")
+			time.Sleep(10 * time.Millisecond) // a loop now waits for the lock
+			early.send("PING\r\n")
+			slow.send("EVAL 'while true do end' 0\r\n")
+			srv.mu.Unlock()
+			for _, c := range []*rawClient{first, early} {
+				if got := c.reply(); got != protocol.Status("PONG") && !strings.HasPrefix(fmt.Sprint(got), "BUSY") {
+					t.Errorf("got %v", got)
+				}
+			}
+			kill(t, first)
+			slow.reply()
+		}
+	})
+}
+
+// kill kills a script as soon as it can be killed.
+func kill(t *testing.T, c *rawClient) {
+	t.Helper()
+	for range 1000 {
+		c.send("SCRIPT KILL\r\n")
+		if c.reply() == protocol.Status("OK") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("there is no script to be killed")
+}
+
 // While a script is busy the other clients of its loop are told so, and what the
 // client of the script has sent behind it runs when it has ended.
 func TestBusyLoop(t *testing.T) {
