@@ -31,10 +31,14 @@ test-net: ## run the tests that use sockets with a goroutine for each client
 		'Client|Busy|Shut|Stop|Close|Closing|Pipeline|Subscri|Max|Auth|Idle|Behind|Loading|Config|Cluster|Leave|Library|Follower|Tracking'
 	cd server/e2e && ZSETD_TRANSPORT=net $(GO) test .
 
+# What one goroutine does by itself, or is only measured, is left out; with it the rest
+# would take too long.
+ALONE = ^Fuzz|AsRedis$$|^TestSalvage|^Test(Damage|EvictionChoosesWell|HugeKeysAndValues|LibrariesOfLua|MemoryPerKey|NumbersAreBounded|PowerLoss|Text|Transcripts|WalkFindsWhatCursorsFind|ZaddexModel)$$
+
 race: ## run the tests that start goroutines under the race detector
-	$(GO) test -race -skip '^Fuzz|^Test(NumbersAreBounded|Transcripts)$$' ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
+	$(GO) test -race -skip '$(ALONE)' ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
 	$(GO) test -race -run 'Model' ./server/keyspace ./zset ./zset/table
-	cd server/e2e && $(GO) test -race .
+	cd server/e2e && $(GO) test -race -skip '$(ALONE)' .
 
 bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the table, WORK="zadd|ping" chooses
 	@.ci/redis

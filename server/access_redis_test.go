@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,13 +126,17 @@ func TestInputLimitsAsRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		var answers [2]string
+		var wg sync.WaitGroup
 		for i, nc := range []net.Conn{dial(), ours} {
 			nc.SetDeadline(time.Now().Add(500 * time.Millisecond)) // some of it is half a command, for which both wait
 			go io.WriteString(nc, in)
-			b, _ := io.ReadAll(nc)
-			answers[i] = string(b)
-			nc.Close()
+			wg.Go(func() {
+				b, _ := io.ReadAll(nc)
+				answers[i] = string(b)
+				nc.Close()
+			})
 		}
+		wg.Wait()
 		if answers[0] != answers[1] {
 			t.Errorf("%.60q…:\n%.300q\n%.300q, Redis", in, answers[1], answers[0])
 		}

@@ -36,7 +36,7 @@ func run() error {
 	tags := flag.String("tags", "-slow -needs:repl", "the tags of tests to run, or with - to leave out")
 	cache := flag.String("cache", "", "a file with the real server's score: read if it is there, else written")
 	exceptionsPath := flag.String("exceptions", "conformance/exceptions.txt", "the tests that zsetd need not pass")
-	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "how many files run at the same time")
+	jobs := flag.Int("jobs", 4*runtime.NumCPU(), "how many files run at the same time")
 	readme := flag.String("readme", "", "a file whose table is to be written anew, between <!-- conformance --> and its end")
 	verbose := flag.Bool("v", false, "tell why each test fails, those that need not pass, too")
 	flag.Parse()

@@ -44,7 +44,7 @@ func files() []file {
 
 // long reports whether a file takes so long that it had better be begun first.
 func (f file) long() bool {
-	return slices.Contains([]string{"unit/hyperloglog", "unit/type/list-3", "unit/geo", "unit/type/list"}, f.name)
+	return slices.Contains([]string{"unit/hyperloglog", "unit/maxmemory", "unit/type/list-3", "unit/obuf-limits", "unit/dump", "unit/geo", "unit/type/list"}, f.name)
 }
 
 func (f file) String() string {
