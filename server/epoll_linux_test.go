@@ -143,25 +143,31 @@ func TestBackPressure(t *testing.T) {
 }
 
 // Who was served together with a script that then takes long has his reply while it
-// runs.
+// runs, and who was told something has that.
 func TestServedBeforeBusy(t *testing.T) {
 	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *Server, addr string) {
-		first, early, slow := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
+		first, early, slow, told := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
 		for _, c := range []*rawClient{first, early, slow} {
 			c.send("PING\r\n")
 			c.expect("PONG")
 		}
+		told.send("SUBSCRIBE news\r\n")
+		told.expect("[subscribe news 1]")
+		isBusy := func(reply any) bool { return strings.HasPrefix(fmt.Sprint(reply), "BUSY") }
 		for range 5 {
 			srv.mu.Lock()
 			first.send("PING\r\n")
 			time.Sleep(10 * time.Millisecond) // a loop now waits for the lock
-			early.send("PING\r\n")
+			early.send("PUBLISH news x\r\n")
 			slow.send("EVAL 'while true do end' 0\r\n")
 			srv.mu.Unlock()
-			for _, c := range []*rawClient{first, early} {
-				if got := c.reply(); got != protocol.Status("PONG") && !strings.HasPrefix(fmt.Sprint(got), "BUSY") {
-					t.Errorf("got %v", got)
-				}
+			if got := first.reply(); got != protocol.Status("PONG") && !isBusy(got) {
+				t.Errorf("got %v", got)
+			}
+			if got := early.reply(); got == int64(1) {
+				told.expect("[message news x]")
+			} else if !isBusy(got) {
+				t.Errorf("got %v", got)
 			}
 			kill(t, first)
 			slow.reply()

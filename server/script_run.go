@@ -342,8 +342,12 @@ func memoryInUse() uint64 {
 // between no unit begins: sessions run what they may while a script is busy, in
 // turnWhileBusy, everybody else waits in lock.
 func (srv *Server) letOthers() {
+	if len(srv.unit.wake) > 0 && srv.keeper.holds() {
+		srv.holdWoken()
+	}
 	u, at, instant, current, before := srv.unit, srv.at, srv.instant, srv.current, srv.keeper.before
-	srv.unit = unit{srv: srv, changes: u.changes}
+	srv.unit = unit{srv: srv, changes: u.changes, wake: u.wake} // who was told something is to have it now
+	u.wake = nil
 	srv.current, srv.busy = nil, true
 	if srv.looping != nil {
 		srv.looping.replace() // others of its clients must be read
@@ -351,7 +355,7 @@ func (srv *Server) letOthers() {
 	if srv.pausedUntil == 0 {
 		srv.keys.Freeze()
 	}
-	srv.mu.Unlock()
+	srv.unlock()
 	time.Sleep(busyPause)
 	srv.mu.Mutex.Lock()
 	if srv.mu.broken {
