@@ -244,6 +244,7 @@ func TestDrippingClient(t *testing.T) {
 		waiting.send("BLPOP nothing 0\r\n")
 		dripping.send("*1\r\n$100000\r\n")
 		sending.send("*2\r\n$4\r\nECHO\r\n$100000\r\n")
+		until(t, srv, "the one that waits is there", func() bool { return len(srv.waiting) == 1 })
 		clients := func() int {
 			srv.mu.Lock()
 			defer srv.mu.Unlock()
