@@ -9,9 +9,11 @@ import (
 	"time"
 )
 
+func none() int64 { return 0 }
+
 // The room of the heap follows what collections cost, within bounds.
 func TestHeapRoom(t *testing.T) {
-	h := newHeap(func() int64 { return 0 })
+	h := newHeap(none, none)
 	s := heapState{}
 	cycle := func(share float64) {
 		s.automatic++
@@ -55,7 +57,7 @@ func TestHeapGoal(t *testing.T) {
 		{100 * mega, 0.5, 1000 * mega, 150 * mega}, {900 * mega, 1, 1000 * mega, 1250 * mega}, {1000 * mega, 1, 1000 * mega, 1250 * mega},
 		{1500 * mega, 1, 1000 * mega, 1800 * mega}, {15 * mega, 1, 16 * mega, 15*mega + leastRoom},
 	} {
-		h := newHeap(func() int64 { return test.limit })
+		h := newHeap(func() int64 { return test.limit }, none)
 		h.part = test.part
 		s := heapState{live: test.live, roots: mega / 2}
 		h.mayGrow(s)
@@ -70,7 +72,7 @@ func TestHeapGoal(t *testing.T) {
 // Memory is given back once, when the server has gone quiet and there is some.
 func TestHeapQuiet(t *testing.T) {
 	const mega = 1 << 20
-	h := newHeap(func() int64 { return 0 })
+	h := newHeap(none, none)
 	given := 0
 	now := time.Unix(1000, 0)
 	s := heapState{live: 100 * mega, objects: 100 * mega}
@@ -119,13 +121,23 @@ func TestHeapQuiet(t *testing.T) {
 	now = now.Add(time.Hour)
 	looks(5, 0)
 	expect("when nearly nothing is free", 4)
+	used := int64(90 * mega)
+	h.used = func() int64 { return used }
+	looks(5, 0)
+	expect("when nothing has gone", 4)
+	used -= 10 * mega
+	looks(5, 0)
+	expect("when little has gone", 4)
+	used -= 20 * mega
+	looks(5, 0)
+	expect("when much has gone and nothing was allocated", 5)
 }
 
 // Each collection is noticed, and none is caused by that.
 func TestHeapNotices(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	h := newHeap(func() int64 { return 0 })
+	h := newHeap(none, none)
 	h.watch(ctx)
 	for i := range 3 {
 		runtime.GC()

@@ -66,10 +66,13 @@ func TestLargeValue(t *testing.T) {
 	chunk := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 	run(t, all, func(t *testing.T, k kind) {
 		p := k.start(t)
-		set := func(c *client, key string) {
+		set := func(c *client, key string, pause time.Duration) { // in it, with three quarters sent
 			t.Helper()
 			c.write(fmt.Appendf(nil, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n", len(key), key, size))
-			for range size / len(chunk) {
+			for i := range size / len(chunk) {
+				if i == size/len(chunk)*3/4 {
+					time.Sleep(pause)
+				}
 				c.write(chunk)
 			}
 			c.write([]byte("\r\n"))
@@ -83,11 +86,11 @@ func TestLargeValue(t *testing.T) {
 		defer reader.close()
 		defer deleter.close()
 		p.watch()
-		set(writer, "k")
+		set(writer, "k", 0)
 		atMost(p, "SET: peak of memory", p.peak(), size*22/10)
 		p.settles("with the value", size+64<<20, 20*time.Second)
 		p.watch()
-		set(writer, "k")
+		set(writer, "k", 2*time.Second) // for which it looks as if there were nothing to be freed
 		atMost(p, "SET in place of it: peak of memory", p.peak(), size*32/10)
 		p.settles("with the value", size+64<<20, 20*time.Second)
 		p.watch()
