@@ -130,7 +130,7 @@
 // zsetd gives the heap less room when that is cheap, and free memory back when
 // the server has gone quiet; cmd/zsetd/heap.go says how and why. Who embeds a
 // server and wants the same of a process calls debug.SetGCPercent and
-// debug.FreeOSMemory as it does.
+// debug.FreeOSMemory as it does; [Server.UsedMemory] says how much is in use.
 //
 // # Transports
 //
