@@ -31,8 +31,8 @@ test-net: ## run the tests that use sockets with a goroutine for each client
 		'Client|Busy|Shut|Stop|Close|Closing|Pipeline|Subscri|Max|Auth|Idle|Behind|Loading|Config|Cluster|Leave|Library|Follower|Tracking'
 	cd server/e2e && ZSETD_TRANSPORT=net $(GO) test .
 
-# What one goroutine does by itself, or is only measured, is left out; with it the rest
-# would take too long.
+# Left out under the race detector, for it would take too long: what one client or
+# goroutine does by itself, and what is only measured.
 ALONE = ^Fuzz|AsRedis$$|^TestSalvage|^Test(Damage|EvictionChoosesWell|HugeKeysAndValues|LibrariesOfLua|MemoryPerKey|NumbersAreBounded|PowerLoss|Text|Transcripts|WalkFindsWhatCursorsFind|ZaddexModel)$$
 
 race: ## run the tests that start goroutines under the race detector

@@ -50,7 +50,8 @@ import (
 // What it costs: between two such moments the process may hold twice its data, as
 // any Go program may; the system gives pages again when the heap grows again, about
 // a fifth of a microsecond for each kilobyte; and what goes while nothing else happens
-// stays for up to 16 seconds.
+// stays for up to 16 seconds, or for up to two minutes, when Go itself looks for
+// garbage, if it is less than 4 MB or a quarter of what is alive.
 //
 // An operator who sets GOGC has chosen himself, and nothing but the first is done.
 // GOMEMLIMIT works as always: the runtime collects more often near it.

@@ -46,6 +46,14 @@ func (o *owner) zsetOp(key string) *op {
 			v.drop(e.member)
 		}
 	}
+	pop := func(l []scored, n int, highest bool) any {
+		if highest {
+			slices.Reverse(l)
+		}
+		l = l[:min(n, len(l))]
+		remove(l)
+		return ranked(l)
+	}
 	switch kind {
 	case 0, 1, 2, 3:
 		option := []string{"", "NX", "XX", "GT", "LT"}[max(0, o.int(8)-3)]
@@ -115,15 +123,7 @@ func (o *owner) zsetOp(key string) *op {
 		if highest {
 			name = "ZPOPMAX"
 		}
-		return &op{words(name, key, n), writes, func() any {
-			l := v.sorted()
-			if highest {
-				slices.Reverse(l)
-			}
-			l = l[:min(n, len(l))]
-			remove(l)
-			return ranked(l)
-		}, nil}
+		return &op{words(name, key, n), writes, func() any { return pop(v.sorted(), n, highest) }, nil}
 	case 9:
 		return &op{words("ZREMRANGEBYSCORE", key, lo, hi), writes, func() any { l := within(); remove(l); return len(l) }, nil}
 	case 10, 11:
@@ -268,15 +268,7 @@ func (o *owner) zsetOp(key string) *op {
 			args = append(args, "MAX")
 		}
 		args = append(args, words("COUNT", n)...)
-		return &op{args, writes, func() any {
-			l := within()
-			if highest {
-				slices.Reverse(l)
-			}
-			l = l[:min(n, len(l))]
-			remove(l)
-			return ranked(l)
-		}, nil}
+		return &op{args, writes, func() any { return pop(within(), n, highest) }, nil}
 	case 21:
 		m, s := o.held(key), o.score()
 		if x, ok := scores[m]; ok && o.one(2) {
