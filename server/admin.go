@@ -120,7 +120,7 @@ func serverCommands() []Command {
 			Name: "monitor", Arity: 1, Flags: "admin noscript loading stale",
 			Group: "server", Since: "1.0.0",
 			Summary: "Listen for all requests received by the server in real time",
-		}, run: monitor},
+		}, run: monitor, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "role", Arity: 1, Flags: "noscript loading stale fast",
 			Group: "server", Since: "2.8.12", Categories: "admin dangerous", Complexity: "O(1)",

@@ -32,7 +32,7 @@ func clusterCommands() []Command {
 			Name: "asking", Arity: 1, Flags: "fast",
 			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
 			Summary: "Sent by cluster clients after an -ASK redirect",
-		}, run: asking},
+		}, run: asking, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "cluster", Arity: -2,
 			Group: "cluster", Since: "3.0.0", Complexity: "Depends on subcommand.",
@@ -215,12 +215,12 @@ func clusterCommands() []Command {
 			Name: "readonly", Arity: 1, Flags: "loading stale fast",
 			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
 			Summary: "Enables read queries for a connection to a cluster replica node",
-		}, run: readonly},
+		}, run: readonly, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "readwrite", Arity: 1, Flags: "loading stale fast",
 			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
 			Summary: "Disables read queries for a connection to a cluster replica node",
-		}, run: readwrite},
+		}, run: readwrite, ofConnection: true},
 	}
 }
 

@@ -10,7 +10,7 @@ func connectionCommands() []Command {
 			Summary: "Authenticate to the server",
 			Syntax:  "[username@6.0.0] password",
 			History: []string{"6.0.0 Added ACL style (username and password)."},
-		}, run: auth},
+		}, run: auth, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "echo", Arity: 2, Flags: "loading stale fast",
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
@@ -23,7 +23,7 @@ func connectionCommands() []Command {
 			Summary: "Handshake with Redis",
 			Syntax:  "arguments:[protover [AUTH username password] [SETNAME clientname]]",
 			History: []string{"6.2.0 `protover` made optional; when called without arguments the command reports the current connection's context."},
-		}, run: hello},
+		}, run: hello, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "ping", Arity: -1, Flags: "fast",
 			Group: "connection", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
@@ -36,18 +36,18 @@ func connectionCommands() []Command {
 			Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "just closing the connection",
 			Complexity: "O(1)",
 			Summary:    "Close the connection",
-		}, run: quit},
+		}, run: quit, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "reset", Arity: 1, Flags: "noscript loading stale fast no_auth allow_busy",
 			Group: "connection", Since: "6.2.0", Complexity: "O(1)",
 			Summary: "Reset the connection",
-		}, run: reset},
+		}, run: reset, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "select", Arity: 2, Flags: "loading stale fast",
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Change the selected database for the current connection",
 			Syntax:  "index",
-		}, run: selectCommand},
+		}, run: selectCommand, ofConnection: true},
 	}
 }
 

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
 )
@@ -14,9 +16,16 @@ import (
 // protocol.ReplyError. A blocking command waits until it is served, its
 // timeout passes, or ctx ends. While the data are being loaded Do waits.
 //
+// After Close or Shutdown Do returns [ErrServerClosed], and so does a call that
+// is blocked at that moment. A call that has returned a reply is part of what
+// they save. If ctx ends while a change is being written (appendfsync always)
+// Do returns the error of ctx although the command has been executed.
+//
 // Every call is a session of its own: database 0, no transaction, no
-// subscriptions. It may do everything, whatever the rules for users say. For a
-// connection use [Server.Dialer] with a client library.
+// subscriptions. It may do everything, whatever the rules for users say.
+// Commands whose effect lasts as long as a connection (SELECT, MULTI, WATCH,
+// SUBSCRIBE, MONITOR, CLIENT TRACKING and the like) are refused: use
+// [Server.Dialer] with a client library for these.
 //
 // Arguments may be strings, []byte, integers, floats and bools (1 or 0).
 func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
@@ -32,9 +41,46 @@ func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 	if len(argv) == 0 {
 		return nil, fmt.Errorf("zsetd: no command")
 	}
+	if cmd, _ := srv.table.find(argv); cmd != nil && cmd.ofConnection {
+		return nil, fmt.Errorf("zsetd: %s needs a connection: use Server.Dialer",
+			strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " ")))
+	}
 	if err := srv.Ready(ctx); err != nil {
 		return nil, err
 	}
+	if !srv.enterCall() {
+		return nil, srv.closedError()
+	}
+	defer srv.running.Done()
+	out, err := srv.direct(ctx, argv)
+	if out == nil {
+		return nil, err
+	}
+	reply, _, err = protocol.Decode(out)
+	if err != nil {
+		return nil, fmt.Errorf("zsetd: reply: %w", err)
+	}
+	if e, ok := reply.(protocol.ReplyError); ok {
+		return nil, e
+	}
+	return reply, nil
+}
+
+// enterCall counts a call of Do among what Close and Shutdown wait for before they
+// save. It returns false if the server is stopping.
+func (srv *Server) enterCall() bool {
+	srv.lifecycle.Lock()
+	defer srv.lifecycle.Unlock()
+	if srv.stopping {
+		return false
+	}
+	srv.running.Add(1)
+	return true
+}
+
+// direct executes one command in a session of its own. It returns either the
+// encoded reply or why there is none.
+func (srv *Server) direct(ctx context.Context, argv [][]byte) (out []byte, err error) {
 	woken := make(chan struct{}, 1)
 	s := srv.newSession(peer{fd: -1, wake: func() {
 		select {
@@ -42,16 +88,29 @@ func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 		default:
 		}
 	}})
-	defer s.close()
+	defer func() {
+		// A reply that has come meanwhile wins: the command is done, and what a
+		// blocking one has taken is nowhere else.
+		if last := s.close(); out == nil && last != nil {
+			out, err = last, nil
+		}
+	}()
 	s.trust()
 	s.direct = true
 	s.out.SetVersion(3)
 	done, out, ending := s.turn([][][]byte{argv}, nil)
+	stopped := srv.stopped
 	for out == nil && !ending || done == 0 {
+		if stopped == nil && s.waitsForOthers() {
+			return nil, srv.closedError()
+		}
 		select {
 		case <-woken:
-		case <-srv.buried:
+		case <-srv.broken:
 			return nil, srv.closedError()
+		case <-stopped:
+			stopped = nil // a command that only waits for the file still ends
+			continue
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -64,16 +123,24 @@ func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 		ending = ending || killed
 	}
 	if out == nil {
-		return nil, ErrServerClosed
+		return nil, s.noReply()
 	}
-	reply, _, err = protocol.Decode(out)
-	if err != nil {
-		return nil, fmt.Errorf("zsetd: reply: %w", err)
+	return out, nil
+}
+
+// noReply returns why a session of Do has ended without a reply.
+func (s *Session) noReply() error {
+	srv := s.srv
+	srv.mu.Lock()
+	failed, killed, stopping := srv.keeper.failed, s.killed, srv.closed
+	srv.mu.Unlock()
+	switch {
+	case stopping || !killed: // SHUTDOWN has no reply
+		return srv.closedError()
+	case failed != nil:
+		return fmt.Errorf("zsetd: what the command has changed could not be saved: %w", failed)
 	}
-	if e, ok := reply.(protocol.ReplyError); ok {
-		return nil, e
-	}
-	return reply, nil
+	return errors.New("zsetd: the command was ended by CLIENT KILL")
 }
 
 func argument(a any) ([]byte, error) {

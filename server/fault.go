@@ -154,6 +154,7 @@ func (srv *Server) breakLock(p any) {
 		e.Command += " (which has called: " + inner.command + ")"
 	}
 	srv.fault.Store(e)
+	close(srv.broken)
 	for _, f := range []func(){
 		func() {
 			srv.log.Error("the server has panicked; nothing is saved any more, and all connections are closed",

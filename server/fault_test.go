@@ -231,7 +231,7 @@ func TestPanic(t *testing.T) {
 					"Shutdown": srv.Shutdown(ctx),
 					"Close":    srv.Close(),
 				} {
-					if _, ok := errors.AsType[*PanicError](err); !ok && (what != "Serve" || test.name != "the last save") {
+					if _, ok := errors.AsType[*PanicError](err); !ok && (what != "Serve" && what != "a waiter" || test.name != "the last save") {
 						t.Errorf("%s: %v", what, err)
 					}
 				}

@@ -745,17 +745,20 @@ func (c *conn) bury() {
 // any client library that lets its user dial:
 //
 //	redis.NewClient(&redis.Options{Dialer: srv.Dialer()})
+//
+// After Close or Shutdown it returns ErrServerClosed. These close its connections
+// as they do those of a network.
 func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(context.Context, string, string) (nc net.Conn, err error) {
-		srv.lifecycle.Lock()
-		stopping := srv.stopping
-		srv.lifecycle.Unlock()
-		if stopping {
-			return nil, srv.closedError()
-		}
 		defer srv.fallen(&err)
 		client, server := net.Pipe()
 		srv.serveConn(server)
-		return client, nil
+		select {
+		case <-srv.stopped: // serveConn has refused it, or it is being closed
+			client.Close()
+			return nil, srv.closedError()
+		default:
+			return client, nil
+		}
 	}
 }

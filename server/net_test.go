@@ -228,7 +228,7 @@ func TestDo(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	var e protocol.ReplyError
-	if _, err := srv.Do(ctx, "SELECT", "99"); !errors.As(err, &e) || e.Error() != "ERR DB index is out of range" {
+	if _, err := srv.Do(ctx, "MOVE", "a", 99); !errors.As(err, &e) || e.Error() != "ERR DB index is out of range" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := srv.Do(ctx, "NO", "SUCH", []byte("command")); !errors.As(err, &e) {

@@ -141,7 +141,7 @@ func pubsubCommands() []Command {
 			Complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
 			Summary:    "Listen for messages published to channels matching the given patterns",
 			Syntax:     "pattern:(pattern)...",
-		}, run: psubscribe},
+		}, run: psubscribe, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "publish", Arity: 3, Flags: "pubsub loading stale fast may_replicate",
 			Group: "pubsub", Since: "2.0.0",
@@ -199,7 +199,7 @@ func pubsubCommands() []Command {
 			Complexity: "O(N+M) where N is the number of patterns the client is already subscribed and M is the number of total patterns subscribed in the system (by any client).",
 			Summary:    "Stop listening for messages posted to channels matching the given patterns",
 			Syntax:     "[pattern [pattern ...]]",
-		}, run: punsubscribe},
+		}, run: punsubscribe, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "spublish", Arity: 3, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
 			Group: "pubsub", Since: "7.0.0",
@@ -212,27 +212,27 @@ func pubsubCommands() []Command {
 			Group: "pubsub", Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
 			Summary: "Listen for messages published to the given shard channels",
 			Syntax:  "shardchannel [shardchannel ...]",
-		}, run: ssubscribe},
+		}, run: ssubscribe, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "subscribe", Arity: -2, Flags: "pubsub noscript loading stale",
 			Group: "pubsub", Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
 			Summary: "Listen for messages published to the given channels",
 			Syntax:  "channel [channel ...]",
-		}, run: subscribe},
+		}, run: subscribe, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "sunsubscribe", Arity: -1, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
 			Group: "pubsub", Since: "7.0.0",
 			Complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
 			Summary:    "Stop listening for messages posted to the given shard channels",
 			Syntax:     "[shardchannel [shardchannel ...]]",
-		}, run: sunsubscribe},
+		}, run: sunsubscribe, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "unsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
 			Group: "pubsub", Since: "2.0.0",
 			Complexity: "O(N) where N is the number of clients already subscribed to a channel.",
 			Summary:    "Stop listening for messages posted to the given channels",
 			Syntax:     "[channel [channel ...]]",
-		}, run: unsubscribe},
+		}, run: unsubscribe, ofConnection: true},
 	}
 }
 

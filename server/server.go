@@ -136,11 +136,12 @@ type Server struct {
 	keeperErr    error
 
 	fault  atomic.Pointer[PanicError] // what has broken the lock
+	broken chan struct{}              // closed as soon as it is set
 	buried chan struct{}              // closed when nothing is left open after that
 }
 
-// ErrServerClosed is returned by Serve and ListenAndServe after Shutdown or
-// Close.
+// ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
+// returns after Shutdown or Close.
 var ErrServerClosed = errors.New("zsetd: server closed")
 
 // FileError is returned by New and Ready if the file that the data are kept in
@@ -250,6 +251,7 @@ func configured(o Options) (*Server, error) {
 		listeners:    map[net.Listener]struct{}{},
 		conns:        map[transport]struct{}{},
 		stopped:      make(chan struct{}),
+		broken:       make(chan struct{}),
 		buried:       make(chan struct{}),
 	}
 	if srv.log == nil {
@@ -291,18 +293,27 @@ func configured(o Options) (*Server, error) {
 
 // Ready waits until the data are loaded from the file, or ctx ends, and returns
 // what went wrong. Until then commands that need the data are answered with
-// the error -LOADING.
+// the error -LOADING. After Close or Shutdown it returns ErrServerClosed, unless
+// the file could not be loaded.
 func (srv *Server) Ready(ctx context.Context) error {
 	if e := srv.fault.Load(); e != nil {
 		return e
 	}
 	select {
-	case <-srv.buried:
-		return srv.fault.Load()
 	case <-srv.keeper.loaded:
-		return srv.keeper.loadErr
+		if err := srv.keeper.loadErr; err != nil {
+			return err
+		}
+	case <-srv.stopped:
+		return srv.closedError()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	select {
+	case <-srv.stopped:
+		return srv.closedError()
+	default:
+		return nil
 	}
 }
 

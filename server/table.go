@@ -16,6 +16,10 @@ type Command struct {
 	run         func(*Call)
 	subcommands []Command
 
+	// ofConnection: the command changes nothing but its session, so it has no
+	// meaning in Server.Do.
+	ofConnection bool
+
 	spec  *protocol.Command // the facts, parsed
 	quick bool              // see series
 	id    int               // its number among all commands and subcommands

@@ -12,28 +12,28 @@ func transactionCommands() []Command {
 			Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
 			Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
 			Summary: "Discard all commands issued after MULTI",
-		}, run: discard},
+		}, run: discard, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
 			Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
 			Summary: "Execute all commands issued after MULTI",
-		}, run: exec},
+		}, run: exec, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
 			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
 			Summary: "Mark the start of a transaction block",
-		}, run: multi},
+		}, run: multi, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "unwatch", Arity: 1, Flags: "noscript loading stale fast allow_busy",
 			Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
 			Summary: "Forget about all watched keys",
-		}, run: unwatch},
+		}, run: unwatch, ofConnection: true},
 		{Facts: protocol.Facts{
 			Name: "watch", Arity: -2, Flags: "noscript loading stale fast allow_busy", Keys: "1..-1 RO",
 			Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
 			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
 			Syntax:  "key [key ...]",
-		}, run: watch},
+		}, run: watch, ofConnection: true},
 	}
 }
 

@@ -1,0 +1,261 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// stops are the ways in which a program ends a server.
+func stops() map[string]func(*Server) error {
+	return map[string]func(*Server) error{
+		"Close":    (*Server).Close,
+		"Shutdown": func(srv *Server) error { return srv.Shutdown(context.Background()) },
+	}
+}
+
+func TestDoAfterClose(t *testing.T) {
+	for name, stop := range stops() {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			srv, err := New(Options{File: filepath.Join(t.TempDir(), "data.db")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			nc, err := srv.Dialer()(ctx, "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dial := srv.Dialer()
+			if err := stop(srv); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := nc.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("a connection that was open reads %d bytes, %v", n, err)
+			}
+			for what, f := range map[string]func() error{
+				"PING":        func() error { _, err := srv.Do(ctx, "PING"); return err },
+				"SET":         func() error { _, err := srv.Do(ctx, "SET", "key", "value"); return err },
+				"BLPOP":       func() error { _, err := srv.Do(ctx, "BLPOP", "list", 0); return err },
+				"Ready":       func() error { return srv.Ready(ctx) },
+				"Dialer":      func() error { _, err := srv.Dialer()(ctx, "", ""); return err },
+				"same Dialer": func() error { _, err := dial(ctx, "", ""); return err },
+			} {
+				if err := f(); !errors.Is(err, ErrServerClosed) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			for again, stop := range stops() {
+				if err := stop(srv); err != nil {
+					t.Errorf("%s after it: %v", again, err)
+				}
+			}
+		})
+	}
+}
+
+// Calls that wait for others when the server stops end with ErrServerClosed.
+func TestDoBlockedAtClose(t *testing.T) {
+	for name, stop := range stops() {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			srv, err := New(Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 2)
+			go func() { _, err := srv.Do(ctx, "BLPOP", "list", 0); ended <- err }()
+			awaitBlocked(t, srv, 1)
+			if _, err := srv.Do(ctx, "CLIENT", "PAUSE", 1_000_000, "WRITE"); err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, err := srv.Do(ctx, "SET", "key", "value"); ended <- err }()
+			awaitBlocked(t, srv, 2)
+			if err := stop(srv); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := <-ended; !errors.Is(err, ErrServerClosed) {
+					t.Errorf("a call that waited: %v", err)
+				}
+			}
+			if n := len(srv.sessions); n != 0 {
+				t.Errorf("%d sessions are left", n)
+			}
+		})
+	}
+}
+
+func awaitBlocked(t *testing.T, srv *Server, n int) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		srv.mu.Lock()
+		blocked := srv.blockedClients
+		srv.mu.Unlock()
+		if blocked == n {
+			return
+		}
+	}
+}
+
+// Whatever a call has acknowledged while the server was stopping is in the file.
+func TestDoRacesClose(t *testing.T) {
+	for name, stop := range stops() {
+		for _, fsync := range []string{"always", "everysec", ""} {
+			t.Run(name+" "+fsync, func(t *testing.T) {
+				ctx := t.Context()
+				config := map[string]string{}
+				if fsync != "" {
+					config = map[string]string{"appendonly": "yes", "appendfsync": fsync}
+				}
+				o := Options{File: filepath.Join(t.TempDir(), "data.db"), Config: config}
+				for round := range 10 {
+					srv, err := New(o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := srv.Ready(ctx); err != nil {
+						t.Fatal(err)
+					}
+					const callers = 4
+					var acknowledged [callers]int
+					var calls sync.WaitGroup
+					begun := make(chan struct{}, callers)
+					for i := range callers {
+						calls.Go(func() {
+							for n := 1; ; n++ {
+								if _, err := srv.Do(ctx, "SET", fmt.Sprintf("%d:%d", round, i), n); err != nil {
+									if !errors.Is(err, ErrServerClosed) {
+										t.Errorf("SET: %v", err)
+									}
+									return
+								}
+								if acknowledged[i] = n; n == 1+5*i {
+									begun <- struct{}{}
+								}
+							}
+						})
+					}
+					<-begun
+					if err := stop(srv); err != nil {
+						t.Fatal(err)
+					}
+					calls.Wait()
+					if srv, err = New(o); err != nil {
+						t.Fatal(err)
+					}
+					for i, n := range acknowledged {
+						got, err := srv.Do(ctx, "GET", fmt.Sprintf("%d:%d", round, i))
+						if s := fmt.Sprint(got); err != nil || n > 0 && s != fmt.Sprint(n) {
+							t.Errorf("round %d, caller %d: the file has %v (%v), %d was acknowledged", round, i, got, err, n)
+						}
+					}
+					if err := srv.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// An element that a blocked call has taken is its reply, though its context, or the
+// server, ends at the same time.
+func TestDoLosesNoElement(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for i := range 500 {
+		ctx, cancel := context.WithCancel(t.Context())
+		popped := make(chan any)
+		go func() {
+			got, _ := srv.Do(ctx, "BLPOP", "list", 0)
+			popped <- got
+		}()
+		awaitBlocked(t, srv, 1)
+		cancel()
+		if _, err := srv.Do(t.Context(), "RPUSH", "list", i); err != nil {
+			t.Fatal(err)
+		}
+		got := <-popped
+		left, err := srv.Do(t.Context(), "LPOP", "list")
+		if err != nil || (got == nil) == (left == nil) {
+			t.Fatalf("%d: the call has %v, the list %v (%v)", i, got, left, err)
+		}
+	}
+}
+
+// Commands that only change their session are refused, and say what to use.
+func TestDoRefusesConnectionCommands(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for _, line := range []string{
+		"SUBSCRIBE a", "PSUBSCRIBE a*", "SSUBSCRIBE a", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE",
+		"MULTI", "EXEC", "DISCARD", "WATCH a", "UNWATCH",
+		"SELECT 1", "select 99", "HELLO", "HELLO 2", "AUTH a b", "QUIT", "RESET",
+		"MONITOR", "READONLY", "READWRITE", "ASKING",
+		"CLIENT TRACKING ON", "CLIENT CACHING YES", "CLIENT REPLY OFF", "CLIENT SETNAME a", "CLIENT SETINFO LIB-NAME a",
+		"CLIENT NO-EVICT ON", "CLIENT NO-TOUCH ON", "client setname",
+	} {
+		words := strings.Fields(line)
+		args := make([]any, len(words))
+		for i, w := range words {
+			args[i] = w
+		}
+		name := strings.ToUpper(words[0])
+		if name == "CLIENT" {
+			name += " " + strings.ToUpper(words[1])
+		}
+		want := "zsetd: " + name + " needs a connection: use Server.Dialer"
+		if got, err := srv.Do(t.Context(), args...); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, %v", line, got, err)
+		}
+	}
+	if n := len(srv.sessions) + len(srv.monitors) + len(srv.watched) + srv.pubsub.receivers(channelMessage, []byte("a")); n != 0 {
+		t.Errorf("they have left %d traces", n)
+	}
+	// Those that tell about the session, and those about others, are executed.
+	for _, args := range [][]any{{"CLIENT", "ID"}, {"CLIENT", "INFO"}, {"CLIENT", "LIST"}, {"PUBLISH", "a", "b"}, {"CLIENT", "UNPAUSE"}} {
+		if _, err := srv.Do(t.Context(), args...); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// A call that is killed, or shuts the server down, has no reply and says so.
+func TestDoWithoutReply(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	ended := make(chan error, 1)
+	go func() { _, err := srv.Do(t.Context(), "BLPOP", "list", 0); ended <- err }()
+	awaitBlocked(t, srv, 1)
+	if _, err := srv.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal"); err != nil {
+		t.Fatal(err)
+	}
+	err = <-ended
+	if _, isReply := errors.AsType[protocol.ReplyError](err); err == nil || isReply || errors.Is(err, ErrServerClosed) {
+		t.Errorf("a killed call: %v", err)
+	}
+	if _, err := srv.Do(t.Context(), "SHUTDOWN"); !errors.Is(err, ErrServerClosed) {
+		t.Errorf("SHUTDOWN: %v", err)
+	}
+	<-srv.stopped
+	if _, err := srv.Do(t.Context(), "PING"); !errors.Is(err, ErrServerClosed) {
+		t.Errorf("after SHUTDOWN: %v", err)
+	}
+}
