@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-
 	"github.com/zsetd/zsetd/protocol"
 )
 
@@ -185,64 +183,4 @@ func timeCommand(c *Call) {
 	c.Reply.Array(2)
 	c.Reply.BulkInt(us / 1e6)
 	c.Reply.BulkInt(us % 1e6)
-}
-
-// shutdown ends the server: see [Server.Shutdown]. There are no replicas to wait
-// for, so NOW makes no difference.
-func shutdown(c *Call) {
-	save, nosave, abort, now, force := false, false, false, false, false
-	for c.More() {
-		switch {
-		case c.Is("SAVE"):
-			save = true
-		case c.Is("NOSAVE"):
-			nosave = true
-		case c.Is("ABORT"):
-			abort = true
-		case c.Is("NOW"):
-			now = true
-		case c.Is("FORCE"):
-			force = true
-		default:
-			c.Fail(protocol.ErrSyntax)
-		}
-	}
-	if save && nosave || abort && (save || nosave || now || force) {
-		c.Fail(protocol.ErrSyntax)
-	}
-	if !c.ok() {
-		return
-	}
-	if abort {
-		c.Reply.Error("ERR No shutdown in progress.")
-		return
-	}
-	if c.srv.busy && !nosave {
-		c.Reply.Error(c.srv.scripting.running.busyError())
-		return
-	}
-	k := c.srv.keeper
-	if k.path != "" && k.loading == nil && !nosave && (save || k.automatic()) {
-		if err := k.saveNow(); err != nil && !force {
-			c.srv.log.Error("not stopping: saving failed", "error", err)
-			c.Reply.Error("ERR Errors trying to SHUTDOWN. Check logs.")
-			return
-		}
-	}
-	c.srv.noSave, c.srv.mustSave = nosave, save
-	c.srv.log.Info("stopping", "reason", "SHUTDOWN", "client", c.sess.addr)
-	c.sess.closing = true // no reply
-	c.srv.shutdownSoon()
-}
-
-// shutdownSoon begins to shut down while the lock is held. Serve and
-// ListenAndServe return.
-func (srv *Server) shutdownSoon() {
-	go func() {
-		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
-		defer cancel()
-		if err := srv.Shutdown(limit); err != nil {
-			srv.log.Warn("clients did not take their last replies in time", "limit", lastWrite)
-		}
-	}()
 }

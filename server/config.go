@@ -412,7 +412,8 @@ func renames() parameter {
 
 // shutdownFlags are what SIGINT or SIGTERM does.
 func shutdownFlags(name string, field func(*config) *string) parameter {
-	p := text(name, "default", field).words().about("What the signal does about saving: `default`, `save` or `nosave`; `now` and `force` may be added.")
+	p := text(name, "default", field).words().about("What the signal does: `default` saves if there are save rules, `save` and `nosave` say it; with `now` " +
+		"connections are closed at once, with `force` the server stops even if it cannot save.")
 	p.set = func(c *config, s string) error {
 		var words []string
 		for _, word := range []string{"default", "save", "nosave", "now", "force"} { // Redis's order

@@ -151,7 +151,7 @@ func TestPanic(t *testing.T) {
 			logged: []string{`command="SCRIPT KILL"`},
 		},
 		{
-			name: "the last save", prepare: func(srv *Server) { srv.mustSave = true },
+			name: "the last save", prepare: func(srv *Server) { srv.ending.save = true },
 			act: func(srv *Server) {
 				srv.do(func() { srv.keeper.results = append(srv.keeper.results, result{}) })
 				srv.Shutdown(context.Background())

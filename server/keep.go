@@ -402,6 +402,9 @@ func (k *keeper) due() bool {
 // automatic reports whether Cuts are taken without being asked for.
 func (k *keeper) automatic() bool { return k.always || len(k.rules) > 0 }
 
+// savesAtEnd reports whether the data are saved when the server ends as f says.
+func (k *keeper) savesAtEnd(f stopFlags) bool { return (k.automatic() || f.save) && !f.nosave }
+
 // pending reports whether a Cut was taken and is not written.
 func (k *keeper) pending() bool {
 	k.queueLock.Lock()

@@ -213,6 +213,55 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
+// A signal stops a server that cannot save only if shutdown-on-sigterm, or
+// shutdown-on-sigint, has the word force.
+func TestSignalWithoutRoom(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	for _, interrupt := range []bool{false, true} {
+		name := map[bool]string{false: "shutdown-on-sigterm", true: "shutdown-on-sigint"}[interrupt]
+		for _, test := range []struct {
+			save, flags string
+			stops       bool
+			want        string
+		}{
+			{"3600 1", "default", false, "2"},
+			{"3600 1", "now", false, "2"},
+			{"3600 1", "force", true, "1"},
+			{"3600 1", "nosave", true, "1"},
+			{"", "default", true, "1"},
+			{"", "save", false, "2"},
+			{"", "save now force", true, "1"},
+		} {
+			path := tmpPath(t)
+			srv := keep(t, path, map[string]string{"save": test.save, name: test.flags})
+			must(t, srv, "SET a 1", "SAVE", "SET a 2", "RPUSH l "+strings.Repeat("x", 100_000))
+			mend := limitFiles(t, 8192)
+			err := srv.Signaled(interrupt)
+			if stops := err == nil; stops != test.stops {
+				t.Errorf("save %q, %s %q: Signaled returns %v", test.save, name, test.flags, err)
+			}
+			if !test.stops {
+				must(t, srv, "GET a -> 2")
+				mend()
+				if err := srv.Signaled(interrupt); err != nil {
+					t.Errorf("save %q, %s %q: with room again, Signaled returns %v", test.save, name, test.flags, err)
+				}
+			}
+			if err := srv.Shutdown(t.Context()); err != nil {
+				t.Errorf("save %q, %s %q: Shutdown returns %v", test.save, name, test.flags, err)
+			}
+			mend()
+			srv = keep(t, path, nil)
+			if got := say(srv, "GET a"); got != test.want {
+				t.Errorf("save %q, %s %q: a is %s afterwards, want %s", test.save, name, test.flags, got, test.want)
+			}
+			srv.Close()
+		}
+	}
+}
+
 // Attempts that were asked for and fail do not stand in the way of the next.
 func TestFailingBGSAVE(t *testing.T) {
 	if !alone(t) {

@@ -1,11 +1,16 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/zsetd/zsetd/protocol"
 )
 
 // What becomes of connections when the server is told to stop. Whatever has reached
@@ -23,6 +28,139 @@ import (
 // away replies that are on their way: so the connection is closed to one side first, and
 // what still comes is read and forgotten until the client has closed it, for a second
 // at most. Who has taken everything is not waited for.
+
+// stopFlags say how the server ends: the options of SHUTDOWN, or the words of
+// shutdown-on-sigint and shutdown-on-sigterm.
+type stopFlags struct {
+	save, nosave bool
+	now          bool // close the connections at once
+	force        bool // stop even if the data cannot be saved
+}
+
+// parseStopFlags reads the value of shutdown-on-sigint or shutdown-on-sigterm.
+func parseStopFlags(words string) (f stopFlags) {
+	for _, word := range strings.Fields(words) {
+		switch word {
+		case "save":
+			f.save = true
+		case "nosave":
+			f.nosave = true
+		case "now":
+			f.now = true
+		case "force":
+			f.force = true
+		}
+	}
+	return f
+}
+
+// shutdown implements SHUTDOWN: see [Server.Shutdown]. Nothing is in progress that
+// ABORT could end: the command saves while it runs.
+func shutdown(c *Call) {
+	var f stopFlags
+	abort := false
+	for c.More() {
+		switch {
+		case c.Is("SAVE"):
+			f.save = true
+		case c.Is("NOSAVE"):
+			f.nosave = true
+		case c.Is("ABORT"):
+			abort = true
+		case c.Is("NOW"):
+			f.now = true
+		case c.Is("FORCE"):
+			f.force = true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if f.save && f.nosave || abort && f != (stopFlags{}) {
+		c.Fail(protocol.ErrSyntax)
+	}
+	if !c.ok() {
+		return
+	}
+	if abort {
+		c.Reply.Error("ERR No shutdown in progress.")
+		return
+	}
+	if c.srv.busy && !f.nosave {
+		c.Reply.Error(c.srv.scripting.running.busyError())
+		return
+	}
+	if err := c.srv.prepareStop(f); err != nil {
+		c.srv.log.Error("the data cannot be saved: the server goes on", "error", err)
+		c.Reply.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+		return
+	}
+	c.srv.log.Info("stopping", "reason", "SHUTDOWN", "client", c.sess.addr)
+	c.sess.closing = true // no reply
+	c.srv.shutdownSoon()
+}
+
+// shutdownSoon begins to shut down while the lock is held. Serve and
+// ListenAndServe return.
+func (srv *Server) shutdownSoon() {
+	go func() {
+		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
+		defer cancel()
+		switch err := srv.Shutdown(limit); {
+		case errors.Is(err, context.DeadlineExceeded):
+			srv.log.Warn("clients did not take their last replies in time", "limit", lastWrite)
+		case err != nil:
+			srv.log.Error("stopped", "error", err)
+		}
+	}()
+}
+
+// Signaled prepares the server for the end that SIGINT, or else SIGTERM, asks for:
+// it saves the data, as shutdown-on-sigint and shutdown-on-sigterm say. The caller
+// then calls Shutdown, which saves what clients change until they are disconnected.
+// If the data cannot be saved, and the parameter has not the word force, Signaled
+// returns the error, and the server goes on: the caller is not to end it.
+func (srv *Server) Signaled(interrupt bool) (err error) {
+	defer srv.fallen(&err)
+	srv.mu.Lock()
+	flags := parseStopFlags(srv.config.shutdownOnSigterm)
+	if interrupt {
+		flags = parseStopFlags(srv.config.shutdownOnSigint)
+	}
+	if srv.busy { // a script runs, and the data are half changed: it ends by the shutdown
+		srv.ending = flags
+		srv.mu.Unlock()
+		return nil
+	}
+	srv.locked(func() { err = srv.prepareStop(flags) })
+	return err
+}
+
+// prepareStop saves the data, if the server is to save them when it ends as f says,
+// and remembers f. After an error the server goes on. The lock is held.
+func (srv *Server) prepareStop(f stopFlags) error {
+	k := srv.keeper
+	if k.path != "" && k.loading == nil && !srv.busy && k.savesAtEnd(f) {
+		if err := k.saveNow(); err != nil && !f.force {
+			return fmt.Errorf("the data were not saved: %w", err)
+		}
+	}
+	srv.ending = f
+	return nil
+}
+
+// hurries reports whether connections are to be closed at once.
+func (srv *Server) hurries() bool {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return srv.ending.now
+}
+
+// closedChannel returns a channel that is closed.
+func closedChannel() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
 
 const (
 	// lingerTime is how long a client may take to take the last replies.

@@ -299,9 +299,9 @@ func (r *scriptRun) interrupt() *lua.LTable {
 	case srv.mu.broken: // another has panicked meanwhile
 		r.state.Bug(lockBroken{})
 		return errorTable(r.state, errInternal, false)
-	case srv.closed && r.wrote && !srv.noSave:
+	case srv.closed && r.wrote && !srv.ending.nosave:
 		// Half of what the script does must not be kept.
-		srv.noSave = true
+		srv.ending.nosave = true
 		srv.log.Warn("a script was ended by the shutdown after it had changed data; what was not saved before is lost", "script", r.name)
 		fallthrough
 	case r.killed || srv.closed:

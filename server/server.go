@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,8 +48,7 @@ type Server struct {
 	rdb         *rdb.Codec // see codec
 	unit        unit
 	keeper      *keeper
-	noSave      bool // SHUTDOWN NOSAVE
-	mustSave    bool // though there are no save rules
+	ending      stopFlags // how SHUTDOWN or a signal ends the server
 	rand        *mrand.Rand
 	config      config
 	notify      class
@@ -474,9 +472,13 @@ func (srv *Server) Shutdown(ctx context.Context) (err error) {
 		close(done)
 	}()
 	var late error
+	wait := ctx.Done()
+	if srv.hurries() {
+		wait = closedChannel()
+	}
 	select {
 	case <-done:
-	case <-ctx.Done():
+	case <-wait:
 		srv.stop(transport.abort)
 		<-done
 		late = ctx.Err()
@@ -490,29 +492,18 @@ func (srv *Server) Shutdown(ctx context.Context) (err error) {
 	return late
 }
 
-// Signaled tells the server that the signal SIGINT, or else SIGTERM, is why
-// Shutdown will be called: shutdown-on-sigint and shutdown-on-sigterm say
-// whether the data are saved then.
-func (srv *Server) Signaled(interrupt bool) {
-	defer srv.ends()
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	flags := srv.config.shutdownOnSigterm
-	if interrupt {
-		flags = srv.config.shutdownOnSigint
-	}
-	srv.noSave = strings.Contains(flags, "nosave")
-	srv.mustSave = !srv.noSave && strings.Contains(flags, "save")
-}
-
-// closeKeeper writes the last changes, if any are written without being asked
-// for, and closes the file. Only the first call does something.
+// closeKeeper writes the last changes, unless there are no save rules or the server
+// was told otherwise, and closes the file. Only the first call has an effect.
 func (srv *Server) closeKeeper() error {
 	srv.keeperClosed.Do(func() {
 		srv.mu.Lock()
-		save := (srv.keeper.automatic() || srv.mustSave) && !srv.noSave
+		flags := srv.ending
 		srv.mu.Unlock()
-		srv.keeperErr = srv.keeper.close(save)
+		srv.keeperErr = srv.keeper.close(srv.keeper.savesAtEnd(flags))
+		if srv.keeperErr != nil && flags.force {
+			srv.log.Error("the server stops all the same", "error", srv.keeperErr)
+			srv.keeperErr = nil
+		}
 	})
 	return srv.keeperErr
 }

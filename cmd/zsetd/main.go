@@ -10,8 +10,12 @@
 // look into the file that a server keeps its data in; zsetd TOOL --help tells of
 // each, and of its exit statuses.
 //
-// SIGINT and SIGTERM stop the server: what clients have asked for is answered,
-// then their connections are closed; a second signal ends it at once. SIGHUP is
+// SIGINT and SIGTERM save the data and stop the server, as shutdown-on-sigint and
+// shutdown-on-sigterm say: what clients have asked for is answered, then their
+// connections are closed. If the data cannot be saved the server goes on, as Redis
+// does, unless the parameter has force. Once the server stops, further signals do
+// not interrupt the save: a second SIGINT only ends the wait for clients. (In Redis
+// a second SIGINT exits without saving.) SIGHUP is
 // ignored, as by Redis: certificates are read again by themselves. So is SIGPIPE:
 // the server goes on when nobody reads its log any more.
 //
@@ -119,6 +123,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
 	level := new(slog.LevelVar)
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
 	srv, err := server.New(server.Options{
@@ -131,9 +138,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
 	removePID, pidErr := writePID(values)
 	if pidErr != nil {
 		log.Warn("cannot write the file for the process's number", "error", pidErr)
@@ -152,20 +156,39 @@ func run(args []string, stdout, stderr io.Writer) int {
 			log.Warn("cannot tell systemd that the server is ready", "error", err)
 		}
 	}()
-	select {
-	case err = <-done: // it failed, or a client sent SHUTDOWN: what that has begun is waited for
-	case got := <-signals:
-		signal.Stop(signals) // a second signal ends the process at once
-		srv.Signaled(got == os.Interrupt)
-		log.Info("stopping", "reason", "signal")
+	for stopping := false; !stopping; {
+		select {
+		case err = <-done: // it failed, or a client sent SHUTDOWN: Shutdown waits for what that has begun
+			stopping = true
+		case got := <-signals:
+			log.Info("stopping", "reason", "signal", "signal", got.String())
+			if err := srv.Signaled(got == os.Interrupt); err != nil {
+				log.Error("the data cannot be saved: the server goes on", "error", err)
+				continue
+			}
+			stopping = true
+		}
 	}
 	if err := notify(values, isLeaving); err != nil {
 		log.Warn("cannot tell systemd that the server stops", "error", err)
 	}
 	limit, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
+	go func() { // the signals stay caught until the process exits
+		for {
+			select {
+			case got := <-signals:
+				log.Info("stopping already: the data are saved first", "signal", got.String())
+				if got == os.Interrupt {
+					cancel()
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	stopErr := srv.Shutdown(limit)
-	if errors.Is(stopErr, context.DeadlineExceeded) {
+	if errors.Is(stopErr, context.DeadlineExceeded) || errors.Is(stopErr, context.Canceled) {
 		log.Warn("clients did not take their last replies in time", "limit", stopTime)
 		stopErr = nil
 	}
