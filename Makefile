@@ -11,10 +11,10 @@ each = @failed=0; for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && 
 .PHONY: help run build test test-net race bench bench-scale bench-go bench-compare differential conformance soak fuzz lint cross
 
 help: ## list what there is
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1:\2/p' Makefile | awk -F: '{printf "%-22s %s\n", $$1, $$2}'
+	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
 
-run: build ## build the server and start it on its default port
-	bin/zsetd
+run: build ## build the server and start it; ARGS="--port 7000" gives it parameters
+	bin/zsetd $(ARGS)
 
 # Without cgo no libc is in the process, which would take 1.3 MB of memory.
 build: ## build bin/zsetd
