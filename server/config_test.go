@@ -131,6 +131,12 @@ func TestConfigFile(t *testing.T) {
 		"--replicaof --127.0.0.1 --abc":   `'replicaof "--127.0.0.1"': wrong number of arguments`,
 		"--replicaof 127.0.0.1 6379":      "zsetd cannot be a replica",
 		"--nosuch 1":                      "Bad directive or wrong number of arguments",
+		"--nosuch=1":                      "'nosuch \"1\"': Bad directive or wrong number of arguments",
+		"--port=x":                        `'port "x"': argument couldn't be parsed into an integer`,
+		"--port=":                         `'port ""': argument couldn't be parsed into an integer`,
+		"--port=1 2":                      `'port "1" "2"': wrong number of arguments`,
+		"-p 7000":                         "unknown option -p: parameters begin with two dashes",
+		"/nowhere/a.conf":                 "cannot open the configuration file /nowhere/a.conf: ",
 	} {
 		if _, err := ReadArgs(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
@@ -143,6 +149,13 @@ func TestConfigFile(t *testing.T) {
 		"loglevel=verbose":        {main, "loglevel", "verbose", "--maxmemory-policy 'volatile-lru'"},
 		"hz=7":                    {"--hz 7"},
 		"save=60 1":               {main, "--save", "", "--save", "60 1"},
+		"port=7000":               {"--port=7000", "--hz", "5"},
+		"bind=* -::*":             {"--bind=* -::*"},
+		"save=60 1 300 2":         {"--save=60 1 300 2", "--hz=5"},
+		"dbfilename=":             {"--dbfilename=", "--hz", "5"},
+		"requirepass=a=b":         {"--requirepass=a=b"},
+		"requirepass=--port=1":    {"--requirepass", "--port=1"},
+		"user=alice on >a=b\n":    {"--user alice on >a=b"},
 	} {
 		values, err := ReadArgs(args)
 		name, want, _ := strings.Cut(name, "=")

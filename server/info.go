@@ -156,6 +156,15 @@ func (srv *Server) infoServer(t *infoText) {
 	}
 }
 
+// Version returns the line of zsetd --version. It has the fields of Redis's: v is
+// the version of Redis whose commands the server has. zsetd is the version of the
+// module.
+func Version() string {
+	version, revision, dirty := buildVersion()
+	return fmt.Sprintf("zsetd server v=%s sha=%s:%s malloc=go bits=%d build=%s zsetd=%s go=%s", redisVersion, revision[:8], dirty,
+		strconv.IntSize, revision[:16], version, strings.TrimPrefix(runtime.Version(), "go"))
+}
+
 // buildVersion tells what the program was built from, as far as it knows.
 func buildVersion() (version, revision, dirty string) {
 	const module = "github.com/zsetd/zsetd"

@@ -242,12 +242,19 @@ type settings struct {
 
 // ReadArgs reads a command line as redis-server does: perhaps a configuration
 // file first ("-" is standard input, there or at the end), then parameters as
-// "--name value …", as if they stood at the end of that file. The result is for
-// [Options.Config].
+// "--name value …", as if they stood at the end of that file. It also takes
+// "--name=value". The result is for [Options.Config].
 func ReadArgs(args []string) (map[string]string, error) {
 	s := settings{map[string]string{}, parameters(), map[string]bool{}}
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+	switch {
+	case len(args) == 0 || args[0] == "-" || strings.HasPrefix(args[0], "--"):
+	case strings.HasPrefix(args[0], "-"):
+		return nil, fmt.Errorf("command line: unknown option %s: parameters begin with two dashes, as in --port 7000", args[0])
+	default:
 		if err := s.file(args[0], 0); err != nil {
+			if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == args[0] {
+				err = fmt.Errorf("cannot open the configuration file %s: %w", e.Path, e.Err)
+			}
 			return nil, err
 		}
 		args = args[1:]
@@ -273,7 +280,7 @@ func ReadArgs(args []string) (map[string]string, error) {
 
 // argumentLines writes arguments as lines of a configuration file, as Redis
 // does: "--name" begins one unless a value is due, which it is then; and --save
-// without one is empty.
+// without one is empty. Beyond Redis, "--name=value" is a name and its value.
 func argumentLines(args []string) string {
 	var b []byte
 	valueDue := false
@@ -286,6 +293,11 @@ func argumentLines(args []string) string {
 		}
 		if i > 0 {
 			b = append(b, '\n')
+		}
+		if name, value, ok := strings.Cut(name, "="); ok && name != "" && !strings.ContainsAny(name, " \t\r\n\"'") {
+			b = append(append(b, name...), ' ')
+			b = append(appendQuoted(b, value), ' ')
+			continue
 		}
 		b = append(append(b, name...), ' ')
 		words, ok := protocol.SplitArgs(nil, []byte(arg))
@@ -427,14 +439,10 @@ func addUser(values map[string]string, words []string) error {
 	return nil
 }
 
-// Usage returns the text of zsetd --help: the parameters with their defaults.
+// Usage returns the parameters with their defaults, for zsetd --help.
 func Usage() string {
 	var b strings.Builder
-	b.WriteString("Usage: zsetd [redis.conf] [--name value ...]\n")
-	for _, word := range []string{"--check-config", "ping"} {
-		b.WriteString("       zsetd " + word + " [redis.conf] [--name value ...]\n")
-	}
-	b.WriteString("\nParameters, with their defaults:\n\n")
+	b.WriteString("Parameters, with their defaults:\n\n")
 	for _, p := range parameters() {
 		if p.kept {
 			continue
@@ -445,6 +453,6 @@ func Usage() string {
 		}
 		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.name, initial, strings.ReplaceAll(p.doc, "`", ""))
 	}
-	b.WriteString("\nThe other parameters of Redis are accepted, too; the README tells which are without effect.\n")
+	b.WriteString("\nThe other parameters of Redis are accepted as well; the README says which have no effect.\n")
 	return b.String()
 }

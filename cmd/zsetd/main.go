@@ -5,6 +5,7 @@
 //	zsetd --check-config [redis.conf] [--name value ...]
 //	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | compact | salvage | export | import | functions ...
+//	zsetd --help | --version
 //
 // The parameters are Redis's, as in redis.conf; the README lists them. The tools
 // look into the file that a server keeps its data in; zsetd TOOL --help tells of
@@ -53,7 +54,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -77,15 +77,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if status, ok := runTool(args, os.Stdin, stdout, stderr); ok {
 		return status
 	}
-	if len(args) == 1 {
-		switch args[0] {
-		case "-h", "--help", "help":
-			fmt.Fprint(stdout, server.Usage(), toolUsage())
-			return 0
-		case "-v", "--version", "version":
-			fmt.Fprintln(stdout, "zsetd", version())
-			return 0
-		}
+	if status, ok := runHelp(args, stdout, stderr); ok {
+		return status
 	}
 	if len(args) > 0 && args[0] == "ping" {
 		return runPing(args[1:], stdout, stderr)
@@ -95,7 +88,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	values, err := server.ReadArgs(args)
 	if err != nil {
-		fmt.Fprintln(stderr, "zsetd:", err)
+		argumentError(stderr, "", args, err)
 		return 2
 	}
 	if started, err := daemonize(values); err != nil {
@@ -213,10 +206,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 // that can be told without touching anything.
 func checkConfig(args []string, stdout, stderr io.Writer) int {
 	values, err := server.ReadArgs(args)
-	if err == nil {
-		err = missingDirectories(values)
-	}
 	if err != nil {
+		argumentError(stderr, "--check-config", args, err)
+		return 1
+	}
+	if err := missingDirectories(values); err != nil {
 		fmt.Fprintln(stderr, "zsetd:", err)
 		return 1
 	}
@@ -255,20 +249,4 @@ func configFile(args []string) string {
 		return args[0]
 	}
 	return path
-}
-
-// version returns the version of the module, and the revision it was built
-// from where that is known.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " " + s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return v + " " + info.GoVersion
 }

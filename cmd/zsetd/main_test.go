@@ -3,15 +3,19 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server"
 )
 
 // Whoever gives the heap more room than loading wants keeps it.
@@ -38,7 +42,22 @@ func TestWords(t *testing.T) {
 		says   string
 	}{
 		{"--help", 0, "--notify-keyspace-events"},
-		{"--version", 0, "zsetd "},
+		{"--help", 0, "--version"},
+		{"--port 7000 --help", 0, "--notify-keyspace-events"},
+		{"ping --help", 0, "Usage: zsetd ping "},
+		{"ping --port 7000 -h", 0, "Usage: zsetd ping "},
+		{"help ping", 0, "Usage: zsetd ping "},
+		{"--check-config --help", 0, "Usage: zsetd --check-config "},
+		{"help nosuch", 2, "there is no command nosuch\nTry 'zsetd --help'.\n"},
+		{"bogus", 2, "there is no command bogus, and no configuration file of that name\nTry 'zsetd --help'.\n"},
+		{"bogus.conf", 2, "cannot open the configuration file bogus.conf: "},
+		{"-p 7000", 2, "unknown option -p: parameters begin with two dashes, as in --port 7000\nTry 'zsetd --help'.\n"},
+		{"--port x", 2, "Try 'zsetd --help'."},
+		{"--port=x", 2, "'port \"x\"': argument couldn't be parsed into an integer"},
+		{"--requirepass --help --port x", 2, "argument couldn't be parsed into an integer"},
+		{"ping --port=x", 2, "Try 'zsetd ping --help'."},
+		{"--check-config --port=x", 1, "Try 'zsetd --check-config --help'."},
+		{"--check-config --port=7000 --dbfilename=", 0, "the configuration is right"},
 		{"--nosuch 1", 2, "'nosuch \"1\"': Bad directive"},
 		{"--maxclients 0", 2, "argument must be between 1 and"},
 		{"/nowhere/redis.conf", 2, "no such file"},
@@ -51,6 +70,31 @@ func TestWords(t *testing.T) {
 		if status := run(strings.Fields(test.args), &out, &out); status != test.status || !strings.Contains(out.String(), test.says) {
 			t.Errorf("zsetd %s: status %d, want %d; it says %q, not %q", test.args, status, test.status, out.String(), test.says)
 		}
+	}
+}
+
+// --version prints one line from which tools read a version, as from Redis's.
+func TestVersion(t *testing.T) {
+	fields := regexp.MustCompile(`^zsetd server v=(\d+)\.(\d+)\.(\d+) sha=[0-9a-f]{8}:[01] malloc=go bits=(32|64) build=[0-9a-f]{16} zsetd=\S+ go=\S+\n$`)
+	for _, arg := range []string{"--version", "-v", "version"} {
+		var out, errs bytes.Buffer
+		if status := run([]string{arg}, &out, &errs); status != 0 || errs.Len() > 0 || !fields.MatchString(out.String()) {
+			t.Errorf("zsetd %s: status %d, %q, %q", arg, status, &out, &errs)
+		}
+	}
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	info, err := srv.Do(t.Context(), "INFO", "server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, version, _ := strings.Cut(fmt.Sprint(info), "redis_version:")
+	version, _, _ = strings.Cut(version, "\r\n")
+	if !strings.Contains(server.Version(), " v="+version+" ") {
+		t.Errorf("%s, while INFO says %s", server.Version(), version)
 	}
 }
 

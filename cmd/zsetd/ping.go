@@ -24,7 +24,7 @@ const pingTime = 3 * time.Second
 func runPing(args []string, stdout, stderr io.Writer) int {
 	values, err := server.ReadArgs(args)
 	if err != nil {
-		fmt.Fprintln(stderr, "zsetd:", err)
+		argumentError(stderr, "ping", args, err)
 		return statusUsage
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pingTime)
