@@ -45,6 +45,7 @@ type config struct {
 	enableModule     string
 	logfile          string
 	loglevel         string
+	logFormat        string
 	save             []saveRule
 	dir              string
 	dbfilename       string
@@ -215,7 +216,10 @@ func parameters() []parameter {
 		number("min-replicas-max-lag", 10, 0, math.MaxInt32, func(c *config) *int64 { return &c.minReplicasMaxLag }).
 			also("min-slaves-max-lag").about("Seconds for which a replica may be silent and still count; 0 turns min-replicas-to-write off."),
 		text("logfile", "", func(c *config) *string { return &c.logfile }).immutable().
-			about("File to log to; empty for standard error."),
+			about("File to log to; empty for standard output."),
+		// Hidden for the same reason as transport.
+		enum("log-format", "redis", func(c *config) *string { return &c.logFormat }, "redis", "logfmt", "json").immutable().hide().
+			about("Form of the log of the command zsetd: `redis`, as Redis writes it, with details as `name=value`; `logfmt`; or `json`."),
 		directory().protect().
 			about("Directory of the file that the data are kept in."),
 		text("dbfilename", "", func(c *config) *string { return &c.dbfilename }).protect().check(isFileName).

@@ -119,7 +119,7 @@ func keptParameters() []parameter {
 		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica).words().replicaof(),
 		keptYesNo("tls-cluster", false, "").only(notTLS),
 		keptYesNo("tls-replication", false, "").only(notTLS),
-		keptYesNo("syslog-enabled", false, "").immutable().only("zsetd logs to a file or to standard error"),
+		keptYesNo("syslog-enabled", false, "").immutable().only("zsetd logs to a file or to standard output"),
 		keptYesNo("activedefrag", false, "").only("Active defragmentation cannot be enabled: it requires a Redis server " +
 			"compiled with a modified Jemalloc like the one shipped by default with the Redis source distribution"),
 		keptText("locale-collate", "", "").only("texts are ordered by their bytes"),

@@ -216,10 +216,19 @@ func (srv *Server) relisten(next *config) error {
 	}
 	srv.listening.tcp = append(stay, ls...)
 	for _, l := range ls {
-		srv.log.Info("Ready to accept connections", "addr", l.Addr())
+		srv.logListening(l)
 		srv.listening.serve(l)
 	}
 	return err
+}
+
+// logListening logs that clients are served at l.
+func (srv *Server) logListening(l net.Listener) {
+	kind := l.Addr().Network()
+	if _, secure := l.(secureListener); secure {
+		kind = "tls"
+	}
+	srv.log.Info("Ready to accept connections "+kind, "addr", l.Addr())
 }
 
 // keepAlive makes the system notice peers that are gone.

@@ -203,12 +203,26 @@ func New(o Options) (*Server, error) {
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
 	srv.sampled[0].at = srv.at
 	srv.startMemory = max(leastMemory, usedMemory()-before) // the collector may have run meanwhile
+	srv.logStart()
 	srv.peakMemory = srv.startMemory
 	if err := srv.keep(); err != nil { // others use the server from then on
 		srv.timer.Stop()
 		return nil, err
 	}
 	return srv, nil
+}
+
+// logStart logs which server starts, and with which files.
+func (srv *Server) logStart() {
+	version, _, _ := buildVersion()
+	args := []any{"version", version, "redis_version", redisVersion, "pid", os.Getpid()}
+	if srv.configFile != "" {
+		args = append(args, "config", srv.configFile)
+	}
+	if c := &srv.config; c.dbfilename != "" {
+		args = append(args, "file", filepath.Join(c.dir, c.dbfilename))
+	}
+	srv.log.Info("zsetd starts", args...)
 }
 
 // leastMemory is what a server takes that has nothing, at least.
@@ -413,6 +427,8 @@ func (srv *Server) ListenAndServe() (err error) {
 	}
 	failed := make(chan error)
 	ended := make(chan struct{})
+	var loading sync.WaitGroup // the goroutine that waits for the data
+	defer loading.Wait()
 	defer close(ended)
 	serve := func(l net.Listener) {
 		go func() {
@@ -427,13 +443,12 @@ func (srv *Server) ListenAndServe() (err error) {
 		}()
 	}
 	for _, l := range ls {
-		srv.log.Info("Ready to accept connections", "addr", l.Addr())
 		serve(l)
 	}
 	srv.listening.Lock()
 	srv.listening.serve = serve
 	srv.listening.Unlock()
-	go func() {
+	loading.Go(func() {
 		select {
 		case <-srv.keeper.loaded:
 		case <-ended:
@@ -444,8 +459,12 @@ func (srv *Server) ListenAndServe() (err error) {
 			case failed <- err:
 			case <-ended:
 			}
+			return
 		}
-	}()
+		for _, l := range ls {
+			srv.logListening(l)
+		}
+	})
 	select {
 	case err = <-failed:
 	case <-srv.stopped: // nothing may be left that listens

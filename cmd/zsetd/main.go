@@ -97,7 +97,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	} else if started {
 		return 0
 	}
-	logs := stderr
+	logs := stdout
 	if path := values["logfile"]; path != "" {
 		f, err := openLog(path)
 		if err != nil {
@@ -120,7 +120,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	level := new(slog.LevelVar)
-	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level}))
+	log := slog.New(newLogHandler(logs, values["log-format"], level))
 	srv, err := server.New(server.Options{
 		Config: values, ConfigFile: configFile(args), Logger: log, LogLevel: level, Listeners: plain, TLSListeners: secure,
 	})

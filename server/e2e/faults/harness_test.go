@@ -127,7 +127,7 @@ func (k kind) startAs(t testing.TB, as []string, args ...string) *process {
 		port := freePort(t)
 		line := append(slices.Clone(as), program, "--port", port, "--bind", "127.0.0.1", "--save", "")
 		if k.ours() {
-			line = append(line, "--dbfilename", "")
+			line = append(line, "--dbfilename", "", "--log-format", "logfmt") // complaints looks for errors
 		}
 		line = append(line, args...)
 		p := &process{kind: k, t: t, cmd: exec.Command(line[0], line[1:]...), addr: "127.0.0.1:" + port, dir: dir, done: make(chan struct{})}

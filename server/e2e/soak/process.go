@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ func freePort() (string, error) {
 
 // start starts a server, which is killed if this process is.
 func start(binary, dir string, env, args []string) (*process, error) {
-	p := &process{cmd: exec.Command(binary, args...), done: make(chan struct{}), log: filepath.Join(dir, "log")}
+	p := &process{cmd: exec.Command(binary, slices.Concat(args, []string{"--log-format", "logfmt"})...), done: make(chan struct{}), log: filepath.Join(dir, "log")}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
