@@ -5,10 +5,10 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # The module that people import, and those that only tests need.
 MODULES = $(dir $(wildcard go.mod */*/go.mod))
-each = @failed=0; for dir in $(MODULES); do echo "cd $$dir; $(1)"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
+each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-net race bench bench-scale bench-go bench-compare differential conformance soak fuzz lint cross
+.PHONY: help run build test faults test-net race bench bench-scale bench-go bench-compare differential conformance soak fuzz lint cross
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
@@ -20,25 +20,34 @@ run: build ## build the server and start it; ARGS="--port 7000" gives it paramet
 build: ## build bin/zsetd
 	CGO_ENABLED=0 $(GO) build -o bin/zsetd ./cmd/zsetd
 
+# go test with lines of progress, in the working directory. server/e2e/progress says what it prints.
+gotest = GO='$(GO)' $(GO) run -C '$(CURDIR)/server/e2e' ./progress -dir "$$PWD" --
+
 test: ## run all tests, with a real redis-server and the clients of other languages where they can be had
 	@.ci/redis
 	@.ci/clients
-	$(call each,$(GO) test ./...)
+	$(call each,$(gotest) ./...)
+
+# These have ceilings in milliseconds and megabytes, which a busy machine can break. "make test" skips them.
+faults: ## run the tests that measure time and memory; they want a machine that has nothing else to do
+	@.ci/redis
+	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 ./faults
+	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/keyspace
 
 # The transport that Linux does not use for plain sockets, and others for all.
 test-net: ## run the tests that use sockets with a goroutine for each client
-	ZSETD_TRANSPORT=net $(GO) test ./cmd/... ./server -run \
+	ZSETD_TRANSPORT=net $(gotest) ./cmd/... ./server -run \
 		'Client|Busy|Shut|Stop|Close|Closing|Pipeline|Subscri|Max|Auth|Idle|Behind|Loading|Config|Cluster|Leave|Library|Follower|Tracking'
-	cd server/e2e && ZSETD_TRANSPORT=net $(GO) test .
+	cd server/e2e && ZSETD_TRANSPORT=net $(gotest) .
 
 # Left out under the race detector, for it would take too long: what one client or
 # goroutine does by itself, and what is only measured.
 ALONE = ^Fuzz|AsRedis$$|^TestSalvage|^Test(Damage|EvictionChoosesWell|HugeKeysAndValues|LibrariesOfLua|MemoryPerKey|NumbersAreBounded|PowerLoss|Text|Transcripts|WalkFindsWhatCursorsFind|ZaddexModel)$$
 
 race: ## run the tests that start goroutines under the race detector
-	$(GO) test -race -skip '$(ALONE)' ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
-	$(GO) test -race -run 'Model' ./server/keyspace ./zset ./zset/table
-	cd server/e2e && $(GO) test -race -skip '$(ALONE)' .
+	$(gotest) -race -skip '$(ALONE)' ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
+	$(gotest) -race -run 'Model' ./server/keyspace ./zset ./zset/table
+	cd server/e2e && $(gotest) -race -skip '$(ALONE)' .
 
 bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the table, WORK="zadd|ping" chooses
 	@.ci/redis

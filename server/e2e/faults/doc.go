@@ -9,6 +9,11 @@
 //
 //	go test ./faults -v -run Malformed
 //
+// A busy machine can break these tests, so go test ./... leaves them out: make faults
+// runs them all, and -run those that it names. Tests in other packages have no
+// ceilings in time or memory, but for those named TestMeasure…, which make faults
+// runs, too (the environment variable ZSETD_MEASURE is set then).
+//
 // The tests, and what each of them allows:
 //
 //	TestHarness       that the harness sees memory, CPU, descriptors and goroutines come and go
