@@ -90,7 +90,7 @@ type keepLimits struct {
 }
 
 func defaultKeepLimits() keepLimits {
-	return keepLimits{pending: 64 << 20, journal: 32 << 20, waste: 64 << 20, cleared: 10_000}
+	return keepLimits{pending: 64 << 20, journal: 8 << 20, waste: 16 << 20, cleared: 10_000}
 }
 
 // keepStats are figures for INFO.
@@ -119,6 +119,7 @@ type result struct {
 	cut  *cut
 	err  error
 	lost bool // the file can no longer be trusted, and was closed
+	hurt bool // because another program has changed or removed it
 	gave bool // rewriting was given up: the keys of the cut got no bases, and a fresh file was discarded
 
 	forgetting bool // there are more journals to drop
@@ -317,15 +318,8 @@ func (k *keeper) run() {
 // step takes and writes one Cut, if one is due, and reports whether more may be.
 func (k *keeper) step() (more bool) {
 	srv := k.srv
-	due, anew, removed := false, false, false
-	if k.io.TryLock() { // if somebody saves, there is another time
-		removed = k.removed()
-		k.io.Unlock()
-	}
+	due, anew := false, false
 	srv.tend(func() {
-		if removed {
-			k.miss()
-		}
 		due = k.due()
 		if anew = due && k.needsFresh && k.rewrite == nil; due && !anew {
 			k.take()
@@ -351,16 +345,11 @@ func (k *keeper) step() (more bool) {
 	return more
 }
 
-// removed reports whether the file that is written to is no longer there: what was
-// written to it is lost. io is held.
-func (k *keeper) removed() bool {
-	return k.file != nil && errors.Is(k.file.InPlace(), fs.ErrNotExist)
-}
-
-// miss notes that the file was removed.
-func (k *keeper) miss() {
+// miss notes that another program has removed or changed the file, or that what was
+// in it cannot be read: a fresh one is to be written.
+func (k *keeper) miss(why error) {
 	if !k.needsFresh {
-		k.srv.log.Warn("the file was removed; a fresh one will be written", "file", k.path)
+		k.srv.log.Warn("the file is not as it was written; a fresh one will be written", "file", k.path, "error", why)
 		k.loseTrack()
 	}
 }
@@ -567,13 +556,19 @@ func (k *keeper) write(c *cut) (r result) {
 		r.gave = true
 	}
 	if k.file.Suspect() != nil {
-		r.lost = true
+		r.lost, r.hurt = true, disturbed(k.file.Suspect())
 		if err := k.file.Close(); err != nil {
 			k.srv.log.Warn("closing a file that has failed", "error", err)
 		}
 		k.file = nil
 	}
 	return r
+}
+
+// disturbed reports whether an error is that another program has changed or removed
+// the file.
+func disturbed(err error) bool {
+	return errors.Is(err, snapshot.ErrChanged) || errors.Is(err, fs.ErrNotExist)
 }
 
 // giveUp makes a Cut one that has only a journal.
@@ -618,7 +613,7 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 		return false, err
 	}
 	if k.file != nil {
-		if err := k.file.InPlace(); errors.Is(err, snapshot.ErrReplaced) {
+		if err := k.file.Intact(); errors.Is(err, snapshot.ErrReplaced) {
 			return false, fmt.Errorf("%s: %w", k.path, err)
 		}
 	}
@@ -651,6 +646,11 @@ func (k *keeper) account() (ok bool) {
 		c := r.cut
 		if r.gave {
 			k.rewrite, k.unwell = nil, time.Now()
+		}
+		if r.hurt { // no failure: the fresh file will have what this Cut has
+			k.miss(r.err)
+			k.asked, k.saving = k.asked || k.saving, false
+			continue
 		}
 		if r.err != nil {
 			k.fail(r)
@@ -753,12 +753,6 @@ func (k *keeper) refuses() bool { return k.failed != nil && k.srv.config.stopWri
 // saveNow writes everything that is not on the disk yet, with the server's lock
 // held.
 func (k *keeper) saveNow() error {
-	k.io.Lock()
-	removed := k.removed()
-	k.io.Unlock()
-	if removed {
-		k.miss()
-	}
 	for {
 		if k.needsFresh && k.rewrite == nil {
 			k.srv.keys.Record(true)
@@ -941,11 +935,17 @@ func (k *keeper) considerRewrite() bool {
 	case wanted || s.size-s.used > max(k.limits.waste, s.used) || cleared > max(k.limits.cleared, live):
 		k.beginFresh()
 		return true
+	case s.journal > max(k.limits.journal, s.bases) && s.bases <= k.limits.journal:
+		k.beginFresh() // costs little more, and leaves a file without free pages
+		return true
 	case s.journal > max(k.limits.journal, s.bases):
 		r, err := k.journaled()
+		if errors.Is(err, snapshot.ErrReplaced) {
+			return false // the next Cut fails, and says so
+		}
 		if err != nil {
-			srv.log.Error("reading the journals in the file", "error", err)
-			return false
+			srv.tend(func() { k.miss(err) })
+			return true
 		}
 		srv.do(func() {
 			if k.epoch == epoch {
@@ -964,6 +964,9 @@ func (k *keeper) journaled() (*rewrite, error) {
 	seen := map[keyID]struct{}{}
 	if k.file == nil {
 		return nil, errors.New("the file is gone")
+	}
+	if err := k.file.Intact(); err != nil {
+		return nil, err
 	}
 	r := &rewrite{upTo: k.file.Manifest().Generation, began: time.Now()}
 	err := k.file.Journals(func(_ uint64, records []byte) error {

@@ -465,53 +465,123 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What another program does to the file while it is in use, cutting it short or
-// writing over it, costs a save that fails, and the data nothing.
-func TestFileSpoiled(t *testing.T) {
-	for name, spoil := range map[string]func(path string) error{
-		"emptied":   func(path string) error { return os.Truncate(path, 0) },
-		"cut short": func(path string) error { return os.Truncate(path, 3*4096) },
-		"overwritten": func(path string) error {
+// spoilings are what other programs do to a file while it is in use. older is what
+// the file was some saves ago.
+func spoilings() map[string]func(path string, older []byte) error {
+	all := map[string]func(path string, older []byte) error{
+		"emptied": func(path string, _ []byte) error { return os.Truncate(path, 0) },
+		"cut short and extended": func(path string, _ []byte) error {
 			info, err := os.Stat(path)
 			if err != nil {
 				return err
 			}
-			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			return errors.Join(os.Truncate(path, info.Size()/2), os.Truncate(path, info.Size()))
+		},
+		"overwritten": func(path string, _ []byte) error { return overwrite(path, 0, 100) },
+		"a page":      func(path string, _ []byte) error { return overwrite(path, 50, 51) },
+		"the metas":   func(path string, _ []byte) error { return overwrite(path, 0, 2) },
+		"another":     func(path string, older []byte) error { return os.WriteFile(path, older, 0o600) }, // cp
+		"removed":     func(path string, _ []byte) error { return os.Remove(path) },
+	}
+	for _, percent := range []int64{1, 5, 15, 30, 50, 75, 90} {
+		all[fmt.Sprint("cut to ", percent, " %")] = func(path string, _ []byte) error {
+			info, err := os.Stat(path)
 			if err != nil {
 				return err
 			}
-			_, err = f.Write(make([]byte, info.Size()))
-			return errors.Join(err, f.Close())
-		},
-	} {
+			return os.Truncate(path, info.Size()*percent/100)
+		}
+	}
+	return all
+}
+
+// overwrite fills so many percent of a file, from some percent on, with zeros.
+func overwrite(path string, from, to int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(make([]byte, info.Size()*to/100-info.Size()*from/100), info.Size()*from/100)
+	return errors.Join(err, f.Close())
+}
+
+// What another program does to the file while it is in use costs the data nothing,
+// and no client an error: the next save writes a fresh file.
+func TestFileSpoiled(t *testing.T) {
+	for name, spoil := range spoilings() {
 		t.Run(name, func(t *testing.T) {
 			path := tmpPath(t)
 			srv := keep(t, path, nil)
-			fill(srv, 1000, 20)
+			fill(srv, 3000, 200)
 			must(t, srv, "SET a 1", "SAVE")
-			if err := spoil(path); err != nil {
+			older, err := os.ReadFile(path)
+			if err != nil {
 				t.Fatal(err)
 			}
+			must(t, srv, "SET b 1", "SAVE")
+			hurt := func() {
+				t.Helper()
+				time.Sleep(10 * time.Millisecond) // the kernel's clock ticks
+				if err := spoil(path, older); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hurt()
 			must(t, srv, "SET a 2")
 			ended := time.AfterFunc(20*time.Second, func() { panic("a save has not ended") })
-			must(t, srv, "SAVE -> ERR", "SAVE -> OK")
+			must(t, srv, "SAVE -> OK")
 			savedAs(t, path, "a", "2")
+			must(t, srv, "SET a 3", "SAVE -> OK")
+			savedAs(t, path, "b", "1")
+			hurt()
+			must(t, srv, "SET a 4", "BGSAVE")
+			quiet(t, srv)
+			eventually(t, "it is saved", func() bool { return infoOf(t, srv, "rdb_changes_since_last_save") == "0" })
+			savedAs(t, path, "a", "4")
 			want := digestOf(srv)
 			srv = again(t, srv, map[string]string{"save": "3600 1"})
 			if digestOf(srv) != want {
 				t.Error("the data differ")
 			}
 
-			// There is no later save than that of a stop, which takes a fresh file at once.
-			if err := spoil(path); err != nil {
-				t.Fatal(err)
-			}
-			must(t, srv, "SET a 3")
-			srv = again(t, srv, nil)
+			// There is no later save than that of a stop.
+			hurt()
+			must(t, srv, "SET a 5")
+			srv = again(t, srv, map[string]string{"appendonly": "yes", "appendfsync": "always"})
+			must(t, srv, "GET a -> 5", "GET b -> 1")
+
+			// A client that waits for the disk is answered.
+			hurt()
+			must(t, srv, "SET a 6 -> OK")
+			savedAs(t, path, "a", "6")
 			ended.Stop()
-			must(t, srv, "GET a -> 3")
 		})
 	}
+}
+
+// A change of the file's times, and of nothing else, is no reason to write it anew.
+func TestFileTouched(t *testing.T) {
+	path := tmpPath(t)
+	srv := keep(t, path, nil)
+	must(t, srv, "SET a 1", "SAVE")
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		if err := os.Chtimes(path, time.Time{}, time.Unix(int64(i), 0)); err != nil {
+			t.Fatal(err)
+		}
+		must(t, srv, fmt.Sprint("SET a ", i), "SAVE -> OK")
+	}
+	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
+		t.Error("the file is another: ", err)
+	}
+	savedAs(t, path, "a", "5")
 }
 
 // A file that was removed while it is in use is written anew; one that was put in

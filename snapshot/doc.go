@@ -78,6 +78,9 @@
 // New files are not synced until they are complete ([File.Publish]), and get
 // their names then, so that a crash while a file is made leaves the old one.
 //
+// Nothing keeps another program from changing or truncating a file that is in use.
+// Each Write notices it (intact.go), and makes the file suspect.
+//
 // After an fsync has failed a file is suspect: the system may drop pages that it
 // could not write and say nothing the next time. All data are then to be written
 // to a new file. Where there was no room for a write nothing has changed, and

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -32,6 +33,10 @@ type File struct {
 	suspect  error      // why nothing more may be written
 	renamed  bool       // it has the place where it is relied on
 	fault    func(op string) error
+
+	mark    mark // what the last transaction has left, see intact.go
+	touched int  // how often in a row nothing but the time was another
+	scratch []byte
 }
 
 // goneBase is the name of a base without a value. It says that what journals say
@@ -78,6 +83,9 @@ func compareBases(a, b Base) int { return Compare(a.Space, a.Key, b.Space, b.Key
 // pageSize is that of all files, whatever the machine's is: they can be moved.
 const pageSize = 4096
 
+// growth is by how much a file grows at once, at least, when it is larger than that.
+const growth = 4 << 20
+
 // lockTime is how long another process may take to give up a file.
 const lockTime = 900 * time.Millisecond
 
@@ -109,6 +117,9 @@ func Create(path string) (*File, error) {
 		}
 		return f.putManifest(tx, &f.manifest)
 	})
+	if err == nil {
+		err = f.remember()
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Discard())
 	}
@@ -127,7 +138,7 @@ func Beside(path string) (*File, error) {
 }
 
 // Tight makes the file as large as what is written, until it is published: bbolt
-// lets a file of some size grow by 16 MB at once, and what is written once and
+// lets a file of some size grow by 4 MB at once, and what is written once and
 // for all has no use for that.
 func (f *File) Tight() { f.db.NoGrowSync = true }
 
@@ -148,6 +159,9 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err e
 	if panicked && file != nil {
 		err = errors.Join(err, letGo(file))
 	}
+	if err == nil {
+		db.AllocSize = growth
+	}
 	if err == nil && !isAt(file, path) {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w, which has replaced it just now", path, ErrInUse), db.Close())
 	}
@@ -158,20 +172,6 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err e
 		return nil, nil, fmt.Errorf("%s: %w", path, trimPath(err))
 	}
 	return db, file, nil
-}
-
-// InPlace returns nil if the file is where Path says. The error is one of
-// [fs.ErrNotExist] if there is none any more, and [ErrReplaced] if there is another.
-// What cannot be told is no error.
-func (f *File) InPlace() error {
-	found, err := os.Stat(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("it was removed: %w", fs.ErrNotExist)
-	}
-	if err != nil || os.SameFile(found, f.identity) || isAt(f.file, f.path) {
-		return nil
-	}
-	return ErrReplaced
 }
 
 // isAt reports whether a file is the one that is found at path.
@@ -229,10 +229,8 @@ func (f *File) Manifest() Manifest { return f.manifest }
 // Usage returns the size of the file and how much of it is in use, in bytes.
 func (f *File) Usage() (size, used int64) {
 	s := f.db.Stats()
-	if info, err := os.Stat(f.path); err == nil {
-		size = info.Size()
-	}
-	return size, size - int64(s.FreePageN+s.PendingPageN)*pageSize
+	size, used = f.mark.size, int64(f.mark.pages)*pageSize
+	return size, used - int64(s.FreePageN+s.PendingPageN)*pageSize
 }
 
 // Forgetting reports whether the last Cut has left journals that it was to
@@ -242,6 +240,7 @@ func (f *File) Forgetting() bool { return f.more }
 // Journals yields the journals in the file, the oldest Cut first, in parts of
 // whole records, which are borrowed.
 func (f *File) Journals(visit func(generation uint64, records []byte) error) error {
+	defer f.shed()
 	return f.guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) error {
 			cuts := tx.Bucket([]byte(cutsBucket))
@@ -262,6 +261,9 @@ func (f *File) Journals(visit func(generation uint64, records []byte) error) err
 // place of another. After an error the file is suspect; if its Path is then the
 // new one, the other is gone, but a crash may bring it back.
 func (f *File) Publish(path string) error {
+	if err := f.Intact(); err != nil {
+		return f.doubt(err)
+	}
 	err := f.sync("sync", f.db.Sync)
 	if err != nil {
 		return f.doubt(err)
@@ -342,13 +344,17 @@ func (f *File) Suspect() error { return f.suspect }
 // Write writes a Cut, which is on the disk when Write returns; or nothing if
 // there is an error. It returns the generation of the Cut. Where there was no
 // room, or another file is in the place of this one, Write may be tried again;
-// after other errors the file is suspect.
+// after other errors the file is suspect. One of them is that the file was changed or
+// removed, see [File.Intact].
 func (f *File) Write(c *Cut) (generation uint64, err error) {
 	if f.suspect != nil {
 		return 0, f.suspect
 	}
-	if err := f.InPlace(); errors.Is(err, ErrReplaced) {
+	switch err := f.Intact(); {
+	case errors.Is(err, ErrReplaced):
 		return 0, fmt.Errorf("%s: %w", f.path, err)
+	case err != nil:
+		return 0, f.doubt(err)
 	}
 	next := f.manifest
 	next.Generation++
@@ -379,6 +385,9 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 		}
 		return f.putManifest(tx, &next)
 	})
+	if err == nil || noRoom(err) {
+		err = cmp.Or(err, f.remember())
+	}
 	if err != nil {
 		if noRoom(err) {
 			return 0, fmt.Errorf("%s: %w", f.path, trimPath(err))

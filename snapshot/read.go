@@ -261,6 +261,9 @@ func Open(path string, v Visitor) (*File, error) {
 	if err == nil && (now.Generation != f.manifest.Generation || !now.Time.Equal(f.manifest.Time)) {
 		err = ErrInUse
 	}
+	if err == nil {
+		err = f.remember()
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}

@@ -1,0 +1,148 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// A file that is open for writing belongs to one process, but nothing keeps other
+// programs from truncating or overwriting it. bbolt does not notice: it writes new
+// pages behind the end, and a commit to a file without its other pages succeeds.
+//
+// So before each transaction File compares the file with what the previous one has
+// left: its identity, its size, its modification time, the two metas and the last
+// page in use. That is an open, an fstat and two reads of pages that are in the page
+// cache, some 10 µs beside the two fdatasync of a commit. If only the time differs the
+// whole file is verified, for some programs set times and change nothing. (A write
+// in the middle within the same tick of the kernel's clock as the previous commit,
+// some milliseconds, is not noticed.)
+//
+// File systems whose times change by themselves would have the file verified with
+// each commit: after some such changes in a row the time is no longer compared.
+
+// ErrChanged is that another program has written to a file that is in use, or cut it
+// short.
+var ErrChanged = errors.New("another program has changed the file")
+
+// maxTouched is after how many changes of the time alone, with none between that was
+// right, it is not compared any more.
+const maxTouched = 3
+
+// mark is what a transaction has left.
+type mark struct {
+	size     int64
+	modified time.Time
+	metas    [2][pageHeader + metaSize]byte
+	pages    uint64 // how many the newer meta counts; 0: there is no mark
+	last     uint32 // the checksum of the last of them
+}
+
+// metaSize is the size of a meta, which begins its page.
+const metaSize = 64
+
+// markOf reads the mark of a file.
+func (f *File) markOf(file *os.File) (m mark, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return m, err
+	}
+	m.size, m.modified = info.Size(), info.ModTime()
+	if f.scratch == nil {
+		f.scratch = make([]byte, 2*pageSize)
+	}
+	if err := readPages(file, f.scratch, 0); err != nil {
+		return m, err
+	}
+	txid := uint64(0)
+	for i := range m.metas {
+		copy(m.metas[i][:], f.scratch[i*pageSize:])
+		meta := m.metas[i][pageHeader:]
+		if id := binary.LittleEndian.Uint64(meta[48:]); i == 0 || id > txid {
+			txid, m.pages = id, binary.LittleEndian.Uint64(meta[40:])
+		}
+	}
+	if m.pages == 0 || m.pages > uint64(m.size)/pageSize {
+		return m, damaged("truncated to %d of %d pages", m.size/pageSize, m.pages)
+	}
+	last := f.scratch[:pageSize]
+	err = readPages(file, last, m.pages-1)
+	m.last = crc32.Checksum(last, crc32.MakeTable(crc32.Castagnoli))
+	return m, err
+}
+
+// remember notes what the file looks like after a transaction.
+func (f *File) remember() error {
+	if closingUnlocks() {
+		return nil
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil // Intact says what cannot be told is no error
+	}
+	defer file.Close()
+	m, err := f.markOf(file)
+	if err == nil {
+		f.mark = m
+		f.shed()
+	}
+	return err
+}
+
+// closingUnlocks reports whether a process loses its lock on a file when it closes
+// another descriptor of it: there the file is not looked at.
+func closingUnlocks() bool {
+	return slices.Contains([]string{"aix", "illumos", "solaris"}, runtime.GOOS)
+}
+
+// Intact returns nil if the file is where Path says, and as the last transaction has
+// left it. The error is one of [fs.ErrNotExist] if there is none any more,
+// [ErrReplaced] if there is another, and [ErrChanged]. What cannot be told is no error.
+func (f *File) Intact() error {
+	if closingUnlocks() {
+		return nil
+	}
+	file, err := os.Open(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("it was removed: %w", fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	if found, err := file.Stat(); err == nil && !os.SameFile(found, f.identity) && !isAt(f.file, f.path) {
+		return ErrReplaced
+	}
+	if f.mark.pages == 0 {
+		return nil
+	}
+	now, err := f.markOf(file)
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return fmt.Errorf("%w (%w)", ErrChanged, err)
+	case err != nil:
+		return nil
+	case now.size != f.mark.size:
+		return fmt.Errorf("%w: it has %d bytes in place of %d", ErrChanged, now.size, f.mark.size)
+	case now.metas != f.mark.metas || now.last != f.mark.last:
+		return fmt.Errorf("%w: pages were overwritten", ErrChanged)
+	case now.modified.Equal(f.mark.modified):
+		f.touched = 0
+		return nil
+	case f.touched >= maxTouched:
+		return nil
+	}
+	r, err := read(file, Visitor{})
+	if err != nil || r.bases != f.manifest.Bases || r.journal != f.manifest.Journal || r.manifest.Generation != f.manifest.Generation {
+		return fmt.Errorf("%w (%w)", ErrChanged, errors.Join(err, damaged("its records are others")))
+	}
+	f.mark = now
+	f.touched++
+	return nil
+}

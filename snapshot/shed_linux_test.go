@@ -1,0 +1,85 @@
+package snapshot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// residentOf returns how many bytes of the mapping of a file are in the resident set.
+func residentOf(t *testing.T, path string) (bytes int) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skip(err)
+	}
+	ours, found := false, false
+	for line := range strings.Lines(string(maps)) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) > 1 && strings.Contains(words[0], "-") && !strings.HasSuffix(words[0], ":"):
+			ours = words[len(words)-1] == path
+			found = found || ours
+		case ours && words[0] == "Rss:":
+			n, err := strconv.Atoi(words[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes += n << 10
+		}
+	}
+	if !found {
+		t.Fatal("the file is not mapped")
+	}
+	return bytes
+}
+
+// The resident set does not grow with the file: what bbolt has read through its
+// mapping is given back after each transaction.
+func TestMappingIsShed(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "f.db")
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Publish(path); err != nil {
+		t.Fatal(err)
+	}
+	check := func(f *File, when string) {
+		t.Helper()
+		if n := residentOf(t, path); n > 0 {
+			t.Errorf("%s: %d bytes of the mapping are resident", when, n)
+		}
+	}
+	for i := range 20 {
+		c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Time: time.Unix(int64(i), 0), Journal: slices.Values([][]byte{make([]byte, 300_000)})}
+		for n := range 50 {
+			c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint(i, "/", n), Chunks: slices.Values([][]byte{make([]byte, 5000)})})
+		}
+		if _, err := f.Write(c); err != nil {
+			t.Fatal(err)
+		}
+		check(f, "after a transaction")
+	}
+	if err := f.Journals(func(uint64, []byte) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	check(f, "after the journals were read")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = Open(path, Visitor{}); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	check(f, "after the file was opened")
+}
