@@ -233,6 +233,8 @@ func Compile(f Facts, subcommands ...*Command) (*Command, error) {
 		c.special = keysOfMigrate
 	case "xread", "xreadgroup":
 		c.special = keysOfStreams
+	case "georadius", "georadiusbymember":
+		c.special = keysOfGeoradius
 	}
 	return c, nil
 }
@@ -490,7 +492,8 @@ type KeyRef struct {
 // be read, "1x" still counts as 1, and the flags are then empty.
 func (c *Command) AppendKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	n := len(dst)
-	if c.special == keysOfSet || c.special == keysOfBitfield {
+	switch c.special {
+	case keysOfSet, keysOfBitfield, keysOfGeoradius:
 		return c.appendSpecial(dst, argv)
 	}
 	for i := range c.keys {
@@ -574,6 +577,7 @@ const (
 	keysOfSort
 	keysOfMigrate
 	keysOfStreams
+	keysOfGeoradius
 )
 
 // appendSpecial finds keys, or their flags, where the specs cannot.
@@ -589,6 +593,8 @@ func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
 		return appendMigrateKeys(dst, argv)
 	case keysOfStreams:
 		return appendStreamsKeys(dst, argv)
+	case keysOfGeoradius:
+		return appendGeoradiusKeys(dst, argv, c.keys[1].From)
 	}
 	store, numkeys := 0, 0
 	for i := range c.keys {
@@ -614,17 +620,43 @@ func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
 	return dst
 }
 
-// appendSetKeys tells SET key value GET, which reads, from plain SET.
+// appendSetKeys tells SET key value GET, which reads, from plain SET. A comparison
+// with the value reads, too: its outcome tells the value to a client that may not
+// read it. (Redis 8.6 does not ask for access to read then.)
 func appendSetKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	if len(argv) < 2 {
 		return dst
 	}
 	for i := 3; i < len(argv); i++ {
-		if EqualFold(argv[i], "GET") {
-			return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyUpdate})
+		for _, word := range [...]string{"GET", "IFEQ", "IFNE", "IFDEQ", "IFDNE"} {
+			if EqualFold(argv[i], word) {
+				return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyUpdate})
+			}
 		}
 	}
 	return append(dst, KeyRef{1, KeyOW | KeyUpdate})
+}
+
+// appendGeoradiusKeys finds the key that GEORADIUS stores to: that of the last STORE
+// or STOREDIST from the given place on. The specs find the first of each, and Redis
+// up to 8.6 checks the rights to that key, and writes to the other; Valkey 9 does as
+// this function.
+func appendGeoradiusKeys(dst []KeyRef, argv [][]byte, from int) []KeyRef {
+	if len(argv) < 2 {
+		return dst
+	}
+	dst = append(dst, KeyRef{1, KeyRO | KeyAccess})
+	store := 0
+	for i := from; i < len(argv)-1; i++ {
+		if EqualFold(argv[i], "STORE") || EqualFold(argv[i], "STOREDIST") {
+			i++
+			store = i
+		}
+	}
+	if store != 0 {
+		dst = append(dst, KeyRef{store, KeyOW | KeyUpdate})
+	}
+	return dst
 }
 
 // appendBitfieldKeys finds out whether a BITFIELD only reads.

@@ -56,6 +56,13 @@ func differences() []difference {
 			ours:   "$-1\r\n",
 		},
 		{
+			name:   "the keys of GEORADIUS with several STORE",
+			reason: "the key that it writes to, which is the last, is the one that rights are checked for, as in Valkey 9; Redis finds the first",
+			try:    "COMMAND GETKEYS GEORADIUS k 0 0 1 m STORE a STORE b",
+			redis:  "*2\r\n$1\r\nk\r\n$1\r\na\r\n",
+			ours:   "*2\r\n$1\r\nk\r\n$1\r\nb\r\n",
+		},
+		{
 			name:   "copies of small integers",
 			reason: "all strings of 0 to 9999 count as shared; in Redis, SET shares them and COPY does not",
 			after:  []string{"SET a 1", "COPY a k"},

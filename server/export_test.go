@@ -162,3 +162,22 @@ func (srv *Server) SkipChecksums() { srv.codec().SkipChecksums = true }
 
 // UnderRace says that the race detector is on, under which a single goroutine only takes ten times as long.
 const UnderRace = underRace
+
+// PassDeadline gives a key of database 0 a deadline that has passed: whatever looks at
+// it removes it.
+func (srv *Server) PassDeadline(key string) {
+	srv.do(func() {
+		db := srv.keys.DB(0)
+		if e := db.Stored(bytesOf(key)); e != nil {
+			db.SetDeadline(e, srv.keys.Now()-1000)
+		}
+	})
+}
+
+// Untouched reports whether nothing has looked at a key since PassDeadline.
+func (srv *Server) Untouched(key string) bool {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	e := srv.keys.DB(0).Stored(bytesOf(key))
+	return e != nil && e.Deadline() != 0 && e.Deadline() < srv.keys.Now()
+}

@@ -13,7 +13,7 @@ import (
 func sortedSetExpireCommands() []Command {
 	return append(memberTTLCommands("z", "sorted-set", "7.2.4", "members of a sorted set", timedSortedSet),
 		Command{Facts: protocol.Facts{
-			Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
+			Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
 			Group: "sorted-set", Since: "7.2.4",
 			Complexity: "O(log(N)) for each item added or trimmed, where N is the number of elements in the sorted set.",
 			Summary:    "Add members to a sorted set or update their scores, with a time to live, a maximum length, or tickets for scores",

@@ -44,7 +44,7 @@ func sortedSetTakeCommands() []Command {
 			Syntax:     "key min max [MAX] [COUNT count]",
 		}, run: zpopbyscore},
 		{Facts: protocol.Facts{
-			Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW delete",
+			Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
 			Group: "sorted-set", Since: "7.2.4",
 			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements removed.",
 			Summary:    "Remove members from a sorted set whose scores are still the given ones",
