@@ -382,6 +382,9 @@ func ownPeer(t testing.TB, o server.Options) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { srv.Close() })
+	if err := srv.Ready(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 	dial := func() net.Conn {
 		nc, err := srv.Dialer()(context.Background(), "", "")
 		if err != nil {

@@ -3,6 +3,8 @@ package server_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,6 +126,14 @@ func FuzzRestore(f *testing.F) {
 		}
 		for i, key := range keys.([]any) {
 			if payload := bulkOf(f, say("DUMP", key.(string))); i < 3 && len(payload) < 1000 {
+				f.Add([]byte(payload))
+			}
+		}
+	}
+	for _, n := range newerServers() {
+		_, values := readJudged(f, n.name)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if payload := values[key].payload; len(payload) < 1000 {
 				f.Add([]byte(payload))
 			}
 		}

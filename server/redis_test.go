@@ -34,6 +34,12 @@ func startRedis(t *testing.T, args ...string) (dial func() net.Conn) {
 	if err != nil || version == nil || string(version[1]) != judge {
 		missing("%s is not version %s but %q: zsetd is not compared with it", path, judge, bytes.TrimSpace(out))
 	}
+	return startJudge(t, path, args...)
+}
+
+// startJudge is startRedis for a program that is known to be there.
+func startJudge(t *testing.T, path string, args ...string) (dial func() net.Conn) {
+	t.Helper()
 	// Not t.TempDir: the path of a socket must be short.
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {

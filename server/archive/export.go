@@ -78,7 +78,7 @@ func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exp
 func ExportRDB(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
 	limits := keyspace.DefaultLimits()
 	p := pen{w: w}
-	out := rdb.NewWriter(rdb.NewCodec(&limits))
+	out := rdb.NewWriter(rdb.NewCodec(&limits), rdb.Any)
 	p.b = out.AppendHead(p.b)
 	done, err := export(&p, path, now, progress, func(v Value) error {
 		if v.DB == keyspace.Own {

@@ -23,6 +23,10 @@ type Import struct {
 	// Failed, if it is not nil, is told of what could not be imported, and the
 	// import goes on without it. If it is nil, that is the end.
 	Failed func(error)
+
+	// Omitted, if it is not nil, is told in words what a value that was imported
+	// has lost.
+	Omitted func(string)
 }
 
 // Imported says what an import has done.
@@ -32,6 +36,16 @@ type Imported struct {
 	Keys   int64 // in the new file
 
 	Functions int // libraries of functions; of a file of Redis only
+
+	Omitted int64 // values that have lost something
+}
+
+// omit counts a value that has lost something.
+func (out *Imported) omit(what string, o *Import) {
+	out.Omitted++
+	if o.Omitted != nil {
+		o.Omitted(what)
+	}
 }
 
 // Fail counts what could not be imported. An error it returns ends the import.

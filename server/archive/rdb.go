@@ -40,6 +40,8 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 			}
 			out.Done++
 			return w.add(Value{DB: keyspace.Own, Key: name, Value: keyspace.NewString([]byte(e.Library))})
+		case e.Module != "":
+			return o.Fail(&out, fmt.Errorf("what module %s has written beside the keys cannot be imported", e.Module))
 		case errors.Is(e.Err, rdb.ErrEmpty):
 			return nil // as in Redis
 		case e.Err == nil && e.DB > maxDatabase:
@@ -54,6 +56,9 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 		}
 		if last = max(last, int(e.DB)+1); last > len(spaces) {
 			number()
+		}
+		if e.Omitted != "" {
+			out.omit(fmt.Sprintf("key %.100q of database %d: %s", e.Key, e.DB, e.Omitted), o)
 		}
 		out.Keys++
 		return w.add(Value{DB: int(e.DB), Key: e.Key, Value: e.Value, Deadline: e.Deadline})

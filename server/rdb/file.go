@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"regexp"
+
+	"github.com/zsetd/zsetd/server/keyspace"
 )
 
 // What stands in a file in place of a type.
 const (
+	opKeyMeta    = 243 // in Redis; in Valkey slots of a cluster that are being moved
 	opSlot       = 244
 	opFunction   = 245
 	opModuleAux  = 247
@@ -25,26 +28,54 @@ const (
 	opEnd        = 255
 )
 
-// magic is what files begin with, before four digits, the version.
-const magic = "REDIS"
+// Files begin with a magic and digits, the version, nine bytes in all.
+const (
+	magic       = "REDIS"
+	magicValkey = "VALKEY"
+	headSize    = 9
+)
 
-// IsFile reports whether a file that begins so is one of Redis; 9 bytes are enough.
+// IsFile reports whether a file that begins so is a dump of Redis or Valkey; 9
+// bytes are enough.
 func IsFile(head []byte) bool {
-	return len(head) >= 9 && bytes.HasPrefix(head, []byte(magic)) && fileVersion(head[5:9]) >= 0
+	version, _ := fileVersion(head)
+	return version >= 0
 }
 
-// fileVersion returns the version that the four digits say, or -1.
-func fileVersion(digits []byte) int {
-	for _, d := range digits {
-		if d < '0' || d > '9' {
-			return -1
+// fileVersion returns the version that the beginning of a file says, or -1.
+func fileVersion(head []byte) (version int, valkey bool) {
+	if len(head) < headSize {
+		return -1, false
+	}
+	digits, ok := bytes.CutPrefix(head[:headSize], []byte(magic))
+	if !ok {
+		if digits, valkey = bytes.CutPrefix(digits, []byte(magicValkey)); !valkey {
+			return -1, false
 		}
 	}
-	n, err := strconv.Atoi(string(digits))
-	if err != nil {
-		return -1
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return -1, false
+		}
+		version = 10*version + int(d-'0')
 	}
-	return n
+	return version, valkey
+}
+
+// Describe says what a file is that begins so, if Redis or Valkey has written it, or
+// [Writer]; else "". Some hundred bytes are enough.
+func Describe(head []byte) string {
+	switch version, valkey := fileVersion(head); {
+	case version >= 0 && valkey:
+		return fmt.Sprintf("an RDB file of Valkey, version %d", version)
+	case version >= 0:
+		return fmt.Sprintf("an RDB file of Redis, version %d", version)
+	case regexp.MustCompile(`^file \S+ seq \d+ type [bhi]`).Match(head):
+		return "the manifest of an append-only file of Redis"
+	case regexp.MustCompile(`^(#TS:\d+\r\n)?\*\d+\r\n\$\d+\r\n`).Match(head):
+		return "a file of commands, such as an append-only file of Redis"
+	}
+	return ""
 }
 
 // Entry is a key of a file.
@@ -55,27 +86,42 @@ type Entry struct {
 	Deadline int64 // milliseconds since 1970, 0 for none
 	Err      error // of a value that cannot be had, but was passed over
 
+	// Omitted says in words what the value has lost, "" for nothing.
+	Omitted string
+
 	// Library is the code of a library of functions, if it is no key but that.
 	Library string
+
+	// Module is the name of a module, if it is no key but what that module has
+	// written beside the keys; that was passed over.
+	Module string
 }
 
 // FileInfo says what else there is in a file.
 type FileInfo struct {
 	Version   int
 	Functions int // libraries
+
+	// Base says that the file is the first part of an append-only file: the
+	// changes that were made later are in others, or follow in the same one.
+	Base bool
 }
+
+// readSize is how much ReadFile reads at once. What follows the end of the file is
+// left in a reader that is a *bufio.Reader of this size or more.
+const readSize = 1 << 16
 
 // ReadFile visits the keys of a file, and its libraries, one after the other. No more than one of them is
 // in memory, and what visit keeps.
 func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, err error) {
-	in := &input{file: bufio.NewReaderSize(r, 1<<16), crc: c.crc}
-	head := in.take(9)
+	in := &input{file: bufio.NewReaderSize(r, readSize), crc: c.crc}
+	head := in.take(headSize)
 	if in.bad || !IsFile(head) {
-		return info, in.problem(fmt.Errorf("%w: not a file of Redis", ErrFormat))
+		return info, in.problem(fmt.Errorf("%w: not a file of Redis or Valkey", ErrFormat))
 	}
-	info.Version = fileVersion(head[5:])
-	if info.Version < 1 || info.Version > versionTimed {
-		return info, fmt.Errorf("version %d of the format is not known", info.Version)
+	info.Version, in.valkey = fileVersion(head)
+	if !known(info.Version) || info.Version == 0 || in.valkey != (info.Version == versionValkey) {
+		return info, fmt.Errorf("version %d of the format is not known, but 1 to %d (Redis up to 8.6) and %d (Valkey 9) are", info.Version, versionNewest, versionValkey)
 	}
 	var e Entry
 	for {
@@ -95,8 +141,10 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 		case opFreq:
 			in.byte()
 		case opAux:
-			in.text()
-			in.text()
+			switch name, value := string(in.text()), string(in.text()); name {
+			case "aof-base", "aof-preamble": // since Redis 7.0, and before
+				info.Base = value == "1"
+			}
 		case opResize:
 			in.length()
 			in.length()
@@ -113,17 +161,30 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 			if err := visit(Entry{Library: code}); err != nil {
 				return info, err
 			}
+		case opKeyMeta:
+			if !in.bad {
+				return info, fmt.Errorf("after key %.100q of database %d: %s", e.Key, e.DB, map[bool]string{
+					false: "what a module keeps with a key cannot be read, nor passed over",
+					true:  "slots of a cluster were being moved when the file was saved: save it again",
+				}[in.valkey])
+			}
 		case opModuleAux:
-			in.skipModule()
+			name, values := in.skipModule()
+			if !in.bad && values > 1 { // the first says only where in the file it is to be
+				if err := visit(Entry{Module: name}); err != nil {
+					return info, err
+				}
+			}
 		default:
 			if in.bad {
 				break
 			}
 			e.Key = string(in.text())
 			e.Value, e.Err = c.value(in, op)
+			e.Omitted, in.omitted = in.omitted, ""
 			switch {
 			case in.bad:
-			case errors.Is(e.Err, ErrFormat):
+			case errors.Is(e.Err, ErrFormat), errors.Is(e.Err, ErrType):
 				return info, fmt.Errorf("key %.100q of database %d, type %d: %w", e.Key, e.DB, op, e.Err)
 			default:
 				if err := visit(e); err != nil {
@@ -165,14 +226,14 @@ func (in *input) end(version int) error {
 	return nil
 }
 
-// skipModule passes over what a module has written: its number, and values of known
-// types.
-func (in *input) skipModule() {
-	in.length()
-	for !in.bad {
+// skipModule passes over what a module has written: its name, as a number, and values of known
+// types, which it counts.
+func (in *input) skipModule() (name string, values int) {
+	name = moduleName(in.length())
+	for ; !in.bad; values++ {
 		switch in.length() {
 		case 0:
-			return
+			return name, values
 		case 1, 2: // an integer
 			in.length()
 		case 3: // float
@@ -185,25 +246,64 @@ func (in *input) skipModule() {
 			in.fail()
 		}
 	}
+	return name, values
 }
 
-// Writer writes a file that every Redis since 5.0 can load. Deadlines of members and
-// fields have no place in it.
+// moduleName returns the name of a type of values of a module: nine characters of
+// six bits each, before a version of ten.
+func moduleName(n uint64) string {
+	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	name := make([]byte, 9)
+	for i := range name {
+		name[i] = characters[n>>(10+6*(8-i))&63]
+	}
+	return string(name)
+}
+
+// Target says which servers a file is for.
+type Target uint8
+
+const (
+	Any     Target = iota // the oldest Redis that knows what there is, 5.0 at least
+	Redis5                // Redis 5.0 and later, Valkey
+	Redis7                // Redis 7.0 and later, Valkey
+	Redis8                // Redis 7.4 and later
+	Valkey9               // Valkey 9 and later
+)
+
+// Functions reports whether files for the target have libraries of functions.
+func (t Target) Functions() bool { return t != Redis5 }
+
+// FieldDeadlines reports whether files for the target have the deadlines of fields.
+func (t Target) FieldDeadlines() bool { return t == Any || t == Redis8 || t == Valkey9 }
+
+// Writer writes a file for some servers. Deadlines of members of sorted sets have no
+// place in any; those of fields of hashes where [Target.FieldDeadlines] says so.
 type Writer struct {
-	codec *Codec
-	db    int
-	sum   uint64
+	codec  *Codec
+	target Target
+	db     int
+	sum    uint64
 }
 
 // NewWriter returns a writer.
-func NewWriter(c *Codec) *Writer { return &Writer{codec: c, db: -1} }
+func NewWriter(c *Codec, t Target) *Writer { return &Writer{codec: c, target: t, db: -1} }
 
 // The bytes that the methods append must be written in that order.
 
 // AppendHead appends what a file begins with.
 func (w *Writer) AppendHead(dst []byte) []byte {
 	start := len(dst)
-	dst = fmt.Appendf(dst, "%s%04d", magic, versionPortable)
+	switch w.target {
+	case Valkey9:
+		dst = fmt.Appendf(dst, "%s%03d", magicValkey, versionValkey)
+	case Redis8:
+		dst = fmt.Appendf(dst, "%s%04d", magic, versionTimed)
+	case Redis7:
+		dst = fmt.Appendf(dst, "%s%04d", magic, version)
+	default:
+		dst = fmt.Appendf(dst, "%s%04d", magic, versionPortable)
+	}
 	return w.add(dst, start)
 }
 
@@ -217,9 +317,37 @@ func (w *Writer) AppendKey(dst []byte, db int, key string, value any, deadline i
 	if deadline != 0 {
 		dst = binary.LittleEndian.AppendUint64(append(dst, opDeadlineMs), uint64(deadline))
 	}
-	kind, _ := portableType(value)
+	kind := w.kind(value)
 	dst = w.codec.appendText(append(dst, kind), []byte(key))
-	return w.add(w.codec.appendPortable(dst, value), start)
+	switch kind {
+	case typeHashTimed:
+		dst = w.codec.appendTimedHash(dst, value.(*keyspace.Hash))
+	case typeHashValkey:
+		dst = w.codec.appendValkeyHash(dst, value.(*keyspace.Hash))
+	case typeStream3:
+		dst = w.codec.appendStream(dst, value.(*keyspace.Stream), kind)
+	default:
+		dst = w.codec.appendCompact(dst, kind, value)
+	}
+	return w.add(dst, start)
+}
+
+// kind returns the type that a value is written as.
+func (w *Writer) kind(value any) byte {
+	if h, ok := value.(*keyspace.Hash); ok && h.Deadlines() != nil && w.target.FieldDeadlines() {
+		if w.target == Valkey9 {
+			return typeHashValkey
+		}
+		return typeHashTimed
+	}
+	if _, ok := value.(*keyspace.Stream); ok && (w.target == Redis8 || w.target == Valkey9) {
+		return typeStream3
+	}
+	if w.target == Any || w.target == Redis5 {
+		kind, _ := portableType(value)
+		return kind
+	}
+	return w.codec.compactType(value)
 }
 
 // AppendEnd appends the end of the file.

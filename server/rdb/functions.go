@@ -24,7 +24,7 @@ func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
 		return nil, ""
 	}
 	body, foot := b[:len(b)-10], b[len(b)-10:]
-	if binary.LittleEndian.Uint16(foot) > versionTimed ||
+	if !known(int(binary.LittleEndian.Uint16(foot))) ||
 		!c.SkipChecksums && c.sum(0, b[:len(b)-8]) != binary.LittleEndian.Uint64(foot[2:]) {
 		return nil, ""
 	}
@@ -75,7 +75,7 @@ func (in *input) oldFunction() (code, wrong string) {
 }
 
 // AppendLibrary appends a library of functions to a file, which then only Redis
-// since 7.0 can load.
+// since 7.0 and Valkey can load; [Target.Functions] says whether the target can.
 func (w *Writer) AppendLibrary(dst []byte, code string) []byte {
 	start := len(dst)
 	return w.add(w.codec.appendText(append(dst, opFunction), []byte(code)), start)

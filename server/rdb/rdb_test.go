@@ -178,7 +178,174 @@ func seeds(c *Codec) [][]byte {
 	x.AddGroup(nil, keyspace.MaxStreamID(), keyspace.UnknownRead)
 	add(x)
 	add(new(keyspace.Stream))
+	for _, p := range newerPayloads() {
+		all = append(all, c.appendFooter([]byte(p.body), 0, p.version))
+	}
 	return all
+}
+
+// newerPayloads are values as only newer servers than 7.0 write them.
+func newerPayloads() []struct {
+	body    string
+	version uint16
+} {
+	const block = "\x01\x10" + "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01" +
+		"\x1d\x1d\x00\x00\x00\x0a\x00\x01\x01\x00\x01\x01\x01\x81f\x02\x00\x01\x02\x01\x00\x01\x00\x01\x81v\x02\x04\x01\xff" +
+		"\x01\x01\x01\x01\x01\x00\x00\x01"
+	const at = "\x00\x10\x47\x69\x03\x1e\x00\x00"
+	return []struct {
+		body    string
+		version uint16
+	}{
+		{"\x16\x02\x01a\x01b\xff\xff\xff\xff\xff\xff\xff\xff\x01c\x01d" + at, versionValkey},
+		{"\x19" + at + "\x17\x17\x00\x00\x00\x06\x00\x81a\x02\x02\x01\xc3\xe8\x02\x81b\x02\xc2\x00\x02\x00\x01\xff", versionNewest},
+		{"\x15" + block + "\x01\x01g\x01\x01\x01\x00\x01\x01c" + at + at + "\x00", versionValkey},
+		{"\x1a" + block + "\x00\x40\x64\x40\x64\x00\x00\x00", versionNewest},
+		{"\x1a" + block + "\x00\x05\x06\x02\x03one\x02\x01a\x01\x01\x01b\x02\x00\x03two\x00\x02\x01", versionNewest},
+	}
+}
+
+// Hashes of Valkey 9 have deadlines of any size; idempotent producers of Redis 8.6 are passed
+// over, and said to be.
+func TestNewerShapes(t *testing.T) {
+	c := newTestCodec()
+	for i, p := range newerPayloads() {
+		v, err := c.Payload(c.appendFooter([]byte(p.body), 0, p.version))
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+			continue
+		}
+		if s, ok := v.(*keyspace.Stream); ok && s.Len() != 1 {
+			t.Errorf("%d: %d entries", i, s.Len())
+		}
+	}
+	const most = 1<<46 - 1
+	for at, want := range map[string]int64{
+		"\xff\xff\xff\xff\xff\xff\xff\xff": 0, "\x01\x00\x00\x00\x00\x00\x00\x00": 1,
+		"\xff\xff\xff\xff\xff\xff\xff\x7f": most, "\x00\x00\x00\x00\x00\x00\x00\x00": -1, "\xfe\xff\xff\xff\xff\xff\xff\xff": -1,
+	} {
+		v, err := c.Payload(c.appendFooter([]byte("\x16\x01\x01a\x01b"+at), 0, versionValkey))
+		if want < 0 {
+			if !errors.Is(err, ErrFormat) {
+				t.Errorf("%x: %v", at, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%x: %v", at, err)
+			continue
+		}
+		if got, _ := v.(*keyspace.Hash).DeadlineBytes([]byte("a")); got != want {
+			t.Errorf("%x: %d, not %d", at, got, want)
+		}
+	}
+	file := "REDIS0013\xfe\x00\x1a\x01s" + newerPayloads()[4].body[1:] + "\x00\x01k\x01v\xff\x00\x00\x00\x00\x00\x00\x00\x00"
+	var omitted []string
+	if _, err := c.ReadFile(strings.NewReader(file), func(e Entry) error {
+		omitted = append(omitted, e.Omitted)
+		return nil
+	}); err != nil || len(omitted) != 2 || omitted[0] == "" || omitted[1] != "" {
+		t.Errorf("%q, %v", omitted, err)
+	}
+}
+
+// What cannot be read is said to be what it is.
+func TestForeignTypes(t *testing.T) {
+	c := newTestCodec()
+	const module = "\x81\xbd\xe7\x2d\xa2\xbb\x1e\xb4\x00"
+	for _, test := range []struct{ file, want string }{
+		{"REDIS0014\xff", "version 14 of the format is not known, but 1 to 13"},
+		{"REDIS0080\xff", "version 80 of the format is not known"},
+		{"VALKEY081\xff", "version 81 of the format is not known"},
+		{"VALKEY011\xff", "version 11 of the format is not known"},
+		{"VALKEY080\xf3", "slots of a cluster were being moved"},
+		{"REDIS0013\xf3", "what a module keeps with a key"},
+		{"REDIS0012\x16\x01k", "type 22: a type of values that is not known: hashes whose fields have deadlines, as release candidates"},
+		{"REDIS0012\x17\x01k", "type 23: a type of values that is not known: hashes whose fields have deadlines, as release candidates"},
+		{"VALKEY080\x17\x01k", `key "k" of database 0, type 23: a type of values that is not known`},
+		{"REDIS0013\x1b\x01k", `key "k" of database 0, type 27: a type of values that is not known`},
+		{"REDIS0007\x06\x01k", "type 6: a type of values that is not known: of modules, as Redis before 4.0"},
+		{"REDIS0013\x07\x01k" + module + "\x02\x01\x00\x00\x01k\x01v\xff\x00\x00\x00\x00\x00\x00\x00\x00", "a value of module vectorset"},
+		{"REDIS0013\xf7" + module + "\x02\x01\x05\x01x\x00\xff\x00\x00\x00\x00\x00\x00\x00\x00", "module vectorset"},
+		{"REDIS0013\xf7" + module + "\x02\x01\x00\xff\x00\x00\x00\x00\x00\x00\x00\x00", "<nil>"},
+	} {
+		_, err := c.ReadFile(strings.NewReader(test.file), func(e Entry) error {
+			if e.Module != "" {
+				return errors.New("module " + e.Module)
+			}
+			return e.Err
+		})
+		if got := fmt.Sprint(err); !strings.Contains(got, test.want) {
+			t.Errorf("%q: %s, not %q", test.file, got, test.want)
+		}
+	}
+}
+
+// The first bytes of a file say what it is.
+func TestDescribe(t *testing.T) {
+	for head, want := range map[string]string{
+		"REDIS0011\xfa\x09redis-ver":             "an RDB file of Redis, version 11",
+		"VALKEY080\xfa":                          "an RDB file of Valkey, version 80",
+		"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n":      "a file of commands, such as an append-only file of Redis",
+		"#TS:1700000000\r\n*1\r\n$4\r\nPING\r\n": "a file of commands, such as an append-only file of Redis",
+		"file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n": "the manifest of an append-only file of Redis",
+		"": "", "REDIS": "", "REDISxxxx": "", "VALKEY08": "", "*": "", "file of mine": "", "SQLite format 3\x00": "",
+	} {
+		if got := Describe([]byte(head)); got != want {
+			t.Errorf("%q: %q, not %q", head, got, want)
+		}
+		if got := IsFile([]byte(head)); got != strings.Contains(want, "RDB") {
+			t.Errorf("%q: %v", head, got)
+		}
+	}
+}
+
+// Each target gets the version and the types that it reads.
+func TestTargets(t *testing.T) {
+	c := newTestCodec()
+	h, x := new(keyspace.Hash), new(keyspace.Stream)
+	h.Set([]byte("f"), []byte("v"), c.Limits)
+	h.SetDeadlineBytes([]byte("f"), 5000)
+	x.Add(keyspace.StreamID{Ms: 1}, [][]byte{[]byte("f"), []byte("v")}, c.Limits)
+	x.AddGroup([]byte("g"), keyspace.StreamID{}, 0).AddConsumer([]byte("c"), 7)
+	for _, test := range []struct {
+		target Target
+		magic  string
+		hash   byte
+		stream byte
+	}{
+		{Any, "REDIS0009", typeHashTimed, typeStream},
+		{Redis5, "REDIS0009", typeHash, typeStream},
+		{Redis7, "REDIS0010", typeHash, typeStream2},
+		{Redis8, "REDIS0012", typeHashTimed, typeStream3},
+		{Valkey9, "VALKEY080", typeHashValkey, typeStream3},
+	} {
+		w := NewWriter(c, test.target)
+		if w.kind(h) != test.hash || w.kind(x) != test.stream {
+			t.Errorf("target %d: types %d, %d", test.target, w.kind(h), w.kind(x))
+		}
+		file := w.AppendEnd(w.AppendKey(w.AppendKey(w.AppendHead(nil), 0, "h", h, 0), 0, "x", x, 0))
+		if !strings.HasPrefix(string(file), test.magic) {
+			t.Errorf("target %d: %q", test.target, file[:9])
+		}
+		n := 0
+		if _, err := c.ReadFile(bytes.NewReader(file), func(e Entry) error {
+			switch v := e.Value.(type) {
+			case *keyspace.Hash:
+				if at, _ := v.DeadlineBytes([]byte("f")); at != 0 != test.target.FieldDeadlines() || at != 0 && at != 5000 {
+					t.Errorf("target %d: deadline %d", test.target, at)
+				}
+			case *keyspace.Stream:
+				if v.Len() != 1 || v.Group([]byte("g")).Consumer([]byte("c")).Seen() != 7 {
+					t.Errorf("target %d: %d entries", test.target, v.Len())
+				}
+			}
+			n++
+			return nil
+		}); err != nil || n != 2 {
+			t.Errorf("target %d: %d keys, %v", test.target, n, err)
+		}
+	}
 }
 
 // Whatever a payload holds, reading it ends with a sound value or an error, and a value can
@@ -278,14 +445,14 @@ func FuzzFile(f *testing.F) {
 	c := newTestCodec()
 	c.SkipChecksums = true
 	var all []byte
-	w := NewWriter(c)
+	w := NewWriter(c, Any)
 	all = w.AppendHead(all)
 	for i, b := range seeds(c) {
 		v, err := c.Payload(b)
 		if err != nil {
 			f.Fatal(err)
 		}
-		one := NewWriter(c)
+		one := NewWriter(c, Target(i%5))
 		file := one.AppendHead(nil)
 		file = one.AppendLibrary(file, "#!lua name=x\n")
 		file = one.AppendKey(file, i%3, fmt.Sprint("key", i), v, int64(i%2)*1e12)

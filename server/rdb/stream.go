@@ -22,8 +22,9 @@ const (
 	entryAlike   = 2
 )
 
-// appendStream appends a stream. A portable one is that of Redis 5.0.
-func (c *Codec) appendStream(dst []byte, s *keyspace.Stream, portable bool) []byte {
+// appendStream appends a stream of a type: that of Redis 5.0, 7.0 or 7.2.
+func (c *Codec) appendStream(dst []byte, s *keyspace.Stream, kind byte) []byte {
+	portable := kind == typeStream
 	blocks := 0
 	for range s.EachBlock {
 		blocks++
@@ -57,6 +58,9 @@ func (c *Codec) appendStream(dst []byte, s *keyspace.Stream, portable bool) []by
 		for _, consumer := range g.Consumers() {
 			dst = c.appendText(dst, []byte(consumer.Name()))
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(consumer.Seen()))
+			if kind == typeStream3 {
+				dst = binary.LittleEndian.AppendUint64(dst, uint64(consumer.Active()))
+			}
 			dst = appendLength(dst, uint64(consumer.Len()))
 			for p := range g.AscendOf(consumer, keyspace.StreamID{}) {
 				dst = appendRawID(dst, p.ID)
@@ -172,10 +176,37 @@ func (c *Codec) stream(in *input, kind byte) (any, error) {
 	for n := in.length(); n > 0 && !in.bad; n-- {
 		in.group(s, kind)
 	}
+	if kind == typeStream4 {
+		in.producers()
+	}
 	if in.bad {
 		return nil, ErrFormat
 	}
 	return s, nil
+}
+
+// producers passes over what Redis 8.6 keeps of the producers that add entries
+// idempotently: for how long and how many, then for each producer the
+// identifiers that it has used and the entries that it added with them; and how
+// many there ever were, and how often one came twice.
+//
+//	seconds most producers { name n { identifier ID } } added twice
+func (in *input) producers() {
+	in.length()
+	in.length()
+	n := in.length()
+	for i := uint64(0); i < n && !in.bad; i++ {
+		in.text()
+		for k := in.length(); k > 0 && !in.bad; k-- {
+			in.text()
+			in.id()
+		}
+	}
+	in.length()
+	in.length()
+	if n > 0 {
+		in.omitted = "the identifiers that idempotent producers have used"
+	}
 }
 
 // block reads a block.
@@ -245,7 +276,7 @@ func (in *input) group(s *keyspace.Stream, kind byte) {
 	for n = in.length(); n > 0 && !in.bad; n-- {
 		name, seen := in.text(), int64(in.uint64())
 		active := seen
-		if kind == typeStream3 {
+		if kind == typeStream3 || kind == typeStream4 {
 			active = int64(in.uint64())
 		}
 		if in.check(g.Consumer(name) == nil); in.bad {

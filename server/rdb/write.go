@@ -20,6 +20,7 @@ const (
 	typeZset            = 3 // scores as text
 	typeHash            = 4
 	typeZset2           = 5
+	typeModule          = 6 // before Redis 4.0 was released
 	typeModule2         = 7
 	typeHashZipmap      = 9
 	typeListZiplist     = 10
@@ -34,8 +35,10 @@ const (
 	typeStream2         = 19
 	typeSetListpack     = 20
 	typeStream3         = 21
+	typeHashValkey      = 22 // in Valkey; see also preview
 	typeHashTimed       = 24
 	typeHashListpackTTL = 25
+	typeStream4         = 26
 
 	// typeZsetTimed is our own: as typeZset2, and each score is followed by
 	// 8 bytes more, the member's deadline.
@@ -45,8 +48,13 @@ const (
 const (
 	version         = 10 // of Redis 7.0
 	versionPortable = 9  // of Redis 5.0
-	versionTimed    = 12 // of Redis 7.4, and the newest that is read
+	versionTimed    = 12 // of Redis 7.4
+	versionNewest   = 13 // of Redis 8.6, the newest of Redis that is read
+	versionValkey   = 80 // of Valkey 9, the only one that Valkey has given a number of its own
 )
+
+// known reports whether values and files of a version of the format can be read.
+func known(v int) bool { return v <= versionNewest || v == versionValkey }
 
 // Codec reads and writes values. It is not safe for concurrent use.
 type Codec struct {
@@ -104,41 +112,71 @@ func timed(value any) *zset.Set {
 
 // appendValue appends type and value, and returns the version that knows the type.
 func (c *Codec) appendValue(dst []byte, value any) ([]byte, uint16) {
+	switch v := value.(type) {
+	case *keyspace.Hash:
+		if v.Deadlines() != nil {
+			return c.appendTimedHash(append(dst, typeHashTimed), v), versionTimed
+		}
+	case *zset.Set:
+		if v.Deadlines() != nil {
+			return c.appendTimedZset(append(dst, typeZsetTimed), v), versionTimed
+		}
+	}
+	kind := c.compactType(value)
+	return c.appendCompact(append(dst, kind), kind, value), version
+}
+
+// compactType returns the type that a value has in Redis 7.0, without the
+// deadlines of its members or fields.
+func (c *Codec) compactType(value any) byte {
 	l := c.Limits
 	switch v := value.(type) {
 	case *keyspace.List:
-		return c.appendList(append(dst, typeListQuicklist2), v), version
+		return typeListQuicklist2
 	case *keyspace.Stream:
-		return c.appendStream(append(dst, typeStream2), v, false), version
+		return typeStream2
 	case *keyspace.Set:
 		if v.Encoding(l) == "intset" {
-			return c.appendText(append(dst, typeSetIntset), c.intset(v)), version
+			return typeSetIntset
 		}
 	case *keyspace.Hash:
-		switch {
-		case v.Deadlines() != nil:
-			return c.appendTimedHash(append(dst, typeHashTimed), v), versionTimed
-		case v.Encoding(l) == "listpack":
-			c.begin()
-			for field, value := range v.All() {
-				c.pack = appendPackedText(appendPackedText(c.pack, field), value)
-			}
-			return c.appendText(append(dst, typeHashListpack), c.end(2*v.Len())), version
+		if v.Encoding(l) == "listpack" {
+			return typeHashListpack
 		}
 	case *zset.Set:
-		switch {
-		case v.Deadlines() != nil:
-			return c.appendTimedZset(append(dst, typeZsetTimed), v), versionTimed
-		case small(v, l):
-			c.begin()
-			for member, score := range v.All() {
-				c.pack = appendPackedScore(appendPackedText(c.pack, member), score)
-			}
-			return c.appendText(append(dst, typeZsetListpack), c.end(2*v.Len())), version
+		if small(v, l) {
+			return typeZsetListpack
 		}
 	}
 	kind, _ := portableType(value)
-	return c.appendPortable(append(dst, kind), value), version
+	return kind
+}
+
+// appendCompact appends a value of a type that compactType returned.
+func (c *Codec) appendCompact(dst []byte, kind byte, value any) []byte {
+	switch kind {
+	case typeListQuicklist2:
+		return c.appendList(dst, value.(*keyspace.List))
+	case typeStream2:
+		return c.appendStream(dst, value.(*keyspace.Stream), typeStream2)
+	case typeSetIntset:
+		return c.appendText(dst, c.intset(value.(*keyspace.Set)))
+	case typeHashListpack:
+		h := value.(*keyspace.Hash)
+		c.begin()
+		for field, value := range h.All() {
+			c.pack = appendPackedText(appendPackedText(c.pack, field), value)
+		}
+		return c.appendText(dst, c.end(2*h.Len()))
+	case typeZsetListpack:
+		s := value.(*zset.Set)
+		c.begin()
+		for member, score := range s.All() {
+			c.pack = appendPackedScore(appendPackedText(c.pack, member), score)
+		}
+		return c.appendText(dst, c.end(2*s.Len()))
+	}
+	return c.appendPortable(dst, value)
 }
 
 // small reports whether Redis would keep a sorted set as a listpack.
@@ -179,7 +217,7 @@ func (c *Codec) appendPortable(dst []byte, value any) []byte {
 	case *keyspace.String:
 		return c.appendString(dst, v)
 	case *keyspace.Stream:
-		return c.appendStream(dst, v, true)
+		return c.appendStream(dst, v, typeStream)
 	}
 	_, n := portableType(value)
 	dst = appendLength(dst, uint64(n))
@@ -216,6 +254,21 @@ func (c *Codec) appendTimedHash(dst []byte, h *keyspace.Hash) []byte {
 		}
 		dst = appendLength(dst, uint64(at))
 		dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
+	}
+	return dst
+}
+
+// appendValkeyHash appends a hash whose fields have deadlines as Valkey 9 does:
+// each pair is followed by 8 bytes, its deadline or -1.
+func (c *Codec) appendValkeyHash(dst []byte, h *keyspace.Hash) []byte {
+	dst = appendLength(dst, uint64(h.Len()))
+	for field, value := range h.All() {
+		at, _ := h.DeadlineBytes([]byte(field))
+		if at == 0 {
+			at = -1
+		}
+		dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
 	}
 	return dst
 }

@@ -1,0 +1,418 @@
+package server_test
+
+// Values that newer servers than the judge of the other tests have written: Redis
+// 8 and Valkey 9. Small ones are recorded in testdata/judges, and are always read;
+// more are made by the servers themselves, where these are installed.
+//
+// To record them again, name the servers and pass -judges.record:
+//
+//	ZSETD_JUDGE_REDIS8=/usr/bin/redis-server ZSETD_JUDGE_VALKEY9=/usr/bin/valkey-server \
+//	    go test ./server -run TestJudgesRecorded -judges.record
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/archive"
+)
+
+var recordJudges = flag.Bool("judges.record", false, "write testdata/judges anew, with the servers that are installed")
+
+// newer is a server that writes a newer format than the usual judge.
+type newer struct {
+	name     string // of its files in testdata/judges
+	variable string // of the environment, which names the program
+	program  string // in the search path
+	version  string // that INFO tells, and how it begins
+}
+
+func newerServers() []newer {
+	return []newer{
+		{"redis8", "ZSETD_JUDGE_REDIS8", "redis-server", "redis_version:8."},
+		{"valkey9", "ZSETD_JUDGE_VALKEY9", "valkey-server", "valkey_version:9."},
+	}
+}
+
+// path returns where the program is, "" if it is not installed.
+func (n newer) path(t *testing.T) string {
+	path := os.Getenv(n.variable)
+	if path == "" {
+		found, err := exec.LookPath(n.program)
+		if err != nil {
+			return ""
+		}
+		path = found
+	}
+	out, err := exec.Command(path, "--version").Output()
+	_, major, _ := strings.Cut(n.version, ":")
+	if ok, _ := regexp.Match(`\bv=`+regexp.QuoteMeta(major), out); err != nil || !ok {
+		if os.Getenv(n.variable) != "" {
+			t.Fatalf("%s is %s, which is not version %s but %q (%v)", n.variable, path, major, out, err)
+		}
+		return ""
+	}
+	return path
+}
+
+// start starts the server; without it the test is skipped.
+func (n newer) start(t *testing.T, args ...string) *peer {
+	t.Helper()
+	path := n.path(t)
+	if path == "" {
+		t.Skipf("%s is not installed: set %s to the program", n.name, n.variable)
+	}
+	dial := startJudge(t, path, append([]string{"--enable-debug-command", "yes"}, args...)...)
+	return newPeer(dial(), dial())
+}
+
+// farDeadline is a time in the year 3015, in milliseconds.
+const farDeadline = "33000000000000"
+
+// judged is a value, and questions whose answers say what it is.
+type judged struct {
+	key  string
+	make []string // lines
+	ask  []string // lines
+	only string   // the server that has what it takes; "" for all
+}
+
+// judgedValues are values of all types and encodings, some made small by limits.
+func judgedValues() []judged {
+	lines := func(s ...string) []string { return s }
+	many := func(verb, format string, n int) string {
+		for i := range n {
+			verb += " " + strings.ReplaceAll(format, "#", strconv.Itoa(i))
+		}
+		return verb
+	}
+	text := strings.Repeat("compress", 20)
+	return []judged{
+		{"string", lines("SET string text"), lines("GET string"), ""},
+		{"integer", lines("SET integer -70000"), lines("GET integer"), ""},
+		{"long", lines("SET long " + strings.Repeat(text, 10)), lines("GET long"), ""},
+		{"expires", lines("SET expires x PXAT " + farDeadline), lines("GET expires"), ""},
+		{"hyperloglog", lines("PFADD hyperloglog a b c"), lines("PFCOUNT hyperloglog"), ""},
+		{"list", lines("RPUSH list a 1 -200 70000 9999999999 " + text), lines("LRANGE list 0 -1"), ""},
+		{"quicklist", lines("CONFIG SET list-max-listpack-size 2", "RPUSH quicklist a b c d e", "CONFIG SET list-max-listpack-size -2"),
+			lines("LRANGE quicklist 0 -1"), ""},
+		{"plain", lines("RPUSH plain a " + strings.Repeat("x", 20_000) + " b"), lines("LLEN plain", "LRANGE plain 0 0", "LRANGE plain -1 -1"), ""},
+		{"intset", lines("SADD intset 1 -2 70000"), lines("SORT intset"), ""},
+		{"smallset", lines("SADD smallset a 7 -200 text"), lines("SORT smallset ALPHA"), ""},
+		{"set", lines(many("SADD set", "m#", 140)), lines("SORT set ALPHA"), ""},
+		{"smallzset", lines("ZADD smallzset 1 a 2.5 b -inf c 1e20 d 9007199254740993 7"), lines("ZRANGE smallzset 0 -1 WITHSCORES"), ""},
+		{"zset", lines(many("ZADD zset", "#.5 m#", 140), "ZADD zset inf last"), lines("ZRANGE zset 0 -1 WITHSCORES"), ""},
+		{"smallhash", lines("HSET smallhash a b 7 -200 c " + strings.Repeat("x", 60)), lines("HGETALL smallhash"), ""},
+		{"hash", lines("HSET hash a b c " + text), lines("HLEN hash", "HMGET hash a c"), ""},
+		{"smalltimed", lines("HSET smalltimed a b c d e f", "HPEXPIREAT smalltimed "+farDeadline+" FIELDS 1 c", "HPEXPIREAT smalltimed 70368744177663 FIELDS 1 e"),
+			lines("HLEN smalltimed", "HMGET smalltimed a c e", "HPEXPIRETIME smalltimed FIELDS 3 a c e"), ""},
+		{"persisted", lines("HSET persisted a b c d", "HPEXPIREAT persisted "+farDeadline+" FIELDS 2 a c", "HPERSIST persisted FIELDS 2 a c"),
+			lines("HLEN persisted", "HMGET persisted a c", "HPEXPIRETIME persisted FIELDS 2 a c"), ""},
+		{"timed", lines("HSET timed a b c "+text+" e f", "HPEXPIREAT timed "+farDeadline+" FIELDS 1 c", "HPEXPIREAT timed 33000000000001 FIELDS 1 e"),
+			lines("HLEN timed", "HMGET timed a c e", "HPEXPIRETIME timed FIELDS 3 a c e"), ""},
+		{"stream", lines("XADD stream 1-1 f v", "XADD stream 1-2 f w", "XADD stream 5-0 g x f y", "XADD stream 6-0 f z", "XDEL stream 1-2"),
+			lines("XRANGE stream - +", "XLEN stream"), ""},
+		{"groups", lines("XADD groups 1-1 f v", "XADD groups 2-1 f v", "XADD groups 3-1 f v", "XGROUP CREATE groups g 0", "XGROUP CREATE groups h 2-1",
+			"XREADGROUP GROUP g c COUNT 2 STREAMS groups >", "XCLAIM groups g d 0 1-1 TIME 1000000000000 RETRYCOUNT 9", "XGROUP CREATECONSUMER groups h idle"),
+			lines("XRANGE groups - +", "XINFO GROUPS groups", "XPENDING groups g"), ""},
+		{"empty", lines("XGROUP CREATE empty g $ MKSTREAM"), lines("XLEN empty", "XINFO GROUPS empty"), ""},
+		{"producers", lines("XADD producers 1-1 f v", "XCFGSET producers IDMP-DURATION 80000 IDMP-MAXSIZE 50", "XADD producers IDMP one a * f v",
+			"XADD producers IDMP one a * f v", "XADD producers IDMP two b * g w", "XADD producers IDMPAUTO two * g x", "XGROUP CREATE producers g 0"),
+			lines("XRANGE producers - +", "XLEN producers", "XINFO GROUPS producers"), "redis8"},
+	}
+}
+
+// make makes a value on a server.
+func (v judged) makeOn(t *testing.T, p *peer) {
+	t.Helper()
+	for _, line := range v.make {
+		if got := p.do(strings.Fields(line)...); strings.HasPrefix(got, "-") {
+			t.Fatalf("%.100s: %s", line, got)
+		}
+	}
+}
+
+// recorded is a value that a server has written.
+type recorded struct {
+	payload string
+	answers [][2]string // questions and replies
+}
+
+// readJudged reads a file of testdata/judges: the values of a server in lines,
+//
+//	value KEY "PAYLOAD"
+//	ask "QUESTION" "REPLY"
+func readJudged(t testing.TB, name string) (about string, values map[string]*recorded) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "judges", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	values = map[string]*recorded{}
+	var last *recorded
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		kind, rest, _ := strings.Cut(in.Text(), " ")
+		switch kind {
+		case "#":
+			about = rest
+		case "value":
+			var key, payload string
+			if _, err := fmt.Sscanf(rest, "%s %q", &key, &payload); err != nil {
+				t.Fatal(err)
+			}
+			last = &recorded{payload: payload}
+			values[key] = last
+		case "ask":
+			var question, reply string
+			if _, err := fmt.Sscanf(rest, "%q %q", &question, &reply); err != nil {
+				t.Fatal(err)
+			}
+			last.answers = append(last.answers, [2]string{question, reply})
+		}
+	}
+	if err := in.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return about, values
+}
+
+// record writes the files of a server.
+func (n newer) record(t *testing.T) {
+	dir, err := filepath.Abs(filepath.Join("testdata", "judges"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := t.TempDir()
+	p := n.start(t, "--dir", saved)
+	version := regexp.MustCompile(n.version + `\S*`).FindString(p.do("INFO", "server"))
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# Recorded from %s; judges_test.go says how.\n", strings.TrimSpace(version))
+	for _, v := range judgedValues() {
+		if v.only != "" && v.only != n.name {
+			continue
+		}
+		v.makeOn(t, p)
+		fmt.Fprintf(&out, "value %s %+q\n", v.key, dumped(t, p.do("DUMP", v.key)))
+		for _, line := range v.ask {
+			fmt.Fprintf(&out, "ask %q %+q\n", line, p.do(strings.Fields(line)...))
+		}
+	}
+	save := func(name string) {
+		if got := p.do("SAVE"); got != "+OK\r\n" {
+			t.Fatal(got)
+		}
+		b, err := os.ReadFile(filepath.Join(saved, "dump.rdb"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.do("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
+	p.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
+	save(n.name + ".rdb")
+	if n.name == "redis8" {
+		p.do("FLUSHALL")
+		p.do("SET", "a", "1")
+		p.do("VADD", "vectors", "VALUES", "2", "1", "2", "element")
+		save("redis8-module.rdb")
+	}
+	if err := os.WriteFile(filepath.Join(dir, n.name+".txt"), out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What newer servers DUMP is restored, and what they SAVE is imported, with the
+// deadlines of keys and fields.
+func TestJudgesRecorded(t *testing.T) {
+	for _, n := range newerServers() {
+		t.Run(n.name, func(t *testing.T) {
+			if *recordJudges {
+				n.record(t)
+			}
+			about, values := readJudged(t, n.name)
+			ours := ownPeer(t, server.Options{})
+			ask := func(how string, p *peer, key string) {
+				for _, a := range values[key].answers {
+					if got := p.do(strings.Fields(a[0])...); got != a[1] {
+						t.Errorf("%s, %s: %s:\nwant %s\ngot %s", about, how, a[0], clipped(a[1]), clipped(got))
+					}
+				}
+			}
+			for key, v := range values {
+				if got := ours.do("RESTORE", key, "0", v.payload); got != "+OK\r\n" {
+					t.Errorf("%s: RESTORE of %s: %s%.200q", about, key, got, v.payload)
+					continue
+				}
+				ask("RESTORE", ours, key)
+				again := dumped(t, ours.do("DUMP", key))
+				if got := ours.do("RESTORE", key, "0", again, "REPLACE"); got != "+OK\r\n" {
+					t.Errorf("what DUMP makes of %s is refused: %s", key, got)
+				}
+				ask("RESTORE of our DUMP", ours, key)
+			}
+
+			path := filepath.Join(t.TempDir(), "imported.db")
+			out := importJudged(t, n.name+".rdb", path)
+			omitted := int64(0)
+			if values["producers"] != nil {
+				omitted = 1
+			}
+			if out.Keys != int64(len(values)) || out.Failed != 0 || out.Functions != 1 || out.Omitted != omitted {
+				t.Errorf("%s: %+v of %d", about, out, len(values))
+			}
+			imported := ownPeer(t, server.Options{File: path})
+			for key := range values {
+				ask("import", imported, key)
+			}
+			if got := imported.do("PEXPIRETIME", "expires"); got != ":"+farDeadline+"\r\n" {
+				t.Errorf("%s: the deadline of a key: %s", about, got)
+			}
+			if got := imported.do("FCALL", "f", "0"); got != ":1\r\n" {
+				t.Errorf("%s: FCALL: %s", about, got)
+			}
+		})
+	}
+}
+
+// importJudged imports a file of testdata/judges.
+func importJudged(t *testing.T, name, path string) archive.Imported {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "judges", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	out, err := new(archive.Import).RDB(f, path)
+	if err != nil {
+		t.Fatal(name, err)
+	}
+	return out
+}
+
+// A value of a module is named, and refused, or left out if that is wanted.
+func TestJudgesModule(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "judges", "redis8-module.rdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "imported.db")
+	_, err = new(archive.Import).RDB(bytes.NewReader(b), path)
+	if want := `key "vectors" of database 0: a value of module vectorset`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a file: %v", err)
+	}
+	out, err := (&archive.Import{Failed: func(error) {}}).RDB(bytes.NewReader(b), path)
+	if err != nil || out.Keys != 1 || out.Failed != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// sameScores compares members and scores: newer servers write these with as few
+// digits as they need.
+func sameScores(t *testing.T, a, b string) bool {
+	decode := func(reply string) []any {
+		v, _, err := protocol.Decode([]byte(reply))
+		list, ok := v.([]any)
+		if err != nil || !ok {
+			t.Fatalf("%.100q, %v", reply, err)
+		}
+		return list
+	}
+	parse := func(v any) float64 {
+		f, err := strconv.ParseFloat(v.(string), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	x, y := decode(a), decode(b)
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i] != y[i] && (i%2 == 0 || parse(x[i]) != parse(y[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// Random values of newer servers are restored here, and ours there.
+func TestJudgesDump(t *testing.T) {
+	for _, n := range newerServers() {
+		t.Run(n.name, func(t *testing.T) {
+			theirs, ours := n.start(t), ownPeer(t, server.Options{})
+			r := rand.New(rand.NewPCG(7, 8))
+			for range 150 {
+				argv, look, _ := randomValue(r)
+				theirs.do("FLUSHALL")
+				ours.do("FLUSHALL")
+				if got := theirs.do(argv...); strings.HasPrefix(got, "-") {
+					t.Fatal(got)
+				}
+				var fields []string
+				if argv[0] == "HSET" && r.IntN(3) > 0 {
+					for i := 2; i < len(argv) && len(fields) < 20; i += 2 * (1 + r.IntN(3)) {
+						fields = append(fields, argv[i])
+						theirs.do("HPEXPIREAT", "k", strconv.FormatInt(33e12+r.Int64N(1e6), 10), "FIELDS", "1", argv[i])
+					}
+				}
+				times := append([]string{"HPEXPIRETIME", "k", "FIELDS", strconv.Itoa(len(fields))}, fields...)
+				payload := dumped(t, theirs.do("DUMP", "k"))
+				if got := ours.do("RESTORE", "k", "0", payload); got != "+OK\r\n" {
+					t.Fatalf("%.200q: RESTORE here: %s%.300q", argv, got, payload)
+				}
+				compare := func(what string) {
+					t.Helper()
+					how := exact
+					switch argv[0] {
+					case "HSET":
+						how = pairs
+					case "SADD":
+						how = ordered
+					}
+					got, want := ours.do(look("k")...), theirs.do(look("k")...)
+					if argv[0] == "ZADD" && sameScores(t, got, want) {
+						return
+					}
+					if !same(how, got, want) {
+						t.Fatalf("%.200q: %s:\nwant %s\ngot %s", argv, what, clipped(want), clipped(got))
+					}
+					if len(fields) == 0 {
+						return
+					}
+					if got, want := ours.do(times...), theirs.do(times...); got != want {
+						t.Fatalf("%.200q: %s: %q:\nwant %s\ngot %s", argv, what, times, clipped(want), clipped(got))
+					}
+				}
+				compare("from there")
+				if len(fields) > 0 && n.name == "valkey9" {
+					continue // which does not read what Redis 7.4 and we write
+				}
+				if got := theirs.do("RESTORE", "k", "0", dumped(t, ours.do("DUMP", "k")), "REPLACE"); got != "+OK\r\n" {
+					t.Fatalf("%.200q: RESTORE there: %s", argv, got)
+				}
+				compare("and back")
+			}
+		})
+	}
+}
