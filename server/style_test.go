@@ -1,8 +1,8 @@
 package server_test
 
-// The rules of this repository, as far as a program can judge them: which
-// package may import which, and how files are written. Each failure says why
-// there is the rule.
+// Lint rules of this repository: the imports that each package may have, what Go
+// files declare, and the language of comments and Markdown. Each failure message
+// gives the reason for its rule.
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/keyspace": {
 			"zset zset/table github.com/tidwall/btree -net -os -io/fs -log/slog",
-			"the keyspace is values behind doors: what clients say, files and networks are above it",
+			"the keyspace holds values: clients, files and networks are above it",
 		},
 		"server/archive": {
 			"protocol server/keyspace server/rdb snapshot zset -net -log/slog",
@@ -69,7 +69,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server": {
 			"protocol server/archive server/geo server/hyperloglog server/keyspace server/rdb server/script snapshot zset " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
-			"the server puts the parts together; a new dependency is a decision for everybody who embeds it",
+			"the server puts the parts together; each embedding program inherits a new dependency",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},
 		"cmd/zsetd":         {"server server/archive server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},
@@ -164,7 +164,7 @@ func files(t *testing.T, yield func(name string, content []byte)) {
 	}
 }
 
-// What is written in any file.
+// TestText rejects paths of one machine and to-do comments without an owner in all files.
 func TestText(t *testing.T) {
 	// Taken apart, so that this file does not contain what it forbids.
 	machine := regexp.MustCompile(`(^|[\s"'=(` + "`" + `])/(work` + `|tm` + `p|ro` + `ot|home/\w+|Users/\w+)/`)
@@ -177,16 +177,17 @@ func TestText(t *testing.T) {
 		for line := range strings.Lines(string(content)) {
 			n++
 			if m := machine.FindString(line); m != "" {
-				t.Errorf("%s:%d: %q is a path of somebody's machine, and nobody else has it", name, n, strings.TrimSpace(m))
+				t.Errorf("%s:%d: %q is a path of one machine", name, n, strings.TrimSpace(m))
 			}
 			if m := later.FindString(line); m != "" && strings.HasSuffix(name, ".go") && strings.Contains(line, "//") {
-				t.Errorf("%s:%d: %s: what is left to do is nobody's: do it, or write %s(name)", name, n, m, m[:len(m)-1])
+				t.Errorf("%s:%d: %s has no owner: do it, or write %s(name)", name, n, m, m[:len(m)-1])
 			}
 		}
 	})
 }
 
-// What is written in Go files.
+// TestStyle rejects undocumented exports, init functions, package variables and
+// packages without a doc.go.
 func TestStyle(t *testing.T) {
 	fset := token.NewFileSet()
 	packages := map[string][]*ast.File{}
@@ -237,7 +238,7 @@ func judgeDecl(d ast.Decl) (complaints []string) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
 		if d.Recv == nil && d.Name.Name == "init" {
-			complain("init runs behind everybody's back, in every program that embeds the package: let New do it")
+			complain("init runs in every program that embeds the package: let New do it")
 		}
 		if d.Doc == nil && d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d))) {
 			complain("%s is exported and not documented", d.Name.Name)
@@ -283,13 +284,14 @@ func receiver(d *ast.FuncDecl) string {
 	}
 }
 
-// isError reports whether a variable is an error that is never changed.
-// isEmbedded reports whether a variable is a file that is compiled in, which
-// nobody changes.
+// isEmbedded reports whether a declaration is a file that the compiler embeds, which
+// is constant by convention.
 func isEmbedded(d *ast.GenDecl) bool {
 	return d.Doc != nil && slices.ContainsFunc(d.Doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
 
+// isError reports whether a variable is a sentinel error: named err… or Err…, and
+// initialized with errors.New.
 func isError(name string, value ast.Expr) bool {
 	call, ok := value.(*ast.CallExpr)
 	if !ok || !strings.HasPrefix(strings.ToLower(name), "err") {
@@ -329,5 +331,228 @@ func TestStyleRules(t *testing.T) {
 		if (want == "") != (len(got) == 0) || want != "" && !slices.ContainsFunc(got, func(c string) bool { return strings.Contains(c, want) }) {
 			t.Errorf("%q: %q, want %q", source, got, want)
 		}
+	}
+}
+
+// unconverted lists the files, and the directories with all files directly in them,
+// whose comments do not yet follow TestPlainEnglish. The list only shrinks: an entry
+// without complaints fails the test.
+func unconverted() []string {
+	return []string{
+		"README.md",
+		"cmd/zsetd",
+		"protocol",
+		"server",
+		"server/archive",
+		"server/e2e",
+		"server/e2e/bench",
+		"server/e2e/conformance",
+		"server/e2e/faults",
+		"server/e2e/soak",
+		"server/geo",
+		"server/hyperloglog",
+		"server/keyspace",
+		"server/rdb",
+		"server/script",
+		"server/servertest",
+		"snapshot",
+		"zset",
+		"zset/compare",
+		"zset/table",
+	}
+}
+
+// cure is a wording that TestPlainEnglish rejects, and the advice in its message.
+type cure struct {
+	wording *regexp.Regexp
+	advice  string
+}
+
+// cures returns the rejected wordings. A wording that begins with "^" applies to the
+// beginning of a sentence.
+func cures() []cure {
+	var list []cure
+	for _, c := range [][2]string{
+		{`^(who|whom|whose|whoever)\b`, "name the subject: a client, a caller, a goroutine"},
+		{`^nobody\b`, "name the subject: no client, no caller, no goroutine"},
+		{`^what\b`, "name the subject: the value, the file, the reply"},
+		{`^before, `, "history belongs in the commit log; a rejected alternative is described in the present tense"},
+		{`\bwhoever\b`, "name the actor: the client, the caller, the goroutine"},
+		{`\b(no|some|any|every)body\b`, "name the actor: a client, a caller, a goroutine, another package"},
+		{`\bthose who\b`, "name the actors: clients, callers, goroutines"},
+		{`\b(he|him|his)\b`, "the pronoun of a program is it; or name the client, the caller, the goroutine"},
+		{`\b(is|are|was|were|be) told\b`, "say how: receives, is notified of, is passed, is configured with, returns"},
+		{`\bwould like to\b`, "state the requirement or the default: the home bucket, the preferred size"},
+		{`\bin vain\b`, "state the outcome: fails, finds no entry, is wasted"},
+		{`\bfor ever\b`, "state the bound: without limit, until the server stops, never ends"},
+		{`\bfor good\b`, "say permanently, or until when"},
+		{`\b(used to be|what came before)\b`, "history belongs in the commit log; describe what the code does"},
+		{`\bto and fro\b`, "say alternately, or in both directions"},
+		{`\banew\b`, "say again, or rebuild"},
+		{`\bkits?\b`, "say I/O buffers"},
+		{`\bhush(ed|es)?\b`, "say suppress replies"},
+		{`\bdoors?\b`, "say accessor, or entry point"},
+		{`\bstrangers?\b`, "say unauthenticated client"},
+		{`\bin the same breath\b`, "say atomically, or in the same lock hold"},
+	} {
+		list = append(list, cure{regexp.MustCompile(`(?i)` + c[0]), c[1]})
+	}
+	return list
+}
+
+// fences matches what is not prose in Markdown: code blocks, code spans and headings.
+func fences() *regexp.Regexp {
+	return regexp.MustCompile("(?s)```.*?```|`[^`\n]*`|(?m:^#[^\n]*$)")
+}
+
+// sentences splits text into sentences. It also splits at colons and semicolons, and
+// drops questions, which may begin with an interrogative.
+func sentences(text string) []string {
+	var list []string
+	for _, paragraph := range regexp.MustCompile(`\n\s*\n`).Split(text, -1) {
+		paragraph = strings.Join(strings.Fields(paragraph), " ")
+		start := 0
+		for _, m := range regexp.MustCompile(`[.;:?!]["')]*( |$)`).FindAllStringIndex(paragraph, -1) {
+			if s := paragraph[start:m[1]]; !strings.Contains(s, "?") {
+				list = append(list, strings.Trim(s, `"'( -*>|`))
+			}
+			start = m[1]
+		}
+		list = append(list, strings.Trim(paragraph[start:], `"'( -*>|`))
+	}
+	return list
+}
+
+// judgeProse returns the complaints about a text, one for each rejected wording.
+func judgeProse(text string, cures []cure) (complaints []string) {
+	for _, s := range sentences(text) {
+		for _, c := range cures {
+			if m := c.wording.FindString(s); m != "" {
+				complaints = append(complaints, fmt.Sprintf("%q in %q: %s", m, s, c.advice))
+			}
+		}
+	}
+	return complaints
+}
+
+// prose yields the comments of a Go file, or the text of a Markdown file, with line
+// numbers. Quoted and preformatted text is left out.
+func prose(name string, content []byte) (texts map[int]string, err error) {
+	texts = map[int]string{}
+	if strings.HasSuffix(name, ".md") {
+		text := fences().ReplaceAllStringFunc(string(content), func(code string) string {
+			return strings.Repeat("\n", strings.Count(code, "\n"))
+		})
+		start, n := 1, 0
+		for line := range strings.Lines(text) {
+			n++
+			if strings.TrimSpace(line) == "" || strings.ContainsAny(line[:1], "|-*") {
+				start = n // a paragraph, a row of a table or an item of a list
+			}
+			texts[start] += line
+		}
+		return texts, nil
+	}
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, content, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	quoted := regexp.MustCompile("\"[^\"]*\"|`[^`]*`")
+	for _, group := range f.Comments {
+		var kept []string
+		for line := range strings.Lines(group.Text()) {
+			if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "# ") {
+				line = "\n"
+			}
+			kept = append(kept, line)
+		}
+		texts[fset.Position(group.Pos()).Line] = quoted.ReplaceAllString(strings.Join(kept, ""), `""`)
+	}
+	return texts, nil
+}
+
+// TestPlainEnglish rejects wordings that a systems engineer does not understand at
+// first reading, in comments and in Markdown.
+func TestPlainEnglish(t *testing.T) {
+	list := unconverted()
+	complaints := map[string]int{} // by entry of the list
+	all := cures()
+	files(t, func(name string, content []byte) {
+		if ext := path.Ext(name); ext != ".go" && ext != ".md" || strings.Contains(name, "testdata/") {
+			return
+		}
+		texts, err := prose(name, content)
+		if err != nil {
+			t.Error(err)
+		}
+		for line, text := range texts {
+			for _, complaint := range judgeProse(text, all) {
+				listed := false
+				for _, entry := range []string{name, path.Dir(name)} {
+					if slices.Contains(list, entry) {
+						complaints[entry]++
+						listed = true
+					}
+				}
+				if !listed {
+					t.Errorf("%s:%d: %s", name, line, complaint)
+				}
+			}
+		}
+	})
+	for _, entry := range list {
+		if complaints[entry] == 0 {
+			t.Errorf("%s is plain English, or does not exist: remove it from the list in unconverted", entry)
+		} else {
+			t.Logf("%s: %d complaints to go", entry, complaints[entry])
+		}
+	}
+}
+
+func TestPlainEnglishRules(t *testing.T) {
+	all := cures()
+	for text, want := range map[string]string{
+		"// Who waits is served first.\npackage x":                                "name the subject",
+		"// The queue is a ring. Whoever\n// comes first is first.\npackage x":    "name the subject",
+		"// It is copied: what is read meanwhile stays.\npackage x":               "name the subject",
+		"// A client that nobody reads.\npackage x":                               "name the actor",
+		"package x\n\nfunc f() {\n\tg() // the follower is told of it\n}":         "say how",
+		"package x\n\n// Home is where an entry would like to be.\nconst c = 1":   "home bucket",
+		"package x\n\nconst c = 1 // hush\n":                                      "suppress replies",
+		"// What does it cost? One comparison.\npackage x":                        "",
+		"// The client that waits is notified; see \"nobody\".\npackage x":        "",
+		"package x\n\nconst c = \"nobody is told\"":                               "",
+		"// # What it is made of\n//\n//\tWho is in a code block\npackage x":      "",
+		"// A slot is the unit of migration, and holds what it needs.\npackage x": "",
+	} {
+		texts, err := prose("x.go", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		judgeAll(t, text, texts, all, want)
+	}
+	for text, want := range map[string]string{
+		"# What it is\n\nA server.\n\n```\nnobody\n```\n": "",
+		"A server\nthat waits for ever.":                  "state the bound",
+		"# Limits\n\nNobody reads `x`.":                   "name the subject",
+		"- Nobody reads `x`.":                             "name the subject",
+	} {
+		texts, err := prose("x.md", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		judgeAll(t, text, texts, all, want)
+	}
+}
+
+func judgeAll(t *testing.T, text string, texts map[int]string, all []cure, want string) {
+	t.Helper()
+	var got []string
+	for _, part := range texts {
+		got = append(got, judgeProse(part, all)...)
+	}
+	if (want == "") != (len(got) == 0) || want != "" && !strings.Contains(strings.Join(got, "\n"), want) {
+		t.Errorf("%q: %q, want %q", text, got, want)
 	}
 }
