@@ -356,7 +356,6 @@ func unconverted() []string {
 		"server/script",
 		"server/servertest",
 		"snapshot",
-		"zset",
 		"zset/compare",
 		"zset/table",
 	}

@@ -8,32 +8,32 @@ import (
 	"github.com/zsetd/zsetd/zset/table"
 )
 
-// Source is what sets are computed from: a *Set, or anything else that has members,
-// each of them once.
+// Source is an operand of Union, Inter, InterCard and Diff: a *Set, or any
+// collection of distinct members with scores.
 type Source interface {
 	Len() int
 	Score(member string) (float64, bool)
 	All() iter.Seq2[string, float64]
 }
 
-// Input is a source whose scores count Weight times. A nil Source is an empty set.
+// Input is a source with a factor for its scores. A nil Source is an empty set.
 type Input struct {
 	Source Source
 	Weight float64
 }
 
-// Aggregate says what becomes of the scores of a member that several inputs have.
+// Aggregate combines the scores of a member that occurs in several inputs.
 type Aggregate uint8
 
 const (
-	Sum Aggregate = iota // they are added
-	Min                  // the lowest counts
-	Max                  // the highest counts
+	Sum Aggregate = iota // the sum of the scores
+	Min                  // the lowest score
+	Max                  // the highest score
 )
 
-// of is Redis's arithmetic: a sum that would be NaN, as of +Inf and -Inf, is 0. A NaN
-// from a weight in b, which only an intersection lets come here, is passed over by
-// Min and Max.
+// of combines two scores as Redis does: a sum that is NaN, such as +Inf plus -Inf,
+// becomes 0. In an intersection b can be NaN because of its weight; Min and Max
+// then ignore it.
 func (agg Aggregate) of(a, b float64) float64 {
 	switch agg {
 	case Min:
@@ -50,7 +50,7 @@ func (agg Aggregate) of(a, b float64) float64 {
 	return number(a + b)
 }
 
-// number is x, or 0 for NaN.
+// number returns x, or 0 for NaN.
 func number(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0
@@ -58,8 +58,9 @@ func number(x float64) float64 {
 	return x
 }
 
-// bySize puts empty sets for nil and sorts by cardinality, the order in which Redis
-// adds scores up (which decides their last bit).
+// bySize returns the inputs in ascending order of cardinality, with empty sets in
+// place of nil. Redis adds scores in this order, which determines the last bit of
+// sums.
 func bySize(in []Input) []Input {
 	sorted := make([]Input, len(in))
 	for i, input := range in {
@@ -72,13 +73,14 @@ func bySize(in []Input) []Input {
 	return sorted
 }
 
-// same reports whether a and b are one set, so that what a has need not be looked up in b.
+// same reports whether a and b are the same set, in which case b has all members of
+// a.
 func same(a, b Source) bool {
 	s, ok := a.(*Set)
 	return ok && b == Source(s)
 }
 
-// Union returns the members that any input has. O(n log n) for n elements in total.
+// Union returns the members of all inputs. O(n log n) for n elements in total.
 func Union(agg Aggregate, in ...Input) *Set {
 	var sum table.Table[float64]
 	for _, input := range bySize(in) {
@@ -98,8 +100,8 @@ func Union(agg Aggregate, in ...Input) *Set {
 	return Load(elements)
 }
 
-// Inter returns the members that all inputs have. O(n k + m log m) for the n elements
-// of the smallest of k inputs and a result of m.
+// Inter returns the members that occur in every input. O(n k + m log m) for n
+// elements in the smallest of k inputs and m results.
 func Inter(agg Aggregate, in ...Input) *Set {
 	sorted := bySize(in)
 	if len(sorted) == 0 {
@@ -124,8 +126,8 @@ next:
 	return Load(elements)
 }
 
-// InterCard counts the members that all sources have, up to limit if that is above 0.
-// O(n k) for the n elements of the smallest of k sources.
+// InterCard returns the number of members that occur in every source, but at most
+// limit if limit is above 0. O(n k) for n elements in the smallest of k sources.
 func InterCard(limit int, in ...Source) int {
 	inputs := make([]Input, len(in))
 	for i, source := range in {
@@ -151,8 +153,8 @@ next:
 	return n
 }
 
-// Diff returns the elements of the first source whose members no other source has.
-// O(n k + m log m) for the n elements of the first of k sources and a result of m.
+// Diff returns the elements of the first source whose members occur in no other
+// source. O(n k + m log m) for n elements in the first of k sources and m results.
 func Diff(in ...Source) *Set {
 	if len(in) == 0 || in[0] == nil {
 		return new(Set)

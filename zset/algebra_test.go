@@ -26,7 +26,8 @@ func TestAlgebra(t *testing.T) {
 			in[i].Weight = []float64{1, 2, -1, 0, math.Inf(1)}[r.IntN(5)]
 		}
 		agg := Aggregate(r.IntN(3))
-		// The plain reckoning, in the order of sizes.
+		// The expected results, computed member by member in the order of
+		// cardinalities.
 		sources := make([]Source, len(in))
 		for i := range in {
 			sources[i] = in[i].Source

@@ -8,62 +8,77 @@ import (
 	"unsafe"
 )
 
-// An arena keeps the bytes of a set's members, one after the other, in chunks. A
-// member is named by 32 bits, and nothing that has one member each holds a pointer: a
-// string header for each would be 16 bytes in the index and 16 in a block, and a
-// million objects for the garbage collector to mark.
+// An arena stores the member bytes of a set, append-only, in chunks with a copying
+// garbage collector. A 32-bit reference names a member, so no structure holds a
+// pointer for each member: string headers would take 16 bytes in the index and 16
+// bytes in a leaf, and would be a million objects to mark at a million members.
 //
-// Bytes are never overwritten, so a string that was handed out is good for as long as
-// somebody holds it; it keeps its chunk in memory. Members that were removed are
-// garbage until less than half of their chunk is alive: then what lives is appended
-// again elsewhere (many.tidy) and the chunk is forgotten. With deaths at random that
-// is less than one move for each removal, and chunks are 72 % alive on average: 1.4
-// times the bytes of the members. Free lists, which would reuse a place at once, have
-// to overwrite what callers and clones may still read.
+//	reference   18 bits chunk │ 14 bits offset in units
+//	chunk       record │ record │ record │ free
+//	record      varint length │ member │ padding to a unit
 //
-// A record is the length of the member, as a varint, and the member. References count
-// in units of 4 bytes, 64 KB being a chunk: 16 GB if they all were like that. Chunks
-// of the upper half of the numbers count in units of 64 bytes, so that a set may have
-// some 64 GB of members, and more if they are long.
+// Bytes are never overwritten, so a returned string stays valid; it retains its
+// chunk. A removed member is garbage until less than half of its chunk is live.
+// Then the live records of the chunk are appended to the tail (indexed.compact) and
+// the chunk is dropped. With random removals this costs less than one move for each
+// removal, and chunks are 72 % live on average, which is 1.4 times the member
+// bytes. Free lists, which reuse space immediately, are rejected: they overwrite
+// bytes that callers and clones may still read.
+//
+// The offset unit is 4 bytes, so a chunk has up to 64 KB, and the lower half of the
+// chunk numbers addresses 8 GB. Chunks with numbers from wideFrom have units of 64
+// bytes, which raises the limit of a set to some 64 GB of short members, and more
+// of long ones.
+//
+// Clones share chunks. A shared atomic counter (sharedEnd) reserves space in a
+// shared tail: the first clone to append continues with it, the other opens a new
+// chunk.
+//
+// Invariants (arena.check): the live bytes of each chunk agree with the index;
+// liveBytes <= end <= size; a chunk that is less than half live is in sparse,
+// unless it is the tail; free lists the unused chunk numbers; size is the sum of
+// the chunk sizes.
 type arena struct {
-	owner  *token
-	chunks []chunk
-	free   []uint32       // numbers of chunks that are gone
-	sparse []uint32       // numbers of chunks to be rewritten, the first from byte next
-	tail   int            // one more than the number of the chunk that is appended to
-	fork   *atomic.Uint32 // what clones that share the tail have written of it
-	size   int            // of all chunks
-	live   int            // bytes in them of records that are in the set
-	expect int            // bytes that are known to come
-	next   uint32
-	debt   int // how many bytes of sparse chunks are to be looked at soon
+	owner       *token
+	chunks      []chunk
+	free        []uint32       // unused chunk numbers
+	sparse      []uint32       // numbers of chunks to compact; the first is processed from byte next
+	tail        int            // number of the chunk that records are appended to, plus 1; 0: none
+	sharedEnd   *atomic.Uint32 // end of the tail as shared by clones, or nil
+	size        int            // bytes of all chunks
+	liveBytes   int            // bytes of live records
+	expect      int            // bytes that a bulk load is going to append
+	next        uint32
+	compactDebt int // bytes of sparse chunks that compact has to process
 }
 
 type chunk struct {
-	data   unsafe.Pointer // nil: no chunk has this number
-	size   uint32
-	end    uint32 // bytes written
-	live   uint32 // bytes of records that are in the set
-	unit   uint8  // references count in units of 1<<unit bytes
-	sparse bool   // is among arena.sparse
+	data      unsafe.Pointer // nil: the number is unused
+	size      uint32
+	end       uint32 // bytes written
+	liveBytes uint32 // bytes of live records
+	unit      uint8  // the offset unit is 1<<unit bytes
+	sparse    bool   // the chunk is in arena.sparse
 }
 
 const (
-	refBits   = 14 // of a reference say where in a chunk, the others which chunk
+	refBits   = 14 // bits of a reference for the offset; the others are the chunk number
 	chunkMin  = 512
 	chunkUnit = 2
-	wideUnit  = 6 // of the chunks from wideFrom on
+	wideUnit  = 6 // unit of the chunks from wideFrom
 	wideFrom  = 1 << 17
 	chunkEnd  = 1 << (32 - refBits)
-	// For each byte that becomes garbage so many of sparse chunks are looked at: 2 are
-	// enough to keep up, as half of what is looked at was garbage.
-	tidyRate = 3
-	// With less garbage than this part of all nothing is done: where members go in the
-	// order in which they came, chunks die without.
+	// compactRate is the number of bytes of sparse chunks to process for each byte
+	// that becomes garbage. A rate of 2 suffices, because at least half of the
+	// processed bytes are garbage.
+	compactRate = 3
+	// garbageShare limits compaction: it runs only while more than this fraction
+	// (one in 4) of the arena is garbage. If members are removed in insertion
+	// order, chunks become empty without compaction.
 	garbageShare = 4
 )
 
-// record returns where a record begins.
+// record returns a pointer to the record of a reference.
 func (a *arena) record(ref uint32) unsafe.Pointer {
 	c := &a.chunks[ref>>refBits]
 	return unsafe.Add(c.data, ref&(1<<refBits-1)<<(c.unit&31))
@@ -81,8 +96,8 @@ func (a *arena) string(ref uint32) string {
 	return unsafe.String((*byte)(unsafe.Add(p, width)), int(n))
 }
 
-// is reports whether a reference is that of member.
-func (a *arena) is(ref uint32, member string) bool {
+// equal reports whether a reference refers to the given member.
+func (a *arena) equal(ref uint32, member string) bool {
 	p := a.record(ref)
 	if n := len(member); n < 0x80 {
 		return *(*byte)(p) == byte(n) && unsafe.String((*byte)(unsafe.Add(p, 1)), n) == member
@@ -90,7 +105,7 @@ func (a *arena) is(ref uint32, member string) bool {
 	return a.string(ref) == member
 }
 
-// strings is string for up to so many references.
+// strings stores the members of up to batch references in to.
 func (a *arena) strings(refs []uint32, to *[batch]string) {
 	for i, ref := range refs {
 		p := a.record(ref)
@@ -102,8 +117,9 @@ func (a *arena) strings(refs []uint32, to *[batch]string) {
 	}
 }
 
-// footprint is how many bytes a record takes, in units of a chunk.
-func footprint(length int, unit uint8) int {
+// recordSize returns the size of a record in bytes, rounded up to the unit of its
+// chunk.
+func recordSize(length int, unit uint8) int {
 	n := 1 + length
 	for rest := length >> 7; rest > 0; rest >>= 7 {
 		n++
@@ -111,51 +127,53 @@ func footprint(length int, unit uint8) int {
 	return (n + 1<<unit - 1) >> unit << unit
 }
 
-// own makes what clones share writable.
-func (a *arena) own(owner *token) {
+// makeWritable copies the chunk tables if a clone shares them.
+func (a *arena) makeWritable(owner *token) {
 	if a.owner != owner {
 		a.owner = owner
 		a.chunks, a.free, a.sparse = slices.Clone(a.chunks), slices.Clone(a.free), slices.Clone(a.sparse)
 	}
 }
 
-// cloned is called before a copy of the arena is made. Either may go on with the
-// tail, the one that is the first to do so.
-func (a *arena) cloned() {
-	if a.tail > 0 && a.fork == nil {
-		a.fork = new(atomic.Uint32)
-		a.fork.Store(a.chunks[a.tail-1].end)
+// prepareClone must be called before the arena is copied. It creates the counter by
+// which the clones reserve space in the tail.
+func (a *arena) prepareClone() {
+	if a.tail > 0 && a.sharedEnd == nil {
+		a.sharedEnd = new(atomic.Uint32)
+		a.sharedEnd.Store(a.chunks[a.tail-1].end)
 	}
 }
 
 // add appends a record and returns its reference.
 func (a *arena) add(owner *token, member string) uint32 {
-	a.own(owner)
+	a.makeWritable(owner)
 	k := a.tail - 1
 	if k < 0 {
-		k = a.open(len(member))
+		k = a.newChunk(len(member))
 	}
 	c := &a.chunks[k]
-	n := footprint(len(member), c.unit)
-	if n > int(c.size-c.end) || a.fork != nil && !a.fork.CompareAndSwap(c.end, c.end+uint32(n)) {
-		k = a.open(len(member))
+	n := recordSize(len(member), c.unit)
+	if n > int(c.size-c.end) || a.sharedEnd != nil && !a.sharedEnd.CompareAndSwap(c.end, c.end+uint32(n)) {
+		k = a.newChunk(len(member))
 		c = &a.chunks[k]
-		n = footprint(len(member), c.unit)
+		n = recordSize(len(member), c.unit)
 	}
 	at := c.end
 	b := unsafe.Slice((*byte)(c.data), c.size)[at:]
 	copy(b[binary.PutUvarint(b[:min(len(b), binary.MaxVarintLen64)], uint64(len(member))):], member)
 	c.end += uint32(n)
-	c.live += uint32(n)
-	a.live += n
+	c.liveBytes += uint32(n)
+	a.liveBytes += n
 	return uint32(k)<<refBits | at>>c.unit
 }
 
-// open returns the number of a new chunk, which has room for a member of a length.
+// newChunk adds a chunk with space for a member of the given length, and returns
+// its number.
 //
-// Chunks have an eighth of the size of what lives, up to 64 KB, so that little is unused. A
-// member of a quarter of a chunk gets one of its own.
-func (a *arena) open(length int) int {
+// The size is an eighth of the live bytes, up to 64 KB, so the unused part of the
+// tail stays small. A record larger than a quarter of the maximum chunk size gets a
+// chunk of its own.
+func (a *arena) newChunk(length int) int {
 	k := len(a.chunks)
 	if n := len(a.free); n > 0 {
 		k = int(a.free[n-1])
@@ -167,17 +185,17 @@ func (a *arena) open(length int) int {
 	if k >= wideFrom {
 		c.unit = wideUnit
 	}
-	whole, own := 1<<(refBits+c.unit), footprint(length, c.unit)
-	if k >= chunkEnd || own > math.MaxUint32 {
+	whole, record := 1<<(refBits+c.unit), recordSize(length, c.unit)
+	if k >= chunkEnd || record > math.MaxUint32 {
 		panic("zset: a set of more than 64 GB, or a member of more than 4")
 	}
-	if own > whole/4 {
-		c.size = uint32(own)
+	if record > whole/4 {
+		c.size = uint32(record)
 	} else {
-		size := min(max(a.live/8, a.expect, chunkMin, own), whole)
+		size := min(max(a.liveBytes/8, a.expect, chunkMin, record), whole)
 		a.expect = max(a.expect-size, 0)
-		a.close()
-		a.tail, a.fork = k+1, nil
+		a.closeTail()
+		a.tail, a.sharedEnd = k+1, nil
 		c.size = uint32(size)
 	}
 	b := slices.Grow([]byte(nil), int(c.size))
@@ -190,80 +208,81 @@ func (a *arena) open(length int) int {
 	return k
 }
 
-// close ends the tail. If others have written to most of it, or if most of it is
-// garbage by now, it is sparse.
-func (a *arena) close() {
+// closeTail ends appending to the tail. The tail becomes sparse if most of it is
+// garbage or belongs to other clones.
+func (a *arena) closeTail() {
 	if k := a.tail - 1; k >= 0 {
 		a.tail = 0
-		a.look(k)
+		a.noteSparse(k)
 		if a.chunks[k].sparse {
-			a.debt += int(min(a.chunks[k].end, chunkMin))
+			a.compactDebt += int(min(a.chunks[k].end, chunkMin))
 		}
 	}
 }
 
 // remove makes a record garbage.
 func (a *arena) remove(owner *token, ref uint32, length int) {
-	a.own(owner)
+	a.makeWritable(owner)
 	k := int(ref >> refBits)
 	c := &a.chunks[k]
-	n := footprint(length, c.unit)
-	c.live -= uint32(n)
-	a.live -= n
+	n := recordSize(length, c.unit)
+	c.liveBytes -= uint32(n)
+	a.liveBytes -= n
 	if k != a.tail-1 {
-		a.look(k)
-	} else if c.end-c.live > c.size/2 || int(c.size) > 2*a.live+chunkMin {
-		a.close()
+		a.noteSparse(k)
+	} else if c.end-c.liveBytes > c.size/2 || int(c.size) > 2*a.liveBytes+chunkMin {
+		a.closeTail()
 	}
-	a.debt += tidyRate * n
+	a.compactDebt += compactRate * n
 }
 
-// look notes that a chunk that is no longer the tail may be sparse.
-func (a *arena) look(k int) {
-	if c := &a.chunks[k]; c.live == 0 {
+// noteSparse frees a chunk without live records, or adds a chunk that is less than
+// half live to sparse. The chunk must not be the tail.
+func (a *arena) noteSparse(k int) {
+	if c := &a.chunks[k]; c.liveBytes == 0 {
 		if c.sparse {
 			i := slices.Index(a.sparse, uint32(k))
 			if a.sparse = slices.Delete(a.sparse, i, i+1); i == 0 {
 				a.next = 0
 			}
 		}
-		a.forget(k)
-	} else if c.live < c.size/2 && !c.sparse {
+		a.freeChunk(k)
+	} else if c.liveBytes < c.size/2 && !c.sparse {
 		c.sparse = true
 		a.sparse = append(a.sparse, uint32(k))
 	}
 }
 
-// forget lets a chunk go.
-func (a *arena) forget(k int) {
+// freeChunk drops a chunk and makes its number available.
+func (a *arena) freeChunk(k int) {
 	a.size -= int(a.chunks[k].size)
 	a.chunks[k] = chunk{}
 	a.free = append(a.free, uint32(k))
 }
 
-// tidy walks through sparse chunks, as far as debts go, and has move append what is
-// alive to the tail; move reports whether a record was.
-func (a *arena) tidy(owner *token, move func(member string, ref uint32) bool) {
-	a.own(owner)
-	for a.debt > 0 && len(a.sparse) > 0 && a.size-a.live > a.size/garbageShare {
+// compact processes sparse chunks until compactDebt is paid. It calls move for each
+// record; move appends a live record to the tail again and reports whether it did.
+func (a *arena) compact(owner *token, move func(member string, ref uint32) bool) {
+	a.makeWritable(owner)
+	for a.compactDebt > 0 && len(a.sparse) > 0 && a.size-a.liveBytes > a.size/garbageShare {
 		k := a.sparse[0]
 		c := a.chunks[k]
-		if c.live == 0 || a.next == c.end {
-			a.debt -= int(c.end-a.next) / 8
+		if c.liveBytes == 0 || a.next == c.end {
+			a.compactDebt -= int(c.end-a.next) / 8
 			a.next = 0
 			a.sparse = slices.Delete(a.sparse, 0, 1)
-			a.forget(int(k))
+			a.freeChunk(int(k))
 			continue
 		}
 		ref := k<<refBits | a.next>>c.unit
 		member := a.string(ref)
-		n := footprint(len(member), c.unit)
+		n := recordSize(len(member), c.unit)
 		a.next += uint32(n)
-		a.debt -= n
+		a.compactDebt -= n
 		if move(member, ref) {
-			a.chunks[k].live -= uint32(n)
-			a.live -= n
+			a.chunks[k].liveBytes -= uint32(n)
+			a.liveBytes -= n
 		}
 	}
-	a.debt = min(a.debt, 0)
+	a.compactDebt = min(a.compactDebt, 0)
 }

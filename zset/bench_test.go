@@ -54,12 +54,12 @@ func Benchmark(b *testing.B) {
 				s.Add(members[r.IntN(size)], r.Float64())
 			}
 		})
-		run("Incr", func(b *testing.B) { // by little, as scores of games
+		run("Incr", func(b *testing.B) { // small increments, as in games
 			for b.Loop() {
 				s.Incr(members[r.IntN(size)], 1e-8, 0)
 			}
 		})
-		// Each addition is of a new member; another was removed before.
+		// Each addition adds a new member; the removal before keeps the size.
 		run("RemoveAdd", func(b *testing.B) {
 			for b.Loop() {
 				i, j := r.IntN(size), size+r.IntN(size)
@@ -90,7 +90,7 @@ func Benchmark(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/element")
 		})
-		run("PopMin", func(b *testing.B) { // and add it again
+		run("PopMin", func(b *testing.B) { // and adds the element again
 			for b.Loop() {
 				e := s.PopMin(1)[0]
 				s.Add(e.Member, r.Float64())

@@ -5,96 +5,97 @@ import (
 	"math"
 )
 
-// Check returns an error if the set is not what its code relies on. For tests. O(n log n).
+// Check verifies the invariants of the set and returns an error if one is violated.
+// For tests. O(n log n).
 func (s *Set) Check() error {
 	if err := s.checkDeadlines(); err != nil {
 		return err
 	}
-	switch m := s.many; {
-	case s.few == nil && m == nil:
+	switch m := s.indexed; {
+	case s.packed == nil && m == nil:
 		return nil
-	case s.few == nil:
+	case s.packed == nil:
 		return m.check()
-	case m != nil && (m.deadlines == nil || m.index.Len() > 0 || m.order != nil):
-		return fmt.Errorf("both a few and many")
+	case m != nil && (m.deadlines == nil || m.index.Len() > 0 || m.tree != nil):
+		return fmt.Errorf("the set is both packed and indexed")
 	}
-	return s.few.check()
+	return s.packed.check()
 }
 
-func (f *few) check() error {
+func (f *packed) check() error {
 	n, size := int(f.n), f.bytes()
-	if n == 0 || n > fewMax || n > int(f.room) || f.free() < 0 || int(f.low) > size {
-		return fmt.Errorf("a few of %d with room for %d: %d bytes, members begin at %d", n, f.room, size, f.low)
+	if n == 0 || n > packedMax || n > int(f.capacity) || f.free() < 0 || int(f.start) > size {
+		return fmt.Errorf("packed: %d elements, capacity %d, %d bytes, members start at %d", n, f.capacity, size, f.start)
 	}
 	live, taken := 0, make([]bool, size)
 	for i := range n {
 		e, offset := f.element(i), int(f.offsets()[i])
 		if math.IsNaN(e.Score) || i > 0 && compare(f.element(i-1), e) >= 0 {
-			return fmt.Errorf("element %d of a few, %v, is out of order", i, e)
+			return fmt.Errorf("packed: element %d, %v, is out of order", i, e)
 		}
-		if len(e.Member) > fewMemberMax {
-			return fmt.Errorf("member of %d bytes in a few", len(e.Member))
+		if len(e.Member) > packedMemberMax {
+			return fmt.Errorf("packed: a member of %d bytes", len(e.Member))
 		}
 		if rank := f.find(e.Member, tagOf(e.Member)); rank != i {
-			return fmt.Errorf("%q of a few is at %d and %d", e.Member, rank, i)
+			return fmt.Errorf("packed: find returns %[2]d for %[1]q, want %[3]d", e.Member, rank, i)
 		}
 		for at := size - offset - len(e.Member); at <= size-offset; at++ {
-			if at < int(f.low) || taken[at] {
-				return fmt.Errorf("element %d of a few, %v, is where another is, or none should be", i, e)
+			if at < int(f.start) || taken[at] {
+				return fmt.Errorf("packed: the member of element %d, %v, overlaps another or lies outside the member area", i, e)
 			}
 			taken[at] = true
 		}
 		live += len(e.Member) + 1
 	}
-	if live != int(f.live) {
-		return fmt.Errorf("the members of a few take %d bytes, and not %d", live, f.live)
+	if live != int(f.liveBytes) {
+		return fmt.Errorf("packed: %d live member bytes, counted %d", live, f.liveBytes)
 	}
 	return nil
 }
 
-func (m *many) check() error {
+func (m *indexed) check() error {
 	if err := m.index.check(); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
-	o := m.order
-	n, blocks := 0, 0
-	for k, g := range o.groups {
-		if l := len(g.blocks); l == 0 || l > groupMax || len(g.sizes) != l || !g.fences.valid(l) {
-			return fmt.Errorf("group %d of %d blocks, %d sizes", k, l, len(g.sizes))
+	o := m.tree
+	n, leaves := 0, 0
+	for k, g := range o.nodes {
+		if l := len(g.leaves); l == 0 || l > nodeMax || len(g.sizes) != l || !g.separators.valid(l) {
+			return fmt.Errorf("node %d has %d leaves and %d sizes", k, l, len(g.sizes))
 		}
-		if g.fences.scores[0] != o.fences.scores[k] || g.fences.members[0] != o.fences.members[k] {
-			return fmt.Errorf("group %d begins elsewhere than its first block", k)
+		if g.separators.scores[0] != o.separators.scores[k] || g.separators.members[0] != o.separators.members[k] {
+			return fmt.Errorf("the first separator of node %d differs from the separator in the root", k)
 		}
 		in := 0
-		for i, b := range g.blocks {
-			at := seat{k, i}
-			if int(g.sizes[i]) != b.len() || o.before(at) != n {
-				return fmt.Errorf("block %v of %d after %d, counted %d after %d", at, b.len(), n, g.sizes[i], o.before(at))
+		for i, b := range g.leaves {
+			at := leafPos{k, i}
+			if int(g.sizes[i]) != b.len() || o.countBefore(at) != n {
+				return fmt.Errorf("leaf %v has %d elements after %d, counted %d after %d", at, b.len(), n, g.sizes[i], o.countBefore(at))
 			}
-			if err := m.checkBlock(at, b); err != nil {
-				return fmt.Errorf("block %v: %w", at, err)
+			if err := m.checkLeaf(at, b); err != nil {
+				return fmt.Errorf("leaf %v: %w", at, err)
 			}
 			n += b.len()
 			in += b.len()
-			blocks++
+			leaves++
 		}
 		if in != g.n {
-			return fmt.Errorf("%d elements in group %d, counted %d", in, k, g.n)
+			return fmt.Errorf("%d elements in node %d, counted %d", in, k, g.n)
 		}
 	}
 	switch {
-	case !o.fences.valid(len(o.groups)) || len(o.sums) != len(o.groups):
-		return fmt.Errorf("%d groups, %d sums", len(o.groups), len(o.sums))
-	case o.fences.scores[0] != math.Inf(-1) || o.fences.members[0] != "":
-		return fmt.Errorf("the first fence is %v %q", o.fences.scores[0], o.fences.members[0])
-	case n != m.index.Len() || n == 0 || blocks != o.n:
-		return fmt.Errorf("%d elements, %d in the index; %d blocks, counted %d", n, m.index.Len(), blocks, o.n)
+	case !o.separators.valid(len(o.nodes)) || len(o.prefixSums) != len(o.nodes):
+		return fmt.Errorf("%d nodes, %d prefix sums", len(o.nodes), len(o.prefixSums))
+	case o.separators.scores[0] != math.Inf(-1) || o.separators.members[0] != "":
+		return fmt.Errorf("the first separator is %v %q", o.separators.scores[0], o.separators.members[0])
+	case n != m.index.Len() || n == 0 || leaves != o.leaves:
+		return fmt.Errorf("%d elements, %d in the index; %d leaves, counted %d", n, m.index.Len(), leaves, o.leaves)
 	}
 	return nil
 }
 
-// valid reports whether there are n fences, in order.
-func (f *fences) valid(n int) bool {
+// valid reports whether there are n separators in strictly ascending order.
+func (f *separators) valid(n int) bool {
 	if len(f.scores) != n || len(f.members) != n {
 		return false
 	}
@@ -106,9 +107,10 @@ func (f *fences) valid(n int) bool {
 	return true
 }
 
-// checkBlock checks a block and each of its elements.
-func (m *many) checkBlock(at seat, b *block) error {
-	if b.len() == 0 || b.len() > blockMax || len(b.refs) != b.len() {
+// checkLeaf verifies the order of a leaf, and that each of its elements is found in
+// the tree and in the index.
+func (m *indexed) checkLeaf(at leafPos, b *leaf) error {
+	if b.len() == 0 || b.len() > leafMax || len(b.refs) != b.len() {
 		return fmt.Errorf("%d scores, %d references", b.len(), len(b.refs))
 	}
 	a := &m.index.arena
@@ -118,11 +120,11 @@ func (m *many) checkBlock(at seat, b *block) error {
 		if i > 0 && !less(b.scores[i-1], a.string(b.refs[i-1]), score, member) {
 			return fmt.Errorf("%v %q is out of order", score, member)
 		}
-		if found := m.locate(score, member); found.seat != at || found.i != i {
-			return fmt.Errorf("%v %q is found at %v, %d, not at %d", score, member, found.seat, found.i, i)
+		if found := m.locate(score, member); found.leafPos != at || found.i != i {
+			return fmt.Errorf("%v %q is found at %v, %d, not at %d", score, member, found.leafPos, found.i, i)
 		}
 		if have := m.index.find(member, m.index.hash(member)); !have.ok() || *have.ref() != ref || *have.score() != score {
-			return fmt.Errorf("%v %q is not so in the index", score, member)
+			return fmt.Errorf("%v %q differs in the index", score, member)
 		}
 	}
 	return nil

@@ -5,37 +5,38 @@ import (
 	"math"
 )
 
-// Members may have deadlines. The index of them is a set again, of members scored by
-// their deadlines, so the next is known at once. It hangs on the large shape, which
-// beside a few has nothing else: so a set without deadlines has one pointer more if it
-// is large, and nothing if it is small, and a small one with deadlines stays packed.
+// Members may have deadlines. The deadline index is a set of the same members with
+// their deadlines as scores, so the next deadline is its first element. The indexed
+// struct holds it. A packed set with deadlines has an indexed struct that is
+// otherwise empty and stays packed. So a set without deadlines pays one nil pointer
+// if it is indexed, and nothing if it is packed.
 //
-// A set does not look at a clock: Expire is told the time.
+// A set reads no clock: Expire takes the time.
 
-// MaxDeadline is the latest deadline that there can be: beyond, not every integer is
-// a score.
+// MaxDeadline is the maximum deadline: the range in which float64 represents every
+// integer.
 const MaxDeadline = 1 << 53
 
-// SetDeadline gives member a deadline, from 1 to MaxDeadline in whatever unit the
-// caller counts time in, or with 0 takes it away. It returns the one that member had,
-// 0 for none, and whether there is such a member. The score, and what changes it,
-// leave the deadline alone; it goes with the member. O(log n).
+// SetDeadline sets the deadline of member, from 1 to MaxDeadline in the caller's
+// time unit; 0 removes it. Other values panic. It returns the previous deadline, 0
+// for none, and whether member exists. Score changes keep the deadline; removal of
+// the member removes it. O(log n).
 func (s *Set) SetDeadline(member string, at int64) (had int64, ok bool) {
 	had, ok = s.Deadline(member)
 	if !ok || had == at {
 		return had, ok
 	}
 	if at < 0 || at > MaxDeadline {
-		panic(fmt.Sprintf("BUG: zset: a deadline of %d", at))
+		panic(fmt.Sprintf("BUG: zset: deadline %d is out of range", at))
 	}
 	switch {
 	case at == 0:
 		s.dropDeadline(member)
 	default:
-		if s.many == nil {
-			s.many = new(many)
+		if s.indexed == nil {
+			s.indexed = new(indexed)
 		}
-		m := s.many
+		m := s.indexed
 		if m.deadlines == nil {
 			m.deadlines = new(Set)
 		}
@@ -47,57 +48,57 @@ func (s *Set) SetDeadline(member string, at int64) (had int64, ok bool) {
 	return had, true
 }
 
-// SetDeadlineBytes is SetDeadline.
+// SetDeadlineBytes is SetDeadline for a byte slice.
 func (s *Set) SetDeadlineBytes(member []byte, at int64) (had int64, ok bool) {
 	return s.SetDeadline(view(member), at)
 }
 
-// dropDeadline takes the deadline of a member away, if it has one; some member must.
+// dropDeadline removes the deadline of member, if any. The set must have deadlines.
 func (s *Set) dropDeadline(member string) {
-	s.many.dropDeadline(member)
-	if s.few != nil && s.many.deadlines == nil {
-		s.many = nil
+	s.indexed.dropDeadline(member)
+	if s.packed != nil && s.indexed.deadlines == nil {
+		s.indexed = nil
 	}
 }
 
-func (m *many) dropDeadline(member string) {
+func (m *indexed) dropDeadline(member string) {
 	if _, had := m.deadlines.Remove(member); had && m.deadlines.Len() == 0 {
 		m.deadlines = nil
 	}
 }
 
-// Deadline returns the deadline of member, 0 if it has none, and whether there is
-// such a member. O(1).
+// Deadline returns the deadline of member, 0 if it has none, and whether member
+// exists. O(1).
 func (s *Set) Deadline(member string) (at int64, ok bool) {
-	if _, ok = s.Score(member); !ok || s.many == nil || s.many.deadlines == nil {
+	if _, ok = s.Score(member); !ok || s.indexed == nil || s.indexed.deadlines == nil {
 		return 0, ok
 	}
-	score, _ := s.many.deadlines.Score(member)
+	score, _ := s.indexed.deadlines.Score(member)
 	return int64(score), true
 }
 
-// DeadlineBytes is Deadline.
+// DeadlineBytes is Deadline for a byte slice.
 func (s *Set) DeadlineBytes(member []byte) (at int64, ok bool) { return s.Deadline(view(member)) }
 
 // NextDeadline returns the earliest deadline, and whether there is one. O(log n).
 func (s *Set) NextDeadline() (at int64, ok bool) {
-	if s.many == nil || s.many.deadlines == nil {
+	if s.indexed == nil || s.indexed.deadlines == nil {
 		return 0, false
 	}
-	e, ok := s.many.deadlines.First()
+	e, ok := s.indexed.deadlines.First()
 	return int64(e.Score), ok
 }
 
-// Deadlines returns the members that have deadlines, scored by them, or nil. It must
-// not be changed, and is good until the set is.
+// Deadlines returns the deadline index, a set of members with deadlines as scores,
+// or nil. The caller must not modify it. It is valid until the set changes.
 func (s *Set) Deadlines() *Set {
-	if s.many == nil {
+	if s.indexed == nil {
 		return nil
 	}
-	return s.many.deadlines
+	return s.indexed.deadlines
 }
 
-// Due returns how many members have a deadline before now. O(log n).
+// Due returns the number of members with a deadline before now. O(log n).
 func (s *Set) Due(now int64) int {
 	if d := s.Deadlines(); d != nil {
 		return d.CountScore(ScoreRange{Min: math.Inf(-1), Max: float64(now), MaxExclusive: true})
@@ -105,16 +106,16 @@ func (s *Set) Due(now int64) int {
 	return 0
 }
 
-// Expire removes members whose deadline is before now, the earliest first, at most
-// limit of them, and passes each to gone, which may be nil. It returns how many there
-// were. O(log n) for each.
+// Expire removes members with a deadline before now in the order of their
+// deadlines, at most limit of them, and returns their number. It calls gone for
+// each removed element, unless gone is nil. O(m log n) for m removals.
 func (s *Set) Expire(now int64, limit int, gone func(Element)) int {
 	n := 0
 	for ; n < limit; n++ {
 		if at, ok := s.NextDeadline(); !ok || at >= now {
 			break
 		}
-		first, _ := s.many.deadlines.First()
+		first, _ := s.indexed.deadlines.First()
 		score, _ := s.Remove(first.Member)
 		if gone != nil {
 			gone(Element{first.Member, score})
@@ -123,7 +124,8 @@ func (s *Set) Expire(now int64, limit int, gone func(Element)) int {
 	return n
 }
 
-// checkDeadlines is the part of Check that is about deadlines.
+// checkDeadlines verifies the invariants of the deadline index: it is not empty,
+// its members exist, and its scores are valid deadlines.
 func (s *Set) checkDeadlines() error {
 	d := s.Deadlines()
 	if d == nil {
@@ -133,11 +135,11 @@ func (s *Set) checkDeadlines() error {
 		return fmt.Errorf("deadlines: %w", err)
 	}
 	if d.Len() == 0 || d.Deadlines() != nil {
-		return fmt.Errorf("an index of %d deadlines", d.Len())
+		return fmt.Errorf("the deadline index has %d elements, or deadlines of its own", d.Len())
 	}
 	for member, at := range d.All() {
 		if _, ok := s.Score(member); !ok || at < 1 || at > MaxDeadline {
-			return fmt.Errorf("the deadline of %q is %v, the member's being there is %v", member, at, ok)
+			return fmt.Errorf("the deadline of %q is %v, and the member exists: %v", member, at, ok)
 		}
 	}
 	return nil

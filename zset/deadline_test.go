@@ -8,22 +8,22 @@ import (
 	"testing"
 )
 
-// Deadlines under random operations, beside a map, with clones that must not
-// notice what happens to the original, and a follower that hears of everything.
+// TestDeadlines compares deadlines under random operations with a map. Clones must
+// not change with the original, and an observer must receive every change.
 func TestDeadlines(t *testing.T) {
 	for _, members := range []int{5, 30, 125, 250, 600} {
 		r := rand.New(rand.NewPCG(uint64(members), 1))
 		s := new(Set)
-		want, told := map[string]int64{}, map[string]int64{}
+		want, observed := map[string]int64{}, map[string]int64{}
 		s.Observe(&Observer{
 			Put: func(string, float64) {},
 			Deadline: func(member string, at int64) {
-				if told[member] = at; at == 0 {
-					delete(told, member)
+				if observed[member] = at; at == 0 {
+					delete(observed, member)
 				}
 			},
-			Removed: func(member string) { delete(told, member) },
-			Cleared: func() { clear(told) },
+			Removed: func(member string) { delete(observed, member) },
+			Cleared: func() { clear(observed) },
 		})
 		now := int64(1)
 		type frozen struct {
@@ -113,13 +113,13 @@ func TestDeadlines(t *testing.T) {
 				s.Clear()
 				clear(want)
 			}
-			if members <= fewMax && !s.small() {
-				t.Fatal("deadlines made it many")
+			if members <= packedMax && !s.isPacked() {
+				t.Fatal("deadlines converted the set to indexed")
 			}
 			if i%50 == 0 || members < 10 {
 				check(s, want)
-				if !maps.Equal(told, want) {
-					t.Fatalf("step %d: told %v, want %v", i, told, want)
+				if !maps.Equal(observed, want) {
+					t.Fatalf("step %d: observed %v, want %v", i, observed, want)
 				}
 			}
 		}
@@ -134,14 +134,14 @@ func TestDeadlineBounds(t *testing.T) {
 	s.Add("m", 1)
 	for _, at := range []int64{1, MaxDeadline} {
 		if _, ok := s.SetDeadline("m", at); !ok {
-			t.Fatal("not there")
+			t.Fatal("the member does not exist")
 		}
 		if got, _ := s.Deadline("m"); got != at {
 			t.Errorf("deadline %d, want %d", got, at)
 		}
 	}
 	if _, ok := s.SetDeadline("n", 5); ok {
-		t.Error("a member that is not there got a deadline")
+		t.Error("an absent member got a deadline")
 	}
 	defer func() {
 		if recover() == nil {
@@ -151,16 +151,17 @@ func TestDeadlineBounds(t *testing.T) {
 	s.SetDeadline("m", MaxDeadline+1)
 }
 
-// A small set keeps its deadlines when it becomes large, and clones keep theirs.
-func TestDeadlinesOfAGrowingSet(t *testing.T) {
+// TestDeadlinesSurviveConversion converts a packed set with deadlines to an indexed
+// one, before and after cloning it.
+func TestDeadlinesSurviveConversion(t *testing.T) {
 	s := new(Set)
-	for i := range fewMax {
+	for i := range packedMax {
 		s.Add(fmt.Sprint("m", i), float64(i))
 		s.SetDeadline(fmt.Sprint("m", i), int64(1000-i))
 	}
 	clone := s.Clone()
-	if d := s.Deadlines(); !s.small() || d.Len() != fewMax || !d.small() {
-		t.Fatalf("%d members, %d deadlines, small: %v", s.Len(), d.Len(), s.small())
+	if d := s.Deadlines(); !s.isPacked() || d.Len() != packedMax || !d.isPacked() {
+		t.Fatalf("%d members, %d deadlines, small: %v", s.Len(), d.Len(), s.isPacked())
 	}
 	s.Add("one more", -1)
 	s.SetDeadline("m7", 0)
@@ -168,9 +169,9 @@ func TestDeadlinesOfAGrowingSet(t *testing.T) {
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
-		for i := range fewMax {
+		for i := range packedMax {
 			want := int64(1000 - i)
-			if i == 7 && !s.small() {
+			if i == 7 && !s.isPacked() {
 				want = 0
 			}
 			if at, ok := s.Deadline(fmt.Sprint("m", i)); !ok || at != want {
@@ -178,7 +179,7 @@ func TestDeadlinesOfAGrowingSet(t *testing.T) {
 			}
 		}
 	}
-	if clone.Expire(1001, fewMax, nil) != fewMax || clone.Len() != 0 || s.Len() != fewMax+1 {
+	if clone.Expire(1001, packedMax, nil) != packedMax || clone.Len() != 0 || s.Len() != packedMax+1 {
 		t.Errorf("%d of the clone are left, %d of the set", clone.Len(), s.Len())
 	}
 }

@@ -1,6 +1,6 @@
-// Package zset is an ordered set: unique members with scores, ordered by (score,
-// member), as Redis's sorted sets are. It is made for embedding and knows nothing of
-// Redis.
+// Package zset provides a sorted set: unique members (strings) with scores
+// (float64), ordered by (score, member) as in Redis. It is made for embedding and
+// does not depend on Redis.
 //
 //	var scores zset.Set // the zero value is ready
 //	scores.Add("ann", 1050)
@@ -9,60 +9,61 @@
 //
 // # Ranges
 //
-// Every range, be it of ranks, of scores or of members, is first turned into a span
-// of ranks, [lo, hi), in O(log n): [Set.RankSpan], [Set.ScoreSpan], [Set.LexSpan]. So
-// counting is a subtraction, an offset and a limit are arithmetic, and whatever can
-// be done to a range is done to a span: [Set.Span], [Set.SpanBackward],
-// [Set.RemoveSpan]. ByScore, CountScore, RemoveScore and their like say both in one.
+// A span is a half-open interval of ranks, [lo, hi). Every range query (by rank, by
+// score, by member) first becomes a span in O(log n): [Set.RankSpan],
+// [Set.ScoreSpan], [Set.LexSpan]. Counting is then a subtraction, and offset and
+// limit are additions. A span is iterated or removed with [Set.Span],
+// [Set.SpanBackward] and [Set.RemoveSpan]. ByScore, CountScore, RemoveScore and the
+// like combine both steps.
 //
 // # Scores
 //
-// A score is a float64. NaN is refused ([NotANumber]) and never stored. -Inf and +Inf
-// are scores like others. -0 equals 0: members with the one and the other are ordered
-// by member, and a score of 0 is not replaced by -0.
+// A score is a float64. NaN is rejected ([NotANumber]) and never stored. -Inf and
+// +Inf are ordinary scores. -0 equals 0: elements with either score are ordered by
+// member, and -0 does not replace a score of 0.
 //
 // # Time
 //
-// A set looks at no clock. Members may have deadlines ([Set.SetDeadline]), in whatever
-// unit; [Set.Expire] is told the time and removes those that are past theirs, and
-// [Set.NextDeadline] says when it has something to do again. With times as scores a
-// set is a queue of what is due: [Set.PopScoreMin] takes it, [Set.Claim] leases it, and
-// [Set.RemoveIf] acknowledges.
+// A set reads no clock. Members may have deadlines ([Set.SetDeadline]) in any unit.
+// [Set.Expire] takes the current time and removes the members whose deadlines have
+// passed; [Set.NextDeadline] returns the time at which Expire next removes a
+// member. With timestamps as scores a set is a priority queue of due work:
+// [Set.PopScoreMin] removes due elements, [Set.Claim] leases them, and
+// [Set.RemoveIf] acknowledges a lease.
 //
 // # Clones and concurrency
 //
-// [Set.Clone] takes constant time: both sets share everything, block by block, until
-// one of them changes it. Chunks of members are shared for good. Any number of
-// goroutines may read a set that nobody
-// changes. Clone counts as a change of the original; afterwards either set may be read
-// and changed without regard to the other, in different goroutines.
+// [Set.Clone] takes constant time. The two sets share their leaves, pages and
+// chunks copy-on-write; chunks of member bytes are append-only and stay shared. Any
+// number of goroutines may read a set that no goroutine modifies. Clone counts as a
+// modification of the original; afterwards different goroutines may read and modify
+// the two sets without synchronization.
 //
-// # What it is made of
+// # Representations
 //
-// Up to 128 elements with members of up to 64 bytes are packed into one allocation
-// (few.go): 5 elements with members of 8 bytes take 136 bytes with the Set itself, 100
-// take 21 each. All but additions change it without allocating, and so do most of
-// those.
+// A packed set is one allocation (packed.go). It holds up to 128 elements with
+// members of up to 64 bytes: with members of 8 bytes, 5 elements take 136 bytes
+// including the Set, and 100 elements take 21 bytes each. Only additions can
+// allocate, and most do not.
 //
-// What is larger is a hash table from member to score (index.go), and blocks of up to
-// 128 elements in order, which are found through two levels of groups that know how
-// many elements they have, for ranks (block.go, order.go, many.go). Both name members
-// by 32 bits: their bytes are in chunks, one after the other (arena.go). So a large
-// set takes about 33 bytes for each element, and those of the member and up to four
-// more once: 52 in all for members of 16 bytes, and 65 or less after churn. The
-// garbage collector finds no pointers in it but those to blocks and pages. Each file
-// says what was rejected and by which figures.
+// An indexed set (indexed.go) combines two structures: a hash table from member to
+// score (index.go), and a B+ tree of fixed height with element counts for ranks
+// (tree.go, leaf.go). Both refer to members by 32-bit references into an
+// append-only arena (arena.go). An element takes about 33 bytes in the two
+// structures, plus the member and up to four bytes once in the arena: 52 bytes for
+// members of 16 bytes, and 65 bytes or less under churn. The garbage collector
+// scans only pointers to leaves, pages and chunks. Each file gives its invariants,
+// and the rejected alternatives with their measurements.
 //
-// A member that a set hands out is a string like any other, and may be kept: its
-// bytes are never overwritten. It is a part of memory that the set shares with it, and
-// so keeps that from being freed when the set no longer needs it: with a packed set
-// all of it, which is 12 KB at most, with a large one a chunk of 64 KB or less. Who
-// keeps few members of many for long does well to keep strings.Clone of them.
+// A member that a set returns is an ordinary string and stays valid, because member
+// bytes are never overwritten. It shares memory with the set, so a retained string
+// retains its buffer: the whole packed set, at most 12 KB, or one chunk of an
+// indexed set, usually 64 KB or less. A program that retains few members out of
+// many should retain strings.Clone of them.
 //
-// Members are strings, not a type parameter: hashing a string costs 11 ns through
-// maphash.String and 17 through maphash.Comparable, on the way of every lookup, and
-// only the bytes of strings can be packed.
+// Members are strings instead of a type parameter: hashing a string costs 11 ns
+// with maphash.String and 17 ns with maphash.Comparable, in every lookup, and only
+// strings can be packed.
 //
-// The benchmark in the module compare stands beside another ordered set, in the same
-// run.
+// Package compare, a module of its own, benchmarks Set against another ordered set.
 package zset

@@ -25,8 +25,8 @@ func Example() {
 	// 4 Pirakalan 660
 }
 
-// Events with their times as scores: those of the last hour, ten at most, newest
-// first; and those that are too old removed.
+// Events with timestamps as scores: the newest ten of the last hour, in descending
+// order; then the removal of older events.
 func ExampleSet_ScoreSpan() {
 	var events zset.Set
 	for i := range 100 {
@@ -70,7 +70,7 @@ func ExampleSet_ByLex() {
 	// bee
 }
 
-// A clone is what the set was when it was made.
+// A clone is a snapshot of the set.
 func ExampleSet_Clone() {
 	var live zset.Set
 	live.Add("a", 1)
@@ -80,7 +80,7 @@ func ExampleSet_Clone() {
 	// Output: 2 1
 }
 
-// A log of what happens to a set.
+// An observer that logs every change of a set.
 func ExampleSet_Observe() {
 	var highscores zset.Set
 	highscores.Add("ann", 10)
@@ -124,14 +124,14 @@ func ExampleSet_PopMin() {
 	// Output: [{now 10}]
 }
 
-// Sessions that end when nothing is heard of them for 30 seconds.
+// Sessions that end 30 seconds after their last heartbeat.
 func ExampleSet_Expire() {
 	var sessions zset.Set
 	sessions.Add("ann", 1)
 	sessions.SetDeadline("ann", 1000+30)
 	sessions.Add("ben", 2)
 	sessions.SetDeadline("ben", 1010+30)
-	sessions.SetDeadline("ann", 1020+30) // she is heard of
+	sessions.SetDeadline("ann", 1020+30) // a heartbeat of ann
 
 	next, _ := sessions.NextDeadline()
 	fmt.Println("look again after", next)

@@ -9,64 +9,80 @@ import (
 	"unsafe"
 )
 
-// The index leads from member to score. It is the extendible hashing of package
-// table: pages in the order of hashes, which split in two, so that Scan has a
-// stateless cursor, Random is fair and a clone copies a page or two. But it holds no
-// pointers, as members are references to the arena, and is arranged for the cache.
+// An index is a hash table from member to score that uses extendible hashing (Fagin
+// et al., 1979), as package table does: a directory of hash prefixes refers to
+// pages, and a full page splits in two. Hence Scan has a stateless cursor, Random
+// is uniform, and a write after a clone copies only a page or two. It differs from
+// package table in two points: it holds no pointers, because members are references
+// into the arena, and its layout is made for the cache.
 //
-// A page is groups of 10 slots. References and 16 bits of each hash of a group are
-// one cache line: looking for a member reads that, the member, and the score, the
-// last two at once. References and hashes in arrays of their own are a cache miss
-// more, which at a million members is a quarter of a lookup. A slot takes 14.4 bytes,
-// pages are filled to 84 % on average.
+//	directory    prefix 00 │ 01 │ 10 │ 11           2^depth entries
+//	                     │    │    └─┬──┘
+//	page                 p    p      p              groups of slots, then scores
+//	group        refs[10] │ tags[10] │ overflow     one cache line
+//	scores       float64 × 10 × groups
 //
-// An entry is in the group that its hash names or, if that was full, in the next one
-// with room. A group counts how many entries went past it; that ends searches, and
-// makes removing one as simple as clearing its slot.
+// A group has 10 slots. The references and the 16-bit tags (parts of the hashes) of
+// a group are one cache line. A lookup reads this line, and then the member and the
+// score in parallel. Separate arrays of references and tags cost one more cache
+// miss, a quarter of a lookup at a million members. A slot takes 14.4 bytes, and
+// pages are 84 % full on average.
+//
+// Collisions use linear probing over groups: an entry is in the home group of its
+// tag or, if that is full, in the next group with a free slot. A group counts in
+// overflow the entries that probed past it. A search stops at a group with overflow
+// 0, and removal only clears a slot and decrements counters; there are no
+// tombstones.
+//
+// Invariants (index.check): each tag and page prefix matches the hash of its
+// member; each entry is found at its slot, by member and by reference; overflow
+// counts the entries that probed past the group; a page has at most
+// entriesIn(groups) entries; all directory entries of a page's prefix refer to it;
+// n, groups and deepest agree with the pages.
 type index struct {
-	arena arena
-	seed  maphash.Seed
-	owner *token // pages, directories and chunks of other owners are shared: copied before a write
-	dir   *directory
-	n     int
-	room  int // groups in all pages
+	arena  arena
+	seed   maphash.Seed
+	owner  *token // pages, directories and chunks with another owner are shared: copied before a write
+	dir    *directory
+	n      int
+	groups int // number of groups in all pages
 }
 
-// directory names the page of each prefix of depth bits. A page of fewer bits fills
-// several entries.
+// directory maps each hash prefix of depth bits to a page. A page with a shorter
+// prefix occupies several consecutive entries.
 type directory struct {
 	owner   *token
 	depth   uint8
-	deepest int // pages with the directory's depth; without any it halves
-	of      []*page
+	deepest int // number of pages with the directory's depth; at 0 the directory halves
+	pages   []*page
 }
 
 type page struct {
 	owner  *token
-	lines  *line  // of as many groups, and behind them the scores
-	prefix uint32 // the bits of the hash that the entries have in common
+	data   *group // array of groups, followed by the scores
+	prefix uint32 // hash bits that all entries of the page share
 	groups uint16
-	used   uint16 // entries
-	depth  uint8  // how many bits prefix has
+	used   uint16 // number of entries
+	depth  uint8  // length of prefix in bits
 }
 
-const slots = 10 // in a group
+const groupSlots = 10 // slots of a group
 
-type line struct {
-	refs [slots]uint32
-	tags [slots]uint16 // 0: empty; else the lowest 16 bits of the hash, bit 0 set
-	past uint16        // entries of this group and of those before that are in groups behind it
-	_    uint16
+type group struct {
+	refs     [groupSlots]uint32
+	tags     [groupSlots]uint16 // 0: free; else the lowest 16 bits of the hash, with bit 0 set
+	overflow uint16             // number of entries that probed past this group
+	_        uint16
 }
 
 const (
 	maxGroups = 28
 	maxUsed   = 9 * maxGroups
-	joinedMax = 108 // two pages become one that has this many entries or fewer
+	mergedMax = 108 // two sibling pages merge when they have this many entries or fewer
 )
 
-// groupsFor returns how many groups a page of n entries has: sizes that fill Go's
-// size classes, and leave a tenth of the slots free if there is more than one.
+// groupsFor returns the number of groups of a page for n entries. The sizes fit
+// Go's size classes, and a page of several groups keeps a tenth of its slots free.
 func groupsFor(n int) uint16 {
 	for _, g := range [...]uint16{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 21, 24} {
 		if n <= entriesIn(g) {
@@ -76,15 +92,16 @@ func groupsFor(n int) uint16 {
 	return maxGroups
 }
 
-// entriesIn is how many entries so many groups may have.
+// entriesIn returns the maximum number of entries in a page of the given number of
+// groups.
 func entriesIn(groups uint16) int {
 	if groups == 1 {
-		return slots
+		return groupSlots
 	}
 	return int(groups) * 9
 }
 
-// newPage returns an empty page with room for n entries.
+// newPage returns an empty page for n entries.
 func newPage(owner *token, depth uint8, prefix uint32, n int) *page {
 	p := &page{owner: owner, depth: depth, prefix: prefix}
 	p.allocate(groupsFor(n))
@@ -93,48 +110,50 @@ func newPage(owner *token, depth uint8, prefix uint32, n int) *page {
 
 func (p *page) allocate(groups uint16) {
 	p.groups, p.used = groups, 0
-	p.lines = unsafe.SliceData(make([]line, lines(groups)))
+	p.data = unsafe.SliceData(make([]group, pageLines(groups)))
 }
 
-// lines is how many lines a page has, those that are scores included.
-func lines(groups uint16) int {
-	const scores = slots * unsafe.Sizeof(float64(0)) // of a group
-	return int(groups) + int((uintptr(groups)*scores+unsafe.Sizeof(line{})-1)/unsafe.Sizeof(line{}))
+// pageLines returns the size of a page in units of a group, including the scores.
+func pageLines(groups uint16) int {
+	const scores = groupSlots * unsafe.Sizeof(float64(0)) // of a group
+	return int(groups) + int((uintptr(groups)*scores+unsafe.Sizeof(group{})-1)/unsafe.Sizeof(group{}))
 }
 
-func (p *page) line(g int) *line {
-	return (*line)(unsafe.Add(unsafe.Pointer(p.lines), g*int(unsafe.Sizeof(line{}))))
+func (p *page) group(g int) *group {
+	return (*group)(unsafe.Add(unsafe.Pointer(p.data), g*int(unsafe.Sizeof(group{}))))
 }
 
-// score returns where the score of slot k of group g is.
+// score returns a pointer to the score of slot k of group g.
 func (p *page) score(g, k int) *float64 {
-	scores := int(p.groups) * int(unsafe.Sizeof(line{}))
-	return (*float64)(unsafe.Add(unsafe.Pointer(p.lines), scores+(g*slots+k)*int(unsafe.Sizeof(float64(0)))))
+	scores := int(p.groups) * int(unsafe.Sizeof(group{}))
+	return (*float64)(unsafe.Add(unsafe.Pointer(p.data), scores+(g*groupSlots+k)*int(unsafe.Sizeof(float64(0)))))
 }
 
-// home is the group where an entry would like to be.
+// home returns the home group of a tag, at which probing starts.
 func (p *page) home(tag uint16) int { return int(tag>>8) * int(p.groups) >> 8 }
 
-// spot is where an entry is.
-type spot struct {
-	page *page
-	g, k int // k is -1 if there is no such entry
+// entryPos is the position of an entry: page, group and slot.
+type entryPos struct {
+	page        *page
+	group, slot int // slot is -1 if there is no such entry
 }
 
-func (s spot) ok() bool        { return s.k >= 0 }
-func (s spot) ref() *uint32    { return &s.page.line(s.g).refs[s.k] }
-func (s spot) score() *float64 { return s.page.score(s.g, s.k) }
+func (s entryPos) ok() bool        { return s.slot >= 0 }
+func (s entryPos) ref() *uint32    { return &s.page.group(s.group).refs[s.slot] }
+func (s entryPos) score() *float64 { return s.page.score(s.group, s.slot) }
 
-// page returns the page for a hash. There must be one.
-func (t *index) page(h uint64) *page { return t.dir.of[h>>(64-t.dir.depth)] }
+// page returns the page for a hash. The index must have a directory.
+func (t *index) page(h uint64) *page { return t.dir.pages[h>>(64-t.dir.depth)] }
 
 func (t *index) hash(member string) uint64 { return maphash.String(t.seed, member) }
 
-// match finds the slots with a tag: bit 16i+15-j of what it returns is for slot i+4j.
-// There may be a wrong one behind a right one with the same j.
+// match compares a tag with all slots of a group. Bit 16i+15-j of the result stands
+// for slot i+4j. The result can contain a false positive after a true match with
+// the same j.
 //
-// It compares four tags at a time, without a branch that depends on where one is.
-func (l *line) match(tag uint16) uint64 {
+// It compares four tags at a time (SIMD within a register) and has no
+// data-dependent branch.
+func (l *group) match(tag uint16) uint64 {
 	const ones, highs = 0x0001000100010001, 0x8000800080008000
 	t, want := &l.tags, uint64(tag)*ones
 	a := want ^ (uint64(t[0]) | uint64(t[1])<<16 | uint64(t[2])<<32 | uint64(t[3])<<48)
@@ -143,53 +162,53 @@ func (l *line) match(tag uint16) uint64 {
 	return (a-ones)&^a&highs | (b-ones)&^b&highs>>1 | (c-ones)&^c&highs>>2
 }
 
-// slot is the one that the lowest bit of a match is for.
-func slot(match uint64) int {
+// firstSlot returns the slot of the lowest bit of a match.
+func firstSlot(match uint64) int {
 	bit := bits.TrailingZeros64(match)
 	return (bit>>4 + 4*(15-bit&15)) & 15
 }
 
-// find returns where a member is.
-func (t *index) find(member string, h uint64) spot {
+// find returns the position of a member with hash h.
+func (t *index) find(member string, h uint64) entryPos {
 	p, tag := t.page(h), uint16(h)|1
 	g := p.home(tag)
 	for range p.groups {
-		l := p.line(g)
+		l := p.group(g)
 		for m := l.match(tag); m != 0; m &= m - 1 {
-			if k := slot(m); k < slots && l.tags[k] == tag && t.arena.is(l.refs[k], member) {
-				return spot{p, g, k}
+			if k := firstSlot(m); k < groupSlots && l.tags[k] == tag && t.arena.equal(l.refs[k], member) {
+				return entryPos{p, g, k}
 			}
 		}
-		if l.past == 0 {
+		if l.overflow == 0 {
 			break
 		}
 		if g++; g == int(p.groups) {
 			g = 0
 		}
 	}
-	return spot{p, 0, -1}
+	return entryPos{p, 0, -1}
 }
 
-// findRef returns where the entry of a reference is, whose member's hash is h: it
-// does not look at the member.
-func (t *index) findRef(ref uint32, h uint64) spot {
+// findRef returns the position of the entry with a reference, whose member has hash
+// h. It does not read the member.
+func (t *index) findRef(ref uint32, h uint64) entryPos {
 	p, tag := t.page(h), uint16(h)|1
 	g := p.home(tag)
 	for range p.groups {
-		l := p.line(g)
+		l := p.group(g)
 		for m := l.match(tag); m != 0; m &= m - 1 {
-			if k := slot(m); k < slots && l.refs[k] == ref && l.tags[k] == tag {
-				return spot{p, g, k}
+			if k := firstSlot(m); k < groupSlots && l.refs[k] == ref && l.tags[k] == tag {
+				return entryPos{p, g, k}
 			}
 		}
-		if l.past == 0 {
+		if l.overflow == 0 {
 			break
 		}
 		if g++; g == int(p.groups) {
 			g = 0
 		}
 	}
-	return spot{p, 0, -1}
+	return entryPos{p, 0, -1}
 }
 
 // Len returns the number of members.
@@ -204,112 +223,114 @@ func (t *index) Get(member string) (float64, bool) {
 	return *at.score(), true
 }
 
-// getOrAdd returns where member is, for writing, or adds it.
-func (t *index) getOrAdd(member string, score float64) (at spot, added bool) {
+// getOrAdd returns the writable entry of member, and adds it with score if it is
+// absent.
+func (t *index) getOrAdd(member string, score float64) (at entryPos, added bool) {
 	h := t.hash(member)
 	if at = t.find(member, h); at.ok() {
-		return t.own(at, h), false
+		return t.writable(at, h), false
 	}
 	return t.insert(h, t.arena.add(t.owner, member), score), true
 }
 
-// insert adds an entry that is not there.
-func (t *index) insert(h uint64, ref uint32, score float64) spot {
+// insert adds an entry for a member that is absent.
+func (t *index) insert(h uint64, ref uint32, score float64) entryPos {
 	p := t.page(h)
 	for p.used == maxUsed {
 		t.split(p, h)
 		p = t.page(h)
 	}
-	p = t.own(spot{page: p}, h).page
+	p = t.writable(entryPos{page: p}, h).page
 	if int(p.used) == entriesIn(p.groups) {
 		t.resize(p, int(p.used)+1)
 	}
 	t.n++
-	return p.place(uint16(h)|1, ref, score)
+	return p.insert(uint16(h)|1, ref, score)
 }
 
-// place adds an entry to a page with room.
-func (p *page) place(tag uint16, ref uint32, score float64) spot {
+// insert adds an entry to a page with a free slot, by linear probing.
+func (p *page) insert(tag uint16, ref uint32, score float64) entryPos {
 	for g := p.home(tag); ; {
-		l := p.line(g)
+		l := p.group(g)
 		if m := l.match(0); m != 0 {
-			k := slot(m)
+			k := firstSlot(m)
 			l.tags[k], l.refs[k] = tag, ref
 			*p.score(g, k) = score
 			p.used++
-			return spot{p, g, k}
+			return entryPos{p, g, k}
 		}
-		l.past++
+		l.overflow++
 		if g++; g == int(p.groups) {
 			g = 0
 		}
 	}
 }
 
-// own returns a spot in a page that the index may write to, that of h: the page
-// itself, or a copy in its place.
-func (t *index) own(at spot, h uint64) spot {
+// writable returns a position in a page for writing. It replaces a shared page, the
+// page of h, by a copy.
+func (t *index) writable(at entryPos, h uint64) entryPos {
 	p := at.page
 	if p.owner == t.owner {
 		return at
 	}
 	c := *p
 	c.owner = t.owner
-	n := lines(p.groups)
-	c.lines = unsafe.SliceData(append(make([]line, 0, n), unsafe.Slice(p.lines, n)...))
-	t.ownDirectory().point(&c)
+	n := pageLines(p.groups)
+	c.data = unsafe.SliceData(append(make([]group, 0, n), unsafe.Slice(p.data, n)...))
+	t.writableDirectory().setPage(&c)
 	at.page = &c
 	return at
 }
 
-// ownDirectory returns the directory for writing, after copying it if need be.
-func (t *index) ownDirectory() *directory {
+// writableDirectory returns the directory for writing. It replaces a shared
+// directory by a copy.
+func (t *index) writableDirectory() *directory {
 	if d := t.dir; d.owner != t.owner {
 		c := *d
 		c.owner = t.owner
-		c.of = slices.Clone(d.of)
+		c.pages = slices.Clone(d.pages)
 		t.dir = &c
 	}
 	return t.dir
 }
 
-// point makes the entries of a page's prefix name it.
-func (d *directory) point(p *page) {
+// setPage makes all directory entries of a page's prefix refer to the page.
+func (d *directory) setPage(p *page) {
 	span := 1 << (d.depth - p.depth)
-	of := d.of[int(p.prefix)*span:][:span]
+	of := d.pages[int(p.prefix)*span:][:span]
 	for i := range of {
 		of[i] = p
 	}
 }
 
-// newIndex returns an index with pages for n entries, of which each has the hash that
-// hashes yields.
+// newIndex returns an empty index with pages sized for entries with the given
+// hashes.
 func newIndex(owner *token, seed maphash.Seed, hashes []uint64) index {
-	const usual = 160 // at most, of entries in a page: half of that to all
+	const usual = 160 // maximum average number of entries of a page; the average is at least half of it
 	depth := uint8(0)
 	for len(hashes)>>depth > usual {
 		depth++
 	}
 	t := index{seed: seed, owner: owner}
-	t.dir = &directory{owner: owner, depth: depth, deepest: 1 << depth, of: make([]*page, 1<<depth)}
+	t.dir = &directory{owner: owner, depth: depth, deepest: 1 << depth, pages: make([]*page, 1<<depth)}
 	counts := make([]uint16, 1<<depth)
 	for _, h := range hashes {
 		if c := &counts[h>>(64-depth)]; *c < maxUsed {
 			*c++
 		}
 	}
-	for i := range t.dir.of {
+	for i := range t.dir.pages {
 		p := newPage(owner, depth, uint32(i), int(counts[i]))
-		t.dir.of[i] = p
-		t.room += int(p.groups)
+		t.dir.pages[i] = p
+		t.groups += int(p.groups)
 	}
 	return t
 }
 
-// each yields the slots that are taken.
+// each yields the occupied slots.
 func (p *page) each(yield func(g, k int) bool) {
 	for g := range int(p.groups) {
-		l := p.line(g)
+		l := p.group(g)
 		for k := range &l.tags {
 			if l.tags[k] != 0 && !yield(g, k) {
 				return
@@ -318,128 +339,130 @@ func (p *page) each(yield func(g, k int) bool) {
 	}
 }
 
-// resize gives a page groups for n entries, which is no fewer than it has.
+// resize reallocates a page for n entries, which must not be fewer than it has.
 func (t *index) resize(p *page, n int) {
 	old := *p
-	t.room -= int(p.groups)
+	t.groups -= int(p.groups)
 	p.allocate(groupsFor(n))
-	t.room += int(p.groups)
+	t.groups += int(p.groups)
 	for g, k := range old.each {
-		l := old.line(g)
-		p.place(l.tags[k], l.refs[k], *old.score(g, k))
+		l := old.group(g)
+		p.insert(l.tags[k], l.refs[k], *old.score(g, k))
 	}
 }
 
-// hashes returns the hashes of a page's entries, by slot.
-func (t *index) hashes(p *page, to *[maxGroups * slots]uint64) {
+// hashes stores the hashes of a page's entries in to, by slot.
+func (t *index) hashes(p *page, to *[maxGroups * groupSlots]uint64) {
 	for g := range int(p.groups) {
-		l := p.line(g)
+		l := p.group(g)
 		for k := range &l.tags {
 			if l.tags[k] != 0 {
-				to[g*slots+k] = t.hash(t.arena.string(l.refs[k]))
+				to[g*groupSlots+k] = t.hash(t.arena.string(l.refs[k]))
 			}
 		}
 	}
 }
 
-// split puts two pages in the place of p, the page for h, by the next bit of the
-// hash. Members with random hashes need it once; should all go to one side, the
-// caller splits again.
+// split replaces p, the page of h, by two pages, according to the next bit of the
+// hash. If all entries go to one side, the caller splits again, which is rare with
+// random hashes.
 func (t *index) split(p *page, h uint64) {
-	d := t.ownDirectory()
+	d := t.writableDirectory()
 	if p.depth == d.depth {
-		of := make([]*page, 2*len(d.of))
+		of := make([]*page, 2*len(d.pages))
 		for i := range of {
-			of[i] = d.of[i/2]
+			of[i] = d.pages[i/2]
 		}
-		d.of = of
+		d.pages = of
 		d.depth++
 		d.deepest = 0
 	}
-	var hashes [maxGroups * slots]uint64
+	var hashes [maxGroups * groupSlots]uint64
 	t.hashes(p, &hashes)
 	ones := 0
 	for g, k := range p.each {
-		ones += int(hashes[g*slots+k] << p.depth >> 63)
+		ones += int(hashes[g*groupSlots+k] << p.depth >> 63)
 	}
 	half := [2]*page{
 		newPage(t.owner, p.depth+1, p.prefix<<1, int(p.used)-ones),
 		newPage(t.owner, p.depth+1, p.prefix<<1|1, ones),
 	}
 	for g, k := range p.each {
-		l := p.line(g)
-		half[hashes[g*slots+k]<<p.depth>>63].place(l.tags[k], l.refs[k], *p.score(g, k))
+		l := p.group(g)
+		half[hashes[g*groupSlots+k]<<p.depth>>63].insert(l.tags[k], l.refs[k], *p.score(g, k))
 	}
-	t.room -= int(p.groups)
+	t.groups -= int(p.groups)
 	for _, p := range half {
-		d.point(p)
-		t.room += int(p.groups)
+		d.setPage(p)
+		t.groups += int(p.groups)
 	}
 	if half[0].depth == d.depth {
 		d.deepest += 2
 	}
 }
 
-// remove removes the entry of a hash.
-func (t *index) remove(at spot, h uint64) {
-	at = t.own(at, h)
+// remove removes the entry of hash h at a position. It shrinks or merges sparse
+// pages.
+func (t *index) remove(at entryPos, h uint64) {
+	at = t.writable(at, h)
 	p := at.page
-	l := p.line(at.g)
-	for g := p.home(l.tags[at.k]); g != at.g; {
-		p.line(g).past--
+	l := p.group(at.group)
+	for g := p.home(l.tags[at.slot]); g != at.group; {
+		p.group(g).overflow--
 		if g++; g == int(p.groups) {
 			g = 0
 		}
 	}
-	l.tags[at.k] = 0
+	l.tags[at.slot] = 0
 	t.n--
 	p.used--
 	if n := int(p.used); p.groups > 1 && n < entriesIn(p.groups)*2/3 {
 		t.resize(p, n+n/8)
 	}
-	if t.dir.depth > 0 && int(p.used) <= joinedMax/2 {
-		t.join(p)
+	if t.dir.depth > 0 && int(p.used) <= mergedMax/2 {
+		t.merge(p)
 	}
 }
 
-// join makes one page of p and its buddy, the page that differs in the last bit of
-// the prefix, if there is one and both are sparse.
-func (t *index) join(p *page) {
-	buddy := t.dir.of[int(p.prefix^1)<<(t.dir.depth-p.depth)]
-	if buddy.depth != p.depth || int(p.used+buddy.used) > joinedMax {
+// merge merges p with its sibling, the page whose prefix differs only in the last
+// bit, if there is one and the two are sparse. It halves the directory while no
+// page has its depth.
+func (t *index) merge(p *page) {
+	buddy := t.dir.pages[int(p.prefix^1)<<(t.dir.depth-p.depth)]
+	if buddy.depth != p.depth || int(p.used+buddy.used) > mergedMax {
 		return
 	}
-	d := t.ownDirectory()
+	d := t.writableDirectory()
 	joined := newPage(t.owner, p.depth-1, p.prefix>>1, int(p.used+buddy.used))
 	for _, from := range [...]*page{p, buddy} {
 		for g, k := range from.each {
-			l := from.line(g)
-			joined.place(l.tags[k], l.refs[k], *from.score(g, k))
+			l := from.group(g)
+			joined.insert(l.tags[k], l.refs[k], *from.score(g, k))
 		}
-		t.room -= int(from.groups)
+		t.groups -= int(from.groups)
 	}
-	t.room += int(joined.groups)
-	d.point(joined)
+	t.groups += int(joined.groups)
+	d.setPage(joined)
 	if p.depth == d.depth {
 		d.deepest -= 2
 	}
 	for d.deepest == 0 && d.depth > 0 {
 		d.depth--
-		of := make([]*page, len(d.of)/2)
+		of := make([]*page, len(d.pages)/2)
 		for i := range of {
-			of[i] = d.of[2*i]
+			of[i] = d.pages[2*i]
 			if of[i].depth == d.depth {
 				d.deepest++
 			}
 		}
-		d.of = of
+		d.pages = of
 	}
 }
 
-// pages yields every page.
+// pages yields each page once.
 func (t *index) pages(yield func(*page) bool) {
-	for i := 0; i < len(t.dir.of); {
-		p := t.dir.of[i]
+	for i := 0; i < len(t.dir.pages); {
+		p := t.dir.pages[i]
 		if !yield(p) {
 			return
 		}
@@ -447,25 +470,25 @@ func (t *index) pages(yield func(*page) bool) {
 	}
 }
 
-// The cursor of a scan: hashes lose their lowest bits, so that cursors survive
-// clients that hold numbers as float64.
+// A cursor is a hash without its lowest 12 bits, so it survives clients that
+// represent numbers as float64.
 const (
 	cursorBits = 52
 	cursorEnd  = 1 << cursorBits
 )
 
-// Scan is Set.Scan. Entries come by the order of hashes, those of equal hash
-// together. O(count), and O(252) at least; empty stretches cost O(1) for a page.
+// Scan implements Set.Scan. Entries come in the order of their hashes; entries with
+// equal hashes come in one call. O(count + 252); an empty page costs O(1).
 func (t *index) Scan(cursor uint64, count int, yield func(member string, score float64)) (next uint64) {
 	count = max(count, 1)
-	var hashes, sorted [maxGroups * slots]uint64
+	var hashes, sorted [maxGroups * groupSlots]uint64
 	for cursor < cursorEnd {
 		p := t.page(cursor << (64 - cursorBits))
 		end := uint64(p.prefix+1) << (cursorBits - p.depth)
 		t.hashes(p, &hashes)
 		left := sorted[:0]
 		for g, k := range p.each {
-			h := &hashes[g*slots+k]
+			h := &hashes[g*groupSlots+k]
 			if *h >>= 64 - cursorBits; *h >= cursor {
 				left = append(left, *h)
 			}
@@ -475,8 +498,8 @@ func (t *index) Scan(cursor uint64, count int, yield func(member string, score f
 			end = left[count-1] + 1
 		}
 		for g, k := range p.each {
-			if h := hashes[g*slots+k]; h >= cursor && h < end {
-				yield(t.arena.string(p.line(g).refs[k]), *p.score(g, k))
+			if h := hashes[g*groupSlots+k]; h >= cursor && h < end {
+				yield(t.arena.string(p.group(g).refs[k]), *p.score(g, k))
 				count--
 			}
 		}
@@ -488,27 +511,28 @@ func (t *index) Scan(cursor uint64, count int, yield func(member string, score f
 	return 0
 }
 
-// Random is Set.Random.
+// Random implements Set.Random by rejection sampling.
 //
-// An entry of the directory that is its page's first, and one of the most slots that
-// pages may have: each member has the same chance to be hit, whatever else there is.
-// About a quarter of the draws hit one.
+// It draws a directory entry, rejects it if it is not the first entry of its page,
+// and draws one of as many slots as the largest page has. Every member has the same
+// probability. About a quarter of the draws hit an entry.
 func (t *index) Random(r *rand.Rand) (member string, score float64) {
 	d := t.dir
 	for range 128 {
-		i := r.IntN(len(d.of))
-		p, width := d.of[i], maxGroups
-		if len(d.of) == 1 {
+		i := r.IntN(len(d.pages))
+		p, width := d.pages[i], maxGroups
+		if len(d.pages) == 1 {
 			width = int(p.groups)
 		}
 		if i != int(p.prefix)<<(d.depth-p.depth) {
 			continue
 		}
-		if i = r.IntN(width * slots); i < int(p.groups)*slots && p.line(i / slots).tags[i%slots] != 0 {
-			return t.arena.string(p.line(i / slots).refs[i%slots]), *p.score(i/slots, i%slots)
+		if i = r.IntN(width * groupSlots); i < int(p.groups)*groupSlots && p.group(i / groupSlots).tags[i%groupSlots] != 0 {
+			return t.arena.string(p.group(i / groupSlots).refs[i%groupSlots]), *p.score(i/groupSlots, i%groupSlots)
 		}
 	}
-	// So sparse, or so unlucky: count entries. As this too is fair, so are both together.
+	// Fallback after 128 misses, in a sparse index: select an entry by its ordinal.
+	// Both methods are uniform, so their combination is, too.
 	n := r.IntN(t.n)
 	for p := range t.pages {
 		if n >= int(p.used) {
@@ -517,7 +541,7 @@ func (t *index) Random(r *rand.Rand) (member string, score float64) {
 		}
 		for g, k := range p.each {
 			if n == 0 {
-				return t.arena.string(p.line(g).refs[k]), *p.score(g, k)
+				return t.arena.string(p.group(g).refs[k]), *p.score(g, k)
 			}
 			n--
 		}
@@ -525,14 +549,15 @@ func (t *index) Random(r *rand.Rand) (member string, score float64) {
 	panic("BUG: index has fewer entries than it counts")
 }
 
-// Bytes estimates the memory that the index takes, without the members' bytes. O(1).
+// Bytes estimates the memory of the index in bytes, without the arena's chunks.
+// O(1).
 func (t *index) Bytes() int {
-	perGroup := int(unsafe.Sizeof(line{})) + slots*8
-	return int(unsafe.Sizeof(*t)+unsafe.Sizeof(*t.dir)) + t.room*perGroup + 8*len(t.dir.of) +
-		len(t.dir.of)/2*int(unsafe.Sizeof(page{})) + len(t.arena.chunks)*int(unsafe.Sizeof(chunk{}))
+	perGroup := int(unsafe.Sizeof(group{})) + groupSlots*8
+	return int(unsafe.Sizeof(*t)+unsafe.Sizeof(*t.dir)) + t.groups*perGroup + 8*len(t.dir.pages) +
+		len(t.dir.pages)/2*int(unsafe.Sizeof(page{})) + len(t.arena.chunks)*int(unsafe.Sizeof(chunk{}))
 }
 
-// check returns an error if the index or the arena is not what the code relies on.
+// check verifies the invariants of the index and of the arena.
 func (t *index) check() error {
 	a := &t.arena
 	n, room, deepest, covered := 0, 0, 0, 0
@@ -541,21 +566,21 @@ func (t *index) check() error {
 		pos := 0
 		past := make([]uint16, p.groups)
 		for g, k := range p.each {
-			l := p.line(g)
+			l := p.group(g)
 			k2 := l.refs[k] >> refBits
 			if int(k2) >= len(a.chunks) || l.refs[k]&(1<<refBits-1)<<a.chunks[k2].unit >= a.chunks[k2].end {
-				return fmt.Errorf("reference %x to chunk %d of %d", l.refs[k], k2, len(a.chunks))
+				return fmt.Errorf("reference %x is outside of chunk %d of %d", l.refs[k], k2, len(a.chunks))
 			}
 			member := a.string(l.refs[k])
-			live[k2] += uint32(footprint(len(member), a.chunks[k2].unit))
+			live[k2] += uint32(recordSize(len(member), a.chunks[k2].unit))
 			h := t.hash(member)
 			switch at := t.find(member, h); {
 			case l.tags[k] != uint16(h)|1:
-				return fmt.Errorf("hash %x of %q, noted %x", h, member, l.tags[k])
+				return fmt.Errorf("hash %x of %q, tag %x", h, member, l.tags[k])
 			case p.depth > 0 && h>>(64-p.depth) != uint64(p.prefix):
 				return fmt.Errorf("%q is in the page of another prefix", member)
-			case at != spot{p, g, k} || at != t.findRef(l.refs[k], h):
-				return fmt.Errorf("%q is at %d of group %d, found at %d of %d", member, k, g, at.k, at.g)
+			case at != entryPos{p, g, k} || at != t.findRef(l.refs[k], h):
+				return fmt.Errorf("%q is in slot %d of group %d, found in slot %d of group %d", member, k, g, at.slot, at.group)
 			}
 			for h := p.home(l.tags[k]); h != g; h = (h + 1) % int(p.groups) {
 				past[h]++
@@ -563,8 +588,8 @@ func (t *index) check() error {
 			pos++
 		}
 		for g, want := range past {
-			if got := p.line(g).past; got != want {
-				return fmt.Errorf("%d entries went past group %d, counted %d", want, g, got)
+			if got := p.group(g).overflow; got != want {
+				return fmt.Errorf("%d entries probed past group %d, counted %d", want, g, got)
 			}
 		}
 		if pos != int(p.used) || pos > entriesIn(p.groups) {
@@ -572,8 +597,8 @@ func (t *index) check() error {
 		}
 		span := 1 << (t.dir.depth - p.depth)
 		for i := range span {
-			if t.dir.of[int(p.prefix)*span+i] != p {
-				return fmt.Errorf("an entry of prefix %x of %d bits does not name its page", p.prefix, p.depth)
+			if t.dir.pages[int(p.prefix)*span+i] != p {
+				return fmt.Errorf("a directory entry of prefix %x of %d bits does not refer to its page", p.prefix, p.depth)
 			}
 		}
 		if p.depth == t.dir.depth {
@@ -583,14 +608,15 @@ func (t *index) check() error {
 		room += int(p.groups)
 		covered += span
 	}
-	if n != t.n || room != t.room || deepest != t.dir.deepest || covered != 1<<t.dir.depth {
+	if n != t.n || room != t.groups || deepest != t.dir.deepest || covered != 1<<t.dir.depth {
 		return fmt.Errorf("%d entries in %d groups, counted %d in %d; %d pages are deepest, counted %d; %d covered",
-			n, room, t.n, t.room, deepest, t.dir.deepest, covered)
+			n, room, t.n, t.groups, deepest, t.dir.deepest, covered)
 	}
 	return a.check(live)
 }
 
-// check is the part of index.check that is about chunks, of which live are so many bytes.
+// check verifies the invariants of the chunks. live has the number of live bytes of
+// each chunk.
 func (a *arena) check(live []uint32) error {
 	gone, size, sparse := 0, 0, 0
 	for k, c := range a.chunks {
@@ -602,16 +628,16 @@ func (a *arena) check(live []uint32) error {
 		}
 		size += int(c.size)
 		switch {
-		case c.live != live[k] || c.live > c.end || c.end > c.size:
-			return fmt.Errorf("chunk %d: %d bytes live, counted %d, of %d of %d", k, live[k], c.live, c.end, c.size)
-		case c.data != nil && !c.sparse && k != a.tail-1 && (c.live < c.size/2 || c.live == 0):
-			return fmt.Errorf("chunk %d: %d of %d bytes live, but not among the sparse", k, c.live, c.size)
+		case c.liveBytes != live[k] || c.liveBytes > c.end || c.end > c.size:
+			return fmt.Errorf("chunk %d: %d bytes live, counted %d, of %d of %d", k, live[k], c.liveBytes, c.end, c.size)
+		case c.data != nil && !c.sparse && k != a.tail-1 && (c.liveBytes < c.size/2 || c.liveBytes == 0):
+			return fmt.Errorf("chunk %d: %d of %d bytes live, but not in sparse", k, c.liveBytes, c.size)
 		case c.sparse != slices.Contains(a.sparse, uint32(k)):
-			return fmt.Errorf("chunk %d: sparse is %v, and not so", k, c.sparse)
+			return fmt.Errorf("chunk %d: sparse is %v, in contrast to the list", k, c.sparse)
 		}
 	}
 	if gone != len(a.free) || size != a.size || sparse != len(a.sparse) {
-		return fmt.Errorf("%d chunks gone of %d free, %d bytes of %d, %d sparse of %d", gone, len(a.free), size, a.size, sparse, len(a.sparse))
+		return fmt.Errorf("%d unused chunks, counted %d; %d bytes, counted %d; %d sparse, counted %d", gone, len(a.free), size, a.size, sparse, len(a.sparse))
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A copy that does what an observer is told is always what the set is.
+// TestObserver applies the notifications of an observer to a copy, which must
+// always equal the set.
 func TestObserver(t *testing.T) {
 	for _, members := range []int{3, 14, 40, 300, 2000} {
 		r := rand.New(rand.NewPCG(uint64(members), 7))
@@ -20,27 +21,27 @@ func TestObserver(t *testing.T) {
 			return float64(r.IntN(50))
 		}
 		c := &trial{t: t, r: r, set: new(Set), members: members, scores: scores}
-		follower := map[string]uint64{} // the bits of scores
+		follower := map[string]uint64{} // scores as bits
 		calls := 0
 		o := &Observer{
 			Put: func(member string, score float64) {
 				if old, ok := follower[member]; ok && math.Float64frombits(old) == score {
-					t.Fatalf("%q is told to have %v, which it had", member, score)
+					t.Fatalf("Put for %q with its old score %v", member, score)
 				}
 				follower[strings.Clone(member)] = math.Float64bits(score)
 				calls++
 			},
-			Deadline: func(string, int64) { t.Fatal("told of a deadline that nobody has set") },
+			Deadline: func(string, int64) { t.Fatal("Deadline without a deadline") },
 			Removed: func(member string) {
 				if _, ok := follower[member]; !ok {
-					t.Fatalf("%q is told to be removed, and was not there", member)
+					t.Fatalf("Removed for %q, which does not exist", member)
 				}
 				delete(follower, member)
 				calls++
 			},
 			Cleared: func() {
 				if len(follower) == 0 {
-					t.Fatal("an empty set is told to be cleared")
+					t.Fatal("Cleared for an empty set")
 				}
 				clear(follower)
 				calls++
@@ -63,23 +64,23 @@ func TestObserver(t *testing.T) {
 			case k < 32 && (!grow || k < 26):
 				c.remove()
 			case k < 36:
-				c.cut()
+				c.removeRange()
 			case k == 36:
 				c.read()
 			case k == 37 && r.IntN(40) == 0:
 				c.set.Clear()
 				c.model = nil
-			case k == 38 && r.IntN(10) == 0: // a clone is its own
+			case k == 38 && r.IntN(10) == 0: // clones are not observed
 				other := *c
 				other.set, other.model = c.set.Clone(), append(model{}, c.model...)
 				clone = &other
-			case k == 39 && r.IntN(100) == 0: // another set is observed, the one so far is not
+			case k == 39 && r.IntN(100) == 0: // the observer moves to another set
 				c.set.Observe(nil)
 				before := calls
 				c.put()
 				c.remove()
 				if calls != before {
-					t.Fatal("an observer is told of a set that has none")
+					t.Fatal("a set without an observer notified one")
 				}
 				if r.IntN(2) == 0 {
 					c.set = Load(c.model)
@@ -90,9 +91,9 @@ func TestObserver(t *testing.T) {
 				before := calls
 				clone.put()
 				clone.remove()
-				clone.cut()
+				clone.removeRange()
 				if calls != before {
-					t.Fatal("an observer is told of a clone")
+					t.Fatal("a clone notified the observer")
 				}
 			}
 			if i%20 == 0 || len(c.model) < 20 {
@@ -108,25 +109,25 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// An observer costs nothing but what it does itself.
+// TestObserverAllocations checks that notifications do not allocate.
 func TestObserverAllocations(t *testing.T) {
 	var s Set
 	for i := range 1000 {
 		s.Add(fmt.Sprint("m", i), float64(i))
 	}
-	told, member := 0, []byte("m500")
+	observed, member := 0, []byte("m500")
 	s.Observe(&Observer{
-		Put:      func(string, float64) { told++ },
+		Put:      func(string, float64) { observed++ },
 		Deadline: func(string, int64) {},
 		Removed:  func(string) {},
 		Cleared:  func() {},
 	})
-	// To and fro within a block, so that none is split.
+	// The score alternates within one leaf, so no leaf splits.
 	score := 0.0
 	if n := testing.AllocsPerRun(100, func() {
 		score = 1 - score
 		s.AddIfBytes(member, 500+score/2, 0)
-	}); n != 0 || told < 100 {
-		t.Errorf("%v allocations, told %d times", n, told)
+	}); n != 0 || observed < 100 {
+		t.Errorf("%v allocations in %d notifications", n, observed)
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// RandomDistinct returns n different elements, every choice of n being equally
-// likely, in no particular order; all of them if n is the length or more. O(n log n).
+// RandomDistinct returns n distinct elements in unspecified order. Every subset of
+// n elements has the same probability. It returns all elements if n is Len or more,
+// and nil if n is 0 or less. O(n log n).
 func (s *Set) RandomDistinct(r *rand.Rand, n int) []Element {
 	size := s.Len()
 	if n <= 0 || size == 0 {
@@ -19,7 +20,7 @@ func (s *Set) RandomDistinct(r *rand.Rand, n int) []Element {
 		}
 		return out
 	}
-	// Floyd's sampling (Bentley and Floyd 1987): n draws, none of them in vain.
+	// Floyd's algorithm (Bentley and Floyd, 1987): n draws without rejection.
 	chosen := make(map[int]struct{}, n)
 	for i := size - n; i < size; i++ {
 		rank := r.IntN(i + 1)
@@ -33,8 +34,8 @@ func (s *Set) RandomDistinct(r *rand.Rand, n int) []Element {
 	return out
 }
 
-// RandomRepeat yields n elements, each drawn from the whole set. Nothing if the set
-// is empty. Its cost is Random's, n times.
+// RandomRepeat yields n elements, each drawn independently from the whole set, or
+// none if the set is empty. O(n).
 func (s *Set) RandomRepeat(r *rand.Rand, n int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for range n {

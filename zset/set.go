@@ -9,32 +9,35 @@ import (
 	"unsafe"
 )
 
-// Set is an ordered set of members with scores. The zero value is empty and ready to
-// use. It must not be copied other than by Clone.
+// Set is a sorted set of members with scores. The zero value is an empty set, ready
+// to use. Copy it only with Clone. Concurrent reads are safe; a write needs
+// exclusive access.
 //
-// It takes one of two shapes, a few elements or many, and does not go back from the
-// second unless it becomes empty: a cursor of Scan belongs to the table of its set.
+// A set is packed or indexed (see the package documentation). An indexed set
+// becomes packed again only when it becomes empty, because a Scan cursor is a
+// position in its hash table.
 type Set struct {
-	few      *few  // nil if there are none, or many
-	many     *many // beside a few it has their deadlines and nothing else
+	packed   *packed  // nil if the set is empty or indexed
+	indexed  *indexed // if packed is set too, holds only the deadlines
 	observer *Observer
 }
 
-// small reports whether the set is a few, or empty.
-func (s *Set) small() bool { return s.few != nil || s.many == nil }
+// isPacked reports whether the set is packed or empty.
+func (s *Set) isPacked() bool { return s.packed != nil || s.indexed == nil }
 
-// Observer is told of what changes in the sets that it is given to (see
-// Set.Observe), in order: for a journal, or a copy that is to follow. None of
-// them may be nil. Strings are borrowed for the call.
+// Observer receives every change of a set, in order (see Set.Observe), for a
+// journal or a replica. All fields must be set. The functions run synchronously
+// during the change, must not modify the set, and may use the strings only until
+// they return.
 type Observer struct {
-	Put      func(member string, score float64) // member is new, or has another score
-	Deadline func(member string, at int64)      // member has another deadline; 0: none
-	Removed  func(member string)                // with its deadline
-	Cleared  func()                             // every member was removed
+	Put      func(member string, score float64) // member is new, or has a new score
+	Deadline func(member string, at int64)      // member has a new deadline; 0: none
+	Removed  func(member string)                // member was removed, with its deadline
+	Cleared  func()                             // all members were removed
 }
 
-// Observe makes the set tell o, and nobody else, of every change from now on;
-// nobody if o is nil. Clones are not observed.
+// Observe makes o the observer of the set, in place of the previous one. A nil o
+// stops observation. Clones are not observed.
 func (s *Set) Observe(o *Observer) { s.observer = o }
 
 // Element is a member with its score.
@@ -43,13 +46,14 @@ type Element struct {
 	Score  float64
 }
 
-// less is the order of a set: by score, then by the bytes of the member.
+// less reports whether (aScore, aMember) orders before (bScore, bMember): by score,
+// then by the bytes of the member.
 func less(aScore float64, aMember string, bScore float64, bMember string) bool {
 	return aScore < bScore || aScore == bScore && aMember < bMember
 }
 
-// Cond restricts an addition, as ZADD's options do. NX with any other is for the
-// caller to refuse; here every condition has to hold.
+// Cond is a set of conditions on an addition, as the options of ZADD. All of them
+// must hold. The caller rejects contradictory combinations, such as NX with XX.
 type Cond uint8
 
 const (
@@ -59,7 +63,7 @@ const (
 	LT                  // only update to a score that is less; new members are added
 )
 
-// Outcome says what an addition did.
+// Outcome is the result of an addition.
 type Outcome uint8
 
 const (
@@ -70,7 +74,8 @@ const (
 	Added                     // the member is new
 )
 
-// judge decides what becomes of a member that has the score old and is to have score.
+// judge returns the outcome for a member that has the score old and would get
+// score.
 func (c Cond) judge(old, score float64) Outcome {
 	switch {
 	case math.IsNaN(score):
@@ -83,7 +88,7 @@ func (c Cond) judge(old, score float64) Outcome {
 	return Updated
 }
 
-// judgeNew decides what becomes of a member that does not exist.
+// judgeNew returns the outcome for a member that does not exist.
 func (c Cond) judgeNew(score float64) Outcome {
 	switch {
 	case math.IsNaN(score):
@@ -94,38 +99,39 @@ func (c Cond) judgeNew(score float64) Outcome {
 	return Added
 }
 
-// view is b as a string for as long as a call lasts: nothing may keep it.
+// view returns b as a string without copying. The string is valid until b changes,
+// so no structure may retain it.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Load returns a set of the elements, whose order does not matter; it may change the
-// slice, and keeps copies of the members. Of a member that occurs more than once the
-// last score counts; elements whose score is NaN are left out. O(n) if they are in
-// order, this way or the other, else O(n log n); several times faster than adding them.
+// Load returns a set of the given elements, in any order. It copies the members and
+// may modify the slice. If a member occurs more than once, its last score counts;
+// elements with NaN as score are skipped. O(n) for sorted input, ascending or
+// descending, else O(n log n). Several times faster than Add for each element.
 func Load(elements []Element) *Set {
 	s := new(Set)
 	elements = slices.DeleteFunc(elements, func(e Element) bool { return math.IsNaN(e.Score) })
-	if len(elements) <= fewMax && !long(elements) {
-		s.few = pack(inOrder(distinct(elements)))
+	if len(elements) <= packedMax && !hasLongMember(elements) {
+		s.packed = pack(sorted(distinct(elements)))
 		return s
 	}
-	s.many = newMany(elements)
+	s.indexed = newIndexed(elements)
 	return s
 }
 
-// long reports whether a member is too long for a small set.
-func long(elements []Element) bool {
+// hasLongMember reports whether a member is too long for a packed set.
+func hasLongMember(elements []Element) bool {
 	for _, e := range elements {
-		if len(e.Member) > fewMemberMax {
+		if len(e.Member) > packedMemberMax {
 			return true
 		}
 	}
 	return false
 }
 
-// distinct leaves of the elements with the same member one, with the last one's
-// score. There must be at most fewMax.
+// distinct removes duplicates from at most packedMax elements. Of the elements with
+// the same member one remains, with the last score.
 func distinct(elements []Element) []Element {
-	var tags [fewMax]uint8
+	var tags [packedMax]uint8
 	n := 0
 next:
 	for _, e := range elements {
@@ -146,15 +152,15 @@ next:
 	return elements[:n]
 }
 
-// inOrder sorts elements.
-func inOrder(elements []Element) []Element {
+// sorted sorts elements in place, if necessary, and returns them.
+func sorted(elements []Element) []Element {
 	if !slices.IsSortedFunc(elements, compare) {
 		slices.SortFunc(elements, compare)
 	}
 	return elements
 }
 
-// compare is the order of a set.
+// compare is less as a comparison function.
 func compare(a, b Element) int {
 	switch {
 	case a.Score < b.Score:
@@ -167,117 +173,117 @@ func compare(a, b Element) int {
 
 // Len returns the number of elements. O(1).
 func (s *Set) Len() int {
-	if s.small() {
-		return s.few.len()
+	if s.isPacked() {
+		return s.packed.len()
 	}
-	return s.many.index.Len()
+	return s.indexed.index.Len()
 }
 
 // Score returns the score of member. O(1), no allocation.
 func (s *Set) Score(member string) (float64, bool) {
-	if s.small() {
-		if i := s.few.find(member, tagOf(member)); i >= 0 {
-			return s.few.scores()[i], true
+	if s.isPacked() {
+		if i := s.packed.find(member, tagOf(member)); i >= 0 {
+			return s.packed.scores()[i], true
 		}
 		return 0, false
 	}
-	return s.many.index.Get(member)
+	return s.indexed.index.Get(member)
 }
 
-// put is what all ways to add an element have in common. The member is copied if it is
-// new. With incr, score is added to that of the member.
+// put implements all additions: it adds or updates member, or with incr adds score
+// to the current score. It copies member if it is new, and notifies the observer.
 func (s *Set) put(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
-	o, old, now = s.change(member, score, cond, incr)
+	o, old, now = s.apply(member, score, cond, incr)
 	if s.observer != nil && o >= Updated {
 		s.observer.Put(member, now)
 	}
 	return o, old, now
 }
 
-func (s *Set) change(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
-	if !s.small() {
-		return s.many.put(member, score, cond, incr)
+func (s *Set) apply(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
+	if !s.isPacked() {
+		return s.indexed.put(member, score, cond, incr)
 	}
 	tag := tagOf(member)
-	i := s.few.find(member, tag)
+	i := s.packed.find(member, tag)
 	if i < 0 {
 		if o = cond.judgeNew(score); o != Added {
 			return o, 0, 0
 		}
-		if s.few.len() == fewMax || len(member) > fewMemberMax {
-			s.grow(Element{member, score})
+		if s.packed.len() == packedMax || len(member) > packedMemberMax {
+			s.toIndexed(Element{member, score})
 			return o, 0, score
 		}
-		s.few = s.few.insert(s.few.search(score, member), score, member, tag)
+		s.packed = s.packed.insert(s.packed.search(score, member), score, member, tag)
 		return o, 0, score
 	}
-	old = s.few.scores()[i]
+	old = s.packed.scores()[i]
 	if incr {
 		score += old
 	}
 	if o = cond.judge(old, score); o != Updated {
 		return o, old, old
 	}
-	s.few = s.few.move(i, s.few.search(score, member), score)
+	s.packed = s.packed.move(i, s.packed.search(score, member), score)
 	return o, old, score
 }
 
-// grow gives a small set the large shape and a new element.
-func (s *Set) grow(e Element) {
-	elements := slices.Insert(s.few.unpack(), s.few.search(e.Score, e.Member), e)
+// toIndexed converts a packed set to the indexed representation and adds e.
+func (s *Set) toIndexed(e Element) {
+	elements := slices.Insert(s.packed.unpack(), s.packed.search(e.Score, e.Member), e)
 	deadlines := s.Deadlines()
-	s.few, s.many = nil, newMany(elements)
-	s.many.deadlines = deadlines
+	s.packed, s.indexed = nil, newIndexed(elements)
+	s.indexed.deadlines = deadlines
 }
 
-// Add gives member its score, adding it if it is new. O(log n).
+// Add sets the score of member, and adds member if it is new. O(log n).
 func (s *Set) Add(member string, score float64) Outcome {
 	o, _, _ := s.put(member, score, 0, false)
 	return o
 }
 
-// AddIf is Add under conditions. It also returns the score that member had, 0 if it
-// is new.
+// AddIf is Add under conditions. It also returns the previous score of member, 0 if
+// member is new.
 func (s *Set) AddIf(member string, score float64, cond Cond) (o Outcome, old float64) {
 	o, old, _ = s.put(member, score, cond, false)
 	return o, old
 }
 
-// AddIfBytes is AddIf; member is copied only if it becomes a new element.
+// AddIfBytes is AddIf for a byte slice. It copies member only if member is new.
 func (s *Set) AddIfBytes(member []byte, score float64, cond Cond) (o Outcome, old float64) {
 	o, old, _ = s.put(view(member), score, cond, false)
 	return o, old
 }
 
-// Incr adds delta to the score of member, which is 0 if it is new, under conditions,
-// and returns the score that it now has. O(log n).
+// Incr adds delta to the score of member under conditions, and returns the new
+// score. A new member starts at 0. O(log n).
 func (s *Set) Incr(member string, delta float64, cond Cond) (o Outcome, score float64) {
 	o, _, score = s.put(member, delta, cond, true)
 	return o, score
 }
 
-// IncrBytes is Incr; member is copied only if it becomes a new element.
+// IncrBytes is Incr for a byte slice. It copies member only if member is new.
 func (s *Set) IncrBytes(member []byte, delta float64, cond Cond) (o Outcome, score float64) {
 	o, _, score = s.put(view(member), delta, cond, true)
 	return o, score
 }
 
-// ScoreBytes is Score.
+// ScoreBytes is Score for a byte slice.
 func (s *Set) ScoreBytes(member []byte) (float64, bool) { return s.Score(view(member)) }
 
-// Remove removes member and returns the score that it had. O(log n).
+// Remove removes member and returns its score. O(log n).
 func (s *Set) Remove(member string) (score float64, ok bool) {
-	if s.small() {
-		i := s.few.find(member, tagOf(member))
+	if s.isPacked() {
+		i := s.packed.find(member, tagOf(member))
 		if i < 0 {
 			return 0, false
 		}
-		score = s.few.scores()[i]
-		s.cut(i, i+1)
+		score = s.packed.scores()[i]
+		s.removeRange(i, i+1)
 		return score, true
 	}
 	if s.Len() > 1 {
-		if score, ok = s.many.remove(member); ok && s.observer != nil {
+		if score, ok = s.indexed.remove(member); ok && s.observer != nil {
 			s.observer.Removed(member)
 		}
 		return score, ok
@@ -288,26 +294,27 @@ func (s *Set) Remove(member string) (score float64, ok bool) {
 	return score, ok
 }
 
-// RemoveBytes is Remove.
+// RemoveBytes is Remove for a byte slice.
 func (s *Set) RemoveBytes(member []byte) (score float64, ok bool) { return s.Remove(view(member)) }
 
-// Rank returns how many elements are lower than member's. O(log n), no allocation.
+// Rank returns the number of elements that order before member. O(log n), no
+// allocation.
 func (s *Set) Rank(member string) (int, bool) {
-	if s.small() {
-		i := s.few.find(member, tagOf(member))
+	if s.isPacked() {
+		i := s.packed.find(member, tagOf(member))
 		return max(i, 0), i >= 0
 	}
-	score, ok := s.many.index.Get(member)
+	score, ok := s.indexed.index.Get(member)
 	if !ok {
 		return 0, false
 	}
-	return s.many.below(score, member), true
+	return s.indexed.below(score, member), true
 }
 
-// RankBytes is Rank.
+// RankBytes is Rank for a byte slice.
 func (s *Set) RankBytes(member []byte) (int, bool) { return s.Rank(view(member)) }
 
-// RevRank is Rank counted from the highest element, which has 0.
+// RevRank is Rank in descending order: the highest element has 0.
 func (s *Set) RevRank(member string) (int, bool) {
 	rank, ok := s.Rank(member)
 	if !ok {
@@ -316,8 +323,8 @@ func (s *Set) RevRank(member string) (int, bool) {
 	return s.Len() - 1 - rank, true
 }
 
-// At returns the element of a rank, of which negative ones count from the end: -1 is
-// the last. O(log n).
+// At returns the element at a rank. Negative ranks count from the end: -1 is the
+// last element. O(log n).
 func (s *Set) At(rank int) (Element, bool) {
 	if rank < 0 {
 		rank += s.Len()
@@ -325,45 +332,45 @@ func (s *Set) At(rank int) (Element, bool) {
 	return s.at(rank)
 }
 
-// at is At without negative ranks.
+// at is At for ranks from 0.
 func (s *Set) at(rank int) (Element, bool) {
 	if rank < 0 || rank >= s.Len() {
 		return Element{}, false
 	}
-	if s.small() {
-		return s.few.element(rank), true
+	if s.isPacked() {
+		return s.packed.element(rank), true
 	}
-	return s.many.at(rank), true
+	return s.indexed.at(rank), true
 }
 
-// below counts the elements below (score, member).
+// below returns the number of elements that order before (score, member).
 func (s *Set) below(score float64, member string) int {
-	if !s.small() {
-		return s.many.below(score, member)
+	if !s.isPacked() {
+		return s.indexed.below(score, member)
 	}
-	return s.few.search(score, member)
+	return s.packed.search(score, member)
 }
 
-// ascend yields the elements of ranks lo to hi-1, lowest first.
+// ascend yields the elements at ranks [lo, hi) in ascending order.
 func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
-	if !s.small() {
-		s.many.ascend(lo, hi, yield)
+	if !s.isPacked() {
+		s.indexed.ascend(lo, hi, yield)
 		return
 	}
-	s.few.ascend(lo, hi, yield)
+	s.packed.ascend(lo, hi, yield)
 }
 
-// descend yields the elements of ranks hi-1 to lo, highest first.
+// descend yields the elements at ranks [lo, hi) in descending order.
 func (s *Set) descend(lo, hi int, yield func(string, float64) bool) {
-	if !s.small() {
-		s.many.descend(lo, hi, yield)
+	if !s.isPacked() {
+		s.indexed.descend(lo, hi, yield)
 		return
 	}
-	s.few.descend(lo, hi, yield)
+	s.packed.descend(lo, hi, yield)
 }
 
-// cut removes the elements of ranks lo to hi-1, which must exist.
-func (s *Set) cut(lo, hi int) {
+// removeRange removes the elements at ranks [lo, hi), which must exist.
+func (s *Set) removeRange(lo, hi int) {
 	if hi-lo == s.Len() {
 		s.Clear()
 		return
@@ -373,14 +380,14 @@ func (s *Set) cut(lo, hi int) {
 			s.observer.Removed(member)
 		}
 	}
-	if !s.small() {
-		s.many.cut(lo, hi)
+	if !s.isPacked() {
+		s.indexed.removeRange(lo, hi)
 		return
 	}
-	for i := lo; i < hi && s.many != nil; i++ {
-		s.dropDeadline(s.few.member(i))
+	for i := lo; i < hi && s.indexed != nil; i++ {
+		s.dropDeadline(s.packed.member(i))
 	}
-	s.few = s.few.cut(lo, hi)
+	s.packed = s.packed.removeRange(lo, hi)
 }
 
 // First returns the lowest element.
@@ -389,18 +396,18 @@ func (s *Set) First() (Element, bool) { return s.at(0) }
 // Last returns the highest element.
 func (s *Set) Last() (Element, bool) { return s.at(s.Len() - 1) }
 
-// PopMin removes the n lowest elements, or all if there are fewer, and returns them,
-// the lowest first.
+// PopMin removes the n lowest elements, or all if there are fewer, and returns them
+// in ascending order.
 func (s *Set) PopMin(n int) []Element { return s.popUp(0, min(n, s.Len())) }
 
-// PopMax removes the n highest elements, or all if there are fewer, and returns them,
-// the highest first.
+// PopMax removes the n highest elements, or all if there are fewer, and returns
+// them in descending order.
 func (s *Set) PopMax(n int) []Element {
 	size := s.Len()
 	return s.popDown(size-max(0, min(n, size)), size)
 }
 
-// Clear removes every element. O(1).
+// Clear removes all elements. O(1).
 func (s *Set) Clear() {
 	if s.observer != nil && s.Len() > 0 {
 		s.observer.Cleared()
@@ -408,26 +415,27 @@ func (s *Set) Clear() {
 	*s = Set{observer: s.observer}
 }
 
-// Clone returns a set with the same elements. O(1): the two share what neither has
-// changed since; a first change after it copies what it touches, 10 KB or less, and
-// some 20 bytes for each 100 elements. Clone counts as a change of the original;
-// afterwards each of the two may be read or changed without regard to the other.
+// Clone returns a copy of the set. O(1): the two sets share their structures
+// copy-on-write. The first change of a structure copies it: 10 KB or less, and some
+// 20 bytes for each 100 elements. Clone counts as a modification of the original;
+// afterwards different goroutines may read and modify the two sets without
+// synchronization.
 func (s *Set) Clone() *Set {
-	c := &Set{few: s.few.clone()}
-	if s.many != nil {
-		c.many = s.many.clone()
+	c := &Set{packed: s.packed.clone()}
+	if s.indexed != nil {
+		c.indexed = s.indexed.clone()
 	}
 	return c
 }
 
-// Scan passes about count elements to yield and returns the cursor with which to go
-// on; 0 begins, and 0 is returned at the end. An element that is there from begin to
-// end is passed at least once, whatever else is added or removed between the calls,
-// and more than once only while there are few. Elements come in no useful order. A
-// cursor that no Scan returned does no harm. The set must not be changed by yield.
+// Scan passes about count elements to yield and returns the next cursor. A scan
+// begins with cursor 0 and ends when Scan returns 0. An element that is present
+// during the whole scan is passed at least once, regardless of changes between the
+// calls; it is passed more than once only while the set is packed. The order is
+// unspecified. Any cursor value is safe. yield must not modify the set.
 func (s *Set) Scan(cursor uint64, count int, yield func(member string, score float64)) (next uint64) {
-	if !s.small() {
-		return s.many.index.Scan(cursor, count, yield)
+	if !s.isPacked() {
+		return s.indexed.index.Scan(cursor, count, yield)
 	}
 	for member, score := range s.All() {
 		yield(member, score)
@@ -435,27 +443,28 @@ func (s *Set) Scan(cursor uint64, count int, yield func(member string, score flo
 	return 0
 }
 
-// Random returns an element, every one being equally likely. O(1).
+// Random returns an element with uniform probability. O(1).
 func (s *Set) Random(r *rand.Rand) (Element, bool) {
-	if !s.small() {
-		member, score := s.many.index.Random(r)
+	if !s.isPacked() {
+		member, score := s.indexed.index.Random(r)
 		return Element{member, score}, true
 	}
-	if s.few == nil {
+	if s.packed == nil {
 		return Element{}, false
 	}
-	return s.at(r.IntN(s.few.len()))
+	return s.at(r.IntN(s.packed.len()))
 }
 
-// Weight is Bytes with the members' bytes, and room for more of them. O(1).
+// Weight estimates the memory of the set in bytes, with member bytes and unused
+// capacity for them. O(1).
 func (s *Set) Weight() int {
 	size := int(unsafe.Sizeof(*s))
-	if s.few != nil {
-		size += s.few.bytes()
+	if s.packed != nil {
+		size += s.packed.bytes()
 	}
-	switch m := s.many; {
+	switch m := s.indexed; {
 	case m == nil:
-	case s.few != nil:
+	case s.packed != nil:
 		size += int(unsafe.Sizeof(*m))
 	default:
 		size += m.bytes() + m.index.arena.size
@@ -466,25 +475,25 @@ func (s *Set) Weight() int {
 	return size
 }
 
-// Bytes estimates the memory that the set takes, without that of the members' bytes. O(1).
+// Bytes estimates the memory of the set in bytes, without member bytes. O(1).
 func (s *Set) Bytes() int {
 	size := int(unsafe.Sizeof(*s))
-	if s.few != nil {
-		size += s.few.bytes() - (int(s.few.live) - int(s.few.n))
+	if s.packed != nil {
+		size += s.packed.bytes() - (int(s.packed.liveBytes) - int(s.packed.n))
 	}
-	switch m := s.many; {
+	switch m := s.indexed; {
 	case m == nil:
-	case s.few != nil:
+	case s.packed != nil:
 		size += int(unsafe.Sizeof(*m))
 	default:
 		size += m.bytes()
 	}
 	if d := s.Deadlines(); d != nil {
 		size += d.Bytes()
-		if d.few != nil { // it has its own copies of members
-			size += int(d.few.live)
+		if d.packed != nil { // the deadline index has its own copies of members
+			size += int(d.packed.liveBytes)
 		} else {
-			size += d.many.index.arena.live
+			size += d.indexed.index.arena.liveBytes
 		}
 	}
 	return size

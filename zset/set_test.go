@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// model is a set as a sorted slice: too simple to be wrong.
+// model is a reference implementation of a set: a sorted slice.
 type model []Element
 
 func (m model) find(member string) int {
@@ -46,7 +46,7 @@ func (m *model) put(member string, score float64, cond Cond, incr bool) (o Outco
 	return o, old, score
 }
 
-// span is the first to last element that keep says, as a span.
+// span returns the span from the first to the last element for which keep is true.
 func (m model) span(keep func(Element) bool) (lo, hi int) {
 	lo = slices.IndexFunc(m, keep)
 	if lo < 0 {
@@ -84,7 +84,7 @@ func reversed(m []Element) []Element {
 	return m
 }
 
-// same compares everything that a set says with the model.
+// same compares the results of all read operations of a set with the model.
 func (m model) same(s *Set) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -124,14 +124,14 @@ func (m model) same(s *Set) error {
 	return nil
 }
 
-// trial is a set beside its model, fed with the same operations.
+// trial applies the same operations to a set and to its model.
 type trial struct {
 	t       testing.TB
 	r       *rand.Rand
 	set     *Set
 	model   model
 	members int
-	short   bool // no member is too long for a few
+	short   bool // members are short enough for a packed set
 	scores  func() float64
 }
 
@@ -162,7 +162,7 @@ func (c *trial) lexRange() LexRange {
 	return LexRange{bound(), bound()}
 }
 
-// put adds in one of the ways there are.
+// put adds an element by a random variant of addition.
 func (c *trial) put() {
 	member, score, cond := c.member(), c.scores(), Cond(0)
 	if c.r.IntN(2) == 0 {
@@ -202,7 +202,7 @@ func (c *trial) remove() {
 	c.want("remove "+member, []any{got, ok}, []any{score, i >= 0})
 }
 
-// read compares one range or lookup.
+// read compares the result of one random range query or lookup.
 func (c *trial) read() {
 	n := len(c.model)
 	switch c.r.IntN(5) {
@@ -249,7 +249,7 @@ func (c *trial) read() {
 		e, ok := c.set.Random(c.r)
 		c.want("random", ok, n > 0)
 		if ok && c.model.find(e.Member) < 0 {
-			c.t.Fatalf("random %v is not there", e)
+			c.t.Fatalf("Random returned %v, which does not exist", e)
 		}
 		distinct := map[Element]bool{}
 		for _, e := range c.set.RandomDistinct(c.r, min(n, 5)) {
@@ -259,8 +259,8 @@ func (c *trial) read() {
 	}
 }
 
-// cut removes a range.
-func (c *trial) cut() {
+// removeRange removes a random range.
+func (c *trial) removeRange() {
 	n := len(c.model)
 	lo, hi := 0, 0
 	switch c.r.IntN(6) {
@@ -335,17 +335,18 @@ func TestModel(t *testing.T) {
 					case k < 19:
 						c.read()
 					case r.IntN(1+members/300) == 0:
-						c.cut()
+						c.removeRange()
 					}
 					if r.IntN(300) == 0 {
 						if err := c.model.same(c.set); err != nil {
 							t.Fatal(err)
 						}
-						// The clone is read and changed while the original goes on.
+						// A goroutine reads and changes the clone while the test
+						// changes the original.
 						clone := *c
 						clone.set, clone.model, clone.r = c.set.Clone(), slices.Clone(c.model), rand.New(rand.NewPCG(uint64(i), 4))
 						clone.scores = func() float64 { return draw(clone.r) }
-						if r.IntN(4) == 0 { // the clone goes on, the original is left
+						if r.IntN(4) == 0 { // continue with the clone, leave the original to the goroutine
 							c.set, clone.set = clone.set, c.set
 						}
 						readers.Go(func() {
@@ -355,7 +356,7 @@ func TestModel(t *testing.T) {
 							for range 50 {
 								clone.put()
 								clone.remove()
-								clone.cut()
+								clone.removeRange()
 							}
 							if err := clone.model.same(clone.set); err != nil {
 								t.Error("changed clone: ", err)
@@ -397,7 +398,7 @@ func FuzzSet(f *testing.F) {
 				case 4:
 					c.read()
 				case 5:
-					c.cut()
+					c.removeRange()
 				case 6:
 					c.model.put(c.member(), 1, 0, false)
 					c.set = Load(slices.Clone(c.model))
@@ -419,8 +420,8 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// TestOrders adds in orders that put blocks at either end.
-func TestOrders(t *testing.T) {
+// TestInsertionOrders adds elements in orders that split the leaves at either end.
+func TestInsertionOrders(t *testing.T) {
 	const n = 5000
 	for name, score := range map[string]func(i int) float64{
 		"ascending":  func(i int) float64 { return float64(i) },
@@ -439,13 +440,13 @@ func TestOrders(t *testing.T) {
 		if err := m.same(&s); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if blocks := s.many.order.n; name[0] != 'i' && blocks > n/blockMax+2 {
+		if blocks := s.indexed.tree.leaves; name[0] != 'i' && blocks > n/leafMax+2 {
 			t.Errorf("%s: %d blocks for %d elements", name, blocks, n)
 		}
 	}
 }
 
-func TestTiesAcrossBlocks(t *testing.T) {
+func TestTiesAcrossLeaves(t *testing.T) {
 	var s Set
 	for i := range 1000 {
 		s.Add(fmt.Sprintf("%04d", i), 5)
@@ -510,7 +511,7 @@ func TestRankSpanExtremes(t *testing.T) {
 	}
 }
 
-func TestNumbers(t *testing.T) {
+func TestSpecialScores(t *testing.T) {
 	var s Set
 	if o := s.Add("a", math.NaN()); o != NotANumber || s.Len() != 0 {
 		t.Errorf("NaN: %d", o)
@@ -529,8 +530,9 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestScanWhileGrowing begins a scan with a few and goes on with many.
-func TestScanWhileGrowing(t *testing.T) {
+// TestScanAcrossRepresentations starts a scan of a packed set that becomes indexed
+// during the scan.
+func TestScanAcrossRepresentations(t *testing.T) {
 	for _, size := range []int{3, 16, 17, 300, 3000} {
 		var s Set
 		for i := range size {
@@ -578,7 +580,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestRandomDistinctIsUniform counts how often each element is among those chosen.
+// TestRandomDistinctIsUniform counts how often each element is drawn.
 func TestRandomDistinctIsUniform(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	for _, size := range []int{10, 40, 600} {
@@ -613,7 +615,7 @@ func TestRandomDistinctIsUniform(t *testing.T) {
 	}
 }
 
-// TestAllocations holds the hot paths to their ceilings.
+// TestAllocations bounds the allocations of the hot paths.
 func TestAllocations(t *testing.T) {
 	for _, size := range []int{10, 100, 10_000} {
 		var s Set

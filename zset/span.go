@@ -5,29 +5,31 @@ import (
 	"math"
 )
 
-// ScoreRange bounds scores from below and above. Infinite bounds are ±Inf, which
-// include members whose score is infinite unless exclusive. A range with a NaN
-// bound, or with Min above Max, is empty.
+// ScoreRange is an interval of scores. A bound of ±Inf includes infinite scores
+// unless it is exclusive. A range with a NaN bound, or with Min above Max, is
+// empty.
 type ScoreRange struct {
 	Min, Max                   float64
 	MinExclusive, MaxExclusive bool
 }
 
-// LexBound bounds members. Inf -1 lies before every member (Redis's "-"), Inf +1
-// after every member ("+"); with Inf 0 the bound is Member.
+// LexBound is a bound on members. With Inf -1 it orders before every member
+// (Redis's "-"), with Inf +1 after every member ("+"); with Inf 0 the bound is
+// Member.
 type LexBound struct {
 	Member    string
 	Exclusive bool
 	Inf       int8
 }
 
-// LexRange bounds members from below and above, in the order of their bytes.
+// LexRange is an interval of members in byte order.
 type LexRange struct {
 	Min, Max LexBound
 }
 
-// RankSpan turns the inclusive ranks start and stop, of which negative ones count
-// from the end (-1 is the last), into a span. Any values are fine. O(1).
+// RankSpan converts the inclusive ranks start and stop to a span. Negative ranks
+// count from the end: -1 is the last element. All values are valid; ranks outside
+// the set are clamped. O(1).
 func (s *Set) RankSpan(start, stop int) (lo, hi int) {
 	n := s.Len()
 	if start < 0 {
@@ -42,7 +44,7 @@ func (s *Set) RankSpan(start, stop int) (lo, hi int) {
 	return start, min(stop, n-1) + 1
 }
 
-// ScoreSpan gives the span of the elements whose scores are in r. O(log n).
+// ScoreSpan returns the span of the elements with scores in r. O(log n).
 func (s *Set) ScoreSpan(r ScoreRange) (lo, hi int) {
 	if !(r.Min <= r.Max) {
 		return 0, 0
@@ -52,7 +54,7 @@ func (s *Set) ScoreSpan(r ScoreRange) (lo, hi int) {
 	return lo, max(lo, hi)
 }
 
-// scoresBelow counts the scores below x, or those up to x if inclusive.
+// scoresBelow returns the number of scores below x, or up to x if inclusive.
 func (s *Set) scoresBelow(x float64, inclusive bool) int {
 	if inclusive {
 		if math.IsInf(x, 1) {
@@ -63,16 +65,16 @@ func (s *Set) scoresBelow(x float64, inclusive bool) int {
 	return s.below(x, "")
 }
 
-// LexSpan gives the span of the elements whose members are in r, provided that all
-// scores are equal, as for ZRANGEBYLEX; otherwise it gives some valid span, for
-// then the members as a whole are in no order. O(log n) when the scores are equal.
+// LexSpan returns the span of the elements with members in r. All scores must be
+// equal, as for ZRANGEBYLEX; otherwise members are not ordered, and the result is
+// an unspecified valid span. O(log n) if all scores are equal, else O(log² n).
 func (s *Set) LexSpan(r LexRange) (lo, hi int) {
 	lo = s.membersBelow(r.Min, r.Min.Exclusive)
 	hi = s.membersBelow(r.Max, !r.Max.Exclusive)
 	return lo, max(lo, hi)
 }
 
-// membersBelow counts the members below b, or those up to b if inclusive.
+// membersBelow returns the number of members below b, or up to b if inclusive.
 func (s *Set) membersBelow(b LexBound, inclusive bool) int {
 	first, ok := s.First()
 	switch {
@@ -104,36 +106,38 @@ func (s *Set) membersBelow(b LexBound, inclusive bool) int {
 	return n
 }
 
-// Span yields the elements of ranks lo to hi-1, lowest first; ranks outside the set
-// are left out. O(log n) to begin, O(1) for each. The set must not be changed
-// meanwhile.
+// Span yields the elements at ranks [lo, hi) in ascending order. Ranks outside the
+// set are ignored. O(log n + m) for m elements. The set must not be modified during
+// the iteration.
 func (s *Set) Span(lo, hi int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) { s.ascend(max(lo, 0), min(hi, s.Len()), yield) }
 }
 
-// SpanBackward yields the elements of ranks hi-1 down to lo. Otherwise as Span.
+// SpanBackward is Span in descending order.
 func (s *Set) SpanBackward(lo, hi int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) { s.descend(max(lo, 0), min(hi, s.Len()), yield) }
 }
 
-// RemoveSpan removes the elements of ranks lo to hi-1 and returns how many they were.
-// O(log n) for each.
+// RemoveSpan removes the elements at ranks [lo, hi) and returns their number. O(m
+// log n) for m elements.
 func (s *Set) RemoveSpan(lo, hi int) int {
 	lo, hi = max(lo, 0), min(hi, s.Len())
 	if lo >= hi {
 		return 0
 	}
-	s.cut(lo, hi)
+	s.removeRange(lo, hi)
 	return hi - lo
 }
 
-// All yields every element, lowest first. The set must not be changed meanwhile.
+// All yields all elements in ascending order. The set must not be modified during
+// the iteration.
 func (s *Set) All() iter.Seq2[string, float64] { return s.Span(0, math.MaxInt) }
 
-// Backward yields every element, highest first. The set must not be changed meanwhile.
+// Backward yields all elements in descending order. The set must not be modified
+// during the iteration.
 func (s *Set) Backward() iter.Seq2[string, float64] { return s.SpanBackward(0, math.MaxInt) }
 
-// ByRank yields the elements of RankSpan(start, stop), lowest first.
+// ByRank yields the elements of RankSpan(start, stop) in ascending order.
 func (s *Set) ByRank(start, stop int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		lo, hi := s.RankSpan(start, stop)
@@ -141,8 +145,8 @@ func (s *Set) ByRank(start, stop int) iter.Seq2[string, float64] {
 	}
 }
 
-// ByRankBackward yields the elements of RankSpan(start, stop), highest first: as
-// everywhere here ranks count from the lowest, other than in ZREVRANGE.
+// ByRankBackward yields the elements of RankSpan(start, stop) in descending order.
+// Unlike in ZREVRANGE, ranks count from the lowest element.
 func (s *Set) ByRankBackward(start, stop int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		lo, hi := s.RankSpan(start, stop)
@@ -150,7 +154,7 @@ func (s *Set) ByRankBackward(start, stop int) iter.Seq2[string, float64] {
 	}
 }
 
-// ByScore yields the elements whose scores are in r, lowest first.
+// ByScore yields the elements with scores in r in ascending order.
 func (s *Set) ByScore(r ScoreRange) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		lo, hi := s.ScoreSpan(r)
@@ -158,7 +162,7 @@ func (s *Set) ByScore(r ScoreRange) iter.Seq2[string, float64] {
 	}
 }
 
-// ByScoreBackward yields the elements whose scores are in r, highest first.
+// ByScoreBackward yields the elements with scores in r in descending order.
 func (s *Set) ByScoreBackward(r ScoreRange) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		lo, hi := s.ScoreSpan(r)
@@ -166,7 +170,7 @@ func (s *Set) ByScoreBackward(r ScoreRange) iter.Seq2[string, float64] {
 	}
 }
 
-// ByLex yields the elements whose members are in r, lowest first; see LexSpan.
+// ByLex yields the elements with members in r in ascending order; see LexSpan.
 func (s *Set) ByLex(r LexRange) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		lo, hi := s.LexSpan(r)
@@ -174,7 +178,8 @@ func (s *Set) ByLex(r LexRange) iter.Seq2[string, float64] {
 	}
 }
 
-// ByLexBackward yields the elements whose members are in r, highest first; see LexSpan.
+// ByLexBackward yields the elements with members in r in descending order; see
+// LexSpan.
 func (s *Set) ByLexBackward(r LexRange) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		lo, hi := s.LexSpan(r)
@@ -182,24 +187,26 @@ func (s *Set) ByLexBackward(r LexRange) iter.Seq2[string, float64] {
 	}
 }
 
-// CountScore counts the elements whose scores are in r, without visiting them.
+// CountScore returns the number of elements with scores in r. O(log n).
 func (s *Set) CountScore(r ScoreRange) int {
 	lo, hi := s.ScoreSpan(r)
 	return hi - lo
 }
 
-// CountLex counts the elements whose members are in r, without visiting them; see LexSpan.
+// CountLex returns the number of elements with members in r; see LexSpan for the
+// cost.
 func (s *Set) CountLex(r LexRange) int {
 	lo, hi := s.LexSpan(r)
 	return hi - lo
 }
 
-// RemoveRank removes the elements of RankSpan(start, stop) and returns how many they were.
+// RemoveRank removes the elements of RankSpan(start, stop) and returns their
+// number.
 func (s *Set) RemoveRank(start, stop int) int { return s.RemoveSpan(s.RankSpan(start, stop)) }
 
-// RemoveScore removes the elements whose scores are in r and returns how many they were.
+// RemoveScore removes the elements with scores in r and returns their number.
 func (s *Set) RemoveScore(r ScoreRange) int { return s.RemoveSpan(s.ScoreSpan(r)) }
 
-// RemoveLex removes the elements whose members are in r and returns how many they
-// were; see LexSpan.
+// RemoveLex removes the elements with members in r and returns their number; see
+// LexSpan.
 func (s *Set) RemoveLex(r LexRange) int { return s.RemoveSpan(s.LexSpan(r)) }

@@ -10,16 +10,17 @@ import (
 	"testing"
 )
 
-// A few under random operations, which never make it many, is checked after each of
-// them, or each fifth. Clones are read and changed by other goroutines while the original goes on,
-// and strings that were handed out stay what they were.
-func TestFew(t *testing.T) {
-	for _, size := range []int{1, 5, 20, 90, fewMax} {
+// TestPackedModel compares a packed set with the model under random operations, and
+// checks its invariants after each operation or each fifth. Other goroutines read
+// and change clones at the same time. Strings that the set returned must not
+// change.
+func TestPackedModel(t *testing.T) {
+	for _, size := range []int{1, 5, 20, 90, packedMax} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(uint64(size), 11))
 			c := &trial{t: t, r: r, set: new(Set), members: size, short: true, scores: func() float64 { return float64(r.IntN(40)) }}
-			var held handed
+			var kept retained
 			var others sync.WaitGroup
 			defer others.Wait()
 			for i := range 8000 {
@@ -32,12 +33,12 @@ func TestFew(t *testing.T) {
 				case k < 18:
 					c.read()
 				case k == 18 && r.IntN(4) == 0:
-					c.cut()
+					c.removeRange()
 				case k == 19 && r.IntN(20) == 0:
 					clone := *c
 					clone.set, clone.model, clone.r = c.set.Clone(), slices.Clone(c.model), rand.New(rand.NewPCG(uint64(i), 12))
 					clone.scores = func() float64 { return float64(clone.r.IntN(40)) }
-					if r.IntN(2) == 0 { // the clone goes on, the original is left
+					if r.IntN(2) == 0 { // continue with the clone, leave the original to the goroutine
 						c.set, clone.set = clone.set, c.set
 					}
 					others.Go(func() {
@@ -50,7 +51,7 @@ func TestFew(t *testing.T) {
 						for range 20 {
 							clone.put()
 							clone.remove()
-							clone.cut()
+							clone.removeRange()
 							if clone.r.IntN(5) == 0 {
 								clone.set = clone.set.Clone()
 							}
@@ -60,10 +61,10 @@ func TestFew(t *testing.T) {
 						}
 					})
 				}
-				if !c.set.small() {
-					t.Fatalf("%d elements are many", c.set.Len())
+				if !c.set.isPacked() {
+					t.Fatalf("%d elements are indexed", c.set.Len())
 				}
-				if i%5 > 0 && size > 20 { // which takes a while
+				if i%5 > 0 && size > 20 { // a check of a large set is slow
 					continue
 				}
 				if err := c.set.Check(); err != nil {
@@ -74,25 +75,26 @@ func TestFew(t *testing.T) {
 				}
 				if len(c.model) > 0 {
 					e, _ := c.set.At(r.IntN(len(c.model)))
-					held.hold(e.Member)
+					kept.add(e.Member)
 				}
 			}
-			held.check(t)
-			if f := c.set.few; f != nil && f.bytes() > 2*(fewHead+fewEach*size+int(f.live))+200 {
-				t.Errorf("%d elements of %d bytes take %d", f.n, f.live, f.bytes())
+			kept.check(t)
+			if f := c.set.packed; f != nil && f.bytes() > 2*(packedHeader+packedPerElement*size+int(f.liveBytes))+200 {
+				t.Errorf("%d elements of %d bytes take %d", f.n, f.liveBytes, f.bytes())
 			}
 		})
 	}
 }
 
-// handed are strings of a set beside copies of them.
-type handed struct{ strings, copies []string }
+// retained is a list of strings that a set returned, with copies to compare them
+// with.
+type retained struct{ strings, copies []string }
 
-func (h *handed) hold(s string) {
+func (h *retained) add(s string) {
 	h.strings, h.copies = append(h.strings, s), append(h.copies, strings.Clone(s))
 }
 
-func (h *handed) check(t *testing.T) {
+func (h *retained) check(t *testing.T) {
 	t.Helper()
 	runtime.GC()
 	for i, s := range h.strings {
@@ -102,19 +104,20 @@ func (h *handed) check(t *testing.T) {
 	}
 }
 
-// A window of events: new ones come, old ones go, for ever.
-func TestFewWindow(t *testing.T) {
+// TestPackedSlidingWindow adds new events and removes old ones. It bounds the size
+// and the number of buffers.
+func TestPackedSlidingWindow(t *testing.T) {
 	for _, alive := range []int{1, 4, 30, 120} {
 		var s Set
-		var held handed
-		made, before, most := 0, (*few)(nil), 0
+		var kept retained
+		made, before, most := 0, (*packed)(nil), 0
 		const rounds = 3000
 		for i := range rounds {
 			s.Add(fmt.Sprintf("event:%08d", i), float64(i))
 			if e, _ := s.Last(); i%7 == 0 {
-				held.hold(e.Member)
+				kept.add(e.Member)
 			}
-			if s.few != before {
+			if s.packed != before {
 				made++
 			}
 			if i >= alive {
@@ -123,49 +126,50 @@ func TestFewWindow(t *testing.T) {
 			if err := s.Check(); err != nil {
 				t.Fatal(err)
 			}
-			before = s.few
-			most = max(most, s.few.bytes())
+			before = s.packed
+			most = max(most, s.packed.bytes())
 		}
 		if s.Len() != alive {
-			t.Fatalf("%d are alive, not %d", s.Len(), alive)
+			t.Fatalf("%d elements, want %d", s.Len(), alive)
 		}
-		held.check(t)
-		need := fewHead + (alive+1)*(fewEach+15)
+		kept.check(t)
+		need := packedHeader + (alive+1)*(packedPerElement+15)
 		if most > need*3/2+16 {
-			t.Errorf("%d alive need %d bytes and had %d", alive, need, most)
+			t.Errorf("%d elements need %d bytes and had %d", alive, need, most)
 		}
 		if limit := rounds*3/alive + 50; alive >= 4 && made > limit {
-			t.Errorf("%d alive: %d buffers for %d additions, %d should do", alive, made, rounds, limit)
+			t.Errorf("%d elements: %d buffers for %d additions, want at most %d", alive, made, rounds, limit)
 		}
 	}
 }
 
-// What a set goes back to when most of it is gone.
-func TestFewShrinks(t *testing.T) {
+// TestPackedShrinks checks that the buffer shrinks with the set.
+func TestPackedShrinks(t *testing.T) {
 	var s Set
-	for i := range fewMax {
+	for i := range packedMax {
 		s.Add(fmt.Sprint("member:", i), float64(i))
 	}
 	for s.Len() > 1 {
 		s.PopMin(1)
-		f := s.few
-		if need := fewHead + fewEach*int(f.n) + int(f.live); f.bytes() > 2*need+32 {
+		f := s.packed
+		if need := packedHeader + packedPerElement*int(f.n) + int(f.liveBytes); f.bytes() > 2*need+32 {
 			t.Fatalf("%d elements take %d bytes, and need %d", f.n, f.bytes(), need)
 		}
 	}
 }
 
-// Members of every length up to the longest, some with the tags of others.
-func TestFewMembers(t *testing.T) {
+// TestPackedMemberLengths covers members of every length, and members with equal
+// tags.
+func TestPackedMemberLengths(t *testing.T) {
 	var s Set
 	s.Add("", 2)
-	for n := 1; n < fewMemberMax; n++ {
+	for n := 1; n < packedMemberMax; n++ {
 		s.Add(strings.Repeat("\xff", n), 1)
 		s.Add(strings.Repeat("\x00", n), 1)
 	}
-	s.Add(strings.Repeat("\xff", fewMemberMax), 1)
-	if s.Len() != fewMax || !s.small() {
-		t.Fatalf("%d members, small: %v", s.Len(), s.small())
+	s.Add(strings.Repeat("\xff", packedMemberMax), 1)
+	if s.Len() != packedMax || !s.isPacked() {
+		t.Fatalf("%d members, packed: %v", s.Len(), s.isPacked())
 	}
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
@@ -179,39 +183,40 @@ func TestFewMembers(t *testing.T) {
 			}
 		}
 	}
-	if i := same.few.find("another", 7); i >= 0 {
-		t.Fatalf("what is not there is found at %d", i)
+	if i := same.packed.find("another", 7); i >= 0 {
+		t.Fatalf("an absent member is found at %d", i)
 	}
-	same.Add(strings.Repeat("x", fewMemberMax+1), 0)
-	if same.small() || same.Len() != 101 {
-		t.Fatal("a long member among a few")
+	same.Add(strings.Repeat("x", packedMemberMax+1), 0)
+	if same.isPacked() || same.Len() != 101 {
+		t.Fatal("a packed set contains a long member")
 	}
 	if err := same.Check(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Tags tell members apart that differ in one place.
-func TestTags(t *testing.T) {
-	for length := 1; length <= fewMemberMax; length++ {
-		for place := range length {
+// TestTagDistribution checks that tags differ for members that differ in one byte.
+func TestTagDistribution(t *testing.T) {
+	for length := 1; length <= packedMemberMax; length++ {
+		for offset := range length {
 			seen := map[uint8]bool{}
 			b := []byte(strings.Repeat("0", length))
 			for _, digit := range "0123456789abcdef" {
-				b[place] = byte(digit)
+				b[offset] = byte(digit)
 				seen[tagOf(string(b))] = true
 			}
-			if len(seen) < 11 { // of 16, 15.5 are expected of a random function
-				t.Errorf("%d tags of 16 members of %d bytes that differ at %d", len(seen), length, place)
+			if len(seen) < 11 { // a random function yields 15.5 of 16 on average
+				t.Errorf("%d tags of 16 members of %d bytes that differ at %d", len(seen), length, offset)
 			}
 		}
 	}
 }
 
-// TestFewAllocations: additions allocate now and then, all else does not.
-func TestFewAllocations(t *testing.T) {
-	perBuffer := testing.AllocsPerRun(20, func() { newFew(5, 40) }) // 2 under the race detector
-	for _, size := range []int{5, 16, 100, fewMax} {
+// TestPackedAllocations bounds the allocations of additions. Other operations must
+// not allocate.
+func TestPackedAllocations(t *testing.T) {
+	perBuffer := testing.AllocsPerRun(20, func() { newPacked(5, 40) }) // 2 under the race detector
+	for _, size := range []int{5, 16, 100, packedMax} {
 		members := make([][]byte, size)
 		for i := range members {
 			members[i] = fmt.Appendf(nil, "member:%07d", i)
@@ -223,14 +228,14 @@ func TestFewAllocations(t *testing.T) {
 			}
 		})
 		if limit := perBuffer * float64(min(size, 12+size/5)); n > limit {
-			t.Errorf("%v allocations for adding %d members, %v should do", n, size, limit)
+			t.Errorf("%v allocations for adding %d members, want at most %v", n, size, limit)
 		}
 		var s Set
 		for i, member := range members {
 			s.AddIfBytes(member, float64(i), 0)
 		}
 		i := 0
-		n = testing.AllocsPerRun(size/2-1, func() { // less than half is removed: nothing is given back
+		n = testing.AllocsPerRun(size/2-1, func() { // less than half, so the buffer does not shrink
 			i++
 			s.RemoveBytes(members[i])
 			s.IncrBytes(members[0], 1000.5, 0)
@@ -242,33 +247,33 @@ func TestFewAllocations(t *testing.T) {
 	}
 }
 
-// settle collects what other tests have left, too.
-func settle() {
+// collectGarbage runs two collections, which also free the garbage of other tests.
+func collectGarbage() {
 	runtime.GC()
 	runtime.GC()
 }
 
-// TestFewBytes holds small sets to what they may take, with the Set itself.
-func TestFewBytes(t *testing.T) {
+// TestPackedBytes bounds the memory of packed sets, including the Set itself.
+func TestPackedBytes(t *testing.T) {
 	for _, c := range []struct{ members, length, most int }{
 		{1, 8, 56},
 		{5, 8, 136},
 		{5, 14, 168},
 		{100, 8, 2330},
 		{100, 14, 2720},
-		{fewMax, fewMemberMax, 9760},
+		{packedMax, packedMemberMax, 9760},
 	} {
 		sets := 20_000 / (10 + c.members)
 		var before, after runtime.MemStats
 		all := make([]*Set, sets)
 		loaded := make([]*Set, sets)
 		measure := func(fill func(i int)) float64 {
-			settle()
+			collectGarbage()
 			runtime.ReadMemStats(&before)
 			for i := range sets {
 				fill(i)
 			}
-			settle()
+			collectGarbage()
 			runtime.ReadMemStats(&after)
 			return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / float64(sets)
 		}
@@ -278,10 +283,10 @@ func TestFewBytes(t *testing.T) {
 				all[i].AddIfBytes(fmt.Appendf(nil, "%0*d", c.length, j), float64(j*i%7), 0)
 			}
 		})
-		// Up to the next of Go's size classes there is an eighth.
+		// The allocator's next size class is up to an eighth larger.
 		most := float64(c.most)
 		if added > most*9/8+16 {
-			t.Errorf("%d members of %d bytes take %.0f, not up to %.0f", c.members, c.length, added, most)
+			t.Errorf("%d members of %d bytes take %.0f bytes, want at most %.0f", c.members, c.length, added, most)
 		}
 		load := measure(func(i int) {
 			var elements []Element
@@ -291,21 +296,21 @@ func TestFewBytes(t *testing.T) {
 			loaded[i] = Load(elements)
 		})
 		if load > most*9/8+16 {
-			t.Errorf("%d members of %d bytes take %.0f when loaded, not up to %.0f", c.members, c.length, load, most)
+			t.Errorf("%d members of %d bytes take %.0f bytes after Load, want at most %.0f", c.members, c.length, load, most)
 		}
 		t.Logf("%d members of %d bytes: %.0f bytes, loaded %.0f", c.members, c.length, added, load)
-		if told := all[7].Bytes() + c.members*c.length; float64(told) < added*0.9-16 || float64(told) > added*1.1+16 {
-			t.Errorf("%d members of %d bytes take %.0f, and Bytes says %d", c.members, c.length, added, told)
+		if estimated := all[7].Bytes() + c.members*c.length; float64(estimated) < added*0.9-16 || float64(estimated) > added*1.1+16 {
+			t.Errorf("%d members of %d bytes take %.0f bytes, Bytes estimates %d", c.members, c.length, added, estimated)
 		}
 		runtime.KeepAlive(all)
 		runtime.KeepAlive(loaded)
 	}
 }
 
-// BenchmarkShapes compares the two shapes at sizes that both can have.
-func BenchmarkShapes(b *testing.B) {
-	for _, size := range []int{5, 16, 64, fewMax - 1} {
-		for _, shape := range []string{"few", "many"} {
+// BenchmarkRepresentations compares packed and indexed sets of the same sizes.
+func BenchmarkRepresentations(b *testing.B) {
+	for _, size := range []int{5, 16, 64, packedMax - 1} {
+		for _, representation := range []string{"packed", "indexed"} {
 			r := rand.New(rand.NewPCG(1, 2))
 			members := make([][]byte, 2*size)
 			elements := make([]Element, size)
@@ -316,11 +321,11 @@ func BenchmarkShapes(b *testing.B) {
 				elements[i] = Element{string(members[i]), r.Float64()}
 			}
 			s := Load(elements)
-			if shape == "many" {
-				s.few, s.many = nil, newMany(s.few.unpack())
+			if representation == "indexed" {
+				s.packed, s.indexed = nil, newIndexed(s.packed.unpack())
 			}
 			run := func(name string, f func(b *testing.B)) {
-				b.Run(fmt.Sprintf("op=%s/n=%d/shape=%s", name, size, shape), func(b *testing.B) {
+				b.Run(fmt.Sprintf("op=%s/n=%d/representation=%s", name, size, representation), func(b *testing.B) {
 					b.ReportAllocs()
 					f(b)
 				})
@@ -352,12 +357,12 @@ func BenchmarkShapes(b *testing.B) {
 					s.AddIfBytes(members[r.IntN(size)], r.Float64(), 0)
 				}
 			})
-			run("Incr", func(b *testing.B) { // by little, as scores of games
+			run("Incr", func(b *testing.B) { // small increments, as in games
 				for b.Loop() {
 					s.IncrBytes(members[r.IntN(size)], 1e-8, 0)
 				}
 			})
-			run("RemoveAdd", func(b *testing.B) { // each addition is of a new member
+			run("RemoveAdd", func(b *testing.B) { // each addition adds a new member
 				for b.Loop() {
 					i, j := r.IntN(size), size+r.IntN(size)
 					s.RemoveBytes(members[i])
@@ -365,7 +370,7 @@ func BenchmarkShapes(b *testing.B) {
 					members[i], members[j] = members[j], members[i]
 				}
 			})
-			run("Window", func(b *testing.B) { // scores are times; the oldest goes
+			run("Window", func(b *testing.B) { // scores are timestamps; the oldest element is removed
 				now := 2.0
 				for b.Loop() {
 					now++

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Taking by score, against a slice.
-func TestTake(t *testing.T) {
+// TestPopScoreAndClaim compares PopScoreMin, PopScoreMax and Claim with a sorted
+// slice.
+func TestPopScoreAndClaim(t *testing.T) {
 	for _, size := range []int{0, 5, 16, 17, 500} {
 		rnd := rand.New(rand.NewPCG(uint64(size), 1))
 		for range 200 {
@@ -94,7 +95,7 @@ func ExampleSet_Claim() {
 	due := ScoreRange{Min: math.Inf(-1), Max: now}
 	for _, job := range jobs.Claim(due, now+30, 10) {
 		fmt.Println(job.Member, "was due at", job.Score)
-		// The worker does it. If it dies, the job is due again at 180.
+		// The worker processes the job. If it crashes, the job is due again at 180.
 		fmt.Println("done:", jobs.RemoveIf(job.Member, now+30))
 	}
 	// Output:

@@ -1,36 +1,37 @@
 package zset
 
-// Taking by score: what lies in a range of scores is removed, or is claimed by
-// getting another score, in one step. With times as scores that is a queue of
-// what is due: the caller hands in the time, as the upper bound of the range.
+// Operations that remove, or lease, the elements in a score range. With timestamps
+// as scores they make a set a queue of due work; the caller passes the current time
+// as the upper bound of the range.
 
-// PopScoreMin removes the n lowest of the elements whose scores are in r, or all of
-// those if there are fewer, and returns them, the lowest first. O(log n) and O(log n)
-// for each.
+// PopScoreMin removes the n lowest elements with scores in r, or all of them if
+// there are fewer, and returns them in ascending order. O((m+1) log n) for m
+// results.
 func (s *Set) PopScoreMin(r ScoreRange, n int) []Element {
 	lo, hi := s.ScoreSpan(r)
 	return s.popUp(lo, lo+min(max(n, 0), hi-lo))
 }
 
-// PopScoreMax removes the n highest of the elements whose scores are in r, or all of
-// those if there are fewer, and returns them, the highest first. O(log n) and
-// O(log n) for each.
+// PopScoreMax removes the n highest elements with scores in r, or all of them if
+// there are fewer, and returns them in descending order. O((m+1) log n) for m
+// results.
 func (s *Set) PopScoreMax(r ScoreRange, n int) []Element {
 	lo, hi := s.ScoreSpan(r)
 	return s.popDown(hi-min(max(n, 0), hi-lo), hi)
 }
 
-// popUp removes the elements of ranks lo to hi-1 and returns them, the lowest first.
+// popUp removes the elements at ranks [lo, hi) and returns them in ascending order.
 func (s *Set) popUp(lo, hi int) []Element {
 	if lo >= hi {
 		return nil
 	}
 	popped := s.list(lo, hi)
-	s.cut(lo, hi)
+	s.removeRange(lo, hi)
 	return popped
 }
 
-// popDown is popUp, the highest first.
+// popDown removes the elements at ranks [lo, hi) and returns them in descending
+// order.
 func (s *Set) popDown(lo, hi int) []Element {
 	if lo >= hi {
 		return nil
@@ -39,7 +40,7 @@ func (s *Set) popDown(lo, hi int) []Element {
 	for member, score := range s.SpanBackward(lo, hi) {
 		popped = append(popped, Element{member, score})
 	}
-	s.cut(lo, hi)
+	s.removeRange(lo, hi)
 	return popped
 }
 
@@ -51,11 +52,12 @@ func (s *Set) list(lo, hi int) []Element {
 	return list
 }
 
-// Claim gives the n lowest of the elements whose scores are in r, or all of those if
-// there are fewer, the given score, which must not be NaN. It returns them as they
-// were, the lowest first. Their deadlines stay. So a worker takes what is due and
-// leaves it in the set, due again at the time that is the new score, unless by then
-// it has been removed with RemoveIf. O(log n) and O(log n) for each.
+// Claim leases elements: it gives the n lowest elements with scores in r, or all of
+// them if there are fewer, a new score, which must not be NaN. It returns them with
+// their previous scores, in ascending order. Deadlines stay unchanged. With
+// timestamps as scores a worker claims due elements and they stay in the set, due
+// again at the time given by score, unless RemoveIf removes them before. O((m+1)
+// log n) for m results.
 func (s *Set) Claim(r ScoreRange, score float64, n int) []Element {
 	lo, hi := s.ScoreSpan(r)
 	hi = lo + min(max(n, 0), hi-lo)
@@ -69,8 +71,8 @@ func (s *Set) Claim(r ScoreRange, score float64, n int) []Element {
 	return claimed
 }
 
-// RemoveIf removes member if its score is still the one given, and reports whether it
-// was. O(log n).
+// RemoveIf removes member if it has the given score, and reports whether it did.
+// O(log n).
 func (s *Set) RemoveIf(member string, score float64) bool {
 	if at, ok := s.Score(member); !ok || at != score {
 		return false
@@ -79,7 +81,7 @@ func (s *Set) RemoveIf(member string, score float64) bool {
 	return true
 }
 
-// RemoveIfBytes is RemoveIf.
+// RemoveIfBytes is RemoveIf for a byte slice.
 func (s *Set) RemoveIfBytes(member []byte, score float64) bool {
 	return s.RemoveIf(view(member), score)
 }

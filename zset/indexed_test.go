@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// TestStringsStay holds strings that a set gave, and some that its clones gave, while
-// members come and go and chunks are rewritten.
-func TestStringsStay(t *testing.T) {
+// TestReturnedStringsAreImmutable retains strings of a set while members are added
+// and removed and chunks are compacted. Clones must stay intact, too.
+func TestReturnedStringsAreImmutable(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var s Set
-	held := map[string]string{} // by a copy
+	kept := map[string]string{} // by a copy of the string
 	clones := []*Set{}
 	for i := range 60_000 {
 		switch i % 10 {
@@ -25,13 +25,13 @@ func TestStringsStay(t *testing.T) {
 		case 5, 6, 7, 8:
 			if e, ok := s.Random(r); ok && (s.Len() > 500 || i%40 == 5) {
 				if r.IntN(10) == 0 {
-					held[strings.Clone(e.Member)] = e.Member
+					kept[strings.Clone(e.Member)] = e.Member
 				}
 				s.Remove(e.Member)
 			}
 		case 9:
 			if e, ok := s.At(r.IntN(s.Len())); ok && r.IntN(4) == 0 {
-				held[strings.Clone(e.Member)] = e.Member
+				kept[strings.Clone(e.Member)] = e.Member
 			}
 		}
 		if i%5000 == 0 {
@@ -42,7 +42,7 @@ func TestStringsStay(t *testing.T) {
 			runtime.GC()
 		}
 	}
-	for want, got := range held {
+	for want, got := range kept {
 		if got != want {
 			t.Fatalf("%q became %q", want, got)
 		}
@@ -54,8 +54,9 @@ func TestStringsStay(t *testing.T) {
 	}
 }
 
-// TestLengths has members of all lengths of lengths, and some that get a chunk each.
-func TestLengths(t *testing.T) {
+// TestMemberLengths covers all widths of the length prefix, and members with a
+// chunk of their own.
+func TestMemberLengths(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var s Set
 	var m model
@@ -84,8 +85,8 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// TestWideChunks goes on where a set has 8 GB of members: chunks are larger, and
-// references count in larger units.
+// TestWideChunks covers an arena beyond 8 GB, where chunks are larger and
+// references have larger units.
 func TestWideChunks(t *testing.T) {
 	a := arena{owner: new(token), chunks: make([]chunk, wideFrom-2), expect: 1 << 30}
 	want := map[uint32]string{}
@@ -101,7 +102,7 @@ func TestWideChunks(t *testing.T) {
 		want[ref] = member
 	}
 	for ref, member := range want {
-		if got := a.string(ref); got != member || !a.is(ref, member) || a.is(ref, member+"?") {
+		if got := a.string(ref); got != member || !a.equal(ref, member) || a.equal(ref, member+"?") {
 			t.Fatalf("%x: %.50q, want %.50q", ref, got, member)
 		}
 	}
@@ -111,15 +112,15 @@ func TestWideChunks(t *testing.T) {
 	for ref, member := range want {
 		a.remove(a.owner, ref, len(member))
 	}
-	if a.live != 0 || a.size > 2<<20 {
-		t.Fatalf("%d bytes live of %d after everything was removed", a.live, a.size)
+	if a.liveBytes != 0 || a.size > 2<<20 {
+		t.Fatalf("%d bytes live of %d after everything was removed", a.liveBytes, a.size)
 	}
 }
 
-// TestGenerations clones a set for each change, as those do who publish versions: the
-// old ones stay, and room is not lost with each.
-func TestGenerations(t *testing.T) {
-	for name, both := range map[string]bool{"the clone goes on": false, "both go on": true} {
+// TestRepeatedClones clones a set before each change, as a program that publishes
+// versions does. Old versions must stay intact, and arena space must not leak.
+func TestRepeatedClones(t *testing.T) {
+	for name, both := range map[string]bool{"only the clone changes": false, "both change": true} {
 		r := rand.New(rand.NewPCG(5, 6))
 		s := new(Set)
 		var m model
@@ -155,15 +156,16 @@ func TestGenerations(t *testing.T) {
 				}
 			}
 		}
-		if a := &s.many.index.arena; a.size > 4*a.live {
-			t.Errorf("%s: %d bytes live of %d", name, a.live, a.size)
+		if a := &s.indexed.index.arena; a.size > 4*a.liveBytes {
+			t.Errorf("%s: %d bytes live of %d", name, a.liveBytes, a.size)
 		}
 	}
 }
 
-// TestModelClones has several clones of a large set changed, read and cloned by
-// goroutines of their own, all from the same chunks: for the race detector.
-func TestModelClones(t *testing.T) {
+// TestConcurrentClones reads, changes and clones several clones of an indexed set
+// in different goroutines. They share chunks, so the race detector covers the
+// arena.
+func TestConcurrentClones(t *testing.T) {
 	s, m := new(Set), model{}
 	for i := range 2000 {
 		e := Element{fmt.Sprint("member ", i), float64(i % 100)}
@@ -173,7 +175,7 @@ func TestModelClones(t *testing.T) {
 	slices.SortFunc(m, compare)
 	sets := [4]*Set{s}
 	for k := range sets[1:] {
-		sets[1+k] = s.Clone() // before anybody changes s
+		sets[1+k] = s.Clone() // before any change of s
 	}
 	var all sync.WaitGroup
 	for k, set := range sets {
@@ -201,8 +203,8 @@ func TestModelClones(t *testing.T) {
 	all.Wait()
 }
 
-// TestChurn replaces every member ten times, in the order of their age and at random:
-// garbage must not add up.
+// TestChurn replaces every member ten times, in insertion order and at random.
+// Garbage must not accumulate.
 func TestChurn(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	heap := func() float64 {
@@ -244,10 +246,10 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// TestFewLeftOfMany empties large sets but for a few, in various ways: blocks, groups
-// and pages join, and memory is given back.
-func TestFewLeftOfMany(t *testing.T) {
-	const size = 60_000 // of which the blocks are in several groups
+// TestIndexedShrinks removes all but 50 elements of large sets in several ways.
+// Leaves, nodes and pages must merge, and the memory must shrink.
+func TestIndexedShrinks(t *testing.T) {
+	const size = 60_000 // several nodes of leaves
 	for name, remove := range map[string]func(s *Set){
 		"the lowest":  func(s *Set) { s.RemoveSpan(0, size-50) },
 		"the highest": func(s *Set) { s.RemoveSpan(50, size) },
@@ -280,15 +282,15 @@ func TestFewLeftOfMany(t *testing.T) {
 			elements[i] = Element{fmt.Sprint("member ", i), float64(i / 3)}
 		}
 		s := Load(elements)
-		if err := s.Check(); err != nil || len(s.many.order.groups) < 5 {
-			t.Fatalf("%d groups, %v", len(s.many.order.groups), err)
+		if err := s.Check(); err != nil || len(s.indexed.tree.nodes) < 5 {
+			t.Fatalf("%d groups, %v", len(s.indexed.tree.nodes), err)
 		}
 		remove(s)
 		if err := s.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if s.Len() != 50 || s.many.bytes()+s.many.index.arena.size > 60_000 {
-			t.Errorf("%s: %d elements, %d bytes and %d of members", name, s.Len(), s.many.bytes(), s.many.index.arena.size)
+		if s.Len() != 50 || s.indexed.bytes()+s.indexed.index.arena.size > 60_000 {
+			t.Errorf("%s: %d elements, %d bytes and %d of members", name, s.Len(), s.indexed.bytes(), s.indexed.index.arena.size)
 		}
 	}
 }
