@@ -356,8 +356,6 @@ func unconverted() []string {
 		"server/script",
 		"server/servertest",
 		"snapshot",
-		"zset/compare",
-		"zset/table",
 	}
 }
 

@@ -428,13 +428,13 @@ func (t *index) remove(at entryPos, h uint64) {
 // bit, if there is one and the two are sparse. It halves the directory while no
 // page has its depth.
 func (t *index) merge(p *page) {
-	buddy := t.dir.pages[int(p.prefix^1)<<(t.dir.depth-p.depth)]
-	if buddy.depth != p.depth || int(p.used+buddy.used) > mergedMax {
+	sibling := t.dir.pages[int(p.prefix^1)<<(t.dir.depth-p.depth)]
+	if sibling.depth != p.depth || int(p.used+sibling.used) > mergedMax {
 		return
 	}
 	d := t.writableDirectory()
-	joined := newPage(t.owner, p.depth-1, p.prefix>>1, int(p.used+buddy.used))
-	for _, from := range [...]*page{p, buddy} {
+	joined := newPage(t.owner, p.depth-1, p.prefix>>1, int(p.used+sibling.used))
+	for _, from := range [...]*page{p, sibling} {
 		for g, k := range from.each {
 			l := from.group(g)
 			joined.insert(l.tags[k], l.refs[k], *from.score(g, k))

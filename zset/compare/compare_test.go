@@ -12,7 +12,7 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// ordered is what is compared.
+// ordered is the interface of the benchmarked sets.
 type ordered interface {
 	add(member string, score float64)
 	remove(member string)
@@ -42,17 +42,17 @@ func (o theirs) score(member string) float64      { s, _ := o.Score(member); ret
 func (o theirs) rank(member string) int           { return o.Rank(member) }
 func (o theirs) between(min, max float64) (n int) { return len(o.RangeByScore(min, max)) }
 
-// operation is something that is done to a set of n members with scores in [0, 1).
+// operation is a benchmarked operation on a set of n members with scores in [0, 1).
 type operation struct {
 	name    string
 	batch   func(set ordered, w *work)
-	restore func(set ordered, w *work) // after the batch, outside of what is measured
+	restore func(set ordered, w *work) // undoes the batch, not measured
 }
 
 // work is the random input of a batch.
 type work struct {
-	members []string // that are there
-	fresh   []string // that are not
+	members []string // members of the set
+	fresh   []string // members that the set does not have
 	scores  []float64
 	n       int
 }
@@ -93,9 +93,9 @@ func operations() []operation {
 	}
 }
 
-// Benchmark times batches of the same operations on both. Each set is alone in memory
-// while it is measured, so that each pays for its own garbage. The operations of a
-// batch are drawn before it is timed.
+// Benchmark measures batches of the same operations on both sets. Each set is alone
+// in memory during its measurement, so that it causes all garbage collection. The
+// input of a batch is drawn before the measurement.
 func Benchmark(b *testing.B) {
 	for _, n := range []int{100, 10_000, 1_000_000} {
 		for _, impl := range []struct {
@@ -105,7 +105,7 @@ func Benchmark(b *testing.B) {
 			{"zsetd", func() ordered { return new(ours) }},
 			{"bytedance", func() ordered { return theirs{bytedance.NewFloat64()} }},
 		} {
-			var set ordered // built for the first operation that is asked for
+			var set ordered // built for the first selected operation
 			var members, fresh []string
 			r := rand.New(rand.NewPCG(1, 2))
 			build := func() {
@@ -144,8 +144,8 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory says what a set takes of the heap for each member, members of 14
-// bytes included.
+// BenchmarkMemory reports the heap bytes for each member, including the member's 14
+// bytes.
 func BenchmarkMemory(b *testing.B) {
 	heap := func() float64 {
 		runtime.GC()

@@ -1,11 +1,12 @@
-// Package compare is a benchmark of zset beside the best-known ordered set for
-// Go, in a module of its own, so that nobody who imports zset inherits it:
+// Package compare benchmarks zset against the most widely used sorted set for Go.
+// It is a module of its own, so that importers of zset do not depend on the other
+// set:
 //
 //	cd zset/compare && go test -bench . -benchtime 1s -count 6 | benchstat -col /impl -
 //
-// At a million members, two cores, Go 1.26, nanoseconds of processor time for one
-// operation, means of two in one run on a busy machine, and bytes of the heap for
-// each member, those of the member (14 bytes) included:
+// Results at a million members, on two cores with Go 1.26: nanoseconds of processor
+// time for each operation, means of two samples of one run on a busy machine; and
+// heap bytes for each member, including the member's 14 bytes:
 //
 //	           zsetd  bytedance  times
 //	Add         2755       8013    2.9

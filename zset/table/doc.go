@@ -1,11 +1,11 @@
-// Package table is a hash table from strings to values that is cloned in constant
-// time, can be scanned with a stateless cursor while it changes, and picks random
-// entries uniformly.
+// Package table provides a hash table from strings to values with three properties
+// that a Go map lacks: a clone in constant time, a scan with a stateless cursor
+// that tolerates concurrent changes of the table, and uniformly distributed random
+// entries. A map is copied in O(n), its iteration order cannot be resumed, and
+// range favours some entries.
 //
-// A Go map does none of the three: copying it takes time in proportion, its order
-// cannot be resumed, and ranging over it favours some entries.
-//
-// Any number of goroutines may read a table that nobody writes. Clone counts as a
-// write of the original; afterwards each of the two may be read or written without
-// regard to the other. A Table must not be copied other than by Clone.
+// Any number of goroutines may read a table that no goroutine modifies. Clone
+// counts as a modification of the original; afterwards different goroutines may
+// read and modify the two tables without synchronization. Copy a Table only with
+// Clone.
 package table

@@ -18,7 +18,7 @@ func Example() {
 	// 0 false
 }
 
-// Scan goes on where it has stopped, whatever has happened to the table.
+// A scan is complete even though the table changes between its calls.
 func ExampleTable_Scan() {
 	var t table.Table[struct{}]
 	for i := range 1000 {

@@ -9,61 +9,75 @@ import (
 	"unsafe"
 )
 
-// The table is extendible hashing (Fagin, Nievergelt, Pippenger and Strong 1979): the
-// top bits of a key's hash choose an entry of a directory, which names a page of up
-// to 256 slots; a full page splits in two, and the directory doubles when it must.
-// So growing never moves more than one page at a time, pages are the unit of copying
-// on write, pages in the order of the directory are in the order of hashes (which is
-// what the cursor of Scan counts in), and a page and a slot drawn at random are a
-// fair draw. A Swiss table (as Go's map is one) would save some memory in pages that
-// are between two sizes; it has to give up either the order or the O(1) clone.
+// A table uses extendible hashing (Fagin, Nievergelt, Pippenger and Strong, 1979).
+// The top bits of a key's hash select an entry of the directory, which refers to a
+// page of up to 256 slots (page.go).
 //
-// Tables that small sets and hashes use stay below 256 entries: those have one page
-// and no directory, and up to 8 entries no hashes either.
+//	directory    prefix 00 │ 01 │ 10 │ 11     2^depth entries
+//	                     │    │    └─┬──┘
+//	pages                p0   p1     p2         each with a prefix of its own depth
+//
+// A full page splits in two. If its depth equals the directory's, the directory
+// doubles first. So growth moves the entries of one page at a time, and a page is
+// the unit of copy-on-write. The directory orders pages by hash, which gives Scan
+// its cursor. A random page and a random slot give Random a uniform sample. A Swiss
+// table, such as Go's map, saves some memory in pages between two sizes, but
+// provides either the order or the O(1) clone, not both.
+//
+// A table of fewer than 256 entries, as in small sets and hashes, has one page and
+// no directory; up to 8 entries it has no hashes either.
+//
+// Invariants (Table.Check): a table has no page if it is empty, else either one
+// page (sole) or a directory of at least two; all directory entries of a page's
+// prefix refer to the page; deepest is the number of pages with the directory's
+// depth and not 0; n and capacity are the sums over all pages.
 
 // Table maps strings to values. The zero value is empty and ready to use.
 type Table[V any] struct {
-	seed  maphash.Seed  // shared with clones; set with the first page
-	owner *token        // pages and directories of other owners are shared: copied before a write
-	sole  *page[V]      // the only page, or nil
-	dir   *directory[V] // of two pages and more, or nil
-	n     int
-	room  int // slots allocated, in all pages
+	seed     maphash.Seed  // shared with clones; set with the first page
+	owner    *token        // pages and directories with another owner are shared: copied before a write
+	sole     *page[V]      // the only page, or nil
+	dir      *directory[V] // directory of two or more pages, or nil
+	n        int
+	capacity int // slots of all pages
 }
 
-// token is an identity; it has a size, for pointers to empty structs may be equal.
+// token identifies the owner of copy-on-write structures by its address. It has a
+// size, because pointers to distinct zero-size variables may be equal.
 type token struct{ _ byte }
 
-// directory names the page of each prefix of depth bits.
+// directory maps each hash prefix of depth bits to a page. A page with a shorter
+// prefix occupies several consecutive entries.
 type directory[V any] struct {
 	owner   *token
 	depth   uint8
-	deepest int     // pages with the directory's depth; without any it halves
-	of      []int32 // by prefix: the number of its page
+	deepest int     // number of pages with the directory's depth; at 0 the directory halves
+	pageOf  []int32 // by prefix: index in pages
 	pages   []*page[V]
 }
 
 // Len returns the number of entries. O(1).
 func (t *Table[V]) Len() int { return t.n }
 
-// view is b as a string for as long as a call lasts: nothing may keep it.
+// view returns b as a string without copying. The string is valid until b changes,
+// so no structure may retain it.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// page returns the page for a hash. There must be one.
+// page returns the page for a hash. The table must not be empty.
 func (t *Table[V]) page(h uint64) *page[V] {
 	if t.dir == nil {
 		return t.sole
 	}
-	return t.dir.pages[t.dir.of[h>>(64-t.dir.depth)]]
+	return t.dir.pages[t.dir.pageOf[h>>(64-t.dir.depth)]]
 }
 
-// find returns the page where key belongs, nil in an empty table; its slot, or -1;
-// and the key's hash, unless the page is the only one and does not need it.
+// find returns the page for key, nil if the table is empty; the slot of key, or -1;
+// and the hash of key, or 0 if the table is a single tiny page.
 func (t *Table[V]) find(key string) (p *page[V], i int, h uint64) {
 	if t.n == 0 {
 		return nil, -1, 0
 	}
-	if t.dir == nil && t.sole.meta == nil {
+	if t.dir == nil && t.sole.tags == nil {
 		return t.sole, t.sole.find(key, 0), 0
 	}
 	h = maphash.String(t.seed, key)
@@ -80,21 +94,20 @@ func (t *Table[V]) Get(key string) (v V, ok bool) {
 	return p.slots[i].value, true
 }
 
-// GetBytes is Get.
+// GetBytes is Get for a byte slice.
 func (t *Table[V]) GetBytes(key []byte) (V, bool) { return t.Get(view(key)) }
 
-// Batch is how many keys Warm takes at once.
+// Batch is the maximum number of keys of a call of Warm.
 const Batch = 16
 
-// Warm brings what Get reads of up to Batch keys, and the keys themselves, into the
-// processor's cache, and returns a number of no meaning, without which the compiler
-// would leave that out. In a large table a key, its page and the key that is there lie
-// at random places: six reads of which each waits for the one before. Here each step is
-// taken for all keys side by side: looking up all keys of a table of a million in
-// another takes 0.6 of the time.
+// Warm prefetches up to Batch keys, and the entries that Get reads for them, into
+// the processor's cache. A lookup in a large table is a chain of six dependent
+// cache misses; Warm overlaps those of the batch. A lookup of all keys of a table
+// of a million in another such table takes 0.6 of the time. The result has no
+// meaning: it keeps the compiler from removing the reads.
 func (t *Table[V]) Warm(keys []string) (read uint64) {
 	if t.dir == nil {
-		return 0 // there are few enough for the cache
+		return 0 // a table of one page is in the cache
 	}
 	keys = keys[:min(len(keys), Batch)]
 	var hashes [Batch]uint64
@@ -112,15 +125,15 @@ func (t *Table[V]) Warm(keys []string) (read uint64) {
 	}
 	for i := range keys {
 		p := pages[i&(Batch-1)]
-		read += uint64(len(p.meta)) + uint64(len(p.slots))
+		read += uint64(len(p.tags)) + uint64(len(p.slots))
 	}
 	var slots [Batch]int
 	for i := range keys {
 		p, want := pages[i&(Batch-1)], uint16(hashes[i&(Batch-1)])|1
 		at := 0
-		if p.meta != nil {
-			for at = home(want, len(p.meta)); p.meta[at] != 0 && p.meta[at] != want; {
-				if at++; at == len(p.meta) {
+		if p.tags != nil {
+			for at = home(want, len(p.tags)); p.tags[at] != 0 && p.tags[at] != want; {
+				if at++; at == len(p.tags) {
 					at = 0
 				}
 			}
@@ -135,25 +148,25 @@ func (t *Table[V]) Warm(keys []string) (read uint64) {
 	return read
 }
 
-// Ref returns the value of key for changing it in place, nil if there is none. It is
-// valid until the next write of any kind, Clone included. O(1).
+// Ref returns a pointer to the value of key for modification in place, nil if key
+// is absent. The pointer is valid until the next write, Clone included. O(1).
 func (t *Table[V]) Ref(key string) *V {
 	p, i, h := t.find(key)
 	if i < 0 {
 		return nil
 	}
-	return &t.own(p, h).slots[i].value
+	return &t.writable(p, h).slots[i].value
 }
 
-// RefBytes is Ref.
+// RefBytes is Ref for a byte slice.
 func (t *Table[V]) RefBytes(key []byte) *V { return t.Ref(view(key)) }
 
-// Set gives key a value and returns the one that it replaces. O(1) on average: now
-// and then a page splits, and the directory, 4 bytes for every 50 or more entries,
-// doubles.
+// Set sets the value of key and returns the previous value. O(1) amortized:
+// occasionally a page splits, and the directory, 4 bytes for every 50 or more
+// entries, doubles.
 func (t *Table[V]) Set(key string, v V) (old V, replaced bool) { return t.set(key, false, v) }
 
-// SetBytes is Set; key is copied only if it is new.
+// SetBytes is Set for a byte slice. It copies key only if key is new.
 func (t *Table[V]) SetBytes(key []byte, v V) (old V, replaced bool) { return t.set(view(key), true, v) }
 
 func (t *Table[V]) set(key string, borrowed bool, v V) (old V, replaced bool) {
@@ -165,14 +178,14 @@ func (t *Table[V]) set(key string, borrowed bool, v V) (old V, replaced bool) {
 	return old, true
 }
 
-// GetOrAdd returns the value of key for changing it in place, as Ref does, and the
-// table's own key; or, if there is none, gives key the value v and returns nil. A
-// borrowed key is copied if it is new. O(1) on average, with one search in place of
-// the two of Ref and Set.
-func (t *Table[V]) GetOrAdd(key string, borrowed bool, v V) (value *V, own string, added bool) {
+// GetOrAdd returns a pointer to the value of key, as Ref does, and the table's copy
+// of key. If key is absent, it adds key with the value v and returns nil, the
+// stored key and true. A borrowed key is copied before it is stored. O(1)
+// amortized, with one search instead of two for Ref and Set.
+func (t *Table[V]) GetOrAdd(key string, borrowed bool, v V) (value *V, stored string, added bool) {
 	p, i, h := t.find(key)
 	if i >= 0 {
-		s := &t.own(p, h).slots[i]
+		s := &t.writable(p, h).slots[i]
 		return &s.value, s.key, false
 	}
 	if borrowed {
@@ -184,67 +197,69 @@ func (t *Table[V]) GetOrAdd(key string, borrowed bool, v V) (value *V, own strin
 		}
 		p = &page[V]{owner: t.owner}
 		t.sole = p
-	} else if t.dir == nil && p.meta == nil {
+	} else if t.dir == nil && p.tags == nil {
 		h = maphash.String(t.seed, key)
 	}
 	for p.full() {
 		t.split(p, h)
 		p = t.page(h)
 	}
-	p = t.own(p, h)
+	p = t.writable(p, h)
 	before := cap(p.slots)
 	p.insert(t.seed, h, slot[V]{v, key})
-	t.room += cap(p.slots) - before
+	t.capacity += cap(p.slots) - before
 	t.n++
 	return nil, key, true
 }
 
-// own returns p, the page for h, or in its place a copy that the table may write to.
-func (t *Table[V]) own(p *page[V], h uint64) *page[V] {
+// writable returns p, the page for h, for writing. It replaces a shared page by a
+// copy.
+func (t *Table[V]) writable(p *page[V], h uint64) *page[V] {
 	if p.owner == t.owner {
 		return p
 	}
 	c := *p
 	c.owner = t.owner
-	c.meta = slices.Clone(p.meta)
+	c.tags = slices.Clone(p.tags)
 	c.slots = append(make([]slot[V], 0, cap(p.slots)), p.slots...)
 	if t.dir == nil {
 		t.sole = &c
 	} else {
-		d := t.ownDirectory()
-		d.pages[d.of[h>>(64-d.depth)]] = &c
+		d := t.writableDirectory()
+		d.pages[d.pageOf[h>>(64-d.depth)]] = &c
 	}
 	return &c
 }
 
-// ownDirectory returns the directory for writing, after making or copying it if need be.
-func (t *Table[V]) ownDirectory() *directory[V] {
+// writableDirectory returns the directory for writing. It creates a missing one and
+// replaces a shared one by a copy.
+func (t *Table[V]) writableDirectory() *directory[V] {
 	d := t.dir
 	switch {
 	case d == nil:
-		t.dir = &directory[V]{owner: t.owner, deepest: 1, of: []int32{0}, pages: []*page[V]{t.sole}}
+		t.dir = &directory[V]{owner: t.owner, deepest: 1, pageOf: []int32{0}, pages: []*page[V]{t.sole}}
 		t.sole = nil
 	case d.owner != t.owner:
 		c := *d
 		c.owner = t.owner
-		c.of = slices.Clone(d.of)
+		c.pageOf = slices.Clone(d.pageOf)
 		c.pages = slices.Clone(d.pages)
 		t.dir = &c
 	}
 	return t.dir
 }
 
-// split puts two pages in the place of p, the page for h, by the next bit of the
-// hash. Keys with random hashes need it once; should all go to one side, the caller
-// splits again.
+// split replaces p, the page for h, by two pages, according to the next bit of the
+// hash. If all entries go to one side, the caller splits again, which is rare with
+// random hashes.
 func (t *Table[V]) split(p *page[V], h uint64) {
-	d := t.ownDirectory()
+	d := t.writableDirectory()
 	if p.depth == d.depth {
-		of := make([]int32, 2*len(d.of))
+		of := make([]int32, 2*len(d.pageOf))
 		for i := range of {
-			of[i] = d.of[i/2]
+			of[i] = d.pageOf[i/2]
 		}
-		d.of = of
+		d.pageOf = of
 		d.depth++
 		d.deepest = 0
 	}
@@ -264,28 +279,28 @@ func (t *Table[V]) split(p *page[V], h uint64) {
 			if hashes[i]<<p.depth>>63 == 1 {
 				to = high
 			}
-			to.place(uint16(hashes[i])|1, p.slots[i])
+			to.store(uint16(hashes[i])|1, p.slots[i])
 		}
 	}
-	d.pages[d.of[h>>(64-d.depth)]] = low
+	d.pages[d.pageOf[h>>(64-d.depth)]] = low
 	d.pages = append(d.pages, high)
-	d.point(len(d.pages) - 1)
+	d.setPage(len(d.pages) - 1)
 	if low.depth == d.depth {
 		d.deepest += 2
 	}
-	t.room += cap(low.slots) + cap(high.slots) - cap(p.slots)
+	t.capacity += cap(low.slots) + cap(high.slots) - cap(p.slots)
 }
 
-// point makes the entries of page number k's prefix name it.
-func (d *directory[V]) point(k int) {
+// setPage makes all directory entries of the prefix of page k refer to it.
+func (d *directory[V]) setPage(k int) {
 	p := d.pages[k]
 	first, span := int(p.prefix)<<(d.depth-p.depth), 1<<(d.depth-p.depth)
 	for i := first; i < first+span; i++ {
-		d.of[i] = int32(k)
+		d.pageOf[i] = int32(k)
 	}
 }
 
-// Delete removes key and returns the value that it had. O(1) on average.
+// Delete removes key and returns its value. O(1) amortized.
 func (t *Table[V]) Delete(key string) (old V, ok bool) {
 	p, i, h := t.find(key)
 	if i < 0 {
@@ -296,10 +311,10 @@ func (t *Table[V]) Delete(key string) (old V, ok bool) {
 		t.Clear()
 		return old, true
 	}
-	p = t.own(p, h)
+	p = t.writable(p, h)
 	before := cap(p.slots)
 	p.remove(t.seed, i)
-	t.room += cap(p.slots) - before
+	t.capacity += cap(p.slots) - before
 	t.n--
 	if t.dir != nil && p.len() <= mergedMax/2 {
 		t.merge(p)
@@ -307,47 +322,48 @@ func (t *Table[V]) Delete(key string) (old V, ok bool) {
 	return old, true
 }
 
-// DeleteBytes is Delete.
+// DeleteBytes is Delete for a byte slice.
 func (t *Table[V]) DeleteBytes(key []byte) (V, bool) { return t.Delete(view(key)) }
 
-// merge joins p with its buddy, the page that differs in the last bit of the prefix,
-// if there is one and both are sparse.
+// merge merges p with its sibling, the page whose prefix differs only in the last
+// bit, if there is one and the two are sparse. It halves the directory while no
+// page has its depth.
 func (t *Table[V]) merge(p *page[V]) {
-	d := t.ownDirectory()
+	d := t.writableDirectory()
 	at := int(p.prefix) << (d.depth - p.depth)
-	k, l := d.of[at], d.of[at^1<<(d.depth-p.depth)]
-	buddy := d.pages[l]
-	if buddy.depth != p.depth || p.len()+buddy.len() > mergedMax {
+	k, l := d.pageOf[at], d.pageOf[at^1<<(d.depth-p.depth)]
+	sibling := d.pages[l]
+	if sibling.depth != p.depth || p.len()+sibling.len() > mergedMax {
 		return
 	}
-	merged := newPage[V](t.owner, p.depth-1, p.prefix>>1, p.len()+buddy.len())
-	for _, from := range []*page[V]{p, buddy} {
+	merged := newPage[V](t.owner, p.depth-1, p.prefix>>1, p.len()+sibling.len())
+	for _, from := range []*page[V]{p, sibling} {
 		for i := range from.slots {
 			if from.occupied(i) {
-				merged.place(uint16(maphash.String(t.seed, from.slots[i].key))|1, from.slots[i])
+				merged.store(uint16(maphash.String(t.seed, from.slots[i].key))|1, from.slots[i])
 			}
 		}
 	}
-	t.room += cap(merged.slots) - cap(p.slots) - cap(buddy.slots)
+	t.capacity += cap(merged.slots) - cap(p.slots) - cap(sibling.slots)
 	d.pages[k] = merged
-	d.point(int(k))
+	d.setPage(int(k))
 	last := len(d.pages) - 1
 	d.pages[l] = d.pages[last]
 	d.pages[last] = nil
 	d.pages = d.pages[:last]
 	if int(l) < last {
-		d.point(int(l))
+		d.setPage(int(l))
 	}
 	if p.depth == d.depth {
 		d.deepest -= 2
 	}
 	for d.deepest == 0 {
 		d.depth--
-		of := make([]int32, len(d.of)/2)
+		of := make([]int32, len(d.pageOf)/2)
 		for i := range of {
-			of[i] = d.of[2*i]
+			of[i] = d.pageOf[2*i]
 		}
-		d.of = of
+		d.pageOf = of
 		for _, p := range d.pages {
 			if p.depth == d.depth {
 				d.deepest++
@@ -359,20 +375,20 @@ func (t *Table[V]) merge(p *page[V]) {
 	}
 }
 
-// Clear removes every entry. O(1).
+// Clear removes all entries. O(1).
 func (t *Table[V]) Clear() { *t = Table[V]{seed: t.seed, owner: t.owner} }
 
-// Clone returns a table with the same entries. O(1): the two share pages until one
-// writes to them; its first write then copies the directory and a page, later ones
-// a page at most.
+// Clone returns a copy of the table. O(1): the two tables share pages
+// copy-on-write. The first write after it copies the directory and a page, later
+// writes at most a page.
 func (t *Table[V]) Clone() *Table[V] {
 	c := *t
 	t.owner, c.owner = new(token), new(token)
 	return &c
 }
 
-// All yields every entry, in no particular order. The table must not be changed
-// meanwhile.
+// All yields all entries in unspecified order. The table must not be modified
+// during the iteration.
 func (t *Table[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for p := range t.each {
@@ -385,7 +401,7 @@ func (t *Table[V]) All() iter.Seq2[string, V] {
 	}
 }
 
-// each yields every page.
+// each yields each page once.
 func (t *Table[V]) each(yield func(*page[V]) bool) {
 	if t.sole != nil {
 		yield(t.sole)
@@ -399,19 +415,19 @@ func (t *Table[V]) each(yield func(*page[V]) bool) {
 	}
 }
 
-// The cursor of a scan: hashes lose their lowest bits, so that cursors survive
-// clients that hold numbers as float64.
+// A cursor is a hash without its lowest 12 bits, so it survives clients that
+// represent numbers as float64.
 const (
 	cursorBits = 52
 	cursorEnd  = 1 << cursorBits
 )
 
-// Scan passes about count entries to yield and returns the cursor with which to go
-// on; 0 begins, and 0 is returned at the end. Entries come by the order of hashes, so
-// one that is there from begin to end is passed exactly once, whatever else is added,
-// removed or cloned between the calls. Entries of equal hash come together. A cursor
-// that no Scan returned does no harm. O(count), and O(256) at least in a large table;
-// empty stretches cost O(1) for a page. The table must not be changed by yield.
+// Scan passes about count entries to yield and returns the next cursor. A scan
+// begins with cursor 0 and ends when Scan returns 0. Entries come in the order of
+// their hashes, so an entry that is present during the whole scan is passed exactly
+// once, regardless of changes and clones between the calls. Entries with equal
+// hashes come in one call. Any cursor value is safe. O(count), at least O(256) in a
+// large table; an empty page costs O(1). yield must not modify the table.
 func (t *Table[V]) Scan(cursor uint64, count int, yield func(key string, v V)) (next uint64) {
 	count = max(count, 1)
 	var hashes, sorted [maxSlots]uint64
@@ -445,13 +461,14 @@ func (t *Table[V]) Scan(cursor uint64, count int, yield func(key string, v V)) (
 	return 0
 }
 
-// Random returns an entry, every one being equally likely. O(1) on average.
+// Random returns an entry with uniform probability. O(1) on average.
 func (t *Table[V]) Random(r *rand.Rand) (key string, v V, ok bool) {
 	if t.n == 0 {
 		return "", v, false
 	}
-	// A page and one of the most slots that pages may have: each entry has the same
-	// chance to be hit, whatever else there is. About half of the draws hit one.
+	// Rejection sampling: a random page, and one of as many slots as the largest
+	// page has. Every entry has the same probability. About half of the draws hit
+	// an entry.
 	for range 64 {
 		p, width := t.sole, maxSlots
 		if p == nil {
@@ -463,7 +480,8 @@ func (t *Table[V]) Random(r *rand.Rand) (key string, v V, ok bool) {
 			return p.slots[i].key, p.slots[i].value, true
 		}
 	}
-	// So sparse, or so unlucky: count entries. As this too is fair, so are both together.
+	// Fallback after 64 misses, in a sparse table: select an entry by its ordinal.
+	// Both methods are uniform, so their combination is, too.
 	k := r.IntN(t.n)
 	for p := range t.each {
 		if k >= p.len() {
@@ -482,8 +500,8 @@ func (t *Table[V]) Random(r *rand.Rand) (key string, v V, ok bool) {
 	panic("BUG: table has fewer entries than it counts")
 }
 
-// Bytes estimates the memory that the table takes, without that of the keys' bytes
-// and of what values point to. O(1).
+// Bytes estimates the memory of the table in bytes, without the bytes of keys and
+// the memory that values point to. O(1).
 func (t *Table[V]) Bytes() int {
 	pages, directory := 0, 0
 	if t.sole != nil {
@@ -491,8 +509,8 @@ func (t *Table[V]) Bytes() int {
 	}
 	if t.dir != nil {
 		pages = len(t.dir.pages)
-		directory = int(unsafe.Sizeof(*t.dir)) + 8*cap(t.dir.pages) + 4*cap(t.dir.of)
+		directory = int(unsafe.Sizeof(*t.dir)) + 8*cap(t.dir.pages) + 4*cap(t.dir.pageOf)
 	}
 	return int(unsafe.Sizeof(*t)) + directory + pages*int(unsafe.Sizeof(page[V]{})) +
-		t.room*int(unsafe.Sizeof(slot[V]{})+unsafe.Sizeof(uint16(0)))
+		t.capacity*int(unsafe.Sizeof(slot[V]{})+unsafe.Sizeof(uint16(0)))
 }

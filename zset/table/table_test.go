@@ -16,7 +16,7 @@ func check[V any](t *testing.T, table *Table[V]) {
 	}
 }
 
-// same compares a table with a map.
+// same compares all entries of a table with a map.
 func same(table *Table[int], model map[string]int) error {
 	if table.Len() != len(model) {
 		return fmt.Errorf("%d entries, want %d", table.Len(), len(model))
@@ -82,7 +82,7 @@ func TestModel(t *testing.T) {
 		model := map[string]int{}
 		var readers sync.WaitGroup
 		for i := range 40_000 {
-			// Phases of growing and of shrinking.
+			// The table grows and shrinks alternately.
 			op := byte(r.IntN(8))
 			if grow := i/(8*size+400)%2 == 0; grow && op == 3 {
 				op = 0
@@ -131,7 +131,8 @@ func FuzzTable(f *testing.F) {
 		model := map[string]int{}
 		clone, frozen := table.Clone(), map[string]int{}
 		for i := 0; i+1 < len(ops); i += 2 {
-			// A byte of key stands for 16 keys, so that short inputs fill pages.
+			// One byte of the input selects 16 keys, so that short inputs fill
+			// pages.
 			for j := range 16 {
 				step(t, &table, model, ops[i], fmt.Sprint(ops[i+1], j), i)
 			}
@@ -175,7 +176,7 @@ func TestScanReturnsWhatStays(t *testing.T) {
 				if calls%8 > 0 && size > 1000 || calls%64 > 0 && count < 10 {
 					continue
 				}
-				for range size / 20 { // a phase of growing, then of shrinking
+				for range size / 20 { // grow and shrink alternately
 					key := fmt.Sprint("comes and goes:", r.IntN(4*size))
 					if calls/16%2 == 0 {
 						table.Set(key, 0)
@@ -197,7 +198,7 @@ func TestScanReturnsWhatStays(t *testing.T) {
 	}
 }
 
-func TestScanOddCursors(t *testing.T) {
+func TestScanArbitraryCursors(t *testing.T) {
 	var table Table[int]
 	none := func(string, int) { t.Error("passed an entry of an empty table") }
 	for _, cursor := range []uint64{0, 1, 1 << 51, 1<<52 - 1, 1 << 52, 1<<64 - 1} {
@@ -213,7 +214,7 @@ func TestScanOddCursors(t *testing.T) {
 			t.Errorf("%d after %d", next, cursor)
 		}
 	}
-	// Sparse after a mass deletion: the number of calls and pages is bounded.
+	// A mass deletion merges the sparse pages.
 	for i := range 1990 {
 		table.Delete(fmt.Sprint(i))
 	}
@@ -223,7 +224,7 @@ func TestScanOddCursors(t *testing.T) {
 	}
 }
 
-// fair fails unless counts are what draws with equal chances give (chi-squared).
+// fair checks with a chi-squared test that counts fit a uniform distribution.
 func fair(t *testing.T, counts map[string]int, kinds, draws int) {
 	t.Helper()
 	expected := float64(draws) / float64(kinds)
@@ -231,8 +232,8 @@ func fair(t *testing.T, counts map[string]int, kinds, draws int) {
 	for _, n := range counts {
 		chi += (float64(n) - expected) * (float64(n) - expected) / expected
 	}
-	// Its cube root is nearly normal, however few degrees of freedom there are (Wilson
-	// and Hilferty 1931): allow 5 deviations.
+	// The cube root of chi-squared is nearly normal for any number of degrees of
+	// freedom (Wilson and Hilferty, 1931). The limit is 5 standard deviations.
 	free := float64(kinds - 1)
 	if d := math.Cbrt(chi/free) - (1 - 2/(9*free)); d*d > 25*2/(9*free) {
 		t.Errorf("%d kinds, %d draws: chi-squared %.0f", kinds, draws, chi)
@@ -247,7 +248,7 @@ func TestRandomIsUniform(t *testing.T) {
 			for i := range size {
 				table.Set(fmt.Sprint(i), i)
 			}
-			if remove { // very uneven pages
+			if remove { // leaves pages of very different sizes
 				for i := range size {
 					if key := fmt.Sprint(i); table.Len() > 2 && (i%7 > 0 || i < size/2) {
 						table.Delete(key)
@@ -259,7 +260,7 @@ func TestRandomIsUniform(t *testing.T) {
 			for range draws {
 				key, _, ok := table.Random(r)
 				if !ok {
-					t.Fatal("nothing drawn")
+					t.Fatal("Random found no entry")
 				}
 				counts[key]++
 			}
