@@ -349,8 +349,6 @@ func unconverted() []string {
 		"server/e2e/conformance",
 		"server/e2e/faults",
 		"server/e2e/soak",
-		"server/geo",
-		"server/hyperloglog",
 		"server/keyspace",
 		"server/rdb",
 		"server/script",

@@ -1,13 +1,13 @@
-// Package geo has points on the earth, as scores of a sorted set, and the search for
-// those in a circle or a box.
+// Package geo encodes points on the earth as scores of a sorted set, and searches
+// for the points in a circle or a box.
 //
-// A score is a geohash of 52 bits: longitude and latitude, each cut in halves 26
-// times, their bits interleaved. Points that share the first 2n bits lie in the
-// same cell, and a cell is a range of scores. A search looks at a cell that is about as large
-// as what is searched, and at its eight neighbours.
+// A score is a geohash of 52 bits: longitude and latitude, each bisected 26 times,
+// with their bits interleaved. Points that share the first 2n bits are in the same
+// cell, so a cell is a range of scores. A search examines a cell of about the size
+// of the shape and its eight neighbours.
 //
-// Cells, their order and the arithmetic are those of Redis (geohash.c,
-// geohash_helper.c), so that scores, the order of what is found and the digits of
-// distances are the same. The sines of C and Go differ in the last bit now and then;
-// see sin.
+// Cells, their order and the arithmetic equal those of Redis (geohash.c,
+// geohash_helper.c), so scores, the order of results and the digits of distances
+// are the same. The sines of C and Go differ occasionally in the last bit; see
+// sin.go.
 package geo

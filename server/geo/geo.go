@@ -2,32 +2,33 @@ package geo
 
 import "math"
 
-// The limits of what a point can be, from EPSG:900913; the poles are out.
+// Limits of coordinates, from EPSG:900913. They exclude the poles.
 const (
 	maxLongitude = 180
 	maxLatitude  = 85.05112878
 
-	earthRadius = 6372797.560856 // in metres
+	earthRadius = 6372797.560856 // metres
 	mercatorMax = 20037726.37
 	degree      = math.Pi / 180
 
 	precision = 26 // bits of each coordinate in a score
 )
 
-// Point is a place, in degrees.
+// Point is a position on the earth in degrees.
 type Point struct{ Longitude, Latitude float64 }
 
-// Valid reports whether a point can have a score.
+// Valid reports whether a point has a score: a longitude within ±180° and a
+// latitude within ±85.05112878°.
 func (p Point) Valid() bool {
 	return p.Longitude >= -maxLongitude && p.Longitude <= maxLongitude &&
 		p.Latitude >= -maxLatitude && p.Latitude <= maxLatitude
 }
 
-// Score returns the score of a valid point.
+// Score returns the score of a valid point, an integer below 2^52.
 func (p Point) Score() float64 { return float64(cellOf(p, precision).bits) }
 
-// PointOf returns the middle of the smallest cell that a score stands for. Any score
-// will do.
+// PointOf returns the center of the smallest cell with a score. It accepts any
+// score.
 func PointOf(score float64) Point {
 	lo, hi := cell{truncate(score), precision}.corners()
 	return Point{
@@ -36,8 +37,8 @@ func PointOf(score float64) Point {
 	}
 }
 
-// truncate is C's conversion to an unsigned integer, as x86 does it where C
-// does not say what it gives.
+// truncate converts to uint64 as C does on x86, also where the C standard leaves
+// the result undefined.
 func truncate(f float64) uint64 {
 	const half = 1 << 63
 	switch {
@@ -59,8 +60,8 @@ func Truncate(score float64) int64 {
 	return math.MinInt64
 }
 
-// Hash returns the geohash of 11 characters that everybody knows. Its
-// last one, for which a score has no bits, is always 0.
+// Hash returns the standard geohash string of 11 characters. The last character is
+// always 0, because a score has no bits for it.
 func (p Point) Hash() string {
 	const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 	h := interleave(scaled(p.Latitude, -90, 90, precision), scaled(p.Longitude, -180, 180, precision))
@@ -71,14 +72,15 @@ func (p Point) Hash() string {
 	return string(b[:])
 }
 
-// Distance returns the metres between two points along a great circle.
+// Distance returns the great-circle distance of two points in metres.
 func Distance(a, b Point) float64 {
 	v := sin((b.Longitude*degree - a.Longitude*degree) / 2)
 	if v == 0 {
 		return latitudeDistance(a.Latitude, b.Latitude)
 	}
 	u := sin((b.Latitude*degree - a.Latitude*degree) / 2)
-	// The conversions forbid fused products, here as in the rest.
+	// Explicit conversions prevent fused multiply-add, here and in the rest of the
+	// package.
 	x := float64(u*u) + float64(cos(a.Latitude*degree)*cos(b.Latitude*degree)*v*v)
 	return 2 * earthRadius * asin(math.Sqrt(x))
 }
@@ -87,13 +89,14 @@ func latitudeDistance(a, b float64) float64 {
 	return earthRadius * math.Abs(float64(b*degree)-float64(a*degree))
 }
 
-// cell is a geohash of 2*step bits; the zero value is none.
+// cell is a geohash of 2*step bits. The zero value is no cell.
 type cell struct {
 	bits uint64
 	step uint
 }
 
-// scaled returns where x lies between lo and hi, in 2^step parts.
+// scaled returns the position of x in the interval from lo to hi, in units of
+// 1/2^step of the interval.
 func scaled(x, lo, hi float64, step uint) uint32 {
 	return uint32((x - lo) / (hi - lo) * float64(uint64(1)<<step))
 }
@@ -104,9 +107,9 @@ func cellOf(p Point, step uint) cell {
 		scaled(p.Longitude, -maxLongitude, maxLongitude, step)), step}
 }
 
-// corners returns the lowest and the highest coordinates of a cell.
+// corners returns the minimum and the maximum coordinates of a cell.
 func (c cell) corners() (lo, hi Point) {
-	latitude, longitude := spread(c.bits)
+	latitude, longitude := deinterleave(c.bits)
 	at := func(i uint32, limit float64) float64 {
 		return -limit + float64(float64(i)/float64(uint64(1)<<c.step)*(2*limit))
 	}
@@ -114,10 +117,11 @@ func (c cell) corners() (lo, hi Point) {
 		Point{at(longitude+1, maxLongitude), at(latitude+1, maxLatitude)}
 }
 
-// interleave puts the bits of x at the even places, those of y at the odd ones.
-func interleave(x, y uint32) uint64 { return widen(x) | widen(y)<<1 }
+// interleave returns a Morton code: the bits of x at even positions, those of y at
+// odd positions.
+func interleave(x, y uint32) uint64 { return spreadBits(x) | spreadBits(y)<<1 }
 
-func widen(n uint32) uint64 {
+func spreadBits(n uint32) uint64 {
 	x := uint64(n)
 	x = (x | x<<16) & 0x0000ffff0000ffff
 	x = (x | x<<8) & 0x00ff00ff00ff00ff
@@ -126,10 +130,10 @@ func widen(n uint32) uint64 {
 	return (x | x<<1) & 0x5555555555555555
 }
 
-// spread undoes interleave.
-func spread(h uint64) (x, y uint32) { return narrow(h), narrow(h >> 1) }
+// deinterleave is the inverse of interleave.
+func deinterleave(h uint64) (x, y uint32) { return compactBits(h), compactBits(h >> 1) }
 
-func narrow(x uint64) uint32 {
+func compactBits(x uint64) uint32 {
 	x &= 0x5555555555555555
 	x = (x | x>>1) & 0x3333333333333333
 	x = (x | x>>2) & 0x0f0f0f0f0f0f0f0f
@@ -138,11 +142,11 @@ func narrow(x uint64) uint32 {
 	return uint32(x | x>>16)
 }
 
-// move returns the cell so many cells further east and north. At the edge it
-// comes back on the other side. (A point on the edge itself has a cell beyond it, which stays
-// there as long as it is not moved across.)
-func (c cell) move(east, north int) cell {
-	latitude, longitude := spread(c.bits)
+// offset returns the cell that lies the given number of cells further east and
+// north, modulo the size of the grid. (A point exactly on the upper limit has a
+// cell outside of the grid. That cell stays outside unless its coordinate changes.)
+func (c cell) offset(east, north int) cell {
+	latitude, longitude := deinterleave(c.bits)
 	mask := uint32(1)<<c.step - 1
 	if north != 0 {
 		latitude = (latitude + uint32(north)) & mask

@@ -25,7 +25,7 @@ func exactSin(x float64, cosine bool) *big.Float {
 	return s
 }
 
-// off returns how far got is from want, in units of its last bit.
+// off returns the error of got in units in the last place.
 func off(got float64, want *big.Float) float64 {
 	near, _ := want.Float64()
 	d, _ := new(big.Float).Sub(new(big.Float).SetPrec(200).SetFloat64(got), want).Float64()
@@ -48,7 +48,7 @@ func TestSines(t *testing.T) {
 		if x > 1.57 {
 			continue
 		}
-		// An arc sine is right if its sine is as near to y as it can be.
+		// An arc sine is correct if no neighbouring float64 has a sine closer to y.
 		y := math.Sin(x)
 		a := asin(y)
 		d, _ := new(big.Float).Sub(exactSin(a, false), new(big.Float).SetFloat64(y)).Float64()
@@ -58,7 +58,7 @@ func TestSines(t *testing.T) {
 	t.Log("worst errors of sin, cos, asin, in the last bit:", worst)
 	for _, w := range worst {
 		if w > 0.52 {
-			t.Error("not exact enough:", worst)
+			t.Error("error of the sine in units in the last place:", worst)
 		}
 	}
 	for _, x := range []float64{0, math.Inf(1), math.NaN(), 100} {
@@ -71,7 +71,8 @@ func TestSines(t *testing.T) {
 	}
 }
 
-// What a shape contains lies in its ranges.
+// TestRangesCover checks that the ranges of a shape contain the points of the
+// shape.
 func TestRangesCover(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	for range 3000 {
@@ -95,7 +96,7 @@ func TestRangesCover(t *testing.T) {
 				found = found || x.Min <= score && score < x.Max
 			}
 			if !found {
-				t.Fatalf("%+v contains %v, which is in none of %v", s, p, ranges)
+				t.Fatalf("%+v contains %v, which none of %v contains", s, p, ranges)
 			}
 		}
 	}

@@ -2,16 +2,17 @@ package geo
 
 import "math"
 
-// Shape is a circle, or a box whose sides run along the meridians and parallels.
+// Shape is a circle, or a box with sides along meridians and parallels.
 type Shape struct {
 	Center        Point
-	Radius        float64 // of a circle
-	Width, Height float64 // of a box
+	Radius        float64 // of a circle, in units of Unit
+	Width, Height float64 // of a box, in units of Unit
 	Box           bool
-	Unit          float64 // metres in what the sizes are given in
+	Unit          float64 // metres of one unit
 }
 
-// Contains reports whether a point is in the shape, and how many metres from its center.
+// Contains reports whether a point is in the shape, and its distance from the
+// center in metres.
 func (s *Shape) Contains(p Point) (distance float64, ok bool) {
 	if s.Box {
 		if latitudeDistance(p.Latitude, s.Center.Latitude) > s.Height*s.Unit/2 ||
@@ -21,13 +22,13 @@ func (s *Shape) Contains(p Point) (distance float64, ok bool) {
 		return Distance(s.Center, p), true
 	}
 	if latitudeDistance(p.Latitude, s.Center.Latitude) > s.Radius*s.Unit*(1+1e-9) {
-		return 0, false // the quick way
+		return 0, false // cheap rejection by latitude
 	}
 	distance = Distance(s.Center, p)
 	return distance, !(distance > s.Radius*s.Unit)
 }
 
-// bounds returns the lowest and the highest coordinates in the shape.
+// bounds returns the minimum and the maximum coordinates of the shape.
 func (s *Shape) bounds() (lo, hi Point) {
 	height, width := s.Unit*s.Radius, s.Unit*s.Radius
 	if s.Box {
@@ -36,7 +37,7 @@ func (s *Shape) bounds() (lo, hi Point) {
 	c := s.Center
 	dy := height / earthRadius / degree
 	lo.Latitude, hi.Latitude = c.Latitude-dy, c.Latitude+dy
-	edge := hi.Latitude // the one nearer to the pole
+	edge := hi.Latitude // the edge nearer to the pole
 	if c.Latitude < 0 {
 		edge = lo.Latitude
 	}
@@ -45,8 +46,8 @@ func (s *Shape) bounds() (lo, hi Point) {
 	return lo, hi
 }
 
-// step returns how many bits of each coordinate make cells of about the size of the
-// shape.
+// step returns the number of bits of each coordinate for cells of about the size of
+// the shape.
 func (s *Shape) step() uint {
 	r := s.Radius
 	if s.Box {
@@ -61,7 +62,7 @@ func (s *Shape) step() uint {
 	for ; r < mercatorMax; r *= 2 {
 		n++
 	}
-	// Towards the poles cells are narrower.
+	// Cells are narrower near the poles.
 	switch y := math.Abs(s.Center.Latitude); {
 	case y > 80:
 		n -= 2
@@ -71,20 +72,21 @@ func (s *Shape) step() uint {
 	return uint(min(max(n, 1), precision))
 }
 
-// Range is the scores from Min on that are below Max.
+// Range is the half-open interval of scores [Min, Max).
 type Range struct{ Min, Max float64 }
 
-// Ranges returns where the points of the shape are to be looked for: at most nine cells.
+// Ranges returns the score ranges of at most nine cells that contain all points of
+// the shape. The caller filters the points with Contains.
 func (s *Shape) Ranges() []Range {
 	lo, hi := s.bounds()
 	step := s.step()
 	c := cellOf(s.Center, step)
-	if step > 1 && !c.suffices(lo, hi) {
+	if step > 1 && !c.neighboursCover(lo, hi) {
 		step--
 		c = cellOf(s.Center, step)
 	}
 	near, far := c.corners()
-	// Which of the neighbours are of no use?
+	// Skip the neighbours on sides where the center cell already covers the bounds.
 	north, south, east, west := true, true, true, true
 	if step >= 2 {
 		south = !(near.Latitude < lo.Latitude)
@@ -100,12 +102,12 @@ func (s *Shape) Ranges() []Range {
 		{1, 1, north && east}, {-1, 1, north && west}, {1, -1, south && east}, {-1, -1, south && west},
 	}
 	var ranges []Range
-	var last cell // around a large shape neighbours may be the same
+	var last cell // around a large shape neighbours can coincide
 	for i, n := range neighbours {
 		if !n.useful {
 			continue
 		}
-		cell := c.move(n.east, n.north)
+		cell := c.offset(n.east, n.north)
 		if i > 0 && cell == last {
 			continue
 		}
@@ -117,12 +119,13 @@ func (s *Shape) Ranges() []Range {
 	return ranges
 }
 
-// suffices reports whether the neighbours of a cell cover what lies between lo and hi.
-func (c cell) suffices(lo, hi Point) bool {
-	_, north := c.move(0, 1).corners()
-	south, _ := c.move(0, -1).corners()
-	_, east := c.move(1, 0).corners()
-	west, _ := c.move(-1, 0).corners()
+// neighboursCover reports whether a cell with its neighbours covers the area
+// between lo and hi.
+func (c cell) neighboursCover(lo, hi Point) bool {
+	_, north := c.offset(0, 1).corners()
+	south, _ := c.offset(0, -1).corners()
+	_, east := c.offset(1, 0).corners()
+	west, _ := c.offset(-1, 0).corners()
 	return !(north.Latitude < hi.Latitude || south.Latitude > lo.Latitude ||
 		east.Longitude < hi.Longitude || west.Longitude > lo.Longitude)
 }

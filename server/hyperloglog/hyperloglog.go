@@ -13,41 +13,41 @@ import (
 const (
 	// Registers is the number of registers.
 	Registers = 1 << indexBits
-	// HeaderSize is where the registers begin.
+	// HeaderSize is the number of bytes before the registers.
 	HeaderSize = 16
-	// DenseSize is the length of a dense string.
+	// DenseSize is the number of bytes of a dense string.
 	DenseSize = HeaderSize + Registers*registerBits/8
 
 	indexBits    = 14
-	hashBits     = 64 - indexBits // that are left to count zeros in
+	hashBits     = 64 - indexBits // bits of the hash in which zeros are counted
 	registerBits = 6
 
-	// OutOfDate is the bit of the byte at CardinalityEnd that says that the
-	// cardinality is not what the registers give.
+	// OutOfDate is the bit of the byte at CardinalityEnd that marks the cached
+	// cardinality as out of date.
 	OutOfDate = 0x80
-	// CardinalityEnd is the last byte of the cardinality.
+	// CardinalityEnd is the offset of the last byte of the cardinality.
 	CardinalityEnd = HeaderSize - 1
 
-	cardinality = 8 // where it begins
-	dense       = 0
-	sparse      = 1
+	cardinalityOffset = 8 // offset of the cardinality
+	dense             = 0
+	sparse            = 1
 )
 
-// ErrCorrupted is the error of sparse strings that do not have as many registers as
-// there must be.
+// ErrCorrupted is the error for a sparse string that does not have exactly
+// Registers registers.
 var ErrCorrupted = errors.New("corrupted HyperLogLog")
 
-// New returns an empty, sparse string.
+// New returns an empty HyperLogLog in the sparse encoding.
 func New() []byte {
 	b := make([]byte, HeaderSize+2)
 	copy(b, "HYLL")
 	b[4] = sparse
-	putZeros(b[HeaderSize:HeaderSize], Registers)
+	appendZeros(b[HeaderSize:HeaderSize], Registers)
 	return b
 }
 
-// Valid reports whether b has a proper header, and the right length if it is
-// dense.
+// Valid reports whether b has a correct header and, if it is dense, the correct
+// length. The registers of a sparse string are not checked.
 func Valid(b []byte) bool {
 	return len(b) >= HeaderSize && bytes.HasPrefix(b, []byte("HYLL")) &&
 		(b[4] == sparse || b[4] == dense && len(b) == DenseSize)
@@ -56,16 +56,17 @@ func Valid(b []byte) bool {
 // IsDense reports whether a valid string is dense.
 func IsDense(b []byte) bool { return b[4] == dense }
 
-// Cardinality returns what the header says, and whether that is up to date.
+// Cardinality returns the cached estimate of the header, and whether it is up to
+// date.
 func Cardinality(b []byte) (n uint64, ok bool) {
-	return binary.LittleEndian.Uint64(b[cardinality:]), b[CardinalityEnd]&OutOfDate == 0
+	return binary.LittleEndian.Uint64(b[cardinalityOffset:]), b[CardinalityEnd]&OutOfDate == 0
 }
 
-// AppendCardinality appends n as the header has it.
+// AppendCardinality appends n in the format of the header.
 func AppendCardinality(dst []byte, n uint64) []byte { return binary.LittleEndian.AppendUint64(dst, n) }
 
-// Place returns the register that an element belongs to, and what it must at
-// least be once the element is added.
+// Place returns the register of an element, and the minimum value of the register
+// once it contains the element. O(len(element)).
 func Place(element []byte) (register int, count uint8) {
 	h := murmur(element, 0xadc83b19)
 	return int(h & (Registers - 1)), uint8(1 + bits.TrailingZeros64(h>>indexBits|1<<hashBits))
@@ -91,10 +92,10 @@ func murmur(b []byte, seed uint64) uint64 {
 	return h ^ h>>r
 }
 
-// DenseRegister returns a register of a dense string.
+// DenseRegister returns the value of a register of a dense string. O(1).
 func DenseRegister(b []byte, register int) uint8 {
 	at, shift := denseAt(register)
-	return uint8(pair(b, at)>>shift) & 63
+	return uint8(load16(b, at)>>shift) & 63
 }
 
 func denseAt(register int) (at int, shift uint) {
@@ -102,8 +103,8 @@ func denseAt(register int) (at int, shift uint) {
 	return HeaderSize + bit/8, uint(bit % 8)
 }
 
-// pair returns the bytes at and, if there is one, behind at.
-func pair(b []byte, at int) uint16 {
+// load16 returns the bytes at and at+1, little endian, with 0 beyond the end.
+func load16(b []byte, at int) uint16 {
 	x := uint16(b[at])
 	if at+1 < len(b) {
 		x |= uint16(b[at+1]) << 8
@@ -111,11 +112,12 @@ func pair(b []byte, at int) uint16 {
 	return x
 }
 
-// DenseChange returns the two bytes (one at the very end) that must stand in a
-// dense string, and from where on, to make a register count.
+// DenseChange returns the change of a dense string that sets a register to count:
+// the first n bytes of change at offset at. n is 2, or 1 at the end of the string.
+// O(1).
 func DenseChange(b []byte, register int, count uint8) (at int, change [2]byte, n int) {
 	at, shift := denseAt(register)
-	x := pair(b, at)&^(63<<shift) | uint16(count)<<shift
+	x := load16(b, at)&^(63<<shift) | uint16(count)<<shift
 	return at, [2]byte{byte(x), byte(x >> 8)}, min(2, len(b)-at)
 }
 
@@ -124,21 +126,21 @@ func setDense(b []byte, register int, count uint8) {
 	copy(b[at:], change[:n])
 }
 
-// run is a piece of a sparse string: registers of the same value.
+// run is one code of a sparse string: consecutive registers with the same value.
 type run struct {
 	value uint8
 	n     int
-	size  int // in bytes
+	size  int // bytes of the code
 }
 
 const (
-	maxZeros    = 64 // of the short form
+	maxZeros    = 64 // of the short code for zeros
 	maxValue    = 32
 	maxValueRun = 4
 )
 
-// first returns the run that b begins with.
-func first(b []byte) run {
+// decodeRun returns the run at the beginning of b.
+func decodeRun(b []byte) run {
 	switch {
 	case b[0]&0x80 != 0:
 		return run{b[0]>>2&31 + 1, int(b[0]&3) + 1, 1}
@@ -156,8 +158,8 @@ func isValue(b byte) bool { return b&0x80 != 0 }
 
 func valueRun(value uint8, n int) byte { return 0x80 | (value-1)<<2 | uint8(n-1) }
 
-// putZeros appends a run of n zeros, if n > 0.
-func putZeros(dst []byte, n int) []byte {
+// appendZeros appends a run of n zeros, or nothing if n is 0.
+func appendZeros(dst []byte, n int) []byte {
 	switch {
 	case n == 0:
 		return dst
@@ -167,12 +169,13 @@ func putZeros(dst []byte, n int) []byte {
 	return append(dst, 0x40|byte((n-1)>>8), byte(n-1))
 }
 
-// find returns where in a sparse string the run with a register stands, its
-// first register, and where the run before it stands (-1 if there is none).
+// find returns the offset of the run that contains a register, the first register
+// of the run, and the offset of the previous run, -1 if there is none. It returns
+// false if the string has too few registers. O(len(b)).
 func find(b []byte, register int) (at, begin, before int, ok bool) {
 	at, before = HeaderSize, -1
 	for at < len(b) {
-		r := first(b[at:])
+		r := decodeRun(b[at:])
 		if register < begin+r.n {
 			return at, begin, before, true
 		}
@@ -183,18 +186,21 @@ func find(b []byte, register int) (at, begin, before int, ok bool) {
 	return 0, 0, 0, false
 }
 
-// SparseRegister returns a register of a sparse string.
+// SparseRegister returns the value of a register of a sparse string, or
+// ErrCorrupted. O(len(b)).
 func SparseRegister(b []byte, register int) (uint8, error) {
 	at, _, _, ok := find(b, register)
 	if !ok {
 		return 0, ErrCorrupted
 	}
-	return first(b[at:]).value, nil
+	return decodeRun(b[at:]).value, nil
 }
 
-// Raise makes a register of a string at least count. The string may become dense, and
-// does if it were longer than limit as a sparse one. It changes b, as append
-// does, and returns the string, whose cardinality is out of date if changed is true.
+// Raise raises a register of a valid string to count, unless it is that high
+// already. A sparse string becomes dense if it would exceed limit bytes. Raise
+// modifies b and returns the resulting string, as append does. If changed is true,
+// the string's cached cardinality is out of date. The only error is ErrCorrupted.
+// O(1) for a dense string, O(len(b)) for a sparse one.
 func Raise(b []byte, register int, count uint8, limit int) (_ []byte, changed bool, err error) {
 	if IsDense(b) {
 		if DenseRegister(b, register) >= count {
@@ -218,17 +224,18 @@ func raiseSparse(b []byte, register int, count uint8, limit int) ([]byte, bool, 
 	if !ok {
 		return b, false, ErrCorrupted
 	}
-	old := first(b[at:])
+	old := decodeRun(b[at:])
 	if old.value >= count {
 		return b, false, nil
 	}
-	// The run becomes what is left of it, the register, what is right of it.
-	var room [5]byte
-	runs := room[:0]
+	// Split the run into the part before the register, the register, and the part
+	// after it.
+	var buf [5]byte
+	runs := buf[:0]
 	part := func(n int) {
 		switch {
 		case old.value == 0:
-			runs = putZeros(runs, n)
+			runs = appendZeros(runs, n)
 		case n > 0:
 			runs = append(runs, valueRun(old.value, n))
 		}
@@ -244,19 +251,19 @@ func raiseSparse(b []byte, register int, count uint8, limit int) ([]byte, bool, 
 	if before < 0 {
 		before = HeaderSize
 	}
-	return join(b, before), true, nil
+	return mergeRuns(b, before), true, nil
 }
 
-// join makes one of neighbouring runs of the same value, in the few steps from at on
-// that Redis makes.
-func join(b []byte, at int) []byte {
+// mergeRuns merges adjacent runs of equal values, from offset at, in at most five
+// steps as Redis does.
+func mergeRuns(b []byte, at int) []byte {
 	for range 5 {
 		if at >= len(b) {
 			break
 		}
-		r := first(b[at:])
+		r := decodeRun(b[at:])
 		if r.value > 0 && at+1 < len(b) && isValue(b[at+1]) {
-			next := first(b[at+1:])
+			next := decodeRun(b[at+1:])
 			if next.value == r.value && next.n+r.n <= maxValueRun {
 				b[at+1] = valueRun(r.value, r.n+next.n)
 				b = slices.Delete(b, at, at+1)
@@ -277,7 +284,8 @@ func promote(b []byte, register int, count uint8) ([]byte, bool, error) {
 	return d, true, nil
 }
 
-// Dense returns a valid string in the dense encoding: b itself if it is that.
+// Dense returns the string in the dense encoding: b itself if it is dense, else a
+// new string, or ErrCorrupted.
 func Dense(b []byte) ([]byte, error) {
 	if IsDense(b) {
 		return b, nil
@@ -289,11 +297,12 @@ func Dense(b []byte) ([]byte, error) {
 	return d, err
 }
 
-// eachValue yields the registers of a sparse string that are not 0.
+// eachValue yields the registers of a sparse string that are not 0. It returns
+// ErrCorrupted if the string does not have exactly Registers registers.
 func eachValue(b []byte, yield func(register int, value uint8)) error {
 	n := 0
 	for at := HeaderSize; at < len(b); {
-		r := first(b[at:])
+		r := decodeRun(b[at:])
 		if r.value > 0 {
 			if n+r.n > Registers {
 				return ErrCorrupted
@@ -311,10 +320,12 @@ func eachValue(b []byte, yield func(register int, value uint8)) error {
 	return nil
 }
 
-// Union is the registers of several strings together.
+// Union is the union of several strings: the maximum of each register. The zero
+// value is the empty union.
 type Union [Registers]uint8
 
-// Add makes each register at least what it is in b.
+// Add raises each register to its value in the valid string b, or returns
+// ErrCorrupted; registers may have changed then. O(Registers).
 func (u *Union) Add(b []byte) error {
 	if IsDense(b) {
 		for i := range u {
@@ -325,7 +336,7 @@ func (u *Union) Add(b []byte) error {
 	return eachValue(b, func(register int, value uint8) { u[register] = max(u[register], value) })
 }
 
-// Count returns the estimate.
+// Count returns the estimated number of distinct elements. O(Registers).
 func (u *Union) Count() uint64 {
 	var h histogram
 	for _, x := range u {
@@ -334,7 +345,8 @@ func (u *Union) Count() uint64 {
 	return h.estimate()
 }
 
-// Count computes the estimate for a valid string, whatever its header says.
+// Count computes the estimate for a valid string and ignores the cached
+// cardinality. The only error is ErrCorrupted. O(Registers).
 func Count(b []byte) (uint64, error) {
 	var h histogram
 	if IsDense(b) {
@@ -349,7 +361,7 @@ func Count(b []byte) (uint64, error) {
 	}
 	n := 0
 	for at := HeaderSize; at < len(b); {
-		r := first(b[at:])
+		r := decodeRun(b[at:])
 		h[r.value] += r.n
 		n += r.n
 		at += r.size
@@ -360,11 +372,11 @@ func Count(b []byte) (uint64, error) {
 	return h.estimate(), nil
 }
 
-// histogram says how many registers have each value.
+// histogram counts the registers of each value.
 type histogram [1 << registerBits]int
 
-// The conversions to float64 keep products from being fused with sums on
-// machines that can do so: the result is to be the same everywhere.
+// estimate is Ertl's improved raw estimator. Explicit conversions prevent fused
+// multiply-add, so that the result is the same on all machines.
 func (h *histogram) estimate() uint64 {
 	const m = Registers
 	const alpha = 0.721347520444481703680 // 0.5/ln 2
@@ -409,11 +421,11 @@ func tau(x float64) float64 {
 	}
 }
 
-// Describe returns the runs of a sparse string, as PFDEBUG DECODE writes them.
+// Describe returns the runs of a sparse string in the format of PFDEBUG DECODE.
 func Describe(b []byte) string {
 	var s []byte
 	for at := HeaderSize; at < len(b); {
-		r := first(b[at:])
+		r := decodeRun(b[at:])
 		switch {
 		case r.value > 0:
 			s = append(strconv.AppendUint(append(s, "v:"...), uint64(r.value), 10), ',')

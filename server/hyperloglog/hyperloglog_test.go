@@ -18,13 +18,13 @@ func add(t *testing.T, b []byte, limit int, element string) ([]byte, bool) {
 	return b, changed
 }
 
-// The registers of a string, in either encoding, are those of an array.
+// TestRaise compares strings of both encodings with an array of registers.
 func TestRaise(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var model Union
 		limit := []int{0, 200, 3000, DenseSize}[seed%4]
-		few := []int{50, 2000, Registers}[seed%3] // so that runs of equal values come to be
+		few := []int{50, 2000, Registers}[seed%3] // few registers lead to runs of equal values
 		b, wasDense := New(), false
 		for i := range 4000 {
 			register, count := r.IntN(few), uint8(1+r.IntN(4))
@@ -40,7 +40,7 @@ func TestRaise(t *testing.T) {
 			}
 			model[register] = max(model[register], count)
 			if _, upToDate := Cardinality(b); changed && upToDate {
-				t.Fatalf("seed %d, step %d: the cardinality counts as up to date", seed, i)
+				t.Fatalf("seed %d, step %d: the cardinality is not marked as out of date", seed, i)
 			}
 			if !Valid(b) || wasDense && !IsDense(b) || !IsDense(b) && len(b) > max(long, limit) {
 				t.Fatalf("seed %d, step %d: %d bytes of encoding %d after %d", seed, i, len(b), b[4], long)
@@ -70,13 +70,13 @@ func TestRaise(t *testing.T) {
 			}
 			n, err := Count(b)
 			if dn, derr := Count(d); err != nil || derr != nil || n != dn || n != model.Count() {
-				t.Fatalf("seed %d, step %d: %d (%v) as it is, %d (%v) as dense, %d of the array", seed, i, n, err, dn, derr, model.Count())
+				t.Fatalf("seed %d, step %d: %d (%v), %d (%v) in the dense encoding, %d for the array", seed, i, n, err, dn, derr, model.Count())
 			}
 		}
 	}
 }
 
-// What DenseChange says is what Raise does.
+// TestDenseChange compares the change of DenseChange with the effect of Raise.
 func TestDenseChange(t *testing.T) {
 	b, err := Dense(New())
 	if err != nil {
@@ -93,12 +93,13 @@ func TestDenseChange(t *testing.T) {
 		copy(want[at:], change[:n])
 		b, _, _ = Raise(b, register, count, 0)
 		if !bytes.Equal(b[HeaderSize:], want[HeaderSize:]) {
-			t.Fatalf("register %d, count %d: another change", register, count)
+			t.Fatalf("register %d, count %d: DenseChange differs from Raise", register, count)
 		}
 	}
 }
 
-// The error stays within four standard errors, over all sizes.
+// TestEstimate checks that the error stays within four standard errors for all
+// sizes.
 func TestEstimate(t *testing.T) {
 	b, n := New(), 0
 	for size := 1; size <= 1_000_000; size *= 10 {
@@ -113,17 +114,17 @@ func TestEstimate(t *testing.T) {
 	same := bytes.Clone(b)
 	for i := range 1000 {
 		if _, changed := add(t, b, 3000, fmt.Sprint("element:", i)); changed {
-			t.Fatalf("element %d changes a string that has it", i)
+			t.Fatalf("adding element %d twice changes the string", i)
 		}
 	}
 	if !bytes.Equal(b, same) {
-		t.Error("what has been seen before changes the string")
+		t.Error("adding a known element changes the string")
 	}
 }
 
-// Strings come from clients: whatever stands in them is an error or an
-// estimate, never a panic.
-func FuzzDamaged(f *testing.F) {
+// FuzzCorrupted feeds arbitrary strings, as clients can: the result is an error or
+// an estimate, never a panic.
+func FuzzCorrupted(f *testing.F) {
 	b := New()
 	for i := range 100 {
 		register, count := Place(fmt.Append(nil, i))
@@ -143,14 +144,14 @@ func FuzzDamaged(f *testing.F) {
 		n, err := Count(b)
 		var u Union
 		if uerr := u.Add(b); err == nil && (uerr != nil || u.Count() != n) {
-			t.Errorf("counts %d, and %d (%v) as registers", n, u.Count(), uerr)
+			t.Errorf("Count is %d, and %d (%v) by registers", n, u.Count(), uerr)
 		}
 		if !IsDense(b) {
 			SparseRegister(b, register)
 		}
 		if after, _, rerr := Raise(bytes.Clone(b), register, count, 3000); err == nil && rerr == nil {
 			if _, err := Count(after); err != nil {
-				t.Errorf("a change makes it %v", err)
+				t.Errorf("after a change: %v", err)
 			}
 		}
 	})
