@@ -132,11 +132,11 @@ func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*proto
 		sess:   c.sess, cmd: c.cmd, argv: copyArgs(c.argv), names: len(c.argv) - len(c.All()), db: c.db,
 		since: time.Now(), timeout: timeout, appointment: appointment{at: deadline, index: -1},
 	}
-	for i, key := range keys {
-		if slices.ContainsFunc(keys[:i], func(k []byte) bool { return string(k) == string(key) }) {
-			continue
-		}
+	for _, key := range keys {
 		l := srv.line(waitKey{c.db.ID(), protocol.View(key)}, want)
+		if last := l.waiters.Back(); last != nil && last.Value == w {
+			continue // the key was named before
+		}
 		w.places = append(w.places, place{l, l.waiters.PushBack(w)})
 	}
 	if deadline != 0 {
