@@ -259,6 +259,7 @@ func TestStalePages(t *testing.T) {
 		}
 	}
 	holds := digestOf(srv)
+	srv.do(func() { srv.ending.nosave = true }) // with one more Cut page 2 may lead to the whole file of an earlier one
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}

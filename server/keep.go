@@ -23,7 +23,7 @@ import (
 // The data are in one of two states. Usually the file holds everything up to
 // the last Cut, and the next Cut is the journal. Or there is no such file
 // (there is none yet, a Cut was lost, an fsync failed, the file is mostly
-// waste): then a fresh one is written beside it, key by key in pieces, each of
+// waste, nothing is saved without being asked for and so there is no journal): then a fresh one is written beside it, key by key in pieces, each of
 // them with a Cut, so that the journal never has to span the whole time; when
 // the last key is in, the fresh file takes the place of the other. The same
 // pieces give new bases to the keys of the journal when that has grown.
@@ -187,8 +187,32 @@ func (srv *Server) applyKeep() {
 	if k.path == "" || k.loading != nil {
 		return
 	}
+	switch recording := srv.keys.Recording(); {
+	case k.automatic() && !recording:
+		srv.keys.Record(true) // the file is written anew, and replies may have to wait for that
+	case !k.automatic() && recording:
+		k.untrack()
+	}
 	k.release()
 	k.wake()
+}
+
+// track begins the journal of what the file does not have yet. Where nothing is
+// saved without being asked for there is none, and each save writes everything.
+func (k *keeper) track() {
+	if k.automatic() {
+		k.srv.keys.Record(true)
+	} else {
+		k.needsFresh = true
+	}
+}
+
+// untrack ends the journal where nothing is saved without being asked for, as soon as
+// nothing is being written.
+func (k *keeper) untrack() {
+	if !k.automatic() && k.srv.keys.Recording() && !k.asked && !k.saving && k.rewrite == nil && k.forget == 0 && !k.pending() {
+		k.loseTrack()
+	}
 }
 
 // refused adds to an error of reading a file what can be done.
@@ -215,7 +239,7 @@ func (k *keeper) create() error {
 		return errors.Join(err, file.Discard())
 	}
 	k.file, k.stats = file, measure(file)
-	k.srv.keys.Record(true)
+	k.track()
 	return nil
 }
 
@@ -265,7 +289,7 @@ func (k *keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 		srv.log.Error("the data were not loaded", "error", k.loadErr)
 	} else {
 		k.file, k.stats = file, measure(file)
-		srv.keys.Record(true)
+		k.track()
 		for _, p := range l.Past() {
 			p.DB.Forget(p.Key)
 		}
@@ -337,6 +361,7 @@ func (k *keeper) step() (more bool) {
 	unhurried := false
 	srv.tend(func() {
 		more = k.account()
+		k.untrack()
 		unhurried = more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
 	})
 	if unhurried { // rewriting has time: half of it is left to the clients
@@ -368,7 +393,7 @@ func (k *keeper) due() bool {
 		return false
 	}
 	keys := k.srv.keys
-	if k.asked || k.rewrite != nil || k.forget != 0 || k.pending() || keys.Recorded() > k.limits.pending {
+	if k.asked || k.wantsFresh && k.needsFresh || k.rewrite != nil || k.forget != 0 || k.pending() || keys.Recorded() > k.limits.pending {
 		return true
 	}
 	if !k.automatic() {
@@ -460,6 +485,9 @@ func (k *keeper) overflow() {
 // loseTrack gives up the journal. The next save writes a fresh file.
 func (k *keeper) loseTrack() {
 	k.srv.keys.Record(false)
+	if k.always && k.failed == nil {
+		k.srv.keys.Record(true) // replies wait for the fresh file, see holds
+	}
 	k.epoch++ // so that a beginFresh that is listing keys begins again
 	k.needsFresh = true
 	k.rewrite, k.forget = nil, 0
@@ -662,15 +690,18 @@ func (k *keeper) account() (ok bool) {
 			k.forget = 0
 		}
 		if k.rewrite != nil && k.rewrite.at == len(k.rewrite.keys) && (c.ends || c.Forget == k.rewrite.upTo) {
-			k.srv.log.Info("file rewritten", "file", k.path, "fresh", k.rewrite.fresh, "keys", len(k.rewrite.keys),
-				"seconds", time.Since(k.rewrite.began).Seconds())
+			if !k.rewrite.saves {
+				k.srv.log.Info("file rewritten", "file", k.path, "fresh", k.rewrite.fresh, "keys", len(k.rewrite.keys),
+					"seconds", time.Since(k.rewrite.began).Seconds())
+				k.rewrites++
+			}
 			if r.forgetting {
 				k.forget = c.Forget
 			}
 			if k.rewrite.fresh {
 				k.needsFresh, k.cleared = false, k.srv.keys.Cleared()
 			}
-			k.rewrite, k.rewrites, k.unwell = nil, k.rewrites+1, time.Time{}
+			k.rewrite, k.unwell = nil, time.Time{}
 		} else if c.needed {
 			continue // written to a fresh file that is not complete: after a crash it would not be there
 		}
@@ -756,7 +787,9 @@ func (k *keeper) saveNow() error {
 	for {
 		if k.needsFresh && k.rewrite == nil {
 			k.srv.keys.Record(true)
-			k.beginRewrite(&rewrite{keys: k.allKeys(func(f func()) { f() }), fresh: true, began: time.Now()})
+			keys := k.allKeys(func(f func()) { f() })
+			k.beginRewrite(&rewrite{keys: keys, fresh: true, saves: !k.automatic() && !k.wantsFresh, began: time.Now()})
+			k.wantsFresh = false
 		}
 		waiting := k.pending()
 		k.take()
@@ -766,6 +799,7 @@ func (k *keeper) saveNow() error {
 		}
 		if !k.needsFresh && !waiting {
 			k.before = k.srv.keys.Sequence() // replies to what came before need not wait: see holds
+			k.untrack()
 			return nil
 		}
 	}
@@ -833,6 +867,7 @@ type rewrite struct {
 	keys  []keyID
 	at    int
 	fresh bool   // into a fresh file
+	saves bool   // because each save writes everything, see track
 	upTo  uint64 // the last cut whose journal is void when all keys have theirs
 	began time.Time
 }
@@ -875,8 +910,8 @@ func (k *keeper) beginFresh() {
 		keys := k.allKeys(srv.do)
 		srv.do(func() {
 			if began = k.epoch == epoch; began {
+				k.beginRewrite(&rewrite{keys: keys, fresh: true, saves: !k.automatic() && !k.wantsFresh, began: time.Now()})
 				k.wantsFresh = false
-				k.beginRewrite(&rewrite{keys: keys, fresh: true, began: time.Now()})
 			}
 		})
 	}

@@ -268,7 +268,7 @@ func TestFailingBGSAVE(t *testing.T) {
 		return
 	}
 	path := tmpPath(t)
-	srv := keep(t, path, nil)
+	srv := keep(t, path, map[string]string{"save": ""})
 	must(t, srv, "SET a 1", "SAVE")
 	mend := limitFiles(t, 8192)
 	for i := range 4 {
@@ -374,7 +374,7 @@ func TestFsyncFails(t *testing.T) {
 		t.Error("it is the same file")
 	}
 	want := digestOf(srv)
-	srv = again(t, srv, nil)
+	srv = again(t, srv, map[string]string{"stop-writes-on-bgsave-error": "no"})
 	if digestOf(srv) != want {
 		t.Error("the data differ")
 	}

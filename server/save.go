@@ -183,13 +183,13 @@ func (srv *Server) reload(write, flush, merge bool) error {
 	}
 	if flush && k.path != "" {
 		srv.keys.Adopt(loaded)
-		if write {
+		if write && k.automatic() {
 			srv.keys.Record(true)
 			for _, p := range loader.Past() {
 				srv.keys.DB(p.DB.ID()).Forget(p.Key)
 			}
 		} else {
-			k.loseTrack() // the changes that were not saved are gone from memory, not from the journal
+			k.loseTrack() // without write, the changes that were not saved are gone from memory, not from the journal
 		}
 		srv.loadLibraries()
 		return nil
