@@ -3,7 +3,9 @@ package server_test
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,5 +142,138 @@ func TestInputLimitsAsRedis(t *testing.T) {
 		if answers[0] != answers[1] {
 			t.Errorf("%.60q…:\n%.300q\n%.300q, Redis", in, answers[1], answers[0])
 		}
+	}
+}
+
+// Random lists of rules are accepted, or refused, with Redis's words, and make users with
+// the same flags, passwords, keys and channels. The rules about commands that a user is
+// shown with (in the order in which they were given, as since Redis 7.2) make the same
+// user of Redis as the rules that were given.
+func TestRulesAsRedis(t *testing.T) {
+	redis, zsetd := asker(t, startRedis(t)()), ours(t)
+	here := words(zsetd("COMMAND", "LIST"))
+	names := slices.DeleteFunc(words(redis("COMMAND", "LIST")), func(n string) bool { return !slices.Contains(here, n) })
+	categories := words(redis("ACL", "CAT"))
+	r := rand.New(rand.NewPCG(5, 5))
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	var rule func() string
+	rule = func() string {
+		switch r.IntN(26) {
+		case 0, 1, 2, 3:
+			return pick("+", "-") + "@" + pick(categories...)
+		case 4, 5:
+			return pick("+", "-") + pick("config", "client", "acl", "config|get", "client|id", "acl|whoami", "client|list", "object", "object|freq", "xgroup")
+		case 6:
+			return "+" + pick("select|0", "select|1", "get|a", "SELECT|0", "config|foo", "config|GET", "CONFIG|get")
+		case 7:
+			return pick("+@all", "-@all", "allcommands", "nocommands", "+@ALL", "+@Read", "-@WRITE", "+GET", "-Set")
+		case 8:
+			return pick("~*", "allkeys", "resetkeys", "%R~*", "%W~*", "%RW~x", "%WR~y")
+		case 9, 10:
+			return pick("~", "%R~", "%W~", "%RW~") + pick("a", "b*", "c:*", "a", "[a-z]")
+		case 11, 12:
+			return pick("&*", "allchannels", "resetchannels", "&a", "&b*", "&a", "&c")
+		case 13:
+			return pick("on", "off", "nopass", "resetpass", ">p1", ">p2", "<p1", "#"+strings.Repeat("a", 64), "!"+strings.Repeat("a", 64))
+		case 14:
+			return pick("skip-sanitize-payload", "sanitize-payload", "clearselectors", "ON", "NOPASS", "reset")
+		case 15:
+			var inner []string
+			for range r.IntN(4) {
+				inner = append(inner, rule())
+			}
+			return "(" + strings.Join(inner, " ") + ")"
+		case 16:
+			return pick("foo", "+nosuch", "-@nosuch", "%X~a", "%~a", "+", "-", "~", "&", ">", "<nope", "#abc", "()", "(", "+config|", "+|get", "-select|0",
+				"-config|get", "+@", "( )", "(~a", "~a b", "&a b", "+get|a|b", "")
+		}
+		return pick("+", "-") + pick(names...)
+	}
+	// describe returns what a user is shown with, but for the commands, and the line
+	// in ACL LIST.
+	describe := func(ask func(...string) any, name string) (facts, line string) {
+		fields, ok := ask("ACL", "GETUSER", name).([]any)
+		if !ok {
+			return "no such user", ""
+		}
+		var without func(fields []any) (rest []any)
+		without = func(fields []any) (rest []any) {
+			for i := 0; i+1 < len(fields); i += 2 {
+				switch field := fmt.Sprint(fields[i]); field {
+				case "commands":
+				case "selectors":
+					for _, s := range fields[i+1].([]any) {
+						rest = append(rest, without(s.([]any)))
+					}
+				default:
+					rest = append(rest, field, fields[i+1])
+				}
+			}
+			return rest
+		}
+		for _, l := range ask("ACL", "LIST").([]any) {
+			if l := fmt.Sprint(l); strings.HasPrefix(l, "user "+name+" ") {
+				line = l
+			}
+		}
+		return fmt.Sprint(without(fields)), line
+	}
+	// sorted returns a line with its words in order, in each pair of parentheses, for
+	// Redis 7.0 shows single commands in the order of a hash table.
+	sorted := func(line string) string {
+		parts := strings.SplitAfter(line, "(")
+		for i, p := range parts {
+			w := strings.Fields(strings.NewReplacer("(", " (", ")", " )").Replace(p))
+			slices.Sort(w)
+			parts[i] = strings.Join(w, " ")
+		}
+		return strings.Join(parts, " ")
+	}
+	refused := 0
+	for range 600 {
+		for _, ask := range []func(...string) any{redis, zsetd} {
+			ask("ACL", "DELUSER", "u")
+			ask("ACL", "DELUSER", "v")
+		}
+		var rules []string
+		for range 1 + r.IntN(8) {
+			rules = append(rules, rule())
+		}
+		argv := append([]string{"ACL", "SETUSER", "u"}, rules...)
+		got, want := fmt.Sprint(zsetd(argv...)), fmt.Sprint(redis(argv...))
+		if got != want {
+			t.Errorf("%q:\n%s\n%s, Redis", rules, got, want)
+			continue
+		}
+		if got != "OK" {
+			refused++
+			continue
+		}
+		facts, line := describe(zsetd, "u")
+		theirs, theirLine := describe(redis, "u")
+		if facts != theirs {
+			t.Errorf("%q:\n%s\n%s, Redis", rules, facts, theirs)
+		}
+		again, rest := []string{"ACL", "SETUSER", "v"}, strings.TrimPrefix(line, "user u ")
+		for rest != "" { // what is in parentheses is one rule
+			word := rest
+			if rest[0] == '(' {
+				word = rest[:strings.IndexByte(rest, ')')+1]
+			} else if i := strings.IndexByte(rest, ' '); i >= 0 {
+				word = rest[:i]
+			}
+			again, rest = append(again, word), strings.TrimPrefix(rest[len(word):], " ")
+		}
+		if reply := fmt.Sprint(redis(again...)); reply != "OK" {
+			t.Errorf("%q is shown as %q, of which Redis says %s", rules, line, reply)
+			continue
+		}
+		_, copied := describe(redis, "v")
+		if got, want := sorted(copied), sorted(strings.Replace(theirLine, "user u ", "user v ", 1)); got != want {
+			t.Errorf("%q are shown as %q, which makes of Redis\n%s, not\n%s", rules, line, got, want)
+		}
+	}
+	if refused < 20 || refused > 500 {
+		t.Errorf("%d lists of 600 are refused", refused)
 	}
 }

@@ -77,7 +77,7 @@ type selector struct {
 	firstArgs map[*Command][]string // with which commands are allowed that commands lacks
 
 	// rules are how commands came about: those since +@all (everything is
-	// true) or -@all, none of which is without effect.
+	// true) or -@all, but for those that a later one of the same name has replaced.
 	everything bool
 	rules      []string
 
@@ -466,12 +466,14 @@ func (a *acl) applySubcommand(s *selector, rule string) error {
 		s.firstArgs = map[*Command][]string{}
 	}
 	s.firstArgs[cmd] = append(s.firstArgs[cmd], first)
-	s.note("+" + cmd.Name + "|" + first)
+	s.rules = append(s.rules, "+"+cmd.Name+"|"+first) // which replaces none
 	return nil
 }
 
 // allCommands reports whether s may run everything.
-func (s *selector) allCommands() bool { return s.everything && len(s.rules) == 0 }
+func (s *selector) allCommands() bool {
+	return s.everything && !slices.ContainsFunc(s.rules, func(rule string) bool { return rule[0] == '-' })
+}
 
 func (s *selector) resetCommands(everything bool) {
 	s.everything, s.rules, s.firstArgs = everything, nil, nil
@@ -507,16 +509,6 @@ func (s *selector) note(rule string) {
 		return r == name || strings.HasPrefix(r, name) && r[len(name)] == '|'
 	})
 	s.rules = append(s.rules, rule)
-	opposite := byte('+')
-	if s.everything {
-		opposite = '-'
-	}
-	// From everything one can only take away, and to nothing only add.
-	first := slices.IndexFunc(s.rules, func(r string) bool { return r[0] == opposite })
-	if first < 0 {
-		first = len(s.rules)
-	}
-	s.rules = s.rules[first:]
 }
 
 // describe returns the rules that make this user of a new one.
