@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +170,42 @@ func (r luaFuzzer) eventCommand(keys []string) []string {
 		argv = slices.Concat(argv, maybe(10, "1"))
 	}
 	return argv
+}
+
+// bracedKeys are names with braces and colons in all places.
+func bracedKeys() []string {
+	return []string{"z", "a", "{a}", ":{a}", "::{a}", "x{a}", "{a}x", "{a}{b}", "{a}x}", "", "{}", "a}b", "}", "{", "a{", "{x", ":", "a:{b}", "\x00", "{\n}", "\xff"}
+}
+
+// checkDeadlines asks the functions of a server for deadlines.
+func checkDeadlines(t *testing.T, p *peer, deadlines map[string]string) {
+	t.Helper()
+	for key, at := range deadlines {
+		if got, want := p.do("FCALL_RO", "zpexpiretime", "1", key, "MEMBERS", "2", "m", "n"), "*2\r\n:"+at+"\r\n:-1\r\n"; got != want {
+			t.Errorf("key %q: %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestLibrarySeparatesKeys gives members of keys deadlines with the functions in Redis: no key has
+// those of another one.
+func TestLibrarySeparatesKeys(t *testing.T) {
+	dial := startRedis(t)
+	redis := newPeer(dial(), dial())
+	source, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := redis.do("FUNCTION", "LOAD", string(source)); strings.HasPrefix(got, "-") {
+		t.Fatal(got)
+	}
+	deadlines := map[string]string{}
+	for i, key := range bracedKeys() {
+		deadlines[key] = strconv.Itoa(33e12 + i)
+		redis.do("ZADD", key, "2", "n")
+		if got := redis.do("FCALL", "zaddex", "1", key, "PXAT", deadlines[key], "MEMBERS", "1", "1", "m"); got != ":1\r\n" {
+			t.Fatalf("%q: %s", key, got)
+		}
+	}
+	checkDeadlines(t, redis, deadlines)
 }

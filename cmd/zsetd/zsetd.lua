@@ -10,13 +10,15 @@
 -- both.
 --
 -- In Redis the deadlines of the members of a key are the scores of another sorted
--- set, zsetd:deadlines:{key}, which lies in the same slot of a cluster (but for
--- keys with braces that are no hash tag). Nobody removes members while nobody
--- looks: each function that writes to a key first removes those that are due, and
--- FCALL zpurge 1 key does only that, and returns how many there were: call it
--- before you read the key with Redis's own commands, or now and then. Those do
--- not know of the deadlines: ZADD does not clear that of a member, as in zsetd,
--- and RENAME does not take it along.
+-- set, zsetd:deadlines:{key}, or zsetd:deadlines:key for a key with a hash tag. It
+-- lies in the same slot of a cluster, except for a key with a } and no hash tag.
+-- zsetd export --for writes these sorted sets, and zsetd import reads them.
+--
+-- Redis removes no member at its deadline: each function that writes to a key first
+-- removes the members that are due. FCALL zpurge 1 key does only that, and returns
+-- their number: call it before you read the key with Redis's own commands, or
+-- periodically. Those do not know the deadlines: ZADD does not clear that of a
+-- member, as it does in zsetd, and RENAME does not rename the sorted set.
 
 local own -- whether this is zsetd
 
@@ -198,10 +200,12 @@ end
 local function deadlines_of(key)
     local open = key:find('{', 1, true)
     local close = open and key:find('}', open + 1, true)
-    if close and close > open + 1 then
-        return 'zsetd:deadlines:' .. key
+    if not close or close == open + 1 then
+        return 'zsetd:deadlines:{' .. key .. '}'
+    elseif key:match('^:*{.*}$') then -- the key {a} must not share that of the key a
+        return 'zsetd:deadlines::' .. key
     end
-    return 'zsetd:deadlines:{' .. key .. '}'
+    return 'zsetd:deadlines:' .. key
 end
 
 -- forget takes the deadlines of members away.
