@@ -6,24 +6,23 @@ import (
 	"unsafe"
 )
 
-// Args is a cursor over the arguments of one command, the name left out. Its
-// reading methods move on by one argument and keep the first error in Redis's
-// own words; after an error every further read returns a zero value. So a
-// command reads all its arguments, then asks [Args.Err] once, and only then
-// touches data.
+// Args is a cursor over the arguments of one command, without its name. Its methods
+// read the next argument and latch the first error, in Redis's words; after an
+// error every method returns a zero value. So a command reads all its arguments,
+// checks [Args.Err] once, and only then accesses data.
 //
-// The arguments are borrowed from the transport's buffer: what is kept beyond
-// the call must be copied.
+// The arguments are slices of the transport's buffer and valid during the call
+// only.
 type Args struct {
 	argv [][]byte
-	at   int
+	pos  int
 	err  string
 }
 
-// NewArgs returns a cursor over argv, which does not contain the command name.
+// NewArgs returns a cursor over argv, which excludes the command's name.
 func NewArgs(argv [][]byte) Args { return Args{argv: argv} }
 
-// Errors that arguments give, byte for byte Redis's.
+// Errors of arguments, identical to those of Redis.
 const (
 	ErrSyntax     = "ERR syntax error"
 	ErrNotInteger = "ERR value is not an integer or out of range"
@@ -33,7 +32,7 @@ const (
 // Err returns the first error, or "".
 func (a *Args) Err() string { return a.err }
 
-// Fail records msg, the whole error line ("ERR …"), unless there is an
+// Fail sets the error to msg, a complete error line ("ERR …"), unless there is an
 // earlier error.
 func (a *Args) Fail(msg string) {
 	if a.err == "" {
@@ -41,52 +40,55 @@ func (a *Args) Fail(msg string) {
 	}
 }
 
-// Len returns how many arguments are left.
-func (a *Args) Len() int { return len(a.argv) - a.at }
+// Len returns the number of remaining arguments.
+func (a *Args) Len() int { return len(a.argv) - a.pos }
 
-// More reports whether arguments are left and no error has been met. It is
-// the condition of loops over options.
-func (a *Args) More() bool { return a.err == "" && a.at < len(a.argv) }
+// More reports whether arguments remain and there is no error. It is the condition
+// of loops over options.
+func (a *Args) More() bool { return a.err == "" && a.pos < len(a.argv) }
 
-// Rest returns the arguments that are left and moves behind them.
+// Rest returns the remaining arguments and moves the cursor to the end.
 func (a *Args) Rest() [][]byte {
-	r := a.argv[a.at:]
-	a.at = len(a.argv)
+	r := a.argv[a.pos:]
+	a.pos = len(a.argv)
 	return r
 }
 
-// Peek returns the argument that is i places ahead without moving, or nil.
+// Peek returns the argument i positions after the cursor, or nil, and does not move
+// the cursor.
 func (a *Args) Peek(i int) []byte {
-	if a.at+i >= len(a.argv) {
+	if a.pos+i >= len(a.argv) {
 		return nil
 	}
-	return a.argv[a.at+i]
+	return a.argv[a.pos+i]
 }
 
-// All returns every argument, read or not.
+// All returns all arguments.
 func (a *Args) All() [][]byte { return a.argv }
 
-// Pos returns the index of the next argument, as [Args.All] counts.
-func (a *Args) Pos() int { return a.at }
+// Pos returns the index of the next argument in [Args.All].
+func (a *Args) Pos() int { return a.pos }
 
-// Bytes returns the next argument, borrowed. A missing one is a syntax error.
+// Bytes returns the next argument, valid during the call. A missing argument is a
+// syntax error.
 func (a *Args) Bytes() []byte {
 	if a.err != "" {
 		return nil
 	}
-	if a.at >= len(a.argv) {
+	if a.pos >= len(a.argv) {
 		a.Fail(ErrSyntax)
 		return nil
 	}
-	b := a.argv[a.at]
-	a.at++
+	b := a.argv[a.pos]
+	a.pos++
 	return b
 }
 
 // String returns a copy of the next argument.
 func (a *Args) String() string { return string(a.Bytes()) }
 
-// Take returns the next n arguments, borrowed. Too few is a syntax error.
+// Take returns the next n arguments, valid during the call. If fewer remain, it is
+// a syntax error.
 func (a *Args) Take(n int) [][]byte {
 	if a.err != "" {
 		return nil
@@ -95,29 +97,29 @@ func (a *Args) Take(n int) [][]byte {
 		a.Fail(ErrSyntax)
 		return nil
 	}
-	t := a.argv[a.at : a.at+n]
-	a.at += n
+	t := a.argv[a.pos : a.pos+n]
+	a.pos += n
 	return t
 }
 
-// Skip moves on by n arguments, at most to the end.
-func (a *Args) Skip(n int) { a.at = min(a.at+n, len(a.argv)) }
+// Skip moves the cursor by n arguments, at most to the end.
+func (a *Args) Skip(n int) { a.pos = min(a.pos+n, len(a.argv)) }
 
-// Is moves past the next argument and returns true if that is word, which is
-// given in upper case, in any case of letters.
+// Is compares the next argument with word, in upper case, and ignores the case of
+// ASCII letters. On a match it moves the cursor and returns true.
 func (a *Args) Is(word string) bool {
-	if a.err == "" && a.at < len(a.argv) && EqualFold(a.argv[a.at], word) {
-		a.at++
+	if a.err == "" && a.pos < len(a.argv) && EqualFold(a.argv[a.pos], word) {
+		a.pos++
 		return true
 	}
 	return false
 }
 
-// Int returns the next argument as a 64-bit integer, read as strictly as
-// Redis reads it: no spaces, no plus sign, no leading zeros.
+// Int returns the next argument as a 64-bit integer. It is as strict as Redis: no
+// spaces, no plus sign, no leading zeros.
 func (a *Args) Int() int64 { return a.IntOr(ErrNotInteger) }
 
-// IntOr is Int with another error line.
+// IntOr is Int with msg as error.
 func (a *Args) IntOr(msg string) int64 {
 	b := a.Bytes()
 	if a.err != "" {
@@ -130,8 +132,8 @@ func (a *Args) IntOr(msg string) int64 {
 	return n
 }
 
-// IntIn is Int within lo and hi, both allowed; outside them the error is msg,
-// as it is for what is no integer when msg is not "".
+// IntIn is Int for values from lo to hi. Outside of the range the error is msg, and
+// so it is for an argument that is not an integer unless msg is "".
 func (a *Args) IntIn(lo, hi int64, msg string) int64 {
 	b := a.Bytes()
 	if a.err != "" {
@@ -148,11 +150,11 @@ func (a *Args) IntIn(lo, hi int64, msg string) int64 {
 	return n
 }
 
-// Float returns the next argument as a float64: decimal, hexadecimal, inf or
-// infinity with a sign, but not NaN.
+// Float returns the next argument as a float64: decimal, hexadecimal, or inf or
+// infinity with an optional sign, but not NaN.
 func (a *Args) Float() float64 { return a.FloatOr(ErrNotFloat) }
 
-// FloatOr is Float with another error line.
+// FloatOr is Float with msg as error.
 func (a *Args) FloatOr(msg string) float64 {
 	b := a.Bytes()
 	if a.err != "" {
@@ -165,7 +167,7 @@ func (a *Args) FloatOr(msg string) float64 {
 	return f
 }
 
-// EqualFold reports whether b is word, which is in upper case, in any case of
+// EqualFold reports whether b equals word, in upper case, regardless of the case of
 // ASCII letters.
 func EqualFold(b []byte, word string) bool {
 	if len(b) != len(word) {
@@ -182,8 +184,8 @@ func EqualFold(b []byte, word string) bool {
 	return true
 }
 
-// ParseInt reads a decimal 64-bit integer as Redis's string2ll does: an
-// optional minus, no leading zeros, nothing else.
+// ParseInt parses a decimal 64-bit integer as Redis's string2ll does: an optional
+// minus sign, no leading zeros, nothing else.
 func ParseInt(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -200,7 +202,7 @@ func ParseInt(b []byte) (int64, bool) {
 		return 0, len(b) == 1 // "0" alone: "-0" and "01" are strings
 	}
 	var n uint64
-	if len(d) < 19 { // too few digits to overflow
+	if len(d) < 19 { // too few digits for an overflow
 		for _, c := range d {
 			c -= '0'
 			if c > 9 {
@@ -235,11 +237,12 @@ func ParseInt(b []byte) (int64, bool) {
 	return int64(n), true
 }
 
-// ParseFloat reads a float64 as C's strtod does for Redis: the whole of b, no
-// leading space, NaN and what overflows refused.
+// ParseFloat parses a float64 as strtod does in Redis: all of b, no leading space.
+// NaN and values that overflow or underflow are rejected.
 func ParseFloat(b []byte) (float64, bool) {
-	// Scores are mostly numbers of few digits: whole ones are exact in this loop, and
-	// decimals are the quotient of two numbers that are, so rounded once.
+	// Fast path for scores, which mostly have few digits: integers are exact in
+	// this loop, and decimals are the correctly rounded quotient of two exact
+	// numbers.
 	if n := len(b); n > 0 && n <= 16 {
 		i := 0
 		if b[0] == '-' && n > 1 && b[1] != '0' {
@@ -272,13 +275,13 @@ func ParseFloat(b []byte) (float64, bool) {
 		return 0, false
 	}
 	for _, c := range b {
-		if c == '_' { // Go's digit separator, which C does not know
+		if c == '_' { // digit separator of Go, unknown to C
 			return 0, false
 		}
 	}
 	f, err := strconv.ParseFloat(View(b), 64)
 	if err != nil {
-		// A hexadecimal number without exponent is C's, not Go's.
+		// C accepts a hexadecimal number without an exponent, Go does not.
 		if len(b) > 2 && (b[1] == 'x' || b[1] == 'X' || (len(b) > 3 && (b[2] == 'x' || b[2] == 'X'))) {
 			f, err = strconv.ParseFloat(string(b)+"p0", 64)
 		}
@@ -292,8 +295,8 @@ func ParseFloat(b []byte) (float64, bool) {
 	return f, true
 }
 
-// underflowed reports whether b, which was read as zero, is not written as
-// zero. C's strtod calls that out of range, and so does Redis.
+// underflowed reports whether b, whose value is zero, has a nonzero digit. strtod
+// reports that as out of range, and Redis rejects it.
 func underflowed(b []byte) bool {
 	for _, c := range b {
 		switch {
@@ -306,6 +309,6 @@ func underflowed(b []byte) bool {
 	return false
 }
 
-// View returns b as a string without copying it. The string is good only as
-// long as nobody writes to b: use it to look things up, never to keep them.
+// View returns b as a string without copying. The string is valid until b changes:
+// use it for lookups, and never retain it.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

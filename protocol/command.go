@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// Facts is what is known about a command besides what it does: the row of
-// the command table without its function. Whatever follows from other facts
-// is left out of the row and worked out once by [Compile]: ACL categories
-// from the group and the flags, the older triple of first key, last key and
-// step from the key specs, the tree of arguments from the syntax.
+// Facts is the static metadata of a command: its row in the command table without
+// the handler. [Compile] derives what follows from other fields: ACL categories
+// from the group and the flags, the legacy triple of first key, last key and step
+// from the key specs, and the argument tree from the syntax.
 type Facts struct {
-	Name  string // in lower case; a subcommand is "config|get"
-	Arity int    // number of words with the name; -3 means three or more
+	Name  string // lower case; a subcommand is "config|get"
+	Arity int    // number of words including the name; -3 means three or more
 	Flags string // Redis's names, separated by spaces: "write denyoom fast"
 
-	// Keys tells where the keys are and what happens to them: key specs,
-	// separated by semicolons, "" for a command without keys. A spec is a
-	// place, then Redis's flags for the key, then perhaps a note in brackets:
+	// Keys gives the positions and the access of the keys: key specs, separated by
+	// semicolons, or "" for a command without keys. A spec is a position, Redis's
+	// flags for the key, and an optional note in parentheses:
 	//
 	//	1 RW update                   one key, the first argument
 	//	1..-1 RO access               from the first argument to the last
@@ -26,57 +25,56 @@ type Facts struct {
 	//	1..+1 RO access               the first argument and one more
 	//	2# RO access                  argument 2 is the number of keys, which follow it
 	//	1/2# OW update                the same, every second argument that follows
-	//	STORE@5 OW update             after the word STORE, looked for from argument 5 on
-	//	KEYS@-2..-1 RW access         after the word KEYS, looked for backwards from the end
-	//	STREAMS@1..-1%2 RO access     after STREAMS, the first half of what is left
-	//	? OW update (why)             cannot be told in this way
+	//	STORE@5 OW update             after the word STORE, searched from argument 5 on
+	//	KEYS@-2..-1 RW access         after the word KEYS, searched backwards from the end
+	//	STREAMS@1..-1%2 RO access     after STREAMS, the first half of the rest
+	//	? OW update (why)             not expressible
 	Keys string
 
 	Group      string // as in COMMAND DOCS: "sorted-set"
-	Since      string // first version that has the command
+	Since      string // first version with the command
 	Complexity string // "O(log(N))"
 	Summary    string // one sentence
 
-	// Syntax is the arguments in the notation of redis.io, from which
-	// COMMAND DOCS builds its tree. [ParseSyntax] describes it.
+	// Syntax describes the arguments in the notation of redis.io, from which
+	// COMMAND DOCS derives its tree. [ParseSyntax] specifies it.
 	Syntax string
 
-	History    []string // "6.2.0 Added …": a version, a space, what it changed
-	Categories string   // ACL categories in place of the group's own: "keyspace dangerous", "none"
+	History    []string // "6.2.0 Added …": a version, a space, the change
+	Categories string   // ACL categories instead of those of the group: "keyspace dangerous", "none"
 	Tips       string   // command tips, separated by spaces
-	Deprecated string   // version since which the command is deprecated
-	ReplacedBy string   // what replaces it: "`GEOSEARCH`"
-	System     bool     // for the server's internal use ("syscmd" in COMMAND DOCS)
+	Deprecated string   // version that deprecated the command
+	ReplacedBy string   // replacement: "`GEOSEARCH`"
+	System     bool     // internal ("syscmd" in COMMAND DOCS)
 }
 
 // Flags is the set of a command's flags.
 type Flags uint64
 
-// The flags, in the order in which COMMAND INFO lists them. MayReplicate and
-// Protected do not appear there.
+// The flags, in the order of COMMAND INFO, which omits MayReplicate and Protected.
 const (
 	Write           Flags = 1 << iota // changes data
 	ReadOnly                          // reads data
-	DenyOOM                           // refused when memory is exhausted
+	DenyOOM                           // rejected when memory is exhausted
 	Module                            // comes from a module
 	Admin                             // administration: @admin and @dangerous
 	PubSub                            // publish and subscribe
 	NoScript                          // not allowed in scripts
-	Blocking                          // may wait
+	Blocking                          // may block
 	Loading                           // allowed while data is loaded
 	Stale                             // allowed on a replica with stale data
-	SkipMonitor                       // not shown to MONITOR
-	SkipSlowlog                       // not entered in the slow log
+	SkipMonitor                       // hidden from MONITOR
+	SkipSlowlog                       // excluded from the slow log
 	Asking                            // implies ASKING in a cluster
 	Fast                              // constant or logarithmic time
-	NoAuth                            // allowed before login
-	MayReplicate                      // may make replicas run something
-	NoMandatoryKeys                   // may have no keys although it has key specs
-	Protected                         // needs its own permission in the configuration
+	NoAuth                            // allowed before authentication
+	MayReplicate                      // may cause replication although it writes nothing
+	NoMandatoryKeys                   // may have no keys in spite of its key specs
+	Protected                         // needs a permission in the configuration
 	NoAsyncLoading                    // not allowed during asynchronous loading
 	NoMulti                           // not allowed in MULTI
-	MovableKeys                       // first, last and step do not tell all keys; derived
-	AllowBusy                         // allowed while a script runs for too long
+	MovableKeys                       // first, last and step do not cover all keys; derived
+	AllowBusy                         // allowed while a script exceeds its time limit
 )
 
 func flagNames() []string {
@@ -136,7 +134,7 @@ func (c Categories) Has(d Categories) bool { return c&d != 0 }
 // Names returns the categories without the "@".
 func (c Categories) Names() []string { return namesOf(uint64(c), CategoryNames()) }
 
-// KeyFlags tells what a command does to a key.
+// KeyFlags is the set of a command's operations on a key.
 type KeyFlags uint32
 
 // The flags of keys, in Redis's order.
@@ -146,11 +144,11 @@ const (
 	KeyOW                                 // overwrites the value
 	KeyRM                                 // removes the key
 	KeyAccess                             // returns or copies the user's data
-	KeyUpdate                             // changes data that is there
-	KeyInsert                             // adds data, changing none
+	KeyUpdate                             // changes existing data
+	KeyInsert                             // adds data and changes none
 	KeyDelete                             // deletes data in the value
-	KeyNot                                // is no key, but is routed like one (a shard channel)
-	KeyIncomplete                         // the spec may not find all keys
+	KeyNot                                // not a key, but routed like one (a shard channel)
+	KeyIncomplete                         // the spec may miss keys
 	KeyVariableFlags                      // the flags depend on other arguments
 )
 
@@ -166,24 +164,24 @@ func (f KeyFlags) Has(g KeyFlags) bool { return f&g != 0 }
 // Names returns the flags as COMMAND INFO names them.
 func (f KeyFlags) Names() []string { return namesOf(uint64(f), keyFlagNames()) }
 
-// KeySpec says where keys stand in a command line. Where the search begins is
-// given by Index, or by Keyword and From; which words are keys from there on,
-// by Last, Step and Limit, or by Numkeys.
+// KeySpec describes the positions of keys in a command. Index, or Keyword and From,
+// give the begin of the search; Last, Step and Limit, or Numkeys, select the keys
+// from there.
 type KeySpec struct {
 	Note    string
 	Flags   KeyFlags
-	Unknown bool   // the rest does not say where the keys are
-	Index   int    // where the search begins, unless there is a Keyword
-	Keyword string // begins after this word,
-	From    int    // which is looked for from here on; negative: backwards from the end
-	Numkeys bool   // the first word found is the number of keys that follow it
-	Last    int    // last key: relative to the first, or negative, to the end
+	Unknown bool   // the positions are not expressible
+	Index   int    // begin of the search, unless Keyword is set
+	Keyword string // the search begins after this word,
+	From    int    // which is searched from here on; negative: backwards from the end
+	Numkeys bool   // the first word is the number of keys that follow it
+	Last    int    // last key: relative to the first; negative: relative to the end
 	Step    int    // distance between keys
-	Limit   int    // with Last -1: only this part (2: half) of the words left
+	Limit   int    // with Last -1: restricts the keys to this fraction of the rest (2: half)
 }
 
-// Command is a row of facts made ready for use: checked, with everything
-// derived. It is immutable.
+// Command is compiled metadata: validated, with all derived fields. It is
+// immutable, so concurrent use is safe.
 type Command struct {
 	Facts
 
@@ -199,8 +197,8 @@ type Command struct {
 	subcommands []*Command
 }
 
-// Compile works out what follows from the facts of a command and of its
-// subcommands. It fails on facts that cannot be read.
+// Compile validates the facts of a command and derives the rest. It returns an
+// error for facts that it cannot parse.
 func Compile(f Facts, subcommands ...*Command) (*Command, error) {
 	c := &Command{Facts: f, tips: strings.Fields(f.Tips), subcommands: subcommands}
 	fail := func(err error) (*Command, error) { return nil, fmt.Errorf("command %q: %w", f.Name, err) }
@@ -239,7 +237,7 @@ func Compile(f Facts, subcommands ...*Command) (*Command, error) {
 	return c, nil
 }
 
-// Flags returns the flags, MovableKeys included.
+// Flags returns the flags, including MovableKeys.
 func (c *Command) Flags() Flags { return c.flags }
 
 // Categories returns the ACL categories.
@@ -248,14 +246,16 @@ func (c *Command) Categories() Categories { return c.categories }
 // Tips returns the command tips for COMMAND INFO.
 func (c *Command) Tips() []string { return c.tips }
 
-// KeySpecs returns the key specs. They must not be changed.
+// KeySpecs returns the key specs. The caller must not modify them.
 func (c *Command) KeySpecs() []KeySpec { return c.keys }
 
-// LegacyKeys returns the first key, the last key (negative: from the end) and
-// the step between keys, as far as those three numbers can tell.
+// LegacyKeys returns the first key, the last key (negative: relative to the end)
+// and the step between keys, as far as these three numbers can express the key
+// positions.
 func (c *Command) LegacyKeys() (first, last, step int) { return c.first, c.last, c.step }
 
-// Arguments returns the argument tree of COMMAND DOCS. It must not be changed.
+// Arguments returns the argument tree of COMMAND DOCS. The caller must not modify
+// it.
 func (c *Command) Arguments() []Argument { return c.arguments }
 
 // Subcommands returns the subcommands of a container command.
@@ -273,7 +273,7 @@ func (c *Command) DocFlags() []string {
 	return names
 }
 
-// EachHistory calls f for each version that changed the command.
+// EachHistory calls f for each version that changed the command, in order.
 func (c *Command) EachHistory(f func(version, change string)) {
 	for _, h := range c.History {
 		version, change, _ := strings.Cut(h, " ")
@@ -281,8 +281,8 @@ func (c *Command) EachHistory(f func(version, change string)) {
 	}
 }
 
-// ArityOK reports whether a line of n words, the name counted (of a
-// subcommand both names), is neither too short nor too long.
+// ArityOK reports whether n is a valid number of words, including the name (of a
+// subcommand, both names).
 func (c *Command) ArityOK(n int) bool {
 	if c.Arity > 0 {
 		return n == c.Arity
@@ -290,8 +290,8 @@ func (c *Command) ArityOK(n int) bool {
 	return n >= -c.Arity
 }
 
-// HasKeys reports whether the command can name keys at all. If it cannot,
-// COMMAND GETKEYS answers "The command has no key arguments".
+// HasKeys reports whether the command can have keys. If not, COMMAND GETKEYS
+// replies "The command has no key arguments".
 func (c *Command) HasKeys() bool {
 	for i := range c.keys {
 		if !c.keys[i].Flags.Has(KeyNot) {
@@ -301,8 +301,8 @@ func (c *Command) HasKeys() bool {
 	return false
 }
 
-// setLegacyKeys finds first, last and step from the specs that a range can
-// express, and marks the command where they do not tell everything.
+// setLegacyKeys derives first, last and step from the specs that are ranges, and
+// sets MovableKeys if these do not cover all keys.
 func (c *Command) setLegacyKeys() {
 	if len(c.keys) == 1 && c.keys[0].isRange() {
 		s := c.keys[0]
@@ -330,7 +330,7 @@ func (c *Command) setLegacyKeys() {
 		if c.first == 0 || s.Index < c.first {
 			c.first = s.Index
 		}
-		if c.last >= 0 && (last < 0 || last > c.last) { // a place counted from the end is beyond all others
+		if c.last >= 0 && (last < 0 || last > c.last) { // a position relative to the end is beyond all others
 			c.last = last
 		}
 		c.step = 1
@@ -339,8 +339,8 @@ func (c *Command) setLegacyKeys() {
 
 func (s *KeySpec) isRange() bool { return !s.Unknown && s.Keyword == "" && !s.Numkeys }
 
-// deriveCategories adds to the categories of the group, or to those that the
-// facts name in their place, the ones that follow from flags.
+// deriveCategories returns the categories of the group, or those that the facts
+// give instead, plus those that follow from flags.
 func (c *Command) deriveCategories() (Categories, error) {
 	var cat Categories
 	switch {
@@ -354,7 +354,7 @@ func (c *Command) deriveCategories() (Categories, error) {
 			return 0, err
 		}
 		cat = Categories(bits)
-	case len(c.subcommands) > 0: // a container does nothing itself
+	case len(c.subcommands) > 0: // a container does no work itself
 	default:
 		cat = groupCategory(c.Group)
 	}
@@ -413,7 +413,7 @@ func groupCategory(group string) Categories {
 	return 0
 }
 
-// parseKeySpecs reads the notation that [Facts] describes.
+// parseKeySpecs parses the notation of [Facts].
 func parseKeySpecs(text string) ([]KeySpec, error) {
 	if text == "" {
 		return nil, nil
@@ -428,13 +428,13 @@ func parseKeySpecs(text string) ([]KeySpec, error) {
 			}
 			part = before
 		}
-		place, flags, _ := strings.Cut(part, " ")
+		position, flags, _ := strings.Cut(part, " ")
 		bits, err := bitsOf(flags, keyFlagNames())
 		if err != nil {
 			return nil, err
 		}
 		s.Flags = KeyFlags(bits)
-		if err := s.parsePlace(place); err != nil {
+		if err := s.parsePosition(position); err != nil {
 			return nil, fmt.Errorf("key spec %q: %w", part, err)
 		}
 		specs = append(specs, s)
@@ -442,7 +442,7 @@ func parseKeySpecs(text string) ([]KeySpec, error) {
 	return specs, nil
 }
 
-func (s *KeySpec) parsePlace(place string) (err error) {
+func (s *KeySpec) parsePosition(position string) (err error) {
 	number := func(t string) int {
 		n, e := strconv.Atoi(t)
 		if e != nil {
@@ -450,26 +450,26 @@ func (s *KeySpec) parsePlace(place string) (err error) {
 		}
 		return n
 	}
-	if place == "?" {
+	if position == "?" {
 		s.Unknown = true
 		return nil
 	}
-	if rest, ok := strings.CutSuffix(place, "#"); ok {
-		s.Numkeys, place = true, rest
+	if rest, ok := strings.CutSuffix(position, "#"); ok {
+		s.Numkeys, position = true, rest
 	}
-	if rest, limit, ok := strings.Cut(place, "%"); ok {
-		s.Limit, place = number(limit), rest
+	if rest, limit, ok := strings.Cut(position, "%"); ok {
+		s.Limit, position = number(limit), rest
 	}
-	if rest, step, ok := strings.Cut(place, "/"); ok {
-		s.Step, place = number(step), rest
+	if rest, step, ok := strings.Cut(position, "/"); ok {
+		s.Step, position = number(step), rest
 	}
-	if rest, last, ok := strings.Cut(place, ".."); ok {
-		s.Last, place = number(last), rest
+	if rest, last, ok := strings.Cut(position, ".."); ok {
+		s.Last, position = number(last), rest
 	}
-	if word, from, ok := strings.Cut(place, "@"); ok {
+	if word, from, ok := strings.Cut(position, "@"); ok {
 		s.Keyword, s.From = word, number(from)
 	} else {
-		s.Index = number(place)
+		s.Index = number(position)
 	}
 	if err == nil && s.Step < 1 {
 		err = fmt.Errorf("bad step %d", s.Step)
@@ -479,17 +479,18 @@ func (s *KeySpec) parsePlace(place string) (err error) {
 
 // KeyRef is a key in a concrete command line.
 type KeyRef struct {
-	Index int      // its place in argv
-	Flags KeyFlags // what happens to it
+	Index int      // index in argv
+	Flags KeyFlags // operations on the key
 }
 
-// AppendKeys appends the places of the keys in argv, which begins with the
-// command's name, to dst. It finds none where the line is malformed; whether
-// that is an error is for the caller to say (see [NoMandatoryKeys]). It does
-// not allocate if dst has room.
+// AppendKeys appends the positions of the keys in argv, which begins with the
+// command's name, to dst. A malformed command has no keys; the caller decides
+// whether that is an error (see [NoMandatoryKeys]). It does not allocate if dst has
+// capacity. O(len(argv)).
 //
-// It answers as Redis does, oddities included: where a number of keys cannot
-// be read, "1x" still counts as 1, and the flags are then empty.
+// The results equal those of Redis, also for malformed commands: a number of keys
+// such as "1x" counts as 1, and the flags are then empty. The exceptions are
+// appendSetKeys and appendGeoradiusKeys.
 func (c *Command) AppendKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	n := len(dst)
 	switch c.special {
@@ -509,8 +510,8 @@ func (c *Command) AppendKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	return dst
 }
 
-// appendKeys appends the keys that s finds. It reports false if s cannot
-// tell all of them.
+// appendKeys appends the keys of s. It returns false if s cannot determine all of
+// them.
 func (s *KeySpec) appendKeys(dst []KeyRef, argv [][]byte) ([]KeyRef, bool) {
 	if s.Unknown {
 		return dst, false
@@ -531,7 +532,7 @@ func (s *KeySpec) appendKeys(dst []KeyRef, argv [][]byte) ([]KeyRef, bool) {
 			return dst, false
 		}
 		first++
-		last = first + (int(int32(n))-1)*s.Step // cut to 32 bits, as in Redis
+		last = first + (int(int32(n))-1)*s.Step // truncated to 32 bits, as in Redis
 	case s.Last >= 0:
 		last = first + s.Last
 	case s.Limit == 0:
@@ -548,9 +549,8 @@ func (s *KeySpec) appendKeys(dst []KeyRef, argv [][]byte) ([]KeyRef, bool) {
 	return dst, !s.Flags.Has(KeyIncomplete)
 }
 
-// find returns the place after the keyword, or 0. The last word is never the
-// keyword, nor, searching backwards, is the first argument: that is where
-// Redis stops.
+// find returns the index after the keyword, or 0. As in Redis, the last word is not
+// a candidate and, in a backward search, neither is the first argument.
 func (s *KeySpec) find(argv [][]byte) int {
 	if s.From > 0 {
 		for i := s.From; i < len(argv)-1; i++ {
@@ -568,7 +568,7 @@ func (s *KeySpec) find(argv [][]byte) int {
 	return 0
 }
 
-// specialKeys marks the commands whose specs do not tell everything.
+// specialKeys marks commands whose specs do not cover all keys.
 type specialKeys uint8
 
 const (
@@ -580,7 +580,7 @@ const (
 	keysOfGeoradius
 )
 
-// appendSpecial finds keys, or their flags, where the specs cannot.
+// appendSpecial appends keys, or their flags, that the specs cannot express.
 func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
 	switch c.special {
 	case keysOfSet:
@@ -620,9 +620,9 @@ func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
 	return dst
 }
 
-// appendSetKeys tells SET key value GET, which reads, from plain SET. A comparison
-// with the value reads, too: its outcome tells the value to a client that may not
-// read it. (Redis 8.6 does not ask for access to read then.)
+// appendSetKeys distinguishes SET with GET, which reads, from plain SET. SET with a
+// comparison reads, too: its outcome reveals the value to a client without read
+// permission. (Redis 8.6 requires no read permission for it.)
 func appendSetKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	if len(argv) < 2 {
 		return dst
@@ -637,9 +637,9 @@ func appendSetKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	return append(dst, KeyRef{1, KeyOW | KeyUpdate})
 }
 
-// appendGeoradiusKeys finds the key that GEORADIUS stores to: that of the last STORE
-// or STOREDIST from the given place on. The specs find the first of each, and Redis
-// up to 8.6 checks the rights to that key, and writes to the other; Valkey 9 does as
+// appendGeoradiusKeys finds the key that GEORADIUS writes: that of the last STORE or
+// STOREDIST from position from. The specs find the first of each; Redis up to 8.6
+// checks the permissions for that key, but writes the last one. Valkey 9 agrees with
 // this function.
 func appendGeoradiusKeys(dst []KeyRef, argv [][]byte, from int) []KeyRef {
 	if len(argv) < 2 {
@@ -659,7 +659,7 @@ func appendGeoradiusKeys(dst []KeyRef, argv [][]byte, from int) []KeyRef {
 	return dst
 }
 
-// appendBitfieldKeys finds out whether a BITFIELD only reads.
+// appendBitfieldKeys determines whether a BITFIELD is read-only.
 func appendBitfieldKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	if len(argv) < 2 {
 		return dst
@@ -671,14 +671,14 @@ func appendBitfieldKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 			i += 2
 		case EqualFold(argv[i], "OVERFLOW") && left >= 1:
 			i++
-		default: // it changes, or is wrong
+		default: // it writes, or is malformed
 			return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyUpdate})
 		}
 	}
 	return append(dst, KeyRef{1, KeyRO | KeyAccess})
 }
 
-// appendSortKeys looks for SORT's STORE, of which the last one counts.
+// appendSortKeys finds the STORE option of SORT; the last one applies.
 func appendSortKeys(dst []KeyRef, argv [][]byte, mayStore bool) []KeyRef {
 	if len(argv) < 2 {
 		return dst
@@ -704,7 +704,7 @@ func appendSortKeys(dst []KeyRef, argv [][]byte, mayStore bool) []KeyRef {
 	return dst
 }
 
-// appendMigrateKeys tells the word KEYS from a password that reads KEYS.
+// appendMigrateKeys distinguishes the word KEYS from a password "KEYS".
 func appendMigrateKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	if len(argv) < 4 {
 		return dst
@@ -730,8 +730,8 @@ func appendMigrateKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	return dst
 }
 
-// appendStreamsKeys is for XREADGROUP with the word STREAMS too early for its
-// spec.
+// appendStreamsKeys handles XREADGROUP with the word STREAMS before the position
+// that its spec assumes.
 func appendStreamsKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	for i := 1; i < len(argv); i++ {
 		switch {
@@ -757,8 +757,8 @@ func appendStreamsKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	return dst
 }
 
-// leadingInt reads a number as C's atoi does, up to what is no digit. It
-// returns 0 for what is beyond 32 bits.
+// leadingInt parses a number as C's atoi does, up to the first byte that is not a
+// digit. It returns 0 for values beyond 32 bits.
 func leadingInt(b []byte) int {
 	i := 0
 	for i < len(b) && (b[i] == ' ' || b[i] >= '\t' && b[i] <= '\r') {
@@ -776,7 +776,7 @@ func leadingInt(b []byte) int {
 	return n
 }
 
-// namesOf returns the names of the bits of set.
+// namesOf returns the names of the bits in set.
 func namesOf(set uint64, names []string) []string {
 	var list []string
 	for i, name := range names {
@@ -787,7 +787,7 @@ func namesOf(set uint64, names []string) []string {
 	return list
 }
 
-// bitsOf returns the set of the names in text.
+// bitsOf returns the bits of the names in text.
 func bitsOf(text string, names []string) (set uint64, err error) {
 next:
 	for word := range strings.FieldsSeq(text) {

@@ -18,7 +18,7 @@ func mustCompile(t testing.TB, f Facts, subcommands ...*Command) *Command {
 	return c
 }
 
-// TestDerivedFacts holds what Compile derives against COMMAND INFO of Redis.
+// TestDerivedFacts compares the results of Compile with COMMAND INFO of Redis.
 func TestDerivedFacts(t *testing.T) {
 	check := func(f Facts, want string, subcommands ...*Command) {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestDerivedFacts(t *testing.T) {
 	check(Facts{Name: "client", Arity: -2, Group: "connection"}, "[] 0 0 0 [slow]", mustCompile(t, help))
 }
 
-func TestFactsThatCannotBeRead(t *testing.T) {
+func TestCompileErrors(t *testing.T) {
 	bad := func(f Facts, want string) {
 		t.Helper()
 		f.Name += "x"
@@ -80,7 +80,7 @@ func TestFactsThatCannotBeRead(t *testing.T) {
 	bad(Facts{Keys: "1 RO (no end"}, "has no end")
 	bad(Facts{Syntax: "[key"}, "has no end")
 	if _, err := Compile(Facts{Name: "x"}); err == nil {
-		t.Error("arity 0 is accepted")
+		t.Error("Compile accepts arity 0")
 	}
 }
 
@@ -103,9 +103,9 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestKeysAsRedis reads testdata/getkeys.txt and expects of each line the keys
-// that Redis found.
-func TestKeysAsRedis(t *testing.T) {
+// TestAppendKeysMatchesRedis compares AppendKeys with the keys that Redis found,
+// recorded in testdata/getkeys.txt.
+func TestAppendKeysMatchesRedis(t *testing.T) {
 	data, err := os.ReadFile("testdata/getkeys.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -159,8 +159,9 @@ func TestKeysAsRedis(t *testing.T) {
 	}
 }
 
-// TestKeysOfShortLines: however short the line, AppendKeys stays within it.
-func TestKeysOfShortLines(t *testing.T) {
+// TestAppendKeysShortCommands checks that AppendKeys stays within truncated
+// commands.
+func TestAppendKeysShortCommands(t *testing.T) {
 	for _, f := range []Facts{
 		{Name: "set", Keys: "1 RW variable_flags"}, {Name: "bitfield", Keys: "1 RW variable_flags"},
 		{Name: "sort", Keys: "1 RO; ? OW"}, {Name: "migrate", Keys: "3 RW; KEYS@-2..-1 RW incomplete"},

@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// Go values of replies. A decoded reply is one of
+// Go types of decoded replies. A reply is one of
 //
 //	nil         a null of RESP2 (bulk or array) or RESP3
 //	string      a bulk string or a verbatim string (without its "txt:")
-//	Status      a simple string, like OK
+//	Status      a simple string, such as OK
 //	int64       an integer
-//	float64     a double; infinite or not a number, too
+//	float64     a double, including infinities and NaN
 //	bool        a boolean
 //	BigNumber   a big number, as decimal text
 //	[]any       an array
-//	Map         a map, in the order in which it was sent
-//	Set         a set, in the order in which it was sent
-//	Push        a message that answers no command
-//	ReplyError  an error, in any of the two forms
+//	Map         a map, in the order of transmission
+//	Set         a set, in the order of transmission
+//	Push        an out-of-band message
+//	ReplyError  an error, in either encoding
 //
-// where []any, Map, Set and Push hold such values again. Attributes are read and skipped. The
-// streamed types of RESP3, which Redis does not send, are refused.
+// where []any, Map, Set and Push contain such values. Attributes are skipped. The
+// streamed types of RESP3, which Redis does not send, are rejected.
 type (
 	// Status is a simple string.
 	Status string
@@ -37,10 +37,10 @@ type (
 	Map []Pair
 	// Set is a RESP3 set.
 	Set []any
-	// Push is a RESP3 push message: its kind, like "message", and what that kind brings.
+	// Push is a RESP3 push message: its kind, such as "message", and its payload.
 	Push []any
-	// ReplyError is an error reply: its whole text, code included, like "WRONGTYPE Operation
-	// against a key holding the wrong kind of value".
+	// ReplyError is an error reply: its whole text with the code, such as
+	// "WRONGTYPE Operation against a key holding the wrong kind of value".
 	ReplyError string
 )
 
@@ -51,55 +51,56 @@ type Pair struct{ Key, Value any }
 func (e ReplyError) Error() string { return string(e) }
 
 const (
-	maxDepth  = 1000     // of replies within replies
-	maxLine   = 1 << 20  // bytes of a line that comes in pieces: a simple string, an error, a number
-	piece     = 16 << 10 // bytes of a string that are allocated before they have arrived
-	announced = 16       // elements of an array for which room is made before they have arrived
+	maxDepth          = 1000     // maximum nesting of replies
+	maxLine           = 1 << 20  // maximum bytes of a line that arrives in pieces: a simple string, an error, a number
+	maxStringPrealloc = 16 << 10 // maximum bytes allocated for a string before they arrive
+	maxArrayPrealloc  = 16       // maximum elements allocated for an array before they arrive
 )
 
-// Decode decodes the reply at the start of b, in RESP2 or RESP3, and returns it with its length in
-// bytes. If b ends before the reply does, err is io.ErrUnexpectedEOF; any other error says what is
-// wrong with the reply. Then v is nil and n is 0. The value shares no memory with b, and its size
-// is bounded by a multiple of len(b), whatever lengths b announces. An error reply is a value, not
-// an err. Decode may be called by any number of goroutines.
+// Decode decodes the reply at the start of b, in RESP2 or RESP3, and returns it
+// with its length in bytes. If b ends within the reply, err is io.ErrUnexpectedEOF;
+// other errors describe a malformed reply. On an error v is nil and n is 0. The
+// value shares no memory with b, and its size is at most proportional to len(b),
+// regardless of the lengths that b announces. An error reply is a value, not an
+// err. Decode is safe for concurrent use.
 func Decode(b []byte) (v any, n int, err error) {
 	d := decoder{b: b}
-	v, err = d.reply(0)
+	v, err = d.decode(0)
 	if err != nil {
 		return nil, 0, err
 	}
 	return v, len(b) - len(d.b), nil
 }
 
-// DecodeFrom reads one reply, and not a byte more, from r and decodes it as Decode does. The error
-// is io.EOF if r ends before the first byte of a reply, io.ErrUnexpectedEOF if it ends within one,
-// otherwise that of r or what is wrong with the reply. Memory is allocated as bytes arrive, not as
-// lengths announce them. One goroutine at a time may use r.
+// DecodeFrom decodes one reply from r, and reads no byte beyond it. The error is
+// io.EOF if r ends before the first byte, io.ErrUnexpectedEOF if r ends within the
+// reply, else the error of r or a description of the malformed reply. Memory grows
+// with the bytes that arrive, not with announced lengths. r needs exclusive access.
 func DecodeFrom(r *bufio.Reader) (any, error) {
 	if _, err := r.Peek(1); err != nil {
 		return nil, err
 	}
 	d := decoder{r: r}
-	v, err := d.reply(0)
+	v, err := d.decode(0)
 	if err != nil {
 		return nil, err
 	}
 	return v, nil
 }
 
-// decoder takes bytes from r, or from b if r is nil.
+// decoder reads from r, or from b if r is nil.
 type decoder struct {
 	b []byte
 	r *bufio.Reader
 }
 
-// reply decodes one reply that stands within depth others.
-func (d *decoder) reply(depth int) (any, error) {
+// decode decodes one reply at a nesting depth.
+func (d *decoder) decode(depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, errors.New("protocol: replies nested too deeply")
 	}
 	for {
-		line, err := d.line()
+		line, err := d.readLine()
 		if err != nil {
 			return nil, err
 		}
@@ -142,9 +143,9 @@ func (d *decoder) reply(depth int) (any, error) {
 			if !ok || n < 0 || n > math.MaxInt/4 {
 				break
 			}
-			v, err := d.body(kind, int(n), depth)
+			v, err := d.decodeBody(kind, int(n), depth)
 			if kind == '|' && err == nil {
-				continue // what the attribute belongs to comes next
+				continue // the value of the attribute follows
 			}
 			return v, err
 		}
@@ -154,11 +155,12 @@ func (d *decoder) reply(depth int) (any, error) {
 
 func malformed(line []byte) error { return fmt.Errorf("protocol: malformed reply %.40q", line) }
 
-// body decodes what follows the header of a string of n bytes or of n elements.
-func (d *decoder) body(kind byte, n, depth int) (any, error) {
+// decodeBody decodes the content of a string of n bytes, or of an aggregate of n
+// elements.
+func (d *decoder) decodeBody(kind byte, n, depth int) (any, error) {
 	switch kind {
 	case '$', '!', '=':
-		s, err := d.text(n)
+		s, err := d.readString(n)
 		switch {
 		case err != nil:
 			return nil, err
@@ -171,23 +173,23 @@ func (d *decoder) body(kind byte, n, depth int) (any, error) {
 		}
 		return s, nil
 	case '%', '|':
-		m := make(Map, 0, min(n, announced))
+		m := make(Map, 0, min(n, maxArrayPrealloc))
 		for range n {
 			var p Pair
 			var err error
-			if p.Key, err = d.reply(depth + 1); err != nil {
+			if p.Key, err = d.decode(depth + 1); err != nil {
 				return nil, err
 			}
-			if p.Value, err = d.reply(depth + 1); err != nil {
+			if p.Value, err = d.decode(depth + 1); err != nil {
 				return nil, err
 			}
 			m = append(m, p)
 		}
 		return m, nil
 	}
-	list := make([]any, 0, min(n, announced))
+	list := make([]any, 0, min(n, maxArrayPrealloc))
 	for range n {
-		v, err := d.reply(depth + 1)
+		v, err := d.decode(depth + 1)
 		if err != nil {
 			return nil, err
 		}
@@ -202,8 +204,8 @@ func (d *decoder) body(kind byte, n, depth int) (any, error) {
 	return list, nil
 }
 
-// line takes a line, and returns it without its CR LF. It is valid until more is taken.
-func (d *decoder) line() ([]byte, error) {
+// readLine reads a line and returns it without CR LF. It is valid until the next read.
+func (d *decoder) readLine() ([]byte, error) {
 	var line []byte
 	if d.r == nil {
 		n := bytes.IndexByte(d.b, '\n') + 1
@@ -236,8 +238,8 @@ func (d *decoder) line() ([]byte, error) {
 	return line[:len(line)-2], nil
 }
 
-// text takes n bytes and the CR LF behind them.
-func (d *decoder) text(n int) (string, error) {
+// readString reads n bytes and CR LF.
+func (d *decoder) readString(n int) (string, error) {
 	if d.r == nil {
 		if len(d.b) < n+2 {
 			return "", io.ErrUnexpectedEOF
@@ -250,7 +252,7 @@ func (d *decoder) text(n int) (string, error) {
 		return string(b[:n]), nil
 	}
 	var s strings.Builder
-	s.Grow(min(n, piece))
+	s.Grow(min(n, maxStringPrealloc))
 	for s.Len() < n {
 		if _, err := d.r.Peek(1); err != nil {
 			return "", unexpected(err)

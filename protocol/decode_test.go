@@ -127,8 +127,8 @@ func (e endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Announced numbers allocate nothing.
-func TestDecodeAnnounced(t *testing.T) {
+// TestDecodeUnsentElements checks that announced lengths allocate nothing.
+func TestDecodeUnsentElements(t *testing.T) {
 	for _, in := range []string{
 		"*1000000000\r\n:1\r\n", "%1000000000\r\n", "$1000000000\r\nabc",
 		strings.Repeat("*1000000000\r\n", 1000),
@@ -149,7 +149,7 @@ func TestDecodeAnnounced(t *testing.T) {
 	}
 }
 
-// A request is a reply, too.
+// TestDecodeRequest decodes a request, which has the format of a reply.
 func TestDecodeRequest(t *testing.T) {
 	in := bulks("ZADD", "k", "1", "a\r\nb")
 	v, n, err := Decode([]byte(in))

@@ -1,20 +1,20 @@
-// Package protocol is the Redis wire protocol: what comes in as bytes and
-// leaves as bytes, and the facts about commands that both ends agree on.
+// Package protocol implements the Redis wire protocol: parsing of requests,
+// encoding and decoding of replies, and the static metadata of commands.
 //
-//   - [Reader] finds the commands in a stream of bytes and slices out their
-//     arguments, within limits, without copying and without looking at any
-//     byte twice.
-//   - [Args] is the cursor with which a command reads its arguments. It keeps
-//     the first error, so a command reads everything first and asks once.
-//   - [Reply] encodes replies in RESP2 or RESP3. Nothing else in the server
-//     knows which of the two a client speaks.
-//   - [Decode] turns replies back into Go values.
-//   - [Facts] is what is known about a command before it runs: its arity,
-//     flags, keys, syntax and documentation.
+//   - [Reader] parses the commands in a byte stream, within limits. It does not
+//     copy arguments, and examines each byte once.
+//   - [Args] is the cursor with which a command reads its arguments. It latches the
+//     first error, so a command reads all arguments and checks for an error once.
+//   - [Reply] encodes replies in RESP2 or RESP3. The rest of the server does not
+//     depend on the version that a client uses.
+//   - [Decode] converts replies to Go values.
+//   - [Facts] is the metadata of a command: arity, flags, keys, syntax and
+//     documentation.
 //
-// The package knows nothing of keys and values, does no I/O and starts no
+// The package does not depend on keys and values, does no I/O and starts no
 // goroutine.
 //
-// Replies are encoded over redcon's Append functions, which are sound;
-// requests are not read with redcon, for the reasons that head reader.go.
+// Simple strings and errors are encoded with redcon's Append functions; the other
+// types have encoders of their own, which are faster. Requests are not parsed with
+// redcon, for the reasons given in reader.go.
 package protocol

@@ -37,7 +37,7 @@ func TestAppendInt(t *testing.T) {
 	check(math.MaxInt64)
 }
 
-// AppendFloat is C's %.17g, which Go's strconv knows as well.
+// TestAppendFloat compares AppendFloat with the equivalent of C's %.17g in strconv.
 func TestAppendFloat(t *testing.T) {
 	check := func(f float64) {
 		t.Helper()
@@ -77,8 +77,8 @@ func TestAppendFloat(t *testing.T) {
 		around(math.Ldexp(1, 2*e))
 	}
 	for range 200_000 {
-		// Every kind that clients have: random bits, sizes, few decimals, halves of
-		// the last digit.
+		// Various distributions: random bits, magnitudes, few decimals, ties in the
+		// last digit.
 		check(math.Float64frombits(rand.Uint64()))
 		check(math.Exp(rand.Float64()*50 - 10))
 		check(float64(rand.IntN(1e9)) / math.Pow10(rand.IntN(9)))
@@ -120,7 +120,7 @@ func BenchmarkNumbers(b *testing.B) {
 	}
 }
 
-// ParseFloat takes what strtod does; here is what it reads fast.
+// TestParseFloatDecimals compares the fast path of ParseFloat with strconv.
 func TestParseFloatDecimals(t *testing.T) {
 	check := func(text string) {
 		t.Helper()

@@ -10,53 +10,64 @@ import (
 
 // The request parser.
 //
-// It is our own because redcon 1.6.2's, measured, dies before AUTH from 24 bytes (an overflowing
-// length panics in redcon's goroutine), overflows its stack when four million bytes drip in one by
-// one (it recurses once per read), spends 7.5 s of CPU on 3.7 MB of `*1000000` in 600-byte drips
-// (it parses the whole buffer again on every read; Redis needs 0.4 s), holds 4.2 GB for a client
-// that pipelines flat out and 5.0 times a 256 MB SET (its buffer only grows), and knows no limits.
+//	buf    │ consumed │ arg │ arg │ partial line or bulk │ free │
+//	                  └── spans ──┘ pos         scan    end
+//	args   arguments that do not lie in buf, or lie before those in spans
+//	large  │ incomplete bulk of 8 KB or more │ free │
 //
-// What keeps this one simple is that bytes are looked at once and arguments are hardly ever moved:
+// redcon 1.6.2 has a parser, too, which is rejected. Measurements: 24 bytes before
+// AUTH crash it (an overflowing length panics in redcon's goroutine). Four million
+// bytes that arrive one by one overflow its stack (it recurses once for each read).
+// 3.7 MB of `*1000000` in pieces of 600 bytes take 7.5 s of CPU time (it parses the
+// whole buffer again after each read; Redis needs 0.4 s). A client that pipelines
+// without pause makes it hold 4.2 GB, and a SET of 256 MB makes it hold 5.0 times
+// as much (its buffer only grows). It has no limits.
 //
-//   - A command that a read cut in two is remembered as offsets; the next read goes on where the
-//     last one stopped, also in the middle of a line. The bytes so far are moved to the front of
-//     the buffer, once, while they are few.
-//   - If they are many, the buffer is not enlarged (that would copy them, and hold them twice) but
-//     left behind: its arguments stay where they are, and a new, larger buffer takes what follows.
-//   - A bulk of 8 KB or more that is not there as a whole gets an allocation of its own, into which
-//     the transport reads directly. It grows fourfold as its bytes arrive, because the announced
-//     length is only a promise: 512 MB that are announced and never sent hold 64 KB, and a whole
-//     256 MB SET allocates 1.33 times its size, where doubling would take 2.
+// Design: each byte is examined once, and arguments are hardly ever moved.
 //
-// So the buffer outgrows its 16 KB only for commands of very many arguments and for long lines, and
-// it is dropped as soon as it is idle: keeping it for the next such command would save some
-// microseconds out of hundreds, and cost every idle connection 64 KB or more.
+//   - The arguments of an incomplete command are stored as offsets. The next call
+//     resumes where the last one stopped, even in the middle of a line. The bytes
+//     of the command move to the front of the buffer once, while they are few.
+//   - If they are many, the buffer is not enlarged, which would copy the bytes and
+//     hold them twice. It is left to its arguments, and a new, larger buffer takes
+//     the following bytes.
+//   - An incomplete bulk string of 8 KB or more gets an allocation of its own, into
+//     which the transport reads directly. The allocation grows fourfold as bytes
+//     arrive, because a client may announce a length and not send it: an announced
+//     bulk of 512 MB holds 64 KB, and a SET of 256 MB allocates 1.33 times its size
+//     in total, where doubling allocates 2 times.
+//
+// So only commands with very many arguments, and long lines, enlarge the buffer
+// beyond 16 KB. A larger buffer is dropped when it becomes idle: keeping it would
+// save some microseconds out of hundreds for the next such command, and cost each
+// idle connection 64 KB or more.
 
 const (
-	bufferSize = 16 << 10  // of an idle reader
-	minSpace   = 4 << 10   // that Space offers at least, outside a bulk of its own
-	maxChunk   = 256 << 10 // of a buffer while a command of many arguments arrives
-	bigBulk    = 8 << 10   // from which on an incomplete bulk gets its own allocation
-	firstBig   = 64 << 10  // that such an allocation starts with at most
-	keepArgs   = 1 << 10   // entries that the lists of an idle reader may keep
+	bufferSize    = 16 << 10  // buffer of an idle reader
+	minSpace      = 4 << 10   // minimum size of the result of Space, except within a large bulk
+	maxBuffer     = 256 << 10 // maximum size of a buffer for a command of many arguments
+	minLarge      = 8 << 10   // minimum size of an incomplete bulk for its own allocation
+	maxFirstLarge = 64 << 10  // maximum size of the first allocation for a large bulk
+	maxIdleArgs   = 1 << 10   // maximum capacity of the argument lists of an idle reader
 )
 
-// Limits bounds what a client may send. In a field that is zero, the default applies; the zero
-// value is Redis's configuration for a client that is logged in.
+// Limits bounds the requests of a client. A zero field means the default; the zero
+// value is Redis's configuration for an authenticated client.
 type Limits struct {
-	// MaxBulk is the number of bytes in one argument: proto-max-bulk-len. Default 512 MB.
+	// MaxBulk is the maximum number of bytes of an argument (proto-max-bulk-len).
+	// Default 512 MB.
 	MaxBulk int
 
-	// MaxArgs is the number of arguments in one command, its name included. Default 1 048 576.
-	// (Redis 7 allows 2 147 483 647.)
+	// MaxArgs is the maximum number of arguments of a command, including its name.
+	// Default 1 048 576. (Redis 7 allows 2 147 483 647.)
 	MaxArgs int
 
-	// MaxInline is the number of bytes in an inline command, before its newline, and in a line that
-	// holds a length. Default 65 536.
+	// MaxInline is the maximum number of bytes of an inline command, without its
+	// newline, and of a line with a length. Default 65 536.
 	MaxInline int
 
-	// Unauthenticated is set until a client has logged in, if it must. It may then send at most 10
-	// arguments of 16 384 bytes.
+	// Unauthenticated restricts a client that has to authenticate to 10 arguments
+	// of at most 16 384 bytes.
 	Unauthenticated bool
 }
 
@@ -69,19 +80,19 @@ const (
 	unauthenticatedBulk = 16 << 10
 )
 
-// Error says why a request cannot be parsed, in Redis's words. There is no way to find the next
-// command behind it: the client is told "-ERR " and Text, and the connection is closed.
+// Error is a protocol error, with Redis's text. The parser cannot resynchronize
+// after it: the server replies "-ERR " and Text, and closes the connection.
 //
-// Text is like "Protocol error: invalid bulk length". It has no CR or LF, but a byte of the client's may
-// stand in it.
+// Text is, for example, "Protocol error: invalid bulk length". It has no CR or LF,
+// but may contain a byte that the client sent.
 type Error struct{ Text string }
 
 // Error returns Text.
 func (e *Error) Error() string { return e.Text }
 
-// Reader turns the bytes that a client sends into commands: arrays of bulk strings, or inline
-// commands (a line of words). The zero value is ready to use. It does no I/O; a transport drives
-// it:
+// Reader parses the bytes of a client into commands: arrays of bulk strings, or
+// inline commands (lines of words). The zero value is ready to use. A Reader does
+// no I/O; a transport drives it:
 //
 //	n, err := conn.Read(r.Space())
 //	r.Filled(n)
@@ -90,44 +101,45 @@ func (e *Error) Error() string { return e.Text }
 //		...
 //	}
 //
-// A Reader may be used by one goroutine at a time.
+// A Reader is not safe for concurrent use.
 type Reader struct {
-	// Limits may be changed at any time, and hold for every length that is parsed from then on.
+	// Limits may change at any time. They apply to each length that is parsed
+	// afterwards.
 	Limits Limits
 
-	buf  []byte // len == cap; buf[at:end] is not parsed yet
-	at   int
+	buf  []byte // len == cap; buf[pos:end] is not parsed yet
+	pos  int
 	end  int
-	scan int // the line that starts at at is known not to end before here; at <= scan <= end
+	scan int // the line that starts at pos does not end before scan; pos <= scan <= end
 
-	// The command under way.
-	left   int      // arguments that are still to come; 0 between commands
-	bulk   int      // length of the one that is coming, -1 before its header
-	big    []byte   // its own allocation, CR LF included, if it has one
-	done   [][]byte // the first arguments: those outside buf, and those before them
-	spans  []span   // the arguments after these, in buf
-	pinned bool     // some of done lies in buf, so nothing in buf may move
-	kept   int      // bytes of memory, other than buf, that done holds
+	// The incomplete command.
+	remaining int      // arguments still to come; 0 between commands
+	bulkLen   int      // length of the next argument, -1 before its header
+	large     []byte   // allocation of a large argument, with CR LF, or nil
+	args      [][]byte // first arguments: all that lie outside buf, and those before them
+	spans     []span   // the arguments after args, in buf
+	pinned    bool     // args refers to buf, so buf must not move
+	retained  int      // bytes of memory other than buf that args retains
 
 	err *Error
 }
 
-// span is an argument in buf. (Offsets survive a move; and they are written without the garbage
-// collector's barrier.)
+// span is an argument in buf. Offsets stay valid when the bytes move, and storing
+// them needs no write barrier.
 type span struct{ off, n int }
 
-// Space returns where the next bytes are to be read to: at least 4 KB, except in the middle of a
-// large argument, where it is the free part of that argument's own memory and may be a single byte.
-// Everything that Next has returned since the last call is invalid from now on. Call Filled before
-// Space again.
+// Space returns the buffer to read the next bytes into: at least 4 KB, or within a
+// large argument the free part of its allocation, possibly a single byte. It
+// invalidates all arguments that Next returned. Each call must be followed by
+// Filled before the next call.
 func (r *Reader) Space() []byte {
-	if r.big != nil {
-		if len(r.big) < r.bulk+2 {
-			return r.bigSpace()
+	if r.large != nil {
+		if len(r.large) < r.bulkLen+2 {
+			return r.largeSpace()
 		}
-		r.endBig() // Next was not called since: the client has to wait
+		r.finishLarge() // Next has not run since the argument became complete: the transport applies backpressure
 	}
-	from := r.at // the first byte that is still needed
+	from := r.pos // first byte that is still in use
 	if r.pinned {
 		from = 0
 	} else if len(r.spans) > 0 {
@@ -136,21 +148,22 @@ func (r *Reader) Space() []byte {
 	used, free := r.end-from, len(r.buf)-r.end
 	switch {
 	case used == 0:
-		r.rehome(from)
-		if r.left == 0 {
-			r.trim()
+		r.moveToFront(from)
+		if r.remaining == 0 {
+			r.shrinkLists()
 		}
 	case free >= minSpace:
 	case used <= len(r.buf)/2 && !r.pinned:
-		r.rehome(from)
+		r.moveToFront(from)
 	default:
-		r.leave()
+		r.newBuffer()
 	}
 	return r.buf[r.end:]
 }
 
-// Adopt gives a reader that has no buffer one that Release has returned, perhaps of another reader.
-// It reports whether it takes it. A reader to which none is given makes one.
+// Adopt gives the reader a buffer that Release returned, possibly from another
+// reader. It returns false, without effect, if the reader has a buffer. A reader
+// without a buffer allocates one.
 func (r *Reader) Adopt(buf []byte) bool {
 	if r.buf != nil {
 		return false
@@ -159,66 +172,68 @@ func (r *Reader) Adopt(buf []byte) bool {
 	return true
 }
 
-// Release takes the buffer away from a reader that needs nothing of what is in it: what has arrived
-// ended with a whole command. It returns nil if there is something left, or the buffer is none of
-// the usual size, which is dropped. Everything that Next has returned is invalid from then on. So
-// connections that are idle need no buffer, and many can share a few.
+// Release detaches and returns the buffer of a reader that has no unparsed bytes,
+// so that idle connections share a few buffers. It returns nil if the reader has
+// unparsed bytes or has failed, or if the buffer does not have the usual size; such
+// a buffer is dropped. It invalidates all arguments that Next returned.
 func (r *Reader) Release() []byte {
-	if r.Partial() || r.at != r.end || r.err != nil {
+	if r.Partial() || r.pos != r.end || r.err != nil {
 		return nil
 	}
 	buf := r.buf
-	r.buf, r.at, r.end, r.scan = nil, 0, 0, 0
-	r.trim()
+	r.buf, r.pos, r.end, r.scan = nil, 0, 0, 0
+	r.shrinkLists()
 	if len(buf) != bufferSize {
 		return nil
 	}
 	return buf
 }
 
-// Apart reports whether an argument that Next has returned lies outside the buffer,
-// in memory that the reader will not use again. Whoever keeps it needs no copy, if it
-// is most of what it keeps alive by that: an argument that arrived in pieces and has
-// 8 KB or more is alone.
+// Apart reports whether an argument that Next returned lies outside the buffer, in
+// memory that the reader does not reuse. The caller may retain such an argument
+// without a copy. An argument of 8 KB or more that arrived in pieces has an
+// allocation of its own; a smaller one may retain more memory than its own bytes.
 func (r *Reader) Apart(arg []byte) bool {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(arg)))
 	buf := uintptr(unsafe.Pointer(unsafe.SliceData(r.buf)))
 	return at < buf || at >= buf+uintptr(len(r.buf))
 }
 
-// rehome moves buf[from:end] to the front, of a buffer of the usual size if that is enough.
-func (r *Reader) rehome(from int) {
+// moveToFront moves buf[from:end] to the front, and into a buffer of the usual size if
+// that suffices.
+func (r *Reader) moveToFront(from int) {
 	to := r.buf
 	if len(to) != bufferSize && r.end-from <= bufferSize/2 {
 		to = make([]byte, bufferSize)
 	}
 	copy(to, r.buf[from:r.end])
 	r.buf = to
-	r.at, r.end, r.scan = r.at-from, r.end-from, r.scan-from
+	r.pos, r.end, r.scan = r.pos-from, r.end-from, r.scan-from
 	for i := range r.spans {
 		r.spans[i].off -= from
 	}
 }
 
-// leave goes on in a new, larger buffer. The arguments so far stay in the old one.
-func (r *Reader) leave() {
+// newBuffer continues in a new, larger buffer. The arguments so far stay in the old
+// one.
+func (r *Reader) newBuffer() {
 	if r.pinned || len(r.spans) > 0 {
-		r.kept += len(r.buf)
+		r.retained += len(r.buf)
 	}
-	r.settle()
-	rest := r.buf[r.at:r.end]
-	r.buf = make([]byte, max(min(2*len(r.buf), maxChunk), 2*len(rest)))
+	r.resolveSpans()
+	rest := r.buf[r.pos:r.end]
+	r.buf = make([]byte, max(min(2*len(r.buf), maxBuffer), 2*len(rest)))
 	copy(r.buf, rest)
-	r.at, r.end, r.scan = 0, len(rest), r.scan-r.at
+	r.pos, r.end, r.scan = 0, len(rest), r.scan-r.pos
 	r.pinned = false
 }
 
-// settle turns the spans into slices of buf, which must then stay where it is.
-func (r *Reader) settle() {
+// resolveSpans converts the spans to slices of buf, which must not move from then on.
+func (r *Reader) resolveSpans() {
 	if len(r.spans) == 0 {
 		return
 	}
-	r.done = appendSpans(r.done, r.buf, r.spans)
+	r.args = appendSpans(r.args, r.buf, r.spans)
 	r.spans = r.spans[:0]
 	r.pinned = true
 }
@@ -231,193 +246,199 @@ func appendSpans(dst [][]byte, buf []byte, spans []span) [][]byte {
 	return dst
 }
 
-// trim drops lists that a command of very many arguments has left behind.
-func (r *Reader) trim() {
-	if cap(r.done) > keepArgs {
-		r.done = nil
+// shrinkLists drops argument lists that a command of very many arguments enlarged.
+func (r *Reader) shrinkLists() {
+	if cap(r.args) > maxIdleArgs {
+		r.args = nil
 	}
-	if cap(r.spans) > keepArgs {
+	if cap(r.spans) > maxIdleArgs {
 		r.spans = nil
 	}
 }
 
-// startBig gives the bulk that is coming an allocation of its own.
-func (r *Reader) startBig() {
-	have := r.buf[r.at:r.end]
-	r.big = make([]byte, len(have), step(len(have), r.bulk+2))
-	copy(r.big, have)
-	r.end, r.scan = r.at, r.at
+// startLarge gives the current bulk an allocation of its own.
+func (r *Reader) startLarge() {
+	have := r.buf[r.pos:r.end]
+	r.large = make([]byte, len(have), allocSize(len(have), r.bulkLen+2))
+	copy(r.large, have)
+	r.end, r.scan = r.pos, r.pos
 }
 
-func (r *Reader) bigSpace() []byte {
-	if have, whole := len(r.big), r.bulk+2; have == cap(r.big) && have < whole {
-		b := make([]byte, have, step(have, whole))
-		copy(b, r.big)
-		r.big = b
+func (r *Reader) largeSpace() []byte {
+	if have, whole := len(r.large), r.bulkLen+2; have == cap(r.large) && have < whole {
+		b := make([]byte, have, allocSize(have, whole))
+		copy(b, r.large)
+		r.large = b
 	}
-	return r.big[len(r.big):cap(r.big)]
+	return r.large[len(r.large):cap(r.large)]
 }
 
-// endBig makes an argument of a bulk that is there as a whole.
-func (r *Reader) endBig() {
-	r.settle()
-	r.done = append(r.done, r.big[:r.bulk:r.bulk])
-	r.kept += cap(r.big)
-	r.big = nil
-	r.left--
-	r.bulk = -1
+// finishLarge completes the argument of a large bulk that has arrived.
+func (r *Reader) finishLarge() {
+	r.resolveSpans()
+	r.args = append(r.args, r.large[:r.bulkLen:r.bulkLen])
+	r.retained += cap(r.large)
+	r.large = nil
+	r.remaining--
+	r.bulkLen = -1
 }
 
-// step returns how much to allocate when have bytes of whole are there: whole divided by a power of
-// four, so that the last step is exact.
-func step(have, whole int) int {
-	for whole > firstBig && (whole+3)/4 > have {
+// allocSize returns the number of bytes to allocate when have bytes out of whole have
+// arrived: whole divided by a power of four, so that the last allocation has the
+// exact size.
+func allocSize(have, whole int) int {
+	for whole > maxFirstLarge && (whole+3)/4 > have {
 		whole = (whole + 3) / 4
 	}
 	return whole
 }
 
-// Filled says that n bytes were read into what the last call of Space returned. It panics if that
-// is more than there was room for.
+// Filled notes that n bytes were read into the result of Space. It panics if n
+// exceeds the length of that.
 func (r *Reader) Filled(n int) {
 	switch {
-	case n < 0, r.big == nil && n > len(r.buf)-r.end, r.big != nil && n > cap(r.big)-len(r.big):
-		panic("BUG: protocol.Reader.Filled: more than Space gave")
+	case n < 0, r.large == nil && n > len(r.buf)-r.end, r.large != nil && n > cap(r.large)-len(r.large):
+		panic("BUG: protocol.Reader.Filled: n exceeds the result of Space")
 	case r.err != nil:
-	case r.big != nil:
-		r.big = r.big[:len(r.big)+n]
+	case r.large != nil:
+		r.large = r.large[:len(r.large)+n]
 	default:
 		r.end += n
 	}
 }
 
-// Buffered returns the number of bytes that have arrived and are not yet arguments: whole commands
-// that Next was not asked for, and the part of an argument or a line at the end.
-func (r *Reader) Buffered() int { return r.end - r.at + len(r.big) }
+// Buffered returns the number of received bytes that are not yet arguments:
+// complete commands that Next has not returned, and an incomplete argument or line
+// at the end.
+func (r *Reader) Buffered() int { return r.end - r.pos + len(r.large) }
 
-// Partial reports, once Next has found no more commands, whether what has arrived ends within one.
-func (r *Reader) Partial() bool { return r.left > 0 || r.Buffered() > 0 || len(r.done) > 0 }
+// Partial reports whether the received bytes end within a command. Call it when
+// Next has returned no command.
+func (r *Reader) Partial() bool { return r.remaining > 0 || r.Buffered() > 0 || len(r.args) > 0 }
 
-// Missing returns how many bytes of a large argument are still to come: one that was found
-// incomplete, and has memory of its own. It is 0 if there is none.
+// Missing returns the number of bytes that are missing of a large argument with an
+// allocation of its own, or 0 if there is none.
 func (r *Reader) Missing() int {
-	if r.big == nil {
+	if r.large == nil {
 		return 0
 	}
-	return r.bulk + 2 - len(r.big)
+	return r.bulkLen + 2 - len(r.large)
 }
 
-// Size returns the bytes of memory that the reader holds, the arguments of a command that has not
-// fully arrived included. It is what a limit on a client's memory should look at: a command may be
-// as large as MaxArgs times MaxBulk.
+// Size returns the memory of the reader in bytes, including the arguments of an
+// incomplete command. A limit on a client's memory should use it, because a command
+// can be as large as MaxArgs times MaxBulk.
 func (r *Reader) Size() int {
-	return len(r.buf) + cap(r.big) + r.kept + 24*cap(r.done) + 16*cap(r.spans)
+	return len(r.buf) + cap(r.large) + r.retained + 24*cap(r.args) + 16*cap(r.spans)
 }
 
-// Next appends the arguments of the next command to dst. If ok is false, no whole command is left:
-// nothing was appended, and more bytes are needed, unless err says that the client must go. err is
-// nil or an *Error. It comes after all commands that precede the bad bytes, and from then on every
-// call returns it. Commands without any argument (`*0`, `*-1`, a blank line) are skipped.
+// Next appends the arguments of the next command to dst. If ok is false, it
+// appended nothing: the rest of the command is missing or, if err is not nil, the
+// client has sent an invalid request. err is nil or an *Error. It follows all
+// commands before the invalid bytes, and every later call returns it again. Empty
+// commands (`*0`, `*-1`, a blank line) are skipped.
 //
-// Arguments are slices of the reader's memory, valid until Space is called, and the caller may
-// change their bytes. So a batch is parsed by calling Next several times with what it returned. A
-// Next that follows a command which changes the Limits (AUTH, HELLO, CONFIG SET) should come after
-// that command has run; Unauthenticated clients are therefore served without batching.
+// Arguments are slices of the reader's memory that are valid until Space is called;
+// the caller may modify their bytes. Several calls with the previous result as dst
+// parse a batch. Commands that change Limits (AUTH, HELLO, CONFIG SET) must run
+// before Next parses the following command, so the server does not batch
+// unauthenticated clients.
 //
-// A caller that keeps dst should clear it now and then: what it refers to, a large argument for
-// instance, cannot be freed.
+// A caller that reuses dst should clear it, because it retains the memory of its
+// arguments. Next takes linear time in the number of bytes received, in total over
+// all calls.
 func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 	if r.err != nil {
 		return dst, false, r.err
 	}
-	for r.left == 0 && len(r.done) == 0 { // whose last argument Space may have ended
-		if r.at == r.end {
+	for r.remaining == 0 && len(r.args) == 0 { // Space may have completed the last argument
+		if r.pos == r.end {
 			return dst, false, nil
 		}
-		if args, ok := r.whole(dst); ok {
+		if args, ok := r.fastNext(dst); ok {
 			return args, true, nil
 		}
-		if r.buf[r.at] != '*' {
-			args, ok := r.inline(dst)
+		if r.buf[r.pos] != '*' {
+			args, ok := r.parseInline(dst)
 			if !ok {
-				return dst, false, r.failure()
+				return dst, false, r.errOrNil()
 			}
 			if len(args) == len(dst) {
 				continue
 			}
 			return args, true, nil
 		}
-		n, ok := r.length('*')
+		n, ok := r.parseLength('*')
 		if !ok {
-			return dst, false, r.failure()
+			return dst, false, r.errOrNil()
 		}
 		switch {
-		case n > int64(or(r.Limits.MaxArgs, defaultMaxArgs)):
+		case n > int64(orDefault(r.Limits.MaxArgs, defaultMaxArgs)):
 			return dst, false, r.fail(errMultibulk)
 		case n > unauthenticatedArgs && r.Limits.Unauthenticated:
 			return dst, false, r.fail(errUnauthenticatedMultibulk)
 		case n > 0:
-			r.left, r.bulk = int(n), -1
+			r.remaining, r.bulkLen = int(n), -1
 			if cap(r.spans) == 0 {
-				r.spans = make([]span, 0, min(max(r.left, 8), keepArgs))
+				r.spans = make([]span, 0, min(max(r.remaining, 8), maxIdleArgs))
 			}
 		}
 	}
-	for r.left > 0 {
-		if r.bulk < 0 {
-			n, ok := r.length('$')
+	for r.remaining > 0 {
+		if r.bulkLen < 0 {
+			n, ok := r.parseLength('$')
 			if !ok {
-				return dst, false, r.failure()
+				return dst, false, r.errOrNil()
 			}
 			switch {
-			case n < 0, n > int64(min(or(r.Limits.MaxBulk, defaultMaxBulk), math.MaxInt-2)):
+			case n < 0, n > int64(min(orDefault(r.Limits.MaxBulk, defaultMaxBulk), math.MaxInt-2)):
 				return dst, false, r.fail(errBulk)
 			case n > unauthenticatedBulk && r.Limits.Unauthenticated:
 				return dst, false, r.fail(errUnauthenticatedBulk)
 			}
-			r.bulk = int(n)
+			r.bulkLen = int(n)
 		}
-		n := r.bulk
-		// The two bytes behind a bulk are skipped unseen, as in Redis.
+		n := r.bulkLen
+		// The two bytes after a bulk are skipped without a check, as in Redis.
 		switch {
-		case r.big != nil:
-			if len(r.big) < n+2 {
+		case r.large != nil:
+			if len(r.large) < n+2 {
 				return dst, false, nil
 			}
-			r.endBig()
+			r.finishLarge()
 			continue
-		case r.end-r.at < n+2:
-			if n >= bigBulk {
-				r.startBig()
+		case r.end-r.pos < n+2:
+			if n >= minLarge {
+				r.startLarge()
 			}
 			return dst, false, nil
 		default:
-			r.spans = append(r.spans, span{r.at, n})
-			r.at += n + 2
-			r.scan = r.at
+			r.spans = append(r.spans, span{r.pos, n})
+			r.pos += n + 2
+			r.scan = r.pos
 		}
-		r.left--
-		r.bulk = -1
+		r.remaining--
+		r.bulkLen = -1
 	}
-	if len(r.done) > 0 {
-		dst = append(dst, r.done...)
-		clear(r.done)
-		r.done = r.done[:0]
-		r.pinned, r.kept = false, 0
+	if len(r.args) > 0 {
+		dst = append(dst, r.args...)
+		clear(r.args)
+		r.args = r.args[:0]
+		r.pinned, r.retained = false, 0
 	}
 	dst = appendSpans(dst, r.buf, r.spans)
 	r.spans = r.spans[:0]
 	return dst, true, nil
 }
 
-// whole is Next for most commands there are: up to nine arguments of up to 999 bytes,
-// all of which have arrived. It is one pass over the headers, without a word of
-// state: 20 ns for a ZADD, where what follows in Next takes 75 (it does so for the
-// beginning of a command that a read has cut in two, too, but only once: the rest
-// of such a command is not for whole).
-func (r *Reader) whole(dst [][]byte) (args [][]byte, ok bool) {
-	b := r.buf[r.at:r.end]
-	if len(b) < 4 || b[0] != '*' || b[2] != '\r' || r.Limits.tight() {
+// fastNext is the fast path of Next for most commands: up to nine arguments of up to
+// 999 bytes that have all arrived. It is one pass without parser state: 20 ns for a
+// ZADD, where the general path takes 75 ns. It also examines the beginning of an
+// incomplete command, but only once: the rest of such a command takes the general
+// path.
+func (r *Reader) fastNext(dst [][]byte) (args [][]byte, ok bool) {
+	b := r.buf[r.pos:r.end]
+	if len(b) < 4 || b[0] != '*' || b[2] != '\r' || r.Limits.belowFastPath() {
 		return dst, false
 	}
 	n := int(b[1] - '0')
@@ -451,13 +472,13 @@ func (r *Reader) whole(dst [][]byte) (args [][]byte, ok bool) {
 		args = append(args, b[at:end:end])
 		at = end + 2
 	}
-	r.at += at
-	r.scan = r.at
+	r.pos += at
+	r.scan = r.pos
 	return args, true
 }
 
-// tight reports whether the limits forbid what whole takes without asking.
-func (l *Limits) tight() bool {
+// belowFastPath reports whether the limits are stricter than the bounds of the fast path.
+func (l *Limits) belowFastPath() bool {
 	return l.Unauthenticated || uint(l.MaxArgs-1) < 9 || uint(l.MaxBulk-1) < 999
 }
 
@@ -472,36 +493,36 @@ const (
 	errQuotes                   = "Protocol error: unbalanced quotes in request"
 )
 
-// fail ends the parsing for good and drops what there is; only the arguments already returned stay
-// as they are.
+// fail stores the error, which is permanent, and drops all buffered bytes.
+// Arguments that Next returned stay valid.
 func (r *Reader) fail(text string) error {
 	r.err = &Error{text}
-	r.at, r.scan = r.end, r.end
-	r.left, r.big, r.done, r.spans, r.pinned, r.kept = 0, nil, nil, nil, false, 0
+	r.pos, r.scan = r.end, r.end
+	r.remaining, r.large, r.args, r.spans, r.pinned, r.retained = 0, nil, nil, nil, false, 0
 	return r.err
 }
 
-// failure is err as an interface that is nil if there is none.
-func (r *Reader) failure() error {
+// errOrNil returns err as an error interface, nil if there is none.
+func (r *Reader) errOrNil() error {
 	if r.err != nil {
 		return r.err
 	}
 	return nil
 }
 
-func or(limit, otherwise int) int {
+func orDefault(limit, otherwise int) int {
 	if limit == 0 {
 		return otherwise
 	}
 	return limit
 }
 
-// length parses the line at at, which must be kind (`*` or `$`) and a number, and steps over it. If
-// it is not complete, or not valid (then err is set), ok is false. That a line starts with `*` the
-// caller has seen.
-func (r *Reader) length(kind byte) (n int64, ok bool) {
-	if r.scan == r.at { // nothing is known of this line yet: most often it is whole, and of a few digits
-		line := r.buf[r.at:r.end]
+// parseLength parses the line at pos, kind (`*` or `$`) and a number, and advances past
+// it. ok is false if the line is incomplete, or invalid, in which case it sets err.
+// The caller has checked a leading `*`.
+func (r *Reader) parseLength(kind byte) (n int64, ok bool) {
+	if r.scan == r.pos { // first look at this line: most lines are complete and have few digits
+		line := r.buf[r.pos:r.end]
 		i := 1
 		for ; i < len(line) && i < 8; i++ {
 			c := line[i] - '0'
@@ -511,8 +532,8 @@ func (r *Reader) length(kind byte) (n int64, ok bool) {
 			n = n*10 + int64(c)
 		}
 		if i+1 < len(line) && line[i] == '\r' && line[0] == kind && i > 1 && (line[1] != '0' || i == 2) {
-			r.at += i + 2
-			r.scan = r.at
+			r.pos += i + 2
+			r.scan = r.pos
 			return n, true
 		}
 	}
@@ -520,49 +541,50 @@ func (r *Reader) length(kind byte) (n int64, ok bool) {
 	if kind == '$' {
 		invalid, tooBig = errBulk, errBigBulk
 	}
-	// As in Redis, the line ends with CR and any other byte, and is looked at when it is whole.
-	cr, ok := r.find('\r', tooBig)
+	// As in Redis, the line ends with CR and an arbitrary byte, and is validated
+	// when it is complete.
+	cr, ok := r.findLineEnd('\r', tooBig)
 	if !ok || cr+1 == r.end {
 		return 0, false
 	}
-	if first := r.buf[r.at]; first != kind {
+	if first := r.buf[r.pos]; first != kind {
 		if first == '\r' || first == '\n' {
 			first = ' '
 		}
 		r.fail("Protocol error: expected '$', got '" + string([]byte{first}) + "'")
 		return 0, false
 	}
-	if n, ok = ParseInt(r.buf[r.at+1 : cr]); !ok {
+	if n, ok = ParseInt(r.buf[r.pos+1 : cr]); !ok {
 		r.fail(invalid)
 		return 0, false
 	}
-	r.at = cr + 2
-	r.scan = r.at
+	r.pos = cr + 2
+	r.scan = r.pos
 	return n, true
 }
 
-// find looks for the byte that ends the line at at, from where it stopped the last time.
-func (r *Reader) find(c byte, tooBig string) (i int, ok bool) {
-	most := or(r.Limits.MaxInline, defaultMaxInline)
-	line := r.buf[r.scan:min(r.end, r.at+most+1)]
+// findLineEnd searches the end of the line at pos, from where the last search stopped.
+func (r *Reader) findLineEnd(c byte, tooBig string) (i int, ok bool) {
+	most := orDefault(r.Limits.MaxInline, defaultMaxInline)
+	line := r.buf[r.scan:min(r.end, r.pos+most+1)]
 	if i := bytes.IndexByte(line, c); i >= 0 {
 		r.scan += i
 		return r.scan, true
 	}
 	r.scan += len(line)
-	if r.scan-r.at > most {
+	if r.scan-r.pos > most {
 		r.fail(tooBig)
 	}
 	return 0, false
 }
 
-// inline appends the words of the line at at.
-func (r *Reader) inline(dst [][]byte) (args [][]byte, ok bool) {
-	lf, ok := r.find('\n', errBigInline)
+// parseInline appends the words of the line at pos.
+func (r *Reader) parseInline(dst [][]byte) (args [][]byte, ok bool) {
+	lf, ok := r.findLineEnd('\n', errBigInline)
 	if !ok {
 		return dst, false
 	}
-	line := r.buf[r.at:lf]
+	line := r.buf[r.pos:lf]
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
 	}
@@ -570,21 +592,22 @@ func (r *Reader) inline(dst [][]byte) (args [][]byte, ok bool) {
 		r.fail(errQuotes)
 		return dst, false
 	}
-	r.at = lf + 1
-	r.scan = r.at
+	r.pos = lf + 1
+	r.scan = r.pos
 	return args, true
 }
 
-// SplitArgs splits a line into words as Redis does for inline commands and for its configuration
-// file, and appends them to dst.
+// SplitArgs splits a line into words, as Redis does for inline commands and its
+// configuration file, and appends them to dst.
 //
-// Words are separated by white space. Within double quotes \n, \r, \t, \b, \a and \xHH stand for
-// the bytes that they name, and a backslash before any other byte for that byte; within single
-// quotes \' stands for a quote. A closing quote ends its word and must be followed by white space
-// or the end. If it is not, or if there is none, ok is false and dst is returned as it was.
+// Words are separated by white space. Within double quotes \n, \r, \t, \b, \a and
+// \xHH denote the bytes that they name, and a backslash before any other byte
+// denotes that byte; within single quotes \' denotes a quote. A closing quote ends
+// its word and must be followed by white space or the end of the line. Otherwise,
+// and without a closing quote, ok is false and dst is returned unchanged.
 //
-// The words are slices of line, whose bytes are overwritten where there were quotes (never beyond
-// the quoted text, so nothing is allocated).
+// The words are slices of line. SplitArgs overwrites bytes of line within quoted
+// text instead of allocating. O(len(line)).
 func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
 	args = dst
 	for i := 0; ; {
@@ -595,7 +618,7 @@ func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
 			return args, true
 		}
 		start := i
-		// \v and \f are skipped between words but do not end one: so it is in Redis.
+		// \v and \f are skipped between words but do not end a word, as in Redis.
 		for i < len(line) && line[i] != '"' && line[i] != '\'' && !endsWord(line[i]) {
 			i++
 		}
@@ -611,8 +634,8 @@ func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
 	}
 }
 
-// unquote appends to dst what the quotes that open at line[i] enclose. It returns how many bytes
-// that was, -1 if the quotes are not balanced, and where it ended.
+// unquote appends the content of the quotes that open at line[i] to dst. It returns
+// the number of bytes, -1 if the quotes are unbalanced, and the index after them.
 func unquote(dst, line []byte, i int) (n, next int) {
 	quote := line[i]
 	for i++; i < len(line); i++ {

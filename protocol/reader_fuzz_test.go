@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzReader: however the bytes are cut, the commands and the error are the same, and memory is in
-// proportion to what arrived.
+// FuzzReader checks that commands and errors do not depend on the boundaries of
+// reads, and that memory is proportional to the received bytes.
 func FuzzReader(f *testing.F) {
 	for _, c := range requests {
 		if len(c.in) < 1000 {
@@ -19,7 +19,7 @@ func FuzzReader(f *testing.F) {
 		limits := Limits{Unauthenticated: unauthenticated}
 		whole := &Reader{Limits: limits}
 		want := feed(t, whole, string(in))
-		var pieces []int // of all lengths, short ones as often as long ones
+		var pieces []int // random lengths with a uniform logarithm
 		rnd := rand.New(rand.NewPCG(uint64(cut), 1))
 		for n := 0; n <= len(in); n += pieces[len(pieces)-1] {
 			pieces = append(pieces, 1+rnd.IntN(1<<rnd.IntN(12)))
@@ -33,7 +33,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("in pieces of %v: %d bytes left, of the whole %d", sizes, r.Buffered(), whole.Buffered())
 			}
 			r.Space()
-			if most := 2*bufferSize + firstBig + 32*len(in); r.Size() > most {
+			if most := 2*bufferSize + maxFirstLarge + 32*len(in); r.Size() > most {
 				t.Fatalf("%d bytes held for %d", r.Size(), len(in))
 			}
 		}

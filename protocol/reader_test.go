@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// feed gives data to r in pieces of the given sizes (the last one again and again) and returns a
-// copy of every command, each formatted, and the error's text as a last entry.
+// feed passes data to r in pieces of the given sizes (the last one repeats) and
+// returns a copy of each command, formatted, and the text of the error as the last
+// entry.
 func feed(t testing.TB, r *Reader, data string, sizes ...int) []string {
 	t.Helper()
 	var got []string
@@ -28,7 +29,7 @@ func feed(t testing.TB, r *Reader, data string, sizes ...int) []string {
 			}
 		}
 		buf := r.Space()
-		if r.big == nil && len(buf) < minSpace {
+		if r.large == nil && len(buf) < minSpace {
 			t.Fatalf("Space gave %d bytes", len(buf))
 		}
 		n := copy(buf[:min(size, len(buf))], data)
@@ -76,7 +77,8 @@ func bulks(args ...string) string {
 
 func formatted(args ...string) string { return fmt.Sprintf("%q", args) }
 
-// What redis-server 7.0.15 makes of it. Where it answers something else, "Redis:" says what.
+// Requests with the results of redis-server 7.0.15. A comment "Redis:" gives a
+// deviation.
 var requests = []struct {
 	in   string
 	want []string
@@ -122,7 +124,7 @@ var requests = []struct {
 	{"*1\r\n'\r\n", []string{"Protocol error: expected '$', got '''"}},
 	{"*1\r\n\x01\r\n", []string{"Protocol error: expected '$', got '\x01'"}},
 	{"*1\r\n\xff\r\n", []string{"Protocol error: expected '$', got '\xff'"}},
-	{"*1\r\nPING", nil}, // the complaint waits for the end of the line
+	{"*1\r\nPING", nil}, // the error waits for the end of the line
 	// Line ends.
 	{"*1\rX$4\rYPINGZZ" + ping, []string{`["PING"]`, `["PING"]`}},
 	{"*1\n$4\nPING\n", nil},
@@ -130,7 +132,7 @@ var requests = []struct {
 	{"*1\r\n$4\r\nPINGPONG\r\n", []string{`["PING"]`, `["NG"]`}},
 	{"*1\r\n$0\r\n\r\n" + ping, []string{`[""]`, `["PING"]`}},
 	{"*2\r\n$4\r\nPING\r\n$0\r\n\r\n", []string{`["PING" ""]`}},
-	// A bad frame behind good ones.
+	// An invalid frame after valid ones.
 	{ping + "*x\r\n" + ping, []string{`["PING"]`, errMultibulk}},
 	{ping + ping + "*1\r\n$x\r\n", []string{`["PING"]`, `["PING"]`, errBulk}},
 	{ping + "\"\r\n" + ping, []string{`["PING"]`, errQuotes}},
@@ -178,11 +180,13 @@ var requests = []struct {
 	{"PING \"\xff\\xFF\"\r\n", []string{formatted("PING", "\xff\xff")}},
 	{"PING \x85a\r\n", []string{formatted("PING", "\x85a")}},
 	{"$4\r\nPING\r\n", []string{`["$4"]`, `["PING"]`}},
-	// NUL. Redis sees no line end behind one: it waits for 64 KB, then calls the line too big.
+	// NUL. Redis finds no line end after a NUL: it waits for 64 KB, then reports a
+	// line that is too big.
 	{"PI\x00NG\r\n", []string{`["PI\x00NG"]`}},
 	{"*1\x00\r\n", []string{errMultibulk}},
 	{"*1\r\n\x00\r\n", []string{"Protocol error: expected '$', got '\x00'"}},
-	// Lines without end. Redis takes a longer one too if its end happens to come in the same read.
+	// Lines without end. Redis accepts a longer line if its end arrives in the same
+	// read.
 	{strings.Repeat("x", 65536), nil},
 	{strings.Repeat("x", 65536) + "\n", []string{formatted(strings.Repeat("x", 65536))}},
 	{strings.Repeat("x", 65535) + "\r\n", []string{formatted(strings.Repeat("x", 65535))}},
@@ -196,7 +200,7 @@ var requests = []struct {
 	{"*1\r\nx" + strings.Repeat("1", 65536), []string{errBigBulk}},
 }
 
-func TestReaderAsRedis(t *testing.T) {
+func TestReaderMatchesRedis(t *testing.T) {
 	for _, c := range requests {
 		for _, sizes := range [][]int{nil, {1}, {2}, {3, 1, 5}} {
 			if got := feed(t, new(Reader), c.in, sizes...); !slices.Equal(got, c.want) {
@@ -224,7 +228,7 @@ func TestReaderUnauthenticated(t *testing.T) {
 		}
 	}
 
-	// What follows AUTH in the same packet has the limits that AUTH leaves.
+	// Commands after AUTH in the same packet have the limits that AUTH sets.
 	r := &Reader{Limits: Limits{Unauthenticated: true}}
 	r.Filled(copy(r.Space(), bulks("AUTH", "x")+bulks(append(ten, "b")...)))
 	if _, ok, err := r.Next(nil); !ok || err != nil {
@@ -262,7 +266,7 @@ func TestReaderError(t *testing.T) {
 	if e, ok := errors.AsType[*Error](err); !ok || e.Text != errMultibulk {
 		t.Fatalf("%T %v", err, err)
 	}
-	for range 100 { // a transport that reads on
+	for range 100 { // a transport that continues to read
 		r.Filled(len(r.Space()))
 	}
 	if r.Buffered() != 0 || r.Size() > 2*bufferSize {
@@ -270,7 +274,8 @@ func TestReaderError(t *testing.T) {
 	}
 }
 
-// stream returns a pipeline of n commands of all sizes and shapes, and what they are.
+// stream returns a pipeline of n commands of various sizes, and the expected
+// commands.
 func stream(rnd *rand.Rand, n int) (in string, want []string) {
 	b := new(strings.Builder)
 	add := func(args ...string) {
@@ -314,7 +319,7 @@ func stream(rnd *rand.Rand, n int) (in string, want []string) {
 	return b.String(), want
 }
 
-func TestReaderCutAnywhere(t *testing.T) {
+func TestReaderSplits(t *testing.T) {
 	in := bulks("ZADD", "key", "1.5", "member") + "PING \"a\\x41\" b\r\n*0\r\n" + bulks("") +
 		bulks("GET", strings.Repeat("x", 300)) + "*1\r\n$x\r\n"
 	want := feed(t, new(Reader), in)
@@ -341,20 +346,21 @@ func TestReaderRandomSplits(t *testing.T) {
 			}
 			r := new(Reader)
 			if got := feed(t, r, in, sizes...); !slices.Equal(got, want) {
-				t.Fatalf("seed %d, pieces of up to %d bytes: other commands", seed, most)
+				t.Fatalf("seed %d, pieces of up to %d bytes: wrong commands", seed, most)
 			}
 			if r.Buffered() != 0 {
 				t.Fatalf("seed %d: %d bytes left over", seed, r.Buffered())
 			}
 			r.Space()
-			if r.Size() > bufferSize+keepArgs*40 {
+			if r.Size() > bufferSize+maxIdleArgs*40 {
 				t.Fatalf("seed %d: an idle reader holds %d bytes", seed, r.Size())
 			}
 		}
 	}
 }
 
-// A batch: many commands in one arena, all valid until Space is called.
+// TestReaderBatch parses many commands without a call of Space in between; all stay
+// valid.
 func TestReaderBatch(t *testing.T) {
 	r := new(Reader)
 	r.Filled(copy(r.Space(), strings.Repeat(bulks("A", "bb")+"c 'd e'\n", 50)))
@@ -383,7 +389,7 @@ func TestReaderBatch(t *testing.T) {
 	}
 }
 
-// A transport that does not ask for all commands loses none.
+// TestReaderBackPressure stops the calls of Next early; no command is lost.
 func TestReaderBackPressure(t *testing.T) {
 	r := new(Reader)
 	in := strings.Repeat(ping, 20_000)
@@ -440,7 +446,7 @@ func TestReaderBigBulk(t *testing.T) {
 	args, ok, err := r.Next(nil)
 	runtime.ReadMemStats(&after)
 	if !ok || err != nil || len(args) != 3 || string(args[1]) != "key" || !bytes.Equal(args[2], value) {
-		t.Fatal("another command")
+		t.Fatal("a different command")
 	}
 	if got := float64(after.TotalAlloc-before.TotalAlloc) / size; got > 1.4 {
 		t.Errorf("allocated %.2f times the value", got)
@@ -450,16 +456,17 @@ func TestReaderBigBulk(t *testing.T) {
 	}
 }
 
-func TestReaderAnnouncedOnly(t *testing.T) {
+func TestReaderUnsentBulk(t *testing.T) {
 	r := new(Reader)
 	feed(t, r, "*1000000\r\n$536870912\r\nabc")
 	r.Space()
 	if r.Size() > 100<<10 {
-		t.Errorf("%d bytes for a promise", r.Size())
+		t.Errorf("%d bytes for an announced bulk", r.Size())
 	}
 }
 
-// Time must be linear in the bytes, however they arrive.
+// TestReaderLinear checks that time is linear in the number of bytes for any
+// boundaries of reads.
 func TestReaderLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -481,8 +488,8 @@ func TestReaderLinear(t *testing.T) {
 			}
 			most = max(most, r.Size())
 		}
-		if r.Buffered() != 0 || r.left != 0 {
-			t.Fatalf("%s: not at its end", name)
+		if r.Buffered() != 0 || r.remaining != 0 {
+			t.Fatalf("%s: the input was not consumed", name)
 		}
 		per := time.Since(start) / time.Duration(len(in))
 		t.Logf("%s: %v a byte, %d KB held at most", name, per, most>>10)
@@ -497,7 +504,7 @@ func TestReaderAllocations(t *testing.T) {
 	r := new(Reader)
 	arena := make([][]byte, 0, 64)
 	got := testing.AllocsPerRun(100, func() {
-		for _, part := range [][]byte{in[:100], in[100:]} { // the cut goes through a command
+		for _, part := range [][]byte{in[:100], in[100:]} { // the boundary is within a command
 			r.Filled(copy(r.Space(), part))
 			arena = arena[:0]
 			for ok := true; ok; {
@@ -510,7 +517,7 @@ func TestReaderAllocations(t *testing.T) {
 	}
 }
 
-func TestReaderFilledTooMuch(t *testing.T) {
+func TestReaderFilledPanics(t *testing.T) {
 	for _, in := range []string{"", "*1\r\n$100000\r\n"} {
 		func() {
 			r := new(Reader)
@@ -577,8 +584,8 @@ func BenchmarkReader(b *testing.B) {
 	}
 }
 
-// Readers that share a few buffers find the same commands, and none keeps a buffer
-// that it does not need.
+// TestReaderRelease lets many readers share a few buffers. They find the same
+// commands, and no idle reader keeps a buffer.
 func TestReaderRelease(t *testing.T) {
 	const readers = 5
 	rnd := rand.New(rand.NewPCG(7, 7))
@@ -600,7 +607,7 @@ func TestReaderRelease(t *testing.T) {
 		r := &all[i]
 		if last := len(spares) - 1; last >= 0 && r.Adopt(spares[last]) {
 			for j := range spares[last] {
-				spares[last][j] = '!' // what it was used for before does not matter
+				spares[last][j] = '!' // the old content must not matter
 			}
 			spares = spares[:last]
 		}
@@ -612,17 +619,17 @@ func TestReaderRelease(t *testing.T) {
 		partial := r.Partial()
 		if b := r.Release(); b != nil {
 			if partial {
-				t.Fatal("released with a command under way")
+				t.Fatal("Release returned a buffer with an incomplete command")
 			}
 			spares = append(spares, b)
 		}
 		if !partial && (r.buf != nil || r.Buffered() != 0) {
-			t.Fatal("an idle reader keeps its buffer")
+			t.Fatal("Release returned no buffer of an idle reader")
 		}
 	}
 	for i := range all {
 		if !slices.Equal(got[i], want[i]) {
-			t.Errorf("reader %d found other commands", i)
+			t.Errorf("reader %d found wrong commands", i)
 		}
 	}
 	if len(spares) > readers {
@@ -631,26 +638,27 @@ func TestReaderRelease(t *testing.T) {
 	bad := new(Reader)
 	feed(t, bad, "*x\r\n")
 	if bad.Release() != nil {
-		t.Error("a reader that has failed gave its buffer away")
+		t.Error("Release returned the buffer of a failed reader")
 	}
 }
 
-// A transport may read on while it does not ask for commands, for its client has to
-// wait: there is always room, also behind a large argument that is there as a whole.
-func TestSpaceBehindLargeArgument(t *testing.T) {
-	for _, size := range []int{bigBulk, 3 * bigBulk, 200 << 10} {
+// TestSpaceAfterLargeArgument continues to read without calls of Next, as a
+// transport under backpressure does. Space must always offer room, even after a
+// complete large argument.
+func TestSpaceAfterLargeArgument(t *testing.T) {
+	for _, size := range []int{minLarge, 3 * minLarge, 200 << 10} {
 		large := strings.Repeat("x", size)
-		for _, end := range []string{"", "$1\r\nz\r\n"} { // it is the last one, or not
+		for _, end := range []string{"", "$1\r\nz\r\n"} { // the large argument is the last one, or not
 			n := 2 + len(end)/7
 			input := fmt.Sprintf("*1\r\n$4\r\nPING\r\n*%d\r\n$3\r\nSET\r\n$%d\r\n%s\r\n%s*1\r\n$3\r\nGET\r\n", n, size, large, end)
 			var r Reader
 			for sent := 0; sent < len(input); {
 				space := r.Space()
 				if len(space) == 0 {
-					t.Fatalf("no room after %d of %d bytes", sent, len(input))
+					t.Fatalf("Space is empty after %d of %d bytes", sent, len(input))
 				}
 				if sent == 0 {
-					space = space[:40] // into the large one
+					space = space[:40] // within the large argument
 				}
 				n := copy(space, input[sent:])
 				r.Filled(n)
@@ -664,7 +672,7 @@ func TestSpaceBehindLargeArgument(t *testing.T) {
 				}
 			}
 			if !r.Partial() || r.Release() != nil {
-				t.Error("nothing is left")
+				t.Error("Partial is false within a command")
 			}
 			args, ok, err := r.Next(nil)
 			if !ok || err != nil || len(args) != n || string(args[1]) != large {
@@ -674,7 +682,7 @@ func TestSpaceBehindLargeArgument(t *testing.T) {
 				t.Fatalf("%q, %v, %v", args, ok, err)
 			}
 			if r.Partial() {
-				t.Error("something is left")
+				t.Error("Partial is true after the last command")
 			}
 		}
 	}

@@ -9,20 +9,20 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Reply is a buffer of encoded replies and the dialect they are encoded in.
-// Whoever writes a reply says what it is (a double, a map, a null); whether
-// that leaves as RESP2 or RESP3 is decided here alone.
+// Reply is a buffer of encoded replies with their RESP version. Callers write typed
+// values (a double, a map, a null); Reply alone chooses the encoding in RESP2 or
+// RESP3.
 //
 // The zero value encodes RESP2. A Reply is not safe for concurrent use.
 type Reply struct {
-	b     []byte
+	buf   []byte
 	v3    bool
 	over  bool
 	limit int
 }
 
 // NewReply returns an empty reply buffer over b[:0] for RESP version 2 or 3.
-func NewReply(b []byte, version int) Reply { return Reply{b: b[:0], v3: version == 3} }
+func NewReply(b []byte, version int) Reply { return Reply{buf: b[:0], v3: version == 3} }
 
 // Version returns the RESP version, 2 or 3.
 func (r *Reply) Version() int {
@@ -32,77 +32,76 @@ func (r *Reply) Version() int {
 	return 2
 }
 
-// SetVersion chooses RESP 2 or 3 for what follows.
+// SetVersion sets the RESP version, 2 or 3, of the following values.
 func (r *Reply) SetVersion(version int) { r.v3 = version == 3 }
 
-// Bytes returns what has been encoded. It is good until the next write.
-func (r *Reply) Bytes() []byte { return r.b }
+// Bytes returns the encoded bytes, valid until the next write.
+func (r *Reply) Bytes() []byte { return r.buf }
 
-// Len returns how many bytes have been encoded.
-func (r *Reply) Len() int { return len(r.b) }
+// Len returns the number of encoded bytes.
+func (r *Reply) Len() int { return len(r.buf) }
 
-// Cap returns the size of the buffer in bytes.
-func (r *Reply) Cap() int { return cap(r.b) }
+// Cap returns the capacity of the buffer in bytes.
+func (r *Reply) Cap() int { return cap(r.buf) }
 
-// Truncate drops what was encoded after the first n bytes, and forgets that it was
-// too much.
-func (r *Reply) Truncate(n int) { r.b, r.over = r.b[:min(n, len(r.b))], false }
+// Truncate drops all but the first n bytes, and resets Over.
+func (r *Reply) Truncate(n int) { r.buf, r.over = r.buf[:min(n, len(r.buf))], false }
 
-// SetLimit says how many bytes may be encoded, 0 for any number. Beyond that, what
-// there is is dropped when it would have to be moved, and Over says so: so nobody
-// has to ask while he encodes, the memory is bounded by the limit and one string,
-// and a loop without an end in sight can be ended.
+// SetLimit bounds the number of encoded bytes; 0 means no limit. When the buffer
+// has to grow beyond the limit, its content is dropped and Over returns true. So
+// callers need no check while they encode, memory is bounded by the limit plus one
+// string, and a long loop can stop early.
 func (r *Reply) SetLimit(n int) { r.limit = n }
 
-// Over reports whether something was dropped because it was more than SetLimit
-// allows. What Bytes returns is then of no use.
+// Over reports whether content was dropped because of SetLimit. The bytes are then
+// incomplete and must not be sent.
 func (r *Reply) Over() bool { return r.over }
 
-// Swap returns the buffer and goes on with b[:0], which may be nil.
+// Swap returns the buffer and continues with b[:0], where b may be nil.
 func (r *Reply) Swap(b []byte) []byte {
-	old := r.b
-	r.b = b[:0]
+	old := r.buf
+	r.buf = b[:0]
 	return old
 }
 
 // Raw appends bytes that are already encoded.
-func (r *Reply) Raw(b []byte) { r.b = append(r.b, b...) }
+func (r *Reply) Raw(b []byte) { r.buf = append(r.buf, b...) }
 
 // OK appends the status OK.
-func (r *Reply) OK() { r.b = append(r.b, "+OK\r\n"...) }
+func (r *Reply) OK() { r.buf = append(r.buf, "+OK\r\n"...) }
 
-// Status appends a simple string. It must not contain line ends.
-func (r *Reply) Status(s string) { r.b = redcon.AppendString(r.b, s) }
+// Status appends a simple string, which must not contain line breaks.
+func (r *Reply) Status(s string) { r.buf = redcon.AppendString(r.buf, s) }
 
-// Error appends an error line, such as "ERR syntax error". Line ends in it
-// become spaces.
-func (r *Reply) Error(s string) { r.b = redcon.AppendError(r.b, s) }
+// Error appends an error, such as "ERR syntax error". Line breaks in it become
+// spaces.
+func (r *Reply) Error(s string) { r.buf = redcon.AppendError(r.buf, s) }
 
 // Int appends an integer.
 func (r *Reply) Int(n int64) {
 	if uint64(n) <= 9 {
-		r.b = append(r.b, ':', '0'+byte(n), '\r', '\n')
+		r.buf = append(r.buf, ':', '0'+byte(n), '\r', '\n')
 		return
 	}
-	b := append(r.room(1+maxInt+2), ':')
-	r.b = append(AppendInt(b, n), '\r', '\n')
+	b := append(r.reserve(1+maxIntDigits+2), ':')
+	r.buf = append(AppendInt(b, n), '\r', '\n')
 }
 
-// room returns the buffer with room for n bytes more, so that what is appended to
-// it in pieces is checked, and moved, once.
-func (r *Reply) room(n int) []byte {
-	if cap(r.b)-len(r.b) < n {
+// reserve returns the buffer with capacity for n more bytes, so that a value in
+// several parts needs one capacity check.
+func (r *Reply) reserve(n int) []byte {
+	if cap(r.buf)-len(r.buf) < n {
 		r.grow(n)
 	}
-	return r.b
+	return r.buf
 }
 
-// grow makes the buffer larger, or begins anew if that is too large.
+// grow enlarges the buffer, and drops its content first if it exceeds the limit.
 func (r *Reply) grow(n int) {
-	if r.limit > 0 && len(r.b)+n > r.limit {
-		r.b, r.over = r.b[:0], true
+	if r.limit > 0 && len(r.buf)+n > r.limit {
+		r.buf, r.over = r.buf[:0], true
 	}
-	r.b = slices.Grow(r.b, n)
+	r.buf = slices.Grow(r.buf, n)
 }
 
 // Bulk appends a bulk string.
@@ -110,13 +109,13 @@ func (r *Reply) Bulk(b []byte) { r.BulkString(View(b)) }
 
 // BulkString appends a bulk string.
 //
-// It is most of what replies are made of. A header of one or two digits is one store
-// of eight bytes, of which those that are too many are overwritten by what follows;
-// and a string of up to 32 bytes is copied by two or four of them, which saves a call
-// of memmove (a third of all for 14 bytes).
+// Most replies consist of bulk strings. A header of one or two digits is one store
+// of eight bytes, of which the excess is overwritten afterwards. A string of up to
+// 32 bytes is copied by two or four loads and stores, which avoids the call of
+// memmove (a third of the total time for 14 bytes).
 func (r *Reply) BulkString(s string) {
 	n := len(s)
-	b := r.room(n + 1 + maxInt + 4)
+	b := r.reserve(n + 1 + maxIntDigits + 4)
 	at := len(b)
 	b = b[:cap(b)]
 	switch {
@@ -146,38 +145,37 @@ func (r *Reply) BulkString(s string) {
 		binary.LittleEndian.PutUint64(body[n-8:], last)
 	}
 	b[at+n], b[at+n+1] = '\r', '\n'
-	r.b = b[:at+n+2]
+	r.buf = b[:at+n+2]
 }
 
 // BulkInt appends an integer as a bulk string.
 func (r *Reply) BulkInt(n int64) {
-	var d [maxInt]byte
+	var d [maxIntDigits]byte
 	r.Bulk(AppendInt(d[:0], n))
 }
 
-// Null appends the null: a null bulk string in RESP2.
+// Null appends a null, in RESP2 a null bulk string.
 func (r *Reply) Null() {
 	if r.v3 {
-		r.b = append(r.b, "_\r\n"...)
+		r.buf = append(r.buf, "_\r\n"...)
 		return
 	}
-	r.b = append(r.b, "$-1\r\n"...)
+	r.buf = append(r.buf, "$-1\r\n"...)
 }
 
-// NullArray appends the null where an array was expected: a null array in
-// RESP2.
+// NullArray appends a null in place of an array, in RESP2 a null array.
 func (r *Reply) NullArray() {
 	if r.v3 {
-		r.b = append(r.b, "_\r\n"...)
+		r.buf = append(r.buf, "_\r\n"...)
 		return
 	}
-	r.b = append(r.b, "*-1\r\n"...)
+	r.buf = append(r.buf, "*-1\r\n"...)
 }
 
-// Array appends the header of an array; n elements must follow.
+// Array appends the header of an array of n elements, which must follow.
 func (r *Reply) Array(n int) { r.header('*', n) }
 
-// Map appends the header of a map; n pairs must follow. In RESP2 it is an
+// Map appends the header of a map of n pairs, which must follow. In RESP2 it is an
 // array of 2n elements.
 func (r *Reply) Map(n int) {
 	if r.v3 {
@@ -187,8 +185,8 @@ func (r *Reply) Map(n int) {
 	r.header('*', 2*n)
 }
 
-// Pairs appends the header of a map; n pairs must follow. In RESP2 each of them
-// is to be an array of its own.
+// Pairs appends the header of a map of n pairs, which must follow. In RESP2 it is
+// an array of n elements, and each pair must be an array.
 func (r *Reply) Pairs(n int) {
 	if r.v3 {
 		r.header('%', n)
@@ -197,8 +195,8 @@ func (r *Reply) Pairs(n int) {
 	r.header('*', n)
 }
 
-// Set appends the header of a set; n elements must follow. In RESP2 it is an
-// array.
+// Set appends the header of a set of n elements, which must follow. In RESP2 it is
+// an array.
 func (r *Reply) Set(n int) {
 	if r.v3 {
 		r.header('~', n)
@@ -207,8 +205,8 @@ func (r *Reply) Set(n int) {
 	r.header('*', n)
 }
 
-// Push appends the header of an out-of-band message; n elements must follow.
-// In RESP2 it is an array.
+// Push appends the header of an out-of-band message of n elements, which must
+// follow. In RESP2 it is an array.
 func (r *Reply) Push(n int) {
 	if r.v3 {
 		r.header('>', n)
@@ -219,20 +217,20 @@ func (r *Reply) Push(n int) {
 
 func (r *Reply) header(kind byte, n int) {
 	if uint(n) <= 9 {
-		r.b = append(r.b, kind, '0'+byte(n), '\r', '\n')
+		r.buf = append(r.buf, kind, '0'+byte(n), '\r', '\n')
 		return
 	}
-	b := append(r.room(1+maxInt+2), kind)
-	r.b = append(AppendInt(b, int64(n)), '\r', '\n')
+	b := append(r.reserve(1+maxIntDigits+2), kind)
+	r.buf = append(AppendInt(b, int64(n)), '\r', '\n')
 }
 
-// Bool appends a boolean: 1 or 0 in RESP2.
+// Bool appends a boolean, in RESP2 the integer 1 or 0.
 func (r *Reply) Bool(v bool) {
 	switch {
 	case r.v3 && v:
-		r.b = append(r.b, "#t\r\n"...)
+		r.buf = append(r.buf, "#t\r\n"...)
 	case r.v3:
-		r.b = append(r.b, "#f\r\n"...)
+		r.buf = append(r.buf, "#f\r\n"...)
 	case v:
 		r.Int(1)
 	default:
@@ -240,47 +238,47 @@ func (r *Reply) Bool(v bool) {
 	}
 }
 
-// Double appends a float64: in RESP2 a bulk string.
+// Double appends a float64, in RESP2 as a bulk string.
 func (r *Reply) Double(f float64) {
 	var d [32]byte
 	t := AppendFloat(d[:0], f)
 	if r.v3 {
-		r.b = append(r.b, ',')
-		r.b = append(append(r.b, t...), '\r', '\n')
+		r.buf = append(r.buf, ',')
+		r.buf = append(append(r.buf, t...), '\r', '\n')
 		return
 	}
 	r.Bulk(t)
 }
 
-// Decimal appends a number that is written already, for those whose digits are not
-// what Double writes: in RESP2 a bulk string.
+// Decimal appends a double from its formatted digits, for values with a format
+// different from that of Double. In RESP2 it is a bulk string.
 func (r *Reply) Decimal(digits []byte) {
 	if !r.v3 {
 		r.Bulk(digits)
 		return
 	}
-	r.b = append(append(append(r.b, ','), digits...), '\r', '\n')
+	r.buf = append(append(append(r.buf, ','), digits...), '\r', '\n')
 }
 
-// Verbatim appends text of a three-letter format such as "txt": in RESP2 a
+// Verbatim appends text with a three-letter format such as "txt". In RESP2 it is a
 // bulk string without the format.
 func (r *Reply) Verbatim(format, text string) {
 	if !r.v3 {
 		r.BulkString(text)
 		return
 	}
-	r.b = append(r.b, '=')
-	r.b = append(strconv.AppendInt(r.b, int64(len(text)+4), 10), '\r', '\n')
-	r.b = append(append(r.b, format[:3]...), ':')
-	r.b = append(append(r.b, text...), '\r', '\n')
+	r.buf = append(r.buf, '=')
+	r.buf = append(strconv.AppendInt(r.buf, int64(len(text)+4), 10), '\r', '\n')
+	r.buf = append(append(r.buf, format[:3]...), ':')
+	r.buf = append(append(r.buf, text...), '\r', '\n')
 }
 
-// BigNumber appends an integer of any size, given in decimal: in RESP2 a bulk
+// BigNumber appends an integer of any size, given in decimal. In RESP2 it is a bulk
 // string.
 func (r *Reply) BigNumber(decimal string) {
 	if !r.v3 {
 		r.BulkString(decimal)
 		return
 	}
-	r.b = append(append(append(r.b, '('), decimal...), '\r', '\n')
+	r.buf = append(append(append(r.buf, '('), decimal...), '\r', '\n')
 }

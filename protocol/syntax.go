@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Argument is a node in the tree of a command's arguments, as COMMAND DOCS
-// tells it.
+// Argument is a node in the argument tree of a command, as in the reply of COMMAND
+// DOCS.
 type Argument struct {
 	Name          string
 	Type          string // "string", "integer", …, "pure-token", "oneof" or "block"
-	Token         string // the word that must stand before it, or that it is
+	Token         string // the word before the argument or, for a pure token, the word itself
 	Optional      bool
 	Multiple      bool // may be repeated
-	MultipleToken bool // and the token with it
-	KeySpec       int  // index of the key spec that it belongs to, or -1
+	MultipleToken bool // the token is repeated, too
+	KeySpec       int  // index of the argument's key spec, or -1
 	Since         string
-	Deprecated    string // version since which it is deprecated
+	Deprecated    string // version that deprecated it
 	Arguments     []Argument
 }
 
-// HasToken reports whether a token belongs to the argument. The token of
-// MIGRATE's empty key is "".
+// HasToken reports whether the argument has a token. The token of MIGRATE's empty
+// key is "".
 func (a *Argument) HasToken() bool { return a.Token != "" || a.Type == "pure-token" }
 
 // Flags returns the argument's flags for COMMAND DOCS.
@@ -41,30 +41,28 @@ func (a *Argument) Flags() []string {
 	return names
 }
 
-// ParseSyntax reads the arguments of a command in the notation of redis.io
+// ParseSyntax parses the arguments of a command in the notation of redis.io,
 //
 //	key [NX|XX] [CH] score member [score member ...]
 //
-// into the tree that COMMAND DOCS gives to clients. A word in lower case is a
-// value, its type known from its name; any other word is a token. A token
-// belongs to the value, to the choice or to the bracket's whole content that
-// follows it ("COUNT count", "TYPE LIST|SET", "[LIMIT offset count]", where
-// what is optional does not count). Choices are "A|B" between words and
-// "a b | c d" between sequences, which need square or round brackets.
-// "x [x ...]" repeats, and so does "(…)...".
+// into the tree of COMMAND DOCS. A word in lower case is a value, whose type
+// follows from its name; any other word is a token. A token belongs to the
+// following value, choice, or whole content of a bracket ("COUNT count", "TYPE
+// LIST|SET", "[LIMIT offset count]", where optional parts do not count). A choice
+// is "A|B" between words and "a b | c d" between sequences, which need square or
+// round brackets. "x [x ...]" and "(…)..." are repetitions.
 //
-// What the notation of redis.io does not tell is added where it is not the
-// usual:
+// Annotations add facts that the notation of redis.io does not express:
 //
 //	score:integer           a value of another type
-//	condition:[NX|XX]       a name for a choice or sequence (else made of its parts: "nx_xx")
-//	change:CH               a name for a token (else the token in lower case)
+//	condition:[NX|XX]       a name for a choice or sequence (default: the joined names of its parts, "nx_xx")
+//	change:CH               a name for a token (default: the token in lower case)
 //	members:(member)        a sequence of one
-//	destination#2           the key spec it belongs to (else keys take the specs in turn)
-//	[GT|LT]@6.2.0           since that version; name@2.0.0-6.2.0: and deprecated since
+//	destination#2           the index of the key spec (default: keys take the specs in order)
+//	[GT|LT]@6.2.0           the version that added it; name@2.0.0-6.2.0: and the version that deprecated it
 //
-// specs is the number of the command's key specs. [Usage] turns the tree back
-// into plain text.
+// specs is the number of key specs of the command. [Usage] converts the tree back
+// to text.
 func ParseSyntax(text string, specs int) ([]Argument, error) {
 	p := syntaxParser{text: text, specs: specs}
 	nodes := p.sequence("")
@@ -81,18 +79,18 @@ func ParseSyntax(text string, specs int) ([]Argument, error) {
 	return args, nil
 }
 
-// node is an argument while it is read.
+// node is an argument during parsing.
 type node struct {
 	Argument
-	bare  bool   // a token that may belong to what follows
-	named bool   // its name was given
-	plain string // its text without additions, to recognise repetitions
+	bare  bool   // a token that may belong to the next argument
+	named bool   // it has an explicit name
+	plain string // its text without annotations, to recognize repetitions
 }
 
 type syntaxParser struct {
 	text  string
 	at    int
-	keys  int // keys met
+	keys  int // number of keys so far
 	specs int
 	err   error
 }
@@ -104,7 +102,7 @@ func (p *syntaxParser) fail(format string, args ...any) {
 	p.at = len(p.text)
 }
 
-// sequence reads items up to one of the bytes in stop, or " | ".
+// sequence parses items up to one of the bytes in stop, or " | ".
 func (p *syntaxParser) sequence(stop string) []node {
 	var nodes []node
 	for {
@@ -127,7 +125,8 @@ func (p *syntaxParser) sequence(stop string) []node {
 	}
 }
 
-// repetition looks for "[words ...]" here and returns its words and its end.
+// repetition parses "[words ...]" at the current position and returns its words and
+// its end, "" if there is none.
 func (p *syntaxParser) repetition() (words string, end int) {
 	if p.text[p.at] != '[' {
 		return "", 0
@@ -143,7 +142,7 @@ func (p *syntaxParser) repetition() (words string, end int) {
 	return words, p.at + 1 + len(inside) + 1
 }
 
-// repeat makes one repeated argument of the last nodes, whose text is words.
+// repeat replaces the last nodes, whose text is words, by one repeated argument.
 func repeat(nodes []node, words string) ([]node, bool) {
 	plain := ""
 	for i := len(nodes) - 1; i >= 0; i-- {
@@ -168,7 +167,7 @@ func repeat(nodes []node, words string) ([]node, bool) {
 	return nodes, false
 }
 
-// item reads one bracket or choice of words with all that is added to it.
+// item parses one bracket, or choice of words, with its annotations.
 func (p *syntaxParser) item() node {
 	start, label := p.at, p.label()
 	var n node
@@ -186,7 +185,7 @@ func (p *syntaxParser) item() node {
 				p.at++
 				choice = append(choice, p.word(""))
 			}
-			if label != "" { // it names the choice, not its first word
+			if label != "" { // the label names the choice, not its first word
 				choice[0].Name = strings.ToLower(choice[0].Token)
 			}
 			n = oneOf(choice, label)
@@ -199,7 +198,7 @@ func (p *syntaxParser) item() node {
 	return n
 }
 
-// label reads "name:" unless it is part of a value's name or states its type.
+// label parses "name:" unless it is part of a value's name or states its type.
 func (p *syntaxParser) label() string {
 	rest := p.text[p.at:]
 	i := strings.IndexAny(rest, ":|[]() #@")
@@ -210,7 +209,7 @@ func (p *syntaxParser) label() string {
 	return rest[:i]
 }
 
-// isValue reports whether a word in the notation is a value, not a token.
+// isValue reports whether a word of the notation is a value, not a token.
 func isValue(word string) bool { return word != "" && word[0] >= 'a' && word[0] <= 'z' }
 
 func (p *syntaxParser) word(label string) node {
@@ -250,7 +249,7 @@ func (p *syntaxParser) word(label string) node {
 	return n
 }
 
-// suffixes reads "...", "#1" and "@6.2.0-7.0.0" in any order.
+// suffixes parses "...", "#1" and "@6.2.0-7.0.0" in any order.
 func (p *syntaxParser) suffixes(n *node) {
 	for p.at < len(p.text) {
 		rest := p.text[p.at:]
@@ -281,7 +280,7 @@ func (p *syntaxParser) suffixes(n *node) {
 	}
 }
 
-// bracket reads the alternatives within brackets.
+// bracket parses the alternatives in brackets.
 func (p *syntaxParser) bracket(end byte, label string) node {
 	open := p.at
 	p.at++
@@ -292,7 +291,7 @@ func (p *syntaxParser) bracket(end byte, label string) node {
 			p.fail("%q has no end", p.text[open:])
 			return node{}
 		}
-		p.at++ // the end, or '|'
+		p.at++ // the closing bracket, or '|'
 		if p.text[p.at-1] == end {
 			break
 		}
@@ -314,7 +313,7 @@ func (p *syntaxParser) bracket(end byte, label string) node {
 	return oneOf(list, label)
 }
 
-// group makes one argument of the content of brackets.
+// group converts the content of brackets to one argument.
 func group(nodes []node, label string) node {
 	token := ""
 	if len(nodes) > 2 && nodes[0].bare && !nodes[1].Optional {
@@ -364,7 +363,7 @@ func compound(kind string, parts []node, label string) node {
 	return n
 }
 
-// attachTokens gives tokens to the values and choices that follow them.
+// attachTokens merges tokens into the values and choices that follow them.
 func attachTokens(nodes []node) []node {
 	var out []node
 	for i := 0; i < len(nodes); i++ {
@@ -397,7 +396,7 @@ func isType(word string) bool {
 	return false
 }
 
-// typeOfName returns the type that a value of this name usually has.
+// typeOfName returns the default type of a value with this name.
 func typeOfName(name string) string {
 	switch name {
 	case "key", "key1", "key2", "newkey", "source", "destination", "sourcekey", "destkey", "src", "dst":
@@ -418,7 +417,7 @@ func typeOfName(name string) string {
 	return "string"
 }
 
-// Usage returns arguments as plain text, as redis-cli shows them.
+// Usage returns arguments as plain text, in the format of redis-cli.
 func Usage(args []Argument) string {
 	var b []byte
 	for i := range args {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestSyntaxAsRedis holds the trees that ParseSyntax builds, and the hints
-// that Usage writes, against recorded ones.
-func TestSyntaxAsRedis(t *testing.T) {
+// TestSyntaxMatchesRedis compares the trees of ParseSyntax and the hints of Usage
+// with recorded ones.
+func TestSyntaxMatchesRedis(t *testing.T) {
 	data, err := os.ReadFile("testdata/syntax.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestSyntaxAsRedis(t *testing.T) {
 	}
 }
 
-// tree writes arguments as testdata/syntax.txt does.
+// tree formats arguments in the format of testdata/syntax.txt.
 func tree(args []Argument) string {
 	var parts []string
 	for _, a := range args {
@@ -125,7 +125,7 @@ func FuzzParseSyntax(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if strings.Count(text, "...") < 8 { // each repetition in a repetition doubles the text
+		if strings.Count(text, "...") < 8 { // each nested repetition doubles the text
 			Usage(args)
 		}
 		if slices.ContainsFunc(args, func(a Argument) bool { return a.Type == "" }) {

@@ -341,7 +341,6 @@ func unconverted() []string {
 	return []string{
 		"README.md",
 		"cmd/zsetd",
-		"protocol",
 		"server",
 		"server/archive",
 		"server/e2e",
