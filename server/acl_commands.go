@@ -161,7 +161,7 @@ func aclDryrun(c *Call) {
 		return
 	}
 	if !cmd.spec.ArityOK(len(argv)) {
-		c.Reply.Error(wrongArity(cmd.Name))
+		c.Reply.Error(cmd.wrongArity())
 		return
 	}
 	switch d, at := u.permits(cmd, argv); d {

@@ -55,6 +55,10 @@ func connectionCommands() []Command {
 // follows. Clients ask for it to find out what they may use.
 const redisVersion = "7.2.4"
 
+// ownSince is what COMMAND DOCS says of the commands that Redis does not have: the
+// version of zsetd that brought them.
+const ownSince = "zsetd 0.1.0"
+
 const errWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
 // enter makes the session one of the default user's, as a new one is.

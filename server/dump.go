@@ -119,11 +119,12 @@ func restore(c *Call) {
 	if c.Err() == "" && !o.replace && c.db.Edit(key) != nil {
 		c.Fail("BUSYKEY Target key name already exists.")
 	}
-	deadline, ok := protocol.ParseInt(ttl)
-	switch {
-	case !ok:
-		c.Fail(protocol.ErrNotInteger)
-	case deadline < 0:
+	unit := timeUnit(0)
+	if o.absolute {
+		unit = absolute
+	}
+	deadline, _ := c.readTime(ttl, unit, protocol.ErrNotInteger)
+	if deadline < 0 {
 		c.Fail("ERR Invalid TTL value, must be >= 0")
 	}
 	if !c.ok() {

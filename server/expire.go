@@ -74,16 +74,12 @@ func (c *Call) resolve(x *expiry, raw rawTime) {
 	if !x.set || c.Err() != "" {
 		return
 	}
-	n, ok := protocol.ParseInt(raw.text)
-	switch {
-	case !ok:
-		c.Fail(protocol.ErrNotInteger)
-		return
-	case n <= 0:
-		c.Fail(invalidExpire(c.cmd.Name))
-		return
+	n, unit := c.readTime(raw.text, raw.unit, protocol.ErrNotInteger)
+	ok := n > 0
+	if ok {
+		x.deadline, ok = c.after(n, unit)
 	}
-	if x.deadline, ok = c.after(n, raw.unit); !ok {
+	if !ok {
 		c.Fail(invalidExpire(c.cmd.Name))
 	}
 }

@@ -219,9 +219,8 @@ func familyTable(t *testing.T) string {
 	return b.String()
 }
 
-// ownVersion is since when Redis has, as COMMAND DOCS tells it, what it does not
-// have: the version that INFO says.
-const ownVersion = "7.2.4"
+// ownVersion is what COMMAND DOCS says of the commands that Redis does not have.
+const ownVersion = "zsetd 0.1.0"
 
 // TestInfoForMonitors: what monitors read from INFO is there, and is a number
 // where they want one: redis_exporter, and redis-cli --stat.

@@ -354,10 +354,7 @@ func (o expireOptions) allow(old, deadline int64) bool {
 func (c *Call) expire(unit timeUnit) {
 	key, time := c.Bytes(), c.Bytes()
 	o := c.expireOptions()
-	n, ok := protocol.ParseInt(time)
-	if !ok {
-		c.Fail(protocol.ErrNotInteger)
-	}
+	n, unit := c.readTime(time, unit, protocol.ErrNotInteger)
 	deadline, ok := c.after(n, unit)
 	if !ok {
 		c.Fail(invalidExpire(c.cmd.Name))

@@ -84,6 +84,11 @@ func TestLibraryForRedis(t *testing.T) {
 			{"FCALL zpurge 1 z", ":0\r\n"},
 			{"ZRANGE z 0 -1", "*1\r\n$1\r\nd\r\n"},
 			{"FCALL zaddex 1 z MEMBERS 2 @now-1h old @now+1h new", ":2\r\n"},
+			{"FCALL zaddex 1 z EXAT @now+100s MEMBERS 1 5 timed", ":1\r\n"},
+			{"FCALL zttl 1 z MEMBERS 1 timed", "*1\r\n:100\r\n"},
+			{"FCALL zexpireat 1 z @nowms+200000 MEMBERS 1 timed", "*1\r\n:1\r\n"},
+			{"FCALL zttl 1 z MEMBERS 1 timed", "*1\r\n:200\r\n"},
+			{"FCALL zpexpireat 1 z @now-1s MEMBERS 1 timed", "*1\r\n:2\r\n"},
 			{"FCALL zclaim 1 z @now-2h @now @now+30s COUNT 5", ""},
 			{"ZCOUNT z 1e9 inf", ":2\r\n"},
 			{"FCALL zaddex 1 z PXAT " + later + " MEMBERS 1 @nowms-1d x", ":1\r\n"},
@@ -122,13 +127,13 @@ func (r luaFuzzer) eventCommand(keys []string) []string {
 	}
 	member := func() string { return pick(r, "a", "b", "c", "d", "", "x y") }
 	score := func() string {
-		return pick(r, "1", "2", "2.5", "-3", "0", "1e3", "inf", "-inf", "10", "7", "0.1", pick(r, "nan", "x", "", "@now+", "@soon", "0x10", " 1", "1_0"))
+		return pick(r, "1", "2", "2.5", "-3", "0", "1e3", "inf", "-inf", "10", "7", "0.1", pick(r, "nan", "x", "", "@now+", "@soon", "*", "0x10", " 1", "1_0"))
 	}
 	bound := func() string {
 		return pick(r, score(), "("+score(), "-inf", "+inf", "@now+1h", "(@now-1d", "@now-1h30m", "@nowms", "@now-5x")
 	}
 	time := func() string {
-		return pick(r, "33177117420000", "33177117420001", "40000000000000", "1000", "1000", pick(r, "x", "-1", "", "99999999999999999999", "70368744177664", "1.5", "01"))
+		return pick(r, "33177117420000", "33177117420001", "40000000000000", "1000", "1000", pick(r, "x", "-1", "", "99999999999999999999", "70368744177664", "1.5", "01", "@now-1h", "@soon"))
 	}
 	list := func(width int) []string {
 		n := 1 + r.IntN(3)
@@ -155,7 +160,7 @@ func (r luaFuzzer) eventCommand(keys []string) []string {
 			maybe(2, "PXAT", time()), maybe(12, "KEEPTTL"), maybe(6, "ENX"), maybe(4, slices.Concat(words("MAXLEN", pick(r, "1", "2", "3", "0", "x")),
 				maybe(3, "MAX"), maybe(3, "REJECT"))...), list(2))
 	case 4, 5:
-		argv = slices.Concat(words("zpexpireat", key, time()), maybe(2, pick(r, "NX", "XX", "GT", "LT")), list(1))
+		argv = slices.Concat(words(pick(r, "zpexpireat", "zpexpireat", "zexpireat"), key, time()), maybe(2, pick(r, "NX", "XX", "GT", "LT")), list(1))
 	case 6:
 		argv = slices.Concat(words(pick(r, "zpexpiretime", "zexpiretime", "zpersist"), key), list(1))
 	case 7:

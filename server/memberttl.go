@@ -91,7 +91,7 @@ func (k *timedKind) wordArg(c *Call) {
 // counted reads a number and as many times width arguments.
 func (k *timedKind) counted(c *Call, bad string, width int64) [][]byte {
 	if c.Err() == "" && !c.More() {
-		c.Fail(wrongArity(c.cmd.Name))
+		c.Fail(c.cmd.wrongArity())
 	}
 	n := c.IntIn(1, math.MaxInt64, bad)
 	if c.Err() == "" && (n > math.MaxInt64/width || n*width != int64(c.Len())) {
@@ -120,8 +120,9 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// memberDeadline makes a deadline of a time of a unit.
-func (c *Call) memberDeadline(n int64, unit timeUnit) int64 {
+// memberDeadline reads a time of a unit and makes a deadline of it.
+func (c *Call) memberDeadline(unit timeUnit) int64 {
+	n, unit := c.readTime(c.Bytes(), unit, protocol.ErrNotInteger)
 	factor, from := int64(1), int64(0)
 	if unit&seconds != 0 {
 		factor = 1000
@@ -146,7 +147,7 @@ func (k timedKind) expireMembers(c *Call, unit timeUnit) {
 	if !ok {
 		return
 	}
-	at := c.memberDeadline(c.Int(), unit)
+	at := c.memberDeadline(unit)
 	var o expireOptions
 	switch {
 	case c.Is("NX"):
@@ -296,7 +297,7 @@ func (x *memberExpiry) option(c *Call, extra string) bool {
 	case !c.More():
 		c.Fail("ERR missing expire time")
 	default:
-		x.deadline, x.set = c.memberDeadline(c.Int(), unit), true
+		x.deadline, x.set = c.memberDeadline(unit), true
 	}
 	return true
 }

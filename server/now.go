@@ -20,6 +20,48 @@ import (
 //
 // What is stored is the number. A unit sees one instant, and so does a pipeline
 // that runs in one turn. Increments are not scores: ZINCRBY takes no time.
+//
+// Where a command takes a time since 1970 (EXPIREAT, SET with EXAT, RESTORE with
+// ABSTTL, XCLAIM with TIME, and the like), these words stand for that instant, to
+// the millisecond, whether the command counts in seconds or milliseconds.
+
+// What is appended to an error of Redis when the argument looks like a time or a
+// ticket. The error of any other argument is Redis's, byte for byte.
+const (
+	timeForms    = ": times are @now and @nowms, perhaps with + or - and a duration, as in @now+1h30m or @nowms-500ms"
+	noTicket     = ": * is a ticket, which only ZADDEX draws"
+	noIncrement  = ": an increment is a number, not a time or a ticket"
+	absoluteOnly = ": a duration is a number; EXPIREAT, EXAT and the like take times such as @now+1h"
+)
+
+// notFloat returns the error for a score that cannot be read.
+func notFloat(b []byte) string {
+	switch {
+	case len(b) > 0 && b[0] == '@':
+		return protocol.ErrNotFloat + timeForms
+	case string(b) == ticket:
+		return protocol.ErrNotFloat + noTicket
+	}
+	return protocol.ErrNotFloat
+}
+
+// notIncrement returns the error for an increment that cannot be read.
+func notIncrement(b []byte) string {
+	if len(b) > 0 && b[0] == '@' || string(b) == ticket {
+		return protocol.ErrNotFloat + noIncrement
+	}
+	return protocol.ErrNotFloat
+}
+
+// notRange returns the error for two bounds of which one cannot be read.
+func notRange(lo, hi []byte) string {
+	for _, b := range [][]byte{lo, hi} {
+		if _, _, ok := scoreBound(b); !ok && bytes.HasPrefix(bytes.TrimPrefix(b, []byte("(")), []byte("@")) {
+			return errNotRange + timeForms
+		}
+	}
+	return errNotRange
+}
 
 // A scoreAt is a score that is a number or depends on the clock.
 type scoreAt struct {
@@ -151,6 +193,36 @@ func durationUnit(b []byte) (unit int64, letters int) {
 	return 0, 0
 }
 
+// readTime reads a time of a unit: a number or, if the unit is absolute, a time of
+// the server's clock. It returns the unit that the number is of: that of the
+// command, or milliseconds since 1970. bad is the error for what is neither.
+func (c *Call) readTime(b []byte, unit timeUnit, bad string) (n int64, of timeUnit) {
+	if c.Err() != "" {
+		return 0, unit
+	}
+	if n, ok := protocol.ParseInt(b); ok {
+		return n, unit
+	}
+	if len(b) == 0 || b[0] != '@' {
+		c.Fail(bad)
+		return 0, unit
+	}
+	if unit&absolute == 0 {
+		c.Fail(bad + absoluteOnly)
+		return 0, unit
+	}
+	x, ok := parseNow(b)
+	if !ok {
+		c.Fail(bad + timeForms)
+		return 0, unit
+	}
+	us := c.srv.instant + x.offset
+	if n = us / 1000; us < 0 && us%1000 != 0 {
+		n-- // the millisecond that us lies in
+	}
+	return n, absolute
+}
+
 // score reads a score that is to be stored or compared with.
 func (c *Call) score(b []byte) (float64, bool) {
 	if score, ok := protocol.ParseFloat(b); ok {
@@ -160,13 +232,13 @@ func (c *Call) score(b []byte) (float64, bool) {
 	return x.at(c.srv.instant), ok
 }
 
-// numbers reads the first of each of pairs into list, which is empty, and fails
-// if one is no number.
-func (c *Call) numbers(list []float64, pairs [][]byte, number func([]byte) (float64, bool)) []float64 {
+// numbers reads the first of each of pairs with number into list, which is empty,
+// and fails with the error that not returns for one that is no number.
+func (c *Call) numbers(list []float64, pairs [][]byte, number func([]byte) (float64, bool), not func([]byte) string) []float64 {
 	for i := 0; i < len(pairs) && c.Err() == ""; i += 2 {
 		x, ok := number(pairs[i])
 		if !ok {
-			c.Fail(protocol.ErrNotFloat)
+			c.Fail(not(pairs[i]))
 		}
 		list = append(list, x)
 	}

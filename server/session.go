@@ -330,7 +330,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		return
 	}
 	if cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
-		s.refuse(cmd, wrongArity(cmd.Name))
+		s.refuse(cmd, cmd.wrongArity())
 		return
 	}
 	flags := cmd.spec.Flags()

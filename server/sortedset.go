@@ -327,11 +327,11 @@ func zaddWith(c *Call, o zaddOptions) {
 	// All scores are read before anything is changed. The usual few of them
 	// need no memory.
 	var few [16]float64
-	number := c.score
+	number, not := c.score, notFloat
 	if o.incr {
-		number = protocol.ParseFloat
+		number, not = protocol.ParseFloat, notIncrement
 	}
-	scores := c.numbers(few[:0], pairs, number)
+	scores := c.numbers(few[:0], pairs, number, not)
 	if c.ok() {
 		zaddScores(c, key, o, scores, pairs)
 	}

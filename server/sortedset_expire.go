@@ -11,10 +11,10 @@ import (
 // one command that adds members with them, keeps a set at a length and draws
 // tickets.
 func sortedSetExpireCommands() []Command {
-	return append(memberTTLCommands("z", "sorted-set", "7.2.4", "members of a sorted set", timedSortedSet),
+	return append(memberTTLCommands("z", "sorted-set", ownSince, "members of a sorted set", timedSortedSet),
 		Command{Facts: protocol.Facts{
 			Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "sorted-set", Since: "7.2.4",
+			Group: "sorted-set", Since: ownSince,
 			Complexity: "O(log(N)) for each item added or trimmed, where N is the number of elements in the sorted set.",
 			Summary:    "Add members to a sorted set or update their scores, with a time to live, a maximum length, or tickets for scores",
 			Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
@@ -80,11 +80,11 @@ func zaddex(c *Call) {
 	if o.enx && !o.set {
 		c.Fail("ERR ENX needs one of EX, PX, EXAT and PXAT")
 	}
-	number := protocol.ParseFloat
-	if !o.incr {
-		number = c.scoreOrTicket
+	number, not := c.scoreOrTicket, notFloat
+	if o.incr {
+		number, not = protocol.ParseFloat, notIncrement
 	}
-	scores := c.numbers(make([]float64, 0, 16), pairs, number)
+	scores := c.numbers(make([]float64, 0, 16), pairs, number, not)
 	if !c.ok() {
 		return
 	}

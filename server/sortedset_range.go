@@ -87,7 +87,7 @@ func (o *zrangeOptions) bounds(c *Call, lo, hi []byte) {
 	case byScore:
 		r, ok := parseRange(lo, hi)
 		if !ok {
-			c.Fail(errNotRange)
+			c.Fail(notRange(lo, hi))
 			return
 		}
 		o.scores = r.at(c.srv.instant)

@@ -512,7 +512,7 @@ func (c *Call) xclaimOptions() xclaimOptions {
 		case c.Len() >= 2 && c.Is("IDLE"):
 			o.time = c.now() - c.IntOr("ERR Invalid IDLE option argument for XCLAIM")
 		case c.Len() >= 2 && c.Is("TIME"):
-			o.time = c.IntOr("ERR Invalid TIME option argument for XCLAIM")
+			o.time, _ = c.readTime(c.Bytes(), absolute, "ERR Invalid TIME option argument for XCLAIM")
 		case c.Len() >= 2 && c.Is("RETRYCOUNT"):
 			o.count = c.IntOr("ERR Invalid RETRYCOUNT option argument for XCLAIM")
 		case c.Len() >= 2 && c.Is("LASTID"):

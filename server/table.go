@@ -27,6 +27,37 @@ type Command struct {
 	stats commandStats
 }
 
+// wrongArity is the error for a call with too few arguments or too many: Redis's,
+// and the syntax of a command that Redis does not have.
+func (c *Command) wrongArity() string {
+	if c.Since != ownSince {
+		return wrongArity(c.Name)
+	}
+	return wrongArity(c.Name) + ": " + strings.ToUpper(c.Name) + " " + plainSyntax(c.Syntax)
+}
+
+// plainSyntax returns the syntax of a command without the names and types of its
+// arguments, which COMMAND DOCS needs and people do not.
+func plainSyntax(syntax string) string {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(syntax) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		for {
+			bare := strings.TrimLeft(word, "[(")
+			b.WriteString(strings.ReplaceAll(word[:len(word)-len(bare)], "(", ""))
+			name, rest, named := strings.Cut(bare, ":")
+			if !named || rest[0] != '[' && rest[0] != '(' && rest != strings.ToUpper(rest) { // not even by name:type
+				b.WriteString(strings.ReplaceAll(name, ")", ""))
+				break
+			}
+			word = rest // of name:[A|B], name:(...) or name:WORD
+		}
+	}
+	return b.String()
+}
+
 // families returns the rows of the command table, each family from the file
 // that holds its handlers.
 func families() [][]Command {

@@ -144,8 +144,9 @@ local function duration(s, bare)
     return sum
 end
 
--- instant returns what @now and its like stand for; nil if s is not one.
-local function instant(s, now)
+-- instant returns what @now and its like stand for; nil if s is not one. It is in
+-- the unit of the word, or in whole units of so many microseconds.
+local function instant(s, now, unit)
     if s:sub(1, 4):upper() ~= '@NOW' then
         return nil
     end
@@ -161,14 +162,28 @@ local function instant(s, now)
         end
         offset = sign == '-' and -d or d
     end
-    if bare == 1000 then
-        return math.floor((now + offset) / 1000)
+    if unit or bare == 1000 then
+        return math.floor((now + offset) / (unit or 1000))
     end
     return (now + offset) / 1000000
 end
 
+-- What is appended to an error when the argument looks like a time or a ticket.
+local time_forms = ': times are @now and @nowms, perhaps with + or - and a duration, as in @now+1h30m or @nowms-500ms'
+local no_ticket = ': * is a ticket, which only ZADDEX draws'
+local no_increment = ': an increment is a number, not a time or a ticket'
+local absolute_only = ': a duration is a number; EXPIREAT, EXAT and the like take times such as @now+1h'
+
+local function is_time(s)
+    return s:sub(1, 1) == '@'
+end
+
 local function score(s, now)
-    return number(s) or instant(s, now) or fail(not_float)
+    return number(s) or instant(s, now) or fail(not_float .. (is_time(s) and time_forms or s == '*' and no_ticket or ''))
+end
+
+local function increment(s)
+    return number(s) or fail(not_float .. ((is_time(s) or s == '*') and no_increment or ''))
 end
 
 -- text writes a number so that it reads back as the same.
@@ -181,7 +196,7 @@ local function text(n)
     return string.format('%.17g', n)
 end
 
--- bound makes of a bound of scores one that Redis reads.
+-- bound makes of a bound of scores one that Redis reads; nil if it is none.
 local function bound(s, now)
     local open, rest = s:match('^(%(?)(.*)$')
     local n = instant(rest, now)
@@ -192,7 +207,16 @@ local function bound(s, now)
     if rest:match('^%z') or rest == '' or number(digits) then
         return s
     end
-    fail('ERR min or max is not a float')
+end
+
+local function bounds(lo, hi, now)
+    local first, last = bound(lo, now), bound(hi, now)
+    if not first and lo:match('^%(?@') or not last and hi:match('^%(?@') then
+        fail('ERR min or max is not a float' .. time_forms)
+    elseif not first or not last then
+        fail('ERR min or max is not a float')
+    end
+    return first, last
 end
 
 -- Members and their deadlines.
@@ -255,10 +279,20 @@ local function deadline(set, member)
 end
 
 -- time reads a time of a unit, and makes a deadline of it.
-local function time(args, unit, set_ms)
-    local n = args:integer()
-    local factor = unit.seconds and 1000 or 1
-    local from = unit.absolute and 0 or set_ms
+local function time(args, unit, now)
+    local word = args[args.at] or ''
+    local n, factor
+    if is_time(word) then
+        args.at = args.at + 1
+        local at = unit.absolute and instant(word, now, 1000)
+        if not at then
+            fail(not_integer .. (unit.absolute and time_forms or absolute_only))
+        end
+        n, factor = at, 1
+    else
+        n, factor = args:integer(), unit.seconds and 1000 or 1
+    end
+    local from = unit.absolute and 0 or math.floor(now / 1000)
     if n < 0 then
         fail('ERR invalid expire time, must be >= 0')
     end
@@ -276,7 +310,7 @@ local expiry = {
 
 local functions = {}
 
-local function zaddex_options(args, o, ms)
+local function zaddex_options(args, o, now)
     while args:more() > 0 do
         local word = args[args.at]:upper()
         local unit = expiry[word]
@@ -293,7 +327,7 @@ local function zaddex_options(args, o, ms)
             elseif args:more() == 0 then
                 fail('ERR missing expire time')
             else
-                o.at = time(args, unit, ms)
+                o.at = time(args, unit, now)
             end
         elseif word == 'MAXLEN' and args:more() > 1 then
             args.at = args.at + 1
@@ -340,13 +374,13 @@ end
 function functions.zaddex(key, args, now)
     local o = {most = 2 ^ 63}
     local ms = math.floor(now / 1000)
-    zaddex_options(args, o, ms)
+    zaddex_options(args, o, now)
     local pairs = args:counted('ERR Parameter `numMembers` should be greater than 0', 2)
     zaddex_check(o, pairs)
     local scores = {}
     for i = 1, #pairs, 2 do
         if o.INCR then
-            scores[i] = number(pairs[i]) or fail(not_float)
+            scores[i] = increment(pairs[i])
         elseif pairs[i] ~= '*' then
             scores[i] = score(pairs[i], now)
         end
@@ -430,7 +464,7 @@ end
 local function expire(unit)
     return function(key, args, now)
         local set = open(key, now)
-        local at = time(args, unit, set.ms)
+        local at = time(args, unit, now)
         local nx, xx, gt, lt
         if args:is('NX') then
             nx = true
@@ -541,7 +575,7 @@ end
 function functions.zpopbyscore(key, args, now)
     local lo, hi = args:next(), args:next()
     local o = take_options(args, {MAX = true})
-    lo, hi = bound(lo, now), bound(hi, now)
+    lo, hi = bounds(lo, hi, now)
     local taken = in_range(open(key, now), lo, hi, o)
     local members = {}
     for i = 1, #taken, 2 do
@@ -554,7 +588,7 @@ end
 function functions.zclaim(key, args, now)
     local lo, hi, new = args:next(), args:next(), args:next()
     local o = take_options(args, {LEASE = true})
-    lo, hi = bound(lo, now), bound(hi, now)
+    lo, hi = bounds(lo, hi, now)
     new = score(new, now)
     local taken = in_range(open(key, now), lo, hi, o)
     for i = 1, #taken, 2 do

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Tests of what the commands that Redis does not have say of themselves, and of the
+// errors that go beyond Redis's.
+
+// COMMAND DOCS has the version of zsetd, the group and the syntax of each of them.
+func TestDocsOfOwnCommands(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	var own []string
+	for _, c := range newTable().rows {
+		if c.Since != ownSince {
+			continue
+		}
+		own = append(own, c.Name)
+		reply, err := srv.Do(t.Context(), "COMMAND", "DOCS", c.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts := map[string]any{}
+		for _, pair := range reply.(protocol.Map)[0].Value.(protocol.Map) {
+			facts[pair.Key.(string)] = pair.Value
+		}
+		if facts["since"] != ownSince || facts["group"] != "sorted-set" {
+			t.Errorf("%s: since %v, group %v", c.Name, facts["since"], facts["group"])
+		}
+		for _, name := range []string{"summary", "complexity", "arguments"} {
+			if facts[name] == nil || facts[name] == "" {
+				t.Errorf("%s has no %s", c.Name, name)
+			}
+		}
+	}
+	want := strings.Fields("bzclaim bzpopbyscore zaddex zclaim zexpire zexpireat zexpiretime zpersist zpexpire zpexpireat zpexpiretime zpopbyscore zpttl zremifeq zttl")
+	if slices.Sort(own); !slices.Equal(own, want) {
+		t.Errorf("own commands: %v, want %v", own, want)
+	}
+}
+
+// A call with too few arguments is answered with the syntax; of Redis's commands, as
+// by Redis.
+func TestSyntaxInErrors(t *testing.T) {
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for line, want := range map[string]string{
+		"ZEXPIRE due 10 a": "ERR wrong number of arguments for 'zexpire' command: ZEXPIRE key seconds [NX|XX|GT|LT] MEMBERS nummembers member [member ...]",
+		"ZTTL due":         "ERR wrong number of arguments for 'zttl' command: ZTTL key MEMBERS nummembers member [member ...]",
+		"ZADDEX z EX 1 NX MEMBERS": "ERR wrong number of arguments for 'zaddex' command: ZADDEX key [NX|XX] [GT|LT] [CH] [INCR] " +
+			"[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] [ENX] " +
+			"[MAXLEN count [MIN|MAX] [REJECT]] MEMBERS nummembers score member [score member ...]",
+		"BZCLAIM 0 1 due":   "ERR wrong number of arguments for 'bzclaim' command: BZCLAIM timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
+		"ZEXPIRE z 1 a b c": "ERR Mandatory argument MEMBERS is missing or not at the right position",
+		"HEXPIRE h 10 a":    "ERR wrong number of arguments for 'hexpire' command",
+		"ZADD z 1":          "ERR wrong number of arguments for 'zadd' command",
+	} {
+		words := strings.Fields(line)
+		args := make([]any, len(words))
+		for i, w := range words {
+			args[i] = w
+		}
+		if _, err := srv.Do(t.Context(), args...); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+	for _, c := range newTable().rows {
+		if s := plainSyntax(c.Syntax); c.Since == ownSince && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
+			t.Errorf("%s: %s", c.Name, s)
+		}
+	}
+}
+
+// A script sees one instant in all the places where a time may stand, and what is kept
+// is the number.
+func TestOneInstant(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "data.db")
+	times := func(srv *Server) string {
+		reply, err := srv.Do(t.Context(), "EVAL", `
+			local h = redis.call('HPEXPIRETIME', 'h', 'FIELDS', 1, 'f')[1]
+			local m = redis.call('ZPEXPIRETIME', 'z', 'MEMBERS', 1, 'm')[1]
+			return {redis.call('PEXPIRETIME', 's'), redis.call('PEXPIRETIME', 'e'), h, m, tonumber(redis.call('ZSCORE', 'z', 'm'))}`, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := reply.([]any)
+		for _, at := range list {
+			if at != list[0] {
+				t.Errorf("not one instant: %v", list)
+			}
+		}
+		return fmt.Sprint(list)
+	}
+	srv, err := New(Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	if _, err := srv.Do(t.Context(), "EVAL", `
+		redis.call('SET', 's', 'v', 'EXAT', '@now+1h')
+		redis.call('SET', 'e', 'v')
+		for i = 1, 1000000 do end
+		redis.call('EXPIREAT', 'e', '@nowms+1h')
+		redis.call('HSET', 'h', 'f', 'v')
+		redis.call('HEXPIREAT', 'h', '@now+1h', 'FIELDS', 1, 'f')
+		redis.call('ZADDEX', 'z', 'PXAT', '@now+1h', 'MEMBERS', 1, '@nowms+1h', 'm')`, 0); err != nil {
+		t.Fatal(err)
+	}
+	before := times(srv)
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := New(Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := times(again); after != before {
+		t.Errorf("after a restart %s, before %s", after, before)
+	}
+}
