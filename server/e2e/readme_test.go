@@ -43,7 +43,7 @@ func TestReadmeSessions(t *testing.T) {
 			n = len(lines)
 		}
 		var part []string
-		synctest.Test(t, func(t *testing.T) { part = runPart(t, lines[:n], &sessions) })
+		synctest.Test(t, func(t *testing.T) { part = runPart(t, lines[:n], &sessions, 0) })
 		doc.WriteString(strings.Join(part, ""))
 		lines = lines[n:]
 	}
@@ -67,16 +67,54 @@ func TestReadmeSessions(t *testing.T) {
 	}
 }
 
+// What the README shows can be typed at any time: a year later the same commands have
+// the same replies, if times that stood in replies are taken from them.
+func TestReadmeSessionsLater(t *testing.T) {
+	b, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const later = 365 * 24 * time.Hour
+	instant := regexp.MustCompile(`\b\d{10}\.\d{6}\b`) // seconds, from a reply
+	shift := func(line string, d time.Duration) string {
+		return instant.ReplaceAllStringFunc(line, func(s string) string {
+			n, _ := strconv.ParseInt(s[:10], 10, 64)
+			return strconv.FormatInt(n+int64(d.Seconds()), 10) + s[10:]
+		})
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	for i := range lines {
+		lines[i] = shift(lines[i], later)
+	}
+	for begin := 0; begin < len(lines); {
+		n := 1 + slices.IndexFunc(lines[begin+1:], func(l string) bool { return strings.HasPrefix(l, "#") })
+		if n == 0 {
+			n = len(lines) - begin
+		}
+		var part []string
+		sessions := 0
+		synctest.Test(t, func(t *testing.T) { part = runPart(t, lines[begin:begin+n], &sessions, later) })
+		got := strings.SplitAfter(strings.Join(part, ""), "\n")
+		for i, want := range lines[begin : begin+n] {
+			if i >= len(got) || got[i] != want {
+				t.Errorf("README.md:%d: a year later it is %q, not %q", begin+i+1, shift(got[min(i, len(got)-1)], -later), shift(want, -later))
+				break
+			}
+		}
+		begin += n
+	}
+}
+
 const (
 	indent = "    "
 	window = indent + "$ redis-cli\n"
 )
 
-// runPart runs the sessions of a part of the document and returns it as it
-// should be.
-func runPart(t *testing.T, lines []string, sessions *int) (part []string) {
+// runPart runs the sessions of a part of the document, so much later than it was
+// written, and returns it as it should be.
+func runPart(t *testing.T, lines []string, sessions *int, later time.Duration) (part []string) {
 	srv := servertest.Run(t)
-	srv.SetTime(time.Date(2026, 11, 21, 12, 0, 0, 250e6, time.UTC))
+	srv.SetTime(time.Date(2026, 11, 21, 12, 0, 0, 250e6, time.UTC).Add(later))
 	listening := map[int]*cli{} // by where in part its messages go
 	for i := 0; i < len(lines); i++ {
 		part = append(part, lines[i])
