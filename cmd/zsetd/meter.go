@@ -20,6 +20,7 @@ type meter struct {
 	done     int64
 	total    int64
 	lines    bool // some were printed of this step
+	quiet    bool // output has gone to the terminal, so there is no bar any more
 	next     time.Time
 }
 
@@ -27,11 +28,39 @@ type meter struct {
 const meterTime = 2 * time.Second
 
 func newMeter(out io.Writer) *meter {
-	m := &meter{out: out}
-	if f, ok := out.(*os.File); ok {
-		m.terminal = term.IsTerminal(int(f.Fd()))
+	return &meter{out: out, terminal: isTerminal(out)}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// output is a writer that takes the bar away before what it writes, so that the two
+// do not mix on the terminal.
+type output struct {
+	io.Writer
+	meter *meter
+	quiet bool // no bar comes after it
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if o.meter.bar != nil {
+		_ = o.meter.bar.Clear()
 	}
-	return m
+	if o.quiet {
+		o.meter.bar, o.meter.quiet = nil, true
+	}
+	return o.Writer.Write(b)
+}
+
+// before returns a writer to w, standard output or error, beside the bars of m.
+// What goes to standard output may be long and may stop within a line.
+func (m *meter) before(w io.Writer, isOutput bool) io.Writer {
+	if !m.terminal {
+		return w
+	}
+	return &output{w, m, isOutput && isTerminal(w)}
 }
 
 // show is told how far a step has come.
@@ -39,14 +68,16 @@ func (m *meter) show(step string, done, total int64) {
 	if step != m.step {
 		m.end()
 		m.step, m.next = step, time.Now().Add(meterTime)
-		if m.terminal {
+		if m.terminal && !m.quiet {
 			m.bar = newBar(m.out, step, total)
 		}
 	}
 	m.done, m.total = done, total
 	if m.terminal {
-		// An error is one of the terminal's: then nobody sees the bar.
-		_ = m.bar.Set64(done)
+		if m.bar != nil {
+			// An error is one of the terminal's: then nobody sees the bar.
+			_ = m.bar.Set64(done)
+		}
 		return
 	}
 	if now := time.Now(); now.After(m.next) {

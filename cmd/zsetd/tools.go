@@ -191,6 +191,7 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r.meter = newMeter(stderr)
+	r.stdout, r.stderr = r.meter.before(stdout, true), r.meter.before(stderr, false)
 	r.progress = func(step string, done, total int64) error {
 		if ctx.Err() != nil {
 			return errInterrupted

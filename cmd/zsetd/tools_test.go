@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,6 +148,80 @@ func TestCheckJSON(t *testing.T) {
 	status, out, _ = call("", "check", file, "--json")
 	if err := json.Unmarshal([]byte(out), &sound); err != nil || status != 1 || sound.Sound || !strings.Contains(sound.Error, "the file is empty") {
 		t.Errorf("%d %s %v", status, out, err)
+	}
+}
+
+// screen shows what a terminal would after what was written to it.
+type screen struct {
+	lines [][]byte
+	at    int
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	if len(s.lines) == 0 {
+		s.lines = [][]byte{nil}
+	}
+	for text := string(b); text != ""; {
+		last := len(s.lines) - 1
+		switch {
+		case text[0] == '\n':
+			s.lines, s.at = append(s.lines, nil), 0
+		case text[0] == '\r':
+			s.at = 0
+		case strings.HasPrefix(text, "\x1b[2K"):
+			s.lines[last] = nil
+			text = text[3:]
+		default:
+			for len(s.lines[last]) <= s.at {
+				s.lines[last] = append(s.lines[last], ' ')
+			}
+			s.lines[last][s.at] = text[0]
+			s.at++
+		}
+		text = text[1:]
+	}
+	return len(b), nil
+}
+
+func (s *screen) String() string {
+	var b strings.Builder
+	for _, line := range s.lines {
+		b.WriteString(strings.TrimRight(string(line), " ") + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// On a terminal the bar and what a tool writes do not mix.
+func TestMeterAndOutput(t *testing.T) {
+	for _, isOutput := range []bool{false, true} {
+		var s screen
+		m := newMeter(&s)
+		m.terminal = true
+		w := m.before(&s, isOutput)
+		if isOutput {
+			w.(*output).quiet = true // as for a terminal
+		}
+		var want strings.Builder
+		for i := range int64(200) {
+			m.show("load", i, 200)
+			if i == 20 && m.bar != nil && !strings.Contains(s.String(), "load") {
+				t.Errorf("there is no bar: %q", s.String())
+			}
+			if i%50 != 20 {
+				continue
+			}
+			text := "a line of output that is rather short\n"
+			if isOutput {
+				text = "output in parts, "
+			}
+			want.WriteString(text)
+			io.WriteString(w, text)
+		}
+		m.show("write", 1, 2)
+		m.end()
+		if got := strings.TrimSpace(s.String()); got != strings.TrimSpace(want.String()) {
+			t.Errorf("output %v: the screen has %q, not %q", isOutput, got, want.String())
+		}
 	}
 }
 
