@@ -278,7 +278,7 @@ func TestDrippingClient(t *testing.T) {
 		}
 		until(t, srv, "the dripping client is gone", func() bool { return len(srv.sessions) == 2 })
 		sending.send("\r\n")
-		sending.SetReadDeadline(time.Now().Add(20 * time.Second))
+		sending.SetReadDeadline(time.Now().Add(time.Minute))
 		if got, err := sending.r.ReadString('\n'); got != "$100000\r\n" {
 			t.Errorf("%s: who sends a long command is told %q, %v", transport, got, err)
 		}

@@ -24,7 +24,7 @@ func (c *rawClient) call(line string) any {
 // until waits for a condition under the lock.
 func until(t *testing.T, srv *Server, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		srv.mu.Lock()
 		done := ok()
 		srv.mu.Unlock()

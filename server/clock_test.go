@@ -69,7 +69,7 @@ func (s *steppedServer) waits(args ...any) <-chan string {
 		switch {
 		case took < 390*time.Millisecond:
 			done <- fmt.Sprintf("it took %v: %v, %v", took, reply, err)
-		case took > 10*time.Second:
+		case took > 10*time.Minute: // a step is of an hour
 			done <- fmt.Sprintf("it took %v: %v, %v", took, reply, err)
 		default:
 			done <- fmt.Sprint(reply, err)
@@ -218,7 +218,7 @@ func TestClockCourse(t *testing.T) {
 				t.Fatalf("after %v the clock goes from %v to %v", at, last, shown)
 			}
 			last = shown
-			if sum := c.at(at) + c.left(at); (sum - 5*time.Second - sign*2*time.Second).Abs() > time.Microsecond {
+			if sum := c.at(at) + c.left(at); (sum - 5*time.Second - sign*2*time.Second).Abs() > 1000 {
 				t.Fatalf("after %v it is %v ahead, with %v to go", at, c.at(at), c.left(at))
 			}
 		}
@@ -270,7 +270,7 @@ func TestClockSuspended(t *testing.T) {
 	s.look()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("BLPOP goes on waiting")
 	}
 	if n := s.must(t, "EXISTS", "k", "k2"); n != int64(1) {

@@ -349,7 +349,7 @@ const interval = 2500 * time.Millisecond
 // awaitSocket waits until somebody listens there, with the data loaded.
 func awaitSocket(t *testing.T, socket string, child *process.Cmd, log *bytes.Buffer) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		nc, err := net.Dial("unix", socket)
 		if err == nil {
 			nc.SetDeadline(end)

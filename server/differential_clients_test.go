@@ -239,7 +239,7 @@ func (p *peer) newcomer(u *unit, version int) ([]string, error) {
 	}
 	b = encodeCommand(encodeCommand(b, []string{"RESET"}), []string{"PING", lastWord})
 	go c.send(b)
-	nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+	nc.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := readReply(c.r, nil); err != nil {
 		return nil, err
 	}

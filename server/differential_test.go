@@ -406,7 +406,7 @@ func (c *client) pipeline(lines [][]string) ([]string, error) {
 	sent := make(chan error, 1)
 	go func() { sent <- c.send(b) }()
 	replies := make([]string, 0, len(lines))
-	c.nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+	c.nc.SetReadDeadline(time.Now().Add(time.Minute))
 	var buf []byte
 	for i := range lines {
 		var err error

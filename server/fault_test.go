@@ -178,7 +178,7 @@ func TestPanic(t *testing.T) {
 				}
 				served := make(chan error, 1)
 				go func() { served <- srv.Serve(l) }()
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				for _, args := range [][]any{{"SET", "saved", "1"}, {"SAVE"}, {"SET", "lost", "1"}} {
 					if _, err := srv.Do(ctx, args...); err != nil {
@@ -198,7 +198,7 @@ func TestPanic(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					nc.SetDeadline(time.Now().Add(20 * time.Second))
+					nc.SetDeadline(time.Now().Add(time.Minute))
 					return nc
 				}
 				other := dial()
@@ -299,7 +299,7 @@ func TestPanicWhileHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		nc.SetDeadline(time.Now().Add(20 * time.Second))
+		nc.SetDeadline(time.Now().Add(time.Minute))
 		r := bufio.NewReader(nc)
 		fmt.Fprint(nc, "SET a 1\r\n")
 		if line, err := r.ReadString('\n'); line != "+OK\r\n" {

@@ -191,7 +191,7 @@ func TestNoRoom(t *testing.T) {
 			if stop == "yes" {
 				must(t, srv, "PING -> "+errNotSaved, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 3 -> OK", "CONFIG SET stop-writes-on-bgsave-error yes")
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			if _, err := srv.Do(ctx, "SHUTDOWN"); err == nil || !strings.HasPrefix(err.Error(), "ERR Errors trying to SHUTDOWN") {
 				t.Error(err)
@@ -532,7 +532,7 @@ func TestFileSpoiled(t *testing.T) {
 			}
 			hurt()
 			must(t, srv, "SET a 2")
-			ended := time.AfterFunc(20*time.Second, func() { panic("a save has not ended") })
+			ended := time.AfterFunc(time.Minute, func() { panic("a save has not ended") })
 			must(t, srv, "SAVE -> OK")
 			savedAs(t, path, "a", "2")
 			must(t, srv, "SET a 3", "SAVE -> OK")

@@ -60,7 +60,7 @@ func dialRaw(t *testing.T, addr string) *rawClient {
 }
 
 func newRawClient(t *testing.T, c net.Conn) *rawClient {
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	t.Cleanup(func() { c.Close() })
 	return &rawClient{t, c, bufio.NewReader(c)}
 }
@@ -256,7 +256,7 @@ func TestShutdown(t *testing.T) {
 	if _, err := busy.r.Peek(1); err != nil { // the reply is on its way
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- srv.Shutdown(ctx) }()
@@ -349,7 +349,7 @@ func TestLongValues(t *testing.T) {
 		}
 		reply := func(c *rawClient, want string) {
 			t.Helper()
-			c.SetReadDeadline(time.Now().Add(20 * time.Second))
+			c.SetReadDeadline(time.Now().Add(time.Minute))
 			got := make([]byte, len(want))
 			if _, err := io.ReadFull(c.r, got); err != nil || string(got) != want {
 				t.Fatalf("%s: %.60q, %v", transport, got, err)

@@ -62,7 +62,7 @@ func startJudge(t *testing.T, path string, args ...string) (dial func() net.Conn
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		nc, err := net.Dial("unix", socket)
 		if err == nil {
 			nc.Close()

@@ -2,10 +2,8 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -495,33 +493,5 @@ func BenchmarkEval(b *testing.B) {
 				s.written()
 			}
 		})
-	}
-}
-
-// What a library had while it was loaded is not kept when another takes its place.
-func TestLoadingLibrariesLeavesNothing(t *testing.T) {
-	srv, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	live := func() int64 {
-		runtime.GC()
-		runtime.GC()
-		return usedMemory()
-	}
-	load := func(n int) {
-		for range n {
-			source := "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
-			if _, err := srv.Do(context.Background(), "FUNCTION", "LOAD", "REPLACE", source); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	load(100)
-	before := live()
-	load(1000)
-	if grown := live() - before; grown > 1<<20 {
-		t.Errorf("1000 libraries that were replaced have left %d bytes", grown)
 	}
 }

@@ -86,7 +86,7 @@ func TestTLSConfigAsRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		nc.SetDeadline(time.Now().Add(30 * time.Second))
+		nc.SetDeadline(time.Now().Add(time.Minute))
 		conns[i] = bufio.NewReadWriter(bufio.NewReader(nc), bufio.NewWriter(nc))
 	}
 	do := func(i int, line string) string {

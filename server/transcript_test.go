@@ -96,7 +96,7 @@ var transcriptModes = []string{
 }
 
 const (
-	patience = 5 * time.Second       // for a reply that must come
+	patience = time.Minute           // for a reply that must come
 	silence  = 30 * time.Millisecond // after which no reply is believed to come
 )
 

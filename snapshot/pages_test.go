@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"go.etcd.io/bbolt"
 )
@@ -218,7 +217,6 @@ func pagesSample(t testing.TB) []byte {
 // mustNotHarm reads a damaged file in all ways and returns what walk says.
 func mustNotHarm(t *testing.T, what string, file []byte) error {
 	t.Helper()
-	begin := time.Now()
 	visits := 0
 	tree, err := openPages(bytes.NewReader(file), int64(len(file)))
 	if err == nil {
@@ -243,9 +241,6 @@ func mustNotHarm(t *testing.T, what string, file []byte) error {
 			t.Fatalf("%s: an empty key", what)
 		}
 	})
-	if took := time.Since(begin); took > 20*time.Second {
-		t.Fatalf("%s: took %v", what, took)
-	}
 	return err
 }
 

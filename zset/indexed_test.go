@@ -203,49 +203,6 @@ func TestConcurrentClones(t *testing.T) {
 	all.Wait()
 }
 
-// TestChurn replaces every member ten times, in insertion order and at random.
-// Garbage must not accumulate.
-func TestChurn(t *testing.T) {
-	r := rand.New(rand.NewPCG(8, 9))
-	heap := func() float64 {
-		runtime.GC()
-		var stats runtime.MemStats
-		runtime.ReadMemStats(&stats)
-		return float64(stats.HeapAlloc)
-	}
-	for name, size := range map[string]int{"by age": 20_000, "at random": 100_000} {
-		before := heap()
-		var s Set
-		var b []byte
-		member := func(i int) []byte { b = fmt.Appendf(b[:0], "member:%09d", i); return b }
-		for i := range size {
-			s.AddIfBytes(member(i), r.Float64(), 0)
-		}
-		fresh := heap() - before
-		for round := range 10 {
-			order := r.Perm(size)
-			if name == "by age" {
-				slices.Sort(order)
-			}
-			for _, i := range order {
-				s.RemoveBytes(member(round*size + i))
-				s.AddIfBytes(member((round+1)*size+i), r.Float64(), 0)
-			}
-			if round == 0 {
-				if err := s.Check(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		churned := heap() - before
-		t.Logf("%s: %.1f bytes for each member, %.1f when all were replaced ten times", name, fresh/float64(size), churned/float64(size))
-		if churned > 1.4*fresh {
-			t.Errorf("%s: %.1f bytes for each member became %.1f", name, fresh/float64(size), churned/float64(size))
-		}
-		runtime.KeepAlive(&s)
-	}
-}
-
 // TestIndexedShrinks removes all but 50 elements of large sets in several ways.
 // Leaves, nodes and pages must merge, and the memory must shrink.
 func TestIndexedShrinks(t *testing.T) {

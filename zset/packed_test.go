@@ -247,66 +247,6 @@ func TestPackedAllocations(t *testing.T) {
 	}
 }
 
-// collectGarbage runs two collections, which also free the garbage of other tests.
-func collectGarbage() {
-	runtime.GC()
-	runtime.GC()
-}
-
-// TestPackedBytes bounds the memory of packed sets, including the Set itself.
-func TestPackedBytes(t *testing.T) {
-	for _, c := range []struct{ members, length, most int }{
-		{1, 8, 56},
-		{5, 8, 136},
-		{5, 14, 168},
-		{100, 8, 2330},
-		{100, 14, 2720},
-		{packedMax, packedMemberMax, 9760},
-	} {
-		sets := 20_000 / (10 + c.members)
-		var before, after runtime.MemStats
-		all := make([]*Set, sets)
-		loaded := make([]*Set, sets)
-		measure := func(fill func(i int)) float64 {
-			collectGarbage()
-			runtime.ReadMemStats(&before)
-			for i := range sets {
-				fill(i)
-			}
-			collectGarbage()
-			runtime.ReadMemStats(&after)
-			return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / float64(sets)
-		}
-		added := measure(func(i int) {
-			all[i] = new(Set)
-			for j := range c.members {
-				all[i].AddIfBytes(fmt.Appendf(nil, "%0*d", c.length, j), float64(j*i%7), 0)
-			}
-		})
-		// The allocator's next size class is up to an eighth larger.
-		most := float64(c.most)
-		if added > most*9/8+16 {
-			t.Errorf("%d members of %d bytes take %.0f bytes, want at most %.0f", c.members, c.length, added, most)
-		}
-		load := measure(func(i int) {
-			var elements []Element
-			for j := range c.members {
-				elements = append(elements, Element{fmt.Sprintf("%0*d", c.length, j), float64(j * i % 7)})
-			}
-			loaded[i] = Load(elements)
-		})
-		if load > most*9/8+16 {
-			t.Errorf("%d members of %d bytes take %.0f bytes after Load, want at most %.0f", c.members, c.length, load, most)
-		}
-		t.Logf("%d members of %d bytes: %.0f bytes, loaded %.0f", c.members, c.length, added, load)
-		if estimated := all[7].Bytes() + c.members*c.length; float64(estimated) < added*0.9-16 || float64(estimated) > added*1.1+16 {
-			t.Errorf("%d members of %d bytes take %.0f bytes, Bytes estimates %d", c.members, c.length, added, estimated)
-		}
-		runtime.KeepAlive(all)
-		runtime.KeepAlive(loaded)
-	}
-}
-
 // BenchmarkRepresentations compares packed and indexed sets of the same sizes.
 func BenchmarkRepresentations(b *testing.B) {
 	for _, size := range []int{5, 16, 64, packedMax - 1} {

@@ -58,7 +58,7 @@ func TestSocketActivation(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		nc.SetDeadline(time.Now().Add(20 * time.Second))
+		nc.SetDeadline(time.Now().Add(time.Minute))
 		fmt.Fprint(nc, "PING\r\n")
 		if line, err := bufio.NewReader(nc).ReadString('\n'); line != "+PONG\r\n" {
 			t.Fatalf("%s: %q, %v", l.Addr().Network(), line, err)

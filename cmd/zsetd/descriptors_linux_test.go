@@ -13,7 +13,8 @@ import (
 )
 
 // A server without descriptors for more clients serves those that it has, and the
-// next ones soon after some have left. Meanwhile it does not spin.
+// next ones when some have left. TestFewDescriptors of server/e2e/faults measures
+// how soon, and that it does not spin meanwhile.
 func TestNoDescriptors(t *testing.T) {
 	dir := shortDir(t)
 	socket := filepath.Join(dir, "s")
@@ -50,26 +51,9 @@ func TestNoDescriptors(t *testing.T) {
 	if len(served) < room/2 || len(waiting) == 0 {
 		t.Fatalf("%d clients are served with %d descriptors", len(served), room)
 	}
-	used := func() time.Duration {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var state string
-		var n [10]int64
-		var user, system int64
-		fmt.Sscan(string(b[len(fmt.Sprintf("%d (", pid)):]), new(string), &state, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8],
-			&n[9], &user, &system)
-		return time.Duration(user+system) * 10 * time.Millisecond
-	}
-	before := used()
-	time.Sleep(500 * time.Millisecond)
-	if took := used() - before; took > 200*time.Millisecond {
-		t.Errorf("%v of CPU in half a second of waiting for descriptors", took)
-	}
 	for _, c := range served {
 		io.WriteString(c, "PING\r\n")
-		if !answered(c, 10*time.Second) {
+		if !answered(c, time.Minute) {
 			t.Fatal("a client that was served is not any more")
 		}
 	}
@@ -77,12 +61,8 @@ func TestNoDescriptors(t *testing.T) {
 		for _, c := range served {
 			c.Close()
 		}
-		start := time.Now()
-		if !answered(waiting[0], 10*time.Second) {
+		if !answered(waiting[0], time.Minute) { // a second, on a machine that does nothing else
 			t.Fatal("the next client is never served")
-		}
-		if took := time.Since(start); took > 5*time.Second { // a second, on a machine that does nothing else
-			t.Errorf("the next client is served after %v", took)
 		}
 		served, waiting = waiting[:1], waiting[1:]
 		for len(waiting) > 0 && answered(waiting[0], 100*time.Millisecond) {

@@ -21,7 +21,7 @@ func TestNotify(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	l.SetReadDeadline(time.Now().Add(30 * time.Second))
+	l.SetReadDeadline(time.Now().Add(time.Minute))
 	t.Setenv("NOTIFY_SOCKET", addr.Name)
 	next := func() string {
 		t.Helper()

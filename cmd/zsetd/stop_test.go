@@ -65,7 +65,7 @@ func startChildTo(t *testing.T, log io.Writer, socket string, args ...string) *e
 		child.Process.Kill()
 		child.Wait()
 	})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if nc, err := net.Dial("unix", socket); err == nil {
 			fmt.Fprint(nc, "PING\r\n")
 			line, _ := bufio.NewReader(nc).ReadString('\n')
@@ -80,8 +80,9 @@ func startChildTo(t *testing.T, log io.Writer, socket string, args ...string) *e
 	}
 }
 
-// SIGTERM while clients write: the process ends within 5 seconds with status 0,
-// and everything that was acknowledged is there after a restart.
+// SIGTERM while clients write: the process ends with status 0, and everything that
+// was acknowledged is there after a restart. TestStop of server/e2e/faults measures
+// how soon it ends.
 func TestStopUnderLoad(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no signals to send")
@@ -134,9 +135,6 @@ func TestStopUnderLoad(t *testing.T) {
 		running.Wait()
 		if err != nil {
 			t.Fatalf("%q: %v\n%s", args, err, log.Bytes())
-		}
-		if took > 5*time.Second {
-			t.Errorf("%q: it took %v to stop", args, took)
 		}
 
 		child, log = startChild(t, filepath.Join(dir, "s2"))

@@ -28,7 +28,7 @@ func TestStoppedForAWhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { nc.Close() })
-		nc.SetDeadline(time.Now().Add(30 * time.Second))
+		nc.SetDeadline(time.Now().Add(time.Minute))
 		fmt.Fprint(nc, send)
 		return nc, bufio.NewReader(nc)
 	}
@@ -148,7 +148,7 @@ func TestStopAnswersPipelines(t *testing.T) {
 		}
 		err := child.Wait()
 		took := time.Since(start)
-		if err != nil || took > 10*time.Second {
+		if err != nil {
 			t.Errorf("%s: %v after %v: %s", transport, err, took, log.Bytes())
 		}
 		child, _ = startChild(t, filepath.Join(dir, "s2"))
@@ -234,7 +234,7 @@ func TestLogReaderGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(30 * time.Second))
+	nc.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprint(nc, "SET k v\r\nSHUTDOWN\r\n") // which is logged
 	io.ReadAll(nc)
 	if err := child.Wait(); err != nil {

@@ -30,7 +30,7 @@ func loadFuzzed(t *testing.T, path string) (*keyspace.Keyspace, error) {
 	t.Helper()
 	ks := keyspace.New(16, keyspace.Hooks{})
 	l := archive.Loader{Keys: ks}
-	hung := time.AfterFunc(30*time.Second, func() { panic("hangs") })
+	hung := time.AfterFunc(time.Minute, func() { panic("hangs") })
 	defer hung.Stop()
 	file, err := l.Open(path)
 	if err != nil {

@@ -61,7 +61,7 @@ func TestRecipeCosts(t *testing.T) {
 		m.take()
 		fatal(f())
 		for range messages {
-			_, err := sub.ReceiveTimeout(ctx, 5*time.Second)
+			_, err := sub.ReceiveTimeout(ctx, time.Minute)
 			fatal(err)
 		}
 		c := m.take()

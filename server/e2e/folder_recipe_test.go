@@ -209,7 +209,7 @@ func TestRecipeFolderCrashes(t *testing.T) {
 	wg.Wait()
 	rdb := dial()
 	for begin := time.Now(); must[int64](t)(rdb.Exists(ctx, "due").Result()) == 1; time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatalf("%d groups are still there", rdb.ZCard(ctx, "due").Val())
 		}
 	}
@@ -298,7 +298,7 @@ func TestRecipeFolderWhileProcessing(t *testing.T) {
 	}
 	select {
 	case c = <-second:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the event that came meanwhile is lost")
 	}
 	if !slices.Equal(c.details, []string{"likes"}) {
@@ -418,7 +418,7 @@ func TestRecipeFolderIdle(t *testing.T) {
 		t.Errorf("while they waited, %q became %q", before, after)
 	}
 	for begin := time.Now(); must[int64](t)(rdb.DBSize(ctx).Result()) > 0; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatal("nobody has published the group")
 		}
 	}

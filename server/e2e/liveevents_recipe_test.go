@@ -222,8 +222,8 @@ func TestRecipeLiveEvents(t *testing.T) {
 			if !p.withdrawn.IsZero() {
 				first, last = p.withdrawn, p.done
 			}
-			if early := first.Sub(changes[1].at); early > time.Millisecond {
-				t.Errorf("%s disappeared %v too early", key, early)
+			if gone := changes[1].at; gone.Before(first.Add(-time.Millisecond)) {
+				t.Errorf("%s disappeared %v too early", key, first.Sub(gone))
 			}
 			late = append(late, changes[1].at.Sub(last))
 		}
@@ -267,7 +267,7 @@ func TestRecipeLiveEventsReconnect(t *testing.T) {
 	}))
 	select {
 	case <-w.ready:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the tier never came back")
 	}
 	w.mu.Lock()

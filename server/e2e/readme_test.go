@@ -486,7 +486,7 @@ func runSnippets(t *testing.T, language string, run []string, adapt func(code, a
 			srv := servertest.Run(t)
 			srv.Must("CONFIG", "SET", "notify-keyspace-events", "SVz")
 			program := adapt(all[""]+code+todo[heading], srv.Addr())
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, run[0], append(run[1:], program)...)
 			cmd.Env = append(os.Environ(), "PYTHONIOENCODING=utf-8")

@@ -147,7 +147,7 @@ func TestRecipeTimeboxes(t *testing.T) {
 	}
 	ranNone(t, rdb, "watch", "multi", "zrem")
 	for begin := time.Now(); must[int64](t)(rdb.DBSize(ctx).Result()) != 0; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > time.Minute {
 			t.Fatal("the last bucket is still there")
 		}
 	}

@@ -74,7 +74,7 @@ func FuzzLibraries(f *testing.F) {
 		args.Append(lua.LString(how))
 		args.Append(lua.LString(data))
 		st.SetGlobal("ARGV", args)
-		hung := time.AfterFunc(20*time.Second, func() { panic(fmt.Sprintf("hangs: %q, %q", how, data)) })
+		hung := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("hangs: %q, %q", how, data)) })
 		before := allocated()
 		_, failed := st.Call(fn)
 		hung.Stop()

@@ -100,13 +100,9 @@ func TestStringsHaveBounds(t *testing.T) {
 	} {
 		st := machine()
 		st.most = 1 << 20
-		start := time.Now()
 		got := st.eval(t, source)
 		if !strings.Contains(got, "not enough memory") {
 			t.Errorf("%s: %.200s", source, got)
-		}
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("%s: %v", source, took)
 		}
 	}
 }
@@ -141,8 +137,7 @@ func TestInterrupt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := machine()
-			start := time.Now()
-			deadline := start.Add(20 * time.Millisecond)
+			deadline := time.Now().Add(20 * time.Millisecond)
 			st.Interrupt = func() *lua.LTable {
 				if time.Now().Before(deadline) {
 					return nil
@@ -153,9 +148,6 @@ func TestInterrupt(t *testing.T) {
 			}
 			if got := st.eval(t, source); got != "killed" {
 				t.Errorf("%.200s", got)
-			}
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("took %v", took)
 			}
 			// The machine is as good as new.
 			st.Interrupt = nil

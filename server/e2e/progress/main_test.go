@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What go test prints with every sort of result, and what its exit status is.
+// TestRun checks the output and the exit status for every kind of result.
 func TestRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		source string

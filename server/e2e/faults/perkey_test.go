@@ -1,4 +1,6 @@
-package e2e
+//go:build linux
+
+package faults
 
 import (
 	"fmt"
@@ -8,10 +10,10 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// What the data sets of make bench take, each at a tenth of its size: the bytes of
-// the heap that are in use, for each key, or member of the one large set. The
-// ceilings are some hundredths above what was measured when they were written. Beside them
-// stands what a key added to the resident set of redis-server 7.0, which is the
+// TestMemoryPerKey measures the bytes of the heap for each key, or member of the one
+// large set, of the data sets of make bench at a tenth of their size. The ceilings
+// are some hundredths above what was measured when they were written. Beside them
+// stands what a key adds to the resident set of redis-server 7.0, which is the
 // limit that counts.
 func TestMemoryPerKey(t *testing.T) {
 	name := func(kind string, i int) string { return fmt.Sprintf("%s%012d", kind, i) }
@@ -60,7 +62,8 @@ func TestMemoryPerKey(t *testing.T) {
 	}
 }
 
-// heapInUse is what is left after a collection; the second has finalizers' leavings, too.
+// heapInUse returns the bytes in use after a collection. The second collection frees
+// what finalizers release.
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -1,0 +1,92 @@
+package server
+
+// Tests that measure time and memory. Other work of the process and the machine can
+// break them, so make faults runs them and go test ./... does not.
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The lock is held for at most 5 ms of processor time while a mass of members
+// expires.
+func TestMeasureLockHolds(t *testing.T) {
+	measured(t)
+	massExpires(t, 5*time.Millisecond)
+}
+
+// An idle client holds no buffers, whatever it has sent before.
+func TestMeasureIdleClients(t *testing.T) {
+	measured(t)
+	srv, addr := start(t, map[string]string{"transport": "epoll"})
+	const n = 500
+	request := strings.Repeat("SET key 0123456789\r\n", 20)
+	reply := strings.Repeat("+OK\r\n", 20)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns[i] = c
+	}
+	for _, c := range conns {
+		io.WriteString(c, request)
+	}
+	for _, c := range conns {
+		c.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := io.ReadFull(c, make([]byte, len(reply))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, srv, "idle", func() bool { return len(srv.sessions) == n })
+	const most = 5 << 10 // the client's end of it included, and what the loop keeps for all
+	if per := (heap() - before) / n; per > most {
+		t.Errorf("an idle connection takes %d bytes", per)
+	}
+}
+
+// An idle server uses no CPU, also while it does not read clients that have sent
+// more than it buffers.
+func TestMeasureIdle(t *testing.T) {
+	measured(t)
+	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+		for range 10 {
+			c := dialRaw(t, addr)
+			c.send("BLPOP list 0\r\n" + strings.Repeat("PING "+strings.Repeat("x", 1000)+"\r\n", 1500))
+		}
+		until(t, srv, "waiting", func() bool { return srv.blockedClients == 10 })
+		time.Sleep(100 * time.Millisecond) // to read what they have sent
+		used := func() time.Duration {
+			var u syscall.Rusage
+			syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+		const window = 100 * time.Millisecond
+		for try := 1; ; try++ { // the process does other things, too, such as collecting garbage
+			before := used()
+			time.Sleep(window)
+			took := used() - before
+			if took < window/2 {
+				break
+			}
+			if try == 20 {
+				t.Fatalf("%v of CPU in %v", took, window)
+			}
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package server
+
+// Tests that measure time and memory. Other work of the process and the machine can
+// break them, so make faults runs them and go test ./... does not.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// measured skips a test unless make faults runs it.
+func measured(t *testing.T) {
+	t.Helper()
+	if os.Getenv("ZSETD_MEASURE") == "" {
+		t.Skip("it measures time or memory: make faults")
+	}
+}
+
+// alive returns the bytes that the garbage collector finds in use.
+func alive() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers release
+	return usedMemory()
+}
+
+// settled returns what is alive once that no longer falls, as it does while servers of
+// other tests come to their end.
+func settled() int64 {
+	least := alive()
+	for quiet := 0; quiet < 5; quiet++ {
+		time.Sleep(20 * time.Millisecond)
+		if now := alive(); now < least-64<<10 {
+			least, quiet = now, 0
+		}
+	}
+	return least
+}
+
+// The memory that values take stays at the limit, for values of all types.
+func TestMeasureLimitIsHeld(t *testing.T) {
+	measured(t)
+	limitIsHeld(t, 16<<20, true)
+}
+
+// A large value that was removed does not stay in memory until something else is
+// allocated.
+func TestMeasureLazyFree(t *testing.T) {
+	measured(t)
+	srv, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	runtime.GC()
+	before := usedMemory()
+	for i := range 400 {
+		c.call(fmt.Sprintf("SETRANGE s%d 100000 x", i))
+	}
+	c.call("FLUSHALL ASYNC")
+	until(t, srv, "memory to be given back", func() bool { return usedMemory() < before+10<<20 })
+}
+
+// The memory that a command with many arguments takes is released after it.
+func TestMeasureManyArguments(t *testing.T) {
+	measured(t)
+	srv, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	runtime.GC()
+	before := liveMemory()
+	c.send("*100002\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n" + strings.Repeat("$1\r\nx\r\n", 100000))
+	c.reply()
+	c.call("DEL l")
+	until(t, srv, "memory to be given back", func() bool {
+		runtime.GC()
+		return liveMemory() < before+1<<20
+	})
+}
+
+// Nothing of a library stays in memory when another takes its place.
+func TestMeasureReplacedLibraries(t *testing.T) {
+	measured(t)
+	srv, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	load := func(n int) {
+		for range n {
+			source := "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+			if _, err := srv.Do(context.Background(), "FUNCTION", "LOAD", "REPLACE", source); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	load(100)
+	before := alive()
+	load(1000)
+	if grown := alive() - before; grown > 1<<20 {
+		t.Errorf("1000 libraries that were replaced have left %d bytes", grown)
+	}
+}
+
+// No client keeps the server from closing its connections: to say goodbye, TLS would
+// wait for five seconds.
+func TestMeasureTLSClose(t *testing.T) {
+	measured(t)
+	tlsSilence(t, 4*time.Second)
+}
