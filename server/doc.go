@@ -78,9 +78,9 @@
 // whoever has subscribed by then.
 //
 // Deadlines of members go with COPY, RENAME, MOVE and SWAPDB. What ZUNIONSTORE,
-// ZRANGESTORE and their like store has none. Exports leave them out and say how
-// many; Redis keeps them as other sorted sets, with the library of functions that
-// zsetd functions prints (cmd/zsetd/zsetd.lua).
+// ZRANGESTORE and their like store has none. Exports for Redis write them as other
+// sorted sets, which the library of functions reads that zsetd functions prints
+// (cmd/zsetd/zsetd.lua).
 //
 // Scores may be times of the server's clock (now.go). The commands that Redis
 // does not have are in sortedset_expire.go and sortedset_take.go. In two points

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -23,10 +24,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/rdb"
 )
 
 var recordJudges = flag.Bool("judges.record", false, "write testdata/judges anew, with the servers that are installed")
@@ -414,5 +417,95 @@ func TestJudgesDump(t *testing.T) {
 				compare("and back")
 			}
 		})
+	}
+}
+
+// TestJudgesExport loads exports of what each server has written into that server, and asks
+// the recorded questions; and those for older targets, too.
+func TestJudgesExport(t *testing.T) {
+	library, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	timed := filepath.Join(t.TempDir(), "timed.db")
+	deadlines := timedFile(t, timed)
+	type judge struct {
+		fixture string
+		targets map[string]rdb.Target
+		start   func(t *testing.T, args ...string) *peer
+	}
+	old := map[string]rdb.Target{"redis5": rdb.Redis5, "redis7": rdb.Redis7}
+	judges := map[string]judge{
+		"redis7": {"redis8", old, func(t *testing.T, args ...string) *peer {
+			dial := startRedis(t, args...)
+			return newPeer(dial(), dial())
+		}},
+	}
+	for _, n := range newerServers() {
+		targets := maps.Clone(old)
+		targets[n.name] = map[string]rdb.Target{"redis8": rdb.Redis8, "valkey9": rdb.Valkey9}[n.name]
+		if n.name == "redis8" {
+			targets["any"] = rdb.Any
+		}
+		judges[n.name] = judge{n.name, targets, n.start}
+	}
+	for name, j := range judges {
+		for target, to := range j.targets {
+			for _, format := range []string{"rdb", "commands"} {
+				if format == "commands" && to == rdb.Any {
+					continue // for zsetd
+				}
+				t.Run(name+"/"+target+"/"+format, func(t *testing.T) {
+					_, values := readJudged(t, j.fixture)
+					path := filepath.Join(t.TempDir(), "f.db")
+					importJudged(t, j.fixture+".rdb", path)
+					export := func(path string) *peer {
+						write := archive.ExportCommands
+						if format == "rdb" {
+							write = archive.ExportRDB
+						}
+						var out bytes.Buffer
+						done, err := write(&out, path, to, time.Now(), nil)
+						if err != nil || path != timed && (to.FieldDeadlines() != (done.FieldDeadlines == 4) || to.FieldDeadlines() != (done.LostDeadlines == 0) ||
+							to.Functions() != (done.LostLibraries == 0)) {
+							t.Fatalf("%+v, %v", done, err)
+						}
+						if format == "commands" {
+							p := j.start(t)
+							sendCommands(t, p, out.Bytes())
+							return p
+						}
+						dir := t.TempDir()
+						if err := os.WriteFile(filepath.Join(dir, "dump.rdb"), out.Bytes(), 0o600); err != nil {
+							t.Fatal(err)
+						}
+						return j.start(t, "--dir", dir)
+					}
+					p := export(path)
+					for key, v := range values {
+						for _, a := range v.answers {
+							if strings.HasPrefix(a[0], "HPEXPIRETIME") && !to.FieldDeadlines() || strings.HasPrefix(a[0], "XINFO") && to == rdb.Redis5 {
+								continue
+							}
+							got := p.do(strings.Fields(a[0])...)
+							if got != a[1] && (a[0][0] != 'Z' || !sameScores(t, got, a[1])) {
+								t.Errorf("key %s: %s:\nwant %s\ngot %s", key, a[0], clipped(a[1]), clipped(got))
+							}
+						}
+					}
+					if got := p.do("PEXPIRETIME", "expires"); got != ":"+farDeadline+"\r\n" {
+						t.Errorf("the deadline of a key: %s", got)
+					}
+					if got := p.do("FCALL", "f", "0"); to.Functions() && got != ":1\r\n" {
+						t.Errorf("FCALL: %s", got)
+					}
+					p = export(timed)
+					if got := p.do("FUNCTION", "LOAD", "REPLACE", string(library)); strings.HasPrefix(got, "-") {
+						t.Fatal(got)
+					}
+					checkDeadlines(t, p, deadlines)
+				})
+			}
+		}
 	}
 }

@@ -1,15 +1,24 @@
 package server_test
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/rdb"
 )
 
 // The library that gives the commands of zsetd to Redis is compared with them:
@@ -114,6 +123,99 @@ func TestLibraryForRedis(t *testing.T) {
 	if got := redis.do("EXISTS", "z", "zsetd:deadlines:{z}"); got != ":0\r\n" {
 		t.Error(got)
 	}
+}
+
+// TestLeaving exports a file with deadlines of members for Redis, as commands and as RDB: the
+// functions there read the same deadlines.
+func TestLeaving(t *testing.T) {
+	library, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "f.db")
+	deadlines := timedFile(t, path)
+	for _, format := range []string{"commands", "rdb"} {
+		t.Run(format, func(t *testing.T) {
+			var out bytes.Buffer
+			dir := t.TempDir()
+			export := archive.ExportCommands
+			if format == "rdb" {
+				export = archive.ExportRDB
+			}
+			done, err := export(&out, path, rdb.Redis7, time.Now(), nil)
+			if err != nil || done.MemberDeadlines != int64(len(deadlines)) {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			if format == "rdb" {
+				if err := os.WriteFile(filepath.Join(dir, "dump.rdb"), out.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dial := startRedis(t, "--dir", dir)
+			redis := newPeer(dial(), dial())
+			if format == "commands" {
+				sendCommands(t, redis, out.Bytes())
+			}
+			if got := redis.do("FUNCTION", "LOAD", "REPLACE", string(library)); strings.HasPrefix(got, "-") {
+				t.Fatal(got)
+			}
+			checkDeadlines(t, redis, deadlines)
+		})
+	}
+}
+
+// sendCommands sends an export to a server, which must refuse none of it.
+func sendCommands(t *testing.T, p *peer, commands []byte) {
+	t.Helper()
+	var lines [][]string
+	for r := bufio.NewReader(bytes.NewReader(commands)); ; {
+		v, err := protocol.DecodeFrom(r)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var argv []string
+		for _, a := range v.([]any) {
+			argv = append(argv, a.(string))
+		}
+		lines = append(lines, argv)
+	}
+	replies, err := p.pipeline(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, reply := range replies {
+		if strings.HasPrefix(reply, "-") {
+			t.Fatalf("%.200q: %s", lines[i], reply)
+		}
+	}
+}
+
+// timedFile makes a file of sorted sets whose names have braces in all places, and returns the deadlines of
+// their members m. None is that of another one.
+func timedFile(t *testing.T, path string) (deadlines map[string]string) {
+	t.Helper()
+	deadlines = map[string]string{}
+	srv, err := server.New(server.Options{File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range bracedKeys() {
+		deadlines[key] = strconv.Itoa(33e12 + i)
+		for _, argv := range [][]any{
+			{"ZADD", key, 1, "m", 2, "n"}, {"ZPEXPIREAT", key, deadlines[key], "MEMBERS", 1, "m"},
+		} {
+			if _, err := srv.Do(context.Background(), argv...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := srv.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return deadlines
 }
 
 // eventCommand draws a command that only zsetd has.

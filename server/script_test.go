@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/rdb"
 )
 
 // command encodes a command line of words that may hold anything.
@@ -361,11 +362,11 @@ func TestFunctionsAreKept(t *testing.T) {
 				_, err = new(archive.Import).JSON(&out, to)
 			}
 		case "rdb":
-			if _, err = archive.ExportRDB(&out, path, time.Now(), nil); err == nil {
+			if _, err = archive.ExportRDB(&out, path, rdb.Any, time.Now(), nil); err == nil {
 				_, err = new(archive.Import).RDB(&out, to)
 			}
 		default:
-			if _, err = archive.ExportCommands(&out, path, time.Now(), nil); err == nil {
+			if _, err = archive.ExportCommands(&out, path, rdb.Any, time.Now(), nil); err == nil {
 				_, err = ImportCommands(&out, to, 0, &archive.Import{})
 			}
 		}

@@ -45,6 +45,7 @@ type tool struct {
 type toolFlags struct {
 	json, keepGoing bool
 	output, format  string
+	target          string
 	databases       int
 }
 
@@ -84,14 +85,21 @@ func tools() []tool {
 			flags: func(f *flag.FlagSet, t *toolFlags) { f.StringVar(&t.output, "o", "", "the `file` to write") },
 		},
 		{
-			name: "export", args: "FILE [--format commands|json|rdb] [-o OUT]", files: 1, run: runExport,
+			name: "export", args: "FILE [--format commands|json|rdb] [--for TARGET] [-o OUT]", files: 1, run: runExport,
 			summary: "write a file as Redis commands, as JSON, or as a file of Redis",
-			details: "Writes commands that make an empty Redis or zsetd hold the same (redis-cli --pipe takes\n" +
-				"them), a line of JSON for each key, or a file that Redis 5.0 and later load. Keys past their deadlines are left out. Of a file that\n" +
-				"a server has open a copy is read. Status: 0 done, 1 the file is damaged or not one of zsetd.",
+			details: "Writes commands that make an empty server hold the same (redis-cli --pipe takes them), a\n" +
+				"line of JSON for each key, or a file that Redis loads. Keys, members and fields past their\n" +
+				"deadlines are left out. Of a file that a server has open a copy is read.\n\n" +
+				"--for says which servers the commands or the file are for: redis5 (and later), redis7 (7.0\n" +
+				"and later), redis8 (7.4 and later) or valkey9. Without it commands are for zsetd, and a\n" +
+				"file is for the oldest Redis that knows everything in it. For Redis, deadlines of members\n" +
+				"of sorted sets are in sorted sets of their own, which the functions read that zsetd\n" +
+				"functions prints. Status: 0 done, 1 the file is damaged or not one of zsetd, or the target\n" +
+				"does not know something, which was left out.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.StringVar(&t.format, "format", "commands", "what to write: commands, json or rdb")
 				f.BoolVar(&t.json, "json", false, "the same as --format json")
+				f.StringVar(&t.target, "for", "", "the `target`: redis5, redis7, redis8 or valkey9")
 				f.StringVar(&t.output, "o", "", "the `file` to write, in place of standard output")
 			},
 		},
@@ -99,8 +107,10 @@ func tools() []tool {
 			name: "import", args: "SOURCE FILE [--json] [--keep-going] [--databases N]", files: 2, run: runImport,
 			summary: "make a file of Redis commands, of JSON, or of a file of Redis",
 			details: "Makes FILE, which must not exist, of what export writes, of any commands that redis-cli\n" +
-				"--pipe takes, or of a file that Redis has saved (dump.rdb). SOURCE - is standard input. Status: 0 done, 1 SOURCE has errors: then there is no\n" +
-				"FILE, or with --keep-going one without what failed.",
+				"--pipe takes, or of a file that Redis or Valkey has saved (dump.rdb). SOURCE - is standard\n" +
+				"input. Sorted sets zsetd:deadlines:{key} become the deadlines of the members of key. Status:\n" +
+				"0 done, 1 SOURCE has errors: then there is no FILE, or with --keep-going one without what\n" +
+				"failed; or something in SOURCE has no place in zsetd, and was left out.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
 				f.BoolVar(&t.keepGoing, "keep-going", false, "leave out what fails")
@@ -423,23 +433,66 @@ func runExport(r *toolRun) (status int) {
 		fmt.Fprintf(r.stderr, "zsetd export: the format is commands, json or rdb, not %q\n", r.format)
 		return statusUsage
 	}
+	to, ok := targets()[r.target]
+	if !ok || r.target != "" && r.format == "json" {
+		fmt.Fprintf(r.stderr, "zsetd export: --for takes redis5, redis7, redis8 or valkey9, and commands or rdb; not %q and %s\n", r.target, r.format)
+		return statusUsage
+	}
 	s, err := r.source(r.files[0])
 	if err != nil {
 		return r.fail(err)
 	}
-	out, err := r.export(s)
+	out, err := r.export(s, to)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return r.fail(err)
 	}
 	r.meter.end()
 	fmt.Fprintf(r.stderr, "%d keys exported, %s; %d keys past their deadlines left out\n", out.Keys, size(out.Bytes), out.Expired)
-	if out.Deadlines > 0 {
-		fmt.Fprintf(r.stderr, "%d members or fields have deadlines of their own, which an export cannot have: they were written without\n", out.Deadlines)
+	if r.format != "json" {
+		r.explainDeadlines(&out)
+	}
+	if out.LostDeadlines > 0 {
+		fmt.Fprintf(r.stderr, "%d fields of hashes were written without their deadlines, which %s does not know: the first are those of %s\n",
+			out.LostDeadlines, r.target, out.LostOf)
+	}
+	if out.LostLibraries > 0 {
+		fmt.Fprintf(r.stderr, "%d libraries of functions were left out, which %s does not know\n", out.LostLibraries, r.target)
+	}
+	if out.LostStreams > 0 {
+		fmt.Fprintf(r.stderr, "%d streams were written without counters of entries, which %s does not know\n", out.LostStreams, r.target)
+	}
+	if out.LostDeadlines+out.LostLibraries+out.LostStreams > 0 {
+		return statusBad
 	}
 	return statusOK
 }
 
-func (r *toolRun) export(s *archive.Source) (done archive.Exported, err error) {
+// targets are what --for may be.
+func targets() map[string]rdb.Target {
+	return map[string]rdb.Target{"": rdb.Any, "redis5": rdb.Redis5, "redis7": rdb.Redis7, "redis8": rdb.Redis8, "valkey9": rdb.Valkey9}
+}
+
+// explainDeadlines says how those of members and fields were written.
+func (r *toolRun) explainDeadlines(out *archive.Exported) {
+	native := r.format == "commands" && r.target == ""
+	switch {
+	case out.MemberDeadlines == 0:
+	case native:
+		fmt.Fprintf(r.stderr, "%d members of sorted sets have deadlines: ZPEXPIREAT, which only zsetd knows; for Redis give --for\n", out.MemberDeadlines)
+	default:
+		fmt.Fprintf(r.stderr, "%d members of sorted sets have deadlines: these are in sorted sets zsetd:deadlines:{key}, for the functions "+
+			"that `zsetd functions` prints; Redis itself does not remove the members\n", out.MemberDeadlines)
+	}
+	switch {
+	case out.FieldDeadlines == 0 || r.target != "":
+	case native:
+		fmt.Fprintf(r.stderr, "%d fields of hashes have deadlines: HPEXPIREAT, which Redis knows since 7.4, and Valkey since 9\n", out.FieldDeadlines)
+	default:
+		fmt.Fprintf(r.stderr, "%d fields of hashes have deadlines: only Redis 7.4 and later load the file; --for valkey9 makes one for Valkey\n", out.FieldDeadlines)
+	}
+}
+
+func (r *toolRun) export(s *archive.Source, to rdb.Target) (done archive.Exported, err error) {
 	out := r.stdout
 	if r.output != "" && r.output != "-" {
 		f, made, err := createOutput(r.output)
@@ -453,14 +506,13 @@ func (r *toolRun) export(s *archive.Source) (done archive.Exported, err error) {
 		}()
 		out = f
 	}
-	write := archive.ExportCommands
 	switch r.format {
 	case "json":
-		write = archive.ExportJSON
+		return archive.ExportJSON(out, s.Path, time.Now(), r.progress)
 	case "rdb":
-		write = archive.ExportRDB
+		return archive.ExportRDB(out, s.Path, to, time.Now(), r.progress)
 	}
-	return write(out, s.Path, time.Now(), r.progress)
+	return archive.ExportCommands(out, s.Path, to, time.Now(), r.progress)
 }
 
 // createOutput makes a file, which must not exist, or opens a pipe or a device.
@@ -492,6 +544,10 @@ func runImport(r *toolRun) int {
 			fmt.Fprintln(r.stderr, "zsetd:", err)
 		}
 	}
+	o.Omitted = func(what string) {
+		r.meter.end()
+		fmt.Fprintln(r.stderr, "zsetd: left out,", what)
+	}
 	var out archive.Imported
 	var err error
 	source := bufio.NewReader(in)
@@ -512,7 +568,7 @@ func runImport(r *toolRun) int {
 	if out.Functions > 0 {
 		fmt.Fprintf(r.stderr, "%d libraries of functions imported\n", out.Functions)
 	}
-	if out.Failed > 0 {
+	if out.Failed+out.Omitted > 0 {
 		return statusBad
 	}
 	return statusOK

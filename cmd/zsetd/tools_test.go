@@ -44,6 +44,12 @@ func TestTools(t *testing.T) {
 	}
 	write("damaged.db", bytes.ReplaceAll(b, []byte("some text"), []byte("same text")))
 	write("foreign", []byte("something else"))
+	timed := at("timed.db")
+	if status, _, says := call("ZADD z 1 m 2 n\r\nZPEXPIREAT z 33000000000000 MEMBERS 1 m\r\nHSET h f v g w\r\n"+
+		"HPEXPIREAT h 33000000000000 FIELDS 2 f g\r\nXGROUP CREATE x g 0 MKSTREAM\r\nFUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() return 1 end)\"\r\n",
+		"import", "-", timed); status != 0 {
+		t.Fatal(says)
+	}
 	write("bad.resp", []byte("SET a 1\r\nLPUSH a 1\r\nSET b 2\r\n"))
 	used := at("used.db")
 	srv, err := server.New(server.Options{File: used})
@@ -93,6 +99,21 @@ func TestTools(t *testing.T) {
 		{"export " + file + " -o " + at("out.json") + " --json", 0, []string{"3 keys exported"}},
 		{"export " + file + " --format rdb -o " + at("dump.rdb"), 0, []string{"3 keys exported"}},
 		{"export " + file + " --format xml", 2, []string{"the format is commands, json or rdb"}},
+		{"export " + file + " --for redis6", 2, []string{`--for takes redis5, redis7, redis8 or valkey9, and commands or rdb; not "redis6" and commands`}},
+		{"export " + file + " --json --for redis8", 2, []string{`not "redis8" and json`}},
+		{"export " + file + " --format rdb --for valkey9", 0, []string{"VALKEY080", "3 keys exported"}},
+		{"export " + timed + " --for redis7", 1, []string{"zsetd:deadlines:{z}", "1 members of sorted sets have deadlines: these are in sorted sets",
+			`2 fields of hashes were written without their deadlines, which redis7 does not know: the first are those of key "h" of database 0`}},
+		{"export " + timed + " --for redis5", 1, []string{"1 libraries of functions were left out, which redis5 does not know", "1 streams were written without counters"}},
+		{"export " + timed + " --for redis8", 0, []string{"HPEXPIREAT", "these are in sorted sets"}},
+		{"export " + timed, 0, []string{"ZPEXPIREAT, which only zsetd knows", "2 fields of hashes have deadlines: HPEXPIREAT"}},
+		{"export " + timed + " --json", 0, []string{`"deadlines":[["m",33000000000000]]`, `"deadlines":[["f",33000000000000],["g",33000000000000]]`}},
+		{"export " + timed + " --format rdb -o " + at("timed.rdb"), 0, []string{"only Redis 7.4 and later load the file; --for valkey9"}},
+		{"export " + timed + " --format rdb --for redis7 -o " + at("timed7.rdb"), 1, []string{"3 keys exported", "2 fields of hashes were written without"}},
+		{"import " + at("timed.rdb") + " " + at("timed2.db"), 0, []string{"3 keys imported"}},
+		{"export " + at("timed2.db") + " --json", 0, []string{`"deadlines":[["m",33000000000000]]`, `"deadlines":[["f",33000000000000],["g",33000000000000]]`}},
+		{"import " + filepath.Join("..", "..", "server", "testdata", "judges", "redis8.rdb") + " " + at("judge.db"), 1,
+			[]string{`left out, key "producers" of database 0: the identifiers`, "22 keys imported"}},
 		{"import " + at("dump.rdb") + " " + at("rdb.db"), 0, []string{"3 keys imported", "0 failed"}},
 		{"export " + damagedFile, 1, []string{"damaged"}},
 		{"import " + at("out.resp") + " " + at("again.db"), 0, []string{"3 keys imported"}},

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -26,21 +27,41 @@ type Exported struct {
 	Expired int64 // keys that were left out, being past their deadlines
 	Bytes   int64
 
-	// Deadlines is how many members and fields were written without the
-	// deadlines that they have: neither format knows of those.
-	Deadlines int64
+	// MemberDeadlines and FieldDeadlines are how many members of sorted sets and
+	// fields of hashes were written with the deadlines that they have.
+	MemberDeadlines, FieldDeadlines int64
+
+	// LostDeadlines is how many fields were written without the deadlines that they
+	// have, which the target does not know; LostOf is the first key with such.
+	LostDeadlines int64
+	LostOf        string
+
+	// LostStreams is how many streams were written without their counters, which
+	// the target does not know.
+	LostStreams int64
+
+	// LostLibraries is how many libraries of functions were left out, which the
+	// target does not know.
+	LostLibraries int64
 }
 
 // ExportCommands writes the commands, as a client would send them, that make an
-// empty Redis hold what the file at path holds: FUNCTION LOAD, SELECT, SET, RPUSH, SADD, HSET
+// empty server hold what the file at path holds: FUNCTION LOAD, SELECT, SET, RPUSH, SADD, HSET
 // and ZADD, with at most 1000 elements and some 64 KB each, XADD, XSETID, XGROUP
-// and XCLAIM, and PEXPIREAT. The keys are in the order of the file; deadlines of
-// members and fields are left out. So is what is pending in a group of a stream
-// and no more in the stream, and when a consumer was seen.
+// and XCLAIM, and PEXPIREAT. The keys are in the order of the file.
+//
+// Deadlines of fields are HPEXPIREAT, and those of members ZPEXPIREAT, which only
+// zsetd has, if the target is [rdb.Any]. For other targets those of members are
+// companions, sorted sets that the library of `zsetd functions` reads.
+//
+// Left out are keys, members and fields past their deadlines, what is pending in a
+// group of a stream and no more in the stream, and when a consumer was seen; for
+// a target that does not know them, deadlines of fields, libraries, and what streams
+// of Redis 5 do not have.
 // The file must not change meanwhile, see [OpenSource].
-func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
-	c := commands{pen: pen{w: w}, db: noDatabase}
-	return export(&c.pen, path, now, progress, c.value)
+func ExportCommands(w io.Writer, path string, to rdb.Target, now time.Time, progress Progress) (Exported, error) {
+	c := commands{pen: pen{w: w}, target: to, db: noDatabase}
+	return export(&c.pen, path, to, now, progress, c.value)
 }
 
 // ExportJSON writes the keys of the file at path as lines of JSON, each an
@@ -63,29 +84,40 @@ func ExportCommands(w io.Writer, path string, now time.Time, progress Progress) 
 //	{"library":"name","code":"#!lua name=name\n..."}
 //
 // with "expireat", milliseconds since 1970, before the value if the key has a
-// deadline. A text that is not UTF-8 is {"base64":"..."}, wherever it stands.
+// deadline. Behind the value of a sorted set or a hash, the deadlines of members
+// or fields are a member of their own, if there are any:
+//
+//	{"db":0,"key":"k","type":"zset","value":[["a",1],["b",2]],"deadlines":[["a",1700000000000]]}
+//
+// A text that is not UTF-8 is {"base64":"..."}, wherever it stands.
 // Infinite scores are the strings "inf" and "-inf"; all other scores are
-// numbers that read back as the same 64 bits. Deadlines of members and fields are
-// left out.
+// numbers that read back as the same 64 bits.
 func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
 	p := pen{w: w}
-	return export(&p, path, now, progress, func(v Value) error { return writeJSON(&p, v) })
+	return export(&p, path, rdb.Any, now, progress, func(v Value) error { return writeJSON(&p, v) })
 }
 
-// ExportRDB writes the keys of the file at path as a file that every Redis since
-// 5.0 can load, since 7.0 if there are functions. Deadlines of members and fields
-// are left out.
-func ExportRDB(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
+// ExportRDB writes the keys of the file at path as a file that the target can load.
+// Deadlines of members are companions, as in [ExportCommands].
+func ExportRDB(w io.Writer, path string, to rdb.Target, now time.Time, progress Progress) (Exported, error) {
 	limits := keyspace.DefaultLimits()
 	p := pen{w: w}
-	out := rdb.NewWriter(rdb.NewCodec(&limits), rdb.Any)
+	out := rdb.NewWriter(rdb.NewCodec(&limits), to)
+	names := companionNames{}
 	p.b = out.AppendHead(p.b)
-	done, err := export(&p, path, now, progress, func(v Value) error {
+	done, err := export(&p, path, to, now, progress, func(v Value) error {
 		if v.DB == keyspace.Own {
 			if code, ok := v.Value.(*keyspace.String); ok {
 				p.b = out.AppendLibrary(p.b, string(code.Content()))
 			}
 			return nil
+		}
+		if err := names.note(v); err != nil {
+			return err
+		}
+		if s, ok := v.Value.(*zset.Set); ok && s.Deadlines() != nil {
+			// It comes first, so that an import has it when the key comes.
+			p.b = out.AppendKey(p.b, v.DB, companionOf(v.Key), s.Deadlines(), 0)
 		}
 		p.b = out.AppendKey(p.b, v.DB, v.Key, v.Value, v.Deadline)
 		return nil
@@ -122,19 +154,22 @@ func (p *pen) flush() error {
 	return err
 }
 
-func export(p *pen, path string, now time.Time, progress Progress, value func(Value) error) (out Exported, err error) {
+func export(p *pen, path string, to rdb.Target, now time.Time, progress Progress, value func(Value) error) (out Exported, err error) {
 	_, err = Each(path, progress.of("export"), func(v Value) error {
 		if v.DB == keyspace.Own {
+			if !to.Functions() {
+				out.LostLibraries++
+				return nil
+			}
 			return value(v)
 		}
-		if v.Deadline != 0 && v.Deadline < now.UnixMilli() {
+		v, live := v.live(now.UnixMilli())
+		if !live && !keyspace.MayBeEmpty(v.Value) || v.Deadline != 0 && v.Deadline < now.UnixMilli() {
 			out.Expired++
 			return nil
 		}
 		out.Keys++
-		if d := v.memberDeadlines(); d != nil {
-			out.Deadlines += int64(d.Len())
-		}
+		out.count(v, to)
 		if err := value(v); err != nil {
 			return err
 		}
@@ -147,13 +182,38 @@ func export(p *pen, path string, now time.Time, progress Progress, value func(Va
 	return out, err
 }
 
+// count counts the deadlines of members or fields, and what the target does not know.
+func (out *Exported) count(v Value, to rdb.Target) {
+	if s, ok := v.Value.(*keyspace.Stream); ok && to == rdb.Redis5 && !rdb.PlainStream(s) {
+		out.LostStreams++
+	}
+	d := v.memberDeadlines()
+	if d == nil {
+		return
+	}
+	n := int64(d.Len())
+	switch {
+	case v.Type() == "zset":
+		out.MemberDeadlines += n
+	case to.FieldDeadlines():
+		out.FieldDeadlines += n
+	default:
+		if out.LostDeadlines == 0 {
+			out.LostOf = fmt.Sprintf("key %.100q of database %d", v.Key, v.DB)
+		}
+		out.LostDeadlines += n
+	}
+}
+
 // noDatabase is selected before the first.
 const noDatabase = -2
 
 // commands writes values as commands.
 type commands struct {
 	pen
-	db int // that is selected
+	target rdb.Target
+	db     int // that is selected
+	names  companionNames
 
 	// The command under way: what it begins with, and the elements so far.
 	name, key string
@@ -213,10 +273,66 @@ func (c *commands) value(v Value) error {
 	if err := c.end(); err != nil {
 		return err
 	}
+	if err := c.deadlines(v); err != nil {
+		return err
+	}
 	if v.Deadline != 0 {
 		c.command("PEXPIREAT", v.Key, strconv.FormatInt(v.Deadline, 10))
 	}
 	return nil
+}
+
+// deadlines writes those of members or fields.
+func (c *commands) deadlines(v Value) error {
+	_, sorted := v.Value.(*zset.Set)
+	if c.target != rdb.Any {
+		if c.names == nil {
+			c.names = companionNames{}
+		}
+		if err := c.names.note(v); err != nil {
+			return err
+		}
+	}
+	d := v.memberDeadlines()
+	switch {
+	case d == nil:
+		return nil
+	case !sorted && c.target.FieldDeadlines():
+		return c.expireAt(v.Key, "HPEXPIREAT", "FIELDS", d)
+	case sorted && c.target == rdb.Any:
+		return c.expireAt(v.Key, "ZPEXPIREAT", "MEMBERS", d)
+	case sorted:
+		if err := c.elementsOf(Value{Key: companionOf(v.Key), Value: d}); err != nil {
+			return err
+		}
+		return c.end()
+	}
+	return nil
+}
+
+// expireAt writes a command for each deadline and the members that have it.
+func (c *commands) expireAt(key, name, word string, deadlines *zset.Set) error {
+	var members []string
+	bytes, last := 0, int64(0)
+	end := func() error {
+		if len(members) > 0 {
+			c.command(append([]string{name, key, strconv.FormatInt(last, 10), word, strconv.Itoa(len(members))}, members...)...)
+		}
+		members, bytes = members[:0], 0
+		return c.full()
+	}
+	for member, score := range deadlines.All() {
+		at := min(int64(score), lastDeadline)
+		if at != last || len(members) == batchElements || bytes > batchBytes {
+			if err := end(); err != nil {
+				return err
+			}
+			last = at
+		}
+		members = append(members, member)
+		bytes += len(member)
+	}
+	return end()
 }
 
 func (c *commands) elementsOf(v Value) error {
@@ -331,6 +447,17 @@ func writeJSON(p *pen, v Value) error {
 			}
 		}
 	}
-	p.b = append(p.b, "]}\n"...)
+	p.b = append(p.b, ']')
+	if d := v.memberDeadlines(); d != nil {
+		p.b = append(p.b, `,"deadlines":[`...)
+		separator = ""
+		for m, at := range d.All() {
+			if err := pair(m, func() { p.b = strconv.AppendInt(p.b, int64(at), 10) }); err != nil {
+				return err
+			}
+		}
+		p.b = append(p.b, ']')
+	}
+	p.b = append(p.b, "}\n"...)
 	return nil
 }

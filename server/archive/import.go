@@ -136,7 +136,7 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 		return v, errors.New("not UTF-8")
 	}
 	j := jsonReader{b: line}
-	kind, have, value := "", map[string]bool{}, 0
+	kind, have, value, deadlines := "", map[string]bool{}, 0, 0
 	j.list('{', '}', func() {
 		name := string(j.literal())
 		if have[name] {
@@ -162,6 +162,10 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 		case "value":
 			j.space()
 			value = j.at
+			j.skip()
+		case "deadlines":
+			j.space()
+			deadlines = j.at
 			j.skip()
 		default:
 			j.failf("%q is no part of a key", name)
@@ -194,7 +198,40 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 	if have, _ := v.Size(); have != n {
 		return v, fmt.Errorf("an element comes a second time: %d of %d are different", have, n)
 	}
-	return v, nil
+	if have["deadlines"] {
+		j.at = deadlines
+		j.deadlines(v.Value)
+	}
+	return v, j.err
+}
+
+// deadlines reads those of members of a sorted set or fields of a hash.
+func (j *jsonReader) deadlines(value any) {
+	v, ok := value.(interface {
+		SetDeadlineBytes(member []byte, at int64) (had int64, ok bool)
+	})
+	if !ok {
+		j.failf("deadlines of elements of another type than zset and hash")
+		return
+	}
+	j.list('[', ']', func() {
+		j.expect('[')
+		member := j.text()
+		j.expect(',')
+		at := j.integer()
+		j.expect(']')
+		if j.err == nil && (at < 1 || at >= zset.MaxDeadline) {
+			j.failf("%d cannot be a deadline", at)
+		}
+		if j.err != nil {
+			return
+		}
+		if had, ok := v.SetDeadlineBytes(member, at); !ok {
+			j.failf("the deadline of %.100q, which is no element", member)
+		} else if had != 0 {
+			j.failf("the deadline of %.100q comes a second time", member)
+		}
+	})
 }
 
 // value reads the value of a key of this type, and returns how many elements

@@ -10,11 +10,14 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
+	"github.com/zsetd/zsetd/zset"
 )
 
-// RDB makes a file at path, which must not exist, of a file of Redis. Keys past
-// their deadlines are left out. Values of modules cannot be imported. What is in
-// memory is some megabytes, and the largest value.
+// RDB makes a file at path, which must not exist, of a file of Redis or Valkey. Keys past
+// their deadlines are left out. Values of modules cannot be imported. Companions
+// (see [ExportCommands]) become the deadlines of members. What is in
+// memory is some megabytes, the largest value, and companions until their sorted
+// set comes; if that came before, it is read back in the end.
 func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	now := time.Now()
 	limits := keyspace.DefaultLimits()
@@ -31,6 +34,7 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 		w.begin(spaces, uint64(len(spaces)), now)
 	}
 	number()
+	companions := map[id]Value{} // by their owner
 	info, err := rdb.NewCodec(&limits).ReadFile(o.Meter(r), func(e rdb.Entry) error {
 		switch {
 		case e.Library != "":
@@ -60,10 +64,22 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 		if e.Omitted != "" {
 			out.omit(fmt.Sprintf("key %.100q of database %d: %s", e.Key, e.DB, e.Omitted), o)
 		}
+		v := Value{DB: int(e.DB), Key: e.Key, Value: e.Value, Deadline: e.Deadline}
+		if owner, _, ok := companion(v); ok {
+			companions[owner] = v
+			return nil
+		}
 		out.Keys++
-		return w.add(Value{DB: int(e.DB), Key: e.Key, Value: e.Value, Deadline: e.Deadline})
+		if k := (id{e.DB, e.Key}); v.Type() == "zset" && companions[k].Value != nil {
+			v = withDeadlines(v, companions[k].Value.(*zset.Set))
+			delete(companions, k)
+		}
+		return w.add(v)
 	})
 	out.Functions = info.Functions
+	if err == nil {
+		err = o.late(w, companions, &out)
+	}
 	if err == nil {
 		err = w.finish(o.Progress)
 	}
@@ -71,6 +87,40 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 		return out, w.discard(err)
 	}
 	return out, nil
+}
+
+// late gives sorted sets that were written already the deadlines in their companions,
+// which came behind them. A companion without a sorted set is a key like any other.
+func (o *Import) late(w *writer, companions map[id]Value, out *Imported) error {
+	if len(companions) == 0 {
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	var sets []Value
+	if _, err := Each(w.file.Path(), o.Progress.of("deadlines"), func(v Value) error {
+		if v.DB != keyspace.Own && v.Type() == "zset" && companions[id{uint64(v.DB), v.Key}].Value != nil {
+			sets = append(sets, v)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, v := range sets {
+		k := id{uint64(v.DB), v.Key}
+		if err := w.replace(v, withDeadlines(v, companions[k].Value.(*zset.Set))); err != nil {
+			return err
+		}
+		delete(companions, k)
+	}
+	for _, v := range companions {
+		out.Keys++
+		if err := w.add(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // libraryName returns the name of a library of functions, which stands in its

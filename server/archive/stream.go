@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
 )
 
 // entries yields all entries of a stream.
@@ -43,6 +44,9 @@ func (c *commands) stream(key string, s *keyspace.Stream) error {
 	if s.Len() == 0 {
 		c.command("XADD", key, "MAXLEN", "0", "0-1", "f", "v")
 	}
+	if c.target == rdb.Redis5 {
+		return c.oldStream(key, s)
+	}
 	args := []string{"XSETID", key, s.LastID().String(), "ENTRIESADDED", strconv.FormatInt(s.Added(), 10)}
 	if deleted := s.MaxDeletedID(); !deleted.IsZero() && !s.LastID().Less(deleted) {
 		args = append(args, "MAXDELETEDID", deleted.String())
@@ -53,12 +57,33 @@ func (c *commands) stream(key string, s *keyspace.Stream) error {
 		for _, consumer := range g.Consumers() {
 			c.command("XGROUP", "CREATECONSUMER", key, g.Name(), consumer.Name())
 		}
-		for p := range g.Ascend(keyspace.StreamID{}) {
-			c.command("XCLAIM", key, g.Name(), g.Owner(p).Name(), "0", p.ID.String(), "TIME", strconv.FormatInt(p.Time, 10),
-				"RETRYCOUNT", strconv.FormatInt(p.Count, 10), "FORCE", "JUSTID")
-			if err := c.full(); err != nil {
-				return err
-			}
+		if err := c.pending(key, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pending writes what is pending in a group.
+func (c *commands) pending(key string, g *keyspace.Group) error {
+	for p := range g.Ascend(keyspace.StreamID{}) {
+		c.command("XCLAIM", key, g.Name(), g.Owner(p).Name(), "0", p.ID.String(), "TIME", strconv.FormatInt(p.Time, 10),
+			"RETRYCOUNT", strconv.FormatInt(p.Count, 10), "FORCE", "JUSTID")
+		if err := c.full(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldStream writes what Redis 5 knows of a stream besides its entries: no counters,
+// and no consumers but those with something pending.
+func (c *commands) oldStream(key string, s *keyspace.Stream) error {
+	c.command("XSETID", key, s.LastID().String())
+	for _, g := range s.Groups() {
+		c.command("XGROUP", "CREATE", key, g.Name(), g.LastID().String())
+		if err := c.pending(key, g); err != nil {
+			return err
 		}
 	}
 	return nil

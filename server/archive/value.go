@@ -151,6 +151,14 @@ func (s *sum) text(texts ...string) uint64 {
 }
 
 func (s *sum) add(v Value) {
+	s.digest += s.of(v)
+	s.keys++
+}
+
+// replace counts a value in place of another one of the same key.
+func (s *sum) replace(old, v Value) { s.digest += s.of(v) - s.of(old) }
+
+func (s *sum) of(v Value) uint64 {
 	var elements uint64 // where order does not matter, a sum; hashes are uniform
 	switch x := v.Value.(type) {
 	case *keyspace.String:
@@ -182,6 +190,5 @@ func (s *sum) add(v Value) {
 		}
 	}
 	head := s.text(v.Type(), v.Key)
-	s.digest += maphash.Comparable(s.seed, [4]uint64{head, elements, uint64(v.DB), uint64(v.Deadline)})
-	s.keys++
+	return maphash.Comparable(s.seed, [4]uint64{head, elements, uint64(v.DB), uint64(v.Deadline)})
 }

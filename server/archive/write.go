@@ -54,6 +54,16 @@ func (w *writer) begin(spaces []uint64, last uint64, at time.Time) {
 // files.
 func (w *writer) add(v Value) error {
 	w.sum.add(v)
+	return w.put(v)
+}
+
+// replace writes a value in place of one that was written and flushed.
+func (w *writer) replace(old, v Value) error {
+	w.sum.replace(old, v)
+	return w.put(v)
+}
+
+func (w *writer) put(v Value) error {
 	space := uint64(keyspace.OwnSpace)
 	if v.DB != keyspace.Own {
 		space = w.cut.Spaces[v.DB]
@@ -108,7 +118,8 @@ func (w *writer) discard(err error) error {
 }
 
 // Save makes a new file at path, which must not exist, of what a keyspace holds,
-// without keys past their deadlines, and returns how many keys that are. It
+// without keys past their deadlines, and returns how many keys that are.
+// Companions (see [ExportCommands]) become the deadlines of members. It
 // reads back what it has written before the file gets its name.
 func Save(path string, keys *keyspace.Keyspace, progress Progress) (int, error) {
 	var values []Value
@@ -121,6 +132,9 @@ func Save(path string, keys *keyspace.Keyspace, progress Progress) (int, error) 
 			n += keys.DB(i).Len()
 		}
 	}
+	all := len(values)
+	values = foldCompanions(values)
+	n -= all - len(values)
 	return n, save(path, values, time.UnixMilli(keys.Now()), progress)
 }
 

@@ -340,14 +340,26 @@ func (w *Writer) kind(value any) byte {
 		}
 		return typeHashTimed
 	}
-	if _, ok := value.(*keyspace.Stream); ok && (w.target == Redis8 || w.target == Valkey9) {
-		return typeStream3
+	if s, ok := value.(*keyspace.Stream); ok {
+		switch {
+		case w.target == Redis8, w.target == Valkey9:
+			return typeStream3
+		case w.target == Redis7, w.target == Any && !PlainStream(s):
+			return typeStream2
+		}
+		return typeStream
 	}
 	if w.target == Any || w.target == Redis5 {
 		kind, _ := portableType(value)
 		return kind
 	}
 	return w.codec.compactType(value)
+}
+
+// PlainStream reports whether Redis before 7.0 knows all that there is of a stream: no
+// groups, which have counters, and no entry was ever deleted.
+func PlainStream(s *keyspace.Stream) bool {
+	return s.Added() == int64(s.Len()) && s.MaxDeletedID().IsZero() && len(s.Groups()) == 0
 }
 
 // AppendEnd appends the end of the file.

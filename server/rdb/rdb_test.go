@@ -314,7 +314,7 @@ func TestTargets(t *testing.T) {
 		hash   byte
 		stream byte
 	}{
-		{Any, "REDIS0009", typeHashTimed, typeStream},
+		{Any, "REDIS0009", typeHashTimed, typeStream2},
 		{Redis5, "REDIS0009", typeHash, typeStream},
 		{Redis7, "REDIS0010", typeHash, typeStream2},
 		{Redis8, "REDIS0012", typeHashTimed, typeStream3},

@@ -1,0 +1,177 @@
+package archive
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Redis has no deadlines of members of sorted sets. There, the library that `zsetd
+// functions` prints keeps those of a key as the scores of a companion, another
+// sorted set. Exports for Redis write companions; imports turn them into deadlines
+// again. The name of a companion must be the same as in cmd/zsetd/zsetd.lua.
+
+// companionPrefix begins the names of companions.
+const companionPrefix = "zsetd:deadlines:"
+
+// companionOf returns the name of the companion of a key. It lies in the key's slot of a
+// cluster, by the hash tag that the key has or else by the key itself. No two keys
+// have the same companion: that of the key {a}, which is a hash tag as a whole, has one
+// colon more than that of the key a.
+func companionOf(key string) string {
+	switch {
+	case !hasTag(key):
+		return companionPrefix + "{" + key + "}"
+	case isTag(strings.TrimLeft(key, ":")):
+		return companionPrefix + ":" + key
+	}
+	return companionPrefix + key
+}
+
+// hasTag reports whether a key has a hash tag: something between its first { and
+// the first } behind that.
+func hasTag(key string) bool {
+	_, rest, ok := strings.Cut(key, "{")
+	return ok && strings.IndexByte(rest, '}') > 0
+}
+
+func isTag(key string) bool {
+	return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}")
+}
+
+// ownerOf is the inverse of companionOf.
+func ownerOf(name string) (key string, ok bool) {
+	rest, ok := strings.CutPrefix(name, companionPrefix)
+	if !ok {
+		return "", false
+	}
+	for _, key := range []string{rest, strings.TrimPrefix(rest, ":"), strings.TrimSuffix(strings.TrimPrefix(rest, "{"), "}")} {
+		if companionOf(key) == name {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// companion returns the key whose members a value has the deadlines of, and these;
+// ok is false if the value is something else.
+func companion(v Value) (owner id, deadlines *zset.Set, ok bool) {
+	key, named := ownerOf(v.Key)
+	s, sorted := v.Value.(*zset.Set)
+	if !named || !sorted || v.DB == keyspace.Own || s.Deadlines() != nil {
+		return owner, nil, false
+	}
+	for _, at := range s.All() {
+		if at < 1 || at > lastDeadline || at != math.Trunc(at) {
+			return owner, nil, false
+		}
+	}
+	return id{uint64(v.DB), key}, s, true // the database in place of the space
+}
+
+// lastDeadline is the latest that the commands take.
+const lastDeadline = 1<<46 - 1
+
+// withDeadlines returns a value whose members have the deadlines in a companion. A
+// companion may name members that are no more.
+func withDeadlines(v Value, deadlines *zset.Set) Value {
+	s := v.Value.(*zset.Set).Clone()
+	for member, at := range deadlines.All() {
+		s.SetDeadline(member, int64(at))
+	}
+	v.Value = s
+	return v
+}
+
+// foldCompanions returns values without the companions of sorted sets among them, whose
+// members have the deadlines instead.
+func foldCompanions(values []Value) []Value {
+	at := map[id]int{}
+	for _, v := range values {
+		if owner, _, ok := companion(v); ok {
+			at[owner] = -1
+		}
+	}
+	if len(at) == 0 {
+		return values
+	}
+	for i, v := range values {
+		k := id{uint64(v.DB), v.Key}
+		if _, wanted := at[k]; wanted && v.DB != keyspace.Own && v.Type() == "zset" {
+			at[k] = i
+		}
+	}
+	for _, v := range values {
+		if owner, deadlines, ok := companion(v); ok && at[owner] >= 0 {
+			values[at[owner]] = withDeadlines(values[at[owner]], deadlines)
+		}
+	}
+	return slices.DeleteFunc(values, func(v Value) bool {
+		owner, _, ok := companion(v)
+		return ok && at[owner] >= 0
+	})
+}
+
+// companionNames are the companions that an export makes, and the keys that have
+// such names already: Redis would not load a file in which a key comes twice.
+type companionNames map[id]bool // false: a key that is there
+
+// note takes notice of a key that is exported, with a companion or without.
+func (n companionNames) note(v Value) error {
+	if strings.HasPrefix(v.Key, companionPrefix) {
+		if err := n.take(id{uint64(v.DB), v.Key}, false); err != nil {
+			return err
+		}
+	}
+	if s, ok := v.Value.(*zset.Set); ok && s.Deadlines() != nil {
+		return n.take(id{uint64(v.DB), companionOf(v.Key)}, true)
+	}
+	return nil
+}
+
+func (n companionNames) take(k id, made bool) error {
+	if was, twice := n[k]; twice && was != made {
+		owner, _ := ownerOf(k.key)
+		return fmt.Errorf("the deadlines of the members of key %.100q of database %d belong into key %.100q, which is there already: rename it",
+			owner, k.space, k.key)
+	}
+	n[k] = made
+	return nil
+}
+
+// live returns a value without the members or fields that are past their deadlines;
+// ok is false if none is left.
+func (v Value) live(now int64) (_ Value, ok bool) {
+	switch x := v.Value.(type) {
+	case *zset.Set:
+		if x.Due(now) > 0 {
+			x = x.Clone()
+			x.Expire(now, math.MaxInt, nil)
+			v.Value = x
+		}
+		return v, x.Len() > 0
+	case *keyspace.Hash:
+		if d := x.Deadlines(); d != nil {
+			var due []string
+			for field, at := range d.All() {
+				if int64(at) >= now {
+					break
+				}
+				due = append(due, strings.Clone(field))
+			}
+			if len(due) > 0 {
+				x = x.Clone()
+				for _, field := range due {
+					x.Delete([]byte(field))
+				}
+				v.Value = x
+			}
+			return v, x.Len() > 0
+		}
+	}
+	return v, true
+}
