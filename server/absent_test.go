@@ -19,7 +19,7 @@ type Absent struct {
 func AbsentCommands() []Absent {
 	const noReplicas, oneNode = "there are no replicas", "a cluster has one node, with all slots"
 	return []Absent{
-		{"7.0", "server", "REPLICAOF SLAVEOF FAILOVER PSYNC SYNC REPLCONF",
+		{"7.0", "server", "FAILOVER PSYNC SYNC REPLCONF",
 			noReplicas + "; in place of `redis-cli --rdb` there is `zsetd export --format rdb`"},
 		{"7.2", "generic", "WAITAOF",
 			"with `appendfsync always` each reply to a write has waited for the disk; otherwise SAVE brings everything there"},

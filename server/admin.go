@@ -120,6 +120,12 @@ func serverCommands() []Command {
 			Summary: "Listen for all requests received by the server in real time",
 		}, run: monitor, ofConnection: true},
 		{Facts: protocol.Facts{
+			Name: "replicaof", Arity: 3, Flags: "admin noscript stale no_async_loading",
+			Group: "server", Since: "5.0.0", Complexity: "O(1)",
+			Summary: "Make the server a replica of another instance, or promote it as master.",
+			Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
+		}, run: replicaof},
+		{Facts: protocol.Facts{
 			Name: "role", Arity: 1, Flags: "noscript loading stale fast",
 			Group: "server", Since: "2.8.12", Categories: "admin dangerous", Complexity: "O(1)",
 			Summary: "Return the role of the instance in the context of replication",
@@ -132,6 +138,12 @@ func serverCommands() []Command {
 			Syntax:     "[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
 			History:    []string{"7.0.0 Added the `NOW`, `FORCE` and `ABORT` modifiers."},
 		}, run: shutdown},
+		{Facts: protocol.Facts{
+			Name: "slaveof", Arity: 3, Flags: "admin noscript stale no_async_loading",
+			Group: "server", Since: "1.0.0", Deprecated: "5.0.0", ReplacedBy: "`REPLICAOF`", Complexity: "O(1)",
+			Summary: "Make the server a replica of another instance, or promote it as master.",
+			Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
+		}, run: replicaof},
 		{Facts: protocol.Facts{
 			Name: "slowlog", Arity: -2,
 			Group: "server", Since: "2.2.12", Complexity: "Depends on subcommand.",
@@ -176,6 +188,21 @@ func role(c *Call) {
 	c.Reply.BulkString("master")
 	c.Reply.Int(0)
 	c.Reply.Array(0)
+}
+
+// replicaof takes NO ONE, which changes nothing on a master. It refuses to follow
+// another server.
+func replicaof(c *Call) {
+	host, port := c.Bytes(), c.Bytes()
+	if n, ok := protocol.ParseInt(port); c.srv.cluster != nil {
+		c.Reply.Error("ERR REPLICAOF not allowed in cluster mode.")
+	} else if protocol.EqualFold(host, "NO") && protocol.EqualFold(port, "ONE") {
+		c.Reply.OK()
+	} else if !ok || n < 0 || n > 65535 {
+		c.Reply.Error("ERR Invalid master port")
+	} else {
+		c.Reply.Error("ERR " + notReplica)
+	}
 }
 
 func timeCommand(c *Call) {

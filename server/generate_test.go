@@ -57,6 +57,8 @@ func notCompared(name string) (reason string) {
 		return "tells of Redis's insides"
 	case "shutdown":
 		return "ends the process"
+	case "replicaof", "slaveof":
+		return "makes redis-server a replica that refuses writes: the transcripts have it"
 	case "monitor":
 		return "shows times and addresses: the transcripts have it"
 	case "save", "bgsave", "bgrewriteaof", "config|rewrite", "acl|load", "acl|save":
