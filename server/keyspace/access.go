@@ -2,27 +2,27 @@ package keyspace
 
 import "math/rand/v2"
 
-// An entry remembers one of two things in its 32 bits of access: when it was
-// used last, in seconds since 1970; or, with a Frequency, how often, in the 24
-// bits in which Redis does (evict.c of Redis 7, LFU): 16 of the minute, and
-// 8 of a counter that grows the slower the larger it is, and shrinks with time.
-// Which of them it is, is the same for all; after a change of that the old
-// ones mean something else until the keys are used, as in Redis.
+// The access field of an entry has 32 bits and one of two meanings: the time of the
+// last access in seconds since 1970 (LRU), or with Frequency the 24 bits of Redis's
+// LFU counter (evict.c): 16 bits for the minute of the last access, and 8 bits for
+// a logarithmic counter that decays with time. The meaning is the same for all
+// entries. After a change of Frequency the existing fields are misread until the
+// keys are accessed, as in Redis.
 
-// Frequency is how uses are counted.
+// Frequency configures LFU counting.
 type Frequency struct {
 	On        bool
-	LogFactor int64 // the larger, the more uses a step of the counter takes
-	DecayTime int64 // the minutes after which a counter falls by one; 0: never
+	LogFactor int64 // larger values make the counter grow more slowly
+	DecayTime int64 // minutes after which a counter decreases by one; 0: never
 	Rand      *rand.Rand
 }
 
 const (
-	firstFrequency = 5 // of a new key
+	firstFrequency = 5 // counter of a new key
 	maxFrequency   = 255
 )
 
-// used notes that e is used now.
+// used records an access to e.
 func (ks *Keyspace) used(e *Entry) {
 	if !ks.Frequency.On {
 		e.access = ks.seconds()
@@ -31,7 +31,7 @@ func (ks *Keyspace) used(e *Entry) {
 	e.access = ks.frequency(ks.Frequency.more(ks.Frequent(e)))
 }
 
-// firstAccess is the access of a new key.
+// firstAccess returns the access field of a new key.
 func (ks *Keyspace) firstAccess() uint32 {
 	if !ks.Frequency.On {
 		return ks.seconds()
@@ -39,7 +39,7 @@ func (ks *Keyspace) firstAccess() uint32 {
 	return ks.frequency(firstFrequency)
 }
 
-// more returns a counter after one more use.
+// more returns the counter after one more access, a probabilistic increment.
 func (f *Frequency) more(counter uint8) uint8 {
 	if counter == maxFrequency {
 		return counter
@@ -55,8 +55,7 @@ func (ks *Keyspace) minutes() uint16 { return uint16(ks.now / 60000) }
 
 func (ks *Keyspace) frequency(counter uint8) uint32 { return uint32(ks.minutes())<<8 | uint32(counter) }
 
-// Frequent returns the counter of a key's uses, as it is after the time that has
-// passed since the last of them.
+// Frequent returns the LFU counter of a key after decay.
 func (ks *Keyspace) Frequent(e *Entry) uint8 {
 	counter := uint8(e.access)
 	if ks.Frequency.DecayTime == 0 {
@@ -69,17 +68,17 @@ func (ks *Keyspace) Frequent(e *Entry) uint8 {
 	return 0
 }
 
-// SetFrequent sets the counter of a key's uses.
+// SetFrequent sets the LFU counter of a key.
 func (ks *Keyspace) SetFrequent(e *Entry, counter uint8) { e.access = ks.frequency(counter) }
 
-// RawAccess returns what e remembers of its uses.
+// RawAccess returns the access field: seconds since 1970, or minute and counter.
 func (e *Entry) RawAccess() uint32 { return e.access }
 
-// Sample appends to buf n keys picked at random, of those with a deadline only
-// if volatile; some may be the same. Keys that have expired are among them, if
-// nobody has removed them yet. Without a deadline several are neighbours in the table,
-// which says nothing but how their hashes begin, and is faster by half than to look for
-// each of them apart.
+// Sample appends n random keys to buf, possibly with duplicates; with volatile,
+// only keys that have a deadline. It may return expired keys that are not removed
+// yet. Without volatile it returns runs of adjacent entries of the key table. Their
+// hashes are similar and their keys independent, and this takes half the time of
+// independent draws.
 func (db *DB) Sample(r *rand.Rand, n int, volatile bool, buf []*Entry) []*Entry {
 	if volatile {
 		for range min(n, db.deadlines.Len()) {
@@ -88,11 +87,11 @@ func (db *DB) Sample(r *rand.Rand, n int, volatile bool, buf []*Entry) []*Entry 
 		}
 		return buf
 	}
-	return db.entries.some(r, min(n, db.entries.n), buf)
+	return db.entries.sampleRuns(r, min(n, db.entries.n), buf)
 }
 
-// AnyKey returns a key as Sample picks one, every one being equally likely, nil if
-// there is none.
+// AnyKey returns a random key with uniform probability, or nil if there is none;
+// with volatile, only a key that has a deadline.
 func (db *DB) AnyKey(r *rand.Rand, volatile bool) *Entry {
 	if !volatile {
 		return db.entries.random(r)
@@ -104,7 +103,8 @@ func (db *DB) AnyKey(r *rand.Rand, volatile bool) *Entry {
 	return db.entries.get(at.Member)
 }
 
-// Soonest returns the key that expires first, or nil if none does.
+// Soonest returns the key with the earliest deadline, or nil if none has a
+// deadline.
 func (db *DB) Soonest() *Entry {
 	first, ok := db.deadlines.First()
 	if !ok {
@@ -113,5 +113,5 @@ func (db *DB) Soonest() *Entry {
 	return db.entries.get(first.Member)
 }
 
-// Evict removes a key, even one that has expired.
+// Evict removes a key, even an expired one, without calling Expired.
 func (db *DB) Evict(e *Entry) { db.remove(e.Key()) }

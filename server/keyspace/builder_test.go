@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// ops puts operations together: letters and numbers as they are, texts with
-// their lengths.
+// ops concatenates operations: letters and numbers unchanged, texts with their
+// lengths.
 type ops []byte
 
 func (o ops) op(letters string) ops { return append(o, letters...) }
@@ -20,7 +20,7 @@ func (o ops) signed(n int64) ops    { return binary.AppendVarint(o, n) }
 func (o ops) text(s string) ops     { return appendText(o, s) }
 func (o ops) score(f float64) ops   { return appendScore(o, f) }
 
-// Operations that make sense, and what they make.
+// TestBuilder applies valid operations and compares the values.
 func TestBuilder(t *testing.T) {
 	limits := DefaultLimits()
 	for name, test := range map[string]struct {
@@ -51,7 +51,7 @@ func TestBuilder(t *testing.T) {
 			`"a" -Inf fff0000000000000`, 0},
 	} {
 		b := Builder{Limits: &limits}
-		for range 2 { // it can be used again
+		for range 2 { // a builder is reusable
 			apply(t, &b, test.ops)
 			value, deadline, err := b.Value()
 			if err != nil {
@@ -127,7 +127,7 @@ func TestMalformedOperations(t *testing.T) {
 	whole := ops{}.n(300).text("key").text("NsS\x01x")
 	if r, rest, err := NextRecord(append(whole, "rest"...)); err != nil || r.Space != 300 || string(r.Key) != "key" ||
 		string(r.Operations) != "NsS\x01x" || string(rest) != "rest" {
-		t.Errorf("record %+v, then %q: %v", r, rest, err)
+		t.Errorf("record %+v, rest %q: %v", r, rest, err)
 	}
 	for n := range whole {
 		if _, _, err := NextRecord(whole[:n]); !errors.Is(err, ErrOperations) {
@@ -136,8 +136,8 @@ func TestMalformedOperations(t *testing.T) {
 	}
 }
 
-// Whatever the operations are, a builder makes a value of them that keeps the
-// invariants, or says that they make no sense.
+// FuzzBuilder applies arbitrary operations. The result is a value that satisfies
+// its invariants, or an error.
 func FuzzBuilder(f *testing.F) {
 	for _, ops := range malformed {
 		f.Add([]byte(ops))
@@ -181,7 +181,7 @@ func FuzzBuilder(f *testing.F) {
 				break
 			}
 			if len(r.Key)+len(r.Operations)+len(next) >= len(rest) {
-				t.Fatalf("%d bytes of key, %d of operations and %d more in %d", len(r.Key), len(r.Operations), len(next), len(rest))
+				t.Fatalf("%d bytes of key, %d of operations and %d of rest in %d", len(r.Key), len(r.Operations), len(next), len(rest))
 			}
 			rest = next
 			build(t, &limits, r.Operations)

@@ -2,7 +2,7 @@ package keyspace
 
 import "fmt"
 
-// checker is what every value can do: say how long it is, and verify itself.
+// checker is the common interface of all values.
 type checker interface {
 	Len() int
 	Check() error
@@ -42,7 +42,7 @@ func (db *DB) check() error {
 	}
 	var empty DB
 	if held -= empty.entries.bytes() + empty.deadlines.Weight() + empty.members.Weight(); int64(held) != db.held && len(db.ks.growing) == 0 {
-		return fmt.Errorf("db %d: keys and values weigh %d, counted %d", db.id, held, db.held)
+		return fmt.Errorf("db %d: keys and values take %d bytes, counted %d", db.id, held, db.held)
 	}
 	return nil
 }

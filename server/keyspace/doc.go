@@ -1,31 +1,31 @@
-// Package keyspace is the data of the server: 16 databases of keys that hold
-// typed values, with a deadline where one was set.
+// Package keyspace holds the data of the server: databases of keys with typed
+// values and optional deadlines.
 //
-// There are two doors to a key. [DB.Get] opens it for reading, [DB.Edit] for
-// changing. Both look at the clock first, so a key whose deadline has passed is
-// gone for everybody from that instant on, whether or not the sweep has been
-// there. Everything that must happen to every access (expiry, access times)
-// happens in the doors and nowhere else.
+// [DB.Get] opens a key for reading, [DB.Edit] for writing. Both compare the
+// deadline of the key with the clock first, so an expired key does not exist for
+// any caller from its deadline on, even before [Keyspace.Sweep] removes it. All
+// work that belongs to every access (expiry, access times) happens in these
+// accessors.
 //
-// A key and its value share one allocation where that is possible, for what a key
-// costs besides its bytes is most of the memory of many short strings; entry.go
-// tells how. Therefore what changes a string, or a hash or set that may be small,
-// does so through [DB.SetString], [DB.SetField], [DB.AddMember] and their like,
-// which return the entry as it is from then on.
+// A key and its value share one allocation if possible, because with many short
+// strings most memory is overhead of the keys; see entry.go. Functions that change
+// a string, or a hash or set that may be packed, are therefore methods of DB, such
+// as [DB.SetString], [DB.SetField] and [DB.AddMember], and return the current
+// entry, which can be a new one.
 //
-// The values are [String], [List], [Set], [Hash], [Stream] and zset.Set. They
-// know nothing of keys, deadlines or commands. An empty collection does not exist:
-// the command layer drops a key whose value has become empty. A stream may be
-// empty, for it remembers what was in it.
+// The values are [String], [List], [Set], [Hash], [Stream] and zset.Set. They do
+// not depend on keys, deadlines or commands. There are no empty collections: the
+// command layer removes a key whose value becomes empty. A stream may be empty,
+// because it still has its last ID and its groups.
 //
-// Deadlines are kept in an index ordered by time, itself a sorted set, so the
-// next one is known exactly and at once ([Keyspace.Next]).
+// An index of deadlines, itself a sorted set, makes the next deadline available
+// exactly and in O(log n) ([Keyspace.Next]).
 //
-// With [Keyspace.Record] on, values that are opened for changing write what
-// happens to them into a journal; [Keyspace.TakeJournal] takes it, in constant
-// time. Journals, and values as a whole ([DB.Pin]), are what files hold; a
-// [Builder] makes values of them. The format is in journal.go.
+// After [Keyspace.Record] the values that are opened for writing record their
+// changes in a journal. [Keyspace.TakeJournal] returns it in constant time. A data
+// file contains journals and whole values ([DB.Pin]); a [Builder] reconstructs
+// values from both. journal.go specifies the format.
 //
-// The package knows no network, no protocol and no files. It has no locks: a
-// Keyspace belongs to whoever holds the server's lock.
+// The package does not depend on networks, protocols or files. It has no locks: a
+// Keyspace needs exclusive access, which the server's lock provides.
 package keyspace

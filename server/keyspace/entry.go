@@ -8,44 +8,41 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Entry is a key with its value. What a key costs besides the bytes that it and
-// its value have is what this file is about: of half a million short strings it
-// is most of the memory. An entry is one allocation with a common head, and has
-// one of three layouts.
+// Entry is a key with its value, in one allocation. With many short strings most
+// memory is overhead of the keys, which these layouts minimize. All of them begin
+// with the same header of 12 bytes.
 //
-// Packed: a short string, or a small hash or set. Head, key and value stand in one
-// allocation without pointers, so the garbage collector does not look into it:
+// Packed: a short string, or a small hash or set. Header, key and value share an
+// allocation without pointers, which the garbage collector does not scan:
 //
-//	head (12) | key | value | room | deadline (8), if there is one
+//	header (12) │ key │ value │ free │ deadline (8, optional)
 //
-// A hash stands there as the bytes that its pairs take (2), and the pairs; a set
-// likewise.
-// The allocation has one of the sizes that Go's allocator has anyway, what is
-// left of it is room for the value. A key and a value of 16 bytes take 48 bytes,
-// and 12.5 in the table of keys; before it was 145 in four allocations (the slot
-// 32, an Entry of 48 with pointers to the key, 16, and to a String, 32, and its
-// bytes, 16). The alternative, a string header of 16 bytes in an Entry of 48
-// with key and value apart, would take 92 in three.
+// The value of a hash or set is its size in bytes (2) followed by its texts. The
+// allocation has a size class of Go's allocator, and the rest of it is free space
+// for the value. A key and a value of 16 bytes take 48 bytes, plus 12.5 bytes in
+// the key table. Rejected alternatives: a key slot of 32 bytes with a pointer to an
+// Entry, which points to the key and to a String with a separate buffer, takes 145
+// bytes in four allocations; an Entry with a string header takes 92 bytes in three.
 //
-// Inline: any other value, or a long string. There are pointers, to the value and
-// its like, and a deadline, and the key stands behind:
+// Boxed with inline key: any other value except a long string. The key follows the
+// fields:
 //
-//	head (12) | shared (4) | deadline (8) | value (8) | key (up to 96)
+//	header (12) │ shared (4) │ deadline (8) │ value pointer (8) │ key (up to 96)
 //
-// Apart: the same with a string for a long key.
+// Boxed with separate key: the same with a string header for a long key, and for
+// all strings that are not packed.
 //
-// The price is that an entry whose layout, or whose size, is no longer right for
-// what it is to hold cannot be changed in place: another takes its place. So
-// what changes a string, hash or set in its entry, and SetDeadline, return the
-// entry as it is from then on; the old one must not be used any more. (A stale
-// entry is marked, and changing it panics.) Other collections keep their entries.
+// An entry cannot change its layout or size in place. So functions that change a
+// string, hash or set in its entry, and SetDeadline, return the current entry. The
+// old one is then stale: it is marked, and changing it panics. Other collections
+// keep their entries.
 type Entry struct {
-	access uint32 // the last access through a door, or how many there were: see access.go
-	state  uint32 // the number of its changes in the recorder, from 1, 0 = none; and the bits below
-	flags  uint8  // what it is; see below
-	units  uint8  // of a packed entry: its size, of 8 bytes each
-	klen   uint8  // the length of the key, unless it stands apart
-	vlen   uint8  // of a packed entry: the length of the string, or how many fields or members there are
+	access   uint32 // last access, or access count: see access.go
+	state    uint32 // index of the entry's record in the recorder, from 1, 0 = none; and the bits below
+	flags    uint8  // kind, layout and other flags
+	words    uint8  // size of a packed entry in words of 8 bytes
+	keyLen   uint8  // length of the key, unless it is separate
+	valueLen uint8  // of a packed entry: length of the string, or number of fields or members
 }
 
 // The kinds of values, in the lowest bits of flags.
@@ -59,60 +56,57 @@ const (
 	kindBits = 7
 )
 
-// The other flags.
+// Layouts and other flags.
 const (
-	packedLayout = 0 << 3
-	inlineLayout = 1 << 3
-	apartLayout  = 2 << 3
-	layoutBits   = 3 << 3
+	packedLayout    = 0 << 3
+	inlineKeyLayout = 1 << 3
+	longKeyLayout   = 2 << 3
+	layoutBits      = 3 << 3
 
-	editedFlag   = 1 << 5 // a string that was changed in place: Redis says raw of it
+	editedFlag   = 1 << 5 // a string modified in place, which Redis reports as raw
 	textFlag     = 1 << 6 // see String.MarkText
-	deadlineFlag = 1 << 7 // there is a deadline
+	deadlineFlag = 1 << 7 // the entry has a deadline
 	stringFlags  = editedFlag | textFlag
 	textsFlag    = editedFlag // a packed set has texts, not integers
 )
 
-// boxed is an entry that is not packed.
+// boxed is an entry with a pointer to its value.
 type boxed struct {
 	Entry
-	shared   bool           // the buffer of a string belongs to a clone too
+	shared   bool           // a clone shares the buffer of a string
 	deadline int64          // milliseconds since 1970; 0 = none
 	value    unsafe.Pointer // the value, or the buffer of a string
 }
 
-// apart is an entry whose key is not in it.
-type apart struct {
+// longKeyEntry is a boxed entry with a separate key.
+type longKeyEntry struct {
 	boxed
 	key string
 }
 
-// boxedString is a string in an entry of its own; without a key it is one that
-// is in no entry.
+// boxedString is a string that is not packed; without a key it belongs to no entry.
 type boxedString struct {
-	apart
+	longKeyEntry
 	size, room int // of the buffer
 }
 
 const (
-	headSize     = int(unsafe.Sizeof(Entry{}))
-	deadlineSize = 8
-	packedMax    = 255 // a value that is longer is not packed
-	packedTotal  = 512 // nor is an entry that would be larger
+	headerSize      = int(unsafe.Sizeof(Entry{}))
+	deadlineSize    = 8
+	packedStringMax = 255 // maximum bytes of a packed string
+	maxPackedString = 512 // maximum bytes of a packed string's entry
 )
 
-// stale is the state of an entry in whose place there is another.
+// stale is the state of an entry that was replaced by another.
 const stale = 1<<32 - 1
 
-// timedBit marks entries whose values have members with deadlines, as the
-// database's index of them knows.
+// timedBit marks entries that are in the database's index of member deadlines.
 const timedBit = 1 << 31
 
-// growingBit marks entries whose weight is looked at when the command is done; see
-// weight.go.
-const growingBit = 1 << 30
+// growingBit marks entries that Seal has to weigh; see weight.go.
+const weighedBit = 1 << 30
 
-const entryBits = timedBit | growingBit
+const entryBits = timedBit | weighedBit
 
 func (e *Entry) timed() bool      { return e.state&timedBit != 0 }
 func (e *Entry) open() uint32     { return e.state &^ entryBits }
@@ -123,22 +117,22 @@ func (e *Entry) packed() bool   { return e.flags&layoutBits == packedLayout }
 func (e *Entry) volatile() bool { return e.flags&deadlineFlag != 0 }
 func (e *Entry) box() *boxed    { return (*boxed)(unsafe.Pointer(e)) }
 
-// at returns a place in the memory of e.
+// at returns a pointer to an offset in the allocation of e.
 func (e *Entry) at(offset int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(e), offset) }
 
 // Key returns the key.
 func (e *Entry) Key() string {
 	switch e.flags & layoutBits {
 	case packedLayout:
-		return unsafe.String((*byte)(e.at(headSize)), int(e.klen))
-	case inlineLayout:
-		return unsafe.String((*byte)(e.at(int(unsafe.Sizeof(boxed{})))), int(e.klen))
+		return unsafe.String((*byte)(e.at(headerSize)), int(e.keyLen))
+	case inlineKeyLayout:
+		return unsafe.String((*byte)(e.at(int(unsafe.Sizeof(boxed{})))), int(e.keyLen))
 	}
-	return (*apart)(unsafe.Pointer(e)).key
+	return (*longKeyEntry)(unsafe.Pointer(e)).key
 }
 
-// Value returns the value: a *String, *List, *Set, *Hash, *Stream or *zset.Set. A
-// string is good until it is changed.
+// Value returns the value: a *String, *List, *Set, *Hash, *Stream or *zset.Set. It
+// is valid until the entry is replaced; a string, until it changes.
 func (e *Entry) Value() any {
 	switch e.kind() {
 	case isString:
@@ -161,20 +155,20 @@ func (e *Entry) Value() any {
 	return (*Stream)(e.box().value)
 }
 
-// Deadline returns when the key expires, in milliseconds since 1970, or 0 if
-// it does not.
+// Deadline returns the deadline of the key in milliseconds since 1970, or 0 if it
+// has none.
 func (e *Entry) Deadline() int64 {
 	if !e.volatile() {
 		return 0
 	}
 	if e.packed() {
-		return *(*int64)(e.at(int(e.units)*8 - deadlineSize))
+		return *(*int64)(e.at(int(e.words)*8 - deadlineSize))
 	}
 	return e.box().deadline
 }
 
-// setDeadline sets the deadline, 0 for none, and reports whether there was room
-// for it.
+// setDeadline sets the deadline, 0 for none. It returns false if a packed entry has
+// no space for it.
 func (e *Entry) setDeadline(ms int64) bool {
 	switch {
 	case ms == 0:
@@ -182,91 +176,91 @@ func (e *Entry) setDeadline(ms int64) bool {
 		return true
 	case !e.packed():
 		e.box().deadline = ms
-	case !e.volatile() && e.space()-e.used() < deadlineSize:
+	case !e.volatile() && e.valueCapacity()-e.valueSize() < deadlineSize:
 		return false
 	default:
-		*(*int64)(e.at(int(e.units)*8 - deadlineSize)) = ms
+		*(*int64)(e.at(int(e.words)*8 - deadlineSize)) = ms
 	}
 	e.flags |= deadlineFlag
 	return true
 }
 
-// Access returns when the key was last used, in milliseconds since 1970, to the
-// second.
+// Access returns the time of the last access in milliseconds since 1970, with a
+// resolution of one second.
 func (e *Entry) Access() int64 { return int64(e.access) * 1000 }
 
-// SetAccess says when the key was last used, in milliseconds since 1970.
+// SetAccess sets the time of the last access, in milliseconds since 1970.
 func (e *Entry) SetAccess(ms int64) { e.access = uint32(max(0, ms) / 1000) }
 
-// used returns how many of these the value takes.
-func (e *Entry) used() int {
+// valueSize returns the number of bytes that the value of a packed entry occupies.
+func (e *Entry) valueSize() int {
 	if e.kind() == isString {
-		return int(e.vlen)
+		return int(e.valueLen)
 	}
-	return pairsHead + e.pairsSize()
+	return pairsHeader + e.pairsSize()
 }
 
-// room returns how long the string of a packed entry may become.
-func (e *Entry) room() int { return min(e.space(), packedMax) }
+// stringCapacity returns the maximum length of the string in a packed entry.
+func (e *Entry) stringCapacity() int { return min(e.valueCapacity(), packedStringMax) }
 
-// space returns how many bytes a packed entry has for its value.
-func (e *Entry) space() int {
-	n := int(e.units)*8 - headSize - int(e.klen)
+// valueCapacity returns the number of bytes for the value in a packed entry.
+func (e *Entry) valueCapacity() int {
+	n := int(e.words)*8 - headerSize - int(e.keyLen)
 	if e.volatile() {
 		n -= deadlineSize
 	}
 	return n
 }
 
-// text returns the bytes of a packed entry's value.
+// text returns the string in a packed entry.
 func (e *Entry) text() []byte {
-	if e.vlen == 0 {
+	if e.valueLen == 0 {
 		return []byte{}
 	}
-	return unsafe.Slice((*byte)(e.at(headSize+int(e.klen))), int(e.vlen))
+	return unsafe.Slice((*byte)(e.at(headerSize+int(e.keyLen))), int(e.valueLen))
 }
 
-// packable reports whether a string can be packed.
+// packable reports whether a string of the given length can be packed.
 func packable(key, value int) bool {
-	return value <= packedMax && key <= packedMax && headSize+key+value+deadlineSize <= packedTotal
+	return value <= packedStringMax && key <= packedStringMax && headerSize+key+value+deadlineSize <= maxPackedString
 }
 
-// newPacked returns a packed entry of a value of n zero bytes; timed if it is to
-// get a deadline, for which there is room then.
+// newPacked returns a packed entry with a string of n zero bytes. If timed is true,
+// it has space for a deadline.
 func newPacked(key string, n int, timed bool) *Entry {
 	e := allocate(key, n, timed)
-	e.vlen = uint8(n)
+	e.valueLen = uint8(n)
 	return e
 }
 
-// allocate returns a packed entry with size bytes for the value, and with timed
-// for a deadline.
+// allocate returns a packed entry with size bytes for the value and, if timed is
+// true, space for a deadline.
 func allocate(key string, size int, timed bool) *Entry {
-	size += headSize + len(key)
+	size += headerSize + len(key)
 	if timed {
 		size += deadlineSize
 	}
-	b := append([]byte(nil), make([]byte, size)...) // as large as the allocator makes it
+	b := append([]byte(nil), make([]byte, size)...) // rounded up to a size class
 	e := (*Entry)(unsafe.Pointer(unsafe.SliceData(b)))
-	e.units, e.klen = uint8(cap(b)/8), uint8(len(key))
-	copy(b[headSize:], key)
+	e.words, e.keyLen = uint8(cap(b)/8), uint8(len(key))
+	copy(b[headerSize:], key)
 	return e
 }
 
-// resized returns a copy of a packed entry with another number of bytes for the
-// value, no fewer than are used. The deadline is not copied.
+// resized returns a copy of a packed entry with size bytes for the value, at least
+// as many as it uses. It does not copy the deadline.
 func (e *Entry) resized(size int, timed bool) *Entry {
 	if e.kind() != isString {
-		size = max(size, leastHash)
+		size = max(size, minPackedValue)
 	}
 	n := allocate(e.Key(), size, timed)
-	n.flags, n.vlen = e.flags&^deadlineFlag, e.vlen
-	at := headSize + int(e.klen)
-	copy(unsafe.Slice((*byte)(n.at(at)), size), unsafe.Slice((*byte)(e.at(at)), e.used()))
+	n.flags, n.valueLen = e.flags&^deadlineFlag, e.valueLen
+	at := headerSize + int(e.keyLen)
+	copy(unsafe.Slice((*byte)(n.at(at)), size), unsafe.Slice((*byte)(e.at(at)), e.valueSize()))
 	return n
 }
 
-// newString returns an entry of a copy of b.
+// newString returns an entry with a copy of b.
 func newString(key string, b []byte, timed bool) *Entry {
 	if !packable(len(key), len(b)) {
 		return boxString(key, append([]byte(nil), b...))
@@ -276,16 +270,16 @@ func newString(key string, b []byte, timed bool) *Entry {
 	return e
 }
 
-// boxString returns an entry of b itself, not packed.
+// boxString returns a boxed entry that takes ownership of b.
 func boxString(key string, b []byte) *Entry {
 	s := new(boxedString)
-	s.flags = isString | apartLayout
+	s.flags = isString | longKeyLayout
 	s.key = strings.Clone(key)
 	s.setBuffer(b)
 	return &s.Entry
 }
 
-// newBoxed returns an entry for a value that is not a string.
+// newBoxed returns a boxed entry without a value, for a value that is not a string.
 func newBoxed(key string) *Entry {
 	var e *boxed
 	switch n := len(key); {
@@ -315,17 +309,17 @@ func newBoxed(key string) *Entry {
 			_ [96]byte
 		}).boxed
 	default:
-		a := &apart{key: strings.Clone(key)}
-		a.flags = apartLayout
+		a := &longKeyEntry{key: strings.Clone(key)}
+		a.flags = longKeyLayout
 		return &a.Entry
 	}
-	e.flags, e.klen = inlineLayout, uint8(len(key))
+	e.flags, e.keyLen = inlineKeyLayout, uint8(len(key))
 	copy(unsafe.Slice((*byte)(e.at(int(unsafe.Sizeof(boxed{})))), len(key)), key)
 	return &e.Entry
 }
 
-// newEntry returns an entry of a value, which is the entry's from now on; timed as
-// for newPacked.
+// newEntry returns an entry that takes ownership of value. timed is as for
+// newPacked.
 func newEntry(key string, value any, timed bool) *Entry {
 	switch v := value.(type) {
 	case *String:
@@ -350,7 +344,7 @@ func newEntry(key string, value any, timed bool) *Entry {
 	return e
 }
 
-// setValue gives an entry that is not one of a string another value.
+// setValue sets the value of a boxed entry that is not a string.
 func (e *Entry) setValue(value any) {
 	b := e.box()
 	e.flags &^= kindBits
@@ -375,23 +369,23 @@ func (e *Entry) setValue(value any) {
 	}
 }
 
-// Bytes returns what the key takes besides its value: the entry with the key, and
-// its part of the table of keys. Of a packed entry the room for the value belongs
-// to the value.
+// Bytes estimates the memory of the key without its value, in bytes: the entry with
+// the key, and its share of the key table. The free space of a packed entry counts
+// as part of the value.
 func (e *Entry) Bytes() int {
-	const slot = slotBytes * 5 / 4 // four of five are taken
+	const slot = slotBytes * 5 / 4 // slots are 80 % full
 	switch {
 	case e.packed():
-		return slot + headSize + int(e.klen)
-	case e.flags&layoutBits == apartLayout && e.kind() == isString:
+		return slot + headerSize + int(e.keyLen)
+	case e.flags&layoutBits == longKeyLayout && e.kind() == isString:
 		return slot + int(unsafe.Sizeof(boxedString{})) + len(e.Key())
-	case e.flags&layoutBits == apartLayout:
-		return slot + int(unsafe.Sizeof(apart{})) + len(e.Key())
+	case e.flags&layoutBits == longKeyLayout:
+		return slot + int(unsafe.Sizeof(longKeyEntry{})) + len(e.Key())
 	}
-	return slot + int(unsafe.Sizeof(boxed{})) + (int(e.klen)+15)&^15
+	return slot + int(unsafe.Sizeof(boxed{})) + (int(e.keyLen)+15)&^15
 }
 
-// relocate puts n, of the same key, in the place of e, and returns it.
+// relocate replaces e by n, an entry of the same key, and returns n.
 func (db *DB) relocate(e, n *Entry) *Entry {
 	if e.state == stale {
 		panic("BUG: a stale entry is changed")

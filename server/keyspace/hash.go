@@ -14,54 +14,61 @@ import (
 	"github.com/zsetd/zsetd/zset/table"
 )
 
-// Hash is a map from fields to values. The zero value is an empty hash.
+// Hash is a map from fields to values. The zero value is an empty hash, ready to
+// use. A Hash is not safe for concurrent use, except that a clone and its original
+// are independent.
 //
-// A small hash is a sequence of pairs in the order in which the fields were added,
-// as Redis's listpacks are; a larger one is a hash table. Once a table, it
-// stays one.
+// A small hash is an array of length-prefixed pairs in insertion order, as a
+// listpack in Redis; a larger one is a hash table. It never returns to the small
+// encoding.
 //
-// The pairs of a small hash stand in one sequence of bytes, each text with its
-// length before it: two bytes more than the texts have, where two strings would
-// cost 32 and two allocations. If they are few, that sequence is a part of the
-// entry (see Entry), and the hash is the entry in another role: that one is
-// changed by [DB.SetField] and [DB.DeleteField], or when [DB.Unpacked] has made it
-// one like those that are in no entry, with methods to change them.
+//	pairs  length field │ length value │ length field │ length value │ …
 //
-// So texts that a hash hands out are views of it: good until it is changed. Those
-// of a clone are not touched by changes of the original.
+// A pair takes two bytes more than its texts, where two strings would take 32 bytes
+// and two allocations. A small hash with few bytes is embedded in its entry (see
+// Entry): the same memory viewed as a Hash. An embedded hash is changed by
+// [DB.SetField] and [DB.DeleteField], or after [DB.Unpacked] converted it to a
+// separate one, which has methods for changes.
+//
+// Texts that a hash returns are slices of its memory and valid until it changes.
+// Those of a clone stay valid when the original changes.
+//
+// Invariants (Hash.Check): fields are distinct; n is the number of pairs, or the
+// memory of all texts in the table; every field with a deadline exists; an embedded
+// hash fits in its entry.
 type Hash struct {
-	e Entry       // if it is a part of its entry
-	o *hashObject // if it is not; nil if it is empty
+	e Entry       // header of the entry that contains the hash
+	o *hashObject // state of a separate hash; nil if the hash is empty
 }
 
-// hashObject is what a hash has that is not a part of its entry.
+// hashObject is the state of a hash that is not embedded in an entry.
 type hashObject struct {
 	pairs     []byte               // unless there is a table
-	n         int                  // of them; with a table: the bytes that its texts take
+	n         int                  // number of pairs; for a table: memory of its texts in bytes
 	table     *table.Table[string] // or nil
 	deadlines *zset.Set            // fields by deadline, or nil
-	log       *changes             // told of what changes; nil for nobody
-	shared    bool                 // pairs belong to a clone too
-	timed     bool                 // there was a deadline once
+	log       *changes             // receives all changes; may be nil
+	shared    bool                 // pairs is shared with a clone: copied before a write
+	timed     bool                 // a field has had a deadline
 }
 
 const (
-	pairsHead   = 2    // the bytes that say how long the pairs of a packed entry are
-	packedPairs = 1024 // an entry with more bytes is not packed
-	maxPacked   = 255  // nor one of more fields
+	pairsHeader    = 2    // bytes of the size of the pairs in a packed entry
+	maxPackedEntry = 1024 // maximum bytes of a packed entry with pairs
+	maxPackedPairs = 255  // maximum number of pairs in a packed entry
 
-	// leastHash is how many bytes a packed entry has for its pairs at least: one of
-	// another size could not be seen as a Hash.
-	leastHash = int(unsafe.Sizeof(Hash{})) - headSize
+	// leastHash is the minimum number of bytes for the pairs in a packed entry: a
+	// smaller allocation could not be viewed as a Hash.
+	minPackedValue = int(unsafe.Sizeof(Hash{})) - headerSize
 )
 
-// inEntry reports whether h is the role of an entry.
-func (h *Hash) inEntry() bool { return h.e.units != 0 }
+// inEntry reports whether h is embedded in an entry.
+func (h *Hash) inEntry() bool { return h.e.words != 0 }
 
-// object makes h ready to be changed.
+// object returns the state for writing. It panics for an embedded hash.
 func (h *Hash) object() *hashObject {
 	if h.inEntry() || h.e.state == stale {
-		panic("BUG: a hash is changed otherwise than by its entry")
+		panic("BUG: write to an embedded or stale hash")
 	}
 	if h.o == nil {
 		h.o = new(hashObject)
@@ -70,23 +77,24 @@ func (h *Hash) object() *hashObject {
 }
 
 func (e *Entry) pairsSize() int {
-	p := (*[pairsHead]byte)(e.at(headSize + int(e.klen)))
+	p := (*[pairsHeader]byte)(e.at(headerSize + int(e.keyLen)))
 	return int(p[0]) | int(p[1])<<8
 }
 
 func (e *Entry) setPairsSize(n int) {
-	p := (*[pairsHead]byte)(e.at(headSize + int(e.klen)))
+	p := (*[pairsHeader]byte)(e.at(headerSize + int(e.keyLen)))
 	p[0], p[1] = byte(n), byte(n>>8)
 }
 
-// pairs returns the pairs of a hash that is packed in e, and the room behind them.
+// pairs returns the pairs of a hash embedded in e; the free space follows within
+// the capacity.
 func (e *Entry) pairs() []byte {
-	room := unsafe.Slice((*byte)(e.at(headSize+int(e.klen))), e.space())
-	return room[pairsHead : pairsHead+e.pairsSize()]
+	value := unsafe.Slice((*byte)(e.at(headerSize+int(e.keyLen))), e.valueCapacity())
+	return value[pairsHeader : pairsHeader+e.pairsSize()]
 }
 
-// small returns the pairs, if there is no table.
-func (h *Hash) small() []byte {
+// smallPairs returns the pairs, or nil if there is a table.
+func (h *Hash) smallPairs() []byte {
 	switch {
 	case h.inEntry():
 		return h.e.pairs()
@@ -96,7 +104,7 @@ func (h *Hash) small() []byte {
 	return nil
 }
 
-// table returns the table, nil if there is none.
+// table returns the table, or nil.
 func (h *Hash) table() *table.Table[string] {
 	if h.inEntry() || h.o == nil {
 		return nil
@@ -107,10 +115,10 @@ func (h *Hash) table() *table.Table[string] {
 // tabled reports whether there is a table.
 func (h *Hash) tabled() bool { return h.table() != nil }
 
-// textSize returns what a text of n bytes takes among pairs.
+// textSize returns the size of a length-prefixed text of n bytes.
 func textSize(n int) int { return n + (bits.Len(uint(n|1))+6)/7 }
 
-// readText returns the text that begins at p[at], and where the next one does.
+// readText returns the text at p[at:] and the offset of the next one.
 func readText(p []byte, at int) (text []byte, next int) {
 	n := int(p[at])
 	at++
@@ -122,8 +130,8 @@ func readText(p []byte, at int) (text []byte, next int) {
 	return p[at : at+n : at+n], at + n
 }
 
-// findField returns where in p the value of a field begins, and where it ends; -1
-// if there is no such field.
+// findField returns the offsets of the value of a field in p, -1 if the field is
+// absent.
 func findField(p []byte, field string) (value, end int) {
 	for at := 0; at < len(p); {
 		text, value := readText(p, at)
@@ -136,7 +144,8 @@ func findField(p []byte, field string) (value, end int) {
 	return -1, -1
 }
 
-// splice puts a text in the place of p[at:end]. p has room for it.
+// splice replaces p[at:end] by a length-prefixed text. The capacity of p must
+// suffice.
 func splice(p []byte, at, end int, text []byte) []byte {
 	size := textSize(len(text))
 	now := p[:len(p)+size-(end-at)]
@@ -147,8 +156,8 @@ func splice(p []byte, at, end int, text []byte) []byte {
 	return now
 }
 
-// setPair gives a field, whose value stands at p[value:end], another one; or adds it
-// if value is -1. p has room for it.
+// setPair replaces the value at p[value:end] or, if value is -1, appends a pair.
+// The capacity of p must suffice.
 func setPair(p []byte, value, end int, field, to []byte) []byte {
 	if value < 0 {
 		return appendText(appendText(p, field), to)
@@ -156,7 +165,7 @@ func setPair(p []byte, value, end int, field, to []byte) []byte {
 	return splice(p, value, end, to)
 }
 
-// growth returns how many bytes more setPair takes.
+// growth returns the number of bytes by which setPair extends p.
 func growth(value, end int, field, to []byte) int {
 	if value < 0 {
 		return textSize(len(field)) + textSize(len(to))
@@ -164,13 +173,14 @@ func growth(value, end int, field, to []byte) int {
 	return textSize(len(to)) - (end - value)
 }
 
-// cutPair removes the pair of a field whose value stands at p[value:end].
-func cutPair(p []byte, value, end int, field []byte) []byte {
+// removePair removes the pair whose value is at p[value:end].
+func removePair(p []byte, value, end int, field []byte) []byte {
 	at := value - textSize(len(field))
 	return append(p[:at], p[end:]...)
 }
 
-// packs reports whether a hash can be a part of an entry.
+// packs reports whether the hash can be embedded in an entry with a key of the
+// given length.
 func (h *Hash) packs(key int) bool {
 	switch {
 	case h.inEntry():
@@ -178,45 +188,46 @@ func (h *Hash) packs(key int) bool {
 	case h.o == nil:
 		return packsPairs(key, 0)
 	}
-	return h.o.table == nil && !h.o.timed && h.o.n <= maxPacked && packsPairs(key, len(h.o.pairs))
+	return h.o.table == nil && !h.o.timed && h.o.n <= maxPackedPairs && packsPairs(key, len(h.o.pairs))
 }
 
 func packsPairs(key, pairs int) bool {
-	return key <= packedMax && headSize+key+pairsHead+pairs+deadlineSize <= packedPairs
+	return key <= packedStringMax && headerSize+key+pairsHeader+pairs+deadlineSize <= maxPackedEntry
 }
 
-// entry makes a packed entry of h, which must not be used any more then.
+// entry returns a packed entry with the pairs of h. h must not be used afterwards.
 func (h *Hash) entry(key string, timed bool) *Entry {
-	e := newPackedHash(key, len(h.small()), timed)
-	e.vlen = uint8(h.Len())
-	e.setPairsSize(copy(e.pairs()[:len(h.small())], h.small()))
+	e := newPackedHash(key, len(h.smallPairs()), timed)
+	e.valueLen = uint8(h.Len())
+	e.setPairsSize(copy(e.pairs()[:len(h.smallPairs())], h.smallPairs()))
 	if !h.inEntry() {
 		h.e.state, h.o = stale, nil
 	}
 	return e
 }
 
-// newPackedHash returns an entry of an empty hash with room for pairs.
-func newPackedHash(key string, room int, timed bool) *Entry {
-	e := allocate(key, max(pairsHead+room, leastHash), timed)
+// newPackedHash returns an entry with an empty embedded hash and capacity
+// bytes for pairs.
+func newPackedHash(key string, capacity int, timed bool) *Entry {
+	e := allocate(key, max(pairsHeader+capacity, minPackedValue), timed)
 	e.flags = isHash | packedLayout
 	return e
 }
 
-// AddHash is Add of an empty hash with room for pairs of so many bytes together.
-func (db *DB) AddHash(key []byte, room int) *Entry {
+// AddHash is Add for an empty hash with capacity bytes for pairs.
+func (db *DB) AddHash(key []byte, capacity int) *Entry {
 	if !packsPairs(len(key), 0) {
 		return db.Add(key, new(Hash))
 	}
-	room = min(room, packedPairs-deadlineSize-pairsHead-headSize-len(key))
-	return db.add(newPackedHash(viewOf(key), room, false))
+	capacity = min(capacity, maxPackedEntry-deadlineSize-pairsHeader-headerSize-len(key))
+	return db.add(newPackedHash(viewOf(key), capacity, false))
 }
 
-// PairSize returns what a field and a value take in a small hash.
+// PairSize returns the number of bytes of a pair in a small hash.
 func PairSize(field, value []byte) int { return textSize(len(field)) + textSize(len(value)) }
 
-// Unpacked returns e as an entry whose value can be changed by its own methods: a
-// hash or set that is a part of its entry is taken out of it. O(Len).
+// Unpacked converts the embedded hash or set of e to a separate value, which has
+// methods for changes. It returns the current entry. O(Len).
 func (db *DB) Unpacked(e *Entry) *Entry {
 	if !e.packed() || e.kind() == isString {
 		return e
@@ -231,8 +242,9 @@ func (db *DB) Unpacked(e *Entry) *Entry {
 	return e
 }
 
-// told returns who is told of what changes in a packed hash, nil if nobody is.
-func (db *DB) told(e *Entry) *changes {
+// changesOf returns the changes of the entry that the recorder collects, or nil if it
+// does not record.
+func (db *DB) changesOf(e *Entry) *changes {
 	if e.state == stale {
 		panic("BUG: a stale entry is changed")
 	}
@@ -242,10 +254,9 @@ func (db *DB) told(e *Entry) *changes {
 	return nil
 }
 
-// SetField gives a field of the hash of e a value, copies of both being kept, and
-// returns the entry as it is now, and whether the field is new. O(1); in a small
-// hash O(Len), without an allocation if the value has the length of the old one,
-// or there is room.
+// SetField sets a field of the hash of e to copies of field and value. It returns
+// the current entry, and whether the field is new. O(1); in a small hash O(Len),
+// without an allocation if the entry has space.
 func (db *DB) SetField(e *Entry, field, value []byte) (now *Entry, added bool) {
 	if e.packed() {
 		l := &db.ks.Limits
@@ -253,23 +264,23 @@ func (db *DB) SetField(e *Entry, field, value []byte) (now *Entry, added bool) {
 		at, end := findField(p, viewOf(field))
 		added = at < 0
 		size := len(p) + growth(at, end, field, value)
-		n := int(e.vlen)
+		n := int(e.valueLen)
 		if added {
 			n++
 		}
-		if n <= min(maxPacked, l.HashMaxListpackEntries) && max(len(field), len(value)) <= l.HashMaxListpackValue &&
-			packsPairs(int(e.klen), size) {
-			if log := db.told(e); log != nil {
+		if n <= min(maxPackedPairs, l.HashMaxListpackEntries) && max(len(field), len(value)) <= l.HashMaxListpackValue &&
+			packsPairs(int(e.keyLen), size) {
+			if log := db.changesOf(e); log != nil {
 				log.put(viewOf(field))
 				log.text(viewOf(value))
 			}
 			if size > cap(p) {
-				e = db.relocate(e, e.resized(pairsHead+size, e.volatile()))
+				e = db.relocate(e, e.resized(pairsHeader+size, e.volatile()))
 				p = e.pairs()
 			}
 			setPair(p, at, end, field, value)
 			e.setPairsSize(size)
-			e.vlen = uint8(n)
+			e.valueLen = uint8(n)
 			return e, added
 		}
 		e = db.Unpacked(e)
@@ -277,8 +288,8 @@ func (db *DB) SetField(e *Entry, field, value []byte) (now *Entry, added bool) {
 	return e, e.Value().(*Hash).Set(field, value, &db.ks.Limits)
 }
 
-// DeleteField removes a field from the hash of e, and returns the entry as it is
-// now, and whether the field was there. O(1) in a table, O(Len) in a small hash.
+// DeleteField removes a field from the hash of e. It returns the current entry, and
+// whether the field existed. O(1) in a table, O(Len) in a small hash.
 func (db *DB) DeleteField(e *Entry, field []byte) (now *Entry, ok bool) {
 	if !e.packed() {
 		return e, e.Value().(*Hash).Delete(field)
@@ -288,23 +299,23 @@ func (db *DB) DeleteField(e *Entry, field []byte) (now *Entry, ok bool) {
 	if at < 0 {
 		return e, false
 	}
-	if log := db.told(e); log != nil {
+	if log := db.changesOf(e); log != nil {
 		log.remove(viewOf(field))
 	}
-	size := len(cutPair(p, at, end, field))
+	size := len(removePair(p, at, end, field))
 	e.setPairsSize(size)
-	e.vlen--
-	if room := cap(p); room > 64 && size < room/2 && e.vlen > 0 {
-		e = db.relocate(e, e.resized(pairsHead+size, e.volatile()))
+	e.valueLen--
+	if capacity := cap(p); capacity > 64 && size < capacity/2 && e.valueLen > 0 {
+		e = db.relocate(e, e.resized(pairsHeader+size, e.volatile()))
 	}
 	return e, true
 }
 
-// Len returns the number of fields.
+// Len returns the number of fields. O(1).
 func (h *Hash) Len() int {
 	switch {
 	case h.inEntry():
-		return int(h.e.vlen)
+		return int(h.e.valueLen)
 	case h.o == nil:
 		return 0
 	case h.o.table != nil:
@@ -313,12 +324,13 @@ func (h *Hash) Len() int {
 	return h.o.n
 }
 
-// Get returns the value of a field. O(1).
+// Get returns the value of a field, valid until the hash changes. O(1); in a small
+// hash O(Len).
 func (h *Hash) Get(field []byte) (string, bool) {
 	if t := h.table(); t != nil {
 		return t.GetBytes(field)
 	}
-	p := h.small()
+	p := h.smallPairs()
 	at, _ := findField(p, viewOf(field))
 	if at < 0 {
 		return "", false
@@ -327,8 +339,8 @@ func (h *Hash) Get(field []byte) (string, bool) {
 	return viewOf(text), true
 }
 
-// Set gives a field a value, copies of both being kept, and reports whether
-// the field is new. O(1).
+// Set sets a field to copies of field and value, and reports whether the field is
+// new. O(1); in a small hash O(Len).
 func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 	o := h.object()
 	if o.log != nil {
@@ -342,7 +354,7 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 	if o.table == nil {
 		at, end := findField(o.pairs, viewOf(field))
 		if at >= 0 || o.n < l.HashMaxListpackEntries {
-			o.own(growth(at, end, field, value))
+			o.prepareWrite(growth(at, end, field, value))
 			o.pairs = setPair(o.pairs, at, end, field, value)
 			if at < 0 {
 				o.n++
@@ -361,15 +373,16 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 	return !replaced
 }
 
-// own makes pairs this hash's alone, with room for so many bytes more.
-func (o *hashObject) own(more int) {
+// prepareWrite prepares pairs for writing: it copies shared pairs, and ensures capacity for
+// more additional bytes.
+func (o *hashObject) prepareWrite(more int) {
 	if size := len(o.pairs) + max(more, 0); o.shared || size > cap(o.pairs) {
 		o.pairs = append(append([]byte(nil), make([]byte, size+size/16)...)[:0], o.pairs...)
 		o.shared = false
 	}
 }
 
-// grow turns the pairs into a table.
+// grow converts the pairs to a table.
 func (o *hashObject) grow() {
 	t, n := new(table.Table[string]), 0
 	for at := 0; at < len(o.pairs); {
@@ -383,8 +396,8 @@ func (o *hashObject) grow() {
 	o.pairs, o.n, o.shared = nil, n, false
 }
 
-// Delete removes a field and reports whether it was there. O(1) in a table,
-// O(Len) in a small hash.
+// Delete removes a field and reports whether it existed. O(1) in a table, O(Len) in
+// a small hash.
 func (h *Hash) Delete(field []byte) bool {
 	o := h.object()
 	if o.table != nil {
@@ -398,8 +411,8 @@ func (h *Hash) Delete(field []byte) bool {
 		if at < 0 {
 			return false
 		}
-		o.own(0)
-		o.pairs = cutPair(o.pairs, at, end, field)
+		o.prepareWrite(0)
+		o.pairs = removePair(o.pairs, at, end, field)
 		o.n--
 		if size := len(o.pairs); cap(o.pairs) > 64 && size < cap(o.pairs)/2 {
 			o.pairs = append([]byte(nil), o.pairs...)
@@ -414,11 +427,10 @@ func (h *Hash) Delete(field []byte) bool {
 	return true
 }
 
-// SetDeadlineBytes gives a field a deadline, in milliseconds since 1970 and at most
-// zset.MaxDeadline, or with 0 takes it away. It returns the one that the field
-// had, 0 for none, and whether there is such a field. A value that the field is
-// given leaves the deadline alone; it goes with the field. O(log n), in a small
-// hash O(n).
+// SetDeadlineBytes sets the deadline of a field, in milliseconds since 1970 and at
+// most zset.MaxDeadline; 0 removes it. It returns the previous deadline, 0 for
+// none, and whether the field exists. Setting the value keeps the deadline;
+// deleting the field removes it. O(log n), in a small hash O(n).
 func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 	had, ok = h.DeadlineBytes(field)
 	if !ok || had == at {
@@ -446,8 +458,8 @@ func (o *hashObject) dropDeadline(field []byte) {
 	}
 }
 
-// DeadlineBytes returns the deadline of a field, 0 if it has none, and whether there
-// is such a field.
+// DeadlineBytes returns the deadline of a field, 0 if it has none, and whether the
+// field exists.
 func (h *Hash) DeadlineBytes(field []byte) (at int64, ok bool) {
 	d := h.Deadlines()
 	if _, ok = h.Get(field); !ok || d == nil {
@@ -457,8 +469,8 @@ func (h *Hash) DeadlineBytes(field []byte) (at int64, ok bool) {
 	return int64(score), true
 }
 
-// Deadlines returns the fields that have deadlines, scored by them, or nil. It
-// must not be changed, and is good until the hash is.
+// Deadlines returns a set of the fields that have deadlines, with these as scores,
+// or nil. The caller must not modify it. It is valid until the hash changes.
 func (h *Hash) Deadlines() *zset.Set {
 	if h.inEntry() || h.o == nil {
 		return nil
@@ -466,8 +478,8 @@ func (h *Hash) Deadlines() *zset.Set {
 	return h.o.deadlines
 }
 
-// expire removes fields whose deadline is before now, the earliest first, at
-// most limit of them, and passes each to gone.
+// expire removes at most limit fields with a deadline before now, in the order of
+// their deadlines. It calls gone for each and returns their number.
 func (h *Hash) expire(now int64, limit int, gone func(field string)) int {
 	n := 0
 	for ; n < limit && h.Deadlines() != nil; n++ {
@@ -475,21 +487,21 @@ func (h *Hash) expire(now int64, limit int, gone func(field string)) int {
 		if int64(first.Score) >= now {
 			break
 		}
-		field := strings.Clone(first.Member) // which may be a view of what Delete changes
+		field := strings.Clone(first.Member) // Delete may overwrite the member
 		gone(field)
 		h.Delete(bytesOf(field))
 	}
 	return n
 }
 
-// All yields the fields and their values: a small hash's in the order in which
-// they were added. The hash must not be changed meanwhile.
+// All yields fields and values, of a small hash in insertion order. The hash must
+// not be modified during the iteration.
 func (h *Hash) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { h.each(yield) }
 }
 
-// each is apart from All, which can so be inlined: a loop over it allocates
-// nothing.
+// each is separate from All so that All can be inlined; a range over All then does
+// not allocate.
 func (h *Hash) each(yield func(string, string) bool) {
 	if t := h.table(); t != nil {
 		for field, value := range t.All() {
@@ -499,7 +511,7 @@ func (h *Hash) each(yield func(string, string) bool) {
 		}
 		return
 	}
-	p := h.small()
+	p := h.smallPairs()
 	for at := 0; at < len(p); {
 		var field, value []byte
 		field, at = readText(p, at)
@@ -510,9 +522,9 @@ func (h *Hash) each(yield func(string, string) bool) {
 	}
 }
 
-// Scan yields about count fields from cursor on and returns the cursor to go
-// on with, 0 at the end; a small hash is yielded as a whole. Fields that are
-// there throughout a scan are all yielded.
+// Scan passes about count fields to yield and returns the next cursor, 0 at the
+// end. A field that exists during the whole scan is passed exactly once. A small
+// hash is passed in one call. Any cursor value is safe.
 func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) uint64 {
 	if t := h.table(); t != nil {
 		return t.Scan(cursor, count, yield)
@@ -523,8 +535,8 @@ func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) u
 	return 0
 }
 
-// Random returns a field, picked uniformly, and its value. The hash must not
-// be empty. O(1), in a small hash O(Len).
+// Random returns a field, with uniform probability, and its value. The hash must
+// not be empty. O(1), in a small hash O(Len).
 func (h *Hash) Random(r *rand.Rand) (field, value string) {
 	if t := h.table(); t != nil {
 		field, value, _ = t.Random(r)
@@ -540,8 +552,9 @@ func (h *Hash) Random(r *rand.Rand) (field, value string) {
 	panic("BUG: a hash of fewer fields than it counts")
 }
 
-// RandomDistinct yields n different fields, or all if there are no more,
-// picked uniformly. O(n) for an n that is small beside Len, else O(Len).
+// RandomDistinct yields n distinct random fields, or all if there are at most n.
+// Every subset of this size has the same probability. O(n) if n is much smaller
+// than Len, else O(Len).
 func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value string)) {
 	switch {
 	case n >= h.Len():
@@ -554,7 +567,7 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 		for field, value := range h.All() {
 			all = append(all, pair{field, value})
 		}
-		for i := range n { // the beginning of a Fisher–Yates shuffle
+		for i := range n { // prefix of a Fisher–Yates shuffle
 			j := i + r.IntN(len(all)-i)
 			all[i], all[j] = all[j], all[i]
 			yield(all[i].field, all[i].value)
@@ -571,12 +584,12 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 	}
 }
 
-// Clone returns a copy, which is in no entry. It shares everything until one of the
-// two changes, but for what is a part of an entry. O(1).
+// Clone returns a separate copy. O(1): the two share memory copy-on-write; an
+// embedded hash is copied.
 func (h *Hash) Clone() *Hash {
 	switch {
 	case h.inEntry():
-		return &Hash{o: &hashObject{pairs: append([]byte(nil), h.small()...), n: h.Len()}}
+		return &Hash{o: &hashObject{pairs: append([]byte(nil), h.smallPairs()...), n: h.Len()}}
 	case h.o == nil:
 		return new(Hash)
 	}
@@ -593,8 +606,8 @@ func (h *Hash) Clone() *Hash {
 	return &Hash{o: c}
 }
 
-// Encoding returns what OBJECT ENCODING says: listpack or hashtable, or
-// listpackex, once a field of a small hash has had a deadline.
+// Encoding returns the encoding for OBJECT ENCODING: "listpack", "hashtable", or
+// "listpackex" once a field of a small hash has had a deadline.
 func (h *Hash) Encoding(*Limits) string {
 	switch {
 	case h.tabled():
@@ -605,10 +618,10 @@ func (h *Hash) Encoding(*Limits) string {
 	return "listpack"
 }
 
-// Bytes returns an estimate of the memory that the hash takes besides its entry.
+// Bytes estimates the memory of the hash in bytes, without its entry. O(1).
 func (h *Hash) Bytes() int {
 	if h.inEntry() {
-		return int(h.e.units)*8 - headSize - int(h.e.klen)
+		return int(h.e.words)*8 - headerSize - int(h.e.keyLen)
 	}
 	n := int(unsafe.Sizeof(*h))
 	if h.o == nil {
@@ -624,7 +637,8 @@ func (h *Hash) Bytes() int {
 	return n + h.o.table.Bytes() + h.o.n
 }
 
-// Check verifies the invariants.
+// Check verifies the invariants and returns an error if one is violated. For tests.
+// O(n).
 func (h *Hash) Check() error {
 	if d := h.Deadlines(); d != nil {
 		if err := d.Check(); err != nil {
@@ -632,7 +646,7 @@ func (h *Hash) Check() error {
 		}
 		for field := range d.All() {
 			if _, ok := h.Get([]byte(field)); !ok || d.Deadlines() != nil {
-				return fmt.Errorf("a deadline of the field %q, which is not there", field)
+				return fmt.Errorf("a deadline of field %q, which does not exist", field)
 			}
 		}
 	}
@@ -649,8 +663,8 @@ func (h *Hash) Check() error {
 		}
 		return h.o.table.Check()
 	}
-	if h.inEntry() && (h.e.used() > h.e.space() || h.e.pairsSize() != len(h.small())) {
-		return fmt.Errorf("hash of %d bytes in %d", h.e.used(), h.e.space())
+	if h.inEntry() && (h.e.valueSize() > h.e.valueCapacity() || h.e.pairsSize() != len(h.smallPairs())) {
+		return fmt.Errorf("hash of %d bytes in %d", h.e.valueSize(), h.e.valueCapacity())
 	}
 	var fields []string
 	for field := range h.All() {
@@ -658,7 +672,7 @@ func (h *Hash) Check() error {
 	}
 	slices.Sort(fields)
 	if n := len(fields); n != h.Len() || len(slices.Compact(fields)) != n {
-		return fmt.Errorf("hash of %d fields, counted %d, in %q", n, h.Len(), h.small())
+		return fmt.Errorf("hash of %d fields, counted %d, in %q", n, h.Len(), h.smallPairs())
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// hashModel is a map that knows the order in which its fields were added.
+// hashModel is a map with the insertion order of its fields.
 type hashModel struct {
 	order  []string
 	values map[string]string
@@ -53,7 +53,7 @@ func sameHash(t *testing.T, h *Hash, m *hashModel) {
 		order = append(order, field)
 	}
 	want := m.order
-	if h.Encoding(nil) == "hashtable" { // in no order
+	if h.Encoding(nil) == "hashtable" { // unspecified order
 		want = slices.Sorted(slices.Values(want))
 		slices.Sort(order)
 	}
@@ -179,7 +179,8 @@ func TestHashEncoding(t *testing.T) {
 	}
 }
 
-// Every field is as likely as any other, whatever the shape and the number.
+// TestHashRandomIsUniform checks the distribution of Random and RandomDistinct for
+// all encodings and sizes.
 func TestHashRandomIsUniform(t *testing.T) {
 	limits := DefaultLimits()
 	limits.HashMaxListpackEntries = 50
@@ -208,15 +209,16 @@ func TestHashRandomIsUniform(t *testing.T) {
 	}
 }
 
-// What a hash takes is what the allocator gives: one byte more would cost 16.
-func TestSizeOfHash(t *testing.T) {
+// TestHashObjectSize checks that hashObject fits its size class: one more byte would
+// cost 16.
+func TestHashObjectSize(t *testing.T) {
 	if a, b := unsafe.Sizeof(Hash{}), unsafe.Sizeof(hashObject{}); a > 24 || b > 64 {
 		t.Errorf("%d and %d bytes", a, b)
 	}
 }
 
-// A hash in its entry does what one does that is in none, whatever the length of
-// its key, with a deadline or without; and the journal has it.
+// TestPackedHashModel compares embedded hashes with separate ones, for keys of all
+// lengths, with and without a deadline, and restores them from the journal.
 func TestPackedHashModel(t *testing.T) {
 	met := map[string]int{}
 	for seed := range uint64(36) {
@@ -282,7 +284,7 @@ func TestPackedHashModel(t *testing.T) {
 			}
 			clear(field)
 			if db.Peek([]byte(key)) != e || e.Key() != key {
-				t.Fatal("the entry is another")
+				t.Fatal("the key has a different entry")
 			}
 			if e.Value().(*Hash).Len() == 0 {
 				db.Delete([]byte(key))
@@ -307,7 +309,7 @@ func TestPackedHashModel(t *testing.T) {
 				if err := want.restoredAs(got); err != nil {
 					t.Fatalf("%s of %d fields: %v", key, len(m.order), err)
 				}
-				break // the journal is gone
+				break // the journal has ended
 			}
 		}
 	}
@@ -316,7 +318,8 @@ func TestPackedHashModel(t *testing.T) {
 	}
 }
 
-// Changing small hashes allocates nothing while there is room.
+// TestPackedHashAllocations checks that changes of embedded hashes with free space
+// do not allocate.
 func TestPackedHashAllocations(t *testing.T) {
 	ks := New(1, Hooks{})
 	db := ks.DB(0)

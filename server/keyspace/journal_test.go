@@ -14,22 +14,22 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// place is a key in a space.
-type place struct {
+// spaceKey is a key in a space.
+type spaceKey struct {
 	space uint64
 	key   string
 }
 
-// content is all that is to be restored of a key, in words of its own: a clone
-// would share the mistakes of Clone.
+// content is all data of a key that must be restored, in an independent
+// representation: a clone would share the bugs of Clone.
 type content struct {
 	kind     string
 	items    []string
 	encoding string
 	deadline int64
 
-	free    bool   // the items are in no order, and the encoding may be another after a reload
-	another string // the encoding that it may have instead
+	free    bool   // the items are unordered, and the encoding may differ after a reload
+	another string // alternative encoding
 }
 
 func contentOf(value any, deadline int64, l *Limits) content {
@@ -58,7 +58,7 @@ func contentOf(value any, deadline int64, l *Limits) content {
 		}
 		c.encoding, c.free = v.Encoding(l), v.tabled()
 		if c.encoding == "listpackex" && v.Deadlines() == nil {
-			c.another = "listpack" // once there were some
+			c.another = "listpack" // a field has had a deadline
 		}
 	case *Stream:
 		c.items = streamItems(v)
@@ -78,7 +78,7 @@ func contentOf(value any, deadline int64, l *Limits) content {
 	return c
 }
 
-// streamItems is everything that is to be restored of a stream.
+// streamItems returns all data of a stream that must be restored.
 func streamItems(s *Stream) []string {
 	blocks, nodes := s.Blocks()
 	items := []string{fmt.Sprint(s.LastID(), s.Added(), s.MaxDeletedID(), blocks, nodes)}
@@ -100,7 +100,7 @@ func streamItems(s *Stream) []string {
 	return items
 }
 
-// restoredAs compares a content with what it was restored to.
+// restoredAs compares a content with its restored form.
 func (c content) restoredAs(got content) error {
 	if c.kind != got.kind || c.deadline != got.deadline {
 		return fmt.Errorf("%s until %d, want %s until %d", got.kind, got.deadline, c.kind, c.deadline)
@@ -130,26 +130,26 @@ func abridged(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-func contentsOf(ks *Keyspace) map[place]content {
-	all := map[place]content{}
+func contentsOf(ks *Keyspace) map[spaceKey]content {
+	all := map[spaceKey]content{}
 	for _, db := range ks.dbs {
 		for e := range db.entries.all() {
-			all[place{db.space, e.Key()}] = contentOf(e.Value(), e.Deadline(), &ks.Limits)
+			all[spaceKey{db.space, e.Key()}] = contentOf(e.Value(), e.Deadline(), &ks.Limits)
 		}
 	}
 	return all
 }
 
-// drained is what Chunks yields, now or, of a value that others go on to
-// change, later.
+// drained is the result of Chunks, collected immediately or later, after further
+// changes of the value.
 type drained struct {
 	chunks iter.Seq[[]byte]
 	pieces [][]byte
 	done   chan struct{}
 }
 
-// later returns chunks that are drained when they are needed or, at random, in
-// parallel with whatever happens next.
+// later returns chunks that are collected on demand or, at random, in parallel with
+// subsequent operations.
 func later(r *rand.Rand, chunks iter.Seq[[]byte]) *drained {
 	d := &drained{chunks: chunks}
 	if chunks != nil && r.IntN(2) == 0 {
@@ -178,26 +178,26 @@ func (d *drained) all() [][]byte {
 	return d.pieces
 }
 
-// history is what a file of bases and journals would hold.
+// history is the content of a data file: bases and journals.
 type history struct {
 	journals []*drained
-	bases    map[place][]base
+	bases    map[spaceKey][]base
 }
 
-// base is what a key was when there were so many journals; nil for nothing.
+// base is a snapshot of a key after a number of journals; nil if it does not exist.
 type base struct {
 	journals int
 	value    *drained
 }
 
-// moment is what a keyspace was when there were so many journals.
+// moment is the expected content of a keyspace after a number of journals.
 type moment struct {
 	journals int
 	spaces   []uint64
-	contents map[place]content
+	contents map[spaceKey]content
 }
 
-// apply carries out operations that are gone afterwards.
+// apply applies operations, and overwrites them afterwards.
 func apply(t *testing.T, b *Builder, ops []byte) {
 	t.Helper()
 	borrowed := bytes.Clone(ops)
@@ -209,7 +209,7 @@ func apply(t *testing.T, b *Builder, ops []byte) {
 	}
 }
 
-// restore returns the keyspace of a moment.
+// restore returns the keyspace at a moment.
 func (h *history) restore(t *testing.T, m *moment, l Limits) *Keyspace {
 	t.Helper()
 	ks := New(len(m.spaces), Hooks{})
@@ -218,8 +218,8 @@ func (h *history) restore(t *testing.T, m *moment, l Limits) *Keyspace {
 	if !slices.Equal(ks.Spaces(), m.spaces) {
 		t.Fatalf("spaces %v, want %v", ks.Spaces(), m.spaces)
 	}
-	begin := map[place]int{}
-	builders := map[place]*Builder{}
+	begin := map[spaceKey]int{}
+	builders := map[spaceKey]*Builder{}
 	for at, bases := range h.bases {
 		for _, base := range slices.Backward(bases) {
 			if base.journals <= m.journals {
@@ -243,7 +243,7 @@ func (h *history) restore(t *testing.T, m *moment, l Limits) *Keyspace {
 					t.Fatal(err)
 				}
 				chunk = rest
-				at := place{record.Space, string(record.Key)}
+				at := spaceKey{record.Space, string(record.Key)}
 				if i < begin[at] || !slices.Contains(m.spaces, at.space) {
 					continue
 				}
@@ -272,7 +272,7 @@ func (h *history) restore(t *testing.T, m *moment, l Limits) *Keyspace {
 	return ks
 }
 
-// same restores the keyspace of a moment and compares it with what it was.
+// same restores the keyspace at a moment and compares it with the expected content.
 func (h *history) same(t *testing.T, m *moment, l Limits) *Keyspace {
 	t.Helper()
 	ks := h.restore(t, m, l)
@@ -289,19 +289,19 @@ func (h *history) same(t *testing.T, m *moment, l Limits) *Keyspace {
 	}
 	for at, c := range got {
 		if _, ok := m.contents[at]; !ok {
-			t.Fatalf("%v is there, a %s of %d", at, c.kind, len(c.items))
+			t.Fatalf("%v exists: a %s of %d", at, c.kind, len(c.items))
 		}
 	}
 	return ks
 }
 
-// client sends a keyspace random commands.
+// client executes random commands on a keyspace.
 type client struct {
 	r    *rand.Rand
 	ks   *Keyspace
 	now  int64
-	open []*Entry // opened for changing by this command
-	gone []any    // values that have lost their key in this command
+	open []*Entry // opened for writing by the current command
+	gone []any    // values that the current command removed from their keys
 }
 
 const names = "abcde"
@@ -313,7 +313,7 @@ func (c *client) key() []byte {
 	return []byte(names[i : i+1])
 }
 
-// home returns the database of an entry, or nil.
+// home returns the database that contains an entry, or nil.
 func (c *client) home(e *Entry) *DB {
 	for _, db := range c.ks.dbs {
 		if db.Peek([]byte(e.Key())) == e {
@@ -323,7 +323,7 @@ func (c *client) home(e *Entry) *DB {
 	return nil
 }
 
-// command does some things and then what is done after each command.
+// command executes some operations and then the work at the end of a command.
 func (c *client) command() {
 	c.now += int64(c.r.IntN(4))
 	c.ks.SetNow(c.now)
@@ -341,7 +341,7 @@ func (c *client) command() {
 	}
 	c.open, c.gone = c.open[:0], c.gone[:0]
 	c.ks.Seal()
-	// The journal of nothing but another order of spaces stays one byte.
+	// A journal that only reorders spaces takes one byte.
 	if c.ks.Recorded() > recorded && c.ks.Sequence() <= sequence || c.ks.Recorded() < recorded || c.ks.Sequence() < sequence {
 		panic("the sequence does not say what is recorded")
 	}
@@ -371,7 +371,7 @@ func (c *client) step() {
 		}
 		c.open = append(c.open, e)
 		c.change(db, e)
-	case 0, 1: // what is open already
+	case 0, 1: // an entry that is already open
 		if len(c.open) > 0 {
 			e := c.open[c.r.IntN(len(c.open))]
 			if db := c.home(e); db != nil {
@@ -392,7 +392,7 @@ func (c *client) step() {
 			c.gone = append(c.gone, e.Value())
 		}
 		db.Delete(key)
-	case 5: // what concerns nobody any more
+	case 5: // a value without a key
 		if len(c.gone) > 0 {
 			if v := c.gone[c.r.IntN(len(c.gone))]; !is[*String](v) && !isPacked(v) {
 				c.many(v)
@@ -436,7 +436,7 @@ func (c *client) step() {
 	}
 }
 
-// isPacked reports whether v is a part of an entry, or has become one.
+// isPacked reports whether v is, or was converted to, a part of an entry.
 func isPacked(v any) bool {
 	switch v := v.(type) {
 	case *Hash:
@@ -452,7 +452,7 @@ func is[T any](v any) bool {
 	return ok
 }
 
-// value returns a value of a random kind, which may be empty.
+// value returns a random value, possibly empty.
 func (c *client) value() any {
 	var v any
 	switch c.r.IntN(12) {
@@ -528,7 +528,8 @@ func (c *client) change(db *DB, e *Entry) {
 	}
 }
 
-// text returns bytes: a few, or as many as make a difference.
+// text returns random bytes; with large, more than the thresholds for chunks and
+// pins.
 func (c *client) text(large bool) []byte {
 	if !large && c.r.IntN(3) == 0 {
 		return fmt.Append(nil, c.r.IntN(1000)-500)
@@ -544,8 +545,8 @@ func (c *client) text(large bool) []byte {
 	return b
 }
 
-// element returns one of few elements, some of them integers, some too long
-// for small values; with long, rarely one that is larger than a list's chunk.
+// element returns one of few elements: some integers, some too long for compact
+// encodings and, if long is true, rarely one larger than a list chunk.
 func (c *client) element(long bool) []byte {
 	n := c.r.IntN(9)
 	switch k := c.r.IntN(14); {
@@ -561,15 +562,15 @@ func (c *client) element(long bool) []byte {
 	return fmt.Append(nil, n-5)
 }
 
-// many changes a collection once or a few times, or so often that it becomes
-// large, or that there are more changes than elements.
+// many changes a collection once, a few times, or so often that it becomes large or
+// has more changes than elements.
 func (c *client) many(value any) {
 	n := 1 + c.r.IntN(8)
 	if c.r.IntN(20) == 0 {
 		n = pinAt + c.r.IntN(40)
 	}
 	grow := n >= pinAt && c.r.IntN(3) > 0
-	// A set of integers stays one only if nothing else comes.
+	// Some sets get integers only, so that they stay intsets.
 	ints := c.r.IntN(3) > 0
 	for i := range n {
 		b := c.element(true)
@@ -580,7 +581,7 @@ func (c *client) many(value any) {
 		case *List:
 			c.list(v, b, grow)
 		case *Set:
-			if ints && v.view().shape == intset {
+			if ints && v.view().encoding == intset {
 				b = fmt.Append(nil, i+c.r.IntN(9)-4)
 			}
 			c.set(v, b[:min(len(b), 40)], grow)
@@ -601,11 +602,11 @@ func (c *client) many(value any) {
 				c.zset(v, member, grow)
 			}
 		}
-		clear(b) // arguments are only borrowed
+		clear(b) // arguments are valid during the call only
 	}
 }
 
-// memberDeadline picks none, one that comes soon, or one that does not.
+// memberDeadline returns no deadline, an early one, or a late one.
 func (c *client) memberDeadline() int64 {
 	switch c.r.IntN(4) {
 	case 0:
@@ -670,7 +671,7 @@ func (c *client) set(s *Set, b []byte, grow bool) {
 		s.Sort(l)
 	case op == 24 && n == 0:
 		s.KeepOrder()
-	case op == 25 || op == 26 && c.r.IntN(3) == 0: // from another set, as a STORE does
+	case op == 25 || op == 26 && c.r.IntN(3) == 0: // replaced by another set, as by a STORE command
 		if e := c.db().Peek(c.key()); e != nil {
 			if other, ok := e.Value().(*Set); ok && other != s {
 				for m := range other.Members {
@@ -784,7 +785,8 @@ func (c *client) zset(s *zset.Set, member string, grow bool) {
 	}
 }
 
-// restored returns what the journal since the last one makes of a key.
+// restored returns the content of a key according to the journal since the previous
+// one.
 func restored(t *testing.T, ks *Keyspace, key string) content {
 	t.Helper()
 	b := Builder{Limits: &ks.Limits}
@@ -806,8 +808,8 @@ func restored(t *testing.T, ks *Keyspace, key string) content {
 	return contentOf(value, deadline, &ks.Limits)
 }
 
-// A set that became empty and is filled again in the same command has the
-// shape that it was given.
+// TestJournalShape empties and refills a set in one command; it must have the
+// encoding that was selected for it.
 func TestJournalShape(t *testing.T) {
 	for name, test := range map[string]struct {
 		shape func(s *Set, l *Limits)
@@ -832,7 +834,7 @@ func TestJournalShape(t *testing.T) {
 			t.Errorf("%s: %v, %s, want %s", name, c.items, c.encoding, test.want)
 		}
 	}
-	// The same of one that is a part of its entry.
+	// The same for an embedded set.
 	for first, want := range map[string]string{"7": "[1 2 3] intset", "a": "[2 1 3] listpack"} {
 		ks := New(1, Hooks{})
 		ks.Record(true)
@@ -850,7 +852,7 @@ func TestJournalShape(t *testing.T) {
 	}
 }
 
-// Recording a change costs no allocation.
+// TestRecordAllocations checks that recording a change does not allocate.
 func TestRecordAllocations(t *testing.T) {
 	for name, prepare := range updates {
 		var allocations [2]float64
@@ -858,7 +860,7 @@ func TestRecordAllocations(t *testing.T) {
 			ks := New(1, Hooks{})
 			ks.Record(record)
 			update := prepare(ks)
-			for range 1000 { // until the buffers have their size
+			for range 1000 { // until the buffers reach their final size
 				update()
 			}
 			ks.TakeJournal()
@@ -873,8 +875,8 @@ func TestRecordAllocations(t *testing.T) {
 	}
 }
 
-// updates are commands that change one element of a large value, or all of a
-// small one.
+// updates are commands that change one element of a large value, or a whole small
+// value.
 var updates = map[string]func(ks *Keyspace) func(){
 	"ZADD": func(ks *Keyspace) func() {
 		s := new(zset.Set)
@@ -974,9 +976,9 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// Whatever happens to a keyspace, bases and journals have it all: what they
-// restore is what there was when the last journal was taken. It then goes on
-// from there, and is restored once more.
+// TestJournalModel restores the keyspace from bases and journals of random
+// commands, compares it with the content at the last journal, continues with the
+// restored keyspace, and restores again.
 func TestJournalModel(t *testing.T) {
 	const seeds = 40
 	for seed := range uint64(seeds) {
@@ -988,9 +990,9 @@ func TestJournalModel(t *testing.T) {
 				SetMaxIntsetEntries: 12, SetMaxListpackEntries: 10, SetMaxListpackValue: 20,
 				ListMaxListpackSize: 12, StreamNodeMaxBytes: 300, StreamNodeMaxEntries: 7,
 			}
-			h := &history{bases: map[place][]base{}}
+			h := &history{bases: map[spaceKey][]base{}}
 			c := &client{r: r, ks: ks, now: 1_700_000_000_000}
-			for range 2 { // lives
+			for range 2 { // generations
 				c.ks.Record(true)
 				var moments []*moment
 				for range 100 {
@@ -998,7 +1000,7 @@ func TestJournalModel(t *testing.T) {
 						c.command()
 					}
 					if r.IntN(4) == 0 {
-						if m := h.cut(c, r.IntN(10) == 0); m.contents != nil {
+						if m := h.checkpoint(c, r.IntN(10) == 0); m.contents != nil {
 							moments = append(moments, m)
 						}
 					}
@@ -1006,7 +1008,7 @@ func TestJournalModel(t *testing.T) {
 						h.same(t, moments[r.IntN(len(moments))], c.ks.Limits)
 					}
 				}
-				m := h.cut(c, true)
+				m := h.checkpoint(c, true)
 				if err := c.ks.Check(); err != nil {
 					t.Fatal(err)
 				}
@@ -1014,7 +1016,7 @@ func TestJournalModel(t *testing.T) {
 				if ks := h.same(t, m, c.ks.Limits); r.IntN(2) == 0 {
 					c.ks.Adopt(ks)
 					if c.ks.Recording() || c.ks.Sequence() < sequence {
-						t.Fatal("there is a journal, or its sequence began anew")
+						t.Fatal("the journal is recorded, or its sequence was reset")
 					}
 					if err := c.ks.Check(); err != nil {
 						t.Fatal(err)
@@ -1028,9 +1030,9 @@ func TestJournalModel(t *testing.T) {
 	}
 }
 
-// cut takes the journal, and with it some bases; and, to be compared with what
-// they will restore, the contents.
-func (h *history) cut(c *client, contents bool) *moment {
+// checkpoint takes a journal and some bases and, if contents is true, the expected
+// content.
+func (h *history) checkpoint(c *client, contents bool) *moment {
 	m := &moment{spaces: c.ks.Spaces()}
 	if contents {
 		m.contents = contentsOf(c.ks)
@@ -1048,12 +1050,12 @@ func (h *history) cut(c *client, contents bool) *moment {
 			if c.r.IntN(odds) > 0 {
 				continue
 			}
-			at, b := place{db.space, names[i : i+1]}, base{journals: m.journals}
-			// Keys whose time is over are there until they are removed.
+			at, b := spaceKey{db.space, names[i : i+1]}, base{journals: m.journals}
+			// Expired keys exist until they are removed.
 			if e := db.entries.get(at.key); e != nil {
 				p := db.Pin(e)
 				if p.Key() != at.key {
-					panic("a pinned value of another key")
+					panic("the pinned value has a different key")
 				}
 				b.value = later(c.r, p.Chunks)
 			}

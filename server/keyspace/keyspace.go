@@ -9,54 +9,56 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Keyspace is a number of databases under one clock.
+// Keyspace is a set of databases with one clock and one journal.
 //
 // A Keyspace is not safe for concurrent use.
 type Keyspace struct {
 	dbs      []*DB
-	own      *DB // see Own
+	own      *DB // the server's own database, see Own
 	now      int64
 	hooks    Hooks
 	rec      *recorder // nil if changes are not recorded
-	edited   []edited  // opened for changing since the last Seal
-	spaces   uint64    // given out so far
-	sequence uint64    // of what earlier journals have recorded
+	edited   []edited  // entries opened for writing since the last Seal
+	spaces   uint64    // number of spaces assigned so far
+	sequence uint64    // number of records in earlier journals
 	cleared  int64
-	moved    bool       // a deadline was set or removed since Next was last asked
-	slots    *slotIndex // nil if nobody asks
+	moved    bool       // a deadline changed since the last call of Next
+	slots    *slotIndex // keys by cluster slot, or nil
 	hits     int64
 	held     int64     // see Held
-	growing  []growing // changed since the last Seal; see weight.go
-	warmed   uint64    // means nothing; see DB.Warm
+	growing  []weighed // values opened for writing since the last Seal; see weight.go
+	warmed   uint64    // keeps the compiler from removing reads; see DB.Warm
 	Limits   Limits
 
-	// NoTouch leaves the access times of keys alone.
+	// NoTouch disables the update of access times.
 	NoTouch bool
 
-	// Frequency has the uses of keys counted.
+	// Frequency configures the counting of accesses (LFU).
 	Frequency Frequency
 
 	frozen bool
 }
 
-// Hooks are told what happens in the doors. They may be nil.
+// Hooks are functions that the keyspace calls on events. Each may be nil. They run
+// synchronously within the operation.
 type Hooks struct {
-	Expired func(db *DB, key string) // the key was removed because its deadline had passed
-	Added   func(db *DB, key string) // the key did not exist and now does
-	Missed  func(db *DB, key []byte) // a reader asked for a key that does not exist
-	Swept   func(deadline int64)     // a sweep has removed a key, or members that were due since then
+	Expired func(db *DB, key string) // an expired key was removed
+	Added   func(db *DB, key string) // a new key was created
+	Missed  func(db *DB, key []byte) // a reader requested a key that does not exist
+	Swept   func(deadline int64)     // Sweep removed a key or members with this deadline
 
-	// Dropped is told that a string of so many bytes, of largeString at least, is gone.
+	// Dropped runs when a string of at least largeString bytes is removed, with its
+	// size.
 	Dropped func(bytes int)
 
-	// ExpiredMembers is told which members of a sorted set, or fields of a hash,
-	// were removed because their deadlines had passed. They are borrowed. If they
-	// were all, the key was removed with them, and emptied is true.
+	// ExpiredMembers runs when expired members of a sorted set, or fields of a
+	// hash, were removed. The members are valid during the call. If none remains,
+	// the key was removed too, and emptied is true.
 	ExpiredMembers func(db *DB, key string, value any, members []string, emptied bool)
 }
 
-// Limits are the sizes up to which small values keep their small shape, by
-// the names of Redis's parameters.
+// Limits are the maximum sizes of compact encodings, named after Redis's
+// parameters. The unit is entries or bytes.
 type Limits struct {
 	HashMaxListpackEntries int
 	HashMaxListpackValue   int
@@ -70,7 +72,7 @@ type Limits struct {
 	StreamNodeMaxEntries   int
 }
 
-// DefaultLimits returns the limits of a Redis 7.2 that was told nothing.
+// DefaultLimits returns the default limits of Redis 7.2.
 func DefaultLimits() Limits {
 	return Limits{
 		HashMaxListpackEntries: 512, HashMaxListpackValue: 64,
@@ -81,7 +83,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// New returns a keyspace of n empty databases.
+// New returns a keyspace with n empty databases.
 func New(n int, hooks Hooks) *Keyspace {
 	ks := &Keyspace{hooks: hooks, Limits: DefaultLimits()}
 	for i := range n {
@@ -91,9 +93,9 @@ func New(n int, hooks Hooks) *Keyspace {
 	return ks
 }
 
-// Own is the number of a database that is not one of clients: whoever has the
-// keyspace keeps there what must be kept with it. It has no deadlines, and no
-// hooks hear of it; [Keyspace.Len] does not count it. Its space is always
+// Own is the number of the server's own database, which clients cannot access. It
+// stores data that must be saved together with the keyspace. It has no deadlines
+// and causes no calls of hooks, and [Keyspace.Len] excludes it. Its space is always
 // OwnSpace.
 const (
 	Own      = -1
@@ -106,12 +108,12 @@ func (ks *Keyspace) Len() int { return len(ks.dbs) }
 // DBs returns the databases.
 func (ks *Keyspace) DBs() []*DB { return ks.dbs }
 
-// Freeze makes readers leave keys and members whose deadline has passed where
-// they are: gone for whoever asks, but not yet removed. Those who change a key
-// do remove them.
+// Freeze stops the removal of expired keys and members by readers: expired data is
+// hidden from readers but stays in memory. Writers still remove it from the keys
+// that they open. The server freezes the keyspace during scripts and CLIENT PAUSE.
 func (ks *Keyspace) Freeze() { ks.frozen = true }
 
-// Thaw ends that.
+// Thaw ends Freeze.
 func (ks *Keyspace) Thaw() {
 	ks.frozen = false
 	for _, db := range ks.dbs {
@@ -119,7 +121,7 @@ func (ks *Keyspace) Thaw() {
 	}
 }
 
-// DB returns database i, which must be in [0, Len), or Own.
+// DB returns database i, which must be in [0, Len), or be Own.
 func (ks *Keyspace) DB(i int) *DB {
 	if i == Own {
 		return ks.own
@@ -127,13 +129,14 @@ func (ks *Keyspace) DB(i int) *DB {
 	return ks.dbs[i]
 }
 
-// SetNow tells the keyspace the time, in milliseconds since 1970.
+// SetNow sets the clock, in milliseconds since 1970.
 func (ks *Keyspace) SetNow(ms int64) { ks.now = ms }
 
-// Now returns the time that the keyspace was told last.
+// Now returns the time of the last SetNow, in milliseconds since 1970.
 func (ks *Keyspace) Now() int64 { return ks.now }
 
-// Swap exchanges the contents of databases i and j.
+// Swap exchanges the contents of databases i and j. O(1), plus the values that are
+// open for writing.
 func (ks *Keyspace) Swap(i, j int) {
 	a, b := ks.dbs[i], ks.dbs[j]
 	for k := range ks.growing {
@@ -156,9 +159,8 @@ func (ks *Keyspace) Swap(i, j int) {
 	}
 }
 
-// Next returns the earliest deadline of all keys and members, and whether there is one.
-// The second return says whether it may have changed since the last call; if
-// not, the first was not looked up and is 0.
+// Next returns the earliest deadline of all keys and members, or math.MaxInt64. If
+// no deadline changed since the last call, it returns 0 and false without a lookup.
 func (ks *Keyspace) Next() (ms int64, changed bool) {
 	if !ks.moved {
 		return 0, false
@@ -181,8 +183,8 @@ func (ks *Keyspace) Head() int64 {
 	return head
 }
 
-// deadlineOf returns the deadline that stands in the index as a score. Those
-// in 285 000 years and more are rounded there, the last of them beyond int64.
+// deadlineOf converts a score of the deadline index to a deadline. Deadlines more
+// than 285 000 years ahead are rounded, the last ones beyond int64.
 func deadlineOf(score float64) int64 {
 	if score >= math.MaxInt64 {
 		return math.MaxInt64
@@ -190,35 +192,35 @@ func deadlineOf(score float64) int64 {
 	return int64(score)
 }
 
-// Cleared returns how many keys were removed by clearing databases.
+// Cleared returns the number of keys removed by Clear, in all databases.
 func (ks *Keyspace) Cleared() int64 { return ks.cleared }
 
-// Adopt gives the databases what those of from hold, with their spaces, and
+// Adopt replaces the contents and spaces of all databases by those of from, and
 // ends the journal. from must not be used afterwards.
 func (ks *Keyspace) Adopt(from *Keyspace) {
 	ks.Record(false)
 	ks.growing = nil
 	for i, db := range ks.dbs {
 		of := from.dbs[i]
-		db.hold(of.held - db.held)
+		db.addHeld(of.held - db.held)
 		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
 	}
 	ks.own.entries = from.own.entries
-	ks.own.hold(from.own.held - ks.own.held)
+	ks.own.addHeld(from.own.held - ks.own.held)
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
 	if ks.slots != nil {
 		ks.slots.rebuild(ks.dbs[0])
 	}
 }
 
-// seconds is the time as entries keep it.
+// seconds returns the clock in the unit of access times.
 func (ks *Keyspace) seconds() uint32 { return uint32(ks.now / 1000) }
 
-// Hits returns how often Get has found a key.
+// Hits returns the number of reads that found their key.
 func (ks *Keyspace) Hits() int64 { return ks.hits }
 
-// Sweep removes keys and members whose deadline has passed, at most limit of
-// them, and returns how many it removed.
+// Sweep removes at most limit expired keys and members, and returns the number of
+// removals. O(log n) for each.
 func (ks *Keyspace) Sweep(limit int) int {
 	n := 0
 	for _, db := range ks.dbs {
@@ -238,7 +240,7 @@ func (ks *Keyspace) Sweep(limit int) int {
 			}
 			e := db.entries.get(first.Member)
 			got, _ := db.purge(e, limit-n)
-			if got == 0 { // the command that changed its deadlines is not done
+			if got == 0 { // an open command changed its deadlines
 				db.schedule(e)
 				continue
 			}
@@ -255,34 +257,34 @@ func (ks *Keyspace) swept(deadline float64) {
 	}
 }
 
-// DB is one database.
+// DB is one database. Like its Keyspace, it is not safe for concurrent use.
 type DB struct {
 	ks        *Keyspace
 	id        int
 	space     uint64
 	entries   keyTable
-	deadlines zset.Set // key by deadline
-	members   zset.Set // key by the earliest deadline of its members
+	deadlines zset.Set // keys with their deadlines as scores
+	members   zset.Set // keys with the earliest deadline of their members as scores
 	views     map[string]view
 	expired   int64
-	held      int64 // what it takes, of Keyspace.held
+	held      int64 // the part of this database in Keyspace.held
 }
 
 // ID returns the number of the database.
 func (db *DB) ID() int { return db.id }
 
-// Len returns the number of keys, those not yet swept included.
+// Len returns the number of keys, including expired keys that are not removed yet.
 func (db *DB) Len() int { return db.entries.n }
 
-// Overhead estimates the memory that the tables of the database take, without
-// that of entries and values: the table of keys, and the index of deadlines.
+// Overhead estimates the memory of the database's tables in bytes, without entries
+// and values: the table of keys, and the index of deadlines.
 func (db *DB) Overhead() (keys, deadlines int) { return db.entries.bytes(), db.deadlines.Bytes() }
 
 // Volatile returns the number of keys with a deadline.
 func (db *DB) Volatile() int { return db.deadlines.Len() }
 
-// DueKeys returns how many keys are past their deadlines, or have members that
-// are, and are not removed yet. O(log n).
+// DueKeys returns the number of keys that are expired, or have expired members, and
+// are not removed yet. O(log n).
 func (db *DB) DueKeys() int {
 	due := zset.ScoreRange{Min: 0, Max: float64(db.ks.now), MaxExclusive: true}
 	return db.deadlines.CountScore(due) + db.members.CountScore(due)
@@ -291,8 +293,8 @@ func (db *DB) DueKeys() int {
 // Timed returns the number of keys whose values have members with deadlines.
 func (db *DB) Timed() int { return db.members.Len() }
 
-// AverageTTL returns the mean of the times left in milliseconds over the keys
-// with a deadline, judged by at most 20 of them, or 0.
+// AverageTTL estimates the mean remaining time of keys with a deadline, in
+// milliseconds, from a sample of about 20 keys, or returns 0 if there are none.
 func (db *DB) AverageTTL() int64 {
 	n, sum := 0, 0.0
 	step := max(1, db.deadlines.Len()/20)
@@ -307,7 +309,8 @@ func (db *DB) AverageTTL() int64 {
 	return int64(sum / float64(n))
 }
 
-// find returns the entry of a key that is not past its deadline.
+// find returns the entry of a key, nil if there is none. It removes an expired key
+// and expired members.
 func (db *DB) find(key []byte) *Entry {
 	e := db.entries.get(viewOf(key))
 	if e == nil {
@@ -325,7 +328,7 @@ func (db *DB) find(key []byte) *Entry {
 	return e
 }
 
-// look is find for readers.
+// look is find for readers, which respects Freeze.
 func (db *DB) look(key []byte) *Entry {
 	if db.ks.frozen {
 		e := db.entries.get(viewOf(key))
@@ -347,7 +350,8 @@ func (db *DB) expire(key string) {
 	}
 }
 
-// Get opens a key for reading. It returns nil if there is no such key.
+// Get opens a key for reading. It returns nil if the key does not exist. The entry
+// is valid until the key changes.
 func (db *DB) Get(key []byte) *Entry {
 	e := db.Look(key)
 	if e != nil && !db.ks.NoTouch {
@@ -356,7 +360,7 @@ func (db *DB) Get(key []byte) *Entry {
 	return e
 }
 
-// Look is Get that leaves the access time alone.
+// Look is Get without an update of the access time.
 func (db *DB) Look(key []byte) *Entry {
 	e := db.look(key)
 	switch {
@@ -368,16 +372,17 @@ func (db *DB) Look(key []byte) *Entry {
 	return e
 }
 
-// Peek is Look that tells nobody of a hit or a miss.
+// Peek is Look without hit and miss statistics.
 func (db *DB) Peek(key []byte) *Entry { return db.look(key) }
 
-// Stored returns the entry of a key as it lies there, even past its deadline.
+// Stored returns the entry of a key even if it is expired, or nil. It has no side
+// effects.
 func (db *DB) Stored(key []byte) *Entry {
 	return db.entries.get(viewOf(key))
 }
 
-// Has reports whether there is a key. Other than Peek it leaves members past
-// their deadlines where they are: it is for those who go through many keys.
+// Has reports whether a key exists. Unlike Peek it does not remove expired members,
+// which makes it suitable for visiting many keys.
 func (db *DB) Has(key []byte) bool {
 	e := db.entries.get(viewOf(key))
 	if e != nil && e.timed() && (!e.volatile() || e.Deadline() >= db.ks.now) {
@@ -386,7 +391,7 @@ func (db *DB) Has(key []byte) bool {
 	return e != nil && db.look(key) != nil
 }
 
-// Edit opens a key for changing. It returns nil if there is no such key.
+// Edit opens a key for writing. It returns nil if the key does not exist.
 func (db *DB) Edit(key []byte) *Entry {
 	e := db.find(key)
 	if e == nil {
@@ -399,18 +404,17 @@ func (db *DB) Edit(key []byte) *Entry {
 	return e
 }
 
-// Add makes a key, which must not exist, with a value and no deadline. The value
-// is the entry's from now on.
+// Add creates a key, which must not exist, with a value and without a deadline. It
+// takes ownership of value.
 func (db *DB) Add(key []byte, value any) *Entry { return db.add(newEntry(viewOf(key), value, false)) }
 
-// AddString is Add of a copy of b, without a String that would be for nothing.
-// If the key is to get a deadline, there is room for it.
+// AddString is Add for a copy of b, without the allocation of a String. If timed is
+// true, the entry has space for a deadline.
 func (db *DB) AddString(key, b []byte, timed bool) *Entry {
 	return db.add(newString(viewOf(key), b, timed))
 }
 
-// AddOwnString is AddString with b itself in place of a copy, if it is long: nobody
-// else may change it from now on.
+// AddOwnString is AddString that takes ownership of a long b instead of copying it.
 func (db *DB) AddOwnString(key, b []byte) *Entry {
 	if packable(len(key), len(b)) {
 		return db.AddString(key, b, false)
@@ -420,7 +424,7 @@ func (db *DB) AddOwnString(key, b []byte) *Entry {
 
 func (db *DB) add(e *Entry) *Entry {
 	if db.ks.frozen {
-		db.find(bytesOf(e.Key())) // what readers have left
+		db.find(bytesOf(e.Key())) // remove an expired key that readers left in place
 	}
 	e.access = db.ks.firstAccess()
 	db.insert(e)
@@ -430,7 +434,7 @@ func (db *DB) add(e *Entry) *Entry {
 	if db.ks.rec != nil {
 		db.ks.rec.anew(db, e)
 	}
-	db.grows(e, 0)
+	db.trackWeight(e, 0)
 	db.noteEdited(e)
 	if db.ks.hooks.Added != nil && db.id != Own {
 		db.ks.hooks.Added(db, e.Key())
@@ -438,8 +442,8 @@ func (db *DB) add(e *Entry) *Entry {
 	return e
 }
 
-// Put gives a key, new or not, this value. The deadline of the key, if it has
-// one, is removed unless keep is true.
+// Put sets the value of a key, and creates the key if necessary. It removes the
+// deadline unless keep is true.
 func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 	e := db.Edit(key)
 	if e == nil {
@@ -464,7 +468,7 @@ func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 	return e
 }
 
-// Delete removes a key and reports whether there was one.
+// Delete removes a key and reports whether it existed.
 func (db *DB) Delete(key []byte) bool {
 	e := db.find(key)
 	if e == nil {
@@ -480,7 +484,7 @@ func (db *DB) remove(key string) {
 	if e == nil {
 		return
 	}
-	db.hold(int64(db.entries.bytes() - tables))
+	db.addHeld(int64(db.entries.bytes() - tables))
 	db.unweigh(e)
 	if x := db.indexed(); x != nil {
 		x.remove(e.Key())
@@ -501,20 +505,19 @@ func (db *DB) remove(key string) {
 	}
 }
 
-// largeString is how many bytes it takes that others are told of the end of a string:
-// so many that the garbage collector may have to be called for it.
+// largeString is the minimum number of bytes of a string whose removal calls
+// Hooks.Dropped: large enough to justify a garbage collection.
 const largeString = 1 << 20
 
-// SetDeadline sets when the key expires, in milliseconds since 1970; 0 takes
-// the deadline away. It returns the entry as it is now, and whether the key had a
-// deadline before.
+// SetDeadline sets the deadline of a key, in milliseconds since 1970; 0 removes it.
+// It returns the current entry, and whether the key had a deadline. O(log n).
 func (db *DB) SetDeadline(e *Entry, ms int64) (now *Entry, had bool) {
 	had = e.volatile()
 	if ms == 0 && !had {
 		return e, false
 	}
-	if !e.setDeadline(ms) { // a packed entry, in which there is no room
-		e = db.relocate(e, e.resized(e.used(), true))
+	if !e.setDeadline(ms) { // a packed entry without space for a deadline
+		e = db.relocate(e, e.resized(e.valueSize(), true))
 		e.setDeadline(ms)
 	}
 	db.setDeadline(e.Key(), ms)
@@ -524,7 +527,7 @@ func (db *DB) SetDeadline(e *Entry, ms int64) (now *Entry, had bool) {
 	return e, had
 }
 
-// setDeadline puts a key into the index of deadlines, or with 0 takes it out.
+// setDeadline adds a key to the deadline index, or removes it if ms is 0.
 func (db *DB) setDeadline(key string, ms int64) {
 	before := db.deadlines.Weight()
 	if ms != 0 {
@@ -532,20 +535,20 @@ func (db *DB) setDeadline(key string, ms int64) {
 	} else {
 		db.deadlines.Remove(key)
 	}
-	db.hold(int64(db.deadlines.Weight() - before))
+	db.addHeld(int64(db.deadlines.Weight() - before))
 	db.ks.moved = true
 }
 
-// insert puts the entry of a new key into the table.
+// insert adds the entry of a new key to the table.
 func (db *DB) insert(e *Entry) {
 	before := db.entries.bytes()
 	db.entries.insert(e)
-	db.hold(int64(db.entries.bytes() - before))
+	db.addHeld(int64(db.entries.bytes() - before))
 }
 
-// Move makes e, an entry of db, the entry of key in database to, which may be
-// db itself, with its deadline and its time of access. Whatever key held there
-// is gone. It returns the new entry.
+// Move makes e, an entry of db, the entry of key in database to, which may be db.
+// It keeps deadline and access time, replaces an existing key, and returns the new
+// entry.
 func (db *DB) Move(e *Entry, to *DB, key []byte) *Entry {
 	if old := to.find(key); old == e {
 		return e
@@ -559,10 +562,11 @@ func (db *DB) Move(e *Entry, to *DB, key []byte) *Entry {
 	return moved
 }
 
-// Clear removes every key and returns how many there were.
+// Clear removes all keys and returns their number. O(1), plus the values that are
+// open for writing.
 func (db *DB) Clear() int {
 	n := db.entries.n
-	db.forgetWeights()
+	db.clearWeights()
 	db.entries.clear()
 	db.deadlines.Clear()
 	db.members.Clear()
@@ -578,8 +582,8 @@ func (db *DB) Clear() int {
 	return n
 }
 
-// All yields every key that is not past its deadline, in no order. The
-// database must not be changed meanwhile.
+// All yields all keys that are not expired, in unspecified order. The database must
+// not be modified during the iteration.
 func (db *DB) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		for e := range db.entries.all() {
@@ -590,20 +594,21 @@ func (db *DB) All() iter.Seq[*Entry] {
 	}
 }
 
-// Scan yields about count keys from cursor on and returns the cursor to go on
-// with, 0 at the end. Keys that are there throughout a scan are all yielded,
-// whatever happens to others meanwhile.
+// Scan yields about count keys and returns the next cursor. A scan begins with
+// cursor 0 and ends when Scan returns 0. A key that exists during the whole scan is
+// yielded exactly once, regardless of other changes. It may yield expired keys. Any
+// cursor value is safe.
 func (db *DB) Scan(cursor uint64, count int, yield func(*Entry)) uint64 {
 	return db.entries.scan(cursor, count, yield)
 }
 
-// Due reports whether the deadline of e has passed, or those of all its members.
+// Due reports whether the key, or all of its members, are expired.
 func (db *DB) Due(e *Entry) bool {
 	return e.volatile() && e.Deadline() < db.ks.now || e.timed() && dueMembers(e.Value(), db.ks.now) == sizeOf(e.Value())
 }
 
-// Random returns a key picked uniformly from those that are not past their
-// deadline, or nil if there is none.
+// Random returns a key that is not expired with uniform probability, or nil if
+// there is none. O(1) on average, unless expired keys cannot be removed.
 func (db *DB) Random(r *rand.Rand) *Entry {
 	for db.entries.n > 0 {
 		e := db.entries.random(r)
@@ -613,13 +618,13 @@ func (db *DB) Random(r *rand.Rand) *Entry {
 		if db.ks.frozen || e.timed() && sizeOf(e.Value()) > expiredAtOnce {
 			return db.randomAlive(r)
 		}
-		db.find(bytesOf(e.Key())) // removes it
+		db.find(bytesOf(e.Key())) // removes the expired key
 	}
 	return nil
 }
 
-// randomAlive is Random where keys past their deadline may not be removed. It
-// looks at all keys.
+// randomAlive is Random without removal of expired keys. O(n), by reservoir
+// sampling.
 func (db *DB) randomAlive(r *rand.Rand) (pick *Entry) {
 	n := 0
 	for e := range db.All() {
@@ -630,10 +635,11 @@ func (db *DB) randomAlive(r *rand.Rand) (pick *Entry) {
 	return pick
 }
 
-// Expired returns how many keys of this database have expired.
+// Expired returns the number of keys of this database that expired.
 func (db *DB) Expired() int64 { return db.expired }
 
-// Check verifies the invariants of the keyspace and its indexes.
+// Check verifies the invariants of the keyspace and its indexes, and returns an
+// error if one is violated. For tests. O(n).
 func (ks *Keyspace) Check() error {
 	for _, db := range ks.dbs {
 		if err := db.check(); err != nil {

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// modelKey is what a naive keyspace knows of a key.
+// modelKey is a key in the reference implementation.
 type modelKey struct {
 	value    any
 	deadline int64
-	access   int64 // to the second
+	access   int64 // in seconds
 }
 
-// TestKeyspaceModel does random things to a keyspace and to maps.
+// TestKeyspaceModel compares random operations on a keyspace and on maps.
 func TestKeyspaceModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	ks := New(3, Hooks{})
@@ -32,7 +32,7 @@ func TestKeyspaceModel(t *testing.T) {
 		}
 		return now + r.Int64N(60) - 10
 	}
-	// Keys of all lengths, for which entries have different layouts.
+	// Keys of all lengths cover the layouts of entries.
 	name := func() string {
 		return strings.Repeat(fmt.Sprint(r.IntN(9)), []int{1, 1, 3, 16, 17, 40, 97, 300}[r.IntN(8)])
 	}
@@ -131,8 +131,7 @@ func TestKeyspaceModel(t *testing.T) {
 	}
 }
 
-// sameValue reports whether a value is the one that was put there; strings may
-// be copied.
+// sameValue reports whether a is the value that was stored; strings may be copies.
 func sameValue(a, b any) bool {
 	s, ok := a.(*String)
 	if !ok {

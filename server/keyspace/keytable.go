@@ -9,34 +9,46 @@ import (
 	"unsafe"
 )
 
-// keyTable finds entries by their keys. It is the extendible hashing of package
-// table (see there for the way it grows, scans and draws at random), with slots
-// that hold nothing but a pointer to the entry, which knows its key: 10 bytes a
-// slot in place of 26, and a search that has found the right 16 bits of hash
-// looks at the entry, which is wanted anyway, where it looked at the bytes of a
-// key somewhere else. It does without what databases do not need, which is most
-// of package table's code: clones, and shapes for a few entries. Table itself made
-// generic over its slots was the alternative; the methods of type parameters are
-// called through a dictionary, and sorted sets would have paid for that.
+// keyTable is a hash table from keys to entries. It uses extendible hashing, as
+// package table does: a directory of hash prefixes refers to pages, and a full page
+// splits in two.
+//
+//	directory  prefix 00 │ 01 │ 10 │ 11          2^depth entries
+//	                   │    │    └─┬──┘
+//	page       tags   │ 0 │ t1 │ 0 │ t2 │        16 bits of each hash; 0: free
+//	           slots  │   │ *  │   │ *  │        pointers to entries with their keys
+//
+// A page is open addressing with linear probing, without tombstones; see package
+// table for growth, scans, random draws and sources. A slot is only a pointer to
+// the entry, which contains its key: 10 bytes for each slot instead of 26. A lookup
+// whose tag matches reads the entry, which the caller needs anyway. The table has
+// no clones and no special form for few entries. A generic table.Table over its
+// slot type is the rejected alternative: methods of type parameters are called
+// through a dictionary, which would slow down sorted sets.
 //
 // The zero value is empty and ready to use.
+//
+// Invariants (keyTable.check): a slot and its tag are both set or both free; the
+// tag is the low 16 bits of the hash with bit 0 set; all hashes of a page begin
+// with its prefix; find returns the slot of each key; a page is at most 7/8 full;
+// all directory entries of a page's prefix refer to the page; deepest, n and
+// capacity are the sums over all pages; an empty table has no pages.
 type keyTable struct {
-	seed    maphash.Seed
-	of      []int32 // by the first depth bits of the hash: the number of its page
-	pages   []*keyPage
-	deepest int // pages with the directory's depth; without any it halves
-	n       int
-	room    int // slots, in all pages
-	depth   uint8
+	seed     maphash.Seed
+	pageOf   []int32 // by hash prefix of depth bits: index in pages
+	pages    []*keyPage
+	deepest  int // number of pages with the directory's depth; at 0 the directory halves
+	n        int
+	capacity int // slots of all pages
+	depth    uint8
 }
 
-// keyPage is open addressing with linear probing, without tombstones, as the
-// pages of package table.
+// keyPage is a page of the table.
 type keyPage struct {
-	meta   []uint16 // by slot: 0 if it is empty, else the lowest 16 bits of the hash, bit 0 set
+	tags   []uint16 // by slot: 0 if free, else the lowest 16 bits of the hash with bit 0 set
 	slots  []*Entry
-	prefix uint32 // the bits of the hash that the entries have in common
-	depth  uint8  // how many those are
+	prefix uint32 // hash bits that all entries of the page share
+	depth  uint8  // length of prefix in bits
 	used   uint16
 }
 
@@ -44,7 +56,7 @@ const (
 	minSlots  = 16
 	maxSlots  = 256
 	maxUsed   = maxSlots - maxSlots/8
-	mergedMax = 96 // two pages become one that has this many entries or fewer
+	mergedMax = 96 // two sibling pages merge when they have this many entries or fewer
 )
 
 func newKeyPage(depth uint8, prefix uint32, n int) *keyPage {
@@ -53,7 +65,7 @@ func newKeyPage(depth uint8, prefix uint32, n int) *keyPage {
 	return p
 }
 
-// allocate gives the page empty slots for n entries.
+// allocate gives the page free slots for n entries.
 func (p *keyPage) allocate(n int) {
 	size := minSlots
 	for size-size/8 < n {
@@ -66,72 +78,74 @@ func (p *keyPage) allocate(n int) {
 			size += 32
 		}
 	}
-	p.meta = make([]uint16, size)
+	p.tags = make([]uint16, size)
 	p.slots = make([]*Entry, size)
 	p.used = 0
 }
 
-// home is where an entry would like to be in a page of some size.
-func home(meta uint16, size int) int { return int(meta>>8) * size >> 8 }
+// home returns the home slot of a tag in a page of the given size, at which probing
+// starts.
+func home(tag uint16, size int) int { return int(tag>>8) * size >> 8 }
 
 // find returns the slot of key, or -1.
 func (p *keyPage) find(key string, h uint64) int {
 	want := uint16(h) | 1
-	meta := p.meta
-	slots := p.slots[:len(meta)]
-	for i := home(want, len(meta)); ; {
-		if meta[i] == want && slots[i].Key() == key {
+	tags := p.tags
+	slots := p.slots[:len(tags)]
+	for i := home(want, len(tags)); ; {
+		if tags[i] == want && slots[i].Key() == key {
 			return i
 		}
-		if meta[i] == 0 {
+		if tags[i] == 0 {
 			return -1
 		}
-		if i++; i == len(meta) {
+		if i++; i == len(tags) {
 			i = 0
 		}
 	}
 }
 
-// place adds an entry for which there is a slot.
-func (p *keyPage) place(meta uint16, e *Entry) {
-	i := home(meta, len(p.meta))
-	for p.meta[i] != 0 {
-		if i++; i == len(p.meta) {
+// store adds an entry to a page that has a free slot, by linear probing.
+func (p *keyPage) store(tag uint16, e *Entry) {
+	i := home(tag, len(p.tags))
+	for p.tags[i] != 0 {
+		if i++; i == len(p.tags) {
 			i = 0
 		}
 	}
-	p.meta[i], p.slots[i] = meta, e
+	p.tags[i], p.slots[i] = tag, e
 	p.used++
 }
 
-// resize gives the page slots for n entries, which is no fewer than it has.
+// resize reallocates the page for n entries, which must not be fewer than it has.
 func (p *keyPage) resize(n int) {
-	meta, slots := p.meta, p.slots
+	tags, slots := p.tags, p.slots
 	p.allocate(n)
 	for i, e := range slots {
-		if meta[i] != 0 {
-			p.place(meta[i], e)
+		if tags[i] != 0 {
+			p.store(tags[i], e)
 		}
 	}
 }
 
-// remove empties slot i, and gives memory back when three quarters are empty.
+// remove removes the entry in slot i, and shrinks the page when three quarters of
+// its slots are free.
 func (p *keyPage) remove(i int) {
-	size := len(p.meta)
+	size := len(p.tags)
 	for j := i; ; {
 		if j++; j == size {
 			j = 0
 		}
-		if p.meta[j] == 0 {
+		if p.tags[j] == 0 {
 			break
 		}
 		// The entry at j may move to i unless its home lies cyclically in (i, j].
-		if h := home(p.meta[j], size); i <= j && (h <= i || j < h) || j < h && h <= i {
-			p.meta[i], p.slots[i] = p.meta[j], p.slots[j]
+		if h := home(p.tags[j], size); i <= j && (h <= i || j < h) || j < h && h <= i {
+			p.tags[i], p.slots[i] = p.tags[j], p.slots[j]
 			i = j
 		}
 	}
-	p.meta[i], p.slots[i] = 0, nil
+	p.tags[i], p.slots[i] = 0, nil
 	if p.used--; size > minSlots && int(p.used) < size/4 {
 		p.resize(int(p.used) + int(p.used)/2)
 	}
@@ -139,8 +153,8 @@ func (p *keyPage) remove(i int) {
 
 func (t *keyTable) hash(key string) uint64 { return maphash.String(t.seed, key) }
 
-// page returns the page for a hash. There must be one.
-func (t *keyTable) page(h uint64) *keyPage { return t.pages[t.of[h>>(64-t.depth)]] }
+// page returns the page for a hash. The table must not be empty.
+func (t *keyTable) page(h uint64) *keyPage { return t.pages[t.pageOf[h>>(64-t.depth)]] }
 
 // get returns the entry of key, or nil. O(1).
 func (t *keyTable) get(key string) *Entry {
@@ -155,14 +169,14 @@ func (t *keyTable) get(key string) *Entry {
 	return nil
 }
 
-// insert adds the entry of a key that is not there. O(1) on average.
+// insert adds the entry of an absent key. O(1) amortized.
 func (t *keyTable) insert(e *Entry) {
 	if t.pages == nil {
 		if t.seed == (maphash.Seed{}) {
 			t.seed = maphash.MakeSeed()
 		}
-		t.of, t.pages, t.deepest = []int32{0}, []*keyPage{newKeyPage(0, 0, 0)}, 1
-		t.room = minSlots
+		t.pageOf, t.pages, t.deepest = []int32{0}, []*keyPage{newKeyPage(0, 0, 0)}, 1
+		t.capacity = minSlots
 	}
 	h := t.hash(e.Key())
 	p := t.page(h)
@@ -170,15 +184,15 @@ func (t *keyTable) insert(e *Entry) {
 		t.split(p, h)
 		p = t.page(h)
 	}
-	if size := len(p.meta); int(p.used) == size-size/8 {
+	if size := len(p.tags); int(p.used) == size-size/8 {
 		p.resize(int(p.used) + 1)
-		t.room += len(p.meta) - size
+		t.capacity += len(p.tags) - size
 	}
-	p.place(uint16(h)|1, e)
+	p.store(uint16(h)|1, e)
 	t.n++
 }
 
-// replace puts e in the place of the entry that its key has.
+// replace replaces the entry of e's key by e.
 func (t *keyTable) replace(e *Entry) {
 	key := e.Key()
 	h := t.hash(key)
@@ -186,22 +200,22 @@ func (t *keyTable) replace(e *Entry) {
 	p.slots[p.find(key, h)] = e
 }
 
-// split puts two pages in the place of p, the page for h, by the next bit of the
+// split replaces p, the page for h, by two pages, according to the next bit of the
 // hash.
 func (t *keyTable) split(p *keyPage, h uint64) {
 	if p.depth == t.depth {
-		of := make([]int32, 2*len(t.of))
-		for i := range of {
-			of[i] = t.of[i/2]
+		pageOf := make([]int32, 2*len(t.pageOf))
+		for i := range pageOf {
+			pageOf[i] = t.pageOf[i/2]
 		}
-		t.of = of
+		t.pageOf = pageOf
 		t.depth++
 		t.deepest = 0
 	}
 	var hashes [maxSlots]uint64
 	ones := 0
 	for i, e := range p.slots {
-		if p.meta[i] != 0 {
+		if p.tags[i] != 0 {
 			hashes[i] = t.hash(e.Key())
 			ones += int(hashes[i] << p.depth >> 63)
 		}
@@ -210,32 +224,33 @@ func (t *keyTable) split(p *keyPage, h uint64) {
 	high := newKeyPage(p.depth+1, p.prefix<<1|1, ones)
 	for i, e := range p.slots {
 		switch {
-		case p.meta[i] == 0:
+		case p.tags[i] == 0:
 		case hashes[i]<<p.depth>>63 == 1:
-			high.place(p.meta[i], e)
+			high.store(p.tags[i], e)
 		default:
-			low.place(p.meta[i], e)
+			low.store(p.tags[i], e)
 		}
 	}
-	t.pages[t.of[h>>(64-t.depth)]] = low
+	t.pages[t.pageOf[h>>(64-t.depth)]] = low
 	t.pages = append(t.pages, high)
-	t.point(len(t.pages) - 1)
+	t.setPage(len(t.pages) - 1)
 	if low.depth == t.depth {
 		t.deepest += 2
 	}
-	t.room += len(low.meta) + len(high.meta) - len(p.meta)
+	t.capacity += len(low.tags) + len(high.tags) - len(p.tags)
 }
 
-// point makes the directory's entries of page number k's prefix name it.
-func (t *keyTable) point(k int) {
+// setPage makes all directory entries of the prefix of page k refer to it.
+func (t *keyTable) setPage(k int) {
 	p := t.pages[k]
 	first, span := int(p.prefix)<<(t.depth-p.depth), 1<<(t.depth-p.depth)
 	for i := first; i < first+span; i++ {
-		t.of[i] = int32(k)
+		t.pageOf[i] = int32(k)
 	}
 }
 
-// remove removes the entry of key and returns it, nil if there is none.
+// remove removes the entry of key and returns it, or nil if there is none. O(1)
+// amortized.
 func (t *keyTable) remove(key string) *Entry {
 	if t.n == 0 {
 		return nil
@@ -251,9 +266,9 @@ func (t *keyTable) remove(key string) *Entry {
 		t.clear()
 		return e
 	}
-	size := len(p.meta)
+	size := len(p.tags)
 	p.remove(i)
-	t.room += len(p.meta) - size
+	t.capacity += len(p.tags) - size
 	t.n--
 	if p.depth > 0 && p.used <= mergedMax/2 {
 		t.merge(p)
@@ -261,43 +276,44 @@ func (t *keyTable) remove(key string) *Entry {
 	return e
 }
 
-// merge joins p with its buddy, the page that differs in the last bit of the
-// prefix, if there is one and both are sparse.
+// merge merges p with its sibling, the page whose prefix differs only in the last
+// bit, if there is one and the two are sparse. It halves the directory while no
+// page has its depth.
 func (t *keyTable) merge(p *keyPage) {
 	at := int(p.prefix) << (t.depth - p.depth)
-	k, l := t.of[at], t.of[at^1<<(t.depth-p.depth)]
-	buddy := t.pages[l]
-	if buddy.depth != p.depth || p.used+buddy.used > mergedMax {
+	k, l := t.pageOf[at], t.pageOf[at^1<<(t.depth-p.depth)]
+	sibling := t.pages[l]
+	if sibling.depth != p.depth || p.used+sibling.used > mergedMax {
 		return
 	}
-	merged := newKeyPage(p.depth-1, p.prefix>>1, int(p.used+buddy.used))
-	for _, from := range []*keyPage{p, buddy} {
+	merged := newKeyPage(p.depth-1, p.prefix>>1, int(p.used+sibling.used))
+	for _, from := range []*keyPage{p, sibling} {
 		for i, e := range from.slots {
-			if from.meta[i] != 0 {
-				merged.place(from.meta[i], e)
+			if from.tags[i] != 0 {
+				merged.store(from.tags[i], e)
 			}
 		}
 	}
-	t.room += len(merged.meta) - len(p.meta) - len(buddy.meta)
+	t.capacity += len(merged.tags) - len(p.tags) - len(sibling.tags)
 	t.pages[k] = merged
-	t.point(int(k))
+	t.setPage(int(k))
 	last := len(t.pages) - 1
 	t.pages[l] = t.pages[last]
 	t.pages[last] = nil
 	t.pages = t.pages[:last]
 	if int(l) < last {
-		t.point(int(l))
+		t.setPage(int(l))
 	}
 	if p.depth == t.depth {
 		t.deepest -= 2
 	}
 	for t.deepest == 0 {
 		t.depth--
-		of := make([]int32, len(t.of)/2)
-		for i := range of {
-			of[i] = t.of[2*i]
+		pageOf := make([]int32, len(t.pageOf)/2)
+		for i := range pageOf {
+			pageOf[i] = t.pageOf[2*i]
 		}
-		t.of = of
+		t.pageOf = pageOf
 		for _, p := range t.pages {
 			if p.depth == t.depth {
 				t.deepest++
@@ -306,10 +322,11 @@ func (t *keyTable) merge(p *keyPage) {
 	}
 }
 
-// clear removes every entry. O(1).
+// clear removes all entries. O(1).
 func (t *keyTable) clear() { *t = keyTable{seed: t.seed} }
 
-// all yields every entry, in no order. The table must not be changed meanwhile.
+// all yields all entries in unspecified order. The table must not be modified
+// during the iteration.
 func (t *keyTable) all() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		for _, p := range t.pages {
@@ -322,16 +339,16 @@ func (t *keyTable) all() iter.Seq[*Entry] {
 	}
 }
 
-// The cursor of a scan: hashes lose their lowest bits, so that cursors survive
-// clients that hold numbers as float64.
+// A cursor is a hash without its lowest 12 bits, so it survives clients that
+// represent numbers as float64.
 const (
 	cursorBits = 52
 	cursorEnd  = 1 << cursorBits
 )
 
-// scan passes about count entries to yield and returns the cursor with which to go
-// on, 0 at the end, as table.Table.Scan does: by the order of hashes, so that an
-// entry that is there from begin to end is passed exactly once.
+// scan passes about count entries to yield and returns the next cursor, 0 at the
+// end. As in table.Table.Scan, entries come in the order of their hashes, so an
+// entry that is present during the whole scan is passed exactly once.
 func (t *keyTable) scan(cursor uint64, count int, yield func(*Entry)) (next uint64) {
 	count = max(count, 1)
 	var hashes, sorted [maxSlots]uint64
@@ -365,14 +382,15 @@ func (t *keyTable) scan(cursor uint64, count int, yield func(*Entry)) (next uint
 	return 0
 }
 
-// random returns an entry, every one being equally likely, nil if there is none.
-// O(1) on average.
+// random returns an entry with uniform probability, or nil if there is none. O(1)
+// on average.
 func (t *keyTable) random(r *rand.Rand) *Entry {
 	if t.n == 0 {
 		return nil
 	}
-	// A page and one of the most slots that pages may have: each entry has the same
-	// chance to be hit, whatever else there is. About half of the draws hit one.
+	// Rejection sampling: a random page, and one of as many slots as the largest
+	// page has. Every entry has the same probability. About half of the draws hit
+	// an entry.
 	for range 64 {
 		p, width := t.pages[0], maxSlots
 		if len(t.pages) > 1 {
@@ -384,7 +402,8 @@ func (t *keyTable) random(r *rand.Rand) *Entry {
 			return p.slots[i]
 		}
 	}
-	// So sparse, or so unlucky: count entries. As this too is fair, so are both together.
+	// Fallback after 64 misses, in a sparse table: select an entry by its ordinal.
+	// Both methods are uniform, so their combination is, too.
 	k := r.IntN(t.n)
 	for e := range t.all() {
 		if k == 0 {
@@ -395,10 +414,10 @@ func (t *keyTable) random(r *rand.Rand) *Entry {
 	panic("BUG: a table of keys has fewer entries than it counts")
 }
 
-// some appends n entries to buf, neighbours as far as there are any.
-func (t *keyTable) some(r *rand.Rand, n int, buf []*Entry) []*Entry {
+// sampleRuns appends n entries to buf, in runs of adjacent slots.
+func (t *keyTable) sampleRuns(r *rand.Rand, n int, buf []*Entry) []*Entry {
 	for tries := 0; n > 0; tries++ {
-		if tries > 64 { // so sparse
+		if tries > 64 { // a sparse table
 			buf = append(buf, t.random(r))
 			n--
 			continue
@@ -414,51 +433,51 @@ func (t *keyTable) some(r *rand.Rand, n int, buf []*Entry) []*Entry {
 	return buf
 }
 
-// bytes estimates the memory that the table takes, without the entries. O(1).
+// bytes estimates the memory of the table in bytes, without the entries. O(1).
 func (t *keyTable) bytes() int {
-	return int(unsafe.Sizeof(*t)) + 8*cap(t.pages) + 4*cap(t.of) + len(t.pages)*int(unsafe.Sizeof(keyPage{})) + t.room*slotBytes
+	return int(unsafe.Sizeof(*t)) + 8*cap(t.pages) + 4*cap(t.pageOf) + len(t.pages)*int(unsafe.Sizeof(keyPage{})) + t.capacity*slotBytes
 }
 
-// slotBytes is the size of a slot.
+// slotBytes is the size of a slot with its tag.
 const slotBytes = 8 + 2
 
-// check returns an error if the table is not what its code relies on. O(n).
+// check verifies the invariants of the table. O(n).
 func (t *keyTable) check() error {
-	n, room, deepest, covered := 0, 0, 0, 0
+	n, capacity, deepest, covered := 0, 0, 0, 0
 	for k, p := range t.pages {
 		used := 0
 		for i, e := range p.slots {
-			if (e != nil) != (p.meta[i] != 0) {
-				return fmt.Errorf("page %d, slot %d: %v, hash %x", k, i, e, p.meta[i])
+			if (e != nil) != (p.tags[i] != 0) {
+				return fmt.Errorf("page %d, slot %d: %v, hash %x", k, i, e, p.tags[i])
 			}
 			if e == nil {
 				continue
 			}
 			used++
 			h := t.hash(e.Key())
-			if p.meta[i] != uint16(h)|1 || h>>(64-p.depth) != uint64(p.prefix) || p.find(e.Key(), h) != i {
-				return fmt.Errorf("page %d, slot %d: %q is not found there", k, i, e.Key())
+			if p.tags[i] != uint16(h)|1 || h>>(64-p.depth) != uint64(p.prefix) || p.find(e.Key(), h) != i {
+				return fmt.Errorf("page %d, slot %d: find does not return %q", k, i, e.Key())
 			}
 		}
-		if size := len(p.meta); used != int(p.used) || used > size-size/8 || size != len(p.slots) {
+		if size := len(p.tags); used != int(p.used) || used > size-size/8 || size != len(p.slots) {
 			return fmt.Errorf("page %d: %d entries in %d slots, counted %d", k, used, size, p.used)
 		}
 		n += used
-		room += len(p.meta)
+		capacity += len(p.tags)
 		if p.depth == t.depth {
 			deepest++
 		}
 		span := 1 << (t.depth - p.depth)
 		covered += span
 		for i := range span {
-			if at := int(p.prefix)*span + i; t.of[at] != int32(k) {
-				return fmt.Errorf("page %d: directory entry %d names page %d", k, at, t.of[at])
+			if at := int(p.prefix)*span + i; t.pageOf[at] != int32(k) {
+				return fmt.Errorf("page %d: directory entry %d refers to page %d", k, at, t.pageOf[at])
 			}
 		}
 	}
-	if n != t.n || room != t.room || deepest != t.deepest || covered != len(t.of) || n == 0 && t.pages != nil {
+	if n != t.n || capacity != t.capacity || deepest != t.deepest || covered != len(t.pageOf) || n == 0 && t.pages != nil {
 		return fmt.Errorf("%d entries, counted %d, %d slots, counted %d, %d pages are deepest, counted %d, %d prefixes of %d",
-			n, t.n, room, t.room, deepest, t.deepest, covered, len(t.of))
+			n, t.n, capacity, t.capacity, deepest, t.deepest, covered, len(t.pageOf))
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The table of keys does what a map does, and a scan that goes on meanwhile
-// passes exactly once what stays.
+// TestKeyTable compares the key table with a map. A scan during the changes must
+// pass each remaining key exactly once.
 func TestKeyTable(t *testing.T) {
 	for _, size := range []int{3, 40, 300, 5000} {
 		r := rand.New(rand.NewPCG(uint64(size), 1))
@@ -83,7 +83,8 @@ func TestKeyTable(t *testing.T) {
 	}
 }
 
-// Every key has the same chance to be drawn, however uneven the pages are.
+// TestKeyTableRandom checks that random is uniform for pages of very different
+// sizes.
 func TestKeyTableRandom(t *testing.T) {
 	for _, size := range []int{2, 100, 3000} {
 		r := rand.New(rand.NewPCG(7, uint64(size)))
@@ -105,8 +106,9 @@ func TestKeyTableRandom(t *testing.T) {
 		for _, n := range counts {
 			chi += float64((n-each)*(n-each)) / each
 		}
-		// Its cube root is nearly normal, however few degrees of freedom there are (Wilson
-		// and Hilferty 1931): allow 5 deviations.
+		// The cube root of chi-squared is nearly normal for any number of degrees
+		// of freedom (Wilson and Hilferty, 1931). The limit is 5 standard
+		// deviations.
 		free := float64(table.n - 1)
 		if d := math.Cbrt(chi/free) - (1 - 2/(9*free)); d*d > 25*2/(9*free) {
 			t.Errorf("%d keys: chi-squared %.0f", table.n, chi)

@@ -9,38 +9,49 @@ import (
 	"unsafe"
 )
 
-// A list is a deque of chunks, each up to 4 KB of packed elements; an element
-// that is larger has a chunk to itself. Beside the pointer to a chunk stands
-// how many elements it has, so an index is found by adding up numbers that lie
-// side by side in memory: a list of a million short elements has some 3000 of
-// them, which takes about a microsecond. A tree of sums would be faster in
-// lists of very many millions, and slower at the ends, where lists are used.
+// A list is a deque of nodes, each with a chunk of up to 4 KB of length-prefixed
+// elements (packed.go). A larger element has a chunk of its own.
+//
+//	nodes   │ n, size, *chunk │ n, size, *chunk │ …     deque of nodes
+//	                   │
+//	chunk   free │ element │ element │ … │ free         deque of bytes
+//
+// A node has the element count of its chunk, so an index is found by a sum over
+// adjacent numbers: a list of a million short elements has some 3000 nodes, which
+// takes about a microsecond. A tree with prefix sums is the rejected alternative:
+// it is faster for lists of many millions, and slower at the ends, where lists are
+// used.
+//
+// Invariants (List.Check): every chunk has at least one element, and at most
+// chunkBytes unless it has exactly one; walking a chunk forward and backward finds
+// the same elements; n and size are the sums over all nodes.
 
-// chunkBytes is how many bytes of elements a chunk holds at most, unless it
-// has only one. More would make a copy on write and an insertion dearer, less
-// would make more chunks to walk over.
+// chunkBytes is the maximum size of a chunk with more than one element. Larger
+// chunks make copy-on-write and insertions more expensive, smaller ones increase
+// the number of nodes.
 const chunkBytes = 4096
 
-// List is a sequence of byte strings. Both ends are reached in constant time,
-// an index in O(n / 300), and Clone is O(1). The zero value is empty and ready
-// to use.
+// List is a sequence of byte strings. Operations at both ends take O(1) amortized,
+// access by index takes O(n / 300), and Clone takes O(1). The zero value is an
+// empty list, ready to use. A List is not safe for concurrent use, except that a
+// clone and its original are independent.
 //
-// Elements are passed out as views of the list's memory: they must not be
-// written to, and are good until the list is changed.
+// Elements are returned as slices of the list's memory: they must not be modified,
+// and are valid until the list changes.
 type List struct {
-	n      int // elements
-	size   int // bytes that they would take in a listpack
+	n      int // number of elements
+	size   int // bytes of the elements in a listpack
 	nodes  deque[node]
-	owner  *token   // chunks of other owners are shared: copied before a write
-	shared bool     // so are the nodes
-	large  bool     // see Fit
-	log    *changes // told of what changes; nil for nobody
+	owner  *token   // chunks with another owner are shared: copied before a write
+	shared bool     // the nodes are shared with a clone: copied before a write
+	large  bool     // reported as quicklist, see Fit
+	log    *changes // receives all changes; may be nil
 }
 
-// node is a place in the sequence of chunks.
+// node is a chunk with its counts.
 type node struct {
 	*chunk
-	n, size int // as those of List
+	n, size int // as in List
 }
 
 type chunk struct {
@@ -50,7 +61,7 @@ type chunk struct {
 
 func (nd *node) fits(size int) bool { return nd.len()+size <= chunkBytes }
 
-// offset returns where element j begins, or for j = n the end.
+// offset returns the offset of element j in the chunk, or of the end for j = n.
 func (nd *node) offset(j int) int {
 	d := nd.all()
 	if j <= nd.n/2 {
@@ -72,7 +83,7 @@ func (nd *node) offset(j int) int {
 // Len returns the number of elements. O(1).
 func (l *List) Len() int { return l.n }
 
-// find returns the node that holds element i, and which of its elements that is.
+// find returns the node that contains element i, and the index in the node.
 func (l *List) find(i int) (k, j int) {
 	nodes := l.nodes.all()
 	if i < l.n/2 {
@@ -89,7 +100,7 @@ func (l *List) find(i int) (k, j int) {
 	return k, nodes[k].n - i
 }
 
-// At returns element i, which must be in [0, Len).
+// At returns element i, which must be in [0, Len). O(n / 300).
 func (l *List) At(i int) []byte {
 	k, j := l.find(i)
 	nd := &l.nodes.all()[k]
@@ -97,8 +108,8 @@ func (l *List) At(i int) []byte {
 	return b
 }
 
-// Forward yields the elements from i on to the end. The list must not be
-// changed meanwhile.
+// Forward yields the elements from index i to the end. The list must not be
+// modified during the iteration.
 func (l *List) Forward(i int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { l.forward(i, yield) }
 }
@@ -122,7 +133,8 @@ func (l *List) forward(i int, yield func([]byte) bool) {
 	}
 }
 
-// Backward yields the elements from i on to the beginning.
+// Backward yields the elements from index i to the beginning. The list must not be
+// modified during the iteration.
 func (l *List) Backward(i int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { l.backward(i, yield) }
 }
@@ -148,18 +160,18 @@ func (l *List) backward(i int, yield func([]byte) bool) {
 	}
 }
 
-// ownNodes makes the nodes ready for writing.
-func (l *List) ownNodes() {
+// writableNodes copies the nodes if a clone shares them.
+func (l *List) writableNodes() {
 	if l.shared {
 		l.nodes.clone()
 		l.shared = false
 	}
 }
 
-// own makes chunk k ready for writing. The node is good until one is added or
-// removed.
-func (l *List) own(k int) *node {
-	l.ownNodes()
+// writableChunk returns node k with a chunk for writing, and copies a shared chunk. The
+// pointer is valid until a node is added or removed.
+func (l *List) writableChunk(k int) *node {
+	l.writableNodes()
 	nd := &l.nodes.all()[k]
 	if nd.owner != l.owner {
 		nd.chunk = &chunk{l.owner, nd.deque}
@@ -168,49 +180,50 @@ func (l *List) own(k int) *node {
 	return nd
 }
 
-// count notes that n elements, which take size bytes in a listpack, have come
-// into a node, or have left it.
-func (l *List) count(nd *node, n, size int) {
+// addCounts adds n elements with size bytes in a listpack to the counts of a node and
+// of the list; both may be negative.
+func (l *List) addCounts(nd *node, n, size int) {
 	nd.n += n
 	nd.size += size
 	l.n += n
 	l.size += size
 }
 
-// addChunk puts an empty chunk before node k. size is what its first element
-// will take, front whether others will come before or behind that.
+// addChunk inserts a node with an empty chunk before node k. size is the size of
+// its first element; front tells that further elements will be added before that
+// one.
 func (l *List) addChunk(k, size int, front bool) {
-	l.ownNodes()
+	l.writableNodes()
 	c := &chunk{owner: l.owner}
-	if l.n > 0 && size <= chunkBytes/8 { // it need not grow step by step
-		c.room = make([]byte, chunkBytes)
+	if l.n > 0 && size <= chunkBytes/8 { // allocate the whole chunk at once
+		c.buf = make([]byte, chunkBytes)
 		if front {
 			c.lo, c.hi = chunkBytes, chunkBytes
 		}
 	}
-	l.nodes.open(k, 1, math.MaxInt)[0] = node{chunk: c}
+	l.nodes.insertGap(k, 1, math.MaxInt)[0] = node{chunk: c}
 }
 
-// dropChunks removes n chunks from node k on.
+// dropChunks removes n nodes from node k on.
 func (l *List) dropChunks(k, n int) {
-	l.ownNodes()
+	l.writableNodes()
 	for _, nd := range l.nodes.all()[k : k+n] {
 		l.n -= nd.n
 		l.size -= nd.size
 	}
-	clear(l.nodes.cut(k, n))
-	l.nodes.fit()
+	clear(l.nodes.removeRange(k, n))
+	l.nodes.shrink()
 }
 
-// put adds an element as number j of node k, which has room for it.
-func (l *List) put(k, j int, b []byte) {
-	nd := l.own(k)
-	putEntry(nd.open(nd.offset(j), entrySize(len(b)), chunkBytes), b)
-	l.count(nd, 1, listpackSize(b))
+// insertAt inserts an element at index j of node k, whose chunk has space for it.
+func (l *List) insertAt(k, j int, b []byte) {
+	nd := l.writableChunk(k)
+	putEntry(nd.insertGap(nd.offset(j), entrySize(len(b)), chunkBytes), b)
+	l.addCounts(nd, 1, listpackSize(b))
 }
 
-// PushFront adds a copy of b, which is no view of this list, at the beginning.
-// O(1).
+// PushFront inserts a copy of b at the beginning. b must not alias this list. O(1)
+// amortized.
 func (l *List) PushFront(b []byte) {
 	if l.log != nil {
 		l.log.end(opFront, b)
@@ -223,10 +236,10 @@ func (l *List) pushFront(b []byte) {
 	if l.n == 0 || !l.nodes.all()[0].fits(size) {
 		l.addChunk(0, size, true)
 	}
-	l.put(0, 0, b)
+	l.insertAt(0, 0, b)
 }
 
-// PushBack adds a copy of b, which is no view of this list, at the end. O(1).
+// PushBack appends a copy of b. b must not alias this list. O(1) amortized.
 func (l *List) PushBack(b []byte) {
 	if l.log != nil {
 		l.log.end(opBack, b)
@@ -241,22 +254,22 @@ func (l *List) pushBack(b []byte) {
 		k++
 		l.addChunk(k, size, false)
 	}
-	l.put(k, l.nodes.all()[k].n, b)
+	l.insertAt(k, l.nodes.all()[k].n, b)
 }
 
-// PopFront removes the first element, of which there must be one, and returns
-// it. O(1).
+// PopFront removes the first element and returns it. The list must not be empty.
+// The element is valid until the next change. O(1).
 func (l *List) PopFront() []byte {
 	if l.log != nil {
 		l.log.op(opPopFront)
 	}
 	b, size := firstEntry(l.nodes.all()[0].all())
-	l.take(0, 0, size, b)
+	l.removeAt(0, 0, size, b)
 	return b
 }
 
-// PopBack removes the last element, of which there must be one, and returns
-// it. O(1).
+// PopBack removes the last element and returns it. The list must not be empty. The
+// element is valid until the next change. O(1).
 func (l *List) PopBack() []byte {
 	if l.log != nil {
 		l.log.op(opPopBack)
@@ -264,51 +277,51 @@ func (l *List) PopBack() []byte {
 	k := l.nodes.len() - 1
 	nd := &l.nodes.all()[k]
 	b, size := lastEntry(nd.all())
-	l.take(k, nd.len()-size, size, b)
+	l.removeAt(k, nd.len()-size, size, b)
 	return b
 }
 
-// take removes the element b, which takes size bytes at some place in node k.
-func (l *List) take(k, at, size int, b []byte) {
+// removeAt removes the element b of size bytes at offset at of node k.
+func (l *List) removeAt(k, at, size int, b []byte) {
 	if l.nodes.all()[k].n == 1 {
 		l.dropChunks(k, 1)
 		return
 	}
 	gone := listpackSize(b)
-	nd := l.own(k)
-	nd.cut(at, size)
-	nd.fit()
-	l.count(nd, -1, -gone)
+	nd := l.writableChunk(k)
+	nd.removeRange(at, size)
+	nd.shrink()
+	l.addCounts(nd, -1, -gone)
 }
 
-// Set replaces element i, which must be in [0, Len), by a copy of b, which is
-// no view of this list.
+// Set replaces element i, which must be in [0, Len), by a copy of b. b must not
+// alias this list. O(n / 300).
 func (l *List) Set(i int, b []byte) {
 	if l.log != nil {
 		l.log.at(opIndex, i, b)
 	}
 	k, j := l.find(i)
-	nd := l.own(k)
+	nd := l.writableChunk(k)
 	at := nd.offset(j)
 	old, was := firstEntry(nd.all()[at:])
 	size := entrySize(len(b))
 	if nd.n > 1 && !nd.fits(size-was) {
-		l.take(k, at, was, old)
+		l.removeAt(k, at, was, old)
 		l.insert(i, b)
 		return
 	}
-	l.count(nd, 0, listpackSize(b)-listpackSize(old))
+	l.addCounts(nd, 0, listpackSize(b)-listpackSize(old))
 	if size < was {
-		nd.cut(at, was-size)
+		nd.removeRange(at, was-size)
 	} else {
-		nd.open(at, size-was, chunkBytes)
+		nd.insertGap(at, size-was, chunkBytes)
 	}
 	putEntry(nd.all()[at:at+size], b)
-	nd.fit()
+	nd.shrink()
 }
 
-// Insert adds a copy of b, which is no view of this list, before element i; at
-// the end if i is Len.
+// Insert inserts a copy of b before element i, or at the end if i is Len. b must
+// not alias this list. O(n / 300).
 func (l *List) Insert(i int, b []byte) {
 	if l.log != nil {
 		l.log.at(opInsert, i, b)
@@ -334,30 +347,30 @@ func (l *List) insert(i int, b []byte) {
 			j = 0
 		}
 		switch nodes := l.nodes.all(); {
-		case nodes[k-1].fits(size): // there is one, for i > 0
+		case nodes[k-1].fits(size): // exists, because i > 0
 			k--
 			j = nodes[k].n
 		case !nodes[k].fits(size):
 			l.addChunk(k, size, false)
 		}
 	}
-	l.put(k, j, b)
+	l.insertAt(k, j, b)
 }
 
-// split moves the elements of node k from number j on to a new node.
+// split moves the elements of node k from index j on to a new node.
 func (l *List) split(k, j int) {
-	nd := l.own(k)
+	nd := l.writableChunk(k)
 	at := nd.offset(j)
 	tail := nd.all()[at:]
 	moved := node{&chunk{owner: l.owner}, nd.n - j, listpackSizes(tail)}
-	copy(moved.open(0, len(tail), chunkBytes), tail)
-	nd.cut(at, len(tail))
-	nd.fit()
+	copy(moved.insertGap(0, len(tail), chunkBytes), tail)
+	nd.removeRange(at, len(tail))
+	nd.shrink()
 	nd.n, nd.size = j, nd.size-moved.size
-	l.nodes.open(k+1, 1, math.MaxInt)[0] = moved
+	l.nodes.insertGap(k+1, 1, math.MaxInt)[0] = moved
 }
 
-// listpackSizes adds up what the elements in d would take in a listpack.
+// listpackSizes returns the size of the elements in d in a listpack.
 func listpackSizes(d []byte) (sum int) {
 	for len(d) > 0 {
 		b, size := firstEntry(d)
@@ -367,7 +380,7 @@ func listpackSizes(d []byte) (sum int) {
 	return sum
 }
 
-// Delete removes n elements from element i on. They must be there. O(n/300).
+// Delete removes n elements from index i on, which must exist. O(n / 300).
 func (l *List) Delete(i, n int) {
 	if l.log != nil && n > 0 {
 		l.log.op(opCut)
@@ -386,20 +399,20 @@ func (l *List) Delete(i, n int) {
 			l.dropChunks(k, chunks)
 			continue
 		}
-		nd := l.own(k)
+		nd := l.writableChunk(k)
 		here := min(n, nd.n-j)
 		from, to := nd.offset(j), nd.offset(j+here)
 		gone := listpackSizes(nd.all()[from:to])
-		nd.cut(from, to-from)
-		nd.fit()
-		l.count(nd, -here, -gone)
+		nd.removeRange(from, to-from)
+		nd.shrink()
+		l.addCounts(nd, -here, -gone)
 		n -= here
 	}
 }
 
-// Remove removes elements equal to b, which is no view of this list, and
-// returns how many: the first count, or the last -count, or all if count is 0.
-// O(n).
+// Remove removes elements equal to b and returns their number: the first count, or
+// the last -count if count is negative, or all if count is 0. b must not alias this
+// list. O(n).
 func (l *List) Remove(b []byte, count int) int {
 	if l.log != nil {
 		l.log.op(opMatching)
@@ -411,7 +424,7 @@ func (l *List) Remove(b []byte, count int) int {
 		limit = l.n
 	}
 	if count < 0 {
-		// Those are all that come from the -count'th last on.
+		// The last -count matches are all matches from the -count'th last one on.
 		from = l.n
 		for e := range l.Backward(l.n - 1) {
 			from--
@@ -441,19 +454,18 @@ func (l *List) Remove(b []byte, count int) int {
 	return removed
 }
 
-// removeIn removes up to limit elements equal to b from node k, from its
-// element j on.
+// removeIn removes up to limit elements equal to b from node k, from index j on.
 func (l *List) removeIn(k, j int, b []byte, limit int) (removed int) {
 	nd := &l.nodes.all()[k]
 	d := nd.all()
 	at := nd.offset(j)
-	to := at // what stays moves to here
+	to := at // write position of remaining elements
 	for at < len(d) && removed < limit {
 		e, size := firstEntry(d[at:])
 		switch {
 		case bytes.Equal(e, b):
 			if removed == 0 {
-				nd = l.own(k)
+				nd = l.writableChunk(k)
 				d = nd.all()
 				to = at
 			}
@@ -465,26 +477,26 @@ func (l *List) removeIn(k, j int, b []byte, limit int) (removed int) {
 		at += size
 	}
 	if removed > 0 {
-		nd.cut(to, at-to)
-		nd.fit()
-		l.count(nd, -removed, -removed*listpackSize(b))
+		nd.removeRange(to, at-to)
+		nd.shrink()
+		l.addCounts(nd, -removed, -removed*listpackSize(b))
 	}
 	return removed
 }
 
-// merge moves the elements of node k+1 into node k.
+// merge moves the elements of node k+1 to node k.
 func (l *List) merge(k int) {
-	nd := l.own(k)
+	nd := l.writableChunk(k)
 	next := &l.nodes.all()[k+1]
-	copy(nd.open(nd.len(), next.len(), chunkBytes), next.all())
+	copy(nd.insertGap(nd.len(), next.len(), chunkBytes), next.all())
 	nd.n += next.n
 	nd.size += next.size
-	clear(l.nodes.cut(k+1, 1))
-	l.nodes.fit()
+	clear(l.nodes.removeRange(k+1, 1))
+	l.nodes.shrink()
 }
 
-// Clone returns a list with the same elements. O(1): the two share memory
-// until one of them is changed.
+// Clone returns a copy of the list. O(1): the two lists share memory copy-on-write,
+// so different goroutines may use them.
 func (l *List) Clone() *List {
 	l.owner, l.shared = new(token), true
 	c := *l
@@ -492,22 +504,22 @@ func (l *List) Clone() *List {
 	return &c
 }
 
-// Fit decides, after elements have come or gone, whether Redis would now hold
-// the list as a listpack or as a quicklist: as a quicklist once the list is
-// beyond the limit, as a listpack again when it is within half of it.
+// Fit updates, after changes, whether Redis would encode the list as a listpack or
+// as a quicklist: it becomes a quicklist beyond the limit, and a listpack again
+// within half of the limit.
 func (l *List) Fit(limits *Limits) {
 	l.large = !l.within(limits, 1) || l.large && !l.within(limits, 2)
 }
 
-// within reports whether the list is within part of what
-// list-max-listpack-size allows a listpack.
+// within reports whether the list fits 1/part of the limit list-max-listpack-size.
 func (l *List) within(limits *Limits, part int) bool {
 	bytes, entries := limits.listNode()
 	const frame = 7 // header and end of a listpack
 	return l.size+frame <= bytes/part && l.n <= entries/part
 }
 
-// listNode returns what list-max-listpack-size allows a listpack to have.
+// listNode returns the maximum size of a listpack according to
+// list-max-listpack-size.
 func (l *Limits) listNode() (bytes, entries int) {
 	if l.ListMaxListpackSize >= 0 {
 		return 8192, max(1, l.ListMaxListpackSize)
@@ -515,7 +527,7 @@ func (l *Limits) listNode() (bytes, entries int) {
 	return 2048 << min(-l.ListMaxListpackSize, 5), math.MaxInt
 }
 
-// Encoding returns what OBJECT ENCODING says: "listpack" or "quicklist".
+// Encoding returns the encoding for OBJECT ENCODING: "listpack" or "quicklist".
 func (l *List) Encoding(limits *Limits) string {
 	if l.large || !l.within(limits, 1) {
 		return "quicklist"
@@ -523,16 +535,17 @@ func (l *List) Encoding(limits *Limits) string {
 	return "listpack"
 }
 
-// Bytes estimates the memory that the list takes. O(n/300).
+// Bytes estimates the memory of the list in bytes. O(n / 300).
 func (l *List) Bytes() int {
-	sum := int(unsafe.Sizeof(*l)) + len(l.nodes.room)*int(unsafe.Sizeof(node{}))
+	sum := int(unsafe.Sizeof(*l)) + len(l.nodes.buf)*int(unsafe.Sizeof(node{}))
 	for _, nd := range l.nodes.all() {
-		sum += int(unsafe.Sizeof(chunk{})) + len(nd.room)
+		sum += int(unsafe.Sizeof(chunk{})) + len(nd.buf)
 	}
 	return sum
 }
 
-// Check verifies the invariants. O(n).
+// Check verifies the invariants and returns an error if one is violated. For tests.
+// O(n).
 func (l *List) Check() error {
 	n, size := 0, 0
 	for k, nd := range l.nodes.all() {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sameList compares a list with its model.
+// sameList compares a list with a slice.
 func sameList(t *testing.T, l *List, model []string) {
 	t.Helper()
 	if err := l.Check(); err != nil {
@@ -28,7 +28,7 @@ func sameList(t *testing.T, l *List, model []string) {
 	}
 }
 
-// Random operations on a list and its clones, and on slices, lead to the same.
+// TestListModel compares random operations on a list and its clones with slices.
 func TestListModel(t *testing.T) {
 	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -136,7 +136,8 @@ func removeModel(model *[]string, b string, count int) (removed int) {
 	return removed
 }
 
-// A list keeps its encoding between half of the limit and the limit.
+// TestListEncoding checks that a list keeps its encoding between half of the limit
+// and the limit.
 func TestListEncoding(t *testing.T) {
 	limits := DefaultLimits()
 	for _, test := range []struct {
@@ -145,7 +146,7 @@ func TestListEncoding(t *testing.T) {
 	}{
 		{-2, 8185 / 12, 4089 / 12, "a123456789"},
 		{-1, 4089 / 7, 2041 / 7, "hello"},
-		{-2, 8185 / 2, 4089 / 2, "5"}, // an integer takes one byte and one for the length
+		{-2, 8185 / 2, 4089 / 2, "5"}, // an integer takes one byte, and one byte for the length
 		{128, 128, 64, "hello"},
 		{0, 1, 0, "hello"},
 	} {
@@ -169,7 +170,7 @@ func TestListEncoding(t *testing.T) {
 	}
 }
 
-// Short elements cost little more than themselves.
+// TestListBytes checks the overhead of short elements.
 func TestListBytes(t *testing.T) {
 	var l List
 	const n = 100000

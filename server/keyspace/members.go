@@ -4,45 +4,45 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Members of sorted sets and fields of hashes may have deadlines of their own.
-// The value knows them in their order (zset.Set.SetDeadline, Hash.SetDeadlineBytes);
-// the database knows of each key the earliest, in an index like that of the
-// keys' own deadlines; so one timer, set to the head of both, serves all.
+// Members of sorted sets and fields of hashes may have deadlines. The value has an
+// index of them (zset.Set.SetDeadline, Hash.SetDeadlineBytes). The database has an
+// index of keys by the earliest deadline of their members, like that of the keys'
+// own deadlines, so a single timer, set to the head of both, suffices.
 //
-// Whoever opens a key finds it without the members that are past their
-// deadlines: the doors remove them. A sweep does so at the deadline if nobody
-// comes. The index is brought up to date when a command is done (Seal), for the
-// keys that it opened for changing.
+// The accessors remove expired members from a key before they return it; Sweep
+// removes them at their deadline. Seal updates the index at the end of a command
+// for the keys that the command opened for writing.
 
-// edited is a key that was opened for changing.
+// edited is an entry that was opened for writing.
 type edited struct {
 	db    *DB
 	entry *Entry
 }
 
-// opened notes that e is open for changing.
+// opened registers e as open for writing.
 func (db *DB) opened(e *Entry) {
 	if db.views != nil {
 		delete(db.views, e.Key())
 	}
 	db.noteEdited(e)
-	if !e.packed() && e.state&growingBit == 0 {
-		db.grows(e, e.weight())
+	if !e.packed() && e.state&weighedBit == 0 {
+		db.trackWeight(e, e.weight())
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)
 	}
 }
 
-// noteEdited has Seal look at e, if it can have members with deadlines. Packed
-// hashes have none.
+// noteEdited makes Seal examine e if its members can have deadlines. Those of
+// packed hashes cannot.
 func (db *DB) noteEdited(e *Entry) {
 	if k := e.kind(); k == isZset || k == isHash && !e.packed() {
 		db.ks.edited = append(db.ks.edited, edited{db, e})
 	}
 }
 
-// reschedule brings the index of the deadlines of members up to date.
+// reschedule updates the index of member deadlines for all entries that were opened
+// for writing.
 func (ks *Keyspace) reschedule() {
 	for i, x := range ks.edited {
 		ks.edited[i] = edited{}
@@ -57,7 +57,7 @@ func (ks *Keyspace) reschedule() {
 	}
 }
 
-// schedule puts e where it belongs in the index.
+// schedule updates e in the index of member deadlines.
 func (db *DB) schedule(e *Entry) {
 	d := deadlinesOf(e.Value())
 	if d == nil {
@@ -70,7 +70,7 @@ func (db *DB) schedule(e *Entry) {
 	if at, ok := db.members.Score(e.Key()); !ok || at != first.Score {
 		before := db.members.Weight()
 		db.members.Add(e.Key(), first.Score)
-		db.hold(int64(db.members.Weight() - before))
+		db.addHeld(int64(db.members.Weight() - before))
 		db.ks.moved = true
 	}
 	e.state |= timedBit
@@ -79,12 +79,12 @@ func (db *DB) schedule(e *Entry) {
 func (db *DB) unschedule(e *Entry) {
 	before := db.members.Weight()
 	db.members.Remove(e.Key())
-	db.hold(int64(db.members.Weight() - before))
+	db.addHeld(int64(db.members.Weight() - before))
 	db.ks.moved = true
 	e.state &^= timedBit
 }
 
-// deadlinesOf returns the deadlines of the members of a value, nil if there are
+// deadlinesOf returns the deadline index of a value's members, or nil if there are
 // none.
 func deadlinesOf(value any) *zset.Set {
 	switch v := value.(type) {
@@ -96,7 +96,7 @@ func deadlinesOf(value any) *zset.Set {
 	return nil
 }
 
-// dueMembers counts the members whose deadline has passed.
+// dueMembers returns the number of expired members. O(log n).
 func dueMembers(value any, now int64) int {
 	d := deadlinesOf(value)
 	if d == nil {
@@ -108,9 +108,8 @@ func dueMembers(value any, now int64) int {
 	return d.CountScore(zset.ScoreRange{Min: 0, Max: float64(now), MaxExclusive: true})
 }
 
-// DueMembers returns how many members of a key are past their deadlines and not
-// removed yet; while the keyspace is frozen, from the view of it that readers
-// are shown. O(log n).
+// DueMembers returns the number of expired members of a key that are not removed
+// yet; while the keyspace is frozen, of the readers' view of the key. O(log n).
 func (db *DB) DueMembers(key []byte) int {
 	e := db.entries.get(viewOf(key))
 	if e == nil || !e.timed() {
@@ -122,8 +121,8 @@ func (db *DB) DueMembers(key []byte) int {
 	return dueMembers(e.Value(), db.ks.now)
 }
 
-// Purge removes members of a key whose deadline has passed, at most limit of
-// them, and returns how many it did; while the keyspace is frozen, from the view.
+// Purge removes at most limit expired members of a key, and returns their number;
+// while the keyspace is frozen, from the readers' view. O(log n) for each.
 func (db *DB) Purge(key []byte, limit int) int {
 	e := db.entries.get(viewOf(key))
 	switch {
@@ -136,7 +135,7 @@ func (db *DB) Purge(key []byte, limit int) int {
 	return n
 }
 
-// expireMembers removes members whose deadline has passed.
+// expireMembers removes at most limit expired members and calls gone for each.
 func expireMembers(value any, now int64, limit int, gone func(member string)) int {
 	switch v := value.(type) {
 	case *zset.Set:
@@ -147,13 +146,13 @@ func expireMembers(value any, now int64, limit int, gone func(member string)) in
 	return 0
 }
 
-// expiredAtOnce is how many members the hook is told of together.
+// expiredAtOnce is the maximum number of members in a call of Hooks.ExpiredMembers.
 const expiredAtOnce = 1000
 
-// purge removes members of e whose deadline has passed, at most limit of them,
-// and e if none is left. It returns how many it removed.
+// purge removes at most limit expired members of e and, if no member remains, e
+// itself. It returns the number of removals.
 func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
-	if d := deadlinesOf(e.Value()); d == nil { // the index is brought up to date with the end of the command
+	if d := deadlinesOf(e.Value()); d == nil { // Seal has not updated the index yet
 		return 0, false
 	} else if first, _ := d.First(); int64(first.Score) >= db.ks.now {
 		return 0, false
@@ -161,15 +160,15 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)
 	}
-	if e.state&growingBit == 0 {
-		db.grows(e, e.weight())
+	if e.state&weighedBit == 0 {
+		db.trackWeight(e, e.weight())
 	}
 	var members []string
-	tell := db.ks.hooks.ExpiredMembers
+	hook := db.ks.hooks.ExpiredMembers
 	for more := true; more; {
 		members = members[:0]
 		got := expireMembers(e.Value(), db.ks.now, min(limit-n, expiredAtOnce), func(member string) {
-			if tell != nil {
+			if hook != nil {
 				members = append(members, member)
 			}
 		})
@@ -181,20 +180,21 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 		} else if !more {
 			db.schedule(e)
 		}
-		if tell != nil && got > 0 {
-			tell(db, e.Key(), e.Value(), members, emptied)
+		if hook != nil && got > 0 {
+			hook(db, e.Key(), e.Value(), members, emptied)
 		}
 	}
 	return n, emptied
 }
 
-// view is what readers are shown of an entry while the keyspace is frozen.
+// view is the form of an entry that readers see while the keyspace is frozen.
 type view struct {
-	of    any // the value
+	of    any // the value that shown is a copy of
 	shown *Entry
 }
 
-// view returns the view of e: a copy, from which members are removed instead.
+// view returns the readers' view of e: a copy, from which expired members are
+// removed.
 func (db *DB) view(e *Entry) *Entry {
 	v, ok := db.views[e.Key()]
 	if !ok || v.of != e.Value() {
@@ -210,8 +210,7 @@ func (db *DB) view(e *Entry) *Entry {
 	return v.shown
 }
 
-// withoutDue returns e as it is without the members whose deadline has passed,
-// and leaves e alone.
+// withoutDue returns e without its expired members, and does not modify e.
 func (db *DB) withoutDue(e *Entry) *Entry {
 	if dueMembers(e.Value(), db.ks.now) == 0 {
 		return e
@@ -221,9 +220,8 @@ func (db *DB) withoutDue(e *Entry) *Entry {
 	return shown
 }
 
-// HashField returns the value of a field of a hash, false if there is none. Other
-// than Get it leaves members past their deadlines where they are: it is for those
-// who ask many keys for one field each.
+// HashField returns the value of a field of a hash. Unlike Get it does not remove
+// expired members, which makes it suitable for reading one field each of many keys.
 func (db *DB) HashField(key, field []byte) (value string, ok bool) {
 	if e := db.entries.get(viewOf(key)); e == nil || !e.timed() {
 		e = db.Get(key)

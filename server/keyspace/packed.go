@@ -5,13 +5,15 @@ import (
 	"unsafe"
 )
 
-// Packed elements stand one after another in a byte slice: the length in
-// groups of seven bits, the lowest first; the bytes; and the length again with
-// its groups in reverse, so that they can be walked from either end. A short
-// element costs two bytes more than itself and no pointer, where a string
-// would cost 16 and an allocation.
+// Packed elements are length-prefixed byte strings in one slice:
+//
+//	length (varint, 7 bits a byte, lowest first) │ bytes │ length, its bytes in reverse order
+//
+// The second length allows backward iteration. A short element takes two bytes more
+// than its content and no pointer; a string header would take 16 bytes and an
+// allocation.
 
-// entrySize returns how many bytes an element of n bytes takes.
+// entrySize returns the size of an element of n bytes.
 func entrySize(n int) int {
 	size := n + 2
 	for n >= 0x80 {
@@ -21,11 +23,11 @@ func entrySize(n int) int {
 	return size
 }
 
-// putEntry fills dst, of entrySize(len(b)) bytes, with b.
+// putEntry stores b in dst, which has entrySize(len(b)) bytes.
 func putEntry(dst, b []byte) { copy(frameEntry(dst, len(b)), b) }
 
-// frameEntry makes dst, of entrySize(n) bytes, an element of n bytes, and
-// returns these for filling.
+// frameEntry stores the lengths of an element of n bytes in dst, which has
+// entrySize(n) bytes, and returns the part for the content.
 func frameEntry(dst []byte, n int) []byte {
 	i, left := 0, n
 	for ; left >= 0x80; i++ {
@@ -36,7 +38,7 @@ func frameEntry(dst []byte, n int) []byte {
 	return dst[i+1 : i+1+n]
 }
 
-// firstEntry returns the element at the beginning of d and the bytes it takes.
+// firstEntry returns the element at the beginning of d and its size.
 func firstEntry(d []byte) (b []byte, size int) {
 	n, w := int(d[0]), 1
 	if n >= 0x80 {
@@ -53,7 +55,7 @@ func firstEntry(d []byte) (b []byte, size int) {
 	return d[w : w+n : w+n], n + 2*w
 }
 
-// lastEntry returns the element at the end of d and the bytes it takes.
+// lastEntry returns the element at the end of d and its size.
 func lastEntry(d []byte) (b []byte, size int) {
 	end := len(d) - 1
 	n, w := int(d[end]), 1
@@ -72,8 +74,8 @@ func lastEntry(d []byte) (b []byte, size int) {
 	return d[end-n : end : end], n + 2*w
 }
 
-// listpackSize returns how many bytes b takes in Redis's listpack, where
-// integers are stored as such. It decides when Redis changes encodings.
+// listpackSize returns the size of b in a listpack of Redis, where integers have
+// special encodings. It determines when Redis changes encodings.
 func listpackSize(b []byte) int {
 	if v, ok := integer(viewOf(b)); ok {
 		return listpackIntSize(v)
@@ -87,7 +89,7 @@ func listpackSize(b []byte) int {
 	default:
 		n += 5
 	}
-	// Behind it stands its length, in groups of seven bits.
+	// Add the size of the backward length, in groups of seven bits.
 	switch {
 	case n < 128:
 		return n + 1
@@ -101,7 +103,7 @@ func listpackSize(b []byte) int {
 	return n + 5
 }
 
-// listpackIntSize is listpackSize of an integer.
+// listpackIntSize is listpackSize for an integer.
 func listpackIntSize(v int64) int {
 	switch {
 	case 0 <= v && v <= 127:
@@ -118,8 +120,8 @@ func listpackIntSize(v int64) int {
 	return 10
 }
 
-// integer reads what Redis would write as a 64-bit integer in just this way:
-// no spaces, no plus sign, no leading zeros.
+// integer parses a 64-bit integer in the form in which Redis writes it: no spaces,
+// no plus sign, no leading zeros.
 func integer(s string) (int64, bool) {
 	if len(s) == 0 || len(s) > 20 {
 		return 0, false
@@ -145,8 +147,9 @@ func integer(s string) (int64, bool) {
 	return int64(n), n <= math.MaxInt64
 }
 
-// viewOf returns b as a string that is good for as long as nobody writes to b.
+// viewOf returns b as a string without copying. The string is valid until b
+// changes.
 func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytesOf returns the bytes of s, which must not be written to.
+// bytesOf returns the bytes of s without copying. They must not be modified.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

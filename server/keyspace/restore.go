@@ -12,29 +12,29 @@ import (
 )
 
 const (
-	// pinAt is how many elements a value may have, and pinBytes how much memory
-	// it may take, to be written while the server waits: a few microseconds.
+	// pinAt and pinBytes are the maximum number of elements and bytes of a value
+	// that is serialized under the server's lock, which takes a few microseconds.
 	pinAt    = 256
 	pinBytes = 64 << 10
 
-	// chunkOps is how many bytes of operations make a chunk, and textChunk the
-	// same for the pieces of a long string.
+	// chunkOps is the minimum number of bytes of a chunk of operations, and
+	// textChunk the number of bytes of a part of a long string.
 	chunkOps  = 32 << 10
 	textChunk = 256 << 10
 )
 
-// Pinned is the value of a key as it was when it was pinned, whatever becomes
-// of the key.
+// Pinned is a snapshot of a key's value. It is independent of later changes, and
+// another goroutine may read it.
 type Pinned struct {
 	key      string
-	value    any // nil if ops say it all
+	value    any // nil if ops has the whole value
 	ops      []byte
 	deadline int64
 	bytes    int
 }
 
-// Pin keeps the value that e now has. O(1), or some microseconds for a small
-// value.
+// Pin returns a snapshot of the value of e. O(1); up to some microseconds for a
+// small value.
 func (db *DB) Pin(e *Entry) *Pinned {
 	db.ks.Seal()
 	if p := pin(e); p != nil {
@@ -47,7 +47,7 @@ func (db *DB) Pin(e *Entry) *Pinned {
 	return p
 }
 
-// pin is Pin for large values; for others it returns nil.
+// pin is Pin for large values. It returns nil for small ones.
 func pin(e *Entry) *Pinned {
 	bytes := 0
 	v := e.Value()
@@ -65,13 +65,13 @@ func pin(e *Entry) *Pinned {
 // Key returns the key.
 func (p *Pinned) Key() string { return p.key }
 
-// Size is how many bytes the value takes in a journal or base, estimated if it
-// is large.
+// Size returns the number of bytes of the value in a journal or base; for a large
+// value, an estimate.
 func (p *Pinned) Size() int { return p.bytes }
 
-// Chunks yields the operations that make the value from nothing, in pieces of
-// some 10 KB, or few 100 where a text is long. It may be called while the
-// keyspace is in use. A piece is borrowed until the next.
+// Chunks yields the operations that construct the value from nothing, in chunks of
+// some 10 KB, or a few 100 KB within long texts. It is safe while the keyspace is
+// in use. A chunk is valid until the next one.
 func (p *Pinned) Chunks(yield func(ops []byte) bool) {
 	if p.value == nil {
 		yield(p.ops)
@@ -81,8 +81,8 @@ func (p *Pinned) Chunks(yield func(ops []byte) bool) {
 	w.value(p.value, p.deadline)
 }
 
-// Chunks yields the operations that make a value from nothing, with its deadline,
-// in pieces as [Pinned.Chunks] does. A piece is borrowed until the next.
+// Chunks yields the operations that construct a value with its deadline from
+// nothing, as [Pinned.Chunks] does. A chunk is valid until the next one.
 func Chunks(value any, deadline int64) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		w := valueWriter{yield: yield}
@@ -90,7 +90,7 @@ func Chunks(value any, deadline int64) iter.Seq[[]byte] {
 	}
 }
 
-// Clone returns a copy of a value, in constant time: see the Clone of each type.
+// Clone returns a copy of a value in O(1); see the Clone method of each type.
 func Clone(value any) any {
 	switch v := value.(type) {
 	case *String:
@@ -109,8 +109,8 @@ func Clone(value any) any {
 	panic(fmt.Sprintf("BUG: a value of type %T", value))
 }
 
-// sizeOf returns how many elements a value has; of a stream, what its groups
-// have is counted, too.
+// sizeOf returns the number of elements of a value; for a stream, including the
+// elements of its groups.
 func sizeOf(value any) int {
 	switch v := value.(type) {
 	case *String:
@@ -121,7 +121,7 @@ func sizeOf(value any) int {
 	return value.(checker).Len()
 }
 
-// MayBeEmpty reports whether a key may hold such a value when nothing is in it.
+// MayBeEmpty reports whether a key may have this value without elements.
 func MayBeEmpty(value any) bool {
 	switch value.(type) {
 	case *String, *Stream:
@@ -130,15 +130,16 @@ func MayBeEmpty(value any) bool {
 	return false
 }
 
-// valueWriter gathers operations and yields them in pieces, or keeps them in
-// one if yield is nil.
+// valueWriter serializes values. It yields chunks, or collects all operations in
+// buf if yield is nil.
 type valueWriter struct {
 	buf   []byte
 	yield func([]byte) bool
-	done  bool // enough was yielded
+	done  bool // the consumer has stopped the iteration
 }
 
-// full yields the piece if it is long enough, and reports whether to go on.
+// full yields the chunk if it has at least limit bytes, and reports whether to
+// continue.
 func (w *valueWriter) full(limit int) bool {
 	if w.yield != nil && len(w.buf) >= limit && !w.done {
 		w.done = !w.yield(w.buf)
@@ -174,7 +175,7 @@ func (w *valueWriter) value(value any, deadline int64) {
 		}
 	case *Set:
 		w.begin(kindSet, deadline)
-		if v.view().shape == listpack {
+		if v.view().encoding == listpack {
 			w.buf = append(w.buf, opOrdered)
 		}
 		var buf [20]byte
@@ -213,7 +214,7 @@ func (w *valueWriter) value(value any, deadline int64) {
 	w.full(1)
 }
 
-// deadlines writes those of members or fields, of which there may be none.
+// deadlines writes the deadlines of members or fields; of may be nil.
 func (w *valueWriter) deadlines(of *zset.Set) {
 	if of == nil {
 		return
@@ -227,23 +228,23 @@ func (w *valueWriter) deadlines(of *zset.Set) {
 	}
 }
 
-// ErrOperations is returned for operations that make no sense. Since records
-// carry checksums, they were written so: by a newer version, or by a bug.
-var ErrOperations = errors.New("operations that make no sense")
+// ErrOperations is the error for invalid operations. Records have checksums, so
+// invalid operations were written by a newer version or because of a bug.
+var ErrOperations = errors.New("invalid operations")
 
-// Builder puts a value together from operations. The zero value, with Limits,
-// is ready to use.
+// Builder constructs a value from operations. The zero value, with Limits, is ready
+// to use. A Builder is not safe for concurrent use.
 type Builder struct {
 	Limits *Limits
 
-	value     any
-	deadline  int64
-	elements  []zset.Element // of a new sorted set, while all it gets is elements; members are parts of copies of operations
-	gathering bool           // elements has them, not value
+	value      any
+	deadline   int64
+	elements   []zset.Element // elements of a new sorted set; members alias copies of operations
+	collecting bool           // the sorted set is in elements, not in value
 }
 
-// Value returns the value and its deadline, nil if there is none, and makes the
-// builder forget it. An error says that the value is one that cannot be.
+// Value returns the value, nil if there is none, and its deadline, and resets the
+// builder. The error reports a value that must not exist.
 func (b *Builder) Value() (value any, deadline int64, err error) {
 	b.load()
 	value, deadline = b.value, b.deadline
@@ -262,27 +263,28 @@ func (b *Builder) Value() (value any, deadline int64, err error) {
 	return value, deadline, nil
 }
 
-// load makes a sorted set of the elements so far.
+// load builds a sorted set from the collected elements.
 func (b *Builder) load() {
-	if s, ok := b.value.(*zset.Set); ok && b.gathering {
+	if s, ok := b.value.(*zset.Set); ok && b.collecting {
 		*s = *zset.Load(b.elements)
 	}
-	b.drop()
+	b.discard()
 }
 
-// drop forgets the elements so far.
-func (b *Builder) drop() {
+// discard discards the collected elements.
+func (b *Builder) discard() {
 	clear(b.elements)
-	b.elements, b.gathering = b.elements[:0], false
+	b.elements, b.collecting = b.elements[:0], false
 }
 
-// operands reads what follows an operation's letter.
+// operands decodes the operands of operations. After an error, bad is true and all
+// results are zero.
 type operands struct {
-	rest []byte
-	bad  bool
+	rest   []byte
+	failed bool
 }
 
-func (o *operands) fail() { o.bad, o.rest = true, nil }
+func (o *operands) fail() { o.failed, o.rest = true, nil }
 
 func (o *operands) number() uint64 {
 	n, w := binary.Uvarint(o.rest)
@@ -294,8 +296,8 @@ func (o *operands) number() uint64 {
 	return n
 }
 
-// place reads a place in a list of n elements, or a number of them.
-func (o *operands) place(n int) int {
+// position decodes a position in a list of n elements, or a number of elements.
+func (o *operands) position(n int) int {
 	i := o.number()
 	if i > uint64(n) {
 		o.fail()
@@ -325,7 +327,7 @@ func (o *operands) text() []byte {
 	return b
 }
 
-// deadline reads the deadline of a member.
+// deadline decodes the deadline of a member.
 func (o *operands) deadline() int64 {
 	at := o.number()
 	if at > zset.MaxDeadline {
@@ -348,11 +350,11 @@ func (o *operands) score() float64 {
 	return f
 }
 
-// Apply carries out operations, of which it keeps nothing. After an error the
-// builder is of no use.
+// Apply executes operations, and does not retain ops. After an error the builder
+// must not be used.
 func (b *Builder) Apply(ops []byte) error {
 	o := operands{rest: ops}
-	if b.gathering {
+	if b.collecting {
 		o.rest = slices.Clone(ops)
 	}
 	for len(o.rest) > 0 {
@@ -365,14 +367,14 @@ func (b *Builder) Apply(ops []byte) error {
 			ok = b.begin(&o)
 		case opGone:
 			b.value, b.deadline = nil, 0
-			b.drop()
+			b.discard()
 		case opDeadline:
 			b.deadline = int64(o.number())
 			ok = b.value != nil && b.deadline >= 0
 		default:
 			ok = b.change(op, &o)
 		}
-		if o.bad || !ok {
+		if o.failed || !ok {
 			return fmt.Errorf("%w: %q at byte %d, value %T", ErrOperations, op, at, b.value)
 		}
 	}
@@ -384,7 +386,7 @@ func (b *Builder) begin(o *operands) bool {
 		return false
 	}
 	b.deadline = 0
-	b.drop()
+	b.discard()
 	switch o.rest[0] {
 	case kindString:
 		b.value = NewString(nil)
@@ -396,8 +398,8 @@ func (b *Builder) begin(o *operands) bool {
 		b.value = new(Hash)
 	case kindZset:
 		b.value = new(zset.Set)
-		b.gathering = true
-		o.rest = slices.Clone(o.rest) // elements has parts of it
+		b.collecting = true
+		o.rest = slices.Clone(o.rest) // elements alias it
 	case kindStream:
 		b.value = new(Stream)
 	default:
@@ -407,8 +409,8 @@ func (b *Builder) begin(o *operands) bool {
 	return true
 }
 
-// change carries out an operation on the value, and reports whether the value
-// is of a kind that has it.
+// change executes an operation on the value, and reports whether it is valid for
+// its type.
 func (b *Builder) change(op byte, o *operands) bool {
 	switch v := b.value.(type) {
 	case *String:
@@ -422,7 +424,7 @@ func (b *Builder) change(op byte, o *operands) bool {
 	case *Stream:
 		return v.replay(op, o)
 	case *zset.Set:
-		if op == opPut && b.gathering {
+		if op == opPut && b.collecting {
 			member := viewOf(o.text())
 			b.elements = append(b.elements, zset.Element{Member: member, Score: o.score()})
 			return true
@@ -440,7 +442,7 @@ func (s *String) replay(op byte, o *operands) bool {
 		s.e.flags &^= stringFlags
 	case opWrite:
 		offset, text := o.number(), o.text()
-		if o.bad || offset > uint64(s.Len()+maxGap) {
+		if o.failed || offset > uint64(s.Len()+maxGap) {
 			return false
 		}
 		s.box().extend(int(offset) + len(text))
@@ -452,8 +454,9 @@ func (s *String) replay(op byte, o *operands) bool {
 	return true
 }
 
-// maxGap is how many zero bytes an operation may put into a string. Where there
-// are more, the string is written as a whole: it is large enough to be pinned.
+// maxGap is the maximum number of zero bytes that an operation may insert into a
+// string. Larger gaps make the string large enough to be pinned, so it is written
+// as a whole.
 const maxGap = pinBytes
 
 func (l *List) replay(op byte, o *operands) bool {
@@ -472,8 +475,8 @@ func (l *List) replay(op byte, o *operands) bool {
 			l.PopBack()
 		}
 	case opIndex, opInsert:
-		i, text := o.place(l.n), o.text()
-		if o.bad || op == opIndex && i == l.n {
+		i, text := o.position(l.n), o.text()
+		if o.failed || op == opIndex && i == l.n {
 			return false
 		}
 		if op == opIndex {
@@ -482,15 +485,15 @@ func (l *List) replay(op byte, o *operands) bool {
 			l.Insert(i, text)
 		}
 	case opCut:
-		i := o.place(l.n)
-		n := o.place(l.n - i)
-		if o.bad {
+		i := o.position(l.n)
+		n := o.position(l.n - i)
+		if o.failed {
 			return false
 		}
 		l.Delete(i, n)
 	case opMatching:
 		n, text := o.signed(), o.text()
-		if !o.bad {
+		if !o.failed {
 			l.Remove(text, int(n))
 		}
 	default:
@@ -522,7 +525,7 @@ func (h *Hash) replay(op byte, o *operands, l *Limits) bool {
 		h.Delete(o.text())
 	case opMember:
 		field := o.text()
-		if at := o.deadline(); !o.bad {
+		if at := o.deadline(); !o.failed {
 			h.SetDeadlineBytes(field, at)
 		}
 	default:
@@ -535,14 +538,14 @@ func replaySorted(s *zset.Set, op byte, o *operands) bool {
 	switch op {
 	case opPut:
 		member := o.text()
-		if score := o.score(); !o.bad {
+		if score := o.score(); !o.failed {
 			s.AddIfBytes(member, score, 0)
 		}
 	case opRemove:
 		s.RemoveBytes(o.text())
 	case opMember:
 		member := o.text()
-		if at := o.deadline(); !o.bad {
+		if at := o.deadline(); !o.failed {
 			s.SetDeadlineBytes(member, at)
 		}
 	case opClear:
@@ -553,35 +556,36 @@ func replaySorted(s *zset.Set, op byte, o *operands) bool {
 	return true
 }
 
-// Record is a record of a journal: what happened to a key.
+// Record is a record of a journal: the changes of one key.
 type Record struct {
 	Space      uint64
 	Key        []byte
 	Operations []byte
 }
 
-// NextRecord splits the first record from a chunk of a journal.
+// NextRecord splits the first record from a chunk of a journal. The record aliases
+// the chunk.
 func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
 	o := operands{rest: chunk}
 	r.Space, r.Key, r.Operations = o.number(), o.text(), o.text()
-	if o.bad {
+	if o.failed {
 		return Record{}, nil, fmt.Errorf("%w: no record", ErrOperations)
 	}
 	return r, o.rest, nil
 }
 
-// Anew reports whether the operations of a record do not depend on what the key
-// had before.
+// Anew reports whether the operations of a record are independent of the previous
+// value of the key.
 func Anew(ops []byte) bool { return len(ops) > 0 && (ops[0] == opNew || ops[0] == opGone) }
 
-// Restore puts a value, as a Builder has made it, under a key that must not
-// exist. Nobody is told of it, and the journal does not have it.
+// Restore adds a value from a Builder under a key that must not exist. It calls no
+// hooks and writes no journal.
 func (db *DB) Restore(key string, value any, deadline int64) {
 	e := newEntry(key, value, deadline != 0)
 	e.setDeadline(deadline)
 	e.access = db.ks.firstAccess()
 	db.insert(e)
-	db.hold(int64(e.weight()))
+	db.addHeld(int64(e.weight()))
 	if x := db.indexed(); x != nil {
 		x.add(e.Key())
 	}
@@ -591,8 +595,7 @@ func (db *DB) Restore(key string, value any, deadline int64) {
 	db.schedule(e)
 }
 
-// Forget writes into the journal that there is no such key, as if it had been
-// removed.
+// Forget records in the journal that a key does not exist.
 func (db *DB) Forget(key string) {
 	if db.ks.rec != nil {
 		db.ks.rec.record(db.space, key, []byte{opGone})

@@ -14,62 +14,63 @@ import (
 	"github.com/zsetd/zsetd/zset/table"
 )
 
-// Set is a set of byte strings. As in Redis it has one of three shapes:
-// sorted integers as long as all members are integers and not too many; packed
-// elements in the order of insertion while it is small; a hash table beyond.
-// It never goes back to a smaller shape by itself. The zero value is empty and
-// ready to use.
+// Set is a set of byte strings with one of the encodings of Redis: a sorted array
+// of integers (intset) while all members are integers and not too many;
+// length-prefixed elements in insertion order (listpack) while it is small;
+// otherwise a hash table. It never returns to a smaller encoding by itself. The
+// zero value is an empty set, ready to use. A Set is not safe for concurrent use,
+// except that a clone and its original are independent.
 //
-// As a small hash does, a small set stands in its entry, and is then the entry in
-// another role: integers with 2, 4 or 8 bytes each, others as texts with their
-// lengths. That one is changed by [DB.AddMember] and [DB.RemoveMember], or when
-// [DB.Unpacked] has made it one like those that are in no entry.
+// A small set is embedded in its entry: the same memory viewed as a Set. Integers
+// then have 2, 4 or 8 bytes each, other members are length-prefixed texts. An
+// embedded set is changed by [DB.AddMember] and [DB.RemoveMember], or after
+// [DB.Unpacked] converted it to a separate one.
 type Set struct {
-	e Entry      // if it is a part of its entry
-	o *setObject // if it is not; nil if it is empty
+	e Entry      // header of the entry that contains the set
+	o *setObject // state of a separate set; nil if the set is empty
 }
 
-// setObject is what a set has that is not a part of its entry.
+// setObject is the state of a set that is not embedded in an entry.
 type setObject struct {
-	ints   []int64 // if shape is intset
-	texts  []byte  // if shape is listpack
-	table  *table.Table[struct{}]
-	log    *changes // told of what changes; nil for nobody
-	n      int      // elements in texts; with a table: the bytes that its texts take
-	shape  shape
-	shared bool // ints or texts is shared with a clone: copied before a write
+	ints     []int64 // members of an intset
+	texts    []byte  // members of a listpack
+	table    *table.Table[struct{}]
+	log      *changes // receives all changes; may be nil
+	n        int      // elements in texts; for a table: memory of its texts in bytes
+	encoding encoding
+	shared   bool // ints or texts is shared with a clone: copied before a write
 }
 
-// setView is what there is to be read of a set, wherever it stands.
+// setView is a read-only view of a set, embedded or not.
 type setView struct {
-	ints  []int64
-	bytes []byte // texts, or integers of width bytes
-	table *table.Table[struct{}]
-	n     int // members, unless there is a table
-	width int
-	shape shape
+	ints     []int64
+	bytes    []byte // texts, or integers of width bytes each
+	table    *table.Table[struct{}]
+	n        int // number of members, unless there is a table
+	width    int
+	encoding encoding
 }
 
 func (s *Set) view() setView {
 	switch {
 	case s.inEntry():
-		v := setView{bytes: s.e.pairs(), n: int(s.e.vlen), shape: listpack}
+		v := setView{bytes: s.e.pairs(), n: int(s.e.valueLen), encoding: listpack}
 		if s.e.flags&textsFlag == 0 {
-			v.shape = intset
+			v.encoding = intset
 			v.width = len(v.bytes) / max(v.n, 1)
 		}
 		return v
 	case s.o == nil:
 		return setView{}
 	}
-	v := setView{ints: s.o.ints, bytes: s.o.texts, table: s.o.table, n: s.o.n, shape: s.o.shape}
-	if v.shape == intset {
+	v := setView{ints: s.o.ints, bytes: s.o.texts, table: s.o.table, n: s.o.n, encoding: s.o.encoding}
+	if v.encoding == intset {
 		v.n = len(v.ints)
 	}
 	return v
 }
 
-// number returns the ith integer.
+// number returns integer i.
 func (v *setView) number(i int) int64 {
 	if v.width == 0 {
 		return v.ints[i]
@@ -77,7 +78,8 @@ func (v *setView) number(i int) int64 {
 	return readInt(v.bytes[i*v.width:], v.width)
 }
 
-// search returns where n stands among the integers, or would.
+// search returns the index of n among the integers, or the index at which to insert
+// it.
 func (v *setView) search(n int64) (i int, found bool) {
 	lo, hi := 0, v.n
 	for lo < hi {
@@ -90,7 +92,7 @@ func (v *setView) search(n int64) (i int, found bool) {
 	return lo, lo < v.n && v.number(lo) == n
 }
 
-// widthOf returns how many bytes an integer takes.
+// widthOf returns the number of bytes for an integer.
 func widthOf(n int64) int {
 	switch {
 	case n == int64(int16(n)):
@@ -122,8 +124,7 @@ func writeInt(b []byte, width int, n int64) {
 	}
 }
 
-// findText returns where in p a text stands, and where it ends; -1 if it is not
-// there.
+// findText returns the offsets of a text in p, -1 if it is absent.
 func findText(p []byte, text string) (at, end int) {
 	for at := 0; at < len(p); {
 		b, end := readText(p, at)
@@ -135,13 +136,13 @@ func findText(p []byte, text string) (at, end int) {
 	return -1, -1
 }
 
-// inEntry reports whether s is the role of an entry.
-func (s *Set) inEntry() bool { return s.e.units != 0 }
+// inEntry reports whether s is embedded in an entry.
+func (s *Set) inEntry() bool { return s.e.words != 0 }
 
-// object makes s ready to be changed.
+// object returns the state for writing. It panics for an embedded set.
 func (s *Set) object() *setObject {
 	if s.inEntry() || s.e.state == stale {
-		panic("BUG: a set is changed otherwise than by its entry")
+		panic("BUG: write to an embedded or stale set")
 	}
 	if s.o == nil {
 		s.o = new(setObject)
@@ -149,31 +150,33 @@ func (s *Set) object() *setObject {
 	return s.o
 }
 
-// packs reports whether a set can be a part of an entry.
+// packs reports whether the set can be embedded in an entry with a key of the given
+// length.
 func (s *Set) packs(key int) bool {
 	v := s.view()
-	return v.shape != hashtable && v.n <= maxPacked && packsPairs(key, v.size())
+	return v.encoding != hashtable && v.n <= maxPackedPairs && packsPairs(key, v.size())
 }
 
-// size returns how many bytes the members take in an entry.
+// size returns the number of bytes of the members in an entry.
 func (v *setView) size() int {
-	if v.shape == intset && v.width == 0 && v.n > 0 {
+	if v.encoding == intset && v.width == 0 && v.n > 0 {
 		return v.n * max(widthOf(v.ints[0]), widthOf(v.ints[v.n-1]))
 	}
 	return len(v.bytes)
 }
 
-// entry makes a packed entry of s, which must not be used any more then.
+// entry returns a packed entry with the members of s. s must not be used
+// afterwards.
 func (s *Set) entry(key string, timed bool) *Entry {
 	v := s.view()
 	e := newPackedSet(key, v.size(), timed)
-	e.vlen = uint8(v.n)
+	e.valueLen = uint8(v.n)
 	e.setPairsSize(v.size())
-	if v.shape == listpack {
+	if v.encoding == listpack {
 		e.flags |= textsFlag
 	}
 	p := e.pairs()
-	if v.shape == intset && v.width == 0 && v.n > 0 {
+	if v.encoding == intset && v.width == 0 && v.n > 0 {
 		width := len(p) / v.n
 		for i, n := range v.ints {
 			writeInt(p[i*width:], width, n)
@@ -187,23 +190,24 @@ func (s *Set) entry(key string, timed bool) *Entry {
 	return e
 }
 
-// newPackedSet returns an entry of an empty set with room for members.
-func newPackedSet(key string, room int, timed bool) *Entry {
-	e := allocate(key, max(pairsHead+room, leastHash), timed)
+// newPackedSet returns an entry with an empty embedded set and capacity bytes for
+// members.
+func newPackedSet(key string, capacity int, timed bool) *Entry {
+	e := allocate(key, max(pairsHeader+capacity, minPackedValue), timed)
 	e.flags = isSet | packedLayout
 	return e
 }
 
-// AddSet is Add of an empty set with room for members of so many bytes together.
-func (db *DB) AddSet(key []byte, room int) *Entry {
+// AddSet is Add for an empty set with capacity bytes for members.
+func (db *DB) AddSet(key []byte, capacity int) *Entry {
 	if !packsPairs(len(key), 0) {
 		return db.Add(key, new(Set))
 	}
-	room = min(room, packedPairs-deadlineSize-pairsHead-headSize-len(key))
-	return db.add(newPackedSet(viewOf(key), room, false))
+	capacity = min(capacity, maxPackedEntry-deadlineSize-pairsHeader-headerSize-len(key))
+	return db.add(newPackedSet(viewOf(key), capacity, false))
 }
 
-// MemberSize returns what a member takes in a small set.
+// MemberSize returns the number of bytes of a member in an embedded set.
 func MemberSize(m Member) int {
 	if m.isText {
 		return textSize(len(m.text))
@@ -211,12 +215,12 @@ func MemberSize(m Member) int {
 	return widthOf(m.number)
 }
 
-// unpackedSet returns a set like that of a packed entry, which is in none.
+// unpackedSet returns a separate copy of the set embedded in e.
 func (e *Entry) unpackedSet() *Set {
 	s := (*Set)(unsafe.Pointer(e))
 	v := s.view()
-	o := &setObject{shape: v.shape}
-	if v.shape == intset {
+	o := &setObject{encoding: v.encoding}
+	if v.encoding == intset {
 		o.ints = make([]int64, v.n)
 		for i := range o.ints {
 			o.ints[i] = v.number(i)
@@ -227,8 +231,7 @@ func (e *Entry) unpackedSet() *Set {
 	return &Set{o: o}
 }
 
-// ExpectMembers is [Set.Expect] for the set of e. It returns the entry as it is
-// now.
+// ExpectMembers is [Set.Expect] for the set of e. It returns the current entry.
 func (db *DB) ExpectMembers(e *Entry, first Member, n int) *Entry {
 	l := &db.ks.Limits
 	if !e.packed() {
@@ -237,12 +240,12 @@ func (db *DB) ExpectMembers(e *Entry, first Member, n int) *Entry {
 	}
 	ints := e.flags&textsFlag == 0
 	switch {
-	case ints && n <= l.SetMaxIntsetEntries && (e.vlen > 0 || !first.isText):
-	case ints && e.vlen > 0 || n > l.SetMaxListpackEntries:
+	case ints && n <= l.SetMaxIntsetEntries && (e.valueLen > 0 || !first.isText):
+	case ints && e.valueLen > 0 || n > l.SetMaxListpackEntries:
 		e = db.Unpacked(e)
 		e.Value().(*Set).object().hash()
 	case ints:
-		if log := db.told(e); log != nil {
+		if log := db.changesOf(e); log != nil {
 			log.op(opOrdered)
 		}
 		e.flags |= textsFlag
@@ -250,16 +253,16 @@ func (db *DB) ExpectMembers(e *Entry, first Member, n int) *Entry {
 	return e
 }
 
-// AddMember adds a copy of m to the set of e and returns the entry as it is now,
-// and whether it was not there. O(1) in a hash table, otherwise O(n), without an
-// allocation if there is room.
+// AddMember adds a copy of m to the set of e. It returns the current entry, and
+// whether m is new. O(1) in a hash table, otherwise O(n), without an allocation if
+// the entry has space.
 func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 	l := &db.ks.Limits
 	if !e.packed() {
 		return e, e.Value().(*Set).Add(l, m)
 	}
 	var buf [20]byte
-	p, n := e.pairs(), int(e.vlen)
+	p, n := e.pairs(), int(e.valueLen)
 	size, at, width := 0, 0, 0
 	if e.flags&textsFlag == 0 {
 		number, ok := m.asInt()
@@ -273,8 +276,8 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 			size = (n + 1) * width
 			ok = n < l.SetMaxIntsetEntries
 		}
-		if !ok || n == maxPacked || !packsPairs(int(e.klen), size) {
-			return db.addUnpacked(e, m) // it changes its shape, or is too large
+		if !ok || n == maxPackedPairs || !packsPairs(int(e.keyLen), size) {
+			return db.addUnpacked(e, m) // the encoding changes, or the entry becomes too large
 		}
 		m = Member{number: number}
 	} else {
@@ -283,15 +286,15 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 			return e, false
 		}
 		size = len(p) + textSize(len(text))
-		if n >= min(l.SetMaxListpackEntries, maxPacked) || len(text) > l.SetMaxListpackValue || !packsPairs(int(e.klen), size) {
+		if n >= min(l.SetMaxListpackEntries, maxPackedPairs) || len(text) > l.SetMaxListpackValue || !packsPairs(int(e.keyLen), size) {
 			return db.addUnpacked(e, m)
 		}
 	}
-	if log := db.told(e); log != nil {
+	if log := db.changesOf(e); log != nil {
 		log.put(m.view(&buf))
 	}
 	if size > cap(p) {
-		e = db.relocate(e, e.resized(pairsHead+size, e.volatile()))
+		e = db.relocate(e, e.resized(pairsHeader+size, e.volatile()))
 		p = e.pairs()
 	}
 	if width == 0 {
@@ -302,7 +305,7 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 		if n == 0 || old == width {
 			copy(p[(at+1)*width:], p[at*width:n*width])
 		} else {
-			for i := n - 1; i >= 0; i-- { // from the end: so nothing is overwritten that is still to be read
+			for i := n - 1; i >= 0; i-- { // from the last to the first, so that no unread integer is overwritten
 				to := i
 				if i >= at {
 					to++
@@ -313,11 +316,11 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 		writeInt(p[at*width:], width, m.number)
 	}
 	e.setPairsSize(size)
-	e.vlen++
+	e.valueLen++
 	return e, true
 }
 
-// addUnpacked adds a member that changes the shape of a packed set.
+// addUnpacked adds a member that changes the encoding of an embedded set.
 func (db *DB) addUnpacked(e *Entry, m Member) (now *Entry, added bool) {
 	e = db.Unpacked(e)
 	s := e.Value().(*Set)
@@ -328,8 +331,9 @@ func (db *DB) addUnpacked(e *Entry, m Member) (now *Entry, added bool) {
 	return e, added
 }
 
-// RemoveMember removes m from the set of e, and returns the entry as it is now,
-// and whether it was there. If m came from this set, its text is not good any more.
+// RemoveMember removes m from the set of e. It returns the current entry, and
+// whether m existed. If m aliases this set, it is invalid afterwards. O(1) in a
+// hash table, otherwise O(n).
 func (db *DB) RemoveMember(e *Entry, m Member) (now *Entry, ok bool) {
 	if !e.packed() {
 		return e, e.Value().(*Set).Remove(m)
@@ -350,36 +354,36 @@ func (db *DB) RemoveMember(e *Entry, m Member) (now *Entry, ok bool) {
 	if at < 0 {
 		return e, false
 	}
-	if log := db.told(e); log != nil {
-		log.remove(m.view(&buf)) // before, for m may be a view of this set
+	if log := db.changesOf(e); log != nil {
+		log.remove(m.view(&buf)) // before the removal, because m may alias this set
 	}
 	size := len(append(p[:at], p[end:]...))
 	e.setPairsSize(size)
-	e.vlen--
-	if room := cap(p); room > 64 && size < room/2 && e.vlen > 0 {
-		e = db.relocate(e, e.resized(pairsHead+size, e.volatile()))
+	e.valueLen--
+	if capacity := cap(p); capacity > 64 && size < capacity/2 && e.valueLen > 0 {
+		e = db.relocate(e, e.resized(pairsHeader+size, e.volatile()))
 	}
 	return e, true
 }
 
-type shape uint8
+type encoding uint8
 
 const (
-	intset shape = iota
+	intset encoding = iota
 	listpack
 	hashtable
 )
 
-// Member is an element of a set as it is stored: an integer or text. Text is a
-// view of the set's memory, good until the set is changed.
+// Member is a member of a set in its stored form: an integer or text. Text is a
+// slice of the set's memory and valid until the set changes.
 type Member struct {
 	text    string
 	number  int64
 	isText  bool
-	lasting bool // the text is a key of a hash table, which never changes and may be kept
+	lasting bool // the text is a key of a hash table, which is immutable and may be retained
 }
 
-// MemberOf returns b as a member, which is good as long as b is.
+// MemberOf returns b as a member that is valid as long as b.
 func MemberOf(b []byte) Member {
 	if n, ok := integer(viewOf(b)); ok {
 		return Member{number: n}
@@ -390,7 +394,8 @@ func MemberOf(b []byte) Member {
 // Int returns the member if it is stored as an integer.
 func (m Member) Int() (n int64, ok bool) { return m.number, !m.isText }
 
-// String returns the member, as a view if it is text.
+// String returns the member as text. If it is stored as text, the result is a slice
+// of the set's memory.
 func (m Member) String() string {
 	if m.isText {
 		return m.text
@@ -398,7 +403,7 @@ func (m Member) String() string {
 	return strconv.FormatInt(m.number, 10)
 }
 
-// asInt returns the member if it is an integer.
+// asInt returns the member if it is an integer, in either form.
 func (m Member) asInt() (n int64, ok bool) {
 	if m.isText {
 		return integer(m.text)
@@ -406,7 +411,7 @@ func (m Member) asInt() (n int64, ok bool) {
 	return m.number, true
 }
 
-// owned returns the member as text that may be kept.
+// owned returns the member as text that may be retained.
 func (m Member) owned() string {
 	switch {
 	case m.lasting:
@@ -417,7 +422,7 @@ func (m Member) owned() string {
 	return strconv.FormatInt(m.number, 10)
 }
 
-// view returns the member as text, for which it may use buf.
+// view returns the member as text, in buf if necessary.
 func (m Member) view(buf *[20]byte) string {
 	if m.isText {
 		return m.text
@@ -434,7 +439,7 @@ func tableMember(s string) Member { return Member{text: s, isText: true, lasting
 func (s *Set) Len() int {
 	switch {
 	case s.inEntry():
-		return int(s.e.vlen)
+		return int(s.e.valueLen)
 	case s.o == nil:
 		return 0
 	}
@@ -442,7 +447,7 @@ func (s *Set) Len() int {
 }
 
 func (o *setObject) len() int {
-	switch o.shape {
+	switch o.encoding {
 	case intset:
 		return len(o.ints)
 	case listpack:
@@ -451,11 +456,11 @@ func (o *setObject) len() int {
 	return o.table.Len()
 }
 
-// Has reports whether m is a member: O(log n) for integers, O(1) in a hash
-// table, O(n) in a listpack.
+// Has reports whether m is a member. O(log n) for integers, O(1) in a hash table,
+// O(n) in a listpack.
 func (s *Set) Has(m Member) bool {
 	v := s.view()
-	if v.shape == intset {
+	if v.encoding == intset {
 		n, ok := m.asInt()
 		if ok {
 			_, ok = v.search(n)
@@ -464,7 +469,7 @@ func (s *Set) Has(m Member) bool {
 	}
 	var buf [20]byte
 	text := m.view(&buf)
-	if v.shape == listpack {
+	if v.encoding == listpack {
 		at, _ := findText(v.bytes, text)
 		return at >= 0
 	}
@@ -472,8 +477,8 @@ func (s *Set) Has(m Member) bool {
 	return ok
 }
 
-// Score returns 1 for a member: as zset.Source, all elements of a set have
-// this score.
+// Score returns 1 for a member. It implements zset.Source, where all members of a
+// set have this score.
 func (s *Set) Score(member string) (float64, bool) {
 	if s.Has(textMember(member)) {
 		return 1, true
@@ -481,8 +486,8 @@ func (s *Set) Score(member string) (float64, bool) {
 	return 0, false
 }
 
-// All yields every member with the score 1. The strings may be kept. The set
-// must not be changed meanwhile.
+// All yields every member with the score 1. The strings may be retained. The set
+// must not be modified during the iteration.
 func (s *Set) All() iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for m := range s.Members {
@@ -497,11 +502,11 @@ func (s *Set) All() iter.Seq2[string, float64] {
 	}
 }
 
-// Members yields every member: integers in ascending order, a listpack in the
-// order of insertion, a hash table in none. The set must not be changed
-// meanwhile. Range over s.Members itself.
+// Members yields every member: integers in ascending order, a listpack in insertion
+// order, a hash table in unspecified order. The set must not be modified during the
+// iteration. It is an iterator itself: range over s.Members.
 func (s *Set) Members(yield func(Member) bool) {
-	switch v := s.view(); v.shape {
+	switch v := s.view(); v.encoding {
 	case intset:
 		for i := range v.n {
 			if !yield(Member{number: v.number(i)}) {
@@ -525,9 +530,9 @@ func (s *Set) Members(yield func(Member) bool) {
 	}
 }
 
-// Ahead yields every member of s, as Members does, but before it yields some of them it
-// has brought what looking them up in others takes into the processor's cache. Sets in
-// others may be nil, and may be changed meanwhile.
+// Ahead yields every member, as Members does, and prefetches the lookups of these
+// members in others into the processor's cache, one batch at a time. Sets in others
+// may be nil, and may be modified during the iteration.
 func (s *Set) Ahead(others []*Set) iter.Seq[Member] {
 	if !s.tabled() {
 		return s.Members
@@ -560,11 +565,11 @@ func (s *Set) Ahead(others []*Set) iter.Seq[Member] {
 	}
 }
 
-// tabled reports whether there is a hash table.
-func (s *Set) tabled() bool { return !s.inEntry() && s.o != nil && s.o.shape == hashtable }
+// tabled reports whether the encoding is a hash table.
+func (s *Set) tabled() bool { return !s.inEntry() && s.o != nil && s.o.encoding == hashtable }
 
-// own makes ints or texts ready for writing.
-func (o *setObject) own() {
+// copyOnWrite copies ints or texts if a clone shares them.
+func (o *setObject) copyOnWrite() {
 	if o.shared {
 		o.ints = slices.Clone(o.ints)
 		o.texts = slices.Clone(o.texts)
@@ -572,23 +577,22 @@ func (o *setObject) own() {
 	}
 }
 
-// Expect chooses the shape of a set to which up to n members, the first of
-// them given, are about to be added, as Redis does for SADD. Members that turn
-// out to be there already count too.
+// Expect chooses the encoding of a set before up to n members, starting with first,
+// are added, as Redis does for SADD. n may include existing members.
 func (s *Set) Expect(l *Limits, first Member, n int) {
 	o := s.object()
 	switch {
-	case o.shape == hashtable:
-	case o.shape == intset && n <= l.SetMaxIntsetEntries && (len(o.ints) > 0 || !first.isText):
-	case o.len() > 0 && o.shape == intset || n > l.SetMaxListpackEntries:
+	case o.encoding == hashtable:
+	case o.encoding == intset && n <= l.SetMaxIntsetEntries && (len(o.ints) > 0 || !first.isText):
+	case o.len() > 0 && o.encoding == intset || n > l.SetMaxListpackEntries:
 		o.hash()
 	default:
 		s.KeepOrder()
 	}
 }
 
-// Add adds a copy of m and reports whether it was not there. O(1) in a hash
-// table, otherwise O(n).
+// Add adds a copy of m and reports whether it is new. O(1) in a hash table,
+// otherwise O(n).
 func (s *Set) Add(l *Limits, m Member) bool {
 	o := s.object()
 	added := o.add(l, m)
@@ -601,19 +605,19 @@ func (s *Set) Add(l *Limits, m Member) bool {
 
 func (o *setObject) add(l *Limits, m Member) bool {
 	var buf [20]byte
-	if o.shape == intset {
+	if o.encoding == intset {
 		if n, ok := m.asInt(); ok {
 			return o.addInt(l, n)
 		}
 		o.leaveInts(l, len(m.text))
 	}
 	text := m.view(&buf)
-	if o.shape == listpack {
+	if o.encoding == listpack {
 		if at, _ := findText(o.texts, text); at >= 0 {
 			return false
 		}
 		if o.n < l.SetMaxListpackEntries && len(text) <= l.SetMaxListpackValue {
-			o.own()
+			o.copyOnWrite()
 			o.appendText(text)
 			return true
 		}
@@ -639,7 +643,7 @@ func (o *setObject) addInt(l *Limits, n int64) bool {
 	if there {
 		return false
 	}
-	o.own()
+	o.copyOnWrite()
 	o.ints = slices.Insert(o.ints, i, n)
 	if len(o.ints) > l.SetMaxIntsetEntries {
 		o.hash()
@@ -647,8 +651,8 @@ func (o *setObject) addInt(l *Limits, n int64) bool {
 	return true
 }
 
-// leaveInts changes the shape because a member of size bytes, which is no
-// integer, is to come.
+// leaveInts converts an intset because a member of size bytes that is not an
+// integer will be added.
 func (o *setObject) leaveInts(l *Limits, size int) {
 	if n := len(o.ints); n > 0 {
 		var buf [20]byte
@@ -669,22 +673,22 @@ func (o *setObject) appendText(text string) {
 	o.n++
 }
 
-// pack changes the shape from integers to a listpack.
+// pack converts an intset to a listpack.
 func (o *setObject) pack() {
-	if o.shape != intset {
+	if o.encoding != intset {
 		return
 	}
 	ints := o.ints
-	o.ints, o.texts, o.shape, o.shared = nil, nil, listpack, false
+	o.ints, o.texts, o.encoding, o.shared = nil, nil, listpack, false
 	var buf [20]byte
 	for _, n := range ints {
 		o.appendText(Member{number: n}.view(&buf))
 	}
 }
 
-// hash changes the shape to a hash table.
+// hash converts the set to a hash table.
 func (o *setObject) hash() {
-	if o.shape == hashtable {
+	if o.encoding == hashtable {
 		return
 	}
 	t, n := new(table.Table[struct{}]), 0
@@ -693,24 +697,24 @@ func (o *setObject) hash() {
 		t.Set(text, struct{}{})
 		n += allocated(len(text))
 	}
-	*o = setObject{table: t, n: n, shape: hashtable, log: o.log}
+	*o = setObject{table: t, n: n, encoding: hashtable, log: o.log}
 }
 
-// KeepOrder makes an empty set keep integers, too, in the order in which they
-// come, as SINTERSTORE does. Sort is for when they have come.
+// KeepOrder converts an empty set to a listpack, so that integers keep their
+// insertion order, as in SINTERSTORE. Call Sort when all members are added.
 func (s *Set) KeepOrder() {
 	o := s.object()
-	if o.shape == intset && o.log != nil {
+	if o.encoding == intset && o.log != nil {
 		o.log.op(opOrdered)
 	}
 	o.pack()
 }
 
-// Sort changes the shape to sorted integers if all members are integers, and
-// not too many.
+// Sort converts the set to an intset if all members are integers, and not too many.
+// O(n log n).
 func (s *Set) Sort(l *Limits) {
 	o := s.object()
-	if o.shape == intset || o.len() > l.SetMaxIntsetEntries {
+	if o.encoding == intset || o.len() > l.SetMaxIntsetEntries {
 		return
 	}
 	ints := make([]int64, 0, s.Len())
@@ -728,15 +732,15 @@ func (s *Set) Sort(l *Limits) {
 	}
 }
 
-// Remove removes m and reports whether it was there. If m came from this set,
-// its text is not good any more.
+// Remove removes m and reports whether it existed. If m aliases this set, it is
+// invalid afterwards. O(1) in a hash table, otherwise O(n).
 func (s *Set) Remove(m Member) bool {
 	at := -1
 	o := s.object()
 	if o.log != nil {
 		at = len(o.log.ops)
 		var buf [20]byte
-		o.log.remove(m.view(&buf)) // before, for m may be a view of this set
+		o.log.remove(m.view(&buf)) // before the removal, because m may alias this set
 	}
 	removed := o.remove(m)
 	if !removed && at >= 0 {
@@ -748,7 +752,7 @@ func (s *Set) Remove(m Member) bool {
 
 func (o *setObject) remove(m Member) bool {
 	var buf [20]byte
-	switch o.shape {
+	switch o.encoding {
 	case intset:
 		n, ok := m.asInt()
 		i := 0
@@ -756,7 +760,7 @@ func (o *setObject) remove(m Member) bool {
 			i, ok = slices.BinarySearch(o.ints, n)
 		}
 		if ok {
-			o.own()
+			o.copyOnWrite()
 			o.ints = slices.Delete(o.ints, i, i+1)
 		}
 		return ok
@@ -765,7 +769,7 @@ func (o *setObject) remove(m Member) bool {
 		if at < 0 {
 			return false
 		}
-		o.own()
+		o.copyOnWrite()
 		o.texts = append(o.texts[:at], o.texts[end:]...)
 		o.n--
 		return true
@@ -778,11 +782,11 @@ func (o *setObject) remove(m Member) bool {
 	return there
 }
 
-// Random returns a member of a set that is not empty, every one being equally
-// likely. O(1), in a listpack O(n).
+// Random returns a member with uniform probability. The set must not be empty.
+// O(1), in a listpack O(n).
 func (s *Set) Random(r *rand.Rand) Member {
 	v := s.view()
-	switch v.shape {
+	switch v.encoding {
 	case intset:
 		return Member{number: v.number(r.IntN(v.n))}
 	case listpack:
@@ -797,17 +801,17 @@ func (s *Set) Random(r *rand.Rand) Member {
 	return tableMember(text)
 }
 
-// Sample yields count different members, at most Len, every choice of them
-// being equally likely, though not every order. O(count) on average if the set
-// is a hash table of many times that, otherwise O(n). The set must not be
-// changed meanwhile.
+// Sample yields count distinct members, at most Len. Every subset of this size has
+// the same probability, but not every order. O(count) on average if the set is a
+// hash table of many times count, otherwise O(n). The set must not be modified
+// during the iteration.
 func (s *Set) Sample(r *rand.Rand, count int) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
 		if s.tabled() && count < s.Len()/4 {
 			s.draw(r, count, yield)
 			return
 		}
-		// Selection sampling (Knuth 3.4.2, algorithm S).
+		// Selection sampling (Knuth, section 3.4.2, algorithm S).
 		left := s.Len()
 		for m := range s.Members {
 			if count == 0 {
@@ -824,7 +828,7 @@ func (s *Set) Sample(r *rand.Rand, count int) iter.Seq[Member] {
 	}
 }
 
-// draw is Sample by drawing until there are enough different members.
+// draw is Sample by random draws until there are enough distinct members.
 func (s *Set) draw(r *rand.Rand, count int, yield func(Member) bool) {
 	drawn := make(map[string]struct{}, count)
 	for len(drawn) < count {
@@ -839,8 +843,8 @@ func (s *Set) draw(r *rand.Rand, count int, yield func(Member) bool) {
 	}
 }
 
-// Pop removes count members, fewer than Len, as Sample chooses them, and
-// passes each to yield before it is gone.
+// Pop removes count random members, fewer than Len, selected as by Sample. It
+// passes each to yield before the removal.
 func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 	o := s.object()
 	gone := make([]string, 0, count)
@@ -857,9 +861,9 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 			numbers = append(numbers, m.number)
 		}
 	}
-	switch o.shape {
-	case intset: // in ascending order, as the members are
-		o.own()
+	switch o.encoding {
+	case intset: // in ascending order, as the members
+		o.copyOnWrite()
 		o.ints = slices.DeleteFunc(o.ints, func(n int64) bool {
 			if len(numbers) == 0 || numbers[0] != n {
 				return false
@@ -867,7 +871,7 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 			numbers = numbers[1:]
 			return true
 		})
-	case listpack: // in the order of the entries
+	case listpack: // in the order of the elements
 		old := o.texts
 		o.texts, o.n, o.shared = nil, 0, false
 		for at := 0; at < len(old); {
@@ -887,9 +891,10 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 	}
 }
 
-// Scan passes about count members to yield and returns the cursor to go on
-// with, 0 at the end. Members that are there throughout a scan are passed,
-// whatever happens to others meanwhile. What is no hash table comes all at once.
+// Scan passes about count members to yield and returns the next cursor, 0 at the
+// end. A member that exists during the whole scan is passed exactly once,
+// regardless of other changes. Without a hash table all members come in one call.
+// Any cursor value is safe.
 func (s *Set) Scan(cursor uint64, count int, yield func(Member)) uint64 {
 	if s.tabled() {
 		return s.o.table.Scan(cursor, count, func(text string, _ struct{}) { yield(tableMember(text)) })
@@ -900,8 +905,8 @@ func (s *Set) Scan(cursor uint64, count int, yield func(Member)) uint64 {
 	return 0
 }
 
-// Clone returns a set with the same members, which is in no entry. The two share
-// memory until one of them is changed, but for what is a part of an entry. O(1).
+// Clone returns a separate copy of the set. O(1): the two share memory
+// copy-on-write; an embedded set is copied.
 func (s *Set) Clone() *Set {
 	switch {
 	case s.inEntry():
@@ -911,7 +916,7 @@ func (s *Set) Clone() *Set {
 	}
 	c := *s.o
 	c.log = nil
-	if c.shape == hashtable {
+	if c.encoding == hashtable {
 		c.table = s.o.table.Clone()
 	} else {
 		s.o.shared, c.shared = true, true
@@ -919,10 +924,10 @@ func (s *Set) Clone() *Set {
 	return &Set{o: &c}
 }
 
-// Encoding returns what OBJECT ENCODING says: "intset", "listpack" or
+// Encoding returns the encoding for OBJECT ENCODING: "intset", "listpack" or
 // "hashtable".
 func (s *Set) Encoding(*Limits) string {
-	switch v := s.view(); v.shape {
+	switch v := s.view(); v.encoding {
 	case intset:
 		return "intset"
 	case listpack:
@@ -931,37 +936,38 @@ func (s *Set) Encoding(*Limits) string {
 	return "hashtable"
 }
 
-// Bytes estimates the memory that the set takes besides its entry. O(1).
+// Bytes estimates the memory of the set in bytes, without its entry. O(1).
 func (s *Set) Bytes() int {
 	if s.inEntry() {
-		return int(s.e.units)*8 - headSize - int(s.e.klen)
+		return int(s.e.words)*8 - headerSize - int(s.e.keyLen)
 	}
 	sum := int(unsafe.Sizeof(*s))
 	if s.o == nil {
 		return sum
 	}
 	sum += int(unsafe.Sizeof(*s.o)) + 8*cap(s.o.ints) + cap(s.o.texts)
-	if s.o.shape == hashtable {
+	if s.o.encoding == hashtable {
 		sum += s.o.table.Bytes() + s.o.n
 	}
 	return sum
 }
 
-// Check verifies the invariants. O(n).
+// Check verifies the invariants and returns an error if one is violated. For tests.
+// O(n).
 func (s *Set) Check() error {
-	if s.inEntry() && s.e.used() > s.e.space() {
-		return fmt.Errorf("set of %d bytes in %d", s.e.used(), s.e.space())
+	if s.inEntry() && s.e.valueSize() > s.e.valueCapacity() {
+		return fmt.Errorf("set of %d bytes in %d", s.e.valueSize(), s.e.valueCapacity())
 	}
 	v := s.view()
-	switch v.shape {
+	switch v.encoding {
 	case intset:
 		for i := 1; i < v.n; i++ {
 			if v.number(i-1) >= v.number(i) {
-				return fmt.Errorf("integer %d, then %d", v.number(i-1), v.number(i))
+				return fmt.Errorf("integer %d before %d", v.number(i-1), v.number(i))
 			}
 		}
 		if v.width*v.n != len(v.bytes) || v.table != nil {
-			return fmt.Errorf("integers and more")
+			return fmt.Errorf("an intset with other members")
 		}
 	case listpack:
 		n, seen := 0, map[string]bool{}

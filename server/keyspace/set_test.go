@@ -142,7 +142,7 @@ func TestSetShapes(t *testing.T) {
 	c := s.Clone()
 	add("0", "hashtable")
 	s = *c
-	add("x", "hashtable") // too many for a listpack
+	add("x", "hashtable") // too many members for a listpack
 	s = Set{}
 	add("10", "intset")
 	add("9", "intset")
@@ -169,7 +169,7 @@ func TestSetShapes(t *testing.T) {
 		{nil, "1", 513, "hashtable"},
 		{nil, "a", 128, "listpack"},
 		{nil, "a", 129, "hashtable"},
-		{[]string{"1"}, "a", 512, "intset"}, // until it comes
+		{[]string{"1"}, "a", 512, "intset"}, // until the member is added
 		{[]string{"1"}, "1", 513, "hashtable"},
 		{[]string{"a"}, "a", 128, "listpack"},
 		{[]string{"a"}, "1", 129, "hashtable"},
@@ -185,8 +185,8 @@ func TestSetShapes(t *testing.T) {
 	}
 }
 
-// Every member, and every choice of members, is equally likely.
-func TestSetChance(t *testing.T) {
+// TestSetSamplingIsUniform checks that random members and subsets are uniform.
+func TestSetSamplingIsUniform(t *testing.T) {
 	limits := DefaultLimits()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{5, 100, 1000} {
@@ -247,8 +247,8 @@ func TestSetScan(t *testing.T) {
 	}
 }
 
-// A set in its entry does, step by step, what one does that is in none, and has the
-// same order and encoding; the journal has it.
+// TestPackedSetModel compares embedded sets with separate ones, including order and
+// encoding, and restores them from the journal.
 func TestPackedSetModel(t *testing.T) {
 	met := map[string]int{}
 	for seed := range uint64(36) {
@@ -312,7 +312,7 @@ func TestPackedSetModel(t *testing.T) {
 				t.Fatalf("seed %d: %v, want %v", seed, did, want)
 			}
 			if db.Peek(key) != e {
-				t.Fatal("the entry is another")
+				t.Fatal("the key has a different entry")
 			}
 			s := e.Value().(*Set)
 			if err := s.Check(); err != nil {

@@ -6,41 +6,41 @@ import (
 	"strings"
 )
 
-// slotIndex knows the keys of database 0 by their slot in a cluster. It is there
-// only where that is asked for: it takes some 100 bytes for each key.
+// slotIndex is an index of the keys of database 0 by cluster slot. It takes some
+// 100 bytes for each key and exists only on request.
 type slotIndex struct {
-	of   func(key string) int
-	keys []list.List // of strings, by slot; the newest first
-	at   map[string]*list.Element
+	slotOf   func(key string) int
+	keys     []list.List // keys, by slot; the newest first
+	elements map[string]*list.Element
 }
 
-// IndexSlots keeps account of the keys of database 0 by slot, of which there
-// are n, as of tells.
+// IndexSlots creates an index of the keys of database 0 by slot. There are n slots;
+// of returns the slot of a key. O(keys).
 func (ks *Keyspace) IndexSlots(n int, of func(key string) int) {
-	ks.slots = &slotIndex{of: of, keys: make([]list.List, n)}
+	ks.slots = &slotIndex{slotOf: of, keys: make([]list.List, n)}
 	ks.slots.rebuild(ks.dbs[0])
 }
 
 func (x *slotIndex) rebuild(db *DB) {
 	clear(x.keys)
-	x.at = make(map[string]*list.Element, db.entries.n)
+	x.elements = make(map[string]*list.Element, db.entries.n)
 	for e := range db.entries.all() {
 		x.add(e.Key())
 	}
 }
 
-// add notes a key. It keeps a copy, for the entry may be replaced.
+// add adds a copy of a key, because its entry may be replaced.
 func (x *slotIndex) add(key string) {
 	key = strings.Clone(key)
-	x.at[key] = x.keys[x.of(key)].PushFront(key)
+	x.elements[key] = x.keys[x.slotOf(key)].PushFront(key)
 }
 
 func (x *slotIndex) remove(key string) {
-	x.keys[x.of(key)].Remove(x.at[key])
-	delete(x.at, key)
+	x.keys[x.slotOf(key)].Remove(x.elements[key])
+	delete(x.elements, key)
 }
 
-// Sparse reports whether there are keys in other databases than the first.
+// Sparse reports whether a database other than 0 has keys.
 func (ks *Keyspace) Sparse() bool {
 	for _, db := range ks.dbs[1:] {
 		if db.Len() > 0 {
@@ -50,7 +50,7 @@ func (ks *Keyspace) Sparse() bool {
 	return false
 }
 
-// indexed returns the index if it is about db.
+// indexed returns the index if it covers db, else nil.
 func (db *DB) indexed() *slotIndex {
 	if db.id != 0 {
 		return nil
@@ -58,7 +58,8 @@ func (db *DB) indexed() *slotIndex {
 	return db.ks.slots
 }
 
-// SlotLen returns how many keys a slot has. IndexSlots must have been called.
+// SlotLen returns the number of keys in a slot. IndexSlots must have been called.
+// O(1).
 func (ks *Keyspace) SlotLen(slot int) int { return ks.slots.keys[slot].Len() }
 
 // SlotKeys yields the keys of a slot, the newest first.

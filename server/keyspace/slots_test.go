@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The index of slots has the keys that are there, the newest first.
+// TestSlots compares the slot index with the existing keys, the newest first.
 func TestSlots(t *testing.T) {
 	const slots = 7
 	of := func(key string) int { return int(key[len(key)-1]) % slots }

@@ -11,105 +11,113 @@ import (
 	"unsafe"
 )
 
-// A stream is a deque of blocks in the order of their IDs. A block holds entries
-// one after another in one piece of memory, up to 4 KB or 100 of them: packed
-// elements (packed.go), so that they are walked from either end, and each is
+// A stream is a deque of nodes, each with a block of entries, in ascending order of
+// IDs. A block is one slice of up to 4 KB or 100 entries. The entries are packed
+// elements (packed.go), which can be walked from either end:
 //
-//	entry = n ms seq { field value }   n > 0: so many fields and their values
+//	entry = n ms seq { field value }   n > 0: number of fields, which follow with their values
 //	entry = 0 ms seq { value }         the fields are those of the block
 //	n, ms = uvarint                    ms is relative to the ID of the block
-//	seq   = varint                     and so is this
+//	seq   = varint                     relative to the ID of the block
 //	field, value = uvarint length, bytes
 //
-// Beside the pointer to a block stands its ID, so an entry is found by a binary
-// search among numbers that lie side by side in memory, and then by stepping
-// over at most 99 entries.
+//	nodes   │ first ID, *block │ first ID, *block │ …     deque of nodes
+//	block   names │ data: entry │ entry │ …
 //
-// Blocks are those of Redis, entry by entry: what XADD and XTRIM remove with
-// MAXLEN ~ are whole blocks. Where one ends depends on how many bytes it would
-// take in Redis, entries that have been deleted from it included; so it counts
-// them, though their memory is gone. A tree of blocks would make removals from
-// the middle of streams of very many millions cheaper, and everything else
-// dearer.
+// A lookup is a binary search over the first IDs, which are adjacent in memory, and
+// then a walk over at most 99 entries.
+//
+// Blocks have the same boundaries as in Redis, because XADD and XTRIM with MAXLEN ~
+// remove whole blocks. A boundary depends on the size of the block in Redis,
+// including deleted entries, so a block tracks that size although it frees their
+// memory. A tree of blocks is the rejected alternative: removals from the middle of
+// streams of many millions would be cheaper, and all other operations more
+// expensive.
+//
+// Invariants (Stream.Check): IDs ascend within and across blocks and do not exceed
+// last; live is the number of entries in data; every entry decodes completely; n is
+// the sum of live; groups and consumers are sorted by name, and their pending
+// entries agree.
 
-// Stream is a sequence of entries with rising IDs, and the groups of consumers
-// that share them among themselves. It may be empty. The zero value is ready to
-// use.
+// Stream is a sequence of entries with ascending IDs, and the consumer groups that
+// share them. It may be empty. The zero value is ready to use. A Stream is not safe
+// for concurrent use, except that a clone and its original are independent.
 //
-// Fields and values are passed out as views of the stream's memory: they must
-// not be written to, and are good until the stream is changed.
+// Fields and values are returned as slices of the stream's memory: they must not be
+// modified, and are valid until the stream changes.
 type Stream struct {
-	n          int
-	last       StreamID // the highest that was ever given to an entry
-	maxDeleted StreamID // the highest that was deleted
-	added      int64    // so many entries since the stream began
-	nodes      deque[streamNode]
-	groups     []*Group // by name
-	owner      *token   // blocks and groups of other owners are shared: copied before a write
-	shared     bool     // so are the nodes
-	alike      bool     // so is the slice of groups
-	log        *changes // told of what changes; nil for nobody
+	n            int
+	last         StreamID // highest ID of any entry so far
+	maxDeleted   StreamID // highest ID of a deleted entry
+	added        int64    // number of entries added so far
+	nodes        deque[streamNode]
+	groups       []*Group // sorted by name
+	owner        *token   // blocks and groups with another owner are shared: copied before a write
+	shared       bool     // the nodes are shared with a clone: copied before a write
+	groupsShared bool     // the slice of groups is shared with a clone: copied before a write
+	log          *changes // receives all changes; may be nil
 
-	// What the operations that were written last, or read last, are about.
+	// Group and consumer of the last operation that was written to the log, or
+	// replayed.
 	group    *Group
 	consumer *Consumer
 }
 
-// streamNode is a place in the sequence of blocks.
+// streamNode is a block with its ID.
 type streamNode struct {
-	first StreamID // of the first entry that it ever had
+	first StreamID // ID of the first entry, which may be deleted
 	*streamBlock
 }
 
 type streamBlock struct {
 	owner *token
-	last  StreamID // the highest that it ever had
-	live  int      // entries
-	dead  int      // entries that were deleted
-	size  int      // of all those in Redis, without these two numbers
-	names []byte   // number of fields, and the fields; blocks share them
+	last  StreamID // ID of the last entry, which may be deleted
+	live  int      // number of entries
+	dead  int      // number of deleted entries
+	size  int      // bytes of all entries in Redis, without live and dead
+	names []byte   // number of fields, and the fields; adjacent blocks share it
 	data  []byte
 }
 
-// listpackFrame is what a listpack takes besides its elements.
+// listpackFrame is the size of the header and the end of a listpack.
 const listpackFrame = 7
 
-// redisSize is the size of the block in Redis.
+// redisSize returns the size of the block in Redis.
 func (b *streamBlock) redisSize() int {
 	return listpackFrame + listpackIntSize(int64(b.live)) + listpackIntSize(int64(b.dead)) + b.size
 }
 
-// StreamEntry is an entry of a stream. What is in it is borrowed from the
-// stream.
+// StreamEntry is an entry of a stream. Its fields and values are slices of the
+// stream's memory.
 type StreamEntry struct {
 	ID    StreamID
 	n     int
-	names []byte // nil if they stand with the values
+	names []byte // fields of the block, or nil if data has fields and values
 	data  []byte
 }
 
 // Len returns the number of fields.
 func (e *StreamEntry) Len() int { return e.n }
 
-// Pairs yields fields and their values.
+// Pairs yields fields and their values. It is an iterator: range over e.Pairs.
 func (e *StreamEntry) Pairs(yield func(field, value []byte) bool) {
 	names, data := e.names, e.data
 	for range e.n {
 		var field, value []byte
 		if e.names != nil {
-			field, names = cutText(names)
+			field, names = splitText(names)
 		} else {
-			field, data = cutText(data)
+			field, data = splitText(data)
 		}
-		value, data = cutText(data)
+		value, data = splitText(data)
 		if !yield(field, value) {
 			return
 		}
 	}
 }
 
-// cutText cuts a text from the beginning of b.
-func cutText(b []byte) (text, rest []byte) {
+// splitText splits a length-prefixed text from the beginning of b.
+func splitText(b []byte) (text, rest []byte) {
 	if n := int(b[0]); n < 0x80 {
 		return b[1 : 1+n : 1+n], b[1+n:]
 	}
@@ -118,7 +126,7 @@ func cutText(b []byte) (text, rest []byte) {
 	return b[w:end:end], b[end:]
 }
 
-// entry reads what is in a packed element of the block.
+// entry decodes a packed element of the block.
 func (nd *streamNode) entry(b []byte) StreamEntry {
 	n, w := binary.Uvarint(b)
 	id, size := nd.idAt(b[w:])
@@ -130,7 +138,7 @@ func (nd *streamNode) entry(b []byte) StreamEntry {
 	return e
 }
 
-// id reads the ID of a packed element of the block.
+// id decodes the ID of a packed element of the block.
 func (nd *streamNode) id(b []byte) StreamID {
 	w := 1
 	if b[0] >= 0x80 {
@@ -146,8 +154,8 @@ func (nd *streamNode) idAt(b []byte) (id StreamID, size int) {
 	return StreamID{nd.first.Ms + ms, nd.first.Seq + uint64(seq)}, w + v
 }
 
-// seek returns where in the block its first entry from id on is, and how many
-// come before it.
+// seek returns the offset of the first entry in the block with an ID of at least
+// id, and the number of entries before it.
 func (nd *streamNode) seek(id StreamID) (at, before int) {
 	if !nd.first.Less(id) {
 		return 0, 0
@@ -166,15 +174,14 @@ func (nd *streamNode) seek(id StreamID) (at, before int) {
 // Len returns the number of entries. O(1).
 func (s *Stream) Len() int { return s.n }
 
-// LastID returns the highest ID that was ever given to an entry, or that was
-// set. O(1).
+// LastID returns the highest ID of any entry so far, or the one set by SetID. O(1).
 func (s *Stream) LastID() StreamID { return s.last }
 
-// MaxDeletedID returns the highest ID of an entry that was deleted, trimming
-// apart. O(1).
+// MaxDeletedID returns the highest ID of a deleted entry, excluding trimmed ones.
+// O(1).
 func (s *Stream) MaxDeletedID() StreamID { return s.maxDeleted }
 
-// Added returns how many entries were ever added. O(1).
+// Added returns the number of entries added so far. O(1).
 func (s *Stream) Added() int64 { return s.added }
 
 // First returns the first entry. O(1).
@@ -193,21 +200,22 @@ func (s *Stream) Last() (e StreamEntry, ok bool) {
 	return e, false
 }
 
-// FirstID returns the ID of the first entry, 0-0 if there is none. O(1).
+// FirstID returns the ID of the first entry, or 0-0 if there is none. O(1).
 func (s *Stream) FirstID() StreamID {
 	e, _ := s.First()
 	return e.ID
 }
 
-// find returns the last node that does not begin behind id; 0 if all do.
+// find returns the index of the last node with a first ID of at most id, or 0.
 func (s *Stream) find(id StreamID) int {
 	nodes := s.nodes.all()
 	k := sort.Search(len(nodes), func(i int) bool { return id.Less(nodes[i].first) })
 	return max(k-1, 0)
 }
 
-// Ascend yields the entries from lo to hi, both included, in their order. The
-// first is found in O(log n). The stream must not be changed meanwhile.
+// Ascend yields the entries with IDs from lo to hi, inclusive, in ascending order.
+// O(log n) for the first entry. The stream must not be modified during the
+// iteration.
 func (s *Stream) Ascend(lo, hi StreamID) iter.Seq[StreamEntry] {
 	return func(yield func(StreamEntry) bool) {
 		nodes := s.nodes.all()
@@ -231,8 +239,8 @@ func (s *Stream) Ascend(lo, hi StreamID) iter.Seq[StreamEntry] {
 	}
 }
 
-// Descend yields the entries from hi down to lo, both included. The first is
-// found in O(log n). The stream must not be changed meanwhile.
+// Descend yields the entries with IDs from hi down to lo, inclusive. O(log n) for
+// the first entry. The stream must not be modified during the iteration.
 func (s *Stream) Descend(lo, hi StreamID) iter.Seq[StreamEntry] {
 	return func(yield func(StreamEntry) bool) {
 		nodes := s.nodes.all()
@@ -256,8 +264,8 @@ func (s *Stream) Descend(lo, hi StreamID) iter.Seq[StreamEntry] {
 	}
 }
 
-// Count returns how many entries there are from lo to hi, both included, but at
-// most limit. O(log n), and one step for each hundred that are counted.
+// Count returns the number of entries with IDs from lo to hi, inclusive, but at
+// most limit. O(log n), plus one step for each hundred entries counted.
 func (s *Stream) Count(lo, hi StreamID, limit int) int {
 	nodes := s.nodes.all()
 	if len(nodes) == 0 || hi.Less(lo) {
@@ -280,7 +288,7 @@ func (s *Stream) Count(lo, hi StreamID, limit int) int {
 	return min(max(n, 0), limit)
 }
 
-// Get returns the entry of an ID. O(log n).
+// Get returns the entry with an ID. O(log n).
 func (s *Stream) Get(id StreamID) (e StreamEntry, ok bool) {
 	for e = range s.Ascend(id, id) {
 		return e, true
@@ -288,7 +296,7 @@ func (s *Stream) Get(id StreamID) (e StreamEntry, ok bool) {
 	return e, false
 }
 
-// Has reports whether there is an entry of this ID. O(log n).
+// Has reports whether there is an entry with an ID. O(log n).
 func (s *Stream) Has(id StreamID) bool {
 	nodes := s.nodes.all()
 	if len(nodes) == 0 {
@@ -303,18 +311,18 @@ func (s *Stream) Has(id StreamID) bool {
 	return nd.id(b) == id
 }
 
-// ownNodes makes the nodes ready for writing.
-func (s *Stream) ownNodes() {
+// writableNodes copies the nodes if a clone shares them.
+func (s *Stream) writableNodes() {
 	if s.shared {
 		s.nodes.clone()
 		s.shared = false
 	}
 }
 
-// own makes block k ready for writing. The node is good until one is added or
-// removed.
-func (s *Stream) own(k int) *streamNode {
-	s.ownNodes()
+// writableBlock returns node k with a block for writing, and copies a shared block. The
+// pointer is valid until a node is added or removed.
+func (s *Stream) writableBlock(k int) *streamNode {
+	s.writableNodes()
 	nd := &s.nodes.all()[k]
 	if nd.owner != s.owner {
 		b := *nd.streamBlock
@@ -324,11 +332,11 @@ func (s *Stream) own(k int) *streamNode {
 	return nd
 }
 
-// maxBlock is the largest block whatever the limits say, as in Redis.
+// maxBlock is the maximum size of a block for any configuration, as in Redis.
 const maxBlock = 1 << 30
 
-// fits reports whether the last block takes another entry, whose fields and
-// values have so many bytes.
+// fits reports whether the last block accepts another entry with the given number
+// of bytes in fields and values.
 func (s *Stream) fits(bytes int, l *Limits) bool {
 	nodes := s.nodes.all()
 	if len(nodes) == 0 {
@@ -345,8 +353,8 @@ func (s *Stream) fits(bytes int, l *Limits) bool {
 	return l.StreamNodeMaxEntries == 0 || b.live+b.dead < l.StreamNodeMaxEntries
 }
 
-// Add adds an entry. Its ID must be higher than LastID. fields are fields and
-// values in turn, one pair at least. O(1).
+// Add appends an entry. Its ID must be higher than LastID. fields alternates fields
+// and values, at least one pair. O(1) amortized.
 func (s *Stream) Add(id StreamID, fields [][]byte, l *Limits) {
 	bytes := 0
 	for _, b := range fields {
@@ -374,8 +382,8 @@ func (s *Stream) add(id StreamID, fields [][]byte, anew bool) {
 		s.addBlock(id, fields)
 		k++
 	}
-	nd := s.own(k)
-	if !nd.named(fields) {
+	nd := s.writableBlock(k)
+	if !nd.hasFields(fields) {
 		nd.append(id, n, fields, n)
 	} else {
 		nd.append(id, 0, fields, n)
@@ -386,9 +394,9 @@ func (s *Stream) add(id StreamID, fields [][]byte, anew bool) {
 	s.last = id
 }
 
-// addBlock adds an empty block for an entry and others of the same fields.
+// addBlock appends an empty block for an entry with the given fields and values.
 func (s *Stream) addBlock(id StreamID, fields [][]byte) {
-	s.ownNodes()
+	s.writableNodes()
 	b := &streamBlock{owner: s.owner}
 	n := len(fields) / 2
 	if k := s.nodes.len() - 1; k >= 0 {
@@ -396,10 +404,10 @@ func (s *Stream) addBlock(id StreamID, fields [][]byte) {
 		if before.owner == s.owner && cap(before.data)-len(before.data) > len(before.data)/8 {
 			before.data = bytes.Clone(before.data)
 		}
-		if before.named(fields) {
+		if before.hasFields(fields) {
 			b.names = before.names
 		}
-		b.data = make([]byte, 0, min(len(before.data)+16, chunkBytes)) // it need not grow step by step
+		b.data = make([]byte, 0, min(len(before.data)+16, chunkBytes)) // avoids reallocation for entries of similar size
 	}
 	if b.names == nil {
 		b.names = binary.AppendUvarint(nil, uint64(n))
@@ -412,12 +420,12 @@ func (s *Stream) addBlock(id StreamID, fields [][]byte) {
 	for i := 0; i < len(fields); i += 2 {
 		b.size += listpackSize(fields[i])
 	}
-	s.nodes.open(s.nodes.len(), 1, math.MaxInt)[0] = streamNode{id, b}
+	s.nodes.insertGap(s.nodes.len(), 1, math.MaxInt)[0] = streamNode{id, b}
 }
 
-// named reports whether the fields, which are followed by their values, are
-// those of the block.
-func (nd *streamNode) named(fields [][]byte) bool {
+// hasFields reports whether the fields, which alternate with values, equal those of the
+// block.
+func (nd *streamNode) hasFields(fields [][]byte) bool {
 	n, w := binary.Uvarint(nd.names)
 	if int(n) != len(fields)/2 {
 		return false
@@ -425,20 +433,21 @@ func (nd *streamNode) named(fields [][]byte) bool {
 	names := nd.names[w:]
 	for i := 0; i < len(fields); i += 2 {
 		var name []byte
-		if name, names = cutText(names); !bytes.Equal(name, fields[i]) {
+		if name, names = splitText(names); !bytes.Equal(name, fields[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// append appends an entry of n fields; own is n, or 0 if they are the block's.
+// append appends an entry of n fields. own is n, or 0 if the fields equal those of
+// the block.
 func (nd *streamNode) append(id StreamID, own int, fields [][]byte, n int) {
 	var head [3 * binary.MaxVarintLen64]byte
 	h := binary.AppendUvarint(head[:0], uint64(own))
 	h = binary.AppendUvarint(h, id.Ms-nd.first.Ms)
 	h = binary.AppendVarint(h, int64(id.Seq-nd.first.Seq))
-	const flags = 2 // bytes that Redis needs for them
+	const flags = 2 // bytes of the flags in Redis
 	size := len(h)
 	redis := flags + listpackIntSize(int64(id.Ms-nd.first.Ms)) + listpackIntSize(int64(id.Seq-nd.first.Seq))
 	elements := 3 + n
@@ -473,7 +482,8 @@ func uvarintSize(n int) int {
 	return size
 }
 
-// Delete removes an entry and reports whether there was one. O(log n).
+// Delete removes an entry and reports whether it existed. O(log n), plus a copy
+// within its block.
 func (s *Stream) Delete(id StreamID) bool {
 	if !s.Has(id) {
 		return false
@@ -486,7 +496,7 @@ func (s *Stream) Delete(id StreamID) bool {
 	if s.nodes.all()[k].live == 1 {
 		s.dropBlocks(k, 1)
 	} else {
-		nd := s.own(k)
+		nd := s.writableBlock(k)
 		at, _ := nd.seek(id)
 		_, size := firstEntry(nd.data[at:])
 		nd.data = slices.Delete(nd.data, at, at+size)
@@ -502,28 +512,27 @@ func (s *Stream) Delete(id StreamID) bool {
 
 // dropBlocks removes n blocks from node k on.
 func (s *Stream) dropBlocks(k, n int) {
-	s.ownNodes()
+	s.writableNodes()
 	for _, nd := range s.nodes.all()[k : k+n] {
 		s.n -= nd.live
 	}
-	clear(s.nodes.cut(k, n))
-	s.nodes.fit()
+	clear(s.nodes.removeRange(k, n))
+	s.nodes.shrink()
 }
 
-// StreamTrim says which entries are to be removed from the beginning of a
-// stream.
+// StreamTrim selects the entries that Trim removes from the beginning of a stream.
 type StreamTrim struct {
-	ByID   bool     // those before MinID; otherwise so many that MaxLen are left
-	Approx bool     // only whole blocks
-	MaxLen int64    // not negative
+	ByID   bool     // remove entries before MinID; otherwise all but the last MaxLen
+	Approx bool     // remove whole blocks only
+	MaxLen int64    // must not be negative
 	MinID  StreamID //
-	Limit  int64    // at most so many, in whole blocks; 0 for no limit
-	Refs   Refs     // what groups know of them
+	Limit  int64    // with Approx, maximum number of removals; 0 for no limit
+	Refs   Refs     // handling of references by groups
 }
 
-// Trim removes entries from the beginning and returns how many. O(1) for each
-// block that goes, and for each entry of the one that is cut; O(log n) for each
-// entry if groups are asked.
+// Trim removes entries from the beginning and returns their number. O(1) for each
+// removed block, and for each entry of a block that is cut; O(log n) for each entry
+// if groups are consulted.
 func (s *Stream) Trim(t StreamTrim) int {
 	if t.Refs != KeepRefs {
 		return s.trimEach(t)
@@ -558,12 +567,12 @@ func (s *Stream) Trim(t StreamTrim) int {
 		s.log.number(blocks)
 		s.log.number(part)
 	}
-	s.cut(blocks, part)
+	s.trimFront(blocks, part)
 	return int(removed) + part
 }
 
-// trimEach is Trim, entry by entry. What Approx spares otherwise, the entries of
-// the block in which Trim ends, goes as well: that is how Redis does it.
+// trimEach is Trim entry by entry. As in Redis, it trims within the last block even
+// if t.Approx is set.
 func (s *Stream) trimEach(t StreamTrim) int {
 	var gone []StreamID
 	nodes := s.nodes.all()
@@ -596,21 +605,21 @@ func (s *Stream) trimEach(t StreamTrim) int {
 		}
 		s.Delete(id)
 	}
-	if s.maxDeleted != maxDeleted { // trimming is not deleting
+	if s.maxDeleted != maxDeleted { // trimming does not change MaxDeletedID
 		s.SetID(s.last, s.added, maxDeleted)
 	}
 	return len(gone)
 }
 
-// cut removes blocks from the beginning, and then n entries.
-func (s *Stream) cut(blocks, n int) {
+// trimFront removes blocks from the beginning, and then n entries.
+func (s *Stream) trimFront(blocks, n int) {
 	if blocks > 0 {
 		s.dropBlocks(0, blocks)
 	}
 	if n == 0 {
 		return
 	}
-	nd := s.own(0)
+	nd := s.writableBlock(0)
 	for range n {
 		_, size := firstEntry(nd.data)
 		nd.data = nd.data[size:]
@@ -620,7 +629,7 @@ func (s *Stream) cut(blocks, n int) {
 	s.n -= n
 }
 
-// SetID sets what LastID, Added and MaxDeletedID return. No entry may have a
+// SetID sets the values of LastID, Added and MaxDeletedID. No entry may have a
 // higher ID than last.
 func (s *Stream) SetID(last StreamID, added int64, maxDeleted StreamID) {
 	if s.log != nil {
@@ -632,31 +641,31 @@ func (s *Stream) SetID(last StreamID, added int64, maxDeleted StreamID) {
 	s.last, s.added, s.maxDeleted = last, added, maxDeleted
 }
 
-// Clone returns a stream with the same entries and groups. O(1): the two share
-// memory until one of them is changed.
+// Clone returns a copy of the stream. O(1): the two streams share memory
+// copy-on-write.
 func (s *Stream) Clone() *Stream {
-	s.owner, s.shared, s.alike = new(token), true, true
+	s.owner, s.shared, s.groupsShared = new(token), true, true
 	c := *s
 	c.owner, c.log, c.group, c.consumer = new(token), nil, nil, nil
 	return &c
 }
 
-// Encoding returns what OBJECT ENCODING says.
+// Encoding returns the encoding for OBJECT ENCODING: "stream".
 func (s *Stream) Encoding(*Limits) string { return "stream" }
 
-// Blocks returns the number of blocks, and how many nodes there would be in the
-// radix tree by which Redis finds them. O(blocks).
+// Blocks returns the number of blocks, and the number of nodes in the radix tree by
+// which Redis finds them. O(blocks).
 func (s *Stream) Blocks() (blocks, treeNodes int) {
 	nodes := s.nodes.all()
 	if len(nodes) == 0 {
 		return 0, 1
 	}
-	// Where keys part from one another the tree branches. From there each
-	// branch leads, by a node for all the bytes they have in common if there
-	// are any, to the next such place, or to the end of a key, which is a node.
+	// The tree branches where keys diverge. Each branch leads, through one node for
+	// its common bytes if there are any, to the next branch point, or to a node for
+	// the end of a key.
 	const length = 16
 	treeNodes = len(nodes)
-	var open []int // places above the current key, the lowest last
+	var open []int // branch points above the current key, the deepest last
 	run := func(from, to int) {
 		if from < to {
 			treeNodes++
@@ -690,8 +699,8 @@ func (s *Stream) Blocks() (blocks, treeNodes int) {
 	return len(nodes), treeNodes
 }
 
-// commonBytes returns how many bytes two different IDs have in common at their
-// beginning, the highest first.
+// commonBytes returns the length of the common prefix of two IDs in big-endian
+// form.
 func commonBytes(a, b StreamID) int {
 	var x, y [16]byte
 	for i, id := range []StreamID{a, b} {
@@ -706,9 +715,9 @@ func commonBytes(a, b StreamID) int {
 	return n
 }
 
-// Bytes estimates the memory that the stream takes. O(blocks + consumers).
+// Bytes estimates the memory of the stream in bytes. O(blocks + consumers).
 func (s *Stream) Bytes() int {
-	sum := int(unsafe.Sizeof(*s)) + len(s.nodes.room)*int(unsafe.Sizeof(streamNode{}))
+	sum := int(unsafe.Sizeof(*s)) + len(s.nodes.buf)*int(unsafe.Sizeof(streamNode{}))
 	var names *byte
 	for _, nd := range s.nodes.all() {
 		sum += int(unsafe.Sizeof(streamBlock{})) + cap(nd.data)
@@ -723,7 +732,7 @@ func (s *Stream) Bytes() int {
 	return sum
 }
 
-// size returns how many entries there are, and things in the groups.
+// size returns the number of entries, groups, consumers and pending entries.
 func (s *Stream) size() int {
 	n := s.n
 	for _, g := range s.groups {
@@ -732,13 +741,14 @@ func (s *Stream) size() int {
 	return n
 }
 
-// Check verifies the invariants. O(n).
+// Check verifies the invariants and returns an error if one is violated. For tests.
+// O(n).
 func (s *Stream) Check() error {
 	n := 0
 	before := StreamID{}
 	for k, nd := range s.nodes.all() {
 		if k > 0 && !before.Less(nd.first) {
-			return fmt.Errorf("block %v behind %v", nd.first, before)
+			return fmt.Errorf("block %v after %v", nd.first, before)
 		}
 		if err := nd.check(); err != nil {
 			return err
@@ -750,11 +760,11 @@ func (s *Stream) Check() error {
 		return fmt.Errorf("%d entries, counted as %d", n, s.n)
 	}
 	if e, ok := s.Last(); ok && s.last.Less(e.ID) {
-		return fmt.Errorf("entry %v behind the last ID %v", e.ID, s.last)
+		return fmt.Errorf("entry %v after the last ID %v", e.ID, s.last)
 	}
 	for i, g := range s.groups {
 		if i > 0 && s.groups[i-1].name >= g.name {
-			return fmt.Errorf("group %q behind %q", g.name, s.groups[i-1].name)
+			return fmt.Errorf("group %q after %q", g.name, s.groups[i-1].name)
 		}
 		if err := g.check(); err != nil {
 			return fmt.Errorf("group %q: %w", g.name, err)
@@ -763,7 +773,7 @@ func (s *Stream) Check() error {
 	return nil
 }
 
-// check verifies a block, whatever is in it.
+// check verifies a block with arbitrary content. It does not panic.
 func (nd *streamNode) check() error {
 	names := operands{rest: nd.names}
 	if fields := names.number(); fields == 0 || fields > uint64(len(nd.names)) || !names.texts(int(fields)) || len(names.rest) > 0 {
@@ -776,7 +786,7 @@ func (nd *streamNode) check() error {
 	for at := 0; at < len(nd.data); n++ {
 		o := operands{rest: nd.data[at:]}
 		b := o.text()
-		if size := entrySize(len(b)); o.bad || size > len(nd.data)-at || !bytes.Equal(frameOf(b), nd.data[at+size-uvarintSize(len(b)):at+size]) {
+		if size := entrySize(len(b)); o.failed || size > len(nd.data)-at || !bytes.Equal(frameOf(b), nd.data[at+size-uvarintSize(len(b)):at+size]) {
 			return fmt.Errorf("block %v: no entry at byte %d", nd.first, at)
 		}
 		if err := nd.checkEntry(b); err != nil {
@@ -788,7 +798,7 @@ func (nd *streamNode) check() error {
 		}
 		if n > 0 {
 			if prev, _ := lastEntry(nd.data[:at]); !nd.id(prev).Less(id) {
-				return fmt.Errorf("block %v: entry %v behind %v", nd.first, id, nd.id(prev))
+				return fmt.Errorf("block %v: entry %v after %v", nd.first, id, nd.id(prev))
 			}
 		}
 		at += entrySize(len(b))
@@ -799,14 +809,14 @@ func (nd *streamNode) check() error {
 	return nil
 }
 
-// frameOf returns what stands behind b in a packed element.
+// frameOf returns the trailing length of a packed element.
 func frameOf(b []byte) []byte {
 	frame := binary.AppendUvarint(nil, uint64(len(b)))
 	slices.Reverse(frame)
 	return frame
 }
 
-// checkEntry verifies what is in a packed element.
+// checkEntry verifies the content of a packed element.
 func (nd *streamNode) checkEntry(b []byte) error {
 	o := operands{rest: b}
 	own := o.number()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// naiveStream is what a stream is to be, without any cleverness.
+// naiveStream is a simple reference implementation of a stream.
 type naiveStream struct {
 	entries []naiveEntry
 	last    StreamID
@@ -56,7 +56,7 @@ func (n *naiveStream) clone() *naiveStream {
 	return &c
 }
 
-// compare verifies that s is n.
+// compare compares s with n.
 func (n *naiveStream) compare(s *Stream) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (n *naiveStream) compare(s *Stream) error {
 	return nil
 }
 
-// streamPair is a stream and what it is to be.
+// streamPair is a stream with its reference.
 type streamPair struct {
 	s *Stream
 	n *naiveStream
@@ -107,7 +107,7 @@ func (p streamPair) id(r *rand.Rand) StreamID {
 	return StreamID{p.n.last.Ms + uint64(r.IntN(3)) - uint64(r.IntN(int(min(p.n.last.Ms, 50))+1)), uint64(r.IntN(4))}
 }
 
-// step changes both at random.
+// step applies a random operation to both.
 func (p streamPair) step(r *rand.Rand, l *Limits) error {
 	s, n := p.s, p.n
 	names := []string{"a", "g", "", "zz"}
@@ -231,8 +231,8 @@ func (p streamPair) step(r *rand.Rand, l *Limits) error {
 	return nil
 }
 
-// trimEach trims and looks at what is gone: nothing but what may, and with it
-// what groups knew of it.
+// trimEach trims the stream and verifies the removed entries and the remaining
+// references of groups.
 func (p streamPair) trimEach(t StreamTrim) error {
 	n := p.n
 	referenced := func(id StreamID) bool {
@@ -267,7 +267,7 @@ func (p streamPair) trimEach(t StreamTrim) error {
 	return nil
 }
 
-// group changes a group at random.
+// group applies a random operation to a group.
 func (p streamPair) group(r *rand.Rand, g *Group, n *naiveGroup) {
 	names := []string{"c", "b", "", "long name", "x"}
 	name := []byte(names[r.IntN(len(names))])
@@ -309,8 +309,8 @@ func (p streamPair) group(r *rand.Rand, g *Group, n *naiveGroup) {
 	}
 }
 
-// TestStreamModel: whatever happens to a stream, and to clones of it, each is
-// what it is to be, and so is what their operations make.
+// TestStreamModel compares streams and their clones with references, and with
+// streams restored from their operations.
 func TestStreamModel(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -351,8 +351,8 @@ func TestStreamModel(t *testing.T) {
 	}
 }
 
-// TestStreamTree: the nodes of the radix tree are those that a tree of single
-// bytes has when chains are joined.
+// TestStreamTree compares the number of radix tree nodes with a tree of single
+// bytes whose chains are merged.
 func TestStreamTree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	l := &Limits{StreamNodeMaxEntries: 1}
@@ -373,8 +373,8 @@ func TestStreamTree(t *testing.T) {
 	}
 }
 
-// treeNodes counts the nodes for keys, in hexadecimal, that are the same up to
-// byte at.
+// treeNodes counts the nodes for keys, in hexadecimal, that have a common prefix of
+// at bytes.
 func treeNodes(keys []string, at int) int {
 	if len(keys) == 0 {
 		return 0
@@ -423,9 +423,8 @@ func TestStreamIDs(t *testing.T) {
 	}
 }
 
-// TestStreamDamaged: operations of a block that make no sense are refused, not
-// believed.
-func TestStreamDamaged(t *testing.T) {
+// TestStreamInvalidBlocks checks that invalid operations of a block return an error.
+func TestStreamInvalidBlocks(t *testing.T) {
 	s := new(Stream)
 	l := DefaultLimits()
 	for i := range 5 {

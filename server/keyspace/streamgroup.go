@@ -10,26 +10,25 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// A group has the entries that were delivered and not yet acknowledged in a
-// B-tree by ID, and each of its consumers has the IDs of its own in another. An
-// entry names its consumer by a number, not by a pointer, so that a group is
-// copied without looking at each of them: the trees are copied on write.
+// A group stores its pending entries (delivered, not acknowledged) in a B-tree by
+// ID, and each consumer stores the IDs of its own pending entries in another. A
+// pending entry refers to its consumer by number instead of by pointer, so a group
+// is copied without visiting its entries: the B-trees are copied on write.
 
-// Group is a number of consumers that share the entries of a stream among
-// themselves. It is changed through the stream that returned it from EditGroup
-// or AddGroup, until that stream is cloned.
+// Group is a consumer group of a stream. A group is modified through the stream
+// that returned it from EditGroup or AddGroup, until that stream is cloned.
 type Group struct {
 	name      string
-	last      StreamID // the last that was delivered
-	read      int64    // how many entries were read up to that one; -1 if that is not known
+	last      StreamID // ID of the last delivered entry
+	read      int64    // number of entries up to last; -1 if unknown
 	pending   *btree.BTreeG[Pending]
-	consumers []*Consumer // by name
-	numbers   []*Consumer // by number; nil where there is none
+	consumers []*Consumer // sorted by name
+	numbers   []*Consumer // by number; nil for an unused number
 	owner     *token
 	s         *Stream
 }
 
-// Consumer is one of a group.
+// Consumer is a member of a group.
 type Consumer struct {
 	name    string
 	number  uint32
@@ -38,11 +37,11 @@ type Consumer struct {
 	pending *btree.BTreeG[StreamID]
 }
 
-// Pending is an entry that was delivered to a consumer, and not acknowledged.
+// Pending is an entry that was delivered to a consumer and is not acknowledged.
 type Pending struct {
 	ID       StreamID
 	Time     int64 // of the last delivery, in milliseconds since 1970
-	Count    int64 // of deliveries
+	Count    int64 // number of deliveries
 	consumer uint32
 }
 
@@ -52,18 +51,17 @@ func newIDs() *btree.BTreeG[StreamID] {
 	return btree.NewBTreeGOptions(StreamID.Less, btree.Options{NoLocks: true})
 }
 
-// UnknownRead is what a group says that does not know how many entries it has
-// read.
+// UnknownRead is the value of Group.Read if the number of entries is unknown.
 const UnknownRead = -1
 
-// Groups returns the groups by their names. The slice is the stream's own.
+// Groups returns the groups, sorted by name. The caller must not modify the slice.
 func (s *Stream) Groups() []*Group { return s.groups }
 
 func (s *Stream) findGroup(name string) (int, bool) {
 	return slices.BinarySearchFunc(s.groups, name, func(g *Group, name string) int { return strings.Compare(g.name, name) })
 }
 
-// Group returns the group of that name for reading, nil if there is none.
+// Group returns a group by name for reading, or nil if there is none.
 func (s *Stream) Group(name []byte) *Group {
 	if i, ok := s.findGroup(viewOf(name)); ok {
 		return s.groups[i]
@@ -71,8 +69,8 @@ func (s *Stream) Group(name []byte) *Group {
 	return nil
 }
 
-// EditGroup returns the group of that name for changing, nil if there is none.
-// Where the stream was cloned before, O(consumers).
+// EditGroup returns a group by name for writing, or nil if there is none.
+// O(consumers) after the stream was cloned.
 func (s *Stream) EditGroup(name []byte) *Group {
 	i, ok := s.findGroup(viewOf(name))
 	if !ok {
@@ -82,7 +80,7 @@ func (s *Stream) EditGroup(name []byte) *Group {
 }
 
 func (s *Stream) editGroup(i int) *Group {
-	s.ownGroups()
+	s.writableGroups()
 	g := s.groups[i]
 	if g.owner != s.owner || g.s != s {
 		g = g.clone(s)
@@ -91,16 +89,16 @@ func (s *Stream) editGroup(i int) *Group {
 	return g
 }
 
-// ownGroups makes the slice of groups ready for writing.
-func (s *Stream) ownGroups() {
-	if s.alike {
+// writableGroups copies the slice of groups if a clone shares it.
+func (s *Stream) writableGroups() {
+	if s.groupsShared {
 		s.groups = slices.Clone(s.groups)
-		s.alike = false
+		s.groupsShared = false
 	}
 }
 
-// AddGroup adds a group, which must not exist. It has delivered everything up
-// to last; read is how many entries that were, or UnknownRead.
+// AddGroup adds a group, which must not exist. It has delivered all entries up to
+// last; read is their number, or UnknownRead.
 func (s *Stream) AddGroup(name []byte, last StreamID, read int64) *Group {
 	g := s.addGroup(string(name))
 	g.SetID(last, read)
@@ -113,12 +111,12 @@ func (s *Stream) addGroup(name string) *Group {
 		name: name, owner: s.owner, s: s, read: UnknownRead,
 		pending: btree.NewBTreeGOptions(pendingLess, btree.Options{NoLocks: true}),
 	}
-	s.ownGroups()
+	s.writableGroups()
 	s.groups = slices.Insert(s.groups, i, g)
 	return g
 }
 
-// RemoveGroup removes a group and reports whether there was one.
+// RemoveGroup removes a group and reports whether it existed.
 func (s *Stream) RemoveGroup(name []byte) bool {
 	i, ok := s.findGroup(viewOf(name))
 	if !ok {
@@ -133,13 +131,13 @@ func (s *Stream) RemoveGroup(name []byte) bool {
 }
 
 func (s *Stream) removeGroup(i int) {
-	s.ownGroups()
+	s.writableGroups()
 	s.groups = slices.Delete(s.groups, i, i+1)
 	s.group, s.consumer = nil, nil
 }
 
-// clone returns a copy for s. It writes to the trees of g, but not to what
-// readers of a clone of the stream look at.
+// clone returns a copy of g for s. It writes to the B-trees of g, but not to
+// structures that readers of a cloned stream use.
 func (g *Group) clone(s *Stream) *Group {
 	c := *g
 	c.owner, c.s = s.owner, s
@@ -159,39 +157,40 @@ func (g *Group) clone(s *Stream) *Group {
 // Name returns the name of the group.
 func (g *Group) Name() string { return g.name }
 
-// LastID returns the last ID that was delivered.
+// LastID returns the ID of the last delivered entry.
 func (g *Group) LastID() StreamID { return g.last }
 
-// Read returns how many entries were read up to LastID, or UnknownRead.
+// Read returns the number of entries up to LastID, or UnknownRead.
 func (g *Group) Read() int64 { return g.read }
 
-// SetID sets what LastID and Read return.
+// SetID sets the values of LastID and Read.
 func (g *Group) SetID(last StreamID, read int64) {
 	g.last, g.read = last, read
 	g.logID()
 }
 
-// Len returns how many entries are pending. O(1).
+// Len returns the number of pending entries. O(1).
 func (g *Group) Len() int { return g.pending.Len() }
 
-// Pending returns what is pending of an ID. O(log n).
+// Pending returns the pending entry with an ID. O(log n).
 func (g *Group) Pending(id StreamID) (p Pending, ok bool) { return g.pending.Get(Pending{ID: id}) }
 
-// Ends returns the first and the last of what is pending. O(log n).
+// Ends returns the first and the last pending entry, zero values if there is none.
+// O(log n).
 func (g *Group) Ends() (first, last Pending) {
 	first, _ = g.pending.Min()
 	last, _ = g.pending.Max()
 	return first, last
 }
 
-// Ascend yields what is pending from an ID on. The group must not be changed
-// meanwhile.
+// Ascend yields the pending entries from an ID on. The group must not be modified
+// during the iteration.
 func (g *Group) Ascend(from StreamID) iter.Seq[Pending] {
 	return func(yield func(Pending) bool) { g.pending.Ascend(Pending{ID: from}, yield) }
 }
 
-// AscendOf yields what is pending with a consumer from an ID on. The group must
-// not be changed meanwhile.
+// AscendOf yields the pending entries of a consumer from an ID on. The group must
+// not be modified during the iteration.
 func (g *Group) AscendOf(c *Consumer, from StreamID) iter.Seq[Pending] {
 	return func(yield func(Pending) bool) {
 		if c.pending == nil {
@@ -204,17 +203,18 @@ func (g *Group) AscendOf(c *Consumer, from StreamID) iter.Seq[Pending] {
 	}
 }
 
-// Owner returns the consumer to which an entry was delivered last.
+// Owner returns the consumer of a pending entry.
 func (g *Group) Owner(p Pending) *Consumer { return g.numbers[p.consumer] }
 
-// Consumers returns the consumers by their names. The slice is the group's own.
+// Consumers returns the consumers, sorted by name. The caller must not modify the
+// slice.
 func (g *Group) Consumers() []*Consumer { return g.consumers }
 
 func (g *Group) findConsumer(name string) (int, bool) {
 	return slices.BinarySearchFunc(g.consumers, name, func(c *Consumer, name string) int { return strings.Compare(c.name, name) })
 }
 
-// Consumer returns the consumer of that name, nil if there is none.
+// Consumer returns a consumer by name, or nil if there is none.
 func (g *Group) Consumer(name []byte) *Consumer {
 	if i, ok := g.findConsumer(viewOf(name)); ok {
 		return g.consumers[i]
@@ -222,8 +222,8 @@ func (g *Group) Consumer(name []byte) *Consumer {
 	return nil
 }
 
-// AddConsumer adds a consumer, which must not exist. It was seen at that time,
-// in milliseconds since 1970, and never got anything.
+// AddConsumer adds a consumer, which must not exist. seen is its last attempt to
+// read, in milliseconds since 1970; it has never received an entry.
 func (g *Group) AddConsumer(name []byte, seen int64) *Consumer {
 	c := g.addConsumer(string(name))
 	c.seen = seen
@@ -244,7 +244,7 @@ func (g *Group) addConsumer(name string) *Consumer {
 	return c
 }
 
-// RemoveConsumer removes a consumer, and what is pending with it.
+// RemoveConsumer removes a consumer and its pending entries.
 func (g *Group) RemoveConsumer(c *Consumer) {
 	if log := g.s.log; log != nil {
 		g.logConsumer(c, false)
@@ -271,18 +271,19 @@ func (g *Group) removeConsumer(c *Consumer) {
 // Name returns the name of the consumer.
 func (c *Consumer) Name() string { return c.name }
 
-// Seen returns when the consumer last tried to get something, in milliseconds
+// Seen returns the time of the consumer's last attempt to read, in milliseconds
 // since 1970.
 func (c *Consumer) Seen() int64 { return c.seen }
 
-// NeverActive is when a consumer got something last that never did.
+// NeverActive is the value of Active for a consumer that has never received an
+// entry.
 const NeverActive = -1
 
-// Active returns when the consumer last got something, in milliseconds since
-// 1970, or NeverActive.
+// Active returns the time at which the consumer last received an entry, in
+// milliseconds since 1970, or NeverActive.
 func (c *Consumer) Active() int64 { return c.active }
 
-// Len returns how many entries are pending with the consumer. O(1).
+// Len returns the number of the consumer's pending entries. O(1).
 func (c *Consumer) Len() int {
 	if c.pending == nil {
 		return 0
@@ -290,13 +291,14 @@ func (c *Consumer) Len() int {
 	return c.pending.Len()
 }
 
-// SetTimes sets what Seen and Active return.
+// SetTimes sets the values of Seen and Active.
 func (g *Group) SetTimes(c *Consumer, seen, active int64) {
 	c.seen, c.active = seen, active
 	g.logConsumer(c, true)
 }
 
-// Saw notes that a consumer has tried to get something, and whether it did.
+// Saw records an attempt of a consumer to read; got tells whether it received an
+// entry.
 func (g *Group) Saw(c *Consumer, now int64, got bool) {
 	if c.seen == now && (!got || c.active == now) {
 		return
@@ -307,8 +309,8 @@ func (g *Group) Saw(c *Consumer, now int64, got bool) {
 	g.logConsumer(c, true)
 }
 
-// Deliver notes that an entry was delivered to a consumer, whoever had it
-// before. O(log n).
+// Deliver records the delivery of an entry to a consumer, and removes the entry
+// from a previous consumer. time is in milliseconds since 1970. O(log n).
 func (g *Group) Deliver(c *Consumer, id StreamID, time, count int64) {
 	if log := g.s.log; log != nil {
 		g.logConsumer(c, false)
@@ -334,8 +336,7 @@ func (g *Group) deliver(c *Consumer, id StreamID, time, count int64) {
 	c.pending.Load(id)
 }
 
-// Acknowledge removes an entry from what is pending, and reports whether it was
-// there. O(log n).
+// Acknowledge removes a pending entry and reports whether it existed. O(log n).
 func (g *Group) Acknowledge(id StreamID) bool {
 	p, ok := g.pending.Delete(Pending{ID: id})
 	if !ok {
@@ -353,17 +354,17 @@ func (g *Group) Acknowledge(id StreamID) bool {
 	return true
 }
 
-// Refs says what becomes of what groups know of an entry that is removed.
+// Refs selects the handling of pending entries when their stream entry is removed.
 type Refs uint8
 
 const (
-	KeepRefs  Refs = iota // it stays pending where it is
-	DropRefs              // it is pending nowhere any more
-	OnlyAcked             // the entry stays while it is Referenced
+	KeepRefs  Refs = iota // they stay pending
+	DropRefs              // they are removed from all groups
+	OnlyAcked             // the entry is kept while it is Referenced
 )
 
-// Referenced reports whether a group has an entry still before it, or pending.
-// O(groups·log n).
+// Referenced reports whether an entry is pending in a group, or not yet delivered
+// by a group. O(groups·log n).
 func (s *Stream) Referenced(id StreamID) bool {
 	for _, g := range s.groups {
 		if _, pending := g.Pending(id); pending || g.last.Less(id) {
@@ -373,8 +374,8 @@ func (s *Stream) Referenced(id StreamID) bool {
 	return false
 }
 
-// Forget acknowledges an entry in all groups, and reports whether it was pending
-// in any. O(groups·log n).
+// Forget acknowledges an entry in all groups, and reports whether it was pending in
+// any. O(groups·log n).
 func (s *Stream) Forget(id StreamID) (found bool) {
 	for i, g := range s.groups {
 		if _, pending := g.Pending(id); pending {
@@ -385,8 +386,9 @@ func (s *Stream) Forget(id StreamID) (found bool) {
 	return found
 }
 
-// ReadNext delivers the entries behind LastID, at most count, to a consumer, and
-// yields them. Unless keep is true nothing becomes pending. O(1) for each.
+// ReadNext delivers up to count entries after LastID to a consumer, and yields
+// them. They become pending only if keep is true. O(1) for each entry, O(log n) if
+// it becomes pending.
 func (g *Group) ReadNext(c *Consumer, count int, now int64, keep bool, yield func(StreamEntry)) {
 	from, ok := g.last.Next()
 	if !ok {
@@ -409,7 +411,7 @@ func (g *Group) ReadNext(c *Consumer, count int, now int64, keep bool, yield fun
 	}
 }
 
-// advance moves on to an entry behind LastID.
+// advance sets LastID to that of a later entry.
 func (g *Group) advance(id StreamID) {
 	switch s := g.s; {
 	case g.read != UnknownRead && !s.deletedFrom(id):
@@ -420,14 +422,14 @@ func (g *Group) advance(id StreamID) {
 	g.last = id
 }
 
-// deletedFrom reports whether an entry from id on may have been deleted, the
-// stream not being empty.
+// deletedFrom reports whether an entry with an ID of at least id may have been
+// deleted. The stream must not be empty.
 func (s *Stream) deletedFrom(id StreamID) bool {
 	return s.n > 0 && !s.maxDeleted.IsZero() && !s.maxDeleted.Less(s.FirstID()) && !s.maxDeleted.Less(id)
 }
 
-// Position returns how many entries were ever added up to id, or UnknownRead if
-// that cannot be told. O(1).
+// Position returns the number of entries added up to id, or UnknownRead if it
+// cannot be determined. O(1).
 func (s *Stream) Position(id StreamID) int64 {
 	switch order := id.Compare(s.last); {
 	case s.added == 0:
@@ -449,7 +451,7 @@ func (s *Stream) Position(id StreamID) int64 {
 	return UnknownRead
 }
 
-// Lag returns how many entries are still to be delivered, and whether that is
+// Lag returns the number of entries not yet delivered by a group, and whether it is
 // known. O(1).
 func (s *Stream) Lag(g *Group) (n int64, known bool) {
 	if s.added == 0 {
@@ -478,7 +480,7 @@ func (g *Group) check() error {
 	n := 0
 	for i, c := range g.consumers {
 		if i > 0 && g.consumers[i-1].name >= c.name {
-			return fmt.Errorf("consumer %q behind %q", c.name, g.consumers[i-1].name)
+			return fmt.Errorf("consumer %q after %q", c.name, g.consumers[i-1].name)
 		}
 		if int(c.number) >= len(g.numbers) || g.numbers[c.number] != c {
 			return fmt.Errorf("consumer %q is not number %d", c.name, c.number)

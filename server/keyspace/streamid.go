@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// StreamID names an entry of a stream: the time at which it was added, and a
-// number among those of the same millisecond.
+// StreamID identifies an entry of a stream: the time of its addition in
+// milliseconds since 1970, and a sequence number within the millisecond.
 type StreamID struct{ Ms, Seq uint64 }
 
-// MaxStreamID returns the last of all IDs.
+// MaxStreamID returns the maximum ID.
 func MaxStreamID() StreamID { return StreamID{math.MaxUint64, math.MaxUint64} }
 
-// Compare orders IDs: negative if a comes before b.
+// Compare compares IDs: negative if a orders before b.
 func (a StreamID) Compare(b StreamID) int {
 	if a.Ms != b.Ms {
 		return cmp.Compare(a.Ms, b.Ms)
@@ -21,13 +21,13 @@ func (a StreamID) Compare(b StreamID) int {
 	return cmp.Compare(a.Seq, b.Seq)
 }
 
-// Less reports whether a comes before b.
+// Less reports whether a orders before b.
 func (a StreamID) Less(b StreamID) bool { return a.Ms < b.Ms || a.Ms == b.Ms && a.Seq < b.Seq }
 
-// IsZero reports whether a is 0-0, which no entry has.
+// IsZero reports whether a is 0-0, which is not a valid ID of an entry.
 func (a StreamID) IsZero() bool { return a.Ms == 0 && a.Seq == 0 }
 
-// Next returns the ID behind a. Behind the last one comes 0-0, and ok is false.
+// Next returns the ID after a. For the maximum ID it returns 0-0 and false.
 func (a StreamID) Next() (next StreamID, ok bool) {
 	if a.Seq++; a.Seq == 0 {
 		a.Ms++
@@ -35,7 +35,7 @@ func (a StreamID) Next() (next StreamID, ok bool) {
 	return a, !a.IsZero()
 }
 
-// Prev returns the ID before a. Before 0-0 comes the last one, and ok is false.
+// Prev returns the ID before a. For 0-0 it returns the maximum ID and false.
 func (a StreamID) Prev() (prev StreamID, ok bool) {
 	ok = !a.IsZero()
 	if a.Seq--; a.Seq == math.MaxUint64 {
@@ -44,11 +44,11 @@ func (a StreamID) Prev() (prev StreamID, ok bool) {
 	return a, ok
 }
 
-// Append appends the ID as clients write it, 1526919030474-55.
+// Append appends the ID in its text form, such as 1526919030474-55.
 func (a StreamID) Append(b []byte) []byte {
 	b = append(strconv.AppendUint(b, a.Ms, 10), '-')
 	return strconv.AppendUint(b, a.Seq, 10)
 }
 
-// String returns the ID as clients write it.
+// String returns the ID in its text form.
 func (a StreamID) String() string { return string(a.Append(nil)) }

@@ -2,9 +2,9 @@ package keyspace
 
 import "encoding/binary"
 
-// Operations on groups and consumers say once which they mean: those that follow
-// in the record, or in the value, mean the same. So reading a hundred entries
-// writes two names.
+// Journal operations on groups and consumers. An operation applies to the group and
+// the consumer named last in the record, or in the value. So reading a hundred
+// entries writes two names.
 
 func (c *changes) id(id StreamID) {
 	c.ops = appendID(c.ops, id)
@@ -16,7 +16,7 @@ func appendID(b []byte, id StreamID) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, id.Ms), id.Seq)
 }
 
-// logGroup says that the operations that follow mean g. There must be a log.
+// logGroup selects g for the following operations. There must be a log.
 func (s *Stream) logGroup(g *Group) {
 	if s.group != g {
 		s.group, s.consumer = g, nil
@@ -25,7 +25,7 @@ func (s *Stream) logGroup(g *Group) {
 	}
 }
 
-// logID notes what LastID and Read return.
+// logID records LastID and Read.
 func (g *Group) logID() {
 	if log := g.s.log; log != nil {
 		g.s.logGroup(g)
@@ -35,8 +35,8 @@ func (g *Group) logID() {
 	}
 }
 
-// logConsumer says that the operations that follow mean c, which may be new or
-// have other times.
+// logConsumer selects c for the following operations, and records its times if
+// changed is true.
 func (g *Group) logConsumer(c *Consumer, changed bool) {
 	log := g.s.log
 	if log == nil {
@@ -52,10 +52,10 @@ func (g *Group) logConsumer(c *Consumer, changed bool) {
 	}
 }
 
-// observe makes the stream tell c of what happens, or nobody if c is nil.
+// observe makes c the receiver of all changes of the stream; nil stops recording.
 func (s *Stream) observe(c *changes) { s.log, s.group, s.consumer = c, nil, nil }
 
-// stream writes a stream as a whole.
+// stream writes a whole stream.
 func (w *valueWriter) stream(s *Stream) {
 	var names []byte
 	for _, nd := range s.nodes.all() {
@@ -65,7 +65,7 @@ func (w *valueWriter) stream(s *Stream) {
 			w.buf = binary.AppendUvarint(w.buf, uint64(n))
 		}
 		if viewOf(nd.names) == viewOf(names) {
-			w.buf = appendText(w.buf, "") // as in the block before
+			w.buf = appendText(w.buf, "") // the same fields as the previous block
 		} else {
 			w.buf = appendText(w.buf, nd.names)
 		}
@@ -103,40 +103,40 @@ func (w *valueWriter) stream(s *Stream) {
 
 func (o *operands) id() StreamID { return StreamID{o.number(), o.number()} }
 
-// texts skips n texts and reports whether they are there.
+// texts skips n texts and reports whether all of them exist.
 func (o *operands) texts(n int) bool {
 	for range n {
-		if o.bad {
+		if o.failed {
 			break
 		}
 		o.text()
 	}
-	return !o.bad
+	return !o.failed
 }
 
 func (s *Stream) replay(op byte, o *operands) bool {
 	switch op {
 	case opPut, opPutAnew:
 		id, n := o.id(), o.number()
-		if o.bad || n == 0 || n > uint64(len(o.rest)) || !s.last.Less(id) || op == opPut && s.nodes.len() == 0 {
+		if o.failed || n == 0 || n > uint64(len(o.rest)) || !s.last.Less(id) || op == opPut && s.nodes.len() == 0 {
 			return false
 		}
 		fields := make([][]byte, 2*n)
 		for i := range fields {
 			fields[i] = o.text()
 		}
-		if !o.bad {
+		if !o.failed {
 			s.add(id, fields, op == opPutAnew)
 		}
 	case opRemove:
 		return s.Delete(o.id())
 	case opCut:
-		blocks := o.place(s.nodes.len())
+		blocks := o.position(s.nodes.len())
 		n := o.number()
-		if o.bad || n > 0 && (blocks == s.nodes.len() || n > uint64(s.nodes.all()[blocks].live)) {
+		if o.failed || n > 0 && (blocks == s.nodes.len() || n > uint64(s.nodes.all()[blocks].live)) {
 			return false
 		}
-		s.cut(blocks, int(n))
+		s.trimFront(blocks, int(n))
 	case opID:
 		last, added, maxDeleted := o.id(), o.number(), o.id()
 		if e, ok := s.Last(); ok && last.Less(e.ID) {
@@ -163,7 +163,7 @@ func (s *Stream) replayBlock(o *operands) bool {
 	nd.live, nd.dead, nd.size = int(o.number()), int(o.number()), int(o.number())
 	names, data := o.text(), o.text()
 	k := s.nodes.len()
-	if o.bad || k > 0 && !s.nodes.all()[k-1].last.Less(nd.first) {
+	if o.failed || k > 0 && !s.nodes.all()[k-1].last.Less(nd.first) {
 		return false
 	}
 	if nd.names = append(nd.names, names...); len(names) == 0 && k > 0 {
@@ -173,9 +173,9 @@ func (s *Stream) replayBlock(o *operands) bool {
 	if nd.check() != nil {
 		return false
 	}
-	s.nodes.open(k, 1, chunkBytes)[0] = nd
+	s.nodes.insertGap(k, 1, chunkBytes)[0] = nd
 	s.n += nd.live
-	if s.last.Less(nd.last) { // until it is said, which may be never in what others have made
+	if s.last.Less(nd.last) { // preliminary: opID may be missing in foreign data
 		s.last = nd.last
 	}
 	return true
@@ -205,7 +205,7 @@ func (g *Group) replay(op byte, o *operands) bool {
 		g.removeConsumer(c)
 	case opDeliver:
 		id, time, count := o.id(), o.signed(), o.signed()
-		if c == nil || o.bad {
+		if c == nil || o.failed {
 			return false
 		}
 		g.deliver(c, id, time, count)
@@ -215,12 +215,13 @@ func (g *Group) replay(op byte, o *operands) bool {
 	return true
 }
 
-// Blocks go to other programs, and come from them, as they are in Redis.
+// Blocks are exchanged with other programs in the format of Redis.
 
-// StreamBlock is a block of a stream, as Redis divides it.
+// StreamBlock is a block of a stream, with the boundaries of Redis.
 type StreamBlock struct{ nd *streamNode }
 
-// EachBlock yields the blocks in which there is something.
+// EachBlock yields the blocks that are not empty. It is an iterator: range over
+// s.EachBlock.
 func (s *Stream) EachBlock(yield func(StreamBlock) bool) {
 	nodes := s.nodes.all()
 	for i := range nodes {
@@ -230,7 +231,7 @@ func (s *Stream) EachBlock(yield func(StreamBlock) bool) {
 	}
 }
 
-// First returns the ID of the first entry that the block ever had.
+// First returns the ID of the block's first entry, which may be deleted.
 func (b StreamBlock) First() StreamID { return b.nd.first }
 
 // Len returns the number of entries. O(1).
@@ -242,12 +243,12 @@ func (b StreamBlock) Fields() [][]byte {
 	names := b.nd.names[w:]
 	fields := make([][]byte, n)
 	for i := range fields {
-		fields[i], names = cutText(names)
+		fields[i], names = splitText(names)
 	}
 	return fields
 }
 
-// All yields the entries.
+// All yields the entries. It is an iterator: range over b.All.
 func (b StreamBlock) All(yield func(StreamEntry) bool) {
 	for at := 0; at < len(b.nd.data); {
 		p, size := firstEntry(b.nd.data[at:])
@@ -261,8 +262,8 @@ func (b StreamBlock) All(yield func(StreamEntry) bool) {
 // Alike reports whether the entry has the fields of its block.
 func (e *StreamEntry) Alike() bool { return e.names != nil }
 
-// LoadBlock begins a block behind all others, and reports whether that is
-// possible. LoadEntry is to follow.
+// LoadBlock appends an empty block, and returns false if its first ID is not higher
+// than all IDs in the stream. LoadEntry must follow.
 func (s *Stream) LoadBlock(first StreamID, fields [][]byte) bool {
 	if k := s.nodes.len(); len(fields) == 0 || k > 0 && !s.nodes.all()[k-1].last.Less(first) {
 		return false
@@ -275,15 +276,15 @@ func (s *Stream) LoadBlock(first StreamID, fields [][]byte) bool {
 	return true
 }
 
-// LoadEntry adds an entry, or the place of one that was deleted, to the block
-// that was begun last, and reports whether that is possible.
+// LoadEntry appends an entry, or a deleted entry, to the last block, and returns
+// false if its ID is not valid there.
 func (s *Stream) LoadEntry(id StreamID, fields [][]byte, deleted bool) bool {
-	nd := s.own(s.nodes.len() - 1)
+	nd := s.writableBlock(s.nodes.len() - 1)
 	if id.Less(nd.first) || !nd.last.Less(id) || len(fields) == 0 {
 		return false
 	}
 	n, own, end := len(fields)/2, 0, len(nd.data)
-	if !nd.named(fields) {
+	if !nd.hasFields(fields) {
 		own = n
 	}
 	nd.append(id, own, fields, n)

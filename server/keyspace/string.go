@@ -7,38 +7,40 @@ import (
 	"unsafe"
 )
 
-// String is a sequence of bytes: the value of an entry, and then the entry itself
-// in another role (see Entry), or one that is in no entry, as NewString makes it.
+// String is a byte string: the value of an entry, in which case it is the same
+// memory viewed as a String (see Entry), or a separate string made by NewString. A
+// String is not safe for concurrent use, except that a clone and its original are
+// independent.
 //
-// It is changed by [DB.SetString], [DB.AppendString] and [DB.WriteString], which
-// may put another in its place.
+// Strings of entries are changed by [DB.SetString], [DB.AppendString] and
+// [DB.WriteString], which may replace the entry.
 //
-// Its buffer is used again when it is overwritten, so that setting a value of
-// the same size costs no allocation. That of a long string is shared with clones
-// until one side changes it.
+// An overwrite reuses the buffer, so that setting a value of the same size does not
+// allocate. Clones share the buffer of a long string copy-on-write.
 type String struct{ e Entry }
 
-// wasteful is how many times larger than its content a buffer may be.
+// wasteful is the maximum ratio of the size of a buffer to its content.
 const wasteful = 2
 
-// NewString returns a string of a copy of b.
+// NewString returns a string with a copy of b.
 func NewString(b []byte) *String { return freeString(append([]byte(nil), b...), 0) }
 
-// RawString returns a string of b itself, which is the string's from now on.
-// Encoding calls it raw whatever it holds.
+// RawString returns a string that takes ownership of b. Its encoding is raw
+// regardless of its content.
 func RawString(b []byte) *String { return freeString(b, editedFlag) }
 
-// freeString returns a string that is in no entry.
+// freeString returns a string without an entry.
 func freeString(b []byte, flags uint8) *String {
 	s := new(boxedString)
-	s.flags = isString | apartLayout | flags
+	s.flags = isString | longKeyLayout | flags
 	s.setBuffer(b)
 	return (*String)(unsafe.Pointer(s))
 }
 
 func (s *String) box() *boxedString { return (*boxedString)(unsafe.Pointer(s)) }
 
-// entry makes an entry of s. A long string's buffer becomes the entry's.
+// entry returns an entry with the content of s. A long string's buffer becomes the
+// entry's.
 func (s *String) entry(key string, timed bool) *Entry {
 	var e *Entry
 	if b := s.Content(); s.e.packed() || packable(len(key), len(b)) {
@@ -51,7 +53,7 @@ func (s *String) entry(key string, timed bool) *Entry {
 	return e
 }
 
-// Content returns the bytes. They must not be changed, and are good until the
+// Content returns the bytes. They must not be modified, and are valid until the
 // string changes.
 func (s *String) Content() []byte {
 	if s.e.packed() {
@@ -63,13 +65,13 @@ func (s *String) Content() []byte {
 // Len returns the number of bytes.
 func (s *String) Len() int {
 	if s.e.packed() {
-		return int(s.e.vlen)
+		return int(s.e.valueLen)
 	}
 	return s.box().size
 }
 
-// MarkText makes Encoding call the content text even if it is an integer, until
-// it is set anew. Redis does so with what INCRBYFLOAT computes.
+// MarkText makes Encoding report text even if the content is an integer, until the
+// string is set again. Redis does so for the result of INCRBYFLOAT.
 func (s *String) MarkText() { s.e.flags |= textFlag }
 
 func (s *boxedString) buffer() []byte { return unsafe.Slice((*byte)(s.value), s.room)[:s.size] }
@@ -78,7 +80,7 @@ func (s *boxedString) setBuffer(b []byte) {
 	s.value, s.size, s.room = unsafe.Pointer(unsafe.SliceData(b)), len(b), cap(b)
 }
 
-// set makes a copy of b the content. O(len(b)).
+// set sets the content to a copy of b. O(len(b)).
 func (s *boxedString) set(b []byte) {
 	if s.shared || s.room < len(b) || s.room > wasteful*len(b)+64 {
 		s.setBuffer(append([]byte(nil), b...))
@@ -88,8 +90,8 @@ func (s *boxedString) set(b []byte) {
 	s.setBuffer(append(s.buffer()[:0], b...))
 }
 
-// extend makes the string n bytes long at least, with zero bytes, and its buffer
-// its alone. Amortized O(n-Len), O(n) if the buffer is shared.
+// extend extends the string to at least n bytes, with zero bytes, and copies a
+// shared buffer. Amortized O(n-Len), O(n) if the buffer is shared.
 func (s *boxedString) extend(n int) {
 	b := s.buffer()
 	if s.shared {
@@ -102,8 +104,8 @@ func (s *boxedString) extend(n int) {
 	s.setBuffer(b)
 }
 
-// SetString makes a copy of b the content of the string of e, and returns the
-// entry as it is now. O(len(b)).
+// SetString sets the string of e to a copy of b, and returns the current entry.
+// O(len(b)).
 func (db *DB) SetString(e *Entry, b []byte) *Entry {
 	switch {
 	case db.ks.rec == nil:
@@ -114,20 +116,19 @@ func (db *DB) SetString(e *Entry, b []byte) *Entry {
 	}
 	e.flags &^= stringFlags
 	if e.packed() {
-		if room := e.room(); len(b) <= room && room <= wasteful*len(b)+64 {
-			e.vlen = uint8(len(b))
+		if capacity := e.stringCapacity(); len(b) <= capacity && capacity <= wasteful*len(b)+64 {
+			e.valueLen = uint8(len(b))
 			copy(e.text(), b)
 			return e
 		}
-	} else if len(b) > packedMax/2 || !packable(len(e.Key()), len(b)) {
+	} else if len(b) > packedStringMax/2 || !packable(len(e.Key()), len(b)) {
 		(*String)(unsafe.Pointer(e)).box().set(b)
 		return e
 	}
 	return db.relocate(e, newString(e.Key(), b, e.volatile()))
 }
 
-// SetOwnString is SetString with b itself in place of a copy, if it is long: nobody
-// else may change it from now on.
+// SetOwnString is SetString that takes ownership of a long b instead of copying it.
 func (db *DB) SetOwnString(e *Entry, b []byte) *Entry {
 	if e.packed() || len(b) <= pinBytes {
 		return db.SetString(e, b)
@@ -142,8 +143,8 @@ func (db *DB) SetOwnString(e *Entry, b []byte) *Entry {
 	return e
 }
 
-// AppendString adds b at the end of the string of e and returns the entry as it
-// is now, and the new length. Amortized O(len(b)).
+// AppendString appends b to the string of e. It returns the current entry and the
+// new length. Amortized O(len(b)).
 func (db *DB) AppendString(e *Entry, b []byte) (now *Entry, n int) {
 	old := (*String)(unsafe.Pointer(e)).Len()
 	if db.ks.rec != nil {
@@ -152,9 +153,9 @@ func (db *DB) AppendString(e *Entry, b []byte) (now *Entry, n int) {
 	return db.overwrite(e, old, b)
 }
 
-// WriteString overwrites the string of e from offset on with b and returns the
-// entry as it is now, and the new length. What lies between the old end and
-// offset becomes zero bytes. Amortized O(len(b)) and the bytes in between.
+// WriteString overwrites the string of e with b from offset on. It returns the
+// current entry and the new length. Bytes between the old end and offset become
+// zero. Amortized O(len(b)), plus those bytes.
 func (db *DB) WriteString(e *Entry, offset int, b []byte) (now *Entry, n int) {
 	switch {
 	case db.ks.rec == nil:
@@ -171,9 +172,9 @@ func (db *DB) overwrite(e *Entry, offset int, b []byte) (now *Entry, n int) {
 	switch {
 	case !e.packed():
 		(*String)(unsafe.Pointer(e)).box().extend(n)
-	case n <= e.room():
-		if old := int(e.vlen); n > old {
-			e.vlen = uint8(n)
+	case n <= e.stringCapacity():
+		if old := int(e.valueLen); n > old {
+			e.valueLen = uint8(n)
 			clear(e.text()[old:])
 		}
 	default:
@@ -181,11 +182,11 @@ func (db *DB) overwrite(e *Entry, offset int, b []byte) (now *Entry, n int) {
 		if packable(len(e.Key()), n) {
 			grown = newPacked(e.Key(), n, e.volatile())
 		} else {
-			room := n
-			if e.vlen > 0 { // it grows, and may go on
-				room += n / 4
+			capacity := n
+			if e.valueLen > 0 { // strings that grow once tend to grow again
+				capacity += n / 4
 			}
-			grown = boxString(e.Key(), make([]byte, n, room))
+			grown = boxString(e.Key(), make([]byte, n, capacity))
 		}
 		copy((*String)(unsafe.Pointer(grown)).Content(), e.text())
 		e = db.relocate(e, grown)
@@ -195,8 +196,8 @@ func (db *DB) overwrite(e *Entry, offset int, b []byte) (now *Entry, n int) {
 	return e, n
 }
 
-// Clone returns a copy, which is in no entry. That of a long string shares the
-// buffer until one of the two changes. O(1).
+// Clone returns a separate copy. A long string shares its buffer copy-on-write.
+// O(1).
 func (s *String) Clone() *String {
 	if s.e.packed() {
 		return freeString(append([]byte(nil), s.Content()...), s.e.flags&stringFlags)
@@ -207,11 +208,11 @@ func (s *String) Clone() *String {
 	return c
 }
 
-// maxEmbedded is the length up to which Redis keeps a string in one piece with
+// maxEmbedded is the maximum length of a string that Redis allocates together with
 // its header.
 const maxEmbedded = 44
 
-// Encoding returns what OBJECT ENCODING says: int, embstr or raw.
+// Encoding returns the encoding for OBJECT ENCODING: "int", "embstr" or "raw".
 func (s *String) Encoding(*Limits) string {
 	switch {
 	case s.e.flags&editedFlag != 0:
@@ -224,7 +225,7 @@ func (s *String) Encoding(*Limits) string {
 	return "raw"
 }
 
-// isInt reports whether b is a 64-bit integer as Redis would write it.
+// isInt reports whether b is a 64-bit integer in the form in which Redis writes it.
 func isInt(b []byte) bool {
 	if len(b) == 0 || len(b) > 20 {
 		return false
@@ -237,22 +238,21 @@ func isInt(b []byte) bool {
 	return string(strconv.AppendInt(d[:0], n, 10)) == string(b)
 }
 
-// Bytes returns an estimate of the memory that the string takes besides its
-// entry.
+// Bytes estimates the memory of the string in bytes, without its entry.
 func (s *String) Bytes() int {
 	switch {
 	case !s.e.packed():
 		return s.box().room
-	case s.e.units == 0:
+	case s.e.words == 0:
 		return 0
 	}
-	return int(s.e.units)*8 - headSize - int(s.e.klen)
+	return int(s.e.words)*8 - headerSize - int(s.e.keyLen)
 }
 
-// Check verifies the invariants.
+// Check verifies the invariants and returns an error if one is violated. For tests.
 func (s *String) Check() error {
-	if s.e.packed() && int(s.e.vlen) > max(s.e.room(), 0) {
-		return fmt.Errorf("string of %d bytes in %d", s.e.vlen, s.e.room())
+	if s.e.packed() && int(s.e.valueLen) > max(s.e.stringCapacity(), 0) {
+		return fmt.Errorf("string of %d bytes in %d", s.e.valueLen, s.e.stringCapacity())
 	}
 	return nil
 }

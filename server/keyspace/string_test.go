@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A string does what a slice of bytes does, with a deadline or without, whatever
-// the length of its key, and its clones go their own ways.
+// TestStringModel compares strings with byte slices, for keys of all lengths, with
+// and without a deadline, and with clones.
 func TestStringModel(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -92,9 +92,9 @@ func TestStringModel(t *testing.T) {
 					e = nil
 				}
 			}
-			clear(b) // arguments are only borrowed
+			clear(b) // arguments are valid during the call only
 			if e != nil && db.Peek([]byte(key)) != e {
-				t.Fatal("the entry is another")
+				t.Fatal("the key has a different entry")
 			}
 			ks.Seal()
 			for key, want := range model {
@@ -163,7 +163,8 @@ func TestStringEncoding(t *testing.T) {
 	}
 }
 
-// The buffer is used again, but not one that is far too large.
+// TestStringBuffer checks that an overwrite reuses the buffer unless it is much too
+// large.
 func TestStringBuffer(t *testing.T) {
 	db := New(1, Hooks{}).DB(0)
 	for _, size := range []int{1, 8, 20, 100, 1000} {

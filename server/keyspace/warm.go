@@ -1,29 +1,29 @@
 package keyspace
 
-// WarmKeys is how many keys may be given to [DB.Warm] at once.
+// WarmKeys is the maximum number of keys for a call of [DB.Warm].
 const WarmKeys = 16
 
-// warmFrom is how many keys a database must have: fewer are in the cache anyway.
-const warmFrom = 10_000
+// warmFrom is the number of keys from which Warm is worthwhile: smaller databases
+// are in the cache anyway.
+const minWarm = 10_000
 
-// Warm brings what is needed to find these keys, of those that are there, into the
-// processor's cache. It changes nothing.
+// Warm prefetches what is needed to look up the given keys into the processor's
+// cache. It changes nothing.
 //
-// A look-up goes through five places of which each tells the next: the directory,
-// the page, its hashes, a slot, the entry. In a keyspace that is larger than the
-// cache most of them take some 80 ns to come, and a pipeline's commands would wait
-// for them one after the other. Here the steps of all keys are taken side by side,
-// so that the processor waits for sixteen places at once.
+// A lookup is a chain of five dependent reads: directory, page, tags, slot, entry.
+// In a keyspace larger than the cache most of them take some 80 ns, and the
+// commands of a pipeline would wait for them one after the other. Warm overlaps the
+// reads of sixteen keys.
 func (db *DB) Warm(keys [][]byte) {
 	t := &db.entries
-	if t.n < warmFrom {
+	if t.n < minWarm {
 		return
 	}
 	var (
 		hashes [WarmKeys]uint64
 		pages  [WarmKeys]*keyPage
 		slots  [WarmKeys]**Entry
-		read   uint64 // what nobody asks for, the compiler would leave out
+		read   uint64 // keeps the compiler from removing the reads
 	)
 	keys = keys[:min(len(keys), WarmKeys)]
 	for i, key := range keys {
@@ -34,8 +34,8 @@ func (db *DB) Warm(keys [][]byte) {
 		read += uint64(pages[i].depth)
 	}
 	for i := range keys {
-		meta := pages[i].meta
-		read += uint64(meta[home(uint16(hashes[i])|1, len(meta))])
+		tags := pages[i].tags
+		read += uint64(tags[home(uint16(hashes[i])|1, len(tags))])
 	}
 	for i := range keys {
 		slots[i] = pages[i].candidate(hashes[i])
@@ -48,19 +48,19 @@ func (db *DB) Warm(keys [][]byte) {
 	db.ks.warmed = read
 }
 
-// candidate returns the first slot whose entry has 16 bits of the hash, nil if there
-// is none: but for one of thousands of keys, that is the one.
+// candidate returns the first slot whose tag matches the hash, or nil. For all but
+// one key in thousands this is the slot of the key.
 func (p *keyPage) candidate(h uint64) **Entry {
 	want := uint16(h) | 1
-	meta := p.meta
-	for i := home(want, len(meta)); ; {
-		switch meta[i] {
+	tags := p.tags
+	for i := home(want, len(tags)); ; {
+		switch tags[i] {
 		case want:
 			return &p.slots[i]
 		case 0:
 			return nil
 		}
-		if i++; i == len(meta) {
+		if i++; i == len(tags) {
 			i = 0
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Warm takes any keys, of any database, and changes nothing.
+// TestWarm checks that Warm accepts all keys and changes nothing.
 func TestWarm(t *testing.T) {
 	ks := New(1, Hooks{})
 	db := ks.DB(0)
@@ -15,7 +15,7 @@ func TestWarm(t *testing.T) {
 		}
 		return append(keys[:3], append([][]byte{{}}, keys[3:]...)...)
 	}
-	const n = 2 * warmFrom
+	const n = 2 * minWarm
 	db.Warm(some(0))
 	for i := range n {
 		db.Add(fmt.Append(nil, "key:", i), NewString([]byte("value")))
@@ -38,7 +38,7 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// BenchmarkWarm is sixteen look-ups, with and without.
+// BenchmarkWarm measures sixteen lookups with and without Warm.
 func BenchmarkWarm(b *testing.B) {
 	const n = 1 << 20
 	ks := New(1, Hooks{})

@@ -6,77 +6,78 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// The keyspace knows at any time how much memory its keys and values take, because
-// Go can only say so after a collection, which is late, and says garbage with it
-// before. A packed entry, which is nearly always what there is most of, is weighed
-// when it comes and goes: its size stands in it, and is that of its allocation. Any
-// other value is weighed before a command that opens it for changing and after it
-// (Seal), which takes the same short time however large it is. So are the tables and
-// indexes of a database. What is weighed is what the allocator gives, sizes rounded
-// up as it does; garbage, and the room between allocations, are not in it.
+// The keyspace tracks the memory of its keys and values. The Go runtime knows the
+// live heap only after a collection, and includes garbage before.
 //
-// Values are weighed by what they count anyway. Lists and streams judge the chunks
-// between the first and the last by their number, or by some of them; what clones
-// share is in the weight of each. For values of one type each, after many came and
-// went, the sum was 0.1 to 4 % less than what the collector found
-// (TestHeldIsWhatTheHeapHas); what is missing whoever reads it can learn from that.
+// A packed entry, the most frequent kind, is counted when it is added and removed;
+// its header has its allocation size. Other values are measured before a command
+// opens them for writing and again after it (Seal), in O(1) for any size. Tables
+// and indexes of a database are measured likewise. The figures are sizes of
+// allocations, rounded up to size classes. They exclude garbage and unused memory
+// between allocations.
+//
+// Measurements use existing counters. Lists and streams estimate their inner chunks
+// from their number or from a sample, and clones each count what they share. For
+// values of a single type after many additions and removals the sum is 0.1 to 4 %
+// below the heap, as a test measures; the server can calibrate the
+// difference.
 
-// growing is an entry that is being changed.
-type growing struct {
+// weighed is an entry that is open for writing.
+type weighed struct {
 	db     *DB
-	entry  *Entry // nil if it is gone
-	weight int    // of which is in the sum
+	entry  *Entry // nil if it was removed
+	weight int    // bytes of it that are in the sum
 }
 
-// Held returns how many bytes the keys and values of all databases take, with the
-// tables that they stand in. It is exact when everything is sealed. O(1).
+// Held returns the number of bytes of the keys and values of all databases,
+// including their tables. It is exact after Seal. O(1).
 func (ks *Keyspace) Held() int64 { return ks.held }
 
-// Held is what this database has of Keyspace.Held.
+// Held returns the part of this database in Keyspace.Held. O(1).
 func (db *DB) Held() int64 { return db.held }
 
-func (db *DB) hold(n int64) {
+func (db *DB) addHeld(n int64) {
 	db.held += n
 	db.ks.held += n
 }
 
-// grows has Seal weigh e, of which so much is in the sum. A packed entry is weighed
-// at once.
-func (db *DB) grows(e *Entry, weight int) {
+// trackWeight makes Seal measure e, whose contribution to the sum is weight. It measures
+// a packed entry immediately.
+func (db *DB) trackWeight(e *Entry, weight int) {
 	if e.packed() {
-		db.hold(int64(e.weight() - weight))
+		db.addHeld(int64(e.weight() - weight))
 		return
 	}
-	e.state |= growingBit
-	db.ks.growing = append(db.ks.growing, growing{db, e, weight})
+	e.state |= weighedBit
+	db.ks.growing = append(db.ks.growing, weighed{db, e, weight})
 }
 
-// replaced notes that n is in the place of e, and has its state.
+// replaced notes that n replaced e and has its state.
 func (db *DB) replaced(e, n *Entry) {
-	if n.state&growingBit == 0 {
-		db.grows(n, e.weight())
+	if n.state&weighedBit == 0 {
+		db.trackWeight(n, e.weight())
 		return
 	}
-	if x := db.growing(e); x != nil {
+	if x := db.findWeighed(e); x != nil {
 		x.entry = n
 	}
 }
 
-// unweigh takes an entry that is removed out of the sum.
+// unweigh subtracts a removed entry from the sum.
 func (db *DB) unweigh(e *Entry) {
-	if e.state&growingBit == 0 {
-		db.hold(-int64(e.weight()))
+	if e.state&weighedBit == 0 {
+		db.addHeld(-int64(e.weight()))
 		return
 	}
-	e.state &^= growingBit
-	if x := db.growing(e); x != nil {
-		db.hold(-int64(x.weight))
+	e.state &^= weighedBit
+	if x := db.findWeighed(e); x != nil {
+		db.addHeld(-int64(x.weight))
 		x.entry = nil
 	}
 }
 
-// growing returns what is noted of an entry: nearly always it is the last.
-func (db *DB) growing(e *Entry) *growing {
+// findWeighed returns the registration of an entry, usually the last one.
+func (db *DB) findWeighed(e *Entry) *weighed {
 	for i := len(db.ks.growing) - 1; i >= 0; i-- {
 		if x := &db.ks.growing[i]; x.entry == e {
 			return x
@@ -85,13 +86,13 @@ func (db *DB) growing(e *Entry) *growing {
 	return nil
 }
 
-// weigh puts what has grown or shrunk into the sum.
+// weigh measures the registered entries and updates the sum.
 func (ks *Keyspace) weigh() {
 	for i, x := range ks.growing {
-		ks.growing[i] = growing{}
+		ks.growing[i] = weighed{}
 		if x.entry != nil {
-			x.entry.state &^= growingBit
-			x.db.hold(int64(x.entry.weight() - x.weight))
+			x.entry.state &^= weighedBit
+			x.db.addHeld(int64(x.entry.weight() - x.weight))
 		}
 	}
 	if ks.growing = ks.growing[:0]; cap(ks.growing) > 1024 {
@@ -99,20 +100,20 @@ func (ks *Keyspace) weigh() {
 	}
 }
 
-// forgetWeights takes all keys out of the sum.
-func (db *DB) forgetWeights() {
+// clearWeights subtracts all keys from the sum.
+func (db *DB) clearWeights() {
 	for i, x := range db.ks.growing {
 		if x.db == db {
 			db.ks.growing[i].entry = nil
 		}
 	}
-	db.hold(-db.held)
+	db.addHeld(-db.held)
 }
 
-// weight estimates the bytes that a key and its value take. O(1).
+// weight estimates the bytes of a key and its value. O(1).
 func (e *Entry) weight() int {
 	if e.packed() {
-		return int(e.units) * 8
+		return int(e.words) * 8
 	}
 	n := 0
 	switch b := e.box(); e.kind() {
@@ -129,34 +130,34 @@ func (e *Entry) weight() int {
 	case isHash:
 		n = (*Hash)(b.value).Bytes()
 	}
-	if e.flags&layoutBits == apartLayout {
-		return n + int(unsafe.Sizeof(apart{})) + allocated(len(e.Key()))
+	if e.flags&layoutBits == longKeyLayout {
+		return n + int(unsafe.Sizeof(longKeyEntry{})) + allocated(len(e.Key()))
 	}
-	return n + allocated(int(unsafe.Sizeof(boxed{}))+int(e.klen))
+	return n + allocated(int(unsafe.Sizeof(boxed{}))+int(e.keyLen))
 }
 
-// weight is Bytes that looks at the ends of a long list only: the chunks between are
+// weight estimates Bytes in O(1) from the ends of a long list: inner chunks are
 // full, or have one large element.
 func (l *List) weight() int {
-	n := int(unsafe.Sizeof(*l)) + len(l.nodes.room)*int(unsafe.Sizeof(node{}))
+	n := int(unsafe.Sizeof(*l)) + len(l.nodes.buf)*int(unsafe.Sizeof(node{}))
 	all := l.nodes.all()
 	if len(all) <= 2 {
 		for _, nd := range all {
-			n += int(unsafe.Sizeof(chunk{})) + len(nd.room)
+			n += int(unsafe.Sizeof(chunk{})) + len(nd.buf)
 		}
 		return n
 	}
 	first, last := all[0], all[len(all)-1]
 	between := len(all) - 2
-	return n + len(all)*int(unsafe.Sizeof(chunk{})) + len(first.room) + len(last.room) +
+	return n + len(all)*int(unsafe.Sizeof(chunk{})) + len(first.buf) + len(last.buf) +
 		max(between*chunkBytes, l.size-first.size-last.size)
 }
 
-// weight is Bytes that looks at some blocks of a long stream only.
+// weight estimates Bytes from a sample of the blocks of a long stream.
 func (s *Stream) weight() int {
 	const samples = 4
 	all := s.nodes.all()
-	n := int(unsafe.Sizeof(*s)) + len(s.nodes.room)*int(unsafe.Sizeof(streamNode{})) + len(all)*int(unsafe.Sizeof(streamBlock{}))
+	n := int(unsafe.Sizeof(*s)) + len(s.nodes.buf)*int(unsafe.Sizeof(streamNode{})) + len(all)*int(unsafe.Sizeof(streamBlock{}))
 	if len(all) > 0 {
 		n += cap(all[len(all)-1].data) + allocated(cap(all[0].names))
 	}
@@ -173,14 +174,14 @@ func (s *Stream) weight() int {
 	return n
 }
 
-// What an entry that a group has delivered takes, and a consumer, about.
+// Approximate bytes of a pending entry and of a consumer.
 const (
 	pendingBytes  = 96
 	consumerBytes = 256
 )
 
-// allocated is the memory that n bytes take: allocations are of certain sizes. Of
-// those of a few bytes several share one.
+// allocated returns the memory of an allocation of n bytes, rounded up to a size
+// class. Tiny allocations share a block.
 func allocated(n int) int {
 	switch {
 	case n == 0:
