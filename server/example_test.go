@@ -3,6 +3,8 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/zsetd/zsetd/server"
@@ -42,6 +44,36 @@ func ExampleServer_Do_blocking() {
 	_, err = srv.Do(ctx, "BZPOPMIN", "jobs", 0)
 	fmt.Println(err)
 	// Output: context deadline exceeded
+}
+
+// A backup of a server that runs is the file of another.
+func ExampleServer_Backup() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	srv, err := server.New(server.Options{File: filepath.Join(dir, "data.db")})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	srv.Do(ctx, "SET", "greeting", "hello")
+	path := filepath.Join(dir, "monday.db")
+	if err := srv.Backup(ctx, path); err != nil {
+		panic(err)
+	}
+	other, err := server.New(server.Options{File: path})
+	if err != nil {
+		panic(err)
+	}
+	defer other.Close()
+	if err := other.Ready(ctx); err != nil { // it has loaded the file
+		panic(err)
+	}
+	fmt.Println(other.Do(ctx, "GET", "greeting"))
+	// Output: hello <nil>
 }
 
 func ExampleNew() {

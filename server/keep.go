@@ -63,6 +63,7 @@ type keeper struct {
 	forget                  uint64 // journals up to this Cut are void
 	rewrite                 *rewrite
 	asked                   bool // BGSAVE
+	savers                  []saveWaiter
 	saving                  bool // and it is being done
 	since                   time.Time
 	took                    time.Duration // -1 s: nothing was ever saved
@@ -180,7 +181,7 @@ func (srv *Server) keep() error {
 func (srv *Server) applyKeep() {
 	k := srv.keeper
 	k.rules = srv.config.save
-	k.always = srv.config.appendonly && srv.config.appendfsync == "always"
+	k.always = srv.config.appendonly && srv.config.appendfsync == "always" && srv.config.dbfilename != ""
 	if srv.config.appendonly {
 		k.rules = []saveRule{{1, 1}}
 	}
@@ -717,6 +718,7 @@ func (k *keeper) account() (ok bool) {
 			k.srv.log.Info("saved", "file", k.path, "seconds", k.took.Seconds())
 		}
 	}
+	k.tellSavers(nil)
 	k.release()
 	return ok
 }
@@ -727,6 +729,7 @@ func (k *keeper) fail(r result) {
 	k.failed, k.asked, k.saving = r.err, false, false
 	k.retry = time.Now().Add(retryTime)
 	k.took = time.Since(k.since)
+	k.tellSavers(r.err)
 	if r.cut.needed {
 		k.loseTrack()
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -14,21 +16,39 @@ const (
 	// tries at least.
 	copyTime  = 5 * time.Second
 	copyTries = 3
+
+	// copyChunk is how much is copied at once.
+	copyChunk = 1 << 20
 )
+
+// CopyOptions are for [Copy] and [Backup].
+type CopyOptions struct {
+	// Progress, if it is not nil, is called with how many bytes have been copied, and
+	// of how many. An error ends the copying.
+	Progress func(done, total int64) error
+
+	// Verify is likewise called with how many bytes of a backup have been verified.
+	Verify func(done, total int64) error
+
+	// Hold, if it is not nil, keeps the file's writer from committing until release
+	// is called. Without it Copy asks the process that has the file open, see
+	// hold_linux.go.
+	Hold func() (release func())
+
+	// Replace lets a backup take the place of another file.
+	Replace bool
+}
 
 // Copy makes a copy of a file that another process may have open and be writing
 // to. dst must not exist. The copy is what the file was at one instant: between
 // two commits bbolt writes only to pages that the last commit has no use for, so
 // a copy during which no commit came is whole, whatever was being written.
 //
-// If commits come faster than the file can be copied, Copy gives up after some
-// seconds with ErrInUse.
-func Copy(src, dst string) (err error) {
-	from, err := os.Open(src)
-	if err != nil {
-		return fmt.Errorf("%s: %w", src, trimPath(err))
-	}
-	defer from.Close()
+// The first attempt does not disturb the writer. If a commit comes meanwhile, the
+// next one has the writer wait with its commits; what is the same in the copy
+// already is not written again. Where the writer cannot be asked and commits come
+// faster than the file can be copied, Copy gives up after some seconds with ErrInUse.
+func Copy(src, dst string, o CopyOptions) (err error) {
 	to, err := os.OpenFile(dst, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("%s: %w", dst, trimPath(err))
@@ -38,11 +58,27 @@ func Copy(src, dst string) (err error) {
 			err = errors.Join(err, os.Remove(dst))
 		}
 	}()
+	return o.copy(src, to)
+}
+
+// copy is Copy to a file that is open.
+func (o *CopyOptions) copy(src string, to *os.File) error {
+	from, err := os.Open(src)
+	if err != nil {
+		return fmt.Errorf("%s: %w", src, trimPath(err))
+	}
+	defer from.Close()
 	began := time.Now()
+	var release func()
+	defer func() {
+		if release != nil {
+			release()
+		}
+	}()
 	for try := 1; ; try++ {
-		whole, err := copyOnce(from, to)
+		whole, err := o.copyOnce(from, to)
 		if err != nil && !errors.Is(err, ErrDamaged) {
-			return fmt.Errorf("%s: %w", src, err)
+			return fmt.Errorf("%s: %w", src, trimPath(err))
 		}
 		if whole {
 			return nil
@@ -51,16 +87,24 @@ func Copy(src, dst string) (err error) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", src, err)
 			}
-			return fmt.Errorf("%s: %w, and it is written to more often than it can be copied: stop the server, or let it save less often for a while (CONFIG SET save \"\", CONFIG SET appendonly no)",
+			return fmt.Errorf("%s: %w, and it is written to more often than it can be copied: stop the server, or let it save less often for a while",
 				src, ErrInUse)
+		}
+		if release == nil {
+			if o.Hold != nil {
+				release = o.Hold()
+			} else {
+				release = hold(from)
+			}
 		}
 		// A damaged meta may be one that is being written.
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// copyOnce copies a file and reports whether no commit came meanwhile.
-func copyOnce(from source, to *os.File) (whole bool, err error) {
+// copyOnce copies a file, over what there is of an earlier attempt, and reports
+// whether no commit came meanwhile.
+func (o *CopyOptions) copyOnce(from source, to *os.File) (whole bool, err error) {
 	info, err := from.Stat()
 	if err != nil {
 		return false, err
@@ -69,14 +113,35 @@ func copyOnce(from source, to *os.File) (whole bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := to.Truncate(0); err != nil {
+	size := int64(tree.pages * pageSize)
+	begun, err := to.Stat()
+	if err != nil {
 		return false, err
 	}
-	if _, err := to.Seek(0, io.SeekStart); err != nil {
+	if err := to.Truncate(size); err != nil {
 		return false, err
 	}
-	if _, err := io.Copy(to, io.NewSectionReader(from, 0, int64(tree.pages*pageSize))); err != nil {
-		return false, err
+	chunk, there := make([]byte, copyChunk), make([]byte, copyChunk)
+	for at := int64(0); at < size; at += copyChunk {
+		n := min(copyChunk, size-at)
+		if err := readPages(from, chunk[:n], uint64(at/pageSize)); err != nil {
+			return false, err
+		}
+		if begun.Size() > 0 {
+			if _, err := to.ReadAt(there[:n], at); err != nil {
+				return false, err
+			}
+		}
+		if begun.Size() == 0 || !bytes.Equal(chunk[:n], there[:n]) {
+			if _, err := to.WriteAt(chunk[:n], at); err != nil {
+				return false, err
+			}
+		}
+		if o.Progress != nil {
+			if err := o.Progress(at+n, size); err != nil {
+				return false, err
+			}
+		}
 	}
 	// Every commit writes a meta with a higher number, so none came in between if the
 	// metas are still those that told how much to copy. The copy's own were read
@@ -91,6 +156,82 @@ func copyOnce(from source, to *os.File) (whole bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// Backup copies a file as [Copy] does, verifies the copy, brings it to the disk and
+// gives it its name: dst is a sound file of one instant, or not there. Unless
+// o.Replace is true, dst must not exist.
+func Backup(src, dst string, o CopyOptions) (size int64, err error) {
+	if err := mayReplace(src, dst, o.Replace); err != nil {
+		return 0, err
+	}
+	part := dst + ".new" // what an earlier process has left there was never completed
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	to, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", part, trimPath(err))
+	}
+	done := false
+	defer func() {
+		err = errors.Join(err, to.Close())
+		if !done {
+			err = errors.Join(err, os.Remove(part))
+		}
+	}()
+	if err := o.copy(src, to); err != nil {
+		return 0, err
+	}
+	verified := int64(0)
+	info, err := to.Stat()
+	if err != nil {
+		return 0, err
+	}
+	count := func(n int) error {
+		verified += int64(n)
+		if o.Verify == nil {
+			return nil
+		}
+		return o.Verify(verified, info.Size())
+	}
+	_, err = read(to, Visitor{
+		Journal: func(_ uint64, records []byte) error { return count(len(records)) },
+		Base:    func(_ uint64, _ string, _ uint64, _, _ int, ops []byte) error { return count(len(ops)) },
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", src, err)
+	}
+	if err := to.Sync(); err != nil {
+		return 0, fmt.Errorf("%s: %w", part, trimPath(err))
+	}
+	if err := mayReplace(src, dst, o.Replace); err != nil { // it may be there by now
+		return 0, err
+	}
+	if err := os.Rename(part, dst); err != nil {
+		return 0, err
+	}
+	done = true
+	return info.Size(), syncDirectory(filepath.Dir(dst))
+}
+
+// mayReplace returns an error if a backup of src must not be put at dst.
+func mayReplace(src, dst string, replace bool) error {
+	found, err := os.Lstat(dst)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !replace:
+		return fmt.Errorf("%s: %w", dst, fs.ErrExist)
+	case !found.Mode().IsRegular():
+		return fmt.Errorf("%s: %w, and no regular file", dst, fs.ErrExist)
+	}
+	if own, err := os.Stat(src); err == nil && os.SameFile(own, found) {
+		return fmt.Errorf("%s: the backup would take the place of the file itself", dst)
+	}
+	return nil
 }
 
 // source is what is copied: a file.

@@ -51,7 +51,7 @@ func TestCopyOfFileInUse(t *testing.T) {
 	})
 	for i := range 20 {
 		to := filepath.Join(dir, fmt.Sprint("copy", i))
-		if err := Copy(path, to); err != nil {
+		if err := Copy(path, to, CopyOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		values := map[string]bool{}
@@ -65,10 +65,10 @@ func TestCopyOfFileInUse(t *testing.T) {
 	}
 	close(stop)
 	writer.Wait()
-	if err := Copy(path, filepath.Join(dir, "copy1")); !errors.Is(err, os.ErrExist) {
+	if err := Copy(path, filepath.Join(dir, "copy1"), CopyOptions{}); !errors.Is(err, os.ErrExist) {
 		t.Errorf("over another file: %v", err)
 	}
-	if err := Copy(filepath.Join(dir, "none"), filepath.Join(dir, "x")); !errors.Is(err, os.ErrNotExist) {
+	if err := Copy(filepath.Join(dir, "none"), filepath.Join(dir, "x"), CopyOptions{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("of no file: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
@@ -121,7 +121,7 @@ func TestCopyInterrupted(t *testing.T) {
 		}
 		defer dst.Close()
 		from := &interrupted{src, n, func() { write(100_000) }}
-		ok, err := copyOnce(from, dst)
+		ok, err := new(CopyOptions).copyOnce(from, dst)
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			t.Fatal(n, err)
 		}

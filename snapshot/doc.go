@@ -8,7 +8,7 @@
 // disk, when [File.Write] returns, or not at all. [Open] and [Read] read a file
 // and verify every byte that counts.
 //
-// [Copy] copies a file while it is being written to, and [Salvage] reads what is
+// [Copy] and [Backup] copy a file while it is being written to, and [Salvage] reads what is
 // left of a damaged one.
 //
 // # Bases and journals

@@ -37,6 +37,8 @@ type File struct {
 	mark    mark // what the last transaction has left, see intact.go
 	touched int  // how often in a row nothing but the time was another
 	scratch []byte
+
+	impatient bool // a process that copies the file has kept it for too long
 }
 
 // goneBase is the name of a base without a value. It says that what journals say
@@ -350,6 +352,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	if f.suspect != nil {
 		return 0, f.suspect
 	}
+	f.await()
 	switch err := f.Intact(); {
 	case errors.Is(err, ErrReplaced):
 		return 0, fmt.Errorf("%s: %w", f.path, err)

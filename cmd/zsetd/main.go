@@ -4,7 +4,7 @@
 //	zsetd [redis.conf] [--name value ...]
 //	zsetd --check-config [redis.conf] [--name value ...]
 //	zsetd ping [redis.conf] [--name value ...]
-//	zsetd check | compact | salvage | export | import | functions ...
+//	zsetd check | backup | compact | salvage | export | import | functions ...
 //	zsetd --help | --version
 //
 // The parameters are Redis's, as in redis.conf; the README lists them. The tools

@@ -44,6 +44,7 @@ type tool struct {
 // toolFlags are the flags of all tools.
 type toolFlags struct {
 	json, keepGoing bool
+	replace         bool
 	output, format  string
 	target          string
 	databases       int
@@ -68,6 +69,19 @@ func tools() []tool {
 				"tells how many keys of each type there are and which are the biggest. Of a file that a\n" +
 				"server has open a copy is read. Status: 0 sound, 1 damaged or not a file of zsetd.",
 			flags: func(f *flag.FlagSet, t *toolFlags) { f.BoolVar(&t.json, "json", false, "print one JSON object") },
+		},
+		{
+			name: "backup", args: "FILE -o COPY [--replace]", files: 1, run: runBackup,
+			summary: "copy a file, also while a server writes to it",
+			details: "Copies FILE as it was at one instant, whether or not a server has it open, verifies the\n" +
+				"copy, brings it to the disk and gives it its name. What the server has not saved yet is not\n" +
+				"in it: send SAVE before if that matters. COPY must not exist, unless --replace is given.\n" +
+				"Status: 0 done, 1 FILE is damaged or not one of zsetd, 2 files cannot be read or written;\n" +
+				"then there is no COPY, or the one of before.",
+			flags: func(f *flag.FlagSet, t *toolFlags) {
+				f.StringVar(&t.output, "o", "", "the `file` to write")
+				f.BoolVar(&t.replace, "replace", false, "COPY may take the place of another file")
+			},
 		},
 		{
 			name: "compact", args: "FILE", files: 1, run: runCompact,
@@ -336,6 +350,24 @@ func size(n int64) string {
 		f, unit = f/1024, unit+1
 	}
 	return fmt.Sprintf("%.1f %cB", f, "KMGT"[unit])
+}
+
+func runBackup(r *toolRun) int {
+	if r.output == "" {
+		fmt.Fprintln(r.stderr, "zsetd backup: -o COPY is missing")
+		return statusUsage
+	}
+	n, err := archive.Backup(r.files[0], r.output, r.replace, r.progress)
+	if err != nil {
+		status := r.fail(err)
+		if errors.Is(err, os.ErrExist) {
+			status = statusUsage
+		}
+		return status
+	}
+	r.meter.end()
+	fmt.Fprintf(r.stderr, "%s: %s copied and verified\n", r.output, size(n))
+	return statusOK
 }
 
 func runCompact(r *toolRun) int {

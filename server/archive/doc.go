@@ -5,7 +5,7 @@
 // together, in parallel, and hands them on in the order of the file. [Loader]
 // gives them to a keyspace: so the server loads its data. The tools of the
 // command zsetd look at them one at a time, and are functions here: [Check],
-// [Compact], [Salvage], [ExportCommands], [ExportJSON], and [Import] (for commands
+// [Backup], [Compact], [Salvage], [ExportCommands], [ExportJSON], and [Import] (for commands
 // server.ImportCommands, since running commands is above this package).
 //
 // A tool reads a file that does not change meanwhile, see [OpenSource], and a

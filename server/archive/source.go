@@ -37,7 +37,7 @@ func OpenSource(path string) (*Source, error) {
 		}
 	}
 	s.Path = filepath.Join(s.dir, base)
-	if err := snapshot.Copy(path, s.Path); err != nil {
+	if err := snapshot.Copy(path, s.Path, snapshot.CopyOptions{}); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

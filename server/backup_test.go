@@ -1,0 +1,180 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/zsetd/zsetd/snapshot"
+)
+
+// backedUp are the ways in which a server keeps its data, and so is backed up.
+func backedUp() map[string]map[string]string {
+	return map[string]map[string]string{
+		"every second": {"save": "1 1"},
+		"always":       {"appendonly": "yes", "appendfsync": "always"},
+		"by hand":      {"save": ""},
+		"in memory":    nil,
+	}
+}
+
+// A backup is what the server held at one instant during the call, while clients
+// change the data all the time.
+func TestBackup(t *testing.T) {
+	for name, config := range backedUp() {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			o := Options{Config: config}
+			if config != nil {
+				o.File = filepath.Join(dir, "k.db")
+			}
+			srv, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Close()
+			fill(srv, 20_000, 100)
+			must(t, srv, "SADD set a b c", "HSET h f v", "ZADD z 1 a 2 b", "RPUSH l 1 2 3", "SET later 1 PXAT 99999999999999", "SET one 0", "SET two 0")
+			stop := make(chan struct{})
+			var load sync.WaitGroup
+			for w := range 2 {
+				load.Go(func() {
+					for n := 0; ; n++ {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						sayArgs(srv, "MSET", "one", fmt.Sprint(w, n), "two", fmt.Sprint(w, n))
+						say(srv, fmt.Sprintf("DEL fill:%d", n%5000))
+						say(srv, fmt.Sprintf("SET fill:%d %d", n%5000, n))
+						say(srv, fmt.Sprintf("RENAME fill:%d moved:%d", 5000+n%1000, n%10))
+					}
+				})
+			}
+			for i := range 3 {
+				must(t, srv, fmt.Sprint("SET before ", i))
+				path := filepath.Join(dir, fmt.Sprint("copy", i))
+				if err := srv.Backup(t.Context(), path); err != nil {
+					t.Fatal(err)
+				}
+				copied := keep(t, path, nil)
+				if one, two := say(copied, "GET one"), say(copied, "GET two"); one != two || one == "0" && i > 0 {
+					t.Errorf("one is %s and two is %s", one, two)
+				}
+				must(t, copied, fmt.Sprint("GET before -> ", i), "SCARD set -> 3", "HGET h f -> v", "LLEN l -> 3", "PEXPIRETIME later -> 99999999999999")
+				if err := copied.Check(); err != nil {
+					t.Error(err)
+				}
+				copied.Close()
+			}
+			close(stop)
+			load.Wait()
+			path := filepath.Join(dir, "last")
+			var streamed bytes.Buffer
+			n, err := srv.BackupTo(t.Context(), &streamed)
+			if err != nil || n != int64(streamed.Len()) {
+				t.Fatal(n, streamed.Len(), err)
+			}
+			if err := os.WriteFile(path, streamed.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			copied := keep(t, path, nil)
+			if digestOf(copied) != digestOf(keep(t, backup(t, srv, dir), nil)) || digestOf(copied) == digestOf(keep(t, filepath.Join(dir, "empty"), nil)) {
+				t.Error("two backups without a change between them differ")
+			}
+			if config == nil && srv.keys.Recording() {
+				t.Error("the journal goes on")
+			}
+			must(t, srv, "SET a 1 -> OK")
+		})
+	}
+}
+
+func backup(t *testing.T, srv *Server, dir string) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, "again")
+	if err := srv.Backup(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestBackupFails(t *testing.T) {
+	for name, config := range backedUp() {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			o := Options{Config: config}
+			if config != nil {
+				o.File = filepath.Join(dir, "k.db")
+			}
+			srv, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Close()
+			must(t, srv, "SET a 1")
+			there := filepath.Join(dir, "there")
+			if err := os.WriteFile(there, []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := srv.Backup(t.Context(), there); !errors.Is(err, os.ErrExist) {
+				t.Errorf("over another file: %v", err)
+			}
+			if err := srv.Backup(t.Context(), filepath.Join(dir, "nowhere", "x")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("where there is no folder: %v", err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := srv.Backup(ctx, filepath.Join(dir, "x")); !errors.Is(err, context.Canceled) {
+				t.Errorf("canceled: %v", err)
+			}
+			if _, err := srv.BackupTo(ctx, new(bytes.Buffer)); !errors.Is(err, context.Canceled) {
+				t.Errorf("canceled: %v", err)
+			}
+			if config != nil {
+				if err := srv.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if err := srv.Backup(t.Context(), filepath.Join(dir, "x")); !errors.Is(err, ErrServerClosed) {
+					t.Errorf("closed: %v", err)
+				}
+			}
+			left, _ := os.ReadDir(dir)
+			for _, e := range left {
+				if e.Name() != "k.db" && e.Name() != "there" {
+					t.Errorf("%s is left", e.Name())
+				}
+			}
+			if b, _ := os.ReadFile(there); string(b) != "mine" {
+				t.Errorf("the other file is %q", b)
+			}
+		})
+	}
+}
+
+// A backup of a server that cannot save fails.
+func TestBackupWithoutSave(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "k.db")
+	srv := keep(t, path, nil)
+	must(t, srv, "SET a 1", "SAVE")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, srv, "SET a 2")
+	if err := srv.Backup(t.Context(), filepath.Join(dir, "x")); !errors.Is(err, snapshot.ErrReplaced) {
+		t.Error(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
