@@ -1,25 +1,109 @@
 package server
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
 )
 
 // ImportCommands makes a file at path, which must not exist, of commands as
-// clients send them, in RESP or inline: what archive.ExportCommands writes, and
-// whatever else writes data. They run on a server of their own, so that each
+// clients send them, in RESP or inline: the exports of archive.ExportCommands, append-only
+// files, and any other commands that write data. An RDB file may precede them, as in an append-only
+// file. They run on a server of their own, so that each
 // command has one meaning.
 //
 // Commands that wait, that subscribe or that are about the server or the
 // connection cannot be imported, but for SELECT and transactions. databases is
 // how many databases the commands may use, 0 for the usual 16. The data are
 // held in memory.
-func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) (out archive.Imported, err error) {
+func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) (archive.Imported, error) {
+	return importCommands(path, databases, o, func(srv *Server, out *archive.Imported) error {
+		return srv.runSource(r, o, out)
+	})
+}
+
+// ImportManifest is ImportCommands for the append-only file of several parts that a
+// manifest lists: the base, and the increments in their order. The parts are
+// in the manifest's folder.
+func ImportManifest(manifest, path string, databases int, o *archive.Import) (archive.Imported, error) {
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		return archive.Imported{}, err
+	}
+	parts, err := manifestParts(text)
+	if err != nil {
+		return archive.Imported{}, fmt.Errorf("%s: %w", manifest, err)
+	}
+	return importCommands(path, databases, o, func(srv *Server, out *archive.Imported) error {
+		for _, name := range parts {
+			if err := srv.runFile(filepath.Join(filepath.Dir(manifest), name), o, out); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// manifestParts returns the names of the files that a manifest lists, in the order in
+// which they are to be read. A line consists of pairs of words: file NAME seq NUMBER
+// type TYPE, and perhaps more.
+func manifestParts(text []byte) ([]string, error) {
+	type part struct {
+		name string
+		seq  int64
+	}
+	var base, increments []part
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		words, ok := protocol.SplitArgs(nil, bytes.TrimSpace(line))
+		if len(words) == 0 || words[0][0] == '#' {
+			continue
+		}
+		pairs := map[string]string{}
+		for i := 0; i+1 < len(words); i += 2 {
+			pairs[string(words[i])] = string(words[i+1])
+		}
+		p := part{name: pairs["file"]}
+		p.seq, _ = strconv.ParseInt(pairs["seq"], 10, 64)
+		if !ok || p.seq < 1 || p.name == "" || filepath.Base(p.name) != p.name {
+			return nil, fmt.Errorf("line %d: not a line of a manifest", n)
+		}
+		switch pairs["type"] {
+		case "b":
+			base = append(base, p)
+		case "i":
+			increments = append(increments, p)
+		case "h": // of the past
+		default:
+			return nil, fmt.Errorf("line %d: type %.20q of files is not known", n, pairs["type"])
+		}
+	}
+	if len(base) > 1 {
+		return nil, errors.New("more than one base")
+	}
+	slices.SortStableFunc(increments, func(a, b part) int { return cmp.Compare(a.seq, b.seq) })
+	var names []string
+	for _, p := range append(base, increments...) {
+		names = append(names, p.name)
+	}
+	return names, nil
+}
+
+// importCommands makes a file of the data that run leaves in a server.
+func importCommands(path string, databases int, o *archive.Import, run func(*Server, *archive.Imported) error) (out archive.Imported, err error) {
 	values := map[string]string{"save": "", "proto-max-bulk-len": "4294967296"}
 	if databases != 0 {
 		values["databases"] = strconv.Itoa(databases)
@@ -29,7 +113,7 @@ func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) 
 		return out, err
 	}
 	defer srv.Close()
-	if err := srv.runCommands(o.Meter(r), o, &out); err != nil {
+	if err := run(srv, &out); err != nil {
 		return out, err
 	}
 	srv.do(func() {
@@ -40,11 +124,65 @@ func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) 
 	return out, err
 }
 
-// runCommands runs what a source holds in one session.
-func (srv *Server) runCommands(source io.Reader, o *archive.Import, out *archive.Imported) error {
+// runFile is runSource for a file.
+func (srv *Server) runFile(path string, o *archive.Import, out *archive.Imported) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil {
+		o.Size = info.Size()
+	}
+	return srv.runSource(f, o, out)
+}
+
+// runSource runs the commands of a source in one session, after the RDB file that it may
+// begin with.
+func (srv *Server) runSource(r io.Reader, o *archive.Import, out *archive.Imported) error {
 	s := srv.newSession(peer{fd: -1, wake: func() {}})
 	defer s.close()
 	s.trust()
+	source := bufio.NewReaderSize(o.Meter(r), rdb.ReadSize)
+	if head, _ := source.Peek(rdbHead); rdb.IsFile(head) {
+		if err := s.loadValues(source, o, out); err != nil {
+			return err
+		}
+	}
+	return s.runCommands(source, o, out)
+}
+
+// rdbHead is how many bytes say that a source is an RDB file.
+const rdbHead = 9
+
+// loadValues puts what an RDB file holds into the keyspace.
+func (s *Session) loadValues(r *bufio.Reader, o *archive.Import, out *archive.Imported) error {
+	srv := s.srv
+	return o.Values(r, out, func(v archive.Value) (err error) {
+		if v.DB == keyspace.Own {
+			code := v.Value.(*keyspace.String).Content()
+			_, err = s.runImported([][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), code}, nil)
+			if err != nil {
+				return o.Fail(out, fmt.Errorf("library %.100q: %w", v.Key, err))
+			}
+			return nil
+		}
+		if v.DB >= srv.keys.Len() {
+			return o.Fail(out, fmt.Errorf("key %.100q: there is no database %d, but %d databases", v.Key, v.DB, srv.keys.Len()))
+		}
+		srv.do(func() {
+			if db := srv.keys.DB(v.DB); db.Peek([]byte(v.Key)) == nil {
+				db.Restore(v.Key, v.Value, v.Deadline)
+			} else {
+				err = fmt.Errorf("key %.100q of database %d comes a second time", v.Key, v.DB)
+			}
+		})
+		return err
+	})
+}
+
+// runCommands runs the commands of a source.
+func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.Imported) error {
 	r := protocol.Reader{Limits: protocol.Limits{MaxBulk: 4 << 30}}
 	var args [][]byte
 	var replies []byte
@@ -63,8 +201,8 @@ func (srv *Server) runCommands(source io.Reader, o *archive.Import, out *archive
 				break
 			}
 			begin := at
-			if at = read - int64(r.Buffered()); len(args) == 0 {
-				continue
+			if at = read - int64(r.Buffered()); len(args) == 0 || len(args[0]) > 0 && args[0][0] == '#' {
+				continue // in append-only files, # begins a line that is no command
 			}
 			if replies, bad = s.runImported(args, replies); bad != nil {
 				bad = fmt.Errorf("command %d, %.40s at byte %d: %w", out.Done+out.Failed+1, args[0], begin, bad)
@@ -84,9 +222,9 @@ func (srv *Server) runCommands(source io.Reader, o *archive.Import, out *archive
 	}
 	switch {
 	case r.Partial(): // at < read alone may be blank lines
-		return fmt.Errorf("the source ends within a command, which begins at byte %d", at)
+		return o.Fail(out, fmt.Errorf("the source ends within a command, which begins at byte %d", at))
 	case s.multi:
-		return errors.New("the source ends within a transaction")
+		return o.Fail(out, errors.New("the source ends within a transaction"))
 	}
 	return nil
 }

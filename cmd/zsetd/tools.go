@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -121,10 +122,11 @@ func tools() []tool {
 			name: "import", args: "SOURCE FILE [--json] [--keep-going] [--databases N]", files: 2, run: runImport,
 			summary: "make a file of Redis commands, of JSON, or of a file of Redis",
 			details: "Makes FILE, which must not exist, of what export writes, of any commands that redis-cli\n" +
-				"--pipe takes, or of a file that Redis or Valkey has saved (dump.rdb). SOURCE - is standard\n" +
-				"input. Sorted sets zsetd:deadlines:{key} become the deadlines of the members of key. Status:\n" +
-				"0 done, 1 SOURCE has errors: then there is no FILE, or with --keep-going one without what\n" +
-				"failed; or something in SOURCE has no place in zsetd, and was left out.",
+				"--pipe takes, of a file that Redis or Valkey has saved (dump.rdb), or of their append-only\n" +
+				"files (the folder appendonlydir or its manifest). SOURCE - is standard input. Sorted sets\n" +
+				"zsetd:deadlines:{key} become the deadlines of the members of key. Status: 0 done, 1 SOURCE\n" +
+				"has errors: then there is no FILE, or with --keep-going one without what failed; or\n" +
+				"something in SOURCE has no place in zsetd, and was left out.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
 				f.BoolVar(&t.keepGoing, "keep-going", false, "leave out what fails")
@@ -558,9 +560,13 @@ func createOutput(path string) (f *os.File, made bool, err error) {
 }
 
 func runImport(r *toolRun) int {
+	path, err := manifestIn(r.files[0])
+	if err != nil {
+		return r.fail(err)
+	}
 	in, o := r.stdin, &archive.Import{Progress: r.progress}
-	if r.files[0] != "-" {
-		f, err := os.Open(r.files[0])
+	if path != "-" {
+		f, err := os.Open(path)
 		if err != nil {
 			return r.fail(err)
 		}
@@ -581,15 +587,21 @@ func runImport(r *toolRun) int {
 		fmt.Fprintln(r.stderr, "zsetd: left out,", what)
 	}
 	var out archive.Imported
-	var err error
 	source := bufio.NewReader(in)
-	head, _ := source.Peek(9)
+	head, _ := source.Peek(512)
 	switch {
 	case r.json:
 		out, err = o.JSON(source, r.files[1])
-	case rdb.IsFile(head):
+	case rdb.IsManifest(head) && path == "-":
+		err = errors.New("standard input is the manifest of an append-only file: give its path, since it names other files")
+	case rdb.IsManifest(head):
+		out, err = server.ImportManifest(path, r.files[1], r.databases, o)
+	case rdb.IsFile(head) && !rdb.IsBase(head):
 		out, err = o.RDB(source, r.files[1])
 	default:
+		if manifest := manifestOf(path); manifest != "" {
+			fmt.Fprintf(r.stderr, "%s is one part of an append-only file: zsetd import %s reads all of them\n", path, manifest)
+		}
 		out, err = server.ImportCommands(source, r.files[1], r.databases, o)
 	}
 	if err != nil {
@@ -604,4 +616,29 @@ func runImport(r *toolRun) int {
 		return statusBad
 	}
 	return statusOK
+}
+
+// manifestIn returns the manifest of an append-only file in a folder; path itself if
+// it is no folder.
+func manifestIn(path string) (string, error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return path, nil // if there is none, opening it fails
+	}
+	found, err := filepath.Glob(filepath.Join(path, "*.manifest"))
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("%s: a folder with %d manifests of append-only files, not with one", path, len(found))
+	}
+	return found[0], nil
+}
+
+// manifestOf returns the manifest that names a file as a part of an append-only file,
+// "" if there is none.
+func manifestOf(path string) string {
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.manifest"))
+	for _, manifest := range found {
+		if b, err := os.ReadFile(manifest); err == nil && strings.Contains(string(b), "file "+filepath.Base(path)+" ") {
+			return manifest
+		}
+	}
+	return ""
 }

@@ -44,6 +44,15 @@ func TestTools(t *testing.T) {
 	}
 	write("damaged.db", bytes.ReplaceAll(b, []byte("some text"), []byte("same text")))
 	write("foreign", []byte("something else"))
+	if err := os.Mkdir(at("aof"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("aof/1.manifest", []byte("file 1.base.aof seq 1 type b\nfile 1.incr.aof seq 1 type i\n"))
+	write("aof/1.base.aof", []byte("SET a 1\r\n"))
+	write("aof/1.incr.aof", []byte("SET b 1\r\n"))
+	if status, _, says := call("file 1.base.aof seq 1 type b\n", "import", "-", at("x.db")); status != 1 || !strings.Contains(says, "standard input is the manifest") {
+		t.Errorf("a manifest: %d, %s", status, says)
+	}
 	timed := at("timed.db")
 	if status, _, says := call("ZADD z 1 m 2 n\r\nZPEXPIREAT z 33000000000000 MEMBERS 1 m\r\nHSET h f v g w\r\n"+
 		"HPEXPIREAT h 33000000000000 FIELDS 2 f g\r\nXGROUP CREATE x g 0 MKSTREAM\r\nFUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() return 1 end)\"\r\n",
@@ -128,6 +137,10 @@ func TestTools(t *testing.T) {
 		{"import " + at("dump.rdb") + " " + at("rdb.db"), 0, []string{"3 keys imported", "0 failed"}},
 		{"export " + damagedFile, 1, []string{"damaged"}},
 		{"import " + at("out.resp") + " " + at("again.db"), 0, []string{"3 keys imported"}},
+		{"import " + at("aof") + " " + at("aof.db"), 0, []string{"2 keys imported"}},
+		{"import " + at("aof/1.manifest") + " " + at("aof2.db"), 0, []string{"2 keys imported"}},
+		{"import " + at("aof/1.incr.aof") + " " + at("aof3.db"), 0, []string{"is one part of an append-only file: zsetd import " + at("aof/1.manifest") + " reads all", "1 keys imported"}},
+		{"import " + dir + " " + at("x.db"), 1, []string{"a folder with 0 manifests"}},
 		{"import --json " + at("out.json") + " " + at("again2.db"), 0, []string{"3 keys imported"}},
 		{"import " + at("out.resp") + " " + at("again.db"), 2, []string{"file exists"}},
 		{"import " + at("none") + " " + at("x.db"), 2, []string{"no such file"}},

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,6 @@ import (
 // set comes; if that came before, it is read back in the end.
 func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	now := time.Now()
-	limits := keyspace.DefaultLimits()
 	w, err := newWriter(path, false)
 	if err != nil {
 		return out, err
@@ -35,48 +35,30 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	}
 	number()
 	companions := map[id]Value{} // by their owner
-	info, err := rdb.NewCodec(&limits).ReadFile(o.Meter(r), func(e rdb.Entry) error {
-		switch {
-		case e.Library != "":
-			name := libraryName(e.Library)
-			if name == "" {
-				return o.Fail(&out, fmt.Errorf("a library of functions without a name: %.100q", e.Library))
-			}
-			out.Done++
-			return w.add(Value{DB: keyspace.Own, Key: name, Value: keyspace.NewString([]byte(e.Library))})
-		case e.Module != "":
-			return o.Fail(&out, fmt.Errorf("what module %s has written beside the keys cannot be imported", e.Module))
-		case errors.Is(e.Err, rdb.ErrEmpty):
-			return nil // as in Redis
-		case e.Err == nil && e.DB > maxDatabase:
-			e.Err = errors.New("there is no such database")
-			fallthrough
-		case e.Err != nil:
-			return o.Fail(&out, fmt.Errorf("key %.100q of database %d: %w", e.Key, e.DB, e.Err))
+	source := bufio.NewReaderSize(o.Meter(r), rdb.ReadSize)
+	err = o.Values(source, &out, func(v Value) error {
+		if v.DB == keyspace.Own {
+			return w.add(v)
 		}
-		out.Done++
-		if e.Deadline != 0 && e.Deadline < now.UnixMilli() {
-			return nil
-		}
-		if last = max(last, int(e.DB)+1); last > len(spaces) {
+		if last = max(last, v.DB+1); last > len(spaces) {
 			number()
 		}
-		if e.Omitted != "" {
-			out.omit(fmt.Sprintf("key %.100q of database %d: %s", e.Key, e.DB, e.Omitted), o)
-		}
-		v := Value{DB: int(e.DB), Key: e.Key, Value: e.Value, Deadline: e.Deadline}
 		if owner, _, ok := companion(v); ok {
 			companions[owner] = v
 			return nil
 		}
 		out.Keys++
-		if k := (id{e.DB, e.Key}); v.Type() == "zset" && companions[k].Value != nil {
+		if k := (id{uint64(v.DB), v.Key}); v.Type() == "zset" && companions[k].Value != nil {
 			v = withDeadlines(v, companions[k].Value.(*zset.Set))
 			delete(companions, k)
 		}
 		return w.add(v)
 	})
-	out.Functions = info.Functions
+	if err == nil {
+		if _, more := source.Peek(1); more == nil {
+			err = errors.New("something follows the end of the file")
+		}
+	}
 	if err == nil {
 		err = o.late(w, companions, &out)
 	}
@@ -87,6 +69,45 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 		return out, w.discard(err)
 	}
 	return out, nil
+}
+
+// Values reads a file of Redis or Valkey and passes on the values that can be imported, without
+// keys past their deadlines; a library of functions is a string in the database
+// [keyspace.Own], under its name. The rest is counted, and goes to o.Failed and
+// o.Omitted.
+func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) error {
+	now := time.Now().UnixMilli()
+	limits := keyspace.DefaultLimits()
+	info, err := rdb.NewCodec(&limits).ReadFile(r, func(e rdb.Entry) error {
+		switch {
+		case e.Library != "":
+			name := libraryName(e.Library)
+			if name == "" {
+				return o.Fail(out, fmt.Errorf("a library of functions without a name: %.100q", e.Library))
+			}
+			out.Done++
+			return add(Value{DB: keyspace.Own, Key: name, Value: keyspace.NewString([]byte(e.Library))})
+		case e.Module != "":
+			return o.Fail(out, fmt.Errorf("what module %s has written beside the keys cannot be imported", e.Module))
+		case errors.Is(e.Err, rdb.ErrEmpty):
+			return nil // as in Redis
+		case e.Err == nil && e.DB > maxDatabase:
+			e.Err = errors.New("there is no such database")
+			fallthrough
+		case e.Err != nil:
+			return o.Fail(out, fmt.Errorf("key %.100q of database %d: %w", e.Key, e.DB, e.Err))
+		}
+		out.Done++
+		if e.Deadline != 0 && e.Deadline < now {
+			return nil
+		}
+		if e.Omitted != "" {
+			out.omit(fmt.Sprintf("key %.100q of database %d: %s", e.Key, e.DB, e.Omitted), o)
+		}
+		return add(Value{DB: int(e.DB), Key: e.Key, Value: e.Value, Deadline: e.Deadline})
+	})
+	out.Functions += info.Functions
+	return err
 }
 
 // late gives sorted sets that were written already the deadlines in their companions,

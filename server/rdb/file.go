@@ -70,7 +70,7 @@ func Describe(head []byte) string {
 		return fmt.Sprintf("an RDB file of Valkey, version %d", version)
 	case version >= 0:
 		return fmt.Sprintf("an RDB file of Redis, version %d", version)
-	case regexp.MustCompile(`^file \S+ seq \d+ type [bhi]`).Match(head):
+	case IsManifest(head):
 		return "the manifest of an append-only file of Redis"
 	case regexp.MustCompile(`^(#TS:\d+\r\n)?\*\d+\r\n\$\d+\r\n`).Match(head):
 		return "a file of commands, such as an append-only file of Redis"
@@ -97,24 +97,43 @@ type Entry struct {
 	Module string
 }
 
+// IsBase reports whether a file that begins so is the first part of an append-only
+// file: the changes that were made later follow behind its end, or are in other files.
+// Some hundred bytes are enough.
+func IsBase(head []byte) bool {
+	if !IsFile(head) {
+		return false
+	}
+	in := &input{rest: head[headSize:]}
+	for in.byte() == opAux {
+		switch name, value := string(in.text()), string(in.text()); name {
+		case "aof-base", "aof-preamble": // since Redis 7.0, and before
+			return value == "1"
+		}
+	}
+	return false
+}
+
+// IsManifest reports whether a file that begins so is the manifest of an append-only
+// file of several parts.
+func IsManifest(head []byte) bool {
+	return regexp.MustCompile(`^(#[^\n]*\n)*file \S+ seq \d+ type [bhi]\b`).Match(head)
+}
+
 // FileInfo says what else there is in a file.
 type FileInfo struct {
 	Version   int
 	Functions int // libraries
-
-	// Base says that the file is the first part of an append-only file: the
-	// changes that were made later are in others, or follow in the same one.
-	Base bool
 }
 
-// readSize is how much ReadFile reads at once. What follows the end of the file is
+// ReadSize is how much ReadFile reads at once. What follows the end of the file is
 // left in a reader that is a *bufio.Reader of this size or more.
-const readSize = 1 << 16
+const ReadSize = 1 << 16
 
 // ReadFile visits the keys of a file, and its libraries, one after the other. No more than one of them is
 // in memory, and what visit keeps.
 func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, err error) {
-	in := &input{file: bufio.NewReaderSize(r, readSize), crc: c.crc}
+	in := &input{file: bufio.NewReaderSize(r, ReadSize), crc: c.crc}
 	head := in.take(headSize)
 	if in.bad || !IsFile(head) {
 		return info, in.problem(fmt.Errorf("%w: not a file of Redis or Valkey", ErrFormat))
@@ -141,10 +160,8 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 		case opFreq:
 			in.byte()
 		case opAux:
-			switch name, value := string(in.text()), string(in.text()); name {
-			case "aof-base", "aof-preamble": // since Redis 7.0, and before
-				info.Base = value == "1"
-			}
+			in.text()
+			in.text()
 		case opResize:
 			in.length()
 			in.length()
