@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"math"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,10 +12,16 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// A cluster of one node, for applications that use a cluster: its clients find
-// what they ask for, and commands on keys of several slots are refused as there.
-// The node has all slots from the start; what changes them holds until it ends.
-// It knows no other nodes, and has no bus: CLUSTER MEET is refused.
+// A cluster of one node, for applications that use a cluster: CLUSTER replies as a
+// node of a cluster does, and commands on keys of several slots are refused.
+//
+// The node has all slots from the start, so that no setup is needed. A setup script
+// may assign them all the same: a slot counts as busy only once a command has
+// assigned it. DELSLOTS, FLUSHSLOTS and RESET take slots away. Assignments last until
+// the server ends.
+//
+// The node knows no other nodes and has no bus: CLUSTER MEET succeeds with its own
+// address only.
 
 const slotCount = 16384
 
@@ -21,8 +29,9 @@ const slotCount = 16384
 type cluster struct {
 	id, shard    string
 	served       [slotCount]bool
-	slots        int   // served
-	epoch        int64 // of the node's configuration
+	assigned     [slotCount]bool // by a command
+	slots        int             // served
+	epoch        int64           // of the node's configuration
 	currentEpoch int64
 }
 
@@ -652,7 +661,7 @@ func (c *Call) slotSet(ranges, remove bool) []int {
 			switch {
 			case remove && !c.srv.cluster.served[i]:
 				c.Fail(fmt.Sprintf("ERR Slot %d is already unassigned", i))
-			case !remove && c.srv.cluster.served[i]:
+			case !remove && c.srv.cluster.assigned[i]:
 				c.Fail(fmt.Sprintf("ERR Slot %d is already busy", i))
 			case seen[i]:
 				c.Fail(fmt.Sprintf("ERR Slot %d specified multiple times", i))
@@ -683,10 +692,11 @@ func (c *Call) changeSlots(ranges, remove bool) {
 	c.Reply.OK()
 }
 
-// assign gives the node a slot, or takes it away: then those who listen to
-// sharded channels of it are told that they do so no more.
+// assign gives the node a slot, or takes it away. Taking it away ends the
+// subscriptions of the sharded channels in the slot.
 func (srv *Server) assign(slot int, served bool) {
 	cl := srv.cluster
+	cl.assigned[slot] = served
 	if cl.served[slot] == served {
 		return
 	}
@@ -851,20 +861,58 @@ func clusterMeet(c *Call) {
 		c.unknownSubcommand()
 		return
 	}
-	c.Bytes()
+	host := c.Bytes()
+	var ports []int64
 	for _, which := range []string{"base", "bus"} {
 		if !c.More() {
 			break
 		}
 		if port := c.Bytes(); c.Err() == "" {
-			if _, ok := protocol.ParseInt(port); !ok {
+			n, ok := protocol.ParseInt(port)
+			if !ok {
 				c.Fail("ERR Invalid TCP " + which + " port specified: " + clip(port, math.MaxInt))
 			}
+			ports = append(ports, n)
 		}
 	}
-	if c.ok() {
-		c.Reply.Error("ERR zsetd is a cluster of one node and meets no others")
+	if !c.ok() {
+		return
 	}
+	if len(ports) == 1 {
+		ports = append(ports, ports[0]+10000)
+	}
+	ip, err := netip.ParseAddr(string(host))
+	for _, port := range ports {
+		if err != nil || ip.Zone() != "" || port < 1 || port > math.MaxUint16 {
+			c.Reply.Error(fmt.Sprintf("ERR Invalid node address specified: %s:%d", clip(host, math.MaxInt), ports[0]))
+			return
+		}
+	}
+	if !c.srv.isMe(c.sess, ip, ports[0]) {
+		c.Reply.Error("ERR zsetd is a cluster of one node and meets no others")
+		return
+	}
+	c.Reply.OK()
+}
+
+// isMe reports whether the node has an address: its announced one, or one of this
+// machine with a port at which the server listens.
+func (srv *Server) isMe(s *Session, ip netip.Addr, port int64) bool {
+	n, ip := srv.node(), ip.Unmap()
+	if announced, err := netip.ParseAddr(n.ip); err == nil && announced.Unmap() == ip && (port == n.port || port == n.tlsPort) {
+		return true
+	}
+	if c := &srv.config; port != c.port && port != srv.tcpPort.Load() && port != c.tlsPort && port != srv.tlsServed.Load() {
+		return false
+	}
+	if local, err := netip.ParseAddrPort(s.laddr); ip.IsLoopback() || err == nil && local.Addr().Unmap() == ip {
+		return true
+	}
+	addrs, _ := net.InterfaceAddrs()
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap() == ip
+	})
 }
 
 func clusterSetslot(c *Call) {

@@ -17,9 +17,33 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// clusterLines are sent to a redis-server that is a cluster by itself, once it
-// has all slots, and to zsetd. ID stands for the name of the node. What comes
-// after a client's number is sent by that client.
+// freshLines are sent to a redis-server that is a node of a cluster and was just
+// started, and to zsetd: a setup script gets the same replies, although zsetd has
+// all slots from the start.
+const freshLines = `
+CLUSTER ADDSLOTS 5 6
+CLUSTER ADDSLOTS 5
+CLUSTER ADDSLOTS 7 7
+CLUSTER ADDSLOTSRANGE 100 200 300 400
+CLUSTER ADDSLOTSRANGE 0 16383
+CLUSTER DELSLOTS 5 6
+CLUSTER DELSLOTS 5
+CLUSTER DELSLOTSRANGE 100 200 300 400
+CLUSTER DELSLOTSRANGE 100 100
+CLUSTER ADDSLOTSRANGE 0 16383
+CLUSTER FLUSHSLOTS
+CLUSTER ADDSLOTSRANGE 0 8191 8192 16383
+CLUSTER ADDSLOTS 0
+CLUSTER SET-CONFIG-EPOCH 1
+CLUSTER SET-CONFIG-EPOCH 2
+CLUSTER BUMPEPOCH
+CLUSTER RESET HARD
+CLUSTER ADDSLOTSRANGE 0 16383
+`
+
+// clusterLines are sent to both after freshLines. ID stands for the ID of the node.
+// A line that begins with a number is sent by the client of that number. WAIT waits
+// until Redis has updated the state of the cluster.
 const clusterLines = `
 CLUSTER INFO
 CLUSTER NODES
@@ -113,6 +137,16 @@ CLUSTER COUNT-FAILURE-REPORTS ID
 CLUSTER MEET x y
 CLUSTER MEET 127.0.0.1 6379 y
 CLUSTER MEET 127.0.0.1 6379 1 2
+CLUSTER MEET localhost 6379
+CLUSTER MEET 127.0.0.1 0
+CLUSTER MEET 127.0.0.1 -1
+CLUSTER MEET 127.0.0.1 65536
+CLUSTER MEET 127.0.0.1 60000
+CLUSTER MEET 127.0.0.1 6379 0
+CLUSTER MEET 127.0.0.1 6379 65536
+CLUSTER MEET ::1 0 6379
+REPLICAOF NO ONE
+SLAVEOF 127.0.0.1 6379
 CLUSTER FORGET x
 CLUSTER FORGET ID
 CLUSTER REPLICATE x
@@ -224,17 +258,22 @@ func TestClusterAsRedis(t *testing.T) {
 		return clients[n]
 	}
 	pair := dial("1")
-	pair[0].ask("CLUSTER ADDSLOTSRANGE 0 16383")
-	for !strings.Contains(fmt.Sprint(pair[0].ask("CLUSTER INFO")), "cluster_state:ok") {
-		time.Sleep(50 * time.Millisecond)
+	state := func(c *clusterClient) string {
+		_, rest, _ := strings.Cut(c.ask("CLUSTER INFO"), "cluster_state:")
+		line, _, _ := strings.Cut(rest, "\r\n")
+		return line
 	}
-	for line := range strings.Lines(clusterLines) {
+	for line := range strings.Lines(freshLines + "WAIT" + clusterLines) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
-		if line == "WAIT" { // for Redis to notice what has become of its slots
-			time.Sleep(300 * time.Millisecond)
+		if line == "WAIT" {
+			for end := time.Now().Add(time.Minute); state(pair[0]) != state(pair[1]); time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("the state of the cluster is %s, Redis %s", state(pair[1]), state(pair[0]))
+				}
+			}
 			continue
 		}
 		c, text := pair, line
@@ -251,6 +290,83 @@ func TestClusterAsRedis(t *testing.T) {
 		}
 	}
 	if err := srv.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node meets itself, at any of its addresses, and no other.
+func TestClusterMeet(t *testing.T) {
+	srv, err := server.New(server.Options{Config: map[string]string{"cluster-enabled": "yes", "port": "7000",
+		"cluster-announce-ip": "203.0.113.5", "cluster-announce-port": "8000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil || len(addrs) == 0 {
+		t.Fatal(addrs, err)
+	}
+	own, _, err := net.ParseCIDR(addrs[len(addrs)-1].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ip, port string
+		meets    bool
+	}{
+		{"127.0.0.1", "7000", true}, {"::1", "7000", true}, {"::ffff:127.0.0.1", "7000", true},
+		{own.String(), "7000", true}, {"203.0.113.5", "8000", true},
+		{"127.0.0.1", "7002", false}, {"203.0.113.6", "8000", false}, {"203.0.113.6", "7000", false}, {"127.0.0.1", "8000", false},
+	} {
+		_, err := srv.Do(t.Context(), "CLUSTER", "MEET", c.ip, c.port)
+		if c.meets && err != nil || !c.meets && (err == nil || !strings.Contains(err.Error(), "a cluster of one node and meets no others")) {
+			t.Errorf("CLUSTER MEET %s %s: %v", c.ip, c.port, err)
+		}
+	}
+	if got, _ := srv.Do(t.Context(), "CLUSTER", "INFO"); !strings.Contains(fmt.Sprint(got), "cluster_known_nodes:1\r\n") {
+		t.Error(got)
+	}
+}
+
+// The tools that set up clusters accept a node: redis-cli assigns the slots that are
+// missing, and valkey-cli, which allows clusters of one node, creates one.
+func TestClusterTools(t *testing.T) {
+	startRedis(t) // skips the test where Redis is not installed
+	srv, err := server.New(server.Options{Config: map[string]string{"cluster-enabled": "yes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go srv.Serve(l)
+	addr := l.Addr().String()
+	run := func(tool string, args ...string) {
+		t.Helper()
+		out, err := exec.Command(tool, append([]string{"--cluster"}, args...)...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "All 16384 slots covered") {
+			t.Errorf("%s %v: %v\n%s", filepath.Base(tool), args, err, out)
+		}
+	}
+	if valkey := os.Getenv("ZSETD_JUDGE_VALKEY9"); valkey != "" {
+		run(filepath.Join(filepath.Dir(valkey), "valkey-cli"), "create", addr, "--cluster-replicas", "0", "--cluster-yes")
+	}
+	run("redis-cli", "check", addr)
+	if _, err := srv.Do(t.Context(), "CLUSTER", "DELSLOTS", 1, 2, 16383); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := srv.Do(t.Context(), "SET", "key", "1"); err == nil {
+		t.Error("without some of the slots a key is served")
+	}
+	fix := exec.Command("redis-cli", "--cluster", "fix", addr)
+	fix.Stdin = strings.NewReader("yes\n")
+	if out, err := fix.CombinedOutput(); err != nil {
+		t.Errorf("redis-cli --cluster fix: %v\n%s", err, out)
+	}
+	run("redis-cli", "check", addr)
+	if _, err := srv.Do(t.Context(), "SET", "key", "1"); err != nil {
 		t.Error(err)
 	}
 }
@@ -293,23 +409,35 @@ func TestClusterOfOneDatabase(t *testing.T) {
 	}
 }
 
-// clusterClient sends lines and reads as many replies as come.
+// clusterClient sends lines and reads the replies.
 type clusterClient struct {
 	t    *testing.T
 	conn net.Conn
 	id   string
 
-	listens bool // several replies may come
+	listens bool // messages may come besides a reply
 }
 
-// ask returns all that comes after a line, with the name of the node as ID.
+// ask sends a line and returns the reply, with ID in place of the node's ID. A client
+// that listens gets the messages that have come before the reply, too.
 func (c *clusterClient) ask(line string) string {
 	c.t.Helper()
 	if c.id == "" {
 		c.id = strings.Trim(strings.Split(c.send("CLUSTER MYID"), "\r\n")[1], "\r\n")
 	}
 	reply := c.send(strings.ReplaceAll(line, " ID", " "+c.id))
-	return strings.ReplaceAll(reply, c.id, "ID")
+	for marker := "$3\r\nend\r\n"; c.listens; {
+		if rest, found := strings.CutSuffix(reply, marker); found {
+			reply = strings.TrimSuffix(rest, "*2\r\n$4\r\npong\r\n") // of a subscriber
+			break
+		}
+		reply += c.receive()
+	}
+	reply = strings.ReplaceAll(reply, c.id, "ID")
+	if line == "CLUSTER RESET HARD" {
+		c.id = ""
+	}
+	return reply
 }
 
 func (c *clusterClient) send(line string) string {
@@ -322,21 +450,26 @@ func (c *clusterClient) send(line string) string {
 	for _, a := range argv {
 		msg = fmt.Appendf(msg, "$%d\r\n%s\r\n", len(a), a)
 	}
+	if c.listens {
+		msg = append(msg, "*2\r\n$4\r\nPING\r\n$3\r\nend\r\n"...) // to which there is one reply, the last
+	}
 	if _, err := c.conn.Write(msg); err != nil {
 		c.t.Fatal(err)
 	}
+	return c.receive()
+}
+
+// receive returns one reply or more, whole.
+func (c *clusterClient) receive() string {
+	c.t.Helper()
 	var in []byte
-	wait := 5 * time.Second
 	for {
-		c.conn.SetReadDeadline(time.Now().Add(wait))
+		c.conn.SetReadDeadline(time.Now().Add(time.Minute))
 		var b [1 << 16]byte
 		n, err := c.conn.Read(b[:])
 		in = append(in, b[:n]...)
 		if err != nil {
-			if os.IsTimeout(err) && len(in) > 0 {
-				return string(in)
-			}
-			c.t.Fatalf("%s: %v, after %q", line, err, in)
+			c.t.Fatalf("%v, after %q", err, in)
 		}
 		rest := in
 		for len(rest) > 0 {
@@ -347,10 +480,7 @@ func (c *clusterClient) send(line string) string {
 			rest = rest[size:]
 		}
 		if len(rest) == 0 {
-			if !c.listens {
-				return string(in)
-			}
-			wait = 30 * time.Millisecond // for more
+			return string(in)
 		}
 	}
 }
@@ -384,12 +514,13 @@ func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 200 {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if nc, err := net.Dial("tcp", addr); err == nil {
 			nc.Close()
 			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	return addr, otherBus, func() {
 		cmd.Process.Kill()

@@ -181,7 +181,7 @@ func parameters() []parameter {
 		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning", "nothing").
 			about("How much is logged."),
 		yesNo("cluster-enabled", false, func(c *config) *bool { return &c.clusterEnabled }).immutable().
-			about("Whether the server is a cluster of one node, which has all slots."),
+			about("Whether the server is a cluster of one node, which has all slots unless CLUSTER DELSLOTS or FLUSHSLOTS takes them."),
 		text("cluster-announce-ip", "", func(c *config) *string { return &c.clusterAnnounceIP }).
 			about("Address of the node as clients of the cluster are told it; empty: the one that they have."),
 		number("cluster-announce-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnouncePort }).
