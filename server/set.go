@@ -291,6 +291,7 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	if first == nil || slices.Contains(others, first) {
 		return diff
 	}
+	others = distinct(others)
 	lookups, removals := 0, 0
 	for _, s := range sets {
 		if s != nil {
@@ -301,9 +302,6 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	if lookups/2 > removals {
 		diff = setUnion(l, sets[:1])
 		for _, s := range others {
-			if s == nil {
-				continue
-			}
 			for m := range s.Ahead([]*keyspace.Set{diff}) {
 				diff.Remove(m)
 			}
@@ -316,11 +314,26 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	// The largest first: it is the most likely to have the member.
 	slices.SortStableFunc(others, func(a, b *keyspace.Set) int { return cardinality(b) - cardinality(a) })
 	for m := range first.Ahead(others) {
-		if !slices.ContainsFunc(others, func(s *keyspace.Set) bool { return s != nil && s.Has(m) }) {
+		if !slices.ContainsFunc(others, func(s *keyspace.Set) bool { return s.Has(m) }) {
 			diff.Add(l, m)
 		}
 	}
 	return diff
+}
+
+// distinct returns the sets of a list that exist, each of them once.
+func distinct(sets []*keyspace.Set) []*keyspace.Set {
+	if len(sets) < 3 {
+		return slices.DeleteFunc(slices.Clone(sets), func(s *keyspace.Set) bool { return s == nil })
+	}
+	seen := make(map[*keyspace.Set]struct{}, len(sets))
+	return slices.DeleteFunc(slices.Clone(sets), func(s *keyspace.Set) bool {
+		if _, again := seen[s]; again || s == nil {
+			return true
+		}
+		seen[s] = struct{}{}
+		return false
+	})
 }
 
 // cardinality returns the number of members of a set that may not exist.
@@ -355,9 +368,13 @@ func setInter(sets []*keyspace.Set) func(yield func(keyspace.Member) bool) {
 		if sets[0] == nil {
 			return
 		}
+		others := sets[1:]
+		if len(others) > 1 {
+			others = distinct(others)
+		}
 	next:
-		for m := range sets[0].Ahead(sets[1:]) {
-			for _, s := range sets[1:] {
+		for m := range sets[0].Ahead(others) {
+			for _, s := range others {
 				if s != sets[0] && !s.Has(m) {
 					continue next
 				}

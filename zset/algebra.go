@@ -154,21 +154,54 @@ next:
 }
 
 // Diff returns the elements of the first source whose members occur in no other
-// source. O(n k + m log m) for n elements in the first of k sources and m results.
+// source. O(min(n k, s) + m log m) for n elements in the first of k sources, s
+// elements in all sources, and m results.
 func Diff(in ...Source) *Set {
 	if len(in) == 0 || in[0] == nil {
 		return new(Set)
 	}
-	if slices.ContainsFunc(in[1:], func(s Source) bool { return same(in[0], s) }) {
-		return new(Set)
+	first, total := in[0], 0
+	var others []Source
+	var seen map[*Set]struct{}
+	for _, source := range in[1:] {
+		set, isSet := source.(*Set)
+		_, again := seen[set]
+		switch {
+		case source == nil || source.Len() == 0 || again:
+		case same(first, source):
+			return new(Set)
+		default:
+			if isSet && len(in) > 2 {
+				if seen == nil {
+					seen = map[*Set]struct{}{}
+				}
+				seen[set] = struct{}{}
+			}
+			others = append(others, source)
+			total += source.Len()
+		}
+	}
+	// Few large sources are asked for the members of the first; the members of many small
+	// ones are gathered.
+	var excluded map[string]struct{}
+	if len(others) > 1 && total < first.Len()*len(others)/2 {
+		excluded = make(map[string]struct{}, min(total, first.Len()))
+		for _, source := range others {
+			for member := range source.All() {
+				if _, ok := first.Score(member); ok {
+					excluded[member] = struct{}{}
+				}
+			}
+		}
+		others = nil
 	}
 	var elements []Element
 next:
-	for member, score := range in[0].All() {
-		for _, source := range in[1:] {
-			if source == nil {
-				continue
-			}
+	for member, score := range first.All() {
+		if _, ok := excluded[member]; ok {
+			continue
+		}
+		for _, source := range others {
 			if _, ok := source.Score(member); ok {
 				continue next
 			}

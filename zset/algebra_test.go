@@ -100,3 +100,35 @@ func TestAlgebra(t *testing.T) {
 		}
 	}
 }
+
+// Diff gathers the members of many small sources where that takes fewer steps; the
+// result is the same.
+func TestDiffOfManySources(t *testing.T) {
+	first := new(Set)
+	for i := range 1000 {
+		first.Add(fmt.Sprint(i), float64(i))
+	}
+	sources := []Source{first, nil, new(Set)}
+	for i := range 400 {
+		s := new(Set)
+		s.Add(fmt.Sprint(3*i), 1)
+		s.Add("other"+fmt.Sprint(i), 1)
+		sources = append(sources, s, s)
+	}
+	diff := Diff(sources...)
+	n := 0
+	for i := range 1000 {
+		_, has := diff.Score(fmt.Sprint(i))
+		if wanted := i%3 != 0; has != wanted {
+			t.Errorf("%d: %v", i, has)
+		} else if has {
+			n++
+		}
+	}
+	if diff.Len() != n {
+		t.Errorf("%d members, not %d", diff.Len(), n)
+	}
+	if d := Diff(append(sources, first)...); d.Len() != 0 {
+		t.Errorf("%d members without those of the set itself", d.Len())
+	}
+}
