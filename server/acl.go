@@ -59,6 +59,10 @@ type user struct {
 	sanitize  sanitizing
 	passwords [][sha256.Size]byte
 	selectors []selector // the root first
+
+	// While rules are applied: passwords that settle takes out, and where the others are.
+	removed       map[int]bool
+	passwordIndex ruleIndex
 }
 
 // sanitizing is whether what a user RESTOREs is to be checked: said so, or left
@@ -77,13 +81,25 @@ type selector struct {
 	firstArgs map[*Command][]string // with which commands are allowed that commands lacks
 
 	// rules are how commands came about: those since +@all (everything is
-	// true) or -@all, but for those that a later one of the same name has replaced.
+	// true) or -@all; settle removes those that a later one of the same name has replaced.
 	everything bool
-	rules      []string
+	rules      []commandRule
+	tidied     int // so many of rules are known to have an effect
 
 	allKeys, allChannels bool
 	keys                 []keyPattern
 	channels             []string
+
+	// While rules are applied: where the lists have what.
+	keyIndex, channelIndex ruleIndex
+	firstArgIndex          map[*Command]*ruleIndex
+}
+
+// commandRule is a rule that allows or forbids commands. One for a first argument
+// replaces no other.
+type commandRule struct {
+	text     string
+	replaces bool
 }
 
 // commandSet is a set of commands, a bit for the id of each.
@@ -199,6 +215,7 @@ func (a *acl) setPassword(password string) {
 // copy returns a user that can be changed without changing u.
 func (u *user) copy() *user {
 	v := *u
+	v.passwordIndex = ruleIndex{}
 	v.passwords = slices.Clone(u.passwords)
 	v.selectors = make([]selector, len(u.selectors))
 	for i := range u.selectors {
@@ -209,6 +226,7 @@ func (u *user) copy() *user {
 
 func (s *selector) copy() selector {
 	t := *s
+	t.keyIndex, t.channelIndex, t.firstArgIndex = ruleIndex{}, ruleIndex{}, nil
 	t.commands, t.rules = slices.Clone(s.commands), slices.Clone(s.rules)
 	t.keys, t.channels = slices.Clone(s.keys), slices.Clone(s.channels)
 	t.firstArgs = maps.Clone(s.firstArgs)
@@ -218,8 +236,21 @@ func (s *selector) copy() selector {
 	return t
 }
 
-// settle works out what follows from the selectors.
+// settle works out what follows from the rules. It must be called after the last of
+// them was applied.
 func (u *user) settle() {
+	kept := u.passwords[:0:0]
+	for i, hash := range u.passwords {
+		if !u.removed[i] {
+			kept = append(kept, hash)
+		}
+	}
+	u.passwords, u.removed, u.passwordIndex = kept, nil, ruleIndex{}
+	for i := range u.selectors {
+		s := &u.selectors[i]
+		s.tidy()
+		s.keyIndex, s.channelIndex, s.firstArgIndex = ruleIndex{}, ruleIndex{}, nil
+	}
 	u.all = slices.ContainsFunc(u.selectors, func(s selector) bool {
 		return s.allCommands() && s.allKeys && s.allChannels
 	})
@@ -263,10 +294,12 @@ func (a *acl) apply(u *user, rule string) error {
 		u.sanitize = sanitizeAlways
 		return nil
 	case "nopass":
-		u.nopass, u.passwords = true, nil
+		u.nopass = true
+		u.dropPasswords()
 		return nil
 	case "resetpass":
-		u.nopass, u.passwords = false, nil
+		u.nopass = false
+		u.dropPasswords()
 		return nil
 	case "clearselectors":
 		u.selectors = u.selectors[:1]
@@ -303,7 +336,13 @@ func (u *user) applyPassword(rule string) error {
 		}
 		copy(hash[:], b)
 	}
-	i := slices.Index(u.passwords, hash)
+	name := func(i int) string {
+		if u.removed[i] {
+			return ""
+		}
+		return string(u.passwords[i][:])
+	}
+	i := u.passwordIndex.find(len(u.passwords), name, string(hash[:]))
 	if rule[0] == '>' || rule[0] == '#' {
 		u.nopass = false
 		if i < 0 {
@@ -314,9 +353,56 @@ func (u *user) applyPassword(rule string) error {
 	if i < 0 {
 		return errRulePassword
 	}
-	u.passwords = slices.Delete(u.passwords, i, i+1)
+	if u.removed == nil {
+		u.removed = map[int]bool{}
+	}
+	u.removed[i] = true
+	u.passwordIndex.forget(string(hash[:]))
 	return nil
 }
+
+// dropPasswords removes all passwords.
+func (u *user) dropPasswords() {
+	u.passwords, u.removed, u.passwordIndex = nil, nil, ruleIndex{}
+}
+
+// A ruleIndex finds elements of a list by their names. It serves a list that changes
+// by appending elements with new names, or by being emptied. The zero value is ready.
+type ruleIndex struct {
+	at      map[string]int
+	indexed int // elements of the list
+}
+
+// smallIndex is the length up to which a list is searched without an index.
+const smallIndex = 16
+
+// find returns where a list of n elements has the one of a name, -1 if nowhere.
+func (x *ruleIndex) find(n int, name func(i int) string, wanted string) int {
+	if n < x.indexed {
+		*x = ruleIndex{}
+	}
+	if n <= smallIndex {
+		for i := range n {
+			if name(i) == wanted {
+				return i
+			}
+		}
+		return -1
+	}
+	if x.at == nil {
+		x.at = make(map[string]int, n)
+	}
+	for ; x.indexed < n; x.indexed++ {
+		x.at[name(x.indexed)] = x.indexed
+	}
+	if i, ok := x.at[wanted]; ok {
+		return i
+	}
+	return -1
+}
+
+// forget makes find pass over an element whose name was changed.
+func (x *ruleIndex) forget(name string) { delete(x.at, name) }
 
 // parseSelector reads what stands in parentheses. As in Redis, quotes that are
 // not balanced make it an empty one.
@@ -371,7 +457,7 @@ func (a *acl) applySelector(s *selector, rule string) error {
 			return errRuleCommand
 		}
 		a.changeCategory(s, 1<<i, rule[0] == '+')
-		s.note(word)
+		s.note(commandRule{word, true})
 	case rule[0] == '+' && strings.Contains(rule, "|"):
 		return a.applySubcommand(s, rule)
 	case rule[0] == '+' || rule[0] == '-':
@@ -380,7 +466,7 @@ func (a *acl) applySelector(s *selector, rule string) error {
 			return errRuleCommand
 		}
 		s.change(cmd, rule[0] == '+')
-		s.note(word)
+		s.note(commandRule{word, true})
 	default:
 		return errRuleSyntax
 	}
@@ -414,11 +500,9 @@ func (s *selector) applyKeys(rule string) error {
 	if access == 0 || hasSpace(pattern) {
 		return errRuleSyntax
 	}
-	for i := range s.keys {
-		if s.keys[i].pattern == pattern {
-			s.keys[i].access |= access
-			return nil
-		}
+	if i := s.keyIndex.find(len(s.keys), func(i int) string { return s.keys[i].pattern }, pattern); i >= 0 {
+		s.keys[i].access |= access
+		return nil
 	}
 	s.keys = append(s.keys, keyPattern{pattern, access})
 	return nil
@@ -431,7 +515,7 @@ func (s *selector) applyChannels(pattern string) error {
 		return errRuleChannels
 	case hasSpace(pattern):
 		return errRuleSyntax
-	case !slices.Contains(s.channels, pattern):
+	case s.channelIndex.find(len(s.channels), func(i int) string { return s.channels[i] }, pattern) < 0:
 		s.channels = append(s.channels, pattern)
 	}
 	return nil
@@ -456,27 +540,35 @@ func (a *acl) applySubcommand(s *selector, rule string) error {
 			return errRuleCommand
 		}
 		s.change(sub, true)
-		s.note("+" + sub.Name)
-		return nil
-	}
-	if slices.ContainsFunc(s.firstArgs[cmd], func(arg string) bool { return equalFold(arg, first) }) {
+		s.note(commandRule{"+" + sub.Name, true})
 		return nil
 	}
 	if s.firstArgs == nil {
 		s.firstArgs = map[*Command][]string{}
 	}
+	if s.firstArgIndex == nil {
+		s.firstArgIndex = map[*Command]*ruleIndex{}
+	}
+	args, index := s.firstArgs[cmd], s.firstArgIndex[cmd]
+	if index == nil {
+		index = new(ruleIndex)
+		s.firstArgIndex[cmd] = index
+	}
+	if index.find(len(args), func(i int) string { return lowered(args[i]) }, lowered(first)) >= 0 {
+		return nil
+	}
 	s.firstArgs[cmd] = append(s.firstArgs[cmd], first)
-	s.rules = append(s.rules, "+"+cmd.Name+"|"+first) // which replaces none
+	s.note(commandRule{"+" + cmd.Name + "|" + first, false})
 	return nil
 }
 
 // allCommands reports whether s may run everything.
 func (s *selector) allCommands() bool {
-	return s.everything && !slices.ContainsFunc(s.rules, func(rule string) bool { return rule[0] == '-' })
+	return s.everything && !slices.ContainsFunc(s.rules, func(r commandRule) bool { return r.text[0] == '-' })
 }
 
 func (s *selector) resetCommands(everything bool) {
-	s.everything, s.rules, s.firstArgs = everything, nil, nil
+	s.everything, s.rules, s.tidied, s.firstArgs = everything, nil, 0, nil
 	s.commands.fill(0)
 	if everything {
 		s.commands.fill(^uint64(0))
@@ -500,15 +592,37 @@ func (a *acl) changeCategory(s *selector, category protocol.Categories, allow bo
 	})
 }
 
-// note keeps the rule by which commands have just been changed, and forgets
-// those whose effect that was.
-func (s *selector) note(rule string) {
-	name := lowered(rule[1:])
-	s.rules = slices.DeleteFunc(s.rules, func(r string) bool {
-		r = lowered(r[1:])
-		return r == name || strings.HasPrefix(r, name) && r[len(name)] == '|'
-	})
+// note keeps the rule by which commands have just been changed.
+func (s *selector) note(rule commandRule) {
 	s.rules = append(s.rules, rule)
+	if len(s.rules) > s.tidied*2+smallIndex {
+		s.tidy()
+	}
+}
+
+// tidy removes the rules that a later one replaces: those of the same command, and of
+// its subcommands and first arguments.
+func (s *selector) tidy() {
+	later := make(map[string]struct{}, len(s.rules))
+	kept := len(s.rules)
+	for i := len(s.rules) - 1; i >= 0; i-- {
+		name := lowered(s.rules[i].text[1:])
+		_, undone := later[name]
+		for at := 0; at < len(name) && !undone; at++ {
+			if name[at] == '|' {
+				_, undone = later[name[:at]]
+			}
+		}
+		if s.rules[i].replaces {
+			later[name] = struct{}{}
+		}
+		if !undone {
+			kept--
+			s.rules[kept] = s.rules[i]
+		}
+	}
+	s.rules = slices.Clone(s.rules[kept:])
+	s.tidied = len(s.rules)
 }
 
 // describe returns the rules that make this user of a new one.
@@ -564,7 +678,11 @@ func (s *selector) describeCommands() string {
 	if s.everything {
 		first = "+@all"
 	}
-	return strings.Join(append([]string{first}, s.rules...), " ")
+	words := []string{first}
+	for _, r := range s.rules {
+		words = append(words, r.text)
+	}
+	return strings.Join(words, " ")
 }
 
 func (s *selector) describeKeys() string {

@@ -48,12 +48,14 @@ func TestRulesAgain(t *testing.T) {
 				rules = append(rules, rule)
 			}
 		}
+		u.settle()
 		v := a.newUser("u")
 		for word := range strings.FieldsSeq(u.describe()) {
 			if err := a.apply(v, word); err != nil {
 				t.Fatalf("%v: %q: %v", rules, u.describe(), err)
 			}
 		}
+		v.settle()
 		s, again := &u.selectors[0], &v.selectors[0]
 		if u.describe() != v.describe() || !slices.Equal(s.commands, again.commands) || s.allCommands() != again.allCommands() {
 			t.Fatalf("%v\nis shown as %q\nwhich makes %q", rules, u.describe(), v.describe())
