@@ -754,10 +754,10 @@ func configGet(c *Call) {
 			if p.hidden {
 				continue
 			}
-			if pattern.matches(bytesOf(p.name)) {
+			if !seen[p.name] && pattern.matches(bytesOf(p.name)) {
 				add(p.name, p)
 			}
-			if p.alias != "" && pattern.matches(bytesOf(p.alias)) {
+			if p.alias != "" && !seen[p.alias] && pattern.matches(bytesOf(p.alias)) {
 				add(p.alias, p)
 			}
 		}

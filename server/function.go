@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -643,12 +642,18 @@ func (c *Call) restoreLibraries(codes []string, flush, replace bool) (wrong stri
 			replaced = append(replaced, old)
 		}
 	}
+	leaving := map[*function]bool{}
+	for _, l := range replaced {
+		for _, f := range l.functions {
+			leaving[f] = true
+		}
+	}
 	for _, name := range sortedNames(fresh.byName) {
 		f := fs.byName[name]
 		if f == nil {
 			continue
 		}
-		if !slices.ContainsFunc(replaced, func(l *library) bool { return l.functions[f.name] == f }) {
+		if !leaving[f] {
 			return "Function " + fresh.byName[name].name + " already exists"
 		}
 	}

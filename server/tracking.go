@@ -428,7 +428,18 @@ func (s *Session) mayTrack(o *trackingOptions) string {
 		return "ERR Prefix '" + clip([]byte(p), math.MaxInt) + "' overlaps with " + kind + " prefix '" +
 			clip([]byte(q), math.MaxInt) + "'. Prefixes for a single client must not overlap."
 	}
+	// Of sorted names those that begin with p come right behind it, and a beginning of p
+	// comes before it with nothing but others that begin so in between: a name that
+	// overlaps any other overlaps a neighbour.
+	sorted := slices.Sorted(slices.Values(slices.Concat(existing, o.prefixes)))
+	alone := func(p string) bool {
+		i, _ := slices.BinarySearch(sorted, p)
+		return (i == 0 || !overlap(sorted[i-1], p)) && (i+1 == len(sorted) || !overlap(p, sorted[i+1]))
+	}
 	for i, p := range o.prefixes {
+		if alone(p) {
+			continue
+		}
 		for _, q := range existing {
 			if overlap(p, q) {
 				return message(p, "an existing", q)
