@@ -26,6 +26,7 @@
 //	                  that are held open, one byte at a time, replies that nobody reads: 32 MB, 0.5 s of CPU
 //	TestPatterns      patterns that take long to match, wherever a client may give one: 10 ms of CPU
 //	TestHeavy         a sorted set of a million is removed, in several ways: nobody else waits for 50 ms
+//	TestManyArguments  every command with 20 000 arguments: others wait for 50 ms for each 10 000
 //	TestPipe          300 MB of SET onto 1000 keys as fast as it goes: the data and 32 MB
 //	TestLargeValue    SET and GET of 256 MB: 2.2 times as much at most; 64 MB within 10 s when it is deleted
 //	TestDeadWaiters   500 clients that wait in BZPOPMIN die: noticed within 500 ms, no element is lost, nor comes twice
