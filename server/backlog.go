@@ -129,7 +129,7 @@ func (srv *Server) sweepDue(start time.Time) {
 	for len(srv.unclean) > 0 && srv.pausedUntil == 0 && more() {
 		k := srv.unclean[0]
 		if srv.keys.DB(k.db).Purge(bytesOf(k.key), sweepPiece) < sweepPiece {
-			srv.unclean = slices.Delete(srv.unclean, 0, 1)
+			srv.unclean = srv.unclean[1:]
 			if q := srv.waiting[k]; q != nil {
 				srv.unit.await(q)
 			}
@@ -137,12 +137,16 @@ func (srv *Server) sweepDue(start time.Time) {
 	}
 	for n := 0; len(srv.delayed) > 0 && n < delayedAtOnce && more(); n++ {
 		s := srv.delayed[0]
+		if s.postponed == nil { // it has left
+			srv.delayed = srv.delayed[1:]
+			continue
+		}
 		for more() && srv.cleanFor(s) == sweepPiece {
 		}
 		if cmd, _ := srv.table.find(s.postponed); srv.overdue(s, cmd, s.postponed) {
 			break // the time is up
 		}
-		srv.delayed = slices.Delete(srv.delayed, 0, 1)
+		srv.delayed = srv.delayed[1:]
 		srv.released = append(srv.released, s)
 	}
 	for srv.sweeps() && more() && srv.keys.Sweep(sweepPiece) == sweepPiece {

@@ -87,7 +87,7 @@ func (srv *Server) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		case woken <- struct{}{}:
 		default:
 		}
-	}})
+	}, ended: func() bool { return ctx.Err() != nil }})
 	defer func() {
 		// A reply that has come meanwhile wins: the command is done, and what a
 		// blocking one has taken is nowhere else.
@@ -121,6 +121,9 @@ func (srv *Server) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		var killed bool
 		out, killed, ending = s.take()
 		ending = ending || killed
+	}
+	if ctx.Err() != nil && out == nil {
+		return nil, ctx.Err()
 	}
 	if out == nil {
 		return nil, s.noReply()

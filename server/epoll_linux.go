@@ -188,7 +188,7 @@ func (srv *Server) serveSocket(nc net.Conn) bool {
 	}
 	nc.Close()
 	c := &polled{input: input{srv: srv}, loop: l, fd: p.fd, posted: true}
-	p.wake, p.input, p.query, p.polled = c.wake, &c.input, c.query, c
+	p.wake, p.input, p.query, p.polled, p.ended = c.wake, &c.input, c.query, c, c.ended
 	srv.conns[c] = struct{}{}
 	srv.running.Add(1)
 	srv.newSessionAt(&c.sess, p)
@@ -280,6 +280,10 @@ func (c *polled) wake() {
 		l.rouse()
 	}
 }
+
+// ended reports whether the client has closed its side of the connection. The session
+// must not be closed yet, for then the descriptor may be another's.
+func (c *polled) ended() bool { return c.dead.Load() || peerEnded(uintptr(c.fd)) }
 
 func (c *polled) abort() {
 	c.dead.Store(true)

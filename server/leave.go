@@ -181,7 +181,12 @@ func (c *input) measure(fd uintptr) {
 func (s *Session) waitsForOthers() bool {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
-	return s.blocked != nil || s.postponed != nil && !slices.Contains(s.srv.delayed, s) && !slices.Contains(s.srv.released, s)
+	return s.blocked != nil || s.paused()
+}
+
+// paused reports whether CLIENT PAUSE holds back a command of the session.
+func (s *Session) paused() bool {
+	return s.postponed != nil && !slices.Contains(s.srv.delayed, s) && !slices.Contains(s.srv.released, s)
 }
 
 // conclude makes a session that runs nothing any more end when its outbox is written.

@@ -70,6 +70,7 @@ type conn struct {
 	nc     net.Conn
 	socket net.Conn        // what nc stands on, or nc
 	raw    syscall.RawConn // of a plain socket; nil for others
+	below  syscall.RawConn // of the socket, also under TLS; nil if there is none
 	spare  []byte          // a written output buffer, to be used again
 
 	kit    *kit // nil while it waits
@@ -255,6 +256,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 		p.laddr += ":0" // as Redis has it
 		p.addr, p.unix = p.laddr, true
 	}
+	c.below, p.ended = raw, c.ended
 	if raw != nil {
 		raw.Control(func(fd uintptr) { p.fd = int(fd) })
 		p.inKernel = func() (n int64) {
@@ -268,6 +270,41 @@ func (srv *Server) serveConn(nc net.Conn) {
 	srv.conns[c] = struct{}{}
 	srv.newSessionAt(&c.sess, p)
 	srv.running.Go(c.serve)
+}
+
+// ended reports whether the client has closed its side of the connection.
+func (c *conn) ended() bool {
+	if c.dead.Load() {
+		return true
+	}
+	if p, ok := c.nc.(*pipeEnd); ok {
+		return p.peerClosed.Load()
+	}
+	if c.below == nil {
+		return false
+	}
+	ended := true // if the descriptor is closed
+	c.below.Control(func(fd uintptr) { ended = peerEnded(fd) })
+	return ended
+}
+
+// A pipeEnd is one end of a connection within the process. It knows whether the other
+// has been closed before a Read finds that out.
+type pipeEnd struct {
+	net.Conn
+	closed, peerClosed *atomic.Bool
+}
+
+func newPipe() (client, server *pipeEnd) {
+	a, b := net.Pipe()
+	var ofClient, ofServer atomic.Bool
+	return &pipeEnd{a, &ofClient, &ofServer}, &pipeEnd{b, &ofServer, &ofClient}
+}
+
+// Close implements net.Conn.
+func (p *pipeEnd) Close() error {
+	p.closed.Store(true)
+	return p.Conn.Close()
 }
 
 // deny tells a client why it is not served.
@@ -751,7 +788,7 @@ func (c *conn) bury() {
 func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(context.Context, string, string) (nc net.Conn, err error) {
 		defer srv.fallen(&err)
-		client, server := net.Pipe()
+		client, server := newPipe()
 		srv.serveConn(server)
 		select {
 		case <-srv.stopped: // serveConn has refused it, or it is being closed

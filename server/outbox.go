@@ -410,7 +410,7 @@ func (s *Session) halve() bool {
 	s.srv.mu.Lock() // also while a script has the server for itself
 	defer s.srv.mu.Unlock()
 	drained := s.waiting() == 0 && s.flushing.Load() == 0
-	if s.killed || s.blocked != nil || s.postponed != nil || s.listens > 0 || s.monitoring || drained && !s.held {
+	if s.killed || s.blocked != nil || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil {
 		return false
 	}
 	if !s.halved {

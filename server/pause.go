@@ -27,8 +27,18 @@ func (srv *Server) pause(until int64, all bool) {
 func (srv *Server) unpause() {
 	srv.pausedUntil, srv.pauseAll = 0, false
 	srv.keys.Thaw()
-	srv.released = append(srv.released, srv.postponed...)
+	postponed := srv.postponed
 	srv.postponed = nil
+	for _, s := range postponed {
+		switch {
+		case s.postponed == nil: // it has left
+		case s.hungUp():
+			s.kill()
+		default:
+			srv.released = append(srv.released, s)
+		}
+	}
+	srv.forgotten = 0
 }
 
 // holdsBack reports whether the pause holds a command back.
@@ -62,6 +72,9 @@ func (srv *Server) runReleased() {
 		s := srv.released[0]
 		srv.released = srv.released[1:]
 		argv := s.postponed
+		if argv == nil {
+			continue // it has left
+		}
 		s.postponed = nil
 		srv.blockedClients--
 		s.stalled.Store(false)
@@ -77,15 +90,22 @@ func (srv *Server) runReleased() {
 	srv.released = nil
 }
 
-// forgetPostponed drops the command of a session that ends.
+// forgetPostponed drops the command of a session that ends. The session stays in its
+// list until its turn comes, or until half of those in the lists have ended: to look for
+// it would take time in proportion to them.
 func (srv *Server) forgetPostponed(s *Session) {
 	if s.postponed == nil {
 		return
 	}
 	s.postponed = nil
 	srv.blockedClients--
-	other := func(t *Session) bool { return t == s }
-	srv.postponed = slices.DeleteFunc(srv.postponed, other)
-	srv.delayed = slices.DeleteFunc(srv.delayed, other)
-	srv.released = slices.DeleteFunc(srv.released, other)
+	srv.forgotten++
+	if 2*srv.forgotten <= len(srv.postponed)+len(srv.delayed)+len(srv.released) {
+		return
+	}
+	srv.forgotten = 0
+	left := func(s *Session) bool { return s.postponed == nil }
+	srv.postponed = slices.DeleteFunc(srv.postponed, left)
+	srv.delayed = slices.DeleteFunc(srv.delayed, left)
+	srv.released = slices.DeleteFunc(srv.released, left)
 }

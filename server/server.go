@@ -82,6 +82,7 @@ type Server struct {
 	delayed      []*Session // until their keys are clean, see backlog.go
 	unclean      []waitKey  // that others wait for
 	released     []*Session // from the pause, to run their commands when this turn ends
+	forgotten    int        // so many in these lists have left, at least
 
 	acl      *acl
 	pubsub   pubsub

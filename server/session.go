@@ -95,6 +95,10 @@ type peer struct {
 	// inKernel tells how many bytes that were written the client has not taken.
 	// May be nil.
 	inKernel func() int64
+
+	// ended reports whether the client has closed its side of the connection, though
+	// the transport may not have read as far as that. May be nil.
+	ended func() bool
 }
 
 // replyMode is what CLIENT REPLY sets.
@@ -428,6 +432,10 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 // retry runs the command of a waiter again. If it has done its work now, the
 // session goes on.
 func (s *Session) retry(w *Waiter) {
+	if s.hungUp() { // what it waits for is for the next one
+		s.kill()
+		return
+	}
 	c := &s.call
 	mark, start := s.out.Len(), s.srv.at
 	if d := s.permit(w.cmd, w.argv, deniedToplevel); d != permitted { // its user has lost rights meanwhile
@@ -458,6 +466,11 @@ func (s *Session) retry(w *Waiter) {
 	}
 	s.finish(w, mark, start)
 }
+
+// hungUp reports whether the client has closed its side of the connection. Like Redis,
+// which then reads the end of its input, the server gives nothing to such a client. It
+// costs a system call.
+func (s *Session) hungUp() bool { return s.ended != nil && s.ended() }
 
 // giveUp ends a wait with a reply from elsewhere: that of the deadline, or an
 // error.

@@ -1,0 +1,249 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// These test that a client that has closed its side of the connection is given nothing
+// any more, though the server has not read as far as the end of its input.
+
+// under runs command lines with the server's lock, so that no transport finds out
+// anything in between.
+func under(srv *Server, s *Session, lines ...string) {
+	for _, line := range lines {
+		var argv [][]byte
+		for _, word := range strings.Fields(line) {
+			argv = append(argv, []byte(word))
+		}
+		s.exec(argv)
+		srv.unit.commit()
+	}
+}
+
+// waiting waits until so many clients are blocked.
+func waiting(t *testing.T, srv *Server, n int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); srv.BlockedClients() != n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d clients are blocked, not %d", srv.BlockedClients(), n)
+		}
+	}
+}
+
+// dials are ways to connect to a server.
+func dials(t *testing.T) map[string]func(*testing.T) (*Server, func() net.Conn) {
+	tcp := func(transport string) func(*testing.T) (*Server, func() net.Conn) {
+		return func(t *testing.T) (*Server, func() net.Conn) {
+			srv, addr := start(t, map[string]string{"transport": transport})
+			return srv, func() net.Conn { return dialRaw(t, addr).Conn }
+		}
+	}
+	ways := map[string]func(*testing.T) (*Server, func() net.Conn){
+		"net": tcp("net"),
+		"unix": func(t *testing.T) (*Server, func() net.Conn) {
+			srv, _ := start(t, nil)
+			dir, err := os.MkdirTemp("", "socket") // not t.TempDir: the path of a socket must be short
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			l, err := net.Listen("unix", filepath.Join(dir, "s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			go srv.Serve(l)
+			return srv, func() net.Conn {
+				nc, err := net.Dial("unix", l.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return newRawClient(t, nc).Conn
+			}
+		},
+		"pipe": func(t *testing.T) (*Server, func() net.Conn) {
+			srv, _ := start(t, nil)
+			return srv, func() net.Conn {
+				nc, err := srv.Dialer()(context.Background(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return newRawClient(t, nc).Conn
+			}
+		},
+		"tls": func(t *testing.T) (*Server, func() net.Conn) {
+			p := newPKI(t, t.TempDir(), "ca")
+			p.issue("server", &x509.Certificate{})
+			alice := p.issue("alice", &x509.Certificate{})
+			srv, addr, _ := startTLS(t, p.config())
+			return srv, func() net.Conn {
+				nc, err := tls.Dial("tcp", addr, p.client(alice))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return newRawClient(t, nc).Conn
+			}
+		},
+	}
+	if runtime.GOOS == "linux" {
+		ways["epoll"] = tcp("epoll")
+	}
+	return ways
+}
+
+// Elements that come after the clients have closed stay where they are, whatever the
+// clients have waited with.
+func TestElementsStay(t *testing.T) {
+	commands := []struct{ wait, add, count string }{
+		{"BZPOPMIN k 0", "ZADD k %d m%[1]d", "ZCARD k"},
+		{"BZPOPMAX k 0", "ZADD k %d m%[1]d", "ZCARD k"},
+		{"BZMPOP 0 1 k MIN", "ZADD k %d m%[1]d", "ZCARD k"},
+		{"BZPOPBYSCORE 0 1 k -inf +inf", "ZADD k %d m%[1]d", "ZCARD k"},
+		{"BZCLAIM 0 1 k -inf 100 1000 LEASE", "ZADD k %d m%[1]d", "ZCOUNT k 0 100"},
+		{"BLPOP k 0", "RPUSH k m%d", "LLEN k"},
+		{"BRPOP k 0", "RPUSH k m%d", "LLEN k"},
+		{"BLMOVE k l LEFT LEFT 0", "RPUSH k m%d", "LLEN k"},
+		{"BRPOPLPUSH k l 0", "RPUSH k m%d", "LLEN k"},
+		{"BLMPOP 0 1 k LEFT", "RPUSH k m%d", "LLEN k"},
+	}
+	const n = 20
+	for name, open := range dials(t) {
+		if runtime.GOOS == "windows" && name != "pipe" {
+			continue // there is no way to ask
+		}
+		t.Run(name, func(t *testing.T) {
+			srv, dial := open(t)
+			for _, c := range commands {
+				must(t, srv, "DEL k")
+				var clients []net.Conn
+				for i := range n {
+					nc := dial()
+					if _, err := fmt.Fprint(nc, c.wait, "\r\n"); err != nil {
+						t.Fatal(err)
+					}
+					waiting(t, srv, i+1)
+					clients = append(clients, nc)
+				}
+				adder := srv.newSession(peer{fd: -1, wake: func() {}})
+				adder.trust()
+				srv.do(func() {
+					for _, nc := range clients {
+						if err := nc.Close(); err != nil {
+							t.Error(err)
+						}
+					}
+					for i := range n {
+						under(srv, adder, fmt.Sprintf(c.add, i))
+					}
+				})
+				adder.close()
+				must(t, srv, fmt.Sprint(c.count, " -> ", n))
+				waiting(t, srv, 0)
+			}
+		})
+	}
+}
+
+// A client that has closed its half only is gone, too, as in Redis, and the element goes
+// to the next.
+func TestHalfClosedWaiter(t *testing.T) {
+	for _, transport := range []string{"epoll", "net"} {
+		t.Run(transport, func(t *testing.T) {
+			if runtime.GOOS != "linux" {
+				t.Skip("only Linux sees the end behind unread input")
+			}
+			srv, addr := start(t, map[string]string{"transport": transport})
+			first, second := dialRaw(t, addr), dialRaw(t, addr)
+			first.send("BLPOP k 0\r\n")
+			waiting(t, srv, 1)
+			second.send("BLPOP k 0\r\n")
+			waiting(t, srv, 2)
+			adder := srv.newSession(peer{fd: -1, wake: func() {}})
+			adder.trust()
+			srv.do(func() {
+				first.send("PING\r\n")
+				if err := first.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+					t.Error(err)
+				}
+				under(srv, adder, "RPUSH k m")
+			})
+			adder.close()
+			if got := fmt.Sprint(second.reply()); got != "[k m]" {
+				t.Errorf("the second waiter gets %v", got)
+			}
+			if n, err := first.r.ReadByte(); err == nil {
+				t.Errorf("the first waiter gets %q", n)
+			}
+		})
+	}
+}
+
+// What CLIENT PAUSE has held back of a client that has closed is not run.
+func TestPausedAndClosed(t *testing.T) {
+	srv, addr := start(t, nil)
+	must(t, srv, "RPUSH k m")
+	must(t, srv, "CLIENT PAUSE 100000")
+	c := dialRaw(t, addr)
+	c.send("LPOP k\r\n")
+	waiting(t, srv, 1)
+	srv.do(func() {
+		c.Close()
+		srv.unpause()
+	})
+	if runtime.GOOS != "windows" {
+		must(t, srv, "LLEN k -> 1")
+	}
+	waiting(t, srv, 0)
+}
+
+// A call of Do whose context has ended takes nothing; one that was given something
+// returns that.
+func TestDoEnds(t *testing.T) {
+	srv, _ := start(t, nil)
+	for range 20 {
+		ctx, cancel := context.WithCancel(context.Background())
+		type result struct {
+			reply any
+			err   error
+		}
+		done := make(chan result)
+		wait := func() {
+			reply, err := srv.Do(ctx, "BLPOP", "k", "0")
+			done <- result{reply, err}
+		}
+		adder := srv.newSession(peer{fd: -1, wake: func() {}})
+		adder.trust()
+		go wait()
+		waiting(t, srv, 1)
+		srv.do(func() {
+			cancel()
+			under(srv, adder, "RPUSH k m")
+		})
+		if r := <-done; !errors.Is(r.err, context.Canceled) {
+			t.Errorf("%v, %v", r.reply, r.err)
+		}
+		must(t, srv, "LPOP k -> m")
+
+		ctx, cancel = context.WithCancel(context.Background())
+		go wait()
+		waiting(t, srv, 1)
+		srv.do(func() {
+			under(srv, adder, "RPUSH k m")
+			cancel()
+		})
+		if r := <-done; fmt.Sprint(r.reply, r.err) != "[k m] <nil>" {
+			t.Errorf("%v, %v", r.reply, r.err)
+		}
+		adder.close()
+	}
+}
