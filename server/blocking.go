@@ -3,6 +3,7 @@ package server
 import (
 	"math"
 	"math/big"
+	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 )
@@ -30,7 +31,18 @@ func (c *Call) deadline() int64 {
 	case ms == 0:
 		return 0
 	}
-	return c.now() + ms
+	return c.srv.after(ms)
+}
+
+// after returns when a time of so many milliseconds has passed, in milliseconds since
+// 1970. It rounds up: what waits for it ends up to a millisecond later, and never
+// earlier.
+func (srv *Server) after(ms int64) int64 {
+	at := srv.at.UnixMilli()
+	if ms > 0 && srv.at.Nanosecond()%int(time.Millisecond) != 0 {
+		at++
+	}
+	return at + min(ms, math.MaxInt64-at)
 }
 
 // milliseconds reads seconds and rounds them up to whole milliseconds. Redis

@@ -415,7 +415,7 @@ func clientPause(c *Call) {
 	if !c.ok() {
 		return
 	}
-	c.srv.pause(c.now()+ms, all)
+	c.srv.pause(c.srv.after(ms), all)
 	c.Reply.OK()
 }
 

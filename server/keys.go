@@ -552,7 +552,7 @@ func wait(c *Call) {
 	}
 	deadline := int64(0)
 	if timeout > 0 {
-		deadline = c.now() + timeout
+		deadline = c.srv.after(timeout)
 	}
 	c.wait(deadline, "", func(r *protocol.Reply) { r.Int(0) })
 }

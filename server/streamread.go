@@ -90,7 +90,7 @@ func (c *Call) deadlineMilliseconds() int64 {
 	case ms > math.MaxInt64-c.now():
 		c.Fail("ERR timeout is out of range")
 	case ms > 0:
-		return c.now() + ms
+		return c.srv.after(ms)
 	}
 	return 0
 }

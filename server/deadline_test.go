@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What waits for a time to pass never ends before it has passed, wherever in a
+// millisecond it begins, and at most two milliseconds later.
+func TestNeverEarly(t *testing.T) {
+	const wait = 5 * time.Millisecond
+	lines := []string{
+		"BLPOP k 0.005", "BRPOP k 0.005", "BLMOVE k l LEFT LEFT 0.005", "BRPOPLPUSH k l 0.005", "BLMPOP 0.005 1 k LEFT",
+		"BZPOPMIN k 0.005", "BZPOPMAX k 0.005", "BZMPOP 0.005 1 k MIN", "BZPOPBYSCORE 0.005 1 k 0 1", "BZCLAIM 0.005 1 k 0 1 2",
+		"XREAD BLOCK 5 STREAMS k $", "XREADGROUP GROUP g c BLOCK 5 STREAMS stream >", "WAIT 1 5",
+		"CLIENT PAUSE 5 -> SET other v",
+	}
+	bubble(t, func(t *testing.T, srv *Server, _ chan string) {
+		do := func(line string) any {
+			var args []any
+			for word := range strings.FieldsSeq(line) {
+				args = append(args, word)
+			}
+			reply, err := srv.Do(context.Background(), args...)
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			return reply
+		}
+		do("XGROUP CREATE stream g $ MKSTREAM")
+		for _, line := range lines {
+			for begin := 0; begin < 1000; begin += 37 {
+				time.Sleep(time.Duration(begin) * time.Microsecond)
+				start := time.Now()
+				for line := range strings.SplitSeq(line, " -> ") {
+					do(line)
+				}
+				if took := time.Since(start); took < wait || took > wait+2*time.Millisecond {
+					t.Errorf("%s: it took %v", line, took)
+				}
+			}
+		}
+	})
+}
+
+// A key, a field or a member is there until its time has passed, wherever in a
+// millisecond that begins.
+func TestThereUntilDue(t *testing.T) {
+	for _, c := range []struct{ set, there string }{
+		{"SET k v PX 5", "EXISTS k"},
+		{"SADD k m -> PEXPIRE k 5", "EXISTS k"},
+		{"HSET k f v -> HPEXPIRE k 5 FIELDS 1 f", "HEXISTS k f"},
+		{"ZADD k 1 m -> ZPEXPIRE k 5 MEMBERS 1 m", "ZCARD k"},
+		{"ZADDEX k PX 5 MEMBERS 1 1 m", "ZCARD k"},
+	} {
+		bubble(t, func(t *testing.T, srv *Server, _ chan string) {
+			for begin := 0; begin < 1000; begin += 91 {
+				time.Sleep(time.Duration(begin) * time.Microsecond)
+				for line := range strings.SplitSeq(c.set, " -> ") {
+					must(t, srv, line)
+				}
+				time.Sleep(5*time.Millisecond - time.Microsecond)
+				synctest.Wait()
+				must(t, srv, c.there+" -> 1")
+				time.Sleep(2 * time.Millisecond)
+				must(t, srv, c.there+" -> 0")
+				must(t, srv, "DEL k")
+			}
+		})
+	}
+}
