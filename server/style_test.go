@@ -344,8 +344,6 @@ func unconverted() []string {
 		"server",
 		"server/archive",
 		"server/e2e",
-		"server/e2e/bench",
-		"server/e2e/conformance",
 		"server/e2e/faults",
 		"server/e2e/soak",
 		"server/keyspace/journal.go",

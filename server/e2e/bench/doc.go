@@ -1,56 +1,55 @@
 //go:build linux
 
-// Command bench measures zsetd beside redis-server, and beside valkey-server
-// where there is one, on the same work and in the same run.
+// Command bench compares the performance of zsetd with redis-server and, if it is
+// installed, valkey-server, under the same workloads in the same run.
 //
 //	bench -zsetd BINARY [flags]
 //	bench -zsetd BINARY -scale [flags]
 //
-// It starts the servers itself, with nothing kept on disk, and gives each work
-// to one after the other, A B A B, so that what else the machine does falls on
-// all alike; what is told is the median of the rounds. Read works.go for what
-// the works are, and begin with main.go.
+// It starts the servers without persistence and applies each workload to one after
+// the other (A B A B), so that other load on the machine affects all of them alike.
+// Results are medians over the rounds. works.go has the workloads; main.go is the
+// entry point.
 //
 // # What is measured
 //
-// The CPU per operation is what the server's process used (utime and stime of
-// /proc/PID/stat) while the load ran, divided by the operations in that time. It
-// is steady where throughput is not: the load comes from the same machine, and
-// the two share its cores. A command is an operation; of pub/sub with
-// subscribers, a delivery is.
+// CPU per operation is the CPU time of the server's process (utime and stime of
+// /proc/PID/stat) during the load, divided by the number of operations. It is more
+// stable than throughput, because clients and server share the cores of one
+// machine. An operation is a command, or in pub/sub with subscribers a delivery.
 //
-// Latency is the time from writing a request to having read all of its replies,
-// and a request is what is sent at once: with P16, sixteen commands. At full
-// load it says how long the queue is, so some works run at half load as well: at
-// half of the throughput that redis-server had on that work, for all servers.
-// Each client then has its own timetable, and when a reply comes so late that
-// the next request should be under way, the wait counts for that one, too.
+// Latency is the time from writing a request to reading the last of its replies. A
+// request is everything that is sent at once: with P16, sixteen commands. At full
+// load latency measures queueing, so some workloads also run at half load: half of
+// the throughput of redis-server for that workload, for all servers. At half load
+// each client follows a schedule, and a late reply adds to the latency of the
+// following requests (no coordinated omission).
 //
-// Memory is the resident set of a fresh server that was given one data set,
-// after a pause in which what garbage collection leaves can be given back; and
-// again when every member or key was replaced by another of its size ten times,
-// or as often as it went in a minute. The peak is the highest of all the time.
+// Memory is the resident set of a fresh server with one data set, after a pause for
+// garbage collection; and again after every member or key was replaced ten times by
+// one of the same size, or as often as possible in a minute. The peak is the
+// maximum over the whole time.
 //
-// At the end the run is judged (verdict.go): whether it reached what is aimed at.
+// At the end verdict.go compares the run with the targets.
 //
-// At P1 the CPU per operation depends on how many requests wait when the server
-// looks, and so on how fast the clients are. Those here and redis-benchmark gave
-// the same figures for redis-server when they were compared, up to what they
-// differ by from round to round; so do not compare figures of different runs.
+// At P1 the CPU per operation depends on the number of requests that wait when the
+// server polls, and so on the speed of the clients. These clients and
+// redis-benchmark give the same figures for redis-server within the variation
+// between rounds. Do not compare figures of different runs.
 //
 // # How cost grows
 //
-// With -scale the program measures something else (scale.go): CPU per operation
-// and memory while one quantity grows, be it members in a set, sets, connections,
-// commands in a request, or cores. Each value gets fresh servers, and rounds that
-// are shorter. It takes less than ten minutes, and 3 GB of memory unless -members
-// says less than 7; RESULTS.md has its tables and its plot (scaleplot.go).
+// With -scale the program measures CPU per operation and memory as a function of
+// one quantity (scale.go): members of a set, sets, connections, commands in a
+// request, or cores. Each value gets fresh servers and shorter rounds. This takes
+// less than ten minutes, and 3 GB of memory unless -members is less than 7.
+// RESULTS.md has the tables and the plot (scaleplot.go).
 //
-// # The parts
+// # Files
 //
-// A request is written as a template (template.go), filled in by each client
-// with its own random numbers; replies are only counted (reply.go), but an error
-// ends the run. The clients are goroutines with a connection each (load.go);
-// latencies go into a histogram with buckets of 1.6 % (histogram.go). The table
-// is printed, written as Markdown (report.go), and drawn (plot.go).
+// A request is a template (template.go) that each client fills with random numbers.
+// Replies are counted, not decoded (reply.go), but an error ends the run. A client
+// is a goroutine with a connection (load.go). Latencies go into a histogram with
+// buckets of 1.6 % (histogram.go). The results are printed, written as Markdown
+// (report.go), and drawn (plot.go).
 package main

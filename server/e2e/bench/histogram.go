@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets that are 1/64 as wide as what is in
-// them, so that a quantile is right to 1.6 %, up to more than a minute.
+// A histogram counts durations in logarithmic buckets with 64 steps for each power
+// of two, up to more than a minute. Quantiles have an error of at most 1.6 %.
 type histogram struct {
-	counts [33 * fineness]uint64
+	counts [33 * stepsPerDoubling]uint64
 	n      uint64
 }
 
-const fineness = 64 // buckets for each power of two
+const stepsPerDoubling = 64 // buckets for each power of two
 
-// bucketOf returns the bucket of a number of nanoseconds: those below 64 have
-// one each, and of greater numbers the first seven bits say which it is.
+// bucketOf returns the bucket of a number of nanoseconds: its first seven bits.
+// Values below 64 have a bucket each.
 func bucketOf(ns uint64) int {
-	if ns < fineness {
+	if ns < stepsPerDoubling {
 		return int(ns)
 	}
 	shift := bits.Len64(ns) - 7
-	return min((shift+1)*fineness+int(ns>>shift)-fineness, 33*fineness-1)
+	return min((shift+1)*stepsPerDoubling+int(ns>>shift)-stepsPerDoubling, 33*stepsPerDoubling-1)
 }
 
-// highest returns the greatest number of nanoseconds of a bucket.
+// highest returns the maximum number of nanoseconds of a bucket.
 func highest(bucket int) uint64 {
-	if bucket < fineness {
+	if bucket < stepsPerDoubling {
 		return uint64(bucket)
 	}
-	shift := bucket/fineness - 1
-	return uint64(bucket%fineness+fineness+1)<<shift - 1
+	shift := bucket/stepsPerDoubling - 1
+	return uint64(bucket%stepsPerDoubling+stepsPerDoubling+1)<<shift - 1
 }
 
 func (h *histogram) add(d time.Duration) {
@@ -47,8 +47,8 @@ func (h *histogram) merge(o *histogram) {
 	h.n += o.n
 }
 
-// quantile returns a duration that the part q of all do not exceed; 0 without
-// any.
+// quantile returns the duration that a fraction q of all samples does not exceed, 0
+// without samples.
 func (h *histogram) quantile(q float64) time.Duration {
 	rank := uint64(q * float64(h.n))
 	var below uint64

@@ -16,12 +16,12 @@ func TestBuckets(t *testing.T) {
 		if b != last && b != last+1 {
 			t.Fatalf("%d ns: bucket %d after %d", ns, b, last)
 		}
-		if h := highest(b); h < ns || float64(h-ns) > float64(ns)/fineness {
+		if h := highest(b); h < ns || float64(h-ns) > float64(ns)/stepsPerDoubling {
 			t.Fatalf("%d ns: bucket %d, which goes to %d", ns, b, h)
 		}
 		last = b
 	}
-	for b := range 33 * fineness {
+	for b := range 33 * stepsPerDoubling {
 		if got := bucketOf(highest(b)); got != b {
 			t.Errorf("the highest of bucket %d is in bucket %d", b, got)
 		}
@@ -38,7 +38,7 @@ func TestQuantiles(t *testing.T) {
 	if got := a.quantile(0.5); got != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
-	a.add(-1) // a clock that was set back
+	a.add(-1) // the clock was set back
 	if got := a.quantile(1); got != 0 {
 		t.Errorf("of what took less than nothing: %v", got)
 	}
@@ -58,7 +58,7 @@ func TestQuantiles(t *testing.T) {
 	slices.Sort(all)
 	for _, q := range []float64{0, 0.5, 0.99, 0.999, 1} {
 		want := all[min(int(q*1e5), len(all)-1)]
-		if got := a.quantile(q); got < want || float64(got) > float64(want)*(1+1.0/fineness)+1 {
+		if got := a.quantile(q); got < want || float64(got) > float64(want)*(1+1.0/stepsPerDoubling)+1 {
 			t.Errorf("%v: %v, not %v", q, got, want)
 		}
 	}

@@ -33,7 +33,7 @@ func (s *server) dial() (*conn, error) {
 
 func (c *conn) close() { c.Close() }
 
-// do sends a command and drops its reply.
+// do sends a command and discards its reply.
 func (c *conn) do(args ...string) error {
 	var b batch
 	b.command(args...)
@@ -43,7 +43,7 @@ func (c *conn) do(args ...string) error {
 	return skipReply(c.r)
 }
 
-// integer sends a command whose reply is a number.
+// integer sends a command and returns its integer reply.
 func (c *conn) integer(args ...string) (int64, error) {
 	var b batch
 	b.command(args...)
@@ -60,7 +60,7 @@ func (c *conn) integer(args ...string) (int64, error) {
 	return strconv.ParseInt(line[1:len(line)-2], 10, 64)
 }
 
-// A batch is commands that are sent at once.
+// A batch is a sequence of commands that are sent at once.
 type batch struct {
 	text     []byte
 	commands int
@@ -80,8 +80,8 @@ func (b *batch) header(kind byte, n int) {
 	b.text = append(b.text, "\r\n"...)
 }
 
-// fill sends the commands of the steps from one number to before another, and
-// drops their replies. The next are made while the server is at work.
+// fill sends the commands of steps [from, to) and discards their replies. It builds
+// the next batch while the server executes the current one.
 func (c *conn) fill(from, to int64, step func(b *batch, i int64)) error {
 	sent := make(chan int, 4)
 	written := make(chan error, 1)
@@ -104,7 +104,7 @@ func (c *conn) fill(from, to int64, step func(b *batch, i int64)) error {
 	for n := range sent {
 		for ; err == nil && n > 0; n-- {
 			if err = skipReply(c.r); err != nil {
-				c.Close() // so that the writer ends, too
+				c.Close() // ends the writer, too
 			}
 		}
 	}
@@ -116,33 +116,33 @@ func (c *conn) fill(from, to int64, step func(b *batch, i int64)) error {
 	}
 }
 
-// A sample is what was measured in one round.
+// A sample is the measurement of one round.
 type sample struct {
 	ops     int64
 	elapsed time.Duration
-	cpu     time.Duration // of the server
+	cpu     time.Duration // CPU time of the server
 	latency histogram
 }
 
 func (s *sample) perOp() float64  { return float64(s.cpu.Nanoseconds()) / 1e3 / float64(s.ops) }
 func (s *sample) perSec() float64 { return float64(s.ops) / s.elapsed.Seconds() }
 
-// A generator makes the load of one round.
+// A generator generates the load of one round.
 type generator struct {
 	server  *server
 	clients int
-	rate    float64       // operations a second of all clients; 0 is as fast as can be
-	length  time.Duration // of what is measured; a tenth of it goes before
+	rate    float64       // operations per second of all clients; 0 is unlimited
+	length  time.Duration // measured time; a warm-up of a tenth of it precedes
 	limits  limits
 
 	ops       atomic.Int64
-	budget    atomic.Int64 // what is left to do; only if it is limited
+	budget    atomic.Int64 // remaining operations, if limited
 	limited   bool
 	measuring atomic.Bool
 	stopped   atomic.Bool
 }
 
-// run does a work with all clients.
+// run applies a workload with all clients.
 func (g *generator) run(ctx context.Context, w work) (*sample, error) {
 	tmpl, err := parseTemplate(w.command, g.limits)
 	if err != nil {
@@ -160,7 +160,7 @@ func (g *generator) run(ctx context.Context, w work) (*sample, error) {
 	}
 	if g.limited = w.consumes; g.limited {
 		g.budget.Store(g.limits.members * 3 / 10)
-		g.length *= 10 // the budget ends it
+		g.length *= 10 // the budget ends the round first
 	}
 	if w.subscribers > 0 {
 		return g.fanOut(ctx, tmpl, w)
@@ -177,8 +177,8 @@ func (g *generator) run(ctx context.Context, w work) (*sample, error) {
 	return g.measure(ctx, clients)
 }
 
-// measure runs clients until the time is over or they have nothing to do, and
-// one fails if any does.
+// measure runs clients until the time is over or all of them end, and returns the
+// first error.
 func (g *generator) measure(ctx context.Context, clients []func(*histogram) error) (*sample, error) {
 	latencies := make([]histogram, len(clients))
 	failed := make(chan error, len(clients))
@@ -215,7 +215,7 @@ func (g *generator) measure(ctx context.Context, clients []func(*histogram) erro
 	if g.limited {
 		begin()
 	}
-	// A machine that is too busy to do anything in a short time gets longer.
+	// Wait longer if a busy machine completes no operation in the time.
 	for tries := 0; err == nil && tries < 20 && (tries == 0 || g.ops.Load() == done); tries++ {
 		err = wait(g.length)
 	}
@@ -236,17 +236,17 @@ func (g *generator) measure(ctx context.Context, clients []func(*histogram) erro
 		s.latency.merge(&latencies[i])
 	}
 	if s.ops == 0 {
-		return nil, errors.New("nothing was done in the time that is measured")
+		return nil, errors.New("no operation completed in the measured time")
 	}
 	return s, nil
 }
 
-// client sends requests and waits for their replies, until it is told to stop.
+// client sends requests and waits for their replies, until the generator stops.
 func (g *generator) client(c *conn, tmpl *template, pipeline, i int, h *histogram) error {
 	rnd := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
 	request := tmpl.repeated(pipeline)
 	n := pipeline * tmpl.commands
-	t := timetable{}
+	t := schedule{}
 	if g.rate > 0 {
 		t.interval = time.Duration(float64(g.clients*n) / g.rate * float64(time.Second))
 		t.due = time.Now().Add(t.interval * time.Duration(i) / time.Duration(g.clients))
@@ -273,17 +273,17 @@ func (g *generator) client(c *conn, tmpl *template, pipeline, i int, h *histogra
 	return nil
 }
 
-// timetable says when a client sends. Without an interval that is at once.
-type timetable struct {
+// schedule is the schedule of a client. Without an interval the client sends
+// immediately.
+type schedule struct {
 	interval time.Duration
-	due      time.Time // of the next request
+	due      time.Time // time of the next request
 }
 
-// next waits until the next request is due and returns the time from which it
-// counts. If the client comes too late, because it waited for a reply, that is
-// when it was due: what a client that does not wait would have seen. If it is the
-// sleep that was too long, it is now.
-func (t *timetable) next(now func() time.Time, sleep func(time.Duration)) time.Time {
+// next waits until the next request is due and returns the start of its latency. If
+// a late reply delayed the client, that is the due time, which avoids coordinated
+// omission. If only the sleep was too long, it is the current time.
+func (t *schedule) next(now func() time.Time, sleep func(time.Duration)) time.Time {
 	begin := now()
 	if t.interval == 0 {
 		return begin
@@ -296,14 +296,14 @@ func (t *timetable) next(now func() time.Time, sleep func(time.Duration)) time.T
 	sleep(due.Sub(begin))
 	begin = now()
 	if t.due.Before(begin) {
-		t.due = begin // slept through the next one, too: the server is not to blame
+		t.due = begin // the sleep missed the next due time, too, which is not caused by the server
 	}
 	return begin
 }
 
-// fanOut publishes to many who listen. One client publishes a request, and the
-// next when everybody has everything of it: nobody falls behind, and the latency
-// is from publishing to each delivery. An operation is a delivery.
+// fanOut measures pub/sub. One client publishes a request, and the next one after
+// all subscribers received all messages of it, so no subscriber falls behind. The
+// latency is from the publication to each delivery. An operation is a delivery.
 func (g *generator) fanOut(ctx context.Context, tmpl *template, w work) (*sample, error) {
 	publisher, err := g.server.dial()
 	if err != nil {
@@ -365,7 +365,7 @@ func (g *generator) fanOut(ctx context.Context, tmpl *template, w work) (*sample
 			select {
 			case <-complete:
 			case <-time.After(20 * time.Second):
-				return fmt.Errorf("%d of %d messages did not come", target-delivered.Load(), target)
+				return fmt.Errorf("%d of %d messages did not arrive", target-delivered.Load(), target)
 			}
 		}
 		return nil

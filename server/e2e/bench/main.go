@@ -26,11 +26,11 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options are the command line flags.
 type options struct {
 	zsetd, redis, valkey string
 	short                bool
-	quick                bool // a test's: even less than that
+	quick                bool // for tests: minimal
 	work                 string
 	clients              int
 	rounds               int
@@ -91,7 +91,7 @@ func run(ctx context.Context) error {
 	list := slices.DeleteFunc(works(l), func(w work) bool { return !chosen.MatchString(w.title()) })
 	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
 	if !o.scale && len(list) == 0 && len(data) == 0 {
-		return fmt.Errorf("nothing is called %q", o.work)
+		return fmt.Errorf("no workload matches %q", o.work)
 	}
 	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
 	fmt.Printf("%s; load average %s\n", r.machine, r.loadBefore)
@@ -141,8 +141,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// findTargets returns the servers: the one that the others are compared with
-// first.
+// findTargets returns the servers, the reference first.
 func findTargets(o options) ([]target, error) {
 	quiet := []string{"--save", "", "--appendonly", "no"}
 	redis, err := exec.LookPath(o.redis)
@@ -163,7 +162,7 @@ func findTargets(o options) ([]target, error) {
 	return list, nil
 }
 
-// measureWorks gives works to one server of each kind, in turns.
+// measureWorks applies workloads to one server of each kind, alternating.
 func (r *report) measureWorks(ctx context.Context, list []work, l limits) error {
 	if len(list) == 0 {
 		return nil
@@ -186,7 +185,7 @@ func (r *report) measureWorks(ctx context.Context, list []work, l limits) error 
 				continue
 			}
 		}
-		row, err := r.inTurns(ctx, servers, w, l, r.options.clients, rate)
+		row, err := r.alternate(ctx, servers, w, l, r.options.clients, rate)
 		if err != nil {
 			return err
 		}
@@ -196,8 +195,8 @@ func (r *report) measureWorks(ctx context.Context, list []work, l limits) error 
 	return nil
 }
 
-// inTurns gives a work to all servers, round after round.
-func (r *report) inTurns(ctx context.Context, servers []*server, w work, l limits, clients int, rate float64) (row, error) {
+// alternate applies a workload to all servers alternately, for all rounds.
+func (r *report) alternate(ctx context.Context, servers []*server, w work, l limits, clients int, rate float64) (row, error) {
 	row := row{work: w, samples: make([][]*sample, len(servers))}
 	for range r.options.rounds {
 		for i, s := range servers {

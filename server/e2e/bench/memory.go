@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// memoryRow is the resident set of each server with one data set.
+// memoryRow is the memory of all servers with one data set.
 type memoryRow struct {
 	name  string
 	cells []memoryCell
 }
 
-// memoryCell is that of one server, in bytes.
+// memoryCell is the memory of one server, in bytes.
 type memoryCell struct {
 	live    int64   // with the data, after a pause
-	churned int64   // when they were replaced, after another pause
-	peak    int64   // at any time
-	times   float64 // how often everything was replaced
+	churned int64   // after the replacement of the data and another pause
+	peak    int64   // maximum
+	times   float64 // number of replacements of all data
 }
 
-// idleRow is what a server does when there is nothing to do.
+// idleRow is the behaviour of idle servers.
 type idleRow struct {
-	answer []time.Duration // from the start to the first reply
+	answer []time.Duration // time from the start to the first reply
 	rss    []int64
-	cpu    []float64 // part of a core
+	cpu    []float64 // fraction of a core
 }
 
-// A churn is how long a server's data are replaced: so often, but no longer than
-// a time. In what remains of it, much the same would happen.
+// A churn bounds the replacement of a server's data: rounds, and time. Further
+// rounds would give similar results.
 type churn struct {
 	rounds int64
 	limit  time.Duration
 }
 
-// measureMemory fills a fresh server of each kind, looks after a pause, replaces
-// the data, and looks again.
+// measureMemory fills a fresh server of each kind, measures its memory after a
+// pause, replaces the data, and measures again.
 func measureMemory(ctx context.Context, targets []target, s shape, pause time.Duration, ch churn) (memoryRow, error) {
 	row := memoryRow{name: s.name}
 	for _, t := range targets {
@@ -83,10 +83,11 @@ func (t target) measureMemory(ctx context.Context, s shape, pause time.Duration,
 	return cell, errors.Join(err, ctx.Err())
 }
 
-// starts is how often a server is started, to tell how long that takes.
+// starts is the number of starts of a server for the start time.
 const starts = 5
 
-// measureIdle starts fresh servers of each kind, and leaves the last one alone.
+// measureIdle starts fresh servers of each kind, and measures the last of each
+// while it is idle.
 func measureIdle(ctx context.Context, targets []target, pause time.Duration) (idleRow, error) {
 	var row idleRow
 	for _, t := range targets {
@@ -98,7 +99,7 @@ func measureIdle(ctx context.Context, targets []target, pause time.Duration) (id
 			}
 			answers = append(answers, srv.answer)
 			if i == starts-1 {
-				err = row.leaveAlone(srv, pause)
+				err = row.measure(srv, pause)
 			}
 			srv.stop()
 			if err != nil {
@@ -111,9 +112,8 @@ func measureIdle(ctx context.Context, targets []target, pause time.Duration) (id
 	return row, nil
 }
 
-// leaveAlone looks what a server takes that is left alone. What it has to do just
-// after its start does not count.
-func (row *idleRow) leaveAlone(srv *server, pause time.Duration) error {
+// measure measures an idle server, excluding its work directly after the start.
+func (row *idleRow) measure(srv *server, pause time.Duration) error {
 	time.Sleep(pause / 5)
 	before, err := srv.cpuOfThreads()
 	if err != nil {

@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// The measures of the plot, in pixels.
+// Dimensions of the plot in pixels.
 const (
-	plotLeft  = 260 // names of works
-	plotWidth = 500 // of the axis
-	plotRight = 120 // the number behind the longest bar, and the ratio
+	plotLeft  = 260 // names of workloads
+	plotWidth = 500 // length of the axis
+	plotRight = 120 // value after the longest bar, and the ratio
 	plotTop   = 60
-	plotHead  = 50 // of a chart
+	plotHead  = 50 // title of a chart
 	plotFoot  = 34
 	barHeight = 9
 	rowGap    = 9
 )
 
-// colour is that of the nth target.
+// colour returns the colour of target n.
 func colour(n int) string { return []string{"#c0392b", "#1f6fb2", "#7a8b3c"}[n%3] }
 
-// bars is a group of them: a value for each server.
+// bars is a group of bars: a value for each server.
 type bars struct {
 	name   string
 	values []float64
 }
 
-// plot draws the CPU per operation of all works, and the memory of all data sets,
-// as an SVG: a bar for each server, on a logarithmic axis.
+// plot draws the CPU per operation of all workloads, and the memory of all data
+// sets, as an SVG with a bar for each server on a logarithmic axis.
 func (r *report) plot() string {
 	var cpu, memory []bars
 	for _, w := range r.rows {
@@ -79,7 +79,7 @@ func svgText(b *strings.Builder, x, y float64, anchor, style, s string) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" %s>%s</text>`+"\n", x, y, anchor, style, html.EscapeString(s))
 }
 
-// drawBars draws a chart, its title at a height of the plot.
+// drawBars draws a chart with its title at the vertical position top.
 func drawBars(b *strings.Builder, top int, title string, rows []bars) {
 	lowest, highest := math.Inf(1), 0.0
 	for _, row := range rows {

@@ -20,11 +20,11 @@ import (
 type target struct {
 	name   string
 	binary string
-	flags  []string // that turn off whatever writes to disk
-	env    []string // beside that of this process
+	flags  []string // disable persistence
+	env    []string // in addition to the environment of this process
 }
 
-// server is one that runs.
+// server is a running server.
 type server struct {
 	target
 	cmd    *exec.Cmd
@@ -32,7 +32,7 @@ type server struct {
 	dir    string
 	log    bytes.Buffer
 	done   chan struct{}
-	answer time.Duration // from its start to the first reply
+	answer time.Duration // time from the start to the first reply
 }
 
 // start starts a server and waits until it answers.
@@ -87,7 +87,7 @@ func (s *server) stop() {
 	os.RemoveAll(s.dir)
 }
 
-// cpu returns what the server has used so far.
+// cpu returns the CPU time of the server so far, with a resolution of a tick.
 func (s *server) cpu() (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {
@@ -96,8 +96,7 @@ func (s *server) cpu() (time.Duration, error) {
 	return parseStat(string(b))
 }
 
-// rss returns the bytes of the server's resident set: those of now, and the most
-// that there ever were.
+// rss returns the resident set of the server in bytes: current and maximum.
 func (s *server) rss() (now, peak int64, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
@@ -110,9 +109,9 @@ func (s *server) rss() (now, peak int64, err error) {
 	return now, peak, err
 }
 
-// cpuOfThreads returns what the threads that there are have used so far, exact to
-// the nanosecond: of a server that rests, cpu would return the same for long. A
-// kernel that does not tell has only that.
+// cpuOfThreads returns the CPU time of the existing threads in nanoseconds. An idle
+// server uses less than a tick of cpu for long. Without support of the kernel it
+// falls back to cpu.
 func (s *server) cpuOfThreads() (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.cmd.Process.Pid))
 	if err != nil || len(files) == 0 {
@@ -137,11 +136,11 @@ func (s *server) cpuOfThreads() (time.Duration, error) {
 	return sum, nil
 }
 
-// tick is the unit of times in /proc, on every architecture that Go knows.
+// tick is the unit of times in /proc on all architectures that Go supports.
 const tick = time.Second / 100
 
-// parseStat returns utime + stime of /proc/PID/stat. The name of the program,
-// in parentheses, may have any characters.
+// parseStat returns utime + stime of /proc/PID/stat. The program name, in
+// parentheses, may contain any character.
 func parseStat(text string) (time.Duration, error) {
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) < 13 {
@@ -152,7 +151,7 @@ func parseStat(text string) (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
-// parseStatus returns a line of /proc/PID/status that tells of memory, in bytes.
+// parseStatus returns a memory size of /proc/PID/status in bytes.
 func parseStatus(text, name string) (int64, error) {
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
@@ -167,7 +166,7 @@ func parseStatus(text, name string) (int64, error) {
 	return 0, fmt.Errorf("no %s: the process has ended", name)
 }
 
-// machine describes where all this runs, in one line.
+// machine describes the machine in one line.
 func machine() string {
 	model := "unknown processor"
 	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
@@ -185,7 +184,7 @@ func machine() string {
 	return fmt.Sprintf("%d cores, %s, Linux %s", cores, model, strings.TrimSpace(string(kernel)))
 }
 
-// load returns the load averages of the machine: of 1, 5 and 15 minutes.
+// load returns the load averages of the machine over 1, 5 and 15 minutes.
 func load() string {
 	b, _ := os.ReadFile("/proc/loadavg")
 	if fields := strings.Fields(string(b)); len(fields) >= 3 {

@@ -38,7 +38,7 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
-// A process that works is seen to work, and one that has memory to have it.
+// TestOwnProcess measures the CPU time and the memory of the test's own process.
 func TestOwnProcess(t *testing.T) {
 	s := &server{cmd: exec.CommandContext(context.Background(), "true")}
 	s.cmd.Process, _ = os.FindProcess(os.Getpid())

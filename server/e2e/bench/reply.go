@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// skipReply reads one reply of RESP2 and drops it. One that is an error, or not
-// RESP, is returned as an error.
+// skipReply reads and discards one RESP2 reply. An error reply, or a malformed one,
+// is returned as an error.
 func skipReply(r *bufio.Reader) error {
 	for left := 1; left > 0; left-- {
 		line, err := r.ReadSlice('\n')

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// report is what a run has measured. The first target is the one that the others
-// are compared with.
+// report has the results of a run. The first target is the reference.
 type report struct {
 	targets               []target
 	rows                  []row
@@ -28,7 +27,7 @@ type report struct {
 	options               options
 }
 
-// row is what was measured of a work: for each target, the rounds.
+// row has the results of a workload: for each target, the rounds.
 type row struct {
 	work    work
 	samples [][]*sample
@@ -50,7 +49,7 @@ func (w row) cpu(target int) float64 { return median(w.samples[target], (*sample
 // rate returns the operations per second of a target.
 func (w row) rate(target int) float64 { return median(w.samples[target], (*sample).perSec) }
 
-// ratio compares a target with the first one.
+// ratio returns the CPU per operation of a target relative to the first one.
 func (w row) ratio(target int) float64 { return w.cpu(target) / w.cpu(0) }
 
 // quantiles returns p50, p99 and p99.9 of all rounds, in microseconds.
@@ -66,7 +65,8 @@ func (w row) quantiles(target int) [3]float64 {
 	return out
 }
 
-// halfLoad returns half of the first target's rate in a work; 0 if it has not run.
+// halfLoad returns half of the first target's rate for a workload, 0 if it did not
+// run.
 func (r *report) halfLoad(title string) float64 {
 	for _, w := range r.rows {
 		if w.work.title() == title {
@@ -76,7 +76,7 @@ func (r *report) halfLoad(title string) float64 {
 	return 0
 }
 
-// cells returns what the columns of a row say, as there are in columns.
+// cells returns the texts of a row, one for each of columns.
 func (r *report) cells(w row) []string {
 	var cpu, ratios, rates []string
 	var latencies [3][]string
@@ -109,7 +109,8 @@ func (r *report) columns() []string {
 	return append(out, "1000/s", "p50 µs", "p99 µs", "p99.9 µs")
 }
 
-// micros writes a number with three digits, or all before the point.
+// micros formats a number with three significant digits, or all digits before the
+// point.
 func micros(v float64) string {
 	switch {
 	case v < 9.995:
@@ -120,7 +121,7 @@ func micros(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// grouped writes a number with its digits in groups of three.
+// grouped formats a number with its digits in groups of three.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -135,7 +136,7 @@ func (r *report) memoryHeader() string { return aligned(r.memoryColumns()) }
 
 func (r *report) memoryLine(m memoryRow) string { return aligned(r.memoryCells(m)) }
 
-// aligned is a line of the table as it is printed.
+// aligned returns a line of the printed table.
 func aligned(cells []string) string {
 	var b strings.Builder
 	for i, c := range cells {
@@ -192,12 +193,12 @@ func (m memoryRow) churnedRatio(target int) float64 {
 	return float64(m.cells[target].churned) / float64(m.cells[0].churned)
 }
 
-// geometricMean returns that of the ratios of a target in the works that are
-// chosen, and how many there are.
+// geometricMean returns the geometric mean of a target's ratios over the chosen
+// workloads, and their number.
 func (r *report) geometricMean(target int, chosen func(work) bool) (mean float64, n int) {
 	sum := 0.0
 	for _, w := range r.rows {
-		if w.work.halfLoadOf == "" && chosen(w.work) && w.cpu(0) > 0 && w.cpu(target) > 0 { // not less than a tick
+		if w.work.halfLoadOf == "" && chosen(w.work) && w.cpu(0) > 0 && w.cpu(target) > 0 { // at least one tick
 			sum += math.Log(w.ratio(target))
 			n++
 		}
@@ -214,7 +215,7 @@ func (r *report) idleText() string {
 	return b.String()
 }
 
-// markdown is the section of the README.
+// markdown returns the section for the README.
 func (r *report) markdown(plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s (%s), with %d clients on the same machine, %d rounds of %v; load average before %s, after %s.\n",
@@ -244,7 +245,7 @@ func (r *report) markdown(plot string) string {
 	return b.String()
 }
 
-// names are those of the targets.
+// names returns the names of the targets.
 func (r *report) names() (list []string) {
 	for _, t := range r.targets {
 		list = append(list, t.name)
@@ -259,7 +260,7 @@ func markdownTable(b *strings.Builder, header []string, rows [][]string) {
 	}
 }
 
-// writeSection writes what is between the marks of a name anew.
+// writeSection replaces the text between the markers of a section.
 func (r *report) writeSection(name string, section func(plot string) string) error {
 	text, err := os.ReadFile(r.options.readme)
 	if err != nil {
@@ -276,7 +277,7 @@ func (r *report) writeSection(name string, section func(plot string) string) err
 	return os.WriteFile(r.options.readme, []byte(replaced), 0o644)
 }
 
-// relativeTo returns how a file links to another one. No file remains none.
+// relativeTo returns the link from a file to another one, "" for no file.
 func relativeTo(file, other string) (string, error) {
 	if other == "" {
 		return "", nil

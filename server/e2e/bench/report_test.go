@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// aReport is one of two servers and two works: the second takes half and twice
-// as much as the first.
+// aReport returns a report of two servers and two workloads: the second server
+// takes half and twice as much as the first.
 func aReport() *report {
 	sampleOf := func(cpu time.Duration) *sample {
 		s := &sample{ops: 1000, elapsed: time.Second / 10, cpu: cpu}
@@ -79,7 +79,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 	if _, err := replaceSection("a\n<!-- bench -->\nb\n", "bench", "new\n"); err == nil {
-		t.Error("a place without an end")
+		t.Error("a section without an end marker")
 	}
 }
 
@@ -94,7 +94,7 @@ func TestWriteReadme(t *testing.T) {
 	t.Chdir("a/b")
 	r := aReport()
 	r.options.readme, r.options.plot = "../../README.md", "c/p.svg"
-	for range 2 { // the second time over the first
+	for range 2 { // the second time replaces the first section
 		if err := r.writeSection("bench", r.markdown); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestWriteReadme(t *testing.T) {
 
 func TestPlot(t *testing.T) {
 	r := aReport()
-	r.rows[0].samples[1] = []*sample{{ops: 1, elapsed: time.Second}} // no CPU at all: less than a tick
+	r.rows[0].samples[1] = []*sample{{ops: 1, elapsed: time.Second}} // less than a tick of CPU time
 	texts := textsOf(t, r.plot())
 	for _, want := range []string{"A<B, P16", "PING, P16", "zsetd : redis", "20.0", "2.00", "1 000 000 members in one set", "after churn", "200", "1.20"} {
 		if !slices.Contains(texts, want) {
@@ -116,11 +116,11 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// textsOf returns the texts of an SVG, which must be well-formed.
+// textsOf returns the texts of an SVG and checks that it is well-formed.
 func textsOf(t *testing.T, svg string) (texts []string) {
 	t.Helper()
 	if i := strings.Index(svg, "NaN"); i >= 0 {
-		t.Errorf("something is nowhere: %s", svg[max(i-80, 0):i+3])
+		t.Errorf("a coordinate is NaN or infinite: %s", svg[max(i-80, 0):i+3])
 	}
 	d := xml.NewDecoder(strings.NewReader(svg))
 	for {
@@ -145,13 +145,13 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-// A reply that comes late delays the requests after it, and the wait is theirs;
-// a sleep that is too long is not the server's.
+// TestTimetable checks that a late reply adds to the latency of the following
+// requests, and a long sleep does not.
 func TestTimetable(t *testing.T) {
 	now := time.Unix(0, 0)
 	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 	late := time.Duration(0)
-	tt := timetable{interval: 10 * time.Millisecond, due: at(10)}
+	tt := schedule{interval: 10 * time.Millisecond, due: at(10)}
 	next := func() time.Time {
 		return tt.next(func() time.Time { return now }, func(d time.Duration) { now = now.Add(d + late) })
 	}
@@ -176,7 +176,8 @@ func TestTimetable(t *testing.T) {
 	expect("after it", 95, 95)
 }
 
-// All works run on a real server, on little data. It is compared with itself.
+// TestAllWorks runs all workloads on a real server with little data. The server is
+// compared with itself.
 func TestAllWorks(t *testing.T) {
 	redis, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -209,7 +210,7 @@ func TestAllWorks(t *testing.T) {
 	}
 }
 
-// A work that the server refuses ends the run.
+// TestWorkFails checks that an error reply ends the run.
 func TestWorkFails(t *testing.T) {
 	redis, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -225,11 +226,11 @@ func TestWorkFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := (target{name: "nothing", binary: "false"}).start(t.Context()); err == nil {
-		t.Error("a server that ends at once was started")
+		t.Error("start succeeds for a server that ends immediately")
 	}
 }
 
-// After a churn there is as much as before it, and nothing of the old.
+// TestChurn checks that a churn replaces all data and keeps their amount.
 func TestChurn(t *testing.T) {
 	redis, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -281,7 +282,7 @@ func TestChurn(t *testing.T) {
 			}
 		}
 		if n, err := c.integer("EVAL", "return redis.call('ZSCORE', KEYS[1], ARGV[1]) and 1 or 0", "1", padded("set:", 0), padded("member:", 0)); err != nil || n != 0 {
-			t.Errorf("%s: the first member is there still: %d %v", sh.name, n, err)
+			t.Errorf("%s: the first member still exists: %d %v", sh.name, n, err)
 		}
 	}
 }

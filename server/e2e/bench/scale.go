@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// How cost grows is measured in some scalings: in each, one quantity grows, and
-// for each of its values all servers are started afresh and do the same works,
-// again in turns.
+// The program measures how cost grows in several scalings. In each, one quantity
+// grows, and for each of its values fresh servers run the same workloads
+// alternately.
 
-// A scaling is what was measured while one quantity grew.
+// A scaling has the measurements for one growing quantity.
 type scaling struct {
-	what   string // the quantity
+	what   string // name of the quantity
 	at     []int64
 	curves []*curve
 }
@@ -31,10 +31,10 @@ type scaling struct {
 type curve struct {
 	title  string
 	unit   string
-	values [][]float64 // for each value of the quantity, for each target; NaN is none
+	values [][]float64 // by value of the quantity and by target; NaN is missing
 }
 
-// scale measures those scalings whose quantity is chosen.
+// scale measures the scalings whose quantity matches chosen.
 func (r *report) scale(ctx context.Context, chosen *regexp.Regexp) ([]scaling, error) {
 	var list []scaling
 	for _, one := range []struct {
@@ -57,13 +57,12 @@ func (r *report) scale(ctx context.Context, chosen *regexp.Regexp) ([]scaling, e
 		list = append(list, s)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("nothing is called %q", r.options.work)
+		return nil, fmt.Errorf("no scaling matches %q", r.options.work)
 	}
 	return list, nil
 }
 
-// upTo returns the powers of ten up to a value, or to one that takes less
-// than a minute in all.
+// upTo returns the powers of ten up to highest, or up to short in a short run.
 func (r *report) upTo(from, highest, short int64) (list []int64) {
 	if r.options.short {
 		highest = short
@@ -77,8 +76,8 @@ func (r *report) upTo(from, highest, short int64) (list []int64) {
 	return list
 }
 
-// add adds what was measured at one value of the quantity to a curve, which is
-// made if it is the first.
+// add appends the measurements for one value of the quantity to a curve, and
+// creates the curve at the first value.
 func (s *scaling) add(title, unit string, values []float64) {
 	i := slices.IndexFunc(s.curves, func(c *curve) bool { return c.title == title })
 	if i < 0 {
@@ -96,7 +95,7 @@ func (s *scaling) addCPU(title string, w row) {
 	s.add(title, "µs", values)
 }
 
-// scaleMembers lets one sorted set grow.
+// scaleMembers measures a growing sorted set.
 func (r *report) scaleMembers(ctx context.Context, s *scaling) error {
 	s.at = r.upTo(100, int64(math.Pow10(r.options.members)), 100000)
 	list := []work{
@@ -113,16 +112,16 @@ func (r *report) scaleMembers(ctx context.Context, s *scaling) error {
 				return err
 			}
 			for _, w := range list {
-				row, err := r.inTurns(ctx, servers, w, l, r.options.clients, 0)
+				row, err := r.alternate(ctx, servers, w, l, r.options.clients, 0)
 				if err != nil {
 					return err
 				}
 				s.addCPU(w.title(), row)
 			}
 			single := work{name: "ZADD", pipeline: 1, command: list[0].command}
-			row, err := r.inTurns(ctx, servers, single, l, r.options.clients, 0)
+			row, err := r.alternate(ctx, servers, single, l, r.options.clients, 0)
 			if err == nil {
-				row, err = r.inTurns(ctx, servers, single, l, r.options.clients, row.rate(0)/2)
+				row, err = r.alternate(ctx, servers, single, l, r.options.clients, row.rate(0)/2)
 			}
 			if err != nil {
 				return err
@@ -143,7 +142,7 @@ func (r *report) scaleMembers(ctx context.Context, s *scaling) error {
 	return nil
 }
 
-// scaleSets lets the number of sets grow, of five members each.
+// scaleSets measures a growing number of sets of five members.
 func (r *report) scaleSets(ctx context.Context, s *scaling) error {
 	s.at = r.upTo(1, 1000000, 100000)
 	w := work{name: "ZADD", pipeline: 16, command: "ZADD set:{key} {r} member:{r/5}"}
@@ -162,7 +161,7 @@ func (r *report) scaleSets(ctx context.Context, s *scaling) error {
 			if err != nil {
 				return err
 			}
-			row, err := r.inTurns(ctx, servers, w, l, r.options.clients, 0)
+			row, err := r.alternate(ctx, servers, w, l, r.options.clients, 0)
 			if err != nil {
 				return err
 			}
@@ -178,7 +177,8 @@ func (r *report) scaleSets(ctx context.Context, s *scaling) error {
 	return nil
 }
 
-// scaleClients lets the number of connections grow; at most fifty do something.
+// scaleClients measures a growing number of connections, of which at most fifty are
+// active.
 func (r *report) scaleClients(ctx context.Context, s *scaling) error {
 	s.at = r.upTo(1, 10000, 1000)
 	var files syscall.Rlimit
@@ -213,7 +213,7 @@ func (r *report) scaleClients(ctx context.Context, s *scaling) error {
 			if err != nil {
 				return err
 			}
-			row, err := r.inTurns(ctx, servers, w, limits{1, 1, 1}, int(active), 0)
+			row, err := r.alternate(ctx, servers, w, limits{1, 1, 1}, int(active), 0)
 			if err != nil {
 				return err
 			}
@@ -229,7 +229,7 @@ func (r *report) scaleClients(ctx context.Context, s *scaling) error {
 	return nil
 }
 
-// scalePipeline lets requests grow.
+// scalePipeline measures growing requests.
 func (r *report) scalePipeline(ctx context.Context, s *scaling) error {
 	s.at = []int64{1, 2, 4, 8, 16, 32, 64, 128}
 	if r.options.short {
@@ -243,7 +243,7 @@ func (r *report) scalePipeline(ctx context.Context, s *scaling) error {
 				{name: "ZADD to 100 000, pipelined", command: "ZADD big {r}.5 member:{r}", data: large},
 			} {
 				w.pipeline = int(p)
-				row, err := r.inTurns(ctx, servers, w, l, r.options.clients, 0)
+				row, err := r.alternate(ctx, servers, w, l, r.options.clients, 0)
 				if err != nil {
 					return err
 				}
@@ -256,8 +256,8 @@ func (r *report) scalePipeline(ctx context.Context, s *scaling) error {
 	return err
 }
 
-// scaleCores gives the Go runtime more cores. What runs commands in Redis is one
-// thread at any rate.
+// scaleCores measures a growing number of cores for the Go runtime. Redis always
+// executes commands in one thread.
 func (r *report) scaleCores(ctx context.Context, s *scaling) error {
 	l := limits{members: 100000, sets: 1, alive: 1}
 	w := work{name: "ZADD", pipeline: 16, command: "ZADD big {r}.5 member:{r}", data: large}
@@ -270,7 +270,7 @@ func (r *report) scaleCores(ctx context.Context, s *scaling) error {
 			r.targets[i].env = []string{"GOMAXPROCS=" + strconv.Itoa(n)}
 		}
 		err := r.fresh(ctx, nil, func(servers []*server) error {
-			row, err := r.inTurns(ctx, servers, w, l, r.options.clients, 0)
+			row, err := r.alternate(ctx, servers, w, l, r.options.clients, 0)
 			if err != nil {
 				return err
 			}
@@ -290,7 +290,7 @@ func (r *report) scaleCores(ctx context.Context, s *scaling) error {
 	return nil
 }
 
-// fresh starts a server of each kind, and stops them after use.
+// fresh starts a server of each kind, calls use, and stops them.
 func (r *report) fresh(ctx context.Context, flags []string, use func(servers []*server) error) error {
 	var servers []*server
 	defer func() {
@@ -309,9 +309,9 @@ func (r *report) fresh(ctx context.Context, flags []string, use func(servers []*
 	return use(servers)
 }
 
-// grown returns how much the resident set of each server grows for each of n
-// things that are made. Below so many, the rest of the server would be most of
-// that, so there is no number then.
+// grown returns the growth of each server's resident set for each of n objects that
+// make creates. If n is below from, the rest of the server dominates, and it
+// returns no number.
 func (r *report) grown(servers []*server, n, from int64, make func(i int, c *conn) error) ([]float64, error) {
 	var out []float64
 	for i, s := range servers {
@@ -334,7 +334,7 @@ func (r *report) grown(servers []*server, n, from int64, make func(i int, c *con
 			out = append(out, math.NaN())
 			continue
 		}
-		time.Sleep(r.settle()) // what garbage collection leaves is given back
+		time.Sleep(r.memoryPause()) // lets the server return garbage to the system
 		after, _, err := s.rss()
 		if err != nil {
 			return nil, err
@@ -344,8 +344,8 @@ func (r *report) grown(servers []*server, n, from int64, make func(i int, c *con
 	return out, nil
 }
 
-// settle is how long a server rests before its memory is looked at.
-func (r *report) settle() time.Duration {
+// memoryPause returns the pause before the memory of a server is measured.
+func (r *report) memoryPause() time.Duration {
 	if r.options.quick {
 		return 0
 	} else if r.options.short {
@@ -354,7 +354,7 @@ func (r *report) settle() time.Duration {
 	return 3 * time.Second
 }
 
-// progress prints what a scaling has found at its latest value.
+// progress prints the results of a scaling for its latest value.
 func (r *report) progress(s *scaling) {
 	n := len(s.curves[0].values)
 	fmt.Printf("%12s %-22s", grouped(s.at[n-1]), s.what)
@@ -364,7 +364,7 @@ func (r *report) progress(s *scaling) {
 	fmt.Println()
 }
 
-// numbers writes what the targets have, or a dash if there is nothing to tell.
+// numbers formats the values of the targets, with a dash for a missing one.
 func numbers(values []float64) (out []string) {
 	for _, v := range values {
 		if math.IsNaN(v) {
@@ -375,7 +375,7 @@ func numbers(values []float64) (out []string) {
 	return out
 }
 
-// scaleMarkdown is the section of the results.
+// scaleMarkdown returns the section for RESULTS.md.
 func (r *report) scaleMarkdown(list []scaling, plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s (%s), with %d clients on the same machine, the median of %d rounds of %v; load average before %s, after %s.\n",
@@ -402,7 +402,7 @@ func (r *report) scaleMarkdown(list []scaling, plot string) string {
 	return b.String()
 }
 
-// runScale measures how cost grows, instead of the works.
+// runScale measures how cost grows, instead of the workloads.
 func (r *report) runScale(ctx context.Context, chosen *regexp.Regexp) error {
 	list, err := r.scale(ctx, chosen)
 	if err != nil {

@@ -60,8 +60,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// All scalings run on a real server, compared with itself, though only as far as
-// is quick.
+// TestScalings runs all scalings on a real server, compared with itself, with small
+// values.
 func TestScalings(t *testing.T) {
 	redis, err := exec.LookPath("redis-server")
 	if err != nil {

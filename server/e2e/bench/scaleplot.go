@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The measures of the plot of scalings, in pixels: its panels are side by side.
+// Dimensions of the plot of scalings in pixels. Its panels are side by side.
 const (
 	panelsInRow = 3
 	panelWidth  = 300
@@ -21,8 +21,8 @@ const (
 	legendSpace = 56
 )
 
-// scalePlot draws all curves as an SVG, each in a panel of its own, with
-// logarithmic axes.
+// scalePlot draws all curves as an SVG, each in its own panel with logarithmic
+// axes.
 func (r *report) scalePlot(list []scaling) string {
 	var panels []string
 	for _, s := range list {
@@ -72,7 +72,7 @@ func (c *curve) panel(s scaling) string {
 		return b.String()
 	}
 	low, high = low/1.25, high*1.25
-	if narrow := high / low; narrow < 4 { // what is nearly the same should look so
+	if narrow := high / low; narrow < 4 { // shows nearly equal values as nearly equal
 		low, high = low/math.Sqrt(4/narrow), high*math.Sqrt(4/narrow)
 	}
 	const right, bottom = panelWidth - panelRight, panelHeight - panelBottom
@@ -116,8 +116,8 @@ func (c *curve) panel(s scaling) string {
 	return b.String()
 }
 
-// ticks returns round numbers between two others: 1, 2 and 5 times powers of ten,
-// or the powers alone if these are enough.
+// ticks returns round numbers between low and high: 1, 2 and 5 times powers of ten,
+// or only the powers if these suffice.
 func ticks(low, high float64) (list []float64) {
 	steps := []float64{1, 2, 5}
 	if high/low > 300 {
@@ -133,7 +133,7 @@ func ticks(low, high float64) (list []float64) {
 	return list
 }
 
-// short writes a number as axes do: 20k, 3M.
+// short formats a number for an axis: 20k, 3M.
 func short(v float64) string {
 	switch {
 	case v >= 1e6:

@@ -10,37 +10,37 @@ import (
 	"sync/atomic"
 )
 
-// A template is a request of some commands, in which there are gaps for numbers
-// of 12 digits:
+// A template is a request of one or more commands with placeholders for numbers of
+// 12 digits:
 //
 //	{r}    a random number below the number of members
 //	{r/N}  a random number below N
-//	{x}    like {r}, but the same in all of the request
-//	{key}  a random number below the number of sets, the same in all of the request
-//	{now}  how many requests were made of the template, all clients together
-//	{old}  the same, less what is alive at a time
+//	{x}    like {r}, but the same in the whole request
+//	{key}  a random number below the number of sets, the same in the whole request
+//	{now}  the number of requests made from the template, by all clients
+//	{old}  {now} minus the number of live events
 //
-// Commands are divided by newlines, their words by spaces; {16} is 16 bytes.
+// Commands are separated by newlines, words by spaces; {16} is 16 bytes.
 type template struct {
-	text     string // as RESP
+	text     string // in RESP
 	commands int
-	gaps     []gap
+	gaps     []placeholder
 	limits   limits
 	clock    *atomic.Int64
 }
 
-// limits say how large the data are.
+// limits are the sizes of the data.
 type limits struct {
-	members int64 // of the large set
+	members int64 // members of the large set
 	sets    int64
 	alive   int64 // events in all sets
 }
 
-// gap is a place that is filled in anew in every request.
-type gap struct {
+// placeholder is a placeholder that is filled in each request.
+type placeholder struct {
 	at   int
 	what string
-	n    int64 // a random number is below it
+	n    int64 // exclusive bound of a random number
 }
 
 const digits = 12
@@ -55,7 +55,7 @@ func parseTemplate(text string, l limits) (*template, error) {
 		for _, w := range words {
 			w = strings.ReplaceAll(w, "{16}", "0123456789abcdef")
 			var arg strings.Builder
-			var gaps []gap
+			var gaps []placeholder
 			for {
 				before, rest, found := strings.Cut(w, "{")
 				arg.WriteString(before)
@@ -64,9 +64,9 @@ func parseTemplate(text string, l limits) (*template, error) {
 				}
 				name, after, closed := strings.Cut(rest, "}")
 				if !closed {
-					return nil, fmt.Errorf("%q: a gap that does not end", w)
+					return nil, fmt.Errorf("%q: unterminated placeholder", w)
 				}
-				g := gap{at: arg.Len(), what: name}
+				g := placeholder{at: arg.Len(), what: name}
 				if err := g.resolve(l); err != nil {
 					return nil, fmt.Errorf("%q: %w", w, err)
 				}
@@ -87,33 +87,33 @@ func parseTemplate(text string, l limits) (*template, error) {
 	return t, nil
 }
 
-// resolve finds out what the name of a gap means.
-func (g *gap) resolve(l limits) (err error) {
+// resolve determines the meaning of a placeholder.
+func (g *placeholder) resolve(l limits) (err error) {
 	what, n, bounded := strings.Cut(g.what, "/")
 	switch {
 	case what == "r" && bounded:
 		g.what = "r"
 		g.n, err = strconv.ParseInt(n, 10, 64)
 		if err == nil && g.n < 1 {
-			err = fmt.Errorf("nothing is below %d", g.n)
+			err = fmt.Errorf("no number is below %d", g.n)
 		}
 	case bounded:
-		err = fmt.Errorf("{%s} is not a gap", g.what)
+		err = fmt.Errorf("{%s} is not a placeholder", g.what)
 	case what == "r" || what == "x":
 		g.n = l.members
 	case what == "key":
 		g.n = l.sets
 	case what != "now" && what != "old":
-		err = fmt.Errorf("{%s} is not a gap", what)
+		err = fmt.Errorf("{%s} is not a placeholder", what)
 	}
 	return err
 }
 
-// repeated returns the template p times, as one request. Each of them is a
-// request to {now} and {key}.
+// repeated returns p copies of the template as one request. For {now} and {key}
+// each copy is a request.
 func (t *template) repeated(p int) []byte { return []byte(strings.Repeat(t.text, p)) }
 
-// fill writes numbers into a request that repeated made.
+// fill fills in the numbers of a request from repeated.
 func (t *template) fill(request []byte, rnd *rand.Rand) {
 	if len(t.gaps) == 0 {
 		return
@@ -148,7 +148,7 @@ func (t *template) fill(request []byte, rnd *rand.Rand) {
 	}
 }
 
-// putDigits writes a number with as many digits as there is room for.
+// putDigits writes a number with len(b) digits.
 func putDigits(b []byte, v int64) {
 	for i := len(b) - 1; i >= 0; i-- {
 		b[i] = byte('0' + v%10)

@@ -42,7 +42,7 @@ func TestTemplateErrors(t *testing.T) {
 	}
 }
 
-// Every work is a template that a server could be sent.
+// TestWorks checks that every workload is a valid template.
 func TestWorks(t *testing.T) {
 	names := map[string]bool{}
 	for _, w := range works(limits{1000, 10, 100}) {

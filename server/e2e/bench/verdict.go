@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A verdict is one thing that is aimed at, and how far it was reached.
+// A verdict is a target of the project with the measured value.
 type verdict struct {
 	aim    string
 	met    bool
@@ -22,21 +22,21 @@ func (v verdict) String() string {
 	return fmt.Sprintf("%s: **%s**; %s", v.aim, word, v.result)
 }
 
-// The aims.
+// Targets.
 const (
-	aimDeep     = 0.5 // of the first server's CPU per operation at P16, in the geometric mean
-	aimSingle   = 0.9 // at P1
-	aimLarge    = 0.5 // in each work on the large sorted set
+	aimDeep     = 0.5 // maximum geometric mean of CPU per operation at P16, relative to the first server
+	aimSingle   = 0.9 // the same at P1
+	aimLarge    = 0.5 // the same for each workload on the large sorted set
 	aimIdleCPU  = 0.001
 	aimIdleRSS  = 20e6
 	aimAnswerMS = 50
 )
 
-// more is what ratio a measurement must have so that it counts as more: what is
-// written as 1.00 does not.
-const more = 1.005
+// minMoreRatio is the minimum ratio that counts as more: one that is printed as 1.00 does
+// not.
+const minMoreRatio = 1.005
 
-// verdicts are those on a server, of what was measured.
+// verdicts returns the verdicts on a server.
 func (r *report) verdicts(target int) (list []verdict) {
 	first := r.targets[0].name
 	among := func(aim string, n int, failing []string) {
@@ -52,16 +52,16 @@ func (r *report) verdicts(target int) (list []verdict) {
 	inAll, inLarge, atHalf := 0, 0, 0
 	for _, w := range r.rows {
 		said := fmt.Sprintf("%s %.2f", w.work.title(), w.ratio(target))
-		if inAll++; w.ratio(target) >= more {
+		if inAll++; w.ratio(target) >= minMoreRatio {
 			worse = append(worse, said)
 		}
 		if w.work.halfLoadOf != "" {
 			own, other := w.quantiles(target)[2], w.quantiles(0)[2]
-			if atHalf++; own >= other*more {
+			if atHalf++; own >= other*minMoreRatio {
 				late = append(late, fmt.Sprintf("%s %s µs, not %s", w.work.title(), micros(own), micros(other)))
 			}
 		} else if w.work.large {
-			if inLarge++; w.ratio(target) >= aimLarge*more {
+			if inLarge++; w.ratio(target) >= aimLarge*minMoreRatio {
 				large = append(large, said)
 			}
 		}
@@ -73,17 +73,17 @@ func (r *report) verdicts(target int) (list []verdict) {
 	}{{16, aimDeep}, {1, aimSingle}} {
 		mean, n := r.geometricMean(target, func(w work) bool { return w.pipeline == m.pipeline })
 		if n > 0 {
-			list = append(list, verdict{fmt.Sprintf("at most %.1f of it at P%d, in the geometric mean", m.aim, m.pipeline), mean < m.aim*more,
+			list = append(list, verdict{fmt.Sprintf("at most %.1f of it at P%d, in the geometric mean", m.aim, m.pipeline), mean < m.aim*minMoreRatio,
 				fmt.Sprintf("%.2f, of %d works", mean, n)})
 		}
 	}
 	among(fmt.Sprintf("at most %.1f of it in each work on %s members in one set", aimLarge, grouped(r.members)), inLarge, large)
 	var fat, churned []string
 	for _, m := range r.memory {
-		if ratio := m.liveRatio(target); ratio >= more {
+		if ratio := m.liveRatio(target); ratio >= minMoreRatio {
 			fat = append(fat, fmt.Sprintf("%s %.2f", m.name, ratio))
 		}
-		if ratio := m.churnedRatio(target); ratio >= more {
+		if ratio := m.churnedRatio(target); ratio >= minMoreRatio {
 			churned = append(churned, fmt.Sprintf("%s %.2f", m.name, ratio))
 		}
 	}
@@ -100,7 +100,7 @@ func (r *report) verdicts(target int) (list []verdict) {
 	return list
 }
 
-// verdictText is what is printed of all servers but the first.
+// verdictText returns the verdicts on all servers but the first.
 func (r *report) verdictText() string {
 	var b strings.Builder
 	for i, t := range r.targets[1:] {

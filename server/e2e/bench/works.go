@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// A work is what the clients do all the time.
+// A work is a workload: the commands that clients repeat.
 type work struct {
 	name        string
-	pipeline    int    // how often the template is in a request
+	pipeline    int    // copies of the template in a request
 	command     string // a template
 	data        dataset
-	large       bool   // is about the large set
-	consumes    bool   // ends when three tenths of the large set are gone
-	subscribers int    // who get what is published
-	halfLoadOf  string // runs at half of the throughput of redis-server in that work
+	large       bool   // uses the large set
+	consumes    bool   // ends when three tenths of the large set are consumed
+	subscribers int    // number of subscribers to the published messages
+	halfLoadOf  string // runs at half of redis-server's throughput for that workload
 }
 
 func (w work) title() string {
@@ -26,12 +26,12 @@ func (w work) title() string {
 	return fmt.Sprintf("%s, P%d", w.name, w.pipeline)
 }
 
-// works are all works, in the order in which they run. The scores of the large
-// set go from 0 to the number of its members; a ZRANGE reads from its middle.
+// works returns all workloads in the order of execution. The scores of the large
+// set are from 0 to the number of its members; a ZRANGE reads from the middle.
 func works(l limits) []work {
 	hundred := fmt.Sprintf("ZRANGE big %d %d", l.members/2, l.members/2+99)
 	const byScore = "ZRANGEBYSCORE big {r} +inf LIMIT 0 10"
-	// A page has its newest events: what is too old goes whenever one comes.
+	// A page keeps its newest events: each addition removes old ones.
 	const live = "ZADD page:{key} {now} event:{now}\nZREMRANGEBYSCORE page:{key} -inf {old}\nZCARD page:{key}"
 	const message = "PUBLISH news {16}{16}"
 	return []work{
@@ -39,7 +39,7 @@ func works(l limits) []work {
 		{name: "PING", pipeline: 16, command: "PING"},
 		{name: "ZADD", pipeline: 1, command: "ZADD big {r}.5 member:{r}", data: large, large: true},
 		{name: "ZADD", pipeline: 16, command: "ZADD big {r}.5 member:{r}", data: large, large: true},
-		{name: "ZADD over many sets", pipeline: 16, command: "ZADD set:{key} {r} member:{r/100}", data: many},
+		{name: "ZADD over many sets", pipeline: 16, command: "ZADD set:{key} {r} member:{r/100}", data: smallSets},
 		{name: "ZSCORE", pipeline: 16, command: "ZSCORE big member:{r}", data: large, large: true},
 		{name: "ZRANK", pipeline: 16, command: "ZRANK big member:{r}", data: large, large: true},
 		{name: "ZRANGEBYSCORE LIMIT 0 10", pipeline: 1, command: byScore, data: large, large: true},
@@ -67,11 +67,11 @@ func works(l limits) []work {
 	}
 }
 
-// A dataset is what a server must have before a work begins. It looks what is
-// there, and adds what is missing.
+// A dataset prepares the data for a workload. It adds only data that does not
+// exist.
 type dataset func(c *conn, l limits) error
 
-// large is one sorted set. Its members do not come in the order of their scores.
+// large creates one sorted set. Members are not added in score order.
 func large(c *conn, l limits) error {
 	if n, err := c.integer("ZCARD", "big"); err != nil || n == l.members {
 		return err
@@ -81,8 +81,8 @@ func large(c *conn, l limits) error {
 	})
 }
 
-// many are the sets of a hundred members each.
-func many(c *conn, l limits) error {
+// smallSets creates the sets of a hundred members each.
+func smallSets(c *conn, l limits) error {
 	if n, err := c.integer("ZCARD", padded("set:", l.sets-1)); err != nil || n == 100 {
 		return err
 	}
@@ -91,7 +91,7 @@ func many(c *conn, l limits) error {
 	})
 }
 
-// values are the strings that are read and written.
+// values creates the strings for reads and writes.
 func values(c *conn, _ limits) error {
 	const n = 100000
 	if there, err := c.integer("EXISTS", padded("key:", n-1)); err != nil || there == 1 {
@@ -100,9 +100,9 @@ func values(c *conn, _ limits) error {
 	return c.fill(0, n, func(b *batch, i int64) { b.command("SET", padded("key:", i), "0123456789abcdef") })
 }
 
-// pages has as many events as there will always be. A later round finds those of
-// an earlier one, which are newer than any that is too old for it, and so it
-// begins anew.
+// pages creates the steady-state number of events. The events of an earlier round
+// are newer than the limit of a later one, so the data set is created again for
+// each round.
 func pages(c *conn, l limits) error {
 	if err := c.fill(0, l.sets, func(b *batch, i int64) { b.command("DEL", padded("page:", i)) }); err != nil {
 		return err
@@ -112,22 +112,21 @@ func pages(c *conn, l limits) error {
 	})
 }
 
-// noList is that the list begins empty: it only grows.
+// noList deletes the list, which then grows.
 func noList(c *conn, _ limits) error { return c.do("DEL", "list") }
 
-// shape is a data set of which the memory is measured. It is made in steps, of a
-// command each, and then churned: in every round the steps replace all that
-// there is, by something else of the same size, in another order than that in
-// which it came.
+// shape is a data set for the measurement of memory. It is created in steps of one
+// command, and then churned: in each round the steps replace all data by data of
+// the same size, in an order different from that of creation.
 type shape struct {
 	name       string
 	steps      int64
 	fill       func(b *batch, i int64)
-	churnSteps int64 // of a round
+	churnSteps int64 // steps of a round
 	churn      func(b *batch, round, i int64)
 }
 
-// shapes are all of them, each 1/part of its full size.
+// shapes returns all data sets, each with 1/part of its full size.
 func shapes(part int64) []shape {
 	const value = "0123456789abcdef"
 	named := func(n int64, what string) string { return grouped(n/part) + what }
@@ -145,8 +144,8 @@ func shapes(part int64) []shape {
 	}
 }
 
-// setsOf is sorted sets, whose members are replaced some at a time: the new ones
-// come before the old go.
+// setsOf returns sorted sets whose members are replaced in groups: new members are
+// added before old ones are removed.
 func setsOf(name string, sets, perSet, atATime int64) shape {
 	n := sets * perSet
 	groups := n / atATime
@@ -172,7 +171,7 @@ func setsOf(name string, sets, perSet, atATime int64) shape {
 	}
 }
 
-// keysOf is keys, which are replaced by others.
+// keysOf returns keys that are replaced by others.
 func keysOf(name string, n int64, fill func(b *batch, i int64), kind string) shape {
 	return shape{name: name, steps: n, fill: fill, churnSteps: n, churn: func(b *batch, round, i int64) {
 		i = shuffled(i, n)
@@ -181,11 +180,11 @@ func keysOf(name string, n int64, fill func(b *batch, i int64), kind string) sha
 	}}
 }
 
-// shuffled goes through the numbers below n in an order without pattern; n may
-// not be divided by the prime.
+// shuffled permutes the numbers below n without a pattern. n must not be a multiple
+// of the prime.
 func shuffled(i, n int64) int64 { return i * 387421 % n }
 
-// padded is the name of the ith of its kind, as templates write it.
+// padded returns name i of a kind in the format of templates.
 func padded(kind string, i int64) string {
 	name := append(make([]byte, 0, 32), kind...)
 	name = append(name, "000000000000"...)

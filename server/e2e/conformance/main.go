@@ -74,7 +74,7 @@ func run() error {
 			})
 		})
 	}
-	scores := map[string]result{} // of the real server, by file
+	scores := map[string]result{} // results of the real server, by file
 	if *cache != "" {
 		if err := readJSON(*cache, &scores); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -118,15 +118,15 @@ type row struct {
 	real     result
 	ours     result
 	counted  int       // tests that the real server passes
-	passed   int       // of them
-	excepted []failure // need not pass, and do not
-	failed   []failure // are to pass, and do not
-	unneeded []string  // need not pass, and do
+	passed   int       // of these, tests that zsetd passes
+	excepted []failure // excepted tests that fail
+	failed   []failure // other tests that fail
+	unneeded []string  // excepted tests that pass
 }
 
-// runAll runs files against both servers: first as many at a time as there are
-// jobs, for most of their time is spent waiting, and then those in which more
-// fails than may, and those in which the real server fails, once more, each alone.
+// runAll runs files against both servers: first jobs of them in parallel, because
+// files mostly wait; then, one by one, those with unexpected failures of zsetd, and
+// those with failures of the real server.
 func (r *runner) runAll(list []file, jobs int) ([]row, error) {
 	rows := make([]row, len(list))
 	type job struct {
@@ -147,9 +147,9 @@ func (r *runner) runAll(list []file, jobs int) ([]row, error) {
 	}
 	slices.SortStableFunc(queue, func(a, b job) int {
 		switch {
-		case a.f.long() == b.f.long():
+		case a.f.startsEarly() == b.f.startsEarly():
 			return 0
-		case a.f.long():
+		case a.f.startsEarly():
 			return -1
 		}
 		return 1
@@ -208,7 +208,7 @@ func (r *runner) run(t target, f file, skips []string) (result, error) {
 	return out, err
 }
 
-// skips returns the tests of a file that are left out.
+// skips returns the tests of a file that are skipped.
 func (r *runner) skips(f file) []string {
 	var list []string
 	for test, out := range r.leftOut {
@@ -219,8 +219,8 @@ func (r *runner) skips(f file) []string {
 	return list
 }
 
-// merge adds what passes in another run. Names may come more than once: then it counts
-// how often they pass in the better of the two.
+// merge adds the tests that pass in another run. A test name may occur several
+// times; then the run with more passes counts.
 func (r *result) merge(o result) {
 	r.Seconds = o.Seconds
 	have := map[string]int{}
@@ -269,9 +269,9 @@ func (w *row) compare(exceptions map[string]string) {
 	}
 }
 
-// parseExceptions reads lines "file: test", each with its reason indented below;
-// several tests may share one. One that begins with "! " is not even run: it
-// would leave something behind that those after it fail of.
+// parseExceptions parses lines "file: test", each followed by an indented reason;
+// several tests may share a reason. A line that begins with "! " names a test that
+// is not run, because it would make later tests fail.
 func parseExceptions(text string) (reasons map[string]string, leftOut map[string]bool, err error) {
 	m := map[string]string{}
 	left := map[string]bool{}
@@ -314,7 +314,7 @@ func parseExceptions(text string) (reasons map[string]string, leftOut map[string
 	return m, left, nil
 }
 
-// report prints the table, and what is wrong.
+// report prints the table and the errors.
 func report(rows []row, exceptions map[string]string, whole, verbose bool, took time.Duration) error {
 	fmt.Printf("\n%-32s %6s %6s %9s %6s %14s\n", "file", "redis", "zsetd", "excepted", "failed", "seconds")
 	var counted, passed, excepted, failed int
@@ -357,12 +357,13 @@ func report(rows []row, exceptions map[string]string, whole, verbose bool, took 
 	return nil
 }
 
-// leastPassed is what must pass in a run of all files, so that the score cannot
-// fall by exceptions, or by a real server that does not get through. It leaves
-// some room for the tests that the speed of a machine decides.
+// leastPassed is the minimum number of tests that pass in a run of all files. It
+// prevents a lower score by exceptions, or by an incomplete run of the real server,
+// and leaves room for tests that depend on the speed of the machine.
 const leastPassed = 2060
 
-// writeTable writes the table of the README, without what differs from run to run.
+// writeTable writes the table of the README, without the values that vary between
+// runs.
 func writeTable(path string, rows []row) error {
 	const from, to = "<!-- conformance -->\n", "<!-- end of conformance -->\n"
 	text, err := os.ReadFile(path)
@@ -395,7 +396,7 @@ func unlessZero(n int) string {
 	return strconv.Itoa(n)
 }
 
-// missing returns the exceptions that nothing stands for.
+// missing returns the exceptions that match no test.
 func missing(rows []row, exceptions map[string]string) []string {
 	seen := map[string]bool{}
 	for _, w := range rows {

@@ -25,8 +25,8 @@ type file struct {
 	spawned bool   // in spawn mode
 }
 
-// files are those that have tests for a single server, in the order in which
-// they are listed.
+// files returns the files with tests for a single server, in the order of the
+// table.
 func files() []file {
 	var list []file
 	add := func(spawned bool, names string) {
@@ -42,8 +42,8 @@ func files() []file {
 	return list
 }
 
-// long reports whether a file takes so long that it had better be begun first.
-func (f file) long() bool {
+// startsEarly reports whether a file takes long and should start early.
+func (f file) startsEarly() bool {
 	return slices.Contains([]string{"unit/hyperloglog", "unit/maxmemory", "unit/type/list-3", "unit/obuf-limits", "unit/dump", "unit/geo", "unit/type/list"}, f.name)
 }
 
@@ -54,13 +54,13 @@ func (f file) String() string {
 	return f.name
 }
 
-// target is a server that is judged.
+// target is a server under test.
 type target struct {
 	name   string
 	binary string
 }
 
-// result is what became of the tests of a file. Names may come more than once.
+// result has the results of the tests of a file. A name may occur several times.
 type result struct {
 	Passed  []string
 	Failed  []failure
@@ -70,15 +70,15 @@ type result struct {
 type failure struct{ Name, Why string }
 
 const (
-	fileLimit  = 240 * time.Second // for one run of one file
-	idleLimit  = 60                // seconds that one test may take
-	maxSkipped = 4                 // tests that hang or end the server, after which a file is given up
+	fileLimit  = 240 * time.Second // for one run of a file
+	idleLimit  = 60                // seconds for one test
+	maxSkipped = 4                 // maximum number of tests that hang or end the server before a file is abandoned
 )
 
-// brokenTests are run on no server. The first fails on every one in external mode and
-// leaves its configuration changed: it wants a server that the suite has started. The
-// others measure for minutes how a stopped replica is fed, and fail on a machine that
-// has something else to do.
+// brokenTests are skipped for every server. The first fails for all servers in
+// external mode and leaves a changed configuration, because it expects a server
+// started by the suite. The others measure replication to a stopped replica for
+// minutes, and fail on a busy machine.
 func brokenTests() []string {
 	return []string{
 		"SRANDMEMBER with a dict containing long chain",
@@ -86,7 +86,7 @@ func brokenTests() []string {
 	}
 }
 
-// bench is a copy of the suite that one run at a time works in.
+// bench is a copy of the suite for one run at a time.
 type bench struct {
 	dir  string
 	tags string
@@ -113,17 +113,17 @@ func newBench(suite, tags string) (*bench, error) {
 			}
 		}
 	}
-	// The suite relies on it that what was sent first is run first, even on
-	// different connections. A server with a thread for each of them does not
-	// promise that, so a command that is not waited for gets a moment's head start.
+	// The suite assumes that commands on different connections execute in the order
+	// of sending. A server with a thread for each connection does not guarantee
+	// that, so the suite pauses after a command without a wait.
 	if err := b.edit("tests/support/redis.tcl", "        ::redis::redis_write $fd $cmd\n        if {[catch {flush $fd}]} {\n",
 		"        if {[info exists ::redis::ahead] && $::redis::ahead ne $fd} { after 5 }\n"+
 			"        if {$deferred} { set ::redis::ahead $fd } else { unset -nocomplain ::redis::ahead }\n"+
 			"        ::redis::redis_write $fd $cmd\n        if {[catch {flush $fd}]} {\n"); err != nil {
 		return nil, err
 	}
-	// From 7.2 on, short lists are listpacks, and so are sets unless a parameter
-	// says otherwise. The suite is of 7.0, where they are quicklists always.
+	// From 7.2 on, short lists are listpacks, and so are sets unless configured
+	// otherwise. The suite is that of 7.0, where they are always quicklists.
 	return b, b.edit("tests/support/test.tcl", "    assert_match $enc $val\n",
 		"    if {$enc eq {quicklist} && $val eq {listpack}} return\n    assert_match $enc $val\n")
 }
@@ -142,14 +142,15 @@ func (b *bench) edit(name, old, with string) error {
 
 func (b *bench) close() { os.RemoveAll(b.dir) }
 
-// run runs a file against a target, without some tests, as often as it takes.
+// run runs a file against a target without the skipped tests, and repeats it as
+// necessary.
 func (b *bench) run(t target, f file, leftOut []string) (result, error) {
 	start := time.Now()
 	var best result
 	skips := append(brokenTests(), leftOut...)
 	var lost []failure
 	for {
-		r, stuck, err := b.once(t, f, skips)
+		r, stuck, err := b.runOnce(t, f, skips)
 		if err != nil {
 			return result{}, err
 		}
@@ -170,8 +171,8 @@ func (b *bench) run(t target, f file, leftOut []string) (result, error) {
 	return best, nil
 }
 
-// once runs a file once. stuck is the test in which it hung or the server ended.
-func (b *bench) once(t target, f file, skips []string) (r result, stuck failure, err error) {
+// runOnce runs a file once. stuck is the test that hung or ended the server.
+func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failure, err error) {
 	if err := os.WriteFile(filepath.Join(b.dir, "skip"), []byte(strings.Join(skips, "\n")+"\n"), 0o644); err != nil {
 		return r, stuck, err
 	}
@@ -184,8 +185,8 @@ func (b *bench) once(t target, f file, skips []string) (r result, stuck failure,
 		"--timeout", fmt.Sprint(idleLimit), "--baseport", fmt.Sprint(base), "--portcount", "200", "--tags", b.tags}
 	var srv *server
 	if f.spawned {
-		// The suite looks for the process's number, which Redis writes to its
-		// standard output when it has opened its port, and for "Ready to accept".
+		// The suite parses the process number, which Redis prints when it has
+		// opened its port, and "Ready to accept".
 		number := ""
 		if t.name == "zsetd" {
 			number = "(sleep 0.2; echo \" PID: $$\") &\n"
@@ -217,14 +218,14 @@ func (b *bench) once(t target, f file, skips []string) (r result, stuck failure,
 	case srv != nil && !srv.alive():
 		i := slices.IndexFunc(r.Failed, func(f failure) bool { return isDisconnection(f.Why) })
 		if i >= 0 {
-			stuck = failure{r.Failed[i].Name, "ends the server: " + srv.lastWords()}
+			stuck = failure{r.Failed[i].Name, "ends the server: " + srv.logTail()}
 		}
 	}
 	return r, stuck, nil
 }
 
-// runGroup runs a command in a process group of its own, of which nothing
-// outlives the call.
+// runGroup runs a command in a process group of its own, and kills the group at the
+// end.
 func runGroup(cmd *exec.Cmd, limit time.Duration) (timedOut bool) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
@@ -236,15 +237,15 @@ func runGroup(cmd *exec.Cmd, limit time.Duration) (timedOut bool) {
 		timedOut = true
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	})
-	cmd.Wait() // the status says no more than the output
+	cmd.Wait() // the status has no information beyond the output
 	timer.Stop()
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	return timedOut
 }
 
-// freePorts finds a range in which the suite is likely to be alone: below those that
-// systems give to clients, of which soak tests and others have many. The last port of
-// it is kept open, so that no other run finds the same, until release is called.
+// freePorts finds a range of ports below the ephemeral ones, which other tests use
+// heavily. The last port of the range stays open, so that no other run finds the
+// same range, until release is called.
 func freePorts() (base int, release func() error, err error) {
 	for _, i := range rand.Perm(29) {
 		base := 21000 + i*400
@@ -267,7 +268,7 @@ func freePorts() (base int, release func() error, err error) {
 	return 0, nil, errors.New("no free ports")
 }
 
-// server is one that was started for external mode.
+// server is a server in external mode.
 type server struct {
 	cmd  *exec.Cmd
 	port int
@@ -276,7 +277,7 @@ type server struct {
 	done chan struct{}
 }
 
-// startServer starts one, with a redis.conf as its only argument.
+// startServer starts a server with a redis.conf as its only argument.
 func startServer(t target, port int) (*server, error) {
 	dir, err := os.MkdirTemp("", "conformance-server-")
 	if err != nil {
@@ -307,12 +308,12 @@ func startServer(t target, port int) (*server, error) {
 		}
 		select {
 		case <-s.done:
-			return nil, fmt.Errorf("%s does not start: %s", t.name, s.lastWords())
+			return nil, fmt.Errorf("%s does not start: %s", t.name, s.logTail())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	s.stop()
-	return nil, fmt.Errorf("%s does not answer: %s", t.name, s.lastWords())
+	return nil, fmt.Errorf("%s does not answer: %s", t.name, s.logTail())
 }
 
 // alive reports whether the server answers.
@@ -335,8 +336,8 @@ func (s *server) stop() {
 	os.RemoveAll(s.dir)
 }
 
-// lastWords returns the last lines of what an ended server has logged.
-func (s *server) lastWords() string {
+// logTail returns the last log lines of a server that has ended.
+func (s *server) logTail() string {
 	select {
 	case <-s.done:
 	case <-time.After(time.Second):
@@ -346,16 +347,16 @@ func (s *server) lastWords() string {
 	return strings.Join(lines[max(0, len(lines)-5):], " / ")
 }
 
-// parse reads the output of the suite.
+// parse parses the output of the suite.
 func parse(out, name string) (r result, hung string) {
 	statusLine := regexp.MustCompile(`^\[(ok|err|exception)\]: ?(.*)$`)
 	milliseconds := regexp.MustCompile(` \(\d+ ms\)$`)
-	var why *string // of a failure, on several lines
-	unstarted := -1 // the failure that says that a server of the next test did not start
+	var why *string // of a failure, possibly several lines
+	unstarted := -1 // index of the failure for a server that did not start for the next test
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "*** [") {
-			break // the failures again
+			break // the failures again, as a summary
 		}
 		if _, test, ok := strings.Cut(line, "(IN PROGRESS) "); ok {
 			hung, why = test, nil
@@ -374,7 +375,7 @@ func parse(out, name string) (r result, hung string) {
 		switch m[1] {
 		case "ok":
 			test := milliseconds.ReplaceAllString(m[2], "")
-			if unstarted >= 0 { // the suite goes on without it
+			if unstarted >= 0 { // the suite continues without it
 				r.Failed[unstarted].Name, unstarted = test, -1
 				continue
 			}
@@ -396,7 +397,7 @@ func parse(out, name string) (r result, hung string) {
 	return r, hung
 }
 
-// isDisconnection reports whether a test failed because the server was gone.
+// isDisconnection reports whether a test failed because the server had ended.
 func isDisconnection(why string) bool {
 	for _, words := range []string{"I/O error", "connection refused", "couldn't open socket", "broken pipe", "connection reset"} {
 		if strings.Contains(why, words) {
