@@ -16,7 +16,7 @@ import (
 // cleans them before it looks for anything else. Commands on other keys go on.
 //
 // While CLIENT PAUSE keeps the data as they are, it is not the key that is
-// cleaned but a view of it, which readers are shown (keyspace.Frozen).
+// cleaned but a view of it, which readers are shown (keyspace.Freeze).
 
 // dueAtOnce is how many members one unit may find past their deadlines, and
 // have removed: a millisecond.

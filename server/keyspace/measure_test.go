@@ -31,8 +31,8 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A key takes no more memory than this, its name, its value and its part of all
-// tables included. Redis 7 takes 112 for a string of 16 bytes with a key of 16,
+// TestMeasureKeys bounds the memory of a key, including its name, its value and its
+// share of all tables. Redis 7 takes 112 for a string of 16 bytes with a key of 16,
 // 40 more with a deadline, 185 for the hash, 140 for the set.
 func TestMeasureKeys(t *testing.T) {
 	measured(t)
@@ -99,8 +99,8 @@ func TestMeasureKeys(t *testing.T) {
 	}
 }
 
-// What the keyspace says that it holds is what the garbage collector finds, for all
-// types and sizes; also when much has come and gone.
+// TestMeasureHeld compares Held with the live heap for all types and sizes, also after
+// many additions and removals.
 func TestMeasureHeld(t *testing.T) {
 	measured(t)
 	text := func(n, i int) []byte { return []byte(fmt.Sprintf("%0*d", n, i)) }

@@ -19,7 +19,7 @@ import (
 // Measurements use existing counters. Lists and streams estimate their inner chunks
 // from their number or from a sample, and clones each count what they share. For
 // values of a single type after many additions and removals the sum is 0.1 to 4 %
-// below the heap, as a test measures; the server can calibrate the
+// below the heap (TestMeasureHeld); the server can calibrate the
 // difference.
 
 // weighed is an entry that is open for writing.
