@@ -87,7 +87,7 @@ type longKeyEntry struct {
 // boxedString is a string that is not packed; without a key it belongs to no entry.
 type boxedString struct {
 	longKeyEntry
-	size, room int // of the buffer
+	size, capacity int // of the buffer
 }
 
 const (

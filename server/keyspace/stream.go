@@ -375,10 +375,10 @@ func (s *Stream) Add(id StreamID, fields [][]byte, l *Limits) {
 	s.add(id, fields, op == opPutAnew)
 }
 
-func (s *Stream) add(id StreamID, fields [][]byte, anew bool) {
+func (s *Stream) add(id StreamID, fields [][]byte, newBlock bool) {
 	n := len(fields) / 2
 	k := s.nodes.len() - 1
-	if anew {
+	if newBlock {
 		s.addBlock(id, fields)
 		k++
 	}

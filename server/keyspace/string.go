@@ -74,15 +74,15 @@ func (s *String) Len() int {
 // string is set again. Redis does so for the result of INCRBYFLOAT.
 func (s *String) MarkText() { s.e.flags |= textFlag }
 
-func (s *boxedString) buffer() []byte { return unsafe.Slice((*byte)(s.value), s.room)[:s.size] }
+func (s *boxedString) buffer() []byte { return unsafe.Slice((*byte)(s.value), s.capacity)[:s.size] }
 
 func (s *boxedString) setBuffer(b []byte) {
-	s.value, s.size, s.room = unsafe.Pointer(unsafe.SliceData(b)), len(b), cap(b)
+	s.value, s.size, s.capacity = unsafe.Pointer(unsafe.SliceData(b)), len(b), cap(b)
 }
 
 // set sets the content to a copy of b. O(len(b)).
 func (s *boxedString) set(b []byte) {
-	if s.shared || s.room < len(b) || s.room > wasteful*len(b)+64 {
+	if s.shared || s.capacity < len(b) || s.capacity > wasteful*len(b)+64 {
 		s.setBuffer(append([]byte(nil), b...))
 		s.shared = false
 		return
@@ -242,7 +242,7 @@ func isInt(b []byte) bool {
 func (s *String) Bytes() int {
 	switch {
 	case !s.e.packed():
-		return s.box().room
+		return s.box().capacity
 	case s.e.words == 0:
 		return 0
 	}
