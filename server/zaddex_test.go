@@ -51,7 +51,7 @@ func (o *naiveZaddex) run(s naiveSet, now int64) string {
 	case o.enx && o.deadline == 0:
 		return "-ERR ENX needs one of EX, PX, EXAT and PXAT"
 	case o.incr && o.scores[0] == "*":
-		return "-" + protocol.ErrNotFloat
+		return "-" + protocol.ErrNotFloat + noIncrement
 	}
 	fresh := map[string]bool{}
 	for _, m := range o.members {

@@ -31,17 +31,23 @@ func newLogHandler(out io.Writer, form string, level slog.Leveler) slog.Handler 
 	case "json":
 		return slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})
 	}
-	return &redisLog{out: out, mu: new(sync.Mutex), level: level, head: strconv.AppendInt(nil, int64(os.Getpid()), 10)}
+	return &redisLog{out: &logOutput{out: out}, level: level, head: strconv.AppendInt(nil, int64(os.Getpid()), 10)}
 }
 
 // redisLog writes records in Redis's form.
 type redisLog struct {
-	out   io.Writer
-	mu    *sync.Mutex // guards out
+	out   *logOutput
 	level slog.Leveler
 	head  []byte // the process's number
 	attrs []byte // those of WithAttrs, written out
 	group string // the prefix of names, with its dot
+}
+
+// logOutput is what all handlers of a log have in common.
+type logOutput struct {
+	sync.Mutex
+	out  io.Writer
+	line []byte // the entry that is being written
 }
 
 // stackKey is the attribute whose lines stay lines.
@@ -66,12 +72,10 @@ func (h *redisLog) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-// logBuffers are lines that are being written.
-var logBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
-
 func (h *redisLog) Handle(_ context.Context, r slog.Record) error {
-	buf := logBuffers.Get().(*[]byte)
-	b := append((*buf)[:0], h.head...)
+	h.out.Lock()
+	defer h.out.Unlock()
+	b := append(h.out.line[:0], h.head...)
 	b = append(b, ":M "...)
 	if r.Time.IsZero() {
 		r.Time = time.Now()
@@ -96,13 +100,10 @@ func (h *redisLog) Handle(_ context.Context, r slog.Record) error {
 			b = append(b, '\n')
 		}
 	}
-	h.mu.Lock()
-	_, err := h.out.Write(b)
-	h.mu.Unlock()
-	if cap(b) <= 16<<10 {
-		*buf = b
-		logBuffers.Put(buf)
+	if h.out.line = b; cap(b) > 16<<10 {
+		h.out.line = nil
 	}
+	_, err := h.out.out.Write(b)
 	return err
 }
 
