@@ -3,11 +3,9 @@ package server_test
 import (
 	"bufio"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 )
 
@@ -85,42 +83,6 @@ func differences() []difference {
 			try:    "OBJECT ENCODING k",
 			redis:  "$9\r\nhashtable\r\n",
 			ours:   "$8\r\nlistpack\r\n",
-		},
-		{
-			name:   "sorted sets that have shrunk",
-			reason: "the encoding is told from what a set holds now; Redis remembers that it was once large, or was looked at by SORT",
-			after:  []string{"ZADD k 1 " + strings.Repeat("x", 65), "ZADD k 2 a", "ZREMRANGEBYRANK k 0 0"},
-			try:    "OBJECT ENCODING k",
-			redis:  "$8\r\nskiplist\r\n",
-			ours:   "$8\r\nlistpack\r\n",
-		},
-		{
-			name:   "-0 in sorted sets that have shrunk",
-			reason: "whether the score -0 keeps its sign, which in a listpack it loses, is told from what a set holds now",
-			after:  []string{"ZADD k 1 " + strings.Repeat("x", 65), "ZADD k 2 a", "ZREMRANGEBYRANK k 0 0", "ZADD k -0.0 a"},
-			try:    "ZSCORE k a",
-			redis:  "$2\r\n-0\r\n",
-			ours:   "$1\r\n0\r\n",
-			covers: func(argv []string, redis, ours string) bool {
-				name := strings.ToLower(argv[0])
-				return (strings.Contains(name, "z") || name == "exec") && unsigned(redis) == unsigned(ours)
-			},
-		},
-		{
-			name:   "ZSCAN of sorted sets that have shrunk",
-			reason: "how ZSCAN writes large whole scores, which in a listpack are integers, is told from what a set holds now",
-			after:  []string{"ZADD k 1 " + strings.Repeat("x", 65), "ZADD k 688332863258710671 a", "ZREMRANGEBYRANK k 0 0"},
-			try:    "ZSCAN k 0",
-			redis:  "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$22\r\n6.8833286325871066e+17\r\n",
-			ours:   "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$18\r\n688332863258710656\r\n",
-			covers: func(argv []string, redis, ours string) bool {
-				r, _, err1 := protocol.Decode([]byte(unsigned(redis)))
-				o, _, err2 := protocol.Decode([]byte(unsigned(ours)))
-				rl, ol := leaves(nil, r), leaves(nil, o)
-				slices.Sort(rl)
-				slices.Sort(ol)
-				return strings.EqualFold(argv[0], "zscan") && err1 == nil && err2 == nil && slices.Equal(rl, ol)
-			},
 		},
 		{
 			name:   "the lowest rank of LPOS",

@@ -69,7 +69,7 @@ func objectEncoding(c *Call) {
 // encodingOf names the encoding that Redis would use for a value.
 func encodingOf(v any, l *keyspace.Limits) string {
 	if s, ok := v.(*zset.Set); ok {
-		return zsetEncoding(s, l)
+		return zsetEncoding(s)
 	}
 	return v.(interface {
 		Encoding(*keyspace.Limits) string

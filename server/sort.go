@@ -132,6 +132,10 @@ func (c *Call) sort(readonly bool) {
 		}
 	case *zset.Set:
 		items = o.ofSortedSet(v)
+		if !v.Marked() {
+			c.db.Edit(key) // it is weighed again
+			v.SetMark(true)
+		}
 	default:
 		c.Reply.Error(errWrongType)
 		return

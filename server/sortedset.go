@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -362,6 +361,7 @@ func zaddScores(c *Call, key []byte, o zaddOptions, scores []float64, pairs [][]
 			switch outcome {
 			case zset.Added:
 				added++
+				c.zadded(s, member)
 			case zset.Updated:
 				updated++
 			case zset.Rejected, zset.NotANumber:
@@ -406,6 +406,7 @@ func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, 
 		return
 	case outcome == zset.Added:
 		score = delta // with the sign that a listpack may not keep
+		c.zadded(s, member)
 		fallthrough
 	case outcome == zset.Updated:
 		c.Touched(classZset, member)
@@ -422,7 +423,7 @@ func zkept(c *Call, s *zset.Set, member []byte, score float64) float64 {
 	}
 	l := c.limits()
 	_, exists := s.ScoreBytes(member)
-	if zsetIsListpack(s, l) &&
+	if zsetIsListpack(s) &&
 		(exists || s.Len() < l.ZsetMaxListpackEntries && len(member) <= l.ZsetMaxListpackValue) {
 		return 0
 	}
@@ -431,26 +432,24 @@ func zkept(c *Call, s *zset.Set, member []byte, score float64) float64 {
 
 // zsetEncoding names the encoding that Redis would use for s.
 //
-// Redis goes from listpack to skiplist and never back, even when the set that
-// outgrew the limits has shrunk again. Here such a set is a listpack again.
-func zsetEncoding(s *zset.Set, l *keyspace.Limits) string {
-	if zsetIsListpack(s, l) {
+// Redis goes from listpack to skiplist when a new member is too long or one too many,
+// and when SORT reads the set. It does not go back; but what is stored as a whole,
+// loaded or restored is a listpack again if it fits. The mark of the set says that it
+// is a skiplist: see zadded and keyspace.Limits.FitSorted.
+func zsetEncoding(s *zset.Set) string {
+	if zsetIsListpack(s) {
 		return "listpack"
 	}
 	return "skiplist"
 }
 
-// zsetIsListpack looks at no more than the members of a small set.
-func zsetIsListpack(s *zset.Set, l *keyspace.Limits) bool {
-	if s.Len() > l.ZsetMaxListpackEntries {
-		return false
+func zsetIsListpack(s *zset.Set) bool { return !s.Marked() }
+
+// zadded makes s a skiplist if its new member is more than a listpack may have.
+func (c *Call) zadded(s *zset.Set, member []byte) {
+	if l := c.limits(); s.Len() > l.ZsetMaxListpackEntries || len(member) > l.ZsetMaxListpackValue {
+		s.SetMark(true)
 	}
-	for member := range s.All() {
-		if len(member) > l.ZsetMaxListpackValue {
-			return false
-		}
-	}
-	return true
 }
 
 // zstore makes s the value of key, or drops the key if s is empty, and
@@ -461,9 +460,7 @@ func zstore(c *Call, key []byte, s *zset.Set, event string) {
 		c.Reply.Int(0)
 		return
 	}
-	if zsetIsListpack(s, c.limits()) {
-		dropSigns(s)
-	}
+	c.limits().FitSorted(s)
 	c.put(key, s)
 	ztouched(c, s, 0, s.Len())
 	c.Changed(key, classZset, event)
@@ -476,20 +473,6 @@ func ztouched(c *Call, s *zset.Set, lo, hi int) {
 		for member := range s.Span(lo, hi) {
 			c.Touched(classZset, bytesOf(member))
 		}
-	}
-}
-
-// dropSigns makes every -0 a 0; see zkept.
-func dropSigns(s *zset.Set) {
-	var members []string
-	for member, score := range s.ByScore(zset.ScoreRange{}) {
-		if math.Signbit(score) {
-			members = append(members, member)
-		}
-	}
-	for _, member := range members {
-		s.Remove(member)
-		s.Add(member, 0)
 	}
 }
 
@@ -738,7 +721,7 @@ func zscan(c *Call) {
 			found = append(found, zset.Element{Member: member, Score: score})
 		}
 	}
-	listpack := zsetIsListpack(s, c.limits())
+	listpack := zsetIsListpack(s)
 	if listpack { // which Redis gives whole and in order
 		cursor = 0
 		for member, score := range s.All() {

@@ -153,6 +153,7 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 		outcome := o.put(s, member, zkept(c, s, member, score), &done)
 		switch outcome {
 		case zset.Added:
+			c.zadded(s, member)
 			done.added++
 			done.scored = append(done.scored, member)
 		case zset.Updated:

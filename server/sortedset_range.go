@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -119,12 +118,12 @@ func lexBound(b []byte) (bound zset.LexBound, ok bool) {
 }
 
 // span returns the ranks lo to hi-1 that the range covers.
-func (o *zrangeOptions) span(s *zset.Set, l *keyspace.Limits) (lo, hi int) {
+func (o *zrangeOptions) span(s *zset.Set) (lo, hi int) {
 	switch o.by {
 	case byScore:
 		lo, hi = s.ScoreSpan(o.scores)
 	case byLex:
-		lo, hi = o.lexSpan(s, l)
+		lo, hi = o.lexSpan(s)
 	default:
 		lo, hi = s.RankSpan(int(o.start), int(o.stop))
 		if o.rev {
@@ -152,11 +151,11 @@ func (o *zrangeOptions) span(s *zset.Set, l *keyspace.Limits) (lo, hi int) {
 // makes no promise; but what it does to a listpack is easily told, and done here:
 // the elements from the first in the range up to the first
 // beyond it.
-func (o *zrangeOptions) lexSpan(s *zset.Set, l *keyspace.Limits) (lo, hi int) {
+func (o *zrangeOptions) lexSpan(s *zset.Set) (lo, hi int) {
 	first, _ := s.First()
 	last, _ := s.Last()
 	r := o.members
-	if first.Score == last.Score || !zsetIsListpack(s, l) {
+	if first.Score == last.Score || !zsetIsListpack(s) {
 		return s.LexSpan(r)
 	}
 	above := func(member string) bool {
@@ -216,7 +215,7 @@ func zrangeReply(c *Call, o zrangeOptions, open int) {
 	case s == nil:
 		c.Reply.Array(0)
 	default:
-		lo, hi := o.span(s, c.limits())
+		lo, hi := o.span(s)
 		zelements(c, hi-lo, o.withScores)
 		switch {
 		case o.rev:
@@ -248,7 +247,7 @@ func zrangestore(c *Call) {
 	}
 	var list []zset.Element
 	if s != nil {
-		lo, hi := o.span(s, c.limits())
+		lo, hi := o.span(s)
 		list = make([]zset.Element, 0, hi-lo)
 		for member, score := range s.Span(lo, hi) {
 			list = append(list, zset.Element{Member: member, Score: score})
@@ -274,7 +273,7 @@ func zcountBy(c *Call, by rangeBy) {
 	case s == nil:
 		c.Reply.Int(0)
 	default:
-		lo, hi := o.span(s, c.limits())
+		lo, hi := o.span(s)
 		c.Reply.Int(int64(hi - lo))
 	}
 }
@@ -298,7 +297,7 @@ func zremrange(c *Call, by rangeBy, event string) {
 	case s == nil:
 		c.Reply.Int(0)
 	default:
-		lo, hi := o.span(s, c.limits())
+		lo, hi := o.span(s)
 		ztouched(c, s, lo, hi)
 		n := s.RemoveSpan(lo, hi)
 		c.large = n > seriesElements

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/zsetd/zsetd/server/keyspace"
-	"github.com/zsetd/zsetd/zset"
 )
 
 // sessionClient is a session without a transport.
@@ -106,32 +103,52 @@ func TestSortedSetAllocations(t *testing.T) {
 	}
 }
 
+// The encoding of a sorted set is that of Redis: once a skiplist, always one, until it
+// is stored as a whole, restored or loaded. TestEncodingsAsRedis asks a real server.
 func TestZsetEncoding(t *testing.T) {
-	l := keyspace.DefaultLimits()
-	s := new(zset.Set)
-	for i := range 128 {
-		s.Add(fmt.Sprint(i), float64(i))
+	c := newSessionClient(t)
+	long := strings.Repeat("x", 65)
+	many := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, " %d m%d", i, i)
+		}
+		return b.String()
 	}
-	expect := func(want string) {
-		t.Helper()
-		if got := zsetEncoding(s, &l); got != want {
-			t.Errorf("%d elements: %s, want %s", s.Len(), got, want)
+	for _, step := range []struct{ line, key, want string }{
+		{"ZADD a" + many(128), "a", "listpack"},
+		{"ZADD a 1 m0", "a", "listpack"},
+		{"ZADD a 1 m128", "a", "skiplist"},
+		{"ZREMRANGEBYRANK a 5 -1", "a", "skiplist"},
+		{"COPY a b", "b", "skiplist"},
+		{"RENAME b c", "c", "skiplist"},
+		{"ZUNIONSTORE d 1 a", "d", "listpack"},
+		{"ZRANGESTORE d a 0 -1", "d", "listpack"},
+		{"ZADD d XX 1 " + long, "d", "listpack"},
+		{"ZINCRBY d 1 " + long, "d", "skiplist"},
+		{"ZREM d " + long, "d", "skiplist"},
+		{"ZADDEX e MEMBERS 1 1 " + long, "e", "skiplist"},
+		{"ZADDEX e MAXLEN 1 MEMBERS 2 2 x 3 y", "e", "skiplist"},
+		{"GEOADD g 1 1 " + long + " 1 1 x", "g", "skiplist"},
+		{"ZREM g " + long, "g", "skiplist"},
+		{"ZADD s 1 1 2 2", "s", "listpack"},
+		{"SORT s", "s", "skiplist"},
+		{"ZADD r 1 1 2 2", "r", "listpack"},
+		{"SORT_RO r BY nosort LIMIT 0 1", "r", "skiplist"},
+		{"CONFIG SET zset-max-listpack-entries 2", "d", "skiplist"},
+		{"ZADD l 1 a 2 b", "l", "listpack"},
+		{"CONFIG SET zset-max-listpack-entries 1", "l", "listpack"},
+		{"ZADD l 3 a", "l", "listpack"},
+		{"ZADD l 3 c", "l", "skiplist"},
+		{"CONFIG SET zset-max-listpack-entries 128", "l", "skiplist"},
+		{"DEL l", "a", "skiplist"},
+		{"ZADD l 3 c", "l", "listpack"},
+	} {
+		c.do(step.line)
+		if got := c.do("OBJECT ENCODING " + step.key); !strings.Contains(got, step.want) {
+			t.Errorf("after %.50s: %q is a %q, want %s", step.line, step.key, got, step.want)
 		}
 	}
-	expect("listpack")
-	s.Add("128", 1)
-	expect("skiplist")
-	s.Remove("128")
-	expect("listpack") // Redis never goes back
-	s.Remove("127")
-	s.Add(strings.Repeat("x", 64), 1)
-	expect("listpack")
-	s.Add(strings.Repeat("x", 65), 1)
-	expect("skiplist")
-	s.Clear()
-	s.Add("a", 1)
-	l.ZsetMaxListpackEntries = 0
-	expect("skiplist")
 }
 
 // TestRandomMembers: all members come, and none that is not there.

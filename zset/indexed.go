@@ -37,6 +37,7 @@ type indexed struct {
 	tree  *tree
 
 	deadlines *Set // members by deadline, or nil
+	marked    bool // see Set.SetMark
 
 	prefetched int    // number of elements at the popped end that are already in the cache
 	sink       uint64 // see prefetch

@@ -49,14 +49,17 @@ const (
 
 // packed is the header of the buffer. A nil *packed is an empty set.
 type packed struct {
-	size      uint16 // bytes of the buffer, a multiple of 8; the lowest bit is packedShared
+	size      uint16 // bytes of the buffer, a multiple of 8; the lowest bits are packedShared and packedMarked
 	start     uint16 // offset of the lowest member byte in the buffer
 	liveBytes uint16 // bytes of live members, with their length bytes
 	n         uint8
 	capacity  uint8 // elements that the arrays have space for
 }
 
-const packedShared = 1
+const (
+	packedShared = 1 // a clone has the buffer, too
+	packedMarked = 2 // see Set.SetMark
+)
 
 // newPacked returns a buffer for capacity elements and space bytes of members.
 func newPacked(capacity, space int) *packed {
@@ -77,7 +80,7 @@ func (f *packed) len() int {
 }
 
 func (f *packed) field(i int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(f), i) }
-func (f *packed) bytes() int                 { return int(f.size &^ packedShared) }
+func (f *packed) bytes() int                 { return int(f.size &^ (packedShared | packedMarked)) }
 
 // scores, offsets and tags return the whole arrays: capacity elements.
 func (f *packed) scores() []float64 {
@@ -183,6 +186,7 @@ func (f *packed) search(score float64, member string) int {
 // space for member bytes.
 func (f *packed) copyOf(capacity, space int) *packed {
 	c := newPacked(capacity, space)
+	c.size |= f.size & packedMarked
 	c.n, c.liveBytes = f.n, f.liveBytes
 	copy(c.scores(), f.scores()[:f.n])
 	copy(c.tags(), f.tags()[:f.n])

@@ -324,3 +324,56 @@ func BenchmarkRepresentations(b *testing.B) {
 		}
 	}
 }
+
+// The mark stays with a set, whatever its shape, until it is empty; it takes no memory.
+func TestMark(t *testing.T) {
+	s := new(Set)
+	if s.SetMark(true); s.Marked() {
+		t.Error("an empty set has a mark")
+	}
+	expect := func(what string, s *Set, want bool) {
+		t.Helper()
+		if s.Marked() != want {
+			t.Errorf("%s: marked is %v", what, !want)
+		}
+		if err := s.Check(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for i := range 20 {
+		s.Add(fmt.Sprint("member", i), float64(i))
+	}
+	expect("before", s, false)
+	weight := s.Weight()
+	early := s.Clone()
+	s.SetMark(true)
+	expect("after", s, true)
+	expect("an earlier clone", early, false)
+	expect("a later clone", s.Clone(), true)
+	if got := s.Weight(); got != weight {
+		t.Errorf("the mark takes %d bytes", got-weight)
+	}
+	s.SetDeadline("member3", 9)
+	for i := range 15 {
+		s.Remove(fmt.Sprint("member", i))
+	}
+	expect("with fewer", s, true)
+	for i := range 500 {
+		s.Add(fmt.Sprint("more", i), float64(i))
+		if i%100 == 0 {
+			expect("with more", s, true)
+		}
+	}
+	late := s.Clone()
+	s.SetMark(false)
+	expect("a large set", s, false)
+	expect("its clone", late, true)
+	late.Clear()
+	expect("cleared", late, false)
+	late.Add("a", 1)
+	expect("new", late, false)
+	late.SetMark(true)
+	late.PopMin(1)
+	late.Add("a", 1)
+	expect("new again", late, false)
+}

@@ -231,9 +231,9 @@ func (s *Set) apply(member string, score float64, cond Cond, incr bool) (o Outco
 // toIndexed converts a packed set to the indexed representation and adds e.
 func (s *Set) toIndexed(e Element) {
 	elements := slices.Insert(s.packed.unpack(), s.packed.search(e.Score, e.Member), e)
-	deadlines := s.Deadlines()
+	deadlines, marked := s.Deadlines(), s.Marked()
 	s.packed, s.indexed = nil, newIndexed(elements)
-	s.indexed.deadlines = deadlines
+	s.indexed.deadlines, s.indexed.marked = deadlines, marked
 }
 
 // Add sets the score of member, and adds member if it is new. O(log n).
@@ -426,6 +426,28 @@ func (s *Set) Clone() *Set {
 		c.indexed = s.indexed.clone()
 	}
 	return c
+}
+
+// SetMark sets or clears a mark, whose meaning is the caller's. The mark stays until
+// the set is empty, and clones inherit it. An empty set takes none. O(1); the mark takes
+// no memory.
+func (s *Set) SetMark(on bool) {
+	switch {
+	case s.Marked() == on:
+	case !s.isPacked():
+		s.indexed.marked = on
+	case s.packed != nil:
+		s.packed = s.packed.writable(0)
+		s.packed.size ^= packedMarked
+	}
+}
+
+// Marked reports whether the set has the mark.
+func (s *Set) Marked() bool {
+	if !s.isPacked() {
+		return s.indexed.marked
+	}
+	return s.packed != nil && s.packed.size&packedMarked != 0
 }
 
 // Scan passes about count elements to yield and returns the next cursor. A scan

@@ -277,7 +277,9 @@ func (j *jsonReader) value(v *Value, kind string, l *keyspace.Limits) (n int) {
 			j.expect(']')
 			n++
 		})
-		v.Value = zset.Load(elements)
+		s := zset.Load(elements)
+		l.FitSorted(s)
+		v.Value = s
 	case "stream":
 		s := j.stream(l)
 		v.Value = s

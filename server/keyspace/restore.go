@@ -254,6 +254,12 @@ func (b *Builder) Value() (value any, deadline int64, err error) {
 		return nil, deadline, nil
 	case *List:
 		v.Fit(b.Limits)
+	case *Set:
+		v.Fit(b.Limits)
+	case *Hash:
+		v.Fit(b.Limits)
+	case *zset.Set:
+		b.Limits.FitSorted(v)
 	case *Stream:
 		v.observe(nil)
 	}

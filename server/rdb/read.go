@@ -395,11 +395,6 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 		names[i] = elements[i].Member
 	}
 	n := len(elements)
-	if c.few(elements) { // Redis has integers in listpacks, and of those no -0
-		for i := range elements {
-			elements[i].Score += 0
-		}
-	}
 	s := zset.Load(elements)
 	if s.Len() != n {
 		return nil, ErrFormat
@@ -409,20 +404,8 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 			s.SetDeadline(names[i], at)
 		}
 	}
+	c.Limits.FitSorted(s)
 	return s, nil
-}
-
-// few reports whether Redis would keep so many elements as a listpack.
-func (c *Codec) few(elements []zset.Element) bool {
-	if len(elements) > c.Limits.ZsetMaxListpackEntries {
-		return false
-	}
-	for _, e := range elements {
-		if len(e.Member) > c.Limits.ZsetMaxListpackValue {
-			return false
-		}
-	}
-	return true
 }
 
 // deadline reads a deadline, of 8 bytes, not before least.
