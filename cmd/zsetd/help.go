@@ -20,6 +20,7 @@ const serverUsage = `Usage: zsetd [redis.conf] [--name value ...]
        zsetd --help | --version
 
 Without TOOL it starts the server. --name=value is the same as --name value.
+ZSETD_OPTIONS may hold parameters that the file and the arguments override.
 
 `
 

@@ -36,6 +36,9 @@
 // Whether ports are free and the file of the data is sound only a start can tell,
 // and zsetd check.
 //
+// The environment variable ZSETD_OPTIONS may hold parameters as on the command line;
+// the configuration file and the arguments override them. The tools do not read it.
+//
 // zsetd ping asks the server that runs with these parameters, by its unix socket or
 // its port: 0 if it serves, 1 if it loads its data or does not answer within 3
 // seconds, 2 if the parameters are wrong.
@@ -51,6 +54,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -59,6 +63,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 )
 
@@ -86,7 +91,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if i := slices.Index(args, "--check-config"); i >= 0 {
 		return checkConfig(slices.Delete(slices.Clone(args), i, i+1), stdout, stderr)
 	}
-	values, err := server.ReadArgs(args)
+	values, err := readArgs(args)
 	if err != nil {
 		argumentError(stderr, "", args, err)
 		return 2
@@ -202,10 +207,38 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// optionsVariable is the environment variable with parameters as on a command line.
+// Arguments, and the configuration file that they name, override them.
+const optionsVariable = "ZSETD_OPTIONS"
+
+// readArgs returns the parameters of the arguments and of the environment.
+func readArgs(args []string) (values map[string]string, err error) {
+	words, ok := protocol.SplitArgs(nil, []byte(os.Getenv(optionsVariable)))
+	if !ok {
+		return nil, errors.New(optionsVariable + ": unbalanced quotes")
+	}
+	options := make([]string, len(words))
+	for i, word := range words {
+		options[i] = string(word)
+	}
+	if len(options) > 0 && !strings.HasPrefix(options[0], "--") {
+		return nil, fmt.Errorf("%s: %s is not a parameter; write --name value", optionsVariable, options[0])
+	}
+	defaults, err := server.ReadArgs(options)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", optionsVariable, err)
+	}
+	if values, err = server.ReadArgs(args); err != nil {
+		return nil, err
+	}
+	maps.Copy(defaults, values)
+	return defaults, nil
+}
+
 // checkConfig tells whether the server would start with these arguments, as far as
 // that can be told without touching anything.
 func checkConfig(args []string, stdout, stderr io.Writer) int {
-	values, err := server.ReadArgs(args)
+	values, err := readArgs(args)
 	if err != nil {
 		argumentError(stderr, "--check-config", args, err)
 		return 1

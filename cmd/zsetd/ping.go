@@ -11,8 +11,6 @@ import (
 	"net"
 	"strings"
 	"time"
-
-	"github.com/zsetd/zsetd/server"
 )
 
 // pingTime is how long a server may take to answer.
@@ -22,7 +20,7 @@ const pingTime = 3 * time.Second
 // those who look after it where there is no redis-cli, as in the image. It needs no
 // password, for who is asked for one is served.
 func runPing(args []string, stdout, stderr io.Writer) int {
-	values, err := server.ReadArgs(args)
+	values, err := readArgs(args)
 	if err != nil {
 		argumentError(stderr, "ping", args, err)
 		return statusUsage
