@@ -25,7 +25,7 @@ import (
 // open starts a server on a file.
 func open(t testing.TB, path string, config ...string) *server.Server {
 	t.Helper()
-	values := map[string]string{"enable-debug-command": "yes", "save": ""}
+	values := map[string]string{"enable-debug-command": "yes", "save": "1000000 1"}
 	for i := 0; i < len(config); i += 2 {
 		values[config[i]] = config[i+1]
 	}
