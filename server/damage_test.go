@@ -132,7 +132,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: the error does not say where: %v", kind, err)
 		case errors.Is(err, snapshot.ErrForeign):
 			table[kind].foreign++
-		case errors.Is(err, snapshot.ErrDamaged):
+		case errors.Is(err, snapshot.ErrDamaged), len(file) == 0 && errors.Is(err, snapshot.ErrEmpty):
 			table[kind].damaged++
 		default:
 			t.Errorf("%s: %v", kind, err)

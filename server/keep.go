@@ -153,8 +153,11 @@ func (srv *Server) keep() error {
 	k.kick, k.quit = make(chan struct{}, 1), make(chan struct{})
 	k.timer = time.AfterFunc(time.Hour, k.wake)
 	k.timer.Stop()
-	_, err = os.Stat(path)
+	info, err := os.Stat(path)
 	switch {
+	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
+		srv.log.Warn("the file is empty (0 bytes): the server starts without data", "file", path)
+		fallthrough
 	case errors.Is(err, fs.ErrNotExist):
 		if err := k.create(); err != nil {
 			return &FileError{fmt.Errorf("cannot make a file to keep the data in: %w", err)}
@@ -221,6 +224,8 @@ func refused(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
 		err = fmt.Errorf("%w; the file was left as it is: `zsetd check` tells more, `zsetd salvage` saves what can be read", err)
+	case errors.Is(err, snapshot.ErrRDB):
+		err = fmt.Errorf("%w; the file was left as it is: `zsetd import` makes a file for zsetd of it", err)
 	case errors.Is(err, snapshot.ErrForeign):
 		err = fmt.Errorf("%w; the file was left as it is: set dir and dbfilename to another", err)
 	}

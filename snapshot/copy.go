@@ -87,7 +87,7 @@ func (o *CopyOptions) copy(src string, to *os.File) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", src, err)
 			}
-			return fmt.Errorf("%s: %w, and it is written to more often than it can be copied: stop the server, or let it save less often for a while",
+			return fmt.Errorf("%s: %w by another process, and it is written to more often than it can be copied: stop the server, or let it save less often for a while",
 				src, ErrInUse)
 		}
 		if release == nil {

@@ -165,10 +165,13 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err e
 		db.AllocSize = growth
 	}
 	if err == nil && !isAt(file, path) {
-		return nil, nil, errors.Join(fmt.Errorf("%s: %w, which has replaced it just now", path, ErrInUse), db.Close())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w by another process, which has replaced it just now", path, ErrInUse), db.Close())
 	}
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, nil, fmt.Errorf("%s: %w", path, ErrInUse)
+		if lockedHere(path) {
+			return nil, nil, fmt.Errorf("%s: %w by this process", path, ErrInUse)
+		}
+		return nil, nil, fmt.Errorf("%s: %w by another process", path, ErrInUse)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, trimPath(err))

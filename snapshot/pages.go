@@ -76,7 +76,7 @@ type pageTree struct {
 // if the newer is not, and so lose a commit.
 func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	if size <= 0 {
-		return nil, fmt.Errorf("%w: the file is empty", ErrDamaged)
+		return nil, ErrEmpty
 	}
 	buf := make([]byte, 2*pageSize)
 	if err := readPages(r, buf[:min(size, int64(len(buf)))], 0); err != nil {
@@ -84,6 +84,9 @@ func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	}
 	metas := [2][]byte{buf[:pageSize], buf[pageSize:]}
 	if !hasMagic(metas[0]) && !hasMagic(metas[1]) {
+		if bytes.HasPrefix(buf, []byte("REDIS")) {
+			return nil, fmt.Errorf("%w: it is %w", ErrForeign, ErrRDB)
+		}
 		return nil, ErrForeign
 	}
 	if size < int64(len(buf)) {

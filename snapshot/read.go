@@ -89,7 +89,7 @@ func read(file *os.File, v Visitor) (*reading, error) {
 		return nil, err
 	}
 	if r.manifest.Format == 0 {
-		return nil, fmt.Errorf("%w: a bbolt file without a manifest", ErrForeign)
+		return nil, r.without()
 	}
 	if r.next < r.chunks {
 		return nil, r.missing()
@@ -259,7 +259,7 @@ func Open(path string, v Visitor) (*File, error) {
 		})
 	})
 	if err == nil && (now.Generation != f.manifest.Generation || !now.Time.Equal(f.manifest.Time)) {
-		err = ErrInUse
+		err = fmt.Errorf("%w by another process", ErrInUse)
 	}
 	if err == nil {
 		err = f.remember()

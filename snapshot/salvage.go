@@ -85,6 +85,9 @@ func Salvage(path string, v Visitor) (Salvaged, error) {
 	if err != nil {
 		return Salvaged{}, err
 	}
+	if info.Size() == 0 {
+		return Salvaged{}, fmt.Errorf("%s: %w: there is nothing to be saved", path, ErrEmpty)
+	}
 	s, err := salvage(file, info.Size(), v)
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", path, err)
