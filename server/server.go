@@ -229,17 +229,6 @@ func (srv *Server) logStart() {
 // leastMemory is what a server takes that has nothing, at least.
 const leastMemory = 512 << 10
 
-// CheckConfig returns the error with which New, or ListenAndServe, would refuse the
-// options: parameters, users, the files that they name. It opens no socket and not
-// the file that the data are kept in, so it can be asked beside a running server.
-func CheckConfig(o Options) error {
-	srv, err := configured(o)
-	if err != nil {
-		return err
-	}
-	return srv.somewhere(&srv.config)
-}
-
 // configured returns a server that knows its parameters, and has nothing else yet.
 func configured(o Options) (*Server, error) {
 	t := newTable()

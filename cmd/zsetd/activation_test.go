@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server"
 )
 
 // Sockets that systemd has opened are served.
@@ -99,21 +101,57 @@ func TestCheckConfig(t *testing.T) {
 	}
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	file := func(name, content string) string {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "zsetd.db"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	used := filepath.Join(t.TempDir(), "used.db")
+	srv, err := server.New(server.Options{File: used})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	sound, err := os.ReadFile(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(filepath.Dir(used), "folder"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string]string{
-		"--check-config " + good:                    "",
-		good + " --check-config --port " + port:     "", // a server is running
-		"--check-config":                            "",
-		"--check-config " + bad:                     bad + ":2: >>> 'maxclients many': argument couldn't be parsed into an integer",
-		"--check-config /nowhere/x.conf":            "no such file",
-		"--check-config --nosuch 1":                 "Bad directive",
-		"--check-config --port 0":                   "nothing to listen on",
-		"--check-config --dir /nowhere":             "no such file",
-		"--check-config --logfile /nowhere/log":     "logfile: ",
-		"--check-config --aclfile /nowhere/acl":     "/nowhere/acl",
-		"--check-config --user alice on nosuchrule": "nosuchrule",
-		"--check-config --rename-command NOSUCH X":  "rename-command",
-		"--check-config --tls-port 7001":            "No tls-cert-file configured!",
-		"--check-config --tls-port 7001 --tls-auth-clients no --tls-cert-file /nowhere --tls-key-file /nowhere": "Failed to load certificate: open /nowhere",
+		"--check-config --dir " + filepath.Dir(used) + " --dbfilename used.db":                                    "", // a server has it open
+		"--check-config --dir " + filepath.Dir(used) + " --dbfilename folder":                                     "is a directory",
+		"--check-config --dir " + file("empty", ""):                                                               "",
+		"--check-config --dir " + file("text", strings.Repeat("something ", 99)):                                  "not a zsetd snapshot",
+		"--check-config --dir " + file("rdb", "REDIS0011 and so on"):                                              "zsetd import",
+		"--check-config --dir " + file("short", string(sound[:5000])):                                             "damaged: truncated",
+		"--check-config --dir " + file("head", "x"+strings.Repeat("\x00", 99)+string(sound[100:])):                "damaged: page 0",
+		"--check-config --dir " + file("manifest", strings.ReplaceAll(string(sound), "last_space", "last_spade")): "damaged: the manifest",
+		"--check-config --pidfile /nowhere/pid":                                                                   "pidfile: stat /nowhere",
+		"--check-config --pidfile " + dir:                                                                         "is a directory",
+		"--check-config --unixsocket /nowhere/s":                                                                  "unixsocket: ",
+		"--check-config --logfile /dev/null --pidfile /dev/null":                                                  "",
+		"--check-config " + good:                                                                                  "",
+		good + " --check-config --port " + port:                                                                   "", // a server is running
+		"--check-config":                                                                                          "",
+		"--check-config " + bad:                                                                                   bad + ":2: >>> 'maxclients many': argument couldn't be parsed into an integer",
+		"--check-config /nowhere/x.conf":                                                                          "no such file",
+		"--check-config --nosuch 1":                                                                               "Bad directive",
+		"--check-config --port 0":                                                                                 "nothing to listen on",
+		"--check-config --dir /nowhere":                                                                           "no such file",
+		"--check-config --logfile /nowhere/log":                                                                   "logfile: ",
+		"--check-config --aclfile /nowhere/acl":                                                                   "/nowhere/acl",
+		"--check-config --user alice on nosuchrule":                                                               "nosuchrule",
+		"--check-config --rename-command NOSUCH X":                                                                "rename-command",
+		"--check-config --tls-port 7001":                                                                          "No tls-cert-file configured!",
+		"--check-config --tls-port 7001 --tls-auth-clients no --tls-cert-file /nowhere --tls-key-file /nowhere":   "Failed to load certificate: open /nowhere",
 	} {
 		var out, errs bytes.Buffer
 		status := run(strings.Fields(args), &out, &errs)

@@ -33,8 +33,10 @@
 // ends it with status 2, too, and says so on standard error. With --check-config
 // the configuration is checked as at a start, certificates and users included, and
 // nothing is touched: 0 if it is right, 1 with the message of a start if it is not.
-// Whether ports are free and the file of the data is sound only a start can tell,
-// and zsetd check.
+// That the file of the data is one, and that files can be written where the
+// parameters say, is part of it. (A start only warns of a pidfile.) Whether ports are
+// free, and the file of the data is sound to its end, only a start can tell, and zsetd
+// check.
 //
 // The environment variable ZSETD_OPTIONS may hold parameters as on the command line;
 // the configuration file and the arguments override them. The tools do not read it.
@@ -243,10 +245,6 @@ func checkConfig(args []string, stdout, stderr io.Writer) int {
 		argumentError(stderr, "--check-config", args, err)
 		return 1
 	}
-	if err := missingDirectories(values); err != nil {
-		fmt.Fprintln(stderr, "zsetd:", err)
-		return 1
-	}
 	if _, given := values["dbfilename"]; !given {
 		values["dbfilename"] = "zsetd.db"
 	}
@@ -256,19 +254,6 @@ func checkConfig(args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stdout, "zsetd: the configuration is right")
 	return 0
-}
-
-// missingDirectories returns an error if a file could not be made for want of its
-// directory.
-func missingDirectories(values map[string]string) error {
-	for _, name := range []string{"logfile", "pidfile", "unixsocket"} {
-		if path := values[name]; path != "" {
-			if _, err := os.Stat(filepath.Dir(path)); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	return nil
 }
 
 // configFile returns the absolute path of the configuration file that the

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/zsetd/zsetd/snapshot"
+)
+
+// CheckConfig returns the error with which New, or ListenAndServe, would refuse the
+// options: parameters, users, the files that they name, a file of the data that is not
+// one or begins with damage. It opens no socket, locks nothing and changes nothing, so
+// it can be called beside a running server. Whether ports are free and the rest of the
+// file is sound only a start can tell.
+func CheckConfig(o Options) error {
+	srv, err := configured(o)
+	if err != nil {
+		return err
+	}
+	if err := srv.somewhere(&srv.config); err != nil {
+		return err
+	}
+	for _, p := range []struct{ name, path string }{
+		{"logfile", srv.config.logfile}, {"pidfile", srv.config.pidfile},
+	} {
+		if p.path == "" {
+			continue
+		}
+		if err := mayWrite(p.path); err != nil {
+			return fmt.Errorf("zsetd: %s: %w", p.name, err)
+		}
+	}
+	if path := srv.config.unixsocket; path != "" {
+		if err := mayCreate(path); err != nil {
+			return fmt.Errorf("zsetd: unixsocket: %w", err)
+		}
+	}
+	return srv.checkFile()
+}
+
+// checkFile returns the error with which keep would refuse the file of the data at
+// once.
+func (srv *Server) checkFile() error {
+	if srv.config.dbfilename == "" {
+		return nil
+	}
+	path, err := filepath.Abs(filepath.Join(srv.config.dir, srv.config.dbfilename))
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode().IsRegular() && info.Size() == 0:
+		if err := mayCreate(path); err != nil {
+			return &FileError{fmt.Errorf("cannot make a file to keep the data in: %w", err)}
+		}
+		return nil
+	case err != nil:
+		return &FileError{err}
+	}
+	if err := snapshot.Probe(path); err != nil {
+		return refused(err)
+	}
+	if err := mayWrite(path); err != nil {
+		return &FileError{err}
+	}
+	return nil
+}
+
+// mayWrite returns an error if the file at path cannot be written to, or made.
+func mayWrite(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // to open a pipe would wait for its reader
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return mayCreate(path)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// mayCreate returns an error if no file can be made at path, for its directory is
+// missing or cannot be written to.
+func mayCreate(path string) error {
+	dir := filepath.Dir(path)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s: not a directory", dir)
+	}
+	if err := accessible(dir); err != nil {
+		return &fs.PathError{Op: "create", Path: path, Err: err}
+	}
+	return nil
+}
