@@ -159,6 +159,7 @@ func (srv *Server) keep() error {
 		srv.log.Warn("the file is empty (0 bytes): the server starts without data", "file", path)
 		fallthrough
 	case errors.Is(err, fs.ErrNotExist):
+		k.warnOfData()
 		if err := k.create(); err != nil {
 			return &FileError{fmt.Errorf("cannot make a file to keep the data in: %w", err)}
 		}
@@ -171,11 +172,12 @@ func (srv *Server) keep() error {
 			err = lock.Close()
 		}
 		if err != nil {
-			return refused(err)
+			return refused(archive.Recognize(path, err))
 		}
 		k.loading = &loadState{start: time.Now()}
 		k.done.Go(k.load)
 	}
+	k.warnOfName()
 	k.done.Go(k.run)
 	return nil
 }

@@ -112,6 +112,9 @@ func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	return t, nil
 }
 
+// IsFile reports whether a file that begins so may be a snapshot; 32 bytes are enough.
+func IsFile(head []byte) bool { return len(head) >= pageHeader+4 && hasMagic(head) }
+
 func hasMagic(p []byte) bool {
 	return binary.LittleEndian.Uint32(p[pageHeader:]) == metaMagic
 }

@@ -590,6 +590,8 @@ func runImport(r *toolRun) int {
 	source := bufio.NewReader(in)
 	head, _ := source.Peek(512)
 	switch {
+	case snapshot.IsFile(head):
+		err = fmt.Errorf("%s: a snapshot of zsetd already: copy it, or zsetd export it first", path)
 	case r.json:
 		out, err = o.JSON(source, r.files[1])
 	case rdb.IsManifest(head) && path == "-":

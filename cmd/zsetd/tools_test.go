@@ -59,6 +59,9 @@ func TestTools(t *testing.T) {
 		"import", "-", timed); status != 0 {
 		t.Fatal(says)
 	}
+	write("dump", []byte("REDIS0011\xfa\x09redis-ver\x057.2.0\xff"))
+	write("valkey", append([]byte("VALKEY080"), make([]byte, 20_000)...))
+	write("lines", []byte(`{"db":0,"key":"k","type":"string","value":"v"}`))
 	write("bad.resp", []byte("SET a 1\r\nLPUSH a 1\r\nSET b 2\r\n"))
 	used := at("used.db")
 	srv, err := server.New(server.Options{File: used})
@@ -76,6 +79,14 @@ func TestTools(t *testing.T) {
 		{"check " + file, 0, []string{file + " is sound.", "3    zset     1         2   28 B", "1 with a deadline, 0 of them past it", `"scores"`, "last cut  1, "}},
 		{"check " + damagedFile, 1, []string{"damaged: the value of key \"text\" in space 4, chunk 0", "zsetd salvage"}},
 		{"check " + at("foreign"), 1, []string{"not a zsetd snapshot"}},
+		{"check " + at("dump"), 1, []string{"not a zsetd snapshot, but an RDB file of Redis, version 11: `zsetd import " + at("dump") + " NEW` makes"}},
+		{"compact " + at("dump"), 1, []string{"not a zsetd snapshot, but an RDB file of Redis, version 11"}},
+		{"salvage " + at("dump") + " -o " + at("x"), 2, []string{"not a zsetd snapshot, but an RDB file of Redis, version 11"}},
+		{"export " + at("dump"), 1, []string{"not a zsetd snapshot, but an RDB file of Redis, version 11"}},
+		{"check " + at("aof/1.manifest"), 1, []string{"but the manifest of an append-only file"}},
+		{"check " + at("lines"), 1, []string{"but lines of JSON, as zsetd export writes them: `zsetd import --json "}},
+		{"check " + at("valkey"), 1, []string{"but an RDB file of Valkey, version 80"}},
+		{"import " + file + " " + at("x.db"), 1, []string{file + ": a snapshot of zsetd already"}},
 		{"check " + at("none"), 2, []string{at("none") + ": no such file"}},
 		{"check", 2, []string{"0 files are given, not 1", "Usage: zsetd check FILE"}},
 		{"check --nosuch " + file, 2, []string{"-nosuch", "Usage"}},

@@ -28,7 +28,7 @@ func Compact(path string, progress Progress) (before, after int64, err error) {
 	// twice.
 	lock, err := snapshot.Open(path, snapshot.Visitor{})
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, Recognize(path, err)
 	}
 	w, err := newWriter(path, true)
 	if err != nil {

@@ -77,7 +77,7 @@ func (l *Loader) load(path string, read func(snapshot.Visitor) error) error {
 			return nil
 		},
 	}
-	return g.run(path, read)
+	return Recognize(path, g.run(path, read))
 }
 
 // insert puts values where they belong.

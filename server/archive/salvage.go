@@ -74,7 +74,7 @@ func Salvage(path, to string, progress Progress) (*Salvaged, error) {
 		err = w.finish(progress)
 	}
 	if err != nil {
-		return nil, w.discard(err)
+		return nil, w.discard(Recognize(path, err))
 	}
 	s.Keys = w.sum.keys
 	s.name(&s.Lost, s.Salvaged.Lost, g.dbs, "its value is damaged or missing")

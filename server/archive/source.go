@@ -27,7 +27,7 @@ func OpenSource(path string) (*Source, error) {
 		return &Source{Path: path, lock: lock}, nil
 	}
 	if !errors.Is(err, snapshot.ErrInUse) {
-		return nil, err
+		return nil, Recognize(path, err)
 	}
 	s := &Source{Copied: true}
 	base := filepath.Base(path)

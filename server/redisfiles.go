@@ -1,0 +1,34 @@
+package server
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Files of Redis in the folder of the data file. A redis.conf that was written for
+// Redis names an RDB file as dbfilename, and its folder may hold data.
+
+// warnOfName logs that a data file has the name of an RDB file.
+func (k *keeper) warnOfName() {
+	if strings.EqualFold(filepath.Ext(k.path), ".rdb") {
+		k.srv.log.Warn("dbfilename has the name of an RDB file, but the file is in zsetd's own format, which Redis cannot read",
+			"file", k.path, "instead", "set dbfilename to zsetd.db; zsetd export --format rdb makes an RDB file")
+	}
+}
+
+// warnOfData logs that a server begins empty in a folder with data of Redis.
+func (k *keeper) warnOfData() {
+	c := k.srv.config
+	name := func(parameter, initial string) string { return cmp.Or(c.kept[parameter], initial) }
+	file, dir := name("appendfilename", "appendonly.aof"), name("appenddirname", "appendonlydir")
+	for _, path := range []string{filepath.Join(dir, file+".manifest"), file, "dump.rdb"} {
+		path = filepath.Join(filepath.Dir(k.path), path)
+		if _, err := os.Stat(path); err == nil && path != k.path {
+			k.srv.log.Warn("the server begins without data; there are data of Redis beside the data file, which it does not read",
+				"file", k.path, "redis", path, "instead", "stop the server, remove its file, and make it with zsetd import")
+			return
+		}
+	}
+}
