@@ -364,6 +364,16 @@ func TestJudgesDump(t *testing.T) {
 	for _, n := range newerServers() {
 		t.Run(n.name, func(t *testing.T) {
 			theirs, ours := n.start(t), ownPeer(t, server.Options{})
+			const library = "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+			for _, way := range [][2]*peer{{theirs, ours}, {ours, theirs}} {
+				way[0].do("FUNCTION", "LOAD", "REPLACE", library)
+				if got := way[1].do("FUNCTION", "RESTORE", dumped(t, way[0].do("FUNCTION", "DUMP")), "FLUSH"); got != "+OK\r\n" {
+					t.Errorf("FUNCTION RESTORE: %s", got)
+				}
+				if got := way[1].do("FCALL", "f", "0"); got != ":1\r\n" {
+					t.Errorf("FCALL: %s", got)
+				}
+			}
 			r := rand.New(rand.NewPCG(7, 8))
 			for range 150 {
 				argv, look, _ := randomValue(r)
