@@ -563,16 +563,29 @@ func (r *Reader) parseLength(kind byte) (n int64, ok bool) {
 	return n, true
 }
 
-// findLineEnd searches the end of the line at pos, from where the last search stopped.
+// findLineEnd searches the byte c that ends the line at pos, from where the last search
+// stopped. As in Redis, which searches a C string, a line that contains a NUL has no
+// end: the reader waits for more until the line is too long.
 func (r *Reader) findLineEnd(c byte, tooBig string) (i int, ok bool) {
 	most := orDefault(r.Limits.MaxInline, defaultMaxInline)
 	line := r.buf[r.scan:min(r.end, r.pos+most+1)]
-	if i := bytes.IndexByte(line, c); i >= 0 {
-		r.scan += i
-		return r.scan, true
+	if hidden := len(line) > 0 && line[0] == 0; !hidden { // otherwise a search has stopped at a NUL
+		i := bytes.IndexByte(line, c)
+		if i >= 0 {
+			line = line[:i]
+		}
+		nul := bytes.IndexByte(line, 0)
+		switch {
+		case nul >= 0:
+			r.scan += nul
+		case i >= 0:
+			r.scan += i
+			return r.scan, true
+		default:
+			r.scan += len(line)
+		}
 	}
-	r.scan += len(line)
-	if r.scan-r.pos > most {
+	if r.end-r.pos > most {
 		r.fail(tooBig)
 	}
 	return 0, false

@@ -180,11 +180,17 @@ var requests = []struct {
 	{"PING \"\xff\\xFF\"\r\n", []string{formatted("PING", "\xff\xff")}},
 	{"PING \x85a\r\n", []string{formatted("PING", "\x85a")}},
 	{"$4\r\nPING\r\n", []string{`["$4"]`, `["PING"]`}},
-	// NUL. Redis finds no line end after a NUL: it waits for 64 KB, then reports a
-	// line that is too big.
-	{"PI\x00NG\r\n", []string{`["PI\x00NG"]`}},
-	{"*1\x00\r\n", []string{errMultibulk}},
-	{"*1\r\n\x00\r\n", []string{"Protocol error: expected '$', got '\x00'"}},
+	// A NUL hides the end of its line: the reader waits until the line is too long.
+	{"PI\x00NG\r\n", nil},
+	{"\x00\r\n" + ping, nil},
+	{"PING\r\n\x16\x03\x01\x02\x00\r\nPING\r\n", []string{formatted("PING")}}, // the beginning of a TLS handshake
+	{"*1\x00\r\n", nil},
+	{"*1\r\n\x00\r\n", nil},
+	{"*1\r\n$4\x00\r\nPING\r\n", nil},
+	{"*1\r\n$4\r\nPI\x00G\r\n", []string{formatted("PI\x00G")}},
+	{"PING \x00\r\n" + strings.Repeat("x", 66_000), []string{errBigInline}},
+	{"*1\x00\r\n" + strings.Repeat("\r\n", 33_000), []string{errBigMultibulk}},
+	{"*1\r\n\x00" + strings.Repeat("\r\n", 33_000), []string{errBigBulk}},
 	// Lines without end. Redis accepts a longer line if its end arrives in the same
 	// read.
 	{strings.Repeat("x", 65536), nil},
