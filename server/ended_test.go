@@ -247,3 +247,38 @@ func TestDoEnds(t *testing.T) {
 		adder.close()
 	}
 }
+
+// At maxclients a client that closes finds its place free when it connects again at
+// once.
+func TestReconnectWhenFull(t *testing.T) {
+	const clients, times = 5, 200
+	for _, transport := range []string{"epoll", "net"} {
+		t.Run(transport, func(t *testing.T) {
+			if runtime.GOOS == "windows" {
+				t.Skip("there is no way to ask")
+			}
+			_, addr := start(t, map[string]string{"transport": transport, "maxclients": fmt.Sprint(clients)})
+			var list []*rawClient
+			connect := func() {
+				c := dialRaw(t, addr)
+				c.send("PING\r\n")
+				if got := fmt.Sprint(c.reply()); got != "PONG" {
+					t.Fatalf("client %d: %v", len(list), got)
+				}
+				list = append(list, c)
+			}
+			for range clients {
+				connect()
+			}
+			for range times {
+				list[0].Close()
+				list = list[1:]
+				connect()
+			}
+			c := dialRaw(t, addr)
+			if got := fmt.Sprint(c.reply()); !strings.Contains(got, "max number of clients") {
+				t.Errorf("one client more: %v", got)
+			}
+		})
+	}
+}

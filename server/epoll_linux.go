@@ -281,8 +281,7 @@ func (c *polled) wake() {
 	}
 }
 
-// ended reports whether the client has closed its side of the connection. The session
-// must not be closed yet, for then the descriptor may be another's.
+// ended reports whether the client has closed its side of the connection.
 func (c *polled) ended() bool { return c.dead.Load() || peerEnded(uintptr(c.fd)) }
 
 func (c *polled) abort() {
@@ -951,6 +950,7 @@ func (c *polled) try(out []byte) (n int, err error) {
 // close closes the connection. The session may have to wait for a script.
 func (c *polled) close() {
 	c.gone = true
+	c.dead.Store(true)
 	if c.last != nil {
 		c.last.Stop()
 	}

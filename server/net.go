@@ -60,6 +60,8 @@ type transport interface {
 	finish()
 	// abort closes the connection at once.
 	abort()
+	// ended reports whether the client has closed its side.
+	ended() bool
 	// bury tells the client what there is to be told and closes the connection,
 	// when the server has panicked, which ends the loops.
 	bury()
@@ -171,6 +173,7 @@ func (srv *Server) Serve(l net.Listener) (err error) {
 			continue
 		}
 		pause = 0
+		srv.awaitPlace()
 		srv.serveConn(nc)
 	}
 }
@@ -195,17 +198,99 @@ func (srv *Server) acceptFailed(err error) {
 // see others take every place while it waits for its time.
 func (srv *Server) awaitLeave(limit time.Duration) {
 	srv.lifecycle.Lock()
+	left := srv.leaving()
+	srv.lifecycle.Unlock()
+	srv.await(left, limit)
+}
+
+// leaving returns a channel that is closed when the next client has left. The lifecycle
+// lock is held.
+func (srv *Server) leaving() <-chan struct{} {
 	if srv.left == nil {
 		srv.left = make(chan struct{})
 	}
-	left := srv.left
-	srv.lifecycle.Unlock()
+	return srv.left
+}
+
+// await waits until a client has left, but no longer than limit, and reports whether one
+// has.
+func (srv *Server) await(left <-chan struct{}, limit time.Duration) bool {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
 	case <-left:
+		return true
 	case <-t.C:
 	case <-srv.stopped:
+	}
+	return false
+}
+
+const (
+	// endTime is how long a client that has closed its side may take to leave before
+	// its place does not count as free any more: a script may keep it, or replies that
+	// are still to be written.
+	endTime = time.Second
+	// lookShare bounds the share of its time for which a listener looks for clients
+	// that have closed when there are none.
+	lookShare = 10
+)
+
+// awaitPlace is called before a client is served. When there are as many clients as may
+// be, and one of them has closed its side, it waits until that has left: so a client may
+// close and connect again at once. As in Redis, what has arrived first counts.
+func (srv *Server) awaitPlace() {
+	for {
+		srv.lifecycle.Lock()
+		if srv.stopping || len(srv.conns) < srv.maxClients() {
+			srv.lifecycle.Unlock()
+			return
+		}
+		left := srv.leaving()
+		begin := time.Now()
+		if rest := srv.lookAgain.Sub(begin); rest > 0 {
+			srv.lifecycle.Unlock()
+			srv.await(left, rest)
+			continue
+		}
+		ended := srv.anyEnded()
+		if !ended {
+			now := time.Now()
+			srv.lookAgain = now.Add((lookShare - 1) * now.Sub(begin))
+		}
+		srv.lifecycle.Unlock()
+		if !ended {
+			return
+		}
+		if !srv.await(left, endTime) {
+			srv.giveUpEnded()
+			return
+		}
+	}
+}
+
+// anyEnded reports whether a client has closed its side that may leave soon. The
+// lifecycle lock is held.
+func (srv *Server) anyEnded() bool {
+	for c := range srv.conns {
+		if _, stays := srv.staying[c]; !stays && c.ended() {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUpEnded notes which clients have closed their side and do not leave.
+func (srv *Server) giveUpEnded() {
+	srv.lifecycle.Lock()
+	defer srv.lifecycle.Unlock()
+	if srv.staying == nil {
+		srv.staying = map[transport]struct{}{}
+	}
+	for c := range srv.conns {
+		if c.ended() {
+			srv.staying[c] = struct{}{}
+		}
 	}
 }
 
@@ -214,6 +299,7 @@ func (srv *Server) leave(c transport) {
 	srv.lifecycle.Lock()
 	defer srv.lifecycle.Unlock()
 	delete(srv.conns, c)
+	delete(srv.staying, c)
 	if srv.left != nil {
 		close(srv.left)
 		srv.left = nil
@@ -789,6 +875,7 @@ func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net
 	return func(context.Context, string, string) (nc net.Conn, err error) {
 		defer srv.fallen(&err)
 		client, server := newPipe()
+		srv.awaitPlace()
 		srv.serveConn(server)
 		select {
 		case <-srv.stopped: // serveConn has refused it, or it is being closed

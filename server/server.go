@@ -116,6 +116,8 @@ type Server struct {
 	tcpPort   atomic.Int64 // of the latest of them; 0 if none was for TCP
 	tlsServed atomic.Int64 // likewise for TLS
 	conns     map[transport]struct{}
+	staying   map[transport]struct{} // those of them that do not leave though their clients have closed
+	lookAgain time.Time              // when awaitPlace may look for clients that have closed
 	loops     loops
 	polls     bool          // plain sockets are served by loops
 	kits      sync.Pool     // of *kit
