@@ -30,6 +30,8 @@
 //	TestPipe          300 MB of SET onto 1000 keys as fast as it goes: the data and 32 MB
 //	TestLargeValue    SET and GET of 256 MB: 2.2 times as much at most; 64 MB within 10 s when it is deleted
 //	TestDeadWaiters   500 clients that wait in BZPOPMIN die: noticed within 500 ms, no element is lost, nor comes twice
+//	TestClosedWaiters 500 clients wait and close, then 500 elements come: none is lost
+//	TestReconnectWhenFull  300 times close and connect at maxclients: none is refused
 //	TestFewDescriptors 64 descriptors, 120 clients: 32 are served, the others told; 0.1 s of CPU in 3 s; a second until the next
 //	TestNoDescriptors none left for three listeners: no client of any of them waits for ever, 10 lines in the log
 //	TestIdleClients   10 000 idle clients: 10 KB each, PING under 1 ms, descriptors, goroutines and memory as before
