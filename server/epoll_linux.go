@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/zsetd/zsetd/protocol"
 	"golang.org/x/sys/unix"
 )
 
@@ -961,7 +962,8 @@ func (c *polled) close() {
 		l.conns[c.fd] = nil
 	}
 	behind := c.rest != nil
-	c.batch, c.lists, c.rest, c.spare = nil, nil, nil, nil
+	c.batch, c.lists, c.rest, c.out, c.spare = nil, nil, nil, nil, nil
+	c.reader = protocol.Reader{} // which may hold half of a large command
 	go c.closed(behind)
 }
 
@@ -978,6 +980,9 @@ func (c *polled) closed(behind bool) {
 	})
 	unix.Close(c.fd)
 	c.srv.leave(c)
+	if c.sess != nil {
+		c.srv.attempt(c.sess.released)
+	}
 	c.srv.running.Done()
 }
 

@@ -9,19 +9,20 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// What UNLINK, FLUSHDB and FLUSHALL let go, and a string of a megabyte or more whatever
-// ends it, is the garbage collector's, which
-// works in the background anyway, but only when as much again was allocated: a
-// server that rests would keep it for minutes. So the collector is called when
+// What UNLINK, FLUSHDB and FLUSHALL let go, a string of a megabyte or more whatever
+// ends it, and what a client has sent of a command or not read of its replies when it
+// leaves, is the garbage collector's. That works in the background anyway, but only
+// when as much again was allocated: a server that rests would keep it for minutes. So the collector is called when
 // what goes is a good part of what was alive when it last ran. As it costs in
 // proportion to what stays, it is never dear.
 
 // freeing is what was let go, and is guarded by the server's lock, but for
 // collecting.
 type freeing struct {
-	objects    int64 // INFO's lazyfreed_objects: what Redis would have freed in the background
-	bytes      int64 // since the collector was called, estimated
-	collecting atomic.Bool
+	objects    int64       // INFO's lazyfreed_objects: what Redis would have freed in the background
+	bytes      int64       // since the collector was called, estimated
+	wanted     atomic.Bool // the collector is to run
+	collecting atomic.Bool // a goroutine sees to that
 }
 
 const (
@@ -41,7 +42,7 @@ func (srv *Server) letGo(v any) {
 	srv.collect()
 }
 
-// dropped notes that a long string is gone, by whatever command.
+// dropped notes that so many bytes are garbage: a long string, or the buffers of a client.
 func (srv *Server) dropped(bytes int) {
 	srv.freeing.bytes += int64(bytes)
 	srv.collect()
@@ -89,22 +90,30 @@ func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
 
 // collect calls the garbage collector if that is worth while.
 func (srv *Server) collect() {
-	if f := &srv.freeing; f.bytes >= collectFrom && f.bytes >= liveMemory()/collectShare && f.run() {
+	if f := &srv.freeing; f.bytes >= collectFrom && f.bytes >= liveMemory()/collectShare {
 		f.bytes = 0
+		f.run()
 	}
 }
 
-// run runs the garbage collector in the background, unless it does so already or
-// has just done.
-func (f *freeing) run() bool {
+// run runs the garbage collector in the background; once more afterwards if it does so
+// already.
+func (f *freeing) run() {
+	f.wanted.Store(true)
 	if !f.collecting.CompareAndSwap(false, true) {
-		return false
+		return
 	}
 	go func() {
-		start := time.Now()
-		runtime.GC()
-		time.Sleep(collectPause * time.Since(start))
-		f.collecting.Store(false)
+		for {
+			for f.wanted.Swap(false) {
+				start := time.Now()
+				runtime.GC()
+				time.Sleep(collectPause * time.Since(start))
+			}
+			f.collecting.Store(false)
+			if !f.wanted.Load() || !f.collecting.CompareAndSwap(false, true) {
+				return
+			}
+		}
 	}()
-	return true
 }

@@ -64,3 +64,28 @@ func TestLazyFree(t *testing.T) {
 		return now.NumForcedGC > before.NumForcedGC
 	})
 }
+
+// Half a command whose client leaves, and replies that it has not read, are given back
+// at once, though nothing else happens.
+func TestLeaversMemory(t *testing.T) {
+	const size = 64 << 20
+	for _, transport := range []string{"epoll", "net"} {
+		for _, unread := range []bool{false, true} {
+			srv, addr := start(t, map[string]string{"transport": transport})
+			must(t, srv, "SETRANGE big 4000000 x -> 4000001")
+			runtime.GC()
+			before := usedMemory()
+			c := dialRaw(t, addr)
+			if unread {
+				c.send(strings.Repeat("GET big\r\n", 8))
+			} else {
+				c.send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n", size))
+				c.send(strings.Repeat("x", size/2))
+			}
+			until(t, srv, "the memory to be taken", func() bool { return usedMemory() > before+size/4 })
+			runtime.GC() // what is there now is not garbage
+			c.Close()
+			until(t, srv, fmt.Sprint(transport, unread, ": the memory to be given back"), func() bool { return usedMemory() < before+size/8 })
+		}
+	}
+}

@@ -425,6 +425,7 @@ func (c *conn) serve() {
 	if c.talkSafely() {
 		return // bury does the rest
 	}
+	c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // which may hold half of a large command
 	c.srv.attempt(func() {
 		if out := c.sess.close(); out != nil {
 			c.try(out) // what does not fit is lost with the client
@@ -432,6 +433,7 @@ func (c *conn) serve() {
 	})
 	c.nc.Close()
 	c.srv.leave(c)
+	c.srv.attempt(c.sess.released)
 }
 
 // talkSafely is talk. Whatever panics in this goroutine without the server's lock has

@@ -64,9 +64,10 @@ const (
 // outbox is what a session has of it, besides out. Fields without a note are guarded
 // by the server's lock.
 type outbox struct {
-	blocks [][]byte // before what is in out
-	sealed int      // bytes of them
-	pushed int64    // bytes that it was sent without having asked, since nothing waited last
+	blocks  [][]byte // before what is in out
+	sealed  int      // bytes of them
+	garbage int      // bytes of buffers that were dropped when the client left
+	pushed  int64    // bytes that it was sent without having asked, since nothing waited last
 
 	softSince time.Time // since when the outbox has been above its soft limit
 	seen      int64     // what progress has said last
@@ -140,6 +141,7 @@ func (s *Session) next(spare []byte) (out []byte) {
 
 // drop forgets what waits for a client that is gone.
 func (s *Session) drop() {
+	s.garbage += s.waiting()
 	s.out.Swap(nil)
 	s.blocks, s.sealed = nil, 0
 	s.queuedOut.Store(0)

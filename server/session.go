@@ -150,7 +150,13 @@ func (srv *Server) newSessionAt(place **Session, p peer) {
 // the connection still reads it.
 func (s *Session) close() (out []byte) {
 	s.srv.tend(func() { // not do, which might hand s something that it waits for
+		s.garbage += int(s.unsent.Load())
+		if s.query != nil {
+			taken, free := s.query()
+			s.garbage += taken + free
+		}
 		out, _, _ = s.taken(nil)
+		s.drop()
 		s.reset()
 		s.untrack(true)
 		s.killed = true
@@ -159,6 +165,14 @@ func (s *Session) close() (out []byte) {
 		s.srv.unit.commit()
 	})
 	return out
+}
+
+// released is called by the transport when it has closed the connection and refers to
+// no buffer of it any more.
+func (s *Session) released() {
+	if n := s.garbage; n >= collectFrom {
+		s.srv.tend(func() { s.srv.dropped(n) })
+	}
 }
 
 // reset brings the session back to the state of a new connection, but for

@@ -28,7 +28,7 @@
 //	TestHeavy         a sorted set of a million is removed, in several ways: nobody else waits for 50 ms
 //	TestManyArguments  every command with 20 000 arguments: others wait for 50 ms for each 10 000
 //	TestPipe          300 MB of SET onto 1000 keys as fast as it goes: the data and 32 MB
-//	TestLargeValue    SET and GET of 256 MB: 2.2 times as much at most; 64 MB within 10 s when it is deleted
+//	TestLargeValue    SET and GET of 256 MB: 2.2 times as much at most; 64 MB again when it is deleted, or its client leaves
 //	TestDeadWaiters   500 clients that wait in BZPOPMIN die: noticed within 500 ms, no element is lost, nor comes twice
 //	TestClosedWaiters 500 clients wait and close, then 500 elements come: none is lost
 //	TestReconnectWhenFull  300 times close and connect at maxclients: none is refused
