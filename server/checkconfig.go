@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
@@ -62,7 +63,7 @@ func (srv *Server) checkFile() error {
 		return &FileError{err}
 	}
 	if err := snapshot.Probe(path); err != nil {
-		return refused(err)
+		return refused(archive.Recognize(path, err))
 	}
 	if err := mayWrite(path); err != nil {
 		return &FileError{err}

@@ -226,8 +226,6 @@ func refused(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
 		err = fmt.Errorf("%w; the file was left as it is: `zsetd check` tells more, `zsetd salvage` saves what can be read", err)
-	case errors.Is(err, snapshot.ErrRDB):
-		err = fmt.Errorf("%w; the file was left as it is: `zsetd import` makes a file for zsetd of it", err)
 	case errors.Is(err, snapshot.ErrForeign):
 		err = fmt.Errorf("%w; the file was left as it is: set dir and dbfilename to another", err)
 	}

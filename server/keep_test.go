@@ -549,7 +549,7 @@ func TestRefusedFiles(t *testing.T) {
 	}{
 		"zeros":     {make([]byte, 65536), snapshot.ErrForeign},
 		"text":      {[]byte("# redis.conf\nport 6379\n"), snapshot.ErrForeign},
-		"rdb":       {append([]byte("REDIS0010\xfa\tredis-ver\x057.0.0"), make([]byte, 20000)...), snapshot.ErrRDB},
+		"rdb":       {append([]byte("REDIS0010\xfa\tredis-ver\x057.0.0"), make([]byte, 20000)...), snapshot.ErrForeign},
 		"truncated": {whole[:len(whole)/2], snapshot.ErrDamaged},
 		"page":      {whole[:4096], snapshot.ErrDamaged},
 		"flipped":   {flipped, snapshot.ErrDamaged},

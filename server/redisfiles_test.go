@@ -5,6 +5,7 @@ package server
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -55,7 +56,11 @@ func TestRedisFiles(t *testing.T) {
 			}
 			return strings.ReplaceAll(log.String(), dir, "DIR"), err
 		}
+		checked := CheckConfig(Options{Config: config})
 		log, err := start()
+		if fmt.Sprint(checked) != fmt.Sprint(err) {
+			t.Errorf("%s: CheckConfig returns %v, New %v", test.name, checked, err)
+		}
 		if test.fails != "" {
 			if !errors.Is(err, snapshot.ErrForeign) || !strings.Contains(err.Error(), test.fails) {
 				t.Errorf("%s: %v, want %s", test.name, err, test.fails)

@@ -35,13 +35,12 @@ const (
 )
 
 // ErrDamaged is that a file does not hold what was written to it, ErrEmpty that it has
-// no bytes at all. ErrForeign is that it was not written by this package; it comes with
-// ErrRDB if it is one of Redis. ErrInUse is that another process has the file open, or
-// this one has it open already, ErrReplaced that another file has its name.
+// no bytes at all. ErrForeign is that it was not written by this package. ErrInUse is
+// that another process has the file open, or this one has it open already, ErrReplaced
+// that another file has its name.
 var (
 	ErrDamaged  = errors.New("damaged")
 	ErrEmpty    = errors.New("the file is empty (0 bytes)")
-	ErrRDB      = errors.New("a file of Redis (RDB)")
 	ErrForeign  = errors.New("not a zsetd snapshot")
 	ErrInUse    = errors.New("in use")
 	ErrReplaced = errors.New("another file has taken its place")

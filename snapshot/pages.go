@@ -84,9 +84,6 @@ func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	}
 	metas := [2][]byte{buf[:pageSize], buf[pageSize:]}
 	if !hasMagic(metas[0]) && !hasMagic(metas[1]) {
-		if bytes.HasPrefix(buf, []byte("REDIS")) {
-			return nil, fmt.Errorf("%w: it is %w", ErrForeign, ErrRDB)
-		}
 		return nil, ErrForeign
 	}
 	if size < int64(len(buf)) {

@@ -117,7 +117,7 @@ func TestTools(t *testing.T) {
 		{"check " + write("empty.db", nil), 1, []string{"the file is empty (0 bytes)"}},
 		{"salvage " + at("empty.db") + " -o " + at("x.db"), 2, []string{"the file is empty (0 bytes): there is nothing to be saved"}},
 		{"backup " + at("empty.db") + " -o " + at("x.db"), 1, []string{"the file is empty (0 bytes)"}},
-		{"check " + write("dump.db", []byte("REDIS0011 and so on")), 1, []string{"not a zsetd snapshot: it is a file of Redis (RDB)"}},
+		{"backup " + at("dump") + " -o " + at("x.db"), 1, []string{"not a zsetd snapshot, but an RDB file of Redis, version 11"}},
 		{"compact " + damagedFile, 1, []string{"damaged", "zsetd salvage"}},
 		{"compact " + file, 0, []string{" before, ", " now"}},
 		{"compact " + file + " " + used, 2, []string{"2 files are given"}},

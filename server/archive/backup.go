@@ -7,7 +7,8 @@ import "github.com/zsetd/zsetd/snapshot"
 // verified, and on the disk, before it gets its name. If replace is false there must
 // be no file at to. Nothing is kept after an error.
 func Backup(path, to string, replace bool, progress Progress) (size int64, err error) {
-	return snapshot.Backup(path, to, snapshot.CopyOptions{
+	size, err = snapshot.Backup(path, to, snapshot.CopyOptions{
 		Progress: progress.of("copy"), Verify: progress.of("verify"), Replace: replace,
 	})
+	return size, Recognize(path, err)
 }
