@@ -32,7 +32,7 @@ import (
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
-var recordJudges = flag.Bool("judges.record", false, "write testdata/judges anew, with the servers that are installed")
+var recordJudges = flag.Bool("judges.record", false, "write testdata/judges again, with the servers that are installed")
 
 // newer is a server that writes a newer format than the usual judge.
 type newer struct {
@@ -137,7 +137,7 @@ func judgedValues() []judged {
 	}
 }
 
-// make makes a value on a server.
+// makeOn makes the value on a server.
 func (v judged) makeOn(t *testing.T, p *peer) {
 	t.Helper()
 	for _, line := range v.make {
@@ -241,8 +241,8 @@ func (n newer) record(t *testing.T) {
 	}
 }
 
-// What newer servers DUMP is restored, and what they SAVE is imported, with the
-// deadlines of keys and fields.
+// TestJudgesRecorded restores the payloads and imports the files that newer servers have
+// written, and asks for contents and deadlines.
 func TestJudgesRecorded(t *testing.T) {
 	for _, n := range newerServers() {
 		t.Run(n.name, func(t *testing.T) {
@@ -309,7 +309,8 @@ func importJudged(t *testing.T, name, path string) archive.Imported {
 	return out
 }
 
-// A value of a module is named, and refused, or left out if that is wanted.
+// TestJudgesModule imports a file with a value of a module: the error names it, and
+// --keep-going leaves it out.
 func TestJudgesModule(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "judges", "redis8-module.rdb"))
 	if err != nil {
@@ -359,7 +360,8 @@ func sameScores(t *testing.T, a, b string) bool {
 	return true
 }
 
-// Random values of newer servers are restored here, and ours there.
+// TestJudgesDump moves random values and libraries by DUMP and RESTORE, from newer servers
+// and back.
 func TestJudgesDump(t *testing.T) {
 	for _, n := range newerServers() {
 		t.Run(n.name, func(t *testing.T) {

@@ -24,8 +24,8 @@ type Import struct {
 	// import goes on without it. If it is nil, that is the end.
 	Failed func(error)
 
-	// Omitted, if it is not nil, is told in words what a value that was imported
-	// has lost.
+	// Omitted, if it is not nil, receives a description of the part that was dropped from
+	// an imported value.
 	Omitted func(string)
 }
 
@@ -37,10 +37,10 @@ type Imported struct {
 
 	Functions int // libraries of functions; of a file of Redis only
 
-	Omitted int64 // values that have lost something
+	Omitted int64 // values of which a part was dropped
 }
 
-// omit counts a value that has lost something.
+// omit counts a value of which a part was dropped.
 func (out *Imported) omit(what string, o *Import) {
 	out.Omitted++
 	if o.Omitted != nil {

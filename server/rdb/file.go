@@ -86,7 +86,7 @@ type Entry struct {
 	Deadline int64 // milliseconds since 1970, 0 for none
 	Err      error // of a value that cannot be had, but was passed over
 
-	// Omitted says in words what the value has lost, "" for nothing.
+	// Omitted is a description of the part of the value that was dropped, or "".
 	Omitted string
 
 	// Library is the code of a library of functions, if it is no key but that.

@@ -205,8 +205,8 @@ func newerPayloads() []struct {
 	}
 }
 
-// Hashes of Valkey 9 have deadlines of any size; idempotent producers of Redis 8.6 are passed
-// over, and said to be.
+// TestNewerShapes reads hashes of Valkey 9, whose deadlines have no limit, and streams of
+// Redis 8.6, whose idempotent producers are omitted.
 func TestNewerShapes(t *testing.T) {
 	c := newTestCodec()
 	for i, p := range newerPayloads() {
@@ -249,7 +249,8 @@ func TestNewerShapes(t *testing.T) {
 	}
 }
 
-// What cannot be read is said to be what it is.
+// TestForeignTypes reads files with versions, types and opcodes that are not known: the
+// error names them.
 func TestForeignTypes(t *testing.T) {
 	c := newTestCodec()
 	const module = "\x81\xbd\xe7\x2d\xa2\xbb\x1e\xb4\x00"

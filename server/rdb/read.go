@@ -72,7 +72,7 @@ type input struct {
 	err  error // of the file
 
 	valkey  bool   // the dialect: some numbers mean something else there
-	omitted string // what the value that was read last has lost, in words
+	omitted string // the part of the value read last that was dropped, in words
 }
 
 // read adds what was read of a file to its checksum.
