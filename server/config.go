@@ -206,7 +206,7 @@ func parameters() []parameter {
 		text("pidfile", "", func(c *config) *string { return &c.pidfile }).immutable().
 			about("File for the number of the process, removed when it ends; empty for none."),
 		yesNo("daemonize", false, func(c *config) *bool { return &c.daemonize }).immutable().
-			about("Whether the command zsetd goes on in the background."),
+			about("Whether the command zsetd goes on in the background. It returns when its sockets are open, or with the error of the start."),
 		enum("supervised", "no", func(c *config) *string { return &c.supervised }, "upstart", "systemd", "auto", "no").immutable().
 			about("Who is told when the server is ready: `systemd`, over the socket that it names, which `auto` looks for."),
 		shutdownFlags("shutdown-on-sigint", func(c *config) *string { return &c.shutdownOnSigint }),

@@ -106,6 +106,8 @@ type Server struct {
 		sync.Mutex
 		tcp   []net.Listener     // also those of TLS
 		serve func(net.Listener) // how it serves another
+		open  chan struct{}      // closed when they are open
+		once  sync.Once          // closes it
 
 		handed, handedTLS []net.Listener // that were open from the start; never changed
 	}
@@ -258,6 +260,7 @@ func configured(o Options) (*Server, error) {
 		broken:       make(chan struct{}),
 		buried:       make(chan struct{}),
 	}
+	srv.listening.open = make(chan struct{})
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
@@ -318,6 +321,18 @@ func (srv *Server) Ready(ctx context.Context) error {
 		return srv.closedError()
 	default:
 		return nil
+	}
+}
+
+// Listening waits until ListenAndServe has opened the sockets that the parameters ask
+// for, or ctx ends, and returns ctx's error then. The data may not be loaded by then,
+// see [Server.Ready].
+func (srv *Server) Listening(ctx context.Context) error {
+	select {
+	case <-srv.listening.open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -440,6 +455,7 @@ func (srv *Server) ListenAndServe() (err error) {
 	srv.listening.Lock()
 	srv.listening.serve = serve
 	srv.listening.Unlock()
+	srv.listening.once.Do(func() { close(srv.listening.open) })
 	loading.Go(func() {
 		select {
 		case <-srv.keeper.loaded:

@@ -98,11 +98,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		argumentError(stderr, "", args, err)
 		return 2
 	}
-	if started, err := daemonize(values); err != nil {
-		fmt.Fprintln(stderr, "zsetd: daemonize:", err)
-		return 1
-	} else if started {
-		return 0
+	parent, status, start := daemonize(values, stderr)
+	if parent {
+		return status
+	}
+	if start != nil {
+		stderr = start
 	}
 	logs := stdout
 	if path := values["logfile"]; path != "" {
@@ -148,6 +149,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	done := make(chan error, 1)
 	go func() { done <- srv.ListenAndServe() }()
 	go manageHeap(ctx, srv)
+	go func() {
+		if srv.Listening(ctx) == nil {
+			start.succeeded()
+		}
+	}()
 	go func() {
 		if srv.Ready(ctx) != nil {
 			return // ListenAndServe returns it
@@ -200,6 +206,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil && !errors.Is(err, server.ErrServerClosed) {
 		log.Error("stopped", "error", err)
+		if start != nil {
+			fmt.Fprintln(stderr, err)
+		}
 		if _, panicked := errors.AsType[*server.PanicError](err); panicked {
 			return panicStatus
 		}

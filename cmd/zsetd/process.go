@@ -1,37 +1,118 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // daemonVariable tells the process that daemonize starts that it is the one.
 const daemonVariable = "ZSETD_DAEMON"
 
 // daemonize starts the program once more, in the background, if the parameter
-// daemonize asks for that. It reports whether it has.
-func daemonize(values map[string]string) (started bool, err error) {
+// daemonize asks for that, and waits until its sockets are open. parent is true in the
+// process that has done so, which is to exit with the status; in the other, start is
+// how it reports. What is wrong with the start is written to stderr.
+func daemonize(values map[string]string, stderr io.Writer) (parent bool, status int, start *startReport) {
 	if !strings.EqualFold(values["daemonize"], "yes") {
-		return false, nil
+		return false, 0, nil
 	}
 	if os.Getenv(daemonVariable) != "" {
-		return false, os.Unsetenv(daemonVariable)
+		os.Unsetenv(daemonVariable)
+		return false, 0, &startReport{pipe: os.NewFile(reportDescriptor, "start")}
 	}
+	status, err := background(stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "zsetd: daemonize:", err)
+		return true, 1, nil
+	}
+	return true, status, nil
+}
+
+// background starts the program in the background and returns the status of its start.
+func background(stderr io.Writer) (status int, err error) {
 	path, err := os.Executable()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
 	cmd := exec.Command(path, os.Args[1:]...)
 	cmd.Env = append(os.Environ(), daemonVariable+"=1")
+	cmd.ExtraFiles = []*os.File{w} // the first is reportDescriptor
 	if cmd.SysProcAttr = detached(); cmd.SysProcAttr == nil {
-		return false, errors.New("this system has no processes without a terminal: start it as a service")
+		return 0, errors.Join(errors.New("this system has no processes without a terminal: start it as a service"), w.Close())
 	}
-	return true, cmd.Start()
+	if err := errors.Join(cmd.Start(), w.Close()); err != nil {
+		return 0, err
+	}
+	report := bufio.NewReader(r)
+	for {
+		b, err := report.ReadByte()
+		switch {
+		case err != nil: // it has ended
+			if err := cmd.Wait(); err == nil {
+				return 0, nil // it was stopped before its sockets were open
+			}
+			return max(1, cmd.ProcessState.ExitCode()), nil
+		case b == startedMark:
+			return 0, cmd.Process.Release()
+		default:
+			stderr.Write([]byte{b})
+		}
+	}
+}
+
+const (
+	// reportDescriptor is the descriptor over which a process in the background
+	// reports its start.
+	reportDescriptor = 3
+
+	// startedMark is the byte that ends the report of a start that has succeeded.
+	startedMark = 0
+)
+
+// startReport is how a process in the background tells the one that has started it
+// what is wrong with the start, or that it has succeeded. Afterwards what is written
+// to it is dropped.
+type startReport struct {
+	mu   sync.Mutex
+	pipe *os.File // nil once the start has succeeded
+}
+
+// Write writes to the standard error of the process that waits for the start.
+func (r *startReport) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pipe == nil {
+		return len(p), nil
+	}
+	return r.pipe.Write(p)
+}
+
+// succeeded ends the wait of the process that has started this one. r may be nil.
+func (r *startReport) succeeded() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pipe == nil {
+		return
+	}
+	r.pipe.Write([]byte{startedMark}) // the other may have been killed
+	r.pipe.Close()
+	r.pipe = nil
 }
 
 // writePID writes the number of the process to the file that pidfile names, and

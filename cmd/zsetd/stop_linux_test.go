@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -132,6 +133,73 @@ func TestSignalWithoutRoom(t *testing.T) {
 		startChild(t, filepath.Join(dir, "s2"), "--save", "")
 		if got := ask(t, filepath.Join(dir, "s2"), "GET k\r\nQUIT\r\n"); got != want {
 			t.Errorf("%s: afterwards %q, want %q", flags, got, want)
+		}
+	}
+}
+
+// runChild runs zsetd in a process of its own until that ends, and returns its status
+// and what it has written to its standard error.
+func runChild(t *testing.T, args ...string) (status int, errs string) {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^TestStopChild$")
+	child.Env = append(os.Environ(), stopEnv+"="+strings.Join(args, " "))
+	var b strings.Builder
+	child.Stderr = &b
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.AfterFunc(30*time.Second, func() { child.Process.Kill() })
+	defer limit.Stop()
+	child.Wait()
+	return child.ProcessState.ExitCode(), b.String()
+}
+
+// With daemonize the command returns when the port is open, or with the error and the
+// status of the start.
+func TestDaemonize(t *testing.T) {
+	dir := shortDir(t)
+	socket := filepath.Join(dir, "s")
+	args := []string{"--daemonize", "yes", "--port", "0", "--dir", dir, "--logfile", filepath.Join(dir, "log")}
+	for range 3 {
+		pid := filepath.Join(dir, "pid")
+		if status, errs := runChild(t, append(args, "--unixsocket", socket, "--pidfile", pid)...); status != 0 || errs != "" {
+			t.Fatalf("status %d: %s", status, errs)
+		}
+		if got := ask(t, socket, "INCR n\r\nSHUTDOWN\r\n"); !strings.HasPrefix(got, ":") {
+			t.Errorf("%q", got)
+		}
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(pid); err != nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("it does not end")
+			}
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	if err := os.WriteFile(filepath.Join(dir, "foreign.db"), []byte(strings.Repeat("something else ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"--bind", "127.0.0.1", "--port", port}, 1, "address already in use"},
+		{[]string{"--unixsocket", socket, "--dbfilename", "foreign.db"}, 1, "not a zsetd snapshot"},
+		{[]string{"--unixsocket", socket, "--maxclients", "many"}, 2, "maxclients"},
+		{[]string{"--unixsocket", socket, "--aclfile", "/nowhere/acl"}, 2, "/nowhere/acl"},
+		{[]string{"--unixsocket", socket, "--logfile", "/nowhere/log"}, 2, "/nowhere/log"},
+		{[]string{"--unixsocket", "/nowhere/s"}, 1, "/nowhere/s"},
+	} {
+		if status, errs := runChild(t, append(args, test.args...)...); status != test.status || !strings.Contains(errs, test.says) {
+			t.Errorf("%q: status %d, %q; want %d, %q", test.args, status, errs, test.status, test.says)
 		}
 	}
 }
