@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -68,6 +69,7 @@ type keeper struct {
 	since                   time.Time
 	took                    time.Duration // -1 s: nothing was ever saved
 	failed                  error         // what became of the last attempt
+	failures                failures
 	retry                   time.Time
 	lastSave                time.Time
 	savedAt                 time.Time // the same by the server's clock
@@ -121,7 +123,9 @@ type result struct {
 	err  error
 	lost bool // the file can no longer be trusted, and was closed
 	hurt bool // because another program has changed or removed it
-	gave bool // rewriting was given up: the keys of the cut got no bases, and a fresh file was discarded
+
+	asked bool // a client waits for the save
+	gave  bool // rewriting was given up: the keys of the cut got no bases, and a fresh file was discarded
 
 	forgetting bool // there are more journals to drop
 	stats      keepStats
@@ -714,9 +718,10 @@ func (k *keeper) account() (ok bool) {
 		k.durable, k.saved = c.epoch, c.changes
 		k.lastSave, k.took, k.savedAt = time.Now(), time.Since(k.since), k.srv.clock()
 		if k.failed != nil {
-			k.srv.log.Info("saving succeeds again", "file", k.path)
+			k.srv.log.Info("saving succeeds again", "file", k.path, "failures", k.failures.n,
+				"seconds", time.Since(k.failures.since).Seconds())
 		}
-		k.failed = nil
+		k.failed, k.failures = nil, failures{}
 		k.saves++
 		if k.saving {
 			k.saving = false
@@ -728,9 +733,47 @@ func (k *keeper) account() (ok bool) {
 	return ok
 }
 
+// failures are the attempts to save that have failed since the last that has not.
+type failures struct {
+	since    time.Time
+	n        int
+	logged   string        // the error that was logged last
+	next     time.Time     // when the same is logged again,
+	interval time.Duration // and how long after that once more
+}
+
+const (
+	// firstReminder is after how long a failure that goes on is logged again. Each
+	// interval is twice the one before, up to lastReminder.
+	firstReminder = 10 * time.Second
+	lastReminder  = time.Hour
+)
+
+// log logs a failure, unless it is the one of before and it is not time yet to log it
+// again. A failure of a save that a client has asked for is always logged.
+func (f *failures) log(log *slog.Logger, err error, asked bool) {
+	now := time.Now()
+	if f.n++; f.n == 1 {
+		f.since = now
+	}
+	text := err.Error()
+	switch {
+	case text != f.logged:
+		f.interval = firstReminder
+	case now.Before(f.next):
+		if !asked {
+			return
+		}
+	default:
+		f.interval = min(2*f.interval, lastReminder)
+	}
+	f.logged, f.next = text, now.Add(f.interval)
+	log.Error("saving failed", "error", err, "retry", retryTime, "failures", f.n, "since", f.since.Format(time.RFC3339))
+}
+
 // fail notes that a Cut could not be written.
 func (k *keeper) fail(r result) {
-	k.srv.log.Error("saving failed", "error", r.err, "retry", retryTime)
+	k.failures.log(k.srv.log, r.err, k.saving || r.asked)
 	k.failed, k.asked, k.saving = r.err, false, false
 	k.retry = time.Now().Add(retryTime)
 	k.took = time.Since(k.since)
@@ -802,6 +845,11 @@ func (k *keeper) saveNow() error {
 		waiting := k.pending()
 		k.take()
 		k.flush()
+		k.queueLock.Lock()
+		for i := range k.results {
+			k.results[i].asked = true
+		}
+		k.queueLock.Unlock()
 		if !k.account() {
 			return k.failed
 		}

@@ -615,6 +615,66 @@ func TestEmptyFile(t *testing.T) {
 	must(t, srv, "GET a -> 1")
 }
 
+// A failure that goes on is logged once, and then at growing intervals; another error,
+// a save that a client has asked for, and the end of it are logged, too.
+func TestFailuresAreLoggedRarely(t *testing.T) {
+	var log bytes.Buffer
+	srv, err := New(Options{File: filepath.Join(t.TempDir(), "k.db"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	lines := 0
+	more := func(what string, want int, f func(*keeper)) {
+		t.Helper()
+		srv.do(func() {
+			f(srv.keeper)
+			n := strings.Count(log.String(), "saving failed")
+			if n-lines != want {
+				t.Errorf("%s: %d lines in the log, want %d", what, n-lines, want)
+			}
+			lines = n
+		})
+	}
+	full, broken := errors.New("disk full"), errors.New("disk broken")
+	fail := func(k *keeper, err error) { k.fail(result{cut: new(cut), err: err}) }
+	more("1000 failures", 1, func(k *keeper) {
+		for range 1000 {
+			fail(k, full)
+		}
+	})
+	more("another error", 2, func(k *keeper) {
+		for _, err := range []error{broken, broken, full, full} {
+			fail(k, err)
+		}
+	})
+	intervals := []time.Duration{}
+	more("the time has come", 12, func(k *keeper) {
+		for range 12 {
+			k.failures.next = time.Now()
+			fail(k, full)
+			fail(k, full)
+			intervals = append(intervals, k.failures.interval)
+		}
+	})
+	if intervals[0] != 2*firstReminder || intervals[11] != lastReminder {
+		t.Errorf("the intervals are %v", intervals)
+	}
+	more("a client has asked", 2, func(k *keeper) {
+		for range 2 {
+			k.fail(result{cut: new(cut), err: full, asked: true})
+		}
+	})
+	must(t, srv, "SAVE -> OK")
+	srv.do(func() {
+		if !strings.Contains(log.String(), "saving succeeds again") || !strings.Contains(log.String(), "failures=1030") {
+			t.Errorf("the end is not in the log: %s", &log)
+		}
+	})
+	more("the next failure", 1, func(k *keeper) { fail(k, full) })
+	must(t, srv, "SAVE -> OK")
+}
+
 // fill makes n strings, without the commands.
 func fill(srv *Server, n, size int) {
 	for at := 0; at < n; at += 10_000 {
