@@ -120,7 +120,7 @@ func Create(path string) (*File, error) {
 		return f.putManifest(tx, &f.manifest)
 	})
 	if err == nil {
-		err = f.remember()
+		err = f.remember(&f.manifest)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Discard())
@@ -391,8 +391,13 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 		}
 		return f.putManifest(tx, &next)
 	})
-	if err == nil || noRoom(err) {
-		err = cmp.Or(err, f.remember())
+	switch {
+	case err == nil:
+		err = f.remember(&next)
+	case noRoom(err):
+		err = cmp.Or(f.remember(&f.manifest), err)
+	case errors.Is(err, ErrDamaged): // bbolt has written it, and does not understand it any more
+		err = fmt.Errorf("%w (%w)", ErrChanged, err)
 	}
 	if err != nil {
 		if noRoom(err) {

@@ -24,6 +24,10 @@ import (
 // in the middle within the same tick of the kernel's clock as the previous commit,
 // some milliseconds, is not noticed.)
 //
+// A file that is cut short during a transaction may have its size again when that
+// ends, with holes in place of pages: so a size or a number of blocks that is less than
+// before has the file verified, too.
+//
 // File systems whose times change by themselves would have the file verified with
 // each commit: after some such changes in a row the time is no longer compared.
 
@@ -38,6 +42,7 @@ const maxTouched = 3
 // mark is what a transaction has left.
 type mark struct {
 	size     int64
+	blocks   int64
 	modified time.Time
 	metas    [2][pageHeader + metaSize]byte
 	pages    uint64 // how many the newer meta counts; 0: there is no mark
@@ -53,7 +58,7 @@ func (f *File) markOf(file *os.File) (m mark, err error) {
 	if err != nil {
 		return m, err
 	}
-	m.size, m.modified = info.Size(), info.ModTime()
+	m.size, m.blocks, m.modified = info.Size(), blocksOf(info), info.ModTime()
 	if f.scratch == nil {
 		f.scratch = make([]byte, 2*pageSize)
 	}
@@ -77,8 +82,8 @@ func (f *File) markOf(file *os.File) (m mark, err error) {
 	return m, err
 }
 
-// remember notes what the file looks like after a transaction.
-func (f *File) remember() error {
+// remember notes what the file looks like after a transaction. m is what it holds.
+func (f *File) remember(m *Manifest) error {
 	if closingUnlocks() {
 		return nil
 	}
@@ -87,12 +92,33 @@ func (f *File) remember() error {
 		return nil // Intact says what cannot be told is no error
 	}
 	defer file.Close()
-	m, err := f.markOf(file)
-	if err == nil {
-		f.mark = m
-		f.shed()
+	mark, err := f.markOf(file)
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return fmt.Errorf("%w (%w)", ErrChanged, err)
+	case err != nil:
+		return nil
+	case (mark.size < f.mark.size || mark.blocks < f.mark.blocks) && f.touched < maxTouched:
+		f.touched++
+		if err := verify(file, m); err != nil {
+			return err
+		}
 	}
-	return err
+	f.mark = mark
+	f.shed()
+	return nil
+}
+
+// verify reads a whole file and returns ErrChanged if it is not what m says.
+func verify(file *os.File, m *Manifest) error {
+	r, err := read(file, Visitor{})
+	if err == nil && (r.bases != m.Bases || r.journal != m.Journal || r.manifest.Generation != m.Generation) {
+		err = damaged("its records are others")
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%w)", ErrChanged, err)
+	}
+	return nil
 }
 
 // closingUnlocks reports whether a process loses its lock on a file when it closes
@@ -138,9 +164,8 @@ func (f *File) Intact() error {
 	case f.touched >= maxTouched:
 		return nil
 	}
-	r, err := read(file, Visitor{})
-	if err != nil || r.bases != f.manifest.Bases || r.journal != f.manifest.Journal || r.manifest.Generation != f.manifest.Generation {
-		return fmt.Errorf("%w (%w)", ErrChanged, errors.Join(err, damaged("its records are others")))
+	if err := verify(file, &f.manifest); err != nil {
+		return err
 	}
 	f.mark = now
 	f.touched++

@@ -262,7 +262,7 @@ func Open(path string, v Visitor) (*File, error) {
 		err = fmt.Errorf("%w by another process", ErrInUse)
 	}
 	if err == nil {
-		err = f.remember()
+		err = f.remember(&f.manifest)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,4 +83,45 @@ func TestMappingIsShed(t *testing.T) {
 	}
 	defer f.Close()
 	check(f, "after the file was opened")
+}
+
+// A file that is cut short while a transaction is being written, and gets its size
+// again with that, is not taken for whole.
+func TestCutShortDuringCommit(t *testing.T) {
+	for _, percent := range []int64{5, 25, 50, 75, 90, 95, 99} {
+		path := filepath.Join(t.TempDir(), "f.db")
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		write := func(bases int) error {
+			c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}
+			for n := range bases {
+				c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint("key", n), Chunks: chunksOf(strings.Repeat("x", 3000))})
+			}
+			_, err := f.Write(c)
+			return err
+		}
+		for _, bases := range []int{400, 0, 400, 0, 0, 0} { // so that there are free pages everywhere
+			if err := write(bases); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.Publish(path); err != nil {
+			t.Fatal(err)
+		}
+		f.fault = func(op string) error {
+			return os.Truncate(path, int64(f.mark.pages*pageSize)*percent/100)
+		}
+		err = write(0)
+		f.fault = nil
+		t.Logf("cut to %d %%: %v", percent, err)
+		if err == nil {
+			err = write(0)
+		}
+		if !errors.Is(err, ErrChanged) || f.Suspect() == nil {
+			t.Errorf("cut to %d %%: %v", percent, err)
+		}
+	}
 }
