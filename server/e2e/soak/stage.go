@@ -304,6 +304,16 @@ func (st *stage) end(how string) error {
 		p.signal(syscall.SIGKILL)
 	case "term":
 		p.signal(syscall.SIGTERM)
+	case "signals": // further ones do not keep it from saving
+		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGINT, syscall.SIGINT} {
+			p.signal(s)
+			time.Sleep(time.Millisecond)
+		}
+	case "truncate": // the last save writes a fresh file
+		if err := st.truncate(); err != nil {
+			return err
+		}
+		p.signal(syscall.SIGTERM)
 	case "shutdown":
 		for begin := time.Now(); !p.ended(); time.Sleep(10 * time.Millisecond) {
 			c, err := dial(st.addr())
@@ -327,6 +337,21 @@ func (st *stage) end(how string) error {
 		return fmt.Errorf("the server was stopped (%s), and its exit status is %v", how, p.cmd.ProcessState)
 	}
 	return nil
+}
+
+// truncate cuts the file of the data to a half of what it takes on the disk, as another
+// program may do while the server has it open.
+func (st *stage) truncate() error {
+	path := filepath.Join(st.dir, "zsetd.db")
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		size = min(size, s.Blocks*512)
+	}
+	return os.Truncate(path, size/2)
 }
 
 // alone has the server for itself while f runs.
@@ -490,7 +515,7 @@ func (st *stage) rest(d time.Duration, until time.Time) {
 
 // restart ends the server in one of the ways, and starts it again with its file.
 func (st *stage) restart(r *rand.Rand) error {
-	how := []string{"kill", "kill", "kill", "term", "shutdown"}[r.IntN(5)]
+	how := []string{"kill", "kill", "kill", "term", "shutdown", "signals", "truncate"}[r.IntN(7)]
 	if err := st.end(how); err != nil {
 		return err
 	}
