@@ -309,7 +309,7 @@ func TestPanicWithinScript(t *testing.T) {
 func TestFunctionsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "functions.db")
-	srv := keep(t, path, nil)
+	srv := keep(t, path, map[string]string{"save": ""})
 	load := func(name, reply string) {
 		t.Helper()
 		code := fmt.Sprintf("#!lua name=%s\nredis.register_function('%s', function() return '%s' end)", name, name, reply)

@@ -132,6 +132,7 @@ type pkg struct {
 	begin  time.Time
 	output []string // of the package itself
 	tests  map[string]*test
+	failed bool // one of its tests
 }
 
 // A test is a test or subtest that has not ended.
@@ -192,9 +193,10 @@ func (p *progress) packageEvent(k *pkg, e event) {
 		for _, name := range sortedKeys(k.tests) {
 			p.print(k.tests[name].output)
 			p.fail(e.Package, name)
+			k.failed = true
 		}
 		p.print(k.output)
-		if len(k.tests) == 0 {
+		if !k.failed {
 			p.fail(e.Package, "")
 		}
 		fallthrough
@@ -233,6 +235,7 @@ func (p *progress) testEvent(k *pkg, e event) {
 		if e.Action == "fail" {
 			p.print(t.output)
 			p.fail(e.Package, e.Test)
+			k.failed = true
 		}
 		if strings.Contains(e.Test, "/") {
 			return

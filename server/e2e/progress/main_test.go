@@ -29,7 +29,7 @@ func TestRun(t *testing.T) {
 			func TestB(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Error("loud") }) }`,
 			1,
 			[]string{"loud\n", "--- FAIL: TestB/sub", "FAIL\texample/p\t", "1 tests passed", "failed:\n\texample/p TestB/sub\n\texample/p TestB\n"},
-			[]string{"quiet", "=== RUN"},
+			[]string{"quiet", "=== RUN", "\texample/p\n"},
 		},
 		"panic": {
 			`func TestA(t *testing.T) { t.Log("quiet") }
