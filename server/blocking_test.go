@@ -2,6 +2,7 @@ package server
 
 import (
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 )
@@ -13,6 +14,7 @@ func TestDeadline(t *testing.T) {
 	}
 	defer srv.Close()
 	now := srv.keys.Now()
+	srv.setClock(time.UnixMilli(now)) // deadlines are rounded up to milliseconds
 	for _, test := range []struct {
 		timeout string
 		after   int64 // milliseconds; 0 = never
