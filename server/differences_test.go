@@ -118,6 +118,14 @@ func differences() []difference {
 			ours:   "*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n",
 		},
 		{
+			name:   "consumers that ask in vain",
+			reason: "since Redis 7.2 XREADGROUP, XCLAIM and XAUTOCLAIM make a consumer even if they have nothing for it",
+			after:  []string{"XGROUP CREATE k g $ MKSTREAM", "XREADGROUP GROUP g c STREAMS k >", "XCLAIM k g d 0 1-1", "XAUTOCLAIM k g e 0 0"},
+			try:    "XGROUP CREATECONSUMER k g c",
+			redis:  ":1\r\n",
+			ours:   ":0\r\n",
+		},
+		{
 			name:   "consumers that got nothing",
 			reason: "since Redis 7.2 XINFO CONSUMERS also tells when a consumer last got something",
 			after:  []string{"XGROUP CREATE k g $ MKSTREAM", "XGROUP CREATECONSUMER k g c"},

@@ -241,6 +241,14 @@ func comparisonOf(name string, argv []string) comparison {
 // unit draws a command and adds what it needs.
 func (g *generator) unit() unit {
 	c, argv := g.next()
+	u := g.unitOf(c, argv)
+	for i, line := range consumersOf(c.Name, argv) {
+		u.steps = slices.Insert(u.steps, i, step{argv: line})
+	}
+	return u
+}
+
+func (g *generator) unitOf(c *protocol.Command, argv []string) unit {
 	switch {
 	case !aboutData(c):
 		return g.session(c, argv)

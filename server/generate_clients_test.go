@@ -165,7 +165,8 @@ func (g *generator) data() (name string, argv []string) {
 			continue
 		}
 		switch c.Name {
-		case "spop", "sort", "sort_ro", "flushall", "flushdb", "swapdb", "select", "wait", "waitaof", "object|freq", "object|idletime":
+		case "spop", "sort", "sort_ro", "flushall", "flushdb", "swapdb", "select", "wait", "waitaof", "object|freq", "object|idletime",
+			"xreadgroup", "xclaim", "xautoclaim": // see consumersOf
 			continue
 		}
 		if u := g.alone(c, argv); len(u.steps) == 1 && u.steps[0].how == exact {

@@ -105,6 +105,28 @@ func newGenerator(r *rand.Rand, commands []*protocol.Command) *generator {
 	return g
 }
 
+// consumersOf returns the commands that make the consumers that a command names. They
+// come first, for since Redis 7.2 such a command makes a consumer even if it has
+// nothing for it.
+func consumersOf(name string, argv []string) (lines [][]string) {
+	var keys []string
+	switch {
+	case (name == "xclaim" || name == "xautoclaim") && len(argv) > 3:
+		keys = argv[1:2]
+	case name == "xreadgroup" && len(argv) > 3:
+		i := slices.IndexFunc(argv, func(w string) bool { return strings.EqualFold(w, "streams") })
+		if i < 0 {
+			return nil
+		}
+		keys = argv[i+1:]
+		keys = keys[:len(keys)/2]
+	}
+	for _, key := range keys {
+		lines = append(lines, []string{"XGROUP", "CREATECONSUMER", key, argv[2], argv[3]})
+	}
+	return lines
+}
+
 // next draws a command line.
 func (g *generator) next() (c *protocol.Command, argv []string) {
 	n := g.r.IntN(g.weights[len(g.weights)-1])

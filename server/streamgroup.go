@@ -547,7 +547,7 @@ func xclaim(c *Call) {
 		g.SetID(o.last, g.Read())
 		c.ChangedAside(key, classStream, "")
 	}
-	var consumer *keyspace.Consumer
+	consumer := c.consumer(key, g, name, false) // even if it gets nothing, as since Redis 7.2
 	var claimed []keyspace.StreamID
 	for _, id := range o.ids {
 		p, pending := g.Pending(id)
@@ -562,9 +562,7 @@ func xclaim(c *Call) {
 		case !pending:
 			p.Count = 1
 		}
-		if consumer == nil {
-			consumer = c.consumer(key, g, name, true)
-		}
+		g.Saw(consumer, c.now(), true)
 		c.claim(key, g, consumer, p.Count, &o, id)
 		claimed = append(claimed, id)
 	}
@@ -665,9 +663,10 @@ func xautoclaim(c *Call) {
 		g.Acknowledge(id)
 		c.ChangedAside(key, classStream, "")
 	}
+	consumer := c.consumer(key, g, name, len(claimed) > 0) // even if it gets nothing, as since Redis 7.2
 	for _, id := range claimed {
 		p, _ := g.Pending(id)
-		c.claim(key, g, c.consumer(key, g, name, true), p.Count, &o, id)
+		c.claim(key, g, consumer, p.Count, &o, id)
 	}
 	c.Reply.Array(3)
 	c.replyStreamID(next)

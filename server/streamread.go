@@ -253,7 +253,7 @@ func xreadgroup(c *Call) {
 		}
 		if !forGroup(s, protocol.View(o.group)) {
 			if !c.again {
-				c.sawConsumer(key, o.group, o.consumer)
+				c.consumer(key, c.editGroup(key, o.group), o.consumer, false)
 			}
 			return false
 		}
@@ -333,14 +333,6 @@ func (c *Call) consumer(key []byte, g *keyspace.Group, name []byte, got bool) *k
 	}
 	g.Saw(consumer, c.now(), got)
 	return consumer
-}
-
-// sawConsumer notes that a consumer has asked in vain, if there is such a one.
-func (c *Call) sawConsumer(key, group, name []byte) {
-	g := c.editGroup(key, group)
-	if consumer := g.Consumer(name); consumer != nil {
-		g.Saw(consumer, c.now(), false)
-	}
 }
 
 // replyHistory replies what is pending with a consumer behind id, and notes that
