@@ -566,7 +566,7 @@ func runSection(t *testing.T, f *transcript, s *section, mode string, record boo
 		o := server.Options{Config: map[string]string{"enable-debug-command": "yes"}}
 		if mode == "reload" {
 			o.File = filepath.Join(memoryDir(t), "reload.db")
-			o.Config["save"] = ""
+			o.Config["save"] = "1000000 1" // the journal is what is to be tested
 		}
 		srv, err := server.New(o)
 		if err != nil {
