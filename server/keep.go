@@ -93,7 +93,7 @@ type keepLimits struct {
 }
 
 func defaultKeepLimits() keepLimits {
-	return keepLimits{pending: 64 << 20, journal: 8 << 20, waste: 16 << 20, cleared: 10_000}
+	return keepLimits{pending: 64 << 20, journal: 16 << 20, waste: 16 << 20, cleared: 10_000}
 }
 
 // keepStats are figures for INFO.

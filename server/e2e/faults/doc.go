@@ -19,7 +19,7 @@
 //	TestHarness       that the harness sees memory, CPU, descriptors and goroutines come and go
 //	TestProcess       the first reply within 50 ms; 20 MB and 1 ‰ of a CPU when idle; 22 MB when 30 MB of data are gone
 //	TestStop          SIGTERM while clients write: the end within 5 s
-//	TestFileStaysSmall 3 MB of data that are changed 1.8 million times: a file of 32 MB, 16 MB more memory
+//	TestFileStaysSmall 3 MB of data that are changed 1.8 million times: a file of 40 MB, 16 MB more memory
 //	TestFileCutShort  the file is truncated while clients write, then two SIGTERM and a SIGINT: nothing is lost
 //	TestExpiredOnTime the event of a key that expires within 50 ms
 //	TestMemoryPerKey  bytes of the heap for each key of several kinds
