@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -203,8 +204,9 @@ func functionName(name string) bool {
 }
 
 // compileLibrary makes a library of its code. taken tells what names are in use
-// already: of libraries and, in lower case, of functions.
-func (srv *Server) compileLibrary(code string, timeout time.Duration, libraryTaken func(name string) bool,
+// already: of libraries and, in lower case, of functions. c is the command that asks for
+// it, nil while data are loaded.
+func (srv *Server) compileLibrary(c *Call, code string, timeout time.Duration, libraryTaken func(name string) bool,
 	functionTaken func(library, name string) bool,
 ) (l *library, wrong string) {
 	engine, name, skip, wrong := libraryHeader(code)
@@ -220,7 +222,17 @@ func (srv *Server) compileLibrary(code string, timeout time.Duration, libraryTak
 	}
 	l = &library{name: name, code: code, functions: map[string]*function{}}
 	state := srv.functionState()
-	fn, err := state.Compile(code[skip:], "user_function")
+	var fn *lua.LFunction
+	var err error
+	if c != nil {
+		fn, err = c.compileScript(state, &scriptRun{name: name}, code[skip:], "user_function")
+	} else {
+		fn, err = state.Compile(code[skip:], "user_function")
+	}
+	if ended, ok := errors.AsType[*script.Interrupted](err); ok {
+		msg, _ := errorOf(ended.Value)
+		return nil, "Error compiling function: " + cText(msg)
+	}
 	if err != nil {
 		return nil, "Error compiling function: " + cText(err.Error())
 	}
@@ -244,7 +256,12 @@ func (srv *Server) register(state *script.State, fn *lua.LFunction, l *library, 
 	began := time.Now()
 	state.SetGlobals(srv.loadingGlobals(state))
 	fs.loading = l
+	var memory scriptMemory
+	memory.begin(&srv.scripting, srv.keys)
 	state.Interrupt = func() *lua.LTable {
+		if memory.outgrown() {
+			return errorTable(state, "ERR not enough memory", false)
+		}
 		if timeout > 0 && time.Since(began) > timeout {
 			return errorTable(state, "ERR FUNCTION LOAD timeout", false)
 		}
@@ -252,6 +269,7 @@ func (srv *Server) register(state *script.State, fn *lua.LFunction, l *library, 
 	}
 	defer func() {
 		fs.loading, state.Interrupt = nil, nil
+		memory.end()
 		state.SetGlobals(nil)
 	}()
 	_, failed := state.Call(fn)
@@ -410,7 +428,7 @@ func functionLoad(c *Call) {
 	code := c.String()
 	fs := &c.srv.scripting.functions
 	libraryTaken, functionTaken := fs.takenBy(replace)
-	l, wrong := c.srv.compileLibrary(code, loadTime, libraryTaken, functionTaken)
+	l, wrong := c.srv.compileLibrary(c, code, loadTime, libraryTaken, functionTaken)
 	if wrong != "" {
 		c.Reply.Error("ERR " + wrong)
 		return
@@ -620,7 +638,7 @@ func (c *Call) restoreLibraries(codes []string, flush, replace bool) (wrong stri
 	var fresh functions
 	libraryTaken, functionTaken := fresh.takenBy(false)
 	for _, code := range codes {
-		l, wrong := c.srv.compileLibrary(code, 0, libraryTaken, functionTaken)
+		l, wrong := c.srv.compileLibrary(c, code, 0, libraryTaken, functionTaken)
 		if wrong != "" {
 			return wrong
 		}
@@ -677,7 +695,7 @@ func (srv *Server) loadLibraries() {
 		if !ok {
 			continue
 		}
-		l, wrong := srv.compileLibrary(string(code.Content()), 0, libraryTaken, functionTaken)
+		l, wrong := srv.compileLibrary(nil, string(code.Content()), 0, libraryTaken, functionTaken)
 		if wrong != "" {
 			srv.log.Error("a library of functions cannot be loaded; it stays in the file", "library", e.Key(), "error", wrong)
 			continue

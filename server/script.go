@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -195,7 +196,12 @@ func (c *Call) loadScript(source []byte) *evalScript {
 		return nil
 	}
 	text := string(source)
-	fn, err := state.Compile(text[skip:], "user_script")
+	run := &scriptRun{name: name, eval: true}
+	fn, err := c.compileScript(state, run, text[skip:], "user_script")
+	if ended, ok := errors.AsType[*script.Interrupted](err); ok {
+		c.scriptFailed(run, &script.Error{Value: ended.Value})
+		return nil
+	}
 	if err != nil {
 		c.Reply.Error("ERR Error compiling script (new function): " + cText(err.Error()))
 		return nil

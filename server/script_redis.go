@@ -116,7 +116,7 @@ func (a *api) call(L *lua.LState, raise bool) int {
 		result = errorTable(a.state, failed, true)
 	} else {
 		bad = reply[0] == '-'
-		result, _ = luaValue(a.state, reply)
+		result, _ = luaValue(a.state, L, reply)
 	}
 	if bad && raise {
 		a.state.Throw(L, result)
@@ -142,7 +142,14 @@ func (a *api) sha1hex(L *lua.LState) int {
 		a.fail(L, "wrong number of arguments")
 	}
 	s, _ := script.ToString(L.Get(1))
-	L.Push(lua.LString(sha1Of(bytesOf(s))))
+	sum := sha1.New()
+	for b := bytesOf(s); len(b) > 0; {
+		n := min(len(b), 1<<20)
+		sum.Write(b[:n])
+		b = b[n:]
+		a.state.Spend(L, n>>6)
+	}
+	L.Push(lua.LString(hex.EncodeToString(sum.Sum(nil))))
 	return 1
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,38 @@ import (
 // luaReply writes what a script returns as a reply.
 type luaReply struct {
 	c     *Call
+	run   *scriptRun
 	resp3 bool // the script has chosen RESP3, in which booleans are booleans
+	work  int  // values since the run was asked last whether it may go on
+	bytes int  // and the bytes of strings
+	mark  int  // where the reply begins in the outbox of the client
+	ended *lua.LTable
+}
+
+// spend counts a value of so many bytes, and reports whether the script may go on. A
+// table that holds another twice, which does so in turn, has no end.
+func (w *luaReply) spend(bytes int) bool {
+	w.work++
+	w.bytes += bytes
+	if w.ended == nil && (w.work >= 10_000 || w.bytes >= 16<<20) {
+		w.work, w.bytes = 0, 0
+		if w.c.Reply.Over() {
+			w.ended = errorTable(w.run.state, "ERR the reply of the script is too large", false)
+		} else {
+			// Others may have the lock meanwhile, and send something to this client: it
+			// comes before the reply.
+			r := w.c.Reply
+			reply := r.Swap(nil)
+			w.ended = w.run.interrupt()
+			if sent := r.Swap(nil); len(sent) > 0 {
+				reply = slices.Insert(reply, w.mark, sent...)
+				w.mark += len(sent)
+			}
+			r.Swap(reply)
+			r.Raw(reply) // onto itself: Swap has only emptied it
+		}
+	}
+	return w.ended == nil
 }
 
 // luaStack is how many values Lua has room for in a call; a reply that is nested
@@ -29,9 +61,14 @@ func (w *luaReply) value(v lua.LValue, used int) {
 		r.Error("ERR reached lua stack limit")
 		return
 	}
+	if !w.spend(0) {
+		return
+	}
 	switch v := v.(type) {
 	case lua.LString:
-		r.BulkString(string(v))
+		if w.spend(len(v)) {
+			r.BulkString(string(v))
+		}
 	case lua.LBool:
 		switch {
 		case w.resp3:
@@ -123,9 +160,15 @@ func (w *luaReply) table(t *lua.LTable, used int) {
 	}
 }
 
+// maxRoom is for how many elements of a reply there is room in its table at once, so
+// that the memory of larger ones is asked for step by step.
+const maxRoom = 1 << 20
+
 // luaValue makes of a reply what scripts see. The reply is whole, for it comes
-// from this server; rest is what follows it.
-func luaValue(state *script.State, reply []byte) (v lua.LValue, rest []byte) {
+// from this server; rest is what follows it. L is the coroutine that has called the
+// command: a large reply takes long, and a script may end within it.
+func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, rest []byte) {
+	state.Spend(L, 5)
 	i := bytes.IndexByte(reply, '\r')
 	if i < 0 {
 		panic("BUG: a reply without an end")
@@ -159,16 +202,17 @@ func luaValue(state *script.State, reply []byte) (v lua.LValue, rest []byte) {
 		if n < 0 {
 			return lua.LFalse, rest
 		}
+		state.Spend(L, n>>12)
 		return lua.LString(rest[:n]), rest[n+2:]
 	case '*', '>':
 		n := number()
 		if n < 0 {
 			return lua.LFalse, rest
 		}
-		t := state.L.CreateTable(n, 0)
+		t := state.L.CreateTable(min(n, maxRoom), 0)
 		for i := range n {
 			var e lua.LValue
-			e, rest = luaValue(state, rest)
+			e, rest = luaValue(state, L, rest)
 			t.RawSetInt(i+1, e)
 		}
 		return t, rest
@@ -191,15 +235,15 @@ func luaValue(state *script.State, reply []byte) (v lua.LValue, rest []byte) {
 		return field("verbatim_string", t)
 	case '|': // scripts do not see attributes
 		for range 2 * number() {
-			_, rest = luaValue(state, rest)
+			_, rest = luaValue(state, L, rest)
 		}
-		return luaValue(state, rest)
+		return luaValue(state, L, rest)
 	case '%':
 		t := state.Table()
 		for range number() {
 			var k, e lua.LValue
-			k, rest = luaValue(state, rest)
-			e, rest = luaValue(state, rest)
+			k, rest = luaValue(state, L, rest)
+			e, rest = luaValue(state, L, rest)
 			if k != lua.LNil {
 				t.RawSet(k, e)
 			}
@@ -209,7 +253,7 @@ func luaValue(state *script.State, reply []byte) (v lua.LValue, rest []byte) {
 		t := state.Table()
 		for range number() {
 			var k lua.LValue
-			k, rest = luaValue(state, rest)
+			k, rest = luaValue(state, L, rest)
 			if k != lua.LNil {
 				t.RawSet(k, lua.LTrue)
 			}

@@ -2,15 +2,18 @@ package server
 
 import (
 	"fmt"
-	"runtime"
+	"math"
+	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/keyspace"
 	"github.com/zsetd/zsetd/server/script"
 )
 
@@ -32,7 +35,9 @@ type scripting struct {
 	running  *scriptRun
 	allowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
 
-	memoryLimit uint64 // by how much the process may grow while a script runs
+	memoryLimit uint64    // by how much the process may grow while a script runs
+	base        memoryUse // of the process,
+	baseAt      time.Time // then
 
 	functions functions
 }
@@ -79,9 +84,8 @@ type scriptRun struct {
 	wrote    bool
 	busy     bool // has run for so long that others are told
 	killed   bool
-	memory   uint64 // of the process when it was first looked at,
-	collect  uint64 // and at which it is to be looked at more closely
-	slot     int    // of the keys so far, in a cluster; -1 if there were none
+	memory   scriptMemory
+	slot     int // of the keys so far, in a cluster; -1 if there were none
 }
 
 const (
@@ -133,39 +137,81 @@ func (c *Call) runScript(state *script.State, fn *lua.LFunction, r *scriptRun, k
 		}
 	}
 	r.readOnly = r.readOnly || r.flags.has(scriptNoWrites)
-	r.srv, r.state, r.caller, r.row, r.command, r.began = srv, state, c.sess, c.cmd, c.argv, time.Now()
+	r.attach(c, state)
 	s := srv.scriptSession()
 	s.db, s.user, s.authenticated, s.multi = c.db, c.sess.user, true, false
 	s.out.SetVersion(2)
 	s.out.Truncate(0)
-	sc.running = r
+	s.out.SetLimit(int(srv.scripting.memoryLimit/8) + 1<<10) // a string of the greatest length, and its header
+	sc.begin(r)
+	defer srv.endScript(r)
 	state.Running, state.Interrupt = true, r.interrupt
+	k, a := stringTable(state, keys), stringTable(state, args)
 	var result lua.LValue
 	var failed *script.Error
-	func() {
-		defer func() {
-			state.Running, state.Interrupt = false, nil
-			sc.running = nil
-			if r.busy {
-				srv.busyEnded()
-			}
-		}()
-		k, a := stringTable(state, keys), stringTable(state, args)
-		if r.eval {
-			state.SetGlobal("KEYS", k)
-			state.SetGlobal("ARGV", a)
-			result, failed = state.Call(fn)
-		} else {
-			result, failed = state.Call(fn, k, a)
-		}
-	}()
+	if r.eval {
+		state.SetGlobal("KEYS", k)
+		state.SetGlobal("ARGV", a)
+		result, failed = state.Call(fn)
+	} else {
+		result, failed = state.Call(fn, k, a)
+	}
 	if failed != nil {
 		c.scriptFailed(r, failed)
 		return
 	}
-	w := luaReply{c: c, resp3: s.out.Version() == 3}
-	w.value(result, 2)
+	w := luaReply{c: c, run: r, resp3: s.out.Version() == 3, mark: c.Reply.Len()}
+	if w.value(result, 2); w.ended != nil && !c.Reply.Over() {
+		c.Reply.Truncate(w.mark)
+		c.scriptFailed(r, &script.Error{Value: w.ended})
+	}
 }
+
+// attach notes which command runs a script.
+func (r *scriptRun) attach(c *Call, state *script.State) {
+	r.srv, r.state, r.caller, r.row, r.command, r.began = c.srv, state, c.sess, c.cmd, c.argv, time.Now()
+}
+
+// compileScript compiles a source for a command. That can be interrupted as the script
+// itself can: to compile 100 MB takes seconds.
+func (c *Call) compileScript(state *script.State, r *scriptRun, source, chunk string) (*lua.LFunction, error) {
+	sc := &c.srv.scripting
+	if sc.running != nil { // see runScript
+		return state.Compile(source, chunk)
+	}
+	r.attach(c, state)
+	sc.begin(r)
+	defer c.srv.endScript(r)
+	state.Interrupt = r.interrupt
+	return state.Compile(source, chunk)
+}
+
+// begin makes r the script that runs.
+func (sc *scripting) begin(r *scriptRun) {
+	sc.running = r
+	r.memory.begin(sc, r.srv.keys)
+	beat := r.memory.beat
+	r.state.Beat.Store(&beat)
+}
+
+// endScript ends what begin has begun. Those who have waited for the end of the
+// script go on.
+func (srv *Server) endScript(r *scriptRun) {
+	sc := &srv.scripting
+	r.state.Running, r.state.Interrupt = false, nil
+	r.state.Beat.Store(nil)
+	r.memory.end()
+	sc.running = nil
+	if sc.session != nil && sc.session.out.Cap() > largestKept {
+		sc.session.out.Swap(nil)
+	}
+	if r.busy {
+		srv.busyEnded()
+	}
+}
+
+// largestKept is the largest buffer for replies to scripts that is kept for the next.
+const largestKept = 1 << 20
 
 // scriptingMemory is what scripts and functions take, estimated.
 type scriptingMemory struct{ eval, functions, vmEval, vmFunctions int64 }
@@ -280,7 +326,7 @@ func errorTable(state *script.State, msg string, counted bool) *lua.LTable {
 // end, if it must.
 func (r *scriptRun) interrupt() *lua.LTable {
 	srv := r.srv
-	if r.outgrown() {
+	if r.memory.outgrown() {
 		return errorTable(r.state, "ERR not enough memory", false)
 	}
 	if threshold := srv.config.busyReplyThreshold; !r.busy && (threshold == 0 || time.Since(r.began).Milliseconds() < threshold) {
@@ -311,31 +357,106 @@ func (r *scriptRun) interrupt() *lua.LTable {
 	return nil
 }
 
-// scriptMemory is the limit unless a test sets another.
-const scriptMemory = 4 << 30
+// defaultScriptMemory is the limit unless a test sets another.
+const defaultScriptMemory = 4 << 30
 
-// outgrown reports whether the script has taken more memory than it may. What it
-// does not use any more does not count: in a process that is large there may be
-// gigabytes of it before it is collected, so that is done first.
-func (r *scriptRun) outgrown() bool {
-	may := r.srv.scripting.memoryLimit
-	now := memoryInUse()
-	if r.memory == 0 {
-		r.memory, r.collect = now, now+may
-	}
-	if now <= r.collect {
-		return false
-	}
-	runtime.GC()
-	now = memoryInUse()
-	r.collect = now + may/2
-	return now > r.memory+may
+// scriptMemory watches how much memory a script takes. The process must not grow by
+// more than the limit while a script runs, with what is not in use any more and what a
+// single step takes: a table that grows is copied, which is 1.9 GB for the largest one,
+// and a string of 512 MB is made in a buffer that grows likewise. So a script may hold
+// a quarter of the limit, what is not collected is an eighth more, and the rest is for
+// the step, of which the largest table takes 3 GB with what is collected too late.
+// What the script stores in keys does not count: that is for maxmemory.
+type scriptMemory struct {
+	limit   uint64
+	keys    func() int64 // the bytes of all keys
+	stored  int64        // what keys has said at the beginning
+	base    memoryUse    // when the script began
+	collect memoryUse    // when it is to be looked at more closely
+
+	mu        sync.Mutex // guards what follows
+	ended     bool
+	tightened int64 // what tighten has set; 0: nothing
 }
 
-func memoryInUse() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+// memoryUse is how much memory the process has: in objects of the heap, collected or
+// not, and from the operating system.
+type memoryUse struct{ objects, mapped uint64 }
+
+func readMemory() memoryUse {
+	samples := [...]metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples[:])
+	return memoryUse{samples[0].Value.Uint64(), samples[1].Value.Uint64() - samples[2].Value.Uint64()}
+}
+
+// baseAge is how old the figures may be that a script begins with: to read them takes
+// microseconds.
+const baseAge = 100 * time.Millisecond
+
+func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace) {
+	if now := time.Now(); now.Sub(sc.baseAt) > baseAge {
+		sc.base, sc.baseAt = readMemory(), now
+	}
+	m.limit, m.base, m.keys, m.stored = sc.memoryLimit, sc.base, keys.Held, keys.Held()
+	m.collect = memoryUse{m.base.objects + m.limit/4, m.base.mapped + m.limit/4}
+}
+
+// outgrown reports whether the script has taken more memory than it may. What it
+// does not use any more does not count, so that is collected, and returned to the
+// operating system, before it is ended.
+func (m *scriptMemory) outgrown() bool {
+	now := m.read()
+	m.tighten(now.mapped, m.keys()-m.stored)
+	if now.objects <= m.collect.objects && now.mapped <= m.collect.mapped {
+		return false
+	}
+	debug.FreeOSMemory()
+	now = m.read()
+	m.collect.objects = max(now.objects, m.base.objects+m.limit/4) + m.limit/8
+	m.collect.mapped = max(now.mapped, m.base.mapped+m.limit/4) + m.limit/8
+	return now.objects > m.base.objects+m.limit/4
+}
+
+// read is readMemory without what the script has stored in keys.
+func (m *scriptMemory) read() memoryUse {
+	now := readMemory()
+	if stored := m.keys() - m.stored; stored > 0 {
+		now.objects -= min(now.objects, uint64(stored))
+		now.mapped -= min(now.mapped, uint64(stored))
+	}
+	return now
+}
+
+// tighten sets the memory limit of the garbage collector when a script has taken much:
+// with that in view it collects what a single step leaves behind, such as the copies of
+// a table that grows, within the step. Any goroutine may call it. A program, or another
+// server in it, that has set a limit keeps it.
+func (m *scriptMemory) tighten(mapped uint64, stored int64) {
+	if mapped <= m.base.mapped+m.limit/8 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	limit := int64(m.base.mapped+m.limit/2) + max(stored, 0)
+	if now := debug.SetMemoryLimit(-1); !m.ended && (now == math.MaxInt64 || now == m.tightened && limit > now+int64(m.limit/16)) {
+		debug.SetMemoryLimit(limit)
+		m.tightened = limit
+	}
+}
+
+// beat is called each millisecond, also within a step, by another goroutine.
+func (m *scriptMemory) beat() { m.tighten(readMemory().mapped, 0) }
+
+// end is called when the script has ended.
+func (m *scriptMemory) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = true
+	if m.tightened != 0 && debug.SetMemoryLimit(-1) == m.tightened {
+		debug.SetMemoryLimit(math.MaxInt64)
+	}
 }
 
 // letOthers gives the lock to those who wait for it, and takes it again. In
@@ -444,6 +565,9 @@ func (r *scriptRun) call(argv [][]byte) (reply []byte, failed string) {
 		r.caller.remember(r.row, r.command) // all keys that the script has been given, and no others
 	}
 	srv.account(c, 0, start)
+	if s.out.Over() {
+		return nil, "ERR not enough memory for the reply"
+	}
 	return s.out.Bytes(), ""
 }
 

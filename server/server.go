@@ -237,7 +237,7 @@ const leastMemory = 512 << 10
 func configured(o Options) (*Server, error) {
 	t := newTable()
 	srv := &Server{
-		scripting:    scripting{memoryLimit: scriptMemory},
+		scripting:    scripting{memoryLimit: defaultScriptMemory},
 		log:          o.Logger,
 		level:        o.LogLevel,
 		table:        t,

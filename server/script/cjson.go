@@ -174,12 +174,17 @@ func (e *jsonEncoder) value(v lua.LValue, depth int) {
 
 func (e *jsonEncoder) string(s string) {
 	const hex = "0123456789abcdef"
+	e.st.checkLength(e.L, len(e.b)+len(s))
+	e.st.make(e.L, len(s))
 	e.b = append(e.b, '"')
 	start := 0
 	for i := range len(s) {
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' && c != '/' && c != 127 {
 			continue
+		}
+		if e.st.Spend(e.L, 1); len(e.b) > e.st.most {
+			e.st.checkLength(e.L, len(e.b))
 		}
 		e.b = append(e.b, s[start:i]...)
 		start = i + 1
@@ -218,6 +223,7 @@ func (e *jsonEncoder) number(v lua.LNumber) {
 func (e *jsonEncoder) arrayLength(t *lua.LTable) int {
 	most, items := 0, 0
 	for k, _ := next(t, lua.LNil); k != lua.LNil; k, _ = next(t, k) {
+		e.st.Spend(e.L, 1)
 		f, ok := k.(lua.LNumber)
 		if !ok || f < 1 || f != lua.LNumber(math.Floor(float64(f))) {
 			return 0
@@ -336,7 +342,9 @@ func (d *jsonDecoder) bad(msg string) { d.token, d.index = jsonToken(msg), d.at 
 func (d *jsonDecoder) next() {
 	d.st.Spend(d.L, 1)
 	for strings.IndexByte(" \t\n\r", d.char(d.at)) >= 0 {
-		d.at++
+		if d.at++; d.at%4096 == 0 {
+			d.st.Spend(d.L, 4096/16)
+		}
 	}
 	d.index = d.at
 	rest := d.s[min(d.at, len(d.s)):]
@@ -518,9 +526,12 @@ func (d *jsonDecoder) string() {
 				b = append(b, "\"\\/\b\f\n\r\t"[k])
 				d.at += 2
 			}
+			d.st.Spend(d.L, 1)
 			start = d.at
 		default:
-			d.at++
+			if d.at++; d.at%4096 == 0 {
+				d.st.Spend(d.L, 4096/16)
+			}
 		}
 	}
 }

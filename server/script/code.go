@@ -2,9 +2,9 @@ package script
 
 import (
 	"math"
+	"reflect"
 
 	lua "github.com/yuin/gopher-lua"
-	"github.com/yuin/gopher-lua/ast"
 )
 
 // The instructions of gopher-lua's machine: those of Lua 5.1 with the fields in
@@ -206,6 +206,7 @@ func (fs *function) label() int {
 }
 
 func (fs *function) nextJump(pc int) int {
+	fs.x.jumps++
 	offset := bxOf(fs.code[pc]) - maxSbx
 	if offset == noJump {
 		return noJump
@@ -281,17 +282,29 @@ func (fs *function) patchHere(list int) {
 	fs.concat(&fs.pending, list)
 }
 
+// concat puts the jumps of l2 into the list l1. It goes to the end of the shorter list:
+// the order in a list means nothing, and a long chain of elseif, or, and adds its jumps
+// one by one.
 func (fs *function) concat(l1 *int, l2 int) {
 	switch {
 	case l2 == noJump:
 	case *l1 == noJump:
 		*l1 = l2
 	default:
-		list := *l1
-		for next := fs.nextJump(list); next != noJump; next = fs.nextJump(list) {
-			list = next
+		a, b := *l1, l2
+		for {
+			nextA, nextB := fs.nextJump(a), fs.nextJump(b)
+			if nextA == noJump {
+				fs.fixJump(a, l2)
+				return
+			}
+			if nextB == noJump {
+				fs.fixJump(b, *l1)
+				*l1 = l2
+				return
+			}
+			a, b = nextA, nextB
 		}
-		fs.fixJump(list, l2)
 	}
 }
 
@@ -773,24 +786,19 @@ func (fs *function) setList(base, elements, store int) {
 	fs.free = base + 1
 }
 
-// proto makes gopher-lua's form of the function. Its strings are also kept in a
-// field that only gopher-lua's compiler can fill; so that compiles a chunk that
-// has the same constants, and everything else is replaced.
+// proto makes gopher-lua's form of the function. The texts of its string constants
+// are also kept in a field that only gopher-lua's compiler can fill, by comparing each
+// constant with all others; so that is set by reflection.
 func (fs *function) proto(chunk string) *lua.FunctionProto {
-	stmts := make([]ast.Stmt, len(fs.consts))
+	p := &lua.FunctionProto{SourceName: chunk}
+	texts := make([]string, len(fs.consts))
 	for i, c := range fs.consts {
-		s, ok := c.(lua.LString)
-		if !ok {
-			s = lua.LString(fs.placeholder(i))
+		if s, ok := c.(lua.LString); ok {
+			texts[i] = string(s)
 		}
-		stmts[i] = &ast.DoBlockStmt{Stmts: []ast.Stmt{
-			&ast.LocalAssignStmt{Names: []string{"k"}, Exprs: []ast.Expr{&ast.StringExpr{Value: string(s)}}},
-		}}
 	}
-	p, err := lua.Compile(stmts, chunk)
-	if err != nil || len(p.Constants) != len(fs.consts) {
-		panic("BUG: constants that do not compile")
-	}
+	field := reflect.ValueOf(p).Elem().FieldByName("stringConstants")
+	*(*[]string)(field.Addr().UnsafePointer()) = texts
 	p.Constants, p.Code, p.FunctionPrototypes = fs.consts, fs.code, fs.protos
 	p.LineDefined, p.LastLineDefined = fs.line, fs.last
 	p.NumParameters, p.NumUpvalues = uint8(fs.params), uint8(len(fs.ups))
@@ -807,15 +815,4 @@ func (fs *function) proto(chunk string) *lua.FunctionProto {
 		p.DbgUpvalues = append(p.DbgUpvalues, u.name)
 	}
 	return p
-}
-
-// placeholder returns a string that is no constant.
-func (fs *function) placeholder(i int) string {
-	b := []byte{'k', byte(i), byte(i >> 8), byte(i >> 16)}
-	for {
-		if _, taken := fs.indexes[constKey{'s', string(b), 0}]; !taken {
-			return string(b)
-		}
-		b = append(b, 'k')
-	}
 }

@@ -43,7 +43,7 @@
 // and libraries are read through empty tables that stand for them (see guard in
 // state.go): there is nothing to change in those, and functions that write to
 // tables refuse them. Gopher-lua's stack of calls is bounded as Lua's is, strings
-// to 512 MB; whoever runs a script is asked now and then whether it may go on
+// to 512 MB; each millisecond the caller is asked whether the script may go on
 // ([State.Interrupt]), and an error from there cannot be caught.
 //
 // The compiler, the patterns and the libraries follow those of Lua 5.1, which are

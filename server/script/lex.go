@@ -71,6 +71,7 @@ type lexer struct {
 	buf      []byte // the text of the token that is being read
 	reserved map[string]token
 	spend    func() // is called for each token
+	jumps    int    // that were followed so far, for tests
 }
 
 // syntaxError is what a source that cannot be compiled panics with.

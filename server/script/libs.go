@@ -142,6 +142,7 @@ func (st *State) maxn(L *lua.LState) int {
 	most := 0.0
 	t := st.checkTable(L, 1)
 	t.ForEach(func(k, _ lua.LValue) {
+		st.Spend(L, 1)
 		if n, ok := k.(lua.LNumber); ok {
 			most = max(most, float64(n))
 		}

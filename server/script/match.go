@@ -157,28 +157,32 @@ func (m *matcher) balance(s, p int) int {
 		return -1
 	}
 	open, closing, depth := m.pat[p], m.pat[p+1], 1
-	start := s
 	for s++; s < len(m.src); s++ {
+		if s%1024 == 0 {
+			m.st.Spend(m.L, 1024/16)
+		}
 		switch m.src[s] {
 		case closing:
 			if depth--; depth == 0 {
-				m.st.Spend(m.L, (s-start)/16)
 				return s + 1
 			}
 		case open:
 			depth++
 		}
 	}
-	m.st.Spend(m.L, (s-start)/16)
 	return -1
 }
 
 func (m *matcher) maxExpand(s, p, end int) int {
-	i := 0
+	i, unspent := 0, 0
 	for m.single(s+i, p, end) {
 		i++
+		if unspent += end - p + 15; unspent > 1<<14 {
+			m.st.Spend(m.L, unspent/16)
+			unspent = 0
+		}
 	}
-	m.st.Spend(m.L, (i+1)*(end-p+15)/16)
+	m.st.Spend(m.L, unspent/16)
 	for ; i >= 0; i-- {
 		if r := m.match(s+i, end+1); r >= 0 {
 			return r

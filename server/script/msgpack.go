@@ -76,7 +76,7 @@ func (st *State) packValue(L *lua.LState, b []byte, v lua.LValue, level int) []b
 			break
 		}
 		t := st.real(v)
-		if n, ok := arrayLength(t); ok {
+		if n, ok := st.arrayLength(L, t); ok {
 			b = packHeader(b, uint64(n), 0x90, 15, 0, 0xdc, 0xdd)
 			for i := 1; i <= n; i++ {
 				b = st.packValue(L, b, t.RawGet(lua.LNumber(i)), level+1)
@@ -85,6 +85,7 @@ func (st *State) packValue(L *lua.LState, b []byte, v lua.LValue, level int) []b
 		}
 		n := 0
 		for k, _ := next(t, lua.LNil); k != lua.LNil; k, _ = next(t, k) {
+			st.Spend(L, 1)
 			n++
 		}
 		b = packHeader(b, uint64(n), 0x80, 15, 0, 0xde, 0xdf)
@@ -98,9 +99,10 @@ func (st *State) packValue(L *lua.LState, b []byte, v lua.LValue, level int) []b
 }
 
 // arrayLength reports whether the keys of t are 1 to n, without a hole.
-func arrayLength(t *lua.LTable) (n int, ok bool) {
+func (st *State) arrayLength(L *lua.LState, t *lua.LTable) (n int, ok bool) {
 	most := 0
 	for k, _ := next(t, lua.LNil); k != lua.LNil; k, _ = next(t, k) {
+		st.Spend(L, 1)
 		f, isNumber := k.(lua.LNumber)
 		if !isNumber || f <= 0 || f > math.MaxInt32 || f != lua.LNumber(int(f)) {
 			return 0, false

@@ -28,6 +28,8 @@ func compile(src, chunk string, in intrinsics, spend func()) (proto *lua.Functio
 		case nil:
 		case syntaxError:
 			proto, err = nil, r
+		case *Interrupted:
+			proto, err = nil, r
 		default:
 			panic(r)
 		}

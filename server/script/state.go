@@ -2,6 +2,8 @@ package script
 
 import (
 	"context"
+	"math"
+	"sync/atomic"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -13,9 +15,15 @@ import (
 type State struct {
 	L *lua.LState
 
-	// Interrupt is called now and then while a script runs, some milliseconds
-	// apart. If it returns an error the script ends with it, whatever it does.
+	// Interrupt is called while a script runs or is compiled: before it begins, and
+	// then about each millisecond, between two instructions or within a Go function
+	// that takes long. If it returns an error the script ends with it, whatever it
+	// does.
 	Interrupt func() *lua.LTable
+
+	// Beat, if it is set before a script runs, is called with each pulse, also while
+	// a single instruction runs, by another goroutine.
+	Beat atomic.Pointer[func()]
 
 	// Running says that a script runs, other than one that is being loaded: only
 	// then there are random numbers, as in Redis.
@@ -57,13 +65,13 @@ const (
 	maxDepth    = 200       // of coroutines that resume each other
 )
 
-// How many instructions are run between two looks at the clock: few at first, for
-// some instructions take long, such as # of a table that is full of nil; then as
-// many as take about so long as looks are meant to be apart.
+// A script looks whether it may go on (calls Interrupt) at each pulse of a timer, and
+// when it has done so much work without one, which happens when the machine is busy.
+// The timer is what bounds the time between two looks by that of one instruction: no
+// number of instructions does, for t[60000000] = 1 takes 1 GB and half a second.
 const (
-	firstInterval = 100
-	interval      = 20_000
-	apart         = 2 * time.Millisecond
+	interval = 20_000 // instructions, or as much other work
+	pulse    = time.Millisecond
 )
 
 // New returns a machine. It has no global redis: see SetLibrary.
@@ -76,7 +84,8 @@ func New() *State {
 	// For coroutines, whose stacks grow as they need it.
 	st.L.Options.MinimizeStackMemory, st.L.Options.CallStackSize, st.L.Options.RegistrySize = true, maxCoroutineCalls, 1<<8
 	st.random.seed(0)
-	st.ticks = &ticker{st: st, left: firstInterval, interval: firstInterval}
+	st.ticks = &ticker{st: st, left: interval}
+	st.ticks.timer = time.AfterFunc(math.MaxInt64, st.ticks.beat)
 	st.L.SetContext(st.ticks)
 	st.L.Panic = st.panicked
 	st.globals = st.L.NewTable()
@@ -222,10 +231,26 @@ func (st *State) SetGlobals(t *lua.LTable) {
 	st.env.Metatable.(*lua.LTable).RawSetString("__index", t)
 }
 
-// Compile compiles a source. The error is the message that Lua gives.
+// Compile compiles a source. The error is the message that Lua gives, or
+// [*Interrupted] if Interrupt has ended it.
 func (st *State) Compile(src, chunk string) (*lua.LFunction, error) {
-	return st.compile(src, chunk, func() {})
+	st.ticks.start()
+	defer st.ticks.stop()
+	return st.compile(src, chunk, func() {
+		if st.ticks.spent(tokenWork) {
+			panic(&Interrupted{st.ticks.end})
+		}
+	})
 }
+
+// tokenWork is the work of compiling a token, in instructions.
+const tokenWork = 10
+
+// Interrupted is the error of a source whose compilation was ended by Interrupt.
+type Interrupted struct{ Value *lua.LTable }
+
+// Error says so; Value is what Interrupt has returned.
+func (e *Interrupted) Error() string { return "the compilation was interrupted" }
 
 // compile is Compile that calls a function for each token.
 func (st *State) compile(src, chunk string, spend func()) (*lua.LFunction, error) {
@@ -249,7 +274,8 @@ type Error struct {
 // Call calls a function and returns its first result.
 func (st *State) Call(fn *lua.LFunction, args ...lua.LValue) (result lua.LValue, failed *Error) {
 	L := st.L
-	st.ticks.left, st.ticks.interval, st.ticks.looked, st.ticks.end = firstInterval, firstInterval, time.Now(), nil
+	st.ticks.start()
+	defer st.ticks.stop()
 	st.last, st.bug, st.depth = raised{}, nil, 0
 	top := L.GetTop()
 	L.Push(st.protect())
@@ -305,34 +331,45 @@ func (st *State) Bug(r any) { st.bug = r }
 // each instruction whether it is done. It costs some nanoseconds; gopher-lua has
 // no hooks.
 type ticker struct {
-	st       *State
-	left     int // instructions, or other work, until the next look
-	interval int
-	looked   time.Time
-	end      *lua.LTable // the error that the script must end with
+	st    *State
+	left  int         // instructions, or other work, until the next look if there is no pulse
+	pulse atomic.Bool // set by the timer
+	timer *time.Timer
+	ends  atomic.Bool // nothing runs: the timer does not go on
+	end   *lua.LTable // the error that the script must end with
+}
+
+// start begins to count for a script, or a source to be compiled. The first look is at
+// the first instruction.
+func (t *ticker) start() {
+	t.left, t.end = 0, nil
+	if t.st.Interrupt == nil {
+		t.left = interval
+		return
+	}
+	t.ends.Store(false)
+	t.timer.Reset(pulse)
+}
+
+func (t *ticker) stop() {
+	t.ends.Store(true)
+	t.timer.Stop()
+}
+
+// beat is what the timer does.
+func (t *ticker) beat() {
+	t.pulse.Store(true)
+	if f := t.st.Beat.Load(); f != nil {
+		(*f)()
+	}
+	if !t.ends.Load() {
+		t.timer.Reset(pulse)
+	}
 }
 
 // Done implements context.Context.
 func (t *ticker) Done() <-chan struct{} {
-	t.left--
-	if t.left > 0 {
-		return nil
-	}
-	return t.look()
-}
-
-func (t *ticker) look() <-chan struct{} {
-	if t.end == nil && t.st.Interrupt != nil {
-		if took := time.Since(t.looked); took < apart {
-			t.interval = min(2*t.interval, interval)
-		} else {
-			t.interval = max(1, int(int64(t.interval)*int64(apart)/int64(took)))
-		}
-		t.end = t.st.Interrupt()
-		t.looked = time.Now()
-	}
-	if t.end == nil {
-		t.left = t.interval
+	if !t.spent(1) {
 		return nil
 	}
 	done := make(chan struct{})
@@ -340,10 +377,29 @@ func (t *ticker) look() <-chan struct{} {
 	return done
 }
 
+// spent counts n instructions, and reports whether the script must end.
+func (t *ticker) spent(n int) bool {
+	t.left -= n
+	if t.left > 0 && !t.pulse.Load() {
+		return false
+	}
+	t.pulse.Store(false)
+	if t.end == nil && t.st.Interrupt != nil {
+		t.end = t.st.Interrupt()
+	}
+	if t.end == nil {
+		t.left = interval
+	}
+	return t.end != nil
+}
+
+// hurry makes the next look come at the next instruction.
+func (t *ticker) hurry() { t.left = 0 }
+
 // Spend is what a Go function calls, now and then, that may take long: it has done
 // as much work as n instructions.
 func (st *State) Spend(L *lua.LState, n int) {
-	if st.ticks.left -= n; st.ticks.left <= 0 && st.ticks.look() != nil {
+	if st.ticks.spent(n) {
 		L.Error(st.ticks.end, 0)
 	}
 }
@@ -356,6 +412,3 @@ func (t *ticker) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Value implements context.Context.
 func (t *ticker) Value(any) any { return nil }
-
-// hurry makes the next look come at the next instruction.
-func (t *ticker) hurry() { t.left = 0 }

@@ -110,12 +110,16 @@ func mapBytes(s string, from, to byte, delta byte) lua.LString {
 }
 
 func (st *State) strLower(L *lua.LState) int {
-	L.Push(mapBytes(st.checkString(L, 1), 'A', 'Z', 32))
+	s := st.checkString(L, 1)
+	st.make(L, len(s))
+	L.Push(mapBytes(s, 'A', 'Z', 32))
 	return 1
 }
 
 func (st *State) strUpper(L *lua.LState) int {
-	L.Push(mapBytes(st.checkString(L, 1), 'a', 'z', 256-32))
+	s := st.checkString(L, 1)
+	st.make(L, len(s))
+	L.Push(mapBytes(s, 'a', 'z', 256-32))
 	return 1
 }
 
@@ -134,6 +138,7 @@ func (st *State) strRep(L *lua.LState) int {
 
 func (st *State) strReverse(L *lua.LState) int {
 	s := st.checkString(L, 1)
+	st.make(L, len(s))
 	b := make([]byte, len(s))
 	for i := range b {
 		b[i] = s[len(s)-1-i]
@@ -315,6 +320,7 @@ func (st *State) strFormat(L *lua.LState) int {
 	b := &bytes.Buffer{}
 	arg := 1
 	for i := 0; i < len(format); i++ {
+		st.Spend(L, 1)
 		if format[i] != '%' {
 			b.WriteByte(format[i])
 			continue
@@ -384,7 +390,7 @@ func (st *State) strFormat(L *lua.LState) int {
 		}
 	}
 	st.make(L, b.Len())
-	L.Push(lua.LString(b.String()))
+	L.Push(lua.LString(view(b.Bytes())))
 	return 1
 }
 

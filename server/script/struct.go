@@ -114,6 +114,7 @@ func (st *State) structPack(L *lua.LState) int {
 	var b []byte
 	arg := 2
 	for f.fmt != "" {
+		st.Spend(L, 1)
 		opt, size := f.next()
 		b = append(b, make([]byte, f.padding(uint64(len(b)), opt, size))...)
 		switch opt {
@@ -155,6 +156,7 @@ func (st *State) structPack(L *lua.LState) int {
 		}
 		st.checkLength(L, len(b))
 	}
+	st.make(L, len(b))
 	L.Push(lua.LString(view(b)))
 	return 1
 }
@@ -175,6 +177,7 @@ func (st *State) structUnpack(L *lua.LState) int {
 	}
 	n := 0
 	for f.fmt != "" {
+		st.Spend(L, 1)
 		opt, length0 := f.next()
 		pos += f.padding(pos, opt, length0)
 		size := uint64(length0)
@@ -245,6 +248,7 @@ func (st *State) structSize(L *lua.LState) int {
 	f := st.newLayout(L)
 	pos := uint64(0)
 	for f.fmt != "" {
+		st.Spend(L, 1)
 		opt, size := f.next()
 		pos += f.padding(pos, opt, size)
 		switch {

@@ -1,0 +1,96 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// Compiling takes time in proportion to the source: no chain of jumps is followed from
+// its beginning for each link.
+func TestCompilingIsLinear(t *testing.T) {
+	st := machine()
+	for name, source := range map[string]struct{ before, repeated, after string }{
+		"elseif":     {"local x = 1 if x then x = 2 ", "elseif x then x = 1 ", "end"},
+		"or":         {"local x = 1 return x", " or x", ""},
+		"or compare": {"local x = 1 return x == 0", " or x == 5", ""},
+		"and":        {"local x = 1 return x", " and x", ""},
+		"and or":     {"local x = 1 if x", " and x == 1 or x == 2", " then return 1 end"},
+		"and not or": {"local x = 1 return x", " and not (x or x)", ""},
+		"break":      {"while true do ", "if x then break end ", "end"},
+		"while":      {"", "while x do end ", ""},
+		"constants":  {"return {", "'a', 1.5, ", "}"},
+	} {
+		const n = 20_000
+		src := source.before + strings.Repeat(source.repeated, n) + source.after
+		p := &parser{lexer: newLexer(src, "x"), intrinsics: st.intrinsics}
+		p.lexer.spend = func() {}
+		p.open(0)
+		p.advance()
+		p.chunkOf()
+		p.check(tokenEnd0)
+		p.close()
+		if p.lexer.jumps > 30*n {
+			t.Errorf("%s: %d jumps are followed for %d links", name, p.lexer.jumps, n)
+		}
+	}
+}
+
+// Constants are found by their place, however many there are.
+func TestManyConstants(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("local t, u = {}, {} ")
+	for i := range 3000 {
+		fmt.Fprintf(&b, "t.k%d = 'v%d' u[%d.5] = t.k%d ", i, i, i, i)
+	}
+	b.WriteString("return t.k0 .. t.k299 .. t.k2999 .. u[2999.5] .. u[7.5]")
+	if got := machine().eval(t, b.String()); got != "v0v299v2999v2999v7" {
+		t.Error(got)
+	}
+}
+
+// Go functions that go through much count what they do, so that a script can end within
+// them though the timer does not come: the looks are counted.
+func TestLooksWithinFunctions(t *testing.T) {
+	const mb = "local s = string.rep('a', 2^20) "
+	for source, least := range map[string]int{
+		"local t = {} for i = 1, 400000 do t[i * 2] = i end return #cjson.encode(t)":                                         15 + 18,
+		"local t = {} for i = 1, 400000 do t['k' .. i] = i end return #cjson.encode(t)":                                      15 + 18,
+		"local t = {} for i = 1, 400000 do t[i] = i end return #cmsgpack.pack(t)":                                            15 + 18,
+		"local t = {} for i = 1, 400000 do t[i] = i end return table.maxn(t)":                                                15 + 9,
+		mb + "return #cjson.encode((s:gsub('a', '\\1')))":                                                                    100,
+		mb + "return #cjson.decode('\"' .. s .. '\"')":                                                                       3,
+		mb + "return cjson.decode(s:gsub('a', ' ') .. '1')":                                                                  100,
+		"local s = string.rep('a', 3000) return s:find('a*b')":                                                               20,
+		mb + "return s:find('^[^b]*b')":                                                                                      50,
+		mb + "return s:find('^%bab')":                                                                                        3,
+		"return #string.format(string.rep('x', 2^20))":                                                                       50,
+		"return #string.format(string.rep('%%', 2^20))":                                                                      50,
+		"return #struct.pack(string.rep('x', 2^20))":                                                                         50,
+		"return struct.unpack(string.rep('<', 2^20), '')":                                                                    50,
+		"return struct.size(string.rep('x', 2^20))":                                                                          50,
+		"local s = string.rep('x', 2^24) for i = 1, 100 do s = s:upper() s = s:lower() end":                                  20,
+		"local s = string.rep('x', 2^24) for i = 1, 100 do s = s:reverse() end":                                              10,
+		"return loadstring(string.rep('x = 1 ', 50000)) == nil":                                                              50,
+		"local s = string.rep('x', 2^24) for i = 1, 100 do local y = s .. i end":                                             10,
+		"local s = string.rep('x', 2^24) for i = 1, 100 do local y = string.format('%s', s) end":                             10,
+		"local t = {} for i = 1, 100000 do t[i] = 'x' end for i = 1, 10 do table.concat(t, ',') end":                         40,
+		"local s = cmsgpack.pack({1, 2, 3}) s = '\\221\\0\\6\\0\\0' .. string.rep(s, 2 * 196608) return #cmsgpack.unpack(s)": 10,
+		"local s = '[' .. string.rep('1,', 400000) .. '1]' return #cjson.decode(s)":                                          30,
+		"local t = {} for i = 1, 2000 do t[i] = -i end for i = 1, 20 do table.sort(t, function(a, b) return a < b end) end":  20,
+		"local t = {} for i = 1, 3000 do table.insert(t, 1, i) end":                                                          100,
+	} {
+		st := machine()
+		looks := 0
+		st.Interrupt = func() *lua.LTable {
+			looks++
+			return nil
+		}
+		got := st.eval(t, source)
+		if looks < least {
+			t.Errorf("%s: %d looks, at least %d expected (%.80s)", source, looks, least, got)
+		}
+	}
+}
