@@ -147,6 +147,7 @@ func (srv *Server) functionState() *script.State {
 	fs := &srv.scripting.functions
 	if fs.state == nil {
 		fs.state = script.New()
+		fs.state.Beat = srv.scripting.beat
 		a := &api{srv, fs.state}
 		fs.state.Seal(a.library(false))
 	}

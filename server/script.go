@@ -174,6 +174,7 @@ func (srv *Server) evalState() *script.State {
 	sc := &srv.scripting
 	if sc.state == nil {
 		sc.state = script.New()
+		sc.state.Beat = sc.beat
 		a := &api{srv, sc.state}
 		sc.state.Seal(a.library(true))
 		sc.cache = map[string]*evalScript{}

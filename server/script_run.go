@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -35,9 +36,10 @@ type scripting struct {
 	running  *scriptRun
 	allowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
 
-	memoryLimit uint64    // by how much the process may grow while a script runs
-	base        memoryUse // of the process,
-	baseAt      time.Time // then
+	memoryLimit uint64                       // by how much the process may grow while a script runs
+	watched     atomic.Pointer[scriptMemory] // of the script that runs
+	base        memoryUse                    // of the process,
+	baseAt      time.Time                    // then
 
 	functions functions
 }
@@ -190,8 +192,7 @@ func (c *Call) compileScript(state *script.State, r *scriptRun, source, chunk st
 func (sc *scripting) begin(r *scriptRun) {
 	sc.running = r
 	r.memory.begin(sc, r.srv.keys)
-	beat := r.memory.beat
-	r.state.Beat.Store(&beat)
+	sc.watched.Store(&r.memory)
 }
 
 // endScript ends what begin has begun. Those who have waited for the end of the
@@ -199,7 +200,7 @@ func (sc *scripting) begin(r *scriptRun) {
 func (srv *Server) endScript(r *scriptRun) {
 	sc := &srv.scripting
 	r.state.Running, r.state.Interrupt = false, nil
-	r.state.Beat.Store(nil)
+	sc.watched.Store(nil)
 	r.memory.end()
 	sc.running = nil
 	if sc.session != nil && sc.session.out.Cap() > largestKept {
@@ -369,10 +370,10 @@ const defaultScriptMemory = 4 << 30
 // What the script stores in keys does not count: that is for maxmemory.
 type scriptMemory struct {
 	limit   uint64
-	keys    func() int64 // the bytes of all keys
-	stored  int64        // what keys has said at the beginning
-	base    memoryUse    // when the script began
-	collect memoryUse    // when it is to be looked at more closely
+	keys    *keyspace.Keyspace
+	stored  int64     // bytes of all keys when the script began
+	base    memoryUse // when the script began
+	collect memoryUse // when it is to be looked at more closely
 
 	mu        sync.Mutex // guards what follows
 	ended     bool
@@ -399,7 +400,7 @@ func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace) {
 	if now := time.Now(); now.Sub(sc.baseAt) > baseAge {
 		sc.base, sc.baseAt = readMemory(), now
 	}
-	m.limit, m.base, m.keys, m.stored = sc.memoryLimit, sc.base, keys.Held, keys.Held()
+	m.limit, m.base, m.keys, m.stored = sc.memoryLimit, sc.base, keys, keys.Held()
 	m.collect = memoryUse{m.base.objects + m.limit/4, m.base.mapped + m.limit/4}
 }
 
@@ -408,7 +409,7 @@ func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace) {
 // operating system, before it is ended.
 func (m *scriptMemory) outgrown() bool {
 	now := m.read()
-	m.tighten(now.mapped, m.keys()-m.stored)
+	m.tighten(now.mapped, m.keys.Held()-m.stored)
 	if now.objects <= m.collect.objects && now.mapped <= m.collect.mapped {
 		return false
 	}
@@ -422,7 +423,7 @@ func (m *scriptMemory) outgrown() bool {
 // read is readMemory without what the script has stored in keys.
 func (m *scriptMemory) read() memoryUse {
 	now := readMemory()
-	if stored := m.keys() - m.stored; stored > 0 {
+	if stored := m.keys.Held() - m.stored; stored > 0 {
 		now.objects -= min(now.objects, uint64(stored))
 		now.mapped -= min(now.mapped, uint64(stored))
 	}
@@ -446,8 +447,13 @@ func (m *scriptMemory) tighten(mapped uint64, stored int64) {
 	}
 }
 
-// beat is called each millisecond, also within a step, by another goroutine.
-func (m *scriptMemory) beat() { m.tighten(readMemory().mapped, 0) }
+// beat is called each millisecond while something runs, also within a step, by another
+// goroutine.
+func (sc *scripting) beat() {
+	if m := sc.watched.Load(); m != nil {
+		m.tighten(readMemory().mapped, 0)
+	}
+}
 
 // end is called when the script has ended.
 func (m *scriptMemory) end() {

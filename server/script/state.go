@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +22,9 @@ type State struct {
 	// does.
 	Interrupt func() *lua.LTable
 
-	// Beat, if it is set before a script runs, is called with each pulse, also while
+	// Beat, if it is set before anything runs, is called with each pulse, also while
 	// a single instruction runs, by another goroutine.
-	Beat atomic.Pointer[func()]
+	Beat func()
 
 	// Running says that a script runs, other than one that is being loaded: only
 	// then there are random numbers, as in Redis.
@@ -334,9 +335,14 @@ type ticker struct {
 	st    *State
 	left  int         // instructions, or other work, until the next look if there is no pulse
 	pulse atomic.Bool // set by the timer
-	timer *time.Timer
-	ends  atomic.Bool // nothing runs: the timer does not go on
 	end   *lua.LTable // the error that the script must end with
+
+	// The timer goes on until it finds nothing that runs: scripts that take
+	// microseconds do not set it each time.
+	timer   *time.Timer
+	mu      sync.Mutex // guards what follows
+	running bool
+	armed   bool
 }
 
 // start begins to count for a script, or a source to be compiled. The first look is at
@@ -347,22 +353,29 @@ func (t *ticker) start() {
 		t.left = interval
 		return
 	}
-	t.ends.Store(false)
-	t.timer.Reset(pulse)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running = true; !t.armed {
+		t.armed = true
+		t.timer.Reset(pulse)
+	}
 }
 
 func (t *ticker) stop() {
-	t.ends.Store(true)
-	t.timer.Stop()
+	t.mu.Lock()
+	t.running = false
+	t.mu.Unlock()
 }
 
 // beat is what the timer does.
 func (t *ticker) beat() {
 	t.pulse.Store(true)
-	if f := t.st.Beat.Load(); f != nil {
-		(*f)()
+	if t.st.Beat != nil {
+		t.st.Beat()
 	}
-	if !t.ends.Load() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.armed = t.running; t.armed {
 		t.timer.Reset(pulse)
 	}
 }
