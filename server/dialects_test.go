@@ -89,7 +89,7 @@ func playBoth(both [2]*player, s *section) {
 		if it.client == 0 {
 			continue
 		}
-		before := both[0].blocked()
+		before := both[0].taken()
 		if it.command != nil {
 			ours[it.client] = it.zsetd
 			for _, p := range both {
@@ -116,7 +116,7 @@ func playBoth(both [2]*player, s *section) {
 			}
 		}
 		if it.command != nil && len(it.replies) == 0 {
-			both[0].settle(before)
+			both[0].settle([]*item{it}, before)
 			both[1].caughtUp()
 		}
 	}

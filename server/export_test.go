@@ -16,6 +16,13 @@ func (srv *Server) BlockedClients() int {
 	return srv.blockedClients
 }
 
+// Taken returns how many commands have run or wait: blocked clients count as one.
+func (srv *Server) Taken() int64 {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return srv.commands + int64(srv.blockedClients)
+}
+
 // Commands returns the facts of all commands, subcommands in place of their
 // containers.
 func (srv *Server) Commands() []*protocol.Command {

@@ -800,7 +800,7 @@ func (p *player) exchange(batch []*item) bool {
 	for _, it := range batch {
 		b = it.encode(b)
 	}
-	before := p.blocked()
+	before, owing := p.taken(), c.owes > 0
 	sent := make(chan error, 1)
 	go func() { sent <- c.send(b) }()
 	for _, it := range batch {
@@ -814,7 +814,11 @@ func (p *player) exchange(batch []*item) bool {
 		return false
 	}
 	if len(batch[len(batch)-1].replies) == 0 {
-		p.settle(before)
+		if owing { // it may wait already: then nothing is taken
+			time.Sleep(silence)
+		} else {
+			p.settle(batch, before)
+		}
 	}
 	if p.mode == "reload" {
 		p.reload(batch[0])
@@ -1133,22 +1137,29 @@ func (p *player) advance(it *item) {
 	time.Sleep(it.advance)
 }
 
-// blocked returns how many clients of our server are blocked.
-func (p *player) blocked() int {
+// taken returns what Taken of our server does.
+func (p *player) taken() int64 {
 	if p.srv == nil {
 		return 0
 	}
-	return p.srv.BlockedClients()
+	return p.srv.Taken()
 }
 
-// settle waits until a command that has no reply is blocked, or until nothing
-// more is to be expected of it.
-func (p *player) settle(before int) {
-	if p.srv == nil {
+// settle waits until our server has taken commands of which the last has no reply:
+// each has run, or its client is blocked. A part of a command, and a redis-server, get
+// a while.
+func (p *player) settle(batch []*item, before int64) {
+	if p.srv == nil || batch[len(batch)-1].raw != "" {
 		time.Sleep(silence)
 		return
 	}
-	for end := time.Now().Add(silence); p.blocked() <= before && time.Now().Before(end); {
+	for _, it := range batch {
+		if len(it.replies) == 0 || it.replies[0][0] != '-' && it.replies[0] != "+QUEUED\r\n" { // the others need not count
+			before++
+		}
+	}
+	// A few are not taken: those of clients that wait already, although nothing shows it.
+	for end := time.Now().Add(500 * time.Millisecond); p.srv.Taken() < before && time.Now().Before(end); {
 		time.Sleep(20 * time.Microsecond)
 	}
 }
@@ -1201,7 +1212,7 @@ func (p *player) record(s *section) {
 			p.t.Errorf("%s:%d: the connection is closed", p.file.name, it.line)
 			return
 		}
-		before := p.blocked()
+		before := p.taken()
 		if err := c.send(it.encode(nil)); err != nil {
 			p.t.Errorf("%s:%d: %v", p.file.name, it.line, err)
 			return
@@ -1234,7 +1245,7 @@ func (p *player) record(s *section) {
 			it.replies = old
 		}
 		if len(it.replies) == 0 {
-			p.settle(before)
+			p.settle([]*item{it}, before)
 		}
 		for n := range 10 {
 			other := p.clients[n]
