@@ -27,7 +27,8 @@ func ceilings(fset *token.FileSet, f *ast.File) (lines []int) {
 			name := n.Name.Name
 			return !strings.HasPrefix(name, "TestMeasure") && !strings.HasPrefix(name, "Benchmark")
 		case *ast.CallExpr: // in a bubble of synctest time does not depend on the machine
-			return !isCall(n, "synctest", "Test")
+			bubble, ok := n.Fun.(*ast.Ident)
+			return !isCall(n, "synctest", "Test") && !(ok && bubble.Name == "bubble")
 		case *ast.SelectorExpr:
 			if slices.Contains([]string{"HeapAlloc", "HeapInuse", "HeapSys"}, n.Sel.Name) {
 				lines = append(lines, fset.Position(n.Pos()).Line)
@@ -161,6 +162,7 @@ func TestCeilingRules(t *testing.T) {
 		"if took > time.Second { t.Log(`late`) }":                                       false,
 		"if took > time.Second && fuzzing() { t.Error(`late`) }":                        false,
 		"synctest.Test(t, func(t *testing.T) { if took > time.Second { t.Error(1) } })": false,
+		"bubble(t, func(t *testing.T) { if took > time.Second { t.Error(1) } })":        false,
 		"runtime.ReadMemStats(&m); n := m.HeapAlloc":                                    true,
 		"runtime.ReadMemStats(&m); n := m.TotalAlloc":                                   false,
 	} {
