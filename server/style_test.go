@@ -72,7 +72,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the server puts the parts together; each embedding program inherits a new dependency",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},
-		"cmd/zsetd":         {"server server/archive server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},
+		"cmd/zsetd":         {"protocol server server/archive server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},
 	}
 }
 
