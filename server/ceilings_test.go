@@ -20,8 +20,7 @@ import (
 // ceilings returns the lines of a test file that fail a test because something takes
 // longer than less than a minute, or read how much memory is in use.
 func ceilings(fset *token.FileSet, f *ast.File) (lines []int) {
-	var look func(n ast.Node) bool
-	look = func(n ast.Node) bool {
+	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
 			name := n.Name.Name
@@ -39,8 +38,7 @@ func ceilings(fset *token.FileSet, f *ast.File) (lines []int) {
 			}
 		}
 		return true
-	}
-	ast.Inspect(f, look)
+	})
 	return lines
 }
 

@@ -196,11 +196,6 @@ func sameEncoding(ours, redis any) bool {
 	return false
 }
 
-// unsigned returns a reply with 0 in place of -0.
-func unsigned(reply string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(reply, "$2\r\n-0\r\n", "$1\r\n0\r\n"), ",-0\r\n", ",0\r\n")
-}
-
 func TestDifferences(t *testing.T) {
 	dial := startRedis(t)
 	for _, d := range differences() {

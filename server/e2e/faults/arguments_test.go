@@ -321,7 +321,6 @@ func prepare(c *client, group string, n int) {
 // watchfulness measures how long a client that sends PING all the time waits at most.
 type watchfulness struct {
 	worst atomic.Int64
-	since atomic.Int64 // when the PING began that has no answer yet
 	count atomic.Int64
 	quit  chan struct{}
 }
