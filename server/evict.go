@@ -6,15 +6,15 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// Which key is evicted is found as Redis finds it (evict.c of Redis 7.0): some
-// keys of each database are picked at random, and the best of all that were ever
-// picked wait in a pool of 16, so that they need not be found again. The key that
-// expires first is known without that.
+// The choice of the key to evict follows Redis 7.0: some keys of each database are
+// sampled at random, and the best candidates of all samples wait in a pool of 16,
+// so that they need not be found again. For volatile-ttl the key that expires first
+// is known without sampling.
 
-// evictor is what finds keys to evict.
+// evictor finds keys to evict.
 type evictor struct {
 	pool   evictionPool
-	next   int // the database that a random key is taken from
+	next   int // database of the next random key
 	picked []*keyspace.Entry
 }
 
@@ -24,15 +24,15 @@ type evictionPool struct {
 	keys [16]candidate
 }
 
-// candidate is a key that may be evicted. It may be gone.
+// candidate is a key that may be evicted. It may no longer exist.
 type candidate struct {
 	db   *keyspace.DB
-	key  []byte // a copy: the entry, and its value, must not be kept from the garbage collector
+	key  []byte // a copy: the pool must not keep the entry and its value alive
 	idle uint64 // the larger, the better
 }
 
-// offer takes a candidate, if it is better than one that is there, or there is
-// room.
+// offer adds a candidate if the pool has room, or if the candidate is better than
+// the worst one in it.
 func (p *evictionPool) offer(db *keyspace.DB, key string, idle uint64) {
 	if p.n == len(p.keys) && idle <= p.keys[0].idle {
 		return
@@ -41,7 +41,7 @@ func (p *evictionPool) offer(db *keyspace.DB, key string, idle uint64) {
 	for i := range p.n {
 		k := &p.keys[i]
 		if k.db == db && string(k.key) == key {
-			return // it is there
+			return // already in the pool
 		}
 		if k.idle < idle {
 			at = i + 1
@@ -53,7 +53,7 @@ func (p *evictionPool) offer(db *keyspace.DB, key string, idle uint64) {
 		spare = p.keys[p.n].key
 		copy(p.keys[at+1:], p.keys[at:p.n])
 		p.n++
-	default: // the worst goes
+	default: // drop the worst
 		spare = p.keys[0].key
 		at--
 		copy(p.keys[:at], p.keys[1:at+1])
@@ -64,10 +64,11 @@ func (p *evictionPool) offer(db *keyspace.DB, key string, idle uint64) {
 	p.keys[at] = candidate{db, append(spare[:0], key...), idle}
 }
 
-// longestSpare is how much memory a place of the pool keeps for the key to come.
+// longestSpare is the largest key buffer that a slot of the pool keeps for the next
+// key.
 const longestSpare = 1 << 10
 
-// take removes and returns the entry of the best candidate that is still there.
+// take removes and returns the entry of the best candidate that still exists.
 func (p *evictionPool) take(volatile bool) (*keyspace.DB, *keyspace.Entry) {
 	for p.n > 0 {
 		p.n--
@@ -79,7 +80,7 @@ func (p *evictionPool) take(volatile bool) (*keyspace.DB, *keyspace.Entry) {
 	return nil, nil
 }
 
-// worst returns the key that the policy has evicted next, or nil.
+// worst returns the key that the policy evicts next, or nil.
 func (srv *Server) worst() (*keyspace.DB, *keyspace.Entry) {
 	policy := srv.config.maxmemoryPolicy
 	volatile := strings.HasPrefix(policy, "volatile-")
@@ -106,7 +107,7 @@ func (srv *Server) worst() (*keyspace.DB, *keyspace.Entry) {
 				p.offer(db, e.Key(), srv.idleness(e))
 			}
 		}
-		clear(picked[:cap(picked)]) // nothing is kept from the garbage collector
+		clear(picked[:cap(picked)]) // does not keep entries alive
 		if keys == 0 {
 			return nil, nil
 		}
@@ -116,8 +117,8 @@ func (srv *Server) worst() (*keyspace.DB, *keyspace.Entry) {
 	}
 }
 
-// idleness says how little a key is used: for how long it was not, or how seldom
-// it is.
+// idleness measures how little a key is used: the time since its last access, or
+// with an LFU policy how rarely it is accessed.
 func (srv *Server) idleness(e *keyspace.Entry) uint64 {
 	if srv.keys.Frequency.On {
 		return uint64(255 - srv.keys.Frequent(e))
@@ -135,7 +136,7 @@ func (srv *Server) soonest() (of *keyspace.DB, first *keyspace.Entry) {
 	return of, first
 }
 
-// anyKey returns a key picked at random, of each database in turn.
+// anyKey returns a random key, from each database in turn.
 func (srv *Server) anyKey(volatile bool) (*keyspace.DB, *keyspace.Entry) {
 	next := &srv.memoryLimit.evictor.next
 	dbs := srv.keys.DBs()
@@ -149,12 +150,11 @@ func (srv *Server) anyKey(volatile bool) (*keyspace.DB, *keyspace.Entry) {
 	return nil, nil
 }
 
-// evictionCheck is after how many evicted keys it is looked whether the time for
-// them is up.
+// evictionCheck is the number of evictions between two checks of the time limit.
 const evictionCheck = 16
 
-// evict evicts keys until no more memory is in use than may be, and reports
-// whether it could, or will: if it takes long, the timer goes on.
+// evict evicts keys until memory is below the limit, and reports whether that has
+// succeeded or continues: if the time of a step is up, the timer continues.
 func (srv *Server) evict() bool {
 	m := &srv.memoryLimit
 	if srv.config.maxmemoryPolicy == "noeviction" {
@@ -162,7 +162,7 @@ func (srv *Server) evict() bool {
 	}
 	u := &srv.unit
 	actor := u.actor
-	u.actor = nil // whoever comes next has not asked for it
+	u.actor = nil // the next command's client has not caused the eviction
 	defer func() { u.actor = actor }()
 	start, limit, freed := srv.clock(), srv.config.evictionTime(), 0
 	m.going = false

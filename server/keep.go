@@ -17,79 +17,82 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// A keeper keeps the data in a file. Commands leave what they change in the
-// keyspace's journal; when a Cut is due, the keeper takes the journal, which
-// costs the lock for an instant, and writes it in a goroutine of its own.
+// A keeper keeps the data in a file. Commands record their changes in the
+// keyspace's journal. When a checkpoint (a Cut) is due, the keeper takes the
+// journal, which holds the lock for an instant, and writes it in a goroutine of its
+// own.
 //
-// The data are in one of two states. Usually the file holds everything up to
-// the last Cut, and the next Cut is the journal. Or there is no such file
-// (there is none yet, a Cut was lost, an fsync failed, the file is mostly
-// waste, nothing is saved without being asked for and so there is no journal): then a fresh one is written beside it, key by key in pieces, each of
-// them with a Cut, so that the journal never has to span the whole time; when
-// the last key is in, the fresh file takes the place of the other. The same
-// pieces give new bases to the keys of the journal when that has grown.
+// The data are in one of two states. In the usual state the file holds everything
+// up to the last checkpoint, and the next checkpoint is the journal. In the other
+// state there is no such file: none exists yet, a checkpoint was lost, an fsync
+// failed, the file is mostly waste, or checkpoints are taken on request only, so
+// that there is no journal. Then the keeper writes a fresh file beside the old one,
+// key by key in pieces, with one checkpoint for each piece, so that the journal
+// never has to span the whole time. When the last key is written, the fresh file
+// replaces the old one. The same pieces write new bases of the keys in the journal
+// when the journal has grown.
 type keeper struct {
 	srv  *Server
 	path string
-	kick chan struct{} // capacity 1: there may be something to do
+	kick chan struct{} // capacity 1: there may be work
 	quit chan struct{}
 	done sync.WaitGroup
 
-	ended sync.Once // quit is closed
+	ended sync.Once // guards closing quit
 
-	// io is held while files are read or written. Under it the server's lock is
-	// not taken; the other way round is allowed, for SAVE.
+	// io is held while files are read or written. The server's lock is not taken
+	// while io is held; io may be taken under the server's lock, as SAVE does.
 	io    sync.Mutex
 	file  *snapshot.File // may be nil
 	fresh *snapshot.File // being written; may be nil
 
 	queueLock sync.Mutex
-	queue     []*cut // taken and not written, in order
+	queue     []*cut // taken and not yet written, in order
 	results   []result
 
 	// The rest is guarded by the server's lock.
-	loading                 *loadState // nil once the data are there
+	loading                 *loadState // nil once the data are loaded
 	loaded                  chan struct{}
 	loadErr                 error
 	always                  bool
 	rules                   []saveRule
 	timer                   *time.Timer
-	timerAt                 time.Time // zero = not set
-	epoch                   uint64    // of the Cut to come
-	durable                 uint64    // of the last that is on the disk
+	timerAt                 time.Time // zero: not set
+	epoch                   uint64    // of the next checkpoint
+	durable                 uint64    // the last epoch that is on the disk
 	before                  uint64    // the journal's sequence when the lock was taken
 	held                    []*Session
-	needsFresh              bool   // the file lacks something that the journal has not
+	needsFresh              bool   // the file lacks changes that the journal does not have either
 	wantsFresh              bool   // BGREWRITEAOF
-	forget                  uint64 // journals up to this Cut are void
+	forget                  uint64 // journals up to this checkpoint are obsolete
 	rewrite                 *rewrite
-	asked                   bool // BGSAVE
+	asked                   bool // BGSAVE is requested
 	savers                  []saveWaiter
-	saving                  bool // and it is being done
+	saving                  bool // BGSAVE is in progress
 	since                   time.Time
 	took                    time.Duration // -1 s: nothing was ever saved
-	failed                  error         // what became of the last attempt
+	failed                  error         // error of the last attempt to save
 	failures                failures
 	retry                   time.Time
 	lastSave                time.Time
-	savedAt                 time.Time // the same by the server's clock
+	savedAt                 time.Time // lastSave by the server's clock
 	saved                   int64     // unit.changes that are on the disk
-	taken                   int64     // and those that were in the last Cut
+	taken                   int64     // unit.changes as of the last checkpoint
 	saves                   int64
 	rewrites                int64
 	loadedKeys, expiredKeys int64
-	cleared                 int64 // keys that were in databases that were cleared since the file was fresh
+	cleared                 int64 // keys in databases that were cleared, up to the last fresh file
 	stats                   keepStats
 	limits                  keepLimits
-	unwell                  time.Time // when a rewrite had to be given up; zero once one has succeeded
+	unwell                  time.Time // when a rewrite was abandoned; zero once one has succeeded
 }
 
-// keepLimits are sizes from which on something is done. Tests lower them.
+// keepLimits are the sizes that trigger writes and rewrites. Tests lower them.
 type keepLimits struct {
-	pending int   // how much a journal may hold before it is written, whatever the rules say, or given up if it cannot be
-	journal int64 // the size from which on it is worth dropping the journals in a file
-	waste   int64 // the same for the waste in one
-	cleared int64 // how many keys may have been cleared with their databases before the file is rid of them
+	pending int   // largest journal in memory: above it the journal is written whatever the rules say, or dropped if it cannot be written
+	journal int64 // size of the journals in a file above which they may be dropped
+	waste   int64 // size of the waste in a file above which it may be rewritten
+	cleared int64 // keys cleared with their databases above which the file may be rewritten without them
 }
 
 func defaultKeepLimits() keepLimits {
@@ -102,45 +105,45 @@ type keepStats struct {
 	generation                 uint64
 }
 
-// saveRule asks for a Cut some seconds after the last when there were that many
-// changes.
+// saveRule requests a checkpoint some seconds after the last one if there were that
+// many changes.
 type saveRule struct{ seconds, changes int64 }
 
-// cut is a Cut on its way to the file.
+// cut is a checkpoint on its way to the file.
 type cut struct {
 	snapshot.Cut
 	epoch   uint64
 	changes int64
 	fresh   bool // its bases are for the fresh file
-	begins  bool // which it begins
-	ends    bool // which it completes
-	needed  bool // the fresh file is the only one: until it is complete, nothing of this is safe
+	begins  bool // it is the first of the fresh file
+	ends    bool // it completes the fresh file
+	needed  bool // there is no other valid file: nothing in it is durable until the fresh file is complete
 }
 
-// result is what became of a cut.
+// result is the outcome of writing a cut.
 type result struct {
 	cut  *cut
 	err  error
 	lost bool // the file can no longer be trusted, and was closed
-	hurt bool // because another program has changed or removed it
+	hurt bool // lost because another program has changed or removed the file
 
 	asked bool // a client waits for the save
-	gave  bool // rewriting was given up: the keys of the cut got no bases, and a fresh file was discarded
+	gave  bool // the rewrite was abandoned: the keys of the cut got no bases, and a fresh file was discarded
 
 	forgetting bool // there are more journals to drop
 	stats      keepStats
 }
 
 const (
-	// retryTime is how long after a failure the next attempt comes.
+	// retryTime is the delay between a failure and the next attempt.
 	retryTime = time.Second
 
-	// convalescence is how long after a rewrite that had to be given up no other
-	// is begun, unless somebody asks for one.
+	// convalescence is the delay between an abandoned rewrite and the next one,
+	// unless a client requests it.
 	convalescence = time.Minute
 )
 
-// keep opens the file, or makes it, as the parameters say.
+// keep opens or creates the file, as the parameters say.
 func (srv *Server) keep() error {
 	k := &keeper{srv: srv, took: -time.Second, lastSave: srv.start, savedAt: srv.start, loaded: make(chan struct{}), epoch: 1, limits: defaultKeepLimits()}
 	srv.keeper = k
@@ -171,7 +174,7 @@ func (srv *Server) keep() error {
 	case err != nil:
 		return &FileError{err}
 	default:
-		lock, err := snapshot.Lock(path) // what is plainly wrong is known at once
+		lock, err := snapshot.Lock(path) // plain errors are reported at once
 		if err == nil {
 			err = lock.Close()
 		}
@@ -186,7 +189,7 @@ func (srv *Server) keep() error {
 	return nil
 }
 
-// applyKeep makes the keeper follow the parameters.
+// applyKeep applies the parameters to the keeper.
 func (srv *Server) applyKeep() {
 	k := srv.keeper
 	k.rules = srv.config.save
@@ -199,7 +202,7 @@ func (srv *Server) applyKeep() {
 	}
 	switch recording := srv.keys.Recording(); {
 	case k.automatic() && !recording:
-		srv.keys.Record(true) // the file is written anew, and replies may have to wait for that
+		srv.keys.Record(true) // the file is rewritten, and replies may have to wait for that
 	case !k.automatic() && recording:
 		k.untrack()
 	}
@@ -207,8 +210,9 @@ func (srv *Server) applyKeep() {
 	k.wake()
 }
 
-// track begins the journal of what the file does not have yet. Where nothing is
-// saved without being asked for there is none, and each save writes everything.
+// track begins to journal the changes that the file does not have yet. If
+// checkpoints are taken on request only there is no journal, and each save writes
+// everything.
 func (k *keeper) track() {
 	if k.automatic() {
 		k.srv.keys.Record(true)
@@ -217,7 +221,7 @@ func (k *keeper) track() {
 	}
 }
 
-// untrack ends the journal where nothing is saved without being asked for, as soon as
+// untrack drops the journal if checkpoints are taken on request only, as soon as
 // nothing is being written.
 func (k *keeper) untrack() {
 	if !k.automatic() && k.srv.keys.Recording() && !k.asked && !k.saving && k.rewrite == nil && k.forget == 0 && !k.pending() {
@@ -225,7 +229,7 @@ func (k *keeper) untrack() {
 	}
 }
 
-// refused adds to an error of reading a file what can be done.
+// refused adds advice to an error of reading a file.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
@@ -253,16 +257,16 @@ func (k *keeper) create() error {
 	return nil
 }
 
-// loadState is how far the loading of the file has come.
+// loadState is the progress of loading the file.
 type loadState struct {
 	start       time.Time
 	done, total int64
 }
 
-// errLoading is the answer to commands that need the data.
+// errLoading is the reply to commands that need the data during loading.
 const errLoading = "LOADING Redis is loading the dataset in memory"
 
-// load reads the file. Meanwhile the server answers -LOADING.
+// load reads the file. Meanwhile the server replies -LOADING.
 func (k *keeper) load() {
 	srv := k.srv
 	defer srv.ends()
@@ -288,7 +292,7 @@ func (k *keeper) load() {
 	srv.tend(func() { k.loadedFrom(&l, file, err) })
 }
 
-// loadedFrom begins to work with what was loaded. The lock is held.
+// loadedFrom takes over the loaded data. The server's lock is held.
 func (k *keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 	srv := k.srv
 	if err == nil && srv.cluster != nil && srv.keys.Sparse() {
@@ -308,13 +312,13 @@ func (k *keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 		srv.log.Info("data loaded", "file", k.path, "keys", l.Loaded, "expired", l.Expired,
 			"seconds", time.Since(k.loading.start).Seconds())
 		k.loading = nil
-		srv.memoryLimit.going = srv.config.maxmemory != 0 // the timer looks
+		srv.memoryLimit.going = srv.config.maxmemory != 0 // the timer checks the limit
 		k.note()
 	}
 	close(k.loaded)
 }
 
-// wake makes the keeper look at what there is to do.
+// wake makes the keeper look for work. Any goroutine may call it.
 func (k *keeper) wake() {
 	select {
 	case k.kick <- struct{}{}:
@@ -322,7 +326,7 @@ func (k *keeper) wake() {
 	}
 }
 
-// run is the goroutine that writes Cuts.
+// run is the goroutine that writes checkpoints.
 func (k *keeper) run() {
 	defer k.srv.ends()
 	select {
@@ -349,7 +353,8 @@ func (k *keeper) run() {
 	}
 }
 
-// step takes and writes one Cut, if one is due, and reports whether more may be.
+// step takes and writes one checkpoint, if one is due, and reports whether more may
+// be.
 func (k *keeper) step() (more bool) {
 	srv := k.srv
 	due, anew := false, false
@@ -374,14 +379,14 @@ func (k *keeper) step() (more bool) {
 		k.untrack()
 		unhurried = more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
 	})
-	if unhurried { // rewriting has time: half of it is left to the clients
+	if unhurried { // a rewrite is not urgent: half of the time is left to the clients
 		time.Sleep(time.Since(start))
 	}
 	return more
 }
 
-// miss notes that another program has removed or changed the file, or that what was
-// in it cannot be read: a fresh one is to be written.
+// miss notes that another program has removed or changed the file, or that its
+// content cannot be read. A fresh file is then written.
 func (k *keeper) miss(why error) {
 	if !k.needsFresh {
 		k.srv.log.Warn("the file is not as it was written; a fresh one will be written", "file", k.path, "error", why)
@@ -389,14 +394,15 @@ func (k *keeper) miss(why error) {
 	}
 }
 
-// due decides whether a Cut is to be taken now, and if not, when to look again.
+// due reports whether to take a checkpoint now, and if not, sets the timer for the
+// next look.
 func (k *keeper) due() bool {
 	if k.loading != nil || k.path == "" {
 		return false
 	}
 	now := time.Now()
 	if !now.Before(k.timerAt) {
-		k.timerAt = time.Time{} // it has rung
+		k.timerAt = time.Time{} // it has fired
 	}
 	if k.failed != nil && now.Before(k.retry) && !k.asked {
 		k.setTimer(k.retry)
@@ -423,20 +429,20 @@ func (k *keeper) due() bool {
 	return true
 }
 
-// automatic reports whether Cuts are taken without being asked for.
+// automatic reports whether checkpoints are taken without a request.
 func (k *keeper) automatic() bool { return k.always || len(k.rules) > 0 }
 
-// savesAtEnd reports whether the data are saved when the server ends as f says.
+// savesAtEnd reports whether the data are saved when the server stops with flags f.
 func (k *keeper) savesAtEnd(f stopFlags) bool { return (k.automatic() || f.save) && !f.nosave }
 
-// pending reports whether a Cut was taken and is not written.
+// pending reports whether a checkpoint is taken and not yet written.
 func (k *keeper) pending() bool {
 	k.queueLock.Lock()
 	defer k.queueLock.Unlock()
 	return len(k.queue) > 0
 }
 
-// nextSave returns when the rules ask for the next Cut; zero if they do not.
+// nextSave returns when the rules request the next checkpoint; zero if they do not.
 func (k *keeper) nextSave() (next time.Time) {
 	changes := k.srv.unit.changes - k.taken
 	for _, r := range k.rules {
@@ -456,7 +462,7 @@ func (k *keeper) setTimer(at time.Time) {
 	}
 }
 
-// note is called whenever the lock is about to be given back. It must cost next
+// note is called just before each release of the server's lock. It must cost next
 // to nothing.
 func (k *keeper) note() {
 	if k.path == "" || k.loading != nil {
@@ -477,9 +483,9 @@ func (k *keeper) note() {
 	}
 }
 
-// overflow is what happens when the journal is too large to be kept in memory:
-// it is written, or if that cannot be, given up; then the file has to be written
-// anew when it can.
+// overflow handles a journal that is too large for memory: it is written, or
+// dropped if it cannot be written. After a drop the next save rewrites the whole
+// file.
 func (k *keeper) overflow() {
 	if k.automatic() && k.failed == nil {
 		k.wake()
@@ -492,13 +498,13 @@ func (k *keeper) overflow() {
 	}
 }
 
-// loseTrack gives up the journal. The next save writes a fresh file.
+// loseTrack drops the journal. The next save writes a fresh file.
 func (k *keeper) loseTrack() {
 	k.srv.keys.Record(false)
 	if k.always && k.failed == nil {
 		k.srv.keys.Record(true) // replies wait for the fresh file, see holds
 	}
-	k.epoch++ // so that a beginFresh that is listing keys begins again
+	k.epoch++ // a concurrent beginFresh lists the keys again
 	k.needsFresh = true
 	k.rewrite, k.forget = nil, 0
 	k.queueLock.Lock()
@@ -506,8 +512,8 @@ func (k *keeper) loseTrack() {
 	k.queueLock.Unlock()
 }
 
-// take takes the journal, and a piece of what is to be rewritten, as the next
-// Cut. If one is waiting, that comes first.
+// take takes the journal, and a piece of the rewrite in progress, as the next
+// checkpoint. It does nothing while an earlier checkpoint waits to be written.
 func (k *keeper) take() {
 	if k.pending() {
 		return
@@ -536,7 +542,8 @@ func (k *keeper) take() {
 	k.queueLock.Unlock()
 }
 
-// flush writes the Cuts that were taken. The server's lock may be held.
+// flush writes the checkpoints that were taken. It may be called with or without
+// the server's lock.
 func (k *keeper) flush() {
 	k.io.Lock()
 	defer k.io.Unlock()
@@ -561,7 +568,7 @@ func (k *keeper) flush() {
 	}
 }
 
-// write writes a Cut to the file, or the fresh one, or both.
+// write writes a checkpoint to the file, to the fresh file, or to both.
 func (k *keeper) write(c *cut) (r result) {
 	r.cut = c
 	defer func() { r.forgetting = r.err == nil && k.file != nil && k.file.Forgetting() }()
@@ -589,7 +596,7 @@ func (k *keeper) write(c *cut) (r result) {
 		r.stats = measure(k.file)
 		return r
 	}
-	if c.fresh || c.Bases != nil || c.Forget != 0 { // the next attempt is of the journal alone, which needs less room
+	if c.fresh || c.Bases != nil || c.Forget != 0 { // the next attempt writes the journal alone, which needs less space
 		r.err = errors.Join(r.err, k.giveUp(c))
 		r.gave = true
 	}
@@ -603,13 +610,14 @@ func (k *keeper) write(c *cut) (r result) {
 	return r
 }
 
-// disturbed reports whether an error is that another program has changed or removed
-// the file.
+// disturbed reports whether an error means that another program has changed or
+// removed the file.
 func disturbed(err error) bool {
 	return errors.Is(err, snapshot.ErrChanged) || errors.Is(err, fs.ErrNotExist)
 }
 
-// giveUp makes a Cut one that has only a journal.
+// giveUp abandons the rewrite: it discards the fresh file, and reduces a checkpoint
+// to its journal.
 func (k *keeper) giveUp(c *cut) (err error) {
 	if k.fresh != nil {
 		err = k.fresh.Discard()
@@ -631,8 +639,8 @@ func measure(f *snapshot.File) (s keepStats) {
 	return s
 }
 
-// writeFresh writes a Cut to the fresh file, and reports whether that has taken
-// the place of the file.
+// writeFresh writes a checkpoint to the fresh file, and reports whether the fresh
+// file has replaced the old one.
 func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 	if c.begins {
 		if k.fresh != nil {
@@ -659,21 +667,21 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 	if err != nil && k.fresh.Path() != k.path {
 		return false, err
 	}
-	if k.file != nil { // the fresh one has its name now
+	if k.file != nil { // the fresh file has its name now
 		if err := k.file.Close(); err != nil {
 			k.srv.log.Warn("closing a file that was replaced", "error", err)
 		}
 		k.file = nil
 	}
-	if err != nil { // it was renamed, but not for certain on the disk: a crash may bring the old one back
+	if err != nil { // renamed, but the rename may not be on the disk: a crash may restore the old file
 		return false, err
 	}
 	k.file, k.fresh = k.fresh, nil
 	return true, nil
 }
 
-// account draws the consequences of what was written, and reports whether
-// nothing has failed.
+// account records the outcome of the checkpoints that were written, and reports
+// whether all have succeeded.
 func (k *keeper) account() (ok bool) {
 	ok = true
 	k.queueLock.Lock()
@@ -685,7 +693,7 @@ func (k *keeper) account() (ok bool) {
 		if r.gave {
 			k.rewrite, k.unwell = nil, time.Now()
 		}
-		if r.hurt { // no failure: the fresh file will have what this Cut has
+		if r.hurt { // no failure: the fresh file will include this checkpoint
 			k.miss(r.err)
 			k.asked, k.saving = k.asked || k.saving, false
 			continue
@@ -713,7 +721,7 @@ func (k *keeper) account() (ok bool) {
 			}
 			k.rewrite, k.unwell = nil, time.Time{}
 		} else if c.needed {
-			continue // written to a fresh file that is not complete: after a crash it would not be there
+			continue // written to a fresh file that is incomplete: a crash would lose it
 		}
 		k.durable, k.saved = c.epoch, c.changes
 		k.lastSave, k.took, k.savedAt = time.Now(), time.Since(k.since), k.srv.clock()
@@ -733,24 +741,25 @@ func (k *keeper) account() (ok bool) {
 	return ok
 }
 
-// failures are the attempts to save that have failed since the last that has not.
+// failures counts the attempts to save that have failed since the last success.
 type failures struct {
 	since    time.Time
 	n        int
-	logged   string        // the error that was logged last
-	next     time.Time     // when the same is logged again,
-	interval time.Duration // and how long after that once more
+	logged   string        // the last error that was logged
+	next     time.Time     // when the same error is logged again
+	interval time.Duration // delay until the log entry after that
 }
 
 const (
-	// firstReminder is after how long a failure that goes on is logged again. Each
-	// interval is twice the one before, up to lastReminder.
+	// firstReminder is the delay after which a persistent failure is logged again.
+	// Each interval is twice the previous one, up to lastReminder.
 	firstReminder = 10 * time.Second
 	lastReminder  = time.Hour
 )
 
-// log logs a failure, unless it is the one of before and it is not time yet to log it
-// again. A failure of a save that a client has asked for is always logged.
+// log logs a failure, unless the error is the same as the last one and its next
+// reminder is not due. A failure of a save that a client has requested is always
+// logged.
 func (f *failures) log(log *slog.Logger, err error, asked bool) {
 	now := time.Now()
 	if f.n++; f.n == 1 {
@@ -771,7 +780,7 @@ func (f *failures) log(log *slog.Logger, err error, asked bool) {
 	log.Error("saving failed", "error", err, "retry", retryTime, "failures", f.n, "since", f.since.Format(time.RFC3339))
 }
 
-// fail notes that a Cut could not be written.
+// fail records that a checkpoint could not be written.
 func (k *keeper) fail(r result) {
 	k.failures.log(k.srv.log, r.err, k.saving || r.asked)
 	k.failed, k.asked, k.saving = r.err, false, false
@@ -785,7 +794,7 @@ func (k *keeper) fail(r result) {
 		k.srv.log.Warn("the file cannot be trusted any more; a fresh one will be written", "file", k.path)
 		k.loseTrack()
 	}
-	for _, s := range k.held { // they wait to be told that something is saved which is not
+	for _, s := range k.held { // they wait for a confirmation that cannot be given
 		s.held = false
 		s.kill()
 	}
@@ -796,7 +805,7 @@ func (k *keeper) fail(r result) {
 	}
 }
 
-// hold keeps what s was to be sent until the Cut to come is on the disk.
+// hold withholds the output of s until the next checkpoint is on the disk.
 func (k *keeper) hold(s *Session) {
 	if !s.held {
 		s.held = true
@@ -806,7 +815,7 @@ func (k *keeper) hold(s *Session) {
 	s.stalled.Store(true)
 }
 
-// release lets the sessions go on whose effects are on the disk.
+// release resumes the sessions whose changes are on the disk.
 func (k *keeper) release() {
 	k.held = slices.DeleteFunc(k.held, func(s *Session) bool {
 		if s.heldFor > k.durable && k.always {
@@ -822,18 +831,16 @@ func (k *keeper) release() {
 	})
 }
 
-// holds reports whether what the current turn has changed has to be on the disk
-// before anybody is told.
+// holds reports whether the changes of the current turn must be on the disk before
+// any client is notified of them.
 func (k *keeper) holds() bool {
 	return k.always && k.srv.keys.Sequence() != k.before && (k.failed == nil || k.srv.config.stopWrites)
 }
 
-// refuses reports whether commands that write are to be refused, for nothing
-// can be saved.
+// refuses reports whether commands that write are refused, because saving fails.
 func (k *keeper) refuses() bool { return k.failed != nil && k.srv.config.stopWrites && k.automatic() }
 
-// saveNow writes everything that is not on the disk yet, with the server's lock
-// held.
+// saveNow writes everything that is not on the disk yet. The server's lock is held.
 func (k *keeper) saveNow() error {
 	for {
 		if k.needsFresh && k.rewrite == nil {
@@ -854,15 +861,15 @@ func (k *keeper) saveNow() error {
 			return k.failed
 		}
 		if !k.needsFresh && !waiting {
-			k.before = k.srv.keys.Sequence() // replies to what came before need not wait: see holds
+			k.before = k.srv.keys.Sequence() // replies to earlier changes need not wait: see holds
 			k.untrack()
 			return nil
 		}
 	}
 }
 
-// close writes what is to be written and closes the file. The server's lock is
-// not held, and no commands run any more.
+// close writes unsaved data if save is set, and closes the file. The server's lock
+// is not held, and no commands run any more.
 func (k *keeper) close(save bool) (err error) {
 	if k.path == "" {
 		return nil
@@ -874,7 +881,7 @@ func (k *keeper) close(save bool) (err error) {
 	k.srv.tend(func() {
 		if save {
 			err = k.saveNow()
-			if err != nil && k.needsFresh { // the file has failed, and nobody will try again
+			if err != nil && k.needsFresh { // the file has failed, and there is no later attempt
 				err = k.saveNow()
 			}
 			if err != nil {
@@ -888,7 +895,7 @@ func (k *keeper) close(save bool) (err error) {
 	return err
 }
 
-// end ends the keeper's goroutines.
+// end stops the keeper's goroutines and waits for them.
 func (k *keeper) end() {
 	k.ended.Do(func() { close(k.quit) })
 	k.done.Wait()
@@ -918,13 +925,14 @@ func (k *keeper) closeFiles() (err error) {
 	return err
 }
 
-// rewrite gives bases to keys, in the order of the file.
+// rewrite is a rewrite in progress: it writes bases of keys, in the order of the
+// file.
 type rewrite struct {
 	keys  []keyID
 	at    int
 	fresh bool   // into a fresh file
 	saves bool   // because each save writes everything, see track
-	upTo  uint64 // the last cut whose journal is void when all keys have theirs
+	upTo  uint64 // the last cut whose journal is obsolete when all keys have new bases
 	began time.Time
 }
 
@@ -934,12 +942,12 @@ type keyID struct {
 	key   string
 }
 
-// compareID is the order of the file.
+// compareID compares in the order of the file.
 func compareID(a, b keyID) int { return snapshot.Compare(a.space, a.key, b.space, b.key) }
 
 const (
-	// pieceTime is how long the lock is held for a piece, and pieceBytes how
-	// much a piece writes.
+	// pieceTime is the longest time that the lock is held for a piece, and
+	// pieceBytes the size of a piece.
 	pieceTime  = 200 * time.Microsecond
 	pieceBytes = 1 << 20
 )
@@ -949,10 +957,10 @@ func (k *keeper) beginRewrite(r *rewrite) {
 	k.rewrite = r
 }
 
-// beginFresh begins to write a fresh file. The keys are listed while clients go
-// on; those that come meanwhile are in the journal. If a Cut has taken that, for
-// somebody has asked to save, the fresh file would lack them: so they are listed
-// anew.
+// beginFresh begins a fresh file. It lists the keys while clients run commands;
+// keys that are created meanwhile are in the journal. If a checkpoint takes that
+// journal during the listing, because a client has requested a save, the fresh file
+// would lack these keys, so beginFresh lists the keys again.
 func (k *keeper) beginFresh() {
 	srv := k.srv
 	for began := false; !began; {
@@ -973,8 +981,8 @@ func (k *keeper) beginFresh() {
 	}
 }
 
-// allKeys lists all keys that are there from now until it is done. hold runs a
-// function under the lock.
+// allKeys lists all keys that exist throughout the call. hold runs a function under
+// the lock.
 func (k *keeper) allKeys(hold func(func())) (keys []keyID) {
 	var spaces []uint64
 	hold(func() { spaces = append([]uint64{keyspace.OwnSpace}, k.srv.keys.Spaces()...) })
@@ -1001,10 +1009,10 @@ func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
 	return dbs
 }
 
-// considerRewrite begins to rewrite a part of the file, or all of it, if that
-// has become worth it, and reports whether it has. So a file has at most some
-// two to three times the size of the data, and each byte of a journal is written
-// a second time at most about once.
+// considerRewrite begins to rewrite a part of the file, or all of it, if that is
+// worth its cost, and reports whether it has. It bounds the file to about two to
+// three times the size of the data, and each byte of a journal is rewritten about
+// once at most.
 func (k *keeper) considerRewrite() bool {
 	srv := k.srv
 	var idle, wanted bool
@@ -1032,7 +1040,7 @@ func (k *keeper) considerRewrite() bool {
 	case s.journal > max(k.limits.journal, s.bases):
 		r, err := k.journaled()
 		if errors.Is(err, snapshot.ErrReplaced) {
-			return false // the next Cut fails, and says so
+			return false // the next checkpoint fails, and reports it
 		}
 		if err != nil {
 			srv.tend(func() { k.miss(err) })
@@ -1075,7 +1083,8 @@ func (k *keeper) journaled() (*rewrite, error) {
 	return r, err
 }
 
-// piece adds to a Cut the bases of the next keys, as they are at this instant.
+// piece adds to a checkpoint the bases of the next keys, as they are at this
+// instant.
 func (r *rewrite) piece(keys *keyspace.Keyspace, c *cut) {
 	dbs := databases(keys)
 	c.fresh, c.begins = r.fresh, r.fresh && r.at == 0
@@ -1093,7 +1102,8 @@ func (r *rewrite) piece(keys *keyspace.Keyspace, c *cut) {
 				bytes += p.Size()
 			}
 		}
-		// That a key is gone has to be said only where an older record may have it.
+		// A record that a key is gone is needed only where an older record may have
+		// the key.
 		if base.Chunks != nil || !r.fresh {
 			c.Bases = append(c.Bases, base)
 		}

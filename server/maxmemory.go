@@ -8,43 +8,44 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// The limit of memory, maxmemory, is held by evicting keys, as the policy says, and
-// by refusing commands that may need memory where there is nothing to evict.
+// The memory limit, maxmemory, is enforced by evicting keys, as the policy says,
+// and by refusing commands that may need memory if there is nothing to evict.
 //
-// What counts is what is in use, summed up by those who use it: the keys and values
-// (keyspace.Held), the clients, and the rest. So the sum follows every write and every
-// eviction at once, and a server evicts as much as it must and no more. The garbage
-// collector was asked before, and could not be relied on: it knows what is in use only
-// when it has just run, and then calls everything in use that was made, or let go,
-// while it worked; the limit was exceeded by half, or everything was evicted. It judges
-// the sum in tests now. Garbage does not count: how much of it there may be is
-// the program's affair (cmd/zsetd/heap.go). What waits for the file, and what a
-// rewriting of the file keeps alive, does not count either, as in Redis.
+// The limit applies to the memory in use, as the sum of what its users account for:
+// the keys and values (keyspace.Held), the clients, and the rest. The sum follows
+// every write and every eviction at once, so the server evicts exactly as much as
+// needed. The heap statistics of the garbage collector are not a substitute: they
+// know the memory in use only just after a collection, and then include all that
+// was allocated or freed while it ran. With them the limit is exceeded by half, or
+// everything is evicted. Tests check the sum against the collector. Garbage does
+// not count: its amount is the program's concern (cmd/zsetd/heap.go). Data that
+// wait to be written to the file, and data that a rewrite of the file retains, do
+// not count either, as in Redis.
 
-// memoryLimit is what is known of it, guarded by the server's lock.
+// memoryLimit is the state of the limit, guarded by the server's lock.
 type memoryLimit struct {
-	besides int64     // what clients and scripts take
-	exempt  int64     // so much of it does not count; see exempt
-	looked  time.Time // when that was summed up
+	besides int64     // memory of clients and scripts
+	exempt  int64     // the part of it that does not count; see exempt
+	looked  time.Time // when besides was computed
 	good    time.Duration
 
-	lacking bool      // when the last command began; what scripts go by
-	going   bool      // there is more to evict than was evicted in one go
-	since   time.Time // from when on the limit is exceeded; zero: it is not
+	lacking bool      // as of the start of the last command; scripts use it
+	going   bool      // there is more to evict than one step evicts
+	since   time.Time // since when the limit is exceeded; zero: it is not
 
 	evictor evictor
 }
 
 const (
-	// The sum of what clients take is renewed after so many times what it takes to
-	// sum up, and not more often than this.
+	// The sum over all clients is computed again after besidesShare times the
+	// duration of the computation, and after besidesGood at least.
 	besidesShare = 50
 	besidesGood  = time.Millisecond
 )
 
 const errOOM = "OOM command not allowed when used memory > 'maxmemory'."
 
-// limitMemory follows the parameters.
+// limitMemory applies the parameters.
 func (srv *Server) limitMemory() {
 	m, c := &srv.memoryLimit, &srv.config
 	f := &srv.keys.Frequency
@@ -55,10 +56,10 @@ func (srv *Server) limitMemory() {
 	if c.maxmemory == 0 {
 		m.within(srv)
 	}
-	m.going = c.maxmemory != 0 // the timer looks
+	m.going = c.maxmemory != 0 // the timer checks the limit
 }
 
-// inUse returns how much memory is in use.
+// inUse returns the memory in use.
 func (srv *Server) inUse() int64 {
 	m := &srv.memoryLimit
 	if age := srv.at.Sub(m.looked); age < 0 || age >= m.good {
@@ -67,18 +68,18 @@ func (srv *Server) inUse() int64 {
 	return srv.keys.Held() + m.besides
 }
 
-// counted returns how much of it counts for maxmemory.
+// counted returns the memory in use that counts against maxmemory.
 func (srv *Server) counted() int64 { return srv.inUse() - srv.memoryLimit.exempt }
 
-// exempt returns how much waits for clients that they have not asked for: lines of
-// MONITOR, and keys that they are to forget. Whoever evicts a key sends as much as that
-// took, or more; if it counted, other keys would be evicted for it, and so on to the
-// last. It is bounded for each client (outbox.go).
+// exempt returns the size of the unsolicited output that waits for clients: lines
+// of MONITOR, and invalidations of cached keys. An eviction sends as much of it as
+// it frees, or more; if it counted, it would cause another eviction, and so on to
+// the last key. It is bounded for each client (outbox.go).
 func (srv *Server) exempt() (n int64) {
 	if srv.tracking.on || len(srv.monitors) > 0 {
 		for _, s := range srv.sessions {
 			if all := s.backlog(); s.pushed > 0 && all > 0 {
-				part := float64(min(s.pushed, all)) / float64(all) // of buffers that are larger than what is in them
+				part := float64(min(s.pushed, all)) / float64(all) // the buffers are larger than their content
 				n += int64(part * float64(int64(s.out.Cap()+s.sealed)+s.unsent.Load()))
 			}
 		}
@@ -86,7 +87,7 @@ func (srv *Server) exempt() (n int64) {
 	return n
 }
 
-// lookBesides sums up what is in use besides keys and values.
+// lookBesides computes the memory in use besides keys and values.
 func (srv *Server) lookBesides() {
 	m := &srv.memoryLimit
 	start := srv.clock()
@@ -96,8 +97,8 @@ func (srv *Server) lookBesides() {
 	m.good = max(besidesGood, besidesShare*srv.clock().Sub(start))
 }
 
-// lacksMemory makes room below the limit, of which there must be one, and reports
-// whether commands that may need memory are refused, because there is none.
+// lacksMemory evicts down to the limit, which must be set, and reports whether
+// commands that may need memory are refused because that is impossible.
 func (srv *Server) lacksMemory() bool {
 	m := &srv.memoryLimit
 	m.lacking = false
@@ -120,10 +121,10 @@ func (srv *Server) mayEvict() bool {
 	return !srv.busy && srv.keeper.loading == nil && srv.pausedUntil == 0
 }
 
-// evicting reports whether the timer is to evict more.
+// evicting reports whether the timer is to continue the eviction.
 func (srv *Server) evicting() bool { return srv.memoryLimit.going && srv.mayEvict() }
 
-// within notes that the limit is kept.
+// within notes that memory is below the limit.
 func (m *memoryLimit) within(srv *Server) {
 	m.going = false
 	if !m.since.IsZero() {
@@ -132,7 +133,8 @@ func (m *memoryLimit) within(srv *Server) {
 	}
 }
 
-// exceeding returns for how long the limit has been exceeded, in all and now.
+// exceeding returns for how long the limit has been exceeded: in total, and
+// currently.
 func (srv *Server) exceeding() (total, current time.Duration) {
 	if since := srv.memoryLimit.since; !since.IsZero() {
 		current = max(0, srv.at.Sub(since))
@@ -140,8 +142,9 @@ func (srv *Server) exceeding() (total, current time.Duration) {
 	return srv.exceeded + current, current
 }
 
-// needsMemory reports whether a command is refused while memory is short.
-// Nothing is queued then that may need some later.
+// needsMemory reports whether a command is refused while memory is short. In a
+// transaction every command that would be queued is refused, as it may need memory
+// later.
 func (s *Session) needsMemory(cmd *Command, argv [][]byte) bool {
 	if s.multi && (!runsInMulti(cmd.Name) || cmd.Name == "watch") {
 		return true
@@ -149,8 +152,8 @@ func (s *Session) needsMemory(cmd *Command, argv [][]byte) bool {
 	return s.effectsOf(cmd, argv).Has(protocol.DenyOOM)
 }
 
-// evictionTime is for how long keys are evicted in one go; the server serves
-// others before it goes on.
+// evictionTime is the longest time that one step evicts; the server serves clients
+// between steps.
 func (c *config) evictionTime() time.Duration {
 	t := c.evictionTenacity
 	switch {

@@ -6,27 +6,27 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// pubsub knows who listens to what.
+// pubsub is the table of subscriptions: channels and patterns with their
+// subscribers.
 //
-// A message is encoded once for each dialect among its receivers and appended
-// to their bounded outboxes; their transports write it when the lock is free.
-// So a subscriber that does not read delays nobody.
+// A message is encoded once for each protocol version among its receivers and
+// appended to their bounded output queues; their transports write it without the
+// lock. So a subscriber that does not read delays no other client.
 //
-// Who listens to a channel stands in a list, in no order, and knows its place
-// there: walking through a map took as long as everything else that a delivery
-// does before it is written.
+// The subscribers of a channel are an unordered list, and each session knows its
+// position in it. A map instead of the list doubles the time of a delivery up to
+// the write to the socket, because its iteration takes as long as all other steps.
 type pubsub struct {
 	channels map[string]*audience
 	patterns map[string]*audience
 	shards   map[string]*audience
-	encoded  [2]protocol.Reply // the message under way
+	encoded  [2]protocol.Reply // the message being delivered
 }
 
-// audience are those who listen to a channel.
+// audience is the list of the subscribers of a channel.
 type audience struct{ sessions []*Session }
 
-// places are the channels that a session listens to, with its place in the
-// audience of each.
+// places are the channels of a session, with its position in the audience of each.
 type places map[string]int
 
 func (p *pubsub) init() {
@@ -57,7 +57,7 @@ func (p *pubsub) receivers(kind messageKind, channel []byte) int {
 	return n
 }
 
-// deliver sends a message to all who listen now.
+// deliver sends a message to all current subscribers.
 func (srv *Server) deliver(kind messageKind, channel, message string) {
 	p := &srv.pubsub
 	if kind == shardMessage {
@@ -107,15 +107,15 @@ func (srv *Server) send(to *audience, what, pattern, channel, message string) {
 			r.Truncate(0)
 		}
 	}
-	for _, s := range late { // who leaves the audience
+	for _, s := range late { // leave the audience
 		s.tooFarBehind()
 	}
 }
 
-// keepMessage is the largest buffer for a message that is kept for the next one.
+// keepMessage is the largest message buffer that is kept for the next message.
 const keepMessage = 64 << 10
 
-// push appends an out-of-band message to the outbox.
+// push appends an out-of-band message to the output queue.
 func (s *Session) push(b []byte) {
 	if s.killed || s.closing {
 		return
@@ -128,7 +128,7 @@ func (s *Session) push(b []byte) {
 	s.checkOutput()
 }
 
-// subscriptions returns how many channels and patterns the session listens to.
+// subscriptions returns the number of channels and patterns of the session.
 func (s *Session) subscriptions() int {
 	return s.listens
 }
@@ -236,12 +236,12 @@ func pubsubCommands() []Command {
 	}
 }
 
-// topic is one of the three kinds of things to subscribe to.
+// topic is one of the three kinds of subscription.
 type topic struct {
 	on, off string // the words of the replies
 	all     func(*pubsub) map[string]*audience
 	mine    func(*Session) *places
-	count   func(*Session) int // that the replies give
+	count   func(*Session) int // in the replies
 }
 
 func channelTopic() topic {
@@ -265,8 +265,8 @@ func shardTopic() topic {
 		func(s *Session) int { return len(s.shards) }}
 }
 
-// join subscribes the session to every name in the arguments. Each name has a
-// reply of its own.
+// join subscribes the session to every name in the arguments, with one reply for
+// each.
 func (t topic) join(c *Call) {
 	s, all := c.sess, t.all(&c.srv.pubsub)
 	if s.noBlock {
@@ -340,7 +340,7 @@ func (t topic) drop(s *Session, name string) {
 	s.listens--
 	s.named -= int64(len(name)) + perName
 	last := len(a.sessions) - 1
-	if place < last { // the last one moves up
+	if place < last { // the last one takes its position
 		a.sessions[place] = a.sessions[last]
 		(*t.mine(a.sessions[place]))[name] = place
 	}
@@ -351,7 +351,7 @@ func (t topic) drop(s *Session, name string) {
 	}
 }
 
-// unsubscribeAll ends all subscriptions of a session without a word.
+// unsubscribeAll ends all subscriptions of a session without replies.
 func (srv *Server) unsubscribeAll(s *Session) {
 	for _, t := range []topic{channelTopic(), patternTopic(), shardTopic()} {
 		for name := range *t.mine(s) {
