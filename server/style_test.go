@@ -350,7 +350,6 @@ func unconverted() []string {
 		"server/rdb",
 		"server/script",
 		"server/servertest",
-		"snapshot",
 	}
 }
 

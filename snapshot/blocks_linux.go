@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// blocksOf returns how much of a file has room on the disk.
+// blocksOf returns the number of 512-byte blocks that are allocated to a file.
 func blocksOf(info fs.FileInfo) int64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Blocks

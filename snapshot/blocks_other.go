@@ -4,5 +4,5 @@ package snapshot
 
 import "io/fs"
 
-// blocksOf returns how much of a file has room on the disk; 0 if that is not known.
+// blocksOf returns the number of blocks that are allocated to a file; 0 if unknown.
 func blocksOf(fs.FileInfo) int64 { return 0 }

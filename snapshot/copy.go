@@ -12,42 +12,44 @@ import (
 )
 
 const (
-	// copyTime is how long Copy goes on trying, and copyTries how often it
-	// tries at least.
+	// copyTime is the least time for which Copy retries, and copyTries the least
+	// number of its attempts.
 	copyTime  = 5 * time.Second
 	copyTries = 3
 
-	// copyChunk is how much is copied at once.
+	// copyChunk is the number of bytes that are copied at once.
 	copyChunk = 1 << 20
 )
 
-// CopyOptions are for [Copy] and [Backup].
+// CopyOptions are the options of [Copy] and [Backup].
 type CopyOptions struct {
-	// Progress, if it is not nil, is called with how many bytes have been copied, and
-	// of how many. An error ends the copying.
+	// Progress, if it is not nil, is called with the number of bytes copied and the
+	// total. An error ends the copying.
 	Progress func(done, total int64) error
 
-	// Verify is likewise called with how many bytes of a backup have been verified.
+	// Verify is likewise called with the number of bytes of a backup that are
+	// verified.
 	Verify func(done, total int64) error
 
 	// Hold, if it is not nil, keeps the file's writer from committing until release
-	// is called. Without it Copy asks the process that has the file open, see
-	// hold_linux.go.
+	// is called. Without it Copy asks the process that has the file open (see
+	// hold_linux.go).
 	Hold func() (release func())
 
-	// Replace lets a backup take the place of another file.
+	// Replace lets a backup replace another file.
 	Replace bool
 }
 
-// Copy makes a copy of a file that another process may have open and be writing
-// to. dst must not exist. The copy is what the file was at one instant: between
-// two commits bbolt writes only to pages that the last commit has no use for, so
-// a copy during which no commit came is whole, whatever was being written.
+// Copy makes a copy of a file that another process may have open and be writing to.
+// dst must not exist. The copy is the state of the file at one instant: between two
+// commits bbolt writes only to pages that the last commit does not use, so a copy
+// without a commit during it is consistent, whatever was being written.
 //
-// The first attempt does not disturb the writer. If a commit comes meanwhile, the
-// next one has the writer wait with its commits; what is the same in the copy
-// already is not written again. Where the writer cannot be asked and commits come
-// faster than the file can be copied, Copy gives up after some seconds with ErrInUse.
+// The first attempt does not disturb the writer. If a commit intervenes, the next
+// attempt makes the writer delay its commits; chunks that are already equal in the
+// copy are not written again. If the writer cannot be asked, and commits come
+// faster than the file can be copied, Copy gives up after some seconds with
+// ErrInUse.
 func Copy(src, dst string, o CopyOptions) (err error) {
 	to, err := os.OpenFile(dst, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -97,13 +99,13 @@ func (o *CopyOptions) copy(src string, to *os.File) error {
 				release = hold(from)
 			}
 		}
-		// A damaged meta may be one that is being written.
+		// A meta that looks damaged may be in the middle of a write.
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// copyOnce copies a file, over what there is of an earlier attempt, and reports
-// whether no commit came meanwhile.
+// copyOnce copies a file, over the result of an earlier attempt if there is one,
+// and reports whether no commit came meanwhile.
 func (o *CopyOptions) copyOnce(from source, to *os.File) (whole bool, err error) {
 	info, err := from.Stat()
 	if err != nil {
@@ -143,9 +145,9 @@ func (o *CopyOptions) copyOnce(from source, to *os.File) (whole bool, err error)
 			}
 		}
 	}
-	// Every commit writes a meta with a higher number, so none came in between if the
-	// metas are still those that told how much to copy. The copy's own were read
-	// meanwhile: they have to be the same.
+	// Every commit writes a meta with a higher transaction number, so no commit
+	// came in between if the metas are still those from which the size was
+	// computed. The metas in the copy were read meanwhile: they must be the same.
 	var metas [2 * pageSize]byte
 	for _, r := range []io.ReaderAt{from, to} {
 		if err := readPages(r, metas[:], 0); err != nil {
@@ -158,14 +160,14 @@ func (o *CopyOptions) copyOnce(from source, to *os.File) (whole bool, err error)
 	return true, nil
 }
 
-// Backup copies a file as [Copy] does, verifies the copy, brings it to the disk and
-// gives it its name: dst is a sound file of one instant, or not there. Unless
+// Backup copies a file as [Copy] does, verifies the copy, syncs it to the disk and
+// gives it its name: dst is a sound file of one instant, or does not exist. Unless
 // o.Replace is true, dst must not exist.
 func Backup(src, dst string, o CopyOptions) (size int64, err error) {
 	if err := mayReplace(src, dst, o.Replace); err != nil {
 		return 0, err
 	}
-	part := dst + ".new" // what an earlier process has left there was never completed
+	part := dst + ".new" // an incomplete file of an earlier process may be there
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
@@ -205,7 +207,7 @@ func Backup(src, dst string, o CopyOptions) (size int64, err error) {
 	if err := to.Sync(); err != nil {
 		return 0, fmt.Errorf("%s: %w", part, trimPath(err))
 	}
-	if err := mayReplace(src, dst, o.Replace); err != nil { // it may be there by now
+	if err := mayReplace(src, dst, o.Replace); err != nil { // it may exist by now
 		return 0, err
 	}
 	if err := os.Rename(part, dst); err != nil {
@@ -234,7 +236,7 @@ func mayReplace(src, dst string, replace bool) error {
 	return nil
 }
 
-// source is what is copied: a file.
+// source is the file to copy.
 type source interface {
 	io.ReaderAt
 	Stat() (os.FileInfo, error)

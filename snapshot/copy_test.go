@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A file that gets a Cut every few milliseconds is copied as it was at one
-// instant.
+// A file that gets a Cut every few milliseconds is copied as it was at one instant.
 func TestCopyOfFileInUse(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -76,7 +75,7 @@ func TestCopyOfFileInUse(t *testing.T) {
 	}
 }
 
-// interrupted is a file that changes when it has been read n times.
+// interrupted is a file that changes after it has been read n times.
 type interrupted struct {
 	*os.File
 	n      int
@@ -91,7 +90,7 @@ func (f *interrupted) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // A commit that makes the file grow comes before each of the reads that a copy
-// consists of: either the copy is known not to be whole, or it can be read.
+// consists of: the copy either reports that it is not whole, or can be read.
 func TestCopyInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	noticed, whole := 0, 0

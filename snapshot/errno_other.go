@@ -4,7 +4,7 @@ package snapshot
 
 import "syscall"
 
-// Where there are no such errors, ENOSPC stands for them.
+// ENOSPC stands for the errors that such systems do not have.
 const (
 	errQuota    = syscall.ENOSPC
 	errTooLarge = syscall.ENOSPC

@@ -19,36 +19,36 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// File is a snapshot file that is open for writing. No other process can open
-// it meanwhile. Its methods must not be called concurrently.
+// File is a snapshot file that is open for writing. No other process can open it
+// meanwhile. Its methods must not be called concurrently.
 type File struct {
 	path     string
 	db       *bbolt.DB
-	file     *os.File // that db has open
+	file     *os.File // the descriptor of db
 	identity fs.FileInfo
-	broken   bool // db has panicked, and keeps locks for ever
+	broken   bool // db has panicked, and may never release its locks
 	manifest Manifest
-	gone     []goneBase // bases that only say that there is no such key
-	more     bool       // there are journals that the last Cut was to forget
-	suspect  error      // why nothing more may be written
-	renamed  bool       // it has the place where it is relied on
+	gone     []goneBase // tombstones: bases that record that a key does not exist
+	more     bool       // journals remain that the last Cut was to drop
+	suspect  error      // the reason why nothing more may be written
+	renamed  bool       // it has its final name, under which readers rely on it
 	fault    func(op string) error
 
-	mark    mark // what the last transaction has left, see intact.go
-	touched int  // how often in a row nothing but the time was another
+	mark    mark // the state after the last transaction, see intact.go
+	touched int  // number of consecutive changes of the modification time alone
 	scratch []byte
 
-	impatient bool // a process that copies the file has kept it for too long
+	impatient bool // a process that copies the file has held it for too long
 }
 
-// goneBase is the name of a base without a value. It says that what journals say
-// of the key is void, and is removed when those journals are.
+// goneBase is the name of a base without a value, a tombstone. It makes the records
+// of the key in older journals void, and is removed with those journals.
 type goneBase struct {
 	name       string
 	generation uint64
 }
 
-// Cut is what one transaction writes: what has changed up to one instant.
+// Cut is the content of one transaction: the changes up to one instant.
 type Cut struct {
 	// Spaces names the space of each database, LastSpace the highest number that
 	// was ever given to one.
@@ -58,37 +58,38 @@ type Cut struct {
 	// Journal yields chunks of a journal in order; nil if nothing has changed.
 	Journal iter.Seq[[]byte]
 
-	// Bases are values as they were at the instant of the Cut. Write puts them
+	// Bases are values as they were at the instant of the Cut. Write sorts them
 	// into the order of the file.
 	Bases []Base
 
-	// Forget drops journals of Cuts up to this generation, the oldest first; if
-	// they are very many, then not all at once: see [File.Forgetting]. Every key
-	// that they name must have had a Base since it was last named, and in no
-	// Cut later than this one.
+	// Forget drops journals of Cuts up to this generation, the oldest first; very
+	// many are dropped in several Cuts, see [File.Forgetting]. Every key that they
+	// name must have had a Base since it was last named, and in no Cut later than
+	// this one.
 	Forget uint64
 
 	// Time is the instant.
 	Time time.Time
 }
 
-// Base is the value of a key as a whole.
+// Base is the whole value of a key.
 type Base struct {
 	Space  uint64
 	Key    string
-	Chunks iter.Seq[[]byte] // operations, borrowed; nil if there is no such key
+	Chunks iter.Seq[[]byte] // operations, borrowed; nil if the key does not exist
 }
 
-// compareBases is the order of the file.
+// compareBases compares two bases in the order of the file.
 func compareBases(a, b Base) int { return Compare(a.Space, a.Key, b.Space, b.Key) }
 
-// pageSize is that of all files, whatever the machine's is: they can be moved.
+// pageSize is the page size of all files, independent of the machine's: files can
+// be moved between machines.
 const pageSize = 4096
 
-// growth is by how much a file grows at once, at least, when it is larger than that.
+// growth is the least number of bytes by which a file larger than that grows.
 const growth = 4 << 20
 
-// lockTime is how long another process may take to give up a file.
+// lockTime is the longest wait for another process to unlock a file.
 const lockTime = 900 * time.Millisecond
 
 func boltOptions() *bbolt.Options {
@@ -96,13 +97,13 @@ func boltOptions() *bbolt.Options {
 		Timeout:        lockTime,
 		PageSize:       pageSize,
 		FreelistType:   bbolt.FreelistMapType,
-		NoFreelistSync: true, // opening reads everything anyway
+		NoFreelistSync: true, // opening reads the whole file anyway
 	}
 }
 
-// Create makes a new file at path, which must not exist, for Cuts that nobody
-// relies on yet: they are not synced to the disk. [File.Publish] ends that. A
-// file that is not published is to be removed with [File.Discard].
+// Create makes a new file at path, which must not exist. Its Cuts are not synced to
+// the disk before [File.Publish]. Remove a file that is not published with
+// [File.Discard].
 func Create(path string) (*File, error) {
 	db, file, err := openBolt(path, boltOptions())
 	if err != nil {
@@ -128,9 +129,8 @@ func Create(path string) (*File, error) {
 	return f, nil
 }
 
-// Beside creates a file beside the one at path, whose place it is to take with
-// Publish(path). What an earlier process has left there was never completed, and
-// is removed.
+// Beside creates a file beside the one at path, to replace it with Publish(path).
+// It removes an incomplete file that an earlier process has left there.
 func Beside(path string) (*File, error) {
 	path += ".new"
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -139,16 +139,16 @@ func Beside(path string) (*File, error) {
 	return Create(path)
 }
 
-// Tight makes the file as large as what is written, until it is published: bbolt
-// lets a file of some size grow by 4 MB at once, and what is written once and
-// for all has no use for that.
+// Tight keeps the file as small as its contents until it is published: bbolt
+// extends a file by 4 MB at a time, which is wasted on a file that is written only
+// once.
 func (f *File) Tight() { f.db.NoGrowSync = true }
 
-// openBolt opens a bbolt file and says in its own words what is wrong.
+// openBolt opens a bbolt file and returns the errors of this package.
 //
-// A process that waits for the lock may get it because the one that had it has
-// put another file in the place of this one (Publish). Then it has opened a file
-// that has no name any more, and what it wrote there would be lost.
+// A process that waits for the lock may get it because the previous owner has
+// replaced the file by another (Publish). Then it has opened a file without a name,
+// and all it wrote there would be lost. Such a file is refused.
 func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 		file, err = os.OpenFile(name, flag, mode)
@@ -189,7 +189,7 @@ func isAt(file *os.File, path string) bool {
 	return err == nil && os.SameFile(own, found)
 }
 
-// trimPath takes the path out of an error that will be told with it.
+// trimPath removes the path from an error that is reported together with the path.
 func trimPath(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -197,8 +197,8 @@ func trimPath(err error) error {
 	return err
 }
 
-// guard turns the panics and memory faults of bbolt into errors. A file that
-// another program has cut short while it is mapped gives such a fault.
+// guard turns the panics and memory faults of bbolt into errors. A mapped file that
+// another program truncates causes such a fault.
 func guard(f func() error) (panicked bool, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -209,9 +209,9 @@ func guard(f func() error) (panicked bool, err error) {
 	return false, f()
 }
 
-// guard is the function of the same name for what is done with the file. Where
-// bbolt panics while it begins a transaction its locks stay held: whatever came
-// next would wait for them for ever.
+// guard is the function of the same name for operations on the file. If bbolt
+// panics while it begins a transaction its locks stay held, and the next operation
+// would wait without end: so after a panic guard refuses all operations.
 func (f *File) guard(do func() error) error {
 	if f.broken {
 		return fmt.Errorf("%w: it has failed before", ErrDamaged)
@@ -221,29 +221,29 @@ func (f *File) guard(do func() error) error {
 	return err
 }
 
-// letGo closes a file that bbolt cannot close any more. What it has mapped stays
-// mapped, and with it a lock would stay.
+// letGo closes a file that bbolt cannot close any more. Its mapping stays, and
+// would keep the lock.
 func letGo(file *os.File) error { return errors.Join(unlock(file), file.Close()) }
 
-// Path returns where the file is.
+// Path returns the present path of the file.
 func (f *File) Path() string { return f.path }
 
-// Manifest returns what the file holds.
+// Manifest returns the description of the contents.
 func (f *File) Manifest() Manifest { return f.manifest }
 
-// Usage returns the size of the file and how much of it is in use, in bytes.
+// Usage returns the size of the file and the bytes of it that are in use.
 func (f *File) Usage() (size, used int64) {
 	s := f.db.Stats()
 	size, used = f.mark.size, int64(f.mark.pages)*pageSize
 	return size, used - int64(s.FreePageN+s.PendingPageN)*pageSize
 }
 
-// Forgetting reports whether the last Cut has left journals that it was to
-// forget: a later one is to forget them.
+// Forgetting reports whether the last Cut has left journals that it was to drop: a
+// later Cut must drop them.
 func (f *File) Forgetting() bool { return f.more }
 
-// Journals yields the journals in the file, the oldest Cut first, in parts of
-// whole records, which are borrowed.
+// Journals yields the journals in the file, the oldest Cut first, in parts of whole
+// records, which are borrowed.
 func (f *File) Journals(visit func(generation uint64, records []byte) error) error {
 	defer f.shed()
 	return f.guard(func() error {
@@ -262,9 +262,9 @@ func (f *File) Journals(visit func(generation uint64, records []byte) error) err
 	})
 }
 
-// Publish makes the file one that can be relied on, at path, where it takes the
-// place of another. After an error the file is suspect; if its Path is then the
-// new one, the other is gone, but a crash may bring it back.
+// Publish makes the file durable and moves it to path, where it replaces another
+// file. After an error the file is suspect; if its Path is then the new one, the
+// other file is gone, but a crash may bring it back.
 func (f *File) Publish(path string) error {
 	if err := f.Intact(); err != nil {
 		return f.doubt(err)
@@ -274,7 +274,7 @@ func (f *File) Publish(path string) error {
 		return f.doubt(err)
 	}
 	f.db.NoSync, f.db.NoGrowSync = false, false
-	if runtime.GOOS == "windows" { // which does not rename a file that is open
+	if runtime.GOOS == "windows" { // Windows does not rename a file that is open
 		if err := f.db.Close(); err != nil {
 			return f.doubt(err)
 		}
@@ -295,7 +295,7 @@ func (f *File) Publish(path string) error {
 	return nil
 }
 
-// sync does what makes data durable, unless a test has it fail.
+// sync runs an operation that makes data durable, or fails if a test wants it to.
 func (f *File) sync(op string, do func() error) error {
 	if f.fault != nil {
 		if err := f.fault(op); err != nil {
@@ -307,7 +307,7 @@ func (f *File) sync(op string, do func() error) error {
 
 // syncDirectory makes the names in a directory durable.
 func syncDirectory(path string) error {
-	if runtime.GOOS == "windows" { // where it cannot be done, and need not be
+	if runtime.GOOS == "windows" { // Windows cannot do it, and does not need it
 		return nil
 	}
 	d, err := os.Open(path)
@@ -318,7 +318,7 @@ func syncDirectory(path string) error {
 	return d.Sync()
 }
 
-// Discard closes the file and removes it, unless it has taken its place.
+// Discard closes the file and removes it, unless it was published.
 func (f *File) Discard() error {
 	err := f.Close()
 	if f.renamed {
@@ -327,7 +327,7 @@ func (f *File) Discard() error {
 	return errors.Join(err, os.Remove(f.path))
 }
 
-// Close closes the file and lets others open it.
+// Close closes the file and unlocks it.
 func (f *File) Close() error {
 	if f.broken {
 		return letGo(f.file)
@@ -335,22 +335,21 @@ func (f *File) Close() error {
 	return f.guard(f.db.Close)
 }
 
-// doubt notes that the file may not hold what was written.
+// doubt makes the file suspect because of err, which it returns.
 func (f *File) doubt(err error) error {
 	f.suspect = fmt.Errorf("%s: %w", f.path, trimPath(err))
 	return f.suspect
 }
 
-// Suspect returns why the file can no longer be trusted with data, nil if it
-// can. After an fsync has failed, what the system shows of a file and what is on
-// the disk may differ, and stay so: the data are to be written to another file.
+// Suspect returns why the file can no longer be trusted with data, nil if it can.
+// After a failed fsync the contents that the system shows and those on the disk may
+// differ, and stay so: the data must be written to another file.
 func (f *File) Suspect() error { return f.suspect }
 
-// Write writes a Cut, which is on the disk when Write returns; or nothing if
-// there is an error. It returns the generation of the Cut. Where there was no
-// room, or another file is in the place of this one, Write may be tried again;
-// after other errors the file is suspect. One of them is that the file was changed or
-// removed, see [File.Intact].
+// Write writes a Cut, which is durable when Write returns; after an error nothing
+// of it is. It returns the generation of the Cut. If there was no space, or another
+// file has replaced this one, Write may be retried; after other errors the file is
+// suspect. One of them is that the file was changed or removed, see [File.Intact].
 func (f *File) Write(c *Cut) (generation uint64, err error) {
 	if f.suspect != nil {
 		return 0, f.suspect
@@ -366,10 +365,10 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	next.Generation++
 	next.Time = c.Time
 	next.Spaces, next.LastSpace = slices.Clone(c.Spaces), c.LastSpace
-	// bbolt inserts a key by moving those behind it: 300 000 in random order
-	// took two minutes, in order less than a second.
+	// bbolt inserts a key by moving the keys behind it: 300 000 in random order
+	// take two minutes, in order less than a second.
 	slices.SortFunc(c.Bases, compareBases)
-	gone, more := slices.Clip(f.gone), false // f.gone stays what it is until the Cut is there
+	gone, more := slices.Clip(f.gone), false // f.gone does not change until the Cut is written
 	err = f.update(func(tx *bbolt.Tx) error {
 		if c.Journal != nil {
 			if err := putJournal(tx, &next, c.Journal); err != nil {
@@ -396,7 +395,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 		err = f.remember(&next)
 	case noRoom(err):
 		err = cmp.Or(f.remember(&f.manifest), err)
-	case errors.Is(err, ErrDamaged): // bbolt has written it, and does not understand it any more
+	case errors.Is(err, ErrDamaged): // bbolt cannot read its own pages any more
 		err = fmt.Errorf("%w (%w)", ErrChanged, err)
 	}
 	if err != nil {
@@ -409,22 +408,23 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	return next.Generation, nil
 }
 
-// noRoom reports whether an error is that a write found no room, after which
-// the file is what it was. It is not if it came with an fsync.
+// noRoom reports whether an error is a write that found no space, after which the
+// file is unchanged. An error of fsync does not count.
 func noRoom(err error) bool {
 	pe, ok := errors.AsType[*fs.PathError](err)
 	return ok && pe.Op != "sync" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota) || errors.Is(err, errTooLarge))
 }
 
 // update runs a transaction. It is not bbolt's Update, which after a panic reads
-// the whole file in a goroutine of its own, where nobody catches the next one.
+// the whole file in another goroutine, where no function recovers from the next
+// panic.
 func (f *File) update(do func(*bbolt.Tx) error) error {
 	return f.guard(func() error {
 		tx, err := f.db.Begin(true)
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() // nothing, once it is committed
+		defer tx.Rollback() // no effect after the commit
 		if err := do(tx); err != nil {
 			return err
 		}
@@ -445,12 +445,12 @@ func (f *File) putManifest(tx *bbolt.Tx, m *Manifest) error {
 	return tx.Bucket([]byte(aboutBucket)).Put([]byte(manifestName), value)
 }
 
-// partSize is what a part of a journal is filled up to. Chunks are larger than
-// a page, and bbolt writes a page of large values anew with each that joins it.
+// partSize is the target size of a part of a journal. Chunks are larger than a
+// page, and bbolt rewrites a page of large values with each that is added.
 const partSize = 1 << 20
 
 // putJournal writes a journal into a bucket of its own, whose pages no other
-// transaction will write again.
+// transaction rewrites.
 func putJournal(tx *bbolt.Tx, m *Manifest, chunks iter.Seq[[]byte]) error {
 	bucketName := cutName(m.Generation)
 	var bucket *bbolt.Bucket
@@ -482,7 +482,7 @@ func putJournal(tx *bbolt.Tx, m *Manifest, chunks iter.Seq[[]byte]) error {
 	return put()
 }
 
-// putBase writes the value of a key, or that it has none.
+// putBase writes the value of a key, or its tombstone.
 func putBase(tx *bbolt.Tx, m *Manifest, b *Base) error {
 	bucket := tx.Bucket([]byte(keysBucket))
 	bucket.FillPercent = 0.9
@@ -531,11 +531,11 @@ func removeBase(bucket *bbolt.Bucket, m *Manifest, name []byte) error {
 	return bucket.Delete(name)
 }
 
-// forgetAtOnce is how many journals one Cut drops: some 10 ms.
+// forgetAtOnce is the number of journals that one Cut drops at most: some 10 ms.
 const forgetAtOnce = 2000
 
-// forget drops journals, and the bases that stand only against them. more says
-// that journals are left.
+// forget drops journals, and the tombstones that only they need. more reports that
+// journals are left.
 func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left []goneBase, more bool, err error) {
 	cuts := tx.Bucket([]byte(cutsBucket))
 	var names [][]byte
@@ -565,7 +565,7 @@ func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left
 			left = append(left, g)
 			continue
 		}
-		// The key may have been made again, and have a base with a value by now.
+		// The key may exist again, and have a base with a value by now.
 		if old := keys.Get([]byte(g.name)); old != nil && binary.BigEndian.Uint64(old[sumSize:]) == g.generation {
 			if err := removeBase(keys, m, []byte(g.name)); err != nil {
 				return nil, false, err

@@ -10,8 +10,8 @@ import (
 
 func one(b []byte) iter.Seq[[]byte] { return slices.Values([][]byte{b}) }
 
-// With replies that wait for each Cut there are thousands of small ones; they are
-// not all dropped in one transaction, and at any time the file is sound.
+// If replies wait for their Cut there are thousands of small Cuts; they are not all
+// dropped in one transaction, and the file is sound at any time.
 func TestForgetInParts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "many.db")
 	f, err := Create(path)
@@ -50,7 +50,7 @@ func TestForgetInParts(t *testing.T) {
 			t.Fatalf("with %d journals left: forgetting is %v", rest, f.Forgetting())
 		}
 		if rest == 0 {
-			if bases != 2 || len(f.gone) != 1 { // it stands against no journal, but for the Cut that wrote it
+			if bases != 2 || len(f.gone) != 1 { // a tombstone is needed by no journal, except that of the Cut that wrote it
 				t.Fatalf("%d bases, %d of them gone ones", bases, len(f.gone))
 			}
 			return

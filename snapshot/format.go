@@ -26,18 +26,18 @@ const (
 )
 
 const (
-	// longKey is the length from which on a key is named by its hash: bbolt has
-	// a limit of 32 KB, and pages of short keys are faster.
+	// longKey is the length from which a key is named by its hash: bbolt has a
+	// limit of 32 KB, and pages of short keys are faster.
 	longKey  = 1024
 	longMark = 0xffff
 
 	sumSize = 4
 )
 
-// ErrDamaged is that a file does not hold what was written to it, ErrEmpty that it has
-// no bytes at all. ErrForeign is that it was not written by this package. ErrInUse is
-// that another process has the file open, or this one has it open already, ErrReplaced
-// that another file has its name.
+// ErrDamaged means that a file does not hold the data that were written to it,
+// ErrEmpty that it has no bytes at all, ErrForeign that it was not written by this
+// package. ErrInUse means that another process has the file open, or this one has
+// it open already, ErrReplaced that another file has its name.
 var (
 	ErrDamaged  = errors.New("damaged")
 	ErrEmpty    = errors.New("the file is empty (0 bytes)")
@@ -46,13 +46,13 @@ var (
 	ErrReplaced = errors.New("another file has taken its place")
 )
 
-// damaged returns an error that is ErrDamaged and says where.
+// damaged returns an error that wraps ErrDamaged and names the location.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// seal begins a value with its checksum, which covers the names that lead to
-// it, too. The value must have room for it at its beginning.
+// seal fills in the checksum at the beginning of a value. It covers the names that
+// lead to the value, too. The value must have sumSize bytes of space for it.
 func seal(value []byte, names ...[]byte) uint32 {
 	sum := checksum(value[sumSize:], names...)
 	binary.LittleEndian.PutUint32(value, sum)
@@ -60,7 +60,7 @@ func seal(value []byte, names ...[]byte) uint32 {
 }
 
 func checksum(body []byte, names ...[]byte) uint32 {
-	castagnoli := crc32.MakeTable(crc32.Castagnoli) // made once
+	castagnoli := crc32.MakeTable(crc32.Castagnoli) // computed once
 	sum := uint32(0)
 	for _, name := range names {
 		sum = crc32.Update(sum, castagnoli, name)
@@ -68,7 +68,7 @@ func checksum(body []byte, names ...[]byte) uint32 {
 	return crc32.Update(sum, castagnoli, body)
 }
 
-// unseal verifies a value and returns what follows the checksum.
+// unseal verifies a value and returns the bytes after the checksum.
 func unseal(value []byte, names ...[]byte) (body []byte, sum uint32, ok bool) {
 	if len(value) < sumSize {
 		return nil, 0, false
@@ -92,8 +92,7 @@ func baseName(space uint64, key string, chunk int) []byte {
 }
 
 // Compare compares two keys of spaces in the order in which files hold them: by
-// space, then the shorter first. Long keys come last, in the order of their
-// hashes.
+// space, then the shorter first. Long keys come last, in the order of their hashes.
 func Compare(space uint64, key string, otherSpace uint64, other string) int {
 	if len(key) >= longKey && len(other) >= longKey {
 		return bytes.Compare(baseName(space, key, 0), baseName(otherSpace, other, 0))
@@ -101,7 +100,7 @@ func Compare(space uint64, key string, otherSpace uint64, other string) int {
 	return cmp.Or(cmp.Compare(space, otherSpace), cmp.Compare(len(key), len(other)), cmp.Compare(key, other))
 }
 
-// parseBaseName is the inverse of baseName. long says that key is the hash of
+// parseBaseName is the inverse of baseName. long reports that key is the hash of
 // the key.
 func parseBaseName(b []byte) (space uint64, key []byte, long bool, chunk int, ok bool) {
 	if len(b) < 8+2+4 {
@@ -116,9 +115,9 @@ func parseBaseName(b []byte) (space uint64, key []byte, long bool, chunk int, ok
 	return space, key, long, int(binary.BigEndian.Uint32(b[len(b)-4:])), n == len(key)
 }
 
-// appendBaseHead appends what stands before the operations of a chunk: the
-// generation, and in the first chunk room for the number of chunks, see
-// putChunks, and the key if it is long.
+// appendBaseHead appends the header before the operations of a chunk: the
+// generation, and in the first chunk space for the number of chunks (see putChunks)
+// and the key if it is long.
 func appendBaseHead(b []byte, generation uint64, key string, chunk int) []byte {
 	b = binary.BigEndian.AppendUint64(b, generation)
 	if chunk > 0 {
@@ -131,19 +130,20 @@ func appendBaseHead(b []byte, generation uint64, key string, chunk int) []byte {
 	return b
 }
 
-// chunksAt is where the first chunk of a base says how many there are.
+// chunksAt is the offset of the number of chunks in the first chunk of a base.
 const chunksAt = sumSize + 8
 
-// putChunks says in the first chunk of a base how many there are.
+// putChunks sets the number of chunks in the first chunk of a base.
 func putChunks(first []byte, chunks int) {
 	binary.BigEndian.PutUint32(first[chunksAt:], uint32(chunks))
 }
 
-// cutName is the name of a cut's bucket, partName that of a part of its journal.
+// cutName is the name of a Cut's bucket, partName that of a part of its journal.
 func cutName(generation uint64) []byte { return binary.BigEndian.AppendUint64(nil, generation) }
 func partName(part int) []byte         { return binary.BigEndian.AppendUint32(nil, uint32(part)) }
 
-// Manifest says what a file must hold. Every transaction writes it anew.
+// Manifest describes the expected contents of a file. Every transaction rewrites
+// it.
 type Manifest struct {
 	Format     int       `json:"format"`
 	Generation uint64    `json:"generation"` // of the last Cut
@@ -154,7 +154,7 @@ type Manifest struct {
 	Journal    tally     `json:"journal"`
 }
 
-// tally sums up records, so that none can vanish unnoticed.
+// tally counts and sums up records, so that none can vanish unnoticed.
 type tally struct {
 	Records int64  `json:"records"`
 	Bytes   int64  `json:"bytes"`
@@ -163,7 +163,7 @@ type tally struct {
 
 type digest uint64
 
-// MarshalText writes the digest in hexadecimal: JSON's numbers have 53 bits.
+// MarshalText writes the digest in hexadecimal: numbers in JSON have 53 bits.
 func (d digest) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(d), 16), nil }
 
 // UnmarshalText is the inverse of MarshalText.

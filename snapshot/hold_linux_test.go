@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A file that gets Cuts without a pause, faster than it can be copied, is copied all
-// the same: the writer waits.
+// A file that gets Cuts without a pause, faster than it can be copied, is copied
+// nevertheless: the writer waits.
 func TestBackupUnderConstantCommits(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -38,7 +38,7 @@ func TestBackupUnderConstantCommits(t *testing.T) {
 	go func() {
 		defer close(done)
 		_, failed = Backup(path, to, CopyOptions{Progress: func(_, _ int64) error {
-			// Each attempt sees a commit, if the writer does not wait.
+			// Each attempt sees a commit, unless the writer waits.
 			for before, end := cuts.Load(), time.Now().Add(50*time.Millisecond); cuts.Load() < before+2 && time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
@@ -71,7 +71,7 @@ func TestBackupUnderConstantCommits(t *testing.T) {
 	}
 }
 
-// A process that keeps the file for long does not stop the writer for ever.
+// A process that holds the file for long does not stop the writer permanently.
 func TestImpatience(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f, err := Create(path)
@@ -88,7 +88,7 @@ func TestImpatience(t *testing.T) {
 	if release == nil {
 		t.Skip("there are no such locks")
 	}
-	f.impatient = true // as it is after the time
+	f.impatient = true // as after holdTime
 	write := func() {
 		if _, err := f.Write(&Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("x")}); err != nil {
 			t.Fatal(err)

@@ -4,7 +4,7 @@ package snapshot
 
 import "os"
 
-// hold and await are for systems with open file description locks.
+// hold and await do nothing: these systems have no open file description locks.
 func hold(*os.File) (release func()) { return nil }
 
 func (f *File) await() {}

@@ -12,40 +12,41 @@ import (
 	"time"
 )
 
-// A file that is open for writing belongs to one process, but nothing keeps other
-// programs from truncating or overwriting it. bbolt does not notice: it writes new
-// pages behind the end, and a commit to a file without its other pages succeeds.
+// Detection of changes by other programs. A file that is open for writing belongs
+// to one process, but other programs can truncate or overwrite it. bbolt does not
+// notice: it writes new pages behind the end, and a commit to a file without its
+// other pages succeeds.
 //
-// So before each transaction File compares the file with what the previous one has
-// left: its identity, its size, its modification time, the two metas and the last
-// page in use. That is an open, an fstat and two reads of pages that are in the page
-// cache, some 10 µs beside the two fdatasync of a commit. If only the time differs the
-// whole file is verified, for some programs set times and change nothing. (A write
-// in the middle within the same tick of the kernel's clock as the previous commit,
-// some milliseconds, is not noticed.)
+// So before each transaction File compares the file with its state after the
+// previous one: its identity, its size, its modification time, the two metas and
+// the last page in use. That is an open, an fstat and two reads of pages in the
+// page cache, some 10 µs beside the two fdatasync of a commit. If only the time
+// differs the whole file is verified, for some programs set times and change
+// nothing. (A write in the middle of the file within the same tick of the kernel's
+// clock as the previous commit, some milliseconds, is not detected.)
 //
-// A file that is cut short during a transaction may have its size again when that
-// ends, with holes in place of pages: so a size or a number of blocks that is less than
-// before has the file verified, too.
+// A file that is truncated during a transaction may have its size again when that
+// ends, with holes in place of pages: so a size or a number of blocks that is less
+// than before has the file verified, too.
 //
 // File systems whose times change by themselves would have the file verified with
 // each commit: after some such changes in a row the time is no longer compared.
 
-// ErrChanged is that another program has written to a file that is in use, or cut it
-// short.
+// ErrChanged means that another program has written to a file that is in use, or
+// truncated it.
 var ErrChanged = errors.New("another program has changed the file")
 
-// maxTouched is after how many changes of the time alone, with none between that was
-// right, it is not compared any more.
+// maxTouched is the number of consecutive changes of the time alone after which the
+// time is no longer compared.
 const maxTouched = 3
 
-// mark is what a transaction has left.
+// mark is the state of a file after a transaction.
 type mark struct {
 	size     int64
 	blocks   int64
 	modified time.Time
 	metas    [2][pageHeader + metaSize]byte
-	pages    uint64 // how many the newer meta counts; 0: there is no mark
+	pages    uint64 // the number of pages that the newer meta counts; 0: there is no mark
 	last     uint32 // the checksum of the last of them
 }
 
@@ -82,14 +83,14 @@ func (f *File) markOf(file *os.File) (m mark, err error) {
 	return m, err
 }
 
-// remember notes what the file looks like after a transaction. m is what it holds.
+// remember records the state of the file after a transaction. m is its manifest.
 func (f *File) remember(m *Manifest) error {
 	if closingUnlocks() {
 		return nil
 	}
 	file, err := os.Open(f.path)
 	if err != nil {
-		return nil // Intact says what cannot be told is no error
+		return nil // as in Intact, a check that cannot be made is no error
 	}
 	defer file.Close()
 	mark, err := f.markOf(file)
@@ -109,7 +110,7 @@ func (f *File) remember(m *Manifest) error {
 	return nil
 }
 
-// verify reads a whole file and returns ErrChanged if it is not what m says.
+// verify reads a whole file and returns ErrChanged if it does not agree with m.
 func verify(file *os.File, m *Manifest) error {
 	r, err := read(file, Visitor{})
 	if err == nil && (r.bases != m.Bases || r.journal != m.Journal || r.manifest.Generation != m.Generation) {
@@ -122,14 +123,15 @@ func verify(file *os.File, m *Manifest) error {
 }
 
 // closingUnlocks reports whether a process loses its lock on a file when it closes
-// another descriptor of it: there the file is not looked at.
+// another descriptor of it: on such systems the file is not checked.
 func closingUnlocks() bool {
 	return slices.Contains([]string{"aix", "illumos", "solaris"}, runtime.GOOS)
 }
 
-// Intact returns nil if the file is where Path says, and as the last transaction has
-// left it. The error is one of [fs.ErrNotExist] if there is none any more,
-// [ErrReplaced] if there is another, and [ErrChanged]. What cannot be told is no error.
+// Intact returns nil if the file is at Path, in the state after the last
+// transaction. The error is one of [fs.ErrNotExist] if there is no file at Path,
+// [ErrReplaced] if there is another, and [ErrChanged]. A check that cannot be made
+// is no error.
 func (f *File) Intact() error {
 	if closingUnlocks() {
 		return nil

@@ -2,6 +2,6 @@
 
 package snapshot
 
-// lockedHere reports whether this process has the lock on the file at path, where the
-// system can be asked that.
+// lockedHere reports whether this process has the lock on the file at path; false
+// on systems where that cannot be found out.
 func lockedHere(string) bool { return false }

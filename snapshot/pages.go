@@ -9,29 +9,29 @@ import (
 	"io"
 )
 
-// A bbolt file is pages of 4096 bytes: two metas, of which the one with the
-// higher transaction counts, and a tree of branches and leaves. A bucket is a
-// leaf element whose value names the root page of another tree or, while it is
-// small, contains that page ("inline").
+// A reader of bbolt files. A bbolt file is pages of 4096 bytes: two metas, of which
+// the one with the higher transaction number is valid, and a tree of branches and
+// leaves. A bucket is a leaf element whose value names the root page of another
+// tree or, while it is small, contains that page ("inline").
 //
-// We write the file with bbolt but do not read it with bbolt. It checksums
-// nothing but the metas and follows whatever the mapped pages say: of 240
-// single flipped bits 68 came back as silently wrong values, and the others
-// panicked, faulted or hung. Catching that (debug.SetPanicOnFault and recover)
-// helps against the faults, not against the loops and the wrong values, and a
-// lost meta makes bbolt fall back one commit without a word.
+// The file is written with bbolt but not read with bbolt. bbolt checksums nothing
+// but the metas and trusts the contents of the mapped pages: of 240 single flipped
+// bits 68 return silently wrong values, and the others panic, fault or loop.
+// Catching that (debug.SetPanicOnFault and recover) helps against the faults, not
+// against the loops and the wrong values, and a lost meta makes bbolt silently fall
+// back one commit.
 //
-// This reader trusts no byte. It demands all that bbolt guarantees of what it
-// writes, more than bbolt needs to read it: that no page belongs to two places,
-// that keys lie where the branches say, and that the elements of a page lie one
-// behind the other without a gap and fill the pages that they take. The last
-// is what finds a flipped bit in nearly every place but the keys and values
-// themselves, and it bounds the work: no byte is visited twice. Keys and
-// values have no check here; records bring their own. Nor can it tell a stale
-// page from a current one, if a branch is made to name it.
+// This reader trusts no byte. It demands every property of the pages that bbolt
+// writes, more than bbolt needs to read them: that no page has two parents, that
+// keys lie within the limits of the branches, and that the elements of a page are
+// contiguous and fill the pages that they take. The last detects a flipped bit
+// nearly everywhere except in the keys and values themselves, and it bounds the
+// work: no byte is visited twice. Keys and values have no check here; records have
+// checksums of their own. The reader cannot tell a stale page from a current one,
+// if a branch is made to name it.
 //
-// A page is one read, a page that overflows two: 1.6 GB/s where records are
-// small, 3.8 where they are large, on one core. So there is no reading ahead.
+// A page is one read, a page that overflows two: 1.6 GB/s for small records, 3.8
+// GB/s for large ones, on one core. So there is no read-ahead.
 
 const (
 	pageHeader  = 16 // id uint64, flags uint16, count uint16, overflow uint32
@@ -49,12 +49,13 @@ const (
 	metaVersion = 2
 	noFreelist  = ^uint64(0)
 
-	// pageDepth bounds the way from the root to a leaf, through all buckets. A
+	// pageDepth bounds the path from the root to a leaf, through all buckets. A
 	// tree of 2^30 pages with two children each is 30 deep.
 	pageDepth = 100
 )
 
-// damagedPage returns an error that is ErrDamaged and says where and what.
+// damagedPage returns an error that wraps ErrDamaged and names the page and the
+// damage.
 func damagedPage(page uint64, format string, args ...any) error {
 	return damaged("page %d: %s", page, fmt.Sprintf(format, args...))
 }
@@ -62,18 +63,18 @@ func damagedPage(page uint64, format string, args ...any) error {
 // pageTree is a bbolt file, read without trusting it.
 type pageTree struct {
 	r        io.ReaderAt
-	metas    []byte // the two pages of which the next four were taken
-	pages    uint64 // those from here on were never used
+	metas    []byte // the two pages from which the next four were taken
+	pages    uint64 // pages from this number on were never used
 	root     uint64
 	freelist uint64
 	txid     uint64
 
-	seen []uint64 // a bit for each page that the walk has come to
-	used uint64   // how many bits
+	seen []uint64 // a bit for each page that the walk has visited
+	used uint64   // the number of bits
 }
 
-// openPages reads the metas. Both must be whole: bbolt would take the older one
-// if the newer is not, and so lose a commit.
+// openPages reads the metas. Both must be valid: bbolt would use the older one if
+// the newer is damaged, and so lose a commit.
 func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	if size <= 0 {
 		return nil, ErrEmpty
@@ -109,7 +110,8 @@ func openPages(r io.ReaderAt, size int64) (*pageTree, error) {
 	return t, nil
 }
 
-// IsFile reports whether a file that begins so may be a snapshot; 32 bytes are enough.
+// IsFile reports whether a file that begins with head may be a snapshot; 32 bytes
+// are enough.
 func IsFile(head []byte) bool { return len(head) >= pageHeader+4 && hasMagic(head) }
 
 func hasMagic(p []byte) bool {
@@ -135,9 +137,9 @@ func checkMeta(id uint64, p []byte) error {
 	return nil
 }
 
-// walk visits every key and value of every bucket in the order of the keys. The
-// bucket is the names on the way to it. What is visited may be kept: it lies in
-// memory that is not used again. An error of visit ends the walk.
+// walk visits every key and value of every bucket in the order of the keys. bucket
+// is the path of names to it. The slices may be kept: their memory is not reused.
+// An error of visit ends the walk.
 func (t *pageTree) walk(visit func(bucket [][]byte, key, value []byte) error) error {
 	t.seen = make([]uint64, t.pages/64+1)
 	t.seen[0] = 0b11 // the metas
@@ -152,10 +154,10 @@ func (t *pageTree) walk(visit func(bucket [][]byte, key, value []byte) error) er
 	return t.checkFreelist()
 }
 
-// wander is walk through a file that may be damaged. Where walk would end, it
-// tells lost which keys of which bucket it could not or not all come to (from
-// the first on, below the second, nil being no limit; the bucket's names are its
-// own to keep), and goes on behind them. The freelist does not matter.
+// wander is walk through a file that may be damaged. Instead of ending at damage,
+// it passes to lost the bucket and the range of its keys that it could not visit
+// completely (from the first on, below the second, nil being no limit; lost may
+// keep the bucket's names), and continues behind them. The freelist is not checked.
 func (t *pageTree) wander(visit func(bucket [][]byte, key, value []byte) error, lost func(bucket [][]byte, from, to []byte, err error)) error {
 	t.seen = make([]uint64, t.pages/64+1)
 	t.seen[0] = 0b11
@@ -164,8 +166,8 @@ func (t *pageTree) wander(visit func(bucket [][]byte, key, value []byte) error, 
 	return w.page(t.root, nil, nil, 0)
 }
 
-// checkFreelist makes sure that bbolt would not write over a page in use. Our
-// own files have no freelist, but others' tools leave one.
+// checkFreelist verifies that bbolt would not overwrite a page in use. Files of
+// this package have no freelist, but other tools leave one.
 func (t *pageTree) checkFreelist() error {
 	p, err := t.read(t.freelist)
 	if err != nil {
@@ -197,7 +199,7 @@ func (t *pageTree) checkFreelist() error {
 	return nil
 }
 
-// read returns a page and those that it overflows to, in fresh memory.
+// read returns a page and its overflow pages, in fresh memory.
 func (t *pageTree) read(id uint64) ([]byte, error) {
 	if id < 2 || id >= t.pages {
 		return nil, damagedPage(id, "there is no such page")
@@ -246,11 +248,11 @@ type bucketWalk struct {
 	visit func(bucket [][]byte, key, value []byte) error
 	lost  func(bucket [][]byte, from, to []byte, err error) // see wander; may be nil
 	path  [][]byte
-	// inline is true in an inline bucket, which has none in it.
+	// inline is true in an inline bucket, which contains no buckets.
 	inline bool
 }
 
-// page walks through what is below a page, where all keys must be at least from
+// page walks through the subtree of a page, where all keys must be at least from
 // and less than to; nil, for from and to of the bucket's root, is no limit.
 func (w *bucketWalk) page(id uint64, from, to []byte, depth int) error {
 	err := w.below(id, from, to, depth)
@@ -288,8 +290,8 @@ func (w *bucketWalk) branch(id uint64, p, from, to []byte, depth int) error {
 	if table == pageHeader || table > uint64(len(p)) {
 		return damagedPage(id, "a table of %d bytes in a branch of %d", table, len(p))
 	}
-	// The limits of a child are its key and the next, so each is walked when
-	// the next has been read.
+	// The limits of a child are its key and the next, so each child is walked after
+	// the next key is read.
 	var child uint64
 	var last []byte
 	at := table
@@ -331,8 +333,8 @@ func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, err
 		return 0, damagedPage(id, "a table of %d bytes in a leaf of %d", table, len(p))
 	}
 	if table == pageHeader {
-		// Only a bucket can be empty. bbolt zeroes what a page does not use;
-		// if it is not zero then it is the count that was lost.
+		// Only a bucket can be empty. bbolt zeroes the unused rest of a page; if it
+		// is not zero then the count is damaged.
 		if from != nil || len(bytes.TrimLeft(p[pageHeader:], "\x00")) > 0 {
 			return 0, damagedPage(id, "a leaf without elements")
 		}
@@ -403,14 +405,14 @@ func isLeaf(p []byte, id uint64) bool {
 	return len(p) >= pageHeader && binary.LittleEndian.Uint64(p) == id && binary.LittleEndian.Uint16(p[8:]) == leafFlag
 }
 
-// tableEnd returns where, after its header, the elements of a page say that
-// their table ends.
+// tableEnd returns the end of the table of elements that follows the header of a
+// page, by the page's count of elements.
 func tableEnd(p []byte) uint64 {
 	return pageHeader + pageElement*uint64(binary.LittleEndian.Uint16(p[10:]))
 }
 
-// leafElement returns where the key of the element at e begins, where its value
-// begins and where that ends, all perhaps far beyond p.
+// leafElement returns the beginning of the key of the element at e, and the
+// beginning and the end of its value, all possibly far beyond p.
 func leafElement(p []byte, e uint64) (at, mid, end uint64) {
 	at = e + uint64(binary.LittleEndian.Uint32(p[e+4:]))
 	mid = at + uint64(binary.LittleEndian.Uint32(p[e+8:]))
@@ -418,16 +420,16 @@ func leafElement(p []byte, e uint64) (at, mid, end uint64) {
 	return at, mid, end
 }
 
-// scavenge visits whatever looks like an element of a leaf, without asking the
-// metas and branches: what is left of a file that walk refuses. Much of it was
-// deleted or replaced long ago, some may be no element at all, and nothing is
-// in order: the visitor has to know its records by their own checksums. An
-// element that may be a bucket is visited as if it were none, and then what is
-// inside if it is inline. What is visited may be kept.
+// scavenge visits all bytes that look like an element of a leaf, without using the
+// metas and branches: the remains of a file that walk refuses. Many elements were
+// deleted or replaced long ago, some may be no element at all, and they have no
+// order: the visitor must recognize its records by their own checksums. An element
+// that may be a bucket is visited like any other, and then its contents if it is
+// inline. The slices may be kept.
 //
-// Leaves and elements can claim the same bytes when one is damaged or stale,
-// but only a file made for it claims all its bytes many times. The scavenge of
-// such a file ends after sixteen times its size.
+// Leaves and elements can claim the same bytes when one is damaged or stale, but
+// only a crafted file claims all its bytes many times. The scavenge of such a file
+// ends after sixteen times its size.
 func scavenge(r io.ReaderAt, size int64, visit func(page uint64, key, value []byte)) {
 	s := scavenger{visit: visit, left: 16 * size}
 	head := make([]byte, pageSize)
@@ -436,8 +438,8 @@ func scavenge(r io.ReaderAt, size int64, visit func(page uint64, key, value []by
 		if !isLeaf(head, id) {
 			continue
 		}
-		// The overflow may be what is damaged, so read no more than the
-		// elements need, and to know that, first their table.
+		// The overflow count may be damaged, so read only as many bytes as the
+		// elements need. Their table, which is read first, gives that number.
 		run := min((1+uint64(binary.LittleEndian.Uint32(head[12:])))*pageSize, uint64(size)-id*pageSize)
 		p := head[:min(run, pageSize)]
 		table := min(tableEnd(p), run)
@@ -458,10 +460,10 @@ func scavenge(r io.ReaderAt, size int64, visit func(page uint64, key, value []by
 	}
 }
 
-// scavenger is what scavenge needs in and below a page.
+// scavenger is the state of scavenge.
 type scavenger struct {
 	visit func(page uint64, key, value []byte)
-	left  int64 // bytes to visit before it is enough
+	left  int64 // bytes to visit before it stops
 }
 
 func (s *scavenger) leaf(id uint64, p []byte, inline bool) {
@@ -480,8 +482,7 @@ func (s *scavenger) leaf(id uint64, p []byte, inline bool) {
 	}
 }
 
-// readScraps fills p from page id on; where the file cannot be read, with
-// zeros.
+// readScraps fills p from page id on; where the file cannot be read, with zeros.
 func readScraps(r io.ReaderAt, p []byte, id uint64) {
 	clear(p)
 	for at := 0; at < len(p); at += pageSize {

@@ -141,7 +141,7 @@ func pagesFree(t *testing.T, file []byte) uint64 {
 	return uint64(free)
 }
 
-// pagesChange puts and deletes in a few buckets, some of them in others.
+// pagesChange puts and deletes in some buckets, some of which are nested.
 func pagesChange(rng *rand.Rand, tx *bbolt.Tx) error {
 	for range 6 {
 		name := []byte{'A' + byte(rng.IntN(4))}
@@ -194,7 +194,7 @@ func pagesBytes(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// pagesSample is a small file with all that there is: a branch, leaves, a page
+// pagesSample is a small file with every kind of page: a branch, leaves, a page
 // that overflows, an inline bucket and an empty one, stale pages.
 func pagesSample(t testing.TB) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -214,7 +214,8 @@ func pagesSample(t testing.TB) []byte {
 	return pagesFile(t, bbolt.Options{NoFreelistSync: true}, fill, fill)
 }
 
-// mustNotHarm reads a damaged file in all ways and returns what walk says.
+// mustNotHarm reads a damaged file with every reader and returns the result of
+// walk.
 func mustNotHarm(t *testing.T, what string, file []byte) error {
 	t.Helper()
 	visits := 0
@@ -244,9 +245,9 @@ func mustNotHarm(t *testing.T, what string, file []byte) error {
 	return err
 }
 
-// pagesTables calls f with each page in use and the bytes of its header and
-// table, without the sizes of the last element: what they take from or give to
-// the unused rest of the page only the records' own checksums can tell.
+// pagesTables calls f with each page in use and the bytes of its header and table,
+// except the sizes of the last element: only the records' own checksums can detect
+// bytes that these take from or give to the unused rest of the page.
 func pagesTables(t *testing.T, file []byte, f func(id uint64, table []byte)) {
 	t.Helper()
 	_, tree, err := pagesWalk(file)
@@ -300,7 +301,7 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// The counts of pages with one element lose it with one bit.
+// One flipped bit makes the count of a page with one element 0.
 func TestLostCount(t *testing.T) {
 	file := pagesFile(t, bbolt.Options{NoFreelistSync: true}, func(tx *bbolt.Tx) error {
 		b, err := tx.CreateBucket([]byte("bucket"))
@@ -366,7 +367,7 @@ func TestCycles(t *testing.T) {
 		for e := pageHeader; e < len(table); e += pageElement {
 			child := binary.LittleEndian.Uint64(table[e+8:])
 			for other := range tree.pages + 2 {
-				// A stale page can be a good one of the commit before.
+				// A stale page may be a valid page of the previous commit.
 				if other == child || other < tree.pages && tree.seen[other/64]>>(other%64)&1 == 0 {
 					continue
 				}
@@ -383,7 +384,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// pagesMake returns a file of two good metas and the pages.
+// pagesMake returns a file of two valid metas and the pages.
 func pagesMake(root, freelist uint64, pages []byte) []byte {
 	file := append(make([]byte, 2*pageSize), pages...)
 	file = append(file, make([]byte, -len(file)&(pageSize-1))...)
@@ -404,7 +405,7 @@ func pagesMake(root, freelist uint64, pages []byte) []byte {
 	return file
 }
 
-// pagesSum makes the checksum of a changed meta right.
+// pagesSum corrects the checksum of a changed meta.
 func pagesSum(p []byte) {
 	sum := fnv.New64a()
 	sum.Write(p[pageHeader:][:56])
@@ -478,7 +479,7 @@ func TestBadPages(t *testing.T) {
 	}
 	with := func(p string, at int, b byte) string { return p[:at] + string([]byte{b}) + p[at+1:] }
 	for _, test := range []struct {
-		says  string // nothing if the pages are good
+		says  string // empty if the pages are valid
 		pages []string
 	}{
 		{"", []string{leaf(2)}},
@@ -553,8 +554,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// Elements and leaves that all claim the same bytes must not make a file of a
-// megabyte a work of gigabytes.
+// Elements and leaves that all claim the same bytes must not turn a file of a
+// megabyte into gigabytes of work.
 func TestManyClaims(t *testing.T) {
 	const n = 256
 	pages := make([]byte, n*pageSize)
@@ -648,7 +649,7 @@ func TestOpenPages(t *testing.T) {
 		}
 	}
 
-	// The meta of the later transaction counts, wherever it is.
+	// The meta of the later transaction is used, whichever page it is in.
 	for _, later := range []int{0, 1} {
 		file := pagesMake(2, noFreelist, make([]byte, 10*pageSize))
 		p := file[later*pageSize:]
@@ -740,7 +741,7 @@ func TestUnreadablePages(t *testing.T) {
 }
 
 func FuzzPages(f *testing.F) {
-	// Only the beginnings of pages, so that most of what changes matters.
+	// Only the beginnings of pages, so that most changes hit used bytes.
 	const used = 160
 	var seed []byte
 	for _, p := range []string{

@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// How many losses of power, at least, to try:
+// The least number of power losses to try:
 //
 //	go test ./snapshot -run PowerLoss -v -faults.n 2000
 var faults = flag.Int("faults.n", 200, "how many faults to try")
 
-// cutter makes Cuts of all sorts, in the order that they may come in.
+// cutter makes Cuts of all kinds, in any order that is permitted.
 type cutter struct {
 	rng     *rand.Rand
-	named   map[string]uint64 // by journals that are there: the last generation
+	named   map[string]uint64 // by generation of the journals in the file: the last generation that names the key
 	gen     uint64
 	created time.Time
 }
@@ -55,7 +55,7 @@ func (m *cutter) base(key string) Base {
 func (m *cutter) next() *Cut {
 	m.gen++
 	c := &Cut{Spaces: []uint64{1, 2}, LastSpace: 2, Time: m.created.Add(time.Duration(m.gen) * time.Second)}
-	if m.rng.IntN(8) == 0 && len(m.named) > 0 { // all journals get bases in their place
+	if m.rng.IntN(8) == 0 && len(m.named) > 0 { // all journals are replaced by bases
 		for _, key := range slices.Sorted(maps.Keys(m.named)) {
 			c.Bases = append(c.Bases, m.base(key))
 		}
@@ -80,7 +80,7 @@ func (m *cutter) next() *Cut {
 	return c
 }
 
-// content is all that a file holds.
+// content returns everything that a file holds, as text.
 func content(path string) (string, error) {
 	sum := fnv.New64a()
 	m, err := Read(path, Visitor{
@@ -96,19 +96,19 @@ func content(path string) (string, error) {
 	return fmt.Sprintf("generation %d at %v: %x", m.Generation, m.Time.UnixNano(), sum.Sum64()), err
 }
 
-// The power fails in the middle of a commit. What was written and not synced is
-// on the disk or not, sector by sector, in any combination; the file that is
-// found afterwards is whole, and that of before the commit or of after it.
+// The power fails in the middle of a commit. Sectors that were written and not
+// synced are on the disk or not, in any combination; the file that is found
+// afterwards is sound, in the state before the commit or after it.
 //
 // The order of the writes is bbolt's: a growing file is set to its new length and
 // synced, the pages are written, fdatasync, one of the two metas is written,
-// fdatasync. That this is so was seen with strace:
+// fdatasync. strace shows this order:
 //
 //	ftruncate(5, 262144)  fsync(5)
 //	pwrite64(5, "\3…", 4096, 12288)  pwrite64(5, "\10…", 4096, 32768)  pwrite64(5, "\37…", 40960, 126976)
 //	fdatasync(5)  pwrite64(5, "\0…", 4096, 0)  fdatasync(5)
 //
-// and what was written is what differs between the file before and after.
+// and the sectors written are those that differ between the file before and after.
 func TestPowerLoss(t *testing.T) {
 	dir := t.TempDir()
 	path, lost := filepath.Join(dir, "power.db"), filepath.Join(dir, "lost.db")
@@ -193,7 +193,7 @@ func TestPowerLoss(t *testing.T) {
 			try("all but the meta is written", grown, data, was)
 			try("all is written", grown, append(slices.Clone(data), meta...), is)
 
-			// And with what the disk made of it life goes on.
+			// The file that is found can be written to.
 			if rng.IntN(10) == 0 {
 				if err := os.WriteFile(lost, grown, 0o600); err != nil {
 					t.Fatal(err)
@@ -223,9 +223,9 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// Before a file is published the power fails: it has any part of what was
-// written to it, and the file that it was to replace is what it was. What became
-// of the name after that is one file or the other, both synced.
+// The power fails before a file is published: it has any part of the bytes written
+// to it, and the file that it was to replace is unchanged. After the rename the
+// name is that of one file or the other, both synced.
 func TestPowerLossBeforePublish(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.db")
@@ -262,7 +262,7 @@ func TestPowerLossBeforePublish(t *testing.T) {
 	if got, err := content(path); got != was || err != nil {
 		t.Fatal(got, err)
 	}
-	// The rest of a file that was never synced is told from one that was.
+	// The remains of a file that was never synced are recognized as such.
 	refused := 0
 	lost := filepath.Join(dir, "lost.db")
 	for range 40 {
@@ -300,8 +300,8 @@ func TestPowerLossBeforePublish(t *testing.T) {
 	}
 }
 
-// When an fsync fails the file is suspect, and takes nothing more; where there
-// was no room it is what it was.
+// After a failed fsync the file is suspect and refuses writes; after a lack of
+// space it is unchanged.
 func TestFailures(t *testing.T) {
 	eio := &os.PathError{Op: "write", Path: "p", Err: syscall.EIO}
 	full := &os.PathError{Op: "write", Path: "p", Err: syscall.ENOSPC}
@@ -343,8 +343,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Whatever fails when a file is to take the place of another, one of them is
-// there, whole, under the name.
+// If any step fails while a file replaces another, one of the two is there, whole,
+// under the name.
 func TestPublishFails(t *testing.T) {
 	for _, op := range []string{"sync", "rename", "sync directory"} {
 		dir := t.TempDir()

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// probeTries is how often Probe reads a file that seems to be damaged: another process
-// may be writing to it.
+// probeTries is the number of times that Probe reads a file that seems to be
+// damaged: another process may be writing to it.
 const probeTries = 5
 
-// Probe returns the error with which [Open] refuses a file at once: one that cannot be
-// read, that is empty, damaged at its beginning, or not one of this package. It reads
-// some pages, locks and changes nothing, and may be called while another process has
-// the file open. Damage in the rest of the file is for [Read] to find.
+// Probe returns the error with which [Open] would immediately refuse a file: one
+// that cannot be read, is empty, is damaged at its beginning, or was not written by
+// this package. It reads some pages, locks and changes nothing, and may be called
+// while another process has the file open. Damage in the rest of the file is for
+// [Read] to find.
 func Probe(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -9,41 +9,41 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Visitor is told what a file holds: first the journals, the oldest Cut first
-// and each in order, then the bases in the order of their names. A function
-// that is nil is left out; one that returns an error ends the reading. All
-// slices are the visitor's to keep.
+// Visitor receives the contents of a file: first the journals, the oldest Cut first
+// and each in order, then the bases in the order of their names. A function that is
+// nil is not called; an error of a function ends the reading. The visitor may keep
+// all slices.
 type Visitor struct {
-	// Begin is told the manifest before all else.
+	// Begin receives the manifest before all else.
 	Begin func(m Manifest) error
 
-	// Journal is told a part of the journal of a Cut, which is whole records.
+	// Journal receives a part of the journal of a Cut, which is whole records.
 	Journal func(generation uint64, records []byte) error
 
-	// Base is told chunk i of the value that a key had at a Cut, of chunks in
-	// all. What journals up to that generation say of the key is void. chunks
-	// is 0 if there was no such key then.
+	// Base receives chunk i, of chunks in all, of the value that a key had at a
+	// Cut. Records about the key in journals up to that generation are void. chunks
+	// is 0 if the key did not exist then.
 	Base func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error
 }
 
-// Read reads a file and verifies everything in it: the pages and their order,
-// the checksum of every record, and by the manifest that no record is missing.
-// If something is wrong the error is ErrDamaged or ErrForeign, and the visitor
-// must not use what it was told: it may have been told part of it. The file is
-// not changed. Read does not keep others from changing it, see [Lock].
+// Read reads a file and verifies everything in it: the pages and their order, the
+// checksum of every record, and by the manifest that no record is missing. If that
+// fails the error is ErrDamaged or ErrForeign, and the visitor must discard all it
+// has received, which may be a part of the file. The file is not changed. Read does
+// not keep other processes from changing it, see [Lock].
 func Read(path string, v Visitor) (Manifest, error) {
 	info, err := Inspect(path, v)
 	return info.Manifest, err
 }
 
-// Info is what Inspect tells of a file.
+// Info is the result of Inspect.
 type Info struct {
 	Manifest Manifest
 	Size     int64 // of the file, in bytes
-	Free     int64 // of them, those that hold nothing
+	Free     int64 // bytes of the file that hold nothing
 }
 
-// Inspect is [Read] that also tells how much of the file is in use.
+// Inspect is [Read] that also returns how much of the file is in use.
 func Inspect(path string, v Visitor) (Info, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -67,7 +67,7 @@ type reading struct {
 	size     int64 // of the file
 	free     int64
 
-	// The base whose chunks are coming.
+	// The base whose chunks are being read.
 	space        uint64
 	key          string
 	name         []byte // without the number of the chunk
@@ -103,7 +103,7 @@ func read(file *os.File, v Visitor) (*reading, error) {
 }
 
 func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
-	if r.manifest.Format == 0 { // its bucket is the first
+	if r.manifest.Format == 0 { // the manifest is in the first bucket
 		if len(bucket) != 1 || string(bucket[0]) != aboutBucket || string(name) != manifestName {
 			return fmt.Errorf("%w: it begins with a record %.50q in a bucket %.50q", ErrForeign, name, bucket)
 		}
@@ -152,7 +152,7 @@ func (r *reading) base(name, value []byte) error {
 	r.bases.add(sum, len(value))
 	generation := binary.BigEndian.Uint64(body)
 	body = body[8:]
-	if r.next < r.chunks { // more of the same key
+	if r.next < r.chunks { // more chunks of the same key
 		if i != r.next || string(name[:len(name)-4]) != string(r.name) || generation != r.generation {
 			return r.missing()
 		}
@@ -181,7 +181,7 @@ func (r *reading) base(name, value []byte) error {
 	return r.visit(0, body)
 }
 
-// missing is the error that a chunk is not where it should be.
+// missing returns the error that a chunk is not where it should be.
 func (r *reading) missing() error {
 	return damaged("the value of key %.100q in space %d: chunk %d of %d is missing", r.key, r.space, r.next, r.chunks)
 }
@@ -196,9 +196,9 @@ func (r *reading) visit(i int, ops []byte) error {
 // Locked is a file that no other process can change.
 type Locked struct{ db *bbolt.DB }
 
-// Lock keeps other processes from changing a file until Close. It fails within
-// a second if one has it open for writing. The file must be there, and look like
-// a snapshot.
+// Lock keeps other processes from changing a file until Close. It fails within a
+// second if one has it open for writing. The file must exist, and look like a
+// snapshot.
 func Lock(path string) (*Locked, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -221,7 +221,7 @@ func Lock(path string) (*Locked, error) {
 	return &Locked{db}, nil
 }
 
-// Close lets others change the file.
+// Close lets other processes change the file.
 func (l *Locked) Close() error {
 	_, err := guard(l.db.Close)
 	return err
@@ -250,7 +250,7 @@ func Open(path string, v Visitor) (*File, error) {
 		return nil, err
 	}
 	f.identity, _ = f.file.Stat()
-	// Between the two locks another process may have had the file.
+	// Between the two locks another process may have changed the file.
 	var now Manifest
 	err = f.guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) (err error) {

@@ -14,67 +14,66 @@ import (
 	"slices"
 )
 
-// How much of a damaged file can be saved.
+// Salvage of a damaged file.
 //
-// A record is worth something by itself: its checksum covers its name, its value
-// and the generation that it is of. So what matters is to find the records, and
-// to tell those that hold from those that were replaced or deleted.
+// Each record is verifiable by itself: its checksum covers its name, its value and
+// its generation. So the task is to find the records, and to tell the valid ones
+// from those that were replaced or deleted.
 //
-// First the tree is walked, past whatever is damaged. What is found that way
-// holds. What is not found leaves gaps: the names from one to another for a
-// damaged page, all chunks of its key for a damaged record. Only names that lie
-// in a gap, or are newer than the tree, are then looked for among all pages of
-// the file, whether or not they are in use. Of a name found there several times
-// the newest counts.
+// First the tree is walked, past all damage. Records found that way are valid.
+// Records that are not found leave gaps: a range of names for a damaged page, all
+// chunks of its key for a damaged record. Only names in a gap, or newer than the
+// tree, are then searched in all pages of the file, in use or not. If a name is
+// found there several times the newest is taken.
 //
-// The manifest says how many records there have to be, and the sum of their
-// checksums. If what was found agrees with it nothing is missing, and nothing
-// came back that had been deleted, however the pages look. If not, both is
-// possible within the gaps. Where the gaps lie in journals, the oldest of what
-// was found there is dropped until there are no more than the manifest counts:
-// journals are forgotten from the old end.
+// The manifest has the number of records, and the sum of their checksums. If the
+// records found agree with it nothing is missing, and no deleted record has come
+// back, however the pages look. If not, both are possible within the gaps. If the
+// gaps lie in journals, the oldest parts found there are dropped until there are no
+// more than the manifest counts: journals are forgotten from the old end.
 //
-// The rejected alternative is to scavenge everything as soon as anything is
-// damaged. One bad page would then bring back keys in all of the file.
+// The rejected alternative is to scavenge the whole file after any damage. One bad
+// page would then bring back deleted keys in all of the file.
 
-// Salvaged is what [Salvage] says of a file.
+// Salvaged is the result of [Salvage].
 type Salvaged struct {
-	// Manifest is what the file should hold. If Guessed is true no manifest was
-	// left, and Manifest names the spaces of the records that were found.
+	// Manifest describes the expected contents of the file. If Guessed is true no
+	// manifest was left, and Manifest names the spaces of the records that were
+	// found.
 	Manifest Manifest
 	Guessed  bool
 
 	// Whole is true if the manifest confirms that all records were found.
 	Whole bool
 
-	// Scavenged is true if records had to be looked for in pages that may have
-	// been out of use. Unless Whole, keys that were deleted may have come back.
+	// Scavenged is true if records were searched in pages that may have been out of
+	// use. Unless Whole, keys that were deleted may have come back.
 	Scavenged bool
 
-	// Pages says what is wrong with pages of the file.
+	// Pages are the errors of damaged pages of the file.
 	Pages []error
 
-	// Lost are the keys whose base was there, but could not be put together.
-	// Old are those that have an older base in place of theirs.
+	// Lost are the keys that had a base which could not be put together. Old are
+	// those that have an older base instead.
 	Lost, Old []LostKey
 
-	// Bases and Journal are how many records were found of each.
+	// Bases and Journal count the records found of each kind.
 	Bases, Journal int64
 }
 
-// LostKey is a key of which something was lost. If all that is known of a long
-// key is its hash then that is Key, and Hashed is true.
+// LostKey is a key of which something was lost. If only the hash of a long key is
+// known then Key is the hash, and Hashed is true.
 type LostKey struct {
 	Space  uint64
 	Key    string
 	Hashed bool
 }
 
-// Salvage reads what is left of a damaged file, which it does not change, and
-// tells the visitor as [Read] does; but all of it is found before the visitor is
-// told anything. It takes as much memory as the file has. An error is one of
-// reading or the visitor's own, or ErrForeign or ErrDamaged if there is nothing
-// to be saved. The file must not change meanwhile.
+// Salvage reads the undamaged records of a damaged file, which it does not change,
+// and passes them to the visitor as [Read] does, but only after it has found all of
+// them. It takes as much memory as the file has bytes. An error is one of reading
+// or the visitor's own, or ErrForeign or ErrDamaged if no record can be salvaged.
+// The file must not change meanwhile.
 func Salvage(path string, v Visitor) (Salvaged, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -95,14 +94,14 @@ func Salvage(path string, v Visitor) (Salvaged, error) {
 	return s, nil
 }
 
-// gap is where names may be that were not found, both ends included; nil is no
+// gap is a range in which names may be missing, both ends included; nil is no
 // limit.
 type gap struct{ from, to []byte }
 
-// gaps are in no order until they are closed.
+// gaps are unsorted until close is called.
 type gaps []gap
 
-// close puts gaps in order and joins those that meet.
+// close sorts gaps and joins those that overlap.
 func (g gaps) close() gaps {
 	slices.SortFunc(g, func(a, b gap) int { return bytes.Compare(a.from, b.from) })
 	out := g[:0]
@@ -118,7 +117,7 @@ func (g gaps) close() gaps {
 	return out
 }
 
-// has reports whether a name may be in one of the gaps, which are closed.
+// has reports whether a name lies in one of the gaps, which are closed.
 func (g gaps) has(name []byte) bool {
 	i, found := slices.BinarySearchFunc(g, name, func(x gap, name []byte) int { return bytes.Compare(x.from, name) })
 	if found {
@@ -133,7 +132,7 @@ type version struct {
 	chunks     map[uint32][]byte // whole values
 }
 
-// count returns how many chunks the version has to have, 0 if that is not known.
+// count returns the number of chunks that a complete version has, 0 if unknown.
 func (v *version) count() int {
 	first, ok := v.chunks[0]
 	if !ok || len(first) < chunksAt+4 {
@@ -164,19 +163,19 @@ type part struct {
 // salvaging is the state of a salvage.
 type salvaging struct {
 	Salvaged
-	manifest bool   // one was found
-	newest   bool   // the tree that was walked is for certain that of the last commit
+	manifest bool   // a manifest was found
+	newest   bool   // the tree that was walked certainly is that of the last commit
 	walked   uint64 // the highest generation in it
 	limit    uint64 // the generation of the last commit, as far as is known
-	strange  int    // records that no file of ours has
+	strange  int    // number of records that files of this package do not have
 
 	bases map[string][]*version // by name without the chunk, few each
 	parts map[part][]byte       // whole values
-	found map[part]bool         // those of parts that the walk did not find, but scavenge did
+	found map[part]bool         // the parts that scavenge found and the walk did not
 
 	keyGaps, cutGaps gaps
-	last             []byte // the last name of a base that the walk found whole
-	open             bool   // since then came a record that has no name of a base
+	last             []byte // the last name of a valid base in the walk
+	open             bool   // since then came a record whose name is not that of a base
 }
 
 func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
@@ -186,8 +185,8 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 	}
 	if !s.agrees() {
 		if len(s.keyGaps) == 0 && len(s.cutGaps) == 0 && s.newest && s.manifest {
-			// No page looks damaged, and yet the records are others: stale pages in
-			// the place of current ones. So a record may be anywhere.
+			// No page looks damaged, and yet the records differ: stale pages in the
+			// place of current ones. So a record may be anywhere.
 			s.Pages = append(s.Pages, damaged("the tree has not the records that the manifest counts"))
 			s.keyGaps, s.cutGaps = gaps{{}}, gaps{{}}
 		}
@@ -203,7 +202,7 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 	return s.Salvaged, s.tell(v)
 }
 
-// walk goes through the newest tree that a meta names.
+// walk visits the newest tree that a meta names.
 func (s *salvaging) walk(r io.ReaderAt, size int64) error {
 	tree, newest, err := salvageMetas(r, size)
 	if err != nil {
@@ -226,9 +225,9 @@ func (s *salvaging) walk(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// salvageMetas returns the tree of the newest meta that is whole, nil if there
-// is none, and whether it is known to be the newest of all. The error says what
-// is wrong with the metas or the size.
+// salvageMetas returns the tree of the newest valid meta, nil if there is none, and
+// whether it is known to be the newest of all. The error describes the damage of
+// the metas or the size.
 func salvageMetas(r io.ReaderAt, size int64) (tree *pageTree, newest bool, err error) {
 	if tree, err = openPages(r, size); err == nil {
 		return tree, true, nil
@@ -242,7 +241,7 @@ func salvageMetas(r io.ReaderAt, size int64) (tree *pageTree, newest bool, err e
 		m := p[pageHeader:]
 		txid := binary.LittleEndian.Uint64(m[48:])
 		if tree != nil {
-			newest = true // both are there: the file is cut short
+			newest = true // both metas are valid: the file is truncated
 			if txid < tree.txid {
 				continue
 			}
@@ -258,7 +257,7 @@ func salvageMetas(r io.ReaderAt, size int64) (tree *pageTree, newest bool, err e
 	return tree, newest, err
 }
 
-// gap notes what the walk could not come to.
+// gap records a range that the walk could not visit.
 func (s *salvaging) gap(bucket [][]byte, from, to []byte, err error) {
 	s.Pages = append(s.Pages, err)
 	switch {
@@ -273,8 +272,8 @@ func (s *salvaging) gap(bucket [][]byte, from, to []byte, err error) {
 	}
 }
 
-// shut ends a gap that began with a record without a proper name, at a good one
-// of this name; nil: the walk is at its end.
+// shut ends a gap that began with a record without a proper name, at a valid record
+// of this name; nil is the end of the walk.
 func (s *salvaging) shut(name []byte) {
 	if s.open {
 		s.keyGaps = append(s.keyGaps, gap{s.last, name})
@@ -282,7 +281,7 @@ func (s *salvaging) shut(name []byte) {
 	}
 }
 
-// record is visited by the walk.
+// record receives the records of the walk.
 func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 	switch {
 	case len(bucket) == 1 && string(bucket[0]) == aboutBucket && string(name) == manifestName:
@@ -317,12 +316,11 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 	return nil
 }
 
-// bad notes a base whose checksum does not match, and where to look for another
-// version of it. Mostly it is the value that is damaged and the name is right;
-// then the gap is the key's own, so that no key beside it that was deleted can
-// come back. (If the name is damaged, and is a name all the same, the key that it
-// was is lost.) Behind a name that is none any key may have been, up to the next
-// name that holds: see shut.
+// bad records a base whose checksum does not match, and the gap in which to search
+// another version of it. Mostly the value is damaged and the name is right; then
+// the gap is the key alone, so that no deleted neighbour can come back. (If the
+// name is damaged, and is still a valid name, the original key is lost.) A record
+// without a valid name may stand for any key up to the next valid name: see shut.
 func (s *salvaging) bad(name []byte) {
 	space, key, long, i, ok := parseBaseName(name)
 	switch {
@@ -337,12 +335,12 @@ func (s *salvaging) bad(name []byte) {
 	}
 	stem := name[: len(name)-4 : len(name)-4]
 	s.keyGaps = append(s.keyGaps, gap{append(stem, 0, 0, 0, 0), append(stem, 0xff, 0xff, 0xff, 0xff)})
-	// A version that never is complete: the key is lost unless there is
-	// another, and that is an old one.
+	// A version that is never complete: the key is lost unless there is another
+	// version, which is an old one.
 	s.bases[string(stem)] = append(s.bases[string(stem)], &version{math.MaxUint64, map[uint32][]byte{}})
 }
 
-// base keeps a chunk of a base, and reports whether it is one.
+// base keeps a chunk of a base, and reports whether it is valid.
 func (s *salvaging) base(name, value []byte) bool {
 	_, _, _, i, ok := parseBaseName(name)
 	if !ok {
@@ -364,7 +362,7 @@ func (s *salvaging) base(name, value []byte) bool {
 	return true
 }
 
-// agrees reports whether what was found is what the manifest says.
+// agrees reports whether the records found are those that the manifest counts.
 func (s *salvaging) agrees() bool {
 	if !s.manifest || !s.newest {
 		return false
@@ -382,7 +380,7 @@ func (s *salvaging) agrees() bool {
 	return bases == s.Manifest.Bases && journal == s.Manifest.Journal
 }
 
-// scavenge looks through all pages for what lies in the gaps.
+// scavenge searches all pages for records in the gaps.
 func (s *salvaging) scavenge(r io.ReaderAt, size int64) {
 	s.Scavenged = true
 	type scrap struct{ name, value []byte }
@@ -412,7 +410,7 @@ func (s *salvaging) scavenge(r io.ReaderAt, size int64) {
 		}
 	})
 	s.Manifest = latest
-	if s.manifest { // what is newer was never committed
+	if s.manifest { // newer records were never committed
 		s.limit = max(s.limit, s.Manifest.Generation)
 		bases = slices.DeleteFunc(bases, func(x scrap) bool { return binary.BigEndian.Uint64(x.value[sumSize:]) > s.limit })
 	}
@@ -433,12 +431,12 @@ func (s *salvaging) scavenge(r io.ReaderAt, size int64) {
 	}
 }
 
-// maxCuts is how many cuts are thought of when journals are looked for. The
-// server writes a file anew long before there are so many journals in it.
+// maxCuts is the number of Cuts that are considered when journals are searched. The
+// server rewrites a file long before it has so many journals.
 const maxCuts = 4 << 20
 
-// cutNames returns the generations of which journals are missing, by the
-// checksums of the names of their buckets.
+// cutNames returns the generations of which journals are missing, by the checksums
+// of the names of their buckets.
 func (s *salvaging) cutNames() map[uint32]uint64 {
 	names := map[uint32]uint64{}
 	last := s.limit
@@ -469,9 +467,9 @@ func (s *salvaging) dropForgotten() {
 	}
 }
 
-// rewinder computes the checksum that came before some bytes from the one that
-// came after them. A part of a journal does not say which cut it is of, but its
-// checksum began with that.
+// rewinder computes a CRC backwards: the checksum before some bytes from the one
+// after them. A part of a journal does not contain the generation of its Cut, but
+// its checksum began with that.
 type rewinder struct {
 	table *crc32.Table
 	index [256]byte // of the entry with this highest byte
@@ -485,8 +483,8 @@ func newRewinder() *rewinder {
 	return r
 }
 
-// sum returns the checksum of what preceded name and body, whose checksum with
-// it is sum.
+// sum returns the checksum of the bytes before name and body, given the checksum
+// sum of all three.
 func (r *rewinder) sum(sum uint32, body, name []byte) uint32 {
 	sum = ^sum
 	for _, b := range [2][]byte{body, name} {
@@ -539,7 +537,7 @@ func (s *salvaging) choose() {
 	s.Bases, s.Journal = bases.Records, journal.Records
 	s.Whole = !s.Guessed && bases == s.Manifest.Bases && journal == s.Manifest.Journal
 	if s.Whole {
-		s.Lost, s.Old = nil, nil // all that the manifest counts is there, whatever looked lost
+		s.Lost, s.Old = nil, nil // all records that the manifest counts are there, whatever looked lost
 	}
 	order := func(a, b LostKey) int { return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(a.Key, b.Key)) }
 	slices.SortFunc(s.Lost, order)
@@ -566,7 +564,7 @@ func lostKey(stem string, versions []*version) LostKey {
 	return lost
 }
 
-// tell tells the visitor, as reading does.
+// tell passes the records to the visitor, as reading does.
 func (s *salvaging) tell(v Visitor) error {
 	if v.Begin != nil {
 		if err := v.Begin(s.Manifest); err != nil {

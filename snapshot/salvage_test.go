@@ -26,7 +26,7 @@ func chunksOf(chunks ...string) iter.Seq[[]byte] {
 	}
 }
 
-// salvageSample returns a file with a past: values that were replaced and
+// salvageSample returns a file with a history: values that were replaced and
 // deleted, journals that were dropped, bases of several chunks, long keys.
 func salvageSample(t testing.TB) []byte {
 	t.Helper()
@@ -75,7 +75,7 @@ func salvageSample(t testing.TB) []byte {
 	return b
 }
 
-// told is what a visitor was told.
+// told is everything that a visitor received.
 type told struct{ bases, journals map[string]string }
 
 func (x *told) visitor() Visitor {
@@ -123,13 +123,13 @@ func TestSalvageSoundFile(t *testing.T) {
 	}
 }
 
-// A damaged record costs that record, and nothing that was deleted comes back.
+// A damaged record costs that record alone, and no deleted record comes back.
 func TestSalvageDamagedRecords(t *testing.T) {
 	file := salvageSample(t)
 	want := readSample(t, file)
 	for _, record := range []string{"value 7 of round 4", "value 149 of round 4", "of a long key", "bbbbb", "journal 4", "kept 3", "zzzzz"} {
 		damagedFile := slices.Clone(file)
-		// All copies of it, the stale ones as well.
+		// All copies of the record, the stale ones as well.
 		n := bytes.Count(file, []byte(record))
 		damagedFile = bytes.ReplaceAll(damagedFile, []byte(record), []byte("#"+record[1:]))
 		s, got, err := salvageBytes(t, damagedFile)
@@ -138,7 +138,7 @@ func TestSalvageDamagedRecords(t *testing.T) {
 			continue
 		}
 		_, used := want.journals["5"]
-		if record == "journal 4" && !used { // it was dropped: nobody needs it
+		if record == "journal 4" && !used { // the journal was dropped: no reader needs it
 			if !s.Whole || !maps.Equal(got.bases, want.bases) || !maps.Equal(got.journals, want.journals) {
 				t.Errorf("%q: %+v", record, s)
 			}
@@ -177,8 +177,8 @@ func TestSalvageDamagedRecords(t *testing.T) {
 	}
 }
 
-// Whatever bit is flipped: if the salvage says that nothing is missing then
-// nothing is, and nothing is there that was not.
+// After any flipped bit: if the salvage reports that nothing is missing then
+// nothing is, and no deleted record is back.
 func TestSalvageFlippedBits(t *testing.T) {
 	file := salvageSample(t)
 	want := readSample(t, file)

@@ -40,8 +40,8 @@ func residentOf(t *testing.T, path string) (bytes int) {
 	return bytes
 }
 
-// The resident set does not grow with the file: what bbolt has read through its
-// mapping is given back after each transaction.
+// The resident set does not grow with the file: the pages that bbolt has read
+// through its mapping are released after each transaction.
 func TestMappingIsShed(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -85,8 +85,8 @@ func TestMappingIsShed(t *testing.T) {
 	check(f, "after the file was opened")
 }
 
-// A file that is cut short while a transaction is being written, and gets its size
-// again with that, is not taken for whole.
+// A file that is truncated during a transaction, which then extends it to its size
+// again, is not taken for sound.
 func TestCutShortDuringCommit(t *testing.T) {
 	for _, percent := range []int64{5, 25, 50, 75, 90, 95, 99} {
 		path := filepath.Join(t.TempDir(), "f.db")

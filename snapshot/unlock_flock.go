@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// unlock gives up the lock that bbolt has on a file.
+// unlock releases the lock that bbolt has on a file.
 func unlock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }

@@ -4,5 +4,5 @@ package snapshot
 
 import "os"
 
-// unlock does nothing: closing a file gives up its lock.
+// unlock does nothing: closing a file releases its lock.
 func unlock(*os.File) error { return nil }
