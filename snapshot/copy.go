@@ -116,25 +116,25 @@ func (o *CopyOptions) copyOnce(from source, to *os.File) (whole bool, err error)
 		return false, err
 	}
 	size := int64(tree.pages * pageSize)
-	begun, err := to.Stat()
+	earlier, err := to.Stat()
 	if err != nil {
 		return false, err
 	}
 	if err := to.Truncate(size); err != nil {
 		return false, err
 	}
-	chunk, there := make([]byte, copyChunk), make([]byte, copyChunk)
+	chunk, existing := make([]byte, copyChunk), make([]byte, copyChunk)
 	for at := int64(0); at < size; at += copyChunk {
 		n := min(copyChunk, size-at)
 		if err := readPages(from, chunk[:n], uint64(at/pageSize)); err != nil {
 			return false, err
 		}
-		if begun.Size() > 0 {
-			if _, err := to.ReadAt(there[:n], at); err != nil {
+		if earlier.Size() > 0 {
+			if _, err := to.ReadAt(existing[:n], at); err != nil {
 				return false, err
 			}
 		}
-		if begun.Size() == 0 || !bytes.Equal(chunk[:n], there[:n]) {
+		if earlier.Size() == 0 || !bytes.Equal(chunk[:n], existing[:n]) {
 			if _, err := to.WriteAt(chunk[:n], at); err != nil {
 				return false, err
 			}

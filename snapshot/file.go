@@ -22,28 +22,28 @@ import (
 // File is a snapshot file that is open for writing. No other process can open it
 // meanwhile. Its methods must not be called concurrently.
 type File struct {
-	path     string
-	db       *bbolt.DB
-	file     *os.File // the descriptor of db
-	identity fs.FileInfo
-	broken   bool // db has panicked, and may never release its locks
-	manifest Manifest
-	gone     []goneBase // tombstones: bases that record that a key does not exist
-	more     bool       // journals remain that the last Cut was to drop
-	suspect  error      // the reason why nothing more may be written
-	renamed  bool       // it has its final name, under which readers rely on it
-	fault    func(op string) error
+	path       string
+	db         *bbolt.DB
+	file       *os.File // the descriptor of db
+	identity   fs.FileInfo
+	broken     bool // db has panicked, and may never release its locks
+	manifest   Manifest
+	tombstones []tombstone // tombstones: bases that record that a key does not exist
+	forgetting bool        // journals remain that the last Cut was to drop
+	suspect    error       // the reason why nothing more may be written
+	renamed    bool        // it has its final name, under which readers rely on it
+	fault      func(op string) error
 
-	mark    mark // the state after the last transaction, see intact.go
-	touched int  // number of consecutive changes of the modification time alone
-	scratch []byte
+	mark        mark // the state after the last transaction, see intact.go
+	timeChanges int  // number of consecutive changes of the modification time alone
+	scratch     []byte
 
-	impatient bool // a process that copies the file has held it for too long
+	holdExpired bool // a process that copies the file has held it for too long
 }
 
-// goneBase is the name of a base without a value, a tombstone. It makes the records
+// tombstone is the name of a base without a value. It makes the records
 // of the key in older journals void, and is removed with those journals.
-type goneBase struct {
+type tombstone struct {
 	name       string
 	generation uint64
 }
@@ -121,7 +121,7 @@ func Create(path string) (*File, error) {
 		return f.putManifest(tx, &f.manifest)
 	})
 	if err == nil {
-		err = f.remember(&f.manifest)
+		err = f.recordMark(&f.manifest)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Discard())
@@ -159,7 +159,7 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err e
 		return err
 	})
 	if panicked && file != nil {
-		err = errors.Join(err, letGo(file))
+		err = errors.Join(err, closeBroken(file))
 	}
 	if err == nil {
 		db.AllocSize = growth
@@ -221,9 +221,9 @@ func (f *File) guard(do func() error) error {
 	return err
 }
 
-// letGo closes a file that bbolt cannot close any more. Its mapping stays, and
+// closeBroken closes a file that bbolt cannot close any more. Its mapping stays, and
 // would keep the lock.
-func letGo(file *os.File) error { return errors.Join(unlock(file), file.Close()) }
+func closeBroken(file *os.File) error { return errors.Join(unlock(file), file.Close()) }
 
 // Path returns the present path of the file.
 func (f *File) Path() string { return f.path }
@@ -240,7 +240,7 @@ func (f *File) Usage() (size, used int64) {
 
 // Forgetting reports whether the last Cut has left journals that it was to drop: a
 // later Cut must drop them.
-func (f *File) Forgetting() bool { return f.more }
+func (f *File) Forgetting() bool { return f.forgetting }
 
 // Journals yields the journals in the file, the oldest Cut first, in parts of whole
 // records, which are borrowed.
@@ -267,30 +267,30 @@ func (f *File) Journals(visit func(generation uint64, records []byte) error) err
 // other file is gone, but a crash may bring it back.
 func (f *File) Publish(path string) error {
 	if err := f.Intact(); err != nil {
-		return f.doubt(err)
+		return f.markSuspect(err)
 	}
 	err := f.sync("sync", f.db.Sync)
 	if err != nil {
-		return f.doubt(err)
+		return f.markSuspect(err)
 	}
 	f.db.NoSync, f.db.NoGrowSync = false, false
 	if runtime.GOOS == "windows" { // Windows does not rename a file that is open
 		if err := f.db.Close(); err != nil {
-			return f.doubt(err)
+			return f.markSuspect(err)
 		}
 	}
 	if err := f.sync("rename", func() error { return os.Rename(f.path, path) }); err != nil {
-		return f.doubt(err)
+		return f.markSuspect(err)
 	}
 	f.path, f.renamed = path, true
 	if runtime.GOOS == "windows" {
 		if f.db, f.file, err = openBolt(path, boltOptions()); err != nil {
-			return f.doubt(err)
+			return f.markSuspect(err)
 		}
 		f.identity, _ = f.file.Stat()
 	}
 	if err := f.sync("sync directory", func() error { return syncDirectory(filepath.Dir(path)) }); err != nil {
-		return f.doubt(err)
+		return f.markSuspect(err)
 	}
 	return nil
 }
@@ -330,13 +330,13 @@ func (f *File) Discard() error {
 // Close closes the file and unlocks it.
 func (f *File) Close() error {
 	if f.broken {
-		return letGo(f.file)
+		return closeBroken(f.file)
 	}
 	return f.guard(f.db.Close)
 }
 
-// doubt makes the file suspect because of err, which it returns.
-func (f *File) doubt(err error) error {
+// markSuspect makes the file suspect because of err, which it returns.
+func (f *File) markSuspect(err error) error {
 	f.suspect = fmt.Errorf("%s: %w", f.path, trimPath(err))
 	return f.suspect
 }
@@ -359,7 +359,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	case errors.Is(err, ErrReplaced):
 		return 0, fmt.Errorf("%s: %w", f.path, err)
 	case err != nil:
-		return 0, f.doubt(err)
+		return 0, f.markSuspect(err)
 	}
 	next := f.manifest
 	next.Generation++
@@ -368,7 +368,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	// bbolt inserts a key by moving the keys behind it: 300 000 in random order
 	// take two minutes, in order less than a second.
 	slices.SortFunc(c.Bases, compareBases)
-	gone, more := slices.Clip(f.gone), false // f.gone does not change until the Cut is written
+	tombstones, more := slices.Clip(f.tombstones), false // f.tombstones does not change until the Cut is written
 	err = f.update(func(tx *bbolt.Tx) error {
 		if c.Journal != nil {
 			if err := putJournal(tx, &next, c.Journal); err != nil {
@@ -380,11 +380,11 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 				return err
 			}
 			if b := &c.Bases[i]; b.Chunks == nil {
-				gone = append(gone, goneBase{string(baseName(b.Space, b.Key, 0)), next.Generation})
+				tombstones = append(tombstones, tombstone{string(baseName(b.Space, b.Key, 0)), next.Generation})
 			}
 		}
 		if c.Forget > 0 {
-			if gone, more, err = forget(tx, &next, c.Forget, gone); err != nil {
+			if tombstones, more, err = forget(tx, &next, c.Forget, tombstones); err != nil {
 				return err
 			}
 		}
@@ -392,25 +392,25 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	})
 	switch {
 	case err == nil:
-		err = f.remember(&next)
-	case noRoom(err):
-		err = cmp.Or(f.remember(&f.manifest), err)
+		err = f.recordMark(&next)
+	case noSpace(err):
+		err = cmp.Or(f.recordMark(&f.manifest), err)
 	case errors.Is(err, ErrDamaged): // bbolt cannot read its own pages any more
 		err = fmt.Errorf("%w (%w)", ErrChanged, err)
 	}
 	if err != nil {
-		if noRoom(err) {
+		if noSpace(err) {
 			return 0, fmt.Errorf("%s: %w", f.path, trimPath(err))
 		}
-		return 0, f.doubt(err)
+		return 0, f.markSuspect(err)
 	}
-	f.manifest, f.gone, f.more = next, gone, more
+	f.manifest, f.tombstones, f.forgetting = next, tombstones, more
 	return next.Generation, nil
 }
 
-// noRoom reports whether an error is a write that found no space, after which the
+// noSpace reports whether an error is a write that found no space, after which the
 // file is unchanged. An error of fsync does not count.
-func noRoom(err error) bool {
+func noSpace(err error) bool {
 	pe, ok := errors.AsType[*fs.PathError](err)
 	return ok && pe.Op != "sync" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota) || errors.Is(err, errTooLarge))
 }
@@ -536,7 +536,7 @@ const forgetAtOnce = 2000
 
 // forget drops journals, and the tombstones that only they need. more reports that
 // journals are left.
-func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left []goneBase, more bool, err error) {
+func forget(tx *bbolt.Tx, m *Manifest, generation uint64, tombstones []tombstone) (left []tombstone, more bool, err error) {
 	cuts := tx.Bucket([]byte(cutsBucket))
 	var names [][]byte
 	c := cuts.Cursor()
@@ -560,7 +560,7 @@ func forget(tx *bbolt.Tx, m *Manifest, generation uint64, gone []goneBase) (left
 		}
 	}
 	keys := tx.Bucket([]byte(keysBucket))
-	for _, g := range gone {
+	for _, g := range tombstones {
 		if g.generation > generation {
 			left = append(left, g)
 			continue

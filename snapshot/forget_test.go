@@ -50,8 +50,8 @@ func TestForgetInParts(t *testing.T) {
 			t.Fatalf("with %d journals left: forgetting is %v", rest, f.Forgetting())
 		}
 		if rest == 0 {
-			if bases != 2 || len(f.gone) != 1 { // a tombstone is needed by no journal, except that of the Cut that wrote it
-				t.Fatalf("%d bases, %d of them gone ones", bases, len(f.gone))
+			if bases != 2 || len(f.tombstones) != 1 { // a tombstone is needed by no journal, except that of the Cut that wrote it
+				t.Fatalf("%d bases, %d of them gone ones", bases, len(f.tombstones))
 			}
 			return
 		}

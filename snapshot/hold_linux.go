@@ -43,12 +43,12 @@ func (f *File) await() {
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: holdAt, Len: 1}
 		if syscall.FcntlFlock(f.file.Fd(), ofdGetLock, &lock) != nil || lock.Type == syscall.F_UNLCK {
-			f.impatient = false
+			f.holdExpired = false
 			return
 		}
-		if f.impatient {
+		if f.holdExpired {
 			return
 		}
-		f.impatient = time.Since(began) > holdTime
+		f.holdExpired = time.Since(began) > holdTime
 	}
 }

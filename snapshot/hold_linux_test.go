@@ -88,7 +88,7 @@ func TestImpatience(t *testing.T) {
 	if release == nil {
 		t.Skip("there are no such locks")
 	}
-	f.impatient = true // as after holdTime
+	f.holdExpired = true // as after holdTime
 	write := func() {
 		if _, err := f.Write(&Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("x")}); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestImpatience(t *testing.T) {
 	write()
 	release()
 	write()
-	if f.impatient {
+	if f.holdExpired {
 		t.Error("it does not wait for the next copy")
 	}
 }

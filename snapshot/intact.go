@@ -36,9 +36,9 @@ import (
 // truncated it.
 var ErrChanged = errors.New("another program has changed the file")
 
-// maxTouched is the number of consecutive changes of the time alone after which the
+// maxTimeChanges is the number of consecutive changes of the time alone after which the
 // time is no longer compared.
-const maxTouched = 3
+const maxTimeChanges = 3
 
 // mark is the state of a file after a transaction.
 type mark struct {
@@ -47,7 +47,7 @@ type mark struct {
 	modified time.Time
 	metas    [2][pageHeader + metaSize]byte
 	pages    uint64 // the number of pages that the newer meta counts; 0: there is no mark
-	last     uint32 // the checksum of the last of them
+	lastSum  uint32 // the checksum of the last of them
 }
 
 // metaSize is the size of a meta, which begins its page.
@@ -79,13 +79,13 @@ func (f *File) markOf(file *os.File) (m mark, err error) {
 	}
 	last := f.scratch[:pageSize]
 	err = readPages(file, last, m.pages-1)
-	m.last = crc32.Checksum(last, crc32.MakeTable(crc32.Castagnoli))
+	m.lastSum = crc32.Checksum(last, crc32.MakeTable(crc32.Castagnoli))
 	return m, err
 }
 
-// remember records the state of the file after a transaction. m is its manifest.
-func (f *File) remember(m *Manifest) error {
-	if closingUnlocks() {
+// recordMark records the state of the file after a transaction. m is its manifest.
+func (f *File) recordMark(m *Manifest) error {
+	if closeDropsLock() {
 		return nil
 	}
 	file, err := os.Open(f.path)
@@ -99,8 +99,8 @@ func (f *File) remember(m *Manifest) error {
 		return fmt.Errorf("%w (%w)", ErrChanged, err)
 	case err != nil:
 		return nil
-	case (mark.size < f.mark.size || mark.blocks < f.mark.blocks) && f.touched < maxTouched:
-		f.touched++
+	case (mark.size < f.mark.size || mark.blocks < f.mark.blocks) && f.timeChanges < maxTimeChanges:
+		f.timeChanges++
 		if err := verify(file, m); err != nil {
 			return err
 		}
@@ -122,9 +122,9 @@ func verify(file *os.File, m *Manifest) error {
 	return nil
 }
 
-// closingUnlocks reports whether a process loses its lock on a file when it closes
+// closeDropsLock reports whether a process loses its lock on a file when it closes
 // another descriptor of it: on such systems the file is not checked.
-func closingUnlocks() bool {
+func closeDropsLock() bool {
 	return slices.Contains([]string{"aix", "illumos", "solaris"}, runtime.GOOS)
 }
 
@@ -133,7 +133,7 @@ func closingUnlocks() bool {
 // [ErrReplaced] if there is another, and [ErrChanged]. A check that cannot be made
 // is no error.
 func (f *File) Intact() error {
-	if closingUnlocks() {
+	if closeDropsLock() {
 		return nil
 	}
 	file, err := os.Open(f.path)
@@ -158,18 +158,18 @@ func (f *File) Intact() error {
 		return nil
 	case now.size != f.mark.size:
 		return fmt.Errorf("%w: it has %d bytes in place of %d", ErrChanged, now.size, f.mark.size)
-	case now.metas != f.mark.metas || now.last != f.mark.last:
+	case now.metas != f.mark.metas || now.lastSum != f.mark.lastSum:
 		return fmt.Errorf("%w: pages were overwritten", ErrChanged)
 	case now.modified.Equal(f.mark.modified):
-		f.touched = 0
+		f.timeChanges = 0
 		return nil
-	case f.touched >= maxTouched:
+	case f.timeChanges >= maxTimeChanges:
 		return nil
 	}
 	if err := verify(file, &f.manifest); err != nil {
 		return err
 	}
 	f.mark = now
-	f.touched++
+	f.timeChanges++
 	return nil
 }

@@ -154,11 +154,11 @@ func (t *pageTree) walk(visit func(bucket [][]byte, key, value []byte) error) er
 	return t.checkFreelist()
 }
 
-// wander is walk through a file that may be damaged. Instead of ending at damage,
+// walkDamaged is walk through a file that may be damaged. Instead of ending at damage,
 // it passes to lost the bucket and the range of its keys that it could not visit
 // completely (from the first on, below the second, nil being no limit; lost may
 // keep the bucket's names), and continues behind them. The freelist is not checked.
-func (t *pageTree) wander(visit func(bucket [][]byte, key, value []byte) error, lost func(bucket [][]byte, from, to []byte, err error)) error {
+func (t *pageTree) walkDamaged(visit func(bucket [][]byte, key, value []byte) error, lost func(bucket [][]byte, from, to []byte, err error)) error {
 	t.seen = make([]uint64, t.pages/64+1)
 	t.seen[0] = 0b11
 	t.used = 2
@@ -246,7 +246,7 @@ func readPages(r io.ReaderAt, p []byte, id uint64) error {
 type bucketWalk struct {
 	*pageTree
 	visit func(bucket [][]byte, key, value []byte) error
-	lost  func(bucket [][]byte, from, to []byte, err error) // see wander; may be nil
+	lost  func(bucket [][]byte, from, to []byte, err error) // see walkDamaged; may be nil
 	path  [][]byte
 	// inline is true in an inline bucket, which contains no buckets.
 	inline bool

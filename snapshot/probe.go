@@ -52,10 +52,10 @@ func probe(file *os.File) error {
 	case err != nil:
 		return err
 	}
-	return r.without()
+	return r.noManifest()
 }
 
-// without returns the error that a file has no manifest.
-func (r *reading) without() error {
+// noManifest returns the error that a file has no manifest.
+func (r *reading) noManifest() error {
 	return fmt.Errorf("%w: a bbolt file without a manifest", ErrForeign)
 }

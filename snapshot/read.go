@@ -59,13 +59,13 @@ func Inspect(path string, v Visitor) (Info, error) {
 
 // reading is the state of reading a file.
 type reading struct {
-	v        Visitor
-	manifest Manifest
-	bases    tally
-	journal  tally
-	gone     []goneBase
-	size     int64 // of the file
-	free     int64
+	v          Visitor
+	manifest   Manifest
+	bases      tally
+	journal    tally
+	tombstones []tombstone
+	size       int64 // of the file
+	free       int64
 
 	// The base whose chunks are being read.
 	space        uint64
@@ -89,7 +89,7 @@ func read(file *os.File, v Visitor) (*reading, error) {
 		return nil, err
 	}
 	if r.manifest.Format == 0 {
-		return nil, r.without()
+		return nil, r.noManifest()
 	}
 	if r.next < r.chunks {
 		return nil, r.missing()
@@ -176,7 +176,7 @@ func (r *reading) base(name, value []byte) error {
 	}
 	r.space, r.key, r.name, r.generation, r.next, r.chunks = space, string(key), name[:len(name)-4], generation, 1, int(chunks)
 	if chunks == 0 {
-		r.gone = append(r.gone, goneBase{string(name), generation})
+		r.tombstones = append(r.tombstones, tombstone{string(name), generation})
 	}
 	return r.visit(0, body)
 }
@@ -245,7 +245,7 @@ func Open(path string, v Visitor) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	f.manifest, f.gone = r.manifest, r.gone
+	f.manifest, f.tombstones = r.manifest, r.tombstones
 	if f.db, f.file, err = openBolt(path, boltOptions()); err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func Open(path string, v Visitor) (*File, error) {
 		err = fmt.Errorf("%w by another process", ErrInUse)
 	}
 	if err == nil {
-		err = f.remember(&f.manifest)
+		err = f.recordMark(&f.manifest)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())

@@ -167,7 +167,7 @@ type salvaging struct {
 	newest   bool   // the tree that was walked certainly is that of the last commit
 	walked   uint64 // the highest generation in it
 	limit    uint64 // the generation of the last commit, as far as is known
-	strange  int    // number of records that files of this package do not have
+	foreign  int    // number of records that files of this package do not have
 
 	bases map[string][]*version // by name without the chunk, few each
 	parts map[part][]byte       // whole values
@@ -175,7 +175,7 @@ type salvaging struct {
 
 	keyGaps, cutGaps gaps
 	last             []byte // the last name of a valid base in the walk
-	open             bool   // since then came a record whose name is not that of a base
+	inGap            bool   // since then came a record whose name is not that of a base
 }
 
 func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
@@ -194,12 +194,12 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 	}
 	s.choose()
 	if len(s.bases) == 0 && len(s.parts) == 0 && !s.manifest {
-		if s.strange > 0 || errors.Is(errors.Join(s.Pages...), ErrForeign) {
+		if s.foreign > 0 || errors.Is(errors.Join(s.Pages...), ErrForeign) {
 			return s.Salvaged, ErrForeign
 		}
 		return s.Salvaged, damaged("not one record is left")
 	}
-	return s.Salvaged, s.tell(v)
+	return s.Salvaged, s.deliver(v)
 }
 
 // walk visits the newest tree that a meta names.
@@ -213,10 +213,10 @@ func (s *salvaging) walk(r io.ReaderAt, size int64) error {
 		s.keyGaps, s.cutGaps = gaps{{}}, gaps{{}}
 		return nil
 	}
-	if err := tree.wander(s.record, s.gap); err != nil {
+	if err := tree.walkDamaged(s.record, s.gap); err != nil {
 		return err // only visitors return one
 	}
-	s.shut(nil)
+	s.endGap(nil)
 	s.walked = max(s.walked, s.Manifest.Generation)
 	if s.newest {
 		s.limit = s.walked
@@ -272,12 +272,12 @@ func (s *salvaging) gap(bucket [][]byte, from, to []byte, err error) {
 	}
 }
 
-// shut ends a gap that began with a record without a proper name, at a valid record
+// endGap ends a gap that began with a record without a proper name, at a valid record
 // of this name; nil is the end of the walk.
-func (s *salvaging) shut(name []byte) {
-	if s.open {
+func (s *salvaging) endGap(name []byte) {
+	if s.inGap {
 		s.keyGaps = append(s.keyGaps, gap{s.last, name})
-		s.open = false
+		s.inGap = false
 	}
 }
 
@@ -302,31 +302,31 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 		s.walked = max(s.walked, generation)
 	case len(bucket) == 1 && string(bucket[0]) == keysBucket:
 		if !s.base(name, value) {
-			s.bad(name)
+			s.noteDamaged(name)
 			break
 		}
-		s.shut(name)
+		s.endGap(name)
 		s.last = name
 		s.walked = max(s.walked, binary.BigEndian.Uint64(value[sumSize:]))
 	default:
-		if s.strange++; s.strange == 1 {
+		if s.foreign++; s.foreign == 1 {
 			s.Pages = append(s.Pages, damaged("record %.100q in a bucket %.100q that should not be there", name, bucket))
 		}
 	}
 	return nil
 }
 
-// bad records a base whose checksum does not match, and the gap in which to search
+// noteDamaged records a base whose checksum does not match, and the gap in which to search
 // another version of it. Mostly the value is damaged and the name is right; then
 // the gap is the key alone, so that no deleted neighbour can come back. (If the
 // name is damaged, and is still a valid name, the original key is lost.) A record
-// without a valid name may stand for any key up to the next valid name: see shut.
-func (s *salvaging) bad(name []byte) {
+// without a valid name may stand for any key up to the next valid name: see endGap.
+func (s *salvaging) noteDamaged(name []byte) {
 	space, key, long, i, ok := parseBaseName(name)
 	switch {
 	case !ok:
 		s.Pages = append(s.Pages, damaged("base %q: no such name", name))
-		s.open = true
+		s.inGap = true
 		return
 	case long:
 		s.Pages = append(s.Pages, damaged("the value of a key of 1 KB or more in space %d, whose SHA-256 is %x, chunk %d", space, key, i))
@@ -564,8 +564,8 @@ func lostKey(stem string, versions []*version) LostKey {
 	return lost
 }
 
-// tell passes the records to the visitor, as reading does.
-func (s *salvaging) tell(v Visitor) error {
+// deliver passes the records to the visitor, as reading does.
+func (s *salvaging) deliver(v Visitor) error {
 	if v.Begin != nil {
 		if err := v.Begin(s.Manifest); err != nil {
 			return err

@@ -75,10 +75,10 @@ func salvageSample(t testing.TB) []byte {
 	return b
 }
 
-// told is everything that a visitor received.
-type told struct{ bases, journals map[string]string }
+// visited is everything that a visitor received.
+type visited struct{ bases, journals map[string]string }
 
-func (x *told) visitor() Visitor {
+func (x *visited) visitor() Visitor {
 	x.bases, x.journals = map[string]string{}, map[string]string{}
 	return Visitor{
 		Journal: func(generation uint64, records []byte) error {
@@ -92,19 +92,19 @@ func (x *told) visitor() Visitor {
 	}
 }
 
-func salvageBytes(t testing.TB, b []byte) (Salvaged, told, error) {
-	var got told
+func salvageBytes(t testing.TB, b []byte) (Salvaged, visited, error) {
+	var got visited
 	s, err := salvage(bytes.NewReader(b), int64(len(b)), got.visitor())
 	return s, got, err
 }
 
-func readSample(t testing.TB, b []byte) told {
+func readSample(t testing.TB, b []byte) visited {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "read")
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var want told
+	var want visited
 	if _, err := Read(path, want.visitor()); err != nil {
 		t.Fatal(err)
 	}
