@@ -10,13 +10,13 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Call is one execution of a command: its arguments, its reply and the
+// Call is one execution of a command: its arguments, its reply and access to the
 // keyspace. It is all that a handler sees.
 //
-// A handler reads all its arguments, asks c.ok(), opens the doors it needs
-// (read, edit, create), changes what it finds, says Changed for each key it has
-// changed, and writes exactly one reply. It must not keep a Call, nor any
-// argument, beyond its return.
+// A handler reads all its arguments, checks c.ok(), opens the keys that it needs
+// (read, edit, create), modifies the values, calls Changed once per changed key,
+// and writes exactly one reply. It must not retain the Call or any argument after
+// its return.
 type Call struct {
 	protocol.Args
 	Reply *protocol.Reply
@@ -28,12 +28,12 @@ type Call struct {
 	db   *keyspace.DB
 
 	nested       bool // inside EXEC: must not block
-	again        bool // run again for a waiter
-	stillBlocked bool // and could do nothing again
+	again        bool // retried for a waiter
+	stillBlocked bool // and the retry changed nothing again
 	large        bool // it took longer than other commands of its name; see series
 	edited       []opened
-	secret       []int // arguments that are nobody's business; see redact
-	counted      bool  // the error that it replies was counted before, with the command of a script
+	secret       []int // indexes of arguments to redact; see redact
+	counted      bool  // the error that it replies has been counted, with the command of a script
 }
 
 const (
@@ -41,8 +41,8 @@ const (
 	errNoSuchKey = "ERR no such key"
 )
 
-// ok reports whether all arguments were read without an error; if not, the
-// error has been replied and the handler must return.
+// ok reports whether all arguments were read without an error. If not, it has
+// replied the error, and the handler must return.
 func (c *Call) ok() bool {
 	if e := c.Err(); e != "" {
 		c.Reply.Error(e)
@@ -51,8 +51,8 @@ func (c *Call) ok() bool {
 	return true
 }
 
-// end is ok for commands that take no further arguments: what is left over is
-// a syntax error.
+// end is ok for commands without further arguments: any that remain are a syntax
+// error.
 func (c *Call) end() bool {
 	if c.Len() > 0 {
 		c.Fail(protocol.ErrSyntax)
@@ -60,22 +60,22 @@ func (c *Call) end() bool {
 	return c.ok()
 }
 
-// now returns the time of the unit in milliseconds since 1970.
+// now returns the time of the turn in milliseconds since 1970.
 func (c *Call) now() int64 { return c.srv.keys.Now() }
 
-// rand returns the unit's source of chance.
+// rand returns the server's random source.
 func (c *Call) rand() *rand.Rand { return c.srv.rand }
 
-// limits returns the sizes up to which values keep their small shape.
+// limits returns the sizes up to which values keep their compact encoding.
 func (c *Call) limits() *keyspace.Limits { return &c.srv.keys.Limits }
 
-// value is what a key can hold.
+// value constrains type parameters to the types of values.
 type value interface {
 	keyspace.String | keyspace.List | keyspace.Set | keyspace.Hash | keyspace.Stream | zset.Set
 }
 
-// read opens a key for reading. The value is nil if there is no such key. If
-// the key holds another type, the error has been replied and ok is false.
+// read opens a key for reading. The value is nil if the key does not exist. If the
+// key holds another type, read has replied the error and ok is false.
 func read[T value](c *Call, key []byte) (v *T, ok bool) {
 	e := c.db.Get(key)
 	if e == nil {
@@ -84,8 +84,9 @@ func read[T value](c *Call, key []byte) (v *T, ok bool) {
 	return as[T](c, e)
 }
 
-// edit opens a key for changing; otherwise it is as read. A collection that
-// the handler empties is dropped, with a del event, when the handler returns.
+// edit opens a key for modification; its results are those of read. A collection
+// that the handler leaves empty is removed, with a del event, when the handler
+// returns.
 func edit[T value](c *Call, key []byte) (v *T, ok bool) {
 	e := c.db.Edit(key)
 	if e == nil {
@@ -102,8 +103,8 @@ func edit[T value](c *Call, key []byte) (v *T, ok bool) {
 	return v, true
 }
 
-// create is edit that makes an empty value where there is none. If the handler
-// leaves it empty, the key vanishes again without an event.
+// create is edit, but adds an empty value if the key does not exist. If the handler
+// leaves that empty, the key is removed again without an event.
 func create[T value](c *Call, key []byte) (v *T, ok bool) {
 	if v, ok = edit[T](c, key); v != nil || !ok {
 		return v, ok
@@ -116,7 +117,7 @@ func create[T value](c *Call, key []byte) (v *T, ok bool) {
 	return v, true
 }
 
-// isCollection reports whether v may not be empty.
+// isCollection reports whether v must not be empty.
 func isCollection(v any) bool { return !keyspace.MayBeEmpty(v) }
 
 func as[T value](c *Call, e *keyspace.Entry) (*T, bool) {
@@ -127,10 +128,10 @@ func as[T value](c *Call, e *keyspace.Entry) (*T, bool) {
 	return v, ok
 }
 
-// put gives key this value, whatever it held before, and removes its deadline.
+// put sets key to this value, whatever it held, and removes its deadline.
 func (c *Call) put(key []byte, v any) *keyspace.Entry { return c.db.Put(key, v, false) }
 
-// drop removes key, says so with a del event, and reports whether it existed.
+// drop removes key, with a del event, and reports whether it existed.
 func (c *Call) drop(key []byte) bool {
 	if !c.db.Delete(key) {
 		return false
@@ -139,10 +140,9 @@ func (c *Call) drop(key []byte) bool {
 	return true
 }
 
-// settle drops every collection that was opened for changing and has become
-// empty, with a del event unless it was created by this very call. It runs
-// when the handler has returned; a handler calls it itself where the del event
-// must come earlier.
+// settle removes each collection that was opened for modification and is now empty,
+// with a del event unless this call has created it. It runs when the handler has
+// returned; a handler calls it itself where the del event must come earlier.
 func (c *Call) settle() {
 	if u := &c.srv.unit; u.told < len(u.members) {
 		panic("BUG: " + c.cmd.Name + " touched members, and no event tells of them")
@@ -155,7 +155,7 @@ func (c *Call) settle() {
 		}
 		key := bytesOf(o.entry.Key())
 		if c.db.Peek(key) != o.entry {
-			continue // replaced or gone already
+			continue // replaced or removed already
 		}
 		c.db.Delete(key)
 		if o.created {
@@ -168,20 +168,21 @@ func (c *Call) settle() {
 	c.srv.keys.Seal()
 }
 
-// opened is a key that was opened for changing in the current call.
+// opened is a key that the current call has opened for modification.
 type opened struct {
 	entry   *keyspace.Entry
 	created bool
 }
 
-// door is a value that is open for changing through its entry, which may become
-// another with each change: so a small value and its key can be one.
+// door is a value opened for modification in place, through its entry. Each change
+// may replace the entry, because a small value and its key can share one
+// allocation.
 type door[T value] struct {
 	c *Call
-	e *keyspace.Entry // nil if there is no such key
+	e *keyspace.Entry // nil if the key does not exist
 }
 
-// open is edit that leaves the value where it is.
+// open is edit that does not unpack the value.
 func open[T value](c *Call, key []byte) (d door[T], ok bool) {
 	d.c = c
 	e := c.db.Edit(key)
@@ -195,7 +196,8 @@ func open[T value](c *Call, key []byte) (d door[T], ok bool) {
 	return d, ok
 }
 
-// value returns the value, nil if there is none. It is good until the next change.
+// value returns the value, nil if the key does not exist. It is valid until the
+// next change.
 func (d *door[T]) value() *T {
 	if d.e == nil {
 		return nil
@@ -203,7 +205,7 @@ func (d *door[T]) value() *T {
 	return d.e.Value().(*T)
 }
 
-// now notes what the entry is after a change.
+// now records the entry that a change returned.
 func (d *door[T]) now(e *keyspace.Entry) {
 	if d.e == e {
 		return
@@ -216,8 +218,8 @@ func (d *door[T]) now(e *keyspace.Entry) {
 	d.e = e
 }
 
-// bytesOf returns the bytes of s without copying. They must not be written to.
-// They are never nil, which as an argument would say that there is none.
+// bytesOf returns the bytes of s without copying; they must not be written to. The
+// result is never nil, since a nil argument means an absent one.
 func bytesOf(s string) []byte {
 	if s == "" {
 		return []byte{}
@@ -225,17 +227,16 @@ func bytesOf(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
-// Changed says that the value at key was changed, and by what event, in the
-// words of keyspace notifications. Everything that follows from a change
-// follows from this line, when the unit commits. The key is borrowed until
-// then.
+// Changed records that the value at key has changed, and by which event, named as
+// in keyspace notifications. At commit all consequences of a change follow from
+// this call. The key is borrowed until then.
 func (c *Call) Changed(key []byte, class class, event string) {
 	c.srv.unit.changed(c.db.ID(), protocol.View(key), class, event)
 }
 
-// ChangedAside is Changed for what Redis does not call a change of the key, such
-// as what happens to the groups of a stream: WATCH does not see it, and nobody
-// who waits for the key is tried again. Without an event it is only counted.
+// ChangedAside is Changed for changes that Redis does not count as changes of the
+// key, such as those to the groups of a stream: WATCH does not see it, and no
+// waiter of the key is retried. With an empty event it only counts.
 func (c *Call) ChangedAside(key []byte, class class, event string) {
 	u := &c.srv.unit
 	u.changes++
@@ -244,25 +245,25 @@ func (c *Call) ChangedAside(key []byte, class class, event string) {
 	}
 }
 
-// Touched says which member, or field of a hash, the next Changed of that class
-// tells of: one line for each, in the order in which they were changed. It is
-// copied; while nobody listens it costs a comparison.
+// Touched records a member, or field of a hash, that the next Changed of that class
+// reports: one line for each, in the order of the changes. It copies the member.
+// Without a subscriber it costs one comparison.
 func (c *Call) Touched(class class, member []byte) {
 	if c.tells(class) {
 		c.srv.unit.touched(class, member)
 	}
 }
 
-// TouchedOnce is Touched for commands that may change a member twice before
-// they say Changed. It borrows the member until then.
+// TouchedOnce is Touched for commands that may change a member twice before they
+// call Changed. It borrows the member until then.
 func (c *Call) TouchedOnce(class class, member []byte) {
 	if c.tells(class) {
 		c.srv.unit.touchedOnce(class, member)
 	}
 }
 
-// tells reports whether it matters what Touched says of that class, for those
-// who would have to go and see.
+// tells reports whether any subscriber needs what Touched records for that class.
+// Handlers ask it before they compute members only for that purpose.
 func (c *Call) tells(class class) bool { return c.srv.subkeys&class != 0 }
 
 // ChangedIn is Changed for a key of another database.
@@ -270,17 +271,17 @@ func (c *Call) ChangedIn(db *keyspace.DB, key []byte, class class, event string)
 	c.srv.unit.changed(db.ID(), protocol.View(key), class, event)
 }
 
-// wait is how a command blocks: it could do nothing now, and is to be tried
-// again whenever one of keys, holding a value of the given kind, is changed.
-// At the deadline (milliseconds since 1970, 0 for never), or at once where
-// blocking is not allowed, the reply is what timeout writes.
+// wait blocks the call: the command cannot complete now, and is retried whenever
+// one of keys changes and holds a value of the given kind. At the deadline
+// (milliseconds since 1970, 0 for never), or at once where blocking is not allowed,
+// timeout writes the reply.
 //
-// The handler must have changed and replied nothing, and return.
+// The handler must not have changed or replied anything, and must return.
 func (c *Call) wait(deadline int64, kind kind, timeout func(*protocol.Reply), keys ...[]byte) {
 	c.waitFor(deadline, want{kind: kind}, timeout, keys)
 }
 
-// waitFor is wait for what may be more than a key of a kind.
+// waitFor is wait for a more specific condition than a kind.
 func (c *Call) waitFor(deadline int64, want want, timeout func(*protocol.Reply), keys [][]byte) {
 	switch {
 	case c.again:
@@ -292,8 +293,7 @@ func (c *Call) waitFor(deadline int64, want want, timeout func(*protocol.Reply),
 	}
 }
 
-// help replies the lines of a HELP subcommand between Redis's first and last
-// ones.
+// help replies the lines of a HELP subcommand between Redis's first and last ones.
 func (c *Call) help(lines ...string) {
 	name, _, _ := strings.Cut(c.cmd.Name, "|")
 	c.Reply.Array(len(lines) + 3)
@@ -305,8 +305,8 @@ func (c *Call) help(lines ...string) {
 	c.Reply.Status("    Prints this help.")
 }
 
-// unknownSubcommand is Redis's reply to a subcommand that exists, with
-// arguments that it does not take.
+// unknownSubcommand is Redis's error for a subcommand that exists but does not
+// accept these arguments.
 func (c *Call) unknownSubcommand() {
 	name, _, _ := strings.Cut(c.cmd.Name, "|")
 	c.Reply.Error("ERR unknown subcommand or wrong number of arguments for '" + clip(c.argv[1], 128) + "'. Try " +

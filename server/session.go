@@ -10,12 +10,12 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// Session is one client: its database, dialect, transaction, watches,
-// subscriptions and outbox. It takes commands and appends replies to its
-// outbox; it never touches a socket. A transport moves the bytes.
+// Session is one client: its database, protocol version, transaction, watches,
+// subscriptions and output queue. It takes commands and appends replies to its
+// output queue; it does no I/O. A transport moves the bytes.
 //
-// A session is used by one transport goroutine at a time. Fields without a
-// note are guarded by the server's lock.
+// One transport goroutine at a time uses a session. The server's lock guards fields
+// without a note.
 type Session struct {
 	srv  *Server
 	id   int64
@@ -36,9 +36,9 @@ type Session struct {
 	noEvict, noTouch bool
 	readonly         bool // READONLY, in a cluster
 	monitoring       bool
-	noBlock          bool // commands that would block answer as at their deadline
-	script           bool // the one whose commands are those of scripts
-	direct           bool // the program's own, without a connection
+	noBlock          bool // commands that would block reply as at their timeout
+	script           bool // the session that runs the commands of scripts
+	direct           bool // in-process use by the embedding program, without a connection
 
 	replies replyMode
 
@@ -46,69 +46,69 @@ type Session struct {
 	aborted bool // a command was refused while queueing: EXEC must fail
 	queue   []queued
 	queued  int64 // bytes
-	execing int   // commands of the transaction that EXEC is running; 0: it is not
+	execing int   // commands in the transaction that EXEC is running; 0 outside EXEC
 	watches []waitKey
-	touched bool // a watched key was changed
+	touched bool // a watched key changed
 
 	channels, patterns, shards places
-	listens                    int    // to so many of these
-	cache                      *cache // what CLIENT TRACKING knows of it; nil if it does not track
+	listens                    int    // number of subscriptions, of all three kinds
+	cache                      *cache // state of CLIENT TRACKING; nil without tracking
 
 	blocked   *Waiter
-	postponed [][]byte    // a command held back by CLIENT PAUSE, copied
-	heldBack  bool        // it runs now
-	held      bool        // what it is to be sent waits for a Cut
-	heldFor   uint64      // which
+	postponed [][]byte    // a command that CLIENT PAUSE or overdue keys hold back, copied
+	heldBack  bool        // the postponed command is running
+	held      bool        // output waits for a checkpoint
+	heldFor   uint64      // the epoch of that checkpoint
 	stalled   atomic.Bool // blocked, postponed or held: the transport must not run commands
 
-	closing bool // close once the outbox is written
+	closing bool // close once the output queue is written
 	killed  bool // close now
 
-	waking bool   // in the unit's wake list
-	spare  []byte // that turn was given and has not used; for its caller
+	waking bool   // in the wake list of the commit scope
+	spare  []byte // buffer passed to turn and not used; returned to the caller
 	outbox
 	weight
 }
 
-// peer is what a transport tells of its end of a session.
+// peer is the transport's side of a session: addresses, descriptor and callbacks.
 type peer struct {
 	addr, laddr string
 	fd          int  // -1 if there is none
 	unix        bool // a unix socket
 	secure      bool // it speaks TLS
 
-	// wake is called, without the lock and possibly from any goroutine, when
-	// the session has something to write outside its own turn, may go on after
-	// having been blocked, or is to be closed.
+	// wake notifies the transport that the session has output from outside its own
+	// turn, may continue after having been blocked, or is to be closed. It is
+	// called without the lock, possibly from any goroutine.
 	wake func()
 
-	// polled is the connection if a loop of the epoll transport serves it.
+	// polled is the connection, if a loop of the epoll transport serves it.
 	polled *polled
 
-	// input is where its commands come from; nil if no transport reads them.
+	// input is the parser of the session's commands; nil if no transport reads
+	// them.
 	input *input
 
-	// query tells how many bytes of the input buffer are taken and free. May
-	// be nil.
+	// query returns the used and the free bytes of the input buffer. May be nil.
 	query func() (taken, free int)
 
-	// inKernel tells how many bytes that were written the client has not taken.
-	// May be nil.
+	// inKernel returns how many written bytes the client has not received yet. May
+	// be nil.
 	inKernel func() int64
 
-	// ended reports whether the client has closed its side of the connection, though
-	// the transport may not have read as far as that. May be nil.
+	// ended reports whether the client has closed its side of the connection, even
+	// if the transport has not read that far. May be nil.
 	ended func() bool
 }
 
-// replyMode is what CLIENT REPLY sets.
+// replyMode is the mode that CLIENT REPLY sets.
 type replyMode uint8
 
 const (
 	replyOn replyMode = iota
 	replyOff
-	replySkipNext // the reply of the next command is left out
-	replySkip     // and this is the next
+	replySkipNext // suppress the reply of the next command
+	replySkip     // suppress the reply of the current command
 )
 
 type queued struct {
@@ -124,10 +124,10 @@ func (srv *Server) newSession(p peer) *Session {
 	return s
 }
 
-// newSessionAt is newSession for a transport, which is told of the session before
-// others can find it: they may kill it at once, and then it is woken.
+// newSessionAt is newSession for a transport. It stores the session in place before
+// other goroutines can find it: they may kill it at once, which calls wake.
 func (srv *Server) newSessionAt(place **Session, p peer) {
-	srv.mu.Lock() // also while a script has the server for itself
+	srv.mu.Lock() // also while a script lends the lock
 	defer srv.mu.Unlock()
 	now := srv.clock()
 	srv.lastID++
@@ -143,13 +143,13 @@ func (srv *Server) newSessionAt(place **Session, p peer) {
 	s.weigh()
 }
 
-// close ends the session: what it watched, waited for or subscribed to
-// forgets it. It is called by the transport, once, and returns what others have left
-// in its outbox while that found out that the client says nothing more: an element,
-// for instance, that is nowhere else now. A client that has only closed its half of
-// the connection still reads it.
+// close ends the session and removes its watches, waits and subscriptions. The
+// transport calls it once. It returns output that arrived while the transport found
+// out that the client sends no more: an element, for instance, that exists nowhere
+// else now. A client that has closed only its half of the connection still reads
+// it.
 func (s *Session) close() (out []byte) {
-	s.srv.tend(func() { // not do, which might hand s something that it waits for
+	s.srv.tend(func() { // not do, which may serve s an element that it waits for
 		s.garbage += int(s.unsent.Load())
 		if s.query != nil {
 			taken, free := s.query()
@@ -167,15 +167,16 @@ func (s *Session) close() (out []byte) {
 	return out
 }
 
-// released is called by the transport when it has closed the connection and refers to
-// no buffer of it any more.
+// released accounts the session's freed buffers to the garbage collector's trigger.
+// The transport calls it once it has closed the connection and holds no buffer of
+// it.
 func (s *Session) released() {
 	if n := s.garbage; n >= collectFrom {
 		s.srv.tend(func() { s.srv.dropped(n) })
 	}
 }
 
-// reset brings the session back to the state of a new connection, but for
+// reset returns the session to the state of a new connection, except for
 // authentication.
 func (s *Session) reset() {
 	if s.blocked != nil {
@@ -189,27 +190,27 @@ func (s *Session) reset() {
 	s.srv.stopMonitor(s)
 }
 
-// turnLimit is how many commands and how much time one turn may take before
-// others get theirs, and turnBytes how large its replies may grow.
+// Limits of one turn before other clients get theirs: the number of commands, the
+// time, and the size of the replies.
 const (
 	turnLimit = 64
 	turnTime  = time.Millisecond
 	turnBytes = 256 << 10
 )
 
-// owns reports whether an argument of the command that runs is in memory that nobody
-// uses again when the command is done. The reader of a client whose command has been
-// held back is not asked, for it may be in use.
+// owns reports whether an argument of the running command is in memory that no
+// other code uses after the command. It returns false for a postponed command
+// without asking the client's reader, which may be in use by then.
 func (s *Session) owns(arg []byte) bool {
 	return s.peer.input != nil && !s.heldBack && s.peer.input.reader.Apart(arg)
 }
 
 // turn runs commands in order until all are done, the session blocks or is to
-// close, or the turn is over, and returns how many were done. If the caller is
-// to write, out is what, and it must call written afterwards. The replies are
-// written to spare, which becomes out, or else is gone: so a few buffers, large
-// enough, serve all clients, and an idle one has none. ending says that the session
-// runs no more commands.
+// close, or the turn is over, and returns how many are done. A non-nil out is the
+// output that the caller must write; it must call written afterwards. The replies
+// are written to spare, which becomes out or is released. So a few buffers of
+// sufficient size serve all clients, and an idle client has none. ending reports
+// that the session runs no more commands.
 func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	srv.mu.Lock()
@@ -221,7 +222,7 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 	return done, out, ending
 }
 
-// workAlone is what turn does with the lock.
+// workAlone is turn with the lock held, while no script lends it.
 func (s *Session) workAlone(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	defer srv.guard()
@@ -233,7 +234,8 @@ func (s *Session) workAlone(batch [][][]byte, spare []byte) (done int, out []byt
 	return done, out, ending
 }
 
-// unused returns the buffer that was lent to the last turn if that has not used it.
+// unused takes back the buffer that was lent to the last turn, or nil if the turn
+// used it.
 func (s *Session) unused() []byte {
 	if s.out.Len() > 0 {
 		return nil
@@ -241,7 +243,7 @@ func (s *Session) unused() []byte {
 	return s.out.Swap(nil)
 }
 
-// work runs commands for turn, or for a loop.
+// work runs commands for turn, or for an epoll loop.
 func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	srv.current = s
@@ -280,7 +282,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		s.leaveWaiting()
 	}
 	s.weigh()
-	s.call.argv, s.call.Args = nil, protocol.Args{} // others use the room from now on
+	s.call.argv, s.call.Args = nil, protocol.Args{} // others reuse this memory from now on
 	return done, out, s.closing || s.killed
 }
 
@@ -291,24 +293,24 @@ func (s *Session) ending() bool {
 	return s.closing || s.killed
 }
 
-// resume lets the transport run commands again.
+// resume allows the transport to run commands again.
 func (s *Session) resume() {
 	s.stalled.Store(false)
 	s.pending()
 }
 
-// kill ends the connection as soon as possible; what is in the outbox is lost.
-// From now on the session takes nothing more: no element, no message.
+// kill ends the connection as soon as possible and discards its output queue. From
+// now on the session receives nothing more: no element, no message.
 func (s *Session) kill() {
 	s.killed = true
-	s.srv.memoryLimit.looked = time.Time{} // what it takes does not count any more: no key is to go for it
+	s.srv.memoryLimit.looked = time.Time{} // its memory no longer counts: evict no key because of it
 	s.reset()
 	s.weigh()
 	s.pending()
 }
 
-// exec runs one command line: everything that Redis checks before a command
-// runs, in Redis's order.
+// exec runs one command line: all checks that Redis makes before a command runs, in
+// Redis's order, then the command.
 func (s *Session) exec(argv [][]byte) {
 	srv := s.srv
 	s.lastUsed = srv.at
@@ -422,7 +424,8 @@ func (s *Session) dispatch(argv [][]byte) {
 
 const errNoReplicas = "NOREPLICAS Not enough good replicas to write."
 
-// lacksReplicas reports whether writing needs replicas, of which there are none.
+// lacksReplicas reports whether the configuration requires replicas for writes.
+// There never are any.
 func (srv *Server) lacksReplicas() bool {
 	return srv.config.minReplicas > 0 && srv.config.minReplicasMaxLag > 0
 }
@@ -435,7 +438,7 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	mark, start := s.out.Len(), s.srv.at
 	s.srv.keys.NoTouch = s.noTouch && cmd.Name != "touch"
 	cmd.run(c)
-	c.cmd, c.argv = cmd, argv // EXEC has run others in between
+	c.cmd, c.argv = cmd, argv // EXEC has replaced them meanwhile
 	c.settle()
 	if s.cache != nil && cmd.reads() {
 		s.remember(cmd, argv)
@@ -443,16 +446,16 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	s.srv.account(c, mark, start)
 }
 
-// retry runs the command of a waiter again. If it has done its work now, the
-// session goes on.
+// retry runs the command of a waiter again. If the command completes, the session
+// continues.
 func (s *Session) retry(w *Waiter) {
-	if s.hungUp() { // what it waits for is for the next one
+	if s.hungUp() { // the element is for the next waiter
 		s.kill()
 		return
 	}
 	c := &s.call
 	mark, start := s.out.Len(), s.srv.at
-	if d := s.permit(w.cmd, w.argv, deniedToplevel); d != permitted { // its user has lost rights meanwhile
+	if d := s.permit(w.cmd, w.argv, deniedToplevel); d != permitted { // the user has lost permissions since
 		s.srv.unblock(w)
 		s.refuse(w.cmd, d.refusal(w.cmd))
 		s.hush(mark)
@@ -481,13 +484,12 @@ func (s *Session) retry(w *Waiter) {
 	s.finish(w, mark, start)
 }
 
-// hungUp reports whether the client has closed its side of the connection. Like Redis,
-// which then reads the end of its input, the server gives nothing to such a client. It
-// costs a system call.
+// hungUp reports whether the client has closed its side of the connection. Like
+// Redis, which has read the end of its input by then, the server serves no element
+// to such a client. The check costs a system call.
 func (s *Session) hungUp() bool { return s.ended != nil && s.ended() }
 
-// giveUp ends a wait with a reply from elsewhere: that of the deadline, or an
-// error.
+// giveUp ends a wait with the given reply: the reply for the timeout, or an error.
 func (s *Session) giveUp(w *Waiter, reply func(*protocol.Reply)) {
 	c := &s.call
 	c.cmd, c.argv, c.db, c.secret = w.cmd, w.argv, w.db, nil
@@ -496,16 +498,16 @@ func (s *Session) giveUp(w *Waiter, reply func(*protocol.Reply)) {
 	s.finish(w, mark, s.srv.at)
 }
 
-// finish ends a wait whose reply starts at mark. The last step towards it
-// began at start.
+// finish ends a wait whose reply starts at mark. The last attempt began at start.
 func (s *Session) finish(w *Waiter, mark int, start time.Time) {
 	s.srv.unblock(w)
 	s.srv.accountWait(w, mark, start)
 	s.hush(mark)
 }
 
-// hush takes back the reply of a command that has just been done, if CLIENT
-// REPLY says so. What answers a subscription is a message, not a reply.
+// hush suppresses the reply of the command that has just completed, as CLIENT REPLY
+// demands: it truncates the output to mark. Confirmations of subscriptions are
+// messages, not replies, and stay.
 func (s *Session) hush(mark int) {
 	switch s.replies {
 	case replyOn:
@@ -521,8 +523,8 @@ func (s *Session) hush(mark int) {
 	}
 }
 
-// refuse replies an error that stops a command from running; cmd is nil where
-// none was found. A transaction that is being queued will fail.
+// refuse replies an error in place of running a command; cmd is nil if no command
+// was found. A transaction that is being queued will fail.
 func (s *Session) refuse(cmd *Command, msg string) {
 	if cmd != nil {
 		cmd.stats.rejected++
@@ -538,9 +540,9 @@ func (s *Session) refuse(cmd *Command, msg string) {
 	s.srv.countError(msg)
 }
 
-// misroute replies the error of a command whose keys are elsewhere, as far as a
-// client of a cluster can tell. A transaction that is being queued will fail;
-// EXEC ends it.
+// misroute replies the error for a command whose keys are on another node, from the
+// view of a cluster client. A transaction that is being queued will fail; EXEC ends
+// it.
 func (s *Session) misroute(cmd *Command, msg string) {
 	cmd.stats.rejected++
 	if cmd.Name == "exec" {
@@ -552,8 +554,8 @@ func (s *Session) misroute(cmd *Command, msg string) {
 	s.srv.countError(msg)
 }
 
-// errProtected refuses a command that a parameter has to allow: DEBUG, or some
-// subcommands of MODULE.
+// errProtected is the error of a command that a parameter has to enable: DEBUG, or
+// some subcommands of MODULE.
 func errProtected(cmd *Command) string {
 	name, _, _ := strings.Cut(cmd.Name, "|")
 	return "ERR " + strings.ToUpper(name) + " command not allowed. If the enable-" + name + `-command option is set to "local", ` +
@@ -561,8 +563,8 @@ func errProtected(cmd *Command) string {
 		"and then restart the server."
 }
 
-// mayUseProtected reports whether enable-debug-command, or
-// enable-module-command, lets this client use cmd.
+// mayUseProtected reports whether enable-debug-command, or enable-module-command,
+// permits cmd for this client.
 func (s *Session) mayUseProtected(cmd *Command) bool {
 	who := s.srv.config.enableDebug
 	if cmd.Name != "debug" {
@@ -573,7 +575,7 @@ func (s *Session) mayUseProtected(cmd *Command) bool {
 		return true
 	case "local":
 		host, _, err := net.SplitHostPort(s.addr)
-		return s.unix || err != nil || net.ParseIP(host).IsLoopback() // without an address: in this process
+		return s.unix || err != nil || net.ParseIP(host).IsLoopback() // no address: in this process
 	}
 	return false
 }
@@ -582,8 +584,8 @@ func wrongArity(name string) string {
 	return "ERR wrong number of arguments for '" + name + "' command"
 }
 
-// unknownCommand is Redis's error for a name that is not in the table, with
-// the first arguments, as far as 128 bytes go.
+// unknownCommand is Redis's error for a name that is not in the table. It quotes
+// the first arguments, up to 128 bytes.
 func unknownCommand(argv [][]byte) string {
 	var args strings.Builder
 	for _, a := range argv[1:] {
@@ -595,7 +597,7 @@ func unknownCommand(argv [][]byte) string {
 	return "ERR unknown command '" + clip(argv[0], 128) + "', with args beginning with: " + args.String()
 }
 
-// clip returns at most n bytes of b, up to the first NUL as C prints it.
+// clip returns at most n bytes of b, up to the first NUL, as C prints it.
 func clip(b []byte, n int) string {
 	b = b[:min(n, len(b))]
 	for i, c := range b {
@@ -606,14 +608,14 @@ func clip(b []byte, n int) string {
 	return string(b)
 }
 
-// isHTTP reports whether a command is the beginning of an HTTP request, which
-// a browser may have been tricked into sending.
+// isHTTP reports whether a command is the beginning of an HTTP request, which an
+// attacker may have tricked a browser into sending.
 func isHTTP(name []byte) bool {
 	return protocol.EqualFold(name, "POST") || protocol.EqualFold(name, "HOST:")
 }
 
-// warnOfHTTP says that a client speaks HTTP: at most once a minute, for whoever makes
-// browsers send requests makes them send many.
+// warnOfHTTP logs that a client speaks HTTP, at most once a minute: such an attack
+// sends many requests.
 func (srv *Server) warnOfHTTP(s *Session) {
 	if !srv.warnedOfHTTP.IsZero() && srv.at.Sub(srv.warnedOfHTTP) < time.Minute {
 		return

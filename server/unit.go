@@ -10,39 +10,39 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// A unit is one hold of the lock as others see it: a command, an EXEC, a
-// sweep of expired keys. While it runs it only gathers effects; commit then
-// draws every consequence, in order: watched keys, caches of clients, keyspace
+// unit is the commit scope: one command, one EXEC, one script, one sweep of expired
+// keys. While a commit scope runs, it only collects effects. commit then applies
+// all their consequences, in one order: watched keys, client-side caches, keyspace
 // notifications, messages, and the commands that wait for a key.
 //
-// Redis leaves these consequences to each command (some 170 places). Here a
-// handler says Changed once and cannot forget the rest.
+// Redis leaves these consequences to each command (some 170 places). Here a handler
+// calls Changed once and cannot forget the rest.
 //
-// A pipeline takes the lock once for several units, one after the other; the
-// clock stands still for all of them.
+// There is one unit per server, guarded by its lock. A turn runs several commit
+// scopes in one lock hold, one after the other, under one reading of the clock.
 type unit struct {
 	srv     *Server
 	effects []effect
-	ready   []*queue   // of changed keys
-	wake    []*Session // sessions to be woken when the lock is free
+	ready   []*queue   // queues of changed keys
+	wake    []*Session // sessions to wake once the lock is released
 	changes int64      // since the server started; Redis's rdb_changes_since_last_save
 	serving bool
-	actor   *Session // whose command is at work, if it is one's
-	mark    int      // where in his outbox its reply begins
+	actor   *Session // the session whose command runs, if any
+	mark    int      // offset in the actor's output queue at which its reply begins
 
-	members []byte              // that the effects have touched; see appendMember
-	told    int                 // so many bytes of them belong to effects
-	seen    map[string]struct{} // members that touchedOnce has noted for the next event
+	members []byte              // members that the effects touch; see appendMember
+	told    int                 // how many bytes of members belong to effects
+	seen    map[string]struct{} // members that touchedOnce has recorded for the next event
 }
 
-// effect is one thing that a unit did.
+// effect is one change or message of a commit scope.
 type effect struct {
 	key     string // or the channel of a message
 	event   string // or the message
 	db      int
 	class   class
 	message messageKind
-	members string // that it has touched, if somebody wants to know; see appendMember
+	members string // members that it touches, if a subscriber needs them; see appendMember
 	cached  *holders
 }
 
@@ -52,17 +52,17 @@ const (
 	noMessage messageKind = iota
 	channelMessage
 	shardMessage
-	flushMessage // not a message on a channel: all databases, or one, were emptied
+	flushMessage // no channel message: all databases, or one, were emptied
 )
 
-// begun serves those for whom time has brought what they wait for.
+// begun serves the waiters whose alarm is due.
 func (srv *Server) begun() {
 	if len(srv.alarms) > 0 && srv.alarms[0].at <= srv.instant {
 		srv.soundAlarms()
 	}
 }
 
-// lock takes the lock when no script has the server for itself.
+// lock takes the server's lock when no script lends it.
 func (srv *Server) lock() {
 	srv.mu.Lock()
 	for srv.busy {
@@ -70,8 +70,8 @@ func (srv *Server) lock() {
 	}
 }
 
-// settle sets the timer, and does whatever else is due before the lock is given
-// back. Every unit must have been committed.
+// settle does all work that is due before the lock is released, and sets the timer.
+// Every commit scope must have been committed.
 func (srv *Server) settle() {
 	u := &srv.unit
 	if srv.clientMemory.full() {
@@ -93,7 +93,7 @@ func (srv *Server) settle() {
 	}
 }
 
-// unlock gives the lock back and wakes the sessions that have something to do.
+// unlock releases the lock and wakes the sessions with pending work.
 func (srv *Server) unlock() {
 	u := &srv.unit
 	if len(u.wake) == 0 {
@@ -111,8 +111,8 @@ func (srv *Server) unlock() {
 	}
 }
 
-// holdWoken holds back what others were sent until the changes that it tells of
-// are on the disk.
+// holdWoken holds back the output for other sessions until the changes that it
+// reports are on disk.
 func (srv *Server) holdWoken() {
 	u := &srv.unit
 	u.wake = slices.DeleteFunc(u.wake, func(s *Session) bool {
@@ -125,7 +125,7 @@ func (srv *Server) holdWoken() {
 	})
 }
 
-// do runs f in a unit of its own.
+// do runs f in a commit scope of its own.
 func (srv *Server) do(f func()) {
 	srv.tend(func() {
 		srv.begun()
@@ -134,14 +134,14 @@ func (srv *Server) do(f func()) {
 	})
 }
 
-// tend runs f with the lock, for those who look after the server, not for those who
-// use it: nobody is served before. The clock stands still.
+// tend runs f with the lock, for maintenance of the server: no waiter is served
+// before f. f sees one reading of the clock.
 func (srv *Server) tend(f func()) {
 	srv.lock()
 	srv.locked(f)
 }
 
-// locked runs f with the lock, which the caller has taken, and gives that back.
+// locked runs f with the lock, which the caller has taken, and releases it.
 func (srv *Server) locked(f func()) {
 	srv.guarded(func() {
 		srv.freeze()
@@ -151,8 +151,8 @@ func (srv *Server) locked(f func()) {
 	srv.unlock()
 }
 
-// unlessBusy is do for a transport that must not wait for a script, and for what need
-// not be done then.
+// unlessBusy is do for a transport, which must not wait for a script. It omits f
+// while a script lends the lock.
 func (srv *Server) unlessBusy(f func()) {
 	srv.mu.Lock()
 	if srv.busy {
@@ -170,15 +170,15 @@ func (u *unit) changed(db int, key string, class class, event string) {
 	u.changes++
 	srv := u.srv
 	if len(srv.watched) == 0 && len(srv.waiting) == 0 && srv.notify == 0 && !srv.tracking.on {
-		return // nobody listens
+		return // no listener
 	}
 	e := effect{key: key, event: event, db: db, class: class}
 	if srv.tracking.on {
 		e.cached = srv.changing(key, u.actor, class == classExpired)
 	}
 	if u.told < len(u.members) {
-		// The buffer may move, what is written in it never changes before
-		// the effects are forgotten.
+		// The buffer may move, but bytes in it never change before the effects are
+		// discarded.
 		e.members = protocol.View(u.members[u.told:])
 		u.told = len(u.members)
 		clear(u.seen)
@@ -186,19 +186,19 @@ func (u *unit) changed(db int, key string, class class, event string) {
 	u.effects = append(u.effects, e)
 }
 
-// touched says that the change of which changed will tell next, an event of the
-// given class, has touched a member of a sorted set or a set, or a field of a
-// hash. It is copied, unless nobody is to be told. Not only commands tell: a sweep
-// calls touched for each member that it removes from a key, and then changed.
+// touched records a member of a sorted set or a set, or a field of a hash, for the
+// event of the given class that the next call of changed reports. It copies the
+// member, unless no subscriber needs it. Sweeps call it too: touched for each
+// member that they remove from a key, then changed.
 func (u *unit) touched(class class, member []byte) {
 	if u.srv.subkeys&class != 0 {
 		u.members = appendMember(u.members, u.told == len(u.members), member)
 	}
 }
 
-// touchedOnce is touched for a command that may touch a member several times,
-// though an event names it only once. It borrows the member until changed, which
-// must follow: only when somebody is to be told is it to be called.
+// touchedOnce is touched for a command that may touch a member several times in one
+// event, which names the member once. It borrows the member until changed, which
+// must follow. Call it only if a subscriber needs members.
 func (u *unit) touchedOnce(class class, member []byte) {
 	if _, again := u.seen[protocol.View(member)]; again {
 		return
@@ -210,10 +210,11 @@ func (u *unit) touchedOnce(class class, member []byte) {
 	u.touched(class, member)
 }
 
-// keepMembers is the largest buffer of members that is kept for the next unit.
+// keepMembers is the largest buffer of members that is kept for the next commit
+// scope.
 const keepMembers = 64 << 10
 
-// forgetMembers makes room for the members of the next unit.
+// forgetMembers resets the buffer of members for the next commit scope.
 func (u *unit) forgetMembers() {
 	if cap(u.members) > keepMembers {
 		u.members, u.seen = nil, nil
@@ -221,16 +222,16 @@ func (u *unit) forgetMembers() {
 	u.members, u.told = u.members[:0], 0
 }
 
-// event notes a keyspace event that changed nothing.
+// event records a keyspace event without a change.
 func (u *unit) event(db int, key string, class class, event string) {
 	if u.srv.notify&class != 0 {
 		u.effects = append(u.effects, effect{key: key, event: event, db: db, class: class | classUnchanged})
 	}
 }
 
-// replacing notes that database db is about to have the keys of by, or none if
-// by is nil, instead of its own. Who watches or waits for a key that is in
-// either hears of it.
+// replacing records that database db is about to get the keys of by, or none if by
+// is nil, in place of its own. The watches and waiters of each key that exists in
+// either are affected.
 func (u *unit) replacing(db, by *keyspace.DB) {
 	var keys []string
 	note := func(k waitKey) {
@@ -250,13 +251,13 @@ func (u *unit) replacing(db, by *keyspace.DB) {
 	}
 }
 
-// publish notes a message, so that it stands in order among the other effects.
-// The message is borrowed until the unit commits.
+// publish records a message, which keeps its order among the other effects. The
+// message is borrowed until commit.
 func (u *unit) publish(kind messageKind, channel, message []byte) {
 	u.effects = append(u.effects, effect{key: protocol.View(channel), event: protocol.View(message), message: kind})
 }
 
-// forget drops the event of a key that was created and vanished again.
+// forget drops the event of a key that was created and removed again.
 func (u *unit) forget(db int, key string) {
 	for i := len(u.effects) - 1; i >= 0; i-- {
 		if e := &u.effects[i]; e.class == classNew|classUnchanged && e.db == db && e.key == key {
@@ -266,8 +267,8 @@ func (u *unit) forget(db int, key string) {
 	}
 }
 
-// commit draws the consequences of the effects so far. Waiting commands that
-// can now do their work are run, each a unit of its own.
+// commit applies the consequences of the effects so far. It then retries the
+// waiting commands that can now complete, each in a commit scope of its own.
 func (u *unit) commit() {
 	if len(u.effects) == 0 && len(u.ready) == 0 {
 		return
@@ -306,7 +307,7 @@ func (u *unit) commit() {
 		u.forgetMembers()
 	}
 	if u.serving {
-		return // the loop below, further out, goes on
+		return // the loop below, in an outer call, continues
 	}
 	u.serving = true
 	for i := 0; i < len(u.ready); i++ {
@@ -316,7 +317,7 @@ func (u *unit) commit() {
 	u.ready = u.ready[:0]
 }
 
-// kind is the type of a value, in Redis's words.
+// kind is the type of a value, by Redis's name.
 type kind string
 
 const (
@@ -346,7 +347,7 @@ func kindOf(v any) kind {
 	panic("BUG: a value of no kind")
 }
 
-// copyArgs returns a copy of argv that does not depend on any buffer.
+// copyArgs returns a copy of argv that shares no memory with it, in one allocation.
 func copyArgs(argv [][]byte) [][]byte {
 	n := 0
 	for _, a := range argv {
@@ -361,14 +362,14 @@ func copyArgs(argv [][]byte) [][]byte {
 	return out
 }
 
-// setTimer makes the one timer ring at the next instant at which something is
-// due: a key's deadline, a waiter's, what a line waits for, the end of CLIENT
-// PAUSE, a look at idle clients.
+// setTimer sets the one timer to the next instant at which anything is due: the
+// deadline of a key, the timeout or alarm of a waiter, the end of CLIENT PAUSE, a
+// check for idle clients.
 func (srv *Server) setTimer() {
 	if head, changed := srv.keys.Next(); changed {
 		srv.nextExpiry = head
 		if head != math.MaxInt64 {
-			srv.nextExpiry = head + 1 // a key lives through the millisecond of its deadline
+			srv.nextExpiry = head + 1 // a key still exists in the millisecond of its deadline
 		}
 	}
 	next := int64(math.MaxInt64)
@@ -385,7 +386,7 @@ func (srv *Server) setTimer() {
 		next = min(next, srv.nextIdle)
 	}
 	if next != math.MaxInt64 {
-		next = min(next, maxInstant/1000) * 1000 // in microseconds; nothing beyond the end of time
+		next = min(next, maxInstant/1000) * 1000 // in microseconds, at most the last representable instant
 	}
 	if len(srv.alarms) > 0 && srv.pausedUntil == 0 {
 		next = min(next, srv.alarms[0].at)
@@ -407,10 +408,11 @@ func (srv *Server) setTimer() {
 	srv.timer.Reset(min(time.UnixMicro(next).Sub(srv.clock()), clockRest))
 }
 
-// sweeps reports whether the timer removes what is past its deadline. Not while data
-// are loaded: the journal is not written yet, so the file would go on to have what
-// was removed, and what comes in its place would be replayed on top of that. A field
-// would get its old deadline back, and be lost with the next load.
+// sweeps reports whether the timer removes expired keys and members. It must not
+// while data are being loaded: the journal is not written yet, so the file would
+// keep the removed values, and values written in their place would be replayed on
+// top of them. A field would get its old deadline back and be lost at the next
+// load.
 func (srv *Server) sweeps() bool {
 	return srv.activeExpire && srv.pausedUntil == 0 && !srv.cronPaused && srv.keeper.loading == nil
 }
@@ -427,13 +429,13 @@ func (srv *Server) sweep() {
 	}
 }
 
-// ring is what the timer does.
+// ring is the timer's callback.
 func (srv *Server) ring() {
 	srv.attempt(func() { srv.do(srv.rung) })
 }
 
 func (srv *Server) rung() {
-	srv.timerAt = math.MinInt64 // whatever is next, set the timer anew
+	srv.timerAt = math.MinInt64 // so that setTimer sets the timer again
 	if srv.sweeps() || srv.hasDelayed() {
 		srv.sweep()
 		srv.unit.commit()
@@ -453,10 +455,10 @@ func (srv *Server) rung() {
 	}
 }
 
-// closeIdle disconnects the clients that have said nothing for as long as the
-// parameter timeout allows, and decides when to look again. Clients that
-// listen or wait are not idle, nor those that are about to send a command, or to
-// receive a reply, and get on with it.
+// closeIdle disconnects the clients that have been silent for longer than the
+// parameter timeout allows, and sets the time of the next check. Clients with
+// subscriptions, blocked clients and clients that make progress with sending a
+// command or receiving a reply are not idle.
 func (srv *Server) closeIdle() {
 	srv.nextIdle = 0
 	if srv.config.timeout == 0 {
@@ -488,14 +490,14 @@ func (srv *Server) closeIdle() {
 	srv.nextIdle = next.UnixMilli() + 1
 }
 
-// leastProgress is how many bytes of a command or a reply must go over a connection
-// in the time that timeout allows, so that it is not idle. For Redis one is enough:
-// whoever sends one a minute keeps his place for ever.
+// leastProgress is how many bytes of a command or a reply a connection must move
+// within timeout to count as not idle. Redis accepts one byte, so a client that
+// sends one byte a minute keeps its connection without limit.
 const leastProgress = 1 << 10
 
-// proceeds reports whether the client has sent so much of half a command, or received
-// so much of a reply, since this was asked last. The first time it is enough that
-// there is one.
+// proceeds reports whether the client has sent that much of an incomplete command,
+// or received that much of a reply, since the previous call. At the first call the
+// existence of either is enough.
 func (s *Session) proceeds() bool {
 	input, unsent := int64(0), s.unsent.Load()
 	if s.query != nil {
