@@ -8,83 +8,86 @@ import (
 	"time"
 )
 
-// The outbox of a session: what waits to be written to its client, and how much of
-// it may.
+// The output queue of a session: bytes that wait to be written to its client, and
+// the limits on them.
 //
-// What does not go out at once waits in blocks, so that a client that reads slowly
-// costs as much memory as waits for it: one growing buffer took twice that, and
-// was copied whenever it grew. The last block is the Reply that handlers write to.
+// Output that cannot be written at once waits in blocks, so a slow client costs as
+// much memory as waits for it. A single growing buffer costs twice that, and is
+// copied whenever it grows. The last block is the Reply that handlers write to.
 //
 // There are three bounds.
 //
-//   - A client with more than maxUnsent bytes of unread replies has no more of its
-//     commands run (choked). That is not a parameter: nobody loses anything by it.
-//   - client-output-buffer-limit closes it: at once above the hard limit, even in the
-//     middle of a command (Reply.SetLimit), or when it has been above the soft one for
-//     some seconds.
-//   - What a client is sent without having asked (the lines of MONITOR, keys that it
-//     is to forget) falls under the hard limit of the class pubsub, whichever class
-//     it is of: choking does not hold it up.
+//   - The server runs no more commands of a client with more than maxUnsent bytes
+//     of unread replies (choked). That is not a parameter: it harms no client.
+//   - client-output-buffer-limit closes a client: at once above the hard limit,
+//     even in the middle of a command (Reply.SetLimit), or after some seconds above
+//     the soft limit.
+//   - Output that a client has not requested (lines of MONITOR, invalidations of
+//     cached keys) falls under the hard limit of the class pubsub, whatever the
+//     client's class: choked does not stop it.
 //
-// The soft limit of the class normal is about progress: its seconds begin anew when
-// the client takes something. So with the default, 1 MB and 60 s, a client that reads
-// a pipeline's 300 MB over a slow line is served for as long as it takes, and one
-// that is stopped (a debugger, a suspended machine) has a minute; but whoever has
-// stopped reading does not hold his 32 MB for ever. Redis, whose seconds count what
-// waits and not whether it moves, has no limit at all for this class by default, for
-// any would hit the honest. (10 s would cut whoever looks around in a debugger; 300 s,
-// tcp-keepalive's, let a thousand such connections hold 32 GB for five minutes.) The hard limit, 1 GB, is what
-// client-query-buffer-limit is for the other direction: what remains bounded by it
-// are single replies, of which a string of 512 MB must be one.
+// The soft limit of the class normal is about progress: its seconds restart when
+// the client takes data. So with the default, 1 MB and 60 s, a client that reads a
+// pipeline's 300 MB over a slow line is served for as long as it takes, and a
+// stopped client (a debugger, a suspended machine) has a minute. But a client that
+// no longer reads does not hold its 32 MB without limit. The seconds of Redis count
+// waiting bytes whether or not they move; so Redis has no limit at all for this
+// class by default, as any limit would also disconnect well-behaved slow clients.
+// Rejected: 10 s, which disconnects a client that is stopped in a debugger for a
+// moment; and 300 s, the tcp-keepalive, which lets a thousand such connections hold
+// 32 GB for five minutes. The hard limit, 1 GB, corresponds to
+// client-query-buffer-limit for input. It effectively bounds single replies, of
+// which a string of 512 MB must be one.
 //
-// What the client has taken is what has left the kernel, too, where that can be
-// asked: the socket of a slow client accepts more only when a third of some
-// megabytes have gone.
+// Where the system can report it, bytes count as taken only once they have left the
+// kernel's send buffer: the socket of a slow client becomes writable only after a
+// third of some megabytes has gone.
 
 const (
-	// maxUnsent is how many bytes of replies may wait before no more commands
-	// of that client are run.
+	// maxUnsent is how many bytes of unread replies may wait before the server runs
+	// no more commands of that client.
 	maxUnsent = 32 << 20
-	// blockSize is how large a block of an outbox grows before the next is begun.
+	// blockSize is the size up to which a block of an output queue grows before the
+	// next one begins.
 	blockSize = 64 << 10
-	// firstReplies is how many bytes are never too many: Redis, too, has a buffer of that
-	// size before those that it counts.
+	// firstReplies is how many bytes never count against a limit. Redis, too, has a
+	// buffer of that size ahead of those that it counts.
 	firstReplies = 16 << 10
-	// strangersOutput is how many bytes of replies may wait for a client that has not
-	// logged in though it must: no login needs as much. (Redis has let them grow without
-	// end up to 7.2.7.)
+	// strangersOutput is how many bytes of replies may wait for a client that must
+	// authenticate and has not: no login needs more. (Redis up to 7.2.7 does not
+	// limit them.)
 	strangersOutput = 16 << 10
-	// lookEvery is how often those who are behind are looked at.
+	// lookEvery is the interval between checks of slow consumers.
 	lookEvery = time.Second
-	// lastSeconds is for how long a client that sends no more may take nothing of
-	// what is left for it, if no soft limit says so.
+	// lastSeconds is how many seconds a client that sends no more may take nothing
+	// of its remaining output, if no soft limit applies.
 	lastSeconds = 60
 )
 
-// outbox is what a session has of it, besides out. Fields without a note are guarded
-// by the server's lock.
+// outbox is the state of a session's output queue besides out. The server's lock
+// guards fields without a note.
 type outbox struct {
-	blocks  [][]byte // before what is in out
-	sealed  int      // bytes of them
-	garbage int      // bytes of buffers that were dropped when the client left
-	pushed  int64    // bytes that it was sent without having asked, since nothing waited last
+	blocks  [][]byte // sealed blocks, ahead of the bytes in out
+	sealed  int      // bytes in blocks
+	garbage int      // bytes of buffers that were released when the client left
+	pushed  int64    // unrequested bytes since the queue was last empty
 
-	softSince time.Time // since when the outbox has been above its soft limit
-	seen      int64     // what progress has said last
-	seenAt    time.Time // when that had changed last
+	softSince time.Time // since when the queue has been above its soft limit
+	seen      int64     // the last value of progress
+	seenAt    time.Time // when it last changed
 	halved    bool      // the client sends no more
 
 	flushing  atomic.Uint32 // see claim
-	unsent    atomic.Int64  // bytes that the transport could not write yet
-	queuedOut atomic.Int64  // bytes that have been added to the outbox meanwhile, by turns
-	late      atomic.Int64  // bytes that were written though not at once
+	unsent    atomic.Int64  // bytes that the transport has taken and could not write yet
+	queuedOut atomic.Int64  // bytes that turns have added since
+	late      atomic.Int64  // bytes written later than at the first attempt
 	lagging   atomic.Bool   // in laggards
 }
 
 // waiting returns how many bytes no transport has taken yet.
 func (s *Session) waiting() int { return s.out.Len() + s.sealed }
 
-// backlog returns how many bytes of replies the client has not taken yet.
+// backlog returns how many bytes of output the client has not taken yet.
 func (s *Session) backlog() int64 { return int64(s.out.Len()+s.sealed) + s.unsent.Load() }
 
 // seal begins a new block.
@@ -94,7 +97,7 @@ func (s *Session) seal(next []byte) {
 	s.sealed += len(b)
 }
 
-// post appends a message that others have encoded.
+// post appends a message that other code has encoded.
 func (s *Session) post(b []byte) {
 	if n := s.out.Len(); n > blockSize/2 && n+len(b) > blockSize {
 		s.seal(make([]byte, 0, blockSize))
@@ -104,9 +107,9 @@ func (s *Session) post(b []byte) {
 	s.weigh()
 }
 
-// leaveWaiting is called at the end of a turn whose replies cannot be written yet.
-// They are copied, unless they are large, so that the buffer of the turn, which has
-// grown for them, can be used again.
+// leaveWaiting stores the replies of a turn that cannot be written yet. It copies
+// them, unless they are large, so that the turn's buffer, which has grown for them,
+// can be reused.
 func (s *Session) leaveWaiting() {
 	switch n := s.out.Len(); {
 	case n > 4*turnBytes:
@@ -119,8 +122,8 @@ func (s *Session) leaveWaiting() {
 	s.queuedOut.Store(int64(s.waiting()))
 }
 
-// next returns the block to be written next, to whoever has claimed that. The outbox
-// goes on with spare if it was the last.
+// next returns the block to write next; the caller has the claim. If it is the last
+// block, spare becomes the new one.
 func (s *Session) next(spare []byte) (out []byte) {
 	if len(s.blocks) == 0 {
 		out = s.out.Swap(spare)
@@ -139,7 +142,7 @@ func (s *Session) next(spare []byte) (out []byte) {
 	return out
 }
 
-// drop forgets what waits for a client that is gone.
+// drop discards the output of a client that is gone.
 func (s *Session) drop() {
 	s.garbage += s.waiting()
 	s.out.Swap(nil)
@@ -147,13 +150,12 @@ func (s *Session) drop() {
 	s.queuedOut.Store(0)
 }
 
-// claim is called with the lock held when there is something to write. It
-// reports whether the caller is to write it; if not, somebody is writing and
-// will find it.
+// claim reports whether the caller is to write the waiting output. If not, another
+// goroutine is writing and will find it. It is called with the lock held.
 //
-// The state is 0 when nobody writes, 1 while somebody does, 2 when there is
-// more for him to write. So the common case, one writer that finds nothing
-// new, gives the right back without the lock.
+// The state is 0 without a writer, 1 with one, and 2 if there is more output for
+// that writer. So in the common case, one writer that finds no further output, it
+// releases the claim without the lock.
 func (s *Session) claim() bool {
 	for {
 		if s.flushing.CompareAndSwap(0, 1) {
@@ -165,9 +167,9 @@ func (s *Session) claim() bool {
 	}
 }
 
-// written is called by the transport without the lock when it has written
-// what it was given. It returns what is to be written next, or nil when there
-// is nothing and somebody else may write.
+// written is called by the transport, without the lock, after it has written its
+// output. It returns the next output, or nil if there is none; then it has released
+// the claim.
 func (s *Session) written() []byte {
 	if s.flushing.CompareAndSwap(1, 0) {
 		return nil
@@ -182,22 +184,21 @@ func (s *Session) written() []byte {
 	return s.next(nil)
 }
 
-// choked reports whether so many replies wait for the client to read that no more
-// of its commands are to be run.
+// choked reports whether so much output waits that the server is to run no more
+// commands of the client.
 func (s *Session) choked() bool { return s.unsent.Load()+s.queuedOut.Load() > maxUnsent }
 
-// take is called by a transport without the lock, on being woken. It returns
-// what to write, if the caller is to write. killed says that the connection is
-// to be closed at once; closed that it is to be closed, and everything is
-// written.
+// take returns the output to write, if the caller is to write. A transport calls it
+// on wake, without the lock. killed reports that the connection must be closed at
+// once; closed, that it must be closed and all output is written.
 func (s *Session) take() (out []byte, killed, closed bool) {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
 	return s.taken(nil)
 }
 
-// taken is take with the lock held. The outbox goes on with spare if something is
-// taken.
+// taken is take with the lock held. If it takes output, spare becomes the queue's
+// new buffer.
 func (s *Session) taken(spare []byte) (out []byte, killed, closed bool) {
 	if s.waiting() > 0 && !s.killed && !s.held && s.claim() {
 		out = s.next(spare)
@@ -205,8 +206,8 @@ func (s *Session) taken(spare []byte) (out []byte, killed, closed bool) {
 	return out, s.killed, s.closing && s.waiting() == 0 && s.flushing.Load() == 0
 }
 
-// pending is called when something was appended to the outbox, or changed for
-// the session, outside its own turn.
+// pending schedules a wake of the session after its output queue or state changed
+// outside its own turn.
 func (s *Session) pending() {
 	if s.srv.current != s && !s.waking {
 		s.waking = true
@@ -214,8 +215,8 @@ func (s *Session) pending() {
 	}
 }
 
-// left is called by a transport when a client has not taken n bytes that were to be
-// written.
+// left records that a client has not taken n bytes of a write. Transports call it
+// without the lock.
 func (s *Session) left(n int) {
 	s.unsent.Store(int64(n))
 	limits := s.srv.limits.Load()
@@ -227,7 +228,7 @@ func (s *Session) left(n int) {
 	}
 }
 
-// outputLimit returns how far a client may be behind that is n bytes behind.
+// outputLimit returns the limit for a client with a backlog of n bytes.
 func (s *Session) outputLimit(n int64) outputLimit {
 	switch limits := &s.srv.config.outputLimits; {
 	case n > strangersOutput && !s.authenticated && s.srv.acl.loginRequired.Load():
@@ -242,7 +243,7 @@ func (s *Session) outputLimit(n int64) outputLimit {
 }
 
 // replyLimit returns how large the replies of a turn may grow before the client is
-// closed, in the middle of a command if need be; 0 if there is no limit.
+// closed, if need be in the middle of a command; 0 for no limit.
 func (s *Session) replyLimit() int {
 	hard := s.outputLimit(0).hard
 	if hard == 0 {
@@ -251,16 +252,14 @@ func (s *Session) replyLimit() int {
 	return clampInt(max(hard, firstReplies))
 }
 
-// checkOutput closes a client that is further behind with reading than its
-// class may be.
+// checkOutput closes a client whose backlog exceeds the limit of its class.
 func (s *Session) checkOutput() {
 	if s.behind() {
 		s.tooFarBehind()
 	}
 }
 
-// behind reports whether a client is further behind with reading than its class
-// may be.
+// behind reports whether a client's backlog exceeds the limit of its class.
 func (s *Session) behind() bool {
 	n := s.backlog()
 	if n <= firstReplies && s.softSince.IsZero() && !s.out.Over() {
@@ -269,7 +268,7 @@ func (s *Session) behind() bool {
 	return s.above(n)
 }
 
-// above is behind for a client with n bytes to take.
+// above is behind for a client with a backlog of n bytes.
 func (s *Session) above(n int64) bool {
 	if n <= firstReplies {
 		n = 0
@@ -288,13 +287,13 @@ func (s *Session) above(n int64) bool {
 		!s.softSince.IsZero() && s.srv.at.Sub(s.softSince) > time.Duration(l.seconds)*time.Second
 }
 
-// pushedTooMuch reports whether too much waits that the client has not asked for.
+// pushedTooMuch reports whether too much unrequested output waits.
 func (s *Session) pushedTooMuch() bool {
 	hard := s.srv.config.outputLimits[pubsubClient].hard
 	return hard != 0 && s.pushed > hard && s.backlog() > hard
 }
 
-// tooFarBehind closes a client that is, and says which limit that was.
+// tooFarBehind closes a client that exceeds a limit, and logs which limit.
 func (s *Session) tooFarBehind() {
 	n := s.backlog()
 	l := s.outputLimit(n)
@@ -316,15 +315,16 @@ func (s *Session) tooFarBehind() {
 	s.kill()
 }
 
-// laggards are the clients with more to take than some soft limit. They are looked
-// at now and then, for as long as there are any.
+// laggards are the slow consumers: clients with a backlog above some soft limit. A
+// timer checks them once a second while there are any.
 type laggards struct {
 	mu    sync.Mutex
 	all   []*Session
 	timer *time.Timer
 }
 
-// lag makes a session one of them. It is called with the server's lock or without.
+// lag adds the session to the slow consumers. It may be called with or without the
+// server's lock.
 func (s *Session) lag() {
 	if s.lagging.Load() || !s.lagging.CompareAndSwap(false, true) {
 		return
@@ -341,13 +341,13 @@ func (s *Session) lag() {
 	}
 }
 
-// lookAtLaggards closes those who have been behind for too long, and lets go of those
-// who are not any more.
+// lookAtLaggards closes slow consumers that have been behind for too long, and
+// removes those that have caught up. It is the timer's callback.
 func (srv *Server) lookAtLaggards() {
 	srv.attempt(func() { srv.do(srv.weedLaggards) })
 }
 
-// weedLaggards is what lookAtLaggards does with the lock.
+// weedLaggards is lookAtLaggards with the lock held.
 func (srv *Server) weedLaggards() {
 	l := &srv.laggards
 	l.mu.Lock()
@@ -357,7 +357,7 @@ func (srv *Server) weedLaggards() {
 	floor := srv.limits.Load().lagging
 	kept := all[:0]
 	for _, s := range all {
-		s.lagging.Store(false) // whoever writes for it from now on adds it again
+		s.lagging.Store(false) // a write from now on adds it again
 		n := s.backlog()
 		if s.killed || n == 0 || n <= floor && !s.halved && s.softSince.IsZero() {
 			continue
@@ -377,8 +377,8 @@ func (srv *Server) weedLaggards() {
 	l.mu.Unlock()
 }
 
-// stuck is above for one of the laggards. It is told apart here whether the client
-// takes something.
+// stuck is above for a slow consumer. It also detects whether the client takes
+// data.
 func (s *Session) stuck(n int64) bool {
 	if p := s.progress(); p != s.seen || s.seenAt.IsZero() {
 		s.seen, s.seenAt = p, s.srv.at
@@ -392,7 +392,7 @@ func (s *Session) stuck(n int64) bool {
 	return s.above(n)
 }
 
-// progress is a number that changes when the client takes something.
+// progress is a number that changes when the client takes data.
 func (s *Session) progress() int64 {
 	n := s.late.Load()
 	switch {
@@ -405,11 +405,12 @@ func (s *Session) progress() int64 {
 	return n
 }
 
-// halve is called when the client sends no more, and whenever something has become of
-// what is left for it then. It reports whether there is more to wait for. Who waits for
-// something himself, or listens, is gone, as in Redis.
+// halve handles a client that sends no more (half-closed). It is called at that
+// moment and after each change to the client's remaining output, and reports
+// whether there is more to wait for. A client that is blocked or subscribed is
+// closed, as in Redis.
 func (s *Session) halve() bool {
-	s.srv.mu.Lock() // also while a script has the server for itself
+	s.srv.mu.Lock() // also while a script lends the lock
 	defer s.srv.mu.Unlock()
 	drained := s.waiting() == 0 && s.flushing.Load() == 0
 	if s.killed || s.blocked != nil || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil {
@@ -423,7 +424,7 @@ func (s *Session) halve() bool {
 	return true
 }
 
-// lagging returns the smallest backlog that matters to a soft limit.
+// lagging returns the smallest soft limit: no smaller backlog matters.
 func (c *config) lagging() int64 {
 	least := int64(math.MaxInt64)
 	for _, l := range c.outputLimits {

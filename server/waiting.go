@@ -12,30 +12,29 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Commands that wait for a key stand in a queue, first come first served. In
-// the queue those that want the same form a line: whether something is there
-// for one of them is asked once for the whole line. So a change costs as much
-// as the commands that it serves, however many others wait. It also costs a
-// look for each line; but where each client waits for a score of its own, there
-// are as many lines as clients: these lines are found by the scores of the
-// members that were changed. What is left is a look for each different range of
-// more than one score.
+// Blocked commands wait for a key in a queue, first come, first served. Waiters
+// with the same condition form a line in the queue, so one check tells whether
+// there is an element for any of them. A change thus costs as much as the commands
+// that it serves, however many others wait, plus one check for each line. If each
+// client waits for a score of its own there are as many lines as clients, so lines
+// that wait for a single score are found by the scores of the changed members.
+// There remains one check for each distinct range of more than one score.
 //
-// What a line wants may come without any change: with @now as its upper bound
-// time brings members into a range. Such a line has an alarm, set for the
-// instant at which the next member of the key enters. Whoever takes the lock
-// after that instant serves the line before anything else, so nobody overtakes
-// those who wait; if nobody comes, the timer does.
+// A condition may become true without any change: with @now as an upper bound, time
+// moves members into a range. Such a line has an alarm, set to the instant at which
+// the next member of the key enters. The first lock hold after that instant serves
+// the line before anything else, so no later command overtakes the waiters. Without
+// other lock holds the timer serves it.
 
-// waitKey is a key that somebody waits for.
+// waitKey identifies a key that a command waits for or watches.
 type waitKey struct {
 	db  int
 	key string
 }
 
-// want is what a command waits for: a key of some type; for sorted sets perhaps
-// only for elements in a range; for streams perhaps for entries that are new to
-// a group, or for the end of the group, of which the client is to be told.
+// want is the condition of a waiter: a key of some type; for sorted sets optionally
+// with elements in a range; for streams optionally with entries that are new to a
+// consumer group, or the removal of that group, which the client must learn of.
 type want struct {
 	kind    kind
 	ranged  bool
@@ -44,7 +43,8 @@ type want struct {
 	group   string
 }
 
-// in reports whether it is there, in the value of a key; nil if there is no key.
+// in reports whether the condition holds for the value of a key; nil if there is no
+// key.
 func (w *want) in(value any, now int64) bool {
 	if value == nil || kindOf(value) != w.kind {
 		return w.grouped
@@ -59,38 +59,38 @@ func (w *want) in(value any, now int64) bool {
 	return lo < hi
 }
 
-// point returns what those want who wait for one score.
+// point returns the condition of waiters for a single score.
 func point(score float64) want {
 	x := scoreAt{number: score}
 	return want{kind: kindZset, ranged: true, scores: rangeAt{min: x, max: x}}
 }
 
-// isPoint reports whether w is such a want.
+// isPoint reports whether w is a condition for a single score.
 func (w *want) isPoint() bool { return w.ranged && *w == point(w.scores.min.number) }
 
-// moves reports whether time can bring what is wanted.
+// moves reports whether time alone can fulfil the condition.
 func (w *want) moves() bool { return w.ranged && w.scores.max.base != noClock }
 
-// queue is those who wait for a key.
+// queue holds the waiters for one key.
 type queue struct {
 	waitKey
 	lines  map[want]*line
-	wide   []*line // those that do not want a point
-	marked []*line // there may be something for them
-	ready  bool    // it is among those that the unit has to serve
+	wide   []*line // those that are not for a single score
+	marked []*line // those whose condition may hold
+	ready  bool    // in the list of queues that the commit scope serves
 }
 
-// line is those in a queue who want the same.
+// line is a group of waiters in a queue with the same condition.
 type line struct {
 	queue       *queue
 	want        want
 	waiters     list.List     // of *Waiter
-	turn        *list.Element // while the key is served: who has not been tried yet
+	turn        *list.Element // while the key is served: the first waiter that is not retried yet
 	marked      bool
 	appointment // its alarm, in microseconds since 1970
 }
 
-// mark says that there may be something for everybody in the line.
+// mark records that the condition of the line may hold, for all its waiters.
 func (l *line) mark() {
 	l.turn = l.waiters.Front()
 	if !l.marked {
@@ -99,12 +99,13 @@ func (l *line) mark() {
 	}
 }
 
-// first returns the waiter whose turn it is.
+// first returns the next waiter to retry.
 func (l *line) first() *Waiter { return l.turn.Value.(*Waiter) }
 
-// Waiter is a call that changed nothing and will be tried again.
+// Waiter is a blocked Call. It changed nothing and is retried when its key changes
+// or its time comes.
 type Waiter struct {
-	number      uint64 // in the order of their coming
+	number      uint64 // ascending in order of arrival
 	sess        *Session
 	cmd         *Command
 	argv        [][]byte // copied
@@ -113,18 +114,18 @@ type Waiter struct {
 	db          *keyspace.DB
 	since       time.Time
 	timeout     func(*protocol.Reply)
-	tries       int           // so far, in vain
-	spent       time.Duration // by them
-	appointment               // its deadline, in milliseconds since 1970; 0 = never
+	tries       int           // unsuccessful retries so far
+	spent       time.Duration // time spent in them
+	appointment               // its timeout, in milliseconds since 1970; 0 = none
 }
 
-// place is where a Waiter stands.
+// place is a Waiter's position in a line.
 type place struct {
 	line    *line
 	element *list.Element
 }
 
-// block leaves a Waiter for the call.
+// block creates a Waiter for the call.
 func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*protocol.Reply), keys [][]byte) {
 	srv.waiters++
 	w := &Waiter{
@@ -135,7 +136,7 @@ func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*proto
 	for _, key := range keys {
 		l := srv.line(waitKey{c.db.ID(), protocol.View(key)}, want)
 		if last := l.waiters.Back(); last != nil && last.Value == w {
-			continue // the key was named before
+			continue // the key occurs twice
 		}
 		w.places = append(w.places, place{l, l.waiters.PushBack(w)})
 	}
@@ -147,8 +148,8 @@ func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*proto
 	srv.blockedClients++
 }
 
-// line finds the line of those who want something of a key, or opens it. The
-// key is borrowed.
+// line returns the line for a condition on a key, and creates it if needed. The key
+// is borrowed.
 func (srv *Server) line(k waitKey, w want) *line {
 	q := srv.waiting[k]
 	if q == nil {
@@ -172,7 +173,7 @@ func (srv *Server) line(k waitKey, w want) *line {
 	return l
 }
 
-// unblock takes w out of all queues; its session goes on.
+// unblock removes w from all queues; its session continues.
 func (srv *Server) unblock(w *Waiter) {
 	for _, p := range w.places {
 		l, q := p.line, p.line.queue
@@ -206,12 +207,11 @@ func (srv *Server) unblock(w *Waiter) {
 	srv.blockedClients--
 }
 
-// awake marks the lines for which there may be something after an effect on
-// their key.
+// awake marks the lines whose condition may hold after an effect on their key.
 func (u *unit) awake(q *queue, e *effect) {
 	switch {
 	case len(q.lines) == len(q.wide):
-	case e.members == "", u.srv.behind(q.waitKey): // it is about the whole key
+	case e.members == "", u.srv.behind(q.waitKey): // the effect concerns the whole key
 		for _, l := range q.lines {
 			l.mark()
 		}
@@ -232,7 +232,7 @@ func (u *unit) awake(q *queue, e *effect) {
 	u.await(q)
 }
 
-// await has the unit serve a queue.
+// await adds a queue to those that the commit scope serves.
 func (u *unit) await(q *queue) {
 	if !q.ready {
 		q.ready = true
@@ -240,7 +240,7 @@ func (u *unit) await(q *queue) {
 	}
 }
 
-// valueOf returns the value that the key of a queue has, nil if there is none.
+// valueOf returns the current value of a queue's key, nil if there is none.
 func (srv *Server) valueOf(q *queue) any {
 	if entry := srv.keys.DB(q.db).Peek(bytesOf(q.key)); entry != nil {
 		return entry.Value()
@@ -248,12 +248,12 @@ func (srv *Server) valueOf(q *queue) any {
 	return nil
 }
 
-// serve tries the commands that wait for a key again, first come first served,
-// as long as there is what they want.
+// serve retries the waiters for a key, in order of arrival, while their conditions
+// hold.
 func (u *unit) serve(q *queue) {
 	srv := u.srv
 	if srv.behind(q.waitKey) {
-		q.ready = false // until then the lines stay marked
+		q.ready = false // the lines stay marked until the key is clean
 		return
 	}
 	for {
@@ -280,7 +280,7 @@ func (u *unit) serve(q *queue) {
 	}
 }
 
-// setAlarm sets the alarm of a line, if time can bring what it wants.
+// setAlarm sets the alarm of a line, if time alone can fulfil its condition.
 func (srv *Server) setAlarm(l *line) {
 	if !l.want.moves() {
 		return
@@ -302,7 +302,8 @@ func (srv *Server) setAlarm(l *line) {
 	}
 }
 
-// enters returns when the next element of s enters a range as time goes by.
+// enters returns the instant at which the next element of s enters a range as time
+// passes.
 func (srv *Server) enters(s *zset.Set, r *rangeAt) int64 {
 	now := r.at(srv.instant)
 	later := zset.ScoreRange{Min: now.Max, MinExclusive: !now.MaxExclusive, Max: math.Inf(1)}
@@ -317,11 +318,11 @@ func (srv *Server) enters(s *zset.Set, r *rangeAt) int64 {
 	return r.max.reaches(e.Score, r.maxExclusive, srv.instant)
 }
 
-// soundAlarms serves the lines whose alarms are due. The lock has just been
-// taken.
+// soundAlarms serves the lines whose alarms are due. It runs at the beginning of a
+// lock hold.
 func (srv *Server) soundAlarms() {
 	if srv.pausedUntil != 0 {
-		return // then nobody is served
+		return // no waiter is served during a pause
 	}
 	u := &srv.unit
 	for len(srv.alarms) > 0 && srv.alarms[0].at <= srv.instant {
@@ -332,15 +333,15 @@ func (srv *Server) soundAlarms() {
 	u.commit()
 }
 
-// appointment is a place in an agenda.
+// appointment is an entry in a timer heap.
 type appointment struct {
 	at    int64
-	index int // -1 = in none
+	index int // -1 = in no heap
 }
 
 func (a *appointment) when() *appointment { return a }
 
-// agenda is a heap, ordered by time.
+// agenda is a timer heap: entries ordered by time.
 type agenda[T interface{ when() *appointment }] []T
 
 func (a agenda[T]) Len() int           { return len(a) }
