@@ -17,69 +17,73 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The epoll transport: a goroutine or a few, each of which looks after many plain
-// sockets. It reads some that have something to say, runs their commands under one
-// hold of the lock, and writes the replies when it has given the lock back; so a
-// request costs a read, a write, and its part of an epoll_wait. None of these tells
-// the scheduler, for they do not wait: with 50 clients that takes 4.5 µs for PING
-// instead of 5.1, of which the kernel has six sevenths.
+// The epoll transport: one or a few goroutines (loops), each of which serves many
+// plain sockets. A loop reads some sockets with input, runs their commands in one
+// lock hold, and writes the replies after it has released the lock. So a request
+// costs a read, a write, and a share of an epoll_wait. None of these system calls
+// notifies the Go scheduler, as they do not wait: with 50 clients PING takes 4.5 µs
+// that way instead of 5.1, of which the kernel takes six sevenths.
 //
-// Only the loop of a connection reads, writes or closes it. What its own commands
-// have for others (a message, an element that was waited for) the loop writes when
-// nobody has commands to run any more, once for each receiver however many
-// messages there were: PUBLISH in pipelines of 16 took 3.4 times as much for 1000
-// subscribers when each was written to as soon as the lock was free. Who has
-// something for a session from elsewhere (another goroutine, the order to end) posts
-// the connection to the loop, and wakes it by its eventfd if it sleeps. So nothing
-// polls, and a connection needs no goroutine.
+// Only the loop of a connection reads, writes or closes it. Output of its commands
+// for other sessions (a message, an element for a waiter) is written by the loop
+// once no client has commands to run, in one write per receiver however many
+// messages there are: with writes right after each lock hold PUBLISH in pipelines
+// of 16 takes 3.4 times as much for 1000 subscribers. Other goroutines that have
+// output or a shutdown for a session post its connection to the loop, and wake the
+// loop by its eventfd if it sleeps. So nothing polls, and a connection needs no
+// goroutine.
 //
-// Nor does an idle one need buffers: the loop lends it one to read into, one for its
-// replies and the lists of its commands, and takes them back when all is answered.
-// That leaves 1.5 KB of an idle client of 10 000, where redis-server has 9.5.
+// An idle connection needs no buffers either: the loop lends it an input buffer, an
+// output buffer and the lists of its commands, and takes them back when all input
+// is answered. That leaves 1.5 KB per idle client of 10 000; redis-server has 9.5.
 //
-// Readiness is asked for by level: a client whose pipeline is long, or whose
-// replies nobody takes, is left alone by asking no more for its input. As in Redis a
-// reply waits for commands of others that were ready at the same time, but only for
-// a millisecond, or for the one that takes longer.
+// Readiness is level-triggered: for a client with a long pipeline, or with replies
+// that it does not take, the loop stops asking for input events. As in Redis a
+// reply waits for commands of other clients that were ready at the same time, but
+// only for a millisecond, or for the one command that takes longer.
 //
-// The socket is a duplicate of the one that was accepted, which is closed: the
-// runtime's own poller knows nothing of it. Where there is no descriptor left for
-// that, a goroutine serves the client.
+// The socket is a duplicate of the accepted one, which is closed: the runtime's own
+// poller does not see the duplicate. If no descriptor is left for that, a goroutine
+// serves the client.
 //
-// A script that lends the lock keeps the goroutine that runs it. So that the other
-// clients of its loop can be told -BUSY, another goroutine becomes the loop then
-// (replace); the old one posts its client when the script has ended, and is gone.
+// A script that lends the lock occupies the goroutine that runs it. So that the
+// other clients of its loop receive -BUSY, another goroutine becomes the loop
+// (replace); the old one posts its client when the script has ended, and exits.
 
 const (
-	// maxLoops is how many loops there are at most. There is one for every two
-	// cores: on two cores, with 50 clients, one loop took 5.1 to 5.6 µs for PING
-	// and 0.60 to 0.67 µs in pipelines of 16, two loops 6.7 to 7.3 and 0.72 to
-	// 0.83, for they contend for the lock and find fewer clients ready at a time.
-	// A goroutine for each client took 8.4 to 8.8 and 0.83 to 0.87.
+	// maxLoops is the maximum number of loops. There is one per two cores. On two
+	// cores, with 50 clients, one loop takes 5.1 to 5.6 µs for PING and 0.60 to
+	// 0.67 µs in pipelines of 16; two loops take 6.7 to 7.3 and 0.72 to 0.83,
+	// because they contend for the lock and find fewer clients ready at a time. A
+	// goroutine per client takes 8.4 to 8.8 and 0.83 to 0.87.
 	maxLoops = 4
-	// maxEvents is how many sockets a loop learns of at once.
+	// maxEvents is how many events a loop fetches from epoll at once.
 	maxEvents = 256
-	// portion is how many of them are read before their commands run: the buffers
-	// of so many stay in a processor's cache, and the first clients go on while the
-	// others are served. With all at once PING took 6.7 µs instead of 6.0.
+	// portion is how many sockets are read before their commands run. The buffers
+	// of so many stay in a processor's cache, and the first clients continue while
+	// the others are served. With all sockets at once PING takes 6.7 µs instead of
+	// 6.0.
 	portion = 32
-	// keepInputs is how many buffers to read into, and lists of commands, a loop
-	// keeps.
+	// keepInputs is how many input buffers, and lists of commands, a loop keeps.
 	keepInputs = 2 * portion
-	// largeReads is how often a large argument is read from, besides, before others are
-	// looked at: what a socket holds of it fits in that many reads, each some times as large.
+	// largeReads is how many additional reads a loop makes for a large argument
+	// before it serves other clients. They suffice for all that a socket holds,
+	// even if each read is several times as large as the previous one.
 	largeReads = 4
-	// keepOutputs is how many bytes of written output buffers a loop keeps.
+	// flushBytes is the total size of replies from which a loop writes them, before
+	// the remaining clients have had their turns: the replies are still in the
+	// cache, and the buffers can be reused.
 	keepOutputs = 1 << 20
 	// flushBytes is how large replies grow in all before those of the clients that
 	// have had their turn are written: while they are in the cache, and the buffers
 	// can be used again.
 	flushBytes = 128 << 10
-	// maxQuiet is how long messages wait for more while there are commands to run.
+	// maxQuiet is how long messages wait for further ones while there are commands
+	// to run.
 	maxQuiet = 4 * time.Millisecond
 )
 
-// loops are those of a server. They are begun with the first connection.
+// loops are the loops of a server. The first connections start them.
 type loops struct {
 	all  []*loop
 	next int
@@ -91,33 +95,33 @@ type loops struct {
 type loop struct {
 	srv   *Server
 	epoll int
-	event int // the eventfd that wakes it
+	event int // the eventfd that wakes the loop
 
 	conns  []*polled // by descriptor
 	ready  []*polled // have commands to run
-	turn   []*polled // those of them who get a turn now
-	at     int       // so many of these have had it
-	done   []*polled // have run some, and what they reply is to be written
-	told   []*polled // were sent something, or changed, by others: see tell
-	since  time.Time // when the first of these was, at the latest
-	cur    *polled   // whose commands run
-	busy   bool      // epoll had much to tell
+	turn   []*polled // of those, the connections in the current round of turns
+	at     int       // how many of turn have had theirs
+	done   []*polled // have run commands; their replies are to be written
+	told   []*polled // have output or a new state from other sessions: see tell
+	since  time.Time // a lower bound of when the first of these was added
+	cur    *polled   // the connection whose commands run
+	busy   bool      // the last poll returned several events
 	events [maxEvents]unix.EpollEvent
-	news   []unix.EpollEvent // those of them that nobody has looked at yet
+	news   []unix.EpollEvent // events of the last poll that are not handled yet
 
-	inputs  [][]byte // buffers to read into
-	outputs [][]byte // buffers for replies
+	inputs  [][]byte // free input buffers
+	outputs [][]byte // free output buffers
 	room    int      // bytes in outputs
 	lists   []*lists
 	traffic traffic
 
 	mu       sync.Mutex
 	posts    []*polled
-	sleeping bool // nobody has woken it yet
+	sleeping bool // not woken yet
 	quit     bool
 }
 
-// traffic is what a loop has counted and not told the server yet.
+// traffic holds counters that the loop has not added to the server's yet.
 type traffic struct{ input, output, reads, writes int64 }
 
 func (t *traffic) tell(srv *Server) {
@@ -132,23 +136,23 @@ func (t *traffic) tell(srv *Server) {
 	*t = traffic{}
 }
 
-// polled is a connection of a loop. What has no note belongs to the loop.
+// polled is a connection of a loop. Fields without a note belong to the loop.
 type polled struct {
 	input
 	loop    *loop
 	fd      int
-	asked   uint32 // the events that epoll was asked for; 0: none, and not registered
-	more    bool   // the last read has brought something
+	asked   uint32 // the events requested from epoll; 0: none, and not registered
+	more    bool   // the last read returned data
 	queued  bool   // in ready
 	told    bool   // in told
 	away    bool   // its script runs outside the loop
-	ending  bool   // runs no more commands; to be closed when the rest is written
-	halved  bool   // sends no more; likewise
-	lingers bool   // is closed when the client has taken everything
+	ending  bool   // runs no more commands; is closed once all output is written
+	halved  bool   // the client sends no more; likewise
+	lingers bool   // is closed once the client has taken everything
 	gone    bool   // closed
-	out     []byte // to be written
-	rest    []byte // of what the socket did not take
-	spare   []byte // for what it is sent by others
+	out     []byte // output to write
+	rest    []byte // the part that the socket has not accepted
+	spare   []byte // buffer for output from other sessions
 	last    *time.Timer
 
 	posted bool        // in loop.posts, guarded by loop.mu
@@ -157,7 +161,7 @@ type polled struct {
 }
 
 // serveSocket serves a plain socket with a loop. It is called with the lifecycle
-// lock held, and returns false if nc is something else.
+// lock held, and returns false for any other connection.
 func (srv *Server) serveSocket(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -168,7 +172,7 @@ func (srv *Server) serveSocket(nc net.Conn) bool {
 	case *net.TCPConn:
 		srv.keepAlive(nc)
 	case *net.UnixConn:
-		p.laddr += ":0" // as Redis has it
+		p.laddr += ":0" // as in Redis
 		p.addr, p.unix = p.laddr, true
 	default:
 		return false
@@ -178,7 +182,7 @@ func (srv *Server) serveSocket(nc net.Conn) bool {
 		srv.log.Warn("no epoll; a goroutine serves the client", "error", err)
 		return false
 	}
-	// A descriptor that the runtime does not poll, too.
+	// A descriptor that the runtime's poller does not watch as well.
 	raw, err := sc.SyscallConn()
 	if err == nil {
 		e := raw.Control(func(fd uintptr) { p.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
@@ -194,7 +198,7 @@ func (srv *Server) serveSocket(nc net.Conn) bool {
 	srv.running.Add(1)
 	srv.newSessionAt(&c.sess, p)
 	l.mu.Lock()
-	c.posted = false // until now wake could not have told who it is
+	c.posted = false // before, wake had no session to report
 	l.mu.Unlock()
 	c.wake()
 	return true
@@ -235,8 +239,8 @@ func newLoop(srv *Server) (*loop, error) {
 	return &loop{srv: srv, epoll: epoll, event: event}, nil
 }
 
-// stop ends the loops, whose connections are closed, and waits for that. There are
-// no more connections then.
+// stop ends the loops, whose connections are closed, and waits until they have
+// ended. No connection may be added afterwards.
 func (ls *loops) stop() {
 	for _, l := range ls.all {
 		l.mu.Lock()
@@ -249,7 +253,7 @@ func (ls *loops) stop() {
 	ls.gone.Wait()
 }
 
-// close closes what the loops had, which have ended.
+// close closes the descriptors of the loops, which have ended.
 func (ls *loops) close() {
 	ls.closed.Do(func() {
 		for _, l := range ls.all {
@@ -259,14 +263,15 @@ func (ls *loops) close() {
 	})
 }
 
-// rouse wakes the loop. Its lock is held.
+// rouse wakes the loop. It is called with the loop's lock held.
 func (l *loop) rouse() {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
 	unix.Write(l.event, one[:])
 }
 
-// wake is called from any goroutine when the loop should look at the session.
+// wake posts the connection to its loop, which then checks the session. Any
+// goroutine may call it.
 func (c *polled) wake() {
 	l := c.loop
 	l.mu.Lock()
@@ -292,7 +297,7 @@ func (c *polled) abort() {
 
 func (l *loop) run() {
 	defer l.srv.ends()
-	l.flush() // what was done when this goroutine became the loop
+	l.flush() // the work of the turn in which this goroutine became the loop
 	for {
 		for i := 1; len(l.news) > 0; i++ {
 			e := &l.news[0]
@@ -317,9 +322,9 @@ func (l *loop) run() {
 	}
 }
 
-// turns gives everybody who has commands a turn, and writes what they reply. Who
-// has more to run is ready again. It returns false if another goroutine has become
-// the loop meanwhile.
+// turns gives a turn to each client with commands, and writes the replies. A client
+// with further commands becomes ready again. It returns false if another goroutine
+// has become the loop meanwhile.
 func (l *loop) turns() bool {
 	if l.at == len(l.turn) {
 		l.turn, l.ready, l.at = l.ready, l.turn[:0], 0
@@ -339,7 +344,7 @@ func (l *loop) turns() bool {
 	return true
 }
 
-// next returns who gets a turn now, or nil if that is nobody any more.
+// next returns the client of the next turn, or nil if there is none left.
 func (l *loop) next() *polled {
 	for l.at < len(l.turn) {
 		c := l.turn[l.at]
@@ -352,7 +357,7 @@ func (l *loop) next() *polled {
 	return nil
 }
 
-// hold is one hold of the lock, for as many as there is time for. It returns false
+// hold is one lock hold, for as many clients as its time allows. It returns false
 // if another goroutine has become the loop.
 func (l *loop) hold() bool {
 	srv := l.srv
@@ -376,8 +381,8 @@ func (l *loop) hold() bool {
 	return mine
 }
 
-// work is what hold does with the lock. It returns mine == false if another goroutine
-// has become the loop, and away, the client whose script that was.
+// work is hold with the lock held. It returns mine == false if another goroutine
+// has become the loop, and in away the client whose script caused that.
 func (l *loop) work() (away *polled, mine bool) {
 	srv := l.srv
 	defer srv.guard()
@@ -401,13 +406,13 @@ func (l *loop) work() (away *polled, mine bool) {
 		l.keepOutput(c.sess.unused())
 		c.worked(done, out, ending)
 		srv.settle()
-		if srv.looping != l { // a command that a pause had held back has run for long
+		if srv.looping != l { // a postponed command has run for long
 			return nil, false
 		}
 		if bytes += len(out); bytes > flushBytes || srv.at.Sub(first) > turnTime {
 			break
 		}
-		srv.setClock(srv.at) // it was read when the last command ended
+		srv.setClock(srv.at) // the reading from the end of the last command
 		srv.keeper.before = srv.keys.Sequence()
 	}
 	srv.looping = nil
@@ -415,8 +420,8 @@ func (l *loop) work() (away *polled, mine bool) {
 	return nil, true
 }
 
-// replace makes another goroutine the loop, for the one that calls it, which holds
-// the server's lock, will not be back soon.
+// replace makes another goroutine the loop, because the calling one, which holds
+// the server's lock, is occupied by a script.
 func (l *loop) replace() {
 	l.srv.looping = nil
 	if c := l.cur; c != nil {
@@ -426,7 +431,7 @@ func (l *loop) replace() {
 	l.srv.loops.gone.Go(l.run)
 }
 
-// worked notes what a turn has left.
+// worked records the result of a turn.
 func (c *polled) worked(done int, out []byte, ending bool) {
 	c.batch = c.batch[done:]
 	c.out = out
@@ -444,8 +449,8 @@ func (l *loop) flush() {
 	l.done = l.done[:0]
 }
 
-// gather notes which clients of this loop are to be woken, so that unlock need not
-// tell it. The server's lock is held.
+// gather takes the clients of this loop out of the server's wake list, so that
+// unlock need not post them. It is called with the server's lock held.
 func (l *loop) gather() {
 	u := &l.srv.unit
 	if len(u.wake) == 0 {
@@ -466,16 +471,17 @@ func (l *loop) gather() {
 	u.wake = others
 }
 
-// waited returns how long somebody may have waited for what tell tells him.
+// waited returns an upper bound of how long output for other sessions has waited
+// for tell.
 func (l *loop) waited() time.Duration {
 	d := l.srv.since(l.since)
 	if d < 0 {
-		return math.MaxInt64 // the clock was put back
+		return math.MaxInt64 // the clock was set back
 	}
 	return d
 }
 
-// tells notes that c is to be looked at.
+// tells adds c to the clients that tell handles.
 func (l *loop) tells(c *polled) {
 	if !c.told {
 		c.told = true
@@ -483,8 +489,8 @@ func (l *loop) tells(c *polled) {
 	}
 }
 
-// tell looks at those who have been sent something by others, may go on, or are to
-// end, and writes what they are sent.
+// tell handles the clients that have output from other sessions, may continue, or
+// are to end, and writes that output.
 func (l *loop) tell() {
 	l.srv.mu.Lock()
 	l.srv.guarded(l.takeTold)
@@ -499,7 +505,7 @@ func (l *loop) tell() {
 		if out := c.out; out != nil {
 			c.out = nil
 			if c.write(out) && c.spare == nil && cap(out) <= keepOut {
-				c.spare = out[:0] // who is told something will be told more
+				c.spare = out[:0] // keep a small buffer: subscribers tend to receive again
 			}
 		}
 		l.proceed(c)
@@ -509,7 +515,8 @@ func (l *loop) tell() {
 	}
 }
 
-// takeTold takes what the clients of tell are to be told. The server's lock is held.
+// takeTold takes the output of the clients that tell handles. It is called with the
+// server's lock held.
 func (l *loop) takeTold() {
 	for _, c := range l.told {
 		c.told = false
@@ -529,8 +536,8 @@ func (l *loop) takeTold() {
 	}
 }
 
-// wait waits until there is something to do, and returns how many events there
-// are. It returns false if the loop is to end.
+// wait waits until there is work, and returns the number of events. It returns
+// false if the loop is to end.
 func (l *loop) wait() (n int, ok bool) {
 	if l.busy || len(l.ready) > 0 || len(l.told) > 0 {
 		n = l.poll(0)
@@ -553,7 +560,7 @@ func (l *loop) wait() (n int, ok bool) {
 	return n, true
 }
 
-// collect notes who was posted.
+// collect takes the connections that other goroutines have posted.
 func (l *loop) collect() {
 	l.mu.Lock()
 	l.sleeping = false
@@ -576,7 +583,7 @@ func (l *loop) collect() {
 	}
 }
 
-// poll returns how many events there are. Without timeout it does not tell the
+// poll returns the number of events. With timeout 0 it does not notify the Go
 // scheduler, which is cheaper.
 func (l *loop) poll(timeout int) int {
 	for {
@@ -599,7 +606,7 @@ func (l *loop) poll(timeout int) int {
 	}
 }
 
-// happened is called with what epoll has to tell of a connection.
+// happened handles an event of a connection.
 func (l *loop) happened(e *unix.EpollEvent) {
 	if int(e.Fd) == l.event {
 		var b [8]byte
@@ -622,19 +629,21 @@ func (l *loop) happened(e *unix.EpollEvent) {
 			c.read()
 		}
 	case e.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
-		c.dead.Store(true) // there is nobody who would read what is still to be said
+		c.dead.Store(true) // no client is left to read the remaining output
 	}
 	l.proceed(c)
-	// Of a large argument all is taken that is there, and what the client could not send
-	// before there was room for it: who looks at this client next is to see what was sent
-	// before he asked, as in Redis.
+	// Of a large argument the loop reads all bytes that have arrived, and those
+	// that the client could not send before there was room for them. As in Redis, a
+	// client whose commands run later then observes all bytes that were sent before
+	// its command.
 	for n := 0; n < largeReads && c.more && !c.queued && c.reader.Missing() > 0 && !c.gone && !c.away && c.asked&unix.EPOLLIN != 0; n++ {
 		c.read()
 		l.proceed(c)
 	}
 }
 
-// proceed decides what becomes of a connection after something has happened to it.
+// proceed decides the next step of a connection after an event: close it, run its
+// commands, or wait for events.
 func (l *loop) proceed(c *polled) {
 	if c.gone || c.away {
 		return
@@ -662,7 +671,7 @@ func (l *loop) proceed(c *polled) {
 			l.release(c)
 		}
 	} else if stalled && len(c.batch) == 0 {
-		l.release(c) // who waits has a copy of his command
+		l.release(c) // a waiter holds a copy of its command
 	}
 	if c.halved && !c.ending && !c.queued && c.rest == nil && !c.sess.halve() {
 		c.close()
@@ -683,15 +692,15 @@ func (l *loop) proceed(c *polled) {
 		events |= unix.EPOLLOUT
 	}
 	if events == 0 {
-		events = unix.EPOLLET // nothing but the end, once
+		events = unix.EPOLLET // only the end of the connection, once
 	}
 	if events != c.asked {
 		c.ask(events)
 	}
 }
 
-// leave writes what is left for a connection that is to end, as far as the client
-// takes it, and says when it is over.
+// leave writes the remaining output of a connection that is to end, as far as the
+// client takes it, and marks the connection dead when that is done.
 func (c *polled) leave() {
 	for !c.dead.Load() {
 		out, killed, closed := c.sess.take()
@@ -708,7 +717,7 @@ func (c *polled) leave() {
 	}
 }
 
-// departs reports whether everything is run that there was to be run, or can be.
+// departs reports whether all commands that can run have run.
 func (c *polled) departs() bool {
 	if !c.measured {
 		c.measure(uintptr(c.fd))
@@ -724,8 +733,8 @@ func (c *polled) departs() bool {
 	return c.unread <= 0
 }
 
-// staysOn reports whether a connection that could be closed has to wait for its client
-// to take what was written.
+// staysOn reports whether a connection that could be closed must wait for its
+// client to take the written output.
 func (c *polled) staysOn() bool {
 	if !c.leaving.Load() {
 		return false
@@ -744,7 +753,7 @@ func (c *polled) staysOn() bool {
 	return true
 }
 
-// discard reads what nobody wants any more.
+// discard reads and drops input of a client that is being disconnected.
 func (c *polled) discard() {
 	var b [4 << 10]byte
 	n, err := unix.Read(c.fd, b[:])
@@ -767,15 +776,14 @@ func unreadBytes(fd uintptr) int {
 	return n
 }
 
-// unfinished reports whether closing a socket now would keep its client from what was
-// written: there is input that nobody has read, or the client's side has not confirmed
-// everything.
+// unfinished reports whether closing a socket now would keep written output from
+// its client: unread input is left, or the peer has not acknowledged everything.
 func unfinished(fd uintptr) bool {
 	unsent, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
 	return unreadBytes(fd) > 0 || err == nil && unsent > 0
 }
 
-// ask tells epoll which events are wanted; 0: nothing, not even that it is over.
+// ask sets the events that epoll reports; 0: none, not even a hang-up.
 func (c *polled) ask(events uint32) {
 	l := c.loop
 	op := unix.EPOLL_CTL_MOD
@@ -838,7 +846,7 @@ func (c *polled) read() {
 	c.more = n > 0
 	switch {
 	case n == 0:
-		if c.halved = c.rest != nil || c.sess.stalled.Load(); !c.halved { // most have nothing left to be told
+		if c.halved = c.rest != nil || c.sess.stalled.Load(); !c.halved { // few clients have output left
 			c.dead.Store(true)
 		}
 	case !c.filled(n):
@@ -846,7 +854,7 @@ func (c *polled) read() {
 	}
 }
 
-// release takes back what an idle connection does not need.
+// release takes back the buffers that an idle connection does not need.
 func (l *loop) release(c *polled) {
 	if buf, _ := c.input.release(); buf != nil && len(l.inputs) < keepInputs {
 		l.inputs = append(l.inputs, buf)
@@ -879,8 +887,7 @@ func (l *loop) keepOutput(b []byte) {
 	}
 }
 
-// fail answers input that cannot be understood, and closes. It waits for a script
-// that is busy.
+// fail replies a parse error and closes the connection. It waits for a busy script.
 func (c *polled) fail(err error) {
 	c.srv.do(func() {
 		c.sess.out.Error("ERR " + err.Error())
@@ -889,7 +896,7 @@ func (c *polled) fail(err error) {
 	})
 }
 
-// reply writes what the last turn has left to write.
+// reply writes the output of the last turn.
 func (c *polled) reply() {
 	if out := c.out; out != nil {
 		c.out = nil
@@ -899,12 +906,12 @@ func (c *polled) reply() {
 	}
 }
 
-// longWrite is how many bytes may take so long to be written that the scheduler is
-// told.
+// longWrite is the size from which a write takes long enough to notify the Go
+// scheduler.
 const longWrite = 32 << 10
 
-// write writes what the socket takes, and what has come meanwhile. It reports
-// whether out itself is written.
+// write writes as much as the socket accepts, and output that has arrived
+// meanwhile. It reports whether out itself is written.
 func (c *polled) write(out []byte) (written bool) {
 	for {
 		n, err := c.try(out)
@@ -928,7 +935,7 @@ func (c *polled) write(out []byte) (written bool) {
 	return written
 }
 
-// try writes what the socket takes at once.
+// try writes as much as the socket accepts without waiting.
 func (c *polled) try(out []byte) (n int, err error) {
 	t := &c.loop.traffic
 	if len(out) > longWrite {
@@ -938,7 +945,7 @@ func (c *polled) try(out []byte) (n int, err error) {
 		switch e {
 		case 0:
 			n = int(r)
-		case unix.EAGAIN, unix.EINTR: // in which case epoll says at once that it can be written
+		case unix.EAGAIN, unix.EINTR: // epoll then reports at once that the socket is writable
 		default:
 			return 0, e
 		}
@@ -963,19 +970,19 @@ func (c *polled) close() {
 	}
 	behind := c.rest != nil
 	c.batch, c.lists, c.rest, c.out, c.spare = nil, nil, nil, nil, nil
-	c.reader = protocol.Reader{} // which may hold half of a large command
+	c.reader = protocol.Reader{} // which may hold part of a large command
 	go c.closed(behind)
 }
 
-// closed is close without what belongs to the loop. behind says that the client has not
-// taken everything yet.
+// closed is the part of close outside the loop. behind reports that the client has
+// not taken everything yet.
 func (c *polled) closed(behind bool) {
 	c.srv.attempt(func() {
 		if c.sess == nil {
-			return // the lock broke before it had one
+			return // the lock broke before the session existed
 		}
 		if out := c.sess.close(); out != nil && !behind {
-			writeNow(uintptr(c.fd), out) // what does not fit is lost with the client
+			writeNow(uintptr(c.fd), out) // the part that does not fit is lost
 		}
 	})
 	unix.Close(c.fd)
@@ -988,7 +995,7 @@ func (c *polled) closed(behind bool) {
 
 func (c *polled) bury() {
 	if c.gone {
-		return // and closed will do what is left
+		return // closed does the rest
 	}
 	if out := slices.Concat(c.rest, c.out, c.sess.lastReply(true)); len(out) > 0 {
 		c.lastWrite(out)
@@ -996,8 +1003,8 @@ func (c *polled) bury() {
 	c.closed(true)
 }
 
-// lastWrite writes what the client takes of out, and waits for it to be taken: to
-// close what has unread input would throw it away.
+// lastWrite writes out as far as the client takes it, and waits until it is taken:
+// closing a socket with unread input discards its output.
 func (c *polled) lastWrite(out []byte) {
 	for end := time.Now().Add(lastWords); ; {
 		n, err := writeNow(uintptr(c.fd), out)
@@ -1019,8 +1026,8 @@ func (c *polled) lastWrite(out []byte) {
 	}
 }
 
-// ready waits until something can be done with the socket, and returns false if that
-// takes too long.
+// ready waits until the socket is ready for an operation. It returns false at the
+// time limit.
 func (c *polled) ready(what int16, end time.Time) bool {
 	for {
 		left := time.Until(end)

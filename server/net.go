@@ -19,104 +19,107 @@ import (
 
 // The net transport: a goroutine per connection over any net.Conn.
 //
-// The goroutine reads, finds the commands, runs them in a turn and tries to
-// write the replies at once. What the socket does not take, and everything
-// that arrives from others while it reads, is written by a second goroutine
-// that lives only while there is something to write. So the first one never
-// waits for a slow reader (Redis's behaviour: a client may send a whole
-// pipeline before it reads), and an idle connection costs one goroutine.
+// The goroutine reads, parses commands, runs them in a turn and tries to write the
+// replies at once. A second goroutine, which exists only while there is output,
+// writes whatever the socket does not accept, and output from other sessions that
+// arrives while the first one reads. So the first goroutine never waits for a slow
+// reader (Redis's behaviour: a client may send a whole pipeline before it reads),
+// and an idle connection costs one goroutine.
 //
-// While its session is blocked it goes on reading, so that a client that hangs
-// up during BZPOPMIN is noticed at once and takes no element with it.
+// While its session is blocked, the goroutine continues to read, so that it notices
+// at once when a client disconnects during BZPOPMIN, and the client takes no
+// element with it.
 //
-// While it waits for input of a plain socket it has no buffers: it borrows a kit
-// when there is something to read (ready), and gives it back when there is no more.
-// With buffers of their own 10 000 idle clients took 11.9 KB each, now it is some 7. One
-// that speaks TLS keeps them, for only crypto/tls knows what it has in store.
+// A connection of a plain socket has no buffers while it waits for input: it
+// borrows I/O buffers when there is input (ready), and returns them when there is
+// no more. With buffers of their own 10 000 idle clients take 11.9 KB each instead
+// of about 7. A TLS connection keeps its buffers, because only crypto/tls knows
+// what input it has buffered.
 
 const (
-	// maxUnread is how many bytes of input a blocked client may have waiting.
+	// maxUnread is how many bytes of unparsed input a blocked client may have.
 	maxUnread = 1 << 20
-	// lastWrite is how long a connection that is to be closed waits for its
-	// last replies to be taken.
+	// lastWrite is how long a closing connection waits for the client to take its
+	// last replies.
 	lastWrite = 5 * time.Second
-	// piece is how much is written at a time to a client who does not take it at once,
-	// so that it can be seen whether it takes anything.
+	// piece is the size of each write to a client that does not take all output at
+	// once. A small size makes the client's progress visible.
 	piece = 64 << 10
-	// largeInput is the size of an input buffer from which on it matters for
+	// largeInput is the size from which an input buffer counts for
 	// maxmemory-clients while a command arrives.
 	largeInput = 32 << 10
 	// keepOut is the largest output buffer that an idle connection keeps.
 	keepOut = 16 << 10
-	// keepArena is the largest number of arguments for which it keeps the room.
+	// keepArena is the largest capacity of an argument list, in arguments, that a
+	// connection keeps.
 	keepArena = 1 << 10
 )
 
-// transport is a connection of either kind. Both methods may be called from any
+// transport is a connection of either transport. Its methods may be called from any
 // goroutine.
 type transport interface {
-	// finish closes the connection when what has arrived until now is run and
-	// answered: see leave.go.
+	// finish closes the connection once the input that has arrived so far is run
+	// and answered: see leave.go.
 	finish()
 	// abort closes the connection at once.
 	abort()
 	// ended reports whether the client has closed its side.
 	ended() bool
-	// bury tells the client what there is to be told and closes the connection,
-	// when the server has panicked, which ends the loops.
+	// bury sends the client its last reply and closes the connection after the
+	// server has panicked. The loops have ended by then.
 	bury()
 }
 
 type conn struct {
 	input
 	nc     net.Conn
-	socket net.Conn        // what nc stands on, or nc
+	socket net.Conn        // the connection under nc, or nc itself
 	raw    syscall.RawConn // of a plain socket; nil for others
 	below  syscall.RawConn // of the socket, also under TLS; nil if there is none
-	spare  []byte          // a written output buffer, to be used again
+	spare  []byte          // a written output buffer, for reuse
 
-	kit    *kit // nil while it waits
+	kit    *kit // nil while it waits for input
 	ready  func(fd uintptr) bool
-	got    int // what ready has read
+	got    int // bytes that ready has read
 	failed error
 
-	again chan struct{} // capacity 1: look at the session again
+	again chan struct{} // capacity 1: check the session again
 	dead  atomic.Bool   // closed
 }
 
-// kit is what a connection needs while it has something to do.
+// kit is the set of I/O buffers of a connection with work to do.
 type kit struct {
 	input, output []byte
 	lists         *lists
 }
 
-// input is what a connection has read and its session has not run yet.
+// input is the data that a connection has read and its session has not run yet.
 type input struct {
 	srv    *Server
 	sess   *Session
 	reader protocol.Reader
 
 	lists *lists
-	batch [][][]byte // what is left of lists.commands
-	kept  bool       // batch does not depend on reader any more
-	told  int        // size of the input buffer that its session was weighed with; see filled
+	batch [][][]byte // the rest of lists.commands
+	kept  bool       // batch no longer refers to the reader's buffer
+	told  int        // size of the input buffer at the session's last weighing; see filled
 
-	buffer  atomic.Uint64 // size and taken bytes of the input buffer; see query
-	arrived atomic.Int64  // bytes in all
+	buffer  atomic.Uint64 // size and used bytes of the input buffer; see query
+	arrived atomic.Int64  // total bytes
 
 	leaving  atomic.Bool // finish was called
-	measured bool        // and unread
-	unread   int         // bytes that had arrived then and are still to be read
+	measured bool        // unread is valid
+	unread   int         // bytes that had arrived at finish and are still to be read
 }
 
-// lists are what a batch of commands is made of.
+// lists holds the storage of a batch of commands.
 type lists struct {
 	arena    [][]byte // the arguments, one after the other
-	ends     []int    // where in arena each command ends
+	ends     []int    // end offset of each command in arena
 	commands [][][]byte
 }
 
-// forget lets go of the arguments. Large lists are not kept.
+// forget drops the references to the arguments. It does not keep a large arena.
 func (l *lists) forget() {
 	if cap(l.arena) > keepArena {
 		l.arena = nil
@@ -162,8 +165,8 @@ func (srv *Server) Serve(l net.Listener) (err error) {
 			if stopping {
 				return srv.closedError()
 			}
-			// Out of descriptors, or a client that is gone already: not a
-			// reason to stop, nor to spin.
+			// Out of descriptors, or a client that has already gone: no reason to
+			// stop, nor to spin.
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
@@ -178,10 +181,11 @@ func (srv *Server) Serve(l net.Listener) (err error) {
 	}
 }
 
-// acceptLogTime is how often the log tells at most that clients cannot be accepted.
+// acceptLogTime is the shortest interval between log lines about clients that
+// cannot be accepted.
 const acceptLogTime = 10 * time.Second
 
-// acceptFailed tells the log so.
+// acceptFailed logs that a client cannot be accepted.
 func (srv *Server) acceptFailed(err error) {
 	srv.lifecycle.Lock()
 	defer srv.lifecycle.Unlock()
@@ -193,9 +197,9 @@ func (srv *Server) acceptFailed(err error) {
 	f.told, f.times = time.Now(), 0
 }
 
-// awaitLeave waits until a client has left, whose descriptor is free then, but no
-// longer than limit. All listeners that wait go on then, so that none of them has to
-// see others take every place while it waits for its time.
+// awaitLeave waits until a client has left, which frees a descriptor, but no longer
+// than limit. A departure resumes all waiting listeners, so none of them loses
+// every free descriptor to others while it sleeps out its limit.
 func (srv *Server) awaitLeave(limit time.Duration) {
 	srv.lifecycle.Lock()
 	left := srv.leaving()
@@ -203,8 +207,8 @@ func (srv *Server) awaitLeave(limit time.Duration) {
 	srv.await(left, limit)
 }
 
-// leaving returns a channel that is closed when the next client has left. The lifecycle
-// lock is held.
+// leaving returns a channel that is closed when the next client has left. It is
+// called with the lifecycle lock held.
 func (srv *Server) leaving() <-chan struct{} {
 	if srv.left == nil {
 		srv.left = make(chan struct{})
@@ -212,8 +216,8 @@ func (srv *Server) leaving() <-chan struct{} {
 	return srv.left
 }
 
-// await waits until a client has left, but no longer than limit, and reports whether one
-// has.
+// await waits until a client has left, but no longer than limit, and reports
+// whether one has.
 func (srv *Server) await(left <-chan struct{}, limit time.Duration) bool {
 	t := time.NewTimer(limit)
 	defer t.Stop()
@@ -227,18 +231,19 @@ func (srv *Server) await(left <-chan struct{}, limit time.Duration) bool {
 }
 
 const (
-	// endTime is how long a client that has closed its side may take to leave before
-	// its place does not count as free any more: a script may keep it, or replies that
-	// are still to be written.
+	// endTime is how long a client that has closed its side may take to leave
+	// before its slot no longer counts as about to become free: a script may keep
+	// it, or unwritten replies.
 	endTime = time.Second
-	// lookShare bounds the share of its time for which a listener looks for clients
-	// that have closed when there are none.
+	// lookShare limits the share of a listener's time for checks for closed clients
+	// that find none: 1/lookShare.
 	lookShare = 10
 )
 
-// awaitPlace is called before a client is served. When there are as many clients as may
-// be, and one of them has closed its side, it waits until that has left: so a client may
-// close and connect again at once. As in Redis, what has arrived first counts.
+// awaitPlace waits for a free client slot before a client is served. If all slots
+// are taken and one of their clients has closed its side, it waits until that has
+// left. So a client may close and reconnect at once; as in Redis, the order of
+// arrival decides.
 func (srv *Server) awaitPlace() {
 	for {
 		srv.lifecycle.Lock()
@@ -269,8 +274,8 @@ func (srv *Server) awaitPlace() {
 	}
 }
 
-// anyEnded reports whether a client has closed its side that may leave soon. The
-// lifecycle lock is held.
+// anyEnded reports whether a client that is about to leave has closed its side. It
+// is called with the lifecycle lock held.
 func (srv *Server) anyEnded() bool {
 	for c := range srv.conns {
 		if _, stays := srv.staying[c]; !stays && c.ended() {
@@ -280,7 +285,7 @@ func (srv *Server) anyEnded() bool {
 	return false
 }
 
-// giveUpEnded notes which clients have closed their side and do not leave.
+// giveUpEnded records the clients that have closed their side and do not leave.
 func (srv *Server) giveUpEnded() {
 	srv.lifecycle.Lock()
 	defer srv.lifecycle.Unlock()
@@ -294,7 +299,7 @@ func (srv *Server) giveUpEnded() {
 	}
 }
 
-// leave forgets a connection, which is closed.
+// leave removes a closed connection.
 func (srv *Server) leave(c transport) {
 	srv.lifecycle.Lock()
 	defer srv.lifecycle.Unlock()
@@ -319,7 +324,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 		return
 	}
 	if len(srv.conns) >= srv.maxClients() {
-		if _, secure := nc.(*tls.Conn); secure { // no handshake for so little, as in Redis
+		if _, secure := nc.(*tls.Conn); secure { // no handshake only to refuse, as in Redis
 			srv.refused()
 			nc.Close()
 			return
@@ -339,7 +344,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 		raw, _ = nc.SyscallConn()
 	case *net.UnixConn:
 		raw, _ = nc.SyscallConn()
-		p.laddr += ":0" // as Redis has it
+		p.laddr += ":0" // as in Redis
 		p.addr, p.unix = p.laddr, true
 	}
 	c.below, p.ended = raw, c.ended
@@ -374,8 +379,8 @@ func (c *conn) ended() bool {
 	return ended
 }
 
-// A pipeEnd is one end of a connection within the process. It knows whether the other
-// has been closed before a Read finds that out.
+// A pipeEnd is one end of an in-process connection. It reports the closing of the
+// other end before a Read detects it.
 type pipeEnd struct {
 	net.Conn
 	closed, peerClosed *atomic.Bool
@@ -393,7 +398,7 @@ func (p *pipeEnd) Close() error {
 	return p.Conn.Close()
 }
 
-// deny tells a client why it is not served.
+// deny sends a client the reason for its refusal and closes the connection.
 func (srv *Server) deny(nc net.Conn, reply string) {
 	srv.refused()
 	srv.running.Go(func() {
@@ -415,7 +420,7 @@ const errProtectedMode = "-DENIED Redis is running in protected mode because pro
 	"authentication password for the default user. NOTE: You only need to do one of the above things in order " +
 	"for the server to start accepting connections from the outside.\r\n"
 
-// fromElsewhere reports whether a client is not on this machine.
+// fromElsewhere reports whether a client is on another machine.
 func fromElsewhere(nc net.Conn) bool {
 	addr, ok := nc.RemoteAddr().(*net.TCPAddr)
 	return ok && !addr.IP.IsLoopback()
@@ -425,10 +430,10 @@ func (c *conn) serve() {
 	if c.talkSafely() {
 		return // bury does the rest
 	}
-	c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // which may hold half of a large command
+	c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // which may hold part of a large command
 	c.srv.attempt(func() {
 		if out := c.sess.close(); out != nil {
-			c.try(out) // what does not fit is lost with the client
+			c.try(out) // the part that does not fit is lost
 		}
 	})
 	c.nc.Close()
@@ -436,9 +441,9 @@ func (c *conn) serve() {
 	c.srv.attempt(c.sess.released)
 }
 
-// talkSafely is talk. Whatever panics in this goroutine without the server's lock has
-// spoilt what is this client's only, and ends nobody else. It returns true if the
-// server is over.
+// talkSafely is talk. A panic of this goroutine without the server's lock has
+// damaged state of this client only, so it ends no other client. It returns true if
+// the server has stopped.
 func (c *conn) talkSafely() (broken bool) {
 	defer func() {
 		switch p := recover().(type) {
@@ -477,7 +482,7 @@ func (c *conn) talk() {
 		if err != nil {
 			if err == io.EOF {
 				for c.process() {
-					idle := c.sess.flushing.Load() == 0 && !c.sess.stalled.Load() // as most are; that needs no lock
+					idle := c.sess.flushing.Load() == 0 && !c.sess.stalled.Load() // the common case, which needs no lock
 					if idle || !c.sess.halve() {
 						return
 					}
@@ -488,14 +493,14 @@ func (c *conn) talk() {
 			if !errors.Is(err, os.ErrDeadlineExceeded) || c.dead.Load() {
 				return
 			}
-			// Woken: the session may go on, or is to end.
+			// Woken: the session may continue, or must end.
 			c.nc.SetReadDeadline(time.Time{})
 			if c.sess.ending() {
 				break
 			}
 		}
 	}
-	// The last replies may still be on their way, from another goroutine.
+	// Another goroutine may still be writing the last replies.
 	c.nc.SetWriteDeadline(time.Now().Add(lastWrite))
 	for !c.over() {
 		<-c.again
@@ -505,7 +510,7 @@ func (c *conn) talk() {
 	}
 }
 
-// read reads what arrives next.
+// read reads the next input.
 func (c *conn) read() (n int, err error) {
 	if c.raw == nil || !canReadNow {
 		return c.nc.Read(c.space())
@@ -519,8 +524,8 @@ func (c *conn) read() (n int, err error) {
 	return c.got, err
 }
 
-// readReady reads what has arrived, or returns false if the connection has to wait
-// for that.
+// readReady reads the input that has arrived. It returns false if there is none and
+// the connection must wait.
 func (c *conn) readReady(fd uintptr) bool {
 	c.borrow()
 	n, wait, err := readNow(fd, c.space())
@@ -534,7 +539,7 @@ func (c *conn) readReady(fd uintptr) bool {
 	return true
 }
 
-// borrow gives the connection what it needs to read and run commands.
+// borrow provides the connection with I/O buffers.
 func (c *conn) borrow() {
 	if c.kit != nil {
 		return
@@ -555,7 +560,8 @@ func (c *conn) borrow() {
 	}
 }
 
-// lend gives it back, unless half a command has arrived, or commands wait.
+// lend returns the I/O buffers, unless part of a command has arrived or commands
+// wait.
 func (c *conn) lend() {
 	k := c.kit
 	if k == nil || len(c.batch) > 0 {
@@ -578,9 +584,9 @@ func (c *conn) lend() {
 	c.srv.kits.Put(k)
 }
 
-// release takes the buffer away from a connection that has run all that has
-// arrived, and says whether it has none now: it needs it for half a command. The
-// lists of commands are empty in any case.
+// release takes the input buffer from a connection that has run all its input. none
+// is false if the connection needs the buffer for a partial command. The lists of
+// commands are empty in either case.
 func (c *input) release() (buf []byte, none bool) {
 	if c.lists != nil {
 		c.lists.forget()
@@ -594,11 +600,11 @@ func (c *input) release() (buf []byte, none bool) {
 	return buf, true
 }
 
-// process runs all commands that have arrived, as far as the session goes on.
-// It returns false when the session is to end.
+// process runs all commands that have arrived, until the session stalls. It returns
+// false when the session is to end.
 func (c *conn) process() bool {
 	for !c.dead.Load() && !c.sess.stalled.Load() {
-		// The part of a batch that a blocked session left comes first.
+		// The rest of a batch from before the session was blocked comes first.
 		if len(c.batch) == 0 {
 			if err := c.parse(); err != nil {
 				c.fail(err)
@@ -631,9 +637,9 @@ func (c *conn) process() bool {
 	return !c.dead.Load()
 }
 
-// keepBatch copies what a session that has to wait has left of a batch, before the
-// reader's buffer is used for what arrives next. Others may stall a session at any
-// time, so the end of its turn would be too early to know.
+// keepBatch copies the rest of a stalled session's batch before the reader's buffer
+// is reused for new input. Other sessions may stall a session at any time, so the
+// end of its turn would be too early to decide.
 func (c *input) keepBatch() {
 	if len(c.batch) == 0 || c.kept {
 		return
@@ -644,13 +650,13 @@ func (c *input) keepBatch() {
 	c.kept = true
 }
 
-// space returns where what arrives next is to be read to.
+// space returns the memory to read the next input into.
 func (c *input) space() []byte {
 	c.keepBatch()
 	return c.reader.Space()
 }
 
-// note notes what is in the input buffer, for those who ask the session.
+// note publishes the size and fill of the input buffer, for query.
 func (c *input) note() int {
 	size := c.reader.Size()
 	const most = math.MaxUint32
@@ -658,17 +664,18 @@ func (c *input) note() int {
 	return size
 }
 
-// filled says that n bytes were read to where space said. It returns false if the
-// client may not send as much.
+// filled records that n bytes were read into the memory from space. It returns
+// false if the input exceeds the client's limit.
 func (c *input) filled(n int) bool {
 	c.reader.Filled(n)
-	c.arrived.Store(c.arrived.Load() + int64(n)) // nobody else writes it
+	c.arrived.Store(c.arrived.Load() + int64(n)) // only this goroutine writes it
 	size := c.note()
 	limits := c.srv.limits.Load()
 	limit := limits.queryBuffer
 	if size <= limit {
 		if limits.weighs && size != c.told && (size > largeInput || c.told > largeInput) {
-			// No command runs as long as it has not arrived, so nobody else would notice.
+			// No command runs before it has arrived completely, so no other code
+			// would notice.
 			c.told = size
 			c.srv.unlessBusy(c.sess.weigh)
 		}
@@ -680,12 +687,12 @@ func (c *input) filled(n int) bool {
 	return false
 }
 
-// parse finds the next commands, at most as many as a turn runs.
+// parse parses the next commands, at most as many as a turn runs.
 func (c *input) parse() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.srv.lostClient(c.sess, p)
-			c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // nobody else is to have these
+			c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // possibly damaged: do not reuse
 			err = errParsing
 		}
 	}()
@@ -693,7 +700,7 @@ func (c *input) parse() (err error) {
 	c.reader.Limits = c.srv.limits.Load().reader
 	if !c.sess.authenticated && c.srv.acl.loginRequired.Load() {
 		c.reader.Limits.Unauthenticated = true
-		limit = 1 // the limits change with AUTH
+		limit = 1 // AUTH changes the limits
 	}
 	if c.lists == nil {
 		c.lists = new(lists)
@@ -721,17 +728,16 @@ func (c *input) parse() (err error) {
 	return nil
 }
 
-// errParsing is what a client is told whose input cannot be parsed, by a mistake of
-// ours.
+// errParsing is the reply to a client whose input triggers a bug in the parser.
 var errParsing = errors.New("internal error: this connection has to be closed, the server's log tells more")
 
-// lostClient says that a client has to be disconnected after a panic which has spoilt
-// nothing else.
+// lostClient logs that a client must be disconnected after a panic that has damaged
+// no other state.
 func (srv *Server) lostClient(s *Session, p any) {
 	srv.log.Error("a panic ends the connection of one client", "panic", fmt.Sprint(p), "client", s.addr, "stack", string(debug.Stack()))
 }
 
-// fail answers input that cannot be understood, and closes.
+// fail replies a parse error and closes the connection.
 func (c *conn) fail(err error) {
 	var out []byte
 	c.srv.do(func() {
@@ -746,8 +752,8 @@ func (c *conn) fail(err error) {
 	}
 }
 
-// write sends out what the caller has claimed: as much as the socket takes at
-// once, the rest from a goroutine of its own. It reports whether out itself is
+// write sends output that the caller has claimed: as much as the socket accepts at
+// once, the rest from a separate goroutine. It reports whether out itself is
 // written.
 func (c *conn) write(out []byte) bool {
 	for first := true; out != nil; first = false {
@@ -768,8 +774,8 @@ func (c *conn) write(out []byte) bool {
 	return true
 }
 
-// try writes what a socket takes without waiting. Other connections have no
-// such thing: they take nothing.
+// try writes as much as a socket accepts without waiting. Other connections have no
+// such operation and accept nothing.
 func (c *conn) try(out []byte) (n int, err error) {
 	if c.raw == nil {
 		return 0, nil
@@ -784,8 +790,7 @@ func (c *conn) try(out []byte) (n int, err error) {
 	return n, err
 }
 
-// drain writes until nothing is left, and waits for the client as long as it
-// takes.
+// drain writes until no output is left, and waits for the client without a limit.
 func (c *conn) drain(out []byte) {
 	for out != nil {
 		for len(out) > 0 {
@@ -807,8 +812,8 @@ func (c *conn) drain(out []byte) {
 	c.signal()
 }
 
-// wake is called when others have written to the session's outbox, or it may
-// go on, or must end.
+// wake is called when other code has written to the session's output queue, or the
+// session may continue or must end.
 func (c *conn) wake() {
 	out, killed, _ := c.sess.take()
 	if killed {
@@ -819,18 +824,18 @@ func (c *conn) wake() {
 		c.write(out)
 	}
 	c.signal()
-	c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
 }
 
-// query tells how much of the input buffer was taken, and how much free, when
-// note was called last.
+// query returns the used and the free bytes of the input buffer, as of the last
+// note.
 func (c *input) query() (taken, free int) {
 	b := c.buffer.Load()
 	taken = int(b & math.MaxUint32)
 	return taken, max(int(b>>32)-taken, 0)
 }
 
-// signal makes serve look at its session again, unless it is reading.
+// signal makes serve check its session again, unless it is reading.
 func (c *conn) signal() {
 	select {
 	case c.again <- struct{}{}:
@@ -838,8 +843,8 @@ func (c *conn) signal() {
 	}
 }
 
-// over reports whether the connection can be closed: it is dead, or its last
-// reply is written.
+// over reports whether the connection can be closed: it is dead, or its last reply
+// is written.
 func (c *conn) over() bool {
 	out, killed, closed := c.sess.take()
 	if out != nil {
@@ -850,13 +855,13 @@ func (c *conn) over() bool {
 
 func (c *conn) abort() {
 	c.dead.Store(true)
-	c.socket.Close() // TLS would take its leave, which can take time
+	c.socket.Close() // without TLS close_notify, which may take time
 	c.signal()
 }
 
 func (c *conn) bury() {
 	if out := c.sess.lastReply(false); out != nil {
-		limit := time.AfterFunc(lastWords, c.abort) // a deadline its own goroutine may take back
+		limit := time.AfterFunc(lastWords, c.abort) // not a deadline: the connection's own goroutine may reset one
 		defer limit.Stop()
 		if _, err := c.nc.Write(out); err == nil && c.raw != nil {
 			c.outlast()
@@ -866,13 +871,13 @@ func (c *conn) bury() {
 	c.nc.Close()
 }
 
-// Dialer returns a function that connects to the server without a network, for
-// any client library that lets its user dial:
+// Dialer returns a function that connects to the server without a network, for any
+// client library with a configurable dialer:
 //
 //	redis.NewClient(&redis.Options{Dialer: srv.Dialer()})
 //
 // After Close or Shutdown it returns ErrServerClosed. These close its connections
-// as they do those of a network.
+// as they close those of a network.
 func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(context.Context, string, string) (nc net.Conn, err error) {
 		defer srv.fallen(&err)
