@@ -12,61 +12,61 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Access control lists. A user is a set of selectors, of which one must allow
-// all of a command: to run it, its keys, its channels. The first selector, the
-// root, is what rules outside of parentheses speak of.
+// Access control lists. A user is a set of selectors; one of them must allow all of
+// a command: the command itself, its keys and its channels. Rules outside of
+// parentheses apply to the first selector, the root.
 //
-// Every command and subcommand has a number (Command.id); what a selector may
-// run is one bit for each, and beside them the first arguments with which a
-// command that is not allowed may still be run. So a check is a bit test, and
-// no check at all for a user who may do everything: dispatch looks at user.all
-// and goes on.
+// Every command and subcommand has a number (Command.id). A selector holds one bit
+// for each, and beside these bits the first arguments with which a command may be
+// run that is not allowed otherwise. So a check is a bit test. For a user with all
+// permissions there is no check: dispatch tests user.all only.
 //
-// What a selector may run is shown as the rules that made it so, in their
-// order, without those that later ones have overtaken. That is what Redis does
-// since 7.2. Redis 7.0 works out from the bits which categories come close and
-// then lists what differs, in no particular order: a user saved so gains the
-// commands that a later version adds to a category which nobody has named.
+// The permissions of a selector are shown as the rules that produced them, in their
+// order, without those that later rules have replaced, as in Redis since 7.2. Redis
+// 7.0 derives categories that match the bits closely and lists the differences, in
+// no particular order: a user saved in that form gains commands when a later
+// version adds them to a category that no rule has named.
 
-// acl is the users and what is known of their trespasses. It is guarded by the
-// server's lock, but for loginRequired.
+// acl holds the users and the log of denied commands. It is guarded by the server's
+// lock, except loginRequired and open.
 type acl struct {
-	table        *table // of all commands, by the names that they were born with
+	table        *table // all commands, by their original names
 	users        map[string]*user
-	standard     *user // "default", whom new sessions belong to
-	declared     bool  // by the configuration
-	owner        *user // whom the program's own commands belong to: above all rules, in no list
+	standard     *user // "default", the user of new sessions
+	declared     bool  // the configuration declares users
+	owner        *user // the user of commands of the embedding program: unrestricted, in no list
 	allChannels  bool  // acl-pubsub-default
 	log          denialLog
 	refusals     [deniedChannel + 1]int64 // since the server started, for INFO
 	nextLogEntry int64
 
-	// loginRequired tells whether new sessions must log in, open whether any
-	// password is right for the default user: transports ask without the lock.
+	// loginRequired reports whether new sessions must log in, open whether the
+	// default user accepts any password. Transports read both without the lock.
 	loginRequired, open atomic.Bool
 }
 
 const defaultUser = "default"
 
-// user is somebody who can log in. It is changed in place, so that sessions,
-// which point to it, follow.
+// user is an account. It is changed in place, so that sessions, which point to it,
+// see changes at once.
 type user struct {
 	name      string
-	all       bool // may do everything; this and the next follow from the selectors
-	allKeys   bool // no selector looks at keys
+	all       bool // no restrictions; this and the next follow from the selectors
+	allKeys   bool // no selector restricts keys
 	enabled   bool
-	nopass    bool // any password is right
+	nopass    bool // any password is accepted
 	sanitize  sanitizing
 	passwords [][sha256.Size]byte
 	selectors []selector // the root first
 
-	// While rules are applied: passwords that settle takes out, and where the others are.
+	// Used while rules are applied: passwords that settle removes, and the
+	// positions of the others.
 	removed       map[int]bool
 	passwordIndex ruleIndex
 }
 
-// sanitizing is whether what a user RESTOREs is to be checked: said so, or left
-// open. Here everything is always checked.
+// sanitizing is the sanitize-payload flag of a user: whether the payloads of
+// RESTORE are checked. This server checks all of them.
 type sanitizing uint8
 
 const (
@@ -78,31 +78,32 @@ const (
 // selector is one set of permissions.
 type selector struct {
 	commands  commandSet
-	firstArgs map[*Command][]string // with which commands are allowed that commands lacks
+	firstArgs map[*Command][]string // allowed with these first arguments only; commands lacks them
 
-	// rules are how commands came about: those since +@all (everything is
-	// true) or -@all; settle removes those that a later one of the same name has replaced.
+	// rules are the rules that produced commands since +@all (everything is true)
+	// or -@all; settle removes those that a later rule of the same name has
+	// replaced.
 	everything bool
 	rules      []commandRule
-	tidied     int // so many of rules are known to have an effect
+	tidied     int // length of the prefix of rules without replaced ones
 
 	allKeys, allChannels bool
 	keys                 []keyPattern
 	channels             []string
 
-	// While rules are applied: where the lists have what.
+	// Used while rules are applied: the positions of elements in the lists.
 	keyIndex, channelIndex ruleIndex
 	firstArgIndex          map[*Command]*ruleIndex
 }
 
-// commandRule is a rule that allows or forbids commands. One for a first argument
-// replaces no other.
+// commandRule is a rule that allows or forbids commands. A rule for a first
+// argument replaces no other.
 type commandRule struct {
 	text     string
 	replaces bool
 }
 
-// commandSet is a set of commands, a bit for the id of each.
+// commandSet is a set of commands, with one bit for each Command.id.
 type commandSet []uint64
 
 func (s commandSet) has(c *Command) bool { return s[c.id/64]>>(c.id%64)&1 != 0 }
@@ -121,7 +122,7 @@ func (s commandSet) fill(with uint64) {
 	}
 }
 
-// keyPattern is keys and what may be done to them.
+// keyPattern is a pattern of keys with the access that it permits.
 type keyPattern struct {
 	pattern string
 	access  keyAccess
@@ -134,7 +135,7 @@ const (
 	writeKeys
 )
 
-// ruleError is what is wrong with a rule.
+// ruleError is the reason why a rule is invalid.
 type ruleError string
 
 // Error returns Redis's text.
@@ -153,8 +154,8 @@ const (
 	errRuleTwice    ruleError = "Duplicate user found. A user can only be defined once in config files"
 )
 
-// newACL returns the users of a new server: the default user, who may do
-// everything without a password.
+// newACL returns the users of a new server: the default user, with all permissions
+// and without a password.
 func newACL(t *table) *acl {
 	own := &table{byName: maps.Clone(t.byName), index: t.index, rows: slices.Clone(t.rows), count: t.count}
 	a := &acl{table: own, users: map[string]*user{}, owner: &user{name: "(superuser)", all: true}}
@@ -173,7 +174,7 @@ func (a *acl) newStandard() *user {
 	return u
 }
 
-// newUser returns a user who may do nothing.
+// newUser returns a user without any permission.
 func (a *acl) newUser(name string) *user {
 	return &user{name: name, selectors: []selector{a.newSelector()}}
 }
@@ -187,7 +188,7 @@ func (a *acl) sorted() []*user {
 	return slices.SortedFunc(maps.Values(a.users), func(u, v *user) int { return strings.Compare(u.name, v.name) })
 }
 
-// lines returns the users as the lines of a file.
+// lines returns the users as the lines of an ACL file.
 func (a *acl) lines() []string {
 	var lines []string
 	for _, u := range a.sorted() {
@@ -196,13 +197,13 @@ func (a *acl) lines() []string {
 	return lines
 }
 
-// changed draws the conclusions from a change of the default user.
+// changed updates loginRequired and open after a change of the default user.
 func (a *acl) changed() {
 	a.open.Store(a.standard.nopass)
 	a.loginRequired.Store(!a.standard.enabled || !a.standard.nopass)
 }
 
-// setPassword is what the parameter requirepass does to the default user.
+// setPassword applies the parameter requirepass to the default user.
 func (a *acl) setPassword(password string) {
 	u := a.standard
 	u.passwords, u.nopass = nil, password == ""
@@ -212,7 +213,7 @@ func (a *acl) setPassword(password string) {
 	a.changed()
 }
 
-// copy returns a user that can be changed without changing u.
+// copy returns a deep copy of a user.
 func (u *user) copy() *user {
 	v := *u
 	v.passwordIndex = ruleIndex{}
@@ -236,8 +237,8 @@ func (s *selector) copy() selector {
 	return t
 }
 
-// settle works out what follows from the rules. It must be called after the last of
-// them was applied.
+// settle computes the derived fields. It must be called after the last of a series
+// of rules was applied.
 func (u *user) settle() {
 	kept := u.passwords[:0:0]
 	for i, hash := range u.passwords {
@@ -257,17 +258,18 @@ func (u *user) settle() {
 	u.allKeys = !slices.ContainsFunc(u.selectors, func(s selector) bool { return !s.allKeys })
 }
 
-// accepts reports whether the password is right, and the user may log in; nil is a
-// user that is not there.
+// accepts reports whether the password is right and the user may log in. A nil user
+// is one that does not exist.
 func (u *user) accepts(password []byte) bool {
 	if u == nil || !u.enabled {
-		sha256.Sum256(password) // so that it takes no less time than a wrong password
+		sha256.Sum256(password) // an absent user takes as long as a wrong password
 		return false
 	}
 	if u.nopass {
 		return true
 	}
-	// Hashes are of one length, whatever those of the passwords are.
+	// The hashes have one length, so the comparison does not reveal that of a
+	// password.
 	given, right := sha256.Sum256(password), 0
 	for i := range u.passwords {
 		right |= subtle.ConstantTimeCompare(given[:], u.passwords[i][:])
@@ -275,7 +277,7 @@ func (u *user) accepts(password []byte) bool {
 	return right == 1
 }
 
-// apply changes a user by one rule. After an error the user is as it was.
+// apply changes a user by one rule. After an error the user is unchanged.
 func (a *acl) apply(u *user, rule string) error {
 	if rule == "" {
 		return nil
@@ -366,17 +368,19 @@ func (u *user) dropPasswords() {
 	u.passwords, u.removed, u.passwordIndex = nil, nil, ruleIndex{}
 }
 
-// A ruleIndex finds elements of a list by their names. It serves a list that changes
-// by appending elements with new names, or by being emptied. The zero value is ready.
+// A ruleIndex finds elements of a list by their names. It serves a list that
+// changes only by appending elements with new names, or by being emptied. The zero
+// value is ready to use.
 type ruleIndex struct {
 	at      map[string]int
 	indexed int // elements of the list
 }
 
-// smallIndex is the length up to which a list is searched without an index.
+// smallIndex is the length up to which a list is searched linearly.
 const smallIndex = 16
 
-// find returns where a list of n elements has the one of a name, -1 if nowhere.
+// find returns the position of the element with a name in a list of n elements, or
+// -1.
 func (x *ruleIndex) find(n int, name func(i int) string, wanted string) int {
 	if n < x.indexed {
 		*x = ruleIndex{}
@@ -401,11 +405,11 @@ func (x *ruleIndex) find(n int, name func(i int) string, wanted string) int {
 	return -1
 }
 
-// forget makes find pass over an element whose name was changed.
+// forget removes an element from the index after its name was changed.
 func (x *ruleIndex) forget(name string) { delete(x.at, name) }
 
-// parseSelector reads what stands in parentheses. As in Redis, quotes that are
-// not balanced make it an empty one.
+// parseSelector parses the text in parentheses. As in Redis, unbalanced quotes
+// yield an empty selector.
 func (a *acl) parseSelector(text string) (selector, error) {
 	s := a.newSelector()
 	words, ok := protocol.SplitArgs(nil, []byte(text))
@@ -521,8 +525,8 @@ func (s *selector) applyChannels(pattern string) error {
 	return nil
 }
 
-// applySubcommand allows a subcommand, +config|get, or for a command that has
-// none, a first argument: +select|0.
+// applySubcommand allows a subcommand, +config|get, or a first argument of a
+// command without subcommands: +select|0.
 func (a *acl) applySubcommand(s *selector, rule string) error {
 	i := strings.LastIndexByte(rule, '|')
 	first := rule[i+1:]
@@ -592,7 +596,7 @@ func (a *acl) changeCategory(s *selector, category protocol.Categories, allow bo
 	})
 }
 
-// note keeps the rule by which commands have just been changed.
+// note appends the rule that has just changed the commands.
 func (s *selector) note(rule commandRule) {
 	s.rules = append(s.rules, rule)
 	if len(s.rules) > s.tidied*2+smallIndex {
@@ -600,8 +604,8 @@ func (s *selector) note(rule commandRule) {
 	}
 }
 
-// tidy removes the rules that a later one replaces: those of the same command, and of
-// its subcommands and first arguments.
+// tidy removes the rules that a later one replaces: those of the same command, and
+// of its subcommands and first arguments.
 func (s *selector) tidy() {
 	later := make(map[string]struct{}, len(s.rules))
 	kept := len(s.rules)
@@ -625,7 +629,7 @@ func (s *selector) tidy() {
 	s.tidied = len(s.rules)
 }
 
-// describe returns the rules that make this user of a new one.
+// describe returns the rules that turn a new user into this one.
 func (u *user) describe() string {
 	words := u.flags()
 	for _, p := range u.passwords {
@@ -723,7 +727,7 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// equalFold reports whether two strings are the same in any case of ASCII
+// equalFold reports whether two strings are equal, ignoring the case of ASCII
 // letters.
 func equalFold(a, b string) bool {
 	if len(a) != len(b) {
@@ -737,5 +741,5 @@ func equalFold(a, b string) bool {
 	return true
 }
 
-// hasSpace reports whether s holds what cannot stand in a line of rules.
+// hasSpace reports whether s holds a byte that a line of rules cannot contain.
 func hasSpace(s string) bool { return strings.ContainsAny(s, " \t\n\v\f\r\x00") }

@@ -15,8 +15,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// One table of parameters, by Redis's names, is what redis.conf, the flags of
-// the command line, CONFIG GET and SET, and the documentation come from.
+// One table of parameters, by Redis's names, is the source of redis.conf, the
+// command line flags, CONFIG GET and SET, and the documentation.
 
 // config holds the values of the parameters.
 type config struct {
@@ -101,23 +101,23 @@ type config struct {
 	daemonize         bool
 	supervised        string
 
-	kept map[string]string // the values of the parameters without effect; see kept
+	kept map[string]string // values of the parameters without effect; see kept
 }
 
 // parameter is a row of the table.
 type parameter struct {
 	name, alias string
-	initial     string // its value when nothing is said
+	initial     string // the default
 	doc         string
 	fixed       bool // can only be set before the server starts
-	protected   bool // and would give a client power over the machine
+	protected   bool // protected: would let a client act on the machine
 	several     bool // its value may be several words in a file
-	lines       bool // several lines in a file add up
-	kept        bool // without any effect
-	refused     bool // has one value only
-	hidden      bool // patterns do not find it
+	lines       bool // lines in a file accumulate
+	kept        bool // accepted without effect
+	refused     bool // accepts one value only
+	hidden      bool // not matched by patterns
 	form        form
-	secrecy     bool // not to be shown in the slow log and to MONITOR
+	secrecy     bool // not shown in the slow log and to MONITOR
 	get         func(*config) string
 	set         func(*config, string) error
 }
@@ -135,7 +135,8 @@ func parameters() []parameter {
 			about("Permissions of the unix socket, in octal."),
 		number("timeout", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.timeout }).
 			about("Seconds after which an idle client is disconnected, and one that takes longer than that for a kilobyte of a command or a reply; 0 for never."),
-		// Hidden, for who sets again all that CONFIG GET * finds skips only what is immutable in Redis.
+		// Hidden: a client that sets every parameter of CONFIG GET * again skips
+		// only those that are immutable in Redis.
 		enum("transport", "epoll", func(c *config) *string { return &c.transport }, "net", "epoll").immutable().hide().
 			about("How clients are served: `epoll`, on Linux, by one goroutine or a few for all plain sockets, or `net`, by one for each."),
 		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tcpKeepalive }).
@@ -378,7 +379,7 @@ func enum(name, initial string, field func(*config) *string, words ...string) pa
 	return p
 }
 
-// octal is the permissions of a file; 0 leaves them as they come.
+// octal is a file mode; 0 leaves the mode that the system gives.
 func octal(name string, field func(*config) *string) parameter {
 	p := text(name, "0", field)
 	p.form = formWords
@@ -406,7 +407,7 @@ func isHostname(s string) error {
 	return nil
 }
 
-// renames is what rename-command lines say: pairs of words, in quotes.
+// renames is the parameter of rename-command lines: pairs of words, in quotes.
 func renames() parameter {
 	p := text("rename-command", "", func(c *config) *string { return &c.renames }).immutable().hide().
 		about("In files: a command's name and another one for it, or `\"\"` to have no such command.")
@@ -414,7 +415,7 @@ func renames() parameter {
 	return p
 }
 
-// shutdownFlags are what SIGINT or SIGTERM does.
+// shutdownFlags is the parameter for the effect of SIGINT or SIGTERM.
 func shutdownFlags(name string, field func(*config) *string) parameter {
 	p := text(name, "default", field).words().about("What the signal does: `default` saves if there are save rules, `save` and `nosave` say it; with `now` " +
 		"connections are closed at once, with `force` the server stops even if it cannot save.")
@@ -458,8 +459,8 @@ func classes() parameter {
 	}
 }
 
-// parseMemory reads a number of bytes with an optional unit, as redis.conf
-// defines them: k and kb differ.
+// parseMemory parses a number of bytes with an optional unit, as redis.conf defines
+// them: k and kb differ.
 func parseMemory(s string) (int64, bool) {
 	digits := strings.TrimRight(strings.ToLower(s), "kmgb")
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -489,8 +490,8 @@ func parseMemory(s string) (int64, bool) {
 	return n * unit, true
 }
 
-// outputLimit bounds the replies and messages that wait for a client: closed
-// at once above hard, or when above soft for some seconds. 0 is no limit.
+// outputLimit bounds the output queue of a client: it is closed at once above hard,
+// or after it has been above soft for some seconds. 0 is no limit.
 type outputLimit struct{ hard, soft, seconds int64 }
 
 // The classes of clients, in the order of config.outputLimits.
@@ -581,7 +582,7 @@ func defaultConfig() config {
 	return c
 }
 
-// findParameter returns the parameter of that name, in any case of letters.
+// findParameter returns the parameter of that name, ignoring case.
 func findParameter(table []parameter, name string) *parameter {
 	for i := range table {
 		if p := &table[i]; strings.EqualFold(p.name, name) || p.alias != "" && strings.EqualFold(p.alias, name) {
@@ -591,16 +592,16 @@ func findParameter(table []parameter, name string) *parameter {
 	return nil
 }
 
-// inputLimits are what transports ask for without the lock.
+// inputLimits are the parameters that transports read without the lock.
 type inputLimits struct {
 	reader      protocol.Limits
 	queryBuffer int
-	lagging     int64 // bytes from which on it matters whether a client takes something
-	weighs      bool  // clients are weighed for maxmemory-clients
+	lagging     int64 // bytes from which on the server checks whether a client reads its output
+	weighs      bool  // maxmemory-clients requires weighing of clients
 	maxclients  int
 	maxmemory   int64
 	keepalive   int  // seconds
-	protected   bool // serve nobody from elsewhere
+	protected   bool // refuse clients from other machines
 }
 
 type limitsPointer = atomic.Pointer[inputLimits]
@@ -629,7 +630,7 @@ func (srv *Server) configure(values map[string]string) error {
 	return nil
 }
 
-// applyConfig hands the values of the parameters to those who work with them.
+// applyConfig passes the values of the parameters to the parts that use them.
 func (srv *Server) applyConfig() {
 	c := &srv.config
 	srv.acl.allChannels = c.aclPubsub == "allchannels"
@@ -668,7 +669,7 @@ func (srv *Server) applyConfig() {
 	}
 }
 
-// clampInt makes an int of what may be larger than one.
+// clampInt converts to int, and limits the value to the range of int.
 func clampInt(n int64) int { return int(max(math.MinInt, min(n, math.MaxInt))) }
 
 func (srv *Server) maxClients() int { return srv.limits.Load().maxclients }
@@ -778,14 +779,14 @@ func configSet(c *Call) {
 	next := c.srv.config
 	type setting struct {
 		name, value string
-		own         string // the name as it is spelled here
+		own         string // the name as the client spells it
 		p           *parameter
 	}
 	var given []setting
 	refuse := func(name, why string) {
 		c.Fail("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why)
 	}
-	at := c.Pos() + 2 // CONFIG SET are two words
+	at := c.Pos() + 2 // CONFIG SET takes two words
 	for pair := range slices.Chunk(c.Rest(), 2) {
 		if len(pair) < 2 {
 			break
@@ -796,12 +797,12 @@ func configSet(c *Call) {
 		switch p := s.p; {
 		case p == nil:
 			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + s.name + "'")
-			continue // what is secret must be kept so all the same
+			continue // a secret value must be redacted even so
 		case p.secrecy:
 			c.redact(at - 1)
 		}
 		if s.own = s.p.name; strings.EqualFold(s.name, s.p.alias) {
-			s.own = s.p.alias // which counts as another
+			s.own = s.p.alias // an alias counts as a separate name
 		}
 		switch p := s.p; {
 		case p.name == "dir" && c.srv.keeper.loading != nil:

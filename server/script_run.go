@@ -18,28 +18,28 @@ import (
 	"github.com/zsetd/zsetd/server/script"
 )
 
-// A script runs in the unit of its command, and what it calls with redis.call
-// are Calls of a session of its own in that unit: so what the keyspace does, what
-// is notified, journaled and counted is the same as if a client had sent them.
+// A script runs in the commit scope of its command. The commands of redis.call are
+// Calls of a separate session in that scope, so keyspace effects, notifications,
+// journaling and statistics are the same as for commands that a client sends.
 //
-// The lock is held all the time. When a script has run for longer than
-// busy-reply-threshold, it lets others have the lock between two instructions or
-// within what takes long, some milliseconds apart, but only to be told -BUSY and to kill it: everything
-// else that takes the lock waits in lock until the script has ended.
+// The script holds the lock all the time. When it has run for longer than
+// busy-reply-threshold, it releases the lock every few milliseconds, between two
+// instructions or within long steps, so that other clients receive -BUSY and can
+// kill it. Every other user of the lock waits in lock until the script has ended.
 
-// scripting is what a server keeps of scripts and functions.
+// scripting is the server's state of scripts and functions.
 type scripting struct {
-	state    *script.State // of EVAL; nil until it is wanted
+	state    *script.State // of EVAL; nil until first used
 	cache    map[string]*evalScript
 	bytes    int // of their sources
 	session  *Session
 	running  *scriptRun
 	allowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
 
-	memoryLimit uint64                       // by how much the process may grow while a script runs
-	watched     atomic.Pointer[scriptMemory] // of the script that runs
-	base        memoryUse                    // of the process,
-	baseAt      time.Time                    // then
+	memoryLimit uint64                       // how much the process may grow while a script runs
+	watched     atomic.Pointer[scriptMemory] // of the running script
+	base        memoryUse                    // of the process at baseAt
+	baseAt      time.Time                    // when base was read
 
 	functions functions
 }
@@ -52,7 +52,7 @@ type evalScript struct {
 	fn     *lua.LFunction
 }
 
-// scriptFlags is what a script or a function says of itself.
+// scriptFlags are the declared flags of a script or a function.
 type scriptFlags uint8
 
 const (
@@ -61,7 +61,7 @@ const (
 	scriptAllowStale
 	scriptNoCluster
 	scriptCrossSlot
-	scriptCompat // says nothing: anything goes
+	scriptCompat // no flags declared: everything is allowed
 )
 
 // scriptFlagNames are the names of the flags, in Redis's order.
@@ -71,20 +71,20 @@ func scriptFlagNames() []string {
 
 func (f scriptFlags) has(g scriptFlags) bool { return f&g != 0 }
 
-// scriptRun is a script that runs.
+// scriptRun is a running script.
 type scriptRun struct {
 	srv      *Server
 	state    *script.State
 	caller   *Session
 	row      *Command
-	command  [][]byte // that runs it
+	command  [][]byte // the command that runs it
 	name     string   // of the function, or the script's SHA-1
 	eval     bool
 	readOnly bool
 	flags    scriptFlags
-	began    time.Time // by the clock that runs, not that of the unit
+	began    time.Time // by the running clock, not that of the commit scope
 	wrote    bool
-	busy     bool // has run for so long that others are told
+	busy     bool // has exceeded the threshold: other clients receive -BUSY
 	killed   bool
 	memory   scriptMemory
 	slot     int // of the keys so far, in a cluster; -1 if there were none
@@ -101,7 +101,7 @@ const (
 		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
 )
 
-// busyError is what others are told while the script runs.
+// busyError is the reply to other clients while the script runs.
 func (r *scriptRun) busyError() string {
 	if r.eval {
 		return errBusyEval
@@ -109,8 +109,8 @@ func (r *scriptRun) busyError() string {
 	return errBusyFcall
 }
 
-// runScript runs a function for a command, and replies what it returns. keys and
-// args are what it is given: globals of a script, arguments of a function.
+// runScript runs a function for a command, and replies its result. keys and args
+// are globals of a script, and arguments of a function.
 func (c *Call) runScript(state *script.State, fn *lua.LFunction, r *scriptRun, keys, args [][]byte) {
 	srv := c.srv
 	sc := &srv.scripting
@@ -169,13 +169,13 @@ func (c *Call) runScript(state *script.State, fn *lua.LFunction, r *scriptRun, k
 	}
 }
 
-// attach notes which command runs a script.
+// attach records the command that runs a script.
 func (r *scriptRun) attach(c *Call, state *script.State) {
 	r.srv, r.state, r.caller, r.row, r.command, r.began = c.srv, state, c.sess, c.cmd, c.argv, time.Now()
 }
 
-// compileScript compiles a source for a command. That can be interrupted as the script
-// itself can: to compile 100 MB takes seconds.
+// compileScript compiles a source for a command. It can be interrupted like the
+// script itself, because compiling 100 MB takes seconds.
 func (c *Call) compileScript(state *script.State, r *scriptRun, source, chunk string) (*lua.LFunction, error) {
 	sc := &c.srv.scripting
 	if sc.running != nil { // see runScript
@@ -188,15 +188,14 @@ func (c *Call) compileScript(state *script.State, r *scriptRun, source, chunk st
 	return state.Compile(source, chunk)
 }
 
-// begin makes r the script that runs.
+// begin makes r the running script.
 func (sc *scripting) begin(r *scriptRun) {
 	sc.running = r
 	r.memory.begin(sc, r.srv.keys)
 	sc.watched.Store(&r.memory)
 }
 
-// endScript ends what begin has begun. Those who have waited for the end of the
-// script go on.
+// endScript reverses begin and resumes the waiters for the end of the script.
 func (srv *Server) endScript(r *scriptRun) {
 	sc := &srv.scripting
 	r.state.Running, r.state.Interrupt = false, nil
@@ -211,14 +210,14 @@ func (srv *Server) endScript(r *scriptRun) {
 	}
 }
 
-// largestKept is the largest buffer for replies to scripts that is kept for the next.
+// largestKept is the largest reply buffer that is kept for the next script.
 const largestKept = 1 << 20
 
-// scriptingMemory is what scripts and functions take, estimated.
+// scriptingMemory is the estimated memory of scripts and functions.
 type scriptingMemory struct{ eval, functions, vmEval, vmFunctions int64 }
 
-// What a machine takes with its libraries, and a script or function compiled
-// besides its source, measured.
+// The measured size of a machine with its libraries, and of a compiled script or
+// function in addition to its source.
 const (
 	vmBytes     = 96 << 10
 	scriptBytes = 4 << 10
@@ -238,7 +237,7 @@ func (sc *scripting) memory() (m scriptingMemory) {
 	return m
 }
 
-// all is how much that is together.
+// all returns the sum.
 func (m scriptingMemory) all() int64 { return m.eval + m.functions + m.vmEval + m.vmFunctions }
 
 // stringTable makes a table of arguments.
@@ -250,7 +249,7 @@ func stringTable(state *script.State, args [][]byte) *lua.LTable {
 	return t
 }
 
-// scriptSession returns the session whose commands are those of scripts.
+// scriptSession returns the session that runs the commands of scripts.
 func (srv *Server) scriptSession() *Session {
 	sc := &srv.scripting
 	if sc.session == nil {
@@ -261,7 +260,7 @@ func (srv *Server) scriptSession() *Session {
 	return sc.session
 }
 
-// scriptFailed replies what a script has failed with.
+// scriptFailed replies the error that a script has raised.
 func (c *Call) scriptFailed(r *scriptRun, failed *script.Error) {
 	t, ok := failed.Value.(*lua.LTable)
 	var msg string
@@ -281,7 +280,7 @@ func (c *Call) scriptFailed(r *scriptRun, failed *script.Error) {
 	c.Reply.Error(msg)
 }
 
-// luaText is what tostring makes of a value that is no string.
+// luaText returns the result of tostring for a value other than a string.
 func luaText(v lua.LValue) string {
 	switch v := v.(type) {
 	case *lua.LNilType:
@@ -292,8 +291,8 @@ func luaText(v lua.LValue) string {
 	return v.String()
 }
 
-// errorOf returns the message of an error table, and whether the error was
-// counted with the command that has raised it.
+// errorOf returns the message of an error table, and whether the error was counted
+// with the command that has raised it.
 func errorOf(t *lua.LTable) (msg string, counted bool) {
 	if s, ok := script.ToString(t.RawGetString("err")); ok {
 		msg = s
@@ -312,8 +311,8 @@ func cText(s string) string {
 	return strings.Trim(s, "\r\n")
 }
 
-// errorTable makes the table that an error is for scripts. msg is an error line
-// as clients get it, with a code.
+// errorTable returns the table that represents an error in scripts. msg is an error
+// line as clients receive it, with a code.
 func errorTable(state *script.State, msg string, counted bool) *lua.LTable {
 	t := state.Table()
 	t.RawSetString("err", lua.LString(msg))
@@ -323,8 +322,8 @@ func errorTable(state *script.State, msg string, counted bool) *lua.LTable {
 	return t
 }
 
-// interrupt is called by the machine now and then. It tells how the script must
-// end, if it must.
+// interrupt is called by the machine at intervals. It returns the error that ends
+// the script, or nil if the script continues.
 func (r *scriptRun) interrupt() *lua.LTable {
 	srv := r.srv
 	if r.memory.outgrown() {
@@ -343,11 +342,11 @@ func (r *scriptRun) interrupt() *lua.LTable {
 	}
 	srv.letOthers()
 	switch {
-	case srv.mu.broken: // another has panicked meanwhile
+	case srv.mu.broken: // another goroutine has panicked meanwhile
 		r.state.Bug(lockBroken{})
 		return errorTable(r.state, errInternal, false)
 	case srv.closed && r.wrote && !srv.ending.nosave:
-		// Half of what the script does must not be kept.
+		// A partial result of the script must not be saved.
 		srv.ending.nosave = true
 		srv.log.Warn("a script was ended by the shutdown after it had changed data; what was not saved before is lost", "script", r.name)
 		fallthrough
@@ -358,32 +357,33 @@ func (r *scriptRun) interrupt() *lua.LTable {
 	return nil
 }
 
-// defaultScriptMemory is the limit unless a test sets another. On a busy machine, where
-// the collector lags behind, a step of the largest table has exceeded it by 4 %: 5 GB is
-// what README.md promises.
+// defaultScriptMemory is the limit unless a test sets another one. On a busy
+// machine, where the collector lags behind, a step of the largest table exceeds it
+// by 4 %; README.md promises 5 GB.
 const defaultScriptMemory = 4 << 30
 
-// scriptMemory watches how much memory a script takes. The process must not grow by
-// more than the limit while a script runs, with what is not in use any more and what a
-// single step takes: a table that grows is copied, which is 1.9 GB for the largest one,
-// and a string of 512 MB is made in a buffer that grows likewise. So a script may hold
-// a quarter of the limit, what is not collected is an eighth more, and the rest is for
-// the step, of which the largest table takes 3 GB with what is collected too late.
-// What the script stores in keys does not count: that is for maxmemory.
+// scriptMemory limits the memory that a script takes. While a script runs, the
+// process must not grow by more than the limit, including garbage and the
+// allocations of a single step: growth of a table copies it, which takes 1.9 GB for
+// the largest one, and a string of 512 MB is made in a buffer that grows likewise.
+// So a script may hold a quarter of the limit, garbage takes an eighth more, and
+// the rest is for the step; a step of the largest table takes 3 GB including
+// garbage that is collected too late. Data that the script stores in keys do not
+// count: maxmemory limits them.
 type scriptMemory struct {
 	limit   uint64
 	keys    *keyspace.Keyspace
 	stored  int64     // bytes of all keys when the script began
 	base    memoryUse // when the script began
-	collect memoryUse // when it is to be looked at more closely
+	collect memoryUse // above it outgrown collects garbage before it decides
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	ended     bool
-	tightened int64 // what tighten has set; 0: nothing
+	tightened int64 // limit that tighten has set; 0: none
 }
 
-// memoryUse is how much memory the process has: in objects of the heap, collected or
-// not, and from the operating system.
+// memoryUse is the memory of the process: in heap objects, live or not, and mapped
+// from the operating system.
 type memoryUse struct{ objects, mapped uint64 }
 
 func readMemory() memoryUse {
@@ -394,7 +394,7 @@ func readMemory() memoryUse {
 	return memoryUse{samples[0].Value.Uint64(), samples[1].Value.Uint64() - samples[2].Value.Uint64()}
 }
 
-// baseAge is how old the figures may be that a script begins with: to read them takes
+// baseAge is the greatest age of the base figures of a script: reading them takes
 // microseconds.
 const baseAge = 100 * time.Millisecond
 
@@ -406,9 +406,9 @@ func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace) {
 	m.collect = memoryUse{m.base.objects + m.limit/4, m.base.mapped + m.limit/4}
 }
 
-// outgrown reports whether the script has taken more memory than it may. What it
-// does not use any more does not count, so that is collected, and returned to the
-// operating system, before it is ended.
+// outgrown reports whether the script has exceeded its memory limit. Garbage does
+// not count, so it is collected, and returned to the operating system, before the
+// decision.
 func (m *scriptMemory) outgrown() bool {
 	now := m.read()
 	m.tighten(now.mapped, m.keys.Held()-m.stored)
@@ -422,7 +422,7 @@ func (m *scriptMemory) outgrown() bool {
 	return now.objects > m.base.objects+m.limit/4
 }
 
-// read is readMemory without what the script has stored in keys.
+// read is readMemory without the data that the script has stored in keys.
 func (m *scriptMemory) read() memoryUse {
 	now := readMemory()
 	if stored := m.keys.Held() - m.stored; stored > 0 {
@@ -432,10 +432,10 @@ func (m *scriptMemory) read() memoryUse {
 	return now
 }
 
-// tighten sets the memory limit of the garbage collector when a script has taken much:
-// with that in view it collects what a single step leaves behind, such as the copies of
-// a table that grows, within the step. Any goroutine may call it. A program, or another
-// server in it, that has set a limit keeps it.
+// tighten sets the memory limit of the garbage collector when a script has taken
+// much memory: the collector then frees the garbage of a single step, such as the
+// copies of a growing table, within the step. Any goroutine may call it. A limit
+// that the embedding program, or another server in it, has set is kept.
 func (m *scriptMemory) tighten(mapped uint64, stored int64) {
 	if mapped <= m.base.mapped+m.limit/8 {
 		return
@@ -449,8 +449,8 @@ func (m *scriptMemory) tighten(mapped uint64, stored int64) {
 	}
 }
 
-// beat is called each millisecond while something runs, also within a step, by another
-// goroutine.
+// beat is called by another goroutine each millisecond while a script runs, also
+// within a step.
 func (sc *scripting) beat() {
 	if m := sc.watched.Load(); m != nil {
 		m.tighten(readMemory().mapped, 0)
@@ -467,19 +467,19 @@ func (m *scriptMemory) end() {
 	}
 }
 
-// letOthers gives the lock to those who wait for it, and takes it again. In
-// between no unit begins: sessions run what they may while a script is busy, in
-// turnWhileBusy, everybody else waits in lock.
+// letOthers releases the lock to its waiters, and takes it again. In between no
+// commit scope begins: sessions run the commands that are allowed while a script is
+// busy, in turnWhileBusy, and every other goroutine waits in lock.
 func (srv *Server) letOthers() {
 	if len(srv.unit.wake) > 0 && srv.keeper.holds() {
 		srv.holdWoken()
 	}
 	u, at, instant, current, before := srv.unit, srv.at, srv.instant, srv.current, srv.keeper.before
-	srv.unit = unit{srv: srv, changes: u.changes, wake: u.wake} // who was told something is to have it now
+	srv.unit = unit{srv: srv, changes: u.changes, wake: u.wake} // sessions with new output are woken now
 	u.wake = nil
 	srv.current, srv.busy = nil, true
 	if srv.looping != nil {
-		srv.looping.replace() // others of its clients must be read
+		srv.looping.replace() // a new goroutine must read the loop's other clients
 	}
 	if srv.pausedUntil == 0 {
 		srv.keys.Freeze()
@@ -488,7 +488,7 @@ func (srv *Server) letOthers() {
 	time.Sleep(busyPause)
 	srv.mu.Mutex.Lock()
 	if srv.mu.broken {
-		return // to interrupt, which ends the script
+		return // return to interrupt, which ends the script
 	}
 	u.changes = srv.unit.changes
 	srv.unit, srv.at, srv.instant, srv.current = u, at, instant, current
@@ -501,15 +501,15 @@ func (srv *Server) letOthers() {
 // busyPause is how long the lock is free each time.
 const busyPause = 200 * time.Microsecond
 
-// busyEnded lets those go on who have waited for the end of a script.
+// busyEnded resumes the goroutines that wait for the end of a script.
 func (srv *Server) busyEnded() {
 	srv.busy = false
 	srv.idle.Broadcast()
 }
 
-// turnWhileBusy is turn while a script has the server for itself. The lock is
-// held on entry, and not on return. Nothing that these commands may do has
-// consequences but for sessions.
+// turnWhileBusy is the variant of turn for the time while a script is busy. The
+// lock is held on entry, and not on return. The commands that it runs affect
+// sessions only.
 func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
 	done, out, ending = s.workWhileBusy(batch)
 	srv := s.srv
@@ -525,7 +525,7 @@ func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 	return done, out, ending
 }
 
-// workWhileBusy is what turnWhileBusy does with the lock.
+// workWhileBusy is the part of turnWhileBusy that holds the lock.
 func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	defer srv.guard()
@@ -544,8 +544,8 @@ func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 	return done, out, s.closing || s.killed
 }
 
-// call runs a command for the script. The error, if the command does not run, is
-// a line with its code, and is counted.
+// call runs a command for the script. failed is the error line, with its code, of a
+// command that is refused; the error is counted.
 func (r *scriptRun) call(argv [][]byte) (reply []byte, failed string) {
 	srv := r.srv
 	cmd, names := srv.table.find(argv)
@@ -570,7 +570,7 @@ func (r *scriptRun) call(argv [][]byte) (reply []byte, failed string) {
 	c.cmd, c.argv = cmd, argv
 	c.settle()
 	if r.caller.cache != nil && cmd.reads() {
-		r.caller.remember(r.row, r.command) // all keys that the script has been given, and no others
+		r.caller.remember(r.row, r.command) // all keys passed to the script, and no others
 	}
 	srv.account(c, 0, start)
 	if s.out.Over() {
@@ -597,7 +597,7 @@ func (r *scriptRun) refuses(cmd *Command, argv [][]byte) string {
 	switch {
 	case r.readOnly && flags.Has(protocol.Write|protocol.MayReplicate):
 		return "ERR Write commands are not allowed from read-only scripts."
-	case !flags.Has(protocol.Write) || r.wrote: // what has begun is brought to its end
+	case !flags.Has(protocol.Write) || r.wrote: // a script that has written runs to its end
 	case r.srv.keeper.refuses():
 		return errNotSaved
 	case r.srv.lacksReplicas():
@@ -614,8 +614,8 @@ func (r *scriptRun) refuses(cmd *Command, argv [][]byte) string {
 	return ""
 }
 
-// misplaced returns why a node of a cluster does not run a command for the
-// script, or "".
+// misplaced returns why a node of a cluster does not run a command for the script,
+// or "".
 func (r *scriptRun) misplaced(cmd *Command, argv [][]byte) string {
 	slot, refusal := r.caller.misplaced(cmd, argv)
 	switch {
@@ -634,7 +634,7 @@ func (r *scriptRun) misplaced(cmd *Command, argv [][]byte) string {
 	return ""
 }
 
-// killScript ends the script that runs, for SCRIPT KILL or FUNCTION KILL.
+// killScript ends the running script, for SCRIPT KILL or FUNCTION KILL.
 func (c *Call) killScript(eval bool) {
 	r := c.srv.scripting.running
 	switch {

@@ -25,16 +25,16 @@ import (
 // TLS, with Redis's parameters, on Go's crypto/tls.
 //
 // The listener of tls-port accepts plain connections; the handshake is the first
-// thing that the goroutine of a connection does, within handshakeTime. So a client
-// that is silent then holds up nobody else; it is one of maxclients, as in Redis.
+// step of the goroutine of a connection, within handshakeTime. So a client that is
+// silent then delays no other client; it counts against maxclients, as in Redis.
 //
-// What the parameters say becomes one tls.Config, which is never changed: whoever
-// connects gets the newest, and another one puts an end to the tickets of those
-// before it, so that nobody resumes a session under rules that are no more. CONFIG
-// SET of any of them reads the files again. So does the first client after a file
-// has changed: certificates are renewed by programs that know nothing of this
-// server. A certificate that cannot be used leaves everything as it was, with an
-// error of CONFIG SET or in the log.
+// The parameters make up one tls.Config, which is immutable: new connections use
+// the latest one. A new one invalidates the session tickets of its predecessors, so
+// that no client resumes a session under rules that no longer apply. CONFIG SET of
+// any of the parameters reads the files again. So does the first connection after a
+// file has changed, because certificates are renewed by programs that do not know
+// this server. An unusable certificate leaves everything unchanged, with an error
+// of CONFIG SET or in the log.
 
 // tlsParameters are the parameters that make up a tls.Config.
 type tlsParameters struct {
@@ -48,9 +48,9 @@ type tlsParameters struct {
 }
 
 const (
-	// handshakeTime is how long a client may take for the handshake.
+	// handshakeTime is the longest time that a client may take for the handshake.
 	handshakeTime = 10 * time.Second
-	// tlsLookTime is how often the files are looked at, at most.
+	// tlsLookTime is the shortest interval between two checks of the files.
 	tlsLookTime = time.Second
 )
 
@@ -83,24 +83,24 @@ func tlsConfigParameters() []parameter {
 	}
 }
 
-// tlsState is what the connections to come are served with.
+// tlsState is the TLS configuration of new connections.
 type tlsState struct {
-	mu     sync.Mutex // the server's lock may be held when it is taken
-	wanted bool       // whatever tls-port says
+	mu     sync.Mutex // may be taken under the server's lock
+	wanted bool       // TLS is served even if tls-port is 0
 	material
 	looked time.Time
 }
 
-// material is what was made of the parameters.
+// material is a tls.Config with the parameters and files it was made of.
 type material struct {
 	params tlsParameters
 	config *tls.Config // nil if TLS is not served
-	stamp  string      // of the files that config was made of
-	tried  string      // of those that none could be made of
+	stamp  string      // of the files of config
+	tried  string      // of the last files that were unusable
 }
 
-// secure makes what the parameters say about TLS what the connections to come are
-// served with. After an error everything is as it was; undo makes it so.
+// secure applies the TLS parameters to new connections. After an error everything
+// is unchanged; undo restores the previous state.
 func (srv *Server) secure(c *config) (undo func(), err error) {
 	s := &srv.tls
 	s.mu.Lock()
@@ -118,7 +118,7 @@ func (srv *Server) secure(c *config) (undo func(), err error) {
 	return undo, s.build(srv, &c.tls)
 }
 
-// build is called with the state's lock.
+// build makes the tls.Config. The state's lock is held.
 func (s *tlsState) build(srv *Server, p *tlsParameters) error {
 	stamp := p.stamp()
 	config, err := p.config(srv)
@@ -135,8 +135,8 @@ func (s *tlsState) build(srv *Server, p *tlsParameters) error {
 	return nil
 }
 
-// current returns what the next connection is to be served with. If the files have
-// changed since they were read, they are read again.
+// current returns the tls.Config of the next connection. If the files have changed
+// since they were read, they are read again.
 func (s *tlsState) current(srv *Server) *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,14 +146,14 @@ func (s *tlsState) current(srv *Server) *tls.Config {
 	s.looked = time.Now()
 	if stamp := s.params.stamp(); stamp != s.stamp && stamp != s.tried {
 		if err := s.build(srv, &s.params); err != nil {
-			s.tried = stamp // said once
+			s.tried = stamp // logged once
 			srv.log.Error("the files of TLS have changed and cannot be used; what was there before stays", "error", err)
 		}
 	}
 	return s.config
 }
 
-// stamp changes when one of the files does.
+// stamp returns a string that changes when one of the files does.
 func (p *tlsParameters) stamp() string {
 	var b strings.Builder
 	for _, path := range append([]string{p.certFile, p.keyFile, p.caCertFile}, filesOf(p.caCertDir)...) {
@@ -164,19 +164,19 @@ func (p *tlsParameters) stamp() string {
 	return b.String()
 }
 
-// filesOf returns the paths of what is in a directory, if there is one.
+// filesOf returns the paths of the entries of a directory, if it exists.
 func filesOf(dir string) (paths []string) {
 	if dir == "" {
 		return nil
 	}
-	entries, _ := os.ReadDir(dir) // config says what is wrong with it
+	entries, _ := os.ReadDir(dir) // config reports the error
 	for _, e := range entries {
 		paths = append(paths, filepath.Join(dir, e.Name()))
 	}
 	return paths
 }
 
-// config reads the files.
+// config reads the files and returns the tls.Config.
 func (p *tlsParameters) config(srv *Server) (*tls.Config, error) {
 	switch {
 	case p.certFile == "":
@@ -236,7 +236,7 @@ func (p *tlsParameters) certificate() (cert tls.Certificate, err error) {
 	return cert, nil
 }
 
-// authorities reads the certificates of those who sign those of clients.
+// authorities reads the certificates of the authorities that sign those of clients.
 func (p *tlsParameters) authorities() (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	n := 0
@@ -277,7 +277,7 @@ func (p *tlsParameters) authorities() (*x509.CertPool, error) {
 		for _, path := range filesOf(p.caCertDir) {
 			info, err := os.Stat(path)
 			if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-				continue // a link to nowhere, or a directory
+				continue // a broken link, or a directory
 			}
 			if err := add(path); err != nil {
 				return nil, err
@@ -290,7 +290,7 @@ func (p *tlsParameters) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// tlsVersions reads tls-protocols.
+// tlsVersions parses tls-protocols.
 func tlsVersions(words string) (lo, hi uint16, err error) {
 	if words == "" {
 		return tls.VersionTLS12, tls.VersionTLS13, nil
@@ -315,11 +315,12 @@ func tlsVersions(words string) (lo, hi uint16, err error) {
 	return tls.VersionTLS10 + uint16(first), tls.VersionTLS10 + uint16(last), nil
 }
 
-// ticketMark begins what limitTickets adds to a session: when it was made.
+// ticketMark begins the data that limitTickets adds to a session: its creation
+// time.
 const ticketMark = "zsetd since "
 
-// limitTickets lets sessions be resumed for so many seconds, which Go has no word
-// for: its tickets are good for a week.
+// limitTickets bounds the time in which sessions can be resumed. Go has no
+// parameter for it: its tickets are valid for a week.
 func (srv *Server) limitTickets(c *tls.Config, seconds int64) {
 	c.WrapSession = func(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {
 		s.Extra = append(s.Extra, binary.BigEndian.AppendUint64([]byte(ticketMark), uint64(srv.clock().Unix())))
@@ -333,7 +334,7 @@ func (srv *Server) limitTickets(c *tls.Config, seconds int64) {
 		for _, extra := range s.Extra {
 			if at, ok := bytes.CutPrefix(extra, []byte(ticketMark)); ok && len(at) == 8 {
 				if age := srv.clock().Unix() - int64(binary.BigEndian.Uint64(at)); age < 0 || age >= seconds {
-					return nil, nil // a whole handshake, then
+					return nil, nil // falls back to a full handshake
 				}
 			}
 		}
@@ -347,14 +348,14 @@ type secureListener struct {
 	srv *Server
 }
 
-// Accept returns a connection whose handshake is still to be done.
+// Accept returns a connection before its handshake.
 func (l secureListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	c := l.srv.tls.current(l.srv)
-	if c == nil { // nobody is to be served any more
+	if c == nil { // TLS is no longer served
 		nc.Close()
 		return nil, net.ErrClosed
 	}
@@ -362,7 +363,7 @@ func (l secureListener) Accept() (net.Conn, error) {
 }
 
 // ServeTLS is [Server.Serve] for clients that speak TLS, as the parameters whose
-// names begin with tls- say. A program that has a tls.Config of its own gives
+// names begin with tls- say. A program that has a tls.Config of its own passes
 // Serve a listener of [tls.NewListener] instead.
 func (srv *Server) ServeTLS(l net.Listener) (err error) {
 	defer srv.fallen(&err)
@@ -383,8 +384,8 @@ func (srv *Server) ServeTLS(l net.Listener) (err error) {
 	return srv.Serve(secureListener{l, srv})
 }
 
-// handshake does what TLS asks for before the first command. It returns false if
-// the client does not do his part.
+// handshake performs the TLS handshake before the first command. It returns false
+// if the client fails to complete it.
 func (c *conn) handshake() bool {
 	nc, secure := c.nc.(*tls.Conn)
 	if !secure {
@@ -396,10 +397,10 @@ func (c *conn) handshake() bool {
 		return false
 	}
 	nc.SetDeadline(time.Time{})
-	return !c.sess.ending() // whoever woke it meanwhile has set a deadline that is gone
+	return !c.sess.ending() // a concurrent wake has set a deadline that is now cleared
 }
 
-// socketOf returns what a connection of TLS stands on, or nc itself.
+// socketOf returns the connection below a TLS connection, or nc itself.
 func socketOf(nc net.Conn) net.Conn {
 	if t, secure := nc.(*tls.Conn); secure {
 		return t.NetConn()

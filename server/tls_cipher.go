@@ -10,25 +10,26 @@ import (
 	"strings"
 )
 
-// The ciphers of TLS up to 1.2 have two names each: Go's, which is the standard's,
-// and OpenSSL's, which Redis takes. OpenSSL's lists are a little language, too.
+// The cipher suites of TLS up to 1.2 have two names each: the standard's, which Go
+// uses, and OpenSSL's, which Redis accepts. OpenSSL's lists also have a syntax of
+// their own.
 
-// cipherSuite is one that Go has.
+// cipherSuite is a suite that Go supports.
 type cipherSuite struct {
 	id       uint16
 	name     string   // OpenSSL's
-	words    []string // that mean it and others
+	words    []string // words of a list that mean several suites, this one among them
 	standard string
-	insecure bool // in Go's eyes: only its own name brings it in
+	insecure bool // insecure according to Go: only its own name selects it
 }
 
-// cipherSuites returns those of TLS up to 1.2. RC4 is not among them: it must not
-// be used (RFC 7465), and OpenSSL is not built with it any more.
+// cipherSuites returns the suites of TLS up to 1.2. RC4 is not among them: it must
+// not be used (RFC 7465), and current builds of OpenSSL lack it.
 func cipherSuites() (list []cipherSuite) {
 	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
 		exchange, cipher, ok := strings.Cut(strings.TrimPrefix(s.Name, "TLS_"), "_WITH_")
 		if !ok || strings.HasPrefix(cipher, "RC4") {
-			continue // it is one of TLS 1.3
+			continue // a suite of TLS 1.3
 		}
 		c := cipherSuite{id: s.ID, standard: s.Name, insecure: s.Insecure, words: []string{"ALL"}}
 		kx, auth, both := strings.Cut(exchange, "_")
@@ -72,15 +73,16 @@ func cipherSuites() (list []cipherSuite) {
 	return list
 }
 
-// absentCiphers are words of OpenSSL for what Go has not: they may be excluded.
+// absentCiphers are words of OpenSSL for suites that Go lacks: they may be
+// excluded.
 const absentCiphers = " aNULL eNULL NULL LOW MEDIUM EXP EXPORT EXPORT40 EXPORT56 DES RC2 RC4 IDEA SEED CAMELLIA CAMELLIA128 " +
 	"CAMELLIA256 ARIA ARIA128 ARIA256 ARIAGCM AESCCM AESCCM8 MD5 SHA384 GOST GOST89MAC GOST94 aGOST aGOST01 kGOST DH ADH AECDH EDH " +
 	"DHE kDH kDHE kEDH kDHr kDHd aDH aDSS DSS PSK kPSK kECDHEPSK kDHEPSK kRSAPSK aPSK SRP kSRP aSRP KRB5 kECDHr kECDHe aECDH " +
 	"COMPLEMENTOFALL COMPLEMENTOFDEFAULT SSLv2 FZA "
 
-// parseCiphers reads a list as OpenSSL does: names and words, words joined by plus
-// signs, "!" and "-" to exclude, "+" to put last. What comes first means nothing
-// here, Go has an order of its own. Without a list there is no choice: nil.
+// parseCiphers parses a list as OpenSSL does: names and words, words joined by plus
+// signs, "!" and "-" to exclude, "+" to move to the end. The order has no effect,
+// as Go has an order of its own. An empty list returns nil: Go's default.
 func parseCiphers(text string) ([]uint16, error) {
 	if text == "" {
 		return nil, nil
@@ -93,7 +95,7 @@ func parseCiphers(text string) ([]uint16, error) {
 			how, word = word[0], word[1:]
 		}
 		if word == "@STRENGTH" || strings.HasPrefix(word, "@SECLEVEL=") && len(word) == len("@SECLEVEL=1") && strings.ContainsRune("012", rune(word[10])) {
-			continue // about the order; and Go asks for more than level 2 does
+			continue // affects the order only; and Go requires more than level 2 does
 		}
 		matched := false
 		for _, c := range all {
@@ -131,8 +133,9 @@ func parseCiphers(text string) ([]uint16, error) {
 	return ids, nil
 }
 
-// is reports whether a word of a list means the suite. Words that mean several bring
-// in only what Go calls secure, as DEFAULT does; exclude says that they exclude.
+// is reports whether a word of a list means the suite. Words that mean several
+// suites include only those that Go calls secure, as DEFAULT does; exclude marks
+// words that exclude.
 func (c *cipherSuite) is(word string, exclude bool) bool {
 	if word == c.name || word == c.standard {
 		return true
@@ -151,7 +154,7 @@ func (c *cipherSuite) is(word string, exclude bool) bool {
 	return true
 }
 
-// checkCiphersuites accepts what says nothing but what is done anyway.
+// checkCiphersuites accepts only a list that equals what Go does anyway.
 func checkCiphersuites(text string) error {
 	if text == "" {
 		return nil

@@ -18,9 +18,9 @@ import (
 	"hash"
 )
 
-// Keys with a password. Of the two kinds that OpenSSL writes, Go's library reads the
-// old one (openssl rsa -aes256) and nothing of the other, PKCS #8 (openssl pkcs8,
-// genpkey, req): that is here, as far as OpenSSL has written it in this century.
+// Keys with a password. OpenSSL writes two formats. Go's library reads the old one
+// (openssl rsa -aes256), but not PKCS #8 (openssl pkcs8, genpkey, req). This file
+// reads PKCS #8 with the algorithms that OpenSSL has used since 2000.
 
 var (
 	errKeyEncrypted = errors.New("it is encrypted: tls-key-file-pass must have its password")
@@ -28,7 +28,7 @@ var (
 	errKeyMethod    = errors.New("it is encrypted in a way that is not known here; openssl pkcs8 -topk8 -v2 aes-256-cbc writes one that is")
 )
 
-// decryptKey returns a file of a key as one without a password, if it has one.
+// decryptKey returns a key file without its password, if it has one.
 func decryptKey(file []byte, password string) ([]byte, error) {
 	for rest := file; ; {
 		var block *pem.Block
@@ -61,7 +61,7 @@ func decryptKey(file []byte, password string) ([]byte, error) {
 	}
 }
 
-// encryptedKey and the next two are of RFC 5958 and RFC 8018.
+// encryptedKey and the next two types are defined in RFC 5958 and RFC 8018.
 type encryptedKey struct {
 	Algorithm pkix.AlgorithmIdentifier
 	Data      []byte
@@ -76,8 +76,8 @@ type pbkdf2Parameters struct {
 	Hash       pkix.AlgorithmIdentifier `asn1:"optional"`
 }
 
-// decryptPKCS8 returns the key that a password encrypts: PBES2 with PBKDF2, and
-// AES or triple DES.
+// decryptPKCS8 decrypts a key with a password: PBES2 with PBKDF2, and AES or triple
+// DES.
 func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	var outer encryptedKey
 	var scheme pbes2
@@ -111,7 +111,7 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 		"2.16.840.1.101.3.4.1.2": {16, aes.NewCipher}, "2.16.840.1.101.3.4.1.22": {24, aes.NewCipher},
 		"2.16.840.1.101.3.4.1.42": {32, aes.NewCipher}, "1.2.840.113549.3.7": {24, des.NewTripleDESCipher},
 	}[oid(scheme.Encryption)]
-	const most = 10_000_000 // a file shall not keep the server from starting for ever
+	const most = 10_000_000 // bounds the time that a file can delay the start
 	if sum == nil || !known || p.Iterations < 1 || p.Iterations > most {
 		return nil, errKeyMethod
 	}
@@ -137,12 +137,12 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 		return nil, errKeyPassword
 	}
 	if out = out[:n-pad]; asn1Error(out) != nil {
-		return nil, errKeyPassword // by chance the padding was right
+		return nil, errKeyPassword // the padding was valid by chance
 	}
 	return out, nil
 }
 
-// asn1Error tells what is wrong with a value that should stand alone.
+// asn1Error returns the error of parsing a value on its own.
 func asn1Error(der []byte) error {
 	var v asn1.RawValue
 	_, err := asn1.Unmarshal(der, &v)

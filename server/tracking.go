@@ -9,32 +9,32 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Client-side caching, CLIENT TRACKING. Clients are told when a key that they
-// have read changes, or, in broadcast mode, any key that begins with one of
-// their prefixes.
+// Client-side caching, CLIENT TRACKING. The server sends a client an invalidation
+// when a key that it has read changes, or, in broadcast mode, when any key changes
+// that begins with one of its prefixes.
 //
-// A key leaves the table in the instant in which it changes, so that what a
-// transaction or script reads after it has written counts as fresh. Who held it
-// goes with the effect; they are told when the unit commits, after the reply of
-// whoever made the change. Broadcasts are gathered until the lock is given
-// back, as Redis gathers them until it has served a pipeline: one message for
-// each prefix.
+// A key leaves the table at the instant it changes, so a value that a transaction
+// or script reads after its own write counts as fresh. The holders of the key are
+// part of the effect; they receive the invalidation when the commit scope ends,
+// after the reply of the session that made the change. Broadcasts are collected
+// until the lock is released, as Redis collects them until it has served a
+// pipeline: one message for each prefix.
 //
-// While nobody tracks all this costs a comparison for each change and one for
+// While no client tracks, all this costs one comparison for each change and one for
 // each command.
 
-// tracking is what the server knows of the caches of all clients.
+// tracking is the server's record of the caches of all clients.
 type tracking struct {
-	on       bool // somebody tracks, or has and keys are left of it
+	on       bool // a client tracks, or keys of earlier tracking remain
 	clients  int
 	keys     map[string]*holders
 	items    int // holders of all keys
 	prefixes map[string]*broadcast
-	dirty    bool // a prefix has keys to tell of
+	dirty    bool // a prefix has keys to broadcast
 }
 
-// holders are the clients that may have a key in their caches. The numbers of
-// clients that are gone, or track no more, stay until the key changes.
+// holders are the clients that may have a key in their caches. The ids of clients
+// that have disconnected or stopped tracking stay until the key changes.
 type holders struct{ ids []int64 } // ascending
 
 // memory estimates the bytes that the table takes.
@@ -43,39 +43,39 @@ func (t *tracking) memory() int64 {
 	return int64(len(t.keys)*perKey + t.items*perHolder)
 }
 
-// broadcast is a prefix of keys that somebody wants to hear of.
+// broadcast is a prefix that clients track in broadcast mode.
 type broadcast struct {
 	clients map[*Session]struct{}
-	changed map[string]*Session // keys, and who was the last to change them; nil is the server itself
+	changed map[string]*Session // keys with the session that changed each last; nil: the server itself
 }
 
 // cache is the tracking state of a session.
 type cache struct {
-	redirect      int64 // the client that is told instead; 0 = this one
-	broken        bool  // and is no more
+	redirect      int64 // the client that receives the invalidations instead; 0: this one
+	broken        bool  // that client has disconnected
 	bcast         bool
 	optin, optout bool
-	noloop        bool                // not told of its own changes
-	caching       bool                // CLIENT CACHING holds for the command, or transaction, that comes next
-	prefixes      map[string]struct{} // of a client in broadcast mode
+	noloop        bool                // no invalidations for its own changes
+	caching       bool                // CLIENT CACHING applies to the next command, or transaction
+	prefixes      map[string]struct{} // in broadcast mode
 }
 
-// trackingChannel is where clients that speak RESP2 are told, as if it were a
-// message.
+// trackingChannel is the channel on which RESP2 clients receive invalidations, as
+// messages.
 const trackingChannel = "__redis__:invalidate"
 
-// trimLimit is how many keys leave the table under one hold of the lock when it
-// is larger than tracking-table-max-keys allows.
+// trimLimit is the number of keys removed from the table under one hold of the lock
+// while the table exceeds tracking-table-max-keys.
 const trimLimit = 1000
 
-// reads reports whether a command tells clients of values. A script that does
-// not write tells what the commands do that it runs.
+// reads reports whether a command returns values of keys to clients. For a
+// read-only script the commands that it runs count, not the script.
 func (cmd *Command) reads() bool {
 	flags := cmd.spec.Flags()
 	return flags.Has(protocol.ReadOnly) && !flags.Has(protocol.PubSub) && cmd.Group != "scripting"
 }
 
-// remember notes that a session has been told the values of the keys that a
+// remember records that a session has received the values of the keys that a
 // command names. The session must track.
 func (s *Session) remember(cmd *Command, argv [][]byte) {
 	c := s.cache
@@ -100,8 +100,8 @@ func (s *Session) remember(cmd *Command, argv [][]byte) {
 	}
 }
 
-// changing takes a key out of the table and returns who is to be told that it
-// has changed. by is who changed it; nobody if its time was up.
+// changing removes a key from the table and returns the clients to invalidate. by
+// is the session that changed the key; nil if the key has expired.
 func (srv *Server) changing(key string, by *Session, expired bool) *holders {
 	t := &srv.tracking
 	for prefix, b := range t.prefixes {
@@ -109,7 +109,7 @@ func (srv *Server) changing(key string, by *Session, expired bool) *holders {
 			continue
 		}
 		last := by
-		if expired || srv.scripting.running != nil { // Redis does not know who runs a script
+		if expired || srv.scripting.running != nil { // Redis does not know the caller of a script
 			last = nil
 		}
 		if _, there := b.changed[key]; there {
@@ -133,7 +133,7 @@ func (srv *Server) changing(key string, by *Session, expired bool) *holders {
 	return h
 }
 
-// forget takes a key out of the table.
+// forget removes a key from the table.
 func (t *tracking) forget(key string) *holders {
 	h := t.keys[key]
 	if h != nil {
@@ -146,7 +146,7 @@ func (t *tracking) forget(key string) *holders {
 
 func (t *tracking) update() { t.on = t.clients > 0 || len(t.keys) > 0 }
 
-// invalidate tells the holders of a key that it has changed.
+// invalidate sends the holders of a key an invalidation.
 func (srv *Server) invalidate(key string, to *holders) {
 	for _, id := range to.ids {
 		if s := srv.sessions[id]; s != nil && s.cache != nil && !s.cache.bcast {
@@ -155,8 +155,8 @@ func (srv *Server) invalidate(key string, to *holders) {
 	}
 }
 
-// flushed notes that databases were emptied: whoever tracks is told, with a
-// null, that nothing in its cache is good any more.
+// flushed records that databases were emptied: the commit sends every tracking
+// client a null, which invalidates its whole cache.
 func (u *unit) flushed() {
 	t := &u.srv.tracking
 	if !t.on {
@@ -169,7 +169,7 @@ func (u *unit) flushed() {
 	}
 }
 
-// invalidateAll does it.
+// invalidateAll sends that null.
 func (srv *Server) invalidateAll() {
 	for _, s := range srv.byID() {
 		if s.cache != nil {
@@ -178,9 +178,9 @@ func (srv *Server) invalidateAll() {
 	}
 }
 
-// tell sends the keys that are not to be cached any longer to a session that
-// tracks, or to the one it redirects to; nil stands for all keys. A client that
-// speaks RESP2 can be told only if it redirects to one that is subscribed.
+// tell sends invalidated keys to a session that tracks, or to the session that it
+// redirects to; nil means all keys. A RESP2 client can receive invalidations only
+// if it redirects to a session that is subscribed.
 func (s *Session) tell(keys []string) {
 	to := s
 	if id := s.cache.redirect; id != 0 {
@@ -219,8 +219,8 @@ func (s *Session) tell(keys []string) {
 	to.push(r.Bytes())
 }
 
-// settleTracking sends what has been gathered for broadcasting, and keeps the
-// table as small as it must be. It is called before the lock is given back.
+// settleTracking sends the collected broadcasts, and trims the table to its limit.
+// It is called before the lock is released.
 func (srv *Server) settleTracking() {
 	t := &srv.tracking
 	if t.dirty {
@@ -231,7 +231,7 @@ func (srv *Server) settleTracking() {
 	}
 	if limit := int(srv.config.trackingTableMaxKeys); limit > 0 && t.clients > 0 && len(t.keys) > limit {
 		n := 0
-		for key := range t.keys { // any of them
+		for key := range t.keys { // in random order
 			srv.invalidate(key, t.forget(key))
 			if n++; n == trimLimit || len(t.keys) <= limit {
 				break
@@ -240,13 +240,13 @@ func (srv *Server) settleTracking() {
 	}
 }
 
-// overfull reports whether settleTracking has left something to do.
+// overfull reports whether settleTracking has left keys to trim.
 func (srv *Server) overfull() bool {
 	limit := int(srv.config.trackingTableMaxKeys)
 	return limit > 0 && srv.tracking.clients > 0 && len(srv.tracking.keys) > limit
 }
 
-// send tells those who listen to a prefix which of its keys were changed.
+// send sends the clients of a prefix the keys that were changed.
 func (b *broadcast) send() {
 	if len(b.changed) == 0 {
 		return
@@ -264,7 +264,7 @@ func (b *broadcast) send() {
 	clear(b.changed)
 }
 
-// track makes a session track keys. Prefixes that it has already stay.
+// track makes a session track keys. Prefixes that it already has stay.
 func (s *Session) track(o *trackingOptions) {
 	t := &s.srv.tracking
 	c := &cache{redirect: o.redirect, bcast: o.bcast, optin: o.optin, optout: o.optout, noloop: o.noloop}
@@ -301,9 +301,9 @@ func (s *Session) track(o *trackingOptions) {
 	}
 }
 
-// untrack ends tracking. In the table the session stays until the keys change,
-// as in Redis: looking for them would take long. With the last client that is
-// gone the table goes, too.
+// untrack ends tracking. The session stays in the table until the keys change, as
+// in Redis: a search for its entries takes too long. When the last tracking client
+// has disconnected, the table is dropped.
 func (s *Session) untrack(gone bool) {
 	t := &s.srv.tracking
 	if s.cache != nil {
@@ -324,7 +324,7 @@ func (s *Session) untrack(gone bool) {
 	t.update()
 }
 
-// check verifies what the server knows of the sessions that track.
+// check verifies the table against the sessions that track.
 func (t *tracking) check(sessions map[int64]*Session) error {
 	clients, items, prefixes := t.clients, t.items, 0
 	for _, s := range sessions {
@@ -401,8 +401,8 @@ func clientTracking(c *Call) {
 	}
 }
 
-// mayTrack returns why the options do not go together, or with what the session
-// does already.
+// mayTrack returns the error if the options conflict with each other, or with the
+// current tracking state of the session.
 func (s *Session) mayTrack(o *trackingOptions) string {
 	was := s.cache
 	switch {
@@ -428,9 +428,9 @@ func (s *Session) mayTrack(o *trackingOptions) string {
 		return "ERR Prefix '" + clip([]byte(p), math.MaxInt) + "' overlaps with " + kind + " prefix '" +
 			clip([]byte(q), math.MaxInt) + "'. Prefixes for a single client must not overlap."
 	}
-	// Of sorted names those that begin with p come right behind it, and a beginning of p
-	// comes before it with nothing but others that begin so in between: a name that
-	// overlaps any other overlaps a neighbour.
+	// In sorted order the names that begin with p follow p directly, and between p
+	// and a prefix of p before it there are only names that share that prefix. So a
+	// name that overlaps any other overlaps a neighbour.
 	sorted := slices.Sorted(slices.Values(slices.Concat(existing, o.prefixes)))
 	alone := func(p string) bool {
 		i, _ := slices.BinarySearch(sorted, p)
@@ -477,8 +477,8 @@ func clientCaching(c *Call) {
 	c.Reply.OK()
 }
 
-// redirection returns the client that a session redirects to, 0 if it does not,
-// and -1 if it does not track.
+// redirection returns the id of the client that a session redirects to, 0 if it
+// does not redirect, and -1 if it does not track.
 func (s *Session) redirection() int64 {
 	if s.cache == nil {
 		return -1
