@@ -2,8 +2,8 @@ package server
 
 import "github.com/zsetd/zsetd/protocol"
 
-// denial is why somebody may not do something. Of several reasons the last in
-// this order is told.
+// denial is the reason for which a command is denied. If several apply, the last in
+// this order is reported.
 type denial uint8
 
 const (
@@ -31,7 +31,7 @@ func (d denial) refusal(cmd *Command) string {
 }
 
 // inTransaction returns the error for a command that was allowed when it was
-// queued, and is not when EXEC comes to it.
+// queued, and is denied when EXEC runs it.
 func (d denial) inTransaction() string {
 	reason := "no permission to access one of the channels used as arguments"
 	switch d {
@@ -44,8 +44,8 @@ func (d denial) inTransaction() string {
 		"This command is no longer allowed for the following reason: " + reason
 }
 
-// inScript returns the error for a command that a script may not run, without
-// a code.
+// inScript returns the error for a command that a script may not run, without a
+// code.
 func (d denial) inScript() string {
 	reason := "can't publish to the channel mentioned in the command"
 	switch d {
@@ -57,10 +57,10 @@ func (d denial) inScript() string {
 	return "The user executing the script " + reason
 }
 
-// permit reports whether the session's user may run a command, whose line argv
-// is with its name. A refusal is counted and logged. Every way to a command
-// asks here: dispatch, EXEC, a waiter's retry, and for what a script calls, the
-// session that runs it.
+// permit reports whether the session's user may run a command; argv is the command
+// with its name. A denial is counted and logged. Every path to a command checks
+// here: dispatch, EXEC, the retry of a waiter, and, for redis.call, the session
+// that runs the script.
 func (s *Session) permit(cmd *Command, argv [][]byte, where denialContext) denial {
 	if s.user.all {
 		return permitted
@@ -76,8 +76,8 @@ func (s *Session) permit(cmd *Command, argv [][]byte, where denialContext) denia
 	return d
 }
 
-// permits reports whether u may run a command, and if not, which argument it
-// is for. It neither counts nor logs, so it serves those who only ask: DRYRUN,
+// permits reports whether u may run a command, and if not, which argument is
+// denied. It neither counts nor logs, so it also serves queries: DRYRUN,
 // redis.acl_check_cmd.
 func (u *user) permits(cmd *Command, argv [][]byte) (d denial, at int) {
 	if u.all {
@@ -101,8 +101,8 @@ func (u *user) permits(cmd *Command, argv [][]byte) (d denial, at int) {
 	return d, at
 }
 
-// permitsOnAnyKey reports whether a selector of u allows a command and access
-// to each and every key: what SORT reads with BY and GET is not in its keys.
+// permitsOnAnyKey reports whether a selector of u allows a command and access to
+// every key: the keys that SORT reads with BY and GET are not in its arguments.
 func (u *user) permitsOnAnyKey(cmd *Command, argv [][]byte, access keyAccess) bool {
 	if u.all {
 		return true
@@ -151,8 +151,8 @@ func (s *selector) permitsFirstArg(cmd *Command, argv [][]byte) bool {
 	return false
 }
 
-// accessOf returns what must be allowed for what a command does to a key. It
-// may be nothing, as for EXISTS: then any access will do.
+// accessOf returns the access that a command needs to a key. It may be none, as for
+// EXISTS: then any access suffices.
 func accessOf(flags protocol.KeyFlags) (access keyAccess) {
 	if flags.Has(protocol.KeyAccess) {
 		access |= readKeys
@@ -186,8 +186,8 @@ func (s *selector) hasAnyKey(access keyAccess) bool {
 	return false
 }
 
-// channelsOf returns the channels that a command needs to be allowed, which
-// stand behind its name. Patterns to be listened to must be allowed literally.
+// channelsOf returns the channels in the arguments of a command that need
+// permission. Patterns to subscribe to must be permitted literally.
 func channelsOf(cmd *Command, argv [][]byte) (channels [][]byte, literal bool) {
 	switch cmd.Name {
 	case "publish", "spublish":
@@ -200,7 +200,8 @@ func channelsOf(cmd *Command, argv [][]byte) (channels [][]byte, literal bool) {
 	return nil, false
 }
 
-// matchesAny reports whether one of the patterns matches a channel, or is it.
+// matchesAny reports whether one of the patterns matches a channel or, with
+// literal, equals it.
 func matchesAny(patterns []string, channel []byte, literal bool) bool {
 	for _, p := range patterns {
 		if literal && p == string(channel) || !literal && match(bytesOf(p), channel, false) {
@@ -210,9 +211,9 @@ func matchesAny(patterns []string, channel []byte, literal bool) bool {
 	return false
 }
 
-// dropSubscribers ends the sessions of a user, whose rules are about to become
-// those of next, that listen to what they may no longer hear; that of me after
-// its reply.
+// dropSubscribers ends the sessions of a user that are subscribed to channels which
+// next, the user's new rules, no longer permits; the session me ends after its
+// reply.
 func (srv *Server) dropSubscribers(u, next *user, me *Session) {
 	var allowed, before []string
 	for i := range next.selectors {
@@ -251,7 +252,7 @@ func (srv *Server) dropSubscribers(u, next *user, me *Session) {
 	}
 }
 
-// dismiss ends a session: at once, or after its reply if it is that of me.
+// dismiss ends a session: at once, or after its reply if it is me.
 func (s *Session) dismiss(me *Session) {
 	if s == me {
 		s.closing = true
@@ -260,14 +261,14 @@ func (s *Session) dismiss(me *Session) {
 	}
 }
 
-// dropSessions ends the sessions of a user who is gone.
+// dropSessions ends the sessions of a deleted user.
 func (srv *Server) dropSessions(u *user, me *Session) {
 	for _, s := range srv.byID() {
 		if s.user != u {
 			continue
 		}
 		s.dismiss(me)
-		if s == me { // which may be in the middle of a transaction
+		if s == me { // me may be in the middle of a transaction
 			s.user, s.authenticated = srv.acl.standard, false
 		}
 	}

@@ -174,7 +174,7 @@ func aclDryrun(c *Call) {
 	}
 }
 
-// maxPassBits is the longest password that GENPASS makes.
+// maxPassBits is the length of the longest password that GENPASS makes.
 const maxPassBits = 4096
 
 func aclGenpass(c *Call) {
@@ -193,7 +193,7 @@ func aclGenpass(c *Call) {
 	if !c.ok() {
 		return
 	}
-	// Not the unit's source of chance: a password must not be guessed.
+	// Not the random source of commands: a password must be unpredictable.
 	var b [maxPassBits / 8]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		panic("BUG: no randomness: " + err.Error())
@@ -229,7 +229,7 @@ func aclGetuser(c *Call) {
 	}
 }
 
-// reply writes the three fields that GETUSER tells of a selector.
+// reply writes the three fields of a selector in the reply of GETUSER.
 func (s *selector) reply(r *protocol.Reply) {
 	r.BulkString("commands")
 	r.BulkString(s.describeCommands())

@@ -1,4 +1,4 @@
-//lint:file-ignore ST1005 What is wrong with a user is told in Redis's own sentences.
+//lint:file-ignore ST1005 Errors about users have the wording of Redis.
 
 package server
 
@@ -13,13 +13,13 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Users come from the configuration, a line "user name rules…" for each, or
-// from a file of such lines, the parameter aclfile; never from both. ACL LOAD and
-// SAVE hold the lock while they read or write it, as SAVE does: some kilobytes,
-// when an operator asks for it, and nobody sees half of the change.
+// Users come from the configuration, a line "user name rules…" for each, or from a
+// file of such lines, the parameter aclfile; never from both. ACL LOAD and SAVE
+// hold the lock while they read or write the file, as SAVE does: it has some
+// kilobytes, an operator requests it, and no client sees a partial change.
 
-// mergeSelectors joins the words of a selector that was not quoted, "(+get"
-// "~a*)". If a parenthesis is left open, it returns the word that has it.
+// mergeSelectors joins the words of a selector that is not quoted, "(+get" "~a*)".
+// If a parenthesis is left open, it returns the word that has it.
 func mergeSelectors(words []string) (rules []string, open string) {
 	var selector []string
 	for _, word := range words {
@@ -43,7 +43,7 @@ func mergeSelectors(words []string) (rules []string, open string) {
 	return rules, ""
 }
 
-// loadUsers takes the users of the configuration, and those of the file.
+// loadUsers applies the users of the configuration, or those of the file.
 func (srv *Server) loadUsers(lines string) error {
 	a, path := srv.acl, srv.config.aclFile
 	a.allChannels = srv.config.aclPubsub == "allchannels"
@@ -77,7 +77,7 @@ func (srv *Server) loadUsers(lines string) error {
 	return nil
 }
 
-// declare makes a user of the configuration.
+// declare adds a user of the configuration.
 func (a *acl) declare(name string, words []string) error {
 	if hasSpace(name) {
 		return errors.New("spaces are not allowed in ACL usernames")
@@ -107,8 +107,8 @@ func (a *acl) declare(name string, words []string) error {
 	return nil
 }
 
-// userLines returns the lines of users for a configuration file: none if they
-// have a file of their own.
+// userLines returns the lines of users for a configuration file: none if the users
+// are in an ACL file.
 func (srv *Server) userLines() []string {
 	if srv.config.aclFile != "" {
 		return nil
@@ -120,7 +120,7 @@ func (srv *Server) userLines() []string {
 	return lines
 }
 
-// quoteWords joins words to a line that a configuration file can have.
+// quoteWords joins words to a line of a configuration file.
 func quoteWords(words []string) string {
 	for i, word := range words {
 		if word == "" || strings.ContainsAny(word, "\"'\\") || hasSpace(word) {
@@ -139,9 +139,9 @@ func (srv *Server) usersFile() string {
 	return filepath.Join(srv.config.dir, path)
 }
 
-// loadUsersFile replaces all users by those of the file, and ends the sessions
-// of all but the default user. It does nothing if anything is wrong with the
-// file, and returns all that is, in Redis's words.
+// loadUsersFile replaces all users by those of the file, and ends the sessions of
+// all but the default user. If the file has errors it does nothing, and returns all
+// of them, in Redis's words.
 func (srv *Server) loadUsersFile(me *Session) (problems string) {
 	a, name := srv.acl, srv.config.aclFile
 	b, err := os.ReadFile(srv.usersFile())
@@ -176,7 +176,7 @@ func (srv *Server) loadUsersFile(me *Session) (problems string) {
 	return ""
 }
 
-// loadLine adds the user of a line of the file, or reports what is wrong.
+// loadLine adds the user of a line of the file, or reports the errors of the line.
 func (a *acl) loadLine(users map[string]*user, words []string, place string, report *strings.Builder) {
 	if words[0] != "user" || len(words) < 2 {
 		report.WriteString(place + " should start with user keyword followed by the username. ")
@@ -204,9 +204,9 @@ func (a *acl) loadLine(users map[string]*user, words []string, place string, rep
 		rule = strings.Trim(rule, "\t\r\n")
 		switch err := a.apply(u, rule); {
 		case err == nil:
-		case errors.Is(err, errRuleCommand): // there is nothing secret in it
+		case errors.Is(err, errRuleCommand): // contains no secret
 			report.WriteString(place + ": Error in applying operation '" + rule + "': " + err.Error() + ". ")
-		case !told: // what follows may come of it
+		case !told: // later errors may be consequences of the first
 			told = true
 			report.WriteString(place + ": " + err.Error() + ". ")
 		}
@@ -214,8 +214,8 @@ func (a *acl) loadLine(users map[string]*user, words []string, place string, rep
 	u.settle()
 }
 
-// saveUsersFile writes all users to the file: a new one takes its place, so
-// that there is always a whole one.
+// saveUsersFile writes all users to a new file and renames it, so that a complete
+// file exists at any time.
 func (srv *Server) saveUsersFile() (err error) {
 	path := srv.usersFile()
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
@@ -235,7 +235,7 @@ func (srv *Server) saveUsersFile() (err error) {
 	if _, err = f.WriteString(text.String()); err != nil {
 		return err
 	}
-	if old, e := os.Stat(path); e == nil { // a new file is for its owner alone: it has hashes of passwords
+	if old, e := os.Stat(path); e == nil { // keep the mode; a new file is private to its owner, as it has hashes of passwords
 		if err = f.Chmod(old.Mode().Perm()); err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (srv *Server) saveUsersFile() (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// strerror returns the text that C has for an error of the system.
+// strerror returns C's text of a system error.
 func strerror(err error) string {
 	text := err.Error()
 	if errno := syscall.Errno(0); errors.As(err, &errno) {

@@ -7,10 +7,10 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// denialLog is what ACL LOG shows, the latest first.
+// denialLog is the content of ACL LOG, the latest first.
 type denialLog []*denialEntry
 
-// denialEntry is a refusal, or several that are alike.
+// denialEntry is one denial, or several similar ones.
 type denialEntry struct {
 	id               int64
 	count            int64
@@ -21,7 +21,7 @@ type denialEntry struct {
 	created, updated int64  // milliseconds since 1970
 }
 
-// denialContext is where somebody tried what he may not do.
+// denialContext is the context of a denied command.
 type denialContext string
 
 const (
@@ -30,8 +30,8 @@ const (
 	deniedInScript denialContext = "lua"
 )
 
-// A refusal joins one that is alike, if that is among the last so many and not
-// older than so many milliseconds.
+// A denial is merged with a similar one if that is among the last alikeEntries and
+// not older than alikeTime, in milliseconds.
 const (
 	alikeEntries = 10
 	alikeTime    = 60000
@@ -45,8 +45,8 @@ func (s *Session) denialContext() denialContext {
 	return deniedToplevel
 }
 
-// logDenial counts and logs a refusal. The object is the command, key or
-// channel that was refused.
+// logDenial counts and logs a denial. The object is the command, key or channel
+// that was denied.
 func (s *Session) logDenial(reason denial, where denialContext, object, username string) {
 	srv := s.srv
 	a := srv.acl

@@ -4,8 +4,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// serverCommands are the commands that look after the server as a whole. Their
-// handlers stand in the files of their subjects.
+// serverCommands are the commands that administer the server as a whole. Their
+// handlers are in the files of their subjects.
 func serverCommands() []Command {
 	return []Command{
 		{Facts: protocol.Facts{
@@ -190,7 +190,7 @@ func role(c *Call) {
 	c.Reply.Array(0)
 }
 
-// replicaof takes NO ONE, which changes nothing on a master. It refuses to follow
+// replicaof accepts NO ONE, which changes nothing on a master. It refuses to follow
 // another server.
 func replicaof(c *Call) {
 	host, port := c.Bytes(), c.Bytes()

@@ -138,8 +138,8 @@ func clientCommands() []Command {
 	}
 }
 
-// badSubcommand replies the error of a subcommand whose number of arguments
-// its row allows, but it does not.
+// badSubcommand replies the error of a subcommand whose number of arguments is
+// valid for its table row, but not for the subcommand.
 func (c *Call) badSubcommand() {
 	name, _, _ := strings.Cut(c.cmd.Name, "|")
 	c.Reply.Error("ERR unknown subcommand or wrong number of arguments for '" + clip(c.argv[1], 128) + "'. Try " +
@@ -158,7 +158,7 @@ func clientId(c *Call) { c.Reply.Int(c.sess.id) }
 
 func clientInfo(c *Call) { c.Reply.Verbatim("txt", string(c.sess.appendInfo(nil))) }
 
-// clientClass is what CLIENT calls the type of a client.
+// clientClass is the type of a client in CLIENT commands.
 type clientClass string
 
 const (
@@ -176,7 +176,7 @@ func (s *Session) class() clientClass {
 	return classNormal
 }
 
-// clientClass reads the type of a client.
+// clientClass parses the type of a client.
 func (c *Call) clientClass() clientClass {
 	b := c.Bytes()
 	switch {
@@ -193,7 +193,7 @@ func (c *Call) clientClass() clientClass {
 	return ""
 }
 
-// clientFilter is which clients CLIENT KILL means.
+// clientFilter selects the clients of CLIENT KILL.
 type clientFilter struct {
 	id          int64
 	class       clientClass
@@ -312,7 +312,7 @@ func (s *Session) appendInfo(b []byte) []byte {
 	if s.multi || s.execing > 0 {
 		multi = max(len(s.queue), s.execing)
 	}
-	// As in Redis: what is in the first buffer, and what comes after it in blocks.
+	// As in Redis: the first buffer, and the rest in blocks.
 	n := s.backlog()
 	first := min(n, firstReplies)
 	blocks, events := 0, "r"
@@ -336,7 +336,7 @@ func (s *Session) appendInfo(b []byte) []byte {
 		last, s.user.name, s.redirection(), s.out.Version(), s.libName, s.libVer)
 }
 
-// flags returns the letters that CLIENT LIST gives to a session.
+// flags returns the letters of a session in CLIENT LIST.
 func (s *Session) flags() string {
 	var b []byte
 	for _, f := range []struct {
@@ -368,7 +368,7 @@ func (s *Session) flags() string {
 	return string(b)
 }
 
-// onOff reads ON or OFF as the last argument.
+// onOff parses ON or OFF as the last argument.
 func (c *Call) onOff() bool {
 	on := c.Is("ON")
 	if !on && !c.Is("OFF") {

@@ -11,41 +11,41 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// maxmemory-clients bounds what all clients take together: their buffers, what they
-// have queued, and the names that they watch or listen to. When it is too much, the
-// largest are disconnected until it is not, as in Redis.
+// maxmemory-clients bounds the memory of all clients together: their buffers,
+// queued commands, and the names of watched keys and subscriptions. Above the limit
+// the largest clients are disconnected until the rest is below it, as in Redis.
 //
-// While it is off, a turn asks for it once. While it is on, a session is weighed
-// whenever what it takes may have changed, which is at the end of its turn and when
-// it is sent something; the sum is kept, and so is which of some classes of size it
-// is in, so that nobody looks at ten thousand clients to find the largest.
+// While the limit is off, a turn costs one comparison. While it is on, a session is
+// weighed whenever its memory may have changed: at the end of its turn and when
+// output is added. The sum is kept up to date, and so are classes of size, so that
+// finding the largest of ten thousand clients needs no search.
 
 // clientMemory is guarded by the server's lock.
 type clientMemory struct {
-	limit   int64 // bytes; 0 is none
-	total   int64 // of all who were weighed
+	limit   int64 // bytes; 0: none
+	total   int64 // of all weighed sessions
 	classes [weightClasses][]*Session
-	beyond  bool // the log says that there is nobody left to disconnect
+	beyond  bool // the log already reports that no client is left to disconnect
 }
 
-// weight is what clientMemory knows of a session.
+// weight is the state of a session in clientMemory.
 type weight struct {
-	named   int64 // bytes of names: of keys that it watches, and of what it listens to
+	named   int64 // bytes of the names of watched keys and subscriptions
 	weighed int64 // its part of the total
-	size    int8  // class of it, from 1; 0: it is in none
-	place   int   // in that class
+	size    int8  // its class of size, from 1; 0: none
+	place   int   // position in that class
 }
 
 const (
-	// weightClasses is how many classes of size there are: the first goes up to
-	// 32 KB, each of the others twice as far.
+	// weightClasses is the number of classes of size: the first ends at 32 KB, each
+	// of the others at twice the end of the previous one.
 	weightClasses = 19
 	firstClass    = 15 // bits
-	// leastClientMemory is the smallest limit that is obeyed. With less nobody could
-	// change it any more.
+	// leastClientMemory is the smallest effective limit. Below it no client could
+	// stay connected to change it.
 	leastClientMemory = 128 << 10
-	// perName is what a name costs beside its bytes, in the session's set and in the
-	// server's.
+	// perName is the cost of a name in addition to its bytes, in the session's set
+	// and in the server's.
 	perName = 64
 )
 
@@ -59,7 +59,7 @@ func (s *Session) memory() int64 {
 	return n
 }
 
-// limitClients takes over what the parameters say of clients.
+// limitClients applies the parameters about clients.
 func (srv *Server) limitClients() {
 	if floor := srv.config.lagging(); floor != math.MaxInt64 {
 		for _, s := range srv.sessions {
@@ -91,10 +91,10 @@ func (srv *Server) limitClients() {
 	}
 }
 
-// full reports whether clients are to be disconnected.
+// full reports whether clients must be disconnected.
 func (m *clientMemory) full() bool { return m.limit != 0 && m.total >= m.limit }
 
-// remove forgets what a session weighs.
+// remove subtracts a session from the total.
 func (m *clientMemory) remove(s *Session) {
 	m.total -= s.weighed
 	s.weighed = 0
@@ -121,7 +121,7 @@ func (m *clientMemory) classify(s *Session, class int8) {
 	}
 }
 
-// weigh notes what a session takes now, if anybody wants to know.
+// weigh updates the memory of a session, if there is a limit.
 func (s *Session) weigh() {
 	if s.srv.clientMemory.limit != 0 {
 		s.weighNow()
@@ -144,8 +144,8 @@ func (s *Session) weighNow() {
 	m.classify(s, class)
 }
 
-// evictClients disconnects the largest clients until the others take less than they
-// may. Who has said CLIENT NO-EVICT stays.
+// evictClients disconnects the largest clients until the others are below the
+// limit. Clients with CLIENT NO-EVICT stay.
 func (srv *Server) evictClients() {
 	m := &srv.clientMemory
 	for class := weightClasses - 1; class >= 0 && m.full(); {

@@ -16,21 +16,21 @@ import (
 // node of a cluster does, and commands on keys of several slots are refused.
 //
 // The node has all slots from the start, so that no setup is needed. A setup script
-// may assign them all the same: a slot counts as busy only once a command has
-// assigned it. DELSLOTS, FLUSHSLOTS and RESET take slots away. Assignments last until
-// the server ends.
+// can still assign them: a slot counts as busy only once a command has assigned it.
+// DELSLOTS, FLUSHSLOTS and RESET remove slots. Assignments last until the server
+// stops.
 //
 // The node knows no other nodes and has no bus: CLUSTER MEET succeeds with its own
 // address only.
 
 const slotCount = 16384
 
-// cluster is the state of the one node. nil if cluster-enabled is no.
+// cluster is the state of the node; nil if cluster-enabled is no.
 type cluster struct {
 	id, shard    string
 	served       [slotCount]bool
 	assigned     [slotCount]bool // by a command
-	slots        int             // served
+	slots        int             // number of served slots
 	epoch        int64           // of the node's configuration
 	currentEpoch int64
 }
@@ -249,8 +249,8 @@ func newCluster() *cluster {
 	return cl
 }
 
-// keySlot returns the slot of a key: of what is between the first { and the next
-// }, if that is something, or else of the whole.
+// keySlot returns the slot of a key. It is a hash of the text between the first {
+// and the next }, if that is not empty, or else of the whole key.
 func keySlot[T string | []byte](key T) int {
 	tag := key
 	for i := range len(key) {
@@ -281,9 +281,9 @@ func keySlot[T string | []byte](key T) int {
 	return int(crc) % slotCount
 }
 
-// misplaced returns why the node does not serve a command, or "": its keys, or
-// its sharded channels, must have one slot, which it has. EXEC has the keys of
-// all its commands. slot is theirs, or -1.
+// misplaced returns why the node does not serve a command, or "": all its keys, or
+// its sharded channels, must be in one slot, which the node has. EXEC has the keys
+// of all its commands. slot is that slot, or -1.
 func (s *Session) misplaced(cmd *Command, argv [][]byte) (slot int, refusal string) {
 	slot = -1
 	if cmd.Name == "exec" {
@@ -353,7 +353,7 @@ func (cl *cluster) down(c *config) bool {
 	return cl.slots == 0 || cl.slots < slotCount && c.clusterFullCoverage
 }
 
-// mode is what HELLO and INFO call it.
+// mode is the name of the mode in HELLO and INFO.
 func (srv *Server) mode() string {
 	if srv.cluster != nil {
 		return "cluster"
@@ -361,7 +361,7 @@ func (srv *Server) mode() string {
 	return "standalone"
 }
 
-// clustered replies the error of a server that is not a cluster.
+// clustered reports whether the server is a cluster, and replies an error if not.
 func (c *Call) clustered() bool {
 	if c.srv.cluster == nil {
 		c.Reply.Error(errNoCluster)
@@ -370,11 +370,11 @@ func (c *Call) clustered() bool {
 	return true
 }
 
-// node is the one node as clients are told of it.
+// node is the node's addresses as clients see them.
 type node struct {
 	id, ip, hostname string
 	port, busPort    int64
-	tlsPort          int64 // 0 if it speaks no TLS
+	tlsPort          int64 // 0 if it does not serve TLS
 }
 
 func (srv *Server) node() node {
@@ -401,7 +401,7 @@ func (srv *Server) node() node {
 	return n
 }
 
-// portFor returns the port for a client of the kind that s is.
+// portFor returns the port for clients that connect as s does: plain or TLS.
 func (n *node) portFor(s *Session) int64 {
 	if s.secure {
 		return n.tlsPort
@@ -424,7 +424,7 @@ func (cl *cluster) ranges() (list [][2]int) {
 	return list
 }
 
-// description is the line of CLUSTER NODES.
+// description returns the line of CLUSTER NODES.
 func (srv *Server) description(s *Session) string {
 	n := srv.node()
 	line := fmt.Sprintf("%s %s:%d@%d", n.id, n.ip, n.portFor(s), n.busPort)
@@ -629,18 +629,18 @@ func clusterGetkeysinslot(c *Call) {
 	}
 }
 
-// slot reads a slot.
+// slot parses a slot.
 func (c *Call) slot() int { return int(c.IntIn(0, slotCount-1, errSlot)) }
 
 const errSlot = "ERR Invalid or out of range slot"
 
-// slotSet reads slots, or ranges of them, to be added to the node or, with
-// remove, taken from it.
+// slotSet parses slots, or ranges of them, to be added to the node or, with remove,
+// removed from it.
 func (c *Call) slotSet(ranges, remove bool) []int {
 	if ranges && c.Len()%2 != 0 {
 		c.Fail(wrongArity(c.cmd.Name))
 	}
-	if !ranges { // all must be readable before anything else is wrong
+	if !ranges { // all must be valid numbers before any other check
 		for i := range c.Len() {
 			if n, ok := protocol.ParseInt(c.Peek(i)); !ok || n < 0 || n >= slotCount {
 				c.Fail(errSlot)
@@ -692,8 +692,8 @@ func (c *Call) changeSlots(ranges, remove bool) {
 	c.Reply.OK()
 }
 
-// assign gives the node a slot, or takes it away. Taking it away ends the
-// subscriptions of the sharded channels in the slot.
+// assign adds a slot to the node, or removes it. Removing it ends the subscriptions
+// of the sharded channels in the slot.
 func (srv *Server) assign(slot int, served bool) {
 	cl := srv.cluster
 	cl.assigned[slot] = served
@@ -803,8 +803,8 @@ func clusterSaveconfig(c *Call) {
 	}
 }
 
-// me reads the name of a node and reports whether it is this one; if not, the
-// error has been replied.
+// me parses the name of a node and reports whether it is this one; if not, it
+// replies the error.
 func (c *Call) me(refusal string) bool {
 	if name := c.Bytes(); string(name) != c.srv.cluster.id {
 		c.Reply.Error("ERR " + refusal + " " + clip(name, len(name)))
@@ -963,14 +963,15 @@ func readwrite(c *Call) {
 	}
 }
 
-// asking asks for nothing: no slot is ever on its way from another node.
+// asking has no effect: no slot ever migrates from another node.
 func asking(c *Call) {
 	if c.clustered() {
 		c.Reply.OK()
 	}
 }
 
-// notClustered replies the error of a command that a cluster does not have.
+// notClustered reports whether the server is not a cluster, and replies an error if
+// it is: a cluster does not have the command.
 func (c *Call) notClustered(name string) bool {
 	if c.srv.cluster != nil {
 		c.Reply.Error("ERR " + strings.ToUpper(name) + " is not allowed in cluster mode")

@@ -1,4 +1,4 @@
-//lint:file-ignore ST1005 What CONFIG SET answers are Redis's own sentences.
+//lint:file-ignore ST1005 Errors of CONFIG SET have the wording of Redis.
 
 package server
 

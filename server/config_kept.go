@@ -1,4 +1,4 @@
-//lint:file-ignore ST1005 What CONFIG SET answers are Redis's own sentences.
+//lint:file-ignore ST1005 Errors of CONFIG SET have the wording of Redis.
 
 package server
 
@@ -13,14 +13,14 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Parameters of Redis for which there is nothing here that they could change:
-// accepted as Redis accepts them, kept, and given back by CONFIG GET, so that a
-// redis.conf is good as it is. And those whose silent acceptance would be
-// dangerous, for something would not be done that was asked for: they take
-// only the value that asks for nothing, and the error says why.
+// Parameters of Redis without an equivalent in this server. Most are accepted as
+// Redis accepts them, kept, and returned by CONFIG GET, so that a redis.conf works
+// unchanged. The others request a behaviour that does not exist here, and accepting
+// them silently would be dangerous: they accept only the value that requests
+// nothing, and the error gives the reason.
 
-// kept makes a parameter that is kept for nothing but CONFIG GET. make is given
-// a way to the place where its value stands while it is checked.
+// kept returns a parameter that only CONFIG GET uses. make receives an accessor of
+// the variable that holds the value while it is validated.
 func kept[T any](why string, make func(field func(*config) *T) parameter) parameter {
 	var place T
 	p := make(func(*config) *T { return &place })
@@ -36,7 +36,7 @@ func kept[T any](why string, make func(field func(*config) *T) parameter) parame
 		if err := set(c, s); err != nil {
 			return err
 		}
-		next := maps.Clone(c.kept) // the old configuration may come back
+		next := maps.Clone(c.kept) // the old configuration may be restored
 		if next == nil {
 			next = map[string]string{}
 		}
@@ -67,7 +67,7 @@ func keptEnum(name, initial, why string, words ...string) parameter {
 	return kept(why, func(f func(*config) *string) parameter { return enum(name, initial, f, words...) })
 }
 
-// only lets a parameter have no other value than that it starts with.
+// only restricts a parameter to its default.
 func (p parameter) only(why string) parameter {
 	get, set := p.get, p.set
 	p.refused = true
@@ -89,7 +89,7 @@ func (p parameter) only(why string) parameter {
 	return p
 }
 
-// hide leaves a parameter out of what patterns of CONFIG GET find.
+// hide excludes a parameter from patterns of CONFIG GET.
 func (p parameter) hide() parameter { p.hidden = true; return p }
 
 // The reasons, each for some parameters.
@@ -115,7 +115,7 @@ func keptParameters() []parameter {
 		return keptNumber(name, initial, 0, maxInt, why)
 	}
 	list := []parameter{
-		// What would not be done.
+		// Refused, as they request what is not done.
 		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica).words().replicaof(),
 		keptYesNo("tls-cluster", false, "").only(notTLS),
 		keptYesNo("tls-replication", false, "").only(notTLS),
@@ -241,7 +241,7 @@ func keptParameters() []parameter {
 	return list
 }
 
-// replicaof is a host and a port, or "no one".
+// replicaof accepts a host and a port, or "no one".
 func (p parameter) replicaof() parameter {
 	set := p.set
 	p.set = func(c *config, s string) error {
@@ -270,7 +270,7 @@ func (p parameter) atLeast(lo int64) parameter {
 	})
 }
 
-// hz keeps to Redis's bounds without a word, as Redis does.
+// hz clamps to Redis's bounds without an error, as Redis does.
 func hz() parameter {
 	p := keptNumber("hz", 10, 0, math.MaxInt32, exactExpiry)
 	set := p.set

@@ -51,26 +51,26 @@ func connectionCommands() []Command {
 	}
 }
 
-// redisVersion is the version of Redis whose commands and replies zsetd
-// follows. Clients ask for it to find out what they may use.
+// redisVersion is the version of Redis whose commands and replies zsetd implements.
+// Clients read it to find out which features they may use.
 const redisVersion = "7.2.4"
 
-// ownSince is what COMMAND DOCS says of the commands that Redis does not have: the
-// version of zsetd that brought them.
+// ownSince is the version in COMMAND DOCS for commands that Redis does not have:
+// the version of zsetd that introduced them.
 const ownSince = "zsetd 0.1.0"
 
 const errWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
-// enter makes the session one of the default user's, as a new one is.
+// enter gives the session the default user, as a new session has.
 func (s *Session) enter() {
 	s.user, s.authenticated = s.srv.acl.standard, !s.srv.acl.loginRequired.Load()
 }
 
-// trust makes the session one of the program's own, which may do everything.
+// trust gives the session the embedding program's user, which is unrestricted.
 func (s *Session) trust() { s.user, s.authenticated = s.srv.acl.owner, true }
 
-// credentials returns the user of that name if the password is right, and
-// otherwise logs the attempt and returns nil.
+// credentials returns the user of that name if the password is right, and otherwise
+// logs the attempt and returns nil.
 func (c *Call) credentials(name, password []byte) *user {
 	if u := c.srv.acl.users[string(name)]; u.accepts(password) {
 		return u
@@ -79,7 +79,7 @@ func (c *Call) credentials(name, password []byte) *user {
 	return nil
 }
 
-// login makes the session one of u's.
+// login gives the session the user u.
 func (s *Session) login(u *user) { s.user, s.authenticated = u, true }
 
 func auth(c *Call) {
@@ -171,7 +171,7 @@ func hello(c *Call) {
 
 const errClientName = "ERR Client names cannot contain spaces, newlines or special characters."
 
-// validClientName reports whether a name can stand in CLIENT LIST.
+// validClientName reports whether CLIENT LIST can contain a name.
 func validClientName(name []byte) bool {
 	for _, b := range name {
 		if b < '!' || b > '~' {
@@ -214,7 +214,7 @@ func reset(c *Call) {
 	s.db = c.srv.keys.DB(0)
 	s.name = ""
 	s.noEvict, s.noTouch = false, false
-	if s.replies != replySkip { // which is about this reply
+	if s.replies != replySkip { // a skip concerns this reply
 		s.replies = replyOn
 	}
 	s.enter()

@@ -26,16 +26,15 @@ func debugCommands() []Command {
 	}
 }
 
-// debugSubcommand is a subcommand of DEBUG, which are not in the command table.
+// debugSubcommand is a subcommand of DEBUG. These are not in the command table.
 type debugSubcommand struct {
 	name     string
 	min, max int // arguments
 	run      func(*Call)
 }
 
-// debugSubcommands are those of Redis that mean something here. What
-// restarts the server, and what is about files, replicas or the cluster, is not
-// there.
+// debugSubcommands are the subcommands of Redis that apply to this server. Those
+// that restart it, and those about files, replicas or the cluster, are absent.
 func debugSubcommands() []debugSubcommand {
 	return []debugSubcommand{
 		{"ASSERT", 0, 0, debugAssert},
@@ -165,8 +164,8 @@ func debugChangeReplID(c *Call) {
 	c.Reply.OK()
 }
 
-// digest is Redis's way to sum up data: by xor where order does not matter, by
-// hashing over and over where it does.
+// digest is Redis's digest of data: combined by xor where order does not matter, by
+// repeated hashing where it does.
 type digest [sha1.Size]byte
 
 func (d *digest) xor(b []byte) {
@@ -197,8 +196,8 @@ const (
 	typeStream
 )
 
-// member adds a member with what belongs to it, and that it has a deadline, if it
-// has one: Redis does so for fields of hashes.
+// member adds a member with its value, and whether it has a deadline, as Redis does
+// for fields of hashes.
 func (d *digest) member(member, with []byte, deadlines *zset.Set, mark string) {
 	var x digest
 	x.mix(member)
@@ -310,8 +309,8 @@ func debugHtstatsKey(c *Call) {
 	}
 }
 
-// tableStats is what DEBUG HTSTATS says of a table of n elements. Buckets and
-// chains, of which Redis tells more, there are none.
+// tableStats is the text of DEBUG HTSTATS for a table of n elements. Redis also
+// lists buckets and chains, which do not exist here.
 func tableStats(n int) string {
 	const title = "Hash table 0 stats (main hash table):\n"
 	if n == 0 {
@@ -320,8 +319,8 @@ func tableStats(n int) string {
 	return title + " number of elements: " + strconv.Itoa(n) + "\n"
 }
 
-// debugged returns the entry of the key that is next. That there is none has
-// been replied.
+// debugged returns the entry of the key in the next argument. If the key does not
+// exist, it replies the error and returns nil.
 func (c *Call) debugged() *keyspace.Entry {
 	e := c.db.Stored(c.Bytes())
 	if e == nil {
@@ -334,7 +333,7 @@ func debugListpack(c *Call) { c.show("listpack", "Listpack structure printed on 
 
 func debugQuicklist(c *Call) { c.show("quicklist", "Quicklist structure printed on stdout") }
 
-// show logs the elements of a value of some encoding. The reply, which says
+// show logs the elements of a value of a given encoding. The reply, which mentions
 // stdout, is Redis's.
 func (c *Call) show(encoding, reply string) {
 	e := c.debugged()
@@ -353,8 +352,7 @@ func (c *Call) show(encoding, reply string) {
 	c.Reply.Status(reply)
 }
 
-// elementsOf yields the byte strings that a value consists of. They are
-// borrowed.
+// elementsOf yields the byte strings of a value. They are borrowed.
 func elementsOf(v any) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		switch v := v.(type) {
@@ -410,8 +408,8 @@ func debugObject(c *Call) {
 		v, refcount(c, v), encodingOf(v, c.limits()), serializedLength(v), e.RawAccess()&(1<<24-1), idleSeconds(c, e)))
 }
 
-// serializedLength is how many bytes a value would take in Redis's file format,
-// were nothing compressed or packed.
+// serializedLength is the number of bytes of a value in Redis's file format,
+// without compression or packing.
 func serializedLength(v any) int {
 	sum := 0
 	if s, ok := v.(interface{ Len() int }); ok && kindOf(v) != kindString {
@@ -536,7 +534,8 @@ func debugProtocol(c *Call) {
 	}
 }
 
-// What follows turns screws of Redis that are not here. Test suites turn them.
+// The following subcommands set internals of Redis that do not exist here. Test
+// suites use them.
 
 func debugQuicklistPackedThreshold(c *Call) {
 	if n, ok := parseMemory(c.String()); !ok || n < 0 || n >= 1<<32 {
@@ -589,7 +588,7 @@ func debugSetActiveExpire(c *Call) {
 	c.Reply.OK()
 }
 
-// debugSleep stops the whole server, as it is meant to.
+// debugSleep stops the whole server, as intended.
 func debugSleep(c *Call) {
 	seconds, _ := protocol.ParseFloat(c.Bytes())
 	time.Sleep(time.Duration(min(seconds*1e9, math.MaxInt64/2)))

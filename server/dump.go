@@ -13,7 +13,7 @@ import (
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
-// Values leave and come as Redis writes them; package rdb knows how.
+// Values are exported and imported in Redis's format, which package rdb implements.
 
 func dumpCommands() []Command {
 	return []Command{
@@ -65,7 +65,7 @@ func dumpCommands() []Command {
 	}
 }
 
-// codec returns what reads and writes values in Redis's format.
+// codec returns the codec of Redis's format.
 func (srv *Server) codec() *rdb.Codec {
 	if srv.rdb == nil {
 		srv.rdb = rdb.NewCodec(&srv.keys.Limits)
@@ -110,8 +110,8 @@ func (o *restoreOptions) read(c *Call) {
 	}
 }
 
-// restore judges the options, whether there is such a key already, the time, and the
-// value last, as Redis does.
+// restore checks the options, the existence of the key, the time, and the value
+// last, as Redis does.
 func restore(c *Call) {
 	key, ttl, payload := c.Bytes(), c.Bytes(), c.Bytes()
 	o := restoreOptions{idle: -1, freq: -1}
@@ -141,7 +141,7 @@ func restore(c *Call) {
 	}
 	deleted := o.replace && c.db.Delete(key)
 	if deadline != 0 && !o.absolute {
-		deadline += c.now() // beyond the end of time it wraps and is past, as in Redis
+		deadline += c.now() // overflow wraps to a time in the past, as in Redis
 	}
 	c.Reply.OK()
 	if deadline != 0 && deadline <= c.now() {
@@ -165,7 +165,7 @@ func restore(c *Call) {
 	c.Changed(key, classGeneric, "restore")
 }
 
-// restoreAsking is what MIGRATE sends to nodes of a cluster.
+// restoreAsking is the variant that MIGRATE sends to nodes of a cluster.
 func restoreAsking(c *Call) { restore(c) }
 
 // migration is one call of MIGRATE.
@@ -178,9 +178,9 @@ type migration struct {
 	hasUser, hasAuth   bool
 }
 
-// migrate moves keys to another server. As in Redis, nobody else is served
-// meanwhile: that is what makes it one step for all who look at either server; the
-// timeout bounds it. It sends what any Redis since 5.0 understands.
+// migrate moves keys to another server. As in Redis, no other client is served
+// meanwhile, so the move is atomic for clients of either server; the timeout bounds
+// it. It sends commands that any Redis since 5.0 understands.
 func migrate(c *Call) {
 	m := migration{host: c.String(), port: c.String()}
 	key, db, timeout := c.Bytes(), c.Bytes(), c.Bytes()
@@ -214,7 +214,7 @@ func migrate(c *Call) {
 	m.run(c, there)
 }
 
-// options reads the options, and returns the keys.
+// options parses the options, and returns the keys.
 func (m *migration) options(c *Call, key []byte) [][]byte {
 	for c.More() {
 		switch {
@@ -242,7 +242,7 @@ func (m *migration) options(c *Call, key []byte) [][]byte {
 	return [][]byte{key}
 }
 
-// run sends the keys, and removes those that have arrived.
+// run sends the keys, and deletes those that have arrived.
 func (m *migration) run(c *Call, keys [][]byte) {
 	nc, err := net.DialTimeout("tcp", net.JoinHostPort(m.host, m.port), m.timeout)
 	if err != nil {
@@ -260,7 +260,7 @@ func (m *migration) run(c *Call, keys [][]byte) {
 		return
 	}
 	replies := bufio.NewReader(nc)
-	refusal, refused := "", false // refused: AUTH or SELECT were, so nothing went where it was to go
+	refusal, refused := "", false // refused: AUTH or SELECT failed, so no key went to its destination
 	before := 1                   // replies to AUTH and SELECT
 	if m.hasAuth {
 		before = 2
@@ -292,7 +292,7 @@ func (m *migration) run(c *Call, keys [][]byte) {
 	c.Reply.OK()
 }
 
-// commands returns what is to be sent, and says until when it must be.
+// commands returns the commands to send, and sets the deadline of nc.
 func (m *migration) commands(c *Call, keys [][]byte, nc net.Conn) []byte {
 	var b []byte
 	command := func(args ...[]byte) {

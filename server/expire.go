@@ -7,21 +7,21 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// expiry is a deadline as the options EX, PX, EXAT, PXAT, KEEPTTL and PERSIST
-// of a command give it.
+// expiry is a deadline as the options EX, PX, EXAT, PXAT, KEEPTTL and PERSIST of a
+// command give it.
 type expiry struct {
-	deadline int64 // milliseconds since 1970; meaningful if set
+	deadline int64 // milliseconds since 1970; valid if set
 	set      bool
 	keep     bool // KEEPTTL
 	persist  bool // PERSIST
 
-	option string // the one that was given
+	option string // the given option
 }
 
-// expiryOption reads one of the options EX, PX, EXAT and PXAT with its time,
-// or a word such as KEEPTTL or PERSIST that extra names, into x. It reports
-// whether it has met one. Only one of them may be given, but that more than once; the last
-// time counts. It is read into raw, because Redis judges it after the syntax of all options.
+// expiryOption parses one of the options EX, PX, EXAT and PXAT with its time, or a
+// word such as KEEPTTL or PERSIST that extra names, into x. It reports whether it
+// has found one. Only one kind may be given, but repeatedly; the last time counts.
+// The time goes to raw, because Redis validates it after the syntax of all options.
 func (c *Call) expiryOption(x *expiry, raw *rawTime, extra string) bool {
 	option, unit := "", timeUnit(0)
 	switch {
@@ -54,13 +54,13 @@ func (c *Call) expiryOption(x *expiry, raw *rawTime, extra string) bool {
 	return true
 }
 
-// rawTime is a time that has not been judged.
+// rawTime is a time that is not validated yet.
 type rawTime struct {
 	text []byte
 	unit timeUnit
 }
 
-// timeUnit says what a time is counted in, and from when.
+// timeUnit is the unit of a time, and its origin.
 type timeUnit uint8
 
 const (
@@ -68,8 +68,8 @@ const (
 	absolute                      // since 1970, not from now
 )
 
-// resolve judges a time that must be positive, as SET and its like demand, and
-// makes it a deadline.
+// resolve validates a time that must be positive, as SET and similar commands
+// require, and converts it to a deadline.
 func (c *Call) resolve(x *expiry, raw rawTime) {
 	if !x.set || c.Err() != "" {
 		return
@@ -84,8 +84,8 @@ func (c *Call) resolve(x *expiry, raw rawTime) {
 	}
 }
 
-// after returns the deadline that n units stand for, in milliseconds since
-// 1970, or false if it is beyond what 64 bits can say.
+// after returns the deadline of n units, in milliseconds since 1970, or false if it
+// exceeds 64 bits.
 func (c *Call) after(n int64, unit timeUnit) (ms int64, ok bool) {
 	if unit&seconds != 0 {
 		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
@@ -104,14 +104,14 @@ func (c *Call) after(n int64, unit timeUnit) (ms int64, ok bool) {
 
 func invalidExpire(name string) string { return "ERR invalid expire time in '" + name + "' command" }
 
-// setDeadline gives an entry a deadline. One before 1970 counts as 1 ms after
-// it: 0 means none.
+// setDeadline gives an entry a deadline. A deadline before 1970 becomes 1 ms after
+// it, because 0 means none.
 func (c *Call) setDeadline(e *keyspace.Entry, ms int64) *keyspace.Entry {
 	e, _ = c.db.SetDeadline(e, max(ms, 1))
 	return e
 }
 
-// persist takes the deadline of a key away, and reports whether there was one.
+// persist removes the deadline of a key, and reports whether there was one.
 func (c *Call) persist(e *keyspace.Entry) bool {
 	_, had := c.db.SetDeadline(e, 0)
 	return had

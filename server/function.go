@@ -12,9 +12,9 @@ import (
 	"github.com/zsetd/zsetd/server/script"
 )
 
-// Libraries of functions are kept as they were given, as strings in the database
-// that is the server's own (keyspace.Own), so they are journaled, saved and
-// loaded as everything else is. Beside it stand the functions, compiled.
+// Libraries of functions are kept in source form, as strings in the server's own
+// database (keyspace.Own), so they are journaled, saved and loaded as all other
+// data. The compiled functions are kept beside it.
 
 func functionCommands() []Command {
 	return []Command{
@@ -98,12 +98,12 @@ func functionCommands() []Command {
 	}
 }
 
-// functions are the libraries, and what they have registered.
+// functions holds the libraries and their registered functions.
 type functions struct {
-	state     *script.State // nil until it is wanted
+	state     *script.State // nil until first used
 	libraries map[string]*library
-	byName    map[string]*function // in lower case
-	loading   *library             // that registers its functions
+	byName    map[string]*function // by lower-case name
+	loading   *library             // the library that registers its functions
 }
 
 // library is a library of functions.
@@ -123,12 +123,11 @@ type function struct {
 const (
 	functionEngine  = "LUA"
 	errLibraryName  = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
-	loadTime        = 500 * time.Millisecond // that registering functions may take
+	loadTime        = 500 * time.Millisecond // time limit of registering functions
 	functionPayload = "ERR DUMP payload version or checksum are wrong"
 )
 
-// find returns the function of a name, in any case of letters; nil if there is
-// none.
+// find returns the function of a name, ignoring case; nil if it does not exist.
 func (fs *functions) find(name []byte) *function {
 	return fs.byName[strings.ToLower(protocol.View(name))]
 }
@@ -142,7 +141,7 @@ func (l *library) sorted() []*function {
 	return list
 }
 
-// functionState returns the machine of functions.
+// functionState returns the Lua machine of functions.
 func (srv *Server) functionState() *script.State {
 	fs := &srv.scripting.functions
 	if fs.state == nil {
@@ -154,7 +153,7 @@ func (srv *Server) functionState() *script.State {
 	return fs.state
 }
 
-// loadingGlobals returns what a library sees while it registers its functions.
+// loadingGlobals returns the globals of a library while it registers its functions.
 func (srv *Server) loadingGlobals(state *script.State) *lua.LTable {
 	a := &api{srv, state}
 	redis := state.Library(map[string]lua.LGFunction{"register_function": a.registerFunction, "log": a.log})
@@ -164,7 +163,7 @@ func (srv *Server) loadingGlobals(state *script.State) *lua.LTable {
 	return globals
 }
 
-// libraryHeader is the first line of a library.
+// libraryHeader parses the first line of a library.
 func libraryHeader(code string) (engine, name string, length int, wrong string) {
 	if !strings.HasPrefix(code, "#!") {
 		return "", "", 0, "Missing library metadata"
@@ -204,9 +203,9 @@ func functionName(name string) bool {
 	return name != ""
 }
 
-// compileLibrary makes a library of its code. taken tells what names are in use
-// already: of libraries and, in lower case, of functions. c is the command that asks for
-// it, nil while data are loaded.
+// compileLibrary compiles a library from its source. libraryTaken and functionTaken
+// report the names in use: of libraries and, in lower case, of functions. c is the
+// command that requests it, nil while data are loaded.
 func (srv *Server) compileLibrary(c *Call, code string, timeout time.Duration, libraryTaken func(name string) bool,
 	functionTaken func(library, name string) bool,
 ) (l *library, wrong string) {
@@ -251,7 +250,7 @@ func (srv *Server) compileLibrary(c *Call, code string, timeout time.Duration, l
 	return l, ""
 }
 
-// register runs the code of a library, that it registers its functions.
+// register runs the code of a library, which registers its functions.
 func (srv *Server) register(state *script.State, fn *lua.LFunction, l *library, timeout time.Duration) (wrong string) {
 	fs := &srv.scripting.functions
 	began := time.Now()
@@ -372,7 +371,7 @@ func (a *api) namedArguments(L *lua.LState, f *function) {
 	}
 }
 
-// link makes a library known.
+// link adds a library and its functions to the tables.
 func (fs *functions) link(l *library) {
 	if fs.libraries == nil {
 		fs.libraries, fs.byName = map[string]*library{}, map[string]*function{}
@@ -398,8 +397,8 @@ func (c *Call) keepLibrary(l *library) {
 // changedLibraries counts a change.
 func (c *Call) changedLibraries() { c.srv.unit.changes++ }
 
-// takenBy returns functions that tell which names are in use, other than those
-// of the library that is to be replaced.
+// takenBy returns functions that report the names in use, except those of the
+// library to be replaced.
 func (fs *functions) takenBy(replace bool) (libraries func(string) bool, functions func(library, name string) bool) {
 	return func(name string) bool { return !replace && fs.libraries[name] != nil },
 		func(library, name string) bool {
@@ -456,7 +455,7 @@ func functionDelete(c *Call) {
 	c.Reply.OK()
 }
 
-// flushLibraries forgets all libraries.
+// flushLibraries deletes all libraries.
 func (c *Call) flushLibraries() {
 	fs := &c.srv.scripting.functions
 	own := c.srv.keys.DB(keyspace.Own)
@@ -633,8 +632,8 @@ func functionRestore(c *Call) {
 	c.Reply.OK()
 }
 
-// restoreLibraries adds libraries to those that there are, or puts them in their
-// place: all of them or, if it returns what is wrong, none.
+// restoreLibraries adds libraries to the existing ones, or with flush replaces
+// those: all of them or, if it returns an error in wrong, none.
 func (c *Call) restoreLibraries(codes []string, flush, replace bool) (wrong string) {
 	var fresh functions
 	libraryTaken, functionTaken := fresh.takenBy(false)
@@ -686,7 +685,7 @@ func (c *Call) restoreLibraries(codes []string, flush, replace bool) (wrong stri
 	return ""
 }
 
-// loadLibraries compiles the libraries that the server's own database holds.
+// loadLibraries compiles the libraries in the server's own database.
 func (srv *Server) loadLibraries() {
 	fs := &srv.scripting.functions
 	fs.libraries, fs.byName = nil, nil

@@ -5,19 +5,18 @@ import (
 	"math"
 )
 
-// match reports whether s matches a glob pattern as Redis understands it:
-// * and ?, [abc], [a-z], [^a], and \ before a character that is meant itself.
-// With nocase, ASCII letters match in either case.
+// match reports whether s matches a glob pattern of Redis: * and ?, [abc], [a-z],
+// [^a], and \ before a literal character. With nocase, ASCII letters match in
+// either case.
 //
-// Where Redis tries every way to split s between several stars, which takes
-// exponential time, only the last star is ever reconsidered: a star that could
-// be placed with what follows it matching at its first chance need not be
-// moved. So the time is O(len(pattern) × len(s)) at worst, and there is no need
-// to give up after 1000 stars as Redis does. Where that is much, glob takes over,
-// which needs a 64th: 32 KB of a behind a star, followed by b, and 64 KB of a take
-// it 20 ms, and Redis 13 s.
+// Redis tries every split of s between several stars, which takes exponential time.
+// Here only the last star is ever moved: an earlier star whose following text has
+// matched at its first occurrence need not be moved. So the time is O(len(pattern)
+// × len(s)) at worst, and no limit such as Redis's 1000 stars is needed. For long
+// patterns glob takes over, which needs a 64th: 32 KB of a behind a star, followed
+// by b, against 64 KB of a take it 20 ms, and Redis 13 s.
 //
-// Nothing but the empty pattern matches the empty string, not even a star.
+// Only the empty pattern matches the empty string; a star does not.
 func match(pattern, s []byte, nocase bool) bool {
 	if len(s) == 0 {
 		return len(pattern) == 0
@@ -26,7 +25,7 @@ func match(pattern, s []byte, nocase bool) bool {
 		return compileGlob(pattern, nocase).match(s)
 	}
 	p, i := 0, 0
-	star, from := -1, 0 // the last star, and where what it swallows ends
+	star, from := -1, 0 // the last star, and the end of the text that it covers
 	work := 0
 	for i < len(s) {
 		if p < len(pattern) {
@@ -86,16 +85,17 @@ func (p *pattern) matches(s []byte) bool {
 
 const (
 	longGlob  = 1 << 10 // patterns longer than that are compiled: a [ ] may be as long
-	globSteps = 1 << 16 // that are spent on trying one place after the other
-	globWords = 1 << 27 // that are then spent on all places at once, which takes a tenth of a second
+	globSteps = 1 << 16 // steps for trying one position after the other
+	globWords = 1 << 27 // then words for all positions at once: a tenth of a second
 )
 
-// glob is a pattern that is made to be matched in little time, whatever it is: a
-// list of elements, each one character wide but for the stars. What lies between two
-// stars is looked for from left to right. If trying one place after the other takes
-// too long (the places that nearly match are many), all are tried at once, with a
-// bit for each element (the shift-and algorithm of Baeza-Yates and Gonnet). Where even
-// that takes too long, for patterns and strings of hundreds of kilobytes each, s does not match.
+// glob is a compiled pattern with bounded matching time: a list of elements, each
+// one character wide except the stars. The parts between stars are searched for
+// from left to right. If trying one position after the other takes too long (many
+// positions nearly match), all positions are tried at once, with a bit for each
+// element (the shift-and algorithm of Baeza-Yates and Gonnet). If that also takes
+// too long, for patterns and strings of hundreds of kilobytes each, s does not
+// match.
 type glob struct {
 	parts  [][]element // between the stars
 	sets   [][4]uint64 // of characters; some elements are their indexes
@@ -103,8 +103,8 @@ type glob struct {
 	nocase bool
 }
 
-// element is what one character must be: itself, lowered if letters match in
-// either case, or one of a set, whose index follows.
+// element is the condition on one character: the character itself, in lower case if
+// case is ignored, or one of a set, whose index is the value from elementSets on.
 type element int
 
 const elementSets = 256
@@ -152,8 +152,8 @@ func compileGlob(pattern []byte, nocase bool) *glob {
 	return g
 }
 
-// globSet returns the characters that the [ at p stands for, and where what follows it
-// begins. It reads as matchOne does.
+// globSet returns the characters that the [ at p stands for, and the position after
+// it. It parses as matchOne does.
 func globSet(pattern []byte, p int, nocase bool) (set [4]uint64, next int) {
 	add := func(c byte) { set[c>>6] |= 1 << (c & 63) }
 	same := func(c byte) {
@@ -250,7 +250,7 @@ func (g *glob) at(part []element, s []byte) bool {
 	return true
 }
 
-// find returns where part ends in s for the first time, or -1.
+// find returns the end of the first occurrence of part in s, or -1.
 func (g *glob) find(part []element, s []byte, steps, words *int) int {
 	for from := 0; from+len(part) <= len(s); from++ {
 		i := 0
@@ -271,11 +271,11 @@ func (g *glob) find(part []element, s []byte, steps, words *int) int {
 	return -1
 }
 
-// findAll is find with all places at once: bit i of the state says that what precedes here
-// ends with the first i+1 elements.
+// findAll is find for all positions at once: bit i of the state is set if the text
+// up to here ends with the first i+1 elements.
 func (g *glob) findAll(part []element, s []byte, words *int) int {
 	n := (len(part) + 63) / 64
-	var masks [256][]uint64 // of each character that there is: the elements that it matches
+	var masks [256][]uint64 // of each character that occurs: the elements that it matches
 	state := make([]uint64, n)
 	for at, c := range s {
 		if *words -= n; *words < 0 {
@@ -305,8 +305,8 @@ func (g *glob) findAll(part []element, s []byte, words *int) int {
 	return -1
 }
 
-// matchOne matches c with the part of the pattern that starts at p and is no
-// star. It returns where the next part starts.
+// matchOne matches c with the part of the pattern that starts at p and is not a
+// star. It returns the start of the next part.
 func matchOne(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) {
 	if nocase {
 		c = lower(c)
@@ -333,7 +333,7 @@ func matchOne(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) {
 		}
 		for ; ; p++ {
 			switch {
-			case p >= len(pattern): // never closed: it ends with the pattern
+			case p >= len(pattern): // unclosed: it ends with the pattern
 				return p, ok != not
 			case pattern[p] == '\\' && p+1 < len(pattern):
 				p++
@@ -341,7 +341,7 @@ func matchOne(pattern []byte, p int, c byte, nocase bool) (next int, ok bool) {
 			case pattern[p] == ']':
 				return p + 1, ok != not
 			case p+2 < len(pattern) && pattern[p+1] == '-':
-				// C's char has a sign: bytes from 128 on come before the others.
+				// C's char is signed: bytes from 128 on come before the others.
 				lo, hi := int8(pattern[p]), int8(pattern[p+2])
 				if lo > hi {
 					lo, hi = hi, lo

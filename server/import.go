@@ -18,16 +18,16 @@ import (
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
-// ImportCommands makes a file at path, which must not exist, of commands as
-// clients send them, in RESP or inline: the exports of archive.ExportCommands, append-only
-// files, and any other commands that write data. An RDB file may precede them, as in an append-only
-// file. They run on a server of their own, so that each
-// command has one meaning.
+// ImportCommands makes a file at path, which must not exist, from commands as
+// clients send them, in RESP or inline: the exports of archive.ExportCommands,
+// append-only files, and any other commands that write data. An RDB file may
+// precede them, as in an append-only file. The commands run on a separate server,
+// so that each has the same meaning as for a client.
 //
-// Commands that wait, that subscribe or that are about the server or the
-// connection cannot be imported, but for SELECT and transactions. databases is
-// how many databases the commands may use, 0 for the usual 16. The data are
-// held in memory.
+// Commands that wait or subscribe, and commands about the server or the connection,
+// cannot be imported, except SELECT and transactions. databases is the number of
+// databases that the commands may use, 0 for the usual 16. The data are held in
+// memory.
 func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) (archive.Imported, error) {
 	return importCommands(path, databases, o, func(srv *Server, out *archive.Imported) error {
 		return srv.runSource(r, o, out)
@@ -35,8 +35,8 @@ func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) 
 }
 
 // ImportManifest is ImportCommands for the append-only file of several parts that a
-// manifest lists: the base, and the increments in their order. The parts are
-// in the manifest's folder.
+// manifest lists: the base, and the increments in their order. The parts are in the
+// manifest's folder.
 func ImportManifest(manifest, path string, databases int, o *archive.Import) (archive.Imported, error) {
 	text, err := os.ReadFile(manifest)
 	if err != nil {
@@ -56,9 +56,9 @@ func ImportManifest(manifest, path string, databases int, o *archive.Import) (ar
 	})
 }
 
-// manifestParts returns the names of the files that a manifest lists, in the order in
-// which they are to be read. A line consists of pairs of words: file NAME seq NUMBER
-// type TYPE, and perhaps more.
+// manifestParts returns the names of the files that a manifest lists, in reading
+// order. A line consists of pairs of words: file NAME seq NUMBER type TYPE, and
+// perhaps more.
 func manifestParts(text []byte) ([]string, error) {
 	type part struct {
 		name string
@@ -86,7 +86,7 @@ func manifestParts(text []byte) ([]string, error) {
 			base = append(base, p)
 		case "i":
 			increments = append(increments, p)
-		case "h": // of the past
+		case "h": // history: obsolete parts
 		default:
 			return nil, fmt.Errorf("line %d: type %.20q of files is not known", n, pairs["type"])
 		}
@@ -137,8 +137,8 @@ func (srv *Server) runFile(path string, o *archive.Import, out *archive.Imported
 	return srv.runSource(f, o, out)
 }
 
-// runSource runs the commands of a source in one session, after the RDB file that it may
-// begin with.
+// runSource runs the commands of a source in one session, after the RDB file that
+// it may begin with.
 func (srv *Server) runSource(r io.Reader, o *archive.Import, out *archive.Imported) error {
 	s := srv.newSession(peer{fd: -1, wake: func() {}})
 	defer s.close()
@@ -152,10 +152,10 @@ func (srv *Server) runSource(r io.Reader, o *archive.Import, out *archive.Import
 	return s.runCommands(source, o, out)
 }
 
-// rdbHead is how many bytes say that a source is an RDB file.
+// rdbHead is the number of bytes that identify an RDB file.
 const rdbHead = 9
 
-// loadValues puts what an RDB file holds into the keyspace.
+// loadValues puts the content of an RDB file into the keyspace.
 func (s *Session) loadValues(r *bufio.Reader, o *archive.Import, out *archive.Imported) error {
 	srv := s.srv
 	return o.Values(r, out, func(v archive.Value) (err error) {
@@ -202,7 +202,7 @@ func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.
 			}
 			begin := at
 			if at = read - int64(r.Buffered()); len(args) == 0 || len(args[0]) > 0 && args[0][0] == '#' {
-				continue // in append-only files, # begins a line that is no command
+				continue // in append-only files, # begins a line without a command
 			}
 			if replies, bad = s.runImported(args, replies); bad != nil {
 				bad = fmt.Errorf("command %d, %.40s at byte %d: %w", out.Done+out.Failed+1, args[0], begin, bad)
@@ -229,8 +229,8 @@ func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.
 	return nil
 }
 
-// runImported runs a command and returns the error that it answered. spare is
-// memory for the reply, and is returned as such.
+// runImported runs a command and returns the error of its reply. spare is a buffer
+// for the reply, and is returned for reuse.
 func (s *Session) runImported(args [][]byte, spare []byte) ([]byte, error) {
 	if cmd, _ := s.srv.table.find(args); cmd != nil && !s.importable(cmd) {
 		return spare, errors.New("it is not one that can be imported")
@@ -260,8 +260,8 @@ func (s *Session) importable(cmd *Command) bool {
 	return cmd.Group != "connection" && !flags.Has(protocol.Admin|protocol.PubSub) && (s.multi || !flags.Has(protocol.Blocking))
 }
 
-// firstError returns the first error in a reply, which in that of EXEC may be
-// within.
+// firstError returns the first error in a reply, including the replies within that
+// of EXEC.
 func firstError(reply any) error {
 	switch r := reply.(type) {
 	case protocol.ReplyError:

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// infoSection is a section of INFO. Those that are not in the default come
-// with "all".
+// infoSection is a section of INFO. "all" includes those that are not in the
+// default.
 type infoSection struct {
 	name      string
 	byDefault bool
@@ -39,7 +39,7 @@ func infoSections() []infoSection {
 	}
 }
 
-// infoText is the text of INFO while it is written.
+// infoText is the text of INFO during its construction.
 type infoText struct{ b []byte }
 
 func (t *infoText) title(name string) {
@@ -58,13 +58,13 @@ func (t *infoText) fixed(name string, f float64, digits int) {
 	t.text(name, strconv.FormatFloat(f, 'f', digits, 64))
 }
 
-// size writes a number of bytes, and again for people.
+// size writes a number of bytes, and again in readable form.
 func (t *infoText) size(name string, n int64) {
 	t.int(name, n)
 	t.text(name+"_human", humanBytes(n))
 }
 
-// zeros writes fields that count what does not exist here.
+// zeros writes fields that count features without an equivalent here.
 func (t *infoText) zeros(names ...string) {
 	for _, name := range names {
 		t.int(name, 0)
@@ -89,7 +89,7 @@ func info(c *Call) {
 	c.Reply.Verbatim("txt", string(t.b))
 }
 
-// supervisor returns who looks after the process, as Redis finds it out.
+// supervisor returns the supervisor of the process, determined as in Redis.
 func (srv *Server) supervisor() string {
 	mode := srv.config.supervised
 	switch auto := mode == "auto"; {
@@ -132,7 +132,7 @@ func (srv *Server) infoServer(t *infoText) {
 	t.int("uptime_in_days", uptime/(24*3600))
 	srv.infoClock(t)
 	t.int("lru_clock", srv.at.Unix()&(1<<24-1))
-	executable, _ := os.Executable() // unknown is empty
+	executable, _ := os.Executable() // empty if unknown
 	t.text("executable", executable)
 	t.text("config_file", srv.configFile)
 	t.int("io_threads_active", 0)
@@ -165,7 +165,8 @@ func Version() string {
 		strconv.IntSize, revision[:16], version, strings.TrimPrefix(runtime.Version(), "go"))
 }
 
-// buildVersion tells what the program was built from, as far as it knows.
+// buildVersion returns the version that the program was built from, as far as
+// known.
 func buildVersion() (version, revision, dirty string) {
 	const module = "github.com/zsetd/zsetd"
 	version, revision, dirty = "unknown", strings.Repeat("0", 40), "0"
@@ -193,7 +194,7 @@ func buildVersion() (version, revision, dirty string) {
 	return version, revision, dirty
 }
 
-// operatingSystem names system, release and machine as uname does.
+// operatingSystem returns system, release and machine as uname does.
 func operatingSystem() string {
 	machine := runtime.GOARCH
 	switch machine {
@@ -214,7 +215,7 @@ func operatingSystem() string {
 	return name + release + " " + machine
 }
 
-// multiplexing names what the Go runtime waits for sockets with.
+// multiplexing returns the mechanism with which the Go runtime waits for sockets.
 func multiplexing() string {
 	switch runtime.GOOS {
 	case "linux", "android":
@@ -431,7 +432,7 @@ func (srv *Server) infoKeyspace(t *infoText) {
 		if db := srv.keys.DB(i); db.Len() > 0 {
 			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", db.Len(), db.Volatile(), db.AverageTTL())
 			if n := db.Timed(); n > 0 {
-				line += ",subexpiry=" + strconv.Itoa(n) // as of Redis 7.4, for hashes
+				line += ",subexpiry=" + strconv.Itoa(n) // in Redis since 7.4, for hashes
 			}
 			t.text("db"+strconv.Itoa(i), line)
 		}

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// latencyLog keeps the worst latencies of each kind of event, one for a
+// latencyLog keeps the worst latencies of each kind of event, at most one per
 // second, for the LATENCY command.
 type latencyLog struct {
 	events map[string]*latencySeries
 }
 
-// latencySeries are the latest samples of one event, the last one last.
+// latencySeries holds the latest samples of one event, the newest last.
 type latencySeries struct {
 	samples []latencySample
-	max     int64 // of all time
+	max     int64 // since the start or LATENCY RESET
 }
 
 type latencySample struct{ at, ms int64 } // at in seconds since 1970
 
-const latencySamples = 160 // of an event that are kept
+const latencySamples = 160 // kept for one event
 
-// add notes that an event took so long, which is more than the threshold.
+// add records the duration of an event, which exceeds the threshold.
 func (l *latencyLog) add(event string, now time.Time, took time.Duration) {
 	s := l.events[event]
 	if s == nil {
@@ -102,9 +102,8 @@ func latencyGraph(c *Call) {
 	c.Reply.Verbatim("txt", s.graph(name, c.srv.at.Unix()))
 }
 
-// The graph of LATENCY GRAPH: a column for each sample, its height on a
-// scale of graphRows rows of three steps each, and below it how long ago it
-// was.
+// The graph of LATENCY GRAPH: a column for each sample, its height on a scale of
+// graphRows rows of three steps each, and below it its age.
 const (
 	graphColumns = 80
 	graphRows    = 4
@@ -148,7 +147,7 @@ func drawGraph(b *strings.Builder, samples []latencySample, low, high, now int64
 		fmt.Fprintf(b, "%s\n", line)
 	}
 	b.WriteString(strings.Repeat(" ", len(samples)) + "\n")
-	// The labels stand upright.
+	// The labels are vertical.
 	for more, row := true, 0; more; row++ {
 		more = false
 		for i, sample := range samples {
@@ -180,7 +179,7 @@ func latencyDoctor(c *Call) {
 	c.Reply.Verbatim("txt", c.srv.latencyReport())
 }
 
-// latencyReport is Redis's, as far as its advice applies here: there is no
+// latencyReport is Redis's report with the advice that applies here: there is no
 // fork, and keys expire at their deadline without a cycle to tune.
 func (srv *Server) latencyReport() string {
 	threshold := srv.config.latencyMonitorThreshold
@@ -238,8 +237,8 @@ func (srv *Server) latencyReport() string {
 	return b.String()
 }
 
-// summary returns the mean of the samples and its mean deviation, in
-// milliseconds, and how many seconds apart they are.
+// summary returns the mean of the samples and its mean deviation, in milliseconds,
+// and the mean interval between samples in seconds.
 func (s *latencySeries) summary(now int64) (average, deviation int64, period float64) {
 	n := int64(len(s.samples))
 	for _, sample := range s.samples {
@@ -252,7 +251,7 @@ func (s *latencySeries) summary(now int64) (average, deviation int64, period flo
 	return average, deviation / n, float64(max(now-s.samples[0].at, 1)) / float64(n)
 }
 
-// latencyHistogram replies how the calls of each command were distributed over
+// latencyHistogram replies how the calls of each command are distributed over
 // powers of two of time.
 func latencyHistogram(c *Call) {
 	var found []*Command
@@ -308,9 +307,9 @@ func latencyHelp(c *Call) {
 		"    If no commands are specified then all histograms are replied.")
 }
 
-// histogram counts durations from 1 ns to a second in buckets that are at most
-// a sixteenth of their value wide. It takes 4 KB, a sixth of what Redis's takes
-// with its finer buckets.
+// histogram counts durations from 1 ns to a second in buckets that are at most a
+// sixteenth of their value wide. It takes 4 KB, a sixth of Redis's, whose buckets
+// are finer.
 type histogram struct {
 	total   uint64
 	buckets [histogramBuckets]uint64
@@ -340,8 +339,8 @@ func bucketEnd(i int) uint64 {
 	return (uint64(i-shift<<histogramSub)+1)<<shift - 1
 }
 
-// percentile returns the time in nanoseconds that p percent of the calls took
-// at most.
+// percentile returns the time in nanoseconds that p percent of the calls do not
+// exceed.
 func (h *histogram) percentile(p float64) uint64 {
 	want := max(uint64(math.Ceil(p/100*float64(h.total))), 1)
 	n := uint64(0)
@@ -358,8 +357,8 @@ type histogramStep struct {
 	count uint64
 }
 
-// cumulative returns how many calls took up to 1, 2, 4, 8, 16, 33, 66 … µs (1024
-// ns and its doubles, in Redis's rounding), without the steps that add none.
+// cumulative returns how many calls took up to 1, 2, 4, 8, 16, 33, 66 … µs (1024 ns
+// and its doubles, in Redis's rounding), without the steps that add none.
 func (h *histogram) cumulative() []histogramStep {
 	var steps []histogramStep
 	n, last, i := uint64(0), uint64(0), 0

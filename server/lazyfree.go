@@ -9,30 +9,32 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// What UNLINK, FLUSHDB and FLUSHALL let go, a string of a megabyte or more whatever
-// ends it, and what a client has sent of a command or not read of its replies when it
-// leaves, is the garbage collector's. That works in the background anyway, but only
-// when as much again was allocated: a server that rests would keep it for minutes. So the collector is called when
-// what goes is a good part of what was alive when it last ran. As it costs in
-// proportion to what stays, it is never dear.
+// Memory that becomes garbage in large pieces: values removed by UNLINK, FLUSHDB
+// and FLUSHALL, strings of a megabyte or more however they end, and the input and
+// output buffers of a client that disconnects. The garbage collector works in the
+// background anyway, but only after as much again was allocated, so an idle server
+// would keep the memory for minutes. Therefore the server runs the collector when
+// the garbage is a good part of the memory that was live at the last collection. A
+// collection costs in proportion to the memory that stays, so the cost is bounded
+// by the memory freed.
 
-// freeing is what was let go, and is guarded by the server's lock, but for
-// collecting.
+// freeing is the state of released memory, guarded by the server's lock, except
+// wanted and collecting.
 type freeing struct {
-	objects    int64       // INFO's lazyfreed_objects: what Redis would have freed in the background
-	bytes      int64       // since the collector was called, estimated
-	wanted     atomic.Bool // the collector is to run
-	collecting atomic.Bool // a goroutine sees to that
+	objects    int64       // INFO's lazyfreed_objects: objects that Redis would have freed in the background
+	bytes      int64       // since the last collection, estimated
+	wanted     atomic.Bool // a collection is requested
+	collecting atomic.Bool // a goroutine runs the collections
 }
 
 const (
 	lazyEffort   = 64      // values of more allocations than this are freed in the background by Redis
 	collectFrom  = 1 << 20 // bytes
-	collectShare = 16      // the part of what is alive that it must be
-	collectPause = 4       // so many times what it took must pass before the next time
+	collectShare = 16      // the smallest part of live memory worth a collection
+	collectPause = 4       // the pause after a collection, in multiples of its duration
 )
 
-// letGo notes that a value was removed.
+// letGo records that a value was removed.
 func (srv *Server) letGo(v any) {
 	if srv.effort(v) <= lazyEffort {
 		return
@@ -42,14 +44,14 @@ func (srv *Server) letGo(v any) {
 	srv.collect()
 }
 
-// dropped notes that so many bytes are garbage: a long string, or the buffers of a client.
+// dropped records bytes that became garbage: a long string, or the buffers of a
+// client.
 func (srv *Server) dropped(bytes int) {
 	srv.freeing.bytes += int64(bytes)
 	srv.collect()
 }
 
-// effort returns about how many allocations Redis would have to free with a
-// value.
+// effort returns about how many allocations Redis would have to free with a value.
 func (srv *Server) effort(v any) int {
 	const node = 8 << 10 // of a list
 	l := &srv.keys.Limits
@@ -69,8 +71,8 @@ func (srv *Server) effort(v any) int {
 	return 1
 }
 
-// letGoAll notes that a database is about to be emptied. Of its values some are
-// looked at.
+// letGoAll records that a database is about to be emptied. It samples the values to
+// estimate their size.
 func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
 	const sample = 64
 	if lazily {
@@ -88,7 +90,7 @@ func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
 	}
 }
 
-// collect calls the garbage collector if that is worth while.
+// collect runs the garbage collector if the garbage is worth it.
 func (srv *Server) collect() {
 	if f := &srv.freeing; f.bytes >= collectFrom && f.bytes >= liveMemory()/collectShare {
 		f.bytes = 0
@@ -96,8 +98,8 @@ func (srv *Server) collect() {
 	}
 }
 
-// run runs the garbage collector in the background; once more afterwards if it does so
-// already.
+// run runs the garbage collector in the background; if a collection is in progress,
+// once more after it.
 func (f *freeing) run() {
 	f.wanted.Store(true)
 	if !f.collecting.CompareAndSwap(false, true) {

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// LOLWUT draws: by default a sunflower, whose seed number i stands at rank i of
-// a sorted set, so to speak; as VERSION 5 Georg Nees's Schotter, as VERSION 6 a
-// town at night. Every call draws another one.
+// LOLWUT draws a random picture: by default a sunflower, whose seed number i is at
+// rank i, as in a sorted set; as VERSION 5 Georg Nees's Schotter, as VERSION 6 a
+// town at night.
 
 func lolwut(c *Call) {
 	version := int64(7)
 	if c.Len() >= 2 && c.Is("VERSION") {
 		version = c.Int()
 	}
-	// Sizes are optional; what follows them is ignored, as in Redis.
+	// Sizes are optional; further arguments are ignored, as in Redis.
 	size := func(initial, limit int64) int {
 		if !c.More() {
 			return int(initial)
@@ -81,12 +81,12 @@ func (v *canvas) String() string {
 	return b.String()
 }
 
-// maxLines is how many lines a picture has at most. Redis bounds the arguments of
-// version 5 alone, and draws 300 MB in 4 s for LOLWUT VERSION 5 1000 1 200.
+// maxLines is the greatest number of lines of a picture. Redis bounds the arguments
+// of version 5 alone, and draws 300 MB in 4 s for LOLWUT VERSION 5 1000 1 200.
 const maxLines = 1000
 
-// schotter draws rows of squares that lose their order on the way down. Rows that
-// would be below maxLines are left out, but for the first.
+// schotter draws rows of squares that lose their order on the way down. Rows beyond
+// maxLines are left out, except the first.
 func schotter(r *rand.Rand, columns, perRow, perColumn int) string {
 	width := columns * 2
 	padding := 0
@@ -119,8 +119,8 @@ func square(v *canvas, x, y, radius, angle float64) {
 	}
 }
 
-// sunflower sets each seed a golden angle on from the one before, further
-// out with the root of its rank, and petals around them.
+// sunflower places each seed a golden angle after the previous one, at a distance
+// that grows with the root of its rank, and petals around them.
 func sunflower(r *rand.Rand) string {
 	const size = 96
 	const center = size / 2
@@ -134,7 +134,7 @@ func sunflower(r *rand.Rand) string {
 		d := head * math.Sqrt(float64(rank)/float64(seeds))
 		v.dot(int(math.Round(center+d*math.Cos(a))), int(math.Round(center+d*math.Sin(a))))
 	}
-	petals := 13 + 8*r.IntN(2) // Fibonacci's, as in the field
+	petals := 13 + 8*r.IntN(2) // Fibonacci numbers, as in nature
 	for i := range petals {
 		a := turn + 2*math.Pi*float64(i)/float64(petals)
 		half := 0.8 * math.Pi / float64(petals)
@@ -146,8 +146,8 @@ func sunflower(r *rand.Rand) string {
 	return v.String()
 }
 
-// town draws houses before houses, the nearer the darker, with lights in some
-// of the nearest windows, in greys of the terminal.
+// town draws houses in front of houses, darker when nearer, with lights in some of
+// the nearest windows, in greys of the terminal.
 func town(r *rand.Rand, columns, rows int) string {
 	const sky, far, near, night = 252, 245, 238, 232
 	shade := make([][]int, rows)

@@ -8,30 +8,32 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// INCRBYFLOAT and HINCRBYFLOAT compute with C's long double, which on Redis's
-// usual platforms is the 80-bit format: 64 bits of mantissa, 15 of exponent. A
-// big.Float of 64 bits does the same sums.
+// INCRBYFLOAT and HINCRBYFLOAT compute with C's long double, which on Redis's usual
+// platforms is the 80-bit format: 64 bits of mantissa, 15 of exponent. A big.Float
+// of 64 bits gives the same sums.
 
 const (
 	longDoubleBits = 64
 
 	// The exponents of the largest and the smallest long double, as big.Float
-	// counts them. What is beyond half the smallest is rounded up to it.
+	// counts them. A value above half the smallest is rounded up to it.
 	maxExponent = 16384
 	minExponent = -16445
 
-	// longDoubleText is how long a text may be that Redis reads as a number.
+	// longDoubleText is the length of the longest text that Redis parses as a
+	// number.
 	longDoubleText = 5*1024 - 1
 
-	// big.Float computes powers of ten to 64 bits more than asked for. That
-	// decides every tie of a short number; for a long one, which may lie
-	// closer to the middle between two long doubles, this is enough.
+	// big.Float computes powers of ten with 64 bits more than the requested
+	// precision. That decides every tie of a short number. For a long number, which
+	// may lie closer to the middle between two long doubles, longPrecision is
+	// enough.
 	longPrecision = 40_000
 	shortText     = 40
 )
 
-// parseLongDouble reads a number as strtold does for Redis: all of b, no
-// spaces, no NaN, nothing that overflows or vanishes.
+// parseLongDouble parses a number as strtold does for Redis: all of b, no spaces,
+// no NaN, no overflow or underflow.
 func parseLongDouble(b []byte) (*big.Float, bool) {
 	if len(b) == 0 || len(b) > longDoubleText {
 		return nil, false
@@ -47,7 +49,7 @@ func parseLongDouble(b []byte) (*big.Float, bool) {
 	if !ok {
 		return nil, false
 	}
-	if zero { // whatever the exponent
+	if zero { // with any exponent
 		return new(big.Float).SetPrec(longDoubleBits), true
 	}
 	precision := uint(longDoubleBits)
@@ -56,7 +58,7 @@ func parseLongDouble(b []byte) (*big.Float, bool) {
 	}
 	x, _, err := big.ParseFloat(string(b), base, precision, big.ToNearestEven)
 	if err != nil {
-		return nil, false // an exponent beyond any reason
+		return nil, false // an absurd exponent
 	}
 	x.SetPrec(longDoubleBits)
 	exp := x.MantExp(nil)
@@ -64,8 +66,8 @@ func parseLongDouble(b []byte) (*big.Float, bool) {
 	return x, !x.IsInf() && x.Sign() != 0 && exp <= maxExponent && !vanishes
 }
 
-// scanNumber reports whether b, after its sign, is a whole number as C writes
-// them, in which base big.ParseFloat is to read it, and whether it is zero.
+// scanNumber reports whether b, without its sign, is a complete number in C's
+// syntax, the base with which big.ParseFloat must parse it, and whether it is zero.
 func scanNumber(b []byte) (base int, zero, ok bool) {
 	base, digits, exponent := 10, "0123456789", byte('e')
 	if len(b) >= 2 && b[0] == '0' && b[1]|0x20 == 'x' {
@@ -97,12 +99,12 @@ func scanNumber(b []byte) (base int, zero, ok bool) {
 	return base, zero, len(b) > 0 && leading(b, "0123456789") == len(b)
 }
 
-// leading returns how many of the first bytes of b are among set.
+// leading returns how many of the first bytes of b are in set.
 func leading(b []byte, set string) int {
 	return len(b) - len(bytes.TrimLeft(b, set))
 }
 
-// addLongDouble returns x+y, or false if that is no finite number.
+// addLongDouble returns x+y, or false if the sum is not finite.
 func addLongDouble(x, y *big.Float) (*big.Float, bool) {
 	if x.IsInf() || y.IsInf() {
 		return nil, false
@@ -114,8 +116,7 @@ func addLongDouble(x, y *big.Float) (*big.Float, bool) {
 	return sum, true
 }
 
-// formatLongDouble writes x for people: 17 decimals, without the zeros at the
-// end.
+// formatLongDouble formats x as text: 17 decimals, without trailing zeros.
 func formatLongDouble(x *big.Float) []byte {
 	s := x.Text('f', 17)
 	if strings.Contains(s, ".") {

@@ -16,16 +16,16 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Memory as INFO and MEMORY tell it. "Used" is what counts for maxmemory, what keys,
-// values and clients take (maxmemory.go). What is called the allocator's is the Go
-// heap: garbage that has not been collected yet is a part of it, and so is the rest of
-// the program in which a server is embedded.
+// Memory figures of INFO and MEMORY. "Used" is the memory that counts against
+// maxmemory: keys, values and clients (maxmemory.go). The allocator's figures are
+// those of the Go heap, which includes garbage that is not collected yet, and the
+// rest of the program that embeds the server.
 
 // heapState is the Go heap, in bytes.
 type heapState struct {
 	allocated int64 // objects
-	active    int64 // and the room between them
-	resident  int64 // and what is free but not given back to the system
+	active    int64 // and the space between them
+	resident  int64 // and free memory not returned to the system
 	rss       int64 // the process as the system sees it
 }
 
@@ -36,8 +36,8 @@ func usedMemory() int64 {
 	return int64(s[0].Value.Uint64())
 }
 
-// liveMemory returns the bytes of the objects that the garbage collector has found
-// in use when it last ran; 0 if it never has.
+// liveMemory returns the bytes of the objects that the last garbage collection
+// found live; 0 before the first one.
 func liveMemory() int64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
@@ -61,7 +61,7 @@ func readHeap() heapState {
 	return h
 }
 
-// residentSize asks Linux how much memory the process has.
+// residentSize reads the resident size of the process from Linux.
 func residentSize() (int64, bool) {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -75,7 +75,7 @@ func residentSize() (int64, bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// systemMemory asks Linux how much memory the machine has; 0 is unknown.
+// systemMemory reads the memory of the machine from Linux; 0 is unknown.
 func systemMemory() int64 {
 	b, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -92,7 +92,7 @@ func systemMemory() int64 {
 	return kb << 10
 }
 
-// memory is how the used memory divides.
+// memory is the breakdown of the used memory.
 type memory struct {
 	heapState
 	used             int64
@@ -121,15 +121,15 @@ func (srv *Server) memory() memory {
 // clientsMemory estimates the bytes that all sessions take.
 func (srv *Server) clientsMemory() (n int64) {
 	for _, s := range srv.sessions {
-		if !s.killed { // what is left of such a one is about to go
+		if !s.killed { // a killed session is about to be freed
 			n += s.memory()
 		}
 	}
 	return n
 }
 
-// overhead is what is not data: the empty server, the clients, the tables of
-// keys.
+// overhead returns the memory that is not data: the empty server, the clients, the
+// tables of keys.
 func (m *memory) overhead() int64 {
 	n := m.startup + m.clients
 	for i := range m.tables {
@@ -140,7 +140,7 @@ func (m *memory) overhead() int64 {
 
 func (m *memory) dataset() int64 { return m.used - m.overhead() }
 
-// datasetShare is the percentage of the data in what came after the start.
+// datasetShare is the percentage of the data in the memory added since the start.
 func (m *memory) datasetShare() float64 {
 	return min(100*ratio(m.dataset(), max(m.used-m.startup, 0)), 100)
 }
@@ -170,9 +170,8 @@ func argsSize(argv [][]byte) (n int64) {
 	return n
 }
 
-// footprint estimates the bytes that a value takes; of a sorted set from as
-// many of its members as asked for (0: all). The other types look at a few
-// themselves.
+// footprint estimates the bytes of a value; for a sorted set from samples of its
+// members (0: all). The other types sample their own elements.
 func footprint(v any, samples int) int {
 	type sized interface{ Bytes() int }
 	n := v.(sized).Bytes()
@@ -312,8 +311,7 @@ func (srv *Server) memoryReport() string {
 		"I'm here to keep you safe, Sam. I want to help you.\n"
 }
 
-// memoryMallocStats replies what the Go runtime tells of its memory and its
-// collector.
+// memoryMallocStats replies the metrics of the Go runtime's memory and collector.
 func memoryMallocStats(c *Call) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "___ Begin %s heap statistics ___\n", runtime.Version())
@@ -337,8 +335,8 @@ func memoryMallocStats(c *Call) {
 	c.Reply.Verbatim("txt", b.String())
 }
 
-// memoryPurge collects garbage and gives free memory back to the system. That
-// takes a while with a large heap; nobody waits for it.
+// memoryPurge collects garbage and returns free memory to the system. That takes a
+// while with a large heap; the reply does not wait for it.
 func memoryPurge(c *Call) {
 	go debug.FreeOSMemory()
 	c.Reply.OK()

@@ -2,7 +2,7 @@ package server
 
 import "github.com/zsetd/zsetd/protocol"
 
-// Modules are libraries in C. There are none here, which is what MODULE says.
+// Modules are libraries in C. This server has none, and MODULE replies accordingly.
 
 func moduleCommands() []Command {
 	return []Command{

@@ -7,13 +7,13 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// redact keeps an argument of the command, counted from its name, out of
-// MONITOR and the slow log.
+// redact hides an argument of the command, counted from its name, in MONITOR and
+// the slow log.
 func (c *Call) redact(i int) { c.secret = append(c.secret, i) }
 
 const redacted = "(redacted)"
 
-// shown returns argument i of the command as others may see it.
+// shown returns argument i of the command, redacted if it is secret.
 func (c *Call) shown(i int) string {
 	for _, s := range c.secret {
 		if s == i {
@@ -42,7 +42,7 @@ func (srv *Server) stopMonitor(s *Session) {
 	delete(srv.monitors, s)
 }
 
-// monitor sends a command that is done to those who listen with MONITOR.
+// monitor sends a completed command to the MONITOR clients.
 func (srv *Server) monitor(c *Call, now time.Time) {
 	if !c.cmd.spec.Flags().Has(protocol.Admin | protocol.SkipMonitor) {
 		srv.tellMonitors(c, now)
@@ -68,7 +68,7 @@ func (srv *Server) tellMonitors(c *Call, now time.Time) {
 	}
 }
 
-// appendQuoted appends s as Redis quotes what may hold any bytes.
+// appendQuoted appends s in Redis's quotes, which can represent any byte.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {

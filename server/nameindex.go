@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// nameIndex finds commands by name, in any case of letters: what every command begins
-// with. A name of up to 16 bytes is taken as two words, which are made lower case,
-// hashed and compared as such, in 6 ns. (A map of strings takes 25: the name has to
-// be copied in lower case first, byte by byte.) The few names that are longer are
-// in a map.
+// nameIndex finds commands by name, ignoring case; every command begins with this
+// lookup. A name of up to 16 bytes is read as two words, which are converted to
+// lower case, hashed and compared as words, in 6 ns. (A map of strings takes 25 ns,
+// as the name has to be copied in lower case first, byte by byte.) The few longer
+// names are in a map.
 type nameIndex struct {
-	slots []nameSlot // by hash; who finds his place taken has the next one that is free
+	slots []nameSlot // by hash; on a collision the next free one
 	shift int
 	long  map[string]*Command
 }
@@ -24,7 +24,7 @@ type nameSlot struct {
 
 // newNameIndex returns an index of byName, which has the names in lower case.
 func newNameIndex(byName map[string]*Command) nameIndex {
-	size := bits.Len(uint(4 * len(byName))) // at most a quarter is taken
+	size := bits.Len(uint(4 * len(byName))) // at most a quarter is used
 	x := nameIndex{slots: make([]nameSlot, 1<<size), shift: 64 - size, long: map[string]*Command{}}
 	for name, cmd := range byName {
 		lo, hi, ok := nameWords([]byte(name))
@@ -76,8 +76,8 @@ func nameWords(name []byte) (lo, hi uint64, ok bool) {
 	return lowerWord(lo), 0, true
 }
 
-// lowerWord makes lower case of those of eight bytes that are upper case letters of
-// ASCII.
+// lowerWord converts those of eight bytes that are ASCII upper case letters to
+// lower case.
 func lowerWord(w uint64) uint64 {
 	const ones = 0x0101010101010101
 	low := w & (ones * 0x7f)

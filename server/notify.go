@@ -25,11 +25,11 @@ const (
 	classExpired                    // x: a key has expired
 	classEvicted                    // e: a key was evicted
 	classStream                     // t
-	classMiss                       // m: a key that was asked for does not exist; not in A
+	classMiss                       // m: a requested key does not exist; not in A
 	classModule                     // d
 	classNew                        // n: a key was added; not in A
 
-	// Messages that name the members that an event has touched, too; not in A.
+	// Messages that also name the members that an event has changed; not in A.
 	classSubkeyspace      // S: publish to __subkeyspace@<db>__:<key>
 	classSubkeyevent      // T: publish to __subkeyevent@<db>__:<event>
 	classSubkeyspaceitem  // I: publish to __subkeyspaceitem@<db>__:<key>\n<member>
@@ -92,7 +92,7 @@ func classOf(letter byte) class {
 	return 0
 }
 
-// parseClasses reads the value of notify-keyspace-events.
+// parseClasses parses the value of notify-keyspace-events.
 func parseClasses(s string) (class, bool) {
 	var set class
 	for i := range len(s) {
@@ -121,9 +121,8 @@ func (set class) String() string {
 	return string(b)
 }
 
-// tellMembers decides of which events the members are told: those that are
-// published with them, and those of sorted sets while somebody waits for a
-// score.
+// tellMembers selects the events that record their members: those that are
+// published with them, and those of sorted sets while a client waits for a score.
 func (srv *Server) tellMembers() {
 	srv.subkeys = 0
 	if srv.notify&classSubkeys != 0 {
@@ -134,8 +133,8 @@ func (srv *Server) tellMembers() {
 	}
 }
 
-// notifyKeyspace publishes an effect that somebody may listen to, on the
-// channels, and with the words, of Redis 8.8.
+// notifyKeyspace publishes an effect that may have subscribers, on the channels,
+// and with the words, of Redis 8.8.
 func (srv *Server) notifyKeyspace(e *effect) {
 	if len(srv.pubsub.channels) == 0 && len(srv.pubsub.patterns) == 0 {
 		return
@@ -169,15 +168,14 @@ func (srv *Server) notifyKeyspace(e *effect) {
 	}
 }
 
-// The members that an event has touched are gathered in the form in which
-// messages have them, 3:abc,1:d. So they are copied once, into a buffer that
-// the unit has anyway, and it does not matter what becomes of their memory
-// before the unit commits.
+// The members that an event has changed are collected in the form that messages
+// have, 3:abc,1:d. So they are copied once, into a buffer that the commit scope has
+// anyway, and their memory may be reused before the commit.
 //
-// The handlers name them, because they know what belongs to which event, and in
-// what order. What the values report to the journal is less: an HSET that
-// leaves a field as it was is an event, too, and a set that is stored as a whole
-// reports none of its members.
+// The handlers name them, because they know which members belong to which event,
+// and in which order. The journal's reports from the values do not suffice: an HSET
+// that leaves a field unchanged is an event, too, and a set that is stored as a
+// whole reports none of its members.
 
 func appendMember[T string | []byte](dst []byte, first bool, member T) []byte {
 	if !first {
@@ -187,7 +185,7 @@ func appendMember[T string | []byte](dst []byte, first bool, member T) []byte {
 	return append(append(dst, ':'), member...)
 }
 
-// eachMember yields what appendMember has written.
+// eachMember yields the members that appendMember has written.
 func eachMember(members string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for members != "" {
@@ -204,7 +202,7 @@ func eachMember(members string) iter.Seq[string] {
 	}
 }
 
-// hooks connects the doors of the keyspace with the current unit.
+// hooks connects the accessors of the keyspace with the current commit scope.
 func (srv *Server) hooks() keyspace.Hooks {
 	u := &srv.unit
 	return keyspace.Hooks{
@@ -228,13 +226,13 @@ func (srv *Server) hooks() keyspace.Hooks {
 			}
 		},
 		Swept: func(deadline int64) {
-			// A key lives through the millisecond of its deadline.
+			// A key exists through the millisecond of its deadline.
 			srv.expiryLag.add(srv.at.Sub(time.UnixMilli(deadline + 1)))
 		},
 		Added: func(db *keyspace.DB, key string) { u.event(db.ID(), key, classNew, "new") },
 		Missed: func(db *keyspace.DB, key []byte) {
 			srv.keyspaceMisses++
-			if srv.notify&classMiss != 0 { // the copy of the key is for them alone
+			if srv.notify&classMiss != 0 { // only then the key is copied
 				u.event(db.ID(), string(key), classMiss, "keymiss")
 			}
 		},

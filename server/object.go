@@ -49,9 +49,9 @@ func objectCommands() []Command {
 	}
 }
 
-// object returns the entry of the key that an OBJECT command asks about. It
-// counts neither as a use of the key nor as a miss. A key that does not exist
-// has been replied.
+// object returns the entry of the key of an OBJECT command. It counts neither as a
+// use of the key nor as a miss. If the key does not exist, it replies null and
+// returns nil.
 func (c *Call) object() *keyspace.Entry {
 	e := c.db.Peek(c.Bytes())
 	if e == nil {
@@ -123,8 +123,8 @@ func objectRefcount(c *Call) {
 	}
 }
 
-// refcount is how many references Redis would count: one, but for the small
-// integers, which it shares unless the limit of memory has the uses of each counted.
+// refcount is Redis's count of references: one, except for small integers, which
+// Redis shares unless the eviction policy has to record the use of each.
 func refcount(c *Call, v any) int64 {
 	s, ok := v.(*keyspace.String)
 	if !ok || s.Encoding(c.limits()) != "int" {
@@ -135,7 +135,7 @@ func refcount(c *Call, v any) int64 {
 	}
 	if policy := c.srv.config.maxmemoryPolicy; c.srv.config.maxmemory != 0 &&
 		(strings.HasSuffix(policy, "-lru") || strings.HasSuffix(policy, "-lfu")) {
-		return 1 // each must know how it is used
+		return 1 // the policy records the use of each key
 	}
 	return math.MaxInt32
 }

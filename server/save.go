@@ -15,7 +15,7 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// saveCommands are about the file that the data are kept in, see keep.go.
+// saveCommands are the commands about the data file, see keep.go.
 func saveCommands() []Command {
 	return []Command{
 		{Facts: protocol.Facts{
@@ -61,7 +61,7 @@ func save(c *Call) {
 	case k.asked || k.saving:
 		c.Reply.Error(errSaving)
 	case k.saveNow() != nil:
-		c.Reply.Error("ERR") // as Redis says it; the log knows why
+		c.Reply.Error("ERR") // Redis's reply; the log has the reason
 	default:
 		c.Reply.OK()
 	}
@@ -89,7 +89,7 @@ func bgsave(c *Call) {
 
 func lastsave(c *Call) { c.Reply.Int(c.srv.keeper.savedAt.Unix()) }
 
-// bgrewriteaof writes the whole file anew, which is what the command is for.
+// bgrewriteaof rewrites the whole file, which is the purpose of the command.
 func bgrewriteaof(c *Call) {
 	k := c.srv.keeper
 	switch {
@@ -131,8 +131,8 @@ func debugReload(c *Call) {
 	c.Reply.OK()
 }
 
-// debugLoadaof is DEBUG RELOAD: there is one file, which has what an AOF would
-// have.
+// debugLoadaof is DEBUG RELOAD: there is one file, which contains what an AOF
+// would.
 func debugLoadaof(c *Call) {
 	if err := c.srv.reload(true, true, false); err != nil {
 		c.srv.log.Error("DEBUG LOADAOF", "error", err)
@@ -143,9 +143,9 @@ func debugLoadaof(c *Call) {
 	c.Reply.OK()
 }
 
-// reload replaces the data by what is in the file, or with flush false, adds
-// that to them. With write the data are saved before; if they are kept in no
-// file, then in one that is removed again.
+// reload replaces the data by the content of the file, or without flush adds it to
+// them. With write the data are saved first; if there is no data file, then in a
+// temporary file.
 func (srv *Server) reload(write, flush, merge bool) error {
 	k := srv.keeper
 	srv.keys.Seal()
@@ -168,7 +168,7 @@ func (srv *Server) reload(write, flush, merge bool) error {
 			return err
 		}
 	}
-	k.io.Lock() // nobody writes meanwhile
+	k.io.Lock() // excludes other writers meanwhile
 	defer k.io.Unlock()
 	n := srv.keys.Len()
 	loaded := keyspace.New(n, keyspace.Hooks{})
@@ -189,7 +189,7 @@ func (srv *Server) reload(write, flush, merge bool) error {
 				srv.keys.DB(p.DB.ID()).Forget(p.Key)
 			}
 		} else {
-			k.loseTrack() // without write, the changes that were not saved are gone from memory, not from the journal
+			k.loseTrack() // without write, unsaved changes are gone from memory, not from the journal
 		}
 		srv.loadLibraries()
 		return nil
@@ -212,8 +212,7 @@ func (srv *Server) reload(write, flush, merge bool) error {
 	return nil
 }
 
-// mayWhileLoading reports whether a command is allowed before the data are
-// there.
+// mayWhileLoading reports whether a command is allowed before the data are loaded.
 func (s *Session) mayWhileLoading(cmd *Command) bool {
 	if cmd.Name == "exec" {
 		for _, q := range s.queue {
@@ -347,7 +346,7 @@ func (srv *Server) infoPersistence(t *infoText) {
 	}
 }
 
-// infoLoading tells how far the loading of the data has come.
+// infoLoading writes the progress of loading the data.
 func (srv *Server) infoLoading(t *infoText, l *loadState) {
 	elapsed := time.Since(l.start).Seconds()
 	part := ratio(l.done, l.total)

@@ -87,8 +87,8 @@ func scriptCommands() []Command {
 	}
 }
 
-// effectsOfScript returns the flags of a command; those of scripts that say what
-// they do, where it runs one.
+// effectsOfScript returns the flags of a command. If the command runs a script that
+// declares flags, these determine the result.
 func (srv *Server) effectsOfScript(cmd *Command, argv [][]byte) protocol.Flags {
 	flags := cmd.spec.Flags()
 	if cmd.Group != "scripting" || len(argv) < 2 {
@@ -123,8 +123,8 @@ func (srv *Server) effectsOfScript(cmd *Command, argv [][]byte) protocol.Flags {
 	return flags
 }
 
-// readShebang reads the first line of a script, if it begins with "#!", and
-// returns what it says, how long it is, and what is wrong with it.
+// readShebang parses the first line of a script, if it begins with "#!". It returns
+// the declared flags, the length of the line, and the error in it.
 func readShebang(source []byte) (flags scriptFlags, length int, wrong string) {
 	if !bytes.HasPrefix(source, []byte("#!")) {
 		return scriptCompat, 0, ""
@@ -159,7 +159,7 @@ func readShebang(source []byte) (flags scriptFlags, length int, wrong string) {
 	return flags, length, ""
 }
 
-// scriptFlagNamed returns the flag of a name, 0 if there is none.
+// scriptFlagNamed returns the flag of a name, 0 if it does not exist.
 func scriptFlagNamed(name string) scriptFlags {
 	for i, n := range scriptFlagNames() {
 		if n == name {
@@ -169,7 +169,7 @@ func scriptFlagNamed(name string) scriptFlags {
 	return 0
 }
 
-// evalState returns the machine of EVAL.
+// evalState returns the Lua machine of EVAL.
 func (srv *Server) evalState() *script.State {
 	sc := &srv.scripting
 	if sc.state == nil {
@@ -182,8 +182,8 @@ func (srv *Server) evalState() *script.State {
 	return sc.state
 }
 
-// loadScript puts a script into the cache, if it is not there. It replies the
-// error of one that cannot be compiled, and returns nil.
+// loadScript adds a script to the cache, if it is absent. If the script cannot be
+// compiled, it replies the error and returns nil.
 func (c *Call) loadScript(source []byte) *evalScript {
 	state := c.srv.evalState()
 	sc := &c.srv.scripting
@@ -213,7 +213,7 @@ func (c *Call) loadScript(source []byte) *evalScript {
 	return s
 }
 
-// numkeys reads a number of keys, and how many arguments that many leave.
+// numkeys parses a number of keys, and splits the arguments into keys and others.
 func (c *Call) numkeys(notNumber string) (keys, args [][]byte) {
 	n := c.IntOr(notNumber)
 	switch {
@@ -230,7 +230,7 @@ func (c *Call) numkeys(notNumber string) (keys, args [][]byte) {
 
 func (c *Call) eval(readOnly bool) {
 	if len(c.srv.monitors) > 0 {
-		c.srv.tellMonitors(c, c.srv.at) // before what the script runs
+		c.srv.tellMonitors(c, c.srv.at) // before the commands that the script runs
 	}
 	source := c.Bytes()
 	keys, args := c.numkeys(protocol.ErrNotInteger)

@@ -21,7 +21,7 @@ type api struct {
 	state *script.State
 }
 
-// library returns the table. Scripts have some more functions than functions.
+// library returns the table. Scripts have some more entries than functions.
 func (a *api) library(eval bool) *lua.LTable {
 	functions := map[string]lua.LGFunction{
 		"call": func(L *lua.LState) int { return a.call(L, true) }, "pcall": func(L *lua.LState) int { return a.call(L, false) },
@@ -44,7 +44,8 @@ func (a *api) library(eval bool) *lua.LTable {
 	return t
 }
 
-// constants puts into a table what redis has also while a library is loaded.
+// constants adds the constants of redis, which exist also while a library is
+// loaded.
 func (a *api) constants(t *lua.LTable) {
 	for i, name := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
 		t.RawSetString(name, lua.LNumber(i))
@@ -72,7 +73,8 @@ func (a *api) fail(L *lua.LState, msg string) {
 	a.state.Throw(L, errorTable(a.state, "ERR "+msg, false))
 }
 
-// run returns the script that runs; without one what is called name fails.
+// run returns the running script; without one it raises an error about the function
+// name.
 func (a *api) run(L *lua.LState, name string) *scriptRun {
 	r := a.srv.scripting.running
 	if r == nil {
@@ -125,7 +127,7 @@ func (a *api) call(L *lua.LState, raise bool) int {
 	return 1
 }
 
-// callSafely sees to it that no script catches what a command panics with.
+// callSafely prevents scripts from catching the panic of a command.
 func (a *api) callSafely(r *scriptRun, argv [][]byte) (reply []byte, failed string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -197,8 +199,8 @@ func (a *api) setresp(L *lua.LState) int {
 	return 0
 }
 
-// setRepl is for replication of single commands, which follows from effects
-// here. It checks what it is given.
+// setRepl validates its argument and has no effect: replication of single commands
+// follows from effects here.
 func (a *api) setRepl(L *lua.LState) int {
 	a.run(L, "redis.set_repl")
 	if L.GetTop() != 1 {
@@ -211,7 +213,7 @@ func (a *api) setRepl(L *lua.LState) int {
 	return 0
 }
 
-// aclCheckCmd tells whether the user may run a command.
+// aclCheckCmd returns whether the user may run a command.
 func (a *api) aclCheckCmd(L *lua.LState) int {
 	r := a.run(L, "redis.acl_check_cmd")
 	argv, wrong := a.arguments(L)

@@ -13,19 +13,20 @@ import (
 	"github.com/zsetd/zsetd/server/script"
 )
 
-// luaReply writes what a script returns as a reply.
+// luaReply writes the result of a script as a reply.
 type luaReply struct {
 	c     *Call
 	run   *scriptRun
 	resp3 bool // the script has chosen RESP3, in which booleans are booleans
-	work  int  // values since the run was asked last whether it may go on
-	bytes int  // and the bytes of strings
-	mark  int  // where the reply begins in the outbox of the client
+	work  int  // values since the last call of interrupt
+	bytes int  // bytes of strings since then
+	mark  int  // start of the reply in the client's output queue
 	ended *lua.LTable
 }
 
-// spend counts a value of so many bytes, and reports whether the script may go on. A
-// table that holds another twice, which does so in turn, has no end.
+// spend counts a value of so many bytes, and reports whether the script may
+// continue. A table that holds another one twice, and so on, makes the reply
+// exponentially long.
 func (w *luaReply) spend(bytes int) bool {
 	w.work++
 	w.bytes += bytes
@@ -34,8 +35,8 @@ func (w *luaReply) spend(bytes int) bool {
 		if w.c.Reply.Over() {
 			w.ended = errorTable(w.run.state, "ERR the reply of the script is too large", false)
 		} else {
-			// Others may have the lock meanwhile, and send something to this client: it
-			// comes before the reply.
+			// During interrupt other sessions may send something to this client: it
+			// precedes the reply.
 			r := w.c.Reply
 			reply := r.Swap(nil)
 			w.ended = w.run.interrupt()
@@ -50,11 +51,12 @@ func (w *luaReply) spend(bytes int) bool {
 	return w.ended == nil
 }
 
-// luaStack is how many values Lua has room for in a call; a reply that is nested
-// more deeply is an error there.
+// luaStack is the number of values that Lua has space for in a call; a reply that
+// is nested more deeply is an error there.
 const luaStack = 8000
 
-// value writes a value. used is how much of Lua's stack Redis has used by then.
+// value writes a value. used is the number of values on Lua's stack in Redis by
+// then.
 func (w *luaReply) value(v lua.LValue, used int) {
 	r := w.c.Reply
 	if used+4 > luaStack {
@@ -87,7 +89,7 @@ func (w *luaReply) value(v lua.LValue, used int) {
 	}
 }
 
-// truncate makes an integer of a number, as C does on amd64.
+// truncate converts a number to an integer, as C does on amd64.
 func truncate(f float64) int64 {
 	if f >= -(1<<63) && f < 1<<63 {
 		return int64(f)
@@ -160,13 +162,14 @@ func (w *luaReply) table(t *lua.LTable, used int) {
 	}
 }
 
-// maxRoom is for how many elements of a reply there is room in its table at once, so
-// that the memory of larger ones is asked for step by step.
+// maxRoom is the number of elements that the table of a reply is allocated for at
+// once, so that the memory of larger ones is requested step by step.
 const maxRoom = 1 << 20
 
-// luaValue makes of a reply what scripts see. The reply is whole, for it comes
-// from this server; rest is what follows it. L is the coroutine that has called the
-// command: a large reply takes long, and a script may end within it.
+// luaValue converts a reply to the value that scripts see. The reply is complete,
+// as it comes from this server; rest is the data after it. L is the coroutine that
+// has called the command: a large reply takes long, and the script may be ended
+// meanwhile.
 func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, rest []byte) {
 	state.Spend(L, 5)
 	i := bytes.IndexByte(reply, '\r')
@@ -263,7 +266,7 @@ func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, r
 	panic("BUG: a reply of an unknown kind")
 }
 
-// errorLine gives a code to an error that has none.
+// errorLine adds a code to an error without one.
 func errorLine(line string) string {
 	code, msg, ok := strings.Cut(line, " ")
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// slowLog keeps the last commands that took long, the latest last.
+// slowLog keeps the latest slow commands, the newest last.
 type slowLog struct {
 	entries []slowEntry
 	lastID  int64
@@ -22,7 +22,7 @@ type slowEntry struct {
 	addr, name string
 }
 
-// An entry keeps so many arguments of a command, and so many bytes of each.
+// The numbers of arguments that an entry keeps, and of bytes of each.
 const (
 	slowlogArgs  = 32
 	slowlogBytes = 128

@@ -21,7 +21,7 @@ type stats struct {
 	keyspaceHits   int64     // up to the last reset
 	keyspaceMisses int64
 	sweepTime      time.Duration    // spent on removing keys past their deadline
-	blockedClients int              // postponed ones included
+	blockedClients int              // including postponed ones
 	errors         map[string]int64 // by the first word of the error
 	errorReplies   int64
 	peakMemory     int64
@@ -30,8 +30,8 @@ type stats struct {
 	queryLimitDisconnections  atomic.Int64
 	evictedClients            int64 // by maxmemory-clients
 
-	// sampled are the counters as they were at instants at least sampleEvery
-	// apart, the last one at index newest; see rates.
+	// sampled are the counters as they were at instants at least sampleEvery apart,
+	// the last one at index newest; see rates.
 	sampled [sampleCount]sample
 	newest  int
 
@@ -44,12 +44,12 @@ type stats struct {
 type commandStats struct {
 	calls     int64
 	time      time.Duration
-	rejected  int64      // stopped before they ran
+	rejected  int64      // refused before they ran
 	failed    int64      // replied an error
-	histogram *histogram // nil until there is a call to enter
+	histogram *histogram // nil before the first tracked call
 }
 
-// sample is what the counters were at one instant.
+// sample is the counters at one instant.
 type sample struct {
 	at                      time.Time
 	commands, input, output int64
@@ -72,12 +72,13 @@ func (srv *Server) countOutput(n int) {
 
 func (srv *Server) refused() { srv.rejected.Add(1) }
 
-// account closes the books on a call that began at start and whose reply
-// begins at mark. It reads the clock once; the next command begins then.
+// account records stats, slowlog and latency of a call that began at start and
+// whose reply begins at mark. It reads the clock once; the next command begins
+// then.
 func (srv *Server) account(c *Call, mark int, start time.Time) {
 	took := srv.since(start)
 	now := start.Add(took)
-	srv.at = now // for the time that commands take; that of the unit stands still
+	srv.at = now // for the time that commands take; the clock of the commit scope stands still
 	if len(srv.monitors) > 0 {
 		srv.monitor(c, now)
 	}
@@ -92,8 +93,8 @@ func (srv *Server) account(c *Call, mark int, start time.Time) {
 	srv.count(c, mark, now, took, event)
 }
 
-// accountWait closes the books on a call that has waited and, since start, was
-// answered. Waiting itself does not count.
+// accountWait records stats, slowlog and latency of a call that has waited and
+// whose final attempt began at start. The waiting itself does not count.
 func (srv *Server) accountWait(w *Waiter, mark int, start time.Time) {
 	took := srv.since(start)
 	srv.at = start.Add(took)
@@ -121,8 +122,8 @@ func (srv *Server) count(c *Call, mark int, now time.Time, took time.Duration, e
 	}
 }
 
-// ran counts a call that took so long. Its bucket of the histogram is entered if
-// tracked is true.
+// ran counts a call of a given duration. It adds to the histogram if tracked is
+// true.
 func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
 	st.calls++
 	st.time += took
@@ -142,7 +143,7 @@ func (srv *Server) countFailure(cmd *Command, reply []byte) {
 	srv.countError(protocol.View(line))
 }
 
-// maxErrorCodes bounds how many codes of errors are counted one by one:
+// maxErrorCodes bounds the number of error codes that are counted separately:
 // scripts can make up any number.
 const maxErrorCodes = 128
 
@@ -162,15 +163,15 @@ func (srv *Server) countError(msg string) {
 	srv.errors[string(code)]++
 }
 
-// sample notes the counters, and how much memory is in use.
+// sample records the counters, and the peak of memory in use.
 func (srv *Server) sample(now time.Time) {
 	srv.newest = (srv.newest + 1) % sampleCount
 	srv.sampled[srv.newest] = sample{now, srv.commands, srv.input.Load(), srv.output.Load()}
 	srv.peakMemory = max(srv.peakMemory, srv.inUse())
 }
 
-// rates returns commands, bytes of input and bytes of output per second over
-// about the last 1.6 s, as far back as the samples reach.
+// rates returns commands, bytes of input and bytes of output per second over about
+// the last 1.6 s, as far back as the samples reach.
 func (srv *Server) rates() (commands, input, output float64) {
 	now := srv.clock()
 	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {

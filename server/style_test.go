@@ -349,7 +349,7 @@ func unconverted() []string {
 		"server/keyspace/journal.go",
 		"server/rdb",
 		"server/script",
-		"server/servertest",
+		"snapshot",
 	}
 }
 

@@ -1,4 +1,4 @@
-//lint:file-ignore ST1005 Go's name begins some of them.
+//lint:file-ignore ST1005 Some errors begin with the name of Go.
 
 package server
 

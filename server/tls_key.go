@@ -35,7 +35,7 @@ func decryptKey(file []byte, password string) ([]byte, error) {
 		if block, rest = pem.Decode(rest); block == nil {
 			return file, nil
 		}
-		//lint:ignore SA1019 Whoever has such a key trusts in the permissions of the file.
+		//lint:ignore SA1019 A key in this format relies on the permissions of its file.
 		old := x509.IsEncryptedPEMBlock(block)
 		if !old && block.Type != "ENCRYPTED PRIVATE KEY" {
 			continue

@@ -82,7 +82,7 @@ func (s *Server) Addr() string {
 }
 
 // Must executes a command as [server.Server.Do] does and returns its reply. An
-// error fails the test, which goes on with nil for the reply.
+// error fails the test, which continues with nil for the reply.
 func (s *Server) Must(args ...any) any {
 	s.t.Helper()
 	reply, err := s.Do(s.t.Context(), args...)
@@ -92,6 +92,6 @@ func (s *Server) Must(args ...any) any {
 	return reply
 }
 
-// SetTime sets the server's clock, which runs on from there. What falls due by
-// that has happened when SetTime returns.
+// SetTime sets the server's clock, which runs on from there. Everything due by then
+// has happened when SetTime returns.
 func (s *Server) SetTime(t time.Time) { s.Advance(t.Sub(s.Now())) }
