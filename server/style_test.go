@@ -342,12 +342,10 @@ func unconverted() []string {
 		"README.md",
 		"cmd/zsetd",
 		"server",
-		"server/archive",
 		"server/e2e",
 		"server/e2e/faults",
 		"server/e2e/soak",
 		"server/keyspace/journal.go",
-		"server/rdb",
 		"server/script",
 		"snapshot",
 	}

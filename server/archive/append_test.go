@@ -35,7 +35,7 @@ func TestImportAppendOnly(t *testing.T) {
 		name  string
 		files map[string]string
 		says  string // of the error; "" for none
-		keys  int64  // with --keep-going, where there is an error
+		keys  int64  // with --keep-going, after an error
 	}{
 		{"one file", map[string]string{"source": preamble + increments + more}, "", 4},
 		{"commands only", map[string]string{"source": increments + more}, "", 3},
@@ -97,12 +97,12 @@ func TestImportAppendOnly(t *testing.T) {
 		}
 	}
 
-	// An RDB file that ends with something else is not imported without that.
+	// An RDB file with another end is refused as a whole.
 	to := filepath.Join(t.TempDir(), "to.db")
 	if _, err := new(archive.Import).RDB(strings.NewReader(preamble+increments), to); err == nil || !strings.Contains(err.Error(), "something follows the end") {
 		t.Error(err)
 	}
-	// There are as many databases as are asked for.
+	// The argument sets the number of databases; 0 is the default.
 	high := strings.Replace(preamble, "\xfe\x03", "\xfe\x14", 1)
 	if _, err := server.ImportCommands(strings.NewReader(high), to, 0, new(archive.Import)); err == nil || !strings.Contains(err.Error(), `key "b": there is no database 20, but 16`) {
 		t.Error(err)

@@ -8,22 +8,22 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// Report is what [Check] tells of a sound file.
+// Report is the result of [Check] for a sound file.
 type Report struct {
 	Generation uint64    `json:"generation"` // of the last cut
 	Time       time.Time `json:"time"`       // of the last cut
 	Size       int64     `json:"size"`       // of the file, in bytes
-	Free       int64     `json:"free"`       // of them, in pages that hold nothing
+	Free       int64     `json:"free"`       // bytes of the file in pages that hold nothing
 	Bases      Records   `json:"bases"`
 	Journal    Records   `json:"journal"`
 
-	// Void is how many bytes of records belong to databases that were cleared.
+	// Void is the number of bytes in records of databases that were cleared.
 	Void int64 `json:"void"`
 
 	// Databases are those that have keys.
 	Databases []DatabaseReport `json:"databases"`
 
-	// Libraries are those of functions.
+	// Libraries is the number of function libraries.
 	Libraries int64 `json:"libraries"`
 
 	// MostElements and MostBytes are the biggest keys, ten at most.
@@ -37,16 +37,16 @@ type Records struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-// DatabaseReport is about the keys of a database.
+// DatabaseReport describes the keys of a database.
 type DatabaseReport struct {
 	DB       int          `json:"db"`
 	Keys     int64        `json:"keys"`
 	Volatile int64        `json:"volatile"` // keys with a deadline
-	Expired  int64        `json:"expired"`  // of them, those past it, which the server will not load
+	Expired  int64        `json:"expired"`  // keys past their deadlines, which the server will not load
 	Types    []TypeReport `json:"types"`
 }
 
-// TypeReport is about the keys of a type in a database.
+// TypeReport describes the keys of a type in a database.
 type TypeReport struct {
 	Type     string `json:"type"`
 	Keys     int64  `json:"keys"`
@@ -54,7 +54,7 @@ type TypeReport struct {
 	Bytes    int64  `json:"bytes"` // of the elements, and the keys
 }
 
-// KeyReport is about a key. In JSON one that is not UTF-8 is an object with its
+// KeyReport describes a key. In JSON a key that is not UTF-8 is an object with its
 // base64.
 type KeyReport struct {
 	DB       int    `json:"db"`
@@ -64,12 +64,12 @@ type KeyReport struct {
 	Bytes    int64  `json:"bytes"` // of the elements
 }
 
-// biggest is how many keys are told of as the biggest.
+// biggest is the number of keys that are reported as the biggest.
 const biggest = 10
 
-// Check reads a file, verifies everything in it as [snapshot.Read] does, puts
-// every value together, and tells what there is. The file must not change
-// meanwhile, see [OpenSource].
+// Check reads a file, verifies everything in it as [snapshot.Read] does, builds
+// every value, and returns statistics. The file must not change meanwhile, see
+// [OpenSource].
 func Check(path string, now time.Time, progress Progress) (*Report, error) {
 	r := &Report{Databases: []DatabaseReport{}, MostElements: []KeyReport{}, MostBytes: []KeyReport{}}
 	dbs := map[int]*DatabaseReport{}
@@ -124,8 +124,8 @@ func (r *Report) add(db *DatabaseReport, v Value, now int64) {
 	r.MostBytes = insertBiggest(r.MostBytes, k, func(a, b KeyReport) int { return cmp.Compare(b.Bytes, a.Bytes) })
 }
 
-// insertBiggest puts a key where it belongs among the biggest, if it does. Of
-// equals the first stays.
+// insertBiggest inserts a key into the sorted list of the biggest, if it is one of
+// them. Among equals the first stays.
 func insertBiggest(top []KeyReport, k KeyReport, order func(a, b KeyReport) int) []KeyReport {
 	i := len(top)
 	for i > 0 && order(k, top[i-1]) < 0 {

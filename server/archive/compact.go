@@ -9,10 +9,10 @@ import (
 )
 
 // Compact rewrites the file at path without waste: a base for each key, no
-// journals, and nothing of databases that were cleared. Keys past their
-// deadlines stay; what is left out is a server's decision. The new file is
-// written beside the old one, read back and compared, and then takes its place;
-// before that nothing has changed. No other process may have the file open.
+// journals, and no records of databases that were cleared. Keys past their
+// deadlines stay; dropping them is a server's decision. The new file is written
+// beside the old one, read back and compared, and then replaces it; until then the
+// old one is unchanged. No other process may have the file open.
 func Compact(path string, progress Progress) (before, after int64, err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, err
@@ -22,10 +22,9 @@ func Compact(path string, progress Progress) (before, after int64, err error) {
 		return 0, 0, err
 	}
 	// The new file is made beside the old one, under the name that a server uses
-	// for the same purpose. So the old one has to be open for writing, which only
-	// one process can have. To open it so is to read and verify all of it: a
-	// damaged file is refused before anything is written, and a sound one is read
-	// twice.
+	// for the same purpose. So the old one must be open for writing, which only one
+	// process can do. Opening it reads and verifies all of it: a damaged file is
+	// refused before anything is written, and a sound one is read twice.
 	lock, err := snapshot.Open(path, snapshot.Visitor{})
 	if err != nil {
 		return 0, 0, Recognize(path, err)

@@ -10,18 +10,19 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Redis has no deadlines of members of sorted sets. There, the library that `zsetd
-// functions` prints keeps those of a key as the scores of a companion, another
-// sorted set. Exports for Redis write companions; imports turn them into deadlines
-// again. The name of a companion must be the same as in cmd/zsetd/zsetd.lua.
+// Companions: deadlines of members in files of Redis. Redis has no deadlines of
+// members of sorted sets. There, the library that `zsetd functions` prints keeps
+// the deadlines of a key as the scores of a companion, another sorted set. Exports
+// for Redis write companions; imports turn them into deadlines again. The name of a
+// companion must be the same as in cmd/zsetd/zsetd.lua.
 
 // companionPrefix begins the names of companions.
 const companionPrefix = "zsetd:deadlines:"
 
-// companionOf returns the name of the companion of a key. It lies in the key's slot of a
-// cluster, by the hash tag that the key has or else by the key itself. No two keys
-// have the same companion: that of the key {a}, which is a hash tag as a whole, has one
-// colon more than that of the key a.
+// companionOf returns the name of the companion of a key. It lies in the key's slot
+// of a cluster, by the hash tag of the key or else by the key itself. No two keys
+// have the same companion: that of the key {a}, which is entirely a hash tag, has
+// one colon more than that of the key a.
 func companionOf(key string) string {
 	switch {
 	case !hasTag(key):
@@ -32,8 +33,8 @@ func companionOf(key string) string {
 	return companionPrefix + key
 }
 
-// hasTag reports whether a key has a hash tag: something between its first { and
-// the first } behind that.
+// hasTag reports whether a key has a hash tag: a non-empty text between its first {
+// and the first } behind that.
 func hasTag(key string) bool {
 	_, rest, ok := strings.Cut(key, "{")
 	return ok && strings.IndexByte(rest, '}') > 0
@@ -57,8 +58,8 @@ func ownerOf(name string) (key string, ok bool) {
 	return "", false
 }
 
-// companion returns the key whose members a value has the deadlines of, and these;
-// ok is false if the value is something else.
+// companion returns the key that a value is the companion of, and its deadlines; ok
+// is false if the value is no companion.
 func companion(v Value) (owner id, deadlines *zset.Set, ok bool) {
 	key, named := ownerOf(v.Key)
 	s, sorted := v.Value.(*zset.Set)
@@ -70,14 +71,14 @@ func companion(v Value) (owner id, deadlines *zset.Set, ok bool) {
 			return owner, nil, false
 		}
 	}
-	return id{uint64(v.DB), key}, s, true // the database in place of the space
+	return id{uint64(v.DB), key}, s, true // the database instead of the space
 }
 
-// lastDeadline is the latest that the commands take.
+// lastDeadline is the latest deadline that the commands accept.
 const lastDeadline = 1<<46 - 1
 
 // withDeadlines returns a value whose members have the deadlines in a companion. A
-// companion may name members that are no more.
+// companion may name members that no longer exist.
 func withDeadlines(v Value, deadlines *zset.Set) Value {
 	s := v.Value.(*zset.Set).Clone()
 	for member, at := range deadlines.All() {
@@ -87,8 +88,8 @@ func withDeadlines(v Value, deadlines *zset.Set) Value {
 	return v
 }
 
-// foldCompanions returns values without the companions of sorted sets among them, whose
-// members have the deadlines instead.
+// foldCompanions removes from values the companions of sorted sets among them, and
+// sets the deadlines in those sets.
 func foldCompanions(values []Value) []Value {
 	at := map[id]int{}
 	for _, v := range values {
@@ -116,11 +117,13 @@ func foldCompanions(values []Value) []Value {
 	})
 }
 
-// companionNames are the companions that an export makes, and the keys that have
-// such names already: Redis would not load a file in which a key comes twice.
-type companionNames map[id]bool // false: a key that is there
+// companionNames are the companions that an export writes (true), and the exported
+// keys that have such names already (false): Redis does not load a file that has a
+// key twice.
+type companionNames map[id]bool // false: an exported key
 
-// note takes notice of a key that is exported, with a companion or without.
+// note records an exported key, and its companion if it has one. It returns an
+// error if a key and a companion have the same name.
 func (n companionNames) note(v Value) error {
 	if strings.HasPrefix(v.Key, companionPrefix) {
 		if err := n.take(id{uint64(v.DB), v.Key}, false); err != nil {

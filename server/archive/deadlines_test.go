@@ -184,7 +184,7 @@ func TestExportDeadlines(t *testing.T) {
 	}
 }
 
-// A key without members that are left is expired.
+// A key without remaining members is expired.
 func TestExportExpiredMembers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.db")
 	srv := open(t, path)
@@ -225,8 +225,8 @@ func TestExportCompanionCollision(t *testing.T) {
 	}
 }
 
-// Redis writes keys in any order: companions are recognized behind their sorted set, too. A sorted
-// set that is no companion stays a key.
+// Redis writes keys in any order: companions behind their sorted set are
+// recognized, too. A sorted set that is no companion stays a key.
 func TestImportCompanions(t *testing.T) {
 	limits := keyspace.DefaultLimits()
 	set := func(elements ...zset.Element) *zset.Set { return zset.Load(elements) }

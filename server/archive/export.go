@@ -13,59 +13,58 @@ import (
 )
 
 const (
-	// batchElements and batchBytes bound a command of an export.
+	// batchElements and batchBytes limit the size of a command of an export.
 	batchElements = 1000
 	batchBytes    = 64 << 10
 
-	// writeAt is how much is written to an export at once.
+	// writeAt is the number of bytes that an export writes at once.
 	writeAt = 64 << 10
 )
 
-// Exported says what an export wrote.
+// Exported is the result of an export.
 type Exported struct {
 	Keys    int64
-	Expired int64 // keys that were left out, being past their deadlines
+	Expired int64 // keys that were left out because they are past their deadlines
 	Bytes   int64
 
-	// MemberDeadlines and FieldDeadlines are how many members of sorted sets and
-	// fields of hashes were written with the deadlines that they have.
+	// MemberDeadlines and FieldDeadlines count the members of sorted sets and
+	// fields of hashes that were written with their deadlines.
 	MemberDeadlines, FieldDeadlines int64
 
-	// LostDeadlines is how many fields were written without the deadlines that they
-	// have, which the target does not know; LostOf is the first key with such.
+	// LostDeadlines counts the fields that were written without their deadlines,
+	// which the target does not support; LostOf is the first key with such a field.
 	LostDeadlines int64
 	LostOf        string
 
-	// LostStreams is how many streams were written without their counters, which
-	// the target does not know.
+	// LostStreams counts the streams that were written without their counters,
+	// which the target does not support.
 	LostStreams int64
 
-	// LostLibraries is how many libraries of functions were left out, which the
-	// target does not know.
+	// LostLibraries counts the function libraries that were left out, which the
+	// target does not support.
 	LostLibraries int64
 }
 
-// ExportCommands writes the commands, as a client would send them, that make an
-// empty server hold what the file at path holds: FUNCTION LOAD, SELECT, SET, RPUSH, SADD, HSET
-// and ZADD, with at most 1000 elements and some 64 KB each, XADD, XSETID, XGROUP
-// and XCLAIM, and PEXPIREAT. The keys are in the order of the file.
+// ExportCommands writes the contents of the file at path as commands in the
+// protocol of clients, for an empty server: FUNCTION LOAD, SELECT, SET, RPUSH,
+// SADD, HSET and ZADD, with at most 1000 elements and some 64 KB each, XADD,
+// XSETID, XGROUP and XCLAIM, and PEXPIREAT. The keys are in the order of the file.
 //
 // Deadlines of fields are HPEXPIREAT, and those of members ZPEXPIREAT, which only
 // zsetd has, if the target is [rdb.Any]. For other targets those of members are
 // companions, sorted sets that the library of `zsetd functions` reads.
 //
-// Left out are keys, members and fields past their deadlines, what is pending in a
-// group of a stream and no more in the stream, and when a consumer was seen; for
-// a target that does not know them, deadlines of fields, libraries, and what streams
-// of Redis 5 do not have.
-// The file must not change meanwhile, see [OpenSource].
+// Left out are keys, members and fields past their deadlines, pending entries of a
+// group that are no longer in the stream, and the time when a consumer was last
+// seen; for a target without support for them, deadlines of fields, libraries, and
+// properties of streams that Redis 5 does not have. The file must not change
+// meanwhile, see [OpenSource].
 func ExportCommands(w io.Writer, path string, to rdb.Target, now time.Time, progress Progress) (Exported, error) {
 	c := commands{pen: pen{w: w}, target: to, db: noDatabase}
 	return export(&c.pen, path, to, now, progress, c.value)
 }
 
-// ExportJSON writes the keys of the file at path as lines of JSON, each an
-// object
+// ExportJSON writes the keys of the file at path as lines of JSON, each an object
 //
 //	{"db":0,"key":"k","type":"string","value":"v"}
 //	{"db":0,"key":"k","type":"list","value":["first","last"]}
@@ -76,29 +75,30 @@ func ExportCommands(w io.Writer, path string, to rdb.Target, now time.Time, prog
 //	  "entries":[["1-1",["field","value"]]],"last":"1-1","added":1,"deleted":"0-0","groups":[{
 //	    "name":"g","last":"1-1","read":1,"consumers":[["c",1700000000000,-1]],"pending":[["1-1","c",1700000000000,1]]}]}}
 //
-// (here in three lines; a consumer with when it was last seen and active, what is
-// pending with when, and how often, it was delivered; -1 is never, or unknown)
+// (here in three lines; a consumer has the times when it was last seen and last
+// active, a pending entry the time and the count of its deliveries; -1 is never, or
+// unknown)
 //
 // and libraries of functions, which are in no database, as
 //
 //	{"library":"name","code":"#!lua name=name\n..."}
 //
 // with "expireat", milliseconds since 1970, before the value if the key has a
-// deadline. Behind the value of a sorted set or a hash, the deadlines of members
-// or fields are a member of their own, if there are any:
+// deadline. The deadlines of members or fields of a sorted set or a hash follow its
+// value as a separate member of the object, if there are any:
 //
 //	{"db":0,"key":"k","type":"zset","value":[["a",1],["b",2]],"deadlines":[["a",1700000000000]]}
 //
-// A text that is not UTF-8 is {"base64":"..."}, wherever it stands.
-// Infinite scores are the strings "inf" and "-inf"; all other scores are
-// numbers that read back as the same 64 bits.
+// A text that is not UTF-8 is {"base64":"..."}, wherever it occurs. Infinite scores
+// are the strings "inf" and "-inf"; all other scores are numbers that read back as
+// the same 64 bits.
 func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
 	p := pen{w: w}
 	return export(&p, path, rdb.Any, now, progress, func(v Value) error { return writeJSON(&p, v) })
 }
 
-// ExportRDB writes the keys of the file at path as a file that the target can load.
-// Deadlines of members are companions, as in [ExportCommands].
+// ExportRDB writes the keys of the file at path as an RDB file that the target can
+// load. Deadlines of members are companions, as in [ExportCommands].
 func ExportRDB(w io.Writer, path string, to rdb.Target, now time.Time, progress Progress) (Exported, error) {
 	limits := keyspace.DefaultLimits()
 	p := pen{w: w}
@@ -116,7 +116,8 @@ func ExportRDB(w io.Writer, path string, to rdb.Target, now time.Time, progress 
 			return err
 		}
 		if s, ok := v.Value.(*zset.Set); ok && s.Deadlines() != nil {
-			// It comes first, so that an import has it when the key comes.
+			// The companion precedes its key, so that an import has it when the key
+			// comes.
 			p.b = out.AppendKey(p.b, v.DB, companionOf(v.Key), s.Deadlines(), 0)
 		}
 		p.b = out.AppendKey(p.b, v.DB, v.Key, v.Value, v.Deadline)
@@ -130,14 +131,14 @@ func ExportRDB(w io.Writer, path string, to rdb.Target, now time.Time, progress 
 	return done, err
 }
 
-// pen gathers what is to be written.
+// pen buffers the output of an export.
 type pen struct {
 	w       io.Writer
 	b       []byte
 	written int64
 }
 
-// full writes what there is if it is much.
+// full writes the buffer if it has reached writeAt.
 func (p *pen) full() error {
 	if len(p.b) < writeAt {
 		return nil
@@ -182,7 +183,8 @@ func export(p *pen, path string, to rdb.Target, now time.Time, progress Progress
 	return out, err
 }
 
-// count counts the deadlines of members or fields, and what the target does not know.
+// count counts the deadlines of members or fields, and the properties that the
+// target does not support.
 func (out *Exported) count(v Value, to rdb.Target) {
 	if s, ok := v.Value.(*keyspace.Stream); ok && to == rdb.Redis5 && !rdb.PlainStream(s) {
 		out.LostStreams++
@@ -205,17 +207,17 @@ func (out *Exported) count(v Value, to rdb.Target) {
 	}
 }
 
-// noDatabase is selected before the first.
+// noDatabase is the selected database before the first SELECT.
 const noDatabase = -2
 
 // commands writes values as commands.
 type commands struct {
 	pen
 	target rdb.Target
-	db     int // that is selected
+	db     int // the selected database
 	names  companionNames
 
-	// The command under way: what it begins with, and the elements so far.
+	// The command under construction: its name and key, and the elements so far.
 	name, key string
 	body      []byte
 	n         int // arguments in body
@@ -234,7 +236,7 @@ func (c *commands) command(args ...string) {
 	}
 }
 
-// end writes the command under way.
+// end writes the command under construction.
 func (c *commands) end() error {
 	if c.n == 0 {
 		return nil
@@ -245,8 +247,8 @@ func (c *commands) end() error {
 	return c.full()
 }
 
-// element ends the command under way if it has become long; args were the
-// arguments of the last element.
+// element ends the command under construction if it has reached a limit of size;
+// args is the number of arguments of the last element.
 func (c *commands) element(args int) error {
 	c.n += args
 	if c.elements++; c.elements < batchElements && len(c.body) < batchBytes {
@@ -282,7 +284,7 @@ func (c *commands) value(v Value) error {
 	return nil
 }
 
-// deadlines writes those of members or fields.
+// deadlines writes the deadlines of members or fields.
 func (c *commands) deadlines(v Value) error {
 	_, sorted := v.Value.(*zset.Set)
 	if c.target != rdb.Any {

@@ -15,7 +15,7 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// fuzzFile is where files are put that are loaded once.
+// fuzzFile returns the path for files that are loaded once.
 func fuzzFile(f *testing.F) string {
 	dir := f.TempDir()
 	if d, err := os.MkdirTemp("/dev/shm", "fuzz"); err == nil {
@@ -45,8 +45,9 @@ func loadFuzzed(t *testing.T, path string) (*keyspace.Keyspace, error) {
 	return ks, nil
 }
 
-// FuzzRecords: whatever the records of a file say, whose checksums are all right, it is loaded, and what is loaded is sound,
-// or refused. The input is a journal, after two bytes with its length, and the operations of a base.
+// FuzzRecords loads files with valid checksums and arbitrary records: each is
+// refused, or the data loaded are sound. The input is a journal, after two bytes
+// with its length, and the operations of a base.
 func FuzzRecords(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "sample.db")
 	sample(f, path)
@@ -110,8 +111,9 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// FuzzDamagedFile: a file in which anything was changed is refused, or all that it held is there; and what can
-// be saved of it is sound. The input is changes, of seven bytes each: where, how many bytes, what is done, and with what.
+// FuzzDamagedFile loads files with arbitrary changes: each is refused, or all its
+// data are loaded; and the salvaged data are sound. The input is changes, of seven
+// bytes each: offset, length, kind of change, and argument.
 func FuzzDamagedFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "sample.db")
 	srv := open(f, path)
@@ -159,11 +161,11 @@ func FuzzDamagedFile(f *testing.F) {
 				for i := range part {
 					part[i] = x
 				}
-			case 2: // from elsewhere
+			case 2: // copied from elsewhere
 				copy(part, b[int(x)*4096%len(b):])
-			case 3: // cut off
+			case 3: // truncated
 				b = b[:max(off, 1)]
-			case 4: // a page from elsewhere
+			case 4: // a page copied from elsewhere
 				copy(b[off&^4095:min(len(b), off&^4095+4096)], b[int(x)*4096%len(b):])
 			}
 		}

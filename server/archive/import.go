@@ -13,29 +13,30 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Import says how a file is made of a source. [Import.JSON] reads lines of JSON;
-// commands are read by server.ImportCommands.
+// Import has the options of an import, which makes a file from a source.
+// [Import.JSON] reads lines of JSON; commands are read by server.ImportCommands.
 type Import struct {
-	// Size is how long the source is, for Progress; 0 if that is not known.
+	// Size is the length of the source, for Progress; 0 if unknown.
 	Size     int64
 	Progress Progress
 
-	// Failed, if it is not nil, is told of what could not be imported, and the
-	// import goes on without it. If it is nil, that is the end.
+	// Failed, if it is not nil, receives the error of a key that cannot be
+	// imported, and the import goes on without the key. If it is nil, the error
+	// ends the import.
 	Failed func(error)
 
-	// Omitted, if it is not nil, receives a description of the part that was dropped from
-	// an imported value.
+	// Omitted, if it is not nil, receives a description of the part that was
+	// dropped from an imported value.
 	Omitted func(string)
 }
 
-// Imported says what an import has done.
+// Imported is the result of an import.
 type Imported struct {
 	Done   int64 // commands or lines
 	Failed int64
 	Keys   int64 // in the new file
 
-	Functions int // libraries of functions; of a file of Redis only
+	Functions int // libraries of functions; only from a file of Redis
 
 	Omitted int64 // values of which a part was dropped
 }
@@ -48,7 +49,8 @@ func (out *Imported) omit(what string, o *Import) {
 	}
 }
 
-// Fail counts what could not be imported. An error it returns ends the import.
+// Fail counts a key that cannot be imported. An error that it returns ends the
+// import.
 func (o *Import) Fail(out *Imported, err error) error {
 	if o.Failed == nil {
 		return err
@@ -58,7 +60,8 @@ func (o *Import) Fail(out *Imported, err error) error {
 	return nil
 }
 
-// Meter returns a source that tells Progress how much of it has been read.
+// Meter returns a reader of the source that reports to Progress the bytes that are
+// read.
 func (o *Import) Meter(r io.Reader) io.Reader {
 	if o.Progress == nil {
 		return r
@@ -84,15 +87,15 @@ func (m *meter) Read(p []byte) (int, error) {
 // maxDatabase is the highest number of a database that a server can have.
 const maxDatabase = 1<<16 - 1
 
-// JSON makes a file at path, which must not exist, of lines as [ExportJSON]
-// writes them. The members of an object may be in any order, and there may be no
-// others; a key may come once. Keys past their deadlines are left out. The data
-// are held in memory.
+// JSON makes a file at path, which must not exist, from lines as [ExportJSON]
+// writes them. The members of an object may be in any order; others are refused, as
+// is a key that occurs twice. Keys past their deadlines are left out. The data are
+// held in memory.
 func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 	lines := bufio.NewReaderSize(o.Meter(r), 1<<20)
 	now := time.Now()
 	limits := keyspace.DefaultLimits()
-	values := map[id]Value{} // by database in place of space
+	values := map[id]Value{} // by database instead of space
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -129,8 +132,9 @@ func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 	return out, save(path, list, now, o.Progress)
 }
 
-// parseJSON reads a line. Package json looks at nested values again on every
-// level: with it, importing 300 000 sets of five took twice as long.
+// parseJSON reads a line. The rejected alternative, package json, scans nested
+// values again on every level: with it, importing 300 000 sets of five takes twice
+// as long.
 func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 	if !utf8.Valid(line) {
 		return v, errors.New("not UTF-8")
@@ -158,7 +162,7 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 		case "type":
 			kind = string(j.literal())
 		case "expireat":
-			v.Deadline = max(1, j.integer()) // 0 would be none
+			v.Deadline = max(1, j.integer()) // 0 means no deadline
 		case "value":
 			j.space()
 			value = j.at
@@ -205,7 +209,7 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 	return v, j.err
 }
 
-// deadlines reads those of members of a sorted set or fields of a hash.
+// deadlines reads the deadlines of members of a sorted set or fields of a hash.
 func (j *jsonReader) deadlines(value any) {
 	v, ok := value.(interface {
 		SetDeadlineBytes(member []byte, at int64) (had int64, ok bool)
@@ -234,8 +238,8 @@ func (j *jsonReader) deadlines(value any) {
 	})
 }
 
-// value reads the value of a key of this type, and returns how many elements
-// were given.
+// value reads the value of a key of this type, and returns the number of elements
+// in the text.
 func (j *jsonReader) value(v *Value, kind string, l *keyspace.Limits) (n int) {
 	switch kind {
 	case "string":

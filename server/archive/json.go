@@ -63,8 +63,8 @@ func appendJSONScore(b []byte, score float64) []byte {
 	return strconv.AppendFloat(b, score, 'f', -1, 64)
 }
 
-// jsonReader reads a line of JSON of which it is known what is to be there. The
-// first error stays; after it nothing is read.
+// jsonReader reads a line of JSON with known contents. It latches the first error,
+// after which it reads nothing.
 type jsonReader struct {
 	b   []byte // UTF-8
 	at  int
@@ -78,7 +78,7 @@ func (j *jsonReader) failf(format string, args ...any) {
 	j.at = len(j.b)
 }
 
-// unexpected is failf for what stands at the place reached.
+// unexpected is failf for an unexpected token at the current position.
 func (j *jsonReader) unexpected(want string) {
 	found := j.b[min(j.at, len(j.b)):]
 	if len(found) == 0 {
@@ -108,7 +108,7 @@ func (j *jsonReader) expect(c byte) {
 	j.at++
 }
 
-// list reads an array, or an object, whose elements are read by a function.
+// list reads an array, or an object, and calls element at each element.
 func (j *jsonReader) list(begin, end byte, element func()) {
 	if j.space() != begin {
 		j.unexpected(map[byte]string{'[': "an array", '{': "an object"}[begin])
@@ -130,7 +130,7 @@ func (j *jsonReader) list(begin, end byte, element func()) {
 	}
 }
 
-// literal reads a string. The bytes may be those of the line.
+// literal reads a string. The bytes may be part of the line.
 func (j *jsonReader) literal() []byte {
 	if j.space() != '"' {
 		j.unexpected("a string")
@@ -158,8 +158,8 @@ func (j *jsonReader) literal() []byte {
 	return nil
 }
 
-// unescape reads a string with escapes. Package json puts U+FFFD in place of half
-// a surrogate pair, which would be another text than was meant.
+// unescape reads a string with escapes. Package json replaces half of a surrogate
+// pair by U+FFFD, which would change the text.
 func (j *jsonReader) unescape(raw []byte) []byte {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -246,7 +246,7 @@ func (j *jsonReader) score() float64 {
 	return f
 }
 
-// skip passes over a value; what is in it is read later, when its type is known.
+// skip passes over a value; it is read later, when its type is known.
 func (j *jsonReader) skip() {
 	depth := 0
 	for {

@@ -9,20 +9,20 @@ import (
 
 // Loader reads what a snapshot file holds into a keyspace.
 type Loader struct {
-	// Keys is where to; it must be empty, and not record.
+	// Keys is the target; it must be empty, and not record.
 	Keys *keyspace.Keyspace
 
-	// Hold, if it is not nil, runs a function while nobody else uses Keys. The
+	// Hold, if it is not nil, runs a function with exclusive access to Keys. The
 	// functions are short.
 	Hold func(func())
 
-	// Progress, if it is not nil, is told now and then how many bytes of
-	// records have been read, and of how many. It is called by one goroutine.
-	// An error ends the loading.
+	// Progress, if it is not nil, is called from time to time with the bytes of
+	// records that have been read, and the total. Only one goroutine calls it. An
+	// error ends the loading.
 	Progress func(done, total int64) error
 
-	// Loaded and Expired count the keys, those that were past their deadlines
-	// apart. They are not restored.
+	// Loaded counts the keys in Keys. Expired counts those past their deadlines,
+	// which are not restored.
 	Loaded, Expired int64
 
 	past []Key
@@ -34,14 +34,15 @@ type Key struct {
 	Key string
 }
 
-// Past returns the keys that were not restored, being past their deadlines.
+// Past returns the keys that were not restored because they are past their
+// deadlines.
 func (l *Loader) Past() []Key { return l.past }
 
 // Open reads the file at path, verifies it as [snapshot.Open] does, and keeps it
-// open for writing. After an error Keys may hold a part of the data and must not
-// be used.
+// open for writing. After an error Keys may hold a part of the data and must not be
+// used.
 //
-// Values are put together in as many goroutines as there are processors.
+// As many goroutines as there are processors build values.
 func (l *Loader) Open(path string) (*snapshot.File, error) {
 	var file *snapshot.File
 	err := l.load(path, func(v snapshot.Visitor) (err error) {
@@ -80,7 +81,7 @@ func (l *Loader) load(path string, read func(snapshot.Visitor) error) error {
 	return Recognize(path, g.run(path, read))
 }
 
-// insert puts values where they belong.
+// insert puts values into Keys.
 func (l *Loader) insert(batch []job) {
 	now := l.Keys.Now()
 	for i := range batch {

@@ -13,7 +13,7 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Loading is to be compared with redis-server's from an RDB file: see
+// BenchmarkLoad is to be compared with redis-server loading an RDB file: see
 // TestFiguresLoading in server/e2e.
 func BenchmarkLoad(b *testing.B) {
 	for _, shape := range []struct{ sets, members int }{{1, 1_000_000}, {300_000, 5}, {10_000, 100}} {

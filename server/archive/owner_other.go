@@ -4,5 +4,5 @@ package archive
 
 import "io/fs"
 
-// keepOwner does nothing: a new file belongs to who owns the directory.
+// keepOwner does nothing: a new file belongs to the owner of the directory.
 func keepOwner(string, fs.FileInfo) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner and the mode of another. Who rewrites the
-// file of a server as root would else take it from the server.
+// keepOwner gives a file the owner and the mode of another. Without it, root would
+// take the file of a server from the server by rewriting it.
 func keepOwner(path string, other fs.FileInfo) error {
 	was, ok := other.Sys().(*syscall.Stat_t)
 	own, err := os.Stat(path)

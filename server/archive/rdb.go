@@ -14,11 +14,11 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// RDB makes a file at path, which must not exist, of a file of Redis or Valkey. Keys past
-// their deadlines are left out. Values of modules cannot be imported. Companions
-// (see [ExportCommands]) become the deadlines of members. What is in
-// memory is some megabytes, the largest value, and companions until their sorted
-// set comes; if that came before, it is read back in the end.
+// RDB makes a file at path, which must not exist, from a file of Redis or Valkey.
+// Keys past their deadlines are left out. Values of modules cannot be imported.
+// Companions (see [ExportCommands]) become the deadlines of members. It holds in
+// memory some megabytes, the largest value, and companions until their sorted set
+// comes; if the set came before, it is read back at the end.
 func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	now := time.Now()
 	w, err := newWriter(path, false)
@@ -26,7 +26,7 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 		return out, err
 	}
 	var spaces []uint64
-	last := usualDatabases // databases so far
+	last := usualDatabases // number of databases so far
 	number := func() {
 		for len(spaces) < last {
 			spaces = append(spaces, uint64(len(spaces)+1))
@@ -71,10 +71,10 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	return out, nil
 }
 
-// Values reads a file of Redis or Valkey and passes on the values that can be imported, without
-// keys past their deadlines; a library of functions is a string in the database
-// [keyspace.Own], under its name. The rest is counted, and goes to o.Failed and
-// o.Omitted.
+// Values reads a file of Redis or Valkey and passes the values that can be imported
+// to add, without keys past their deadlines; a library of functions is a string in
+// the database [keyspace.Own], under its name. The rest is counted, and goes to
+// o.Failed and o.Omitted.
 func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) error {
 	now := time.Now().UnixMilli()
 	limits := keyspace.DefaultLimits()
@@ -110,8 +110,8 @@ func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) e
 	return err
 }
 
-// late gives sorted sets that were written already the deadlines in their companions,
-// which came behind them. A companion without a sorted set is a key like any other.
+// late sets the deadlines of sorted sets that were written before their companions
+// came. A companion without a sorted set is an ordinary key.
 func (o *Import) late(w *writer, companions map[id]Value, out *Imported) error {
 	if len(companions) == 0 {
 		return nil
@@ -144,8 +144,8 @@ func (o *Import) late(w *writer, companions map[id]Value, out *Imported) error {
 	return nil
 }
 
-// libraryName returns the name of a library of functions, which stands in its
-// first line, or "".
+// libraryName returns the name of a library of functions, which its first line
+// contains, or "".
 func libraryName(code string) string {
 	line, _, _ := strings.Cut(code, "\n")
 	words, _ := protocol.SplitArgs(nil, []byte(line))

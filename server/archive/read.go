@@ -12,29 +12,29 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// reading puts the values together that a file holds: each is a base, or none,
-// and what journals later say of the key. The journals are read first and kept
-// in memory; the bases come by.
+// reading builds the values in a file: each is a base, or none, and the later
+// changes in journals. The journals are read first and kept in memory; the bases
+// are streamed.
 //
-// One goroutine reads, as many as there are processors put values together, and
-// one gives them to the sink, in the order of the file. What they hand on are
-// batches of keys.
+// One goroutine reads, as many as there are processors build values, and one passes
+// them to the sink, in the order of the file. They pass keys on in batches.
 type reading struct {
 	limits    *keyspace.Limits
-	databases int // there is room for; 0 for as many as the file has
+	databases int // number of databases with room; 0 for as many as the file has
 	begin     func(snapshot.Manifest)
 	progress  func(done, total int64) error // may be nil
 	sink      func(batch []job) error
 
-	// broken is told of a value that cannot be put together, which is then left
-	// out; nil if that is the end. Several goroutines call it.
+	// broken receives the errors of values that cannot be built, which are then
+	// left out; if it is nil the first error ends the reading. Several goroutines
+	// call it.
 	broken func(j *job, err error)
 
-	dbs     map[uint64]int // by space; tooMany where there is no room
+	dbs     map[uint64]int // by space; tooMany if there is no room for it
 	journal map[id]*deltas
 	slab    []delta
-	keys    []id // that the journals name, in the order of the file; those passed are cut off
-	base    job  // whose chunks are coming
+	keys    []id // keys that the journals name, in the order of the file; those passed are cut off
+	base    job  // the key whose chunks are being read
 	batch   *batch
 	jobs    chan *batch
 	failed  chan struct{} // closed when a goroutine has failed
@@ -45,7 +45,7 @@ type reading struct {
 	void    int64 // bytes of records of databases that were cleared
 }
 
-// tooMany is the database of spaces that there is no room for.
+// tooMany is the database of spaces beyond the number of databases.
 const tooMany = -2
 
 // id names a key of a space.
@@ -56,17 +56,17 @@ type id struct {
 
 func (a id) compare(b id) int { return snapshot.Compare(a.space, a.key, b.space, b.key) }
 
-// delta is what a journal says of a key.
+// delta is one record about a key in a journal.
 type delta struct {
 	generation uint64
 	operations []byte
 	next       *delta
 }
 
-// deltas is a list of them, the oldest first.
+// deltas is a linked list of them, the oldest first.
 type deltas struct{ first, last *delta }
 
-// job is the value of a key, before and after it is put together.
+// job is the value of a key, before and after it is built.
 type job struct {
 	db         int
 	key        string
@@ -74,14 +74,14 @@ type job struct {
 	base       [][]byte // chunks
 	journal    *delta
 
-	value    any // nil if there is no such key
+	value    any // nil if the key does not exist
 	deadline int64
 }
 
-// batch is keys that are handed from one goroutine to another together.
+// batch is a number of keys that goroutines pass on together.
 type batch struct {
 	jobs  []job
-	built chan struct{} // closed when they are put together
+	built chan struct{} // closed when their values are built
 }
 
 const jobsAtOnce = 64
@@ -105,7 +105,7 @@ func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
 	g.dbs, g.journal, g.batch = map[uint64]int{}, map[id]*deltas{}, newBatch()
 	g.failed = make(chan struct{})
 	g.jobs = make(chan *batch, 8)
-	order := make(chan *batch, 8) // the same batches
+	order := make(chan *batch, 8) // the same batches, in the order of the file
 	var workers, sink sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
@@ -178,7 +178,7 @@ func (g *reading) read(n int) error {
 	return g.progress(g.done, g.total)
 }
 
-// database returns the database of a space; ok is false if the space is no more
+// database returns the database of a space; ok is false if the space is no longer
 // in use.
 func (g *reading) database(space uint64) (db int, ok bool, err error) {
 	db, ok = g.dbs[space]
@@ -188,7 +188,7 @@ func (g *reading) database(space uint64) (db int, ok bool, err error) {
 	return db, ok, nil
 }
 
-// records takes down a part of a journal.
+// records adds a part of a journal to the deltas.
 func (g *reading) records(generation uint64, chunk []byte) error {
 	if err := g.read(len(chunk)); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 		}
 		d := g.newDelta()
 		d.generation, d.operations = generation, r.Operations
-		// Said like this the look-up copies no key.
+		// In this form the look-up does not copy the key.
 		if list := g.journal[id{r.Space, string(r.Key)}]; list != nil {
 			list.last.next = d
 			list.last = d
@@ -219,7 +219,7 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 	return nil
 }
 
-// newDelta returns one of those that are allocated together.
+// newDelta returns a delta from a block of them that is allocated at once.
 func (g *reading) newDelta() *delta {
 	if len(g.slab) == 0 {
 		g.slab = make([]delta, 1024)
@@ -229,7 +229,7 @@ func (g *reading) newDelta() *delta {
 	return d
 }
 
-// chunk takes down a chunk of a base.
+// chunk adds a chunk of a base to its job.
 func (g *reading) chunk(order chan<- *batch, space uint64, key string, generation uint64, i, chunks int, ops []byte) error {
 	if err := g.read(len(ops)); err != nil {
 		return err
@@ -311,7 +311,7 @@ func (g *reading) flush(order chan<- *batch) error {
 	}
 }
 
-// build puts the values of a batch together.
+// build builds the values of a batch.
 func (g *reading) build(b *keyspace.Builder, batch *batch) error {
 	for i := range batch.jobs {
 		j := &batch.jobs[i]
@@ -336,10 +336,11 @@ func (j *job) build(b *keyspace.Builder) (err error) {
 	}
 	d := j.journal
 	if len(j.base) == 0 {
-		// A fresh file is written in pieces, with journals of what happens
-		// meanwhile. A key that was gone when its turn came has no base in it, but
-		// the journals before may have changes of the value that it had. They lead
-		// nowhere: what counts begins with a record that makes or removes the key.
+		// A new file is written in pieces, with journals of the changes made
+		// meanwhile. A key that was deleted before its turn has no base in it, but
+		// the earlier journals may have changes of its old value. These cannot be
+		// applied: the valid records begin with one that creates or deletes the
+		// key.
 		for first := d; first != nil; first = first.next {
 			if first.generation > j.generation && keyspace.Anew(first.operations) {
 				d = first

@@ -11,9 +11,9 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// Recognize adds to the error of reading the file at path what the file is instead of a
-// snapshot, and that it can be imported: an RDB file, an append-only file, or an
-// export. Other errors, and files that are something else, leave it as it is.
+// Recognize adds to the error of reading the file at path what kind of file it is,
+// and that it can be imported: an RDB file, an append-only file, or an export.
+// Other errors, and those of other files, are returned unchanged.
 func Recognize(path string, err error) error {
 	if !errors.Is(err, snapshot.ErrForeign) {
 		return err

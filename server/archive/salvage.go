@@ -12,15 +12,15 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// Salvaged says what [Salvage] has saved of a file, and what it has not.
+// Salvaged is the result of [Salvage].
 type Salvaged struct {
 	snapshot.Salvaged
 
-	// Keys is how many keys the new file has.
+	// Keys is the number of keys in the new file.
 	Keys int64
 
-	// Lost are the keys that could not be put together, Old those whose value is
-	// an older one; as far as their names are known.
+	// Lost are the keys that could not be built, Old those with an older value; as
+	// far as their names are known.
 	Lost, Old []LostKey
 }
 
@@ -32,16 +32,16 @@ type LostKey struct {
 	Why    string
 }
 
-// Intact reports whether everything was saved, for certain.
+// Intact reports whether everything was certainly saved.
 func (s *Salvaged) Intact() bool { return s.Whole && len(s.Lost) == 0 && len(s.Old) == 0 }
 
-// Salvage writes what can be read of a damaged file to a new one at path to,
-// which must not exist; see [snapshot.Salvage] for what that is. The damaged file
-// is not changed, and no other process may have it open. It takes as much memory
-// as the damaged file has.
+// Salvage writes the readable contents of a damaged file to a new one at path to,
+// which must not exist; see [snapshot.Salvage] for their definition. The damaged
+// file is not changed, and no other process may have it open. It takes as much
+// memory as the damaged file has bytes.
 func Salvage(path, to string, progress Progress) (*Salvaged, error) {
-	// A server does not start on a file that is damaged, so it does not matter
-	// that one that is badly damaged cannot be locked.
+	// A badly damaged file cannot be locked, and need not be: a server does not
+	// start on a damaged file.
 	switch lock, err := snapshot.Lock(path); {
 	case err == nil:
 		defer lock.Close()
@@ -82,10 +82,10 @@ func Salvage(path, to string, progress Progress) (*Salvaged, error) {
 	return s, nil
 }
 
-// name adds keys of spaces to keys of databases.
+// name translates keys of spaces to keys of databases, and appends them.
 func (s *Salvaged) name(to *[]LostKey, keys []snapshot.LostKey, dbs map[uint64]int, why string) {
 	for _, k := range keys {
-		if db, ok := dbs[k.Space]; ok { // else it was in a database that was cleared
+		if db, ok := dbs[k.Space]; ok { // otherwise its database was cleared
 			*to = append(*to, LostKey{db, k.Key, k.Hashed, why})
 		}
 	}

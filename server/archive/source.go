@@ -8,19 +8,19 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// Source is a file that can be read and does not change meanwhile: the file
-// itself, locked, or where a server has it open, a copy.
+// Source is a file that does not change while it is read: the file itself, locked,
+// or a copy if a server has it open.
 type Source struct {
-	Path   string // to read
+	Path   string // the file to read
 	Copied bool
 
 	lock *snapshot.Locked
-	dir  string // of the copy
+	dir  string // directory of the copy
 }
 
-// OpenSource locks the file at path, or copies it if another process has it
-// open; see [snapshot.Copy]. The copy lies beside the file, or if that cannot be,
-// among the temporary files.
+// OpenSource locks the file at path, or copies it if another process has it open;
+// see [snapshot.Copy]. The copy lies beside the file, or if that fails, among the
+// temporary files.
 func OpenSource(path string) (*Source, error) {
 	lock, err := snapshot.Lock(path)
 	if err == nil {

@@ -13,7 +13,7 @@ func entries(s *keyspace.Stream, yield func(keyspace.StreamEntry) bool) {
 	s.Ascend(keyspace.StreamID{}, keyspace.MaxStreamID())(yield)
 }
 
-// streamSize returns how many bytes the entries have, an ID counting as 16.
+// streamSize returns the number of bytes in the entries; an ID counts as 16.
 func streamSize(s *keyspace.Stream) (bytes int64) {
 	entries(s, func(e keyspace.StreamEntry) bool {
 		bytes += 16
@@ -25,8 +25,9 @@ func streamSize(s *keyspace.Stream) (bytes int64) {
 	return bytes
 }
 
-// stream writes the commands that make a stream. A stream has a past, which
-// XSETID tells of, and there may be nothing else in it.
+// stream writes the commands that make a stream. XSETID sets the counters, which
+// include deleted entries. A stream without entries is made by an XADD that trims
+// its own entry.
 func (c *commands) stream(key string, s *keyspace.Stream) error {
 	var err error
 	entries(s, func(e keyspace.StreamEntry) bool {
@@ -64,7 +65,7 @@ func (c *commands) stream(key string, s *keyspace.Stream) error {
 	return nil
 }
 
-// pending writes what is pending in a group.
+// pending writes the pending entries of a group.
 func (c *commands) pending(key string, g *keyspace.Group) error {
 	for p := range g.Ascend(keyspace.StreamID{}) {
 		c.command("XCLAIM", key, g.Name(), g.Owner(p).Name(), "0", p.ID.String(), "TIME", strconv.FormatInt(p.Time, 10),
@@ -76,8 +77,8 @@ func (c *commands) pending(key string, g *keyspace.Group) error {
 	return nil
 }
 
-// oldStream writes what Redis 5 knows of a stream besides its entries: no counters,
-// and no consumers but those with something pending.
+// oldStream writes the properties of a stream that Redis 5 supports besides
+// entries: no counters, and only consumers with pending entries.
 func (c *commands) oldStream(key string, s *keyspace.Stream) error {
 	c.command("XSETID", key, s.LastID().String())
 	for _, g := range s.Groups() {
@@ -166,8 +167,8 @@ func (j *jsonReader) streamID() keyspace.StreamID {
 	return id
 }
 
-// object reads an object that must have these members, and no others, each once.
-// They come to read in the order in which they are here, whatever theirs.
+// object reads an object that must have exactly these members, each once. read is
+// called in the order of names, independent of the order in the text.
 func (j *jsonReader) object(names []string, read func(name string)) {
 	at := map[string]int{}
 	j.list('{', '}', func() {

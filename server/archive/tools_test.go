@@ -77,7 +77,7 @@ func digest(t testing.TB, path string) string {
 
 const aYear = 365 * 24 * time.Hour
 
-// sampleStreams makes streams with a past.
+// sampleStreams makes streams with a history.
 func sampleStreams(t testing.TB, srv *server.Server) {
 	for i := range 350 {
 		do(t, srv, "XADD", "stream", fmt.Sprint(i/3+1, "-", i%3), "field", i, "\xff", "text")
@@ -95,7 +95,7 @@ func sampleStreams(t testing.TB, srv *server.Server) {
 	do(t, srv, "XDEL", "emptied", "7-7")
 }
 
-// sample makes a file of values of all kinds with a past, and returns the digest
+// sample makes a file of values of all kinds with a history, and returns the digest
 // of the data.
 func sample(t testing.TB, path string) string {
 	t.Helper()
@@ -235,7 +235,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// Deadlines of members and fields stay when a file is compacted.
+// Deadlines of members and fields survive compaction.
 func TestMemberDeadlines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.db")
 	srv := open(t, path)
@@ -288,7 +288,7 @@ func TestExportImport(t *testing.T) {
 		if got := digest(t, to); got != want {
 			t.Errorf("%s: digest %s, not %s", kind, got, want)
 		}
-		// The deadlines are the same, and the order.
+		// The deadlines and the order are unchanged.
 		out.Reset()
 		if kind == "json" {
 			_, err = archive.ExportJSON(&out, to, time.Now(), nil)
@@ -306,8 +306,8 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
-// redisIn starts a real redis-server in a folder, whose dump.rdb it loads, and returns what
-// runs redis-cli with it.
+// redisIn starts a real redis-server in a folder, whose dump.rdb it loads, and
+// returns a function that runs redis-cli with it.
 func redisIn(t *testing.T, dir string) func(input io.Reader, args ...string) string {
 	t.Helper()
 	redis, err := exec.LookPath("redis-server")
@@ -341,7 +341,7 @@ func redisIn(t *testing.T, dir string) func(input io.Reader, args ...string) str
 	return cli
 }
 
-// What export writes can be read by a real Redis, and what that saves can be imported.
+// A real Redis can load the output of export, and its own files can be imported.
 func TestExportToRedis(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.db")
@@ -410,7 +410,7 @@ func TestExportToRedis(t *testing.T) {
 	})
 }
 
-// What cannot be imported is named, and passed over if that is wanted.
+// Values that cannot be imported are named, and skipped if requested.
 func TestImportRDB(t *testing.T) {
 	const source = "REDIS0009\xfa\x09redis-ver\x055.0.0\xfe\x03\xfb\x01\x00" +
 		"\x00\x01a\x01x" + // a string
@@ -607,7 +607,7 @@ func TestSalvage(t *testing.T) {
 		return s, to
 	}
 
-	// One record.
+	// One damaged record.
 	if _, err := archive.Salvage(path, path, nil); !errors.Is(err, os.ErrExist) {
 		t.Errorf("over a file: %v", err)
 	}
@@ -615,7 +615,7 @@ func TestSalvage(t *testing.T) {
 	if s, _ := salvage(b); s.Intact() || len(s.Pages) == 0 || s.Keys < keys-200 {
 		t.Errorf("a bad record: %+v", s)
 	}
-	// Any bit: what is said to be intact is.
+	// Any flipped bit: a file that is reported as intact is.
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 8 {
 		b := bytes.Clone(file)
@@ -647,13 +647,13 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
-// A file that a server writes to every few milliseconds.
+// The source is a file that a server writes to every few milliseconds.
 func TestSourceInUse(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.db")
 	sample(t, path)
 	srv := open(t, path, "appendonly", "yes", "appendfsync", "always")
-	do(t, srv, "PING") // it is loaded then
+	do(t, srv, "PING") // waits until it is loaded
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -10,12 +10,12 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Progress is told now and then how far a step has come: how many bytes are
-// done, and of how many; total is 0 where that is not known. An error ends the
-// work.
+// Progress is called from time to time with the amount of a step that is done, and
+// the total: keys in the step "write", bytes in others. total is 0 if unknown. An
+// error ends the work.
 type Progress func(step string, done, total int64) error
 
-// of returns what a reading is told.
+// of returns the progress function of a reading.
 func (p Progress) of(step string) func(done, total int64) error {
 	if p == nil {
 		return nil
@@ -23,7 +23,7 @@ func (p Progress) of(step string) func(done, total int64) error {
 	return func(done, total int64) error { return p(step, done, total) }
 }
 
-// Value is a key of a file and what it holds.
+// Value is a key of a file and its value.
 type Value struct {
 	DB       int
 	Key      string
@@ -31,15 +31,15 @@ type Value struct {
 	Deadline int64 // milliseconds since 1970, 0 for none
 }
 
-// Each reads the file at path, as [Loader.Read] does, and visits every key, in
-// the order of the file. Keys past their deadlines are among them. Only the
-// journals are kept in memory as a whole.
+// Each reads the file at path, as [Loader.Read] does, and visits every key, in the
+// order of the file. Keys past their deadlines are among them. Only the journals
+// are kept in memory as a whole.
 func Each(path string, progress func(done, total int64) error, visit func(Value) error) (snapshot.Info, error) {
 	info, _, err := each(path, progress, visit)
 	return info, err
 }
 
-// each is Each that also tells how many bytes in the file belong to nothing.
+// each is Each that also returns the number of void bytes in the file.
 func each(path string, progress func(done, total int64) error, visit func(Value) error) (info snapshot.Info, void int64, err error) {
 	limits := keyspace.DefaultLimits()
 	g := reading{limits: &limits, progress: progress, sink: visitor(visit)}
@@ -67,7 +67,7 @@ func visitor(visit func(Value) error) func([]job) error {
 	}
 }
 
-// Type returns the type's name, as the command TYPE does.
+// Type returns the name of the type, as the command TYPE does.
 func (v Value) Type() string {
 	switch v.Value.(type) {
 	case *keyspace.String:
@@ -86,8 +86,8 @@ func (v Value) Type() string {
 	panic(fmt.Sprintf("BUG: a value of type %T", v.Value))
 }
 
-// Size returns how many elements the value has, a string counting as one, and
-// how many bytes they have, a score counting as eight; of a stream the groups are
+// Size returns the number of elements of the value, where a string counts as one,
+// and of their bytes, where a score counts as eight; the groups of a stream are
 // left out.
 func (v Value) Size() (elements int, bytes int64) {
 	switch x := v.Value.(type) {
@@ -131,7 +131,8 @@ func (v *Value) memberDeadlines() *zset.Set {
 	return nil
 }
 
-// sum adds up values, in any order, so that two files can be compared.
+// sum adds up the hashes of values, in any order, so that two files can be
+// compared.
 type sum struct {
 	seed   maphash.Seed
 	keys   int64
@@ -155,11 +156,11 @@ func (s *sum) add(v Value) {
 	s.keys++
 }
 
-// replace counts a value in place of another one of the same key.
+// replace counts a value that replaces another one of the same key.
 func (s *sum) replace(old, v Value) { s.digest += s.of(v) - s.of(old) }
 
 func (s *sum) of(v Value) uint64 {
-	var elements uint64 // where order does not matter, a sum; hashes are uniform
+	var elements uint64 // a sum if order does not matter; hashes are uniform
 	switch x := v.Value.(type) {
 	case *keyspace.String:
 		elements = maphash.Bytes(s.seed, x.Content())

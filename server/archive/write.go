@@ -11,18 +11,18 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// writer writes a new file of bases beside the path that it is for, reads it
-// back, and puts it there.
+// writer writes a new file of bases beside its final path, reads it back, and moves
+// it there.
 type writer struct {
 	path     string
-	reserved bool // there is an empty file at path, so that nobody else makes one
+	reserved bool // an empty file at path keeps other processes from making one
 	file     *snapshot.File
 	cut      snapshot.Cut
 	bytes    int
 	sum      sum
 }
 
-// cutBytes is about how much is written in one transaction.
+// cutBytes is about the number of bytes that one transaction writes.
 const cutBytes = 8 << 20
 
 // newWriter begins a file for path. If replace is false there must be none.
@@ -45,19 +45,19 @@ func newWriter(path string, replace bool) (w *writer, err error) {
 	return w, nil
 }
 
-// begin says which databases there are, and of when the data are.
+// begin sets the spaces of the databases, and the time of the data.
 func (w *writer) begin(spaces []uint64, last uint64, at time.Time) {
 	w.cut.Spaces, w.cut.LastSpace, w.cut.Time = spaces, last, at
 }
 
-// add writes a value, which must not change any more. Fastest in the order of
+// add writes a value, which must not change any more. It is fastest in the order of
 // files.
 func (w *writer) add(v Value) error {
 	w.sum.add(v)
 	return w.put(v)
 }
 
-// replace writes a value in place of one that was written and flushed.
+// replace writes a value that replaces one that was written and flushed.
 func (w *writer) replace(old, v Value) error {
 	w.sum.replace(old, v)
 	return w.put(v)
@@ -82,8 +82,7 @@ func (w *writer) flush() error {
 	return err
 }
 
-// finish makes sure that the file holds what it was given, and puts it where it
-// belongs.
+// finish verifies that the file holds the values written, and moves it to its path.
 func (w *writer) finish(progress Progress) error {
 	if err := w.flush(); err != nil {
 		return err
@@ -117,10 +116,10 @@ func (w *writer) discard(err error) error {
 	return err
 }
 
-// Save makes a new file at path, which must not exist, of what a keyspace holds,
-// without keys past their deadlines, and returns how many keys that are.
-// Companions (see [ExportCommands]) become the deadlines of members. It
-// reads back what it has written before the file gets its name.
+// Save makes a new file at path, which must not exist, from the contents of a
+// keyspace, without keys past their deadlines, and returns the number of keys
+// written. Companions (see [ExportCommands]) become the deadlines of members. It
+// reads the file back before that gets its name.
 func Save(path string, keys *keyspace.Keyspace, progress Progress) (int, error) {
 	var values []Value
 	n := 0
@@ -138,7 +137,7 @@ func Save(path string, keys *keyspace.Keyspace, progress Progress) (int, error) 
 	return n, save(path, values, time.UnixMilli(keys.Now()), progress)
 }
 
-// usualDatabases is how many databases a file knows of if no more have keys.
+// usualDatabases is the least number of databases in a file.
 const usualDatabases = 16
 
 func save(path string, values []Value, at time.Time, progress Progress) error {

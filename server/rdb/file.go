@@ -12,9 +12,9 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// What stands in a file in place of a type.
+// Opcodes, which occur in a file in place of a type.
 const (
-	opKeyMeta    = 243 // in Redis; in Valkey slots of a cluster that are being moved
+	opKeyMeta    = 243 // in Redis; in Valkey slots of a cluster that are being migrated
 	opSlot       = 244
 	opFunction   = 245
 	opModuleAux  = 247
@@ -28,21 +28,21 @@ const (
 	opEnd        = 255
 )
 
-// Files begin with a magic and digits, the version, nine bytes in all.
+// Files begin with a magic and the digits of the version, nine bytes in all.
 const (
 	magic       = "REDIS"
 	magicValkey = "VALKEY"
 	headSize    = 9
 )
 
-// IsFile reports whether a file that begins so is a dump of Redis or Valkey; 9
-// bytes are enough.
+// IsFile reports whether a file that begins with head is a dump of Redis or Valkey;
+// 9 bytes are enough.
 func IsFile(head []byte) bool {
 	version, _ := fileVersion(head)
 	return version >= 0
 }
 
-// fileVersion returns the version that the beginning of a file says, or -1.
+// fileVersion returns the version in the beginning of a file, or -1.
 func fileVersion(head []byte) (version int, valkey bool) {
 	if len(head) < headSize {
 		return -1, false
@@ -62,8 +62,8 @@ func fileVersion(head []byte) (version int, valkey bool) {
 	return version, valkey
 }
 
-// Describe says what a file is that begins so, if Redis or Valkey has written it, or
-// [Writer]; else "". Some hundred bytes are enough.
+// Describe describes a file that begins with head, if Redis or Valkey has written
+// it, or [Writer]; else it returns "". Some hundred bytes are enough.
 func Describe(head []byte) string {
 	switch version, valkey := fileVersion(head); {
 	case version >= 0 && valkey:
@@ -82,23 +82,24 @@ func Describe(head []byte) string {
 type Entry struct {
 	DB       uint64
 	Key      string
-	Value    any   // nil if Err says why
+	Value    any   // nil if Err is not
 	Deadline int64 // milliseconds since 1970, 0 for none
-	Err      error // of a value that cannot be had, but was passed over
+	Err      error // of a value that cannot be read, but was skipped
 
 	// Omitted is a description of the part of the value that was dropped, or "".
 	Omitted string
 
-	// Library is the code of a library of functions, if it is no key but that.
+	// Library is the code of a library of functions, if the entry is a library and
+	// no key.
 	Library string
 
-	// Module is the name of a module, if it is no key but what that module has
-	// written beside the keys; that was passed over.
+	// Module is the name of a module, if the entry is no key but data that the
+	// module has written beside the keys, which were skipped.
 	Module string
 }
 
-// IsBase reports whether a file that begins so is the first part of an append-only
-// file: the changes that were made later follow behind its end, or are in other files.
+// IsBase reports whether a file that begins with head is the first part of an
+// append-only file: later changes follow behind its end, or are in other files.
 // Some hundred bytes are enough.
 func IsBase(head []byte) bool {
 	if !IsFile(head) {
@@ -107,31 +108,31 @@ func IsBase(head []byte) bool {
 	in := &input{rest: head[headSize:]}
 	for in.byte() == opAux {
 		switch name, value := string(in.text()), string(in.text()); name {
-		case "aof-base", "aof-preamble": // since Redis 7.0, and before
+		case "aof-base", "aof-preamble": // since Redis 7.0, and in older versions
 			return value == "1"
 		}
 	}
 	return false
 }
 
-// IsManifest reports whether a file that begins so is the manifest of an append-only
-// file of several parts.
+// IsManifest reports whether a file that begins with head is the manifest of an
+// append-only file of several parts.
 func IsManifest(head []byte) bool {
 	return regexp.MustCompile(`^(#[^\n]*\n)*file \S+ seq \d+ type [bhi]\b`).Match(head)
 }
 
-// FileInfo says what else there is in a file.
+// FileInfo describes a file besides its keys.
 type FileInfo struct {
 	Version   int
 	Functions int // libraries
 }
 
-// ReadSize is how much ReadFile reads at once. What follows the end of the file is
-// left in a reader that is a *bufio.Reader of this size or more.
+// ReadSize is the size of the reads of ReadFile. Bytes behind the end of the file
+// stay in a reader that is a *bufio.Reader of this size or more.
 const ReadSize = 1 << 16
 
-// ReadFile visits the keys of a file, and its libraries, one after the other. No more than one of them is
-// in memory, and what visit keeps.
+// ReadFile visits the keys and the libraries of a file, one after the other. Only
+// one of them is in memory, besides those that visit keeps.
 func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, err error) {
 	in := &input{file: bufio.NewReaderSize(r, ReadSize), crc: c.crc}
 	head := in.take(headSize)
@@ -187,7 +188,7 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 			}
 		case opModuleAux:
 			name, values := in.skipModule()
-			if !in.bad && values > 1 { // the first says only where in the file it is to be
+			if !in.bad && values > 1 { // the first value is only the position in the file
 				if err := visit(Entry{Module: name}); err != nil {
 					return info, err
 				}
@@ -216,7 +217,7 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 	}
 }
 
-// problem returns what was wrong with a file: that it could not be read, or other.
+// problem returns the error of reading the file if there is one, or else other.
 func (in *input) problem(other error) error {
 	switch {
 	case errors.Is(in.err, io.EOF), errors.Is(in.err, io.ErrUnexpectedEOF):
@@ -227,7 +228,8 @@ func (in *input) problem(other error) error {
 	return other
 }
 
-// end reads the checksum, which younger files have, unless it was turned off.
+// end reads the checksum, which files have since version 5 and which may be turned
+// off.
 func (in *input) end(version int) error {
 	if version < 5 {
 		return nil
@@ -243,7 +245,7 @@ func (in *input) end(version int) error {
 	return nil
 }
 
-// skipModule passes over what a module has written: its name, as a number, and values of known
+// skipModule skips the data of a module: its name, as a number, and values of known
 // types, which it counts.
 func (in *input) skipModule() (name string, values int) {
 	name = moduleName(in.length())
@@ -277,11 +279,11 @@ func moduleName(n uint64) string {
 	return string(name)
 }
 
-// Target says which servers a file is for.
+// Target is a group of servers that a file is written for.
 type Target uint8
 
 const (
-	Any     Target = iota // the oldest Redis that knows what there is, 5.0 at least
+	Any     Target = iota // the oldest Redis that supports the contents, 5.0 at least
 	Redis5                // Redis 5.0 and later, Valkey
 	Redis7                // Redis 7.0 and later, Valkey
 	Redis8                // Redis 7.4 and later
@@ -294,8 +296,8 @@ func (t Target) Functions() bool { return t != Redis5 }
 // FieldDeadlines reports whether files for the target have the deadlines of fields.
 func (t Target) FieldDeadlines() bool { return t == Any || t == Redis8 || t == Valkey9 }
 
-// Writer writes a file for some servers. Deadlines of members of sorted sets have no
-// place in any; those of fields of hashes where [Target.FieldDeadlines] says so.
+// Writer writes a file for a target. No file has deadlines of members of sorted
+// sets; [Target.FieldDeadlines] reports whether it has those of fields of hashes.
 type Writer struct {
 	codec  *Codec
 	target Target
@@ -308,7 +310,7 @@ func NewWriter(c *Codec, t Target) *Writer { return &Writer{codec: c, target: t,
 
 // The bytes that the methods append must be written in that order.
 
-// AppendHead appends what a file begins with.
+// AppendHead appends the beginning of a file.
 func (w *Writer) AppendHead(dst []byte) []byte {
 	start := len(dst)
 	switch w.target {
@@ -349,7 +351,7 @@ func (w *Writer) AppendKey(dst []byte, db int, key string, value any, deadline i
 	return w.add(dst, start)
 }
 
-// kind returns the type that a value is written as.
+// kind returns the type as which a value is written.
 func (w *Writer) kind(value any) byte {
 	if h, ok := value.(*keyspace.Hash); ok && h.Deadlines() != nil && w.target.FieldDeadlines() {
 		if w.target == Valkey9 {
@@ -373,8 +375,8 @@ func (w *Writer) kind(value any) byte {
 	return w.codec.compactType(value)
 }
 
-// PlainStream reports whether Redis before 7.0 knows all that there is of a stream: no
-// groups, which have counters, and no entry was ever deleted.
+// PlainStream reports whether Redis before 7.0 supports all properties of a stream:
+// it has no groups, which have counters, and no entry was ever deleted.
 func PlainStream(s *keyspace.Stream) bool {
 	return s.Added() == int64(s.Len()) && s.MaxDeletedID().IsZero() && len(s.Groups()) == 0
 }

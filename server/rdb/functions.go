@@ -2,12 +2,12 @@ package rdb
 
 import "encoding/binary"
 
-// opFunctionOld is the mark before libraries of functions in what the candidates
-// of Redis 7.0 wrote.
+// opFunctionOld is the opcode of libraries of functions in files of release
+// candidates of Redis 7.0.
 const opFunctionOld = 246
 
-// AppendFunctions appends what FUNCTION DUMP replies for libraries with the
-// given codes.
+// AppendFunctions appends the reply of FUNCTION DUMP for libraries with the given
+// codes.
 func (c *Codec) AppendFunctions(dst []byte, codes []string) []byte {
 	start := len(dst)
 	for _, code := range codes {
@@ -16,9 +16,9 @@ func (c *Codec) AppendFunctions(dst []byte, codes []string) []byte {
 	return c.appendFooter(dst, start, version)
 }
 
-// Functions returns the codes of the libraries in such a payload. They are nil,
-// and wrong is "", if version or checksum are not right; wrong is what Redis says
-// of anything else.
+// Functions returns the codes of the libraries in such a payload. They are nil, and
+// wrong is "", if version or checksum are invalid; wrong is the error text of Redis
+// for any other error.
 func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
 	if len(b) < 10 {
 		return nil, ""
@@ -49,7 +49,7 @@ func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
 	return codes, ""
 }
 
-// complaint returns what was wrong before, or else what is now.
+// complaint returns before, or now if before is empty and the input is bad.
 func (in *input) complaint(before, now string) string {
 	if before == "" && in.bad {
 		return now
@@ -57,7 +57,7 @@ func (in *input) complaint(before, now string) string {
 	return before
 }
 
-// oldFunction reads a library whose name and engine stand beside its code.
+// oldFunction reads a library whose name and engine are stored beside its code.
 func (in *input) oldFunction() (code, wrong string) {
 	name := string(in.text())
 	wrong = in.complaint(wrong, "Failed loading library name")

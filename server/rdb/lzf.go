@@ -1,9 +1,9 @@
 package rdb
 
-// The format of LZF, by Marc Lehmann: a byte below 32 is followed by one more
-// literal bytes than it says. Otherwise its three high bits, plus two, are the
-// length of a match (7: what the next byte says is to be added) and the others, with
-// the byte that follows, how far back it is, less one.
+// The format of LZF, by Marc Lehmann: a byte n below 32 is followed by n+1 literal
+// bytes. In any other byte the three high bits, plus two, are the length of a match
+// (7: the next byte is to be added), and the others, with the byte that follows,
+// its distance, less one.
 
 const (
 	lzfBits     = 16
@@ -12,8 +12,9 @@ const (
 	lzfMatch    = 1<<8 + 1<<3
 )
 
-// lzf finds matches by a table of where three bytes were last seen. What older
-// calls have left in it is told by the number that the current one began with.
+// lzf finds matches by a hash table of the last position of each three bytes.
+// Entries of earlier calls are recognized by the number with which the current one
+// began.
 type lzf struct {
 	slots []uint32
 	base  uint32
@@ -22,7 +23,7 @@ type lzf struct {
 func lzfSlot(h uint32) uint32 { return (h>>(24-lzfBits) - h*5) & (1<<lzfBits - 1) }
 
 // compress appends in, compressed, to dst; false if that is not at least 4 bytes
-// shorter. The matches are those that lzf_c.c in Redis finds in a table that is empty.
+// shorter. The matches are those that lzf_c.c in Redis finds with an empty table.
 func (z *lzf) compress(dst, in []byte) ([]byte, bool) {
 	if len(in) <= 4 || len(in) >= 1<<31 {
 		return dst, false
@@ -131,9 +132,9 @@ func (z *lzf) compress(dst, in []byte) ([]byte, bool) {
 	return out, true
 }
 
-// decompress returns what in holds, which must be size bytes.
+// decompress returns the contents of in, which must be size bytes.
 func decompress(in []byte, size int) ([]byte, bool) {
-	if size > len(in)*lzfMatch { // more than any byte can say
+	if size > len(in)*lzfMatch { // more than the longest possible match per byte
 		return nil, false
 	}
 	out := make([]byte, 0, size)
@@ -164,7 +165,7 @@ func decompress(in []byte, size int) ([]byte, bool) {
 		if back > len(out) || len(out)+n > size {
 			return nil, false
 		}
-		for range n { // it may overlap itself
+		for range n { // the copy may overlap itself
 			out = append(out, out[len(out)-back])
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// The small shapes of Redis: each is one string. These functions yield the
-// elements, in order, and report whether the string is sound, which is known only at
-// the end. Integers are yielded as text. What is yielded is borrowed.
+// The compact encodings of Redis: each is one string. These functions yield the
+// elements, in order, and report whether the string is valid, which is known only
+// at the end. Integers are yielded as text. The elements are borrowed.
 
-// eachListpack yields what a listpack holds.
+// eachListpack yields the elements of a listpack.
 func eachListpack(b []byte, yield func([]byte)) bool {
 	if len(b) < 7 || binary.LittleEndian.Uint32(b) != uint32(len(b)) || b[len(b)-1] != 0xff {
 		return false
@@ -32,7 +32,7 @@ func eachListpack(b []byte, yield func([]byte)) bool {
 	return count == n || count == 0xffff
 }
 
-// packedText returns the n bytes of b behind a head, and the size of both.
+// packedText returns the n bytes of b behind a header, and the size of both.
 func packedText(b []byte, head, n int) (element []byte, size int, ok bool) {
 	if n < 0 || len(b)-head < n {
 		return nil, 0, false
@@ -40,8 +40,8 @@ func packedText(b []byte, head, n int) (element []byte, size int, ok bool) {
 	return b[head : head+n], head + n, true
 }
 
-// packedInteger returns the integer of so many bytes behind a head of one, as text, and the size of
-// both.
+// packedInteger returns the integer of so many bytes behind a header of one byte,
+// as text, and the size of both.
 func packedInteger(b []byte, bytes int) (element []byte, size int, ok bool) {
 	if len(b) < 1+bytes {
 		return nil, 0, false
@@ -49,8 +49,8 @@ func packedInteger(b []byte, bytes int) (element []byte, size int, ok bool) {
 	return appendLittle(nil, b[1:1+bytes]), 1 + bytes, true
 }
 
-// packedElement returns the first element of a part of a listpack, and its size without what
-// is to be read backwards.
+// packedElement returns the first element of a part of a listpack, and its size
+// without the trailing length for backward traversal.
 func packedElement(b []byte) (element []byte, size int, ok bool) {
 	switch x := b[0]; {
 	case x < 0x80:
@@ -85,7 +85,7 @@ func packedElement(b []byte) (element []byte, size int, ok bool) {
 	return nil, 0, false
 }
 
-// little returns a signed integer whose lowest byte comes first.
+// little returns a little-endian signed integer.
 func little(b []byte) int64 {
 	var n int64
 	for i, x := range b {
@@ -97,7 +97,7 @@ func little(b []byte) int64 {
 
 func appendLittle(dst, b []byte) []byte { return strconv.AppendInt(dst, little(b), 10) }
 
-// eachZiplist yields what a ziplist, the listpack of Redis before 7, holds.
+// eachZiplist yields the elements of a ziplist, the listpack of Redis before 7.
 func eachZiplist(b []byte, yield func([]byte)) bool {
 	if len(b) < 11 || binary.LittleEndian.Uint32(b) != uint32(len(b)) || b[len(b)-1] != 0xff {
 		return false
@@ -133,7 +133,7 @@ func eachZiplist(b []byte, yield func([]byte)) bool {
 }
 
 // zipElement returns the first element of a part of a ziplist, behind the size of
-// the one before.
+// the previous element.
 func zipElement(b []byte) (element []byte, size int, ok bool) {
 	if len(b) == 0 {
 		return nil, 0, false
@@ -167,7 +167,7 @@ func zipElement(b []byte) (element []byte, size int, ok bool) {
 	return nil, 0, false
 }
 
-// eachZipmap yields what a zipmap, the small hash of Redis before 2.6, holds.
+// eachZipmap yields the elements of a zipmap, the small hash of Redis before 2.6.
 func eachZipmap(b []byte, yield func([]byte)) bool {
 	if len(b) < 2 || b[len(b)-1] != 0xff {
 		return false
@@ -186,7 +186,7 @@ func eachZipmap(b []byte, yield func([]byte)) bool {
 			size, head = int(binary.LittleEndian.Uint32(rest[1:])), 5
 		}
 		free := 0
-		if n%2 == 1 { // values have some room behind them
+		if n%2 == 1 { // values are followed by some unused bytes
 			if len(rest) <= head {
 				return false
 			}
@@ -202,7 +202,7 @@ func eachZipmap(b []byte, yield func([]byte)) bool {
 	return n%2 == 0 && (b[0] >= 0xfe || int(b[0]) == n/2)
 }
 
-// eachInt yields what an intset holds.
+// eachInt yields the elements of an intset.
 func eachInt(b []byte, yield func(int64)) bool {
 	if len(b) < 8 {
 		return false

@@ -55,7 +55,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// Payloads of Redis 2.4 to 7.4, for the shapes that no newer one writes.
+// Payloads of Redis 2.4 to 7.4, of encodings that no newer one writes.
 func TestOldShapes(t *testing.T) {
 	c := newTestCodec()
 	ziplist := "\x19\x00\x00\x00\x14\x00\x00\x00\x04\x00" + "\x00\x01a" + "\x03\xf3" + "\x02\x01b" + "\x03\xc0\x00\x02" + "\xff"
@@ -100,7 +100,8 @@ func TestOldShapes(t *testing.T) {
 	}
 }
 
-// fixZiplist writes the size of a ziplist of four elements and where its last one begins.
+// fixZiplist sets the size of a ziplist of four elements and the offset of the last
+// one.
 func fixZiplist(s string) string {
 	b := []byte(s)
 	b[0], b[4] = byte(len(b)), byte(len(b)-1-4)
@@ -184,7 +185,7 @@ func seeds(c *Codec) [][]byte {
 	return all
 }
 
-// newerPayloads are values as only newer servers than 7.0 write them.
+// newerPayloads are values in encodings of servers newer than 7.0.
 func newerPayloads() []struct {
 	body    string
 	version uint16
@@ -205,8 +206,8 @@ func newerPayloads() []struct {
 	}
 }
 
-// TestNewerShapes reads hashes of Valkey 9, whose deadlines have no limit, and streams of
-// Redis 8.6, whose idempotent producers are omitted.
+// TestNewerShapes reads hashes of Valkey 9, whose deadlines have no limit, and
+// streams of Redis 8.6, whose idempotent producers are omitted.
 func TestNewerShapes(t *testing.T) {
 	c := newTestCodec()
 	for i, p := range newerPayloads() {
@@ -249,8 +250,8 @@ func TestNewerShapes(t *testing.T) {
 	}
 }
 
-// TestForeignTypes reads files with versions, types and opcodes that are not known: the
-// error names them.
+// TestForeignTypes reads files with unknown versions, types and opcodes: the error
+// names them.
 func TestForeignTypes(t *testing.T) {
 	c := newTestCodec()
 	const module = "\x81\xbd\xe7\x2d\xa2\xbb\x1e\xb4\x00"
@@ -282,7 +283,7 @@ func TestForeignTypes(t *testing.T) {
 	}
 }
 
-// The first bytes of a file say what it is.
+// The first bytes of a file identify its kind.
 func TestDescribe(t *testing.T) {
 	for head, want := range map[string]string{
 		"REDIS0011\xfa\x09redis-ver":             "an RDB file of Redis, version 11",
@@ -349,8 +350,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Whatever a payload holds, reading it ends with a sound value or an error, and a value can
-// be written again.
+// Reading any payload ends with a valid value or an error, and the value can be
+// written again.
 func FuzzPayload(f *testing.F) {
 	c := newTestCodec()
 	c.SkipChecksums = true
@@ -383,7 +384,8 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// Every payload that has lost or changed a byte is refused, unless checksums are skipped.
+// Every payload that has lost or changed a byte is refused, unless checksums are
+// skipped.
 func TestDamage(t *testing.T) {
 	c := newTestCodec()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -405,7 +407,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A payload that claims to be huge takes no more memory than one of its size may.
+// A payload that claims to be huge takes no more memory than a valid one of its
+// size may.
 func TestClaims(t *testing.T) {
 	c := newTestCodec()
 	c.SkipChecksums = true

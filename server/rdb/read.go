@@ -15,28 +15,29 @@ import (
 )
 
 var (
-	// ErrChecksum is the error of payloads that are damaged, or newer than this package.
+	// ErrChecksum is the error of payloads that are damaged, or newer than this
+	// package.
 	ErrChecksum = errors.New("wrong version or checksum")
 
-	// ErrFormat is the error of what no Redis would have written.
+	// ErrFormat is the error of data that no Redis writes.
 	ErrFormat = errors.New("bad data format")
 
-	// ErrEmpty is the error of collections without elements, which there were in
-	// files of some old versions.
+	// ErrEmpty is the error of collections without elements, which files of some
+	// old versions have.
 	ErrEmpty = errors.New("a collection without elements")
 
 	// ErrModule is the error of values of modules, as Redis has written them since 4.0.
 	ErrModule = errors.New("a value of module")
 
-	// ErrType is the error of values of types that cannot be read, nor passed over.
+	// ErrType is the error of values of types that can neither be read nor skipped.
 	ErrType = errors.New("a type of values that is not known")
 )
 
-// preview says what types are that only release candidates of Redis 7.4 wrote.
-// Valkey gave one of their numbers to another type.
+// preview describes types that only release candidates of Redis 7.4 write. Valkey
+// uses one of their numbers for another type.
 const preview = "hashes whose fields have deadlines, as release candidates of Redis 7.4 wrote them"
 
-// Payload returns the value in what DUMP has replied.
+// Payload returns the value in a reply of DUMP.
 func (c *Codec) Payload(b []byte) (any, error) {
 	if len(b) < 10 {
 		return nil, ErrChecksum
@@ -61,32 +62,32 @@ func (c *Codec) Payload(b []byte) (any, error) {
 	return value, nil
 }
 
-// input is bytes that are read: all of them in memory, or what a file holds. Once it has
-// ended too early or made no sense it is bad, and gives zeros.
+// input is bytes to read: all of them in memory, or the contents of a file. Once it
+// has ended too early or was invalid it is bad, and yields zeros.
 type input struct {
-	rest []byte // of what is in memory
+	rest []byte // the unread bytes in memory
 	file *bufio.Reader
 	crc  *crc64.Table
 	sum  uint64 // of the file, so far
 	bad  bool
-	err  error // of the file
+	err  error // the error of reading the file
 
-	valkey  bool   // the dialect: some numbers mean something else there
-	omitted string // the part of the value read last that was dropped, in words
+	valkey  bool   // the dialect: some numbers have other meanings there
+	omitted string // description of the dropped part of the last value
 }
 
-// read adds what was read of a file to its checksum.
+// read adds bytes of a file to its checksum.
 func (in *input) read(b []byte) { in.sum = ^crc64.Update(^in.sum, in.crc, b) }
 
 func (in *input) fail() {
 	in.bad, in.rest = true, nil
 }
 
-// grain is how much is taken from a file at once, so that a length that is not
-// true does no harm.
+// grain is the number of bytes that are read from a file at once, so that a false
+// length allocates little.
 const grain = 1 << 20
 
-// take returns the next n bytes; they stay as they are.
+// take returns the next n bytes, which later reads do not overwrite.
 func (in *input) take(n uint64) []byte {
 	if in.bad {
 		return nil
@@ -139,7 +140,8 @@ func (in *input) uint64() uint64 {
 	return 0
 }
 
-// lengthOrCode reads a length, or, where a text may stand, how it is encoded.
+// lengthOrCode reads a length, or, where a text is allowed, the code of its
+// encoding.
 func (in *input) lengthOrCode() (n uint64, code bool) {
 	switch x := in.byte(); x >> 6 {
 	case 0:
@@ -173,7 +175,7 @@ func (in *input) length() uint64 {
 	return n
 }
 
-// text reads a text. It is the caller's as long as the input is.
+// text reads a text. The caller may use it as long as the input.
 func (in *input) text() []byte {
 	n, code := in.lengthOrCode()
 	if !code {
@@ -200,7 +202,7 @@ func (in *input) text() []byte {
 	return nil
 }
 
-// oldScore reads a score as text, as Redis wrote them before version 4.
+// oldScore reads a score as text, the form of Redis before version 4.
 func (in *input) oldScore() float64 {
 	switch n := in.byte(); n {
 	case 253:
@@ -292,7 +294,7 @@ func (in *input) node(second bool, add func([]byte)) {
 	}
 }
 
-// list makes a list of what fill adds.
+// list makes a list of the elements that fill adds.
 func (c *Codec) list(in *input, n uint64, fill func(add func([]byte))) (any, error) {
 	l := new(keyspace.List)
 	fill(func(b []byte) {
@@ -357,7 +359,7 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 	}
 	var member []byte
 	have := false
-	half := func(b []byte) { // members and scores in turn
+	half := func(b []byte) { // members and scores alternate
 		if have = !have; have {
 			member = append(member[:0], b...)
 			return
@@ -416,11 +418,12 @@ func (in *input) deadline(least int64) int64 {
 }
 
 const (
-	// maxDeadline is the end of time: members keep their deadlines as scores.
+	// maxDeadline is the latest deadline that a value can have: members keep their
+	// deadlines as scores.
 	maxDeadline = 1 << 52
 
-	// lastDeadline is the latest that HPEXPIREAT takes, in the year 4199. Valkey
-	// allows any, and later ones are made this.
+	// lastDeadline is the latest deadline that HPEXPIREAT accepts, in the year
+	// 4199. Valkey allows any; later ones are reduced to this.
 	lastDeadline = 1<<46 - 1
 )
 
@@ -439,7 +442,7 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 	var parts [2][]byte
 	n := 0
 	per := 2
-	part := func(b []byte) { // fields and values, and perhaps deadlines, in turn
+	part := func(b []byte) { // fields, values, and deadlines if there are any, alternate
 		switch n++; {
 		case n%per != 0:
 			parts[n%per-1] = append(parts[n%per-1][:0], b...)
@@ -461,7 +464,7 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 		in.check(eachListpack(in.text(), part) && n%per == 0)
 	case typeHashListpackTTL:
 		per = 3
-		in.deadline(0) // the first of them
+		in.deadline(0) // the earliest of them
 		in.check(eachListpack(in.text(), part) && n%per == 0)
 	case typeHashTimed:
 		base := in.deadline(0)

@@ -14,9 +14,9 @@ import (
 //	entry = flags ms seq { value } elements                  if flags has alike
 //	entry = flags ms seq fields { field value } elements     if not
 //
-// ms and seq are relative to that ID, and elements is how many come before it.
-// Entries that were deleted stay in Redis's listpacks; they are read, and counted
-// as deleted, and not written.
+// ms and seq are relative to that ID, and elements is the number of elements before
+// it. Deleted entries stay in Redis's listpacks; they are read, counted as deleted,
+// and not written.
 const (
 	entryDeleted = 1
 	entryAlike   = 2
@@ -78,7 +78,7 @@ func appendID(dst []byte, id keyspace.StreamID) []byte {
 	return appendLength(appendLength(dst, id.Ms), id.Seq)
 }
 
-// block returns the listpack of a block. It is good until the next begins.
+// block returns the listpack of a block. It is valid until the next begins.
 func (c *Codec) block(b keyspace.StreamBlock) []byte {
 	elements := 0
 	number := func(n int64) {
@@ -133,7 +133,8 @@ func (in *input) rawID() (id keyspace.StreamID) {
 	return id
 }
 
-// elements are what is left of a listpack. What is missing makes the input bad.
+// elements are the unread elements of a listpack. A missing one makes the input
+// bad.
 type elements struct {
 	in   *input
 	list [][]byte
@@ -185,10 +186,10 @@ func (c *Codec) stream(in *input, kind byte) (any, error) {
 	return s, nil
 }
 
-// producers passes over what Redis 8.6 keeps of the producers that add entries
-// idempotently: for how long and how many, then for each producer the
-// identifiers that it has used and the entries that it added with them; and how
-// many there ever were, and how often one came twice.
+// producers skips the state that Redis 8.6 keeps of the producers that add entries
+// idempotently: how long and how many identifiers are kept, then for each producer
+// the identifiers that it has used and the entries that it added with them; and the
+// total numbers of identifiers and of duplicates.
 //
 //	seconds most producers { name n { identifier ID } } added twice
 func (in *input) producers() {

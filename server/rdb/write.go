@@ -40,8 +40,8 @@ const (
 	typeHashListpackTTL = 25
 	typeStream4         = 26
 
-	// typeZsetTimed is our own: as typeZset2, and each score is followed by
-	// 8 bytes more, the member's deadline.
+	// typeZsetTimed is zsetd's own type: like typeZset2, and each score is followed
+	// by 8 bytes more, the member's deadline.
 	typeZsetTimed = 240
 )
 
@@ -49,8 +49,8 @@ const (
 	version         = 10 // of Redis 7.0
 	versionPortable = 9  // of Redis 5.0
 	versionTimed    = 12 // of Redis 7.4
-	versionNewest   = 13 // of Redis 8.6, the newest of Redis that is read
-	versionValkey   = 80 // of Valkey 9, the only one that Valkey has given a number of its own
+	versionNewest   = 13 // of Redis 8.6, the newest version of Redis that can be read
+	versionValkey   = 80 // of Valkey 9, the only version number that Valkey has introduced
 )
 
 // known reports whether values and files of a version of the format can be read.
@@ -60,7 +60,7 @@ func known(v int) bool { return v <= versionNewest || v == versionValkey }
 type Codec struct {
 	Limits *keyspace.Limits
 
-	// SkipChecksums believes payloads without looking at their checksums.
+	// SkipChecksums accepts payloads without verifying their checksums.
 	SkipChecksums bool
 
 	crc  *crc64.Table
@@ -68,7 +68,7 @@ type Codec struct {
 	pack []byte // a listpack under construction
 }
 
-// NewCodec returns a codec that takes the limits of small shapes from l.
+// NewCodec returns a codec that takes the limits of compact encodings from l.
 func NewCodec(l *keyspace.Limits) *Codec {
 	return &Codec{Limits: l, crc: crc64.MakeTable(0x95ac9329ac4bc9b5)} // Jones's polynomial, its bits reversed
 }
@@ -76,7 +76,7 @@ func NewCodec(l *keyspace.Limits) *Codec {
 // sum adds bytes to a checksum, which begins with 0.
 func (c *Codec) sum(sum uint64, b []byte) uint64 { return ^crc64.Update(^sum, c.crc, b) }
 
-// AppendPayload appends what DUMP replies for a value.
+// AppendPayload appends the reply of DUMP for a value.
 func (c *Codec) AppendPayload(dst []byte, value any) []byte {
 	start := len(dst)
 	dst, v := c.appendValue(dst, value)
@@ -86,7 +86,7 @@ func (c *Codec) AppendPayload(dst []byte, value any) []byte {
 // AppendPortable is AppendPayload for any Redis since 5.0.
 func (c *Codec) AppendPortable(dst []byte, value any) []byte {
 	if timed(value) != nil {
-		return c.AppendPayload(dst, value) // better refused than forgotten
+		return c.AppendPayload(dst, value) // a payload that is refused is better than a lost deadline
 	}
 	start := len(dst)
 	kind, _ := portableType(value)
@@ -110,7 +110,8 @@ func timed(value any) *zset.Set {
 	return nil
 }
 
-// appendValue appends type and value, and returns the version that knows the type.
+// appendValue appends type and value, and returns the least version that has the
+// type.
 func (c *Codec) appendValue(dst []byte, value any) ([]byte, uint16) {
 	switch v := value.(type) {
 	case *keyspace.Hash:
@@ -192,7 +193,8 @@ func small(s *zset.Set, l *keyspace.Limits) bool {
 	return true
 }
 
-// portableType returns the type that a value has in all versions, and how many elements.
+// portableType returns the type that a value has in all versions, and its number of
+// elements.
 func portableType(value any) (kind byte, n int) {
 	switch v := value.(type) {
 	case *keyspace.String:
@@ -234,7 +236,7 @@ func (c *Codec) appendPortable(dst []byte, value any) []byte {
 		for field, value := range v.All() {
 			dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
 		}
-	case *zset.Set: // Redis loads faster what comes from the highest to the lowest
+	case *zset.Set: // Redis loads elements faster in descending order
 		for member, score := range v.Backward() {
 			dst = appendDouble(c.appendText(dst, []byte(member)), score)
 		}
@@ -300,7 +302,7 @@ func appendLength(dst []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, 0x81), n)
 }
 
-// appendString appends the value of a string, which Redis may have as an integer.
+// appendString appends the value of a string, which may be encoded as an integer.
 func (c *Codec) appendString(dst []byte, s *keyspace.String) []byte {
 	b := s.Content()
 	if s.Encoding(c.Limits) == "int" {
@@ -325,7 +327,8 @@ func appendInteger(dst []byte, n int64) []byte {
 	return append(dst, 0xc2, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 }
 
-// appendText appends a text: as an integer, if it is one; compressed, if that is shorter.
+// appendText appends a text: as an integer, if it is one; compressed, if that is
+// shorter.
 func (c *Codec) appendText(dst, b []byte) []byte {
 	if len(b) <= 11 {
 		if n, ok := protocol.ParseInt(b); ok && n == int64(int32(n)) {
@@ -333,7 +336,7 @@ func (c *Codec) appendText(dst, b []byte) []byte {
 		}
 	}
 	if len(b) > 20 {
-		// The length of what is compressed comes first, and takes 1 to 5 bytes.
+		// The compressed length comes first, and takes 1 to 5 bytes.
 		start := len(dst)
 		if out, ok := c.lzf.compress(dst, b); ok {
 			var head [24]byte
@@ -349,7 +352,7 @@ func (c *Codec) appendText(dst, b []byte) []byte {
 	return append(appendLength(dst, uint64(len(b))), b...)
 }
 
-// intset returns a set of integers as Redis has it in memory.
+// intset returns a set of integers in Redis's encoding in memory.
 func (c *Codec) intset(s *keyspace.Set) []byte {
 	size := 2
 	for m := range s.Members {
@@ -372,9 +375,9 @@ func (c *Codec) intset(s *keyspace.Set) []byte {
 	return b
 }
 
-// A list consists of listpacks of some 8 KB. Where one ends and the next begins
-// depends in Redis on how the list came about; here it is as if all elements
-// had been added at the end.
+// A list consists of listpacks of some 8 KB. In Redis their boundaries depend on
+// the history of the list; here they are as if all elements had been added at the
+// end.
 
 func (c *Codec) appendList(dst []byte, l *keyspace.List) []byte {
 	const packed, overhead, floor = 2, 8, 8192
@@ -420,7 +423,8 @@ func (c *Codec) begin() {
 	c.pack = append(c.pack[:0], 0, 0, 0, 0, 0, 0)
 }
 
-// end ends the listpack, of n elements, and returns it. It is good until the next begins.
+// end ends the listpack, of n elements, and returns it. It is valid until the next
+// begins.
 func (c *Codec) end(n int) []byte {
 	c.pack = append(c.pack, 0xff)
 	binary.LittleEndian.PutUint32(c.pack, uint32(len(c.pack)))
@@ -475,7 +479,7 @@ func appendPackedInt(dst []byte, n int64) []byte {
 	return appendBack(dst, len(dst)-start)
 }
 
-// appendBack appends the size of an element, to be read backwards.
+// appendBack appends the size of an element, for backward traversal.
 func appendBack(dst []byte, n int) []byte {
 	switch {
 	case n <= 127:
@@ -490,7 +494,7 @@ func appendBack(dst []byte, n int) []byte {
 	return append(dst, byte(n>>28), byte(n>>21&127)|128, byte(n>>14&127)|128, byte(n>>7&127)|128, byte(n&127)|128)
 }
 
-// parseScore reads a score that is kept as text.
+// parseScore reads a score in text form.
 func parseScore(b []byte) (float64, bool) {
 	if n, ok := protocol.ParseInt(b); ok {
 		return float64(n), true
