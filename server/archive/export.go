@@ -60,8 +60,8 @@ type Exported struct {
 // properties of streams that Redis 5 does not have. The file must not change
 // meanwhile, see [OpenSource].
 func ExportCommands(w io.Writer, path string, to rdb.Target, now time.Time, progress Progress) (Exported, error) {
-	c := commands{pen: pen{w: w}, target: to, db: noDatabase}
-	return export(&c.pen, path, to, now, progress, c.value)
+	c := commands{buffer: buffer{w: w}, target: to, db: noneSelected}
+	return export(&c.buffer, path, to, now, progress, c.value)
 }
 
 // ExportJSON writes the keys of the file at path as lines of JSON, each an object
@@ -93,7 +93,7 @@ func ExportCommands(w io.Writer, path string, to rdb.Target, now time.Time, prog
 // are the strings "inf" and "-inf"; all other scores are numbers that read back as
 // the same 64 bits.
 func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exported, error) {
-	p := pen{w: w}
+	p := buffer{w: w}
 	return export(&p, path, rdb.Any, now, progress, func(v Value) error { return writeJSON(&p, v) })
 }
 
@@ -101,7 +101,7 @@ func ExportJSON(w io.Writer, path string, now time.Time, progress Progress) (Exp
 // load. Deadlines of members are companions, as in [ExportCommands].
 func ExportRDB(w io.Writer, path string, to rdb.Target, now time.Time, progress Progress) (Exported, error) {
 	limits := keyspace.DefaultLimits()
-	p := pen{w: w}
+	p := buffer{w: w}
 	out := rdb.NewWriter(rdb.NewCodec(&limits), to)
 	names := companionNames{}
 	p.b = out.AppendHead(p.b)
@@ -131,22 +131,22 @@ func ExportRDB(w io.Writer, path string, to rdb.Target, now time.Time, progress 
 	return done, err
 }
 
-// pen buffers the output of an export.
-type pen struct {
+// buffer is the buffered output of an export.
+type buffer struct {
 	w       io.Writer
 	b       []byte
 	written int64
 }
 
 // full writes the buffer if it has reached writeAt.
-func (p *pen) full() error {
+func (p *buffer) full() error {
 	if len(p.b) < writeAt {
 		return nil
 	}
 	return p.flush()
 }
 
-func (p *pen) flush() error {
+func (p *buffer) flush() error {
 	n, err := p.w.Write(p.b)
 	p.written += int64(n)
 	if p.b = p.b[:0]; cap(p.b) > 16*writeAt {
@@ -155,7 +155,7 @@ func (p *pen) flush() error {
 	return err
 }
 
-func export(p *pen, path string, to rdb.Target, now time.Time, progress Progress, value func(Value) error) (out Exported, err error) {
+func export(p *buffer, path string, to rdb.Target, now time.Time, progress Progress, value func(Value) error) (out Exported, err error) {
 	_, err = Each(path, progress.of("export"), func(v Value) error {
 		if v.DB == keyspace.Own {
 			if !to.Functions() {
@@ -207,12 +207,12 @@ func (out *Exported) count(v Value, to rdb.Target) {
 	}
 }
 
-// noDatabase is the selected database before the first SELECT.
-const noDatabase = -2
+// noneSelected is the selected database before the first SELECT.
+const noneSelected = -2
 
 // commands writes values as commands.
 type commands struct {
-	pen
+	buffer
 	target rdb.Target
 	db     int // the selected database
 	names  companionNames
@@ -382,7 +382,7 @@ func (c *commands) elementsOf(v Value) error {
 }
 
 // writeJSON writes a value as a line.
-func writeJSON(p *pen, v Value) error {
+func writeJSON(p *buffer, v Value) error {
 	if v.DB == keyspace.Own {
 		p.b = appendJSONText(append(p.b, `{"library":`...), v.Key)
 		if code, ok := v.Value.(*keyspace.String); ok {

@@ -25,12 +25,12 @@ type reading struct {
 	progress  func(done, total int64) error // may be nil
 	sink      func(batch []job) error
 
-	// broken receives the errors of values that cannot be built, which are then
+	// onInvalid receives the errors of values that cannot be built, which are then
 	// left out; if it is nil the first error ends the reading. Several goroutines
 	// call it.
-	broken func(j *job, err error)
+	onInvalid func(j *job, err error)
 
-	dbs     map[uint64]int // by space; tooMany if there is no room for it
+	dbs     map[uint64]int // by space; noDatabaseForSpace if there is no room for it
 	journal map[id]*deltas
 	slab    []delta
 	keys    []id // keys that the journals name, in the order of the file; those passed are cut off
@@ -45,8 +45,8 @@ type reading struct {
 	void    int64 // bytes of records of databases that were cleared
 }
 
-// tooMany is the database of spaces beyond the number of databases.
-const tooMany = -2
+// noDatabaseForSpace is the database of spaces beyond the number of databases.
+const noDatabaseForSpace = -2
 
 // id names a key of a space.
 type id struct {
@@ -159,7 +159,7 @@ func (g *reading) manifest(m snapshot.Manifest) error {
 	g.dbs[keyspace.OwnSpace] = keyspace.Own
 	for i, space := range m.Spaces {
 		if g.dbs[space] = i; i >= room {
-			g.dbs[space] = tooMany // refused if it has a key
+			g.dbs[space] = noDatabaseForSpace // refused if it has a key
 		}
 	}
 	if g.begin != nil {
@@ -182,7 +182,7 @@ func (g *reading) read(n int) error {
 // in use.
 func (g *reading) database(space uint64) (db int, ok bool, err error) {
 	db, ok = g.dbs[space]
-	if ok && db == tooMany {
+	if ok && db == noDatabaseForSpace {
 		return 0, false, fmt.Errorf("the file has keys in more than %d databases: set the parameter databases", g.databases)
 	}
 	return db, ok, nil
@@ -316,11 +316,11 @@ func (g *reading) build(b *keyspace.Builder, batch *batch) error {
 	for i := range batch.jobs {
 		j := &batch.jobs[i]
 		err := j.build(b)
-		if err != nil && g.broken == nil {
+		if err != nil && g.onInvalid == nil {
 			return fmt.Errorf("%w: database %d, key %.100q: %w", snapshot.ErrDamaged, j.db, j.key, err)
 		}
 		if err != nil {
-			g.broken(j, err)
+			g.onInvalid(j, err)
 			*b = keyspace.Builder{Limits: g.limits}
 		}
 		j.base, j.journal = nil, nil

@@ -59,8 +59,8 @@ func Salvage(path, to string, progress Progress) (*Salvaged, error) {
 		limits:   &limits,
 		progress: progress.of("salvage"),
 		begin:    func(m snapshot.Manifest) { w.begin(m.Spaces, m.LastSpace, m.Time) },
-		sink:     visitor(w.add),
-		broken: func(j *job, err error) {
+		sink:     sinkOf(w.add),
+		onInvalid: func(j *job, err error) {
 			guard.Lock()
 			defer guard.Unlock()
 			s.Lost = append(s.Lost, LostKey{DB: j.db, Key: j.key, Why: fmt.Sprintf("its records do not fit together (%v)", err)})

@@ -91,7 +91,7 @@ func (c *commands) oldStream(key string, s *keyspace.Stream) error {
 }
 
 // streamJSON writes a stream.
-func (p *pen) streamJSON(s *keyspace.Stream) error {
+func (p *buffer) streamJSON(s *keyspace.Stream) error {
 	id := func(before string, id keyspace.StreamID, behind string) {
 		p.b = append(id.Append(append(p.b, before...)), behind...)
 	}

@@ -42,7 +42,7 @@ func Each(path string, progress func(done, total int64) error, visit func(Value)
 // each is Each that also returns the number of void bytes in the file.
 func each(path string, progress func(done, total int64) error, visit func(Value) error) (info snapshot.Info, void int64, err error) {
 	limits := keyspace.DefaultLimits()
-	g := reading{limits: &limits, progress: progress, sink: visitor(visit)}
+	g := reading{limits: &limits, progress: progress, sink: sinkOf(visit)}
 	err = g.run(path, func(v snapshot.Visitor) (err error) {
 		info, err = snapshot.Inspect(path, v)
 		return err
@@ -50,8 +50,8 @@ func each(path string, progress func(done, total int64) error, visit func(Value)
 	return info, g.void, err
 }
 
-// visitor makes a sink of a function.
-func visitor(visit func(Value) error) func([]job) error {
+// sinkOf makes a sink of a function.
+func sinkOf(visit func(Value) error) func([]job) error {
 	return func(batch []job) error {
 		for i := range batch {
 			j := &batch[i]

@@ -2,9 +2,9 @@ package rdb
 
 import "encoding/binary"
 
-// opFunctionOld is the opcode of libraries of functions in files of release
+// opLegacyFunction is the opcode of libraries of functions in files of release
 // candidates of Redis 7.0.
-const opFunctionOld = 246
+const opLegacyFunction = 246
 
 // AppendFunctions appends the reply of FUNCTION DUMP for libraries with the given
 // codes.
@@ -35,9 +35,9 @@ func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
 		switch in.byte() {
 		case opFunction:
 			code = string(in.text())
-			wrong = in.complaint(wrong, "Failed loading library payload")
-		case opFunctionOld:
-			code, wrong = in.oldFunction()
+			wrong = in.errorText(wrong, "Failed loading library payload")
+		case opLegacyFunction:
+			code, wrong = in.legacyFunction()
 		default:
 			return nil, "given type is not a function"
 		}
@@ -49,28 +49,28 @@ func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
 	return codes, ""
 }
 
-// complaint returns before, or now if before is empty and the input is bad.
-func (in *input) complaint(before, now string) string {
+// errorText returns before, or now if before is empty and the input is bad.
+func (in *input) errorText(before, now string) string {
 	if before == "" && in.bad {
 		return now
 	}
 	return before
 }
 
-// oldFunction reads a library whose name and engine are stored beside its code.
-func (in *input) oldFunction() (code, wrong string) {
+// legacyFunction reads a library whose name and engine are stored beside its code.
+func (in *input) legacyFunction() (code, wrong string) {
 	name := string(in.text())
-	wrong = in.complaint(wrong, "Failed loading library name")
+	wrong = in.errorText(wrong, "Failed loading library name")
 	engine := string(in.text())
-	wrong = in.complaint(wrong, "Failed loading engine name")
+	wrong = in.errorText(wrong, "Failed loading engine name")
 	described := in.length()
-	wrong = in.complaint(wrong, "Failed loading library description indicator")
+	wrong = in.errorText(wrong, "Failed loading library description indicator")
 	if described != 0 {
 		in.text()
-		wrong = in.complaint(wrong, "Failed loading library description")
+		wrong = in.errorText(wrong, "Failed loading library description")
 	}
 	blob := string(in.text())
-	wrong = in.complaint(wrong, "Failed loading library blob")
+	wrong = in.errorText(wrong, "Failed loading library blob")
 	return "#!" + engine + " name=" + name + "\n" + blob, wrong
 }
 

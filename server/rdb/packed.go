@@ -85,8 +85,8 @@ func packedElement(b []byte) (element []byte, size int, ok bool) {
 	return nil, 0, false
 }
 
-// little returns a little-endian signed integer.
-func little(b []byte) int64 {
+// littleEndian returns a little-endian signed integer.
+func littleEndian(b []byte) int64 {
 	var n int64
 	for i, x := range b {
 		n |= int64(x) << (8 * i)
@@ -95,7 +95,7 @@ func little(b []byte) int64 {
 	return n << unused >> unused
 }
 
-func appendLittle(dst, b []byte) []byte { return strconv.AppendInt(dst, little(b), 10) }
+func appendLittle(dst, b []byte) []byte { return strconv.AppendInt(dst, littleEndian(b), 10) }
 
 // eachZiplist yields the elements of a ziplist, the listpack of Redis before 7.
 func eachZiplist(b []byte, yield func([]byte)) bool {
@@ -214,7 +214,7 @@ func eachInt(b []byte, yield func(int64)) bool {
 	}
 	last := int64(0)
 	for i := int64(0); len(b) > 0; i++ {
-		x := little(b[:size])
+		x := littleEndian(b[:size])
 		if i > 0 && x <= last {
 			return false
 		}

@@ -125,7 +125,7 @@ func TestDeadlines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, want := timed(got), timed(v)
+			d, want := memberDeadlines(got), memberDeadlines(v)
 			if d.Len() != want.Len() {
 				t.Fatalf("%d deadlines", d.Len())
 			}

@@ -83,9 +83,9 @@ func (in *input) fail() {
 	in.bad, in.rest = true, nil
 }
 
-// grain is the number of bytes that are read from a file at once, so that a false
+// readLimit is the number of bytes that are read from a file at once, so that a false
 // length allocates little.
-const grain = 1 << 20
+const readLimit = 1 << 20
 
 // take returns the next n bytes, which later reads do not overwrite.
 func (in *input) take(n uint64) []byte {
@@ -103,7 +103,7 @@ func (in *input) take(n uint64) []byte {
 	}
 	var b []byte
 	for uint64(len(b)) < n {
-		more := int(min(n-uint64(len(b)), max(grain, uint64(len(b)))))
+		more := int(min(n-uint64(len(b)), max(readLimit, uint64(len(b)))))
 		at := len(b)
 		b = append(b, make([]byte, more)...)
 		if _, err := io.ReadFull(in.file, b[at:]); err != nil {
@@ -202,8 +202,8 @@ func (in *input) text() []byte {
 	return nil
 }
 
-// oldScore reads a score as text, the form of Redis before version 4.
-func (in *input) oldScore() float64 {
+// textScore reads a score as text, the form of Redis before version 4.
+func (in *input) textScore() float64 {
 	switch n := in.byte(); n {
 	case 253:
 		return math.NaN()
@@ -377,7 +377,7 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 		for n := in.length(); n > 0 && !in.bad; n-- {
 			b := in.text()
 			if kind == typeZset {
-				add(b, in.oldScore())
+				add(b, in.textScore())
 				continue
 			}
 			add(b, math.Float64frombits(in.uint64()))

@@ -85,7 +85,7 @@ func (c *Codec) AppendPayload(dst []byte, value any) []byte {
 
 // AppendPortable is AppendPayload for any Redis since 5.0.
 func (c *Codec) AppendPortable(dst []byte, value any) []byte {
-	if timed(value) != nil {
+	if memberDeadlines(value) != nil {
 		return c.AppendPayload(dst, value) // a payload that is refused is better than a lost deadline
 	}
 	start := len(dst)
@@ -99,8 +99,8 @@ func (c *Codec) appendFooter(dst []byte, start int, v uint16) []byte {
 	return binary.LittleEndian.AppendUint64(dst, c.sum(0, dst[start:]))
 }
 
-// timed returns the members or fields of a value that have deadlines, or nil.
-func timed(value any) *zset.Set {
+// memberDeadlines returns the members or fields of a value that have deadlines, or nil.
+func memberDeadlines(value any) *zset.Set {
 	switch v := value.(type) {
 	case *keyspace.Hash:
 		return v.Deadlines()
