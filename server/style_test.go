@@ -345,7 +345,6 @@ func unconverted() []string {
 		"server/e2e",
 		"server/e2e/faults",
 		"server/e2e/soak",
-		"server/keyspace/journal.go",
 		"server/script",
 		"snapshot",
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// A journal is what has happened to a keyspace, as records in order. A record
-// belongs to one key and says how its value changed, not by which command:
+// A journal is the changes of a keyspace, as records in order. A record belongs to
+// one key and describes how its value changes, independent of the command:
 //
 //	record   = space key length operations
 //	space    = uvarint, see DB.Space
@@ -16,10 +16,10 @@ import (
 //	length   = uvarint, of the operations in bytes
 //	text     = uvarint length, bytes
 //
-// and the operations, each a letter and what it needs, are
+// and the operations, each a letter and its arguments, are
 //
 //	N kind           the value is a new, empty one of the kind s, l, t, h, z or x
-//	D                the key is gone
+//	D                the key is deleted
 //	E uvarint        the key expires then (milliseconds since 1970); 0 for never
 //	S text           the string is this
 //	W uvarint text   the string has these bytes from this offset on; zeros before it if it was shorter
@@ -34,48 +34,49 @@ import (
 //	l, a             the list has lost its first, its last element
 //	= uvarint text   element i of the list is this
 //	I uvarint text   the list has this before element i
-//	X uvarint uvarint  n elements of the list are gone, from element i on
-//	M varint text    elements equal to this are gone: all if 0, the first n, or the last -n
+//	X uvarint uvarint  n elements of the list are removed, from element i on
+//	M varint text    elements equal to this are removed: all if 0, the first n, or the last -n
 //
 // and of streams, where an id is two numbers,
 //
 //	P id uvarint { text text }  there is this entry of so many fields at the end; B: in a new block
 //	R id                        the entry was deleted
-//	X uvarint uvarint           so many blocks, and then so many entries, are gone from the beginning
+//	X uvarint uvarint           so many blocks, and then so many entries, are removed from the beginning
 //	# id uvarint id             its last id, how many entries were added, and the highest that was deleted
 //	K id id uvarint uvarint uvarint text text   there is this block at the end; see streamBlock
-//	G text           what follows is about this group, which may be new
+//	G text           the following operations apply to this group, which may be new
 //	> id varint      it has delivered everything up to this, and so many entries
-//	g                it is gone
-//	U text varint varint  what follows is about this consumer of it, which may be new and was seen, and active, then
-//	u                it is gone with what is pending
+//	g                it is deleted
+//	U text varint varint  the following operations apply to this consumer of it, which may be new and was seen, and active, then
+//	u                it is deleted with its pending entries
 //	V id varint varint  the entry is pending with it since then, and was delivered so often
 //	v id             the entry is not pending in the group
 //
-// A value as a whole is written in the same way, as what makes it from nothing.
-// So one interpreter reads bases and journals alike, it needs no code of
-// commands, and keys do not depend on each other: they may be restored in any
-// order and in parallel. Renaming a key and copying one write the whole value
-// for that reason.
+// A whole value is written in the same way, as the operations that build it from
+// nothing. So one interpreter reads bases and journals alike, it needs no code of
+// commands, and keys do not depend on each other: they may be restored in any order
+// and in parallel. For that reason renaming and copying a key write the whole
+// value.
 //
-// The design had entries that are states ("this field now has this value"), with
-// which it would not matter if some were replayed twice. These are changes, and it
-// does: an element that is pushed twice is there twice. A list leaves no choice.
-// Its elements have no names but their places, which every push at the front
-// moves, so the state that a push changes is the list; and one push onto a list of
-// a million should cost one element. (Of the other types the order matters, too,
-// in which small ones keep their members.) Replay is exact instead: every record
-// is applied to the very value that it was recorded from, and once. Package
-// snapshot sees to that by generations. A journal has that of its Cut and is there
-// as a whole or not at all; a base says as of which generation it is the value;
-// and of a key's records those apply, in order, that are of a later one.
+// Operations are changes, so each must be applied exactly once: an element that is
+// pushed twice is there twice. The rejected alternative is entries that are states
+// ("this field now has this value"), which may be replayed twice. Lists rule it
+// out. The elements of a list have no names but their positions, which every push
+// at the front shifts, so the state that a push changes is the whole list; and one
+// push onto a list of a million must cost one element. (The order matters for other
+// types, too: small values keep their members in it.) Replay is exact instead:
+// every record is applied once, to the very value that it was recorded from.
+// Package snapshot ensures that by generations. A journal has that of its Cut and
+// is in the file as a whole or not at all; a base has the generation as of which it
+// is the value; and the records of a key that are of a later generation apply, in
+// order.
 //
-// The operations are written by the methods that change a value (and a command
-// can therefore not forget to), while a command runs and into memory. The
-// alternative, to keep the set of dirty fields and to look up their values when
-// the journal is taken, would write a field that changes often only once; but
-// the looking up has to happen under the lock, or the values to be pinned, and
-// what costs 50 ns at a change would be 20 ms in one piece at 100 000 changes.
+// The operations are written, into memory, by the methods that change a value (so a
+// command cannot omit one), while the command runs. The rejected alternative, to
+// keep the set of dirty fields and to look up their values when the journal is
+// taken, would write a field that changes often only once; but the look-up must
+// happen under the lock, or the values must be pinned, and a cost of 50 ns at each
+// change would become a pause of 20 ms at 100 000 changes.
 const (
 	opNew      = 'N'
 	opGone     = 'D'
@@ -122,29 +123,29 @@ const (
 type recorder struct {
 	parts   []part
 	buf     []byte // the records since the last part
-	records uint64 // so far
+	records uint64 // number of changes recorded
 	size    int    // bytes in parts, those of pinned values estimated
 	open    []*changes
 	free    []*changes
 
 	scratch  []byte
-	whole    valueWriter // for values that are written in one piece
+	whole    valueWriter // encodes values that are written as a whole
 	respaced bool        // databases were swapped or cleared
 }
 
-// part is a piece of a journal: records, or a value that is too large to be
-// written while the server waits.
+// part is a piece of a journal: records, or a value that is too large to be encoded
+// under the lock.
 type part struct {
 	records []byte
 	space   uint64
 	pinned  *Pinned
 }
 
-// changes gathers what happens to one value while it is open for changing.
+// changes collects the operations on one value while it is open for changing.
 type changes struct {
-	entry    *Entry // nil once the key is gone
-	space    uint64 // of the entry, whichever database has it by now
-	whole    bool   // the value as a whole is new
+	entry    *Entry // nil once the key is deleted
+	space    uint64 // space of the entry, even if another database has that space by now
+	whole    bool   // the value is written as a whole
 	ops      []byte
 	n        int
 	observer zset.Observer
@@ -159,7 +160,7 @@ func (c *changes) number(n int) { c.ops = binary.AppendUvarint(c.ops, uint64(n))
 
 func (c *changes) text(s string) { c.ops = appendText(c.ops, s) }
 
-// put notes a member of a set, or a field and its value.
+// put records a member of a set, or a field, whose value follows.
 func (c *changes) put(text string) {
 	c.op(opPut)
 	c.text(text)
@@ -170,28 +171,28 @@ func (c *changes) remove(text string) {
 	c.text(text)
 }
 
-// deadline notes when a member or field expires.
+// deadline records the deadline of a member or field.
 func (c *changes) deadline(text string, at int64) {
 	c.op(opMember)
 	c.text(text)
 	c.number(int(at))
 }
 
-// at notes something that happened to a list at a place.
+// at records an operation at position i of a list.
 func (c *changes) at(op byte, i int, b []byte) {
 	c.op(op)
 	c.number(i)
 	c.text(viewOf(b))
 }
 
-// end notes something that happened at an end of a list.
+// end records an operation at an end of a list.
 func (c *changes) end(op byte, b []byte) {
 	c.op(op)
 	c.text(viewOf(b))
 }
 
-// anew notes that the value, which has changed in a way for which there is no
-// operation, is to be written as a whole.
+// anew records that the value is to be written as a whole: it has changed in a way
+// that no operation describes.
 func (c *changes) anew() {
 	c.whole = true
 	c.ops, c.n = c.ops[:0], 0
@@ -217,9 +218,9 @@ func (ks *Keyspace) Record(on bool) {
 	}
 }
 
-// A space is what a database holds, until it is cleared. Journals and bases
-// name spaces in place of databases, so that swapping and clearing databases
-// touches no key.
+// A space is the contents of a database, until it is cleared. Journals and bases
+// name spaces instead of databases, so that swapping and clearing databases touches
+// no key.
 
 // newSpace returns the number of a space that was never used.
 func (ks *Keyspace) newSpace() uint64 {
@@ -242,9 +243,9 @@ func (ks *Keyspace) Spaces() []uint64 {
 // LastSpace returns the highest number that was ever given to a space.
 func (ks *Keyspace) LastSpace() uint64 { return ks.spaces }
 
-// SetSpaces gives the databases, which must be empty, spaces that were theirs
-// before, last being the highest number that was given to a space by then.
-// Databases beyond those get new ones.
+// SetSpaces gives the databases, which must be empty, the spaces of a restored
+// file; last is the highest number that was given to a space by then. Databases
+// beyond those get new spaces.
 func (ks *Keyspace) SetSpaces(spaces []uint64, last uint64) {
 	ks.spaces = max(ks.spaces, last)
 	for _, space := range spaces {
@@ -262,8 +263,8 @@ func (ks *Keyspace) SetSpaces(spaces []uint64, last uint64) {
 // Recording reports whether there is a journal.
 func (ks *Keyspace) Recording() bool { return ks.rec != nil }
 
-// Recorded returns how much the journal holds, in bytes; values that are pinned
-// in it are estimated. 0 if there is none.
+// Recorded returns the size of the journal in bytes, with values that are pinned in
+// it estimated; 0 if there is none.
 func (ks *Keyspace) Recorded() int {
 	r := ks.rec
 	if r == nil {
@@ -276,7 +277,7 @@ func (ks *Keyspace) Recorded() int {
 	return n
 }
 
-// Sequence returns a number that grows whenever something is recorded.
+// Sequence returns a number that grows with every recorded change.
 func (ks *Keyspace) Sequence() uint64 {
 	if ks.rec == nil {
 		return ks.sequence
@@ -284,12 +285,11 @@ func (ks *Keyspace) Sequence() uint64 {
 	return ks.sequence + ks.rec.records
 }
 
-// Seal ends the changing of all values that were opened with [DB.Edit] or made
-// since the last Seal: what happened to each is written as one record, and from
-// then on the values report nothing. So it is called whenever a command is done,
-// and nobody keeps a value beyond that to change it later without another Edit:
-// such a change would not be in the journal. Seal also has the next deadline
-// among the members of each value looked up anew.
+// Seal closes all values that were opened with [DB.Edit] or created since the last
+// Seal: it writes the changes of each as one record, and detaches the values from
+// the journal. It must be called after every command, and no caller may keep a
+// value beyond it to change it without another Edit: such a change would not be in
+// the journal. Seal also updates the next deadline among the members of each value.
 func (ks *Keyspace) Seal() {
 	if ks.rec != nil && len(ks.rec.open) > 0 {
 		ks.rec.seal()
@@ -305,8 +305,8 @@ func (ks *Keyspace) Seal() {
 // Journal is a part of a journal that was taken out of the keyspace.
 type Journal struct{ parts []part }
 
-// TakeJournal returns what has been recorded since the last call and forgets
-// it; nil if that is nothing. O(1).
+// TakeJournal removes and returns the records since the last call; nil if there are
+// none. O(1).
 func (ks *Keyspace) TakeJournal() *Journal {
 	ks.Seal()
 	r := ks.rec
@@ -321,9 +321,9 @@ func (ks *Keyspace) TakeJournal() *Journal {
 	return j
 }
 
-// Chunks yields the records in order, in pieces of some 10 KB to a few hundred.
-// It encodes the values that were pinned, and may be called while the keyspace
-// is in use. The pieces are the caller's to keep.
+// Chunks yields the records in order, in pieces of some 10 KB to a few hundred KB.
+// It encodes the values that were pinned, and may be called while the keyspace is
+// in use. The caller may keep the pieces.
 func (j *Journal) Chunks(yield func([]byte) bool) {
 	for _, p := range j.parts {
 		if p.pinned == nil {
@@ -345,8 +345,8 @@ func (j *Journal) Chunks(yield func([]byte) bool) {
 	}
 }
 
-// flushAt is the size at which records become a part. One that grew on and on
-// would be copied again and again.
+// flushAt is the size at which records become a part. A buffer that grows without
+// limit would be copied again and again.
 const flushAt = 256 << 10
 
 func (r *recorder) flush() {
@@ -395,19 +395,19 @@ func (r *recorder) openEntry(db *DB, e *Entry) *changes {
 	return c
 }
 
-// observe makes the value of e tell what happens to it.
+// observe makes the value of e report its changes.
 func (r *recorder) observe(db *DB, e *Entry) {
 	if e.open() == 0 {
-		if e.kind() != isString { // DB.SetString and its like write their records themselves
+		if e.kind() != isString { // DB.SetString and similar methods write their records themselves
 			attach(e.Value(), r.openEntry(db, e))
 		}
 	}
 }
 
-// anew notes that the value of e is another.
+// anew records that the value of e was replaced.
 func (r *recorder) anew(db *DB, e *Entry) { r.openEntry(db, e).anew() }
 
-// string notes what happened to a string.
+// string records a change of a string.
 func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 	if e.open() != 0 { // new, and written as a whole when this command is done
 		return
@@ -423,7 +423,7 @@ func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 	}
 }
 
-// gone notes that e is no longer in db.
+// gone records that e is no longer in db.
 func (r *recorder) gone(db *DB, e *Entry) {
 	if e.open() != 0 {
 		c := r.open[e.open()-1]
@@ -435,7 +435,7 @@ func (r *recorder) gone(db *DB, e *Entry) {
 	r.record(db.space, e.Key(), []byte{opGone})
 }
 
-// deadline notes the deadline that e has got.
+// deadline records the new deadline of e.
 func (r *recorder) deadline(db *DB, e *Entry) {
 	if e.open() != 0 {
 		if c := r.open[e.open()-1]; !c.whole {
@@ -449,13 +449,13 @@ func (r *recorder) deadline(db *DB, e *Entry) {
 	r.record(db.space, e.Key(), binary.AppendUvarint(b[:1], uint64(e.Deadline())))
 }
 
-// respace notes that databases have other spaces.
+// respace records that the spaces of databases have changed.
 func (r *recorder) respace() {
 	r.respaced = true
 	r.records++
 }
 
-// cleared notes that all keys of a space are gone.
+// cleared records that a space has no keys any more.
 func (r *recorder) cleared(space uint64) {
 	r.respace()
 	for _, c := range r.open {
@@ -466,7 +466,7 @@ func (r *recorder) cleared(space uint64) {
 	}
 }
 
-// attach makes a value report to c, or to nobody if c is nil.
+// attach makes a value report its changes to c; nil detaches it.
 func attach(value any, c *changes) {
 	switch v := value.(type) {
 	case *List:
@@ -476,7 +476,8 @@ func attach(value any, c *changes) {
 			v.object().log = c
 		}
 	case *Hash:
-		// Of what changes in an entry DB.SetField and its like tell themselves.
+		// DB.SetField and similar methods record the changes of a value within its
+		// entry.
 		if !v.inEntry() && (c != nil || v.o != nil) {
 			v.object().log = c
 		}
@@ -519,7 +520,7 @@ func (r *recorder) seal() {
 	}
 }
 
-// value writes a value as a whole, or pins it if that would take long.
+// value writes a whole value, or pins it if encoding would take long.
 func (r *recorder) value(c *changes) {
 	e := c.entry
 	if p := pin(e); p != nil {
