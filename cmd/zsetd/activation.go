@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// firstHanded is the descriptor of the first socket that is handed over.
+// firstHanded is the descriptor of the first socket that is passed to this process.
 const firstHanded = 3
 
-// handedSockets returns the sockets that systemd, or another parent that does as
-// it does, has opened for this process: it listens on them in the place of port and
+// handedSockets returns the sockets that systemd, or another parent with the same
+// protocol, has opened for this process: it listens on them instead of port and
 // unixsocket and, where they are named "tls" (FileDescriptorName=), of tls-port.
 func handedSockets() (plain, secure []net.Listener, err error) {
 	pid, _ := strconv.Atoi(os.Getenv("LISTEN_PID"))
 	n, _ := strconv.Atoi(os.Getenv("LISTEN_FDS"))
 	names := strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
-		os.Unsetenv(name) // they are for nobody who is started from here
+		os.Unsetenv(name) // child processes must not use them
 	}
 	if pid != os.Getpid() {
 		return nil, nil, nil

@@ -66,7 +66,7 @@ func TestSocketActivation(t *testing.T) {
 			t.Fatalf("%s: %q, %v", l.Addr().Network(), line, err)
 		}
 	}
-	if err := child.Process.Signal(syscall.SIGHUP); err != nil { // which does nothing
+	if err := child.Process.Signal(syscall.SIGHUP); err != nil { // which has no effect
 		t.Fatal(err)
 	}
 	nc, err := net.Dial("unix", filepath.Join(dir, "s"))
@@ -83,7 +83,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 }
 
-// --check-config says what a start would say, and touches nothing.
+// --check-config prints the errors of a start, and changes nothing.
 func TestCheckConfig(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.conf"), filepath.Join(dir, "bad.conf")

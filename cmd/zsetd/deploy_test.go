@@ -16,9 +16,10 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// Tests of the files that are to be copied: Dockerfile and zsetd.conf.
+// Tests of the files that users copy: Dockerfile and zsetd.conf.
 
-// dockerfile returns what the image's program is run with.
+// dockerfile returns the options, the entry point and the health check in the
+// Dockerfile.
 func dockerfile(t *testing.T) (options string, entrypoint, health []string) {
 	t.Helper()
 	b, err := os.ReadFile("Dockerfile")
@@ -119,7 +120,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// What is wrong with the variable is said with its name.
+// Errors in the variable are reported with its name.
 func TestOptionsVariable(t *testing.T) {
 	for options, want := range map[string]string{
 		"--port 'x":   "ZSETD_OPTIONS: unbalanced quotes",
@@ -135,7 +136,7 @@ func TestOptionsVariable(t *testing.T) {
 	}
 }
 
-// The example of a configuration file is right as it is, and so is each line that is
+// The example of a configuration file is valid, and so is each line that is
 // commented out. Where the table has a default, the line shows it.
 func TestExampleConfig(t *testing.T) {
 	var out bytes.Buffer
@@ -157,7 +158,7 @@ func TestExampleConfig(t *testing.T) {
 		}
 		name, value := m[1], m[2]
 		if strings.HasPrefix(line, "# ") && strings.Contains(value, " ") && name != "save" && name != "user" {
-			continue // a sentence goes on
+			continue // continuation of a sentence
 		}
 		n++
 		if _, err := server.ReadArgs(append([]string{"--" + name}, strings.Fields(value)...)); err != nil {

@@ -61,7 +61,7 @@ func TestNoDescriptors(t *testing.T) {
 		for _, c := range served {
 			c.Close()
 		}
-		if !answered(waiting[0], time.Minute) { // a second, on a machine that does nothing else
+		if !answered(waiting[0], time.Minute) { // takes a second on an idle machine
 			t.Fatal("the next client is never served")
 		}
 		served, waiting = waiting[:1], waiting[1:]

@@ -11,60 +11,62 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// What the process holds in memory should be what its data take, and not much
-// more; looking for garbage should cost little, and not be seen in latencies. Go's
-// own ways keep neither: the heap may always double before it is looked through,
-// and what was freed is given back slowly, down to a tenth more than that. So this
-// program goes other ways, in three respects. They are the program's: who embeds
-// the server keeps what Go does, or what he has set.
+// Heap policy of the program. The memory of the process should be close to the size
+// of its data; garbage collection should cost little, and not be visible in
+// latencies. Go's defaults satisfy neither: the heap may always double before a
+// collection, and freed memory is returned to the system slowly, down to a tenth
+// above that. So this program deviates in three respects. They apply to the program
+// only: a program that embeds the server keeps Go's defaults, or its own settings.
 //
-// While data are loaded, the heap may grow to five times what is alive: nearly all
-// that is allocated then stays.
+// While data are loaded, the heap may grow to five times the live data: nearly all
+// allocations then stay.
 //
-// While the server works, how much the heap may grow between two collections
-// depends on what they cost. As long as that is less than a few hundredths of all
-// the CPU, there is less and less room, down to a fifth of what is alive; when it is
-// more, there is more again, at most as much as Go gives. To allow a quarter always
-// was tried, beside one set of a million members and on a machine with much else to
-// do (µs per command at P16, medians; the room that adapts itself is within what
-// these differ by from run to run of what Go does):
+// While the server works, the permitted growth of the heap between two collections
+// depends on their cost. As long as that is less than a few hundredths of all the
+// CPU, the permitted growth decreases, down to a fifth of the live data; above that
+// it increases, at most to Go's default. The rejected alternative is to permit a
+// quarter always. Measured beside one set of a million members and on a busy
+// machine (µs per command at P16, medians; the adaptive policy differs from Go's
+// default by no more than runs differ):
 //
 //	              Go's double   a quarter   adapted
 //	SET                  1.30        2.17      1.52
 //	HSET                 1.40        2.01      1.13
 //	INCR                 1.44        5.78      1.70
 //
-// When the server has gone quiet, after half a second or a bit more of hardly any
-// allocating, there is one collection, and all that is free goes back to the
-// system. That is done if there is much to free, or if so much was allocated since
-// the last time that other collections have cost as much anyway; if there is little,
-// only after fifty times as long as it took. What goes while nothing is allocated, such
-// as keys that expire, or a large value in whose place comes another that was there
-// when the last collection ran, the runtime does not know: the server says how much it
-// has in use, and when that is much less than it was. So a server with little to do spends
-// no more than a fiftieth of a core on it, and an idle one nothing: it looks up
-// every 16 seconds. 100 000 hashes written and replaced: 166 MB, and 72 MB a second
-// later, of which 54 MB are the data. What UNLINK and FLUSHALL free is
-// collected without waiting for quiet (server/lazyfree.go), and given back with it.
+// After half a second or a bit more of hardly any allocations the server is idle.
+// There is one collection then, and all free memory is returned to the system. That
+// is done if there is much to free, or if so much was allocated since the last time
+// that other collections have cost as much anyway; if there is little, only after
+// fifty times the duration of the last one. The runtime does not see memory that
+// becomes garbage without allocations, such as keys that expire, or a large value
+// that is replaced by another that was there when the last collection ran: the
+// server reports how much it has in use, and a large decrease counts as garbage. So
+// a server with little to do spends no more than a fiftieth of a core on it, and an
+// idle one nothing: it checks every 16 seconds. 100 000 hashes written and
+// replaced: 166 MB, and 72 MB a second later, of which 54 MB are the data. The
+// memory of UNLINK and FLUSHALL is collected without waiting for idleness
+// (server/lazyfree.go), and returned with it.
 //
-// What it costs: between two such moments the process may hold twice its data, as
-// any Go program may; the system gives pages again when the heap grows again, about
-// a fifth of a microsecond for each kilobyte; and what goes while nothing else happens
-// stays for up to 16 seconds, or for up to two minutes, when Go itself looks for
-// garbage, if it is less than 4 MB or a quarter of what is alive.
+// The cost: between two collections the process may hold twice its data, as any Go
+// program may; the system maps pages again when the heap grows again, about a fifth
+// of a microsecond for each kilobyte; and garbage that arises while nothing else
+// happens stays for up to 16 seconds, or, if it is less than 4 MB or a quarter of
+// the live data, for up to two minutes, when Go itself collects.
 //
-// An operator who sets GOGC has chosen himself, and nothing but the first is done.
+// If an operator sets GOGC, that applies, and only the policy for loading remains.
 // GOMEMLIMIT works as always: the runtime collects more often near it.
 //
-// maxmemory limits what is in use, not what the process takes. So the heap may grow to
-// no more than a quarter above that limit before it is looked through, or to 8 MB above,
-// whatever the collector costs; and while data are loaded to no more than Go allows.
+// maxmemory limits the memory in use, not that of the process. So the heap may grow
+// to no more than a quarter above that limit before a collection, or to 8 MB above,
+// whatever the collector costs; and while data are loaded to no more than Go's
+// default.
 
-// heap is how this program uses Go's garbage collector.
+// heap is the control of Go's garbage collector.
 type heap struct {
-	part     float64       // of what is alive: how much the heap may grow until the next collection
-	percent  int           // the same in the runtime's way
-	cycle    chan struct{} // a collection has ended
+	part     float64       // permitted growth until the next collection, relative to the live data
+	percent  int           // the same as a GC percentage of the runtime
+	cycle    chan struct{} // signals the end of a collection
 	giveBack func()
 	limit    func() int64 // maxmemory, 0 for none
 	used     func() int64 // bytes that the server has in use, by its own count
@@ -73,15 +75,15 @@ type heap struct {
 	automatic       uint64
 	collector, user float64
 
-	// Whether there is something to do.
+	// Detection of idleness.
 	timer     *time.Timer
-	interval  time.Duration // between looks
-	allocated uint64        // ever, at the last look
-	quiet     int           // looks
+	interval  time.Duration // between checks
+	allocated uint64        // total bytes, at the last check
+	quiet     int           // number of consecutive idle checks
 
-	// When memory was given back.
-	trimmed uint64 // what had been allocated then
-	most    int64  // that was in use since, as far as it was looked
+	// The last return of memory to the system.
+	trimmed uint64 // total bytes allocated by then
+	most    int64  // maximum in use since then, as seen by the checks
 	next    time.Time
 }
 
@@ -94,11 +96,11 @@ const (
 	cheap, dear   = 0.03, 0.06 // of all CPU
 	lookInterval  = 250 * time.Millisecond
 	longestRest   = 16 * time.Second
-	busyRate      = 32 << 10 // bytes allocated from one look to the next: a server that a collection slows down is not quiet
-	restAfterTrim = 50       // times what it took
+	busyRate      = 32 << 10 // bytes allocated between two checks: a server that a collection slows down is not idle
+	restAfterTrim = 50       // times the duration of the trim
 )
 
-// manageHeap does all that, until the context ends.
+// manageHeap applies the policy above until the context ends.
 func manageHeap(ctx context.Context, srv *server.Server) {
 	if srv.MemoryLimit() == 0 {
 		before := raiseGCPercent(loadPercent)
@@ -112,8 +114,8 @@ func manageHeap(ctx context.Context, srv *server.Server) {
 	}
 }
 
-// raiseGCPercent sets how much the heap may grow between two collections, unless
-// it may grow more already (GOGC=800, GOGC=off), and returns what it was.
+// raiseGCPercent sets the permitted growth of the heap between two collections,
+// unless a larger one is set (GOGC=800, GOGC=off), and returns the previous one.
 func raiseGCPercent(percent int) (before int) {
 	before = debug.SetGCPercent(percent)
 	if before < 0 || before > percent {
@@ -148,8 +150,8 @@ func (h *heap) run(ctx context.Context) {
 	}
 }
 
-// watch has the ends of collections told: nobody refers to the object, so that the
-// next one finds it.
+// watch signals the end of each collection on h.cycle. It sets a finalizer on an
+// object without references, which the next collection runs.
 func (h *heap) watch(ctx context.Context) {
 	type canary struct{ *heap }
 	runtime.SetFinalizer(&canary{h}, func(c *canary) {
@@ -163,11 +165,11 @@ func (h *heap) watch(ctx context.Context) {
 	})
 }
 
-// collected looks what the last collection took of the CPU since the one before,
-// and gives the heap more room or less.
+// collected compares the CPU time of the last collection with the time since the
+// one before, and increases or decreases the permitted growth.
 func (h *heap) collected(s heapState) {
 	if s.automatic == h.automatic {
-		return // somebody has called the collector: that says nothing about how often it has to run
+		return // a collection that the program called does not show how often collections are needed
 	}
 	collector, user := s.collector-h.collector, s.user-h.user
 	h.automatic, h.collector, h.user = s.automatic, s.collector, s.user
@@ -179,7 +181,7 @@ func (h *heap) collected(s heapState) {
 	}
 }
 
-// mayGrow tells the runtime how much room there is.
+// mayGrow sets the permitted growth in the runtime.
 func (h *heap) mayGrow(s heapState) {
 	live := float64(s.live)
 	part := h.part
@@ -187,7 +189,8 @@ func (h *heap) mayGrow(s heapState) {
 		part = min(part, max(limit*(1+limitPart)-live, live*lowestPart)/live)
 	}
 	growth := max(leastRoom, live*part)
-	// Its goal is live + (live + roots) * percent / 100, but not less than 4 MB * percent / 100.
+	// The runtime's goal is live + (live + roots) * percent / 100, but not less
+	// than 4 MB * percent / 100.
 	percent := int(100 * min(growth/max(live+float64(s.roots), 1), (live+growth)/(4<<20)))
 	if percent != h.percent {
 		h.percent = percent
@@ -195,7 +198,8 @@ func (h *heap) mayGrow(s heapState) {
 	}
 }
 
-// look gives memory back if the server has been quiet for two looks.
+// look returns memory to the system if the server was idle in two consecutive
+// checks.
 func (h *heap) look(s heapState, now time.Time) {
 	fresh := s.allocated - h.allocated
 	h.allocated = s.allocated
@@ -225,15 +229,15 @@ func (h *heap) worthWhile(s heapState, used int64, now time.Time) bool {
 	return max(garbage, since, gone) >= enough || garbage >= max(1<<20, s.live/20) && now.After(h.next)
 }
 
-// heapState is what the runtime tells.
+// heapState is the runtime's statistics.
 type heapState struct {
-	automatic       uint64  // collections that it began itself
+	automatic       uint64  // collections that the runtime began itself
 	collector, user float64 // seconds of CPU, at the end of the last collection
-	allocated       uint64  // bytes, ever
-	live            uint64  // bytes that the last collection has found in use
-	roots           uint64  // bytes outside the heap that it looks through
+	allocated       uint64  // total bytes
+	live            uint64  // live bytes after the last collection
+	roots           uint64  // bytes outside the heap that collections scan
 	objects         uint64  // bytes in use, or garbage
-	free            uint64  // bytes that the heap keeps
+	free            uint64  // free bytes that the heap keeps
 }
 
 func readHeapState() heapState {

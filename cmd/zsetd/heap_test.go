@@ -11,7 +11,7 @@ import (
 
 func none() int64 { return 0 }
 
-// The room of the heap follows what collections cost, within bounds.
+// The permitted growth of the heap follows the cost of collections, within bounds.
 func TestHeapRoom(t *testing.T) {
 	h := newHeap(none, none)
 	s := heapState{}
@@ -37,12 +37,12 @@ func TestHeapRoom(t *testing.T) {
 		}
 	}
 	s.user += 1000
-	if h.collected(s); h.part != highestPart { // no number of automatic ones is new
+	if h.collected(s); h.part != highestPart { // the number of automatic ones has not changed
 		t.Errorf("a collection that was called changes the room to %v", h.part)
 	}
 }
 
-// What the runtime is told has it collect at the goal that is meant.
+// The GC percentage makes the runtime collect at the intended goal.
 func TestHeapGoal(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	const mega = 1 << 20
@@ -69,7 +69,7 @@ func TestHeapGoal(t *testing.T) {
 	}
 }
 
-// Memory is given back once, when the server has gone quiet and there is some.
+// Memory is returned once, when the server is idle and some is free.
 func TestHeapQuiet(t *testing.T) {
 	const mega = 1 << 20
 	h := newHeap(none, none)
@@ -133,7 +133,7 @@ func TestHeapQuiet(t *testing.T) {
 	expect("when much has gone and nothing was allocated", 5)
 }
 
-// Each collection is noticed, and none is caused by that.
+// Each collection is signalled, and the signal causes none.
 func TestHeapNotices(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// What the program prints about itself: --help, --version, and the hint that
-// follows an error in the command line.
+// The program's texts about itself: --help, --version, and the hint that follows an
+// error in the command line.
 
 const serverUsage = `Usage: zsetd [redis.conf] [--name value ...]
        zsetd --check-config [redis.conf] [--name value ...]
@@ -89,8 +89,8 @@ func runHelp(args []string, stdout, stderr io.Writer) (status int, ok bool) {
 	return 0, false
 }
 
-// argumentError prints an error that server.ReadArgs has returned for the
-// arguments of a command, and where to find help.
+// argumentError prints an error that server.ReadArgs has returned for the arguments
+// of a command, and names the help.
 func argumentError(stderr io.Writer, command string, args []string, err error) {
 	if command == "" && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(args[0], `./\-`) {
 		err = fmt.Errorf("there is no command %s, and no configuration file of that name", args[0])

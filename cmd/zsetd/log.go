@@ -12,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// The forms of the log, by the parameter log-format. The default is that of
-// Redis, for which tools and people have patterns:
+// The formats of the log, by the parameter log-format. The default is that of
+// Redis, for which tools and operators have patterns:
 //
 //	4242:M 22 Nov 2026 13:07:13.883 * Ready to accept connections tcp addr=127.0.0.1:6379
 //
-// It is the process's number, M for a master, the local time, the level (. debug,
-// - verbose, * notice, # warning and error), the message, and its attributes. A
-// stack comes last, on lines of its own. All else that is not printable is escaped,
-// so that clients cannot forge lines.
+// It is the process ID, M for a master, the local time, the level (. debug,
+//   - verbose, * notice, # warning and error), the message, and its attributes. A
+// stack comes last, on lines of its own. All other unprintable characters are
+// escaped, so that clients cannot forge lines.
 
-// newLogHandler returns a handler that writes to out in a form: logfmt, json or,
+// newLogHandler returns a handler that writes to out in a format: logfmt, json or,
 // by default, Redis's.
 func newLogHandler(out io.Writer, form string, level slog.Leveler) slog.Handler {
 	switch form {
@@ -34,23 +34,23 @@ func newLogHandler(out io.Writer, form string, level slog.Leveler) slog.Handler 
 	return &redisLog{out: &logOutput{out: out}, level: level, head: strconv.AppendInt(nil, int64(os.Getpid()), 10)}
 }
 
-// redisLog writes records in Redis's form.
+// redisLog writes records in Redis's format.
 type redisLog struct {
 	out   *logOutput
 	level slog.Leveler
-	head  []byte // the process's number
-	attrs []byte // those of WithAttrs, written out
+	head  []byte // the process ID
+	attrs []byte // the attributes of WithAttrs, formatted
 	group string // the prefix of names, with its dot
 }
 
-// logOutput is what all handlers of a log have in common.
+// logOutput is the state that all handlers of a log share.
 type logOutput struct {
 	sync.Mutex
 	out  io.Writer
-	line []byte // the entry that is being written
+	line []byte // the entry under construction
 }
 
-// stackKey is the attribute whose lines stay lines.
+// stackKey is the attribute that keeps its line breaks.
 const stackKey = "stack"
 
 func (h *redisLog) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level.Level() }
@@ -120,7 +120,8 @@ func levelSign(level slog.Level) byte {
 	return '#'
 }
 
-// appendMessage appends a message as it is, but for what would end or hide the line.
+// appendMessage appends a message; it escapes characters that would end or hide the
+// line.
 func appendMessage(b []byte, message string) []byte {
 	for i, r := range message {
 		if unicode.IsPrint(r) && r != utf8.RuneError {
@@ -134,7 +135,7 @@ func appendMessage(b []byte, message string) []byte {
 	return b
 }
 
-// appendAttr appends " name=value". A value that holds more than a word is quoted.
+// appendAttr appends " name=value". A value of more than one word is quoted.
 func appendAttr(b []byte, prefix string, a slog.Attr) []byte {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {

@@ -20,7 +20,7 @@ import (
 
 const redisLogHead = `^\d+:M \d\d [A-Z][a-z][a-z] \d{4} \d\d:\d\d:\d\d\.\d{3} `
 
-// The default form of the log is Redis's.
+// The default format of the log is Redis's.
 func TestRedisLog(t *testing.T) {
 	var out bytes.Buffer
 	level := new(slog.LevelVar)
@@ -58,7 +58,7 @@ func TestRedisLog(t *testing.T) {
 	}
 }
 
-// In the other forms a record, a stack included, is one line.
+// In the other formats a record, a stack included, is one line.
 func TestLogFormats(t *testing.T) {
 	for _, form := range []string{"logfmt", "json"} {
 		var out bytes.Buffer
@@ -73,7 +73,7 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
-// The handler keeps the rules of slog.
+// The handler conforms to the rules of slog.
 func TestRedisLogHandler(t *testing.T) {
 	var out bytes.Buffer
 	pair := regexp.MustCompile(`([\w.]+)=("(?:[^"\\]|\\.)*"|\S+)`)
@@ -114,8 +114,8 @@ func BenchmarkRedisLog(b *testing.B) {
 	}
 }
 
-// The log goes to standard output, and says what starts, with which files, and
-// when it serves.
+// The log goes to standard output. It reports the start, the files in use, and that
+// the server is ready.
 func TestStartLog(t *testing.T) {
 	dir := shortDir(t)
 	for i, form := range []string{"redis", "json"} {
@@ -135,7 +135,7 @@ func TestStartLog(t *testing.T) {
 		}
 		defer nc.Close()
 		nc.SetDeadline(time.Now().Add(20 * time.Second))
-		for line := ""; line != "+PONG\r\n"; { // not while it loads
+		for line := ""; line != "+PONG\r\n"; { // waits until it has loaded
 			if _, err := io.WriteString(nc, "PING\r\n"); err != nil {
 				t.Fatal(err)
 			}

@@ -5,9 +5,8 @@ import (
 	"path/filepath"
 )
 
-// logFile is the file that is logged to. As with Redis, which opens it for each
-// line, another program may rename or remove it at any time. Lines are written one
-// at a time.
+// logFile is the log file. As with Redis, which opens it for each line, another
+// program may rename or remove it at any time. Lines are written one at a time.
 type logFile struct {
 	path string
 	file *os.File
@@ -23,7 +22,7 @@ func openLog(path string) (*logFile, error) {
 	return l, l.open()
 }
 
-// open opens the file, or makes it. After an error the one of before is still used.
+// open opens the file, or makes it. After an error the previous one stays in use.
 func (l *logFile) open() error {
 	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -43,7 +42,7 @@ func (l *logFile) open() error {
 
 func (l *logFile) Write(line []byte) (int, error) {
 	if now, err := os.Stat(l.path); err != nil || !os.SameFile(now, l.info) {
-		l.open() // or the line goes where the last one went
+		l.open() // after an error the line goes to the previous file
 	}
 	return l.file.Write(line)
 }

@@ -1,4 +1,4 @@
-// Command zsetd serves sorted sets and the rest of Redis's types over the Redis
+// Command zsetd serves sorted sets and the other types of Redis over the Redis
 // protocol.
 //
 //	zsetd [redis.conf] [--name value ...]
@@ -8,45 +8,46 @@
 //	zsetd --help | --version
 //
 // The parameters are Redis's, as in redis.conf; the README lists them. The tools
-// look into the file that a server keeps its data in; zsetd TOOL --help tells of
-// each, and of its exit statuses.
+// read and write the file in which a server keeps its data; zsetd TOOL --help
+// describes each, and its exit statuses.
 //
 // SIGINT and SIGTERM save the data and stop the server, as shutdown-on-sigint and
-// shutdown-on-sigterm say: what clients have asked for is answered, then their
-// connections are closed. If the data cannot be saved the server goes on, as Redis
-// does, unless the parameter has force. Once the server stops, further signals do
-// not interrupt the save: a second SIGINT only ends the wait for clients. (In Redis
-// a second SIGINT exits without saving.) SIGHUP is
-// ignored, as by Redis: certificates are read again by themselves. So is SIGPIPE:
-// the server goes on when nobody reads its log any more.
+// shutdown-on-sigterm define: received commands are answered, then the connections
+// are closed. If the data cannot be saved the server goes on, as in Redis, unless
+// the parameter contains force. Once the server stops, further signals do not
+// interrupt the save: a second SIGINT only ends the wait for clients. (In Redis a
+// second SIGINT exits without saving.) SIGHUP is ignored, as in Redis: certificates
+// are reloaded automatically. So is SIGPIPE: the server goes on when its log has no
+// reader any more.
 //
 // The exit statuses are
 //
-//	0  it was stopped, by a signal or by SHUTDOWN, and everything is saved that was to be
+//	0  it was stopped, by a signal or by SHUTDOWN, and all data to be saved are saved
 //	1  it cannot start (the file of the data, the sockets), or has failed
 //	2  the command line, the configuration or a file that it names is wrong: it
-//	   will not start before somebody has changed that
-//	70 it has panicked, which is a mistake of zsetd: the log says in which command,
-//	   and the file has what was saved last
+//	   cannot start until that is corrected
+//	70 it has panicked, which is a bug in zsetd: the log names the command,
+//	   and the file has the state of the last save
 //
-// What Go's runtime calls fatal, and nobody can catch (a stack of 1 GB, no memory),
-// ends it with status 2, too, and says so on standard error. With --check-config
-// the configuration is checked as at a start, certificates and users included, and
-// nothing is touched: 0 if it is right, 1 with the message of a start if it is not.
-// That the file of the data is one, and that files can be written where the
-// parameters say, is part of it. (A start only warns of a pidfile.) Whether ports are
-// free, and the file of the data is sound to its end, only a start can tell, and zsetd
-// check.
+// Fatal errors of Go's runtime, which no program can recover from (a stack of 1 GB,
+// no memory), end it with status 2, too, and are described on standard error. With
+// --check-config the configuration is checked as at a start, certificates and users
+// included, and nothing is changed: 0 if it is valid, 1 with the message of a start
+// if it is not. The check includes that the file of the data is a snapshot, and
+// that files can be written where the parameters say. (A start only warns of a
+// pidfile.) Whether ports are free, and the file of the data is sound to its end,
+// only a start can tell, and zsetd check.
 //
-// The environment variable ZSETD_OPTIONS may hold parameters as on the command line;
-// the configuration file and the arguments override them. The tools do not read it.
+// The environment variable ZSETD_OPTIONS may hold parameters as on the command
+// line; the configuration file and the arguments override them. The tools do not
+// read it.
 //
 // zsetd ping asks the server that runs with these parameters, by its unix socket or
 // its port: 0 if it serves, 1 if it loads its data or does not answer within 3
 // seconds, 2 if the parameters are wrong.
 //
-// Where systemd has opened sockets (LISTEN_FDS), they are served in place of port
-// and unixsocket, and those that are named tls in place of tls-port. zsetd.service,
+// Sockets that systemd has opened (LISTEN_FDS) are served instead of port and
+// unixsocket, and those that are named tls instead of tls-port. zsetd.service,
 // zsetd.socket and Dockerfile, in this directory, are to be copied.
 package main
 
@@ -69,11 +70,10 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// panicStatus is the exit status after a panic, the one that sysexits.h has for
-// mistakes of the software.
+// panicStatus is the exit status after a panic: EX_SOFTWARE of sysexits.h.
 const panicStatus = 70
 
-// stopTime is how long clients may take to receive their last replies.
+// stopTime is the longest wait for clients to receive their last replies.
 const stopTime = 3 * time.Second
 
 func main() {
@@ -156,7 +156,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}()
 	go func() {
 		if srv.Ready(ctx) != nil {
-			return // ListenAndServe returns it
+			return // ListenAndServe returns the same error
 		}
 		if err := notify(values, isReady); err != nil {
 			log.Warn("cannot tell systemd that the server is ready", "error", err)
@@ -164,7 +164,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}()
 	for stopping := false; !stopping; {
 		select {
-		case err = <-done: // it failed, or a client sent SHUTDOWN: Shutdown waits for what that has begun
+		case err = <-done: // it failed, or a client sent SHUTDOWN: Shutdown waits for the end of that
 			stopping = true
 		case got := <-signals:
 			log.Info("stopping", "reason", "signal", "signal", got.String())
@@ -246,8 +246,8 @@ func readArgs(args []string) (values map[string]string, err error) {
 	return defaults, nil
 }
 
-// checkConfig tells whether the server would start with these arguments, as far as
-// that can be told without touching anything.
+// checkConfig reports whether the server would start with these arguments, as far
+// as that can be determined without changing anything.
 func checkConfig(args []string, stdout, stderr io.Writer) int {
 	values, err := readArgs(args)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// Whoever gives the heap more room than loading wants keeps it.
+// A GOGC that is larger than the one for loading stays.
 func TestRaiseGCPercent(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)
@@ -98,8 +98,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// SIGINT and SIGTERM end the server with status 0; who is connected gets what he has
-// asked for.
+// SIGINT and SIGTERM end the server with status 0; connected clients receive the
+// replies to their commands.
 func TestSignals(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no signals to send")

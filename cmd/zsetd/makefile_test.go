@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Tests of what the Makefile prints and passes on to the program.
+// Tests of the output of the Makefile, and of the arguments that it passes to the
+// program.
 
 func runMake(t *testing.T, args ...string) string {
 	t.Helper()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// meter shows how far a tool has come: on a terminal as a bar, elsewhere as a
-// line now and then.
+// meter shows the progress of a tool: on a terminal as a bar, elsewhere as a line
+// from time to time.
 type meter struct {
 	out      io.Writer
 	terminal bool
@@ -19,12 +19,12 @@ type meter struct {
 	step     string
 	done     int64
 	total    int64
-	lines    bool // some were printed of this step
-	quiet    bool // output has gone to the terminal, so there is no bar any more
+	lines    bool // lines were printed in this step
+	quiet    bool // output has gone to the terminal, so no more bars are shown
 	next     time.Time
 }
 
-// meterTime is how much time lies between two lines.
+// meterTime is the time between two lines.
 const meterTime = 2 * time.Second
 
 func newMeter(out io.Writer) *meter {
@@ -36,12 +36,12 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// output is a writer that takes the bar away before what it writes, so that the two
-// do not mix on the terminal.
+// output is a writer that removes the bar before it writes, so that the two do not
+// mix on the terminal.
 type output struct {
 	io.Writer
 	meter *meter
-	quiet bool // no bar comes after it
+	quiet bool // no bar follows it
 }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -54,8 +54,8 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.Writer.Write(b)
 }
 
-// before returns a writer to w, standard output or error, beside the bars of m.
-// What goes to standard output may be long and may stop within a line.
+// before returns a writer to w, standard output or error, that removes the bars of
+// m. Standard output may be long and may stop within a line.
 func (m *meter) before(w io.Writer, isOutput bool) io.Writer {
 	if !m.terminal {
 		return w
@@ -63,7 +63,7 @@ func (m *meter) before(w io.Writer, isOutput bool) io.Writer {
 	return &output{w, m, isOutput && isTerminal(w)}
 }
 
-// show is told how far a step has come.
+// show updates the progress of a step.
 func (m *meter) show(step string, done, total int64) {
 	if step != m.step {
 		m.end()
@@ -75,7 +75,8 @@ func (m *meter) show(step string, done, total int64) {
 	m.done, m.total = done, total
 	if m.terminal {
 		if m.bar != nil {
-			// An error is one of the terminal's: then nobody sees the bar.
+			// An error is one of the terminal, and means that the bar is not
+			// visible.
 			_ = m.bar.Set64(done)
 		}
 		return
@@ -88,7 +89,7 @@ func (m *meter) show(step string, done, total int64) {
 
 func newBar(out io.Writer, step string, total int64) *progressbar.ProgressBar {
 	if total == 0 {
-		total = -1 // not known
+		total = -1 // unknown
 	}
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(out),
@@ -98,7 +99,7 @@ func newBar(out io.Writer, step string, total int64) *progressbar.ProgressBar {
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetRenderBlankState(true),
 	}
-	if step != "write" { // which counts keys
+	if step != "write" { // the step counts keys
 		options = append(options, progressbar.OptionShowBytes(true))
 	}
 	return progressbar.NewOptions64(total, options...)
@@ -112,8 +113,7 @@ func (m *meter) line() {
 	}
 }
 
-// end ends the step: the bar is taken away, or where there were lines there is a
-// last one.
+// end ends the step: it removes the bar, or prints a last line if there were lines.
 func (m *meter) end() {
 	switch {
 	case m.bar != nil:

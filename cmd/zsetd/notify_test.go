@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// systemd is told when the server serves and when it stops.
+// systemd receives notifications when the server serves and when it stops.
 func TestNotify(t *testing.T) {
 	dir := shortDir(t)
 	addr := &net.UnixAddr{Name: filepath.Join(dir, "n"), Net: "unixgram"}

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// pingTime is how long a server may take to answer.
+// pingTime is the time that a server has to answer.
 const pingTime = 3 * time.Second
 
-// runPing asks the server that runs with these arguments whether it serves: for
-// those who look after it where there is no redis-cli, as in the image. It needs no
-// password, for who is asked for one is served.
+// runPing asks the server that runs with these arguments whether it serves: a
+// health check where there is no redis-cli, as in the image. It needs no password:
+// a server that asks for one serves.
 func runPing(args []string, stdout, stderr io.Writer) int {
 	values, err := readArgs(args)
 	if err != nil {
@@ -40,7 +40,7 @@ func runPing(args []string, stdout, stderr io.Writer) int {
 	return statusBad
 }
 
-// ping returns the first line of what the server says to PING.
+// ping returns the first line of the server's reply to PING.
 func ping(ctx context.Context, values map[string]string) (string, error) {
 	nc, err := dialServer(ctx, values)
 	if err != nil {
@@ -80,8 +80,8 @@ func dialServer(ctx context.Context, values map[string]string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	// It is asked whether it has the certificate of the file, and not who has
-	// signed that: its name need not be that of this machine.
+	// The server's certificate must be that of the file. Its issuer and its name
+	// are not verified: the name need not be that of this machine.
 	config := &tls.Config{
 		Certificates:       []tls.Certificate{own},
 		InsecureSkipVerify: true,
@@ -95,7 +95,7 @@ func dialServer(ctx context.Context, values map[string]string) (net.Conn, error)
 	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
 }
 
-// reachable returns an address of those that bind names.
+// reachable returns one of the addresses that bind names.
 func reachable(bind string) string {
 	for _, addr := range strings.Fields(bind) {
 		switch addr = strings.TrimPrefix(addr, "-"); addr {

@@ -42,7 +42,7 @@ func TestPing(t *testing.T) {
 	}
 	plain, port := listen()
 	secure, tlsPort := listen()
-	silent, silentPort := listen() // says at once that it loads, as a server does that has much to read
+	silent, silentPort := listen() // replies immediately that it loads, like a server with much to read
 	defer silent.Close()
 	go func() {
 		for {
@@ -83,7 +83,7 @@ func TestPing(t *testing.T) {
 		var out bytes.Buffer
 		deadline := time.Now().Add(time.Minute)
 		status := run(append([]string{"ping"}, strings.Fields(test.args)...), &out, &out)
-		for test.status == 0 && status != 0 && time.Now().Before(deadline) { // the socket may not be there yet
+		for test.status == 0 && status != 0 && time.Now().Before(deadline) { // the socket may not exist yet
 			time.Sleep(10 * time.Millisecond)
 			out.Reset()
 			status = run(append([]string{"ping"}, strings.Fields(test.args)...), &out, &out)
@@ -94,7 +94,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// writeCertificate makes a certificate that has signed itself, and its key.
+// writeCertificate makes a self-signed certificate and its key.
 func writeCertificate(t *testing.T, path string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

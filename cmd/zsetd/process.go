@@ -13,13 +13,13 @@ import (
 	"sync"
 )
 
-// daemonVariable tells the process that daemonize starts that it is the one.
+// daemonVariable is set in the process that daemonize starts.
 const daemonVariable = "ZSETD_DAEMON"
 
 // daemonize starts the program once more, in the background, if the parameter
-// daemonize asks for that, and waits until its sockets are open. parent is true in the
-// process that has done so, which is to exit with the status; in the other, start is
-// how it reports. What is wrong with the start is written to stderr.
+// daemonize asks for that, and waits until its sockets are open. parent is true in
+// the process that has done so, which must exit with the status; in the other,
+// start reports the result. Errors of the start are written to stderr.
 func daemonize(values map[string]string, stderr io.Writer) (parent bool, status int, start *startReport) {
 	if !strings.EqualFold(values["daemonize"], "yes") {
 		return false, 0, nil
@@ -60,7 +60,7 @@ func background(stderr io.Writer) (status int, err error) {
 	for {
 		b, err := report.ReadByte()
 		switch {
-		case err != nil: // it has ended
+		case err != nil: // the process has ended
 			if err := cmd.Wait(); err == nil {
 				return 0, nil // it was stopped before its sockets were open
 			}
@@ -78,13 +78,12 @@ const (
 	// reports its start.
 	reportDescriptor = 3
 
-	// startedMark is the byte that ends the report of a start that has succeeded.
+	// startedMark is the byte that ends the report of a successful start.
 	startedMark = 0
 )
 
-// startReport is how a process in the background tells the one that has started it
-// what is wrong with the start, or that it has succeeded. Afterwards what is written
-// to it is dropped.
+// startReport sends the errors of a start from a process in the background to its
+// parent, or that it has succeeded. Later writes are dropped.
 type startReport struct {
 	mu   sync.Mutex
 	pipe *os.File // nil once the start has succeeded
@@ -110,13 +109,13 @@ func (r *startReport) succeeded() {
 	if r.pipe == nil {
 		return
 	}
-	r.pipe.Write([]byte{startedMark}) // the other may have been killed
+	r.pipe.Write([]byte{startedMark}) // the parent may have been killed
 	r.pipe.Close()
 	r.pipe = nil
 }
 
-// writePID writes the number of the process to the file that pidfile names, and
-// returns what removes it.
+// writePID writes the process ID to the file that pidfile names, and returns a
+// function that removes the file.
 func writePID(values map[string]string) (remove func(), err error) {
 	path := values["pidfile"]
 	if path == "" && strings.EqualFold(values["daemonize"], "yes") {
@@ -131,14 +130,13 @@ func writePID(values map[string]string) (remove func(), err error) {
 	return func() { os.Remove(path) }, nil
 }
 
-// What systemd is told.
+// The notifications for systemd.
 const (
 	isReady   = "STATUS=Ready to accept connections\nREADY=1\n"
 	isLeaving = "STATUS=Stopping\nSTOPPING=1\n"
 )
 
-// notify tells systemd the state of the server, if supervised says that it wants to
-// know.
+// notify sends the state of the server to systemd, if supervised asks for that.
 func notify(values map[string]string, state string) error {
 	mode, socket := strings.ToLower(values["supervised"]), os.Getenv("NOTIFY_SOCKET")
 	if mode != "systemd" && mode != "auto" || socket == "" {

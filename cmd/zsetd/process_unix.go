@@ -4,5 +4,6 @@ package main
 
 import "syscall"
 
-// detached returns what makes a process leader of a session of its own.
+// detached returns the attributes that make a process leader of a session of its
+// own.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

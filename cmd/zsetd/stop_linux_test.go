@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// untilLogged waits until the log file at path has a line with some text.
+// untilLogged waits until the log file at path contains text.
 func untilLogged(t *testing.T, path, text string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -27,8 +27,8 @@ func untilLogged(t *testing.T, path, text string) {
 	}
 }
 
-// ask sends commands to the server at a unix socket and returns what it replies
-// until it closes the connection.
+// ask sends commands to the server at a unix socket and returns its replies until
+// it closes the connection.
 func ask(t *testing.T, socket, commands string) string {
 	t.Helper()
 	nc, err := net.Dial("unix", socket)
@@ -48,8 +48,8 @@ func ask(t *testing.T, socket, commands string) string {
 	}
 }
 
-// A second signal does not keep the server from saving: one that comes while it
-// waits for a client that does not take its replies.
+// A second signal does not prevent the save: one that comes while the server waits
+// for a client that does not read its replies.
 func TestSecondSignal(t *testing.T) {
 	for _, signals := range [][]os.Signal{
 		{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGTERM},
@@ -87,7 +87,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// limitFileSize sets the size beyond which files of a process do not grow.
+// limitFileSize limits the size of the files of a process.
 func limitFileSize(t *testing.T, pid int, size uint64) {
 	t.Helper()
 	limit := syscall.Rlimit{Cur: size, Max: ^uint64(0)}
@@ -98,8 +98,8 @@ func limitFileSize(t *testing.T, pid int, size uint64) {
 }
 
 // A server that cannot save does not stop at a signal, as in Redis: it goes on, and
-// stops at the next signal once it can save. With shutdown-on-sigterm force it stops
-// with status 0 all the same.
+// stops at the next signal once it can save. With shutdown-on-sigterm force it
+// stops with status 0 nevertheless.
 func TestSignalWithoutRoom(t *testing.T) {
 	for _, flags := range []string{"default", "force"} {
 		dir := shortDir(t)
@@ -137,8 +137,8 @@ func TestSignalWithoutRoom(t *testing.T) {
 	}
 }
 
-// runChild runs zsetd in a process of its own until that ends, and returns its status
-// and what it has written to its standard error.
+// runChild runs zsetd in a process of its own until that ends, and returns its
+// status and its standard error.
 func runChild(t *testing.T, args ...string) (status int, errs string) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestStopChild$")

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// stopEnv has the arguments of the child that is to be stopped.
+// stopEnv holds the arguments of the child process that a test stops.
 const stopEnv = "ZSETD_STOP"
 
 // TestStopChild is not a test but the command that TestStopUnderLoad stops.
@@ -80,9 +80,9 @@ func startChildTo(t *testing.T, log io.Writer, socket string, args ...string) *e
 	}
 }
 
-// SIGTERM while clients write: the process ends with status 0, and everything that
-// was acknowledged is there after a restart. TestStop of server/e2e/faults measures
-// how soon it ends.
+// SIGTERM while clients write: the process ends with status 0, and all acknowledged
+// writes are there after a restart. TestStop of server/e2e/faults measures how soon
+// it ends.
 func TestStopUnderLoad(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no signals to send")
@@ -167,8 +167,8 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// A panic ends the process with a status of its own, after the client was told; the
-// file has what was saved before.
+// A panic ends the process with a status of its own, after the client has received
+// an error; the file has the state of the last save.
 func TestPanicStatus(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the child is reached by a unix socket")

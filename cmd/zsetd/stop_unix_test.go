@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// A process that did nothing for a while (SIGSTOP) does at once what was due meanwhile,
-// and nothing else.
+// A process that was stopped for a while (SIGSTOP) immediately does the work that
+// fell due meanwhile, and nothing else.
 func TestStoppedForAWhile(t *testing.T) {
 	dir := shortDir(t)
 	child, _ := startChild(t, filepath.Join(dir, "s"), "--notify-keyspace-events", "Ex")
@@ -82,9 +82,9 @@ func TestStoppedForAWhile(t *testing.T) {
 	child.Wait()
 }
 
-// What has reached the machine when SIGTERM comes is run and answered, to the end of
-// each pipeline, and is there after a restart; a client that goes on sending keeps
-// nobody.
+// Commands that have reached the machine when SIGTERM comes are run and answered,
+// to the end of each pipeline, and are there after a restart; a client that goes on
+// sending does not delay the stop.
 func TestStopAnswersPipelines(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs to know what has reached the server")
@@ -127,7 +127,7 @@ func TestStopAnswersPipelines(t *testing.T) {
 			for n := range commands {
 				b = fmt.Appendf(b, "RPUSH list:%d %d\r\n", i, n)
 			}
-			b = append(b, "SET half"...) // a command of which a part has arrived
+			b = append(b, "SET half"...) // a part of a command
 			if _, err := conns[i].Write(b); err != nil {
 				t.Fatal(err)
 			}
@@ -170,8 +170,8 @@ func TestStopAnswersPipelines(t *testing.T) {
 	}
 }
 
-// Replies on their way arrive, even if their client reads them late and has sent more,
-// which nobody reads any more.
+// Replies in transit arrive, even if their client reads them late and has sent more
+// commands, which the server does not read.
 func TestStopDeliversReplies(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs to know what has reached the server")
@@ -194,7 +194,7 @@ func TestStopDeliversReplies(t *testing.T) {
 		const gets = 500
 		fmt.Fprintf(nc, "SET k %s\r\n", strings.Repeat("v", 1000))
 		var ok [5]byte
-		if _, err := io.ReadFull(nc, ok[:]); err != nil { // who is not accepted yet is not answered
+		if _, err := io.ReadFull(nc, ok[:]); err != nil { // connections that are not accepted yet get no replies
 			t.Fatal(err)
 		}
 		if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -219,7 +219,7 @@ func TestStopDeliversReplies(t *testing.T) {
 	}
 }
 
-// A log that nobody reads any more does not end the server.
+// A log without a reader does not end the server.
 func TestLogReaderGone(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -242,8 +242,8 @@ func TestLogReaderGone(t *testing.T) {
 	}
 }
 
-// A file for the number of the process that cannot be written is a warning, and no
-// reason to end with another status, or to keep quiet about what was not saved.
+// A pidfile that cannot be written is a warning. It changes neither the exit status
+// nor the report of data that were not saved.
 func TestNoPIDFile(t *testing.T) {
 	dir := shortDir(t)
 	child, log := startChild(t, filepath.Join(dir, "s"), "--pidfile", filepath.Join(dir, "nowhere", "pid"))

@@ -23,13 +23,13 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// The tools that look into files and rewrite them. What they do is in package
-// archive; here are their flags and what they print.
+// The tools that read and rewrite files. Package archive does the work; this file
+// has their flags and their output.
 
 // The exit statuses of the tools.
 const (
 	statusOK    = 0
-	statusBad   = 1 // the file is damaged, foreign or in use, or not everything could be done
+	statusBad   = 1 // the file is damaged, foreign or in use, or a part of the work could not be done
 	statusUsage = 2 // the command line is wrong, or files cannot be read or written; of a salvage: there is no NEW
 )
 
@@ -37,7 +37,7 @@ const (
 type tool struct {
 	name, args, summary string
 	details             string
-	files               int // how many arguments there are besides flags
+	files               int // number of arguments besides flags
 	flags               func(*flag.FlagSet, *toolFlags)
 	run                 func(*toolRun) int
 }
@@ -142,7 +142,7 @@ func tools() []tool {
 	}
 }
 
-// toolUsage is what zsetd --help says of the tools.
+// toolUsage is the part of zsetd --help about the tools.
 func toolUsage() string {
 	var b strings.Builder
 	b.WriteString("\nTools for files (zsetd TOOL --help tells more):\n\n")
@@ -174,7 +174,7 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 	r := &toolRun{stdin: stdin, stdout: stdout, stderr: stderr}
 	f := flag.NewFlagSet("zsetd "+t.name, flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.Usage = func() {} // printed here, where it is wanted
+	f.Usage = func() {} // the usage is printed below
 	usage := func(out io.Writer) {
 		f.SetOutput(out)
 		fmt.Fprintf(out, "Usage: zsetd %s %s\n\n%s\n", t.name, t.args, t.details)
@@ -187,7 +187,7 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 		t.flags(f, &r.toolFlags)
 	}
 	for {
-		// Flags may stand behind files; after -- there are none.
+		// Flags may follow files; after -- there are none.
 		before := len(args)
 		err := f.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
@@ -232,7 +232,7 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 
 var errInterrupted = errors.New("interrupted; nothing was changed")
 
-// fail prints an error, and what to do, and returns the status.
+// fail prints an error, and a hint, and returns the status.
 func (r *toolRun) fail(err error) int {
 	r.meter.end()
 	fmt.Fprintln(r.stderr, "zsetd:", err)
@@ -342,7 +342,7 @@ func printReport(out io.Writer, path string, report *archive.Report) error {
 	return nil
 }
 
-// size returns a number of bytes as people read it.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	if n < 10<<10 {
 		return fmt.Sprintf("%d B", n)
@@ -382,7 +382,7 @@ func runCompact(r *toolRun) int {
 	return statusOK
 }
 
-// manyLines is how many of a kind are printed of what is wrong with a file.
+// manyLines limits the lines that are printed for each kind of damage.
 const manyLines = 50
 
 func runSalvage(r *toolRun) int {
@@ -501,12 +501,13 @@ func runExport(r *toolRun) (status int) {
 	return statusOK
 }
 
-// targets are what --for may be.
+// targets are the values of --for.
 func targets() map[string]rdb.Target {
 	return map[string]rdb.Target{"": rdb.Any, "redis5": rdb.Redis5, "redis7": rdb.Redis7, "redis8": rdb.Redis8, "valkey9": rdb.Valkey9}
 }
 
-// explainDeadlines says how those of members and fields were written.
+// explainDeadlines reports in which form the deadlines of members and fields were
+// written.
 func (r *toolRun) explainDeadlines(out *archive.Exported) {
 	native := r.format == "commands" && r.target == ""
 	switch {

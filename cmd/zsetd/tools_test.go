@@ -14,7 +14,7 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// call runs the command line.
+// call runs a command line.
 func call(stdin string, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	if status, ok := runTool(args, strings.NewReader(stdin), &out, &errs); ok {
@@ -211,7 +211,7 @@ func TestCheckJSON(t *testing.T) {
 	}
 }
 
-// screen shows what a terminal would after what was written to it.
+// screen emulates the output lines of a terminal.
 type screen struct {
 	lines [][]byte
 	at    int
@@ -251,7 +251,7 @@ func (s *screen) String() string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// On a terminal the bar and what a tool writes do not mix.
+// On a terminal the bar and the output of a tool do not mix.
 func TestMeterAndOutput(t *testing.T) {
 	for _, isOutput := range []bool{false, true} {
 		var s screen

@@ -191,8 +191,8 @@ func (c *changes) end(op byte, b []byte) {
 	c.text(viewOf(b))
 }
 
-// anew records that the value is to be written as a whole: it has changed in a way
-// that no operation describes.
+// The value has changed in a way that no operation describes: record that it is to be
+// written as a whole.
 func (c *changes) anew() {
 	c.whole = true
 	c.ops, c.n = c.ops[:0], 0
@@ -404,7 +404,7 @@ func (r *recorder) observe(db *DB, e *Entry) {
 	}
 }
 
-// anew records that the value of e was replaced.
+// The value of e was replaced: record that it is to be written as a whole.
 func (r *recorder) anew(db *DB, e *Entry) { r.openEntry(db, e).anew() }
 
 // string records a change of a string.
