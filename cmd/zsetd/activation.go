@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// firstHanded is the descriptor of the first socket that is passed to this process.
-const firstHanded = 3
+// firstInherited is the descriptor of the first socket that is passed to this process.
+const firstInherited = 3
 
-// handedSockets returns the sockets that systemd, or another parent with the same
+// inheritedSockets returns the sockets that systemd, or another parent with the same
 // protocol, has opened for this process: it listens on them instead of port and
 // unixsocket and, where they are named "tls" (FileDescriptorName=), of tls-port.
-func handedSockets() (plain, secure []net.Listener, err error) {
+func inheritedSockets() (plain, secure []net.Listener, err error) {
 	pid, _ := strconv.Atoi(os.Getenv("LISTEN_PID"))
 	n, _ := strconv.Atoi(os.Getenv("LISTEN_FDS"))
 	names := strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
@@ -25,14 +25,14 @@ func handedSockets() (plain, secure []net.Listener, err error) {
 		return nil, nil, nil
 	}
 	for i := range n {
-		f := os.NewFile(uintptr(firstHanded+i), "socket")
+		f := os.NewFile(uintptr(firstInherited+i), "socket")
 		l, err := net.FileListener(f)
 		f.Close() // l has a copy
 		if err != nil {
 			for _, l := range append(plain, secure...) {
 				l.Close()
 			}
-			return nil, nil, fmt.Errorf("socket activation: descriptor %d is no socket to listen on: %w", firstHanded+i, err)
+			return nil, nil, fmt.Errorf("socket activation: descriptor %d is no socket to listen on: %w", firstInherited+i, err)
 		}
 		if i < len(names) && names[i] == "tls" {
 			secure = append(secure, l)

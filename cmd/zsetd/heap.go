@@ -64,22 +64,22 @@ import (
 
 // heap is the control of Go's garbage collector.
 type heap struct {
-	part     float64       // permitted growth until the next collection, relative to the live data
-	percent  int           // the same as a GC percentage of the runtime
-	cycle    chan struct{} // signals the end of a collection
-	giveBack func()
-	limit    func() int64 // maxmemory, 0 for none
-	used     func() int64 // bytes that the server has in use, by its own count
+	growthRatio   float64       // permitted growth until the next collection, relative to the live data
+	percent       int           // the same as a GC percentage of the runtime
+	cycle         chan struct{} // signals the end of a collection
+	releaseMemory func()
+	limit         func() int64 // maxmemory, 0 for none
+	used          func() int64 // bytes that the server has in use, by its own count
 
 	// The last collection that the runtime began itself.
 	automatic       uint64
 	collector, user float64
 
 	// Detection of idleness.
-	timer     *time.Timer
-	interval  time.Duration // between checks
-	allocated uint64        // total bytes, at the last check
-	quiet     int           // number of consecutive idle checks
+	timer      *time.Timer
+	interval   time.Duration // between checks
+	allocated  uint64        // total bytes, at the last check
+	idleChecks int           // number of consecutive idle checks
 
 	// The last return of memory to the system.
 	trimmed uint64 // total bytes allocated by then
@@ -88,16 +88,16 @@ type heap struct {
 }
 
 const (
-	loadPercent   = 400
-	leastRoom     = 8 << 20 // bytes
-	lowestPart    = 0.2
-	highestPart   = 1.0
-	limitPart     = 0.25       // of maxmemory
-	cheap, dear   = 0.03, 0.06 // of all CPU
-	lookInterval  = 250 * time.Millisecond
-	longestRest   = 16 * time.Second
-	busyRate      = 32 << 10 // bytes allocated between two checks: a server that a collection slows down is not idle
-	restAfterTrim = 50       // times the duration of the trim
+	loadPercent             = 400
+	leastRoom               = 8 << 20 // bytes
+	leastGrowthRatio        = 0.2
+	mostGrowthRatio         = 1.0
+	limitRatio              = 0.25       // of maxmemory
+	lowGCShare, highGCShare = 0.03, 0.06 // of all CPU
+	checkInterval           = 250 * time.Millisecond
+	longestInterval         = 16 * time.Second
+	busyRate                = 32 << 10 // bytes allocated between two checks: a server that a collection slows down is not idle
+	restAfterTrim           = 50       // times the duration of the trim
 )
 
 // manageHeap applies the policy above until the context ends.
@@ -126,8 +126,8 @@ func raiseGCPercent(percent int) (before int) {
 
 func newHeap(limit, used func() int64) *heap {
 	return &heap{
-		part: highestPart, percent: 100, cycle: make(chan struct{}, 1), giveBack: debug.FreeOSMemory, limit: limit, used: used,
-		timer: time.NewTimer(lookInterval), interval: lookInterval,
+		growthRatio: mostGrowthRatio, percent: 100, cycle: make(chan struct{}, 1), releaseMemory: debug.FreeOSMemory, limit: limit, used: used,
+		timer: time.NewTimer(checkInterval), interval: checkInterval,
 	}
 }
 
@@ -140,11 +140,11 @@ func (h *heap) run(ctx context.Context) {
 			return
 		case <-h.cycle:
 			s := readHeapState()
-			h.collected(s)
-			h.mayGrow(s)
-			h.interval, h.quiet = lookInterval, 0
+			h.adapt(s)
+			h.setGoal(s)
+			h.interval, h.idleChecks = checkInterval, 0
 		case now := <-h.timer.C:
-			h.look(readHeapState(), now)
+			h.checkIdle(readHeapState(), now)
 		}
 		h.timer.Reset(h.interval)
 	}
@@ -165,28 +165,28 @@ func (h *heap) watch(ctx context.Context) {
 	})
 }
 
-// collected compares the CPU time of the last collection with the time since the
+// adapt compares the CPU time of the last collection with the time since the
 // one before, and increases or decreases the permitted growth.
-func (h *heap) collected(s heapState) {
+func (h *heap) adapt(s heapState) {
 	if s.automatic == h.automatic {
 		return // a collection that the program called does not show how often collections are needed
 	}
 	collector, user := s.collector-h.collector, s.user-h.user
 	h.automatic, h.collector, h.user = s.automatic, s.collector, s.user
 	switch share := collector / max(collector+user, 1e-9); {
-	case share > dear:
-		h.part = min(h.part*1.5, highestPart)
-	case share < cheap:
-		h.part = max(h.part/1.5, lowestPart)
+	case share > highGCShare:
+		h.growthRatio = min(h.growthRatio*1.5, mostGrowthRatio)
+	case share < lowGCShare:
+		h.growthRatio = max(h.growthRatio/1.5, leastGrowthRatio)
 	}
 }
 
-// mayGrow sets the permitted growth in the runtime.
-func (h *heap) mayGrow(s heapState) {
+// setGoal sets the permitted growth in the runtime.
+func (h *heap) setGoal(s heapState) {
 	live := float64(s.live)
-	part := h.part
+	part := h.growthRatio
 	if limit := float64(h.limit()); limit > 0 && live > 0 {
-		part = min(part, max(limit*(1+limitPart)-live, live*lowestPart)/live)
+		part = min(part, max(limit*(1+limitRatio)-live, live*leastGrowthRatio)/live)
 	}
 	growth := max(leastRoom, live*part)
 	// The runtime's goal is live + (live + roots) * percent / 100, but not less
@@ -198,26 +198,26 @@ func (h *heap) mayGrow(s heapState) {
 	}
 }
 
-// look returns memory to the system if the server was idle in two consecutive
+// checkIdle returns memory to the system if the server was idle in two consecutive
 // checks.
-func (h *heap) look(s heapState, now time.Time) {
+func (h *heap) checkIdle(s heapState, now time.Time) {
 	fresh := s.allocated - h.allocated
 	h.allocated = s.allocated
-	if fresh > busyRate*uint64(h.interval/lookInterval) {
-		h.interval, h.quiet = lookInterval, 0
+	if fresh > busyRate*uint64(h.interval/checkInterval) {
+		h.interval, h.idleChecks = checkInterval, 0
 		return
 	}
-	if h.quiet++; h.quiet > 1 {
+	if h.idleChecks++; h.idleChecks > 1 {
 		if used := h.used(); h.worthWhile(s, used, now) {
 			begin := time.Now()
-			h.giveBack()
+			h.releaseMemory()
 			h.next = now.Add((restAfterTrim + 1) * time.Since(begin))
 			h.trimmed, h.most = s.allocated, used
 		} else {
 			h.most = max(h.most, used)
 		}
 	}
-	h.interval = min(2*h.interval, longestRest)
+	h.interval = min(2*h.interval, longestInterval)
 }
 
 // worthWhile reports whether a collection would free enough.

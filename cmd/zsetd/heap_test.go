@@ -19,26 +19,26 @@ func TestHeapRoom(t *testing.T) {
 		s.automatic++
 		s.collector += share
 		s.user += 1 - share
-		h.collected(s)
+		h.adapt(s)
 	}
 	for _, step := range []struct {
 		share  float64
 		cycles int
 		want   float64
 	}{
-		{0.01, 1, highestPart / 1.5}, {0.04, 9, highestPart / 1.5}, {0.01, 20, lowestPart},
-		{0.5, 1, lowestPart * 1.5}, {0.5, 20, highestPart},
+		{0.01, 1, mostGrowthRatio / 1.5}, {0.04, 9, mostGrowthRatio / 1.5}, {0.01, 20, leastGrowthRatio},
+		{0.5, 1, leastGrowthRatio * 1.5}, {0.5, 20, mostGrowthRatio},
 	} {
 		for range step.cycles {
 			cycle(step.share)
 		}
-		if math.Abs(h.part-step.want) > 1e-9 {
-			t.Errorf("after %d collections that take %v of the CPU, the heap may grow by %v of it, not %v", step.cycles, step.share, h.part, step.want)
+		if math.Abs(h.growthRatio-step.want) > 1e-9 {
+			t.Errorf("after %d collections that take %v of the CPU, the heap may grow by %v of it, not %v", step.cycles, step.share, h.growthRatio, step.want)
 		}
 	}
 	s.user += 1000
-	if h.collected(s); h.part != highestPart { // the number of automatic ones has not changed
-		t.Errorf("a collection that was called changes the room to %v", h.part)
+	if h.adapt(s); h.growthRatio != mostGrowthRatio { // the number of automatic ones has not changed
+		t.Errorf("a collection that was called changes the room to %v", h.growthRatio)
 	}
 }
 
@@ -58,9 +58,9 @@ func TestHeapGoal(t *testing.T) {
 		{1500 * mega, 1, 1000 * mega, 1800 * mega}, {15 * mega, 1, 16 * mega, 15*mega + leastRoom},
 	} {
 		h := newHeap(func() int64 { return test.limit }, none)
-		h.part = test.part
+		h.growthRatio = test.part
 		s := heapState{live: test.live, roots: mega / 2}
-		h.mayGrow(s)
+		h.setGoal(s)
 		set := float64(debug.SetGCPercent(100))
 		goal := max(float64(s.live)+float64(s.live+s.roots)*set/100, 4*mega*set/100)
 		if goal < test.goal*0.97 || goal > test.goal*1.01 {
@@ -76,12 +76,12 @@ func TestHeapQuiet(t *testing.T) {
 	given := 0
 	now := time.Unix(1000, 0)
 	s := heapState{live: 100 * mega, objects: 100 * mega}
-	h.giveBack = func() { given++ }
+	h.releaseMemory = func() { given++ }
 	looks := func(n int, each uint64) {
 		for range n {
 			now = now.Add(h.interval)
 			s.allocated += each
-			h.look(s, now)
+			h.checkIdle(s, now)
 		}
 	}
 	expect := func(what string, want int) {
@@ -98,11 +98,11 @@ func TestHeapQuiet(t *testing.T) {
 	expect("at the second", 1)
 	looks(50, 1000)
 	expect("in quiet", 1)
-	if h.interval != longestRest {
+	if h.interval != longestInterval {
 		t.Errorf("looks every %v", h.interval)
 	}
 	looks(1, 30*mega)
-	if h.interval != lookInterval {
+	if h.interval != checkInterval {
 		t.Errorf("looks every %v when there is work", h.interval)
 	}
 	looks(5, 0)

@@ -118,7 +118,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if _, given := values["dbfilename"]; !given {
 		values["dbfilename"] = "zsetd.db"
 	}
-	plain, secure, err := handedSockets()
+	plain, secure, err := inheritedSockets()
 	if err != nil {
 		fmt.Fprintln(stderr, "zsetd:", err)
 		return 1
