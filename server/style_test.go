@@ -345,7 +345,6 @@ func unconverted() []string {
 		"server/e2e/faults",
 		"server/e2e/soak",
 		"server/script",
-		"snapshot",
 	}
 }
 
