@@ -8,23 +8,22 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// When a million members of one key expire at the same instant, removing them
-// takes a second. The sweep does it in pieces, between which others get the lock;
-// but a command that opens this key must find none of them, and the door would
-// have to remove all of them first, under the lock. So such a command waits,
-// like one that CLIENT PAUSE holds back, until its keys are clean; the timer
-// cleans them before it looks for anything else. Commands on other keys go on.
+// The expiry backlog. When a million members of one key expire at the same instant,
+// removing them takes a second. The sweep removes them in pieces and releases the
+// lock in between. But a command that opens this key must see none of them, so
+// opening would have to remove all of them first, under the lock. Therefore such a
+// command waits, like one that CLIENT PAUSE holds back, until its keys are clean;
+// the timer cleans those keys before all others. Commands on other keys continue.
 //
-// While CLIENT PAUSE keeps the data as they are, it is not the key that is
-// cleaned but a view of it, which readers are shown (keyspace.Freeze).
+// While CLIENT PAUSE freezes the data, the timer does not clean the key but a view
+// of it, which readers see (keyspace.Freeze).
 
-// dueAtOnce is how many members one unit may find past their deadlines, and
-// have removed: a millisecond.
+// dueAtOnce is how many expired members one commit scope may find and remove: a
+// millisecond.
 const dueAtOnce = 1000
 
-// overdue reports whether a command names keys of which more members are past
-// their deadlines than it can have removed. Callers ask only when something is
-// due.
+// overdue reports whether the keys of a command have more expired members than the
+// command may remove itself. Callers ask only when something is due.
 func (srv *Server) overdue(s *Session, cmd *Command, argv [][]byte) bool {
 	if s.multi && cmd.Name != "exec" {
 		return false // it is only queued
@@ -37,10 +36,9 @@ func (srv *Server) overdue(s *Session, cmd *Command, argv [][]byte) bool {
 	return n > dueAtOnce
 }
 
-// eachDue yields the keys that a command opens and that have members past
-// their deadlines, and how many. A command that may open keys of another
-// database is taken to open that key in all. For RANDOMKEY, which may open any,
-// key is nil.
+// eachDue yields the keys that a command opens and that have expired members, and
+// how many. A command that may open keys of another database counts as opening that
+// key in all. For RANDOMKEY, which may open any key, key is nil.
 func (srv *Server) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(db *keyspace.DB, key []byte, due int) bool) {
 	dbs := []*keyspace.DB{s.db}
 	switch cmd.Name {
@@ -89,7 +87,7 @@ func (srv *Server) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yi
 	return true
 }
 
-// delay holds back a command until its keys are clean.
+// delay postpones a command until its keys are clean.
 func (srv *Server) delay(s *Session, argv [][]byte) {
 	s.postponed = copyArgs(argv)
 	s.stalled.Store(true)
@@ -97,8 +95,8 @@ func (srv *Server) delay(s *Session, argv [][]byte) {
 	srv.blockedClients++
 }
 
-// behind reports whether those who wait for a key must wait until it is clean.
-// The timer sees to it.
+// behind reports whether the waiters for a key must wait until it is clean. If so,
+// the timer cleans it.
 func (srv *Server) behind(k waitKey) bool {
 	if srv.keys.DB(k.db).DueMembers(bytesOf(k.key)) <= dueAtOnce {
 		return false
@@ -109,21 +107,21 @@ func (srv *Server) behind(k waitKey) bool {
 	return true
 }
 
-// hasDelayed reports whether somebody waits for keys to be cleaned.
+// hasDelayed reports whether any command or waiter waits for keys to be cleaned.
 func (srv *Server) hasDelayed() bool {
 	return len(srv.delayed) > 0 || len(srv.unclean) > 0 && srv.pausedUntil == 0
 }
 
-// How much is removed under one hold of the lock: pieces, until a time has
-// passed; and how many delayed commands run after it.
+// Limits of one lock hold of the sweep: it removes pieces until a time has passed,
+// then runs some delayed commands.
 const (
 	sweepPiece    = 64
 	sweepTime     = time.Millisecond
 	delayedAtOnce = 64
 )
 
-// sweepDue removes what is past its deadline, for a while: first what delayed
-// commands must not find.
+// sweepDue removes expired keys and members for a limited time, first those that
+// delayed commands must not find.
 func (srv *Server) sweepDue(start time.Time) {
 	more := func() bool { return srv.since(start) < sweepTime }
 	for len(srv.unclean) > 0 && srv.pausedUntil == 0 && more() {
@@ -137,14 +135,14 @@ func (srv *Server) sweepDue(start time.Time) {
 	}
 	for n := 0; len(srv.delayed) > 0 && n < delayedAtOnce && more(); n++ {
 		s := srv.delayed[0]
-		if s.postponed == nil { // it has left
+		if s.postponed == nil { // the session has ended
 			srv.delayed = srv.delayed[1:]
 			continue
 		}
 		for more() && srv.cleanFor(s) == sweepPiece {
 		}
 		if cmd, _ := srv.table.find(s.postponed); srv.overdue(s, cmd, s.postponed) {
-			break // the time is up
+			break // time limit
 		}
 		srv.delayed = srv.delayed[1:]
 		srv.released = append(srv.released, s)
@@ -153,8 +151,8 @@ func (srv *Server) sweepDue(start time.Time) {
 	}
 }
 
-// cleanFor removes members that the delayed command of s must not find, and
-// returns how many it did, at most sweepPiece.
+// cleanFor removes members that the delayed command of s must not find, and returns
+// how many, at most sweepPiece.
 func (srv *Server) cleanFor(s *Session) int {
 	cmd, _ := srv.table.find(s.postponed)
 	n := 0

@@ -8,9 +8,9 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// deadline reads the timeout of a blocking command, in seconds, and returns
-// when it ends, in milliseconds since 1970, or 0 if it never does. It fails on
-// what is no number, negative, or beyond the end of time.
+// deadline parses the timeout of a blocking command, in seconds, and returns its
+// deadline in milliseconds since 1970, or 0 for none. It fails for an argument that
+// is no number, negative, or out of range.
 func (c *Call) deadline() int64 {
 	b := c.Bytes()
 	if c.Err() != "" {
@@ -34,9 +34,8 @@ func (c *Call) deadline() int64 {
 	return c.srv.after(ms)
 }
 
-// after returns when a time of so many milliseconds has passed, in milliseconds since
-// 1970. It rounds up: what waits for it ends up to a millisecond later, and never
-// earlier.
+// after returns the instant ms milliseconds from now, in milliseconds since 1970.
+// It rounds up: a wait ends up to a millisecond late, and never early.
 func (srv *Server) after(ms int64) int64 {
 	at := srv.at.UnixMilli()
 	if ms > 0 && srv.at.Nanosecond()%int(time.Millisecond) != 0 {
@@ -45,8 +44,8 @@ func (srv *Server) after(ms int64) int64 {
 	return at + min(ms, math.MaxInt64-at)
 }
 
-// milliseconds reads seconds and rounds them up to whole milliseconds. Redis
-// computes with the 64 bits of C's long double: with a float64, 0.035 seconds
+// milliseconds parses seconds and rounds them up to whole milliseconds. Redis
+// computes in the 64-bit mantissa of C's long double: as a float64, 0.035 seconds
 // would be a trace more than 35 ms and count as 36.
 func milliseconds(b []byte) (int64, bool) {
 	if n, ok := protocol.ParseInt(b); ok && -1e12 < n && n < 1e12 {
@@ -63,5 +62,5 @@ func milliseconds(b []byte) (int64, bool) {
 	return ms, true
 }
 
-// mayBlock reports whether wait would wait, and not reply at once.
+// mayBlock reports whether wait would block rather than reply at once.
 func (c *Call) mayBlock() bool { return !c.nested && !c.sess.noBlock }

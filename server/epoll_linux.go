@@ -70,13 +70,11 @@ const (
 	// before it serves other clients. They suffice for all that a socket holds,
 	// even if each read is several times as large as the previous one.
 	largeReads = 4
+	// keepOutputs is how many bytes of written output buffers a loop keeps.
+	keepOutputs = 1 << 20
 	// flushBytes is the total size of replies from which a loop writes them, before
 	// the remaining clients have had their turns: the replies are still in the
 	// cache, and the buffers can be reused.
-	keepOutputs = 1 << 20
-	// flushBytes is how large replies grow in all before those of the clients that
-	// have had their turn are written: while they are in the cache, and the buffers
-	// can be used again.
 	flushBytes = 128 << 10
 	// maxQuiet is how long messages wait for further ones while there are commands
 	// to run.

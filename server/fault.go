@@ -8,40 +8,42 @@ import (
 	"time"
 )
 
-// What happens when something panics, which is always a mistake in this program.
+// Handling of panics. A panic is always a bug in this program.
 //
-// Under the lock any part of the data may be half changed then, and nobody can tell
-// which. So the lock breaks: whoever wants it from now on panics himself, up to the
-// end of his goroutine, and so no command runs and no Cut is taken any more. The
-// file keeps what it has. The client whose command it was is told, the others lose
-// their connections, Serve and all the rest return a *PanicError, and the program
-// around the server goes on; zsetd ends, with a status of its own.
+// A panic under the lock may leave any part of the data half changed, and no code
+// can tell which. So the lock breaks: each later attempt to take it panics, up to
+// the end of its goroutine. No further command runs and no further checkpoint is
+// taken, so the file keeps its last consistent state. The client of the panicking
+// command receives an error, all other clients are disconnected, Serve and the
+// other methods return a *PanicError, and the embedding program continues; zsetd
+// exits with a status of its own.
 //
-// Elsewhere a panic ends the server in the same way, unless nothing that it may have
-// spoilt belongs to anybody else: while one client's input is parsed, and in the
-// goroutine of a connection that no loop serves. Then it ends that client.
+// Elsewhere a panic stops the server in the same way, except where it can only have
+// damaged the state of one client: in the parsing of its input, and in the
+// goroutine of a connection that no loop serves. There it ends that client.
 //
-// Rejected: to recover for each command and go on, which saves the process and loses
-// the data (the next Cut would have what the command has left), and Go's own way,
-// which kills the program that the server is a part of and tells no client
-// anything. Each goroutine of the server defers one function, and so does each hold
-// of the lock: 2 ns for as many commands as it is held for.
+// Rejected: to recover per command and continue, which saves the process and loses
+// the data (the next checkpoint would contain the command's partial changes); and
+// Go's default, which kills the embedding program and sends clients nothing. Each
+// goroutine of the server defers one function, and so does each lock hold: 2 ns,
+// shared by the commands of that lock hold.
 //
-// Nobody can catch what the runtime calls fatal: a stack of 1 GB, memory that the
-// system does not give, a map that two goroutines write to. The process ends as by
-// SIGKILL then, and the file has what was saved last.
+// The runtime's fatal errors cannot be recovered: a stack of 1 GB, memory
+// exhaustion, concurrent map writes. The process then ends as by SIGKILL, and the
+// file contains the last save.
 
-// PanicError is what Serve, Do, Shutdown, Close and their like return when something
-// in the server has panicked. The server is over then: nothing runs, and nothing that
-// was changed since the last save is written. The file can be opened by another.
+// PanicError is the error of Serve, Do, Shutdown, Close and similar methods after
+// code of the server has panicked. The server has then stopped: no command runs,
+// and changes since the last save are not written. Another server may open the
+// file.
 type PanicError struct {
-	Value   any    // what it has panicked with
+	Value   any    // the value passed to panic
 	Stack   []byte // as debug.Stack formats it
-	Command string // that was running, without what is secret; empty if there was none
-	Client  string // whose it was
+	Command string // the command that ran, with secrets redacted; empty if there was none
+	Client  string // its client
 }
 
-// Error says in one line where and with what.
+// Error returns one line with the command and the panic value.
 func (e *PanicError) Error() string {
 	where := ""
 	if e.Command != "" {
@@ -51,7 +53,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("zsetd: the server has panicked%s: %v", where, e.Value)
 }
 
-// Unwrap returns what it has panicked with if that was an error.
+// Unwrap returns the panic value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -60,16 +62,16 @@ func (e *PanicError) Unwrap() error {
 // errInternal is the reply to a command that has panicked.
 const errInternal = "ERR internal error: the server has to stop, its log tells more"
 
-// mainLock is the server's lock.
+// mainLock is the server's lock. It can break, see above.
 type mainLock struct {
 	sync.Mutex
 	broken bool // guarded by itself
 }
 
-// lockBroken is what Lock panics with when the lock is broken.
+// lockBroken is the value that Lock panics with after the lock has broken.
 type lockBroken struct{}
 
-// Lock takes the lock, if it is not broken.
+// Lock takes the lock, or panics if it is broken.
 func (l *mainLock) Lock() {
 	l.Mutex.Lock()
 	if l.broken {
@@ -78,8 +80,8 @@ func (l *mainLock) Lock() {
 	}
 }
 
-// guard is deferred by whoever does more with the lock than to look: if he panics the
-// lock breaks, and is given back.
+// guard breaks and releases the lock after a panic. Every holder of the lock that
+// may modify state defers it.
 func (srv *Server) guard() {
 	if p := recover(); p != nil {
 		srv.breakLock(p)
@@ -88,21 +90,21 @@ func (srv *Server) guard() {
 	}
 }
 
-// guarded runs f, with the lock held.
+// guarded runs f with the lock held. If f panics, the lock breaks and is released.
 func (srv *Server) guarded(f func()) {
 	defer srv.guard()
 	f()
 }
 
-// ends is deferred by each goroutine of the server: there ends what has panicked, or
-// has found the lock broken.
+// ends is deferred by each goroutine of the server. It recovers panics, and those
+// of a broken lock.
 func (srv *Server) ends() {
 	if p := recover(); p != nil {
 		srv.panicked(p)
 	}
 }
 
-// panicked is called with what was recovered without the lock.
+// panicked handles a panic that was recovered without the lock held.
 func (srv *Server) panicked(p any) {
 	if _, known := p.(lockBroken); known {
 		return
@@ -118,18 +120,18 @@ func (srv *Server) attempt(f func()) {
 	f()
 }
 
-// fallen is deferred by what others call, and returns an error: if the lock is broken
-// that is why.
+// fallen is deferred by exported methods that return an error. If the lock is
+// broken, it sets the error to the reason.
 func (srv *Server) fallen(err *error) {
 	if p := recover(); p != nil {
 		if _, known := p.(lockBroken); !known {
-			panic(p) // without the lock, and in a goroutine of theirs
+			panic(p) // without the lock, and in a caller's goroutine
 		}
 		*err = srv.fault.Load()
 	}
 }
 
-// closedError is why the server does not serve any more.
+// closedError returns the reason why the server no longer serves.
 func (srv *Server) closedError() error {
 	if e := srv.fault.Load(); e != nil {
 		return e
@@ -137,8 +139,8 @@ func (srv *Server) closedError() error {
 	return ErrServerClosed
 }
 
-// breakLock is called with the lock held, by whoever has recovered from a panic. All
-// that comes after is what is left to do.
+// breakLock breaks the lock after a recovered panic: it logs the panic, answers the
+// command and starts bury in a goroutine. It is called with the lock held.
 func (srv *Server) breakLock(p any) {
 	if srv.mu.broken {
 		return
@@ -163,7 +165,7 @@ func (srv *Server) breakLock(p any) {
 		srv.answerPanic,
 	} {
 		func() {
-			defer func() { recover() }() // who knows what is left of the data
+			defer func() { recover() }() // the data may be in any state
 			f()
 		}()
 	}
@@ -172,8 +174,8 @@ func (srv *Server) breakLock(p any) {
 	go srv.bury()
 }
 
-// answerPanic appends the reply to the command that has panicked to the outbox of its
-// client. What would have had to wait for a Cut is not sent any more.
+// answerPanic appends the error reply to the output queue of the panicking
+// command's client. Output that waits for a checkpoint is never sent.
 func (srv *Server) answerPanic() {
 	s := srv.unit.actor
 	if s != nil && s.replies == replyOn && srv.unit.mark <= s.out.Len() {
@@ -190,8 +192,8 @@ func (srv *Server) answerPanic() {
 	}
 }
 
-// scriptPanic is what a command of a script has panicked with, on its way through the
-// machine that runs the script.
+// scriptPanic carries the panic value of a script's command through the Lua
+// interpreter.
 type scriptPanic struct {
 	value   any
 	stack   []byte
@@ -200,9 +202,9 @@ type scriptPanic struct {
 
 func (p *scriptPanic) String() string { return fmt.Sprint(p.value) }
 
-// forLog returns the command with as many arguments, and as much of each, as the slow
-// log would keep. Of commands that carry passwords it is the name alone, for they may
-// have come to nothing before they could say which argument that is.
+// forLog returns the command with as many arguments, and as much of each, as the
+// slow log would keep. For commands that carry passwords it returns only the name,
+// because they may have panicked before they marked the arguments to redact.
 func (c *Call) forLog() string {
 	if c.cmd == nil || len(c.argv) == 0 {
 		return ""
@@ -228,10 +230,11 @@ func (c *Call) forLog() string {
 	return b.String()
 }
 
-// lastWords is how long a client may take to receive why it is disconnected.
+// lastWords is how long a client may take to receive the reason for its
+// disconnection.
 const lastWords = 200 * time.Millisecond
 
-// bury closes everything that is left of a server whose lock is broken.
+// bury closes all that a server with a broken lock has open.
 func (srv *Server) bury() {
 	defer close(srv.buried)
 	srv.timer.Stop()
@@ -249,8 +252,8 @@ func (srv *Server) bury() {
 	}
 }
 
-// lastReply returns what a client is still to be sent, when no command runs any more.
-// mine says that nobody else can be about to write.
+// lastReply returns the output to send to a client when no command runs any more.
+// mine reports that no other goroutine can be about to write.
 func (s *Session) lastReply(mine bool) []byte {
 	if s == nil {
 		return nil

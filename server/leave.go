@@ -13,23 +13,23 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// What becomes of connections when the server is told to stop. Whatever has reached
-// the machine until then is run and answered, to the end: what a client has sent and
-// the server has read, and what lay in the socket when the order came; no more of it
-// is read, so that a client that goes on sending keeps nobody. Then the connection is
-// closed, and when all are, the last Cut is taken. A command of which only a part has
-// arrived is not run.
+// Graceful shutdown of connections. All input that has reached the machine before
+// the shutdown is run and answered: commands that the server has read, and those in
+// the socket's receive buffer at that moment. No later input is read, so a client
+// that continues to send does not delay the shutdown. Then the connection is
+// closed; when all are closed, the last checkpoint is taken. A partial command is
+// not run.
 //
-// Who waits for others, in BLPOP or a CLIENT PAUSE, is disconnected, and what is behind
-// that in his pipeline is not run. Replies that the client does not take end with the
-// time that Shutdown is given.
+// A client that is blocked, in BLPOP or by CLIENT PAUSE, is disconnected, and the
+// rest of its pipeline is not run. Replies that a client does not take are
+// abandoned at the time limit of Shutdown.
 //
-// To close a socket that has unread input, or gets more, would make the kernel throw
-// away replies that are on their way: so the connection is closed to one side first, and
-// what still comes is read and forgotten until the client has closed it, for a second
-// at most. Who has taken everything is not waited for.
+// Closing a socket that has unread input, or receives more, makes the kernel
+// discard replies in flight. So the connection is half-closed first, and further
+// input is read and discarded until the client has closed its side, for a second at
+// most. A client that has taken everything is not waited for.
 
-// stopFlags say how the server ends: the options of SHUTDOWN, or the words of
+// stopFlags are the options of a shutdown, from SHUTDOWN or the values of
 // shutdown-on-sigint and shutdown-on-sigterm.
 type stopFlags struct {
 	save, nosave bool
@@ -54,8 +54,8 @@ func parseStopFlags(words string) (f stopFlags) {
 	return f
 }
 
-// shutdown implements SHUTDOWN: see [Server.Shutdown]. Nothing is in progress that
-// ABORT could end: the command saves while it runs.
+// shutdown implements SHUTDOWN: see [Server.Shutdown]. ABORT never finds a shutdown
+// in progress to abort, because the command saves while it runs.
 func shutdown(c *Call) {
 	var f stopFlags
 	abort := false
@@ -99,8 +99,8 @@ func shutdown(c *Call) {
 	c.srv.shutdownSoon()
 }
 
-// shutdownSoon begins to shut down while the lock is held. Serve and
-// ListenAndServe return.
+// shutdownSoon starts the shutdown while the lock is held. Serve and ListenAndServe
+// return.
 func (srv *Server) shutdownSoon() {
 	go func() {
 		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
@@ -114,11 +114,11 @@ func (srv *Server) shutdownSoon() {
 	}()
 }
 
-// Signaled prepares the server for the end that SIGINT, or else SIGTERM, asks for:
-// it saves the data, as shutdown-on-sigint and shutdown-on-sigterm say. The caller
-// then calls Shutdown, which saves what clients change until they are disconnected.
-// If the data cannot be saved, and the parameter has not the word force, Signaled
-// returns the error, and the server goes on: the caller is not to end it.
+// Signaled prepares the server for the shutdown after a SIGINT, or else a SIGTERM:
+// it saves the data as shutdown-on-sigint or shutdown-on-sigterm demands. The
+// caller then calls Shutdown, which saves later changes of clients that are still
+// connected. If the data cannot be saved, and the parameter does not contain force,
+// Signaled returns the error and the server continues: the caller must not stop it.
 func (srv *Server) Signaled(interrupt bool) (err error) {
 	defer srv.fallen(&err)
 	srv.mu.Lock()
@@ -126,7 +126,7 @@ func (srv *Server) Signaled(interrupt bool) (err error) {
 	if interrupt {
 		flags = parseStopFlags(srv.config.shutdownOnSigint)
 	}
-	if srv.busy { // a script runs, and the data are half changed: it ends by the shutdown
+	if srv.busy { // a script is half done; the shutdown ends it
 		srv.ending = flags
 		srv.mu.Unlock()
 		return nil
@@ -135,8 +135,8 @@ func (srv *Server) Signaled(interrupt bool) (err error) {
 	return err
 }
 
-// prepareStop saves the data, if the server is to save them when it ends as f says,
-// and remembers f. After an error the server goes on. The lock is held.
+// prepareStop saves the data, if a shutdown with f saves, and stores f. After an
+// error the server continues. It is called with the lock held.
 func (srv *Server) prepareStop(f stopFlags) error {
 	k := srv.keeper
 	if k.path != "" && k.loading == nil && !srv.busy && k.savesAtEnd(f) {
@@ -163,21 +163,23 @@ func closedChannel() <-chan struct{} {
 }
 
 const (
-	// lingerTime is how long a client may take to take the last replies.
+	// lingerTime is how long a client may take to receive the last replies.
 	lingerTime = time.Second
-	// lastUnread is how much is read of a connection of which nobody can tell what has
-	// arrived (TLS, a pipe), and lastPause how long nothing may come.
+	// lastUnread is how much input is read of a connection that cannot report how
+	// much has arrived (TLS, a pipe), and lastPause the silence after which such a
+	// connection has no more.
 	lastUnread = 1 << 20
 	lastPause  = 20 * time.Millisecond
 )
 
-// measure notes how much there is to be read.
+// measure records how much input is to be read.
 func (c *input) measure(fd uintptr) {
 	c.measured = true
 	c.unread = unreadBytes(fd)
 }
 
-// waitsForOthers reports whether a stalled session would have to wait for others.
+// waitsForOthers reports whether only other clients can make a stalled session
+// continue.
 func (s *Session) waitsForOthers() bool {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
@@ -189,7 +191,8 @@ func (s *Session) paused() bool {
 	return s.postponed != nil && !slices.Contains(s.srv.delayed, s) && !slices.Contains(s.srv.released, s)
 }
 
-// conclude makes a session that runs nothing any more end when its outbox is written.
+// conclude closes a session that runs no more commands, once its output queue is
+// written.
 func (s *Session) conclude() {
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
@@ -199,11 +202,11 @@ func (s *Session) conclude() {
 func (c *conn) finish() {
 	c.leaving.Store(true)
 	c.signal()
-	c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
 }
 
-// readLast reads what there is to be read at the end, or waits until the session may
-// go on. It returns false when there is nothing more to be run.
+// readLast reads the input that arrived before the shutdown, or waits until the
+// session may continue. It returns false when there is no more to run.
 func (c *conn) readLast() bool {
 	if c.sess.ending() {
 		return false
@@ -234,21 +237,21 @@ func (c *conn) readLast() bool {
 			return true
 		}
 		if c.raw == nil || unreadOf(c) == 0 {
-			break // but if somebody has only ended the Read, once more
+			break // otherwise wake has interrupted the Read: retry
 		}
 	}
 	c.sess.conclude()
 	return false
 }
 
-// unreadOf returns what can be read from a plain socket.
+// unreadOf returns how much can be read from a plain socket.
 func unreadOf(c *conn) (n int) {
 	c.raw.Control(func(fd uintptr) { n = unreadBytes(fd) })
 	return n
 }
 
-// linger waits until the client has taken what was written, if closing now would keep
-// him from it.
+// linger waits until the client has taken the written output, if closing now could
+// discard it.
 func (c *conn) linger() {
 	if c.raw == nil {
 		return
@@ -264,7 +267,7 @@ func (c *conn) linger() {
 	c.outlast()
 }
 
-// outlast says to the client that no more will come, and waits until it has closed its
+// outlast half-closes the connection and waits until the client has closed its
 // side, too.
 func (c *conn) outlast() {
 	if s, ok := c.socket.(interface{ CloseWrite() error }); ok && s.CloseWrite() == nil {

@@ -37,7 +37,7 @@ func transactionCommands() []Command {
 	}
 }
 
-// enqueue keeps a command for EXEC.
+// enqueue queues a command for EXEC.
 func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	argv = copyArgs(argv)
 	s.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
@@ -50,14 +50,14 @@ func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	}
 }
 
-// discard ends a transaction and forgets what is watched.
+// discard ends a transaction and removes its watches.
 func (s *Session) discard() {
 	s.multi, s.aborted = false, false
 	s.queue, s.queued = nil, 0
 	s.unwatch()
 }
 
-// unwatch forgets what is watched.
+// unwatch removes all watches.
 func (s *Session) unwatch() {
 	for _, k := range s.watches {
 		s.named -= int64(len(k.key)) + perName
@@ -96,7 +96,7 @@ func watch(c *Call) {
 	}
 	for c.More() {
 		k := waitKey{c.db.ID(), c.String()}
-		c.db.Peek(bytesOf(k.key)) // what is past its deadline goes now, and is watched as absent
+		c.db.Peek(bytesOf(k.key)) // removes an expired key now; it is then watched as absent
 		if _, there := c.srv.watched[k][s]; there {
 			continue
 		}
@@ -115,15 +115,15 @@ func unwatch(c *Call) {
 	c.Reply.OK()
 }
 
-// exec runs what was queued, in one unit, unless a command was refused while
-// queueing or a watched key was changed.
+// exec runs the queued commands in one commit scope, unless a command was refused
+// while queueing or a watched key has changed.
 func exec(c *Call) {
 	s := c.sess
 	if !s.multi {
 		c.Reply.Error("ERR EXEC without MULTI")
 		return
 	}
-	// A watched key may be past its deadline and nobody has looked.
+	// A watched key may have expired without having been removed yet.
 	for _, k := range s.watches {
 		c.srv.keys.DB(k.db).Peek(bytesOf(k.key))
 	}
@@ -149,7 +149,7 @@ func exec(c *Call) {
 			c.Reply.Error(msg)
 			c.srv.countError(msg)
 		}
-		if ended { // it has killed itself, or deleted its user: what follows is done, but not answered
+		if ended { // it has killed itself, or deleted its user: the rest runs without replies
 			s.out.Truncate(mark)
 		}
 	}
