@@ -62,8 +62,8 @@ func commandCommands() []Command {
 	}
 }
 
-// named returns the command or subcommand ("config|get") of that name, in any
-// case of letters, or nil.
+// named returns the command or subcommand ("config|get") of that name,
+// case-insensitively, or nil.
 func (t *table) named(name []byte) *Command {
 	for i, b := range name {
 		if b != '|' {
@@ -91,8 +91,8 @@ func commandInfo(c *Call) {
 	c.commandInfos(found)
 }
 
-// commandInfos replies what COMMAND INFO tells of commands; nil is one that
-// does not exist.
+// commandInfos replies COMMAND INFO for each command; nil stands for an unknown
+// one.
 func (c *Call) commandInfos(list []*Command) {
 	c.Reply.Array(len(list))
 	for _, cmd := range list {
@@ -125,7 +125,7 @@ func replyInfo(r *protocol.Reply, c *protocol.Command) {
 	}
 	subs := c.Subcommands()
 	if len(subs) == 0 {
-		r.Set(0) // but some are an array
+		r.Set(0) // an array for some commands
 		return
 	}
 	r.Array(len(subs))
@@ -205,8 +205,8 @@ func commandDocs(c *Call) {
 	}
 }
 
-// replyDocs replies the map that COMMAND DOCS gives for a command. Its size
-// comes first, so the fields are gathered before they are written.
+// replyDocs replies the map of COMMAND DOCS for one command. The size precedes the
+// fields, so the fields are collected first.
 func replyDocs(r *protocol.Reply, c *protocol.Command) {
 	type field struct {
 		name  string
@@ -318,13 +318,13 @@ func commandList(c *Call) {
 	}
 }
 
-// commandFilter reads FILTERBY and its condition.
+// commandFilter parses FILTERBY and its condition.
 func (c *Call) commandFilter() (keep func(*Command) bool) {
 	by := c.Is("FILTERBY")
 	switch {
 	case by && c.Len() == 2 && c.Is("MODULE"):
 		c.Skip(1)
-		return func(*Command) bool { return false } // nothing comes from a module
+		return func(*Command) bool { return false } // no command comes from a module
 	case by && c.Len() == 2 && c.Is("ACLCAT"):
 		wanted := protocol.Categories(0)
 		name := strings.ToLower(c.String())
@@ -345,7 +345,7 @@ func (c *Call) commandFilter() (keep func(*Command) bool) {
 func commandGetkeys(c *Call)         { c.keysOf(false) }
 func commandGetkeysandflags(c *Call) { c.keysOf(true) }
 
-// keysOf replies the keys of the command line in the arguments.
+// keysOf replies the keys in the command line that the arguments contain.
 func (c *Call) keysOf(withFlags bool) {
 	argv := c.Rest()
 	cmd, _ := c.srv.table.find(argv)

@@ -10,22 +10,21 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Do executes one command without a connection and returns its reply as
-// [protocol.Decode] gives it, in RESP3: nil, int64, float64, bool, string,
-// []any, protocol.Map and so on. An error reply is returned as an error of type
-// protocol.ReplyError. A blocking command waits until it is served, its
-// timeout passes, or ctx ends. While the data are being loaded Do waits.
+// Do executes one command without a connection and returns its reply in RESP3, as
+// decoded by [protocol.Decode]: nil, int64, float64, bool, string, []any,
+// protocol.Map and so on. An error reply is returned as an error of type
+// protocol.ReplyError. A blocking command waits until it is served, its timeout
+// passes, or ctx ends. While data are being loaded, Do waits.
 //
-// After Close or Shutdown Do returns [ErrServerClosed], and so does a call that
-// is blocked at that moment. A call that has returned a reply is part of what
-// they save. If ctx ends while a change is being written (appendfsync always)
-// Do returns the error of ctx although the command has been executed.
+// After Close or Shutdown, Do returns [ErrServerClosed], and so does a call that is
+// blocked at that moment. They save the changes of every call that has returned a
+// reply. If ctx ends while a change is being written (appendfsync always), Do
+// returns the error of ctx although the command has been executed.
 //
-// Every call is a session of its own: database 0, no transaction, no
-// subscriptions. It may do everything, whatever the rules for users say.
-// Commands whose effect lasts as long as a connection (SELECT, MULTI, WATCH,
-// SUBSCRIBE, MONITOR, CLIENT TRACKING and the like) are refused: use
-// [Server.Dialer] with a client library for these.
+// Every call is a session of its own: database 0, no transaction, no subscriptions.
+// It has all permissions, regardless of the ACL. Commands whose effect lasts as
+// long as a connection (SELECT, MULTI, WATCH, SUBSCRIBE, MONITOR, CLIENT TRACKING
+// and similar) are refused: use [Server.Dialer] with a client library for these.
 //
 // Arguments may be strings, []byte, integers, floats and bools (1 or 0).
 func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
@@ -66,7 +65,7 @@ func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 	return reply, nil
 }
 
-// enterCall counts a call of Do among what Close and Shutdown wait for before they
+// enterCall registers a call of Do, which Close and Shutdown wait for before they
 // save. It returns false if the server is stopping.
 func (srv *Server) enterCall() bool {
 	srv.lifecycle.Lock()
@@ -79,7 +78,7 @@ func (srv *Server) enterCall() bool {
 }
 
 // direct executes one command in a session of its own. It returns either the
-// encoded reply or why there is none.
+// encoded reply or the reason why there is none.
 func (srv *Server) direct(ctx context.Context, argv [][]byte) (out []byte, err error) {
 	woken := make(chan struct{}, 1)
 	s := srv.newSession(peer{fd: -1, wake: func() {
@@ -89,8 +88,8 @@ func (srv *Server) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		}
 	}, ended: func() bool { return ctx.Err() != nil }})
 	defer func() {
-		// A reply that has come meanwhile wins: the command is done, and what a
-		// blocking one has taken is nowhere else.
+		// A reply that has arrived meanwhile takes precedence: the command has run,
+		// and an element that it took exists nowhere else.
 		if last := s.close(); out == nil && last != nil {
 			out, err = last, nil
 		}
@@ -109,7 +108,7 @@ func (srv *Server) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		case <-srv.broken:
 			return nil, srv.closedError()
 		case <-stopped:
-			stopped = nil // a command that only waits for the file still ends
+			stopped = nil // a command that waits only for the file still completes
 			continue
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -131,14 +130,14 @@ func (srv *Server) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 	return out, nil
 }
 
-// noReply returns why a session of Do has ended without a reply.
+// noReply returns the reason why a session of Do has ended without a reply.
 func (s *Session) noReply() error {
 	srv := s.srv
 	srv.mu.Lock()
 	failed, killed, stopping := srv.keeper.failed, s.killed, srv.closed
 	srv.mu.Unlock()
 	switch {
-	case stopping || !killed: // SHUTDOWN has no reply
+	case stopping || !killed: // SHUTDOWN never replies
 		return srv.closedError()
 	case failed != nil:
 		return fmt.Errorf("zsetd: what the command has changed could not be saved: %w", failed)

@@ -6,13 +6,13 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// CLIENT PAUSE. A command that is held back stays with its session, which
-// stalls as a blocked one does. While a pause lasts the data stands still: keys
-// that are past their deadline are gone for whoever looks, but they are removed,
-// and said to be, when it ends. Commands that wait for a key still time out.
+// CLIENT PAUSE. A postponed command stays with its session, which stalls like a
+// blocked one. During a pause the data do not change: expired keys are invisible to
+// commands, but their removal, with its events, waits for the end of the pause.
+// Blocked commands still time out.
 
-// pause holds back commands until then: those that write, or all. Of two
-// pauses the later end and the stricter kind count.
+// pause postpones commands until the given time: those that write, or all. Of two
+// overlapping pauses the later end and the stricter kind apply.
 func (srv *Server) pause(until int64, all bool) {
 	if until <= srv.keys.Now() && srv.pausedUntil == 0 {
 		return
@@ -22,8 +22,8 @@ func (srv *Server) pause(until int64, all bool) {
 	srv.keys.Freeze()
 }
 
-// unpause ends the pause. What it held back runs in the order in which it
-// came, when the turn that is going on has ended.
+// unpause ends the pause. The postponed commands run in order of arrival, at the
+// end of the current turn.
 func (srv *Server) unpause() {
 	srv.pausedUntil, srv.pauseAll = 0, false
 	srv.keys.Thaw()
@@ -31,7 +31,7 @@ func (srv *Server) unpause() {
 	srv.postponed = nil
 	for _, s := range postponed {
 		switch {
-		case s.postponed == nil: // it has left
+		case s.postponed == nil: // the session has ended
 		case s.hungUp():
 			s.kill()
 		default:
@@ -41,13 +41,13 @@ func (srv *Server) unpause() {
 	srv.forgotten = 0
 }
 
-// holdsBack reports whether the pause holds a command back.
+// holdsBack reports whether the pause postpones a command.
 func (srv *Server) holdsBack(s *Session, cmd *Command, argv [][]byte) bool {
 	return srv.pauseAll || s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate)
 }
 
-// effectsOf returns the flags of a command; EXEC does what has been queued, and
-// a script what it says.
+// effectsOf returns the flags of a command. For EXEC they include those of the
+// queued commands, for a script those that it declares.
 func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
 	flags := s.srv.effectsOfScript(cmd, argv)
 	if cmd.Name == "exec" {
@@ -65,15 +65,15 @@ func (srv *Server) postpone(s *Session, argv [][]byte) {
 	srv.blockedClients++
 }
 
-// runReleased runs the commands that a pause has held back, each a unit of its
-// own. One of them may begin a pause again.
+// runReleased runs the commands that a pause has postponed, each in a commit scope
+// of its own. One of them may start another pause.
 func (srv *Server) runReleased() {
 	for len(srv.released) > 0 {
 		s := srv.released[0]
 		srv.released = srv.released[1:]
 		argv := s.postponed
 		if argv == nil {
-			continue // it has left
+			continue // the session has ended
 		}
 		s.postponed = nil
 		srv.blockedClients--
@@ -90,9 +90,9 @@ func (srv *Server) runReleased() {
 	srv.released = nil
 }
 
-// forgetPostponed drops the command of a session that ends. The session stays in its
-// list until its turn comes, or until half of those in the lists have ended: to look for
-// it would take time in proportion to them.
+// forgetPostponed drops the postponed command of a session that ends. The session
+// stays in its list until its turn comes, or until half of the sessions in the
+// lists have ended: a search for it would take time linear in their number.
 func (srv *Server) forgetPostponed(s *Session) {
 	if s.postponed == nil {
 		return

@@ -8,36 +8,39 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// A series is the straight line through a pipeline: commands that take next to no
-// time, from a client for whom nothing unusual is switched on, one after the other.
-// What exec asks before each command (is there a transaction, an ACL, a pause, a
-// cluster, …) is asked once for all of them, because none of them could change the
-// answer; and so is the clock, which is most of what is left: reading it takes 45 ns
-// where PING takes 20. All other commands, and all clients for whom something is on,
-// take the long way through exec, which does the same.
+// The batch fast path: a series is a sequence of short commands in a pipeline, from
+// a client without special modes. The checks that exec makes before each command
+// (transaction, ACL, pause, cluster, …) are made once for the whole series, because
+// none of its commands can change their outcome. So is the reading of the clock,
+// which is most of the remaining cost: it takes 45 ns where PING takes 20. All
+// other commands, and all clients with a special mode, go through exec, which has
+// the same effects.
 //
-// The time of a series is shared out among its commands evenly. INFO's sums stay
-// what they are; what is lost is how single commands of one pipeline differ within
-// some microseconds. Where it matters who took how long (a slow log of less than a
-// millisecond, the latency monitor, MONITOR), there is no series. And a command whose
-// line or reply turns out to be large ends the series: what is more than a
-// microsecond for each of the others is its own.
+// The time of a series is divided evenly among its commands. The sums in INFO stay
+// exact; differences of some microseconds between the commands of one pipeline are
+// lost. Where the time of a single command matters (a slow log threshold below a
+// millisecond, the latency monitor, MONITOR), there are no series. A command with a
+// large line or reply ends the series: it is charged all time in excess of a
+// microsecond for each of the others.
 
 const (
 	seriesLimit = 16
-	// seriesBytes is how large a command line or a reply may be.
+	// seriesBytes is the size from which a command line or a reply counts as large.
 	seriesBytes = 2 << 10
-	// seriesElements is how many elements a command may remove.
+	// seriesElements is how many elements a command may remove before it counts as
+	// large.
 	seriesElements = 32
-	// seriesShare is what a command takes beside one that is large.
+	// seriesShare is the most that is charged to each other command of a series
+	// with a large one.
 	seriesShare = time.Microsecond
-	// seriesSlow is below which a limit of the slow log wants every command timed.
+	// seriesSlow is the lowest threshold of the slow log at which commands need not
+	// be timed one by one.
 	seriesSlow = 1000 // microseconds
 )
 
 // isQuick reports whether a command may be part of a series: it takes constant or
-// logarithmic time, but for what its reply or its Call's large tells, and touches data
-// only, not the state of its client or of the server.
+// logarithmic time, apart from the cost that its reply or Call.large indicates, and
+// accesses data only, not the state of its client or of the server.
 func (c *Command) isQuick() bool {
 	if c.run == nil || c.byArg != nil || c.spec.Flags().Has(protocol.NoScript|protocol.Blocking|protocol.Protected|protocol.Admin) {
 		return false
@@ -57,8 +60,8 @@ func (c *Command) isQuick() bool {
 	return false
 }
 
-// plain reports whether commands of s need none of the questions that dispatch
-// asks, and nobody wants to know of them one by one.
+// plain reports whether commands of s need none of dispatch's checks, and no
+// observer needs them one by one.
 func (s *Session) plain() bool {
 	srv := s.srv
 	cfg := &srv.config
@@ -68,13 +71,13 @@ func (s *Session) plain() bool {
 		srv.cluster == nil && !srv.keeper.refuses() && !srv.lacksReplicas() &&
 		srv.keeper.loading == nil && srv.pausedUntil == 0 && srv.nextExpiry > srv.keys.Now() &&
 		len(srv.monitors) == 0 && cfg.latencyMonitorThreshold == 0 &&
-		uint64(cfg.slowlogSlowerThan) >= seriesSlow && // -1 is never
-		(cfg.maxmemory == 0 || !srv.lacksMemory()) // what a series can add is little
+		uint64(cfg.slowlogSlowerThan) >= seriesSlow && // -1 disables the log
+		(cfg.maxmemory == 0 || !srv.lacksMemory()) // a series can add little
 }
 
-// series runs the commands with which batch begins, as many as make a series, and
-// returns how many: none if that is for exec. The lock is held, and the server is
-// not busy.
+// series runs the commands at the beginning of batch that form a series, and
+// returns how many; 0 if the first one is for exec. It is called with the lock
+// held, while no script lends it.
 func (s *Session) series(batch [][][]byte) (done int) {
 	if !s.plain() {
 		return 0
@@ -125,8 +128,8 @@ func (s *Session) series(batch [][][]byte) (done int) {
 	return done
 }
 
-// warm has the keys of the commands that come next looked for all at once, if they
-// are several.
+// warm looks up the keys of the next commands together, if there are several, to
+// overlap the cache misses.
 func (s *Session) warm(batch [][][]byte) {
 	var keys [keyspace.WarmKeys][]byte
 	n := 0
@@ -143,7 +146,7 @@ func (s *Session) warm(batch [][][]byte) {
 	}
 }
 
-// lineBytes returns how large the arguments of a command are in all, or more than
+// lineBytes returns the total size of a command's arguments, or more than
 // seriesBytes if there are many.
 func lineBytes(argv [][]byte) (n int) {
 	if len(argv) > 16 {
@@ -155,8 +158,8 @@ func lineBytes(argv [][]byte) (n int) {
 	return n
 }
 
-// accountSeries closes the books on the commands of a series, as account does on
-// one. c is still that of the last, which was large, or not.
+// accountSeries records stats, slowlog and latency of the commands of a series, as
+// account does for one command. c is the Call of the last, which may be large.
 func (srv *Server) accountSeries(c *Call, ran []*Command) {
 	took := srv.since(srv.at)
 	now := srv.at.Add(took)

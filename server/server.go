@@ -23,7 +23,7 @@ import (
 )
 
 // Server is the keyspace, the command table, and the sessions of its clients.
-// Make one with [New]. All methods are safe for concurrent use.
+// Create one with [New]. All methods are safe for concurrent use.
 type Server struct {
 	log   *slog.Logger
 	level *slog.LevelVar
@@ -32,18 +32,18 @@ type Server struct {
 	runID string
 
 	configFile  string
-	startMemory int64 // what it took when it was made
+	startMemory int64 // memory in use when the server was created
 
 	limits limitsPointer
 	time   clock
 
-	mu mainLock // guards everything from here to the transports
+	mu mainLock // guards the fields down to lifecycle, except those with a note
 
-	busy bool      // a script has run for long, and lets others have the lock only to be told so
-	idle sync.Cond // signaled when it has ended
+	busy bool      // a script has run for long and lends the lock, only for replies of -BUSY
+	idle sync.Cond // signaled when the script has ended
 
-	at          time.Time // the clock, as last read
-	instant     int64     // that of the current unit, microseconds since 1970
+	at          time.Time // the latest reading of the clock
+	instant     int64     // the reading for the current turn, in microseconds since 1970
 	keys        *keyspace.Keyspace
 	rdb         *rdb.Codec // see codec
 	unit        unit
@@ -52,21 +52,21 @@ type Server struct {
 	rand        *mrand.Rand
 	config      config
 	notify      class
-	subkeys     class // the events for which members are to be told
+	subkeys     class // the event classes for which members must be recorded
 	sessions    map[int64]*Session
-	current     *Session // whose turn it is
-	looping     *loop    // the one that has the lock, if one has
+	current     *Session // the session whose turn it is
+	looping     *loop    // the loop that holds the lock, if any
 	lastID      int64
-	replID      string // of replication
+	replID      string // replication ID
 	freeing     freeing
 	memoryLimit memoryLimit
 
 	watched   map[waitKey]map[*Session]struct{}
 	waiting   map[waitKey]*queue
-	waiters   uint64          // how many there have been
-	deadlines agenda[*Waiter] // when to give up
-	alarms    agenda[*line]   // when to look again
-	points    int             // lines that wait for one score each
+	waiters   uint64          // total number of waiters so far
+	deadlines agenda[*Waiter] // timeouts of waiters
+	alarms    agenda[*line]   // alarms of lines
+	points    int             // number of lines for a single score
 
 	timer        *time.Timer
 	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
@@ -74,15 +74,15 @@ type Server struct {
 	activeExpire bool
 	cronPaused   bool // DEBUG PAUSE-CRON
 
-	nextIdle     int64 // when to look for idle clients, milliseconds since 1970; 0 = never
+	nextIdle     int64 // next check for idle clients, milliseconds since 1970; 0 = none
 	pausedUntil  int64 // milliseconds since 1970; 0 = not paused
 	pauseAll     bool
-	postponed    []*Session // by the pause, first come first
+	postponed    []*Session // by the pause, in order of arrival
 	warnedOfHTTP time.Time
 	delayed      []*Session // until their keys are clean, see backlog.go
-	unclean      []waitKey  // that others wait for
-	released     []*Session // from the pause, to run their commands when this turn ends
-	forgotten    int        // so many in these lists have left, at least
+	unclean      []waitKey  // that waiters need cleaned
+	released     []*Session // from the pause; their commands run when this turn ends
+	forgotten    int        // lower bound of the sessions in these lists that have ended
 
 	acl      *acl
 	pubsub   pubsub
@@ -90,43 +90,43 @@ type Server struct {
 
 	laggards     laggards // has a lock of its own
 	clientMemory clientMemory
-	cluster      *cluster // nil if there is none
+	cluster      *cluster // nil without one
 
 	scripting scripting
 	monitors  map[*Session]struct{}
 	closed    bool // stopping
-	resting   bool // no timer is set any more
+	resting   bool // timers are no longer set
 	slowlog   slowLog
 	latency   latencyLog
 	stats
 
-	// What ListenAndServe listens on. Its lock may be taken with mu held, that of
-	// lifecycle may not.
+	// The listeners of ListenAndServe. The lock of listening may be taken with mu
+	// held, the lifecycle lock must not.
 	listening struct {
 		sync.Mutex
-		tcp   []net.Listener     // also those of TLS
-		serve func(net.Listener) // how it serves another
+		tcp   []net.Listener     // including those of TLS
+		serve func(net.Listener) // starts serving an additional listener
 		open  chan struct{}      // closed when they are open
 		once  sync.Once          // closes it
 
-		handed, handedTLS []net.Listener // that were open from the start; never changed
+		handed, handedTLS []net.Listener // already open at the start; never changed
 	}
 
 	// The transports.
 	lifecycle sync.Mutex
 	listeners map[net.Listener]struct{}
-	tcpPort   atomic.Int64 // of the latest of them; 0 if none was for TCP
+	tcpPort   atomic.Int64 // of the latest listener; 0 without one for TCP
 	tlsServed atomic.Int64 // likewise for TLS
 	conns     map[transport]struct{}
-	staying   map[transport]struct{} // those of them that do not leave though their clients have closed
-	lookAgain time.Time              // when awaitPlace may look for clients that have closed
+	staying   map[transport]struct{} // those that stay although their clients have closed
+	lookAgain time.Time              // earliest next check of awaitPlace for closed clients
 	loops     loops
 	polls     bool          // plain sockets are served by loops
 	kits      sync.Pool     // of *kit
-	left      chan struct{} // closed when the next client has left; nil if nobody waits for that
+	left      chan struct{} // closed when the next client has left; nil without a waiting listener
 
 	acceptFailures struct {
-		told  time.Time // when the log was told last
+		told  time.Time // time of the last log line
 		times int       // since then
 	}
 	stopping bool
@@ -138,60 +138,60 @@ type Server struct {
 	keeperClosed sync.Once
 	keeperErr    error
 
-	fault  atomic.Pointer[PanicError] // what has broken the lock
-	broken chan struct{}              // closed as soon as it is set
-	buried chan struct{}              // closed when nothing is left open after that
+	fault  atomic.Pointer[PanicError] // the panic that broke the lock
+	broken chan struct{}              // closed once fault is set
+	buried chan struct{}              // closed once everything else is closed after that
 }
 
 // ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
 // returns after Shutdown or Close.
 var ErrServerClosed = errors.New("zsetd: server closed")
 
-// FileError is returned by New and Ready if the file that the data are kept in
-// cannot be used. It says in one line which file, why, and what can be done.
+// FileError is returned by New and Ready if the data file cannot be used. Its one
+// line names the file, the reason and possible remedies.
 type FileError struct{ err error }
 
-// Error says what is wrong, in one line.
+// Error returns the message, in one line.
 func (e *FileError) Error() string { return "zsetd: " + e.err.Error() }
 
-// Unwrap returns what was wrong: snapshot.ErrDamaged, snapshot.ErrForeign,
+// Unwrap returns the cause: snapshot.ErrDamaged, snapshot.ErrForeign,
 // snapshot.ErrInUse or an error of the operating system.
 func (e *FileError) Unwrap() error { return e.err }
 
-// Options configure a Server. The zero value is a server as Redis is without
-// a configuration file, that keeps nothing and logs nothing.
+// Options configure a Server. The zero value is a server with the defaults of Redis
+// without a configuration file, without persistence and without a log.
 type Options struct {
-	// Config holds parameters by Redis's names, as in redis.conf:
-	// {"requirepass": "secret"}. The README lists them. Users may be given as
-	// "user", a line for each: {"user": "alice on >secret ~a:* +@all"}.
+	// Config holds parameters by Redis's names, as in redis.conf: {"requirepass":
+	// "secret"}. The README lists them. Users may be declared as "user", one per
+	// line: {"user": "alice on >secret ~a:* +@all"}.
 	Config map[string]string
 
-	// File is the path of the file to keep the data in, which is made if it is
-	// not there. The default is to keep them in memory only. It stands for the
+	// File is the path of the data file, which is created if it does not exist. The
+	// default is to keep the data in memory only. File takes the place of the
 	// parameters dir and dbfilename.
 	File string
 
-	// Listeners are sockets that are open already: ListenAndServe serves them in
-	// place of what port and unixsocket say.
+	// Listeners are open sockets that ListenAndServe serves in place of those that
+	// port and unixsocket ask for.
 	Listeners []net.Listener
 
-	// TLSListeners are likewise in place of what tls-port says.
+	// TLSListeners likewise take the place of tls-port.
 	TLSListeners []net.Listener
 
 	// ConfigFile is the path of the file that Config was read from, for INFO.
 	ConfigFile string
 
-	// Logger receives what an operator should know. The default discards it.
+	// Logger receives log records for the operator. The default discards them.
 	Logger *slog.Logger
 
-	// LogLevel, if it is not nil, follows the parameter loglevel. Give it to
-	// the handler of Logger.
+	// LogLevel, if not nil, follows the parameter loglevel. Pass it to the handler
+	// of Logger.
 	LogLevel *slog.LevelVar
 }
 
-// New returns a server that is ready to execute commands: through [Server.Do]
-// and [Server.Dialer] at once, over the network with [Server.Serve]. It returns
-// an error if a parameter is unknown or its value is not allowed.
+// New returns a server that is ready to execute commands: through [Server.Do] and
+// [Server.Dialer] at once, over the network with [Server.Serve]. It returns an
+// error if a parameter is unknown or has an invalid value.
 func New(o Options) (*Server, error) {
 	before := usedMemory()
 	srv, err := configured(o)
@@ -210,14 +210,14 @@ func New(o Options) (*Server, error) {
 	srv.startMemory = max(leastMemory, usedMemory()-before) // the collector may have run meanwhile
 	srv.logStart()
 	srv.peakMemory = srv.startMemory
-	if err := srv.keep(); err != nil { // others use the server from then on
+	if err := srv.keep(); err != nil { // from here on the server is in concurrent use
 		srv.timer.Stop()
 		return nil, err
 	}
 	return srv, nil
 }
 
-// logStart logs which server starts, and with which files.
+// logStart logs the server's version and files.
 func (srv *Server) logStart() {
 	version, _, _ := buildVersion()
 	args := []any{"version", version, "redis_version", redisVersion, "pid", os.Getpid()}
@@ -230,10 +230,10 @@ func (srv *Server) logStart() {
 	srv.log.Info("zsetd starts", args...)
 }
 
-// leastMemory is what a server takes that has nothing, at least.
+// leastMemory is the minimum that an empty server counts as used.
 const leastMemory = 512 << 10
 
-// configured returns a server that knows its parameters, and has nothing else yet.
+// configured returns a server that has parsed its parameters, and nothing else yet.
 func configured(o Options) (*Server, error) {
 	t := newTable()
 	srv := &Server{
@@ -284,7 +284,7 @@ func configured(o Options) (*Server, error) {
 		return nil, err
 	}
 	srv.polls = srv.config.transport == "epoll"
-	if _, told := values["transport"]; !told && os.Getenv("ZSETD_TRANSPORT") == "net" { // tests are run with both
+	if _, told := values["transport"]; !told && os.Getenv("ZSETD_TRANSPORT") == "net" { // tests run with both
 		srv.polls = false
 	}
 	if err := srv.loadUsers(values["user"]); err != nil {
@@ -298,10 +298,10 @@ func configured(o Options) (*Server, error) {
 	return srv, nil
 }
 
-// Ready waits until the data are loaded from the file, or ctx ends, and returns
-// what went wrong. Until then commands that need the data are answered with
-// the error -LOADING. After Close or Shutdown it returns ErrServerClosed, unless
-// the file could not be loaded.
+// Ready waits until the data are loaded from the file, or ctx ends, and returns the
+// error, if any. Until then commands that need the data receive the error -LOADING.
+// After Close or Shutdown it returns ErrServerClosed, unless the file could not be
+// loaded.
 func (srv *Server) Ready(ctx context.Context) error {
 	if e := srv.fault.Load(); e != nil {
 		return e
@@ -324,9 +324,9 @@ func (srv *Server) Ready(ctx context.Context) error {
 	}
 }
 
-// Listening waits until ListenAndServe has opened the sockets that the parameters ask
-// for, or ctx ends, and returns ctx's error then. The data may not be loaded by then,
-// see [Server.Ready].
+// Listening waits until ListenAndServe has opened the configured sockets, or until
+// ctx ends, and then returns ctx's error. The data may not be loaded by then, see
+// [Server.Ready].
 func (srv *Server) Listening(ctx context.Context) error {
 	select {
 	case <-srv.listening.open:
@@ -344,7 +344,7 @@ func randomID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// setClock freezes the time of the units to come.
+// setClock fixes the time for the commit scopes to come.
 func (srv *Server) setClock(t time.Time) {
 	srv.at, srv.instant = t, t.UnixMicro()
 	srv.keys.SetNow(t.UnixMilli())
@@ -353,9 +353,9 @@ func (srv *Server) setClock(t time.Time) {
 // Now returns the server's time.
 func (srv *Server) Now() time.Time { return srv.clock() }
 
-// Advance puts the server's clock forward by d, which may be negative. What
-// falls due by that expires, times out or is delivered before Advance returns.
-// It is for tests; see package servertest.
+// Advance moves the server's clock forward by d, which may be negative. Everything
+// that becomes due expires, times out or is delivered before Advance returns. It is
+// for tests; see package servertest.
 func (srv *Server) Advance(d time.Duration) {
 	defer srv.ends()
 	srv.time.offset.Add(int64(d))
@@ -370,9 +370,9 @@ func (srv *Server) Advance(d time.Duration) {
 	}
 }
 
-// Check verifies the invariants of everything that the server holds, and
-// returns the first that is broken. It looks at every element of every value
-// while nothing else runs: it is for tests.
+// Check verifies the invariants of all data and state of the server, and returns
+// the first violation. It visits every element of every value while no command
+// runs: it is for tests.
 func (srv *Server) Check() (err error) {
 	defer srv.fallen(&err)
 	srv.do(func() { err = srv.check() })
@@ -434,14 +434,14 @@ func (srv *Server) ListenAndServe() (err error) {
 	}
 	failed := make(chan error)
 	ended := make(chan struct{})
-	var loading sync.WaitGroup // the goroutine that waits for the data
+	var loading sync.WaitGroup // the goroutine that waits for the load
 	defer loading.Wait()
 	defer close(ended)
 	serve := func(l net.Listener) {
 		go func() {
 			err := srv.Serve(l)
 			if errors.Is(err, net.ErrClosed) {
-				return // relisten has put another in its place
+				return // relisten has replaced it
 			}
 			select {
 			case failed <- err:
@@ -475,7 +475,7 @@ func (srv *Server) ListenAndServe() (err error) {
 	})
 	select {
 	case err = <-failed:
-	case <-srv.stopped: // nothing may be left that listens
+	case <-srv.stopped: // no listener may stay open
 		err = srv.closedError()
 	}
 	if !errors.Is(err, ErrServerClosed) {
@@ -485,10 +485,10 @@ func (srv *Server) ListenAndServe() (err error) {
 }
 
 // Shutdown stops accepting clients, runs and answers all commands that have arrived
-// until now, whole pipelines, and closes all connections. Blocked clients are
-// disconnected. If ctx ends first, the rest is closed at once and ctx's error
-// returned. Then what was changed is written to the file, unless save rules are
-// empty; the error says so if that fails.
+// so far, whole pipelines, and closes all connections. Blocked clients are
+// disconnected. If ctx ends first, the remaining connections are closed at once and
+// Shutdown returns ctx's error. Then changes are written to the file, unless the
+// save rules are empty; if that fails, the error says so.
 func (srv *Server) Shutdown(ctx context.Context) (err error) {
 	defer srv.waitBuried(ctx, &err)
 	defer srv.fallen(&err)
@@ -519,8 +519,8 @@ func (srv *Server) Shutdown(ctx context.Context) (err error) {
 	return late
 }
 
-// closeKeeper writes the last changes, unless there are no save rules or the server
-// was told otherwise, and closes the file. Only the first call has an effect.
+// closeKeeper writes the last changes, if the save rules or the options of the
+// shutdown ask for that, and closes the file. Only the first call has an effect.
 func (srv *Server) closeKeeper() error {
 	srv.keeperClosed.Do(func() {
 		srv.mu.Lock()
@@ -535,8 +535,8 @@ func (srv *Server) closeKeeper() error {
 	return srv.keeperErr
 }
 
-// Close closes all listeners and connections at once; what was changed is
-// still written to the file.
+// Close closes all listeners and connections at once. It still writes changes to
+// the file.
 func (srv *Server) Close() (err error) {
 	defer srv.waitBuried(context.Background(), &err)
 	defer srv.fallen(&err)
@@ -557,7 +557,7 @@ func (srv *Server) stop(each func(transport)) {
 	}
 }
 
-// stopTimer stops the timer, which commands may have needed until now.
+// stopTimer stops the timer, which commands may have needed so far.
 func (srv *Server) stopTimer() {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
@@ -565,8 +565,8 @@ func (srv *Server) stopTimer() {
 	srv.timer.Stop()
 }
 
-// stopListening closes the listeners, and returns the connections that there are:
-// no others will come.
+// stopListening closes the listeners, and returns the open connections. No further
+// ones can be added.
 func (srv *Server) stopListening() []transport {
 	srv.lifecycle.Lock()
 	defer srv.lifecycle.Unlock()
@@ -580,7 +580,7 @@ func (srv *Server) stopListening() []transport {
 	return slices.Collect(maps.Keys(srv.conns))
 }
 
-// waitBuried waits, if the server has panicked, until everything is closed.
+// waitBuried waits, after a panic of the server, until everything is closed.
 func (srv *Server) waitBuried(ctx context.Context, err *error) {
 	e := srv.fault.Load()
 	if e == nil {

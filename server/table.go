@@ -9,26 +9,26 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Command is a row of facts and the function that runs it. A container such
-// as CONFIG has subcommands instead.
+// Command is a row of facts and its handler. A container such as CONFIG has
+// subcommands in place of a handler.
 type Command struct {
 	protocol.Facts
 	run         func(*Call)
 	subcommands []Command
 
-	// ofConnection: the command changes nothing but its session, so it has no
-	// meaning in Server.Do.
+	// ofConnection: the command affects only its session, so it has no meaning in
+	// Server.Do.
 	ofConnection bool
 
 	spec  *protocol.Command // the facts, parsed
 	quick bool              // see series
-	id    int               // its number among all commands and subcommands
+	id    int               // its index among all commands and subcommands
 	byArg map[string]*Command
 	stats commandStats
 }
 
-// wrongArity is the error for a call with too few arguments or too many: Redis's,
-// and the syntax of a command that Redis does not have.
+// wrongArity is the error for too few or too many arguments: Redis's, plus the
+// syntax for a command that Redis does not have.
 func (c *Command) wrongArity() string {
 	if c.Since != ownSince {
 		return wrongArity(c.Name)
@@ -37,7 +37,7 @@ func (c *Command) wrongArity() string {
 }
 
 // plainSyntax returns the syntax of a command without the names and types of its
-// arguments, which COMMAND DOCS needs and people do not.
+// arguments, which COMMAND DOCS needs and readers do not.
 func plainSyntax(syntax string) string {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(syntax) {
@@ -48,18 +48,18 @@ func plainSyntax(syntax string) string {
 			bare := strings.TrimLeft(word, "[(")
 			b.WriteString(strings.ReplaceAll(word[:len(word)-len(bare)], "(", ""))
 			name, rest, named := strings.Cut(bare, ":")
-			if !named || rest[0] != '[' && rest[0] != '(' && rest != strings.ToUpper(rest) { // not even by name:type
+			if !named || rest[0] != '[' && rest[0] != '(' && rest != strings.ToUpper(rest) { // no prefix of the form name:type
 				b.WriteString(strings.ReplaceAll(name, ")", ""))
 				break
 			}
-			word = rest // of name:[A|B], name:(...) or name:WORD
+			word = rest // the rest of name:[A|B], name:(...) or name:WORD
 		}
 	}
 	return b.String()
 }
 
-// families returns the rows of the command table, each family from the file
-// that holds its handlers.
+// families returns the rows of the command table. The file with the handlers of a
+// family declares its rows.
 func families() [][]Command {
 	return [][]Command{
 		sortedSetCommands(),
@@ -99,7 +99,7 @@ func families() [][]Command {
 	}
 }
 
-// table finds commands by name.
+// table looks up commands by name.
 type table struct {
 	byName map[string]*Command
 	index  nameIndex  // of byName
@@ -144,8 +144,8 @@ func (c *Command) compile() {
 	c.quick = c.isQuick()
 }
 
-// rename gives commands other names, or none. pairs are old and new names, in
-// quotes.
+// rename gives commands other names, or removes them. pairs are old and new names,
+// in quotes.
 func (t *table) rename(pairs string) error {
 	words, ok := protocol.SplitArgs(nil, []byte(pairs))
 	if !ok || len(words)%2 != 0 {
@@ -171,9 +171,9 @@ func (t *table) rename(pairs string) error {
 	return nil
 }
 
-// find returns the command that argv calls, its subcommand if it has some, and
-// how many arguments make up its name. It returns nil for a name that is not
-// in the table; the container and 1 for a subcommand that is not in it.
+// find returns the command that argv invokes, or its subcommand, and how many
+// arguments form the name. It returns nil for an unknown name, and the container
+// and 1 for an unknown subcommand.
 func (t *table) find(argv [][]byte) (c *Command, names int) {
 	c = t.index.find(argv[0])
 	if c == nil {
@@ -188,7 +188,7 @@ func (t *table) find(argv [][]byte) (c *Command, names int) {
 	return c, 1
 }
 
-// lookup finds a name in any case of letters without allocating.
+// lookup finds a name case-insensitively without allocating.
 func lookup(m map[string]*Command, name []byte) *Command {
 	var lower [64]byte
 	if len(name) > len(lower) {
