@@ -6,71 +6,72 @@ import (
 	"time"
 )
 
-// The server's clock is the system's at the start, and from then on the time that has
-// passed, by the clock that nobody can set. So when somebody sets the system's clock
-// (an operator, NTP, a hypervisor), no deadline moves: nothing expires early, late or
-// twice, and nobody who waits is kept waiting or sent away. A difference from the
-// system's clock that lasts is made up for by a millisecond in each second, which
-// makes a TTL wrong by a thousandth. The time for which the machine was suspended
-// counts, on Linux, where it can be told from a step.
+// The server's clock is the system clock at start plus the elapsed monotonic time.
+// So when the system clock is set (by an operator, NTP, a hypervisor), no deadline
+// moves: no key expires early, late or twice, and no waiter waits longer or gives
+// up earlier. A lasting difference from the system clock is corrected by a
+// millisecond in each second, which changes a TTL by a thousandth. Time during
+// which the machine was suspended counts on Linux, which can distinguish it from a
+// step.
 //
-// It follows the system's clock at once where that is the better guess: with the
-// parameter clock-steps set to follow, as Redis does always; when the machine has been
-// up for less than ten minutes, for then its clock is being set; and when it is before
-// 2020 by the server's clock. What waits for a time to pass, rather than for a time of
-// day, goes on waiting for as long as it had to: blocked commands, CLIENT PAUSE, idle
-// clients.
+// The clock follows the system clock at once where that is the better guess: with
+// the parameter clock-steps set to follow, as Redis always does; while the machine
+// has been up for less than ten minutes, since its clock is being set then; and
+// while the server's clock shows a time before 2020. Waits for a time to pass,
+// rather than for a time of day, keep their remaining time: blocked commands,
+// CLIENT PAUSE, idle clients.
 //
-// What was kept is kept with the times that the server's clock had. After a restart
-// that is the system's again, so a difference that was left then counts at once.
+// The data file contains times of the server's clock. After a restart that is the
+// system clock again, so a remaining difference takes effect at once.
 //
-// To read it costs half of what time.Now does, which reads both clocks of the system;
-// they are compared ten times a second at most, when somebody takes the lock. Rejected:
-// to wait for the kernel to tell of a step (a timerfd can), which takes a descriptor
-// and a goroutine for each server and works on Linux only. So if nothing happens, the
-// timer rings every ten seconds as long as it is set: after the machine was suspended
-// nobody waits for longer than that.
+// A reading costs half of time.Now, which reads both clocks of the system. These
+// are compared at most ten times a second, when the lock is taken. Rejected: to
+// have the kernel report steps (timerfd), which takes a descriptor and a goroutine
+// per server and works on Linux only. Therefore, without activity, the timer fires
+// every ten seconds as long as it is set: after the machine was suspended no waiter
+// waits for longer than that.
 
 const (
-	clockLook   = 100 * time.Millisecond // between two looks at the system's clock
+	clockLook   = 100 * time.Millisecond // between two checks of the system clock
 	clockRest   = 10 * time.Second       // the longest that the timer is set for
-	clockNoise  = 10 * time.Millisecond  // what is not taken for a step
-	clockRate   = 1000                   // in so many seconds it is put right by one
+	clockNoise  = 10 * time.Millisecond  // a smaller difference is not a step
+	clockRate   = 1000                   // it takes so many seconds to correct one
 	clockYoung  = 10 * time.Minute       // since the machine has started
 	clockSanity = 1577836800             // seconds from 1970 to 2020
 )
 
-// clock is the server's.
+// clock is the server's clock.
 type clock struct {
-	base   time.Time    // when it began; never changed
-	offset atomic.Int64 // nanoseconds that it runs ahead; see Advance
+	base   time.Time    // the start of the clock; never changed
+	offset atomic.Int64 // nanoseconds added to it; see Advance
 	course atomic.Pointer[course]
 
-	// The rest is guarded by the server's lock.
+	// The server's lock guards the rest.
 	system     systemClock
 	nextLook   time.Duration // since base
-	asleep     time.Duration // for so long the machine was suspended, when looked last
-	difference time.Duration // of the system's clock from this one, likewise
-	steps      int64         // of the system's clock
+	asleep     time.Duration // total suspension of the machine at the last check
+	difference time.Duration // of the system clock from this one, likewise
+	steps      int64         // number of steps of the system clock
 }
 
-// systemClock is what is asked at a look. Tests have their own.
+// systemClock holds the functions that a check calls. Tests replace them.
 type systemClock struct {
-	wall   func(time.Time) int64                // the nanoseconds since 1970 of what time.Now has returned
-	asleep func() (d time.Duration, known bool) // for how long the machine was suspended since it has started
-	up     func() time.Duration                 // since then
+	wall   func(time.Time) int64                // the system clock in nanoseconds since 1970, from a result of time.Now
+	asleep func() (d time.Duration, known bool) // total suspension of the machine since its start
+	up     func() time.Duration                 // time since its start
 }
 
-// course is how the clock goes between two steps. It is never changed, but replaced.
+// course is the rate and offset of the clock between two steps. It is immutable; a
+// step replaces it.
 type course struct {
-	ahead time.Duration // of base and the time that has passed, at from
+	ahead time.Duration // offset from base plus elapsed time, at from
 
-	// From then on, until then, both since base, it is put right.
+	// The interval of the correction, both ends since base.
 	from, until time.Duration
 	back        bool
 }
 
-// at returns how far ahead the clock is.
+// at returns the clock's offset.
 func (c *course) at(elapsed time.Duration) time.Duration {
 	if c.until == 0 {
 		return c.ahead
@@ -82,7 +83,7 @@ func (c *course) at(elapsed time.Duration) time.Duration {
 	return c.ahead + d
 }
 
-// left returns by how much it is still to be put right.
+// left returns the remaining correction.
 func (c *course) left(elapsed time.Duration) time.Duration {
 	d := max(0, c.until-elapsed) / clockRate
 	if c.back {
@@ -98,7 +99,7 @@ func (c *clock) init() {
 	c.asleep, _ = c.system.asleep()
 }
 
-// now returns the time. It may be called without the lock, as since may.
+// now returns the time. Like since, it may be called without the lock.
 func (c *clock) now() time.Time { return c.base.Add(c.shows(time.Since(c.base))) }
 
 // since returns the time that has passed since t, a time of this clock.
@@ -115,7 +116,7 @@ func (srv *Server) clock() time.Time { return srv.time.now() }
 // since returns the time that has passed since t, a time of the server's clock.
 func (srv *Server) since(t time.Time) time.Duration { return srv.time.since(t) }
 
-// freeze freezes the clock for the units of this hold of the lock.
+// freeze reads the clock once for the commit scopes of this lock hold.
 func (srv *Server) freeze() {
 	c := &srv.time
 	elapsed := time.Since(c.base)
@@ -127,7 +128,7 @@ func (srv *Server) freeze() {
 	srv.keeper.before = srv.keys.Sequence()
 }
 
-// checkClock looks at the system's clock.
+// checkClock compares the clock with the system clock and reacts to steps.
 func (srv *Server) checkClock() {
 	c := &srv.time
 	now := time.Now()
@@ -166,23 +167,23 @@ func (srv *Server) checkClock() {
 	}
 }
 
-// putClock puts the clock forward, or back.
+// putClock moves the clock by d.
 func (srv *Server) putClock(elapsed, d time.Duration) *course {
 	way := &course{ahead: srv.time.course.Load().at(elapsed) + d}
 	srv.time.course.Store(way)
-	srv.timerAt = math.MinInt64 // set it anew
+	srv.timerAt = math.MinInt64 // so that setTimer sets it again
 	return way
 }
 
-// spare moves with the clock, which was put forward by d, what waits for a time to
-// pass.
+// spare moves the ends of waits for a time to pass along with a clock that has
+// moved by d.
 func (srv *Server) spare(d time.Duration) {
-	ms := d.Milliseconds() // rounded up, so that nobody is early
+	ms := d.Milliseconds() // rounded up, so that no wait ends early
 	if time.Duration(ms)*time.Millisecond < d {
 		ms++
 	}
 	for _, w := range srv.deadlines {
-		w.at += ms // and their order stays
+		w.at += ms // their order is preserved
 	}
 	if srv.pausedUntil != 0 {
 		srv.pausedUntil += ms
@@ -208,7 +209,7 @@ func (srv *Server) spare(d time.Duration) {
 	shift(&srv.memoryLimit.since)
 }
 
-// infoClock tells of the clock.
+// infoClock writes the clock's fields of INFO.
 func (srv *Server) infoClock(t *infoText) {
 	c := &srv.time
 	t.int("clock_steps", c.steps)

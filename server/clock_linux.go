@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspended returns for how long the machine was suspended since it has started: what
-// two clocks of the kernel differ by.
+// suspended returns how long the machine has been suspended since its start: the
+// difference of two clocks of the kernel.
 func suspended() (d time.Duration, known bool) {
 	for range 3 {
 		before, during, after := kernelClock(unix.CLOCK_MONOTONIC), kernelClock(unix.CLOCK_BOOTTIME), kernelClock(unix.CLOCK_MONOTONIC)
@@ -15,7 +15,7 @@ func suspended() (d time.Duration, known bool) {
 			return during - (before+after)/2, true
 		}
 	}
-	return 0, false // it is a slow machine
+	return 0, false // readings too far apart: a slow machine
 }
 
 // uptime returns the time since the machine has started.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// suspended would return for how long the machine was suspended. It is not known here.
+// suspended returns false: this system does not report suspensions.
 func suspended() (d time.Duration, known bool) { return 0, false }
 
-// uptime would return the time since the machine has started: long ago.
+// uptime returns the largest duration: this system does not report it.
 func uptime() time.Duration { return math.MaxInt64 }

@@ -4,5 +4,5 @@ package server
 
 import "time"
 
-// cpuTime returns 0: nobody knows how much processor time the process has used.
+// cpuTime returns 0: this system does not report the processor time of the process.
 func cpuTime() (system, user time.Duration) { return 0, 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns how much processor time the process has used.
+// cpuTime returns the processor time that the process has used.
 func cpuTime() (system, user time.Duration) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -4,5 +4,6 @@ package server
 
 import "math"
 
-// maxDescriptors returns how many files the process may have open: there is no limit.
+// maxDescriptors returns the limit of open files of the process: this system has
+// none.
 func maxDescriptors() int64 { return math.MaxInt64 }

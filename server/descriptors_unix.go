@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// maxDescriptors returns how many files the process may have open. The runtime has
-// raised that as far as it may be.
+// maxDescriptors returns the limit of open files of the process. The Go runtime has
+// raised it to the maximum allowed.
 func maxDescriptors() int64 {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {

@@ -2,8 +2,8 @@ package server
 
 import "golang.org/x/sys/unix"
 
-// peerEnded reports whether the peer of a socket has closed it, or its half of it. It
-// sees that behind input that is still unread.
+// peerEnded reports whether the peer of a socket has closed it, or its half of it.
+// It detects that behind unread input.
 func peerEnded(fd uintptr) bool {
 	for {
 		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}

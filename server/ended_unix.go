@@ -4,8 +4,8 @@ package server
 
 import "golang.org/x/sys/unix"
 
-// peerEnded reports whether the peer of a socket has closed it, or its half of it,
-// unless there is input before that.
+// peerEnded reports whether the peer of a socket has closed it, or its half of it.
+// It does not detect that behind unread input.
 func peerEnded(fd uintptr) bool {
 	var b [1]byte
 	for {

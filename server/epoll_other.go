@@ -4,7 +4,7 @@ package server
 
 import "net"
 
-// These stand for the epoll transport, which only Linux has.
+// Stubs of the epoll transport, which exists only on Linux.
 type (
 	loop   struct{}
 	loops  struct{}
@@ -19,10 +19,10 @@ func (*loops) close() {}
 
 func (*Server) serveSocket(net.Conn) bool { return false }
 
-// unreadBytes would return how much can be read from a socket without waiting. As
-// it is not known, that is what arrives soon.
+// unreadBytes returns a bound for input that arrives soon: this system does not
+// report how much can be read without waiting.
 func unreadBytes(uintptr) int { return lastUnread }
 
-// unfinished would tell whether closing a socket now keeps its client from what was
-// written.
+// unfinished returns true: this system does not report whether closing a socket now
+// discards written output.
 func unfinished(uintptr) bool { return true }

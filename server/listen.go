@@ -1,4 +1,4 @@
-//lint:file-ignore ST1005 What is wrong with a user is told in Redis's own sentences.
+//lint:file-ignore ST1005 Errors in configuration files have the texts of Redis.
 
 package server
 
@@ -19,7 +19,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// listen opens the listeners that the configuration asks for.
+// listen opens the configured listeners.
 func (srv *Server) listen() (ls []net.Listener, err error) {
 	defer func() {
 		if err != nil {
@@ -31,7 +31,7 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	}()
 	srv.mu.Lock()
 	err = srv.fitMaxclients()
-	c := srv.config // which commands may change from now on
+	c := srv.config // a copy: commands may change the parameters from now on
 	srv.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -69,11 +69,13 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	return ls, nil
 }
 
-// reservedDescriptors is how many are kept for other things than clients.
+// reservedDescriptors is how many descriptors are reserved for purposes other than
+// clients.
 const reservedDescriptors = 32
 
-// fitMaxclients lowers maxclients to what the system allows: then clients who are too
-// many are told so, where they would have to wait until somebody leaves.
+// fitMaxclients lowers maxclients to the system's limit of descriptors. Then
+// further clients receive an error, where they would otherwise wait until another
+// client leaves.
 func (srv *Server) fitMaxclients() error {
 	limit, wanted := maxDescriptors(), srv.config.maxclients
 	switch fit := limit - reservedDescriptors; {
@@ -105,11 +107,11 @@ func (srv *Server) somewhere(c *config) error {
 	return nil
 }
 
-// listenUnix opens a unix socket. Before it has the permissions that perm says (0:
-// those that it comes with), nobody but its owner can connect.
+// listenUnix opens a unix socket. Before the socket has the permissions perm (0:
+// leave the default), only its owner can connect.
 func listenUnix(path, perm string) (l net.Listener, err error) {
-	// A socket that a dead server left is in the way; a file is not ours, and what
-	// somebody listens on neither.
+	// Remove a socket that a dead server has left. Never remove a file, nor a
+	// socket on which another process listens.
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
 		if nc, err := net.DialTimeout("unix", path, time.Second); err == nil {
 			nc.Close()
@@ -132,8 +134,8 @@ func listenUnix(path, perm string) (l net.Listener, err error) {
 	return l, nil
 }
 
-// listenTCP opens the listeners for bind, port and tls-port. Those that it has
-// opened before an error come with it.
+// listenTCP opens the listeners for bind, port and tls-port. With an error it
+// returns those that it opened before.
 func (srv *Server) listenTCP(c *config) (ls []net.Listener, err error) {
 	if c.port != 0 {
 		ls, err = listenPort(c.bind, c.port)
@@ -170,8 +172,8 @@ func listenPort(bind string, port int64) (ls []net.Listener, err error) {
 	return ls, nil
 }
 
-// relisten puts listeners for another port, or other addresses, in the place of
-// those of ListenAndServe. If that cannot be, they stay.
+// relisten replaces the listeners of ListenAndServe after a change of port or
+// addresses. On failure the old ones stay.
 func (srv *Server) relisten(next *config) error {
 	srv.listening.Lock()
 	defer srv.listening.Unlock()
@@ -189,10 +191,10 @@ func (srv *Server) relisten(next *config) error {
 			stay = append(stay, l)
 			continue
 		}
-		l.Close() // the same addresses may be wanted again
+		l.Close() // the new listeners may need the same addresses
 	}
 	wanted := *next
-	back := *now // what was closed
+	back := *now // the configuration of the closed listeners, to restore them on failure
 	if next.bind == now.bind {
 		if next.port == now.port {
 			wanted.port, back.port = 0, 0
@@ -231,7 +233,7 @@ func (srv *Server) logListening(l net.Listener) {
 	srv.log.Info("Ready to accept connections "+kind, "addr", l.Addr())
 }
 
-// keepAlive makes the system notice peers that are gone.
+// keepAlive enables TCP keepalive, which detects peers that are gone.
 func (srv *Server) keepAlive(nc *net.TCPConn) {
 	seconds := srv.limits.Load().keepalive
 	if seconds == 0 {
@@ -242,16 +244,16 @@ func (srv *Server) keepAlive(nc *net.TCPConn) {
 	nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: period, Interval: max(period/3, time.Second), Count: 3})
 }
 
-// settings are what files and a command line say, gathered for [Options.Config].
+// settings collects parameters from files and a command line, for [Options.Config].
 type settings struct {
 	values map[string]string
 	table  []parameter
-	begun  map[string]bool // parameters whose lines add up: there was one
+	begun  map[string]bool // cumulative parameters with a line so far
 }
 
-// ReadArgs reads a command line as redis-server does: perhaps a configuration
+// ReadArgs parses a command line as redis-server does: optionally a configuration
 // file first ("-" is standard input, there or at the end), then parameters as
-// "--name value …", as if they stood at the end of that file. It also takes
+// "--name value …", as if they were at the end of that file. It also accepts
 // "--name=value". The result is for [Options.Config].
 func ReadArgs(args []string) (map[string]string, error) {
 	s := settings{map[string]string{}, parameters(), map[string]bool{}}
@@ -287,9 +289,9 @@ func ReadArgs(args []string) (map[string]string, error) {
 	return s.values, nil
 }
 
-// argumentLines writes arguments as lines of a configuration file, as Redis
-// does: "--name" begins one unless a value is due, which it is then; and --save
-// without one is empty. Beyond Redis, "--name=value" is a name and its value.
+// argumentLines converts arguments to lines of a configuration file, as Redis does:
+// "--name" begins a line, unless a value is required, which it is then; and --save
+// without a value is empty. Beyond Redis, "--name=value" is a name and its value.
 func argumentLines(args []string) string {
 	var b []byte
 	valueDue := false
@@ -319,7 +321,7 @@ func argumentLines(args []string) string {
 	return string(b)
 }
 
-// maxInclude is how deep include directives may nest.
+// maxInclude is the maximum depth of include directives.
 const maxInclude = 16
 
 func (s *settings) file(path string, depth int) error {
@@ -345,7 +347,7 @@ func (s *settings) file(path string, depth int) error {
 	return lines.Err()
 }
 
-// line reads a line of a file.
+// line parses a line of a file.
 func (s *settings) line(line, path string, depth int) error {
 	line = strings.TrimSpace(line)
 	if line == "" || line[0] == '#' {
@@ -372,9 +374,9 @@ func (s *settings) line(line, path string, depth int) error {
 	return nil
 }
 
-// include reads the files that a line of another one includes: a name, or a
-// pattern, beside which nothing need be. As in Redis it counts from the working
-// directory; what is not there is looked for beside the file.
+// include reads the files that an include directive names: a name, or a pattern,
+// which need not match any file. As in Redis the name is relative to the working
+// directory; a file that is not there is looked up next to the including file.
 func (s *settings) include(name, by string, depth int) error {
 	paths := []string{name}
 	if strings.ContainsAny(name, "*?[") {
@@ -393,7 +395,7 @@ func (s *settings) include(name, by string, depth int) error {
 	return nil
 }
 
-// set notes a parameter, after trying its value.
+// set records a parameter after it has validated the value.
 func (s *settings) set(name string, words []string) error {
 	if strings.EqualFold(name, "user") {
 		return addUser(s.values, words)
@@ -406,7 +408,7 @@ func (s *settings) set(name string, words []string) error {
 		if len(words) != 2 {
 			return errors.New("Bad directive or wrong number of arguments")
 		}
-		words = []string{quoteWords(words)} // of which one may be empty
+		words = []string{quoteWords(words)} // one of them may be empty
 	case !p.several && len(words) != 1:
 		return errors.New("wrong number of arguments")
 	case p.several && len(words) == 1 && words[0] != "":
@@ -431,7 +433,7 @@ func (s *settings) set(name string, words []string) error {
 	return nil
 }
 
-// addUser notes the declaration of a user, as a line of the parameter user.
+// addUser records the declaration of a user, as a line of the parameter user.
 func addUser(values map[string]string, words []string) error {
 	if len(words) == 0 {
 		return errors.New("a user needs a name")

@@ -2,7 +2,7 @@
 
 package server
 
-// writeNow leaves all writing to the goroutine that may wait.
+// writeNow writes nothing: a goroutine that may wait writes everything.
 func writeNow(uintptr, []byte) (int, error) { return 0, nil }
 
 const canReadNow = false

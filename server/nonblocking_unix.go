@@ -4,7 +4,7 @@ package server
 
 import "syscall"
 
-// writeNow writes to a non-blocking descriptor what it takes at once.
+// writeNow writes as much as a non-blocking descriptor accepts without waiting.
 func writeNow(fd uintptr, b []byte) (int, error) {
 	for {
 		n, err := syscall.Write(int(fd), b)
@@ -20,11 +20,11 @@ func writeNow(fd uintptr, b []byte) (int, error) {
 	}
 }
 
-// canReadNow says that there is readNow.
+// canReadNow reports that readNow exists.
 const canReadNow = true
 
-// readNow reads from a non-blocking descriptor what is there. wait says that there
-// is nothing yet.
+// readNow reads the available input of a non-blocking descriptor. wait reports that
+// there is none yet.
 func readNow(fd uintptr, b []byte) (n int, wait bool, err error) {
 	for {
 		n, err := syscall.Read(int(fd), b)

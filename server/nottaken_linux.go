@@ -2,8 +2,8 @@ package server
 
 import "golang.org/x/sys/unix"
 
-// notTaken returns how many bytes that were written to a socket its peer has not
-// acknowledged, or not read if it is a unix socket; 0 if that is not known.
+// notTaken returns how many bytes written to a socket its peer has not
+// acknowledged, or not read in the case of a unix socket; 0 if unknown.
 func notTaken(fd int) int64 {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
 	if err != nil {

@@ -10,23 +10,24 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Times as scores. Wherever a command takes a score, or a bound of scores, it
-// takes a time of the server's clock as well:
+// Times as scores. Wherever a command takes a score, or a bound of scores, it also
+// takes a time of the server's clock:
 //
 //	@now      seconds since 1970, with microseconds as the fraction
 //	@nowms    milliseconds since 1970, whole
 //	@now-24h  less or more a duration: ms, s, m, h, d, or several (1h30m); a
 //	          bare number counts in the unit of the base
 //
-// What is stored is the number. A unit sees one instant, and so does a pipeline
-// that runs in one turn. Increments are not scores: ZINCRBY takes no time.
+// The stored score is the number. All commands of a turn, and so of a pipeline that
+// runs in one turn, see the same instant. Increments are not scores: ZINCRBY takes
+// no time.
 //
 // Where a command takes a time since 1970 (EXPIREAT, SET with EXAT, RESTORE with
-// ABSTTL, XCLAIM with TIME, and the like), these words stand for that instant, to
-// the millisecond, whether the command counts in seconds or milliseconds.
+// ABSTTL, XCLAIM with TIME, and similar), these words denote that instant, to the
+// millisecond, whether the command counts in seconds or milliseconds.
 
-// What is appended to an error of Redis when the argument looks like a time or a
-// ticket. The error of any other argument is Redis's, byte for byte.
+// Hints that are appended to an error of Redis if the argument resembles a time or
+// a ticket. The error for any other argument is Redis's, byte for byte.
 const (
 	timeForms    = ": times are @now and @nowms, perhaps with + or - and a duration, as in @now+1h30m or @nowms-500ms"
 	noTicket     = ": * is a ticket, which only ZADDEX draws"
@@ -34,7 +35,7 @@ const (
 	absoluteOnly = ": a duration is a number; EXPIREAT, EXAT and the like take times such as @now+1h"
 )
 
-// notFloat returns the error for a score that cannot be read.
+// notFloat returns the error for an invalid score.
 func notFloat(b []byte) string {
 	switch {
 	case len(b) > 0 && b[0] == '@':
@@ -45,7 +46,7 @@ func notFloat(b []byte) string {
 	return protocol.ErrNotFloat
 }
 
-// notIncrement returns the error for an increment that cannot be read.
+// notIncrement returns the error for an invalid increment.
 func notIncrement(b []byte) string {
 	if len(b) > 0 && b[0] == '@' || string(b) == ticket {
 		return protocol.ErrNotFloat + noIncrement
@@ -53,7 +54,7 @@ func notIncrement(b []byte) string {
 	return protocol.ErrNotFloat
 }
 
-// notRange returns the error for two bounds of which one cannot be read.
+// notRange returns the error for two bounds, at least one of which is invalid.
 func notRange(lo, hi []byte) string {
 	for _, b := range [][]byte{lo, hi} {
 		if _, _, ok := scoreBound(b); !ok && bytes.HasPrefix(bytes.TrimPrefix(b, []byte("(")), []byte("@")) {
@@ -66,7 +67,7 @@ func notRange(lo, hi []byte) string {
 // A scoreAt is a score that is a number or depends on the clock.
 type scoreAt struct {
 	base   clockBase
-	number float64 // without a base
+	number float64 // if there is no base
 	offset int64   // otherwise: microseconds that are added to the clock
 }
 
@@ -89,12 +90,12 @@ func (x scoreAt) at(now int64) float64 {
 	return x.number
 }
 
-// maxInstant is the end of time: no instant lies beyond ±maxInstant, in
-// microseconds. Up to there a float64 holds every one of them.
+// maxInstant is the limit of instants, ±maxInstant microseconds. A float64
+// represents every one of them exactly.
 const maxInstant = 1 << 53
 
-// reaches returns the first instant after now at which x is not below score, or
-// above it if beyond; maxInstant if it never is.
+// reaches returns the first instant after now at which x is at least score, or
+// above it if beyond; maxInstant if there is none.
 func (x scoreAt) reaches(score float64, beyond bool, now int64) int64 {
 	unit := 1e6
 	if x.base == clockMillis {
@@ -114,7 +115,7 @@ func (x scoreAt) reaches(score float64, beyond bool, now int64) int64 {
 	return t
 }
 
-// parseNow reads a time that counts from the clock.
+// parseNow parses a time relative to the clock.
 func parseNow(b []byte) (x scoreAt, ok bool) {
 	const word = "@NOW"
 	if len(b) < len(word) || !protocol.EqualFold(b[:len(word)], word) {
@@ -144,8 +145,8 @@ func parseNow(b []byte) (x scoreAt, ok bool) {
 	return x, ok
 }
 
-// parseDuration reads a duration, in microseconds; a bare number counts in
-// units of so many.
+// parseDuration parses a duration and returns microseconds; bare is the unit of a
+// bare number.
 func parseDuration(b []byte, bare int64) (sum int64, ok bool) {
 	for first := true; first || len(b) > 0; first = false {
 		n := 0
@@ -172,8 +173,8 @@ func parseDuration(b []byte, bare int64) (sum int64, ok bool) {
 	return sum, true
 }
 
-// durationUnit reads a unit of time, in microseconds, and returns how many
-// letters it has.
+// durationUnit parses a unit of time. It returns its microseconds and its number of
+// letters.
 func durationUnit(b []byte) (unit int64, letters int) {
 	const second = int64(1e6)
 	switch {
@@ -193,9 +194,9 @@ func durationUnit(b []byte) (unit int64, letters int) {
 	return 0, 0
 }
 
-// readTime reads a time of a unit: a number or, if the unit is absolute, a time of
-// the server's clock. It returns the unit that the number is of: that of the
-// command, or milliseconds since 1970. bad is the error for what is neither.
+// readTime parses a time of the given unit: a number or, if the unit is absolute, a
+// time of the server's clock. It returns the unit of the result: that of the
+// command, or milliseconds since 1970. bad is the error for any other argument.
 func (c *Call) readTime(b []byte, unit timeUnit, bad string) (n int64, of timeUnit) {
 	if c.Err() != "" {
 		return 0, unit
@@ -218,12 +219,12 @@ func (c *Call) readTime(b []byte, unit timeUnit, bad string) (n int64, of timeUn
 	}
 	us := c.srv.instant + x.offset
 	if n = us / 1000; us < 0 && us%1000 != 0 {
-		n-- // the millisecond that us lies in
+		n-- // the millisecond that contains us
 	}
 	return n, absolute
 }
 
-// score reads a score that is to be stored or compared with.
+// score parses a score to store or to compare with.
 func (c *Call) score(b []byte) (float64, bool) {
 	if score, ok := protocol.ParseFloat(b); ok {
 		return score, true
@@ -232,8 +233,8 @@ func (c *Call) score(b []byte) (float64, bool) {
 	return x.at(c.srv.instant), ok
 }
 
-// numbers reads the first of each of pairs with number into list, which is empty,
-// and fails with the error that not returns for one that is no number.
+// numbers parses the first of each of pairs with number into list, which is empty.
+// It fails with the error that not returns for an invalid one.
 func (c *Call) numbers(list []float64, pairs [][]byte, number func([]byte) (float64, bool), not func([]byte) string) []float64 {
 	for i := 0; i < len(pairs) && c.Err() == ""; i += 2 {
 		x, ok := number(pairs[i])
@@ -259,7 +260,7 @@ func (r *rangeAt) at(now int64) zset.ScoreRange {
 	}
 }
 
-// parseRange reads two bounds.
+// parseRange parses two bounds.
 func parseRange(lo, hi []byte) (r rangeAt, ok bool) {
 	var ok2 bool
 	r.min, r.minExclusive, ok = scoreBound(lo)
@@ -267,10 +268,10 @@ func parseRange(lo, hi []byte) (r rangeAt, ok bool) {
 	return r, ok && ok2
 }
 
-// scoreBound reads a score, exclusive after a parenthesis. Redis is looser here
-// than with scores to be stored: it takes what C's strtod takes, up to the
-// first NUL, so nothing at all is 0, spaces may lead, and what is out of range
-// is infinite or zero.
+// scoreBound parses a score, exclusive after a parenthesis. As in Redis it accepts
+// more than a score to be stored: everything that C's strtod accepts, up to the
+// first NUL. So an empty string is 0, leading spaces are allowed, and a number out
+// of range is infinite or zero.
 func scoreBound(b []byte) (x scoreAt, exclusive, ok bool) {
 	if len(b) > 0 && b[0] == '(' {
 		b, exclusive = b[1:], true

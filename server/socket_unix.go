@@ -4,8 +4,9 @@ package server
 
 import "syscall"
 
-// withoutOthers makes files that f makes accessible to their owner alone. While it
-// runs that is so in the whole process: files can only become stricter by it.
+// withoutOthers creates the files that f makes without access for other users.
+// While f runs that applies to the whole process, whose new files can only get
+// fewer permissions by it.
 func withoutOthers(f func()) {
 	before := syscall.Umask(0o177)
 	defer syscall.Umask(before)
