@@ -126,7 +126,7 @@ type parameter struct {
 func parameters() []parameter {
 	return slices.Concat([]parameter{
 		text("bind", "127.0.0.1 -::1", func(c *config) *string { return &c.bind }).words().
-			about("Addresses to listen on, `*` for all. One that starts with `-` may be unavailable."),
+			about("Addresses to listen on; `*` means all. An address that starts with `-` may be unavailable."),
 		number("port", 6379, 0, 65535, func(c *config) *int64 { return &c.port }).
 			about("TCP port to listen on; 0 for none."),
 		text("unixsocket", "", func(c *config) *string { return &c.unixsocket }).immutable().
@@ -134,152 +134,152 @@ func parameters() []parameter {
 		octal("unixsocketperm", func(c *config) *string { return &c.unixsocketperm }).immutable().
 			about("Permissions of the unix socket, in octal."),
 		number("timeout", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.timeout }).
-			about("Seconds after which an idle client is disconnected, and one that takes longer than that for a kilobyte of a command or a reply; 0 for never."),
+			about("Seconds after which an idle client is disconnected, or a client that needs longer for a kilobyte of a command or a reply; 0 disables it."),
 		// Hidden: a client that sets every parameter of CONFIG GET * again skips
 		// only those that are immutable in Redis.
 		enum("transport", "epoll", func(c *config) *string { return &c.transport }, "net", "epoll").immutable().hide().
-			about("How clients are served: `epoll`, on Linux, by one goroutine or a few for all plain sockets, or `net`, by one for each."),
+			about("Transport of clients: `epoll`, on Linux, serves all plain sockets in one or a few goroutines; `net` serves each connection in its own."),
 		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tcpKeepalive }).
 			about("Seconds between keep-alive probes on new connections; 0 for none."),
 		clockSteps(),
 		number("databases", 16, 1, 1<<16, func(c *config) *int64 { return &c.databases }).immutable().
 			about("Number of databases."),
 		number("maxclients", 10000, 1, math.MaxUint32, func(c *config) *int64 { return &c.maxclients }).
-			about("Number of clients that may be connected at the same time. It is lowered at the start if the process may have fewer files open than that and 32."),
+			about("Maximum number of connected clients. The server lowers it at the start if the limit of open files is less than this number plus 32."),
 		size("maxmemory", 0, 0, math.MaxInt64, func(c *config) *int64 { return &c.maxmemory }).
-			about("Bytes that the data and everything else may take; 0 for no limit. Beyond it keys are evicted, see " +
-				"maxmemory-policy, and where there are none commands that may need more are refused. What counts, used_memory " +
-				"in INFO, is what keys, values and clients take; the process has a quarter more, or some 20 MB."),
+			about("Memory limit in bytes; 0 means no limit. Above it the server evicts keys, see maxmemory-policy; if no key " +
+				"can be evicted, it refuses commands that may need memory. The limit applies to keys, values and clients, " +
+				"used_memory in INFO; the process takes about a quarter more, or some 20 MB."),
 		enum("maxmemory-policy", "noeviction", func(c *config) *string { return &c.maxmemoryPolicy }, "volatile-lru", "volatile-lfu",
 			"volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").
-			about("Which keys are evicted: `allkeys-` any, `volatile-` those with a deadline; `lru` that which was used " +
-				"longest ago, `lfu` least often, `random` any, `ttl` that which expires first."),
+			about("Choice of the keys to evict: `allkeys-` among all, `volatile-` among those with a deadline; `lru` the least recently " +
+				"used, `lfu` the least frequently used, `random` a random key, `ttl` the key that expires first."),
 		number("maxmemory-samples", 5, 1, math.MaxInt32, func(c *config) *int64 { return &c.maxmemorySamples }).
-			about("Number of keys that are picked at random, for lru and lfu, to find one that is evicted."),
+			about("Number of random keys among which lru and lfu choose the key to evict."),
 		number("maxmemory-eviction-tenacity", 10, 0, 100, func(c *config) *int64 { return &c.evictionTenacity }).
-			about("For how long keys are evicted before others are served: 10 for 0.5 ms, 100 for any time."),
+			about("Time limit of one eviction step, after which the server serves clients again: 10 means 0.5 ms, 100 no limit."),
 		number("lfu-log-factor", 10, 0, math.MaxInt32, func(c *config) *int64 { return &c.lfuLogFactor }).
-			about("The larger, the more uses it takes to raise the counter that lfu goes by."),
+			about("Number of accesses that raise the counter of lfu: the larger the factor, the more are needed."),
 		number("lfu-decay-time", 1, 0, math.MaxInt32, func(c *config) *int64 { return &c.lfuDecayTime }).
-			about("Minutes after which that counter falls by one; 0 for never."),
+			about("Minutes after which the counter of lfu decreases by one; 0 disables it."),
 		renames(),
 		text("requirepass", "", func(c *config) *string { return &c.requirepass }).
-			about("Password that clients must give with AUTH; empty for none.").secret(),
+			about("Password that clients must send with AUTH; empty for none.").secret(),
 		yesNo("protected-mode", true, func(c *config) *bool { return &c.protectedMode }).
-			about("Whether only clients on this machine are served while the default user has no password."),
+			about("Whether the server refuses clients from other machines while the default user has no password."),
 		text("aclfile", "", func(c *config) *string { return &c.aclFile }).immutable().
-			about("File of users, which ACL LOAD reads and ACL SAVE writes; empty if there is none, and users are declared " +
-				"by lines `user NAME RULES...` of the configuration file."),
+			about("File of users, which ACL LOAD reads and ACL SAVE writes. If it is empty, lines `user NAME RULES...` of the " +
+				"configuration file declare users."),
 		enum("acl-pubsub-default", "resetchannels", func(c *config) *string { return &c.aclPubsub },
 			"allchannels", "resetchannels").
-			about("Channels of new users: `allchannels` or, with `resetchannels`, none."),
+			about("Channels that new users may access: `allchannels`, or none with `resetchannels`."),
 		number("acllog-max-len", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.aclLogMaxLen }).
-			about("Number of entries in what ACL LOG shows."),
+			about("Maximum number of entries of ACL LOG."),
 		enum("enable-debug-command", "no", func(c *config) *string { return &c.enableDebug }, "no", "yes", "local").immutable().
 			about("Whether DEBUG is allowed: `no`, `yes`, or `local` for clients on this machine."),
 		enum("enable-module-command", "no", func(c *config) *string { return &c.enableModule }, "no", "yes", "local").immutable().
-			about("Whether MODULE LOAD and UNLOAD are allowed, likewise; there are no modules, so that they fail."),
+			about("Whether MODULE LOAD and UNLOAD are allowed: the same values. Both fail, as there are no modules."),
 		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning", "nothing").
-			about("How much is logged."),
+			about("Lowest level that is logged."),
 		yesNo("cluster-enabled", false, func(c *config) *bool { return &c.clusterEnabled }).immutable().
-			about("Whether the server is a cluster of one node, which has all slots unless CLUSTER DELSLOTS or FLUSHSLOTS takes them."),
+			about("Whether the server is a cluster of one node. The node has all slots unless CLUSTER DELSLOTS or FLUSHSLOTS removes them."),
 		text("cluster-announce-ip", "", func(c *config) *string { return &c.clusterAnnounceIP }).
-			about("Address of the node as clients of the cluster are told it; empty: the one that they have."),
+			about("Address of the node in replies to clients; if empty, the address to which they are connected."),
 		number("cluster-announce-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnouncePort }).
-			about("Port of the node as clients of the cluster are told it; 0: `port`."),
+			about("Port of the node in replies to clients; 0 means `port`."),
 		number("cluster-announce-tls-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnounceTLSPort }).
-			about("The same for clients that speak TLS; 0: `tls-port`."),
+			about("Port of the node in replies to clients that use TLS; 0 means `tls-port`."),
 		number("cluster-announce-bus-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnounceBusPort }).
-			about("Port of the cluster's bus as CLUSTER NODES has it; 0: cluster-port. There is no bus."),
+			about("Port of the cluster bus in CLUSTER NODES; 0 means `cluster-port`. There is no bus."),
 		number("cluster-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterPort }).immutable().
-			about("Port of the cluster's bus as CLUSTER NODES has it; 0: 10000 more than `port`. There is no bus."),
+			about("Port of the cluster bus in CLUSTER NODES; 0 means `port` plus 10000. There is no bus."),
 		text("cluster-announce-hostname", "", func(c *config) *string { return &c.clusterHostname }).check(isHostname).
-			about("Name of the host as clients of the cluster are told it."),
+			about("Host name of the node in replies to clients."),
 		enum("cluster-preferred-endpoint-type", endpointIP, func(c *config) *string { return &c.clusterEndpoint },
 			endpointIP, endpointHostname, endpointUnknown).
-			about("What clients of the cluster are told to connect to: `ip`, `hostname`, or `unknown-endpoint`: where they are."),
+			about("Endpoint of the node in replies to clients: `ip`, `hostname`, or `unknown-endpoint` for the one that they already use."),
 		yesNo("cluster-require-full-coverage", true, func(c *config) *bool { return &c.clusterFullCoverage }).
-			about("Whether nothing is served while the node lacks slots."),
+			about("Whether the node refuses commands on keys while it lacks slots."),
 		yesNo("cluster-allow-reads-when-down", false, func(c *config) *bool { return &c.clusterReadsWhenDown }).
-			about("Whether keys may be read then."),
+			about("Whether keys may be read while the node lacks slots."),
 		yesNo("cluster-allow-pubsubshard-when-down", true, func(c *config) *bool { return &c.clusterShardsWhenDown }).
-			about("Whether sharded channels may be used then."),
+			about("Whether sharded channels may be used while the node lacks slots."),
 		text("pidfile", "", func(c *config) *string { return &c.pidfile }).immutable().
-			about("File for the number of the process, removed when it ends; empty for none."),
+			about("File for the process ID, removed when the process ends; empty for none."),
 		yesNo("daemonize", false, func(c *config) *bool { return &c.daemonize }).immutable().
-			about("Whether the command zsetd goes on in the background. It returns when its sockets are open, or with the error of the start."),
+			about("Whether the command zsetd continues in the background. It returns when its sockets are open, or with the error of the start."),
 		enum("supervised", "no", func(c *config) *string { return &c.supervised }, "upstart", "systemd", "auto", "no").immutable().
-			about("Who is told when the server is ready: `systemd`, over the socket that it names, which `auto` looks for."),
+			about("Supervisor that is notified when the server is ready: `systemd`, through its notification socket; `auto` notifies it if that socket is set."),
 		shutdownFlags("shutdown-on-sigint", func(c *config) *string { return &c.shutdownOnSigint }),
 		shutdownFlags("shutdown-on-sigterm", func(c *config) *string { return &c.shutdownOnSigterm }),
 		number("min-replicas-to-write", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.minReplicas }).
-			also("min-slaves-to-write").about("Replicas without which nothing is written: with 1 or more nothing is, for there are none."),
+			also("min-slaves-to-write").about("Number of replicas that writes require: with 1 or more all writes are refused, as there are no replicas."),
 		number("min-replicas-max-lag", 10, 0, math.MaxInt32, func(c *config) *int64 { return &c.minReplicasMaxLag }).
-			also("min-slaves-max-lag").about("Seconds for which a replica may be silent and still count; 0 turns min-replicas-to-write off."),
+			also("min-slaves-max-lag").about("Seconds of silence after which a replica no longer counts; 0 disables min-replicas-to-write."),
 		text("logfile", "", func(c *config) *string { return &c.logfile }).immutable().
 			about("File to log to; empty for standard output."),
 		// Hidden for the same reason as transport.
 		enum("log-format", "redis", func(c *config) *string { return &c.logFormat }, "redis", "logfmt", "json").immutable().hide().
-			about("Form of the log of the command zsetd: `redis`, as Redis writes it, with details as `name=value`; `logfmt`; or `json`."),
+			about("Format of the log of the command zsetd: `redis`, that of Redis with details as `name=value`; `logfmt`; or `json`."),
 		directory().protect().
-			about("Directory of the file that the data are kept in."),
+			about("Directory of the data file."),
 		text("dbfilename", "", func(c *config) *string { return &c.dbfilename }).protect().check(isFileName).
-			about("Name of the file that the data are kept in; empty to keep them in memory only. The command zsetd " +
-				"takes zsetd.db if it is not given."),
+			about("Name of the data file; if it is empty, the data are in memory only. The default of the command zsetd is " +
+				"zsetd.db."),
 		saveRules(),
 		yesNo("appendonly", false, func(c *config) *bool { return &c.appendonly }).
-			about("`yes` writes what has changed every second, or before each reply: see appendfsync."),
+			about("`yes` writes changes to the file every second, or before each reply: see appendfsync."),
 		enum("appendfsync", "everysec", func(c *config) *string { return &c.appendfsync }, "everysec", "always", "no").
-			about("With appendonly: `always` lets a reply leave only when what it acknowledges is on the disk; the " +
-				"others write every second."),
+			about("With appendonly: `always` sends a reply only after the change that it acknowledges is on the disk; the " +
+				"other values write every second."),
 		yesNo("stop-writes-on-bgsave-error", true, func(c *config) *bool { return &c.stopWrites }).
-			about("Whether commands that write are refused while the file cannot be written."),
+			about("Whether the server refuses commands that write while it cannot write the file."),
 		classes().
 			about("Keyspace events to publish, as in Redis: any of `KEg$lshzxetdnmA`; `S`, `T`, `I` and `V` for the channels " +
 				"of Redis 8.8 that name the fields of hashes, here the members of sets and sorted sets, too."),
 		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
 			about("Largest argument and string, in bytes."),
 		size("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.queryBufferLimit }).
-			about("Memory that the input of one client may take, in bytes, what it queues in a transaction included; beyond it " +
+			about("Memory limit in bytes of the input of one client, including the commands queued in a transaction; above it " +
 				"the client is disconnected."),
 		outputLimitParameter(),
 		maxmemoryClients(),
 		number("tracking-table-max-keys", 1000000, 0, math.MaxInt64, func(c *config) *int64 { return &c.trackingTableMaxKeys }).
-			about("Keys for which it is remembered who has them in his cache (CLIENT TRACKING); 0 for any number."),
+			about("Maximum number of keys in the table of client-side caches (CLIENT TRACKING); 0 means no limit."),
 		number("busy-reply-threshold", 5000, 0, math.MaxInt64, func(c *config) *int64 { return &c.busyReplyThreshold }).
-			also("lua-time-limit").about("Milliseconds after which others are told that a script runs, and may kill it; 0 " +
-			"for never."),
+			also("lua-time-limit").about("Milliseconds after which a running script is busy: other clients receive -BUSY and " +
+			"can kill it; 0 disables it."),
 		number("slowlog-log-slower-than", 10000, -1, math.MaxInt64, func(c *config) *int64 { return &c.slowlogSlowerThan }).
-			about("Microseconds from which on a command is entered in the slow log; -1 for never."),
+			about("Duration in microseconds from which a command is recorded in the slow log; -1 disables it."),
 		number("slowlog-max-len", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.slowlogMaxLen }).
-			about("Number of entries in the slow log."),
+			about("Maximum number of entries of the slow log."),
 		number("latency-monitor-threshold", 0, 0, math.MaxInt64, func(c *config) *int64 { return &c.latencyMonitorThreshold }).
-			about("Milliseconds from which on an event is kept for LATENCY; 0 for never."),
+			about("Duration in milliseconds from which an event is recorded for LATENCY; 0 disables it."),
 		yesNo("latency-tracking", true, func(c *config) *bool { return &c.latencyTracking }).
 			about("Whether the latency of each command is tracked, for LATENCY HISTOGRAM and INFO latencystats."),
 		percentiles(),
 		number("hash-max-listpack-entries", 512, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackEntries }).
-			also("hash-max-ziplist-entries").about("Fields up to which a hash keeps its small shape."),
+			also("hash-max-ziplist-entries").about("Number of fields up to which a hash keeps its compact encoding."),
 		size("hash-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackValue }).
-			also("hash-max-ziplist-value").about("Bytes of a field or value up to which a hash keeps its small shape."),
+			also("hash-max-ziplist-value").about("Bytes of a field or value up to which a hash keeps its compact encoding."),
 		number("set-max-intset-entries", 512, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxIntsetEntries }).
-			about("Members up to which a set of integers keeps its small shape."),
+			about("Number of members up to which a set of integers keeps its compact encoding."),
 		number("set-max-listpack-entries", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackEntries }).
-			about("Members up to which a set keeps its small shape."),
+			about("Number of members up to which a set keeps its compact encoding."),
 		size("set-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackValue }).
-			about("Bytes of a member up to which a set keeps its small shape."),
+			about("Bytes of a member up to which a set keeps its compact encoding."),
 		number("zset-max-listpack-entries", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackEntries }).
-			also("zset-max-ziplist-entries").about("Members up to which OBJECT ENCODING calls a sorted set a listpack."),
+			also("zset-max-ziplist-entries").about("Number of members up to which OBJECT ENCODING reports `listpack` for a sorted set."),
 		size("zset-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackValue }).
-			also("zset-max-ziplist-value").about("Bytes of a member up to which OBJECT ENCODING calls a sorted set a listpack."),
+			also("zset-max-ziplist-value").about("Bytes of a member up to which OBJECT ENCODING reports `listpack` for a sorted set."),
 		number("list-max-listpack-size", -2, math.MinInt32, math.MaxInt32, func(c *config) *int64 { return &c.listMaxListpackSize }).
-			also("list-max-ziplist-size").about("Size up to which OBJECT ENCODING calls a list a listpack: elements, or -1 to -5 for 4 to 64 KB."),
+			also("list-max-ziplist-size").about("Size up to which OBJECT ENCODING reports `listpack` for a list: number of elements, or -1 to -5 for 4 to 64 KB."),
 		size("hll-sparse-max-bytes", 3000, 0, math.MaxInt64, func(c *config) *int64 { return &c.hllSparseMaxBytes }).
-			about("Bytes up to which a HyperLogLog keeps its small shape."),
+			about("Bytes up to which a HyperLogLog keeps its compact encoding."),
 		size("stream-node-max-bytes", 4096, 0, math.MaxInt64, func(c *config) *int64 { return &c.streamNodeMaxBytes }).
-			about("Bytes of a block of a stream, as Redis would count them; 0 for a gigabyte. MAXLEN ~ and MINID ~ remove whole blocks."),
+			about("Maximum bytes of a block of a stream, as Redis counts them; 0 means a gigabyte. MAXLEN ~ and MINID ~ remove whole blocks."),
 		number("stream-node-max-entries", 100, 0, math.MaxInt64, func(c *config) *int64 { return &c.streamNodeMaxEntries }).
-			about("Entries of a block of a stream, deleted ones included; 0 for any number."),
+			about("Maximum number of entries of a block of a stream, including deleted ones; 0 means no limit."),
 	}, tlsConfigParameters(), keptParameters())
 }
 
@@ -410,15 +410,15 @@ func isHostname(s string) error {
 // renames is the parameter of rename-command lines: pairs of words, in quotes.
 func renames() parameter {
 	p := text("rename-command", "", func(c *config) *string { return &c.renames }).immutable().hide().
-		about("In files: a command's name and another one for it, or `\"\"` to have no such command.")
+		about("In files: the name of a command and its new name, or `\"\"` to remove the command.")
 	p.lines = true
 	return p
 }
 
 // shutdownFlags is the parameter for the effect of SIGINT or SIGTERM.
 func shutdownFlags(name string, field func(*config) *string) parameter {
-	p := text(name, "default", field).words().about("What the signal does: `default` saves if there are save rules, `save` and `nosave` say it; with `now` " +
-		"connections are closed at once, with `force` the server stops even if it cannot save.")
+	p := text(name, "default", field).words().about("Effect of the signal: `default` saves if there are save rules, `save` always, `nosave` never; `now` " +
+		"closes connections at once; `force` stops the server even if it cannot save.")
 	p.set = func(c *config, s string) error {
 		var words []string
 		for _, word := range []string{"default", "save", "nosave", "now", "force"} { // Redis's order
@@ -506,9 +506,9 @@ func outputLimitParameter() parameter {
 	return parameter{
 		name: "client-output-buffer-limit", lines: true, several: true,
 		initial: "normal 1073741824 1048576 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
-		doc: "Bytes of replies and messages that may wait for a client: class, hard limit, soft limit, seconds above it; " +
-			"0 for none. Beyond, the client is disconnected. The seconds of a `normal` client begin anew whenever it takes " +
-			"something, and Redis's default is `normal 0 0 0`: see [What differs](#what-differs-from-redis).",
+		doc: "Limits of the output queue of a client in bytes: class, hard limit, soft limit, seconds above the soft limit; " +
+			"0 means no limit. Above them the client is disconnected. The seconds of a `normal` client restart whenever it " +
+			"reads output. Redis's default is `normal 0 0 0`: see [What differs](#what-differs-from-redis).",
 		get: func(c *config) string {
 			var b []string
 			for i, l := range c.outputLimits {
@@ -549,7 +549,7 @@ func outputLimitParameter() parameter {
 func percentiles() parameter {
 	return parameter{
 		name: "latency-tracking-info-percentiles", several: true, initial: "50 99 99.9",
-		doc: "Percentiles that INFO latencystats shows.",
+		doc: "Percentiles in INFO latencystats.",
 		get: func(c *config) string {
 			var b []string
 			for _, p := range c.latencyPercentiles {
