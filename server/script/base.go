@@ -144,8 +144,8 @@ func (st *State) next(L *lua.LState) int {
 	return 2
 }
 
-// next returns the entry after key. A key that was never in the table is not
-// noticed, as it would be by Lua.
+// next returns the entry after key. Unlike Lua's, it does not detect a key that was
+// never in the table.
 func next(t *lua.LTable, key lua.LValue) (lua.LValue, lua.LValue) { return t.Next(key) }
 
 func (st *State) ipairsStep(L *lua.LState) int {
@@ -205,7 +205,7 @@ func (st *State) loadstring(L *lua.LState) int {
 
 func (st *State) loaded(L *lua.LState, src, chunk string) int {
 	f, err := st.compile(src, chunkID(chunk), func() { st.Spend(L, 10) })
-	if strings.HasPrefix(src, "\x1bLua") { // no way to load what no compiler has checked
+	if strings.HasPrefix(src, "\x1bLua") { // compiled code would bypass the checks of the compiler
 		f, err = nil, syntaxError(chunkID(chunk)+": bad code in precompiled chunk")
 	}
 	if err != nil {
@@ -217,7 +217,7 @@ func (st *State) loaded(L *lua.LState, src, chunk string) int {
 	return 1
 }
 
-// chunkID makes of the name of a chunk what stands in messages.
+// chunkID returns the name of a chunk in messages.
 func chunkID(name string) string {
 	const most = 60
 	switch {
@@ -245,10 +245,10 @@ func chunkID(name string) string {
 	return `[string "` + line + `"]`
 }
 
-// pcall is Redis's, that gives of an error table only the message.
+// pcall is Redis's, which returns only the message of an error table.
 func (st *State) pcall(L *lua.LState) int {
 	n := L.GetTop()
-	if n == 0 { // Redis's pcall then calls the place that it keeps for the result
+	if n == 0 { // Redis's pcall then calls its own placeholder for the result
 		L.Push(lua.LFalse)
 		L.Push(lua.LString("attempt to call a boolean value"))
 		return 2
@@ -268,8 +268,8 @@ func (st *State) pcall(L *lua.LState) int {
 	return L.GetTop()
 }
 
-// protected calls the function that lies below n arguments on the stack, with
-// nothing else there. Its results replace it, or its error is returned.
+// protected calls the function that is below n arguments on an otherwise empty
+// stack. Its results replace it, or its error is returned.
 func (st *State) protected(L *lua.LState, n int) (ok bool, failed lua.LValue) {
 	L.Insert(st.protect(), 1)
 	err := L.PCall(n+1, lua.MultRet, nil)
@@ -433,7 +433,7 @@ func (st *State) typeOf(L *lua.LState) int {
 	return 1
 }
 
-// maxUnpack is how many values Lua puts on its stack at once.
+// maxUnpack is the number of values that Lua puts on its stack at once.
 const maxUnpack = 8000
 
 func (st *State) unpack(L *lua.LState) int {
@@ -459,21 +459,22 @@ func (st *State) unpack(L *lua.LState) int {
 	return n
 }
 
-// checkLength refuses strings that are longer than any value may be.
+// checkLength refuses strings that exceed the limit.
 func (st *State) checkLength(L *lua.LState, n int) {
 	if n > st.most {
 		L.Error(lua.LString("not enough memory"), 0)
 	}
 }
 
-// make is checkLength for a string that is about to be made, or has been: many
-// long ones are a reason to look at the memory.
+// make is checkLength for a string that is about to be made, or was just made. It
+// also counts the string as work, so that many long ones lead to a check of the
+// memory.
 func (st *State) make(L *lua.LState, n int) {
 	st.checkLength(L, n)
 	st.ticks.left -= n >> 12
 }
 
-// join is what a .. b calls.
+// join is the function that a .. b calls.
 func (st *State) join(L *lua.LState) int {
 	n := L.GetTop()
 	total := 0
@@ -501,7 +502,7 @@ func (st *State) join(L *lua.LState) int {
 	return 1
 }
 
-// joinValues joins from the right, with metamethods where there are some.
+// joinValues joins from the right, with metamethods where they exist.
 func (st *State) joinValues(L *lua.LState, n int) int {
 	right := L.Get(n)
 	for i := n - 1; i >= 1; i-- {
@@ -535,8 +536,8 @@ func (st *State) joinValues(L *lua.LState, n int) int {
 	return 1
 }
 
-// mod is what a % b calls, unless b is a whole constant: gopher-lua's remainder is
-// exact, and Lua's is not.
+// mod is the function that a % b calls, unless b is a whole constant: gopher-lua's
+// remainder is exact, and Lua's is not.
 func (st *State) mod(L *lua.LState) int {
 	a, ok1 := ToNumber(L.Get(1))
 	b, ok2 := ToNumber(L.Get(2))
@@ -562,8 +563,8 @@ func (st *State) mod(L *lua.LState) int {
 	return 1
 }
 
-// calculate returns the result of an arithmetic operation of the machine; known
-// is false for any other.
+// calculate returns the result of an arithmetic operation of the machine; known is
+// false for any other operation.
 func calculate(op int, a, b float64) (r float64, known bool) {
 	switch op {
 	case lua.OP_ADD:
@@ -586,8 +587,8 @@ func calculate(op int, a, b float64) (r float64, known bool) {
 
 func remainder(a, b float64) float64 { return a - math.Floor(a/b)*b }
 
-// operandError is the message about an argument of an intrinsic, which was an
-// operand.
+// operandError returns the message about an argument of an intrinsic, which was an
+// operand in the source.
 func (st *State) operandError(L *lua.LState, op string, n int) string {
 	caller, ok := frameAt(L, 1)
 	reg := -1
@@ -597,7 +598,7 @@ func (st *State) operandError(L *lua.LState, op string, n int) string {
 	return typeError(op, L.Get(n).Type().String(), caller, reg)
 }
 
-// loop makes numbers of the values of a for statement.
+// loop converts the values of a for statement to numbers.
 func (st *State) loop(L *lua.LState) int {
 	for i, what := range []string{"initial value", "limit", "step"} {
 		f, ok := ToNumber(L.Get(i + 1))
@@ -609,8 +610,8 @@ func (st *State) loop(L *lua.LState) int {
 	return 3
 }
 
-// arithmetic is the metamethod of strings for an operator: gopher-lua would
-// read "010" as 8.
+// arithmetic returns the metamethod of strings for an operator: gopher-lua would
+// parse "010" as 8.
 func (st *State) arithmetic(op int) lua.LGFunction {
 	return func(L *lua.LState) int {
 		a, ok1 := ToNumber(L.Get(1))

@@ -7,7 +7,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// checkBits reads a number modulo 2^32, rounded to the nearest integer.
+// checkBits reads an argument modulo 2^32, rounded to the nearest integer.
 func (st *State) checkBits(L *lua.LState, n int) uint32 {
 	const magic = 1<<52 + 1<<51
 	f := st.checkNumber(L, n)

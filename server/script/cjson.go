@@ -8,7 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// jsonConfig is what a module of cjson is set to.
+// jsonConfig holds the settings of a cjson module.
 type jsonConfig struct {
 	sparseConvert           bool
 	sparseRatio, sparseSafe int
@@ -27,7 +27,7 @@ func defaultJSON() jsonConfig {
 	}
 }
 
-// jsonLibrary is cjson 2.1 as Redis has it.
+// jsonLibrary is cjson 2.1 in Redis's version.
 func (st *State) jsonLibrary() *lua.LTable {
 	null := &lua.LUserData{Metatable: lua.LNil}
 	st.null = null
@@ -219,7 +219,8 @@ func (e *jsonEncoder) number(v lua.LNumber) {
 	}
 }
 
-// arrayLength returns how long t is as an array; 0 if it is none, or empty.
+// arrayLength returns the length of t as an array; 0 if it is not an array, or
+// empty.
 func (e *jsonEncoder) arrayLength(t *lua.LTable) int {
 	most, items := 0, 0
 	for k, _ := next(t, lua.LNil); k != lua.LNil; k, _ = next(t, k) {
@@ -329,7 +330,7 @@ func (d *jsonDecoder) unexpected(want string) {
 	d.st.Raise(d.L, fmt.Sprintf("Expected %s but found %s at character %d", want, d.token, d.index+1))
 }
 
-// char returns a character of the source, NUL beyond its end.
+// char returns a byte of the source, NUL beyond its end.
 func (d *jsonDecoder) char(i int) byte {
 	if i >= len(d.s) {
 		return 0
@@ -394,7 +395,7 @@ func (d *jsonDecoder) next() {
 	d.at++
 }
 
-// invalidNumber reports whether C reads as a number what JSON does not allow.
+// invalidNumber reports whether C would parse a number that JSON does not allow.
 func (d *jsonDecoder) invalidNumber() bool {
 	p := d.at
 	switch d.char(p) {
@@ -426,7 +427,7 @@ func (d *jsonDecoder) scanNumber() {
 	d.at += n
 }
 
-// numberPrefix returns how many bytes at the start of s C's strtod takes for a
+// numberPrefix returns the length of the prefix of s that C's strtod parses as a
 // number.
 func numberPrefix(s string) int {
 	i := 0
@@ -552,7 +553,7 @@ func (d *jsonDecoder) hex4(p int) int {
 	return v
 }
 
-// unicode reads an escape at p, and returns how long it is; 0 if it is wrong.
+// unicode parses an escape at p, and returns its length; 0 if it is invalid.
 func (d *jsonDecoder) unicode(p int) (r, n int) {
 	r = d.hex4(p + 2)
 	if r < 0 {

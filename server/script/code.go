@@ -8,7 +8,7 @@ import (
 )
 
 // The instructions of gopher-lua's machine: those of Lua 5.1 with the fields in
-// other places, and variants for keys that are constant strings.
+// other positions, and variants for keys that are constant strings.
 //
 //	opcode 6 bits | A 8 | C 9 | B 9, or Bx 18
 func instruction(op, a, b, c int) uint32 {
@@ -40,8 +40,8 @@ const (
 	perFlush    = 50  // elements of a constructor stored at a time
 	multiple    = -1  // results, as many as there are
 
-	// A position is kept for each instruction: its line, and its index, so that
-	// an error tells where it was raised to the instruction.
+	// A position is kept for each instruction: its line, and its index, so that an
+	// error identifies the instruction that raised it.
 	positionBits = 20
 	maxCode      = 1<<positionBits - 1
 )
@@ -93,7 +93,7 @@ type local struct {
 
 type upvalue struct {
 	name  string
-	local bool // of the function around; else an upvalue of it
+	local bool // of the enclosing function; else an upvalue of it
 	info  int
 }
 
@@ -105,15 +105,15 @@ type block struct {
 	breakable bool
 }
 
-// intrinsics are functions that compiled code calls where gopher-lua's
-// instructions do not do what Lua's do.
+// intrinsics are functions that compiled code calls where gopher-lua's instructions
+// differ from Lua's.
 type intrinsics struct {
 	join *lua.LFunction // concatenates its arguments
-	loop *lua.LFunction // makes numbers of the three values of a for statement
+	loop *lua.LFunction // converts the three values of a for statement to numbers
 	mod  *lua.LFunction // the remainder
 }
 
-// function is a function that is being compiled: Lua's lcode.c.
+// function is a function during its compilation: Lua's lcode.c.
 type function struct {
 	x     *lexer
 	outer *function
@@ -127,7 +127,7 @@ type function struct {
 	active  []int // indexes of locals
 	ups     []upvalue
 	block   *block
-	target  int // last place that is jumped to
+	target  int // last position that is a jump target
 	pending int // jumps to the next instruction
 	free    int // first free register
 	stack   int // registers in use
@@ -628,8 +628,8 @@ func (fs *function) indexed(t, key *expr) {
 	t.aux, t.kind = fs.rk(key), kIndexed
 }
 
-// fold computes a constant, if the result is one that can stand in a program:
-// neither a division by zero nor NaN.
+// fold computes a constant, if the result can be written as a constant: neither a
+// division by zero nor NaN.
 func fold(op int, a, b float64) (float64, bool) {
 	if b == 0 && (op == lua.OP_DIV || op == lua.OP_MOD) {
 		return 0, false
@@ -701,8 +701,8 @@ func (fs *function) infix(op token, e *expr) {
 	}
 }
 
-// openCall puts an intrinsic, and e behind it, into the next registers, and
-// returns the first.
+// openCall puts an intrinsic, followed by e, into the next registers, and returns
+// the first.
 func (fs *function) openCall(kind byte, intrinsic *lua.LFunction, e *expr) int {
 	join := fs.constant(constKey{kind: kind}, intrinsic)
 	fs.value(e)
@@ -713,7 +713,7 @@ func (fs *function) openCall(kind byte, intrinsic *lua.LFunction, e *expr) int {
 		fs.abc(lua.OP_MOVE, reg+1, reg, 0)
 		fs.abx(lua.OP_LOADK, reg, join)
 		return reg
-	case e.kind == kRelocable || e.kind == kJump: // its instruction is there, and takes no register
+	case e.kind == kRelocable || e.kind == kJump: // its instruction exists, and takes no register
 		fs.reserve(2)
 		reg := fs.free - 2
 		fs.exprToReg(e, reg+1)
@@ -727,7 +727,7 @@ func (fs *function) openCall(kind byte, intrinsic *lua.LFunction, e *expr) int {
 	return reg
 }
 
-// closeCall calls the intrinsic in a register with the operands behind it.
+// closeCall calls the intrinsic in a register with the operands after it.
 func (fs *function) closeCall(reg int) expr {
 	fs.abc(lua.OP_CALL, reg, fs.free-reg, 2)
 	fs.free = reg + 1
@@ -786,9 +786,9 @@ func (fs *function) setList(base, elements, store int) {
 	fs.free = base + 1
 }
 
-// proto makes gopher-lua's form of the function. The texts of its string constants
-// are also kept in a field that only gopher-lua's compiler can fill, by comparing each
-// constant with all others; so that is set by reflection.
+// proto returns gopher-lua's form of the function. The texts of its string
+// constants are also kept in an unexported field. gopher-lua's compiler fills it by
+// comparing each constant with all others; here it is set by reflection.
 func (fs *function) proto(chunk string) *lua.FunctionProto {
 	p := &lua.FunctionProto{SourceName: chunk}
 	texts := make([]string, len(fs.consts))

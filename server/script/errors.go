@@ -9,7 +9,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// frame is a place in a function that runs.
+// frame is a position in a running function.
 type frame struct {
 	fn   *lua.LFunction
 	pc   int // of the instruction, if it is a Lua function
@@ -40,7 +40,7 @@ func (f frame) where() string {
 	return f.fn.Proto.SourceName + ":" + strconv.Itoa(f.line) + ": "
 }
 
-// where tells the position at a level of the stack, as luaL_where does.
+// where returns the position at a level of the stack, as luaL_where does.
 func where(L *lua.LState, level int) string {
 	f, _ := frameAt(L, level)
 	return f.where()
@@ -57,8 +57,8 @@ func (st *State) raisePlain(L *lua.LState, msg string) { L.Error(lua.LString(msg
 // Throw raises any value as an error.
 func (st *State) Throw(L *lua.LState, v lua.LValue) { L.Error(v, 0) }
 
-// panicked is what the machine does to raise the error on top of its stack.
-// Messages of gopher-lua become those of Lua.
+// panicked is the machine's handler that raises the error on top of its stack. It
+// translates messages of gopher-lua to those of Lua.
 func (st *State) panicked(L *lua.LState) {
 	v := L.Get(-1)
 	f, ok := frameAt(L, 0)
@@ -85,10 +85,10 @@ func (st *State) panicked(L *lua.LState) {
 	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: v, StackTrace: "-"})
 }
 
-// translate makes of a message of gopher-lua's machine the one that Lua gives.
+// translate returns Lua's message for a message of gopher-lua's machine.
 func (st *State) translate(L *lua.LState, f frame, msg string) string {
-	// The machine has put the position in front of it, with the index of the
-	// instruction in the number of the line.
+	// The machine has prefixed the position, with the index of the instruction in
+	// the number of the line.
 	at := f
 	for level := 1; at.fn != nil && at.fn.IsG; level++ {
 		at, _ = frameAt(L, level)
@@ -104,7 +104,7 @@ func (st *State) translate(L *lua.LState, f frame, msg string) string {
 	}
 	pos := at.where()
 	if f.fn.IsG {
-		pos = "" // raised in a Go function, and Lua says nothing for a C function
+		pos = "" // raised in a Go function; Lua omits the position for a C function
 	}
 	return pos + st.reword(L, f, text)
 }
@@ -173,7 +173,7 @@ func (st *State) rkValue(L *lua.LState, f frame, rk int) lua.LValue {
 	if rk&bitRK != 0 {
 		return f.fn.Proto.Constants[rk&^bitRK]
 	}
-	// The error's message lies on the stack already.
+	// The error's message is on the stack already.
 	if v := L.Get(rk + 1); v != nil {
 		return v
 	}
@@ -202,7 +202,7 @@ func (st *State) arithError(L *lua.LState, f frame) string {
 	return typeError("perform arithmetic on", kind, f, rk)
 }
 
-// nameOf tells what a register of a function holds at an instruction: a local,
+// nameOf returns the origin of the value of a register at an instruction: a local,
 // global or field, and its name. Lua's ldebug.c.
 func nameOf(p *lua.FunctionProto, pc, reg int) (what, name string) {
 	n := reg
@@ -255,8 +255,7 @@ func constName(p *lua.FunctionProto, k int) string {
 	return "?"
 }
 
-// setter returns the last instruction before pc that has set a register, -1 if
-// there is none.
+// setter returns the last instruction before pc that has set a register, or -1.
 func setter(p *lua.FunctionProto, pc, reg int) int {
 	last := -1
 	for i := 0; i < pc; i++ {
@@ -303,7 +302,7 @@ func setter(p *lua.FunctionProto, pc, reg int) int {
 	return last
 }
 
-// calledAs tells how the function at a level of the stack was called.
+// calledAs returns the expression by which the function at a level was called.
 func calledAs(L *lua.LState, level int) (what, name string) {
 	f, ok := frameAt(L, level+1)
 	if !ok || f.fn.IsG {
@@ -337,7 +336,7 @@ func (st *State) typeError(L *lua.LState, n int, want string) {
 	st.argError(L, n, want+" expected, got "+got)
 }
 
-// The arguments of Go functions, as Lua's auxiliary library reads them.
+// The arguments of Go functions, parsed as Lua's auxiliary library does.
 
 func (st *State) checkAny(L *lua.LState, n int) lua.LValue {
 	if n > L.GetTop() {
@@ -365,7 +364,7 @@ func (st *State) checkNumber(L *lua.LState, n int) float64 {
 	return f
 }
 
-// checkInt reads what Lua reads as a ptrdiff_t, checkInt32 an int.
+// checkInt reads an argument as Lua reads a ptrdiff_t, checkInt32 as an int.
 func (st *State) checkInt(L *lua.LState, n int) int { return int(toInt(st.checkNumber(L, n))) }
 
 func (st *State) checkInt32(L *lua.LState, n int) int { return toInt32(st.checkNumber(L, n)) }
@@ -377,7 +376,7 @@ func (st *State) optInt(L *lua.LState, n, missing int) int {
 	return st.checkInt(L, n)
 }
 
-// checkTable reads a table; what it stands for, if it is a guard.
+// checkTable reads a table argument; for a proxy, it returns the table behind it.
 func (st *State) checkTable(L *lua.LState, n int) *lua.LTable {
 	t, ok := L.Get(n).(*lua.LTable)
 	if !ok {
@@ -386,14 +385,14 @@ func (st *State) checkTable(L *lua.LState, n int) *lua.LTable {
 	return st.real(t)
 }
 
-// checkOpen refuses a table that must not be changed.
+// checkOpen refuses a read-only table.
 func (st *State) checkOpen(L *lua.LState, t *lua.LTable) {
 	if st.guardOf(t) != nil {
 		st.raisePlain(L, "Attempt to modify a readonly table")
 	}
 }
 
-// checkOpenTable reads a table that is to be changed.
+// checkOpenTable reads a table argument that is to be changed.
 func (st *State) checkOpenTable(L *lua.LState, n int) *lua.LTable {
 	t, ok := L.Get(n).(*lua.LTable)
 	if !ok {

@@ -51,14 +51,14 @@ func tokenNames() []string {
 	}
 }
 
-// lexeme is a token with what it says.
+// lexeme is a token with its text or value.
 type lexeme struct {
 	token  token
 	text   string
 	number float64
 }
 
-// lexer cuts a source into tokens as Lua 5.1 does.
+// lexer splits a source into tokens as Lua 5.1 does.
 type lexer struct {
 	chunk    string // the name of the source in messages
 	src      string
@@ -70,11 +70,11 @@ type lexer struct {
 	peeked   bool
 	buf      []byte // the text of the token that is being read
 	reserved map[string]token
-	spend    func() // is called for each token
-	jumps    int    // that were followed so far, for tests
+	spend    func() // called for each token
+	jumps    int    // jumps that were followed so far, for tests
 }
 
-// syntaxError is what a source that cannot be compiled panics with.
+// syntaxError is the panic value of a source that cannot be compiled.
 type syntaxError string
 
 func newLexer(src, chunk string) *lexer {
@@ -95,7 +95,7 @@ func tokenString0(t token) string {
 	return string([]byte{byte(t)})
 }
 
-// fail panics with a message that tells what was read last; near 0 tells nothing.
+// fail panics with a message that names the last token; near 0 omits it.
 func (x *lexer) fail(msg string, near token) {
 	msg = x.chunk + ":" + strconv.Itoa(x.line) + ": " + msg
 	if near != 0 {
@@ -146,7 +146,7 @@ func (x *lexer) newline() {
 func isDigit(c int) bool { return '0' <= c && c <= '9' }
 func isAlpha(c int) bool { return 'a' <= c|32 && c|32 <= 'z' && c < 128 || c == '_' }
 
-// advance moves on to the next token.
+// advance reads the next token.
 func (x *lexer) advance() {
 	x.spend()
 	x.lastLine = x.line
@@ -157,7 +157,7 @@ func (x *lexer) advance() {
 	x.now = x.read()
 }
 
-// peek looks at the token after the current one.
+// peek returns the token after the current one.
 func (x *lexer) peek() token {
 	x.next, x.peeked = x.read(), true
 	return x.next.token
@@ -264,8 +264,9 @@ func (x *lexer) numeral() lexeme {
 	return lexeme{token: tokenNumber, number: f}
 }
 
-// separator reads [==[ or ]==] up to before the second bracket, and returns the
-// number of equals signs; if the second bracket is missing, minus that, minus 1.
+// separator reads [==[ or ]==] up to the second bracket, exclusively, and returns
+// the number of equals signs; if the second bracket is missing, minus that, minus
+// 1.
 func (x *lexer) separator() int {
 	s := x.current()
 	x.save()
@@ -350,7 +351,7 @@ func (x *lexer) escape() {
 		return
 	}
 	switch {
-	case c < 0: // the string's loop complains
+	case c < 0: // the caller reports it
 	case c == '\n' || c == '\r':
 		x.buf = append(x.buf, '\n')
 		x.newline()

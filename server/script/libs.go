@@ -130,7 +130,7 @@ func (st *State) remove(L *lua.LState) int {
 	}
 	if pos == e {
 		t.RawSet(lua.LNumber(e), lua.LNil)
-		t.Remove(e) // and the end of the array, if it was that
+		t.Remove(e) // and the end of the array, if it was the last element
 	} else {
 		t.Remove(pos)
 	}
@@ -189,8 +189,8 @@ func (s *sorter) less(a, b lua.LValue) bool {
 	return r
 }
 
-// sort is the quicksort of Lua's ltablib.c: with a function that is no order it
-// gives the same order, and errors, as there.
+// sort is the quicksort of Lua's ltablib.c: with a function that is not a
+// consistent order it gives the same order, and errors, as Lua.
 func (s *sorter) sort(l, u int) {
 	for l < u {
 		a, b := s.get(l), s.get(u)
@@ -310,8 +310,8 @@ func (st *State) mathLibrary() *lua.LTable {
 	return t
 }
 
-// rand48 is the generator of drand48, as Redis has it: scripts get the same
-// numbers everywhere.
+// rand48 is the generator of drand48, as in Redis: scripts get the same numbers on
+// every platform.
 type rand48 struct{ x uint64 }
 
 func (r *rand48) seed(n int32) { r.x = uint64(uint32(n))<<16 | 0x330e }
@@ -357,7 +357,7 @@ func (st *State) mathRandomseed(L *lua.LState) int {
 	return 0
 }
 
-// osLibrary is what Redis leaves of os.
+// osLibrary is the part of os that Redis provides.
 func (st *State) osLibrary() *lua.LTable {
 	start := time.Now()
 	return st.library(map[string]lua.LGFunction{
@@ -369,9 +369,9 @@ func (st *State) osLibrary() *lua.LTable {
 }
 
 func (st *State) coroutineLibrary() *lua.LTable {
-	// A coroutine's errors must come to us, and its instructions be counted. The
-	// machine sets another Panic when it starts one, so the first thing that
-	// each does is to set ours.
+	// A coroutine's errors must pass panicked, and its instructions be counted. The
+	// machine sets another Panic when it starts a coroutine, so each one begins by
+	// setting panicked.
 	setup := st.function(func(L *lua.LState) int {
 		L.Panic = st.panicked
 		return 0
@@ -491,8 +491,8 @@ func (st *State) coroutineLibrary() *lua.LTable {
 	return lib
 }
 
-// mayYield reports whether the stack below yield is Lua's alone: a Go function
-// or a metamethod cannot be left and come back to.
+// mayYield reports whether the stack below yield has Lua functions only: a Go
+// function or a metamethod cannot be suspended.
 func (st *State) mayYield(L *lua.LState) bool {
 	for level := 1; ; level++ {
 		f, ok := frameAt(L, level)

@@ -44,7 +44,7 @@ func (m *matcher) captureToClose() int {
 	return 0
 }
 
-// classEnd returns where the single class that begins at p ends.
+// classEnd returns the end of the single class that begins at p.
 func (m *matcher) classEnd(p int) int {
 	c := m.pat[p]
 	p++
@@ -230,7 +230,7 @@ func (m *matcher) endCapture(s, p int) int {
 func (m *matcher) matchCapture(s int, c byte) int {
 	l := m.checkCapture(c)
 	n := m.captures[l].length
-	if n < 0 { // a position, whose length C takes for a huge one
+	if n < 0 { // a position, whose length C reads as a huge number
 		return -1
 	}
 	m.st.Spend(m.L, n/64)
@@ -240,11 +240,11 @@ func (m *matcher) matchCapture(s int, c byte) int {
 	return -1
 }
 
-// match matches from s with the pattern from p, and returns where the match
-// ends, -1 if there is none.
+// match matches from s with the pattern from p, and returns the end of the match,
+// or -1.
 func (m *matcher) match(s, p int) int {
 	for {
-		m.st.Spend(m.L, 1) // some patterns take for ever
+		m.st.Spend(m.L, 1) // some patterns take exponential time
 		if p >= len(m.pat) {
 			return s
 		}
@@ -333,8 +333,8 @@ func (m *matcher) match(s, p int) int {
 	}
 }
 
-// capture returns a capture of a match from s to e; the whole match if there
-// are none.
+// capture returns a capture of a match from s to e; the whole match if there are
+// none.
 func (m *matcher) capture(i, s, e int) lua.LValue {
 	if i >= m.level {
 		if i != 0 {

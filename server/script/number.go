@@ -10,8 +10,8 @@ import (
 
 func isSpace(c int) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// parseNumber reads a number as Lua does, with C's strtod: decimal, hexadecimal,
-// "inf" and "nan", spaces around it. gopher-lua's own would take "010" for 8.
+// parseNumber parses a number as Lua does, with C's strtod: decimal, hexadecimal,
+// "inf" and "nan", spaces around it. gopher-lua's own parser reads "010" as 8.
 func parseNumber(s string) (float64, bool) {
 	s = strings.Trim(s, " \t\n\v\f\r")
 	digits := strings.TrimPrefix(s, "-")
@@ -92,7 +92,7 @@ func ToString(v lua.LValue) (string, bool) {
 	return "", false
 }
 
-// ToNumber returns a number, or what a string says.
+// ToNumber returns a number, or the number that a string contains.
 func ToNumber(v lua.LValue) (float64, bool) {
 	switch v := v.(type) {
 	case lua.LNumber:
@@ -103,7 +103,8 @@ func ToNumber(v lua.LValue) (float64, bool) {
 	return 0, false
 }
 
-// toInt converts as C does on amd64: what does not fit becomes the smallest integer.
+// toInt converts as C does on amd64: a value out of range becomes the smallest
+// integer.
 func toInt(f float64) int64 {
 	if f >= -(1<<63) && f < 1<<63 {
 		return int64(f)
@@ -111,5 +112,5 @@ func toInt(f float64) int64 {
 	return math.MinInt64
 }
 
-// toInt32 converts to C's int by way of a long.
+// toInt32 converts to C's int through a long.
 func toInt32(f float64) int { return int(int32(toInt(f))) }

@@ -6,7 +6,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Gopher-lua's marks of functions with variable arguments.
+// Gopher-lua's flags of functions with variable arguments.
 const (
 	hasArg   = lua.VarArgHasArg
 	isVararg = lua.VarArgIsVarArg
@@ -128,8 +128,8 @@ func (fs *function) activate(n int) {
 	}
 }
 
-// activateAt brings the n locals from the given one into scope, of which later
-// ones are still to come.
+// activateAt brings the n locals from the given one into scope, when later ones are
+// not declared yet.
 func (fs *function) activateAt(from, n int) {
 	for i := from; i < from+n; i++ {
 		fs.locals[i].start = fs.pc()
@@ -321,7 +321,7 @@ func (p *parser) constructor() expr {
 			fs.setList(t.info, elements, store)
 		}
 	}
-	// gopher-lua takes the sizes as they are; they are only hints.
+	// gopher-lua takes the sizes literally; they are only hints.
 	fs.setB(pc, min(elements, maxC))
 	fs.setC(pc, min(records, maxC))
 	return t
@@ -488,8 +488,8 @@ func (p *parser) simple() expr {
 	return e
 }
 
-// priority returns how strongly an operator binds to its left and to its right;
-// 0 if it is none.
+// priority returns the precedence of an operator to its left and to its right; 0 if
+// the token is not an operator.
 func priority(t token) (left, right int) {
 	switch t {
 	case '+', '-':
@@ -551,8 +551,8 @@ func (p *parser) subexpr(limit int) expr {
 	return e
 }
 
-// wholeFollows reports whether the next operand is a whole number, other than 0,
-// by which gopher-lua divides as Lua does.
+// wholeFollows reports whether the next operand is a whole number other than 0, for
+// which gopher-lua's remainder equals Lua's.
 func (p *parser) wholeFollows() bool {
 	f := p.now.number
 	if p.now.token != tokenNumber || f == 0 || f != float64(int32(f)) {
@@ -564,7 +564,7 @@ func (p *parser) wholeFollows() bool {
 	return p.peek() != '^'
 }
 
-// concatenation compiles a .. b .. c, all of it at once.
+// concatenation compiles the whole of a .. b .. c at once.
 func (p *parser) concatenation(e *expr) {
 	fs := p.fs
 	_, right := priority(tokenConcat)
@@ -768,7 +768,7 @@ func (p *parser) forStat(line int) {
 			fs.abx(lua.OP_LOADK, fs.free, fs.numberConst(1))
 			fs.reserve(1)
 		}
-		// Numbers may be given as strings.
+		// Strings are accepted as numbers.
 		fs.forNumbers(base)
 		p.forBody(base, line, first, 1, true)
 	case ',', tokenIn:
@@ -792,7 +792,7 @@ func (p *parser) forStat(line int) {
 	fs.leaveBlock()
 }
 
-// forNumbers makes numbers of the three values of a loop, in the registers from
+// forNumbers converts the three values of a loop to numbers, in the registers from
 // base on, unless they are constants.
 func (fs *function) forNumbers(base int) {
 	n := fs.pc()

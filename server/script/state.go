@@ -10,42 +10,41 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// State is a Lua machine with the libraries that Redis gives to scripts, whose
-// globals and libraries cannot be changed. It is used by one goroutine at a
-// time.
+// State is a Lua machine with the libraries that Redis provides, whose globals and
+// libraries are read-only. It is used by one goroutine at a time.
 type State struct {
 	L *lua.LState
 
 	// Interrupt is called while a script runs or is compiled: before it begins, and
 	// then about each millisecond, between two instructions or within a Go function
-	// that takes long. If it returns an error the script ends with it, whatever it
-	// does.
+	// that takes long. If it returns an error, the script ends with it and cannot
+	// catch it.
 	Interrupt func() *lua.LTable
 
-	// Beat, if it is set before anything runs, is called with each pulse, also while
-	// a single instruction runs, by another goroutine.
+	// Beat, if it is set before anything runs, is called by another goroutine with
+	// each pulse, also during a single instruction.
 	Beat func()
 
-	// Running says that a script runs, other than one that is being loaded: only
-	// then there are random numbers, as in Redis.
+	// Running reports that a script runs, other than one that is being loaded: only
+	// then random numbers are available, as in Redis.
 	Running bool
 
 	globals *lua.LTable    // as the libraries fill it
-	env     *lua.LTable    // what scripts have for globals
-	most    int            // bytes of a string
-	refuse  *lua.LFunction // what the metatables of tables that stand for others have, and no other: see guard
-	shown   *lua.LTable    // what scripts see as the metatable of strings
+	env     *lua.LTable    // the globals that scripts see
+	most    int            // greatest length of a string
+	refuse  *lua.LFunction // the __newindex of the metatables of proxies, and of no other table: see guard
+	shown   *lua.LTable    // the metatable of strings as scripts see it
 	intrinsics
 	random rand48
 	ticks  *ticker
 	last   raised
-	bug    any            // what a command panicked with
+	bug    any            // the value with which a command panicked
 	depth  int            // of coroutines that resume each other
-	null   *lua.LUserData // what JSON calls null
+	null   *lua.LUserData // the null of JSON
 	coRun  *lua.LFunction
 }
 
-// raised tells where the last error was raised.
+// raised is the position where the last error was raised.
 type raised struct {
 	source string
 	line   int
@@ -57,32 +56,32 @@ const (
 	maxCalls      = 20000   // nested; they take 1.8 MB
 	registerStart = 1 << 10 // values on the stack
 
-	// Coroutines have less, for gopher-lua then looks for what has called what in
+	// Coroutines have a smaller stack: gopher-lua searches it for the caller in
 	// quadratic time.
 	maxCoroutineCalls = 2000
 
 	registerMax = 1 << 20
-	maxString   = 512 << 20 // bytes, unless a test says otherwise
+	maxString   = 512 << 20 // bytes; tests may set another limit
 	maxDepth    = 200       // of coroutines that resume each other
 )
 
-// A script looks whether it may go on (calls Interrupt) at each pulse of a timer, and
-// when it has done so much work without one, which happens when the machine is busy.
-// The timer is what bounds the time between two looks by that of one instruction: no
-// number of instructions does, for t[60000000] = 1 takes 1 GB and half a second.
+// A script calls Interrupt at each pulse of a timer, and after a fixed amount of
+// work without a pulse, which happens when the machine is busy. The timer bounds
+// the time between two calls by that of one instruction. A number of instructions
+// alone does not bound it, as t[60000000] = 1 takes 1 GB and half a second.
 const (
 	interval = 20_000 // instructions, or as much other work
 	pulse    = time.Millisecond
 )
 
-// New returns a machine. It has no global redis: see SetLibrary.
+// New returns a machine without the global redis: see Seal.
 func New() *State {
 	st := &State{most: maxString}
 	st.L = lua.NewState(lua.Options{
 		CallStackSize: maxCalls, RegistrySize: registerStart, RegistryMaxSize: registerMax, RegistryGrowStep: 1 << 10,
 		SkipOpenLibs: true,
 	})
-	// For coroutines, whose stacks grow as they need it.
+	// For coroutines, whose stacks grow on demand.
 	st.L.Options.MinimizeStackMemory, st.L.Options.CallStackSize, st.L.Options.RegistrySize = true, maxCoroutineCalls, 1<<8
 	st.random.seed(0)
 	st.ticks = &ticker{st: st, left: interval}
@@ -101,7 +100,7 @@ func New() *State {
 // Table returns an empty table.
 func (st *State) Table() *lua.LTable { return st.L.CreateTable(0, 0) }
 
-// function makes a value of a Go function. Its environment is that of scripts.
+// function returns the Lua value of a Go function, with the environment of scripts.
 func (st *State) function(f lua.LGFunction) *lua.LFunction {
 	fn := st.L.NewFunction(f)
 	if st.env != nil {
@@ -110,7 +109,7 @@ func (st *State) function(f lua.LGFunction) *lua.LFunction {
 	return fn
 }
 
-// library makes a table of functions.
+// library returns a table of functions.
 func (st *State) library(functions map[string]lua.LGFunction) *lua.LTable {
 	t := st.Table()
 	for name, f := range functions {
@@ -119,13 +118,13 @@ func (st *State) library(functions map[string]lua.LGFunction) *lua.LTable {
 	return t
 }
 
-// Library makes a table of functions, for SetLibrary.
+// Library returns a table of functions, for Seal.
 func (st *State) Library(functions map[string]lua.LGFunction) *lua.LTable {
 	return st.library(functions)
 }
 
-// Seal makes the globals, with redis among them, what scripts see; from then on
-// neither they nor what they hold can be changed.
+// Seal makes the globals, including redis, visible to scripts. From then on scripts
+// can change neither the globals nor their contents.
 func (st *State) Seal(redis *lua.LTable) {
 	st.globals.RawSetString("redis", redis)
 	st.guard(st.env, st.globals, true)
@@ -142,18 +141,18 @@ func (st *State) Seal(redis *lua.LTable) {
 	st.L.Env = st.env
 }
 
-// Guarded returns a table that stands for t, which cannot be changed through
-// it. If strict, it is an error to ask for what is not in it.
+// Guarded returns a read-only proxy of t. If strict, reading an absent field is an
+// error.
 func (st *State) Guarded(t *lua.LTable, strict bool) *lua.LTable {
 	g := st.Table()
 	st.guard(g, t, strict)
 	return g
 }
 
-// guard makes g stand for t. It stays empty: what is asked of it is asked of t,
-// and what is to be put into it calls a function that refuses. That function, which
-// scripts cannot come by, is also how such a table is known. (A map from them to
-// what they stand for would keep those of every library that was ever loaded.)
+// guard makes g a read-only proxy of t. g stays empty: reads go to t, and writes
+// call a function that refuses them. That function, which scripts cannot obtain,
+// also identifies a proxy. (A map from proxies to their tables would retain those
+// of every library that was ever loaded.)
 func (st *State) guard(g, t *lua.LTable, strict bool) {
 	meta := st.Table()
 	meta.RawSetString("__newindex", st.refuse)
@@ -175,8 +174,8 @@ func (st *State) guard(g, t *lua.LTable, strict bool) {
 	g.Metatable = meta
 }
 
-// strict makes it an error to ask for what is not in t. It returns the function
-// that is called then.
+// strict makes reading an absent field of t an error. It returns the function that
+// raises it.
 func (st *State) strict(t *lua.LTable) *lua.LFunction {
 	missing := st.function(st.missing)
 	meta := st.Table()
@@ -185,7 +184,7 @@ func (st *State) strict(t *lua.LTable) *lua.LFunction {
 	return missing
 }
 
-// real returns the table that t stands for, or t.
+// real returns the table behind the proxy t, or t.
 func (st *State) real(t *lua.LTable) *lua.LTable {
 	if meta := st.guardOf(t); meta != nil {
 		return meta.RawGetString("__index").(*lua.LTable)
@@ -193,7 +192,7 @@ func (st *State) real(t *lua.LTable) *lua.LTable {
 	return t
 }
 
-// guardOf returns the metatable by which t stands for another, or nil.
+// guardOf returns the metatable of the proxy t, or nil if t is not a proxy.
 func (st *State) guardOf(t *lua.LTable) *lua.LTable {
 	if meta, ok := t.Metatable.(*lua.LTable); ok && meta.RawGetString("__newindex") == lua.LValue(st.refuse) {
 		return meta
@@ -218,11 +217,11 @@ func (st *State) missing(L *lua.LState) int {
 	return 0
 }
 
-// SetGlobal gives a global variable another value, which scripts cannot.
+// SetGlobal sets a global variable, which scripts cannot.
 func (st *State) SetGlobal(name string, v lua.LValue) { st.globals.RawSetString(name, v) }
 
-// SetGlobals makes scripts see other globals, which cannot be changed either; nil
-// for their own.
+// SetGlobals replaces the globals that scripts see, which are read-only, too; nil
+// restores their own.
 func (st *State) SetGlobals(t *lua.LTable) {
 	if t == nil {
 		t = st.globals
@@ -232,8 +231,8 @@ func (st *State) SetGlobals(t *lua.LTable) {
 	st.env.Metatable.(*lua.LTable).RawSetString("__index", t)
 }
 
-// Compile compiles a source. The error is the message that Lua gives, or
-// [*Interrupted] if Interrupt has ended it.
+// Compile compiles a source. The error is Lua's message, or [*Interrupted] if
+// Interrupt has ended the compilation.
 func (st *State) Compile(src, chunk string) (*lua.LFunction, error) {
 	st.ticks.start()
 	defer st.ticks.stop()
@@ -250,10 +249,10 @@ const tokenWork = 10
 // Interrupted is the error of a source whose compilation was ended by Interrupt.
 type Interrupted struct{ Value *lua.LTable }
 
-// Error says so; Value is what Interrupt has returned.
+// Error returns the message; Value is the error that Interrupt has returned.
 func (e *Interrupted) Error() string { return "the compilation was interrupted" }
 
-// compile is Compile that calls a function for each token.
+// compile is Compile with a function to call for each token.
 func (st *State) compile(src, chunk string, spend func()) (*lua.LFunction, error) {
 	proto, err := compile(src, chunk, st.intrinsics, spend)
 	if err != nil {
@@ -264,9 +263,9 @@ func (st *State) compile(src, chunk string, spend func()) (*lua.LFunction, error
 	return fn, nil
 }
 
-// Error is what a script has failed with.
+// Error is the error of a script.
 type Error struct {
-	Value  lua.LValue // a string or a table as a rule
+	Value  lua.LValue // usually a string or a table
 	Source string     // the chunk where it was raised,
 	Line   int        // and the line
 	Known  bool       // if they are known
@@ -290,7 +289,7 @@ func (st *State) Call(fn *lua.LFunction, args ...lua.LValue) (result lua.LValue,
 	}
 	if err != nil {
 		L.SetTop(top)
-		L.G.CurrentThread = L.G.MainThread // it may have been another's error
+		L.G.CurrentThread = L.G.MainThread // an error may have left another thread there
 		return nil, &Error{st.object(err), st.last.source, st.last.line, st.last.known}
 	}
 	result = L.Get(-1)
@@ -298,8 +297,8 @@ func (st *State) Call(fn *lua.LFunction, args ...lua.LValue) (result lua.LValue,
 	return result, nil
 }
 
-// protect returns the function that calls another one with our Panic in place,
-// which PCall replaces by its own.
+// protect returns a function that calls another one with panicked in place, because
+// PCall replaces Panic by its own.
 func (st *State) protect() *lua.LFunction {
 	if st.coRun == nil {
 		st.coRun = st.function(func(L *lua.LState) int {
@@ -311,42 +310,41 @@ func (st *State) protect() *lua.LFunction {
 	return st.coRun
 }
 
-// object returns what an error of gopher-lua is about.
+// object returns the value of an error of gopher-lua.
 func (st *State) object(err error) lua.LValue {
 	e := err.(*lua.ApiError)
 	if e.Type != lua.ApiErrorPanic {
 		return e.Object
 	}
-	// Something has panicked: gopher-lua's stack of calls, which has no room for
-	// more, or what must not be hidden.
+	// A Go panic: either gopher-lua's call stack has overflowed, or the panic must
+	// not be hidden.
 	if msg := e.Object.String(); msg != "lua callstack overflow" {
 		panic("BUG: in a script: " + msg)
 	}
 	return lua.LString("stack overflow")
 }
 
-// Bug notes what a Go function has panicked with, which no script may catch.
+// Bug records the panic value of a Go function, which no script may catch.
 func (st *State) Bug(r any) { st.bug = r }
 
-// ticker is how scripts are interrupted: a context that gopher-lua asks before
-// each instruction whether it is done. It costs some nanoseconds; gopher-lua has
-// no hooks.
+// ticker interrupts scripts: it is a context that gopher-lua checks before each
+// instruction. A check costs some nanoseconds; gopher-lua has no hooks.
 type ticker struct {
 	st    *State
-	left  int         // instructions, or other work, until the next look if there is no pulse
+	left  int         // instructions, or other work, until the next check if there is no pulse
 	pulse atomic.Bool // set by the timer
 	end   *lua.LTable // the error that the script must end with
 
-	// The timer goes on until it finds nothing that runs: scripts that take
+	// The timer continues until nothing runs when it fires: scripts that take
 	// microseconds do not set it each time.
 	timer   *time.Timer
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	running bool
 	armed   bool
 }
 
-// start begins to count for a script, or a source to be compiled. The first look is at
-// the first instruction.
+// start begins to count for a script, or a source to be compiled. The first check
+// is at the first instruction.
 func (t *ticker) start() {
 	t.left, t.end = 0, nil
 	if t.st.Interrupt == nil {
@@ -367,7 +365,7 @@ func (t *ticker) stop() {
 	t.mu.Unlock()
 }
 
-// beat is what the timer does.
+// beat is the function of the timer.
 func (t *ticker) beat() {
 	t.pulse.Store(true)
 	if t.st.Beat != nil {
@@ -406,11 +404,11 @@ func (t *ticker) spent(n int) bool {
 	return t.end != nil
 }
 
-// hurry makes the next look come at the next instruction.
+// hurry makes the next check come at the next instruction.
 func (t *ticker) hurry() { t.left = 0 }
 
-// Spend is what a Go function calls, now and then, that may take long: it has done
-// as much work as n instructions.
+// Spend counts work of as much as n instructions. Go functions that may take long
+// call it at intervals.
 func (st *State) Spend(L *lua.LState, n int) {
 	if st.ticks.spent(n) {
 		L.Error(st.ticks.end, 0)

@@ -21,8 +21,8 @@ func (st *State) stringLibrary() *lua.LTable {
 	}
 	t := st.library(functions)
 	t.RawSetString("gfind", t.RawGetString("gmatch"))
-	// The methods of strings are a table of their own, so that looking them up
-	// does not go through the guard.
+	// The methods of strings are in a separate table, so that their lookup bypasses
+	// the proxy.
 	methods := st.Table()
 	t.ForEach(func(k, v lua.LValue) { methods.RawSet(k, v) })
 	meta := st.Table()
@@ -41,8 +41,8 @@ func (st *State) stringLibrary() *lua.LTable {
 	return t
 }
 
-// place makes of a position that may count from the end one that counts from
-// the start.
+// place converts a position that may count from the end to one that counts from the
+// start.
 func place(i, n int) int {
 	if i < 0 {
 		i += n + 1
@@ -85,7 +85,7 @@ func (st *State) strDump(L *lua.LState) int {
 	if st.checkFunction(L, 1).IsG {
 		st.Raise(L, "unable to dump given function")
 	}
-	L.Push(lua.LString("\x1bLuaQ\x00")) // nothing that could be loaded again
+	L.Push(lua.LString("\x1bLuaQ\x00")) // a dummy that cannot be loaded
 	return 1
 }
 
@@ -268,7 +268,7 @@ func (st *State) strGsub(L *lua.LState) int {
 	return 2
 }
 
-// replace appends what a match from s to e is replaced by.
+// replace appends the replacement of a match from s to e.
 func (m *matcher) replace(b []byte, s, e int, by lua.LValue) []byte {
 	var v lua.LValue
 	switch by := by.(type) {
@@ -377,7 +377,7 @@ func (st *State) strFormat(L *lua.LState) int {
 			text := st.checkString(L, arg)
 			st.checkLength(L, b.Len()+len(text))
 			if s.precision < 0 && len(text) >= 100 {
-				b.WriteString(text) // as it is, NULs and all
+				b.WriteString(text) // unchanged, including NULs
 				break
 			}
 			text = cString(text)
@@ -423,7 +423,7 @@ func (s *spec) pad(b *bytes.Buffer, text string) {
 	}
 }
 
-// number writes a sign, a prefix and digits, filled up with zeros where asked.
+// number writes a sign, a prefix and digits, padded with zeros if requested.
 func (s *spec) number(b *bytes.Buffer, sign, digits string, zeros bool) {
 	if zeros && !s.has('-') {
 		if n := s.width - len(sign) - len(digits); n > 0 {

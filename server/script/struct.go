@@ -19,7 +19,7 @@ const (
 	maxAlign   = 8
 )
 
-// layout reads a format.
+// layout parses a format.
 type layout struct {
 	st    *State
 	L     *lua.LState
@@ -98,7 +98,7 @@ func (f *layout) control(opt byte) {
 	}
 }
 
-// ordered turns little-endian bytes into the order of the format.
+// ordered converts little-endian bytes to the byte order of the format.
 func (f *layout) ordered(b []byte) []byte {
 	if f.big {
 		for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
@@ -110,7 +110,7 @@ func (f *layout) ordered(b []byte) []byte {
 
 func (st *State) structPack(L *lua.LState) int {
 	f := st.newLayout(L)
-	L.Push(lua.LNil) // as Lua's does, so what is missing is nil
+	L.Push(lua.LNil) // as Lua's does: a missing value reads as nil
 	var b []byte
 	arg := 2
 	for f.fmt != "" {
