@@ -115,7 +115,7 @@ func keptParameters() []parameter {
 		return keptNumber(name, initial, 0, maxInt, why)
 	}
 	list := []parameter{
-		// Refused, as they request what is not done.
+		// Parameters that accept only their default.
 		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica).words().replicaof(),
 		keptYesNo("tls-cluster", false, "").only(notTLS),
 		keptYesNo("tls-replication", false, "").only(notTLS),

@@ -292,7 +292,7 @@ func (m *migration) run(c *Call, keys [][]byte) {
 	c.Reply.OK()
 }
 
-// commands returns the commands to send, and sets the deadline of nc.
+// commands returns the commands to send, and sets the write deadline of nc.
 func (m *migration) commands(c *Call, keys [][]byte, nc net.Conn) []byte {
 	var b []byte
 	command := func(args ...[]byte) {

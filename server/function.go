@@ -632,8 +632,9 @@ func functionRestore(c *Call) {
 	c.Reply.OK()
 }
 
-// restoreLibraries adds libraries to the existing ones, or with flush replaces
-// those: all of them or, if it returns an error in wrong, none.
+// restoreLibraries adds libraries: all of them or, if it returns an error in wrong,
+// none. With flush it first deletes all existing libraries, with replace those of
+// the same names.
 func (c *Call) restoreLibraries(codes []string, flush, replace bool) (wrong string) {
 	var fresh functions
 	libraryTaken, functionTaken := fresh.takenBy(false)

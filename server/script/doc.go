@@ -30,8 +30,7 @@
 //     another border than Lua's, and a single element at index 50 000 000 takes the
 //     memory of all below it.
 //   - next visits the keys outside of the array in insertion order; in Lua the
-//     order is
-//     unspecified. So cjson.encode gives another order.
+//     order is unspecified. So cjson.encode gives another order.
 //   - # calls __len of a table, and next does not detect a key that was never in
 //     the table.
 //   - A computed zero has no sign.
