@@ -26,7 +26,7 @@ func bitfieldCommands() []Command {
 	}
 }
 
-// field is an integer of so many bits from an offset on, highest bit first.
+// field is an integer of width bits at a bit offset, highest bit first.
 type field struct {
 	offset int64 // in bits
 	width  int64
@@ -35,7 +35,7 @@ type field struct {
 
 // readField reads an encoding, such as u8 or i16, and an offset.
 func readField(c *Call) (f field) {
-	encoding, _, _ := bytes.Cut(c.Bytes(), []byte{0}) // C ends a string there
+	encoding, _, _ := bytes.Cut(c.Bytes(), []byte{0}) // as in Redis, a NUL ends the string
 	if c.Err() == "" {
 		limit := int64(63)
 		ok := len(encoding) > 0
@@ -59,10 +59,10 @@ func readField(c *Call) (f field) {
 	return f
 }
 
-// window is the bytes that a field is in: at most 9.
+// window is the bytes that contain a field: at most 9.
 type window [9]byte
 
-// window returns a copy of the bytes that f is in, zeros beyond the end of b.
+// window returns a copy of the bytes that contain f, zeros beyond the end of b.
 func (f field) window(b []byte) (w window) {
 	if at := f.offset >> 3; at < int64(len(b)) {
 		copy(w[:f.bytes()], b[at:])
@@ -70,10 +70,10 @@ func (f field) window(b []byte) (w window) {
 	return w
 }
 
-// bytes returns how many bytes f is in.
+// bytes returns the number of bytes that contain f.
 func (f field) bytes() int64 { return (f.offset&7 + f.width + 7) / 8 }
 
-// last returns the byte that the last bit of f is in.
+// last returns the index of the byte with the last bit of f.
 func (f field) last() int64 { return (f.offset + f.width - 1) >> 3 }
 
 func (f field) get(w *window) int64 {
@@ -92,7 +92,8 @@ func (f field) set(w *window, x int64) {
 	}
 }
 
-// cut returns what the field holds when x is written to it.
+// cut returns x truncated to the width of f: the value of the field after x is
+// written to it.
 func (f field) cut(x uint64) int64 {
 	unused := 64 - f.width
 	if f.signed {
@@ -101,7 +102,7 @@ func (f field) cut(x uint64) int64 {
 	return int64(x << unused >> unused)
 }
 
-// limits returns the lowest and the highest value that f can have.
+// limits returns the lowest and the highest value of f.
 func (f field) limits() (lo, hi int64) {
 	if f.signed {
 		hi = math.MaxInt64 >> (64 - f.width)
@@ -118,7 +119,7 @@ type bitfieldOp struct {
 	operand  int64 // of SET and INCRBY
 }
 
-// result returns what becomes of the old value, and whether it is to be written.
+// result returns the new value for an old one, and whether it is to be written.
 func (op *bitfieldOp) result(old int64) (x int64, write bool) {
 	lo, hi := op.limits()
 	var sum uint64
@@ -127,7 +128,7 @@ func (op *bitfieldOp) result(old int64) (x int64, write bool) {
 		sum = uint64(op.operand)
 		over = op.operand > hi
 		under = op.operand < lo
-		if !op.signed && under { // it is read as an unsigned number
+		if !op.signed && under { // as in Redis, the value is read as an unsigned number
 			over, under = true, false
 		}
 	} else {
@@ -206,7 +207,7 @@ func bitfieldWith(c *Call, readOnly bool) {
 	}
 }
 
-// readBitfield reads the operations, and which is the last byte that they
+// readBitfield reads the operations, and the index of the last byte that they
 // write: -1 if they only read.
 func readBitfield(c *Call) (ops []bitfieldOp, last int64) {
 	last = -1

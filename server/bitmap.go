@@ -50,8 +50,8 @@ func bitmapCommands() []Command {
 
 const errBitOffset = "ERR bit offset is not an integer or out of range"
 
-// bitOffset reads the place of a bit, which a string must be able to have.
-// If width is not 0, "#n" stands for n times as many bits.
+// bitOffset reads the offset of a bit, which must be possible in a string. If width
+// is not 0, "#n" stands for n times as many bits.
 func (c *Call) bitOffset(width int64) int64 {
 	b := c.Bytes()
 	if c.Err() != "" {
@@ -63,7 +63,7 @@ func (c *Call) bitOffset(width int64) int64 {
 	}
 	n, ok := protocol.ParseInt(b)
 	if hash {
-		n *= width // what overflows does so as in Redis
+		n *= width // overflows as in Redis
 	}
 	if !ok || n < 0 || n>>3 >= c.srv.config.protoMaxBulk {
 		c.Fail(errBitOffset)
@@ -110,9 +110,9 @@ func setbit(c *Call) {
 	c.Reply.Int(old)
 }
 
-// openBits opens a string, made if there is none, to change its bytes up to
-// last, and says whether it has become longer for that. Whatever happens to the
-// bytes, its encoding is raw from then on, as Redis leaves it.
+// openBits opens a string for changing its bytes up to last, and creates it if
+// there is none; grown reports that it has become longer for that. Its encoding is
+// raw from then on, even if the bytes do not change, as in Redis.
 func (c *Call) openBits(key []byte, last int) (e *keyspace.Entry, s *keyspace.String, grown, ok bool) {
 	e, s, ok = c.editString(key)
 	switch {
@@ -176,8 +176,8 @@ func bitop(c *Call) {
 	c.Reply.Int(int64(size))
 }
 
-// combineAll returns what an operation makes of bitmaps, the longest of which
-// has size bytes. Where one has ended, it is 0.
+// combineAll returns the result of an operation on bitmaps, the longest of which
+// has size bytes. Bits beyond the end of a bitmap are 0.
 func combineAll(op string, sources [][]byte, size int) []byte {
 	result := make([]byte, size)
 	copy(result, sources[0])
@@ -200,7 +200,7 @@ func combineAll(op string, sources [][]byte, size int) []byte {
 			combine('O', result[:n], source)
 		}
 		combine('W', result, twice)
-	default: // DIFF, DIFF1, ANDOR: the first, and what is set in any other
+	default: // DIFF, DIFF1, ANDOR: the first, and the union of the others
 		others := combineAll("OR", sources[1:], size)
 		switch op {
 		case "DIFF":
@@ -215,9 +215,10 @@ func combineAll(op string, sources [][]byte, size int) []byte {
 	return result
 }
 
-// combine makes of each bit of dst, and the bit of src there, which is at least
-// as long, what op (And, Or, Xor, Without) says; N is the opposite of src. A
-// function to be called for every 8 bytes would take thrice as long.
+// combine applies op (And, Or, Xor, Without) to each bit of dst and the bit of src
+// at the same offset, where src is at least as long; N is the complement of src.
+// The rejected alternative, a function that is called for every 8 bytes, takes
+// three times as long.
 func combine(op byte, dst, src []byte) {
 	le := binary.LittleEndian
 	words := len(dst) &^ 7
@@ -259,13 +260,13 @@ func combine(op byte, dst, src []byte) {
 	}
 }
 
-// bitRange are the bits, or bytes, from start to end, as clients give them.
+// bitRange is a range of bits, or bytes, from start to end, as clients give it.
 type bitRange struct {
 	start, end int64
 	bits       bool
 }
 
-// unit reads whether a range is of bits or bytes.
+// unit reads BIT or BYTE.
 func (r *bitRange) unit(c *Call) {
 	switch {
 	case c.Is("BIT"):
@@ -276,8 +277,8 @@ func (r *bitRange) unit(c *Call) {
 	}
 }
 
-// within returns the bits of a string of so many bytes that are in the range, from lo
-// up to hi.
+// within returns the bits of the range in a string of so many bytes, from lo up to
+// hi.
 func (r bitRange) within(bytes int) (lo, hi int64) {
 	n := int64(bytes)
 	if r.bits {
@@ -299,7 +300,7 @@ func (r bitRange) within(bytes int) (lo, hi int64) {
 	return r.start * 8, (r.end + 1) * 8
 }
 
-// bitcount looks at the key before it looks at the range, as Redis does.
+// bitcount checks the key before the range, as Redis does.
 func bitcount(c *Call) {
 	s, ok := read[keyspace.String](c, c.Bytes())
 	switch {
@@ -329,7 +330,7 @@ func bitcount(c *Call) {
 	}
 }
 
-// countBits returns how many of the bits of b from lo up to hi are set.
+// countBits returns the number of set bits of b from lo up to hi.
 func countBits(b []byte, lo, hi int64) (n int64) {
 	if lo >= hi {
 		return 0
@@ -348,7 +349,7 @@ func countBits(b []byte, lo, hi int64) (n int64) {
 	return n
 }
 
-// bitpos judges the bit, then the key, then the range.
+// bitpos checks the bit, then the key, then the range, as Redis does.
 func bitpos(c *Call) {
 	key, bit := c.Bytes(), c.Int()
 	if c.Err() == "" && bit != 0 && bit != 1 {
@@ -362,7 +363,7 @@ func bitpos(c *Call) {
 	case !ok:
 		return
 	case s == nil:
-		c.Reply.Int(-bit) // a string of zeros without end
+		c.Reply.Int(-bit) // a missing key is a string of zeros without end
 		return
 	}
 	if c.Len() > 3 {
@@ -374,7 +375,7 @@ func bitpos(c *Call) {
 		r.start = c.Int()
 	}
 	switch end := c.Peek(0); {
-	case c.Len() == 2: // Redis judges the unit first
+	case c.Len() == 2: // Redis checks the unit first
 		c.Skip(1)
 		r.unit(c)
 		var ok bool
@@ -395,12 +396,12 @@ func bitpos(c *Call) {
 	c.Reply.Int(at)
 }
 
-// findBit returns the first bit of b from lo up to hi that is as given, or -1.
+// findBit returns the first bit of b from lo up to hi that equals bit, or -1.
 func findBit(b []byte, lo, hi int64, bit byte) int64 {
 	if lo >= hi {
 		return -1
 	}
-	// What is looked for becomes 1, what lies before lo 0.
+	// After flip the bits to find are 1, and those before lo are 0.
 	var flip uint64
 	if bit == 0 {
 		flip = ^flip

@@ -10,7 +10,8 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// Places are members of sorted sets; package geo knows what their scores mean.
+// Locations are members of sorted sets; package geo converts between them and
+// scores.
 
 func geoCommands() []Command {
 	return []Command{
@@ -105,7 +106,7 @@ func readPoint(c *Call) geo.Point {
 	return p
 }
 
-// sixDigits writes a number as C's %f does.
+// sixDigits formats a number as C's %f does.
 func sixDigits(f float64) string {
 	if math.IsInf(f, 0) {
 		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(f, 'f', 6, 64)), "+")
@@ -113,7 +114,7 @@ func sixDigits(f float64) string {
 	return strconv.FormatFloat(f, 'f', 6, 64)
 }
 
-// readUnit reads a unit of length and returns the metres in it.
+// readUnit reads a unit of length and returns its metres.
 func readUnit(c *Call) float64 {
 	switch {
 	case c.Is("M"):
@@ -147,7 +148,7 @@ func readBox(c *Call, s *geo.Shape) {
 	s.Unit = readUnit(c)
 }
 
-// geoadd is ZADD, once places have become scores.
+// geoadd is ZADD, after it has converted locations to scores.
 func geoadd(c *Call) {
 	key := c.Bytes()
 	var o zaddOptions
@@ -178,7 +179,7 @@ func geoadd(c *Call) {
 	}
 }
 
-// placeOf returns where a member is. s may be nil.
+// placeOf returns the location of a member. s may be nil.
 func placeOf(s *zset.Set, member []byte) (p geo.Point, ok bool) {
 	if s == nil {
 		return p, false
@@ -210,7 +211,7 @@ func replyPoint(c *Call, p geo.Point) {
 	c.Reply.Decimal(appendCoordinate(b[:0], p.Latitude))
 }
 
-// appendCoordinate writes a number with as many as 17 digits behind the point.
+// appendCoordinate formats a number with as many as 17 digits behind the point.
 func appendCoordinate(dst []byte, f float64) []byte {
 	if f == 0 {
 		return append(dst, '0')
@@ -225,7 +226,7 @@ func appendCoordinate(dst []byte, f float64) []byte {
 	return dst
 }
 
-// replyDistance replies with four digits behind the point, whatever the dialect.
+// replyDistance replies with four digits behind the point, in RESP2 and RESP3.
 func replyDistance(c *Call, d float64) {
 	n := uint64(math.RoundToEven(d * 10000))
 	b := strconv.AppendUint(make([]byte, 0, 32), n/10000, 10)
@@ -274,9 +275,9 @@ func geohash(c *Call) {
 	}
 }
 
-// The commands that search. What they take differs; what they do does not.
+// The commands that search. They differ in their arguments and share the search.
 
-// geoSearch is what a command searches, and how it replies.
+// geoSearch is the parameters of a search and of its reply.
 type geoSearch struct {
 	shape geo.Shape
 	count int64
@@ -289,10 +290,10 @@ type geoSearch struct {
 	dst       []byte
 	storeDist bool
 
-	fromMember, fromPoint, byRadius, byBox bool // what GEOSEARCH was given
+	fromMember, fromPoint, byRadius, byBox bool // the options that GEOSEARCH was given
 }
 
-// order says how what is found is sorted, by distance.
+// order is the order of the results, by distance.
 type order uint8
 
 const (
@@ -301,7 +302,7 @@ const (
 	descending
 )
 
-// option reads an option that all of these commands take.
+// option reads an option that all of these commands accept.
 func (g *geoSearch) option(c *Call) bool {
 	switch {
 	case c.Is("WITHDIST"):
@@ -327,7 +328,7 @@ func (g *geoSearch) option(c *Call) bool {
 	return true
 }
 
-// storeOption reads where GEORADIUS is to store what it finds.
+// storeOption reads the destination of GEORADIUS.
 func (g *geoSearch) storeOption(c *Call) bool {
 	switch {
 	case c.Len() >= 2 && c.Is("STORE"):
@@ -343,7 +344,8 @@ func (g *geoSearch) storeOption(c *Call) bool {
 
 const errNoPlace = "ERR could not decode requested zset member"
 
-// shapeOption reads what GEOSEARCH searches. Redis looks for the member at once.
+// shapeOption reads the centre and the shape of GEOSEARCH. Redis looks up the
+// member immediately.
 func (g *geoSearch) shapeOption(c *Call, s *zset.Set) bool {
 	switch {
 	case c.Len() >= 2 && !g.fromPoint && c.Is("FROMMEMBER"):
@@ -371,7 +373,7 @@ func georadius(c *Call) { georadiusWith(c, true) }
 
 func georadiusRo(c *Call) { georadiusWith(c, false) }
 
-// georadiusWith looks at the key before it looks at its other arguments, as Redis does.
+// georadiusWith checks the key before its other arguments, as Redis does.
 func georadiusWith(c *Call, mayStore bool) {
 	s, ok := read[zset.Set](c, c.Bytes())
 	if !ok {
@@ -395,7 +397,7 @@ func georadiusbymemberWith(c *Call, mayStore bool) {
 	}
 	var g geoSearch
 	if s == nil {
-		c.Skip(3) // they are not judged then
+		c.Skip(3) // without a key Redis does not check them
 	} else {
 		if g.shape.Center, ok = placeOf(s, c.Bytes()); !ok {
 			c.Fail(errNoPlace)
@@ -452,7 +454,7 @@ func geosearchWith(c *Call, g *geoSearch) {
 	g.run(c, s, "geosearchstore")
 }
 
-// found is a member in the shape.
+// found is a member within the shape.
 type found struct {
 	member   string
 	score    float64
@@ -473,7 +475,7 @@ func (g *geoSearch) run(c *Call, s *zset.Set, event string) {
 		list = g.search(s)
 	}
 	if g.count > 0 && g.order == unsorted && !g.any {
-		g.order = ascending // the nearest
+		g.order = ascending // for the nearest ones
 	}
 	n := len(list)
 	if g.count > 0 {

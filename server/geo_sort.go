@@ -2,10 +2,10 @@ package server
 
 import "slices"
 
-// sortNearest puts the first n elements in order. What is at the same distance
-// comes in the order in which Redis has it: all of a list is sorted stably there,
-// while for a part of it there is pqsort.c, the quicksort of Bentley and McIlroy
-// ("Engineering a sort function", 1993), which leaves parts alone that are not asked for.
+// sortNearest sorts the first n elements. Elements at the same distance are in the
+// order of Redis: a whole list is sorted stably there, while a part of it is sorted
+// by pqsort.c, the quicksort of Bentley and McIlroy ("Engineering a sort function",
+// 1993) without the partitions outside the part.
 func sortNearest(list []found, n int, compare func(a, b found) int) {
 	if n >= len(list) {
 		slices.SortStableFunc(list, compare)
@@ -32,7 +32,7 @@ func (p *partialSort) swapRuns(i, j, n int) {
 	}
 }
 
-// sort sorts what lies from lo up to hi.
+// sort sorts the elements from lo up to hi.
 func (p *partialSort) sort(lo, hi int) {
 	for hi-lo > 1 && lo < p.wanted {
 		if hi-lo < 7 {
@@ -50,10 +50,10 @@ func (p *partialSort) sort(lo, hi int) {
 	}
 }
 
-// split puts what is less than the element at lo before all others, what is
-// greater behind all others, and returns where the former end and the latter begin.
+// split moves elements less than the one at lo to the front, and greater ones to
+// the end, and returns the end of the former and the beginning of the latter.
 func (p *partialSort) split(lo, hi int) (left, right int) {
-	// Equal ones gather at both ends, before a and behind d.
+	// Equal elements gather at both ends, before a and behind d.
 	a, b := lo+1, lo+1
 	c, d := hi-1, hi-1
 	for {
@@ -93,7 +93,7 @@ func (p *partialSort) split(lo, hi int) (left, right int) {
 	return lo + b - a, hi - (d - c)
 }
 
-// pivot chooses an element in the middle: of three, or of nine.
+// pivot chooses a median: of three elements, or of nine.
 func (p *partialSort) pivot(lo, hi int) int {
 	n := hi - lo
 	middle := lo + n/2

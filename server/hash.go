@@ -132,17 +132,17 @@ func hmset(c *Call) {
 }
 
 // hashDoor is a hash that is open for changing through its entry. A handler that
-// needs more than this door has uses edit.
+// needs other methods uses edit.
 type hashDoor struct{ door[keyspace.Hash] }
 
-// editHash is edit for such a hash.
+// editHash is edit for hashDoor.
 func (c *Call) editHash(key []byte) (hashDoor, bool) {
 	d, ok := open[keyspace.Hash](c, key)
 	return hashDoor{d}, ok
 }
 
-// createHash is create for such a hash, with room for a field and its value, and
-// for those among the arguments that are left.
+// createHash is create for hashDoor. It allocates room for a field and its value,
+// and for the pairs in the remaining arguments.
 func (c *Call) createHash(key, field, value []byte) (d hashDoor, ok bool) {
 	if d, ok = c.editHash(key); d.e != nil || !ok {
 		return d, ok
@@ -170,8 +170,7 @@ func (d *hashDoor) delete(field []byte) bool {
 	return deleted
 }
 
-// hsetPairs sets the fields that the arguments name and returns how many are
-// new.
+// hsetPairs sets the fields in the arguments and returns the number of new ones.
 func (c *Call) hsetPairs() (added int, ok bool) {
 	key := c.Bytes()
 	if c.Len()%2 != 0 {

@@ -7,8 +7,9 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// hashExpireCommands are the deadlines of fields: of Redis 7.4 (see memberttl.go),
-// and the commands of 8.0 that get and set values with them.
+// hashExpireCommands are the commands for deadlines of fields: those of Redis 7.4
+// (see memberttl.go), and those of 8.0 that get and set values together with
+// deadlines.
 func hashExpireCommands() []Command {
 	return append(memberTTLCommands("h", "hash", "7.4.0", "hash fields", timedHash),
 		Command{Facts: protocol.Facts{
@@ -56,8 +57,8 @@ func hgetdel(c *Call) {
 	c.changedMembers(key, classHash, "hdel", deleted)
 }
 
-// replyField replies the value of a field of a hash, both of which may not be
-// there.
+// replyField replies the value of a field of a hash. Both may be missing: then it
+// replies null and returns false.
 func replyField(c *Call, h *keyspace.Hash, field []byte) bool {
 	if h == nil {
 		c.Reply.Null()
@@ -109,8 +110,8 @@ func hgetex(c *Call) {
 	c.changedMembers(key, classHash, "hdel", removed)
 }
 
-// hsetexArgs reads what follows the key, each option as soon as it stands
-// there, as Redis does.
+// hsetexArgs reads the arguments after the key. As in Redis, each option is checked
+// where it stands.
 func hsetexArgs(c *Call) (pairs [][]byte, fnx, fxx bool, x memberExpiry) {
 	for c.More() {
 		switch {
@@ -134,7 +135,7 @@ func hsetexArgs(c *Call) (pairs [][]byte, fnx, fxx bool, x memberExpiry) {
 			c.Fail("ERR unknown argument: " + clip(c.Peek(0), math.MaxInt))
 		}
 	}
-	c.Fail(wrongArity(c.cmd.Name)) // without FIELDS
+	c.Fail(wrongArity(c.cmd.Name)) // FIELDS is missing
 	return nil, fnx, fxx, x
 }
 
@@ -181,7 +182,7 @@ func hsetex(c *Call) {
 	case x.past(c):
 		c.changedMembers(key, classHash, "hdel", fields)
 		if h.Len() == 0 {
-			c.drop(key) // says so of a new key, too
+			c.drop(key) // reports the deletion of a new key, too
 		}
 	case x.set:
 		c.changedMembers(key, classHash, "hexpire", fields)

@@ -50,7 +50,8 @@ func hyperloglogCommands() []Command {
 
 const errCorruptedHLL = "INVALIDOBJ Corrupted HLL object detected"
 
-// hll returns the string of an entry, if it is a HyperLogLog; what else it is has been replied.
+// hll returns the string of an entry, if it is a HyperLogLog; else it replies the
+// error.
 func (c *Call) hll(e *keyspace.Entry) (*keyspace.String, bool) {
 	s, ok := as[keyspace.String](c, e)
 	if ok && !hyperloglog.Valid(s.Content()) {
@@ -60,8 +61,8 @@ func (c *Call) hll(e *keyspace.Entry) (*keyspace.String, bool) {
 	return s, ok
 }
 
-// editHLL opens a HyperLogLog for changing; s is nil if there is none. Whether it is
-// changed then or not, it is raw, as in Redis.
+// editHLL opens a HyperLogLog for changing; s is nil if there is none. Its encoding
+// is raw from then on, even if it does not change, as in Redis.
 func (c *Call) editHLL(key []byte) (e *keyspace.Entry, s *keyspace.String, ok bool) {
 	if e = c.db.Edit(key); e == nil {
 		return nil, nil, true
@@ -73,8 +74,8 @@ func (c *Call) editHLL(key []byte) (e *keyspace.Entry, s *keyspace.String, ok bo
 	return e, s, ok
 }
 
-// rewrite makes b the content of the string of e, and tells the journal only
-// of the bytes that differ. It returns the entry as it is now.
+// rewrite makes b the content of the string of e. The journal records only the
+// bytes that differ. It returns the present entry.
 func (c *Call) rewrite(e *keyspace.Entry, b []byte) *keyspace.Entry {
 	old := e.Value().(*keyspace.String).Content()
 	if len(b) < len(old) {
@@ -111,7 +112,7 @@ func pfadd(c *Call) {
 		changed = true
 	}
 	b := s.Content()
-	var edited []byte // once it differs, if it is sparse
+	var edited []byte // set once it differs, if it is sparse
 	for _, element := range elements {
 		register, count := hyperloglog.Place(element)
 		if edited == nil {
@@ -161,11 +162,11 @@ func (c *Call) outdate(e *keyspace.Entry) {
 	}
 }
 
-// hllLimit is the length up to which a HyperLogLog stays sparse.
+// hllLimit is the longest size in bytes of a sparse HyperLogLog.
 func (cfg *config) hllLimit() int { return int(min(cfg.hllSparseMaxBytes, math.MaxInt)) }
 
-// hllUnion returns the registers of several HyperLogLogs together, and whether
-// one of them is dense. An error has been replied if ok is false.
+// hllUnion returns the union of the registers of several HyperLogLogs, and whether
+// one of them is dense. If ok is false the error has been replied.
 func (c *Call) hllUnion(keys [][]byte) (u *hyperloglog.Union, isDense, ok bool) {
 	u = new(hyperloglog.Union)
 	for _, key := range keys {
@@ -186,7 +187,7 @@ func (c *Call) hllUnion(keys [][]byte) (u *hyperloglog.Union, isDense, ok bool) 
 	return u, isDense, true
 }
 
-// pfcount of one key keeps the estimate in it.
+// pfcount of one key caches the estimate in the value.
 func pfcount(c *Call) {
 	keys := c.Rest()
 	if !c.ok() {
@@ -305,13 +306,13 @@ func pfdebug(c *Call) {
 			c.Reply.Int(1)
 		}
 	default:
-		sub, _, _ = strings.Cut(sub, "\x00") // where a string of C ends
+		sub, _, _ = strings.Cut(sub, "\x00") // as in Redis, a NUL ends the string
 		c.Reply.Error("ERR Unknown PFDEBUG subcommand '" + sub + "'")
 	}
 }
 
-// pfselftest adds ten million elements, which takes a second or two, in which
-// nothing else is done.
+// pfselftest adds ten million elements, which takes a second or two, during which
+// the server runs no other command.
 func pfselftest(c *Call) {
 	b, _ := hyperloglog.Dense(hyperloglog.New())
 	var want hyperloglog.Union

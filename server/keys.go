@@ -267,7 +267,8 @@ func del(c *Call) {
 	c.Reply.Int(n)
 }
 
-// unlink is del, but has the garbage collector take notice of large values.
+// unlink is del that also reports large values to the garbage collection
+// (lazyfree.go).
 func unlink(c *Call) {
 	n := int64(0)
 	for c.More() {
@@ -307,7 +308,7 @@ func expireat(c *Call)  { c.expire(seconds | absolute) }
 func pexpire(c *Call)   { c.expire(0) }
 func pexpireat(c *Call) { c.expire(absolute) }
 
-// expireOptions say on what condition a deadline is set.
+// expireOptions are the conditions on which a deadline is set.
 type expireOptions struct {
 	nx bool // there is none
 	xx bool // there is one
@@ -328,7 +329,7 @@ func (c *Call) expireOptions() (o expireOptions) {
 			o.lt = true
 		default:
 			option := c.Bytes()
-			// What Redis formats ends where line ends begin.
+			// The option ends at the first line end, as in Redis's error text.
 			c.Fail("ERR Unsupported option " + strings.TrimRight(clip(option, len(option)), "\r\n"))
 		}
 	}
@@ -341,8 +342,7 @@ func (c *Call) expireOptions() (o expireOptions) {
 	return o
 }
 
-// allow reports whether a deadline may be set, the old one being 0 if there is
-// none.
+// allow reports whether a deadline may be set. old is 0 if there is none.
 func (o expireOptions) allow(old, deadline int64) bool {
 	return !(o.nx && old != 0 ||
 		o.xx && old == 0 ||
@@ -350,7 +350,7 @@ func (o expireOptions) allow(old, deadline int64) bool {
 		o.lt && old != 0 && deadline >= old)
 }
 
-// expire sets a deadline. One that has passed removes the key at once.
+// expire sets a deadline. A deadline in the past removes the key immediately.
 func (c *Call) expire(unit timeUnit) {
 	key, time := c.Bytes(), c.Bytes()
 	o := c.expireOptions()
@@ -450,7 +450,7 @@ func scan(c *Call) {
 			found = append(found, key)
 		}
 	})
-	// What is past its deadline goes now: the table must not change during Scan.
+	// Expired keys are removed now: the table must not change during Scan.
 	found = slices.DeleteFunc(found, func(key string) bool { return !c.db.Has(bytesOf(key)) })
 	c.Reply.Array(2)
 	c.Reply.BulkString(strconv.FormatUint(next, 10))
@@ -512,7 +512,8 @@ func renamenx(c *Call) {
 	}
 }
 
-// rename gives a key another name. If nothing was done that has been replied.
+// rename renames a key. It returns false if it has changed nothing and replied the
+// reason.
 func (c *Call) rename(nx bool) bool {
 	key, name := c.Bytes(), c.Bytes()
 	e := c.db.Edit(key)
@@ -520,7 +521,7 @@ func (c *Call) rename(nx bool) bool {
 	case e == nil:
 		c.Reply.Error(errNoKey)
 		return false
-	case nx && c.db.Edit(name) != nil: // itself, perhaps
+	case nx && c.db.Edit(name) != nil: // perhaps the key itself
 		c.Reply.Int(0)
 		return false
 	case string(key) == string(name):
@@ -532,8 +533,8 @@ func (c *Call) rename(nx bool) bool {
 	return true
 }
 
-// wait blocks until so many replicas have what this client has written. There
-// are none, so it is the timeout that ends it.
+// wait blocks until so many replicas have acknowledged the writes of this client.
+// Without replicas it ends with the timeout.
 func wait(c *Call) {
 	replicas := c.Int()
 	timeout := c.IntOr("ERR timeout is not an integer or out of range")
@@ -559,9 +560,9 @@ func wait(c *Call) {
 
 func dbsize(c *Call) { c.Reply.Int(int64(c.db.Len())) }
 
-// flush reads the options of FLUSHDB and FLUSHALL. SYNC and ASYNC are the same
-// here, but for what is counted: emptying a database takes no time, and the
-// garbage collector does the rest.
+// flush reads the options of FLUSHDB and FLUSHALL. SYNC and ASYNC differ only in
+// statistics: emptying a database takes no time, and the garbage collector frees
+// the memory.
 func (c *Call) flush(dbs ...*keyspace.DB) {
 	lazily := !c.Is("SYNC") && c.Is("ASYNC")
 	if !c.end() {

@@ -232,14 +232,14 @@ func (c *Call) moveOrWait(source, destination []byte, from, to side) {
 		return
 	}
 	timeout := (*protocol.Reply).NullArray
-	if !c.mayBlock() { // so it is in Redis: another null at the deadline than in MULTI
+	if !c.mayBlock() { // as in Redis: the reply is a null array after a timeout, but a plain null in MULTI
 		timeout = (*protocol.Reply).Null
 	}
 	c.wait(deadline, kindList, timeout, source)
 }
 
-// move moves an element from one list to another, or within one, and replies
-// it. It returns false, without a reply, if the source does not exist.
+// move moves an element from one list to another, or within one, and replies it. It
+// returns false, without a reply, if the source does not exist.
 func (c *Call) move(source, destination []byte, from, to side) bool {
 	src, ok := edit[keyspace.List](c, source)
 	if src == nil {
@@ -264,7 +264,7 @@ func (c *Call) move(source, destination []byte, from, to side) bool {
 
 // blmpop is BLMPOP timeout numkeys key [key ...] LEFT|RIGHT [COUNT count].
 func blmpop(c *Call) {
-	timeout := c.Args // is read last, as Redis does
+	timeout := c.Args // read last, as in Redis
 	c.Skip(1)
 	o := c.mpopOptions()
 	var deadline int64
@@ -385,7 +385,7 @@ func lindex(c *Call) {
 	if !ok {
 		return
 	}
-	if l == nil { // then Redis does not look at the index
+	if l == nil { // without a key Redis does not check the index
 		c.Reply.Null()
 		return
 	}
@@ -400,8 +400,8 @@ func lindex(c *Call) {
 	}
 }
 
-// index turns an index that may count from the end into one that does not. It
-// reports whether that is within n elements.
+// index converts an index that may count from the end into one that counts from the
+// start. It reports whether that is within n elements.
 func index(i int64, n int) (int, bool) {
 	if i < 0 {
 		i += int64(n)
@@ -515,8 +515,8 @@ func (c *Call) pop(from side) {
 type lposOptions struct {
 	rank     int64 // of the first match to reply, from 1 on
 	backward bool  // searching from the end
-	count    int64 // how many matches to reply, 0 for all, -1 for one that is no array
-	maxlen   int64 // how many elements to look at
+	count    int64 // maximum of matches to reply, 0 for all, -1 for one that is not in an array
+	maxlen   int64 // maximum of elements to compare
 }
 
 func (c *Call) lposOptions() lposOptions {
@@ -582,13 +582,13 @@ func lpos(c *Call) {
 	}
 }
 
-// search returns the indexes of the matches asked for.
+// search returns the indexes of the requested matches.
 func (o *lposOptions) search(l *keyspace.List, b []byte) (found []int) {
 	want, looked, matches := o.count, int64(0), int64(0)
 	if want < 0 {
 		want = 1
 	}
-	// look reports whether to go on after element e, number i.
+	// look reports whether to continue after element e, number i.
 	look := func(e []byte, i int) bool {
 		if bytes.Equal(e, b) {
 			if matches++; matches >= o.rank {
@@ -623,7 +623,7 @@ func lpush(c *Call) { c.push(left, false) }
 // lpushx is LPUSHX key element [element ...].
 func lpushx(c *Call) { c.push(left, true) }
 
-// push adds the elements, if the key exists or need not.
+// push adds the elements; if existing is true, only to a key that exists.
 func (c *Call) push(to side, existing bool) {
 	key, elements := c.Bytes(), c.Rest()
 	open := create[keyspace.List]
@@ -672,8 +672,8 @@ func lrange(c *Call) {
 	}
 }
 
-// span turns a range of indexes that may count from the end, and may go beyond
-// both, into the first one of those within n elements and their number.
+// span converts a range of indexes, which may count from the end and may be out of
+// range, into the first index and the number of elements within n.
 func span(start, stop int64, n int) (first, count int) {
 	if start < 0 {
 		start = max(start+int64(n), 0)
@@ -700,7 +700,7 @@ func lrem(c *Call) {
 	}
 	n := 0
 	if l != nil {
-		if count == math.MinInt64 { // which nobody can have so many of
+		if count == math.MinInt64 { // more elements than a list can have
 			count = 0
 		}
 		n = l.Remove(b, int(count))
@@ -719,7 +719,7 @@ func lset(c *Call) {
 	if !ok {
 		return
 	}
-	if l == nil { // then Redis does not look at the index
+	if l == nil { // without a key Redis does not check the index
 		c.Reply.Error(errNoSuchKey)
 		return
 	}

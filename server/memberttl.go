@@ -9,18 +9,18 @@ import (
 )
 
 // Deadlines of fields of hashes, by Redis's commands (HEXPIRE and its family, of
-// 7.4), and of members of sorted sets, by the same with a Z, whose names and
-// replies Garnet has too. The two families are one: a timedKind says what
-// differs.
+// 7.4), and of members of sorted sets, by the same commands with a Z, whose names
+// and replies Garnet shares. The families have one implementation; a timedKind
+// holds their differences.
 
 // timedKind is a kind of values whose members may have deadlines.
 type timedKind struct {
-	word    string // before the members
-	numbers string // how errors call their number
+	word    string // the keyword before the members
+	numbers string // their number in error texts
 	class   class
-	event   string // a member got a deadline
-	persist string // or lost it
-	removed string // or was removed, its deadline having been in the past
+	event   string // event: a member has got a deadline
+	persist string // a member has lost its deadline
+	removed string // a member was removed because the deadline is in the past
 	open    func(c *Call, key []byte, change bool) (v timedValue, ok bool)
 }
 
@@ -39,7 +39,7 @@ func timedHash() timedKind {
 	return timedKind{"FIELDS", "numFields", classHash, "hexpire", "hpersist", "hdel", openTimed[keyspace.Hash]}
 }
 
-// openTimed opens a value; v is nil if there is no such key.
+// openTimed opens a value; v is nil if the key does not exist.
 func openTimed[T value](c *Call, key []byte, change bool) (v timedValue, ok bool) {
 	open := read[T]
 	if change {
@@ -66,7 +66,7 @@ func removeMember(v timedValue, member []byte) {
 // Redis's for fields of hashes, in the year 4199.
 const maxMemberTime = 1<<46 - 1
 
-// What became of a member.
+// The replies for a member.
 const (
 	noSuchMember  = -2
 	noDeadline    = -1
@@ -75,8 +75,8 @@ const (
 	memberRemoved = 2
 )
 
-// memberArgs reads the word, the number of members and the members, which are
-// the rest of the arguments. bad is what is said of a number that is none.
+// memberArgs reads the keyword, the number of members and the members, which are
+// the rest of the arguments. bad is the error text for an invalid number.
 func (k *timedKind) memberArgs(c *Call, bad string) [][]byte {
 	k.wordArg(c)
 	return k.counted(c, bad, 1)
@@ -88,7 +88,7 @@ func (k *timedKind) wordArg(c *Call) {
 	}
 }
 
-// counted reads a number and as many times width arguments.
+// counted reads a number n and n*width arguments.
 func (k *timedKind) counted(c *Call, bad string, width int64) [][]byte {
 	if c.Err() == "" && !c.More() {
 		c.Fail(c.cmd.wrongArity())
@@ -100,7 +100,7 @@ func (k *timedKind) counted(c *Call, bad string, width int64) [][]byte {
 	return c.Rest()
 }
 
-// Redis has two ways to complain of a wrong number.
+// Redis has two error texts for an invalid number.
 
 func (k *timedKind) tooFew() string {
 	return "ERR Parameter `" + k.numbers + "` should be greater than 0"
@@ -120,7 +120,7 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// memberDeadline reads a time of a unit and makes a deadline of it.
+// memberDeadline reads a time in a unit and returns the deadline.
 func (c *Call) memberDeadline(unit timeUnit) int64 {
 	n, unit := c.readTime(c.Bytes(), unit, protocol.ErrNotInteger)
 	factor, from := int64(1), int64(0)
@@ -143,7 +143,7 @@ func (c *Call) memberDeadline(unit timeUnit) int64 {
 // expireMembers is ZEXPIRE and HEXPIRE, in all units.
 func (k timedKind) expireMembers(c *Call, unit timeUnit) {
 	key := c.Bytes()
-	v, ok := k.open(c, key, true) // its type is wrong before any argument is
+	v, ok := k.open(c, key, true) // Redis checks the type before the arguments
 	if !ok {
 		return
 	}
@@ -189,7 +189,7 @@ func (k timedKind) expireMembers(c *Call, unit timeUnit) {
 	c.changedMembers(key, k.class, k.removed, removed)
 }
 
-// changedMembers says Changed of members, if there are any.
+// changedMembers calls Touched and Changed for members, if there are any.
 func (c *Call) changedMembers(key []byte, class class, event string, members [][]byte) {
 	for _, member := range members {
 		c.TouchedOnce(class, member)
@@ -264,7 +264,7 @@ func (k timedKind) persistMembers(c *Call) {
 	c.changedMembers(key, k.class, k.persist, changed)
 }
 
-// memberExpiry is the deadline that ZADDEX, HSETEX and HGETEX may give.
+// memberExpiry is the deadline option of ZADDEX, HSETEX and HGETEX.
 type memberExpiry struct {
 	deadline int64
 	set      bool
@@ -272,8 +272,8 @@ type memberExpiry struct {
 }
 
 // option reads one of EX, PX, EXAT, PXAT with its time, or the word extra, and
-// reports whether it has met one. Only one may be given. Redis judges the time
-// at once, before it looks at what follows.
+// reports whether it has read one. Only one may be given. Redis checks the time
+// immediately, before the arguments that follow.
 func (x *memberExpiry) option(c *Call, extra string) bool {
 	var unit timeUnit
 	again := x.set || x.keep
@@ -302,10 +302,10 @@ func (x *memberExpiry) option(c *Call, extra string) bool {
 	return true
 }
 
-// past reports whether the deadline has passed already.
+// past reports whether the deadline has passed.
 func (x *memberExpiry) past(c *Call) bool { return x.set && x.deadline <= c.now() }
 
-// memberTTLCommands returns the rows that the two families have in common.
+// memberTTLCommands returns the rows that the two families share.
 func memberTTLCommands(prefix, group, since, what string, kind func() timedKind) []Command {
 	word := kind().word
 	rest := lowerASCII(word)[:len(word)-1]

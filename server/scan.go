@@ -7,10 +7,10 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// What SCAN, HSCAN, SSCAN and ZSCAN have in common: the cursor and the options.
+// The cursor and the options of SCAN, HSCAN, SSCAN and ZSCAN.
 
-// cursor reads a cursor as C's strtoul does: spaces are refused, but a sign
-// is not, nothing at all is 0, and a NUL is the end.
+// cursor reads a cursor as C's strtoul does: spaces are refused, a sign is
+// accepted, an empty text is 0, and a NUL ends the text.
 func (c *Call) cursor() uint64 {
 	b := c.Bytes()
 	n, ok := parseCursor(b)
@@ -51,7 +51,7 @@ func parseCursor(b []byte) (uint64, bool) {
 // scanOptions are the options that every command of the family has.
 type scanOptions struct {
 	pattern
-	count int // about how many elements to visit
+	count int // approximate number of elements to visit
 }
 
 // scanOptions reads MATCH and COUNT up to the end.
@@ -65,7 +65,7 @@ func (c *Call) scanOptions() scanOptions {
 	return o
 }
 
-// read reads one option and its value, if one of these is next.
+// read reads one option and its value, if it is one of these.
 func (o *scanOptions) read(c *Call) bool {
 	switch {
 	case c.Len() >= 2 && c.Is("COUNT"):
@@ -82,8 +82,8 @@ func (o *scanOptions) read(c *Call) bool {
 	return true
 }
 
-// scanPattern is a pattern for KEYS and its family: a star alone matches everything, the
-// empty name, too.
+// scanPattern is a pattern for KEYS and its family: a single star matches every
+// name, the empty one, too.
 func scanPattern(text []byte) pattern {
 	if string(text) == "*" {
 		return pattern{}

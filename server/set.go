@@ -139,7 +139,7 @@ func replyMember(r *protocol.Reply, m keyspace.Member) {
 	}
 }
 
-// replyMembers replies all members of a set, as a set.
+// replyMembers replies all members of a set, as a RESP3 set.
 func replyMembers(r *protocol.Reply, s *keyspace.Set) {
 	r.Set(s.Len())
 	for m := range s.Members {
@@ -166,13 +166,13 @@ func (c *Call) touchedMembers(s *keyspace.Set) {
 // setDoor is a set that is open for changing through its entry.
 type setDoor struct{ door[keyspace.Set] }
 
-// editSet is edit for such a set.
+// editSet is edit for setDoor.
 func (c *Call) editSet(key []byte) (setDoor, bool) {
 	d, ok := open[keyspace.Set](c, key)
 	return setDoor{d}, ok
 }
 
-// createSet is create for such a set, to which members are about to be added.
+// createSet is create for setDoor, for a set to which members are then added.
 func (c *Call) createSet(key []byte, members [][]byte) (d setDoor, ok bool) {
 	if d, ok = c.editSet(key); !ok {
 		return d, false
@@ -203,7 +203,7 @@ func (d *setDoor) remove(m keyspace.Member) bool {
 	return removed
 }
 
-// unpack returns the set for changing it with its own methods.
+// unpack returns the set for changes by its own methods.
 func (d *setDoor) unpack() *keyspace.Set {
 	d.now(d.c.db.Unpacked(d.e))
 	return d.value()
@@ -256,7 +256,7 @@ func sdiffstore(c *Call) {
 	}
 }
 
-// sets opens sets for reading, nil for those that do not exist. If a key holds
+// sets opens sets for reading, nil for those that do not exist. If a key has
 // another type, the error has been replied and ok is false.
 func (c *Call) sets(keys [][]byte) (sets []*keyspace.Set, ok bool) {
 	sets = make([]*keyspace.Set, len(keys))
@@ -268,8 +268,8 @@ func (c *Call) sets(keys [][]byte) (sets []*keyspace.Set, ok bool) {
 	return sets, true
 }
 
-// storeSet gives key the set, or removes key if that is empty, and replies how
-// many members there are.
+// storeSet stores the set at key, or removes key if the set is empty, and replies
+// the number of members.
 func (c *Call) storeSet(key []byte, s *keyspace.Set, event string) {
 	if s.Len() == 0 {
 		c.drop(key)
@@ -281,9 +281,9 @@ func (c *Call) storeSet(key []byte, s *keyspace.Set, event string) {
 	c.Reply.Int(int64(s.Len()))
 }
 
-// setDiff returns the members of the first set that no other has. It chooses
-// as Redis between looking up each member of the first set in the others, and
-// taking the members of the others out of a copy of the first; the shape of the
+// setDiff returns the members of the first set that no other set has. As in Redis
+// it chooses between looking up each member of the first set in the others, and
+// removing the members of the others from a copy of the first; the encoding of the
 // result, and so its order, may depend on that.
 func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	diff := new(keyspace.Set)
@@ -311,7 +311,7 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 		}
 		return diff
 	}
-	// The largest first: it is the most likely to have the member.
+	// The largest first: it most probably has the member.
 	slices.SortStableFunc(others, func(a, b *keyspace.Set) int { return cardinality(b) - cardinality(a) })
 	for m := range first.Ahead(others) {
 		if !slices.ContainsFunc(others, func(s *keyspace.Set) bool { return s.Has(m) }) {
@@ -321,7 +321,7 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	return diff
 }
 
-// distinct returns the sets of a list that exist, each of them once.
+// distinct returns the sets of a list that exist, without duplicates.
 func distinct(sets []*keyspace.Set) []*keyspace.Set {
 	if len(sets) < 3 {
 		return slices.DeleteFunc(slices.Clone(sets), func(s *keyspace.Set) bool { return s == nil })
@@ -360,8 +360,8 @@ func sinter(c *Call) {
 	}
 }
 
-// setInter yields the members that all sets have, in the order of the smallest
-// set, which it moves to the front.
+// setInter yields the members that all sets have, in the order of the smallest set,
+// which it moves to the front.
 func setInter(sets []*keyspace.Set) func(yield func(keyspace.Member) bool) {
 	slices.SortStableFunc(sets, func(a, b *keyspace.Set) int { return cardinality(a) - cardinality(b) })
 	return func(yield func(keyspace.Member) bool) {
@@ -544,7 +544,7 @@ func spop(c *Call) {
 	case count >= int64(s.Len()):
 		all := s
 		if s.Encoding(c.limits()) != "hashtable" {
-			all = setUnion(c.limits(), []*keyspace.Set{s}) // Redis's order
+			all = setUnion(c.limits(), []*keyspace.Set{s}) // the order of Redis
 		}
 		replyMembers(c.Reply, all)
 		c.touchedMembers(all)
@@ -634,7 +634,7 @@ func sscan(c *Call) {
 	if !ok {
 		return
 	}
-	if s == nil { // then Redis does not look at the options
+	if s == nil { // without a key Redis does not check the options
 		c.Reply.Array(2)
 		c.Reply.BulkInt(0)
 		c.Reply.Array(0)
@@ -677,7 +677,7 @@ func setUnion(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	if isLarge(l, largest) {
 		union = largest.Clone()
 	} else {
-		largest = nil // all are to be added
+		largest = nil // the union starts empty, and the members of all sets are added
 	}
 	for _, s := range sets {
 		if s == nil || s == largest {
@@ -690,8 +690,9 @@ func setUnion(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	return union
 }
 
-// isLarge reports whether a set, which may be nil, to which the members of s were added
-// one by one would be a hash table. It may as well be a clone, which takes no time.
+// isLarge reports whether a set, which may be nil, becomes a hash table if the
+// members of s are added one by one. If so, a clone of s, which takes no time, is
+// equivalent.
 func isLarge(l *keyspace.Limits, s *keyspace.Set) bool {
 	return cardinality(s) > max(l.SetMaxIntsetEntries, l.SetMaxListpackEntries)
 }

@@ -35,9 +35,9 @@ func sortCommands() []Command {
 
 // sortOptions are the options of SORT.
 type sortOptions struct {
-	by     []byte   // pattern of what to sort by; nil: the elements themselves
-	unsort bool     // BY a pattern without a star: do not sort
-	get    [][]byte // patterns of what to reply; none: the elements themselves
+	by     []byte   // pattern of the sort keys; nil: the elements themselves
+	unsort bool     // BY with a pattern without a star: do not sort
+	get    [][]byte // patterns of the values to reply; none: the elements themselves
 	desc   bool
 	alpha  bool
 	offset int64
@@ -69,7 +69,8 @@ func (c *Call) sortOptions(readonly bool) sortOptions {
 			if bytes.IndexByte(cString(o.by), '*') >= 0 && !c.readsAnyKey() {
 				c.Fail("ERR BY option of SORT denied due to insufficient ACL permissions.")
 			}
-			// Once given, a pattern without a star counts, whatever follows.
+			// Once a pattern without a star is given unsort stays true, whatever
+			// follows.
 			o.unsort = o.unsort || bytes.IndexByte(cString(o.by), '*') < 0
 		case c.Len() >= 2 && c.Is("GET"):
 			if c.srv.cluster != nil {
@@ -86,11 +87,11 @@ func (c *Call) sortOptions(readonly bool) sortOptions {
 	return o
 }
 
-// readsAnyKey reports whether the user may read all keys there are: those that
-// BY and GET lead to follow from the elements.
+// readsAnyKey reports whether the user may read all keys: the keys that BY and GET
+// look up depend on the elements.
 func (c *Call) readsAnyKey() bool { return c.sess.user.permitsOnAnyKey(c.cmd, c.argv, readKeys) }
 
-// window returns which of n elements are asked for: [start, end).
+// window returns the requested part of n elements: [start, end).
 func (o *sortOptions) window(n int) (start, end int) {
 	start = int(min(max(o.offset, 0), int64(n)))
 	if o.count < 0 {
@@ -120,7 +121,8 @@ func (c *Call) sort(readonly bool) {
 		items = o.ofList(v)
 	case *keyspace.Set:
 		if o.unsort && (o.store || c.sess.script) {
-			// What is stored, and what scripts do, must not depend on the order of a hash table.
+			// Stored results, and those of scripts, must not depend on the order of
+			// a hash table.
 			o.unsort, o.by, o.alpha = false, nil, true
 		}
 		for s := range v.All() {
@@ -133,7 +135,7 @@ func (c *Call) sort(readonly bool) {
 	case *zset.Set:
 		items = o.ofSortedSet(v)
 		if !v.Marked() {
-			c.db.Edit(key) // it is weighed again
+			c.db.Edit(key) // updates the memory usage of the key
 			v.SetMark(true)
 		}
 	default:
@@ -145,9 +147,9 @@ func (c *Call) sort(readonly bool) {
 			c.Reply.Error("ERR One or more scores can't be converted into double")
 			return
 		}
-		// Where Redis sorts only what LIMIT asks for, it leaves elements of
-		// equal weight in no particular order, so that pages may overlap. Here
-		// they stay as they were, always.
+		// Redis, where it sorts only the range of LIMIT, leaves elements of equal
+		// weight in an unspecified order, so that pages may overlap. Here the sort
+		// is always stable.
 		slices.SortStableFunc(items, o.compare)
 		start, end := o.window(len(items))
 		items = items[start:end]
@@ -192,16 +194,16 @@ func (c *Call) storeSorted(o *sortOptions, items []sortItem) {
 	c.Reply.Int(int64(list.Len()))
 }
 
-// sortItem is an element and what it is sorted by.
+// sortItem is an element and its sort key.
 type sortItem struct {
 	element string
 	weight  float64
 	text    []byte
-	absent  bool // there is no text
+	absent  bool // there is no value
 }
 
-// ofList returns the elements, or if they are not to be sorted those that are
-// asked for.
+// ofList returns the elements, or only the requested range if they are not to be
+// sorted.
 func (o *sortOptions) ofList(l *keyspace.List) []sortItem {
 	n := l.Len()
 	start, end := 0, n
@@ -224,7 +226,7 @@ func (o *sortOptions) ofList(l *keyspace.List) []sortItem {
 	return items
 }
 
-// ofSortedSet is ofList.
+// ofSortedSet is ofList for a sorted set.
 func (o *sortOptions) ofSortedSet(s *zset.Set) []sortItem {
 	n := s.Len()
 	start, end := 0, n
@@ -242,8 +244,8 @@ func (o *sortOptions) ofSortedSet(s *zset.Set) []sortItem {
 	return items
 }
 
-// weigh looks up what the items are sorted by. It returns false if something
-// that should be a number is not one.
+// weigh looks up the sort keys of the items. It returns false if a sort key should
+// be a number and is not.
 func (o *sortOptions) weigh(c *Call, items []sortItem) bool {
 	numbers := true
 	for i := range items {
@@ -260,7 +262,7 @@ func (o *sortOptions) weigh(c *Call, items []sortItem) bool {
 			it.weight, ok = sortWeight(it.text)
 			numbers = numbers && ok
 		} else if !o.store {
-			it.text = cString(it.text) // for so C compares
+			it.text = cString(it.text) // Redis compares C strings
 		}
 	}
 	return numbers
@@ -289,9 +291,8 @@ func (o *sortOptions) compare(a, b sortItem) int {
 	return n
 }
 
-// sortWeight reads a number as C's strtod does: spaces in front are skipped,
-// nothing at all is 0, and a NUL is the end. What is too small to be exact is
-// out of range.
+// sortWeight reads a number as C's strtod does: leading spaces are skipped, an
+// empty text is 0, and a NUL ends the text. Subnormal numbers are out of range.
 func sortWeight(b []byte) (f float64, ok bool) {
 	b = cString(b)
 	if len(b) == 0 {
@@ -304,7 +305,7 @@ func sortWeight(b []byte) (f float64, ok bool) {
 	return f, ok
 }
 
-// cString returns b up to its first NUL, which is where C thinks that it ends.
+// cString returns b up to its first NUL, the end of a string in C.
 func cString(b []byte) []byte {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		return b[:i]
@@ -312,10 +313,10 @@ func cString(b []byte) []byte {
 	return b
 }
 
-// lookupByPattern returns what a pattern of BY or GET means for an element.
-// "#" is the element itself. Otherwise the element takes the place of the first
-// star, which makes the name of a key; what follows an arrow behind the star is
-// a field of a hash, otherwise the key must hold a string.
+// lookupByPattern returns the value that a pattern of BY or GET refers to for an
+// element. "#" is the element itself. Otherwise the element replaces the first
+// star, which gives the name of a key; after an arrow behind the star follows the
+// name of a field of a hash, without an arrow the key must hold a string.
 func (c *Call) lookupByPattern(pattern []byte, element string) (b []byte, ok bool) {
 	visible := cString(pattern)
 	if string(visible) == "#" {
@@ -336,7 +337,7 @@ func (c *Call) lookupByPattern(pattern []byte, element string) (b []byte, ok boo
 		return bytesOf(value), ok
 	}
 	if c.db.DueMembers(key) > 0 {
-		return nil, false // whatever it is, it is no string
+		return nil, false // no string
 	}
 	if e := c.db.Get(key); e != nil {
 		if s, ok := e.Value().(*keyspace.String); ok {

@@ -268,19 +268,18 @@ func sortedSetCommands() []Command {
 
 func zadd(c *Call) { zaddWith(c, zaddOptions{}) }
 
-// zincrby is ZADD INCR, which has taken over even its options: ZINCRBY key NX
-// member is a syntax error.
+// zincrby is ZADD INCR, options included: ZINCRBY key NX member is a syntax error.
 func zincrby(c *Call) { zaddWith(c, zaddOptions{incr: true}) }
 
 type zaddOptions struct {
 	cond zset.Cond
-	ch   bool // reply how many elements were changed, not only added
+	ch   bool // reply the number of changed elements, not only of new ones
 	incr bool
 }
 
 func (o *zaddOptions) read(c *Call) {
 	if b := c.Peek(0); len(b) > 0 && b[0] <= '9' {
-		return // a number
+		return // it is a number
 	}
 	for {
 		switch {
@@ -304,7 +303,7 @@ func (o *zaddOptions) read(c *Call) {
 
 func (o *zaddOptions) has(cond zset.Cond) bool { return o.cond&cond == cond }
 
-// judge refuses pairs and options that do not go together.
+// judge refuses pairs and options that exclude each other.
 func (o *zaddOptions) judge(c *Call, pairs [][]byte) {
 	switch {
 	case len(pairs) == 0 || len(pairs)%2 != 0:
@@ -323,8 +322,7 @@ func zaddWith(c *Call, o zaddOptions) {
 	o.read(c)
 	pairs := c.Rest()
 	o.judge(c, pairs)
-	// All scores are read before anything is changed. The usual few of them
-	// need no memory.
+	// All scores are read before any change. Up to 16 of them need no allocation.
 	var few [16]float64
 	number, not := c.score, notFloat
 	if o.incr {
@@ -336,8 +334,8 @@ func zaddWith(c *Call, o zaddOptions) {
 	}
 }
 
-// zaddScores is ZADD, once its arguments are read: of each pair the member
-// matters, the score stands in scores.
+// zaddScores is ZADD, after its arguments are read: pairs gives the members, and
+// scores their scores.
 func zaddScores(c *Call, key []byte, o zaddOptions, scores []float64, pairs [][]byte) {
 	var s *zset.Set
 	var ok bool
@@ -354,7 +352,7 @@ func zaddScores(c *Call, key []byte, o zaddOptions, scores []float64, pairs [][]
 		added, updated, changed := 0, 0, false
 		for i, score := range scores {
 			if s == nil {
-				break // XX, and no such key
+				break // XX, and the key does not exist
 			}
 			member := pairs[2*i+1]
 			outcome, _ := s.AddIfBytes(member, zkept(c, s, member, score), o.cond)
@@ -415,8 +413,8 @@ func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, 
 	c.Reply.Double(score)
 }
 
-// zkept returns score as a set keeps it for a member: a listpack knows integers,
-// and so it loses the sign of -0, as clients can see.
+// zkept returns score as a set stores it for a member: a listpack stores integers
+// without the sign of -0, as clients can see.
 func zkept(c *Call, s *zset.Set, member []byte, score float64) float64 {
 	if score != 0 || !math.Signbit(score) {
 		return score
@@ -432,10 +430,10 @@ func zkept(c *Call, s *zset.Set, member []byte, score float64) float64 {
 
 // zsetEncoding names the encoding that Redis would use for s.
 //
-// Redis goes from listpack to skiplist when a new member is too long or one too many,
-// and when SORT reads the set. It does not go back; but what is stored as a whole,
-// loaded or restored is a listpack again if it fits. The mark of the set says that it
-// is a skiplist: see zadded and keyspace.Limits.FitSorted.
+// Redis converts a listpack to a skiplist when a new member is too long or one too
+// many, and when SORT reads the set. It does not convert back; but a set that is
+// stored as a whole, loaded or restored is a listpack again if it fits. The mark of
+// the set records that it is a skiplist: see zadded and keyspace.Limits.FitSorted.
 func zsetEncoding(s *zset.Set) string {
 	if zsetIsListpack(s) {
 		return "listpack"
@@ -445,15 +443,15 @@ func zsetEncoding(s *zset.Set) string {
 
 func zsetIsListpack(s *zset.Set) bool { return !s.Marked() }
 
-// zadded makes s a skiplist if its new member is more than a listpack may have.
+// zadded makes s a skiplist if its new member exceeds the limits of a listpack.
 func (c *Call) zadded(s *zset.Set, member []byte) {
 	if l := c.limits(); s.Len() > l.ZsetMaxListpackEntries || len(member) > l.ZsetMaxListpackValue {
 		s.SetMark(true)
 	}
 }
 
-// zstore makes s the value of key, or drops the key if s is empty, and
-// replies how many elements it holds.
+// zstore makes s the value of key, or drops the key if s is empty, and replies the
+// number of elements.
 func zstore(c *Call, key []byte, s *zset.Set, event string) {
 	if s.Len() == 0 {
 		c.drop(key)
@@ -467,7 +465,7 @@ func zstore(c *Call, key []byte, s *zset.Set, event string) {
 	c.Reply.Int(int64(s.Len()))
 }
 
-// ztouched is Touched for the members from one rank up to another.
+// ztouched is Touched for the members from rank lo up to hi.
 func ztouched(c *Call, s *zset.Set, lo, hi int) {
 	if c.tells(classZset) {
 		for member := range s.Span(lo, hi) {
@@ -605,7 +603,7 @@ func zrandmember(c *Call) {
 		if withScores = c.Is("WITHSCORES"); c.Len() > 0 {
 			c.Fail(protocol.ErrSyntax)
 		}
-		// Nobody can hold as many elements as Redis would go on to send.
+		// No client can receive the number of elements that Redis would send.
 		if withScores && (count > math.MaxInt64/2 || count < -math.MaxInt64/2) || count < -maxRepeats {
 			c.Fail("ERR value is out of range")
 		}
@@ -632,7 +630,7 @@ func zrandmember(c *Call) {
 				return
 			}
 		}
-	case count >= int64(s.Len()): // all of them, the highest first
+	case count >= int64(s.Len()): // all elements, the highest first
 		zelements(c, s.Len(), withScores)
 		for member, score := range s.Backward() {
 			zelement(c, member, score, withScores)
@@ -642,11 +640,12 @@ func zrandmember(c *Call) {
 	}
 }
 
-// maxRepeats is how many elements one command may draw with repetitions. It takes a third of a
-// second; Redis would go on until it has no memory, and nobody else is served meanwhile.
+// maxRepeats is the maximum of elements that one command draws with repetitions.
+// That many take a third of a second, during which no other client is served; Redis
+// continues until memory is exhausted.
 const maxRepeats = 1 << 22
 
-// repeats watches a reply that is longer than what it is drawn from.
+// repeats limits a reply that is longer than the value that it is drawn from.
 type repeats struct {
 	c    *Call
 	mark int
@@ -654,7 +653,8 @@ type repeats struct {
 
 func (c *Call) repeats() repeats { return repeats{c, c.Reply.Len()} }
 
-// tooLong makes a reply that has become longer than a string may be an error.
+// tooLong replaces a reply that has exceeded the maximum length of a string by an
+// error.
 func (r repeats) tooLong() bool {
 	if int64(r.c.Reply.Len()-r.mark) <= r.c.srv.config.protoMaxBulk {
 		return false
@@ -664,8 +664,8 @@ func (r repeats) tooLong() bool {
 	return true
 }
 
-// zelements appends the header of an array of n elements: members, each with
-// its score if those are asked for.
+// zelements appends the header of an array of n elements: members, each with its
+// score if withScores is true.
 func zelements(c *Call, n int, withScores bool) {
 	if withScores && c.Reply.Version() == 2 {
 		n *= 2
@@ -673,8 +673,7 @@ func zelements(c *Call, n int, withScores bool) {
 	c.Reply.Array(n)
 }
 
-// zelement appends an element of such an array; with scores, RESP3 makes a pair
-// of it.
+// zelement appends an element of such an array; with scores, RESP3 has pairs.
 func zelement(c *Call, member string, score float64, withScores bool) {
 	if !withScores {
 		c.Reply.BulkString(member)
@@ -700,7 +699,7 @@ func zscan(c *Call) {
 	if !c.ok() {
 		return
 	}
-	// Redis looks at the key before it reads the options.
+	// Redis checks the key before it reads the options.
 	s, ok := read[zset.Set](c, key)
 	if !ok {
 		return
@@ -722,7 +721,7 @@ func zscan(c *Call) {
 		}
 	}
 	listpack := zsetIsListpack(s)
-	if listpack { // which Redis gives whole and in order
+	if listpack { // Redis returns a listpack whole and in order
 		cursor = 0
 		for member, score := range s.All() {
 			keep(member, score)
@@ -736,7 +735,8 @@ func zscan(c *Call) {
 	c.Reply.Array(2 * len(found))
 	for _, e := range found {
 		c.Reply.BulkString(e.Member)
-		// Strings, even in RESP3; and a listpack shows integers as such.
+		// Scores are strings, even in RESP3; a listpack shows integral scores as
+		// integers.
 		if n := int64(e.Score); listpack && math.Abs(e.Score) <= math.MaxInt64/2 && float64(n) == e.Score {
 			c.Reply.BulkInt(n)
 		} else {

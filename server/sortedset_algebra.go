@@ -7,8 +7,8 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// The commands that compute a sorted set from several. Plain sets are as good
-// as sorted ones: each of their members has the score 1.
+// The commands that compute a sorted set from several. Plain sets are accepted as
+// sorted sets whose members all have the score 1.
 
 // zalgebra is one of the three operations.
 type zalgebra uint8
@@ -37,9 +37,9 @@ func sources(in []zset.Input) []zset.Source {
 	return list
 }
 
-// zinputs reads the number of keys and the keys, and opens them: Redis says that
-// one has the wrong type before it complains about options. An error has been
-// replied if ok is false. A key that does not exist gives a nil Source.
+// zinputs reads the number of keys and the keys, and opens them: Redis reports a
+// wrong type before errors in the options. If ok is false the error has been
+// replied. A key that does not exist gives a nil Source.
 func zinputs(c *Call) (in []zset.Input, ok bool) {
 	numkeys := c.Int()
 	if numkeys < 1 {
@@ -71,7 +71,7 @@ type zalgebraOptions struct {
 	withScores bool
 }
 
-// readZalgebra reads the options, which may give the inputs weights.
+// readZalgebra reads the options, which may set the weights of the inputs.
 func readZalgebra(c *Call, op zalgebra, store bool, in []zset.Input) (o zalgebraOptions) {
 	for c.More() {
 		switch {

@@ -7,9 +7,9 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// sortedSetExpireCommands are the deadlines of members (see memberttl.go), and the
-// one command that adds members with them, keeps a set at a length and draws
-// tickets.
+// sortedSetExpireCommands are the commands for deadlines of members (see
+// memberttl.go), and the command that adds members with deadlines, limits the
+// length of a set and assigns tickets.
 func sortedSetExpireCommands() []Command {
 	return append(memberTTLCommands("z", "sorted-set", ownSince, "members of a sorted set", timedSortedSet),
 		Command{Facts: protocol.Facts{
@@ -29,10 +29,10 @@ func sortedSetExpireCommands() []Command {
 type zaddexOptions struct {
 	zaddOptions
 	memberExpiry
-	enx    bool // a deadline only for members that have none
+	enx    bool // set a deadline only for members that have none
 	maxLen int64
 	fromHi bool // trim the highest
-	reject bool // rather add nothing than trim
+	reject bool // add nothing rather than trim
 }
 
 func (o *zaddexOptions) read(c *Call) {
@@ -57,11 +57,11 @@ func (o *zaddexOptions) read(c *Call) {
 	}
 }
 
-// ticket is the score that stands for the next free number; a member that has
-// one keeps it.
+// ticket is the score that stands for the next free number; a member that has one
+// keeps it.
 const ticket = "*"
 
-// scoreOrTicket reads a score; that of a ticket is NaN, which no score is.
+// scoreOrTicket reads a score; a ticket is NaN, which is not a valid score.
 func (c *Call) scoreOrTicket(b []byte) (float64, bool) {
 	if string(b) == ticket {
 		return math.NaN(), true
@@ -115,20 +115,20 @@ func zaddex(c *Call) {
 	}
 }
 
-// zaddexDone is what a ZADDEX has done.
+// zaddexDone is the result of a ZADDEX.
 type zaddexDone struct {
 	added, updated int64
 	scored         [][]byte // members that are new, have another score, or have lost their deadline
 	timed          [][]byte // members that have got deadlines
-	removed        [][]byte // members whose deadline was in the past
+	removed        [][]byte // members whose deadline is in the past
 	trimmed        [][]byte
-	full           bool    // members were not added, for there was no room
+	full           bool    // members were not added because the set is full
 	counted        bool    // INCR was done
-	score          float64 // and this is the result
+	score          float64 // the result of INCR
 	nan            bool
 }
 
-// add is ZADDEX on a set.
+// add applies a ZADDEX to a set.
 func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float64) (done zaddexDone) {
 	if o.reject {
 		done.full = o.lacksRoom(s, pairs)
@@ -198,8 +198,8 @@ func (o *zaddexOptions) put(s *zset.Set, member []byte, score float64, done *zad
 	return outcome
 }
 
-// admits reports whether the conditions let a member of s have a score, or be
-// incremented by it.
+// admits reports whether the conditions allow a member of s to get a score, or to
+// be incremented by it.
 func (o *zaddexOptions) admits(s *zset.Set, member []byte, score float64) bool {
 	old, _ := s.ScoreBytes(member)
 	if o.incr {
@@ -208,7 +208,7 @@ func (o *zaddexOptions) admits(s *zset.Set, member []byte, score float64) bool {
 	return !o.has(zset.NX) && !(o.has(zset.GT) && score <= old) && !(o.has(zset.LT) && score >= old)
 }
 
-// lacksRoom reports whether the members that are new do not all fit in.
+// lacksRoom reports whether the new members do not all fit in.
 func (o *zaddexOptions) lacksRoom(s *zset.Set, pairs [][]byte) bool {
 	fresh := map[string]struct{}{}
 	for i := 1; i < len(pairs); i += 2 {
@@ -219,9 +219,9 @@ func (o *zaddexOptions) lacksRoom(s *zset.Set, pairs [][]byte) bool {
 	return !o.has(zset.XX) && len(fresh) > 0 && int64(s.Len()+len(fresh)) > o.maxLen
 }
 
-// ticket returns the score of a member for which one is drawn: the highest plus
-// one, or 1. Who is in the set already keeps his place, unless XX sends him to
-// the back.
+// ticket returns the score of a member that draws a ticket: the highest plus one,
+// or 1. A member that is in the set keeps its score, except with XX, which moves it
+// to the end.
 func (o *zaddexOptions) ticket(s *zset.Set, member []byte) float64 {
 	if score, there := s.ScoreBytes(member); there && !o.has(zset.XX) {
 		return score
@@ -232,7 +232,7 @@ func (o *zaddexOptions) ticket(s *zset.Set, member []byte) float64 {
 	return 1
 }
 
-// tell says what was changed.
+// tell calls Touched and Changed for the changes.
 func (done *zaddexDone) tell(c *Call, key []byte, o *zaddexOptions) {
 	event := "zadd"
 	if o.incr {

@@ -7,10 +7,10 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// The commands that remove the lowest or the highest elements, and those of
-// them that wait until there are some.
+// The commands that remove the lowest or the highest elements, and their blocking
+// variants.
 
-// popEnd is where elements are popped.
+// popEnd is the end at which elements are popped.
 type popEnd struct {
 	event string
 	pop   func(*zset.Set, int) []zset.Element
@@ -46,8 +46,8 @@ func zpop(c *Call, end popEnd) {
 	}
 }
 
-// zpopped replies elements that were taken. Only who asked for a number of them
-// gets pairs in RESP3.
+// zpopped replies popped elements. RESP3 has pairs only if the client has given a
+// count.
 func zpopped(c *Call, elements []zset.Element, many bool) {
 	if many {
 		zlist(c, elements, true)
@@ -69,8 +69,8 @@ func zpopFrom(c *Call, key []byte, s *zset.Set, end popEnd, count int64) []zset.
 	return popped
 }
 
-// zpopFirst opens the first of keys that exists. It returns a nil set if none
-// does; if ok is false, that key holds another type, and the error was replied.
+// zpopFirst opens the first of keys that exists. It returns a nil set if none does;
+// if ok is false, that key holds another type, and the error has been replied.
 func zpopFirst(c *Call, keys [][]byte) (key []byte, s *zset.Set, ok bool) {
 	for _, key = range keys {
 		if s, ok = edit[zset.Set](c, key); s != nil || !ok {
@@ -117,8 +117,8 @@ func readZmpop(c *Call) zmpopOptions {
 	return o
 }
 
-// zpopMany replies the key and the elements popped, or an error; it returns
-// false, and has done nothing, if no key exists.
+// zpopMany replies the key and the elements popped, or an error; it returns false,
+// without any change, if no key exists.
 func zpopMany(c *Call, o zmpopOptions) bool {
 	key, s, ok := zpopFirst(c, o.keys)
 	if s == nil {
@@ -141,7 +141,7 @@ func zkeyed(c *Call, key []byte, elements []zset.Element) {
 }
 
 func bzmpop(c *Call) {
-	timeout := c.Args // is read last, as Redis does
+	timeout := c.Args // read last, as in Redis
 	c.Skip(1)
 	o := readZmpop(c)
 	var deadline int64

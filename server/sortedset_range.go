@@ -5,11 +5,11 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// The commands on ranges. Every range, by rank, score or member, becomes a span
-// of ranks first; then counting, LIMIT and REV are arithmetic, and only what is
-// replied is visited.
+// The commands on ranges. Every range, by rank, score or member, is first converted
+// to a span of ranks; then counting, LIMIT and REV are arithmetic, and only the
+// elements of the reply are visited.
 
-// rangeBy is what the bounds of a range are.
+// rangeBy is the kind of the bounds of a range.
 type rangeBy uint8
 
 const (
@@ -30,7 +30,7 @@ type zrangeOptions struct {
 	members     zset.LexRange
 }
 
-// What a command's name leaves open to its options.
+// Properties that the name of a command leaves to its options.
 const (
 	openOrder  = 1 << iota // BYSCORE, BYLEX and REV
 	openScores             // WITHSCORES
@@ -70,7 +70,7 @@ func (o *zrangeOptions) read(c *Call, open int) {
 
 const errNotRange = "ERR min or max is not a float"
 
-// bounds reads the two bounds, which stand in the order of the reply.
+// bounds reads the two bounds, which are in the order of the reply.
 func (o *zrangeOptions) bounds(c *Call, lo, hi []byte) {
 	if o.rev && o.by != byRank {
 		lo, hi = hi, lo
@@ -147,10 +147,9 @@ func (o *zrangeOptions) span(s *zset.Set) (lo, hi int) {
 	return lo, lo + int(n)
 }
 
-// lexSpan is for sets whose scores are all the same. Where they are not, Redis
-// makes no promise; but what it does to a listpack is easily told, and done here:
-// the elements from the first in the range up to the first
-// beyond it.
+// lexSpan is for sets whose scores are all the same. For other sets the
+// documentation of Redis leaves the result unspecified; this is its result for a
+// listpack: the elements from the first in the range up to the first beyond it.
 func (o *zrangeOptions) lexSpan(s *zset.Set) (lo, hi int) {
 	first, _ := s.First()
 	last, _ := s.Last()

@@ -8,10 +8,10 @@ import (
 )
 
 // The commands that take elements by their scores. With times as scores (see
-// now.go) BZPOPBYSCORE 0 1 due -inf @now is a queue of what is due, without
-// polling; BZCLAIM is one that survives its workers: what they take stays in
-// the set and is due again when the lease ends, unless ZREMIFEQ has removed it,
-// which does nothing if the score has changed meanwhile.
+// now.go) BZPOPBYSCORE 0 1 due -inf @now is a queue of elements that are due,
+// without polling; BZCLAIM is a queue that survives its workers: claimed elements
+// stay in the set and are due again when the lease ends, unless ZREMIFEQ has
+// removed them, which does nothing if the score has changed meanwhile.
 
 func sortedSetTakeCommands() []Command {
 	return []Command{
@@ -53,7 +53,7 @@ func sortedSetTakeCommands() []Command {
 	}
 }
 
-// takeOptions are what elements to take, and how.
+// takeOptions select the elements to take, and the way.
 type takeOptions struct {
 	keys   [][]byte
 	scores rangeAt
@@ -63,10 +63,10 @@ type takeOptions struct {
 
 	claim bool // leave them in the set, with this score
 	score float64
-	lease bool // reply that score, not the one they had
+	lease bool // reply the new score instead of the old one
 }
 
-// read reads what follows the keys.
+// read reads the arguments after the keys.
 func (o *takeOptions) read(c *Call) {
 	lo, hi := c.Bytes(), c.Bytes()
 	var score []byte
@@ -153,7 +153,7 @@ func bzpopbyscore(c *Call) { takeOrWait(c, takeOptions{}) }
 func bzclaim(c *Call) { takeOrWait(c, takeOptions{claim: true}) }
 
 func takeOrWait(c *Call, o takeOptions) {
-	timeout := c.Args // is read last, as BZMPOP does
+	timeout := c.Args // read last, as in BZMPOP
 	c.Skip(1)
 	numkeys := c.IntIn(1, math.MaxInt64, "ERR numkeys should be greater than 0")
 	o.keys = c.Take(int(min(numkeys, math.MaxInt32)))

@@ -82,14 +82,14 @@ func streamCommands() []Command {
 
 const errStreamID = "ERR Invalid stream ID specified as stream command argument"
 
-// parseStreamID reads an ID: two numbers with a minus between them, or one, to
-// which missing is added.
+// parseStreamID reads an ID: two numbers with a minus between them, or one number,
+// which missing completes.
 func parseStreamID(b []byte, missing uint64) (id keyspace.StreamID, ok bool) {
 	if len(b) > 127 {
 		return id, false
 	}
 	if i := bytes.IndexByte(b, 0); i >= 0 {
-		b = b[:i] // as C reads it
+		b = b[:i] // as in C, a NUL ends the string
 	}
 	ms, seq, both := bytes.Cut(b, []byte{'-'})
 	id.Ms, ok = parseUint(ms)
@@ -100,8 +100,8 @@ func parseStreamID(b []byte, missing uint64) (id keyspace.StreamID, ok bool) {
 }
 
 // parseUint reads a number as C's strtoull does: spaces and a sign before it are
-// allowed, and a minus counts from the end of the numbers; but where it reads
-// as an integer of 64 bits, it may not be negative.
+// allowed, and a minus counts from the end of the numbers; but a text that is also
+// an integer of 64 bits may not be negative.
 func parseUint(b []byte) (n uint64, ok bool) {
 	if i, ok := protocol.ParseInt(b); ok {
 		return uint64(i), i >= 0
@@ -124,7 +124,7 @@ func parseUint(b []byte) (n uint64, ok bool) {
 	return n, len(b) > 0
 }
 
-// streamID reads an ID in which - and + have no meaning of their own.
+// streamID reads an ID; - and + are not accepted.
 func (c *Call) streamID() keyspace.StreamID {
 	b := c.Bytes()
 	if c.Err() != "" {
@@ -137,17 +137,17 @@ func (c *Call) streamID() keyspace.StreamID {
 	return id
 }
 
-// streamIDs reads all IDs that are left.
+// streamIDs reads all remaining IDs.
 func (c *Call) streamIDs() []keyspace.StreamID {
-	ids := make([]keyspace.StreamID, 0, 8) // on the stack, mostly
+	ids := make([]keyspace.StreamID, 0, 8) // normally on the stack
 	for c.More() {
 		ids = append(ids, c.streamID())
 	}
 	return ids
 }
 
-// parseBound reads an end of a range: an ID, -, +, or an ID that is not part of
-// it, which begins with a parenthesis.
+// parseBound reads an end of a range: an ID, -, +, or an exclusive ID, which begins
+// with a parenthesis.
 func parseBound(b []byte, missing uint64) (id keyspace.StreamID, exclusive, ok bool) {
 	switch {
 	case string(b) == "-":
@@ -206,7 +206,7 @@ func (c *Call) replyEntry(e keyspace.StreamEntry) {
 	}
 }
 
-// replyEntries replies the entries from lo to hi, but at most count.
+// replyEntries replies the entries from lo to hi, at most count.
 func (c *Call) replyEntries(s *keyspace.Stream, lo, hi keyspace.StreamID, count int) {
 	n := s.Count(lo, hi, count)
 	c.Reply.Array(n)
@@ -218,11 +218,11 @@ func (c *Call) replyEntries(s *keyspace.Stream, lo, hi keyspace.StreamID, count 
 	}
 }
 
-// streamOptions are what XADD and XTRIM have in common, and the ID of XADD.
+// streamOptions are the options that XADD and XTRIM share, and the ID of XADD.
 type streamOptions struct {
 	nomkstream bool
-	auto       bool // the ID is to be made up
-	autoSeq    bool // so is its second number
+	auto       bool // the ID is generated
+	autoSeq    bool // its second number is generated
 	id         keyspace.StreamID
 	trims      bool
 	trim       keyspace.StreamTrim
@@ -273,8 +273,8 @@ func (c *Call) streamOptions(xadd bool) streamOptions {
 	return o
 }
 
-// refsOption reads what becomes of what groups know of entries that are removed,
-// if that comes next.
+// refsOption reads the option for references of groups to entries that are removed,
+// if that is next.
 func (c *Call) refsOption(refs *keyspace.Refs) bool {
 	switch {
 	case c.Is("KEEPREF"):
@@ -289,7 +289,7 @@ func (c *Call) refsOption(refs *keyspace.Refs) bool {
 	return true
 }
 
-// strategy reads what may stand between MAXLEN or MINID and the threshold.
+// strategy reads an = or ~ between MAXLEN or MINID and the threshold.
 func (c *Call) strategy(o *streamOptions) {
 	if o.trims {
 		c.Fail("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")
@@ -302,7 +302,7 @@ func (c *Call) strategy(o *streamOptions) {
 	}
 }
 
-// streamTrimLimit is how many entries are removed at once where nobody says so: those
+// streamTrimLimit is the default limit of entries that are removed at once: those
 // of a hundred blocks.
 func streamTrimLimit(blockEntries int) int64 {
 	switch n := int64(blockEntries); {
@@ -315,7 +315,7 @@ func streamTrimLimit(blockEntries int) int64 {
 	}
 }
 
-// newStreamID reads the ID of a new entry, of which the second number may be *.
+// newStreamID reads the ID of a new entry, whose second number may be *.
 func (c *Call) newStreamID(o *streamOptions) {
 	b := c.Bytes()
 	if ms, ok := bytes.CutSuffix(b, []byte("-*")); ok && len(b) <= 127 && bytes.IndexByte(ms, '-') < 0 {
@@ -332,8 +332,8 @@ func (c *Call) newStreamID(o *streamOptions) {
 	}
 }
 
-// next returns the ID of a new entry behind last; it is not higher than that if
-// there can be none.
+// next returns the ID of a new entry behind last; it is not higher than last if no
+// higher one is possible.
 func (o *streamOptions) next(last keyspace.StreamID, now int64) keyspace.StreamID {
 	switch {
 	case o.auto && uint64(now) > last.Ms:
@@ -347,7 +347,7 @@ func (o *streamOptions) next(last keyspace.StreamID, now int64) keyspace.StreamI
 	return o.id
 }
 
-// maxEntry is how many bytes the fields and values of an entry may have.
+// maxEntry is the maximum of bytes in the fields and values of an entry.
 const maxEntry = 1 << 30
 
 // xadd is XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...].
@@ -465,7 +465,7 @@ func (c *Call) streamRange(reverse bool) {
 // xdel is XDEL key id [id ...].
 func xdel(c *Call) {
 	key := c.Bytes()
-	e := c.db.Edit(key) // Redis looks at the key before it looks at the IDs
+	e := c.db.Edit(key) // Redis checks the key before the IDs
 	if e == nil {
 		c.Reply.Int(0)
 		return
@@ -493,7 +493,7 @@ func xdel(c *Call) {
 // delexOptions are the options of XDELEX and XACKDEL.
 type delexOptions struct {
 	refs keyspace.Refs
-	ids  [][]byte // not judged until there is a key
+	ids  [][]byte // not checked until the key exists
 }
 
 func (c *Call) delexOptions() (o delexOptions) {
@@ -520,7 +520,7 @@ func (c *Call) delexOptions() (o delexOptions) {
 	return o
 }
 
-// replyNoEntries replies that there are none of these entries.
+// replyNoEntries replies that none of these entries exists.
 func (c *Call) replyNoEntries(ids [][]byte) {
 	c.Reply.Array(len(ids))
 	for range ids {
@@ -528,14 +528,14 @@ func (c *Call) replyNoEntries(ids [][]byte) {
 	}
 }
 
-// What XDELEX and XACKDEL reply for an entry.
+// The replies of XDELEX and XACKDEL for an entry.
 const (
 	noEntry         = -1
 	entryDeleted    = 1
 	entryReferenced = 2
 )
 
-// parsedIDs reads IDs; the error has been replied if one is none.
+// parsedIDs reads IDs; an invalid one replies the error.
 func (c *Call) parsedIDs(texts [][]byte) (ids []keyspace.StreamID, ok bool) {
 	for _, text := range texts {
 		id, ok := parseStreamID(text, 0)
@@ -552,7 +552,7 @@ func (c *Call) parsedIDs(texts [][]byte) (ids []keyspace.StreamID, ok bool) {
 func xdelex(c *Call) {
 	key := c.Bytes()
 	var s *keyspace.Stream
-	e := c.db.Edit(key) // Redis looks at the key's type before it looks at the rest
+	e := c.db.Edit(key) // Redis checks the type of the key before the other arguments
 	if e != nil {
 		var ok bool
 		if s, ok = as[keyspace.Stream](c, e); !ok {
@@ -591,8 +591,8 @@ func xdelex(c *Call) {
 	c.changedEntries(key, deleted, forgotten)
 }
 
-// changedEntries says that entries were deleted, or that at least what a group
-// knows has changed.
+// changedEntries calls Changed: entries were deleted, or at least references of a
+// group have changed.
 func (c *Call) changedEntries(key []byte, deleted, groups bool) {
 	switch {
 	case deleted:

@@ -96,8 +96,7 @@ type groupOptions struct {
 	read     int64
 }
 
-// groupOptions reads the options. A false return means that an error has been
-// replied.
+// groupOptions reads the options. If ok is false the error has been replied.
 func (c *Call) groupOptions(create bool) (o groupOptions, ok bool) {
 	o.read = keyspace.UnknownRead
 	for c.More() {
@@ -116,9 +115,9 @@ func (c *Call) groupOptions(create bool) (o groupOptions, ok bool) {
 	return o, c.ok()
 }
 
-// streamOfGroup opens the stream of an XGROUP command for changing. A false
-// return means that an error has been replied; so it has for a stream that does
-// not exist, unless create is true.
+// streamOfGroup opens the stream of an XGROUP command for changing. If ok is false
+// the error has been replied, also that the stream does not exist, unless create is
+// true.
 func (c *Call) streamOfGroup(key []byte, create bool) (*keyspace.Stream, bool) {
 	s, ok := edit[keyspace.Stream](c, key)
 	if ok && s == nil && !create {
@@ -133,7 +132,7 @@ func noGroup(key, group []byte) string {
 	return "NOGROUP No such consumer group '" + printed(group) + "' for key name '" + printed(key) + "'"
 }
 
-// groupToEdit opens a group for changing; if there is none, that has been replied.
+// groupToEdit opens a group for changing; if there is none it replies the error.
 func (c *Call) groupToEdit(key, group []byte) *keyspace.Group {
 	s, ok := c.streamOfGroup(key, false)
 	if !ok {
@@ -287,8 +286,8 @@ func xgroupSetid(c *Call) {
 	c.Reply.OK()
 }
 
-// groupToRead opens a group; it is nil if there is none. A false return means
-// that an error has been replied.
+// groupToRead opens a group; it is nil if there is none. If ok is false the error
+// has been replied.
 func (c *Call) groupToRead(key, group []byte) (s *keyspace.Stream, g *keyspace.Group, ok bool) {
 	if s, ok = read[keyspace.Stream](c, key); s != nil {
 		g = s.Group(group)
@@ -299,7 +298,7 @@ func (c *Call) groupToRead(key, group []byte) (s *keyspace.Stream, g *keyspace.G
 // xack is XACK key group id [id ...].
 func xack(c *Call) {
 	key, group := c.Bytes(), c.Bytes()
-	_, g, ok := c.groupToRead(key, group) // Redis looks at the key before it looks at the IDs
+	_, g, ok := c.groupToRead(key, group) // Redis checks the key before the IDs
 	if !ok {
 		return
 	}
@@ -327,7 +326,7 @@ func xack(c *Call) {
 // xackdel is XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
 func xackdel(c *Call) {
 	key, group := c.Bytes(), c.Bytes()
-	_, g, ok := c.groupToRead(key, group) // Redis looks at the key's type before it looks at the rest
+	_, g, ok := c.groupToRead(key, group) // Redis checks the type of the key before the other arguments
 	if !ok {
 		return
 	}
@@ -363,12 +362,12 @@ func xackdel(c *Call) {
 		if s.Delete(id) {
 			deleted = true
 		}
-		c.Reply.Int(entryDeleted) // even if it was deleted before
+		c.Reply.Int(entryDeleted) // even if the entry was deleted earlier
 	}
 	c.changedEntries(key, deleted, acknowledged)
 }
 
-// xpendingOptions are the arguments of XPENDING but for the key and the group.
+// xpendingOptions are the arguments of XPENDING after the key and the group.
 type xpendingOptions struct {
 	idle     int64
 	lo, hi   keyspace.StreamID
@@ -487,8 +486,8 @@ func (c *Call) pendingRange(g *keyspace.Group, o *xpendingOptions) {
 type xclaimOptions struct {
 	minIdle       int64
 	ids           []keyspace.StreamID
-	time          int64 // of the delivery
-	count         int64 // of deliveries; -1 for one more
+	time          int64 // time of the delivery
+	count         int64 // number of deliveries; -1 to increment
 	force, justid bool
 	last          keyspace.StreamID
 }
@@ -530,7 +529,7 @@ func (c *Call) xclaimOptions() xclaimOptions {
 // xclaim is XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id].
 func xclaim(c *Call) {
 	key, group, name := c.Bytes(), c.Bytes(), c.Bytes()
-	s, g, ok := c.groupToRead(key, group) // Redis looks at the key before it looks at the options
+	s, g, ok := c.groupToRead(key, group) // Redis checks the key before the options
 	if !ok {
 		return
 	}
@@ -547,7 +546,7 @@ func xclaim(c *Call) {
 		g.SetID(o.last, g.Read())
 		c.ChangedAside(key, classStream, "")
 	}
-	consumer := c.consumer(key, g, name, false) // even if it gets nothing, as since Redis 7.2
+	consumer := c.consumer(key, g, name, false) // even if it gets no entry, as since Redis 7.2
 	var claimed []keyspace.StreamID
 	for _, id := range o.ids {
 		p, pending := g.Pending(id)
@@ -569,8 +568,8 @@ func xclaim(c *Call) {
 	c.replyClaimed(s, claimed, o.justid)
 }
 
-// claim makes an entry pending with a consumer; before it was delivered so
-// often.
+// claim makes an entry pending with a consumer; before is the previous number of
+// deliveries.
 func (c *Call) claim(key []byte, g *keyspace.Group, consumer *keyspace.Consumer, before int64, o *xclaimOptions, id keyspace.StreamID) {
 	switch {
 	case o.count >= 0:
@@ -598,12 +597,12 @@ func (c *Call) replyClaimed(s *keyspace.Stream, ids []keyspace.StreamID, justid 
 // xautoclaim is XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID].
 func xautoclaim(c *Call) {
 	const (
-		tries    = 10 // entries to look at for each that is to be claimed
+		tries    = 10 // entries to examine for each one to claim
 		maxCount = math.MaxInt64 / 16
 		room     = 1 << 43 // Redis allocates 16 bytes for each, and has 47 bits to address them
 	)
 	key, group, name := c.Bytes(), c.Bytes(), c.Bytes()
-	entry := c.db.Get(key) // Redis looks for the key before it looks at the options, and at its type behind them
+	entry := c.db.Get(key) // Redis looks up the key before it reads the options, and checks its type after them
 	o := xclaimOptions{count: -1, time: c.now()}
 	o.minIdle = max(0, c.IntOr("ERR Invalid min-idle-time argument for XAUTOCLAIM"))
 	var from keyspace.StreamID
@@ -641,10 +640,10 @@ func xautoclaim(c *Call) {
 		c.Reply.Error("ERR Insufficient memory, failed allocating transient memory, COUNT too high.")
 		return
 	}
-	// What is looked at is gathered before anything is changed.
+	// The entries are collected before any change.
 	var seen int64
 	var gone, claimed []keyspace.StreamID
-	var next keyspace.StreamID // to be looked at the next time; 0-0 if there is nothing more
+	var next keyspace.StreamID // the next entry to examine; 0-0 at the end
 	for p := range g.Ascend(from) {
 		if seen == count*tries || int64(len(gone)+len(claimed)) == count {
 			next = p.ID
@@ -663,7 +662,7 @@ func xautoclaim(c *Call) {
 		g.Acknowledge(id)
 		c.ChangedAside(key, classStream, "")
 	}
-	consumer := c.consumer(key, g, name, len(claimed) > 0) // even if it gets nothing, as since Redis 7.2
+	consumer := c.consumer(key, g, name, len(claimed) > 0) // even if it gets no entry, as since Redis 7.2
 	for _, id := range claimed {
 		p, _ := g.Pending(id)
 		c.claim(key, g, consumer, p.Count, &o, id)

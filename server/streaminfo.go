@@ -48,8 +48,8 @@ func streamInfoCommands() []Command {
 	}
 }
 
-// streamOfInfo opens the stream that an XINFO command asks about, nil if that is
-// not possible, which has been replied.
+// streamOfInfo opens the stream of an XINFO command. It is nil if that is not
+// possible; then the error has been replied.
 func (c *Call) streamOfInfo(key []byte) *keyspace.Stream {
 	s, ok := read[keyspace.Stream](c, key)
 	if ok && s == nil {
@@ -83,7 +83,7 @@ func xinfoConsumers(c *Call) {
 	}
 }
 
-// named replies the name of what comes next.
+// named replies the name of the next element.
 func (c *Call) named(name string) *protocol.Reply {
 	c.Reply.BulkString(name)
 	return c.Reply
@@ -106,8 +106,7 @@ func xinfoGroups(c *Call) {
 	}
 }
 
-// replyProgress replies how many entries a group has read, and how many it has
-// not.
+// replyProgress replies the number of entries that a group has read, and its lag.
 func (c *Call) replyProgress(s *keyspace.Stream, g *keyspace.Group) {
 	c.named("entries-read")
 	if g.Read() == keyspace.UnknownRead {
@@ -134,7 +133,7 @@ func xinfoHelp(c *Call) {
 
 // xinfoStream is XINFO STREAM key [FULL [COUNT count]].
 func xinfoStream(c *Call) {
-	s := c.streamOfInfo(c.Bytes()) // Redis looks at the key before it looks at the options
+	s := c.streamOfInfo(c.Bytes()) // Redis checks the key before the options
 	if s == nil {
 		return
 	}
@@ -186,8 +185,7 @@ func (c *Call) replyEntryOrNull(e keyspace.StreamEntry, ok bool) {
 	}
 }
 
-// streamInFull replies at most count of everything that there may be many of; 0
-// for all.
+// streamInFull replies at most count elements of each list; 0 for all.
 func (c *Call) streamInFull(s *keyspace.Stream, count int64) {
 	if count == 0 {
 		count = math.MaxInt

@@ -95,11 +95,11 @@ func (c *Call) deadlineMilliseconds() int64 {
 	return 0
 }
 
-// blockedCount is how many entries a client gets that has waited and did not say
-// how many it wants.
+// blockedCount is the maximum of entries for a client that was blocked and gave no
+// COUNT.
 const blockedCount = 1000
 
-// limit is how many entries are to be replied of each stream.
+// limit returns the maximum of entries to reply of each stream.
 func (o *xreadOptions) limit(again bool) int {
 	switch {
 	case o.count > 0:
@@ -116,7 +116,7 @@ func xread(c *Call) {
 	if !c.ok() {
 		return
 	}
-	behind := make([]keyspace.StreamID, 0, 8) // on the stack, mostly
+	behind := make([]keyspace.StreamID, 0, 8) // normally on the stack
 	for i, key := range o.keys {
 		s, ok := c.readStream(key)
 		if !ok {
@@ -138,7 +138,8 @@ func xread(c *Call) {
 		c.replyEntries(s, from, keyspace.MaxStreamID(), o.limit(c.again))
 		return true
 	}, func() {
-		// What $ and + mean now is to be known when the command is run again.
+		// The present meaning of $ and + is saved for when the command is run
+		// again.
 		if !c.again && c.mayBlock() {
 			c.argv = slices.Clone(c.argv)
 			for i, id := range behind {
@@ -149,8 +150,8 @@ func xread(c *Call) {
 	})
 }
 
-// readStream opens a stream for reading. A client that has waited has been told
-// of the miss before.
+// readStream opens a stream for reading. The retry of a blocked client reports no
+// second miss.
 func (c *Call) readStream(key []byte) (*keyspace.Stream, bool) {
 	if !c.again {
 		return read[keyspace.Stream](c, key)
@@ -162,8 +163,8 @@ func (c *Call) readStream(key []byte) (*keyspace.Stream, bool) {
 	return nil, true
 }
 
-// behind reads the ID behind which the entries of a stream are wanted, nil being
-// one that does not exist.
+// behind reads the ID after which the entries of a stream are requested; s is nil
+// for a stream that does not exist.
 func (c *Call) behind(s *keyspace.Stream, b []byte) (id keyspace.StreamID, ok bool) {
 	switch string(b) {
 	case "$":
@@ -190,8 +191,8 @@ func (c *Call) behind(s *keyspace.Stream, b []byte) (id keyspace.StreamID, ok bo
 	return id, ok
 }
 
-// replyStreams replies those of several streams that serve replies, by name; and
-// if there are none, what there is to be said about that.
+// replyStreams replies those of several streams for which serve replies, by name;
+// if there are none, it calls none.
 func (c *Call) replyStreams(o *xreadOptions, serve func(i int, s *keyspace.Stream) bool, none func()) {
 	mark := c.Reply.Len()
 	c.Reply.Pairs(len(o.keys))
@@ -218,7 +219,7 @@ func (c *Call) replyStreams(o *xreadOptions, serve func(i int, s *keyspace.Strea
 	}
 }
 
-// replyStreamName begins the part of a reply that is about one stream.
+// replyStreamName begins the part of a reply for one stream.
 func (c *Call) replyStreamName(key []byte) {
 	if c.Reply.Version() == 2 {
 		c.Reply.Array(2)
@@ -232,7 +233,7 @@ func xreadgroup(c *Call) {
 	if !c.ok() {
 		return
 	}
-	history := make([]keyspace.StreamID, 0, 8) // on the stack, mostly
+	history := make([]keyspace.StreamID, 0, 8) // normally on the stack
 	for i, key := range o.keys {
 		s, ok := c.readStream(key)
 		if !ok || !c.hasGroup(s, key, o.group) {
@@ -270,8 +271,8 @@ func xreadgroup(c *Call) {
 	})
 }
 
-// forGroup reports whether those who wait for entries that are new to a group can
-// be answered, by such or by an error.
+// forGroup reports whether clients that wait for new entries of a group can be
+// answered, by an entry or by an error.
 func forGroup(s *keyspace.Stream, group string) bool {
 	g := s.Group(bytesOf(group))
 	if g == nil {
@@ -281,7 +282,7 @@ func forGroup(s *keyspace.Stream, group string) bool {
 	return ok && g.LastID().Less(last.ID)
 }
 
-// hasGroup reports whether there is such a group. If not, that has been replied.
+// hasGroup reports whether the group exists. If not, it replies the error.
 func (c *Call) hasGroup(s *keyspace.Stream, key, group []byte) bool {
 	switch {
 	case s != nil && s.Group(group) != nil:
@@ -300,8 +301,8 @@ func (c *Call) hasGroup(s *keyspace.Stream, key, group []byte) bool {
 // printed returns b as C prints it, up to the first NUL.
 func printed(b []byte) string { return clip(b, len(b)) }
 
-// history reads the ID behind which a consumer wants to see again what is pending
-// with it; the highest of all IDs stands for >, what is new.
+// history reads the ID after which a consumer requests its pending entries again;
+// the highest of all IDs stands for >, new entries.
 func (c *Call) history(b []byte) (id keyspace.StreamID, ok bool) {
 	switch string(b) {
 	case "$", "+":
@@ -318,13 +319,13 @@ func (c *Call) history(b []byte) (id keyspace.StreamID, ok bool) {
 	return id, ok
 }
 
-// editGroup opens a group, which is known to exist, for changing.
+// editGroup opens a group, which must exist, for changing.
 func (c *Call) editGroup(key, group []byte) *keyspace.Group {
 	return c.db.Edit(key).Value().(*keyspace.Stream).EditGroup(group)
 }
 
-// consumer returns the consumer of that name, which is made if there is none. It
-// has been seen now, and got something if got is true.
+// consumer returns the consumer of that name, and creates it if there is none. It
+// sets the times when it was last seen, and, if got is true, last active.
 func (c *Call) consumer(key []byte, g *keyspace.Group, name []byte, got bool) *keyspace.Consumer {
 	consumer := g.Consumer(name)
 	if consumer == nil {
@@ -335,8 +336,9 @@ func (c *Call) consumer(key []byte, g *keyspace.Group, name []byte, got bool) *k
 	return consumer
 }
 
-// replyHistory replies what is pending with a consumer behind id, and notes that
-// it was delivered again. What is no more in the stream is replied as null.
+// replyHistory replies the pending entries of a consumer after id, and records
+// another delivery of each. Entries that are no longer in the stream are replied as
+// null.
 func (c *Call) replyHistory(s *keyspace.Stream, g *keyspace.Group, consumer *keyspace.Consumer, id keyspace.StreamID, count int, key []byte) {
 	id, _ = id.Next()
 	var again []keyspace.Pending

@@ -198,14 +198,14 @@ type setOptions struct {
 	expiry
 }
 
-// comparison is IFEQ or IFNE and a value, or IFDEQ or IFDNE and the digest of
-// one.
+// comparison is IFEQ or IFNE and a value, or IFDEQ or IFDNE and the digest of a
+// value.
 type comparison struct {
 	given, unequal, digest bool
 	with                   []byte
 }
 
-// comparisonOption reads a comparison, if it comes next.
+// comparisonOption reads a comparison, if it is next.
 func (c *Call) comparisonOption(o *comparison) bool {
 	if o.given || c.Len() < 2 {
 		return false
@@ -225,8 +225,8 @@ func (c *Call) comparisonOption(o *comparison) bool {
 	return true
 }
 
-// holds compares the value of a key, which may be nil: then it equals nothing.
-// As in Redis, nobody asks what a digest looks like until there is one.
+// holds evaluates the condition for the value of a key; nil equals nothing. As in
+// Redis, the digest in the arguments is checked only if the key exists.
 func (o *comparison) holds(c *Call, s *keyspace.String) bool {
 	switch {
 	case s == nil:
@@ -289,10 +289,10 @@ func set(c *Call) {
 	}
 }
 
-// set is SET, once its arguments are read.
+// set is SET, after its arguments are read.
 func (c *Call) set(key, value []byte, o setOptions) {
 	if o.get {
-		c.db.Get(key) // it reads, too: a miss is told of
+		c.db.Get(key) // GET reads the key, too, and counts a miss
 	}
 	e := c.db.Edit(key)
 	var old *keyspace.String
@@ -319,7 +319,7 @@ func (c *Call) set(key, value []byte, o setOptions) {
 	}
 }
 
-// store makes value the string at key, whose entry is e, if it has one.
+// store makes value the string at key; e is the entry of the key, or nil.
 func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
 	own := len(value) >= ownFrom && c.sess.owns(value)
 	if e == nil {
@@ -349,8 +349,8 @@ func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
 	}
 }
 
-// ownFrom is how long a value is at least that is kept where the client's input has
-// put it, in place of a copy.
+// ownFrom is the least length of values that stay in the client's input buffer
+// instead of being copied.
 const ownFrom = 128 << 10
 
 func delifeq(c *Call) {
@@ -362,8 +362,8 @@ func delifeq(c *Call) {
 	}
 }
 
-// delex is DEL of one key, or with a condition DELIFEQ and its like. Redis looks
-// at the key before it judges the condition.
+// delex is DEL of one key, or DEL with a condition, as DELIFEQ. Redis checks the
+// key before the condition.
 func delex(c *Call) {
 	key := c.Bytes()
 	if !c.More() {
@@ -394,7 +394,7 @@ func delex(c *Call) {
 	}
 }
 
-// dropIf drops a key if it is to go, and replies how many were.
+// dropIf drops a key if condition is true, and replies the number of dropped keys.
 func (c *Call) dropIf(key []byte, condition bool) {
 	n := int64(0)
 	if condition && c.drop(key) {
@@ -446,7 +446,7 @@ func getex(c *Call) {
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
-	// Redis looks at the key before it judges the time.
+	// Redis checks the key before the time.
 	syntax := c.Err() == ""
 	var s *keyspace.String
 	if syntax {
@@ -624,7 +624,7 @@ func substr(c *Call) { getrange(c) }
 
 const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
-// fits replies an error if a string of size+more bytes would be too long.
+// fits replies an error if a string of size+more bytes exceeds the maximum length.
 func (c *Call) fits(size, more int64) bool {
 	if size > c.srv.config.protoMaxBulk || more > c.srv.config.protoMaxBulk-size {
 		c.Reply.Error(errTooLong)
@@ -727,8 +727,8 @@ func (c *Call) incrBy(key []byte, by int64) {
 	c.Reply.Int(n + by)
 }
 
-// overwrite gives the string at key, whose entry is e, another value; its
-// deadline stays.
+// overwrite replaces the value of the string at key, whose entry is e; its deadline
+// stays.
 func (c *Call) overwrite(key []byte, e *keyspace.Entry, value []byte) *keyspace.String {
 	if e == nil {
 		e = c.db.AddString(key, value, false)
@@ -742,7 +742,7 @@ const errNotFinite = "ERR increment would produce NaN or Infinity"
 
 func incrbyfloat(c *Call) {
 	key, text := c.Bytes(), c.Bytes()
-	// Redis looks at the value before it looks at the increment.
+	// Redis checks the value before the increment.
 	e := c.db.Edit(key)
 	value := []byte("0")
 	if e != nil {
@@ -775,12 +775,12 @@ type lcsOptions struct {
 	minLength                 int64
 }
 
-// lcs finds the longest common subsequence of two strings by the textbook
-// table of len(a)×len(b) lengths, and walks it backwards, in Redis's way where
+// lcs finds the longest common subsequence of two strings by the textbook table of
+// len(a)×len(b) lengths. It walks the table backwards, with Redis's choice if
 // several are longest.
 func lcs(c *Call) {
 	var texts [2][]byte
-	// Both are read, and missed, before either is judged.
+	// Both keys are read, and count as misses, before either type is checked.
 	for i, e := range [2]*keyspace.Entry{c.db.Get(c.Bytes()), c.db.Get(c.Bytes())} {
 		if e != nil {
 			s, ok := e.Value().(*keyspace.String)
@@ -854,7 +854,7 @@ func lcs(c *Call) {
 }
 
 // lcsTable holds the length of the longest common subsequence of every pair of
-// beginnings of a and b.
+// prefixes of a and b.
 type lcsTable struct {
 	a, b  []byte
 	cells []uint32
@@ -924,7 +924,7 @@ func (t *lcsTable) matches(atLeast int) (found []lcsMatch) {
 			run = lcsMatch{i, j, 1}
 		case run.a == i+1 && run.b == j+1:
 			run = lcsMatch{i, j, run.length + 1}
-		default: // two runs that touch in one of the strings: Redis drops this byte
+		default: // two runs that touch in one of the strings: Redis omits this byte
 			end()
 		}
 		if run.length > 0 && (run.a == 0 || run.b == 0) {
