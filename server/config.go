@@ -796,7 +796,7 @@ func configSet(c *Call) {
 		s.p = findParameter(table, s.name)
 		switch p := s.p; {
 		case p == nil:
-			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + s.name + "'")
+			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + printed(pair[0]) + "'")
 			continue // a secret value must be redacted even so
 		case p.secrecy:
 			c.redact(at - 1)
