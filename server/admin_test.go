@@ -189,9 +189,10 @@ func TestLatencyEvents(t *testing.T) {
 	c.call("DEBUG SLEEP 0.02")
 	latest := c.call("LATENCY LATEST").([]any)
 	if len(latest) != 1 || latest[0].([]any)[0] != "command" || latest[0].([]any)[3].(int64) < 20 {
-		t.Errorf("LATENCY LATEST: %v", latest)
+		t.Fatalf("LATENCY LATEST: %v", latest)
 	}
-	if report := c.call("LATENCY DOCTOR").(string); !strings.Contains(report, "1. command: 1 latency spikes (average 2") ||
+	spike := fmt.Sprintf("1. command: 1 latency spikes (average %dms", latest[0].([]any)[3])
+	if report := c.call("LATENCY DOCTOR").(string); !strings.Contains(report, spike) ||
 		!strings.Contains(report, "Check your Slow Log") {
 		t.Errorf("LATENCY DOCTOR: %s", report)
 	}

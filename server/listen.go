@@ -462,7 +462,8 @@ func Usage() string {
 		if initial == "" || strings.Contains(initial, " ") {
 			initial = strconv.Quote(initial)
 		}
-		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.name, initial, strings.ReplaceAll(p.doc, "`", ""))
+		doc := strings.NewReplacer("`", "", "[What differs](#what-differs-from-redis)", "What differs in the README").Replace(p.doc)
+		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.name, initial, doc)
 	}
 	b.WriteString("\nThe other parameters of Redis are accepted as well; the README says which have no effect.\n")
 	return b.String()

@@ -328,7 +328,7 @@ func TestUsageListsEveryParameter(t *testing.T) {
 		if p.kept {
 			continue
 		}
-		if !strings.Contains(Usage(), "--"+p.name+" ") || p.doc == "" {
+		if usage := Usage(); !strings.Contains(usage, "--"+p.name+" ") || strings.Contains(usage, "](") || p.doc == "" {
 			t.Errorf("parameter %s is not documented", p.name)
 		}
 	}

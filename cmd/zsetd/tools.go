@@ -68,7 +68,8 @@ func tools() []tool {
 			summary: "verify a file and tell what is in it",
 			details: "Verifies the structure, every checksum and the manifest, puts every value together, and\n" +
 				"tells how many keys of each type there are and which are the biggest. Of a file that a\n" +
-				"server has open a copy is read. Status: 0 sound, 1 damaged or not a file of zsetd.",
+				"server has open a copy is read. Status: 0 sound, 1 damaged or not a file of zsetd, 2 the\n" +
+				"file cannot be read.",
 			flags: func(f *flag.FlagSet, t *toolFlags) { f.BoolVar(&t.json, "json", false, "print one JSON object") },
 		},
 		{
@@ -89,7 +90,8 @@ func tools() []tool {
 			summary: "rewrite a file without waste",
 			details: "Writes the file anew beside the old one, without journals and free pages, reads it back,\n" +
 				"compares it and puts it in the old one's place. No server may have the file open.\n" +
-				"Status: 0 done, 1 the file is damaged, not one of zsetd, or in use.",
+				"Status: 0 done, 1 the file is damaged, not one of zsetd, or in use, 2 files cannot be read\n" +
+				"or written.",
 		},
 		{
 			name: "salvage", args: "FILE -o NEW", files: 1, run: runSalvage,
@@ -110,7 +112,7 @@ func tools() []tool {
 				"file is for the oldest Redis that knows everything in it. For Redis, deadlines of members\n" +
 				"of sorted sets are in sorted sets of their own, which the functions read that zsetd\n" +
 				"functions prints. Status: 0 done, 1 the file is damaged or not one of zsetd, or the target\n" +
-				"does not know something, which was left out.",
+				"does not know something, which was left out, 2 files cannot be read or written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.StringVar(&t.format, "format", "commands", "what to write: commands, json or rdb")
 				f.BoolVar(&t.json, "json", false, "the same as --format json")
@@ -126,7 +128,7 @@ func tools() []tool {
 				"files (the folder appendonlydir or its manifest). SOURCE - is standard input. Sorted sets\n" +
 				"zsetd:deadlines:{key} become the deadlines of the members of key. Status: 0 done, 1 SOURCE\n" +
 				"has errors: then there is no FILE, or with --keep-going one without what failed; or\n" +
-				"something in SOURCE has no place in zsetd, and was left out.",
+				"something in SOURCE has no place in zsetd, and was left out; 2 files cannot be read or written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
 				f.BoolVar(&t.keepGoing, "keep-going", false, "leave out what fails")
@@ -173,11 +175,11 @@ func runTool(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	r := &toolRun{stdin: stdin, stdout: stdout, stderr: stderr}
 	f := flag.NewFlagSet("zsetd "+t.name, flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() {} // the usage is printed below
+	f.SetOutput(io.Discard) // errors are printed below, with the usage
+	f.Usage = func() {}
 	usage := func(out io.Writer) {
 		f.SetOutput(out)
-		fmt.Fprintf(out, "Usage: zsetd %s %s\n\n%s\n", t.name, t.args, t.details)
+		fmt.Fprintf(out, "Usage: %s\n\n%s\n", strings.TrimSpace("zsetd "+t.name+" "+t.args), t.details)
 		if t.flags != nil {
 			fmt.Fprintln(out)
 			f.PrintDefaults()
@@ -195,6 +197,11 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 			return statusOK
 		}
 		if err != nil {
+			why := err.Error()
+			if option, ok := strings.CutPrefix(why, "flag provided but not defined: -"); ok {
+				why = "there is no option --" + option
+			}
+			fmt.Fprintf(stderr, "zsetd %s: %s\n\n", t.name, why)
 			usage(stderr)
 			return statusUsage
 		}
@@ -210,7 +217,7 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 		args = rest[1:]
 	}
 	if len(r.files) != t.files {
-		fmt.Fprintf(stderr, "zsetd %s: %d files are given, not %d\n\n", t.name, len(r.files), t.files)
+		fmt.Fprintf(stderr, "zsetd %s: wrong number of files: %d given, %d expected\n\n", t.name, len(r.files), t.files)
 		usage(stderr)
 		return statusUsage
 	}
