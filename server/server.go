@@ -225,7 +225,11 @@ func (srv *Server) logStart() {
 		args = append(args, "config", srv.configFile)
 	}
 	if c := &srv.config; c.dbfilename != "" {
-		args = append(args, "file", filepath.Join(c.dir, c.dbfilename))
+		path := filepath.Join(c.dir, c.dbfilename)
+		if absolute, err := filepath.Abs(path); err == nil {
+			path = absolute
+		}
+		args = append(args, "file", path)
 	}
 	srv.log.Info("zsetd starts", args...)
 }

@@ -118,6 +118,7 @@ func BenchmarkRedisLog(b *testing.B) {
 // the server is ready.
 func TestStartLog(t *testing.T) {
 	dir := shortDir(t)
+	t.Chdir(dir)
 	for i, form := range []string{"redis", "json"} {
 		socket, conf := filepath.Join(dir, "s"), filepath.Join(dir, "my.conf")
 		if err := os.WriteFile(conf, []byte("port 0\nlog-format "+form+"\n"), 0o644); err != nil {
@@ -125,7 +126,7 @@ func TestStartLog(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		status := make(chan int, 1)
-		go func() { status <- run([]string{conf, "--unixsocket", socket, "--dir", dir}, &out, &errs) }()
+		go func() { status <- run([]string{conf, "--unixsocket", socket}, &out, &errs) }()
 		var nc net.Conn
 		for deadline := time.Now().Add(20 * time.Second); nc == nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			nc, _ = net.Dial("unix", socket)
