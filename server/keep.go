@@ -843,6 +843,7 @@ func (k *keeper) refuses() bool { return k.failed != nil && k.srv.config.stopWri
 // saveNow writes everything that is not on the disk yet. The server's lock is held.
 func (k *keeper) saveNow() error {
 	for {
+		k.settle()
 		if k.needsFresh && k.rewrite == nil {
 			k.srv.keys.Record(true)
 			keys := k.allKeys(func(f func()) { f() })
@@ -865,6 +866,20 @@ func (k *keeper) saveNow() error {
 			k.untrack()
 			return nil
 		}
+	}
+}
+
+// settle waits for the result of the checkpoint that is being written, and accounts
+// for it. Otherwise the rewrite that this checkpoint completes would seem to go on, and
+// the next checkpoint would be a part of it.
+func (k *keeper) settle() {
+	k.io.Lock()
+	k.queueLock.Lock()
+	unaccounted := len(k.results) > 0
+	k.queueLock.Unlock()
+	k.io.Unlock()
+	if unaccounted {
+		k.account()
 	}
 }
 

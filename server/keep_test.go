@@ -1079,3 +1079,33 @@ func TestDueWhileLoading(t *testing.T) {
 		t.Errorf("after a restart the field is %v (%v)", v, err)
 	}
 }
+
+// A save that begins when the background has written the last piece of a fresh file, and
+// has not yet taken note of that, writes no piece to a file that is complete.
+func TestSaveBehindLastPiece(t *testing.T) {
+	for name, settings := range map[string]map[string]string{
+		"no journal": {"save": ""},
+		"always":     {"appendonly": "yes", "appendfsync": "always"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := keep(t, filepath.Join(t.TempDir(), "k.db"), settings)
+			must(t, srv, "MSET a 1 b 2 c 3")
+			quiet(t, srv)
+			k := srv.keeper
+			srv.do(func() {
+				k.loseTrack()
+				srv.keys.Record(true)
+				keys := k.allKeys(func(f func()) { f() })
+				k.beginRewrite(&rewrite{keys: keys, fresh: true, saves: true, began: time.Now()})
+				k.take()
+				k.flush()
+				if err := k.saveNow(); err != nil {
+					t.Error(err)
+				}
+				if k.failed != nil || k.needsFresh == k.automatic() || k.rewrite != nil || !k.unwell.IsZero() {
+					t.Errorf("failed %v, fresh file needed %v, rewrite %v", k.failed, k.needsFresh, k.rewrite)
+				}
+			})
+		})
+	}
+}
