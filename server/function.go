@@ -257,7 +257,7 @@ func (srv *Server) register(state *script.State, fn *lua.LFunction, l *library, 
 	state.SetGlobals(srv.loadingGlobals(state))
 	fs.loading = l
 	var memory scriptMemory
-	memory.begin(&srv.scripting, srv.keys)
+	memory.begin(&srv.scripting, srv.keys, began)
 	state.Interrupt = func() *lua.LTable {
 		if memory.outgrown() {
 			return errorTable(state, "ERR not enough memory", false)

@@ -191,7 +191,7 @@ func (c *Call) compileScript(state *script.State, r *scriptRun, source, chunk st
 // begin makes r the running script.
 func (sc *scripting) begin(r *scriptRun) {
 	sc.running = r
-	r.memory.begin(sc, r.srv.keys)
+	r.memory.begin(sc, r.srv.keys, r.began)
 	sc.watched.Store(&r.memory)
 }
 
@@ -398,8 +398,8 @@ func readMemory() memoryUse {
 // microseconds.
 const baseAge = 100 * time.Millisecond
 
-func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace) {
-	if now := time.Now(); now.Sub(sc.baseAt) > baseAge {
+func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace, now time.Time) {
+	if now.Sub(sc.baseAt) > baseAge {
 		sc.base, sc.baseAt = readMemory(), now
 	}
 	m.limit, m.base, m.keys, m.stored = sc.memoryLimit, sc.base, keys, keys.Held()

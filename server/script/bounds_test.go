@@ -94,3 +94,17 @@ func TestLooksWithinFunctions(t *testing.T) {
 		}
 	}
 }
+
+// A short script ends before the first look, which takes as long as the script. A
+// longer one does not.
+func TestShortScriptsDoNotLook(t *testing.T) {
+	for source, want := range map[string]bool{"return 1": false, "for i = 1, 1000 do end return 1": true} {
+		st := machine()
+		st.ticks.armed = true // there are no pulses, which depend on the machine
+		looks := 0
+		st.Interrupt = func() *lua.LTable { looks++; return nil }
+		if got := st.eval(t, source); got != "1" || looks > 0 != want {
+			t.Errorf("%s: %s, with %d looks", source, got, looks)
+		}
+	}
+}

@@ -15,10 +15,10 @@ import (
 type State struct {
 	L *lua.LState
 
-	// Interrupt is called while a script runs or is compiled: before it begins, and
-	// then about each millisecond, between two instructions or within a Go function
-	// that takes long. If it returns an error, the script ends with it and cannot
-	// catch it.
+	// Interrupt is called while a script runs or is compiled: after its first
+	// instructions, and then about each millisecond, between two instructions or
+	// within a Go function that takes long. If it returns an error, the script ends
+	// with it and cannot catch it.
 	Interrupt func() *lua.LTable
 
 	// Beat, if it is set before anything runs, is called by another goroutine with
@@ -72,6 +72,10 @@ const (
 const (
 	interval = 20_000 // instructions, or as much other work
 	pulse    = time.Millisecond
+
+	// firstLook is the interval before the first check. Short scripts end before it:
+	// a check takes half a microsecond, as long as such a script.
+	firstLook = 100
 )
 
 // New returns a machine without the global redis: see Seal.
@@ -343,10 +347,9 @@ type ticker struct {
 	armed   bool
 }
 
-// start begins to count for a script, or a source to be compiled. The first check
-// is at the first instruction.
+// start begins to count for a script, or a source to be compiled.
 func (t *ticker) start() {
-	t.left, t.end = 0, nil
+	t.left, t.end = firstLook, nil
 	if t.st.Interrupt == nil {
 		t.left = interval
 		return
