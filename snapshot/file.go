@@ -34,9 +34,10 @@ type File struct {
 	renamed    bool        // it has its final name, under which readers rely on it
 	fault      func(op string) error
 
-	mark        mark // the state after the last transaction, see intact.go
-	timeChanges int  // number of consecutive changes of the modification time alone
-	scratch     []byte
+	mark         mark // the state after the last transaction, see intact.go
+	timeChanges  int  // number of consecutive changes of the modification time alone
+	blockChanges int  // number of commits after which there were fewer blocks
+	scratch      []byte
 
 	holdExpired bool // a process that copies the file has held it for too long
 }

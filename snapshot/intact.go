@@ -30,7 +30,9 @@ import (
 // than before has the file verified, too.
 //
 // File systems whose times change by themselves would have the file verified with
-// each commit: after some such changes in a row the time is no longer compared.
+// each commit: after some such changes in a row the time is no longer compared. The
+// number of blocks falls by itself where a file system compresses, or allocates ahead
+// and frees later: after some such changes it is no longer compared.
 
 // ErrChanged means that another program has written to a file that is in use, or
 // truncated it.
@@ -99,8 +101,11 @@ func (f *File) recordMark(m *Manifest) error {
 		return fmt.Errorf("%w (%w)", ErrChanged, err)
 	case err != nil:
 		return nil
-	case (mark.size < f.mark.size || mark.blocks < f.mark.blocks) && f.timeChanges < maxTimeChanges:
-		f.timeChanges++
+	case mark.size < f.mark.size || mark.blocks < f.mark.blocks && f.blockChanges < maxTimeChanges:
+		f.blockChanges++
+		if f.fault != nil {
+			f.fault("verify")
+		}
 		if err := verify(file, m); err != nil {
 			return err
 		}

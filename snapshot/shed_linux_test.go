@@ -125,3 +125,30 @@ func TestCutShortDuringCommit(t *testing.T) {
 		}
 	}
 }
+
+// Where the number of blocks falls with each commit, as it may in a file system that
+// compresses, not each commit verifies the whole file.
+func TestFallingBlocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	verified := 0
+	f.fault = func(op string) error {
+		if op == "verify" {
+			verified++
+		}
+		return nil
+	}
+	for range 10 * maxTimeChanges {
+		f.mark.blocks += 1 << 20
+		if _, err := f.Write(&Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if verified != maxTimeChanges {
+		t.Errorf("the file was verified %d times", verified)
+	}
+}
