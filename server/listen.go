@@ -290,8 +290,9 @@ func ReadArgs(args []string) (map[string]string, error) {
 }
 
 // argumentLines converts arguments to lines of a configuration file, as Redis does:
-// "--name" begins a line, unless a value is required, which it is then; and --save
-// without a value is empty. Beyond Redis, "--name=value" is a name and its value.
+// "--name" begins a line, unless the preceding parameter still requires a value, in
+// which case it is that value; --save without a value is empty. Beyond Redis,
+// "--name=value" is a name and its value.
 func argumentLines(args []string) string {
 	var b []byte
 	valueDue := false

@@ -62,7 +62,7 @@ func (srv *Server) begun() {
 	}
 }
 
-// lock takes the server's lock when no script lends it.
+// lock takes the server's lock, and waits while a script lends it.
 func (srv *Server) lock() {
 	srv.mu.Lock()
 	for srv.busy {
