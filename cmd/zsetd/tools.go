@@ -139,7 +139,7 @@ func tools() []tool {
 			name: "functions", run: runFunctions,
 			summary: "print the library that gives zsetd's commands to Redis 7 and Valkey",
 			details: "Prints Lua source: zsetd functions | redis-cli -x FUNCTION LOAD REPLACE. FCALL zaddex 1 key ...\n" +
-				"is ZADDEX key ... then, there and here.",
+				"then is ZADDEX key ..., in Redis as in zsetd.",
 		},
 	}
 }
