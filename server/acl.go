@@ -70,7 +70,7 @@ type user struct {
 type sanitizing uint8
 
 const (
-	sanitizeUnsaid sanitizing = iota
+	sanitizeUnset sanitizing = iota
 	sanitizeSkip
 	sanitizeAlways
 )
@@ -85,7 +85,7 @@ type selector struct {
 	// replaced.
 	everything bool
 	rules      []commandRule
-	tidied     int // length of the prefix of rules without replaced ones
+	tidyLength int // length of the prefix of rules without replaced ones
 
 	allKeys, allChannels bool
 	keys                 []keyPattern
@@ -572,7 +572,7 @@ func (s *selector) allCommands() bool {
 }
 
 func (s *selector) resetCommands(everything bool) {
-	s.everything, s.rules, s.tidied, s.firstArgs = everything, nil, 0, nil
+	s.everything, s.rules, s.tidyLength, s.firstArgs = everything, nil, 0, nil
 	s.commands.fill(0)
 	if everything {
 		s.commands.fill(^uint64(0))
@@ -599,7 +599,7 @@ func (a *acl) changeCategory(s *selector, category protocol.Categories, allow bo
 // note appends the rule that has just changed the commands.
 func (s *selector) note(rule commandRule) {
 	s.rules = append(s.rules, rule)
-	if len(s.rules) > s.tidied*2+smallIndex {
+	if len(s.rules) > s.tidyLength*2+smallIndex {
 		s.tidy()
 	}
 }
@@ -626,7 +626,7 @@ func (s *selector) tidy() {
 		}
 	}
 	s.rules = slices.Clone(s.rules[kept:])
-	s.tidied = len(s.rules)
+	s.tidyLength = len(s.rules)
 }
 
 // describe returns the rules that turn a new user into this one.

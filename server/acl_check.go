@@ -237,7 +237,7 @@ func (srv *Server) dropSubscribers(u, next *user, me *Session) {
 	if !lost {
 		return
 	}
-	hears := func(names places, literal bool) bool {
+	hears := func(names positions, literal bool) bool {
 		for name := range names {
 			if !matchesAny(allowed, bytesOf(name), literal) {
 				return true
@@ -247,13 +247,13 @@ func (srv *Server) dropSubscribers(u, next *user, me *Session) {
 	}
 	for _, s := range srv.byID() {
 		if s.user == u && (hears(s.patterns, true) || hears(s.channels, false) || hears(s.shards, false)) {
-			s.dismiss(me)
+			s.terminate(me)
 		}
 	}
 }
 
-// dismiss ends a session: at once, or after its reply if it is me.
-func (s *Session) dismiss(me *Session) {
+// terminate ends a session: at once, or after its reply if it is me.
+func (s *Session) terminate(me *Session) {
 	if s == me {
 		s.closing = true
 	} else {
@@ -267,7 +267,7 @@ func (srv *Server) dropSessions(u *user, me *Session) {
 		if s.user != u {
 			continue
 		}
-		s.dismiss(me)
+		s.terminate(me)
 		if s == me { // me may be in the middle of a transaction
 			s.user, s.authenticated = srv.acl.standard, false
 		}

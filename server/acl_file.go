@@ -199,15 +199,15 @@ func (a *acl) loadLine(users map[string]*user, words []string, place string, rep
 		report.WriteString(place + ": Unmatched parenthesis in selector definition.")
 		return
 	}
-	told := false
+	reported := false
 	for _, rule := range rules {
 		rule = strings.Trim(rule, "\t\r\n")
 		switch err := a.apply(u, rule); {
 		case err == nil:
 		case errors.Is(err, errRuleCommand): // contains no secret
 			report.WriteString(place + ": Error in applying operation '" + rule + "': " + err.Error() + ". ")
-		case !told: // later errors may be consequences of the first
-			told = true
+		case !reported: // later errors may be consequences of the first
+			reported = true
 			report.WriteString(place + ": " + err.Error() + ". ")
 		}
 	}

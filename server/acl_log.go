@@ -30,11 +30,11 @@ const (
 	deniedInScript denialContext = "lua"
 )
 
-// A denial is merged with a similar one if that is among the last alikeEntries and
-// not older than alikeTime, in milliseconds.
+// A denial is merged with a similar one if that is among the last mergeEntries and
+// not older than mergeTime, in milliseconds.
 const (
-	alikeEntries = 10
-	alikeTime    = 60000
+	mergeEntries = 10
+	mergeTime    = 60000
 )
 
 // denialContext returns where the session's commands come from.
@@ -53,9 +53,9 @@ func (s *Session) logDenial(reason denial, where denialContext, object, username
 	a.refusals[reason]++
 	now := srv.keys.Now()
 	client := strings.TrimSuffix(string(s.appendInfo(nil)), "\n")
-	for i, e := range a.log[:min(alikeEntries, len(a.log))] {
+	for i, e := range a.log[:min(mergeEntries, len(a.log))] {
 		age := max(now-e.updated, e.updated-now) // the clock may have gone back
-		if e.reason == reason && e.context == where && age <= alikeTime && e.object == object && e.username == username {
+		if e.reason == reason && e.context == where && age <= mergeTime && e.object == object && e.username == username {
 			e.count++
 			e.client, e.updated = client, now
 			copy(a.log[1:i+1], a.log[:i])

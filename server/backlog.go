@@ -18,9 +18,9 @@ import (
 // While CLIENT PAUSE freezes the data, the timer does not clean the key but a view
 // of it, which readers see (keyspace.Freeze).
 
-// dueAtOnce is how many expired members one commit scope may find and remove: a
+// maxDueInline is how many expired members one commit scope may find and remove: a
 // millisecond.
-const dueAtOnce = 1000
+const maxDueInline = 1000
 
 // overdue reports whether the keys of a command have more expired members than the
 // command may remove itself. Callers ask only when something is due.
@@ -31,9 +31,9 @@ func (srv *Server) overdue(s *Session, cmd *Command, argv [][]byte) bool {
 	n := 0
 	srv.eachDue(s, cmd, argv, func(_ *keyspace.DB, _ []byte, due int) bool {
 		n += due
-		return n <= dueAtOnce
+		return n <= maxDueInline
 	})
-	return n > dueAtOnce
+	return n > maxDueInline
 }
 
 // eachDue yields the keys that a command opens and that have expired members, and
@@ -95,10 +95,10 @@ func (srv *Server) delay(s *Session, argv [][]byte) {
 	srv.blockedClients++
 }
 
-// behind reports whether the waiters for a key must wait until it is clean. If so,
+// hasBacklog reports whether the waiters for a key must wait until it is clean. If so,
 // the timer cleans it.
-func (srv *Server) behind(k waitKey) bool {
-	if srv.keys.DB(k.db).DueMembers(bytesOf(k.key)) <= dueAtOnce {
+func (srv *Server) hasBacklog(k waitKey) bool {
+	if srv.keys.DB(k.db).DueMembers(bytesOf(k.key)) <= maxDueInline {
 		return false
 	}
 	if !slices.Contains(srv.unclean, k) {
@@ -129,7 +129,7 @@ func (srv *Server) sweepDue(start time.Time) {
 		if srv.keys.DB(k.db).Purge(bytesOf(k.key), sweepPiece) < sweepPiece {
 			srv.unclean = srv.unclean[1:]
 			if q := srv.waiting[k]; q != nil {
-				srv.unit.await(q)
+				srv.scope.addReady(q)
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func massExpires(t *testing.T, limit time.Duration) {
 				args, _ := protocol.SplitArgs(nil, []byte(line))
 				first.todo = append(first.todo, args)
 				for turns(first); len(first.todo) > 0 || first.out.Len() == 0; turns(first) {
-					h.run("ring", srv.ring)
+					h.run("ring", srv.onTimer)
 				}
 				return strings.Join(strings.Fields(first.out.String()), " ")
 			}
@@ -163,14 +163,14 @@ func massExpires(t *testing.T, limit time.Duration) {
 			}
 			*h = holds{t: t}
 			srv.mu.Lock()
-			srv.resting = true // its timer rings no more: the test does
+			srv.timerStopped = true // its timer rings no more: the test does
 			srv.mu.Unlock()
 			srv.time.offset.Add(int64(time.Hour + time.Second))
 			for _, cl := range clients {
 				turns(cl)
 			}
 			for i := 0; i < 100*n; i++ {
-				h.run("ring", srv.ring)
+				h.run("ring", srv.onTimer)
 				open := 0
 				for _, cl := range clients {
 					if turns(cl); len(cl.todo) > 0 || cl.s.stalled.Load() || cl.out.Len() == 0 {
@@ -196,7 +196,7 @@ func massExpires(t *testing.T, limit time.Duration) {
 				}
 			}
 			srv.mu.Lock()
-			srv.resting = false
+			srv.timerStopped = false
 			srv.mu.Unlock()
 			if err := srv.Check(); err != nil {
 				t.Error(err)

@@ -29,7 +29,7 @@ import (
 //
 // A server that keeps its data in a file saves them there first, as BGSAVE does.
 func (srv *Server) Backup(ctx context.Context, path string) (err error) {
-	defer srv.fallen(&err)
+	defer srv.setClosedError(&err)
 	if err := srv.Ready(ctx); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (srv *Server) Backup(ctx context.Context, path string) (err error) {
 	}
 	k := srv.keeper
 	file, closed := "", false
-	srv.tend(func() { file, closed = k.path, srv.closed })
+	srv.maintain(func() { file, closed = k.path, srv.closed })
 	if closed {
 		return ErrServerClosed
 	}
@@ -112,12 +112,12 @@ type saveWaiter struct {
 func (k *keeper) saveSoon(ctx context.Context) error {
 	w := saveWaiter{done: make(chan error, 1)}
 	closed := false
-	k.srv.tend(func() {
+	k.srv.maintain(func() {
 		if closed = k.path == ""; closed {
 			return
 		}
 		w.epoch = k.epoch
-		k.asked = true
+		k.saveRequested = true
 		k.savers = append(k.savers, w)
 		k.wake()
 	})
@@ -156,14 +156,14 @@ func (k *keeper) writeOut(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() {
-		srv.tend(func() { srv.keys.Record(false) })
+		srv.maintain(func() { srv.keys.Record(false) })
 		if file.Path() == path {
 			err = errors.Join(err, file.Close())
 		} else {
 			err = errors.Join(err, file.Discard())
 		}
 	}()
-	srv.tend(func() { srv.keys.Record(true) })
+	srv.maintain(func() { srv.keys.Record(true) })
 	r := rewrite{fresh: true, keys: k.allKeys(srv.do), began: time.Now()}
 	slices.SortFunc(r.keys, compareID)
 	for {
@@ -171,7 +171,7 @@ func (k *keeper) writeOut(ctx context.Context, path string) (err error) {
 			return err
 		}
 		c := new(cut)
-		srv.tend(func() {
+		srv.maintain(func() {
 			if !srv.keys.Recording() {
 				err = errors.New("the data were replaced while they were written")
 				return

@@ -81,7 +81,7 @@ func (f field) get(w *window) int64 {
 	for i := f.offset & 7; i < f.offset&7+f.width; i++ {
 		x = x<<1 | uint64(w[i>>3]>>(7-i&7)&1)
 	}
-	return f.cut(x)
+	return f.truncate(x)
 }
 
 func (f field) set(w *window, x int64) {
@@ -92,9 +92,9 @@ func (f field) set(w *window, x int64) {
 	}
 }
 
-// cut returns x truncated to the width of f: the value of the field after x is
+// truncate returns x truncated to the width of f: the value of the field after x is
 // written to it.
-func (f field) cut(x uint64) int64 {
+func (f field) truncate(x uint64) int64 {
 	unused := 64 - f.width
 	if f.signed {
 		return int64(x<<unused) >> unused
@@ -142,7 +142,7 @@ func (op *bitfieldOp) result(old int64) (x int64, write bool) {
 	case op.overflow == 'F':
 		return 0, false
 	case op.overflow == 'W':
-		return op.cut(sum), true
+		return op.truncate(sum), true
 	case over:
 		return hi, true
 	}

@@ -144,7 +144,7 @@ func (c *Call) drop(key []byte) bool {
 // with a del event unless this call has created it. It runs when the handler has
 // returned; a handler calls it itself where the del event must come earlier.
 func (c *Call) settle() {
-	if u := &c.srv.unit; u.told < len(u.members) {
+	if u := &c.srv.scope; u.membersTaken < len(u.members) {
 		panic("BUG: " + c.cmd.Name + " touched members, and no event tells of them")
 	}
 	for i, o := range c.edited {
@@ -159,7 +159,7 @@ func (c *Call) settle() {
 		}
 		c.db.Delete(key)
 		if o.created {
-			c.srv.unit.forget(c.db.ID(), o.entry.Key())
+			c.srv.scope.forget(c.db.ID(), o.entry.Key())
 		} else {
 			c.Changed(key, classGeneric, "del")
 		}
@@ -174,16 +174,16 @@ type opened struct {
 	created bool
 }
 
-// door is a value opened for modification in place, through its entry. Each change
+// inPlace is a value opened for modification in place, through its entry. Each change
 // may replace the entry, because a small value and its key can share one
 // allocation.
-type door[T value] struct {
+type inPlace[T value] struct {
 	c *Call
 	e *keyspace.Entry // nil if the key does not exist
 }
 
 // open is edit that does not unpack the value.
-func open[T value](c *Call, key []byte) (d door[T], ok bool) {
+func open[T value](c *Call, key []byte) (d inPlace[T], ok bool) {
 	d.c = c
 	e := c.db.Edit(key)
 	if e == nil {
@@ -198,15 +198,15 @@ func open[T value](c *Call, key []byte) (d door[T], ok bool) {
 
 // value returns the value, nil if the key does not exist. It is valid until the
 // next change.
-func (d *door[T]) value() *T {
+func (d *inPlace[T]) value() *T {
 	if d.e == nil {
 		return nil
 	}
 	return d.e.Value().(*T)
 }
 
-// now records the entry that a change returned.
-func (d *door[T]) now(e *keyspace.Entry) {
+// replaced records the entry that a change returned.
+func (d *inPlace[T]) replaced(e *keyspace.Entry) {
 	if d.e == e {
 		return
 	}
@@ -231,14 +231,14 @@ func bytesOf(s string) []byte {
 // in keyspace notifications. At commit all consequences of a change follow from
 // this call. The key is borrowed until then.
 func (c *Call) Changed(key []byte, class class, event string) {
-	c.srv.unit.changed(c.db.ID(), protocol.View(key), class, event)
+	c.srv.scope.changed(c.db.ID(), protocol.View(key), class, event)
 }
 
 // ChangedAside is Changed for changes that Redis does not count as changes of the
 // key, such as those to the groups of a stream: WATCH does not see it, and no
 // waiter of the key is retried. With an empty event it only counts.
 func (c *Call) ChangedAside(key []byte, class class, event string) {
-	u := &c.srv.unit
+	u := &c.srv.scope
 	u.changes++
 	if event != "" {
 		u.event(c.db.ID(), protocol.View(key), class, event)
@@ -249,26 +249,26 @@ func (c *Call) ChangedAside(key []byte, class class, event string) {
 // reports: one line for each, in the order of the changes. It copies the member.
 // Without a subscriber it costs one comparison.
 func (c *Call) Touched(class class, member []byte) {
-	if c.tells(class) {
-		c.srv.unit.touched(class, member)
+	if c.reportsMembers(class) {
+		c.srv.scope.touched(class, member)
 	}
 }
 
 // TouchedOnce is Touched for commands that may change a member twice before they
 // call Changed. It borrows the member until then.
 func (c *Call) TouchedOnce(class class, member []byte) {
-	if c.tells(class) {
-		c.srv.unit.touchedOnce(class, member)
+	if c.reportsMembers(class) {
+		c.srv.scope.touchedOnce(class, member)
 	}
 }
 
-// tells reports whether any subscriber needs what Touched records for that class.
+// reportsMembers reports whether any subscriber needs what Touched records for that class.
 // Handlers ask it before they compute members only for that purpose.
-func (c *Call) tells(class class) bool { return c.srv.subkeys&class != 0 }
+func (c *Call) reportsMembers(class class) bool { return c.srv.subkeys&class != 0 }
 
 // ChangedIn is Changed for a key of another database.
 func (c *Call) ChangedIn(db *keyspace.DB, key []byte, class class, event string) {
-	c.srv.unit.changed(db.ID(), protocol.View(key), class, event)
+	c.srv.scope.changed(db.ID(), protocol.View(key), class, event)
 }
 
 // wait blocks the call: the command cannot complete now, and is retried whenever

@@ -21,7 +21,7 @@ func CheckConfig(o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := srv.somewhere(&srv.config); err != nil {
+	if err := srv.checkListening(&srv.config); err != nil {
 		return err
 	}
 	for _, p := range []struct{ name, path string }{

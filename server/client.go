@@ -189,7 +189,7 @@ func (c *Call) clientClass() clientClass {
 	case protocol.EqualFold(b, "PUBSUB"):
 		return classPubsub
 	}
-	c.Fail("ERR Unknown client type '" + printed(b) + "'")
+	c.Fail("ERR Unknown client type '" + untilNUL(b) + "'")
 	return ""
 }
 

@@ -22,18 +22,18 @@ import (
 
 // clientMemory is guarded by the server's lock.
 type clientMemory struct {
-	limit   int64 // bytes; 0: none
-	total   int64 // of all weighed sessions
-	classes [weightClasses][]*Session
-	beyond  bool // the log already reports that no client is left to disconnect
+	limit        int64 // bytes; 0: none
+	total        int64 // of all weighed sessions
+	classes      [weightClasses][]*Session
+	reportedFull bool // the log already reports that no client is left to disconnect
 }
 
 // weight is the state of a session in clientMemory.
 type weight struct {
-	named   int64 // bytes of the names of watched keys and subscriptions
-	weighed int64 // its part of the total
-	size    int8  // its class of size, from 1; 0: none
-	place   int   // position in that class
+	nameBytes int64 // bytes of the names of watched keys and subscriptions
+	weighed   int64 // its part of the total
+	size      int8  // its class of size, from 1; 0: none
+	position  int   // position in that class
 }
 
 const (
@@ -41,9 +41,9 @@ const (
 	// of the others at twice the end of the previous one.
 	weightClasses = 19
 	firstClass    = 15 // bits
-	// leastClientMemory is the smallest effective limit. Below it no client could
+	// minClientMemory is the smallest effective limit. Below it no client could
 	// stay connected to change it.
-	leastClientMemory = 128 << 10
+	minClientMemory = 128 << 10
 	// perName is the cost of a name in addition to its bytes, in the session's set
 	// and in the server's.
 	perName = 64
@@ -51,7 +51,7 @@ const (
 
 // memory estimates the bytes that a session takes.
 func (s *Session) memory() int64 {
-	n := int64(unsafe.Sizeof(*s)) + int64(s.out.Cap()+s.sealed) + s.unsent.Load() + s.queued + s.named + argsSize(s.running())
+	n := int64(unsafe.Sizeof(*s)) + int64(s.out.Cap()+s.sealed) + s.unsent.Load() + s.queued + s.nameBytes + argsSize(s.running())
 	if s.query != nil {
 		taken, free := s.query()
 		n += int64(taken + free)
@@ -64,7 +64,7 @@ func (srv *Server) limitClients() {
 	if floor := srv.config.lagging(); floor != math.MaxInt64 {
 		for _, s := range srv.sessions {
 			if s.backlog() > floor {
-				s.lag()
+				s.addSlow()
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (srv *Server) limitClients() {
 		m.limit = n
 	}
 	if m.limit > 0 {
-		m.limit = max(m.limit, leastClientMemory)
+		m.limit = max(m.limit, minClientMemory)
 	}
 	if (was == 0) == (m.limit == 0) {
 		return
@@ -109,14 +109,14 @@ func (m *clientMemory) classify(s *Session, class int8) {
 	if s.size != 0 {
 		list := m.classes[s.size-1]
 		last := len(list) - 1
-		list[s.place] = list[last]
-		list[s.place].place = s.place
+		list[s.position] = list[last]
+		list[s.position].position = s.position
 		list[last] = nil
 		m.classes[s.size-1] = list[:last]
 	}
 	s.size = class
 	if class != 0 {
-		s.place = len(m.classes[class-1])
+		s.position = len(m.classes[class-1])
 		m.classes[class-1] = append(m.classes[class-1], s)
 	}
 }
@@ -162,8 +162,8 @@ func (srv *Server) evictClients() {
 		srv.evictedClients++
 		s.kill()
 	}
-	if full := m.full(); full != m.beyond {
-		if m.beyond = full; full {
+	if full := m.full(); full != m.reportedFull {
+		if m.reportedFull = full; full {
 			srv.log.Warn("Over client maxmemory after evicting all evictable clients", "all", m.total, "maxmemory-clients", m.limit)
 		}
 	}

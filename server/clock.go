@@ -32,12 +32,12 @@ import (
 // waits for longer than that.
 
 const (
-	clockLook   = 100 * time.Millisecond // between two checks of the system clock
-	clockRest   = 10 * time.Second       // the longest that the timer is set for
-	clockNoise  = 10 * time.Millisecond  // a smaller difference is not a step
-	clockRate   = 1000                   // it takes so many seconds to correct one
-	clockYoung  = 10 * time.Minute       // since the machine has started
-	clockSanity = 1577836800             // seconds from 1970 to 2020
+	clockCheckInterval = 100 * time.Millisecond // between two checks of the system clock
+	maxTimerInterval   = 10 * time.Second       // the longest that the timer is set for
+	clockTolerance     = 10 * time.Millisecond  // a smaller difference is not a step
+	clockRate          = 1000                   // it takes so many seconds to correct one
+	clockBootTime      = 10 * time.Minute       // since the machine has started
+	clockSanity        = 1577836800             // seconds from 1970 to 2020
 )
 
 // clock is the server's clock.
@@ -47,18 +47,18 @@ type clock struct {
 	course atomic.Pointer[course]
 
 	// The server's lock guards the rest.
-	system     systemClock
-	nextLook   time.Duration // since base
-	asleep     time.Duration // total suspension of the machine at the last check
-	difference time.Duration // of the system clock from this one, likewise
-	steps      int64         // number of steps of the system clock
+	system        systemClock
+	nextLook      time.Duration // since base
+	suspendedTime time.Duration // total suspension of the machine at the last check
+	difference    time.Duration // of the system clock from this one, likewise
+	steps         int64         // number of steps of the system clock
 }
 
 // systemClock holds the functions that a check calls. Tests replace them.
 type systemClock struct {
-	wall   func(time.Time) int64                // the system clock in nanoseconds since 1970, from a result of time.Now
-	asleep func() (d time.Duration, known bool) // total suspension of the machine since its start
-	up     func() time.Duration                 // time since its start
+	wall          func(time.Time) int64                // the system clock in nanoseconds since 1970, from a result of time.Now
+	suspendedTime func() (d time.Duration, known bool) // total suspension of the machine since its start
+	up            func() time.Duration                 // time since its start
 }
 
 // course is the rate and offset of the clock between two steps. It is immutable; a
@@ -94,19 +94,21 @@ func (c *course) left(elapsed time.Duration) time.Duration {
 
 func (c *clock) init() {
 	c.base = time.Now()
-	c.system = systemClock{wall: time.Time.UnixNano, asleep: suspended, up: uptime}
+	c.system = systemClock{wall: time.Time.UnixNano, suspendedTime: suspended, up: uptime}
 	c.course.Store(new(course))
-	c.asleep, _ = c.system.asleep()
+	c.suspendedTime, _ = c.system.suspendedTime()
 }
 
 // now returns the time. Like since, it may be called without the lock.
-func (c *clock) now() time.Time { return c.base.Add(c.shows(time.Since(c.base))) }
+func (c *clock) now() time.Time { return c.base.Add(c.elapsedTime(time.Since(c.base))) }
 
 // since returns the time that has passed since t, a time of this clock.
-func (c *clock) since(t time.Time) time.Duration { return c.shows(time.Since(c.base)) - t.Sub(c.base) }
+func (c *clock) since(t time.Time) time.Duration {
+	return c.elapsedTime(time.Since(c.base)) - t.Sub(c.base)
+}
 
-// shows returns the time since base by this clock.
-func (c *clock) shows(elapsed time.Duration) time.Duration {
+// elapsedTime returns the time since base by this clock.
+func (c *clock) elapsedTime(elapsed time.Duration) time.Duration {
 	return elapsed + c.course.Load().at(elapsed) + time.Duration(c.offset.Load())
 }
 
@@ -124,8 +126,8 @@ func (srv *Server) freeze() {
 		srv.checkClock()
 		elapsed = time.Since(c.base)
 	}
-	srv.setClock(c.base.Add(c.shows(elapsed)))
-	srv.keeper.before = srv.keys.Sequence()
+	srv.setClock(c.base.Add(c.elapsedTime(elapsed)))
+	srv.keeper.turnSequence = srv.keys.Sequence()
 }
 
 // checkClock compares the clock with the system clock and reacts to steps.
@@ -133,22 +135,22 @@ func (srv *Server) checkClock() {
 	c := &srv.time
 	now := time.Now()
 	elapsed := now.Sub(c.base)
-	c.nextLook = elapsed + clockLook
+	c.nextLook = elapsed + clockCheckInterval
 	way := c.course.Load()
-	if asleep, known := c.system.asleep(); known && asleep-c.asleep >= clockLook {
-		slept := asleep - c.asleep
-		c.asleep = asleep
-		way = srv.putClock(elapsed, slept)
+	if asleep, known := c.system.suspendedTime(); known && asleep-c.suspendedTime >= clockCheckInterval {
+		slept := asleep - c.suspendedTime
+		c.suspendedTime = asleep
+		way = srv.stepClock(elapsed, slept)
 		srv.log.Info("the machine was suspended; that time counts", "for", slept.Round(time.Millisecond))
 	}
 	c.difference = time.Duration(c.system.wall(now)-c.base.UnixNano()) - elapsed - way.at(elapsed)
 	step := c.difference - way.left(elapsed)
-	follow := srv.config.clockSteps == "follow" || srv.time.now().Unix() < clockSanity || c.system.up() < clockYoung
-	stepped := step.Abs() >= clockNoise
+	follow := srv.config.clockSteps == "follow" || srv.time.now().Unix() < clockSanity || c.system.up() < clockBootTime
+	stepped := step.Abs() >= clockTolerance
 	switch {
-	case follow && (stepped || c.difference.Abs() >= clockNoise):
-		srv.putClock(elapsed, c.difference)
-		srv.spare(c.difference)
+	case follow && (stepped || c.difference.Abs() >= clockTolerance):
+		srv.stepClock(elapsed, c.difference)
+		srv.shiftDeadlines(c.difference)
 		if stepped {
 			srv.log.Warn("the system's clock was set; it is followed at once", "by", step.Round(time.Millisecond))
 		} else {
@@ -167,17 +169,17 @@ func (srv *Server) checkClock() {
 	}
 }
 
-// putClock moves the clock by d.
-func (srv *Server) putClock(elapsed, d time.Duration) *course {
+// stepClock moves the clock by d.
+func (srv *Server) stepClock(elapsed, d time.Duration) *course {
 	way := &course{ahead: srv.time.course.Load().at(elapsed) + d}
 	srv.time.course.Store(way)
 	srv.timerAt = math.MinInt64 // so that setTimer sets it again
 	return way
 }
 
-// spare moves the ends of waits for a time to pass along with a clock that has
+// shiftDeadlines moves the ends of waits for a time to pass along with a clock that has
 // moved by d.
-func (srv *Server) spare(d time.Duration) {
+func (srv *Server) shiftDeadlines(d time.Duration) {
 	ms := d.Milliseconds() // rounded up, so that no wait ends early
 	if time.Duration(ms)*time.Millisecond < d {
 		ms++
@@ -206,7 +208,7 @@ func (srv *Server) spare(d time.Duration) {
 		shift(&srv.sampled[i].at)
 	}
 	shift(&srv.warnedOfHTTP)
-	shift(&srv.memoryLimit.since)
+	shift(&srv.memoryLimit.exceededSince)
 }
 
 // infoClock writes the clock's fields of INFO.
@@ -214,7 +216,7 @@ func (srv *Server) infoClock(t *infoText) {
 	c := &srv.time
 	t.int("clock_steps", c.steps)
 	t.int("clock_difference_ms", c.difference.Milliseconds())
-	t.int("clock_suspended_seconds", int64(c.asleep/time.Second))
+	t.int("clock_suspended_seconds", int64(c.suspendedTime/time.Second))
 }
 
 // clockSteps is the parameter clock-steps.

@@ -11,7 +11,7 @@ import (
 func suspended() (d time.Duration, known bool) {
 	for range 3 {
 		before, during, after := kernelClock(unix.CLOCK_MONOTONIC), kernelClock(unix.CLOCK_BOOTTIME), kernelClock(unix.CLOCK_MONOTONIC)
-		if after-before < clockNoise {
+		if after-before < clockTolerance {
 			return during - (before+after)/2, true
 		}
 	}

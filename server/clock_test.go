@@ -36,11 +36,11 @@ func newStepped(t *testing.T, config map[string]string) *steppedServer {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	srv.time.system = systemClock{
-		wall:   func(t time.Time) int64 { return t.UnixNano() + s.step.Load() },
-		asleep: func() (time.Duration, bool) { return time.Duration(s.slept.Load()), true },
-		up:     func() time.Duration { return time.Duration(s.up.Load()) },
+		wall:          func(t time.Time) int64 { return t.UnixNano() + s.step.Load() },
+		suspendedTime: func() (time.Duration, bool) { return time.Duration(s.slept.Load()), true },
+		up:            func() time.Duration { return time.Duration(s.up.Load()) },
 	}
-	srv.time.asleep = 0
+	srv.time.suspendedTime = 0
 	return s
 }
 

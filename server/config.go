@@ -594,14 +594,14 @@ func findParameter(table []parameter, name string) *parameter {
 
 // inputLimits are the parameters that transports read without the lock.
 type inputLimits struct {
-	reader      protocol.Limits
-	queryBuffer int
-	lagging     int64 // bytes from which on the server checks whether a client reads its output
-	weighs      bool  // maxmemory-clients requires weighing of clients
-	maxclients  int
-	maxmemory   int64
-	keepalive   int  // seconds
-	protected   bool // refuse clients from other machines
+	reader       protocol.Limits
+	queryBuffer  int
+	lagging      int64 // bytes from which on the server checks whether a client reads its output
+	weighClients bool  // maxmemory-clients requires weighing of clients
+	maxclients   int
+	maxmemory    int64
+	keepalive    int  // seconds
+	protected    bool // refuse clients from other machines
 }
 
 type limitsPointer = atomic.Pointer[inputLimits]
@@ -638,17 +638,17 @@ func (srv *Server) applyConfig() {
 	if srv.notify&classChannels == 0 {
 		srv.notify = 0 // nowhere to publish to
 	}
-	srv.tellMembers()
+	srv.selectMemberEvents()
 	srv.limitMemory()
 	srv.limits.Store(&inputLimits{
-		reader:      protocol.Limits{MaxBulk: clampInt(c.protoMaxBulk)},
-		queryBuffer: clampInt(c.queryBufferLimit),
-		lagging:     c.lagging(),
-		weighs:      c.maxmemoryClients != 0,
-		maxclients:  clampInt(c.maxclients),
-		maxmemory:   c.maxmemory,
-		keepalive:   clampInt(c.tcpKeepalive),
-		protected:   c.protectedMode,
+		reader:       protocol.Limits{MaxBulk: clampInt(c.protoMaxBulk)},
+		queryBuffer:  clampInt(c.queryBufferLimit),
+		lagging:      c.lagging(),
+		weighClients: c.maxmemoryClients != 0,
+		maxclients:   clampInt(c.maxclients),
+		maxmemory:    c.maxmemory,
+		keepalive:    clampInt(c.tcpKeepalive),
+		protected:    c.protectedMode,
 	})
 	srv.limitClients()
 	l := &srv.keys.Limits
@@ -796,7 +796,7 @@ func configSet(c *Call) {
 		s.p = findParameter(table, s.name)
 		switch p := s.p; {
 		case p == nil:
-			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + printed(pair[0]) + "'")
+			c.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" + untilNUL(pair[0]) + "'")
 			continue // a secret value must be redacted even so
 		case p.secrecy:
 			c.redact(at - 1)
@@ -844,7 +844,7 @@ func configSet(c *Call) {
 	undo := func() {}
 	if tlsChanged := first(func(name string) bool { return strings.HasPrefix(name, "tls-") }); tlsChanged != "" {
 		var err error
-		if undo, err = c.srv.secure(&next); err != nil {
+		if undo, err = c.srv.applyTLS(&next); err != nil {
 			c.srv.log.Warn("CONFIG SET: cannot use what is said about TLS", "error", err)
 			refuse(tlsChanged, "Unable to update TLS configuration. Check server logs.")
 			c.ok()

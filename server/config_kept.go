@@ -22,8 +22,8 @@ import (
 // kept returns a parameter that only CONFIG GET uses. make receives an accessor of
 // the variable that holds the value while it is validated.
 func kept[T any](why string, make func(field func(*config) *T) parameter) parameter {
-	var place T
-	p := make(func(*config) *T { return &place })
+	var value T
+	p := make(func(*config) *T { return &value })
 	get, set := p.get, p.set
 	p.kept, p.doc = true, why
 	p.get = func(c *config) string {
@@ -94,18 +94,18 @@ func (p parameter) hide() parameter { p.hidden = true; return p }
 
 // The reasons, each for some parameters.
 const (
-	noReplicas  = "nothing to do: there are no replicas"
-	noCluster   = "nothing to do: a cluster has this node alone"
-	noTLSOut    = "nothing to do: zsetd connects to nobody by TLS"
-	oneFile     = "nothing to do: one file of another format has it all"
-	noForks     = "nothing to do: saving forks no process"
-	goFrees     = "nothing to do: the garbage collector frees memory, always in the background"
-	goMemory    = "nothing to do: memory is the Go runtime's"
-	exactExpiry = "nothing to do: deadlines are exact, nothing is sampled"
-	notMade     = "nothing to do: for tests of Redis itself"
-	noCrashLog  = "nothing to do: the Go runtime reports crashes"
-	notReplica  = "zsetd cannot be a replica"
-	notTLS      = "there are no other nodes to speak TLS with"
+	noReplicas   = "nothing to do: there are no replicas"
+	noCluster    = "nothing to do: a cluster has this node alone"
+	noTLSOut     = "nothing to do: zsetd connects to nobody by TLS"
+	oneFile      = "nothing to do: one file of another format has it all"
+	noForks      = "nothing to do: saving forks no process"
+	goFrees      = "nothing to do: the garbage collector frees memory, always in the background"
+	goMemory     = "nothing to do: memory is the Go runtime's"
+	exactExpiry  = "nothing to do: deadlines are exact, nothing is sampled"
+	internalOnly = "nothing to do: for tests of Redis itself"
+	noCrashLog   = "nothing to do: the Go runtime reports crashes"
+	notReplica   = "zsetd cannot be a replica"
+	notTLS       = "there are no other nodes to speak TLS with"
 )
 
 // keptParameters returns both kinds.
@@ -227,11 +227,11 @@ func keptParameters() []parameter {
 		keptText("tls-dh-params-file", "", "nothing to do: Go has no ciphers that use them"),
 
 		// Tests of Redis.
-		keptYesNo("use-exit-on-panic", false, notMade).hide(),
-		keptNumber("rdb-key-save-delay", 0, math.MinInt32, maxInt, notMade).hide(),
-		keptNumber("key-load-delay", 0, math.MinInt32, maxInt, notMade).hide(),
-		anyInt("watchdog-period", 0, notMade).hide(),
-		keptNumber("loading-process-events-interval-bytes", 2<<20, 1024, maxInt, notMade).hide(),
+		keptYesNo("use-exit-on-panic", false, internalOnly).hide(),
+		keptNumber("rdb-key-save-delay", 0, math.MinInt32, maxInt, internalOnly).hide(),
+		keptNumber("key-load-delay", 0, math.MinInt32, maxInt, internalOnly).hide(),
+		anyInt("watchdog-period", 0, internalOnly).hide(),
+		keptNumber("loading-process-events-interval-bytes", 2<<20, 1024, maxInt, internalOnly).hide(),
 	}
 	for _, name := range strings.Fields("tls-client-cert-file tls-client-key-file tls-client-key-file-pass") {
 		p := keptText(name, "", noTLSOut)

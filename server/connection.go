@@ -55,19 +55,19 @@ func connectionCommands() []Command {
 // Clients read it to find out which features they may use.
 const redisVersion = "7.2.4"
 
-// ownSince is the version in COMMAND DOCS for commands that Redis does not have:
+// extensionSince is the version in COMMAND DOCS for commands that Redis does not have:
 // the version of zsetd that introduced them.
-const ownSince = "zsetd 0.1.0"
+const extensionSince = "zsetd 0.1.0"
 
 const errWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
-// enter gives the session the default user, as a new session has.
-func (s *Session) enter() {
+// setDefaultUser gives the session the default user, as a new session has.
+func (s *Session) setDefaultUser() {
 	s.user, s.authenticated = s.srv.acl.standard, !s.srv.acl.loginRequired.Load()
 }
 
-// trust gives the session the embedding program's user, which is unrestricted.
-func (s *Session) trust() { s.user, s.authenticated = s.srv.acl.owner, true }
+// setOwner gives the session the embedding program's user, which is unrestricted.
+func (s *Session) setOwner() { s.user, s.authenticated = s.srv.acl.owner, true }
 
 // credentials returns the user of that name if the password is right, and otherwise
 // logs the attempt and returns nil.
@@ -217,7 +217,7 @@ func reset(c *Call) {
 	if s.replies != replySkip { // a skip concerns this reply
 		s.replies = replyOn
 	}
-	s.enter()
+	s.setDefaultUser()
 	c.Reply.SetVersion(2)
 	c.Reply.Status("RESET")
 }

@@ -61,7 +61,7 @@ func (p *peer) leave() {
 }
 
 // both plays a unit on both servers at once.
-func (d *differ) both(ours *peer, u *unit, play func(p *peer) ([]string, error)) (got, want []string, m *mismatch) {
+func (d *differ) both(ours *peer, u *commitScope, play func(p *peer) ([]string, error)) (got, want []string, m *mismatch) {
 	type played struct {
 		replies []string
 		err     error
@@ -74,7 +74,7 @@ func (d *differ) both(ours *peer, u *unit, play func(p *peer) ([]string, error))
 	got, err := play(ours)
 	w := <-theirs
 	if w.err != nil {
-		d.t.Fatalf("redis-server: %v\n%s", w.err, history([]unit{*u}))
+		d.t.Fatalf("redis-server: %v\n%s", w.err, history([]commitScope{*u}))
 	}
 	if err != nil {
 		return nil, nil, &mismatch{name: u.name, text: "\t" + err.Error()}
@@ -83,7 +83,7 @@ func (d *differ) both(ours *peer, u *unit, play func(p *peer) ([]string, error))
 }
 
 // newcomer plays a unit with a client of its own.
-func (d *differ) newcomer(ours *peer, u *unit, version int) *mismatch {
+func (d *differ) newcomer(ours *peer, u *commitScope, version int) *mismatch {
 	got, want, m := d.both(ours, u, func(p *peer) ([]string, error) { return p.newcomer(u, version) })
 	if m != nil {
 		return m
@@ -226,7 +226,7 @@ func parts(reply string) []string {
 }
 
 // newcomer sends the lines of a unit and returns all replies and pushes.
-func (p *peer) newcomer(u *unit, version int) ([]string, error) {
+func (p *peer) newcomer(u *commitScope, version int) ([]string, error) {
 	nc, err := p.dial()
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
 // together plays a unit in which several clients have a part. A client that
 // waits is let go at the end.
-func (d *differ) together(ours *peer, u *unit) *mismatch {
+func (d *differ) together(ours *peer, u *commitScope) *mismatch {
 	got, want, m := d.both(ours, u, func(p *peer) ([]string, error) { return p.together(u) })
 	if m != nil {
 		return m
@@ -290,7 +290,7 @@ func (d *differ) together(ours *peer, u *unit) *mismatch {
 	return nil
 }
 
-func (p *peer) together(u *unit) ([]string, error) {
+func (p *peer) together(u *commitScope) ([]string, error) {
 	replies := make([]string, len(u.steps))
 	var waiting []int
 	for i, s := range u.steps {

@@ -81,7 +81,7 @@ func TestDifferential(t *testing.T) {
 	t.Logf("%d commands, drawn from %d; repeat with -differential.seed %d", *differentialN, len(g.commands), seed)
 	reported := map[string]int{}
 	for sent, version := 0, 2; sent < *differentialN; version = 5 - version {
-		var units []unit
+		var units []commitScope
 		for len(units) < min(episode, *differentialN-sent) {
 			units = append(units, g.unit())
 		}
@@ -120,9 +120,9 @@ func (d *differ) knows(name string) bool {
 	return r != "*1\r\n*-1\r\n" && r != "*1\r\n$-1\r\n"
 }
 
-// unit is a command with what is sent around it so that its replies can be
+// commitScope is a command with what is sent around it so that its replies can be
 // compared.
-type unit struct {
+type commitScope struct {
 	name  string
 	argv  []string // the command itself
 	steps []step
@@ -137,7 +137,7 @@ type step struct {
 }
 
 // plain reports whether all of a unit is sent by the one that sends most.
-func (u *unit) plain() bool {
+func (u *commitScope) plain() bool {
 	return !u.alone && !slices.ContainsFunc(u.steps, func(s step) bool { return s.client != 0 })
 }
 
@@ -239,7 +239,7 @@ func comparisonOf(name string, argv []string) comparison {
 }
 
 // unit draws a command and adds what it needs.
-func (g *generator) unit() unit {
+func (g *generator) unit() commitScope {
 	c, argv := g.next()
 	u := g.unitOf(c, argv)
 	for i, line := range consumersOf(c.Name, argv) {
@@ -248,7 +248,7 @@ func (g *generator) unit() unit {
 	return u
 }
 
-func (g *generator) unitOf(c *protocol.Command, argv []string) unit {
+func (g *generator) unitOf(c *protocol.Command, argv []string) commitScope {
 	switch {
 	case !aboutData(c):
 		return g.session(c, argv)
@@ -261,8 +261,8 @@ func (g *generator) unitOf(c *protocol.Command, argv []string) unit {
 }
 
 // alone adds to a command about data what it needs.
-func (g *generator) alone(c *protocol.Command, argv []string) unit {
-	u := unit{name: c.Name, argv: argv}
+func (g *generator) alone(c *protocol.Command, argv []string) commitScope {
+	u := commitScope{name: c.Name, argv: argv}
 	how := comparisonOf(c.Name, argv)
 	if names := len(strings.Split(c.Name, "|")); byMember(argv) && len(argv) > names {
 		// Where scores differ, the range is not specified, and depends on
@@ -343,7 +343,7 @@ func byMember(argv []string) bool {
 }
 
 // history is units as lines of a transcript.
-func history(units []unit) string {
+func history(units []commitScope) string {
 	var b strings.Builder
 	for _, u := range units {
 		if u.alone {
@@ -510,7 +510,7 @@ type mismatch struct {
 }
 
 // play runs units on both servers, from empty on, until something differs.
-func (d *differ) play(units []unit, version, batch int) *mismatch {
+func (d *differ) play(units []commitScope, version, batch int) *mismatch {
 	srv, err := server.New(server.Options{Config: map[string]string{"notify-keyspace-events": "KAnm"}})
 	if err != nil {
 		d.t.Fatal(err)
@@ -551,7 +551,7 @@ func (d *differ) play(units []unit, version, batch int) *mismatch {
 	return nil
 }
 
-func (d *differ) batch(ours *peer, units []unit, version int) *mismatch {
+func (d *differ) batch(ours *peer, units []commitScope, version int) *mismatch {
 	for i := 0; i < len(units); {
 		var m *mismatch
 		end := i
@@ -581,7 +581,7 @@ func (d *differ) batch(ours *peer, units []unit, version int) *mismatch {
 }
 
 // plain plays units in one go.
-func (d *differ) plain(ours *peer, units []unit) *mismatch {
+func (d *differ) plain(ours *peer, units []commitScope) *mismatch {
 	var lines [][]string
 	for _, u := range units {
 		for _, s := range u.steps {
@@ -618,7 +618,7 @@ func (d *differ) plain(ours *peer, units []unit) *mismatch {
 }
 
 // compared compares the replies to a step.
-func compared(u *unit, s step, got, want string) *mismatch {
+func compared(u *commitScope, s step, got, want string) *mismatch {
 	if same(s.how, got, want) || meant(u.argv, want, got) || tied(s.how, u.argv, want, got) {
 		return nil
 	}
@@ -769,7 +769,7 @@ func withoutTimes(v any) any {
 }
 
 // events compares the keyspace events of a batch.
-func (d *differ) events(ours *peer, units []unit) *mismatch {
+func (d *differ) events(ours *peer, units []commitScope) *mismatch {
 	got, err := ours.heard()
 	if err != nil {
 		return &mismatch{name: "events", text: "\t" + err.Error(), unit: len(units) - 1}
@@ -778,7 +778,7 @@ func (d *differ) events(ours *peer, units []unit) *mismatch {
 	if err != nil {
 		d.t.Fatalf("redis-server: %v", err)
 	}
-	if slices.ContainsFunc(units, func(u unit) bool { return strings.HasPrefix(u.name, "sort") }) {
+	if slices.ContainsFunc(units, func(u commitScope) bool { return strings.HasPrefix(u.name, "sort") }) {
 		// SORT misses keys in the order of the elements, which may be a hash table's.
 		missed := func(e string) bool { return strings.HasSuffix(e, " keymiss") }
 		got, want = slices.DeleteFunc(got, missed), slices.DeleteFunc(want, missed)
@@ -897,10 +897,10 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 }
 
 // shrink returns the fewest units it finds that lead to a mismatch like m.
-func (d *differ) shrink(units []unit, version int, m *mismatch) ([]unit, *mismatch) {
+func (d *differ) shrink(units []commitScope, version int, m *mismatch) ([]commitScope, *mismatch) {
 	best := m
 	tries := 0
-	try := func(candidate []unit) bool {
+	try := func(candidate []commitScope) bool {
 		tries++
 		n := d.play(candidate, version, max(1, len(candidate)))
 		if n == nil || n.name != m.name {
@@ -912,7 +912,7 @@ func (d *differ) shrink(units []unit, version int, m *mismatch) ([]unit, *mismat
 	units = units[:m.unit+1]
 	again := try(units)
 	// Most units have nothing to do with the keys.
-	var about []unit
+	var about []commitScope
 	for i, u := range units {
 		if i == len(units)-1 || slices.ContainsFunc(u.steps, func(s step) bool {
 			return slices.ContainsFunc(s.argv[1:], func(a string) bool { return slices.Contains(best.keys, a) })

@@ -28,7 +28,7 @@ import (
 //
 // Arguments may be strings, []byte, integers, floats and bools (1 or 0).
 func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
-	defer srv.fallen(&err)
+	defer srv.setClosedError(&err)
 	argv := make([][]byte, len(args))
 	for i, a := range args {
 		b, err := argument(a)
@@ -94,7 +94,7 @@ func (srv *Server) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 			out, err = last, nil
 		}
 	}()
-	s.trust()
+	s.setOwner()
 	s.direct = true
 	s.out.SetVersion(3)
 	done, out, ending := s.turn([][][]byte{argv}, nil)

@@ -27,7 +27,7 @@ func under(srv *Server, s *Session, lines ...string) {
 			argv = append(argv, []byte(word))
 		}
 		s.exec(argv)
-		srv.unit.commit()
+		srv.scope.commit()
 	}
 }
 
@@ -135,7 +135,7 @@ func TestElementsStay(t *testing.T) {
 					clients = append(clients, nc)
 				}
 				adder := srv.newSession(peer{fd: -1, wake: func() {}})
-				adder.trust()
+				adder.setOwner()
 				srv.do(func() {
 					for _, nc := range clients {
 						if err := nc.Close(); err != nil {
@@ -169,7 +169,7 @@ func TestHalfClosedWaiter(t *testing.T) {
 			second.send("BLPOP k 0\r\n")
 			waiting(t, srv, 2)
 			adder := srv.newSession(peer{fd: -1, wake: func() {}})
-			adder.trust()
+			adder.setOwner()
 			srv.do(func() {
 				first.send("PING\r\n")
 				if err := first.Conn.(*net.TCPConn).CloseWrite(); err != nil {
@@ -222,7 +222,7 @@ func TestDoEnds(t *testing.T) {
 			done <- result{reply, err}
 		}
 		adder := srv.newSession(peer{fd: -1, wake: func() {}})
-		adder.trust()
+		adder.setOwner()
 		go wait()
 		waiting(t, srv, 1)
 		srv.do(func() {

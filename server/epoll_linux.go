@@ -59,13 +59,13 @@ const (
 	maxLoops = 4
 	// maxEvents is how many events a loop fetches from epoll at once.
 	maxEvents = 256
-	// portion is how many sockets are read before their commands run. The buffers
+	// readBatch is how many sockets are read before their commands run. The buffers
 	// of so many stay in a processor's cache, and the first clients continue while
 	// the others are served. With all sockets at once PING takes 6.7 µs instead of
 	// 6.0.
-	portion = 32
+	readBatch = 32
 	// keepInputs is how many input buffers, and lists of commands, a loop keeps.
-	keepInputs = 2 * portion
+	keepInputs = 2 * readBatch
 	// largeReads is how many additional reads a loop makes for a large argument
 	// before it serves other clients. They suffice for all that a socket holds,
 	// even if each read is several times as large as the previous one.
@@ -76,9 +76,9 @@ const (
 	// the remaining clients have had their turns: the replies are still in the
 	// cache, and the buffers can be reused.
 	flushBytes = 128 << 10
-	// maxQuiet is how long messages wait for further ones while there are commands
+	// maxMessageDelay is how long messages wait for further ones while there are commands
 	// to run.
-	maxQuiet = 4 * time.Millisecond
+	maxMessageDelay = 4 * time.Millisecond
 )
 
 // loops are the loops of a server. The first connections start them.
@@ -95,17 +95,17 @@ type loop struct {
 	epoll int
 	event int // the eventfd that wakes the loop
 
-	conns  []*polled // by descriptor
-	ready  []*polled // have commands to run
-	turn   []*polled // of those, the connections in the current round of turns
-	at     int       // how many of turn have had theirs
-	done   []*polled // have run commands; their replies are to be written
-	told   []*polled // have output or a new state from other sessions: see tell
-	since  time.Time // a lower bound of when the first of these was added
-	cur    *polled   // the connection whose commands run
-	busy   bool      // the last poll returned several events
-	events [maxEvents]unix.EpollEvent
-	news   []unix.EpollEvent // events of the last poll that are not handled yet
+	conns     []*polled // by descriptor
+	ready     []*polled // have commands to run
+	turn      []*polled // of those, the connections in the current round of turns
+	at        int       // how many of turn have had theirs
+	done      []*polled // have run commands; their replies are to be written
+	notified  []*polled // have output or a new state from other sessions: see tell
+	since     time.Time // a lower bound of when the first of these was added
+	running   *polled   // the connection whose commands run
+	busy      bool      // the last poll returned several events
+	events    [maxEvents]unix.EpollEvent
+	unhandled []unix.EpollEvent // events of the last poll that are not handled yet
 
 	inputs  [][]byte // free input buffers
 	outputs [][]byte // free output buffers
@@ -122,7 +122,7 @@ type loop struct {
 // traffic holds counters that the loop has not added to the server's yet.
 type traffic struct{ input, output, reads, writes int64 }
 
-func (t *traffic) tell(srv *Server) {
+func (t *traffic) flushTo(srv *Server) {
 	if t.reads > 0 {
 		srv.input.Add(t.input)
 		srv.reads.Add(t.reads)
@@ -137,25 +137,25 @@ func (t *traffic) tell(srv *Server) {
 // polled is a connection of a loop. Fields without a note belong to the loop.
 type polled struct {
 	input
-	loop    *loop
-	fd      int
-	asked   uint32 // the events requested from epoll; 0: none, and not registered
-	more    bool   // the last read returned data
-	queued  bool   // in ready
-	told    bool   // in told
-	away    bool   // its script runs outside the loop
-	ending  bool   // runs no more commands; is closed once all output is written
-	halved  bool   // the client sends no more; likewise
-	lingers bool   // is closed once the client has taken everything
-	gone    bool   // closed
-	out     []byte // output to write
-	rest    []byte // the part that the socket has not accepted
-	spare   []byte // buffer for output from other sessions
-	last    *time.Timer
+	loop       *loop
+	fd         int
+	interest   uint32 // the events requested from epoll; 0: none, and not registered
+	more       bool   // the last read returned data
+	queued     bool   // in ready
+	inNotified bool   // in told
+	detached   bool   // its script runs outside the loop
+	ending     bool   // runs no more commands; is closed once all output is written
+	halfClosed bool   // the client sends no more; likewise
+	lingers    bool   // is closed once the client has taken everything
+	gone       bool   // closed
+	out        []byte // output to write
+	rest       []byte // the part that the socket has not accepted
+	spare      []byte // buffer for output from other sessions
+	last       *time.Timer
 
-	posted bool        // in loop.posts, guarded by loop.mu
-	back   atomic.Bool // its script has ended
-	dead   atomic.Bool // to be closed at once
+	posted      bool        // in loop.posts, guarded by loop.mu
+	scriptEnded atomic.Bool // its script has ended
+	dead        atomic.Bool // to be closed at once
 }
 
 // serveSocket serves a plain socket with a loop. It is called with the lifecycle
@@ -294,14 +294,14 @@ func (c *polled) abort() {
 }
 
 func (l *loop) run() {
-	defer l.srv.ends()
+	defer l.srv.recovers()
 	l.flush() // the work of the turn in which this goroutine became the loop
 	for {
-		for i := 1; len(l.news) > 0; i++ {
-			e := &l.news[0]
-			l.news = l.news[1:]
-			l.happened(e)
-			if i%portion == 0 && !l.turns() {
+		for i := 1; len(l.unhandled) > 0; i++ {
+			e := &l.unhandled[0]
+			l.unhandled = l.unhandled[1:]
+			l.handleEvent(e)
+			if i%readBatch == 0 && !l.turns() {
 				return
 			}
 		}
@@ -309,14 +309,14 @@ func (l *loop) run() {
 		if !l.turns() {
 			return
 		}
-		if len(l.told) > 0 && (len(l.ready) == 0 || l.waited() > maxQuiet) {
-			l.tell()
+		if len(l.notified) > 0 && (len(l.ready) == 0 || l.waited() > maxMessageDelay) {
+			l.flushNotified()
 		}
 		n, ok := l.wait()
 		if !ok {
 			break
 		}
-		l.news = l.events[:n]
+		l.unhandled = l.events[:n]
 	}
 }
 
@@ -330,7 +330,7 @@ func (l *loop) turns() bool {
 	if len(l.turn) == 0 {
 		return true
 	}
-	l.traffic.tell(l.srv)
+	l.traffic.flushTo(l.srv)
 	for l.at < len(l.turn) {
 		if !l.hold() {
 			return false
@@ -373,7 +373,7 @@ func (l *loop) hold() bool {
 	away, mine := l.work()
 	srv.unlock()
 	if away != nil {
-		away.back.Store(true)
+		away.scriptEnded.Store(true)
 		away.wake()
 	}
 	return mine
@@ -392,15 +392,15 @@ func (l *loop) work() (away *polled, mine bool) {
 		if c == nil {
 			break
 		}
-		l.cur = c
-		srv.begun()
+		l.running = c
+		srv.serveDue()
 		done, out, ending := c.sess.work(c.batch, l.output())
 		if srv.looping != l {
 			srv.settle()
 			c.out, c.batch, c.ending = out, c.batch[done:], ending
 			return c, false
 		}
-		l.cur = nil
+		l.running = nil
 		l.keepOutput(c.sess.unused())
 		c.worked(done, out, ending)
 		srv.settle()
@@ -411,7 +411,7 @@ func (l *loop) work() (away *polled, mine bool) {
 			break
 		}
 		srv.setClock(srv.at) // the reading from the end of the last command
-		srv.keeper.before = srv.keys.Sequence()
+		srv.keeper.turnSequence = srv.keys.Sequence()
 	}
 	srv.looping = nil
 	l.gather()
@@ -422,9 +422,9 @@ func (l *loop) work() (away *polled, mine bool) {
 // the server's lock, is occupied by a script.
 func (l *loop) replace() {
 	l.srv.looping = nil
-	if c := l.cur; c != nil {
-		l.cur, c.away = nil, true
-		c.ask(0)
+	if c := l.running; c != nil {
+		l.running, c.detached = nil, true
+		c.setInterest(0)
 	}
 	l.srv.loops.gone.Go(l.run)
 }
@@ -450,7 +450,7 @@ func (l *loop) flush() {
 // gather takes the clients of this loop out of the server's wake list, so that
 // unlock need not post them. It is called with the server's lock held.
 func (l *loop) gather() {
-	u := &l.srv.unit
+	u := &l.srv.scope
 	if len(u.wake) == 0 {
 		return
 	}
@@ -458,10 +458,10 @@ func (l *loop) gather() {
 	for _, s := range u.wake {
 		if c := s.polled; c != nil && c.loop == l {
 			s.waking = false
-			if len(l.told) == 0 {
+			if len(l.notified) == 0 {
 				l.since = l.srv.at
 			}
-			l.tells(c)
+			l.markNotified(c)
 		} else {
 			others = append(others, s)
 		}
@@ -479,25 +479,25 @@ func (l *loop) waited() time.Duration {
 	return d
 }
 
-// tells adds c to the clients that tell handles.
-func (l *loop) tells(c *polled) {
-	if !c.told {
-		c.told = true
-		l.told = append(l.told, c)
+// markNotified adds c to the clients that tell handles.
+func (l *loop) markNotified(c *polled) {
+	if !c.inNotified {
+		c.inNotified = true
+		l.notified = append(l.notified, c)
 	}
 }
 
-// tell handles the clients that have output from other sessions, may continue, or
+// flushNotified handles the clients that have output from other sessions, may continue, or
 // are to end, and writes that output.
-func (l *loop) tell() {
+func (l *loop) flushNotified() {
 	l.srv.mu.Lock()
-	l.srv.guarded(l.takeTold)
+	l.srv.guarded(l.takeNotified)
 	l.srv.mu.Unlock()
-	told := l.told
-	l.told = nil
+	told := l.notified
+	l.notified = nil
 	for i, c := range told {
 		told[i] = nil
-		if c.gone || c.away {
+		if c.gone || c.detached {
 			continue
 		}
 		if out := c.out; out != nil {
@@ -508,17 +508,17 @@ func (l *loop) tell() {
 		}
 		l.proceed(c)
 	}
-	if l.told == nil {
-		l.told = told[:0]
+	if l.notified == nil {
+		l.notified = told[:0]
 	}
 }
 
-// takeTold takes the output of the clients that tell handles. It is called with the
+// takeNotified takes the output of the clients that tell handles. It is called with the
 // server's lock held.
-func (l *loop) takeTold() {
-	for _, c := range l.told {
-		c.told = false
-		if c.gone || c.away {
+func (l *loop) takeNotified() {
+	for _, c := range l.notified {
+		c.inNotified = false
+		if c.gone || c.detached {
 			continue
 		}
 		out, killed, closed := c.sess.taken(c.spare)
@@ -537,11 +537,11 @@ func (l *loop) takeTold() {
 // wait waits until there is work, and returns the number of events. It returns
 // false if the loop is to end.
 func (l *loop) wait() (n int, ok bool) {
-	if l.busy || len(l.ready) > 0 || len(l.told) > 0 {
+	if l.busy || len(l.ready) > 0 || len(l.notified) > 0 {
 		n = l.poll(0)
 	}
-	if n == 0 && len(l.ready) == 0 && len(l.told) == 0 {
-		l.traffic.tell(l.srv)
+	if n == 0 && len(l.ready) == 0 && len(l.notified) == 0 {
+		l.traffic.flushTo(l.srv)
 		l.mu.Lock()
 		if l.quit {
 			l.mu.Unlock()
@@ -568,16 +568,16 @@ func (l *loop) collect() {
 		c.posted = false
 	}
 	l.mu.Unlock()
-	if len(posts) > 0 && len(l.told) == 0 {
+	if len(posts) > 0 && len(l.notified) == 0 {
 		l.since = l.srv.clock()
 	}
 	for _, c := range posts {
-		if c.back.Load() {
-			c.back.Store(false)
-			c.away = false
+		if c.scriptEnded.Load() {
+			c.scriptEnded.Store(false)
+			c.detached = false
 			c.reply()
 		}
-		l.tells(c)
+		l.markNotified(c)
 	}
 }
 
@@ -604,8 +604,8 @@ func (l *loop) poll(timeout int) int {
 	}
 }
 
-// happened handles an event of a connection.
-func (l *loop) happened(e *unix.EpollEvent) {
+// handleEvent handles an event of a connection.
+func (l *loop) handleEvent(e *unix.EpollEvent) {
 	if int(e.Fd) == l.event {
 		var b [8]byte
 		unix.Read(l.event, b[:])
@@ -622,7 +622,7 @@ func (l *loop) happened(e *unix.EpollEvent) {
 		c.sess.late.Add(l.traffic.output - before)
 	}
 	switch {
-	case c.asked&unix.EPOLLIN != 0:
+	case c.interest&unix.EPOLLIN != 0:
 		if e.Events&^unix.EPOLLOUT != 0 && !c.queued {
 			c.read()
 		}
@@ -634,7 +634,7 @@ func (l *loop) happened(e *unix.EpollEvent) {
 	// that the client could not send before there was room for them. As in Redis, a
 	// client whose commands run later then observes all bytes that were sent before
 	// its command.
-	for n := 0; n < largeReads && c.more && !c.queued && c.reader.Missing() > 0 && !c.gone && !c.away && c.asked&unix.EPOLLIN != 0; n++ {
+	for n := 0; n < largeReads && c.more && !c.queued && c.reader.Missing() > 0 && !c.gone && !c.detached && c.interest&unix.EPOLLIN != 0; n++ {
 		c.read()
 		l.proceed(c)
 	}
@@ -643,7 +643,7 @@ func (l *loop) happened(e *unix.EpollEvent) {
 // proceed decides the next step of a connection after an event: close it, run its
 // commands, or wait for events.
 func (l *loop) proceed(c *polled) {
-	if c.gone || c.away {
+	if c.gone || c.detached {
 		return
 	}
 	if c.ending {
@@ -671,19 +671,19 @@ func (l *loop) proceed(c *polled) {
 	} else if stalled && len(c.batch) == 0 {
 		l.release(c) // a waiter holds a copy of its command
 	}
-	if c.halved && !c.ending && !c.queued && c.rest == nil && !c.sess.halve() {
+	if c.halfClosed && !c.ending && !c.queued && c.rest == nil && !c.sess.finishHalfClosed() {
 		c.close()
 		return
 	}
 	leaving := c.leaving.Load() && !c.ending
-	if leaving && c.departs() {
+	if leaving && c.hasRunAll() {
 		c.sess.conclude()
 		c.ending = true
 		l.proceed(c)
 		return
 	}
 	var events uint32
-	if c.lingers || !c.ending && !c.halved && !choked && !(stalled && c.reader.Buffered() > maxUnread) && (!leaving || c.unread > 0) {
+	if c.lingers || !c.ending && !c.halfClosed && !choked && !(stalled && c.reader.Buffered() > maxUnread) && (!leaving || c.unread > 0) {
 		events = unix.EPOLLIN
 	}
 	if c.rest != nil {
@@ -692,8 +692,8 @@ func (l *loop) proceed(c *polled) {
 	if events == 0 {
 		events = unix.EPOLLET // only the end of the connection, once
 	}
-	if events != c.asked {
-		c.ask(events)
+	if events != c.interest {
+		c.setInterest(events)
 	}
 }
 
@@ -702,7 +702,7 @@ func (l *loop) proceed(c *polled) {
 func (c *polled) leave() {
 	for !c.dead.Load() {
 		out, killed, closed := c.sess.take()
-		if killed || closed && !c.staysOn() {
+		if killed || closed && !c.mustLinger() {
 			c.dead.Store(true)
 		}
 		if out == nil {
@@ -715,8 +715,8 @@ func (c *polled) leave() {
 	}
 }
 
-// departs reports whether all commands that can run have run.
-func (c *polled) departs() bool {
+// hasRunAll reports whether all commands that can run have run.
+func (c *polled) hasRunAll() bool {
 	if !c.measured {
 		c.measure(uintptr(c.fd))
 	}
@@ -731,9 +731,9 @@ func (c *polled) departs() bool {
 	return c.unread <= 0
 }
 
-// staysOn reports whether a connection that could be closed must wait for its
+// mustLinger reports whether a connection that could be closed must wait for its
 // client to take the written output.
-func (c *polled) staysOn() bool {
+func (c *polled) mustLinger() bool {
 	if !c.leaving.Load() {
 		return false
 	}
@@ -781,24 +781,24 @@ func unfinished(fd uintptr) bool {
 	return unreadBytes(fd) > 0 || err == nil && unsent > 0
 }
 
-// ask sets the events that epoll reports; 0: none, not even a hang-up.
-func (c *polled) ask(events uint32) {
+// setInterest sets the events that epoll reports; 0: none, not even a hang-up.
+func (c *polled) setInterest(events uint32) {
 	l := c.loop
 	op := unix.EPOLL_CTL_MOD
 	switch {
 	case events == 0:
 		op = unix.EPOLL_CTL_DEL
-	case c.asked == 0:
+	case c.interest == 0:
 		op = unix.EPOLL_CTL_ADD
 		for len(l.conns) <= c.fd {
 			l.conns = append(l.conns, nil)
 		}
 		l.conns[c.fd] = c
 	}
-	if events == c.asked {
+	if events == c.interest {
 		return
 	}
-	c.asked = events
+	c.interest = events
 	if err := unix.EpollCtl(l.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil && events != 0 {
 		c.srv.log.Warn("epoll refuses a client; connection closed", "client", c.sess.addr, "error", err)
 		c.abort()
@@ -844,7 +844,7 @@ func (c *polled) read() {
 	c.more = n > 0
 	switch {
 	case n == 0:
-		if c.halved = c.rest != nil || c.sess.stalled.Load(); !c.halved { // few clients have output left
+		if c.halfClosed = c.rest != nil || c.sess.stalled.Load(); !c.halfClosed { // few clients have output left
 			c.dead.Store(true)
 		}
 	case !c.filled(n):
@@ -919,7 +919,7 @@ func (c *polled) write(out []byte) (written bool) {
 		}
 		if n < len(out) {
 			c.rest = out[n:]
-			c.sess.left(len(c.rest))
+			c.sess.recordUnsent(len(c.rest))
 			return written
 		}
 		written = true
@@ -960,8 +960,8 @@ func (c *polled) close() {
 	if c.last != nil {
 		c.last.Stop()
 	}
-	if c.asked != 0 {
-		c.ask(0)
+	if c.interest != 0 {
+		c.setInterest(0)
 	}
 	if l := c.loop; c.fd < len(l.conns) {
 		l.conns[c.fd] = nil
@@ -991,7 +991,7 @@ func (c *polled) closed(behind bool) {
 	c.srv.running.Done()
 }
 
-func (c *polled) bury() {
+func (c *polled) closeAfterPanic() {
 	if c.gone {
 		return // closed does the rest
 	}
@@ -1004,7 +1004,7 @@ func (c *polled) bury() {
 // lastWrite writes out as far as the client takes it, and waits until it is taken:
 // closing a socket with unread input discards its output.
 func (c *polled) lastWrite(out []byte) {
-	for end := time.Now().Add(lastWords); ; {
+	for end := time.Now().Add(lastReplyTime); ; {
 		n, err := writeNow(uintptr(c.fd), out)
 		if err != nil {
 			return
@@ -1017,7 +1017,7 @@ func (c *polled) lastWrite(out []byte) {
 		}
 	}
 	unix.Shutdown(c.fd, unix.SHUT_WR)
-	for end, b := time.Now().Add(lastWords), make([]byte, 4<<10); c.ready(unix.POLLIN, end); {
+	for end, b := time.Now().Add(lastReplyTime), make([]byte, 4<<10); c.ready(unix.POLLIN, end); {
 		if n, err := unix.Read(c.fd, b); n == 0 || err != nil && err != unix.EAGAIN && err != unix.EINTR {
 			return
 		}

@@ -58,15 +58,15 @@ func (p *evictionPool) offer(db *keyspace.DB, key string, idle uint64) {
 		at--
 		copy(p.keys[:at], p.keys[1:at+1])
 	}
-	if cap(spare) > longestSpare {
+	if cap(spare) > maxSpareKey {
 		spare = nil
 	}
 	p.keys[at] = candidate{db, append(spare[:0], key...), idle}
 }
 
-// longestSpare is the largest key buffer that a slot of the pool keeps for the next
+// maxSpareKey is the largest key buffer that a slot of the pool keeps for the next
 // key.
-const longestSpare = 1 << 10
+const maxSpareKey = 1 << 10
 
 // take removes and returns the entry of the best candidate that still exists.
 func (p *evictionPool) take(volatile bool) (*keyspace.DB, *keyspace.Entry) {
@@ -160,12 +160,12 @@ func (srv *Server) evict() bool {
 	if srv.config.maxmemoryPolicy == "noeviction" {
 		return false
 	}
-	u := &srv.unit
+	u := &srv.scope
 	actor := u.actor
 	u.actor = nil // the next command's client has not caused the eviction
 	defer func() { u.actor = actor }()
 	start, limit, freed := srv.clock(), srv.config.evictionTime(), 0
-	m.going = false
+	m.moreToEvict = false
 	done := false
 	for !done {
 		db, e := srv.worst()
@@ -176,7 +176,7 @@ func (srv *Server) evict() bool {
 		freed++
 		done = srv.counted() <= srv.config.maxmemory
 		if freed%evictionCheck == 0 && !done && srv.clock().Sub(start) > limit {
-			m.going = true
+			m.moreToEvict = true
 			break
 		}
 	}
@@ -191,12 +191,12 @@ func (srv *Server) evict() bool {
 	if done {
 		m.within(srv)
 	}
-	return done || m.going && freed > 0
+	return done || m.moreToEvict && freed > 0
 }
 
 // evictKey evicts a key.
 func (srv *Server) evictKey(db *keyspace.DB, e *keyspace.Entry) {
 	db.Evict(e)
 	srv.evictedKeys++
-	srv.unit.changed(db.ID(), e.Key(), classEvicted, "evicted")
+	srv.scope.changed(db.ID(), e.Key(), classEvicted, "evicted")
 }

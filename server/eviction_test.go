@@ -215,7 +215,7 @@ func TestEvictionOfMuch(t *testing.T) {
 	if refused > 0 {
 		t.Errorf("%d commands were refused", refused)
 	}
-	until(t, srv, "the limit to be kept", func() bool { return !srv.memoryLimit.going && srv.inUse() <= srv.config.maxmemory })
+	until(t, srv, "the limit to be kept", func() bool { return !srv.memoryLimit.moreToEvict && srv.inUse() <= srv.config.maxmemory })
 	srv.do(func() {
 		if n := srv.keys.DB(0).Len(); n < keys*4/10 {
 			t.Errorf("%d keys stayed of %d, though half of them may", n, keys)
@@ -335,7 +335,7 @@ func TestInvalidationsEvictNobody(t *testing.T) {
 	for i := range 50 {
 		do("SET", key(keys-1), i)
 		srv.mu.Lock()
-		srv.memoryLimit.looked = time.Time{} // as when time has passed
+		srv.memoryLimit.nonKeyBytesAt = time.Time{} // as when time has passed
 		srv.mu.Unlock()
 	}
 	if n := do("DBSIZE").(int64); n < 200 || n >= keys {

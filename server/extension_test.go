@@ -22,7 +22,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 	defer srv.Close()
 	var own []string
 	for _, c := range newTable().rows {
-		if c.Since != ownSince {
+		if c.Since != extensionSince {
 			continue
 		}
 		own = append(own, c.Name)
@@ -34,7 +34,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 		for _, pair := range reply.(protocol.Map)[0].Value.(protocol.Map) {
 			facts[pair.Key.(string)] = pair.Value
 		}
-		if facts["since"] != ownSince || facts["group"] != "sorted-set" {
+		if facts["since"] != extensionSince || facts["group"] != "sorted-set" {
 			t.Errorf("%s: since %v, group %v", c.Name, facts["since"], facts["group"])
 		}
 		for _, name := range []string{"summary", "complexity", "arguments"} {
@@ -78,7 +78,7 @@ func TestSyntaxInErrors(t *testing.T) {
 		}
 	}
 	for _, c := range newTable().rows {
-		if s := plainSyntax(c.Syntax); c.Since == ownSince && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
+		if s := plainSyntax(c.Syntax); c.Since == extensionSince && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
 			t.Errorf("%s: %s", c.Name, s)
 		}
 	}

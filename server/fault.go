@@ -96,9 +96,9 @@ func (srv *Server) guarded(f func()) {
 	f()
 }
 
-// ends is deferred by each goroutine of the server. It recovers panics, and those
+// recovers is deferred by each goroutine of the server. It recovers panics, and those
 // of a broken lock.
-func (srv *Server) ends() {
+func (srv *Server) recovers() {
 	if p := recover(); p != nil {
 		srv.panicked(p)
 	}
@@ -116,13 +116,13 @@ func (srv *Server) panicked(p any) {
 
 // attempt runs f, which ends early if the lock is broken.
 func (srv *Server) attempt(f func()) {
-	defer srv.ends()
+	defer srv.recovers()
 	f()
 }
 
-// fallen is deferred by exported methods that return an error. If the lock is
+// setClosedError is deferred by exported methods that return an error. If the lock is
 // broken, it sets the error to the reason.
-func (srv *Server) fallen(err *error) {
+func (srv *Server) setClosedError(err *error) {
 	if p := recover(); p != nil {
 		if _, known := p.(lockBroken); !known {
 			panic(p) // without the lock, and in a caller's goroutine
@@ -140,14 +140,14 @@ func (srv *Server) closedError() error {
 }
 
 // breakLock breaks the lock after a recovered panic: it logs the panic, answers the
-// command and starts bury in a goroutine. It is called with the lock held.
+// command and starts closeAllAfterPanic in a goroutine. It is called with the lock held.
 func (srv *Server) breakLock(p any) {
 	if srv.mu.broken {
 		return
 	}
 	srv.mu.broken = true
 	e := &PanicError{Value: p, Stack: debug.Stack()}
-	if s := srv.unit.actor; s != nil {
+	if s := srv.scope.actor; s != nil {
 		e.Client = s.addr
 		e.Command = s.call.forLog()
 	}
@@ -171,19 +171,19 @@ func (srv *Server) breakLock(p any) {
 	}
 	srv.busy = false
 	srv.idle.Broadcast()
-	go srv.bury()
+	go srv.closeAllAfterPanic()
 }
 
 // answerPanic appends the error reply to the output queue of the panicking
 // command's client. Output that waits for a checkpoint is never sent.
 func (srv *Server) answerPanic() {
-	s := srv.unit.actor
-	if s != nil && s.replies == replyOn && srv.unit.mark <= s.out.Len() {
-		s.out.Truncate(srv.unit.mark)
+	s := srv.scope.actor
+	if s != nil && s.replies == replyOn && srv.scope.mark <= s.out.Len() {
+		s.out.Truncate(srv.scope.mark)
 		s.out.Error(errInternal)
 	}
 	if srv.keeper.holds() {
-		for _, w := range srv.unit.wake {
+		for _, w := range srv.scope.wake {
 			w.held = true
 		}
 		if s != nil {
@@ -222,27 +222,27 @@ func (c *Call) forLog() string {
 			break
 		}
 		arg := c.shown(i)
-		fmt.Fprintf(&b, " %q", arg[:min(len(arg), slowlogBytes)])
-		if more := len(arg) - slowlogBytes; more > 0 {
+		fmt.Fprintf(&b, " %q", arg[:min(len(arg), slowlogArgBytes)])
+		if more := len(arg) - slowlogArgBytes; more > 0 {
 			fmt.Fprintf(&b, "... (%d more bytes)", more)
 		}
 	}
 	return b.String()
 }
 
-// lastWords is how long a client may take to receive the reason for its
+// lastReplyTime is how long a client may take to receive the reason for its
 // disconnection.
-const lastWords = 200 * time.Millisecond
+const lastReplyTime = 200 * time.Millisecond
 
-// bury closes all that a server with a broken lock has open.
-func (srv *Server) bury() {
-	defer close(srv.buried)
+// closeAllAfterPanic closes all that a server with a broken lock has open.
+func (srv *Server) closeAllAfterPanic() {
+	defer close(srv.closedAfterPanic)
 	srv.timer.Stop()
 	conns := srv.stopListening()
 	srv.loops.stop()
 	var words sync.WaitGroup
 	for _, c := range conns {
-		words.Go(c.bury)
+		words.Go(c.closeAfterPanic)
 	}
 	words.Wait()
 	srv.running.Wait()

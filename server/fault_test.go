@@ -116,7 +116,7 @@ func TestPanic(t *testing.T) {
 			name: "keeper", act: func(srv *Server) {
 				srv.do(func() {
 					srv.keeper.results = append(srv.keeper.results, result{})
-					srv.keeper.asked = true
+					srv.keeper.saveRequested = true
 					srv.keeper.wake()
 				})
 			},

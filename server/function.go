@@ -100,10 +100,10 @@ func functionCommands() []Command {
 
 // functions holds the libraries and their registered functions.
 type functions struct {
-	state     *script.State // nil until first used
-	libraries map[string]*library
-	byName    map[string]*function // by lower-case name
-	loading   *library             // the library that registers its functions
+	state       *script.State // nil until first used
+	libraries   map[string]*library
+	byName      map[string]*function // by lower-case name
+	registering *library             // the library that registers its functions
 }
 
 // library is a library of functions.
@@ -255,7 +255,7 @@ func (srv *Server) register(state *script.State, fn *lua.LFunction, l *library, 
 	fs := &srv.scripting.functions
 	began := time.Now()
 	state.SetGlobals(srv.loadingGlobals(state))
-	fs.loading = l
+	fs.registering = l
 	var memory scriptMemory
 	memory.begin(&srv.scripting, srv.keys, began)
 	state.Interrupt = func() *lua.LTable {
@@ -268,7 +268,7 @@ func (srv *Server) register(state *script.State, fn *lua.LFunction, l *library, 
 		return nil
 	}
 	defer func() {
-		fs.loading, state.Interrupt = nil, nil
+		fs.registering, state.Interrupt = nil, nil
 		memory.end()
 		state.SetGlobals(nil)
 	}()
@@ -287,7 +287,7 @@ func (srv *Server) register(state *script.State, fn *lua.LFunction, l *library, 
 
 // registerFunction is redis.register_function.
 func (a *api) registerFunction(L *lua.LState) int {
-	l := a.srv.scripting.functions.loading
+	l := a.srv.scripting.functions.registering
 	if l == nil {
 		a.fail(L, "redis.register_function can only be called on FUNCTION LOAD command")
 	}
@@ -395,7 +395,7 @@ func (c *Call) keepLibrary(l *library) {
 }
 
 // changedLibraries counts a change.
-func (c *Call) changedLibraries() { c.srv.unit.changes++ }
+func (c *Call) changedLibraries() { c.srv.scope.changes++ }
 
 // takenBy returns functions that report the names in use, except those of the
 // library to be replaced.
@@ -574,7 +574,7 @@ func functionStats(c *Call) {
 			r.Bulk(a)
 		}
 		r.BulkString("duration_ms")
-		r.Int(time.Since(run.began).Milliseconds())
+		r.Int(time.Since(run.started).Milliseconds())
 	}
 	r.BulkString("engines")
 	r.Map(1)
@@ -747,7 +747,7 @@ func functionHelp(c *Call) {
 
 func (c *Call) fcall(readOnly bool) {
 	if len(c.srv.monitors) > 0 {
-		c.srv.tellMonitors(c, c.srv.at)
+		c.srv.sendMonitors(c, c.srv.at)
 	}
 	f := c.srv.scripting.functions.find(c.Bytes())
 	if f == nil {

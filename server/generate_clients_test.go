@@ -324,8 +324,8 @@ func inScript(g *generator, argv []string) []string {
 }
 
 // session draws lines for a client of its own, around one.
-func (g *generator) session(c *protocol.Command, argv []string) unit {
-	u := unit{name: c.Name, argv: argv, alone: true}
+func (g *generator) session(c *protocol.Command, argv []string) commitScope {
+	u := commitScope{name: c.Name, argv: argv, alone: true}
 	add := func(name string, argv []string) {
 		u.steps = append(u.steps, step{argv: argv, how: comparisonOf(name, argv)})
 	}
@@ -432,8 +432,8 @@ func (g *generator) opening() [][]string {
 }
 
 // watched draws a transaction that looks out for what others do.
-func (g *generator) watched() unit {
-	u := unit{name: "watch"}
+func (g *generator) watched() commitScope {
+	u := commitScope{name: "watch"}
 	_, first := g.data()
 	keys := []string{g.pick("v0", "v1", "h1", "z1", "s1", "l1", "x1")}
 	if len(first) > 1 {
@@ -474,8 +474,8 @@ func (g *generator) watched() unit {
 func (g *generator) pick0() int { return 2 * g.r.IntN(2) }
 
 // awaited draws commands that wait, and others that may bring what they wait for.
-func (g *generator) awaited(c *protocol.Command, argv []string) unit {
-	u := unit{name: c.Name, argv: argv}
+func (g *generator) awaited(c *protocol.Command, argv []string) commitScope {
+	u := commitScope{name: c.Name, argv: argv}
 	patient := func(argv []string) []string {
 		argv = slices.Clone(argv)
 		last := func(i int) {

@@ -173,14 +173,14 @@ func geoadd(c *Call) {
 		scores = append(scores, readPoint(c).Score())
 		pairs = append(pairs, nil, c.Bytes())
 	}
-	o.judge(c, pairs)
+	o.validate(c, pairs)
 	if c.ok() {
 		zaddScores(c, key, o, scores, pairs)
 	}
 }
 
-// placeOf returns the location of a member. s may be nil.
-func placeOf(s *zset.Set, member []byte) (p geo.Point, ok bool) {
+// pointOf returns the location of a member. s may be nil.
+func pointOf(s *zset.Set, member []byte) (p geo.Point, ok bool) {
 	if s == nil {
 		return p, false
 	}
@@ -196,7 +196,7 @@ func geopos(c *Call) {
 	members := c.Rest()
 	c.Reply.Array(len(members))
 	for _, member := range members {
-		if p, ok := placeOf(s, member); ok {
+		if p, ok := pointOf(s, member); ok {
 			replyPoint(c, p)
 		} else {
 			c.Reply.NullArray()
@@ -250,8 +250,8 @@ func geodist(c *Call) {
 	if !ok {
 		return
 	}
-	a, ok1 := placeOf(s, from)
-	b, ok2 := placeOf(s, to)
+	a, ok1 := pointOf(s, from)
+	b, ok2 := pointOf(s, to)
 	if !ok1 || !ok2 {
 		c.Reply.Null()
 		return
@@ -267,7 +267,7 @@ func geohash(c *Call) {
 	members := c.Rest()
 	c.Reply.Array(len(members))
 	for _, member := range members {
-		if p, ok := placeOf(s, member); ok {
+		if p, ok := pointOf(s, member); ok {
 			c.Reply.BulkString(p.Hash())
 		} else {
 			c.Reply.Null()
@@ -342,7 +342,7 @@ func (g *geoSearch) storeOption(c *Call) bool {
 	return true
 }
 
-const errNoPlace = "ERR could not decode requested zset member"
+const errNoPoint = "ERR could not decode requested zset member"
 
 // shapeOption reads the centre and the shape of GEOSEARCH. Redis looks up the
 // member immediately.
@@ -351,8 +351,8 @@ func (g *geoSearch) shapeOption(c *Call, s *zset.Set) bool {
 	case c.Len() >= 2 && !g.fromPoint && c.Is("FROMMEMBER"):
 		g.fromMember = true
 		var ok bool
-		if g.shape.Center, ok = placeOf(s, c.Bytes()); !ok && s != nil {
-			c.Fail(errNoPlace)
+		if g.shape.Center, ok = pointOf(s, c.Bytes()); !ok && s != nil {
+			c.Fail(errNoPoint)
 		}
 	case c.Len() >= 3 && !g.fromMember && c.Is("FROMLONLAT"):
 		g.fromPoint = true
@@ -399,8 +399,8 @@ func georadiusbymemberWith(c *Call, mayStore bool) {
 	if s == nil {
 		c.Skip(3) // without a key Redis does not check them
 	} else {
-		if g.shape.Center, ok = placeOf(s, c.Bytes()); !ok {
-			c.Fail(errNoPlace)
+		if g.shape.Center, ok = pointOf(s, c.Bytes()); !ok {
+			c.Fail(errNoPoint)
 		}
 		readRadius(c, &g.shape)
 	}
@@ -454,8 +454,8 @@ func geosearchWith(c *Call, g *geoSearch) {
 	g.run(c, s, "geosearchstore")
 }
 
-// found is a member within the shape.
-type found struct {
+// geoMatch is a member within the shape.
+type geoMatch struct {
 	member   string
 	score    float64
 	distance float64 // in metres
@@ -470,7 +470,7 @@ func (g *geoSearch) run(c *Call, s *zset.Set, event string) {
 	if !c.ok() {
 		return
 	}
-	var list []found
+	var list []geoMatch
 	if s != nil {
 		list = g.search(s)
 	}
@@ -485,7 +485,7 @@ func (g *geoSearch) run(c *Call, s *zset.Set, event string) {
 	case ascending:
 		sortNearest(list, n, compareDistances)
 	case descending:
-		sortNearest(list, n, func(a, b found) int { return compareDistances(b, a) })
+		sortNearest(list, n, func(a, b geoMatch) int { return compareDistances(b, a) })
 	}
 	list = list[:n]
 	if g.store {
@@ -503,7 +503,7 @@ func (g *geoSearch) run(c *Call, s *zset.Set, event string) {
 	g.reply(c, list)
 }
 
-func compareDistances(a, b found) int {
+func compareDistances(a, b geoMatch) int {
 	switch {
 	case a.distance < b.distance:
 		return -1
@@ -513,12 +513,12 @@ func compareDistances(a, b found) int {
 	return 0
 }
 
-func (g *geoSearch) search(s *zset.Set) (list []found) {
+func (g *geoSearch) search(s *zset.Set) (list []geoMatch) {
 	for _, r := range g.shape.Ranges() {
 		for member, score := range s.ByScore(zset.ScoreRange{Min: r.Min, Max: r.Max, MaxExclusive: true}) {
 			p := geo.PointOf(score)
 			if d, ok := g.shape.Contains(p); ok {
-				list = append(list, found{member, score, d, p})
+				list = append(list, geoMatch{member, score, d, p})
 			}
 			if g.any && int64(len(list)) >= g.count {
 				return list
@@ -528,7 +528,7 @@ func (g *geoSearch) search(s *zset.Set) (list []found) {
 	return list
 }
 
-func (g *geoSearch) reply(c *Call, list []found) {
+func (g *geoSearch) reply(c *Call, list []geoMatch) {
 	parts := 1
 	for _, with := range []bool{g.withDist, g.withHash, g.withCoord} {
 		if with {

@@ -6,7 +6,7 @@ import "slices"
 // order of Redis: a whole list is sorted stably there, while a part of it is sorted
 // by pqsort.c, the quicksort of Bentley and McIlroy ("Engineering a sort function",
 // 1993) without the partitions outside the part.
-func sortNearest(list []found, n int, compare func(a, b found) int) {
+func sortNearest(list []geoMatch, n int, compare func(a, b geoMatch) int) {
 	if n >= len(list) {
 		slices.SortStableFunc(list, compare)
 		return
@@ -16,9 +16,9 @@ func sortNearest(list []found, n int, compare func(a, b found) int) {
 }
 
 type partialSort struct {
-	list    []found
+	list    []geoMatch
 	wanted  int
-	compare func(a, b found) int
+	compare func(a, b geoMatch) int
 }
 
 func (p *partialSort) cmp(i, j int) int { return p.compare(p.list[i], p.list[j]) }
@@ -44,15 +44,15 @@ func (p *partialSort) sort(lo, hi int) {
 			return
 		}
 		p.swap(lo, p.pivot(lo, hi))
-		left, right := p.split(lo, hi)
+		left, right := p.partition(lo, hi)
 		p.sort(lo, left)
 		lo = right
 	}
 }
 
-// split moves elements less than the one at lo to the front, and greater ones to
+// partition moves elements less than the one at lo to the front, and greater ones to
 // the end, and returns the end of the former and the beginning of the latter.
-func (p *partialSort) split(lo, hi int) (left, right int) {
+func (p *partialSort) partition(lo, hi int) (left, right int) {
 	// Equal elements gather at both ends, before a and behind d.
 	a, b := lo+1, lo+1
 	c, d := hi-1, hi-1

@@ -84,9 +84,9 @@ func (p *pattern) matches(s []byte) bool {
 }
 
 const (
-	longGlob  = 1 << 10 // patterns longer than that are compiled: a [ ] may be as long
-	globSteps = 1 << 16 // steps for trying one position after the other
-	globWords = 1 << 27 // then words for all positions at once: a tenth of a second
+	longGlob          = 1 << 10 // patterns longer than that are compiled: a [ ] may be as long
+	globSteps         = 1 << 16 // steps for trying one position after the other
+	globParallelSteps = 1 << 27 // then words for all positions at once: a tenth of a second
 )
 
 // glob is a compiled pattern with bounded matching time: a list of elements, each
@@ -229,7 +229,7 @@ func (g *glob) match(s []byte) bool {
 		return false
 	}
 	s = s[len(first) : len(s)-len(last)]
-	steps, words := globSteps, globWords
+	steps, words := globSteps, globParallelSteps
 	for _, part := range g.parts[1 : len(g.parts)-1] {
 		end := g.find(part, s, &steps, &words)
 		if end < 0 {

@@ -131,19 +131,19 @@ func hmset(c *Call) {
 	}
 }
 
-// hashDoor is a hash that is open for changing through its entry. A handler that
+// hashRef is a hash that is open for changing through its entry. A handler that
 // needs other methods uses edit.
-type hashDoor struct{ door[keyspace.Hash] }
+type hashRef struct{ inPlace[keyspace.Hash] }
 
-// editHash is edit for hashDoor.
-func (c *Call) editHash(key []byte) (hashDoor, bool) {
+// editHash is edit for hashRef.
+func (c *Call) editHash(key []byte) (hashRef, bool) {
 	d, ok := open[keyspace.Hash](c, key)
-	return hashDoor{d}, ok
+	return hashRef{d}, ok
 }
 
-// createHash is create for hashDoor. It allocates room for a field and its value,
+// createHash is create for hashRef. It allocates room for a field and its value,
 // and for the pairs in the remaining arguments.
-func (c *Call) createHash(key, field, value []byte) (d hashDoor, ok bool) {
+func (c *Call) createHash(key, field, value []byte) (d hashRef, ok bool) {
 	if d, ok = c.editHash(key); d.e != nil || !ok {
 		return d, ok
 	}
@@ -157,16 +157,16 @@ func (c *Call) createHash(key, field, value []byte) (d hashDoor, ok bool) {
 }
 
 // set is [keyspace.DB.SetField].
-func (d *hashDoor) set(field, value []byte) (added bool) {
+func (d *hashRef) set(field, value []byte) (added bool) {
 	e, added := d.c.db.SetField(d.e, field, value)
-	d.now(e)
+	d.replaced(e)
 	return added
 }
 
 // delete is [keyspace.DB.DeleteField].
-func (d *hashDoor) delete(field []byte) bool {
+func (d *hashRef) delete(field []byte) bool {
 	e, deleted := d.c.db.DeleteField(d.e, field)
-	d.now(e)
+	d.replaced(e)
 	return deleted
 }
 
@@ -444,7 +444,7 @@ func hrandfield(c *Call) {
 	if n > 0 {
 		length = min(n, int64(h.Len()))
 	}
-	w := c.repeats()
+	w := c.repeatLimit()
 	if withValues && c.Reply.Version() == 2 {
 		c.Reply.Array(int(2 * length))
 	} else {

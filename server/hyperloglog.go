@@ -149,13 +149,13 @@ func pfadd(c *Call) {
 		c.Reply.Int(0)
 		return
 	}
-	c.outdate(e)
+	c.outdateCardinality(e)
 	c.Changed(key, classString, "pfadd")
 	c.Reply.Int(1)
 }
 
-// outdate marks the cardinality of a HyperLogLog as out of date.
-func (c *Call) outdate(e *keyspace.Entry) {
+// outdateCardinality marks the cardinality of a HyperLogLog as out of date.
+func (c *Call) outdateCardinality(e *keyspace.Entry) {
 	const at = hyperloglog.CardinalityEnd
 	if b := e.Value().(*keyspace.String).Content(); b[at]&hyperloglog.OutOfDate == 0 {
 		c.db.WriteString(e, at, []byte{b[at] | hyperloglog.OutOfDate})
@@ -249,7 +249,7 @@ func pfmerge(c *Call) {
 	if err != nil {
 		panic("BUG: a HyperLogLog that was read is corrupted")
 	}
-	c.outdate(c.rewrite(e, b))
+	c.outdateCardinality(c.rewrite(e, b))
 	c.Changed(key, classString, "pfadd")
 	c.Reply.OK()
 }

@@ -142,7 +142,7 @@ func (srv *Server) runFile(path string, o *archive.Import, out *archive.Imported
 func (srv *Server) runSource(r io.Reader, o *archive.Import, out *archive.Imported) error {
 	s := srv.newSession(peer{fd: -1, wake: func() {}})
 	defer s.close()
-	s.trust()
+	s.setOwner()
 	source := bufio.NewReaderSize(o.Meter(r), rdb.ReadSize)
 	if head, _ := source.Peek(rdbHead); rdb.IsFile(head) {
 		if err := s.loadValues(source, o, out); err != nil {

@@ -60,17 +60,17 @@ type keeper struct {
 	timerAt                 time.Time // zero: not set
 	epoch                   uint64    // of the next checkpoint
 	durable                 uint64    // the last epoch that is on the disk
-	before                  uint64    // the journal's sequence when the lock was taken
+	turnSequence            uint64    // the journal's sequence when the lock was taken
 	held                    []*Session
 	needsFresh              bool   // the file lacks changes that the journal does not have either
 	wantsFresh              bool   // BGREWRITEAOF
-	forget                  uint64 // journals up to this checkpoint are obsolete
+	obsoleteUpTo            uint64 // journals up to this checkpoint are obsolete
 	rewrite                 *rewrite
-	asked                   bool // BGSAVE is requested
+	saveRequested           bool // BGSAVE is requested
 	savers                  []saveWaiter
 	saving                  bool // BGSAVE is in progress
-	since                   time.Time
-	took                    time.Duration // -1 s: nothing was ever saved
+	saveStarted             time.Time
+	saveDuration            time.Duration // -1 s: nothing was ever saved
 	failed                  error         // error of the last attempt to save
 	failures                failures
 	retry                   time.Time
@@ -84,7 +84,7 @@ type keeper struct {
 	cleared                 int64 // keys in databases that were cleared, up to the last fresh file
 	stats                   keepStats
 	limits                  keepLimits
-	unwell                  time.Time // when a rewrite was abandoned; zero once one has succeeded
+	rewriteFailedAt         time.Time // when a rewrite was abandoned; zero once one has succeeded
 }
 
 // keepLimits are the sizes that trigger writes and rewrites. Tests lower them.
@@ -122,15 +122,15 @@ type cut struct {
 
 // result is the outcome of writing a cut.
 type result struct {
-	cut  *cut
-	err  error
-	lost bool // the file can no longer be trusted, and was closed
-	hurt bool // lost because another program has changed or removed the file
+	cut       *cut
+	err       error
+	lost      bool // the file can no longer be trusted, and was closed
+	disturbed bool // lost because another program has changed or removed the file
 
-	asked bool // a client waits for the save
-	gave  bool // the rewrite was abandoned: the keys of the cut got no bases, and a fresh file was discarded
+	requested        bool // a client waits for the save
+	rewriteAbandoned bool // the rewrite was abandoned: the keys of the cut got no bases, and a fresh file was discarded
 
-	forgetting bool // there are more journals to drop
+	moreToDrop bool // there are more journals to drop
 	stats      keepStats
 }
 
@@ -138,14 +138,14 @@ const (
 	// retryTime is the delay between a failure and the next attempt.
 	retryTime = time.Second
 
-	// convalescence is the delay between an abandoned rewrite and the next one,
+	// rewriteRetryDelay is the delay between an abandoned rewrite and the next one,
 	// unless a client requests it.
-	convalescence = time.Minute
+	rewriteRetryDelay = time.Minute
 )
 
 // keep opens or creates the file, as the parameters say.
 func (srv *Server) keep() error {
-	k := &keeper{srv: srv, took: -time.Second, lastSave: srv.start, savedAt: srv.start, loaded: make(chan struct{}), epoch: 1, limits: defaultKeepLimits()}
+	k := &keeper{srv: srv, saveDuration: -time.Second, lastSave: srv.start, savedAt: srv.start, loaded: make(chan struct{}), epoch: 1, limits: defaultKeepLimits()}
 	srv.keeper = k
 	srv.applyKeep()
 	if srv.config.dbfilename == "" {
@@ -224,7 +224,7 @@ func (k *keeper) track() {
 // untrack drops the journal if checkpoints are taken on request only, as soon as
 // nothing is being written.
 func (k *keeper) untrack() {
-	if !k.automatic() && k.srv.keys.Recording() && !k.asked && !k.saving && k.rewrite == nil && k.forget == 0 && !k.pending() {
+	if !k.automatic() && k.srv.keys.Recording() && !k.saveRequested && !k.saving && k.rewrite == nil && k.obsoleteUpTo == 0 && !k.pending() {
 		k.loseTrack()
 	}
 }
@@ -269,16 +269,16 @@ const errLoading = "LOADING Redis is loading the dataset in memory"
 // load reads the file. Meanwhile the server replies -LOADING.
 func (k *keeper) load() {
 	srv := k.srv
-	defer srv.ends()
+	defer srv.recovers()
 	locked := func(f func()) {
 		srv.mu.Lock()
 		srv.guarded(f)
 		srv.mu.Unlock()
 	}
-	told := int64(0)
+	reported := int64(0)
 	l := archive.Loader{Keys: srv.keys, Hold: locked, Progress: func(done, total int64) error {
-		if done-told > 1<<20 || told == 0 {
-			told = done
+		if done-reported > 1<<20 || reported == 0 {
+			reported = done
 			locked(func() { k.loading.done, k.loading.total = done, total })
 		}
 		select {
@@ -289,7 +289,7 @@ func (k *keeper) load() {
 		}
 	}}
 	file, err := l.Open(k.path)
-	srv.tend(func() { k.loadedFrom(&l, file, err) })
+	srv.maintain(func() { k.loadedFrom(&l, file, err) })
 }
 
 // loadedFrom takes over the loaded data. The server's lock is held.
@@ -312,7 +312,7 @@ func (k *keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 		srv.log.Info("data loaded", "file", k.path, "keys", l.Loaded, "expired", l.Expired,
 			"seconds", time.Since(k.loading.start).Seconds())
 		k.loading = nil
-		srv.memoryLimit.going = srv.config.maxmemory != 0 // the timer checks the limit
+		srv.memoryLimit.moreToEvict = srv.config.maxmemory != 0 // the timer checks the limit
 		k.note()
 	}
 	close(k.loaded)
@@ -328,7 +328,7 @@ func (k *keeper) wake() {
 
 // run is the goroutine that writes checkpoints.
 func (k *keeper) run() {
-	defer k.srv.ends()
+	defer k.srv.recovers()
 	select {
 	case <-k.loaded:
 	case <-k.quit:
@@ -357,14 +357,14 @@ func (k *keeper) run() {
 // be.
 func (k *keeper) step() (more bool) {
 	srv := k.srv
-	due, anew := false, false
-	srv.tend(func() {
+	due, startFresh := false, false
+	srv.maintain(func() {
 		due = k.due()
-		if anew = due && k.needsFresh && k.rewrite == nil; due && !anew {
+		if startFresh = due && k.needsFresh && k.rewrite == nil; due && !startFresh {
 			k.take()
 		}
 	})
-	if anew {
+	if startFresh {
 		k.beginFresh()
 		return true
 	}
@@ -373,13 +373,13 @@ func (k *keeper) step() (more bool) {
 	}
 	start := time.Now()
 	k.flush()
-	unhurried := false
-	srv.tend(func() {
+	throttle := false
+	srv.maintain(func() {
 		more = k.account()
 		k.untrack()
-		unhurried = more && (k.rewrite != nil || k.forget != 0) && !k.needsFresh
+		throttle = more && (k.rewrite != nil || k.obsoleteUpTo != 0) && !k.needsFresh
 	})
-	if unhurried { // a rewrite is not urgent: half of the time is left to the clients
+	if throttle { // a rewrite is not urgent: half of the time is left to the clients
 		time.Sleep(time.Since(start))
 	}
 	return more
@@ -404,12 +404,12 @@ func (k *keeper) due() bool {
 	if !now.Before(k.timerAt) {
 		k.timerAt = time.Time{} // it has fired
 	}
-	if k.failed != nil && now.Before(k.retry) && !k.asked {
+	if k.failed != nil && now.Before(k.retry) && !k.saveRequested {
 		k.setTimer(k.retry)
 		return false
 	}
 	keys := k.srv.keys
-	if k.asked || k.wantsFresh && k.needsFresh || k.rewrite != nil || k.forget != 0 || k.pending() || keys.Recorded() > k.limits.pending {
+	if k.saveRequested || k.wantsFresh && k.needsFresh || k.rewrite != nil || k.obsoleteUpTo != 0 || k.pending() || keys.Recorded() > k.limits.pending {
 		return true
 	}
 	if !k.automatic() {
@@ -444,7 +444,7 @@ func (k *keeper) pending() bool {
 
 // nextSave returns when the rules request the next checkpoint; zero if they do not.
 func (k *keeper) nextSave() (next time.Time) {
-	changes := k.srv.unit.changes - k.taken
+	changes := k.srv.scope.changes - k.taken
 	for _, r := range k.rules {
 		if changes >= r.changes && changes > 0 {
 			if at := k.lastSave.Add(time.Duration(r.seconds) * time.Second); next.IsZero() || at.Before(next) {
@@ -468,7 +468,7 @@ func (k *keeper) note() {
 	if k.path == "" || k.loading != nil {
 		return
 	}
-	changes := k.srv.unit.changes - k.taken
+	changes := k.srv.scope.changes - k.taken
 	switch {
 	case k.srv.keys.Recorded() > k.limits.pending:
 		k.overflow()
@@ -506,7 +506,7 @@ func (k *keeper) loseTrack() {
 	}
 	k.epoch++ // a concurrent beginFresh lists the keys again
 	k.needsFresh = true
-	k.rewrite, k.forget = nil, 0
+	k.rewrite, k.obsoleteUpTo = nil, 0
 	k.queueLock.Lock()
 	k.queue = nil
 	k.queueLock.Unlock()
@@ -519,13 +519,13 @@ func (k *keeper) take() {
 		return
 	}
 	srv := k.srv
-	c := &cut{epoch: k.epoch, changes: srv.unit.changes}
+	c := &cut{epoch: k.epoch, changes: srv.scope.changes}
 	c.Time = srv.at
 	if k.rewrite != nil {
 		k.rewrite.piece(srv.keys, c)
 		c.needed = k.needsFresh
 	} else {
-		c.Forget = k.forget
+		c.Forget = k.obsoleteUpTo
 	}
 	if j := srv.keys.TakeJournal(); j != nil {
 		c.Journal = j.Chunks
@@ -533,10 +533,10 @@ func (k *keeper) take() {
 	c.Spaces, c.LastSpace = srv.keys.Spaces(), srv.keys.LastSpace()
 	k.epoch++
 	k.taken = c.changes
-	if k.asked {
-		k.asked, k.saving = false, true
+	if k.saveRequested {
+		k.saveRequested, k.saving = false, true
 	}
-	k.since = time.Now()
+	k.saveStarted = time.Now()
 	k.queueLock.Lock()
 	k.queue = append(k.queue, c)
 	k.queueLock.Unlock()
@@ -571,12 +571,12 @@ func (k *keeper) flush() {
 // write writes a checkpoint to the file, to the fresh file, or to both.
 func (k *keeper) write(c *cut) (r result) {
 	r.cut = c
-	defer func() { r.forgetting = r.err == nil && k.file != nil && k.file.Forgetting() }()
+	defer func() { r.moreToDrop = r.err == nil && k.file != nil && k.file.Forgetting() }()
 	if c.fresh {
 		done, err := k.writeFresh(c)
 		if err != nil {
 			err = errors.Join(err, k.giveUp(c))
-			r.gave = true
+			r.rewriteAbandoned = true
 			if c.needed || k.file == nil {
 				r.err, r.lost = err, k.file == nil && !c.needed
 				return r
@@ -598,10 +598,10 @@ func (k *keeper) write(c *cut) (r result) {
 	}
 	if c.fresh || c.Bases != nil || c.Forget != 0 { // the next attempt writes the journal alone, which needs less space
 		r.err = errors.Join(r.err, k.giveUp(c))
-		r.gave = true
+		r.rewriteAbandoned = true
 	}
 	if k.file.Suspect() != nil {
-		r.lost, r.hurt = true, disturbed(k.file.Suspect())
+		r.lost, r.disturbed = true, disturbed(k.file.Suspect())
 		if err := k.file.Close(); err != nil {
 			k.srv.log.Warn("closing a file that has failed", "error", err)
 		}
@@ -690,12 +690,12 @@ func (k *keeper) account() (ok bool) {
 	k.queueLock.Unlock()
 	for _, r := range results {
 		c := r.cut
-		if r.gave {
-			k.rewrite, k.unwell = nil, time.Now()
+		if r.rewriteAbandoned {
+			k.rewrite, k.rewriteFailedAt = nil, time.Now()
 		}
-		if r.hurt { // no failure: the fresh file will include this checkpoint
+		if r.disturbed { // no failure: the fresh file will include this checkpoint
 			k.miss(r.err)
-			k.asked, k.saving = k.asked || k.saving, false
+			k.saveRequested, k.saving = k.saveRequested || k.saving, false
 			continue
 		}
 		if r.err != nil {
@@ -704,27 +704,27 @@ func (k *keeper) account() (ok bool) {
 			continue
 		}
 		k.stats = r.stats
-		if !r.forgetting {
-			k.forget = 0
+		if !r.moreToDrop {
+			k.obsoleteUpTo = 0
 		}
 		if k.rewrite != nil && k.rewrite.at == len(k.rewrite.keys) && (c.ends || c.Forget == k.rewrite.upTo) {
-			if !k.rewrite.saves {
+			if !k.rewrite.fullSave {
 				k.srv.log.Info("file rewritten", "file", k.path, "fresh", k.rewrite.fresh, "keys", len(k.rewrite.keys),
 					"seconds", time.Since(k.rewrite.began).Seconds())
 				k.rewrites++
 			}
-			if r.forgetting {
-				k.forget = c.Forget
+			if r.moreToDrop {
+				k.obsoleteUpTo = c.Forget
 			}
 			if k.rewrite.fresh {
 				k.needsFresh, k.cleared = false, k.srv.keys.Cleared()
 			}
-			k.rewrite, k.unwell = nil, time.Time{}
+			k.rewrite, k.rewriteFailedAt = nil, time.Time{}
 		} else if c.needed {
 			continue // written to a fresh file that is incomplete: a crash would lose it
 		}
 		k.durable, k.saved = c.epoch, c.changes
-		k.lastSave, k.took, k.savedAt = time.Now(), time.Since(k.since), k.srv.clock()
+		k.lastSave, k.saveDuration, k.savedAt = time.Now(), time.Since(k.saveStarted), k.srv.clock()
 		if k.failed != nil {
 			k.srv.log.Info("saving succeeds again", "file", k.path, "failures", k.failures.n,
 				"seconds", time.Since(k.failures.since).Seconds())
@@ -733,7 +733,7 @@ func (k *keeper) account() (ok bool) {
 		k.saves++
 		if k.saving {
 			k.saving = false
-			k.srv.log.Info("saved", "file", k.path, "seconds", k.took.Seconds())
+			k.srv.log.Info("saved", "file", k.path, "seconds", k.saveDuration.Seconds())
 		}
 	}
 	k.tellSavers(nil)
@@ -782,10 +782,10 @@ func (f *failures) log(log *slog.Logger, err error, asked bool) {
 
 // fail records that a checkpoint could not be written.
 func (k *keeper) fail(r result) {
-	k.failures.log(k.srv.log, r.err, k.saving || r.asked)
-	k.failed, k.asked, k.saving = r.err, false, false
+	k.failures.log(k.srv.log, r.err, k.saving || r.requested)
+	k.failed, k.saveRequested, k.saving = r.err, false, false
 	k.retry = time.Now().Add(retryTime)
-	k.took = time.Since(k.since)
+	k.saveDuration = time.Since(k.saveStarted)
 	k.tellSavers(r.err)
 	if r.cut.needed {
 		k.loseTrack()
@@ -834,7 +834,7 @@ func (k *keeper) release() {
 // holds reports whether the changes of the current turn must be on the disk before
 // any client is notified of them.
 func (k *keeper) holds() bool {
-	return k.always && k.srv.keys.Sequence() != k.before && (k.failed == nil || k.srv.config.stopWrites)
+	return k.always && k.srv.keys.Sequence() != k.turnSequence && (k.failed == nil || k.srv.config.stopWrites)
 }
 
 // refuses reports whether commands that write are refused, because saving fails.
@@ -847,7 +847,7 @@ func (k *keeper) saveNow() error {
 		if k.needsFresh && k.rewrite == nil {
 			k.srv.keys.Record(true)
 			keys := k.allKeys(func(f func()) { f() })
-			k.beginRewrite(&rewrite{keys: keys, fresh: true, saves: !k.automatic() && !k.wantsFresh, began: time.Now()})
+			k.beginRewrite(&rewrite{keys: keys, fresh: true, fullSave: !k.automatic() && !k.wantsFresh, began: time.Now()})
 			k.wantsFresh = false
 		}
 		waiting := k.pending()
@@ -855,14 +855,14 @@ func (k *keeper) saveNow() error {
 		k.flush()
 		k.queueLock.Lock()
 		for i := range k.results {
-			k.results[i].asked = true
+			k.results[i].requested = true
 		}
 		k.queueLock.Unlock()
 		if !k.account() {
 			return k.failed
 		}
 		if !k.needsFresh && !waiting {
-			k.before = k.srv.keys.Sequence() // replies to earlier changes need not wait: see holds
+			k.turnSequence = k.srv.keys.Sequence() // replies to earlier changes need not wait: see holds
 			k.untrack()
 			return nil
 		}
@@ -893,7 +893,7 @@ func (k *keeper) close(save bool) (err error) {
 	if k.loadErr != nil {
 		return nil
 	}
-	k.srv.tend(func() {
+	k.srv.maintain(func() {
 		if save {
 			err = k.saveNow()
 			if err != nil && k.needsFresh { // the file has failed, and there is no later attempt
@@ -943,12 +943,12 @@ func (k *keeper) closeFiles() (err error) {
 // rewrite is a rewrite in progress: it writes bases of keys, in the order of the
 // file.
 type rewrite struct {
-	keys  []keyID
-	at    int
-	fresh bool   // into a fresh file
-	saves bool   // because each save writes everything, see track
-	upTo  uint64 // the last cut whose journal is obsolete when all keys have new bases
-	began time.Time
+	keys     []keyID
+	at       int
+	fresh    bool   // into a fresh file
+	fullSave bool   // because each save writes everything, see track
+	upTo     uint64 // the last cut whose journal is obsolete when all keys have new bases
+	began    time.Time
 }
 
 // keyID names a key of a space.
@@ -989,7 +989,7 @@ func (k *keeper) beginFresh() {
 		keys := k.allKeys(srv.do)
 		srv.do(func() {
 			if began = k.epoch == epoch; began {
-				k.beginRewrite(&rewrite{keys: keys, fresh: true, saves: !k.automatic() && !k.wantsFresh, began: time.Now()})
+				k.beginRewrite(&rewrite{keys: keys, fresh: true, fullSave: !k.automatic() && !k.wantsFresh, began: time.Now()})
 				k.wantsFresh = false
 			}
 		})
@@ -1034,9 +1034,9 @@ func (k *keeper) considerRewrite() bool {
 	var s keepStats
 	var live, cleared int64
 	var epoch uint64
-	srv.tend(func() {
-		idle = k.loading == nil && k.rewrite == nil && k.forget == 0 && !k.needsFresh && k.failed == nil &&
-			(k.wantsFresh || k.unwell.IsZero() || time.Since(k.unwell) > convalescence)
+	srv.maintain(func() {
+		idle = k.loading == nil && k.rewrite == nil && k.obsoleteUpTo == 0 && !k.needsFresh && k.failed == nil &&
+			(k.wantsFresh || k.rewriteFailedAt.IsZero() || time.Since(k.rewriteFailedAt) > rewriteRetryDelay)
 		wanted, s, epoch = k.wantsFresh && idle, k.stats, k.epoch
 		for i := range srv.keys.Len() {
 			live += int64(srv.keys.DB(i).Len())
@@ -1058,7 +1058,7 @@ func (k *keeper) considerRewrite() bool {
 			return false // the next checkpoint fails, and reports it
 		}
 		if err != nil {
-			srv.tend(func() { k.miss(err) })
+			srv.maintain(func() { k.miss(err) })
 			return true
 		}
 		srv.do(func() {

@@ -129,7 +129,7 @@ func quiet(t testing.TB, srv *Server) {
 	k := srv.keeper
 	eventually(t, "the keeper rests", func() (rests bool) {
 		srv.do(func() {
-			rests = !k.asked && !k.saving && k.rewrite == nil && k.forget == 0 && !k.wantsFresh && !k.pending()
+			rests = !k.saveRequested && !k.saving && k.rewrite == nil && k.obsoleteUpTo == 0 && !k.wantsFresh && !k.pending()
 		})
 		return rests
 	})
@@ -662,7 +662,7 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 	}
 	more("a client has asked", 2, func(k *keeper) {
 		for range 2 {
-			k.fail(result{cut: new(cut), err: full, asked: true})
+			k.fail(result{cut: new(cut), err: full, requested: true})
 		}
 	})
 	must(t, srv, "SAVE -> OK")
@@ -960,7 +960,7 @@ func TestDueWhileCut(t *testing.T) {
 	eventually(t, "somebody waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
 	srv.time.offset.Add(int64(2 * time.Hour)) // the timer does not know yet
 	srv.mu.Lock()
-	srv.keeper.asked = true
+	srv.keeper.saveRequested = true
 	srv.mu.Unlock()
 	srv.keeper.wake()
 	time.Sleep(50 * time.Millisecond) // nobody else takes the lock
@@ -1096,13 +1096,13 @@ func TestSaveBehindLastPiece(t *testing.T) {
 				k.loseTrack()
 				srv.keys.Record(true)
 				keys := k.allKeys(func(f func()) { f() })
-				k.beginRewrite(&rewrite{keys: keys, fresh: true, saves: true, began: time.Now()})
+				k.beginRewrite(&rewrite{keys: keys, fresh: true, fullSave: true, began: time.Now()})
 				k.take()
 				k.flush()
 				if err := k.saveNow(); err != nil {
 					t.Error(err)
 				}
-				if k.failed != nil || k.needsFresh == k.automatic() || k.rewrite != nil || !k.unwell.IsZero() {
+				if k.failed != nil || k.needsFresh == k.automatic() || k.rewrite != nil || !k.rewriteFailedAt.IsZero() {
 					t.Errorf("failed %v, fresh file needed %v, rewrite %v", k.failed, k.needsFresh, k.rewrite)
 				}
 			})

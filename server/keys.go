@@ -276,7 +276,7 @@ func unlink(c *Call) {
 		if e := c.db.Peek(key); e != nil {
 			v := e.Value()
 			c.drop(key)
-			c.srv.letGo(v)
+			c.srv.valueFreed(v)
 			n++
 		}
 	}
@@ -569,12 +569,12 @@ func (c *Call) flush(dbs ...*keyspace.DB) {
 		return
 	}
 	for _, db := range dbs {
-		c.srv.unit.replacing(db, nil)
-		c.srv.letGoAll(db, lazily)
-		c.srv.unit.changes += int64(db.Clear())
+		c.srv.scope.replacing(db, nil)
+		c.srv.databaseFreed(db, lazily)
+		c.srv.scope.changes += int64(db.Clear())
 	}
 	c.srv.collect()
-	c.srv.unit.flushed()
+	c.srv.scope.flushed()
 	c.Reply.OK()
 }
 
@@ -602,10 +602,10 @@ func swapdb(c *Call) {
 	}
 	if i != j {
 		a, b := c.srv.keys.DB(int(i)), c.srv.keys.DB(int(j))
-		c.srv.unit.replacing(a, b)
-		c.srv.unit.replacing(b, a)
+		c.srv.scope.replacing(a, b)
+		c.srv.scope.replacing(b, a)
 		c.srv.keys.Swap(int(i), int(j))
 	}
-	c.srv.unit.changes++
+	c.srv.scope.changes++
 	c.Reply.OK()
 }

@@ -96,7 +96,7 @@ func latencyGraph(c *Call) {
 	name := c.String()
 	s := c.srv.latency.events[name]
 	if s == nil {
-		c.Reply.Error("ERR No samples available for event '" + printed([]byte(name)) + "'")
+		c.Reply.Error("ERR No samples available for event '" + untilNUL([]byte(name)) + "'")
 		return
 	}
 	c.Reply.Verbatim("txt", s.graph(name, c.srv.at.Unix()))

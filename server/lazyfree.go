@@ -21,22 +21,22 @@ import (
 // freeing is the state of released memory, guarded by the server's lock, except
 // wanted and collecting.
 type freeing struct {
-	objects    int64       // INFO's lazyfreed_objects: objects that Redis would have freed in the background
-	bytes      int64       // since the last collection, estimated
-	wanted     atomic.Bool // a collection is requested
-	collecting atomic.Bool // a goroutine runs the collections
+	objects int64       // INFO's lazyfreed_objects: objects that Redis would have freed in the background
+	bytes   int64       // since the last collection, estimated
+	wanted  atomic.Bool // a collection is requested
+	running atomic.Bool // a goroutine runs the collections
 }
 
 const (
-	lazyEffort   = 64      // values of more allocations than this are freed in the background by Redis
-	collectFrom  = 1 << 20 // bytes
-	collectShare = 16      // the smallest part of live memory worth a collection
-	collectPause = 4       // the pause after a collection, in multiples of its duration
+	lazyThreshold = 64      // values of more allocations than this are freed in the background by Redis
+	minCollect    = 1 << 20 // bytes
+	collectShare  = 16      // the smallest part of live memory worth a collection
+	collectPause  = 4       // the pause after a collection, in multiples of its duration
 )
 
-// letGo records that a value was removed.
-func (srv *Server) letGo(v any) {
-	if srv.effort(v) <= lazyEffort {
+// valueFreed records that a value was removed.
+func (srv *Server) valueFreed(v any) {
+	if srv.effort(v) <= lazyThreshold {
 		return
 	}
 	srv.freeing.objects++
@@ -44,9 +44,9 @@ func (srv *Server) letGo(v any) {
 	srv.collect()
 }
 
-// dropped records bytes that became garbage: a long string, or the buffers of a
+// bytesFreed records bytes that became garbage: a long string, or the buffers of a
 // client.
-func (srv *Server) dropped(bytes int) {
+func (srv *Server) bytesFreed(bytes int) {
 	srv.freeing.bytes += int64(bytes)
 	srv.collect()
 }
@@ -71,9 +71,9 @@ func (srv *Server) effort(v any) int {
 	return 1
 }
 
-// letGoAll records that a database is about to be emptied. It samples the values to
+// databaseFreed records that a database is about to be emptied. It samples the values to
 // estimate their size.
-func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
+func (srv *Server) databaseFreed(db *keyspace.DB, lazily bool) {
 	const sample = 64
 	if lazily {
 		srv.freeing.objects += int64(db.Len())
@@ -92,7 +92,7 @@ func (srv *Server) letGoAll(db *keyspace.DB, lazily bool) {
 
 // collect runs the garbage collector if the garbage is worth it.
 func (srv *Server) collect() {
-	if f := &srv.freeing; f.bytes >= collectFrom && f.bytes >= liveMemory()/collectShare {
+	if f := &srv.freeing; f.bytes >= minCollect && f.bytes >= liveMemory()/collectShare {
 		f.bytes = 0
 		f.run()
 	}
@@ -102,7 +102,7 @@ func (srv *Server) collect() {
 // once more after it.
 func (f *freeing) run() {
 	f.wanted.Store(true)
-	if !f.collecting.CompareAndSwap(false, true) {
+	if !f.running.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
@@ -112,8 +112,8 @@ func (f *freeing) run() {
 				runtime.GC()
 				time.Sleep(collectPause * time.Since(start))
 			}
-			f.collecting.Store(false)
-			if !f.wanted.Load() || !f.collecting.CompareAndSwap(false, true) {
+			f.running.Store(false)
+			if !f.wanted.Load() || !f.running.CompareAndSwap(false, true) {
 				return
 			}
 		}

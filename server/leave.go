@@ -120,7 +120,7 @@ func (srv *Server) shutdownSoon() {
 // connected. If the data cannot be saved, and the parameter does not contain force,
 // Signaled returns the error and the server continues: the caller must not stop it.
 func (srv *Server) Signaled(interrupt bool) (err error) {
-	defer srv.fallen(&err)
+	defer srv.setClosedError(&err)
 	srv.mu.Lock()
 	flags := parseStopFlags(srv.config.shutdownOnSigterm)
 	if interrupt {
@@ -148,8 +148,8 @@ func (srv *Server) prepareStop(f stopFlags) error {
 	return nil
 }
 
-// hurries reports whether connections are to be closed at once.
-func (srv *Server) hurries() bool {
+// closesAtOnce reports whether connections are to be closed at once.
+func (srv *Server) closesAtOnce() bool {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	return srv.ending.now
@@ -216,7 +216,7 @@ func (c *conn) readLast() bool {
 			c.sess.conclude()
 			return false
 		}
-		<-c.again
+		<-c.recheck
 		return true
 	}
 	if !c.measured {
@@ -264,12 +264,12 @@ func (c *conn) linger() {
 	limit := time.AfterFunc(lingerTime, c.abort)
 	defer limit.Stop()
 	c.nc.SetReadDeadline(time.Time{})
-	c.outlast()
+	c.awaitPeerClose()
 }
 
-// outlast half-closes the connection and waits until the client has closed its
+// awaitPeerClose half-closes the connection and waits until the client has closed its
 // side, too.
-func (c *conn) outlast() {
+func (c *conn) awaitPeerClose() {
 	if s, ok := c.socket.(interface{ CloseWrite() error }); ok && s.CloseWrite() == nil {
 		io.Copy(io.Discard, c.socket)
 	}

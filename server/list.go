@@ -524,7 +524,7 @@ func (c *Call) lposOptions() lposOptions {
 	for c.More() {
 		switch {
 		case c.Len() >= 2 && c.Is("RANK"):
-			o.rank = c.symmetric()
+			o.rank = c.negatableInt()
 			if o.rank == 0 {
 				c.Fail("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ..." +
 					" or use negative to start from the end of the list")
@@ -545,8 +545,8 @@ func (c *Call) lposOptions() lposOptions {
 	return o
 }
 
-// symmetric reads an integer that can be negated.
-func (c *Call) symmetric() int64 {
+// negatableInt reads an integer that can be negated.
+func (c *Call) negatableInt() int64 {
 	n := c.Int()
 	if n == math.MinInt64 {
 		c.Fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")

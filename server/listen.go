@@ -36,7 +36,7 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := srv.somewhere(&c); err != nil {
+	if err := srv.checkListening(&c); err != nil {
 		return nil, err
 	}
 	if len(srv.listening.handed) > 0 {
@@ -58,7 +58,7 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 	}
 	ls = append(ls, srv.listening.handed...)
 	for _, l := range srv.listening.handedTLS {
-		ls = append(ls, secureListener{l, srv})
+		ls = append(ls, tlsListener{l, srv})
 	}
 	if len(ls) == 0 {
 		return nil, errors.New("zsetd: nothing to listen on: none of the addresses of bind is there")
@@ -94,8 +94,8 @@ func (srv *Server) fitMaxclients() error {
 	}
 }
 
-// somewhere returns an error if there is nothing to listen on.
-func (srv *Server) somewhere(c *config) error {
+// checkListening returns an error if there is nothing to listen on.
+func (srv *Server) checkListening(c *config) error {
 	switch {
 	case c.unixsocket != "" || len(srv.listening.handed)+len(srv.listening.handedTLS) > 0:
 		return nil
@@ -145,7 +145,7 @@ func (srv *Server) listenTCP(c *config) (ls []net.Listener, err error) {
 	}
 	more, err := listenPort(c.bind, c.tlsPort)
 	for _, l := range more {
-		ls = append(ls, secureListener{l, srv})
+		ls = append(ls, tlsListener{l, srv})
 	}
 	return ls, err
 }
@@ -186,7 +186,7 @@ func (srv *Server) relisten(next *config) error {
 	now := &srv.config
 	var stay []net.Listener
 	for _, l := range srv.listening.tcp {
-		_, secure := l.(secureListener)
+		_, secure := l.(tlsListener)
 		if next.bind == now.bind && (secure && next.tlsPort == now.tlsPort || !secure && next.port == now.port) {
 			stay = append(stay, l)
 			continue
@@ -227,7 +227,7 @@ func (srv *Server) relisten(next *config) error {
 // logListening logs that clients are served at l.
 func (srv *Server) logListening(l net.Listener) {
 	kind := l.Addr().Network()
-	if _, secure := l.(secureListener); secure {
+	if _, secure := l.(tlsListener); secure {
 		kind = "tls"
 	}
 	srv.log.Info("Ready to accept connections "+kind, "addr", l.Addr())

@@ -24,23 +24,23 @@ import (
 
 // memoryLimit is the state of the limit, guarded by the server's lock.
 type memoryLimit struct {
-	besides int64     // memory of clients and scripts
-	exempt  int64     // the part of it that does not count; see exempt
-	looked  time.Time // when besides was computed
-	good    time.Duration
+	nonKeyBytes      int64     // memory of clients and scripts
+	exempt           int64     // the part of it that does not count; see exempt
+	nonKeyBytesAt    time.Time // when besides was computed
+	nonKeyBytesValid time.Duration
 
-	lacking bool      // as of the start of the last command; scripts use it
-	going   bool      // there is more to evict than one step evicts
-	since   time.Time // since when the limit is exceeded; zero: it is not
+	lacking       bool      // as of the start of the last command; scripts use it
+	moreToEvict   bool      // there is more to evict than one step evicts
+	exceededSince time.Time // since when the limit is exceeded; zero: it is not
 
 	evictor evictor
 }
 
 const (
-	// The sum over all clients is computed again after besidesShare times the
-	// duration of the computation, and after besidesGood at least.
-	besidesShare = 50
-	besidesGood  = time.Millisecond
+	// The sum over all clients is computed again after nonKeyBytesShare times the
+	// duration of the computation, and after nonKeyBytesMinAge at least.
+	nonKeyBytesShare  = 50
+	nonKeyBytesMinAge = time.Millisecond
 )
 
 const errOOM = "OOM command not allowed when used memory > 'maxmemory'."
@@ -52,20 +52,20 @@ func (srv *Server) limitMemory() {
 	f.On = strings.HasSuffix(c.maxmemoryPolicy, "-lfu")
 	f.LogFactor, f.DecayTime, f.Rand = c.lfuLogFactor, c.lfuDecayTime, srv.rand
 	m.evictor.pool.n = 0
-	m.looked = time.Time{}
+	m.nonKeyBytesAt = time.Time{}
 	if c.maxmemory == 0 {
 		m.within(srv)
 	}
-	m.going = c.maxmemory != 0 // the timer checks the limit
+	m.moreToEvict = c.maxmemory != 0 // the timer checks the limit
 }
 
 // inUse returns the memory in use.
 func (srv *Server) inUse() int64 {
 	m := &srv.memoryLimit
-	if age := srv.at.Sub(m.looked); age < 0 || age >= m.good {
-		srv.lookBesides()
+	if age := srv.at.Sub(m.nonKeyBytesAt); age < 0 || age >= m.nonKeyBytesValid {
+		srv.sumNonKeyBytes()
 	}
-	return srv.keys.Held() + m.besides
+	return srv.keys.Held() + m.nonKeyBytes
 }
 
 // counted returns the memory in use that counts against maxmemory.
@@ -87,14 +87,14 @@ func (srv *Server) exempt() (n int64) {
 	return n
 }
 
-// lookBesides computes the memory in use besides keys and values.
-func (srv *Server) lookBesides() {
+// sumNonKeyBytes computes the memory in use besides keys and values.
+func (srv *Server) sumNonKeyBytes() {
 	m := &srv.memoryLimit
 	start := srv.clock()
-	m.besides = srv.startMemory + srv.clientsMemory() + srv.scripting.memory().all() + srv.tracking.memory()
+	m.nonKeyBytes = srv.startMemory + srv.clientsMemory() + srv.scripting.memory().all() + srv.tracking.memory()
 	m.exempt = srv.exempt()
-	m.looked = srv.at
-	m.good = max(besidesGood, besidesShare*srv.clock().Sub(start))
+	m.nonKeyBytesAt = srv.at
+	m.nonKeyBytesValid = max(nonKeyBytesMinAge, nonKeyBytesShare*srv.clock().Sub(start))
 }
 
 // lacksMemory evicts down to the limit, which must be set, and reports whether
@@ -106,11 +106,11 @@ func (srv *Server) lacksMemory() bool {
 		m.within(srv)
 		return false
 	}
-	if m.since.IsZero() {
-		m.since = srv.at
+	if m.exceededSince.IsZero() {
+		m.exceededSince = srv.at
 	}
 	if srv.mayEvict() && !srv.evict() {
-		m.going, m.lacking = false, true
+		m.moreToEvict, m.lacking = false, true
 	}
 	return m.lacking
 }
@@ -122,24 +122,24 @@ func (srv *Server) mayEvict() bool {
 }
 
 // evicting reports whether the timer is to continue the eviction.
-func (srv *Server) evicting() bool { return srv.memoryLimit.going && srv.mayEvict() }
+func (srv *Server) evicting() bool { return srv.memoryLimit.moreToEvict && srv.mayEvict() }
 
 // within notes that memory is below the limit.
 func (m *memoryLimit) within(srv *Server) {
-	m.going = false
-	if !m.since.IsZero() {
-		srv.exceeded += max(0, srv.at.Sub(m.since))
-		m.since = time.Time{}
+	m.moreToEvict = false
+	if !m.exceededSince.IsZero() {
+		srv.memoryExceeded += max(0, srv.at.Sub(m.exceededSince))
+		m.exceededSince = time.Time{}
 	}
 }
 
 // exceeding returns for how long the limit has been exceeded: in total, and
 // currently.
 func (srv *Server) exceeding() (total, current time.Duration) {
-	if since := srv.memoryLimit.since; !since.IsZero() {
+	if since := srv.memoryLimit.exceededSince; !since.IsZero() {
 		current = max(0, srv.at.Sub(since))
 	}
-	return srv.exceeded + current, current
+	return srv.memoryExceeded + current, current
 }
 
 // needsMemory reports whether a command is refused while memory is short. In a
@@ -175,7 +175,7 @@ func (srv *Server) UsedMemory() (bytes int64) {
 	srv.attempt(func() {
 		srv.mu.Lock()
 		srv.guarded(func() {
-			srv.memoryLimit.looked = time.Time{}
+			srv.memoryLimit.nonKeyBytesAt = time.Time{}
 			bytes = srv.inUse()
 		})
 		srv.mu.Unlock()

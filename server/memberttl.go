@@ -15,13 +15,13 @@ import (
 
 // timedKind is a kind of values whose members may have deadlines.
 type timedKind struct {
-	word    string // the keyword before the members
-	numbers string // their number in error texts
-	class   class
-	event   string // event: a member has got a deadline
-	persist string // a member has lost its deadline
-	removed string // a member was removed because the deadline is in the past
-	open    func(c *Call, key []byte, change bool) (v timedValue, ok bool)
+	keyword   string // the keyword before the members
+	countName string // their number in error texts
+	class     class
+	event     string // event: a member has got a deadline
+	persist   string // a member has lost its deadline
+	removed   string // a member was removed because the deadline is in the past
+	open      func(c *Call, key []byte, change bool) (v timedValue, ok bool)
 }
 
 // timedValue is a value whose members may have deadlines.
@@ -78,24 +78,24 @@ const (
 // memberArgs reads the keyword, the number of members and the members, which are
 // the rest of the arguments. bad is the error text for an invalid number.
 func (k *timedKind) memberArgs(c *Call, bad string) [][]byte {
-	k.wordArg(c)
-	return k.counted(c, bad, 1)
+	k.keywordArg(c)
+	return k.countedArgs(c, bad, 1)
 }
 
-func (k *timedKind) wordArg(c *Call) {
-	if c.Err() == "" && !c.Is(k.word) {
-		c.Fail("ERR Mandatory argument " + k.word + " is missing or not at the right position")
+func (k *timedKind) keywordArg(c *Call) {
+	if c.Err() == "" && !c.Is(k.keyword) {
+		c.Fail("ERR Mandatory argument " + k.keyword + " is missing or not at the right position")
 	}
 }
 
-// counted reads a number n and n*width arguments.
-func (k *timedKind) counted(c *Call, bad string, width int64) [][]byte {
+// countedArgs reads a number n and n*width arguments.
+func (k *timedKind) countedArgs(c *Call, bad string, width int64) [][]byte {
 	if c.Err() == "" && !c.More() {
 		c.Fail(c.cmd.wrongArity())
 	}
 	n := c.IntIn(1, math.MaxInt64, bad)
 	if c.Err() == "" && (n > math.MaxInt64/width || n*width != int64(c.Len())) {
-		c.Fail("ERR The `" + lowerASCII(k.numbers) + "` parameter must match the number of arguments")
+		c.Fail("ERR The `" + lowerASCII(k.countName) + "` parameter must match the number of arguments")
 	}
 	return c.Rest()
 }
@@ -103,11 +103,11 @@ func (k *timedKind) counted(c *Call, bad string, width int64) [][]byte {
 // Redis has two error texts for an invalid number.
 
 func (k *timedKind) tooFew() string {
-	return "ERR Parameter `" + k.numbers + "` should be greater than 0"
+	return "ERR Parameter `" + k.countName + "` should be greater than 0"
 }
 
 func (k *timedKind) notPositive() string {
-	return "ERR Number of " + lowerASCII(k.word) + " must be a positive integer"
+	return "ERR Number of " + lowerASCII(k.keyword) + " must be a positive integer"
 }
 
 func lowerASCII(s string) string {
@@ -307,9 +307,9 @@ func (x *memberExpiry) past(c *Call) bool { return x.set && x.deadline <= c.now(
 
 // memberTTLCommands returns the rows that the two families share.
 func memberTTLCommands(prefix, group, since, what string, kind func() timedKind) []Command {
-	word := kind().word
+	word := kind().keyword
 	rest := lowerASCII(word)[:len(word)-1]
-	list := " " + word + " " + lowerASCII(word) + ":(" + lowerASCII(kind().numbers) + ":integer " + rest + " [" + rest + " ...])"
+	list := " " + word + " " + lowerASCII(word) + ":(" + lowerASCII(kind().countName) + ":integer " + rest + " [" + rest + " ...])"
 	expire := func(name, time, summary string, unit timeUnit) Command {
 		return Command{Facts: protocol.Facts{
 			Name: prefix + name, Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",

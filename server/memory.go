@@ -104,7 +104,7 @@ type memory struct {
 
 func (srv *Server) memory() memory {
 	m := memory{heapState: readHeap(), startup: srv.startMemory, clients: srv.clientsMemory()}
-	srv.memoryLimit.looked = time.Time{}
+	srv.memoryLimit.nonKeyBytesAt = time.Time{}
 	m.used = srv.inUse()
 	srv.peakMemory = max(srv.peakMemory, m.used)
 	m.peak = srv.peakMemory

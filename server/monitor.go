@@ -45,11 +45,11 @@ func (srv *Server) stopMonitor(s *Session) {
 // monitor sends a completed command to the MONITOR clients.
 func (srv *Server) monitor(c *Call, now time.Time) {
 	if !c.cmd.spec.Flags().Has(protocol.Admin | protocol.SkipMonitor) {
-		srv.tellMonitors(c, now)
+		srv.sendMonitors(c, now)
 	}
 }
 
-func (srv *Server) tellMonitors(c *Call, now time.Time) {
+func (srv *Server) sendMonitors(c *Call, now time.Time) {
 	us := now.UnixMicro()
 	addr := c.sess.addr
 	if c.sess.script {

@@ -42,9 +42,9 @@ const (
 	// lastWrite is how long a closing connection waits for the client to take its
 	// last replies.
 	lastWrite = 5 * time.Second
-	// piece is the size of each write to a client that does not take all output at
+	// writePiece is the size of each write to a client that does not take all output at
 	// once. A small size makes the client's progress visible.
-	piece = 64 << 10
+	writePiece = 64 << 10
 	// largeInput is the size from which an input buffer counts for
 	// maxmemory-clients while a command arrives.
 	largeInput = 32 << 10
@@ -65,30 +65,30 @@ type transport interface {
 	abort()
 	// ended reports whether the client has closed its side.
 	ended() bool
-	// bury sends the client its last reply and closes the connection after the
+	// closeAfterPanic sends the client its last reply and closes the connection after the
 	// server has panicked. The loops have ended by then.
-	bury()
+	closeAfterPanic()
 }
 
 type conn struct {
 	input
-	nc     net.Conn
-	socket net.Conn        // the connection under nc, or nc itself
-	raw    syscall.RawConn // of a plain socket; nil for others
-	below  syscall.RawConn // of the socket, also under TLS; nil if there is none
-	spare  []byte          // a written output buffer, for reuse
+	nc        net.Conn
+	socket    net.Conn        // the connection under nc, or nc itself
+	raw       syscall.RawConn // of a plain socket; nil for others
+	rawSocket syscall.RawConn // of the socket, also under TLS; nil if there is none
+	spare     []byte          // a written output buffer, for reuse
 
-	kit    *kit // nil while it waits for input
-	ready  func(fd uintptr) bool
-	got    int // bytes that ready has read
-	failed error
+	buffers *ioBuffers // nil while it waits for input
+	ready   func(fd uintptr) bool
+	got     int // bytes that ready has read
+	failed  error
 
-	again chan struct{} // capacity 1: check the session again
-	dead  atomic.Bool   // closed
+	recheck chan struct{} // capacity 1: check the session again
+	dead    atomic.Bool   // closed
 }
 
-// kit is the set of I/O buffers of a connection with work to do.
-type kit struct {
+// ioBuffers is the set of I/O buffers of a connection with work to do.
+type ioBuffers struct {
 	input, output []byte
 	lists         *lists
 }
@@ -99,10 +99,10 @@ type input struct {
 	sess   *Session
 	reader protocol.Reader
 
-	lists *lists
-	batch [][][]byte // the rest of lists.commands
-	kept  bool       // batch no longer refers to the reader's buffer
-	told  int        // size of the input buffer at the session's last weighing; see filled
+	lists       *lists
+	batch       [][][]byte // the rest of lists.commands
+	kept        bool       // batch no longer refers to the reader's buffer
+	weighedSize int        // size of the input buffer at the session's last weighing; see filled
 
 	buffer  atomic.Uint64 // size and used bytes of the input buffer; see query
 	arrived atomic.Int64  // total bytes
@@ -133,7 +133,7 @@ func (l *lists) forget() {
 // returns an error; after these two, ErrServerClosed, and a *PanicError if the
 // server has panicked.
 func (srv *Server) Serve(l net.Listener) (err error) {
-	defer srv.fallen(&err)
+	defer srv.setClosedError(&err)
 	srv.lifecycle.Lock()
 	if srv.stopping {
 		srv.lifecycle.Unlock()
@@ -142,7 +142,7 @@ func (srv *Server) Serve(l net.Listener) (err error) {
 	}
 	srv.listeners[l] = struct{}{}
 	if addr, ok := l.Addr().(*net.TCPAddr); ok {
-		if _, secure := l.(secureListener); secure {
+		if _, secure := l.(tlsListener); secure {
 			srv.tlsServed.Store(int64(addr.Port))
 		} else {
 			srv.tcpPort.Store(int64(addr.Port))
@@ -176,7 +176,7 @@ func (srv *Server) Serve(l net.Listener) (err error) {
 			continue
 		}
 		pause = 0
-		srv.awaitPlace()
+		srv.awaitSlot()
 		srv.serveConn(nc)
 	}
 }
@@ -240,11 +240,11 @@ const (
 	lookShare = 10
 )
 
-// awaitPlace waits for a free client slot before a client is served. If all slots
+// awaitSlot waits for a free client slot before a client is served. If all slots
 // are taken and one of their clients has closed its side, it waits until that has
 // left. So a client may close and reconnect at once; as in Redis, the order of
 // arrival decides.
-func (srv *Server) awaitPlace() {
+func (srv *Server) awaitSlot() {
 	for {
 		srv.lifecycle.Lock()
 		if srv.stopping || len(srv.conns) < srv.maxClients() {
@@ -268,7 +268,7 @@ func (srv *Server) awaitPlace() {
 			return
 		}
 		if !srv.await(left, endTime) {
-			srv.giveUpEnded()
+			srv.markStaying()
 			return
 		}
 	}
@@ -285,8 +285,8 @@ func (srv *Server) anyEnded() bool {
 	return false
 }
 
-// giveUpEnded records the clients that have closed their side and do not leave.
-func (srv *Server) giveUpEnded() {
+// markStaying records the clients that have closed their side and do not leave.
+func (srv *Server) markStaying() {
 	srv.lifecycle.Lock()
 	defer srv.lifecycle.Unlock()
 	if srv.staying == nil {
@@ -319,7 +319,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 		nc.Close()
 		return
 	}
-	if srv.limits.Load().protected && srv.acl.open.Load() && fromElsewhere(nc) {
+	if srv.limits.Load().protected && srv.acl.open.Load() && isRemote(nc) {
 		srv.deny(nc, errProtectedMode)
 		return
 	}
@@ -335,7 +335,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 	if srv.polls && srv.serveSocket(nc) {
 		return
 	}
-	c := &conn{input: input{srv: srv}, nc: nc, socket: socketOf(nc), again: make(chan struct{}, 1)}
+	c := &conn{input: input{srv: srv}, nc: nc, socket: socketOf(nc), recheck: make(chan struct{}, 1)}
 	p := peer{addr: nc.RemoteAddr().String(), laddr: nc.LocalAddr().String(), fd: -1, wake: c.wake, input: &c.input, query: c.query}
 	var raw syscall.RawConn
 	switch nc := c.socket.(type) {
@@ -347,7 +347,7 @@ func (srv *Server) serveConn(nc net.Conn) {
 		p.laddr += ":0" // as in Redis
 		p.addr, p.unix = p.laddr, true
 	}
-	c.below, p.ended = raw, c.ended
+	c.rawSocket, p.ended = raw, c.ended
 	if raw != nil {
 		raw.Control(func(fd uintptr) { p.fd = int(fd) })
 		p.inKernel = func() (n int64) {
@@ -371,11 +371,11 @@ func (c *conn) ended() bool {
 	if p, ok := c.nc.(*pipeEnd); ok {
 		return p.peerClosed.Load()
 	}
-	if c.below == nil {
+	if c.rawSocket == nil {
 		return false
 	}
 	ended := true // if the descriptor is closed
-	c.below.Control(func(fd uintptr) { ended = peerEnded(fd) })
+	c.rawSocket.Control(func(fd uintptr) { ended = peerEnded(fd) })
 	return ended
 }
 
@@ -420,15 +420,15 @@ const errProtectedMode = "-DENIED Redis is running in protected mode because pro
 	"authentication password for the default user. NOTE: You only need to do one of the above things in order " +
 	"for the server to start accepting connections from the outside.\r\n"
 
-// fromElsewhere reports whether a client is on another machine.
-func fromElsewhere(nc net.Conn) bool {
+// isRemote reports whether a client is on another machine.
+func isRemote(nc net.Conn) bool {
 	addr, ok := nc.RemoteAddr().(*net.TCPAddr)
 	return ok && !addr.IP.IsLoopback()
 }
 
 func (c *conn) serve() {
-	if c.talkSafely() {
-		return // bury does the rest
+	if c.talkRecovering() {
+		return // closeAllAfterPanic does the rest
 	}
 	c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // which may hold part of a large command
 	c.srv.attempt(func() {
@@ -441,10 +441,10 @@ func (c *conn) serve() {
 	c.srv.attempt(c.sess.released)
 }
 
-// talkSafely is talk. A panic of this goroutine without the server's lock has
+// talkRecovering is talk. A panic of this goroutine without the server's lock has
 // damaged state of this client only, so it ends no other client. It returns true if
 // the server has stopped.
-func (c *conn) talkSafely() (broken bool) {
+func (c *conn) talkRecovering() (broken bool) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -471,7 +471,7 @@ func (c *conn) talk() {
 			continue
 		}
 		if c.sess.stalled.Load() && c.reader.Buffered() > maxUnread {
-			<-c.again
+			<-c.recheck
 			continue
 		}
 		n, err := c.read()
@@ -483,10 +483,10 @@ func (c *conn) talk() {
 			if err == io.EOF {
 				for c.process() {
 					idle := c.sess.flushing.Load() == 0 && !c.sess.stalled.Load() // the common case, which needs no lock
-					if idle || !c.sess.halve() {
+					if idle || !c.sess.finishHalfClosed() {
 						return
 					}
-					<-c.again
+					<-c.recheck
 				}
 				break
 			}
@@ -503,7 +503,7 @@ func (c *conn) talk() {
 	// Another goroutine may still be writing the last replies.
 	c.nc.SetWriteDeadline(time.Now().Add(lastWrite))
 	for !c.over() {
-		<-c.again
+		<-c.recheck
 	}
 	if c.leaving.Load() && !c.dead.Load() {
 		c.linger()
@@ -541,14 +541,14 @@ func (c *conn) readReady(fd uintptr) bool {
 
 // borrow provides the connection with I/O buffers.
 func (c *conn) borrow() {
-	if c.kit != nil {
+	if c.buffers != nil {
 		return
 	}
-	k, ok := c.srv.kits.Get().(*kit)
+	k, ok := c.srv.bufferPool.Get().(*ioBuffers)
 	if !ok {
-		k = new(kit)
+		k = new(ioBuffers)
 	}
-	c.kit = k
+	c.buffers = k
 	if c.reader.Adopt(k.input) {
 		k.input = nil
 	}
@@ -563,7 +563,7 @@ func (c *conn) borrow() {
 // lend returns the I/O buffers, unless part of a command has arrived or commands
 // wait.
 func (c *conn) lend() {
-	k := c.kit
+	k := c.buffers
 	if k == nil || len(c.batch) > 0 {
 		return
 	}
@@ -580,8 +580,8 @@ func (c *conn) lend() {
 	if c.spare != nil {
 		k.output, c.spare = c.spare, nil
 	}
-	c.kit = nil
-	c.srv.kits.Put(k)
+	c.buffers = nil
+	c.srv.bufferPool.Put(k)
 }
 
 // release takes the input buffer from a connection that has run all its input. none
@@ -631,7 +631,7 @@ func (c *conn) process() bool {
 		}
 		c.batch = c.batch[done:]
 		for c.sess.choked() && !c.dead.Load() {
-			<-c.again
+			<-c.recheck
 		}
 	}
 	return !c.dead.Load()
@@ -673,10 +673,10 @@ func (c *input) filled(n int) bool {
 	limits := c.srv.limits.Load()
 	limit := limits.queryBuffer
 	if size <= limit {
-		if limits.weighs && size != c.told && (size > largeInput || c.told > largeInput) {
+		if limits.weighClients && size != c.weighedSize && (size > largeInput || c.weighedSize > largeInput) {
 			// No command runs before it has arrived completely, so no other code
 			// would notice.
-			c.told = size
+			c.weighedSize = size
 			c.srv.unlessBusy(c.sess.weigh)
 		}
 		return true
@@ -765,7 +765,7 @@ func (c *conn) write(out []byte) bool {
 		}
 		if n < len(out) {
 			rest := out[n:]
-			c.sess.left(len(rest))
+			c.sess.recordUnsent(len(rest))
 			c.srv.running.Go(func() { c.srv.attempt(func() { c.drain(rest) }) })
 			return !first
 		}
@@ -795,7 +795,7 @@ func (c *conn) drain(out []byte) {
 	for out != nil {
 		for len(out) > 0 {
 			c.sess.unsent.Store(int64(len(out)))
-			n, err := c.nc.Write(out[:min(len(out), piece)])
+			n, err := c.nc.Write(out[:min(len(out), writePiece)])
 			c.srv.countOutput(n)
 			if err != nil {
 				c.abort()
@@ -805,7 +805,7 @@ func (c *conn) drain(out []byte) {
 			out = out[n:]
 		}
 		if out = c.sess.written(); out != nil {
-			c.sess.left(len(out))
+			c.sess.recordUnsent(len(out))
 		}
 	}
 	c.sess.unsent.Store(0)
@@ -838,7 +838,7 @@ func (c *input) query() (taken, free int) {
 // signal makes serve check its session again, unless it is reading.
 func (c *conn) signal() {
 	select {
-	case c.again <- struct{}{}:
+	case c.recheck <- struct{}{}:
 	default:
 	}
 }
@@ -859,12 +859,12 @@ func (c *conn) abort() {
 	c.signal()
 }
 
-func (c *conn) bury() {
+func (c *conn) closeAfterPanic() {
 	if out := c.sess.lastReply(false); out != nil {
-		limit := time.AfterFunc(lastWords, c.abort) // not a deadline: the connection's own goroutine may reset one
+		limit := time.AfterFunc(lastReplyTime, c.abort) // not a deadline: the connection's own goroutine may reset one
 		defer limit.Stop()
 		if _, err := c.nc.Write(out); err == nil && c.raw != nil {
-			c.outlast()
+			c.awaitPeerClose()
 		}
 	}
 	c.abort()
@@ -880,9 +880,9 @@ func (c *conn) bury() {
 // as they close those of a network.
 func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(context.Context, string, string) (nc net.Conn, err error) {
-		defer srv.fallen(&err)
+		defer srv.setClosedError(&err)
 		client, server := newPipe()
-		srv.awaitPlace()
+		srv.awaitSlot()
 		srv.serveConn(server)
 		select {
 		case <-srv.stopped: // serveConn has refused it, or it is being closed

@@ -339,7 +339,7 @@ func TestLongValues(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		srv, addr := start(t, map[string]string{"transport": transport})
 		c, other := dialRaw(t, addr), dialRaw(t, addr)
-		value := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), ownFrom+i%3*ownFrom) }
+		value := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), adoptFrom+i%3*adoptFrom) }
 		set := func(i int) string {
 			return fmt.Sprintf("*3\r\n$3\r\nSET\r\n$2\r\nk%d\r\n$%d\r\n%s\r\n", i, len(value(i)), value(i))
 		}
@@ -414,7 +414,7 @@ func TestReaderIsNotAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	go srv.Serve(l)
-	const size = 2 * ownFrom
+	const size = 2 * adoptFrom
 	var clients sync.WaitGroup
 	for n := range 4 {
 		clients.Go(func() {

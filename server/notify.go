@@ -121,9 +121,9 @@ func (set class) String() string {
 	return string(b)
 }
 
-// tellMembers selects the events that record their members: those that are
+// selectMemberEvents selects the events that record their members: those that are
 // published with them, and those of sorted sets while a client waits for a score.
-func (srv *Server) tellMembers() {
+func (srv *Server) selectMemberEvents() {
 	srv.subkeys = 0
 	if srv.notify&classSubkeys != 0 {
 		srv.subkeys = srv.notify & classAny
@@ -204,13 +204,13 @@ func eachMember(members string) iter.Seq[string] {
 
 // hooks connects the accessors of the keyspace with the current commit scope.
 func (srv *Server) hooks() keyspace.Hooks {
-	u := &srv.unit
+	u := &srv.scope
 	return keyspace.Hooks{
 		Expired: func(db *keyspace.DB, key string) {
 			srv.expiredKeys++
 			u.changed(db.ID(), key, classExpired, "expired")
 		},
-		Dropped: srv.dropped,
+		Dropped: srv.bytesFreed,
 		ExpiredMembers: func(db *keyspace.DB, key string, value any, members []string, emptied bool) {
 			srv.expiredMembers += int64(len(members))
 			class, event := classZset, "zexpired"

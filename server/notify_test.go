@@ -309,7 +309,7 @@ func TestSubkeysOfManyMembers(t *testing.T) {
 	if len(named) != members-1 || named[0] != "member 0" || named[members-2] != "member 49998" {
 		t.Errorf("%d members, from %q", len(named), named[0])
 	}
-	if cap(srv.unit.members) > keepMembers || srv.unit.told != 0 {
-		t.Errorf("a buffer of %d bytes is kept", cap(srv.unit.members))
+	if cap(srv.scope.members) > keepMembers || srv.scope.membersTaken != 0 {
+		t.Errorf("a buffer of %d bytes is kept", cap(srv.scope.members))
 	}
 }

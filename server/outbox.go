@@ -53,15 +53,15 @@ const (
 	// firstReplies is how many bytes never count against a limit. Redis, too, has a
 	// buffer of that size ahead of those that it counts.
 	firstReplies = 16 << 10
-	// strangersOutput is how many bytes of replies may wait for a client that must
+	// preAuthOutputLimit is how many bytes of replies may wait for a client that must
 	// authenticate and has not: no login needs more. (Redis up to 7.2.7 does not
 	// limit them.)
-	strangersOutput = 16 << 10
-	// lookEvery is the interval between checks of slow consumers.
-	lookEvery = time.Second
-	// lastSeconds is how many seconds a client that sends no more may take nothing
+	preAuthOutputLimit = 16 << 10
+	// slowCheckInterval is the interval between checks of slow consumers.
+	slowCheckInterval = time.Second
+	// halfClosedSeconds is how many seconds a client that sends no more may take nothing
 	// of its remaining output, if no soft limit applies.
-	lastSeconds = 60
+	halfClosedSeconds = 60
 )
 
 // outbox is the state of a session's output queue besides out. The server's lock
@@ -72,16 +72,16 @@ type outbox struct {
 	garbage int      // bytes of buffers that were released when the client left
 	pushed  int64    // unrequested bytes since the queue was last empty
 
-	softSince time.Time // since when the queue has been above its soft limit
-	seen      int64     // the last value of progress
-	seenAt    time.Time // when it last changed
-	halved    bool      // the client sends no more
+	softSince  time.Time // since when the queue has been above its soft limit
+	seen       int64     // the last value of progress
+	seenAt     time.Time // when it last changed
+	halfClosed bool      // the client sends no more
 
 	flushing  atomic.Uint32 // see claim
 	unsent    atomic.Int64  // bytes that the transport has taken and could not write yet
 	queuedOut atomic.Int64  // bytes that turns have added since
 	late      atomic.Int64  // bytes written later than at the first attempt
-	lagging   atomic.Bool   // in laggards
+	inSlow    atomic.Bool   // is in Server.slow
 }
 
 // waiting returns how many bytes no transport has taken yet.
@@ -211,19 +211,19 @@ func (s *Session) taken(spare []byte) (out []byte, killed, closed bool) {
 func (s *Session) pending() {
 	if s.srv.current != s && !s.waking {
 		s.waking = true
-		s.srv.unit.wake = append(s.srv.unit.wake, s)
+		s.srv.scope.wake = append(s.srv.scope.wake, s)
 	}
 }
 
-// left records that a client has not taken n bytes of a write. Transports call it
+// recordUnsent records that a client has not taken n bytes of a write. Transports call it
 // without the lock.
-func (s *Session) left(n int) {
+func (s *Session) recordUnsent(n int) {
 	s.unsent.Store(int64(n))
 	limits := s.srv.limits.Load()
 	if int64(n) > limits.lagging {
-		s.lag()
+		s.addSlow()
 	}
-	if limits.weighs {
+	if limits.weighClients {
 		s.srv.unlessBusy(s.weigh)
 	}
 }
@@ -231,8 +231,8 @@ func (s *Session) left(n int) {
 // outputLimit returns the limit for a client with a backlog of n bytes.
 func (s *Session) outputLimit(n int64) outputLimit {
 	switch limits := &s.srv.config.outputLimits; {
-	case n > strangersOutput && !s.authenticated && s.srv.acl.loginRequired.Load():
-		return outputLimit{hard: strangersOutput}
+	case n > preAuthOutputLimit && !s.authenticated && s.srv.acl.loginRequired.Load():
+		return outputLimit{hard: preAuthOutputLimit}
 	case s.direct:
 		return outputLimit{}
 	case s.listens > 0:
@@ -254,28 +254,28 @@ func (s *Session) replyLimit() int {
 
 // checkOutput closes a client whose backlog exceeds the limit of its class.
 func (s *Session) checkOutput() {
-	if s.behind() {
+	if s.exceedsLimit() {
 		s.tooFarBehind()
 	}
 }
 
-// behind reports whether a client's backlog exceeds the limit of its class.
-func (s *Session) behind() bool {
+// exceedsLimit reports whether a client's backlog exceeds the limit of its class.
+func (s *Session) exceedsLimit() bool {
 	n := s.backlog()
 	if n <= firstReplies && s.softSince.IsZero() && !s.out.Over() {
 		return false
 	}
-	return s.above(n)
+	return s.overLimit(n)
 }
 
-// above is behind for a client with a backlog of n bytes.
-func (s *Session) above(n int64) bool {
+// overLimit is behind for a client with a backlog of n bytes.
+func (s *Session) overLimit(n int64) bool {
 	if n <= firstReplies {
 		n = 0
 	}
 	l := s.outputLimit(n)
 	if l.soft != 0 && n > l.soft {
-		s.lag()
+		s.addSlow()
 		if s.softSince.IsZero() {
 			s.softSince = s.srv.at
 			s.seen, s.seenAt = s.progress(), s.srv.at
@@ -308,48 +308,48 @@ func (s *Session) tooFarBehind() {
 	case l.soft != 0 && n > l.soft:
 		args = append(args, "limit", "soft", "bytes", l.soft, "seconds", l.seconds)
 	default:
-		args = append(args, "limit", "no progress after its end of input", "seconds", lastSeconds)
+		args = append(args, "limit", "no progress after its end of input", "seconds", halfClosedSeconds)
 	}
 	s.srv.log.Warn("client is too far behind; connection closed", args...)
 	s.srv.outputLimitDisconnections++
 	s.kill()
 }
 
-// laggards are the slow consumers: clients with a backlog above some soft limit. A
+// slowConsumers are the slow consumers: clients with a backlog above some soft limit. A
 // timer checks them once a second while there are any.
-type laggards struct {
+type slowConsumers struct {
 	mu    sync.Mutex
 	all   []*Session
 	timer *time.Timer
 }
 
-// lag adds the session to the slow consumers. It may be called with or without the
+// addSlow adds the session to the slow consumers. It may be called with or without the
 // server's lock.
-func (s *Session) lag() {
-	if s.lagging.Load() || !s.lagging.CompareAndSwap(false, true) {
+func (s *Session) addSlow() {
+	if s.inSlow.Load() || !s.inSlow.CompareAndSwap(false, true) {
 		return
 	}
-	l := &s.srv.laggards
+	l := &s.srv.slow
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, s)
 	switch {
 	case l.timer == nil:
-		l.timer = time.AfterFunc(lookEvery, s.srv.lookAtLaggards)
+		l.timer = time.AfterFunc(slowCheckInterval, s.srv.checkSlow)
 	case len(l.all) == 1:
-		l.timer.Reset(lookEvery)
+		l.timer.Reset(slowCheckInterval)
 	}
 }
 
-// lookAtLaggards closes slow consumers that have been behind for too long, and
+// checkSlow closes slow consumers that have been behind for too long, and
 // removes those that have caught up. It is the timer's callback.
-func (srv *Server) lookAtLaggards() {
-	srv.attempt(func() { srv.do(srv.weedLaggards) })
+func (srv *Server) checkSlow() {
+	srv.attempt(func() { srv.do(srv.checkSlowLocked) })
 }
 
-// weedLaggards is lookAtLaggards with the lock held.
-func (srv *Server) weedLaggards() {
-	l := &srv.laggards
+// checkSlowLocked is checkSlow with the lock held.
+func (srv *Server) checkSlowLocked() {
+	l := &srv.slow
 	l.mu.Lock()
 	all := l.all
 	l.all = nil
@@ -357,22 +357,22 @@ func (srv *Server) weedLaggards() {
 	floor := srv.limits.Load().lagging
 	kept := all[:0]
 	for _, s := range all {
-		s.lagging.Store(false) // a write from now on adds it again
+		s.inSlow.Store(false) // a write from now on adds it again
 		n := s.backlog()
-		if s.killed || n == 0 || n <= floor && !s.halved && s.softSince.IsZero() {
+		if s.killed || n == 0 || n <= floor && !s.halfClosed && s.softSince.IsZero() {
 			continue
 		}
 		s.weigh()
 		if s.stuck(n) {
 			s.tooFarBehind()
-		} else if s.lagging.CompareAndSwap(false, true) {
+		} else if s.inSlow.CompareAndSwap(false, true) {
 			kept = append(kept, s)
 		}
 	}
 	clear(all[len(kept):])
 	l.mu.Lock()
 	if l.all = append(l.all, kept...); len(l.all) > 0 && !srv.closed {
-		l.timer.Reset(lookEvery)
+		l.timer.Reset(slowCheckInterval)
 	}
 	l.mu.Unlock()
 }
@@ -386,10 +386,10 @@ func (s *Session) stuck(n int64) bool {
 			s.softSince = s.srv.at
 		}
 	}
-	if s.halved && s.srv.at.Sub(s.seenAt) > lastSeconds*time.Second {
+	if s.halfClosed && s.srv.at.Sub(s.seenAt) > halfClosedSeconds*time.Second {
 		return true
 	}
-	return s.above(n)
+	return s.overLimit(n)
 }
 
 // progress is a number that changes when the client takes data.
@@ -405,22 +405,22 @@ func (s *Session) progress() int64 {
 	return n
 }
 
-// halve handles a client that sends no more (half-closed). It is called at that
+// finishHalfClosed handles a client that sends no more (half-closed). It is called at that
 // moment and after each change to the client's remaining output, and reports
 // whether there is more to wait for. A client that is blocked or subscribed is
 // closed, as in Redis.
-func (s *Session) halve() bool {
+func (s *Session) finishHalfClosed() bool {
 	s.srv.mu.Lock() // also while a script lends the lock
 	defer s.srv.mu.Unlock()
 	drained := s.waiting() == 0 && s.flushing.Load() == 0
 	if s.killed || s.blocked != nil || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil {
 		return false
 	}
-	if !s.halved {
-		s.halved = true
+	if !s.halfClosed {
+		s.halfClosed = true
 		s.seenAt = time.Time{}
 	}
-	s.lag()
+	s.addSlow()
 	return true
 }
 

@@ -78,10 +78,10 @@ func (srv *Server) runReleased() {
 		s.postponed = nil
 		srv.blockedClients--
 		s.stalled.Store(false)
-		s.heldBack = true
+		s.runningPostponed = true
 		s.exec(argv)
-		s.heldBack = false
-		srv.unit.commit()
+		s.runningPostponed = false
+		srv.scope.commit()
 		s.checkOutput()
 		if !s.stalled.Load() {
 			s.resume()

@@ -26,8 +26,8 @@ type pubsub struct {
 // audience is the list of the subscribers of a channel.
 type audience struct{ sessions []*Session }
 
-// places are the channels of a session, with its position in the audience of each.
-type places map[string]int
+// positions are the channels of a session, with its position in the audience of each.
+type positions map[string]int
 
 func (p *pubsub) init() {
 	p.channels = map[string]*audience{}
@@ -96,12 +96,12 @@ func (srv *Server) send(to *audience, what, pattern, channel, message string) {
 			continue
 		}
 		s.post(r.Bytes())
-		if s.behind() {
+		if s.exceedsLimit() {
 			late = append(late, s)
 		}
 	}
 	for i := range encoded {
-		if r := &encoded[i]; r.Cap() > keepMessage {
+		if r := &encoded[i]; r.Cap() > maxKeptMessage {
 			r.Swap(nil)
 		} else {
 			r.Truncate(0)
@@ -112,8 +112,8 @@ func (srv *Server) send(to *audience, what, pattern, channel, message string) {
 	}
 }
 
-// keepMessage is the largest message buffer that is kept for the next message.
-const keepMessage = 64 << 10
+// maxKeptMessage is the largest message buffer that is kept for the next message.
+const maxKeptMessage = 64 << 10
 
 // push appends an out-of-band message to the output queue.
 func (s *Session) push(b []byte) {
@@ -240,28 +240,28 @@ func pubsubCommands() []Command {
 type topic struct {
 	on, off string // the words of the replies
 	all     func(*pubsub) map[string]*audience
-	mine    func(*Session) *places
+	mine    func(*Session) *positions
 	count   func(*Session) int // in the replies
 }
 
 func channelTopic() topic {
 	return topic{"subscribe", "unsubscribe",
 		func(p *pubsub) map[string]*audience { return p.channels },
-		func(s *Session) *places { return &s.channels },
+		func(s *Session) *positions { return &s.channels },
 		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
 }
 
 func patternTopic() topic {
 	return topic{"psubscribe", "punsubscribe",
 		func(p *pubsub) map[string]*audience { return p.patterns },
-		func(s *Session) *places { return &s.patterns },
+		func(s *Session) *positions { return &s.patterns },
 		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
 }
 
 func shardTopic() topic {
 	return topic{"ssubscribe", "sunsubscribe",
 		func(p *pubsub) map[string]*audience { return p.shards },
-		func(s *Session) *places { return &s.shards },
+		func(s *Session) *positions { return &s.shards },
 		func(s *Session) int { return len(s.shards) }}
 }
 
@@ -278,7 +278,7 @@ func (t topic) join(c *Call) {
 		name := c.String()
 		if _, there := (*mine)[name]; !there {
 			if *mine == nil {
-				*mine = places{}
+				*mine = positions{}
 			}
 			a := all[name]
 			if a == nil {
@@ -288,7 +288,7 @@ func (t topic) join(c *Call) {
 			(*mine)[name] = len(a.sessions)
 			a.sessions = append(a.sessions, s)
 			s.listens++
-			s.named += int64(len(name)) + perName
+			s.nameBytes += int64(len(name)) + perName
 		}
 		c.Reply.Push(3)
 		c.Reply.BulkString(t.on)
@@ -338,7 +338,7 @@ func (t topic) drop(s *Session, name string) {
 	place, a := mine[name], all[name]
 	delete(mine, name)
 	s.listens--
-	s.named -= int64(len(name)) + perName
+	s.nameBytes -= int64(len(name)) + perName
 	last := len(a.sessions) - 1
 	if place < last { // the last one takes its position
 		a.sessions[place] = a.sessions[last]
@@ -383,7 +383,7 @@ func (c *Call) publish(kind messageKind) {
 	channel, message := c.Bytes(), c.Bytes()
 	n := c.srv.pubsub.receivers(kind, channel)
 	if n > 0 {
-		c.srv.unit.publish(kind, channel, message)
+		c.srv.scope.publish(kind, channel, message)
 	}
 	c.Reply.Int(int64(n))
 }

@@ -58,7 +58,7 @@ func save(c *Call) {
 	switch {
 	case k.path == "":
 		c.Reply.Error(errNoFile)
-	case k.asked || k.saving:
+	case k.saveRequested || k.saving:
 		c.Reply.Error(errSaving)
 	case k.saveNow() != nil:
 		c.Reply.Error("ERR") // Redis's reply; the log has the reason
@@ -78,10 +78,10 @@ func bgsave(c *Call) {
 	switch {
 	case k.path == "":
 		c.Reply.Error(errNoFile)
-	case k.asked || k.saving:
+	case k.saveRequested || k.saving:
 		c.Reply.Error(errSaving)
 	default:
-		k.asked = true
+		k.saveRequested = true
 		k.wake()
 		c.Reply.Status("Background saving started")
 	}
@@ -179,7 +179,7 @@ func (srv *Server) reload(write, flush, merge bool) error {
 		return err
 	}
 	if flush {
-		srv.unit.flushed()
+		srv.scope.flushed()
 	}
 	if flush && k.path != "" {
 		srv.keys.Adopt(loaded)
@@ -297,10 +297,10 @@ func (srv *Server) infoPersistence(t *infoText) {
 	}
 	t.int("current_save_keys_processed", int64(done))
 	t.int("current_save_keys_total", int64(all))
-	t.int("rdb_changes_since_last_save", srv.unit.changes-k.saved)
+	t.int("rdb_changes_since_last_save", srv.scope.changes-k.saved)
 	saving, status, current := int64(0), "ok", int64(-1)
-	if k.asked || k.saving || k.needsFresh && k.rewrite != nil {
-		saving, current = 1, int64(time.Since(k.since).Seconds())
+	if k.saveRequested || k.saving || k.needsFresh && k.rewrite != nil {
+		saving, current = 1, int64(time.Since(k.saveStarted).Seconds())
 	}
 	if k.failed != nil {
 		status = "err"
@@ -308,7 +308,7 @@ func (srv *Server) infoPersistence(t *infoText) {
 	t.int("rdb_bgsave_in_progress", saving)
 	t.int("rdb_last_save_time", k.savedAt.Unix())
 	t.text("rdb_last_bgsave_status", status)
-	t.int("rdb_last_bgsave_time_sec", int64(k.took/time.Second))
+	t.int("rdb_last_bgsave_time_sec", int64(k.saveDuration/time.Second))
 	t.int("rdb_current_bgsave_time_sec", current)
 	t.int("rdb_saves", k.saves)
 	t.zeros("rdb_last_cow_size")
@@ -320,7 +320,7 @@ func (srv *Server) infoPersistence(t *infoText) {
 	t.int("aof_last_rewrite_time_sec", -1)
 	t.int("aof_current_rewrite_time_sec", -1)
 	rewritten := status
-	if !k.unwell.IsZero() {
+	if !k.rewriteFailedAt.IsZero() {
 		rewritten = "err"
 	}
 	t.text("aof_last_bgrewrite_status", rewritten)

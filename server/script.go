@@ -230,7 +230,7 @@ func (c *Call) numkeys(notNumber string) (keys, args [][]byte) {
 
 func (c *Call) eval(readOnly bool) {
 	if len(c.srv.monitors) > 0 {
-		c.srv.tellMonitors(c, c.srv.at) // before the commands that the script runs
+		c.srv.sendMonitors(c, c.srv.at) // before the commands that the script runs
 	}
 	source := c.Bytes()
 	keys, args := c.numkeys(protocol.ErrNotInteger)
@@ -244,7 +244,7 @@ func (c *Call) eval(readOnly bool) {
 
 func (c *Call) evalSHA(readOnly bool) {
 	if len(c.srv.monitors) > 0 {
-		c.srv.tellMonitors(c, c.srv.at)
+		c.srv.sendMonitors(c, c.srv.at)
 	}
 	name := c.Bytes()
 	if len(name) != 40 {

@@ -61,7 +61,7 @@ func TestScriptsStayWithinMemory(t *testing.T) {
 		if peak > base+limit {
 			t.Errorf("%s: the process has grown by %d MB", source, (peak-base)>>20)
 		}
-		if n := srv.scripting.session.out.Cap(); n > largestKept {
+		if n := srv.scripting.session.out.Cap(); n > maxKeptReply {
 			t.Errorf("%s: a buffer of %d bytes is kept", source, n)
 		}
 		if err := srv.Close(); err != nil {

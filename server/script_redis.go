@@ -29,7 +29,7 @@ func (a *api) library(eval bool) *lua.LTable {
 		"set_repl": a.setRepl, "acl_check_cmd": a.aclCheckCmd, "log": a.log,
 	}
 	if eval {
-		functions["breakpoint"] = a.nothing
+		functions["breakpoint"] = a.returnFalse
 		functions["debug"] = func(*lua.LState) int { return 0 }
 		functions["replicate_commands"] = func(L *lua.LState) int {
 			L.Push(lua.LTrue)
@@ -62,8 +62,8 @@ func (a *api) constants(t *lua.LTable) {
 	t.RawSetString("REDIS_VERSION_NUM", lua.LNumber(n))
 }
 
-// nothing is a function that returns false: there is no debugger.
-func (a *api) nothing(L *lua.LState) int {
+// returnFalse is a function that returns false: there is no debugger.
+func (a *api) returnFalse(L *lua.LState) int {
 	L.Push(lua.LFalse)
 	return 1
 }

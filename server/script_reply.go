@@ -20,7 +20,7 @@ type luaReply struct {
 	resp3 bool // the script has chosen RESP3, in which booleans are booleans
 	work  int  // values since the last call of interrupt
 	bytes int  // bytes of strings since then
-	mark  int  // start of the reply in the client's output queue
+	start int  // start of the reply in the client's output queue
 	ended *lua.LTable
 }
 
@@ -41,8 +41,8 @@ func (w *luaReply) spend(bytes int) bool {
 			reply := r.Swap(nil)
 			w.ended = w.run.interrupt()
 			if sent := r.Swap(nil); len(sent) > 0 {
-				reply = slices.Insert(reply, w.mark, sent...)
-				w.mark += len(sent)
+				reply = slices.Insert(reply, w.start, sent...)
+				w.start += len(sent)
 			}
 			r.Swap(reply)
 			r.Raw(reply) // onto itself: Swap has only emptied it
@@ -162,9 +162,9 @@ func (w *luaReply) table(t *lua.LTable, used int) {
 	}
 }
 
-// maxRoom is the number of elements that the table of a reply is allocated for at
+// maxPrealloc is the number of elements that the table of a reply is allocated for at
 // once, so that the memory of larger ones is requested step by step.
-const maxRoom = 1 << 20
+const maxPrealloc = 1 << 20
 
 // luaValue converts a reply to the value that scripts see. The reply is complete,
 // as it comes from this server; rest is the data after it. L is the coroutine that
@@ -212,7 +212,7 @@ func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, r
 		if n < 0 {
 			return lua.LFalse, rest
 		}
-		t := state.L.CreateTable(min(n, maxRoom), 0)
+		t := state.L.CreateTable(min(n, maxPrealloc), 0)
 		for i := range n {
 			var e lua.LValue
 			e, rest = luaValue(state, L, rest)

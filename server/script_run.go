@@ -82,7 +82,7 @@ type scriptRun struct {
 	eval     bool
 	readOnly bool
 	flags    scriptFlags
-	began    time.Time // by the running clock, not that of the commit scope
+	started  time.Time // by the running clock, not that of the commit scope
 	wrote    bool
 	busy     bool // has exceeded the threshold: other clients receive -BUSY
 	killed   bool
@@ -162,16 +162,16 @@ func (c *Call) runScript(state *script.State, fn *lua.LFunction, r *scriptRun, k
 		c.scriptFailed(r, failed)
 		return
 	}
-	w := luaReply{c: c, run: r, resp3: s.out.Version() == 3, mark: c.Reply.Len()}
+	w := luaReply{c: c, run: r, resp3: s.out.Version() == 3, start: c.Reply.Len()}
 	if w.value(result, 2); w.ended != nil && !c.Reply.Over() {
-		c.Reply.Truncate(w.mark)
+		c.Reply.Truncate(w.start)
 		c.scriptFailed(r, &script.Error{Value: w.ended})
 	}
 }
 
 // attach records the command that runs a script.
 func (r *scriptRun) attach(c *Call, state *script.State) {
-	r.srv, r.state, r.caller, r.row, r.command, r.began = c.srv, state, c.sess, c.cmd, c.argv, time.Now()
+	r.srv, r.state, r.caller, r.row, r.command, r.started = c.srv, state, c.sess, c.cmd, c.argv, time.Now()
 }
 
 // compileScript compiles a source for a command. It can be interrupted like the
@@ -191,7 +191,7 @@ func (c *Call) compileScript(state *script.State, r *scriptRun, source, chunk st
 // begin makes r the running script.
 func (sc *scripting) begin(r *scriptRun) {
 	sc.running = r
-	r.memory.begin(sc, r.srv.keys, r.began)
+	r.memory.begin(sc, r.srv.keys, r.started)
 	sc.watched.Store(&r.memory)
 }
 
@@ -202,7 +202,7 @@ func (srv *Server) endScript(r *scriptRun) {
 	sc.watched.Store(nil)
 	r.memory.end()
 	sc.running = nil
-	if sc.session != nil && sc.session.out.Cap() > largestKept {
+	if sc.session != nil && sc.session.out.Cap() > maxKeptReply {
 		sc.session.out.Swap(nil)
 	}
 	if r.busy {
@@ -210,8 +210,8 @@ func (srv *Server) endScript(r *scriptRun) {
 	}
 }
 
-// largestKept is the largest reply buffer that is kept for the next script.
-const largestKept = 1 << 20
+// maxKeptReply is the largest reply buffer that is kept for the next script.
+const maxKeptReply = 1 << 20
 
 // scriptingMemory is the estimated memory of scripts and functions.
 type scriptingMemory struct{ eval, functions, vmEval, vmFunctions int64 }
@@ -329,7 +329,7 @@ func (r *scriptRun) interrupt() *lua.LTable {
 	if r.memory.outgrown() {
 		return errorTable(r.state, "ERR not enough memory", false)
 	}
-	if threshold := srv.config.busyReplyThreshold; !r.busy && (threshold == 0 || time.Since(r.began).Milliseconds() < threshold) {
+	if threshold := srv.config.busyReplyThreshold; !r.busy && (threshold == 0 || time.Since(r.started).Milliseconds() < threshold) {
 		return nil
 	}
 	if !r.busy {
@@ -338,9 +338,9 @@ func (r *scriptRun) interrupt() *lua.LTable {
 		if !r.eval {
 			kill = "FUNCTION KILL"
 		}
-		srv.log.Warn("slow script: still running", "milliseconds", time.Since(r.began).Milliseconds(), "script", r.name, "kill it with", kill)
+		srv.log.Warn("slow script: still running", "milliseconds", time.Since(r.started).Milliseconds(), "script", r.name, "kill it with", kill)
 	}
-	srv.letOthers()
+	srv.yieldLock()
 	switch {
 	case srv.mu.broken: // another goroutine has panicked meanwhile
 		r.state.Bug(lockBroken{})
@@ -371,11 +371,11 @@ const defaultScriptMemory = 4 << 30
 // garbage that is collected too late. Data that the script stores in keys do not
 // count: maxmemory limits them.
 type scriptMemory struct {
-	limit   uint64
-	keys    *keyspace.Keyspace
-	stored  int64     // bytes of all keys when the script began
-	base    memoryUse // when the script began
-	collect memoryUse // above it outgrown collects garbage before it decides
+	limit        uint64
+	keys         *keyspace.Keyspace
+	stored       int64     // bytes of all keys when the script began
+	base         memoryUse // when the script began
+	collectAbove memoryUse // above it outgrown collects garbage before it decides
 
 	mu        sync.Mutex // guards the fields below
 	ended     bool
@@ -403,7 +403,7 @@ func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace, now time.Ti
 		sc.base, sc.baseAt = readMemory(), now
 	}
 	m.limit, m.base, m.keys, m.stored = sc.memoryLimit, sc.base, keys, keys.Held()
-	m.collect = memoryUse{m.base.objects + m.limit/4, m.base.mapped + m.limit/4}
+	m.collectAbove = memoryUse{m.base.objects + m.limit/4, m.base.mapped + m.limit/4}
 }
 
 // outgrown reports whether the script has exceeded its memory limit. Garbage does
@@ -412,13 +412,13 @@ func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace, now time.Ti
 func (m *scriptMemory) outgrown() bool {
 	now := m.read()
 	m.tighten(now.mapped, m.keys.Held()-m.stored)
-	if now.objects <= m.collect.objects && now.mapped <= m.collect.mapped {
+	if now.objects <= m.collectAbove.objects && now.mapped <= m.collectAbove.mapped {
 		return false
 	}
 	debug.FreeOSMemory()
 	now = m.read()
-	m.collect.objects = max(now.objects, m.base.objects+m.limit/4) + m.limit/8
-	m.collect.mapped = max(now.mapped, m.base.mapped+m.limit/4) + m.limit/8
+	m.collectAbove.objects = max(now.objects, m.base.objects+m.limit/4) + m.limit/8
+	m.collectAbove.mapped = max(now.mapped, m.base.mapped+m.limit/4) + m.limit/8
 	return now.objects > m.base.objects+m.limit/4
 }
 
@@ -467,15 +467,15 @@ func (m *scriptMemory) end() {
 	}
 }
 
-// letOthers releases the lock to its waiters, and takes it again. In between no
+// yieldLock releases the lock to its waiters, and takes it again. In between no
 // commit scope begins: sessions run the commands that are allowed while a script is
 // busy, in turnWhileBusy, and every other goroutine waits in lock.
-func (srv *Server) letOthers() {
-	if len(srv.unit.wake) > 0 && srv.keeper.holds() {
+func (srv *Server) yieldLock() {
+	if len(srv.scope.wake) > 0 && srv.keeper.holds() {
 		srv.holdWoken()
 	}
-	u, at, instant, current, before := srv.unit, srv.at, srv.instant, srv.current, srv.keeper.before
-	srv.unit = unit{srv: srv, changes: u.changes, wake: u.wake} // sessions with new output are woken now
+	u, at, instant, current, before := srv.scope, srv.at, srv.instant, srv.current, srv.keeper.turnSequence
+	srv.scope = commitScope{srv: srv, changes: u.changes, wake: u.wake} // sessions with new output are woken now
 	u.wake = nil
 	srv.current, srv.busy = nil, true
 	if srv.looping != nil {
@@ -485,21 +485,21 @@ func (srv *Server) letOthers() {
 		srv.keys.Freeze()
 	}
 	srv.unlock()
-	time.Sleep(busyPause)
+	time.Sleep(busyYieldTime)
 	srv.mu.Mutex.Lock()
 	if srv.mu.broken {
 		return // return to interrupt, which ends the script
 	}
-	u.changes = srv.unit.changes
-	srv.unit, srv.at, srv.instant, srv.current = u, at, instant, current
-	srv.keeper.before = before
+	u.changes = srv.scope.changes
+	srv.scope, srv.at, srv.instant, srv.current = u, at, instant, current
+	srv.keeper.turnSequence = before
 	if srv.pausedUntil == 0 {
 		srv.keys.Thaw()
 	}
 }
 
-// busyPause is how long the lock is free each time.
-const busyPause = 200 * time.Microsecond
+// busyYieldTime is how long the lock is free each time.
+const busyYieldTime = 200 * time.Microsecond
 
 // busyEnded resumes the goroutines that wait for the end of a script.
 func (srv *Server) busyEnded() {
@@ -513,8 +513,8 @@ func (srv *Server) busyEnded() {
 func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
 	done, out, ending = s.workWhileBusy(batch)
 	srv := s.srv
-	wake := srv.unit.wake
-	srv.unit.wake = nil
+	wake := srv.scope.wake
+	srv.scope.wake = nil
 	for _, w := range wake {
 		w.waking = false
 	}
@@ -535,7 +535,7 @@ func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 		s.checkOutput()
 		done++
 	}
-	srv.unit.commit()
+	srv.scope.commit()
 	srv.current = nil
 	if s.waiting() > 0 && !s.held && !s.killed && s.claim() {
 		out = s.next(nil)
@@ -570,9 +570,9 @@ func (r *scriptRun) call(argv [][]byte) (reply []byte, failed string) {
 	c.cmd, c.argv = cmd, argv
 	c.settle()
 	if r.caller.cache != nil && cmd.reads() {
-		r.caller.remember(r.row, r.command) // all keys passed to the script, and no others
+		r.caller.trackKeys(r.row, r.command) // all keys passed to the script, and no others
 	}
-	srv.account(c, 0, start)
+	srv.recordCall(c, 0, start)
 	if s.out.Over() {
 		return nil, "ERR not enough memory for the reply"
 	}

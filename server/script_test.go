@@ -296,7 +296,7 @@ func TestPanicWithinScript(t *testing.T) {
 				}
 			}()
 			s := srv.newSession(peer{fd: -1, wake: func() {}})
-			s.trust()
+			s.setOwner()
 			srv.lock()
 			defer srv.mu.Unlock()
 			s.exec([][]byte{[]byte("EVAL"), []byte(source), []byte("0")})
@@ -484,7 +484,7 @@ func BenchmarkEval(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := srv.newSession(peer{fd: -1, wake: func() {}})
-			s.trust()
+			s.setOwner()
 			defer s.close()
 			line := [][]byte{[]byte("EVAL"), []byte(source), []byte("1"), []byte("k"), []byte(`{"a":[1,2,3],"b":"text"}`)}
 			b.ReportAllocs()

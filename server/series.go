@@ -83,7 +83,7 @@ func (s *Session) series(batch [][][]byte) (done int) {
 		return 0
 	}
 	srv := s.srv
-	u := &srv.unit
+	u := &srv.scope
 	c := &s.call
 	var ran [seriesLimit]*Command
 	if len(batch) >= 4 {

@@ -46,7 +46,7 @@ type Server struct {
 	instant     int64     // the reading for the current turn, in microseconds since 1970
 	keys        *keyspace.Keyspace
 	rdb         *rdb.Codec // see codec
-	unit        unit
+	scope       commitScope
 	keeper      *keeper
 	ending      stopFlags // how SHUTDOWN or a signal ends the server
 	rand        *mrand.Rand
@@ -63,10 +63,10 @@ type Server struct {
 
 	watched   map[waitKey]map[*Session]struct{}
 	waiting   map[waitKey]*queue
-	waiters   uint64          // total number of waiters so far
-	deadlines agenda[*Waiter] // timeouts of waiters
-	alarms    agenda[*line]   // alarms of lines
-	points    int             // number of lines for a single score
+	waiters   uint64                  // total number of waiters so far
+	deadlines timerHeap[*Waiter]      // timeouts of waiters
+	alarms    timerHeap[*waiterGroup] // alarms of lines
+	points    int                     // number of lines for a single score
 
 	timer        *time.Timer
 	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
@@ -88,16 +88,16 @@ type Server struct {
 	pubsub   pubsub
 	tracking tracking
 
-	laggards     laggards // has a lock of its own
+	slow         slowConsumers // has a lock of its own
 	clientMemory clientMemory
 	cluster      *cluster // nil without one
 
-	scripting scripting
-	monitors  map[*Session]struct{}
-	closed    bool // stopping
-	resting   bool // timers are no longer set
-	slowlog   slowLog
-	latency   latencyLog
+	scripting    scripting
+	monitors     map[*Session]struct{}
+	closed       bool // stopping
+	timerStopped bool // timers are no longer set
+	slowlog      slowLog
+	latency      latencyLog
 	stats
 
 	// The listeners of ListenAndServe. The lock of listening may be taken with mu
@@ -113,17 +113,17 @@ type Server struct {
 	}
 
 	// The transports.
-	lifecycle sync.Mutex
-	listeners map[net.Listener]struct{}
-	tcpPort   atomic.Int64 // of the latest listener; 0 without one for TCP
-	tlsServed atomic.Int64 // likewise for TLS
-	conns     map[transport]struct{}
-	staying   map[transport]struct{} // those that stay although their clients have closed
-	lookAgain time.Time              // earliest next check of awaitPlace for closed clients
-	loops     loops
-	polls     bool          // plain sockets are served by loops
-	kits      sync.Pool     // of *kit
-	left      chan struct{} // closed when the next client has left; nil without a waiting listener
+	lifecycle  sync.Mutex
+	listeners  map[net.Listener]struct{}
+	tcpPort    atomic.Int64 // of the latest listener; 0 without one for TCP
+	tlsServed  atomic.Int64 // likewise for TLS
+	conns      map[transport]struct{}
+	staying    map[transport]struct{} // those that stay although their clients have closed
+	lookAgain  time.Time              // earliest next check of awaitSlot for closed clients
+	loops      loops
+	polls      bool          // plain sockets are served by loops
+	bufferPool sync.Pool     // of *kit
+	left       chan struct{} // closed when the next client has left; nil without a waiting listener
 
 	acceptFailures struct {
 		told  time.Time // time of the last log line
@@ -138,9 +138,9 @@ type Server struct {
 	keeperClosed sync.Once
 	keeperErr    error
 
-	fault  atomic.Pointer[PanicError] // the panic that broke the lock
-	broken chan struct{}              // closed once fault is set
-	buried chan struct{}              // closed once everything else is closed after that
+	fault            atomic.Pointer[PanicError] // the panic that broke the lock
+	broken           chan struct{}              // closed once fault is set
+	closedAfterPanic chan struct{}              // closed once everything else is closed after that
 }
 
 // ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
@@ -205,7 +205,7 @@ func New(o Options) (*Server, error) {
 	}
 	srv.applyConfig()
 	srv.setClock(srv.clock())
-	srv.timer = time.AfterFunc(math.MaxInt64, srv.ring)
+	srv.timer = time.AfterFunc(math.MaxInt64, srv.onTimer)
 	srv.sampled[0].at = srv.at
 	srv.startMemory = max(leastMemory, usedMemory()-before) // the collector may have run meanwhile
 	srv.logStart()
@@ -241,28 +241,28 @@ const leastMemory = 512 << 10
 func configured(o Options) (*Server, error) {
 	t := newTable()
 	srv := &Server{
-		scripting:    scripting{memoryLimit: defaultScriptMemory},
-		log:          o.Logger,
-		level:        o.LogLevel,
-		table:        t,
-		runID:        randomID(),
-		configFile:   o.ConfigFile,
-		replID:       randomID(),
-		acl:          newACL(t),
-		rand:         mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
-		config:       defaultConfig(),
-		sessions:     map[int64]*Session{},
-		watched:      map[waitKey]map[*Session]struct{}{},
-		waiting:      map[waitKey]*queue{},
-		monitors:     map[*Session]struct{}{},
-		timerAt:      math.MaxInt64,
-		nextExpiry:   math.MaxInt64,
-		activeExpire: true,
-		listeners:    map[net.Listener]struct{}{},
-		conns:        map[transport]struct{}{},
-		stopped:      make(chan struct{}),
-		broken:       make(chan struct{}),
-		buried:       make(chan struct{}),
+		scripting:        scripting{memoryLimit: defaultScriptMemory},
+		log:              o.Logger,
+		level:            o.LogLevel,
+		table:            t,
+		runID:            randomID(),
+		configFile:       o.ConfigFile,
+		replID:           randomID(),
+		acl:              newACL(t),
+		rand:             mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
+		config:           defaultConfig(),
+		sessions:         map[int64]*Session{},
+		watched:          map[waitKey]map[*Session]struct{}{},
+		waiting:          map[waitKey]*queue{},
+		monitors:         map[*Session]struct{}{},
+		timerAt:          math.MaxInt64,
+		nextExpiry:       math.MaxInt64,
+		activeExpire:     true,
+		listeners:        map[net.Listener]struct{}{},
+		conns:            map[transport]struct{}{},
+		stopped:          make(chan struct{}),
+		broken:           make(chan struct{}),
+		closedAfterPanic: make(chan struct{}),
 	}
 	srv.listening.open = make(chan struct{})
 	if srv.log == nil {
@@ -273,7 +273,7 @@ func configured(o Options) (*Server, error) {
 	}
 	srv.time.init()
 	srv.start = srv.time.base
-	srv.unit.srv = srv
+	srv.scope.srv = srv
 	srv.idle.L = &srv.mu
 	srv.pubsub.init()
 	values := o.Config
@@ -296,7 +296,7 @@ func configured(o Options) (*Server, error) {
 	}
 	srv.listening.handed, srv.listening.handedTLS = o.Listeners, o.TLSListeners
 	srv.tls.wanted = len(o.TLSListeners) > 0
-	if _, err := srv.secure(&srv.config); err != nil {
+	if _, err := srv.applyTLS(&srv.config); err != nil {
 		return nil, fmt.Errorf("zsetd: TLS: %w", err)
 	}
 	return srv, nil
@@ -361,10 +361,10 @@ func (srv *Server) Now() time.Time { return srv.clock() }
 // that becomes due expires, times out or is delivered before Advance returns. It is
 // for tests; see package servertest.
 func (srv *Server) Advance(d time.Duration) {
-	defer srv.ends()
+	defer srv.recovers()
 	srv.time.offset.Add(int64(d))
 	for {
-		srv.ring()
+		srv.onTimer()
 		srv.mu.Lock()
 		due := srv.sweeps() && srv.nextExpiry <= srv.clock().UnixMilli() || srv.hasDelayed()
 		srv.mu.Unlock()
@@ -378,7 +378,7 @@ func (srv *Server) Advance(d time.Duration) {
 // the first violation. It visits every element of every value while no command
 // runs: it is for tests.
 func (srv *Server) Check() (err error) {
-	defer srv.fallen(&err)
+	defer srv.setClosedError(&err)
 	srv.do(func() { err = srv.check() })
 	return err
 }
@@ -393,7 +393,7 @@ func (srv *Server) check() error {
 		subscriptions += s.subscriptions()
 		if w := s.blocked; w != nil {
 			waiters++
-			waits += len(w.places)
+			waits += len(w.positions)
 		}
 		if s.postponed != nil {
 			waiters++
@@ -403,7 +403,7 @@ func (srv *Server) check() error {
 		watches -= len(s)
 	}
 	for _, q := range srv.waiting {
-		for _, l := range q.lines {
+		for _, l := range q.groups {
 			waits -= l.waiters.Len()
 		}
 	}
@@ -431,7 +431,7 @@ func (srv *Server) check() error {
 // Shutdown or Close. It always returns an error; after these two,
 // ErrServerClosed, and a *PanicError if the server has panicked.
 func (srv *Server) ListenAndServe() (err error) {
-	defer srv.fallen(&err)
+	defer srv.setClosedError(&err)
 	ls, err := srv.listen()
 	if err != nil {
 		return err
@@ -494,8 +494,8 @@ func (srv *Server) ListenAndServe() (err error) {
 // Shutdown returns ctx's error. Then changes are written to the file, unless the
 // save rules are empty; if that fails, the error says so.
 func (srv *Server) Shutdown(ctx context.Context) (err error) {
-	defer srv.waitBuried(ctx, &err)
-	defer srv.fallen(&err)
+	defer srv.waitClosedAfterPanic(ctx, &err)
+	defer srv.setClosedError(&err)
 	srv.stop(transport.finish)
 	done := make(chan struct{})
 	go func() {
@@ -504,7 +504,7 @@ func (srv *Server) Shutdown(ctx context.Context) (err error) {
 	}()
 	var late error
 	wait := ctx.Done()
-	if srv.hurries() {
+	if srv.closesAtOnce() {
 		wait = closedChannel()
 	}
 	select {
@@ -542,8 +542,8 @@ func (srv *Server) closeKeeper() error {
 // Close closes all listeners and connections at once. It still writes changes to
 // the file.
 func (srv *Server) Close() (err error) {
-	defer srv.waitBuried(context.Background(), &err)
-	defer srv.fallen(&err)
+	defer srv.waitClosedAfterPanic(context.Background(), &err)
+	defer srv.setClosedError(&err)
 	srv.stop(transport.abort)
 	srv.running.Wait()
 	srv.loops.stop()
@@ -565,7 +565,7 @@ func (srv *Server) stop(each func(transport)) {
 func (srv *Server) stopTimer() {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	srv.resting = true
+	srv.timerStopped = true
 	srv.timer.Stop()
 }
 
@@ -584,15 +584,15 @@ func (srv *Server) stopListening() []transport {
 	return slices.Collect(maps.Keys(srv.conns))
 }
 
-// waitBuried waits, after a panic of the server, until everything is closed.
-func (srv *Server) waitBuried(ctx context.Context, err *error) {
+// waitClosedAfterPanic waits, after a panic of the server, until everything is closed.
+func (srv *Server) waitClosedAfterPanic(ctx context.Context, err *error) {
 	e := srv.fault.Load()
 	if e == nil {
 		return
 	}
 	*err = e
 	select {
-	case <-srv.buried:
+	case <-srv.closedAfterPanic:
 	case <-ctx.Done():
 	}
 }

@@ -50,16 +50,16 @@ type Session struct {
 	watches []waitKey
 	touched bool // a watched key changed
 
-	channels, patterns, shards places
+	channels, patterns, shards positions
 	listens                    int    // number of subscriptions, of all three kinds
 	cache                      *cache // state of CLIENT TRACKING; nil without tracking
 
-	blocked   *Waiter
-	postponed [][]byte    // a command that CLIENT PAUSE or overdue keys hold back, copied
-	heldBack  bool        // the postponed command is running
-	held      bool        // output waits for a checkpoint
-	heldFor   uint64      // the epoch of that checkpoint
-	stalled   atomic.Bool // blocked, postponed or held: the transport must not run commands
+	blocked          *Waiter
+	postponed        [][]byte    // a command that CLIENT PAUSE or overdue keys hold back, copied
+	runningPostponed bool        // the postponed command is running
+	held             bool        // output waits for a checkpoint
+	heldFor          uint64      // the epoch of that checkpoint
+	stalled          atomic.Bool // blocked, postponed or held: the transport must not run commands
 
 	closing bool // close once the output queue is written
 	killed  bool // close now
@@ -135,7 +135,7 @@ func (srv *Server) newSessionAt(place **Session, p peer) {
 		srv: srv, id: srv.lastID, db: srv.keys.DB(0),
 		peer: p, created: now, lastUsed: now,
 	}
-	s.enter()
+	s.setDefaultUser()
 	s.call = Call{sess: s, srv: srv, Reply: &s.out}
 	*place = s
 	srv.sessions[s.id] = s
@@ -149,7 +149,7 @@ func (srv *Server) newSessionAt(place **Session, p peer) {
 // else now. A client that has closed only its half of the connection still reads
 // it.
 func (s *Session) close() (out []byte) {
-	s.srv.tend(func() { // not do, which may serve s an element that it waits for
+	s.srv.maintain(func() { // not do, which may serve s an element that it waits for
 		s.garbage += int(s.unsent.Load())
 		if s.query != nil {
 			taken, free := s.query()
@@ -162,7 +162,7 @@ func (s *Session) close() (out []byte) {
 		s.killed = true
 		s.weigh()
 		delete(s.srv.sessions, s.id)
-		s.srv.unit.commit()
+		s.srv.scope.commit()
 	})
 	return out
 }
@@ -171,8 +171,8 @@ func (s *Session) close() (out []byte) {
 // The transport calls it once it has closed the connection and holds no buffer of
 // it.
 func (s *Session) released() {
-	if n := s.garbage; n >= collectFrom {
-		s.srv.tend(func() { s.srv.dropped(n) })
+	if n := s.garbage; n >= minCollect {
+		s.srv.maintain(func() { s.srv.bytesFreed(n) })
 	}
 }
 
@@ -202,7 +202,7 @@ const (
 // other code uses after the command. It returns false for a postponed command
 // without asking the client's reader, which may be in use by then.
 func (s *Session) owns(arg []byte) bool {
-	return s.peer.input != nil && !s.heldBack && s.peer.input.reader.Apart(arg)
+	return s.peer.input != nil && !s.runningPostponed && s.peer.input.reader.Apart(arg)
 }
 
 // turn runs commands in order until all are done, the session blocks or is to
@@ -217,17 +217,17 @@ func (s *Session) turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 	if srv.busy {
 		return s.turnWhileBusy(batch)
 	}
-	done, out, ending = s.workAlone(batch, spare)
+	done, out, ending = s.turnLocked(batch, spare)
 	srv.unlock()
 	return done, out, ending
 }
 
-// workAlone is turn with the lock held, while no script lends it.
-func (s *Session) workAlone(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+// turnLocked is turn with the lock held, while no script lends it.
+func (s *Session) turnLocked(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.srv
 	defer srv.guard()
 	srv.freeze()
-	srv.begun()
+	srv.serveDue()
 	done, out, ending = s.work(batch, spare)
 	s.spare = s.unused()
 	srv.settle()
@@ -256,7 +256,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		n := s.series(batch[done:])
 		if n == 0 {
 			s.exec(batch[done])
-			srv.unit.commit()
+			srv.scope.commit()
 			s.checkOutput()
 			n = 1
 		}
@@ -303,7 +303,7 @@ func (s *Session) resume() {
 // now on the session receives nothing more: no element, no message.
 func (s *Session) kill() {
 	s.killed = true
-	s.srv.memoryLimit.looked = time.Time{} // its memory no longer counts: evict no key because of it
+	s.srv.memoryLimit.nonKeyBytesAt = time.Time{} // its memory no longer counts: evict no key because of it
 	s.reset()
 	s.weigh()
 	s.pending()
@@ -315,14 +315,14 @@ func (s *Session) exec(argv [][]byte) {
 	srv := s.srv
 	s.lastUsed = srv.at
 	mark := s.out.Len()
-	srv.unit.actor, srv.unit.mark = s, mark
+	srv.scope.actor, srv.scope.mark = s, mark
 	s.dispatch(argv)
-	srv.unit.actor = nil
+	srv.scope.actor = nil
 	if s.cache != nil && !s.multi && (s.last == nil || !strings.HasPrefix(s.last.Name, "client|")) {
 		s.cache.caching = false
 	}
 	if s.replies != replyOn && s.blocked == nil && s.postponed == nil {
-		s.hush(mark)
+		s.suppressReply(mark)
 	}
 }
 
@@ -441,9 +441,9 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	c.cmd, c.argv = cmd, argv // EXEC has replaced them meanwhile
 	c.settle()
 	if s.cache != nil && cmd.reads() {
-		s.remember(cmd, argv)
+		s.trackKeys(cmd, argv)
 	}
-	s.srv.account(c, mark, start)
+	s.srv.recordCall(c, mark, start)
 }
 
 // retry runs the command of a waiter again. If the command completes, the session
@@ -458,14 +458,14 @@ func (s *Session) retry(w *Waiter) {
 	if d := s.permit(w.cmd, w.argv, deniedToplevel); d != permitted { // the user has lost permissions since
 		s.srv.unblock(w)
 		s.refuse(w.cmd, d.refusal(w.cmd))
-		s.hush(mark)
+		s.suppressReply(mark)
 		return
 	}
 	s.srv.keys.NoTouch = s.noTouch
 	c.Args = protocol.NewArgs(w.argv[w.names:])
 	c.cmd, c.argv, c.db, c.secret = w.cmd, w.argv, w.db, nil
 	c.again, c.stillBlocked = true, false
-	u := &s.srv.unit
+	u := &s.srv.scope
 	others, otherMark := u.actor, u.mark
 	u.actor, u.mark = s, mark
 	w.cmd.run(c)
@@ -479,7 +479,7 @@ func (s *Session) retry(w *Waiter) {
 		return
 	}
 	if s.cache != nil && w.cmd.reads() {
-		s.remember(w.cmd, w.argv)
+		s.trackKeys(w.cmd, w.argv)
 	}
 	s.finish(w, mark, start)
 }
@@ -501,14 +501,14 @@ func (s *Session) giveUp(w *Waiter, reply func(*protocol.Reply)) {
 // finish ends a wait whose reply starts at mark. The last attempt began at start.
 func (s *Session) finish(w *Waiter, mark int, start time.Time) {
 	s.srv.unblock(w)
-	s.srv.accountWait(w, mark, start)
-	s.hush(mark)
+	s.srv.recordWaiter(w, mark, start)
+	s.suppressReply(mark)
 }
 
-// hush suppresses the reply of the command that has just completed, as CLIENT REPLY
+// suppressReply suppresses the reply of the command that has just completed, as CLIENT REPLY
 // demands: it truncates the output to mark. Confirmations of subscriptions are
 // messages, not replies, and stay.
-func (s *Session) hush(mark int) {
+func (s *Session) suppressReply(mark int) {
 	switch s.replies {
 	case replyOn:
 		return

@@ -149,31 +149,31 @@ func replyMembers(r *protocol.Reply, s *keyspace.Set) {
 
 // touchedMember is Touched for a member of a set.
 func (c *Call) touchedMember(m keyspace.Member) {
-	if c.tells(classSet) {
+	if c.reportsMembers(classSet) {
 		c.Touched(classSet, bytesOf(m.String()))
 	}
 }
 
 // touchedMembers is Touched for all members of a set.
 func (c *Call) touchedMembers(s *keyspace.Set) {
-	if c.tells(classSet) {
+	if c.reportsMembers(classSet) {
 		for m := range s.Members {
 			c.touchedMember(m)
 		}
 	}
 }
 
-// setDoor is a set that is open for changing through its entry.
-type setDoor struct{ door[keyspace.Set] }
+// setRef is a set that is open for changing through its entry.
+type setRef struct{ inPlace[keyspace.Set] }
 
-// editSet is edit for setDoor.
-func (c *Call) editSet(key []byte) (setDoor, bool) {
+// editSet is edit for setRef.
+func (c *Call) editSet(key []byte) (setRef, bool) {
 	d, ok := open[keyspace.Set](c, key)
-	return setDoor{d}, ok
+	return setRef{d}, ok
 }
 
-// createSet is create for setDoor, for a set to which members are then added.
-func (c *Call) createSet(key []byte, members [][]byte) (d setDoor, ok bool) {
+// createSet is create for setRef, for a set to which members are then added.
+func (c *Call) createSet(key []byte, members [][]byte) (d setRef, ok bool) {
 	if d, ok = c.editSet(key); !ok {
 		return d, false
 	}
@@ -185,27 +185,27 @@ func (c *Call) createSet(key []byte, members [][]byte) (d setDoor, ok bool) {
 		d.e = c.db.AddSet(key, room)
 		c.edited = append(c.edited, opened{d.e, true})
 	}
-	d.now(c.db.ExpectMembers(d.e, keyspace.MemberOf(members[0]), len(members)))
+	d.replaced(c.db.ExpectMembers(d.e, keyspace.MemberOf(members[0]), len(members)))
 	return d, true
 }
 
 // add is [keyspace.DB.AddMember].
-func (d *setDoor) add(m keyspace.Member) bool {
+func (d *setRef) add(m keyspace.Member) bool {
 	e, added := d.c.db.AddMember(d.e, m)
-	d.now(e)
+	d.replaced(e)
 	return added
 }
 
 // remove is [keyspace.DB.RemoveMember].
-func (d *setDoor) remove(m keyspace.Member) bool {
+func (d *setRef) remove(m keyspace.Member) bool {
 	e, removed := d.c.db.RemoveMember(d.e, m)
-	d.now(e)
+	d.replaced(e)
 	return removed
 }
 
 // unpack returns the set for changes by its own methods.
-func (d *setDoor) unpack() *keyspace.Set {
-	d.now(d.c.db.Unpacked(d.e))
+func (d *setRef) unpack() *keyspace.Set {
+	d.replaced(d.c.db.Unpacked(d.e))
 	return d.value()
 }
 
@@ -567,7 +567,7 @@ func srandmember(c *Call) {
 	switch c.Len() {
 	case 0:
 	case 1:
-		count = c.symmetric()
+		count = c.negatableInt()
 	default:
 		c.Fail(protocol.ErrSyntax)
 	}
@@ -586,7 +586,7 @@ func srandmember(c *Call) {
 	case count < -maxRepeats:
 		c.Reply.Error("ERR value is out of range")
 	case count < 0:
-		w := c.repeats()
+		w := c.repeatLimit()
 		c.Reply.Array(int(-count))
 		for range -count {
 			if replyMember(c.Reply, s.Random(c.rand())); w.tooLong() {

@@ -24,8 +24,8 @@ type slowEntry struct {
 
 // The numbers of arguments that an entry keeps, and of bytes of each.
 const (
-	slowlogArgs  = 32
-	slowlogBytes = 128
+	slowlogArgs     = 32
+	slowlogArgBytes = 128
 )
 
 // logSlow enters a command in the slow log.
@@ -43,8 +43,8 @@ func (srv *Server) logSlow(c *Call, now time.Time, took time.Duration) {
 		switch {
 		case i == slowlogArgs-1 && len(c.argv) > slowlogArgs:
 			e.argv[i] = fmt.Sprintf("... (%d more arguments)", len(c.argv)-slowlogArgs+1)
-		case len(arg) > slowlogBytes:
-			e.argv[i] = fmt.Sprintf("%s... (%d more bytes)", arg[:slowlogBytes], len(arg)-slowlogBytes)
+		case len(arg) > slowlogArgBytes:
+			e.argv[i] = fmt.Sprintf("%s... (%d more bytes)", arg[:slowlogArgBytes], len(arg)-slowlogArgBytes)
 		default:
 			e.argv[i] = string([]byte(arg))
 		}

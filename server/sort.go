@@ -143,7 +143,7 @@ func (c *Call) sort(readonly bool) {
 		return
 	}
 	if !o.unsort {
-		if !o.weigh(c, items) {
+		if !o.loadSortKeys(c, items) {
 			c.Reply.Error("ERR One or more scores can't be converted into double")
 			return
 		}
@@ -244,9 +244,9 @@ func (o *sortOptions) ofSortedSet(s *zset.Set) []sortItem {
 	return items
 }
 
-// weigh looks up the sort keys of the items. It returns false if a sort key should
+// loadSortKeys looks up the sort keys of the items. It returns false if a sort key should
 // be a number and is not.
-func (o *sortOptions) weigh(c *Call, items []sortItem) bool {
+func (o *sortOptions) loadSortKeys(c *Call, items []sortItem) bool {
 	numbers := true
 	for i := range items {
 		it := &items[i]
@@ -259,7 +259,7 @@ func (o *sortOptions) weigh(c *Call, items []sortItem) bool {
 		}
 		if !o.alpha {
 			var ok bool
-			it.weight, ok = sortWeight(it.text)
+			it.weight, ok = parseSortWeight(it.text)
 			numbers = numbers && ok
 		} else if !o.store {
 			it.text = cString(it.text) // Redis compares C strings
@@ -291,9 +291,9 @@ func (o *sortOptions) compare(a, b sortItem) int {
 	return n
 }
 
-// sortWeight reads a number as C's strtod does: leading spaces are skipped, an
+// parseSortWeight reads a number as C's strtod does: leading spaces are skipped, an
 // empty text is 0, and a NUL ends the text. Subnormal numbers are out of range.
-func sortWeight(b []byte) (f float64, ok bool) {
+func parseSortWeight(b []byte) (f float64, ok bool) {
 	b = cString(b)
 	if len(b) == 0 {
 		return 0, true

@@ -303,8 +303,8 @@ func (o *zaddOptions) read(c *Call) {
 
 func (o *zaddOptions) has(cond zset.Cond) bool { return o.cond&cond == cond }
 
-// judge refuses pairs and options that exclude each other.
-func (o *zaddOptions) judge(c *Call, pairs [][]byte) {
+// validate refuses pairs and options that exclude each other.
+func (o *zaddOptions) validate(c *Call, pairs [][]byte) {
 	switch {
 	case len(pairs) == 0 || len(pairs)%2 != 0:
 		c.Fail(protocol.ErrSyntax)
@@ -321,7 +321,7 @@ func zaddWith(c *Call, o zaddOptions) {
 	key := c.Bytes()
 	o.read(c)
 	pairs := c.Rest()
-	o.judge(c, pairs)
+	o.validate(c, pairs)
 	// All scores are read before any change. Up to 16 of them need no allocation.
 	var few [16]float64
 	number, not := c.score, notFloat
@@ -355,11 +355,11 @@ func zaddScores(c *Call, key []byte, o zaddOptions, scores []float64, pairs [][]
 				break // XX, and the key does not exist
 			}
 			member := pairs[2*i+1]
-			outcome, _ := s.AddIfBytes(member, zkept(c, s, member, score), o.cond)
+			outcome, _ := s.AddIfBytes(member, storedScore(c, s, member, score), o.cond)
 			switch outcome {
 			case zset.Added:
 				added++
-				c.zadded(s, member)
+				c.updateZsetEncoding(s, member)
 			case zset.Updated:
 				updated++
 			case zset.Rejected, zset.NotANumber:
@@ -394,7 +394,7 @@ func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, 
 		c.Reply.Null()
 		return
 	}
-	outcome, score := s.IncrBytes(member, zkept(c, s, member, delta), cond)
+	outcome, score := s.IncrBytes(member, storedScore(c, s, member, delta), cond)
 	switch {
 	case outcome == zset.Rejected, outcome == zset.NotANumber && cond&zset.NX != 0:
 		c.Reply.Null()
@@ -404,7 +404,7 @@ func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, 
 		return
 	case outcome == zset.Added:
 		score = delta // with the sign that a listpack may not keep
-		c.zadded(s, member)
+		c.updateZsetEncoding(s, member)
 		fallthrough
 	case outcome == zset.Updated:
 		c.Touched(classZset, member)
@@ -413,9 +413,9 @@ func zincrScore(c *Call, key []byte, s *zset.Set, member []byte, delta float64, 
 	c.Reply.Double(score)
 }
 
-// zkept returns score as a set stores it for a member: a listpack stores integers
+// storedScore returns score as a set stores it for a member: a listpack stores integers
 // without the sign of -0, as clients can see.
-func zkept(c *Call, s *zset.Set, member []byte, score float64) float64 {
+func storedScore(c *Call, s *zset.Set, member []byte, score float64) float64 {
 	if score != 0 || !math.Signbit(score) {
 		return score
 	}
@@ -443,8 +443,8 @@ func zsetEncoding(s *zset.Set) string {
 
 func zsetIsListpack(s *zset.Set) bool { return !s.Marked() }
 
-// zadded makes s a skiplist if its new member exceeds the limits of a listpack.
-func (c *Call) zadded(s *zset.Set, member []byte) {
+// updateZsetEncoding makes s a skiplist if its new member exceeds the limits of a listpack.
+func (c *Call) updateZsetEncoding(s *zset.Set, member []byte) {
 	if l := c.limits(); s.Len() > l.ZsetMaxListpackEntries || len(member) > l.ZsetMaxListpackValue {
 		s.SetMark(true)
 	}
@@ -467,7 +467,7 @@ func zstore(c *Call, key []byte, s *zset.Set, event string) {
 
 // ztouched is Touched for the members from rank lo up to hi.
 func ztouched(c *Call, s *zset.Set, lo, hi int) {
-	if c.tells(classZset) {
+	if c.reportsMembers(classZset) {
 		for member := range s.Span(lo, hi) {
 			c.Touched(classZset, bytesOf(member))
 		}
@@ -622,7 +622,7 @@ func zrandmember(c *Call) {
 	case s == nil:
 		c.Reply.Array(0)
 	case count < 0:
-		w := c.repeats()
+		w := c.repeatLimit()
 		zelements(c, int(-count), withScores)
 		for member, score := range s.RandomRepeat(c.rand(), int(-count)) {
 			zelement(c, member, score, withScores)
@@ -645,17 +645,17 @@ func zrandmember(c *Call) {
 // continues until memory is exhausted.
 const maxRepeats = 1 << 22
 
-// repeats limits a reply that is longer than the value that it is drawn from.
-type repeats struct {
+// repeatLimit limits a reply that is longer than the value that it is drawn from.
+type repeatLimit struct {
 	c    *Call
 	mark int
 }
 
-func (c *Call) repeats() repeats { return repeats{c, c.Reply.Len()} }
+func (c *Call) repeatLimit() repeatLimit { return repeatLimit{c, c.Reply.Len()} }
 
 // tooLong replaces a reply that has exceeded the maximum length of a string by an
 // error.
-func (r repeats) tooLong() bool {
+func (r repeatLimit) tooLong() bool {
 	if int64(r.c.Reply.Len()-r.mark) <= r.c.srv.config.protoMaxBulk {
 		return false
 	}

@@ -11,10 +11,10 @@ import (
 // memberttl.go), and the command that adds members with deadlines, limits the
 // length of a set and assigns tickets.
 func sortedSetExpireCommands() []Command {
-	return append(memberTTLCommands("z", "sorted-set", ownSince, "members of a sorted set", timedSortedSet),
+	return append(memberTTLCommands("z", "sorted-set", extensionSince, "members of a sorted set", timedSortedSet),
 		Command{Facts: protocol.Facts{
 			Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "sorted-set", Since: ownSince,
+			Group: "sorted-set", Since: extensionSince,
 			Complexity: "O(log(N)) for each item added or trimmed, where N is the number of elements in the sorted set.",
 			Summary:    "Add members to a sorted set or update their scores, with a time to live, a maximum length, or tickets for scores",
 			Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
@@ -74,9 +74,9 @@ func zaddex(c *Call) {
 	var o zaddexOptions
 	o.read(c)
 	k := timedSortedSet()
-	k.wordArg(c)
-	pairs := k.counted(c, k.tooFew(), 2)
-	o.zaddOptions.judge(c, pairs)
+	k.keywordArg(c)
+	pairs := k.countedArgs(c, k.tooFew(), 2)
+	o.zaddOptions.validate(c, pairs)
 	if o.enx && !o.set {
 		c.Fail("ERR ENX needs one of EX, PX, EXAT and PXAT")
 	}
@@ -100,7 +100,7 @@ func zaddex(c *Call) {
 	if s != nil {
 		done = o.add(c, s, pairs, scores)
 	}
-	done.tell(c, key, &o)
+	done.notify(c, key, &o)
 	switch {
 	case done.nan:
 		c.Reply.Error(errScoreNaN)
@@ -150,10 +150,10 @@ func (o *zaddexOptions) add(c *Call, s *zset.Set, pairs [][]byte, scores []float
 			}
 			continue
 		}
-		outcome := o.put(s, member, zkept(c, s, member, score), &done)
+		outcome := o.put(s, member, storedScore(c, s, member, score), &done)
 		switch outcome {
 		case zset.Added:
-			c.zadded(s, member)
+			c.updateZsetEncoding(s, member)
 			done.added++
 			done.scored = append(done.scored, member)
 		case zset.Updated:
@@ -232,8 +232,8 @@ func (o *zaddexOptions) ticket(s *zset.Set, member []byte) float64 {
 	return 1
 }
 
-// tell calls Touched and Changed for the changes.
-func (done *zaddexDone) tell(c *Call, key []byte, o *zaddexOptions) {
+// notify calls Touched and Changed for the changes.
+func (done *zaddexDone) notify(c *Call, key []byte, o *zaddexOptions) {
 	event := "zadd"
 	if o.incr {
 		event = "zincr"

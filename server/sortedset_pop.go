@@ -42,13 +42,13 @@ func zpop(c *Call, end popEnd) {
 	case s == nil || count == 0:
 		c.Reply.Array(0)
 	default:
-		zpopped(c, zpopFrom(c, key, s, end, count), many)
+		replyPopped(c, zpopFrom(c, key, s, end, count), many)
 	}
 }
 
-// zpopped replies popped elements. RESP3 has pairs only if the client has given a
+// replyPopped replies popped elements. RESP3 has pairs only if the client has given a
 // count.
-func zpopped(c *Call, elements []zset.Element, many bool) {
+func replyPopped(c *Call, elements []zset.Element, many bool) {
 	if many {
 		zlist(c, elements, true)
 		return
@@ -124,12 +124,12 @@ func zpopMany(c *Call, o zmpopOptions) bool {
 	if s == nil {
 		return !ok
 	}
-	zkeyed(c, key, zpopFrom(c, key, s, o.end, o.count))
+	replyKeyedElements(c, key, zpopFrom(c, key, s, o.end, o.count))
 	return true
 }
 
-// zkeyed replies elements with the key from which they come.
-func zkeyed(c *Call, key []byte, elements []zset.Element) {
+// replyKeyedElements replies elements with the key from which they come.
+func replyKeyedElements(c *Call, key []byte, elements []zset.Element) {
 	c.Reply.Array(2)
 	c.Reply.Bulk(key)
 	c.Reply.Array(len(elements))

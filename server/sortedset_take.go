@@ -17,35 +17,35 @@ func sortedSetTakeCommands() []Command {
 	return []Command{
 		{Facts: protocol.Facts{
 			Name: "bzclaim", Arity: -7, Flags: "write denyoom blocking", Keys: "2# RW access update",
-			Group: "sorted-set", Since: ownSince,
+			Group: "sorted-set", Since: extensionSince,
 			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements claimed.",
 			Summary:    "Give the lowest members within a range of scores a new score, and return them, or block until there are some",
 			Syntax:     "timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
 		}, run: bzclaim},
 		{Facts: protocol.Facts{
 			Name: "bzpopbyscore", Arity: -6, Flags: "write blocking", Keys: "2# RW access delete",
-			Group: "sorted-set", Since: ownSince,
+			Group: "sorted-set", Since: extensionSince,
 			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
 			Summary:    "Remove and return the lowest or highest members within a range of scores, or block until there are some",
 			Syntax:     "timeout numkeys key [key ...] min max [MAX] [COUNT count]",
 		}, run: bzpopbyscore},
 		{Facts: protocol.Facts{
 			Name: "zclaim", Arity: -5, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "sorted-set", Since: ownSince,
+			Group: "sorted-set", Since: extensionSince,
 			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements claimed.",
 			Summary:    "Give the lowest members within a range of scores a new score, and return them",
 			Syntax:     "key min max newscore [COUNT count] [LEASE]",
 		}, run: zclaim},
 		{Facts: protocol.Facts{
 			Name: "zpopbyscore", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "sorted-set", Since: ownSince,
+			Group: "sorted-set", Since: extensionSince,
 			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements popped.",
 			Summary:    "Remove and return the lowest or highest members within a range of scores",
 			Syntax:     "key min max [MAX] [COUNT count]",
 		}, run: zpopbyscore},
 		{Facts: protocol.Facts{
 			Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "sorted-set", Since: ownSince,
+			Group: "sorted-set", Since: extensionSince,
 			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements removed.",
 			Summary:    "Remove members from a sorted set whose scores are still the given ones",
 			Syntax:     "key score member [score member ...]",
@@ -145,7 +145,7 @@ func takeNow(c *Call, o takeOptions) {
 	if s != nil {
 		taken = o.take(c, key, s)
 	}
-	zpopped(c, taken, o.many)
+	replyPopped(c, taken, o.many)
 }
 
 func bzpopbyscore(c *Call) { takeOrWait(c, takeOptions{}) }
@@ -175,7 +175,7 @@ func takeOrWait(c *Call, o takeOptions) {
 			continue
 		}
 		if taken := o.take(c, key, s); len(taken) > 0 {
-			zkeyed(c, key, taken)
+			replyKeyedElements(c, key, taken)
 			return
 		}
 	}

@@ -15,7 +15,7 @@ type stats struct {
 	connections    int64
 	expiredKeys    int64
 	evictedKeys    int64
-	exceeded       time.Duration // for how long maxmemory was exceeded
+	memoryExceeded time.Duration // for how long maxmemory was exceeded
 	expiredMembers int64
 	expiryLag      histogram // from a deadline to its sweep
 	keyspaceHits   int64     // up to the last reset
@@ -72,10 +72,10 @@ func (srv *Server) countOutput(n int) {
 
 func (srv *Server) refused() { srv.rejected.Add(1) }
 
-// account records stats, slowlog and latency of a call that began at start and
+// recordCall records stats, slowlog and latency of a call that began at start and
 // whose reply begins at mark. It reads the clock once; the next command begins
 // then.
-func (srv *Server) account(c *Call, mark int, start time.Time) {
+func (srv *Server) recordCall(c *Call, mark int, start time.Time) {
 	took := srv.since(start)
 	now := start.Add(took)
 	srv.at = now // for the time that commands take; the clock of the commit scope stands still
@@ -93,9 +93,9 @@ func (srv *Server) account(c *Call, mark int, start time.Time) {
 	srv.count(c, mark, now, took, event)
 }
 
-// accountWait records stats, slowlog and latency of a call that has waited and
+// recordWaiter records stats, slowlog and latency of a call that has waited and
 // whose final attempt began at start. The waiting itself does not count.
-func (srv *Server) accountWait(w *Waiter, mark int, start time.Time) {
+func (srv *Server) recordWaiter(w *Waiter, mark int, start time.Time) {
 	took := srv.since(start)
 	srv.at = start.Add(took)
 	srv.count(&w.sess.call, mark, srv.at, took+w.spent, "command-unblocking")
@@ -205,9 +205,9 @@ func (srv *Server) hits() int64 { return srv.keys.Hits() - srv.keyspaceHits }
 // resetStats sets the counters that CONFIG RESETSTAT resets to zero.
 func (srv *Server) resetStats() {
 	s := &srv.stats
-	s.evictedKeys, s.exceeded = 0, 0
-	if m := &srv.memoryLimit; !m.since.IsZero() {
-		m.since = srv.at
+	s.evictedKeys, s.memoryExceeded = 0, 0
+	if m := &srv.memoryLimit; !m.exceededSince.IsZero() {
+		m.exceededSince = srv.at
 	}
 	s.commands, s.connections, s.expiredKeys, s.keyspaceMisses, s.sweepTime = 0, 0, 0, 0, 0
 	s.keyspaceHits = srv.keys.Hits()

@@ -239,12 +239,12 @@ func (c *Call) streamOptions(xadd bool) streamOptions {
 			c.Skip(1)
 			o.auto, done = true, true
 		case c.Len() >= 2 && c.Is("MAXLEN"):
-			c.strategy(&o)
+			c.trimStrategy(&o)
 			if o.trim.MaxLen = c.Int(); o.trim.MaxLen < 0 {
 				c.Fail("ERR The MAXLEN argument must be >= 0.")
 			}
 		case c.Len() >= 2 && c.Is("MINID"):
-			c.strategy(&o)
+			c.trimStrategy(&o)
 			o.trim.ByID, o.trim.MinID = true, c.streamID()
 		case c.Len() >= 2 && c.Is("LIMIT"):
 			limited = true
@@ -289,8 +289,8 @@ func (c *Call) refsOption(refs *keyspace.Refs) bool {
 	return true
 }
 
-// strategy reads an = or ~ between MAXLEN or MINID and the threshold.
-func (c *Call) strategy(o *streamOptions) {
+// trimStrategy reads an = or ~ between MAXLEN or MINID and the threshold.
+func (c *Call) trimStrategy(o *streamOptions) {
 	if o.trims {
 		c.Fail("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")
 	}

@@ -129,7 +129,7 @@ func (c *Call) streamOfGroup(key []byte, create bool) (*keyspace.Stream, bool) {
 }
 
 func noGroup(key, group []byte) string {
-	return "NOGROUP No such consumer group '" + printed(group) + "' for key name '" + printed(key) + "'"
+	return "NOGROUP No such consumer group '" + untilNUL(group) + "' for key name '" + untilNUL(key) + "'"
 }
 
 // groupToEdit opens a group for changing; if there is none it replies the error.
@@ -422,7 +422,7 @@ func xpending(c *Call) {
 }
 
 func noKeyOrGroup(key, group []byte) string {
-	return "NOGROUP No such key '" + printed(key) + "' or consumer group '" + printed(group) + "'"
+	return "NOGROUP No such key '" + untilNUL(key) + "' or consumer group '" + untilNUL(group) + "'"
 }
 
 func (c *Call) pendingSummary(g *keyspace.Group) {
@@ -517,7 +517,7 @@ func (c *Call) xclaimOptions() xclaimOptions {
 		case c.Len() >= 2 && c.Is("LASTID"):
 			o.last = c.streamID()
 		default:
-			c.Fail("ERR Unrecognized XCLAIM option '" + printed(c.Bytes()) + "'")
+			c.Fail("ERR Unrecognized XCLAIM option '" + untilNUL(c.Bytes()) + "'")
 		}
 	}
 	if o.time < 0 || o.time > c.now() {

@@ -95,9 +95,9 @@ func (c *Call) deadlineMilliseconds() int64 {
 	return 0
 }
 
-// blockedCount is the maximum of entries for a client that was blocked and gave no
+// defaultBlockedCount is the maximum of entries for a client that was blocked and gave no
 // COUNT.
-const blockedCount = 1000
+const defaultBlockedCount = 1000
 
 // limit returns the maximum of entries to reply of each stream.
 func (o *xreadOptions) limit(again bool) int {
@@ -105,7 +105,7 @@ func (o *xreadOptions) limit(again bool) int {
 	case o.count > 0:
 		return int(o.count)
 	case again:
-		return blockedCount
+		return defaultBlockedCount
 	}
 	return math.MaxInt
 }
@@ -122,7 +122,7 @@ func xread(c *Call) {
 		if !ok {
 			return
 		}
-		id, ok := c.behind(s, o.ids[i])
+		id, ok := c.readAfterID(s, o.ids[i])
 		if !ok {
 			return
 		}
@@ -163,9 +163,9 @@ func (c *Call) readStream(key []byte) (*keyspace.Stream, bool) {
 	return nil, true
 }
 
-// behind reads the ID after which the entries of a stream are requested; s is nil
+// readAfterID reads the ID after which the entries of a stream are requested; s is nil
 // for a stream that does not exist.
-func (c *Call) behind(s *keyspace.Stream, b []byte) (id keyspace.StreamID, ok bool) {
+func (c *Call) readAfterID(s *keyspace.Stream, b []byte) (id keyspace.StreamID, ok bool) {
 	switch string(b) {
 	case "$":
 		if s != nil {
@@ -239,7 +239,7 @@ func xreadgroup(c *Call) {
 		if !ok || !c.hasGroup(s, key, o.group) {
 			return
 		}
-		id, ok := c.history(o.ids[i])
+		id, ok := c.historyAfterID(o.ids[i])
 		if !ok {
 			return
 		}
@@ -252,7 +252,7 @@ func xreadgroup(c *Call) {
 			c.replyHistory(s, g, c.consumer(key, g, o.consumer, false), id, o.limit(c.again), key)
 			return true
 		}
-		if !forGroup(s, protocol.View(o.group)) {
+		if !groupReady(s, protocol.View(o.group)) {
 			if !c.again {
 				c.consumer(key, c.editGroup(key, o.group), o.consumer, false)
 			}
@@ -271,9 +271,9 @@ func xreadgroup(c *Call) {
 	})
 }
 
-// forGroup reports whether clients that wait for new entries of a group can be
+// groupReady reports whether clients that wait for new entries of a group can be
 // answered, by an entry or by an error.
-func forGroup(s *keyspace.Stream, group string) bool {
+func groupReady(s *keyspace.Stream, group string) bool {
 	g := s.Group(bytesOf(group))
 	if g == nil {
 		return true
@@ -292,18 +292,18 @@ func (c *Call) hasGroup(s *keyspace.Stream, key, group []byte) bool {
 	case c.again:
 		c.Reply.Error("NOGROUP the consumer group this client was blocked on no longer exists")
 	default:
-		c.Reply.Error("NOGROUP No such key '" + printed(key) + "' or consumer group '" + printed(group) +
+		c.Reply.Error("NOGROUP No such key '" + untilNUL(key) + "' or consumer group '" + untilNUL(group) +
 			"' in XREADGROUP with GROUP option")
 	}
 	return false
 }
 
-// printed returns b as C prints it, up to the first NUL.
-func printed(b []byte) string { return clip(b, len(b)) }
+// untilNUL returns b as C prints it, up to the first NUL.
+func untilNUL(b []byte) string { return clip(b, len(b)) }
 
-// history reads the ID after which a consumer requests its pending entries again;
+// historyAfterID reads the ID after which a consumer requests its pending entries again;
 // the highest of all IDs stands for >, new entries.
-func (c *Call) history(b []byte) (id keyspace.StreamID, ok bool) {
+func (c *Call) historyAfterID(b []byte) (id keyspace.StreamID, ok bool) {
 	switch string(b) {
 	case "$", "+":
 		c.Reply.Error("ERR The " + string(b) + " ID is meaningless in the context of XREADGROUP: you want to read the history of " +

@@ -321,7 +321,7 @@ func (c *Call) set(key, value []byte, o setOptions) {
 
 // store makes value the string at key; e is the entry of the key, or nil.
 func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
-	own := len(value) >= ownFrom && c.sess.owns(value)
+	own := len(value) >= adoptFrom && c.sess.owns(value)
 	if e == nil {
 		if own {
 			e = c.db.AddOwnString(key, value)
@@ -349,9 +349,9 @@ func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
 	}
 }
 
-// ownFrom is the least length of values that stay in the client's input buffer
+// adoptFrom is the least length of values that stay in the client's input buffer
 // instead of being copied.
-const ownFrom = 128 << 10
+const adoptFrom = 128 << 10
 
 func delifeq(c *Call) {
 	key := c.Bytes()
@@ -624,8 +624,8 @@ func substr(c *Call) { getrange(c) }
 
 const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
-// fits replies an error if a string of size+more bytes exceeds the maximum length.
-func (c *Call) fits(size, more int64) bool {
+// fitsString replies an error if a string of size+more bytes exceeds the maximum length.
+func (c *Call) fitsString(size, more int64) bool {
 	if size > c.srv.config.protoMaxBulk || more > c.srv.config.protoMaxBulk-size {
 		c.Reply.Error(errTooLong)
 		return false
@@ -660,7 +660,7 @@ func setrange(c *Call) {
 	case len(value) == 0:
 		c.Reply.Int(int64(s.Len()))
 		return
-	case !c.fits(offset, int64(len(value))):
+	case !c.fitsString(offset, int64(len(value))):
 		return
 	case s == nil:
 		e = c.db.AddString(key, nil, false)
@@ -681,7 +681,7 @@ func appendCommand(c *Call) {
 		c.Changed(key, classString, "append")
 		c.Reply.Int(int64(len(value)))
 		return
-	case !c.fits(int64(s.Len()), int64(len(value))):
+	case !c.fitsString(int64(s.Len()), int64(len(value))):
 		return
 	}
 	_, n := c.db.AppendString(e, value)

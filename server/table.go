@@ -30,7 +30,7 @@ type Command struct {
 // wrongArity is the error for too few or too many arguments: Redis's, plus the
 // syntax for a command that Redis does not have.
 func (c *Command) wrongArity() string {
-	if c.Since != ownSince {
+	if c.Since != extensionSince {
 		return wrongArity(c.Name)
 	}
 	return wrongArity(c.Name) + ": " + strings.ToUpper(c.Name) + " " + plainSyntax(c.Syntax)

@@ -25,7 +25,7 @@ import (
 // TLS, with Redis's parameters, on Go's crypto/tls.
 //
 // The listener of tls-port accepts plain connections; the handshake is the first
-// step of the goroutine of a connection, within handshakeTime. So a client that is
+// step of the goroutine of a connection, within handshakeTimeout. So a client that is
 // silent then delays no other client; it counts against maxclients, as in Redis.
 //
 // The parameters make up one tls.Config, which is immutable: new connections use
@@ -48,10 +48,10 @@ type tlsParameters struct {
 }
 
 const (
-	// handshakeTime is the longest time that a client may take for the handshake.
-	handshakeTime = 10 * time.Second
-	// tlsLookTime is the shortest interval between two checks of the files.
-	tlsLookTime = time.Second
+	// handshakeTimeout is the longest time that a client may take for the handshake.
+	handshakeTimeout = 10 * time.Second
+	// tlsCheckInterval is the shortest interval between two checks of the files.
+	tlsCheckInterval = time.Second
 )
 
 func tlsConfigParameters() []parameter {
@@ -88,20 +88,20 @@ type tlsState struct {
 	mu     sync.Mutex // may be taken under the server's lock
 	wanted bool       // TLS is served even if tls-port is 0
 	material
-	looked time.Time
+	checkedAt time.Time
 }
 
 // material is a tls.Config with the parameters and files it was made of.
 type material struct {
-	params tlsParameters
-	config *tls.Config // nil if TLS is not served
-	stamp  string      // of the files of config
-	tried  string      // of the last files that were unusable
+	params        tlsParameters
+	config        *tls.Config // nil if TLS is not served
+	stamp         string      // of the files of config
+	unusableStamp string      // of the last files that were unusable
 }
 
-// secure applies the TLS parameters to new connections. After an error everything
+// applyTLS applies the TLS parameters to new connections. After an error everything
 // is unchanged; undo restores the previous state.
-func (srv *Server) secure(c *config) (undo func(), err error) {
+func (srv *Server) applyTLS(c *config) (undo func(), err error) {
 	s := &srv.tls
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,13 +140,13 @@ func (s *tlsState) build(srv *Server, p *tlsParameters) error {
 func (s *tlsState) current(srv *Server) *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.config == nil || time.Since(s.looked) < tlsLookTime {
+	if s.config == nil || time.Since(s.checkedAt) < tlsCheckInterval {
 		return s.config
 	}
-	s.looked = time.Now()
-	if stamp := s.params.stamp(); stamp != s.stamp && stamp != s.tried {
+	s.checkedAt = time.Now()
+	if stamp := s.params.stamp(); stamp != s.stamp && stamp != s.unusableStamp {
 		if err := s.build(srv, &s.params); err != nil {
-			s.tried = stamp // logged once
+			s.unusableStamp = stamp // logged once
 			srv.log.Error("the files of TLS have changed and cannot be used; what was there before stays", "error", err)
 		}
 	}
@@ -342,14 +342,14 @@ func (srv *Server) limitTickets(c *tls.Config, seconds int64) {
 	}
 }
 
-// secureListener is a listener whose clients speak TLS.
-type secureListener struct {
+// tlsListener is a listener whose clients speak TLS.
+type tlsListener struct {
 	net.Listener
 	srv *Server
 }
 
 // Accept returns a connection before its handshake.
-func (l secureListener) Accept() (net.Conn, error) {
+func (l tlsListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -366,7 +366,7 @@ func (l secureListener) Accept() (net.Conn, error) {
 // names begin with tls- say. A program that has a tls.Config of its own passes
 // Serve a listener of [tls.NewListener] instead.
 func (srv *Server) ServeTLS(l net.Listener) (err error) {
-	defer srv.fallen(&err)
+	defer srv.setClosedError(&err)
 	srv.mu.Lock()
 	c := srv.config
 	srv.mu.Unlock()
@@ -381,7 +381,7 @@ func (srv *Server) ServeTLS(l net.Listener) (err error) {
 		l.Close()
 		return fmt.Errorf("zsetd: TLS: %w", err)
 	}
-	return srv.Serve(secureListener{l, srv})
+	return srv.Serve(tlsListener{l, srv})
 }
 
 // handshake performs the TLS handshake before the first command. It returns false
@@ -391,7 +391,7 @@ func (c *conn) handshake() bool {
 	if !secure {
 		return true
 	}
-	nc.SetDeadline(time.Now().Add(handshakeTime))
+	nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err := nc.HandshakeContext(context.Background()); err != nil {
 		c.srv.log.Log(context.Background(), verbose, "Error accepting a client connection", "client", c.sess.addr, "error", err)
 		return false

@@ -111,8 +111,8 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 		"2.16.840.1.101.3.4.1.2": {16, aes.NewCipher}, "2.16.840.1.101.3.4.1.22": {24, aes.NewCipher},
 		"2.16.840.1.101.3.4.1.42": {32, aes.NewCipher}, "1.2.840.113549.3.7": {24, des.NewTripleDESCipher},
 	}[oid(scheme.Encryption)]
-	const most = 10_000_000 // bounds the time that a file can delay the start
-	if sum == nil || !known || p.Iterations < 1 || p.Iterations > most {
+	const maxIterations = 10_000_000 // bounds the time that a file can delay the start
+	if sum == nil || !known || p.Iterations < 1 || p.Iterations > maxIterations {
 		return nil, errKeyMethod
 	}
 	if _, err := asn1.Unmarshal(scheme.Encryption.Parameters.FullBytes, &iv); err != nil {

@@ -25,12 +25,12 @@ import (
 
 // tracking is the server's record of the caches of all clients.
 type tracking struct {
-	on       bool // a client tracks, or keys of earlier tracking remain
-	clients  int
-	keys     map[string]*holders
-	items    int // holders of all keys
-	prefixes map[string]*broadcast
-	dirty    bool // a prefix has keys to broadcast
+	on           bool // a client tracks, or keys of earlier tracking remain
+	clients      int
+	keys         map[string]*holders
+	items        int // holders of all keys
+	prefixes     map[string]*broadcast
+	broadcastDue bool // a prefix has keys to broadcast
 }
 
 // holders are the clients that may have a key in their caches. The ids of clients
@@ -64,9 +64,9 @@ type cache struct {
 // messages.
 const trackingChannel = "__redis__:invalidate"
 
-// trimLimit is the number of keys removed from the table under one hold of the lock
+// trimBatch is the number of keys removed from the table under one hold of the lock
 // while the table exceeds tracking-table-max-keys.
-const trimLimit = 1000
+const trimBatch = 1000
 
 // reads reports whether a command returns values of keys to clients. For a
 // read-only script the commands that it runs count, not the script.
@@ -75,9 +75,9 @@ func (cmd *Command) reads() bool {
 	return flags.Has(protocol.ReadOnly) && !flags.Has(protocol.PubSub) && cmd.Group != "scripting"
 }
 
-// remember records that a session has received the values of the keys that a
+// trackKeys records that a session has received the values of the keys that a
 // command names. The session must track.
-func (s *Session) remember(cmd *Command, argv [][]byte) {
+func (s *Session) trackKeys(cmd *Command, argv [][]byte) {
 	c := s.cache
 	if c.bcast || c.optin && !c.caching || c.optout && c.caching {
 		return
@@ -100,9 +100,9 @@ func (s *Session) remember(cmd *Command, argv [][]byte) {
 	}
 }
 
-// changing removes a key from the table and returns the clients to invalidate. by
+// untrackKey removes a key from the table and returns the clients to invalidate. by
 // is the session that changed the key; nil if the key has expired.
-func (srv *Server) changing(key string, by *Session, expired bool) *holders {
+func (srv *Server) untrackKey(key string, by *Session, expired bool) *holders {
 	t := &srv.tracking
 	for prefix, b := range t.prefixes {
 		if !strings.HasPrefix(key, prefix) {
@@ -117,7 +117,7 @@ func (srv *Server) changing(key string, by *Session, expired bool) *holders {
 		} else {
 			b.changed[strings.Clone(key)] = last
 		}
-		t.dirty = true
+		t.broadcastDue = true
 	}
 	h := t.forget(key)
 	if h == nil {
@@ -150,14 +150,14 @@ func (t *tracking) update() { t.on = t.clients > 0 || len(t.keys) > 0 }
 func (srv *Server) invalidate(key string, to *holders) {
 	for _, id := range to.ids {
 		if s := srv.sessions[id]; s != nil && s.cache != nil && !s.cache.bcast {
-			s.tell([]string{key})
+			s.sendInvalidation([]string{key})
 		}
 	}
 }
 
 // flushed records that databases were emptied: the commit sends every tracking
 // client a null, which invalidates its whole cache.
-func (u *unit) flushed() {
+func (u *commitScope) flushed() {
 	t := &u.srv.tracking
 	if !t.on {
 		return
@@ -173,15 +173,15 @@ func (u *unit) flushed() {
 func (srv *Server) invalidateAll() {
 	for _, s := range srv.byID() {
 		if s.cache != nil {
-			s.tell(nil)
+			s.sendInvalidation(nil)
 		}
 	}
 }
 
-// tell sends invalidated keys to a session that tracks, or to the session that it
+// sendInvalidation sends invalidated keys to a session that tracks, or to the session that it
 // redirects to; nil means all keys. A RESP2 client can receive invalidations only
 // if it redirects to a session that is subscribed.
-func (s *Session) tell(keys []string) {
+func (s *Session) sendInvalidation(keys []string) {
 	to := s
 	if id := s.cache.redirect; id != 0 {
 		if to = s.srv.sessions[id]; to == nil || to.killed || to.closing {
@@ -223,8 +223,8 @@ func (s *Session) tell(keys []string) {
 // It is called before the lock is released.
 func (srv *Server) settleTracking() {
 	t := &srv.tracking
-	if t.dirty {
-		t.dirty = false
+	if t.broadcastDue {
+		t.broadcastDue = false
 		for _, prefix := range sortedNames(t.prefixes) {
 			t.prefixes[prefix].send()
 		}
@@ -233,7 +233,7 @@ func (srv *Server) settleTracking() {
 		n := 0
 		for key := range t.keys { // in random order
 			srv.invalidate(key, t.forget(key))
-			if n++; n == trimLimit || len(t.keys) <= limit {
+			if n++; n == trimBatch || len(t.keys) <= limit {
 				break
 			}
 		}
@@ -258,7 +258,7 @@ func (b *broadcast) send() {
 			mine = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return b.changed[key] == s })
 		}
 		if len(mine) > 0 {
-			s.tell(mine)
+			s.sendInvalidation(mine)
 		}
 	}
 	clear(b.changed)
@@ -296,7 +296,7 @@ func (s *Session) track(o *trackingOptions) {
 		}
 		if _, there := c.prefixes[prefix]; !there {
 			c.prefixes[prefix] = struct{}{}
-			s.named += int64(len(prefix)) + perName
+			s.nameBytes += int64(len(prefix)) + perName
 		}
 	}
 }
@@ -308,7 +308,7 @@ func (s *Session) untrack(gone bool) {
 	t := &s.srv.tracking
 	if s.cache != nil {
 		for prefix := range s.cache.prefixes {
-			s.named -= int64(len(prefix)) + perName
+			s.nameBytes -= int64(len(prefix)) + perName
 			b := t.prefixes[prefix]
 			delete(b.clients, s)
 			if len(b.clients) == 0 {
@@ -383,7 +383,7 @@ func clientTracking(c *Call) {
 	}
 	switch {
 	case protocol.EqualFold(on, "ON"):
-		if e := c.sess.mayTrack(&o); e != "" {
+		if e := c.sess.trackingConflict(&o); e != "" {
 			c.Fail(e)
 		}
 		if c.ok() {
@@ -401,9 +401,9 @@ func clientTracking(c *Call) {
 	}
 }
 
-// mayTrack returns the error if the options conflict with each other, or with the
+// trackingConflict returns the error if the options conflict with each other, or with the
 // current tracking state of the session.
-func (s *Session) mayTrack(o *trackingOptions) string {
+func (s *Session) trackingConflict(o *trackingOptions) string {
 	was := s.cache
 	switch {
 	case !o.bcast && len(o.prefixes) > 0:

@@ -125,7 +125,7 @@ func TestTrackingTableLimit(t *testing.T) {
 	reader, writer := c[0], c[1]
 	tell(t, reader, "HELLO 3")
 	tell(t, reader, "CLIENT TRACKING ON")
-	const n = 3 * trimLimit
+	const n = 3 * trimBatch
 	for i := range n {
 		tell(t, reader, "GET key"+strconv.Itoa(i))
 	}
@@ -134,7 +134,7 @@ func TestTrackingTableLimit(t *testing.T) {
 	}
 	tell(t, writer, "CONFIG SET tracking-table-max-keys 10")
 	for turns := 0; kept() > 10; turns++ {
-		if turns > n/trimLimit {
+		if turns > n/trimBatch {
 			t.Fatalf("%d keys are left", kept())
 		}
 		tell(t, writer, "PING")

@@ -60,7 +60,7 @@ func (s *Session) discard() {
 // unwatch removes all watches.
 func (s *Session) unwatch() {
 	for _, k := range s.watches {
-		s.named -= int64(len(k.key)) + perName
+		s.nameBytes -= int64(len(k.key)) + perName
 		subs := s.srv.watched[k]
 		delete(subs, s)
 		if len(subs) == 0 {
@@ -105,7 +105,7 @@ func watch(c *Call) {
 		}
 		c.srv.watched[k][s] = struct{}{}
 		s.watches = append(s.watches, k)
-		s.named += int64(len(k.key)) + perName
+		s.nameBytes += int64(len(k.key)) + perName
 	}
 	c.Reply.OK()
 }
@@ -127,7 +127,7 @@ func exec(c *Call) {
 	for _, k := range s.watches {
 		c.srv.keys.DB(k.db).Peek(bytesOf(k.key))
 	}
-	c.srv.unit.commit()
+	c.srv.scope.commit()
 	queue, aborted, touched := s.queue, s.aborted, s.touched
 	s.discard()
 	switch {

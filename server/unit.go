@@ -10,7 +10,7 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// unit is the commit scope: one command, one EXEC, one script, one sweep of expired
+// commitScope is the commit scope: one command, one EXEC, one script, one sweep of expired
 // keys. While a commit scope runs, it only collects effects. commit then applies
 // all their consequences, in one order: watched keys, client-side caches, keyspace
 // notifications, messages, and the commands that wait for a key.
@@ -20,7 +20,7 @@ import (
 //
 // There is one unit per server, guarded by its lock. A turn runs several commit
 // scopes in one lock hold, one after the other, under one reading of the clock.
-type unit struct {
+type commitScope struct {
 	srv     *Server
 	effects []effect
 	ready   []*queue   // queues of changed keys
@@ -30,9 +30,9 @@ type unit struct {
 	actor   *Session // the session whose command runs, if any
 	mark    int      // offset in the actor's output queue at which its reply begins
 
-	members []byte              // members that the effects touch; see appendMember
-	told    int                 // how many bytes of members belong to effects
-	seen    map[string]struct{} // members that touchedOnce has recorded for the next event
+	members      []byte              // members that the effects touch; see appendMember
+	membersTaken int                 // how many bytes of members belong to effects
+	seen         map[string]struct{} // members that touchedOnce has recorded for the next event
 }
 
 // effect is one change or message of a commit scope.
@@ -55,10 +55,10 @@ const (
 	flushMessage // no channel message: all databases, or one, were emptied
 )
 
-// begun serves the waiters whose alarm is due.
-func (srv *Server) begun() {
+// serveDue serves the waiters whose alarm is due.
+func (srv *Server) serveDue() {
 	if len(srv.alarms) > 0 && srv.alarms[0].at <= srv.instant {
-		srv.soundAlarms()
+		srv.serveAlarms()
 	}
 }
 
@@ -73,7 +73,7 @@ func (srv *Server) lock() {
 // settle does all work that is due before the lock is released, and sets the timer.
 // Every commit scope must have been committed.
 func (srv *Server) settle() {
-	u := &srv.unit
+	u := &srv.scope
 	if srv.clientMemory.full() {
 		srv.evictClients()
 	}
@@ -95,7 +95,7 @@ func (srv *Server) settle() {
 
 // unlock releases the lock and wakes the sessions with pending work.
 func (srv *Server) unlock() {
-	u := &srv.unit
+	u := &srv.scope
 	if len(u.wake) == 0 {
 		srv.mu.Unlock()
 		return
@@ -114,7 +114,7 @@ func (srv *Server) unlock() {
 // holdWoken holds back the output for other sessions until the changes that it
 // reports are on disk.
 func (srv *Server) holdWoken() {
-	u := &srv.unit
+	u := &srv.scope
 	u.wake = slices.DeleteFunc(u.wake, func(s *Session) bool {
 		if s.killed || s.waiting() == 0 {
 			return false
@@ -127,16 +127,16 @@ func (srv *Server) holdWoken() {
 
 // do runs f in a commit scope of its own.
 func (srv *Server) do(f func()) {
-	srv.tend(func() {
-		srv.begun()
+	srv.maintain(func() {
+		srv.serveDue()
 		f()
-		srv.unit.commit()
+		srv.scope.commit()
 	})
 }
 
-// tend runs f with the lock, for maintenance of the server: no waiter is served
+// maintain runs f with the lock, for maintenance of the server: no waiter is served
 // before f. f sees one reading of the clock.
-func (srv *Server) tend(f func()) {
+func (srv *Server) maintain(f func()) {
 	srv.lock()
 	srv.locked(f)
 }
@@ -160,13 +160,13 @@ func (srv *Server) unlessBusy(f func()) {
 		return
 	}
 	srv.locked(func() {
-		srv.begun()
+		srv.serveDue()
 		f()
-		srv.unit.commit()
+		srv.scope.commit()
 	})
 }
 
-func (u *unit) changed(db int, key string, class class, event string) {
+func (u *commitScope) changed(db int, key string, class class, event string) {
 	u.changes++
 	srv := u.srv
 	if len(srv.watched) == 0 && len(srv.waiting) == 0 && srv.notify == 0 && !srv.tracking.on {
@@ -174,13 +174,13 @@ func (u *unit) changed(db int, key string, class class, event string) {
 	}
 	e := effect{key: key, event: event, db: db, class: class}
 	if srv.tracking.on {
-		e.cached = srv.changing(key, u.actor, class == classExpired)
+		e.cached = srv.untrackKey(key, u.actor, class == classExpired)
 	}
-	if u.told < len(u.members) {
+	if u.membersTaken < len(u.members) {
 		// The buffer may move, but bytes in it never change before the effects are
 		// discarded.
-		e.members = protocol.View(u.members[u.told:])
-		u.told = len(u.members)
+		e.members = protocol.View(u.members[u.membersTaken:])
+		u.membersTaken = len(u.members)
 		clear(u.seen)
 	}
 	u.effects = append(u.effects, e)
@@ -190,16 +190,16 @@ func (u *unit) changed(db int, key string, class class, event string) {
 // event of the given class that the next call of changed reports. It copies the
 // member, unless no subscriber needs it. Sweeps call it too: touched for each
 // member that they remove from a key, then changed.
-func (u *unit) touched(class class, member []byte) {
+func (u *commitScope) touched(class class, member []byte) {
 	if u.srv.subkeys&class != 0 {
-		u.members = appendMember(u.members, u.told == len(u.members), member)
+		u.members = appendMember(u.members, u.membersTaken == len(u.members), member)
 	}
 }
 
 // touchedOnce is touched for a command that may touch a member several times in one
 // event, which names the member once. It borrows the member until changed, which
 // must follow. Call it only if a subscriber needs members.
-func (u *unit) touchedOnce(class class, member []byte) {
+func (u *commitScope) touchedOnce(class class, member []byte) {
 	if _, again := u.seen[protocol.View(member)]; again {
 		return
 	}
@@ -215,15 +215,15 @@ func (u *unit) touchedOnce(class class, member []byte) {
 const keepMembers = 64 << 10
 
 // forgetMembers resets the buffer of members for the next commit scope.
-func (u *unit) forgetMembers() {
+func (u *commitScope) forgetMembers() {
 	if cap(u.members) > keepMembers {
 		u.members, u.seen = nil, nil
 	}
-	u.members, u.told = u.members[:0], 0
+	u.members, u.membersTaken = u.members[:0], 0
 }
 
 // event records a keyspace event without a change.
-func (u *unit) event(db int, key string, class class, event string) {
+func (u *commitScope) event(db int, key string, class class, event string) {
 	if u.srv.notify&class != 0 {
 		u.effects = append(u.effects, effect{key: key, event: event, db: db, class: class | classUnchanged})
 	}
@@ -232,7 +232,7 @@ func (u *unit) event(db int, key string, class class, event string) {
 // replacing records that database db is about to get the keys of by, or none if by
 // is nil, in place of its own. The watches and waiters of each key that exists in
 // either are affected.
-func (u *unit) replacing(db, by *keyspace.DB) {
+func (u *commitScope) replacing(db, by *keyspace.DB) {
 	var keys []string
 	note := func(k waitKey) {
 		if key := bytesOf(k.key); k.db == db.ID() && (db.Peek(key) != nil || by != nil && by.Peek(key) != nil) {
@@ -253,12 +253,12 @@ func (u *unit) replacing(db, by *keyspace.DB) {
 
 // publish records a message, which keeps its order among the other effects. The
 // message is borrowed until commit.
-func (u *unit) publish(kind messageKind, channel, message []byte) {
+func (u *commitScope) publish(kind messageKind, channel, message []byte) {
 	u.effects = append(u.effects, effect{key: protocol.View(channel), event: protocol.View(message), message: kind})
 }
 
 // forget drops the event of a key that was created and removed again.
-func (u *unit) forget(db int, key string) {
+func (u *commitScope) forget(db int, key string) {
 	for i := len(u.effects) - 1; i >= 0; i-- {
 		if e := &u.effects[i]; e.class == classNew|classUnchanged && e.db == db && e.key == key {
 			u.effects = append(u.effects[:i], u.effects[i+1:]...)
@@ -269,7 +269,7 @@ func (u *unit) forget(db int, key string) {
 
 // commit applies the consequences of the effects so far. It then retries the
 // waiting commands that can now complete, each in a commit scope of its own.
-func (u *unit) commit() {
+func (u *commitScope) commit() {
 	if len(u.effects) == 0 && len(u.ready) == 0 {
 		return
 	}
@@ -293,7 +293,7 @@ func (u *unit) commit() {
 			}
 			if len(srv.waiting) > 0 {
 				if q := srv.waiting[waitKey{e.db, e.key}]; q != nil {
-					u.awake(q, e)
+					u.markLines(q, e)
 				}
 			}
 		}
@@ -397,7 +397,7 @@ func (srv *Server) setTimer() {
 	if srv.hasDelayed() || srv.evicting() {
 		next = min(next, srv.instant)
 	}
-	if next == srv.timerAt || srv.resting {
+	if next == srv.timerAt || srv.timerStopped {
 		return
 	}
 	srv.timerAt = next
@@ -405,7 +405,7 @@ func (srv *Server) setTimer() {
 		srv.timer.Stop()
 		return
 	}
-	srv.timer.Reset(min(time.UnixMicro(next).Sub(srv.clock()), clockRest))
+	srv.timer.Reset(min(time.UnixMicro(next).Sub(srv.clock()), maxTimerInterval))
 }
 
 // sweeps reports whether the timer removes expired keys and members. It must not
@@ -429,18 +429,18 @@ func (srv *Server) sweep() {
 	}
 }
 
-// ring is the timer's callback.
-func (srv *Server) ring() {
-	srv.attempt(func() { srv.do(srv.rung) })
+// onTimer is the timer's callback.
+func (srv *Server) onTimer() {
+	srv.attempt(func() { srv.do(srv.runTimer) })
 }
 
-func (srv *Server) rung() {
+func (srv *Server) runTimer() {
 	srv.timerAt = math.MinInt64 // so that setTimer sets the timer again
 	if srv.sweeps() || srv.hasDelayed() {
 		srv.sweep()
-		srv.unit.commit()
+		srv.scope.commit()
 	}
-	if srv.memoryLimit.going {
+	if srv.memoryLimit.moreToEvict {
 		srv.lacksMemory()
 	}
 	for len(srv.deadlines) > 0 && srv.deadlines[0].at <= srv.keys.Now() {

@@ -50,7 +50,7 @@ func (w *want) in(value any, now int64) bool {
 		return w.grouped
 	}
 	if w.grouped {
-		return forGroup(value.(*keyspace.Stream), w.group)
+		return groupReady(value.(*keyspace.Stream), w.group)
 	}
 	if !w.ranged {
 		return true
@@ -74,25 +74,25 @@ func (w *want) moves() bool { return w.ranged && w.scores.max.base != noClock }
 // queue holds the waiters for one key.
 type queue struct {
 	waitKey
-	lines  map[want]*line
-	wide   []*line // those that are not for a single score
-	marked []*line // those whose condition may hold
-	ready  bool    // in the list of queues that the commit scope serves
+	groups map[want]*waiterGroup
+	wide   []*waiterGroup // those that are not for a single score
+	marked []*waiterGroup // those whose condition may hold
+	ready  bool           // in the list of queues that the commit scope serves
 }
 
-// line is a group of waiters in a queue with the same condition.
-type line struct {
-	queue       *queue
-	want        want
-	waiters     list.List     // of *Waiter
-	turn        *list.Element // while the key is served: the first waiter that is not retried yet
-	marked      bool
-	appointment // its alarm, in microseconds since 1970
+// waiterGroup is a group of waiters in a queue with the same condition.
+type waiterGroup struct {
+	queue      *queue
+	want       want
+	waiters    list.List     // of *Waiter
+	nextWaiter *list.Element // while the key is served: the first waiter that is not retried yet
+	marked     bool
+	timerEntry // its alarm, in microseconds since 1970
 }
 
 // mark records that the condition of the line may hold, for all its waiters.
-func (l *line) mark() {
-	l.turn = l.waiters.Front()
+func (l *waiterGroup) mark() {
+	l.nextWaiter = l.waiters.Front()
 	if !l.marked {
 		l.marked = true
 		l.queue.marked = append(l.queue.marked, l)
@@ -100,28 +100,28 @@ func (l *line) mark() {
 }
 
 // first returns the next waiter to retry.
-func (l *line) first() *Waiter { return l.turn.Value.(*Waiter) }
+func (l *waiterGroup) first() *Waiter { return l.nextWaiter.Value.(*Waiter) }
 
 // Waiter is a blocked Call. It changed nothing and is retried when its key changes
 // or its time comes.
 type Waiter struct {
-	number      uint64 // ascending in order of arrival
-	sess        *Session
-	cmd         *Command
-	argv        [][]byte // copied
-	names       int      // how many of them are the command's name
-	places      []place
-	db          *keyspace.DB
-	since       time.Time
-	timeout     func(*protocol.Reply)
-	tries       int           // unsuccessful retries so far
-	spent       time.Duration // time spent in them
-	appointment               // its timeout, in milliseconds since 1970; 0 = none
+	number     uint64 // ascending in order of arrival
+	sess       *Session
+	cmd        *Command
+	argv       [][]byte // copied
+	names      int      // how many of them are the command's name
+	positions  []position
+	db         *keyspace.DB
+	since      time.Time
+	timeout    func(*protocol.Reply)
+	tries      int           // unsuccessful retries so far
+	spent      time.Duration // time spent in them
+	timerEntry               // its timeout, in milliseconds since 1970; 0 = none
 }
 
-// place is a Waiter's position in a line.
-type place struct {
-	line    *line
+// position is a Waiter's position in a line.
+type position struct {
+	group   *waiterGroup
 	element *list.Element
 }
 
@@ -131,14 +131,14 @@ func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*proto
 	w := &Waiter{
 		number: srv.waiters,
 		sess:   c.sess, cmd: c.cmd, argv: copyArgs(c.argv), names: len(c.argv) - len(c.All()), db: c.db,
-		since: time.Now(), timeout: timeout, appointment: appointment{at: deadline, index: -1},
+		since: time.Now(), timeout: timeout, timerEntry: timerEntry{at: deadline, index: -1},
 	}
 	for _, key := range keys {
-		l := srv.line(waitKey{c.db.ID(), protocol.View(key)}, want)
+		l := srv.groupFor(waitKey{c.db.ID(), protocol.View(key)}, want)
 		if last := l.waiters.Back(); last != nil && last.Value == w {
 			continue // the key occurs twice
 		}
-		w.places = append(w.places, place{l, l.waiters.PushBack(w)})
+		w.positions = append(w.positions, position{l, l.waiters.PushBack(w)})
 	}
 	if deadline != 0 {
 		heap.Push(&srv.deadlines, w)
@@ -148,24 +148,24 @@ func (srv *Server) block(c *Call, deadline int64, want want, timeout func(*proto
 	srv.blockedClients++
 }
 
-// line returns the line for a condition on a key, and creates it if needed. The key
+// groupFor returns the line for a condition on a key, and creates it if needed. The key
 // is borrowed.
-func (srv *Server) line(k waitKey, w want) *line {
+func (srv *Server) groupFor(k waitKey, w want) *waiterGroup {
 	q := srv.waiting[k]
 	if q == nil {
 		k.key = string(bytesOf(k.key)) // a copy
-		q = &queue{waitKey: k, lines: map[want]*line{}}
+		q = &queue{waitKey: k, groups: map[want]*waiterGroup{}}
 		srv.waiting[k] = q
 	}
-	l := q.lines[w]
+	l := q.groups[w]
 	if l != nil {
 		return l
 	}
-	l = &line{queue: q, want: w, appointment: appointment{index: -1}}
-	q.lines[w] = l
+	l = &waiterGroup{queue: q, want: w, timerEntry: timerEntry{index: -1}}
+	q.groups[w] = l
 	if w.isPoint() {
 		srv.points++
-		srv.tellMembers()
+		srv.selectMemberEvents()
 	} else {
 		q.wide = append(q.wide, l)
 		srv.setAlarm(l)
@@ -175,10 +175,10 @@ func (srv *Server) line(k waitKey, w want) *line {
 
 // unblock removes w from all queues; its session continues.
 func (srv *Server) unblock(w *Waiter) {
-	for _, p := range w.places {
-		l, q := p.line, p.line.queue
-		if l.turn == p.element {
-			l.turn = p.element.Next()
+	for _, p := range w.positions {
+		l, q := p.group, p.group.queue
+		if l.nextWaiter == p.element {
+			l.nextWaiter = p.element.Next()
 		}
 		l.waiters.Remove(p.element)
 		if l.waiters.Len() > 0 {
@@ -187,15 +187,15 @@ func (srv *Server) unblock(w *Waiter) {
 		if l.index >= 0 {
 			heap.Remove(&srv.alarms, l.index)
 		}
-		delete(q.lines, l.want)
+		delete(q.groups, l.want)
 		if l.want.isPoint() {
 			srv.points--
-			srv.tellMembers()
+			srv.selectMemberEvents()
 		} else {
 			i := slices.Index(q.wide, l)
 			q.wide = slices.Delete(q.wide, i, i+1)
 		}
-		if len(q.lines) == 0 {
+		if len(q.groups) == 0 {
 			delete(srv.waiting, q.waitKey)
 		}
 	}
@@ -207,19 +207,19 @@ func (srv *Server) unblock(w *Waiter) {
 	srv.blockedClients--
 }
 
-// awake marks the lines whose condition may hold after an effect on their key.
-func (u *unit) awake(q *queue, e *effect) {
+// markLines marks the lines whose condition may hold after an effect on their key.
+func (u *commitScope) markLines(q *queue, e *effect) {
 	switch {
-	case len(q.lines) == len(q.wide):
-	case e.members == "", u.srv.behind(q.waitKey): // the effect concerns the whole key
-		for _, l := range q.lines {
+	case len(q.groups) == len(q.wide):
+	case e.members == "", u.srv.hasBacklog(q.waitKey): // the effect concerns the whole key
+		for _, l := range q.groups {
 			l.mark()
 		}
 	default:
 		if s, ok := u.srv.valueOf(q).(*zset.Set); ok {
 			for member := range eachMember(e.members) {
 				if score, ok := s.Score(member); ok {
-					if l := q.lines[point(score)]; l != nil {
+					if l := q.groups[point(score)]; l != nil {
 						l.mark()
 					}
 				}
@@ -229,11 +229,11 @@ func (u *unit) awake(q *queue, e *effect) {
 	for _, l := range q.wide {
 		l.mark()
 	}
-	u.await(q)
+	u.addReady(q)
 }
 
-// await adds a queue to those that the commit scope serves.
-func (u *unit) await(q *queue) {
+// addReady adds a queue to those that the commit scope serves.
+func (u *commitScope) addReady(q *queue) {
 	if !q.ready {
 		q.ready = true
 		u.ready = append(u.ready, q)
@@ -250,17 +250,17 @@ func (srv *Server) valueOf(q *queue) any {
 
 // serve retries the waiters for a key, in order of arrival, while their conditions
 // hold.
-func (u *unit) serve(q *queue) {
+func (u *commitScope) serve(q *queue) {
 	srv := u.srv
-	if srv.behind(q.waitKey) {
+	if srv.hasBacklog(q.waitKey) {
 		q.ready = false // the lines stay marked until the key is clean
 		return
 	}
 	for {
 		value := srv.valueOf(q)
-		var next *line
-		q.marked = slices.DeleteFunc(q.marked, func(l *line) bool {
-			l.marked = l.turn != nil && l.want.in(value, srv.instant)
+		var next *waiterGroup
+		q.marked = slices.DeleteFunc(q.marked, func(l *waiterGroup) bool {
+			l.marked = l.nextWaiter != nil && l.want.in(value, srv.instant)
 			if l.marked && (next == nil || l.first().number < next.first().number) {
 				next = l
 			}
@@ -270,7 +270,7 @@ func (u *unit) serve(q *queue) {
 			break
 		}
 		w := next.first()
-		next.turn = next.turn.Next()
+		next.nextWaiter = next.nextWaiter.Next()
 		w.sess.retry(w)
 		u.commit()
 	}
@@ -281,7 +281,7 @@ func (u *unit) serve(q *queue) {
 }
 
 // setAlarm sets the alarm of a line, if time alone can fulfil its condition.
-func (srv *Server) setAlarm(l *line) {
+func (srv *Server) setAlarm(l *waiterGroup) {
 	if !l.want.moves() {
 		return
 	}
@@ -318,48 +318,48 @@ func (srv *Server) enters(s *zset.Set, r *rangeAt) int64 {
 	return r.max.reaches(e.Score, r.maxExclusive, srv.instant)
 }
 
-// soundAlarms serves the lines whose alarms are due. It runs at the beginning of a
+// serveAlarms serves the lines whose alarms are due. It runs at the beginning of a
 // lock hold.
-func (srv *Server) soundAlarms() {
+func (srv *Server) serveAlarms() {
 	if srv.pausedUntil != 0 {
 		return // no waiter is served during a pause
 	}
-	u := &srv.unit
+	u := &srv.scope
 	for len(srv.alarms) > 0 && srv.alarms[0].at <= srv.instant {
-		l := heap.Pop(&srv.alarms).(*line)
+		l := heap.Pop(&srv.alarms).(*waiterGroup)
 		l.mark()
-		u.await(l.queue)
+		u.addReady(l.queue)
 	}
 	u.commit()
 }
 
-// appointment is an entry in a timer heap.
-type appointment struct {
+// timerEntry is an entry in a timer heap.
+type timerEntry struct {
 	at    int64
 	index int // -1 = in no heap
 }
 
-func (a *appointment) when() *appointment { return a }
+func (a *timerEntry) when() *timerEntry { return a }
 
-// agenda is a timer heap: entries ordered by time.
-type agenda[T interface{ when() *appointment }] []T
+// timerHeap is a timer heap: entries ordered by time.
+type timerHeap[T interface{ when() *timerEntry }] []T
 
-func (a agenda[T]) Len() int           { return len(a) }
-func (a agenda[T]) Less(i, j int) bool { return a[i].when().at < a[j].when().at }
-func (a agenda[T]) Swap(i, j int) {
+func (a timerHeap[T]) Len() int           { return len(a) }
+func (a timerHeap[T]) Less(i, j int) bool { return a[i].when().at < a[j].when().at }
+func (a timerHeap[T]) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
 	a[i].when().index, a[j].when().index = i, j
 }
 
 // Push implements heap.Interface.
-func (a *agenda[T]) Push(x any) {
+func (a *timerHeap[T]) Push(x any) {
 	e := x.(T)
 	e.when().index = len(*a)
 	*a = append(*a, e)
 }
 
 // Pop implements heap.Interface.
-func (a *agenda[T]) Pop() any {
+func (a *timerHeap[T]) Pop() any {
 	old := *a
 	e := old[len(old)-1]
 	clear(old[len(old)-1:])

@@ -307,7 +307,7 @@ func TestNobodyWaitsInVain(t *testing.T) {
 				srv.do(func() {
 					n := 0
 					for k, q := range srv.waiting {
-						for _, l := range q.lines {
+						for _, l := range q.groups {
 							n += l.waiters.Len()
 							if e := srv.keys.DB(k.db).Peek([]byte(k.key)); e != nil && l.want.in(e.Value(), srv.instant) {
 								t.Errorf("seed %d: %d wait for what is there: %+v", seed, l.waiters.Len(), l.want)

@@ -218,7 +218,7 @@ func TestZaddexModel(t *testing.T) {
 		}
 		srv.setClock(at)
 		s.exec(args)
-		srv.unit.commit()
+		srv.scope.commit()
 		return string(s.out.Swap(nil))
 	}
 	r := rand.New(rand.NewPCG(4, 2))

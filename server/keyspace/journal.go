@@ -78,26 +78,26 @@ import (
 // happen under the lock, or the values must be pinned, and a cost of 50 ns at each
 // change would become a pause of 20 ms at 100 000 changes.
 const (
-	opNew      = 'N'
-	opGone     = 'D'
-	opDeadline = 'E'
-	opString   = 'S'
-	opWrite    = 'W'
-	opPut      = 'P'
-	opOrdered  = 'O'
-	opRemove   = 'R'
-	opMember   = 'T'
-	opClear    = 'C'
-	opFront    = 'L'
-	opBack     = 'A'
-	opPopFront = 'l'
-	opPopBack  = 'a'
-	opIndex    = '='
-	opInsert   = 'I'
-	opCut      = 'X'
-	opMatching = 'M'
+	opNew         = 'N'
+	opDeleteKey   = 'D'
+	opDeadline    = 'E'
+	opString      = 'S'
+	opWrite       = 'W'
+	opPut         = 'P'
+	opOrdered     = 'O'
+	opRemove      = 'R'
+	opMember      = 'T'
+	opClear       = 'C'
+	opFront       = 'L'
+	opBack        = 'A'
+	opPopFront    = 'l'
+	opPopBack     = 'a'
+	opIndex       = '='
+	opInsert      = 'I'
+	opRemoveRange = 'X'
+	opMatching    = 'M'
 
-	opPutAnew        = 'B'
+	opPutNewBlock    = 'B'
 	opID             = '#'
 	opBlock          = 'K'
 	opGroup          = 'G'
@@ -128,9 +128,9 @@ type recorder struct {
 	open    []*changes
 	free    []*changes
 
-	scratch  []byte
-	whole    valueWriter // encodes values that are written as a whole
-	respaced bool        // databases were swapped or cleared
+	scratch     []byte
+	whole       valueWriter // encodes values that are written as a whole
+	spacesDirty bool        // databases were swapped or cleared
 }
 
 // part is a piece of a journal: records, or a value that is too large to be encoded
@@ -145,7 +145,7 @@ type part struct {
 type changes struct {
 	entry    *Entry // nil once the key is deleted
 	space    uint64 // space of the entry, even if another database has that space by now
-	whole    bool   // the value is written as a whole
+	rewrite  bool   // the value is written as a whole
 	ops      []byte
 	n        int
 	observer zset.Observer
@@ -193,8 +193,8 @@ func (c *changes) end(op byte, b []byte) {
 
 // The value has changed in a way that no operation describes: record that it is to be
 // written as a whole.
-func (c *changes) anew() {
-	c.whole = true
+func (c *changes) rewriteValue() {
+	c.rewrite = true
 	c.ops, c.n = c.ops[:0], 0
 }
 
@@ -271,7 +271,7 @@ func (ks *Keyspace) Recorded() int {
 		return 0
 	}
 	n := r.size + len(r.buf)
-	if n == 0 && r.respaced {
+	if n == 0 && r.spacesDirty {
 		return 1
 	}
 	return n
@@ -316,7 +316,7 @@ func (ks *Keyspace) TakeJournal() *Journal {
 	room := min(cap(r.buf), 64<<10)
 	r.flush()
 	j := &Journal{r.parts}
-	r.parts, r.size, r.respaced = nil, 0, false
+	r.parts, r.size, r.spacesDirty = nil, 0, false
 	r.buf = make([]byte, 0, room)
 	return j
 }
@@ -405,7 +405,7 @@ func (r *recorder) observe(db *DB, e *Entry) {
 }
 
 // The value of e was replaced: record that it is to be written as a whole.
-func (r *recorder) anew(db *DB, e *Entry) { r.openEntry(db, e).anew() }
+func (r *recorder) replaced(db *DB, e *Entry) { r.openEntry(db, e).rewriteValue() }
 
 // string records a change of a string.
 func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
@@ -423,22 +423,22 @@ func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 	}
 }
 
-// gone records that e is no longer in db.
-func (r *recorder) gone(db *DB, e *Entry) {
+// deleted records that e is no longer in db.
+func (r *recorder) deleted(db *DB, e *Entry) {
 	if e.open() != 0 {
 		c := r.open[e.open()-1]
 		attach(e.Value(), nil)
 		e.setOpen(0)
 		c.entry = nil
-		c.ops, c.n, c.whole = c.ops[:0], 0, false
+		c.ops, c.n, c.rewrite = c.ops[:0], 0, false
 	}
-	r.record(db.space, e.Key(), []byte{opGone})
+	r.record(db.space, e.Key(), []byte{opDeleteKey})
 }
 
 // deadline records the new deadline of e.
 func (r *recorder) deadline(db *DB, e *Entry) {
 	if e.open() != 0 {
-		if c := r.open[e.open()-1]; !c.whole {
+		if c := r.open[e.open()-1]; !c.rewrite {
 			c.ops = binary.AppendUvarint(append(c.ops, opDeadline), uint64(e.Deadline()))
 			c.n++
 		}
@@ -449,19 +449,19 @@ func (r *recorder) deadline(db *DB, e *Entry) {
 	r.record(db.space, e.Key(), binary.AppendUvarint(b[:1], uint64(e.Deadline())))
 }
 
-// respace records that the spaces of databases have changed.
-func (r *recorder) respace() {
-	r.respaced = true
+// spacesChanged records that the spaces of databases have changed.
+func (r *recorder) spacesChanged() {
+	r.spacesDirty = true
 	r.records++
 }
 
 // cleared records that a space has no keys any more.
 func (r *recorder) cleared(space uint64) {
-	r.respace()
+	r.spacesChanged()
 	for _, c := range r.open {
 		if c.entry != nil && c.space == space {
 			attach(c.entry.Value(), nil)
-			c.entry, c.whole, c.n, c.ops = nil, false, 0, c.ops[:0]
+			c.entry, c.rewrite, c.n, c.ops = nil, false, 0, c.ops[:0]
 		}
 	}
 }
@@ -502,13 +502,13 @@ func (r *recorder) seal() {
 			e.setOpen(0)
 			attach(e.Value(), nil)
 			switch {
-			case c.whole || c.n > pinAt && c.n > sizeOf(e.Value()):
+			case c.rewrite || c.n > pinAt && c.n > sizeOf(e.Value()):
 				r.value(c)
 			case c.n > 0:
 				r.record(c.space, e.Key(), c.ops)
 			}
 		}
-		c.entry, c.whole, c.n = nil, false, 0
+		c.entry, c.rewrite, c.n = nil, false, 0
 		if c.ops = c.ops[:0]; cap(c.ops) > keepOps {
 			c.ops = nil
 		}

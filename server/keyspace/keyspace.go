@@ -155,7 +155,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	a.held, b.held = b.held, a.held
 	ks.moved = true
 	if ks.rec != nil {
-		ks.rec.respace()
+		ks.rec.spacesChanged()
 	}
 }
 
@@ -432,7 +432,7 @@ func (db *DB) add(e *Entry) *Entry {
 		x.add(e.Key())
 	}
 	if db.ks.rec != nil {
-		db.ks.rec.anew(db, e)
+		db.ks.rec.replaced(db, e)
 	}
 	db.trackWeight(e, 0)
 	db.noteEdited(e)
@@ -451,7 +451,7 @@ func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 	}
 	if db.ks.rec != nil {
 		attach(e.Value(), nil)
-		db.ks.rec.anew(db, e)
+		db.ks.rec.replaced(db, e)
 	}
 	if e.timed() {
 		db.unschedule(e)
@@ -496,7 +496,7 @@ func (db *DB) remove(key string) {
 		db.unschedule(e)
 	}
 	if db.ks.rec != nil {
-		db.ks.rec.gone(db, e)
+		db.ks.rec.deleted(db, e)
 	}
 	if db.ks.hooks.Dropped != nil && e.kind() == isString && !e.packed() {
 		if n := (*String)(unsafe.Pointer(e)).Bytes(); n >= largeString {

@@ -383,7 +383,7 @@ func listpackSizes(d []byte) (sum int) {
 // Delete removes n elements from index i on, which must exist. O(n / 300).
 func (l *List) Delete(i, n int) {
 	if l.log != nil && n > 0 {
-		l.log.op(opCut)
+		l.log.op(opRemoveRange)
 		l.log.number(i)
 		l.log.number(n)
 	}

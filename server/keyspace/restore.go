@@ -371,7 +371,7 @@ func (b *Builder) Apply(ops []byte) error {
 		switch op {
 		case opNew:
 			ok = b.begin(&o)
-		case opGone:
+		case opDeleteKey:
 			b.value, b.deadline = nil, 0
 			b.discard()
 		case opDeadline:
@@ -490,7 +490,7 @@ func (l *List) replay(op byte, o *operands) bool {
 		} else {
 			l.Insert(i, text)
 		}
-	case opCut:
+	case opRemoveRange:
 		i := o.position(l.n)
 		n := o.position(l.n - i)
 		if o.failed {
@@ -582,7 +582,7 @@ func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
 
 // Anew reports whether the operations of a record are independent of the previous
 // value of the key.
-func Anew(ops []byte) bool { return len(ops) > 0 && (ops[0] == opNew || ops[0] == opGone) }
+func Anew(ops []byte) bool { return len(ops) > 0 && (ops[0] == opNew || ops[0] == opDeleteKey) }
 
 // Restore adds a value from a Builder under a key that must not exist. It calls no
 // hooks and writes no journal.
@@ -604,6 +604,6 @@ func (db *DB) Restore(key string, value any, deadline int64) {
 // Forget records in the journal that a key does not exist.
 func (db *DB) Forget(key string) {
 	if db.ks.rec != nil {
-		db.ks.rec.record(db.space, key, []byte{opGone})
+		db.ks.rec.record(db.space, key, []byte{opDeleteKey})
 	}
 }

@@ -728,7 +728,7 @@ func (s *Set) Sort(l *Limits) {
 	slices.Sort(ints)
 	*o = setObject{ints: ints, log: o.log}
 	if o.log != nil {
-		o.log.anew()
+		o.log.rewriteValue()
 	}
 }
 

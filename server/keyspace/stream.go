@@ -362,7 +362,7 @@ func (s *Stream) Add(id StreamID, fields [][]byte, l *Limits) {
 	}
 	op := byte(opPut)
 	if !s.fits(bytes, l) {
-		op = opPutAnew
+		op = opPutNewBlock
 	}
 	if s.log != nil {
 		s.log.op(op)
@@ -372,7 +372,7 @@ func (s *Stream) Add(id StreamID, fields [][]byte, l *Limits) {
 			s.log.text(viewOf(b))
 		}
 	}
-	s.add(id, fields, op == opPutAnew)
+	s.add(id, fields, op == opPutNewBlock)
 }
 
 func (s *Stream) add(id StreamID, fields [][]byte, newBlock bool) {
@@ -563,7 +563,7 @@ func (s *Stream) Trim(t StreamTrim) int {
 		return 0
 	}
 	if s.log != nil {
-		s.log.op(opCut)
+		s.log.op(opRemoveRange)
 		s.log.number(blocks)
 		s.log.number(part)
 	}

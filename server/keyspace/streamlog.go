@@ -116,7 +116,7 @@ func (o *operands) texts(n int) bool {
 
 func (s *Stream) replay(op byte, o *operands) bool {
 	switch op {
-	case opPut, opPutAnew:
+	case opPut, opPutNewBlock:
 		id, n := o.id(), o.number()
 		if o.failed || n == 0 || n > uint64(len(o.rest)) || !s.last.Less(id) || op == opPut && s.nodes.len() == 0 {
 			return false
@@ -126,11 +126,11 @@ func (s *Stream) replay(op byte, o *operands) bool {
 			fields[i] = o.text()
 		}
 		if !o.failed {
-			s.add(id, fields, op == opPutAnew)
+			s.add(id, fields, op == opPutNewBlock)
 		}
 	case opRemove:
 		return s.Delete(o.id())
-	case opCut:
+	case opRemoveRange:
 		blocks := o.position(s.nodes.len())
 		n := o.number()
 		if o.failed || n > 0 && (blocks == s.nodes.len() || n > uint64(s.nodes.all()[blocks].live)) {

@@ -110,7 +110,7 @@ func (db *DB) SetString(e *Entry, b []byte) *Entry {
 	switch {
 	case db.ks.rec == nil:
 	case len(b) > pinBytes:
-		db.ks.rec.anew(db, e)
+		db.ks.rec.replaced(db, e)
 	default:
 		db.ks.rec.string(db, e, opString, 0, b)
 	}
@@ -134,7 +134,7 @@ func (db *DB) SetOwnString(e *Entry, b []byte) *Entry {
 		return db.SetString(e, b)
 	}
 	if db.ks.rec != nil {
-		db.ks.rec.anew(db, e)
+		db.ks.rec.replaced(db, e)
 	}
 	e.flags &^= stringFlags
 	s := (*String)(unsafe.Pointer(e)).box()
@@ -160,7 +160,7 @@ func (db *DB) WriteString(e *Entry, offset int, b []byte) (now *Entry, n int) {
 	switch {
 	case db.ks.rec == nil:
 	case offset > (*String)(unsafe.Pointer(e)).Len()+maxGap:
-		db.ks.rec.anew(db, e)
+		db.ks.rec.replaced(db, e)
 	default:
 		db.ks.rec.string(db, e, opWrite, offset, b)
 	}
