@@ -11,6 +11,13 @@ type (
 	polled struct{}
 )
 
+// pollSet is empty: connections are checked one by one.
+type pollSet struct{}
+
+func (pollSet) add(transport) bool { return false }
+
+func (pollSet) anyEnded() bool { return false }
+
 func (*loop) replace() {}
 
 func (*loops) stop() {}

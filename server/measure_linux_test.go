@@ -4,9 +4,11 @@ package server
 // break them, so make faults runs them and go test ./... does not.
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,4 +91,31 @@ func TestMeasureIdle(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A connection beyond maxclients is refused within 20 ms, though thousands of sockets
+// are checked for closed clients before.
+func TestMeasureRefusals(t *testing.T) {
+	measured(t)
+	const clients, refused = 3000, 50
+	_, addr := start(t, map[string]string{"maxclients": strconv.Itoa(clients)})
+	for range clients {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	dialRaw(t, addr).reply() // all clients are connected
+	begin := time.Now()
+	for range refused {
+		if got := fmt.Sprint(dialRaw(t, addr).reply()); !strings.Contains(got, "max number of clients") {
+			t.Fatal(got)
+		}
+	}
+	took := time.Since(begin) / refused
+	t.Logf("%v for each", took)
+	if took > 20*time.Millisecond {
+		t.Errorf("a refusal takes %v", took)
+	}
 }

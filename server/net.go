@@ -237,7 +237,7 @@ const (
 	endTime = time.Second
 	// lookShare limits the share of a listener's time for checks for closed clients
 	// that find none: 1/lookShare.
-	lookShare = 10
+	lookShare = 4
 )
 
 // awaitSlot waits for a free client slot before a client is served. If all slots
@@ -277,12 +277,13 @@ func (srv *Server) awaitSlot() {
 // anyEnded reports whether a client that is about to leave has closed its side. It
 // is called with the lifecycle lock held.
 func (srv *Server) anyEnded() bool {
+	var sockets pollSet
 	for c := range srv.conns {
-		if _, stays := srv.staying[c]; !stays && c.ended() {
+		if _, stays := srv.staying[c]; !stays && !sockets.add(c) && c.ended() {
 			return true
 		}
 	}
-	return false
+	return sockets.anyEnded()
 }
 
 // markStaying records the clients that have closed their side and do not leave.
