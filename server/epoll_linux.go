@@ -142,7 +142,7 @@ type polled struct {
 	interest   uint32 // the events requested from epoll; 0: none, and not registered
 	more       bool   // the last read returned data
 	queued     bool   // in ready
-	inNotified bool   // in told
+	inNotified bool   // in loop.notified
 	detached   bool   // its script runs outside the loop
 	ending     bool   // runs no more commands; is closed once all output is written
 	halfClosed bool   // the client sends no more; likewise

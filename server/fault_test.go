@@ -55,7 +55,7 @@ func TestPanic(t *testing.T) {
 		send    string   // by the client
 		replies []string // to the client, before he is disconnected
 		act     func(*Server)
-		saves   bool // its panic comes after a Cut
+		saves   bool // its panic comes after a checkpoint
 		logged  []string
 		absent  string
 	}{
@@ -156,7 +156,7 @@ func TestPanic(t *testing.T) {
 				srv.do(func() { srv.keeper.results = append(srv.keeper.results, result{}) })
 				srv.Shutdown(context.Background())
 			},
-			saves: true, logged: []string{"saveNow"},
+			logged: []string{"saveNow"},
 		},
 	} {
 		for _, transport := range []string{"epoll", "net"} {
