@@ -96,7 +96,7 @@ func (p parameter) hide() parameter { p.hidden = true; return p }
 const (
 	noReplicas   = "nothing to do: there are no replicas"
 	noCluster    = "nothing to do: a cluster has this node alone"
-	noTLSOut     = "nothing to do: zsetd connects to nobody by TLS"
+	noTLSOut     = "nothing to do: zsetd opens no TLS connections"
 	oneFile      = "nothing to do: one file of another format has it all"
 	noForks      = "nothing to do: saving forks no process"
 	goFrees      = "nothing to do: the garbage collector frees memory, always in the background"
