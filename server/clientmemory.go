@@ -173,8 +173,8 @@ func (srv *Server) evictClients() {
 func maxmemoryClients() parameter {
 	field := func(c *config) *int64 { return &c.maxmemoryClients }
 	p := size("maxmemory-clients", 0, 0, math.MaxInt64, field).
-		about("Memory that all clients may take together, in bytes or, with `%`, in percent of maxmemory; 0 for any. The largest " +
-			"are disconnected when it is more.")
+		about("Memory limit of all clients together, in bytes or, with `%`, in percent of maxmemory; 0 means no limit. Above it " +
+			"the server disconnects the largest clients.")
 	p.get = func(c *config) string {
 		if c.maxmemoryClients < 0 {
 			return strconv.FormatInt(-c.maxmemoryClients, 10) + "%"

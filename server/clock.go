@@ -222,6 +222,6 @@ func (srv *Server) infoClock(t *infoText) {
 // clockSteps is the parameter clock-steps.
 func clockSteps() parameter {
 	return enum("clock-steps", "slew", func(c *config) *string { return &c.clockSteps }, "slew", "follow").
-		about("What happens when the system's clock is set: `slew` follows it by 1 ms a second, so that nothing expires early or late, " +
-			"`follow` at once, as Redis does.")
+		about("Reaction to a step of the system clock: `slew` follows it by 1 ms per second, so that keys expire neither early nor late; " +
+			"`follow` follows it immediately, as Redis does.")
 }

@@ -126,65 +126,65 @@ type parameter struct {
 func parameters() []parameter {
 	return slices.Concat([]parameter{
 		text("bind", "127.0.0.1 -::1", func(c *config) *string { return &c.bind }).words().
-			about("Addresses to listen on; `*` means all. An address that starts with `-` may be unavailable."),
+			about("Addresses to listen on, separated by spaces; `*` means all addresses. With the prefix `-`, an unavailable address is not an error."),
 		number("port", 6379, 0, 65535, func(c *config) *int64 { return &c.port }).
-			about("TCP port to listen on; 0 for none."),
+			about("TCP port to listen on; 0 disables it."),
 		text("unixsocket", "", func(c *config) *string { return &c.unixsocket }).immutable().
-			about("Path of a unix socket to listen on; empty for none."),
+			about("Path of the unix socket to listen on; empty disables it."),
 		octal("unixsocketperm", func(c *config) *string { return &c.unixsocketperm }).immutable().
-			about("Permissions of the unix socket, in octal."),
+			about("Permissions of the unix socket in octal; 0 keeps those that the umask gives."),
 		number("timeout", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.timeout }).
-			about("Seconds after which an idle client is disconnected, or a client that needs longer for a kilobyte of a command or a reply; 0 disables it."),
+			about("Idle timeout of clients in seconds; 0 disables it. It also disconnects a client that takes longer than this to send or receive a kilobyte."),
 		// Hidden: a client that sets every parameter of CONFIG GET * again skips
 		// only those that are immutable in Redis.
 		enum("transport", "epoll", func(c *config) *string { return &c.transport }, "net", "epoll").immutable().hide().
-			about("Transport of clients: `epoll`, on Linux, serves all plain sockets in one or a few goroutines; `net` serves each connection in its own."),
+			about("Network transport: `epoll` (Linux) serves all connections without TLS with a few goroutines; `net` serves each connection with a goroutine."),
 		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tcpKeepalive }).
-			about("Seconds between keep-alive probes on new connections; 0 for none."),
+			about("Interval of TCP keep-alive probes in seconds, for new connections; 0 disables them."),
 		clockSteps(),
 		number("databases", 16, 1, 1<<16, func(c *config) *int64 { return &c.databases }).immutable().
 			about("Number of databases."),
 		number("maxclients", 10000, 1, math.MaxUint32, func(c *config) *int64 { return &c.maxclients }).
-			about("Maximum number of connected clients. The server lowers it at the start if the limit of open files is less than this number plus 32."),
+			about("Maximum number of connected clients. At startup the server lowers it if the limit of open files is less than this number plus 32."),
 		size("maxmemory", 0, 0, math.MaxInt64, func(c *config) *int64 { return &c.maxmemory }).
 			about("Memory limit in bytes; 0 means no limit. Above it the server evicts keys, see maxmemory-policy; if no key " +
-				"can be evicted, it refuses commands that may need memory. The limit applies to keys, values and clients, " +
-				"used_memory in INFO; the process takes about a quarter more, or some 20 MB."),
+				"can be evicted, it refuses commands that may need memory. The limit applies to keys, values and clients " +
+				"(used_memory in INFO); the process uses about a quarter more, at least 20 MB."),
 		enum("maxmemory-policy", "noeviction", func(c *config) *string { return &c.maxmemoryPolicy }, "volatile-lru", "volatile-lfu",
 			"volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").
-			about("Choice of the keys to evict: `allkeys-` among all, `volatile-` among those with a deadline; `lru` the least recently " +
-				"used, `lfu` the least frequently used, `random` a random key, `ttl` the key that expires first."),
+			about("Eviction policy: `allkeys-` considers all keys, `volatile-` those with an expiry time; `lru` evicts the least recently " +
+				"used key, `lfu` the least frequently used, `random` a random one, `ttl` the one that expires first; `noeviction` evicts none."),
 		number("maxmemory-samples", 5, 1, math.MaxInt32, func(c *config) *int64 { return &c.maxmemorySamples }).
-			about("Number of random keys among which lru and lfu choose the key to evict."),
+			about("Number of random keys that `lru` and `lfu` compare to choose the key to evict."),
 		number("maxmemory-eviction-tenacity", 10, 0, 100, func(c *config) *int64 { return &c.evictionTenacity }).
-			about("Time limit of one eviction step, after which the server serves clients again: 10 means 0.5 ms, 100 no limit."),
+			about("Time limit of an eviction step, from 0 to 100: 10 means 0.5 ms, 100 no limit. Between steps the server serves clients."),
 		number("lfu-log-factor", 10, 0, math.MaxInt32, func(c *config) *int64 { return &c.lfuLogFactor }).
-			about("Number of accesses that raise the counter of lfu: the larger the factor, the more are needed."),
+			about("Logarithm factor of the access counter of `lfu`: the larger, the more accesses increment the counter."),
 		number("lfu-decay-time", 1, 0, math.MaxInt32, func(c *config) *int64 { return &c.lfuDecayTime }).
-			about("Minutes after which the counter of lfu decreases by one; 0 disables it."),
+			about("Decay time of the access counter of `lfu` in minutes: an idle key loses one count per period; 0 disables the decay."),
 		renames(),
 		text("requirepass", "", func(c *config) *string { return &c.requirepass }).
-			about("Password that clients must send with AUTH; empty for none.").secret(),
+			about("Password of the default user; empty means no password.").secret(),
 		yesNo("protected-mode", true, func(c *config) *bool { return &c.protectedMode }).
-			about("Whether the server refuses clients from other machines while the default user has no password."),
+			about("Whether the server rejects clients from other hosts while the default user has no password."),
 		text("aclfile", "", func(c *config) *string { return &c.aclFile }).immutable().
-			about("File of users, which ACL LOAD reads and ACL SAVE writes. If it is empty, lines `user NAME RULES...` of the " +
-				"configuration file declare users."),
+			about("Path of the file of users, which ACL LOAD reads and ACL SAVE writes. If it is empty, lines `user NAME RULES...` of the " +
+				"configuration file define users."),
 		enum("acl-pubsub-default", "resetchannels", func(c *config) *string { return &c.aclPubsub },
 			"allchannels", "resetchannels").
-			about("Channels that new users may access: `allchannels`, or none with `resetchannels`."),
+			about("Pub/sub channels that new users may access: `allchannels` all, `resetchannels` none."),
 		number("acllog-max-len", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.aclLogMaxLen }).
 			about("Maximum number of entries of ACL LOG."),
 		enum("enable-debug-command", "no", func(c *config) *string { return &c.enableDebug }, "no", "yes", "local").immutable().
-			about("Whether DEBUG is allowed: `no`, `yes`, or `local` for clients on this machine."),
+			about("Whether the DEBUG command is allowed: `no`, `yes`, or `local` for clients on the same host."),
 		enum("enable-module-command", "no", func(c *config) *string { return &c.enableModule }, "no", "yes", "local").immutable().
-			about("Whether MODULE LOAD and UNLOAD are allowed: the same values. Both fail, as there are no modules."),
+			about("Whether MODULE LOAD and UNLOAD are allowed: `no`, `yes` or `local`. Both fail: modules are not supported."),
 		enum("loglevel", "notice", func(c *config) *string { return &c.loglevel }, "debug", "verbose", "notice", "warning", "nothing").
-			about("Lowest level that is logged."),
+			about("Minimum level of log messages: `debug`, `verbose`, `notice`, `warning` or `nothing`."),
 		yesNo("cluster-enabled", false, func(c *config) *bool { return &c.clusterEnabled }).immutable().
-			about("Whether the server is a cluster of one node. The node has all slots unless CLUSTER DELSLOTS or FLUSHSLOTS removes them."),
+			about("Whether the server is a cluster with one node, which owns all slots unless CLUSTER DELSLOTS or FLUSHSLOTS removes them."),
 		text("cluster-announce-ip", "", func(c *config) *string { return &c.clusterAnnounceIP }).
-			about("Address of the node in replies to clients; if empty, the address to which they are connected."),
+			about("IP address of the node in replies to clients; empty means the address to which the client is connected."),
 		number("cluster-announce-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnouncePort }).
 			about("Port of the node in replies to clients; 0 means `port`."),
 		number("cluster-announce-tls-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterAnnounceTLSPort }).
@@ -194,92 +194,92 @@ func parameters() []parameter {
 		number("cluster-port", 0, 0, 65535, func(c *config) *int64 { return &c.clusterPort }).immutable().
 			about("Port of the cluster bus in CLUSTER NODES; 0 means `port` plus 10000. There is no bus."),
 		text("cluster-announce-hostname", "", func(c *config) *string { return &c.clusterHostname }).check(isHostname).
-			about("Host name of the node in replies to clients."),
+			about("Host name of the node in replies to clients; empty means none."),
 		enum("cluster-preferred-endpoint-type", endpointIP, func(c *config) *string { return &c.clusterEndpoint },
 			endpointIP, endpointHostname, endpointUnknown).
-			about("Endpoint of the node in replies to clients: `ip`, `hostname`, or `unknown-endpoint` for the one that they already use."),
+			about("Endpoint of the node in replies to clients: `ip`, `hostname`, or `unknown-endpoint` for the one to which the client is connected."),
 		yesNo("cluster-require-full-coverage", true, func(c *config) *bool { return &c.clusterFullCoverage }).
-			about("Whether the node refuses commands on keys while it lacks slots."),
+			about("Whether the node rejects all commands on keys while a slot is unassigned."),
 		yesNo("cluster-allow-reads-when-down", false, func(c *config) *bool { return &c.clusterReadsWhenDown }).
-			about("Whether keys may be read while the node lacks slots."),
+			about("Whether the node allows reads of keys while a slot is unassigned."),
 		yesNo("cluster-allow-pubsubshard-when-down", true, func(c *config) *bool { return &c.clusterShardsWhenDown }).
-			about("Whether sharded channels may be used while the node lacks slots."),
+			about("Whether the node allows sharded pub/sub while a slot is unassigned."),
 		text("pidfile", "", func(c *config) *string { return &c.pidfile }).immutable().
-			about("File for the process ID, removed when the process ends; empty for none."),
+			about("Path of the pidfile, which is removed when the process exits; empty means none."),
 		yesNo("daemonize", false, func(c *config) *bool { return &c.daemonize }).immutable().
-			about("Whether the command zsetd continues in the background. It returns when its sockets are open, or with the error of the start."),
+			about("Whether zsetd runs as a daemon. The command returns when the sockets are open, or fails with the startup error."),
 		enum("supervised", "no", func(c *config) *string { return &c.supervised }, "upstart", "systemd", "auto", "no").immutable().
-			about("Supervisor that is notified when the server is ready: `systemd`, through its notification socket; `auto` notifies it if that socket is set."),
+			about("Supervisor to notify when the server is ready: `systemd` uses the socket in `NOTIFY_SOCKET`; `auto` does so if it is set."),
 		shutdownFlags("shutdown-on-sigint", func(c *config) *string { return &c.shutdownOnSigint }),
 		shutdownFlags("shutdown-on-sigterm", func(c *config) *string { return &c.shutdownOnSigterm }),
 		number("min-replicas-to-write", 0, 0, math.MaxInt32, func(c *config) *int64 { return &c.minReplicas }).
-			also("min-slaves-to-write").about("Number of replicas that writes require: with 1 or more all writes are refused, as there are no replicas."),
+			also("min-slaves-to-write").about("Number of replicas that a write requires. Replication is not supported: with 1 or more the server rejects all writes."),
 		number("min-replicas-max-lag", 10, 0, math.MaxInt32, func(c *config) *int64 { return &c.minReplicasMaxLag }).
-			also("min-slaves-max-lag").about("Seconds of silence after which a replica no longer counts; 0 disables min-replicas-to-write."),
+			also("min-slaves-max-lag").about("Maximum lag of a replica in seconds for it to count for min-replicas-to-write; 0 disables min-replicas-to-write."),
 		text("logfile", "", func(c *config) *string { return &c.logfile }).immutable().
-			about("File to log to; empty for standard output."),
+			about("Path of the log file; empty means standard output."),
 		// Hidden for the same reason as transport.
 		enum("log-format", "redis", func(c *config) *string { return &c.logFormat }, "redis", "logfmt", "json").immutable().hide().
-			about("Format of the log of the command zsetd: `redis`, that of Redis with details as `name=value`; `logfmt`; or `json`."),
+			about("Format of log messages: `redis`, the format of Redis with attributes as `name=value`; `logfmt`; or `json`."),
 		directory().protect().
 			about("Directory of the data file."),
 		text("dbfilename", "", func(c *config) *string { return &c.dbfilename }).protect().check(isFileName).
-			about("Name of the data file; if it is empty, the data are in memory only. The default of the command zsetd is " +
-				"zsetd.db."),
+			about("Name of the data file; empty means that the data are in memory only. The default of the command zsetd is " +
+				"`zsetd.db`."),
 		saveRules(),
 		yesNo("appendonly", false, func(c *config) *bool { return &c.appendonly }).
-			about("`yes` writes changes to the file every second, or before each reply: see appendfsync."),
+			about("Whether the server writes changes to the data file as appendfsync says, instead of by the rules of `save`."),
 		enum("appendfsync", "everysec", func(c *config) *string { return &c.appendfsync }, "everysec", "always", "no").
-			about("With appendonly: `always` sends a reply only after the change that it acknowledges is on the disk; the " +
-				"other values write every second."),
+			about("Time of writes with appendonly: `always` writes and syncs each change before its reply is sent; `everysec` and " +
+				"`no` write every second."),
 		yesNo("stop-writes-on-bgsave-error", true, func(c *config) *bool { return &c.stopWrites }).
-			about("Whether the server refuses commands that write while it cannot write the file."),
+			about("Whether the server rejects writes after it failed to save, until a save succeeds."),
 		classes().
-			about("Keyspace events to publish, as in Redis: any of `KEg$lshzxetdnmA`; `S`, `T`, `I` and `V` for the channels " +
-				"of Redis 8.8 that name the fields of hashes, here the members of sets and sorted sets, too."),
+			about("Classes of keyspace events to publish: any of `KEg$lshzxetdnmA`, as in Redis; and `S`, `T`, `I` and `V` for the " +
+				"channels of Redis 8.8 that name fields of hashes, here also members of sets and sorted sets."),
 		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.protoMaxBulk }).
-			about("Largest argument and string, in bytes."),
+			about("Maximum size of an argument and of a string value in bytes."),
 		size("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *config) *int64 { return &c.queryBufferLimit }).
-			about("Memory limit in bytes of the input of one client, including the commands queued in a transaction; above it " +
+			about("Input buffer limit of a client in bytes, including the commands queued in a transaction; above it " +
 				"the client is disconnected."),
 		outputLimitParameter(),
 		maxmemoryClients(),
 		number("tracking-table-max-keys", 1000000, 0, math.MaxInt64, func(c *config) *int64 { return &c.trackingTableMaxKeys }).
-			about("Maximum number of keys in the table of client-side caches (CLIENT TRACKING); 0 means no limit."),
+			about("Maximum number of keys in the invalidation table of CLIENT TRACKING; 0 means no limit."),
 		number("busy-reply-threshold", 5000, 0, math.MaxInt64, func(c *config) *int64 { return &c.busyReplyThreshold }).
-			also("lua-time-limit").about("Milliseconds after which a running script is busy: other clients receive -BUSY and " +
+			also("lua-time-limit").about("Time in milliseconds after which a running script or function is busy: other clients receive -BUSY and " +
 			"can kill it; 0 disables it."),
 		number("slowlog-log-slower-than", 10000, -1, math.MaxInt64, func(c *config) *int64 { return &c.slowlogSlowerThan }).
-			about("Duration in microseconds from which a command is recorded in the slow log; -1 disables it."),
+			about("Minimum duration in microseconds of commands in the slow log; -1 disables the slow log."),
 		number("slowlog-max-len", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.slowlogMaxLen }).
 			about("Maximum number of entries of the slow log."),
 		number("latency-monitor-threshold", 0, 0, math.MaxInt64, func(c *config) *int64 { return &c.latencyMonitorThreshold }).
-			about("Duration in milliseconds from which an event is recorded for LATENCY; 0 disables it."),
+			about("Minimum duration in milliseconds of events that LATENCY records; 0 disables it."),
 		yesNo("latency-tracking", true, func(c *config) *bool { return &c.latencyTracking }).
-			about("Whether the latency of each command is tracked, for LATENCY HISTOGRAM and INFO latencystats."),
+			about("Whether the server records latency histograms of commands, for LATENCY HISTOGRAM and INFO latencystats."),
 		percentiles(),
 		number("hash-max-listpack-entries", 512, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackEntries }).
-			also("hash-max-ziplist-entries").about("Number of fields up to which a hash keeps its compact encoding."),
+			also("hash-max-ziplist-entries").about("Maximum number of fields of a hash in the compact encoding."),
 		size("hash-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.hashMaxListpackValue }).
-			also("hash-max-ziplist-value").about("Bytes of a field or value up to which a hash keeps its compact encoding."),
+			also("hash-max-ziplist-value").about("Maximum size in bytes of a field or value of a hash in the compact encoding."),
 		number("set-max-intset-entries", 512, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxIntsetEntries }).
-			about("Number of members up to which a set of integers keeps its compact encoding."),
+			about("Maximum number of members of a set of integers in the compact encoding."),
 		number("set-max-listpack-entries", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackEntries }).
-			about("Number of members up to which a set keeps its compact encoding."),
+			about("Maximum number of members of a set in the compact encoding."),
 		size("set-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.setMaxListpackValue }).
-			about("Bytes of a member up to which a set keeps its compact encoding."),
+			about("Maximum size in bytes of a member of a set in the compact encoding."),
 		number("zset-max-listpack-entries", 128, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackEntries }).
-			also("zset-max-ziplist-entries").about("Number of members up to which OBJECT ENCODING reports `listpack` for a sorted set."),
+			also("zset-max-ziplist-entries").about("Maximum number of members of a sorted set for which OBJECT ENCODING reports `listpack`."),
 		size("zset-max-listpack-value", 64, 0, math.MaxInt64, func(c *config) *int64 { return &c.zsetMaxListpackValue }).
-			also("zset-max-ziplist-value").about("Bytes of a member up to which OBJECT ENCODING reports `listpack` for a sorted set."),
+			also("zset-max-ziplist-value").about("Maximum size in bytes of a member of a sorted set for which OBJECT ENCODING reports `listpack`."),
 		number("list-max-listpack-size", -2, math.MinInt32, math.MaxInt32, func(c *config) *int64 { return &c.listMaxListpackSize }).
-			also("list-max-ziplist-size").about("Size up to which OBJECT ENCODING reports `listpack` for a list: number of elements, or -1 to -5 for 4 to 64 KB."),
+			also("list-max-ziplist-size").about("Maximum size of a list for which OBJECT ENCODING reports `listpack`: a number of elements, or -1 to -5 for 4, 8, 16, 32 or 64 KB."),
 		size("hll-sparse-max-bytes", 3000, 0, math.MaxInt64, func(c *config) *int64 { return &c.hllSparseMaxBytes }).
-			about("Bytes up to which a HyperLogLog keeps its compact encoding."),
+			about("Maximum size in bytes of a HyperLogLog in the sparse encoding."),
 		size("stream-node-max-bytes", 4096, 0, math.MaxInt64, func(c *config) *int64 { return &c.streamNodeMaxBytes }).
-			about("Maximum bytes of a block of a stream, as Redis counts them; 0 means a gigabyte. MAXLEN ~ and MINID ~ remove whole blocks."),
+			about("Maximum size of a block of a stream in bytes, as Redis counts them; 0 means 1 GB. MAXLEN ~ and MINID ~ remove whole blocks."),
 		number("stream-node-max-entries", 100, 0, math.MaxInt64, func(c *config) *int64 { return &c.streamNodeMaxEntries }).
-			about("Maximum number of entries of a block of a stream, including deleted ones; 0 means no limit."),
+			about("Maximum number of entries in a block of a stream, including deleted ones; 0 means no limit."),
 	}, tlsConfigParameters(), keptParameters())
 }
 
@@ -410,15 +410,15 @@ func isHostname(s string) error {
 // renames is the parameter of rename-command lines: pairs of words, in quotes.
 func renames() parameter {
 	p := text("rename-command", "", func(c *config) *string { return &c.renames }).immutable().hide().
-		about("In files: the name of a command and its new name, or `\"\"` to remove the command.")
+		about("In configuration files: the name of a command and its new name, or `\"\"` to disable the command.")
 	p.lines = true
 	return p
 }
 
 // shutdownFlags is the parameter for the effect of SIGINT or SIGTERM.
 func shutdownFlags(name string, field func(*config) *string) parameter {
-	p := text(name, "default", field).words().about("Effect of the signal: `default` saves if there are save rules, `save` always, `nosave` never; `now` " +
-		"closes connections at once; `force` stops the server even if it cannot save.")
+	p := text(name, "default", field).words().about("Shutdown options of the signal: `default` saves if there are save rules, `save` always, `nosave` never; `now` " +
+		"closes connections immediately; `force` ignores an error of the save.")
 	p.set = func(c *config, s string) error {
 		var words []string
 		for _, word := range []string{"default", "save", "nosave", "now", "force"} { // Redis's order
@@ -506,8 +506,8 @@ func outputLimitParameter() parameter {
 	return parameter{
 		name: "client-output-buffer-limit", lines: true, several: true,
 		initial: "normal 1073741824 1048576 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
-		doc: "Limits of the output queue of a client in bytes: class, hard limit, soft limit, seconds above the soft limit; " +
-			"0 means no limit. Above them the client is disconnected. The seconds of a `normal` client restart whenever it " +
+		doc: "Limits of the output queue of a client: class, hard limit and soft limit in bytes, and the time in seconds that it may be above the soft limit; " +
+			"0 means no limit. A client that exceeds them is disconnected. The time of a `normal` client restarts whenever it " +
 			"reads output. Redis's default is `normal 0 0 0`: see [What differs](#what-differs-from-redis).",
 		get: func(c *config) string {
 			var b []string
@@ -549,7 +549,7 @@ func outputLimitParameter() parameter {
 func percentiles() parameter {
 	return parameter{
 		name: "latency-tracking-info-percentiles", several: true, initial: "50 99 99.9",
-		doc: "Percentiles in INFO latencystats.",
+		doc: "Percentiles that INFO latencystats reports, from 0 to 100.",
 		get: func(c *config) string {
 			var b []string
 			for _, p := range c.latencyPercentiles {

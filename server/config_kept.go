@@ -94,18 +94,18 @@ func (p parameter) hide() parameter { p.hidden = true; return p }
 
 // The reasons, each for some parameters.
 const (
-	noReplicas   = "nothing to do: there are no replicas"
-	noCluster    = "nothing to do: a cluster has this node alone"
-	noTLSOut     = "nothing to do: zsetd opens no TLS connections"
-	oneFile      = "nothing to do: one file of another format has it all"
-	noForks      = "nothing to do: saving forks no process"
-	goFrees      = "nothing to do: the garbage collector frees memory, always in the background"
-	goMemory     = "nothing to do: memory is the Go runtime's"
-	exactExpiry  = "nothing to do: deadlines are exact, nothing is sampled"
-	internalOnly = "nothing to do: for tests of Redis itself"
-	noCrashLog   = "nothing to do: the Go runtime reports crashes"
+	noReplicas   = "no effect: replication is not supported"
+	noCluster    = "no effect: a cluster has one node"
+	noTLSOut     = "no effect: the server opens no TLS connections"
+	oneFile      = "no effect: the data file has a format of its own, without RDB or AOF files"
+	noForks      = "no effect: saving does not fork"
+	goFrees      = "no effect: the garbage collector frees memory in the background"
+	goMemory     = "no effect: the Go runtime manages memory"
+	exactExpiry  = "no effect: keys expire exactly at their time, without sampling"
+	internalOnly = "no effect: for tests of Redis"
+	noCrashLog   = "no effect: the Go runtime reports crashes"
 	notReplica   = "zsetd cannot be a replica"
-	notTLS       = "there are no other nodes to speak TLS with"
+	notTLS       = "TLS between nodes is not supported"
 )
 
 // keptParameters returns both kinds.
@@ -119,11 +119,11 @@ func keptParameters() []parameter {
 		keptText("replicaof", "", "").also("slaveof").immutable().only(notReplica).words().replicaof(),
 		keptYesNo("tls-cluster", false, "").only(notTLS),
 		keptYesNo("tls-replication", false, "").only(notTLS),
-		keptYesNo("syslog-enabled", false, "").immutable().only("zsetd logs to a file or to standard output"),
+		keptYesNo("syslog-enabled", false, "").immutable().only("logging to syslog is not supported"),
 		keptYesNo("activedefrag", false, "").only("Active defragmentation cannot be enabled: it requires a Redis server " +
 			"compiled with a modified Jemalloc like the one shipped by default with the Redis source distribution"),
-		keptText("locale-collate", "", "").only("texts are ordered by their bytes"),
-		keptText("loadmodule", "", "").immutable().hide().only("there are no modules"),
+		keptText("locale-collate", "", "").only("strings are compared as bytes"),
+		keptText("loadmodule", "", "").immutable().hide().only("modules are not supported"),
 
 		// Memory.
 		keptYesNo("lazyfree-lazy-eviction", false, goFrees),
@@ -132,14 +132,14 @@ func keptParameters() []parameter {
 		keptYesNo("lazyfree-lazy-user-del", false, goFrees),
 		keptYesNo("lazyfree-lazy-user-flush", false, goFrees),
 		keptYesNo("jemalloc-bg-thread", true, goMemory),
-		keptYesNo("activerehashing", true, "nothing to do: tables grow a step with each change"),
+		keptYesNo("activerehashing", true, "no effect: tables are rehashed incrementally by each change"),
 		keptSize("active-defrag-ignore-bytes", 100<<20, 1, math.MaxInt64, goMemory),
 		keptNumber("active-defrag-threshold-lower", 10, 0, 1000, goMemory),
 		keptNumber("active-defrag-threshold-upper", 100, 0, 1000, goMemory),
 		keptNumber("active-defrag-cycle-min", 1, 1, 99, goMemory),
 		keptNumber("active-defrag-cycle-max", 25, 1, 99, goMemory),
 		keptNumber("active-defrag-max-scan-fields", 1000, 1, math.MaxInt64, goMemory),
-		anyInt("list-compress-depth", 0, "nothing to do: lists are not compressed"),
+		anyInt("list-compress-depth", 0, "no effect: lists are not compressed"),
 		keptYesNo("disable-thp", true, goMemory).immutable(),
 
 		// Time.
@@ -149,7 +149,7 @@ func keptParameters() []parameter {
 
 		// The file.
 		keptYesNo("rdbcompression", true, oneFile),
-		keptYesNo("rdbchecksum", true, "nothing to do: every record has a checksum").immutable(),
+		keptYesNo("rdbchecksum", true, "no effect: every record has a checksum").immutable(),
 		keptYesNo("rdb-del-sync-files", false, noReplicas),
 		keptYesNo("rdb-save-incremental-fsync", true, oneFile),
 		keptText("appendfilename", "appendonly.aof", oneFile).immutable(),
@@ -157,35 +157,35 @@ func keptParameters() []parameter {
 		anyInt("auto-aof-rewrite-percentage", 100, oneFile),
 		keptSize("auto-aof-rewrite-min-size", 64<<20, 0, math.MaxInt64, oneFile),
 		keptYesNo("aof-rewrite-incremental-fsync", true, oneFile),
-		keptYesNo("aof-load-truncated", true, "nothing to do: a file that a crash has cut is good up to its last whole transaction"),
+		keptYesNo("aof-load-truncated", true, "no effect: after a crash the data file has its last complete transaction"),
 		keptYesNo("aof-use-rdb-preamble", true, oneFile),
 		keptYesNo("aof-timestamp-enabled", false, oneFile),
 		keptYesNo("aof-disable-auto-gc", false, oneFile),
 		keptYesNo("no-appendfsync-on-rewrite", false, oneFile),
-		keptEnum("sanitize-dump-payload", "no", "nothing to do: what RESTORE is given is always checked", "no", "yes", "clients"),
+		keptEnum("sanitize-dump-payload", "no", "no effect: RESTORE always validates its payload", "no", "yes", "clients"),
 
 		// The process.
-		keptYesNo("always-show-logo", false, "nothing to do: there is no logo").immutable(),
-		keptYesNo("set-proc-title", true, "nothing to do: the name of the process stays").immutable(),
-		keptText("proc-title-template", "{title} {listen-addr} {server-mode}", "nothing to do: the name of the process stays"),
-		keptNumber("io-threads", 1, 1, 128, "nothing to do: reading and writing are parallel").immutable(),
-		keptYesNo("io-threads-do-reads", false, "nothing to do: reading and writing are parallel").immutable(),
-		keptText("server_cpulist", "", "not done: use taskset").immutable(),
-		keptText("bio_cpulist", "", "not done: use taskset").immutable(),
+		keptYesNo("always-show-logo", false, "no effect: there is no logo").immutable(),
+		keptYesNo("set-proc-title", true, "no effect: the process title is never changed").immutable(),
+		keptText("proc-title-template", "{title} {listen-addr} {server-mode}", "no effect: the process title is never changed"),
+		keptNumber("io-threads", 1, 1, 128, "no effect: sockets are always read and written in parallel").immutable(),
+		keptYesNo("io-threads-do-reads", false, "no effect: sockets are always read and written in parallel").immutable(),
+		keptText("server_cpulist", "", "not supported: use taskset").immutable(),
+		keptText("bio_cpulist", "", "not supported: use taskset").immutable(),
 		keptText("aof_rewrite_cpulist", "", noForks).immutable(),
 		keptText("bgsave_cpulist", "", noForks).immutable(),
-		keptEnum("oom-score-adj", "no", "not done: set it where the server is started", "no", "yes", "relative", "absolute"),
+		keptEnum("oom-score-adj", "no", "not supported: set it in the service manager", "no", "yes", "relative", "absolute"),
 		oomScores(),
-		keptText("syslog-ident", "redis", "nothing to do: see syslog-enabled").immutable(),
-		keptEnum("syslog-facility", "local0", "nothing to do: see syslog-enabled", "user", "local0", "local1", "local2", "local3",
+		keptText("syslog-ident", "redis", "no effect: see syslog-enabled").immutable(),
+		keptEnum("syslog-facility", "local0", "no effect: see syslog-enabled", "user", "local0", "local1", "local2", "local3",
 			"local4", "local5", "local6", "local7").immutable(),
 		keptYesNo("crash-log-enabled", true, noCrashLog),
 		keptYesNo("crash-memcheck-enabled", true, noCrashLog),
-		keptText("ignore-warnings", "", "nothing to do: no such warnings"),
+		keptText("ignore-warnings", "", "no effect: there are no such warnings"),
 		anyInt("shutdown-timeout", 10, noReplicas),
-		anyInt("tcp-backlog", 511, "not done: the system's own limit (net.core.somaxconn) is taken").immutable(),
-		keptNumber("socket-mark-id", 0, 0, math.MaxUint32, "not done").immutable(),
-		keptEnum("enable-protected-configs", "no", "nothing to do: dir and dbfilename never change while the server runs",
+		anyInt("tcp-backlog", 511, "not supported: the backlog is net.core.somaxconn of the system").immutable(),
+		keptNumber("socket-mark-id", 0, 0, math.MaxUint32, "not supported").immutable(),
+		keptEnum("enable-protected-configs", "no", "no effect: dir and dbfilename cannot be changed at run time",
 			"no", "yes", "local").immutable(),
 		keptEnum("propagation-error-behavior", "ignore", noReplicas, "ignore", "panic", "panic-on-replicas"),
 
@@ -222,9 +222,9 @@ func keptParameters() []parameter {
 		keptSize("cluster-link-sendbuf-limit", 0, 0, math.MaxInt64, noCluster),
 
 		// TLS.
-		anyInt("tls-session-cache-size", 20480, "nothing to do: clients keep what they need to resume a session"),
-		keptYesNo("tls-prefer-server-ciphers", false, "nothing to do: the order of ciphers is always the server's"),
-		keptText("tls-dh-params-file", "", "nothing to do: Go has no ciphers that use them"),
+		anyInt("tls-session-cache-size", 20480, "no effect: session tickets are stored by clients"),
+		keptYesNo("tls-prefer-server-ciphers", false, "no effect: the server always chooses the cipher"),
+		keptText("tls-dh-params-file", "", "no effect: Go has no DHE ciphers"),
 
 		// Tests of Redis.
 		keptYesNo("use-exit-on-panic", false, internalOnly).hide(),
@@ -285,7 +285,7 @@ func hz() parameter {
 
 // oomScores are three numbers.
 func oomScores() parameter {
-	return keptText("oom-score-adj-values", "0 200 800", "not done: set them where the server is started").words().check(func(s string) error {
+	return keptText("oom-score-adj-values", "0 200 800", "not supported: set it in the service manager").words().check(func(s string) error {
 		words := strings.Fields(s)
 		if len(words) != 3 {
 			return errors.New("wrong number of arguments")

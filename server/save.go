@@ -228,9 +228,8 @@ func (s *Session) mayWhileLoading(cmd *Command) bool {
 func saveRules() parameter {
 	return parameter{
 		name: "save", lines: true, several: true,
-		doc: "When to write what has changed to the file: pairs of seconds and a number of changes, `1 1` being " +
-			"“every second, if anything has changed”; empty for never. If it is not given, it is `1 1` where there is " +
-			"a file.",
+		doc: "Save rules: pairs of an interval in seconds and a number of changes. `1 1` saves every second if there is a change; " +
+			"empty disables saving. The default is `1 1` if there is a data file.",
 		get: func(c *config) string {
 			var words []string
 			for _, r := range c.save {

@@ -60,26 +60,26 @@ func tlsConfigParameters() []parameter {
 	}
 	return []parameter{
 		number("tls-port", 0, 0, 65535, func(c *config) *int64 { return &c.tlsPort }).
-			about("TCP port to listen on for clients that speak TLS; 0 for none."),
+			about("TCP port to listen on for TLS connections; 0 disables it."),
 		file("tls-cert-file", func(p *tlsParameters) *string { return &p.certFile },
-			"Certificate of the server, and those that lead to its authority (PEM). Setting it, even to what it was, reads all files of TLS again."),
-		file("tls-key-file", func(p *tlsParameters) *string { return &p.keyFile }, "The key of that certificate (PEM)."),
-		file("tls-key-file-pass", func(p *tlsParameters) *string { return &p.keyFilePass }, "Password of the key, if it is encrypted.").secret(),
+			"Path of the certificate chain of the server (PEM). Setting it, even to the same value, reads all TLS files again."),
+		file("tls-key-file", func(p *tlsParameters) *string { return &p.keyFile }, "Path of the private key of that certificate (PEM)."),
+		file("tls-key-file-pass", func(p *tlsParameters) *string { return &p.keyFilePass }, "Password of the private key; empty means that it is not encrypted.").secret(),
 		file("tls-ca-cert-file", func(p *tlsParameters) *string { return &p.caCertFile },
-			"Certificates of the authorities that may sign those of clients (PEM)."),
-		file("tls-ca-cert-dir", func(p *tlsParameters) *string { return &p.caCertDir }, "Directory of files of such certificates."),
+			"Path of the certificates of the authorities that sign the certificates of clients (PEM)."),
+		file("tls-ca-cert-dir", func(p *tlsParameters) *string { return &p.caCertDir }, "Directory of files with such certificates, in addition to tls-ca-cert-file."),
 		enum("tls-auth-clients", "yes", func(c *config) *string { return &c.tls.authClients }, "no", "yes", "optional").
-			about("Whether clients need a certificate: `yes`, `no`, or `optional`: if they have one, it must be right."),
+			about("Whether clients must present a certificate: `yes`; `no`; or `optional`, which verifies a certificate if there is one."),
 		file("tls-protocols", func(p *tlsParameters) *string { return &p.protocols },
-			"Versions of TLS that are spoken, separated by spaces: `TLSv1`, `TLSv1.1`, `TLSv1.2`, `TLSv1.3`, without a gap; empty: the last two."),
+			"Enabled TLS versions, separated by spaces: a contiguous range of `TLSv1`, `TLSv1.1`, `TLSv1.2`, `TLSv1.3`; empty means `TLSv1.2 TLSv1.3`."),
 		file("tls-ciphers", func(p *tlsParameters) *string { return &p.ciphers },
-			"Ciphers up to TLSv1.2, in OpenSSL's words; empty: those that Go calls secure. What Go has not is an error. Their order is Go's."),
+			"Cipher list for TLSv1.2 and earlier, by OpenSSL's names; empty means those that Go calls secure. A cipher that Go lacks is an error. Go chooses the order."),
 		file("tls-ciphersuites", func(p *tlsParameters) *string { return &p.ciphersuites },
-			"Ciphers of TLSv1.3: empty or all three of Go's, which leaves no choice."),
+			"Cipher suites for TLSv1.3: empty or all three that Go has, which cannot be configured."),
 		yesNo("tls-session-caching", true, func(c *config) *bool { return &c.tls.sessionCaching }).
-			about("Whether clients may resume sessions."),
+			about("Whether clients may resume TLS sessions."),
 		number("tls-session-cache-timeout", 300, 0, math.MaxInt32, func(c *config) *int64 { return &c.tls.sessionTimeout }).
-			about("Seconds for which a session may be resumed."),
+			about("Lifetime of a resumable TLS session in seconds."),
 	}
 }
 
