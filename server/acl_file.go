@@ -70,7 +70,7 @@ func (srv *Server) loadUsers(lines string) error {
 	a.changed()
 	for _, u := range a.sorted() {
 		if lines != "" && !u.enabled {
-			srv.log.Info("a user is disabled: there is no 'on' in his description. Make sure this is not a configuration error",
+			srv.log.Info("user is disabled: the rules have no 'on'. Make sure this is not a configuration error",
 				"user", u.name)
 		}
 	}

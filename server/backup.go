@@ -173,7 +173,7 @@ func (k *keeper) writeOut(ctx context.Context, path string) (err error) {
 		c := new(cut)
 		srv.maintain(func() {
 			if !srv.keys.Recording() {
-				err = errors.New("the data were replaced while they were written")
+				err = errors.New("all data were replaced during the backup")
 				return
 			}
 			r.piece(srv.keys, c)

@@ -145,7 +145,7 @@ func (c *Call) drop(key []byte) bool {
 // returned; a handler calls it itself where the del event must come earlier.
 func (c *Call) settle() {
 	if u := &c.srv.scope; u.membersTaken < len(u.members) {
-		panic("BUG: " + c.cmd.Name + " touched members, and no event tells of them")
+		panic("BUG: " + c.cmd.Name + " changed members without an event that names them")
 	}
 	for i, o := range c.edited {
 		c.edited[i] = opened{}

@@ -56,7 +56,7 @@ func (srv *Server) checkFile() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode().IsRegular() && info.Size() == 0:
 		if err := mayCreate(path); err != nil {
-			return &FileError{fmt.Errorf("cannot make a file to keep the data in: %w", err)}
+			return &FileError{fmt.Errorf("cannot create the data file: %w", err)}
 		}
 		return nil
 	case err != nil:

@@ -141,7 +141,7 @@ func (srv *Server) checkClock() {
 		slept := asleep - c.suspendedTime
 		c.suspendedTime = asleep
 		way = srv.stepClock(elapsed, slept)
-		srv.log.Info("the machine was suspended; that time counts", "for", slept.Round(time.Millisecond))
+		srv.log.Info("the system was suspended; the clock includes that time", "for", slept.Round(time.Millisecond))
 	}
 	c.difference = time.Duration(c.system.wall(now)-c.base.UnixNano()) - elapsed - way.at(elapsed)
 	step := c.difference - way.left(elapsed)
@@ -152,17 +152,17 @@ func (srv *Server) checkClock() {
 		srv.stepClock(elapsed, c.difference)
 		srv.shiftDeadlines(c.difference)
 		if stepped {
-			srv.log.Warn("the system's clock was set; it is followed at once", "by", step.Round(time.Millisecond))
+			srv.log.Warn("the system clock was set; following it immediately", "by", step.Round(time.Millisecond))
 		} else {
-			srv.log.Warn("the system's clock is followed at once", "by", c.difference.Round(time.Millisecond))
+			srv.log.Warn("following the system clock immediately", "by", c.difference.Round(time.Millisecond))
 		}
 		c.difference = 0
 	case stepped:
 		d := c.difference
 		c.course.Store(&course{ahead: way.at(elapsed), from: elapsed, until: elapsed + d.Abs()*clockRate, back: d < 0})
-		srv.log.Warn("the system's clock was set; it is followed by 1 ms a second, so that nothing expires early or late",
+		srv.log.Warn("the system clock was set; following it by 1 ms per second, so that keys expire neither early nor late",
 			"by", step.Round(time.Millisecond), "difference", d.Round(time.Millisecond),
-			"for", (d.Abs() * clockRate).Round(time.Second), "to follow at once", "CONFIG SET clock-steps follow")
+			"for", (d.Abs() * clockRate).Round(time.Second), "hint", "CONFIG SET clock-steps follow sets it immediately")
 	}
 	if stepped {
 		c.steps++

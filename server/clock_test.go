@@ -168,7 +168,7 @@ func TestClockSteps(t *testing.T) {
 				if !strings.Contains(info, "clock_steps:1\r") || left < -100 || left > 100 {
 					t.Errorf("INFO: %s", info)
 				}
-				if n := strings.Count(s.log.String(), "the system's clock was set"); n != 1 {
+				if n := strings.Count(s.log.String(), "the system clock was set"); n != 1 {
 					t.Errorf("the log tells of %d steps: %s", n, s.log.String())
 				}
 				for _, line := range strings.Split(s.must(t, "CLIENT", "LIST").(string), "\n") {

@@ -401,7 +401,7 @@ func TestClusterOfOneDatabase(t *testing.T) {
 		}
 	}
 	var wrong *server.FileError
-	if err := run("yes"); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "other databases") {
+	if err := run("yes"); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "databases other than 0") {
 		t.Errorf("keys in another database: %v", err)
 	}
 	if err := run("no", []any{"MOVE", "{x}2", "1"}); err != nil {

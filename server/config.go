@@ -845,7 +845,7 @@ func configSet(c *Call) {
 	if tlsChanged := first(func(name string) bool { return strings.HasPrefix(name, "tls-") }); tlsChanged != "" {
 		var err error
 		if undo, err = c.srv.applyTLS(&next); err != nil {
-			c.srv.log.Warn("CONFIG SET: cannot use what is said about TLS", "error", err)
+			c.srv.log.Warn("CONFIG SET: cannot apply the TLS parameters", "error", err)
 			refuse(tlsChanged, "Unable to update TLS configuration. Check server logs.")
 			c.ok()
 			return

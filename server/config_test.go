@@ -269,7 +269,7 @@ func TestRelisten(t *testing.T) {
 func TestNowhereToListen(t *testing.T) {
 	for bind, want := range map[string]string{
 		"":                        "bind is empty",
-		"-192.0.2.1 -2001:db8::1": "none of the addresses of bind is there",
+		"-192.0.2.1 -2001:db8::1": "no address of bind is available",
 	} {
 		options := Options{Config: map[string]string{"port": freePort(t), "bind": bind}}
 		if err := CheckConfig(options); bind == "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -140,7 +140,7 @@ func (s *Session) noReply() error {
 	case stopping || !killed: // SHUTDOWN never replies
 		return srv.closedError()
 	case failed != nil:
-		return fmt.Errorf("zsetd: what the command has changed could not be saved: %w", failed)
+		return fmt.Errorf("zsetd: cannot save the changes of the command: %w", failed)
 	}
 	return errors.New("zsetd: the command was ended by CLIENT KILL")
 }

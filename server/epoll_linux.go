@@ -177,7 +177,7 @@ func (srv *Server) serveSocket(nc net.Conn) bool {
 	}
 	l, err := srv.nextLoop()
 	if err != nil {
-		srv.log.Warn("no epoll; a goroutine serves the client", "error", err)
+		srv.log.Warn("epoll is unavailable; serving the client with a goroutine", "error", err)
 		return false
 	}
 	// A descriptor that the runtime's poller does not watch as well.
@@ -800,7 +800,7 @@ func (c *polled) setInterest(events uint32) {
 	}
 	c.interest = events
 	if err := unix.EpollCtl(l.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil && events != 0 {
-		c.srv.log.Warn("epoll refuses a client; connection closed", "client", c.sess.addr, "error", err)
+		c.srv.log.Warn("closing client: epoll_ctl failed", "client", c.sess.addr, "error", err)
 		c.abort()
 	}
 }

@@ -60,7 +60,7 @@ func (e *PanicError) Unwrap() error {
 }
 
 // errInternal is the reply to a command that has panicked.
-const errInternal = "ERR internal error: the server has to stop, its log tells more"
+const errInternal = "ERR internal error: the server is stopping, see its log"
 
 // mainLock is the server's lock. It can break, see above.
 type mainLock struct {
@@ -159,7 +159,7 @@ func (srv *Server) breakLock(p any) {
 	close(srv.broken)
 	for _, f := range []func(){
 		func() {
-			srv.log.Error("the server has panicked; nothing is saved any more, and all connections are closed",
+			srv.log.Error("panic: the server stops saving and closes all connections",
 				"panic", fmt.Sprint(e.Value), "command", e.Command, "client", e.Client, "stack", string(e.Stack))
 		},
 		srv.answerPanic,
@@ -248,7 +248,7 @@ func (srv *Server) closeAllAfterPanic() {
 	srv.running.Wait()
 	srv.loops.close()
 	if err := srv.keeper.abandon(); err != nil {
-		srv.log.Warn("closing the file", "error", err)
+		srv.log.Warn("cannot close the data file", "error", err)
 	}
 }
 

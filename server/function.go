@@ -698,7 +698,7 @@ func (srv *Server) loadLibraries() {
 		}
 		l, wrong := srv.compileLibrary(nil, string(code.Content()), 0, libraryTaken, functionTaken)
 		if wrong != "" {
-			srv.log.Error("a library of functions cannot be loaded; it stays in the file", "library", e.Key(), "error", wrong)
+			srv.log.Error("cannot load a function library; keeping it in the data file", "library", e.Key(), "error", wrong)
 			continue
 		}
 		fs.link(l)

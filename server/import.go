@@ -79,7 +79,7 @@ func manifestParts(text []byte) ([]string, error) {
 		p := part{name: pairs["file"]}
 		p.seq, _ = strconv.ParseInt(pairs["seq"], 10, 64)
 		if !ok || p.seq < 1 || p.name == "" || filepath.Base(p.name) != p.name {
-			return nil, fmt.Errorf("line %d: not a line of a manifest", n)
+			return nil, fmt.Errorf("line %d: invalid line of a manifest", n)
 		}
 		switch pairs["type"] {
 		case "b":
@@ -88,11 +88,11 @@ func manifestParts(text []byte) ([]string, error) {
 			increments = append(increments, p)
 		case "h": // history: obsolete parts
 		default:
-			return nil, fmt.Errorf("line %d: type %.20q of files is not known", n, pairs["type"])
+			return nil, fmt.Errorf("line %d: unknown file type %.20q", n, pairs["type"])
 		}
 	}
 	if len(base) > 1 {
-		return nil, errors.New("more than one base")
+		return nil, errors.New("more than one base file")
 	}
 	slices.SortStableFunc(increments, func(a, b part) int { return cmp.Compare(a.seq, b.seq) })
 	var names []string
@@ -168,13 +168,13 @@ func (s *Session) loadValues(r *bufio.Reader, o *archive.Import, out *archive.Im
 			return nil
 		}
 		if v.DB >= srv.keys.Len() {
-			return o.Fail(out, fmt.Errorf("key %.100q: there is no database %d, but %d databases", v.Key, v.DB, srv.keys.Len()))
+			return o.Fail(out, fmt.Errorf("key %.100q: database %d does not exist: there are %d databases", v.Key, v.DB, srv.keys.Len()))
 		}
 		srv.do(func() {
 			if db := srv.keys.DB(v.DB); db.Peek([]byte(v.Key)) == nil {
 				db.Restore(v.Key, v.Value, v.Deadline)
 			} else {
-				err = fmt.Errorf("key %.100q of database %d comes a second time", v.Key, v.DB)
+				err = fmt.Errorf("duplicate key %.100q in database %d", v.Key, v.DB)
 			}
 		})
 		return err
@@ -222,9 +222,9 @@ func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.
 	}
 	switch {
 	case r.Partial(): // at < read alone may be blank lines
-		return o.Fail(out, fmt.Errorf("the source ends within a command, which begins at byte %d", at))
+		return o.Fail(out, fmt.Errorf("unexpected end of the source within the command at byte %d", at))
 	case s.multi:
-		return o.Fail(out, errors.New("the source ends within a transaction"))
+		return o.Fail(out, errors.New("unexpected end of the source within a transaction"))
 	}
 	return nil
 }
@@ -233,11 +233,11 @@ func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.
 // for the reply, and is returned for reuse.
 func (s *Session) runImported(args [][]byte, spare []byte) ([]byte, error) {
 	if cmd, _ := s.srv.table.find(args); cmd != nil && !s.importable(cmd) {
-		return spare, errors.New("it is not one that can be imported")
+		return spare, errors.New("the command cannot be imported")
 	}
 	_, out, ending := s.turn([][][]byte{args}, spare[:0])
 	if out == nil || ending {
-		return nil, errors.New("it has no reply")
+		return nil, errors.New("the command has no reply")
 	}
 	s.written()
 	if out[0] != '-' && out[0] != '*' {

@@ -318,7 +318,7 @@ func TestJudgesModule(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "imported.db")
 	_, err = new(archive.Import).RDB(bytes.NewReader(b), path)
-	if want := `key "vectors" of database 0: a value of module vectorset`; err == nil || err.Error() != want {
+	if want := `key "vectors" of database 0: value of module vectorset`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {

@@ -163,12 +163,12 @@ func (srv *Server) keep() error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
-		srv.log.Warn("the file is empty (0 bytes): the server starts without data", "file", path)
+		srv.log.Warn("the data file is empty (0 bytes): starting without data", "file", path)
 		fallthrough
 	case errors.Is(err, fs.ErrNotExist):
 		k.warnOfData()
 		if err := k.create(); err != nil {
-			return &FileError{fmt.Errorf("cannot make a file to keep the data in: %w", err)}
+			return &FileError{fmt.Errorf("cannot create the data file: %w", err)}
 		}
 		close(k.loaded)
 	case err != nil:
@@ -233,9 +233,9 @@ func (k *keeper) untrack() {
 func refused(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
-		err = fmt.Errorf("%w; the file was left as it is: `zsetd check` tells more, `zsetd salvage` saves what can be read", err)
+		err = fmt.Errorf("%w; the file is unchanged: `zsetd check` shows the damage, `zsetd salvage` recovers what is readable", err)
 	case errors.Is(err, snapshot.ErrForeign):
-		err = fmt.Errorf("%w; the file was left as it is: set dir and dbfilename to another", err)
+		err = fmt.Errorf("%w; the file is unchanged: set dir and dbfilename to another file", err)
 	}
 	return &FileError{err}
 }
@@ -296,11 +296,11 @@ func (k *keeper) load() {
 func (k *keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 	srv := k.srv
 	if err == nil && srv.cluster != nil && srv.keys.Sparse() {
-		err = errors.Join(errors.New("it has keys in other databases than 0, which a cluster does not have"), file.Close())
+		err = errors.Join(errors.New("the file has keys in databases other than 0, which a cluster does not support"), file.Close())
 	}
 	if err != nil {
 		k.loadErr = refused(err)
-		srv.log.Error("the data were not loaded", "error", k.loadErr)
+		srv.log.Error("cannot load the data", "error", k.loadErr)
 	} else {
 		k.file, k.stats = file, measure(file)
 		k.track()
@@ -389,7 +389,7 @@ func (k *keeper) step() (more bool) {
 // content cannot be read. A fresh file is then written.
 func (k *keeper) miss(why error) {
 	if !k.needsFresh {
-		k.srv.log.Warn("the file is not as it was written; a fresh one will be written", "file", k.path, "error", why)
+		k.srv.log.Warn("the data file was removed, changed or cannot be read; writing a new one", "file", k.path, "error", why)
 		k.loseTrack()
 	}
 }
@@ -492,7 +492,7 @@ func (k *keeper) overflow() {
 		return
 	}
 	if k.rewrite == nil {
-		k.srv.log.Warn("changes that were not saved outgrow the journal; the next save writes everything",
+		k.srv.log.Warn("unsaved changes exceed the journal limit; the next save writes all data",
 			"bytes", k.srv.keys.Recorded())
 		k.loseTrack()
 	}
@@ -581,7 +581,7 @@ func (k *keeper) write(c *cut) (r result) {
 				r.err, r.lost = err, k.file == nil && !c.needed
 				return r
 			}
-			k.srv.log.Warn("a fresh file could not be written; the old one is kept", "error", err)
+			k.srv.log.Warn("cannot write a new data file; keeping the old one", "error", err)
 		}
 		if done || c.needed {
 			r.stats = measure(k.file)
@@ -603,7 +603,7 @@ func (k *keeper) write(c *cut) (r result) {
 	if k.file.Suspect() != nil {
 		r.lost, r.disturbed = true, disturbed(k.file.Suspect())
 		if err := k.file.Close(); err != nil {
-			k.srv.log.Warn("closing a file that has failed", "error", err)
+			k.srv.log.Warn("cannot close the failed data file", "error", err)
 		}
 		k.file = nil
 	}
@@ -653,7 +653,7 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 		}
 	}
 	if k.fresh == nil {
-		return false, errors.New("the fresh file is gone")
+		return false, errors.New("the new data file is missing")
 	}
 	if _, err := k.fresh.Write(&c.Cut); err != nil || !c.ends {
 		return false, err
@@ -669,7 +669,7 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 	}
 	if k.file != nil { // the fresh file has its name now
 		if err := k.file.Close(); err != nil {
-			k.srv.log.Warn("closing a file that was replaced", "error", err)
+			k.srv.log.Warn("cannot close the replaced data file", "error", err)
 		}
 		k.file = nil
 	}
@@ -709,7 +709,7 @@ func (k *keeper) account() (ok bool) {
 		}
 		if k.rewrite != nil && k.rewrite.at == len(k.rewrite.keys) && (c.ends || c.Forget == k.rewrite.upTo) {
 			if !k.rewrite.fullSave {
-				k.srv.log.Info("file rewritten", "file", k.path, "fresh", k.rewrite.fresh, "keys", len(k.rewrite.keys),
+				k.srv.log.Info("data file rewritten", "file", k.path, "fresh", k.rewrite.fresh, "keys", len(k.rewrite.keys),
 					"seconds", time.Since(k.rewrite.began).Seconds())
 				k.rewrites++
 			}
@@ -791,7 +791,7 @@ func (k *keeper) fail(r result) {
 		k.loseTrack()
 	}
 	if r.lost {
-		k.srv.log.Warn("the file cannot be trusted any more; a fresh one will be written", "file", k.path)
+		k.srv.log.Warn("the data file has failed; writing a new one", "file", k.path)
 		k.loseTrack()
 	}
 	for _, s := range k.held { // they wait for a confirmation that cannot be given
@@ -900,7 +900,7 @@ func (k *keeper) close(save bool) (err error) {
 				err = k.saveNow()
 			}
 			if err != nil {
-				err = fmt.Errorf("the last changes were not saved: %w", err)
+				err = fmt.Errorf("cannot save the last changes: %w", err)
 			}
 		}
 		err = errors.Join(err, k.closeFiles())
@@ -1077,7 +1077,7 @@ func (k *keeper) journaled() (*rewrite, error) {
 	defer k.io.Unlock()
 	seen := map[keyID]struct{}{}
 	if k.file == nil {
-		return nil, errors.New("the file is gone")
+		return nil, errors.New("the data file is missing")
 	}
 	if err := k.file.Intact(); err != nil {
 		return nil, err

@@ -608,7 +608,7 @@ func TestEmptyFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "the file is empty") {
+	if !strings.Contains(log.String(), "the data file is empty") {
 		t.Errorf("the log says %q", &log)
 	}
 	must(t, srv, "DBSIZE -> 0", "SET a 1", "SAVE -> OK")

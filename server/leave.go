@@ -90,7 +90,7 @@ func shutdown(c *Call) {
 		return
 	}
 	if err := c.srv.prepareStop(f); err != nil {
-		c.srv.log.Error("the data cannot be saved: the server goes on", "error", err)
+		c.srv.log.Error("cannot save the data; shutdown canceled", "error", err)
 		c.Reply.Error("ERR Errors trying to SHUTDOWN. Check logs.")
 		return
 	}
@@ -107,7 +107,7 @@ func (srv *Server) shutdownSoon() {
 		defer cancel()
 		switch err := srv.Shutdown(limit); {
 		case errors.Is(err, context.DeadlineExceeded):
-			srv.log.Warn("clients did not take their last replies in time", "limit", lastWrite)
+			srv.log.Warn("timeout while sending the last replies to clients", "limit", lastWrite)
 		case err != nil:
 			srv.log.Error("stopped", "error", err)
 		}
@@ -141,7 +141,7 @@ func (srv *Server) prepareStop(f stopFlags) error {
 	k := srv.keeper
 	if k.path != "" && k.loading == nil && !srv.busy && k.savesAtEnd(f) {
 		if err := k.saveNow(); err != nil && !f.force {
-			return fmt.Errorf("the data were not saved: %w", err)
+			return fmt.Errorf("cannot save the data: %w", err)
 		}
 	}
 	srv.ending = f

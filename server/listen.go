@@ -61,7 +61,7 @@ func (srv *Server) listen() (ls []net.Listener, err error) {
 		ls = append(ls, tlsListener{l, srv})
 	}
 	if len(ls) == 0 {
-		return nil, errors.New("zsetd: nothing to listen on: none of the addresses of bind is there")
+		return nil, errors.New("zsetd: nothing to listen on: no address of bind is available")
 	}
 	srv.listening.Lock()
 	srv.listening.tcp = slices.Clone(tcp)
@@ -100,9 +100,9 @@ func (srv *Server) checkListening(c *config) error {
 	case c.unixsocket != "" || len(srv.listening.handed)+len(srv.listening.handedTLS) > 0:
 		return nil
 	case c.port == 0 && c.tlsPort == 0:
-		return errors.New("zsetd: nothing to listen on: port and tls-port are 0 and there is no unixsocket")
+		return errors.New("zsetd: nothing to listen on: port and tls-port are 0 and unixsocket is empty")
 	case strings.TrimSpace(c.bind) == "":
-		return errors.New("zsetd: nothing to listen on: bind is empty and there is no unixsocket")
+		return errors.New("zsetd: nothing to listen on: bind is empty and unixsocket is empty")
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (srv *Server) relisten(next *config) error {
 		return errors.New("the server was not started with ListenAndServe")
 	}
 	if len(srv.listening.handed)+len(srv.listening.handedTLS) > 0 {
-		return errors.New("the sockets were opened by whoever started the server")
+		return errors.New("the server did not open its sockets itself")
 	}
 	now := &srv.config
 	var stay []net.Listener
@@ -205,7 +205,7 @@ func (srv *Server) relisten(next *config) error {
 	}
 	ls, err := srv.listenTCP(&wanted)
 	if err == nil && len(ls) == 0 && wanted.port+wanted.tlsPort != 0 && next.bind != "" {
-		err = errors.New("none of the addresses is there")
+		err = errors.New("no address of bind is available")
 	}
 	if err != nil {
 		for _, l := range ls {

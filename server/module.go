@@ -60,7 +60,7 @@ func moduleList(c *Call) { c.Reply.Array(0) }
 // moduleLoad fails as in Redis when a library cannot be loaded.
 func moduleLoad(c *Call) {
 	path := c.String()
-	c.srv.log.Warn("no module can be loaded: they are made for Redis itself", "path", path)
+	c.srv.log.Warn("cannot load the module: modules are not supported", "path", path)
 	c.Reply.Error("ERR Error loading the extension. Please check the server logs.")
 }
 

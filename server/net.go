@@ -683,7 +683,7 @@ func (c *input) filled(n int) bool {
 		return true
 	}
 	c.srv.queryLimitDisconnections.Add(1)
-	c.srv.log.Warn("client sends a command that is too large; connection closed",
+	c.srv.log.Warn("closing client: a command exceeds client-query-buffer-limit",
 		"client", c.sess.addr, "bytes", size, "client-query-buffer-limit", limit)
 	return false
 }
@@ -730,12 +730,12 @@ func (c *input) parse() (err error) {
 }
 
 // errParsing is the reply to a client whose input triggers a bug in the parser.
-var errParsing = errors.New("internal error: this connection has to be closed, the server's log tells more")
+var errParsing = errors.New("internal error: closing the connection, see the server's log")
 
 // lostClient logs that a client must be disconnected after a panic that has damaged
 // no other state.
 func (srv *Server) lostClient(s *Session, p any) {
-	srv.log.Error("a panic ends the connection of one client", "panic", fmt.Sprint(p), "client", s.addr, "stack", string(debug.Stack()))
+	srv.log.Error("closing client after a panic", "panic", fmt.Sprint(p), "client", s.addr, "stack", string(debug.Stack()))
 }
 
 // fail replies a parse error and closes the connection.

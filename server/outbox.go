@@ -300,9 +300,9 @@ func (s *Session) tooFarBehind() {
 	args := []any{"client", s.addr, "name", s.name, "class", s.class(), "unsent", n}
 	switch {
 	case s.out.Over():
-		args = append(args, "limit", "hard", "bytes", l.hard, "reply", "larger than that")
+		args = append(args, "limit", "hard", "bytes", l.hard, "reason", "one reply exceeds it")
 	case s.pushedTooMuch():
-		args = append(args, "limit", "hard, of pubsub", "bytes", s.srv.config.outputLimits[pubsubClient].hard, "unasked", s.pushed)
+		args = append(args, "limit", "hard, class pubsub", "bytes", s.srv.config.outputLimits[pubsubClient].hard, "pushed", s.pushed)
 	case l.hard != 0 && n > l.hard:
 		args = append(args, "limit", "hard", "bytes", l.hard)
 	case l.soft != 0 && n > l.soft:
@@ -310,7 +310,7 @@ func (s *Session) tooFarBehind() {
 	default:
 		args = append(args, "limit", "no progress after its end of input", "seconds", halfClosedSeconds)
 	}
-	s.srv.log.Warn("client is too far behind; connection closed", args...)
+	s.srv.log.Warn("closing client: its output queue exceeds a limit", args...)
 	s.srv.outputLimitDisconnections++
 	s.kill()
 }

@@ -14,7 +14,7 @@ import (
 func (k *keeper) warnOfName() {
 	if strings.EqualFold(filepath.Ext(k.path), ".rdb") {
 		k.srv.log.Warn("dbfilename has the name of an RDB file, but the file is in zsetd's own format, which Redis cannot read",
-			"file", k.path, "instead", "set dbfilename to zsetd.db; zsetd export --format rdb makes an RDB file")
+			"file", k.path, "hint", "set dbfilename to zsetd.db; zsetd export --format rdb writes an RDB file")
 	}
 }
 
@@ -26,8 +26,8 @@ func (k *keeper) warnOfData() {
 	for _, path := range []string{filepath.Join(dir, file+".manifest"), file, "dump.rdb"} {
 		path = filepath.Join(filepath.Dir(k.path), path)
 		if _, err := os.Stat(path); err == nil && path != k.path {
-			k.srv.log.Warn("the server begins without data; there are data of Redis beside the data file, which it does not read",
-				"file", k.path, "redis", path, "instead", "stop the server, remove its file, and make it with zsetd import")
+			k.srv.log.Warn("starting without data: the directory has a file of Redis, which is not loaded",
+				"file", k.path, "redis", path, "hint", "stop the server, remove its data file and create it with zsetd import")
 			return
 		}
 	}

@@ -29,7 +29,7 @@ func TestRedisFiles(t *testing.T) {
 		{"an RDB file of another name", "data", nil, map[string]string{"data": "VALKEY080" + rdbFile[9:]}, "but an RDB file of Valkey, version 80: `zsetd import ", ""},
 		{"a large RDB file", "data", nil, map[string]string{"data": rdbFile + strings.Repeat("x", 20_000)}, "but an RDB file of Redis, version 11: `zsetd import ", ""},
 		{"an append-only file", "appendonly.aof", nil, map[string]string{"appendonly.aof": "*1\r\n$4\r\nPING\r\n"}, "but a file of commands, such as an append-only file of Redis: `zsetd import ", ""},
-		{"something else", "data", nil, map[string]string{"data": "# a configuration\n"}, "not a zsetd snapshot; the file was left as it is", ""},
+		{"something else", "data", nil, map[string]string{"data": "# a configuration\n"}, "not a zsetd snapshot; the file is unchanged", ""},
 		{"the name of an RDB file", "dump.rdb", nil, nil, "", "dbfilename has the name of an RDB file"},
 		{"an RDB file beside", "zsetd.db", nil, map[string]string{"dump.rdb": rdbFile}, "", "redis=DIR/dump.rdb"},
 		{"an append-only file beside", "zsetd.db", nil, map[string]string{"appendonlydir/appendonly.aof.manifest": "x"}, "", "redis=DIR/appendonlydir/appendonly.aof.manifest"},

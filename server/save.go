@@ -152,7 +152,7 @@ func (srv *Server) reload(write, flush, merge bool) error {
 	path := k.path
 	switch {
 	case path == "" && !write:
-		return errors.New("there is no file")
+		return errors.New("there is no data file")
 	case path == "":
 		dir, err := os.MkdirTemp("", "zsetd")
 		if err != nil {

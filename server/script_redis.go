@@ -55,7 +55,7 @@ func (a *api) constants(t *lua.LTable) {
 	for part := range strings.SplitSeq(redisVersion, ".") {
 		d, err := strconv.Atoi(part)
 		if err != nil {
-			panic("BUG: a version that is no version")
+			panic("BUG: invalid version")
 		}
 		n = n<<8 | d
 	}

@@ -174,13 +174,13 @@ func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, r
 	state.Spend(L, 5)
 	i := bytes.IndexByte(reply, '\r')
 	if i < 0 {
-		panic("BUG: a reply without an end")
+		panic("BUG: unterminated reply")
 	}
 	kind, line, rest := reply[0], reply[1:i], reply[i+2:]
 	number := func() int {
 		n, err := strconv.Atoi(protocol.View(line))
 		if err != nil {
-			panic("BUG: a reply with a bad length")
+			panic("BUG: reply with an invalid length")
 		}
 		return n
 	}
@@ -197,7 +197,7 @@ func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, r
 	case ':':
 		n, err := strconv.ParseInt(protocol.View(line), 10, 64)
 		if err != nil {
-			panic("BUG: a reply with a bad integer")
+			panic("BUG: reply with an invalid integer")
 		}
 		return lua.LNumber(n), rest
 	case '$':
@@ -263,7 +263,7 @@ func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, r
 		}
 		return field("set", t)
 	}
-	panic("BUG: a reply of an unknown kind")
+	panic("BUG: reply of an unknown type")
 }
 
 // errorLine adds a code to an error without one.

@@ -338,7 +338,7 @@ func (r *scriptRun) interrupt() *lua.LTable {
 		if !r.eval {
 			kill = "FUNCTION KILL"
 		}
-		srv.log.Warn("slow script: still running", "milliseconds", time.Since(r.started).Milliseconds(), "script", r.name, "kill it with", kill)
+		srv.log.Warn("slow script: still running", "milliseconds", time.Since(r.started).Milliseconds(), "script", r.name, "kill", kill)
 	}
 	srv.yieldLock()
 	switch {
@@ -348,7 +348,7 @@ func (r *scriptRun) interrupt() *lua.LTable {
 	case srv.closed && r.wrote && !srv.ending.nosave:
 		// A partial result of the script must not be saved.
 		srv.ending.nosave = true
-		srv.log.Warn("a script was ended by the shutdown after it had changed data; what was not saved before is lost", "script", r.name)
+		srv.log.Warn("the shutdown ended a script that had changed data; unsaved changes are lost", "script", r.name)
 		fallthrough
 	case r.killed || srv.closed:
 		srv.log.Warn("script killed", "script", r.name)

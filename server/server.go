@@ -231,7 +231,7 @@ func (srv *Server) logStart() {
 		}
 		args = append(args, "file", path)
 	}
-	srv.log.Info("zsetd starts", args...)
+	srv.log.Info("starting zsetd", args...)
 }
 
 // leastMemory is the minimum that an empty server counts as used.
@@ -412,7 +412,7 @@ func (srv *Server) check() error {
 			subscriptions -= a.len()
 			for i, s := range a.sessions {
 				if place, listens := (*t.mine(s))[name]; !listens || place != i {
-					return fmt.Errorf("session %d is in place %d of those who listen to %q, and knows nothing of it", s.id, i, name)
+					return fmt.Errorf("session %d is subscriber %d of %q, but has no such subscription", s.id, i, name)
 				}
 			}
 		}
@@ -421,7 +421,7 @@ func (srv *Server) check() error {
 		return err
 	}
 	if watches != 0 || waits != 0 || subscriptions != 0 || waiters != srv.blockedClients {
-		return fmt.Errorf("sessions and the server's indexes differ: by %d watched keys, %d awaited keys, %d subscriptions, %d blocked clients",
+		return fmt.Errorf("the indexes of the server do not match its sessions: they differ by %d watched keys, %d awaited keys, %d subscriptions, %d blocked clients",
 			watches, waits, subscriptions, waiters-srv.blockedClients)
 	}
 	return nil
@@ -532,7 +532,7 @@ func (srv *Server) closeKeeper() error {
 		srv.mu.Unlock()
 		srv.keeperErr = srv.keeper.close(srv.keeper.savesAtEnd(flags))
 		if srv.keeperErr != nil && flags.force {
-			srv.log.Error("the server stops all the same", "error", srv.keeperErr)
+			srv.log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.keeperErr)
 			srv.keeperErr = nil
 		}
 	})

@@ -147,7 +147,7 @@ func (s *tlsState) current(srv *Server) *tls.Config {
 	if stamp := s.params.stamp(); stamp != s.stamp && stamp != s.unusableStamp {
 		if err := s.build(srv, &s.params); err != nil {
 			s.unusableStamp = stamp // logged once
-			srv.log.Error("the files of TLS have changed and cannot be used; what was there before stays", "error", err)
+			srv.log.Error("cannot use the changed TLS files; keeping the previous ones", "error", err)
 		}
 	}
 	return s.config
@@ -266,7 +266,7 @@ func (p *tlsParameters) authorities() (*x509.CertPool, error) {
 			return nil, err
 		}
 		if n == 0 {
-			return nil, fmt.Errorf("%s: no certificate in it", p.caCertFile)
+			return nil, fmt.Errorf("%s: no certificate found", p.caCertFile)
 		}
 	}
 	if p.caCertDir != "" {
@@ -284,7 +284,7 @@ func (p *tlsParameters) authorities() (*x509.CertPool, error) {
 			}
 		}
 		if n == before {
-			return nil, fmt.Errorf("%s: no certificate in its files", p.caCertDir)
+			return nil, fmt.Errorf("%s: no certificate found in the directory", p.caCertDir)
 		}
 	}
 	return pool, nil
@@ -310,7 +310,7 @@ func tlsVersions(words string) (lo, hi uint16, err error) {
 		last++
 	}
 	if slices.Contains(asked[last+1:], true) {
-		return 0, 0, fmt.Errorf("Invalid tls-protocols specified: with %s and a later one Go speaks those between them, too", names[last])
+		return 0, 0, fmt.Errorf("Invalid tls-protocols specified: Go enables all versions between %s and a later one", names[last])
 	}
 	return tls.VersionTLS10 + uint16(first), tls.VersionTLS10 + uint16(last), nil
 }

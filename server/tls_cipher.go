@@ -116,9 +116,9 @@ func parseCiphers(text string) ([]uint16, error) {
 		absent := strings.Contains(absentCiphers, " "+first+" ") || strings.Contains(absentCiphers, " "+word+" ")
 		switch {
 		case !matched && how == 0:
-			return nil, fmt.Errorf("Go's crypto/tls has no cipher %q", word)
+			return nil, fmt.Errorf("cipher %q is not supported by Go's crypto/tls", word)
 		case !matched && !absent:
-			return nil, fmt.Errorf("%q is no cipher that is known here", word)
+			return nil, fmt.Errorf("unknown cipher %q", word)
 		}
 	}
 	ids := []uint16{}
@@ -128,7 +128,7 @@ func parseCiphers(text string) ([]uint16, error) {
 		}
 	}
 	if len(ids) == 0 {
-		return nil, errors.New("no cipher is left")
+		return nil, errors.New("the list selects no cipher")
 	}
 	return ids, nil
 }
@@ -168,12 +168,12 @@ func checkCiphersuites(text string) error {
 	given := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(":, ;", r) })
 	for _, name := range given {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("Go's crypto/tls has no cipher %q for TLSv1.3", name)
+			return fmt.Errorf("cipher %q for TLSv1.3 is not supported by Go's crypto/tls", name)
 		}
 	}
 	for _, name := range names {
 		if !slices.Contains(given, name) {
-			return fmt.Errorf("Go's crypto/tls cannot leave out %s: it always speaks %s", name, strings.Join(names, ":"))
+			return fmt.Errorf("Go's crypto/tls cannot disable %s: it always enables %s", name, strings.Join(names, ":"))
 		}
 	}
 	return nil

@@ -23,9 +23,9 @@ import (
 // reads PKCS #8 with the algorithms that OpenSSL has used since 2000.
 
 var (
-	errKeyEncrypted = errors.New("it is encrypted: tls-key-file-pass must have its password")
-	errKeyPassword  = errors.New("the password of tls-key-file-pass is wrong")
-	errKeyMethod    = errors.New("it is encrypted in a way that is not known here; openssl pkcs8 -topk8 -v2 aes-256-cbc writes one that is")
+	errKeyEncrypted = errors.New("the key is encrypted: set tls-key-file-pass")
+	errKeyPassword  = errors.New("wrong password in tls-key-file-pass")
+	errKeyMethod    = errors.New("unsupported encryption of the key: convert it with openssl pkcs8 -topk8 -v2 aes-256-cbc")
 )
 
 // decryptKey returns a key file without its password, if it has one.
@@ -128,7 +128,7 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	}
 	n := len(outer.Data)
 	if len(iv) != block.BlockSize() || n == 0 || n%len(iv) != 0 {
-		return nil, fmt.Errorf("its length is wrong: %d bytes", n)
+		return nil, fmt.Errorf("invalid length of the encrypted key: %d bytes", n)
 	}
 	out := make([]byte, n)
 	cipher.NewCBCDecrypter(block, iv).CryptBlocks(out, outer.Data)

@@ -336,7 +336,7 @@ func TestTLSReload(t *testing.T) {
 		if got := serial(); got != 5 {
 			t.Fatalf("certificate %d", got)
 		}
-		return strings.Contains(log.String(), "cannot be used; what was there before stays")
+		return strings.Contains(log.String(), "cannot use the changed TLS files; keeping the previous ones")
 	})
 	failed := "ERR CONFIG SET failed (possibly related to argument '%s') - Unable to update TLS configuration. Check server logs."
 	for args, name := range map[string]string{
@@ -427,15 +427,15 @@ func TestTLSStart(t *testing.T) {
 		"tls-cert-file=" + p.path("empty"):        "failed to find any PEM data in certificate input",
 		"tls-key-file=" + p.path("other.key"):     "private key does not match public key",
 		"tls-key-file=" + p.path("server.crt"):    "Failed to load certificate",
-		"tls-ca-cert-file=" + p.path("empty"):     "no certificate in it",
+		"tls-ca-cert-file=" + p.path("empty"):     "no certificate found",
 		"tls-ca-cert-dir=" + p.path("empty"):      "Failed to configure CA certificate(s) file/directory: ",
-		"tls-protocols=TLSv1.1 TLSv1.3":           "with TLSv1.1 and a later one Go speaks those between them, too",
-		"tls-ciphers=DHE-RSA-AES256-GCM-SHA384":   `Go's crypto/tls has no cipher "DHE-RSA-AES256-GCM-SHA384"`,
-		"tls-ciphersuites=TLS_AES_128_GCM_SHA256": "Go's crypto/tls cannot leave out TLS_AES_256_GCM_SHA384",
-		"tls-ciphersuites=TLS_AES_128_CCM_SHA256": `Go's crypto/tls has no cipher "TLS_AES_128_CCM_SHA256"`,
+		"tls-protocols=TLSv1.1 TLSv1.3":           "Go enables all versions between TLSv1.1 and a later one",
+		"tls-ciphers=DHE-RSA-AES256-GCM-SHA384":   `cipher "DHE-RSA-AES256-GCM-SHA384" is not supported by Go's crypto/tls`,
+		"tls-ciphersuites=TLS_AES_128_GCM_SHA256": "Go's crypto/tls cannot disable TLS_AES_256_GCM_SHA384",
+		"tls-ciphersuites=TLS_AES_128_CCM_SHA256": `cipher "TLS_AES_128_CCM_SHA256" for TLSv1.3 is not supported`,
 		"tls-auth-clients=maybe":                  "argument(s) must be one of the following: no, yes, optional",
-		"tls-cluster=yes":                         "there are no other nodes",
-		"tls-replication=yes":                     "there are no other nodes",
+		"tls-cluster=yes":                         "TLS between nodes is not supported",
+		"tls-replication=yes":                     "TLS between nodes is not supported",
 	} {
 		config := p.config()
 		config["tls-port"] = "1"

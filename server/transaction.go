@@ -44,7 +44,7 @@ func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	s.queue = append(s.queue, queued{cmd, argv, names})
 	if limit := s.srv.config.queryBufferLimit; s.queued > limit {
 		s.srv.queryLimitDisconnections.Add(1)
-		s.srv.log.Warn("client queues too much in a transaction; connection closed",
+		s.srv.log.Warn("closing client: the transaction queue exceeds client-query-buffer-limit",
 			"client", s.addr, "name", s.name, "commands", len(s.queue), "bytes", s.queued, "client-query-buffer-limit", limit)
 		s.kill()
 	}

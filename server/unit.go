@@ -344,7 +344,7 @@ func kindOf(v any) kind {
 	case *keyspace.Stream:
 		return kindStream
 	}
-	panic("BUG: a value of no kind")
+	panic("BUG: value of an unknown type")
 }
 
 // copyArgs returns a copy of argv that shares no memory with it, in one allocation.

@@ -89,7 +89,7 @@ func (o *CopyOptions) copy(src string, to *os.File) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", src, err)
 			}
-			return fmt.Errorf("%s: %w by another process, and it is written to more often than it can be copied: stop the server, or let it save less often for a while",
+			return fmt.Errorf("%s: %w by another process, and is written more often than it can be copied: stop the server, or make it save less often",
 				src, ErrInUse)
 		}
 		if release == nil {
@@ -228,10 +228,10 @@ func mayReplace(src, dst string, replace bool) error {
 	case !replace:
 		return fmt.Errorf("%s: %w", dst, fs.ErrExist)
 	case !found.Mode().IsRegular():
-		return fmt.Errorf("%s: %w, and no regular file", dst, fs.ErrExist)
+		return fmt.Errorf("%s: %w and is not a regular file", dst, fs.ErrExist)
 	}
 	if own, err := os.Stat(src); err == nil && os.SameFile(own, found) {
-		return fmt.Errorf("%s: the backup would take the place of the file itself", dst)
+		return fmt.Errorf("%s: the backup would overwrite the file itself", dst)
 	}
 	return nil
 }

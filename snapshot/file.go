@@ -215,7 +215,7 @@ func guard(f func() error) (panicked bool, err error) {
 // would wait without end: so after a panic guard refuses all operations.
 func (f *File) guard(do func() error) error {
 	if f.broken {
-		return fmt.Errorf("%w: it has failed before", ErrDamaged)
+		return fmt.Errorf("%w: an earlier operation failed", ErrDamaged)
 	}
 	panicked, err := guard(do)
 	f.broken = panicked
@@ -254,7 +254,7 @@ func (f *File) Journals(visit func(generation uint64, records []byte) error) err
 				return cuts.Bucket(bucket).ForEach(func(name, value []byte) error {
 					records, _, ok := unseal(value, bucket, name)
 					if !ok {
-						return damaged("journal of cut %x, part %x", bucket, name)
+						return damaged("journal of checkpoint %x, part %x", bucket, name)
 					}
 					return visit(binary.BigEndian.Uint64(bucket), records)
 				})

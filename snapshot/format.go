@@ -43,7 +43,7 @@ var (
 	ErrEmpty    = errors.New("the file is empty (0 bytes)")
 	ErrForeign  = errors.New("not a zsetd snapshot")
 	ErrInUse    = errors.New("in use")
-	ErrReplaced = errors.New("another file has taken its place")
+	ErrReplaced = errors.New("replaced by another file")
 )
 
 // damaged returns an error that wraps ErrDamaged and names the location.
@@ -198,13 +198,13 @@ func (m *Manifest) encode() ([]byte, error) {
 func decodeManifest(value []byte) (m Manifest, err error) {
 	text, _, ok := unseal(value, []byte(manifestName))
 	if !ok {
-		return m, damaged("the manifest")
+		return m, damaged("invalid manifest")
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return m, damaged("the manifest: %v", err)
+		return m, damaged("invalid manifest: %v", err)
 	}
 	if m.Format != formatVersion {
-		return m, fmt.Errorf("format %d, of which this version knows nothing", m.Format)
+		return m, fmt.Errorf("unsupported format %d", m.Format)
 	}
 	return m, nil
 }

@@ -36,7 +36,7 @@ import (
 
 // ErrChanged means that another program has written to a file that is in use, or
 // truncated it.
-var ErrChanged = errors.New("another program has changed the file")
+var ErrChanged = errors.New("the file was changed by another program")
 
 // maxTimeChanges is the number of consecutive changes of the time alone after which the
 // time is no longer compared.
@@ -119,7 +119,7 @@ func (f *File) recordMark(m *Manifest) error {
 func verify(file *os.File, m *Manifest) error {
 	r, err := read(file, Visitor{})
 	if err == nil && (r.bases != m.Bases || r.journal != m.Journal || r.manifest.Generation != m.Generation) {
-		err = damaged("its records are others")
+		err = damaged("different records")
 	}
 	if err != nil {
 		return fmt.Errorf("%w (%w)", ErrChanged, err)
@@ -143,7 +143,7 @@ func (f *File) Intact() error {
 	}
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("it was removed: %w", fs.ErrNotExist)
+		return fmt.Errorf("removed: %w", fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil

@@ -174,7 +174,7 @@ func (t *pageTree) checkFreelist() error {
 		return err
 	}
 	if flags := binary.LittleEndian.Uint16(p[8:]); flags != freelistFlag {
-		return damagedPage(t.freelist, "type %#x where the freelist should be", flags)
+		return damagedPage(t.freelist, "type %#x instead of a freelist", flags)
 	}
 	n := uint64(binary.LittleEndian.Uint16(p[10:]))
 	ids := p[pageHeader:]
@@ -202,22 +202,22 @@ func (t *pageTree) checkFreelist() error {
 // read returns a page and its overflow pages, in fresh memory.
 func (t *pageTree) read(id uint64) ([]byte, error) {
 	if id < 2 || id >= t.pages {
-		return nil, damagedPage(id, "there is no such page")
+		return nil, damagedPage(id, "the page does not exist")
 	}
 	p := make([]byte, pageSize)
 	if err := readPages(t.r, p, id); err != nil {
 		return nil, err
 	}
 	if self := binary.LittleEndian.Uint64(p); self != id {
-		return nil, damagedPage(id, "it says that it is page %d", self)
+		return nil, damagedPage(id, "the page header names page %d", self)
 	}
 	more := uint64(binary.LittleEndian.Uint32(p[12:]))
 	if more >= t.pages-id {
-		return nil, damagedPage(id, "it overflows the file by %d pages", more-(t.pages-id)+1)
+		return nil, damagedPage(id, "the page extends %d pages beyond the end of the file", more-(t.pages-id)+1)
 	}
 	for i := id; i <= id+more; i++ {
 		if t.seen[i/64]>>(i%64)&1 != 0 {
-			return nil, damagedPage(i, "it is in two places")
+			return nil, damagedPage(i, "the page is referenced twice")
 		}
 		t.seen[i/64] |= 1 << (i % 64)
 	}
@@ -277,11 +277,11 @@ func (w *bucketWalk) below(id uint64, from, to []byte, depth int) error {
 	case leafFlag:
 		end, err := w.leaf(id, p, from, to, depth)
 		if err == nil && end+pageSize <= uint64(len(p)) {
-			return damagedPage(id, "it takes %d bytes of %d", end, len(p))
+			return damagedPage(id, "the content takes %d bytes of %d", end, len(p))
 		}
 		return err
 	default:
-		return damagedPage(id, "type %#x where a branch or a leaf should be", flags)
+		return damagedPage(id, "type %#x instead of a branch or a leaf", flags)
 	}
 }
 
@@ -300,7 +300,7 @@ func (w *bucketWalk) branch(id uint64, p, from, to []byte, depth int) error {
 		size := uint64(binary.LittleEndian.Uint32(p[e+4:]))
 		end := at + size
 		if e+pos != at || size == 0 || end > uint64(len(p)) {
-			return damagedPage(id, "element %d is not in its place", e/pageElement-1)
+			return damagedPage(id, "element %d is at a wrong offset", e/pageElement-1)
 		}
 		key := p[at:end:end]
 		switch {
@@ -320,7 +320,7 @@ func (w *bucketWalk) branch(id uint64, p, from, to []byte, depth int) error {
 		return damagedPage(id, "the last key is not less than the next branch's")
 	}
 	if at+pageSize <= uint64(len(p)) {
-		return damagedPage(id, "it takes %d bytes of %d", at, len(p))
+		return damagedPage(id, "the content takes %d bytes of %d", at, len(p))
 	}
 	return w.page(child, last, to, depth+1)
 }
@@ -345,7 +345,7 @@ func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, err
 	for e := uint64(pageHeader); e < table; e += pageElement {
 		begin, mid, end := leafElement(p, e)
 		if begin != at || mid == at || end > uint64(len(p)) {
-			return 0, damagedPage(id, "element %d is not in its place", e/pageElement-1)
+			return 0, damagedPage(id, "element %d is at a wrong offset", e/pageElement-1)
 		}
 		key, value := p[at:mid:mid], p[mid:end:end]
 		if c := bytes.Compare(last, key); c > 0 || c == 0 && e > pageHeader {
@@ -374,7 +374,7 @@ func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, err
 // bucket walks through a bucket that an element of page id names or contains.
 func (w *bucketWalk) bucket(id uint64, name, value []byte, depth int) error {
 	if len(value) < bucketEntry || w.inline {
-		return damagedPage(id, "a bucket of %d bytes cannot be there", len(value))
+		return damagedPage(id, "unexpected bucket of %d bytes", len(value))
 	}
 	inner := bucketWalk{
 		pageTree: w.pageTree,
@@ -385,17 +385,17 @@ func (w *bucketWalk) bucket(id uint64, name, value []byte, depth int) error {
 	p := value[bucketEntry:]
 	if root := binary.LittleEndian.Uint64(value); root != 0 {
 		if len(p) > 0 {
-			return damagedPage(id, "a bucket with a page of its own and %d bytes", len(p))
+			return damagedPage(id, "bucket with a root page and %d bytes of inline content", len(p))
 		}
 		return inner.page(root, nil, nil, depth+1)
 	}
 	if !isLeaf(p, 0) || binary.LittleEndian.Uint32(p[12:]) != 0 {
-		return damagedPage(id, "a bucket that has no page")
+		return damagedPage(id, "bucket without a root page")
 	}
 	inner.inline = true
 	end, err := inner.leaf(id, p, nil, nil, depth)
 	if err == nil && end != uint64(len(p)) {
-		return damagedPage(id, "a bucket takes %d bytes of %d", end, len(p))
+		return damagedPage(id, "inline bucket: the content takes %d bytes of %d", end, len(p))
 	}
 	return err
 }

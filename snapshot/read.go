@@ -95,7 +95,7 @@ func read(file *os.File, v Visitor) (*reading, error) {
 		return nil, r.missing()
 	}
 	if r.bases != r.manifest.Bases || r.journal != r.manifest.Journal {
-		return nil, damaged("records are missing: %d of %d bases, %d of %d parts of journals are there",
+		return nil, damaged("records are missing: found %d of %d bases and %d of %d journal parts",
 			r.bases.Records, r.manifest.Bases.Records, r.journal.Records, r.manifest.Journal.Records)
 	}
 	r.free = info.Size() - int64(tree.used)*pageSize
@@ -105,7 +105,7 @@ func read(file *os.File, v Visitor) (*reading, error) {
 func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
 	if r.manifest.Format == 0 { // the manifest is in the first bucket
 		if len(bucket) != 1 || string(bucket[0]) != aboutBucket || string(name) != manifestName {
-			return fmt.Errorf("%w: it begins with a record %.50q in a bucket %.50q", ErrForeign, name, bucket)
+			return fmt.Errorf("%w: the first record is %.50q in bucket %.50q", ErrForeign, name, bucket)
 		}
 		if r.manifest, err = decodeManifest(value); err == nil && r.v.Begin != nil {
 			err = r.v.Begin(r.manifest)
@@ -118,17 +118,17 @@ func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
 	case len(bucket) == 1 && string(bucket[0]) == keysBucket:
 		return r.base(name, value)
 	}
-	return damaged("record %.50q in a bucket %.50q that should not be there", name, bucket)
+	return damaged("unexpected record %.50q in bucket %.50q", name, bucket)
 }
 
 func (r *reading) part(bucket, name, value []byte) error {
 	if len(bucket) != 8 || len(name) != 4 {
-		return damaged("journal %.50x, part %.50x: no such names", bucket, name)
+		return damaged("journal %.50x, part %.50x: invalid names", bucket, name)
 	}
 	generation := binary.BigEndian.Uint64(bucket)
 	records, sum, ok := unseal(value, bucket, name)
 	if !ok || generation > r.manifest.Generation {
-		return damaged("journal of cut %d, part %d", generation, binary.BigEndian.Uint32(name))
+		return damaged("journal of checkpoint %d, part %d", generation, binary.BigEndian.Uint32(name))
 	}
 	r.journal.add(sum, len(value))
 	if r.v.Journal == nil {
@@ -140,7 +140,7 @@ func (r *reading) part(bucket, name, value []byte) error {
 func (r *reading) base(name, value []byte) error {
 	space, key, long, i, ok := parseBaseName(name)
 	if !ok {
-		return damaged("base %.50q: no such name", name)
+		return damaged("base %.50q: invalid name", name)
 	}
 	body, sum, ok := unseal(value, name)
 	if !ok || len(body) < 8 {
@@ -160,17 +160,17 @@ func (r *reading) base(name, value []byte) error {
 		return r.visit(i, body)
 	}
 	if i != 0 || generation > r.manifest.Generation {
-		return damaged("the value of key %.100q in space %d begins with chunk %d, of cut %d", key, space, i, generation)
+		return damaged("the value of key %.100q in space %d begins with chunk %d, of checkpoint %d", key, space, i, generation)
 	}
 	if len(body) < 4 {
-		return damaged("the value of key %.100q in space %d: its head", key, space)
+		return damaged("the value of key %.100q in space %d: invalid header", key, space)
 	}
 	chunks := binary.BigEndian.Uint32(body)
 	body = body[4:]
 	if long {
 		n, w := binary.Uvarint(body)
 		if w <= 0 || n > uint64(len(body)-w) {
-			return damaged("the value of key %.100q in space %d: its head", key, space)
+			return damaged("the value of key %.100q in space %d: invalid header", key, space)
 		}
 		key, body = body[w:w+int(n)], body[w+int(n):]
 	}

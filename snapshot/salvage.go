@@ -85,7 +85,7 @@ func Salvage(path string, v Visitor) (Salvaged, error) {
 		return Salvaged{}, err
 	}
 	if info.Size() == 0 {
-		return Salvaged{}, fmt.Errorf("%s: %w: there is nothing to be saved", path, ErrEmpty)
+		return Salvaged{}, fmt.Errorf("%s: %w: nothing to salvage", path, ErrEmpty)
 	}
 	s, err := salvage(file, info.Size(), v)
 	if err != nil {
@@ -187,7 +187,7 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 		if len(s.keyGaps) == 0 && len(s.cutGaps) == 0 && s.newest && s.manifest {
 			// No page looks damaged, and yet the records differ: stale pages in the
 			// place of current ones. So a record may be anywhere.
-			s.Pages = append(s.Pages, damaged("the tree has not the records that the manifest counts"))
+			s.Pages = append(s.Pages, damaged("the tree lacks records that the manifest counts"))
 			s.keyGaps, s.cutGaps = gaps{{}}, gaps{{}}
 		}
 		s.scavenge(r, size)
@@ -197,7 +197,7 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 		if s.foreign > 0 || errors.Is(errors.Join(s.Pages...), ErrForeign) {
 			return s.Salvaged, ErrForeign
 		}
-		return s.Salvaged, damaged("not one record is left")
+		return s.Salvaged, damaged("no record is readable")
 	}
 	return s.Salvaged, s.deliver(v)
 }
@@ -293,7 +293,7 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 		s.Manifest, s.manifest = m, true
 	case len(bucket) == 2 && string(bucket[0]) == cutsBucket && len(bucket[1]) == 8:
 		if _, _, ok := unseal(value, bucket[1], name); !ok || len(name) != 4 {
-			s.Pages = append(s.Pages, damaged("journal of cut %d, part %x", binary.BigEndian.Uint64(bucket[1]), name))
+			s.Pages = append(s.Pages, damaged("journal of checkpoint %d, part %x", binary.BigEndian.Uint64(bucket[1]), name))
 			s.cutGaps = append(s.cutGaps, gap{bucket[1], bucket[1]})
 			break
 		}
@@ -310,7 +310,7 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 		s.walked = max(s.walked, binary.BigEndian.Uint64(value[sumSize:]))
 	default:
 		if s.foreign++; s.foreign == 1 {
-			s.Pages = append(s.Pages, damaged("record %.100q in a bucket %.100q that should not be there", name, bucket))
+			s.Pages = append(s.Pages, damaged("unexpected record %.100q in bucket %.100q", name, bucket))
 		}
 	}
 	return nil
@@ -325,7 +325,7 @@ func (s *salvaging) noteDamaged(name []byte) {
 	space, key, long, i, ok := parseBaseName(name)
 	switch {
 	case !ok:
-		s.Pages = append(s.Pages, damaged("base %q: no such name", name))
+		s.Pages = append(s.Pages, damaged("base %q: invalid name", name))
 		s.inGap = true
 		return
 	case long:

@@ -32,7 +32,7 @@ func inheritedSockets() (plain, secure []net.Listener, err error) {
 			for _, l := range append(plain, secure...) {
 				l.Close()
 			}
-			return nil, nil, fmt.Errorf("socket activation: descriptor %d is no socket to listen on: %w", firstInherited+i, err)
+			return nil, nil, fmt.Errorf("socket activation: descriptor %d is not a listening socket: %w", firstInherited+i, err)
 		}
 		if i < len(names) && names[i] == "tls" {
 			secure = append(secure, l)

@@ -133,7 +133,7 @@ func TestCheckConfig(t *testing.T) {
 		"--check-config --dir " + file("rdb", "REDIS0011 and so on"):                                              "zsetd import",
 		"--check-config --dir " + file("short", string(sound[:5000])):                                             "damaged: truncated",
 		"--check-config --dir " + file("head", "x"+strings.Repeat("\x00", 99)+string(sound[100:])):                "damaged: page 0",
-		"--check-config --dir " + file("manifest", strings.ReplaceAll(string(sound), "last_space", "last_spade")): "damaged: the manifest",
+		"--check-config --dir " + file("manifest", strings.ReplaceAll(string(sound), "last_space", "last_spade")): "damaged: invalid manifest",
 		"--check-config --pidfile /nowhere/pid":                                                                   "pidfile: stat /nowhere",
 		"--check-config --pidfile " + dir:                                                                         "is a directory",
 		"--check-config --unixsocket /nowhere/s":                                                                  "unixsocket: ",

@@ -112,7 +112,7 @@ func TestDockerfile(t *testing.T) {
 	}
 	defer nc.Close()
 	nc.Write([]byte("SET k v\r\nCONFIG GET maxclients\r\nSHUTDOWN\r\n"))
-	if log := <-done; !strings.Contains(log, "zsetd starts") {
+	if log := <-done; !strings.Contains(log, "starting zsetd") {
 		t.Errorf("the log: %s", log)
 	}
 	if status, says := call("check", "zsetd.db"); status != 0 || !strings.Contains(says, "zsetd.db is sound") {

@@ -19,24 +19,25 @@ const serverUsage = `Usage: zsetd [redis.conf] [--name value ...]
        zsetd TOOL ...
        zsetd --help | --version
 
-Without TOOL it starts the server. --name=value is the same as --name value.
-ZSETD_OPTIONS may hold parameters that the file and the arguments override.
+Without TOOL zsetd starts the server. --name=value is the same as --name value.
+The environment variable ZSETD_OPTIONS may contain parameters; the file and the
+arguments override them.
 
 `
 
 const pingUsage = `Usage: zsetd ping [redis.conf] [--name value ...]
 
-Asks the server that runs with these parameters whether it serves: by its
-unixsocket if they name one, else by its port or tls-port.
-Status: 0 it serves, 1 it loads its data or does not answer within 3 seconds,
-2 the parameters are wrong.
+Checks whether the server with these parameters is ready, over its unixsocket if
+there is one, else over its port or tls-port.
+Status: 0 ready, 1 loading its data or no answer within 3 seconds, 2 invalid
+parameters.
 `
 
 const checkConfigUsage = `Usage: zsetd --check-config [redis.conf] [--name value ...]
 
-Checks the configuration as at a start, with the users and certificates that it
-names. It starts nothing and changes nothing.
-Status: 0 the configuration is right, 1 it is wrong.
+Checks the configuration as at startup, including users and certificates, without
+starting the server.
+Status: 0 valid, 1 invalid.
 `
 
 // commandHelp returns the help text of a command that is not a tool; "" is the
@@ -66,7 +67,7 @@ func runHelp(args []string, stdout, stderr io.Writer) (status int, ok bool) {
 	case "help":
 		text, ok := commandHelp(strings.Join(args[1:], " "))
 		if !ok {
-			fmt.Fprintf(stderr, "zsetd: there is no command %s\nTry 'zsetd --help'.\n", strings.Join(args[1:], " "))
+			fmt.Fprintf(stderr, "zsetd: unknown command %s\nTry 'zsetd --help'.\n", strings.Join(args[1:], " "))
 			return statusUsage, true
 		}
 		fmt.Fprint(stdout, text)
@@ -93,7 +94,7 @@ func runHelp(args []string, stdout, stderr io.Writer) (status int, ok bool) {
 // of a command, and names the help.
 func argumentError(stderr io.Writer, command string, args []string, err error) {
 	if command == "" && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(args[0], `./\-`) {
-		err = fmt.Errorf("there is no command %s, and no configuration file of that name", args[0])
+		err = fmt.Errorf("unknown command %s, and no configuration file of that name", args[0])
 	}
 	help := "zsetd --help"
 	if command != "" {

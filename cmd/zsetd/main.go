@@ -141,7 +141,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	removePID, pidErr := writePID(values)
 	if pidErr != nil {
-		log.Warn("cannot write the file for the process's number", "error", pidErr)
+		log.Warn("cannot write the pidfile", "error", pidErr)
 	}
 	defer removePID()
 	ctx, stop := context.WithCancel(context.Background())
@@ -159,7 +159,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return // ListenAndServe returns the same error
 		}
 		if err := notify(values, isReady); err != nil {
-			log.Warn("cannot tell systemd that the server is ready", "error", err)
+			log.Warn("cannot notify systemd that the server is ready", "error", err)
 		}
 	}()
 	for stopping := false; !stopping; {
@@ -169,14 +169,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		case got := <-signals:
 			log.Info("stopping", "reason", "signal", "signal", got.String())
 			if err := srv.Signaled(got == os.Interrupt); err != nil {
-				log.Error("the data cannot be saved: the server goes on", "error", err)
+				log.Error("cannot save the data; shutdown canceled", "error", err)
 				continue
 			}
 			stopping = true
 		}
 	}
 	if err := notify(values, isLeaving); err != nil {
-		log.Warn("cannot tell systemd that the server stops", "error", err)
+		log.Warn("cannot notify systemd that the server is stopping", "error", err)
 	}
 	limit, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
@@ -184,7 +184,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		for {
 			select {
 			case got := <-signals:
-				log.Info("stopping already: the data are saved first", "signal", got.String())
+				log.Info("already stopping: saving the data", "signal", got.String())
 				if got == os.Interrupt {
 					cancel()
 				}
@@ -195,7 +195,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}()
 	stopErr := srv.Shutdown(limit)
 	if errors.Is(stopErr, context.DeadlineExceeded) || errors.Is(stopErr, context.Canceled) {
-		log.Warn("clients did not take their last replies in time", "limit", stopTime)
+		log.Warn("timeout while sending the last replies to clients", "limit", stopTime)
 		stopErr = nil
 	}
 	if err == nil {
@@ -261,7 +261,7 @@ func checkConfig(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
-	fmt.Fprintln(stdout, "zsetd: the configuration is right")
+	fmt.Fprintln(stdout, "zsetd: the configuration is valid")
 	return 0
 }
 

@@ -33,7 +33,7 @@ func runPing(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "zsetd: no answer:", err)
 		return statusBad
 	case strings.HasPrefix(reply, "+PONG"), strings.HasPrefix(reply, "-NOAUTH"):
-		fmt.Fprintln(stdout, "zsetd: it serves")
+		fmt.Fprintln(stdout, "zsetd: ready")
 		return statusOK
 	}
 	fmt.Fprintln(stderr, "zsetd: not ready:", strings.TrimSpace(reply))
@@ -69,7 +69,7 @@ func dialServer(ctx context.Context, values map[string]string) (net.Conn, error)
 	}
 	if port == "0" {
 		if port, secure = values["tls-port"], true; port == "" || port == "0" {
-			return nil, errors.New("these parameters name no unixsocket, port or tls-port")
+			return nil, errors.New("no unixsocket, port or tls-port is configured")
 		}
 	}
 	addr := net.JoinHostPort(reachable(values["bind"]), port)
@@ -87,7 +87,7 @@ func dialServer(ctx context.Context, values map[string]string) (net.Conn, error)
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificate[0]) {
-				return errors.New("its certificate is another than that of tls-cert-file")
+				return errors.New("the server's certificate differs from tls-cert-file")
 			}
 			return nil
 		},

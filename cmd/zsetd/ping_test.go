@@ -70,14 +70,14 @@ func TestPing(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"--port " + port, 0, "it serves"},
-		{"--port " + port + " --bind * -::*", 0, "it serves"},
-		{"--port 0 --unixsocket " + filepath.Join(dir, "s"), 0, "it serves"},
-		{tlsArgs("one"), 0, "it serves"},
+		{"--port " + port, 0, "zsetd: ready"},
+		{"--port " + port + " --bind * -::*", 0, "zsetd: ready"},
+		{"--port 0 --unixsocket " + filepath.Join(dir, "s"), 0, "zsetd: ready"},
+		{tlsArgs("one"), 0, "zsetd: ready"},
 		{tlsArgs("other"), 1, "no answer"},
 		{"--port " + silentPort, 1, "not ready: -LOADING"},
 		{"--port " + closedPort, 1, "no answer: "},
-		{"--port 0", 1, "name no unixsocket"},
+		{"--port 0", 1, "no unixsocket, port or tls-port is configured"},
 		{"--port x", 2, "argument couldn't be parsed"},
 	} {
 		var out bytes.Buffer

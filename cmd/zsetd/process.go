@@ -51,7 +51,7 @@ func background(stderr io.Writer) (status int, err error) {
 	cmd.Env = append(os.Environ(), daemonVariable+"=1")
 	cmd.ExtraFiles = []*os.File{w} // the first is reportDescriptor
 	if cmd.SysProcAttr = detached(); cmd.SysProcAttr == nil {
-		return 0, errors.Join(errors.New("this system has no processes without a terminal: start it as a service"), w.Close())
+		return 0, errors.Join(errors.New("daemonize is not supported on this system: run zsetd as a service"), w.Close())
 	}
 	if err := errors.Join(cmd.Start(), w.Close()); err != nil {
 		return 0, err

@@ -118,7 +118,7 @@ func TestSignalWithoutRoom(t *testing.T) {
 		}
 		want := "$-1\r\n+OK\r\n"
 		if flags == "default" {
-			untilLogged(t, log, "the server goes on")
+			untilLogged(t, log, "shutdown canceled")
 			if got := ask(t, socket, "GET k\r\nQUIT\r\n"); got != "$1\r\nv\r\n+OK\r\n" {
 				t.Errorf("while the disk is full: %q", got)
 			}

@@ -248,7 +248,7 @@ func TestNoPIDFile(t *testing.T) {
 	dir := shortDir(t)
 	child, log := startChild(t, filepath.Join(dir, "s"), "--pidfile", filepath.Join(dir, "nowhere", "pid"))
 	child.Process.Signal(syscall.SIGTERM)
-	if err := child.Wait(); err != nil || !strings.Contains(log.String(), "cannot write the file") {
+	if err := child.Wait(); err != nil || !strings.Contains(log.String(), "cannot write the pidfile") {
 		t.Errorf("%v\n%s", err, log.Bytes())
 	}
 }

@@ -65,79 +65,79 @@ func tools() []tool {
 	return []tool{
 		{
 			name: "check", args: "FILE [--json]", files: 1, run: runCheck,
-			summary: "verify a file and tell what is in it",
-			details: "Verifies the structure, every checksum and the manifest, puts every value together, and\n" +
-				"tells how many keys of each type there are and which are the biggest. Of a file that a\n" +
-				"server has open a copy is read. Status: 0 sound, 1 damaged or not a file of zsetd, 2 the\n" +
-				"file cannot be read.",
+			summary: "verify a file and report its contents",
+			details: "Verifies the structure, every checksum and the manifest, decodes every value, and reports\n" +
+				"the number of keys of each type and the largest keys. If a server has the file open, it\n" +
+				"reads a copy. Status: 0 sound, 1 damaged or not a file of zsetd, 2 the file cannot be\n" +
+				"read.",
 			flags: func(f *flag.FlagSet, t *toolFlags) { f.BoolVar(&t.json, "json", false, "print one JSON object") },
 		},
 		{
 			name: "backup", args: "FILE -o COPY [--replace]", files: 1, run: runBackup,
 			summary: "copy a file, also while a server writes to it",
-			details: "Copies FILE as it was at one instant, whether or not a server has it open, verifies the\n" +
-				"copy, brings it to the disk and gives it its name. What the server has not saved yet is not\n" +
-				"in it: send SAVE before if that matters. COPY must not exist, unless --replace is given.\n" +
-				"Status: 0 done, 1 FILE is damaged or not one of zsetd, 2 files cannot be read or written;\n" +
-				"then there is no COPY, or the one of before.",
+			details: "Copies a consistent state of FILE, whether or not a server has it open, verifies the copy,\n" +
+				"syncs it and renames it to COPY. Unsaved changes of the server are not included: send SAVE\n" +
+				"first if they are needed. COPY must not exist, unless --replace is given. Status: 0 done,\n" +
+				"1 FILE is damaged or not a file of zsetd, 2 files cannot be read or written. After a\n" +
+				"failure COPY is unchanged.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.StringVar(&t.output, "o", "", "the `file` to write")
-				f.BoolVar(&t.replace, "replace", false, "COPY may take the place of another file")
+				f.BoolVar(&t.replace, "replace", false, "replace COPY if it exists")
 			},
 		},
 		{
 			name: "compact", args: "FILE", files: 1, run: runCompact,
-			summary: "rewrite a file without waste",
-			details: "Writes the file anew beside the old one, without journals and free pages, reads it back,\n" +
-				"compares it and puts it in the old one's place. No server may have the file open.\n" +
-				"Status: 0 done, 1 the file is damaged, not one of zsetd, or in use, 2 files cannot be read\n" +
-				"or written.",
+			summary: "rewrite a file without unused space",
+			details: "Writes a new file without journals and free pages, reads it back, compares it and replaces\n" +
+				"FILE with it. No server may have FILE open. Status: 0 done, 1 FILE is damaged, not a file\n" +
+				"of zsetd, or in use, 2 files cannot be read or written.",
 		},
 		{
 			name: "salvage", args: "FILE -o NEW", files: 1, run: runSalvage,
-			summary: "save what can be read of a damaged file",
-			details: "Writes to NEW, which must not exist, every value whose records hold, and tells what was\n" +
-				"lost. FILE is not changed. Status: 0 everything was saved, 1 something was lost,\n" +
-				"2 nothing was written.",
+			summary: "recover the readable keys of a damaged file",
+			details: "Writes every value with intact records to NEW, which must not exist, and reports the lost\n" +
+				"keys. FILE is not changed. Status: 0 all data were recovered, 1 some were lost, 2 nothing\n" +
+				"was written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) { f.StringVar(&t.output, "o", "", "the `file` to write") },
 		},
 		{
 			name: "export", args: "FILE [--format commands|json|rdb] [--for TARGET] [-o OUT]", files: 1, run: runExport,
-			summary: "write a file as Redis commands, as JSON, or as a file of Redis",
-			details: "Writes commands that make an empty server hold the same (redis-cli --pipe takes them), a\n" +
-				"line of JSON for each key, or a file that Redis loads. Keys, members and fields past their\n" +
-				"deadlines are left out. Of a file that a server has open a copy is read.\n\n" +
-				"--for says which servers the commands or the file are for: redis5 (and later), redis7 (7.0\n" +
-				"and later), redis8 (7.4 and later) or valkey9. Without it commands are for zsetd, and a\n" +
-				"file is for the oldest Redis that knows everything in it. For Redis, deadlines of members\n" +
-				"of sorted sets are in sorted sets of their own, which the functions read that zsetd\n" +
-				"functions prints. Status: 0 done, 1 the file is damaged or not one of zsetd, or the target\n" +
-				"does not know something, which was left out, 2 files cannot be read or written.",
+			summary: "convert a file to Redis commands, JSON or RDB",
+			details: "Writes commands that restore the data on an empty server (for redis-cli --pipe), a line of\n" +
+				"JSON for each key, or an RDB file. Expired keys, members and fields are omitted. If a server\n" +
+				"has the file open, it reads a copy.\n\n" +
+				"--for is the server that will load the output: redis5 (5.0 and later), redis7 (7.0 and\n" +
+				"later), redis8 (7.4 and later) or valkey9. By default commands are for zsetd, and an RDB\n" +
+				"file is for the oldest Redis that supports its contents. For Redis, deadlines of members of\n" +
+				"sorted sets are written to separate sorted sets, which the library of zsetd functions\n" +
+				"reads. Status: 0 done, 1 FILE is damaged or not a file of zsetd, or data that the target\n" +
+				"does not support were omitted, 2 files cannot be read or written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
-				f.StringVar(&t.format, "format", "commands", "what to write: commands, json or rdb")
+				f.StringVar(&t.format, "format", "commands", "output format: commands, json or rdb")
 				f.BoolVar(&t.json, "json", false, "the same as --format json")
 				f.StringVar(&t.target, "for", "", "the `target`: redis5, redis7, redis8 or valkey9")
-				f.StringVar(&t.output, "o", "", "the `file` to write, in place of standard output")
+				f.StringVar(&t.output, "o", "", "the `file` to write instead of standard output")
 			},
 		},
 		{
 			name: "import", args: "SOURCE FILE [--json] [--keep-going] [--databases N]", files: 2, run: runImport,
-			summary: "make a file of Redis commands, of JSON, or of a file of Redis",
-			details: "Makes FILE, which must not exist, of what export writes, of any commands that redis-cli\n" +
-				"--pipe takes, of a file that Redis or Valkey has saved (dump.rdb), or of their append-only\n" +
-				"files (the folder appendonlydir or its manifest). SOURCE - is standard input. Sorted sets\n" +
-				"zsetd:deadlines:{key} become the deadlines of the members of key. Status: 0 done, 1 SOURCE\n" +
-				"has errors: then there is no FILE, or with --keep-going one without what failed; or\n" +
-				"something in SOURCE has no place in zsetd, and was left out; 2 files cannot be read or written.",
+			summary: "create a file from Redis commands, JSON or RDB",
+			details: "Creates FILE, which must not exist, from the output of export, from commands in the format\n" +
+				"of redis-cli --pipe, from an RDB file of Redis or Valkey (dump.rdb), or from their\n" +
+				"append-only files (the directory appendonlydir or its manifest). SOURCE - is standard\n" +
+				"input. Sorted sets zsetd:deadlines:{key} become the deadlines of the members of key.\n" +
+				"Status: 0 done, 1 SOURCE has errors: then FILE is not written, or with --keep-going written\n" +
+				"without the failed parts; or data that zsetd does not support were omitted; 2 files cannot\n" +
+				"be read or written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
-				f.BoolVar(&t.keepGoing, "keep-going", false, "leave out what fails")
-				f.IntVar(&t.databases, "databases", 0, "how many databases the commands may `number` (default 16)")
+				f.BoolVar(&t.keepGoing, "keep-going", false, "skip keys and commands that fail")
+				f.IntVar(&t.databases, "databases", 0, "the `number` of databases (default 16)")
 			},
 		},
 		{
 			name: "functions", run: runFunctions,
-			summary: "print the library that gives zsetd's commands to Redis 7 and Valkey",
+			summary: "print a function library with zsetd's commands for Redis 7 and Valkey",
 			details: "Prints Lua source: zsetd functions | redis-cli -x FUNCTION LOAD REPLACE. FCALL zaddex 1 key ...\n" +
 				"then is ZADDEX key ..., in Redis as in zsetd.",
 		},
@@ -147,7 +147,7 @@ func tools() []tool {
 // toolUsage is the part of zsetd --help about the tools.
 func toolUsage() string {
 	var b strings.Builder
-	b.WriteString("\nTools for files (zsetd TOOL --help tells more):\n\n")
+	b.WriteString("\nTools for files (see zsetd TOOL --help):\n\n")
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	for _, t := range tools() {
 		fmt.Fprintf(w, "  zsetd %s %s\t%s\n", t.name, t.args, t.summary)
@@ -245,9 +245,9 @@ func (r *toolRun) fail(err error) int {
 	fmt.Fprintln(r.stderr, "zsetd:", err)
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
-		fmt.Fprintln(r.stderr, "The file was left as it is. `zsetd salvage FILE -o NEW` saves what can be read of it.")
+		fmt.Fprintln(r.stderr, "The file is unchanged. `zsetd salvage FILE -o NEW` recovers what is readable.")
 	case errors.Is(err, snapshot.ErrForeign):
-		fmt.Fprintln(r.stderr, "The file was left as it is.")
+		fmt.Fprintln(r.stderr, "The file is unchanged.")
 	}
 	if _, system := errors.AsType[syscall.Errno](err); system {
 		return statusUsage
@@ -259,7 +259,7 @@ func (r *toolRun) fail(err error) int {
 func (r *toolRun) source(path string) (*archive.Source, error) {
 	s, err := archive.OpenSource(path)
 	if err == nil && s.Copied {
-		fmt.Fprintf(r.stderr, "%s is in use: this is about a copy of it, made just now\n", path)
+		fmt.Fprintf(r.stderr, "%s is in use: reading a copy of it\n", path)
 	}
 	return s, err
 }
@@ -308,15 +308,15 @@ func checkFile(r *toolRun, path string) (report *archive.Report, err error) {
 func printReport(out io.Writer, path string, report *archive.Report) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "%s is sound.\n\n", path)
-	fmt.Fprintf(w, "last cut\t%d, %s\n", report.Generation, report.Time.Local().Format(time.RFC3339))
+	fmt.Fprintf(w, "last checkpoint\t%d, %s\n", report.Generation, report.Time.Local().Format(time.RFC3339))
 	fmt.Fprintf(w, "file\t%s, %s free (%.0f %%)\n", size(report.Size), size(report.Free), 100*float64(report.Free)/float64(max(1, report.Size)))
 	fmt.Fprintf(w, "bases\t%s in %d records\n", size(report.Bases.Bytes), report.Bases.Records)
 	fmt.Fprintf(w, "journal\t%s in %d records\n", size(report.Journal.Bytes), report.Journal.Records)
 	if report.Void > 0 {
-		fmt.Fprintf(w, "cleared\t%s in databases that are no more\n", size(report.Void))
+		fmt.Fprintf(w, "cleared\t%s of flushed databases\n", size(report.Void))
 	}
 	if len(report.Databases) == 0 {
-		fmt.Fprintln(w, "\nThere are no keys.")
+		fmt.Fprintln(w, "\nNo keys.")
 		return w.Flush()
 	}
 	w.Flush()
@@ -330,7 +330,7 @@ func printReport(out io.Writer, path string, report *archive.Report) error {
 	w.Flush()
 	fmt.Fprintln(out)
 	for _, db := range report.Databases {
-		fmt.Fprintf(out, "database %d: %d keys, %d with a deadline, %d of them past it\n", db.DB, db.Keys, db.Volatile, db.Expired)
+		fmt.Fprintf(out, "database %d: %d keys, %d with a deadline, %d of them expired\n", db.DB, db.Keys, db.Volatile, db.Expired)
 	}
 	for _, list := range []struct {
 		what string
@@ -405,10 +405,10 @@ func runSalvage(r *toolRun) int {
 	}
 	r.meter.end()
 	out := r.stdout
-	fmt.Fprintf(out, "%s: %d keys were saved, from %d of %d bases and %d of %d parts of journals\n", r.output, s.Keys,
+	fmt.Fprintf(out, "%s: %d keys recovered from %d of %d bases and %d of %d journal parts\n", r.output, s.Keys,
 		s.Bases, max(s.Bases, s.Manifest.Bases.Records), s.Journal, max(s.Journal, s.Manifest.Journal.Records))
 	if !s.Guessed {
-		fmt.Fprintf(out, "The last cut was %d, %s.\n", s.Manifest.Generation, s.Manifest.Time.Local().Format(time.RFC3339))
+		fmt.Fprintf(out, "The last checkpoint is %d, %s.\n", s.Manifest.Generation, s.Manifest.Time.Local().Format(time.RFC3339))
 	}
 	printSome(out, "damage", len(s.Pages), func(i int) string { return s.Pages[i].Error() })
 	line := func(keys []archive.LostKey) func(int) string {
@@ -427,16 +427,16 @@ func runSalvage(r *toolRun) int {
 		return statusOK
 	}
 	if s.Guessed {
-		fmt.Fprintln(out, "No manifest was left: which database keys were in is guessed, and nobody knows how many there were.")
+		fmt.Fprintln(out, "The manifest is lost: the databases of the keys are guessed, and their number is unknown.")
 	}
 	if n := s.Manifest.Bases.Records - s.Bases; n > 0 {
-		fmt.Fprintf(out, "%d bases are missing, perhaps of keys that nothing else names.\n", n)
+		fmt.Fprintf(out, "%d bases are missing, possibly of keys that no other record names.\n", n)
 	}
 	if n := s.Manifest.Journal.Records - s.Journal; n > 0 {
-		fmt.Fprintf(out, "%d parts of journals are missing: changes of any keys may be lost.\n", n)
+		fmt.Fprintf(out, "%d journal parts are missing: changes of any key may be lost.\n", n)
 	}
 	if s.Scavenged {
-		fmt.Fprintln(out, "Unused pages were searched: some keys that had been deleted may be there again, and some values be old.")
+		fmt.Fprintln(out, "Unused pages were searched: the output may have deleted keys and old values.")
 	}
 	return statusBad
 }
@@ -471,12 +471,12 @@ func runExport(r *toolRun) (status int) {
 		r.format = "json"
 	}
 	if r.format != "commands" && r.format != "json" && r.format != "rdb" || r.json && r.format != "json" {
-		fmt.Fprintf(r.stderr, "zsetd export: the format is commands, json or rdb, not %q\n", r.format)
+		fmt.Fprintf(r.stderr, "zsetd export: --format must be commands, json or rdb, not %q\n", r.format)
 		return statusUsage
 	}
 	to, ok := targets()[r.target]
 	if !ok || r.target != "" && r.format == "json" {
-		fmt.Fprintf(r.stderr, "zsetd export: --for takes redis5, redis7, redis8 or valkey9, and commands or rdb; not %q and %s\n", r.target, r.format)
+		fmt.Fprintf(r.stderr, "zsetd export: --for must be redis5, redis7, redis8 or valkey9, with the format commands or rdb; not %q with %s\n", r.target, r.format)
 		return statusUsage
 	}
 	s, err := r.source(r.files[0])
@@ -488,19 +488,19 @@ func runExport(r *toolRun) (status int) {
 		return r.fail(err)
 	}
 	r.meter.end()
-	fmt.Fprintf(r.stderr, "%d keys exported, %s; %d keys past their deadlines left out\n", out.Keys, size(out.Bytes), out.Expired)
+	fmt.Fprintf(r.stderr, "%d keys exported, %s; %d expired keys omitted\n", out.Keys, size(out.Bytes), out.Expired)
 	if r.format != "json" {
 		r.explainDeadlines(&out)
 	}
 	if out.LostDeadlines > 0 {
-		fmt.Fprintf(r.stderr, "%d fields of hashes were written without their deadlines, which %s does not know: the first are those of %s\n",
+		fmt.Fprintf(r.stderr, "%d fields of hashes were written without their deadlines, which %s does not support: the first ones are of %s\n",
 			out.LostDeadlines, r.target, out.LostOf)
 	}
 	if out.LostLibraries > 0 {
-		fmt.Fprintf(r.stderr, "%d libraries of functions were left out, which %s does not know\n", out.LostLibraries, r.target)
+		fmt.Fprintf(r.stderr, "%d function libraries were omitted, which %s does not support\n", out.LostLibraries, r.target)
 	}
 	if out.LostStreams > 0 {
-		fmt.Fprintf(r.stderr, "%d streams were written without counters of entries, which %s does not know\n", out.LostStreams, r.target)
+		fmt.Fprintf(r.stderr, "%d streams were written without counters of entries, which %s does not support\n", out.LostStreams, r.target)
 	}
 	if out.LostDeadlines+out.LostLibraries+out.LostStreams > 0 {
 		return statusBad
@@ -520,17 +520,17 @@ func (r *toolRun) explainDeadlines(out *archive.Exported) {
 	switch {
 	case out.MemberDeadlines == 0:
 	case native:
-		fmt.Fprintf(r.stderr, "%d members of sorted sets have deadlines: ZPEXPIREAT, which only zsetd knows; for Redis give --for\n", out.MemberDeadlines)
+		fmt.Fprintf(r.stderr, "%d members of sorted sets have deadlines: they are written as ZPEXPIREAT, which only zsetd supports; use --for for Redis\n", out.MemberDeadlines)
 	default:
-		fmt.Fprintf(r.stderr, "%d members of sorted sets have deadlines: these are in sorted sets zsetd:deadlines:{key}, for the functions "+
-			"that `zsetd functions` prints; Redis itself does not remove the members\n", out.MemberDeadlines)
+		fmt.Fprintf(r.stderr, "%d members of sorted sets have deadlines: they are written to sorted sets zsetd:deadlines:{key}, for the library "+
+			"of `zsetd functions`; Redis itself does not expire the members\n", out.MemberDeadlines)
 	}
 	switch {
 	case out.FieldDeadlines == 0 || r.target != "":
 	case native:
-		fmt.Fprintf(r.stderr, "%d fields of hashes have deadlines: HPEXPIREAT, which Redis knows since 7.4, and Valkey since 9\n", out.FieldDeadlines)
+		fmt.Fprintf(r.stderr, "%d fields of hashes have deadlines: they are written as HPEXPIREAT, which needs Redis 7.4 or Valkey 9\n", out.FieldDeadlines)
 	default:
-		fmt.Fprintf(r.stderr, "%d fields of hashes have deadlines: only Redis 7.4 and later load the file; --for valkey9 makes one for Valkey\n", out.FieldDeadlines)
+		fmt.Fprintf(r.stderr, "%d fields of hashes have deadlines: the file needs Redis 7.4 or later; use --for valkey9 for Valkey\n", out.FieldDeadlines)
 	}
 }
 
@@ -592,25 +592,25 @@ func runImport(r *toolRun) int {
 	}
 	o.Omitted = func(what string) {
 		r.meter.end()
-		fmt.Fprintln(r.stderr, "zsetd: left out,", what)
+		fmt.Fprintln(r.stderr, "zsetd: omitted,", what)
 	}
 	var out archive.Imported
 	source := bufio.NewReader(in)
 	head, _ := source.Peek(512)
 	switch {
 	case snapshot.IsFile(head):
-		err = fmt.Errorf("%s: a snapshot of zsetd already: copy it, or zsetd export it first", path)
+		err = fmt.Errorf("%s: already a zsetd snapshot: copy it, or convert it with zsetd export first", path)
 	case r.json:
 		out, err = o.JSON(source, r.files[1])
 	case rdb.IsManifest(head) && path == "-":
-		err = errors.New("standard input is the manifest of an append-only file: give its path, since it names other files")
+		err = errors.New("standard input is the manifest of an append-only file: give its path, because it names other files")
 	case rdb.IsManifest(head):
 		out, err = server.ImportManifest(path, r.files[1], r.databases, o)
 	case rdb.IsFile(head) && !rdb.IsBase(head):
 		out, err = o.RDB(source, r.files[1])
 	default:
 		if manifest := manifestOf(path); manifest != "" {
-			fmt.Fprintf(r.stderr, "%s is one part of an append-only file: zsetd import %s reads all of them\n", path, manifest)
+			fmt.Fprintf(r.stderr, "%s is one part of an append-only file: zsetd import %s reads all parts\n", path, manifest)
 		}
 		out, err = server.ImportCommands(source, r.files[1], r.databases, o)
 	}
@@ -620,7 +620,7 @@ func runImport(r *toolRun) int {
 	r.meter.end()
 	fmt.Fprintf(r.stderr, "%s: %d keys imported; %d commands or lines done, %d failed\n", r.files[1], out.Keys, out.Done, out.Failed)
 	if out.Functions > 0 {
-		fmt.Fprintf(r.stderr, "%d libraries of functions imported\n", out.Functions)
+		fmt.Fprintf(r.stderr, "%d function libraries imported\n", out.Functions)
 	}
 	if out.Failed+out.Omitted > 0 {
 		return statusBad
@@ -636,7 +636,7 @@ func manifestIn(path string) (string, error) {
 	}
 	found, err := filepath.Glob(filepath.Join(path, "*.manifest"))
 	if err != nil || len(found) != 1 {
-		return "", fmt.Errorf("%s: a folder with %d manifests of append-only files, not with one", path, len(found))
+		return "", fmt.Errorf("%s: the directory has %d manifests of append-only files, want one", path, len(found))
 	}
 	return found[0], nil
 }

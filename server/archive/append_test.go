@@ -40,17 +40,17 @@ func TestImportAppendOnly(t *testing.T) {
 		{"one file", map[string]string{"source": preamble + increments + more}, "", 4},
 		{"commands only", map[string]string{"source": increments + more}, "", 3},
 		{"preamble only", map[string]string{"source": preamble}, "", 2},
-		{"cut short", map[string]string{"source": preamble + increments + more[:12]}, "ends within a command, which begins at byte", 3},
-		{"cut in a transaction", map[string]string{"source": preamble + increments + "*1\r\n$5\r\nMULTI\r\n" + more}, "ends within a transaction", 3},
+		{"cut short", map[string]string{"source": preamble + increments + more[:12]}, "unexpected end of the source within the command at byte", 3},
+		{"cut in a transaction", map[string]string{"source": preamble + increments + "*1\r\n$5\r\nMULTI\r\n" + more}, "unexpected end of the source within a transaction", 3},
 		{"another command", map[string]string{"source": preamble + "*1\r\n$4\r\nNONE\r\n"}, "NONE at byte 0: ERR unknown command", 2},
 		{"parts", map[string]string{"manifest": manifest, "base.rdb": preamble, "one file.aof": increments, "two.aof": more, "old.aof": "nonsense"}, "", 4},
 		{"parts, one missing", map[string]string{"manifest": manifest, "base.rdb": preamble, "one file.aof": increments}, "two.aof: ", -1},
-		{"parts, one cut short", map[string]string{"manifest": manifest, "base.rdb": preamble, "one file.aof": increments, "two.aof": more[:9]}, "two.aof: the source ends within a command", 3},
+		{"parts, one cut short", map[string]string{"manifest": manifest, "base.rdb": preamble, "one file.aof": increments, "two.aof": more[:9]}, "two.aof: unexpected end of the source within the command", 3},
 		{"parts of commands", map[string]string{"manifest": "file 1.base.aof seq 1 type b\nfile 1.incr.aof seq 1 type i\n", "1.base.aof": increments, "1.incr.aof": more}, "", 3},
-		{"two bases", map[string]string{"manifest": "file a seq 1 type b\nfile b seq 2 type b\n"}, "more than one base", -1},
-		{"another folder", map[string]string{"manifest": "file ../a seq 1 type b\n"}, "line 1: not a line of a manifest", -1},
-		{"no sequence", map[string]string{"manifest": "file a type i\n"}, "line 1: not a line of a manifest", -1},
-		{"another type", map[string]string{"manifest": "file a seq 1 type i\nfile b seq 1 type x\n"}, `line 2: type "x" of files is not known`, -1},
+		{"two bases", map[string]string{"manifest": "file a seq 1 type b\nfile b seq 2 type b\n"}, "more than one base file", -1},
+		{"another folder", map[string]string{"manifest": "file ../a seq 1 type b\n"}, "line 1: invalid line of a manifest", -1},
+		{"no sequence", map[string]string{"manifest": "file a type i\n"}, "line 1: invalid line of a manifest", -1},
+		{"another type", map[string]string{"manifest": "file a seq 1 type i\nfile b seq 1 type x\n"}, `line 2: unknown file type "x"`, -1},
 	} {
 		dir := t.TempDir()
 		for name, content := range test.files {
@@ -99,12 +99,12 @@ func TestImportAppendOnly(t *testing.T) {
 
 	// An RDB file with another end is refused as a whole.
 	to := filepath.Join(t.TempDir(), "to.db")
-	if _, err := new(archive.Import).RDB(strings.NewReader(preamble+increments), to); err == nil || !strings.Contains(err.Error(), "something follows the end") {
+	if _, err := new(archive.Import).RDB(strings.NewReader(preamble+increments), to); err == nil || !strings.Contains(err.Error(), "trailing data after the end") {
 		t.Error(err)
 	}
 	// The argument sets the number of databases; 0 is the default.
 	high := strings.Replace(preamble, "\xfe\x03", "\xfe\x14", 1)
-	if _, err := server.ImportCommands(strings.NewReader(high), to, 0, new(archive.Import)); err == nil || !strings.Contains(err.Error(), `key "b": there is no database 20, but 16`) {
+	if _, err := server.ImportCommands(strings.NewReader(high), to, 0, new(archive.Import)); err == nil || !strings.Contains(err.Error(), `key "b": database 20 does not exist: there are 16`) {
 		t.Error(err)
 	}
 	if out, err := server.ImportCommands(strings.NewReader(high), to, 21, new(archive.Import)); err != nil || out.Keys != 2 {

@@ -139,7 +139,7 @@ func (n companionNames) note(v Value) error {
 func (n companionNames) take(k id, made bool) error {
 	if was, twice := n[k]; twice && was != made {
 		owner, _ := ownerOf(k.key)
-		return fmt.Errorf("the deadlines of the members of key %.100q of database %d belong into key %.100q, which is there already: rename it",
+		return fmt.Errorf("the member deadlines of key %.100q of database %d are exported as key %.100q, which exists already: rename it",
 			owner, k.space, k.key)
 	}
 	n[k] = made

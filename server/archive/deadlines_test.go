@@ -212,7 +212,7 @@ func TestExportCompanionCollision(t *testing.T) {
 		do(t, srv, "SET", "zsetd:deadlines:{"+key+"}", "x")
 		do(t, srv, "SAVE")
 		srv.Close()
-		want := fmt.Sprintf("the deadlines of the members of key %q of database 0 belong into key \"zsetd:deadlines:{%s}\", which is there already", key, key)
+		want := fmt.Sprintf("the member deadlines of key %q of database 0 are exported as key \"zsetd:deadlines:{%s}\", which exists already", key, key)
 		if _, err := archive.ExportRDB(io.Discard, path, rdb.Redis7, time.Now(), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rdb: %v", err)
 		}

@@ -105,7 +105,7 @@ func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 			v, problem := parseJSON(line, &limits)
 			k := id{uint64(v.DB), v.Key}
 			if _, twice := values[k]; twice && problem == nil {
-				problem = fmt.Errorf("key %.100q of database %d comes a second time", v.Key, v.DB)
+				problem = fmt.Errorf("duplicate key %.100q in database %d", v.Key, v.DB)
 			}
 			if problem != nil {
 				if err := o.Fail(&out, fmt.Errorf("line %d: %w", n, problem)); err != nil {
@@ -137,14 +137,14 @@ func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 // as long.
 func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 	if !utf8.Valid(line) {
-		return v, errors.New("not UTF-8")
+		return v, errors.New("invalid UTF-8")
 	}
 	j := jsonReader{b: line}
 	kind, have, value, deadlines := "", map[string]bool{}, 0, 0
 	j.list('{', '}', func() {
 		name := string(j.literal())
 		if have[name] {
-			j.failf("%q comes a second time", name)
+			j.failf("duplicate field %q", name)
 		}
 		have[name] = true
 		j.expect(':')
@@ -152,7 +152,7 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 		case "db":
 			n := j.integer()
 			if n < 0 || n > maxDatabase {
-				j.failf("there is no database %d", n)
+				j.failf("no such database: %d", n)
 			}
 			v.DB = int(n)
 		case "key", "library":
@@ -172,7 +172,7 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 			deadlines = j.at
 			j.skip()
 		default:
-			j.failf("%q is no part of a key", name)
+			j.failf("unknown field %q", name)
 		}
 	})
 	if j.space(); j.at < len(j.b) {
@@ -183,10 +183,10 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 		return v, nil
 	}
 	if j.err == nil && (have["library"] || have["code"]) {
-		j.failf("a library has a code, and nothing else")
+		j.failf("a library must have no other field than its code")
 	}
 	if j.err == nil && !(have["db"] && have["key"] && have["type"] && have["value"]) {
-		j.failf("not all of db, key, type and value are there")
+		j.failf("missing field: db, key, type and value are required")
 	}
 	if j.err != nil {
 		return v, j.err
@@ -197,10 +197,10 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 		return v, j.err
 	}
 	if n == 0 && !keyspace.MayBeEmpty(v.Value) {
-		return v, fmt.Errorf("an empty %s", kind)
+		return v, fmt.Errorf("empty %s", kind)
 	}
 	if have, _ := v.Size(); have != n {
-		return v, fmt.Errorf("an element comes a second time: %d of %d are different", have, n)
+		return v, fmt.Errorf("duplicate elements: %d of %d are distinct", have, n)
 	}
 	if have["deadlines"] {
 		j.at = deadlines
@@ -215,7 +215,7 @@ func (j *jsonReader) deadlines(value any) {
 		SetDeadlineBytes(member []byte, at int64) (had int64, ok bool)
 	})
 	if !ok {
-		j.failf("deadlines of elements of another type than zset and hash")
+		j.failf("deadlines require the type zset or hash")
 		return
 	}
 	j.list('[', ']', func() {
@@ -225,15 +225,15 @@ func (j *jsonReader) deadlines(value any) {
 		at := j.integer()
 		j.expect(']')
 		if j.err == nil && (at < 1 || at >= zset.MaxDeadline) {
-			j.failf("%d cannot be a deadline", at)
+			j.failf("invalid deadline %d", at)
 		}
 		if j.err != nil {
 			return
 		}
 		if had, ok := v.SetDeadlineBytes(member, at); !ok {
-			j.failf("the deadline of %.100q, which is no element", member)
+			j.failf("deadline of unknown element %.100q", member)
 		} else if had != 0 {
-			j.failf("the deadline of %.100q comes a second time", member)
+			j.failf("duplicate deadline of %.100q", member)
 		}
 	})
 }
@@ -289,7 +289,7 @@ func (j *jsonReader) value(v *Value, kind string, l *keyspace.Limits) (n int) {
 		v.Value = s
 		return s.Len()
 	default:
-		j.failf("there is no type %q", kind)
+		j.failf("unknown type %q", kind)
 	}
 	return n
 }

@@ -82,10 +82,10 @@ func (j *jsonReader) failf(format string, args ...any) {
 func (j *jsonReader) unexpected(want string) {
 	found := j.b[min(j.at, len(j.b)):]
 	if len(found) == 0 {
-		j.failf("the line ends where %s should be", want)
+		j.failf("unexpected end of the line, want %s", want)
 		return
 	}
-	j.failf("%.20q at column %d, where %s should be", found, j.at+1, want)
+	j.failf("unexpected %.20q at column %d, want %s", found, j.at+1, want)
 }
 
 // space skips white space and returns the byte behind it, 0 at the end.
@@ -154,7 +154,7 @@ func (j *jsonReader) literal() []byte {
 			return nil
 		}
 	}
-	j.failf("the line ends within a string")
+	j.failf("unexpected end of the line within a string")
 	return nil
 }
 
@@ -163,11 +163,11 @@ func (j *jsonReader) literal() []byte {
 func (j *jsonReader) unescape(raw []byte) []byte {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
-		j.failf("the string %.40s: %w", raw, err)
+		j.failf("string %.40s: %w", raw, err)
 		return nil
 	}
 	if n := strings.Count(s, "\uFFFD"); n > 0 && n > bytes.Count(raw, []byte("\uFFFD"))+bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`)) {
-		j.failf(`the string %.40s has half of a surrogate pair: write it as {"base64":"..."}`, raw)
+		j.failf(`string %.40s has an unpaired surrogate: write it as {"base64":"..."}`, raw)
 	}
 	return []byte(s)
 }
@@ -181,7 +181,7 @@ func (j *jsonReader) text() []byte {
 	n := 0
 	j.list('{', '}', func() {
 		if name := j.literal(); string(name) != "base64" {
-			j.failf(`an object that is not {"base64":"..."}`)
+			j.failf(`unexpected object, want {"base64":"..."}`)
 			return
 		}
 		n++
@@ -193,7 +193,7 @@ func (j *jsonReader) text() []byte {
 		}
 	})
 	if n != 1 {
-		j.failf(`an object that is not {"base64":"..."}`)
+		j.failf(`unexpected object, want {"base64":"..."}`)
 	}
 	return b
 }
@@ -217,7 +217,7 @@ func (j *jsonReader) integer() int64 {
 	text := j.number()
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		j.failf("%s where an integer should be", text)
+		j.failf("unexpected %s, want an integer", text)
 	}
 	return n
 }
@@ -230,7 +230,7 @@ func (j *jsonReader) score() float64 {
 		case "-inf":
 			return math.Inf(-1)
 		default:
-			j.failf("%.40q where a score should be", s)
+			j.failf("unexpected %.40q, want a score", s)
 			return 0
 		}
 	}
@@ -241,7 +241,7 @@ func (j *jsonReader) score() float64 {
 	text := j.number()
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		j.failf("the score %s is out of range", text)
+		j.failf("score %s is out of range", text)
 	}
 	return f
 }

@@ -56,7 +56,7 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	})
 	if err == nil {
 		if _, more := source.Peek(1); more == nil {
-			err = errors.New("something follows the end of the file")
+			err = errors.New("trailing data after the end of the file")
 		}
 	}
 	if err == nil {
@@ -83,16 +83,16 @@ func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) e
 		case e.Library != "":
 			name := libraryName(e.Library)
 			if name == "" {
-				return o.Fail(out, fmt.Errorf("a library of functions without a name: %.100q", e.Library))
+				return o.Fail(out, fmt.Errorf("function library without a name: %.100q", e.Library))
 			}
 			out.Done++
 			return add(Value{DB: keyspace.Own, Key: name, Value: keyspace.NewString([]byte(e.Library))})
 		case e.Module != "":
-			return o.Fail(out, fmt.Errorf("what module %s has written beside the keys cannot be imported", e.Module))
+			return o.Fail(out, fmt.Errorf("auxiliary data of module %s cannot be imported", e.Module))
 		case errors.Is(e.Err, rdb.ErrEmpty):
 			return nil // as in Redis
 		case e.Err == nil && e.DB > maxDatabase:
-			e.Err = errors.New("there is no such database")
+			e.Err = errors.New("the database does not exist")
 			fallthrough
 		case e.Err != nil:
 			return o.Fail(out, fmt.Errorf("key %.100q of database %d: %w", e.Key, e.DB, e.Err))

@@ -196,7 +196,7 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 	for len(chunk) > 0 {
 		r, rest, err := keyspace.NextRecord(chunk)
 		if err != nil {
-			return fmt.Errorf("%w: journal of cut %d: %w", snapshot.ErrDamaged, generation, err)
+			return fmt.Errorf("%w: journal of checkpoint %d: %w", snapshot.ErrDamaged, generation, err)
 		}
 		size := len(chunk) - len(rest)
 		chunk = rest
@@ -351,7 +351,7 @@ func (j *job) build(b *keyspace.Builder) (err error) {
 	for ; d != nil; d = d.next {
 		if d.generation > j.generation {
 			if err := b.Apply(d.operations); err != nil {
-				return fmt.Errorf("cut %d: %w", d.generation, err)
+				return fmt.Errorf("checkpoint %d: %w", d.generation, err)
 			}
 		}
 	}

@@ -162,7 +162,7 @@ func (j *jsonReader) streamID() keyspace.StreamID {
 	id.Ms, err1 = strconv.ParseUint(ms, 10, 64)
 	id.Seq, err2 = strconv.ParseUint(seq, 10, 64)
 	if err1 != nil || err2 != nil {
-		j.failf("%.50q where the ID of an entry should be", text)
+		j.failf("unexpected %.50q, want the ID of an entry", text)
 	}
 	return id
 }
@@ -176,7 +176,7 @@ func (j *jsonReader) object(names []string, read func(name string)) {
 		j.expect(':')
 		j.space()
 		if _, twice := at[name]; twice {
-			j.failf("%q comes a second time", name)
+			j.failf("duplicate field %q", name)
 		}
 		at[name] = j.at
 		j.skip()
@@ -185,7 +185,7 @@ func (j *jsonReader) object(names []string, read func(name string)) {
 	for _, name := range names {
 		from, ok := at[name]
 		if !ok {
-			j.failf("there is no %q", name)
+			j.failf("missing field %q", name)
 		}
 		if j.err != nil {
 			return
@@ -195,7 +195,7 @@ func (j *jsonReader) object(names []string, read func(name string)) {
 		delete(at, name)
 	}
 	for name := range at {
-		j.failf("%q is no part of a stream", name)
+		j.failf("unknown field %q of a stream", name)
 	}
 	if j.err == nil {
 		j.at = end
@@ -213,11 +213,11 @@ func (j *jsonReader) stream(l *keyspace.Limits) *keyspace.Stream {
 			j.list('[', ']', func() { j.streamEntry(s, l) })
 		case "last":
 			if last = j.streamID(); last.Less(s.LastID()) {
-				j.failf("the last ID %v is less than that of an entry", last)
+				j.failf("the last ID %v is less than the ID of an entry", last)
 			}
 		case "added":
 			if added = j.integer(); added < int64(s.Len()) {
-				j.failf("%d entries were added, and %d are there", added, s.Len())
+				j.failf("%d entries were added, but there are %d", added, s.Len())
 			}
 		case "deleted":
 			if deleted := j.streamID(); j.err == nil {
@@ -240,9 +240,9 @@ func (j *jsonReader) streamEntry(s *keyspace.Stream, l *keyspace.Limits) {
 	switch {
 	case j.err != nil:
 	case len(fields) == 0 || len(fields)%2 == 1:
-		j.failf("entry %v has no fields and values in turn", id)
+		j.failf("entry %v: want alternating fields and values", id)
 	case !s.LastID().Less(id):
-		j.failf("entry %v comes behind %v", id, s.LastID())
+		j.failf("entry %v follows %v: IDs must increase", id, s.LastID())
 	default:
 		s.Add(id, fields, l)
 	}
@@ -256,14 +256,14 @@ func (j *jsonReader) group(s *keyspace.Stream) {
 		switch name {
 		case "name":
 			if text = j.text(); j.err == nil && s.Group(text) != nil {
-				j.failf("the group %.50q comes a second time", text)
+				j.failf("duplicate group %.50q", text)
 			}
 		case "last":
 			last = j.streamID()
 		case "read":
 			read := j.integer()
 			if read < keyspace.UnknownRead {
-				j.failf("%d entries cannot have been read", read)
+				j.failf("invalid number of read entries: %d", read)
 			}
 			if j.err == nil {
 				g = s.AddGroup(text, last, read)
@@ -287,7 +287,7 @@ func (j *jsonReader) consumer(g *keyspace.Group) {
 	switch {
 	case j.err != nil:
 	case g.Consumer(name) != nil:
-		j.failf("the consumer %.50q comes a second time", name)
+		j.failf("duplicate consumer %.50q", name)
 	default:
 		g.SetTimes(g.AddConsumer(name, seen), seen, active)
 	}
@@ -308,7 +308,7 @@ func (j *jsonReader) pending(g *keyspace.Group) {
 	}
 	c := g.Consumer(name)
 	if _, twice := g.Pending(id); twice || c == nil {
-		j.failf("entry %v is pending twice, or with the consumer %.50q, which is none of the group", id, name)
+		j.failf("pending entry %v is a duplicate, or its consumer %.50q is not in the group", id, name)
 		return
 	}
 	g.Deliver(c, id, time, count)

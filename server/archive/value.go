@@ -83,7 +83,7 @@ func (v Value) Type() string {
 	case *keyspace.Stream:
 		return "stream"
 	}
-	panic(fmt.Sprintf("BUG: a value of type %T", v.Value))
+	panic(fmt.Sprintf("BUG: unexpected value of type %T", v.Value))
 }
 
 // Size returns the number of elements of the value, where a string counts as one,
@@ -116,7 +116,7 @@ func (v Value) Size() (elements int, bytes int64) {
 	case *keyspace.Stream:
 		return x.Len(), streamSize(x)
 	}
-	panic(fmt.Sprintf("BUG: a value of type %T", v.Value))
+	panic(fmt.Sprintf("BUG: unexpected value of type %T", v.Value))
 }
 
 // memberDeadlines returns the members or fields that have deadlines, scored by

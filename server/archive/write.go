@@ -96,7 +96,7 @@ func (w *writer) finish(progress Progress) error {
 		return err
 	}
 	if back != w.sum {
-		return fmt.Errorf("%s: read back, it is not what was written (%d keys, %d written)", w.file.Path(), back.keys, w.sum.keys)
+		return fmt.Errorf("%s: verification failed: the content differs from the data written (%d keys read, %d written)", w.file.Path(), back.keys, w.sum.keys)
 	}
 	if err := w.file.Publish(w.path); err != nil {
 		return err

@@ -365,7 +365,7 @@ func (e *Entry) setValue(value any) {
 		e.flags |= isStream
 		b.value = unsafe.Pointer(v)
 	default:
-		panic(fmt.Sprintf("BUG: a value of type %T", value))
+		panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
 	}
 }
 

@@ -106,7 +106,7 @@ func Clone(value any) any {
 	case *Stream:
 		return v.Clone()
 	}
-	panic(fmt.Sprintf("BUG: a value of type %T", value))
+	panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
 }
 
 // sizeOf returns the number of elements of a value; for a stream, including the
@@ -209,7 +209,7 @@ func (w *valueWriter) value(value any, deadline int64) {
 		w.begin(kindStream, deadline)
 		w.stream(v)
 	default:
-		panic(fmt.Sprintf("BUG: a value of type %T", value))
+		panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
 	}
 	w.full(1)
 }

@@ -141,7 +141,7 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 	}
 	info.Version, in.valkey = fileVersion(head)
 	if !known(info.Version) || info.Version == 0 || in.valkey != (info.Version == versionValkey) {
-		return info, fmt.Errorf("version %d of the format is not known, but 1 to %d (Redis up to 8.6) and %d (Valkey 9) are", info.Version, versionNewest, versionValkey)
+		return info, fmt.Errorf("unsupported format version %d: supported are 1 to %d (Redis up to 8.6) and %d (Valkey 9)", info.Version, versionNewest, versionValkey)
 	}
 	var e Entry
 	for {
@@ -182,8 +182,8 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 		case opKeyMeta:
 			if !in.bad {
 				return info, fmt.Errorf("after key %.100q of database %d: %s", e.Key, e.DB, map[bool]string{
-					false: "what a module keeps with a key cannot be read, nor passed over",
-					true:  "slots of a cluster were being moved when the file was saved: save it again",
+					false: "data of a module attached to a key can be neither read nor skipped",
+					true:  "the file was saved during a slot migration: save it again",
 				}[in.valkey])
 			}
 		case opModuleAux:
@@ -221,7 +221,7 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 func (in *input) problem(other error) error {
 	switch {
 	case errors.Is(in.err, io.EOF), errors.Is(in.err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the file ends too early (%w)", other)
+		return fmt.Errorf("unexpected end of the file (%w)", other)
 	case in.err != nil:
 		return in.err
 	}

@@ -24,13 +24,13 @@ var (
 
 	// ErrEmpty is the error of collections without elements, which files of some
 	// old versions have.
-	ErrEmpty = errors.New("a collection without elements")
+	ErrEmpty = errors.New("empty collection")
 
 	// ErrModule is the error of values of modules, as Redis has written them since 4.0.
-	ErrModule = errors.New("a value of module")
+	ErrModule = errors.New("value of module")
 
 	// ErrType is the error of values of types that can neither be read nor skipped.
-	ErrType = errors.New("a type of values that is not known")
+	ErrType = errors.New("unknown value type")
 )
 
 // preview describes types that only release candidates of Redis 7.4 write. Valkey
@@ -250,7 +250,7 @@ func (c *Codec) value(in *input, kind byte) (any, error) {
 	case typeStream, typeStream2, typeStream3, typeStream4:
 		return c.stream(in, kind)
 	case typeModule:
-		return nil, fmt.Errorf("%w: of modules, as Redis before 4.0 wrote them", ErrType)
+		return nil, fmt.Errorf("%w: module value of Redis before 4.0", ErrType)
 	case typeModule2:
 		name, _ := in.skipModule()
 		return nil, fmt.Errorf("%w %s", ErrModule, name)

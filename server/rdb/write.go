@@ -210,7 +210,7 @@ func portableType(value any) (kind byte, n int) {
 	case *keyspace.Stream:
 		return typeStream, v.Len()
 	}
-	panic(fmt.Sprintf("BUG: a value of type %T", value))
+	panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
 }
 
 // appendPortable appends a value, one element after the other.

@@ -113,7 +113,7 @@ func (p *process) cut(c *client) {
 	if n := p.info("client_output_buffer_limit_disconnections"); n != "1" {
 		p.t.Errorf("%s: %s disconnections", p.name, n)
 	}
-	if !strings.Contains(p.log(), "too far behind") {
+	if !strings.Contains(p.log(), "output queue exceeds a limit") {
 		p.t.Errorf("%s: the log does not say so: %s", p.name, p.log())
 	}
 }
