@@ -101,7 +101,7 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// saveWaiter waits until a Cut is on the disk.
+// saveWaiter waits until a checkpoint is on the disk.
 type saveWaiter struct {
 	epoch uint64
 	done  chan error // capacity 1
@@ -134,7 +134,8 @@ func (k *keeper) saveSoon(ctx context.Context) error {
 	}
 }
 
-// tellSavers ends the wait of those whose Cut is on the disk, or with an error of all.
+// tellSavers ends the wait of those whose checkpoint is on the disk, or with an
+// error of all.
 func (k *keeper) tellSavers(err error) {
 	k.savers = slices.DeleteFunc(k.savers, func(w saveWaiter) bool {
 		if err == nil && w.epoch > k.durable {
@@ -170,7 +171,7 @@ func (k *keeper) writeOut(ctx context.Context, path string) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c := new(cut)
+		c := new(checkpoint)
 		srv.maintain(func() {
 			if !srv.keys.Recording() {
 				err = errors.New("all data were replaced during the backup")
@@ -186,7 +187,7 @@ func (k *keeper) writeOut(ctx context.Context, path string) (err error) {
 		if err != nil {
 			return err
 		}
-		if _, err := file.Write(&c.Cut); err != nil {
+		if _, err := file.Write(&c.Checkpoint); err != nil {
 			return err
 		}
 		if c.ends {

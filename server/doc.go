@@ -29,7 +29,7 @@
 //   - Waiter: a blocked Call. It changed nothing, and is retried when its key changes
 //     or its time comes. See [Waiter].
 //   - Checkpoint: the changes since the previous one, taken at one instant, on their
-//     way to the file or to replicas (type snapshot.Cut).
+//     way to the file or to replicas (type snapshot.Checkpoint).
 //   - Session: one client: database, protocol version, user, transaction queue,
 //     watches, subscriptions, bounded output queue. It does no I/O. See [Session].
 //   - Transport: moves bytes between sockets and sessions.

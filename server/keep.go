@@ -18,7 +18,7 @@ import (
 )
 
 // A keeper keeps the data in a file. Commands record their changes in the
-// keyspace's journal. When a checkpoint (a Cut) is due, the keeper takes the
+// keyspace's journal. When a checkpoint is due, the keeper takes the
 // journal, which holds the lock for an instant, and writes it in a goroutine of its
 // own.
 //
@@ -47,7 +47,7 @@ type keeper struct {
 	fresh *snapshot.File // being written; may be nil
 
 	queueLock sync.Mutex
-	queue     []*cut // taken and not yet written, in order
+	queue     []*checkpoint // taken and not yet written, in order
 	results   []result
 
 	// The rest is guarded by the server's lock.
@@ -109,9 +109,9 @@ type keepStats struct {
 // many changes.
 type saveRule struct{ seconds, changes int64 }
 
-// cut is a checkpoint on its way to the file.
-type cut struct {
-	snapshot.Cut
+// checkpoint is a snapshot.Checkpoint on its way to the file.
+type checkpoint struct {
+	snapshot.Checkpoint
 	epoch   uint64
 	changes int64
 	fresh   bool // its bases are for the fresh file
@@ -120,15 +120,15 @@ type cut struct {
 	needed  bool // there is no other valid file: nothing in it is durable until the fresh file is complete
 }
 
-// result is the outcome of writing a cut.
+// result is the outcome of writing a checkpoint.
 type result struct {
-	cut       *cut
-	err       error
-	lost      bool // the file can no longer be trusted, and was closed
-	disturbed bool // lost because another program has changed or removed the file
+	checkpoint *checkpoint
+	err        error
+	lost       bool // the file can no longer be trusted, and was closed
+	disturbed  bool // lost because another program has changed or removed the file
 
 	requested        bool // a client waits for the save
-	rewriteAbandoned bool // the rewrite was abandoned: the keys of the cut got no bases, and a fresh file was discarded
+	rewriteAbandoned bool // the rewrite was abandoned: the keys of the checkpoint got no bases, and a fresh file was discarded
 
 	moreToDrop bool // there are more journals to drop
 	stats      keepStats
@@ -246,7 +246,7 @@ func (k *keeper) create() error {
 	if err != nil {
 		return err
 	}
-	if _, err := file.Write(&snapshot.Cut{Spaces: k.srv.keys.Spaces(), LastSpace: k.srv.keys.LastSpace(), Time: k.srv.start}); err != nil {
+	if _, err := file.Write(&snapshot.Checkpoint{Spaces: k.srv.keys.Spaces(), LastSpace: k.srv.keys.LastSpace(), Time: k.srv.start}); err != nil {
 		return errors.Join(err, file.Discard())
 	}
 	if err := file.Publish(k.path); err != nil {
@@ -519,7 +519,7 @@ func (k *keeper) take() {
 		return
 	}
 	srv := k.srv
-	c := &cut{epoch: k.epoch, changes: srv.scope.changes}
+	c := &checkpoint{epoch: k.epoch, changes: srv.scope.changes}
 	c.Time = srv.at
 	if k.rewrite != nil {
 		k.rewrite.piece(srv.keys, c)
@@ -569,8 +569,8 @@ func (k *keeper) flush() {
 }
 
 // write writes a checkpoint to the file, to the fresh file, or to both.
-func (k *keeper) write(c *cut) (r result) {
-	r.cut = c
+func (k *keeper) write(c *checkpoint) (r result) {
+	r.checkpoint = c
 	defer func() { r.moreToDrop = r.err == nil && k.file != nil && k.file.Forgetting() }()
 	if c.fresh {
 		done, err := k.writeFresh(c)
@@ -588,7 +588,7 @@ func (k *keeper) write(c *cut) (r result) {
 			return r
 		}
 	}
-	old := c.Cut
+	old := c.Checkpoint
 	if c.fresh {
 		old.Bases = nil
 	}
@@ -618,7 +618,7 @@ func disturbed(err error) bool {
 
 // giveUp abandons the rewrite: it discards the fresh file, and reduces a checkpoint
 // to its journal.
-func (k *keeper) giveUp(c *cut) (err error) {
+func (k *keeper) giveUp(c *checkpoint) (err error) {
 	if k.fresh != nil {
 		err = k.fresh.Discard()
 		k.fresh = nil
@@ -641,7 +641,7 @@ func measure(f *snapshot.File) (s keepStats) {
 
 // writeFresh writes a checkpoint to the fresh file, and reports whether the fresh
 // file has replaced the old one.
-func (k *keeper) writeFresh(c *cut) (done bool, err error) {
+func (k *keeper) writeFresh(c *checkpoint) (done bool, err error) {
 	if c.begins {
 		if k.fresh != nil {
 			if err := k.fresh.Discard(); err != nil {
@@ -655,7 +655,7 @@ func (k *keeper) writeFresh(c *cut) (done bool, err error) {
 	if k.fresh == nil {
 		return false, errors.New("the new data file is missing")
 	}
-	if _, err := k.fresh.Write(&c.Cut); err != nil || !c.ends {
+	if _, err := k.fresh.Write(&c.Checkpoint); err != nil || !c.ends {
 		return false, err
 	}
 	if k.file != nil {
@@ -689,7 +689,7 @@ func (k *keeper) account() (ok bool) {
 	k.results = nil
 	k.queueLock.Unlock()
 	for _, r := range results {
-		c := r.cut
+		c := r.checkpoint
 		if r.rewriteAbandoned {
 			k.rewrite, k.rewriteFailedAt = nil, time.Now()
 		}
@@ -787,7 +787,7 @@ func (k *keeper) fail(r result) {
 	k.retry = time.Now().Add(retryTime)
 	k.saveDuration = time.Since(k.saveStarted)
 	k.tellSavers(r.err)
-	if r.cut.needed {
+	if r.checkpoint.needed {
 		k.loseTrack()
 	}
 	if r.lost {
@@ -947,7 +947,7 @@ type rewrite struct {
 	at       int
 	fresh    bool   // into a fresh file
 	fullSave bool   // because each save writes everything, see track
-	upTo     uint64 // the last cut whose journal is obsolete when all keys have new bases
+	upTo     uint64 // the last checkpoint whose journal is obsolete when all keys have new bases
 	began    time.Time
 }
 
@@ -1100,7 +1100,7 @@ func (k *keeper) journaled() (*rewrite, error) {
 
 // piece adds to a checkpoint the bases of the next keys, as they are at this
 // instant.
-func (r *rewrite) piece(keys *keyspace.Keyspace, c *cut) {
+func (r *rewrite) piece(keys *keyspace.Keyspace, c *checkpoint) {
 	dbs := databases(keys)
 	c.fresh, c.begins = r.fresh, r.fresh && r.at == 0
 	start, bytes := time.Now(), 0

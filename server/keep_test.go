@@ -638,7 +638,7 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 		})
 	}
 	full, broken := errors.New("disk full"), errors.New("disk broken")
-	fail := func(k *keeper, err error) { k.fail(result{cut: new(cut), err: err}) }
+	fail := func(k *keeper, err error) { k.fail(result{checkpoint: new(checkpoint), err: err}) }
 	more("1000 failures", 1, func(k *keeper) {
 		for range 1000 {
 			fail(k, full)
@@ -663,7 +663,7 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 	}
 	more("a client has asked", 2, func(k *keeper) {
 		for range 2 {
-			k.fail(result{cut: new(cut), err: full, requested: true})
+			k.fail(result{checkpoint: new(checkpoint), err: full, requested: true})
 		}
 	})
 	must(t, srv, "SAVE -> OK")

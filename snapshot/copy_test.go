@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A file that gets a Cut every few milliseconds is copied as it was at one instant.
+// A file that gets a checkpoint every few milliseconds is copied as it was at one
+// instant.
 func TestCopyOfFileInUse(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -23,7 +24,7 @@ func TestCopyOfFileInUse(t *testing.T) {
 	n := 0
 	cut := func() error {
 		n++
-		c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Time: time.Now(), Journal: chunksOf(fmt.Sprint(n))}
+		c := &Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Time: time.Now(), Journal: chunksOf(fmt.Sprint(n))}
 		for i := range 50 {
 			c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint(i), Chunks: chunksOf(fmt.Sprint(n))})
 		}
@@ -102,7 +103,7 @@ func TestCopyInterrupted(t *testing.T) {
 		}
 		defer f.Close()
 		write := func(size int) {
-			c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Time: time.Now()}
+			c := &Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Time: time.Now()}
 			c.Bases = append(c.Bases, Base{Space: 1, Key: "key", Chunks: chunksOf(strings.Repeat("x", size))})
 			if _, err := f.Write(c); err != nil {
 				t.Fatal(err)

@@ -29,7 +29,7 @@ type File struct {
 	broken     bool // db has panicked, and may never release its locks
 	manifest   Manifest
 	tombstones []tombstone // tombstones: bases that record that a key does not exist
-	forgetting bool        // journals remain that the last Cut was to drop
+	forgetting bool        // journals remain that the last checkpoint was to drop
 	suspect    error       // the reason why nothing more may be written
 	renamed    bool        // it has its final name, under which readers rely on it
 	fault      func(op string) error
@@ -49,8 +49,8 @@ type tombstone struct {
 	generation uint64
 }
 
-// Cut is the content of one transaction: the changes up to one instant.
-type Cut struct {
+// Checkpoint is the content of one transaction: the changes up to one instant.
+type Checkpoint struct {
 	// Spaces names the space of each database, LastSpace the highest number that
 	// was ever given to one.
 	Spaces    []uint64
@@ -59,13 +59,13 @@ type Cut struct {
 	// Journal yields chunks of a journal in order; nil if nothing has changed.
 	Journal iter.Seq[[]byte]
 
-	// Bases are values as they were at the instant of the Cut. Write sorts them
+	// Bases are values as they were at the instant of the checkpoint. Write sorts them
 	// into the order of the file.
 	Bases []Base
 
-	// Forget drops journals of Cuts up to this generation, the oldest first; very
-	// many are dropped in several Cuts, see [File.Forgetting]. Every key that they
-	// name must have had a Base since it was last named, and in no Cut later than
+	// Forget drops journals of checkpoints up to this generation, the oldest first; very
+	// many are dropped in several checkpoints, see [File.Forgetting]. Every key that they
+	// name must have had a Base since it was last named, and in no checkpoint later than
 	// this one.
 	Forget uint64
 
@@ -102,8 +102,8 @@ func boltOptions() *bbolt.Options {
 	}
 }
 
-// Create makes a new file at path, which must not exist. Its Cuts are not synced to
-// the disk before [File.Publish]. Remove a file that is not published with
+// Create makes a new file at path, which must not exist. Its checkpoints are not
+// synced to the disk before [File.Publish]. Remove a file that is not published with
 // [File.Discard].
 func Create(path string) (*File, error) {
 	db, file, err := openBolt(path, boltOptions())
@@ -114,7 +114,7 @@ func Create(path string) (*File, error) {
 	f := &File{path: path, db: db, file: file, manifest: Manifest{Format: formatVersion}}
 	f.identity, _ = file.Stat()
 	err = f.update(func(tx *bbolt.Tx) error {
-		for _, name := range []string{aboutBucket, cutsBucket, keysBucket} {
+		for _, name := range []string{aboutBucket, checkpointsBucket, keysBucket} {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
 				return err
 			}
@@ -239,19 +239,19 @@ func (f *File) Usage() (size, used int64) {
 	return size, used - int64(s.FreePageN+s.PendingPageN)*pageSize
 }
 
-// Forgetting reports whether the last Cut has left journals that it was to drop: a
-// later Cut must drop them.
+// Forgetting reports whether the last checkpoint has left journals that it was to
+// drop: a later checkpoint must drop them.
 func (f *File) Forgetting() bool { return f.forgetting }
 
-// Journals yields the journals in the file, the oldest Cut first, in parts of whole
-// records, which are borrowed.
+// Journals yields the journals in the file, the oldest checkpoint first, in parts of
+// whole records, which are borrowed.
 func (f *File) Journals(visit func(generation uint64, records []byte) error) error {
 	defer f.shed()
 	return f.guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) error {
-			cuts := tx.Bucket([]byte(cutsBucket))
-			return cuts.ForEachBucket(func(bucket []byte) error {
-				return cuts.Bucket(bucket).ForEach(func(name, value []byte) error {
+			checkpoints := tx.Bucket([]byte(checkpointsBucket))
+			return checkpoints.ForEachBucket(func(bucket []byte) error {
+				return checkpoints.Bucket(bucket).ForEach(func(name, value []byte) error {
 					records, _, ok := unseal(value, bucket, name)
 					if !ok {
 						return damaged("journal of checkpoint %x, part %x", bucket, name)
@@ -347,11 +347,12 @@ func (f *File) markSuspect(err error) error {
 // differ, and stay so: the data must be written to another file.
 func (f *File) Suspect() error { return f.suspect }
 
-// Write writes a Cut, which is durable when Write returns; after an error nothing
-// of it is. It returns the generation of the Cut. If there was no space, or another
-// file has replaced this one, Write may be retried; after other errors the file is
-// suspect. One of them is that the file was changed or removed, see [File.Intact].
-func (f *File) Write(c *Cut) (generation uint64, err error) {
+// Write writes a checkpoint, which is durable when Write returns; after an error
+// nothing of it is. It returns the generation of the checkpoint. If there was no
+// space, or another file has replaced this one, Write may be retried; after other
+// errors the file is suspect. One of them is that the file was changed or removed,
+// see [File.Intact].
+func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 	if f.suspect != nil {
 		return 0, f.suspect
 	}
@@ -369,7 +370,7 @@ func (f *File) Write(c *Cut) (generation uint64, err error) {
 	// bbolt inserts a key by moving the keys behind it: 300 000 in random order
 	// take two minutes, in order less than a second.
 	slices.SortFunc(c.Bases, compareBases)
-	tombstones, more := slices.Clip(f.tombstones), false // f.tombstones does not change until the Cut is written
+	tombstones, more := slices.Clip(f.tombstones), false // f.tombstones does not change until the checkpoint is written
 	err = f.update(func(tx *bbolt.Tx) error {
 		if c.Journal != nil {
 			if err := putJournal(tx, &next, c.Journal); err != nil {
@@ -453,7 +454,7 @@ const partSize = 1 << 20
 // putJournal writes a journal into a bucket of its own, whose pages no other
 // transaction rewrites.
 func putJournal(tx *bbolt.Tx, m *Manifest, chunks iter.Seq[[]byte]) error {
-	bucketName := cutName(m.Generation)
+	bucketName := checkpointName(m.Generation)
 	var bucket *bbolt.Bucket
 	part, n := make([]byte, sumSize), 0
 	put := func() (err error) {
@@ -461,7 +462,7 @@ func putJournal(tx *bbolt.Tx, m *Manifest, chunks iter.Seq[[]byte]) error {
 			return nil
 		}
 		if bucket == nil {
-			if bucket, err = tx.Bucket([]byte(cutsBucket)).CreateBucket(bucketName); err != nil {
+			if bucket, err = tx.Bucket([]byte(checkpointsBucket)).CreateBucket(bucketName); err != nil {
 				return err
 			}
 			bucket.FillPercent = 1
@@ -532,15 +533,15 @@ func removeBase(bucket *bbolt.Bucket, m *Manifest, name []byte) error {
 	return bucket.Delete(name)
 }
 
-// forgetAtOnce is the number of journals that one Cut drops at most: some 10 ms.
+// forgetAtOnce is the number of journals that one checkpoint drops at most: some 10 ms.
 const forgetAtOnce = 2000
 
 // forget drops journals, and the tombstones that only they need. more reports that
 // journals are left.
 func forget(tx *bbolt.Tx, m *Manifest, generation uint64, tombstones []tombstone) (left []tombstone, more bool, err error) {
-	cuts := tx.Bucket([]byte(cutsBucket))
+	checkpoints := tx.Bucket([]byte(checkpointsBucket))
 	var names [][]byte
-	c := cuts.Cursor()
+	c := checkpoints.Cursor()
 	for name, _ := c.First(); name != nil && binary.BigEndian.Uint64(name) <= generation; name, _ = c.Next() {
 		if len(names) == forgetAtOnce {
 			more, generation = true, binary.BigEndian.Uint64(name)-1
@@ -549,14 +550,14 @@ func forget(tx *bbolt.Tx, m *Manifest, generation uint64, tombstones []tombstone
 		names = append(names, slices.Clone(name))
 	}
 	for _, name := range names {
-		err := cuts.Bucket(name).ForEach(func(_, value []byte) error {
+		err := checkpoints.Bucket(name).ForEach(func(_, value []byte) error {
 			m.Journal.remove(value)
 			return nil
 		})
 		if err != nil {
 			return nil, false, err
 		}
-		if err := cuts.DeleteBucket(name); err != nil {
+		if err := checkpoints.DeleteBucket(name); err != nil {
 			return nil, false, err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 func one(b []byte) iter.Seq[[]byte] { return slices.Values([][]byte{b}) }
 
-// If replies wait for their Cut there are thousands of small Cuts; they are not all
-// dropped in one transaction, and the file is sound at any time.
+// If replies wait for their checkpoint there are thousands of small checkpoints;
+// they are not all dropped in one transaction, and the file is sound at any time.
 func TestForgetInParts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "many.db")
 	f, err := Create(path)
@@ -22,11 +22,11 @@ func TestForgetInParts(t *testing.T) {
 	const cuts = 2*forgetAtOnce + 100
 	now := time.Now()
 	for range cuts {
-		if _, err := f.Write(&Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: one([]byte("a record")), Time: now}); err != nil {
+		if _, err := f.Write(&Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Journal: one([]byte("a record")), Time: now}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := Cut{Spaces: []uint64{1}, LastSpace: 1, Time: now, Forget: cuts, Bases: []Base{
+	c := Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Time: now, Forget: cuts, Bases: []Base{
 		{Space: 1, Key: "there", Chunks: one([]byte("operations"))}, {Space: 1, Key: "gone"},
 	}}
 	for rest := int64(cuts); ; {
@@ -50,7 +50,7 @@ func TestForgetInParts(t *testing.T) {
 			t.Fatalf("with %d journals left: forgetting is %v", rest, f.Forgetting())
 		}
 		if rest == 0 {
-			if bases != 2 || len(f.tombstones) != 1 { // a tombstone is needed by no journal, except that of the Cut that wrote it
+			if bases != 2 || len(f.tombstones) != 1 { // a tombstone is needed by no journal, except that of the checkpoint that wrote it
 				t.Fatalf("%d bases, %d of them gone ones", bases, len(f.tombstones))
 			}
 			return

@@ -19,10 +19,10 @@ const formatVersion = 1
 
 // The names of the buckets, in their order, and of the one record in the first.
 const (
-	aboutBucket  = "about"
-	cutsBucket   = "cuts"
-	keysBucket   = "keys"
-	manifestName = "manifest"
+	aboutBucket       = "about"
+	checkpointsBucket = "cuts"
+	keysBucket        = "keys"
+	manifestName      = "manifest"
 )
 
 const (
@@ -138,16 +138,17 @@ func putChunks(first []byte, chunks int) {
 	binary.BigEndian.PutUint32(first[chunksAt:], uint32(chunks))
 }
 
-// cutName is the name of a Cut's bucket, partName that of a part of its journal.
-func cutName(generation uint64) []byte { return binary.BigEndian.AppendUint64(nil, generation) }
-func partName(part int) []byte         { return binary.BigEndian.AppendUint32(nil, uint32(part)) }
+// checkpointName is the name of a checkpoint's bucket, partName that of a part of
+// its journal.
+func checkpointName(generation uint64) []byte { return binary.BigEndian.AppendUint64(nil, generation) }
+func partName(part int) []byte                { return binary.BigEndian.AppendUint32(nil, uint32(part)) }
 
 // Manifest describes the expected contents of a file. Every transaction rewrites
 // it.
 type Manifest struct {
 	Format     int       `json:"format"`
-	Generation uint64    `json:"generation"` // of the last Cut
-	Time       time.Time `json:"time"`       // of the last Cut
+	Generation uint64    `json:"generation"` // of the last checkpoint
+	Time       time.Time `json:"time"`       // of the last checkpoint
 	Spaces     []uint64  `json:"spaces"`     // the space of each database
 	LastSpace  uint64    `json:"last_space"` // the highest number of a space so far
 	Bases      tally     `json:"bases"`

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A file that gets Cuts without a pause, faster than it can be copied, is copied
+// A file that gets checkpoints without a pause, faster than it can be copied, is copied
 // nevertheless: the writer waits.
 func TestBackupUnderConstantCommits(t *testing.T) {
 	dir := t.TempDir()
@@ -23,7 +23,7 @@ func TestBackupUnderConstantCommits(t *testing.T) {
 	var cuts atomic.Int64
 	cut := func(keys, size int) {
 		n := cuts.Load() + 1
-		c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Time: time.Now(), Journal: chunksOf(fmt.Sprint(n))}
+		c := &Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Time: time.Now(), Journal: chunksOf(fmt.Sprint(n))}
 		for i := range keys {
 			c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint(i), Chunks: chunksOf(fmt.Sprintf("%*d", size, n))})
 		}
@@ -90,7 +90,7 @@ func TestImpatience(t *testing.T) {
 	}
 	f.holdExpired = true // as after holdTime
 	write := func() {
-		if _, err := f.Write(&Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("x")}); err != nil {
+		if _, err := f.Write(&Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("x")}); err != nil {
 			t.Fatal(err)
 		}
 	}

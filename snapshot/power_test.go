@@ -22,7 +22,7 @@ import (
 //	go test ./snapshot -run PowerLoss -v -faults.n 2000
 var faults = flag.Int("faults.n", 200, "how many faults to try")
 
-// cutter makes Cuts of all kinds, in any order that is permitted.
+// cutter makes checkpoints of all kinds, in any order that is permitted.
 type cutter struct {
 	rng     *rand.Rand
 	named   map[string]uint64 // by generation of the journals in the file: the last generation that names the key
@@ -52,9 +52,9 @@ func (m *cutter) base(key string) Base {
 	return b
 }
 
-func (m *cutter) next() *Cut {
+func (m *cutter) next() *Checkpoint {
 	m.gen++
-	c := &Cut{Spaces: []uint64{1, 2}, LastSpace: 2, Time: m.created.Add(time.Duration(m.gen) * time.Second)}
+	c := &Checkpoint{Spaces: []uint64{1, 2}, LastSpace: 2, Time: m.created.Add(time.Duration(m.gen) * time.Second)}
 	if m.rng.IntN(8) == 0 && len(m.named) > 0 { // all journals are replaced by bases
 		for _, key := range slices.Sorted(maps.Keys(m.named)) {
 			c.Bases = append(c.Bases, m.base(key))

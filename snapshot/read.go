@@ -9,19 +9,19 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Visitor receives the contents of a file: first the journals, the oldest Cut first
-// and each in order, then the bases in the order of their names. A function that is
-// nil is not called; an error of a function ends the reading. The visitor may keep
-// all slices.
+// Visitor receives the contents of a file: first the journals, the oldest checkpoint
+// first and each in order, then the bases in the order of their names. A function
+// that is nil is not called; an error of a function ends the reading. The visitor
+// may keep all slices.
 type Visitor struct {
 	// Begin receives the manifest before all else.
 	Begin func(m Manifest) error
 
-	// Journal receives a part of the journal of a Cut, which is whole records.
+	// Journal receives a part of the journal of a checkpoint, which is whole records.
 	Journal func(generation uint64, records []byte) error
 
 	// Base receives chunk i, of chunks in all, of the value that a key had at a
-	// Cut. Records about the key in journals up to that generation are void. chunks
+	// checkpoint. Records about the key in journals up to that generation are void. chunks
 	// is 0 if the key did not exist then.
 	Base func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error
 }
@@ -113,7 +113,7 @@ func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
 		return err
 	}
 	switch {
-	case len(bucket) == 2 && string(bucket[0]) == cutsBucket:
+	case len(bucket) == 2 && string(bucket[0]) == checkpointsBucket:
 		return r.part(bucket[1], name, value)
 	case len(bucket) == 1 && string(bucket[0]) == keysBucket:
 		return r.base(name, value)

@@ -173,9 +173,9 @@ type salvaging struct {
 	parts map[part][]byte       // whole values
 	found map[part]bool         // the parts that scavenge found and the walk did not
 
-	keyGaps, cutGaps gaps
-	last             []byte // the last name of a valid base in the walk
-	inGap            bool   // since then came a record whose name is not that of a base
+	keyGaps, checkpointGaps gaps
+	last                    []byte // the last name of a valid base in the walk
+	inGap                   bool   // since then came a record whose name is not that of a base
 }
 
 func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
@@ -184,11 +184,11 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 		return s.Salvaged, err
 	}
 	if !s.agrees() {
-		if len(s.keyGaps) == 0 && len(s.cutGaps) == 0 && s.newest && s.manifest {
+		if len(s.keyGaps) == 0 && len(s.checkpointGaps) == 0 && s.newest && s.manifest {
 			// No page looks damaged, and yet the records differ: stale pages in the
 			// place of current ones. So a record may be anywhere.
 			s.Pages = append(s.Pages, damaged("the tree lacks records that the manifest counts"))
-			s.keyGaps, s.cutGaps = gaps{{}}, gaps{{}}
+			s.keyGaps, s.checkpointGaps = gaps{{}}, gaps{{}}
 		}
 		s.scavenge(r, size)
 	}
@@ -210,7 +210,7 @@ func (s *salvaging) walk(r io.ReaderAt, size int64) error {
 	}
 	s.newest = newest
 	if tree == nil {
-		s.keyGaps, s.cutGaps = gaps{{}}, gaps{{}}
+		s.keyGaps, s.checkpointGaps = gaps{{}}, gaps{{}}
 		return nil
 	}
 	if err := tree.walkDamaged(s.record, s.gap); err != nil {
@@ -221,7 +221,7 @@ func (s *salvaging) walk(r io.ReaderAt, size int64) error {
 	if s.newest {
 		s.limit = s.walked
 	}
-	s.keyGaps, s.cutGaps = s.keyGaps.close(), s.cutGaps.close()
+	s.keyGaps, s.checkpointGaps = s.keyGaps.close(), s.checkpointGaps.close()
 	return nil
 }
 
@@ -262,13 +262,13 @@ func (s *salvaging) gap(bucket [][]byte, from, to []byte, err error) {
 	s.Pages = append(s.Pages, err)
 	switch {
 	case len(bucket) == 0:
-		s.keyGaps, s.cutGaps = append(s.keyGaps, gap{}), append(s.cutGaps, gap{})
+		s.keyGaps, s.checkpointGaps = append(s.keyGaps, gap{}), append(s.checkpointGaps, gap{})
 	case string(bucket[0]) == keysBucket:
 		s.keyGaps = append(s.keyGaps, gap{from, to})
-	case string(bucket[0]) == cutsBucket && len(bucket) == 1:
-		s.cutGaps = append(s.cutGaps, gap{from, to})
-	case string(bucket[0]) == cutsBucket:
-		s.cutGaps = append(s.cutGaps, gap{bucket[1], bucket[1]})
+	case string(bucket[0]) == checkpointsBucket && len(bucket) == 1:
+		s.checkpointGaps = append(s.checkpointGaps, gap{from, to})
+	case string(bucket[0]) == checkpointsBucket:
+		s.checkpointGaps = append(s.checkpointGaps, gap{bucket[1], bucket[1]})
 	}
 }
 
@@ -291,10 +291,10 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 			break
 		}
 		s.Manifest, s.manifest = m, true
-	case len(bucket) == 2 && string(bucket[0]) == cutsBucket && len(bucket[1]) == 8:
+	case len(bucket) == 2 && string(bucket[0]) == checkpointsBucket && len(bucket[1]) == 8:
 		if _, _, ok := unseal(value, bucket[1], name); !ok || len(name) != 4 {
 			s.Pages = append(s.Pages, damaged("journal of checkpoint %d, part %x", binary.BigEndian.Uint64(bucket[1]), name))
-			s.cutGaps = append(s.cutGaps, gap{bucket[1], bucket[1]})
+			s.checkpointGaps = append(s.checkpointGaps, gap{bucket[1], bucket[1]})
 			break
 		}
 		generation := binary.BigEndian.Uint64(bucket[1])
@@ -419,7 +419,7 @@ func (s *salvaging) scavenge(r io.ReaderAt, size int64) {
 	}
 	if s.manifest {
 		rewind := newRewinder()
-		names := s.cutNames()
+		names := s.checkpointNames()
 		for _, x := range parts {
 			p := part{names[rewind.sum(binary.LittleEndian.Uint32(x.value), x.value[sumSize:], x.name)], binary.BigEndian.Uint32(x.name)}
 			if _, have := s.parts[p]; p.generation == 0 || have {
@@ -431,22 +431,22 @@ func (s *salvaging) scavenge(r io.ReaderAt, size int64) {
 	}
 }
 
-// maxCuts is the number of Cuts that are considered when journals are searched. The
-// server rewrites a file long before it has so many journals.
-const maxCuts = 4 << 20
+// maxCheckpoints is the number of checkpoints that are considered when journals are
+// searched. The server rewrites a file long before it has so many journals.
+const maxCheckpoints = 4 << 20
 
-// cutNames returns the generations of which journals are missing, by the checksums
-// of the names of their buckets.
-func (s *salvaging) cutNames() map[uint32]uint64 {
+// checkpointNames returns the generations of which journals are missing, by the
+// checksums of the names of their buckets.
+func (s *salvaging) checkpointNames() map[uint32]uint64 {
 	names := map[uint32]uint64{}
 	last := s.limit
 	first := uint64(1)
-	if last > maxCuts {
-		first = last - maxCuts + 1
+	if last > maxCheckpoints {
+		first = last - maxCheckpoints + 1
 	}
 	for g := first; g <= last; g++ {
-		name := cutName(g)
-		if s.cutGaps.has(name) || !s.newest && g > s.walked {
+		name := checkpointName(g)
+		if s.checkpointGaps.has(name) || !s.newest && g > s.walked {
 			names[checksum(name)] = g
 		}
 	}
@@ -468,8 +468,8 @@ func (s *salvaging) dropForgotten() {
 }
 
 // rewinder computes a CRC backwards: the checksum before some bytes from the one
-// after them. A part of a journal does not contain the generation of its Cut, but
-// its checksum began with that.
+// after them. A part of a journal does not contain the generation of its checkpoint,
+// but its checksum began with that.
 type rewinder struct {
 	table *crc32.Table
 	index [256]byte // of the entry with this highest byte

@@ -35,7 +35,7 @@ func salvageSample(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(c *Cut) {
+	write := func(c *Checkpoint) {
 		t.Helper()
 		c.Spaces, c.LastSpace, c.Time = []uint64{1, 2}, 2, time.Unix(1e9, 0)
 		if _, err := f.Write(c); err != nil {
@@ -47,7 +47,7 @@ func salvageSample(t testing.TB) []byte {
 	}
 	long := strings.Repeat("long", 10_000)
 	for round := range 5 {
-		c := &Cut{Journal: chunksOf(fmt.Sprintf("journal %d", round))}
+		c := &Checkpoint{Journal: chunksOf(fmt.Sprintf("journal %d", round))}
 		for i := range 200 {
 			c.Bases = append(c.Bases, base(1, fmt.Sprintf("key:%03d", i), fmt.Sprintf("value %d of round %d", i, round)))
 		}
@@ -55,16 +55,16 @@ func salvageSample(t testing.TB) []byte {
 			base(2, long, "of a long key", fmt.Sprint(round)))
 		write(c)
 	}
-	gone := &Cut{Journal: chunksOf("dropped")}
+	gone := &Checkpoint{Journal: chunksOf("dropped")}
 	for i := 150; i < 200; i++ {
 		gone.Bases = append(gone.Bases, Base{Space: 1, Key: fmt.Sprintf("key:%03d", i)})
 	}
 	write(gone)
-	write(&Cut{Forget: 6})
+	write(&Checkpoint{Forget: 6})
 	for i := range 20 {
-		write(&Cut{Journal: chunksOf(fmt.Sprintf("kept %d", i), strings.Repeat("x", 100*i))})
+		write(&Checkpoint{Journal: chunksOf(fmt.Sprintf("kept %d", i), strings.Repeat("x", 100*i))})
 	}
-	write(&Cut{Journal: chunksOf(strings.Repeat("y", 3*partSize/4), strings.Repeat("z", 3*partSize/4))})
+	write(&Checkpoint{Journal: chunksOf(strings.Repeat("y", 3*partSize/4), strings.Repeat("z", 3*partSize/4))})
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -272,9 +272,9 @@ func TestRewind(t *testing.T) {
 	r := newRewinder()
 	for g := range uint64(100) {
 		value := append(make([]byte, sumSize), strings.Repeat("body", int(g))...)
-		sum := seal(value, cutName(g), partName(3))
-		if got := r.sum(sum, value[sumSize:], partName(3)); got != checksum(cutName(g)) {
-			t.Fatalf("%d: %x, not %x", g, got, checksum(cutName(g)))
+		sum := seal(value, checkpointName(g), partName(3))
+		if got := r.sum(sum, value[sumSize:], partName(3)); got != checksum(checkpointName(g)) {
+			t.Fatalf("%d: %x, not %x", g, got, checksum(checkpointName(g)))
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestMappingIsShed(t *testing.T) {
 		}
 	}
 	for i := range 20 {
-		c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Time: time.Unix(int64(i), 0), Journal: slices.Values([][]byte{make([]byte, 300_000)})}
+		c := &Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Time: time.Unix(int64(i), 0), Journal: slices.Values([][]byte{make([]byte, 300_000)})}
 		for n := range 50 {
 			c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint(i, "/", n), Chunks: slices.Values([][]byte{make([]byte, 5000)})})
 		}
@@ -96,7 +96,7 @@ func TestCutShortDuringCommit(t *testing.T) {
 		}
 		defer f.Close()
 		write := func(bases int) error {
-			c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}
+			c := &Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}
 			for n := range bases {
 				c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint("key", n), Chunks: chunksOf(strings.Repeat("x", 3000))})
 			}
@@ -144,7 +144,7 @@ func TestFallingBlocks(t *testing.T) {
 	}
 	for range 10 * maxTimeChanges {
 		f.mark.blocks += 1 << 20
-		if _, err := f.Write(&Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}); err != nil {
+		if _, err := f.Write(&Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 // Report is the result of [Check] for a sound file.
 type Report struct {
-	Generation uint64    `json:"generation"` // of the last cut
-	Time       time.Time `json:"time"`       // of the last cut
+	Generation uint64    `json:"generation"` // of the last checkpoint
+	Time       time.Time `json:"time"`       // of the last checkpoint
 	Size       int64     `json:"size"`       // of the file, in bytes
 	Free       int64     `json:"free"`       // bytes of the file in pages that hold nothing
 	Bases      Records   `json:"bases"`

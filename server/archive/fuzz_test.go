@@ -92,7 +92,7 @@ func FuzzRecords(f *testing.F) {
 			t.Fatal(err)
 		}
 		chunks := func(b []byte) func(func([]byte) bool) { return func(yield func([]byte) bool) { yield(b) } }
-		c := &snapshot.Cut{Spaces: []uint64{1, 2, 3}, LastSpace: 3, Time: time.Unix(1e9, 0)}
+		c := &snapshot.Checkpoint{Spaces: []uint64{1, 2, 3}, LastSpace: 3, Time: time.Unix(1e9, 0)}
 		c.Bases = []snapshot.Base{
 			{Space: 1, Key: "base", Chunks: chunks(data[journal:])},
 			{Space: 2, Key: "halves", Chunks: slices.Values([][]byte{data[journal : (journal+len(data))/2], data[(journal+len(data))/2:]})},

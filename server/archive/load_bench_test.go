@@ -57,7 +57,7 @@ func fill(tb testing.TB, path string, sets, members int, bases bool) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := snapshot.Cut{Spaces: keys.Spaces(), Time: time.Now()}
+	c := snapshot.Checkpoint{Spaces: keys.Spaces(), Time: time.Now()}
 	if bases {
 		for e := range db.All() {
 			c.Bases = append(c.Bases, snapshot.Base{Space: db.Space(), Key: e.Key(), Chunks: db.Pin(e).Chunks})

@@ -14,16 +14,16 @@ import (
 // writer writes a new file of bases beside its final path, reads it back, and moves
 // it there.
 type writer struct {
-	path     string
-	reserved bool // an empty file at path keeps other processes from making one
-	file     *snapshot.File
-	cut      snapshot.Cut
-	bytes    int
-	sum      sum
+	path       string
+	reserved   bool // an empty file at path keeps other processes from making one
+	file       *snapshot.File
+	checkpoint snapshot.Checkpoint
+	bytes      int
+	sum        sum
 }
 
-// cutBytes is about the number of bytes that one transaction writes.
-const cutBytes = 8 << 20
+// checkpointBytes is about the number of bytes that one transaction writes.
+const checkpointBytes = 8 << 20
 
 // newWriter begins a file for path. If replace is false there must be none.
 func newWriter(path string, replace bool) (w *writer, err error) {
@@ -47,7 +47,7 @@ func newWriter(path string, replace bool) (w *writer, err error) {
 
 // begin sets the spaces of the databases, and the time of the data.
 func (w *writer) begin(spaces []uint64, last uint64, at time.Time) {
-	w.cut.Spaces, w.cut.LastSpace, w.cut.Time = spaces, last, at
+	w.checkpoint.Spaces, w.checkpoint.LastSpace, w.checkpoint.Time = spaces, last, at
 }
 
 // add writes a value, which must not change any more. It is fastest in the order of
@@ -66,19 +66,19 @@ func (w *writer) replace(old, v Value) error {
 func (w *writer) put(v Value) error {
 	space := uint64(keyspace.OwnSpace)
 	if v.DB != keyspace.Own {
-		space = w.cut.Spaces[v.DB]
+		space = w.checkpoint.Spaces[v.DB]
 	}
-	w.cut.Bases = append(w.cut.Bases, snapshot.Base{Space: space, Key: v.Key, Chunks: keyspace.Chunks(v.Value, v.Deadline)})
+	w.checkpoint.Bases = append(w.checkpoint.Bases, snapshot.Base{Space: space, Key: v.Key, Chunks: keyspace.Chunks(v.Value, v.Deadline)})
 	w.bytes += len(v.Key) + v.Value.(interface{ Bytes() int }).Bytes()
-	if w.bytes < cutBytes {
+	if w.bytes < checkpointBytes {
 		return nil
 	}
 	return w.flush()
 }
 
 func (w *writer) flush() error {
-	_, err := w.file.Write(&w.cut)
-	w.cut.Bases, w.bytes = w.cut.Bases[:0], 0
+	_, err := w.file.Write(&w.checkpoint)
+	w.checkpoint.Bases, w.bytes = w.checkpoint.Bases[:0], 0
 	return err
 }
 

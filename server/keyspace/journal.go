@@ -60,15 +60,15 @@ import (
 //
 // Operations are changes, so each must be applied exactly once: an element that is
 // pushed twice is there twice. The rejected alternative is entries that are states
-// ("this field now has this value"), which may be replayed twice. Lists rule it
-// out. The elements of a list have no names but their positions, which every push
-// at the front shifts, so the state that a push changes is the whole list; and one
-// push onto a list of a million must cost one element. (The order matters for other
-// types, too: small values keep their members in it.) Replay is exact instead:
-// every record is applied once, to the very value that it was recorded from.
-// Package snapshot ensures that by generations. A journal has that of its Cut and
-// is in the file as a whole or not at all; a base has the generation as of which it
-// is the value; and the records of a key that are of a later generation apply, in
+// ("this field now has this value"), which may be replayed twice. Lists rule it out.
+// The elements of a list have no names but their positions, which every push at the
+// front shifts, so the state that a push changes is the whole list; and one push
+// onto a list of a million must cost one element. (The order matters for other
+// types, too: small values keep their members in it.) Replay is exact instead: every
+// record is applied once, to the very value that it was recorded from. Package
+// snapshot ensures that by generations. A journal has that of its checkpoint and is
+// in the file as a whole or not at all; a base has the generation as of which it is
+// the value; and the records of a key that are of a later generation apply, in
 // order.
 //
 // The operations are written, into memory, by the methods that change a value (so a
