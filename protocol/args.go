@@ -87,9 +87,9 @@ func (a *Args) Bytes() []byte {
 // String returns a copy of the next argument.
 func (a *Args) String() string { return string(a.Bytes()) }
 
-// Take returns the next n arguments, valid during the call. If fewer remain, it is
+// NextN returns the next n arguments, valid during the call. If fewer remain, it is
 // a syntax error.
-func (a *Args) Take(n int) [][]byte {
+func (a *Args) NextN(n int) [][]byte {
 	if a.err != "" {
 		return nil
 	}

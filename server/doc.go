@@ -107,11 +107,12 @@
 // refusals are the same (script_run.go). A client with tracking enabled tracks the keys
 // that were passed to its script, once the script has read any key, as in Redis 7.0.
 //
-// A script that runs for longer than busy-reply-threshold lends the lock, between two
-// instructions or within a long operation, to transports: their clients receive -BUSY
-// and may kill the script. All other users of the lock wait, so no client sees, and no
-// checkpoint contains, a half-finished script. Function libraries are strings in a
-// database that clients cannot select (keyspace.Own), so they persist like all data.
+// A script that runs for longer than busy-reply-threshold lends the lock, between
+// two instructions or within a long operation, to transports: their clients receive
+// -BUSY and may kill the script. All other users of the lock wait, so no client
+// sees, and no checkpoint contains, a half-finished script. Function libraries are
+// strings in a database that clients cannot select (keyspace.InternalDB), so they
+// persist like all data.
 //
 // # Persistence
 //

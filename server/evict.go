@@ -129,7 +129,7 @@ func (srv *Server) idleness(e *keyspace.Entry) uint64 {
 // soonest returns the key that expires first.
 func (srv *Server) soonest() (of *keyspace.DB, first *keyspace.Entry) {
 	for _, db := range srv.keys.DBs() {
-		if e := db.Soonest(); e != nil && (first == nil || e.Deadline() < first.Deadline()) {
+		if e := db.FirstToExpire(); e != nil && (first == nil || e.Deadline() < first.Deadline()) {
 			of, first = db, e
 		}
 	}

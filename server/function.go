@@ -13,7 +13,7 @@ import (
 )
 
 // Libraries of functions are kept in source form, as strings in the server's own
-// database (keyspace.Own), so they are journaled, saved and loaded as all other
+// database (keyspace.InternalDB), so they are journaled, saved and loaded as all other
 // data. The compiled functions are kept beside it.
 
 func functionCommands() []Command {
@@ -391,7 +391,7 @@ func (fs *functions) unlink(l *library) {
 
 // keepLibrary writes a library to the server's own database.
 func (c *Call) keepLibrary(l *library) {
-	c.srv.keys.DB(keyspace.Own).Put([]byte(l.name), keyspace.NewString([]byte(l.code)), false)
+	c.srv.keys.DB(keyspace.InternalDB).Put([]byte(l.name), keyspace.NewString([]byte(l.code)), false)
 }
 
 // changedLibraries counts a change.
@@ -450,7 +450,7 @@ func functionDelete(c *Call) {
 		return
 	}
 	fs.unlink(l)
-	c.srv.keys.DB(keyspace.Own).Delete([]byte(l.name))
+	c.srv.keys.DB(keyspace.InternalDB).Delete([]byte(l.name))
 	c.changedLibraries()
 	c.Reply.OK()
 }
@@ -458,7 +458,7 @@ func functionDelete(c *Call) {
 // flushLibraries deletes all libraries.
 func (c *Call) flushLibraries() {
 	fs := &c.srv.scripting.functions
-	own := c.srv.keys.DB(keyspace.Own)
+	own := c.srv.keys.DB(keyspace.InternalDB)
 	for name := range fs.libraries {
 		own.Delete([]byte(name))
 	}
@@ -691,7 +691,7 @@ func (srv *Server) loadLibraries() {
 	fs := &srv.scripting.functions
 	fs.libraries, fs.byName = nil, nil
 	libraryTaken, functionTaken := fs.takenBy(false)
-	for e := range srv.keys.DB(keyspace.Own).All() {
+	for e := range srv.keys.DB(keyspace.InternalDB).All() {
 		code, ok := e.Value().(*keyspace.String)
 		if !ok {
 			continue

@@ -114,7 +114,7 @@ func pfadd(c *Call) {
 	b := s.Content()
 	var edited []byte // set once it differs, if it is sparse
 	for _, element := range elements {
-		register, count := hyperloglog.Place(element)
+		register, count := hyperloglog.RegisterOf(element)
 		if edited == nil {
 			var old uint8
 			var err error
@@ -334,7 +334,7 @@ func pfselftest(c *Call) {
 	for i := uint64(1); i <= 10_000_000; i++ {
 		var element [8]byte
 		binary.LittleEndian.PutUint64(element[:], i^seed)
-		register, count := hyperloglog.Place(element[:])
+		register, count := hyperloglog.RegisterOf(element[:])
 		dense, _, _ = hyperloglog.Raise(dense, register, count, limit)
 		other, _, _ = hyperloglog.Raise(other, register, count, limit)
 		if i != checkpoint {

@@ -159,7 +159,7 @@ const rdbHead = 9
 func (s *Session) loadValues(r *bufio.Reader, o *archive.Import, out *archive.Imported) error {
 	srv := s.srv
 	return o.Values(r, out, func(v archive.Value) (err error) {
-		if v.DB == keyspace.Own {
+		if v.DB == keyspace.InternalDB {
 			code := v.Value.(*keyspace.String).Content()
 			_, err = s.runImported([][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), code}, nil)
 			if err != nil {

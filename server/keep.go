@@ -1000,7 +1000,7 @@ func (k *keeper) beginFresh() {
 // the lock.
 func (k *keeper) allKeys(hold func(func())) (keys []keyID) {
 	var spaces []uint64
-	hold(func() { spaces = append([]uint64{keyspace.OwnSpace}, k.srv.keys.Spaces()...) })
+	hold(func() { spaces = append([]uint64{keyspace.InternalSpace}, k.srv.keys.Spaces()...) })
 	for _, space := range spaces {
 		for cursor, more := uint64(0), true; more; {
 			hold(func() {
@@ -1018,7 +1018,7 @@ func (k *keeper) allKeys(hold func(func())) (keys []keyID) {
 // databases returns the databases by their spaces.
 func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
 	dbs := map[uint64]*keyspace.DB{}
-	for i := keyspace.Own; i < keys.Len(); i++ {
+	for i := keyspace.InternalDB; i < keys.Len(); i++ {
 		dbs[keys.DB(i).Space()] = keys.DB(i)
 	}
 	return dbs

@@ -286,7 +286,7 @@ type mpopOptions struct {
 
 func (c *Call) mpopOptions() mpopOptions {
 	n := c.IntIn(1, math.MaxInt64, "ERR numkeys should be greater than 0")
-	o := mpopOptions{keys: c.Take(int(n)), from: c.side(), count: 1}
+	o := mpopOptions{keys: c.NextN(int(n)), from: c.side(), count: 1}
 	if c.Len() >= 2 && c.Is("COUNT") {
 		o.count = c.IntIn(1, math.MaxInt64, "ERR count should be greater than 0")
 	}
@@ -349,7 +349,7 @@ func blpop(c *Call) { c.popOrWait(left) }
 func brpop(c *Call) { c.popOrWait(right) }
 
 func (c *Call) popOrWait(from side) {
-	keys := c.Take(c.Len() - 1)
+	keys := c.NextN(c.Len() - 1)
 	deadline := c.deadline()
 	if !c.ok() {
 		return

@@ -12,7 +12,7 @@ import (
 // and by refusing commands that may need memory if there is nothing to evict.
 //
 // The limit applies to the memory in use, as the sum of what its users account for:
-// the keys and values (keyspace.Held), the clients, and the rest. The sum follows
+// the keys and values (keyspace.UsedBytes), the clients, and the rest. The sum follows
 // every write and every eviction at once, so the server evicts exactly as much as
 // needed. The heap statistics of the garbage collector are not a substitute: they
 // know the memory in use only just after a collection, and then include all that
@@ -65,7 +65,7 @@ func (srv *Server) inUse() int64 {
 	if age := srv.at.Sub(m.nonKeyBytesAt); age < 0 || age >= m.nonKeyBytesValid {
 		srv.sumNonKeyBytes()
 	}
-	return srv.keys.Held() + m.nonKeyBytes
+	return srv.keys.UsedBytes() + m.nonKeyBytes
 }
 
 // counted returns the memory in use that counts against maxmemory.

@@ -194,9 +194,9 @@ func (srv *Server) reload(write, flush, merge bool) error {
 		srv.loadLibraries()
 		return nil
 	}
-	for i := keyspace.Own; i < n; i++ {
+	for i := keyspace.InternalDB; i < n; i++ {
 		db := srv.keys.DB(i)
-		if flush && i != keyspace.Own {
+		if flush && i != keyspace.InternalDB {
 			db.Clear()
 		}
 		for e := range loaded.DB(i).All() {

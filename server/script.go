@@ -223,7 +223,7 @@ func (c *Call) numkeys(notNumber string) (keys, args [][]byte) {
 	case n < 0:
 		c.Fail("ERR Number of keys can't be negative")
 	default:
-		return c.Take(int(n)), c.Rest()
+		return c.NextN(int(n)), c.Rest()
 	}
 	return nil, nil
 }

@@ -402,7 +402,7 @@ func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace, now time.Ti
 	if now.Sub(sc.baseAt) > baseAge {
 		sc.base, sc.baseAt = readMemory(), now
 	}
-	m.limit, m.base, m.keys, m.stored = sc.memoryLimit, sc.base, keys, keys.Held()
+	m.limit, m.base, m.keys, m.stored = sc.memoryLimit, sc.base, keys, keys.UsedBytes()
 	m.collectAbove = memoryUse{m.base.objects + m.limit/4, m.base.mapped + m.limit/4}
 }
 
@@ -411,7 +411,7 @@ func (m *scriptMemory) begin(sc *scripting, keys *keyspace.Keyspace, now time.Ti
 // decision.
 func (m *scriptMemory) outgrown() bool {
 	now := m.read()
-	m.tighten(now.mapped, m.keys.Held()-m.stored)
+	m.tighten(now.mapped, m.keys.UsedBytes()-m.stored)
 	if now.objects <= m.collectAbove.objects && now.mapped <= m.collectAbove.mapped {
 		return false
 	}
@@ -425,7 +425,7 @@ func (m *scriptMemory) outgrown() bool {
 // read is readMemory without the data that the script has stored in keys.
 func (m *scriptMemory) read() memoryUse {
 	now := readMemory()
-	if stored := m.keys.Held() - m.stored; stored > 0 {
+	if stored := m.keys.UsedBytes() - m.stored; stored > 0 {
 		now.objects -= min(now.objects, uint64(stored))
 		now.mapped -= min(now.mapped, uint64(stored))
 	}

@@ -87,7 +87,7 @@ func (s *Session) series(batch [][][]byte) (done int) {
 	c := &s.call
 	var ran [seriesLimit]*Command
 	if len(batch) >= 4 {
-		s.warm(batch)
+		s.prefetch(batch)
 	}
 	u.actor = s
 	srv.keys.NoTouch = s.noTouch
@@ -128,10 +128,10 @@ func (s *Session) series(batch [][][]byte) (done int) {
 	return done
 }
 
-// warm looks up the keys of the next commands together, if there are several, to
+// prefetch looks up the keys of the next commands together, if there are several, to
 // overlap the cache misses.
-func (s *Session) warm(batch [][][]byte) {
-	var keys [keyspace.WarmKeys][]byte
+func (s *Session) prefetch(batch [][][]byte) {
+	var keys [keyspace.PrefetchKeys][]byte
 	n := 0
 	var last []byte
 	for _, argv := range batch[:min(len(batch), len(keys))] {
@@ -142,7 +142,7 @@ func (s *Session) warm(batch [][][]byte) {
 		}
 	}
 	if n > 2 {
-		s.db.Warm(keys[:n])
+		s.db.Prefetch(keys[:n])
 	}
 }
 

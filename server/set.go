@@ -302,7 +302,7 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	if lookups/2 > removals {
 		diff = setUnion(l, sets[:1])
 		for _, s := range others {
-			for m := range s.Ahead([]*keyspace.Set{diff}) {
+			for m := range s.MembersPrefetching([]*keyspace.Set{diff}) {
 				diff.Remove(m)
 			}
 			if diff.Len() == 0 {
@@ -313,7 +313,7 @@ func setDiff(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 	}
 	// The largest first: it most probably has the member.
 	slices.SortStableFunc(others, func(a, b *keyspace.Set) int { return cardinality(b) - cardinality(a) })
-	for m := range first.Ahead(others) {
+	for m := range first.MembersPrefetching(others) {
 		if !slices.ContainsFunc(others, func(s *keyspace.Set) bool { return s.Has(m) }) {
 			diff.Add(l, m)
 		}
@@ -373,7 +373,7 @@ func setInter(sets []*keyspace.Set) func(yield func(keyspace.Member) bool) {
 			others = distinct(others)
 		}
 	next:
-		for m := range sets[0].Ahead(others) {
+		for m := range sets[0].MembersPrefetching(others) {
 			for _, s := range others {
 				if s != sets[0] && !s.Has(m) {
 					continue next
@@ -392,7 +392,7 @@ func sintercard(c *Call) {
 	if numkeys > int64(c.Len()) {
 		c.Fail("ERR Number of keys can't be greater than number of args")
 	}
-	keys := c.Take(int(numkeys))
+	keys := c.NextN(int(numkeys))
 	limit := int64(0)
 	for c.More() {
 		if c.Len() >= 2 && c.Is("LIMIT") {
@@ -683,7 +683,7 @@ func setUnion(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 		if s == nil || s == largest {
 			continue
 		}
-		for m := range s.Ahead([]*keyspace.Set{union}) {
+		for m := range s.MembersPrefetching([]*keyspace.Set{union}) {
 			union.Add(l, m)
 		}
 	}

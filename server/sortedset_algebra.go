@@ -45,7 +45,7 @@ func zinputs(c *Call) (in []zset.Input, ok bool) {
 	if numkeys < 1 {
 		c.Fail("ERR at least 1 input key is needed for '" + c.cmd.Name + "' command")
 	}
-	keys := c.Take(int(min(numkeys, math.MaxInt32)))
+	keys := c.NextN(int(min(numkeys, math.MaxInt32)))
 	if !c.ok() {
 		return nil, false
 	}

@@ -99,7 +99,7 @@ type zmpopOptions struct {
 func readZmpop(c *Call) zmpopOptions {
 	o := zmpopOptions{count: 1}
 	numkeys := c.IntIn(1, math.MaxInt64, "ERR numkeys should be greater than 0")
-	o.keys = c.Take(int(min(numkeys, math.MaxInt32)))
+	o.keys = c.NextN(int(min(numkeys, math.MaxInt32)))
 	switch {
 	case c.Is("MIN"):
 		o.end = popMin()
@@ -162,7 +162,7 @@ func bzpopmin(c *Call) { zpopOrWait(c, popMin()) }
 func bzpopmax(c *Call) { zpopOrWait(c, popMax()) }
 
 func zpopOrWait(c *Call, end popEnd) {
-	keys := c.Take(c.Len() - 1)
+	keys := c.NextN(c.Len() - 1)
 	deadline := c.deadline()
 	if !c.ok() {
 		return

@@ -156,7 +156,7 @@ func takeOrWait(c *Call, o takeOptions) {
 	timeout := c.Args // read last, as in BZMPOP
 	c.Skip(1)
 	numkeys := c.IntIn(1, math.MaxInt64, "ERR numkeys should be greater than 0")
-	o.keys = c.Take(int(min(numkeys, math.MaxInt32)))
+	o.keys = c.NextN(int(min(numkeys, math.MaxInt32)))
 	o.read(c)
 	var deadline int64
 	if c.Err() == "" {

@@ -508,7 +508,7 @@ func (c *Call) delexOptions() (o delexOptions) {
 				c.Fail("ERR The `numids` parameter must match the number of arguments")
 			}
 			if c.Err() == "" {
-				o.ids = c.Take(int(n))
+				o.ids = c.NextN(int(n))
 			}
 		default:
 			c.Fail(protocol.ErrSyntax)

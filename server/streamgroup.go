@@ -561,7 +561,7 @@ func xclaim(c *Call) {
 		case !pending:
 			p.Count = 1
 		}
-		g.Saw(consumer, c.now(), true)
+		g.RecordRead(consumer, c.now(), true)
 		c.claim(key, g, consumer, p.Count, &o, id)
 		claimed = append(claimed, id)
 	}

@@ -55,7 +55,7 @@ func (c *Call) xreadOptions(withGroup bool) xreadOptions {
 				c.Fail("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
 				break
 			}
-			o.keys, o.ids = c.Take(n/2), c.Take(n/2)
+			o.keys, o.ids = c.NextN(n/2), c.NextN(n/2)
 		case c.Len() >= 3 && c.Is("GROUP"):
 			if !withGroup {
 				c.Fail("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
@@ -332,7 +332,7 @@ func (c *Call) consumer(key []byte, g *keyspace.Group, name []byte, got bool) *k
 		consumer = g.AddConsumer(name, c.now())
 		c.ChangedAside(key, classStream, "xgroup-createconsumer")
 	}
-	g.Saw(consumer, c.now(), got)
+	g.RecordRead(consumer, c.now(), got)
 	return consumer
 }
 

@@ -324,13 +324,13 @@ func (c *Call) store(key, value []byte, e *keyspace.Entry, x expiry) {
 	own := len(value) >= adoptFrom && c.sess.owns(value)
 	if e == nil {
 		if own {
-			e = c.db.AddOwnString(key, value)
+			e = c.db.AddOwnedString(key, value)
 		} else {
 			e = c.db.AddString(key, value, x.set)
 		}
 	} else if _, ok := e.Value().(*keyspace.String); ok {
 		if own {
-			e = c.db.SetOwnString(e, value)
+			e = c.db.SetOwnedString(e, value)
 		} else {
 			e = c.db.SetString(e, value)
 		}
@@ -541,7 +541,7 @@ func msetex(c *Call) {
 	if !c.ok() {
 		return
 	}
-	pairs := c.Take(2 * int(n))
+	pairs := c.NextN(2 * int(n))
 	var o setOptions
 	var raw rawTime
 	for c.More() {

@@ -74,7 +74,7 @@ func Check(path string, now time.Time, progress Progress) (*Report, error) {
 	r := &Report{Databases: []DatabaseReport{}, MostElements: []KeyReport{}, MostBytes: []KeyReport{}}
 	dbs := map[int]*DatabaseReport{}
 	info, void, err := each(path, progress.of("check"), func(v Value) error {
-		if v.DB == keyspace.Own {
+		if v.DB == keyspace.InternalDB {
 			r.Libraries++
 			return nil
 		}

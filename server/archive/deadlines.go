@@ -63,7 +63,7 @@ func ownerOf(name string) (key string, ok bool) {
 func companion(v Value) (owner id, deadlines *zset.Set, ok bool) {
 	key, named := ownerOf(v.Key)
 	s, sorted := v.Value.(*zset.Set)
-	if !named || !sorted || v.DB == keyspace.Own || s.Deadlines() != nil {
+	if !named || !sorted || v.DB == keyspace.InternalDB || s.Deadlines() != nil {
 		return owner, nil, false
 	}
 	for _, at := range s.All() {
@@ -102,7 +102,7 @@ func foldCompanions(values []Value) []Value {
 	}
 	for i, v := range values {
 		k := id{uint64(v.DB), v.Key}
-		if _, wanted := at[k]; wanted && v.DB != keyspace.Own && v.Type() == "zset" {
+		if _, wanted := at[k]; wanted && v.DB != keyspace.InternalDB && v.Type() == "zset" {
 			at[k] = i
 		}
 	}

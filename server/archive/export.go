@@ -106,7 +106,7 @@ func ExportRDB(w io.Writer, path string, to rdb.Target, now time.Time, progress 
 	names := companionNames{}
 	p.b = out.AppendHead(p.b)
 	done, err := export(&p, path, to, now, progress, func(v Value) error {
-		if v.DB == keyspace.Own {
+		if v.DB == keyspace.InternalDB {
 			if code, ok := v.Value.(*keyspace.String); ok {
 				p.b = out.AppendLibrary(p.b, string(code.Content()))
 			}
@@ -157,7 +157,7 @@ func (p *buffer) flush() error {
 
 func export(p *buffer, path string, to rdb.Target, now time.Time, progress Progress, value func(Value) error) (out Exported, err error) {
 	_, err = Each(path, progress.of("export"), func(v Value) error {
-		if v.DB == keyspace.Own {
+		if v.DB == keyspace.InternalDB {
 			if !to.Functions() {
 				out.LostLibraries++
 				return nil
@@ -258,7 +258,7 @@ func (c *commands) element(args int) error {
 }
 
 func (c *commands) value(v Value) error {
-	if v.DB == keyspace.Own {
+	if v.DB == keyspace.InternalDB {
 		code, ok := v.Value.(*keyspace.String)
 		if ok {
 			c.command("FUNCTION", "LOAD", "REPLACE", string(code.Content()))
@@ -383,7 +383,7 @@ func (c *commands) elementsOf(v Value) error {
 
 // writeJSON writes a value as a line.
 func writeJSON(p *buffer, v Value) error {
-	if v.DB == keyspace.Own {
+	if v.DB == keyspace.InternalDB {
 		p.b = appendJSONText(append(p.b, `{"library":`...), v.Key)
 		if code, ok := v.Value.(*keyspace.String); ok {
 			p.b = appendJSONText(append(p.b, `,"code":`...), string(code.Content()))

@@ -124,7 +124,7 @@ func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 	for _, v := range values {
 		if v.Deadline == 0 || v.Deadline >= now.UnixMilli() {
 			list = append(list, v)
-			if v.DB != keyspace.Own {
+			if v.DB != keyspace.InternalDB {
 				out.Keys++
 			}
 		}
@@ -179,7 +179,7 @@ func parseJSON(line []byte, l *keyspace.Limits) (v Value, err error) {
 		j.failf("more than one object")
 	}
 	if j.err == nil && have["library"] && have["code"] && len(have) == 2 {
-		v.DB = keyspace.Own
+		v.DB = keyspace.InternalDB
 		return v, nil
 	}
 	if j.err == nil && (have["library"] || have["code"]) {

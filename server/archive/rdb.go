@@ -37,7 +37,7 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 	companions := map[id]Value{} // by their owner
 	source := bufio.NewReaderSize(o.Meter(r), rdb.ReadSize)
 	err = o.Values(source, &out, func(v Value) error {
-		if v.DB == keyspace.Own {
+		if v.DB == keyspace.InternalDB {
 			return w.add(v)
 		}
 		if last = max(last, v.DB+1); last > len(spaces) {
@@ -73,7 +73,7 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 
 // Values reads a file of Redis or Valkey and passes the values that can be imported
 // to add, without keys past their deadlines; a library of functions is a string in
-// the database [keyspace.Own], under its name. The rest is counted, and goes to
+// the database [keyspace.InternalDB], under its name. The rest is counted, and goes to
 // o.Failed and o.Omitted.
 func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) error {
 	now := time.Now().UnixMilli()
@@ -86,7 +86,7 @@ func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) e
 				return o.Fail(out, fmt.Errorf("function library without a name: %.100q", e.Library))
 			}
 			out.Done++
-			return add(Value{DB: keyspace.Own, Key: name, Value: keyspace.NewString([]byte(e.Library))})
+			return add(Value{DB: keyspace.InternalDB, Key: name, Value: keyspace.NewString([]byte(e.Library))})
 		case e.Module != "":
 			return o.Fail(out, fmt.Errorf("auxiliary data of module %s cannot be imported", e.Module))
 		case errors.Is(e.Err, rdb.ErrEmpty):
@@ -121,7 +121,7 @@ func (o *Import) late(w *writer, companions map[id]Value, out *Imported) error {
 	}
 	var sets []Value
 	if _, err := Each(w.file.Path(), o.Progress.of("deadlines"), func(v Value) error {
-		if v.DB != keyspace.Own && v.Type() == "zset" && companions[id{uint64(v.DB), v.Key}].Value != nil {
+		if v.DB != keyspace.InternalDB && v.Type() == "zset" && companions[id{uint64(v.DB), v.Key}].Value != nil {
 			sets = append(sets, v)
 		}
 		return nil

@@ -156,7 +156,7 @@ func (g *reading) manifest(m snapshot.Manifest) error {
 	if room == 0 {
 		room = len(m.Spaces)
 	}
-	g.dbs[keyspace.OwnSpace] = keyspace.Own
+	g.dbs[keyspace.InternalSpace] = keyspace.InternalDB
 	for i, space := range m.Spaces {
 		if g.dbs[space] = i; i >= room {
 			g.dbs[space] = noDatabaseForSpace // refused if it has a key
@@ -342,7 +342,7 @@ func (j *job) build(b *keyspace.Builder) (err error) {
 		// applied: the valid records begin with one that creates or deletes the
 		// key.
 		for first := d; first != nil; first = first.next {
-			if first.generation > j.generation && keyspace.Anew(first.operations) {
+			if first.generation > j.generation && keyspace.ReplacesValue(first.operations) {
 				d = first
 				break
 			}

@@ -64,8 +64,8 @@ func (w *writer) replace(old, v Value) error {
 }
 
 func (w *writer) put(v Value) error {
-	space := uint64(keyspace.OwnSpace)
-	if v.DB != keyspace.Own {
+	space := uint64(keyspace.InternalSpace)
+	if v.DB != keyspace.InternalDB {
 		space = w.checkpoint.Spaces[v.DB]
 	}
 	w.checkpoint.Bases = append(w.checkpoint.Bases, snapshot.Base{Space: space, Key: v.Key, Chunks: keyspace.Chunks(v.Value, v.Deadline)})
@@ -123,11 +123,11 @@ func (w *writer) discard(err error) error {
 func Save(path string, keys *keyspace.Keyspace, progress Progress) (int, error) {
 	var values []Value
 	n := 0
-	for i := keyspace.Own; i < keys.Len(); i++ {
+	for i := keyspace.InternalDB; i < keys.Len(); i++ {
 		for e := range keys.DB(i).All() {
 			values = append(values, Value{i, e.Key(), e.Value(), e.Deadline()})
 		}
-		if i != keyspace.Own {
+		if i != keyspace.InternalDB {
 			n += keys.DB(i).Len()
 		}
 	}

@@ -9,7 +9,7 @@ import (
 func Example() {
 	visitors := hyperloglog.New()
 	for _, who := range []string{"ann", "ben", "ann", "cid"} {
-		register, count := hyperloglog.Place([]byte(who))
+		register, count := hyperloglog.RegisterOf([]byte(who))
 		visitors, _, _ = hyperloglog.Raise(visitors, register, count, 3000)
 	}
 	n, _ := hyperloglog.Count(visitors)

@@ -65,9 +65,9 @@ func Cardinality(b []byte) (n uint64, ok bool) {
 // AppendCardinality appends n in the format of the header.
 func AppendCardinality(dst []byte, n uint64) []byte { return binary.LittleEndian.AppendUint64(dst, n) }
 
-// Place returns the register of an element, and the minimum value of the register
+// RegisterOf returns the register of an element, and the minimum value of the register
 // once it contains the element. O(len(element)).
-func Place(element []byte) (register int, count uint8) {
+func RegisterOf(element []byte) (register int, count uint8) {
 	h := murmur(element, 0xadc83b19)
 	return int(h & (Registers - 1)), uint8(1 + bits.TrailingZeros64(h>>indexBits|1<<hashBits))
 }

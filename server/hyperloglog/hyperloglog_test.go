@@ -10,7 +10,7 @@ import (
 
 func add(t *testing.T, b []byte, limit int, element string) ([]byte, bool) {
 	t.Helper()
-	register, count := Place([]byte(element))
+	register, count := RegisterOf([]byte(element))
 	b, changed, err := Raise(b, register, count, limit)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestEstimate(t *testing.T) {
 func FuzzCorrupted(f *testing.F) {
 	b := New()
 	for i := range 100 {
-		register, count := Place(fmt.Append(nil, i))
+		register, count := RegisterOf(fmt.Append(nil, i))
 		b, _, _ = Raise(b, register, count, 3000)
 	}
 	f.Add(b, 5, uint8(3))

@@ -103,9 +103,9 @@ func (db *DB) AnyKey(r *rand.Rand, volatile bool) *Entry {
 	return db.entries.get(at.Member)
 }
 
-// Soonest returns the key with the earliest deadline, or nil if none has a
+// FirstToExpire returns the key with the earliest deadline, or nil if none has a
 // deadline.
-func (db *DB) Soonest() *Entry {
+func (db *DB) FirstToExpire() *Entry {
 	first, ok := db.deadlines.First()
 	if !ok {
 		return nil

@@ -734,7 +734,7 @@ func (c *client) group(g *Group, id StreamID) {
 			g.Acknowledge(first.ID)
 		}
 	default:
-		g.Saw(x, c.now, c.r.IntN(2) == 0)
+		g.RecordRead(x, c.now, c.r.IntN(2) == 0)
 		g.ReadNext(x, 1+c.r.IntN(9), c.now, c.r.IntN(3) > 0, func(StreamEntry) {})
 	}
 }

@@ -13,22 +13,22 @@ import (
 //
 // A Keyspace is not safe for concurrent use.
 type Keyspace struct {
-	dbs      []*DB
-	own      *DB // the server's own database, see Own
-	now      int64
-	hooks    Hooks
-	rec      *recorder // nil if changes are not recorded
-	edited   []edited  // entries opened for writing since the last Seal
-	spaces   uint64    // number of spaces assigned so far
-	sequence uint64    // number of records in earlier journals
-	cleared  int64
-	moved    bool       // a deadline changed since the last call of Next
-	slots    *slotIndex // keys by cluster slot, or nil
-	hits     int64
-	held     int64     // see Held
-	growing  []weighed // values opened for writing since the last Seal; see weight.go
-	warmed   uint64    // keeps the compiler from removing reads; see DB.Warm
-	Limits   Limits
+	dbs        []*DB
+	internal   *DB // see InternalDB
+	now        int64
+	hooks      Hooks
+	rec        *recorder // nil if changes are not recorded
+	edited     []edited  // entries opened for writing since the last Seal
+	spaces     uint64    // number of spaces assigned so far
+	sequence   uint64    // number of records in earlier journals
+	cleared    int64
+	moved      bool       // a deadline changed since the last call of Next
+	slots      *slotIndex // keys by cluster slot, or nil
+	hits       int64
+	usedBytes  int64     // see UsedBytes
+	growing    []weighed // values opened for writing since the last Seal; see weight.go
+	prefetched uint64    // keeps the compiler from removing reads; see DB.Prefetch
+	Limits     Limits
 
 	// NoTouch disables the update of access times.
 	NoTouch bool
@@ -89,17 +89,17 @@ func New(n int, hooks Hooks) *Keyspace {
 	for i := range n {
 		ks.dbs = append(ks.dbs, &DB{ks: ks, id: i, space: ks.newSpace()})
 	}
-	ks.own = &DB{ks: ks, id: Own, space: OwnSpace}
+	ks.internal = &DB{ks: ks, id: InternalDB, space: InternalSpace}
 	return ks
 }
 
-// Own is the number of the server's own database, which clients cannot access. It
-// stores data that must be saved together with the keyspace. It has no deadlines
-// and causes no calls of hooks, and [Keyspace.Len] excludes it. Its space is always
-// OwnSpace.
+// InternalDB is the number of the server's internal database, which clients cannot
+// access. It stores data that must be saved together with the keyspace. It has no
+// deadlines and causes no calls of hooks, and [Keyspace.Len] excludes it. Its space
+// is always InternalSpace.
 const (
-	Own      = -1
-	OwnSpace = 0
+	InternalDB    = -1
+	InternalSpace = 0
 )
 
 // Len returns the number of databases.
@@ -121,10 +121,10 @@ func (ks *Keyspace) Thaw() {
 	}
 }
 
-// DB returns database i, which must be in [0, Len), or be Own.
+// DB returns database i, which must be in [0, Len), or be InternalDB.
 func (ks *Keyspace) DB(i int) *DB {
-	if i == Own {
-		return ks.own
+	if i == InternalDB {
+		return ks.internal
 	}
 	return ks.dbs[i]
 }
@@ -152,7 +152,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	a.members, b.members = b.members, a.members
 	a.expired, b.expired = b.expired, a.expired
 	a.space, b.space = b.space, a.space
-	a.held, b.held = b.held, a.held
+	a.usedBytes, b.usedBytes = b.usedBytes, a.usedBytes
 	ks.moved = true
 	if ks.rec != nil {
 		ks.rec.spacesChanged()
@@ -202,11 +202,11 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 	ks.growing = nil
 	for i, db := range ks.dbs {
 		of := from.dbs[i]
-		db.addHeld(of.held - db.held)
+		db.addUsedBytes(of.usedBytes - db.usedBytes)
 		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
 	}
-	ks.own.entries = from.own.entries
-	ks.own.addHeld(from.own.held - ks.own.held)
+	ks.internal.entries = from.internal.entries
+	ks.internal.addUsedBytes(from.internal.usedBytes - ks.internal.usedBytes)
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
 	if ks.slots != nil {
 		ks.slots.rebuild(ks.dbs[0])
@@ -267,7 +267,7 @@ type DB struct {
 	members   zset.Set // keys with the earliest deadline of their members as scores
 	views     map[string]view
 	expired   int64
-	held      int64 // the part of this database in Keyspace.held
+	usedBytes int64 // the part of this database in Keyspace.usedBytes
 }
 
 // ID returns the number of the database.
@@ -366,7 +366,7 @@ func (db *DB) Look(key []byte) *Entry {
 	switch {
 	case e != nil:
 		db.ks.hits++
-	case db.ks.hooks.Missed != nil && db.id != Own:
+	case db.ks.hooks.Missed != nil && db.id != InternalDB:
 		db.ks.hooks.Missed(db, key)
 	}
 	return e
@@ -414,8 +414,8 @@ func (db *DB) AddString(key, b []byte, timed bool) *Entry {
 	return db.add(newString(viewOf(key), b, timed))
 }
 
-// AddOwnString is AddString that takes ownership of a long b instead of copying it.
-func (db *DB) AddOwnString(key, b []byte) *Entry {
+// AddOwnedString is AddString that takes ownership of a long b instead of copying it.
+func (db *DB) AddOwnedString(key, b []byte) *Entry {
 	if packable(len(key), len(b)) {
 		return db.AddString(key, b, false)
 	}
@@ -436,7 +436,7 @@ func (db *DB) add(e *Entry) *Entry {
 	}
 	db.trackWeight(e, 0)
 	db.noteEdited(e)
-	if db.ks.hooks.Added != nil && db.id != Own {
+	if db.ks.hooks.Added != nil && db.id != InternalDB {
 		db.ks.hooks.Added(db, e.Key())
 	}
 	return e
@@ -484,7 +484,7 @@ func (db *DB) remove(key string) {
 	if e == nil {
 		return
 	}
-	db.addHeld(int64(db.entries.bytes() - tables))
+	db.addUsedBytes(int64(db.entries.bytes() - tables))
 	db.unweigh(e)
 	if x := db.indexed(); x != nil {
 		x.remove(e.Key())
@@ -535,7 +535,7 @@ func (db *DB) setDeadline(key string, ms int64) {
 	} else {
 		db.deadlines.Remove(key)
 	}
-	db.addHeld(int64(db.deadlines.Weight() - before))
+	db.addUsedBytes(int64(db.deadlines.Weight() - before))
 	db.ks.moved = true
 }
 
@@ -543,7 +543,7 @@ func (db *DB) setDeadline(key string, ms int64) {
 func (db *DB) insert(e *Entry) {
 	before := db.entries.bytes()
 	db.entries.insert(e)
-	db.addHeld(int64(db.entries.bytes() - before))
+	db.addUsedBytes(int64(db.entries.bytes() - before))
 }
 
 // Move makes e, an entry of db, the entry of key in database to, which may be db.
@@ -646,5 +646,5 @@ func (ks *Keyspace) Check() error {
 			return err
 		}
 	}
-	return ks.own.check()
+	return ks.internal.check()
 }

@@ -99,9 +99,9 @@ func TestMeasureKeys(t *testing.T) {
 	}
 }
 
-// TestMeasureHeld compares Held with the live heap for all types and sizes, also after
-// many additions and removals.
-func TestMeasureHeld(t *testing.T) {
+// TestMeasureUsedBytes compares UsedBytes with the live heap for all types and
+// sizes, also after many additions and removals.
+func TestMeasureUsedBytes(t *testing.T) {
 	measured(t)
 	text := func(n, i int) []byte { return []byte(fmt.Sprintf("%0*d", n, i)) }
 	for _, kind := range []struct {
@@ -203,7 +203,7 @@ func TestMeasureHeld(t *testing.T) {
 			ks := New(1, Hooks{})
 			db := ks.DB(0)
 			judge := func(when string) {
-				found, held := liveHeap()-before, ks.Held()
+				found, held := liveHeap()-before, ks.UsedBytes()
 				t.Logf("%s: %d KB in the heap, %d KB held (%+.1f %%)", when, found>>10, held>>10, 100*float64(held-found)/float64(found))
 				if off := float64(held-found) / float64(found); off < -0.08 || off > 0.08 {
 					t.Errorf("%s: %d bytes held, of %d that are in the heap", when, held, found)

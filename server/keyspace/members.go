@@ -70,7 +70,7 @@ func (db *DB) schedule(e *Entry) {
 	if at, ok := db.members.Score(e.Key()); !ok || at != first.Score {
 		before := db.members.Weight()
 		db.members.Add(e.Key(), first.Score)
-		db.addHeld(int64(db.members.Weight() - before))
+		db.addUsedBytes(int64(db.members.Weight() - before))
 		db.ks.moved = true
 	}
 	e.state |= timedBit
@@ -79,7 +79,7 @@ func (db *DB) schedule(e *Entry) {
 func (db *DB) unschedule(e *Entry) {
 	before := db.members.Weight()
 	db.members.Remove(e.Key())
-	db.addHeld(int64(db.members.Weight() - before))
+	db.addUsedBytes(int64(db.members.Weight() - before))
 	db.ks.moved = true
 	e.state &^= timedBit
 }

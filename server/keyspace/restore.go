@@ -580,9 +580,11 @@ func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
 	return r, o.rest, nil
 }
 
-// Anew reports whether the operations of a record are independent of the previous
-// value of the key.
-func Anew(ops []byte) bool { return len(ops) > 0 && (ops[0] == opNew || ops[0] == opDeleteKey) }
+// ReplacesValue reports whether the operations of a record are independent of the
+// previous value of the key.
+func ReplacesValue(ops []byte) bool {
+	return len(ops) > 0 && (ops[0] == opNew || ops[0] == opDeleteKey)
+}
 
 // Restore adds a value from a Builder under a key that must not exist. It calls no
 // hooks and writes no journal.
@@ -591,7 +593,7 @@ func (db *DB) Restore(key string, value any, deadline int64) {
 	e.setDeadline(deadline)
 	e.access = db.ks.firstAccess()
 	db.insert(e)
-	db.addHeld(int64(e.weight()))
+	db.addUsedBytes(int64(e.weight()))
 	if x := db.indexed(); x != nil {
 		x.add(e.Key())
 	}

@@ -530,10 +530,10 @@ func (s *Set) Members(yield func(Member) bool) {
 	}
 }
 
-// Ahead yields every member, as Members does, and prefetches the lookups of these
-// members in others into the processor's cache, one batch at a time. Sets in others
-// may be nil, and may be modified during the iteration.
-func (s *Set) Ahead(others []*Set) iter.Seq[Member] {
+// MembersPrefetching yields every member, as Members does, and prefetches the
+// lookups of these members in others into the processor's cache, one batch at a
+// time. Sets in others may be nil, and may be modified during the iteration.
+func (s *Set) MembersPrefetching(others []*Set) iter.Seq[Member] {
 	if !s.tabled() {
 		return s.Members
 	}
@@ -543,7 +543,7 @@ func (s *Set) Ahead(others []*Set) iter.Seq[Member] {
 		flush := func() bool {
 			for _, other := range others {
 				if other != nil && other.tabled() {
-					read += other.o.table.Warm(some[:n])
+					read += other.o.table.Prefetch(some[:n])
 				}
 			}
 			for _, text := range some[:n] {

@@ -305,7 +305,7 @@ func (p streamPair) group(r *rand.Rand, g *Group, n *naiveGroup) {
 			n.last = e.ID
 			n.pending[e.ID] = naivePending{string(name), now, 1}
 		})
-		g.Saw(c, now, true)
+		g.RecordRead(c, now, true)
 	}
 }
 

@@ -297,9 +297,9 @@ func (g *Group) SetTimes(c *Consumer, seen, active int64) {
 	g.logConsumer(c, true)
 }
 
-// Saw records an attempt of a consumer to read; got tells whether it received an
-// entry.
-func (g *Group) Saw(c *Consumer, now int64, got bool) {
+// RecordRead records an attempt of a consumer to read; got reports whether it
+// received an entry.
+func (g *Group) RecordRead(c *Consumer, now int64, got bool) {
 	if c.seen == now && (!got || c.active == now) {
 		return
 	}

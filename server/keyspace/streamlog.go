@@ -259,8 +259,8 @@ func (b StreamBlock) All(yield func(StreamEntry) bool) {
 	}
 }
 
-// Alike reports whether the entry has the fields of its block.
-func (e *StreamEntry) Alike() bool { return e.names != nil }
+// SharesFields reports whether the entry has the field names of its block.
+func (e *StreamEntry) SharesFields() bool { return e.names != nil }
 
 // LoadBlock appends an empty block, and returns false if its first ID is not higher
 // than all IDs in the stream. LoadEntry must follow.

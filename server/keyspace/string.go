@@ -128,8 +128,8 @@ func (db *DB) SetString(e *Entry, b []byte) *Entry {
 	return db.relocate(e, newString(e.Key(), b, e.volatile()))
 }
 
-// SetOwnString is SetString that takes ownership of a long b instead of copying it.
-func (db *DB) SetOwnString(e *Entry, b []byte) *Entry {
+// SetOwnedString is SetString that takes ownership of a long b instead of copying it.
+func (db *DB) SetOwnedString(e *Entry, b []byte) *Entry {
 	if e.packed() || len(b) <= pinBytes {
 		return db.SetString(e, b)
 	}

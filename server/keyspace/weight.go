@@ -19,7 +19,7 @@ import (
 // Measurements use existing counters. Lists and streams estimate their inner chunks
 // from their number or from a sample, and clones each count what they share. For
 // values of a single type after many additions and removals the sum is 0.1 to 4 %
-// below the heap (TestMeasureHeld); the server can calibrate the
+// below the heap (TestMeasureUsedBytes); the server can calibrate the
 // difference.
 
 // weighed is an entry that is open for writing.
@@ -29,23 +29,23 @@ type weighed struct {
 	weight int    // bytes of it that are in the sum
 }
 
-// Held returns the number of bytes of the keys and values of all databases,
+// UsedBytes returns the number of bytes of the keys and values of all databases,
 // including their tables. It is exact after Seal. O(1).
-func (ks *Keyspace) Held() int64 { return ks.held }
+func (ks *Keyspace) UsedBytes() int64 { return ks.usedBytes }
 
-// Held returns the part of this database in Keyspace.Held. O(1).
-func (db *DB) Held() int64 { return db.held }
+// UsedBytes returns the part of this database in Keyspace.UsedBytes. O(1).
+func (db *DB) UsedBytes() int64 { return db.usedBytes }
 
-func (db *DB) addHeld(n int64) {
-	db.held += n
-	db.ks.held += n
+func (db *DB) addUsedBytes(n int64) {
+	db.usedBytes += n
+	db.ks.usedBytes += n
 }
 
 // trackWeight makes Seal measure e, whose contribution to the sum is weight. It measures
 // a packed entry immediately.
 func (db *DB) trackWeight(e *Entry, weight int) {
 	if e.packed() {
-		db.addHeld(int64(e.weight() - weight))
+		db.addUsedBytes(int64(e.weight() - weight))
 		return
 	}
 	e.state |= weighedBit
@@ -66,12 +66,12 @@ func (db *DB) replaced(e, n *Entry) {
 // unweigh subtracts a removed entry from the sum.
 func (db *DB) unweigh(e *Entry) {
 	if e.state&weighedBit == 0 {
-		db.addHeld(-int64(e.weight()))
+		db.addUsedBytes(-int64(e.weight()))
 		return
 	}
 	e.state &^= weighedBit
 	if x := db.findWeighed(e); x != nil {
-		db.addHeld(-int64(x.weight))
+		db.addUsedBytes(-int64(x.weight))
 		x.entry = nil
 	}
 }
@@ -92,7 +92,7 @@ func (ks *Keyspace) weigh() {
 		ks.growing[i] = weighed{}
 		if x.entry != nil {
 			x.entry.state &^= weighedBit
-			x.db.addHeld(int64(x.entry.weight() - x.weight))
+			x.db.addUsedBytes(int64(x.entry.weight() - x.weight))
 		}
 	}
 	if ks.growing = ks.growing[:0]; cap(ks.growing) > 1024 {
@@ -107,7 +107,7 @@ func (db *DB) clearWeights() {
 			db.ks.growing[i].entry = nil
 		}
 	}
-	db.addHeld(-db.held)
+	db.addUsedBytes(-db.usedBytes)
 }
 
 // weight estimates the bytes of a key and its value. O(1).

@@ -101,7 +101,7 @@ func (c *Codec) block(b keyspace.StreamBlock) []byte {
 	for e := range b.All {
 		begin := elements
 		flags := int64(0)
-		if e.Alike() {
+		if e.SharesFields() {
 			flags = entryAlike
 		}
 		number(flags)

@@ -56,7 +56,7 @@ func step(t *testing.T, table *Table[int], model map[string]int, op byte, key st
 		got, ok = table.DeleteBytes([]byte(key))
 		delete(model, key)
 	case 4:
-		table.Warm([]string{key, "", key + "?"})
+		table.Prefetch([]string{key, "", key + "?"})
 		got, ok = table.Get(key)
 	case 5:
 		got, ok = table.GetBytes([]byte(key))

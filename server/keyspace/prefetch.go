@@ -1,31 +1,31 @@
 package keyspace
 
-// WarmKeys is the maximum number of keys for a call of [DB.Warm].
-const WarmKeys = 16
+// PrefetchKeys is the maximum number of keys for a call of [DB.Prefetch].
+const PrefetchKeys = 16
 
-// warmFrom is the number of keys from which Warm is worthwhile: smaller databases
-// are in the cache anyway.
-const minWarm = 10_000
+// prefetchMin is the number of keys from which Prefetch is worthwhile: smaller
+// databases are in the cache anyway.
+const prefetchMin = 10_000
 
-// Warm prefetches what is needed to look up the given keys into the processor's
+// Prefetch prefetches what is needed to look up the given keys into the processor's
 // cache. It changes nothing.
 //
 // A lookup is a chain of five dependent reads: directory, page, tags, slot, entry.
 // In a keyspace larger than the cache most of them take some 80 ns, and the
-// commands of a pipeline would wait for them one after the other. Warm overlaps the
+// commands of a pipeline would wait for them one after the other. Prefetch overlaps the
 // reads of sixteen keys.
-func (db *DB) Warm(keys [][]byte) {
+func (db *DB) Prefetch(keys [][]byte) {
 	t := &db.entries
-	if t.n < minWarm {
+	if t.n < prefetchMin {
 		return
 	}
 	var (
-		hashes [WarmKeys]uint64
-		pages  [WarmKeys]*keyPage
-		slots  [WarmKeys]**Entry
+		hashes [PrefetchKeys]uint64
+		pages  [PrefetchKeys]*keyPage
+		slots  [PrefetchKeys]**Entry
 		read   uint64 // keeps the compiler from removing the reads
 	)
-	keys = keys[:min(len(keys), WarmKeys)]
+	keys = keys[:min(len(keys), PrefetchKeys)]
 	for i, key := range keys {
 		hashes[i] = t.hash(viewOf(key))
 		pages[i] = t.page(hashes[i])
@@ -45,7 +45,7 @@ func (db *DB) Warm(keys [][]byte) {
 			read += uint64((*slots[i]).access)
 		}
 	}
-	db.ks.warmed = read
+	db.ks.prefetched = read
 }
 
 // candidate returns the first slot whose tag matches the hash, or nil. For all but
