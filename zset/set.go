@@ -3,9 +3,11 @@ package zset
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -63,6 +65,25 @@ const (
 	LT                  // only update to a score that is less; new members are added
 )
 
+// String returns the names of the conditions, such as "NX" or "XX|GT", and "none"
+// if there are none.
+func (c Cond) String() string {
+	if c == 0 {
+		return "none"
+	}
+	var names []string
+	for i, name := range [...]string{"NX", "XX", "GT", "LT"} {
+		if bit := Cond(1) << i; c&bit != 0 {
+			names = append(names, name)
+			c &^= bit
+		}
+	}
+	if c != 0 {
+		names = append(names, fmt.Sprintf("Cond(%#x)", uint8(c)))
+	}
+	return strings.Join(names, "|")
+}
+
 // Outcome is the result of an addition.
 type Outcome uint8
 
@@ -73,6 +94,15 @@ const (
 	Updated                   // the member had another score
 	Added                     // the member is new
 )
+
+// String returns the name of the outcome, such as "Added".
+func (o Outcome) String() string {
+	names := [...]string{"Rejected", "NotANumber", "Unchanged", "Updated", "Added"}
+	if int(o) < len(names) {
+		return names[o]
+	}
+	return fmt.Sprintf("Outcome(%d)", uint8(o))
+}
 
 // judge returns the outcome for a member that has the score old and would get
 // score.

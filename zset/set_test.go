@@ -530,6 +530,29 @@ func TestSpecialScores(t *testing.T) {
 	}
 }
 
+func TestStrings(t *testing.T) {
+	for _, c := range []struct {
+		value fmt.Stringer
+		want  string
+	}{
+		{Rejected, "Rejected"},
+		{NotANumber, "NotANumber"},
+		{Unchanged, "Unchanged"},
+		{Updated, "Updated"},
+		{Added, "Added"},
+		{Added + 1, "Outcome(5)"},
+		{Cond(0), "none"},
+		{NX, "NX"},
+		{XX | GT, "XX|GT"},
+		{XX | LT, "XX|LT"},
+		{NX | LT<<2, "NX|Cond(0x20)"},
+	} {
+		if got := c.value.String(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // TestScanAcrossRepresentations starts a scan of a packed set that becomes indexed
 // during the scan.
 func TestScanAcrossRepresentations(t *testing.T) {
