@@ -19,10 +19,19 @@ import (
 // becomes packed again only when it becomes empty, because a Scan cursor is a
 // position in its hash table.
 type Set struct {
+	_        noCopy
 	packed   *packed  // nil if the set is empty or indexed
 	indexed  *indexed // if packed is set too, holds only the deadlines
 	observer *Observer
 }
+
+// noCopy makes go vet report copies of a struct that contains it: the copylocks check
+// looks for these methods. It has no size, and is not the last field, which would be
+// padded.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // isPacked reports whether the set is packed or empty.
 func (s *Set) isPacked() bool { return s.packed != nil || s.indexed == nil }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 // model is a reference implementation of a set: a sorted slice.
@@ -527,6 +528,16 @@ func TestSpecialScores(t *testing.T) {
 	s.Add("a", math.Inf(1))
 	if o, score := s.Incr("a", math.Inf(-1), 0); o != NotANumber || !math.IsInf(score, 1) {
 		t.Errorf("Inf-Inf: %d, %v", o, score)
+	}
+}
+
+var _ sync.Locker = new(noCopy) // the methods that the copylocks check of go vet looks for
+
+// TestSetSize bounds the memory of a Set: three pointers, because a process may have
+// millions of packed sets.
+func TestSetSize(t *testing.T) {
+	if size, want := unsafe.Sizeof(Set{}), 3*unsafe.Sizeof(uintptr(0)); size != want {
+		t.Errorf("a Set takes %d bytes, want %d", size, want)
 	}
 }
 

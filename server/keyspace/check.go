@@ -40,7 +40,7 @@ func (db *DB) check() error {
 	if volatile != db.deadlines.Len() {
 		return fmt.Errorf("db %d: %d keys with a deadline, %d in the index", db.id, volatile, db.deadlines.Len())
 	}
-	var empty DB
+	empty := newDB(nil, 0, 0)
 	if held -= empty.entries.bytes() + empty.deadlines.Weight() + empty.members.Weight(); int64(held) != db.usedBytes && len(db.ks.growing) == 0 {
 		return fmt.Errorf("db %d: keys and values take %d bytes, counted %d", db.id, held, db.usedBytes)
 	}

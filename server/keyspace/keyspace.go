@@ -87,9 +87,9 @@ func DefaultLimits() Limits {
 func New(n int, hooks Hooks) *Keyspace {
 	ks := &Keyspace{hooks: hooks, Limits: DefaultLimits()}
 	for i := range n {
-		ks.dbs = append(ks.dbs, &DB{ks: ks, id: i, space: ks.newSpace()})
+		ks.dbs = append(ks.dbs, newDB(ks, i, ks.newSpace()))
 	}
-	ks.internal = &DB{ks: ks, id: InternalDB, space: InternalSpace}
+	ks.internal = newDB(ks, InternalDB, InternalSpace)
 	return ks
 }
 
@@ -263,11 +263,16 @@ type DB struct {
 	id        int
 	space     uint64
 	entries   keyTable
-	deadlines zset.Set // keys with their deadlines as scores
-	members   zset.Set // keys with the earliest deadline of their members as scores
+	deadlines *zset.Set // keys with their deadlines as scores
+	members   *zset.Set // keys with the earliest deadline of their members as scores
 	views     map[string]view
 	expired   int64
 	usedBytes int64 // the part of this database in Keyspace.usedBytes
+}
+
+// newDB returns an empty database.
+func newDB(ks *Keyspace, id int, space uint64) *DB {
+	return &DB{ks: ks, id: id, space: space, deadlines: new(zset.Set), members: new(zset.Set)}
 }
 
 // ID returns the number of the database.
