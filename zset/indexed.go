@@ -36,8 +36,9 @@ type indexed struct {
 	index index
 	tree  *tree
 
-	deadlines *Set // members by deadline, or nil
-	marked    bool // see Set.SetMark
+	deadlines *Set   // members by deadline, or nil
+	marked    bool   // see Set.SetMark
+	version   uint32 // number of changes of elements, modulo 2^32
 
 	prefetched int    // number of elements at the popped end that are already in the cache
 	sink       uint64 // see prefetch
@@ -174,6 +175,7 @@ func (m *indexed) put(member string, score float64, cond Cond, incr bool) (o Out
 			if incr {
 				to = m.locate(score, member)
 			}
+			m.version++
 			m.insert(to, score, *have.ref())
 			m.compact()
 			return o, 0, score
@@ -193,6 +195,7 @@ func (m *indexed) put(member string, score float64, cond Cond, incr bool) (o Out
 		return o, old, old
 	}
 	*have.score() = score
+	m.version++
 	if to.leaf == nil {
 		to = m.locate(score, member)
 	}
@@ -334,6 +337,7 @@ func (m *indexed) remove(member string) (score float64, ok bool) {
 		return 0, false
 	}
 	score, ref := *have.score(), *have.ref()
+	m.version++
 	m.index.remove(have, h)
 	if m.deadlines != nil {
 		m.dropDeadline(member)
@@ -348,6 +352,7 @@ func (m *indexed) remove(member string) (score float64, ok bool) {
 
 // removeRange removes the elements at ranks [lo, hi), which must not be all.
 func (m *indexed) removeRange(lo, hi int) {
+	m.version++
 	front := lo == 0
 	popped := front || hi == m.index.n
 	o := m.writableTree()
@@ -474,11 +479,14 @@ func (m *indexed) compact() {
 // misses.
 const batch = 16
 
-// ascend yields the elements at ranks [lo, hi) in ascending order.
+// ascend yields the elements at ranks [lo, hi) in ascending order. It panics at the
+// end of a batch if the set was changed: a check after each element takes 5 % of the
+// time of an iteration.
 func (m *indexed) ascend(lo, hi int, yield func(string, float64) bool) {
 	if lo >= hi {
 		return
 	}
+	was := m.version
 	var members [batch]string
 	at, i := m.tree.findRank(lo)
 	b := m.tree.leaf(at)
@@ -493,6 +501,9 @@ func (m *indexed) ascend(lo, hi int, yield func(string, float64) bool) {
 					return
 				}
 			}
+			if m.version != was {
+				panicChanged()
+			}
 			i += n
 		}
 		if lo == hi {
@@ -503,11 +514,13 @@ func (m *indexed) ascend(lo, hi int, yield func(string, float64) bool) {
 	}
 }
 
-// descend yields the elements at ranks [lo, hi) in descending order.
+// descend yields the elements at ranks [lo, hi) in descending order. It panics as
+// ascend does.
 func (m *indexed) descend(lo, hi int, yield func(string, float64) bool) {
 	if lo >= hi {
 		return
 	}
+	was := m.version
 	var members [batch]string
 	at, i := m.tree.findRank(hi - 1)
 	b := m.tree.leaf(at)
@@ -517,12 +530,16 @@ func (m *indexed) descend(lo, hi int, yield func(string, float64) bool) {
 		for i >= begin {
 			n := min(batch, i+1-begin)
 			m.index.arena.strings(b.refs[i+1-n:i+1], &members)
+			scores := b.scores[i+1-n : i+1]
 			for j := n - 1; j >= 0; j-- {
-				if !yield(members[j&(batch-1)], b.scores[i]) {
+				if !yield(members[j&(batch-1)], scores[j]) {
 					return
 				}
-				i--
 			}
+			if m.version != was {
+				panicChanged()
+			}
+			i -= n
 		}
 		if lo == hi {
 			return

@@ -49,25 +49,36 @@ const (
 
 // packed is the header of the buffer. A nil *packed is an empty set.
 type packed struct {
-	size      uint16 // bytes of the buffer, a multiple of 8; the lowest bits are packedShared and packedMarked
+	size      uint16 // size of the buffer in units of 8 bytes, shifted by packedShift; below it packedMoves and the flags
 	start     uint16 // offset of the lowest member byte in the buffer
 	liveBytes uint16 // bytes of live members, with their length bytes
 	n         uint8
 	capacity  uint8 // elements that the arrays have space for
 }
 
+// Bits of packed.size.
 const (
-	packedShared = 1 // a clone has the buffer, too
-	packedMarked = 2 // see Set.SetMark
+	packedShared = 1      // a clone has the buffer, too
+	packedMarked = 2      // see Set.SetMark
+	packedMove   = 4      // the unit of packedMoves
+	packedMoves  = 7 << 2 // number of moves of elements, modulo 8
+	packedShift  = 5
 )
+
+// header returns the header as an integer. It differs after changes of the elements:
+// an addition decreases start, removals alone decrease n, and a move changes
+// packedMoves. Only a multiple of 8 moves leaves the header unchanged.
+func (f *packed) header() uint64 {
+	return uint64(f.start)<<32 | uint64(f.size&^(packedShared|packedMarked))<<16 | uint64(f.n)
+}
 
 // newPacked returns a buffer for capacity elements and space bytes of members.
 func newPacked(capacity, space int) *packed {
 	// append rounds up to the size class that the allocator uses anyway.
 	buf := append([]byte(nil), make([]byte, packedHeader+packedPerElement*capacity+space)...)
 	f := (*packed)(unsafe.Pointer(unsafe.SliceData(buf)))
-	f.size = uint16(cap(buf) &^ 7)
-	f.start = f.size
+	f.size = uint16(cap(buf)/8) << packedShift
+	f.start = uint16(f.bytes())
 	f.capacity = uint8(capacity)
 	return f
 }
@@ -80,7 +91,7 @@ func (f *packed) len() int {
 }
 
 func (f *packed) field(i int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(f), i) }
-func (f *packed) bytes() int                 { return int(f.size &^ (packedShared | packedMarked)) }
+func (f *packed) bytes() int                 { return int(f.size>>packedShift) * 8 }
 
 // scores, offsets and tags return the whole arrays: capacity elements.
 func (f *packed) scores() []float64 {
@@ -99,9 +110,14 @@ func (f *packed) members() []byte {
 }
 
 func (f *packed) member(i int) string {
-	end := f.field(f.bytes() - int(f.offsets()[i]))
-	n := int(*(*uint8)(end))
-	return unsafe.String((*byte)(unsafe.Add(end, -n)), n)
+	return f.memberAt(f.bytes() - int(f.offsets()[i]))
+}
+
+// memberAt returns the member whose length byte is at a position of the buffer.
+func (f *packed) memberAt(end int) string {
+	p := f.field(end)
+	n := int(*(*uint8)(p))
+	return unsafe.String((*byte)(unsafe.Add(p, -n)), n)
 }
 
 func (f *packed) element(i int) Element { return Element{f.member(i), f.scores()[i]} }
@@ -281,6 +297,7 @@ func (f *packed) insert(i int, score float64, member string, tag uint8) *packed 
 // position.
 func (f *packed) move(i, j int, score float64) *packed {
 	f = f.writable(0)
+	f.size = f.size&^packedMoves | (f.size+packedMove)&packedMoves
 	scores := f.scores()
 	if j == i || j == i+1 {
 		scores[i] = score
@@ -360,16 +377,4 @@ func (f *packed) unpack() []Element {
 		rest = rest[n:]
 	}
 	return elements
-}
-
-// ascend yields the elements at ranks [lo, hi) in ascending order.
-func (f *packed) ascend(lo, hi int, yield func(string, float64) bool) {
-	for ; lo < hi && yield(f.member(lo), f.scores()[lo]); lo++ {
-	}
-}
-
-// descend yields the elements at ranks [lo, hi) in descending order.
-func (f *packed) descend(lo, hi int, yield func(string, float64) bool) {
-	for ; lo < hi && yield(f.member(hi-1), f.scores()[hi-1]); hi-- {
-	}
 }

@@ -390,23 +390,52 @@ func (s *Set) below(score float64, member string) int {
 	return s.packed.search(score, member)
 }
 
-// ascend yields the elements at ranks [lo, hi) in ascending order.
+// ascend yields the elements at ranks [lo, hi) in ascending order. It panics if the
+// set was changed when yield returns true.
 func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
 	if !s.isPacked() {
 		s.indexed.ascend(lo, hi, yield)
 		return
 	}
-	s.packed.ascend(lo, hi, yield)
+	if lo >= hi {
+		return
+	}
+	f, was := s.packed, s.packed.header()
+	size, offsets := f.bytes(), f.offsets()[lo:hi]
+	for i, score := range f.scores()[lo:hi] {
+		if !yield(f.memberAt(size-int(offsets[i])), score) {
+			return
+		}
+		if s.packed != f || f.header() != was {
+			panicChanged()
+		}
+	}
 }
 
-// descend yields the elements at ranks [lo, hi) in descending order.
+// descend yields the elements at ranks [lo, hi) in descending order. It panics as
+// ascend does.
 func (s *Set) descend(lo, hi int, yield func(string, float64) bool) {
 	if !s.isPacked() {
 		s.indexed.descend(lo, hi, yield)
 		return
 	}
-	s.packed.descend(lo, hi, yield)
+	if lo >= hi {
+		return
+	}
+	f, was := s.packed, s.packed.header()
+	size, offsets, scores := f.bytes(), f.offsets()[lo:hi], f.scores()[lo:hi]
+	for i := hi - lo - 1; i >= 0; i-- {
+		if !yield(f.memberAt(size-int(offsets[i])), scores[i]) {
+			return
+		}
+		if s.packed != f || f.header() != was {
+			panicChanged()
+		}
+	}
 }
+
+// panicChanged reports a change of a set by the body of a loop over it.
+func panicChanged() { panic("BUG: zset: the set was changed during an iteration over it") }
 
 // removeRange removes the elements at ranks [lo, hi), which must exist.
 func (s *Set) removeRange(lo, hi int) {
@@ -450,6 +479,9 @@ func (s *Set) PopMax(n int) []Element {
 func (s *Set) Clear() {
 	if s.observer != nil && s.Len() > 0 {
 		s.observer.Cleared()
+	}
+	if s.indexed != nil {
+		s.indexed.version++
 	}
 	*s = Set{observer: s.observer}
 }

@@ -531,6 +531,83 @@ func TestSpecialScores(t *testing.T) {
 	}
 }
 
+// TestChangeDuringIteration changes a set in the body of a loop over it.
+func TestChangeDuringIteration(t *testing.T) {
+	iterations := map[string]func(s *Set) iter.Seq2[string, float64]{
+		"All":      (*Set).All,
+		"Backward": (*Set).Backward,
+		"ByScore":  func(s *Set) iter.Seq2[string, float64] { return s.ByScore(ScoreRange{Min: -1, Max: 1e9}) },
+	}
+	changes := map[string]func(s *Set, member string){
+		"add":              func(s *Set, member string) { s.Add("new", 0.5) },
+		"add many":         func(s *Set, _ string) { addNumbered(s, s.Len()+packedMax) },
+		"update":           func(s *Set, member string) { s.Incr(member, 0.25, 0) },
+		"update another":   func(s *Set, _ string) { s.Incr("member 1", 1e6, 0) },
+		"remove":           func(s *Set, member string) { s.Remove(member) },
+		"remove and add":   func(s *Set, _ string) { s.Remove("member 1"); s.Add("member 1", 1) },
+		"remove a span":    func(s *Set, _ string) { s.RemoveSpan(1, 3) },
+		"pop":              func(s *Set, _ string) { s.PopMin(1) },
+		"clear":            func(s *Set, _ string) { s.Clear() },
+		"clone and change": func(s *Set, member string) { s.Clone(); s.Remove(member) },
+	}
+	reads := map[string]func(s *Set, member string){
+		"read":         func(s *Set, member string) { s.Rank(member) },
+		"nothing":      func(s *Set, member string) { s.AddIf(member, 1, NX); s.Remove("none") },
+		"clone":        func(s *Set, _ string) { s.Clone() },
+		"mark":         func(s *Set, _ string) { s.SetMark(!s.Marked()) },
+		"set deadline": func(s *Set, member string) { s.SetDeadline(member, 1) },
+		"change a clone": func(s *Set, member string) {
+			c := s.Clone()
+			c.Remove(member)
+			c.Add("new", 1)
+		},
+	}
+	// try reports the panic of a loop of which the first step calls f.
+	try := func(s *Set, all func(*Set) iter.Seq2[string, float64], f func(*Set, string), steps int) (message any) {
+		defer func() { message = recover() }()
+		for member := range all(s) {
+			if steps--; f != nil {
+				f(s, member)
+				f = nil
+			}
+			if steps == 0 {
+				break
+			}
+		}
+		return nil
+	}
+	for _, size := range []int{3, 16, 100, 1000} {
+		filled := func() *Set {
+			s := new(Set)
+			addNumbered(s, size)
+			return s
+		}
+		for kind, all := range iterations {
+			for name, f := range changes {
+				const want = "BUG: zset: the set was changed during an iteration over it"
+				if got := try(filled(), all, f, 0); got != want {
+					t.Errorf("%d elements, %s, %s: panic %v", size, kind, name, got)
+				}
+				if got := try(filled(), all, f, 1); got != nil {
+					t.Errorf("%d elements, %s, %s in the last step: panic %v", size, kind, name, got)
+				}
+			}
+			for name, f := range reads {
+				if got := try(filled(), all, f, 0); got != nil {
+					t.Errorf("%d elements, %s, %s: panic %v", size, kind, name, got)
+				}
+			}
+		}
+	}
+}
+
+// addNumbered adds n members with their numbers as scores.
+func addNumbered(s *Set, n int) {
+	for i := range n {
+		s.Add(fmt.Sprint("member ", i), float64(i))
+	}
+}
+
 var _ sync.Locker = new(noCopy) // the methods that the copylocks check of go vet looks for
 
 // TestSetSize bounds the memory of a Set: three pointers, because a process may have

@@ -107,8 +107,11 @@ func (s *Set) membersBelow(b LexBound, inclusive bool) int {
 }
 
 // Span yields the elements at ranks [lo, hi) in ascending order. Ranks outside the
-// set are ignored. O(log n + m) for m elements. The set must not be modified during
-// the iteration.
+// set are ignored. O(log n + m) for m elements.
+//
+// Members and scores must not be changed during an iteration of this or any other
+// kind. If the body of a loop changes them, the iteration panics, at once or after
+// some further elements, unless the loop ends before.
 func (s *Set) Span(lo, hi int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) { s.ascend(max(lo, 0), min(hi, s.Len()), yield) }
 }
@@ -129,12 +132,10 @@ func (s *Set) RemoveSpan(lo, hi int) int {
 	return hi - lo
 }
 
-// All yields all elements in ascending order. The set must not be modified during
-// the iteration.
+// All yields all elements in ascending order.
 func (s *Set) All() iter.Seq2[string, float64] { return s.Span(0, math.MaxInt) }
 
-// Backward yields all elements in descending order. The set must not be modified
-// during the iteration.
+// Backward yields all elements in descending order.
 func (s *Set) Backward() iter.Seq2[string, float64] { return s.SpanBackward(0, math.MaxInt) }
 
 // ByRank yields the elements of RankSpan(start, stop) in ascending order.
