@@ -6,16 +6,16 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Absent says which commands, or options of commands, of Redis are not there,
-// and why.
+// Absent describes commands of Redis, or options of commands, that zsetd does not
+// implement, and the reason.
 type Absent struct {
-	Version string // of Redis that brought them
+	Version string // of Redis that introduced them
 	Group   string
 	Names   string // separated by spaces
 	Reason  string
 }
 
-// AbsentCommands are all of Redis up to 8.4 that are not there.
+// AbsentCommands lists the commands of Redis up to 8.4 that zsetd does not implement.
 func AbsentCommands() []Absent {
 	const noReplicas, oneNode = "there are no replicas", "a cluster has one node, with all slots"
 	return []Absent{
@@ -41,7 +41,7 @@ func AllCommands() []*protocol.Command {
 	return specs
 }
 
-// ReplaceSection puts a text where README.md has the section of that name.
+// ReplaceSection replaces the section of that name in README.md.
 func ReplaceSection(t *testing.T, doc, name, text string) string {
 	return replaceSection(t, doc, name, text)
 }

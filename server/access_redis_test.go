@@ -14,7 +14,7 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// What those are told who have not logged in, a real Redis tells them, too.
+// TestLoginAsRedis checks that unauthenticated clients get the replies of a real Redis.
 func TestLoginAsRedis(t *testing.T) {
 	redis := startRedis(t, strings.Fields("--requirepass secret --user alice on >wonder ~* +@all --user bob off >secret +@all")...)
 	srv, err := server.New(server.Options{Config: map[string]string{
@@ -52,7 +52,7 @@ func TestLoginAsRedis(t *testing.T) {
 		var answers [2]string
 		for i, nc := range []net.Conn{redis(), ours} {
 			nc.SetDeadline(time.Now().Add(time.Minute))
-			go io.WriteString(nc, in+"QUIT\r\n") // a pipe takes it only while its answers are read
+			go io.WriteString(nc, in+"QUIT\r\n") // a pipe blocks until the replies are read
 			b, _ := io.ReadAll(nc)               // after which Redis may reset the connection
 			answers[i] = string(b)
 			nc.Close()
@@ -63,8 +63,8 @@ func TestLoginAsRedis(t *testing.T) {
 	}
 }
 
-// Commands that have another name, or none, are called in the same way everywhere as
-// in Redis: by the new name where they are called, by their own in rules and figures.
+// TestRenamedAsRedis checks that renamed and disabled commands behave as in Redis: clients
+// call them by the new name, ACL rules and statistics use the original name.
 func TestRenamedAsRedis(t *testing.T) {
 	redis := asker(t, startRedis(t, "--rename-command", "CONFIG", "hidden", "--rename-command", "FLUSHALL", "", "--rename-command", "get", "fetch")())
 	values, err := server.ReadArgs([]string{"--rename-command", "CONFIG", "hidden", "--rename-command", "FLUSHALL", "", "--rename-command", "get", "fetch"})
@@ -81,7 +81,7 @@ func TestRenamedAsRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	zsetd := asker(t, nc)
-	slowlog := func(ask func(...string) any) any { // the names that the slow log has
+	slowlog := func(ask func(...string) any) any { // returns the command names in the slow log
 		ask("hidden", "set", "slowlog-log-slower-than", "0")
 		ask("SLOWLOG", "RESET")
 		ask("Fetch", "k")
@@ -103,11 +103,11 @@ func TestRenamedAsRedis(t *testing.T) {
 		}
 	}
 	if got, want := fmt.Sprint(slowlog(zsetd)), fmt.Sprint(slowlog(redis)); got != want {
-		t.Errorf("the slow log has %s, that of Redis %s", got, want)
+		t.Errorf("the slow log: got %s, Redis %s", got, want)
 	}
 }
 
-// Limits of what a client may send are those of Redis, to the byte.
+// TestInputLimitsAsRedis checks that the limits of client input are those of Redis, to the byte.
 func TestInputLimitsAsRedis(t *testing.T) {
 	dial := startRedis(t, "--proto-max-bulk-len", "1mb", "--client-query-buffer-limit", "1mb")
 	srv, err := server.New(server.Options{Config: map[string]string{"proto-max-bulk-len": "1mb", "client-query-buffer-limit": "1mb"}})
@@ -130,7 +130,7 @@ func TestInputLimitsAsRedis(t *testing.T) {
 		var answers [2]string
 		var wg sync.WaitGroup
 		for i, nc := range []net.Conn{dial(), ours} {
-			nc.SetDeadline(time.Now().Add(500 * time.Millisecond)) // some of it is half a command, for which both wait
+			nc.SetDeadline(time.Now().Add(500 * time.Millisecond)) // both servers wait for the rest of an incomplete command
 			go io.WriteString(nc, in)
 			wg.Go(func() {
 				b, _ := io.ReadAll(nc)
@@ -145,10 +145,10 @@ func TestInputLimitsAsRedis(t *testing.T) {
 	}
 }
 
-// Random lists of rules are accepted, or refused, with Redis's words, and make users with
-// the same flags, passwords, keys and channels. The rules about commands that a user is
-// shown with (in the order in which they were given, as since Redis 7.2) make the same
-// user of Redis as the rules that were given.
+// TestRulesAsRedis checks that random lists of ACL rules get the replies of Redis, and
+// make users with the same flags, passwords, keys and channels. ACL LIST shows command
+// rules in the order in which they were set, as since Redis 7.2. Applied to a user of
+// Redis, they have the same effect as the original rules.
 func TestRulesAsRedis(t *testing.T) {
 	redis, zsetd := asker(t, startRedis(t)()), ours(t)
 	here := words(zsetd("COMMAND", "LIST"))
@@ -189,8 +189,8 @@ func TestRulesAsRedis(t *testing.T) {
 		}
 		return pick("+", "-") + pick(names...)
 	}
-	// describe returns what a user is shown with, but for the commands, and the line
-	// in ACL LIST.
+	// describe returns the properties that ACL GETUSER shows of a user, without the
+	// commands, and the line in ACL LIST.
 	describe := func(ask func(...string) any, name string) (facts, line string) {
 		fields, ok := ask("ACL", "GETUSER", name).([]any)
 		if !ok {
@@ -218,7 +218,7 @@ func TestRulesAsRedis(t *testing.T) {
 		}
 		return fmt.Sprint(without(fields)), line
 	}
-	// sorted returns a line with its words in order, in each pair of parentheses, for
+	// sorted returns a line with the words in each pair of parentheses sorted, because
 	// Redis 7.0 shows single commands in the order of a hash table.
 	sorted := func(line string) string {
 		parts := strings.SplitAfter(line, "(")
@@ -255,7 +255,7 @@ func TestRulesAsRedis(t *testing.T) {
 			t.Errorf("%q:\n%s\n%s, Redis", rules, facts, theirs)
 		}
 		again, rest := []string{"ACL", "SETUSER", "v"}, strings.TrimPrefix(line, "user u ")
-		for rest != "" { // what is in parentheses is one rule
+		for rest != "" { // a pair of parentheses is one rule
 			word := rest
 			if rest[0] == '(' {
 				word = rest[:strings.IndexByte(rest, ')')+1]
@@ -265,15 +265,15 @@ func TestRulesAsRedis(t *testing.T) {
 			again, rest = append(again, word), strings.TrimPrefix(rest[len(word):], " ")
 		}
 		if reply := fmt.Sprint(redis(again...)); reply != "OK" {
-			t.Errorf("%q is shown as %q, of which Redis says %s", rules, line, reply)
+			t.Errorf("%q is shown as %q, to which Redis replies %s", rules, line, reply)
 			continue
 		}
 		_, copied := describe(redis, "v")
 		if got, want := sorted(copied), sorted(strings.Replace(theirLine, "user u ", "user v ", 1)); got != want {
-			t.Errorf("%q are shown as %q, which makes of Redis\n%s, not\n%s", rules, line, got, want)
+			t.Errorf("%q are shown as %q: Redis makes of it\n%s\nwant\n%s", rules, line, got, want)
 		}
 	}
 	if refused < 20 || refused > 500 {
-		t.Errorf("%d lists of 600 are refused", refused)
+		t.Errorf("%d of 600 lists are refused", refused)
 	}
 }

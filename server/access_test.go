@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Who must log in and sends other things instead, without reading what is answered,
-// is disconnected when a little of it waits for him.
-func TestStrangersOutput(t *testing.T) {
+// TestPreAuthOutputLimit checks that an unauthenticated client that sends commands and
+// does not read the replies is disconnected at a small limit of pending output.
+func TestPreAuthOutputLimit(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		srv, addr := start(t, map[string]string{"requirepass": "secret", "transport": transport})
 		c := dialRaw(t, addr)
@@ -29,14 +29,14 @@ func TestStrangersOutput(t *testing.T) {
 			}
 		}
 		if sent >= 200<<20 {
-			t.Errorf("%s: a client that has not logged in may leave the answers to %d bytes unread", transport, sent)
+			t.Errorf("%s: an unauthenticated client can leave the replies to %d bytes unread", transport, sent)
 		}
 		srv.mu.Lock()
 		if srv.outputLimitDisconnections != 1 || len(srv.sessions) != 0 {
-			t.Errorf("%s: %d disconnected, %d are there", transport, srv.outputLimitDisconnections, len(srv.sessions))
+			t.Errorf("%s: %d clients disconnected, %d connected, want 1 and 0", transport, srv.outputLimitDisconnections, len(srv.sessions))
 		}
 		srv.mu.Unlock()
-		// Who reads may ask as often as he likes, and log in then.
+		// A client that reads the replies may send any number of commands, and log in then.
 		d := dialRaw(t, addr)
 		go d.Conn.Write([]byte(strings.Repeat("PING\r\n", 5000) + "AUTH secret\r\nPING\r\n"))
 		for range 5000 {
@@ -52,7 +52,7 @@ func TestStrangersOutput(t *testing.T) {
 	}
 }
 
-// The log tells of clients that speak HTTP once a minute.
+// TestHTTPWarning checks that clients that speak HTTP are logged once a minute.
 func TestHTTPWarning(t *testing.T) {
 	log := new(syncBuffer)
 	srv, err := New(Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -68,7 +68,7 @@ func TestHTTPWarning(t *testing.T) {
 			c := pipe(t, srv)
 			go io.WriteString(c, line)
 			if got := c.all(); got != "" {
-				t.Errorf("%q is answered: %q", line, got)
+				t.Errorf("reply to %q: %q", line, got)
 			}
 		}
 		if got := strings.Count(log.String(), "Possible SECURITY ATTACK detected."); got != want {
@@ -77,11 +77,12 @@ func TestHTTPWarning(t *testing.T) {
 	}
 }
 
-// A unix socket has its permissions from the first instant; one that nobody listens
-// on any more is replaced, one that somebody listens on is not, nor a file.
+// TestUnixSocketFile checks that a unix socket has its permissions from the first instant,
+// that a stale socket is replaced, and that a socket with a listener and a regular file
+// are not.
 func TestUnixSocketFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("permissions are others there")
+		t.Skip("permissions of sockets differ on this system")
 	}
 	dir, err := os.MkdirTemp("", "socket") // not t.TempDir: the path of a socket must be short
 	if err != nil {
@@ -108,7 +109,7 @@ func TestUnixSocketFile(t *testing.T) {
 			t.Errorf("unixsocketperm %s: %s", perm, got)
 		}
 		if _, err := listenUnix(path, perm); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
-			t.Errorf("a socket is taken from whoever listens on it: %v", err)
+			t.Errorf("a socket with a listener is replaced: %v", err)
 		}
 		l.(*net.UnixListener).SetUnlinkOnClose(false) // as of a server that was killed
 		l.Close()
@@ -131,13 +132,13 @@ func TestUnixSocketFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := listenUnix(path, "0"); err == nil {
-		t.Error("a file is replaced by a socket")
+		t.Error("a regular file is replaced by a socket")
 	}
 }
 
-// Sockets that were open from the start are served in place of those that the
-// parameters name.
-func TestHandedListeners(t *testing.T) {
+// TestInheritedListeners checks that the listeners passed to the server are served in
+// place of those that the parameters name.
+func TestInheritedListeners(t *testing.T) {
 	p := newPKI(t, t.TempDir(), "ca")
 	cert := p.client(p.issue("server", &x509.Certificate{}))
 	var ls [2]net.Listener
@@ -149,7 +150,7 @@ func TestHandedListeners(t *testing.T) {
 		ls[i] = l
 	}
 	config := p.config()
-	config["port"], config["tls-port"], config["unixsocket"] = "1", "1", "/nowhere/s" // where nobody may listen
+	config["port"], config["tls-port"], config["unixsocket"] = "1", "1", "/nowhere/s" // these addresses cannot be listened on
 	srv, err := New(Options{Config: config, Listeners: ls[:1], TLSListeners: ls[1:]})
 	if err != nil {
 		t.Fatal(err)
@@ -173,8 +174,8 @@ func TestHandedListeners(t *testing.T) {
 	}
 }
 
-// Without a password nobody from another machine is served, whatever the transport;
-// with one, or when that is turned off, he is.
+// TestProtectedMode checks that without a password no client of another machine is served,
+// on any transport, and that clients are served with a password or with protected-mode no.
 func TestProtectedMode(t *testing.T) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -187,7 +188,7 @@ func TestProtectedMode(t *testing.T) {
 		}
 	}
 	if host == "" {
-		t.Skip("this machine has only the loopback")
+		t.Skip("this machine has only a loopback interface")
 	}
 	for _, transport := range []string{"epoll", "net"} {
 		srv, err := New(Options{Config: map[string]string{"transport": transport}})
@@ -235,9 +236,9 @@ func TestProtectedMode(t *testing.T) {
 	}
 }
 
-// A client is not idle as long as it gets on with what it sends; it is if it takes
-// for ever.
-func TestDrippingClient(t *testing.T) {
+// TestIdleTimeoutWhileSending checks that a client that makes progress with a long command
+// is not idle, and that one that sends a few bytes at a time is disconnected.
+func TestIdleTimeoutWhileSending(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		srv, addr := start(t, map[string]string{"timeout": "100", "transport": transport})
 		dripping, sending, waiting := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
@@ -276,11 +277,11 @@ func TestDrippingClient(t *testing.T) {
 				t.Errorf("%s: %d clients are left after 90 s", transport, clients())
 			}
 		}
-		until(t, srv, "the dripping client is gone", func() bool { return len(srv.sessions) == 2 })
+		until(t, srv, "the slow sender is disconnected", func() bool { return len(srv.sessions) == 2 })
 		sending.send("\r\n")
 		sending.SetReadDeadline(time.Now().Add(time.Minute))
 		if got, err := sending.r.ReadString('\n'); got != "$100000\r\n" {
-			t.Errorf("%s: who sends a long command is told %q, %v", transport, got, err)
+			t.Errorf("%s: the reply to a long command: %q, %v", transport, got, err)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// oddLines are lines whose keys are easily mistaken: options that come twice or stand
-// where another argument stands, key names that read as options.
+// oddLines are command lines whose keys are hard to find: repeated options, options in
+// the position of another argument, key names that read as options.
 var oddLines = []string{
 	"GEORADIUS g0 10 10 900 km STORE z0 STORE z1", "GEORADIUS g0 10 10 900 km STORE z0 STOREDIST z1",
 	"GEORADIUS g0 10 10 900 km STOREDIST z0 STORE z1 STOREDIST z2", "GEORADIUS g0 10 10 900 km ASC STORE STOREDIST STOREDIST z1",
@@ -43,13 +43,13 @@ var moreKeys = []string{
 	"XADD x2 5 a b", "XADD x3 5 a b", "SET STORE x", "SET STOREDIST x", "SET GET x", "SET COUNT x", "SET BY x", "XADD STREAMS 5 a b", "ZADD KEYS 1 a",
 }
 
-// TestKeysCheckedAreKeysTouched runs lines with repeated and misplaced options, and
-// compares the keys that a command looks at with those that its rights are checked
-// for, and those that it changes with those that are checked for writing. A key whose deadline has passed vanishes when something looks at it, so each
-// key of a line is such a key once.
+// TestKeysCheckedAreKeysTouched runs lines with repeated and misplaced options. It checks
+// that a command accesses only keys that the ACL checks, and modifies only keys that the
+// ACL checks for writing. An access removes a key whose deadline has passed, so each key
+// of a line gets such a deadline once.
 func TestKeysCheckedAreKeysTouched(t *testing.T) {
 	if server.UnderRace {
-		t.Skip("one goroutine does it all")
+		t.Skip("the race detector finds nothing with a single goroutine")
 	}
 	srv, err := server.New(fuzzOptions())
 	if err != nil {
@@ -92,7 +92,7 @@ func TestKeysCheckedAreKeysTouched(t *testing.T) {
 			checked[key] = true
 			writable[key] = writable[key] || k.Flags.Has(protocol.KeyInsert|protocol.KeyUpdate|protocol.KeyDelete)
 		}
-		if c.Name != "xreadgroup" { // which only reads, says Redis
+		if c.Name != "xreadgroup" { // Redis checks its keys for reading only
 			refill()
 			before := map[string]string{}
 			for key := range checked {
@@ -119,7 +119,7 @@ func TestKeysCheckedAreKeysTouched(t *testing.T) {
 			srv.PassDeadline(key)
 			looked++
 			if d.Do(argv); !srv.Untouched(key) {
-				t.Errorf("%q looks at %q, which is not among the keys that are checked", argv, key)
+				t.Errorf("%q accesses %q, which is not among the keys that are checked", argv, key)
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func TestKeysCheckedAreKeysTouched(t *testing.T) {
 			if len(drawn) > 16 || len(drawn) <= first+1 || !c.ArityOK(len(drawn)) {
 				continue
 			}
-			for range 1 + r.IntN(2) { // repeat a few words elsewhere, or put a name in place of one
+			for range 1 + r.IntN(2) { // repeat a few words elsewhere, or replace one by a name
 				from := first + r.IntN(len(drawn)-first)
 				to := min(len(drawn), from+1+r.IntN(3))
 				at := first + 1 + r.IntN(len(drawn)-first)
@@ -167,7 +167,7 @@ func TestKeysCheckedAreKeysTouched(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d lines, %d keys that are not checked", lines, looked)
+	t.Logf("%d lines, %d keys that the ACL does not check", lines, looked)
 	if looked < 500 {
 		t.Error("too few")
 	}
@@ -181,7 +181,8 @@ func protocolArgs(line string) (argv [][]byte) {
 	return argv
 }
 
-// Users without the right to read a key learn nothing of what it holds by comparing.
+// TestComparingNeedsRightToRead checks that commands that compare a value need the right
+// to read the key.
 func TestComparingNeedsRightToRead(t *testing.T) {
 	say := ours(t)
 	for _, argv := range [][]string{

@@ -14,9 +14,9 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// TestRulesAgain: the rules that a user is shown with make the same user of a
-// new one, whatever came before.
-func TestRulesAgain(t *testing.T) {
+// TestRulesRoundTrip checks that the rules that describe a user, applied to a new user,
+// make an equal one.
+func TestRulesRoundTrip(t *testing.T) {
 	a := newACL(newTable())
 	var names []string
 	a.table.each(func(c *Command) { names = append(names, c.Name) })
@@ -76,7 +76,7 @@ func TestRulesAgain(t *testing.T) {
 	}
 }
 
-// asLines gives the reply to a command as lines, sent by a session of user.
+// asLines runs a command in a session of user and returns the reply as lines.
 func asLines(t *testing.T, srv *Server, user string, args ...string) string {
 	t.Helper()
 	s := srv.newSession(peer{fd: -1, wake: func() {}})
@@ -180,7 +180,7 @@ func TestUsersFile(t *testing.T) {
 	}
 }
 
-// strip leaves out the lengths of bulk strings.
+// strip removes the lengths of bulk strings.
 func strip(reply string) string {
 	var lines []string
 	for line := range strings.Lines(reply) {
@@ -266,8 +266,8 @@ func TestConfiguredUsers(t *testing.T) {
 	}
 }
 
-// TestDenialLog: refusals that are alike make one entry, for a minute, and if
-// not too many others lie between.
+// TestDenialLog checks that equal denials within a minute share an entry of the log,
+// unless too many other entries lie between.
 func TestDenialLog(t *testing.T) {
 	srv, err := New(Options{Config: map[string]string{"user": "u on nopass ~a +get +publish +multi +exec", "acllog-max-len": "20"}})
 	if err != nil {
@@ -332,7 +332,7 @@ func TestDenialLog(t *testing.T) {
 	}
 }
 
-// TestDenialsOfScripts: the texts that redis.call gives.
+// TestDenialsOfScripts checks the errors that redis.call returns for denied commands.
 func TestDenialsOfScripts(t *testing.T) {
 	for d, want := range map[denial]string{
 		deniedCommand: "The user executing the script can't run this command or subcommand",
@@ -345,7 +345,7 @@ func TestDenialsOfScripts(t *testing.T) {
 	}
 }
 
-// BenchmarkPermit is what the rules of a user cost a command.
+// BenchmarkPermit measures the ACL check of one command.
 func BenchmarkPermit(b *testing.B) {
 	for name, rules := range map[string]string{
 		"everything": "on nopass ~* &* +@all",

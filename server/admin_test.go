@@ -14,14 +14,14 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// call sends a line, whose words have no spaces, and returns the reply.
+// call sends a line, split at spaces, and returns the reply.
 func (c *rawClient) call(line string) any {
 	c.t.Helper()
 	c.send(line + "\r\n")
 	return c.reply()
 }
 
-// until waits for a condition under the lock.
+// until waits until a condition holds, which it evaluates under the lock.
 func until(t *testing.T, srv *Server, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -32,7 +32,7 @@ func until(t *testing.T, srv *Server, what string, ok func() bool) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("not in time: ", what)
+			t.Fatal("timeout, waiting until ", what)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestClientUnblock(t *testing.T) {
 			t.Errorf("after CLIENT UNBLOCK%s: %v, want %v", test.how, got, test.want)
 		}
 		if got := a.call(fmt.Sprintf("CLIENT UNBLOCK %d", id)); got != int64(0) {
-			t.Errorf("CLIENT UNBLOCK of one who is not blocked: %v", got)
+			t.Errorf("CLIENT UNBLOCK of a client that is not blocked: %v", got)
 		}
 	}
 	stats := a.call("INFO commandstats").(string)
@@ -109,7 +109,7 @@ func TestMonitor(t *testing.T) {
 	m.call("PING")
 	c.send("CLIENT REPLY ON\r\n")
 	if got := c.reply(); got != protocol.Status("OK") {
-		t.Errorf("who wants no replies got %v", got)
+		t.Errorf("a client with CLIENT REPLY OFF got %v", got)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestSlowlog(t *testing.T) {
 	if !slices.Equal(argv, want) {
 		t.Errorf("got  %q\nwant %q", argv, want)
 	}
-	// Those of before the reset are gone, their numbers are not given again.
+	// SLOWLOG RESET removes the entries; their IDs are not reused.
 	c.call("SLOWLOG RESET")
 	e := c.call("SLOWLOG GET 1").([]any)[0].([]any)
 	if got := fmt.Sprint(e[0], e[3]); got != "6 [SLOWLOG RESET]" {
@@ -368,8 +368,8 @@ func TestHumanBytes(t *testing.T) {
 	}
 }
 
-// A picture is no larger than a thousand lines of a thousand characters (12 bytes each
-// with their colors), whatever the arguments.
+// TestLolwutIsBounded checks that a picture has at most a thousand lines of a thousand
+// characters (12 bytes each with their colors) for all arguments.
 func TestLolwutIsBounded(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {

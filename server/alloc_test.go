@@ -9,12 +9,12 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// allocations returns how many allocations a command makes in a session's turn,
-// its reply included, after it has been run some times.
+// allocations returns the number of allocations of a command in a session's turn,
+// including the reply, after some warm-up runs.
 func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
 	t.Helper()
 	if underRace {
-		t.Skip("the race detector allocates, too")
+		t.Skip("the race detector adds allocations")
 	}
 	var (
 		lines [][][][]byte
@@ -41,7 +41,7 @@ func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
 	for range runs {
 		turn()
 	}
-	// Others allocate, too, now and then: timers, the runtime.
+	// Timers and the runtime also allocate now and then.
 	least := math.Inf(1)
 	for range tries {
 		least = min(least, testing.AllocsPerRun(runs, turn))
@@ -49,7 +49,7 @@ func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
 	return least
 }
 
-// The commands on the hot path allocate what they keep, and nothing else.
+// TestAllocations checks that the commands on the hot path allocate only what they store.
 func TestAllocations(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -96,7 +96,7 @@ func TestAllocations(t *testing.T) {
 			}
 		})
 		t.Run(test.name+", events on", func(t *testing.T) {
-			// While nobody listens, they cost a copy of the members at most.
+			// Without subscribers, events cost at most a copy of the members.
 			s.turn([][][]byte{{[]byte("CONFIG"), []byte("SET"), []byte("notify-keyspace-events"), []byte("KESTIVA")}}, nil)
 			s.written()
 			defer func() {

@@ -14,10 +14,10 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-var massExpiry = flag.Int("mass", 20_000, "how many members expire at one instant in TestNobodyHoldsTheLock")
+var massExpiry = flag.Int("mass", 20_000, "how many members expire at one instant in TestMassExpiry")
 
-// threadTime returns the time that this thread has run: other than the wall's it
-// does not count what other processes took.
+// threadTime returns the CPU time of this thread. Unlike wall time it does not include
+// the time of other processes.
 func threadTime(t *testing.T) time.Duration {
 	t.Helper()
 	var ts syscall.Timespec
@@ -28,7 +28,7 @@ func threadTime(t *testing.T) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// holds runs what takes the lock, and keeps the longest.
+// holds measures lock holds, and records the longest.
 type holds struct {
 	t       *testing.T
 	longest time.Duration
@@ -45,12 +45,12 @@ func (h *holds) run(what string, f func()) {
 	}
 }
 
-// A mass of members expires at one instant: whatever is asked for meanwhile, no
-// reply has any of them.
-func TestNobodyHoldsTheLock(t *testing.T) { massExpires(t, 0) }
+// TestMassExpiry checks that no reply contains an expired member while a mass of members
+// that expired at one instant is being removed.
+func TestMassExpiry(t *testing.T) { massExpires(t, 0) }
 
-// massExpires fails the test if a turn or a sweep holds the lock for longer than
-// the limit, of processor time. 0 is none.
+// massExpires fails the test if a turn or a sweep holds the lock for more CPU time than
+// the limit. 0 is no limit.
 func massExpires(t *testing.T, limit time.Duration) {
 	n := *massExpiry
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func massExpires(t *testing.T, limit time.Duration) {
 		do    []string // before the members are due
 		ask   []string // afterwards, each by a client of its own; "first": before
 		reply []string
-		after []string // and in the end
+		after []string // after all members are removed
 		ended []string
 	}{
 		{"a set is read", nil,
@@ -163,7 +163,7 @@ func massExpires(t *testing.T, limit time.Duration) {
 			}
 			*h = holds{t: t}
 			srv.mu.Lock()
-			srv.timerStopped = true // its timer rings no more: the test does
+			srv.timerStopped = true // the test calls the timer's function itself
 			srv.mu.Unlock()
 			srv.time.offset.Add(int64(time.Hour + time.Second))
 			for _, cl := range clients {
@@ -204,17 +204,17 @@ func massExpires(t *testing.T, limit time.Duration) {
 			return h
 		}
 		t.Run(c.name, func(t *testing.T) {
-			runtime.LockOSThread() // whose time is measured
+			runtime.LockOSThread() // threadTime measures this thread
 			defer runtime.UnlockOSThread()
 			best := attempt(t)
-			for try := 1; try < 5 && limit > 0 && best.longest > limit; try++ { // other work on the machine costs processor time, too
+			for try := 1; try < 5 && limit > 0 && best.longest > limit; try++ { // other work on the machine costs CPU time, too
 				if again := attempt(t); again.longest < best.longest {
 					best = again
 				}
 			}
-			t.Logf("%d members and %d fields: of %d holds of the lock the longest, %s, %v of processor time", n, n, best.n, best.what, best.longest)
+			t.Logf("%d members and %d fields: of %d holds of the lock the longest, %s, %v of CPU time", n, n, best.n, best.what, best.longest)
 			if limit > 0 && best.longest > limit {
-				t.Errorf("%s had the lock for %v", best.what, best.longest)
+				t.Errorf("%s held the lock for %v", best.what, best.longest)
 			}
 		})
 	}

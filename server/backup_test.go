@@ -13,7 +13,7 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// backedUp are the ways in which a server keeps its data, and so is backed up.
+// backedUp returns configurations that differ in how a server keeps its data.
 func backedUp() map[string]map[string]string {
 	return map[string]map[string]string{
 		"every second": {"save": "1 1"},
@@ -23,8 +23,8 @@ func backedUp() map[string]map[string]string {
 	}
 }
 
-// A backup is what the server held at one instant during the call, while clients
-// change the data all the time.
+// TestBackup checks that a backup has the data of one instant during the call, while
+// clients change the data all the time.
 func TestBackup(t *testing.T) {
 	for name, config := range backedUp() {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestBackup(t *testing.T) {
 				}
 				copied := keep(t, path, nil)
 				if one, two := say(copied, "GET one"), say(copied, "GET two"); one != two || one == "0" && i > 0 {
-					t.Errorf("one is %s and two is %s", one, two)
+					t.Errorf("one is %s and two is %s, want equal values", one, two)
 				}
 				must(t, copied, fmt.Sprint("GET before -> ", i), "SCARD set -> 3", "HGET h f -> v", "LLEN l -> 3", "PEXPIRETIME later -> 99999999999999")
 				if err := copied.Check(); err != nil {
@@ -89,7 +89,7 @@ func TestBackup(t *testing.T) {
 				t.Error("two backups without a change between them differ")
 			}
 			if config == nil && srv.keys.Recording() {
-				t.Error("the journal goes on")
+				t.Error("the server still records changes for the backup")
 			}
 			must(t, srv, "SET a 1 -> OK")
 		})

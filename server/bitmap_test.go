@@ -8,7 +8,8 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// The functions that take 8 bytes at a time against ones that take one bit.
+// TestBits compares the functions that process 8 bytes at a time with reference
+// functions that process one bit.
 func TestBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func() []byte {
@@ -64,8 +65,8 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// SETBIT in a long string neither copies it nor writes all of it into the
-// journal.
+// TestSetbitIsSmall checks that SETBIT in a long string neither copies the string nor
+// journals all of it.
 func TestSetbitIsSmall(t *testing.T) {
 	ks := keyspace.New(1, keyspace.Hooks{})
 	ks.Record(true)

@@ -22,7 +22,7 @@ func TestDeadline(t *testing.T) {
 	}{
 		{timeout: "0"},
 		{timeout: "-0.0001"}, // rounds up to zero
-		{timeout: "-0.001"},  // a trace less
+		{timeout: "-0.001"},  // slightly below zero
 		{timeout: "-0.0011", err: "ERR timeout is negative"},
 		{timeout: "-1", err: "ERR timeout is negative"},
 		{timeout: "-inf", err: "ERR timeout is negative"},

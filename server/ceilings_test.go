@@ -1,7 +1,7 @@
 package server_test
 
 // The rule that tests pass on a busy machine: only tests that make faults runs
-// have ceilings in time and memory.
+// have limits of time and memory.
 
 import (
 	"go/ast"
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// ceilings returns the lines of a test file that fail a test because something takes
-// longer than less than a minute, or read how much memory is in use.
+// ceilings returns the lines of a test file that fail a test at a time limit below a
+// minute, or that read how much memory is in use.
 func ceilings(fset *token.FileSet, f *ast.File) (lines []int) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -42,8 +42,8 @@ func ceilings(fset *token.FileSet, f *ast.File) (lines []int) {
 	return lines
 }
 
-// tooLong reports whether a condition compares something with a time of less than a
-// minute, and holds when it is more.
+// tooLong reports whether a condition holds when something exceeds a duration of less
+// than a minute.
 func tooLong(cond ast.Expr) (found bool) {
 	ast.Inspect(cond, func(n ast.Node) bool {
 		if b, ok := n.(*ast.BinaryExpr); ok {
@@ -175,7 +175,8 @@ func TestCeilingRules(t *testing.T) {
 	}
 }
 
-// make test runs no test that measures, and .ci/run runs them all.
+// TestMeasuredApart checks that make test runs no test that measures, and that .ci/run
+// runs them all.
 func TestMeasuredApart(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile(name)

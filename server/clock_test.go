@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// steppedServer is a server whose system's clock, and whose machine's sleep, the test
-// decides on.
+// steppedServer is a server whose system clock and suspend time the test controls.
 type steppedServer struct {
 	*Server
 	step, slept, up atomic.Int64
@@ -44,7 +43,7 @@ func newStepped(t *testing.T, config map[string]string) *steppedServer {
 	return s
 }
 
-// look makes the server look at the system's clock now.
+// look makes the server read the system clock now.
 func (s *steppedServer) look() {
 	s.do(func() { s.time.nextLook = 0 })
 	s.do(func() {})
@@ -59,7 +58,7 @@ func (s *steppedServer) must(t *testing.T, args ...any) any {
 	return reply
 }
 
-// waits runs a command, and tells for how long that took and what it has returned.
+// waits runs a command, and sends how long it took and what it returned.
 func (s *steppedServer) waits(args ...any) <-chan string {
 	done := make(chan string, 1)
 	start := time.Now()
@@ -78,8 +77,8 @@ func (s *steppedServer) waits(args ...any) <-chan string {
 	return done
 }
 
-// When the system's clock is set, by an hour either way, nothing expires or times out
-// early, late or twice.
+// TestClockSteps checks that nothing expires or times out early, late or twice when the
+// system clock is set forward or back by an hour.
 func TestClockSteps(t *testing.T) {
 	for _, mode := range []string{"slew", "follow"} {
 		for _, step := range []time.Duration{time.Hour, -time.Hour} {
@@ -169,7 +168,7 @@ func TestClockSteps(t *testing.T) {
 					t.Errorf("INFO: %s", info)
 				}
 				if n := strings.Count(s.log.String(), "the system clock was set"); n != 1 {
-					t.Errorf("the log tells of %d steps: %s", n, s.log.String())
+					t.Errorf("%d steps are logged: %s", n, s.log.String())
 				}
 				for _, line := range strings.Split(s.must(t, "CLIENT", "LIST").(string), "\n") {
 					if !strings.Contains(line, "cmd=set") && !strings.Contains(line, "cmd=subscribe") {
@@ -203,7 +202,8 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// The clock never goes back while it is put right, and is right in the end.
+// TestClockCourse checks that the clock never goes back while it is corrected, and that it
+// is correct in the end.
 func TestClockCourse(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		c := course{ahead: 5 * time.Second, from: 10 * time.Second, until: 10*time.Second + 2*time.Second*clockRate, back: back}
@@ -228,8 +228,8 @@ func TestClockCourse(t *testing.T) {
 	}
 }
 
-// A step on a machine that has just started, or away from 1970, is followed at once;
-// so is a difference when somebody asks for it.
+// TestClockFollows checks that the server follows a step on a machine that has just
+// started, and a step away from 1970, at once, and any difference on request.
 func TestClockFollows(t *testing.T) {
 	for name, prepare := range map[string]func(*steppedServer){
 		"a young machine": func(s *steppedServer) { s.up.Store(int64(time.Minute)) },
@@ -252,7 +252,7 @@ func TestClockFollows(t *testing.T) {
 	}
 }
 
-// The time for which the machine was suspended counts at once.
+// TestClockSuspended checks that the time of a suspended machine counts at once.
 func TestClockSuspended(t *testing.T) {
 	s := newStepped(t, nil)
 	s.must(t, "SET", "k", "1", "EX", 1800)
@@ -266,7 +266,7 @@ func TestClockSuspended(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	s.slept.Store(int64(time.Hour))
-	s.step.Store(int64(time.Hour)) // which the kernel adds to the time of the day, too
+	s.step.Store(int64(time.Hour)) // the kernel also adds it to the time of day
 	s.look()
 	select {
 	case <-done:

@@ -294,7 +294,7 @@ func TestClusterAsRedis(t *testing.T) {
 	}
 }
 
-// A node meets itself, at any of its addresses, and no other.
+// TestClusterMeet checks that a node accepts CLUSTER MEET with its own addresses only.
 func TestClusterMeet(t *testing.T) {
 	srv, err := server.New(server.Options{Config: map[string]string{"cluster-enabled": "yes", "port": "7000",
 		"cluster-announce-ip": "203.0.113.5", "cluster-announce-port": "8000"}})
@@ -328,8 +328,8 @@ func TestClusterMeet(t *testing.T) {
 	}
 }
 
-// The tools that set up clusters accept a node: redis-cli assigns the slots that are
-// missing, and valkey-cli, which allows clusters of one node, creates one.
+// TestClusterTools checks that the tools that set up clusters accept a node: redis-cli
+// assigns the missing slots, and valkey-cli, which allows clusters of one node, creates one.
 func TestClusterTools(t *testing.T) {
 	startRedis(t) // skips the test where Redis is not installed
 	srv, err := server.New(server.Options{Config: map[string]string{"cluster-enabled": "yes"}})
@@ -358,7 +358,7 @@ func TestClusterTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := srv.Do(t.Context(), "SET", "key", "1"); err == nil {
-		t.Error("without some of the slots a key is served")
+		t.Error("a key is served while slots are missing")
 	}
 	fix := exec.Command("redis-cli", "--cluster", "fix", addr)
 	fix.Stdin = strings.NewReader("yes\n")
@@ -371,8 +371,8 @@ func TestClusterTools(t *testing.T) {
 	}
 }
 
-// A cluster has no other database than the first, and does not forget what is in
-// the others.
+// TestClusterOfOneDatabase checks that a cluster serves only database 0, and keeps the
+// data of the other databases.
 func TestClusterOfOneDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "zsetd.db")
 	run := func(clustered string, lines ...[]any) error {
@@ -418,8 +418,8 @@ type clusterClient struct {
 	listens bool // messages may come besides a reply
 }
 
-// ask sends a line and returns the reply, with ID in place of the node's ID. A client
-// that listens gets the messages that have come before the reply, too.
+// ask sends a line and returns the reply, with ID in place of the node's ID. For a
+// subscriber the result includes the messages before the reply.
 func (c *clusterClient) ask(line string) string {
 	c.t.Helper()
 	if c.id == "" {
@@ -451,7 +451,7 @@ func (c *clusterClient) send(line string) string {
 		msg = fmt.Appendf(msg, "$%d\r\n%s\r\n", len(a), a)
 	}
 	if c.listens {
-		msg = append(msg, "*2\r\n$4\r\nPING\r\n$3\r\nend\r\n"...) // to which there is one reply, the last
+		msg = append(msg, "*2\r\n$4\r\nPING\r\n$3\r\nend\r\n"...) // its reply marks the end
 	}
 	if _, err := c.conn.Write(msg); err != nil {
 		c.t.Fatal(err)
@@ -459,7 +459,7 @@ func (c *clusterClient) send(line string) string {
 	return c.receive()
 }
 
-// receive returns one reply or more, whole.
+// receive returns one or more complete replies.
 func (c *clusterClient) receive() string {
 	c.t.Helper()
 	var in []byte
@@ -488,7 +488,7 @@ func (c *clusterClient) receive() string {
 // startRedisCluster starts a real redis-server that is a node of a cluster.
 func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
 	t.Helper()
-	startRedis(t) // which skips the test where there is none
+	startRedis(t) // skips the test where Redis is not installed
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -506,7 +506,7 @@ func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	otherBus = strconv.Itoa(n%50000 + 10000) // as CLUSTER NODES has it
+	otherBus = strconv.Itoa(n%50000 + 10000) // as CLUSTER NODES shows it
 	var log bytes.Buffer
 	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", busPort,
 		"--cluster-announce-bus-port", otherBus, "--save", "", "--dir", t.TempDir())

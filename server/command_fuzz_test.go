@@ -15,25 +15,25 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// fuzzOptions are those of servers that are given what nobody in his senses would send.
-// Strings are small, so that what takes more than some of them is noticed.
+// fuzzOptions configures servers for hostile input. The limit of strings is small, so
+// that a command that uses much more memory is noticed.
 func fuzzOptions() server.Options {
 	return server.Options{Config: map[string]string{
 		"proto-max-bulk-len": "1mb", "databases": "3", "busy-reply-threshold": "20",
 	}}
 }
 
-// FuzzCommands: whatever the commands are, one a line as redis-cli splits them, none panics,
-// none takes long or much memory, what the server holds is sound after each, and
-// a command that replies an error has changed nothing.
+// FuzzCommands runs commands, one per line, split as redis-cli does. It checks that no
+// command panics, takes long or uses much memory, that the data are consistent after
+// each, and that a command that returns an error has changed nothing.
 func FuzzCommands(f *testing.F) {
 	if server.UnderRace {
-		f.Skip("one goroutine does it all")
+		f.Skip("the race detector finds nothing with a single goroutine")
 	}
 	for _, lines := range transcriptLines(f) {
 		f.Add([]byte(lines))
 	}
-	var srv *server.Server // making one takes longer than most inputs do
+	var srv *server.Server // reused: a start takes longer than most inputs
 	f.Fuzz(func(t *testing.T, input []byte) {
 		const most = 50
 		if srv == nil {
@@ -78,8 +78,8 @@ func FuzzCommands(f *testing.F) {
 	})
 }
 
-// direct runs a command and judges what it did. before is the digest of what there was, if that is known
-// and stays.
+// direct runs a command and checks its effects. before is the digest of the data, or ""
+// if it is unknown or changes with time.
 func direct(t testing.TB, srv *server.Server, d *server.Direct, argv [][]byte, before string) {
 	t.Helper()
 	line := fmt.Sprintf("%.300q", argv)
@@ -101,14 +101,14 @@ func direct(t testing.TB, srv *server.Server, d *server.Direct, argv [][]byte, b
 	}
 }
 
-// fuzzing reports whether inputs are searched for, in place of those that are kept.
+// fuzzing reports whether the test searches for inputs, rather than run the stored corpus.
 func fuzzing() bool { return flag.Lookup("test.fuzz").Value.String() != "" }
 
 // measured runs a command. One that does not end within two minutes ends the test.
 func measured(d *server.Direct, argv [][]byte, line string) (reply []byte, took time.Duration, memory uint64) {
 	hung := time.AfterFunc(2*time.Minute, func() { panic("hangs: " + line) })
 	defer hung.Stop()
-	// What a command gets is borrowed: it may not be there any more when it has returned.
+	// A handler borrows its arguments: they may be overwritten when it has returned.
 	borrowed := make([][]byte, len(argv))
 	for i, a := range argv {
 		borrowed[i] = bytes.Clone(a)
@@ -130,8 +130,8 @@ func allocatedBytes() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// isScript reports whether a command may have done a part of what it is to do when it
-// replies an error, and take as much as scripts may.
+// isScript reports whether a command may have partial effects when it returns an error,
+// and may use as much memory as scripts.
 func isScript(argv [][]byte) bool {
 	switch strings.ToLower(string(argv[0])) {
 	case "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "exec", "script", "function":
@@ -140,7 +140,7 @@ func isScript(argv [][]byte) bool {
 	return false
 }
 
-// outlasts reports whether a command may change the server itself.
+// outlasts reports whether a command may change the configuration of the server.
 func outlasts(argv [][]byte) bool {
 	switch strings.ToLower(string(argv[0])) {
 	case "acl", "config", "function", "cluster", "eval", "evalsha", "fcall", "exec", "readonly", "asking":
@@ -149,8 +149,8 @@ func outlasts(argv [][]byte) bool {
 	return false
 }
 
-// mayBeFuzzed reports whether a command stays within the process, and leaves the limits that the
-// test relies on.
+// mayBeFuzzed reports whether a command stays within the process, and keeps the limits
+// that the test relies on.
 func mayBeFuzzed(argv [][]byte) bool {
 	switch name := strings.ToLower(string(argv[0])); name {
 	case "shutdown", "migrate", "save", "bgsave", "bgrewriteaof", "pfselftest", "debug", "replicaof", "slaveof", "module":

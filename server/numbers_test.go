@@ -37,7 +37,7 @@ var everyType = []string{
 // comes soon, memory is bounded, and an error changes nothing.
 func TestNumbersAreBounded(t *testing.T) {
 	if server.UnderRace {
-		t.Skip("one goroutine does it all")
+		t.Skip("the race detector finds nothing with a single goroutine")
 	}
 	srv, err := server.New(fuzzOptions())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // fuzzServer returns a server that takes payloads whatever their checksums, and a session.
 func fuzzServer(t testing.TB) (srv *server.Server, d *server.Direct, say func(args ...string) []byte) {
 	if server.UnderRace {
-		t.Skip("one goroutine does it all")
+		t.Skip("the race detector finds nothing with a single goroutine")
 	}
 	srv, err := server.New(fuzzOptions())
 	if err != nil {

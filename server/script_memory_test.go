@@ -15,7 +15,7 @@ import (
 // same with the limit of production, and with the largest tables.
 func TestScriptsStayWithinMemory(t *testing.T) {
 	if underRace {
-		t.Skip("one goroutine does it all")
+		t.Skip("the race detector finds nothing with a single goroutine")
 	}
 	const limit = 256 << 20
 	for source, want := range map[string]string{
