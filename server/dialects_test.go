@@ -123,7 +123,7 @@ func playBoth(both [2]*player, s *section) {
 }
 
 // caughtUp waits until redis-server, which goes through its clients in turn, has
-// seen what was sent to it before. While it is paused that cannot be told.
+// received what was sent to it before. During CLIENT PAUSE this cannot be observed.
 func (p *player) caughtUp() {
 	for range 2 {
 		c := p.client(0)

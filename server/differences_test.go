@@ -16,11 +16,11 @@ type difference struct {
 	reason string
 	after  []string // commands, whose replies do not matter
 	try    string   // the command that is answered differently
-	redis  string   // what Redis replies, encoded
+	redis  string   // the reply of Redis, encoded
 	ours   string
 
-	// covers recognises the difference among random commands; nil if they
-	// do not meet it, or it is told otherwise.
+	// covers recognizes the difference among random commands; nil if they
+	// do not cause it, or if other code recognizes it.
 	covers func(argv []string, redis, ours string) bool
 }
 
@@ -176,9 +176,9 @@ func differences() []difference {
 	}
 }
 
-// parted reports whether two servers differ on purpose after somebody has waited,
-// and so in what comes then. Since Redis 7.2 a command that waits is done anew
-// when it may go on, as here; Redis 7.0 looks only at the key that has something. So
+// parted reports whether two servers differ on purpose after a command has blocked,
+// and so in the following commands. Since Redis 7.2, as in zsetd, a blocked command runs
+// again when it may continue; Redis 7.0 looks only at the key that has an element. So
 // another key, which has become one of another type meanwhile, is an error now, and
 // of several that have something, the first that the command names is taken.
 func parted(redis, ours string) bool {
@@ -186,7 +186,7 @@ func parted(redis, ours string) bool {
 	return strings.Contains(ours, "WRONGTYPE") || len(r) > 1 && len(o) > 1 && (r[0] != o[0] || len(r) != len(o))
 }
 
-// meant reports whether two replies differ on purpose.
+// meant reports whether two replies differ for a known reason.
 func meant(argv []string, redis, ours string) bool {
 	for _, d := range differences() {
 		if d.covers != nil && d.covers(argv, redis, ours) {

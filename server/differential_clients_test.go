@@ -1,8 +1,8 @@
 package server_test
 
-// What the differential test does with several clients: a newcomer that sends
-// a few lines about the server or itself and is reset; and a few that know each
-// other: they watch keys, and wait for what another brings.
+// The part of the differential test with several clients: a new client that sends a few
+// lines about the server or itself and is reset; and a few clients that interact: they
+// watch keys, and block until another client adds elements.
 
 import (
 	"bufio"
@@ -18,14 +18,13 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// company is how many clients there are beside the one that sends most.
+// company is the number of clients beside the main one.
 const company = 2
 
-// lastWord ends what a newcomer is answered.
+// lastWord is the last reply to a new client.
 const lastWord = "that was all"
 
-// pristine are lines that take back what an episode did to a server beside its
-// keys.
+// pristine returns lines that undo the effects of an episode other than on keys.
 func pristine() [][]string {
 	lines := [][]string{{"FUNCTION", "FLUSH"}, {"SCRIPT", "FLUSH"}, {"CLIENT", "UNPAUSE"}, {"ACL", "LOG", "RESET"}, {"SLOWLOG", "RESET"},
 		append([]string{"ACL", "DELUSER", ""}, users[:len(users)-1]...)}
@@ -36,7 +35,7 @@ func pristine() [][]string {
 	return append(lines, set)
 }
 
-// meet connects the clients beside the one that sends most.
+// meet connects the clients beside the main one.
 func (p *peer) meet(version int) error {
 	p.leave()
 	for range company {
@@ -60,8 +59,8 @@ func (p *peer) leave() {
 	p.others = nil
 }
 
-// both plays a unit on both servers at once.
-func (d *differ) both(ours *peer, u *commitScope, play func(p *peer) ([]string, error)) (got, want []string, m *mismatch) {
+// both plays a scenario on both servers at once.
+func (d *differ) both(ours *peer, u *scenario, play func(p *peer) ([]string, error)) (got, want []string, m *mismatch) {
 	type played struct {
 		replies []string
 		err     error
@@ -74,7 +73,7 @@ func (d *differ) both(ours *peer, u *commitScope, play func(p *peer) ([]string, 
 	got, err := play(ours)
 	w := <-theirs
 	if w.err != nil {
-		d.t.Fatalf("redis-server: %v\n%s", w.err, history([]commitScope{*u}))
+		d.t.Fatalf("redis-server: %v\n%s", w.err, history([]scenario{*u}))
 	}
 	if err != nil {
 		return nil, nil, &mismatch{name: u.name, text: "\t" + err.Error()}
@@ -82,14 +81,14 @@ func (d *differ) both(ours *peer, u *commitScope, play func(p *peer) ([]string, 
 	return got, w.replies, nil
 }
 
-// newcomer plays a unit with a client of its own.
-func (d *differ) newcomer(ours *peer, u *commitScope, version int) *mismatch {
+// newcomer plays a scenario with a client of its own.
+func (d *differ) newcomer(ours *peer, u *scenario, version int) *mismatch {
 	got, want, m := d.both(ours, u, func(p *peer) ([]string, error) { return p.newcomer(u, version) })
 	if m != nil {
 		return m
 	}
 	got, want = inOrder(got), inOrder(want)
-	// Where there is one reply to each line, as far as it comes, it is known how to compare it.
+	// With one reply for each line, up to the end, each reply is compared by its command.
 	known := !slices.ContainsFunc(u.steps, func(s step) bool { return severalReplies(s.argv) })
 	line := 0
 	differs := func(at int) *mismatch {
@@ -225,8 +224,8 @@ func parts(reply string) []string {
 	}
 }
 
-// newcomer sends the lines of a unit and returns all replies and pushes.
-func (p *peer) newcomer(u *commitScope, version int) ([]string, error) {
+// newcomer sends the lines of a scenario and returns all replies and pushes.
+func (p *peer) newcomer(u *scenario, version int) ([]string, error) {
 	nc, err := p.dial()
 	if err != nil {
 		return nil, err
@@ -249,10 +248,10 @@ func (p *peer) newcomer(u *commitScope, version int) ([]string, error) {
 		switch {
 		case err != nil && strings.Contains(err.Error(), "timeout"):
 			return nil, fmt.Errorf("no reply after %q", replies)
-		case err != nil: // it was sent away
+		case err != nil: // the server closed the connection
 			return append(replies, "-closed\r\n"), nil
 		case string(b) == bulk(lastWord):
-			if n := len(replies) - 1; n >= 0 && replies[n] == "+RESET\r\n" { // or a line has it skipped
+			if n := len(replies) - 1; n >= 0 && replies[n] == "+RESET\r\n" { // or CLIENT REPLY suppresses it
 				replies = replies[:n]
 			}
 			return replies, nil
@@ -263,9 +262,9 @@ func (p *peer) newcomer(u *commitScope, version int) ([]string, error) {
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// together plays a unit in which several clients have a part. A client that
-// waits is let go at the end.
-func (d *differ) together(ours *peer, u *commitScope) *mismatch {
+// together plays a scenario of several clients. Clients that are still blocked are unblocked
+// at the end.
+func (d *differ) together(ours *peer, u *scenario) *mismatch {
 	got, want, m := d.both(ours, u, func(p *peer) ([]string, error) { return p.together(u) })
 	if m != nil {
 		return m
@@ -290,7 +289,7 @@ func (d *differ) together(ours *peer, u *commitScope) *mismatch {
 	return nil
 }
 
-func (p *peer) together(u *commitScope) ([]string, error) {
+func (p *peer) together(u *scenario) ([]string, error) {
 	replies := make([]string, len(u.steps))
 	var waiting []int
 	for i, s := range u.steps {
@@ -324,8 +323,7 @@ func (p *peer) together(u *commitScope) ([]string, error) {
 	return replies, nil
 }
 
-// settled sends a command that may wait, and returns when it is answered or
-// does.
+// settled sends a command that may block, and returns when it has a reply or is blocked.
 func (p *peer) settled(c *client, argv []string) error {
 	id, err := c.pipeline([][]string{{"CLIENT", "ID"}})
 	if err != nil {
@@ -340,7 +338,7 @@ func (p *peer) settled(c *client, argv []string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q was not taken", argv)
+	return fmt.Errorf("%q has not run", argv)
 }
 
 // id is the ID of a client that waits.
@@ -366,7 +364,7 @@ func isSuperset(ours, redis []string) bool {
 // addresses, times and memory.
 func sameClients(ours, redis string) bool {
 	o, r := strings.Split(strings.TrimSpace(ours), "\n"), strings.Split(strings.TrimSpace(redis), "\n")
-	// The last is the newest, who asks; of those before it, some may be about to go.
+	// The last is the newest, which sent the command; some of the others may be closing.
 	if len(o) != len(r) {
 		o, r = o[len(o)-1:], r[len(r)-1:]
 	}
@@ -424,7 +422,7 @@ func withoutDetails(v any) any {
 	return v
 }
 
-// payloads returns what DUMP and FUNCTION DUMP say of some values in Redis.
+// payloads returns the replies of Redis to DUMP and FUNCTION DUMP for some values.
 func (d *differ) payloads() (values, libraries []string) {
 	dump := func(argv ...string) string {
 		return dumped(d.t, d.real.do(argv...))
@@ -485,7 +483,7 @@ func (d *differ) crosswise(ours *peer, last bool) *mismatch {
 		if !ok1 || !ok2 {
 			return differs("DUMP", got[0], want[0])
 		}
-		// Nodes of lists, and hash tables, depend on how they came about.
+		// Nodes of lists, and hash tables, depend on their history.
 		switch encoding := want[2]; {
 		case got[2] != want[2] || strings.Contains(want[1], "list") || strings.Contains(want[1], "stream"):
 		case strings.Contains(encoding, "hashtable") || strings.Contains(encoding, "skiplist"):
@@ -526,8 +524,8 @@ func (d *differ) crosswise(ours *peer, last bool) *mismatch {
 // footless is a payload without the version and the checksum.
 func footless(payload string) string { return payload[:max(0, len(payload)-10)] }
 
-// Every command that the judge knows is drawn, with every option, or stands in
-// notCompared.
+// TestDifferentialDrawsAll checks that every command of the judge is drawn, with every
+// option, or is listed in notCompared.
 func TestDifferentialDrawsAll(t *testing.T) {
 	srv, err := server.New(server.Options{})
 	if err != nil {

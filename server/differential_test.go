@@ -3,9 +3,9 @@ package server_test
 // The differential test draws command lines from the command table, sends them
 // to zsetd and to a real redis-server, and compares: every reply byte for byte
 // (in RESP2 and RESP3), every keyspace event in order, and after each batch
-// the whole state. What cannot be the same (order of hash tables, chance,
-// time) is compared as far as it goes; see comparison. What is different on
-// purpose stands in differences_test.go.
+// the whole state. Results that depend on the order of hash tables, chance or time are
+// compared in part; see comparison. Intended differences are listed in
+// differences_test.go.
 //
 // A mismatch is reported with the shortest history that still shows it.
 //
@@ -49,7 +49,7 @@ const (
 )
 
 func TestDifferential(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // half of the time it would be collecting
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // otherwise half of the time goes to garbage collection
 	d := &differ{t: t}
 	real := startRedis(t)
 	d.real = newPeer(real(), real())
@@ -81,25 +81,25 @@ func TestDifferential(t *testing.T) {
 	t.Logf("%d commands, drawn from %d; repeat with -differential.seed %d", *differentialN, len(g.commands), seed)
 	reported := map[string]int{}
 	for sent, version := 0, 2; sent < *differentialN; version = 5 - version {
-		var units []commitScope
-		for len(units) < min(episode, *differentialN-sent) {
-			units = append(units, g.unit())
+		var scenarios []scenario
+		for len(scenarios) < min(episode, *differentialN-sent) {
+			scenarios = append(scenarios, g.scenario())
 		}
-		sent += len(units)
+		sent += len(scenarios)
 		if *differentialLog != "" {
-			if err := os.WriteFile(*differentialLog, []byte(history(units)), 0o644); err != nil {
+			if err := os.WriteFile(*differentialLog, []byte(history(scenarios)), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		m := d.play(units, version, batchSize)
+		m := d.play(scenarios, version, batchSize)
 		if m == nil {
 			continue
 		}
 		if reported[m.name]++; reported[m.name] > 1 {
 			continue
 		}
-		units, m = d.shrink(units, version, m)
-		t.Errorf("RESP%d: %s\n%s\nafter FLUSHALL, the shortest way there:\n%s", version, m.name, m.text, history(units))
+		scenarios, m = d.shrink(scenarios, version, m)
+		t.Errorf("RESP%d: %s\n%s\nafter FLUSHALL, the shortest way there:\n%s", version, m.name, m.text, history(scenarios))
 		if len(reported) >= maxReports {
 			t.Fatalf("too many mismatches; stopped after %d commands", sent)
 		}
@@ -120,24 +120,24 @@ func (d *differ) knows(name string) bool {
 	return r != "*1\r\n*-1\r\n" && r != "*1\r\n$-1\r\n"
 }
 
-// commitScope is a command with what is sent around it so that its replies can be
+// scenario is a command with what is sent around it so that its replies can be
 // compared.
-type commitScope struct {
+type scenario struct {
 	name  string
 	argv  []string // the command itself
 	steps []step
-	alone bool // sent by a client of its own, which ends with it
+	alone bool // sent by a client of its own, which is closed at the end
 }
 
 type step struct {
 	argv   []string
 	how    comparison
-	client int  // 0: the one that sends most
-	waits  bool // may be answered by what another client does
+	client int  // 0: the main client
+	waits  bool // may block until another client acts
 }
 
-// plain reports whether all of a unit is sent by the one that sends most.
-func (u *commitScope) plain() bool {
+// plain reports whether the main client sends all of a scenario.
+func (u *scenario) plain() bool {
 	return !u.alone && !slices.ContainsFunc(u.steps, func(s step) bool { return s.client != 0 })
 }
 
@@ -187,7 +187,7 @@ func comparisonOf(name string, argv []string) comparison {
 		case cursor >= len(argv):
 			return exact
 		case argv[cursor] != "0":
-			return chance // where it begins is our own affair
+			return chance // the first element is unspecified
 		case name == "hscan", name == "zscan":
 			return scanPairs
 		}
@@ -238,17 +238,17 @@ func comparisonOf(name string, argv []string) comparison {
 	return exact
 }
 
-// unit draws a command and adds what it needs.
-func (g *generator) unit() commitScope {
+// scenario draws a command and adds what it needs.
+func (g *generator) scenario() scenario {
 	c, argv := g.next()
-	u := g.unitOf(c, argv)
+	u := g.scenarioOf(c, argv)
 	for i, line := range consumersOf(c.Name, argv) {
 		u.steps = slices.Insert(u.steps, i, step{argv: line})
 	}
 	return u
 }
 
-func (g *generator) unitOf(c *protocol.Command, argv []string) commitScope {
+func (g *generator) scenarioOf(c *protocol.Command, argv []string) scenario {
 	switch {
 	case !aboutData(c):
 		return g.session(c, argv)
@@ -261,8 +261,8 @@ func (g *generator) unitOf(c *protocol.Command, argv []string) commitScope {
 }
 
 // alone adds to a command about data what it needs.
-func (g *generator) alone(c *protocol.Command, argv []string) commitScope {
-	u := commitScope{name: c.Name, argv: argv}
+func (g *generator) alone(c *protocol.Command, argv []string) scenario {
+	u := scenario{name: c.Name, argv: argv}
 	how := comparisonOf(c.Name, argv)
 	if names := len(strings.Split(c.Name, "|")); byMember(argv) && len(argv) > names {
 		// Where scores differ, the range is not specified, and depends on
@@ -298,7 +298,7 @@ func (g *generator) alone(c *protocol.Command, argv []string) commitScope {
 		u.steps = append(u.steps, step{argv: argv, how: how})
 	}
 	argv = u.argv
-	// What was left to chance must not make the states differ.
+	// Random results must not make the states differ.
 	drop := func(i int) {
 		if i < len(argv) {
 			u.steps = append(u.steps, step{argv: []string{"SET", argv[i], ""}, how: ignored}, step{argv: []string{"GETDEL", argv[i]}, how: ignored})
@@ -342,10 +342,10 @@ func byMember(argv []string) bool {
 	}
 }
 
-// history is units as lines of a transcript.
-func history(units []commitScope) string {
+// history is scenarios as lines of a transcript.
+func history(scenarios []scenario) string {
 	var b strings.Builder
-	for _, u := range units {
+	for _, u := range scenarios {
 		if u.alone {
 			b.WriteString("\t(a new client:)\n")
 		}
@@ -382,7 +382,7 @@ func newPeer(cmd, events net.Conn) *peer {
 	return &peer{cmd: &client{nc: cmd, r: bufio.NewReaderSize(cmd, 64<<10)}, events: &client{nc: events, r: bufio.NewReader(events)}}
 }
 
-// ownPeer is a server of ours, which ends with the test.
+// ownPeer starts a zsetd server, which stops at the end of the test.
 func ownPeer(t testing.TB, o server.Options) *peer {
 	t.Helper()
 	srv, err := server.New(o)
@@ -488,7 +488,7 @@ func (p *peer) heard() ([]string, error) {
 		if m[2] == endOfBatch {
 			return events, nil
 		}
-		// What expires is told of when somebody notices, and that depends on time.
+		// The event expired is sent when a server detects the expiry, which depends on time.
 		if channel, _ := m[2].(string); strings.HasPrefix(channel, "__keyspace") && m[3] != "expired" {
 			events = append(events, fmt.Sprintf("%s %s", quote(channel), m[3]))
 		}
@@ -503,14 +503,14 @@ type differ struct {
 
 // mismatch is a difference that was not expected.
 type mismatch struct {
-	name string // the command, or what else differs
-	text string
-	unit int      // index of the unit after which it was seen
-	keys []string // keys concerned
+	name     string // the command, or what else differs
+	text     string
+	scenario int      // index of the scenario after which it was seen
+	keys     []string // keys concerned
 }
 
-// play runs units on both servers, from empty on, until something differs.
-func (d *differ) play(units []commitScope, version, batch int) *mismatch {
+// play runs scenarios on both servers, from empty on, until something differs.
+func (d *differ) play(scenarios []scenario, version, batch int) *mismatch {
 	srv, err := server.New(server.Options{Config: map[string]string{"notify-keyspace-events": "KAnm"}})
 	if err != nil {
 		d.t.Fatal(err)
@@ -531,59 +531,59 @@ func (d *differ) play(units []commitScope, version, batch int) *mismatch {
 			d.t.Fatal(err)
 		}
 	}
-	for start := 0; start < len(units); start += batch {
-		end := min(start+batch, len(units))
-		if m := d.batch(ours, units[start:end], version); m != nil {
-			if m.name == "" { // what comes after a difference that is known
+	for start := 0; start < len(scenarios); start += batch {
+		end := min(start+batch, len(scenarios))
+		if m := d.batch(ours, scenarios[start:end], version); m != nil {
+			if m.name == "" { // the state after a known difference is not compared
 				return nil
 			}
-			m.unit += start
+			m.scenario += start
 			return m
 		}
-		if m := d.crosswise(ours, end == len(units)); m != nil {
-			m.unit = end - 1
+		if m := d.crosswise(ours, end == len(scenarios)); m != nil {
+			m.scenario = end - 1
 			return m
 		}
 		if err := srv.Check(); err != nil {
-			return &mismatch{name: "invariants", text: err.Error(), unit: end - 1}
+			return &mismatch{name: "invariants", text: err.Error(), scenario: end - 1}
 		}
 	}
 	return nil
 }
 
-func (d *differ) batch(ours *peer, units []commitScope, version int) *mismatch {
-	for i := 0; i < len(units); {
+func (d *differ) batch(ours *peer, scenarios []scenario, version int) *mismatch {
+	for i := 0; i < len(scenarios); {
 		var m *mismatch
 		end := i
-		for end < len(units) && units[end].plain() {
+		for end < len(scenarios) && scenarios[end].plain() {
 			end++
 		}
 		switch {
 		case end > i:
-			m = d.plain(ours, units[i:end])
-		case units[i].alone:
+			m = d.plain(ours, scenarios[i:end])
+		case scenarios[i].alone:
 			end++
-			m = d.newcomer(ours, &units[i], version)
+			m = d.newcomer(ours, &scenarios[i], version)
 		default:
 			end++
-			m = d.together(ours, &units[i])
+			m = d.together(ours, &scenarios[i])
 		}
 		if m != nil {
-			m.unit += i
+			m.scenario += i
 			return m
 		}
 		i = end
 	}
-	if m := d.events(ours, units); m != nil {
+	if m := d.events(ours, scenarios); m != nil {
 		return m
 	}
-	return d.state(ours, len(units)-1)
+	return d.state(ours, len(scenarios)-1)
 }
 
-// plain plays units in one go.
-func (d *differ) plain(ours *peer, units []commitScope) *mismatch {
+// plain plays scenarios in one go.
+func (d *differ) plain(ours *peer, scenarios []scenario) *mismatch {
 	var lines [][]string
-	for _, u := range units {
+	for _, u := range scenarios {
 		for _, s := range u.steps {
 			lines = append(lines, s.argv)
 		}
@@ -602,13 +602,13 @@ func (d *differ) plain(ours *peer, units []commitScope) *mismatch {
 		d.t.FailNow()
 	}
 	at := 0
-	for i, u := range units {
+	for i, u := range scenarios {
 		for _, s := range u.steps {
 			if at == len(got) {
-				return &mismatch{name: u.name, text: "\t" + err.Error(), unit: i, keys: s.argv[1:]}
+				return &mismatch{name: u.name, text: "\t" + err.Error(), scenario: i, keys: s.argv[1:]}
 			}
 			if m := compared(&u, s, got[at], want[at]); m != nil {
-				m.unit = i
+				m.scenario = i
 				return m
 			}
 			at++
@@ -618,7 +618,7 @@ func (d *differ) plain(ours *peer, units []commitScope) *mismatch {
 }
 
 // compared compares the replies to a step.
-func compared(u *commitScope, s step, got, want string) *mismatch {
+func compared(u *scenario, s step, got, want string) *mismatch {
 	if same(s.how, got, want) || meant(u.argv, want, got) || tied(s.how, u.argv, want, got) {
 		return nil
 	}
@@ -633,7 +633,7 @@ func tied(how comparison, argv []string, redis, ours string) bool {
 		same(max(how, chance), ours, redis)
 }
 
-// clipped is the text of a reply, at most as much as one likes to read.
+// clipped is the text of a reply, shortened for a message.
 func clipped(reply string) string {
 	lines := replyLines(reply)
 	if len(lines) > 30 {
@@ -673,7 +673,7 @@ func same(how comparison, got, want string) bool {
 	if err != nil {
 		return false
 	}
-	// What EXEC answers, the command answers.
+	// The reply of EXEC contains the reply to the command.
 	if gl, ok := g.([]any); ok && strings.HasPrefix(got, "*1\r\n") && strings.HasPrefix(want, "*1\r\n") {
 		wl := w.([]any)
 		_, list := gl[0].([]any)
@@ -736,7 +736,7 @@ func same(how comparison, got, want string) bool {
 }
 
 // withoutTimes returns a reply about a stream without times, and without those
-// that Redis 7.0 does not tell.
+// that Redis 7.0 does not report.
 func withoutTimes(v any) any {
 	switch v := v.(type) {
 	case int64:
@@ -769,16 +769,16 @@ func withoutTimes(v any) any {
 }
 
 // events compares the keyspace events of a batch.
-func (d *differ) events(ours *peer, units []commitScope) *mismatch {
+func (d *differ) events(ours *peer, scenarios []scenario) *mismatch {
 	got, err := ours.heard()
 	if err != nil {
-		return &mismatch{name: "events", text: "\t" + err.Error(), unit: len(units) - 1}
+		return &mismatch{name: "events", text: "\t" + err.Error(), scenario: len(scenarios) - 1}
 	}
 	want, err := d.real.heard()
 	if err != nil {
 		d.t.Fatalf("redis-server: %v", err)
 	}
-	if slices.ContainsFunc(units, func(u commitScope) bool { return strings.HasPrefix(u.name, "sort") }) {
+	if slices.ContainsFunc(scenarios, func(u scenario) bool { return strings.HasPrefix(u.name, "sort") }) {
 		// SORT misses keys in the order of the elements, which may be a hash table's.
 		missed := func(e string) bool { return strings.HasSuffix(e, " keymiss") }
 		got, want = slices.DeleteFunc(got, missed), slices.DeleteFunc(want, missed)
@@ -798,7 +798,7 @@ func (d *differ) events(ours *peer, units []commitScope) *mismatch {
 			what += " of " + want[i][strings.LastIndexByte(want[i], ' ')+1:]
 		}
 		return &mismatch{
-			name: what, unit: len(units) - 1,
+			name: what, scenario: len(scenarios) - 1,
 			text: fmt.Sprintf("redis:\n\t%s\nzsetd:\n\t%s", show(want), show(got)),
 		}
 	}
@@ -809,7 +809,7 @@ func (d *differ) events(ours *peer, units []commitScope) *mismatch {
 func (d *differ) state(ours *peer, last int) *mismatch {
 	differs := func(db int, key string, what string, got, want any) *mismatch {
 		return &mismatch{
-			name: "state: " + what, unit: last, keys: []string{key},
+			name: "state: " + what, scenario: last, keys: []string{key},
 			text: fmt.Sprintf("database %d, key %s: %s\nredis:\n%s\nzsetd:\n%s", db, quote(key), what, clipped(fmt.Sprint(want)), clipped(fmt.Sprint(got))),
 		}
 	}
@@ -824,7 +824,7 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 	for db := range 3 {
 		got, want, err := both([][]string{{"SELECT", strconv.Itoa(db)}, {"KEYS", "*"}})
 		if err != nil {
-			return &mismatch{name: "state", text: "\t" + err.Error(), unit: last}
+			return &mismatch{name: "state", text: "\t" + err.Error(), scenario: last}
 		}
 		if !same(ordered, got[1], want[1]) {
 			return differs(db, "", "KEYS *", got[1], want[1])
@@ -845,7 +845,7 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 		compare := func() *mismatch {
 			got, want, err := both(lines)
 			if err != nil {
-				return &mismatch{name: "state", text: "\t" + err.Error(), unit: last}
+				return &mismatch{name: "state", text: "\t" + err.Error(), scenario: last}
 			}
 			for i := range lines {
 				if !same(hows[i], got[i], want[i]) && !meant(lines[i], want[i], got[i]) {
@@ -896,25 +896,25 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 	return nil
 }
 
-// shrink returns the fewest units it finds that lead to a mismatch like m.
-func (d *differ) shrink(units []commitScope, version int, m *mismatch) ([]commitScope, *mismatch) {
+// shrink returns the fewest scenarios it finds that lead to a mismatch like m.
+func (d *differ) shrink(scenarios []scenario, version int, m *mismatch) ([]scenario, *mismatch) {
 	best := m
 	tries := 0
-	try := func(candidate []commitScope) bool {
+	try := func(candidate []scenario) bool {
 		tries++
 		n := d.play(candidate, version, max(1, len(candidate)))
 		if n == nil || n.name != m.name {
 			return false
 		}
-		units, best = candidate[:n.unit+1], n
+		scenarios, best = candidate[:n.scenario+1], n
 		return true
 	}
-	units = units[:m.unit+1]
-	again := try(units)
-	// Most units have nothing to do with the keys.
-	var about []commitScope
-	for i, u := range units {
-		if i == len(units)-1 || slices.ContainsFunc(u.steps, func(s step) bool {
+	scenarios = scenarios[:m.scenario+1]
+	again := try(scenarios)
+	// Most scenarios have nothing to do with the keys.
+	var about []scenario
+	for i, u := range scenarios {
+		if i == len(scenarios)-1 || slices.ContainsFunc(u.steps, func(s step) bool {
 			return slices.ContainsFunc(s.argv[1:], func(a string) bool { return slices.Contains(best.keys, a) })
 		}) {
 			about = append(about, u)
@@ -924,36 +924,36 @@ func (d *differ) shrink(units []commitScope, version int, m *mismatch) ([]commit
 		m.text += "\n(it did not happen again: these are the commands about the keys)"
 		return about, m
 	}
-	if len(about) < len(units) {
+	if len(about) < len(scenarios) {
 		try(about)
 	}
-	for size := max(1, len(units)/2); size >= 1 && tries < 1000; size /= 2 {
-		for end := len(units); end > 0 && tries < 1000; end -= size {
-			end = min(end, len(units))
+	for size := max(1, len(scenarios)/2); size >= 1 && tries < 1000; size /= 2 {
+		for end := len(scenarios); end > 0 && tries < 1000; end -= size {
+			end = min(end, len(scenarios))
 			start := max(0, end-size)
-			try(append(slices.Clone(units[:start]), units[end:]...))
+			try(append(slices.Clone(scenarios[:start]), scenarios[end:]...))
 		}
 	}
-	// Fewer lines, where a unit has many that do not belong together.
-	for i := range units {
-		for at := len(units[i].steps) - 1; i < len(units) && !units[i].plain() && at >= 0 && len(units[i].steps) > 1 && tries < 1500; at-- {
-			candidate := slices.Clone(units)
-			candidate[i].steps = slices.Delete(slices.Clone(units[i].steps), at, at+1)
+	// Fewer lines, where a scenario has many that do not belong together.
+	for i := range scenarios {
+		for at := len(scenarios[i].steps) - 1; i < len(scenarios) && !scenarios[i].plain() && at >= 0 && len(scenarios[i].steps) > 1 && tries < 1500; at-- {
+			candidate := slices.Clone(scenarios)
+			candidate[i].steps = slices.Delete(slices.Clone(scenarios[i].steps), at, at+1)
 			try(candidate)
 		}
 	}
 	// Fewer words, where a command has many.
-	for i := range units {
+	for i := range scenarios {
 		for size := 64; size >= 1 && tries < 1500; size /= 2 {
-			for at := 0; i < len(units) && units[i].plain() && len(units[i].steps) == 1 && len(units[i].steps[0].argv) > 1+at+size && tries < 1500; {
-				argv := units[i].steps[0].argv
-				candidate := slices.Clone(units)
-				candidate[i].steps = []step{{argv: append(slices.Clone(argv[:1+at]), argv[1+at+size:]...), how: units[i].steps[0].how}}
+			for at := 0; i < len(scenarios) && scenarios[i].plain() && len(scenarios[i].steps) == 1 && len(scenarios[i].steps[0].argv) > 1+at+size && tries < 1500; {
+				argv := scenarios[i].steps[0].argv
+				candidate := slices.Clone(scenarios)
+				candidate[i].steps = []step{{argv: append(slices.Clone(argv[:1+at]), argv[1+at+size:]...), how: scenarios[i].steps[0].how}}
 				if !try(candidate) {
 					at += size
 				}
 			}
 		}
 	}
-	return units, best
+	return scenarios, best
 }

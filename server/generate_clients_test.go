@@ -291,7 +291,7 @@ func (g *generator) special(c *protocol.Command) []string {
 			{"9223372036854775807000"}}[g.r.IntN(10)]...)
 	case "hello":
 		words := []string{g.pick("2", "3", "3", "2", "4", "a", "", "-1")}
-		if g.one(2) { // what is wrong stands before anything that Redis 7.0 would do all the same
+		if g.one(2) { // the invalid part comes first: Redis 7.0 would execute options before it
 			words = append(words, [][]string{{"AUTH", "default", "x"}, {"AUTH", "u1", "p1"}, {"AUTH", "u2"}, {"SETNAME", "me"}, {"SETNAME", "a b"}, {"x"}, {"SETNAME"},
 				{"AUTH", "u3", "p2"}, {"AUTH", "u1", "p1", "SETNAME", "me"}, {"x", "SETNAME", "me"}}[g.r.IntN(10)]...)
 		}
@@ -324,8 +324,8 @@ func inScript(g *generator, argv []string) []string {
 }
 
 // session draws lines for a client of its own, around one.
-func (g *generator) session(c *protocol.Command, argv []string) commitScope {
-	u := commitScope{name: c.Name, argv: argv, alone: true}
+func (g *generator) session(c *protocol.Command, argv []string) scenario {
+	u := scenario{name: c.Name, argv: argv, alone: true}
 	add := func(name string, argv []string) {
 		u.steps = append(u.steps, step{argv: argv, how: comparisonOf(name, argv)})
 	}
@@ -397,7 +397,7 @@ func (g *generator) session(c *protocol.Command, argv []string) commitScope {
 			return !severalReplies(s.argv) && !slices.Contains([]string{"publish", "spublish", "ping", "pubsub", "reset"}, strings.ToLower(s.argv[0]))
 		})
 	}
-	// A farewell that is not to be answered is not heard.
+	// With suppressed replies the end of QUIT is not observed.
 	if slices.ContainsFunc(u.steps, func(s step) bool { return strings.EqualFold(s.argv[0], "quit") }) {
 		u.steps = slices.DeleteFunc(u.steps, func(s step) bool { return fullName(s.argv) == "client|reply" })
 	}
@@ -431,9 +431,9 @@ func (g *generator) opening() [][]string {
 	return [][]string{{"SELECT", strconv.Itoa(g.r.IntN(3))}}
 }
 
-// watched draws a transaction that looks out for what others do.
-func (g *generator) watched() commitScope {
-	u := commitScope{name: "watch"}
+// watched draws a transaction that watches keys that other clients change.
+func (g *generator) watched() scenario {
+	u := scenario{name: "watch"}
 	_, first := g.data()
 	keys := []string{g.pick("v0", "v1", "h1", "z1", "s1", "l1", "x1")}
 	if len(first) > 1 {
@@ -473,9 +473,9 @@ func (g *generator) watched() commitScope {
 // pick0 draws a client other than that of the transaction.
 func (g *generator) pick0() int { return 2 * g.r.IntN(2) }
 
-// awaited draws commands that wait, and others that may bring what they wait for.
-func (g *generator) awaited(c *protocol.Command, argv []string) commitScope {
-	u := commitScope{name: c.Name, argv: argv}
+// awaited draws commands that block, and others that may unblock them.
+func (g *generator) awaited(c *protocol.Command, argv []string) scenario {
+	u := scenario{name: c.Name, argv: argv}
 	patient := func(argv []string) []string {
 		argv = slices.Clone(argv)
 		last := func(i int) {
@@ -514,7 +514,7 @@ func (g *generator) awaited(c *protocol.Command, argv []string) commitScope {
 	}
 	swap := []string{"SWAPDB", "0", "1"}
 	if len(u.steps) > 1 && u.steps[len(u.steps)-1].client == 2 {
-		swap = []string{"PING"} // who of two is served first would be up to a hash table
+		swap = []string{"PING"} // the order in which two clients are served would depend on a hash table
 	}
 	for range 1 + g.r.IntN(4) {
 		key := keys + strconv.Itoa(g.r.IntN(4))

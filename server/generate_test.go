@@ -25,8 +25,8 @@ type generator struct {
 	libraries []string // of FUNCTION DUMP
 }
 
-// drawn is how often a command is drawn; 10 unless it stands here. What makes
-// values comes more often than what destroys them.
+// drawn is the weight of a command, 10 by default. Commands that create values have
+// higher weights than commands that remove them.
 func drawn(name string) int {
 	switch name {
 	case "zadd", "hset", "sadd", "rpush", "lpush", "set":
@@ -155,7 +155,7 @@ func (g *generator) line(c *protocol.Command) (argv []string) {
 		argv = g.spoil(argv, len(strings.Split(c.Name, "|")))
 	}
 	if (c.Name == "zrank" || c.Name == "zrevrank") && len(argv) > 3 {
-		argv = argv[:3] // what follows is newer than the judge
+		argv = argv[:3] // the other arguments are newer than the judge
 	}
 	if g.one(10) {
 		argv[0] = strings.ToUpper(argv[0])
@@ -680,7 +680,7 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 				argv[i] = strconv.FormatInt(g.now.UnixMilli()+1e9, 10)
 			}
 		case "client|tracking", "client|list":
-			if n > 0 { // which may be somebody's ID
+			if n > 0 { // the number may be the ID of a client
 				argv[i] = "99999999"
 			}
 		case "lpos":
