@@ -170,7 +170,7 @@ func TestConfigFile(t *testing.T) {
 	}
 }
 
-// What CONFIG REWRITE writes of all parameters is read back as the same.
+// TestConfigRewriteAll checks that the values of all parameters survive CONFIG REWRITE.
 func TestConfigRewriteAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zsetd.conf")
 	srv, err := New(Options{ConfigFile: path, Config: map[string]string{"loglevel": "debug", "save": "", "enable-debug-command": "yes"}})
@@ -197,7 +197,7 @@ func TestConfigRewriteAll(t *testing.T) {
 	}
 }
 
-// Every other address and port can be listened on while the server runs.
+// TestRelisten checks that the addresses and ports can be changed while the server runs.
 func TestRelisten(t *testing.T) {
 	srv, err := New(Options{Config: map[string]string{"port": freePort(t), "bind": "127.0.0.1"}})
 	if err != nil {
@@ -265,7 +265,8 @@ func TestRelisten(t *testing.T) {
 	}
 }
 
-// A server that nobody could reach does not start, and says why.
+// TestNowhereToListen checks that a server without a usable listener fails to start, with
+// the reason.
 func TestNowhereToListen(t *testing.T) {
 	for bind, want := range map[string]string{
 		"":                        "bind is empty",

@@ -59,7 +59,7 @@ type crashWriter struct {
 	id      int
 	sent    int64
 	acked   atomic.Int64
-	history []acked // what was acknowledged when
+	history []acked // acknowledged numbers, with the time
 }
 
 type acked struct {
@@ -67,7 +67,7 @@ type acked struct {
 	at time.Time
 }
 
-// command is the n-th command of a writer, and tells how many replies it has.
+// command appends the n-th command of a writer, and returns its number of replies.
 func (w *crashWriter) command(b []byte, n int64) ([]byte, int) {
 	words := func(words ...any) {
 		b = fmt.Appendf(b, "*%d\r\n", len(words))
@@ -213,11 +213,11 @@ func (w *crashWriter) found(t *testing.T, srv *Server) int64 {
 	return n
 }
 
-// A server that is killed at any moment leaves a file that opens, with all that
-// was acknowledged more than the interval ago, or with appendfsync always, with
-// all that was acknowledged; nothing has holes, and no MULTI is torn. The next
-// server goes on with the same file, so that journals, the rewriting of them, and
-// files that are written anew are killed in the middle.
+// TestKilled checks that a server that is killed at any moment leaves a file that opens,
+// with all commands that were acknowledged more than the interval ago, or with appendfsync
+// always, with all acknowledged commands. No command in between is lost, and no MULTI is
+// applied in part. The next server continues with the same file, so that kills also hit
+// journals and rewrites.
 func TestKilled(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no unix sockets to serve on")
@@ -245,7 +245,7 @@ func TestKilled(t *testing.T) {
 			rewritten, unfinished := 0, 0
 			generations := uint64(0)
 			for kill := range kills {
-				if kill%15 == 14 { // begin anew: the data would grow and grow
+				if kill%15 == 14 { // start with an empty file, to bound the data
 					if err := os.Remove(path); err != nil {
 						t.Fatal(err)
 					}
@@ -296,7 +296,7 @@ func TestKilled(t *testing.T) {
 				}
 				srv.do(func() {
 					if g := srv.keeper.stats.generation; g < generations {
-						rewritten++ // a fresh file counts from 1
+						rewritten++ // a new file counts from 1
 					}
 					generations = srv.keeper.stats.generation
 				})
@@ -336,17 +336,17 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%s: %d kills, %d clean opens; %d commands acknowledged, %d of them lost, the oldest acknowledged %v before the kill; "+
-				"%d fresh files took the place of others, %d were killed in the middle; the file has %d KB",
+				"%d files were replaced by new ones, %d rewrites were killed; the file has %d KB",
 				mode, kills, kills, total, lost, oldest.Round(time.Millisecond), rewritten, unfinished, info.Size()>>10)
 		})
 	}
 }
 
-// interval is how old what is lost may be: the second of the save rule, and what
-// a Cut takes to be written on a busy machine.
+// interval is the maximum age of lost commands: the second of the save rule, and the time
+// to write a checkpoint on a busy machine.
 const interval = 2500 * time.Millisecond
 
-// awaitSocket waits until somebody listens there, with the data loaded.
+// awaitSocket waits until a server listens there and has loaded its data.
 func awaitSocket(t *testing.T, socket string, child *process.Cmd, log *bytes.Buffer) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
@@ -364,7 +364,7 @@ func awaitSocket(t *testing.T, socket string, child *process.Cmd, log *bytes.Buf
 		if time.Now().After(end) {
 			child.Process.Kill()
 			child.Wait()
-			t.Fatalf("the server does not start: %v\n%s", err, log.Bytes())
+			t.Fatalf("the server has not started: %v\n%s", err, log.Bytes())
 		}
 	}
 }

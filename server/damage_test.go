@@ -84,10 +84,10 @@ func damageSample(t *testing.T, size int) (file []byte, holds string) {
 	return file, holds
 }
 
-// A damaged file is refused with an error that says which file and where the
-// damage is, or holds all that it held. It is not changed by that. There is
-// nothing between: no value that is wrong, none that is missing, no panic, and no
-// load that does not end.
+// TestDamage checks that loading a damaged file either fails, with an error that names
+// the file and the position of the damage, or returns all data. There is no third
+// outcome: no wrong or missing value, no panic, no load without end. Loading does not
+// change the file.
 func TestDamage(t *testing.T) {
 	size := 1 << 20
 	times := func(n int) int { return n / 8 }
@@ -152,7 +152,7 @@ func TestDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _, err := loadDamaged(path); err != nil || got != now {
-			t.Fatalf("%s: after another Cut: %v", kind, err)
+			t.Fatalf("%s: after another checkpoint: %v", kind, err)
 		}
 	}
 	for range times(240) {
@@ -161,7 +161,7 @@ func TestDamage(t *testing.T) {
 		file[at] ^= 1 << rng.IntN(8)
 		try("1 bit flipped", file)
 	}
-	for range times(120) { // what counts: headers and tables of pages
+	for range times(120) { // the important parts: headers and tables of pages
 		file := bytes.Clone(whole)
 		at := rng.IntN(pages)*4096 + rng.IntN(16+4*16)
 		file[at] ^= 1 << rng.IntN(8)
@@ -237,8 +237,8 @@ func loadDamaged(path string) (holds string, took time.Duration, err error) {
 	return digestOf(srv), took, nil
 }
 
-// Of a file whose journals and pages are as they should be, one of an earlier
-// state of it put in the place of another is noticed, too.
+// TestStalePages checks that a page of an earlier state of the file, in place of the
+// current one, is detected, though the page itself is valid.
 func TestStalePages(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "k.db")
@@ -256,7 +256,7 @@ func TestStalePages(t *testing.T) {
 		}
 	}
 	holds := digestOf(srv)
-	srv.do(func() { srv.ending.nosave = true }) // with one more Cut page 2 may lead to the whole file of an earlier one
+	srv.do(func() { srv.ending.nosave = true }) // after one more checkpoint page 2 may refer to a complete earlier state
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestStalePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused, loaded := 0, 0
-	// But not a meta: what it leads to is the file of one Cut before, and whole.
+	// Meta pages are excluded: they refer to the previous checkpoint, which is complete.
 	for at := 2 * 4096; at < min(len(before), len(after)); at += 4096 {
 		if bytes.Equal(before[at:at+4096], after[at:at+4096]) {
 			continue
@@ -280,7 +280,7 @@ func TestStalePages(t *testing.T) {
 		case err != nil:
 			refused++
 		case got != holds:
-			t.Errorf("page %d is as it was earlier, and nobody has noticed", at/4096)
+			t.Errorf("page %d is stale, and loading has not detected it", at/4096)
 		default:
 			loaded++
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What waits for a time to pass never ends before it has passed, wherever in a
-// millisecond it begins, and at most two milliseconds later.
+// TestNeverEarly checks that waits never end early, at any offset within a millisecond,
+// and at most two milliseconds late.
 func TestNeverEarly(t *testing.T) {
 	const wait = 5 * time.Millisecond
 	lines := []string{
@@ -46,8 +46,8 @@ func TestNeverEarly(t *testing.T) {
 	})
 }
 
-// A key, a field or a member is there until its time has passed, wherever in a
-// millisecond that begins.
+// TestThereUntilDue checks that a key, a field or a member exists until its deadline, at
+// any offset within a millisecond.
 func TestThereUntilDue(t *testing.T) {
 	for _, c := range []struct{ set, there string }{
 		{"SET k v PX 5", "EXISTS k"},

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Who may DEBUG is decided before anything else about the client is.
+// TestDebugAllowed checks that the permission to DEBUG depends on the address of the
+// client, before any other check.
 func TestDebugAllowed(t *testing.T) {
 	for _, test := range []struct {
 		enabled, addr string

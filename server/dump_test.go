@@ -13,8 +13,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// Values of all kinds and sizes go from here to Redis and back, by DUMP and
-// RESTORE; where Redis leaves nothing to chance, DUMP is the same bytes.
+// TestDumpAsRedis moves values of all kinds and sizes to Redis and back, by DUMP and
+// RESTORE; where the bytes of Redis are deterministic, DUMP returns the same.
 func TestDumpAsRedis(t *testing.T) {
 	dial := startRedis(t)
 	real := newPeer(dial(), dial())
@@ -159,7 +159,7 @@ func randomValue(r *rand.Rand) (argv []string, look func(key string) []string, e
 func TestMigrate(t *testing.T) {
 	dial := startRedis(t)
 	real := newPeer(dial(), dial())
-	// MIGRATE knows TCP only, and the judge has a socket: somebody must carry.
+	// MIGRATE supports only TCP, and the judge listens on a unix socket: a proxy connects them.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

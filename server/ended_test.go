@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// These test that a client that has closed its side of the connection is given nothing
-// any more, though the server has not read as far as the end of its input.
+// Tests that a client that has closed its side of the connection receives no element,
+// though the server has not read up to the end of its input.
 
-// under runs command lines with the server's lock, so that no transport finds out
-// anything in between.
+// under runs command lines with the server's lock, so that no transport handles an event
+// in between.
 func under(srv *Server, s *Session, lines ...string) {
 	for _, line := range lines {
 		var argv [][]byte
@@ -101,8 +101,8 @@ func dials(t *testing.T) map[string]func(*testing.T) (*Server, func() net.Conn) 
 	return ways
 }
 
-// Elements that come after the clients have closed stay where they are, whatever the
-// clients have waited with.
+// TestElementsStay checks that elements that are added after all blocked clients have
+// closed stay in place, for all blocking commands.
 func TestElementsStay(t *testing.T) {
 	commands := []struct{ wait, add, count string }{
 		{"BZPOPMIN k 0", "ZADD k %d m%[1]d", "ZCARD k"},
@@ -154,8 +154,8 @@ func TestElementsStay(t *testing.T) {
 	}
 }
 
-// A client that has closed its half only is gone, too, as in Redis, and the element goes
-// to the next.
+// TestHalfClosedWaiter checks that a half-closed client counts as closed, as in Redis, and
+// that the element goes to the next client.
 func TestHalfClosedWaiter(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		t.Run(transport, func(t *testing.T) {
@@ -188,7 +188,8 @@ func TestHalfClosedWaiter(t *testing.T) {
 	}
 }
 
-// What CLIENT PAUSE has held back of a client that has closed is not run.
+// TestPausedAndClosed checks that commands that CLIENT PAUSE has delayed do not run when
+// their client has closed.
 func TestPausedAndClosed(t *testing.T) {
 	srv, addr := start(t, nil)
 	must(t, srv, "RPUSH k m")
@@ -206,8 +207,8 @@ func TestPausedAndClosed(t *testing.T) {
 	waiting(t, srv, 0)
 }
 
-// A call of Do whose context has ended takes nothing; one that was given something
-// returns that.
+// TestDoEnds checks that a call of Do whose context has ended removes no element, and that
+// a call that has removed one returns it.
 func TestDoEnds(t *testing.T) {
 	srv, _ := start(t, nil)
 	for range 20 {
@@ -248,8 +249,7 @@ func TestDoEnds(t *testing.T) {
 	}
 }
 
-// At maxclients a client that closes finds its place free when it connects again at
-// once.
+// TestReconnectWhenFull checks that at maxclients a client can close and reconnect at once.
 func TestReconnectWhenFull(t *testing.T) {
 	const clients, times = 5, 200
 	for _, transport := range []string{"epoll", "net"} {

@@ -34,8 +34,8 @@ func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, sr
 	}
 }
 
-// More clients than a loop learns of at once, all of which wait, and are served by
-// one of them.
+// TestManyClients blocks more clients than one epoll_wait reports, and serves them all
+// from one client.
 func TestManyClients(t *testing.T) {
 	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
 		const n = 3*128 + 1
@@ -59,8 +59,9 @@ func TestManyClients(t *testing.T) {
 	})
 }
 
-// Of a large argument all is taken that a client has sent, though the socket had no room
-// for most of it, before who asks later is told what the client takes.
+// TestLargeArgumentIsTakenFirst checks that a loop reads all that a client has sent of a
+// large argument, though most of it did not fit in the socket buffer, before a later
+// command reads the client's memory.
 func TestLargeArgumentIsTakenFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop
 	srv, addr := start(t, map[string]string{"transport": "epoll", "maxmemory-clients": "440400"})
@@ -71,7 +72,7 @@ func TestLargeArgumentIsTakenFirst(t *testing.T) {
 		large := dialRaw(t, addr)
 		large.send("CLIENT SETNAME large\r\n")
 		large.expect("OK")
-		srv.mu.Lock() // which the loop waits for when it has seen that the argument is large
+		srv.mu.Lock() // the loop waits for the lock when it has detected the large argument
 		sent := make(chan error, 1)
 		go func() {
 			_, err := io.WriteString(large, "*1\r\n$440400\r\n"+strings.Repeat("x", 440400))
@@ -96,8 +97,8 @@ func TestLargeArgumentIsTakenFirst(t *testing.T) {
 	}
 }
 
-// A client whose replies nobody takes is not read for ever, delays nobody, and gets
-// everything in the end.
+// TestBackPressure checks that the server stops reading a client that does not read its
+// replies, that this delays no other client, and that all replies arrive in the end.
 func TestBackPressure(t *testing.T) {
 	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
 		lazy, other := dialRaw(t, addr), dialRaw(t, addr)
@@ -141,8 +142,8 @@ func TestBackPressure(t *testing.T) {
 	})
 }
 
-// Who was served together with a script that then takes long has his reply while it
-// runs, and who was told something has that.
+// TestServedBeforeBusy checks that clients of the same turn as a long script receive their
+// replies and messages while the script runs.
 func TestServedBeforeBusy(t *testing.T) {
 	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *Server, addr string) {
 		first, early, slow, told := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
@@ -187,8 +188,8 @@ func kill(t *testing.T, c *rawClient) {
 	t.Fatal("there is no script to be killed")
 }
 
-// While a script is busy the other clients of its loop are told so, and what the
-// client of the script has sent behind it runs when it has ended.
+// TestBusyLoop checks that the other clients of a loop get BUSY while a script runs, and
+// that later commands of the script's client run when it has ended.
 func TestBusyLoop(t *testing.T) {
 	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *Server, addr string) {
 		clients := make([]*rawClient, 8)
@@ -229,8 +230,8 @@ func TestBusyLoop(t *testing.T) {
 	})
 }
 
-// Who says that nothing more will come still gets what it has asked for; who hangs
-// up while it waits takes nothing with it.
+// TestHalfClosed checks that a half-closed client receives all replies, and that a client
+// that closes while it is blocked removes no element.
 func TestHalfClosed(t *testing.T) {
 	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
 		c := dialRaw(t, addr)
@@ -250,8 +251,8 @@ func TestHalfClosed(t *testing.T) {
 	})
 }
 
-// Messages come in order, whole, and in the dialect of each, however long the
-// pipelines of those who publish them and whatever the receivers do themselves.
+// TestFanOut checks that messages arrive complete, in order, and in each receiver's
+// protocol version, with long pipelines of PUBLISH and with commands of the receivers.
 func TestFanOut(t *testing.T) {
 	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
 		const receivers, publishers, messages = 40, 3, 2000
@@ -353,8 +354,8 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// Who asks what a client takes is told what that had sent before he asked, a large
-// argument of which a part is missing, too.
+// TestLargeArgumentIsSeen checks that the reported memory of a client includes all that it
+// has sent before, also a part of a large argument.
 func TestLargeArgumentIsSeen(t *testing.T) {
 	_, addr := start(t, map[string]string{"transport": "epoll"})
 	other := dialRaw(t, addr)

@@ -41,8 +41,7 @@ func evicted(srv *Server) (n int64) {
 	return n
 }
 
-// However much is written, the memory that is counted stays at the limit for values
-// of all types.
+// TestLimitIsHeld checks that the counted memory stays at the limit for values of all types.
 func TestLimitIsHeld(t *testing.T) { limitIsHeld(t, 4<<20, false) }
 
 // limitIsHeld fills servers until room bytes are in use, and then until as much
@@ -112,8 +111,8 @@ func limitIsHeld(t *testing.T, room int64, heap bool) {
 	}
 }
 
-// Of many keys those go that were used longest ago, or least often, approximately: of
-// the half that is to stay most stay.
+// TestEvictionChoosesWell checks that LRU and LFU evict approximately the least recently,
+// or least frequently, used keys: most of the other half stay.
 func TestEvictionChoosesWell(t *testing.T) {
 	const keys = 4000
 	for _, policy := range []string{"allkeys-lru", "volatile-lru", "allkeys-lfu", "volatile-lfu", "volatile-ttl"} {
@@ -166,8 +165,8 @@ func TestEvictionChoosesWell(t *testing.T) {
 	}
 }
 
-// A random policy has each key go with the same chance, also among those with a
-// deadline, and in all databases.
+// TestEvictionAtRandom checks that a random policy evicts each key with the same
+// probability, also among keys with a deadline, and in all databases.
 func TestEvictionAtRandom(t *testing.T) {
 	for _, policy := range []string{"allkeys-random", "volatile-random"} {
 		srv, _ := evicting(t, policy, 1<<30)
@@ -191,8 +190,9 @@ func TestEvictionAtRandom(t *testing.T) {
 	}
 }
 
-// Nobody is refused as long as there are keys to evict, and no command takes longer
-// than the parameter tenacity allows, however much is to go; the rest goes by itself.
+// TestEvictionOfMuch checks that no command fails with OOM as long as there are keys to
+// evict, that no command exceeds the time of maxmemory-eviction-tenacity, and that the
+// server evicts the rest in the background.
 func TestEvictionOfMuch(t *testing.T) {
 	srv, do := evicting(t, "allkeys-random", 1<<30)
 	const keys = 200_000
@@ -226,7 +226,7 @@ func TestEvictionOfMuch(t *testing.T) {
 	})
 }
 
-// What is evicted is gone from the file, too.
+// TestEvictedKeysAreGoneForGood checks that evicted keys are also removed from the file.
 func TestEvictedKeysAreGoneForGood(t *testing.T) {
 	file := t.TempDir() + "/data"
 	for _, rewrite := range []bool{false, true} {
@@ -294,8 +294,9 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 	}
 }
 
-// What tells clients to forget a key that was evicted does not make others be evicted.
-func TestInvalidationsEvictNobody(t *testing.T) {
+// TestInvalidationsDoNotEvict checks that the invalidation messages of an evicted key cause
+// no further evictions.
+func TestInvalidationsDoNotEvict(t *testing.T) {
 	srv, err := New(Options{Config: map[string]string{"maxmemory-policy": "allkeys-lru", "maxmemory-eviction-tenacity": "100"}})
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +316,7 @@ func TestInvalidationsEvictNobody(t *testing.T) {
 		do("SET", key(i), "x")
 	}
 	for range 5 {
-		nc, err := srv.Dialer()(t.Context(), "", "") // nothing is on its way here: what is not read waits
+		nc, err := srv.Dialer()(t.Context(), "", "") // in memory, without a socket buffer: output that the test does not read stays in the server
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,8 +344,8 @@ func TestInvalidationsEvictNobody(t *testing.T) {
 	}
 }
 
-// No key is evicted for what clients take who are disconnected because they take too
-// much.
+// TestClientsGoBeforeKeys checks that no key is evicted because of the memory of clients
+// that are disconnected by maxmemory-clients.
 func TestClientsGoBeforeKeys(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		t.Run(transport, func(t *testing.T) {

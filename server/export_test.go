@@ -45,8 +45,8 @@ type Direct struct {
 	sess *Session
 }
 
-// Direct returns a session that may do everything. The server's chance is fixed, and
-// nothing is removed from it by the timer, so that the same lines do the same.
+// Direct returns a session with all permissions. The server's random seed is fixed, and
+// its timer removes nothing, so that runs are deterministic.
 func (srv *Server) Direct() *Direct {
 	srv.mu.Lock()
 	srv.rand = rand.New(rand.NewPCG(1, 2))
@@ -62,9 +62,9 @@ func (d *Direct) open() {
 	d.sess.setOwner()
 }
 
-// Do runs a command and returns the replies. What would make it wait is over at once:
-// it is given what it would get at its deadline, a pause ends, and a script that others
-// are told of is killed. When the session has ended, another takes its place.
+// Do runs a command and returns the replies. It never blocks: a blocked command gets the
+// reply of its timeout at once, a pause ends, and a script that is reported as busy is
+// killed. When the session has ended, Do opens another.
 func (d *Direct) Do(argv [][]byte) []byte {
 	if cmd, _ := d.srv.table.find(argv); cmd != nil && cmd.Group == "scripting" || cmd != nil && cmd.Name == "exec" {
 		defer d.watch()()
@@ -100,7 +100,7 @@ func (d *Direct) Renew() {
 // Close ends the session.
 func (d *Direct) Close() { d.sess.close() }
 
-// watch kills the script that runs once others are told of it.
+// watch kills the running script once it is reported as busy.
 func (d *Direct) watch() (stop func()) {
 	done := make(chan struct{})
 	go func() {

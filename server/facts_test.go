@@ -11,9 +11,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// TestCommandsOfRedis: there is every command and subcommand of the judge,
-// unless it is listed with a reason, and nothing else, unless it is listed with
-// the version that it is of.
+// TestCommandsOfRedis checks that every command and subcommand of the judge exists or is
+// listed as absent, and that all others have a later version in Since.
 func TestCommandsOfRedis(t *testing.T) {
 	redis, zsetd := asker(t, startRedis(t)()), ours(t)
 	theirs, here := words(redis("COMMAND", "LIST")), words(zsetd("COMMAND", "LIST"))
@@ -28,7 +27,7 @@ func TestCommandsOfRedis(t *testing.T) {
 	}
 	for _, name := range theirs {
 		if !slices.Contains(here, name) && !absent[name] {
-			t.Errorf("Redis %s has %s, and why we do not is not said", judge, name)
+			t.Errorf("Redis %s has %s, and zsetd has neither the command nor an entry in AbsentCommands", judge, name)
 		}
 	}
 	newer := 0
@@ -59,7 +58,7 @@ func words(reply any) []string {
 }
 
 // TestCategoriesAsRedis: the categories, and what commands that Redis has are in
-// each, as ACL CAT and COMMAND LIST tell them.
+// each, as ACL CAT and COMMAND LIST return them.
 func TestCategoriesAsRedis(t *testing.T) {
 	redis, zsetd := asker(t, startRedis(t)()), ours(t)
 	both := map[string]bool{}
@@ -99,7 +98,7 @@ func TestCategoriesAsRedis(t *testing.T) {
 	}
 }
 
-// TestHelpAsRedis: what HELP says.
+// TestHelpAsRedis compares the replies to HELP.
 func TestHelpAsRedis(t *testing.T) {
 	redis, zsetd := asker(t, startRedis(t)()), ours(t)
 	added := map[string][]string{ // 7.2, 7.4
@@ -222,8 +221,8 @@ func familyTable(t *testing.T) string {
 // ownVersion is what COMMAND DOCS says of the commands that Redis does not have.
 const ownVersion = "zsetd 0.1.0"
 
-// TestInfoForMonitors: what monitors read from INFO is there, and is a number
-// where they want one: redis_exporter, and redis-cli --stat.
+// TestInfoForMonitors checks that INFO has the fields that redis_exporter and redis-cli
+// --stat read, with numbers where they expect numbers.
 func TestInfoForMonitors(t *testing.T) {
 	const exporter = `uptime_in_seconds process_id connected_clients blocked_clients tracking_clients
 		client_recent_max_output_buffer client_recent_max_input_buffer allocator_active allocator_allocated allocator_resident

@@ -44,16 +44,16 @@ func panicking(srv *Server, name string, run func(before func(*Call), c *Call)) 
 	cmd.run = func(c *Call) { run(before, c) }
 }
 
-// Wherever something panics, the server is over: whoever it belongs to is told, the
-// others are disconnected, everything that a host may call returns an error, nothing
-// is left, and the file has what was saved.
+// TestPanic checks that a panic anywhere stops the server: the client of the command gets
+// an error, the others are disconnected, every exported method returns an error, no
+// goroutine is left, and the file has the saved data.
 func TestPanic(t *testing.T) {
 	always := func(before func(*Call), c *Call) { panic("BUG: a test") }
 	for _, test := range []struct {
 		name    string
 		prepare func(*Server)
 		send    string   // by the client
-		replies []string // to the client, before he is disconnected
+		replies []string // to the client, before it is disconnected
 		act     func(*Server)
 		saves   bool // its panic comes after a checkpoint
 		logged  []string
@@ -278,8 +278,8 @@ func awaitGoroutines(limit int) (n int) {
 	return n
 }
 
-// With appendfsync always nobody is told of what has not been saved, also when the
-// server panics.
+// TestPanicWhileHeld checks that with appendfsync always no client receives a reply to
+// unsaved changes when the server panics.
 func TestPanicWhileHeld(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		file := filepath.Join(t.TempDir(), "data.db")
@@ -308,7 +308,7 @@ func TestPanicWhileHeld(t *testing.T) {
 		fmt.Fprint(nc, "MULTI\r\nSET b 1\r\nEXEC\r\nSET c 1\r\nDEBUG PANIC\r\n")
 		rest, _ := io.ReadAll(r)
 		if strings.Contains(string(rest), "+OK\r\n-") || bytes.Count(rest, []byte("\n")) > 6 {
-			t.Errorf("%s: it was told %q", transport, rest)
+			t.Errorf("%s: the client got %q", transport, rest)
 		}
 		srv.Close()
 		if srv, err = New(Options{File: file}); err != nil {
