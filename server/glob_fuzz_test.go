@@ -9,7 +9,7 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// naiveMatch is what a pattern means, by trying everything.
+// naiveMatch is a reference implementation of glob matching, by backtracking.
 func naiveMatch(p, s string, nocase bool) bool {
 	fold := func(c byte) byte {
 		if nocase && 'A' <= c && c <= 'Z' {
@@ -59,8 +59,8 @@ func naiveMatch(p, s string, nocase bool) bool {
 	return one && naiveMatch(rest, s[1:], nocase)
 }
 
-// FuzzGlob: short patterns mean what they say, both ways in which they are matched; of long ones, and of
-// pairs of any length, none takes long.
+// FuzzGlob compares both matchers with the reference for short patterns, and checks that
+// no pair of pattern and text takes long.
 func FuzzGlob(f *testing.F) {
 	for _, lines := range transcriptLines(f) {
 		for _, m := range regexp.MustCompile(`(?:KEYS|MATCH|PSUBSCRIBE) (\S+)`).FindAllStringSubmatch(lines, -1) {
@@ -95,7 +95,7 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// hostilePatterns are made to take long, with what they are matched against.
+// hostilePatterns returns patterns that are slow for backtracking, with their texts.
 func hostilePatterns() map[string][2]string {
 	r := strings.Repeat
 	return map[string][2]string{
@@ -112,7 +112,7 @@ func hostilePatterns() map[string][2]string {
 	}
 }
 
-// A matcher that tries one place after the other would take minutes for the longest.
+// TestHostilePatterns matches patterns for which a backtracking matcher would take minutes.
 func TestHostilePatterns(t *testing.T) {
 	for name, c := range hostilePatterns() {
 		start := time.Now()

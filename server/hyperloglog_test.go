@@ -40,7 +40,7 @@ func TestHyperLogLogAsRedis(t *testing.T) {
 		}
 	}
 	var want, got []string
-	for part := range slices.Chunk(lines, 50) { // each has its own patience
+	for part := range slices.Chunk(lines, 50) { // each has its own deadline
 		for _, p := range []struct {
 			peer    *peer
 			replies *[]string

@@ -37,9 +37,9 @@ var recordJudges = flag.Bool("judges.record", false, "write testdata/judges agai
 // newer is a server that writes a newer format than the usual judge.
 type newer struct {
 	name     string // of its files in testdata/judges
-	variable string // of the environment, which names the program
+	variable string // environment variable with the path of the program
 	program  string // in the search path
-	version  string // that INFO tells, and how it begins
+	version  string // field of INFO, and the prefix of its value
 }
 
 func newerServers() []newer {

@@ -16,8 +16,8 @@ import (
 )
 
 // alone runs a test, or a subtest, in a process of its own, and reports whether
-// this is it. A test needs that if it changes what belongs to the process as a
-// whole, such as limits and descriptors, which tests beside it would notice.
+// this is that process. Tests that change process-wide state, such as limits and
+// descriptors, need it, because parallel tests would be affected.
 func alone(t *testing.T) bool {
 	t.Helper()
 	const variable = "ZSETD_TEST_ALONE"
@@ -58,8 +58,8 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// limitFiles lets no file of this process grow beyond some size, until mend is
-// called. Go reports more than that as an error, EFBIG, and goes on.
+// limitFiles sets a limit of the size of files of this process, until mend is called.
+// Writes beyond it fail with EFBIG.
 func limitFiles(t *testing.T, size uint64) (mend func()) {
 	t.Helper()
 	var was syscall.Rlimit
@@ -78,9 +78,9 @@ func limitFiles(t *testing.T, size uint64) (mend func()) {
 	return mend
 }
 
-// breakFile puts a device in the place of the file that the keeper has open:
-// /dev/full fails whatever is done with it; with /dev/null what is written is
-// lost, and fsync fails. The system's errors, and no others, come from it. mend
+// breakFile replaces the descriptor of the file that the keeper has open by a device:
+// with /dev/full all writes fail; with /dev/null written data are
+// lost, and fsync fails. The errors are real errors of the system. mend
 // puts the file back, unless the keeper has closed the device meanwhile. The
 // test must run alone: a descriptor that the keeper closes may be another test's
 // a moment later.
@@ -101,7 +101,7 @@ func breakFile(t *testing.T, path, device string) (mend func()) {
 		}
 	}
 	if fd < 0 {
-		t.Fatal("nobody has the file open")
+		t.Fatal("no descriptor of this process has the file open")
 	}
 	saved, err := syscall.Dup(fd)
 	if err != nil {
@@ -177,7 +177,7 @@ func TestNoRoom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mend := limitFiles(t, 8192) // there is room for the metas alone
+			mend := limitFiles(t, 8192) // only the meta pages fit
 			must(t, srv, "SET a 2")
 			eventually(t, "saving fails", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "err" })
 			if e := infoOf(t, srv, "snapshot_last_error"); !strings.Contains(e, "file too large") || !strings.Contains(e, path) {
@@ -262,7 +262,7 @@ func TestSignalWithoutRoom(t *testing.T) {
 	}
 }
 
-// Attempts that were asked for and fail do not stand in the way of the next.
+// TestFailingBGSAVE checks that a failed BGSAVE does not block the next.
 func TestFailingBGSAVE(t *testing.T) {
 	if !alone(t) {
 		return
@@ -286,9 +286,9 @@ func TestFailingBGSAVE(t *testing.T) {
 	savedAs(t, path, "a", "5")
 }
 
-// With appendfsync always nobody is told that a change was done that could not
-// be saved: his connection is closed. What comes then is refused, or goes on
-// without waiting, as configured.
+// TestNoRoomInAlways checks that with appendfsync always a client receives no reply to
+// changes that could not be saved: its connection is closed. Later writes are refused, or
+// run without waiting for the disk, as configured.
 func TestNoRoomInAlways(t *testing.T) {
 	for _, stop := range []string{"yes", "no"} {
 		for _, device := range []string{"/dev/full", "/dev/null"} {
@@ -304,16 +304,16 @@ func TestNoRoomInAlways(t *testing.T) {
 				c, other := dialKeep(t, srv), dialKeep(t, srv)
 				c.send("SET a 2\r\nGET a\r\n")
 				if got := c.all(); got != "" {
-					t.Errorf("the client was told %q", got)
+					t.Errorf("the client got %q", got)
 				}
-				if device == "/dev/null" { // fsync failed: nobody needs to repair anything
+				if device == "/dev/null" { // fsync failed: a new file is written, without intervention
 					eventually(t, "a fresh file is there", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
 					must(t, srv, "SET a 3")
 					savedAs(t, path, "a", "3")
 					if saves(t, srv) == n {
 						t.Error("nothing was saved")
 					}
-					return // there is nothing to mend: the keeper has closed the broken file
+					return // no repair is necessary: the keeper has closed the broken file
 				}
 				want := "OK"
 				if stop == "yes" {
@@ -324,7 +324,7 @@ func TestNoRoomInAlways(t *testing.T) {
 					t.Errorf("after the failure: %v", got)
 				}
 				other.reply()
-				if stop == "no" { // no limit would mean all memory
+				if stop == "no" { // without a limit the journal would use all memory
 					srv.do(func() { srv.keeper.limits.pending = 100_000 })
 					for range 300 {
 						must(t, srv, "SET b "+strings.Repeat("x", 1000)+" -> OK")
@@ -347,8 +347,8 @@ func TestNoRoomInAlways(t *testing.T) {
 	}
 }
 
-// After an fsync has failed the file is not written again; a fresh one, with
-// everything, takes its place.
+// TestFsyncFails checks that after a failed fsync the file is not written again, and that
+// a new file with all data replaces it.
 func TestFsyncFails(t *testing.T) {
 	if !alone(t) {
 		return
@@ -390,8 +390,8 @@ func TestFsyncFails(t *testing.T) {
 	}
 }
 
-// A fresh file that cannot be written costs the old one nothing, nor is it tried
-// again and again.
+// TestFreshFileFails checks that the old file stays intact when a new file cannot be
+// written, and that retries are limited.
 func TestFreshFileFails(t *testing.T) {
 	path := tmpPath(t)
 	srv := keep(t, path, map[string]string{"save": "1 1"})
@@ -419,7 +419,7 @@ func TestFreshFileFails(t *testing.T) {
 	savedAs(t, path, "a", "3")
 }
 
-// A disk that is full for true: a file system of 2 MB.
+// TestFullDisk saves to a file system of 2 MB that is full.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -465,8 +465,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// spoilings are what other programs do to a file while it is in use. older is what
-// the file was some saves ago.
+// spoilings returns modifications of a file in use by another program. older is the
+// content of the file some saves ago.
 func spoilings() map[string]func(path string, older []byte) error {
 	all := map[string]func(path string, older []byte) error{
 		"emptied": func(path string, _ []byte) error { return os.Truncate(path, 0) },
@@ -509,8 +509,8 @@ func overwrite(path string, from, to int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// What another program does to the file while it is in use costs the data nothing,
-// and no client an error: the next save writes a fresh file.
+// TestFileSpoiled checks that modifications of the file by another program lose no data
+// and cause no error for clients: the next save writes a new file.
 func TestFileSpoiled(t *testing.T) {
 	for name, spoil := range spoilings() {
 		t.Run(name, func(t *testing.T) {
@@ -563,7 +563,7 @@ func TestFileSpoiled(t *testing.T) {
 	}
 }
 
-// A change of the file's times, and of nothing else, is no reason to write it anew.
+// TestFileTouched checks that a change of only the file's times causes no rewrite.
 func TestFileTouched(t *testing.T) {
 	path := tmpPath(t)
 	srv := keep(t, path, nil)
@@ -584,8 +584,9 @@ func TestFileTouched(t *testing.T) {
 	savedAs(t, path, "a", "5")
 }
 
-// A file that was removed while it is in use is written anew; one that was put in
-// its place is left as it is, and nothing is saved until it is gone.
+// TestFileRemoved checks that a file that is removed while in use is written again, and
+// that a file of another program in its place is not changed and prevents saving until
+// it is removed.
 func TestFileRemoved(t *testing.T) {
 	for _, config := range []map[string]string{{"save": "3600 1"}, {"save": "1 1"}, {"appendonly": "yes", "appendfsync": "always"}} {
 		path := tmpPath(t)

@@ -51,8 +51,7 @@ func openKeep(path string, config map[string]string) (*Server, error) {
 	return srv, nil
 }
 
-// say runs a command line, whose words have no spaces in them, and returns what
-// comes of it.
+// say runs a command line, split at spaces, and returns the reply or the error.
 func say(srv *Server, line string) string {
 	var args []any
 	for _, word := range strings.Fields(line) {
@@ -114,12 +113,12 @@ func infoOf(t testing.TB, srv *Server, field string) string {
 	return ""
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("in vain waited until %s", what)
+			t.Fatalf("timeout, waiting until %s", what)
 		}
 	}
 }
@@ -146,8 +145,8 @@ func again(t testing.TB, srv *Server, config map[string]string) *Server {
 	return keep(t, path, config)
 }
 
-// A key that was changed and then removed while a fresh file is written has no
-// base there; what the journal says of it leads nowhere and is no damage.
+// TestRemovedWhileRewritten checks that journal entries of a key that has no base, because
+// it was changed and then removed during a rewrite, are not treated as damage.
 func TestRemovedWhileRewritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, nil)
@@ -163,8 +162,8 @@ func TestRemovedWhileRewritten(t *testing.T) {
 	}
 }
 
-// Replies that wait for the disk come when SAVE, in the same pipeline, has
-// written what they tell of.
+// TestSaveInAlways checks that replies that wait for the disk are sent when SAVE, in the
+// same pipeline, has saved their changes.
 func TestSaveInAlways(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, map[string]string{"appendonly": "yes", "appendfsync": "always"})
@@ -198,7 +197,7 @@ func saves(t testing.TB, srv *Server) int {
 	return n
 }
 
-// In a bubble, where the seconds of the rules take no time.
+// TestSaveRules runs in a synctest bubble, so that the seconds of the rules take no time.
 func TestSaveRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"save": "1 1"})
@@ -245,7 +244,8 @@ func TestSaveRuleOfManyChanges(t *testing.T) {
 	})
 }
 
-// Without rules nothing is saved that nobody has asked for, not even at the end.
+// TestNoSaveRules checks that without rules the server saves only on request, and not at
+// the end.
 func TestNoSaveRules(t *testing.T) {
 	none := map[string]string{"save": ""}
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), none)
@@ -256,7 +256,7 @@ func TestNoSaveRules(t *testing.T) {
 	srv = again(t, srv, none)
 	must(t, srv, "GET a -> 1", "SET a 3", "SET b 1")
 
-	// Rules that come later hold for what was changed before.
+	// New rules also apply to earlier changes.
 	must(t, srv, "CONFIG SET appendonly yes")
 	eventually(t, "it is saved", func() bool { return saves(t, srv) == 1 })
 	must(t, srv, "CONFIG SET appendfsync always")
@@ -408,8 +408,8 @@ func anys(line string) (words []any) {
 	return words
 }
 
-// What moves whole keys and databases is there after a restart, whether it is in
-// the journal or in bases.
+// TestRestart checks that the effects of commands on whole keys and databases survive a
+// restart, from the journal and from bases.
 func TestRestart(t *testing.T) {
 	for _, save := range []bool{false, true} {
 		srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"save": "3600 1"})
@@ -483,7 +483,7 @@ func TestExpiredWhileDown(t *testing.T) {
 		}
 	}
 	srv = keep(t, path, nil)
-	must(t, srv, "SET a 2", "SAVE") // the dead do not come back
+	must(t, srv, "SET a 2", "SAVE") // expired keys do not reappear
 	srv = again(t, srv, nil)
 	must(t, srv, "DBSIZE -> 2", "GET a -> 2", "TTL a -> -1")
 	if expired := infoOf(t, srv, "rdb_last_load_keys_expired"); expired != "0" {
@@ -524,8 +524,8 @@ func TestFileInUse(t *testing.T) {
 	again(t, srv, nil)
 }
 
-// Files that cannot be used are refused, in one line that names them, and left
-// as they are.
+// TestRefusedFiles checks that unusable files are refused, with an error of one line that
+// names the file, and are not changed.
 func TestRefusedFiles(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good.db")
@@ -578,7 +578,7 @@ func TestRefusedFiles(t *testing.T) {
 		t.Error("a directory in place of the file")
 	}
 
-	// What is left of a file that was never completed is no obstacle.
+	// The remainder of an incomplete rewrite does not prevent the start.
 	for _, name := range []string{"good", "new"} {
 		path := filepath.Join(dir, name+".db")
 		if err := os.WriteFile(path+".new", flipped[:30000], 0o600); err != nil {
@@ -596,8 +596,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
-// A file without a byte has nothing that could be lost: the server starts without
-// data, and says so.
+// TestEmptyFile checks that a server starts with an empty file, and logs that.
 func TestEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -616,8 +615,9 @@ func TestEmptyFile(t *testing.T) {
 	must(t, srv, "GET a -> 1")
 }
 
-// A failure that goes on is logged once, and then at growing intervals; another error,
-// a save that a client has asked for, and the end of it are logged, too.
+// TestFailuresAreLoggedRarely checks that a persistent failure is logged once, and then at
+// growing intervals, and that another error, a save on request, and the recovery are
+// logged, too.
 func TestFailuresAreLoggedRarely(t *testing.T) {
 	var log bytes.Buffer
 	srv, err := New(Options{File: filepath.Join(t.TempDir(), "k.db"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -688,8 +688,8 @@ func fill(srv *Server, n, size int) {
 	}
 }
 
-// While the data are loaded, commands that need them are refused, and INFO says
-// how far it is.
+// TestLoading checks that commands on data are refused while the data are loaded, and that
+// INFO reports the progress.
 func TestLoading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, nil)
@@ -747,7 +747,8 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// A server that is closed while it loads the data leaves the file alone.
+// TestCloseWhileLoading checks that a server that is closed while loading does not change
+// the file.
 func TestCloseWhileLoading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, nil)
@@ -874,7 +875,8 @@ func TestRewritingUnderLoad(t *testing.T) {
 	}
 }
 
-// A journal that has outgrown the bases is dropped when its keys have new ones.
+// TestJournalIsDropped checks that a journal larger than the bases is removed when all
+// its keys have new bases.
 func TestJournalIsDropped(t *testing.T) {
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
 	lowerLimits(srv, 1<<30)
@@ -932,8 +934,8 @@ func TestHugeKeysAndValues(t *testing.T) {
 	}
 }
 
-// Keys that come, and are saved, while those for a fresh file are listed are in
-// the fresh file.
+// TestSaveWhileListing checks that keys that are added and saved while the keys for a new
+// file are listed are in the new file.
 func TestSaveWhileListing(t *testing.T) {
 	t.Parallel()
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
@@ -954,9 +956,10 @@ func TestSaveWhileListing(t *testing.T) {
 	}
 }
 
-// Somebody is served because of the time while the keeper has the lock to take a
-// Cut: what he was given is in that Cut or the next, and he is told.
-func TestDueWhileCut(t *testing.T) {
+// TestDueDuringCheckpoint checks a waiter that is served by a deadline while the keeper
+// holds the lock for a checkpoint: it gets its reply, and its change is in that checkpoint
+// or the next.
+func TestDueDuringCheckpoint(t *testing.T) {
 	t.Parallel()
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"appendonly": "yes", "appendfsync": "always"})
 	must(t, srv, "ZADD due @now+1h a")
@@ -968,7 +971,7 @@ func TestDueWhileCut(t *testing.T) {
 	srv.keeper.saveRequested = true
 	srv.mu.Unlock()
 	srv.keeper.wake()
-	time.Sleep(50 * time.Millisecond) // nobody else takes the lock
+	time.Sleep(50 * time.Millisecond) // no other goroutine takes the lock
 	must(t, srv, "PING")
 	if got := fmt.Sprint(c.reply()); !strings.HasPrefix(got, "[due [[a ") {
 		t.Error(got)
@@ -978,9 +981,9 @@ func TestDueWhileCut(t *testing.T) {
 	must(t, srv, "EXISTS due -> 0")
 }
 
-// Deadlines of members and fields are there after the process was killed, from the
-// journal or from bases, and nobody sees a member whose deadline has passed
-// meanwhile.
+// TestMemberDeadlinesAfterRestart checks that deadlines of members and fields survive a
+// kill, in the journal and in bases, and that members that expired meanwhile are not
+// visible.
 func TestMemberDeadlinesAfterRestart(t *testing.T) {
 	for _, how := range []string{"journal", "bases", "save", "close"} {
 		t.Run(how, func(t *testing.T) {
@@ -1010,7 +1013,7 @@ func TestMemberDeadlinesAfterRestart(t *testing.T) {
 				must(t, srv, "SAVE")
 			}
 			before := look()
-			if how != "close" { // killed: what is on the disk now
+			if how != "close" { // killed: use a copy of the current file
 				b, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
@@ -1055,9 +1058,9 @@ func TestMemberDeadlinesAfterRestart(t *testing.T) {
 	}
 }
 
-// What falls due while the data are loaded is removed when they are there, so that
-// the file is told of it: a field that is set anew then must not get the deadline
-// back that the one of before had.
+// TestDueWhileLoading checks that elements that expire during loading are removed, and
+// journaled, when loading has ended: a field that is set again must not get the deadline
+// of the expired one back.
 func TestDueWhileLoading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, nil)
@@ -1085,8 +1088,9 @@ func TestDueWhileLoading(t *testing.T) {
 	}
 }
 
-// A save that begins when the background has written the last piece of a fresh file, and
-// has not yet taken note of that, writes no piece to a file that is complete.
+// TestSaveBehindLastPiece checks that a save that begins after the background goroutine
+// has written the last piece of a new file, and before it has recorded that, writes no
+// piece to the complete file.
 func TestSaveBehindLastPiece(t *testing.T) {
 	for name, settings := range map[string]map[string]string{
 		"no journal": {"save": ""},

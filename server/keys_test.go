@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What only asks about keys, or changes their deadlines, allocates nothing.
+// TestKeyAllocations checks that commands that query keys, or change their deadlines,
+// allocate nothing.
 func TestKeyAllocations(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -40,8 +41,8 @@ func TestKeyAllocations(t *testing.T) {
 	}
 }
 
-// A SCAN returns every key that is there all the time, whatever else comes and
-// goes.
+// TestScanComplete checks that SCAN returns every key that exists during the whole scan,
+// while others are added and removed.
 func TestScanComplete(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -93,7 +94,7 @@ func TestRandomkeyFair(t *testing.T) {
 		d := hits[fmt.Sprint(i)] - want
 		chi += d * d / want
 	}
-	// As many degrees of freedom make it nearly normal; six deviations are no accident.
+	// With that many degrees of freedom it is nearly normal; the limit is six deviations.
 	if limit := keys + 6*math.Sqrt(2*keys); chi > limit {
 		t.Errorf("chi square is %.0f, want at most %.0f", chi, limit)
 	}
@@ -108,7 +109,7 @@ func do(t *testing.T, srv *Server, args ...any) any {
 	return reply
 }
 
-// WAIT blocks until somebody unblocks it.
+// TestWaitUnblocked checks that WAIT blocks until CLIENT UNBLOCK.
 func TestWaitUnblocked(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {

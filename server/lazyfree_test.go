@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What Redis would free in the background is counted, and the garbage collector
-// runs when much has been released.
+// TestLazyFree checks the count of objects that Redis would free in the background, and
+// that the garbage collector runs when much has been released.
 func TestLazyFree(t *testing.T) {
 	srv, addr := start(t, nil)
 	c := dialRaw(t, addr)
@@ -65,9 +65,9 @@ func TestLazyFree(t *testing.T) {
 	})
 }
 
-// Half a command whose client leaves, and replies that it has not read, are given back
-// at once, though nothing else happens.
-func TestLeaversMemory(t *testing.T) {
+// TestMemoryOfClosedClients checks that the memory of incomplete commands and unread
+// replies of closed clients is released at once, without other activity.
+func TestMemoryOfClosedClients(t *testing.T) {
 	const size = 64 << 20
 	for _, transport := range []string{"epoll", "net"} {
 		for _, unread := range []bool{false, true} {
@@ -83,7 +83,7 @@ func TestLeaversMemory(t *testing.T) {
 				c.send(strings.Repeat("x", size/2))
 			}
 			until(t, srv, "the memory to be taken", func() bool { return usedMemory() > before+size/4 })
-			runtime.GC() // what is there now is not garbage
+			runtime.GC() // removes the garbage of the setup
 			c.Close()
 			until(t, srv, fmt.Sprint(transport, unread, ": the memory to be given back"), func() bool { return usedMemory() < before+size/8 })
 		}

@@ -21,10 +21,9 @@ import (
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
-// The library that gives the commands of zsetd to Redis is compared with them:
-// what a command replies here, its function replies there, and leaves the same
-// elements with the same deadlines; and so it does here, where it calls the
-// command.
+// TestLibraryForRedis compares the function library that emulates zsetd's commands on
+// Redis with the commands: same replies, same elements, same deadlines. The library is
+// also run in zsetd, where its functions call the commands.
 func TestLibraryForRedis(t *testing.T) {
 	dial := startRedis(t)
 	redis := newPeer(dial(), dial())
@@ -194,7 +193,7 @@ func sendCommands(t *testing.T, p *peer, commands []byte) {
 }
 
 // timedFile makes a file of sorted sets whose names have braces in all places, and returns the deadlines of
-// their members m. None is that of another one.
+// their members m. All deadlines differ.
 func timedFile(t *testing.T, path string) (deadlines map[string]string) {
 	t.Helper()
 	deadlines = map[string]string{}

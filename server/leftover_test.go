@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What a client has sent behind a command that waits is run as it was sent,
-// though the client goes on sending meanwhile.
+// TestSentBehindABlock checks that commands behind a blocked command run unchanged, though
+// the client continues to send meanwhile.
 func TestSentBehindABlock(t *testing.T) {
 	srv, addr := start(t, nil)
 	waits, other := dialRaw(t, addr), dialRaw(t, addr)

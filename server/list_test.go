@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Reading lists and sets allocates nothing; adding to them, what is kept.
+// TestAllocationsOfListsAndSets checks that reading lists and sets allocates nothing, and
+// that adding allocates only the stored elements.
 func TestAllocationsOfListsAndSets(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {

@@ -56,7 +56,7 @@ func TestMeasureIdleClients(t *testing.T) {
 		}
 	}
 	until(t, srv, "idle", func() bool { return len(srv.sessions) == n })
-	const most = 5 << 10 // the client's end of it included, and what the loop keeps for all
+	const most = 5 << 10 // includes the client's end and the shared buffers of the loop
 	if per := (heap() - before) / n; per > most {
 		t.Errorf("an idle connection takes %d bytes", per)
 	}

@@ -24,12 +24,12 @@ func measured(t *testing.T) {
 // alive returns the bytes that the garbage collector finds in use.
 func alive() int64 {
 	runtime.GC()
-	runtime.GC() // what finalizers release
+	runtime.GC() // collects objects that finalizers have released
 	return usedMemory()
 }
 
-// settled returns what is alive once that no longer falls, as it does while servers of
-// other tests come to their end.
+// settled returns alive() when it has stopped falling, which it does while servers of
+// other tests shut down.
 func settled() int64 {
 	least := alive()
 	for quiet := 0; quiet < 5; quiet++ {

@@ -43,7 +43,7 @@ func start(t *testing.T, config map[string]string) (srv *Server, addr string) {
 	return srv, l.Addr().String()
 }
 
-// rawClient speaks the protocol by hand.
+// rawClient sends and reads raw protocol bytes.
 type rawClient struct {
 	t *testing.T
 	net.Conn
@@ -88,7 +88,7 @@ func (c *rawClient) expect(want string) {
 	}
 }
 
-// all returns what comes until the server closes the connection.
+// all returns the bytes that the server sends until it closes the connection.
 func (c *rawClient) all() string {
 	c.t.Helper()
 	b, err := io.ReadAll(c.r)
@@ -144,8 +144,8 @@ func pipe(t *testing.T, srv *Server) *rawClient {
 	return newRawClient(t, nc)
 }
 
-// A subscriber that does not read delays nobody, and is disconnected at its
-// limit; one that reads gets everything.
+// TestSlowSubscriber checks that a subscriber that does not read delays no client and is
+// disconnected at its limit, and that one that reads receives all messages.
 func TestSlowSubscriber(t *testing.T) {
 	_, addr := start(t, map[string]string{"client-output-buffer-limit": "pubsub 1mb 0 0"})
 	slow, good, publisher := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
@@ -195,11 +195,12 @@ func TestMaxclients(t *testing.T) {
 		}
 	}
 	if got := dialRaw(t, addr).all(); got != "-ERR max number of clients reached\r\n" {
-		t.Errorf("the third client was told %q", got)
+		t.Errorf("the third client got %q", got)
 	}
 }
 
-// Input that AUTH makes acceptable is accepted in the same packet.
+// TestAuthInPipeline checks that input beyond the limits before AUTH is accepted behind
+// AUTH in the same packet.
 func TestAuthInPipeline(t *testing.T) {
 	_, addr := start(t, map[string]string{"requirepass": "secret"})
 	c := dialRaw(t, addr)
@@ -236,7 +237,8 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// Shutdown lets replies leave, and ends idle and subscribed clients.
+// TestShutdown checks that Shutdown sends pending replies, and disconnects idle and
+// subscribed clients.
 func TestShutdown(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -334,7 +336,8 @@ func TestUsageListsEveryParameter(t *testing.T) {
 	}
 }
 
-// Long values stay as they are where they have arrived, whatever comes after them.
+// TestLongValues checks that long values, which stay in their input buffer, are not
+// changed by later input.
 func TestLongValues(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		srv, addr := start(t, map[string]string{"transport": transport})
@@ -383,7 +386,7 @@ func TestLongValues(t *testing.T) {
 		c.send("MULTI\r\n" + all.String() + "EXEC\r\n")
 		reply(c, "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 8)+"*8\r\n"+strings.Repeat("+OK\r\n", 8))
 		check()
-		// What changes one of them changes no other.
+		// A change of one value does not affect its copies.
 		c.send("COPY k0 c0\r\nAPPEND k0 xyz\r\nSETRANGE k1 5 12345\r\n")
 		reply(c, fmt.Sprintf(":1\r\n:%d\r\n:%d\r\n", len(value(0))+3, len(value(1))))
 		if got, _ := srv.Do(t.Context(), "GET", "c0"); fmt.Sprintf("%s", got) != value(0) {
@@ -400,10 +403,10 @@ func TestLongValues(t *testing.T) {
 	}
 }
 
-// A command that a pause has held back runs while the connection is read from, so it
-// must not look at what that is read into; and what a client takes is told while others
-// read their commands into memory that was its own. The race detector judges.
-func TestReaderIsNotAsked(t *testing.T) {
+// TestInputBufferRaces runs two cases under the race detector: a command that CLIENT PAUSE
+// has delayed runs while its connection reads, and must not access the input buffer; and
+// the memory of a client is computed while other clients reuse its former buffers.
+func TestInputBufferRaces(t *testing.T) {
 	srv, err := New(Options{Config: map[string]string{"transport": "net", "maxmemory": "1gb"}})
 	if err != nil {
 		t.Fatal(err)
@@ -439,7 +442,7 @@ func TestReaderIsNotAsked(t *testing.T) {
 	clients.Wait()
 }
 
-// A client may be killed before the transport has done anything with it.
+// TestKilledWhileConnecting kills clients before the transport has served them.
 func TestKilledWhileConnecting(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		srv, addr := start(t, map[string]string{"transport": transport})
@@ -475,8 +478,8 @@ func TestKilledWhileConnecting(t *testing.T) {
 	}
 }
 
-// Who waits for a descriptor goes on as soon as a client has left, on all listeners,
-// and not only when his time is over.
+// TestAwaitLeave checks that all listeners that wait for a file descriptor continue as
+// soon as a client has closed, and not only at the timeout.
 func TestAwaitLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := New(Options{})
@@ -498,12 +501,12 @@ func TestAwaitLeave(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := waiting.Load(); n != 3 {
-			t.Fatalf("%d listeners wait, but nobody has left", n)
+			t.Fatalf("got %d waiting listeners before a client has closed", n)
 		}
 		client.Close()
 		synctest.Wait() // which lets no time pass
 		if n := waiting.Load(); n != 0 {
-			t.Errorf("a client has left, and %d listeners wait", n)
+			t.Errorf("a client has closed, and %d listeners still wait", n)
 		}
 	})
 }

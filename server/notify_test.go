@@ -90,9 +90,9 @@ func collections(srv *Server, keys []string) map[string]map[string]string {
 	return all
 }
 
-// A subscriber who believes the messages of any one kind of channel knows the
-// members of every collection, whatever the commands; and an event names just
-// the members that it has changed, each once.
+// TestSubkeyFollowers checks that the messages of one kind of channel are sufficient to
+// follow the members of every collection, for all commands, and that an event names
+// exactly the changed members, each once.
 func TestSubkeyFollowers(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestSubkeyFollowers(t *testing.T) {
 							continue // there are no such messages
 						}
 						if got, want := slices.Sorted(maps.Keys(f[key])), slices.Sorted(maps.Keys(after[key])); !slices.Equal(got, want) {
-							t.Fatalf("%q: who follows %s believes that %q has %q, not %q", first, kind, key, got, want)
+							t.Fatalf("%q: a follower of %s has %q = %q, want %q", first, kind, key, got, want)
 						}
 					}
 				}

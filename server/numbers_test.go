@@ -10,8 +10,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// extremes are numbers on which arithmetic overflows, or that would take all memory or
-// time if they were believed.
+// extremes are numbers on which arithmetic overflows, or that would use all memory or
+// time without a check.
 var extremes = []string{
 	"-9223372036854775808", "-9223372036854775807", "-4611686018427387904", "-9007199254740993", "-4294967297", "-2147483649", "-2147483648",
 	"-100000000", "-1", "0", "1", "100000000", "2147483647", "2147483648", "4294967295", "4294967296", "9007199254740993",
@@ -33,8 +33,9 @@ var everyType = []string{
 	"XGROUP CREATE x0 g 0", "XREADGROUP GROUP g c COUNT 2 STREAMS x0 >", "XGROUP CREATE x1 g 0",
 }
 
-// Whatever number stands where a number may stand, in every command: nothing panics, the reply
-// comes soon, memory is bounded, and an error changes nothing.
+// TestNumbersAreBounded puts extreme numbers in every numeric argument of every command,
+// and checks that nothing panics, that time and memory are bounded, and that an error
+// changes nothing.
 func TestNumbersAreBounded(t *testing.T) {
 	if server.UnderRace {
 		t.Skip("the race detector finds nothing with a single goroutine")
@@ -65,7 +66,7 @@ func TestNumbersAreBounded(t *testing.T) {
 		fresh, _ = srv.Digest()
 		srv.Changes()
 	}
-	// Every place that has been seen is tried so often, in lines that differ.
+	// Each argument position is tried that often, in different lines.
 	const each, lines = 1, 40
 	g := newGenerator(rand.New(rand.NewPCG(7, 7)), srv.Commands())
 	places, tried := map[string]int{}, 0
