@@ -9,8 +9,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// Every parameter of Redis is there, and has the value that it has there unless
-// the reason is said here.
+// TestParametersAsRedis checks that every parameter of Redis exists, with the default of
+// Redis unless a reason is listed.
 func TestParametersAsRedis(t *testing.T) {
 	conn := startRedis(t)()
 	defer conn.Close()

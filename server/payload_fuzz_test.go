@@ -107,8 +107,8 @@ SORT k ALPHA
 COPY k l REPLACE
 DUMP k`
 
-// FuzzRestore: whatever RESTORE takes is sound, every command can be run on it, and what DUMP makes of it
-// is taken again and means the same.
+// FuzzRestore checks that values that RESTORE accepts are consistent, that every command
+// can run on them, and that RESTORE of their DUMP gives an equal value.
 func FuzzRestore(f *testing.F) {
 	srv, d, say := fuzzServer(f)
 	for _, lines := range transcriptLines(f) {
@@ -171,8 +171,8 @@ func bulkOrNil(reply []byte) []byte {
 	return nil
 }
 
-// FuzzFunctions: whatever FUNCTION RESTORE is given, it takes all of it or nothing, what it takes can be called,
-// and what FUNCTION DUMP makes of it is taken again.
+// FuzzFunctions checks that FUNCTION RESTORE applies a payload completely or not at all,
+// that its functions can be called, and that FUNCTION DUMP can be restored.
 func FuzzFunctions(f *testing.F) {
 	srv, d, say := fuzzServer(f)
 	for _, codes := range [][]string{
@@ -208,8 +208,8 @@ func FuzzFunctions(f *testing.F) {
 	})
 }
 
-// FuzzScripts: whatever script is run, it ends when it is killed, takes no more than it may, and
-// leaves what the server holds sound.
+// FuzzScripts checks that every script ends when it is killed, stays within its memory
+// limit, and leaves the data consistent.
 func FuzzScripts(f *testing.F) {
 	for _, lines := range transcriptLines(f) {
 		for line := range strings.Lines(lines) {
@@ -221,13 +221,13 @@ func FuzzScripts(f *testing.F) {
 	srv, d, say := fuzzServer(f)
 	n := 0
 	f.Fuzz(func(t *testing.T, source string) {
-		if n++; n%1000 == 0 { // what the machine keeps
+		if n++; n%1000 == 0 { // drop the cached scripts
 			say("SCRIPT", "FLUSH")
 		}
 		say("FLUSHALL")
 		direct(t, srv, d, [][]byte{[]byte("EVAL"), []byte(source), []byte("2"), []byte("k1"), []byte("k2"), []byte("a1"), []byte("2")}, "")
 		if r := say("EVAL", "return redis.call('PING')", "0"); string(r) != "+PONG\r\n" {
-			t.Fatalf("after %.300q a script that is right replies %q", source, r)
+			t.Fatalf("after %.300q a valid script replies %q", source, r)
 		}
 	})
 }

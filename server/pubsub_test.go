@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Whatever clients subscribe to and leave, a message reaches each of them once for
-// every name that it listens to.
-func TestAudiences(t *testing.T) {
+// TestPublishReachesSubscribers checks with random subscriptions that each client receives
+// a message once for every matching channel and pattern.
+func TestPublishReachesSubscribers(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -104,19 +104,19 @@ func TestAudiences(t *testing.T) {
 		s.close()
 	}
 	if n := len(srv.pubsub.channels) + len(srv.pubsub.patterns); n != 0 {
-		t.Errorf("%d names have listeners when nobody is left", n)
+		t.Errorf("%d names have subscribers after all clients have closed", n)
 	}
 }
 
-// Several that are too far behind are disconnected by one message, and the others
-// get it.
+// TestManyTooFarBehind checks that one message disconnects all subscribers that exceed
+// their output limit, and reaches the others.
 func TestManyTooFarBehind(t *testing.T) {
 	srv, addr := start(t, map[string]string{"client-output-buffer-limit": "pubsub 100kb 0 0"})
 	lazy := make([]*Session, 6)
 	for i := range lazy {
 		lazy[i] = srv.newSession(peer{fd: -1, wake: func() {}})
 		defer lazy[i].close()
-		lazy[i].turn([][][]byte{{[]byte("SUBSCRIBE"), []byte("news")}}, nil) // what it replies is never written
+		lazy[i].turn([][][]byte{{[]byte("SUBSCRIBE"), []byte("news")}}, nil) // its output is never written
 	}
 	c, publisher := dialRaw(t, addr), dialRaw(t, addr)
 	c.send("SUBSCRIBE news\r\n")

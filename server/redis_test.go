@@ -16,9 +16,9 @@ import (
 // judge is the version of Redis whose bytes ours are compared with.
 const judge = "7.0"
 
-// startRedis starts a real redis-server, empty and told nothing but args, and returns
-// how to connect to it. It ends with the test. Where there is none the test is
-// skipped; in CI it fails.
+// startRedis starts an empty redis-server with args, and returns a function that connects
+// to it. It stops at the end of the test. Where redis-server is not installed the test
+// is skipped; in CI it fails.
 func startRedis(t *testing.T, args ...string) (dial func() net.Conn) {
 	t.Helper()
 	missing := t.Skipf
@@ -37,7 +37,7 @@ func startRedis(t *testing.T, args ...string) (dial func() net.Conn) {
 	return startJudge(t, path, args...)
 }
 
-// startJudge is startRedis for a program that is known to be there.
+// startJudge is startRedis for the program at path.
 func startJudge(t *testing.T, path string, args ...string) (dial func() net.Conn) {
 	t.Helper()
 	// Not t.TempDir: the path of a socket must be short.

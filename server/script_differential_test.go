@@ -14,7 +14,7 @@ import (
 
 var scriptsN = flag.Int("scripts.n", 300, "`number` of rounds of random values that the libraries of Lua are compared with")
 
-// luaFuzzer draws what the libraries of scripts are tried with.
+// luaFuzzer draws inputs for the libraries of scripts.
 type luaFuzzer struct{ *rand.Rand }
 
 func pick[T any](r luaFuzzer, list ...T) T { return list[r.IntN(len(list))] }
@@ -46,8 +46,8 @@ func (r luaFuzzer) text(n int) string {
 	return b.String() + `"`
 }
 
-// value is a value in Lua. Tables have only one key that is no index, for their
-// order is not the same.
+// value is a value in Lua. Tables have at most one key that is not an index, because
+// the order of several differs.
 func (r luaFuzzer) value(depth int, null string) string {
 	switch n := r.IntN(10); {
 	case n < 3:
@@ -124,8 +124,8 @@ func (r luaFuzzer) scripts() [][2]string {
 	}
 }
 
-// The libraries that scripts have are compared with Redis's: how numbers are
-// written and read, cjson, cmsgpack, struct, bit, patterns, string.format.
+// TestLibrariesOfLua compares the libraries of scripts with those of Redis: conversion of
+// numbers, cjson, cmsgpack, struct, bit, patterns, string.format.
 func TestLibrariesOfLua(t *testing.T) {
 	dial := startRedis(t)
 	real := newPeer(dial(), dial())

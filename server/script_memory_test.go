@@ -10,9 +10,9 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Whatever a script holds, the process does not grow by more than the limit: it is
-// sampled by another goroutine while the script runs. server/e2e/faults measures the
-// same with the limit of production, and with the largest tables.
+// TestScriptsStayWithinMemory checks that the process grows by at most the limit while a
+// script runs. Another goroutine samples it. server/e2e/faults measures the same with the
+// default limit, and with the largest tables.
 func TestScriptsStayWithinMemory(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector finds nothing with a single goroutine")
@@ -73,8 +73,8 @@ func TestScriptsStayWithinMemory(t *testing.T) {
 	}
 }
 
-// A result that has no end, a source that takes long to compile, and a command whose
-// reply is large can be killed.
+// TestKillWithinLongSteps checks that scripts can be killed while they return an endless
+// result, while they compile, and while a command builds a large reply.
 func TestKillWithinLongSteps(t *testing.T) {
 	srv, addr := start(t, map[string]string{"busy-reply-threshold": "1"})
 	list := make([]any, 0, 2+100_000)

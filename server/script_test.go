@@ -13,7 +13,7 @@ import (
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
-// command encodes a command line of words that may hold anything.
+// commandLine encodes a command of arbitrary words.
 func commandLine(words ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))
@@ -23,7 +23,7 @@ func commandLine(words ...string) string {
 	return b.String()
 }
 
-// do sends a command of such words and returns the reply.
+// do sends a command of arbitrary words and returns the reply.
 func (c *rawClient) do(words ...string) any {
 	c.t.Helper()
 	c.send(commandLine(words...))
@@ -87,8 +87,8 @@ func TestBusyScript(t *testing.T) {
 	}
 }
 
-// What waits for the lock while a script is busy goes on when it has ended, and
-// what has changed meanwhile is seen then as a whole.
+// TestOthersWhileBusy checks that commands that wait for the lock during a busy script
+// continue when it has ended, and see all its changes.
 func TestOthersWhileBusy(t *testing.T) {
 	srv, addr := start(t, map[string]string{"busy-reply-threshold": "20"})
 	busy, waiter, watcher, listener := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
@@ -117,7 +117,7 @@ func TestOthersWhileBusy(t *testing.T) {
 	blocked := srv.blockedClients
 	srv.mu.Unlock()
 	if blocked != 1 {
-		t.Errorf("a blocked client was served while the script was at work")
+		t.Errorf("a blocked client was served while the script was running")
 	}
 	if got := fmt.Sprint(busy.reply()); got != "[2 1]" {
 		t.Errorf("the script: %v, want the list as it is, and time that stands still", got)
@@ -157,8 +157,8 @@ func TestBusyFunction(t *testing.T) {
 	}
 }
 
-// A server that is told to stop ends the script; what that has changed by then
-// is not kept.
+// TestStopWhileBusy checks that Shutdown ends a running script, and that the script's
+// changes are not saved.
 func TestStopWhileBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "busy.db")
 	srv := keep(t, path, map[string]string{"busy-reply-threshold": "20"})
@@ -213,8 +213,8 @@ func TestScriptsHaveBounds(t *testing.T) {
 	}
 }
 
-// There is nothing in the environment of scripts but what is meant to be there,
-// and no way to change it for scripts to come.
+// TestSandbox checks that the environment of scripts has only the intended names, and that
+// scripts cannot change it for later scripts.
 func TestSandbox(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -277,7 +277,7 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// What a command panics with is not an error that a script could catch.
+// TestPanicWithinScript checks that pcall does not catch the panic of a command.
 func TestPanicWithinScript(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -305,7 +305,7 @@ func TestPanicWithinScript(t *testing.T) {
 	}
 }
 
-// Libraries of functions are in the file, and in what is exported of it.
+// TestFunctionsAreKept checks that function libraries are saved and exported.
 func TestFunctionsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "functions.db")
@@ -405,8 +405,8 @@ func TestMonitorOfScripts(t *testing.T) {
 	}
 }
 
-// Each command of a script is counted as if a client had sent it, and an error
-// once, though the script has failed as well as the command that it comes from.
+// TestStatsOfScripts checks that each command of a script is counted as if a client had
+// sent it, and an error once, though both the command and the script fail.
 func TestStatsOfScripts(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -437,8 +437,8 @@ func TestStatsOfScripts(t *testing.T) {
 	}
 }
 
-// In a cluster a script may only use keys of one slot, unless it says nothing of
-// itself, or that it does.
+// TestScriptsInCluster checks that in a cluster a script may use keys of several slots only
+// if it has no shebang line, or the flag allow-cross-slot-keys.
 func TestScriptsInCluster(t *testing.T) {
 	srv, err := New(Options{Config: map[string]string{"cluster-enabled": "yes"}})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The index finds what a map of the names in lower case finds, and nothing else.
+// TestNameIndex compares the index with a map of the names in lower case.
 func TestNameIndex(t *testing.T) {
 	table := newTable()
 	check := func(name []byte) {
@@ -47,8 +47,8 @@ func TestNameIndex(t *testing.T) {
 	}
 }
 
-// What runs in a series is counted as what is run command by command, and stops
-// where a command needs to be asked more.
+// TestSeries checks that commands of the batch fast path are counted as single commands,
+// and that the batch stops at a command that needs further checks.
 func TestSeries(t *testing.T) {
 	pipeline := []string{
 		"PING", "SET k v", "SET k", "INCR k", "LPUSH k 1", "NOSUCH", "GET k", "set k 7", "Incr K", "PING x y", "CONFIG GET port",

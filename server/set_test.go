@@ -12,8 +12,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// What is computed from large sets shares memory with them: what then happens to either
-// is nothing to the other, and all is still there after a restart.
+// TestLargeSets checks that results of large sets, which share memory with them, are
+// independent of later changes, and survive a restart.
 func TestLargeSets(t *testing.T) {
 	options := Options{File: t.TempDir() + "/file"}
 	srv, err := New(options)

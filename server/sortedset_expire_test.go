@@ -8,8 +8,8 @@ import (
 	"github.com/zsetd/zsetd/server/servertest"
 )
 
-// Members expire that came with the command that made their key, with nobody
-// touching the key afterwards.
+// TestMembersOfNewKeyExpire checks that members that the command adds that creates the key
+// expire without another access to the key.
 func TestMembersOfNewKeyExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := servertest.Run(t)

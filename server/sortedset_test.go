@@ -53,7 +53,7 @@ func words(line string) [][][]byte {
 	return [][][]byte{argv}
 }
 
-// TestSortedSetAllocations holds the ceilings of the hot paths.
+// TestSortedSetAllocations checks the allocation limits of the hot paths.
 func TestSortedSetAllocations(t *testing.T) {
 	c := newSessionClient(t)
 	for i := range 1000 {
@@ -103,8 +103,9 @@ func TestSortedSetAllocations(t *testing.T) {
 	}
 }
 
-// The encoding of a sorted set is that of Redis: once a skiplist, always one, until it
-// is stored as a whole, restored or loaded. TestEncodingsAsRedis asks a real server.
+// TestZsetEncoding checks that a sorted set reports the encoding of Redis: a skiplist stays
+// one until the set is stored as a whole, restored or loaded. TestEncodingsAsRedis
+// compares with a real server.
 func TestZsetEncoding(t *testing.T) {
 	c := newSessionClient(t)
 	long := strings.Repeat("x", 65)
@@ -151,7 +152,7 @@ func TestZsetEncoding(t *testing.T) {
 	}
 }
 
-// TestRandomMembers: all members come, and none that is not there.
+// TestRandomMembers checks that all members are drawn, and no others.
 func TestRandomMembers(t *testing.T) {
 	c := newSessionClient(t)
 	c.do("ZADD k 1 a 2 b 3 c 4 d")
@@ -179,7 +180,8 @@ func TestRandomMembers(t *testing.T) {
 	}
 }
 
-// TestZscanWhileChanging: what is there throughout a scan is seen, whatever comes and goes.
+// TestZscanWhileChanging checks that a scan returns all members that exist throughout,
+// while others are added and removed.
 func TestZscanWhileChanging(t *testing.T) {
 	c := newSessionClient(t)
 	for i := range 2000 {

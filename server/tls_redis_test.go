@@ -21,7 +21,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// What CONFIG GET, SET and REWRITE answer about TLS, a real Redis answers, too.
+// TestTLSConfigAsRedis checks that CONFIG GET, SET and REWRITE of TLS parameters have the
+// results of a real Redis.
 func TestTLSConfigAsRedis(t *testing.T) {
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,7 +56,7 @@ func TestTLSConfigAsRedis(t *testing.T) {
 		return port
 	}
 	config := map[string]string{"tls-cert-file": crt, "tls-key-file": filepath.Join(dir, "a.key"), "tls-ca-cert-file": crt, "bind": "127.0.0.1"}
-	var lists [2][]string // what each file is left with
+	var lists [2][]string // the lines of each file after CONFIG REWRITE
 	var conns [2]*bufio.ReadWriter
 	for i := range conns {
 		file := filepath.Join(dir, fmt.Sprint(i, ".conf"))
@@ -99,7 +100,7 @@ func TestTLSConfigAsRedis(t *testing.T) {
 		}
 		return fmt.Sprint(reply)
 	}
-	for range 100 { // until ours listens
+	for range 100 { // until zsetd listens
 		if do(1, "CONFIG SET tls-port "+config["tls-port"]) == "OK" {
 			break
 		}

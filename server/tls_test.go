@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// pki is an authority and where its certificates are.
+// pki is a certificate authority and the directory of its certificates.
 type pki struct {
 	t    *testing.T
 	dir  string
@@ -90,7 +90,7 @@ func (p *pki) write(name string, content []byte) {
 
 func (p *pki) path(name string) string { return filepath.Join(p.dir, name) }
 
-// client returns what a client needs who trusts the authority.
+// client returns the configuration of a client that trusts the authority.
 func (p *pki) client(certs ...tls.Certificate) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(p.cert)
@@ -102,7 +102,7 @@ func (p *pki) config() map[string]string {
 	return map[string]string{"tls-cert-file": p.path("server.crt"), "tls-key-file": p.path("server.key"), "tls-ca-cert-file": p.path("ca.crt")}
 }
 
-// syncBuffer is a log that is read while it is written.
+// syncBuffer is a log buffer for concurrent reads and writes.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -144,7 +144,7 @@ func startTLS(t *testing.T, config map[string]string) (srv *Server, addr string,
 	return srv, l.Addr().String(), log
 }
 
-// pingTLS connects, says PING and returns what went wrong.
+// pingTLS connects, sends PING and returns the error.
 func pingTLS(addr string, config *tls.Config) (tls.ConnectionState, error) {
 	nc, err := net.DialTimeout("tcp", addr, 10*time.Second)
 	if err != nil {
@@ -163,7 +163,7 @@ func pingTLS(addr string, config *tls.Config) (tls.ConnectionState, error) {
 	return c.ConnectionState(), err
 }
 
-// What goes over plain sockets goes over TLS.
+// TestTLS checks the functions of plain connections over TLS.
 func TestTLS(t *testing.T) {
 	p := newPKI(t, t.TempDir(), "ca")
 	p.issue("server", &x509.Certificate{})
@@ -178,7 +178,7 @@ func TestTLS(t *testing.T) {
 		return newRawClient(t, nc)
 	}
 	c, d := dial(), dial()
-	// A pipeline whose replies nobody reads meanwhile.
+	// A pipeline, sent before any reply is read.
 	value := strings.Repeat("v", 100_000)
 	c.send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$%d\r\n%s\r\n", len(value), value) + strings.Repeat("GET big\r\n", 200))
 	if got := fmt.Sprint(c.reply()); got != "OK" {
@@ -189,7 +189,7 @@ func TestTLS(t *testing.T) {
 			t.Fatalf("%.20q of %d bytes", got, len(fmt.Sprint(got)))
 		}
 	}
-	// Somebody waits, another brings it; messages; a client that is killed.
+	// A blocked client that another serves; messages; a client that is killed.
 	c.send("BLPOP list 0\r\n")
 	d.send("RPUSH list x\r\n")
 	if got := fmt.Sprint(c.reply(), d.reply()); got != "[list x] 1" {
@@ -218,7 +218,7 @@ func TestTLS(t *testing.T) {
 	if got := d.all(); got != "+OK\r\n" { // and the end is announced, else this would be an error
 		t.Errorf("QUIT: %q", got)
 	}
-	// Who does not speak TLS is no client.
+	// Plain text is refused.
 	nc := dialRaw(t, addr)
 	nc.send("PING\r\nPING\r\nPING\r\n")
 	if b, _ := io.ReadAll(nc); bytes.Contains(b, []byte("PONG")) {
@@ -240,7 +240,7 @@ func waitFor(t *testing.T, done func() bool) {
 	}
 }
 
-// Who has which certificate, and may come in.
+// TestTLSClients checks which client certificates are accepted.
 func TestTLSClients(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	p, foreign := newPKI(t, dir, "ca"), newPKI(t, other, "ca")
@@ -288,8 +288,8 @@ func TestTLSClients(t *testing.T) {
 	}
 }
 
-// Certificates are read again by CONFIG SET and when their files change; bad ones
-// change nothing.
+// TestTLSReload checks that certificates are reloaded by CONFIG SET and when their files
+// change, and that invalid ones change nothing.
 func TestTLSReload(t *testing.T) {
 	p := newPKI(t, t.TempDir(), "ca")
 	p.issue("server", &x509.Certificate{})
@@ -318,7 +318,7 @@ func TestTLSReload(t *testing.T) {
 	if got := serial(); got != 4 {
 		t.Errorf("after CONFIG SET: certificate %d", got)
 	}
-	// Without a word. In between the key does not fit.
+	// The files change without CONFIG SET. In between the key does not match the certificate.
 	p.issue("server", &x509.Certificate{}) // 5
 	soon := func(want int64) {
 		t.Helper()
@@ -368,7 +368,7 @@ func TestTLSReload(t *testing.T) {
 	p.issue("server", &x509.Certificate{}) // 6
 	soon(6)
 
-	// Who was welcome before an authority was taken away cannot resume his session.
+	// A client of an authority that was removed cannot resume its session.
 	config := p.client(alice)
 	config.ClientSessionCache = tls.NewLRUClientSessionCache(4)
 	resumed := func() bool {
@@ -413,7 +413,7 @@ func TestTLSReload(t *testing.T) {
 	}
 }
 
-// A server that could not do what is asked for does not start.
+// TestTLSStart checks that a server with an unusable configuration does not start.
 func TestTLSStart(t *testing.T) {
 	p := newPKI(t, t.TempDir(), "ca")
 	p.issue("server", &x509.Certificate{})
@@ -449,7 +449,7 @@ func TestTLSStart(t *testing.T) {
 			t.Errorf("%s: %v, want %q", change, err, want)
 		}
 	}
-	// Without TLS nobody looks, as in Redis.
+	// Without TLS the parameters are not checked, as in Redis.
 	srv, err := New(Options{Config: map[string]string{"tls-cert-file": "/nowhere", "tls-ciphers": "XY"}})
 	if err != nil {
 		t.Fatal(err)
@@ -541,9 +541,9 @@ func TestTLSPort(t *testing.T) {
 	}
 	c.send("PING\r\n")
 	if got := fmt.Sprint(c.reply()); got != "PONG" {
-		t.Errorf("who is connected is not served any more: %v", got)
+		t.Errorf("a connected client is not served any more: %v", got)
 	}
-	if got := do("CONFIG", "SET", "tls-cert-file", "/nowhere"); got != "OK" { // nobody looks now
+	if got := do("CONFIG", "SET", "tls-cert-file", "/nowhere"); got != "OK" { // not checked without TLS
 		t.Error(got)
 	}
 	want = "ERR CONFIG SET failed (possibly related to argument 'tls-port') - Unable to update TLS configuration. Check server logs."
@@ -556,8 +556,9 @@ func TestTLSPort(t *testing.T) {
 	}
 }
 
-// Who connects and is silent, or never reads, holds up nobody, and nobody for long.
-func TestTLSSilence(t *testing.T) { tlsSilence(t, 0) }
+// TestTLSSilentClients checks that clients that connect and send nothing, or never read,
+// delay neither other clients nor Close.
+func TestTLSSilentClients(t *testing.T) { tlsSilence(t, 0) }
 
 // tlsSilence fails the test if it takes longer than the limit to close all
 // connections. 0 is none.
@@ -621,7 +622,7 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	}
 }
 
-// In a bubble, where time passes in no time.
+// TestTLSHandshakeTime runs in a synctest bubble, with a fake clock.
 func TestTLSHandshakeTime(t *testing.T) {
 	p := newPKI(t, t.TempDir(), "ca")
 	p.issue("server", &x509.Certificate{})
@@ -731,7 +732,7 @@ func TestTLSCiphers(t *testing.T) {
 	}
 }
 
-// Keys as OpenSSL has encrypted them.
+// TestTLSKeyPassword reads keys that OpenSSL has encrypted.
 func TestTLSKeyPassword(t *testing.T) {
 	plain, err := os.ReadFile("testdata/tls/plain.key")
 	if err != nil {
@@ -785,7 +786,7 @@ func TestTLSKeyPassword(t *testing.T) {
 	}
 }
 
-// Whatever has become of the file.
+// TestTLSKeyDamaged checks that damaged key files return an error and do not panic.
 func TestTLSKeyDamaged(t *testing.T) {
 	file, err := os.ReadFile("testdata/tls/pkcs8-aes-256-cbc.enc")
 	if err != nil {
@@ -805,7 +806,7 @@ func TestTLSKeyDamaged(t *testing.T) {
 	}
 }
 
-// What others send and take: redis-cli.
+// TestTLSRedisCLI checks TLS connections of redis-cli.
 func TestTLSRedisCLI(t *testing.T) {
 	cli, err := osexec.LookPath("redis-cli")
 	if err != nil {
@@ -845,7 +846,7 @@ func TestTLSRedisCLI(t *testing.T) {
 	}
 }
 
-// A program may have a configuration of its own.
+// TestTLSOwnListener serves a TLS listener with the configuration of the embedding program.
 func TestTLSOwnListener(t *testing.T) {
 	p := newPKI(t, t.TempDir(), "ca")
 	cert := p.issue("server", &x509.Certificate{})

@@ -10,7 +10,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// tell runs a command line in a session and returns what its outbox holds then.
+// tell runs a command line in a session and returns the content of its outbox.
 func tell(t *testing.T, s *Session, line string) string {
 	t.Helper()
 	argv, ok := protocol.SplitArgs(nil, []byte(line))
@@ -22,7 +22,7 @@ func tell(t *testing.T, s *Session, line string) string {
 	return string(out)
 }
 
-// heard returns what a session was sent outside its own turns.
+// heard returns the output of a session from the turns of others.
 func heard(s *Session) string {
 	var all []byte
 	for out, _, _ := s.take(); out != nil; out = s.written() {
@@ -87,7 +87,7 @@ func TestTrackingRedirect(t *testing.T) {
 		t.Errorf("FLUSHALL: %q, want %q", got, want)
 	}
 	tell(t, reader, "HELLO 3")
-	tell(t, writer, "FLUSHALL") // a null in the words of who gets it
+	tell(t, writer, "FLUSHALL") // a null in the protocol version of the receiver
 	if got, want := heard(ear), message+"$-1\r\n"; got != want {
 		t.Errorf("FLUSHALL: %q, want %q", got, want)
 	}
@@ -114,7 +114,8 @@ func TestTrackingRedirect(t *testing.T) {
 	}
 }
 
-// The table keeps no more keys than it may, and tells of those that it drops.
+// TestTrackingTableLimit checks that the table keeps at most the configured number of
+// keys, and sends invalidations of the keys that it drops.
 func TestTrackingTableLimit(t *testing.T) {
 	srv, c := newSessions(t, 2)
 	kept := func() int { // the timer trims, too
@@ -140,7 +141,7 @@ func TestTrackingTableLimit(t *testing.T) {
 		tell(t, writer, "PING")
 	}
 	if got := strings.Count(heard(reader), "invalidate"); got != n-10 {
-		t.Errorf("told of %d keys, want %d", got, n-10)
+		t.Errorf("got invalidations of %d keys, want %d", got, n-10)
 	}
 	out := tell(t, reader, "MGET a b c d e")
 	if got := strings.Count(out, "invalidate"); got != 5 || !strings.HasPrefix(out, "*5\r\n") {
@@ -148,15 +149,15 @@ func TestTrackingTableLimit(t *testing.T) {
 	}
 	reader.close()
 	if kept() != 0 {
-		t.Errorf("the table outlives the last who tracked: %d keys", kept())
+		t.Errorf("the table has %d keys after the last tracking client has closed", kept())
 	}
 	if err := srv.Check(); err != nil {
 		t.Error(err)
 	}
 }
 
-// Whatever is done, a client with a cache that obeys the invalidations never
-// holds a value that is not the server's.
+// TestTrackingKeepsCachesFresh checks with random commands that a client cache that applies
+// the invalidations never has a stale value.
 func TestTrackingKeepsCachesFresh(t *testing.T) {
 	srv, c := newSessions(t, 3)
 	reader, writers := c[0], c[1:]
@@ -213,7 +214,7 @@ func TestTrackingKeepsCachesFresh(t *testing.T) {
 		is := tell(t, w, "GET "+k) // which may be what removes it
 		hear(heard(reader))
 		if was, ok := cached[k]; ok && was != is {
-			t.Fatalf("%s is %q in the cache and %q in truth", k, was, is)
+			t.Fatalf("%s is %q in the cache and %q in the server", k, was, is)
 		}
 	}
 	if err := srv.Check(); err != nil {

@@ -21,7 +21,7 @@ package server_test
 //	5
 //
 // "> " sends a line on client 1, "2> " on client 2; lines are split into words
-// as redis-cli does it. What follows is the exact reply, one line of RESP per
+// as redis-cli does it. The exact reply follows, one line of RESP per
 // line of text, bytes that cannot be printed and backslashes escaped as \xHH and
 // \\. No reply means that none comes now; several, that several come.
 // "(closed)" in place of a reply: the server closes the connection. "2<" begins
@@ -55,8 +55,8 @@ package server_test
 //	redis-server --port 7777 --save "" --enable-debug-command yes
 //	go test ./server -run TestTranscripts -against 127.0.0.1:7777
 //
-// Both flags together record what a real redis-server says; what is marked
-// @zsetd stays.
+// Both flags together record the replies of a real redis-server; items marked
+// @zsetd are kept.
 
 import (
 	"bufio"
@@ -88,7 +88,7 @@ var (
 // transcriptModes are the ways in which every section is run.
 var transcriptModes = []string{
 	"plain",     // one command at a time
-	"pipelined", // what a client sends before anybody else's turn leaves in one write
+	"pipelined", // consecutive commands of a client are sent in one write
 	"multi",     // each command inside MULTI and EXEC
 	"resp3",     // all clients speak RESP3; the replies mean the same
 	"reload",    // after each command the data are saved to a file and loaded again
@@ -1145,9 +1145,9 @@ func (p *player) taken() int64 {
 	return p.srv.Taken()
 }
 
-// settle waits until our server has taken commands of which the last has no reply:
-// each has run, or its client is blocked. A part of a command, and a redis-server, get
-// a while.
+// settle waits until our server has processed commands of which the last has no reply:
+// each has run, or its client is blocked. For a part of a command, and for a redis-server,
+// it waits a fixed time.
 func (p *player) settle(batch []*item, before int64) {
 	if p.srv == nil || batch[len(batch)-1].raw != "" {
 		time.Sleep(silence)
@@ -1185,7 +1185,7 @@ func (p *player) silent(n int, c *client) {
 // record runs the items of a section and keeps the replies.
 func (p *player) record(s *section) {
 	var out []*item
-	early := map[int]int{} // by client: what it received before its "<" line
+	early := map[int]int{} // by client: the replies that it received before its "<" line
 	for _, it := range s.items {
 		if it.advance != 0 {
 			p.advance(it)

@@ -8,9 +8,9 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// BenchmarkWaiters is what a change of a sorted set costs while others wait: one
-// that serves nobody, and one that serves the first, who then waits again. All
-// wait for what is due, or each for a score of his own.
+// BenchmarkWaiters measures a change of a sorted set with blocked clients: one that serves
+// none, and one that serves the first, which then blocks again. All wait for due
+// members, or each for a score of its own.
 func BenchmarkWaiters(b *testing.B) {
 	for _, what := range []struct{ name, wait, add string }{
 		{"due", "BZPOPBYSCORE 0 1 due -inf @now", "ZADD due @now x"},

@@ -13,9 +13,9 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// waits runs blocking commands, each in a goroutine, in the order given. What
-// they are answered, and after how many milliseconds, comes by the channel. It
-// is for bubbles of synctest.
+// waits runs blocking commands, each in a goroutine, in the order given. It sends their
+// replies, with the milliseconds until then, to the channel. It is for bubbles of
+// synctest.
 func waits(srv *Server, answers chan<- string, lines ...string) {
 	start := time.Now()
 	for i, line := range lines {
@@ -62,7 +62,7 @@ func next(t *testing.T, answers <-chan string, want ...string) {
 				t.Errorf("answered %q, want %q", got, w)
 			}
 		case <-time.After(time.Hour):
-			t.Fatalf("nobody was answered, want %q", w)
+			t.Fatalf("no answer, want %q", w)
 		}
 	}
 	silent(t, answers)
@@ -78,9 +78,9 @@ func silent(t *testing.T, answers <-chan string) {
 	}
 }
 
-// What is due is handed out at the instant at which it is, to those who have
-// waited longest.
-func TestTakeWhenDue(t *testing.T) {
+// TestServedWhenDue checks that due members are served exactly at their time, to the
+// clients that are blocked longest.
+func TestServedWhenDue(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
 		waits(srv, answers,
 			"BZPOPBYSCORE 0 1 due -inf @now",
@@ -98,8 +98,8 @@ func TestTakeWhenDue(t *testing.T) {
 	})
 }
 
-// Several fall due together: each waiter gets one, in the order of their coming;
-// what is left waits for nobody.
+// TestDueTogether checks that of several members that fall due together each waiter gets
+// one, in the order of blocking, and that the rest stays.
 func TestDueTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
 		must(t, srv, "ZADD due @now+1s a @now+1s b @now+1s c")
@@ -117,7 +117,8 @@ func TestDueTogether(t *testing.T) {
 	})
 }
 
-// Who wants something else is still served in the order of coming.
+// TestFirstComeAcrossRanges checks that waiters for different ranges are served in the
+// order of blocking.
 func TestFirstComeAcrossRanges(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
 		waits(srv, answers, "BZPOPBYSCORE 0 1 k 6 10", "BZPOPBYSCORE 0 1 k 0 10", "BZPOPMIN k 0", "BZPOPBYSCORE 0 1 k 5 5", "BZPOPBYSCORE 0 1 k 0 10")
@@ -133,9 +134,9 @@ func TestFirstComeAcrossRanges(t *testing.T) {
 	})
 }
 
-// Whoever takes the lock after something has fallen due finds those served who
-// waited for it, even where the timer is late: nobody overtakes them.
-func TestNobodyOvertakes(t *testing.T) {
+// TestDueWaitersServedFirst checks that due waiters are served before any command that runs
+// later, even when the timer is late.
+func TestDueWaitersServedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
 		must(t, srv, "ZADD due @now+1s a")
 		waits(srv, answers, "BZPOPBYSCORE 0 1 due -inf @now")
@@ -145,9 +146,9 @@ func TestNobodyOvertakes(t *testing.T) {
 	})
 }
 
-// A client that has gone gets nothing any more, even if its own departure is
-// what takes the lock.
-func TestGoneBeforeDue(t *testing.T) {
+// TestClosedBeforeDue checks that a closed client is not served, even if the lock hold
+// that removes it is the first after the deadline.
+func TestClosedBeforeDue(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *Server, _ chan string) {
 		must(t, srv, "ZADD due @now+1s a")
 		ctx, cancel := context.WithCancel(context.Background())
@@ -166,7 +167,8 @@ func TestGoneBeforeDue(t *testing.T) {
 	})
 }
 
-// The instant at which a line is served follows what happens to its key.
+// TestAlarmFollowsKey checks that changes of a key adjust the time at which its waiters are
+// served.
 func TestAlarmFollowsKey(t *testing.T) {
 	for _, test := range []struct{ change, want string }{
 		{"ZADD due @now+3s a", "1 after 3000: [due [[a 9.46684803e+08]]]"},
@@ -197,7 +199,8 @@ func TestAlarmFollowsKey(t *testing.T) {
 	}
 }
 
-// A change looks once at all who wait for the same, and tries nobody in vain.
+// TestManyWaiters checks that a change tests waiters with equal conditions once, and
+// retries only waiters that it serves.
 func TestManyWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
 		const n = 2000
@@ -221,18 +224,19 @@ func TestManyWaiters(t *testing.T) {
 			must(t, srv, fmt.Sprint("ZADD due @now+1h x", i))
 		}
 		if got := tries(); got != 0 {
-			t.Errorf("%d tries in vain", got)
+			t.Errorf("%d useless retries", got)
 		}
 		next(t, answers, "1 after 1000: [due [[a 9.46684801e+08]]]")
 		next(t, answers, "2 after 2000: [due [[b 9.46684802e+08]]]")
 		if got := tries(); got != 0 {
-			t.Errorf("%d tries in vain", got)
+			t.Errorf("%d useless retries", got)
 		}
 		must(t, srv, "CLIENT KILL TYPE normal")
 	})
 }
 
-// reaches is the first instant of all at which a bound lets a score in.
+// TestReaches checks that reaches returns the first instant at which a score is within a
+// bound.
 func TestReaches(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200_000 {
@@ -264,9 +268,9 @@ func TestReaches(t *testing.T) {
 	}
 }
 
-// Against a model: the waiters of a key in random ranges, random changes and
-// time that passes. Whenever all is quiet, nobody waits for what is there.
-func TestNobodyWaitsInVain(t *testing.T) {
+// TestWaitersAreServed blocks clients on random ranges of a key, with random changes and
+// time that passes. Whenever the server is idle, no client waits for an existing member.
+func TestWaitersAreServed(t *testing.T) {
 	for seed := range uint64(20) {
 		bubble(t, func(t *testing.T, srv *Server, answers chan string) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
@@ -315,7 +319,7 @@ func TestNobodyWaitsInVain(t *testing.T) {
 						}
 					}
 					if n != 2*waiting {
-						t.Errorf("seed %d: %d places in the queues of %d waiters", seed, n, waiting)
+						t.Errorf("seed %d: %d queue entries of %d waiters", seed, n, waiting)
 					}
 				})
 				if t.Failed() {

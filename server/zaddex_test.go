@@ -15,7 +15,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// naiveSet is ZADDEX as its documentation has it, on a map.
+// naiveSet is a reference implementation of ZADDEX on a map.
 type naiveSet map[string]naiveMember
 
 type naiveMember struct {
@@ -199,7 +199,8 @@ func randomZaddex(r *rand.Rand, now int64) (line string, o naiveZaddex) {
 	return strings.Join(words, " "), o
 }
 
-// 20 000 random ZADDEX of all options, and what time takes away between them.
+// TestZaddexModel compares 20 000 random ZADDEX of all options with the reference, while
+// members expire in between.
 func TestZaddexModel(t *testing.T) {
 	srv, err := New(Options{})
 	if err != nil {
@@ -208,7 +209,7 @@ func TestZaddexModel(t *testing.T) {
 	defer srv.Close()
 	at := time.UnixMilli(1_700_000_000_000)
 	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	srv.mu.Lock() // no timer has a say: the time is the test's
+	srv.mu.Lock() // keeps the timer from running: the test sets the time
 	defer srv.mu.Unlock()
 	turn := func(line string) string {
 		t.Helper()
