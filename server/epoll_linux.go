@@ -196,7 +196,7 @@ func (srv *Server) serveSocket(nc net.Conn) bool {
 	srv.running.Add(1)
 	srv.newSessionAt(&c.sess, p)
 	l.mu.Lock()
-	c.posted = false // before, wake had no session to report
+	c.posted = false // wake can report the session from here on
 	l.mu.Unlock()
 	c.wake()
 	return true

@@ -168,8 +168,8 @@ func (c *config) evictionTime() time.Duration {
 // MemoryLimit returns the parameter maxmemory: bytes, 0 for no limit.
 func (srv *Server) MemoryLimit() int64 { return srv.limits.Load().maxmemory }
 
-// UsedMemory estimates the bytes that keys, values, clients and scripts take: what INFO
-// calls used_memory. It is 0 when the server has failed. O(n) for n clients. It may be
+// UsedMemory estimates the bytes that keys, values, clients and scripts take, as in
+// used_memory of INFO. It is 0 when the server has failed. O(n) for n clients. It may be
 // called concurrently, and waits for the command that runs.
 func (srv *Server) UsedMemory() (bytes int64) {
 	srv.attempt(func() {

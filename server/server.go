@@ -122,7 +122,7 @@ type Server struct {
 	lookAgain  time.Time              // earliest next check of awaitSlot for closed clients
 	loops      loops
 	polls      bool          // plain sockets are served by loops
-	bufferPool sync.Pool     // of *kit
+	bufferPool sync.Pool     // of *ioBuffers
 	left       chan struct{} // closed when the next client has left; nil without a waiting listener
 
 	acceptFailures struct {
