@@ -114,7 +114,7 @@ func TestUnixSocketFile(t *testing.T) {
 		l.(*net.UnixListener).SetUnlinkOnClose(false) // as of a server that was killed
 		l.Close()
 	}
-	withoutOthers(func() {
+	withPrivateUmask(func() {
 		l, err := net.Listen("unix", path+"2")
 		if err != nil {
 			t.Error(err)

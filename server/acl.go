@@ -59,7 +59,7 @@ type user struct {
 	passwords [][sha256.Size]byte
 	selectors []selector // the root first
 
-	// Used while rules are applied: passwords that settle removes, and the
+	// Used while rules are applied: passwords that deriveFields removes, and the
 	// positions of the others.
 	removed       map[int]bool
 	passwordIndex ruleIndex
@@ -81,7 +81,7 @@ type selector struct {
 	firstArgs map[*Command][]string // allowed with these first arguments only; commands lacks them
 
 	// rules are the rules that produced commands since +@all (everything is true)
-	// or -@all; settle removes those that a later rule of the same name has
+	// or -@all; deriveFields removes those that a later rule of the same name has
 	// replaced.
 	everything bool
 	rules      []commandRule
@@ -170,7 +170,7 @@ func (a *acl) newStandard() *user {
 	s.resetCommands(true)
 	s.allKeys, s.allChannels = true, true
 	u.enabled, u.nopass = true, true
-	u.settle()
+	u.deriveFields()
 	return u
 }
 
@@ -237,9 +237,9 @@ func (s *selector) copy() selector {
 	return t
 }
 
-// settle computes the derived fields. It must be called after the last of a series
-// of rules was applied.
-func (u *user) settle() {
+// deriveFields computes the derived fields. It must be called after the last of a
+// series of rules was applied.
+func (u *user) deriveFields() {
 	kept := u.passwords[:0:0]
 	for i, hash := range u.passwords {
 		if !u.removed[i] {

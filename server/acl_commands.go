@@ -333,7 +333,7 @@ func aclSetuser(c *Call) {
 			return
 		}
 	}
-	next.settle()
+	next.deriveFields()
 	if u == nil {
 		a.users[name] = next
 	} else {

@@ -103,7 +103,7 @@ func (a *acl) declare(name string, words []string) error {
 			return fmt.Errorf("Error in user declaration '%s': '%s': %w", name, rule, err)
 		}
 	}
-	u.settle()
+	u.deriveFields()
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (a *acl) loadLine(users map[string]*user, words []string, place string, rep
 			report.WriteString(place + ": " + err.Error() + ". ")
 		}
 	}
-	u.settle()
+	u.deriveFields()
 }
 
 // saveUsersFile writes all users to a new file and renames it, so that a complete

@@ -48,14 +48,14 @@ func TestRulesRoundTrip(t *testing.T) {
 				rules = append(rules, rule)
 			}
 		}
-		u.settle()
+		u.deriveFields()
 		v := a.newUser("u")
 		for word := range strings.FieldsSeq(u.describe()) {
 			if err := a.apply(v, word); err != nil {
 				t.Fatalf("%v: %q: %v", rules, u.describe(), err)
 			}
 		}
-		v.settle()
+		v.deriveFields()
 		s, again := &u.selectors[0], &v.selectors[0]
 		if u.describe() != v.describe() || !slices.Equal(s.commands, again.commands) || s.allCommands() != again.allCommands() {
 			t.Fatalf("%v\nis shown as %q\nwhich makes %q", rules, u.describe(), v.describe())

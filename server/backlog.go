@@ -101,15 +101,15 @@ func (srv *Server) hasBacklog(k waitKey) bool {
 	if srv.keys.DB(k.db).DueMembers(bytesOf(k.key)) <= maxDueInline {
 		return false
 	}
-	if !slices.Contains(srv.unclean, k) {
-		srv.unclean = append(srv.unclean, k)
+	if !slices.Contains(srv.keysToPurge, k) {
+		srv.keysToPurge = append(srv.keysToPurge, k)
 	}
 	return true
 }
 
 // hasDelayed reports whether any command or waiter waits for keys to be cleaned.
 func (srv *Server) hasDelayed() bool {
-	return len(srv.delayed) > 0 || len(srv.unclean) > 0 && srv.pausedUntil == 0
+	return len(srv.delayed) > 0 || len(srv.keysToPurge) > 0 && srv.pausedUntil == 0
 }
 
 // Limits of one lock hold of the sweep: it removes pieces until a time has passed,
@@ -124,10 +124,10 @@ const (
 // delayed commands must not find.
 func (srv *Server) sweepDue(start time.Time) {
 	more := func() bool { return srv.since(start) < sweepTime }
-	for len(srv.unclean) > 0 && srv.pausedUntil == 0 && more() {
-		k := srv.unclean[0]
+	for len(srv.keysToPurge) > 0 && srv.pausedUntil == 0 && more() {
+		k := srv.keysToPurge[0]
 		if srv.keys.DB(k.db).Purge(bytesOf(k.key), sweepPiece) < sweepPiece {
-			srv.unclean = srv.unclean[1:]
+			srv.keysToPurge = srv.keysToPurge[1:]
 			if q := srv.waiting[k]; q != nil {
 				srv.scope.addReady(q)
 			}

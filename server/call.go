@@ -140,10 +140,10 @@ func (c *Call) drop(key []byte) bool {
 	return true
 }
 
-// settle removes each collection that was opened for modification and is now empty,
-// with a del event unless this call has created it. It runs when the handler has
-// returned; a handler calls it itself where the del event must come earlier.
-func (c *Call) settle() {
+// removeEmpty removes each collection that was opened for modification and is now
+// empty, with a del event unless this call has created it. It runs when the handler
+// has returned; a handler calls it itself where the del event must come earlier.
+func (c *Call) removeEmpty() {
 	if u := &c.srv.scope; u.membersTaken < len(u.members) {
 		panic("BUG: " + c.cmd.Name + " changed members without an event that names them")
 	}
@@ -234,10 +234,10 @@ func (c *Call) Changed(key []byte, class class, event string) {
 	c.srv.scope.changed(c.db.ID(), protocol.View(key), class, event)
 }
 
-// ChangedAside is Changed for changes that Redis does not count as changes of the
+// ChangedUnwatched is Changed for changes that Redis does not count as changes of the
 // key, such as those to the groups of a stream: WATCH does not see it, and no
 // waiter of the key is retried. With an empty event it only counts.
-func (c *Call) ChangedAside(key []byte, class class, event string) {
+func (c *Call) ChangedUnwatched(key []byte, class class, event string) {
 	u := &c.srv.scope
 	u.changes++
 	if event != "" {

@@ -496,7 +496,7 @@ func clientUnblock(c *Call) {
 	if withError {
 		reply = func(r *protocol.Reply) { r.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK") }
 	}
-	s.giveUp(s.blocked, reply)
+	s.endWait(s.blocked, reply)
 	c.Reply.Int(1)
 }
 

@@ -803,9 +803,9 @@ func clusterSaveconfig(c *Call) {
 	}
 }
 
-// me parses the name of a node and reports whether it is this one; if not, it
+// isThisNode parses the name of a node and reports whether it is this one; if not, it
 // replies the error.
-func (c *Call) me(refusal string) bool {
+func (c *Call) isThisNode(refusal string) bool {
 	if name := c.Bytes(); string(name) != c.srv.cluster.id {
 		c.Reply.Error("ERR " + refusal + " " + clip(name, len(name)))
 		return false
@@ -814,13 +814,13 @@ func (c *Call) me(refusal string) bool {
 }
 
 func clusterCountFailureReports(c *Call) {
-	if c.clustered() && c.me("Unknown node") {
+	if c.clustered() && c.isThisNode("Unknown node") {
 		c.Reply.Int(0)
 	}
 }
 
 func clusterReplicas(c *Call) {
-	if c.clustered() && c.me("Unknown node") {
+	if c.clustered() && c.isThisNode("Unknown node") {
 		c.Reply.Array(0)
 	}
 }
@@ -828,13 +828,13 @@ func clusterReplicas(c *Call) {
 func clusterSlaves(c *Call) { clusterReplicas(c) }
 
 func clusterForget(c *Call) {
-	if c.clustered() && c.me("Unknown node") {
+	if c.clustered() && c.isThisNode("Unknown node") {
 		c.Reply.Error("ERR I tried hard but I can't forget myself...")
 	}
 }
 
 func clusterReplicate(c *Call) {
-	if c.clustered() && c.me("Unknown node") {
+	if c.clustered() && c.isThisNode("Unknown node") {
 		c.Reply.Error("ERR Can't replicate myself")
 	}
 }
@@ -888,16 +888,16 @@ func clusterMeet(c *Call) {
 			return
 		}
 	}
-	if !c.srv.isMe(c.sess, ip, ports[0]) {
+	if !c.srv.isThisNode(c.sess, ip, ports[0]) {
 		c.Reply.Error("ERR zsetd is a cluster of one node and meets no others")
 		return
 	}
 	c.Reply.OK()
 }
 
-// isMe reports whether the node has an address: its announced one, or one of this
+// isThisNode reports whether the node has an address: its announced one, or one of this
 // machine with a port at which the server listens.
-func (srv *Server) isMe(s *Session, ip netip.Addr, port int64) bool {
+func (srv *Server) isThisNode(s *Session, ip netip.Addr, port int64) bool {
 	n, ip := srv.node(), ip.Unmap()
 	if announced, err := netip.ParseAddr(n.ip); err == nil && announced.Unmap() == ip && (port == n.port || port == n.tlsPort) {
 		return true
@@ -928,19 +928,19 @@ func clusterSetslot(c *Call) {
 	case c.Len() == 2 && c.Is("MIGRATING"):
 		if !served {
 			c.Reply.Error(fmt.Sprintf("ERR I'm not the owner of hash slot %d", slot))
-		} else if c.me("I don't know about node") {
+		} else if c.isThisNode("I don't know about node") {
 			c.Reply.Error("ERR zsetd is a cluster of one node: there is no other to migrate to")
 		}
 	case c.Len() == 2 && c.Is("IMPORTING"):
 		if served {
 			c.Reply.Error(fmt.Sprintf("ERR I'm already the owner of hash slot %d", slot))
-		} else if c.me("I don't know about node") {
+		} else if c.isThisNode("I don't know about node") {
 			c.Reply.Error("ERR zsetd is a cluster of one node: there is no other to import from")
 		}
 	case c.Len() == 1 && c.Is("STABLE"):
 		c.Reply.OK()
 	case c.Len() == 2 && c.Is("NODE"):
-		if c.me("Unknown node") {
+		if c.isThisNode("Unknown node") {
 			c.srv.assign(slot, true)
 			c.Reply.OK()
 		}

@@ -161,12 +161,12 @@
 //
 // # Output queues
 //
-// Replies and messages are appended to the output queue of a session in memory, and its
-// transport writes them without the lock (outbox.go). So a client that does not read
-// delays no other client, and may send a whole pipeline before it reads, as with Redis.
-// Only above 32 MB of unread replies does the server run no more of its commands. A
-// client that exceeds client-output-buffer-limit is disconnected, and a log line gives
-// the figures.
+// Replies and messages are appended to the output queue of a session in memory, and
+// its transport writes them without the lock (outputqueue.go). So a client that does
+// not read delays no other client, and may send a whole pipeline before it reads, as
+// with Redis. Only above 32 MB of unread replies does the server run no more of its
+// commands. A client that exceeds client-output-buffer-limit is disconnected, and a
+// log line gives the figures.
 //
 // A client that only receives the replies to its own commands, and takes them however
 // slowly, is never disconnected for that: the seconds of the soft limit of its class

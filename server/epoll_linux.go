@@ -396,14 +396,14 @@ func (l *loop) work() (away *polled, mine bool) {
 		srv.serveDue()
 		done, out, ending := c.sess.work(c.batch, l.output())
 		if srv.looping != l {
-			srv.settle()
+			srv.finishTurn()
 			c.out, c.batch, c.ending = out, c.batch[done:], ending
 			return c, false
 		}
 		l.running = nil
 		l.keepOutput(c.sess.unused())
 		c.worked(done, out, ending)
-		srv.settle()
+		srv.finishTurn()
 		if srv.looping != l { // a postponed command has run for long
 			return nil, false
 		}
@@ -653,7 +653,7 @@ func (l *loop) proceed(c *polled) {
 		c.close()
 		return
 	}
-	choked := c.sess.choked()
+	choked := c.sess.outputExceedsLimit()
 	stalled := c.sess.stalled.Load()
 	if !c.ending && !c.queued && !choked && !stalled {
 		if len(c.batch) == 0 {
@@ -725,7 +725,7 @@ func (c *polled) hasRunAll() bool {
 		return false
 	case c.sess.stalled.Load():
 		return c.sess.waitsForOthers()
-	case c.sess.choked():
+	case c.sess.outputExceedsLimit():
 		return false
 	}
 	return c.unread <= 0

@@ -114,7 +114,7 @@ func TestBackPressure(t *testing.T) {
 		}()
 		until(t, srv, "choked", func() bool {
 			for _, s := range srv.sessions {
-				if s.choked() {
+				if s.outputExceedsLimit() {
 					return true
 				}
 			}

@@ -78,7 +78,7 @@ func (d *Direct) Do(argv [][]byte) []byte {
 				d.srv.unpause()
 			}
 			if w := d.sess.blocked; w != nil {
-				d.sess.giveUp(w, w.timeout)
+				d.sess.endWait(w, w.timeout)
 			}
 		})
 		more, killed, closed := d.sess.take()

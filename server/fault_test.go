@@ -110,7 +110,7 @@ func TestPanic(t *testing.T) {
 					c.wait(c.now()+20, kindList, func(*protocol.Reply) { panic("BUG: a test") }, []byte("other"))
 				})
 			},
-			send: "PING\r\n", logged: []string{`command=""`, "BUG: a test", "giveUp"},
+			send: "PING\r\n", logged: []string{`command=""`, "BUG: a test", "endWait"},
 		},
 		{
 			name: "keeper", act: func(srv *Server) {

@@ -146,7 +146,7 @@ func (srv *Server) functionState() *script.State {
 	fs := &srv.scripting.functions
 	if fs.state == nil {
 		fs.state = script.New()
-		fs.state.Beat = srv.scripting.beat
+		fs.state.Beat = srv.scripting.tick
 		a := &api{srv, fs.state}
 		fs.state.Seal(a.library(false))
 	}

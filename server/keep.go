@@ -843,7 +843,7 @@ func (k *keeper) refuses() bool { return k.failed != nil && k.srv.config.stopWri
 // saveNow writes everything that is not on the disk yet. The server's lock is held.
 func (k *keeper) saveNow() error {
 	for {
-		k.settle()
+		k.finishWrite()
 		if k.needsFresh && k.rewrite == nil {
 			k.srv.keys.Record(true)
 			keys := k.allKeys(func(f func()) { f() })
@@ -869,10 +869,10 @@ func (k *keeper) saveNow() error {
 	}
 }
 
-// settle waits for the result of the checkpoint that is being written, and accounts
-// for it. Otherwise the rewrite that this checkpoint completes would seem to go on, and
-// the next checkpoint would be a part of it.
-func (k *keeper) settle() {
+// finishWrite waits for the result of the checkpoint that is being written, and
+// accounts for it. Otherwise the rewrite that this checkpoint completes would seem
+// to go on, and the next checkpoint would be a part of it.
+func (k *keeper) finishWrite() {
 	k.io.Lock()
 	k.queueLock.Lock()
 	unaccounted := len(k.results) > 0

@@ -122,7 +122,7 @@ func listenUnix(path, perm string) (l net.Listener, err error) {
 	if perm == "0" {
 		return net.Listen("unix", path)
 	}
-	withoutOthers(func() { l, err = net.Listen("unix", path) })
+	withPrivateUmask(func() { l, err = net.Listen("unix", path) })
 	if err != nil {
 		return nil, err
 	}

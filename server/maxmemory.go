@@ -74,7 +74,7 @@ func (srv *Server) counted() int64 { return srv.inUse() - srv.memoryLimit.exempt
 // exempt returns the size of the unsolicited output that waits for clients: lines
 // of MONITOR, and invalidations of cached keys. An eviction sends as much of it as
 // it frees, or more; if it counted, it would cause another eviction, and so on to
-// the last key. It is bounded for each client (outbox.go).
+// the last key. It is bounded for each client (outputqueue.go).
 func (srv *Server) exempt() (n int64) {
 	if srv.tracking.on || len(srv.monitors) > 0 {
 		for _, s := range srv.sessions {

@@ -253,7 +253,7 @@ func (srv *Server) awaitSlot() {
 		}
 		left := srv.leaving()
 		begin := time.Now()
-		if rest := srv.lookAgain.Sub(begin); rest > 0 {
+		if rest := srv.nextClosedCheck.Sub(begin); rest > 0 {
 			srv.lifecycle.Unlock()
 			srv.await(left, rest)
 			continue
@@ -261,7 +261,7 @@ func (srv *Server) awaitSlot() {
 		ended := srv.anyEnded()
 		if !ended {
 			now := time.Now()
-			srv.lookAgain = now.Add((lookShare - 1) * now.Sub(begin))
+			srv.nextClosedCheck = now.Add((lookShare - 1) * now.Sub(begin))
 		}
 		srv.lifecycle.Unlock()
 		if !ended {
@@ -631,7 +631,7 @@ func (c *conn) process() bool {
 			return false
 		}
 		c.batch = c.batch[done:]
-		for c.sess.choked() && !c.dead.Load() {
+		for c.sess.outputExceedsLimit() && !c.dead.Load() {
 			<-c.recheck
 		}
 	}

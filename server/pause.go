@@ -32,7 +32,7 @@ func (srv *Server) unpause() {
 	for _, s := range postponed {
 		switch {
 		case s.postponed == nil: // the session has ended
-		case s.hungUp():
+		case s.peerClosed():
 			s.kill()
 		default:
 			srv.released = append(srv.released, s)
@@ -41,8 +41,8 @@ func (srv *Server) unpause() {
 	srv.forgotten = 0
 }
 
-// holdsBack reports whether the pause postpones a command.
-func (srv *Server) holdsBack(s *Session, cmd *Command, argv [][]byte) bool {
+// postpones reports whether the pause postpones a command.
+func (srv *Server) postpones(s *Session, cmd *Command, argv [][]byte) bool {
 	return srv.pauseAll || s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate)
 }
 

@@ -17,26 +17,27 @@ import (
 // position in it. A map instead of the list doubles the time of a delivery up to
 // the write to the socket, because its iteration takes as long as all other steps.
 type pubsub struct {
-	channels map[string]*audience
-	patterns map[string]*audience
-	shards   map[string]*audience
+	channels map[string]*subscriberList
+	patterns map[string]*subscriberList
+	shards   map[string]*subscriberList
 	encoded  [2]protocol.Reply // the message being delivered
 }
 
-// audience is the list of the subscribers of a channel.
-type audience struct{ sessions []*Session }
+// subscriberList is the list of the subscribers of a channel.
+type subscriberList struct{ sessions []*Session }
 
-// positions are the channels of a session, with its position in the audience of each.
+// positions are the channels of a session, with its position in the subscriber list
+// of each.
 type positions map[string]int
 
 func (p *pubsub) init() {
-	p.channels = map[string]*audience{}
-	p.patterns = map[string]*audience{}
-	p.shards = map[string]*audience{}
+	p.channels = map[string]*subscriberList{}
+	p.patterns = map[string]*subscriberList{}
+	p.shards = map[string]*subscriberList{}
 	p.encoded[1].SetVersion(3)
 }
 
-func (a *audience) len() int {
+func (a *subscriberList) len() int {
 	if a == nil {
 		return 0
 	}
@@ -72,7 +73,7 @@ func (srv *Server) deliver(kind messageKind, channel, message string) {
 	}
 }
 
-func (srv *Server) send(to *audience, what, pattern, channel, message string) {
+func (srv *Server) send(to *subscriberList, what, pattern, channel, message string) {
 	if to == nil {
 		return
 	}
@@ -107,7 +108,7 @@ func (srv *Server) send(to *audience, what, pattern, channel, message string) {
 			r.Truncate(0)
 		}
 	}
-	for _, s := range late { // leave the audience
+	for _, s := range late { // leave the list
 		s.tooFarBehind()
 	}
 }
@@ -239,28 +240,28 @@ func pubsubCommands() []Command {
 // topic is one of the three kinds of subscription.
 type topic struct {
 	on, off string // the words of the replies
-	all     func(*pubsub) map[string]*audience
+	all     func(*pubsub) map[string]*subscriberList
 	mine    func(*Session) *positions
 	count   func(*Session) int // in the replies
 }
 
 func channelTopic() topic {
 	return topic{"subscribe", "unsubscribe",
-		func(p *pubsub) map[string]*audience { return p.channels },
+		func(p *pubsub) map[string]*subscriberList { return p.channels },
 		func(s *Session) *positions { return &s.channels },
 		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
 }
 
 func patternTopic() topic {
 	return topic{"psubscribe", "punsubscribe",
-		func(p *pubsub) map[string]*audience { return p.patterns },
+		func(p *pubsub) map[string]*subscriberList { return p.patterns },
 		func(s *Session) *positions { return &s.patterns },
 		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
 }
 
 func shardTopic() topic {
 	return topic{"ssubscribe", "sunsubscribe",
-		func(p *pubsub) map[string]*audience { return p.shards },
+		func(p *pubsub) map[string]*subscriberList { return p.shards },
 		func(s *Session) *positions { return &s.shards },
 		func(s *Session) int { return len(s.shards) }}
 }
@@ -282,7 +283,7 @@ func (t topic) join(c *Call) {
 			}
 			a := all[name]
 			if a == nil {
-				a = &audience{}
+				a = &subscriberList{}
 				all[name] = a
 			}
 			(*mine)[name] = len(a.sessions)
@@ -391,7 +392,7 @@ func (c *Call) publish(kind messageKind) {
 func pubsubChannels(c *Call)      { c.listTopics(c.srv.pubsub.channels) }
 func pubsubShardchannels(c *Call) { c.listTopics(c.srv.pubsub.shards) }
 
-func (c *Call) listTopics(all map[string]*audience) {
+func (c *Call) listTopics(all map[string]*subscriberList) {
 	if c.Len() > 1 {
 		c.unknownSubcommand()
 		return
@@ -410,7 +411,7 @@ func (c *Call) listTopics(all map[string]*audience) {
 func pubsubNumsub(c *Call)      { c.countTopics(c.srv.pubsub.channels) }
 func pubsubShardnumsub(c *Call) { c.countTopics(c.srv.pubsub.shards) }
 
-func (c *Call) countTopics(all map[string]*audience) {
+func (c *Call) countTopics(all map[string]*subscriberList) {
 	c.Reply.Array(2 * c.Len())
 	for c.More() {
 		name := c.Bytes()

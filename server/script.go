@@ -174,7 +174,7 @@ func (srv *Server) evalState() *script.State {
 	sc := &srv.scripting
 	if sc.state == nil {
 		sc.state = script.New()
-		sc.state.Beat = sc.beat
+		sc.state.Beat = sc.tick
 		a := &api{srv, sc.state}
 		sc.state.Seal(a.library(true))
 		sc.cache = map[string]*evalScript{}

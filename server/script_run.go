@@ -449,9 +449,9 @@ func (m *scriptMemory) tighten(mapped uint64, stored int64) {
 	}
 }
 
-// beat is called by another goroutine each millisecond while a script runs, also
+// tick is called by another goroutine each millisecond while a script runs, also
 // within a step.
-func (sc *scripting) beat() {
+func (sc *scripting) tick() {
 	if m := sc.watched.Load(); m != nil {
 		m.tighten(readMemory().mapped, 0)
 	}
@@ -568,7 +568,7 @@ func (r *scriptRun) call(argv [][]byte) (reply []byte, failed string) {
 	srv.keys.NoTouch = r.caller.noTouch && cmd.Name != "touch"
 	cmd.run(c)
 	c.cmd, c.argv = cmd, argv
-	c.settle()
+	c.removeEmpty()
 	if r.caller.cache != nil && cmd.reads() {
 		r.caller.trackKeys(r.row, r.command) // all keys passed to the script, and no others
 	}

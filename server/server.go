@@ -80,7 +80,7 @@ type Server struct {
 	postponed    []*Session // by the pause, in order of arrival
 	warnedOfHTTP time.Time
 	delayed      []*Session // until their keys are clean, see backlog.go
-	unclean      []waitKey  // that waiters need cleaned
+	keysToPurge  []waitKey  // that waiters need cleaned
 	released     []*Session // from the pause; their commands run when this turn ends
 	forgotten    int        // lower bound of the sessions in these lists that have ended
 
@@ -113,17 +113,17 @@ type Server struct {
 	}
 
 	// The transports.
-	lifecycle  sync.Mutex
-	listeners  map[net.Listener]struct{}
-	tcpPort    atomic.Int64 // of the latest listener; 0 without one for TCP
-	tlsServed  atomic.Int64 // likewise for TLS
-	conns      map[transport]struct{}
-	staying    map[transport]struct{} // those that stay although their clients have closed
-	lookAgain  time.Time              // earliest next check of awaitSlot for closed clients
-	loops      loops
-	polls      bool          // plain sockets are served by loops
-	bufferPool sync.Pool     // of *ioBuffers
-	left       chan struct{} // closed when the next client has left; nil without a waiting listener
+	lifecycle       sync.Mutex
+	listeners       map[net.Listener]struct{}
+	tcpPort         atomic.Int64 // of the latest listener; 0 without one for TCP
+	tlsServed       atomic.Int64 // likewise for TLS
+	conns           map[transport]struct{}
+	staying         map[transport]struct{} // those that stay although their clients have closed
+	nextClosedCheck time.Time              // earliest next check of awaitSlot for closed clients
+	loops           loops
+	polls           bool          // plain sockets are served by loops
+	bufferPool      sync.Pool     // of *ioBuffers
+	left            chan struct{} // closed when the next client has left; nil without a waiting listener
 
 	acceptFailures struct {
 		told  time.Time // time of the last log line

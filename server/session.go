@@ -66,7 +66,7 @@ type Session struct {
 
 	waking bool   // in the wake list of the commit scope
 	spare  []byte // buffer passed to turn and not used; returned to the caller
-	outbox
+	outputQueue
 	weight
 }
 
@@ -230,7 +230,7 @@ func (s *Session) turnLocked(batch [][][]byte, spare []byte) (done int, out []by
 	srv.serveDue()
 	done, out, ending = s.work(batch, spare)
 	s.spare = s.unused()
-	srv.settle()
+	srv.finishTurn()
 	return done, out, ending
 }
 
@@ -253,7 +253,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	s.out.SetLimit(s.replyLimit())
 	start := srv.at
 	for done < len(batch) && !s.stalled.Load() && !s.closing && !s.killed {
-		n := s.series(batch[done:])
+		n := s.runFastBatch(batch[done:])
 		if n == 0 {
 			s.exec(batch[done])
 			srv.scope.commit()
@@ -266,7 +266,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		}
 	}
 	if srv.tracking.on {
-		srv.settleTracking()
+		srv.finishTracking()
 	}
 	srv.current = nil
 	if s.out.Len() > 0 && srv.keeper.holds() {
@@ -406,7 +406,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, srv.scripting.running.busyError())
 		return
 	}
-	if srv.pausedUntil != 0 && srv.holdsBack(s, cmd, argv) {
+	if srv.pausedUntil != 0 && srv.postpones(s, cmd, argv) {
 		srv.postpone(s, argv)
 		return
 	}
@@ -439,7 +439,7 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	s.srv.keys.NoTouch = s.noTouch && cmd.Name != "touch"
 	cmd.run(c)
 	c.cmd, c.argv = cmd, argv // EXEC has replaced them meanwhile
-	c.settle()
+	c.removeEmpty()
 	if s.cache != nil && cmd.reads() {
 		s.trackKeys(cmd, argv)
 	}
@@ -449,7 +449,7 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 // retry runs the command of a waiter again. If the command completes, the session
 // continues.
 func (s *Session) retry(w *Waiter) {
-	if s.hungUp() { // the element is for the next waiter
+	if s.peerClosed() { // the element is for the next waiter
 		s.kill()
 		return
 	}
@@ -469,7 +469,7 @@ func (s *Session) retry(w *Waiter) {
 	others, otherMark := u.actor, u.mark
 	u.actor, u.mark = s, mark
 	w.cmd.run(c)
-	c.settle()
+	c.removeEmpty()
 	u.actor, u.mark = others, otherMark
 	c.again = false
 	if c.stillBlocked {
@@ -484,13 +484,13 @@ func (s *Session) retry(w *Waiter) {
 	s.finish(w, mark, start)
 }
 
-// hungUp reports whether the client has closed its side of the connection. Like
+// peerClosed reports whether the client has closed its side of the connection. Like
 // Redis, which has read the end of its input by then, the server serves no element
 // to such a client. The check costs a system call.
-func (s *Session) hungUp() bool { return s.ended != nil && s.ended() }
+func (s *Session) peerClosed() bool { return s.ended != nil && s.ended() }
 
-// giveUp ends a wait with the given reply: the reply for the timeout, or an error.
-func (s *Session) giveUp(w *Waiter, reply func(*protocol.Reply)) {
+// endWait ends a wait with the given reply: the reply for the timeout, or an error.
+func (s *Session) endWait(w *Waiter, reply func(*protocol.Reply)) {
 	c := &s.call
 	c.cmd, c.argv, c.db, c.secret = w.cmd, w.argv, w.db, nil
 	mark := s.out.Len()

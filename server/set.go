@@ -504,7 +504,7 @@ func smove(c *Call) {
 	}
 	c.Touched(classSet, b)
 	c.Changed(source, classSet, "srem")
-	c.settle()
+	c.removeEmpty()
 	dst, _ = c.createSet(destination, [][]byte{b})
 	if dst.add(m) {
 		c.Touched(classSet, b)

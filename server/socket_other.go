@@ -2,4 +2,4 @@
 
 package server
 
-func withoutOthers(f func()) { f() }
+func withPrivateUmask(f func()) { f() }

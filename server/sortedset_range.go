@@ -299,7 +299,7 @@ func zremrange(c *Call, by rangeBy, event string) {
 		lo, hi := o.span(s)
 		ztouched(c, s, lo, hi)
 		n := s.RemoveSpan(lo, hi)
-		c.large = n > seriesElements
+		c.large = n > fastBatchElements
 		if n > 0 {
 			c.Changed(key, classZset, event)
 		}

@@ -598,7 +598,7 @@ func (c *Call) changedEntries(key []byte, deleted, groups bool) {
 	case deleted:
 		c.Changed(key, classStream, "xdel")
 	case groups:
-		c.ChangedAside(key, classStream, "")
+		c.ChangedUnwatched(key, classStream, "")
 	}
 }
 
@@ -668,6 +668,6 @@ func xsetid(c *Call) {
 		maxDeleted = s.MaxDeletedID()
 	}
 	s.SetID(id, added, maxDeleted)
-	c.ChangedAside(key, classStream, "xsetid")
+	c.ChangedUnwatched(key, classStream, "xsetid")
 	c.Reply.OK()
 }

@@ -180,7 +180,7 @@ func xgroupCreate(c *Call) {
 		c.Changed(key, classStream, "xgroup-create")
 	default:
 		s.AddGroup(group, last, o.read)
-		c.ChangedAside(key, classStream, "xgroup-create")
+		c.ChangedUnwatched(key, classStream, "xgroup-create")
 	}
 	c.Reply.OK()
 }
@@ -197,7 +197,7 @@ func xgroupCreateconsumer(c *Call) {
 		c.Reply.Int(0)
 	default:
 		g.AddConsumer(name, c.now())
-		c.ChangedAside(key, classStream, "xgroup-createconsumer")
+		c.ChangedUnwatched(key, classStream, "xgroup-createconsumer")
 		c.Reply.Int(1)
 	}
 }
@@ -215,7 +215,7 @@ func xgroupDelconsumer(c *Call) {
 	if consumer := g.Consumer(name); consumer != nil {
 		n = consumer.Len()
 		g.RemoveConsumer(consumer)
-		c.ChangedAside(key, classStream, "xgroup-delconsumer")
+		c.ChangedUnwatched(key, classStream, "xgroup-delconsumer")
 	}
 	c.Reply.Int(int64(n))
 }
@@ -282,7 +282,7 @@ func xgroupSetid(c *Call) {
 		}
 	}
 	g.SetID(last, o.read)
-	c.ChangedAside(key, classStream, "xgroup-setid")
+	c.ChangedUnwatched(key, classStream, "xgroup-setid")
 	c.Reply.OK()
 }
 
@@ -318,7 +318,7 @@ func xack(c *Call) {
 		}
 	}
 	if n > 0 {
-		c.ChangedAside(key, classStream, "")
+		c.ChangedUnwatched(key, classStream, "")
 	}
 	c.Reply.Int(n)
 }
@@ -544,7 +544,7 @@ func xclaim(c *Call) {
 	g = c.editGroup(key, group)
 	if g.LastID().Less(o.last) {
 		g.SetID(o.last, g.Read())
-		c.ChangedAside(key, classStream, "")
+		c.ChangedUnwatched(key, classStream, "")
 	}
 	consumer := c.consumer(key, g, name, false) // even if it gets no entry, as since Redis 7.2
 	var claimed []keyspace.StreamID
@@ -553,7 +553,7 @@ func xclaim(c *Call) {
 		switch {
 		case !s.Has(id):
 			if g.Acknowledge(id) {
-				c.ChangedAside(key, classStream, "")
+				c.ChangedUnwatched(key, classStream, "")
 			}
 			continue
 		case pending && o.minIdle != 0 && c.now()-p.Time < o.minIdle, !pending && !o.force:
@@ -578,7 +578,7 @@ func (c *Call) claim(key []byte, g *keyspace.Group, consumer *keyspace.Consumer,
 		before++
 	}
 	g.Deliver(consumer, id, o.time, before)
-	c.ChangedAside(key, classStream, "")
+	c.ChangedUnwatched(key, classStream, "")
 }
 
 // replyClaimed replies entries, or only their IDs.
@@ -660,7 +660,7 @@ func xautoclaim(c *Call) {
 	g = c.editGroup(key, group)
 	for _, id := range gone {
 		g.Acknowledge(id)
-		c.ChangedAside(key, classStream, "")
+		c.ChangedUnwatched(key, classStream, "")
 	}
 	consumer := c.consumer(key, g, name, len(claimed) > 0) // even if it gets no entry, as since Redis 7.2
 	for _, id := range claimed {

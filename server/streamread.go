@@ -264,7 +264,7 @@ func xreadgroup(c *Call) {
 		c.replyStreamName(key)
 		c.Reply.Array(n)
 		g.ReadNext(c.consumer(key, g, o.consumer, !o.noack), n, c.now(), !o.noack, c.replyEntry)
-		c.ChangedAside(key, classStream, "")
+		c.ChangedUnwatched(key, classStream, "")
 		return true
 	}, func() {
 		c.waitFor(o.deadline, want{kind: kindStream, grouped: true, group: string(o.group)}, (*protocol.Reply).NullArray, o.keys)
@@ -330,7 +330,7 @@ func (c *Call) consumer(key []byte, g *keyspace.Group, name []byte, got bool) *k
 	consumer := g.Consumer(name)
 	if consumer == nil {
 		consumer = g.AddConsumer(name, c.now())
-		c.ChangedAside(key, classStream, "xgroup-createconsumer")
+		c.ChangedUnwatched(key, classStream, "xgroup-createconsumer")
 	}
 	g.RecordRead(consumer, c.now(), got)
 	return consumer
@@ -361,5 +361,5 @@ func (c *Call) replyHistory(s *keyspace.Stream, g *keyspace.Group, consumer *key
 		c.replyEntry(e)
 		g.Deliver(consumer, p.ID, c.now(), p.Count+1)
 	}
-	c.ChangedAside(key, classStream, "")
+	c.ChangedUnwatched(key, classStream, "")
 }

@@ -219,9 +219,9 @@ func (s *Session) sendInvalidation(keys []string) {
 	to.push(r.Bytes())
 }
 
-// settleTracking sends the collected broadcasts, and trims the table to its limit.
+// finishTracking sends the collected broadcasts, and trims the table to its limit.
 // It is called before the lock is released.
-func (srv *Server) settleTracking() {
+func (srv *Server) finishTracking() {
 	t := &srv.tracking
 	if t.broadcastDue {
 		t.broadcastDue = false
@@ -240,8 +240,8 @@ func (srv *Server) settleTracking() {
 	}
 }
 
-// overfull reports whether settleTracking has left keys to trim.
-func (srv *Server) overfull() bool {
+// trackingExceedsLimit reports whether finishTracking has left keys to trim.
+func (srv *Server) trackingExceedsLimit() bool {
 	limit := int(srv.config.trackingTableMaxKeys)
 	return limit > 0 && srv.tracking.clients > 0 && len(srv.tracking.keys) > limit
 }

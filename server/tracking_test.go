@@ -10,7 +10,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// tell runs a command line in a session and returns the content of its outbox.
+// tell runs a command line in a session and returns the content of its output queue.
 func tell(t *testing.T, s *Session, line string) string {
 	t.Helper()
 	argv, ok := protocol.SplitArgs(nil, []byte(line))

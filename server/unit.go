@@ -70,9 +70,9 @@ func (srv *Server) lock() {
 	}
 }
 
-// settle does all work that is due before the lock is released, and sets the timer.
+// finishTurn does all work that is due before the lock is released, and sets the timer.
 // Every commit scope must have been committed.
-func (srv *Server) settle() {
+func (srv *Server) finishTurn() {
 	u := &srv.scope
 	if srv.clientMemory.full() {
 		srv.evictClients()
@@ -84,7 +84,7 @@ func (srv *Server) settle() {
 		srv.runReleased()
 	}
 	if srv.tracking.on {
-		srv.settleTracking()
+		srv.finishTracking()
 	}
 	srv.setTimer()
 	srv.keeper.note()
@@ -146,7 +146,7 @@ func (srv *Server) locked(f func()) {
 	srv.guarded(func() {
 		srv.freeze()
 		f()
-		srv.settle()
+		srv.finishTurn()
 	})
 	srv.unlock()
 }
@@ -391,7 +391,7 @@ func (srv *Server) setTimer() {
 	if len(srv.alarms) > 0 && srv.pausedUntil == 0 {
 		next = min(next, srv.alarms[0].at)
 	}
-	if srv.tracking.on && !srv.cronPaused && srv.overfull() {
+	if srv.tracking.on && !srv.cronPaused && srv.trackingExceedsLimit() {
 		next = min(next, srv.instant+1000)
 	}
 	if srv.hasDelayed() || srv.evicting() {
@@ -445,7 +445,7 @@ func (srv *Server) runTimer() {
 	}
 	for len(srv.deadlines) > 0 && srv.deadlines[0].at <= srv.keys.Now() {
 		w := srv.deadlines[0]
-		w.sess.giveUp(w, w.timeout)
+		w.sess.endWait(w, w.timeout)
 	}
 	if srv.pausedUntil != 0 && srv.pausedUntil <= srv.keys.Now() {
 		srv.unpause()

@@ -8,37 +8,37 @@ import (
 	"github.com/zsetd/zsetd/server/keyspace"
 )
 
-// The batch fast path: a series is a sequence of short commands in a pipeline, from
+// The batch fast path: a fast batch is a sequence of short commands in a pipeline, from
 // a client without special modes. The checks that exec makes before each command
-// (transaction, ACL, pause, cluster, …) are made once for the whole series, because
+// (transaction, ACL, pause, cluster, …) are made once for the whole batch, because
 // none of its commands can change their outcome. So is the reading of the clock,
 // which is most of the remaining cost: it takes 45 ns where PING takes 20. All
 // other commands, and all clients with a special mode, go through exec, which has
 // the same effects.
 //
-// The time of a series is divided evenly among its commands. The sums in INFO stay
-// exact; differences of some microseconds between the commands of one pipeline are
-// lost. Where the time of a single command matters (a slow log threshold below a
-// millisecond, the latency monitor, MONITOR), there are no series. A command with a
-// large line or reply ends the series: it is charged all time in excess of a
+// The time of a fast batch is divided evenly among its commands. The sums in INFO
+// stay exact; differences of some microseconds between the commands of one pipeline
+// are lost. Where the time of a single command matters (a slow log threshold below a
+// millisecond, the latency monitor, MONITOR), there are no fast batches. A command
+// with a large line or reply ends the batch: it is charged all time in excess of a
 // microsecond for each of the others.
 
 const (
-	seriesLimit = 16
-	// seriesBytes is the size from which a command line or a reply counts as large.
-	seriesBytes = 2 << 10
-	// seriesElements is how many elements a command may remove before it counts as
+	fastBatchLimit = 16
+	// fastBatchBytes is the size from which a command line or a reply counts as large.
+	fastBatchBytes = 2 << 10
+	// fastBatchElements is how many elements a command may remove before it counts as
 	// large.
-	seriesElements = 32
-	// seriesShare is the most that is charged to each other command of a series
+	fastBatchElements = 32
+	// fastBatchShare is the most that is charged to each other command of a fast batch
 	// with a large one.
-	seriesShare = time.Microsecond
-	// seriesSlow is the lowest threshold of the slow log at which commands need not
+	fastBatchShare = time.Microsecond
+	// fastBatchSlow is the lowest threshold of the slow log at which commands need not
 	// be timed one by one.
-	seriesSlow = 1000 // microseconds
+	fastBatchSlow = 1000 // microseconds
 )
 
-// isQuick reports whether a command may be part of a series: it takes constant or
+// isQuick reports whether a command may be part of a fast batch: it takes constant or
 // logarithmic time, apart from the cost that its reply or Call.large indicates, and
 // accesses data only, not the state of its client or of the server.
 func (c *Command) isQuick() bool {
@@ -71,28 +71,28 @@ func (s *Session) plain() bool {
 		srv.cluster == nil && !srv.keeper.refuses() && !srv.lacksReplicas() &&
 		srv.keeper.loading == nil && srv.pausedUntil == 0 && srv.nextExpiry > srv.keys.Now() &&
 		len(srv.monitors) == 0 && cfg.latencyMonitorThreshold == 0 &&
-		uint64(cfg.slowlogSlowerThan) >= seriesSlow && // -1 disables the log
-		(cfg.maxmemory == 0 || !srv.lacksMemory()) // a series can add little
+		uint64(cfg.slowlogSlowerThan) >= fastBatchSlow && // -1 disables the log
+		(cfg.maxmemory == 0 || !srv.lacksMemory()) // a fast batch can add little
 }
 
-// series runs the commands at the beginning of batch that form a series, and
+// runFastBatch runs the commands at the beginning of batch that form a fast batch, and
 // returns how many; 0 if the first one is for exec. It is called with the lock
 // held, while no script lends it.
-func (s *Session) series(batch [][][]byte) (done int) {
+func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 	if !s.plain() {
 		return 0
 	}
 	srv := s.srv
 	u := &srv.scope
 	c := &s.call
-	var ran [seriesLimit]*Command
+	var ran [fastBatchLimit]*Command
 	if len(batch) >= 4 {
 		s.prefetch(batch)
 	}
 	u.actor = s
 	srv.keys.NoTouch = s.noTouch
 	c.db, c.secret, c.counted, c.large = s.db, nil, false, false
-	for done < min(len(batch), seriesLimit) && !c.large && len(u.effects) == 0 {
+	for done < min(len(batch), fastBatchLimit) && !c.large && len(u.effects) == 0 {
 		argv := batch[done]
 		cmd := srv.table.index.find(argv[0])
 		if cmd == nil || !cmd.quick || cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
@@ -103,7 +103,7 @@ func (s *Session) series(batch [][][]byte) (done int) {
 		c.Args = protocol.NewArgs(argv[1:])
 		c.cmd, c.argv = cmd, argv
 		cmd.run(c)
-		c.settle()
+		c.removeEmpty()
 		ran[done] = cmd
 		done++
 		if s.out.Over() {
@@ -113,14 +113,14 @@ func (s *Session) series(batch [][][]byte) (done int) {
 		if len(out) > 0 && out[0] == '-' {
 			srv.countFailure(cmd, out)
 		}
-		if len(out) > seriesBytes || lineBytes(argv) > seriesBytes {
+		if len(out) > fastBatchBytes || lineBytes(argv) > fastBatchBytes {
 			c.large = true
 		}
 	}
 	u.actor = nil
 	if done > 0 {
 		s.last = ran[done-1]
-		srv.accountSeries(c, ran[:done])
+		srv.accountFastBatch(c, ran[:done])
 		s.lastUsed = srv.at
 		u.commit()
 		s.checkOutput()
@@ -147,10 +147,10 @@ func (s *Session) prefetch(batch [][][]byte) {
 }
 
 // lineBytes returns the total size of a command's arguments, or more than
-// seriesBytes if there are many.
+// fastBatchBytes if there are many.
 func lineBytes(argv [][]byte) (n int) {
 	if len(argv) > 16 {
-		return seriesBytes + 1
+		return fastBatchBytes + 1
 	}
 	for _, a := range argv {
 		n += len(a)
@@ -158,9 +158,10 @@ func lineBytes(argv [][]byte) (n int) {
 	return n
 }
 
-// accountSeries records stats, slowlog and latency of the commands of a series, as
-// account does for one command. c is the Call of the last, which may be large.
-func (srv *Server) accountSeries(c *Call, ran []*Command) {
+// accountFastBatch records stats, slowlog and latency of the commands of a fast
+// batch, as account does for one command. c is the Call of the last, which may be
+// large.
+func (srv *Server) accountFastBatch(c *Call, ran []*Command) {
 	took := srv.since(srv.at)
 	now := srv.at.Add(took)
 	srv.at = now
@@ -168,7 +169,7 @@ func (srv *Server) accountSeries(c *Call, ran []*Command) {
 	share := took / time.Duration(len(ran))
 	last := share
 	if c.large {
-		share = min(share, seriesShare)
+		share = min(share, fastBatchShare)
 		last = took - share*time.Duration(len(ran)-1)
 	}
 	tracked := srv.config.latencyTracking

@@ -18,13 +18,13 @@ import (
 // There are three bounds.
 //
 //   - The server runs no more commands of a client with more than maxUnsent bytes
-//     of unread replies (choked). That is not a parameter: it harms no client.
+//     of unread replies (outputExceedsLimit). That is not a parameter: it harms no client.
 //   - client-output-buffer-limit closes a client: at once above the hard limit,
 //     even in the middle of a command (Reply.SetLimit), or after some seconds above
 //     the soft limit.
 //   - Output that a client has not requested (lines of MONITOR, invalidations of
 //     cached keys) falls under the hard limit of the class pubsub, whatever the
-//     client's class: choked does not stop it.
+//     client's class: outputExceedsLimit does not stop it.
 //
 // The soft limit of the class normal is about progress: its seconds restart when
 // the client takes data. So with the default, 1 MB and 60 s, a client that reads a
@@ -64,9 +64,9 @@ const (
 	halfClosedSeconds = 60
 )
 
-// outbox is the state of a session's output queue besides out. The server's lock
+// outputQueue is the state of a session's output queue besides out. The server's lock
 // guards fields without a note.
-type outbox struct {
+type outputQueue struct {
 	blocks  [][]byte // sealed blocks, ahead of the bytes in out
 	sealed  int      // bytes in blocks
 	garbage int      // bytes of buffers that were released when the client left
@@ -184,9 +184,9 @@ func (s *Session) written() []byte {
 	return s.next(nil)
 }
 
-// choked reports whether so much output waits that the server is to run no more
-// commands of the client.
-func (s *Session) choked() bool { return s.unsent.Load()+s.queuedOut.Load() > maxUnsent }
+// outputExceedsLimit reports whether so much output waits that the server is to run
+// no more commands of the client.
+func (s *Session) outputExceedsLimit() bool { return s.unsent.Load()+s.queuedOut.Load() > maxUnsent }
 
 // take returns the output to write, if the caller is to write. A transport calls it
 // on wake, without the lock. killed reports that the connection must be closed at
@@ -268,7 +268,7 @@ func (s *Session) exceedsLimit() bool {
 	return s.overLimit(n)
 }
 
-// overLimit is behind for a client with a backlog of n bytes.
+// overLimit is exceedsLimit for a backlog of n bytes.
 func (s *Session) overLimit(n int64) bool {
 	if n <= firstReplies {
 		n = 0
@@ -363,7 +363,7 @@ func (srv *Server) checkSlowLocked() {
 			continue
 		}
 		s.weigh()
-		if s.stuck(n) {
+		if s.checkProgress(n) {
 			s.tooFarBehind()
 		} else if s.inSlow.CompareAndSwap(false, true) {
 			kept = append(kept, s)
@@ -377,9 +377,9 @@ func (srv *Server) checkSlowLocked() {
 	l.mu.Unlock()
 }
 
-// stuck is above for a slow consumer. It also detects whether the client takes
-// data.
-func (s *Session) stuck(n int64) bool {
+// checkProgress reports whether a slow consumer must be closed: its backlog exceeds a
+// limit, or it takes no data after the end of its input. It records its progress.
+func (s *Session) checkProgress(n int64) bool {
 	if p := s.progress(); p != s.seen || s.seenAt.IsZero() {
 		s.seen, s.seenAt = p, s.srv.at
 		if s.listens == 0 && !s.softSince.IsZero() {
