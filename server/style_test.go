@@ -341,9 +341,7 @@ func unconverted() []string {
 	return []string{
 		"README.md",
 		"server/e2e",
-		"server/e2e/faults",
 		"server/e2e/soak",
-		"server/script",
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// libraries are functions of two strings that are whatever a script was given: what decodes, what
-// has a format, what has a pattern. What can be decoded is encoded again.
+// libraries calls the library functions that decode, format or match with two
+// arbitrary strings. A value that can be decoded is encoded again.
 const libraries = `
 local how, data = ARGV[1], ARGV[2]
 local function both(decode, encode)

@@ -158,7 +158,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// What has no end in itself ends with an error.
+// TestDepth checks that unbounded recursion and nesting end with an error.
 func TestDepth(t *testing.T) {
 	for source, want := range map[string]string{
 		"local function f() return 1 + f() end return f()":                                              "stack overflow",

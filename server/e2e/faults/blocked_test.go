@@ -60,8 +60,8 @@ func TestDeadWaiters(t *testing.T) {
 		other.want(int64(100), "ZCARD", "z0")
 		other.want(int64(1), "DEL", "z0")
 
-		// They die while elements come. What was sent before the server knew is read by them,
-		// so that it can be counted.
+		// The clients die while elements are added. They read the elements that were sent
+		// before the server noticed, so that these can be counted.
 		var mu sync.Mutex
 		popped := map[string]int{}
 		received := func(v any) {
@@ -139,7 +139,7 @@ func TestDeadWaiters(t *testing.T) {
 			return
 		}
 		blocked(len(living))
-		for range living { // everybody gets the same, one after the other
+		for range living { // each client receives the same element, one after the other
 			for other.do("ZADD", "z0", "0", "last") == int64(0) {
 				time.Sleep(time.Millisecond)
 			}

@@ -71,7 +71,7 @@ func TestClosedWaiters(t *testing.T) {
 			switch reply := owner.do(strings.Fields(way.count)...).(type) {
 			case int64:
 				left = int(reply)
-			case []any: // of XPENDING: what was handed over
+			case []any: // of XPENDING: the delivered entries
 				left = n - int(reply[0].(int64))
 			}
 			atMost(p, way.wait+": elements lost to clients that have closed", n-left, 0)

@@ -24,9 +24,9 @@ import (
 	"unsafe"
 )
 
-// With 64 descriptors a server has fewer clients than it was told to have, says so,
-// and tells the others; it has no work with them, and whoever comes when somebody has
-// left is served at once.
+// TestFewDescriptors checks that a server with 64 descriptors lowers maxclients, logs
+// it, and sends an error to further clients without using CPU, and that a new client
+// is served at once when another has left.
 func TestFewDescriptors(t *testing.T) {
 	const descriptors, dials, most = 64, 120, 32
 	run(t, all, func(t *testing.T, k kind) {
@@ -128,8 +128,9 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
 }
 
-// Where descriptors run out all the same, clients wait. Those of no listener wait for
-// ever while those of another come and go, and the log is not filled with that.
+// TestNoDescriptors checks that clients wait when no descriptor is left, that the
+// clients of each listener are served eventually while those of another come and go,
+// and that the log does not fill.
 func TestNoDescriptors(t *testing.T) {
 	run(t, both, func(t *testing.T, k kind) {
 		dir, err := os.MkdirTemp("", "faults-")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// patterns are those that take a matcher that tries everything for ever.
+// patterns are patterns for which a backtracking matcher takes exponential time.
 var patterns = map[string][2]string{ // the pattern, and what it nearly matches
 	"stars":      {"*a*a*a*a*a*a*b*", strings.Repeat("a", 64)},
 	"many stars": {strings.Repeat("*a", 300) + "*b*", strings.Repeat("a", 64)},
@@ -17,8 +17,8 @@ var patterns = map[string][2]string{ // the pattern, and what it nearly matches
 	"a long set": {"*[" + strings.Repeat("b", 64_000) + "]*", strings.Repeat("a", 64)},
 }
 
-// TestPatterns: wherever a client gives a pattern, it is matched, or not, in little time. What is measured
-// is the CPU of the server, which nothing else on the machine can spoil.
+// TestPatterns checks that each command with a pattern matches or rejects it in little
+// time. It measures the CPU time of the server, which other processes do not affect.
 func TestPatterns(t *testing.T) {
 	run(t, []kind{zsetdEpoll, redisServer}, func(t *testing.T, k kind) {
 		for name, x := range patterns {

@@ -299,7 +299,7 @@ func (p *process) cpu() time.Duration {
 	return time.Duration(user+system)*tick - p.base
 }
 
-// watch begins anew to measure the peak of memory, and CPU.
+// watch resets the measurements of peak memory and CPU time.
 func (p *process) watch() {
 	p.t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.pid()), []byte("5"), 0); err != nil {

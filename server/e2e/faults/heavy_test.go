@@ -120,8 +120,9 @@ var removals = []struct {
 	{"set", "SDIFF", func(c *client, n int) { c.do("SDIFFSTORE", "l", "k", "k") }, true},
 }
 
-// TestHeavy: others wait for nobody who removes a large value. With HEAVY=10000000 it has so many members,
-// all ways and kinds of values are measured, and redis-server, too.
+// TestHeavy checks that clients do not wait while another one removes a large value.
+// With HEAVY=10000000 the value has that many members, and all commands and types are
+// measured, also on redis-server.
 func TestHeavy(t *testing.T) {
 	members, ways, kinds, servers := 1_000_000, removals[:4], []string{"zset"}, []kind{zsetdEpoll}
 	if n, err := strconv.Atoi(os.Getenv("HEAVY")); err == nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Whose machine is gone without a word is found out by the kernel, after as many seconds
-// as tcp-keepalive says when he connects.
+// TestKeepAlive checks that the server configures TCP keep-alive of each connection
+// with the current value of tcp-keepalive.
 func TestKeepAlive(t *testing.T) {
 	run(t, all, func(t *testing.T, k kind) {
 		p := k.start(t)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Who sends commands as fast as he can and reads their replies meanwhile, as
-// redis-cli --pipe does, makes the server hold the data and little more.
+// TestPipe checks that a client that sends commands at full speed and reads their
+// replies, as redis-cli --pipe does, causes little memory use beyond the data.
 func TestPipe(t *testing.T) {
 	const total, keys, size = 300 << 20, 1000, 1000
 	value := bytes.Repeat([]byte("v"), size)
@@ -59,8 +59,8 @@ func TestPipe(t *testing.T) {
 }
 
 // A value of 256 MB takes 2.2 times as much at most while it arrives, and as much as
-// it is when it is there. What it has taken is given back: neither the server nor the
-// clients that have sent or read it keep any of it.
+// it is when it is there. All its memory is released: neither the server nor the
+// sessions of the clients that have sent or read it keep any of it.
 func TestLargeValue(t *testing.T) {
 	const size = 256 << 20
 	chunk := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
@@ -107,7 +107,7 @@ func TestLargeValue(t *testing.T) {
 		deleter.want(int64(1), "DEL", "k")
 		p.settles("when it is deleted", 64<<20, patience)
 		t.Logf("%s: %s before all that", p.name, mb(idle))
-		// What a client has begun to send and given up goes at once, too.
+		// An incomplete command of a client that disconnects is released at once, too.
 		p.watch()
 		writer.write(fmt.Appendf(nil, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n", size))
 		for range size / len(chunk) / 2 {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// valid are commands that the malformed input is made of. None of them makes the
-// data grow for ever, nor does what a few wrong bytes make of it.
+// valid are the commands from which the malformed input is made. Neither they nor
+// their variants with a few wrong bytes make the data grow without limit.
 var valid = [][]string{
 	{"PING"}, {"GET", "k1"}, {"SET", "k1", "some value"}, {"SET", "k2", strings.Repeat("v", 3000)}, {"DEL", "k1", "k2", "k3"},
 	{"ZADD", "z", "1", "a", "2.5", "b"}, {"ZRANGE", "z", "0", "-1", "WITHSCORES"}, {"HSET", "h", "f", "v"}, {"HGETALL", "h"},
@@ -87,7 +87,8 @@ func damage(rnd *rand.Rand, f []byte) []byte {
 	return f
 }
 
-// Malformed input, in pieces that end anywhere, harms nobody but who sends it.
+// TestMalformed checks that malformed input, in pieces of any size, affects only the
+// client that sends it.
 func TestMalformed(t *testing.T) {
 	const senders, seed = 8, 7
 	run(t, all, func(t *testing.T, k kind) {

@@ -241,9 +241,9 @@ func TestMonitorThatNeverReads(t *testing.T) {
 	})
 }
 
-// Who reads slowly, or stops for a while, gets everything, and so does who has said
-// that he will send no more (and would lose with Redis what the socket does not take
-// at once).
+// TestClientsThatTakeTheirTime checks that a client that reads slowly or pauses
+// receives all its output, also if it has closed its sending side (Redis drops output
+// that the socket does not take at once then).
 func TestClientsThatTakeTheirTime(t *testing.T) {
 	const (
 		gets = 600
@@ -307,7 +307,7 @@ func TestClientsThatTakeTheirTime(t *testing.T) {
 		if n := p.info("client_output_buffer_limit_disconnections"); n != "0" {
 			p.t.Errorf("%s: %s disconnections", p.name, n)
 		}
-		// Who waits for something, and hangs up, is gone.
+		// A blocked client that closes its sending side is disconnected.
 		c := dial()
 		c.send("BLPOP", "nothing", "0")
 		if !eventually(patience, func() bool { return p.info("blocked_clients") == "1" }) {
@@ -321,8 +321,8 @@ func TestClientsThatTakeTheirTime(t *testing.T) {
 	})
 }
 
-// What all clients take together is bounded by maxmemory-clients: the largest are
-// disconnected.
+// TestManyClientsThatNeverRead checks that maxmemory-clients limits the memory of all
+// clients together: the largest are disconnected.
 func TestManyClientsThatNeverRead(t *testing.T) {
 	const limit, clients = 40 << 20, 40
 	value := strings.Repeat("v", 1_000_000)
@@ -352,7 +352,7 @@ func TestManyClientsThatNeverRead(t *testing.T) {
 			p.alive()
 			return p, more
 		}
-		// What they took is garbage until it is collected, sometimes late, but not each time.
+		// Their memory is garbage until it is collected, sometimes late, but not each time.
 		const most = 4 * limit
 		p, more := takes()
 		for tries := 1; more > most && tries < 3; tries++ {

@@ -32,7 +32,7 @@ func TestProcess(t *testing.T) {
 	p.settles("when it does nothing", 20_000_000, 40*time.Second)
 	const window, most = 2 * time.Second, 2 * time.Millisecond
 	used := most
-	for try := 0; try < 10 && used >= most; try++ { // it may still be about what came before
+	for try := 0; try < 10 && used >= most; try++ { // it may still work on earlier commands
 		before := p.threads()
 		time.Sleep(window)
 		used = p.threads() - before

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Who has not logged in, though he must, can neither take memory nor time of others.
-func TestStrangers(t *testing.T) {
+// TestUnauthenticated checks that a client that has not authenticated can use neither
+// much memory nor much time of the server.
+func TestUnauthenticated(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 1<<20)
 	// until sends until the server closes the connection, or so many bytes are sent.
 	until := func(p *process, begin string, repeat []byte, limit int) int {
@@ -102,7 +103,7 @@ func TestStrangers(t *testing.T) {
 				before := p.state(master)
 				p.watch()
 				held := a.run(t, p)
-				time.Sleep(100 * time.Millisecond) // what is still on its way
+				time.Sleep(100 * time.Millisecond) // for data in transit
 				cpu, peak := p.cpu(), p.peak()
 				p.alive("secret")
 				for _, c := range held {
