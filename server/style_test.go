@@ -341,7 +341,6 @@ func unconverted() []string {
 	return []string{
 		"README.md",
 		"server/e2e",
-		"server/e2e/soak",
 	}
 }
 

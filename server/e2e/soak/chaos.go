@@ -106,7 +106,7 @@ func (w *chaos) step(p *player) error {
 		name := names[p.int(len(names))]
 		value := harmless[name][p.int(len(harmless[name]))]
 		if w.st.crashes && (name == "save" || name == "busy-reply-threshold") {
-			break // what a crash may take away is to be known
+			break // the model must know the writes that a crash may lose
 		}
 		do("CONFIG", "SET", name, value)
 	case 5, 6, 7:
@@ -176,7 +176,7 @@ func (w *chaos) step(p *player) error {
 		do([]string{"FLUSHDB", "FLUSHDB"}[p.int(2)], []string{"SYNC", "ASYNC"}[p.int(2)])
 		do("SELECT", 0)
 	case 18:
-		if w.st.crashes { // what was refused and what a crash took away would look alike
+		if w.st.crashes { // a refused write and a write lost in a crash would look the same
 			break
 		}
 		what = "maxmemory"

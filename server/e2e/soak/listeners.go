@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// news are messages that are numbered by who publishes them: whoever listens gets
-// each, once and in order, as long as the connection lasts.
+// news are messages that their publisher numbers: each subscriber receives each
+// message, once and in order, as long as the connection lasts.
 type news struct {
 	st        *stage
 	puts      []*player
@@ -149,7 +149,7 @@ func (w *news) session(p *player, how int) error {
 		}
 		r, err := p.c.readFor(time.Second)
 		if timedOut(err) {
-			return nil // nobody has published anything; the connection is in doubt now
+			return nil // there was no message; the connection is in doubt now
 		}
 		if err != nil {
 			return err
@@ -170,8 +170,8 @@ func (w *news) String() string {
 	return fmt.Sprintf("messages: %d published, %d received, %d subscriptions", w.published.get(), w.received.get(), w.anew.get())
 }
 
-// mirrors keep what they have read until they are told that it has changed (CLIENT
-// TRACKING): what they have is never older than what they could read.
+// mirrors cache the values that they have read until an invalidation arrives (CLIENT
+// TRACKING): a cached value is never older than the value that they could read.
 type mirrors struct {
 	st      *stage
 	writers []*player
@@ -242,17 +242,16 @@ func (w *mirrors) write(p *player) error {
 func (w *mirrors) read(p *player, have map[string]string, broadcast bool) error {
 	time.Sleep(time.Duration(p.int(3)) * time.Millisecond)
 	key := fmt.Sprint("mirrored:", p.int(40))
-	r, err := p.do("GET", key) // what was told before the reply was read
+	r, err := p.do("GET", key) // also handles the invalidations before the reply
 	if err != nil {
 		return err
 	}
 	late := false
 	for begin := time.Now(); have[key] != "" && have[key] != show(r) && (r == nil || broadcast); time.Sleep(time.Millisecond) {
-		// A key that has expired is gone at once, and its readers are told when the
-		// server has noticed; and what is broadcast comes, as from Redis, when all that
-		// was to be done just then is done.
+		// An expired key is gone at once, and its readers receive an invalidation when
+		// the server removes it; broadcasts are sent, as by Redis, at the end of a turn.
 		if time.Since(begin) > answerTime {
-			return p.wrong("%s is %s, and was %s; nobody has said so", key, show(r), have[key])
+			return p.wrong("%s is %s, and was %s; there was no invalidation", key, show(r), have[key])
 		}
 		if _, err := p.do("PING"); err != nil {
 			return err
@@ -260,7 +259,7 @@ func (w *mirrors) read(p *player, have map[string]string, broadcast bool) error 
 		late = true
 	}
 	if late {
-		return nil // who was told is told no more until it reads again
+		return nil // after a notification there is no other until the client reads again
 	}
 	if mine, ok := have[key]; ok && mine != show(r) {
 		return p.wrong("%s is %s, and was %s; nobody has said that it changed", key, show(r), mine)
@@ -277,10 +276,10 @@ func (w *mirrors) String() string {
 	return fmt.Sprintf("mirrors: %d changes told, %d reads that were known before", w.told.get(), w.served.get())
 }
 
-// expiredChannel is where the server tells of keys that expire.
+// expiredChannel is the channel of events of keys that expire.
 const expiredChannel = "__keyevent@0__:expired"
 
-// alarms are keys that expire: somebody listens, and is told of each at its time.
+// alarms are keys that expire: a subscriber receives an event for each at its time.
 type alarms struct {
 	st      *stage
 	setter  *player

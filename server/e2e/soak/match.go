@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// What a reply must be: a string, an int or nil, or one of these.
+// An expected reply: a string, an int or nil, or one of these.
 type (
 	num    float64           // a number, however it is written
 	bag    []string          // these, in any order
 	row    []any             // these
 	hashed map[string]string // pairs in any order
 	ranked []scored          // pairs of members and scores
-	judged struct {          // what a function finds right
+	judged struct {          // a reply that a function accepts
 		what string
 		ok   func(any) bool
 	}

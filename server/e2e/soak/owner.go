@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// An owner is a worker that nobody else touches the keys of, so that it knows each
-// reply and the whole of its data at any time. What it does comes in steps: a
+// An owner is a worker whose keys no other worker touches, so that it knows each
+// reply and the whole of its data at any time. It works in steps: a
 // command, a pipeline, a transaction, a script. Of the last steps it knows how to
 // take them back, newest first: when a connection breaks, or the server is killed,
 // the data must be those of one of the moments between two steps.
@@ -60,7 +60,7 @@ type op struct {
 }
 
 const (
-	edge  = 50  // milliseconds around a deadline at which nobody can tell
+	edge  = 50  // milliseconds around a deadline in which the outcome is undefined
 	guard = 400 // milliseconds before a deadline in which nothing is done to a key any more
 )
 
@@ -278,9 +278,9 @@ func (o *owner) recover(c *client, life int) error {
 	}
 	o.life = life
 	if o.history = o.history[:at]; whole {
-		o.history = nil // what is there was loaded
+		o.history = nil // the data were loaded
 	}
-	for _, s := range o.history { // what was in doubt is not any more, but a crash may still take it away
+	for _, s := range o.history { // the outcome is known now, but a crash may still lose it
 		if s.acked.IsZero() {
 			s.acked, s.wild = time.Now(), nil
 		}
@@ -301,8 +301,8 @@ func (o *owner) look(c *client, key string) (s sight, err error) {
 	return s, err
 }
 
-// compare compares the model's value of a key with what was seen. What was near
-// its deadline just then cannot be judged.
+// compare compares the model's value of a key with what was seen. A value
+// near its deadline cannot be judged.
 func (o *owner) compare(key string, seen sight) string {
 	o.stats.compared.add(1)
 	want, got := o.model[key].clone().purge(seen.begin-edge), seen.v.clone().purge(seen.begin-edge)
@@ -347,7 +347,7 @@ func (o *owner) changed(s *step, now int64) bool {
 	return false
 }
 
-// adopt takes a key as the server has it, when nobody can tell what it must be.
+// adopt takes a key as the server has it, when its expected value is unknown.
 func (o *owner) adopt(key string) error {
 	for {
 		seen, err := o.look(o.c, key)
@@ -565,7 +565,7 @@ func (t *stepper) end() error {
 			o.stats.refused.add(1)
 		}
 	}
-	if late { // what was done may be from before the deadline or after it
+	if late { // the steps may have run before the deadline or after it
 		for _, s := range steps {
 			s.vague = true
 		}
@@ -661,8 +661,8 @@ func keysOf(c *client, prefix string) (keys []string, err error) {
 	}
 }
 
-// compareAll compares all that an owner has with what the server has. Nobody
-// works meanwhile.
+// compareAll compares all that an owner has with what the server has. No
+// worker runs meanwhile.
 func (o *owner) compareAll(c *client, life int) error {
 	if err := o.recover(c, life); err != nil {
 		return err

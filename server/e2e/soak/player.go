@@ -82,7 +82,8 @@ func (p *player) close() {
 	}
 }
 
-// connect connects. What a connection of before has sent is done by then, or never.
+// connect connects. Commands sent over an earlier connection are complete by then,
+// or never run.
 func (p *player) connect() error {
 	c, life, err := p.st.dial()
 	if err != nil {

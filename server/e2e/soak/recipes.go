@@ -365,7 +365,7 @@ func (w *entries) work(p *player) error {
 	for _, e := range found {
 		id := text(list(e)[0])
 		if p.one(10) {
-			continue // forgotten: somebody claims it
+			continue // not acknowledged: another worker claims it
 		}
 		l, err := p.exec(words("XACK", "log", "workers", id), words("XDEL", "log", id))
 		w.mu.Lock()
@@ -377,7 +377,7 @@ func (w *entries) work(p *player) error {
 		case number(l[0]) == 1 && number(l[1]) == 1:
 			w.acked++
 			if !w.open[id] && len(w.early) < 10_000 {
-				w.early[id] = true // who has added it does not know yet
+				w.early[id] = true // the worker that has added it has no reply yet
 			}
 			delete(w.open, id)
 			delete(w.unsure, id)

@@ -117,8 +117,8 @@ func (w *counters) finish(c *client) error {
 
 func (w *counters) String() string { return fmt.Sprintf("counters: %d", w.done) }
 
-// accounts are ten sums of which the total never changes, whoever moves from one to
-// the other.
+// accounts are ten sums of which the total never changes, as workers move amounts
+// between them.
 type accounts struct {
 	st                        *stage
 	players                   []*player
@@ -250,7 +250,7 @@ type queue struct {
 	next     int
 	elements map[string]*element
 	refused  map[string]string // why
-	lostPops int               // connections that broke while they waited: each may have taken one that nobody got
+	lostPops int               // connections that broke while they waited: each may have taken one that no client received
 	taken    int64
 	put      int64
 }

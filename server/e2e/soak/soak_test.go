@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The model must notice what is wrong, so it is told lies here.
+// TestDifferences checks that the model detects wrong values.
 func TestDifferences(t *testing.T) {
 	now := time.Now().UnixMilli()
 	make := func() *value {

@@ -53,20 +53,20 @@ type life struct {
 	always bool // appendfsync
 	ended  time.Time
 	killed bool
-	// The moment that the data are of after it, as far as anybody has found out.
+	// Bounds of the instant of the data after the restart.
 	lo, hi         time.Time
 	loName, hiName string
 }
 
-// worker is one of those who share keys.
+// worker is a client that shares keys with others.
 type worker interface {
 	run()                   // until the stage is over
-	finish(c *client) error // compares what there is in the end, when nobody works
-	String() string         // what it has done
+	finish(c *client) error // compares the data at the end, when no worker runs
+	String() string         // a summary of its work
 }
 
 // window is how old a write may be that a crash takes away under everysec: a second,
-// and the time that writes take on a busy disk. What was lost is reported.
+// and the time that writes take on a busy disk. Losses are reported.
 const window = 8 * time.Second
 
 func newStage(name string, o *options, crashes bool) (*stage, error) {
@@ -226,8 +226,8 @@ func (st *stage) fail(who any, err error) {
 	st.o.print(b.String())
 }
 
-// In each cycle there is a time in which keys with deadlines are evicted. Before, and
-// as long as it lasts, nobody but those who expect it gives deadlines to keys.
+// In each cycle there is a time in which keys with deadlines are evicted. Shortly
+// before it and during it, only workers that expect evictions set deadlines.
 const (
 	cycle     = 40 * time.Second
 	noMore    = 8 * time.Second  // no more deadlines
@@ -257,8 +257,8 @@ func (st *stage) mayLose() time.Duration {
 	return 0
 }
 
-// lostSince tells what the ends of the lives from old to new may have taken away:
-// what was acknowledged after a moment, if anything.
+// lostSince returns whether the ends of the lives from old to new may have lost
+// acknowledged writes, and the moment after which.
 func (st *stage) lostSince(old, now int) (from time.Time, lossy bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -457,7 +457,7 @@ func (st *stage) cast() {
 		newCounters(st, 3), newAccounts(st, 3), newQueue(st, "queue", false, 2), newQueue(st, "zqueue", true, 2),
 		newCache(st, 2), newVisitors(st, 3), st.chaos,
 	}
-	if !st.crashes { // what is true of these is not true across a crash
+	if !st.crashes { // the invariants of these do not hold across a crash
 		st.workers = append(st.workers, newClaims(st, 2), newBoxes(st, 2), newRooms(st, 2), newEntries(st, 2),
 			newNews(st, 3), newMirrors(st, 2), newAlarms(st))
 	}

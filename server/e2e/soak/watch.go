@@ -12,7 +12,7 @@ import (
 // sample is what a server has at a moment.
 type sample struct {
 	at          time.Duration // since the begin
-	quiet       bool          // nobody worked, and all garbage was collected
+	quiet       bool          // no worker ran, and all garbage was collected
 	commands    int64
 	clients     int64
 	goroutines  int64
@@ -23,8 +23,8 @@ type sample struct {
 	cpu         time.Duration
 }
 
-// sampleTime is how often the server is looked at, and restTime how often everybody
-// rests for it to be compared.
+// sampleTime is the interval of samples; restTime is the interval of pauses of all
+// workers, in which the data are compared.
 const sampleTime = 10 * time.Second
 
 // look asks the server and the system.
@@ -48,7 +48,7 @@ func (st *stage) look(c *client) (s sample, err error) {
 	return s, err
 }
 
-// lookQuietly looks when nobody works, and after garbage was collected.
+// lookQuietly takes a sample while no worker runs, after garbage was collected.
 func (st *stage) lookQuietly(c *client) (s sample, err error) {
 	for range 4 {
 		if _, err := c.do("MEMORY", "PURGE"); err != nil {
@@ -67,7 +67,7 @@ func (st *stage) lookQuietly(c *client) (s sample, err error) {
 	return s, nil
 }
 
-// checkpoint compares everything while nobody works.
+// checkpoint compares all data while no worker runs.
 func (st *stage) checkpoint() error {
 	return st.alone(func(c *client, life int) error {
 		if st.chaos != nil {
@@ -123,9 +123,9 @@ func (st *stage) table() string {
 	return b.String()
 }
 
-// leaks judges the samples of a server that has run the whole time: what it has when
-// nobody works must not grow from the first half to the second, the beginning left
-// out. There are as many keys all the time.
+// leaks judges the samples of a server that has run the whole time: its use of
+// resources while no worker runs must not grow from the first half to the second,
+// the beginning left out. There are as many keys all the time.
 func (st *stage) leaks() error {
 	var quiet []sample
 	for _, s := range st.samples {
