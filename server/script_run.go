@@ -377,10 +377,17 @@ type scriptMemory struct {
 	base         memoryUse // when the script began
 	collectAbove memoryUse // above it outgrown collects garbage before it decides
 
-	mu        sync.Mutex // guards the fields below
-	ended     bool
-	tightened int64 // limit that tighten has set; 0: none
+	stage     atomic.Int32
+	mu        sync.Mutex // guards tightened
+	tightened int64      // limit that tighten has set; 0: none
 }
+
+// Stages of scriptMemory. A script that never gets tight takes no lock.
+const (
+	memoryAmple int32 = iota
+	memoryTight       // tighten may set a limit
+	memoryEnded       // the script has ended: the limit is what it was before
+)
 
 // memoryUse is the memory of the process: in heap objects, live or not, and mapped
 // from the operating system.
@@ -440,10 +447,11 @@ func (m *scriptMemory) tighten(mapped uint64, stored int64) {
 	if mapped <= m.base.mapped+m.limit/8 {
 		return
 	}
+	m.stage.CompareAndSwap(memoryAmple, memoryTight)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	limit := int64(m.base.mapped+m.limit/2) + max(stored, 0)
-	if now := debug.SetMemoryLimit(-1); !m.ended && (now == math.MaxInt64 || now == m.tightened && limit > now+int64(m.limit/16)) {
+	if now := debug.SetMemoryLimit(-1); m.stage.Load() == memoryTight && (now == math.MaxInt64 || now == m.tightened && limit > now+int64(m.limit/16)) {
 		debug.SetMemoryLimit(limit)
 		m.tightened = limit
 	}
@@ -459,9 +467,12 @@ func (sc *scripting) tick() {
 
 // end is called when the script has ended.
 func (m *scriptMemory) end() {
+	if m.stage.CompareAndSwap(memoryAmple, memoryEnded) {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ended = true
+	m.stage.Store(memoryEnded)
 	if m.tightened != 0 && debug.SetMemoryLimit(-1) == m.tightened {
 		debug.SetMemoryLimit(math.MaxInt64)
 	}

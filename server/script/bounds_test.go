@@ -2,8 +2,10 @@ package script
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -100,11 +102,45 @@ func TestLooksWithinFunctions(t *testing.T) {
 func TestShortScriptsDoNotLook(t *testing.T) {
 	for source, want := range map[string]bool{"return 1": false, "for i = 1, 1000 do end return 1": true} {
 		st := machine()
-		st.ticks.armed = true // there are no pulses, which depend on the machine
+		st.ticks.armed.Store(true) // there are no pulses, which depend on the machine
 		looks := 0
 		st.Interrupt = func() *lua.LTable { looks++; return nil }
 		if got := st.eval(t, source); got != "1" || looks > 0 != want {
 			t.Errorf("%s: %s, with %d looks", source, got, looks)
 		}
+	}
+}
+
+// A pulse reaches only what has run since the one before, and the timer ends when
+// nothing has run between two.
+func TestPulses(t *testing.T) {
+	st := machine()
+	pulses := 0
+	st.Interrupt, st.Beat = func() *lua.LTable { return nil }, func() { pulses++ }
+	k := st.ticks
+	k.timer = time.AfterFunc(math.MaxInt64, func() {}) // the test calls beat
+	for range 10 {
+		k.start()
+		k.beat()
+		k.stop()
+	}
+	if pulses != 0 || k.pulse.Load() || !k.armed.Load() {
+		t.Errorf("short scripts: %d pulses, armed: %v", pulses, k.armed.Load())
+	}
+	k.start()
+	k.beat()
+	k.beat()
+	if pulses != 1 || !k.pulse.Load() {
+		t.Errorf("a long script: %d pulses", pulses)
+	}
+	k.stop()
+	k.beat()
+	k.beat()
+	if pulses != 1 || k.armed.Load() {
+		t.Errorf("no script: %d pulses, armed: %v", pulses, k.armed.Load())
+	}
+	k.start()
+	if !k.armed.Load() {
+		t.Error("the next script does not set the timer")
 	}
 }

@@ -3,7 +3,6 @@ package script
 import (
 	"context"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -238,8 +237,10 @@ func (st *State) SetGlobals(t *lua.LTable) {
 // Compile compiles a source. The error is Lua's message, or [*Interrupted] if
 // Interrupt has ended the compilation.
 func (st *State) Compile(src, chunk string) (*lua.LFunction, error) {
-	st.ticks.start()
-	defer st.ticks.stop()
+	if !st.ticks.running() { // a script that runs may compile another one
+		st.ticks.start()
+		defer st.ticks.stop()
+	}
 	return st.compile(src, chunk, func() {
 		if st.ticks.spent(tokenWork) {
 			panic(&Interrupted{st.ticks.end})
@@ -339,12 +340,13 @@ type ticker struct {
 	pulse atomic.Bool // set by the timer
 	end   *lua.LTable // the error that the script must end with
 
-	// The timer continues until nothing runs when it fires: scripts that take
-	// microseconds do not set it each time.
-	timer   *time.Timer
-	mu      sync.Mutex // guards the fields below
-	running bool
-	armed   bool
+	// The timer continues until nothing has run between two pulses: scripts that
+	// take microseconds do not set it each time. turns is odd while something runs;
+	// only start and stop change it.
+	timer *time.Timer
+	turns atomic.Uint64
+	seen  uint64 // turns at the last pulse; beat only
+	armed atomic.Bool
 }
 
 // start begins to count for a script, or a source to be compiled.
@@ -354,30 +356,45 @@ func (t *ticker) start() {
 		t.left = interval
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running = true; !t.armed {
-		t.armed = true
-		t.timer.Reset(pulse)
-	}
+	t.turns.Add(1)
+	t.arm()
 }
 
+// stop reverses start.
 func (t *ticker) stop() {
-	t.mu.Lock()
-	t.running = false
-	t.mu.Unlock()
+	if t.running() {
+		t.turns.Add(1)
+	}
 }
 
-// beat is the function of the timer.
-func (t *ticker) beat() {
-	t.pulse.Store(true)
-	if t.st.Beat != nil {
-		t.st.Beat()
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.armed = t.running; t.armed {
+func (t *ticker) running() bool { return t.turns.Load()%2 == 1 }
+
+// arm sets the timer unless it is set.
+func (t *ticker) arm() {
+	if !t.armed.Load() && t.armed.CompareAndSwap(false, true) {
 		t.timer.Reset(pulse)
+	}
+}
+
+// beat is the function of the timer. A pulse concerns only what has run since the
+// one before: short scripts in a row cost a call of beat each millisecond.
+func (t *ticker) beat() {
+	turns := t.turns.Load()
+	running, same := turns%2 == 1, turns == t.seen
+	t.seen = turns
+	if running && same {
+		t.pulse.Store(true)
+		if t.st.Beat != nil {
+			t.st.Beat()
+		}
+	}
+	if running || !same {
+		t.timer.Reset(pulse)
+		return
+	}
+	t.armed.Store(false)
+	if t.turns.Load() != turns { // start may have found the timer armed
+		t.arm()
 	}
 }
 
