@@ -34,9 +34,10 @@ type File struct {
 	renamed    bool        // it has its final name, under which readers rely on it
 	fault      func(op string) error
 
-	mark         mark // the state after the last transaction, see intact.go
-	timeChanges  int  // number of consecutive changes of the modification time alone
-	blockChanges int  // number of commits after which there were fewer blocks
+	txid         uint64 // the number of the last transaction
+	mark         mark   // the state after the last transaction, see intact.go
+	timeChanges  int    // number of consecutive changes of the modification time alone
+	blockChanges int    // number of commits after which there were fewer blocks
 	scratch      []byte
 
 	holdExpired bool // a process that copies the file has held it for too long
@@ -435,7 +436,12 @@ func (f *File) update(do func(*bbolt.Tx) error) error {
 				return err
 			}
 		}
-		return tx.Commit()
+		txid := uint64(tx.ID())
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		f.txid = txid
+		return nil
 	})
 }
 

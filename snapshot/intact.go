@@ -27,7 +27,9 @@ import (
 //
 // A file that is truncated during a transaction may have its size again when that
 // ends, with holes in place of pages: so a size or a number of blocks that is less
-// than before has the file verified, too.
+// than before has the file verified, too. A commit writes one meta. So if another
+// program writes the whole file during the transaction, the newer meta is not that
+// of the transaction, or the other meta is not the same as before.
 //
 // File systems whose times change by themselves would have the file verified with
 // each commit: after some such changes in a row the time is no longer compared. The
@@ -48,7 +50,8 @@ type mark struct {
 	blocks   int64
 	modified time.Time
 	metas    [2][pageHeader + metaSize]byte
-	pages    uint64 // the number of pages that the newer meta counts; 0: there is no mark
+	txid     uint64 // the transaction of the newer meta
+	pages    uint64 // the number of pages that it counts; 0: there is no mark
 	lastSum  uint32 // the checksum of the last of them
 }
 
@@ -68,12 +71,11 @@ func (f *File) markOf(file *os.File) (m mark, err error) {
 	if err := readPages(file, f.scratch, 0); err != nil {
 		return m, err
 	}
-	txid := uint64(0)
 	for i := range m.metas {
 		copy(m.metas[i][:], f.scratch[i*pageSize:])
 		meta := m.metas[i][pageHeader:]
-		if id := binary.LittleEndian.Uint64(meta[48:]); i == 0 || id > txid {
-			txid, m.pages = id, binary.LittleEndian.Uint64(meta[40:])
+		if id := binary.LittleEndian.Uint64(meta[48:]); i == 0 || id > m.txid {
+			m.txid, m.pages = id, binary.LittleEndian.Uint64(meta[40:])
 		}
 	}
 	if m.pages == 0 || m.pages > uint64(m.size)/pageSize {
@@ -90,6 +92,9 @@ func (f *File) recordMark(m *Manifest) error {
 	if closeDropsLock() {
 		return nil
 	}
+	if f.fault != nil {
+		f.fault("committed")
+	}
 	file, err := os.Open(f.path)
 	if err != nil {
 		return nil // as in Intact, a check that cannot be made is no error
@@ -101,6 +106,8 @@ func (f *File) recordMark(m *Manifest) error {
 		return fmt.Errorf("%w (%w)", ErrChanged, err)
 	case err != nil:
 		return nil
+	case !mark.follows(&f.mark, f.txid):
+		return fmt.Errorf("%w: another program has written its metas", ErrChanged)
 	case mark.size < f.mark.size || mark.blocks < f.mark.blocks && f.blockChanges < maxTimeChanges:
 		f.blockChanges++
 		if f.fault != nil {
@@ -113,6 +120,21 @@ func (f *File) recordMark(m *Manifest) error {
 	f.mark = mark
 	f.shed()
 	return nil
+}
+
+// follows reports whether m is the state after a transaction: its number is txid,
+// and before is the state before it. The meta in page 1 is that of odd numbers.
+func (m *mark) follows(before *mark, txid uint64) bool {
+	if m.txid != txid {
+		return false
+	}
+	for i := range m.metas {
+		written := uint64(i) == txid%2 && txid != before.txid
+		if before.pages != 0 && !written && m.metas[i] != before.metas[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // verify reads a whole file and returns ErrChanged if it does not agree with m.

@@ -254,6 +254,7 @@ func Open(path string, v Visitor) (*File, error) {
 	var now Manifest
 	err = f.guard(func() error {
 		return f.db.View(func(tx *bbolt.Tx) (err error) {
+			f.txid = uint64(tx.ID())
 			now, err = decodeManifest(tx.Bucket([]byte(aboutBucket)).Get([]byte(manifestName)))
 			return err
 		})

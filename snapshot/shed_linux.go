@@ -11,7 +11,8 @@ func (f *File) shed() {
 	if f.broken || f.mark.pages == 0 {
 		return
 	}
-	// All pages that a meta counts are mapped; the file may be longer than the
-	// mapping. An error leaves the pages where they are.
+	// All pages that the meta of our transaction counts are mapped, and the mark has
+	// no other one: see follows. The file may be longer than the mapping, behind which
+	// there is other memory of the process. An error leaves the pages where they are.
 	syscall.Syscall(syscall.SYS_MADVISE, f.db.Info().Data, uintptr(f.mark.pages*pageSize), syscall.MADV_DONTNEED)
 }

@@ -126,6 +126,70 @@ func TestCutShortDuringCommit(t *testing.T) {
 	}
 }
 
+// A program that writes the whole file during a transaction, in place, is detected by
+// that transaction, whether the commit comes after it or before it. What the file
+// says of its size then does not decide which memory is released.
+func TestWrittenDuringCommit(t *testing.T) {
+	fill := func(f *File, cuts, bases int) error {
+		for range cuts {
+			c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}
+			for n := range bases {
+				c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint("key", n), Chunks: chunksOf(strings.Repeat("x", 3000))})
+			}
+			if _, err := f.Write(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	create := func(cuts, bases int) *File {
+		path := filepath.Join(t.TempDir(), "f.db")
+		f, err := Create(path)
+		if err == nil {
+			err = errors.Join(fill(f, cuts, bases), f.Publish(path))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for _, cuts := range []int{4, 5, 6, 7} {
+		for _, bases := range []int{0, 90, 1000} {
+			for _, op := range []string{"commit", "committed"} {
+				other, f := create(cuts, bases), create(5, 100)
+				if err := other.Close(); err != nil {
+					t.Fatal(err)
+				}
+				content, err := os.ReadFile(other.path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				pages := f.mark.pages
+				f.fault = func(now string) error {
+					if now != op {
+						return nil
+					}
+					file, err := os.OpenFile(f.path, os.O_WRONLY, 0)
+					if err != nil {
+						return err
+					}
+					_, err = file.WriteAt(content, 0)
+					return errors.Join(err, file.Close())
+				}
+				err = fill(f, 1, 0)
+				f.fault = nil
+				if !errors.Is(err, ErrChanged) || f.Suspect() == nil {
+					t.Errorf("%s: a file of %d cuts of %d bases: %v", op, cuts, bases, err)
+				}
+				if f.mark.pages != pages {
+					t.Errorf("%s: a file of %d cuts of %d bases: the mark has %d pages in place of %d", op, cuts, bases, f.mark.pages, pages)
+				}
+				f.Close()
+			}
+		}
+	}
+}
+
 // Where the number of blocks falls with each commit, as it may in a file system that
 // compresses, not each commit verifies the whole file.
 func TestFallingBlocks(t *testing.T) {
