@@ -75,7 +75,7 @@ func (w *want) moves() bool { return w.ranged && w.scores.max.base != noClock }
 type queue struct {
 	waitKey
 	groups map[want]*waiterGroup
-	wide   []*waiterGroup // those that are not for a single score
+	wide   []*waiterGroup // those that are not for a single score, in no order
 	marked []*waiterGroup // those whose condition may hold
 	ready  bool           // in the list of queues that the commit scope serves
 }
@@ -87,7 +87,18 @@ type waiterGroup struct {
 	waiters    list.List     // of *Waiter
 	nextWaiter *list.Element // while the key is served: the first waiter that is not retried yet
 	marked     bool
-	timerEntry // its alarm, in microseconds since 1970
+	wideIndex  int // in queue.wide, unless it waits for a single score
+	timerEntry     // its alarm, in microseconds since 1970
+}
+
+// removeWide removes l from q.wide. The last line takes its place: many clients may
+// leave at once.
+func (q *queue) removeWide(l *waiterGroup) {
+	n := len(q.wide) - 1
+	last := q.wide[n]
+	q.wide[l.wideIndex], last.wideIndex = last, l.wideIndex
+	q.wide[n] = nil
+	q.wide = q.wide[:n]
 }
 
 // mark records that the condition of the line may hold, for all its waiters.
@@ -167,6 +178,7 @@ func (srv *Server) groupFor(k waitKey, w want) *waiterGroup {
 		srv.points++
 		srv.selectMemberEvents()
 	} else {
+		l.wideIndex = len(q.wide)
 		q.wide = append(q.wide, l)
 		srv.setAlarm(l)
 	}
@@ -192,8 +204,7 @@ func (srv *Server) unblock(w *Waiter) {
 			srv.points--
 			srv.selectMemberEvents()
 		} else {
-			i := slices.Index(q.wide, l)
-			q.wide = slices.Delete(q.wide, i, i+1)
+			q.removeWide(l)
 		}
 		if len(q.groups) == 0 {
 			delete(srv.waiting, q.waitKey)

@@ -331,3 +331,54 @@ func TestWaitersAreServed(t *testing.T) {
 		})
 	}
 }
+
+// A client that leaves finds its line in the queue without a search, also after others
+// have left; those that remain are served in order of arrival.
+func TestWideLinesLeave(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+		const n = 200
+		var leave []context.CancelFunc
+		for i := range n {
+			ctx, cancel := context.WithCancel(context.Background())
+			leave = append(leave, cancel)
+			go func() {
+				if reply, err := srv.Do(ctx, "BZPOPBYSCORE", 0, 1, "k", -i, 10); err == nil {
+					answers <- fmt.Sprint(i, reply)
+				}
+			}()
+			synctest.Wait() // it blocks
+		}
+		order := rand.New(rand.NewPCG(1, 2)).Perm(n)
+		gone := map[int]bool{}
+		for left, i := range order[:n-5] {
+			leave[i]()
+			gone[i] = true
+			synctest.Wait()
+			q := srv.waiting[waitKey{0, "k"}]
+			if len(q.wide) != n-left-1 || len(q.groups) != n-left-1 {
+				t.Fatalf("after %d clients: %d lines, %d groups", left+1, len(q.wide), len(q.groups))
+			}
+			for at, l := range q.wide {
+				if l.wideIndex != at || q.groups[l.want] != l {
+					t.Fatalf("after %d clients: the line in place %d has place %d", left+1, at, l.wideIndex)
+				}
+			}
+		}
+		must(t, srv, "ZADD k 1 a 2 b 3 c 4 d 5 e")
+		want := map[string]bool{}
+		for i := range n {
+			if !gone[i] {
+				want[fmt.Sprintf("%d [k [[%c %d]]]", i, 'a'+len(want), 1+len(want))] = true
+			}
+		}
+		for range 5 {
+			if got := <-answers; !want[got] {
+				t.Errorf("answered %q, want one of %v", got, want)
+			}
+		}
+		silent(t, answers)
+		for _, cancel := range leave {
+			cancel()
+		}
+	})
+}
