@@ -132,7 +132,7 @@ func TestCutShortDuringCommit(t *testing.T) {
 func TestWrittenDuringCommit(t *testing.T) {
 	fill := func(f *File, cuts, bases int) error {
 		for range cuts {
-			c := &Cut{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}
+			c := &Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("journal")}
 			for n := range bases {
 				c.Bases = append(c.Bases, Base{Space: 1, Key: fmt.Sprint("key", n), Chunks: chunksOf(strings.Repeat("x", 3000))})
 			}
