@@ -49,15 +49,15 @@ race: ## run the tests that start goroutines under the race detector
 	$(gotest) -race -run 'Model' ./server/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m -skip '$(ALONE)' .
 
-bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the table, WORK="zadd|ping" chooses
+bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the tables, WORK="zadd|ping" chooses
 	@.ci/redis
 	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') \
-		$(if $(README),-readme ../../README.md -plot bench/bench.svg,-plot ../../bin/bench.svg)
+		$(if $(README),-results bench/RESULTS.md -summary ../../README.md -plot bench/bench.svg,-plot ../../bin/bench.svg)
 
 bench-scale: build ## measure how cost grows with members, sets, clients, commands in a request, and cores; SHORT=1 takes a minute, README=1 writes the tables, MEMBERS=6 takes less memory, WORK="sets|cores" chooses
 	@.ci/redis
 	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd -scale $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') $(if $(MEMBERS),-members $(MEMBERS)) \
-		$(if $(README),-readme bench/RESULTS.md -plot bench/scale.svg,-plot ../../bin/scale.svg)
+		$(if $(README),-results bench/RESULTS.md -plot bench/scale.svg,-plot ../../bin/scale.svg)
 
 bench-go: ## run the Go benchmarks
 	$(call each,$(GO) test -run '^$$' -bench . -benchmem ./...)

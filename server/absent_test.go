@@ -41,7 +41,7 @@ func AllCommands() []*protocol.Command {
 	return specs
 }
 
-// ReplaceSection replaces the section of that name in README.md.
+// ReplaceSection replaces the section of a document that has this name.
 func ReplaceSection(t *testing.T, doc, name, text string) string {
 	return replaceSection(t, doc, name, text)
 }

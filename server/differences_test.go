@@ -41,7 +41,7 @@ func differences() []difference {
 		},
 		{
 			name:   "SORT of small sorted sets with tiny scores",
-			reason: "Redis looks at C's errno without clearing it first, and takes an older complaint for one about the elements",
+			reason: "Redis reads errno without clearing it first, and reports an older error as one of the elements",
 			after:  []string{"ZADD k 1e-310 7"},
 			try:    "SORT k",
 			redis:  "-ERR One or more scores can't be converted into double\r\n",
@@ -56,7 +56,7 @@ func differences() []difference {
 		},
 		{
 			name:   "the keys of GEORADIUS with several STORE",
-			reason: "the key that it writes to, which is the last, is the one that rights are checked for, as in Valkey 9; Redis finds the first STORE and the first STOREDIST",
+			reason: "permissions are checked for the key that it writes to, which is the last, as in Valkey 9; Redis checks the keys of the first STORE and the first STOREDIST",
 			try:    "COMMAND GETKEYS GEORADIUS k 0 0 1 m STORE a STORE b",
 			redis:  "*2\r\n$1\r\nk\r\n$1\r\na\r\n",
 			ours:   "*2\r\n$1\r\nk\r\n$1\r\nb\r\n",
@@ -82,7 +82,7 @@ func differences() []difference {
 		},
 		{
 			name:   "small lists",
-			reason: "since Redis 7.2 a list that fits in one listpack is one",
+			reason: "since Redis 7.2 the encoding of a list that fits in one listpack is listpack",
 			after:  []string{"RPUSH k a"},
 			try:    "OBJECT ENCODING k",
 			redis:  "$9\r\nquicklist\r\n",
@@ -90,7 +90,7 @@ func differences() []difference {
 		},
 		{
 			name:   "small sets",
-			reason: "since Redis 7.2 a small set that is not of integers is a listpack",
+			reason: "since Redis 7.2 the encoding of a small set with other members than integers is listpack",
 			after:  []string{"SADD k a"},
 			try:    "OBJECT ENCODING k",
 			redis:  "$9\r\nhashtable\r\n",
@@ -116,7 +116,7 @@ func differences() []difference {
 		},
 		{
 			name:   "ZRANK WITHSCORE",
-			reason: "since Redis 7.2 there is this option, so there is an argument more and a syntax error",
+			reason: "this option exists since Redis 7.2, so the errors for wrong arguments differ",
 			try:    "ZRANK k m x",
 			redis:  "-ERR wrong number of arguments for 'zrank' command\r\n",
 			ours:   "-ERR syntax error\r\n",
@@ -130,16 +130,16 @@ func differences() []difference {
 			ours:   "*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n",
 		},
 		{
-			name:   "consumers that ask in vain",
-			reason: "since Redis 7.2 XREADGROUP, XCLAIM and XAUTOCLAIM make a consumer even if they have nothing for it",
+			name:   "consumers without entries",
+			reason: "since Redis 7.2 XREADGROUP, XCLAIM and XAUTOCLAIM create the consumer even if they return no entry",
 			after:  []string{"XGROUP CREATE k g $ MKSTREAM", "XREADGROUP GROUP g c STREAMS k >", "XCLAIM k g d 0 1-1", "XAUTOCLAIM k g e 0 0"},
 			try:    "XGROUP CREATECONSUMER k g c",
 			redis:  ":1\r\n",
 			ours:   ":0\r\n",
 		},
 		{
-			name:   "consumers that got nothing",
-			reason: "since Redis 7.2 XINFO CONSUMERS also tells when a consumer last got something",
+			name:   "activity of consumers",
+			reason: "since Redis 7.2 XINFO CONSUMERS also has the time at which a consumer last received an entry",
 			after:  []string{"XGROUP CREATE k g $ MKSTREAM", "XGROUP CREATECONSUMER k g c"},
 			try:    "XINFO CONSUMERS k g",
 			redis:  "*1\r\n*6\r\n$4\r\nname\r\n$1\r\nc\r\n$7\r\npending\r\n:0\r\n$4\r\nidle\r\n:0\r\n",
@@ -148,7 +148,7 @@ func differences() []difference {
 		},
 		{
 			name: "rules of users",
-			reason: "shown as they were given, as since Redis 7.2; 7.0 shows others that come to the same today, but " +
+			reason: "shown as they were given, as since Redis 7.2; 7.0 shows equivalent rules, which " +
 				"might allow commands that a later version brings",
 			after: []string{"ACL SETUSER of-rules +@read +@write"},
 			try:   "ACL GETUSER of-rules",
@@ -159,7 +159,7 @@ func differences() []difference {
 		},
 		{
 			name:   "order of a client's own messages",
-			reason: "since Redis 7.2 what a command publishes to the client that sent it comes after the reply",
+			reason: "since Redis 7.2 messages of a command to its own client come after the reply",
 			after:  []string{"HELLO 3", "SUBSCRIBE c"},
 			try:    "PUBLISH c m",
 			redis:  ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n",
@@ -167,7 +167,7 @@ func differences() []difference {
 		},
 		{
 			name:   "HELLO with an error",
-			reason: "a command that replies an error has changed nothing; Redis has logged in by then",
+			reason: "a command with an error changes nothing; in Redis the client is logged in",
 			after:  []string{"ACL SETUSER of-hello on nopass +@all", "HELLO 2 AUTH of-hello x NOSUCH"},
 			try:    "ACL WHOAMI",
 			redis:  "$8\r\nof-hello\r\n",

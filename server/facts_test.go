@@ -126,10 +126,10 @@ func TestHelpAsRedis(t *testing.T) {
 	}
 }
 
-// TestReadmeFamilies: the README says, family by family, what is there and what
-// differs, as the command table, AbsentCommands and differences do.
+// TestReadmeFamilies checks that the table of families in server/README.md is that of the
+// command table, AbsentCommands and differences.
 func TestReadmeFamilies(t *testing.T) {
-	const path = "../README.md"
+	const path = "README.md"
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestReadmeFamilies(t *testing.T) {
 	switch want := server.ReplaceSection(t, string(b), "families", familyTable(t)); {
 	case want == string(b):
 	case !*rewrite:
-		t.Fatal("the table of families in README.md is not up to date: go test ./server -run TestReadme -rewrite")
+		t.Fatal("the table of families in server/README.md is not up to date: go test ./server -run TestReadme -rewrite")
 	default:
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

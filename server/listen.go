@@ -463,9 +463,9 @@ func Usage() string {
 		if initial == "" || strings.Contains(initial, " ") {
 			initial = strconv.Quote(initial)
 		}
-		doc := strings.NewReplacer("`", "", "[What differs](#what-differs-from-redis)", "What differs in the README").Replace(p.doc)
+		doc := strings.NewReplacer("`", "", "[What differs](#what-differs-from-redis)", "What differs from Redis in server/README.md").Replace(p.doc)
 		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.name, initial, doc)
 	}
-	b.WriteString("\nThe other parameters of Redis are accepted as well; the README says which have no effect.\n")
+	b.WriteString("\nThe other parameters of Redis are accepted as well; server/README.md lists those without effect.\n")
 	return b.String()
 }

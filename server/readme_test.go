@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The tables in the README are the command table and the parameter table.
+// TestReadme checks that the tables in README.md are those of the code.
 func TestReadme(t *testing.T) {
-	const path = "../README.md"
+	const path = "README.md"
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -25,21 +25,20 @@ func TestReadme(t *testing.T) {
 	}
 	// The flag is that of the transcripts, in the other test package.
 	if f := flag.Lookup("rewrite"); f == nil || f.Value.String() != "true" {
-		t.Fatal("the tables in README.md are not up to date: go test ./server -run TestReadme -rewrite")
+		t.Fatal("the tables in server/README.md are not up to date: go test ./server -run TestReadme -rewrite")
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// replaceSection puts text between <!-- name --> and the next heading, or the
-// next such line.
+// replaceSection replaces the text between <!-- name --> and <!-- end of name -->.
 func replaceSection(t *testing.T, doc, name, text string) string {
 	t.Helper()
 	start, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
 	i := strings.Index(doc, start)
 	if i < 0 {
-		t.Fatalf("README.md has no line %q", start)
+		t.Fatalf("server/README.md has no line %q", start)
 	}
 	i += len(start)
 	j := i
@@ -77,7 +76,9 @@ func commandTable() string {
 }
 
 func parameterTable() string {
-	var works, refused, kept strings.Builder
+	var works, refused strings.Builder
+	var reasons []string // why parameters have no effect, in order of appearance
+	kept := map[string][]string{}
 	works.WriteString("| parameter | default | at run time | meaning |\n|---|---|---|---|\n")
 	for _, p := range parameters() {
 		change := "yes"
@@ -96,13 +97,24 @@ func parameterTable() string {
 		case p.refused:
 			fmt.Fprintf(&refused, "| %s | %s |\n", name, p.doc)
 		case p.kept:
-			fmt.Fprintf(&kept, "| %s | %s | %s |\n", name, initial, p.doc)
+			if kept[p.doc] == nil {
+				reasons = append(reasons, p.doc)
+			}
+			line := "`" + strings.TrimSpace(p.name+" "+p.initial) + "`"
+			if p.alias != "" {
+				line += " (`" + p.alias + "`)"
+			}
+			kept[p.doc] = append(kept[p.doc], line)
 		default:
 			fmt.Fprintf(&works, "| %s | %s | %s | %s |\n", name, initial, change, p.doc)
 		}
 	}
-	return works.String() + "\nThese take one value only, for what another one asks for would not be done:\n\n" +
-		"| parameter | takes |\n|---|---|\n" + refused.String() +
-		"\nThese are accepted, checked and reported as Redis does, and **without effect**, so that a redis.conf need not be changed:\n\n" +
-		"| parameter | default | why |\n|---|---|---|\n" + kept.String()
+	var ignored strings.Builder
+	for _, reason := range reasons {
+		fmt.Fprintf(&ignored, "| %s | %s |\n", reason, strings.Join(kept[reason], ", "))
+	}
+	return works.String() + "\nThese accept one value only, because the server does not have what other values request:\n\n" +
+		"| parameter | value |\n|---|---|\n" + refused.String() +
+		"\nThese are accepted, validated and returned by CONFIG GET as in Redis, and have **no effect**, so that a redis.conf works unchanged. " +
+		"Each is listed with its default:\n\n| reason | parameters |\n|---|---|\n" + ignored.String()
 }

@@ -359,7 +359,7 @@ func (r *scriptRun) interrupt() *lua.LTable {
 
 // defaultScriptMemory is the limit unless a test sets another one. On a busy
 // machine, where the collector lags behind, a step of the largest table exceeds it
-// by 4 %; README.md promises 5 GB.
+// by 4 %; server/README.md promises 5 GB.
 const defaultScriptMemory = 4 << 30
 
 // scriptMemory limits the memory that a script takes. While a script runs, the

@@ -162,8 +162,8 @@ func (e *FileError) Unwrap() error { return e.err }
 // without a configuration file, without persistence and without a log.
 type Options struct {
 	// Config holds parameters by Redis's names, as in redis.conf: {"requirepass":
-	// "secret"}. The README lists them. Users may be declared as "user", one per
-	// line: {"user": "alice on >secret ~a:* +@all"}.
+	// "secret"}. README.md in this directory lists them. Users may be declared as
+	// "user", one per line: {"user": "alice on >secret ~a:* +@all"}.
 	Config map[string]string
 
 	// File is the path of the data file, which is created if it does not exist. The

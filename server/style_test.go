@@ -334,12 +334,11 @@ func TestStyleRules(t *testing.T) {
 	}
 }
 
-// unconverted lists the files, and the directories with all files directly in them,
+// unconverted lists the files, and the directories with all Go files directly in them,
 // whose comments do not yet follow TestPlainEnglish. The list only shrinks: an entry
 // without complaints fails the test.
 func unconverted() []string {
 	return []string{
-		"README.md",
 		"server/e2e",
 	}
 }
@@ -472,7 +471,7 @@ func TestPlainEnglish(t *testing.T) {
 			for _, complaint := range judgeProse(text, all) {
 				listed := false
 				for _, entry := range []string{name, path.Dir(name)} {
-					if slices.Contains(list, entry) {
+					if slices.Contains(list, entry) && (entry == name || path.Ext(name) == ".go") {
 						complaints[entry]++
 						listed = true
 					}

@@ -13,8 +13,8 @@
 //     and two sorted sets.
 //
 // Beside each stands the same system with the commands that only zsetd has, in
-// files named *_recipe_test.go; the README shows their code, and readme_test.go
-// runs what it shows. costs_recipe_test.go measures both. The recipes are small
+// files named *_recipe_test.go; server/PATTERNS.md shows their code, and
+// readme_test.go runs its sessions and programs. costs_recipe_test.go measures both. The recipes are small
 // unless the flag -full is given.
 //
 // Files named client_*_test.go use the libraries that applications use, in Go

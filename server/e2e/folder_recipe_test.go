@@ -21,14 +21,14 @@ func fold(ctx context.Context, rdb *redis.Client, group, detail string, delay ti
 	var added *redis.Cmd
 	_, err = rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		added = p.Do(ctx, "ZADD", "due", "NX", "@now+"+delay.String(), group)
-		p.ZIncrBy(ctx, "due", 0.000001, group) // who is at work on it shall notice
+		p.ZIncrBy(ctx, "due", 0.000001, group) // changes the score for a worker that holds the group
 		p.Do(ctx, "ZADD", "details:"+group, "@now", detail)
 		return nil
 	})
 	return added.Val() == int64(1), err
 }
 
-// A claim is a group that is due, for one worker until its lease ends.
+// A claim is a due group that one worker has until its lease ends.
 type claim struct {
 	group   string
 	lease   float64 // the end
@@ -51,7 +51,7 @@ func next(ctx context.Context, rdb *redis.Client, lease time.Duration) (c claim,
 }
 
 // done acknowledges a claim, before its lease ends. If events have come since
-// it began, the group stays, with what they have brought, and is due after delay.
+// it began, the group stays, with their details, and is due after delay.
 func (c *claim) done(ctx context.Context, rdb *redis.Client, delay time.Duration) error {
 	_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Do(ctx, "ZREMIFEQ", "due", c.lease, c.group)
@@ -62,7 +62,7 @@ func (c *claim) done(ctx context.Context, rdb *redis.Client, delay time.Duration
 	return err
 }
 
-// instant writes a time as the server has it, in microseconds.
+// instant formats a time in seconds with microseconds, as the server does.
 func instant(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
 
 // over reports whether the lease of a claim has ended, by the clock of the worker.

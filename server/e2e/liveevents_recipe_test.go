@@ -13,13 +13,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// show adds an event to a page, from which it disappears after a time.
+// show adds an event to a page, and sets its lifetime.
 func show(ctx context.Context, rdb *redis.Client, page, event string, lifetime time.Duration) error {
 	return rdb.Do(ctx, "ZADDEX", page, "PX", lifetime.Milliseconds(), "MEMBERS", 1, "@now", event).Err()
 }
 
-// watchPages calls changed for every event that comes to a page or goes. It
-// calls again when it has a connection: what changed before that it does not know.
+// watchPages calls changed for every change of the events of a page. It calls again
+// after each connect, because earlier changes are unknown then.
 func watchPages(ctx context.Context, rdb *redis.Client, again func(), changed func(page, what string, events []string)) {
 	const space = "__subkeyspace@0__:"
 	sub := rdb.PSubscribe(ctx, space+"live:*")

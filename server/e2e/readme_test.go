@@ -3,9 +3,11 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -18,91 +20,126 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/zsetd/zsetd/server/servertest"
 )
 
-const readme = "../../README.md"
+const (
+	root     = "../.."
+	patterns = "../PATTERNS.md" // the four systems and their programs
+	clients  = "README.md"      // of this directory; lists the client libraries
+)
 
-// What the README shows at the prompt of redis-cli happens so, to the letter.
-// An indented block that begins with "$ redis-cli" is a window; the blocks
-// under one heading talk to the same server. A line "# 5s later …" lets time
-// pass. What a subscriber is told later stands in its block all the same.
-//
-// With -rewrite the replies in the README are those of the server.
-func TestReadmeSessions(t *testing.T) {
-	b, err := os.ReadFile(readme)
+// documents yields the Markdown files of the repository, without links of their
+// directories.
+func documents(t *testing.T, yield func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git") {
+			return cmp.Or(err, filepath.SkipDir)
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err == nil {
+			yield(path, string(b))
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.SplitAfter(string(b), "\n")
-	var doc strings.Builder
-	sessions := 0
+}
+
+// sections splits a document before each line that begins with "#".
+func sections(text string) (list [][]string) {
+	lines := strings.SplitAfter(text, "\n")
 	for len(lines) > 0 {
 		n := 1 + slices.IndexFunc(lines[1:], func(l string) bool { return strings.HasPrefix(l, "#") })
 		if n == 0 {
 			n = len(lines)
 		}
-		var part []string
-		synctest.Test(t, func(t *testing.T) { part = runPart(t, lines[:n], &sessions, 0) })
-		doc.WriteString(strings.Join(part, ""))
+		list = append(list, lines[:n])
 		lines = lines[n:]
 	}
-	if sessions < 8 {
-		t.Errorf("only %d sessions were found", sessions)
-	}
-	if doc.String() == string(b) {
-		return
-	}
-	if *rewrite {
-		if err := os.WriteFile(readme, []byte(doc.String()), 0o644); err != nil {
-			t.Fatal(err)
+	return list
+}
+
+// TestReadmeSessions checks that the sessions of redis-cli in all documents have the
+// replies that the server sends. An indented block that begins with "$ redis-cli" is
+// a window; the blocks under one heading use the same server. A line "# 5s later …"
+// lets time pass. Messages of a subscriber are in its block, also later ones.
+//
+// With -rewrite it writes the replies of the server into the documents.
+func TestReadmeSessions(t *testing.T) {
+	sessions := 0
+	documents(t, func(path, text string) {
+		var doc strings.Builder
+		for _, lines := range sections(text) {
+			if slices.Contains(lines, window) {
+				synctest.Test(t, func(t *testing.T) { lines = runPart(t, lines, &sessions, 0) })
+			}
+			doc.WriteString(strings.Join(lines, ""))
 		}
-		return
-	}
-	got := strings.Split(doc.String(), "\n")
-	for i, line := range strings.Split(string(b), "\n") {
-		if i >= len(got) || got[i] != line {
-			t.Fatalf("README.md:%d says %q, and the server %q", i+1, line, got[min(i, len(got)-1)])
+		if doc.String() == text {
+			return
 		}
+		if *rewrite {
+			if err := os.WriteFile(path, []byte(doc.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		got := strings.Split(doc.String(), "\n")
+		for i, line := range strings.Split(text, "\n") {
+			if i >= len(got) || got[i] != line {
+				t.Errorf("%s:%d: the document has %q, the server %q", path, i+1, line, got[min(i, len(got)-1)])
+				return
+			}
+		}
+	})
+	if sessions < 15 {
+		t.Errorf("found %d sessions, want at least 15", sessions)
 	}
 }
 
-// What the README shows can be typed at any time: a year later the same commands have
-// the same replies, if times that stood in replies are taken from them.
+// TestReadmeSessionsLater checks that the sessions do not depend on the date: a year
+// later the same commands have the same replies, if times of replies in the commands
+// are a year later, too.
 func TestReadmeSessionsLater(t *testing.T) {
-	b, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const later = 365 * 24 * time.Hour
-	instant := regexp.MustCompile(`\b\d{10}\.\d{6}\b`) // seconds, from a reply
+	instant := regexp.MustCompile(`\b\d{10}\.\d+\b`) // seconds, from a reply
 	shift := func(line string, d time.Duration) string {
 		return instant.ReplaceAllStringFunc(line, func(s string) string {
 			n, _ := strconv.ParseInt(s[:10], 10, 64)
 			return strconv.FormatInt(n+int64(d.Seconds()), 10) + s[10:]
 		})
 	}
-	lines := strings.SplitAfter(string(b), "\n")
-	for i := range lines {
-		lines[i] = shift(lines[i], later)
-	}
-	for begin := 0; begin < len(lines); {
-		n := 1 + slices.IndexFunc(lines[begin+1:], func(l string) bool { return strings.HasPrefix(l, "#") })
-		if n == 0 {
-			n = len(lines) - begin
-		}
-		var part []string
-		sessions := 0
-		synctest.Test(t, func(t *testing.T) { part = runPart(t, lines[begin:begin+n], &sessions, later) })
-		got := strings.SplitAfter(strings.Join(part, ""), "\n")
-		for i, want := range lines[begin : begin+n] {
-			if i >= len(got) || got[i] != want {
-				t.Errorf("README.md:%d: a year later it is %q, not %q", begin+i+1, shift(got[min(i, len(got)-1)], -later), shift(want, -later))
-				break
+	documents(t, func(path, text string) {
+		begin := 0
+		for _, lines := range sections(text) {
+			if slices.Contains(lines, window) {
+				for i := range lines {
+					lines[i] = shift(lines[i], later)
+				}
+				var part []string
+				sessions := 0
+				synctest.Test(t, func(t *testing.T) { part = runPart(t, lines, &sessions, later) })
+				for i, got := range part {
+					if i >= len(lines) || got != lines[i] {
+						t.Errorf("%s:%d: a year later the reply is %q, want %q", path, begin+i+1, shift(got, -later), shift(lines[min(i, len(lines)-1)], -later))
+						break
+					}
+				}
+				if len(part) < len(lines) {
+					t.Errorf("%s:%d: %d lines a year later, want %d", path, begin+1, len(part), len(lines))
+				}
 			}
+			begin += len(lines)
 		}
-		begin += n
-	}
+	})
 }
 
 const (
@@ -110,8 +147,8 @@ const (
 	window = indent + "$ redis-cli\n"
 )
 
-// runPart runs the sessions of a part of the document, so much later than it was
-// written, and returns it as it should be.
+// runPart runs the sessions of a section with a clock that is later by a duration, and
+// returns the section with the replies of the server.
 func runPart(t *testing.T, lines []string, sessions *int, later time.Duration) (part []string) {
 	srv := servertest.Run(t)
 	srv.SetTime(time.Date(2026, 11, 21, 12, 0, 0, 250e6, time.UTC).Add(later))
@@ -310,18 +347,18 @@ func splitArgs(line string) (args []string, err error) {
 	return args, nil
 }
 
-// snippets returns the programs in a language that stand under the headings of
-// the recipes, by heading; what comes before the first of them under "".
+// snippets returns the programs in a language under the headings of the four systems,
+// by heading; the lines that all of them begin with are under "".
 func snippets(t *testing.T, language string) map[string]string {
 	t.Helper()
-	b, err := os.ReadFile(readme)
+	b, err := os.ReadFile(patterns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, recipes, _ := strings.Cut(string(b), "\n## Recipes\n")
-	recipes, _, _ = strings.Cut(recipes, "\n## ")
+	_, systems, _ := strings.Cut(string(b), "\n## The four systems\n")
+	systems, _, _ = strings.Cut(systems, "\n## ")
 	found := map[string]string{}
-	for i, part := range strings.Split(recipes, "\n### ") {
+	for i, part := range strings.Split(systems, "\n### ") {
 		heading := ""
 		if i > 0 {
 			heading, part, _ = strings.Cut(part, "\n")
@@ -332,13 +369,65 @@ func snippets(t *testing.T, language string) map[string]string {
 		}
 	}
 	if len(found) != 5 {
-		t.Fatalf("README.md has %d recipes in %s", len(found)-1, language)
+		t.Fatalf("%s: programs in %s for %d systems, want 4", patterns, language, len(found)-1)
 	}
 	return found
 }
 
-// The programs in Go are those that the tests of the recipes use.
-func TestReadmeGo(t *testing.T) {
+// TestSession is in README.md.
+func TestSession(t *testing.T) {
+	srv := servertest.Run(t)
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
+	defer rdb.Close()
+	rdb.Set(t.Context(), "session", "ann", time.Hour)
+	srv.Advance(2 * time.Hour) // moves the server's clock
+	if n := rdb.Exists(t.Context(), "session").Val(); n != 0 {
+		t.Error("the session has not expired")
+	}
+}
+
+// TestReadmePrograms runs the complete programs in the documents. Their output has
+// the lines that comments "prints …" give. A test in a document is one of this
+// package.
+func TestReadmePrograms(t *testing.T) {
+	programs, tests := 0, 0
+	documents(t, func(path, text string) {
+		for _, block := range strings.Split(text, "\n```go\n")[1:] {
+			block, _, _ = strings.Cut(block, "\n```")
+			switch {
+			case strings.HasPrefix(block, "func Test"):
+				tests++
+				if !strings.Contains(goFiles(t), block) {
+					t.Errorf("%s: not in a test of this package:\n%s", path, block)
+				}
+			case strings.HasPrefix(block, "package main\n"):
+				programs++
+				file := filepath.Join(t.TempDir(), "main.go")
+				if err := os.WriteFile(file, []byte(block), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				out, err := exec.CommandContext(ctx, "go", "run", file).CombinedOutput()
+				if err != nil {
+					t.Errorf("%s: %v\n%s", path, err, out)
+				}
+				for _, m := range regexp.MustCompile(`// prints (.*)`).FindAllStringSubmatch(block, -1) {
+					if !slices.Contains(strings.Split(string(out), "\n"), m[1]) {
+						t.Errorf("%s: the output has no line %q:\n%s", path, m[1], out)
+					}
+				}
+			}
+		}
+	})
+	if programs < 2 || tests < 1 {
+		t.Errorf("found %d programs and %d tests, want at least 2 and 1", programs, tests)
+	}
+}
+
+// goFiles returns the text of all Go files of this package.
+func goFiles(t *testing.T) string {
+	t.Helper()
 	var source strings.Builder
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -353,20 +442,27 @@ func TestReadmeGo(t *testing.T) {
 			source.Write(b)
 		}
 	}
+	return source.String()
+}
+
+// TestReadmeGo checks that the programs in Go are those that the tests of the recipes
+// use.
+func TestReadmeGo(t *testing.T) {
+	source := goFiles(t)
 	for heading, text := range snippets(t, "go") {
 		if heading == "" {
 			continue // makes a client
 		}
 		for _, decl := range strings.Split(strings.TrimSpace(text), "\n\n") {
-			if !strings.Contains(source.String(), decl) {
+			if !strings.Contains(source, decl) {
 				t.Errorf("%s: not in a test of the recipes:\n%s", heading, decl)
 			}
 		}
 	}
 }
 
-// The programs in Python and JavaScript run where redis-py and node-redis are
-// installed, see client_node_test.go. Here stands what they are made to do.
+// TestReadmePython runs the programs in Python where redis-py is installed, see
+// client_node_test.go, each followed by a few calls.
 func TestReadmePython(t *testing.T) {
 	runSnippets(t, "python", []string{python(t), "-c"}, func(code, addr string) string {
 		_, port, _ := net.SplitHostPort(addr)
@@ -422,6 +518,7 @@ print(told)
 	})
 }
 
+// TestReadmeJavaScript runs the programs in JavaScript where node-redis is installed.
 func TestReadmeJavaScript(t *testing.T) {
 	modules := nodeModules(t)
 	runSnippets(t, "js", []string{"node", "-e"}, func(code, addr string) string {
@@ -473,8 +570,8 @@ console.log(JSON.stringify(told.filter(([, rank], i) => i === told.length - 1)))
 	})
 }
 
-// runSnippets runs a program of each recipe, followed by something to do, and
-// compares what it prints.
+// runSnippets runs a program of each system, followed by a few calls, and compares
+// its output.
 func runSnippets(t *testing.T, language string, run []string, adapt func(code, addr string) string, todo, want map[string]string) {
 	all := snippets(t, language)
 	for heading, code := range all {
@@ -498,9 +595,10 @@ func runSnippets(t *testing.T, language string, run []string, adapt func(code, a
 	}
 }
 
-// The versions of the clients are those that the tests use.
+// TestReadmeClients checks that the versions of the client libraries are those that the
+// tests use.
 func TestReadmeClients(t *testing.T) {
-	b, err := os.ReadFile(readme)
+	b, err := os.ReadFile(clients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -514,12 +612,12 @@ func TestReadmeClients(t *testing.T) {
 	}
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]*\\| (v?\\d\\S+) \\|").FindAllStringSubmatch(string(b), -1)
 	if len(rows) < 8 {
-		t.Errorf("only %d clients are found", len(rows))
+		t.Errorf("found %d client libraries, want at least 8", len(rows))
 	}
 	for _, row := range rows {
 		name, version := row[1], row[2]
 		if !strings.Contains(used, name+" "+version) && !strings.Contains(used, strconv.Quote(name)+": "+strconv.Quote(version)) {
-			t.Errorf("README.md says that %s is used in version %s", name, version)
+			t.Errorf("%s: the tests do not use %s %s", clients, name, version)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 var (
 	full    = flag.Bool("full", false, "run the recipes with all their clients and events, for about a minute")
-	rewrite = flag.Bool("rewrite", false, "write what the recipes cost into README.md")
+	rewrite = flag.Bool("rewrite", false, "write the measured costs and the replies of sessions into the documents")
 )
 
 // of returns how much of something a test of a recipe has: little, unless all

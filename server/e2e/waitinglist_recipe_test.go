@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// checkIn draws a ticket for a user who has none, and keeps his place for so
-// long. Whose rank is below the capacity of the room is inside.
+// checkIn draws a ticket for a user without one, and keeps the position for the grace
+// period. A user with a rank below the capacity of the room is inside.
 func checkIn(ctx context.Context, rdb *redis.Client, room, user string, grace time.Duration) (rank int64, err error) {
 	var place *redis.IntCmd
 	_, err = rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -24,7 +24,7 @@ func checkIn(ctx context.Context, rdb *redis.Client, room, user string, grace ti
 	return place.Val(), err
 }
 
-// tellRanks tells everybody his rank when it has changed.
+// tellRanks calls tell for each user whose rank has changed.
 func tellRanks(ctx context.Context, rdb *redis.Client, room string, tell func(user string, rank int)) error {
 	const event = "__subkeyspaceevent@0__:"
 	sub := rdb.Subscribe(ctx, event+"zadd|"+room, event+"zrem|"+room, event+"zexpired|"+room)
@@ -33,7 +33,7 @@ func tellRanks(ctx context.Context, rdb *redis.Client, room string, tell func(us
 	ranks := map[string]int{}
 	for range changes {
 		for len(changes) > 0 {
-			<-changes // one look for all that has changed so far
+			<-changes // one read for all changes so far
 		}
 		line, err := rdb.ZRange(ctx, room, 0, -1).Result()
 		if err != nil {

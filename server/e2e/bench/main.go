@@ -37,7 +37,8 @@ type options struct {
 	length               time.Duration
 	scale                bool
 	members              int
-	readme, plot         string
+	results, summary     string
+	plot                 string
 }
 
 func run(ctx context.Context) error {
@@ -52,14 +53,15 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
 	flag.BoolVar(&o.scale, "scale", false, "measure how cost grows instead (scale.go)")
 	flag.IntVar(&o.members, "members", 7, "with -scale: up to ten to the power of so many members in one set")
-	flag.StringVar(&o.readme, "readme", "", "a file whose table is to be written anew, between <!-- bench --> and its end")
+	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->) and its end")
+	flag.StringVar(&o.summary, "summary", "", "with -results: a file whose summary is replaced, between <!-- bench --> and its end")
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
 	flag.Parse()
 	chosen, err := regexp.Compile("(?i)" + o.work)
 	if err != nil {
 		return err
 	}
-	if o.readme != "" && (o.work != "" || o.short) {
+	if o.results != "" && (o.work != "" || o.short) {
 		return errors.New("a table that is kept is that of a whole and long run")
 	}
 	targets, err := findTargets(o)
@@ -135,10 +137,13 @@ func run(ctx context.Context) error {
 		}
 		fmt.Println("plot:", o.plot)
 	}
-	if o.readme != "" {
-		return r.writeSection("bench", r.markdown)
+	if o.results == "" {
+		return nil
 	}
-	return nil
+	if err := r.writeSection(o.results, "bench", r.markdown); err != nil || o.summary == "" {
+		return err
+	}
+	return r.writeSection(o.summary, "bench", func(plot string) string { return summary(r.markdown(plot)) })
 }
 
 // findTargets returns the servers, the reference first.

@@ -215,7 +215,7 @@ func (r *report) idleText() string {
 	return b.String()
 }
 
-// markdown returns the section for the README.
+// markdown returns the section for RESULTS.md.
 func (r *report) markdown(plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s (%s), with %d clients on the same machine, %d rounds of %v; load average before %s, after %s.\n",
@@ -238,7 +238,7 @@ func (r *report) markdown(plot string) string {
 	for line := range strings.Lines(r.idleText()) {
 		b.WriteString("- " + line)
 	}
-	b.WriteString("\nWhat was aimed at, and whether this run has it:\n\n")
+	b.WriteString("\nTargets, and whether this run reaches them:\n\n")
 	for _, v := range r.verdicts(1) {
 		b.WriteString("- " + v.String() + "\n")
 	}
@@ -260,21 +260,48 @@ func markdownTable(b *strings.Builder, header []string, rows [][]string) {
 	}
 }
 
-// writeSection replaces the text between the markers of a section.
-func (r *report) writeSection(name string, section func(plot string) string) error {
-	text, err := os.ReadFile(r.options.readme)
+// summaryWorks returns the workloads in the README.
+func summaryWorks() []string {
+	return []string{"ZADD, P1", "ZADD, P16", "ZRANK, P16", "ZRANGEBYSCORE LIMIT 0 10, P16", "PUBLISH to 100", "live events, P16"}
+}
+
+// summary returns the section of the README for a section that markdown returned: the
+// date, the rows of summaryWorks without latencies, and the plot.
+func summary(section string) string {
+	var head, rows, plot string
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, " | ")
+		switch {
+		case strings.HasPrefix(line, "!["):
+			plot = "\n" + line
+		case rows == "" && !strings.HasPrefix(line, "|"):
+			head += line
+		case strings.HasPrefix(line, "| memory"):
+			return strings.TrimRight(head, "\n") + "\n\n" + rows + plot
+		case strings.HasPrefix(line, "|--"):
+			rows += strings.TrimSuffix(line, "--:|--:|--:|\n") + "\n"
+		case rows == "" || slices.Contains(summaryWorks(), strings.TrimPrefix(cells[0], "| ")):
+			rows += strings.Join(cells[:len(cells)-3], " | ") + " |\n"
+		}
+	}
+	return ""
+}
+
+// writeSection replaces the text between the markers of a section of a file.
+func (r *report) writeSection(file, name string, section func(plot string) string) error {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	plot, err := relativeTo(r.options.readme, r.options.plot)
+	plot, err := relativeTo(file, r.options.plot)
 	if err != nil {
 		return err
 	}
 	replaced, err := replaceSection(string(text), name, section(plot))
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.options.readme, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	return os.WriteFile(r.options.readme, []byte(replaced), 0o644)
+	return os.WriteFile(file, []byte(replaced), 0o644)
 }
 
 // relativeTo returns the link from a file to another one, "" for no file.

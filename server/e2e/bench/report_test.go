@@ -83,7 +83,33 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestWriteReadme(t *testing.T) {
+// TestSummary checks that the figures in the README are those of RESULTS.md.
+func TestSummary(t *testing.T) {
+	section := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), "<!-- bench -->\n")
+		got, _, ok := strings.Cut(rest, "<!-- end of bench -->\n")
+		if !ok {
+			t.Fatalf("%s has no section bench", path)
+		}
+		return got
+	}
+	want := strings.ReplaceAll(summary(section("RESULTS.md")), "](", "](server/e2e/bench/")
+	if got := section("../../../README.md"); got != want {
+		t.Errorf("README.md has\n%swant\n%s", got, want)
+	}
+	if got := strings.Count(want, "\n| "); got != 1+len(summaryWorks()) {
+		t.Errorf("%d rows, want %d and the header", got, len(summaryWorks()))
+	}
+	if got, columns := summary(aReport().markdown("x.svg")), "\n| work | redis µs | zsetd µs | zsetd : redis | 1000/s |\n|---|--:|--:|--:|--:|\n"; !strings.HasSuffix(got, columns+"\n![CPU per operation](x.svg)\n") {
+		t.Errorf("a summary without rows is\n%s", got)
+	}
+}
+
+func TestWriteSection(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll("a/b", 0o755); err != nil {
 		t.Fatal(err)
@@ -93,9 +119,9 @@ func TestWriteReadme(t *testing.T) {
 	}
 	t.Chdir("a/b")
 	r := aReport()
-	r.options.readme, r.options.plot = "../../README.md", "c/p.svg"
+	r.options.plot = "c/p.svg"
 	for range 2 { // the second time replaces the first section
-		if err := r.writeSection("bench", r.markdown); err != nil {
+		if err := r.writeSection("../../README.md", "bench", r.markdown); err != nil {
 			t.Fatal(err)
 		}
 	}

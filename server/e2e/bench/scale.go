@@ -416,8 +416,8 @@ func (r *report) runScale(ctx context.Context, chosen *regexp.Regexp) error {
 		}
 		fmt.Println("plot:", r.options.plot)
 	}
-	if r.options.readme == "" {
+	if r.options.results == "" {
 		return nil
 	}
-	return r.writeSection("scale", func(plot string) string { return r.scaleMarkdown(list, plot) })
+	return r.writeSection(r.options.results, "scale", func(plot string) string { return r.scaleMarkdown(list, plot) })
 }

@@ -37,7 +37,7 @@ func run() error {
 	cache := flag.String("cache", "", "a file with the real server's score: read if it is there, else written")
 	exceptionsPath := flag.String("exceptions", "conformance/exceptions.txt", "the tests that zsetd need not pass")
 	jobs := flag.Int("jobs", 4*runtime.NumCPU(), "how many files run at the same time")
-	readme := flag.String("readme", "", "a file whose table is to be written anew, between <!-- conformance --> and its end")
+	readme := flag.String("readme", "", "a file whose table is replaced, between <!-- conformance --> and its end")
 	verbose := flag.Bool("v", false, "tell why each test fails, those that need not pass, too")
 	flag.Parse()
 	if *suite == "" || *binary == "" {
@@ -362,7 +362,7 @@ func report(rows []row, exceptions map[string]string, whole, verbose bool, took 
 // and leaves room for tests that depend on the speed of the machine.
 const leastPassed = 2060
 
-// writeTable writes the table of the README, without the values that vary between
+// writeTable writes the table of server/e2e/README.md, without the values that vary between
 // runs.
 func writeTable(path string, rows []row) error {
 	const from, to = "<!-- conformance -->\n", "<!-- end of conformance -->\n"
