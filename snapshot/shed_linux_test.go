@@ -127,8 +127,8 @@ func TestCutShortDuringCommit(t *testing.T) {
 }
 
 // A program that writes the whole file during a transaction, in place, is detected by
-// that transaction, whether the commit comes after it or before it. What the file
-// says of its size then does not decide which memory is released.
+// that transaction, whether the commit comes after it or before it. The size in the
+// file then does not decide which memory is released.
 func TestWrittenDuringCommit(t *testing.T) {
 	fill := func(f *File, cuts, bases int) error {
 		for range cuts {
