@@ -37,7 +37,7 @@ func AbsentCommands() []Absent {
 // included.
 func AllCommands() []*protocol.Command {
 	var specs []*protocol.Command
-	newTable().each(func(c *Command) { specs = append(specs, c.spec) })
+	newTable(families()).each(func(c *Command) { specs = append(specs, c.spec) })
 	return specs
 }
 

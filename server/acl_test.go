@@ -17,7 +17,7 @@ import (
 // TestRulesRoundTrip checks that the rules that describe a user, applied to a new user,
 // make an equal one.
 func TestRulesRoundTrip(t *testing.T) {
-	a := newACL(newTable())
+	a := newACL(newTable(families()))
 	var names []string
 	a.table.each(func(c *Command) { names = append(names, c.Name) })
 	r := rand.New(rand.NewPCG(1, 2))

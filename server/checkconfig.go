@@ -11,13 +11,9 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// CheckConfig returns the error with which New, or ListenAndServe, would refuse the
-// options: parameters, users, the files that they name, a file of the data that is not
-// one or begins with damage. It opens no socket, locks nothing and changes nothing, so
-// it can be called beside a running server. Whether ports are free and the rest of the
-// file is sound only a start can tell.
-func CheckConfig(o Options) error {
-	srv, err := configured(o)
+// checkConfig returns the error with which a start with these options would fail.
+func checkConfig(o Options, p parts) error {
+	srv, err := configured(o, p)
 	if err != nil {
 		return err
 	}

@@ -24,14 +24,14 @@ func functionCommands() []Command {
 			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
 			Summary: "Invoke a function",
 			Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
-		}, run: fcall},
+		}, run: fcall, scriptFlags: functionFlags},
 		{Facts: protocol.Facts{
 			Name: "fcall_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
 			Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
 			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
 			Summary: "Invoke a read-only function",
 			Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
-		}, run: fcallRo},
+		}, run: fcallRo, scriptFlags: functionFlags},
 		{Facts: protocol.Facts{
 			Name: "function", Arity: -2,
 			Group: "scripting", Since: "7.0.0", Complexity: "Depends on subcommand.",
@@ -684,6 +684,14 @@ func (c *Call) restoreLibraries(codes []string, flush, replace bool) (wrong stri
 		c.keepLibrary(fresh.libraries[name])
 	}
 	return ""
+}
+
+// functionFlags returns the flags that the function of FCALL was registered with.
+func functionFlags(srv *Server, argv [][]byte) scriptFlags {
+	if f := srv.scripting.functions.find(argv[1]); f != nil {
+		return f.flags
+	}
+	return scriptCompat
 }
 
 // loadLibraries compiles the libraries in the server's own database.

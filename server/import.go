@@ -108,7 +108,7 @@ func importCommands(path string, databases int, o *archive.Import, run func(*Ser
 	if databases != 0 {
 		values["databases"] = strconv.Itoa(databases)
 	}
-	srv, err := New(Options{Config: values})
+	srv, err := newServer(Options{Config: values}, wiring())
 	if err != nil {
 		return out, err
 	}

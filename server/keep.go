@@ -307,7 +307,7 @@ func (k *keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 		for _, p := range l.Past() {
 			p.DB.Forget(p.Key)
 		}
-		srv.loadLibraries()
+		srv.loaded(srv)
 		k.loadedKeys, k.expiredKeys = l.Loaded, l.Expired
 		srv.log.Info("data loaded", "file", k.path, "keys", l.Loaded, "expired", l.Expired,
 			"seconds", time.Since(k.loading.start).Seconds())

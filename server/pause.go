@@ -49,10 +49,10 @@ func (srv *Server) postpones(s *Session, cmd *Command, argv [][]byte) bool {
 // effectsOf returns the flags of a command. For EXEC they include those of the
 // queued commands, for a script those that it declares.
 func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
-	flags := s.srv.effectsOfScript(cmd, argv)
+	flags := cmd.effects(s.srv, argv)
 	if cmd.Name == "exec" {
 		for _, q := range s.queue {
-			flags |= s.srv.effectsOfScript(q.cmd, q.argv)
+			flags |= q.cmd.effects(s.srv, q.argv)
 		}
 	}
 	return flags

@@ -51,7 +51,7 @@ func replaceSection(t *testing.T, doc, name, text string) string {
 func commandTable() string {
 	names := map[string][]string{}
 	var groups []string
-	for _, c := range newTable().rows {
+	for _, c := range newTable(families()).rows {
 		if names[c.Group] == nil {
 			groups = append(groups, c.Group)
 		}

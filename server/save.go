@@ -191,7 +191,7 @@ func (srv *Server) reload(write, flush, merge bool) error {
 		} else {
 			k.loseTrack() // without write, unsaved changes are gone from memory, not from the journal
 		}
-		srv.loadLibraries()
+		srv.loaded(srv)
 		return nil
 	}
 	for i := keyspace.InternalDB; i < n; i++ {
@@ -208,7 +208,7 @@ func (srv *Server) reload(write, flush, merge bool) error {
 		}
 	}
 	srv.keys.Seal()
-	srv.loadLibraries()
+	srv.loaded(srv)
 	return nil
 }
 

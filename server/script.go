@@ -17,28 +17,28 @@ func scriptCommands() []Command {
 			Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
 			Summary: "Execute a Lua script server side",
 			Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
-		}, run: eval},
+		}, run: eval, scriptFlags: evalFlags},
 		{Facts: protocol.Facts{
 			Name: "eval_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
 			Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
 			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
 			Summary: "Execute a read-only Lua script server side",
 			Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
-		}, run: evalRo},
+		}, run: evalRo, scriptFlags: evalFlags},
 		{Facts: protocol.Facts{
 			Name: "evalsha", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
 			Keys:  "2# RW access update",
 			Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
 			Summary: "Execute a Lua script server side",
 			Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-		}, run: evalsha},
+		}, run: evalsha, scriptFlags: shaFlags},
 		{Facts: protocol.Facts{
 			Name: "evalsha_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
 			Keys:  "2# RO access",
 			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
 			Summary: "Execute a read-only Lua script server side",
 			Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-		}, run: evalshaRo},
+		}, run: evalshaRo, scriptFlags: shaFlags},
 		{Facts: protocol.Facts{
 			Name: "script", Arity: -2,
 			Group: "scripting", Since: "2.6.0", Complexity: "Depends on subcommand.",
@@ -87,40 +87,18 @@ func scriptCommands() []Command {
 	}
 }
 
-// effectsOfScript returns the flags of a command. If the command runs a script that
-// declares flags, these determine the result.
-func (srv *Server) effectsOfScript(cmd *Command, argv [][]byte) protocol.Flags {
-	flags := cmd.spec.Flags()
-	if cmd.Group != "scripting" || len(argv) < 2 {
-		return flags
-	}
-	of := scriptCompat
-	switch cmd.Name {
-	case "eval", "eval_ro":
-		of, _, _ = readShebang(argv[1])
-	case "evalsha", "evalsha_ro":
-		if s := srv.scripting.cache[strings.ToLower(protocol.View(argv[1]))]; s != nil {
-			of = s.flags
-		}
-	case "fcall", "fcall_ro":
-		if f := srv.scripting.functions.find(argv[1]); f != nil {
-			of = f.flags
-		}
-	}
-	if of.has(scriptCompat) {
-		return flags
-	}
-	flags &^= protocol.Stale | protocol.DenyOOM | protocol.Write | protocol.MayReplicate
-	if !of.has(scriptAllowOOM | scriptNoWrites) {
-		flags |= protocol.DenyOOM
-	}
-	if !of.has(scriptNoWrites) {
-		flags |= protocol.Write
-	}
-	if of.has(scriptAllowStale) {
-		flags |= protocol.Stale
-	}
+// evalFlags returns the flags that the source of EVAL declares.
+func evalFlags(_ *Server, argv [][]byte) scriptFlags {
+	flags, _, _ := readShebang(argv[1])
 	return flags
+}
+
+// shaFlags returns the flags that the script of EVALSHA declares.
+func shaFlags(srv *Server, argv [][]byte) scriptFlags {
+	if s := srv.scripting.cache[strings.ToLower(protocol.View(argv[1]))]; s != nil {
+		return s.flags
+	}
+	return scriptCompat
 }
 
 // readShebang parses the first line of a script, if it begins with "#!". It returns

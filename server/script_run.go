@@ -71,6 +71,30 @@ func scriptFlagNames() []string {
 
 func (f scriptFlags) has(g scriptFlags) bool { return f&g != 0 }
 
+// effects returns the flags of a command. If it runs a script that declares flags,
+// these determine the result.
+func (c *Command) effects(srv *Server, argv [][]byte) protocol.Flags {
+	flags := c.spec.Flags()
+	if c.scriptFlags == nil || len(argv) < 2 {
+		return flags
+	}
+	of := c.scriptFlags(srv, argv)
+	if of.has(scriptCompat) {
+		return flags
+	}
+	flags &^= protocol.Stale | protocol.DenyOOM | protocol.Write | protocol.MayReplicate
+	if !of.has(scriptAllowOOM | scriptNoWrites) {
+		flags |= protocol.DenyOOM
+	}
+	if !of.has(scriptNoWrites) {
+		flags |= protocol.Write
+	}
+	if of.has(scriptAllowStale) {
+		flags |= protocol.Stale
+	}
+	return flags
+}
+
 // scriptRun is a running script.
 type scriptRun struct {
 	srv      *Server

@@ -9,7 +9,7 @@ import (
 
 // TestNameIndex compares the index with a map of the names in lower case.
 func TestNameIndex(t *testing.T) {
-	table := newTable()
+	table := newTable(families())
 	check := func(name []byte) {
 		t.Helper()
 		if got, want := table.index.find(name), lookup(table.byName, name); got != want {

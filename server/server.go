@@ -25,11 +25,12 @@ import (
 // Server is the keyspace, the command table, and the sessions of its clients.
 // Create one with [New]. All methods are safe for concurrent use.
 type Server struct {
-	log   *slog.Logger
-	level *slog.LevelVar
-	table *table
-	start time.Time
-	runID string
+	log    *slog.Logger
+	level  *slog.LevelVar
+	table  *table
+	loaded func(*Server) // see parts
+	start  time.Time
+	runID  string
 
 	configFile  string
 	startMemory int64 // memory in use when the server was created
@@ -189,12 +190,16 @@ type Options struct {
 	LogLevel *slog.LevelVar
 }
 
-// New returns a server that is ready to execute commands: through [Server.Do] and
-// [Server.Dialer] at once, over the network with [Server.Serve]. It returns an
-// error if a parameter is unknown or has an invalid value.
-func New(o Options) (*Server, error) {
+// parts are the packages above the engine that New puts together.
+type parts struct {
+	commands [][]Command   // the rows of all families
+	loaded   func(*Server) // runs under the lock when the data were loaded or replaced
+}
+
+// newServer returns a server that is ready to execute commands.
+func newServer(o Options, p parts) (*Server, error) {
 	before := usedMemory()
-	srv, err := configured(o)
+	srv, err := configured(o, p)
 	if err != nil {
 		return nil, err
 	}
@@ -238,9 +243,10 @@ func (srv *Server) logStart() {
 const leastMemory = 512 << 10
 
 // configured returns a server that has parsed its parameters, and nothing else yet.
-func configured(o Options) (*Server, error) {
-	t := newTable()
+func configured(o Options, p parts) (*Server, error) {
+	t := newTable(p.commands)
 	srv := &Server{
+		loaded:           p.loaded,
 		scripting:        scripting{memoryLimit: defaultScriptMemory},
 		log:              o.Logger,
 		level:            o.LogLevel,

@@ -20,6 +20,10 @@ type Command struct {
 	// Server.Do.
 	ofConnection bool
 
+	// scriptFlags returns the flags that the script declares which the command runs; nil
+	// if it runs none.
+	scriptFlags func(*Server, [][]byte) scriptFlags
+
 	spec  *protocol.Command // the facts, parsed
 	quick bool              // see series
 	id    int               // its index among all commands and subcommands
@@ -58,47 +62,6 @@ func plainSyntax(syntax string) string {
 	return b.String()
 }
 
-// families returns the rows of the command table. The file with the handlers of a
-// family declares its rows.
-func families() [][]Command {
-	return [][]Command{
-		sortedSetCommands(),
-		sortedSetExpireCommands(),
-		sortedSetTakeCommands(),
-		keyCommands(),
-		dumpCommands(),
-		objectCommands(),
-		sortCommands(),
-		stringCommands(),
-		bitmapCommands(),
-		bitfieldCommands(),
-		hyperloglogCommands(),
-		geoCommands(),
-		hashCommands(),
-		hashExpireCommands(),
-		setCommands(),
-		listCommands(),
-		streamCommands(),
-		streamReadCommands(),
-		streamGroupCommands(),
-		streamInfoCommands(),
-		pubsubCommands(),
-		transactionCommands(),
-		scriptCommands(),
-		functionCommands(),
-		connectionCommands(),
-		aclCommands(),
-		clientCommands(),
-		commandCommands(),
-		configCommands(),
-		clusterCommands(),
-		serverCommands(),
-		saveCommands(),
-		debugCommands(),
-		moduleCommands(),
-	}
-}
-
 // table looks up commands by name.
 type table struct {
 	byName map[string]*Command
@@ -107,9 +70,10 @@ type table struct {
 	count  int        // of commands and subcommands
 }
 
-func newTable() *table {
+// newTable compiles the rows of some families.
+func newTable(families [][]Command) *table {
 	t := &table{byName: map[string]*Command{}}
-	for _, family := range families() {
+	for _, family := range families {
 		for i := range family {
 			c := &family[i]
 			c.compile()
