@@ -262,7 +262,7 @@ func TestClockSuspended(t *testing.T) {
 		reply, _ := s.Do(context.Background(), "BLPOP", "nothing", 1800)
 		done <- reply
 	}()
-	for s.BlockedClients() == 0 {
+	for s.Server.BlockedClients() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s.slept.Store(int64(time.Hour))

@@ -164,7 +164,7 @@ func (srv *Server) loadingGlobals(state *script.State) *lua.LTable {
 }
 
 // libraryHeader parses the first line of a library.
-func libraryHeader(code string) (engine, name string, length int, wrong string) {
+func libraryHeader(code string) (language, name string, length int, wrong string) {
 	if !strings.HasPrefix(code, "#!") {
 		return "", "", 0, "Missing library metadata"
 	}
@@ -176,7 +176,7 @@ func libraryHeader(code string) (engine, name string, length int, wrong string) 
 	if !ok || len(words) == 0 {
 		return "", "", 0, "Invalid library metadata"
 	}
-	engine = string(words[0])[2:]
+	language = string(words[0])[2:]
 	named := false
 	for _, word := range words[1:] {
 		if len(word) < 5 || !protocol.EqualFold(word[:5], "NAME=") {
@@ -190,7 +190,7 @@ func libraryHeader(code string) (engine, name string, length int, wrong string) 
 	if !named {
 		return "", "", 0, "Library name was not given"
 	}
-	return engine, name, length, ""
+	return language, name, length, ""
 }
 
 func functionName(name string) bool {
@@ -209,14 +209,14 @@ func functionName(name string) bool {
 func (srv *Server) compileLibrary(c *Call, code string, timeout time.Duration, libraryTaken func(name string) bool,
 	functionTaken func(library, name string) bool,
 ) (l *library, wrong string) {
-	engine, name, skip, wrong := libraryHeader(code)
+	language, name, skip, wrong := libraryHeader(code)
 	switch {
 	case wrong != "":
 		return nil, wrong
 	case !functionName(name):
 		return nil, errLibraryName
-	case !strings.EqualFold(engine, functionEngine):
-		return nil, "Engine '" + engine + "' not found"
+	case !strings.EqualFold(language, functionEngine):
+		return nil, "Engine '" + language + "' not found"
 	case libraryTaken(name):
 		return nil, "Library '" + name + "' already exists"
 	}
