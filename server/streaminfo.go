@@ -172,9 +172,11 @@ func xinfoStream(c *Call) {
 	}
 	c.named("groups").Int(int64(len(s.Groups())))
 	c.named("first-entry")
-	c.replyEntryOrNull(s.First())
+	first, ok := s.First()
+	c.replyEntryOrNull(first, ok)
 	c.named("last-entry")
-	c.replyEntryOrNull(s.Last())
+	last, ok := s.Last()
+	c.replyEntryOrNull(last, ok)
 }
 
 func (c *Call) replyEntryOrNull(e keyspace.StreamEntry, ok bool) {
