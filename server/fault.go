@@ -200,6 +200,7 @@ type scriptPanic struct {
 	command string
 }
 
+// String returns the value of the panic.
 func (p *scriptPanic) String() string { return fmt.Sprint(p.value) }
 
 // forLog returns the command with as many arguments, and as much of each, as the

@@ -340,7 +340,7 @@ func TestPanicWhileParsing(t *testing.T) {
 	srv.acl = nil
 	err = c.parse()
 	srv.acl = users
-	if err != errParsing || !strings.Contains(log.String(), "parse") || len(c.batch) > 0 {
+	if err != errParsing || !strings.Contains(strings.ToLower(log.String()), "parse(") || len(c.batch) > 0 {
 		t.Errorf("%v, %d commands; log: %s", err, len(c.batch), log.String())
 	}
 	if _, err := srv.Do(context.Background(), "PING"); err != nil {

@@ -2,4 +2,5 @@
 
 package server
 
+// withPrivateUmask runs f; the system has no umask.
 func withPrivateUmask(f func()) { f() }
