@@ -32,7 +32,7 @@ test: ## run all tests, with a real redis-server and the clients of other langua
 faults: ## run the tests that measure time and memory; they want a machine that has nothing else to do
 	@.ci/redis
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 ./faults
-	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/keyspace ./server
+	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/keyspace ./server
 
 # The transport that Linux does not use for plain sockets, and others for all.
 test-net: ## run the tests that use sockets with a goroutine for each client
@@ -46,7 +46,7 @@ ALONE = ^Fuzz|AsRedis$$|^TestSalvage|^Test(Ceilings|Damage|EvictionChoosesWell|H
 
 race: ## run the tests that start goroutines under the race detector
 	$(gotest) -race -timeout 30m -skip '$(ALONE)' ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
-	$(gotest) -race -run 'Model' ./server/keyspace ./zset ./zset/table
+	$(gotest) -race -run 'Model' ./server/internal/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m -skip '$(ALONE)' .
 
 bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the tables, WORK="zadd|ping" chooses

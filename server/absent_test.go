@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // Absent describes commands of Redis, or options of commands, that zsetd does not
@@ -37,7 +38,7 @@ func AbsentCommands() []Absent {
 // included.
 func AllCommands() []*protocol.Command {
 	var specs []*protocol.Command
-	newTable(families()).each(func(c *Command) { specs = append(specs, c.spec) })
+	engine.NewTable(families()).Each(func(c *engine.Command) { specs = append(specs, c.Spec) })
 	return specs
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/x509"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"io"
 	"log/slog"
 	"net"
@@ -31,11 +32,11 @@ func TestPreAuthOutputLimit(t *testing.T) {
 		if sent >= 200<<20 {
 			t.Errorf("%s: an unauthenticated client can leave the replies to %d bytes unread", transport, sent)
 		}
-		srv.mu.Lock()
-		if srv.outputLimitDisconnections != 1 || len(srv.sessions) != 0 {
-			t.Errorf("%s: %d clients disconnected, %d connected, want 1 and 0", transport, srv.outputLimitDisconnections, len(srv.sessions))
+		srv.Mu.Lock()
+		if srv.OutputLimitDisconnections != 1 || len(srv.Sessions) != 0 {
+			t.Errorf("%s: %d clients disconnected, %d connected, want 1 and 0", transport, srv.OutputLimitDisconnections, len(srv.Sessions))
 		}
-		srv.mu.Unlock()
+		srv.Mu.Unlock()
 		// A client that reads the replies may send any number of commands, and log in then.
 		d := dialRaw(t, addr)
 		go d.Conn.Write([]byte(strings.Repeat("PING\r\n", 5000) + "AUTH secret\r\nPING\r\n"))
@@ -55,7 +56,7 @@ func TestPreAuthOutputLimit(t *testing.T) {
 // TestHTTPWarning checks that clients that speak HTTP are logged once a minute.
 func TestHTTPWarning(t *testing.T) {
 	log := new(syncBuffer)
-	srv, err := New(Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	srv, err := newEngine(Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestUnixSocketFile(t *testing.T) {
 		return info.Mode().Perm()
 	}
 	for _, perm := range []string{"700", "770", "777", "600"} {
-		l, err := listenUnix(path, perm)
+		l, err := engine.ListenUnix(path, perm)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,13 +109,13 @@ func TestUnixSocketFile(t *testing.T) {
 		}[perm] {
 			t.Errorf("unixsocketperm %s: %s", perm, got)
 		}
-		if _, err := listenUnix(path, perm); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
+		if _, err := engine.ListenUnix(path, perm); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
 			t.Errorf("a socket with a listener is replaced: %v", err)
 		}
 		l.(*net.UnixListener).SetUnlinkOnClose(false) // as of a server that was killed
 		l.Close()
 	}
-	withPrivateUmask(func() {
+	engine.WithPrivateUmask(func() {
 		l, err := net.Listen("unix", path+"2")
 		if err != nil {
 			t.Error(err)
@@ -131,7 +132,7 @@ func TestUnixSocketFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenUnix(path, "0"); err == nil {
+	if _, err := engine.ListenUnix(path, "0"); err == nil {
 		t.Error("a regular file is replaced by a socket")
 	}
 }
@@ -151,7 +152,7 @@ func TestInheritedListeners(t *testing.T) {
 	}
 	config := p.config()
 	config["port"], config["tls-port"], config["unixsocket"] = "1", "1", "/nowhere/s" // these addresses cannot be listened on
-	srv, err := New(Options{Config: config, Listeners: ls[:1], TLSListeners: ls[1:]})
+	srv, err := newEngine(Options{Config: config, Listeners: ls[:1], TLSListeners: ls[1:]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestInheritedListeners(t *testing.T) {
 		t.Error(err)
 	}
 	srv.Close()
-	if err := <-done; err != ErrServerClosed {
+	if err := <-done; err != engine.ErrServerClosed {
 		t.Error(err)
 	}
 }
@@ -191,7 +192,7 @@ func TestProtectedMode(t *testing.T) {
 		t.Skip("this machine has only a loopback interface")
 	}
 	for _, transport := range []string{"epoll", "net"} {
-		srv, err := New(Options{Config: map[string]string{"transport": transport}})
+		srv, err := newEngine(Options{Config: map[string]string{"transport": transport}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func TestProtectedMode(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := ask(); got != errProtectedMode {
+		if got := ask(); got != engine.ErrProtectedMode {
 			t.Errorf("%s: %q", transport, got)
 		}
 		do("CONFIG", "SET", "requirepass", "secret")
@@ -226,7 +227,7 @@ func TestProtectedMode(t *testing.T) {
 			t.Errorf("%s, with a password: %q", transport, got)
 		}
 		do("CONFIG", "SET", "requirepass", "")
-		if got := ask(); got != errProtectedMode {
+		if got := ask(); got != engine.ErrProtectedMode {
 			t.Errorf("%s, without it: %q", transport, got)
 		}
 		do("CONFIG", "SET", "protected-mode", "no")
@@ -245,17 +246,17 @@ func TestIdleTimeoutWhileSending(t *testing.T) {
 		waiting.send("BLPOP nothing 0\r\n")
 		dripping.send("*1\r\n$100000\r\n")
 		sending.send("*2\r\n$4\r\nECHO\r\n$100000\r\n")
-		until(t, srv, "the one that waits is there", func() bool { return len(srv.waiting) == 1 })
+		until(t, srv, "the one that waits is there", func() bool { return len(srv.Waiting) == 1 })
 		clients := func() int {
-			srv.mu.Lock()
-			defer srv.mu.Unlock()
-			return len(srv.sessions)
+			srv.Mu.Lock()
+			defer srv.Mu.Unlock()
+			return len(srv.Sessions)
 		}
 		arrived := func(n int) { // of one of them
 			t.Helper()
 			until(t, srv, "what was sent", func() bool {
-				for _, s := range srv.sessions {
-					if s.peer.input.arrived.Load() == int64(n) {
+				for _, s := range srv.Sessions {
+					if s.Peer.Input.Arrived.Load() == int64(n) {
 						return true
 					}
 				}
@@ -277,7 +278,7 @@ func TestIdleTimeoutWhileSending(t *testing.T) {
 				t.Errorf("%s: %d clients are left after 90 s", transport, clients())
 			}
 		}
-		until(t, srv, "the slow sender is disconnected", func() bool { return len(srv.sessions) == 2 })
+		until(t, srv, "the slow sender is disconnected", func() bool { return len(srv.Sessions) == 2 })
 		sending.send("\r\n")
 		sending.SetReadDeadline(time.Now().Add(time.Minute))
 		if got, err := sending.r.ReadString('\n'); got != "$100000\r\n" {

@@ -12,14 +12,16 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/admin"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestRulesRoundTrip checks that the rules that describe a user, applied to a new user,
 // make an equal one.
 func TestRulesRoundTrip(t *testing.T) {
-	a := newACL(newTable(families()))
+	a := engine.NewACL(engine.NewTable(families()))
 	var names []string
-	a.table.each(func(c *Command) { names = append(names, c.Name) })
+	a.Table.Each(func(c *engine.Command) { names = append(names, c.Name) })
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(of []string) string { return of[r.IntN(len(of))] }
 	rule := func() string {
@@ -40,36 +42,36 @@ func TestRulesRoundTrip(t *testing.T) {
 		}
 	}
 	for range 3000 {
-		u := a.newUser("u")
+		u := a.NewUser("u")
 		var rules []string
 		for range 1 + r.IntN(12) {
 			rule := rule()
-			if a.apply(u, rule) == nil {
+			if a.Apply(u, rule) == nil {
 				rules = append(rules, rule)
 			}
 		}
-		u.deriveFields()
-		v := a.newUser("u")
-		for word := range strings.FieldsSeq(u.describe()) {
-			if err := a.apply(v, word); err != nil {
-				t.Fatalf("%v: %q: %v", rules, u.describe(), err)
+		u.DeriveFields()
+		v := a.NewUser("u")
+		for word := range strings.FieldsSeq(u.Describe()) {
+			if err := a.Apply(v, word); err != nil {
+				t.Fatalf("%v: %q: %v", rules, u.Describe(), err)
 			}
 		}
-		v.deriveFields()
-		s, again := &u.selectors[0], &v.selectors[0]
-		if u.describe() != v.describe() || !slices.Equal(s.commands, again.commands) || s.allCommands() != again.allCommands() {
-			t.Fatalf("%v\nis shown as %q\nwhich makes %q", rules, u.describe(), v.describe())
+		v.DeriveFields()
+		s, again := &u.Selectors[0], &v.Selectors[0]
+		if u.Describe() != v.Describe() || !slices.Equal(s.Commands, again.Commands) || s.AllCommands() != again.AllCommands() {
+			t.Fatalf("%v\nis shown as %q\nwhich makes %q", rules, u.Describe(), v.Describe())
 		}
-		a.table.each(func(c *Command) {
-			if s.allCommands() && !s.commands.has(c) {
-				t.Fatalf("%v: %q without %s", rules, u.describe(), c.Name)
+		a.Table.Each(func(c *engine.Command) {
+			if s.AllCommands() && !s.Commands.Has(c) {
+				t.Fatalf("%v: %q without %s", rules, u.Describe(), c.Name)
 			}
 			for _, arg := range []string{"0", "id", "kill", "object"} {
 				argv := [][]byte{[]byte(c.Name), []byte(arg)}
-				was, _ := s.permits(c, argv, nil)
-				is, _ := again.permits(c, argv, nil)
+				was, _ := s.Permits(c, argv, nil)
+				is, _ := again.Permits(c, argv, nil)
 				if was != is {
-					t.Fatalf("%v\nis shown as %q; %s %s: %v and %v", rules, u.describe(), c.Name, arg, was, is)
+					t.Fatalf("%v\nis shown as %q; %s %s: %v and %v", rules, u.Describe(), c.Name, arg, was, is)
 				}
 			}
 		})
@@ -77,18 +79,18 @@ func TestRulesRoundTrip(t *testing.T) {
 }
 
 // asLines runs a command in a session of user and returns the reply as lines.
-func asLines(t *testing.T, srv *Server, user string, args ...string) string {
+func asLines(t *testing.T, srv *engine.Engine, user string, args ...string) string {
 	t.Helper()
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer s.close()
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer s.Close()
 	if user != "" {
-		s.login(srv.acl.users[user])
+		admin.Login(s, srv.ACL.Users[user])
 	}
 	argv := make([][]byte, len(args))
 	for i, a := range args {
 		argv[i] = []byte(a)
 	}
-	_, out, _ := s.turn([][][]byte{argv}, nil)
+	_, out, _ := s.Turn([][][]byte{argv}, nil)
 	return strings.ReplaceAll(string(out), "\r\n", "\n")
 }
 
@@ -102,7 +104,7 @@ func TestUsersFile(t *testing.T) {
 		}
 	}
 	write("user alice on nopass ~* +@all\r\n\n  user bob on (+get ~a*) ( +set ~b* )\t\nuser default on >p ~* &* +@all")
-	srv, err := New(Options{Config: map[string]string{"dir": dir, "aclfile": "users.acl"}})
+	srv, err := newEngine(Options{Config: map[string]string{"dir": dir, "aclfile": "users.acl"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,22 +161,22 @@ func TestUsersFile(t *testing.T) {
 	}
 
 	// Loading ends the sessions of all but the default user.
-	other := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer other.close()
-	other.login(srv.acl.users["bob"])
-	standard := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer standard.close()
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer s.close()
-	s.login(srv.acl.users["alice"])
-	_, out, ending := s.turn([][][]byte{{[]byte("ACL"), []byte("LOAD")}}, nil)
-	if string(out) != "+OK\r\n" || !ending || !other.ending() || standard.ending() {
-		t.Errorf("LOAD: %q, %v, %v, %v", out, ending, other.ending(), standard.ending())
+	other := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer other.Close()
+	admin.Login(other, srv.ACL.Users["bob"])
+	standard := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer standard.Close()
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer s.Close()
+	admin.Login(s, srv.ACL.Users["alice"])
+	_, out, ending := s.Turn([][][]byte{{[]byte("ACL"), []byte("LOAD")}}, nil)
+	if string(out) != "+OK\r\n" || !ending || !other.Ending() || standard.Ending() {
+		t.Errorf("LOAD: %q, %v, %v, %v", out, ending, other.Ending(), standard.Ending())
 	}
 	if got := asLines(t, srv, "alice", "ACL", "LIST"); got != list {
 		t.Errorf("after SAVE and LOAD:\n%s\n%s", got, list)
 	}
-	srv.config.aclFile = "nosuch/users.acl"
+	srv.Config.ACLFile = "nosuch/users.acl"
 	if got := asLines(t, srv, "alice", "ACL", "SAVE"); !strings.HasPrefix(got, "-ERR There was an error trying to save the ACLs.") {
 		t.Errorf("SAVE where it cannot be done: %s", got)
 	}
@@ -198,11 +200,11 @@ func TestConfiguredUsers(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	values, err := ReadArgs([]string{path, "--user", "carl", "on", "nopass", "(+get", "~a)"})
+	values, err := engine.ReadArgs([]string{path, "--user", "carl", "on", "nopass", "(+get", "~a)"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := New(Options{Config: values})
+	srv, err := newEngine(Options{Config: values})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,31 +215,31 @@ func TestConfiguredUsers(t *testing.T) {
 		"user carl on nopass resetchannels -@all (~a resetchannels -@all +get)",
 		"user default on nopass sanitize-payload ~a resetchannels -@all +ping",
 	}
-	if got := srv.acl.lines(); !slices.Equal(got, want) {
+	if got := srv.ACL.Lines(); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	rewritten := srv.config.rewrite("# users\nuser gone on\n\nuser alice off\nport 1\n", srv.userLines(), false)
+	rewritten := srv.Config.Rewrite("# users\nuser gone on\n\nuser alice off\nport 1\n", srv.UserLines(), false)
 	if want := "# users\n" + want[0] + "\n\n" + want[1] + "\n"; !strings.HasPrefix(rewritten, want) {
 		t.Errorf("CONFIG REWRITE:\n%s\nwant\n%s", rewritten, want)
 	}
-	odd := srv.acl.newUser(`o"dd`)
-	if err := srv.acl.apply(odd, `~a"b\c'`); err != nil {
+	odd := srv.ACL.NewUser(`o"dd`)
+	if err := srv.ACL.Apply(odd, `~a"b\c'`); err != nil {
 		t.Fatal(err)
 	}
-	srv.acl.users[odd.name] = odd
-	rewritten = srv.config.rewrite(rewritten, srv.userLines(), false)
+	srv.ACL.Users[odd.Name] = odd
+	rewritten = srv.Config.Rewrite(rewritten, srv.UserLines(), false)
 	if err := os.WriteFile(path, []byte(rewritten), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if values, err = ReadArgs([]string{path}); err != nil {
+	if values, err = engine.ReadArgs([]string{path}); err != nil {
 		t.Fatal(err)
 	}
-	other, err := New(Options{Config: values})
+	other, err := newEngine(Options{Config: values})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if got := other.acl.lines(); !slices.Equal(got, srv.acl.lines()) {
+	if got := other.ACL.Lines(); !slices.Equal(got, srv.ACL.Lines()) {
 		t.Errorf("read again:\n%s", strings.Join(got, "\n"))
 	}
 	for _, test := range []struct{ args, says string }{
@@ -245,7 +247,7 @@ func TestConfiguredUsers(t *testing.T) {
 		{"--user default --user default", "Duplicate user"},
 		{"--user", "a user needs a name"},
 	} {
-		if _, err := ReadArgs(strings.Fields(test.args)); err == nil || !strings.Contains(err.Error(), test.says) {
+		if _, err := engine.ReadArgs(strings.Fields(test.args)); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", test.args, err)
 		}
 	}
@@ -259,7 +261,7 @@ func TestConfiguredUsers(t *testing.T) {
 		{"a on", "users.acl", "declare them in one or the other"},
 		{"", filepath.Join(dir, "none.acl"), "No such file or directory"},
 	} {
-		_, err := New(Options{Config: map[string]string{"user": test.user, "aclfile": test.file}})
+		_, err := newEngine(Options{Config: map[string]string{"user": test.user, "aclfile": test.file}})
 		if err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%q %q: %v", test.user, test.file, err)
 		}
@@ -269,15 +271,15 @@ func TestConfiguredUsers(t *testing.T) {
 // TestDenialLog checks that equal denials within a minute share an entry of the log,
 // unless too many other entries lie between.
 func TestDenialLog(t *testing.T) {
-	srv, err := New(Options{Config: map[string]string{"user": "u on nopass ~a +get +publish +multi +exec", "acllog-max-len": "20"}})
+	srv, err := newEngine(Options{Config: map[string]string{"user": "u on nopass ~a +get +publish +multi +exec", "acllog-max-len": "20"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
 	entries := func() string {
 		var b strings.Builder
-		for _, e := range srv.acl.log {
-			fmt.Fprintf(&b, "%d:%v %s %s %s %d ", e.id, e.reason, e.context, e.object, e.username, e.count)
+		for _, e := range srv.ACL.Log {
+			fmt.Fprintf(&b, "%d:%v %s %s %s %d ", e.ID, e.Reason, e.Context, e.Object, e.Username, e.Count)
 		}
 		return b.String()
 	}
@@ -293,9 +295,9 @@ func TestDenialLog(t *testing.T) {
 	asLines(t, srv, "", "auth", "nobody", "x")
 	asLines(t, srv, "u", "SET", "x", "1")
 	expect("0:command toplevel set u 2 3:auth toplevel auth nobody 1 2:channel toplevel c u 1 1:key toplevel b u 1 ")
-	e := srv.acl.log[0]
-	if !strings.HasPrefix(e.client, "id=") || !strings.HasSuffix(e.client, "lib-ver=") || !strings.Contains(e.client, " cmd=set user=u ") {
-		t.Errorf("client: %q", e.client)
+	e := srv.ACL.Log[0]
+	if !strings.HasPrefix(e.Client, "id=") || !strings.HasSuffix(e.Client, "lib-ver=") || !strings.Contains(e.Client, " cmd=set user=u ") {
+		t.Errorf("client: %q", e.Client)
 	}
 	srv.Advance(59 * time.Second)
 	asLines(t, srv, "u", "SET", "x", "1")
@@ -303,12 +305,12 @@ func TestDenialLog(t *testing.T) {
 	asLines(t, srv, "u", "SET", "x", "1")
 	expect("4:command toplevel set u 1 0:command toplevel set u 3 3:auth toplevel auth nobody 1 2:channel toplevel c u 1 1:key toplevel b u 1 ")
 	reply := asLines(t, srv, "", "ACL", "LOG", "1")
-	e = srv.acl.log[0]
+	e = srv.ACL.Log[0]
 	before, after, _ := strings.Cut(reply, "$11\nage-seconds\n")
 	_, after, _ = strings.Cut(after, "$11\n") // the age itself depends on how slow the test is
 	want := [2]string{"*1\n*20\n$5\ncount\n:1\n$6\nreason\n$7\ncommand\n$7\ncontext\n$8\ntoplevel\n$6\nobject\n$3\nset\n" +
 		"$8\nusername\n$1\nu\n", fmt.Sprintf("client-info\n$%d\n%s\n$8\nentry-id\n:4\n$17\ntimestamp-created\n:%d\n"+
-		"$22\ntimestamp-last-updated\n:%d\n", len(e.client), e.client, e.created, e.updated)}
+		"$22\ntimestamp-last-updated\n:%d\n", len(e.Client), e.Client, e.Created, e.Updated)}
 	if before != want[0] || after != want[1] {
 		t.Errorf("got %s\nwant %s", reply, want)
 	}
@@ -316,8 +318,8 @@ func TestDenialLog(t *testing.T) {
 		asLines(t, srv, "u", "GET", fmt.Sprint("k", i))
 	}
 	asLines(t, srv, "u", "GET", "k19") // the eleventh: too far back
-	if n := len(srv.acl.log); n != 20 || srv.acl.log[0].count != 1 {
-		t.Errorf("%d entries, the first %+v", n, srv.acl.log[0])
+	if n := len(srv.ACL.Log); n != 20 || srv.ACL.Log[0].Count != 1 {
+		t.Errorf("%d entries, the first %+v", n, srv.ACL.Log[0])
 	}
 	if got := asLines(t, srv, "", "ACL", "LOG"); !strings.HasPrefix(got, "*10\n") {
 		t.Errorf("LOG: %.20s", got)
@@ -334,12 +336,12 @@ func TestDenialLog(t *testing.T) {
 
 // TestDenialsOfScripts checks the errors that redis.call returns for denied commands.
 func TestDenialsOfScripts(t *testing.T) {
-	for d, want := range map[denial]string{
-		deniedCommand: "The user executing the script can't run this command or subcommand",
-		deniedKey:     "The user executing the script can't access at least one of the keys mentioned in the command arguments",
-		deniedChannel: "The user executing the script can't publish to the channel mentioned in the command",
+	for d, want := range map[engine.Denial]string{
+		engine.DeniedCommand: "The user executing the script can't run this command or subcommand",
+		engine.DeniedKey:     "The user executing the script can't access at least one of the keys mentioned in the command arguments",
+		engine.DeniedChannel: "The user executing the script can't publish to the channel mentioned in the command",
 	} {
-		if got := d.inScript(); got != want {
+		if got := d.InScript(); got != want {
 			t.Errorf("%v: %s", d, got)
 		}
 	}
@@ -354,19 +356,19 @@ func BenchmarkPermit(b *testing.B) {
 		"selectors":  "on nopass (+@read ~x) (+@write ~y) (%R~user:* +@all)",
 	} {
 		b.Run(name, func(b *testing.B) {
-			srv, err := New(Options{Config: map[string]string{"user": "u " + rules}})
+			srv, err := newEngine(Options{Config: map[string]string{"user": "u " + rules}})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer srv.Close()
-			s := srv.newSession(peer{fd: -1, wake: func() {}})
-			defer s.close()
-			s.login(srv.acl.users["u"])
+			s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+			defer s.Close()
+			admin.Login(s, srv.ACL.Users["u"])
 			argv := [][]byte{[]byte("GET"), []byte("user:1000")}
-			cmd, _ := srv.table.find(argv)
+			cmd, _ := srv.Table.Find(argv)
 			b.ReportAllocs()
 			for b.Loop() {
-				if s.permit(cmd, argv, deniedToplevel) != permitted {
+				if s.Permit(cmd, argv, engine.DeniedToplevel) != engine.Permitted {
 					b.Fatal("denied")
 				}
 			}

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/admin"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/histogram"
 )
 
 // call sends a line, split at spaces, and returns the reply.
@@ -22,12 +25,12 @@ func (c *rawClient) call(line string) any {
 }
 
 // until waits until a condition holds, which it evaluates under the lock.
-func until(t *testing.T, srv *Server, what string, ok func() bool) {
+func until(t *testing.T, srv *engine.Engine, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		srv.mu.Lock()
+		srv.Mu.Lock()
 		done := ok()
-		srv.mu.Unlock()
+		srv.Mu.Unlock()
 		if done {
 			return
 		}
@@ -50,7 +53,7 @@ func TestClientUnblock(t *testing.T) {
 		{" ERROR", protocol.ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")},
 	} {
 		b.send("BLPOP l 0\r\n")
-		until(t, srv, "blocked", func() bool { return srv.blockedClients == 1 })
+		until(t, srv, "blocked", func() bool { return srv.BlockedClients == 1 })
 		if list := a.call("CLIENT LIST").(string); !strings.Contains(list, " flags=b ") || !strings.Contains(list, " cmd=blpop ") {
 			t.Errorf("CLIENT LIST of a blocked client: %s", list)
 		}
@@ -154,13 +157,13 @@ func texts(v any) (list []string) {
 }
 
 func TestLatencyGraph(t *testing.T) {
-	var l latencyLog
+	var l engine.LatencyLog
 	now := time.Unix(1e9, 0)
 	for i, ms := range []int{1, 2, 9, 300, 40, 40, 150} {
-		l.add("command", now.Add(time.Duration(i)*50*time.Second), time.Duration(ms)*time.Millisecond)
+		l.Add("command", now.Add(time.Duration(i)*50*time.Second), time.Duration(ms)*time.Millisecond)
 	}
-	l.add("command", now.Add(300*time.Second), 7*time.Millisecond) // less in the same second
-	s := l.events["command"]
+	l.Add("command", now.Add(300*time.Second), 7*time.Millisecond) // less in the same second
+	s := l.Events["command"]
 	want := `command - high 300 ms, low 1 ms (all time high 300 ms)
 --------------------------------------------------------------------------------
    #   
@@ -172,14 +175,14 @@ ___|oo|
 mmmmm0s
      s 
 `
-	if got := s.graph("command", 1e9+300); got != want {
+	if got := admin.Graph(s, "command", 1e9+300); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for i := range 500 {
-		l.add("command", now.Add(time.Duration(1000+i)*time.Second), time.Second)
+		l.Add("command", now.Add(time.Duration(1000+i)*time.Second), time.Second)
 	}
-	if len(s.samples) != latencySamples || s.samples[0].at != 1e9+1000+500-latencySamples || s.max != 1000 {
-		t.Errorf("%d samples since %d, max %d", len(s.samples), s.samples[0].at, s.max)
+	if len(s.Samples) != engine.LatencySamples || s.Samples[0].At != 1e9+1000+500-engine.LatencySamples || s.Max != 1000 {
+		t.Errorf("%d samples since %d, max %d", len(s.Samples), s.Samples[0].At, s.Max)
 	}
 }
 
@@ -203,37 +206,37 @@ func TestLatencyEvents(t *testing.T) {
 
 func TestHistogram(t *testing.T) {
 	last := -1
-	for ns := uint64(1); ns <= uint64(histogramMax); ns += 1 + ns/100 {
-		i := bucketOf(ns)
+	for ns := uint64(1); ns <= uint64(histogram.HistogramMax); ns += 1 + ns/100 {
+		i := histogram.BucketOf(ns)
 		if i < last || i > last+1 && ns > 1 {
 			t.Fatalf("%d ns are in bucket %d, after %d", ns, i, last)
 		}
-		if last = i; bucketEnd(i) < ns || i > 0 && bucketEnd(i-1) >= ns || float64(bucketEnd(i)) > float64(ns)*17/16 {
-			t.Fatalf("%d ns are in bucket %d, which ends at %d", ns, i, bucketEnd(i))
+		if last = i; histogram.BucketEnd(i) < ns || i > 0 && histogram.BucketEnd(i-1) >= ns || float64(histogram.BucketEnd(i)) > float64(ns)*17/16 {
+			t.Fatalf("%d ns are in bucket %d, which ends at %d", ns, i, histogram.BucketEnd(i))
 		}
 	}
-	if bucketOf(uint64(histogramMax)) >= histogramBuckets {
+	if histogram.BucketOf(uint64(histogram.HistogramMax)) >= histogram.HistogramBuckets {
 		t.Fatal("too few buckets")
 	}
-	var h histogram
+	var h histogram.Histogram
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10000 {
-		h.add(time.Duration(r.IntN(int(time.Millisecond))))
+		h.Add(time.Duration(r.IntN(int(time.Millisecond))))
 	}
-	h.add(time.Hour)
+	h.Add(time.Hour)
 	for _, p := range []float64{50, 99, 99.9} {
-		if got, want := float64(h.percentile(p)), p/100*1e6; got < 0.93*want || got > 1.07*want {
+		if got, want := float64(h.Percentile(p)), p/100*1e6; got < 0.93*want || got > 1.07*want {
 			t.Errorf("p%g: %g ns, want about %g", p, got, want)
 		}
 	}
-	steps := h.cumulative()
-	if last := steps[len(steps)-1]; last.count != h.total || last.usec != 1082130 {
+	steps := h.Cumulative()
+	if last := steps[len(steps)-1]; last.Count != h.Total || last.Usec != 1082130 {
 		t.Errorf("the last step is %v", last)
 	}
 	labels := []int64{1, 2, 4, 8, 16, 33, 66, 132, 264, 528, 1056}
 	for i, usec := range labels {
-		if want := min(float64(uint64(1024)<<i)/100, 10000); steps[i].usec != usec ||
-			float64(steps[i].count) < 0.8*want-20 || float64(steps[i].count) > 1.2*want+20 {
+		if want := min(float64(uint64(1024)<<i)/100, 10000); steps[i].Usec != usec ||
+			float64(steps[i].Count) < 0.8*want-20 || float64(steps[i].Count) > 1.2*want+20 {
 			t.Errorf("step %d: %v", i, steps[i])
 		}
 	}
@@ -246,17 +249,17 @@ func TestRates(t *testing.T) {
 		c.call("PING")
 		srv.Advance(100 * time.Millisecond)
 	}
-	srv.mu.Lock()
-	commands, input, _ := srv.rates()
-	srv.mu.Unlock()
+	srv.Mu.Lock()
+	commands, input, _ := srv.Rates()
+	srv.Mu.Unlock()
 	if commands < 5 || commands > 11 || input < 30 || input > 70 {
 		t.Errorf("%g commands and %g bytes of input a second", commands, input)
 	}
 	srv.Advance(time.Minute)
 	c.call("PING")
-	srv.mu.Lock()
-	commands, _, _ = srv.rates()
-	srv.mu.Unlock()
+	srv.Mu.Lock()
+	commands, _, _ = srv.Rates()
+	srv.Mu.Unlock()
 	if commands > 1 {
 		t.Errorf("%g commands a second after a quiet minute", commands)
 	}
@@ -313,7 +316,7 @@ func TestRandomkeyDuringPause(t *testing.T) {
 }
 
 func TestShutdownCommand(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +333,7 @@ func TestShutdownCommand(t *testing.T) {
 		t.Errorf("reply: %q", got)
 	}
 	other.all()
-	if err := <-served; !errors.Is(err, ErrServerClosed) {
+	if err := <-served; !errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("Serve: %v", err)
 	}
 }
@@ -362,7 +365,7 @@ func TestResetstat(t *testing.T) {
 
 func TestHumanBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0B", 1023: "1023B", 1024: "1.00K", 895 << 10: "895.00K", 1 << 20: "1.00M", 5 << 29: "2.50G"} {
-		if got := humanBytes(n); got != want {
+		if got := engine.HumanBytes(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}
@@ -371,7 +374,7 @@ func TestHumanBytes(t *testing.T) {
 // TestLolwutIsBounded checks that a picture has at most a thousand lines of a thousand
 // characters (12 bytes each with their colors) for all arguments.
 func TestLolwutIsBounded(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // allocations returns the number of allocations of a command in a session's turn,
 // including the reply, after some warm-up runs.
-func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
+func allocations(t *testing.T, s *engine.Session, next func(i int) string) float64 {
 	t.Helper()
 	if underRace {
 		t.Skip("the race detector adds allocations")
@@ -30,12 +31,12 @@ func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
 	}
 	i := 0
 	turn := func() {
-		_, out, _ := s.turn(lines[i], spare)
+		_, out, _ := s.Turn(lines[i], spare)
 		i++
 		if len(out) == 0 || out[0] == '-' {
 			t.Fatalf("%q", out)
 		}
-		s.written()
+		s.Written()
 		spare = out[:0]
 	}
 	for range runs {
@@ -51,18 +52,18 @@ func allocations(t *testing.T, s *Session, next func(i int) string) float64 {
 
 // TestAllocations checks that the commands on the hot path allocate only what they store.
 func TestAllocations(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer s.close()
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer s.Close()
 	for i := range 10000 {
-		s.turn([][][]byte{{[]byte("ZADD"), []byte("big"), fmt.Append(nil, i), fmt.Appendf(nil, "m%d", i)}}, nil)
-		s.written()
-		s.turn([][][]byte{{[]byte("HSET"), []byte("bighash"), fmt.Appendf(nil, "f%d", i), []byte("value")}}, nil)
-		s.written()
+		s.Turn([][][]byte{{[]byte("ZADD"), []byte("big"), fmt.Append(nil, i), fmt.Appendf(nil, "m%d", i)}}, nil)
+		s.Written()
+		s.Turn([][][]byte{{[]byte("HSET"), []byte("bighash"), fmt.Appendf(nil, "f%d", i), []byte("value")}}, nil)
+		s.Written()
 	}
 	for _, test := range []struct {
 		name string
@@ -97,11 +98,11 @@ func TestAllocations(t *testing.T) {
 		})
 		t.Run(test.name+", events on", func(t *testing.T) {
 			// Without subscribers, events cost at most a copy of the members.
-			s.turn([][][]byte{{[]byte("CONFIG"), []byte("SET"), []byte("notify-keyspace-events"), []byte("KESTIVA")}}, nil)
-			s.written()
+			s.Turn([][][]byte{{[]byte("CONFIG"), []byte("SET"), []byte("notify-keyspace-events"), []byte("KESTIVA")}}, nil)
+			s.Written()
 			defer func() {
-				s.turn([][][]byte{{[]byte("CONFIG"), []byte("SET"), []byte("notify-keyspace-events"), nil}}, nil)
-				s.written()
+				s.Turn([][][]byte{{[]byte("CONFIG"), []byte("SET"), []byte("notify-keyspace-events"), nil}}, nil)
+				s.Written()
 			}()
 			changes := strings.NewReplacer(" new", " newer", ".5 ", ".25 ")
 			if got := allocations(t, s, func(i int) string { return changes.Replace(test.next(i)) }); got > test.max {

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 var massExpiry = flag.Int("mass", 20_000, "how many members expire at one instant in TestMassExpiry")
@@ -95,34 +96,34 @@ func massExpires(t *testing.T, limit time.Duration) {
 			[]string{"CLIENT UNPAUSE", "ZRANGE big 0 -1", "DBSIZE"}, []string{"+OK", "*1 $3 m:7", ":1"}},
 	} {
 		attempt := func(t *testing.T) *holds {
-			srv, err := New(Options{Config: map[string]string{"enable-debug-command": "yes"}})
+			srv, err := newEngine(Options{Config: map[string]string{"enable-debug-command": "yes"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer srv.Close()
 			h := &holds{t: t}
 			type client struct {
-				s    *Session
+				s    *engine.Session
 				todo [][][]byte
 				out  strings.Builder
 			}
 			turns := func(cl *client) {
-				if out, _, _ := cl.s.take(); len(out) > 0 {
+				if out, _, _ := cl.s.Take(); len(out) > 0 {
 					cl.out.Write(out)
-					cl.s.written()
+					cl.s.Written()
 				}
-				for len(cl.todo) > 0 && !cl.s.stalled.Load() {
+				for len(cl.todo) > 0 && !cl.s.Stalled.Load() {
 					var done int
 					var out []byte
-					h.run(string(cl.todo[0][0]), func() { done, out, _ = cl.s.turn(cl.todo, nil) })
+					h.run(string(cl.todo[0][0]), func() { done, out, _ = cl.s.Turn(cl.todo, nil) })
 					cl.out.Write(out)
-					cl.s.written()
+					cl.s.Written()
 					cl.todo = cl.todo[done:]
 				}
 			}
 			var wakes atomic.Int64
 			begin := func(lines string) *client {
-				cl := &client{s: srv.newSession(peer{fd: -1, wake: func() { wakes.Add(1) }})}
+				cl := &client{s: srv.NewSession(engine.Peer{FD: -1, Wake: func() { wakes.Add(1) }})}
 				for _, line := range strings.Split(lines, "|") {
 					args, _ := protocol.SplitArgs(nil, []byte(line))
 					cl.todo = append(cl.todo, args)
@@ -136,11 +137,11 @@ func massExpires(t *testing.T, limit time.Duration) {
 				args, _ := protocol.SplitArgs(nil, []byte(line))
 				first.todo = append(first.todo, args)
 				for turns(first); len(first.todo) > 0 || first.out.Len() == 0; turns(first) {
-					h.run("ring", srv.onTimer)
+					h.run("ring", srv.OnTimer)
 				}
 				return strings.Join(strings.Fields(first.out.String()), " ")
 			}
-			at := srv.clock().Add(time.Hour).UnixMilli()
+			at := srv.Clock().Add(time.Hour).UnixMilli()
 			for i := 0; i < n; i += 100 {
 				z, f := fmt.Appendf(nil, "ZADDEX big PXAT %d MEMBERS 100", at), fmt.Appendf(nil, "HSETEX bighash PXAT %d FIELDS 100", at)
 				for m := i; m < i+100; m++ {
@@ -162,24 +163,24 @@ func massExpires(t *testing.T, limit time.Duration) {
 				}
 			}
 			*h = holds{t: t}
-			srv.mu.Lock()
-			srv.timerStopped = true // the test calls the timer's function itself
-			srv.mu.Unlock()
-			srv.time.offset.Add(int64(time.Hour + time.Second))
+			srv.Mu.Lock()
+			srv.TimerStopped = true // the test calls the timer's function itself
+			srv.Mu.Unlock()
+			srv.Time.Offset.Add(int64(time.Hour + time.Second))
 			for _, cl := range clients {
 				turns(cl)
 			}
 			for i := 0; i < 100*n; i++ {
-				h.run("ring", srv.onTimer)
+				h.run("ring", srv.OnTimer)
 				open := 0
 				for _, cl := range clients {
-					if turns(cl); len(cl.todo) > 0 || cl.s.stalled.Load() || cl.out.Len() == 0 {
+					if turns(cl); len(cl.todo) > 0 || cl.s.Stalled.Load() || cl.out.Len() == 0 {
 						open++
 					}
 				}
-				srv.mu.Lock()
-				due := srv.sweeps() && srv.nextExpiry <= srv.clock().UnixMilli() || srv.hasDelayed()
-				srv.mu.Unlock()
+				srv.Mu.Lock()
+				due := srv.Sweeps() && srv.NextExpiry <= srv.Clock().UnixMilli() || srv.HasDelayed()
+				srv.Mu.Unlock()
 				if open == 0 && !due {
 					break
 				}
@@ -195,9 +196,9 @@ func massExpires(t *testing.T, limit time.Duration) {
 					t.Errorf("%s: %q, want %q", line, got, c.ended[i])
 				}
 			}
-			srv.mu.Lock()
-			srv.timerStopped = false
-			srv.mu.Unlock()
+			srv.Mu.Lock()
+			srv.TimerStopped = false
+			srv.Mu.Unlock()
 			if err := srv.Check(); err != nil {
 				t.Error(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
@@ -33,7 +34,7 @@ func TestBackup(t *testing.T) {
 			if config != nil {
 				o.File = filepath.Join(dir, "k.db")
 			}
-			srv, err := New(o)
+			srv, err := newEngine(o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +89,7 @@ func TestBackup(t *testing.T) {
 			if digestOf(copied) != digestOf(keep(t, backup(t, srv, dir), nil)) || digestOf(copied) == digestOf(keep(t, filepath.Join(dir, "empty"), nil)) {
 				t.Error("two backups without a change between them differ")
 			}
-			if config == nil && srv.keys.Recording() {
+			if config == nil && srv.Keys.Recording() {
 				t.Error("the server still records changes for the backup")
 			}
 			must(t, srv, "SET a 1 -> OK")
@@ -96,7 +97,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-func backup(t *testing.T, srv *Server, dir string) (path string) {
+func backup(t *testing.T, srv *engine.Engine, dir string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, "again")
 	if err := srv.Backup(t.Context(), path); err != nil {
@@ -113,7 +114,7 @@ func TestBackupFails(t *testing.T) {
 			if config != nil {
 				o.File = filepath.Join(dir, "k.db")
 			}
-			srv, err := New(o)
+			srv, err := newEngine(o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +142,7 @@ func TestBackupFails(t *testing.T) {
 				if err := srv.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if err := srv.Backup(t.Context(), filepath.Join(dir, "x")); !errors.Is(err, ErrServerClosed) {
+				if err := srv.Backup(t.Context(), filepath.Join(dir, "x")); !errors.Is(err, engine.ErrServerClosed) {
 					t.Errorf("closed: %v", err)
 				}
 			}

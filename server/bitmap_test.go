@@ -5,7 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
 // TestBits compares the functions that process 8 bytes at a time with reference
@@ -42,11 +43,11 @@ func TestBits(t *testing.T) {
 				first[bit] = i
 			}
 		}
-		if got := countBits(b, lo, hi); got != count {
+		if got := command.CountBits(b, lo, hi); got != count {
 			t.Fatalf("countBits(%x, %d, %d) = %d, want %d", b, lo, hi, got, count)
 		}
 		for bit, want := range first {
-			if got := findBit(b, lo, hi, byte(bit)); got != want {
+			if got := command.FindBit(b, lo, hi, byte(bit)); got != want {
 				t.Fatalf("findBit(%x, %d, %d, %d) = %d, want %d", b, lo, hi, bit, got, want)
 			}
 		}
@@ -54,7 +55,7 @@ func TestBits(t *testing.T) {
 		a = append(a, b[:r.IntN(len(b)+1)]...)
 		for _, op := range []byte("AOXWN") {
 			got := bytes.Clone(a)
-			combine(op, got, b)
+			command.Combine(op, got, b)
 			for i, x := range a {
 				want := map[byte]byte{'A': x & b[i], 'O': x | b[i], 'X': x ^ b[i], 'W': x &^ b[i], 'N': ^b[i]}[op]
 				if got[i] != want {
@@ -91,19 +92,19 @@ func BenchmarkBits(b *testing.B) {
 	b.Run("count", func(b *testing.B) {
 		b.SetBytes(1 << 20)
 		for b.Loop() {
-			countBits(data, 0, 8<<20)
+			command.CountBits(data, 0, 8<<20)
 		}
 	})
 	b.Run("find", func(b *testing.B) {
 		b.SetBytes(1 << 20)
 		for b.Loop() {
-			findBit(data, 0, 8<<20, 1)
+			command.FindBit(data, 0, 8<<20, 1)
 		}
 	})
 	b.Run("combine", func(b *testing.B) {
 		b.SetBytes(1 << 20)
 		for b.Loop() {
-			combine('X', data, other)
+			command.Combine('X', data, other)
 		}
 	})
 }

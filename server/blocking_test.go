@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 func TestDeadline(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	now := srv.keys.Now()
-	srv.setClock(time.UnixMilli(now)) // deadlines are rounded up to milliseconds
+	now := srv.Keys.Now()
+	srv.SetClock(time.UnixMilli(now)) // deadlines are rounded up to milliseconds
 	for _, test := range []struct {
 		timeout string
 		after   int64 // milliseconds; 0 = never
@@ -52,8 +53,8 @@ func TestDeadline(t *testing.T) {
 		{timeout: "nan", err: "ERR timeout is not a float or out of range"},
 		{timeout: "1s", err: "ERR timeout is not a float or out of range"},
 	} {
-		c := &Call{srv: srv, Args: protocol.NewArgs([][]byte{[]byte(test.timeout)})}
-		got := c.deadline()
+		c := &engine.Call{Engine: srv, Args: protocol.NewArgs([][]byte{[]byte(test.timeout)})}
+		got := c.Deadline()
 		want := test.after
 		if want != 0 {
 			want += now

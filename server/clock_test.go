@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -13,7 +14,7 @@ import (
 
 // steppedServer is a server whose system clock and suspend time the test controls.
 type steppedServer struct {
-	*Server
+	*engine.Engine
 	step, slept, up atomic.Int64
 	log             logBuffer
 }
@@ -21,7 +22,7 @@ type steppedServer struct {
 func newStepped(t *testing.T, config map[string]string) *steppedServer {
 	t.Helper()
 	s := new(steppedServer)
-	srv, err := New(Options{Config: config, Logger: slog.New(slog.NewTextHandler(&s.log, nil))})
+	srv, err := newEngine(Options{Config: config, Logger: slog.New(slog.NewTextHandler(&s.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,23 +31,23 @@ func newStepped(t *testing.T, config map[string]string) *steppedServer {
 			t.Error(err)
 		}
 	})
-	s.Server = srv
+	s.Engine = srv
 	s.up.Store(int64(time.Hour))
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	srv.time.system = systemClock{
-		wall:          func(t time.Time) int64 { return t.UnixNano() + s.step.Load() },
-		suspendedTime: func() (time.Duration, bool) { return time.Duration(s.slept.Load()), true },
-		up:            func() time.Duration { return time.Duration(s.up.Load()) },
+	srv.Mu.Lock()
+	defer srv.Mu.Unlock()
+	srv.Time.System = engine.SystemClock{
+		Wall:          func(t time.Time) int64 { return t.UnixNano() + s.step.Load() },
+		SuspendedTime: func() (time.Duration, bool) { return time.Duration(s.slept.Load()), true },
+		Up:            func() time.Duration { return time.Duration(s.up.Load()) },
 	}
-	srv.time.suspendedTime = 0
+	srv.Time.SuspendedTime = 0
 	return s
 }
 
 // look makes the server read the system clock now.
 func (s *steppedServer) look() {
-	s.do(func() { s.time.nextLook = 0 })
-	s.do(func() {})
+	s.Locked(func() { s.Time.NextLook = 0 })
+	s.Locked(func() {})
 }
 
 func (s *steppedServer) must(t *testing.T, args ...any) any {
@@ -206,23 +207,23 @@ func TestClockSteps(t *testing.T) {
 // is correct in the end.
 func TestClockCourse(t *testing.T) {
 	for _, back := range []bool{false, true} {
-		c := course{ahead: 5 * time.Second, from: 10 * time.Second, until: 10*time.Second + 2*time.Second*clockRate, back: back}
+		c := engine.Course{Ahead: 5 * time.Second, From: 10 * time.Second, Until: 10*time.Second + 2*time.Second*engine.ClockRate, Back: back}
 		sign := time.Duration(1)
 		if back {
 			sign = -1
 		}
 		last := time.Duration(0)
-		for at := c.from; at < c.until+time.Minute; at += 777 * time.Millisecond {
-			shown := at + c.at(at)
+		for at := c.From; at < c.Until+time.Minute; at += 777 * time.Millisecond {
+			shown := at + c.At(at)
 			if shown <= last {
 				t.Fatalf("after %v the clock goes from %v to %v", at, last, shown)
 			}
 			last = shown
-			if sum := c.at(at) + c.left(at); (sum - 5*time.Second - sign*2*time.Second).Abs() > 1000 {
-				t.Fatalf("after %v it is %v ahead, with %v to go", at, c.at(at), c.left(at))
+			if sum := c.At(at) + c.Left(at); (sum - 5*time.Second - sign*2*time.Second).Abs() > 1000 {
+				t.Fatalf("after %v it is %v ahead, with %v to go", at, c.At(at), c.Left(at))
 			}
 		}
-		if got := c.at(c.until); got != 5*time.Second+sign*2*time.Second {
+		if got := c.At(c.Until); got != 5*time.Second+sign*2*time.Second {
 			t.Errorf("in the end it is %v ahead", got)
 		}
 	}
@@ -262,7 +263,7 @@ func TestClockSuspended(t *testing.T) {
 		reply, _ := s.Do(context.Background(), "BLPOP", "nothing", 1800)
 		done <- reply
 	}()
-	for s.Server.BlockedClients() == 0 {
+	for (&Server{s.Engine}).BlockedClients() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s.slept.Store(int64(time.Hour))
@@ -282,7 +283,7 @@ func TestClockSuspended(t *testing.T) {
 }
 
 func BenchmarkClock(b *testing.B) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -294,14 +295,14 @@ func BenchmarkClock(b *testing.B) {
 	})
 	b.Run("clock", func(b *testing.B) {
 		for b.Loop() {
-			srv.clock()
+			srv.Clock()
 		}
 	})
 	b.Run("freeze", func(b *testing.B) {
-		srv.mu.Lock()
-		defer srv.mu.Unlock()
+		srv.Mu.Lock()
+		defer srv.Mu.Unlock()
 		for b.Loop() {
-			srv.freeze()
+			srv.Freeze()
 		}
 	})
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"net"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ timeout 7
 	if err := os.WriteFile(path, []byte(before), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	srv, err := New(Options{ConfigFile: path, Config: map[string]string{
+	srv, err := newEngine(Options{ConfigFile: path, Config: map[string]string{
 		"port": "7000", "save": "900 1 300 10 60 1000", "hash-max-listpack-entries": "100", "requirepass": `se"cret`, "timeout": "7",
 	}})
 	if err != nil {
@@ -99,17 +100,17 @@ func TestConfigFile(t *testing.T) {
 	main := write("main.conf", "timeout 4\ninclude "+dir+"/*.part\nhz 30\ninclude sub.conf\n"+
 		"rename-command KEYS \"\"\nrename-command Get FETCH\n")
 	write("sub.conf", "save 5 1\n"+`requirepass "a \x41\"b"`+"\n")
-	values, err := ReadArgs([]string{main, "--hz", "40", "--save"})
+	values, err := engine.ReadArgs([]string{main, "--hz", "40", "--save"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := New(Options{Config: values})
+	srv, err := newEngine(Options{Config: values})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
 	for name, want := range map[string]string{"timeout": "6", "hz": "40", "save": "", "requirepass": `a A"b`} {
-		if got := findParameter(parameters(), name).get(&srv.config); got != want {
+		if got := engine.FindParameter(engine.Parameters(), name).Get(&srv.Config); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
@@ -138,7 +139,7 @@ func TestConfigFile(t *testing.T) {
 		"-p 7000":                         "unknown option -p: parameters begin with two dashes",
 		"/nowhere/a.conf":                 "cannot open the configuration file /nowhere/a.conf: ",
 	} {
-		if _, err := ReadArgs(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := engine.ReadArgs(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
@@ -157,14 +158,14 @@ func TestConfigFile(t *testing.T) {
 		"requirepass=--port=1":    {"--requirepass", "--port=1"},
 		"user=alice on >a=b\n":    {"--user alice on >a=b"},
 	} {
-		values, err := ReadArgs(args)
+		values, err := engine.ReadArgs(args)
 		name, want, _ := strings.Cut(name, "=")
 		if err != nil || values[name] != want {
 			t.Errorf("%q: %s is %q, %v; want %q", args, name, values[name], err, want)
 		}
 	}
 	for _, pairs := range []string{`"nosuch" "x"`, `"get" "set"`, `"get"`} {
-		if _, err := New(Options{Config: map[string]string{"rename-command": pairs}}); err == nil {
+		if _, err := newEngine(Options{Config: map[string]string{"rename-command": pairs}}); err == nil {
 			t.Errorf("rename-command %s is accepted", pairs)
 		}
 	}
@@ -173,7 +174,7 @@ func TestConfigFile(t *testing.T) {
 // TestConfigRewriteAll checks that the values of all parameters survive CONFIG REWRITE.
 func TestConfigRewriteAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zsetd.conf")
-	srv, err := New(Options{ConfigFile: path, Config: map[string]string{"loglevel": "debug", "save": "", "enable-debug-command": "yes"}})
+	srv, err := newEngine(Options{ConfigFile: path, Config: map[string]string{"loglevel": "debug", "save": "", "enable-debug-command": "yes"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,25 +182,25 @@ func TestConfigRewriteAll(t *testing.T) {
 	if _, err := srv.Do(context.Background(), "DEBUG", "CONFIG-REWRITE-FORCE-ALL"); err != nil {
 		t.Fatal(err)
 	}
-	values, err := ReadArgs([]string{path})
+	values, err := engine.ReadArgs([]string{path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := New(Options{Config: values})
+	again, err := newEngine(Options{Config: values})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	for _, p := range parameters() {
-		if a, b := p.get(&srv.config), p.get(&again.config); a != b {
-			t.Errorf("%s: %q and then %q", p.name, a, b)
+	for _, p := range engine.Parameters() {
+		if a, b := p.Get(&srv.Config), p.Get(&again.Config); a != b {
+			t.Errorf("%s: %q and then %q", p.Name, a, b)
 		}
 	}
 }
 
 // TestRelisten checks that the addresses and ports can be changed while the server runs.
 func TestRelisten(t *testing.T) {
-	srv, err := New(Options{Config: map[string]string{"port": freePort(t), "bind": "127.0.0.1"}})
+	srv, err := newEngine(Options{Config: map[string]string{"port": freePort(t), "bind": "127.0.0.1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,9 +210,9 @@ func TestRelisten(t *testing.T) {
 	set := func(args ...any) error {
 		for {
 			_, err := srv.Do(ctx, append([]any{"CONFIG", "SET"}, args...)...)
-			srv.listening.Lock()
-			started := srv.listening.serve != nil
-			srv.listening.Unlock()
+			srv.ListenState.Lock()
+			started := srv.ListenState.Serve != nil
+			srv.ListenState.Unlock()
 			if started {
 				return err
 			}
@@ -260,7 +261,7 @@ func TestRelisten(t *testing.T) {
 	}
 	ping()
 	srv.Close()
-	if err := <-done; err != ErrServerClosed {
+	if err := <-done; err != engine.ErrServerClosed {
 		t.Error(err)
 	}
 }
@@ -276,7 +277,7 @@ func TestNowhereToListen(t *testing.T) {
 		if err := CheckConfig(options); bind == "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("bind %q: CheckConfig says %v, not %q", bind, err, want)
 		}
-		srv, err := New(options)
+		srv, err := newEngine(options)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // How many faults to try. The long form of the tests of faults:
@@ -39,13 +40,13 @@ func TestCrashChild(t *testing.T) {
 	for i := 2; i+1 < len(words); i += 2 {
 		config[words[i]] = words[i+1]
 	}
-	srv, err := New(Options{File: words[0], Config: config})
+	srv, err := newEngine(Options{File: words[0], Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Journals and waste are dropped all the time, so that this is killed, too.
-	srv.do(func() {
-		srv.keeper.limits = keepLimits{pending: 64 << 20, journal: 200 << 10, waste: 1 << 20, cleared: 1000}
+	srv.Locked(func() {
+		srv.Keeper.Limits = engine.KeepLimits{Pending: 64 << 20, Journal: 200 << 10, Waste: 1 << 20, Cleared: 1000}
 	})
 	l, err := net.Listen("unix", words[1])
 	if err != nil {
@@ -160,7 +161,7 @@ func (w *crashWriter) acknowledgedBefore(t time.Time) (n int64) {
 
 // found returns the last number of a writer that a server has, and fails if the
 // numbers up to it are not all there.
-func (w *crashWriter) found(t *testing.T, srv *Server) int64 {
+func (w *crashWriter) found(t *testing.T, srv *engine.Engine) int64 {
 	t.Helper()
 	number := func(command string) int64 {
 		reply := say(srv, command)
@@ -294,11 +295,11 @@ func TestKilled(t *testing.T) {
 				if err := srv.Check(); err != nil {
 					t.Fatalf("kill %d: %v", kill, err)
 				}
-				srv.do(func() {
-					if g := srv.keeper.stats.generation; g < generations {
+				srv.Locked(func() {
+					if g := srv.Keeper.Stats.Generation; g < generations {
 						rewritten++ // a new file counts from 1
 					}
-					generations = srv.keeper.stats.generation
+					generations = srv.Keeper.Stats.Generation
 				})
 				for i, w := range writers {
 					n := w.found(t, srv)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
@@ -218,7 +218,7 @@ func TestDamage(t *testing.T) {
 // loadDamaged loads a file and returns the sum of what it holds.
 func loadDamaged(path string) (holds string, took time.Duration, err error) {
 	start := time.Now()
-	srv, err := New(Options{Config: map[string]string{"enable-debug-command": "yes"}})
+	srv, err := newEngine(Options{Config: map[string]string{"enable-debug-command": "yes"}})
 	if err != nil {
 		return "", 0, err
 	}
@@ -230,7 +230,7 @@ func loadDamaged(path string) (holds string, took time.Duration, err error) {
 		return "", time.Since(start), err
 	}
 	took = time.Since(start)
-	srv.do(func() { srv.keys.Adopt(loaded) })
+	srv.Locked(func() { srv.Keys.Adopt(loaded) })
 	if err := srv.Check(); err != nil {
 		return "", took, err
 	}
@@ -256,7 +256,7 @@ func TestStalePages(t *testing.T) {
 		}
 	}
 	holds := digestOf(srv)
-	srv.do(func() { srv.ending.nosave = true }) // after one more checkpoint page 2 may refer to a complete earlier state
+	srv.Locked(func() { srv.Ending.Nosave = true }) // after one more checkpoint page 2 may refer to a complete earlier state
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"strings"
 	"testing"
 )
@@ -22,19 +23,19 @@ func TestDebugAllowed(t *testing.T) {
 		{"local", "203.0.113.1:5000", false},
 		{"local", "[2001:db8::1]:5000", false},
 	} {
-		srv, err := New(Options{Config: map[string]string{"enable-debug-command": test.enabled}})
+		srv, err := newEngine(Options{Config: map[string]string{"enable-debug-command": test.enabled}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := srv.newSession(peer{fd: -1, addr: test.addr, unix: strings.HasPrefix(test.addr, "/"), wake: func() {}})
-		_, out, _ := s.turn([][][]byte{{[]byte("DEBUG"), []byte("SLEEP"), []byte("0")}}, nil)
+		s := srv.NewSession(engine.Peer{FD: -1, Addr: test.addr, Unix: strings.HasPrefix(test.addr, "/"), Wake: func() {}})
+		_, out, _ := s.Turn([][][]byte{{[]byte("DEBUG"), []byte("SLEEP"), []byte("0")}}, nil)
 		if allowed := string(out) == "+OK\r\n"; allowed != test.allowed {
 			t.Errorf("enable-debug-command %s, client at %q: %q", test.enabled, test.addr, out)
 		}
 		if !test.allowed && !strings.HasPrefix(string(out), "-ERR DEBUG command not allowed. If the enable-debug-command") {
 			t.Errorf("%q", out)
 		}
-		s.close()
+		s.Close()
 		srv.Close()
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // stops are the ways in which a program ends a server.
-func stops() map[string]func(*Server) error {
-	return map[string]func(*Server) error{
-		"Close":    (*Server).Close,
-		"Shutdown": func(srv *Server) error { return srv.Shutdown(context.Background()) },
+func stops() map[string]func(*engine.Engine) error {
+	return map[string]func(*engine.Engine) error{
+		"Close":    (*engine.Engine).Close,
+		"Shutdown": func(srv *engine.Engine) error { return srv.Shutdown(context.Background()) },
 	}
 }
 
@@ -25,7 +26,7 @@ func TestDoAfterClose(t *testing.T) {
 	for name, stop := range stops() {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			srv, err := New(Options{File: filepath.Join(t.TempDir(), "data.db")})
+			srv, err := newEngine(Options{File: filepath.Join(t.TempDir(), "data.db")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +49,7 @@ func TestDoAfterClose(t *testing.T) {
 				"Dialer":      func() error { _, err := srv.Dialer()(ctx, "", ""); return err },
 				"same Dialer": func() error { _, err := dial(ctx, "", ""); return err },
 			} {
-				if err := f(); !errors.Is(err, ErrServerClosed) {
+				if err := f(); !errors.Is(err, engine.ErrServerClosed) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -66,7 +67,7 @@ func TestDoBlockedAtClose(t *testing.T) {
 	for name, stop := range stops() {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			srv, err := New(Options{})
+			srv, err := newEngine(Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,23 +83,23 @@ func TestDoBlockedAtClose(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if err := <-ended; !errors.Is(err, ErrServerClosed) {
+				if err := <-ended; !errors.Is(err, engine.ErrServerClosed) {
 					t.Errorf("a call that waited: %v", err)
 				}
 			}
-			if n := len(srv.sessions); n != 0 {
+			if n := len(srv.Sessions); n != 0 {
 				t.Errorf("%d sessions are left", n)
 			}
 		})
 	}
 }
 
-func awaitBlocked(t *testing.T, srv *Server, n int) {
+func awaitBlocked(t *testing.T, srv *engine.Engine, n int) {
 	t.Helper()
 	for t.Context().Err() == nil {
-		srv.mu.Lock()
-		blocked := srv.blockedClients
-		srv.mu.Unlock()
+		srv.Mu.Lock()
+		blocked := srv.BlockedClients
+		srv.Mu.Unlock()
 		if blocked == n {
 			return
 		}
@@ -117,7 +118,7 @@ func TestDoRacesClose(t *testing.T) {
 				}
 				o := Options{File: filepath.Join(t.TempDir(), "data.db"), Config: config}
 				for round := range 10 {
-					srv, err := New(o)
+					srv, err := newEngine(o)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -132,7 +133,7 @@ func TestDoRacesClose(t *testing.T) {
 						calls.Go(func() {
 							for n := 1; ; n++ {
 								if _, err := srv.Do(ctx, "SET", fmt.Sprintf("%d:%d", round, i), n); err != nil {
-									if !errors.Is(err, ErrServerClosed) {
+									if !errors.Is(err, engine.ErrServerClosed) {
 										t.Errorf("SET: %v", err)
 									}
 									return
@@ -148,7 +149,7 @@ func TestDoRacesClose(t *testing.T) {
 						t.Fatal(err)
 					}
 					calls.Wait()
-					if srv, err = New(o); err != nil {
+					if srv, err = newEngine(o); err != nil {
 						t.Fatal(err)
 					}
 					for i, n := range acknowledged {
@@ -169,7 +170,7 @@ func TestDoRacesClose(t *testing.T) {
 // An element that a blocked call has taken is its reply, though its context, or the
 // server, ends at the same time.
 func TestDoLosesNoElement(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestDoLosesNoElement(t *testing.T) {
 
 // Commands that only change their session are refused, and say what to use.
 func TestDoRefusesConnectionCommands(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +224,7 @@ func TestDoRefusesConnectionCommands(t *testing.T) {
 			t.Errorf("%s: got %v, %v", line, got, err)
 		}
 	}
-	if n := len(srv.sessions) + len(srv.monitors) + len(srv.watched) + srv.pubsub.receivers(channelMessage, []byte("a")); n != 0 {
+	if n := len(srv.Sessions) + len(srv.Monitors) + len(srv.Watched) + srv.PubSub.Receivers(engine.ChannelMessage, []byte("a")); n != 0 {
 		t.Errorf("they have left %d traces", n)
 	}
 	// Those that tell about the session, and those about others, are executed.
@@ -236,7 +237,7 @@ func TestDoRefusesConnectionCommands(t *testing.T) {
 
 // A call that is killed, or shuts the server down, has no reply and says so.
 func TestDoWithoutReply(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,14 +249,14 @@ func TestDoWithoutReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = <-ended
-	if _, isReply := errors.AsType[protocol.ReplyError](err); err == nil || isReply || errors.Is(err, ErrServerClosed) {
+	if _, isReply := errors.AsType[protocol.ReplyError](err); err == nil || isReply || errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("a killed call: %v", err)
 	}
-	if _, err := srv.Do(t.Context(), "SHUTDOWN"); !errors.Is(err, ErrServerClosed) {
+	if _, err := srv.Do(t.Context(), "SHUTDOWN"); !errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("SHUTDOWN: %v", err)
 	}
-	<-srv.stopped
-	if _, err := srv.Do(t.Context(), "PING"); !errors.Is(err, ErrServerClosed) {
+	<-srv.Stopped
+	if _, err := srv.Do(t.Context(), "PING"); !errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("after SHUTDOWN: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,38 +21,38 @@ import (
 
 // under runs command lines with the server's lock, so that no transport handles an event
 // in between.
-func under(srv *Server, s *Session, lines ...string) {
+func under(srv *engine.Engine, s *engine.Session, lines ...string) {
 	for _, line := range lines {
 		var argv [][]byte
 		for _, word := range strings.Fields(line) {
 			argv = append(argv, []byte(word))
 		}
-		s.exec(argv)
-		srv.scope.commit()
+		s.Exec(argv)
+		srv.Scope.Commit()
 	}
 }
 
 // waiting waits until so many clients are blocked.
-func waiting(t *testing.T, srv *Server, n int) {
+func waiting(t *testing.T, srv *engine.Engine, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); srv.BlockedClients() != n; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); (&Server{srv}).BlockedClients() != n; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d clients are blocked, not %d", srv.BlockedClients(), n)
+			t.Fatalf("%d clients are blocked, not %d", (&Server{srv}).BlockedClients(), n)
 		}
 	}
 }
 
 // dials are ways to connect to a server.
-func dials(t *testing.T) map[string]func(*testing.T) (*Server, func() net.Conn) {
-	tcp := func(transport string) func(*testing.T) (*Server, func() net.Conn) {
-		return func(t *testing.T) (*Server, func() net.Conn) {
+func dials(t *testing.T) map[string]func(*testing.T) (*engine.Engine, func() net.Conn) {
+	tcp := func(transport string) func(*testing.T) (*engine.Engine, func() net.Conn) {
+		return func(t *testing.T) (*engine.Engine, func() net.Conn) {
 			srv, addr := start(t, map[string]string{"transport": transport})
 			return srv, func() net.Conn { return dialRaw(t, addr).Conn }
 		}
 	}
-	ways := map[string]func(*testing.T) (*Server, func() net.Conn){
+	ways := map[string]func(*testing.T) (*engine.Engine, func() net.Conn){
 		"net": tcp("net"),
-		"unix": func(t *testing.T) (*Server, func() net.Conn) {
+		"unix": func(t *testing.T) (*engine.Engine, func() net.Conn) {
 			srv, _ := start(t, nil)
 			dir, err := os.MkdirTemp("", "socket") // not t.TempDir: the path of a socket must be short
 			if err != nil {
@@ -71,7 +72,7 @@ func dials(t *testing.T) map[string]func(*testing.T) (*Server, func() net.Conn) 
 				return newRawClient(t, nc).Conn
 			}
 		},
-		"pipe": func(t *testing.T) (*Server, func() net.Conn) {
+		"pipe": func(t *testing.T) (*engine.Engine, func() net.Conn) {
 			srv, _ := start(t, nil)
 			return srv, func() net.Conn {
 				nc, err := srv.Dialer()(context.Background(), "", "")
@@ -81,7 +82,7 @@ func dials(t *testing.T) map[string]func(*testing.T) (*Server, func() net.Conn) 
 				return newRawClient(t, nc).Conn
 			}
 		},
-		"tls": func(t *testing.T) (*Server, func() net.Conn) {
+		"tls": func(t *testing.T) (*engine.Engine, func() net.Conn) {
 			p := newPKI(t, t.TempDir(), "ca")
 			p.issue("server", &x509.Certificate{})
 			alice := p.issue("alice", &x509.Certificate{})
@@ -134,9 +135,9 @@ func TestElementsStay(t *testing.T) {
 					waiting(t, srv, i+1)
 					clients = append(clients, nc)
 				}
-				adder := srv.newSession(peer{fd: -1, wake: func() {}})
-				adder.setOwner()
-				srv.do(func() {
+				adder := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+				adder.SetOwner()
+				srv.Locked(func() {
 					for _, nc := range clients {
 						if err := nc.Close(); err != nil {
 							t.Error(err)
@@ -146,7 +147,7 @@ func TestElementsStay(t *testing.T) {
 						under(srv, adder, fmt.Sprintf(c.add, i))
 					}
 				})
-				adder.close()
+				adder.Close()
 				must(t, srv, fmt.Sprint(c.count, " -> ", n))
 				waiting(t, srv, 0)
 			}
@@ -168,16 +169,16 @@ func TestHalfClosedWaiter(t *testing.T) {
 			waiting(t, srv, 1)
 			second.send("BLPOP k 0\r\n")
 			waiting(t, srv, 2)
-			adder := srv.newSession(peer{fd: -1, wake: func() {}})
-			adder.setOwner()
-			srv.do(func() {
+			adder := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+			adder.SetOwner()
+			srv.Locked(func() {
 				first.send("PING\r\n")
 				if err := first.Conn.(*net.TCPConn).CloseWrite(); err != nil {
 					t.Error(err)
 				}
 				under(srv, adder, "RPUSH k m")
 			})
-			adder.close()
+			adder.Close()
 			if got := fmt.Sprint(second.reply()); got != "[k m]" {
 				t.Errorf("the second waiter gets %v", got)
 			}
@@ -197,9 +198,9 @@ func TestPausedAndClosed(t *testing.T) {
 	c := dialRaw(t, addr)
 	c.send("LPOP k\r\n")
 	waiting(t, srv, 1)
-	srv.do(func() {
+	srv.Locked(func() {
 		c.Close()
-		srv.unpause()
+		srv.Unpause()
 	})
 	if runtime.GOOS != "windows" {
 		must(t, srv, "LLEN k -> 1")
@@ -222,11 +223,11 @@ func TestDoEnds(t *testing.T) {
 			reply, err := srv.Do(ctx, "BLPOP", "k", "0")
 			done <- result{reply, err}
 		}
-		adder := srv.newSession(peer{fd: -1, wake: func() {}})
-		adder.setOwner()
+		adder := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+		adder.SetOwner()
 		go wait()
 		waiting(t, srv, 1)
-		srv.do(func() {
+		srv.Locked(func() {
 			cancel()
 			under(srv, adder, "RPUSH k m")
 		})
@@ -238,14 +239,14 @@ func TestDoEnds(t *testing.T) {
 		ctx, cancel = context.WithCancel(context.Background())
 		go wait()
 		waiting(t, srv, 1)
-		srv.do(func() {
+		srv.Locked(func() {
 			under(srv, adder, "RPUSH k m")
 			cancel()
 		})
 		if r := <-done; fmt.Sprint(r.reply, r.err) != "[k m] <nil>" {
 			t.Errorf("%v, %v", r.reply, r.err)
 		}
-		adder.close()
+		adder.Close()
 	}
 }
 

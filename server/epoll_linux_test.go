@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // overBoth runs a test with both transports, and epoll with one loop and several.
-func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, srv *Server, addr string)) {
+func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, srv *engine.Engine, addr string)) {
 	for _, c := range []struct {
 		transport string
 		procs     int
@@ -37,7 +38,7 @@ func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, sr
 // TestManyClients blocks more clients than one epoll_wait reports, and serves them all
 // from one client.
 func TestManyClients(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
 		const n = 3*128 + 1
 		clients := make([]*rawClient, n)
 		for i := range clients {
@@ -55,7 +56,7 @@ func TestManyClients(t *testing.T) {
 			c.expect("[message news x]")
 			c.Close()
 		}
-		until(t, srv, "alone", func() bool { return len(srv.sessions) == 1 && len(srv.pubsub.channels) == 0 })
+		until(t, srv, "alone", func() bool { return len(srv.Sessions) == 1 && len(srv.PubSub.Channels) == 0 })
 	})
 }
 
@@ -72,7 +73,7 @@ func TestLargeArgumentIsTakenFirst(t *testing.T) {
 		large := dialRaw(t, addr)
 		large.send("CLIENT SETNAME large\r\n")
 		large.expect("OK")
-		srv.mu.Lock() // the loop waits for the lock when it has detected the large argument
+		srv.Mu.Lock() // the loop waits for the lock when it has detected the large argument
 		sent := make(chan error, 1)
 		go func() {
 			_, err := io.WriteString(large, "*1\r\n$440400\r\n"+strings.Repeat("x", 440400))
@@ -82,11 +83,11 @@ func TestLargeArgumentIsTakenFirst(t *testing.T) {
 		case err := <-sent:
 			sent <- err
 		case <-time.After(time.Second):
-			srv.mu.Unlock()
+			srv.Mu.Unlock()
 			t.Skip("the system does not take so much before it is read")
 		}
 		asks.send("CLIENT LIST\r\n")
-		srv.mu.Unlock()
+		srv.Mu.Unlock()
 		if err := <-sent; err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +101,7 @@ func TestLargeArgumentIsTakenFirst(t *testing.T) {
 // TestBackPressure checks that the server stops reading a client that does not read its
 // replies, that this delays no other client, and that all replies arrive in the end.
 func TestBackPressure(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
 		lazy, other := dialRaw(t, addr), dialRaw(t, addr)
 		echo := strings.Repeat("x", 1<<20)
 		lazy.send("SET big " + echo[:60000] + "\r\nAPPEND big " + echo[:60000] + "\r\n")
@@ -113,8 +114,8 @@ func TestBackPressure(t *testing.T) {
 			sent <- err
 		}()
 		until(t, srv, "choked", func() bool {
-			for _, s := range srv.sessions {
-				if s.outputExceedsLimit() {
+			for _, s := range srv.Sessions {
+				if s.OutputExceedsLimit() {
 					return true
 				}
 			}
@@ -145,7 +146,7 @@ func TestBackPressure(t *testing.T) {
 // TestServedBeforeBusy checks that clients of the same turn as a long script receive their
 // replies and messages while the script runs.
 func TestServedBeforeBusy(t *testing.T) {
-	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *Server, addr string) {
+	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *engine.Engine, addr string) {
 		first, early, slow, told := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
 		for _, c := range []*rawClient{first, early, slow} {
 			c.send("PING\r\n")
@@ -155,12 +156,12 @@ func TestServedBeforeBusy(t *testing.T) {
 		told.expect("[subscribe news 1]")
 		isBusy := func(reply any) bool { return strings.HasPrefix(fmt.Sprint(reply), "BUSY") }
 		for range 5 {
-			srv.mu.Lock()
+			srv.Mu.Lock()
 			first.send("PING\r\n")
 			time.Sleep(10 * time.Millisecond) // a loop now waits for the lock
 			early.send("PUBLISH news x\r\n")
 			slow.send("EVAL 'while true do end' 0\r\n")
-			srv.mu.Unlock()
+			srv.Mu.Unlock()
 			if got := first.reply(); got != protocol.Status("PONG") && !isBusy(got) {
 				t.Errorf("got %v", got)
 			}
@@ -191,7 +192,7 @@ func kill(t *testing.T, c *rawClient) {
 // TestBusyLoop checks that the other clients of a loop get BUSY while a script runs, and
 // that later commands of the script's client run when it has ended.
 func TestBusyLoop(t *testing.T) {
-	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *Server, addr string) {
+	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *engine.Engine, addr string) {
 		clients := make([]*rawClient, 8)
 		for i := range clients {
 			clients[i] = dialRaw(t, addr)
@@ -201,7 +202,7 @@ func TestBusyLoop(t *testing.T) {
 		for round := range 3 {
 			slow := clients[round]
 			slow.send("EVAL 'while true do end' 0\r\nECHO after\r\n")
-			until(t, srv, "busy", func() bool { return srv.busy })
+			until(t, srv, "busy", func() bool { return srv.Busy })
 			slow.send("ECHO later\r\n")
 			gone := dialRaw(t, addr) // a new client, which does not stay
 			gone.send("GET k\r\n")
@@ -226,14 +227,14 @@ func TestBusyLoop(t *testing.T) {
 				t.Errorf("bad input is answered %q", got)
 			}
 		}
-		until(t, srv, "back", func() bool { return len(srv.sessions) == len(clients) })
+		until(t, srv, "back", func() bool { return len(srv.Sessions) == len(clients) })
 	})
 }
 
 // TestHalfClosed checks that a half-closed client receives all replies, and that a client
 // that closes while it is blocked removes no element.
 func TestHalfClosed(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
 		c := dialRaw(t, addr)
 		c.send(strings.Repeat("PING\r\n", 1000))
 		c.Conn.(*net.TCPConn).CloseWrite()
@@ -242,9 +243,9 @@ func TestHalfClosed(t *testing.T) {
 		}
 		waiting, other := dialRaw(t, addr), dialRaw(t, addr)
 		waiting.send("BLPOP list 0\r\n")
-		until(t, srv, "waiting", func() bool { return srv.blockedClients == 1 })
+		until(t, srv, "waiting", func() bool { return srv.BlockedClients == 1 })
 		waiting.Close()
-		until(t, srv, "gone", func() bool { return srv.blockedClients == 0 })
+		until(t, srv, "gone", func() bool { return srv.BlockedClients == 0 })
 		other.send("RPUSH list a\r\nLLEN list\r\n")
 		other.expect("1")
 		other.expect("1")
@@ -254,7 +255,7 @@ func TestHalfClosed(t *testing.T) {
 // TestFanOut checks that messages arrive complete, in order, and in each receiver's
 // protocol version, with long pipelines of PUBLISH and with commands of the receivers.
 func TestFanOut(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
 		const receivers, publishers, messages = 40, 3, 2000
 		clients := make([]*rawClient, receivers)
 		for i := range clients {
@@ -328,7 +329,7 @@ func TestFanOut(t *testing.T) {
 func TestUnixSocket(t *testing.T) {
 	for _, transport := range []string{"net", "epoll"} {
 		path := filepath.Join(t.TempDir(), "s")
-		srv, err := New(Options{Config: map[string]string{"transport": transport}})
+		srv, err := newEngine(Options{Config: map[string]string{"transport": transport}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +349,7 @@ func TestUnixSocket(t *testing.T) {
 			t.Errorf("%s: %s", transport, got)
 		}
 		srv.Close()
-		if err := <-served; !errors.Is(err, ErrServerClosed) {
+		if err := <-served; !errors.Is(err, engine.ErrServerClosed) {
 			t.Error(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -12,8 +13,8 @@ import (
 
 // evicting starts a server with a limit that leaves room for so many more bytes
 // than are in use, and returns what runs a command on it.
-func evicting(t *testing.T, policy string, room int64) (*Server, func(args ...string) any) {
-	srv, err := New(Options{})
+func evicting(t *testing.T, policy string, room int64) (*engine.Engine, func(args ...string) any) {
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,14 +31,14 @@ func evicting(t *testing.T, policy string, room int64) (*Server, func(args ...st
 		return reply
 	}
 	var used int64
-	srv.do(func() { used = srv.inUse() })
+	srv.Locked(func() { used = srv.InUse() })
 	do("CONFIG", "SET", "maxmemory", fmt.Sprint(used+room), "maxmemory-policy", policy)
 	return srv, do
 }
 
 // evicted returns how many keys were.
-func evicted(srv *Server) (n int64) {
-	srv.do(func() { n = srv.evictedKeys })
+func evicted(srv *engine.Engine) (n int64) {
+	srv.Locked(func() { n = srv.EvictedKeys })
 	return n
 }
 
@@ -76,7 +77,7 @@ func limitIsHeld(t *testing.T, room int64, heap bool) {
 			srv, do := evicting(t, "allkeys-lru", room)
 			check := func(when string) {
 				var used int64
-				srv.do(func() { used = srv.inUse() - srv.config.maxmemory + room })
+				srv.Locked(func() { used = srv.InUse() - srv.Config.Maxmemory + room })
 				t.Logf("%s: %d KB of %d counted; %d keys evicted", when, used>>10, room>>10, evicted(srv))
 				if heap {
 					found := alive() - before
@@ -123,9 +124,9 @@ func TestEvictionChoosesWell(t *testing.T) {
 				do("SET", key(i), "v", "EX", fmt.Sprint(100_000+i*100))
 			}
 			if strings.HasSuffix(policy, "-lru") {
-				srv.do(func() {
+				srv.Locked(func() {
 					for i := range keys {
-						srv.keys.DB(0).Stored([]byte(key(i))).SetAccess(srv.keys.Now() - int64(keys-i)*1000)
+						srv.Keys.DB(0).Stored([]byte(key(i))).SetAccess(srv.Keys.Now() - int64(keys-i)*1000)
 					}
 				})
 			}
@@ -136,20 +137,20 @@ func TestEvictionChoosesWell(t *testing.T) {
 					}
 				}
 			}
-			srv.do(func() {
+			srv.Locked(func() {
 				for range keys / 2 {
-					srv.evictKey(srv.worst())
+					srv.EvictKey(srv.Worst())
 				}
-				srv.keys.Seal()
+				srv.Keys.Seal()
 			})
 			stayed := 0
-			srv.do(func() {
+			srv.Locked(func() {
 				for i := keys / 2; i < keys; i++ {
-					if srv.keys.DB(0).Has([]byte(key(i))) {
+					if srv.Keys.DB(0).Has([]byte(key(i))) {
 						stayed++
 					}
 				}
-				if err := srv.keys.Check(); err != nil {
+				if err := srv.Keys.Check(); err != nil {
 					t.Error(err)
 				}
 			})
@@ -171,19 +172,19 @@ func TestEvictionAtRandom(t *testing.T) {
 	for _, policy := range []string{"allkeys-random", "volatile-random"} {
 		srv, _ := evicting(t, policy, 1<<30)
 		const keys = 4000
-		srv.do(func() {
+		srv.Locked(func() {
 			for i := range keys {
-				db := srv.keys.DB(i / 1000)
-				db.SetDeadline(db.AddString(fmt.Append(nil, "key:", i), []byte("v"), true), srv.keys.Now()+1e6)
+				db := srv.Keys.DB(i / 1000)
+				db.SetDeadline(db.AddString(fmt.Append(nil, "key:", i), []byte("v"), true), srv.Keys.Now()+1e6)
 				db.AddString(fmt.Append(nil, "stays:", i), []byte("v"), false)
 			}
 			for range keys / 2 {
-				srv.evictKey(srv.worst())
+				srv.EvictKey(srv.Worst())
 			}
 			for i := range 4 {
-				volatile := srv.keys.DB(i).Volatile()
-				if volatile < 300 || volatile > 900 || policy == "volatile-random" && (volatile != 500 || srv.keys.DB(i).Len() != 1500) {
-					t.Errorf("%s: database %d has %d keys, %d volatile", policy, i, srv.keys.DB(i).Len(), volatile)
+				volatile := srv.Keys.DB(i).Volatile()
+				if volatile < 300 || volatile > 900 || policy == "volatile-random" && (volatile != 500 || srv.Keys.DB(i).Len() != 1500) {
+					t.Errorf("%s: database %d has %d keys, %d volatile", policy, i, srv.Keys.DB(i).Len(), volatile)
 				}
 			}
 		})
@@ -200,11 +201,11 @@ func TestEvictionOfMuch(t *testing.T) {
 		do("SET", fmt.Sprint("key:", i), strings.Repeat("x", 100))
 	}
 	var used int64
-	srv.do(func() { used = srv.inUse() })
+	srv.Locked(func() { used = srv.InUse() })
 	do("CONFIG", "SET", "maxmemory", fmt.Sprint(used-used/2))
 	refused := 0
 	left := func() (n int) {
-		srv.do(func() { n = srv.keys.DB(0).Len() })
+		srv.Locked(func() { n = srv.Keys.DB(0).Len() })
 		return n
 	}
 	for left() > keys*6/10 {
@@ -215,12 +216,12 @@ func TestEvictionOfMuch(t *testing.T) {
 	if refused > 0 {
 		t.Errorf("%d commands were refused", refused)
 	}
-	until(t, srv, "the limit to be kept", func() bool { return !srv.memoryLimit.moreToEvict && srv.inUse() <= srv.config.maxmemory })
-	srv.do(func() {
-		if n := srv.keys.DB(0).Len(); n < keys*4/10 {
+	until(t, srv, "the limit to be kept", func() bool { return !srv.MemoryState.MoreToEvict && srv.InUse() <= srv.Config.Maxmemory })
+	srv.Locked(func() {
+		if n := srv.Keys.DB(0).Len(); n < keys*4/10 {
 			t.Errorf("%d keys stayed of %d, though half of them may", n, keys)
 		}
-		if total, now := srv.exceeding(); total == 0 || now != 0 {
+		if total, now := srv.Exceeding(); total == 0 || now != 0 {
 			t.Errorf("the limit was exceeded for %v, and now for %v", total, now)
 		}
 	})
@@ -230,7 +231,7 @@ func TestEvictionOfMuch(t *testing.T) {
 func TestEvictedKeysAreGoneForGood(t *testing.T) {
 	file := t.TempDir() + "/data"
 	for _, rewrite := range []bool{false, true} {
-		srv, err := New(Options{File: file})
+		srv, err := newEngine(Options{File: file})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +245,7 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 		}
 		srv.Ready(ctx)
 		var used int64
-		srv.do(func() { used = srv.inUse() })
+		srv.Locked(func() { used = srv.InUse() })
 		do("CONFIG", "SET", "maxmemory", fmt.Sprint(used+1<<20), "maxmemory-policy", "allkeys-lru")
 		r := rand.New(rand.NewPCG(1, 1))
 		for i := range 30_000 {
@@ -260,25 +261,25 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 			}
 		}
 		want := map[string]bool{}
-		srv.do(func() {
-			if srv.evictedKeys < 1000 {
-				t.Errorf("only %d keys were evicted", srv.evictedKeys)
+		srv.Locked(func() {
+			if srv.EvictedKeys < 1000 {
+				t.Errorf("only %d keys were evicted", srv.EvictedKeys)
 			}
-			for e := range srv.keys.DB(0).All() {
+			for e := range srv.Keys.DB(0).All() {
 				want[strings.Clone(e.Key())] = true
 			}
 		})
 		if err := srv.Shutdown(ctx); err != nil {
 			t.Fatal(err)
 		}
-		again, err := New(Options{File: file})
+		again, err := newEngine(Options{File: file})
 		if err != nil {
 			t.Fatal(err)
 		}
 		again.Ready(ctx)
-		again.do(func() {
+		again.Locked(func() {
 			n := 0
-			for e := range again.keys.DB(0).All() {
+			for e := range again.Keys.DB(0).All() {
 				if n++; !want[e.Key()] {
 					t.Fatalf("%s is there again", e.Key())
 				}
@@ -286,7 +287,7 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 			if n != len(want) {
 				t.Errorf("%d keys, want %d", n, len(want))
 			}
-			again.keys.DB(0).Clear()
+			again.Keys.DB(0).Clear()
 		})
 		if err := again.Shutdown(ctx); err != nil {
 			t.Fatal(err)
@@ -297,7 +298,7 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 // TestInvalidationsDoNotEvict checks that the invalidation messages of an evicted key cause
 // no further evictions.
 func TestInvalidationsDoNotEvict(t *testing.T) {
-	srv, err := New(Options{Config: map[string]string{"maxmemory-policy": "allkeys-lru", "maxmemory-eviction-tenacity": "100"}})
+	srv, err := newEngine(Options{Config: map[string]string{"maxmemory-policy": "allkeys-lru", "maxmemory-eviction-tenacity": "100"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,15 +330,15 @@ func TestInvalidationsDoNotEvict(t *testing.T) {
 			}
 		}
 	}
-	srv.mu.Lock()
-	limit := srv.inUse() - 40_000
-	srv.mu.Unlock()
+	srv.Mu.Lock()
+	limit := srv.InUse() - 40_000
+	srv.Mu.Unlock()
 	do("CONFIG", "SET", "maxmemory", limit)
 	for i := range 50 {
 		do("SET", key(keys-1), i)
-		srv.mu.Lock()
-		srv.memoryLimit.nonKeyBytesAt = time.Time{} // as when time has passed
-		srv.mu.Unlock()
+		srv.Mu.Lock()
+		srv.MemoryState.NonKeyBytesAt = time.Time{} // as when time has passed
+		srv.Mu.Unlock()
 	}
 	if n := do("DBSIZE").(int64); n < 200 || n >= keys {
 		t.Errorf("of %d keys %d are left", keys, n)
@@ -359,7 +360,7 @@ func TestClientsGoBeforeKeys(t *testing.T) {
 				operator.expect("100001")
 			}
 			var used int64
-			srv.do(func() { used = srv.inUse() })
+			srv.Locked(func() { used = srv.InUse() })
 			operator.send(fmt.Sprintf("CONFIG SET maxmemory %d\r\n", used+most+512<<10))
 			operator.expect("OK")
 			message := "*3\r\n$7\r\nPUBLISH\r\n$4\r\nnews\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n"
@@ -371,14 +372,14 @@ func TestClientsGoBeforeKeys(t *testing.T) {
 					clients = append(clients, c)
 				}
 				var before int64
-				srv.do(func() { before = srv.evictedClients })
+				srv.Locked(func() { before = srv.EvictedClients })
 				for end, now := time.Now().Add(time.Minute), before; now == before; {
 					if time.Now().After(end) {
 						t.Fatal("no client is disconnected")
 					}
 					operator.send(message)
 					operator.reply()
-					srv.do(func() { now = srv.evictedClients })
+					srv.Locked(func() { now = srv.EvictedClients })
 				}
 				operator.send("PING\r\n")
 				operator.expect("PONG")

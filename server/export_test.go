@@ -7,32 +7,36 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/admin"
+	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/glob"
 )
 
 // BlockedClients returns how many clients are blocked.
 func (srv *Server) BlockedClients() int {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	return srv.blockedClients
+	srv.engine.Mu.Lock()
+	defer srv.engine.Mu.Unlock()
+	return srv.engine.BlockedClients
 }
 
 // Taken returns how many commands have run or wait: blocked clients count as one.
 func (srv *Server) Taken() int64 {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	return srv.commands + int64(srv.blockedClients)
+	srv.engine.Mu.Lock()
+	defer srv.engine.Mu.Unlock()
+	return srv.engine.Commands + int64(srv.engine.BlockedClients)
 }
 
 // Commands returns the facts of all commands, subcommands in place of their
 // containers.
 func (srv *Server) Commands() []*protocol.Command {
 	var specs []*protocol.Command
-	for _, c := range srv.table.rows {
-		if len(c.subcommands) == 0 {
-			specs = append(specs, c.spec)
+	for _, c := range srv.engine.Table.Rows {
+		if len(c.Subcommands) == 0 {
+			specs = append(specs, c.Spec)
 		}
-		for i := range c.subcommands {
-			specs = append(specs, c.subcommands[i].spec)
+		for i := range c.Subcommands {
+			specs = append(specs, c.Subcommands[i].Spec)
 		}
 	}
 	return specs
@@ -41,49 +45,49 @@ func (srv *Server) Commands() []*protocol.Command {
 // Direct is a session without a transport, for tests that run many commands and
 // want to know after each what it has done.
 type Direct struct {
-	srv  *Server
-	sess *Session
+	srv  *engine.Engine
+	sess *engine.Session
 }
 
 // Direct returns a session with all permissions. The server's random seed is fixed, and
 // its timer removes nothing, so that runs are deterministic.
 func (srv *Server) Direct() *Direct {
-	srv.mu.Lock()
-	srv.rand = rand.New(rand.NewPCG(1, 2))
-	srv.activeExpire = false
-	srv.mu.Unlock()
-	d := &Direct{srv: srv}
+	srv.engine.Mu.Lock()
+	srv.engine.Rand = rand.New(rand.NewPCG(1, 2))
+	srv.engine.ActiveExpire = false
+	srv.engine.Mu.Unlock()
+	d := &Direct{srv: srv.engine}
 	d.open()
 	return d
 }
 
 func (d *Direct) open() {
-	d.sess = d.srv.newSession(peer{addr: "127.0.0.1:1", laddr: "127.0.0.1:2", fd: -1, wake: func() {}})
-	d.sess.setOwner()
+	d.sess = d.srv.NewSession(engine.Peer{Addr: "127.0.0.1:1", LocalAddr: "127.0.0.1:2", FD: -1, Wake: func() {}})
+	d.sess.SetOwner()
 }
 
 // Do runs a command and returns the replies. It never blocks: a blocked command gets the
 // reply of its timeout at once, a pause ends, and a script that is reported as busy is
 // killed. When the session has ended, Do opens another.
 func (d *Direct) Do(argv [][]byte) []byte {
-	if cmd, _ := d.srv.table.find(argv); cmd != nil && cmd.Group == "scripting" || cmd != nil && cmd.Name == "exec" {
+	if cmd, _ := d.srv.Table.Find(argv); cmd != nil && cmd.Group == "scripting" || cmd != nil && cmd.Name == "exec" {
 		defer d.watch()()
 	}
-	_, out, ending := d.sess.turn([][][]byte{argv}, nil)
+	_, out, ending := d.sess.Turn([][][]byte{argv}, nil)
 	out = slices.Clone(out)
-	d.sess.written()
-	if d.sess.stalled.Load() {
-		d.srv.do(func() {
-			if d.srv.pausedUntil != 0 {
-				d.srv.unpause()
+	d.sess.Written()
+	if d.sess.Stalled.Load() {
+		d.srv.Locked(func() {
+			if d.srv.PausedUntil != 0 {
+				d.srv.Unpause()
 			}
-			if w := d.sess.blocked; w != nil {
-				d.sess.endWait(w, w.timeout)
+			if w := d.sess.Blocked; w != nil {
+				d.sess.EndWait(w, w.Timeout)
 			}
 		})
-		more, killed, closed := d.sess.take()
+		more, killed, closed := d.sess.Take()
 		out, ending = append(out, more...), ending || killed || closed
-		d.sess.written()
+		d.sess.Written()
 	}
 	if ending {
 		d.Renew()
@@ -98,7 +102,7 @@ func (d *Direct) Renew() {
 }
 
 // Close ends the session.
-func (d *Direct) Close() { d.sess.close() }
+func (d *Direct) Close() { d.sess.Close() }
 
 // watch kills the running script once it is reported as busy.
 func (d *Direct) watch() (stop func()) {
@@ -111,11 +115,11 @@ func (d *Direct) watch() (stop func()) {
 			case <-done:
 				return
 			case <-t.C:
-				d.srv.mu.Lock()
-				if r := d.srv.scripting.running; r != nil && d.srv.busy {
-					r.killed = true
+				d.srv.Mu.Lock()
+				if r := d.srv.Scripting.Running; r != nil && d.srv.Busy {
+					r.Killed = true
 				}
-				d.srv.mu.Unlock()
+				d.srv.Mu.Unlock()
 			}
 		}
 	}()
@@ -123,49 +127,49 @@ func (d *Direct) watch() (stop func()) {
 }
 
 // LimitScripts sets by how much the process may grow while a script runs.
-func (srv *Server) LimitScripts(bytes uint64) { srv.scripting.memoryLimit = bytes }
+func (srv *Server) LimitScripts(bytes uint64) { srv.engine.Scripting.MemoryLimit = bytes }
 
 // Changes returns how many changes there were since it was last called.
 func (srv *Server) Changes() int64 {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	n := srv.scope.changes
-	srv.scope.changes = 0
+	srv.engine.Mu.Lock()
+	defer srv.engine.Mu.Unlock()
+	n := srv.engine.Scope.Changes
+	srv.engine.Scope.Changes = 0
 	return n
 }
 
 // Digest returns a sum of all keys, with their values and deadlines. soon says that one of
 // them may expire within a minute: then two digests may differ though nothing was changed.
 func (srv *Server) Digest() (sum string, soon bool) {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	var all digest
-	for _, db := range srv.keys.DBs() {
+	srv.engine.Mu.Lock()
+	defer srv.engine.Mu.Unlock()
+	var all admin.Digest
+	for _, db := range srv.engine.Keys.DBs() {
 		for e := range db.All() {
-			var d digest
-			d.mixInt(uint32(db.ID()))
-			d.mix(bytesOf(e.Key()))
-			d.mix(strconv.AppendInt(nil, e.Deadline(), 10))
-			d.add(e)
-			all.xor(d[:])
+			var d admin.Digest
+			d.MixInt(uint32(db.ID()))
+			d.Mix(engine.BytesOf(e.Key()))
+			d.Mix(strconv.AppendInt(nil, e.Deadline(), 10))
+			d.Add(e)
+			all.Xor(d[:])
 		}
 	}
-	return all.String(), srv.keys.Head() < srv.clock().UnixMilli()+60_000
+	return all.String(), srv.engine.Keys.Head() < srv.engine.Clock().UnixMilli()+60_000
 }
 
 // Match is what matches glob patterns.
-func Match(pattern, s []byte, nocase bool) bool { return match(pattern, s, nocase) }
+func Match(pattern, s []byte, nocase bool) bool { return glob.Match(pattern, s, nocase) }
 
 // MatchCompiled is Match as it is done for long patterns.
 func MatchCompiled(pattern, s []byte, nocase bool) bool {
 	if len(s) == 0 {
 		return len(pattern) == 0
 	}
-	return compileGlob(pattern, nocase).match(s)
+	return glob.CompileGlob(pattern, nocase).Match(s)
 }
 
 // SkipChecksums makes RESTORE and FUNCTION RESTORE take what has a wrong one.
-func (srv *Server) SkipChecksums() { srv.codec().SkipChecksums = true }
+func (srv *Server) SkipChecksums() { command.Codec(srv.engine).SkipChecksums = true }
 
 // UnderRace says that the race detector is on, under which a single goroutine only takes ten times as long.
 const UnderRace = underRace
@@ -173,18 +177,18 @@ const UnderRace = underRace
 // PassDeadline gives a key of database 0 a deadline that has passed: whatever looks at
 // it removes it.
 func (srv *Server) PassDeadline(key string) {
-	srv.do(func() {
-		db := srv.keys.DB(0)
-		if e := db.Stored(bytesOf(key)); e != nil {
-			db.SetDeadline(e, srv.keys.Now()-1000)
+	srv.engine.Locked(func() {
+		db := srv.engine.Keys.DB(0)
+		if e := db.Stored(engine.BytesOf(key)); e != nil {
+			db.SetDeadline(e, srv.engine.Keys.Now()-1000)
 		}
 	})
 }
 
 // Untouched reports whether nothing has looked at a key since PassDeadline.
 func (srv *Server) Untouched(key string) bool {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	e := srv.keys.DB(0).Stored(bytesOf(key))
-	return e != nil && e.Deadline() != 0 && e.Deadline() < srv.keys.Now()
+	srv.engine.Mu.Lock()
+	defer srv.engine.Mu.Unlock()
+	e := srv.engine.Keys.DB(0).Stored(engine.BytesOf(key))
+	return e != nil && e.Deadline() != 0 && e.Deadline() < srv.engine.Keys.Now()
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // Tests of what the commands that Redis does not have say of themselves, and of the
@@ -15,14 +16,14 @@ import (
 
 // COMMAND DOCS has the version of zsetd, the group and the syntax of each of them.
 func TestDocsOfOwnCommands(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
 	var own []string
-	for _, c := range newTable(families()).rows {
-		if c.Since != extensionSince {
+	for _, c := range engine.NewTable(families()).Rows {
+		if c.Since != engine.ExtensionSince {
 			continue
 		}
 		own = append(own, c.Name)
@@ -34,7 +35,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 		for _, pair := range reply.(protocol.Map)[0].Value.(protocol.Map) {
 			facts[pair.Key.(string)] = pair.Value
 		}
-		if facts["since"] != extensionSince || facts["group"] != "sorted-set" {
+		if facts["since"] != engine.ExtensionSince || facts["group"] != "sorted-set" {
 			t.Errorf("%s: since %v, group %v", c.Name, facts["since"], facts["group"])
 		}
 		for _, name := range []string{"summary", "complexity", "arguments"} {
@@ -52,7 +53,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 // A call with too few arguments is answered with the syntax; of Redis's commands, as
 // by Redis.
 func TestSyntaxInErrors(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +78,8 @@ func TestSyntaxInErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
-	for _, c := range newTable(families()).rows {
-		if s := plainSyntax(c.Syntax); c.Since == extensionSince && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
+	for _, c := range engine.NewTable(families()).Rows {
+		if s := engine.PlainSyntax(c.Syntax); c.Since == engine.ExtensionSince && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
 			t.Errorf("%s: %s", c.Name, s)
 		}
 	}
@@ -88,7 +89,7 @@ func TestSyntaxInErrors(t *testing.T) {
 // is the number.
 func TestOneInstant(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data.db")
-	times := func(srv *Server) string {
+	times := func(srv *engine.Engine) string {
 		reply, err := srv.Do(t.Context(), "EVAL", `
 			local h = redis.call('HPEXPIRETIME', 'h', 'FIELDS', 1, 'f')[1]
 			local m = redis.call('ZPEXPIRETIME', 'z', 'MEMBERS', 1, 'm')[1]
@@ -104,7 +105,7 @@ func TestOneInstant(t *testing.T) {
 		}
 		return fmt.Sprint(list)
 	}
-	srv, err := New(Options{File: file})
+	srv, err := newEngine(Options{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestOneInstant(t *testing.T) {
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := New(Options{File: file})
+	again, err := newEngine(Options{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}

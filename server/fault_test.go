@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // logBuffer takes what a server logs.
@@ -38,66 +39,66 @@ func (l *logBuffer) String() string {
 }
 
 // panicking gives a command another handler.
-func panicking(srv *Server, name string, run func(before func(*Call), c *Call)) {
-	cmd, _ := srv.table.find([][]byte{[]byte(name)})
-	before := cmd.run
-	cmd.run = func(c *Call) { run(before, c) }
+func panicking(srv *engine.Engine, name string, run func(before func(*engine.Call), c *engine.Call)) {
+	cmd, _ := srv.Table.Find([][]byte{[]byte(name)})
+	before := cmd.Run
+	cmd.Run = func(c *engine.Call) { run(before, c) }
 }
 
 // TestPanic checks that a panic anywhere stops the server: the client of the command gets
 // an error, the others are disconnected, every exported method returns an error, no
 // goroutine is left, and the file has the saved data.
 func TestPanic(t *testing.T) {
-	always := func(before func(*Call), c *Call) { panic("BUG: a test") }
+	always := func(before func(*engine.Call), c *engine.Call) { panic("BUG: a test") }
 	for _, test := range []struct {
 		name    string
-		prepare func(*Server)
+		prepare func(*engine.Engine)
 		send    string   // by the client
 		replies []string // to the client, before it is disconnected
-		act     func(*Server)
+		act     func(*engine.Engine)
 		saves   bool // its panic comes after a checkpoint
 		logged  []string
 		absent  string
 	}{
 		{
-			name: "command", send: "SET k 1\r\nDEBUG PANIC\r\nSET k 2\r\n", replies: []string{"+OK", "-" + errInternal},
+			name: "command", send: "SET k 1\r\nDEBUG PANIC\r\nSET k 2\r\n", replies: []string{"+OK", "-" + engine.ErrInternal},
 			logged: []string{`command="DEBUG \"PANIC\""`, "BUG: DEBUG PANIC", "debugPanic", "client=127.0.0.1:"},
 		},
 		{
-			name: "runtime", send: "DEBUG SEGFAULT\r\n", replies: []string{"-" + errInternal},
+			name: "runtime", send: "DEBUG SEGFAULT\r\n", replies: []string{"-" + engine.ErrInternal},
 			logged: []string{`command="DEBUG \"SEGFAULT\""`, "nil pointer", "debugSegfault"},
 		},
 		{
 			name: "transaction", send: "MULTI\r\nSET k 1\r\nDEBUG PANIC\r\nEXEC\r\n",
-			replies: []string{"+OK", "+QUEUED", "+QUEUED", "-" + errInternal}, logged: []string{`command="DEBUG \"PANIC\""`},
+			replies: []string{"+OK", "+QUEUED", "+QUEUED", "-" + engine.ErrInternal}, logged: []string{`command="DEBUG \"PANIC\""`},
 		},
 		{
 			name: "script", send: "DEBUG SET-DISABLE-DENY-SCRIPTS 1\r\nEVAL \"redis.call('set', 'k', '1'); redis.pcall('debug', 'panic')\" 0\r\nPING\r\n",
-			replies: []string{"+OK", "-" + errInternal}, logged: []string{"command=\"EVAL", `which has called: DEBUG \"panic\"`},
+			replies: []string{"+OK", "-" + engine.ErrInternal}, logged: []string{"command=\"EVAL", `which has called: DEBUG \"panic\"`},
 		},
 		{
-			name: "a series", prepare: func(srv *Server) { panicking(srv, "incr", always) },
+			name: "a series", prepare: func(srv *engine.Engine) { panicking(srv, "incr", always) },
 			send:    "SET k 1\r\nSET k 2\r\nINCR k\r\nGET k\r\n",
-			replies: []string{"+OK", "+OK", "-" + errInternal}, logged: []string{`command="INCR \"k\""`},
+			replies: []string{"+OK", "+OK", "-" + engine.ErrInternal}, logged: []string{`command="INCR \"k\""`},
 		},
 		{
-			name: "secret", prepare: func(srv *Server) { panicking(srv, "auth", always) },
-			send: "AUTH somebody hunter2\r\n", replies: []string{"-" + errInternal},
+			name: "secret", prepare: func(srv *engine.Engine) { panicking(srv, "auth", always) },
+			send: "AUTH somebody hunter2\r\n", replies: []string{"-" + engine.ErrInternal},
 			logged: []string{`command="AUTH (redacted)"`}, absent: "hunter2",
 		},
 		{
-			name: "waiter", prepare: func(srv *Server) {
-				panicking(srv, "blpop", func(before func(*Call), c *Call) {
-					if c.again {
+			name: "waiter", prepare: func(srv *engine.Engine) {
+				panicking(srv, "blpop", func(before func(*engine.Call), c *engine.Call) {
+					if c.Again {
 						c.Reply.Array(7) // half a reply
 						panic("BUG: a test")
 					}
 					before(c)
 				})
 			},
-			send: "PING\r\nBLPOP list 0\r\n", replies: []string{"+PONG", "-" + errInternal},
-			act: func(srv *Server) {
-				for srv.BlockedClients() < 3 {
+			send: "PING\r\nBLPOP list 0\r\n", replies: []string{"+PONG", "-" + engine.ErrInternal},
+			act: func(srv *engine.Engine) {
+				for (&Server{srv}).BlockedClients() < 3 {
 					time.Sleep(time.Millisecond)
 				}
 				srv.Do(context.Background(), "LPUSH", "list", "x")
@@ -105,33 +106,33 @@ func TestPanic(t *testing.T) {
 			logged: []string{`command="BLPOP \"list\" \"0\""`},
 		},
 		{
-			name: "timer", prepare: func(srv *Server) {
-				panicking(srv, "ping", func(_ func(*Call), c *Call) {
-					c.wait(c.now()+20, kindList, func(*protocol.Reply) { panic("BUG: a test") }, []byte("other"))
+			name: "timer", prepare: func(srv *engine.Engine) {
+				panicking(srv, "ping", func(_ func(*engine.Call), c *engine.Call) {
+					c.Wait(c.Now()+20, engine.KindList, func(*protocol.Reply) { panic("BUG: a test") }, []byte("other"))
 				})
 			},
 			send: "PING\r\n", logged: []string{`command=""`, "BUG: a test", "endWait"},
 		},
 		{
-			name: "keeper", act: func(srv *Server) {
-				srv.do(func() {
-					srv.keeper.results = append(srv.keeper.results, result{})
-					srv.keeper.saveRequested = true
-					srv.keeper.wake()
+			name: "keeper", act: func(srv *engine.Engine) {
+				srv.Locked(func() {
+					srv.Keeper.Results = append(srv.Keeper.Results, engine.Result{})
+					srv.Keeper.SaveRequested = true
+					srv.Keeper.Wake()
 				})
 			},
 			saves: true, logged: []string{"keeper).account"},
 		},
 		{
-			name: "a goroutine without the lock", act: func(srv *Server) {
-				srv.attempt(func() { panic("BUG: a test") })
+			name: "a goroutine without the lock", act: func(srv *engine.Engine) {
+				srv.Attempt(func() { panic("BUG: a test") })
 			},
 			logged: []string{"BUG: a test"},
 		},
 		{
-			name: "another while a script is busy", prepare: func(srv *Server) { srv.config.busyReplyThreshold = 1 },
+			name: "another while a script is busy", prepare: func(srv *engine.Engine) { srv.Config.BusyReplyThreshold = 1 },
 			send: "EVAL \"while true do end\" 0\r\n",
-			act: func(srv *Server) {
+			act: func(srv *engine.Engine) {
 				c1, _ := srv.Dialer()(context.Background(), "", "")
 				defer c1.Close()
 				r := bufio.NewReader(c1)
@@ -141,19 +142,19 @@ func TestPanic(t *testing.T) {
 						break
 					}
 				}
-				cmd, _ := srv.table.find([][]byte{[]byte("SCRIPT"), []byte("KILL")})
-				srv.mu.Lock()
-				cmd.run = func(*Call) { panic("BUG: a test") }
-				srv.mu.Unlock()
+				cmd, _ := srv.Table.Find([][]byte{[]byte("SCRIPT"), []byte("KILL")})
+				srv.Mu.Lock()
+				cmd.Run = func(*engine.Call) { panic("BUG: a test") }
+				srv.Mu.Unlock()
 				fmt.Fprint(c1, "SCRIPT KILL\r\n")
 				io.Copy(io.Discard, c1)
 			},
 			logged: []string{`command="SCRIPT KILL"`},
 		},
 		{
-			name: "the last save", prepare: func(srv *Server) { srv.ending.save = true },
-			act: func(srv *Server) {
-				srv.do(func() { srv.keeper.results = append(srv.keeper.results, result{}) })
+			name: "the last save", prepare: func(srv *engine.Engine) { srv.Ending.Save = true },
+			act: func(srv *engine.Engine) {
+				srv.Locked(func() { srv.Keeper.Results = append(srv.Keeper.Results, engine.Result{}) })
 				srv.Shutdown(context.Background())
 			},
 			logged: []string{"saveNow"},
@@ -165,7 +166,7 @@ func TestPanic(t *testing.T) {
 				var log logBuffer
 				file := filepath.Join(t.TempDir(), "data.db")
 				config := map[string]string{"save": "", "enable-debug-command": "yes", "transport": transport}
-				srv, err := New(Options{File: file, Config: config, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				srv, err := newEngine(Options{File: file, Config: config, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -190,7 +191,7 @@ func TestPanic(t *testing.T) {
 					_, err := srv.Do(ctx, "BRPOP", "nothing", 0)
 					waiting <- err
 				}()
-				for srv.BlockedClients() == 0 {
+				for (&Server{srv}).BlockedClients() == 0 {
 					time.Sleep(time.Millisecond)
 				}
 				dial := func() net.Conn {
@@ -231,7 +232,7 @@ func TestPanic(t *testing.T) {
 					"Shutdown": srv.Shutdown(ctx),
 					"Close":    srv.Close(),
 				} {
-					if _, ok := errors.AsType[*PanicError](err); !ok && (what != "Serve" && what != "a waiter" || test.name != "the last save") {
+					if _, ok := errors.AsType[*engine.PanicError](err); !ok && (what != "Serve" && what != "a waiter" || test.name != "the last save") {
 						t.Errorf("%s: %v", what, err)
 					}
 				}
@@ -252,7 +253,7 @@ func TestPanic(t *testing.T) {
 					t.Errorf("%d goroutines, %d before:\n%s", n, before, buf[:runtime.Stack(buf, true)])
 				}
 
-				srv, err = New(Options{File: file})
+				srv, err = newEngine(Options{File: file})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -283,7 +284,7 @@ func awaitGoroutines(limit int) (n int) {
 func TestPanicWhileHeld(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		file := filepath.Join(t.TempDir(), "data.db")
-		srv, err := New(Options{File: file, Config: map[string]string{
+		srv, err := newEngine(Options{File: file, Config: map[string]string{
 			"enable-debug-command": "yes", "transport": transport, "appendonly": "yes", "appendfsync": "always",
 		}})
 		if err != nil {
@@ -311,7 +312,7 @@ func TestPanicWhileHeld(t *testing.T) {
 			t.Errorf("%s: the client got %q", transport, rest)
 		}
 		srv.Close()
-		if srv, err = New(Options{File: file}); err != nil {
+		if srv, err = newEngine(Options{File: file}); err != nil {
 			t.Fatal(err)
 		}
 		for key, told := range map[string]bool{"a": true, "b": strings.Contains(string(rest), "*1"), "c": strings.Count(string(rest), "+OK") > 2} {
@@ -326,22 +327,22 @@ func TestPanicWhileHeld(t *testing.T) {
 // A panic while a client's input is parsed ends that client.
 func TestPanicWhileParsing(t *testing.T) {
 	var log logBuffer
-	srv, err := New(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	srv, err := newEngine(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	s.authenticated = false
-	c := &input{srv: srv, sess: s}
-	copy(c.reader.Space(), "PING\r\n")
-	c.reader.Filled(6)
-	users := srv.acl
-	srv.acl = nil
-	err = c.parse()
-	srv.acl = users
-	if err != errParsing || !strings.Contains(strings.ToLower(log.String()), "parse(") || len(c.batch) > 0 {
-		t.Errorf("%v, %d commands; log: %s", err, len(c.batch), log.String())
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	s.Authenticated = false
+	c := &engine.Input{Srv: srv, Sess: s}
+	copy(c.Reader.Space(), "PING\r\n")
+	c.Reader.Filled(6)
+	users := srv.ACL
+	srv.ACL = nil
+	err = c.Parse()
+	srv.ACL = users
+	if err != engine.ErrParsing || !strings.Contains(strings.ToLower(log.String()), "parse(") || len(c.Batch) > 0 {
+		t.Errorf("%v, %d commands; log: %s", err, len(c.Batch), log.String())
 	}
 	if _, err := srv.Do(context.Background(), "PING"); err != nil {
 		t.Error(err)

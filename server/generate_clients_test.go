@@ -317,7 +317,7 @@ func (g *generator) special(c *protocol.Command) []string {
 	return nil
 }
 
-// inScript returns a line that has a script run argv.
+// InScript returns a line that has a script run argv.
 func inScript(g *generator, argv []string) []string {
 	source := g.pick("return redis.call(unpack(ARGV))", "return redis.pcall(unpack(ARGV))")
 	return append([]string{"EVAL", source, "0"}, argv...)

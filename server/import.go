@@ -14,7 +14,8 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -29,8 +30,8 @@ import (
 // databases that the commands may use, 0 for the usual 16. The data are held in
 // memory.
 func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) (archive.Imported, error) {
-	return importCommands(path, databases, o, func(srv *Server, out *archive.Imported) error {
-		return srv.runSource(r, o, out)
+	return importCommands(path, databases, o, func(srv *engine.Engine, out *archive.Imported) error {
+		return runSource(srv, r, o, out)
 	})
 }
 
@@ -46,9 +47,9 @@ func ImportManifest(manifest, path string, databases int, o *archive.Import) (ar
 	if err != nil {
 		return archive.Imported{}, fmt.Errorf("%s: %w", manifest, err)
 	}
-	return importCommands(path, databases, o, func(srv *Server, out *archive.Imported) error {
+	return importCommands(path, databases, o, func(srv *engine.Engine, out *archive.Imported) error {
 		for _, name := range parts {
-			if err := srv.runFile(filepath.Join(filepath.Dir(manifest), name), o, out); err != nil {
+			if err := runFile(srv, filepath.Join(filepath.Dir(manifest), name), o, out); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -103,12 +104,12 @@ func manifestParts(text []byte) ([]string, error) {
 }
 
 // importCommands makes a file of the data that run leaves in a server.
-func importCommands(path string, databases int, o *archive.Import, run func(*Server, *archive.Imported) error) (out archive.Imported, err error) {
+func importCommands(path string, databases int, o *archive.Import, run func(*engine.Engine, *archive.Imported) error) (out archive.Imported, err error) {
 	values := map[string]string{"save": "", "proto-max-bulk-len": "4294967296"}
 	if databases != 0 {
 		values["databases"] = strconv.Itoa(databases)
 	}
-	srv, err := newServer(Options{Config: values}, wiring())
+	srv, err := engine.New(engine.Options{Config: values}, wiring())
 	if err != nil {
 		return out, err
 	}
@@ -116,16 +117,16 @@ func importCommands(path string, databases int, o *archive.Import, run func(*Ser
 	if err := run(srv, &out); err != nil {
 		return out, err
 	}
-	srv.do(func() {
+	srv.Locked(func() {
 		var keys int
-		keys, err = archive.Save(path, srv.keys, o.Progress)
+		keys, err = archive.Save(path, srv.Keys, o.Progress)
 		out.Keys = int64(keys)
 	})
 	return out, err
 }
 
 // runFile is runSource for a file.
-func (srv *Server) runFile(path string, o *archive.Import, out *archive.Imported) error {
+func runFile(srv *engine.Engine, path string, o *archive.Import, out *archive.Imported) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -134,44 +135,44 @@ func (srv *Server) runFile(path string, o *archive.Import, out *archive.Imported
 	if info, err := f.Stat(); err == nil {
 		o.Size = info.Size()
 	}
-	return srv.runSource(f, o, out)
+	return runSource(srv, f, o, out)
 }
 
 // runSource runs the commands of a source in one session, after the RDB file that
 // it may begin with.
-func (srv *Server) runSource(r io.Reader, o *archive.Import, out *archive.Imported) error {
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer s.close()
-	s.setOwner()
+func runSource(srv *engine.Engine, r io.Reader, o *archive.Import, out *archive.Imported) error {
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer s.Close()
+	s.SetOwner()
 	source := bufio.NewReaderSize(o.Meter(r), rdb.ReadSize)
 	if head, _ := source.Peek(rdbHead); rdb.IsFile(head) {
-		if err := s.loadValues(source, o, out); err != nil {
+		if err := loadValues(s, source, o, out); err != nil {
 			return err
 		}
 	}
-	return s.runCommands(source, o, out)
+	return runCommands(s, source, o, out)
 }
 
 // rdbHead is the number of bytes that identify an RDB file.
 const rdbHead = 9
 
 // loadValues puts the content of an RDB file into the keyspace.
-func (s *Session) loadValues(r *bufio.Reader, o *archive.Import, out *archive.Imported) error {
-	srv := s.srv
+func loadValues(s *engine.Session, r *bufio.Reader, o *archive.Import, out *archive.Imported) error {
+	srv := s.Engine
 	return o.Values(r, out, func(v archive.Value) (err error) {
 		if v.DB == keyspace.InternalDB {
 			code := v.Value.(*keyspace.String).Content()
-			_, err = s.runImported([][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), code}, nil)
+			_, err = runImported(s, [][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), code}, nil)
 			if err != nil {
 				return o.Fail(out, fmt.Errorf("library %.100q: %w", v.Key, err))
 			}
 			return nil
 		}
-		if v.DB >= srv.keys.Len() {
-			return o.Fail(out, fmt.Errorf("key %.100q: database %d does not exist: there are %d databases", v.Key, v.DB, srv.keys.Len()))
+		if v.DB >= srv.Keys.Len() {
+			return o.Fail(out, fmt.Errorf("key %.100q: database %d does not exist: there are %d databases", v.Key, v.DB, srv.Keys.Len()))
 		}
-		srv.do(func() {
-			if db := srv.keys.DB(v.DB); db.Peek([]byte(v.Key)) == nil {
+		srv.Locked(func() {
+			if db := srv.Keys.DB(v.DB); db.Peek([]byte(v.Key)) == nil {
 				db.Restore(v.Key, v.Value, v.Deadline)
 			} else {
 				err = fmt.Errorf("duplicate key %.100q in database %d", v.Key, v.DB)
@@ -182,7 +183,7 @@ func (s *Session) loadValues(r *bufio.Reader, o *archive.Import, out *archive.Im
 }
 
 // runCommands runs the commands of a source.
-func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.Imported) error {
+func runCommands(s *engine.Session, source io.Reader, o *archive.Import, out *archive.Imported) error {
 	r := protocol.Reader{Limits: protocol.Limits{MaxBulk: 4 << 30}}
 	var args [][]byte
 	var replies []byte
@@ -204,7 +205,7 @@ func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.
 			if at = read - int64(r.Buffered()); len(args) == 0 || len(args[0]) > 0 && args[0][0] == '#' {
 				continue // in append-only files, # begins a line without a command
 			}
-			if replies, bad = s.runImported(args, replies); bad != nil {
+			if replies, bad = runImported(s, args, replies); bad != nil {
 				bad = fmt.Errorf("command %d, %.40s at byte %d: %w", out.Done+out.Failed+1, args[0], begin, bad)
 				if bad = o.Fail(out, bad); bad != nil {
 					return bad
@@ -223,7 +224,7 @@ func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.
 	switch {
 	case r.Partial(): // at < read alone may be blank lines
 		return o.Fail(out, fmt.Errorf("unexpected end of the source within the command at byte %d", at))
-	case s.multi:
+	case s.Multi:
 		return o.Fail(out, errors.New("unexpected end of the source within a transaction"))
 	}
 	return nil
@@ -231,15 +232,15 @@ func (s *Session) runCommands(source io.Reader, o *archive.Import, out *archive.
 
 // runImported runs a command and returns the error of its reply. spare is a buffer
 // for the reply, and is returned for reuse.
-func (s *Session) runImported(args [][]byte, spare []byte) ([]byte, error) {
-	if cmd, _ := s.srv.table.find(args); cmd != nil && !s.importable(cmd) {
+func runImported(s *engine.Session, args [][]byte, spare []byte) ([]byte, error) {
+	if cmd, _ := s.Engine.Table.Find(args); cmd != nil && !importable(s, cmd) {
 		return spare, errors.New("the command cannot be imported")
 	}
-	_, out, ending := s.turn([][][]byte{args}, spare[:0])
+	_, out, ending := s.Turn([][][]byte{args}, spare[:0])
 	if out == nil || ending {
 		return nil, errors.New("the command has no reply")
 	}
-	s.written()
+	s.Written()
 	if out[0] != '-' && out[0] != '*' {
 		return out, nil
 	}
@@ -251,13 +252,13 @@ func (s *Session) runImported(args [][]byte, spare []byte) ([]byte, error) {
 }
 
 // importable reports whether a command changes data, or does nothing.
-func (s *Session) importable(cmd *Command) bool {
-	flags := cmd.spec.Flags()
+func importable(s *engine.Session, cmd *engine.Command) bool {
+	flags := cmd.Spec.Flags()
 	switch cmd.Name {
 	case "select", "ping", "echo", "publish", "spublish":
 		return true
 	}
-	return cmd.Group != "connection" && !flags.Has(protocol.Admin|protocol.PubSub) && (s.multi || !flags.Has(protocol.Blocking))
+	return cmd.Group != "connection" && !flags.Has(protocol.Admin|protocol.PubSub) && (s.Multi || !flags.Has(protocol.Blocking))
 }
 
 // firstError returns the first error in a reply, including the replies within that

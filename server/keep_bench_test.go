@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -10,7 +11,7 @@ import (
 
 // BenchmarkTake measures the lock hold for a checkpoint of 100 000 changed keys.
 func BenchmarkTake(b *testing.B) {
-	srv, err := New(Options{File: filepath.Join(b.TempDir(), "take.db"), Config: map[string]string{"save": "3600 100000000"}})
+	srv, err := newEngine(Options{File: filepath.Join(b.TempDir(), "take.db"), Config: map[string]string{"save": "3600 100000000"}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -22,28 +23,28 @@ func BenchmarkTake(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		b.StopTimer()
-		srv.do(func() {
-			db := srv.keys.DB(0)
+		srv.Locked(func() {
+			db := srv.Keys.DB(0)
 			for i := range 100_000 {
 				key := "key:" + strconv.Itoa(i)
-				e := db.Edit(bytesOf(key))
+				e := db.Edit(engine.BytesOf(key))
 				if e == nil {
-					e = db.AddString(bytesOf(key), nil, false)
+					e = db.AddString(engine.BytesOf(key), nil, false)
 				}
-				db.SetString(e, bytesOf(strconv.Itoa(n)))
+				db.SetString(e, engine.BytesOf(strconv.Itoa(n)))
 			}
-			srv.keys.Seal()
+			srv.Keys.Seal()
 		})
 		b.StartTimer()
 		var took time.Duration
-		srv.do(func() {
+		srv.Locked(func() {
 			start := time.Now()
-			srv.keeper.take()
+			srv.Keeper.Take()
 			took = time.Since(start)
 		})
 		b.StopTimer()
-		srv.keeper.flush()
-		srv.do(func() { srv.keeper.account() })
+		srv.Keeper.Flush()
+		srv.Locked(func() { srv.Keeper.Account() })
 		b.StartTimer()
 		longest, sum, n = max(longest, took), sum+took, n+1
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -185,11 +186,11 @@ func TestNoRoom(t *testing.T) {
 			}
 			want := "OK"
 			if stop == "yes" {
-				want = errNotSaved
+				want = engine.ErrNotSaved
 			}
 			must(t, srv, "SET a 3 -> "+want, "GET x -> <nil>", "SAVE -> ERR")
 			if stop == "yes" {
-				must(t, srv, "PING -> "+errNotSaved, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 3 -> OK", "CONFIG SET stop-writes-on-bgsave-error yes")
+				must(t, srv, "PING -> "+engine.ErrNotSaved, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 3 -> OK", "CONFIG SET stop-writes-on-bgsave-error yes")
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
@@ -325,7 +326,7 @@ func TestNoRoomInAlways(t *testing.T) {
 				}
 				other.reply()
 				if stop == "no" { // without a limit the journal would use all memory
-					srv.do(func() { srv.keeper.limits.pending = 100_000 })
+					srv.Locked(func() { srv.Keeper.Limits.Pending = 100_000 })
 					for range 300 {
 						must(t, srv, "SET b "+strings.Repeat("x", 1000)+" -> OK")
 					}
@@ -441,7 +442,7 @@ func TestFullDisk(t *testing.T) {
 		t.Error(status)
 	}
 	savedAs(t, path, "a", "1")
-	must(t, srv, "SET a 3 -> "+errNotSaved, "GET a -> 2", "CONFIG SET stop-writes-on-bgsave-error no")
+	must(t, srv, "SET a 3 -> "+engine.ErrNotSaved, "GET a -> 2", "CONFIG SET stop-writes-on-bgsave-error no")
 	for i := range 95 {
 		must(t, srv, fmt.Sprintf("DEL big%d", i))
 	}
@@ -616,7 +617,7 @@ func TestFileRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		must(t, srv, "CONFIG SET appendonly no", "SET a 3 -> OK", "SAVE -> ERR")
-		srv.do(func() { srv.keeper.wantsFresh = true })
+		srv.Locked(func() { srv.Keeper.WantsFresh = true })
 		must(t, srv, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 4 -> OK", "SAVE -> ERR")
 		time.Sleep(50 * time.Millisecond)
 		if b, err := os.ReadFile(path); string(b) != "mine" {

@@ -18,14 +18,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
 // keep returns a server that keeps its data in the file at path, and has loaded
 // them. Unless config says otherwise, it keeps a journal and writes nothing before it
 // is closed without being asked for.
-func keep(t testing.TB, path string, config map[string]string) *Server {
+func keep(t testing.TB, path string, config map[string]string) *engine.Engine {
 	t.Helper()
 	srv, err := openKeep(path, config)
 	if err != nil {
@@ -35,12 +36,12 @@ func keep(t testing.TB, path string, config map[string]string) *Server {
 	return srv
 }
 
-func openKeep(path string, config map[string]string) (*Server, error) {
+func openKeep(path string, config map[string]string) (*engine.Engine, error) {
 	c := map[string]string{"save": "1000000 1", "enable-debug-command": "yes"}
 	for name, value := range config {
 		c[name] = value
 	}
-	srv, err := New(Options{File: path, Config: c})
+	srv, err := newEngine(Options{File: path, Config: c})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func openKeep(path string, config map[string]string) (*Server, error) {
 }
 
 // say runs a command line, split at spaces, and returns the reply or the error.
-func say(srv *Server, line string) string {
+func say(srv *engine.Engine, line string) string {
 	var args []any
 	for _, word := range strings.Fields(line) {
 		if word == `""` {
@@ -63,7 +64,7 @@ func say(srv *Server, line string) string {
 	return sayArgs(srv, args...)
 }
 
-func sayArgs(srv *Server, args ...any) string {
+func sayArgs(srv *engine.Engine, args ...any) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	reply, err := srv.Do(ctx, args...)
@@ -75,7 +76,7 @@ func sayArgs(srv *Server, args ...any) string {
 
 // must runs command lines, each of which has to have the reply behind its "->",
 // or any but an error.
-func must(t testing.TB, srv *Server, lines ...string) {
+func must(t testing.TB, srv *engine.Engine, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
 		line, want, given := strings.Cut(line, " -> ")
@@ -99,10 +100,10 @@ func must(t testing.TB, srv *Server, lines ...string) {
 }
 
 // digestOf sums up all data but their deadlines.
-func digestOf(srv *Server) string { return say(srv, "DEBUG DIGEST") }
+func digestOf(srv *engine.Engine) string { return say(srv, "DEBUG DIGEST") }
 
 // infoOf returns a field of INFO.
-func infoOf(t testing.TB, srv *Server, field string) string {
+func infoOf(t testing.TB, srv *engine.Engine, field string) string {
 	t.Helper()
 	for line := range strings.Lines(sayArgs(srv, "INFO", "everything")) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
@@ -124,21 +125,21 @@ func eventually(t testing.TB, what string, so func() bool) {
 }
 
 // quiet waits until the keeper has nothing to do.
-func quiet(t testing.TB, srv *Server) {
+func quiet(t testing.TB, srv *engine.Engine) {
 	t.Helper()
-	k := srv.keeper
+	k := srv.Keeper
 	eventually(t, "the keeper rests", func() (rests bool) {
-		srv.do(func() {
-			rests = !k.saveRequested && !k.saving && k.rewrite == nil && k.obsoleteUpTo == 0 && !k.wantsFresh && !k.pending()
+		srv.Locked(func() {
+			rests = !k.SaveRequested && !k.Saving && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.WantsFresh && !k.Pending()
 		})
 		return rests
 	})
 }
 
 // again closes a server and returns another with the same file.
-func again(t testing.TB, srv *Server, config map[string]string) *Server {
+func again(t testing.TB, srv *engine.Engine, config map[string]string) *engine.Engine {
 	t.Helper()
-	path := srv.keeper.path
+	path := srv.Keeper.Path
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestSaveInAlways(t *testing.T) {
 }
 
 // dialKeep connects to a server without a socket.
-func dialKeep(t *testing.T, srv *Server) *rawClient {
+func dialKeep(t *testing.T, srv *engine.Engine) *rawClient {
 	t.Helper()
 	nc, err := srv.Dialer()(context.Background(), "", "")
 	if err != nil {
@@ -189,7 +190,7 @@ func dialKeep(t *testing.T, srv *Server) *rawClient {
 }
 
 // saves returns how often the data were saved.
-func saves(t testing.TB, srv *Server) int {
+func saves(t testing.TB, srv *engine.Engine) int {
 	n, err := strconv.Atoi(infoOf(t, srv, "rdb_saves"))
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +277,7 @@ func TestNoJournalWithoutRules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, map[string]string{"save": ""})
 	records := func() (on bool) {
-		srv.do(func() { on = srv.keys.Recording() })
+		srv.Locked(func() { on = srv.Keys.Recording() })
 		return on
 	}
 	pending := func() string { return infoOf(t, srv, "snapshot_pending_bytes") }
@@ -321,9 +322,9 @@ func TestNoJournalWithoutRules(t *testing.T) {
 
 func TestSavingCommands(t *testing.T) {
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
-	k := srv.keeper
+	k := srv.Keeper
 	last := say(srv, "LASTSAVE")
-	if start := fmt.Sprint(srv.start.Unix()); last != start {
+	if start := fmt.Sprint(srv.Start.Unix()); last != start {
 		t.Errorf("LASTSAVE is %s before anything was saved, want the start, %s", last, start)
 	}
 	must(t, srv, "SET a 1", "BGSAVE -> Background saving started")
@@ -335,17 +336,17 @@ func TestSavingCommands(t *testing.T) {
 	}
 	must(t, srv, "BGSAVE NOW -> ERR syntax error", "BGSAVE SCHEDULE x -> ERR syntax error")
 
-	k.io.Lock() // as if the disk were slow
-	must(t, srv, "SET a 3", "BGSAVE", "BGSAVE -> "+errSaving, "BGSAVE SCHEDULE -> "+errSaving, "SAVE -> "+errSaving)
+	k.IO.Lock() // as if the disk were slow
+	must(t, srv, "SET a 3", "BGSAVE", "BGSAVE -> "+engine.ErrSaving, "BGSAVE SCHEDULE -> "+engine.ErrSaving, "SAVE -> "+engine.ErrSaving)
 	eventually(t, "the Cut is taken", func() (taken bool) {
-		srv.do(func() { taken = k.saving })
+		srv.Locked(func() { taken = k.Saving })
 		return taken
 	})
-	must(t, srv, "SET a 4", "BGSAVE -> "+errSaving)
+	must(t, srv, "SET a 4", "BGSAVE -> "+engine.ErrSaving)
 	if got := infoOf(t, srv, "rdb_bgsave_in_progress"); got != "1" {
 		t.Error("rdb_bgsave_in_progress:", got)
 	}
-	k.io.Unlock()
+	k.IO.Unlock()
 	quiet(t, srv)
 	if n := infoOf(t, srv, "rdb_changes_since_last_save"); n != "1" {
 		t.Errorf("%s changes since", n)
@@ -353,9 +354,9 @@ func TestSavingCommands(t *testing.T) {
 	if now, _ := strconv.ParseInt(say(srv, "LASTSAVE"), 10, 64); time.Since(time.Unix(now, 0)) > time.Minute {
 		t.Error("LASTSAVE:", now)
 	}
-	k.io.Lock()
+	k.IO.Lock()
 	must(t, srv, "BGREWRITEAOF", "BGREWRITEAOF -> ERR Background append only file rewriting already in progress")
-	k.io.Unlock()
+	k.IO.Unlock()
 	quiet(t, srv)
 	if infoOf(t, srv, "aof_rewrites") != "1" || infoOf(t, srv, "aof_last_bgrewrite_status") != "ok" {
 		t.Error("the file was not rewritten")
@@ -363,12 +364,12 @@ func TestSavingCommands(t *testing.T) {
 	srv = again(t, srv, nil)
 	must(t, srv, "GET a -> 4")
 
-	none, err := New(Options{})
+	none, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer none.Close()
-	must(t, none, "SAVE -> "+errNoFile, "BGSAVE -> "+errNoFile, "BGREWRITEAOF -> "+errNoFile)
+	must(t, none, "SAVE -> "+engine.ErrNoFile, "BGSAVE -> "+engine.ErrNoFile, "BGREWRITEAOF -> "+engine.ErrNoFile)
 }
 
 func TestShutdownSaves(t *testing.T) {
@@ -387,7 +388,7 @@ func TestShutdownSaves(t *testing.T) {
 		must(t, srv, "SET a 1", "SAVE", "SET a 2", "SHUTDOWN ABORT -> ERR No shutdown in progress.",
 			"SHUTDOWN SAVE NOSAVE -> ERR syntax error", "SHUTDOWN ABORT NOW -> ERR syntax error")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		if _, err := srv.Do(ctx, anys(test.command)...); !errors.Is(err, ErrServerClosed) {
+		if _, err := srv.Do(ctx, anys(test.command)...); !errors.Is(err, engine.ErrServerClosed) {
 			t.Errorf("%s: %v", test.command, err)
 		}
 		if err := srv.Shutdown(ctx); err != nil {
@@ -466,11 +467,11 @@ func TestRestart(t *testing.T) {
 func TestExpiredWhileDown(t *testing.T) {
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
 	must(t, srv, "SET a 1 PX 30", "ZADD z 1 a", "PEXPIRE z 30", "SET b 1 EX 1000", "SAVE")
-	srv.do(func() { srv.ending.nosave = true })
+	srv.Locked(func() { srv.Ending.Nosave = true })
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(srv.config.dir, srv.config.dbfilename)
+	path := filepath.Join(srv.Config.Dir, srv.Config.Dbfilename)
 	time.Sleep(50 * time.Millisecond)
 	for range 2 {
 		srv = keep(t, path, map[string]string{"save": ""})
@@ -560,7 +561,7 @@ func TestRefusedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := openKeep(path, nil)
-		var fe *FileError
+		var fe *engine.FileError
 		if !errors.Is(err, test.want) || !errors.As(err, &fe) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -603,7 +604,7 @@ func TestEmptyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	srv, err := New(Options{File: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	srv, err := newEngine(Options{File: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -620,16 +621,16 @@ func TestEmptyFile(t *testing.T) {
 // logged, too.
 func TestFailuresAreLoggedRarely(t *testing.T) {
 	var log bytes.Buffer
-	srv, err := New(Options{File: filepath.Join(t.TempDir(), "k.db"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	srv, err := newEngine(Options{File: filepath.Join(t.TempDir(), "k.db"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
 	lines := 0
-	more := func(what string, want int, f func(*keeper)) {
+	more := func(what string, want int, f func(*engine.Keeper)) {
 		t.Helper()
-		srv.do(func() {
-			f(srv.keeper)
+		srv.Locked(func() {
+			f(srv.Keeper)
 			n := strings.Count(log.String(), "saving failed")
 			if n-lines != want {
 				t.Errorf("%s: %d lines in the log, want %d", what, n-lines, want)
@@ -638,51 +639,51 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 		})
 	}
 	full, broken := errors.New("disk full"), errors.New("disk broken")
-	fail := func(k *keeper, err error) { k.fail(result{checkpoint: new(checkpoint), err: err}) }
-	more("1000 failures", 1, func(k *keeper) {
+	fail := func(k *engine.Keeper, err error) { k.Fail(engine.Result{Checkpoint: new(engine.Checkpoint), Err: err}) }
+	more("1000 failures", 1, func(k *engine.Keeper) {
 		for range 1000 {
 			fail(k, full)
 		}
 	})
-	more("another error", 2, func(k *keeper) {
+	more("another error", 2, func(k *engine.Keeper) {
 		for _, err := range []error{broken, broken, full, full} {
 			fail(k, err)
 		}
 	})
 	intervals := []time.Duration{}
-	more("the time has come", 12, func(k *keeper) {
+	more("the time has come", 12, func(k *engine.Keeper) {
 		for range 12 {
-			k.failures.next = time.Now()
+			k.Failures.Next = time.Now()
 			fail(k, full)
 			fail(k, full)
-			intervals = append(intervals, k.failures.interval)
+			intervals = append(intervals, k.Failures.Interval)
 		}
 	})
-	if intervals[0] != 2*firstReminder || intervals[11] != lastReminder {
+	if intervals[0] != 2*engine.FirstReminder || intervals[11] != engine.LastReminder {
 		t.Errorf("the intervals are %v", intervals)
 	}
-	more("a client has asked", 2, func(k *keeper) {
+	more("a client has asked", 2, func(k *engine.Keeper) {
 		for range 2 {
-			k.fail(result{checkpoint: new(checkpoint), err: full, requested: true})
+			k.Fail(engine.Result{Checkpoint: new(engine.Checkpoint), Err: full, Requested: true})
 		}
 	})
 	must(t, srv, "SAVE -> OK")
-	srv.do(func() {
+	srv.Locked(func() {
 		if !strings.Contains(log.String(), "saving succeeds again") || !strings.Contains(log.String(), "failures=1030") {
 			t.Errorf("the end is not in the log: %s", &log)
 		}
 	})
-	more("the next failure", 1, func(k *keeper) { fail(k, full) })
+	more("the next failure", 1, func(k *engine.Keeper) { fail(k, full) })
 	must(t, srv, "SAVE -> OK")
 }
 
 // fill makes n strings, without the commands.
-func fill(srv *Server, n, size int) {
+func fill(srv *engine.Engine, n, size int) {
 	for at := 0; at < n; at += 10_000 {
-		srv.do(func() {
+		srv.Locked(func() {
 			for i := at; i < min(n, at+10_000); i++ {
-				srv.keys.DB(0).Put(fmt.Appendf(nil, "fill:%d", i), keyspace.NewString(bytes.Repeat([]byte{'x'}, size)), false)
-				srv.keys.Seal()
+				srv.Keys.DB(0).Put(fmt.Appendf(nil, "fill:%d", i), keyspace.NewString(bytes.Repeat([]byte{'x'}, size)), false)
+				srv.Keys.Seal()
 			}
 		})
 	}
@@ -698,7 +699,7 @@ func TestLoading(t *testing.T) {
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
-	srv, err := New(Options{File: path})
+	srv, err := newEngine(Options{File: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -719,7 +720,7 @@ func TestLoading(t *testing.T) {
 		if !loading {
 			break
 		}
-		for i, want := range []string{errLoading, errLoading, errLoading, errLoading, "OK", errLoading, "EXECABORT"} {
+		for i, want := range []string{engine.ErrLoading, engine.ErrLoading, engine.ErrLoading, engine.ErrLoading, "OK", engine.ErrLoading, "EXECABORT"} {
 			if !strings.HasPrefix(replies[i], want) {
 				t.Fatalf("reply %d while loading: %s", i, replies[i])
 			}
@@ -758,7 +759,7 @@ func TestCloseWhileLoading(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wait := range []time.Duration{0, 10 * time.Millisecond} {
-		srv, err := New(Options{File: path})
+		srv, err := newEngine(Options{File: path})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -772,8 +773,10 @@ func TestCloseWhileLoading(t *testing.T) {
 }
 
 // lowerLimits makes a keeper rewrite its file all the time.
-func lowerLimits(srv *Server, waste int64) {
-	srv.do(func() { srv.keeper.limits = keepLimits{pending: 1 << 20, journal: 16 << 10, waste: waste, cleared: 50} })
+func lowerLimits(srv *engine.Engine, waste int64) {
+	srv.Locked(func() {
+		srv.Keeper.Limits = engine.KeepLimits{Pending: 1 << 20, Journal: 16 << 10, Waste: waste, Cleared: 50}
+	})
 }
 
 // The file is rewritten while clients change what is in it: keys come and go,
@@ -887,7 +890,7 @@ func TestJournalIsDropped(t *testing.T) {
 	if infoOf(t, srv, "snapshot_journal_bytes") == "0" && infoOf(t, srv, "aof_rewrites") == "0" {
 		t.Fatal("there is no journal to drop")
 	}
-	srv.keeper.wake()
+	srv.Keeper.Wake()
 	eventually(t, "the journal is dropped", func() bool {
 		return infoOf(t, srv, "snapshot_journal_bytes") == "0" && infoOf(t, srv, "aof_rewrites") == "1"
 	})
@@ -966,11 +969,11 @@ func TestDueDuringCheckpoint(t *testing.T) {
 	c := dialKeep(t, srv)
 	c.send("BZPOPBYSCORE 0 1 due -inf @now\r\n")
 	eventually(t, "somebody waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
-	srv.time.offset.Add(int64(2 * time.Hour)) // the timer does not know yet
-	srv.mu.Lock()
-	srv.keeper.saveRequested = true
-	srv.mu.Unlock()
-	srv.keeper.wake()
+	srv.Time.Offset.Add(int64(2 * time.Hour)) // the timer does not know yet
+	srv.Mu.Lock()
+	srv.Keeper.SaveRequested = true
+	srv.Mu.Unlock()
+	srv.Keeper.Wake()
 	time.Sleep(50 * time.Millisecond) // no other goroutine takes the lock
 	must(t, srv, "PING")
 	if got := fmt.Sprint(c.reply()); !strings.HasPrefix(got, "[due [[a ") {
@@ -1065,17 +1068,17 @@ func TestDueWhileLoading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, nil)
 	must(t, srv, "HSET h due old other 1", "HPEXPIRE h 20 FIELDS 1 due", "SAVE")
-	srv.do(func() { // as if the file were being loaded
-		srv.keeper.loading = &loadState{start: time.Now()}
-		srv.keys.Record(false)
+	srv.Locked(func() { // as if the file were being loaded
+		srv.Keeper.Loading = &engine.LoadState{Start: time.Now()}
+		srv.Keys.Record(false)
 	})
 	time.Sleep(100 * time.Millisecond)
-	srv.do(func() {
-		if n := srv.keys.DB(0).DueMembers([]byte("h")); n != 1 {
+	srv.Locked(func() {
+		if n := srv.Keys.DB(0).DueMembers([]byte("h")); n != 1 {
 			t.Errorf("%d members are due, want 1", n)
 		}
-		srv.keeper.loading = nil
-		srv.keys.Record(true)
+		srv.Keeper.Loading = nil
+		srv.Keys.Record(true)
 	})
 	must(t, srv, "HSET h due new", "SAVE")
 	if err := srv.Close(); err != nil {
@@ -1100,19 +1103,19 @@ func TestSaveBehindLastPiece(t *testing.T) {
 			srv := keep(t, filepath.Join(t.TempDir(), "k.db"), settings)
 			must(t, srv, "MSET a 1 b 2 c 3")
 			quiet(t, srv)
-			k := srv.keeper
-			srv.do(func() {
-				k.loseTrack()
-				srv.keys.Record(true)
-				keys := k.allKeys(func(f func()) { f() })
-				k.beginRewrite(&rewrite{keys: keys, fresh: true, fullSave: true, began: time.Now()})
-				k.take()
-				k.flush()
-				if err := k.saveNow(); err != nil {
+			k := srv.Keeper
+			srv.Locked(func() {
+				k.LoseTrack()
+				srv.Keys.Record(true)
+				keys := k.AllKeys(func(f func()) { f() })
+				k.BeginRewrite(&engine.Rewrite{Keys: keys, Fresh: true, FullSave: true, Began: time.Now()})
+				k.Take()
+				k.Flush()
+				if err := k.SaveNow(); err != nil {
 					t.Error(err)
 				}
-				if k.failed != nil || k.needsFresh == k.automatic() || k.rewrite != nil || !k.rewriteFailedAt.IsZero() {
-					t.Errorf("failed %v, fresh file needed %v, rewrite %v", k.failed, k.needsFresh, k.rewrite)
+				if k.Failed != nil || k.NeedsFresh == k.Automatic() || k.Rewrite != nil || !k.RewriteFailedAt.IsZero() {
+					t.Errorf("failed %v, fresh file needed %v, rewrite %v", k.Failed, k.NeedsFresh, k.Rewrite)
 				}
 			})
 		})

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"math"
 	"testing"
 )
@@ -9,18 +10,18 @@ import (
 // TestKeyAllocations checks that commands that query keys, or change their deadlines,
 // allocate nothing.
 func TestKeyAllocations(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer s.close()
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer s.Close()
 	for i := range 1000 {
-		s.turn([][][]byte{{[]byte("SET"), fmt.Appendf(nil, "k%d", i), []byte("v")}}, nil)
-		s.written()
-		s.turn([][][]byte{{[]byte("EXPIRE"), fmt.Appendf(nil, "k%d", i), []byte("1000")}}, nil)
-		s.written()
+		s.Turn([][][]byte{{[]byte("SET"), fmt.Appendf(nil, "k%d", i), []byte("v")}}, nil)
+		s.Written()
+		s.Turn([][][]byte{{[]byte("EXPIRE"), fmt.Appendf(nil, "k%d", i), []byte("1000")}}, nil)
+		s.Written()
 	}
 	for _, test := range []struct {
 		name string
@@ -44,7 +45,7 @@ func TestKeyAllocations(t *testing.T) {
 // TestScanComplete checks that SCAN returns every key that exists during the whole scan,
 // while others are added and removed.
 func TestScanComplete(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestScanComplete(t *testing.T) {
 
 // RANDOMKEY draws every key equally often.
 func TestRandomkeyFair(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestRandomkeyFair(t *testing.T) {
 	}
 }
 
-func do(t *testing.T, srv *Server, args ...any) any {
+func do(t *testing.T, srv *engine.Engine, args ...any) any {
 	t.Helper()
 	reply, err := srv.Do(t.Context(), args...)
 	if err != nil {
@@ -111,7 +112,7 @@ func do(t *testing.T, srv *Server, args ...any) any {
 
 // TestWaitUnblocked checks that WAIT blocks until CLIENT UNBLOCK.
 func TestWaitUnblocked(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,20 +122,20 @@ func TestWaitUnblocked(t *testing.T) {
 		{"ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"},
 	} {
 		woken := false
-		s := srv.newSession(peer{fd: -1, wake: func() { woken = true }})
-		if _, out, _ := s.turn([][][]byte{{[]byte("WAIT"), []byte("1"), []byte("0")}}, nil); len(out) != 0 {
+		s := srv.NewSession(engine.Peer{FD: -1, Wake: func() { woken = true }})
+		if _, out, _ := s.Turn([][][]byte{{[]byte("WAIT"), []byte("1"), []byte("0")}}, nil); len(out) != 0 {
 			t.Fatalf("WAIT 1 0: %q", out)
 		}
 		do(t, srv, "PING")
-		if woken || srv.BlockedClients() != 1 {
+		if woken || (&Server{srv}).BlockedClients() != 1 {
 			t.Fatal("WAIT 1 0 does not wait")
 		}
-		if n := do(t, srv, "CLIENT", "UNBLOCK", s.id, test.how); n != int64(1) {
+		if n := do(t, srv, "CLIENT", "UNBLOCK", s.ID, test.how); n != int64(1) {
 			t.Fatalf("CLIENT UNBLOCK: %v", n)
 		}
-		if out, _, _ := s.take(); string(out) != test.want || !woken {
+		if out, _, _ := s.Take(); string(out) != test.want || !woken {
 			t.Errorf("CLIENT UNBLOCK %s: %q, want %q", test.how, out, test.want)
 		}
-		s.close()
+		s.Close()
 	}
 }

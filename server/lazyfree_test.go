@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"runtime"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func TestMemoryOfClosedClients(t *testing.T) {
 			srv, addr := start(t, map[string]string{"transport": transport})
 			must(t, srv, "SETRANGE big 4000000 x -> 4000001")
 			runtime.GC()
-			before := usedMemory()
+			before := engine.UsedMemory()
 			c := dialRaw(t, addr)
 			if unread {
 				c.send(strings.Repeat("GET big\r\n", 8))
@@ -82,10 +83,10 @@ func TestMemoryOfClosedClients(t *testing.T) {
 				c.send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n", size))
 				c.send(strings.Repeat("x", size/2))
 			}
-			until(t, srv, "the memory to be taken", func() bool { return usedMemory() > before+size/4 })
+			until(t, srv, "the memory to be taken", func() bool { return engine.UsedMemory() > before+size/4 })
 			runtime.GC() // removes the garbage of the setup
 			c.Close()
-			until(t, srv, fmt.Sprint(transport, unread, ": the memory to be given back"), func() bool { return usedMemory() < before+size/8 })
+			until(t, srv, fmt.Sprint(transport, unread, ": the memory to be given back"), func() bool { return engine.UsedMemory() < before+size/8 })
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestSentBehindABlock(t *testing.T) {
 		fmt.Fprintf(&behind, "ECHO first-%d\r\n", i)
 	}
 	waits.send(behind.String())
-	until(t, srv, "blocked", func() bool { return srv.blockedClients == 1 })
+	until(t, srv, "blocked", func() bool { return srv.BlockedClients == 1 })
 	for i := range 2000 { // enough for the buffer to be used again, several times
 		waits.send(fmt.Sprintf("ECHO second-%d-%s\r\n", i, strings.Repeat("x", 50)))
 	}

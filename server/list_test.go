@@ -2,26 +2,27 @@ package server
 
 import (
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"testing"
 )
 
 // TestAllocationsOfListsAndSets checks that reading lists and sets allocates nothing, and
 // that adding allocates only the stored elements.
 func TestAllocationsOfListsAndSets(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer s.close()
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer s.Close()
 	run := func(words ...string) {
 		var argv [][]byte
 		for _, w := range words {
 			argv = append(argv, []byte(w))
 		}
-		s.turn([][][]byte{argv}, nil)
-		s.written()
+		s.Turn([][][]byte{argv}, nil)
+		s.Written()
 	}
 	for i := range 10000 {
 		n := fmt.Sprint(i)

@@ -5,6 +5,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"io"
 	"net"
 	"runtime"
@@ -55,7 +56,7 @@ func TestMeasureIdleClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(t, srv, "idle", func() bool { return len(srv.sessions) == n })
+	until(t, srv, "idle", func() bool { return len(srv.Sessions) == n })
 	const most = 5 << 10 // includes the client's end and the shared buffers of the loop
 	if per := (heap() - before) / n; per > most {
 		t.Errorf("an idle connection takes %d bytes", per)
@@ -66,12 +67,12 @@ func TestMeasureIdleClients(t *testing.T) {
 // more than it buffers.
 func TestMeasureIdle(t *testing.T) {
 	measured(t)
-	overBoth(t, nil, func(t *testing.T, srv *Server, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
 		for range 10 {
 			c := dialRaw(t, addr)
 			c.send("BLPOP list 0\r\n" + strings.Repeat("PING "+strings.Repeat("x", 1000)+"\r\n", 1500))
 		}
-		until(t, srv, "waiting", func() bool { return srv.blockedClients == 10 })
+		until(t, srv, "waiting", func() bool { return srv.BlockedClients == 10 })
 		time.Sleep(100 * time.Millisecond) // to read what they have sent
 		used := func() time.Duration {
 			var u syscall.Rusage

@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"os"
 	"runtime"
 	"strings"
@@ -25,7 +26,7 @@ func measured(t *testing.T) {
 func alive() int64 {
 	runtime.GC()
 	runtime.GC() // collects objects that finalizers have released
-	return usedMemory()
+	return engine.UsedMemory()
 }
 
 // settled returns alive() when it has stopped falling, which it does while servers of
@@ -54,12 +55,12 @@ func TestMeasureLazyFree(t *testing.T) {
 	srv, addr := start(t, nil)
 	c := dialRaw(t, addr)
 	runtime.GC()
-	before := usedMemory()
+	before := engine.UsedMemory()
 	for i := range 400 {
 		c.call(fmt.Sprintf("SETRANGE s%d 100000 x", i))
 	}
 	c.call("FLUSHALL ASYNC")
-	until(t, srv, "memory to be given back", func() bool { return usedMemory() < before+10<<20 })
+	until(t, srv, "memory to be given back", func() bool { return engine.UsedMemory() < before+10<<20 })
 }
 
 // The memory that a command with many arguments takes is released after it.
@@ -68,20 +69,20 @@ func TestMeasureManyArguments(t *testing.T) {
 	srv, addr := start(t, nil)
 	c := dialRaw(t, addr)
 	runtime.GC()
-	before := liveMemory()
+	before := engine.LiveMemory()
 	c.send("*100002\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n" + strings.Repeat("$1\r\nx\r\n", 100000))
 	c.reply()
 	c.call("DEL l")
 	until(t, srv, "memory to be given back", func() bool {
 		runtime.GC()
-		return liveMemory() < before+1<<20
+		return engine.LiveMemory() < before+1<<20
 	})
 }
 
 // Nothing of a library stays in memory when another takes its place.
 func TestMeasureReplacedLibraries(t *testing.T) {
 	measured(t)
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // start serves on a loopback port until the test ends.
-func start(t *testing.T, config map[string]string) (srv *Server, addr string) {
+func start(t *testing.T, config map[string]string) (srv *engine.Engine, addr string) {
 	t.Helper()
-	srv, err := New(Options{Config: config})
+	srv, err := newEngine(Options{Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +35,10 @@ func start(t *testing.T, config map[string]string) (srv *Server, addr string) {
 	go func() { served <- srv.Serve(l) }()
 	t.Cleanup(func() {
 		srv.Close()
-		if err := <-served; !errors.Is(err, ErrServerClosed) {
+		if err := <-served; !errors.Is(err, engine.ErrServerClosed) {
 			t.Errorf("Serve: %v", err)
 		}
-		if err := srv.keys.Check(); err != nil {
+		if err := srv.Keys.Check(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -136,7 +138,7 @@ func TestPipelineBeforeReading(t *testing.T) {
 	}
 }
 
-func pipe(t *testing.T, srv *Server) *rawClient {
+func pipe(t *testing.T, srv *engine.Engine) *rawClient {
 	nc, err := srv.Dialer()(context.Background(), "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +221,7 @@ func TestAuthInPipeline(t *testing.T) {
 }
 
 func TestDo(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +242,7 @@ func TestDo(t *testing.T) {
 // TestShutdown checks that Shutdown sends pending replies, and disconnects idle and
 // subscribed clients.
 func TestShutdown(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,10 +273,10 @@ func TestShutdown(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("Shutdown: %v", err)
 	}
-	if err := <-served; !errors.Is(err, ErrServerClosed) {
+	if err := <-served; !errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("Serve: %v", err)
 	}
-	if _, err := srv.Dialer()(ctx, "", ""); !errors.Is(err, ErrServerClosed) {
+	if _, err := srv.Dialer()(ctx, "", ""); !errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("Dialer after Shutdown: %v", err)
 	}
 }
@@ -283,7 +285,7 @@ func TestShutdown(t *testing.T) {
 // the hour pass at once.
 func TestIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := New(Options{Config: map[string]string{"timeout": "3600"}})
+		srv, err := newEngine(Options{Config: map[string]string{"timeout": "3600"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,23 +317,23 @@ func TestIdleTimeout(t *testing.T) {
 
 func TestClassString(t *testing.T) {
 	for in, want := range map[string]string{"": "", "KEA": "AKE", "g$lshzxetdKE": "AKE", "KEAmn": "AnKEm", "El": "lE", "Kx$": "$xK"} {
-		c, ok := parseClasses(in)
+		c, ok := engine.ParseClasses(in)
 		if !ok || c.String() != want {
 			t.Errorf("%q reads as %q, %v; want %q", in, c.String(), ok, want)
 		}
 	}
-	if _, ok := parseClasses("KQ"); ok {
+	if _, ok := engine.ParseClasses("KQ"); ok {
 		t.Error("an unknown class was accepted")
 	}
 }
 
 func TestUsageListsEveryParameter(t *testing.T) {
-	for _, p := range parameters() {
-		if p.kept {
+	for _, p := range engine.Parameters() {
+		if p.Kept {
 			continue
 		}
-		if usage := Usage(); !strings.Contains(usage, "--"+p.name+" ") || strings.Contains(usage, "](") || p.doc == "" {
-			t.Errorf("parameter %s is not documented", p.name)
+		if usage := engine.Usage(); !strings.Contains(usage, "--"+p.Name+" ") || strings.Contains(usage, "](") || p.Doc == "" {
+			t.Errorf("parameter %s is not documented", p.Name)
 		}
 	}
 }
@@ -342,7 +344,9 @@ func TestLongValues(t *testing.T) {
 	for _, transport := range []string{"epoll", "net"} {
 		srv, addr := start(t, map[string]string{"transport": transport})
 		c, other := dialRaw(t, addr), dialRaw(t, addr)
-		value := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), adoptFrom+i%3*adoptFrom) }
+		value := func(i int) string {
+			return strings.Repeat(string(rune('a'+i%26)), command.AdoptFrom+i%3*command.AdoptFrom)
+		}
 		set := func(i int) string {
 			return fmt.Sprintf("*3\r\n$3\r\nSET\r\n$2\r\nk%d\r\n$%d\r\n%s\r\n", i, len(value(i)), value(i))
 		}
@@ -377,7 +381,7 @@ func TestLongValues(t *testing.T) {
 		// While the client waits, so that they are all in one buffer before the first of them
 		// is looked at, and again in place of those that are there.
 		c.send("BZPOPMIN z 0\r\n" + all.String())
-		until(t, srv, "it waits", func() bool { return srv.blockedClients == 1 })
+		until(t, srv, "it waits", func() bool { return srv.BlockedClients == 1 })
 		other.send("ZADD z 1 m\r\n")
 		reply(other, ":1\r\n")
 		reply(c, "*3\r\n$1\r\nz\r\n$1\r\nm\r\n$1\r\n1\r\n"+strings.Repeat("+OK\r\n", 8))
@@ -407,7 +411,7 @@ func TestLongValues(t *testing.T) {
 // has delayed runs while its connection reads, and must not access the input buffer; and
 // the memory of a client is computed while other clients reuse its former buffers.
 func TestInputBufferRaces(t *testing.T) {
-	srv, err := New(Options{Config: map[string]string{"transport": "net", "maxmemory": "1gb"}})
+	srv, err := newEngine(Options{Config: map[string]string{"transport": "net", "maxmemory": "1gb"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +421,7 @@ func TestInputBufferRaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	go srv.Serve(l)
-	const size = 2 * adoptFrom
+	const size = 2 * command.AdoptFrom
 	var clients sync.WaitGroup
 	for n := range 4 {
 		clients.Go(func() {
@@ -482,7 +486,7 @@ func TestKilledWhileConnecting(t *testing.T) {
 // soon as a client has closed, and not only at the timeout.
 func TestAwaitLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := New(Options{})
+		srv, err := newEngine(Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -495,7 +499,7 @@ func TestAwaitLeave(t *testing.T) {
 		waiting.Store(3)
 		for range waiting.Load() {
 			go func() {
-				srv.awaitLeave(time.Hour)
+				srv.AwaitLeave(time.Hour)
 				waiting.Add(-1)
 			}()
 		}

@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -63,10 +64,10 @@ func payload(t *testing.T, s string) (members []string) {
 
 // collections returns the members of all collections, with their scores or
 // values.
-func collections(srv *Server, keys []string) map[string]map[string]string {
+func collections(srv *engine.Engine, keys []string) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, key := range keys {
-		e := srv.keys.DB(0).Peek([]byte(key))
+		e := srv.Keys.DB(0).Peek([]byte(key))
 		if e == nil {
 			continue
 		}
@@ -98,8 +99,8 @@ func TestSubkeyFollowers(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 8))
 			c := newSessionClient(t)
-			srv := c.s.srv
-			sub := &sessionClient{t: t, s: srv.newSession(peer{fd: -1, wake: func() {}})}
+			srv := c.s.Engine
+			sub := &sessionClient{t: t, s: srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})}
 			c.do("CONFIG SET notify-keyspace-events KSTIVA")
 			sub.do("PSUBSCRIBE __*")
 			zsets := []string{"z", "|z,1:a", "z\nz", ""}
@@ -174,8 +175,8 @@ func TestSubkeyFollowers(t *testing.T) {
 			followers := map[string]follower{"S": {}, "T": {}, "I": {}, "V": {}}
 			listen := func() (named map[string][]string) {
 				named = map[string][]string{}
-				out, _, _ := sub.s.take()
-				sub.s.written()
+				out, _, _ := sub.s.Take()
+				sub.s.Written()
 				for len(out) > 0 {
 					v, n, err := protocol.Decode(out)
 					if err != nil {
@@ -287,7 +288,7 @@ func TestSubkeyFollowers(t *testing.T) {
 // that held it is not kept.
 func TestSubkeysOfManyMembers(t *testing.T) {
 	c := newSessionClient(t)
-	srv := c.s.srv
+	srv := c.s.Engine
 	const members = 50_000
 	var batch [][]byte
 	batch = append(batch, []byte("ZADD"), []byte("z"))
@@ -309,7 +310,7 @@ func TestSubkeysOfManyMembers(t *testing.T) {
 	if len(named) != members-1 || named[0] != "member 0" || named[members-2] != "member 49998" {
 		t.Errorf("%d members, from %q", len(named), named[0])
 	}
-	if cap(srv.scope.members) > keepMembers || srv.scope.membersTaken != 0 {
-		t.Errorf("a buffer of %d bytes is kept", cap(srv.scope.members))
+	if cap(srv.Scope.Members) > engine.KeepMembers || srv.Scope.MembersTaken != 0 {
+		t.Errorf("a buffer of %d bytes is kept", cap(srv.Scope.Members))
 	}
 }

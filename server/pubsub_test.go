@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 // TestPublishReachesSubscribers checks with random subscriptions that each client receives
 // a message once for every matching channel and pattern.
 func TestPublishReachesSubscribers(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,19 +20,19 @@ func TestPublishReachesSubscribers(t *testing.T) {
 	const clients = 12
 	rnd := rand.New(rand.NewPCG(1, 2))
 	names := []string{"a", "b", "c"}
-	sessions := make([]*Session, clients)
+	sessions := make([]*engine.Session, clients)
 	mine := make([]map[string]bool, clients)
-	run := func(s *Session, line string) string {
+	run := func(s *engine.Session, line string) string {
 		var argv [][]byte
 		for _, word := range strings.Fields(line) {
 			argv = append(argv, []byte(word))
 		}
-		_, out, _ := s.turn([][][]byte{argv}, nil)
-		s.written()
+		_, out, _ := s.Turn([][][]byte{argv}, nil)
+		s.Written()
 		return string(out)
 	}
 	join := func(i int) {
-		sessions[i] = srv.newSession(peer{fd: -1, wake: func() {}})
+		sessions[i] = srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 		mine[i] = map[string]bool{}
 		if i%2 == 1 {
 			run(sessions[i], "HELLO 3")
@@ -40,8 +41,8 @@ func TestPublishReachesSubscribers(t *testing.T) {
 	for i := range clients {
 		join(i)
 	}
-	publisher := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer publisher.close()
+	publisher := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer publisher.Close()
 	for range 4000 {
 		i, name := rnd.IntN(clients), names[rnd.IntN(len(names))]
 		switch rnd.IntN(9) {
@@ -59,7 +60,7 @@ func TestPublishReachesSubscribers(t *testing.T) {
 			delete(mine[i], "?")
 		case 6:
 			if rnd.IntN(10) == 0 {
-				sessions[i].close()
+				sessions[i].Close()
 				join(i)
 			}
 		default:
@@ -85,9 +86,9 @@ func TestPublishReachesSubscribers(t *testing.T) {
 				if mine[i]["?"] {
 					want += fmt.Sprintf("%c4\r\n$8\r\npmessage\r\n$1\r\n?\r\n$1\r\n%s\r\n$1\r\nx\r\n", kind, name)
 				}
-				out, _, _ := s.take()
-				if s.flushing.Load() != 0 {
-					s.written()
+				out, _, _ := s.Take()
+				if s.Flushing.Load() != 0 {
+					s.Written()
 				}
 				if string(out) != want {
 					t.Fatalf("client %d got %q, want %q", i, out, want)
@@ -101,9 +102,9 @@ func TestPublishReachesSubscribers(t *testing.T) {
 		}
 	}
 	for _, s := range sessions {
-		s.close()
+		s.Close()
 	}
-	if n := len(srv.pubsub.channels) + len(srv.pubsub.patterns); n != 0 {
+	if n := len(srv.PubSub.Channels) + len(srv.PubSub.Patterns); n != 0 {
 		t.Errorf("%d names have subscribers after all clients have closed", n)
 	}
 }
@@ -112,11 +113,11 @@ func TestPublishReachesSubscribers(t *testing.T) {
 // their output limit, and reaches the others.
 func TestManyTooFarBehind(t *testing.T) {
 	srv, addr := start(t, map[string]string{"client-output-buffer-limit": "pubsub 100kb 0 0"})
-	lazy := make([]*Session, 6)
+	lazy := make([]*engine.Session, 6)
 	for i := range lazy {
-		lazy[i] = srv.newSession(peer{fd: -1, wake: func() {}})
-		defer lazy[i].close()
-		lazy[i].turn([][][]byte{{[]byte("SUBSCRIBE"), []byte("news")}}, nil) // its output is never written
+		lazy[i] = srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+		defer lazy[i].Close()
+		lazy[i].Turn([][][]byte{{[]byte("SUBSCRIBE"), []byte("news")}}, nil) // its output is never written
 	}
 	c, publisher := dialRaw(t, addr), dialRaw(t, addr)
 	c.send("SUBSCRIBE news\r\n")
@@ -130,9 +131,9 @@ func TestManyTooFarBehind(t *testing.T) {
 		}
 		c.expect("[message news " + message + "]")
 	}
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	if slices.ContainsFunc(lazy, func(s *Session) bool { return !s.killed }) || srv.outputLimitDisconnections != int64(len(lazy)) {
-		t.Errorf("%d were disconnected", srv.outputLimitDisconnections)
+	srv.Mu.Lock()
+	defer srv.Mu.Unlock()
+	if slices.ContainsFunc(lazy, func(s *engine.Session) bool { return !s.Killed }) || srv.OutputLimitDisconnections != int64(len(lazy)) {
+		t.Errorf("%d were disconnected", srv.OutputLimitDisconnections)
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"flag"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"os"
 	"slices"
 	"strings"
@@ -51,14 +52,14 @@ func replaceSection(t *testing.T, doc, name, text string) string {
 func commandTable() string {
 	names := map[string][]string{}
 	var groups []string
-	for _, c := range newTable(families()).rows {
+	for _, c := range engine.NewTable(families()).Rows {
 		if names[c.Group] == nil {
 			groups = append(groups, c.Group)
 		}
 		name := strings.ToUpper(c.Name)
-		if len(c.subcommands) > 0 {
+		if len(c.Subcommands) > 0 {
 			var subs []string
-			for _, s := range c.subcommands {
+			for _, s := range c.Subcommands {
 				subs = append(subs, strings.ToUpper(s.Name[len(c.Name)+1:]))
 			}
 			slices.Sort(subs)
@@ -80,33 +81,33 @@ func parameterTable() string {
 	var reasons []string // why parameters have no effect, in order of appearance
 	kept := map[string][]string{}
 	works.WriteString("| parameter | default | at run time | meaning |\n|---|---|---|---|\n")
-	for _, p := range parameters() {
+	for _, p := range engine.Parameters() {
 		change := "yes"
-		if p.fixed {
+		if p.Fixed {
 			change = "no"
 		}
-		name := "`" + p.name + "`"
-		if p.alias != "" {
-			name += ", `" + p.alias + "`"
+		name := "`" + p.Name + "`"
+		if p.Alias != "" {
+			name += ", `" + p.Alias + "`"
 		}
 		initial := ""
-		if p.initial != "" {
-			initial = "`" + p.initial + "`"
+		if p.Initial != "" {
+			initial = "`" + p.Initial + "`"
 		}
 		switch {
-		case p.refused:
-			fmt.Fprintf(&refused, "| %s | %s |\n", name, p.doc)
-		case p.kept:
-			if kept[p.doc] == nil {
-				reasons = append(reasons, p.doc)
+		case p.Refused:
+			fmt.Fprintf(&refused, "| %s | %s |\n", name, p.Doc)
+		case p.Kept:
+			if kept[p.Doc] == nil {
+				reasons = append(reasons, p.Doc)
 			}
-			line := "`" + strings.TrimSpace(p.name+" "+p.initial) + "`"
-			if p.alias != "" {
-				line += " (`" + p.alias + "`)"
+			line := "`" + strings.TrimSpace(p.Name+" "+p.Initial) + "`"
+			if p.Alias != "" {
+				line += " (`" + p.Alias + "`)"
 			}
-			kept[p.doc] = append(kept[p.doc], line)
+			kept[p.Doc] = append(kept[p.Doc], line)
 		default:
-			fmt.Fprintf(&works, "| %s | %s | %s | %s |\n", name, initial, change, p.doc)
+			fmt.Fprintf(&works, "| %s | %s | %s | %s |\n", name, initial, change, p.Doc)
 		}
 	}
 	var ignored strings.Builder

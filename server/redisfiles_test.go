@@ -50,7 +50,7 @@ func TestRedisFiles(t *testing.T) {
 		}
 		start := func() (string, error) {
 			var log bytes.Buffer
-			srv, err := New(Options{Config: config, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+			srv, err := newEngine(Options{Config: config, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 			if err == nil {
 				err = srv.Close()
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestScriptsStayWithinMemory checks that the process grows by at most the limit while a
@@ -33,18 +34,18 @@ func TestScriptsStayWithinMemory(t *testing.T) {
 			"local t, i = {}, 1 while true do t[i] = redis.call('lrange','k',0,-1) i = i + 1 end": "not enough memory",
 		"local s = string.rep('x', 2^20) local t = {} for i=1,5000 do t[i] = s end return t": "not enough memory",
 	} {
-		srv, err := New(Options{})
+		srv, err := newEngine(Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		srv.scripting.memoryLimit = limit
+		srv.Scripting.MemoryLimit = limit
 		debug.FreeOSMemory()
-		base, peak := readMemory().mapped, uint64(0)
+		base, peak := engine.ReadMemory().Mapped, uint64(0)
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(stopped)
 			for {
-				peak = max(peak, readMemory().mapped)
+				peak = max(peak, engine.ReadMemory().Mapped)
 				select {
 				case <-stop:
 					return
@@ -61,7 +62,7 @@ func TestScriptsStayWithinMemory(t *testing.T) {
 		if peak > base+limit {
 			t.Errorf("%s: the process has grown by %d MB", source, (peak-base)>>20)
 		}
-		if n := srv.scripting.session.out.Cap(); n > maxKeptReply {
+		if n := srv.Scripting.Session.Out.Cap(); n > engine.MaxKeptReply {
 			t.Errorf("%s: a buffer of %d bytes is kept", source, n)
 		}
 		if err := srv.Close(); err != nil {
@@ -93,8 +94,8 @@ func TestKillWithinLongSteps(t *testing.T) {
 	} {
 		busy, other := dialRaw(t, addr), dialRaw(t, addr)
 		go fmt.Fprintf(busy, "*3\r\n$4\r\nEVAL\r\n$%d\r\n%s\r\n$1\r\n0\r\n", len(source), source)
-		until(t, srv, "busy", func() bool { return srv.busy })
-		if got := other.call("PING"); got != protocol.ReplyError(errBusyEval) {
+		until(t, srv, "busy", func() bool { return srv.Busy })
+		if got := other.call("PING"); got != protocol.ReplyError(engine.ErrBusyEval) {
 			t.Errorf("PING: %v", got)
 		}
 		if got := other.call("SCRIPT KILL"); got != protocol.Status("OK") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -49,9 +50,9 @@ func TestBusyScript(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			busy, other := dialRaw(t, addr), dialRaw(t, addr)
 			busy.send(commandLine("EVAL", test.source, "0"))
-			until(t, srv, "busy", func() bool { return srv.busy })
+			until(t, srv, "busy", func() bool { return srv.Busy })
 			for _, line := range []string{"PING", "GET k", "SET k v", "EVAL x 0", "SUBSCRIBE c", "INFO", "CLIENT LIST", "FUNCTION LIST", "SCRIPT FLUSH"} {
-				if got := other.call(line); got != protocol.ReplyError(errBusyEval) {
+				if got := other.call(line); got != protocol.ReplyError(engine.ErrBusyEval) {
 					t.Errorf("%s: %v", line, got)
 				}
 			}
@@ -61,13 +62,13 @@ func TestBusyScript(t *testing.T) {
 				want any
 			}{
 				{"MULTI", protocol.Status("OK")},
-				{"GET k", protocol.ReplyError(errBusyEval)},
+				{"GET k", protocol.ReplyError(engine.ErrBusyEval)},
 				{"FUNCTION STATS", protocol.Status("QUEUED")},
-				{"EXEC", protocol.ReplyError("EXECABORT Transaction discarded because of: " + errBusyEval)},
+				{"EXEC", protocol.ReplyError("EXECABORT Transaction discarded because of: " + engine.ErrBusyEval)},
 				{"WATCH k", protocol.Status("OK")},
-				{"FUNCTION STATS", protocol.ReplyError(errBusyEval)},
-				{"FUNCTION KILL", protocol.ReplyError(errBusyEval)},
-				{"SHUTDOWN", protocol.ReplyError(errBusyEval)},
+				{"FUNCTION STATS", protocol.ReplyError(engine.ErrBusyEval)},
+				{"FUNCTION KILL", protocol.ReplyError(engine.ErrBusyEval)},
+				{"SHUTDOWN", protocol.ReplyError(engine.ErrBusyEval)},
 				{"SCRIPT KILL", protocol.Status("OK")},
 			} {
 				if got := inside.call(step.line); got != step.want {
@@ -80,7 +81,7 @@ func TestBusyScript(t *testing.T) {
 			if got := other.call("PING"); got != protocol.Status("PONG") {
 				t.Errorf("afterwards: %v", got)
 			}
-			if got := other.call("SCRIPT KILL"); got != protocol.ReplyError(errNotBusy) {
+			if got := other.call("SCRIPT KILL"); got != protocol.ReplyError(engine.ErrNotBusy) {
 				t.Errorf("afterwards SCRIPT KILL: %v", got)
 			}
 		})
@@ -95,7 +96,7 @@ func TestOthersWhileBusy(t *testing.T) {
 	waiter.send("BLPOP l 0\r\n")
 	watcher.call("WATCH k")
 	listener.call("SUBSCRIBE c")
-	until(t, srv, "blocked", func() bool { return srv.blockedClients == 1 })
+	until(t, srv, "blocked", func() bool { return srv.BlockedClients == 1 })
 	busy.send(commandLine("EVAL", `
 		redis.call('set', 'k', 1)
 		redis.call('rpush', 'l', 'a', 'b')
@@ -106,16 +107,16 @@ func TestOthersWhileBusy(t *testing.T) {
 			for i = 1, 100000 do n = n + 1 end
 		until n > tonumber(ARGV[1])
 		return {redis.call('llen', 'l'), redis.call('exists', 'short')}`, "0", "3000000"))
-	until(t, srv, "busy", func() bool { return srv.busy })
-	if got := watcher.call("PING"); got != protocol.ReplyError(errBusyEval) {
+	until(t, srv, "busy", func() bool { return srv.Busy })
+	if got := watcher.call("PING"); got != protocol.ReplyError(engine.ErrBusyEval) {
 		t.Errorf("PING: %v", got)
 	}
-	if got := watcher.call("SCRIPT KILL"); got != protocol.ReplyError(errUnkillable) {
+	if got := watcher.call("SCRIPT KILL"); got != protocol.ReplyError(engine.ErrUnkillable) {
 		t.Errorf("SCRIPT KILL after a write: %v", got)
 	}
-	srv.mu.Lock()
-	blocked := srv.blockedClients
-	srv.mu.Unlock()
+	srv.Mu.Lock()
+	blocked := srv.BlockedClients
+	srv.Mu.Unlock()
 	if blocked != 1 {
 		t.Errorf("a blocked client was served while the script was running")
 	}
@@ -139,11 +140,11 @@ func TestBusyFunction(t *testing.T) {
 	busy, other := dialRaw(t, addr), dialRaw(t, addr)
 	other.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('spin', function() while true do end end)")
 	busy.send("FCALL spin 0 argument\r\n")
-	until(t, srv, "busy", func() bool { return srv.busy })
-	if got := other.call("PING"); got != protocol.ReplyError(errBusyFcall) {
+	until(t, srv, "busy", func() bool { return srv.Busy })
+	if got := other.call("PING"); got != protocol.ReplyError(engine.ErrBusyFcall) {
 		t.Errorf("PING: %v", got)
 	}
-	if got := other.call("SCRIPT KILL"); got != protocol.ReplyError(errBusyFcall) {
+	if got := other.call("SCRIPT KILL"); got != protocol.ReplyError(engine.ErrBusyFcall) {
 		t.Errorf("SCRIPT KILL: %v", got)
 	}
 	if got := fmt.Sprint(other.call("FUNCTION STATS")); !strings.HasPrefix(got, "[running_script [name spin command [FCALL spin 0 argument] duration_ms ") {
@@ -167,7 +168,7 @@ func TestStopWhileBusy(t *testing.T) {
 	go func() {
 		done <- sayArgs(srv, "EVAL", "redis.call('set', 'half', 1) while true do end redis.call('set', 'other', 1)", 0)
 	}()
-	until(t, srv, "busy", func() bool { return srv.busy })
+	until(t, srv, "busy", func() bool { return srv.Busy })
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,12 +178,12 @@ func TestStopWhileBusy(t *testing.T) {
 }
 
 func TestScriptsHaveBounds(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	srv.scripting.memoryLimit = 32 << 20
+	srv.Scripting.MemoryLimit = 32 << 20
 	for source, want := range map[string]string{
 		"local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 1000) .. i end":                 "not enough memory",
 		"local t = {} while true do t = {t} end":                                               "not enough memory",
@@ -216,7 +217,7 @@ func TestScriptsHaveBounds(t *testing.T) {
 // TestSandbox checks that the environment of scripts has only the intended names, and that
 // scripts cannot change it for later scripts.
 func TestSandbox(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,12 +280,12 @@ func TestSandbox(t *testing.T) {
 
 // TestPanicWithinScript checks that pcall does not catch the panic of a command.
 func TestPanicWithinScript(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	srv.table.byName["echo"].run = func(*Call) { panic("BUG: a test") }
+	srv.Table.ByName["echo"].Run = func(*engine.Call) { panic("BUG: a test") }
 	for _, source := range []string{
 		"redis.pcall('echo', 'x')", "pcall(redis.call, 'echo', 'x')", "xpcall(function() redis.call('echo', 'x') end, error)",
 		"coroutine.wrap(function() pcall(redis.call, 'echo', 'x') end)()",
@@ -295,11 +296,11 @@ func TestPanicWithinScript(t *testing.T) {
 					t.Errorf("%s: recovered %v", source, r)
 				}
 			}()
-			s := srv.newSession(peer{fd: -1, wake: func() {}})
-			s.setOwner()
-			srv.lock()
-			defer srv.mu.Unlock()
-			s.exec([][]byte{[]byte("EVAL"), []byte(source), []byte("0")})
+			s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+			s.SetOwner()
+			srv.Lock()
+			defer srv.Mu.Unlock()
+			s.Exec([][]byte{[]byte("EVAL"), []byte(source), []byte("0")})
 			t.Errorf("%s: went on", source)
 		}()
 	}
@@ -408,7 +409,7 @@ func TestMonitorOfScripts(t *testing.T) {
 // TestStatsOfScripts checks that each command of a script is counted as if a client had
 // sent it, and an error once, though both the command and the script fail.
 func TestStatsOfScripts(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +441,7 @@ func TestStatsOfScripts(t *testing.T) {
 // TestScriptsInCluster checks that in a cluster a script may use keys of several slots only
 // if it has no shebang line, or the flag allow-cross-slot-keys.
 func TestScriptsInCluster(t *testing.T) {
-	srv, err := New(Options{Config: map[string]string{"cluster-enabled": "yes"}})
+	srv, err := newEngine(Options{Config: map[string]string{"cluster-enabled": "yes"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -453,7 +454,7 @@ func TestScriptsInCluster(t *testing.T) {
 	}{
 		{both, nil, "OK"},
 		{"return redis.call('mset', 'a', 1, 'b', 2)", nil, "ERR Script attempted to access a non local key in a cluster node script: "},
-		{"return 1", []any{"a", "b"}, errCrossSlot},
+		{"return 1", []any{"a", "b"}, engine.ErrCrossSlot},
 		{"#!lua\n" + both, nil, "ERR Script attempted to access keys that do not hash to the same slot script: "},
 		{"#!lua\nreturn redis.call('get', 'b')", []any{"a"}, "ERR Script attempted to access keys that do not hash to the same slot script: "},
 		{"#!lua flags=allow-cross-slot-keys\n" + both, nil, "OK"},
@@ -471,7 +472,7 @@ func TestScriptsInCluster(t *testing.T) {
 }
 
 func BenchmarkEval(b *testing.B) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -483,15 +484,15 @@ func BenchmarkEval(b *testing.B) {
 		"json":    "return cjson.encode(cjson.decode(ARGV[1]))",
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := srv.newSession(peer{fd: -1, wake: func() {}})
-			s.setOwner()
-			defer s.close()
+			s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+			s.SetOwner()
+			defer s.Close()
 			line := [][]byte{[]byte("EVAL"), []byte(source), []byte("1"), []byte("k"), []byte(`{"a":[1,2,3],"b":"text"}`)}
 			b.ReportAllocs()
 			var out []byte
 			for b.Loop() {
-				_, out, _ = s.turn([][][]byte{line}, out[:0])
-				s.written()
+				_, out, _ = s.Turn([][][]byte{line}, out[:0])
+				s.Written()
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -9,15 +10,15 @@ import (
 
 // TestNameIndex compares the index with a map of the names in lower case.
 func TestNameIndex(t *testing.T) {
-	table := newTable(families())
+	table := engine.NewTable(families())
 	check := func(name []byte) {
 		t.Helper()
-		if got, want := table.index.find(name), lookup(table.byName, name); got != want {
+		if got, want := table.Index.Find(name), engine.Lookup(table.ByName, name); got != want {
 			t.Fatalf("%q: found %v, want %v", name, got, want)
 		}
 	}
 	check(nil)
-	for name := range table.byName {
+	for name := range table.ByName {
 		check([]byte(name))
 		check([]byte(strings.ToUpper(name)))
 		for range 200 {
@@ -35,13 +36,13 @@ func TestNameIndex(t *testing.T) {
 			check(b[:i])
 		}
 	}
-	if err := table.rename("get fetch set '' zremrangebyscore a-name-of-more-than-16-bytes"); err != nil {
+	if err := table.Rename("get fetch set '' zremrangebyscore a-name-of-more-than-16-bytes"); err != nil {
 		t.Fatal(err)
 	}
 	for name, there := range map[string]bool{
 		"get": false, "FETCH": true, "set": false, "A-name-of-more-than-16-bytes": true, "zremrangebyscore": false,
 	} {
-		if (table.index.find([]byte(name)) != nil) != there {
+		if (table.Index.Find([]byte(name)) != nil) != there {
 			t.Errorf("%s: there is one: %v", name, !there)
 		}
 	}
@@ -57,16 +58,16 @@ func TestSeries(t *testing.T) {
 		"EXPIRE k 100", "PERSIST k", "SADD s a b c", "SPOP s 3", "EXISTS s", "TTL k", "RESET", "GET k",
 	}
 	run := func(plain bool) (replies, stats string) {
-		srv, err := New(Options{})
+		srv, err := newEngine(Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer srv.Close()
 		if !plain {
-			srv.config.slowlogSlowerThan = 999 // every command is timed
+			srv.Config.SlowlogSlowerThan = 999 // every command is timed
 		}
-		s := srv.newSession(peer{fd: -1, wake: func() {}})
-		defer s.close()
+		s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+		defer s.Close()
 		do := func(lines []string) string {
 			var batch [][][]byte
 			for _, line := range lines {
@@ -78,27 +79,27 @@ func TestSeries(t *testing.T) {
 			}
 			var got strings.Builder
 			for len(batch) > 0 {
-				if s.stalled.Load() {
+				if s.Stalled.Load() {
 					srv.Advance(1e9)
 				}
-				done, out, _ := s.turn(batch, nil)
+				done, out, _ := s.Turn(batch, nil)
 				got.Write(out)
-				s.written()
+				s.Written()
 				batch = batch[done:]
 			}
 			return got.String()
 		}
 		replies = do(pipeline)
-		for _, c := range srv.table.rows {
-			if st := c.stats; st.calls+st.failed+st.rejected > 0 {
+		for _, c := range srv.Table.Rows {
+			if st := c.Stats; st.Calls+st.Failed+st.Rejected > 0 {
 				entered := uint64(0)
-				if st.histogram != nil {
-					entered = st.histogram.total
+				if st.Histogram != nil {
+					entered = st.Histogram.Total
 				}
-				stats += fmt.Sprintln(c.Name, st.calls, st.failed, st.rejected, entered)
+				stats += fmt.Sprintln(c.Name, st.Calls, st.Failed, st.Rejected, entered)
 			}
 		}
-		stats += fmt.Sprint(srv.errors, srv.errorReplies, srv.commands)
+		stats += fmt.Sprint(srv.Errors, srv.ErrorReplies, srv.Commands)
 		return replies, stats
 	}
 	replies, stats := run(true)

@@ -2,162 +2,18 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"fmt"
+	"io"
 	"log/slog"
-	"maps"
-	"math"
-	mrand "math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/zsetd/zsetd/server/keyspace"
-	"github.com/zsetd/zsetd/server/rdb"
+	"github.com/zsetd/zsetd/server/internal/admin"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // Server is the keyspace, the command table, and the sessions of its clients.
 // Create one with [New]. All methods are safe for concurrent use.
-type Server struct {
-	log    *slog.Logger
-	level  *slog.LevelVar
-	table  *table
-	loaded func(*Server) // see parts
-	start  time.Time
-	runID  string
-
-	configFile  string
-	startMemory int64 // memory in use when the server was created
-
-	limits limitsPointer
-	time   clock
-
-	mu mainLock // guards the fields down to lifecycle, except those with a note
-
-	busy bool      // a script has run for long and lends the lock, only for replies of -BUSY
-	idle sync.Cond // signaled when the script has ended
-
-	at          time.Time // the latest reading of the clock
-	instant     int64     // the reading for the current turn, in microseconds since 1970
-	keys        *keyspace.Keyspace
-	rdb         *rdb.Codec // see codec
-	scope       commitScope
-	keeper      *keeper
-	ending      stopFlags // how SHUTDOWN or a signal ends the server
-	rand        *mrand.Rand
-	config      config
-	notify      class
-	subkeys     class // the event classes for which members must be recorded
-	sessions    map[int64]*Session
-	current     *Session // the session whose turn it is
-	looping     *loop    // the loop that holds the lock, if any
-	lastID      int64
-	replID      string // replication ID
-	freeing     freeing
-	memoryLimit memoryLimit
-
-	watched   map[waitKey]map[*Session]struct{}
-	waiting   map[waitKey]*queue
-	waiters   uint64                  // total number of waiters so far
-	deadlines timerHeap[*Waiter]      // timeouts of waiters
-	alarms    timerHeap[*waiterGroup] // alarms of lines
-	points    int                     // number of lines for a single score
-
-	timer        *time.Timer
-	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
-	nextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
-	activeExpire bool
-	cronPaused   bool // DEBUG PAUSE-CRON
-
-	nextIdle     int64 // next check for idle clients, milliseconds since 1970; 0 = none
-	pausedUntil  int64 // milliseconds since 1970; 0 = not paused
-	pauseAll     bool
-	postponed    []*Session // by the pause, in order of arrival
-	warnedOfHTTP time.Time
-	delayed      []*Session // until their keys are clean, see backlog.go
-	keysToPurge  []waitKey  // that waiters need cleaned
-	released     []*Session // from the pause; their commands run when this turn ends
-	forgotten    int        // lower bound of the sessions in these lists that have ended
-
-	acl      *acl
-	pubsub   pubsub
-	tracking tracking
-
-	slow         slowConsumers // has a lock of its own
-	clientMemory clientMemory
-	cluster      *cluster // nil without one
-
-	scripting    scripting
-	monitors     map[*Session]struct{}
-	closed       bool // stopping
-	timerStopped bool // timers are no longer set
-	slowlog      slowLog
-	latency      latencyLog
-	stats
-
-	// The listeners of ListenAndServe. The lock of listening may be taken with mu
-	// held, the lifecycle lock must not.
-	listening struct {
-		sync.Mutex
-		tcp   []net.Listener     // including those of TLS
-		serve func(net.Listener) // starts serving an additional listener
-		open  chan struct{}      // closed when they are open
-		once  sync.Once          // closes it
-
-		handed, handedTLS []net.Listener // already open at the start; never changed
-	}
-
-	// The transports.
-	lifecycle       sync.Mutex
-	listeners       map[net.Listener]struct{}
-	tcpPort         atomic.Int64 // of the latest listener; 0 without one for TCP
-	tlsServed       atomic.Int64 // likewise for TLS
-	conns           map[transport]struct{}
-	staying         map[transport]struct{} // those that stay although their clients have closed
-	nextClosedCheck time.Time              // earliest next check of awaitSlot for closed clients
-	loops           loops
-	polls           bool          // plain sockets are served by loops
-	bufferPool      sync.Pool     // of *ioBuffers
-	left            chan struct{} // closed when the next client has left; nil without a waiting listener
-
-	acceptFailures struct {
-		told  time.Time // time of the last log line
-		times int       // since then
-	}
-	stopping bool
-	stopped  chan struct{} // closed when stopping is set
-	running  sync.WaitGroup
-
-	tls tlsState
-
-	keeperClosed sync.Once
-	keeperErr    error
-
-	fault            atomic.Pointer[PanicError] // the panic that broke the lock
-	broken           chan struct{}              // closed once fault is set
-	closedAfterPanic chan struct{}              // closed once everything else is closed after that
-}
-
-// ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
-// returns after Shutdown or Close.
-var ErrServerClosed = errors.New("zsetd: server closed")
-
-// FileError is returned by New and Ready if the data file cannot be used. Its one
-// line names the file, the reason and possible remedies.
-type FileError struct{ err error }
-
-// Error returns the message, in one line.
-func (e *FileError) Error() string { return "zsetd: " + e.err.Error() }
-
-// Unwrap returns the cause: snapshot.ErrDamaged, snapshot.ErrForeign,
-// snapshot.ErrInUse or an error of the operating system.
-func (e *FileError) Unwrap() error { return e.err }
+type Server struct{ engine *engine.Engine }
 
 // Options configure a Server. The zero value is a server with the defaults of Redis
 // without a configuration file, without persistence and without a log.
@@ -190,415 +46,167 @@ type Options struct {
 	LogLevel *slog.LevelVar
 }
 
-// parts are the packages above the engine that New puts together.
-type parts struct {
-	commands [][]Command   // the rows of all families
-	loaded   func(*Server) // runs under the lock when the data were loaded or replaced
-}
+// ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
+// returns after Shutdown or Close.
+var ErrServerClosed = engine.ErrServerClosed
 
-// newServer returns a server that is ready to execute commands.
-func newServer(o Options, p parts) (*Server, error) {
-	before := usedMemory()
-	srv, err := configured(o, p)
+// FileError is returned by New and Ready if the data file cannot be used. Its one
+// line names the file, the reason and possible remedies. Unwrap returns the cause:
+// snapshot.ErrDamaged, snapshot.ErrForeign, snapshot.ErrInUse or an error of the
+// operating system.
+type FileError = engine.FileError
+
+// PanicError is the error of Serve, Do, Shutdown, Close and similar methods after
+// code of the server has panicked. The server has then stopped: no command runs,
+// and changes since the last save are not written. Another server may open the
+// file.
+type PanicError = engine.PanicError
+
+// New returns a server that is ready to execute commands: through [Server.Do] and
+// [Server.Dialer] at once, over the network with [Server.Serve]. It returns an
+// error if a parameter is unknown or has an invalid value.
+func New(o Options) (*Server, error) {
+	e, err := newEngine(o)
 	if err != nil {
 		return nil, err
 	}
-	srv.keys = keyspace.New(int(srv.config.databases), srv.hooks())
-	if srv.config.clusterEnabled {
-		srv.cluster = newCluster()
-		srv.keys.IndexSlots(slotCount, keySlot[string])
-	}
-	srv.applyConfig()
-	srv.setClock(srv.clock())
-	srv.timer = time.AfterFunc(math.MaxInt64, srv.onTimer)
-	srv.sampled[0].at = srv.at
-	srv.startMemory = max(leastMemory, usedMemory()-before) // the collector may have run meanwhile
-	srv.logStart()
-	srv.peakMemory = srv.startMemory
-	if err := srv.keep(); err != nil { // from here on the server is in concurrent use
-		srv.timer.Stop()
-		return nil, err
-	}
-	return srv, nil
+	return &Server{e}, nil
 }
 
-// logStart logs the server's version and files.
-func (srv *Server) logStart() {
-	version, _, _ := buildVersion()
-	args := []any{"version", version, "redis_version", redisVersion, "pid", os.Getpid()}
-	if srv.configFile != "" {
-		args = append(args, "config", srv.configFile)
-	}
-	if c := &srv.config; c.dbfilename != "" {
-		path := filepath.Join(c.dir, c.dbfilename)
-		if absolute, err := filepath.Abs(path); err == nil {
-			path = absolute
-		}
-		args = append(args, "file", path)
-	}
-	srv.log.Info("starting zsetd", args...)
-}
+func newEngine(o Options) (*engine.Engine, error) { return engine.New(engine.Options(o), wiring()) }
 
-// leastMemory is the minimum that an empty server counts as used.
-const leastMemory = 512 << 10
+// CheckConfig returns the error with which New, or ListenAndServe, would refuse the
+// options: parameters, users, the files that they name, a file of the data that is not
+// one or begins with damage. It opens no socket, locks nothing and changes nothing, so
+// it can be called beside a running server. Whether ports are free and the rest of the
+// file is sound only a start can tell.
+func CheckConfig(o Options) error { return engine.CheckConfig(engine.Options(o), wiring()) }
 
-// configured returns a server that has parsed its parameters, and nothing else yet.
-func configured(o Options, p parts) (*Server, error) {
-	t := newTable(p.commands)
-	srv := &Server{
-		loaded:           p.loaded,
-		scripting:        scripting{memoryLimit: defaultScriptMemory},
-		log:              o.Logger,
-		level:            o.LogLevel,
-		table:            t,
-		runID:            randomID(),
-		configFile:       o.ConfigFile,
-		replID:           randomID(),
-		acl:              newACL(t),
-		rand:             mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
-		config:           defaultConfig(),
-		sessions:         map[int64]*Session{},
-		watched:          map[waitKey]map[*Session]struct{}{},
-		waiting:          map[waitKey]*queue{},
-		monitors:         map[*Session]struct{}{},
-		timerAt:          math.MaxInt64,
-		nextExpiry:       math.MaxInt64,
-		activeExpire:     true,
-		listeners:        map[net.Listener]struct{}{},
-		conns:            map[transport]struct{}{},
-		stopped:          make(chan struct{}),
-		broken:           make(chan struct{}),
-		closedAfterPanic: make(chan struct{}),
-	}
-	srv.listening.open = make(chan struct{})
-	if srv.log == nil {
-		srv.log = slog.New(slog.DiscardHandler)
-	}
-	if srv.level == nil {
-		srv.level = new(slog.LevelVar)
-	}
-	srv.time.init()
-	srv.start = srv.time.base
-	srv.scope.srv = srv
-	srv.idle.L = &srv.mu
-	srv.pubsub.init()
-	values := o.Config
-	if o.File != "" {
-		values = maps.Clone(values)
-		if values == nil {
-			values = map[string]string{}
-		}
-		values["dir"], values["dbfilename"] = filepath.Dir(o.File), filepath.Base(o.File)
-	}
-	if err := srv.configure(values); err != nil {
-		return nil, err
-	}
-	srv.polls = srv.config.transport == "epoll"
-	if _, told := values["transport"]; !told && os.Getenv("ZSETD_TRANSPORT") == "net" { // tests run with both
-		srv.polls = false
-	}
-	if err := srv.loadUsers(values["user"]); err != nil {
-		return nil, err
-	}
-	srv.listening.handed, srv.listening.handedTLS = o.Listeners, o.TLSListeners
-	srv.tls.wanted = len(o.TLSListeners) > 0
-	if _, err := srv.applyTLS(&srv.config); err != nil {
-		return nil, fmt.Errorf("zsetd: TLS: %w", err)
-	}
-	return srv, nil
-}
+// ReadArgs parses a command line as redis-server does: optionally a configuration
+// file first ("-" is standard input, there or at the end), then parameters as
+// "--name value …", as if they were at the end of that file. It also accepts
+// "--name=value". The result is for [Options.Config].
+func ReadArgs(args []string) (map[string]string, error) { return engine.ReadArgs(args) }
+
+// Usage returns the parameters with their defaults, for zsetd --help.
+func Usage() string { return engine.Usage() }
+
+// Version returns the line of zsetd --version. It has the fields of Redis's: v is
+// the version of Redis whose commands the server has. zsetd is the version of the
+// module.
+func Version() string { return admin.Version() }
+
+// ListenAndServe listens on the configured addresses and serves clients until
+// Shutdown or Close. It always returns an error; after these two,
+// ErrServerClosed, and a *PanicError if the server has panicked.
+func (srv *Server) ListenAndServe() (err error) { return srv.engine.ListenAndServe() }
+
+// Listening waits until ListenAndServe has opened the configured sockets, or until
+// ctx ends, and then returns ctx's error. The data may not be loaded by then, see
+// [Server.Ready].
+func (srv *Server) Listening(ctx context.Context) error { return srv.engine.Listening(ctx) }
 
 // Ready waits until the data are loaded from the file, or ctx ends, and returns the
 // error, if any. Until then commands that need the data receive the error -LOADING.
 // After Close or Shutdown it returns ErrServerClosed, unless the file could not be
 // loaded.
-func (srv *Server) Ready(ctx context.Context) error {
-	if e := srv.fault.Load(); e != nil {
-		return e
-	}
-	select {
-	case <-srv.keeper.loaded:
-		if err := srv.keeper.loadErr; err != nil {
-			return err
-		}
-	case <-srv.stopped:
-		return srv.closedError()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-srv.stopped:
-		return srv.closedError()
-	default:
-		return nil
-	}
+func (srv *Server) Ready(ctx context.Context) error { return srv.engine.Ready(ctx) }
+
+// Serve accepts clients on l until Shutdown or Close, and closes l. It always
+// returns an error; after these two, ErrServerClosed, and a *PanicError if the
+// server has panicked.
+func (srv *Server) Serve(l net.Listener) (err error) { return srv.engine.Serve(l) }
+
+// ServeTLS is [Server.Serve] for clients that speak TLS, as the parameters whose
+// names begin with tls- say. A program that has a tls.Config of its own passes
+// Serve a listener of [tls.NewListener] instead.
+func (srv *Server) ServeTLS(l net.Listener) (err error) { return srv.engine.ServeTLS(l) }
+
+// Do executes one command without a connection and returns its reply in RESP3, as
+// decoded by [protocol.Decode]: nil, int64, float64, bool, string, []any,
+// protocol.Map and so on. An error reply is returned as an error of type
+// protocol.ReplyError. A blocking command waits until it is served, its timeout
+// passes, or ctx ends. While data are being loaded, Do waits.
+//
+// After Close or Shutdown, Do returns [ErrServerClosed], and so does a call that is
+// blocked at that moment. They save the changes of every call that has returned a
+// reply. If ctx ends while a change is being written (appendfsync always), Do
+// returns the error of ctx although the command has been executed.
+//
+// Every call is a session of its own: database 0, no transaction, no subscriptions.
+// It has all permissions, regardless of the ACL. Commands whose effect lasts as
+// long as a connection (SELECT, MULTI, WATCH, SUBSCRIBE, MONITOR, CLIENT TRACKING
+// and similar) are refused: use [Server.Dialer] with a client library for these.
+//
+// Arguments may be strings, []byte, integers, floats and bools (1 or 0).
+func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
+	return srv.engine.Do(ctx, args...)
 }
 
-// Listening waits until ListenAndServe has opened the configured sockets, or until
-// ctx ends, and then returns ctx's error. The data may not be loaded by then, see
-// [Server.Ready].
-func (srv *Server) Listening(ctx context.Context) error {
-	select {
-	case <-srv.listening.open:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// Dialer returns a function that connects to the server without a network, for any
+// client library with a configurable dialer:
+//
+//	redis.NewClient(&redis.Options{Dialer: srv.Dialer()})
+//
+// After Close or Shutdown it returns ErrServerClosed. These close its connections
+// as they close those of a network.
+func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return srv.engine.Dialer()
 }
 
-func randomID() string {
-	var b [20]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		panic("BUG: no randomness: " + err.Error())
-	}
-	return hex.EncodeToString(b[:])
+// Backup writes what the server holds, as of some instant during the call, to a new
+// file at path, in the format of the files that [Options].File names: a server that
+// is given a copy of it has the same data. Clients go on meanwhile. There must be no
+// file at path. If Backup returns an error there is none afterwards, otherwise it is
+// complete, verified and on the disk.
+//
+// A server that keeps its data in a file saves them there first, as BGSAVE does.
+func (srv *Server) Backup(ctx context.Context, path string) (err error) {
+	return srv.engine.Backup(ctx, path)
 }
 
-// setClock fixes the time for the commit scopes to come.
-func (srv *Server) setClock(t time.Time) {
-	srv.at, srv.instant = t, t.UnixMicro()
-	srv.keys.SetNow(t.UnixMilli())
-}
-
-// Now returns the server's time.
-func (srv *Server) Now() time.Time { return srv.clock() }
-
-// Advance moves the server's clock forward by d, which may be negative. Everything
-// that becomes due expires, times out or is delivered before Advance returns. It is
-// for tests; see package servertest.
-func (srv *Server) Advance(d time.Duration) {
-	defer srv.recovers()
-	srv.time.offset.Add(int64(d))
-	for {
-		srv.onTimer()
-		srv.mu.Lock()
-		due := srv.sweeps() && srv.nextExpiry <= srv.clock().UnixMilli() || srv.hasDelayed()
-		srv.mu.Unlock()
-		if !due {
-			return
-		}
-	}
+// BackupTo writes to w what [Server.Backup] writes to a file, and returns how many
+// bytes that were. It makes a temporary file, beside the file of the data if there is
+// one. If it returns an error w may have been given a part.
+func (srv *Server) BackupTo(ctx context.Context, w io.Writer) (n int64, err error) {
+	return srv.engine.BackupTo(ctx, w)
 }
 
 // Check verifies the invariants of all data and state of the server, and returns
 // the first violation. It visits every element of every value while no command
 // runs: it is for tests.
-func (srv *Server) Check() (err error) {
-	defer srv.setClosedError(&err)
-	srv.do(func() { err = srv.check() })
-	return err
-}
+func (srv *Server) Check() (err error) { return srv.engine.Check() }
 
-func (srv *Server) check() error {
-	if err := srv.keys.Check(); err != nil {
-		return err
-	}
-	watches, waits, waiters, subscriptions := 0, 0, 0, 0
-	for _, s := range srv.sessions {
-		watches += len(s.watches)
-		subscriptions += s.subscriptions()
-		if w := s.blocked; w != nil {
-			waiters++
-			waits += len(w.positions)
-		}
-		if s.postponed != nil {
-			waiters++
-		}
-	}
-	for _, s := range srv.watched {
-		watches -= len(s)
-	}
-	for _, q := range srv.waiting {
-		for _, l := range q.groups {
-			waits -= l.waiters.Len()
-		}
-	}
-	for _, t := range []topic{channelTopic(), patternTopic(), shardTopic()} {
-		for name, a := range t.all(&srv.pubsub) {
-			subscriptions -= a.len()
-			for i, s := range a.sessions {
-				if place, listens := (*t.mine(s))[name]; !listens || place != i {
-					return fmt.Errorf("session %d is subscriber %d of %q, but has no such subscription", s.id, i, name)
-				}
-			}
-		}
-	}
-	if err := srv.tracking.check(srv.sessions); err != nil {
-		return err
-	}
-	if watches != 0 || waits != 0 || subscriptions != 0 || waiters != srv.blockedClients {
-		return fmt.Errorf("the indexes of the server do not match its sessions: they differ by %d watched keys, %d awaited keys, %d subscriptions, %d blocked clients",
-			watches, waits, subscriptions, waiters-srv.blockedClients)
-	}
-	return nil
-}
+// Now returns the server's time.
+func (srv *Server) Now() time.Time { return srv.engine.Now() }
 
-// ListenAndServe listens on the configured addresses and serves clients until
-// Shutdown or Close. It always returns an error; after these two,
-// ErrServerClosed, and a *PanicError if the server has panicked.
-func (srv *Server) ListenAndServe() (err error) {
-	defer srv.setClosedError(&err)
-	ls, err := srv.listen()
-	if err != nil {
-		return err
-	}
-	failed := make(chan error)
-	ended := make(chan struct{})
-	var loading sync.WaitGroup // the goroutine that waits for the load
-	defer loading.Wait()
-	defer close(ended)
-	serve := func(l net.Listener) {
-		go func() {
-			err := srv.Serve(l)
-			if errors.Is(err, net.ErrClosed) {
-				return // relisten has replaced it
-			}
-			select {
-			case failed <- err:
-			case <-ended:
-			}
-		}()
-	}
-	for _, l := range ls {
-		serve(l)
-	}
-	srv.listening.Lock()
-	srv.listening.serve = serve
-	srv.listening.Unlock()
-	srv.listening.once.Do(func() { close(srv.listening.open) })
-	loading.Go(func() {
-		select {
-		case <-srv.keeper.loaded:
-		case <-ended:
-			return
-		}
-		if err := srv.keeper.loadErr; err != nil {
-			select {
-			case failed <- err:
-			case <-ended:
-			}
-			return
-		}
-		for _, l := range ls {
-			srv.logListening(l)
-		}
-	})
-	select {
-	case err = <-failed:
-	case <-srv.stopped: // no listener may stay open
-		err = srv.closedError()
-	}
-	if !errors.Is(err, ErrServerClosed) {
-		srv.Close()
-	}
-	return err
-}
+// Advance moves the server's clock forward by d, which may be negative. Everything
+// that becomes due expires, times out or is delivered before Advance returns. It is
+// for tests; see package servertest.
+func (srv *Server) Advance(d time.Duration) { srv.engine.Advance(d) }
+
+// MemoryLimit returns the parameter maxmemory: bytes, 0 for no limit.
+func (srv *Server) MemoryLimit() int64 { return srv.engine.MemoryLimit() }
+
+// UsedMemory estimates the bytes that keys, values, clients and scripts take, as in
+// used_memory of INFO. It is 0 when the server has failed. O(n) for n clients. It may be
+// called concurrently, and waits for the command that runs.
+func (srv *Server) UsedMemory() (bytes int64) { return srv.engine.UsedMemory() }
+
+// Signaled prepares the server for the shutdown after a SIGINT, or else a SIGTERM:
+// it saves the data as shutdown-on-sigint or shutdown-on-sigterm demands. The
+// caller then calls Shutdown, which saves later changes of clients that are still
+// connected. If the data cannot be saved, and the parameter does not contain force,
+// Signaled returns the error and the server continues: the caller must not stop it.
+func (srv *Server) Signaled(interrupt bool) (err error) { return srv.engine.Signaled(interrupt) }
 
 // Shutdown stops accepting clients, runs and answers all commands that have arrived
 // so far, whole pipelines, and closes all connections. Blocked clients are
 // disconnected. If ctx ends first, the remaining connections are closed at once and
 // Shutdown returns ctx's error. Then changes are written to the file, unless the
 // save rules are empty; if that fails, the error says so.
-func (srv *Server) Shutdown(ctx context.Context) (err error) {
-	defer srv.waitClosedAfterPanic(ctx, &err)
-	defer srv.setClosedError(&err)
-	srv.stop(transport.finish)
-	done := make(chan struct{})
-	go func() {
-		srv.running.Wait()
-		close(done)
-	}()
-	var late error
-	wait := ctx.Done()
-	if srv.closesAtOnce() {
-		wait = closedChannel()
-	}
-	select {
-	case <-done:
-	case <-wait:
-		srv.stop(transport.abort)
-		<-done
-		late = ctx.Err()
-	}
-	srv.loops.stop()
-	srv.loops.close()
-	srv.stopTimer()
-	if err := srv.closeKeeper(); err != nil {
-		return err
-	}
-	return late
-}
-
-// closeKeeper writes the last changes, if the save rules or the options of the
-// shutdown ask for that, and closes the file. Only the first call has an effect.
-func (srv *Server) closeKeeper() error {
-	srv.keeperClosed.Do(func() {
-		srv.mu.Lock()
-		flags := srv.ending
-		srv.mu.Unlock()
-		srv.keeperErr = srv.keeper.close(srv.keeper.savesAtEnd(flags))
-		if srv.keeperErr != nil && flags.force {
-			srv.log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.keeperErr)
-			srv.keeperErr = nil
-		}
-	})
-	return srv.keeperErr
-}
+func (srv *Server) Shutdown(ctx context.Context) (err error) { return srv.engine.Shutdown(ctx) }
 
 // Close closes all listeners and connections at once. It still writes changes to
 // the file.
-func (srv *Server) Close() (err error) {
-	defer srv.waitClosedAfterPanic(context.Background(), &err)
-	defer srv.setClosedError(&err)
-	srv.stop(transport.abort)
-	srv.running.Wait()
-	srv.loops.stop()
-	srv.loops.close()
-	srv.stopTimer()
-	return srv.closeKeeper()
-}
-
-func (srv *Server) stop(each func(transport)) {
-	srv.mu.Lock()
-	srv.closed = true
-	srv.mu.Unlock()
-	for _, c := range srv.stopListening() {
-		each(c)
-	}
-}
-
-// stopTimer stops the timer, which commands may have needed so far.
-func (srv *Server) stopTimer() {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	srv.timerStopped = true
-	srv.timer.Stop()
-}
-
-// stopListening closes the listeners, and returns the open connections. No further
-// ones can be added.
-func (srv *Server) stopListening() []transport {
-	srv.lifecycle.Lock()
-	defer srv.lifecycle.Unlock()
-	if !srv.stopping {
-		srv.stopping = true
-		close(srv.stopped)
-	}
-	for l := range srv.listeners {
-		l.Close()
-	}
-	return slices.Collect(maps.Keys(srv.conns))
-}
-
-// waitClosedAfterPanic waits, after a panic of the server, until everything is closed.
-func (srv *Server) waitClosedAfterPanic(ctx context.Context, err *error) {
-	e := srv.fault.Load()
-	if e == nil {
-		return
-	}
-	*err = e
-	select {
-	case <-srv.closedAfterPanic:
-	case <-ctx.Done():
-	}
-}
+func (srv *Server) Close() (err error) { return srv.engine.Close() }

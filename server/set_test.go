@@ -16,7 +16,7 @@ import (
 // independent of later changes, and survive a restart.
 func TestLargeSets(t *testing.T) {
 	options := Options{File: t.TempDir() + "/file"}
-	srv, err := New(options)
+	srv, err := newEngine(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestLargeSets(t *testing.T) {
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if srv, err = New(options); err != nil {
+	if srv, err = newEngine(options); err != nil {
 		t.Fatal(err)
 	}
 	compare()

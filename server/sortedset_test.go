@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"strings"
 	"testing"
 )
@@ -9,17 +10,17 @@ import (
 // sessionClient is a session without a transport.
 type sessionClient struct {
 	t          testing.TB
-	s          *Session
+	s          *engine.Session
 	out, spare []byte
 }
 
 func newSessionClient(t testing.TB) *sessionClient {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { srv.Close() })
-	return &sessionClient{t: t, s: srv.newSession(peer{fd: -1, wake: func() {}})}
+	return &sessionClient{t: t, s: srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})}
 }
 
 // do runs commands, each a line split at spaces, and returns the replies.
@@ -34,11 +35,11 @@ func (c *sessionClient) do(lines ...string) string {
 func (c *sessionClient) run(batch [][][]byte) []byte {
 	c.out = c.out[:0]
 	for len(batch) > 0 { // a turn may be over before all are done
-		done, out, ending := c.s.turn(batch, c.spare)
+		done, out, ending := c.s.Turn(batch, c.spare)
 		if ending {
 			c.t.Fatal("the session has ended")
 		}
-		c.s.written()
+		c.s.Written()
 		c.out = append(c.out, out...)
 		c.spare, batch = out[:0], batch[done:]
 	}

@@ -42,34 +42,57 @@ func mayImport() map[string]struct{ imports, why string } {
 			"go.etcd.io/bbolt -net",
 			"a snapshot keeps records in a file; it knows nothing of values, commands or networks",
 		},
-		"server/keyspace": {
+		"server/internal/keyspace": {
 			"zset zset/table github.com/tidwall/btree -net -os -io/fs -log/slog",
 			"the keyspace holds values: clients, files and networks are above it",
 		},
 		"server/archive": {
-			"protocol server/keyspace server/rdb snapshot zset -net -log/slog",
+			"protocol server/internal/keyspace server/rdb snapshot zset -net -log/slog",
 			"an archive moves values between a keyspace and a file; the server and the tools are above it",
 		},
-		"server/geo": {
+		"server/internal/geo": {
 			"-net -os -io -log/slog",
 			"an algorithm on numbers: commands and sorted sets are above it",
 		},
 		"server/rdb": {
-			"protocol server/keyspace zset -net -os -log/slog",
+			"protocol server/internal/keyspace zset -net -os -log/slog",
 			"a format of values: files and commands are above it",
 		},
-		"server/hyperloglog": {
+		"server/internal/hyperloglog": {
 			"-net -os -io -log/slog",
 			"an algorithm on bytes: commands and keys are above it",
 		},
-		"server/script": {
+		"server/internal/script": {
 			"github.com/yuin/gopher-lua github.com/yuin/gopher-lua/ast -net -os -io -log/slog",
 			"a language: it knows nothing of commands, keys or files, and gives scripts no way to them",
 		},
-		"server": {
-			"protocol server/archive server/geo server/hyperloglog server/keyspace server/rdb server/script snapshot zset " +
+		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
+		"server/internal/longdouble": {"protocol -net -os -io -log/slog", "an algorithm on numbers"},
+		"server/internal/histogram":  {"-net -os -io -log/slog", "an algorithm on numbers"},
+		"server/internal/engine": {
+			"protocol server/archive server/internal/keyspace server/rdb server/internal/script snapshot zset " +
+				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
-			"the server puts the parts together; each embedding program inherits a new dependency",
+			"the engine executes commands and has none: the packages with handlers are above it",
+		},
+		"server/internal/command": {
+			"protocol server/internal/geo server/internal/hyperloglog server/internal/keyspace server/rdb zset " +
+				"server/internal/engine server/internal/glob server/internal/longdouble github.com/zeebo/xxh3",
+			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
+		},
+		"server/internal/admin": {
+			"protocol server/internal/keyspace zset server/internal/command server/internal/engine server/internal/glob server/internal/histogram",
+			"these handlers show the state of the engine: transports, files and scripts are the engine's",
+		},
+		"server/internal/scripting": {
+			"protocol server/internal/keyspace server/rdb server/internal/script server/internal/command server/internal/engine server/internal/glob " +
+				"github.com/yuin/gopher-lua",
+			"scripts call commands through the engine, as clients do",
+		},
+		"server": {
+			"protocol server/archive server/internal/keyspace server/rdb " +
+				"server/internal/admin server/internal/command server/internal/engine server/internal/scripting",
+			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},
 		"cmd/zsetd":         {"protocol server server/archive server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},
@@ -291,10 +314,16 @@ func isEmbedded(d *ast.GenDecl) bool {
 }
 
 // isError reports whether a variable is a sentinel error: named err… or Err…, and
-// initialized with errors.New.
+// initialized with errors.New or with the same error of another package.
 func isError(name string, value ast.Expr) bool {
+	if !strings.HasPrefix(strings.ToLower(name), "err") {
+		return false
+	}
+	if sel, ok := value.(*ast.SelectorExpr); ok {
+		return sel.Sel.Name == name
+	}
 	call, ok := value.(*ast.CallExpr)
-	if !ok || !strings.HasPrefix(strings.ToLower(name), "err") {
+	if !ok {
 		return false
 	}
 	sel, ok := call.Fun.(*ast.SelectorExpr)
@@ -319,6 +348,8 @@ func TestStyleRules(t *testing.T) {
 		"var errGone = fmt.Errorf(\"gone\")":              "is a variable of the package",
 		"// ErrGone is.\nvar ErrGone = errors.New(\"x\")": "",
 		"var ErrGone = errors.New(\"x\")":                 "not documented",
+		"// ErrGone is.\nvar ErrGone = engine.ErrGone":    "",
+		"// ErrGone is.\nvar ErrGone = engine.Other":      "is a variable of the package",
 		"var _ I = (*t)(nil)":                             "",
 		"const Limit = 1":                                 "not documented",
 		"const limit = 1":                                 "",

@@ -12,6 +12,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"io"
 	"log/slog"
 	"math/big"
@@ -121,11 +122,11 @@ func (b *syncBuffer) String() string {
 }
 
 // startTLS serves clients that speak TLS until the test ends.
-func startTLS(t *testing.T, config map[string]string) (srv *Server, addr string, log *syncBuffer) {
+func startTLS(t *testing.T, config map[string]string) (srv *engine.Engine, addr string, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
 	level := new(slog.LevelVar)
-	srv, err := New(Options{Config: config, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})), LogLevel: level})
+	srv, err := newEngine(Options{Config: config, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})), LogLevel: level})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func startTLS(t *testing.T, config map[string]string) (srv *Server, addr string,
 	go func() { served <- srv.ServeTLS(l) }()
 	t.Cleanup(func() {
 		srv.Close()
-		if err := <-served; err != ErrServerClosed {
+		if err := <-served; err != engine.ErrServerClosed {
 			t.Errorf("ServeTLS: %v", err)
 		}
 	})
@@ -225,9 +226,9 @@ func TestTLS(t *testing.T) {
 		t.Errorf("plain text is answered: %q", b)
 	}
 	waitFor(t, func() bool {
-		srv.lifecycle.Lock()
-		defer srv.lifecycle.Unlock()
-		return len(srv.conns) == 0
+		srv.Lifecycle.Lock()
+		defer srv.Lifecycle.Unlock()
+		return len(srv.Conns) == 0
 	})
 }
 
@@ -360,11 +361,11 @@ func TestTLSReload(t *testing.T) {
 	if got := serial(); got != 5 {
 		t.Errorf("after what was refused: certificate %d", got)
 	}
-	srv.mu.Lock()
-	if srv.config.timeout != 0 || srv.config.tls.ciphers != "" {
+	srv.Mu.Lock()
+	if srv.Config.Timeout != 0 || srv.Config.TLS.Ciphers != "" {
 		t.Error("half of what was refused was done")
 	}
-	srv.mu.Unlock()
+	srv.Mu.Unlock()
 	p.issue("server", &x509.Certificate{}) // 6
 	soon(6)
 
@@ -441,7 +442,7 @@ func TestTLSStart(t *testing.T) {
 		config["tls-port"] = "1"
 		name, value, _ := strings.Cut(change, "=")
 		config[name] = value
-		srv, err := New(Options{Config: config})
+		srv, err := newEngine(Options{Config: config})
 		if err == nil {
 			srv.Close()
 		}
@@ -450,7 +451,7 @@ func TestTLSStart(t *testing.T) {
 		}
 	}
 	// Without TLS the parameters are not checked, as in Redis.
-	srv, err := New(Options{Config: map[string]string{"tls-cert-file": "/nowhere", "tls-ciphers": "XY"}})
+	srv, err := newEngine(Options{Config: map[string]string{"tls-cert-file": "/nowhere", "tls-ciphers": "XY"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -479,7 +480,7 @@ func TestTLSPort(t *testing.T) {
 	config := p.config()
 	port := freePort(t)
 	config["port"], config["tls-port"], config["bind"], config["cluster-enabled"] = "0", port, "127.0.0.1", "yes"
-	srv, err := New(Options{Config: config})
+	srv, err := newEngine(Options{Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -551,7 +552,7 @@ func TestTLSPort(t *testing.T) {
 		t.Error(got)
 	}
 	srv.Close()
-	if err := <-done; err != ErrServerClosed {
+	if err := <-done; err != engine.ErrServerClosed {
 		t.Error(err)
 	}
 }
@@ -582,9 +583,9 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 		t.Fatalf("beside silent clients: %v", err)
 	}
 	clients := func() int {
-		srv.lifecycle.Lock()
-		defer srv.lifecycle.Unlock()
-		return len(srv.conns)
+		srv.Lifecycle.Lock()
+		defer srv.Lifecycle.Unlock()
+		return len(srv.Conns)
 	}
 	waitFor(t, func() bool { return clients() == 30 })
 	stuck, err := tls.Dial("tcp", addr, alice)
@@ -599,10 +600,10 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { // its replies fill what the system takes
-		srv.mu.Lock()
-		defer srv.mu.Unlock()
-		for _, s := range srv.sessions {
-			if s.unsent.Load() > 0 {
+		srv.Mu.Lock()
+		defer srv.Mu.Unlock()
+		for _, s := range srv.Sessions {
+			if s.Unsent.Load() > 0 {
 				return true
 			}
 		}
@@ -631,7 +632,7 @@ func TestTLSHandshakeTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := New(Options{})
+		srv, err := newEngine(Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -639,12 +640,12 @@ func TestTLSHandshakeTime(t *testing.T) {
 		for _, some := range []string{"", "\x16\x03\x01\x00\x05"} {
 			client, server := net.Pipe()
 			start := time.Now()
-			srv.serveConn(tls.Server(server, &tls.Config{Certificates: []tls.Certificate{cert}}))
+			srv.ServeConn(tls.Server(server, &tls.Config{Certificates: []tls.Certificate{cert}}))
 			if _, err := io.WriteString(client, some); err != nil {
 				t.Fatal(err)
 			}
 			io.Copy(io.Discard, client)
-			if took := time.Since(start); took != handshakeTimeout {
+			if took := time.Since(start); took != engine.HandshakeTimeout {
 				t.Errorf("after %q a client may be silent for %v", some, took)
 			}
 		}
@@ -682,8 +683,8 @@ func TestTLSVersions(t *testing.T) {
 
 func TestTLSCiphers(t *testing.T) {
 	named := map[uint16]string{}
-	for _, c := range cipherSuites() {
-		named[c.id] = c.name
+	for _, c := range engine.CipherSuites() {
+		named[c.ID] = c.Name
 	}
 	for text, want := range map[string]string{
 		"ECDHE-RSA-AES128-GCM-SHA256":                                "ECDHE-RSA-AES128-GCM-SHA256",
@@ -709,7 +710,7 @@ func TestTLSCiphers(t *testing.T) {
 		"ECDHE+NULL":             "",
 		"TLS_AES_128_GCM_SHA256": "",
 	} {
-		ids, err := parseCiphers(text)
+		ids, err := engine.ParseCiphers(text)
 		var names []string
 		for _, id := range ids {
 			names = append(names, named[id])
@@ -723,10 +724,10 @@ func TestTLSCiphers(t *testing.T) {
 	}
 	if path, err := osexec.LookPath("openssl"); err == nil {
 		// Every name is one of OpenSSL's.
-		for _, c := range cipherSuites() {
-			out, err := osexec.Command(path, "ciphers", "-v", c.name+":@SECLEVEL=0").CombinedOutput()
-			if !strings.Contains(string(out), c.name+" ") && !strings.Contains(c.name, "DES") { // of which it is often built without
-				t.Errorf("openssl ciphers %s: %s, %v", c.name, out, err)
+		for _, c := range engine.CipherSuites() {
+			out, err := osexec.Command(path, "ciphers", "-v", c.Name+":@SECLEVEL=0").CombinedOutput()
+			if !strings.Contains(string(out), c.Name+" ") && !strings.Contains(c.Name, "DES") { // of which it is often built without
+				t.Errorf("openssl ciphers %s: %s, %v", c.Name, out, err)
 			}
 		}
 	}
@@ -752,18 +753,18 @@ func TestTLSKeyPassword(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrong := errKeyPassword
+		wrong := engine.ErrKeyPassword
 		if strings.Contains(path, "scrypt") {
-			wrong = errKeyMethod
+			wrong = engine.ErrKeyMethod
 		}
-		for password, wantErr := range map[string]error{"": errKeyEncrypted, "no": wrong} {
-			if _, err := decryptKey(file, password); err != wantErr {
+		for password, wantErr := range map[string]error{"": engine.ErrKeyEncrypted, "no": wrong} {
+			if _, err := engine.DecryptKey(file, password); err != wantErr {
 				t.Errorf("%s with the password %q: %v, want %v", path, password, err, wantErr)
 			}
 		}
-		key, err := decryptKey(file, "secret")
+		key, err := engine.DecryptKey(file, "secret")
 		if strings.Contains(path, "scrypt") {
-			if err != errKeyMethod {
+			if err != engine.ErrKeyMethod {
 				t.Errorf("%s: %v", path, err)
 			}
 			continue
@@ -781,7 +782,7 @@ func TestTLSKeyPassword(t *testing.T) {
 			t.Errorf("%s: another key, %v", path, err)
 		}
 	}
-	if got, err := decryptKey(plain, "whatever"); err != nil || !bytes.Equal(got, plain) {
+	if got, err := engine.DecryptKey(plain, "whatever"); err != nil || !bytes.Equal(got, plain) {
 		t.Errorf("a key without a password: %v", err)
 	}
 }
@@ -793,15 +794,15 @@ func TestTLSKeyDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	block, _ := pem.Decode(file)
-	if _, err := decryptPKCS8(block.Bytes, "secret"); err != nil {
+	if _, err := engine.DecryptPKCS8(block.Bytes, "secret"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range block.Bytes {
-		decryptPKCS8(block.Bytes[:i], "secret")
+		engine.DecryptPKCS8(block.Bytes[:i], "secret")
 		for _, x := range []byte{1, 0x80, 0xff} {
 			damaged := bytes.Clone(block.Bytes)
 			damaged[i] ^= x
-			decryptPKCS8(damaged, "secret")
+			engine.DecryptPKCS8(damaged, "secret")
 		}
 	}
 }
@@ -850,7 +851,7 @@ func TestTLSRedisCLI(t *testing.T) {
 func TestTLSOwnListener(t *testing.T) {
 	p := newPKI(t, t.TempDir(), "ca")
 	cert := p.issue("server", &x509.Certificate{})
-	srv, err := New(Options{Config: map[string]string{"requirepass": "x"}})
+	srv, err := newEngine(Options{Config: map[string]string{"requirepass": "x"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,40 +8,41 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // tell runs a command line in a session and returns the content of its output queue.
-func tell(t *testing.T, s *Session, line string) string {
+func tell(t *testing.T, s *engine.Session, line string) string {
 	t.Helper()
 	argv, ok := protocol.SplitArgs(nil, []byte(line))
 	if !ok {
 		t.Fatal(line)
 	}
-	_, out, _ := s.turn([][][]byte{argv}, nil)
-	s.written()
+	_, out, _ := s.Turn([][][]byte{argv}, nil)
+	s.Written()
 	return string(out)
 }
 
 // heard returns the output of a session from the turns of others.
-func heard(s *Session) string {
+func heard(s *engine.Session) string {
 	var all []byte
-	for out, _, _ := s.take(); out != nil; out = s.written() {
+	for out, _, _ := s.Take(); out != nil; out = s.Written() {
 		all = append(all, out...)
 	}
 	return string(all)
 }
 
 // newSessions returns a server and sessions.
-func newSessions(t *testing.T, n int) (*Server, []*Session) {
+func newSessions(t *testing.T, n int) (*engine.Engine, []*engine.Session) {
 	t.Helper()
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { srv.Close() })
-	list := make([]*Session, n)
+	list := make([]*engine.Session, n)
 	for i := range list {
-		list[i] = srv.newSession(peer{fd: -1, wake: func() {}})
+		list[i] = srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	}
 	return srv, list
 }
@@ -59,12 +60,12 @@ func TestTrackingRedirect(t *testing.T) {
 	reader, writer, ear := c[0], c[1], c[2]
 	const message = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
 	const push = ">2\r\n$10\r\ninvalidate\r\n"
-	id := strconv.FormatInt(ear.id, 10)
+	id := strconv.FormatInt(ear.ID, 10)
 	tell(t, reader, "CLIENT TRACKING ON REDIRECT "+id)
 	if got := tell(t, reader, "CLIENT GETREDIR"); got != ":"+id+"\r\n" {
 		t.Errorf("GETREDIR: %q", got)
 	}
-	if line := tell(t, reader, "CLIENT LIST ID "+strconv.FormatInt(reader.id, 10)); !strings.Contains(line, " flags=t ") ||
+	if line := tell(t, reader, "CLIENT LIST ID "+strconv.FormatInt(reader.ID, 10)); !strings.Contains(line, " flags=t ") ||
 		!strings.Contains(line, " redir="+id+" ") {
 		t.Errorf("CLIENT LIST: %q", line)
 	}
@@ -94,7 +95,7 @@ func TestTrackingRedirect(t *testing.T) {
 	tell(t, ear, "RESET")
 	tell(t, ear, "HELLO 3")
 	change(push + invalidation("k"))
-	ear.close()
+	ear.Close()
 	tell(t, reader, "GET k")
 	tell(t, writer, "SET k 1")
 	if got, want := heard(reader), ">2\r\n$21\r\ntracking-redir-broken\r\n:"+id+"\r\n"; got != want {
@@ -119,14 +120,14 @@ func TestTrackingRedirect(t *testing.T) {
 func TestTrackingTableLimit(t *testing.T) {
 	srv, c := newSessions(t, 2)
 	kept := func() int { // the timer trims, too
-		srv.mu.Lock()
-		defer srv.mu.Unlock()
-		return len(srv.tracking.keys)
+		srv.Mu.Lock()
+		defer srv.Mu.Unlock()
+		return len(srv.Tracking.Keys)
 	}
 	reader, writer := c[0], c[1]
 	tell(t, reader, "HELLO 3")
 	tell(t, reader, "CLIENT TRACKING ON")
-	const n = 3 * trimBatch
+	const n = 3 * engine.TrimBatch
 	for i := range n {
 		tell(t, reader, "GET key"+strconv.Itoa(i))
 	}
@@ -135,7 +136,7 @@ func TestTrackingTableLimit(t *testing.T) {
 	}
 	tell(t, writer, "CONFIG SET tracking-table-max-keys 10")
 	for turns := 0; kept() > 10; turns++ {
-		if turns > n/trimBatch {
+		if turns > n/engine.TrimBatch {
 			t.Fatalf("%d keys are left", kept())
 		}
 		tell(t, writer, "PING")
@@ -147,7 +148,7 @@ func TestTrackingTableLimit(t *testing.T) {
 	if got := strings.Count(out, "invalidate"); got != 5 || !strings.HasPrefix(out, "*5\r\n") {
 		t.Errorf("%q", out)
 	}
-	reader.close()
+	reader.Close()
 	if kept() != 0 {
 		t.Errorf("the table has %d keys after the last tracking client has closed", kept())
 	}

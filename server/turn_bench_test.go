@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"strings"
 	"testing"
 )
@@ -11,26 +12,26 @@ import (
 // the members of the large set, {k} one below a thousand, {n} one that grows.
 func BenchmarkTurn(b *testing.B) {
 	const members = 100_000
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer srv.Close()
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	defer s.close()
-	c := &conn{input: input{srv: srv, sess: s}}
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer s.Close()
+	c := &engine.Conn{Input: engine.Input{Srv: srv, Sess: s}}
 	feed := func(in []byte) {
 		for len(in) > 0 {
-			n := copy(c.reader.Space(), in)
+			n := copy(c.Reader.Space(), in)
 			in = in[n:]
-			c.reader.Filled(n)
-			if err := c.parse(); err != nil {
+			c.Reader.Filled(n)
+			if err := c.Parse(); err != nil {
 				b.Fatal(err)
 			}
-			if len(c.batch) > 0 {
-				_, out, _ := s.turn(c.batch, c.spare)
-				s.written()
-				c.spare = out[:0]
+			if len(c.Batch) > 0 {
+				_, out, _ := s.Turn(c.Batch, c.Spare)
+				s.Written()
+				c.Spare = out[:0]
 			}
 		}
 	}
@@ -87,12 +88,12 @@ func BenchmarkTurn(b *testing.B) {
 			for _, p := range pipelines {
 				feed(p)
 			}
-			system, user := cpuTime()
+			system, user := engine.CpuTime()
 			for i := 0; b.Loop(); i++ {
 				feed(pipelines[i%len(pipelines)])
 			}
 			// With the garbage collector's part, and without that of other processes.
-			system2, user2 := cpuTime()
+			system2, user2 := engine.CpuTime()
 			b.ReportMetric(float64(system2-system+user2-user)/float64(b.N*16), "cpu-ns/command")
 		})
 	}

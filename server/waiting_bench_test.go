@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // BenchmarkWaiters measures a change of a sorted set with blocked clients: one that serves
@@ -23,16 +24,16 @@ func BenchmarkWaiters(b *testing.B) {
 }
 
 func benchmarkWaiters(b *testing.B, n int, wait, add string) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer srv.Close()
-	turn := func(s *Session, line string) {
+	turn := func(s *engine.Session, line string) {
 		args, _ := protocol.SplitArgs(nil, []byte(line))
-		_, out, _ := s.turn([][][]byte{args}, nil)
+		_, out, _ := s.Turn([][][]byte{args}, nil)
 		if len(out) > 0 {
-			s.written()
+			s.Written()
 		}
 	}
 	line := func(i int) string {
@@ -41,13 +42,13 @@ func benchmarkWaiters(b *testing.B, n int, wait, add string) {
 		}
 		return wait
 	}
-	woken := make(chan *Session, n+1)
+	woken := make(chan *engine.Session, n+1)
 	for i := range n {
-		var s *Session
-		s = srv.newSession(peer{fd: -1, wake: func() { woken <- s }})
+		var s *engine.Session
+		s = srv.NewSession(engine.Peer{FD: -1, Wake: func() { woken <- s }})
 		turn(s, line(i))
 	}
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	for i := range 1000 {
 		turn(s, fmt.Sprintf("ZADD due @now+%dh m:%d", 1+i, i))
 	}
@@ -61,8 +62,8 @@ func benchmarkWaiters(b *testing.B, n int, wait, add string) {
 			for b.Loop() {
 				turn(s, add)
 				w := <-woken
-				w.take()
-				w.written()
+				w.Take()
+				w.Written()
 				turn(w, line(0))
 			}
 		})

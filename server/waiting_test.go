@@ -10,13 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/zset"
 )
 
 // waits runs blocking commands, each in a goroutine, in the order given. It sends their
 // replies, with the milliseconds until then, to the channel. It is for bubbles of
 // synctest.
-func waits(srv *Server, answers chan<- string, lines ...string) {
+func waits(srv *engine.Engine, answers chan<- string, lines ...string) {
 	start := time.Now()
 	for i, line := range lines {
 		go func() {
@@ -35,9 +36,9 @@ func waits(srv *Server, answers chan<- string, lines ...string) {
 }
 
 // bubble runs a test in a bubble, with an empty server.
-func bubble(t *testing.T, test func(t *testing.T, srv *Server, answers chan string)) {
+func bubble(t *testing.T, test func(t *testing.T, srv *engine.Engine, answers chan string)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := New(Options{})
+		srv, err := newEngine(Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func silent(t *testing.T, answers <-chan string) {
 // TestServedWhenDue checks that due members are served exactly at their time, to the
 // clients that are blocked longest.
 func TestServedWhenDue(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
 		waits(srv, answers,
 			"BZPOPBYSCORE 0 1 due -inf @now",
 			"BZPOPBYSCORE 0 2 other due -inf @now",
@@ -101,7 +102,7 @@ func TestServedWhenDue(t *testing.T) {
 // TestDueTogether checks that of several members that fall due together each waiter gets
 // one, in the order of blocking, and that the rest stays.
 func TestDueTogether(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
 		must(t, srv, "ZADD due @now+1s a @now+1s b @now+1s c")
 		waits(srv, answers, "BZPOPBYSCORE 0 1 due (@now-1m @now", "BZPOPBYSCORE 0 1 due (@now-1m @now")
 		time.Sleep(time.Second)
@@ -120,7 +121,7 @@ func TestDueTogether(t *testing.T) {
 // TestFirstComeAcrossRanges checks that waiters for different ranges are served in the
 // order of blocking.
 func TestFirstComeAcrossRanges(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
 		waits(srv, answers, "BZPOPBYSCORE 0 1 k 6 10", "BZPOPBYSCORE 0 1 k 0 10", "BZPOPMIN k 0", "BZPOPBYSCORE 0 1 k 5 5", "BZPOPBYSCORE 0 1 k 0 10")
 		for i, want := range []string{"2 after 0: [k [[x 5]]]", "3 after 0: [k x 5]", "4 after 0: [k [[x 5]]]", "5 after 0: [k [[x 5]]]"} {
 			must(t, srv, "ZADD k 5 x")
@@ -137,10 +138,10 @@ func TestFirstComeAcrossRanges(t *testing.T) {
 // TestDueWaitersServedFirst checks that due waiters are served before any command that runs
 // later, even when the timer is late.
 func TestDueWaitersServedFirst(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
 		must(t, srv, "ZADD due @now+1s a")
 		waits(srv, answers, "BZPOPBYSCORE 0 1 due -inf @now")
-		srv.time.offset.Add(int64(time.Hour)) // the timer does not know yet
+		srv.Time.Offset.Add(int64(time.Hour)) // the timer does not know yet
 		must(t, srv, "ZPOPBYSCORE due -inf +inf -> []")
 		next(t, answers, "1 after 0: [due [[a 9.46684801e+08]]]")
 	})
@@ -149,7 +150,7 @@ func TestDueWaitersServedFirst(t *testing.T) {
 // TestClosedBeforeDue checks that a closed client is not served, even if the lock hold
 // that removes it is the first after the deadline.
 func TestClosedBeforeDue(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *Server, _ chan string) {
+	bubble(t, func(t *testing.T, srv *engine.Engine, _ chan string) {
 		must(t, srv, "ZADD due @now+1s a")
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
@@ -160,7 +161,7 @@ func TestClosedBeforeDue(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		srv.time.offset.Add(int64(time.Hour))
+		srv.Time.Offset.Add(int64(time.Hour))
 		cancel()
 		<-done
 		must(t, srv, "ZCARD due -> 1")
@@ -189,7 +190,7 @@ func TestAlarmFollowsKey(t *testing.T) {
 		{"SWAPDB 0 1", "1 after 9000: <nil>"},
 	} {
 		t.Run(test.change, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+			bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
 				must(t, srv, "ZADD due @now+2s a", "ZADD later @now+5s b")
 				waits(srv, answers, "BZPOPBYSCORE 9 1 due -inf @now")
 				must(t, srv, test.change)
@@ -202,7 +203,7 @@ func TestAlarmFollowsKey(t *testing.T) {
 // TestManyWaiters checks that a change tests waiters with equal conditions once, and
 // retries only waiters that it serves.
 func TestManyWaiters(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
 		const n = 2000
 		var lines []string
 		for range n {
@@ -210,10 +211,10 @@ func TestManyWaiters(t *testing.T) {
 		}
 		waits(srv, answers, lines...)
 		tries := func() (tries int) {
-			srv.do(func() {
-				for _, s := range srv.sessions {
-					if s.blocked != nil {
-						tries += s.blocked.tries
+			srv.Locked(func() {
+				for _, s := range srv.Sessions {
+					if s.Blocked != nil {
+						tries += s.Blocked.Tries
 					}
 				}
 			})
@@ -240,29 +241,29 @@ func TestManyWaiters(t *testing.T) {
 func TestReaches(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200_000 {
-		x := scoreAt{base: clockSeconds, offset: rnd.Int64N(1e12) - 5e11}
+		x := engine.ScoreAt{Base: engine.ClockSeconds, Offset: rnd.Int64N(1e12) - 5e11}
 		score := 1.7e9 + float64(rnd.Int64N(1e12))/1e6
 		if rnd.IntN(2) == 0 {
-			x.base, score = clockMillis, math.Round(score*1e3)
+			x.Base, score = engine.ClockMillis, math.Round(score*1e3)
 		}
 		if rnd.IntN(4) == 0 {
 			score += rnd.Float64() * 1e-3
 		}
-		r := rangeAt{min: scoreAt{number: math.Inf(-1)}, max: x, maxExclusive: rnd.IntN(2) == 0}
+		r := engine.RangeAt{Min: engine.ScoreAt{Number: math.Inf(-1)}, Max: x, MaxExclusive: rnd.IntN(2) == 0}
 		var s zset.Set
 		s.Add("a", score)
-		in := func(t int64) bool { return s.CountScore(r.at(t)) == 1 }
+		in := func(t int64) bool { return s.CountScore(r.At(t)) == 1 }
 		now := int64(1.6e15)
 		if in(now) {
 			continue
 		}
-		at := x.reaches(score, r.maxExclusive, now)
+		at := x.Reaches(score, r.MaxExclusive, now)
 		if !in(at) || in(at-1) {
-			t.Fatalf("%+v reaches %v (beyond: %t) at %d: %t, and before: %t", x, score, r.maxExclusive, at, in(at), in(at-1))
+			t.Fatalf("%+v reaches %v (beyond: %t) at %d: %t, and before: %t", x, score, r.MaxExclusive, at, in(at), in(at-1))
 		}
 	}
 	for _, score := range []float64{1e18, math.Inf(1)} {
-		if at := (scoreAt{base: clockSeconds}).reaches(score, false, 0); at != maxInstant {
+		if at := (engine.ScoreAt{Base: engine.ClockSeconds}).Reaches(score, false, 0); at != engine.MaxInstant {
 			t.Errorf("%v is reached at %d", score, at)
 		}
 	}
@@ -272,7 +273,7 @@ func TestReaches(t *testing.T) {
 // time that passes. Whenever the server is idle, no client waits for an existing member.
 func TestWaitersAreServed(t *testing.T) {
 	for seed := range uint64(20) {
-		bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+		bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
 			bounds := []string{"-inf", "@now-3s", "(@now-1s", "@now", "(@now", "@now+1s", "@nowms", "5", "+inf", "@now-500ms"}
 			scores := func() string {
@@ -308,13 +309,13 @@ func TestWaitersAreServed(t *testing.T) {
 				for ; len(answers) > 0; waiting-- {
 					<-answers
 				}
-				srv.do(func() {
+				srv.Locked(func() {
 					n := 0
-					for k, q := range srv.waiting {
-						for _, l := range q.groups {
-							n += l.waiters.Len()
-							if e := srv.keys.DB(k.db).Peek([]byte(k.key)); e != nil && l.want.in(e.Value(), srv.instant) {
-								t.Errorf("seed %d: %d wait for what is there: %+v", seed, l.waiters.Len(), l.want)
+					for k, q := range srv.Waiting {
+						for _, l := range q.Groups {
+							n += l.Waiters.Len()
+							if e := srv.Keys.DB(k.Db).Peek([]byte(k.Key)); e != nil && l.Want.In(e.Value(), srv.Instant) {
+								t.Errorf("seed %d: %d wait for what is there: %+v", seed, l.Waiters.Len(), l.Want)
 							}
 						}
 					}
@@ -335,7 +336,7 @@ func TestWaitersAreServed(t *testing.T) {
 // A client that leaves finds its line in the queue without a search, also after others
 // have left; those that remain are served in order of arrival.
 func TestWideLinesLeave(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *Server, answers chan string) {
+	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
 		const n = 200
 		var leave []context.CancelFunc
 		for i := range n {
@@ -354,13 +355,13 @@ func TestWideLinesLeave(t *testing.T) {
 			leave[i]()
 			gone[i] = true
 			synctest.Wait()
-			q := srv.waiting[waitKey{0, "k"}]
-			if len(q.wide) != n-left-1 || len(q.groups) != n-left-1 {
-				t.Fatalf("after %d clients: %d lines, %d groups", left+1, len(q.wide), len(q.groups))
+			q := srv.Waiting[engine.WaitKey{Db: 0, Key: "k"}]
+			if len(q.Wide) != n-left-1 || len(q.Groups) != n-left-1 {
+				t.Fatalf("after %d clients: %d lines, %d groups", left+1, len(q.Wide), len(q.Groups))
 			}
-			for at, l := range q.wide {
-				if l.wideIndex != at || q.groups[l.want] != l {
-					t.Fatalf("after %d clients: the line in place %d has place %d", left+1, at, l.wideIndex)
+			for at, l := range q.Wide {
+				if l.WideIndex != at || q.Groups[l.Want] != l {
+					t.Fatalf("after %d clients: the line in place %d has place %d", left+1, at, l.WideIndex)
 				}
 			}
 		}

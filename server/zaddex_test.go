@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // naiveSet is a reference implementation of ZADDEX on a map.
@@ -51,7 +53,7 @@ func (o *naiveZaddex) run(s naiveSet, now int64) string {
 	case o.enx && o.deadline == 0:
 		return "-ERR ENX needs one of EX, PX, EXAT and PXAT"
 	case o.incr && o.scores[0] == "*":
-		return "-" + protocol.ErrNotFloat + noIncrement
+		return "-" + protocol.ErrNotFloat + engine.NoIncrement
 	}
 	fresh := map[string]bool{}
 	for _, m := range o.members {
@@ -82,7 +84,7 @@ func (o *naiveZaddex) run(s naiveSet, now int64) string {
 		past := o.deadline != 0 && o.deadline <= now && !(o.enx && old.deadline != 0)
 		switch {
 		case math.IsNaN(score) && !past:
-			return "-" + errScoreNaN
+			return "-" + command.ErrScoreNaN
 		case there && (o.gt && score <= old.score || o.lt && score >= old.score):
 			continue
 		case past:
@@ -202,25 +204,25 @@ func randomZaddex(r *rand.Rand, now int64) (line string, o naiveZaddex) {
 // TestZaddexModel compares 20 000 random ZADDEX of all options with the reference, while
 // members expire in between.
 func TestZaddexModel(t *testing.T) {
-	srv, err := New(Options{})
+	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
 	at := time.UnixMilli(1_700_000_000_000)
-	s := srv.newSession(peer{fd: -1, wake: func() {}})
-	srv.mu.Lock() // keeps the timer from running: the test sets the time
-	defer srv.mu.Unlock()
+	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	srv.Mu.Lock() // keeps the timer from running: the test sets the time
+	defer srv.Mu.Unlock()
 	turn := func(line string) string {
 		t.Helper()
 		args, ok := protocol.SplitArgs(nil, []byte(line))
 		if !ok {
 			t.Fatal(line)
 		}
-		srv.setClock(at)
-		s.exec(args)
-		srv.scope.commit()
-		return string(s.out.Swap(nil))
+		srv.SetClock(at)
+		s.Exec(args)
+		srv.Scope.Commit()
+		return string(s.Out.Swap(nil))
 	}
 	r := rand.New(rand.NewPCG(4, 2))
 	model := naiveSet{}
@@ -267,7 +269,7 @@ func TestZaddexModel(t *testing.T) {
 		}
 		at = at.Add(time.Duration(r.IntN(8)) * time.Millisecond * time.Duration(1+r.IntN(100)*r.IntN(2)))
 	}
-	if err := srv.keys.Check(); err != nil {
+	if err := srv.Keys.Check(); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
 )

@@ -3,7 +3,7 @@ package archive
 import (
 	"errors"
 
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 	"math"
 
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 	"github.com/zsetd/zsetd/zset"
 )

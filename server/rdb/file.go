@@ -9,7 +9,7 @@ import (
 	"io"
 	"regexp"
 
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
 // Opcodes, which occur in a file in place of a type.

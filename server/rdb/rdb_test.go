@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/server/keyspace"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 

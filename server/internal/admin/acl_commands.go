@@ -1,0 +1,363 @@
+package admin
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// ACLCommands returns the rows of the ACL command.
+func ACLCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "acl", Arity: -2,
+			Group: "server", Since: "6.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for Access List Control commands ",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "acl|cat", Arity: -2, Flags: "noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(1) since the categories and commands are a fixed set.",
+				Summary: "List the ACL categories or the commands inside a category",
+				Syntax:  "[categoryname]",
+			}, Run: aclCat},
+			{Facts: protocol.Facts{
+				Name: "acl|deluser", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(1) amortized time considering the typical user.",
+				Summary: "Remove the specified ACL users and the associated rules",
+				Syntax:  "username [username ...]",
+			}, Run: aclDeluser},
+			{Facts: protocol.Facts{
+				Name: "acl|dryrun", Arity: -4, Flags: "admin noscript loading stale",
+				Group: "server", Since: "7.0.0", Complexity: "O(1).",
+				Summary: "Returns whether the user can execute the given command without executing the command.",
+				Syntax:  "username command [arg [arg ...]]",
+			}, Run: aclDryrun},
+			{Facts: protocol.Facts{
+				Name: "acl|genpass", Arity: -2, Flags: "noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Generate a pseudorandom secure password to use for ACL users",
+				Syntax:  "[bits]",
+			}, Run: aclGenpass},
+			{Facts: protocol.Facts{
+				Name: "acl|getuser", Arity: 3, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0",
+				Complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
+				Summary:    "Get the rules for a specific ACL user",
+				Syntax:     "username",
+				History: []string{
+					"6.2.0 Added Pub/Sub channel patterns.",
+					"7.0.0 Added selectors and changed the format of key and channel patterns from a list to their rule representation.",
+				},
+			}, Run: aclGetuser},
+			{Facts: protocol.Facts{
+				Name: "acl|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, Run: aclHelp},
+			{Facts: protocol.Facts{
+				Name: "acl|list", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
+				Summary: "List the current ACL rules in ACL config file format",
+			}, Run: aclList},
+			{Facts: protocol.Facts{
+				Name: "acl|load", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
+				Summary: "Reload the ACLs from the configured ACL file",
+			}, Run: aclLoad},
+			{Facts: protocol.Facts{
+				Name: "acl|log", Arity: -2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
+				Summary: "List latest events denied because of ACLs in place",
+				Syntax:  "operation:[count | RESET]",
+				History: []string{"7.2.0 Added entry ID, timestamp created, and timestamp last updated."},
+			}, Run: engine.ACLLog},
+			{Facts: protocol.Facts{
+				Name: "acl|save", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
+				Summary: "Save the current ACL rules in the configured ACL file",
+			}, Run: aclSave},
+			{Facts: protocol.Facts{
+				Name: "acl|setuser", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of rules provided.",
+				Summary: "Modify or create the rules for a specific ACL user",
+				Syntax:  "username [rule [rule ...]]",
+				History: []string{
+					"6.2.0 Added Pub/Sub channel patterns.",
+					"7.0.0 Added selectors and key based permissions.",
+				},
+			}, Run: aclSetuser},
+			{Facts: protocol.Facts{
+				Name: "acl|users", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
+				Summary: "List the username of all the configured ACL rules",
+			}, Run: aclUsers},
+			{Facts: protocol.Facts{
+				Name: "acl|whoami", Arity: 2, Flags: "noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Return the name of the user associated to the current connection",
+			}, Run: aclWhoami},
+		}},
+	}
+}
+
+func aclCat(c *engine.Call) {
+	if c.Len() > 1 {
+		c.BadSubcommand()
+		return
+	}
+	names := protocol.CategoryNames()
+	if c.Len() == 1 {
+		i := slices.Index(names, engine.Lowered(protocol.View(c.Peek(0))))
+		if i < 0 {
+			c.Reply.Error("ERR Unknown category '" + engine.Clip(c.Peek(0), 128) + "'")
+			return
+		}
+		names = nil
+		c.Engine.ACL.Table.Each(func(cmd *engine.Command) {
+			if cmd.Spec.Categories().Has(1 << i) {
+				names = append(names, cmd.Name)
+			}
+		})
+	}
+	c.Reply.Array(len(names))
+	for _, name := range names {
+		c.Reply.BulkString(name)
+	}
+}
+
+func aclDeluser(c *engine.Call) {
+	a, names := c.Engine.ACL, c.Rest()
+	for _, name := range names {
+		if string(name) == engine.DefaultUser {
+			c.Reply.Error("ERR The 'default' user cannot be removed")
+			return
+		}
+	}
+	deleted := int64(0)
+	for _, name := range names {
+		u := a.Users[string(name)]
+		if u == nil {
+			continue
+		}
+		deleted++
+		delete(a.Users, u.Name)
+		c.Engine.DropSessions(u, c.Session)
+	}
+	c.Reply.Int(deleted)
+}
+
+func aclDryrun(c *engine.Call) {
+	name, argv := c.Bytes(), c.Rest()
+	u := c.Engine.ACL.Users[string(name)]
+	if u == nil {
+		c.Reply.Error("ERR User '" + engine.Clip(name, len(name)) + "' not found")
+		return
+	}
+	cmd, names := c.Engine.Table.Find(argv)
+	if cmd == nil || cmd.ByArg != nil && names < len(argv) {
+		c.Reply.Error("ERR Command '" + engine.Clip(argv[0], len(argv[0])) + "' not found")
+		return
+	}
+	if !cmd.Spec.ArityOK(len(argv)) {
+		c.Reply.Error(cmd.WrongArity())
+		return
+	}
+	switch d, at := u.Permits(cmd, argv); d {
+	case engine.Permitted:
+		c.Reply.OK()
+	case engine.DeniedCommand:
+		c.Reply.BulkString("This user has no permissions to run the '" + cmd.Name + "' command")
+	default:
+		c.Reply.BulkString("This user has no permissions to access the '" + engine.Clip(argv[at], len(argv[at])) + "' " + d.String())
+	}
+}
+
+// maxPassBits is the length of the longest password that GENPASS makes.
+const maxPassBits = 4096
+
+func aclGenpass(c *engine.Call) {
+	if c.Len() > 1 {
+		c.BadSubcommand()
+		return
+	}
+	bits := int64(256)
+	if c.Len() == 1 {
+		bits = c.Int()
+	}
+	if bits <= 0 || bits > maxPassBits {
+		c.Fail(fmt.Sprintf("ERR ACL GENPASS argument must be the number of bits for the output password, "+
+			"a positive number up to %d", maxPassBits))
+	}
+	if !c.OK() {
+		return
+	}
+	// Not the random source of commands: a password must be unpredictable.
+	var b [maxPassBits / 8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic("BUG: no randomness: " + err.Error())
+	}
+	c.Reply.BulkString(hex.EncodeToString(b[:])[:(bits+3)/4])
+}
+
+func aclGetuser(c *engine.Call) {
+	u := c.Engine.ACL.Users[c.String()]
+	r := c.Reply
+	if u == nil {
+		r.Null()
+		return
+	}
+	r.Map(6)
+	r.BulkString("flags")
+	flags := u.Flags()
+	r.Set(len(flags))
+	for _, f := range flags {
+		r.BulkString(f)
+	}
+	r.BulkString("passwords")
+	r.Array(len(u.Passwords))
+	for _, p := range u.Passwords {
+		r.BulkString(hex.EncodeToString(p[:]))
+	}
+	reply(&u.Selectors[0], r)
+	r.BulkString("selectors")
+	r.Array(len(u.Selectors) - 1)
+	for i := range u.Selectors[1:] {
+		r.Map(3)
+		reply(&u.Selectors[1+i], r)
+	}
+}
+
+// reply writes the three fields of a selector in the reply of GETUSER.
+func reply(s *engine.Selector, r *protocol.Reply) {
+	r.BulkString("commands")
+	r.BulkString(s.DescribeCommands())
+	r.BulkString("keys")
+	r.BulkString(s.DescribeKeys())
+	r.BulkString("channels")
+	r.BulkString(s.DescribeChannels())
+}
+
+func aclHelp(c *engine.Call) {
+	c.Help("CAT [<category>]",
+		"    List all commands that belong to <category>, or all command categories",
+		"    when no category is specified.",
+		"DELUSER <username> [<username> ...]",
+		"    Delete a list of users.",
+		"DRYRUN <username> <command> [<arg> ...]",
+		"    Returns whether the user can execute the given command without executing the command.",
+		"GETUSER <username>",
+		"    Get the user's details.",
+		"GENPASS [<bits>]",
+		"    Generate a secure 256-bit user password. The optional `bits` argument can",
+		"    be used to specify a different size.",
+		"LIST",
+		"    Show users details in config file format.",
+		"LOAD",
+		"    Reload users from the ACL file.",
+		"LOG [<count> | RESET]",
+		"    Show the ACL log entries.",
+		"SAVE",
+		"    Save the current config to the ACL file.",
+		"SETUSER <username> <attribute> [<attribute> ...]",
+		"    Create or modify a user with the specified attributes.",
+		"USERS",
+		"    List all the registered usernames.",
+		"WHOAMI",
+		"    Return the current connection username.")
+}
+
+func aclList(c *engine.Call) {
+	lines := c.Engine.ACL.Lines()
+	c.Reply.Array(len(lines))
+	for _, line := range lines {
+		c.Reply.BulkString(line)
+	}
+}
+
+const errNoACLFile = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the " +
+	"ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order " +
+	"to store users in the Redis configuration."
+
+func aclLoad(c *engine.Call) {
+	if c.Engine.Config.ACLFile == "" {
+		c.Reply.Error(errNoACLFile)
+		return
+	}
+	if problems := c.Engine.LoadUsersFile(c.Session); problems != "" {
+		c.Reply.Error("ERR " + problems)
+		return
+	}
+	c.Reply.OK()
+}
+
+func aclSave(c *engine.Call) {
+	if c.Engine.Config.ACLFile == "" {
+		c.Reply.Error(errNoACLFile)
+		return
+	}
+	if err := c.Engine.SaveUsersFile(); err != nil {
+		c.Engine.Log.Warn("ACL SAVE", "error", err)
+		c.Reply.Error("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
+		return
+	}
+	c.Reply.OK()
+}
+
+// aclSetuser applies all rules or none.
+func aclSetuser(c *engine.Call) {
+	for i := 2; i < len(c.Argv); i++ {
+		c.Redact(i)
+	}
+	a, name := c.Engine.ACL, c.String()
+	if engine.HasSpace(name) {
+		c.Reply.Error("ERR Usernames can't contain spaces or null characters")
+		return
+	}
+	rules, open := engine.MergeSelectors(engine.StringsOf(c.Rest()))
+	if open != "" {
+		c.Reply.Error("ERR Unmatched parenthesis in acl selector starting at '" + engine.Clip([]byte(open), len(open)) + "'.")
+		return
+	}
+	u := a.Users[name]
+	var next *engine.User
+	if u == nil {
+		next = a.NewUser(name)
+	} else {
+		next = u.Copy()
+	}
+	for _, rule := range rules {
+		if err := a.Apply(next, rule); err != nil {
+			c.Reply.Error("ERR Error in ACL SETUSER modifier '" + engine.Clip([]byte(rule), len(rule)) + "': " + err.Error())
+			return
+		}
+	}
+	next.DeriveFields()
+	if u == nil {
+		a.Users[name] = next
+	} else {
+		c.Engine.DropSubscribers(u, next, c.Session)
+		*u = *next
+	}
+	a.Changed()
+	c.Reply.OK()
+}
+
+func aclUsers(c *engine.Call) {
+	users := c.Engine.ACL.Sorted()
+	c.Reply.Array(len(users))
+	for _, u := range users {
+		c.Reply.BulkString(u.Name)
+	}
+}
+
+func aclWhoami(c *engine.Call) {
+	if c.Session.User == c.Engine.ACL.Owner {
+		c.Reply.Null()
+		return
+	}
+	c.Reply.BulkString(c.Session.User.Name)
+}

@@ -1,0 +1,465 @@
+package admin
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// ClientCommands returns the rows of the CLIENT command.
+func ClientCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "client", Arity: -2,
+			Group: "connection", Since: "2.4.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for client connection commands",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "client|caching", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Instruct the server about tracking or not keys in the next request",
+				Syntax:  "mode:YES|NO",
+			}, Run: engine.ClientCaching, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|getname", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "2.6.9", Complexity: "O(1)",
+				Summary: "Get the current connection name",
+			}, Run: clientGetname},
+			{Facts: protocol.Facts{
+				Name: "client|getredir", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Get tracking notifications redirection client ID if any",
+			}, Run: engine.ClientGetredir},
+			{Facts: protocol.Facts{
+				Name: "client|help", Arity: 2, Flags: "loading stale",
+				Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, Run: clientHelp},
+			{Facts: protocol.Facts{
+				Name: "client|id", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Returns the client ID for the current connection",
+			}, Run: clientId},
+			{Facts: protocol.Facts{
+				Name: "client|info", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Returns information about the current client connection.",
+			}, Run: clientInfo},
+			{Facts: protocol.Facts{
+				Name: "client|kill", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
+				Summary: "Kill the connection of a client",
+				Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0])...)",
+				History: []string{
+					"2.8.12 Added new filter format.",
+					"2.8.12 `ID` option.",
+					"3.2.0 Added `master` type in for `TYPE` option.",
+					"5.0.0 Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility.",
+					"6.2.0 `LADDR` option.",
+					"7.4.0 `MAXAGE` option.",
+				},
+			}, Run: clientKill},
+			{Facts: protocol.Facts{
+				Name: "client|list", Arity: -2, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "2.4.0", Tips: "nondeterministic_output",
+				Complexity: "O(N) where N is the number of client connections",
+				Summary:    "Get the list of client connections",
+				Syntax:     "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID id:(client-id [client-id ...])@6.2.0]",
+				History: []string{
+					"2.8.12 Added unique client `id` field.",
+					"5.0.0 Added optional `TYPE` filter.",
+					"6.0.0 Added `user` field.",
+					"6.2.0 Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter.",
+					"7.0.0 Added `resp`, `multi-mem`, `rbs` and `rbp` fields.",
+					"7.0.3 Added `ssub` field.",
+				},
+			}, Run: clientList},
+			{Facts: protocol.Facts{
+				Name: "client|no-evict", Arity: 3, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "7.0.0", Complexity: "O(1)",
+				Summary: "Set client eviction mode for the current connection",
+				Syntax:  "enabled:ON|OFF",
+			}, Run: clientNoEvict, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|no-touch", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "7.2.0", Complexity: "O(1)",
+				Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
+				Syntax:  "enabled:ON|OFF",
+			}, Run: clientNoTouch, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|pause", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "2.9.50", Complexity: "O(1)",
+				Summary: "Stop processing commands from clients for some time",
+				Syntax:  "timeout:integer mode:[WRITE|ALL]@6.2.0",
+				History: []string{"6.2.0 `CLIENT PAUSE WRITE` mode added along with the `mode` option."},
+			}, Run: clientPause},
+			{Facts: protocol.Facts{
+				Name: "client|reply", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "3.2.0", Complexity: "O(1)",
+				Summary: "Instruct the server whether to reply to commands",
+				Syntax:  "ON|OFF|SKIP",
+			}, Run: clientReply, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|setinfo", Arity: 4, Flags: "noscript loading stale",
+				Group: "connection", Since: "7.2.0", Complexity: "O(1)",
+				Summary: "Sets information specific to the client or connection.",
+				Syntax:  "attr:(LIB-NAME libname | LIB-VER libver)",
+			}, Run: clientSetinfo, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|setname", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "2.6.9", Complexity: "O(1)",
+				Summary: "Set the current connection name",
+				Syntax:  "connection-name",
+			}, Run: clientSetname, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|tracking", Arity: -3, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
+				Summary: "Enable or disable server assisted client side caching support",
+				Syntax:  "status:ON|OFF [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+			}, Run: engine.ClientTracking, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|trackinginfo", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.2.0", Complexity: "O(1)",
+				Summary: "Return information about server assisted client side caching for the current connection",
+			}, Run: engine.ClientTrackinginfo},
+			{Facts: protocol.Facts{
+				Name: "client|unblock", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "5.0.0", Complexity: "O(log N) where N is the number of client connections",
+				Summary: "Unblock a client blocked in a blocking command from a different connection",
+				Syntax:  "client-id [TIMEOUT|ERROR]",
+			}, Run: clientUnblock},
+			{Facts: protocol.Facts{
+				Name: "client|unpause", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "6.2.0", Complexity: "O(N) Where N is the number of paused clients",
+				Summary: "Resume processing of clients that were paused",
+			}, Run: clientUnpause},
+		}},
+	}
+}
+
+func clientGetname(c *engine.Call) {
+	if c.Session.Name == "" {
+		c.Reply.Null()
+		return
+	}
+	c.Reply.BulkString(c.Session.Name)
+}
+
+func clientId(c *engine.Call) { c.Reply.Int(c.Session.ID) }
+
+func clientInfo(c *engine.Call) { c.Reply.Verbatim("txt", string(c.Session.AppendInfo(nil))) }
+
+// ClientClass parses the type of a client.
+func clientClass(c *engine.Call) engine.ClientClass {
+	b := c.Bytes()
+	switch {
+	case protocol.EqualFold(b, "NORMAL"):
+		return engine.ClassNormal
+	case protocol.EqualFold(b, "MASTER"):
+		return engine.ClassMaster
+	case protocol.EqualFold(b, "REPLICA"), protocol.EqualFold(b, "SLAVE"):
+		return engine.ClassReplica
+	case protocol.EqualFold(b, "PUBSUB"):
+		return engine.ClassPubsub
+	}
+	c.Fail("ERR Unknown client type '" + engine.UntilNUL(b) + "'")
+	return ""
+}
+
+// clientFilter selects the clients of CLIENT KILL.
+type clientFilter struct {
+	id          int64
+	class       engine.ClientClass
+	user        *engine.User
+	addr, laddr string
+	skipMe      bool
+	maxAge      int64 // seconds; 0 for any
+}
+
+func (f *clientFilter) accepts(s, me *engine.Session) bool {
+	return (f.id == 0 || f.id == s.ID) && (f.class == "" || f.class == s.Class()) && (f.user == nil || f.user == s.User) &&
+		(f.addr == "" || f.addr == s.Addr) && (f.laddr == "" || f.laddr == s.LocalAddr) && !(f.skipMe && s == me) &&
+		(f.maxAge == 0 || int64(s.Engine.At.Sub(s.Created).Seconds()) >= f.maxAge)
+}
+
+func clientKill(c *engine.Call) {
+	old := c.Len() == 1 // CLIENT KILL addr
+	f := clientFilter{skipMe: !old}
+	if old {
+		f.addr = c.String()
+	}
+	for c.More() {
+		switch {
+		case c.Len() < 2:
+			c.Fail(protocol.ErrSyntax)
+		case c.Is("ID"):
+			f.id = c.IntIn(1, math.MaxInt64, "ERR client-id should be greater than 0")
+		case c.Is("TYPE"):
+			f.class = clientClass(c)
+		case c.Is("USER"):
+			name := c.Bytes()
+			if f.user = c.Engine.ACL.Users[string(name)]; f.user == nil {
+				c.Fail("ERR No such user '" + engine.Clip(name, len(name)) + "'")
+			}
+		case c.Is("ADDR"):
+			f.addr = c.String()
+		case c.Is("LADDR"):
+			f.laddr = c.String()
+		case c.Is("MAXAGE"):
+			if f.maxAge = c.IntOr("ERR maxage is not an integer or out of range"); f.maxAge <= 0 {
+				c.Fail("ERR maxage should be greater than 0")
+			}
+		case c.Is("SKIPME"):
+			if f.skipMe = c.Is("YES"); !f.skipMe && !c.Is("NO") {
+				c.Fail(protocol.ErrSyntax)
+			}
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if !c.OK() {
+		return
+	}
+	killed := int64(0)
+	for _, s := range c.Engine.ByID() {
+		if s.Killed || s.Closing || !f.accepts(s, c.Session) {
+			continue
+		}
+		killed++
+		if s == c.Session {
+			s.Closing = true // after the reply
+		} else {
+			s.Kill()
+		}
+	}
+	switch {
+	case !old:
+		c.Reply.Int(killed)
+	case killed == 0:
+		c.Reply.Error("ERR No such client")
+	default:
+		c.Reply.OK()
+	}
+}
+
+func clientList(c *engine.Call) {
+	var listed []*engine.Session
+	switch {
+	case c.Len() == 0:
+		listed = c.Engine.ByID()
+	case c.Len() == 2 && c.Is("TYPE"):
+		class := clientClass(c)
+		for _, s := range c.Engine.ByID() {
+			if s.Class() == class {
+				listed = append(listed, s)
+			}
+		}
+	case c.Len() > 1 && c.Is("ID"):
+		for c.More() {
+			if s := c.Engine.Sessions[c.IntOr("ERR Invalid client ID")]; s != nil {
+				listed = append(listed, s)
+			}
+		}
+	default:
+		c.Fail(protocol.ErrSyntax)
+	}
+	if !c.OK() {
+		return
+	}
+	var b []byte
+	for _, s := range listed {
+		if !s.Killed {
+			b = s.AppendInfo(b)
+		}
+	}
+	c.Reply.Verbatim("txt", string(b))
+}
+
+// onOff parses ON or OFF as the last argument.
+func onOff(c *engine.Call) bool {
+	on := c.Is("ON")
+	if !on && !c.Is("OFF") {
+		c.Fail(protocol.ErrSyntax)
+	}
+	return on
+}
+
+func clientNoEvict(c *engine.Call) {
+	on := onOff(c)
+	if !c.End() {
+		return
+	}
+	c.Session.NoEvict = on
+	c.Session.Weigh()
+	c.Reply.OK()
+}
+
+func clientNoTouch(c *engine.Call) {
+	on := onOff(c)
+	if !c.End() {
+		return
+	}
+	c.Session.NoTouch = on
+	c.Reply.OK()
+}
+
+func clientPause(c *engine.Call) {
+	if c.Len() > 2 {
+		c.BadSubcommand()
+		return
+	}
+	if mode := c.Peek(1); mode != nil && !protocol.EqualFold(mode, "WRITE") && !protocol.EqualFold(mode, "ALL") {
+		c.Fail("ERR CLIENT PAUSE mode must be WRITE or ALL")
+	}
+	ms := c.IntOr("ERR timeout is not an integer or out of range")
+	switch {
+	case ms < 0:
+		c.Fail("ERR timeout is negative")
+	case ms > math.MaxInt64-c.Now():
+		c.Fail("ERR timeout is out of range")
+	}
+	all := !c.Is("WRITE")
+	if !c.OK() {
+		return
+	}
+	c.Engine.Pause(c.Engine.After(ms), all)
+	c.Reply.OK()
+}
+
+func clientUnpause(c *engine.Call) {
+	c.Engine.Unpause()
+	c.Reply.OK()
+}
+
+func clientReply(c *engine.Call) {
+	s := c.Session
+	switch {
+	case c.Is("ON"):
+		s.Replies = engine.ReplyOn
+		c.Reply.OK()
+	case c.Is("OFF"):
+		s.Replies = engine.ReplyOff
+	case c.Is("SKIP"):
+		if s.Replies != engine.ReplyOff {
+			s.Replies = engine.ReplySkipNext
+		}
+	default:
+		c.Reply.Error(protocol.ErrSyntax)
+	}
+}
+
+func clientSetinfo(c *engine.Call) {
+	attr, value := c.Bytes(), c.Bytes()
+	var field *string
+	switch {
+	case protocol.EqualFold(attr, "LIB-NAME"):
+		field = &c.Session.LibName
+	case protocol.EqualFold(attr, "LIB-VER"):
+		field = &c.Session.LibVersion
+	default:
+		c.Reply.Error("ERR Unrecognized option '" + engine.Clip(attr, len(attr)) + "'")
+		return
+	}
+	if !validClientName(value) {
+		c.Reply.Error("ERR " + string(attr) + " cannot contain spaces, newlines or special characters.")
+		return
+	}
+	*field = string(value)
+	c.Reply.OK()
+}
+
+func clientSetname(c *engine.Call) {
+	name := c.Bytes()
+	if !validClientName(name) {
+		c.Reply.Error(errClientName)
+		return
+	}
+	c.Session.Name = string(name)
+	c.Reply.OK()
+}
+
+func clientUnblock(c *engine.Call) {
+	if c.Len() > 2 {
+		c.BadSubcommand()
+		return
+	}
+	withError := false
+	if how := c.Peek(1); how != nil {
+		withError = protocol.EqualFold(how, "ERROR")
+		if !withError && !protocol.EqualFold(how, "TIMEOUT") {
+			c.Fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+		}
+	}
+	id := c.Int()
+	if !c.OK() {
+		return
+	}
+	s := c.Engine.Sessions[id]
+	if s == nil || s.Blocked == nil {
+		c.Reply.Int(0)
+		return
+	}
+	reply := s.Blocked.Timeout
+	if withError {
+		reply = func(r *protocol.Reply) { r.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK") }
+	}
+	s.EndWait(s.Blocked, reply)
+	c.Reply.Int(1)
+}
+
+func clientHelp(c *engine.Call) {
+	c.Help("CACHING (YES|NO)",
+		"    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+		"GETREDIR",
+		"    Return the client ID we are redirecting to when tracking is enabled.",
+		"GETNAME",
+		"    Return the name of the current connection.",
+		"ID",
+		"    Return the ID of the current connection.",
+		"INFO",
+		"    Return information about the current client connection.",
+		"KILL <ip:port>",
+		"    Kill connection made from <ip:port>.",
+		"KILL <option> <value> [<option> <value> [...]]",
+		"    Kill connections. Options are:",
+		"    * ADDR (<ip:port>|<unixsocket>:0)",
+		"      Kill connections made from the specified address",
+		"    * LADDR (<ip:port>|<unixsocket>:0)",
+		"      Kill connections made to specified local address",
+		"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+		"      Kill connections by type.",
+		"    * USER <username>",
+		"      Kill connections authenticated by <username>.",
+		"    * SKIPME (YES|NO)",
+		"      Skip killing current connection (default: yes).",
+		"    * MAXAGE <maxage>",
+		"      Kill connections older than the specified age.",
+		"LIST [options ...]",
+		"    Return information about client connections. Options:",
+		"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+		"      Return clients of specified type.",
+		"UNPAUSE",
+		"    Stop the current client pause, resuming traffic.",
+		"PAUSE <timeout> [WRITE|ALL]",
+		"    Suspend all, or just write, clients for <timeout> milliseconds.",
+		"REPLY (ON|OFF|SKIP)",
+		"    Control the replies sent to the current connection.",
+		"SETNAME <name>",
+		"    Assign the name <name> to the current connection.",
+		"SETINFO <option> <value>",
+		"    Set client meta attr. Options are:",
+		"    * LIB-NAME: the client lib name.",
+		"    * LIB-VER: the client lib version.",
+		"UNBLOCK <clientid> [TIMEOUT|ERROR]",
+		"    Unblock the specified blocked client.",
+		"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+		"         [OPTIN] [OPTOUT] [NOLOOP]",
+		"    Control server assisted client side caching.",
+		"TRACKINGINFO",
+		"    Report tracking status for the current connection.",
+		"NO-EVICT (ON|OFF)",
+		"    Protect current client connection from eviction.",
+		"NO-TOUCH (ON|OFF)",
+		"    Will not touch LRU/LFU stats when this mode is on.")
+}

@@ -1,0 +1,895 @@
+package admin
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// A cluster of one node, for applications that use a cluster: CLUSTER replies as a
+// node of a cluster does, and commands on keys of several slots are refused.
+//
+// The node has all slots from the start, so that no setup is needed. A setup script
+// can still assign them: a slot counts as busy only once a command has assigned it.
+// DELSLOTS, FLUSHSLOTS and RESET remove slots. Assignments last until the server
+// stops.
+//
+// The node knows no other nodes and has no bus: CLUSTER MEET succeeds with its own
+// address only.
+
+// ClusterCommands returns the rows of the CLUSTER command, and of the commands for
+// cluster clients.
+func ClusterCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "asking", Arity: 1, Flags: "fast",
+			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+			Summary: "Sent by cluster clients after an -ASK redirect",
+		}, Run: asking, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "cluster", Arity: -2,
+			Group: "cluster", Since: "3.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for cluster commands",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "cluster|addslots", Arity: -3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the total number of hash slot arguments",
+				Summary: "Assign new hash slots to receiving node",
+				Syntax:  "slot [slot ...]",
+			}, Run: clusterAddslots},
+			{Facts: protocol.Facts{
+				Name: "cluster|addslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "7.0.0",
+				Complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
+				Summary:    "Assign new hash slots to receiving node",
+				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
+			}, Run: clusterAddslotsrange},
+			{Facts: protocol.Facts{
+				Name: "cluster|bumpepoch", Arity: 2, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Advance the cluster config epoch",
+			}, Run: clusterBumpepoch},
+			{Facts: protocol.Facts{
+				Name: "cluster|count-failure-reports", Arity: 3, Flags: "admin stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(N) where N is the number of failure reports",
+				Summary:    "Return the number of failure reports active for a given node",
+				Syntax:     "node-id",
+			}, Run: clusterCountFailureReports},
+			{Facts: protocol.Facts{
+				Name: "cluster|countkeysinslot", Arity: 3, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Return the number of local keys in the specified hash slot",
+				Syntax:  "slot",
+			}, Run: clusterCountkeysinslot},
+			{Facts: protocol.Facts{
+				Name: "cluster|delslots", Arity: -3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the total number of hash slot arguments",
+				Summary: "Set hash slots as unbound in receiving node",
+				Syntax:  "slot [slot ...]",
+			}, Run: clusterDelslots},
+			{Facts: protocol.Facts{
+				Name: "cluster|delslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "7.0.0",
+				Complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
+				Summary:    "Set hash slots as unbound in receiving node",
+				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
+			}, Run: clusterDelslotsrange},
+			{Facts: protocol.Facts{
+				Name: "cluster|failover", Arity: -2, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Forces a replica to perform a manual failover of its master.",
+				Syntax:  "options:[FORCE|TAKEOVER]",
+			}, Run: clusterFailover},
+			{Facts: protocol.Facts{
+				Name: "cluster|flushslots", Arity: 2, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Delete a node's own slots information",
+			}, Run: clusterFlushslots},
+			{Facts: protocol.Facts{
+				Name: "cluster|forget", Arity: 3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Remove a node from the nodes table",
+				Syntax:  "node-id",
+			}, Run: clusterForget},
+			{Facts: protocol.Facts{
+				Name: "cluster|getkeysinslot", Arity: 4, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(log(N)) where N is the number of requested keys",
+				Summary:    "Return local key names in the specified hash slot",
+				Syntax:     "slot count",
+			}, Run: clusterGetkeysinslot},
+			{Facts: protocol.Facts{
+				Name: "cluster|help", Arity: 2, Flags: "loading stale",
+				Group: "cluster", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, Run: clusterHelp},
+			{Facts: protocol.Facts{
+				Name: "cluster|info", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Provides info about Redis Cluster node state",
+			}, Run: clusterInfo},
+			{Facts: protocol.Facts{
+				Name: "cluster|keyslot", Arity: 3, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the number of bytes in the key",
+				Summary: "Returns the hash slot of the specified key",
+				Syntax:  "key:string",
+			}, Run: clusterKeyslot},
+			{Facts: protocol.Facts{
+				Name: "cluster|links", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(N) where N is the total number of Cluster nodes",
+				Summary:    "Returns a list of all TCP links to and from peer nodes in cluster",
+			}, Run: clusterLinks},
+			{Facts: protocol.Facts{
+				Name: "cluster|meet", Arity: -4, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Force a node cluster to handshake with another node",
+				Syntax:  "ip port [cluster_bus_port@4.0.0]",
+				History: []string{"4.0.0 Added the optional `cluster_bus_port` argument."},
+			}, Run: clusterMeet},
+			{Facts: protocol.Facts{
+				Name: "cluster|myid", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Return the node id",
+			}, Run: clusterMyid},
+			{Facts: protocol.Facts{
+				Name: "cluster|myshardid", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "7.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Returns the shard ID of a node.",
+			}, Run: clusterMyshardid},
+			{Facts: protocol.Facts{
+				Name: "cluster|nodes", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(N) where N is the total number of Cluster nodes",
+				Summary:    "Get Cluster config for the node",
+			}, Run: clusterNodes},
+			{Facts: protocol.Facts{
+				Name: "cluster|replicas", Arity: 3, Flags: "admin stale",
+				Group: "cluster", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "List replica nodes of the specified master node",
+				Syntax:  "node-id",
+			}, Run: clusterReplicas},
+			{Facts: protocol.Facts{
+				Name: "cluster|replicate", Arity: 3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Reconfigure a node as a replica of the specified master node",
+				Syntax:  "node-id",
+			}, Run: clusterReplicate},
+			{Facts: protocol.Facts{
+				Name: "cluster|reset", Arity: -2, Flags: "admin noscript stale",
+				Group: "cluster", Since: "3.0.0",
+				Complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
+				Summary:    "Reset a Redis Cluster node",
+				Syntax:     "[HARD|SOFT]",
+			}, Run: clusterReset},
+			{Facts: protocol.Facts{
+				Name: "cluster|saveconfig", Arity: 2, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Forces the node to save cluster state on disk",
+			}, Run: clusterSaveconfig},
+			{Facts: protocol.Facts{
+				Name: "cluster|set-config-epoch", Arity: 3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Set the configuration epoch in a new node",
+				Syntax:  "config-epoch",
+			}, Run: clusterSetConfigEpoch},
+			{Facts: protocol.Facts{
+				Name: "cluster|setslot", Arity: -4, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Bind a hash slot to a specific node",
+				Syntax:  "slot subcommand:(IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE)",
+			}, Run: clusterSetslot},
+			{Facts: protocol.Facts{
+				Name: "cluster|shards", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(N) where N is the total number of cluster nodes",
+				Summary:    "Get array of cluster slots to node mappings",
+			}, Run: clusterShards},
+			{Facts: protocol.Facts{
+				Name: "cluster|slaves", Arity: 3, Flags: "admin stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`",
+				Complexity: "O(1)",
+				Summary:    "List replica nodes of the specified master node",
+				Syntax:     "node-id",
+			}, Run: clusterSlaves},
+			{Facts: protocol.Facts{
+				Name: "cluster|slots", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`",
+				Complexity: "O(N) where N is the total number of Cluster nodes",
+				Summary:    "Get array of Cluster slot to node mappings",
+				History: []string{
+					"4.0.0 Added node IDs.",
+					"7.0.0 Added additional networking metadata field.",
+				},
+			}, Run: clusterSlots},
+		}},
+		{Facts: protocol.Facts{
+			Name: "readonly", Arity: 1, Flags: "loading stale fast",
+			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+			Summary: "Enables read queries for a connection to a cluster replica node",
+		}, Run: readonly, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "readwrite", Arity: 1, Flags: "loading stale fast",
+			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+			Summary: "Disables read queries for a connection to a cluster replica node",
+		}, Run: readwrite, OfConnection: true},
+	}
+}
+
+// mode is the name of the mode in HELLO and INFO.
+func mode(srv *engine.Engine) string {
+	if srv.Cluster != nil {
+		return "cluster"
+	}
+	return "standalone"
+}
+
+// clustered reports whether the server is a cluster, and replies an error if not.
+func clustered(c *engine.Call) bool {
+	if c.Engine.Cluster == nil {
+		c.Reply.Error(engine.ErrNoCluster)
+		return false
+	}
+	return true
+}
+
+// node is the node's addresses as clients see them.
+type node struct {
+	id, ip, hostname string
+	port, busPort    int64
+	tlsPort          int64 // 0 if it does not serve TLS
+}
+
+func thisNode(srv *engine.Engine) node {
+	c := &srv.Config
+	n := node{id: srv.Cluster.ID, ip: c.ClusterAnnounceIP, hostname: c.ClusterHostname, port: c.ClusterAnnouncePort, busPort: c.ClusterAnnounceBusPort}
+	port := c.Port
+	if served := srv.TCPPort.Load(); port != 0 && served != 0 {
+		port = served // a program may serve elsewhere than its configuration says
+	}
+	if n.port == 0 {
+		n.port = port
+	}
+	if n.tlsPort = c.ClusterAnnounceTLSPort; n.tlsPort == 0 {
+		n.tlsPort = c.TLSPort
+		if served := srv.TLSServed.Load(); served != 0 {
+			n.tlsPort = served
+		}
+	}
+	if n.busPort == 0 {
+		if n.busPort = c.ClusterPort; n.busPort == 0 {
+			n.busPort = port + 10000
+		}
+	}
+	return n
+}
+
+// portFor returns the port for clients that connect as s does: plain or TLS.
+func (n *node) portFor(s *engine.Session) int64 {
+	if s.Secure {
+		return n.tlsPort
+	}
+	return n.port
+}
+
+// ranges returns the slots that the node has, as first and last slots.
+func ranges(cl *engine.Cluster) (list [][2]int) {
+	for i := range engine.SlotCount {
+		if !cl.Served[i] {
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1][1] == i-1 {
+			list[n-1][1] = i
+		} else {
+			list = append(list, [2]int{i, i})
+		}
+	}
+	return list
+}
+
+// description returns the line of CLUSTER NODES.
+func description(srv *engine.Engine, s *engine.Session) string {
+	n := thisNode(srv)
+	line := fmt.Sprintf("%s %s:%d@%d", n.id, n.ip, n.portFor(s), n.busPort)
+	if n.hostname != "" {
+		line += "," + n.hostname
+	}
+	line += fmt.Sprintf(" myself,master - 0 0 %d connected", srv.Cluster.Epoch)
+	for _, r := range ranges(srv.Cluster) {
+		line += " " + strconv.Itoa(r[0])
+		if r[1] > r[0] {
+			line += "-" + strconv.Itoa(r[1])
+		}
+	}
+	return line
+}
+
+func clusterSlots(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	n, kind := thisNode(c.Engine), c.Engine.Config.ClusterEndpoint
+	ranges := ranges(c.Engine.Cluster)
+	c.Reply.Array(len(ranges))
+	for _, r := range ranges {
+		c.Reply.Array(3)
+		c.Reply.Int(int64(r[0]))
+		c.Reply.Int(int64(r[1]))
+		c.Reply.Array(4)
+		switch {
+		case kind == engine.EndpointUnknown:
+			c.Reply.Null()
+		case kind == engine.EndpointIP:
+			c.Reply.BulkString(n.ip)
+		case n.hostname == "":
+			c.Reply.BulkString("?")
+		default:
+			c.Reply.BulkString(n.hostname)
+		}
+		c.Reply.Int(n.portFor(c.Session))
+		c.Reply.BulkString(n.id)
+		var more []string
+		if kind != engine.EndpointIP {
+			more = append(more, "ip", n.ip)
+		}
+		if kind != engine.EndpointHostname && n.hostname != "" {
+			more = append(more, "hostname", n.hostname)
+		}
+		c.Reply.Map(len(more) / 2)
+		for _, word := range more {
+			c.Reply.BulkString(word)
+		}
+	}
+}
+
+func clusterShards(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	n := thisNode(c.Engine)
+	endpoint := n.ip
+	switch c.Engine.Config.ClusterEndpoint {
+	case engine.EndpointUnknown:
+		endpoint = ""
+	case engine.EndpointHostname:
+		if endpoint = n.hostname; endpoint == "" {
+			endpoint = "?"
+		}
+	}
+	ranges := ranges(c.Engine.Cluster)
+	c.Reply.Array(1)
+	c.Reply.Map(2)
+	c.Reply.BulkString("slots")
+	c.Reply.Array(2 * len(ranges))
+	for _, r := range ranges {
+		c.Reply.Int(int64(r[0]))
+		c.Reply.Int(int64(r[1]))
+	}
+	c.Reply.BulkString("nodes")
+	c.Reply.Array(1)
+	fields := 7
+	if n.port == 0 {
+		fields--
+	}
+	if n.tlsPort != 0 {
+		fields++
+	}
+	if n.hostname != "" {
+		fields++
+	}
+	text := func(name, value string) {
+		c.Reply.BulkString(name)
+		c.Reply.BulkString(value)
+	}
+	c.Reply.Map(fields)
+	text("id", n.id)
+	if n.port != 0 {
+		c.Reply.BulkString("port")
+		c.Reply.Int(n.port)
+	}
+	if n.tlsPort != 0 {
+		c.Reply.BulkString("tls-port")
+		c.Reply.Int(n.tlsPort)
+	}
+	text("ip", n.ip)
+	text("endpoint", endpoint)
+	if n.hostname != "" {
+		text("hostname", n.hostname)
+	}
+	text("role", "master")
+	c.Reply.BulkString("replication-offset")
+	c.Reply.Int(0)
+	text("health", "online")
+}
+
+func clusterInfo(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	cl := c.Engine.Cluster
+	state, size := "ok", 1
+	if cl.Down(&c.Engine.Config) {
+		state = "fail"
+	}
+	if cl.Slots == 0 {
+		size = 0
+	}
+	c.Reply.Verbatim("txt", fmt.Sprintf("cluster_state:%s\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%d\r\n"+
+		"cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:%d\r\n"+
+		"cluster_current_epoch:%d\r\ncluster_my_epoch:%d\r\ncluster_stats_messages_sent:0\r\n"+
+		"cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n",
+		state, cl.Slots, cl.Slots, size, cl.CurrentEpoch, cl.Epoch))
+}
+
+func clusterNodes(c *engine.Call) {
+	if clustered(c) {
+		c.Reply.Verbatim("txt", description(c.Engine, c.Session)+"\n")
+	}
+}
+
+func clusterMyid(c *engine.Call) {
+	if clustered(c) {
+		c.Reply.BulkString(c.Engine.Cluster.ID)
+	}
+}
+
+func clusterMyshardid(c *engine.Call) {
+	if clustered(c) {
+		c.Reply.BulkString(c.Engine.Cluster.Shard)
+	}
+}
+
+func clusterLinks(c *engine.Call) {
+	if clustered(c) {
+		c.Reply.Array(0)
+	}
+}
+
+func clusterKeyslot(c *engine.Call) {
+	if clustered(c) {
+		c.Reply.Int(int64(engine.KeySlot(c.Bytes())))
+	}
+}
+
+func clusterCountkeysinslot(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	slot := c.Int()
+	if slot < 0 || slot >= engine.SlotCount {
+		c.Fail("ERR Invalid slot")
+	}
+	if c.OK() {
+		c.Reply.Int(int64(c.Engine.Keys.SlotLen(int(slot))))
+	}
+}
+
+func clusterGetkeysinslot(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	slot, count := c.Int(), c.Int()
+	if slot < 0 || slot >= engine.SlotCount || count < 0 {
+		c.Fail("ERR Invalid slot or number of keys")
+	}
+	if !c.OK() {
+		return
+	}
+	n := min(count, int64(c.Engine.Keys.SlotLen(int(slot))))
+	c.Reply.Array(int(n))
+	for key := range c.Engine.Keys.SlotKeys(int(slot)) {
+		if n--; n < 0 {
+			break
+		}
+		c.Reply.BulkString(key)
+	}
+}
+
+// slot parses a slot.
+func slot(c *engine.Call) int { return int(c.IntIn(0, engine.SlotCount-1, errSlot)) }
+
+const errSlot = "ERR Invalid or out of range slot"
+
+// slotSet parses slots, or ranges of them, to be added to the node or, with remove,
+// removed from it.
+func slotSet(c *engine.Call, ranges, remove bool) []int {
+	if ranges && c.Len()%2 != 0 {
+		c.Fail(engine.WrongArity(c.Command.Name))
+	}
+	if !ranges { // all must be valid numbers before any other check
+		for i := range c.Len() {
+			if n, ok := protocol.ParseInt(c.Peek(i)); !ok || n < 0 || n >= engine.SlotCount {
+				c.Fail(errSlot)
+			}
+		}
+	}
+	var list []int
+	seen := map[int]bool{}
+	for c.More() {
+		first := slot(c)
+		last := first
+		if ranges {
+			if last = slot(c); c.Err() == "" && first > last {
+				c.Fail(fmt.Sprintf("ERR start slot number %d is greater than end slot number %d", first, last))
+			}
+		}
+		for i := first; i <= last && c.Err() == ""; i++ {
+			switch {
+			case remove && !c.Engine.Cluster.Served[i]:
+				c.Fail(fmt.Sprintf("ERR Slot %d is already unassigned", i))
+			case !remove && c.Engine.Cluster.Assigned[i]:
+				c.Fail(fmt.Sprintf("ERR Slot %d is already busy", i))
+			case seen[i]:
+				c.Fail(fmt.Sprintf("ERR Slot %d specified multiple times", i))
+			}
+			seen[i] = true
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func clusterAddslots(c *engine.Call)      { changeSlots(c, false, false) }
+func clusterAddslotsrange(c *engine.Call) { changeSlots(c, true, false) }
+func clusterDelslots(c *engine.Call)      { changeSlots(c, false, true) }
+func clusterDelslotsrange(c *engine.Call) { changeSlots(c, true, true) }
+
+func changeSlots(c *engine.Call, ranges, remove bool) {
+	if !clustered(c) {
+		return
+	}
+	list := slotSet(c, ranges, remove)
+	if !c.OK() {
+		return
+	}
+	for _, slot := range list {
+		assign(c.Engine, slot, !remove)
+	}
+	c.Reply.OK()
+}
+
+// assign adds a slot to the node, or removes it. Removing it ends the subscriptions
+// of the sharded channels in the slot.
+func assign(srv *engine.Engine, slot int, served bool) {
+	cl := srv.Cluster
+	cl.Assigned[slot] = served
+	if cl.Served[slot] == served {
+		return
+	}
+	cl.Served[slot] = served
+	if served {
+		cl.Slots++
+		return
+	}
+	cl.Slots--
+	shards := engine.ShardTopic()
+	for _, channel := range engine.SortedNames(srv.PubSub.Shards) {
+		if engine.KeySlot(channel) != slot {
+			continue
+		}
+		for _, s := range slices.Clone(srv.PubSub.Shards[channel].Sessions) {
+			shards.Drop(s, channel)
+			r := protocol.NewReply(nil, s.Out.Version())
+			r.Push(3)
+			r.BulkString(shards.Off)
+			r.BulkString(channel)
+			r.Int(int64(shards.Count(s)))
+			s.Push(r.Bytes())
+		}
+	}
+}
+
+func clusterFlushslots(c *engine.Call) {
+	switch {
+	case !clustered(c):
+	case c.Engine.Keys.DB(0).Len() > 0:
+		c.Reply.Error("ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
+	default:
+		for slot := range engine.SlotCount {
+			assign(c.Engine, slot, false)
+		}
+		c.Reply.OK()
+	}
+}
+
+func clusterReset(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	hard := c.Is("HARD")
+	if !hard {
+		c.Is("SOFT")
+	}
+	if c.Len() > 0 && len(c.All()) == 1 {
+		c.Fail(protocol.ErrSyntax)
+	} else if c.Len() > 0 {
+		c.UnknownSubcommand()
+		return
+	}
+	if c.DB.Len() > 0 {
+		c.Fail("ERR CLUSTER RESET can't be called with master nodes containing keys")
+	}
+	if !c.OK() {
+		return
+	}
+	for slot := range engine.SlotCount {
+		assign(c.Engine, slot, false)
+	}
+	if cl := c.Engine.Cluster; hard {
+		cl.ID, cl.Epoch, cl.CurrentEpoch = engine.RandomID(), 0, 0
+	}
+	c.Reply.OK()
+}
+
+func clusterBumpepoch(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	cl := c.Engine.Cluster
+	word := "STILL"
+	if cl.Epoch == 0 || cl.Epoch != cl.CurrentEpoch {
+		cl.CurrentEpoch++
+		cl.Epoch = cl.CurrentEpoch
+		word = "BUMPED"
+	}
+	c.Reply.Status(word + " " + strconv.FormatInt(cl.Epoch, 10))
+}
+
+func clusterSetConfigEpoch(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	epoch, cl := c.Int(), c.Engine.Cluster
+	switch {
+	case epoch < 0:
+		c.Fail(fmt.Sprintf("ERR Invalid config epoch specified: %d", epoch))
+	case cl.Epoch != 0:
+		c.Fail("ERR Node config epoch is already non-zero")
+	}
+	if !c.OK() {
+		return
+	}
+	cl.Epoch, cl.CurrentEpoch = epoch, max(cl.CurrentEpoch, epoch)
+	c.Reply.OK()
+}
+
+func clusterSaveconfig(c *engine.Call) {
+	if clustered(c) {
+		c.Reply.OK()
+	}
+}
+
+// isThisNode parses the name of a node and reports whether it is this one; if not, it
+// replies the error.
+func isThisNode(c *engine.Call, refusal string) bool {
+	if name := c.Bytes(); string(name) != c.Engine.Cluster.ID {
+		c.Reply.Error("ERR " + refusal + " " + engine.Clip(name, len(name)))
+		return false
+	}
+	return true
+}
+
+func clusterCountFailureReports(c *engine.Call) {
+	if clustered(c) && isThisNode(c, "Unknown node") {
+		c.Reply.Int(0)
+	}
+}
+
+func clusterReplicas(c *engine.Call) {
+	if clustered(c) && isThisNode(c, "Unknown node") {
+		c.Reply.Array(0)
+	}
+}
+
+func clusterSlaves(c *engine.Call) { clusterReplicas(c) }
+
+func clusterForget(c *engine.Call) {
+	if clustered(c) && isThisNode(c, "Unknown node") {
+		c.Reply.Error("ERR I tried hard but I can't forget myself...")
+	}
+}
+
+func clusterReplicate(c *engine.Call) {
+	if clustered(c) && isThisNode(c, "Unknown node") {
+		c.Reply.Error("ERR Can't replicate myself")
+	}
+}
+
+func clusterFailover(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	switch {
+	case c.Len() > 1:
+		c.UnknownSubcommand()
+	case c.Len() == 1 && !c.Is("FORCE") && !c.Is("TAKEOVER"):
+		c.Reply.Error(protocol.ErrSyntax)
+	default:
+		c.Reply.Error("ERR You should send CLUSTER FAILOVER to a replica")
+	}
+}
+
+func clusterMeet(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	if c.Len() > 3 {
+		c.UnknownSubcommand()
+		return
+	}
+	host := c.Bytes()
+	var ports []int64
+	for _, which := range []string{"base", "bus"} {
+		if !c.More() {
+			break
+		}
+		if port := c.Bytes(); c.Err() == "" {
+			n, ok := protocol.ParseInt(port)
+			if !ok {
+				c.Fail("ERR Invalid TCP " + which + " port specified: " + engine.Clip(port, math.MaxInt))
+			}
+			ports = append(ports, n)
+		}
+	}
+	if !c.OK() {
+		return
+	}
+	if len(ports) == 1 {
+		ports = append(ports, ports[0]+10000)
+	}
+	ip, err := netip.ParseAddr(string(host))
+	for _, port := range ports {
+		if err != nil || ip.Zone() != "" || port < 1 || port > math.MaxUint16 {
+			c.Reply.Error(fmt.Sprintf("ERR Invalid node address specified: %s:%d", engine.Clip(host, math.MaxInt), ports[0]))
+			return
+		}
+	}
+	if !isOwnAddress(c.Engine, c.Session, ip, ports[0]) {
+		c.Reply.Error("ERR zsetd is a cluster of one node and meets no others")
+		return
+	}
+	c.Reply.OK()
+}
+
+// isOwnAddress reports whether the node has an address: its announced one, or one of this
+// machine with a port at which the server listens.
+func isOwnAddress(srv *engine.Engine, s *engine.Session, ip netip.Addr, port int64) bool {
+	n, ip := thisNode(srv), ip.Unmap()
+	if announced, err := netip.ParseAddr(n.ip); err == nil && announced.Unmap() == ip && (port == n.port || port == n.tlsPort) {
+		return true
+	}
+	if c := &srv.Config; port != c.Port && port != srv.TCPPort.Load() && port != c.TLSPort && port != srv.TLSServed.Load() {
+		return false
+	}
+	if local, err := netip.ParseAddrPort(s.LocalAddr); ip.IsLoopback() || err == nil && local.Addr().Unmap() == ip {
+		return true
+	}
+	addrs, _ := net.InterfaceAddrs()
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap() == ip
+	})
+}
+
+func clusterSetslot(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	slot := slot(c)
+	if !c.OK() {
+		return
+	}
+	served := c.Engine.Cluster.Served[slot]
+	switch {
+	case c.Len() == 2 && c.Is("MIGRATING"):
+		if !served {
+			c.Reply.Error(fmt.Sprintf("ERR I'm not the owner of hash slot %d", slot))
+		} else if isThisNode(c, "I don't know about node") {
+			c.Reply.Error("ERR zsetd is a cluster of one node: there is no other to migrate to")
+		}
+	case c.Len() == 2 && c.Is("IMPORTING"):
+		if served {
+			c.Reply.Error(fmt.Sprintf("ERR I'm already the owner of hash slot %d", slot))
+		} else if isThisNode(c, "I don't know about node") {
+			c.Reply.Error("ERR zsetd is a cluster of one node: there is no other to import from")
+		}
+	case c.Len() == 1 && c.Is("STABLE"):
+		c.Reply.OK()
+	case c.Len() == 2 && c.Is("NODE"):
+		if isThisNode(c, "Unknown node") {
+			assign(c.Engine, slot, true)
+			c.Reply.OK()
+		}
+	default:
+		c.Reply.Error("ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP")
+	}
+}
+
+func readonly(c *engine.Call) {
+	if clustered(c) {
+		c.Session.Readonly = true
+		c.Reply.OK()
+	}
+}
+
+func readwrite(c *engine.Call) {
+	if clustered(c) {
+		c.Session.Readonly = false
+		c.Reply.OK()
+	}
+}
+
+// asking has no effect: no slot ever migrates from another node.
+func asking(c *engine.Call) {
+	if clustered(c) {
+		c.Reply.OK()
+	}
+}
+
+func clusterHelp(c *engine.Call) {
+	if !clustered(c) {
+		return
+	}
+	c.Help(
+		"ADDSLOTS <slot> [<slot> ...]",
+		"    Assign slots to current node.",
+		"ADDSLOTSRANGE <start slot> <end slot> [<start slot> <end slot> ...]",
+		"    Assign slots which are between <start-slot> and <end-slot> to current node.",
+		"BUMPEPOCH",
+		"    Advance the cluster config epoch.",
+		"COUNT-FAILURE-REPORTS <node-id>",
+		"    Return number of failure reports for <node-id>.",
+		"COUNTKEYSINSLOT <slot>",
+		"    Return the number of keys in <slot>.",
+		"DELSLOTS <slot> [<slot> ...]",
+		"    Delete slots information from current node.",
+		"DELSLOTSRANGE <start slot> <end slot> [<start slot> <end slot> ...]",
+		"    Delete slots information which are between <start-slot> and <end-slot> from current node.",
+		"FAILOVER [FORCE|TAKEOVER]",
+		"    Promote current replica node to being a master.",
+		"FORGET <node-id>",
+		"    Remove a node from the cluster.",
+		"GETKEYSINSLOT <slot> <count>",
+		"    Return key names stored by current node in a slot.",
+		"FLUSHSLOTS",
+		"    Delete current node own slots information.",
+		"INFO",
+		"    Return information about the cluster.",
+		"KEYSLOT <key>",
+		"    Return the hash slot for <key>.",
+		"MEET <ip> <port> [<bus-port>]",
+		"    Connect nodes into a working cluster.",
+		"MYID",
+		"    Return the node id.",
+		"NODES",
+		"    Return cluster configuration seen by node. Output format:",
+		"    <id> <ip:port> <flags> <master> <pings> <pongs> <epoch> <link> <slot> ...",
+		"REPLICATE <node-id>",
+		"    Configure current node as replica to <node-id>.",
+		"RESET [HARD|SOFT]",
+		"    Reset current node (default: soft).",
+		"SET-CONFIG-EPOCH <epoch>",
+		"    Set config epoch of current node.",
+		"SETSLOT <slot> (IMPORTING <node-id>|MIGRATING <node-id>|STABLE|NODE <node-id>)",
+		"    Set slot state.",
+		"REPLICAS <node-id>",
+		"    Return <node-id> replicas.",
+		"SAVECONFIG",
+		"    Force saving cluster configuration on disk.",
+		"SLOTS",
+		"    Return information about slots range mappings. Each range is made of:",
+		"    start, end, master and replicas IP addresses, ports and ids",
+		"SHARDS",
+		"    Return information about slot range mappings and the nodes associated with them.",
+		"LINKS",
+		"    Return information about all network links between this node and its peers.",
+		"    Output format is an array where each array element is a map containing attributes of a link",
+	)
+}

@@ -1,0 +1,225 @@
+package admin
+
+import (
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// ConnectionCommands returns the rows of the commands on the connection.
+func ConnectionCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "auth", Arity: -2, Flags: "noscript loading stale fast no_auth allow_busy",
+			Group: "connection", Since: "1.0.0", Complexity: "O(N) where N is the number of passwords defined for the user",
+			Summary: "Authenticate to the server",
+			Syntax:  "[username@6.0.0] password",
+			History: []string{"6.0.0 Added ACL style (username and password)."},
+		}, Run: auth, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "echo", Arity: 2, Flags: "loading stale fast",
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Echo the given string",
+			Syntax:  "message",
+		}, Run: echo},
+		{Facts: protocol.Facts{
+			Name: "hello", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
+			Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+			Summary: "Handshake with Redis",
+			Syntax:  "arguments:[protover [AUTH username password] [SETNAME clientname]]",
+			History: []string{"6.2.0 `protover` made optional; when called without arguments the command reports the current connection's context."},
+		}, Run: hello, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "ping", Arity: -1, Flags: "fast",
+			Group: "connection", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Complexity: "O(1)",
+			Summary:    "Ping the server",
+			Syntax:     "[message]",
+		}, Run: ping},
+		{Facts: protocol.Facts{
+			Name: "quit", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
+			Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "just closing the connection",
+			Complexity: "O(1)",
+			Summary:    "Close the connection",
+		}, Run: quit, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "reset", Arity: 1, Flags: "noscript loading stale fast no_auth allow_busy",
+			Group: "connection", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Reset the connection",
+		}, Run: reset, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "select", Arity: 2, Flags: "loading stale fast",
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Change the selected database for the current connection",
+			Syntax:  "index",
+		}, Run: selectCommand, OfConnection: true},
+	}
+}
+
+const errWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+
+// credentials returns the user of that name if the password is right, and otherwise
+// logs the attempt and returns nil.
+func credentials(c *engine.Call, name, password []byte) *engine.User {
+	if u := c.Engine.ACL.Users[string(name)]; u.Accepts(password) {
+		return u
+	}
+	c.Session.LogDenial(engine.DeniedAuth, c.Session.DenialContext(), string(c.Argv[0]), string(name))
+	return nil
+}
+
+// Login gives the session the user u.
+func Login(s *engine.Session, u *engine.User) { s.User, s.Authenticated = u, true }
+
+func auth(c *engine.Call) {
+	name, password := []byte(engine.DefaultUser), c.Bytes()
+	c.Redact(1)
+	c.Redact(2)
+	if c.Len() > 0 {
+		name, password = password, c.Bytes()
+	} else if c.Engine.ACL.Standard.Nopass {
+		c.Fail("ERR AUTH <password> called without any password configured for the default user. " +
+			"Are you sure your configuration is correct?")
+	}
+	if !c.End() {
+		return
+	}
+	u := credentials(c, name, password)
+	if u == nil {
+		c.Reply.Error(errWrongPass)
+		return
+	}
+	Login(c.Session, u)
+	c.Reply.OK()
+}
+
+func echo(c *engine.Call) { c.Reply.Bulk(c.Bytes()) }
+
+func hello(c *engine.Call) {
+	version := c.Reply.Version()
+	if c.More() {
+		version = int(c.IntIn(-1<<31, 1<<31-1, "ERR Protocol version is not an integer or out of range"))
+		if c.Err() == "" && version != 2 && version != 3 {
+			c.Fail("NOPROTO unsupported protocol version")
+		}
+	}
+	var u *engine.User
+	var name []byte
+	named := false
+	for c.More() {
+		switch {
+		case c.Len() >= 3 && c.Is("AUTH"):
+			c.Redact(1 + c.Pos())
+			c.Redact(2 + c.Pos())
+			if u = credentials(c, c.Bytes(), c.Bytes()); u == nil {
+				c.Fail(errWrongPass)
+			}
+		case c.Len() >= 2 && c.Is("SETNAME"):
+			name, named = c.Bytes(), true
+			if !validClientName(name) {
+				c.Fail(errClientName)
+			}
+		default:
+			c.Fail("ERR Syntax error in HELLO option '" + engine.Clip(c.Peek(0), 128) + "'")
+		}
+	}
+	if !c.OK() {
+		return
+	}
+	s := c.Session
+	if u != nil {
+		Login(s, u)
+	}
+	if !s.Authenticated {
+		c.Reply.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
+			"HELLO AUTH <user> <pass> option can be used to authenticate the client and select " +
+			"the RESP protocol version at the same time")
+		return
+	}
+	if named {
+		s.Name = string(name)
+	}
+	r := c.Reply
+	r.SetVersion(version)
+	r.Map(7)
+	r.BulkString("server")
+	r.BulkString("redis")
+	r.BulkString("version")
+	r.BulkString(engine.RedisVersion)
+	r.BulkString("proto")
+	r.Int(int64(version))
+	r.BulkString("id")
+	r.Int(s.ID)
+	r.BulkString("mode")
+	r.BulkString(mode(s.Engine))
+	r.BulkString("role")
+	r.BulkString("master")
+	r.BulkString("modules")
+	r.Array(0)
+}
+
+const errClientName = "ERR Client names cannot contain spaces, newlines or special characters."
+
+// validClientName reports whether CLIENT LIST can contain a name.
+func validClientName(name []byte) bool {
+	for _, b := range name {
+		if b < '!' || b > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func ping(c *engine.Call) {
+	if c.Len() > 1 {
+		c.Reply.Error(engine.WrongArity("ping"))
+		return
+	}
+	if c.Session.Subscriptions() > 0 && c.Reply.Version() == 2 {
+		c.Reply.Array(2)
+		c.Reply.BulkString("pong")
+		if c.Len() == 0 {
+			c.Reply.BulkString("")
+			return
+		}
+		c.Reply.Bulk(c.Bytes())
+		return
+	}
+	if c.Len() == 0 {
+		c.Reply.Status("PONG")
+		return
+	}
+	c.Reply.Bulk(c.Bytes())
+}
+
+func quit(c *engine.Call) {
+	c.Reply.OK()
+	c.Session.Closing = true
+}
+
+func reset(c *engine.Call) {
+	s := c.Session
+	s.Reset()
+	s.DB = c.Engine.Keys.DB(0)
+	s.Name = ""
+	s.NoEvict, s.NoTouch = false, false
+	if s.Replies != engine.ReplySkip { // a skip concerns this reply
+		s.Replies = engine.ReplyOn
+	}
+	s.SetDefaultUser()
+	c.Reply.SetVersion(2)
+	c.Reply.Status("RESET")
+}
+
+func selectCommand(c *engine.Call) {
+	if n, ok := protocol.ParseInt(c.Peek(0)); ok && n != 0 && n == int64(int32(n)) && c.Engine.Cluster != nil {
+		c.NotClustered("select")
+		return
+	}
+	db := command.ReadDatabase(c)
+	if !c.OK() {
+		return
+	}
+	c.Session.DB = db
+	c.Reply.OK()
+}

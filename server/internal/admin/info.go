@@ -1,0 +1,377 @@
+package admin
+
+import (
+	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/histogram"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// infoSection is a section of INFO. "all" includes those that are not in the
+// default.
+type infoSection struct {
+	name      string
+	byDefault bool
+	write     func(*engine.Engine, *engine.InfoText)
+}
+
+// infoSections returns the sections in the order in which INFO lists them.
+func infoSections() []infoSection {
+	return []infoSection{
+		{"server", true, infoServer},
+		{"clients", true, infoClients},
+		{"memory", true, infoMemory},
+		{"persistence", true, (*engine.Engine).InfoPersistence},
+		{"stats", true, infoStats},
+		{"replication", true, infoReplication},
+		{"cpu", true, infoCPU},
+		{"modules", true, infoModules},
+		{"commandstats", false, infoCommandstats},
+		{"errorstats", true, infoErrorstats},
+		{"latencystats", false, infoLatencystats},
+		{"cluster", true, infoCluster},
+		{"keyspace", true, infoKeyspace},
+	}
+}
+
+func info(c *engine.Call) {
+	wanted := map[string]bool{}
+	if !c.More() {
+		wanted["default"] = true
+	}
+	for c.More() {
+		wanted[strings.ToLower(c.String())] = true
+	}
+	all := wanted["all"] || wanted["everything"]
+	var t engine.InfoText
+	for _, s := range infoSections() {
+		if all || wanted["default"] && s.byDefault || wanted[s.name] {
+			s.write(c.Engine, &t)
+		}
+	}
+	c.Reply.Verbatim("txt", string(t.Bytes))
+}
+
+// supervisor returns the supervisor of the process, determined as in Redis.
+func supervisor(srv *engine.Engine) string {
+	mode := srv.Config.Supervised
+	switch auto := mode == "auto"; {
+	case (auto || mode == "systemd") && os.Getenv("NOTIFY_SOCKET") != "":
+		return "systemd"
+	case (auto || mode == "upstart") && os.Getenv("UPSTART_JOB") != "":
+		return "upstart"
+	}
+	return "no"
+}
+
+func infoServer(srv *engine.Engine, t *engine.InfoText) {
+	version, revision, dirty := engine.BuildVersion()
+	t.Title("Server")
+	t.Text("redis_version", engine.RedisVersion)
+	t.Text("redis_git_sha1", revision[:8])
+	t.Text("redis_git_dirty", dirty)
+	t.Text("redis_build_id", revision[:16])
+	t.Text("redis_mode", mode(srv))
+	t.Text("os", operatingSystem())
+	t.Int("arch_bits", strconv.IntSize)
+	t.Text("monotonic_clock", "POSIX clock_gettime")
+	t.Text("multiplexing_api", multiplexing())
+	t.Text("atomicvar_api", "go")
+	t.Text("gcc_version", "0.0.0")
+	t.Text("go_version", strings.TrimPrefix(runtime.Version(), "go"))
+	t.Text("zsetd_version", version)
+	t.Int("goroutines", int64(runtime.NumGoroutine()))
+	t.Int("process_id", int64(os.Getpid()))
+	t.Text("process_supervised", supervisor(srv))
+	t.Text("run_id", srv.RunID)
+	port := srv.Config.Port
+	if port == 0 {
+		port = srv.Config.TLSPort
+	}
+	t.Int("tcp_port", port)
+	t.Int("server_time_usec", srv.At.UnixMicro())
+	uptime := int64(srv.At.Sub(srv.Start).Seconds())
+	t.Int("uptime_in_seconds", uptime)
+	t.Int("uptime_in_days", uptime/(24*3600))
+	srv.InfoClock(t)
+	t.Int("lru_clock", srv.At.Unix()&(1<<24-1))
+	executable, _ := os.Executable() // empty if unknown
+	t.Text("executable", executable)
+	t.Text("config_file", srv.ConfigFile)
+	t.Int("io_threads_active", 0)
+	n := 0
+	listener := func(kind, where string) {
+		t.Text("listener"+strconv.Itoa(n), "name="+kind+where)
+		n++
+	}
+	where := ""
+	for addr := range strings.FieldsSeq(srv.Config.Bind) {
+		where += ",bind=" + addr
+	}
+	if srv.Config.Port != 0 {
+		listener("tcp", where+",port="+strconv.FormatInt(srv.Config.Port, 10))
+	}
+	if srv.Config.Unixsocket != "" {
+		listener("unix", ",bind="+srv.Config.Unixsocket)
+	}
+	if srv.Config.TLSPort != 0 {
+		listener("tls", where+",port="+strconv.FormatInt(srv.Config.TLSPort, 10))
+	}
+}
+
+// Version returns the line of zsetd --version. It has the fields of Redis's: v is
+// the version of Redis whose commands the server has. zsetd is the version of the
+// module.
+func Version() string {
+	version, revision, dirty := engine.BuildVersion()
+	return fmt.Sprintf("zsetd server v=%s sha=%s:%s malloc=go bits=%d build=%s zsetd=%s go=%s", engine.RedisVersion, revision[:8], dirty,
+		strconv.IntSize, revision[:16], version, strings.TrimPrefix(runtime.Version(), "go"))
+}
+
+// operatingSystem returns system, release and machine as uname does.
+func operatingSystem() string {
+	machine := runtime.GOARCH
+	switch machine {
+	case "amd64":
+		machine = "x86_64"
+	case "arm64":
+		machine = "aarch64"
+	case "386":
+		machine = "i686"
+	}
+	name, release := runtime.GOOS, ""
+	if b, err := os.ReadFile("/proc/sys/kernel/ostype"); err == nil {
+		name = strings.TrimSpace(string(b))
+	}
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		release = " " + strings.TrimSpace(string(b))
+	}
+	return name + release + " " + machine
+}
+
+// multiplexing returns the mechanism with which the Go runtime waits for sockets.
+func multiplexing() string {
+	switch runtime.GOOS {
+	case "linux", "android":
+		return "epoll"
+	case "windows":
+		return "iocp"
+	case "solaris", "illumos":
+		return "evport"
+	}
+	return "kqueue"
+}
+
+func infoClients(srv *engine.Engine, t *engine.InfoText) {
+	connected, input, output := 0, 0, 0
+	for _, s := range srv.Sessions {
+		if s.Killed {
+			continue
+		}
+		connected++
+		if s.Query != nil {
+			taken, free := s.Query()
+			input = max(input, taken+free)
+		}
+		output = max(output, s.Out.Cap()+s.Sealed+int(s.Unsent.Load()))
+	}
+	t.Title("Clients")
+	t.Int("connected_clients", int64(connected))
+	t.Int("cluster_connections", 0)
+	t.Int("maxclients", srv.Config.Maxclients)
+	t.Int("client_recent_max_input_buffer", int64(input))
+	t.Int("client_recent_max_output_buffer", int64(output))
+	t.Int("blocked_clients", int64(srv.BlockedClients))
+	t.Int("tracking_clients", int64(srv.Tracking.Clients))
+	t.Int("clients_in_timeout_table", int64(len(srv.Deadlines)))
+	t.Int("total_blocking_keys", int64(len(srv.Waiting)))
+	t.Int("total_blocking_keys_on_nokey", 0)
+}
+
+func infoMemory(srv *engine.Engine, t *engine.InfoText) {
+	m := measureMemory(srv)
+	t.Title("Memory")
+	t.Size("used_memory", m.used)
+	t.Size("used_memory_rss", m.RSS)
+	t.Size("used_memory_peak", m.peak)
+	t.Text("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*engine.Ratio(m.used, m.peak)))
+	t.Int("used_memory_overhead", m.overhead())
+	t.Int("used_memory_startup", m.startup)
+	t.Int("used_memory_dataset", m.dataset())
+	t.Text("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", m.datasetShare()))
+	t.Int("allocator_allocated", m.Allocated)
+	t.Int("allocator_active", m.Active)
+	t.Int("allocator_resident", m.Resident)
+	t.Size("total_system_memory", systemMemory())
+	sc := srv.Scripting.Memory()
+	t.Int("used_memory_lua", sc.VMEval)
+	t.Int("used_memory_vm_eval", sc.VMEval)
+	t.Text("used_memory_lua_human", engine.HumanBytes(sc.VMEval))
+	t.Int("used_memory_scripts_eval", sc.Eval)
+	t.Int("number_of_cached_scripts", int64(len(srv.Scripting.Cache)))
+	t.Int("number_of_functions", int64(len(srv.Scripting.Functions.ByName)))
+	t.Int("number_of_libraries", int64(len(srv.Scripting.Functions.Libraries)))
+	t.Int("used_memory_vm_functions", sc.VMFunctions)
+	t.Size("used_memory_vm_total", sc.VMEval+sc.VMFunctions)
+	t.Int("used_memory_functions", sc.Functions)
+	t.Size("used_memory_scripts", sc.Eval+sc.Functions)
+	t.Size("maxmemory", srv.Config.Maxmemory)
+	t.Text("maxmemory_policy", srv.Config.MaxmemoryPolicy)
+	t.Fixed("allocator_frag_ratio", engine.Ratio(m.Active, m.Allocated), 2)
+	t.Int("allocator_frag_bytes", m.Active-m.Allocated)
+	t.Fixed("allocator_rss_ratio", engine.Ratio(m.Resident, m.Active), 2)
+	t.Int("allocator_rss_bytes", m.Resident-m.Active)
+	t.Fixed("rss_overhead_ratio", engine.Ratio(m.RSS, m.Resident), 2)
+	t.Int("rss_overhead_bytes", m.RSS-m.Resident)
+	t.Fixed("mem_fragmentation_ratio", engine.Ratio(m.RSS, m.used), 2)
+	t.Int("mem_fragmentation_bytes", m.RSS-m.used)
+	t.Int("mem_not_counted_for_evict", srv.MemoryState.Exempt)
+	t.Zeros("mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
+	t.Int("mem_clients_normal", m.clients)
+	t.Zeros("mem_cluster_links", "mem_aof_buffer")
+	t.Text("mem_allocator", runtime.Version())
+	t.Zeros("active_defrag_running", "lazyfree_pending_objects")
+	t.Int("lazyfreed_objects", srv.Freeing.Objects)
+}
+
+func infoStats(srv *engine.Engine, t *engine.InfoText) {
+	commands, input, output := srv.Rates()
+	t.Title("Stats")
+	t.Int("total_connections_received", srv.Connections)
+	t.Int("total_commands_processed", srv.Commands)
+	t.Int("instantaneous_ops_per_sec", int64(commands))
+	t.Int("total_net_input_bytes", srv.Input.Load())
+	t.Int("total_net_output_bytes", srv.Output.Load())
+	t.Zeros("total_net_repl_input_bytes", "total_net_repl_output_bytes")
+	t.Fixed("instantaneous_input_kbps", input/1024, 2)
+	t.Fixed("instantaneous_output_kbps", output/1024, 2)
+	t.Fixed("instantaneous_input_repl_kbps", 0, 2)
+	t.Fixed("instantaneous_output_repl_kbps", 0, 2)
+	t.Int("rejected_connections", srv.Rejected.Load())
+	t.Zeros("sync_full", "sync_partial_ok", "sync_partial_err")
+	t.Int("expired_keys", srv.ExpiredKeys)
+	t.Int("expired_subkeys", srv.ExpiredMembers)
+	t.Fixed("expired_stale_perc", 0, 2)
+	t.Int("expired_time_cap_reached_count", 0)
+	t.Int("expire_cycle_cpu_milliseconds", srv.SweepTime.Milliseconds())
+	t.Text("expire_lag_percentiles_usec", percentilesOf(&srv.ExpiryLag, 50, 99, 99.9))
+	exceeded, exceeding := srv.Exceeding()
+	t.Int("evicted_keys", srv.EvictedKeys)
+	t.Int("evicted_clients", srv.EvictedClients)
+	t.Int("total_eviction_exceeded_time", exceeded.Milliseconds())
+	t.Int("current_eviction_exceeded_time", exceeding.Milliseconds())
+	t.Int("keyspace_hits", srv.Hits())
+	t.Int("keyspace_misses", srv.KeyspaceMisses)
+	t.Int("pubsub_channels", int64(len(srv.PubSub.Channels)))
+	t.Int("pubsub_patterns", int64(len(srv.PubSub.Patterns)))
+	t.Int("pubsubshard_channels", int64(len(srv.PubSub.Shards)))
+	t.Zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
+		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
+		"total_active_defrag_time", "current_active_defrag_time")
+	t.Int("tracking_total_keys", int64(len(srv.Tracking.Keys)))
+	t.Int("tracking_total_items", int64(srv.Tracking.Items))
+	t.Int("tracking_total_prefixes", int64(len(srv.Tracking.Prefixes)))
+	t.Int("unexpected_error_replies", 0)
+	t.Int("total_error_replies", srv.ErrorReplies)
+	t.Int("dump_payload_sanitizations", 0)
+	t.Int("total_reads_processed", srv.Reads.Load())
+	t.Int("total_writes_processed", srv.Writes.Load())
+	t.Zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
+	t.Int("client_query_buffer_limit_disconnections", srv.QueryLimitDisconnections.Load())
+	t.Int("client_output_buffer_limit_disconnections", srv.OutputLimitDisconnections)
+	t.Int("acl_access_denied_auth", srv.ACL.Refusals[engine.DeniedAuth])
+	t.Int("acl_access_denied_cmd", srv.ACL.Refusals[engine.DeniedCommand])
+	t.Int("acl_access_denied_key", srv.ACL.Refusals[engine.DeniedKey])
+	t.Int("acl_access_denied_channel", srv.ACL.Refusals[engine.DeniedChannel])
+}
+
+func infoReplication(srv *engine.Engine, t *engine.InfoText) {
+	t.Title("Replication")
+	t.Text("role", "master")
+	t.Int("connected_slaves", 0)
+	t.Text("master_failover_state", "no-failover")
+	t.Text("master_replid", srv.ReplID)
+	t.Text("master_replid2", strings.Repeat("0", 40))
+	t.Int("master_repl_offset", 0)
+	t.Int("second_repl_offset", -1)
+	t.Zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
+}
+
+func infoCPU(srv *engine.Engine, t *engine.InfoText) {
+	t.Title("CPU")
+	system, user := engine.CpuTime()
+	t.Fixed("used_cpu_sys", system.Seconds(), 6)
+	t.Fixed("used_cpu_user", user.Seconds(), 6)
+	t.Fixed("used_cpu_sys_children", 0, 6)
+	t.Fixed("used_cpu_user_children", 0, 6)
+}
+
+func infoModules(srv *engine.Engine, t *engine.InfoText) { t.Title("Modules") }
+
+func infoCommandstats(srv *engine.Engine, t *engine.InfoText) {
+	t.Title("Commandstats")
+	srv.Table.Each(func(c *engine.Command) {
+		st := &c.Stats
+		if st.Calls == 0 && st.Rejected == 0 && st.Failed == 0 {
+			return
+		}
+		usec := st.Time.Microseconds()
+		t.Text("cmdstat_"+c.Name, fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+			st.Calls, usec, float64(st.Time.Nanoseconds())/1000/float64(max(st.Calls, 1)), st.Rejected, st.Failed))
+	})
+}
+
+func infoErrorstats(srv *engine.Engine, t *engine.InfoText) {
+	t.Title("Errorstats")
+	for _, code := range engine.SortedNames(srv.Errors) {
+		t.Text("errorstat_"+code, "count="+strconv.FormatInt(srv.Errors[code], 10))
+	}
+}
+
+func infoLatencystats(srv *engine.Engine, t *engine.InfoText) {
+	t.Title("Latencystats")
+	if !srv.Config.LatencyTracking {
+		return
+	}
+	srv.Table.Each(func(c *engine.Command) {
+		h := c.Stats.Histogram
+		if h == nil {
+			return
+		}
+		t.Text("latency_percentiles_usec_"+c.Name, percentilesOf(h, srv.Config.LatencyPercentiles...))
+	})
+}
+
+// percentilesOf writes percentiles in microseconds.
+func percentilesOf(h *histogram.Histogram, percentiles ...float64) string {
+	var parts []string
+	for _, p := range percentiles {
+		parts = append(parts, fmt.Sprintf("p%s=%.3f", strconv.FormatFloat(p, 'f', -1, 64), float64(h.Percentile(p))/1000))
+	}
+	return strings.Join(parts, ",")
+}
+
+func infoCluster(srv *engine.Engine, t *engine.InfoText) {
+	t.Title("Cluster")
+	enabled := int64(0)
+	if srv.Cluster != nil {
+		enabled = 1
+	}
+	t.Int("cluster_enabled", enabled)
+}
+
+func infoKeyspace(srv *engine.Engine, t *engine.InfoText) {
+	t.Title("Keyspace")
+	for i := range srv.Keys.Len() {
+		if db := srv.Keys.DB(i); db.Len() > 0 {
+			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", db.Len(), db.Volatile(), db.AverageTTL())
+			if n := db.Timed(); n > 0 {
+				line += ",subexpiry=" + strconv.Itoa(n) // in Redis since 7.4, for hashes
+			}
+			t.Text("db"+strconv.Itoa(i), line)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package admin
+
+import (
+	"fmt"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"slices"
+	"strings"
+)
+
+func latencyLatest(c *engine.Call) {
+	events := c.Engine.Latency.Events
+	c.Reply.Array(len(events))
+	for _, name := range engine.SortedNames(events) {
+		s := events[name]
+		last := s.Samples[len(s.Samples)-1]
+		c.Reply.Array(4)
+		c.Reply.BulkString(name)
+		c.Reply.Int(last.At)
+		c.Reply.Int(last.Ms)
+		c.Reply.Int(s.Max)
+	}
+}
+
+func latencyHistory(c *engine.Call) {
+	s := c.Engine.Latency.Events[c.String()]
+	if s == nil {
+		c.Reply.Array(0)
+		return
+	}
+	c.Reply.Array(len(s.Samples))
+	for _, sample := range s.Samples {
+		c.Reply.Array(2)
+		c.Reply.Int(sample.At)
+		c.Reply.Int(sample.Ms)
+	}
+}
+
+func latencyReset(c *engine.Call) {
+	l := &c.Engine.Latency
+	n := 0
+	if !c.More() {
+		n = len(l.Events)
+		l.Events = nil
+	}
+	for c.More() {
+		name := c.String()
+		if l.Events[name] != nil {
+			delete(l.Events, name)
+			n++
+		}
+	}
+	c.Reply.Int(int64(n))
+}
+
+func latencyGraph(c *engine.Call) {
+	name := c.String()
+	s := c.Engine.Latency.Events[name]
+	if s == nil {
+		c.Reply.Error("ERR No samples available for event '" + engine.UntilNUL([]byte(name)) + "'")
+		return
+	}
+	c.Reply.Verbatim("txt", Graph(s, name, c.Engine.At.Unix()))
+}
+
+// The graph of LATENCY GRAPH: a column for each sample, its height on a scale of
+// graphRows rows of three steps each, and below it its age.
+const (
+	graphColumns = 80
+	graphRows    = 4
+	graphSteps   = "_o#"
+)
+
+// Graph draws the samples, as LATENCY GRAPH does.
+func Graph(s *engine.LatencySeries, name string, now int64) string {
+	low, high := s.Samples[0].Ms, s.Samples[0].Ms
+	for _, sample := range s.Samples {
+		low, high = min(low, sample.Ms), max(high, sample.Ms)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s - high %d ms, low %d ms (all time high %d ms)\n%s\n", name, high, low, s.Max, strings.Repeat("-", graphColumns))
+	first := true
+	for part := range slices.Chunk(s.Samples, graphColumns) {
+		if !first {
+			b.WriteByte('\n')
+		}
+		first = false
+		drawGraph(&b, part, low, high, now)
+	}
+	return b.String()
+}
+
+func drawGraph(b *strings.Builder, samples []engine.LatencySample, low, high, now int64) {
+	const steps = graphRows * len(graphSteps)
+	line := make([]byte, len(samples))
+	for row := range graphRows {
+		for i, sample := range samples {
+			step := min(int((sample.Ms-low)*int64(steps)/max(high-low, 1)), steps-1)
+			step -= (graphRows - 1 - row) * len(graphSteps)
+			switch {
+			case step < 0:
+				line[i] = ' '
+			case step < len(graphSteps):
+				line[i] = graphSteps[step]
+			default:
+				line[i] = '|'
+			}
+		}
+		fmt.Fprintf(b, "%s\n", line)
+	}
+	b.WriteString(strings.Repeat(" ", len(samples)) + "\n")
+	// The labels are vertical.
+	for more, row := true, 0; more; row++ {
+		more = false
+		for i, sample := range samples {
+			line[i] = ' '
+			if label := ago(now - sample.At); row < len(label) {
+				line[i], more = label[row], true
+			}
+		}
+		if more {
+			fmt.Fprintf(b, "%s\n", line)
+		}
+	}
+}
+
+// ago writes a time in the largest whole unit.
+func ago(seconds int64) string {
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%ds", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%dm", seconds/60)
+	case seconds < 24*3600:
+		return fmt.Sprintf("%dh", seconds/3600)
+	}
+	return fmt.Sprintf("%dd", seconds/(24*3600))
+}
+
+func latencyDoctor(c *engine.Call) {
+	c.Reply.Verbatim("txt", latencyReport(c.Engine))
+}
+
+// latencyReport is Redis's report with the advice that applies here: there is no
+// fork, and keys expire at their deadline without a cycle to tune.
+func latencyReport(srv *engine.Engine) string {
+	threshold := srv.Config.LatencyMonitorThreshold
+	if threshold == 0 {
+		return "I'm sorry, Dave, I can't do that. Latency monitoring is disabled in this Redis instance. You may use " +
+			"\"CONFIG SET latency-monitor-threshold <milliseconds>.\" in order to enable it. If we weren't in a deep space " +
+			"mission I'd suggest to take a look at https://redis.io/topics/latency-monitor.\n"
+	}
+	events := srv.Latency.Events
+	if len(events) == 0 {
+		return "Dave, no latency spike was observed during the lifetime of this Redis instance, not in the slightest bit. " +
+			"I honestly think you ought to sit down calmly, take a stress pill, and think things over.\n"
+	}
+	var b strings.Builder
+	b.WriteString("Dave, I have observed latency spikes in this Redis instance. You don't mind talking about it, do you Dave?\n\n")
+	for i, name := range engine.SortedNames(events) {
+		s := events[name]
+		average, deviation, period := summary(s, srv.At.Unix())
+		fmt.Fprintf(&b, "%d. %s: %d latency spikes (average %dms, mean deviation %dms, period %.2f sec). Worst all time event %dms.\n",
+			i+1, name, len(s.Samples), average, deviation, period, s.Max)
+	}
+	var advice []string
+	if events["command"] != nil {
+		switch limit := srv.Config.SlowlogSlowerThan; {
+		case limit < 0 || srv.Config.SlowlogMaxLen == 0:
+			advice = append(advice, fmt.Sprintf("- There are latency issues with potentially slow commands you are using. "+
+				"Try to enable the Slow Log Redis feature using the command 'CONFIG SET slowlog-log-slower-than %d'. "+
+				"If the Slow log is disabled Redis is not able to log slow commands execution for you.\n", threshold*1000))
+		case limit/1000 > threshold:
+			advice = append(advice, fmt.Sprintf("- Your current Slow Log configuration only logs events that are slower than "+
+				"your configured latency monitor threshold. Please use 'CONFIG SET slowlog-log-slower-than %d'.\n", threshold*1000))
+		}
+		advice = append(advice, "- Check your Slow Log to understand what are the commands you are running which are too slow to "+
+			"execute. Please check https://redis.io/commands/slowlog for more information.\n")
+	}
+	if events["fast-command"] != nil {
+		advice = append(advice, "- The system is slow to execute Redis code paths not containing system calls. This usually means "+
+			"the system does not provide Redis CPU time to run for long periods. You should try to:\n"+
+			"  1) Lower the system load.\n"+
+			"  2) Use a computer / VM just for Redis if you are running other software in the same system.\n"+
+			"  3) Check if you have a \"noisy neighbour\" problem.\n"+
+			"  4) Check with 'redis-cli --intrinsic-latency 100' what is the intrinsic latency in your system.\n")
+	}
+	if events["command"] != nil || events["expire-cycle"] != nil {
+		advice = append(advice, "- Deleting, expiring or evicting (because of maxmemory policy) large objects is a blocking "+
+			"operation. If you have very large objects that are often deleted, expired, or evicted, try to fragment those "+
+			"objects into multiple smaller objects.\n")
+	}
+	if len(advice) == 0 {
+		b.WriteString("\nWhile there are latency events logged, I'm not able to suggest any easy fix. Please use the Redis " +
+			"community to get some help, providing this report in your help request.\n")
+		return b.String()
+	}
+	b.WriteString("\nI have a few advices for you:\n\n" + strings.Join(advice, ""))
+	return b.String()
+}
+
+// summary returns the mean of the samples and its mean deviation, in milliseconds,
+// and the mean interval between samples in seconds.
+func summary(s *engine.LatencySeries, now int64) (average, deviation int64, period float64) {
+	n := int64(len(s.Samples))
+	for _, sample := range s.Samples {
+		average += sample.Ms
+	}
+	average /= n
+	for _, sample := range s.Samples {
+		deviation += max(sample.Ms-average, average-sample.Ms)
+	}
+	return average, deviation / n, float64(max(now-s.Samples[0].At, 1)) / float64(n)
+}
+
+// latencyHistogram replies how the calls of each command are distributed over
+// powers of two of time.
+func latencyHistogram(c *engine.Call) {
+	var found []*engine.Command
+	add := func(cmd *engine.Command) {
+		if h := cmd.Stats.Histogram; h != nil && h.Total > 0 && !slices.Contains(found, cmd) {
+			found = append(found, cmd)
+		}
+	}
+	if !c.More() {
+		c.Engine.Table.Each(add)
+	}
+	for c.More() {
+		cmd := c.Engine.Table.Named(c.Bytes())
+		if cmd == nil {
+			continue
+		}
+		add(cmd)
+		for i := range cmd.Subcommands {
+			add(&cmd.Subcommands[i])
+		}
+	}
+	c.Reply.Map(len(found))
+	for _, cmd := range found {
+		h := cmd.Stats.Histogram
+		c.Reply.BulkString(cmd.Name)
+		c.Reply.Map(2)
+		c.Reply.BulkString("calls")
+		c.Reply.Int(int64(h.Total))
+		c.Reply.BulkString("histogram_usec")
+		steps := h.Cumulative()
+		c.Reply.Map(len(steps))
+		for _, step := range steps {
+			c.Reply.Int(step.Usec)
+			c.Reply.Int(int64(step.Count))
+		}
+	}
+}
+
+func latencyHelp(c *engine.Call) {
+	c.Help("DOCTOR",
+		"    Return a human readable latency analysis report.",
+		"GRAPH <event>",
+		"    Return an ASCII latency graph for the <event> class.",
+		"HISTORY <event>",
+		"    Return time-latency samples for the <event> class.",
+		"LATEST",
+		"    Return the latest latency samples for all events.",
+		"RESET [<event> ...]",
+		"    Reset latency data of one or more <event> classes.",
+		"    (default: reset all data for all event classes)",
+		"HISTOGRAM [COMMAND ...]",
+		"    Return a cumulative distribution of latencies in the format of a histogram for the specified command names.",
+		"    If no commands are specified then all histograms are replied.")
+}

@@ -1,0 +1,243 @@
+package admin
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// Memory figures of INFO and MEMORY. "Used" is the memory that counts against
+// maxmemory: keys, values and clients (maxmemory.go). The allocator's figures are
+// those of the Go heap, which includes garbage that is not collected yet, and the
+// rest of the program that embeds the server.
+
+// systemMemory reads the memory of the machine from Linux; 0 is unknown.
+func systemMemory() int64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(b)
+	if len(fields) < 2 || string(fields[0]) != "MemTotal:" {
+		return 0
+	}
+	kb, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kb << 10
+}
+
+// memory is the breakdown of the used memory.
+type memory struct {
+	engine.HeapState
+	used             int64
+	peak, startup    int64
+	clients          int64
+	keys             int
+	tables, expiries []int64 // by database
+}
+
+func measureMemory(srv *engine.Engine) memory {
+	m := memory{HeapState: engine.ReadHeap(), startup: srv.StartMemory, clients: srv.ClientsMemory()}
+	srv.MemoryState.NonKeyBytesAt = time.Time{}
+	m.used = srv.InUse()
+	srv.PeakMemory = max(srv.PeakMemory, m.used)
+	m.peak = srv.PeakMemory
+	for i := range srv.Keys.Len() {
+		db := srv.Keys.DB(i)
+		table, expiries := db.Overhead()
+		m.keys += db.Len()
+		m.tables = append(m.tables, int64(table))
+		m.expiries = append(m.expiries, int64(expiries))
+	}
+	return m
+}
+
+// overhead returns the memory that is not data: the empty server, the clients, the
+// tables of keys.
+func (m *memory) overhead() int64 {
+	n := m.startup + m.clients
+	for i := range m.tables {
+		n += m.tables[i] + m.expiries[i]
+	}
+	return min(n, m.used)
+}
+
+func (m *memory) dataset() int64 { return m.used - m.overhead() }
+
+// datasetShare is the percentage of the data in the memory added since the start.
+func (m *memory) datasetShare() float64 {
+	return min(100*engine.Ratio(m.dataset(), max(m.used-m.startup, 0)), 100)
+}
+
+func memoryUsage(c *engine.Call) {
+	key := c.Bytes()
+	samples := int64(5)
+	for c.More() {
+		if c.Len() < 2 || !c.Is("SAMPLES") {
+			c.Fail(protocol.ErrSyntax)
+			break
+		}
+		samples = c.Int()
+		if samples < 0 {
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if !c.OK() {
+		return
+	}
+	e := c.DB.Peek(key)
+	if e == nil {
+		c.Reply.Null()
+		return
+	}
+	c.Reply.Int(int64(e.Bytes() + engine.Footprint(e.Value(), engine.ClampInt(samples))))
+}
+
+func memoryStats(c *engine.Call) {
+	m := measureMemory(c.Engine)
+	r := c.Reply
+	n := func(name string, v int64) { r.BulkString(name); r.Int(v) }
+	f := func(name string, v float64) { r.BulkString(name); r.Double(v) }
+	databases := 0
+	for i := range c.Engine.Keys.Len() {
+		if c.Engine.Keys.DB(i).Len() > 0 {
+			databases++
+		}
+	}
+	r.Map(27 + databases)
+	n("peak.allocated", m.peak)
+	n("total.allocated", m.used)
+	n("startup.allocated", m.startup)
+	n("replication.backlog", 0)
+	n("clients.slaves", 0)
+	n("clients.normal", m.clients)
+	n("cluster.links", 0)
+	n("aof.buffer", 0)
+	n("lua.caches", 0)
+	n("functions.caches", 0)
+	for i := range c.Engine.Keys.Len() {
+		if c.Engine.Keys.DB(i).Len() == 0 {
+			continue
+		}
+		r.BulkString("db." + strconv.Itoa(i))
+		r.Map(3)
+		n("overhead.hashtable.main", m.tables[i])
+		n("overhead.hashtable.expires", m.expiries[i])
+		n("overhead.hashtable.slot-to-keys", 0)
+	}
+	n("overhead.total", m.overhead())
+	n("keys.count", int64(m.keys))
+	n("keys.bytes-per-key", max(m.used-m.startup, 0)/int64(max(m.keys, 1))*int64(min(m.keys, 1)))
+	n("dataset.bytes", m.dataset())
+	f("dataset.percentage", m.datasetShare())
+	f("peak.percentage", 100*engine.Ratio(m.used, m.peak))
+	n("allocator.allocated", m.Allocated)
+	n("allocator.active", m.Active)
+	n("allocator.resident", m.Resident)
+	f("allocator-fragmentation.ratio", engine.Ratio(m.Active, m.Allocated))
+	n("allocator-fragmentation.bytes", m.Active-m.Allocated)
+	f("allocator-rss.ratio", engine.Ratio(m.Resident, m.Active))
+	n("allocator-rss.bytes", m.Resident-m.Active)
+	f("rss-overhead.ratio", engine.Ratio(m.RSS, m.Resident))
+	n("rss-overhead.bytes", m.RSS-m.Resident)
+	f("fragmentation", engine.Ratio(m.RSS, m.used))
+	n("fragmentation.bytes", m.RSS-m.used)
+}
+
+func memoryDoctor(c *engine.Call) { c.Reply.Verbatim("txt", memoryReport(c.Engine)) }
+
+// memoryReport is Redis's; the advice is for the Go heap.
+func memoryReport(srv *engine.Engine) string {
+	m := measureMemory(srv)
+	if m.used < 5<<20 {
+		return "Hi Sam, this instance is empty or is using very little memory, my issues detector can't be used in these " +
+			"conditions. Please, leave for your mission on Earth and fill it with some data. The new Sam and I will be back to " +
+			"our programming as soon as I finished rebooting.\n"
+	}
+	var found []string
+	if engine.Ratio(m.peak, m.used) > 1.5 {
+		found = append(found, " * Peak memory: In the past this instance used more than 150% the memory that is currently using. "+
+			"The heap gives memory back to the system slowly after a peak, so the Resident Set Size (RSS) may stay larger than "+
+			"expected for some minutes. This is harmless: the memory will be used as soon as you fill the instance with more "+
+			"data. To have it given back at once, use the MEMORY PURGE command.\n\n")
+	}
+	if engine.Ratio(m.Active, m.Allocated) > 1.1 && m.Active-m.Allocated > 10<<20 {
+		found = append(found, " * High allocator fragmentation: This instance has an allocator external fragmentation greater "+
+			"than 1.1. This problem is usually due either to a large peak memory (check if there is a peak memory entry above in "+
+			"the report) or may result from a workload that causes the allocator to fragment memory a lot.\n\n")
+	}
+	if engine.Ratio(m.RSS, m.Resident) > 1.4 && m.RSS-m.Resident > 10<<20 {
+		found = append(found, " * High process RSS overhead: This instance has non-allocator RSS memory overhead greater than 1.4 "+
+			"(this means that the Resident Set Size of the process is much larger than the RSS the heap holds). Memory of the "+
+			"rest of the program, of stacks or of mapped files may be the reason.\n\n")
+	}
+	if n := int64(len(srv.Sessions)); n > 0 && m.clients/n > 200<<10 {
+		found = append(found, " * Big client buffers: The clients output buffers in this instance are greater than 200K per client "+
+			"(on average). This may result from different causes, like Pub/Sub clients subscribed to channels bot not receiving "+
+			"data fast enough, so that data piles on the instance output buffer, or clients sending commands with large replies "+
+			"or very large sequences of commands in the same pipeline. Please use the CLIENT LIST command in order to "+
+			"investigate the issue if it causes problems in your instance, or to understand better why certain clients are "+
+			"using a big amount of memory.\n\n")
+	}
+	if len(found) == 0 {
+		return "Hi Sam, I can't find any memory issue in your instance. I can only account for what occurs on this base.\n"
+	}
+	return "Sam, I detected a few issues in this Redis instance memory implants:\n\n" + strings.Join(found, "") +
+		"I'm here to keep you safe, Sam. I want to help you.\n"
+}
+
+// memoryMallocStats replies the metrics of the Go runtime's memory and collector.
+func memoryMallocStats(c *engine.Call) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "___ Begin %s heap statistics ___\n", runtime.Version())
+	all := metrics.All()
+	samples := make([]metrics.Sample, 0, len(all))
+	for _, d := range all {
+		if strings.HasPrefix(d.Name, "/memory/") || strings.HasPrefix(d.Name, "/gc/") {
+			samples = append(samples, metrics.Sample{Name: d.Name})
+		}
+	}
+	metrics.Read(samples)
+	for _, s := range samples {
+		switch s.Value.Kind() {
+		case metrics.KindUint64:
+			fmt.Fprintf(&b, "%s %d\n", s.Name, s.Value.Uint64())
+		case metrics.KindFloat64:
+			fmt.Fprintf(&b, "%s %g\n", s.Name, s.Value.Float64())
+		}
+	}
+	b.WriteString("--- End heap statistics ---\n")
+	c.Reply.Verbatim("txt", b.String())
+}
+
+// memoryPurge collects garbage and returns free memory to the system. That takes a
+// while with a large heap; the reply does not wait for it.
+func memoryPurge(c *engine.Call) {
+	go debug.FreeOSMemory()
+	c.Reply.OK()
+}
+
+func memoryHelp(c *engine.Call) {
+	c.Help("DOCTOR",
+		"    Return memory problems reports.",
+		"MALLOC-STATS",
+		"    Return internal statistics report from the memory allocator.",
+		"PURGE",
+		"    Attempt to purge dirty pages for reclamation by the allocator.",
+		"STATS",
+		"    Return information about the memory usage of the server.",
+		"USAGE <key> [SAMPLES <count>]",
+		"    Return memory in bytes used by <key> and its value. Nested values are",
+		"    sampled up to <count> times (default: 5, 0 means sample all).")
+}

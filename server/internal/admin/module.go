@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// Modules are libraries in C. This server has none, and MODULE replies accordingly.
+
+// ModuleCommands returns the rows of the MODULE command.
+func ModuleCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "module", Arity: -2,
+			Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for module commands",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "module|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, Run: moduleHelp},
+			{Facts: protocol.Facts{
+				Name: "module|list", Arity: 2, Flags: "admin noscript",
+				Group: "server", Since: "4.0.0", Tips: "nondeterministic_output_order",
+				Complexity: "O(N) where N is the number of loaded modules.",
+				Summary:    "List all modules loaded by the server",
+			}, Run: moduleList},
+			{Facts: protocol.Facts{
+				Name: "module|load", Arity: -3, Flags: "admin noscript no_async_loading protected",
+				Group: "server", Since: "4.0.0", Complexity: "O(1)",
+				Summary: "Load a module",
+				Syntax:  "path [arg [arg ...]]",
+			}, Run: moduleLoad},
+			{Facts: protocol.Facts{
+				Name: "module|loadex", Arity: -3, Flags: "admin noscript no_async_loading protected",
+				Group: "server", Since: "7.0.0", Complexity: "O(1)",
+				Summary: "Load a module with extended parameters",
+				Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args:(arg)...]",
+			}, Run: moduleLoadex},
+			{Facts: protocol.Facts{
+				Name: "module|unload", Arity: 3, Flags: "admin noscript no_async_loading protected",
+				Group: "server", Since: "4.0.0", Complexity: "O(1)",
+				Summary: "Unload a module",
+				Syntax:  "name",
+			}, Run: moduleUnload},
+		}},
+	}
+}
+
+func moduleHelp(c *engine.Call) {
+	c.Help("LIST",
+		"    Return a list of loaded modules.",
+		"LOAD <path> [<arg> ...]",
+		"    Load a module library from <path>, passing to it any optional arguments.",
+		"LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
+		"    Load a module library from <path>, while passing it module configurations and optional arguments.",
+		"UNLOAD <name>",
+		"    Unload a module.")
+}
+
+func moduleList(c *engine.Call) { c.Reply.Array(0) }
+
+// moduleLoad fails as in Redis when a library cannot be loaded.
+func moduleLoad(c *engine.Call) {
+	path := c.String()
+	c.Engine.Log.Warn("cannot load the module: modules are not supported", "path", path)
+	c.Reply.Error("ERR Error loading the extension. Please check the server logs.")
+}
+
+func moduleLoadex(c *engine.Call) { moduleLoad(c) }
+
+func moduleUnload(c *engine.Call) {
+	c.Reply.Error("ERR Error unloading module: no such module with that name")
+}

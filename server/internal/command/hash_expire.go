@@ -1,0 +1,192 @@
+package command
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// HashExpireCommands are the commands for deadlines of fields: those of Redis 7.4
+// (see memberttl.go), and those of 8.0 that get and set values together with
+// deadlines.
+func HashExpireCommands() []engine.Command {
+	return append(memberTTLCommands("h", "hash", "7.4.0", "hash fields", timedHash),
+		engine.Command{Facts: protocol.Facts{
+			Name: "hgetdel", Arity: -5, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
+			Summary: "Returns the value of a field and deletes it from the hash.",
+			Syntax:  "key FIELDS fields:(numfields:integer field [field ...])",
+		}, Run: hgetdel},
+		engine.Command{Facts: protocol.Facts{
+			Name: "hgetex", Arity: -5, Flags: "write fast", Keys: "1 RW access update",
+			Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
+			Summary: "Get the value of one or more fields of a given hash key, and optionally set their expiration.",
+			Syntax: "key expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] " +
+				"FIELDS fields:(numfields:integer field [field ...])",
+		}, Run: hgetex},
+		engine.Command{Facts: protocol.Facts{
+			Name: "hsetex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
+			Summary: "Set the value of one or more fields of a given hash key, and optionally set their expiration.",
+			Syntax: "key condition:[FNX|FXX] expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] " +
+				"FIELDS fields:(numfields:integer field value [field value ...])",
+		}, Run: hsetex},
+	)
+}
+
+func hgetdel(c *engine.Call) {
+	key := c.Bytes()
+	h, ok := engine.Edit[keyspace.Hash](c, key)
+	if !ok {
+		return
+	}
+	k := timedHash()
+	fields := k.memberArgs(c, k.notPositive())
+	if !c.OK() {
+		return
+	}
+	var deleted [][]byte
+	c.Reply.Array(len(fields))
+	for _, field := range fields {
+		if replyField(c, h, field) {
+			h.Delete(field)
+			deleted = append(deleted, field)
+		}
+	}
+	changedMembers(c, key, engine.ClassHash, "hdel", deleted)
+}
+
+// replyField replies the value of a field of a hash. Both may be missing: then it
+// replies null and returns false.
+func replyField(c *engine.Call, h *keyspace.Hash, field []byte) bool {
+	if h == nil {
+		c.Reply.Null()
+		return false
+	}
+	value, ok := h.Get(field)
+	if !ok {
+		c.Reply.Null()
+		return false
+	}
+	c.Reply.BulkString(value)
+	return true
+}
+
+func hgetex(c *engine.Call) {
+	key := c.Bytes()
+	h, ok := engine.Edit[keyspace.Hash](c, key)
+	if !ok {
+		return
+	}
+	k := timedHash()
+	var x memberExpiry
+	x.option(c, "PERSIST")
+	fields := k.memberArgs(c, k.notPositive())
+	if !c.OK() {
+		return
+	}
+	var set, persisted, removed [][]byte
+	c.Reply.Array(len(fields))
+	for _, field := range fields {
+		if !replyField(c, h, field) {
+			continue
+		}
+		switch {
+		case x.past(c):
+			h.Delete(field)
+			removed = append(removed, field)
+		case x.set:
+			h.SetDeadlineBytes(field, x.deadline)
+			set = append(set, field)
+		case x.keep:
+			if had, _ := h.SetDeadlineBytes(field, 0); had != 0 {
+				persisted = append(persisted, field)
+			}
+		}
+	}
+	changedMembers(c, key, engine.ClassHash, "hexpire", set)
+	changedMembers(c, key, engine.ClassHash, "hpersist", persisted)
+	changedMembers(c, key, engine.ClassHash, "hdel", removed)
+}
+
+// hsetexArgs reads the arguments after the key. As in Redis, each option is checked
+// where it stands.
+func hsetexArgs(c *engine.Call) (pairs [][]byte, fnx, fxx bool, x memberExpiry) {
+	for c.More() {
+		switch {
+		case c.Is("FIELDS"):
+			if c.Len() < 3 {
+				c.Fail(engine.WrongArity(c.Command.Name))
+			}
+			n := c.IntIn(1, math.MaxInt32, "ERR invalid number of fields")
+			if c.Err() == "" && int64(c.Len()) != 2*n {
+				c.Fail(engine.WrongArity(c.Command.Name))
+			}
+			return c.Rest(), fnx, fxx, x
+		case x.option(c, "KEEPTTL"):
+		case c.Is("FNX"), c.Is("FXX"):
+			if fnx || fxx {
+				c.Fail("ERR Only one of FXX or FNX arguments can be specified")
+			}
+			fnx = protocol.EqualFold(c.All()[c.Pos()-1], "FNX")
+			fxx = !fnx
+		default:
+			c.Fail("ERR unknown argument: " + engine.Clip(c.Peek(0), math.MaxInt))
+		}
+	}
+	c.Fail(engine.WrongArity(c.Command.Name)) // FIELDS is missing
+	return nil, fnx, fxx, x
+}
+
+func hsetex(c *engine.Call) {
+	key := c.Bytes()
+	pairs, fnx, fxx, x := hsetexArgs(c)
+	if !c.OK() {
+		return
+	}
+	h, ok := engine.Edit[keyspace.Hash](c, key)
+	if !ok {
+		return
+	}
+	for i := 0; i < len(pairs) && (fnx || fxx); i += 2 {
+		there := false
+		if h != nil {
+			_, there = h.Get(pairs[i])
+		}
+		if there == fnx {
+			c.Reply.Int(0)
+			return
+		}
+	}
+	if h == nil {
+		h, _ = engine.Create[keyspace.Hash](c, key)
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Set(pairs[i], pairs[i+1], c.Limits())
+		switch {
+		case x.past(c):
+			h.Delete(pairs[i])
+		case x.set:
+			h.SetDeadlineBytes(pairs[i], x.deadline)
+		case !x.keep:
+			h.SetDeadlineBytes(pairs[i], 0)
+		}
+	}
+	fields := make([][]byte, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		fields = append(fields, pairs[i])
+	}
+	changedMembers(c, key, engine.ClassHash, "hset", fields)
+	switch {
+	case x.past(c):
+		changedMembers(c, key, engine.ClassHash, "hdel", fields)
+		if h.Len() == 0 {
+			c.Drop(key) // reports the deletion of a new key, too
+		}
+	case x.set:
+		changedMembers(c, key, engine.ClassHash, "hexpire", fields)
+	}
+	c.Reply.Int(1)
+}

@@ -1,0 +1,614 @@
+package command
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// KeyCommands returns the rows of the generic commands on keys.
+func KeyCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "copy", Arity: -3, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
+			Group: "generic", Since: "6.2.0",
+			Complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
+			Summary:    "Copy a key",
+			Syntax:     "source destination [DB destination-db] [REPLACE]",
+		}, Run: copyCommand},
+		{Facts: protocol.Facts{
+			Name: "del", Arity: -2, Flags: "write", Keys: "1..-1 RM delete",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).",
+			Summary:    "Delete a key",
+			Syntax:     "key [key ...]",
+		}, Run: del},
+		{Facts: protocol.Facts{
+			Name: "exists", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(N) where N is the number of keys to check.",
+			Summary:    "Determine if a key exists",
+			Syntax:     "key [key ...]",
+			History:    []string{"3.0.3 Accepts multiple `key` arguments."},
+		}, Run: exists},
+		{Facts: protocol.Facts{
+			Name: "expire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Set a key's time to live in seconds",
+			Syntax:  "key seconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		}, Run: expire},
+		{Facts: protocol.Facts{
+			Name: "expireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Set the expiration for a key as a UNIX timestamp",
+			Syntax:  "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		}, Run: expireat},
+		{Facts: protocol.Facts{
+			Name: "expiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "7.0.0", Complexity: "O(1)",
+			Summary: "Get the expiration Unix timestamp for a key",
+			Syntax:  "key",
+		}, Run: expiretime},
+		{Facts: protocol.Facts{
+			Name: "keys", Arity: 2, Flags: "readonly",
+			Group: "generic", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
+			Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
+			Summary:    "Find all keys matching the given pattern",
+			Syntax:     "pattern",
+		}, Run: keys},
+		{Facts: protocol.Facts{
+			Name: "move", Arity: 3, Flags: "write fast", Keys: "1 RW access update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Move a key to another database",
+			Syntax:  "key db",
+		}, Run: move},
+		{Facts: protocol.Facts{
+			Name: "persist", Arity: 2, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Remove the expiration from a key",
+			Syntax:  "key",
+		}, Run: persist},
+		{Facts: protocol.Facts{
+			Name: "pexpire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Set a key's time to live in milliseconds",
+			Syntax:  "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		}, Run: pexpire},
+		{Facts: protocol.Facts{
+			Name: "pexpireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds",
+			Syntax:  "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		}, Run: pexpireat},
+		{Facts: protocol.Facts{
+			Name: "pexpiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "7.0.0", Complexity: "O(1)",
+			Summary: "Get the expiration Unix timestamp for a key in milliseconds",
+			Syntax:  "key",
+		}, Run: pexpiretime},
+		{Facts: protocol.Facts{
+			Name: "pttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+			Summary: "Get the time to live for a key in milliseconds",
+			Syntax:  "key",
+			History: []string{"2.8.0 Added the -2 reply."},
+		}, Run: pttl},
+		{Facts: protocol.Facts{
+			Name: "randomkey", Arity: 1, Flags: "readonly",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards nondeterministic_output", Complexity: "O(1)",
+			Summary: "Return a random key from the keyspace",
+		}, Run: randomkey},
+		{Facts: protocol.Facts{
+			Name: "rename", Arity: 3, Flags: "write", Keys: "1 RW access delete; 2 OW update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Rename a key",
+			Syntax:  "key newkey",
+		}, Run: rename},
+		{Facts: protocol.Facts{
+			Name: "renamenx", Arity: 3, Flags: "write fast", Keys: "1 RW access delete; 2 OW insert",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Rename a key, only if the new key does not exist",
+			Syntax:  "key newkey",
+			History: []string{"3.2.0 The command no longer returns an error when source and destination names are the same."},
+		}, Run: renamenx},
+		{Facts: protocol.Facts{
+			Name: "scan", Arity: -2, Flags: "readonly",
+			Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+			Summary:    "Incrementally iterate the keys space",
+			Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
+			History:    []string{"6.0.0 Added the `TYPE` subcommand."},
+		}, Run: scan},
+		{Facts: protocol.Facts{
+			Name: "touch", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
+			Group: "generic", Since: "3.2.1", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(N) where N is the number of keys that will be touched.",
+			Summary:    "Alters the last access time of a key(s). Returns the number of existing keys specified.",
+			Syntax:     "key [key ...]",
+		}, Run: touch},
+		{Facts: protocol.Facts{
+			Name: "ttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "1.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+			Summary: "Get the time to live for a key in seconds",
+			Syntax:  "key",
+			History: []string{"2.8.0 Added the -2 reply."},
+		}, Run: ttl},
+		{Facts: protocol.Facts{
+			Name: "type", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Determine the type stored at key",
+			Syntax:  "key",
+		}, Run: typeCommand},
+		{Facts: protocol.Facts{
+			Name: "unlink", Arity: -2, Flags: "write fast", Keys: "1..-1 RM delete",
+			Group: "generic", Since: "4.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.",
+			Summary:    "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
+			Syntax:     "key [key ...]",
+		}, Run: unlink},
+		{Facts: protocol.Facts{
+			Name: "wait", Arity: 3, Flags: "blocking",
+			Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+			Complexity: "O(1)",
+			Summary:    "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
+			Syntax:     "numreplicas timeout:integer",
+		}, Run: wait},
+		{Facts: protocol.Facts{
+			Name: "dbsize", Arity: 1, Flags: "readonly fast",
+			Group: "server", Since: "1.0.0", Categories: "keyspace", Tips: "request_policy:all_shards response_policy:agg_sum",
+			Complexity: "O(1)",
+			Summary:    "Return the number of keys in the selected database",
+		}, Run: dbsize},
+		{Facts: protocol.Facts{
+			Name: "flushall", Arity: -1, Flags: "write",
+			Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Complexity: "O(N) where N is the total number of keys in all databases",
+			Summary:    "Remove all keys from all databases",
+			Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
+			History: []string{
+				"4.0.0 Added the `ASYNC` flushing mode modifier.",
+				"6.2.0 Added the `SYNC` flushing mode modifier.",
+			},
+		}, Run: flushall},
+		{Facts: protocol.Facts{
+			Name: "flushdb", Arity: -1, Flags: "write",
+			Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Complexity: "O(N) where N is the number of keys in the selected database",
+			Summary:    "Remove all keys from the current database",
+			Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
+			History: []string{
+				"4.0.0 Added the `ASYNC` flushing mode modifier.",
+				"6.2.0 Added the `SYNC` flushing mode modifier.",
+			},
+		}, Run: flushdb},
+		{Facts: protocol.Facts{
+			Name: "swapdb", Arity: 3, Flags: "write fast",
+			Group: "server", Since: "4.0.0", Categories: "keyspace dangerous",
+			Complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+			Summary:    "Swaps two Redis databases",
+			Syntax:     "index1 index2",
+		}, Run: swapdb},
+	}
+}
+
+// ReadDatabase reads the number of a database.
+func ReadDatabase(c *engine.Call) *keyspace.DB {
+	i := readInt32(c)
+	if c.Err() == "" && (i < 0 || i >= c.Engine.Keys.Len()) {
+		c.Fail("ERR DB index is out of range")
+	}
+	if c.Err() != "" {
+		return nil
+	}
+	return c.Engine.Keys.DB(i)
+}
+
+// readInt32 reads an integer of 32 bits.
+func readInt32(c *engine.Call) int {
+	n := c.Int()
+	if n != int64(int32(n)) {
+		c.Fail("ERR value is out of range, value must between -2147483648 and 2147483647")
+	}
+	return int(n)
+}
+
+// ErrNoKey is the error of commands that need an existing key.
+const (
+	ErrNoKey      = "ERR no such key"
+	errSameObject = "ERR source and destination objects are the same"
+)
+
+func copyCommand(c *engine.Call) {
+	source, destination := c.Bytes(), c.Bytes()
+	to, replace := c.DB, false
+	for c.More() {
+		switch {
+		case c.Is("REPLACE"):
+			replace = true
+		case c.Len() >= 2 && c.Is("DB"):
+			to = ReadDatabase(c)
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if c.Err() == "" && c.Engine.Cluster != nil && to != c.DB {
+		c.Fail("ERR Copying to another database is not allowed in cluster mode")
+	}
+	if c.Err() == "" && to == c.DB && string(source) == string(destination) {
+		c.Fail(errSameObject)
+	}
+	if !c.OK() {
+		return
+	}
+	e := c.DB.Get(source)
+	if e == nil || to.Edit(destination) != nil && !replace {
+		c.Reply.Int(0)
+		return
+	}
+	to.Delete(destination)
+	to.SetDeadline(to.Add(destination, keyspace.Clone(e.Value())), e.Deadline())
+	c.ChangedIn(to, destination, engine.ClassGeneric, "copy_to")
+	c.Reply.Int(1)
+}
+
+func del(c *engine.Call) {
+	n := int64(0)
+	for c.More() {
+		if c.Drop(c.Bytes()) {
+			n++
+		}
+	}
+	c.Reply.Int(n)
+}
+
+// unlink is del that also reports large values to the garbage collection
+// (lazyfree.go).
+func unlink(c *engine.Call) {
+	n := int64(0)
+	for c.More() {
+		key := c.Bytes()
+		if e := c.DB.Peek(key); e != nil {
+			v := e.Value()
+			c.Drop(key)
+			c.Engine.ValueFreed(v)
+			n++
+		}
+	}
+	c.Reply.Int(n)
+}
+
+func exists(c *engine.Call) {
+	n := int64(0)
+	for c.More() {
+		if c.DB.Look(c.Bytes()) != nil {
+			n++
+		}
+	}
+	c.Reply.Int(n)
+}
+
+func touch(c *engine.Call) {
+	n := int64(0)
+	for c.More() {
+		if c.DB.Get(c.Bytes()) != nil {
+			n++
+		}
+	}
+	c.Reply.Int(n)
+}
+
+func expire(c *engine.Call)    { expireKey(c, engine.Seconds) }
+func expireat(c *engine.Call)  { expireKey(c, engine.Seconds|engine.Absolute) }
+func pexpire(c *engine.Call)   { expireKey(c, 0) }
+func pexpireat(c *engine.Call) { expireKey(c, engine.Absolute) }
+
+// expireOptions are the conditions on which a deadline is set.
+type expireOptions struct {
+	nx bool // there is none
+	xx bool // there is one
+	gt bool // the new one is later; none is the latest
+	lt bool // the new one is earlier
+}
+
+func parseExpireOptions(c *engine.Call) (o expireOptions) {
+	for c.More() {
+		switch {
+		case c.Is("NX"):
+			o.nx = true
+		case c.Is("XX"):
+			o.xx = true
+		case c.Is("GT"):
+			o.gt = true
+		case c.Is("LT"):
+			o.lt = true
+		default:
+			option := c.Bytes()
+			// The option ends at the first line end, as in Redis's error text.
+			c.Fail("ERR Unsupported option " + strings.TrimRight(engine.Clip(option, len(option)), "\r\n"))
+		}
+	}
+	if o.nx && (o.xx || o.gt || o.lt) {
+		c.Fail("ERR NX and XX, GT or LT options at the same time are not compatible")
+	}
+	if o.gt && o.lt {
+		c.Fail("ERR GT and LT options at the same time are not compatible")
+	}
+	return o
+}
+
+// allow reports whether a deadline may be set. old is 0 if there is none.
+func (o expireOptions) allow(old, deadline int64) bool {
+	return !(o.nx && old != 0 ||
+		o.xx && old == 0 ||
+		o.gt && (old == 0 || deadline <= old) ||
+		o.lt && old != 0 && deadline >= old)
+}
+
+// expireKey sets a deadline. A deadline in the past removes the key immediately.
+func expireKey(c *engine.Call, unit engine.TimeUnit) {
+	key, time := c.Bytes(), c.Bytes()
+	o := parseExpireOptions(c)
+	n, unit := c.ReadTime(time, unit, protocol.ErrNotInteger)
+	deadline, ok := c.After(n, unit)
+	if !ok {
+		c.Fail(engine.InvalidExpire(c.Command.Name))
+	}
+	if !c.OK() {
+		return
+	}
+	e := c.DB.Edit(key)
+	if e == nil || !o.allow(e.Deadline(), deadline) {
+		c.Reply.Int(0)
+		return
+	}
+	if deadline <= c.Now() {
+		c.Drop(key)
+	} else {
+		c.SetDeadline(e, deadline)
+		c.Changed(key, engine.ClassGeneric, "expire")
+	}
+	c.Reply.Int(1)
+}
+
+func persist(c *engine.Call) {
+	key := c.Bytes()
+	e := c.DB.Edit(key)
+	if e == nil || !c.Persist(e) {
+		c.Reply.Int(0)
+		return
+	}
+	c.Changed(key, engine.ClassGeneric, "persist")
+	c.Reply.Int(1)
+}
+
+func ttl(c *engine.Call)         { replyTTL(c, engine.Seconds) }
+func pttl(c *engine.Call)        { replyTTL(c, 0) }
+func expiretime(c *engine.Call)  { replyTTL(c, engine.Seconds|engine.Absolute) }
+func pexpiretime(c *engine.Call) { replyTTL(c, engine.Absolute) }
+
+// replyTTL replies a deadline: -2 without a key, -1 without a deadline.
+func replyTTL(c *engine.Call, unit engine.TimeUnit) {
+	e := c.DB.Look(c.Bytes())
+	if e == nil {
+		c.Reply.Int(-2)
+		return
+	}
+	ms := e.Deadline()
+	if ms == 0 {
+		c.Reply.Int(-1)
+		return
+	}
+	if unit&engine.Absolute == 0 {
+		ms = max(0, ms-c.Now())
+	}
+	if unit&engine.Seconds != 0 {
+		ms = int64((uint64(ms) + 500) / 1000)
+	}
+	c.Reply.Int(ms)
+}
+
+func keys(c *engine.Call) {
+	pattern := scanPattern(c.Bytes())
+	var found []string
+	for e := range c.DB.All() {
+		if key := e.Key(); pattern.Match(engine.BytesOf(key)) {
+			found = append(found, key)
+		}
+	}
+	c.Reply.Array(len(found))
+	for _, key := range found {
+		c.Reply.BulkString(key)
+	}
+}
+
+func scan(c *engine.Call) {
+	cursor := cursor(c)
+	o := scanOptions{count: 10}
+	kind, typed := "", false
+	for c.More() {
+		switch {
+		case o.read(c):
+		case c.Len() >= 2 && c.Is("TYPE"):
+			name := c.Bytes()
+			kind, typed = engine.Clip(name, len(name)), true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if !c.OK() {
+		return
+	}
+	var found []string
+	next := c.DB.Scan(cursor, o.count, func(e *keyspace.Entry) {
+		if key := e.Key(); o.Match(engine.BytesOf(key)) && (!typed || strings.EqualFold(kind, string(engine.KindOf(e.Value())))) {
+			found = append(found, key)
+		}
+	})
+	// Expired keys are removed now: the table must not change during Scan.
+	found = slices.DeleteFunc(found, func(key string) bool { return !c.DB.Has(engine.BytesOf(key)) })
+	c.Reply.Array(2)
+	c.Reply.BulkString(strconv.FormatUint(next, 10))
+	c.Reply.Array(len(found))
+	for _, key := range found {
+		c.Reply.BulkString(key)
+	}
+}
+
+func randomkey(c *engine.Call) {
+	e := c.DB.Random(c.Rand())
+	if e == nil {
+		c.Reply.Null()
+		return
+	}
+	c.Reply.BulkString(e.Key())
+}
+
+func typeCommand(c *engine.Call) {
+	e := c.DB.Look(c.Bytes())
+	if e == nil {
+		c.Reply.Status("none")
+		return
+	}
+	c.Reply.Status(string(engine.KindOf(e.Value())))
+}
+
+func move(c *engine.Call) {
+	if !c.NotClustered("move") {
+		return
+	}
+	key, to := c.Bytes(), ReadDatabase(c)
+	if to == c.DB {
+		c.Fail(errSameObject)
+	}
+	if !c.OK() {
+		return
+	}
+	e := c.DB.Edit(key)
+	if e == nil || to.Edit(key) != nil {
+		c.Reply.Int(0)
+		return
+	}
+	c.DB.Move(e, to, key)
+	c.Changed(key, engine.ClassGeneric, "move_from")
+	c.ChangedIn(to, key, engine.ClassGeneric, "move_to")
+	c.Reply.Int(1)
+}
+
+func rename(c *engine.Call) {
+	if renameKey(c, false) {
+		c.Reply.OK()
+	}
+}
+
+func renamenx(c *engine.Call) {
+	if renameKey(c, true) {
+		c.Reply.Int(1)
+	}
+}
+
+// renameKey renames a key. It returns false if it has changed nothing and replied the
+// reason.
+func renameKey(c *engine.Call, nx bool) bool {
+	key, name := c.Bytes(), c.Bytes()
+	e := c.DB.Edit(key)
+	switch {
+	case e == nil:
+		c.Reply.Error(ErrNoKey)
+		return false
+	case nx && c.DB.Edit(name) != nil: // perhaps the key itself
+		c.Reply.Int(0)
+		return false
+	case string(key) == string(name):
+		return true
+	}
+	c.DB.Move(e, c.DB, name)
+	c.Changed(key, engine.ClassGeneric, "rename_from")
+	c.Changed(name, engine.ClassGeneric, "rename_to")
+	return true
+}
+
+// wait blocks until so many replicas have acknowledged the writes of this client.
+// Without replicas it ends with the timeout.
+func wait(c *engine.Call) {
+	replicas := c.Int()
+	timeout := c.IntOr("ERR timeout is not an integer or out of range")
+	switch {
+	case timeout < 0:
+		c.Fail("ERR timeout is negative")
+	case timeout > math.MaxInt64-c.Now():
+		c.Fail("ERR timeout is out of range")
+	}
+	if !c.OK() {
+		return
+	}
+	if replicas <= 0 {
+		c.Reply.Int(0)
+		return
+	}
+	deadline := int64(0)
+	if timeout > 0 {
+		deadline = c.Engine.After(timeout)
+	}
+	c.Wait(deadline, "", func(r *protocol.Reply) { r.Int(0) })
+}
+
+func dbsize(c *engine.Call) { c.Reply.Int(int64(c.DB.Len())) }
+
+// flush reads the options of FLUSHDB and FLUSHALL. SYNC and ASYNC differ only in
+// statistics: emptying a database takes no time, and the garbage collector frees
+// the memory.
+func flush(c *engine.Call, dbs ...*keyspace.DB) {
+	lazily := !c.Is("SYNC") && c.Is("ASYNC")
+	if !c.End() {
+		return
+	}
+	for _, db := range dbs {
+		c.Engine.Scope.Replacing(db, nil)
+		c.Engine.DatabaseFreed(db, lazily)
+		c.Engine.Scope.Changes += int64(db.Clear())
+	}
+	c.Engine.Collect()
+	c.Engine.Scope.Flushed()
+	c.Reply.OK()
+}
+
+func flushdb(c *engine.Call) { flush(c, c.DB) }
+
+func flushall(c *engine.Call) {
+	var dbs []*keyspace.DB
+	for i := range c.Engine.Keys.Len() {
+		dbs = append(dbs, c.Engine.Keys.DB(i))
+	}
+	flush(c, dbs...)
+}
+
+func swapdb(c *engine.Call) {
+	if !c.NotClustered("swapdb") {
+		return
+	}
+	i := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid first DB index")
+	j := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid second DB index")
+	if n := int64(c.Engine.Keys.Len()); i < 0 || i >= n || j < 0 || j >= n {
+		c.Fail("ERR DB index is out of range")
+	}
+	if !c.OK() {
+		return
+	}
+	if i != j {
+		a, b := c.Engine.Keys.DB(int(i)), c.Engine.Keys.DB(int(j))
+		c.Engine.Scope.Replacing(a, b)
+		c.Engine.Scope.Replacing(b, a)
+		c.Engine.Keys.Swap(int(i), int(j))
+	}
+	c.Engine.Scope.Changes++
+	c.Reply.OK()
+}

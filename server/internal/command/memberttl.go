@@ -1,0 +1,346 @@
+package command
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Deadlines of fields of hashes, by Redis's commands (HEXPIRE and its family, of
+// 7.4), and of members of sorted sets, by the same commands with a Z, whose names
+// and replies Garnet shares. The families have one implementation; a timedKind
+// holds their differences.
+
+// timedKind is a kind of values whose members may have deadlines.
+type timedKind struct {
+	keyword   string // the keyword before the members
+	countName string // their number in error texts
+	class     engine.EventClass
+	event     string // event: a member has got a deadline
+	persist   string // a member has lost its deadline
+	removed   string // a member was removed because the deadline is in the past
+	open      func(c *engine.Call, key []byte, change bool) (v timedValue, ok bool)
+}
+
+// timedValue is a value whose members may have deadlines.
+type timedValue interface {
+	DeadlineBytes(member []byte) (at int64, ok bool)
+	SetDeadlineBytes(member []byte, at int64) (had int64, ok bool)
+	Len() int
+}
+
+func timedSortedSet() timedKind {
+	return timedKind{"MEMBERS", "numMembers", engine.ClassZset, "zexpire", "zpersist", "zrem", openTimed[zset.Set]}
+}
+
+func timedHash() timedKind {
+	return timedKind{"FIELDS", "numFields", engine.ClassHash, "hexpire", "hpersist", "hdel", openTimed[keyspace.Hash]}
+}
+
+// openTimed opens a value; v is nil if the key does not exist.
+func openTimed[T engine.Value](c *engine.Call, key []byte, change bool) (v timedValue, ok bool) {
+	open := engine.Read[T]
+	if change {
+		open = engine.Edit[T]
+	}
+	p, ok := open(c, key)
+	if p == nil {
+		return nil, ok
+	}
+	return any(p).(timedValue), ok
+}
+
+// removeMember removes a member or field.
+func removeMember(v timedValue, member []byte) {
+	switch v := v.(type) {
+	case *zset.Set:
+		v.RemoveBytes(member)
+	case *keyspace.Hash:
+		v.Delete(member)
+	}
+}
+
+// maxMemberTime is the latest deadline of a member, in milliseconds since 1970:
+// Redis's for fields of hashes, in the year 4199.
+const maxMemberTime = 1<<46 - 1
+
+// The replies for a member.
+const (
+	noSuchMember  = -2
+	noDeadline    = -1
+	conditionFail = 0
+	deadlineSet   = 1
+	memberRemoved = 2
+)
+
+// memberArgs reads the keyword, the number of members and the members, which are
+// the rest of the arguments. bad is the error text for an invalid number.
+func (k *timedKind) memberArgs(c *engine.Call, bad string) [][]byte {
+	k.keywordArg(c)
+	return k.countedArgs(c, bad, 1)
+}
+
+func (k *timedKind) keywordArg(c *engine.Call) {
+	if c.Err() == "" && !c.Is(k.keyword) {
+		c.Fail("ERR Mandatory argument " + k.keyword + " is missing or not at the right position")
+	}
+}
+
+// countedArgs reads a number n and n*width arguments.
+func (k *timedKind) countedArgs(c *engine.Call, bad string, width int64) [][]byte {
+	if c.Err() == "" && !c.More() {
+		c.Fail(c.Command.WrongArity())
+	}
+	n := c.IntIn(1, math.MaxInt64, bad)
+	if c.Err() == "" && (n > math.MaxInt64/width || n*width != int64(c.Len())) {
+		c.Fail("ERR The `" + lowerASCII(k.countName) + "` parameter must match the number of arguments")
+	}
+	return c.Rest()
+}
+
+// Redis has two error texts for an invalid number.
+
+func (k *timedKind) tooFew() string {
+	return "ERR Parameter `" + k.countName + "` should be greater than 0"
+}
+
+func (k *timedKind) notPositive() string {
+	return "ERR Number of " + lowerASCII(k.keyword) + " must be a positive integer"
+}
+
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i, x := range b {
+		if 'A' <= x && x <= 'Z' {
+			b[i] += 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// memberDeadline reads a time in a unit and returns the deadline.
+func memberDeadline(c *engine.Call, unit engine.TimeUnit) int64 {
+	n, unit := c.ReadTime(c.Bytes(), unit, protocol.ErrNotInteger)
+	factor, from := int64(1), int64(0)
+	if unit&engine.Seconds != 0 {
+		factor = 1000
+	}
+	if unit&engine.Absolute == 0 {
+		from = c.Now()
+	}
+	switch {
+	case c.Err() != "":
+	case n < 0:
+		c.Fail("ERR invalid expire time, must be >= 0")
+	case n > maxMemberTime/factor || n*factor > maxMemberTime-from:
+		c.Fail(engine.InvalidExpire(c.Command.Name))
+	}
+	return n*factor + from
+}
+
+// expireMembers is ZEXPIRE and HEXPIRE, in all units.
+func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
+	key := c.Bytes()
+	v, ok := k.open(c, key, true) // Redis checks the type before the arguments
+	if !ok {
+		return
+	}
+	at := memberDeadline(c, unit)
+	var o expireOptions
+	switch {
+	case c.Is("NX"):
+		o.nx = true
+	case c.Is("XX"):
+		o.xx = true
+	case c.Is("GT"):
+		o.gt = true
+	case c.Is("LT"):
+		o.lt = true
+	}
+	members := k.memberArgs(c, k.tooFew())
+	if !c.OK() {
+		return
+	}
+	var set, removed [][]byte
+	c.Reply.Array(len(members))
+	for _, member := range members {
+		had, there := int64(0), false
+		if v != nil {
+			had, there = v.DeadlineBytes(member)
+		}
+		switch {
+		case !there:
+			c.Reply.Int(noSuchMember)
+		case !o.allow(had, at):
+			c.Reply.Int(conditionFail)
+		case at <= c.Now():
+			removeMember(v, member)
+			removed = append(removed, member)
+			c.Reply.Int(memberRemoved)
+		default:
+			v.SetDeadlineBytes(member, at)
+			set = append(set, member)
+			c.Reply.Int(deadlineSet)
+		}
+	}
+	changedMembers(c, key, k.class, k.event, set)
+	changedMembers(c, key, k.class, k.removed, removed)
+}
+
+// changedMembers calls Touched and Changed for members, if there are any.
+func changedMembers(c *engine.Call, key []byte, class engine.EventClass, event string, members [][]byte) {
+	for _, member := range members {
+		c.TouchedOnce(class, member)
+	}
+	if len(members) > 0 {
+		c.Changed(key, class, event)
+	}
+}
+
+// ttlMembers is ZTTL and HTTL, in all units.
+func (k timedKind) ttlMembers(c *engine.Call, unit engine.TimeUnit) {
+	v, ok := k.open(c, c.Bytes(), false)
+	if !ok {
+		return
+	}
+	members := k.memberArgs(c, k.notPositive())
+	if !c.OK() {
+		return
+	}
+	c.Reply.Array(len(members))
+	for _, member := range members {
+		at, there := int64(0), false
+		if v != nil {
+			at, there = v.DeadlineBytes(member)
+		}
+		switch {
+		case !there:
+			c.Reply.Int(noSuchMember)
+			continue
+		case at == 0:
+			c.Reply.Int(noDeadline)
+			continue
+		}
+		if unit&engine.Absolute == 0 {
+			at = max(0, at-c.Now())
+		}
+		if unit&engine.Seconds != 0 {
+			at = (at + 999) / 1000
+		}
+		c.Reply.Int(at)
+	}
+}
+
+// persistMembers is ZPERSIST and HPERSIST.
+func (k timedKind) persistMembers(c *engine.Call) {
+	key := c.Bytes()
+	v, ok := k.open(c, key, true)
+	if !ok {
+		return
+	}
+	members := k.memberArgs(c, k.notPositive())
+	if !c.OK() {
+		return
+	}
+	var changed [][]byte
+	c.Reply.Array(len(members))
+	for _, member := range members {
+		had, there := int64(0), false
+		if v != nil {
+			had, there = v.SetDeadlineBytes(member, 0)
+		}
+		switch {
+		case !there:
+			c.Reply.Int(noSuchMember)
+		case had == 0:
+			c.Reply.Int(noDeadline)
+		default:
+			changed = append(changed, member)
+			c.Reply.Int(deadlineSet)
+		}
+	}
+	changedMembers(c, key, k.class, k.persist, changed)
+}
+
+// memberExpiry is the deadline option of ZADDEX, HSETEX and HGETEX.
+type memberExpiry struct {
+	deadline int64
+	set      bool
+	keep     bool // KEEPTTL or PERSIST was given
+}
+
+// option reads one of EX, PX, EXAT, PXAT with its time, or the word extra, and
+// reports whether it has read one. Only one may be given. Redis checks the time
+// immediately, before the arguments that follow.
+func (x *memberExpiry) option(c *engine.Call, extra string) bool {
+	var unit engine.TimeUnit
+	again := x.set || x.keep
+	switch {
+	case c.Is("EX"):
+		unit = engine.Seconds
+	case c.Is("PX"):
+	case c.Is("EXAT"):
+		unit = engine.Seconds | engine.Absolute
+	case c.Is("PXAT"):
+		unit = engine.Absolute
+	case c.Is(extra):
+		x.keep = true
+	default:
+		return false
+	}
+	switch {
+	case again:
+		c.Fail("ERR Only one of EX, PX, EXAT, PXAT or " + extra + " arguments can be specified")
+	case x.keep:
+	case !c.More():
+		c.Fail("ERR missing expire time")
+	default:
+		x.deadline, x.set = memberDeadline(c, unit), true
+	}
+	return true
+}
+
+// past reports whether the deadline has passed.
+func (x *memberExpiry) past(c *engine.Call) bool { return x.set && x.deadline <= c.Now() }
+
+// memberTTLCommands returns the rows that the two families share.
+func memberTTLCommands(prefix, group, since, what string, kind func() timedKind) []engine.Command {
+	word := kind().keyword
+	rest := lowerASCII(word)[:len(word)-1]
+	list := " " + word + " " + lowerASCII(word) + ":(" + lowerASCII(kind().countName) + ":integer " + rest + " [" + rest + " ...])"
+	expire := func(name, time, summary string, unit engine.TimeUnit) engine.Command {
+		return engine.Command{Facts: protocol.Facts{
+			Name: prefix + name, Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
+			Summary: summary,
+			Syntax:  "key " + time + " condition:[NX|XX|GT|LT]" + list,
+		}, Run: func(c *engine.Call) { kind().expireMembers(c, unit) }}
+	}
+	ttl := func(name, summary string, unit engine.TimeUnit) engine.Command {
+		return engine.Command{Facts: protocol.Facts{
+			Name: prefix + name, Arity: -5, Flags: "readonly fast", Keys: "1 RO access",
+			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
+			Summary: summary,
+			Syntax:  "key" + list,
+		}, Run: func(c *engine.Call) { kind().ttlMembers(c, unit) }}
+	}
+	return []engine.Command{
+		expire("expire", "seconds", "Set expiry for "+what+" using relative time to expire (seconds)", engine.Seconds),
+		expire("expireat", "unix-time-seconds", "Set expiry for "+what+" using an absolute Unix timestamp (seconds)", engine.Seconds|engine.Absolute),
+		ttl("expiretime", "Returns the expiration time of "+what+" as a Unix timestamp, in seconds.", engine.Seconds|engine.Absolute),
+		{Facts: protocol.Facts{
+			Name: prefix + "persist", Arity: -5, Flags: "write fast", Keys: "1 RW update",
+			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
+			Summary: "Removes the expiration time for each specified " + rest,
+			Syntax:  "key" + list,
+		}, Run: func(c *engine.Call) { kind().persistMembers(c) }},
+		expire("pexpire", "milliseconds", "Set expiry for "+what+" using relative time to expire (milliseconds)", 0),
+		expire("pexpireat", "unix-time-milliseconds", "Set expiry for "+what+" using an absolute Unix timestamp (milliseconds)", engine.Absolute),
+		ttl("pexpiretime", "Returns the expiration time of "+what+" as a Unix timestamp, in msec.", engine.Absolute),
+		ttl("pttl", "Returns the TTL in milliseconds of "+what+".", 0),
+		ttl("ttl", "Returns the TTL in seconds of "+what+".", engine.Seconds),
+	}
+}

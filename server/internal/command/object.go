@@ -1,0 +1,133 @@
+package command
+
+import (
+	"math"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// ObjectCommands returns the rows of the OBJECT command.
+func ObjectCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "object", Arity: -2,
+			Group: "generic", Since: "2.2.3", Complexity: "Depends on subcommand.",
+			Summary: "A container for object introspection commands",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "object|encoding", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Inspect the internal encoding of a Redis object",
+				Syntax:  "key",
+			}, Run: objectEncoding},
+			{Facts: protocol.Facts{
+				Name: "object|freq", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "4.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Get the logarithmic access frequency counter of a Redis object",
+				Syntax:  "key",
+			}, Run: objectFreq},
+			{Facts: protocol.Facts{
+				Name: "object|help", Arity: 2, Flags: "loading stale",
+				Group: "generic", Since: "6.2.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, Run: objectHelp},
+			{Facts: protocol.Facts{
+				Name: "object|idletime", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Get the time since a Redis object was last accessed",
+				Syntax:  "key",
+			}, Run: objectIdletime},
+			{Facts: protocol.Facts{
+				Name: "object|refcount", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Get the number of references to the value of the key",
+				Syntax:  "key",
+			}, Run: objectRefcount},
+		}},
+	}
+}
+
+// object returns the entry of the key of an OBJECT command. It counts neither as a
+// use of the key nor as a miss. If the key does not exist, it replies null and
+// returns nil.
+func object(c *engine.Call) *keyspace.Entry {
+	e := c.DB.Peek(c.Bytes())
+	if e == nil {
+		c.Reply.Null()
+	}
+	return e
+}
+
+func objectEncoding(c *engine.Call) {
+	if e := object(c); e != nil {
+		c.Reply.BulkString(engine.EncodingOf(e.Value(), c.Limits()))
+	}
+}
+
+func objectFreq(c *engine.Call) {
+	e := object(c)
+	switch {
+	case e == nil:
+	case c.Engine.Keys.Frequency.On:
+		c.Reply.Int(int64(c.Engine.Keys.Frequent(e)))
+	default:
+		c.Reply.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when " +
+			"switching between policies at runtime LRU and LFU data will take some time to adjust.")
+	}
+}
+
+func objectHelp(c *engine.Call) {
+	c.Help("ENCODING <key>",
+		"    Return the kind of internal representation used in order to store the value",
+		"    associated with a <key>.",
+		"FREQ <key>",
+		"    Return the access frequency index of the <key>. The returned integer is",
+		"    proportional to the logarithm of the recent access frequency of the key.",
+		"IDLETIME <key>",
+		"    Return the idle time of the <key>, that is the approximated number of",
+		"    seconds elapsed since the last access to the key.",
+		"REFCOUNT <key>",
+		"    Return the number of references of the value associated with the specified",
+		"    <key>.")
+}
+
+func objectIdletime(c *engine.Call) {
+	e := object(c)
+	switch {
+	case e == nil:
+	case c.Engine.Keys.Frequency.On:
+		c.Reply.Error("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching " +
+			"between policies at runtime LRU and LFU data will take some time to adjust.")
+	default:
+		c.Reply.Int(IdleSeconds(c, e))
+	}
+}
+
+// IdleSeconds returns the time since the last access of a key in seconds.
+func IdleSeconds(c *engine.Call, e *keyspace.Entry) int64 { return max(0, c.Now()-e.Access()) / 1000 }
+
+func objectRefcount(c *engine.Call) {
+	if e := object(c); e != nil {
+		c.Reply.Int(Refcount(c, e.Value()))
+	}
+}
+
+// Refcount is Redis's count of references: one, except for small integers, which
+// Redis shares unless the eviction policy has to record the use of each.
+func Refcount(c *engine.Call, v any) int64 {
+	s, ok := v.(*keyspace.String)
+	if !ok || s.Encoding(c.Limits()) != "int" {
+		return 1
+	}
+	if n, _ := protocol.ParseInt(s.Content()); n < 0 || n >= 10000 {
+		return 1
+	}
+	if policy := c.Engine.Config.MaxmemoryPolicy; c.Engine.Config.Maxmemory != 0 &&
+		(strings.HasSuffix(policy, "-lru") || strings.HasSuffix(policy, "-lfu")) {
+		return 1 // the policy records the use of each key
+	}
+	return math.MaxInt32
+}

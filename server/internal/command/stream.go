@@ -1,0 +1,675 @@
+package command
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// StreamCommands returns the rows of the commands on the entries of a stream.
+func StreamCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "xadd", Arity: -5, Flags: "write denyoom fast",
+			Keys:  "1 RW update (UPDATE instead of INSERT because of the optional trimming feature)",
+			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+			Complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
+			Summary:    "Appends a new entry to a stream",
+			Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0 trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id_or_auto:(auto_id:* | id) field value [field value ...]",
+			History: []string{
+				"6.2.0 Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option.",
+				"7.0.0 Added support for the `<ms>-*` explicit ID form.",
+				"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
+			},
+		}, Run: xadd},
+		{Facts: protocol.Facts{
+			Name: "xlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+			Summary: "Return the number of entries in a stream",
+			Syntax:  "key",
+		}, Run: xlen},
+		{Facts: protocol.Facts{
+			Name: "xrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
+			Summary:    "Return a range of elements in a stream, with IDs matching the specified IDs interval",
+			Syntax:     "key start:string end:string [COUNT count]",
+			History:    []string{"6.2.0 Added exclusive ranges."},
+		}, Run: xrange},
+		{Facts: protocol.Facts{
+			Name: "xrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
+			Summary:    "Return a range of elements in a stream, with IDs matching the specified IDs interval, in reverse order (from greater to smaller IDs) compared to XRANGE",
+			Syntax:     "key end:string start:string [COUNT count]",
+			History:    []string{"6.2.0 Added exclusive ranges."},
+		}, Run: xrevrange},
+		{Facts: protocol.Facts{
+			Name: "xdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+			Summary:    "Removes the specified entries from the stream. Returns the number of items actually deleted, that may be different from the number of IDs passed in case certain IDs do not exist.",
+			Syntax:     "key id [id ...]",
+		}, Run: xdel},
+		{Facts: protocol.Facts{
+			Name: "xdelex", Arity: -5, Flags: "write fast", Keys: "1 RW delete",
+			Group: "stream", Since: "8.2.0",
+			Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+			Summary:    "Deletes one or multiple entries from the stream.",
+			Syntax:     "key condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
+		}, Run: xdelex},
+		{Facts: protocol.Facts{
+			Name: "xtrim", Arity: -4, Flags: "write", Keys: "1 RW delete",
+			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+			Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
+			Summary:    "Trims the stream to (approximately if '~' is passed) a certain size",
+			Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0)",
+			History: []string{
+				"6.2.0 Added the `MINID` trimming strategy and the `LIMIT` option.",
+				"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
+			},
+		}, Run: xtrim},
+		{Facts: protocol.Facts{
+			Name: "xsetid", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+			Summary: "An internal command for replicating stream values",
+			Syntax:  "key last-id [ENTRIESADDED entries_added@7.0.0] [MAXDELETEDID max_deleted_entry_id@7.0.0]",
+			History: []string{"7.0.0 Added the `entries_added` and `max_deleted_entry_id` arguments."},
+		}, Run: xsetid},
+	}
+}
+
+const errStreamID = "ERR Invalid stream ID specified as stream command argument"
+
+// parseStreamID reads an ID: two numbers with a minus between them, or one number,
+// which missing completes.
+func parseStreamID(b []byte, missing uint64) (id keyspace.StreamID, ok bool) {
+	if len(b) > 127 {
+		return id, false
+	}
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i] // as in C, a NUL ends the string
+	}
+	ms, seq, both := bytes.Cut(b, []byte{'-'})
+	id.Ms, ok = parseUint(ms)
+	if id.Seq = missing; ok && both {
+		id.Seq, ok = parseUint(seq)
+	}
+	return id, ok
+}
+
+// parseUint reads a number as C's strtoull does: spaces and a sign before it are
+// allowed, and a minus counts from the end of the numbers; but a text that is also
+// an integer of 64 bits may not be negative.
+func parseUint(b []byte) (n uint64, ok bool) {
+	if i, ok := protocol.ParseInt(b); ok {
+		return uint64(i), i >= 0
+	}
+	b = bytes.TrimLeft(b, " \t\n\v\f\r")
+	negative := len(b) > 0 && b[0] == '-'
+	if negative || len(b) > 0 && b[0] == '+' {
+		b = b[1:]
+	}
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || n > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	if negative {
+		n = -n
+	}
+	return n, len(b) > 0
+}
+
+// streamID reads an ID; - and + are not accepted.
+func streamID(c *engine.Call) keyspace.StreamID {
+	b := c.Bytes()
+	if c.Err() != "" {
+		return keyspace.StreamID{}
+	}
+	id, ok := parseStreamID(b, 0)
+	if !ok {
+		c.Fail(errStreamID)
+	}
+	return id
+}
+
+// streamIDs reads all remaining IDs.
+func streamIDs(c *engine.Call) []keyspace.StreamID {
+	ids := make([]keyspace.StreamID, 0, 8) // normally on the stack
+	for c.More() {
+		ids = append(ids, streamID(c))
+	}
+	return ids
+}
+
+// parseBound reads an end of a range: an ID, -, +, or an exclusive ID, which begins
+// with a parenthesis.
+func parseBound(b []byte, missing uint64) (id keyspace.StreamID, exclusive, ok bool) {
+	switch {
+	case string(b) == "-":
+		return keyspace.StreamID{}, false, true
+	case string(b) == "+":
+		return keyspace.MaxStreamID(), false, true
+	case len(b) > 1 && b[0] == '(':
+		exclusive, b = true, b[1:]
+	}
+	id, ok = parseStreamID(b, missing)
+	return id, exclusive, ok
+}
+
+// lowest reads the lower end of a range.
+func lowest(c *engine.Call, b []byte) keyspace.StreamID {
+	id, exclusive, ok := parseBound(b, 0)
+	if !ok {
+		c.Fail(errStreamID)
+	}
+	if exclusive {
+		if id, ok = id.Next(); !ok {
+			c.Fail("ERR invalid start ID for the interval")
+		}
+	}
+	return id
+}
+
+// highest reads the upper end of a range.
+func highest(c *engine.Call, b []byte) keyspace.StreamID {
+	id, exclusive, ok := parseBound(b, math.MaxUint64)
+	if !ok {
+		c.Fail(errStreamID)
+	}
+	if exclusive {
+		if id, ok = id.Prev(); !ok {
+			c.Fail("ERR invalid end ID for the interval")
+		}
+	}
+	return id
+}
+
+// replyStreamID replies an ID.
+func replyStreamID(c *engine.Call, id keyspace.StreamID) {
+	var b [2*20 + 1]byte
+	c.Reply.Bulk(id.Append(b[:0]))
+}
+
+// replyEntry replies an entry.
+func replyEntry(c *engine.Call, e keyspace.StreamEntry) {
+	c.Reply.Array(2)
+	replyStreamID(c, e.ID)
+	c.Reply.Array(2 * e.Len())
+	for field, value := range e.Pairs {
+		c.Reply.Bulk(field)
+		c.Reply.Bulk(value)
+	}
+}
+
+// replyEntries replies the entries from lo to hi, at most count.
+func replyEntries(c *engine.Call, s *keyspace.Stream, lo, hi keyspace.StreamID, count int) {
+	n := s.Count(lo, hi, count)
+	c.Reply.Array(n)
+	for e := range s.Ascend(lo, hi) {
+		if n--; n < 0 {
+			break
+		}
+		replyEntry(c, e)
+	}
+}
+
+// streamOptions are the options that XADD and XTRIM share, and the ID of XADD.
+type streamOptions struct {
+	nomkstream bool
+	auto       bool // the ID is generated
+	autoSeq    bool // its second number is generated
+	id         keyspace.StreamID
+	trims      bool
+	trim       keyspace.StreamTrim
+}
+
+func parseStreamOptions(c *engine.Call, xadd bool) streamOptions {
+	var o streamOptions
+	limited, chosen, done := false, false, false
+	for c.More() && !done {
+		switch {
+		case !chosen && refsOption(c, &o.trim.Refs):
+			chosen = true
+		case xadd && string(c.Peek(0)) == "*":
+			c.Skip(1)
+			o.auto, done = true, true
+		case c.Len() >= 2 && c.Is("MAXLEN"):
+			trimStrategy(c, &o)
+			if o.trim.MaxLen = c.Int(); o.trim.MaxLen < 0 {
+				c.Fail("ERR The MAXLEN argument must be >= 0.")
+			}
+		case c.Len() >= 2 && c.Is("MINID"):
+			trimStrategy(c, &o)
+			o.trim.ByID, o.trim.MinID = true, streamID(c)
+		case c.Len() >= 2 && c.Is("LIMIT"):
+			limited = true
+			if o.trim.Limit = c.Int(); o.trim.Limit < 0 {
+				c.Fail("ERR The LIMIT argument must be >= 0.")
+			}
+		case xadd && c.Is("NOMKSTREAM"):
+			o.nomkstream = true
+		case xadd:
+			newStreamID(c, &o)
+			done = true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	switch {
+	case o.trim.Limit != 0 && !o.trims:
+		c.Fail("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
+	case !xadd && !o.trims:
+		c.Fail("ERR syntax error, XTRIM must be called with a trimming strategy")
+	case limited && !o.trim.Approx:
+		c.Fail("ERR syntax error, LIMIT cannot be used without the special ~ option")
+	case !limited && o.trim.Approx:
+		o.trim.Limit = streamTrimLimit(c.Limits().StreamNodeMaxEntries)
+	}
+	return o
+}
+
+// refsOption reads the option for references of groups to entries that are removed,
+// if that is next.
+func refsOption(c *engine.Call, refs *keyspace.Refs) bool {
+	switch {
+	case c.Is("KEEPREF"):
+		*refs = keyspace.KeepRefs
+	case c.Is("DELREF"):
+		*refs = keyspace.DropRefs
+	case c.Is("ACKED"):
+		*refs = keyspace.OnlyAcked
+	default:
+		return false
+	}
+	return true
+}
+
+// trimStrategy reads an = or ~ between MAXLEN or MINID and the threshold.
+func trimStrategy(c *engine.Call, o *streamOptions) {
+	if o.trims {
+		c.Fail("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")
+	}
+	o.trims, o.trim.Approx = true, false
+	if c.Len() >= 2 {
+		if o.trim.Approx = c.Is("~"); !o.trim.Approx {
+			c.Is("=")
+		}
+	}
+}
+
+// streamTrimLimit is the default limit of entries that are removed at once: those
+// of a hundred blocks.
+func streamTrimLimit(blockEntries int) int64 {
+	switch n := int64(blockEntries); {
+	case n <= 0:
+		return 10_000
+	case n > 10_000:
+		return 1_000_000
+	default:
+		return 100 * n
+	}
+}
+
+// newStreamID reads the ID of a new entry, whose second number may be *.
+func newStreamID(c *engine.Call, o *streamOptions) {
+	b := c.Bytes()
+	if ms, ok := bytes.CutSuffix(b, []byte("-*")); ok && len(b) <= 127 && bytes.IndexByte(ms, '-') < 0 {
+		o.autoSeq = true
+		o.id.Ms, ok = parseUint(ms)
+		if !ok {
+			c.Fail(errStreamID)
+		}
+		return
+	}
+	var ok bool
+	if o.id, ok = parseStreamID(b, 0); !ok {
+		c.Fail(errStreamID)
+	}
+}
+
+// next returns the ID of a new entry behind last; it is not higher than last if no
+// higher one is possible.
+func (o *streamOptions) next(last keyspace.StreamID, now int64) keyspace.StreamID {
+	switch {
+	case o.auto && uint64(now) > last.Ms:
+		return keyspace.StreamID{Ms: uint64(now)}
+	case o.autoSeq && o.id.Ms == last.Ms && last.Seq == math.MaxUint64:
+		return last
+	case o.auto, o.autoSeq && o.id.Ms == last.Ms:
+		next, _ := last.Next()
+		return next
+	}
+	return o.id
+}
+
+// maxEntry is the maximum of bytes in the fields and values of an entry.
+const maxEntry = 1 << 30
+
+// xadd is XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...].
+func xadd(c *engine.Call) {
+	key := c.Bytes()
+	o := parseStreamOptions(c, true)
+	fields := c.Rest()
+	switch {
+	case len(fields) < 2 || len(fields)%2 == 1:
+		c.Fail(engine.WrongArity("xadd"))
+	case !o.auto && !o.autoSeq && o.id.IsZero():
+		c.Fail("ERR The ID specified in XADD must be greater than 0-0")
+	}
+	if !c.OK() {
+		return
+	}
+	s, ok := engine.Edit[keyspace.Stream](c, key)
+	if !ok {
+		return
+	}
+	var last keyspace.StreamID
+	if s != nil {
+		last = s.LastID()
+	} else if o.nomkstream {
+		c.Reply.Null()
+		return
+	}
+	if last == keyspace.MaxStreamID() {
+		c.Reply.Error("ERR The stream has exhausted the last possible ID, unable to add more items")
+		return
+	}
+	id := o.next(last, c.Now())
+	if !last.Less(id) {
+		c.Reply.Error("ERR The ID specified in XADD is equal or smaller than the target stream top item")
+		return
+	}
+	size := 0
+	for _, b := range fields {
+		size += len(b)
+	}
+	if size > maxEntry {
+		c.Reply.Error("ERR Elements are too large to be stored")
+		return
+	}
+	if s == nil {
+		s, _ = engine.Create[keyspace.Stream](c, key)
+	}
+	s.Add(id, fields, c.Limits())
+	c.Changed(key, engine.ClassStream, "xadd")
+	if o.trims && s.Trim(o.trim) > 0 {
+		c.Changed(key, engine.ClassStream, "xtrim")
+	}
+	replyStreamID(c, id)
+}
+
+func xlen(c *engine.Call) {
+	key := c.Bytes()
+	if !c.OK() {
+		return
+	}
+	s, ok := engine.Read[keyspace.Stream](c, key)
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Int(0)
+	default:
+		c.Reply.Int(int64(s.Len()))
+	}
+}
+
+// xrange is XRANGE key start end [COUNT count].
+func xrange(c *engine.Call) { streamRange(c, false) }
+
+// xrevrange is XREVRANGE key end start [COUNT count].
+func xrevrange(c *engine.Call) { streamRange(c, true) }
+
+func streamRange(c *engine.Call, reverse bool) {
+	key, from, to := c.Bytes(), c.Bytes(), c.Bytes()
+	if reverse {
+		from, to = to, from
+	}
+	lo, hi := lowest(c, from), highest(c, to)
+	count := int64(math.MaxInt)
+	for c.More() {
+		if c.Len() < 2 || !c.Is("COUNT") {
+			c.Fail(protocol.ErrSyntax)
+			break
+		}
+		count = c.Int()
+	}
+	if !c.OK() {
+		return
+	}
+	s, ok := engine.Read[keyspace.Stream](c, key)
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Array(0)
+	case count <= 0:
+		c.Reply.NullArray()
+	case !reverse:
+		replyEntries(c, s, lo, hi, int(count))
+	default:
+		n := s.Count(lo, hi, int(count))
+		c.Reply.Array(n)
+		for e := range s.Descend(lo, hi) {
+			if n--; n < 0 {
+				break
+			}
+			replyEntry(c, e)
+		}
+	}
+}
+
+// xdel is XDEL key id [id ...].
+func xdel(c *engine.Call) {
+	key := c.Bytes()
+	e := c.DB.Edit(key) // Redis checks the key before the IDs
+	if e == nil {
+		c.Reply.Int(0)
+		return
+	}
+	s, ok := engine.As[keyspace.Stream](c, e)
+	if !ok {
+		return
+	}
+	ids := streamIDs(c)
+	if !c.OK() {
+		return
+	}
+	n := int64(0)
+	for _, id := range ids {
+		if s.Delete(id) {
+			n++
+		}
+	}
+	if n > 0 {
+		c.Changed(key, engine.ClassStream, "xdel")
+	}
+	c.Reply.Int(n)
+}
+
+// delexOptions are the options of XDELEX and XACKDEL.
+type delexOptions struct {
+	refs keyspace.Refs
+	ids  [][]byte // not checked until the key exists
+}
+
+func parseDelexOptions(c *engine.Call) (o delexOptions) {
+	chosen := false
+	for c.More() {
+		switch {
+		case !chosen && refsOption(c, &o.refs):
+			chosen = true
+		case c.Len() >= 2 && c.Is("IDS"):
+			n := c.IntIn(1, math.MaxInt64, "ERR Number of IDs must be a positive integer")
+			if c.Err() == "" && n > int64(c.Len()) {
+				c.Fail("ERR The `numids` parameter must match the number of arguments")
+			}
+			if c.Err() == "" {
+				o.ids = c.NextN(int(n))
+			}
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if o.ids == nil {
+		c.Fail("ERR IDS option is required")
+	}
+	return o
+}
+
+// replyNoEntries replies that none of these entries exists.
+func replyNoEntries(c *engine.Call, ids [][]byte) {
+	c.Reply.Array(len(ids))
+	for range ids {
+		c.Reply.Int(noEntry)
+	}
+}
+
+// The replies of XDELEX and XACKDEL for an entry.
+const (
+	noEntry         = -1
+	entryDeleted    = 1
+	entryReferenced = 2
+)
+
+// parsedIDs reads IDs; an invalid one replies the error.
+func parsedIDs(c *engine.Call, texts [][]byte) (ids []keyspace.StreamID, ok bool) {
+	for _, text := range texts {
+		id, ok := parseStreamID(text, 0)
+		if !ok {
+			c.Reply.Error(errStreamID)
+			return nil, false
+		}
+		ids = append(ids, id)
+	}
+	return ids, true
+}
+
+// xdelex is XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
+func xdelex(c *engine.Call) {
+	key := c.Bytes()
+	var s *keyspace.Stream
+	e := c.DB.Edit(key) // Redis checks the type of the key before the other arguments
+	if e != nil {
+		var ok bool
+		if s, ok = engine.As[keyspace.Stream](c, e); !ok {
+			return
+		}
+	}
+	o := parseDelexOptions(c)
+	if !c.OK() {
+		return
+	}
+	if s == nil {
+		replyNoEntries(c, o.ids)
+		return
+	}
+	ids, ok := parsedIDs(c, o.ids)
+	if !ok {
+		return
+	}
+	deleted, forgotten := false, false
+	c.Reply.Array(len(ids))
+	for _, id := range ids {
+		switch {
+		case o.refs == keyspace.OnlyAcked && s.Referenced(id):
+			c.Reply.Int(entryReferenced)
+			continue
+		case o.refs == keyspace.DropRefs && s.Forget(id):
+			forgotten = true
+		}
+		if s.Delete(id) {
+			deleted = true
+			c.Reply.Int(entryDeleted)
+		} else {
+			c.Reply.Int(noEntry)
+		}
+	}
+	changedEntries(c, key, deleted, forgotten)
+}
+
+// changedEntries calls Changed: entries were deleted, or at least references of a
+// group have changed.
+func changedEntries(c *engine.Call, key []byte, deleted, groups bool) {
+	switch {
+	case deleted:
+		c.Changed(key, engine.ClassStream, "xdel")
+	case groups:
+		c.ChangedUnwatched(key, engine.ClassStream, "")
+	}
+}
+
+// xtrim is XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count] [KEEPREF|DELREF|ACKED].
+func xtrim(c *engine.Call) {
+	key := c.Bytes()
+	o := parseStreamOptions(c, false)
+	if !c.OK() {
+		return
+	}
+	s, ok := engine.Edit[keyspace.Stream](c, key)
+	if !ok {
+		return
+	}
+	n := 0
+	if s != nil {
+		if n = s.Trim(o.trim); n > 0 {
+			c.Changed(key, engine.ClassStream, "xtrim")
+		}
+	}
+	c.Reply.Int(int64(n))
+}
+
+// xsetid is XSETID key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id].
+func xsetid(c *engine.Call) {
+	key, id := c.Bytes(), streamID(c)
+	added, maxDeleted := int64(-1), keyspace.StreamID{}
+	for c.More() {
+		switch {
+		case c.Len() >= 2 && c.Is("ENTRIESADDED"):
+			if added = c.Int(); added < 0 {
+				c.Fail("ERR entries_added must be positive")
+			}
+		case c.Len() >= 2 && c.Is("MAXDELETEDID"):
+			if maxDeleted = streamID(c); id.Less(maxDeleted) {
+				c.Fail("ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id")
+			}
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if !c.OK() {
+		return
+	}
+	s, ok := engine.Edit[keyspace.Stream](c, key)
+	if !ok {
+		return
+	}
+	if s == nil {
+		c.Reply.Error(engine.ErrNoSuchKey)
+		return
+	}
+	if e, ok := s.Last(); ok {
+		switch {
+		case id.Less(e.ID):
+			c.Reply.Error("ERR The ID specified in XSETID is smaller than the target stream top item")
+			return
+		case added != -1 && int64(s.Len()) > added:
+			c.Reply.Error("ERR The entries_added specified in XSETID is smaller than the target stream length")
+			return
+		}
+	}
+	if added == -1 {
+		added = s.Added()
+	}
+	if maxDeleted.IsZero() {
+		maxDeleted = s.MaxDeletedID()
+	}
+	s.SetID(id, added, maxDeleted)
+	c.ChangedUnwatched(key, engine.ClassStream, "xsetid")
+	c.Reply.OK()
+}

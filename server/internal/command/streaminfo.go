@@ -1,0 +1,243 @@
+package command
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// StreamInfoCommands returns the rows of XINFO.
+func StreamInfoCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "xinfo", Arity: -2,
+			Group: "stream", Since: "5.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for stream introspection commands",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "xinfo|consumers", Arity: 4, Flags: "readonly", Keys: "2 RO access",
+				Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "List the consumers in a consumer group",
+				Syntax:  "key groupname",
+				History: []string{"7.2.0 Added the `inactive` field, and changed the meaning of `idle`."},
+			}, Run: xinfoConsumers},
+			{Facts: protocol.Facts{
+				Name: "xinfo|groups", Arity: 3, Flags: "readonly", Keys: "2 RO access",
+				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "List the consumer groups of a stream",
+				Syntax:  "key",
+				History: []string{"7.0.0 Added the `entries-read` and `lag` fields"},
+			}, Run: xinfoGroups},
+			{Facts: protocol.Facts{
+				Name: "xinfo|help", Arity: 2, Flags: "loading stale",
+				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, Run: xinfoHelp},
+			{Facts: protocol.Facts{
+				Name: "xinfo|stream", Arity: -3, Flags: "readonly", Keys: "2 RO access",
+				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Get information about a stream",
+				Syntax:  "key [FULL full:([COUNT count])]",
+				History: []string{
+					"6.0.0 Added the `FULL` modifier.",
+					"7.0.0 Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields",
+					"7.2.0 Added the `active-time` value, and changed the meaning of `seen-time`.",
+				},
+			}, Run: xinfoStream},
+		}},
+	}
+}
+
+// streamOfInfo opens the stream of an XINFO command. It is nil if that is not
+// possible; then the error has been replied.
+func streamOfInfo(c *engine.Call, key []byte) *keyspace.Stream {
+	s, ok := engine.Read[keyspace.Stream](c, key)
+	if ok && s == nil {
+		c.Reply.Error(engine.ErrNoSuchKey)
+	}
+	return s
+}
+
+func xinfoConsumers(c *engine.Call) {
+	key, group := c.Bytes(), c.Bytes()
+	s := streamOfInfo(c, key)
+	if s == nil {
+		return
+	}
+	g := s.Group(group)
+	if g == nil {
+		c.Reply.Error(noGroup(key, group))
+		return
+	}
+	c.Reply.Array(len(g.Consumers()))
+	for _, consumer := range g.Consumers() {
+		c.Reply.Map(4)
+		named(c, "name").BulkString(consumer.Name())
+		named(c, "pending").Int(int64(consumer.Len()))
+		named(c, "idle").Int(max(0, c.Now()-consumer.Seen()))
+		inactive := int64(-1)
+		if at := consumer.Active(); at != keyspace.NeverActive {
+			inactive = max(0, c.Now()-at)
+		}
+		named(c, "inactive").Int(inactive)
+	}
+}
+
+// named replies the name of the next element.
+func named(c *engine.Call, name string) *protocol.Reply {
+	c.Reply.BulkString(name)
+	return c.Reply
+}
+
+func xinfoGroups(c *engine.Call) {
+	s := streamOfInfo(c, c.Bytes())
+	if s == nil {
+		return
+	}
+	c.Reply.Array(len(s.Groups()))
+	for _, g := range s.Groups() {
+		c.Reply.Map(6)
+		named(c, "name").BulkString(g.Name())
+		named(c, "consumers").Int(int64(len(g.Consumers())))
+		named(c, "pending").Int(int64(g.Len()))
+		named(c, "last-delivered-id")
+		replyStreamID(c, g.LastID())
+		replyProgress(c, s, g)
+	}
+}
+
+// replyProgress replies the number of entries that a group has read, and its lag.
+func replyProgress(c *engine.Call, s *keyspace.Stream, g *keyspace.Group) {
+	named(c, "entries-read")
+	if g.Read() == keyspace.UnknownRead {
+		c.Reply.Null()
+	} else {
+		c.Reply.Int(g.Read())
+	}
+	named(c, "lag")
+	if lag, known := s.Lag(g); known {
+		c.Reply.Int(lag)
+	} else {
+		c.Reply.Null()
+	}
+}
+
+func xinfoHelp(c *engine.Call) {
+	c.Help("CONSUMERS <key> <groupname>",
+		"    Show consumers of <groupname>.",
+		"GROUPS <key>",
+		"    Show the stream consumer groups.",
+		"STREAM <key> [FULL [COUNT <count>]",
+		"    Show information about the stream.")
+}
+
+// xinfoStream is XINFO STREAM key [FULL [COUNT count]].
+func xinfoStream(c *engine.Call) {
+	s := streamOfInfo(c, c.Bytes()) // Redis checks the key before the options
+	if s == nil {
+		return
+	}
+	full, count := c.Len() > 0, int64(10)
+	if full {
+		if n := c.Len(); n != 1 && n != 3 || !c.Is("FULL") || n == 3 && !c.Is("COUNT") {
+			c.UnknownSubcommand()
+			return
+		}
+		if c.Len() > 0 {
+			if count = c.Int(); count < 0 {
+				count = 10
+			}
+		}
+		if !c.OK() {
+			return
+		}
+		c.Reply.Map(9)
+	} else {
+		c.Reply.Map(10)
+	}
+	blocks, nodes := s.Blocks()
+	named(c, "length").Int(int64(s.Len()))
+	named(c, "radix-tree-keys").Int(int64(blocks))
+	named(c, "radix-tree-nodes").Int(int64(nodes))
+	named(c, "last-generated-id")
+	replyStreamID(c, s.LastID())
+	named(c, "max-deleted-entry-id")
+	replyStreamID(c, s.MaxDeletedID())
+	named(c, "entries-added").Int(s.Added())
+	named(c, "recorded-first-entry-id")
+	replyStreamID(c, s.FirstID())
+	if full {
+		streamInFull(c, s, count)
+		return
+	}
+	named(c, "groups").Int(int64(len(s.Groups())))
+	named(c, "first-entry")
+	first, ok := s.First()
+	replyEntryOrNull(c, first, ok)
+	named(c, "last-entry")
+	last, ok := s.Last()
+	replyEntryOrNull(c, last, ok)
+}
+
+func replyEntryOrNull(c *engine.Call, e keyspace.StreamEntry, ok bool) {
+	if ok {
+		replyEntry(c, e)
+	} else {
+		c.Reply.Null()
+	}
+}
+
+// streamInFull replies at most count elements of each list; 0 for all.
+func streamInFull(c *engine.Call, s *keyspace.Stream, count int64) {
+	if count == 0 {
+		count = math.MaxInt
+	}
+	named(c, "entries")
+	replyEntries(c, s, keyspace.StreamID{}, keyspace.MaxStreamID(), int(count))
+	named(c, "groups").Array(len(s.Groups()))
+	for _, g := range s.Groups() {
+		c.Reply.Map(7)
+		named(c, "name").BulkString(g.Name())
+		named(c, "last-delivered-id")
+		replyStreamID(c, g.LastID())
+		replyProgress(c, s, g)
+		named(c, "pel-count").Int(int64(g.Len()))
+		n := min(int64(g.Len()), count)
+		named(c, "pending").Array(int(n))
+		for p := range g.Ascend(keyspace.StreamID{}) {
+			if n--; n < 0 {
+				break
+			}
+			c.Reply.Array(4)
+			replyStreamID(c, p.ID)
+			c.Reply.BulkString(g.Owner(p).Name())
+			c.Reply.Int(p.Time)
+			c.Reply.Int(p.Count)
+		}
+		named(c, "consumers").Array(len(g.Consumers()))
+		for _, consumer := range g.Consumers() {
+			consumerInFull(c, g, consumer, count)
+		}
+	}
+}
+
+func consumerInFull(c *engine.Call, g *keyspace.Group, consumer *keyspace.Consumer, count int64) {
+	c.Reply.Map(5)
+	named(c, "name").BulkString(consumer.Name())
+	named(c, "seen-time").Int(consumer.Seen())
+	named(c, "active-time").Int(consumer.Active())
+	named(c, "pel-count").Int(int64(consumer.Len()))
+	n := min(int64(consumer.Len()), count)
+	named(c, "pending").Array(int(n))
+	for p := range g.AscendOf(consumer, keyspace.StreamID{}) {
+		if n--; n < 0 {
+			break
+		}
+		c.Reply.Array(3)
+		replyStreamID(c, p.ID)
+		c.Reply.Int(p.Time)
+		c.Reply.Int(p.Count)
+	}
+}

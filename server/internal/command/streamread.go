@@ -1,0 +1,353 @@
+package command
+
+import (
+	"math"
+	"slices"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// StreamReadCommands returns the rows of XREAD and XREADGROUP.
+func StreamReadCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "xread", Arity: -4, Flags: "readonly blocking", Keys: "STREAMS@1..-1%2 RO access",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
+			Summary:    "Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for each stream. Can block.",
+			Syntax:     "[COUNT count] [BLOCK milliseconds] streams:(STREAMS key [key ...] id [id ...])",
+		}, Run: xread},
+		{Facts: protocol.Facts{
+			Name: "xreadgroup", Arity: -7, Flags: "write blocking", Keys: "STREAMS@4..-1%2 RO access",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
+			Summary:    "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",
+			Syntax:     "(GROUP group consumer) [COUNT count] [BLOCK milliseconds] [NOACK] streams:(STREAMS key [key ...] id [id ...])",
+		}, Run: xreadgroup},
+	}
+}
+
+// xreadOptions are the arguments of XREAD and XREADGROUP.
+type xreadOptions struct {
+	group, consumer []byte // nil for XREAD
+	count           int64  // 0 for all
+	blocks          bool
+	deadline        int64 // 0 for never
+	noack           bool
+	keys, ids       [][]byte
+}
+
+func parseXreadOptions(c *engine.Call, withGroup bool) xreadOptions {
+	var o xreadOptions
+	for c.More() && o.keys == nil {
+		switch {
+		case c.Len() >= 2 && c.Is("BLOCK"):
+			if c.Session.Script {
+				c.Fail("ERR " + string(c.Argv[0]) + " command is not allowed with BLOCK option from scripts")
+			}
+			o.blocks = true
+			o.deadline = deadlineMilliseconds(c)
+		case c.Len() >= 2 && c.Is("COUNT"):
+			o.count = max(0, c.Int())
+		case c.Len() >= 2 && c.Is("STREAMS"):
+			n := c.Len()
+			if n%2 == 1 {
+				c.Fail("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
+				break
+			}
+			o.keys, o.ids = c.NextN(n/2), c.NextN(n/2)
+		case c.Len() >= 3 && c.Is("GROUP"):
+			if !withGroup {
+				c.Fail("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
+			}
+			o.group, o.consumer = c.Bytes(), c.Bytes()
+		case c.Is("NOACK"):
+			if !withGroup {
+				c.Fail("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
+			}
+			o.noack = true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	switch {
+	case c.Err() != "":
+	case o.keys == nil:
+		c.Fail(protocol.ErrSyntax)
+	case withGroup && o.group == nil:
+		c.Fail("ERR Missing GROUP option for XREADGROUP")
+	}
+	return o
+}
+
+// deadlineMilliseconds is deadline where the timeout is given in milliseconds.
+func deadlineMilliseconds(c *engine.Call) int64 {
+	ms := c.IntOr("ERR timeout is not an integer or out of range")
+	switch {
+	case c.Err() != "":
+	case ms < 0:
+		c.Fail("ERR timeout is negative")
+	case ms > math.MaxInt64-c.Now():
+		c.Fail("ERR timeout is out of range")
+	case ms > 0:
+		return c.Engine.After(ms)
+	}
+	return 0
+}
+
+// defaultBlockedCount is the maximum of entries for a client that was blocked and gave no
+// COUNT.
+const defaultBlockedCount = 1000
+
+// limit returns the maximum of entries to reply of each stream.
+func (o *xreadOptions) limit(again bool) int {
+	switch {
+	case o.count > 0:
+		return int(o.count)
+	case again:
+		return defaultBlockedCount
+	}
+	return math.MaxInt
+}
+
+// xread is XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...].
+func xread(c *engine.Call) {
+	o := parseXreadOptions(c, false)
+	if !c.OK() {
+		return
+	}
+	behind := make([]keyspace.StreamID, 0, 8) // normally on the stack
+	for i, key := range o.keys {
+		s, ok := readStream(c, key)
+		if !ok {
+			return
+		}
+		id, ok := readAfterID(c, s, o.ids[i])
+		if !ok {
+			return
+		}
+		behind = append(behind, id)
+	}
+	replyStreams(c, &o, func(i int, s *keyspace.Stream) bool {
+		last, ok := s.Last()
+		if !ok || !behind[i].Less(last.ID) {
+			return false
+		}
+		from, _ := behind[i].Next()
+		replyStreamName(c, o.keys[i])
+		replyEntries(c, s, from, keyspace.MaxStreamID(), o.limit(c.Again))
+		return true
+	}, func() {
+		// The present meaning of $ and + is saved for when the command is run
+		// again.
+		if !c.Again && c.MayBlock() {
+			c.Argv = slices.Clone(c.Argv)
+			for i, id := range behind {
+				c.Argv[len(c.Argv)-len(behind)+i] = id.Append(nil)
+			}
+		}
+		c.Wait(o.deadline, engine.KindStream, (*protocol.Reply).NullArray, o.keys...)
+	})
+}
+
+// readStream opens a stream for reading. The retry of a blocked client reports no
+// second miss.
+func readStream(c *engine.Call, key []byte) (*keyspace.Stream, bool) {
+	if !c.Again {
+		return engine.Read[keyspace.Stream](c, key)
+	}
+	if e := c.DB.Peek(key); e != nil {
+		s, _ := e.Value().(*keyspace.Stream)
+		return s, true
+	}
+	return nil, true
+}
+
+// readAfterID reads the ID after which the entries of a stream are requested; s is nil
+// for a stream that does not exist.
+func readAfterID(c *engine.Call, s *keyspace.Stream, b []byte) (id keyspace.StreamID, ok bool) {
+	switch string(b) {
+	case "$":
+		if s != nil {
+			id = s.LastID()
+		}
+		return id, true
+	case "+":
+		if s == nil {
+			return id, true
+		}
+		if e, ok := s.Last(); ok {
+			id, _ = e.ID.Prev()
+			return id, true
+		}
+		return s.LastID(), true
+	case ">":
+		c.Reply.Error("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
+		return id, false
+	}
+	if id, ok = parseStreamID(b, 0); !ok {
+		c.Reply.Error(errStreamID)
+	}
+	return id, ok
+}
+
+// replyStreams replies those of several streams for which serve replies, by name;
+// if there are none, it calls none.
+func replyStreams(c *engine.Call, o *xreadOptions, serve func(i int, s *keyspace.Stream) bool, none func()) {
+	mark := c.Reply.Len()
+	c.Reply.Pairs(len(o.keys))
+	body, n := c.Reply.Len(), 0
+	for i, key := range o.keys {
+		if s, ok := readStream(c, key); ok && s != nil && serve(i, s) {
+			n++
+		}
+	}
+	switch n {
+	case len(o.keys):
+	case 0:
+		c.Reply.Truncate(mark)
+		if !o.blocks {
+			c.Reply.NullArray()
+			return
+		}
+		none()
+	default:
+		served := slices.Clone(c.Reply.Bytes()[body:])
+		c.Reply.Truncate(mark)
+		c.Reply.Pairs(n)
+		c.Reply.Raw(served)
+	}
+}
+
+// replyStreamName begins the part of a reply for one stream.
+func replyStreamName(c *engine.Call, key []byte) {
+	if c.Reply.Version() == 2 {
+		c.Reply.Array(2)
+	}
+	c.Reply.Bulk(key)
+}
+
+// xreadgroup is XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...].
+func xreadgroup(c *engine.Call) {
+	o := parseXreadOptions(c, true)
+	if !c.OK() {
+		return
+	}
+	history := make([]keyspace.StreamID, 0, 8) // normally on the stack
+	for i, key := range o.keys {
+		s, ok := readStream(c, key)
+		if !ok || !hasGroup(c, s, key, o.group) {
+			return
+		}
+		id, ok := historyAfterID(c, o.ids[i])
+		if !ok {
+			return
+		}
+		history = append(history, id)
+	}
+	replyStreams(c, &o, func(i int, s *keyspace.Stream) bool {
+		key, id := o.keys[i], history[i]
+		if id != keyspace.MaxStreamID() {
+			g := editGroup(c, key, o.group)
+			replyHistory(c, s, g, consumer(c, key, g, o.consumer, false), id, o.limit(c.Again), key)
+			return true
+		}
+		if !engine.GroupReady(s, protocol.View(o.group)) {
+			if !c.Again {
+				consumer(c, key, editGroup(c, key, o.group), o.consumer, false)
+			}
+			return false
+		}
+		g := editGroup(c, key, o.group)
+		from, _ := g.LastID().Next()
+		n := s.Count(from, keyspace.MaxStreamID(), o.limit(c.Again))
+		replyStreamName(c, key)
+		c.Reply.Array(n)
+		g.ReadNext(consumer(c, key, g, o.consumer, !o.noack), n, c.Now(), !o.noack, func(a0 keyspace.StreamEntry) { replyEntry(c, a0) })
+		c.ChangedUnwatched(key, engine.ClassStream, "")
+		return true
+	}, func() {
+		c.WaitFor(o.deadline, engine.Want{Kind: engine.KindStream, Grouped: true, Group: string(o.group)}, (*protocol.Reply).NullArray, o.keys)
+	})
+}
+
+// hasGroup reports whether the group exists. If not, it replies the error.
+func hasGroup(c *engine.Call, s *keyspace.Stream, key, group []byte) bool {
+	switch {
+	case s != nil && s.Group(group) != nil:
+		return true
+	case c.Again && s == nil:
+		c.Reply.Error("UNBLOCKED the stream key no longer exists")
+	case c.Again:
+		c.Reply.Error("NOGROUP the consumer group this client was blocked on no longer exists")
+	default:
+		c.Reply.Error("NOGROUP No such key '" + engine.UntilNUL(key) + "' or consumer group '" + engine.UntilNUL(group) +
+			"' in XREADGROUP with GROUP option")
+	}
+	return false
+}
+
+// historyAfterID reads the ID after which a consumer requests its pending entries again;
+// the highest of all IDs stands for >, new entries.
+func historyAfterID(c *engine.Call, b []byte) (id keyspace.StreamID, ok bool) {
+	switch string(b) {
+	case "$", "+":
+		c.Reply.Error("ERR The " + string(b) + " ID is meaningless in the context of XREADGROUP: you want to read the history of " +
+			"this consumer by specifying a proper ID, or use the > ID to get new messages. The " + string(b) +
+			" ID would just return an empty result set.")
+		return id, false
+	case ">":
+		return keyspace.MaxStreamID(), true
+	}
+	if id, ok = parseStreamID(b, 0); !ok {
+		c.Reply.Error(errStreamID)
+	}
+	return id, ok
+}
+
+// editGroup opens a group, which must exist, for changing.
+func editGroup(c *engine.Call, key, group []byte) *keyspace.Group {
+	return c.DB.Edit(key).Value().(*keyspace.Stream).EditGroup(group)
+}
+
+// consumer returns the consumer of that name, and creates it if there is none. It
+// sets the times when it was last seen, and, if got is true, last active.
+func consumer(c *engine.Call, key []byte, g *keyspace.Group, name []byte, got bool) *keyspace.Consumer {
+	consumer := g.Consumer(name)
+	if consumer == nil {
+		consumer = g.AddConsumer(name, c.Now())
+		c.ChangedUnwatched(key, engine.ClassStream, "xgroup-createconsumer")
+	}
+	g.RecordRead(consumer, c.Now(), got)
+	return consumer
+}
+
+// replyHistory replies the pending entries of a consumer after id, and records
+// another delivery of each. Entries that are no longer in the stream are replied as
+// null.
+func replyHistory(c *engine.Call, s *keyspace.Stream, g *keyspace.Group, consumer *keyspace.Consumer, id keyspace.StreamID, count int, key []byte) {
+	id, _ = id.Next()
+	var again []keyspace.Pending
+	for p := range g.AscendOf(consumer, id) {
+		if len(again) == count {
+			break
+		}
+		again = append(again, p)
+	}
+	replyStreamName(c, key)
+	c.Reply.Array(len(again))
+	for _, p := range again {
+		e, ok := s.Get(p.ID)
+		if !ok {
+			c.Reply.Array(2)
+			replyStreamID(c, p.ID)
+			c.Reply.NullArray()
+			continue
+		}
+		replyEntry(c, e)
+		g.Deliver(consumer, p.ID, c.Now(), p.Count+1)
+	}
+	c.ChangedUnwatched(key, engine.ClassStream, "")
+}

@@ -1,0 +1,938 @@
+package command
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/longdouble"
+)
+
+// StringCommands returns the rows of the string commands.
+func StringCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "append", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "string", Since: "2.0.0",
+			Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
+			Summary:    "Append a value to a key",
+			Syntax:     "key value",
+		}, Run: appendCommand},
+		{Facts: protocol.Facts{
+			Name: "decr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Decrement the integer value of a key by one",
+			Syntax:  "key",
+		}, Run: decr},
+		{Facts: protocol.Facts{
+			Name: "decrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Decrement the integer value of a key by the given number",
+			Syntax:  "key decrement",
+		}, Run: decrby},
+		{Facts: protocol.Facts{
+			Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "string", Since: "8.4.0",
+			Complexity: "O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
+			Summary:    "Conditionally removes the specified key based on value or digest comparison.",
+			Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
+		}, Run: delex},
+		{Facts: protocol.Facts{
+			Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "string", Since: "9.0.0", Complexity: "O(1)",
+			Summary: "Delete a key if its value is a given one",
+			Syntax:  "key value",
+		}, Run: delifeq},
+		{Facts: protocol.Facts{
+			Name: "digest", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "string", Since: "8.4.0", Complexity: "O(N) where N is the length of the string value.",
+			Summary: "Returns the hash digest of a string value as a hexadecimal string.",
+			Syntax:  "key",
+		}, Run: digestCommand},
+		{Facts: protocol.Facts{
+			Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Get the value of a key",
+			Syntax:  "key",
+		}, Run: get},
+		{Facts: protocol.Facts{
+			Name: "getdel", Arity: 2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "string", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Get the value of a key and delete the key",
+			Syntax:  "key",
+		}, Run: getdel},
+		{Facts: protocol.Facts{
+			Name: "getex", Arity: -2, Flags: "write fast",
+			Keys:  "1 RW access update (RW and UPDATE because it changes the TTL)",
+			Group: "string", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Get the value of a key and optionally set its expiration",
+			Syntax:  "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+		}, Run: getex},
+		{Facts: protocol.Facts{
+			Name: "getrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+			Group: "string", Since: "2.4.0",
+			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+			Summary:    "Get a substring of the string stored at a key",
+			Syntax:     "key start end",
+		}, Run: getrange},
+		{Facts: protocol.Facts{
+			Name: "getset", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET` with the `!GET` argument",
+			Complexity: "O(1)",
+			Summary:    "Set the string value of a key and return its old value",
+			Syntax:     "key value",
+		}, Run: getset},
+		{Facts: protocol.Facts{
+			Name: "incr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Increment the integer value of a key by one",
+			Syntax:  "key",
+		}, Run: incr},
+		{Facts: protocol.Facts{
+			Name: "incrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Increment the integer value of a key by the given amount",
+			Syntax:  "key increment",
+		}, Run: incrby},
+		{Facts: protocol.Facts{
+			Name: "incrbyfloat", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Increment the float value of a key by the given amount",
+			Syntax:  "key increment:double",
+		}, Run: incrbyfloat},
+		{Facts: protocol.Facts{
+			Name: "lcs", Arity: -3, Flags: "readonly", Keys: "1..+1 RO access",
+			Group: "string", Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
+			Summary: "Find longest common substring",
+			Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
+		}, Run: lcs},
+		{Facts: protocol.Facts{
+			Name: "mget", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO access",
+			Group: "string", Since: "1.0.0", Tips: "request_policy:multi_shard",
+			Complexity: "O(N) where N is the number of keys to retrieve.",
+			Summary:    "Get the values of all the given keys",
+			Syntax:     "key [key ...]",
+		}, Run: mget},
+		{Facts: protocol.Facts{
+			Name: "mset", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW update",
+			Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:all_succeeded",
+			Complexity: "O(N) where N is the number of keys to set.",
+			Summary:    "Set multiple keys to multiple values",
+			Syntax:     "key value [key value ...]",
+		}, Run: mset},
+		{Facts: protocol.Facts{
+			Name: "msetex", Arity: -4, Flags: "write denyoom", Keys: "1/2# OW update",
+			Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard,response_policy:all_succeeded",
+			Complexity: "O(N) where N is the number of keys to set.",
+			Summary:    "Atomically sets multiple string keys with a shared expiration in a single operation. Supports flexible argument parsing where condition and expiration flags can appear in any order.",
+			Syntax:     "numkeys data:(key value)... condition:[NX | XX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		}, Run: msetex},
+		{Facts: protocol.Facts{
+			Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
+			Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:agg_min",
+			Complexity: "O(N) where N is the number of keys to set.",
+			Summary:    "Set multiple keys to multiple values, only if none of the keys exist",
+			Syntax:     "key value [key value ...]",
+		}, Run: msetnx},
+		{Facts: protocol.Facts{
+			Name: "psetex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
+			Group: "string", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Set the value and expiration in milliseconds of a key",
+			Syntax:  "key milliseconds value",
+		}, Run: psetex},
+		{Facts: protocol.Facts{
+			Name: "set", Arity: -3, Flags: "write denyoom",
+			Keys:  "1 RW access update variable_flags (RW and ACCESS due to the optional `GET` argument)",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Set the string value of a key",
+			Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest@8.4.0 | IFDNE ifdne-digest@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
+			History: []string{
+				"2.6.12 Added the `EX`, `PX`, `NX` and `XX` options.",
+				"6.0.0 Added the `KEEPTTL` option.",
+				"6.2.0 Added the `GET`, `EXAT` and `PXAT` option.",
+				"7.0.0 Allowed the `NX` and `GET` options to be used together.",
+				"8.4.0 Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options.",
+			},
+		}, Run: set},
+		{Facts: protocol.Facts{
+			Name: "setex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
+			Group: "string", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Set the value and expiration of a key",
+			Syntax:  "key seconds value",
+		}, Run: setex},
+		{Facts: protocol.Facts{
+			Name: "setnx", Arity: 3, Flags: "write denyoom fast", Keys: "1 OW insert",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Set the value of a key, only if the key does not exist",
+			Syntax:  "key value",
+		}, Run: setnx},
+		{Facts: protocol.Facts{
+			Name: "setrange", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
+			Group: "string", Since: "2.2.0",
+			Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
+			Summary:    "Overwrite part of a string at key starting at the specified offset",
+			Syntax:     "key offset value",
+		}, Run: setrange},
+		{Facts: protocol.Facts{
+			Name: "strlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "string", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Get the length of the value stored in a key",
+			Syntax:  "key",
+		}, Run: strlen},
+		{Facts: protocol.Facts{
+			Name: "substr", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+			Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
+			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+			Summary:    "Get a substring of the string stored at a key",
+			Syntax:     "key start end",
+		}, Run: substr},
+	}
+}
+
+// setOptions are the options of SET.
+type setOptions struct {
+	nx, xx, get bool
+	compare     comparison
+	engine.Expiry
+}
+
+// comparison is IFEQ or IFNE and a value, or IFDEQ or IFDNE and the digest of a
+// value.
+type comparison struct {
+	given, unequal, digest bool
+	with                   []byte
+}
+
+// comparisonOption reads a comparison, if it is next.
+func comparisonOption(c *engine.Call, o *comparison) bool {
+	if o.given || c.Len() < 2 {
+		return false
+	}
+	switch {
+	case c.Is("IFEQ"):
+	case c.Is("IFNE"):
+		o.unequal = true
+	case c.Is("IFDEQ"):
+		o.digest = true
+	case c.Is("IFDNE"):
+		o.digest, o.unequal = true, true
+	default:
+		return false
+	}
+	o.given, o.with = true, c.Bytes()
+	return true
+}
+
+// holds evaluates the condition for the value of a key; nil equals nothing. As in
+// Redis, the digest in the arguments is checked only if the key exists.
+func (o *comparison) holds(c *engine.Call, s *keyspace.String) bool {
+	switch {
+	case s == nil:
+		return o.unequal
+	case !o.digest:
+		return bytes.Equal(s.Content(), o.with) != o.unequal
+	case len(o.with) != digestSize:
+		c.Fail("ERR must be exactly 16 hexadecimal characters")
+		return false
+	}
+	var b [digestSize]byte
+	return bytes.EqualFold(appendDigest(b[:0], s.Content()), o.with) != o.unequal
+}
+
+const digestSize = 16
+
+// appendDigest appends the XXH3 of a value, 16 hexadecimal digits.
+func appendDigest(b, value []byte) []byte {
+	const digits = "0123456789abcdef"
+	sum := xxh3.Hash(value)
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, digits[sum>>shift&15])
+	}
+	return b
+}
+
+func digestCommand(c *engine.Call) {
+	s, ok := engine.Read[keyspace.String](c, c.Bytes())
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Null()
+	default:
+		var b [digestSize]byte
+		c.Reply.Bulk(appendDigest(b[:0], s.Content()))
+	}
+}
+
+func set(c *engine.Call) {
+	key, value := c.Bytes(), c.Bytes()
+	var o setOptions
+	var raw engine.RawTime
+	for c.More() {
+		switch {
+		case !o.xx && !o.compare.given && c.Is("NX"):
+			o.nx = true
+		case !o.nx && !o.compare.given && c.Is("XX"):
+			o.xx = true
+		case !o.nx && !o.xx && comparisonOption(c, &o.compare):
+		case c.Is("GET"):
+			o.get = true
+		case c.ExpiryOption(&o.Expiry, &raw, "KEEPTTL"):
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	c.Resolve(&o.Expiry, raw)
+	if c.OK() {
+		setString(c, key, value, o)
+	}
+}
+
+// setString is SET, after its arguments are read.
+func setString(c *engine.Call, key, value []byte, o setOptions) {
+	if o.get {
+		c.DB.Get(key) // GET reads the key, too, and counts a miss
+	}
+	e := c.DB.Edit(key)
+	var old *keyspace.String
+	if (o.get || o.compare.given) && e != nil {
+		var ok bool
+		if old, ok = engine.As[keyspace.String](c, e); !ok {
+			return
+		}
+	}
+	done := !(o.nx && e != nil || o.xx && e == nil || o.compare.given && !o.compare.holds(c, old))
+	if !c.OK() {
+		return
+	}
+	switch {
+	case o.get && e != nil:
+		c.Reply.Bulk(old.Content())
+	case o.get || !done:
+		c.Reply.Null()
+	default:
+		c.Reply.OK()
+	}
+	if done {
+		store(c, key, value, e, o.Expiry)
+	}
+}
+
+// store makes value the string at key; e is the entry of the key, or nil.
+func store(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry) {
+	own := len(value) >= AdoptFrom && c.Session.Owns(value)
+	if e == nil {
+		if own {
+			e = c.DB.AddOwnedString(key, value)
+		} else {
+			e = c.DB.AddString(key, value, x.Set)
+		}
+	} else if _, ok := e.Value().(*keyspace.String); ok {
+		if own {
+			e = c.DB.SetOwnedString(e, value)
+		} else {
+			e = c.DB.SetString(e, value)
+		}
+		if !x.Keep && !x.Set {
+			c.Persist(e)
+		}
+	} else {
+		e = c.DB.Put(key, keyspace.NewString(value), x.Keep)
+	}
+	if x.Set {
+		c.SetDeadline(e, x.Deadline)
+	}
+	c.Changed(key, engine.ClassString, "set")
+	if x.Set {
+		c.Changed(key, engine.ClassGeneric, "expire")
+	}
+}
+
+// AdoptFrom is the least length of values that stay in the client's input buffer
+// instead of being copied.
+const AdoptFrom = 128 << 10
+
+func delifeq(c *engine.Call) {
+	key := c.Bytes()
+	o := comparison{given: true, with: c.Bytes()}
+	s, ok := engine.Read[keyspace.String](c, key)
+	if ok {
+		dropIf(c, key, s != nil && o.holds(c, s))
+	}
+}
+
+// delex is DEL of one key, or DEL with a condition, as DELIFEQ. Redis checks the
+// key before the condition.
+func delex(c *engine.Call) {
+	key := c.Bytes()
+	if !c.More() {
+		dropIf(c, key, true)
+		return
+	}
+	if c.Len() != 2 {
+		c.Reply.Error(engine.WrongArity(c.Command.Name))
+		return
+	}
+	e := c.DB.Get(key)
+	if e == nil {
+		c.Reply.Int(0)
+		return
+	}
+	s, ok := e.Value().(*keyspace.String)
+	if !ok {
+		c.Reply.Error("ERR Key should be of string type if conditions are specified")
+		return
+	}
+	var o comparison
+	if !comparisonOption(c, &o) {
+		c.Reply.Error("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE")
+		return
+	}
+	if holds := o.holds(c, s); c.OK() {
+		dropIf(c, key, holds)
+	}
+}
+
+// dropIf drops a key if condition is true, and replies the number of dropped keys.
+func dropIf(c *engine.Call, key []byte, condition bool) {
+	n := int64(0)
+	if condition && c.Drop(key) {
+		n = 1
+	}
+	c.Reply.Int(n)
+}
+
+func setnx(c *engine.Call) {
+	key, value := c.Bytes(), c.Bytes()
+	if e := c.DB.Edit(key); e != nil {
+		c.Reply.Int(0)
+		return
+	}
+	store(c, key, value, nil, engine.Expiry{})
+	c.Reply.Int(1)
+}
+
+func setex(c *engine.Call)  { setFor(c, engine.Seconds) }
+func psetex(c *engine.Call) { setFor(c, 0) }
+
+func setFor(c *engine.Call, unit engine.TimeUnit) {
+	key := c.Bytes()
+	x := engine.Expiry{Set: true}
+	c.Resolve(&x, engine.RawTime{Text: c.Bytes(), Unit: unit})
+	value := c.Bytes()
+	if c.OK() {
+		setString(c, key, value, setOptions{Expiry: x})
+	}
+}
+
+func get(c *engine.Call) {
+	s, ok := engine.Read[keyspace.String](c, c.Bytes())
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Null()
+	default:
+		c.Reply.Bulk(s.Content())
+	}
+}
+
+func getex(c *engine.Call) {
+	key := c.Bytes()
+	var x engine.Expiry
+	var raw engine.RawTime
+	for c.More() {
+		if !c.ExpiryOption(&x, &raw, "PERSIST") {
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	// Redis checks the key before the time.
+	syntax := c.Err() == ""
+	var s *keyspace.String
+	if syntax {
+		var ok bool
+		if s, ok = engine.Read[keyspace.String](c, key); !ok {
+			return
+		}
+		if s == nil {
+			c.Reply.Null()
+			return
+		}
+	}
+	c.Resolve(&x, raw)
+	if !c.OK() {
+		return
+	}
+	c.Reply.Bulk(s.Content())
+	e := c.DB.Edit(key)
+	switch {
+	case x.Set && x.Deadline <= c.Now():
+		c.Drop(key)
+	case x.Set:
+		c.SetDeadline(e, x.Deadline)
+		c.Changed(key, engine.ClassGeneric, "expire")
+	case x.Persist && c.Persist(e):
+		c.Changed(key, engine.ClassGeneric, "persist")
+	}
+}
+
+func getdel(c *engine.Call) {
+	key := c.Bytes()
+	s, ok := engine.Read[keyspace.String](c, key)
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Null()
+	default:
+		c.Reply.Bulk(s.Content())
+		c.Drop(key)
+	}
+}
+
+func getset(c *engine.Call) {
+	key, value := c.Bytes(), c.Bytes()
+	setString(c, key, value, setOptions{get: true})
+}
+
+func mget(c *engine.Call) {
+	c.Reply.Array(c.Len())
+	for c.More() {
+		e := c.DB.Get(c.Bytes())
+		if e != nil {
+			if s, ok := e.Value().(*keyspace.String); ok {
+				c.Reply.Bulk(s.Content())
+				continue
+			}
+		}
+		c.Reply.Null()
+	}
+}
+
+func mset(c *engine.Call) {
+	if c.Len()%2 != 0 {
+		c.Reply.Error(engine.WrongArity("mset"))
+		return
+	}
+	setPairs(c)
+	c.Reply.OK()
+}
+
+func msetnx(c *engine.Call) {
+	if c.Len()%2 != 0 {
+		c.Reply.Error(engine.WrongArity("msetnx"))
+		return
+	}
+	for i := 0; i < c.Len(); i += 2 {
+		if c.DB.Edit(c.Peek(i)) != nil {
+			c.Reply.Int(0)
+			return
+		}
+	}
+	setPairs(c)
+	c.Reply.Int(1)
+}
+
+// msetex is MSETEX numkeys key value [key value ...] [NX|XX] [EX|PX|EXAT|PXAT time|KEEPTTL].
+func msetex(c *engine.Call) {
+	n := c.IntIn(1, math.MaxInt32, "ERR invalid numkeys value")
+	if c.Err() == "" && n > int64(c.Len()/2) {
+		c.Fail("ERR wrong number of key-value pairs")
+	}
+	if !c.OK() {
+		return
+	}
+	pairs := c.NextN(2 * int(n))
+	var o setOptions
+	var raw engine.RawTime
+	for c.More() {
+		switch {
+		case !o.xx && c.Is("NX"):
+			o.nx = true
+		case !o.nx && c.Is("XX"):
+			o.xx = true
+		case c.ExpiryOption(&o.Expiry, &raw, "KEEPTTL"):
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	c.Resolve(&o.Expiry, raw)
+	if !c.OK() {
+		return
+	}
+	if o.nx || o.xx {
+		for i := 0; i < len(pairs); i += 2 {
+			if e := c.DB.Edit(pairs[i]); o.nx && e != nil || o.xx && e == nil {
+				c.Reply.Int(0)
+				return
+			}
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		key := pairs[i]
+		store(c, key, pairs[i+1], c.DB.Edit(key), o.Expiry)
+	}
+	c.Reply.Int(1)
+}
+
+func setPairs(c *engine.Call) {
+	for c.More() {
+		key, value := c.Bytes(), c.Bytes()
+		store(c, key, value, c.DB.Edit(key), engine.Expiry{})
+	}
+}
+
+func strlen(c *engine.Call) {
+	s, ok := engine.Read[keyspace.String](c, c.Bytes())
+	switch {
+	case !ok:
+	case s == nil:
+		c.Reply.Int(0)
+	default:
+		c.Reply.Int(int64(s.Len()))
+	}
+}
+
+func getrange(c *engine.Call) {
+	key, start, end := c.Bytes(), c.Int(), c.Int()
+	if !c.OK() {
+		return
+	}
+	s, ok := engine.Read[keyspace.String](c, key)
+	switch {
+	case !ok:
+		return
+	case s == nil, start < 0 && end < 0 && start > end:
+		c.Reply.BulkString("")
+		return
+	}
+	n := int64(s.Len())
+	if start < 0 {
+		start = max(start+n, 0)
+	}
+	if end < 0 {
+		end = max(end+n, 0)
+	}
+	end = min(end, n-1)
+	if start > end || n == 0 {
+		c.Reply.BulkString("")
+		return
+	}
+	c.Reply.Bulk(s.Content()[start : end+1])
+}
+
+func substr(c *engine.Call) { getrange(c) }
+
+const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+
+// fitsString replies an error if a string of size+more bytes exceeds the maximum length.
+func fitsString(c *engine.Call, size, more int64) bool {
+	if size > c.Engine.Config.ProtoMaxBulk || more > c.Engine.Config.ProtoMaxBulk-size {
+		c.Reply.Error(errTooLong)
+		return false
+	}
+	return true
+}
+
+// editString is edit for strings, which are changed through their entries.
+func editString(c *engine.Call, key []byte) (e *keyspace.Entry, s *keyspace.String, ok bool) {
+	if e = c.DB.Edit(key); e == nil {
+		return nil, nil, true
+	}
+	s, ok = engine.As[keyspace.String](c, e)
+	return e, s, ok
+}
+
+func setrange(c *engine.Call) {
+	key, offset, value := c.Bytes(), c.Int(), c.Bytes()
+	if c.Err() == "" && offset < 0 {
+		c.Fail("ERR offset is out of range")
+	}
+	if !c.OK() {
+		return
+	}
+	e, s, ok := editString(c, key)
+	switch {
+	case !ok:
+		return
+	case len(value) == 0 && s == nil:
+		c.Reply.Int(0)
+		return
+	case len(value) == 0:
+		c.Reply.Int(int64(s.Len()))
+		return
+	case !fitsString(c, offset, int64(len(value))):
+		return
+	case s == nil:
+		e = c.DB.AddString(key, nil, false)
+	}
+	_, n := c.DB.WriteString(e, int(offset), value)
+	c.Changed(key, engine.ClassString, "setrange")
+	c.Reply.Int(int64(n))
+}
+
+func appendCommand(c *engine.Call) {
+	key, value := c.Bytes(), c.Bytes()
+	e, s, ok := editString(c, key)
+	switch {
+	case !ok:
+		return
+	case s == nil:
+		c.DB.AddString(key, value, false)
+		c.Changed(key, engine.ClassString, "append")
+		c.Reply.Int(int64(len(value)))
+		return
+	case !fitsString(c, int64(s.Len()), int64(len(value))):
+		return
+	}
+	_, n := c.DB.AppendString(e, value)
+	c.Changed(key, engine.ClassString, "append")
+	c.Reply.Int(int64(n))
+}
+
+func incr(c *engine.Call)   { incrBy(c, c.Bytes(), 1) }
+func decr(c *engine.Call)   { incrBy(c, c.Bytes(), -1) }
+func incrby(c *engine.Call) { incrBy(c, c.Bytes(), c.Int()) }
+
+func decrby(c *engine.Call) {
+	key, by := c.Bytes(), c.Int()
+	if by == math.MinInt64 {
+		c.Fail("ERR decrement would overflow")
+	}
+	incrBy(c, key, -by)
+}
+
+func incrBy(c *engine.Call, key []byte, by int64) {
+	if !c.OK() {
+		return
+	}
+	e := c.DB.Edit(key)
+	n := int64(0)
+	if e != nil {
+		s, ok := engine.As[keyspace.String](c, e)
+		if !ok {
+			return
+		}
+		if n, ok = protocol.ParseInt(s.Content()); !ok {
+			c.Reply.Error(protocol.ErrNotInteger)
+			return
+		}
+	}
+	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
+		c.Reply.Error("ERR increment or decrement would overflow")
+		return
+	}
+	var d [20]byte
+	overwrite(c, key, e, strconv.AppendInt(d[:0], n+by, 10))
+	c.Changed(key, engine.ClassString, "incrby")
+	c.Reply.Int(n + by)
+}
+
+// overwrite replaces the value of the string at key, whose entry is e; its deadline
+// stays.
+func overwrite(c *engine.Call, key []byte, e *keyspace.Entry, value []byte) *keyspace.String {
+	if e == nil {
+		e = c.DB.AddString(key, value, false)
+	} else {
+		e = c.DB.SetString(e, value)
+	}
+	return e.Value().(*keyspace.String)
+}
+
+const errNotFinite = "ERR increment would produce NaN or Infinity"
+
+func incrbyfloat(c *engine.Call) {
+	key, text := c.Bytes(), c.Bytes()
+	// Redis checks the value before the increment.
+	e := c.DB.Edit(key)
+	value := []byte("0")
+	if e != nil {
+		s, ok := engine.As[keyspace.String](c, e)
+		if !ok {
+			return
+		}
+		value = s.Content()
+	}
+	x, ok1 := longdouble.Parse(value)
+	by, ok2 := longdouble.Parse(text)
+	if !ok1 || !ok2 {
+		c.Reply.Error(protocol.ErrNotFloat)
+		return
+	}
+	sum, ok := longdouble.Add(x, by)
+	if !ok {
+		c.Reply.Error(errNotFinite)
+		return
+	}
+	result := longdouble.Format(sum)
+	overwrite(c, key, e, result).MarkText()
+	c.Changed(key, engine.ClassString, "incrbyfloat")
+	c.Reply.Bulk(result)
+}
+
+// lcsOptions are the options of LCS.
+type lcsOptions struct {
+	length, index, withLength bool
+	minLength                 int64
+}
+
+// lcs finds the longest common subsequence of two strings by the textbook table of
+// len(a)×len(b) lengths. It walks the table backwards, with Redis's choice if
+// several are longest.
+func lcs(c *engine.Call) {
+	var texts [2][]byte
+	// Both keys are read, and count as misses, before either type is checked.
+	for i, e := range [2]*keyspace.Entry{c.DB.Get(c.Bytes()), c.DB.Get(c.Bytes())} {
+		if e != nil {
+			s, ok := e.Value().(*keyspace.String)
+			if !ok {
+				c.Reply.Error("ERR The specified keys must contain string values")
+				return
+			}
+			texts[i] = s.Content()
+		}
+	}
+	var o lcsOptions
+	for c.More() {
+		switch {
+		case c.Is("IDX"):
+			o.index = true
+		case c.Is("LEN"):
+			o.length = true
+		case c.Is("WITHMATCHLEN"):
+			o.withLength = true
+		case c.Len() >= 2 && c.Is("MINMATCHLEN"):
+			o.minLength = max(c.Int(), 0)
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if o.index && o.length {
+		c.Fail("ERR If you want both the length and indexes, please just use IDX.")
+	}
+	if !c.OK() {
+		return
+	}
+	a, b := texts[0], texts[1]
+	if cells := (int64(len(a)) + 1) * (int64(len(b)) + 1); len(a) >= math.MaxUint32-1 || len(b) >= math.MaxUint32-1 {
+		c.Reply.Error("ERR String too long for LCS")
+		return
+	} else if cells > c.Engine.Config.ProtoMaxBulk/4 {
+		c.Reply.Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+		return
+	}
+	t := newLCSTable(a, b)
+	n := t.at(len(a), len(b))
+	switch {
+	case o.length:
+		c.Reply.Int(int64(n))
+	case o.index:
+		matches := t.matches(int(min(o.minLength, math.MaxInt32)))
+		c.Reply.Map(2)
+		c.Reply.BulkString("matches")
+		c.Reply.Array(len(matches))
+		for _, m := range matches {
+			if o.withLength {
+				c.Reply.Array(3)
+			} else {
+				c.Reply.Array(2)
+			}
+			c.Reply.Array(2)
+			c.Reply.Int(int64(m.a))
+			c.Reply.Int(int64(m.a + m.length - 1))
+			c.Reply.Array(2)
+			c.Reply.Int(int64(m.b))
+			c.Reply.Int(int64(m.b + m.length - 1))
+			if o.withLength {
+				c.Reply.Int(int64(m.length))
+			}
+		}
+		c.Reply.BulkString("len")
+		c.Reply.Int(int64(n))
+	default:
+		c.Reply.Bulk(t.subsequence())
+	}
+}
+
+// lcsTable holds the length of the longest common subsequence of every pair of
+// prefixes of a and b.
+type lcsTable struct {
+	a, b  []byte
+	cells []uint32
+}
+
+func newLCSTable(a, b []byte) *lcsTable {
+	t := &lcsTable{a, b, make([]uint32, (len(a)+1)*(len(b)+1))}
+	width := len(b) + 1
+	for i := 1; i <= len(a); i++ {
+		row, above := t.cells[i*width:(i+1)*width], t.cells[(i-1)*width:i*width]
+		for j := 1; j <= len(b); j++ {
+			if a[i-1] == b[j-1] {
+				row[j] = above[j-1] + 1
+			} else {
+				row[j] = max(above[j], row[j-1])
+			}
+		}
+	}
+	return t
+}
+
+func (t *lcsTable) at(i, j int) uint32 { return t.cells[i*(len(t.b)+1)+j] }
+
+// lcsMatch is a run of bytes that a, from a on, and b, from b on, share.
+type lcsMatch struct{ a, b, length int }
+
+// back walks from the end to the start, from cell to cell, and calls match for
+// every common byte and miss for every other step.
+func (t *lcsTable) back(match func(i, j int), miss func()) {
+	for i, j := len(t.a), len(t.b); i > 0 && j > 0; {
+		switch {
+		case t.a[i-1] == t.b[j-1]:
+			i, j = i-1, j-1
+			match(i, j)
+		case t.at(i-1, j) > t.at(i, j-1):
+			i--
+			miss()
+		default:
+			j--
+			miss()
+		}
+	}
+}
+
+func (t *lcsTable) subsequence() []byte {
+	n := int(t.at(len(t.a), len(t.b)))
+	s := make([]byte, n)
+	t.back(func(i, _ int) {
+		n--
+		s[n] = t.a[i]
+	}, func() {})
+	return s
+}
+
+// matches returns the runs of at least atLeast bytes, the last one first.
+func (t *lcsTable) matches(atLeast int) (found []lcsMatch) {
+	var run lcsMatch
+	end := func() {
+		if run.length > 0 && run.length >= atLeast {
+			found = append(found, run)
+		}
+		run = lcsMatch{}
+	}
+	t.back(func(i, j int) {
+		switch {
+		case run.length == 0:
+			run = lcsMatch{i, j, 1}
+		case run.a == i+1 && run.b == j+1:
+			run = lcsMatch{i, j, run.length + 1}
+		default: // two runs that touch in one of the strings: Redis omits this byte
+			end()
+		}
+		if run.length > 0 && (run.a == 0 || run.b == 0) {
+			end()
+		}
+	}, end)
+	return found
+}

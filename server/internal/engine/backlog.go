@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// The expiry backlog. When a million members of one key expire at the same instant,
+// removing them takes a second. The sweep removes them in pieces and releases the
+// lock in between. But a command that opens this key must see none of them, so
+// opening would have to remove all of them first, under the lock. Therefore such a
+// command waits, like one that CLIENT PAUSE holds back, until its keys are clean;
+// the timer cleans those keys before all others. Commands on other keys continue.
+//
+// While CLIENT PAUSE freezes the data, the timer does not clean the key but a view
+// of it, which readers see (keyspace.Freeze).
+
+// maxDueInline is how many expired members one commit scope may find and remove: a
+// millisecond.
+const maxDueInline = 1000
+
+// overdue reports whether the keys of a command have more expired members than the
+// command may remove itself. Callers ask only when something is due.
+func (srv *Engine) overdue(s *Session, cmd *Command, argv [][]byte) bool {
+	if s.Multi && cmd.Name != "exec" {
+		return false // it is only queued
+	}
+	n := 0
+	srv.eachDue(s, cmd, argv, func(_ *keyspace.DB, _ []byte, due int) bool {
+		n += due
+		return n <= maxDueInline
+	})
+	return n > maxDueInline
+}
+
+// eachDue yields the keys that a command opens and that have expired members, and
+// how many. A command that may open keys of another database counts as opening that
+// key in all. For RANDOMKEY, which may open any key, key is nil.
+func (srv *Engine) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(db *keyspace.DB, key []byte, due int) bool) {
+	dbs := []*keyspace.DB{s.DB}
+	switch cmd.Name {
+	case "exec":
+		if slices.ContainsFunc(s.queue, func(q queued) bool { return opensElsewhere(q.cmd) }) {
+			dbs = srv.Keys.DBs()
+		}
+		for _, q := range s.queue {
+			if !srv.eachDueOf(dbs, q.cmd, q.argv, yield) {
+				return
+			}
+		}
+	case "move", "copy":
+		dbs = srv.Keys.DBs()
+		fallthrough
+	default:
+		srv.eachDueOf(dbs, cmd, argv, yield)
+	}
+}
+
+func opensElsewhere(cmd *Command) bool {
+	switch cmd.Name {
+	case "select", "swapdb", "move", "copy":
+		return true
+	}
+	return false
+}
+
+func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yield func(*keyspace.DB, []byte, int) bool) bool {
+	if cmd.Name == "randomkey" {
+		for _, db := range dbs {
+			if due := db.DueKeys(); due > 0 && !yield(db, nil, due) {
+				return false
+			}
+		}
+		return true
+	}
+	var few [8]protocol.KeyRef
+	for _, ref := range cmd.Spec.AppendKeys(few[:0], argv) {
+		for _, db := range dbs {
+			if due := db.DueMembers(argv[ref.Index]); due > 0 && !yield(db, argv[ref.Index], due) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// delay postpones a command until its keys are clean.
+func (srv *Engine) delay(s *Session, argv [][]byte) {
+	s.postponed = copyArgs(argv)
+	s.Stalled.Store(true)
+	srv.delayed = append(srv.delayed, s)
+	srv.BlockedClients++
+}
+
+// hasBacklog reports whether the waiters for a key must wait until it is clean. If so,
+// the timer cleans it.
+func (srv *Engine) hasBacklog(k WaitKey) bool {
+	if srv.Keys.DB(k.Db).DueMembers(BytesOf(k.Key)) <= maxDueInline {
+		return false
+	}
+	if !slices.Contains(srv.keysToPurge, k) {
+		srv.keysToPurge = append(srv.keysToPurge, k)
+	}
+	return true
+}
+
+// HasDelayed reports whether any command or waiter waits for keys to be cleaned.
+func (srv *Engine) HasDelayed() bool {
+	return len(srv.delayed) > 0 || len(srv.keysToPurge) > 0 && srv.PausedUntil == 0
+}
+
+// Limits of one lock hold of the sweep: it removes pieces until a time has passed,
+// then runs some delayed commands.
+const (
+	sweepPiece    = 64
+	sweepTime     = time.Millisecond
+	delayedAtOnce = 64
+)
+
+// sweepDue removes expired keys and members for a limited time, first those that
+// delayed commands must not find.
+func (srv *Engine) sweepDue(start time.Time) {
+	more := func() bool { return srv.since(start) < sweepTime }
+	for len(srv.keysToPurge) > 0 && srv.PausedUntil == 0 && more() {
+		k := srv.keysToPurge[0]
+		if srv.Keys.DB(k.Db).Purge(BytesOf(k.Key), sweepPiece) < sweepPiece {
+			srv.keysToPurge = srv.keysToPurge[1:]
+			if q := srv.Waiting[k]; q != nil {
+				srv.Scope.addReady(q)
+			}
+		}
+	}
+	for n := 0; len(srv.delayed) > 0 && n < delayedAtOnce && more(); n++ {
+		s := srv.delayed[0]
+		if s.postponed == nil { // the session has ended
+			srv.delayed = srv.delayed[1:]
+			continue
+		}
+		for more() && srv.cleanFor(s) == sweepPiece {
+		}
+		if cmd, _ := srv.Table.Find(s.postponed); srv.overdue(s, cmd, s.postponed) {
+			break // time limit
+		}
+		srv.delayed = srv.delayed[1:]
+		srv.released = append(srv.released, s)
+	}
+	for srv.Sweeps() && more() && srv.Keys.Sweep(sweepPiece) == sweepPiece {
+	}
+}
+
+// cleanFor removes members that the delayed command of s must not find, and returns
+// how many, at most sweepPiece.
+func (srv *Engine) cleanFor(s *Session) int {
+	cmd, _ := srv.Table.Find(s.postponed)
+	n := 0
+	srv.eachDue(s, cmd, s.postponed, func(db *keyspace.DB, key []byte, _ int) bool {
+		if key == nil {
+			n += srv.Keys.Sweep(sweepPiece - n)
+		} else {
+			n += db.Purge(key, sweepPiece-n)
+		}
+		return n < sweepPiece
+	})
+	return n
+}

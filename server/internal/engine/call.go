@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"strings"
+	"unsafe"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Call is one execution of a command: its arguments, its reply and access to the
+// keyspace. It is all that a handler sees.
+//
+// A handler reads all its arguments, checks c.ok(), opens the keys that it needs
+// (read, edit, create), modifies the values, calls Changed once per changed key,
+// and writes exactly one reply. It must not retain the Call or any argument after
+// its return.
+type Call struct {
+	protocol.Args
+	Reply *protocol.Reply
+
+	Command *Command
+	Argv    [][]byte // the whole command line, name included
+	Session *Session
+	Engine  *Engine
+	DB      *keyspace.DB
+
+	Nested       bool // inside EXEC: must not block
+	Again        bool // retried for a waiter
+	stillBlocked bool // and the retry changed nothing again
+	Large        bool // it took longer than other commands of its name; see series
+	Edited       []Opened
+	secret       []int // indexes of arguments to redact; see redact
+	Counted      bool  // the error that it replies has been counted, with the command of a script
+}
+
+// ErrWrongType is the error of a command on a key of another type; ErrNoSuchKey, of a
+// missing key.
+const (
+	ErrWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	ErrNoSuchKey = "ERR no such key"
+)
+
+// OK reports whether all arguments were read without an error. If not, it has
+// replied the error, and the handler must return.
+func (c *Call) OK() bool {
+	if e := c.Err(); e != "" {
+		c.Reply.Error(e)
+		return false
+	}
+	return true
+}
+
+// End is ok for commands without further arguments: any that remain are a syntax
+// error.
+func (c *Call) End() bool {
+	if c.Len() > 0 {
+		c.Fail(protocol.ErrSyntax)
+	}
+	return c.OK()
+}
+
+// Now returns the time of the turn in milliseconds since 1970.
+func (c *Call) Now() int64 { return c.Engine.Keys.Now() }
+
+// Rand returns the server's random source.
+func (c *Call) Rand() *rand.Rand { return c.Engine.Rand }
+
+// Limits returns the sizes up to which values keep their compact encoding.
+func (c *Call) Limits() *keyspace.Limits { return &c.Engine.Keys.Limits }
+
+// Value constrains type parameters to the types of values.
+type Value interface {
+	keyspace.String | keyspace.List | keyspace.Set | keyspace.Hash | keyspace.Stream | zset.Set
+}
+
+// Read opens a key for reading. The value is nil if the key does not exist. If the
+// key holds another type, read has replied the error and ok is false.
+func Read[T Value](c *Call, key []byte) (v *T, ok bool) {
+	e := c.DB.Get(key)
+	if e == nil {
+		return nil, true
+	}
+	return As[T](c, e)
+}
+
+// Edit opens a key for modification; its results are those of read. A collection
+// that the handler leaves empty is removed, with a del event, when the handler
+// returns.
+func Edit[T Value](c *Call, key []byte) (v *T, ok bool) {
+	e := c.DB.Edit(key)
+	if e == nil {
+		return nil, true
+	}
+	if v, ok = As[T](c, e); !ok {
+		return nil, false
+	}
+	if isCollection(v) {
+		e = c.DB.Unpacked(e)
+		v = e.Value().(*T)
+		c.Edited = append(c.Edited, Opened{Entry: e})
+	}
+	return v, true
+}
+
+// Create is edit, but adds an empty value if the key does not exist. If the handler
+// leaves that empty, the key is removed again without an event.
+func Create[T Value](c *Call, key []byte) (v *T, ok bool) {
+	if v, ok = Edit[T](c, key); v != nil || !ok {
+		return v, ok
+	}
+	e := c.DB.Unpacked(c.DB.Add(key, new(T)))
+	v = e.Value().(*T)
+	if isCollection(v) {
+		c.Edited = append(c.Edited, Opened{e, true})
+	}
+	return v, true
+}
+
+// isCollection reports whether v must not be empty.
+func isCollection(v any) bool { return !keyspace.MayBeEmpty(v) }
+
+// As returns the value of an entry, or replies that it has another type.
+func As[T Value](c *Call, e *keyspace.Entry) (*T, bool) {
+	v, ok := e.Value().(*T)
+	if !ok {
+		c.Reply.Error(ErrWrongType)
+	}
+	return v, ok
+}
+
+// Put sets key to this value, whatever it held, and removes its deadline.
+func (c *Call) Put(key []byte, v any) *keyspace.Entry { return c.DB.Put(key, v, false) }
+
+// Drop removes key, with a del event, and reports whether it existed.
+func (c *Call) Drop(key []byte) bool {
+	if !c.DB.Delete(key) {
+		return false
+	}
+	c.Changed(key, ClassGeneric, "del")
+	return true
+}
+
+// RemoveEmpty removes each collection that was opened for modification and is now
+// empty, with a del event unless this call has created it. It runs when the handler
+// has returned; a handler calls it itself where the del event must come earlier.
+func (c *Call) RemoveEmpty() {
+	if u := &c.Engine.Scope; u.MembersTaken < len(u.Members) {
+		panic("BUG: " + c.Command.Name + " changed members without an event that names them")
+	}
+	for i, o := range c.Edited {
+		c.Edited[i] = Opened{}
+		v, ok := o.Entry.Value().(interface{ Len() int })
+		if !ok || v.Len() > 0 {
+			continue
+		}
+		key := BytesOf(o.Entry.Key())
+		if c.DB.Peek(key) != o.Entry {
+			continue // replaced or removed already
+		}
+		c.DB.Delete(key)
+		if o.Created {
+			c.Engine.Scope.forget(c.DB.ID(), o.Entry.Key())
+		} else {
+			c.Changed(key, ClassGeneric, "del")
+		}
+	}
+	c.Edited = c.Edited[:0]
+	c.Engine.Keys.Seal()
+}
+
+// Opened is a key that the current call has opened for modification.
+type Opened struct {
+	Entry   *keyspace.Entry
+	Created bool
+}
+
+// InPlace is a value opened for modification in place, through its entry. Each change
+// may replace the entry, because a small value and its key can share one
+// allocation.
+type InPlace[T Value] struct {
+	Call  *Call
+	Entry *keyspace.Entry // nil if the key does not exist
+}
+
+// Open is edit that does not unpack the value.
+func Open[T Value](c *Call, key []byte) (d InPlace[T], ok bool) {
+	d.Call = c
+	e := c.DB.Edit(key)
+	if e == nil {
+		return d, true
+	}
+	if _, ok = As[T](c, e); ok {
+		c.Edited = append(c.Edited, Opened{Entry: e})
+		d.Entry = e
+	}
+	return d, ok
+}
+
+// Value returns the value, nil if the key does not exist. It is valid until the
+// next change.
+func (d *InPlace[T]) Value() *T {
+	if d.Entry == nil {
+		return nil
+	}
+	return d.Entry.Value().(*T)
+}
+
+// Replaced records the entry that a change returned.
+func (d *InPlace[T]) Replaced(e *keyspace.Entry) {
+	if d.Entry == e {
+		return
+	}
+	for i := range d.Call.Edited {
+		if d.Call.Edited[i].Entry == d.Entry {
+			d.Call.Edited[i].Entry = e
+		}
+	}
+	d.Entry = e
+}
+
+// BytesOf returns the bytes of s without copying; they must not be written to. The
+// result is never nil, since a nil argument means an absent one.
+func BytesOf(s string) []byte {
+	if s == "" {
+		return []byte{}
+	}
+	return unsafe.Slice(unsafe.StringData(s), len(s))
+}
+
+// Changed records that the value at key has changed, and by which event, named as
+// in keyspace notifications. At commit all consequences of a change follow from
+// this call. The key is borrowed until then.
+func (c *Call) Changed(key []byte, class EventClass, event string) {
+	c.Engine.Scope.changed(c.DB.ID(), protocol.View(key), class, event)
+}
+
+// ChangedUnwatched is Changed for changes that Redis does not count as changes of the
+// key, such as those to the groups of a stream: WATCH does not see it, and no
+// waiter of the key is retried. With an empty event it only counts.
+func (c *Call) ChangedUnwatched(key []byte, class EventClass, event string) {
+	u := &c.Engine.Scope
+	u.Changes++
+	if event != "" {
+		u.event(c.DB.ID(), protocol.View(key), class, event)
+	}
+}
+
+// Touched records a member, or field of a hash, that the next Changed of that class
+// reports: one line for each, in the order of the changes. It copies the member.
+// Without a subscriber it costs one comparison.
+func (c *Call) Touched(class EventClass, member []byte) {
+	if c.ReportsMembers(class) {
+		c.Engine.Scope.touched(class, member)
+	}
+}
+
+// TouchedOnce is Touched for commands that may change a member twice before they
+// call Changed. It borrows the member until then.
+func (c *Call) TouchedOnce(class EventClass, member []byte) {
+	if c.ReportsMembers(class) {
+		c.Engine.Scope.touchedOnce(class, member)
+	}
+}
+
+// ReportsMembers reports whether any subscriber needs what Touched records for that class.
+// Handlers ask it before they compute members only for that purpose.
+func (c *Call) ReportsMembers(class EventClass) bool { return c.Engine.subkeys&class != 0 }
+
+// ChangedIn is Changed for a key of another database.
+func (c *Call) ChangedIn(db *keyspace.DB, key []byte, class EventClass, event string) {
+	c.Engine.Scope.changed(db.ID(), protocol.View(key), class, event)
+}
+
+// Wait blocks the call: the command cannot complete now, and is retried whenever
+// one of keys changes and holds a value of the given kind. At the deadline
+// (milliseconds since 1970, 0 for never), or at once where blocking is not allowed,
+// timeout writes the reply.
+//
+// The handler must not have changed or replied anything, and must return.
+func (c *Call) Wait(deadline int64, kind kind, timeout func(*protocol.Reply), keys ...[]byte) {
+	c.WaitFor(deadline, Want{Kind: kind}, timeout, keys)
+}
+
+// WaitFor is wait for a more specific condition than a kind.
+func (c *Call) WaitFor(deadline int64, want Want, timeout func(*protocol.Reply), keys [][]byte) {
+	switch {
+	case c.Again:
+		c.stillBlocked = true
+	case c.Nested || c.Session.NoBlock:
+		timeout(c.Reply)
+	default:
+		c.Engine.block(c, deadline, want, timeout, keys)
+	}
+}
+
+// Help replies the lines of a HELP subcommand between Redis's first and last ones.
+func (c *Call) Help(lines ...string) {
+	name, _, _ := strings.Cut(c.Command.Name, "|")
+	c.Reply.Array(len(lines) + 3)
+	c.Reply.Status(strings.ToUpper(name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, line := range lines {
+		c.Reply.Status(line)
+	}
+	c.Reply.Status("HELP")
+	c.Reply.Status("    Prints this help.")
+}
+
+// UnknownSubcommand is Redis's error for a subcommand that exists but does not
+// accept these arguments.
+func (c *Call) UnknownSubcommand() {
+	name, _, _ := strings.Cut(c.Command.Name, "|")
+	c.Reply.Error("ERR unknown subcommand or wrong number of arguments for '" + Clip(c.Argv[1], 128) + "'. Try " +
+		strings.ToUpper(name) + " HELP.")
+}

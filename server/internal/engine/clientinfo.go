@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// BadSubcommand replies the error of a subcommand whose number of arguments is
+// valid for its table row, but not for the subcommand.
+func (c *Call) BadSubcommand() {
+	name, _, _ := strings.Cut(c.Command.Name, "|")
+	c.Reply.Error("ERR unknown subcommand or wrong number of arguments for '" + Clip(c.Argv[1], 128) + "'. Try " +
+		strings.ToUpper(name) + " HELP.")
+}
+
+// ClientClass is the type of a client in CLIENT commands.
+type ClientClass string
+
+// ClassNormal is a class of clients in CLIENT LIST and client-output-buffer-limit.
+const (
+	ClassNormal  ClientClass = "normal"
+	ClassMaster  ClientClass = "master"
+	ClassReplica ClientClass = "replica"
+	ClassPubsub  ClientClass = "pubsub"
+)
+
+// Class returns the type of a session.
+func (s *Session) Class() ClientClass {
+	if s.Subscriptions() > 0 {
+		return ClassPubsub
+	}
+	return ClassNormal
+}
+
+// AppendInfo appends the line of CLIENT LIST.
+func (s *Session) AppendInfo(b []byte) []byte {
+	taken, free := 0, 0
+	if s.Query != nil {
+		taken, free = s.Query()
+	}
+	multi := -1
+	if s.Multi || s.execing > 0 {
+		multi = max(len(s.queue), s.execing)
+	}
+	// As in Redis: the first buffer, and the rest in blocks.
+	n := s.backlog()
+	first := min(n, firstReplies)
+	blocks, events := 0, "r"
+	if n > first {
+		blocks = int((n - first + blockSize - 1) / blockSize)
+	}
+	if s.Flushing.Load() != 0 {
+		events = "rw"
+	}
+	last := "NULL"
+	if s.last != nil {
+		last = s.last.Name
+	}
+	return fmt.Appendf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d "+
+		"multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
+		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
+		s.ID, s.Addr, s.LocalAddr, s.FD, s.Name, int64(s.Engine.At.Sub(s.Created).Seconds()), int64(s.Engine.At.Sub(s.lastUsed).Seconds()),
+		s.flags(), s.DB.ID(), len(s.channels), len(s.patterns), len(s.shards),
+		multi, taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
+		s.memory(), events,
+		last, s.User.Name, s.redirection(), s.Out.Version(), s.LibName, s.LibVersion)
+}
+
+// flags returns the letters of a session in CLIENT LIST.
+func (s *Session) flags() string {
+	var b []byte
+	for _, f := range []struct {
+		is     bool
+		letter byte
+	}{
+		{s.monitoring, 'O'},
+		{s.Subscriptions() > 0, 'P'},
+		{s.Multi || s.execing > 0, 'x'},
+		{s.Blocked != nil || s.postponed != nil, 'b'},
+		{s.cache != nil, 't'},
+		{s.cache != nil && s.cache.broken, 'R'},
+		{s.cache != nil && s.cache.bcast, 'B'},
+		{s.touched, 'd'},
+		{s.Closing, 'c'},
+		{s.Killed, 'A'},
+		{s.Unix, 'U'},
+		{s.Readonly, 'r'},
+		{s.NoEvict, 'e'},
+		{s.NoTouch, 'T'},
+	} {
+		if f.is {
+			b = append(b, f.letter)
+		}
+	}
+	if len(b) == 0 {
+		return "N"
+	}
+	return string(b)
+}
+
+// running returns the command that the session runs or that waits with it.
+func (s *Session) running() [][]byte {
+	switch {
+	case s.Engine.current == s:
+		return s.Call.Argv
+	case s.Blocked != nil:
+		return s.Blocked.argv
+	}
+	return s.postponed
+}

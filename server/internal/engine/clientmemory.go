@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// maxmemory-clients bounds the memory of all clients together: their buffers,
+// queued commands, and the names of watched keys and subscriptions. Above the limit
+// the largest clients are disconnected until the rest is below it, as in Redis.
+//
+// While the limit is off, a turn costs one comparison. While it is on, a session is
+// weighed whenever its memory may have changed: at the end of its turn and when
+// output is added. The sum is kept up to date, and so are classes of size, so that
+// finding the largest of ten thousand clients needs no search.
+
+// clientMemory is guarded by the server's lock.
+type clientMemory struct {
+	limit        int64 // bytes; 0: none
+	total        int64 // of all weighed sessions
+	classes      [weightClasses][]*Session
+	reportedFull bool // the log already reports that no client is left to disconnect
+}
+
+// weight is the state of a session in clientMemory.
+type weight struct {
+	nameBytes int64 // bytes of the names of watched keys and subscriptions
+	weighed   int64 // its part of the total
+	size      int8  // its class of size, from 1; 0: none
+	position  int   // position in that class
+}
+
+const (
+	// weightClasses is the number of classes of size: the first ends at 32 KB, each
+	// of the others at twice the end of the previous one.
+	weightClasses = 19
+	firstClass    = 15 // bits
+	// minClientMemory is the smallest effective limit. Below it no client could
+	// stay connected to change it.
+	minClientMemory = 128 << 10
+	// perName is the cost of a name in addition to its bytes, in the session's set
+	// and in the server's.
+	perName = 64
+)
+
+// memory estimates the bytes that a session takes.
+func (s *Session) memory() int64 {
+	n := int64(unsafe.Sizeof(*s)) + int64(s.Out.Cap()+s.Sealed) + s.Unsent.Load() + s.queued + s.nameBytes + argsSize(s.running())
+	if s.Query != nil {
+		taken, free := s.Query()
+		n += int64(taken + free)
+	}
+	return n
+}
+
+// limitClients applies the parameters about clients.
+func (srv *Engine) limitClients() {
+	if floor := srv.Config.lagging(); floor != math.MaxInt64 {
+		for _, s := range srv.Sessions {
+			if s.backlog() > floor {
+				s.addSlow()
+			}
+		}
+	}
+	m := &srv.clientMemory
+	was := m.limit
+	switch n := srv.Config.maxmemoryClients; {
+	case n < 0:
+		m.limit = int64(float64(srv.Config.Maxmemory) * float64(-n) / 100)
+	default:
+		m.limit = n
+	}
+	if m.limit > 0 {
+		m.limit = max(m.limit, minClientMemory)
+	}
+	if (was == 0) == (m.limit == 0) {
+		return
+	}
+	for _, s := range srv.Sessions {
+		if m.limit != 0 {
+			s.Weigh()
+		} else {
+			m.remove(s)
+		}
+	}
+}
+
+// full reports whether clients must be disconnected.
+func (m *clientMemory) full() bool { return m.limit != 0 && m.total >= m.limit }
+
+// remove subtracts a session from the total.
+func (m *clientMemory) remove(s *Session) {
+	m.total -= s.weighed
+	s.weighed = 0
+	m.classify(s, 0)
+}
+
+// classify puts a session in a class of size, or in none.
+func (m *clientMemory) classify(s *Session, class int8) {
+	if s.size == class {
+		return
+	}
+	if s.size != 0 {
+		list := m.classes[s.size-1]
+		last := len(list) - 1
+		list[s.position] = list[last]
+		list[s.position].position = s.position
+		list[last] = nil
+		m.classes[s.size-1] = list[:last]
+	}
+	s.size = class
+	if class != 0 {
+		s.position = len(m.classes[class-1])
+		m.classes[class-1] = append(m.classes[class-1], s)
+	}
+}
+
+// Weigh updates the memory of a session, if there is a limit.
+func (s *Session) Weigh() {
+	if s.Engine.clientMemory.limit != 0 {
+		s.weighNow()
+	}
+}
+
+func (s *Session) weighNow() {
+	m := &s.Engine.clientMemory
+	if s.Killed {
+		m.remove(s)
+		return
+	}
+	n := s.memory()
+	m.total += n - s.weighed
+	s.weighed = n
+	class := int8(0)
+	if !s.NoEvict && !s.direct {
+		class = int8(1 + min(bits.Len64(uint64(n)>>firstClass), weightClasses-1))
+	}
+	m.classify(s, class)
+}
+
+// evictClients disconnects the largest clients until the others are below the
+// limit. Clients with CLIENT NO-EVICT stay.
+func (srv *Engine) evictClients() {
+	m := &srv.clientMemory
+	for class := weightClasses - 1; class >= 0 && m.full(); {
+		if len(m.classes[class]) == 0 {
+			class--
+			continue
+		}
+		s := m.classes[class][0]
+		if s.weighNow(); int(s.size) != class+1 { // it has become smaller meanwhile
+			continue
+		}
+		srv.Log.Info("Evicting client", "client", s.Addr, "name", s.Name, "bytes", s.weighed, "all", m.total, "maxmemory-clients", m.limit,
+			"info", strings.TrimSpace(string(s.AppendInfo(nil))))
+		srv.EvictedClients++
+		s.Kill()
+	}
+	if full := m.full(); full != m.reportedFull {
+		if m.reportedFull = full; full {
+			srv.Log.Warn("Over client maxmemory after evicting all evictable clients", "all", m.total, "maxmemory-clients", m.limit)
+		}
+	}
+}
+
+// maxmemoryClients is a number of bytes, or a percentage of maxmemory.
+func maxmemoryClients() parameter {
+	field := func(c *Config) *int64 { return &c.maxmemoryClients }
+	p := size("maxmemory-clients", 0, 0, math.MaxInt64, field).
+		about("Memory limit of all clients together, in bytes or, with `%`, in percent of maxmemory; 0 means no limit. Above it " +
+			"the server disconnects the largest clients.")
+	p.Get = func(c *Config) string {
+		if c.maxmemoryClients < 0 {
+			return strconv.FormatInt(-c.maxmemoryClients, 10) + "%"
+		}
+		return strconv.FormatInt(c.maxmemoryClients, 10)
+	}
+	p.set = func(c *Config, s string) error {
+		digits, percent := strings.CutSuffix(s, "%")
+		n, ok := protocol.ParseInt([]byte(digits))
+		if !percent {
+			n, ok = ParseMemory(s)
+		}
+		switch {
+		case !ok || n < 0:
+			return errors.New("argument must be a memory or percent value")
+		case percent && n > 100:
+			return errors.New("percentage argument must be less or equal to 100")
+		case percent:
+			n = -n
+		}
+		c.maxmemoryClients = n
+		return nil
+	}
+	return p
+}

@@ -1,0 +1,301 @@
+//lint:file-ignore ST1005 Errors of CONFIG SET have the wording of Redis.
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Parameters of Redis without an equivalent in this server. Most are accepted as
+// Redis accepts them, kept, and returned by CONFIG GET, so that a redis.conf works
+// unchanged. The others request a behaviour that does not exist here, and accepting
+// them silently would be dangerous: they accept only the value that requests
+// nothing, and the error gives the reason.
+
+// kept returns a parameter that only CONFIG GET uses. make receives an accessor of
+// the variable that holds the value while it is validated.
+func kept[T any](why string, make func(field func(*Config) *T) parameter) parameter {
+	var value T
+	p := make(func(*Config) *T { return &value })
+	get, set := p.Get, p.set
+	p.Kept, p.Doc = true, why
+	p.Get = func(c *Config) string {
+		if v, there := c.kept[p.Name]; there {
+			return v
+		}
+		return p.Initial
+	}
+	p.set = func(c *Config, s string) error {
+		if err := set(c, s); err != nil {
+			return err
+		}
+		next := maps.Clone(c.kept) // the old configuration may be restored
+		if next == nil {
+			next = map[string]string{}
+		}
+		next[p.Name] = get(c)
+		c.kept = next
+		return nil
+	}
+	return p
+}
+
+func keptYesNo(name string, initial bool, why string) parameter {
+	return kept(why, func(f func(*Config) *bool) parameter { return yesNo(name, initial, f) })
+}
+
+func keptNumber(name string, initial, lo, hi int64, why string) parameter {
+	return kept(why, func(f func(*Config) *int64) parameter { return number(name, initial, lo, hi, f) })
+}
+
+func keptSize(name string, initial, lo, hi int64, why string) parameter {
+	return kept(why, func(f func(*Config) *int64) parameter { return size(name, initial, lo, hi, f) })
+}
+
+func keptText(name, initial, why string) parameter {
+	return kept(why, func(f func(*Config) *string) parameter { return text(name, initial, f) })
+}
+
+func keptEnum(name, initial, why string, words ...string) parameter {
+	return kept(why, func(f func(*Config) *string) parameter { return enum(name, initial, f, words...) })
+}
+
+// only restricts a parameter to its default.
+func (p parameter) only(why string) parameter {
+	get, set := p.Get, p.set
+	p.Refused = true
+	p.Doc = "Only `" + p.Initial + "`: " + why + "."
+	if p.Initial == "" {
+		p.Doc = "Only empty: " + why + "."
+	}
+	p.set = func(c *Config, s string) error {
+		before := *c
+		if err := set(c, s); err != nil {
+			return err
+		}
+		if get(c) != p.Initial {
+			*c = before
+			return errors.New(why)
+		}
+		return nil
+	}
+	return p
+}
+
+// hide excludes a parameter from patterns of CONFIG GET.
+func (p parameter) hide() parameter { p.hidden = true; return p }
+
+// The reasons, each for some parameters.
+const (
+	noReplicas   = "no effect: replication is not supported"
+	noCluster    = "no effect: a cluster has one node"
+	noTLSOut     = "no effect: the server opens no TLS connections"
+	oneFile      = "no effect: the data file has a format of its own, without RDB or AOF files"
+	noForks      = "no effect: saving does not fork"
+	goFrees      = "no effect: the garbage collector frees memory in the background"
+	goMemory     = "no effect: the Go runtime manages memory"
+	exactExpiry  = "no effect: keys expire exactly at their time, without sampling"
+	internalOnly = "no effect: for tests of Redis"
+	noCrashLog   = "no effect: the Go runtime reports crashes"
+	NotReplica   = "zsetd cannot be a replica"
+	notTLS       = "TLS between nodes is not supported"
+)
+
+// keptParameters returns both kinds.
+func keptParameters() []parameter {
+	const maxInt = math.MaxInt32
+	anyInt := func(name string, initial int64, why string) parameter {
+		return keptNumber(name, initial, 0, maxInt, why)
+	}
+	list := []parameter{
+		// Parameters that accept only their default.
+		keptText("replicaof", "", "").also("slaveof").immutable().only(NotReplica).words().replicaof(),
+		keptYesNo("tls-cluster", false, "").only(notTLS),
+		keptYesNo("tls-replication", false, "").only(notTLS),
+		keptYesNo("syslog-enabled", false, "").immutable().only("logging to syslog is not supported"),
+		keptYesNo("activedefrag", false, "").only("Active defragmentation cannot be enabled: it requires a Redis server " +
+			"compiled with a modified Jemalloc like the one shipped by default with the Redis source distribution"),
+		keptText("locale-collate", "", "").only("strings are compared as bytes"),
+		keptText("loadmodule", "", "").immutable().hide().only("modules are not supported"),
+
+		// Memory.
+		keptYesNo("lazyfree-lazy-eviction", false, goFrees),
+		keptYesNo("lazyfree-lazy-expire", false, goFrees),
+		keptYesNo("lazyfree-lazy-server-del", false, goFrees),
+		keptYesNo("lazyfree-lazy-user-del", false, goFrees),
+		keptYesNo("lazyfree-lazy-user-flush", false, goFrees),
+		keptYesNo("jemalloc-bg-thread", true, goMemory),
+		keptYesNo("activerehashing", true, "no effect: tables are rehashed incrementally by each change"),
+		keptSize("active-defrag-ignore-bytes", 100<<20, 1, math.MaxInt64, goMemory),
+		keptNumber("active-defrag-threshold-lower", 10, 0, 1000, goMemory),
+		keptNumber("active-defrag-threshold-upper", 100, 0, 1000, goMemory),
+		keptNumber("active-defrag-cycle-min", 1, 1, 99, goMemory),
+		keptNumber("active-defrag-cycle-max", 25, 1, 99, goMemory),
+		keptNumber("active-defrag-max-scan-fields", 1000, 1, math.MaxInt64, goMemory),
+		anyInt("list-compress-depth", 0, "no effect: lists are not compressed"),
+		keptYesNo("disable-thp", true, goMemory).immutable(),
+
+		// Time.
+		keptNumber("active-expire-effort", 1, 1, 10, exactExpiry),
+		hz(),
+		keptYesNo("dynamic-hz", true, exactExpiry),
+
+		// The file.
+		keptYesNo("rdbcompression", true, oneFile),
+		keptYesNo("rdbchecksum", true, "no effect: every record has a checksum").immutable(),
+		keptYesNo("rdb-del-sync-files", false, noReplicas),
+		keptYesNo("rdb-save-incremental-fsync", true, oneFile),
+		keptText("appendfilename", "appendonly.aof", oneFile).immutable(),
+		keptText("appenddirname", "appendonlydir", oneFile).immutable(),
+		anyInt("auto-aof-rewrite-percentage", 100, oneFile),
+		keptSize("auto-aof-rewrite-min-size", 64<<20, 0, math.MaxInt64, oneFile),
+		keptYesNo("aof-rewrite-incremental-fsync", true, oneFile),
+		keptYesNo("aof-load-truncated", true, "no effect: after a crash the data file has its last complete transaction"),
+		keptYesNo("aof-use-rdb-preamble", true, oneFile),
+		keptYesNo("aof-timestamp-enabled", false, oneFile),
+		keptYesNo("aof-disable-auto-gc", false, oneFile),
+		keptYesNo("no-appendfsync-on-rewrite", false, oneFile),
+		keptEnum("sanitize-dump-payload", "no", "no effect: RESTORE always validates its payload", "no", "yes", "clients"),
+
+		// The process.
+		keptYesNo("always-show-logo", false, "no effect: there is no logo").immutable(),
+		keptYesNo("set-proc-title", true, "no effect: the process title is never changed").immutable(),
+		keptText("proc-title-template", "{title} {listen-addr} {server-mode}", "no effect: the process title is never changed"),
+		keptNumber("io-threads", 1, 1, 128, "no effect: sockets are always read and written in parallel").immutable(),
+		keptYesNo("io-threads-do-reads", false, "no effect: sockets are always read and written in parallel").immutable(),
+		keptText("server_cpulist", "", "not supported: use taskset").immutable(),
+		keptText("bio_cpulist", "", "not supported: use taskset").immutable(),
+		keptText("aof_rewrite_cpulist", "", noForks).immutable(),
+		keptText("bgsave_cpulist", "", noForks).immutable(),
+		keptEnum("oom-score-adj", "no", "not supported: set it in the service manager", "no", "yes", "relative", "absolute"),
+		oomScores(),
+		keptText("syslog-ident", "redis", "no effect: see syslog-enabled").immutable(),
+		keptEnum("syslog-facility", "local0", "no effect: see syslog-enabled", "user", "local0", "local1", "local2", "local3",
+			"local4", "local5", "local6", "local7").immutable(),
+		keptYesNo("crash-log-enabled", true, noCrashLog),
+		keptYesNo("crash-memcheck-enabled", true, noCrashLog),
+		keptText("ignore-warnings", "", "no effect: there are no such warnings"),
+		anyInt("shutdown-timeout", 10, noReplicas),
+		anyInt("tcp-backlog", 511, "not supported: the backlog is net.core.somaxconn of the system").immutable(),
+		keptNumber("socket-mark-id", 0, 0, math.MaxUint32, "not supported").immutable(),
+		keptEnum("enable-protected-configs", "no", "no effect: dir and dbfilename cannot be changed at run time",
+			"no", "yes", "local").immutable(),
+		keptEnum("propagation-error-behavior", "ignore", noReplicas, "ignore", "panic", "panic-on-replicas"),
+
+		// Replicas.
+		keptText("masteruser", "", noReplicas).secret(),
+		keptText("masterauth", "", noReplicas).secret(),
+		keptText("bind-source-addr", "", noReplicas),
+		keptYesNo("replica-lazy-flush", false, noReplicas).also("slave-lazy-flush"),
+		keptYesNo("replica-serve-stale-data", true, noReplicas).also("slave-serve-stale-data"),
+		keptYesNo("replica-read-only", true, noReplicas).also("slave-read-only"),
+		keptYesNo("replica-ignore-maxmemory", true, noReplicas).also("slave-ignore-maxmemory"),
+		keptYesNo("replica-announced", true, noReplicas),
+		keptYesNo("replica-ignore-disk-write-errors", false, noReplicas),
+		keptText("replica-announce-ip", "", noReplicas).also("slave-announce-ip"),
+		keptNumber("replica-announce-port", 0, 0, 65535, noReplicas).also("slave-announce-port"),
+		anyInt("replica-priority", 100, noReplicas).also("slave-priority"),
+		keptYesNo("repl-disable-tcp-nodelay", false, noReplicas),
+		keptYesNo("repl-diskless-sync", true, noReplicas),
+		anyInt("repl-diskless-sync-delay", 5, noReplicas),
+		anyInt("repl-diskless-sync-max-replicas", 0, noReplicas),
+		keptEnum("repl-diskless-load", "disabled", noReplicas, "disabled", "on-empty-db", "swapdb"),
+		anyInt("repl-timeout", 60, noReplicas).atLeast(1),
+		anyInt("repl-ping-replica-period", 10, noReplicas).also("repl-ping-slave-period").atLeast(1),
+		keptSize("repl-backlog-size", 1<<20, 1, math.MaxInt64, noReplicas),
+		keptNumber("repl-backlog-ttl", 3600, 0, math.MaxInt64, noReplicas),
+
+		// The cluster.
+		keptText("cluster-config-file", "nodes.conf", noCluster).immutable(),
+		keptNumber("cluster-node-timeout", 15000, 0, math.MaxInt64, noCluster),
+		anyInt("cluster-migration-barrier", 1, noCluster),
+		anyInt("cluster-replica-validity-factor", 10, noCluster).also("cluster-slave-validity-factor"),
+		keptYesNo("cluster-replica-no-failover", false, noCluster).also("cluster-slave-no-failover"),
+		keptYesNo("cluster-allow-replica-migration", true, noCluster),
+		keptSize("cluster-link-sendbuf-limit", 0, 0, math.MaxInt64, noCluster),
+
+		// TLS.
+		anyInt("tls-session-cache-size", 20480, "no effect: session tickets are stored by clients"),
+		keptYesNo("tls-prefer-server-ciphers", false, "no effect: the server always chooses the cipher"),
+		keptText("tls-dh-params-file", "", "no effect: Go has no DHE ciphers"),
+
+		// Tests of Redis.
+		keptYesNo("use-exit-on-panic", false, internalOnly).hide(),
+		keptNumber("rdb-key-save-delay", 0, math.MinInt32, maxInt, internalOnly).hide(),
+		keptNumber("key-load-delay", 0, math.MinInt32, maxInt, internalOnly).hide(),
+		anyInt("watchdog-period", 0, internalOnly).hide(),
+		keptNumber("loading-process-events-interval-bytes", 2<<20, 1024, maxInt, internalOnly).hide(),
+	}
+	for _, name := range strings.Fields("tls-client-cert-file tls-client-key-file tls-client-key-file-pass") {
+		p := keptText(name, "", noTLSOut)
+		p.secrecy = strings.HasSuffix(name, "-pass")
+		list = append(list, p)
+	}
+	return list
+}
+
+// replicaof accepts a host and a port, or "no one".
+func (p parameter) replicaof() parameter {
+	set := p.set
+	p.set = func(c *Config, s string) error {
+		words := strings.Fields(s)
+		switch {
+		case s == "" || strings.EqualFold(s, "no one"):
+			return nil
+		case len(words) != 2:
+			return errors.New("wrong number of arguments")
+		}
+		if port, ok := protocol.ParseInt([]byte(words[1])); !ok || port < 0 || port > 65535 {
+			return errors.New("Invalid master port")
+		}
+		return set(c, s)
+	}
+	return p
+}
+
+// atLeast raises the lower bound of a number.
+func (p parameter) atLeast(lo int64) parameter {
+	return p.check(func(s string) error {
+		if n, ok := protocol.ParseInt([]byte(s)); ok && n < lo {
+			return fmt.Errorf("argument must be between %d and %d inclusive", lo, math.MaxInt32)
+		}
+		return nil
+	})
+}
+
+// hz clamps to Redis's bounds without an error, as Redis does.
+func hz() parameter {
+	p := keptNumber("hz", 10, 0, math.MaxInt32, exactExpiry)
+	set := p.set
+	p.set = func(c *Config, s string) error {
+		if n, ok := protocol.ParseInt([]byte(s)); ok && 0 <= n && n <= math.MaxInt32 {
+			s = strconv.FormatInt(max(1, min(n, 500)), 10)
+		}
+		return set(c, s)
+	}
+	return p
+}
+
+// oomScores are three numbers.
+func oomScores() parameter {
+	return keptText("oom-score-adj-values", "0 200 800", "not supported: set it in the service manager").words().check(func(s string) error {
+		words := strings.Fields(s)
+		if len(words) != 3 {
+			return errors.New("wrong number of arguments")
+		}
+		for _, word := range words {
+			n, ok := protocol.ParseInt([]byte(word))
+			if !ok || n < -2000 || n > 2000 {
+				return errors.New("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")
+			}
+		}
+		return nil
+	})
+}

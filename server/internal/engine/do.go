@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Do executes one command without a connection and returns its reply in RESP3, as
+// decoded by [protocol.Decode]: nil, int64, float64, bool, string, []any,
+// protocol.Map and so on. An error reply is returned as an error of type
+// protocol.ReplyError. A blocking command waits until it is served, its timeout
+// passes, or ctx ends. While data are being loaded, Do waits.
+//
+// After Close or Shutdown, Do returns [ErrServerClosed], and so does a call that is
+// blocked at that moment. They save the changes of every call that has returned a
+// reply. If ctx ends while a change is being written (appendfsync always), Do
+// returns the error of ctx although the command has been executed.
+//
+// Every call is a session of its own: database 0, no transaction, no subscriptions.
+// It has all permissions, regardless of the ACL. Commands whose effect lasts as
+// long as a connection (SELECT, MULTI, WATCH, SUBSCRIBE, MONITOR, CLIENT TRACKING
+// and similar) are refused: use [Server.Dialer] with a client library for these.
+//
+// Arguments may be strings, []byte, integers, floats and bools (1 or 0).
+func (srv *Engine) Do(ctx context.Context, args ...any) (reply any, err error) {
+	defer srv.setClosedError(&err)
+	argv := make([][]byte, len(args))
+	for i, a := range args {
+		b, err := argument(a)
+		if err != nil {
+			return nil, fmt.Errorf("zsetd: argument %d: %w", i, err)
+		}
+		argv[i] = b
+	}
+	if len(argv) == 0 {
+		return nil, fmt.Errorf("zsetd: no command")
+	}
+	if cmd, _ := srv.Table.Find(argv); cmd != nil && cmd.OfConnection {
+		return nil, fmt.Errorf("zsetd: %s needs a connection: use Server.Dialer",
+			strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " ")))
+	}
+	if err := srv.Ready(ctx); err != nil {
+		return nil, err
+	}
+	if !srv.enterCall() {
+		return nil, srv.closedError()
+	}
+	defer srv.running.Done()
+	out, err := srv.direct(ctx, argv)
+	if out == nil {
+		return nil, err
+	}
+	reply, _, err = protocol.Decode(out)
+	if err != nil {
+		return nil, fmt.Errorf("zsetd: reply: %w", err)
+	}
+	if e, ok := reply.(protocol.ReplyError); ok {
+		return nil, e
+	}
+	return reply, nil
+}
+
+// enterCall registers a call of Do, which Close and Shutdown wait for before they
+// save. It returns false if the server is stopping.
+func (srv *Engine) enterCall() bool {
+	srv.Lifecycle.Lock()
+	defer srv.Lifecycle.Unlock()
+	if srv.stopping {
+		return false
+	}
+	srv.running.Add(1)
+	return true
+}
+
+// direct executes one command in a session of its own. It returns either the
+// encoded reply or the reason why there is none.
+func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err error) {
+	woken := make(chan struct{}, 1)
+	s := srv.NewSession(Peer{FD: -1, Wake: func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	}, ended: func() bool { return ctx.Err() != nil }})
+	defer func() {
+		// A reply that has arrived meanwhile takes precedence: the command has run,
+		// and an element that it took exists nowhere else.
+		if last := s.Close(); out == nil && last != nil {
+			out, err = last, nil
+		}
+	}()
+	s.SetOwner()
+	s.direct = true
+	s.Out.SetVersion(3)
+	done, out, ending := s.Turn([][][]byte{argv}, nil)
+	stopped := srv.Stopped
+	for out == nil && !ending || done == 0 {
+		if stopped == nil && s.waitsForOthers() {
+			return nil, srv.closedError()
+		}
+		select {
+		case <-woken:
+		case <-srv.broken:
+			return nil, srv.closedError()
+		case <-stopped:
+			stopped = nil // a command that waits only for the file still completes
+			continue
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if done == 0 && !s.Stalled.Load() {
+			done, out, ending = s.Turn([][][]byte{argv}, nil)
+			continue
+		}
+		var killed bool
+		out, killed, ending = s.Take()
+		ending = ending || killed
+	}
+	if ctx.Err() != nil && out == nil {
+		return nil, ctx.Err()
+	}
+	if out == nil {
+		return nil, s.noReply()
+	}
+	return out, nil
+}
+
+// noReply returns the reason why a session of Do has ended without a reply.
+func (s *Session) noReply() error {
+	srv := s.Engine
+	srv.Mu.Lock()
+	failed, killed, stopping := srv.Keeper.Failed, s.Killed, srv.closed
+	srv.Mu.Unlock()
+	switch {
+	case stopping || !killed: // SHUTDOWN never replies
+		return srv.closedError()
+	case failed != nil:
+		return fmt.Errorf("zsetd: cannot save the changes of the command: %w", failed)
+	}
+	return errors.New("zsetd: the command was ended by CLIENT KILL")
+}
+
+func argument(a any) ([]byte, error) {
+	switch a := a.(type) {
+	case string:
+		return []byte(a), nil
+	case []byte:
+		return a, nil
+	case int:
+		return strconv.AppendInt(nil, int64(a), 10), nil
+	case int64:
+		return strconv.AppendInt(nil, a, 10), nil
+	case int32:
+		return strconv.AppendInt(nil, int64(a), 10), nil
+	case uint64:
+		return strconv.AppendUint(nil, a, 10), nil
+	case float64:
+		return protocol.AppendFloat(nil, a), nil
+	case bool:
+		if a {
+			return []byte("1"), nil
+		}
+		return []byte("0"), nil
+	}
+	return nil, fmt.Errorf("cannot send a %T", a)
+}

@@ -1,0 +1,605 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	mrand "math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
+)
+
+// Engine is the keyspace, the command table, and the sessions of its clients.
+// Create one with [New]. All methods are safe for concurrent use.
+type Engine struct {
+	Log    *slog.Logger
+	level  *slog.LevelVar
+	Table  *table
+	loaded func(*Engine) // see parts
+	Start  time.Time
+	RunID  string
+
+	ConfigFile  string
+	StartMemory int64 // memory in use when the server was created
+
+	limits limitsPointer
+	Time   clock
+
+	Mu mainLock // guards the fields down to lifecycle, except those with a note
+
+	Busy bool      // a script has run for long and lends the lock, only for replies of -BUSY
+	idle sync.Cond // signaled when the script has ended
+
+	At          time.Time // the latest reading of the clock
+	Instant     int64     // the reading for the current turn, in microseconds since 1970
+	Keys        *keyspace.Keyspace
+	RDB         *rdb.Codec // see codec
+	Scope       commitScope
+	Keeper      *Keeper
+	Ending      stopFlags // how SHUTDOWN or a signal ends the server
+	Rand        *mrand.Rand
+	Config      Config
+	notify      EventClass
+	subkeys     EventClass // the event classes for which members must be recorded
+	Sessions    map[int64]*Session
+	current     *Session // the session whose turn it is
+	looping     *loop    // the loop that holds the lock, if any
+	lastID      int64
+	ReplID      string // replication ID
+	Freeing     freeing
+	MemoryState memoryLimit
+
+	Watched   map[WaitKey]map[*Session]struct{}
+	Waiting   map[WaitKey]*queue
+	waiters   uint64                  // total number of waiters so far
+	Deadlines timerHeap[*Waiter]      // timeouts of waiters
+	alarms    timerHeap[*waiterGroup] // alarms of lines
+	points    int                     // number of lines for a single score
+
+	timer        *time.Timer
+	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
+	NextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
+	ActiveExpire bool
+	CronPaused   bool // DEBUG PAUSE-CRON
+
+	nextIdle     int64 // next check for idle clients, milliseconds since 1970; 0 = none
+	PausedUntil  int64 // milliseconds since 1970; 0 = not paused
+	pauseAll     bool
+	postponed    []*Session // by the pause, in order of arrival
+	warnedOfHTTP time.Time
+	delayed      []*Session // until their keys are clean, see backlog.go
+	keysToPurge  []WaitKey  // that waiters need cleaned
+	released     []*Session // from the pause; their commands run when this turn ends
+	forgotten    int        // lower bound of the sessions in these lists that have ended
+
+	ACL      *acl
+	PubSub   PubSub
+	Tracking tracking
+
+	slow         slowConsumers // has a lock of its own
+	clientMemory clientMemory
+	Cluster      *Cluster // nil without one
+
+	Scripting    scripting
+	Monitors     map[*Session]struct{}
+	closed       bool // stopping
+	TimerStopped bool // timers are no longer set
+	Slowlog      slowLog
+	Latency      LatencyLog
+	stats
+
+	// The listeners of ListenAndServe. The lock of listening may be taken with mu
+	// held, the lifecycle lock must not.
+	ListenState struct {
+		sync.Mutex
+		tcp   []net.Listener     // including those of TLS
+		Serve func(net.Listener) // starts serving an additional listener
+		open  chan struct{}      // closed when they are open
+		once  sync.Once          // closes it
+
+		handed, handedTLS []net.Listener // already open at the start; never changed
+	}
+
+	// The transports.
+	Lifecycle       sync.Mutex
+	listeners       map[net.Listener]struct{}
+	TCPPort         atomic.Int64 // of the latest listener; 0 without one for TCP
+	TLSServed       atomic.Int64 // likewise for TLS
+	Conns           map[transport]struct{}
+	staying         map[transport]struct{} // those that stay although their clients have closed
+	nextClosedCheck time.Time              // earliest next check of awaitSlot for closed clients
+	loops           loops
+	polls           bool          // plain sockets are served by loops
+	bufferPool      sync.Pool     // of *ioBuffers
+	left            chan struct{} // closed when the next client has left; nil without a waiting listener
+
+	acceptFailures struct {
+		told  time.Time // time of the last log line
+		times int       // since then
+	}
+	stopping bool
+	Stopped  chan struct{} // closed when stopping is set
+	running  sync.WaitGroup
+
+	tls tlsState
+
+	keeperClosed sync.Once
+	keeperErr    error
+
+	fault            atomic.Pointer[PanicError] // the panic that broke the lock
+	broken           chan struct{}              // closed once fault is set
+	closedAfterPanic chan struct{}              // closed once everything else is closed after that
+}
+
+// ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
+// returns after Shutdown or Close.
+var ErrServerClosed = errors.New("zsetd: server closed")
+
+// FileError is returned by New and Ready if the data file cannot be used. Its one
+// line names the file, the reason and possible remedies.
+type FileError struct{ err error }
+
+// Error returns the message, in one line.
+func (e *FileError) Error() string { return "zsetd: " + e.err.Error() }
+
+// Unwrap returns the cause: snapshot.ErrDamaged, snapshot.ErrForeign,
+// snapshot.ErrInUse or an error of the operating system.
+func (e *FileError) Unwrap() error { return e.err }
+
+// Options configure a Server. The zero value is a server with the defaults of Redis
+// without a configuration file, without persistence and without a log.
+type Options struct {
+	// Config holds parameters by Redis's names, as in redis.conf: {"requirepass":
+	// "secret"}. README.md in this directory lists them. Users may be declared as
+	// "user", one per line: {"user": "alice on >secret ~a:* +@all"}.
+	Config map[string]string
+
+	// File is the path of the data file, which is created if it does not exist. The
+	// default is to keep the data in memory only. File takes the place of the
+	// parameters dir and dbfilename.
+	File string
+
+	// Listeners are open sockets that ListenAndServe serves in place of those that
+	// port and unixsocket ask for.
+	Listeners []net.Listener
+
+	// TLSListeners likewise take the place of tls-port.
+	TLSListeners []net.Listener
+
+	// ConfigFile is the path of the file that Config was read from, for INFO.
+	ConfigFile string
+
+	// Logger receives log records for the operator. The default discards them.
+	Logger *slog.Logger
+
+	// LogLevel, if not nil, follows the parameter loglevel. Pass it to the handler
+	// of Logger.
+	LogLevel *slog.LevelVar
+}
+
+// Parts are the packages above the engine that New puts together.
+type Parts struct {
+	Commands [][]Command   // the rows of all families
+	Loaded   func(*Engine) // runs under the lock when the data were loaded or replaced
+}
+
+// New returns a server that is ready to execute commands.
+func New(o Options, p Parts) (*Engine, error) {
+	before := UsedMemory()
+	srv, err := configured(o, p)
+	if err != nil {
+		return nil, err
+	}
+	srv.Keys = keyspace.New(int(srv.Config.databases), srv.hooks())
+	if srv.Config.clusterEnabled {
+		srv.Cluster = newCluster()
+		srv.Keys.IndexSlots(SlotCount, KeySlot[string])
+	}
+	srv.applyConfig()
+	srv.SetClock(srv.Clock())
+	srv.timer = time.AfterFunc(math.MaxInt64, srv.OnTimer)
+	srv.sampled[0].at = srv.At
+	srv.StartMemory = max(leastMemory, UsedMemory()-before) // the collector may have run meanwhile
+	srv.logStart()
+	srv.PeakMemory = srv.StartMemory
+	if err := srv.keep(); err != nil { // from here on the server is in concurrent use
+		srv.timer.Stop()
+		return nil, err
+	}
+	return srv, nil
+}
+
+// logStart logs the server's version and files.
+func (srv *Engine) logStart() {
+	version, _, _ := BuildVersion()
+	args := []any{"version", version, "redis_version", RedisVersion, "pid", os.Getpid()}
+	if srv.ConfigFile != "" {
+		args = append(args, "config", srv.ConfigFile)
+	}
+	if c := &srv.Config; c.Dbfilename != "" {
+		path := filepath.Join(c.Dir, c.Dbfilename)
+		if absolute, err := filepath.Abs(path); err == nil {
+			path = absolute
+		}
+		args = append(args, "file", path)
+	}
+	srv.Log.Info("starting zsetd", args...)
+}
+
+// leastMemory is the minimum that an empty server counts as used.
+const leastMemory = 512 << 10
+
+// configured returns a server that has parsed its parameters, and nothing else yet.
+func configured(o Options, p Parts) (*Engine, error) {
+	t := NewTable(p.Commands)
+	srv := &Engine{
+		loaded:           p.Loaded,
+		Scripting:        scripting{MemoryLimit: defaultScriptMemory},
+		Log:              o.Logger,
+		level:            o.LogLevel,
+		Table:            t,
+		RunID:            RandomID(),
+		ConfigFile:       o.ConfigFile,
+		ReplID:           RandomID(),
+		ACL:              NewACL(t),
+		Rand:             mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
+		Config:           defaultConfig(),
+		Sessions:         map[int64]*Session{},
+		Watched:          map[WaitKey]map[*Session]struct{}{},
+		Waiting:          map[WaitKey]*queue{},
+		Monitors:         map[*Session]struct{}{},
+		timerAt:          math.MaxInt64,
+		NextExpiry:       math.MaxInt64,
+		ActiveExpire:     true,
+		listeners:        map[net.Listener]struct{}{},
+		Conns:            map[transport]struct{}{},
+		Stopped:          make(chan struct{}),
+		broken:           make(chan struct{}),
+		closedAfterPanic: make(chan struct{}),
+	}
+	srv.ListenState.open = make(chan struct{})
+	if srv.Log == nil {
+		srv.Log = slog.New(slog.DiscardHandler)
+	}
+	if srv.level == nil {
+		srv.level = new(slog.LevelVar)
+	}
+	srv.Time.init()
+	srv.Start = srv.Time.base
+	srv.Scope.srv = srv
+	srv.idle.L = &srv.Mu
+	srv.PubSub.init()
+	values := o.Config
+	if o.File != "" {
+		values = maps.Clone(values)
+		if values == nil {
+			values = map[string]string{}
+		}
+		values["dir"], values["dbfilename"] = filepath.Dir(o.File), filepath.Base(o.File)
+	}
+	if err := srv.configure(values); err != nil {
+		return nil, err
+	}
+	srv.polls = srv.Config.transport == "epoll"
+	if _, told := values["transport"]; !told && os.Getenv("ZSETD_TRANSPORT") == "net" { // tests run with both
+		srv.polls = false
+	}
+	if err := srv.loadUsers(values["user"]); err != nil {
+		return nil, err
+	}
+	srv.ListenState.handed, srv.ListenState.handedTLS = o.Listeners, o.TLSListeners
+	srv.tls.wanted = len(o.TLSListeners) > 0
+	if _, err := srv.applyTLS(&srv.Config); err != nil {
+		return nil, fmt.Errorf("zsetd: TLS: %w", err)
+	}
+	return srv, nil
+}
+
+// Ready waits until the data are loaded from the file, or ctx ends, and returns the
+// error, if any. Until then commands that need the data receive the error -LOADING.
+// After Close or Shutdown it returns ErrServerClosed, unless the file could not be
+// loaded.
+func (srv *Engine) Ready(ctx context.Context) error {
+	if e := srv.fault.Load(); e != nil {
+		return e
+	}
+	select {
+	case <-srv.Keeper.loaded:
+		if err := srv.Keeper.loadErr; err != nil {
+			return err
+		}
+	case <-srv.Stopped:
+		return srv.closedError()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-srv.Stopped:
+		return srv.closedError()
+	default:
+		return nil
+	}
+}
+
+// Listening waits until ListenAndServe has opened the configured sockets, or until
+// ctx ends, and then returns ctx's error. The data may not be loaded by then, see
+// [Server.Ready].
+func (srv *Engine) Listening(ctx context.Context) error {
+	select {
+	case <-srv.ListenState.open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// RandomID returns 40 random hexadecimal digits.
+func RandomID() string {
+	var b [20]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic("BUG: no randomness: " + err.Error())
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// SetClock fixes the time for the commit scopes to come.
+func (srv *Engine) SetClock(t time.Time) {
+	srv.At, srv.Instant = t, t.UnixMicro()
+	srv.Keys.SetNow(t.UnixMilli())
+}
+
+// Now returns the server's time.
+func (srv *Engine) Now() time.Time { return srv.Clock() }
+
+// Advance moves the server's clock forward by d, which may be negative. Everything
+// that becomes due expires, times out or is delivered before Advance returns. It is
+// for tests; see package servertest.
+func (srv *Engine) Advance(d time.Duration) {
+	defer srv.recovers()
+	srv.Time.Offset.Add(int64(d))
+	for {
+		srv.OnTimer()
+		srv.Mu.Lock()
+		due := srv.Sweeps() && srv.NextExpiry <= srv.Clock().UnixMilli() || srv.HasDelayed()
+		srv.Mu.Unlock()
+		if !due {
+			return
+		}
+	}
+}
+
+// Check verifies the invariants of all data and state of the server, and returns
+// the first violation. It visits every element of every value while no command
+// runs: it is for tests.
+func (srv *Engine) Check() (err error) {
+	defer srv.setClosedError(&err)
+	srv.Locked(func() { err = srv.check() })
+	return err
+}
+
+func (srv *Engine) check() error {
+	if err := srv.Keys.Check(); err != nil {
+		return err
+	}
+	watches, waits, waiters, subscriptions := 0, 0, 0, 0
+	for _, s := range srv.Sessions {
+		watches += len(s.watches)
+		subscriptions += s.Subscriptions()
+		if w := s.Blocked; w != nil {
+			waiters++
+			waits += len(w.positions)
+		}
+		if s.postponed != nil {
+			waiters++
+		}
+	}
+	for _, s := range srv.Watched {
+		watches -= len(s)
+	}
+	for _, q := range srv.Waiting {
+		for _, l := range q.Groups {
+			waits -= l.Waiters.Len()
+		}
+	}
+	for _, t := range []topic{channelTopic(), patternTopic(), ShardTopic()} {
+		for name, a := range t.all(&srv.PubSub) {
+			subscriptions -= a.len()
+			for i, s := range a.Sessions {
+				if place, listens := (*t.mine(s))[name]; !listens || place != i {
+					return fmt.Errorf("session %d is subscriber %d of %q, but has no such subscription", s.ID, i, name)
+				}
+			}
+		}
+	}
+	if err := srv.Tracking.check(srv.Sessions); err != nil {
+		return err
+	}
+	if watches != 0 || waits != 0 || subscriptions != 0 || waiters != srv.BlockedClients {
+		return fmt.Errorf("the indexes of the server do not match its sessions: they differ by %d watched keys, %d awaited keys, %d subscriptions, %d blocked clients",
+			watches, waits, subscriptions, waiters-srv.BlockedClients)
+	}
+	return nil
+}
+
+// ListenAndServe listens on the configured addresses and serves clients until
+// Shutdown or Close. It always returns an error; after these two,
+// ErrServerClosed, and a *PanicError if the server has panicked.
+func (srv *Engine) ListenAndServe() (err error) {
+	defer srv.setClosedError(&err)
+	ls, err := srv.listen()
+	if err != nil {
+		return err
+	}
+	failed := make(chan error)
+	ended := make(chan struct{})
+	var loading sync.WaitGroup // the goroutine that waits for the load
+	defer loading.Wait()
+	defer close(ended)
+	serve := func(l net.Listener) {
+		go func() {
+			err := srv.Serve(l)
+			if errors.Is(err, net.ErrClosed) {
+				return // relisten has replaced it
+			}
+			select {
+			case failed <- err:
+			case <-ended:
+			}
+		}()
+	}
+	for _, l := range ls {
+		serve(l)
+	}
+	srv.ListenState.Lock()
+	srv.ListenState.Serve = serve
+	srv.ListenState.Unlock()
+	srv.ListenState.once.Do(func() { close(srv.ListenState.open) })
+	loading.Go(func() {
+		select {
+		case <-srv.Keeper.loaded:
+		case <-ended:
+			return
+		}
+		if err := srv.Keeper.loadErr; err != nil {
+			select {
+			case failed <- err:
+			case <-ended:
+			}
+			return
+		}
+		for _, l := range ls {
+			srv.logListening(l)
+		}
+	})
+	select {
+	case err = <-failed:
+	case <-srv.Stopped: // no listener may stay open
+		err = srv.closedError()
+	}
+	if !errors.Is(err, ErrServerClosed) {
+		srv.Close()
+	}
+	return err
+}
+
+// Shutdown stops accepting clients, runs and answers all commands that have arrived
+// so far, whole pipelines, and closes all connections. Blocked clients are
+// disconnected. If ctx ends first, the remaining connections are closed at once and
+// Shutdown returns ctx's error. Then changes are written to the file, unless the
+// save rules are empty; if that fails, the error says so.
+func (srv *Engine) Shutdown(ctx context.Context) (err error) {
+	defer srv.waitClosedAfterPanic(ctx, &err)
+	defer srv.setClosedError(&err)
+	srv.stop(transport.finish)
+	done := make(chan struct{})
+	go func() {
+		srv.running.Wait()
+		close(done)
+	}()
+	var late error
+	wait := ctx.Done()
+	if srv.closesAtOnce() {
+		wait = closedChannel()
+	}
+	select {
+	case <-done:
+	case <-wait:
+		srv.stop(transport.abort)
+		<-done
+		late = ctx.Err()
+	}
+	srv.loops.stop()
+	srv.loops.close()
+	srv.stopTimer()
+	if err := srv.closeKeeper(); err != nil {
+		return err
+	}
+	return late
+}
+
+// closeKeeper writes the last changes, if the save rules or the options of the
+// shutdown ask for that, and closes the file. Only the first call has an effect.
+func (srv *Engine) closeKeeper() error {
+	srv.keeperClosed.Do(func() {
+		srv.Mu.Lock()
+		flags := srv.Ending
+		srv.Mu.Unlock()
+		srv.keeperErr = srv.Keeper.close(srv.Keeper.savesAtEnd(flags))
+		if srv.keeperErr != nil && flags.force {
+			srv.Log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.keeperErr)
+			srv.keeperErr = nil
+		}
+	})
+	return srv.keeperErr
+}
+
+// Close closes all listeners and connections at once. It still writes changes to
+// the file.
+func (srv *Engine) Close() (err error) {
+	defer srv.waitClosedAfterPanic(context.Background(), &err)
+	defer srv.setClosedError(&err)
+	srv.stop(transport.abort)
+	srv.running.Wait()
+	srv.loops.stop()
+	srv.loops.close()
+	srv.stopTimer()
+	return srv.closeKeeper()
+}
+
+func (srv *Engine) stop(each func(transport)) {
+	srv.Mu.Lock()
+	srv.closed = true
+	srv.Mu.Unlock()
+	for _, c := range srv.stopListening() {
+		each(c)
+	}
+}
+
+// stopTimer stops the timer, which commands may have needed so far.
+func (srv *Engine) stopTimer() {
+	srv.Mu.Lock()
+	defer srv.Mu.Unlock()
+	srv.TimerStopped = true
+	srv.timer.Stop()
+}
+
+// stopListening closes the listeners, and returns the open connections. No further
+// ones can be added.
+func (srv *Engine) stopListening() []transport {
+	srv.Lifecycle.Lock()
+	defer srv.Lifecycle.Unlock()
+	if !srv.stopping {
+		srv.stopping = true
+		close(srv.Stopped)
+	}
+	for l := range srv.listeners {
+		l.Close()
+	}
+	return slices.Collect(maps.Keys(srv.Conns))
+}
+
+// waitClosedAfterPanic waits, after a panic of the server, until everything is closed.
+func (srv *Engine) waitClosedAfterPanic(ctx context.Context, err *error) {
+	e := srv.fault.Load()
+	if e == nil {
+		return
+	}
+	*err = e
+	select {
+	case <-srv.closedAfterPanic:
+	case <-ctx.Done():
+	}
+}

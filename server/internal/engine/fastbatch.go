@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/histogram"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// The batch fast path: a fast batch is a sequence of short commands in a pipeline, from
+// a client without special modes. The checks that exec makes before each command
+// (transaction, ACL, pause, cluster, …) are made once for the whole batch, because
+// none of its commands can change their outcome. So is the reading of the clock,
+// which is most of the remaining cost: it takes 45 ns where PING takes 20. All
+// other commands, and all clients with a special mode, go through exec, which has
+// the same effects.
+//
+// The time of a fast batch is divided evenly among its commands. The sums in INFO
+// stay exact; differences of some microseconds between the commands of one pipeline
+// are lost. Where the time of a single command matters (a slow log threshold below a
+// millisecond, the latency monitor, MONITOR), there are no fast batches. A command
+// with a large line or reply ends the batch: it is charged all time in excess of a
+// microsecond for each of the others.
+
+const (
+	fastBatchLimit = 16
+	// fastBatchBytes is the size from which a command line or a reply counts as large.
+	fastBatchBytes = 2 << 10
+	// FastBatchElements is how many elements a command may remove before it counts as
+	// large.
+	FastBatchElements = 32
+	// fastBatchShare is the most that is charged to each other command of a fast batch
+	// with a large one.
+	fastBatchShare = time.Microsecond
+	// fastBatchSlow is the lowest threshold of the slow log at which commands need not
+	// be timed one by one.
+	fastBatchSlow = 1000 // microseconds
+)
+
+// isQuick reports whether a command may be part of a fast batch: it takes constant or
+// logarithmic time, apart from the cost that its reply or Call.large indicates, and
+// accesses data only, not the state of its client or of the server.
+func (c *Command) isQuick() bool {
+	if c.Run == nil || c.ByArg != nil || c.Spec.Flags().Has(protocol.NoScript|protocol.Blocking|protocol.Protected|protocol.Admin) {
+		return false
+	}
+	switch c.Name {
+	case "ping", "echo", "publish", "set", "setex", "psetex", "getrange", "hgetall", "hkeys", "hvals", "smembers",
+		"zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebylex", "zrevrangebyscore",
+		"zremrangebylex", "zremrangebyrank", "zremrangebyscore":
+		return true
+	case "touch", "move":
+		return false
+	}
+	switch c.Group {
+	case "string", "hash", "list", "set", "sorted-set", "stream", "bitmap", "hyperloglog", "generic":
+		return c.Spec.Flags().Has(protocol.Fast)
+	}
+	return false
+}
+
+// plain reports whether commands of s need none of dispatch's checks, and no
+// observer needs them one by one.
+func (s *Session) plain() bool {
+	srv := s.Engine
+	cfg := &srv.Config
+	return !s.Multi && s.User.all && s.Replies == ReplyOn && s.cache == nil && !s.monitoring &&
+		(s.Authenticated || !srv.ACL.loginRequired.Load()) &&
+		(s.Out.Version() == 3 || s.Subscriptions() == 0) &&
+		srv.Cluster == nil && !srv.Keeper.Refuses() && !srv.LacksReplicas() &&
+		srv.Keeper.Loading == nil && srv.PausedUntil == 0 && srv.NextExpiry > srv.Keys.Now() &&
+		len(srv.Monitors) == 0 && cfg.LatencyMonitorThreshold == 0 &&
+		uint64(cfg.SlowlogSlowerThan) >= fastBatchSlow && // -1 disables the log
+		(cfg.Maxmemory == 0 || !srv.lacksMemory()) // a fast batch can add little
+}
+
+// runFastBatch runs the commands at the beginning of batch that form a fast batch, and
+// returns how many; 0 if the first one is for exec. It is called with the lock
+// held, while no script lends it.
+func (s *Session) runFastBatch(batch [][][]byte) (done int) {
+	if !s.plain() {
+		return 0
+	}
+	srv := s.Engine
+	u := &srv.Scope
+	c := &s.Call
+	var ran [fastBatchLimit]*Command
+	if len(batch) >= 4 {
+		s.prefetch(batch)
+	}
+	u.actor = s
+	srv.Keys.NoTouch = s.NoTouch
+	c.DB, c.secret, c.Counted, c.Large = s.DB, nil, false, false
+	for done < min(len(batch), fastBatchLimit) && !c.Large && len(u.effects) == 0 {
+		argv := batch[done]
+		cmd := srv.Table.Index.Find(argv[0])
+		if cmd == nil || !cmd.quick || cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
+			break
+		}
+		mark := s.Out.Len()
+		u.mark = mark
+		c.Args = protocol.NewArgs(argv[1:])
+		c.Command, c.Argv = cmd, argv
+		cmd.Run(c)
+		c.RemoveEmpty()
+		ran[done] = cmd
+		done++
+		if s.Out.Over() {
+			break // checkOutput closes it
+		}
+		out := s.Out.Bytes()[mark:]
+		if len(out) > 0 && out[0] == '-' {
+			srv.countFailure(cmd, out)
+		}
+		if len(out) > fastBatchBytes || lineBytes(argv) > fastBatchBytes {
+			c.Large = true
+		}
+	}
+	u.actor = nil
+	if done > 0 {
+		s.last = ran[done-1]
+		srv.accountFastBatch(c, ran[:done])
+		s.lastUsed = srv.At
+		u.Commit()
+		s.checkOutput()
+	}
+	return done
+}
+
+// prefetch looks up the keys of the next commands together, if there are several, to
+// overlap the cache misses.
+func (s *Session) prefetch(batch [][][]byte) {
+	var keys [keyspace.PrefetchKeys][]byte
+	n := 0
+	var last []byte
+	for _, argv := range batch[:min(len(batch), len(keys))] {
+		if len(argv) > 1 && !bytes.Equal(argv[1], last) {
+			last = argv[1]
+			keys[n] = last
+			n++
+		}
+	}
+	if n > 2 {
+		s.DB.Prefetch(keys[:n])
+	}
+}
+
+// lineBytes returns the total size of a command's arguments, or more than
+// fastBatchBytes if there are many.
+func lineBytes(argv [][]byte) (n int) {
+	if len(argv) > 16 {
+		return fastBatchBytes + 1
+	}
+	for _, a := range argv {
+		n += len(a)
+	}
+	return n
+}
+
+// accountFastBatch records stats, slowlog and latency of the commands of a fast
+// batch, as account does for one command. c is the Call of the last, which may be
+// large.
+func (srv *Engine) accountFastBatch(c *Call, ran []*Command) {
+	took := srv.since(srv.At)
+	now := srv.At.Add(took)
+	srv.At = now
+	srv.Commands += int64(len(ran))
+	share := took / time.Duration(len(ran))
+	last := share
+	if c.Large {
+		share = min(share, fastBatchShare)
+		last = took - share*time.Duration(len(ran)-1)
+	}
+	tracked := srv.Config.LatencyTracking
+	bucket := histogram.Bucket(share)
+	for _, cmd := range ran[:len(ran)-1] {
+		cmd.Stats.ran(share, bucket, tracked)
+	}
+	c.Command.Stats.ran(last, histogram.Bucket(last), tracked)
+	if limit := srv.Config.SlowlogSlowerThan; limit >= 0 && last.Microseconds() >= limit {
+		srv.logSlow(c, now, last)
+	}
+	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
+		srv.sample(now)
+	}
+}

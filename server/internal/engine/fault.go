@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Handling of panics. A panic is always a bug in this program.
+//
+// A panic under the lock may leave any part of the data half changed, and no code
+// can tell which. So the lock breaks: each later attempt to take it panics, up to
+// the end of its goroutine. No further command runs and no further checkpoint is
+// taken, so the file keeps its last consistent state. The client of the panicking
+// command receives an error, all other clients are disconnected, Serve and the
+// other methods return a *PanicError, and the embedding program continues; zsetd
+// exits with a status of its own.
+//
+// Elsewhere a panic stops the server in the same way, except where it can only have
+// damaged the state of one client: in the parsing of its input, and in the
+// goroutine of a connection that no loop serves. There it ends that client.
+//
+// Rejected: to recover per command and continue, which saves the process and loses
+// the data (the next checkpoint would contain the command's partial changes); and
+// Go's default, which kills the embedding program and sends clients nothing. Each
+// goroutine of the server defers one function, and so does each lock hold: 2 ns,
+// shared by the commands of that lock hold.
+//
+// The runtime's fatal errors cannot be recovered: a stack of 1 GB, memory
+// exhaustion, concurrent map writes. The process then ends as by SIGKILL, and the
+// file contains the last save.
+
+// PanicError is the error of Serve, Do, Shutdown, Close and similar methods after
+// code of the server has panicked. The server has then stopped: no command runs,
+// and changes since the last save are not written. Another server may open the
+// file.
+type PanicError struct {
+	Value   any    // the value passed to panic
+	Stack   []byte // as debug.Stack formats it
+	Command string // the command that ran, with secrets redacted; empty if there was none
+	Client  string // its client
+}
+
+// Error returns one line with the command and the panic value.
+func (e *PanicError) Error() string {
+	where := ""
+	if e.Command != "" {
+		name, _, _ := strings.Cut(e.Command, " ")
+		where = " in " + name
+	}
+	return fmt.Sprintf("zsetd: the server has panicked%s: %v", where, e.Value)
+}
+
+// Unwrap returns the panic value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// ErrInternal is the reply to a command that has panicked.
+const ErrInternal = "ERR internal error: the server is stopping, see its log"
+
+// mainLock is the server's lock. It can break, see above.
+type mainLock struct {
+	sync.Mutex
+	broken bool // guarded by itself
+}
+
+// lockBroken is the value that Lock panics with after the lock has broken.
+type lockBroken struct{}
+
+// Lock takes the lock, or panics if it is broken.
+func (l *mainLock) Lock() {
+	l.Mutex.Lock()
+	if l.broken {
+		l.Mutex.Unlock()
+		panic(lockBroken{})
+	}
+}
+
+// guard breaks and releases the lock after a panic. Every holder of the lock that
+// may modify state defers it.
+func (srv *Engine) guard() {
+	if p := recover(); p != nil {
+		srv.breakLock(p)
+		srv.Mu.Unlock()
+		panic(lockBroken{})
+	}
+}
+
+// guarded runs f with the lock held. If f panics, the lock breaks and is released.
+func (srv *Engine) guarded(f func()) {
+	defer srv.guard()
+	f()
+}
+
+// recovers is deferred by each goroutine of the server. It recovers panics, and those
+// of a broken lock.
+func (srv *Engine) recovers() {
+	if p := recover(); p != nil {
+		srv.panicked(p)
+	}
+}
+
+// panicked handles a panic that was recovered without the lock held.
+func (srv *Engine) panicked(p any) {
+	if _, known := p.(lockBroken); known {
+		return
+	}
+	srv.Mu.Mutex.Lock()
+	srv.breakLock(p)
+	srv.Mu.Unlock()
+}
+
+// Attempt runs f, which ends early if the lock is broken.
+func (srv *Engine) Attempt(f func()) {
+	defer srv.recovers()
+	f()
+}
+
+// setClosedError is deferred by exported methods that return an error. If the lock is
+// broken, it sets the error to the reason.
+func (srv *Engine) setClosedError(err *error) {
+	if p := recover(); p != nil {
+		if _, known := p.(lockBroken); !known {
+			panic(p) // without the lock, and in a caller's goroutine
+		}
+		*err = srv.fault.Load()
+	}
+}
+
+// closedError returns the reason why the server no longer serves.
+func (srv *Engine) closedError() error {
+	if e := srv.fault.Load(); e != nil {
+		return e
+	}
+	return ErrServerClosed
+}
+
+// breakLock breaks the lock after a recovered panic: it logs the panic, answers the
+// command and starts closeAllAfterPanic in a goroutine. It is called with the lock held.
+func (srv *Engine) breakLock(p any) {
+	if srv.Mu.broken {
+		return
+	}
+	srv.Mu.broken = true
+	e := &PanicError{Value: p, Stack: debug.Stack()}
+	if s := srv.Scope.actor; s != nil {
+		e.Client = s.Addr
+		e.Command = s.Call.ForLog()
+	}
+	if inner, ok := p.(*ScriptPanic); ok {
+		e.Value, e.Stack = inner.Value, inner.Stack
+		e.Command += " (which has called: " + inner.Command + ")"
+	}
+	srv.fault.Store(e)
+	close(srv.broken)
+	for _, f := range []func(){
+		func() {
+			srv.Log.Error("panic: the server stops saving and closes all connections",
+				"panic", fmt.Sprint(e.Value), "command", e.Command, "client", e.Client, "stack", string(e.Stack))
+		},
+		srv.answerPanic,
+	} {
+		func() {
+			defer func() { recover() }() // the data may be in any state
+			f()
+		}()
+	}
+	srv.Busy = false
+	srv.idle.Broadcast()
+	go srv.closeAllAfterPanic()
+}
+
+// answerPanic appends the error reply to the output queue of the panicking
+// command's client. Output that waits for a checkpoint is never sent.
+func (srv *Engine) answerPanic() {
+	s := srv.Scope.actor
+	if s != nil && s.Replies == ReplyOn && srv.Scope.mark <= s.Out.Len() {
+		s.Out.Truncate(srv.Scope.mark)
+		s.Out.Error(ErrInternal)
+	}
+	if srv.Keeper.holds() {
+		for _, w := range srv.Scope.wake {
+			w.held = true
+		}
+		if s != nil {
+			s.held = true
+		}
+	}
+}
+
+// ScriptPanic carries the panic value of a script's command through the Lua
+// interpreter.
+type ScriptPanic struct {
+	Value   any
+	Stack   []byte
+	Command string
+}
+
+// String returns the value of the panic.
+func (p *ScriptPanic) String() string { return fmt.Sprint(p.Value) }
+
+// ForLog returns the command with as many arguments, and as much of each, as the
+// slow log would keep. For commands that carry passwords it returns only the name,
+// because they may have panicked before they marked the arguments to redact.
+func (c *Call) ForLog() string {
+	if c.Command == nil || len(c.Argv) == 0 {
+		return ""
+	}
+	name := strings.ToUpper(strings.ReplaceAll(c.Command.Name, "|", " "))
+	switch c.Command.Name {
+	case "auth", "hello", "acl|setuser", "config|set", "migrate":
+		return name + " " + redacted
+	}
+	var b strings.Builder
+	b.WriteString(name)
+	for i := strings.Count(c.Command.Name, "|") + 1; i < len(c.Argv); i++ {
+		if i == slowlogArgs {
+			fmt.Fprintf(&b, " ... (%d more arguments)", len(c.Argv)-i)
+			break
+		}
+		arg := c.shown(i)
+		fmt.Fprintf(&b, " %q", arg[:min(len(arg), slowlogArgBytes)])
+		if more := len(arg) - slowlogArgBytes; more > 0 {
+			fmt.Fprintf(&b, "... (%d more bytes)", more)
+		}
+	}
+	return b.String()
+}
+
+// lastReplyTime is how long a client may take to receive the reason for its
+// disconnection.
+const lastReplyTime = 200 * time.Millisecond
+
+// closeAllAfterPanic closes all that a server with a broken lock has open.
+func (srv *Engine) closeAllAfterPanic() {
+	defer close(srv.closedAfterPanic)
+	srv.timer.Stop()
+	conns := srv.stopListening()
+	srv.loops.stop()
+	var words sync.WaitGroup
+	for _, c := range conns {
+		words.Go(c.closeAfterPanic)
+	}
+	words.Wait()
+	srv.running.Wait()
+	srv.loops.close()
+	if err := srv.Keeper.abandon(); err != nil {
+		srv.Log.Warn("cannot close the data file", "error", err)
+	}
+}
+
+// lastReply returns the output to send to a client when no command runs any more.
+// mine reports that no other goroutine can be about to write.
+func (s *Session) lastReply(mine bool) []byte {
+	if s == nil {
+		return nil
+	}
+	s.Engine.Mu.Mutex.Lock()
+	defer s.Engine.Mu.Unlock()
+	if s.held || s.Killed || s.waiting() == 0 || !mine && !s.claim() {
+		return nil
+	}
+	out := s.next(nil)
+	for s.waiting() > 0 {
+		out = append(out, s.next(nil)...)
+	}
+	return out
+}

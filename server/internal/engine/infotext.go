@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"math"
+	"strconv"
+)
+
+// InfoText is the text of INFO during its construction.
+type InfoText struct{ Bytes []byte }
+
+// Title begins a section.
+func (t *InfoText) Title(name string) {
+	if len(t.Bytes) > 0 {
+		t.Bytes = append(t.Bytes, "\r\n"...)
+	}
+	t.Bytes = append(append(append(t.Bytes, "# "...), name...), "\r\n"...)
+}
+
+// Text appends a field.
+func (t *InfoText) Text(name, value string) {
+	t.Bytes = append(append(append(append(t.Bytes, name...), ':'), value...), "\r\n"...)
+}
+
+// Int appends an integer field.
+func (t *InfoText) Int(name string, n int64) { t.Text(name, strconv.FormatInt(n, 10)) }
+
+// Fixed appends a field with a fixed number of digits after the point.
+func (t *InfoText) Fixed(name string, f float64, digits int) {
+	t.Text(name, strconv.FormatFloat(f, 'f', digits, 64))
+}
+
+// Size writes a number of bytes, and again in readable form.
+func (t *InfoText) Size(name string, n int64) {
+	t.Int(name, n)
+	t.Text(name+"_human", HumanBytes(n))
+}
+
+// Zeros writes fields that count features without an equivalent here.
+func (t *InfoText) Zeros(names ...string) {
+	for _, name := range names {
+		t.Int(name, 0)
+	}
+}
+
+// Ratio returns a/b, 0 if b is 0.
+func Ratio(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// HumanBytes writes a size as INFO does: 512B, 1.50K, 2.00M.
+func HumanBytes(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + "B"
+	}
+	units := "KMGTPE"
+	i := 0
+	f := float64(n) / 1024
+	for f >= 1024 && i < len(units)-1 {
+		f /= 1024
+		i++
+	}
+	return strconv.FormatFloat(math.Round(f*100)/100, 'f', 2, 64) + units[i:i+1]
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Memory that becomes garbage in large pieces: values removed by UNLINK, FLUSHDB
+// and FLUSHALL, strings of a megabyte or more however they end, and the input and
+// output buffers of a client that disconnects. The garbage collector works in the
+// background anyway, but only after as much again was allocated, so an idle server
+// would keep the memory for minutes. Therefore the server runs the collector when
+// the garbage is a good part of the memory that was live at the last collection. A
+// collection costs in proportion to the memory that stays, so the cost is bounded
+// by the memory freed.
+
+// freeing is the state of released memory, guarded by the server's lock, except
+// wanted and collecting.
+type freeing struct {
+	Objects int64       // INFO's lazyfreed_objects: objects that Redis would have freed in the background
+	bytes   int64       // since the last collection, estimated
+	wanted  atomic.Bool // a collection is requested
+	running atomic.Bool // a goroutine runs the collections
+}
+
+const (
+	lazyThreshold = 64      // values of more allocations than this are freed in the background by Redis
+	minCollect    = 1 << 20 // bytes
+	collectShare  = 16      // the smallest part of live memory worth a collection
+	collectPause  = 4       // the pause after a collection, in multiples of its duration
+)
+
+// ValueFreed records that a value was removed.
+func (srv *Engine) ValueFreed(v any) {
+	if srv.effort(v) <= lazyThreshold {
+		return
+	}
+	srv.Freeing.Objects++
+	srv.Freeing.bytes += int64(Footprint(v, 1))
+	srv.Collect()
+}
+
+// bytesFreed records bytes that became garbage: a long string, or the buffers of a
+// client.
+func (srv *Engine) bytesFreed(bytes int) {
+	srv.Freeing.bytes += int64(bytes)
+	srv.Collect()
+}
+
+// effort returns about how many allocations Redis would have to free with a value.
+func (srv *Engine) effort(v any) int {
+	const node = 8 << 10 // of a list
+	l := &srv.Keys.Limits
+	switch v := v.(type) {
+	case *keyspace.List:
+		return v.Bytes() / node
+	case *keyspace.Stream:
+		if n := l.StreamNodeMaxEntries; n > 0 {
+			return v.Len() / n
+		}
+		return v.Len()
+	case *keyspace.Set, *keyspace.Hash, *zset.Set:
+		if e := EncodingOf(v, l); e == "hashtable" || e == "skiplist" {
+			return v.(interface{ Len() int }).Len()
+		}
+	}
+	return 1
+}
+
+// DatabaseFreed records that a database is about to be emptied. It samples the values to
+// estimate their size.
+func (srv *Engine) DatabaseFreed(db *keyspace.DB, lazily bool) {
+	const sample = 64
+	if lazily {
+		srv.Freeing.Objects += int64(db.Len())
+	}
+	n, bytes := 0, 0
+	for e := range db.All() {
+		bytes += e.Bytes() + Footprint(e.Value(), 1)
+		if n++; n == sample {
+			break
+		}
+	}
+	if n > 0 {
+		srv.Freeing.bytes += int64(float64(bytes) / float64(n) * float64(db.Len()))
+	}
+}
+
+// Collect runs the garbage collector if the garbage is worth it.
+func (srv *Engine) Collect() {
+	if f := &srv.Freeing; f.bytes >= minCollect && f.bytes >= LiveMemory()/collectShare {
+		f.bytes = 0
+		f.run()
+	}
+}
+
+// run runs the garbage collector in the background; if a collection is in progress,
+// once more after it.
+func (f *freeing) run() {
+	f.wanted.Store(true)
+	if !f.running.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		for {
+			for f.wanted.Swap(false) {
+				start := time.Now()
+				runtime.GC()
+				time.Sleep(collectPause * time.Since(start))
+			}
+			f.running.Store(false)
+			if !f.wanted.Load() || !f.running.CompareAndSwap(false, true) {
+				return
+			}
+		}
+	}()
+}

@@ -1,0 +1,276 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Graceful shutdown of connections. All input that has reached the machine before
+// the shutdown is run and answered: commands that the server has read, and those in
+// the socket's receive buffer at that moment. No later input is read, so a client
+// that continues to send does not delay the shutdown. Then the connection is
+// closed; when all are closed, the last checkpoint is taken. A partial command is
+// not run.
+//
+// A client that is blocked, in BLPOP or by CLIENT PAUSE, is disconnected, and the
+// rest of its pipeline is not run. Replies that a client does not take are
+// abandoned at the time limit of Shutdown.
+//
+// Closing a socket that has unread input, or receives more, makes the kernel
+// discard replies in flight. So the connection is half-closed first, and further
+// input is read and discarded until the client has closed its side, for a second at
+// most. A client that has taken everything is not waited for.
+
+// stopFlags are the options of a shutdown, from SHUTDOWN or the values of
+// shutdown-on-sigint and shutdown-on-sigterm.
+type stopFlags struct {
+	Save, Nosave bool
+	now          bool // close the connections at once
+	force        bool // stop even if the data cannot be saved
+}
+
+// parseStopFlags reads the value of shutdown-on-sigint or shutdown-on-sigterm.
+func parseStopFlags(words string) (f stopFlags) {
+	for _, word := range strings.Fields(words) {
+		switch word {
+		case "save":
+			f.Save = true
+		case "nosave":
+			f.Nosave = true
+		case "now":
+			f.now = true
+		case "force":
+			f.force = true
+		}
+	}
+	return f
+}
+
+// Shutdown implements SHUTDOWN: see [Server.Shutdown]. ABORT never finds a shutdown
+// in progress to abort, because the command saves while it runs.
+func Shutdown(c *Call) {
+	var f stopFlags
+	abort := false
+	for c.More() {
+		switch {
+		case c.Is("SAVE"):
+			f.Save = true
+		case c.Is("NOSAVE"):
+			f.Nosave = true
+		case c.Is("ABORT"):
+			abort = true
+		case c.Is("NOW"):
+			f.now = true
+		case c.Is("FORCE"):
+			f.force = true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if f.Save && f.Nosave || abort && f != (stopFlags{}) {
+		c.Fail(protocol.ErrSyntax)
+	}
+	if !c.OK() {
+		return
+	}
+	if abort {
+		c.Reply.Error("ERR No shutdown in progress.")
+		return
+	}
+	if c.Engine.Busy && !f.Nosave {
+		c.Reply.Error(c.Engine.Scripting.Running.busyError())
+		return
+	}
+	if err := c.Engine.prepareStop(f); err != nil {
+		c.Engine.Log.Error("cannot save the data; shutdown canceled", "error", err)
+		c.Reply.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+		return
+	}
+	c.Engine.Log.Info("stopping", "reason", "SHUTDOWN", "client", c.Session.Addr)
+	c.Session.Closing = true // no reply
+	c.Engine.shutdownSoon()
+}
+
+// shutdownSoon starts the shutdown while the lock is held. Serve and ListenAndServe
+// return.
+func (srv *Engine) shutdownSoon() {
+	go func() {
+		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
+		defer cancel()
+		switch err := srv.Shutdown(limit); {
+		case errors.Is(err, context.DeadlineExceeded):
+			srv.Log.Warn("timeout while sending the last replies to clients", "limit", lastWrite)
+		case err != nil:
+			srv.Log.Error("stopped", "error", err)
+		}
+	}()
+}
+
+// Signaled prepares the server for the shutdown after a SIGINT, or else a SIGTERM:
+// it saves the data as shutdown-on-sigint or shutdown-on-sigterm demands. The
+// caller then calls Shutdown, which saves later changes of clients that are still
+// connected. If the data cannot be saved, and the parameter does not contain force,
+// Signaled returns the error and the server continues: the caller must not stop it.
+func (srv *Engine) Signaled(interrupt bool) (err error) {
+	defer srv.setClosedError(&err)
+	srv.Mu.Lock()
+	flags := parseStopFlags(srv.Config.shutdownOnSigterm)
+	if interrupt {
+		flags = parseStopFlags(srv.Config.shutdownOnSigint)
+	}
+	if srv.Busy { // a script is half done; the shutdown ends it
+		srv.Ending = flags
+		srv.Mu.Unlock()
+		return nil
+	}
+	srv.locked(func() { err = srv.prepareStop(flags) })
+	return err
+}
+
+// prepareStop saves the data, if a shutdown with f saves, and stores f. After an
+// error the server continues. It is called with the lock held.
+func (srv *Engine) prepareStop(f stopFlags) error {
+	k := srv.Keeper
+	if k.Path != "" && k.Loading == nil && !srv.Busy && k.savesAtEnd(f) {
+		if err := k.SaveNow(); err != nil && !f.force {
+			return fmt.Errorf("cannot save the data: %w", err)
+		}
+	}
+	srv.Ending = f
+	return nil
+}
+
+// closesAtOnce reports whether connections are to be closed at once.
+func (srv *Engine) closesAtOnce() bool {
+	srv.Mu.Lock()
+	defer srv.Mu.Unlock()
+	return srv.Ending.now
+}
+
+// closedChannel returns a channel that is closed.
+func closedChannel() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+const (
+	// lingerTime is how long a client may take to receive the last replies.
+	lingerTime = time.Second
+	// lastUnread is how much input is read of a connection that cannot report how
+	// much has arrived (TLS, a pipe), and lastPause the silence after which such a
+	// connection has no more.
+	lastUnread = 1 << 20
+	lastPause  = 20 * time.Millisecond
+)
+
+// measure records how much input is to be read.
+func (c *Input) measure(fd uintptr) {
+	c.measured = true
+	c.unread = unreadBytes(fd)
+}
+
+// waitsForOthers reports whether only other clients can make a stalled session
+// continue.
+func (s *Session) waitsForOthers() bool {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.Blocked != nil || s.paused()
+}
+
+// paused reports whether CLIENT PAUSE holds back a command of the session.
+func (s *Session) paused() bool {
+	return s.postponed != nil && !slices.Contains(s.Engine.delayed, s) && !slices.Contains(s.Engine.released, s)
+}
+
+// conclude closes a session that runs no more commands, once its output queue is
+// written.
+func (s *Session) conclude() {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	s.Closing = true
+}
+
+func (c *Conn) finish() {
+	c.leaving.Store(true)
+	c.signal()
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
+}
+
+// readLast reads the input that arrived before the shutdown, or waits until the
+// session may continue. It returns false when there is no more to run.
+func (c *Conn) readLast() bool {
+	if c.Sess.Ending() {
+		return false
+	}
+	if c.Sess.Stalled.Load() {
+		if c.Sess.waitsForOthers() {
+			c.Sess.conclude()
+			return false
+		}
+		<-c.recheck
+		return true
+	}
+	if !c.measured {
+		if c.measured, c.unread = true, lastUnread; c.raw != nil {
+			c.raw.Control(c.measure)
+		}
+	}
+	for tries := 0; c.unread > 0 && tries < 10; tries++ {
+		c.nc.SetReadDeadline(time.Now().Add(lastPause))
+		space := c.space()
+		n, err := c.nc.Read(space[:min(len(space), c.unread)])
+		c.Srv.countInput(n)
+		c.unread -= n
+		if !c.filled(n) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.unread = 0
+		}
+		if n > 0 {
+			return true
+		}
+		if c.raw == nil || unreadOf(c) == 0 {
+			break // otherwise wake has interrupted the Read: retry
+		}
+	}
+	c.Sess.conclude()
+	return false
+}
+
+// unreadOf returns how much can be read from a plain socket.
+func unreadOf(c *Conn) (n int) {
+	c.raw.Control(func(fd uintptr) { n = unreadBytes(fd) })
+	return n
+}
+
+// linger waits until the client has taken the written output, if closing now could
+// discard it.
+func (c *Conn) linger() {
+	if c.raw == nil {
+		return
+	}
+	wait := false
+	c.raw.Control(func(fd uintptr) { wait = unfinished(fd) })
+	if !wait {
+		return
+	}
+	limit := time.AfterFunc(lingerTime, c.abort)
+	defer limit.Stop()
+	c.nc.SetReadDeadline(time.Time{})
+	c.awaitPeerClose()
+}
+
+// awaitPeerClose half-closes the connection and waits until the client has closed its
+// side, too.
+func (c *Conn) awaitPeerClose() {
+	if s, ok := c.socket.(interface{ CloseWrite() error }); ok && s.CloseWrite() == nil {
+		io.Copy(io.Discard, c.socket)
+	}
+}

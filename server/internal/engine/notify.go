@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// EventClass is a set of kinds of keyspace events: the flags of the parameter
+// notify-keyspace-events.
+type EventClass uint32
+
+const (
+	classKeyspace EventClass = 1 << iota // K: publish to __keyspace@<db>__:<key>
+	classKeyevent                        // E: publish to __keyevent@<db>__:<event>
+	ClassGeneric                         // g: del, expire, rename, …
+	ClassString                          // $
+	ClassList                            // l
+	ClassSet                             // s
+	ClassHash                            // h
+	ClassZset                            // z
+	classExpired                         // x: a key has expired
+	classEvicted                         // e: a key was evicted
+	ClassStream                          // t
+	classMiss                            // m: a requested key does not exist; not in A
+	classModule                          // d
+	classNew                             // n: a key was added; not in A
+
+	// Messages that also name the members that an event has changed; not in A.
+	classSubkeyspace      // S: publish to __subkeyspace@<db>__:<key>
+	classSubkeyevent      // T: publish to __subkeyevent@<db>__:<event>
+	classSubkeyspaceitem  // I: publish to __subkeyspaceitem@<db>__:<key>\n<member>
+	classSubkeyspaceevent // V: publish to __subkeyspaceevent@<db>__:<event>|<key>
+
+	classUnchanged // not a flag: the event changed nothing
+
+	classAny = ClassGeneric | ClassString | ClassList | ClassSet | ClassHash | ClassZset |
+		classExpired | classEvicted | ClassStream | classMiss | classModule | classNew
+	classAll = classAny &^ (classMiss | classNew) // A
+
+	classSubkeys  = classSubkeyspace | classSubkeyevent | classSubkeyspaceitem | classSubkeyspaceevent
+	classChannels = classKeyspace | classKeyevent | classSubkeys
+)
+
+// classLetters are the flags in the order in which CONFIG GET lists them.
+const classLetters = "g$lshzxetdnKEmSTIV"
+
+func classOf(letter byte) EventClass {
+	switch letter {
+	case 'A':
+		return classAll
+	case 'g':
+		return ClassGeneric
+	case '$':
+		return ClassString
+	case 'l':
+		return ClassList
+	case 's':
+		return ClassSet
+	case 'h':
+		return ClassHash
+	case 'z':
+		return ClassZset
+	case 'x':
+		return classExpired
+	case 'e':
+		return classEvicted
+	case 't':
+		return ClassStream
+	case 'd':
+		return classModule
+	case 'n':
+		return classNew
+	case 'K':
+		return classKeyspace
+	case 'E':
+		return classKeyevent
+	case 'm':
+		return classMiss
+	case 'S':
+		return classSubkeyspace
+	case 'T':
+		return classSubkeyevent
+	case 'I':
+		return classSubkeyspaceitem
+	case 'V':
+		return classSubkeyspaceevent
+	}
+	return 0
+}
+
+// ParseClasses parses the value of notify-keyspace-events.
+func ParseClasses(s string) (EventClass, bool) {
+	var set EventClass
+	for i := range len(s) {
+		c := classOf(s[i])
+		if c == 0 {
+			return 0, false
+		}
+		set |= c
+	}
+	return set, true
+}
+
+// String writes a set of classes as CONFIG GET does.
+func (set EventClass) String() string {
+	var b []byte
+	letters := classLetters
+	if set&classAll == classAll {
+		b = append(b, 'A')
+		letters = "nKEmSTIV"
+	}
+	for i := range len(letters) {
+		if set&classOf(letters[i]) != 0 {
+			b = append(b, letters[i])
+		}
+	}
+	return string(b)
+}
+
+// selectMemberEvents selects the events that record their members: those that are
+// published with them, and those of sorted sets while a client waits for a score.
+func (srv *Engine) selectMemberEvents() {
+	srv.subkeys = 0
+	if srv.notify&classSubkeys != 0 {
+		srv.subkeys = srv.notify & classAny
+	}
+	if srv.points > 0 {
+		srv.subkeys |= ClassZset
+	}
+}
+
+// notifyKeyspace publishes an effect that may have subscribers, on the channels,
+// and with the words, of Redis 8.8.
+func (srv *Engine) notifyKeyspace(e *effect) {
+	if len(srv.PubSub.Channels) == 0 && len(srv.PubSub.Patterns) == 0 {
+		return
+	}
+	on, at := srv.notify, "@"+strconv.Itoa(e.db)+"__:"
+	if on&classKeyspace != 0 {
+		srv.deliver(ChannelMessage, "__keyspace"+at+e.key, e.event)
+	}
+	if on&classKeyevent != 0 {
+		srv.deliver(ChannelMessage, "__keyevent"+at+e.event, e.key)
+	}
+	if e.members == "" {
+		return
+	}
+	if on&classSubkeyspace != 0 {
+		srv.deliver(ChannelMessage, "__subkeyspace"+at+e.key, e.event+"|"+e.members)
+	}
+	if on&classSubkeyevent != 0 {
+		srv.deliver(ChannelMessage, "__subkeyevent"+at+e.event,
+			strconv.Itoa(len(e.key))+":"+e.key+"|"+e.members)
+	}
+	// A newline ends the key in the name of such a channel.
+	if on&classSubkeyspaceitem != 0 && strings.IndexByte(e.key, '\n') < 0 {
+		prefix := "__subkeyspaceitem" + at + e.key + "\n"
+		for member := range eachMember(e.members) {
+			srv.deliver(ChannelMessage, prefix+member, e.event)
+		}
+	}
+	if on&classSubkeyspaceevent != 0 {
+		srv.deliver(ChannelMessage, "__subkeyspaceevent"+at+e.event+"|"+e.key, e.members)
+	}
+}
+
+// The members that an event has changed are collected in the form that messages
+// have, 3:abc,1:d. So they are copied once, into a buffer that the commit scope has
+// anyway, and their memory may be reused before the commit.
+//
+// The handlers name them, because they know which members belong to which event,
+// and in which order. The journal's reports from the values do not suffice: an HSET
+// that leaves a field unchanged is an event, too, and a set that is stored as a
+// whole reports none of its members.
+
+func appendMember[T string | []byte](dst []byte, first bool, member T) []byte {
+	if !first {
+		dst = append(dst, ',')
+	}
+	dst = strconv.AppendInt(dst, int64(len(member)), 10)
+	return append(append(dst, ':'), member...)
+}
+
+// eachMember yields the members that appendMember has written.
+func eachMember(members string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for members != "" {
+			length, rest, _ := strings.Cut(members, ":")
+			n, err := strconv.Atoi(length)
+			if err != nil {
+				panic("BUG: members of an event without a length")
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			members = strings.TrimPrefix(rest[n:], ",")
+		}
+	}
+}
+
+// hooks connects the accessors of the keyspace with the current commit scope.
+func (srv *Engine) hooks() keyspace.Hooks {
+	u := &srv.Scope
+	return keyspace.Hooks{
+		Expired: func(db *keyspace.DB, key string) {
+			srv.ExpiredKeys++
+			u.changed(db.ID(), key, classExpired, "expired")
+		},
+		Dropped: srv.bytesFreed,
+		ExpiredMembers: func(db *keyspace.DB, key string, value any, members []string, emptied bool) {
+			srv.ExpiredMembers += int64(len(members))
+			class, event := ClassZset, "zexpired"
+			if KindOf(value) == kindHash {
+				class, event = ClassHash, "hexpired"
+			}
+			for _, member := range members {
+				u.touched(class, BytesOf(member))
+			}
+			u.changed(db.ID(), key, class, event)
+			if emptied {
+				u.changed(db.ID(), key, ClassGeneric, "del")
+			}
+		},
+		Swept: func(deadline int64) {
+			// A key exists through the millisecond of its deadline.
+			srv.ExpiryLag.Add(srv.At.Sub(time.UnixMilli(deadline + 1)))
+		},
+		Added: func(db *keyspace.DB, key string) { u.event(db.ID(), key, classNew, "new") },
+		Missed: func(db *keyspace.DB, key []byte) {
+			srv.KeyspaceMisses++
+			if srv.notify&classMiss != 0 { // only then the key is copied
+				u.event(db.ID(), string(key), classMiss, "keymiss")
+			}
+		},
+	}
+}
+
+// touch marks the sessions that watch a key: their EXEC will fail.
+func (srv *Engine) touch(db int, key string) {
+	for s := range srv.Watched[WaitKey{db, key}] {
+		s.touched = true
+	}
+}

@@ -1,0 +1,436 @@
+package engine
+
+import (
+	"bytes"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The output queue of a session: bytes that wait to be written to its client, and
+// the limits on them.
+//
+// Output that cannot be written at once waits in blocks, so a slow client costs as
+// much memory as waits for it. A single growing buffer costs twice that, and is
+// copied whenever it grows. The last block is the Reply that handlers write to.
+//
+// There are three bounds.
+//
+//   - The server runs no more commands of a client with more than maxUnsent bytes
+//     of unread replies (OutputExceedsLimit). That is not a parameter: it harms no client.
+//   - client-output-buffer-limit closes a client: at once above the hard limit,
+//     even in the middle of a command (Reply.SetLimit), or after some seconds above
+//     the soft limit.
+//   - Output that a client has not requested (lines of MONITOR, invalidations of
+//     cached keys) falls under the hard limit of the class pubsub, whatever the
+//     client's class: OutputExceedsLimit does not stop it.
+//
+// The soft limit of the class normal is about progress: its seconds restart when
+// the client takes data. So with the default, 1 MB and 60 s, a client that reads a
+// pipeline's 300 MB over a slow line is served for as long as it takes, and a
+// stopped client (a debugger, a suspended machine) has a minute. But a client that
+// no longer reads does not hold its 32 MB without limit. The seconds of Redis count
+// waiting bytes whether or not they move; so Redis has no limit at all for this
+// class by default, as any limit would also disconnect well-behaved slow clients.
+// Rejected: 10 s, which disconnects a client that is stopped in a debugger for a
+// moment; and 300 s, the tcp-keepalive, which lets a thousand such connections hold
+// 32 GB for five minutes. The hard limit, 1 GB, corresponds to
+// client-query-buffer-limit for input. It effectively bounds single replies, of
+// which a string of 512 MB must be one.
+//
+// Where the system can report it, bytes count as taken only once they have left the
+// kernel's send buffer: the socket of a slow client becomes writable only after a
+// third of some megabytes has gone.
+
+const (
+	// maxUnsent is how many bytes of unread replies may wait before the server runs
+	// no more commands of that client.
+	maxUnsent = 32 << 20
+	// blockSize is the size up to which a block of an output queue grows before the
+	// next one begins.
+	blockSize = 64 << 10
+	// firstReplies is how many bytes never count against a limit. Redis, too, has a
+	// buffer of that size ahead of those that it counts.
+	firstReplies = 16 << 10
+	// preAuthOutputLimit is how many bytes of replies may wait for a client that must
+	// authenticate and has not: no login needs more. (Redis up to 7.2.7 does not
+	// limit them.)
+	preAuthOutputLimit = 16 << 10
+	// slowCheckInterval is the interval between checks of slow consumers.
+	slowCheckInterval = time.Second
+	// halfClosedSeconds is how many seconds a client that sends no more may take nothing
+	// of its remaining output, if no soft limit applies.
+	halfClosedSeconds = 60
+)
+
+// outputQueue is the state of a session's output queue besides out. The server's lock
+// guards fields without a note.
+type outputQueue struct {
+	blocks  [][]byte // sealed blocks, ahead of the bytes in out
+	Sealed  int      // bytes in blocks
+	garbage int      // bytes of buffers that were released when the client left
+	pushed  int64    // unrequested bytes since the queue was last empty
+
+	softSince  time.Time // since when the queue has been above its soft limit
+	seen       int64     // the last value of progress
+	seenAt     time.Time // when it last changed
+	halfClosed bool      // the client sends no more
+
+	Flushing  atomic.Uint32 // see claim
+	Unsent    atomic.Int64  // bytes that the transport has taken and could not write yet
+	queuedOut atomic.Int64  // bytes that turns have added since
+	late      atomic.Int64  // bytes written later than at the first attempt
+	inSlow    atomic.Bool   // is in Server.slow
+}
+
+// waiting returns how many bytes no transport has taken yet.
+func (s *Session) waiting() int { return s.Out.Len() + s.Sealed }
+
+// backlog returns how many bytes of output the client has not taken yet.
+func (s *Session) backlog() int64 { return int64(s.Out.Len()+s.Sealed) + s.Unsent.Load() }
+
+// seal begins a new block.
+func (s *Session) seal(next []byte) {
+	b := s.Out.Swap(next)
+	s.blocks = append(s.blocks, b)
+	s.Sealed += len(b)
+}
+
+// post appends a message that other code has encoded.
+func (s *Session) post(b []byte) {
+	if n := s.Out.Len(); n > blockSize/2 && n+len(b) > blockSize {
+		s.seal(make([]byte, 0, blockSize))
+	}
+	s.Out.Raw(b)
+	s.pending()
+	s.Weigh()
+}
+
+// leaveWaiting stores the replies of a turn that cannot be written yet. It copies
+// them, unless they are large, so that the turn's buffer, which has grown for them,
+// can be reused.
+func (s *Session) leaveWaiting() {
+	switch n := s.Out.Len(); {
+	case n > 4*turnBytes:
+		s.seal(nil)
+	case n >= blockSize:
+		s.blocks = append(s.blocks, bytes.Clone(s.Out.Bytes()))
+		s.Sealed += n
+		s.Out.Truncate(0)
+	}
+	s.queuedOut.Store(int64(s.waiting()))
+}
+
+// next returns the block to write next; the caller has the claim. If it is the last
+// block, spare becomes the new one.
+func (s *Session) next(spare []byte) (out []byte) {
+	if len(s.blocks) == 0 {
+		out = s.Out.Swap(spare)
+	} else {
+		out, s.blocks[0] = s.blocks[0], nil
+		s.blocks = s.blocks[1:]
+		s.Sealed -= len(out)
+		if len(s.blocks) == 0 {
+			s.blocks = nil
+		}
+	}
+	if s.waiting() > 0 {
+		s.Flushing.Store(2)
+	}
+	s.queuedOut.Store(int64(s.waiting()))
+	return out
+}
+
+// drop discards the output of a client that is gone.
+func (s *Session) drop() {
+	s.garbage += s.waiting()
+	s.Out.Swap(nil)
+	s.blocks, s.Sealed = nil, 0
+	s.queuedOut.Store(0)
+}
+
+// claim reports whether the caller is to write the waiting output. If not, another
+// goroutine is writing and will find it. It is called with the lock held.
+//
+// The state is 0 without a writer, 1 with one, and 2 if there is more output for
+// that writer. So in the common case, one writer that finds no further output, it
+// releases the claim without the lock.
+func (s *Session) claim() bool {
+	for {
+		if s.Flushing.CompareAndSwap(0, 1) {
+			return true
+		}
+		if s.Flushing.CompareAndSwap(1, 2) || s.Flushing.Load() == 2 {
+			return false
+		}
+	}
+}
+
+// Written is called by the transport, without the lock, after it has written its
+// output. It returns the next output, or nil if there is none; then it has released
+// the claim.
+func (s *Session) Written() []byte {
+	if s.Flushing.CompareAndSwap(1, 0) {
+		return nil
+	}
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	s.Flushing.Store(1)
+	if s.waiting() == 0 || s.held || s.Killed {
+		s.Flushing.Store(0)
+		return nil
+	}
+	return s.next(nil)
+}
+
+// OutputExceedsLimit reports whether so much output waits that the server is to run
+// no more commands of the client.
+func (s *Session) OutputExceedsLimit() bool { return s.Unsent.Load()+s.queuedOut.Load() > maxUnsent }
+
+// Take returns the output to write, if the caller is to write. A transport calls it
+// on wake, without the lock. killed reports that the connection must be closed at
+// once; closed, that it must be closed and all output is written.
+func (s *Session) Take() (out []byte, killed, closed bool) {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.taken(nil)
+}
+
+// taken is take with the lock held. If it takes output, spare becomes the queue's
+// new buffer.
+func (s *Session) taken(spare []byte) (out []byte, killed, closed bool) {
+	if s.waiting() > 0 && !s.Killed && !s.held && s.claim() {
+		out = s.next(spare)
+	}
+	return out, s.Killed, s.Closing && s.waiting() == 0 && s.Flushing.Load() == 0
+}
+
+// pending schedules a wake of the session after its output queue or state changed
+// outside its own turn.
+func (s *Session) pending() {
+	if s.Engine.current != s && !s.waking {
+		s.waking = true
+		s.Engine.Scope.wake = append(s.Engine.Scope.wake, s)
+	}
+}
+
+// recordUnsent records that a client has not taken n bytes of a write. Transports call it
+// without the lock.
+func (s *Session) recordUnsent(n int) {
+	s.Unsent.Store(int64(n))
+	limits := s.Engine.limits.Load()
+	if int64(n) > limits.lagging {
+		s.addSlow()
+	}
+	if limits.weighClients {
+		s.Engine.unlessBusy(s.Weigh)
+	}
+}
+
+// outputLimit returns the limit for a client with a backlog of n bytes.
+func (s *Session) outputLimit(n int64) outputLimit {
+	switch limits := &s.Engine.Config.outputLimits; {
+	case n > preAuthOutputLimit && !s.Authenticated && s.Engine.ACL.loginRequired.Load():
+		return outputLimit{hard: preAuthOutputLimit}
+	case s.direct:
+		return outputLimit{}
+	case s.listens > 0:
+		return limits[pubsubClient]
+	default:
+		return limits[normalClient]
+	}
+}
+
+// replyLimit returns how large the replies of a turn may grow before the client is
+// closed, if need be in the middle of a command; 0 for no limit.
+func (s *Session) replyLimit() int {
+	hard := s.outputLimit(0).hard
+	if hard == 0 {
+		return 0
+	}
+	return ClampInt(max(hard, firstReplies))
+}
+
+// checkOutput closes a client whose backlog exceeds the limit of its class.
+func (s *Session) checkOutput() {
+	if s.exceedsLimit() {
+		s.tooFarBehind()
+	}
+}
+
+// exceedsLimit reports whether a client's backlog exceeds the limit of its class.
+func (s *Session) exceedsLimit() bool {
+	n := s.backlog()
+	if n <= firstReplies && s.softSince.IsZero() && !s.Out.Over() {
+		return false
+	}
+	return s.overLimit(n)
+}
+
+// overLimit is exceedsLimit for a backlog of n bytes.
+func (s *Session) overLimit(n int64) bool {
+	if n <= firstReplies {
+		n = 0
+	}
+	l := s.outputLimit(n)
+	if l.soft != 0 && n > l.soft {
+		s.addSlow()
+		if s.softSince.IsZero() {
+			s.softSince = s.Engine.At
+			s.seen, s.seenAt = s.progress(), s.Engine.At
+		}
+	} else if !s.softSince.IsZero() {
+		s.softSince = time.Time{}
+	}
+	return l.hard != 0 && n > l.hard || s.Out.Over() || s.pushedTooMuch() ||
+		!s.softSince.IsZero() && s.Engine.At.Sub(s.softSince) > time.Duration(l.seconds)*time.Second
+}
+
+// pushedTooMuch reports whether too much unrequested output waits.
+func (s *Session) pushedTooMuch() bool {
+	hard := s.Engine.Config.outputLimits[pubsubClient].hard
+	return hard != 0 && s.pushed > hard && s.backlog() > hard
+}
+
+// tooFarBehind closes a client that exceeds a limit, and logs which limit.
+func (s *Session) tooFarBehind() {
+	n := s.backlog()
+	l := s.outputLimit(n)
+	args := []any{"client", s.Addr, "name", s.Name, "class", s.Class(), "unsent", n}
+	switch {
+	case s.Out.Over():
+		args = append(args, "limit", "hard", "bytes", l.hard, "reason", "one reply exceeds it")
+	case s.pushedTooMuch():
+		args = append(args, "limit", "hard, class pubsub", "bytes", s.Engine.Config.outputLimits[pubsubClient].hard, "pushed", s.pushed)
+	case l.hard != 0 && n > l.hard:
+		args = append(args, "limit", "hard", "bytes", l.hard)
+	case l.soft != 0 && n > l.soft:
+		args = append(args, "limit", "soft", "bytes", l.soft, "seconds", l.seconds)
+	default:
+		args = append(args, "limit", "no progress after its end of input", "seconds", halfClosedSeconds)
+	}
+	s.Engine.Log.Warn("closing client: its output queue exceeds a limit", args...)
+	s.Engine.OutputLimitDisconnections++
+	s.Kill()
+}
+
+// slowConsumers are the slow consumers: clients with a backlog above some soft limit. A
+// timer checks them once a second while there are any.
+type slowConsumers struct {
+	mu    sync.Mutex
+	all   []*Session
+	timer *time.Timer
+}
+
+// addSlow adds the session to the slow consumers. It may be called with or without the
+// server's lock.
+func (s *Session) addSlow() {
+	if s.inSlow.Load() || !s.inSlow.CompareAndSwap(false, true) {
+		return
+	}
+	l := &s.Engine.slow
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, s)
+	switch {
+	case l.timer == nil:
+		l.timer = time.AfterFunc(slowCheckInterval, s.Engine.checkSlow)
+	case len(l.all) == 1:
+		l.timer.Reset(slowCheckInterval)
+	}
+}
+
+// checkSlow closes slow consumers that have been behind for too long, and
+// removes those that have caught up. It is the timer's callback.
+func (srv *Engine) checkSlow() {
+	srv.Attempt(func() { srv.Locked(srv.checkSlowLocked) })
+}
+
+// checkSlowLocked is checkSlow with the lock held.
+func (srv *Engine) checkSlowLocked() {
+	l := &srv.slow
+	l.mu.Lock()
+	all := l.all
+	l.all = nil
+	l.mu.Unlock()
+	floor := srv.limits.Load().lagging
+	kept := all[:0]
+	for _, s := range all {
+		s.inSlow.Store(false) // a write from now on adds it again
+		n := s.backlog()
+		if s.Killed || n == 0 || n <= floor && !s.halfClosed && s.softSince.IsZero() {
+			continue
+		}
+		s.Weigh()
+		if s.checkProgress(n) {
+			s.tooFarBehind()
+		} else if s.inSlow.CompareAndSwap(false, true) {
+			kept = append(kept, s)
+		}
+	}
+	clear(all[len(kept):])
+	l.mu.Lock()
+	if l.all = append(l.all, kept...); len(l.all) > 0 && !srv.closed {
+		l.timer.Reset(slowCheckInterval)
+	}
+	l.mu.Unlock()
+}
+
+// checkProgress reports whether a slow consumer must be closed: its backlog exceeds a
+// limit, or it takes no data after the end of its input. It records its progress.
+func (s *Session) checkProgress(n int64) bool {
+	if p := s.progress(); p != s.seen || s.seenAt.IsZero() {
+		s.seen, s.seenAt = p, s.Engine.At
+		if s.listens == 0 && !s.softSince.IsZero() {
+			s.softSince = s.Engine.At
+		}
+	}
+	if s.halfClosed && s.Engine.At.Sub(s.seenAt) > halfClosedSeconds*time.Second {
+		return true
+	}
+	return s.overLimit(n)
+}
+
+// progress is a number that changes when the client takes data.
+func (s *Session) progress() int64 {
+	n := s.late.Load()
+	switch {
+	case s.Killed: // its socket may be closed
+	case s.polled != nil:
+		n -= notTaken(s.FD)
+	case s.inKernel != nil:
+		n -= s.inKernel()
+	}
+	return n
+}
+
+// finishHalfClosed handles a client that sends no more (half-closed). It is called at that
+// moment and after each change to the client's remaining output, and reports
+// whether there is more to wait for. A client that is blocked or subscribed is
+// closed, as in Redis.
+func (s *Session) finishHalfClosed() bool {
+	s.Engine.Mu.Lock() // also while a script lends the lock
+	defer s.Engine.Mu.Unlock()
+	drained := s.waiting() == 0 && s.Flushing.Load() == 0
+	if s.Killed || s.Blocked != nil || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil {
+		return false
+	}
+	if !s.halfClosed {
+		s.halfClosed = true
+		s.seenAt = time.Time{}
+	}
+	s.addSlow()
+	return true
+}
+
+// lagging returns the smallest soft limit: no smaller backlog matters.
+func (c *Config) lagging() int64 {
+	least := int64(math.MaxInt64)
+	for _, l := range c.outputLimits {
+		if l.soft != 0 {
+			least = min(least, l.soft)
+		}
+	}
+	return least
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// CLIENT PAUSE. A postponed command stays with its session, which stalls like a
+// blocked one. During a pause the data do not change: expired keys are invisible to
+// commands, but their removal, with its events, waits for the end of the pause.
+// Blocked commands still time out.
+
+// Pause postpones commands until the given time: those that write, or all. Of two
+// overlapping pauses the later end and the stricter kind apply.
+func (srv *Engine) Pause(until int64, all bool) {
+	if until <= srv.Keys.Now() && srv.PausedUntil == 0 {
+		return
+	}
+	srv.PausedUntil = max(srv.PausedUntil, until)
+	srv.pauseAll = srv.pauseAll || all
+	srv.Keys.Freeze()
+}
+
+// Unpause ends the pause. The postponed commands run in order of arrival, at the
+// end of the current turn.
+func (srv *Engine) Unpause() {
+	srv.PausedUntil, srv.pauseAll = 0, false
+	srv.Keys.Thaw()
+	postponed := srv.postponed
+	srv.postponed = nil
+	for _, s := range postponed {
+		switch {
+		case s.postponed == nil: // the session has ended
+		case s.peerClosed():
+			s.Kill()
+		default:
+			srv.released = append(srv.released, s)
+		}
+	}
+	srv.forgotten = 0
+}
+
+// postpones reports whether the pause postpones a command.
+func (srv *Engine) postpones(s *Session, cmd *Command, argv [][]byte) bool {
+	return srv.pauseAll || s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate)
+}
+
+// effectsOf returns the flags of a command. For EXEC they include those of the
+// queued commands, for a script those that it declares.
+func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
+	flags := cmd.effects(s.Engine, argv)
+	if cmd.Name == "exec" {
+		for _, q := range s.queue {
+			flags |= q.cmd.effects(s.Engine, q.argv)
+		}
+	}
+	return flags
+}
+
+func (srv *Engine) postpone(s *Session, argv [][]byte) {
+	s.postponed = copyArgs(argv)
+	s.Stalled.Store(true)
+	srv.postponed = append(srv.postponed, s)
+	srv.BlockedClients++
+}
+
+// runReleased runs the commands that a pause has postponed, each in a commit scope
+// of its own. One of them may start another pause.
+func (srv *Engine) runReleased() {
+	for len(srv.released) > 0 {
+		s := srv.released[0]
+		srv.released = srv.released[1:]
+		argv := s.postponed
+		if argv == nil {
+			continue // the session has ended
+		}
+		s.postponed = nil
+		srv.BlockedClients--
+		s.Stalled.Store(false)
+		s.runningPostponed = true
+		s.Exec(argv)
+		s.runningPostponed = false
+		srv.Scope.Commit()
+		s.checkOutput()
+		if !s.Stalled.Load() {
+			s.resume()
+		}
+	}
+	srv.released = nil
+}
+
+// forgetPostponed drops the postponed command of a session that ends. The session
+// stays in its list until its turn comes, or until half of the sessions in the
+// lists have ended: a search for it would take time linear in their number.
+func (srv *Engine) forgetPostponed(s *Session) {
+	if s.postponed == nil {
+		return
+	}
+	s.postponed = nil
+	srv.BlockedClients--
+	srv.forgotten++
+	if 2*srv.forgotten <= len(srv.postponed)+len(srv.delayed)+len(srv.released) {
+		return
+	}
+	srv.forgotten = 0
+	left := func(s *Session) bool { return s.postponed == nil }
+	srv.postponed = slices.DeleteFunc(srv.postponed, left)
+	srv.delayed = slices.DeleteFunc(srv.delayed, left)
+	srv.released = slices.DeleteFunc(srv.released, left)
+}

@@ -1,0 +1,544 @@
+package engine
+
+import (
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/script"
+)
+
+// A script runs in the commit scope of its command. The commands of redis.call are
+// Calls of a separate session in that scope, so keyspace effects, notifications,
+// journaling and statistics are the same as for commands that a client sends.
+//
+// The script holds the lock all the time. When it has run for longer than
+// busy-reply-threshold, it releases the lock every few milliseconds, between two
+// instructions or within long steps, so that other clients receive -BUSY and can
+// kill it. Every other user of the lock waits in lock until the script has ended.
+
+// scripting is the server's state of scripts and functions.
+type scripting struct {
+	State    *script.State // of EVAL; nil until first used
+	Cache    map[string]*EvalScript
+	Bytes    int // of their sources
+	Session  *Session
+	Running  *ScriptRun
+	AllowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
+
+	MemoryLimit uint64                       // how much the process may grow while a script runs
+	watched     atomic.Pointer[ScriptMemory] // of the running script
+	base        memoryUse                    // of the process at baseAt
+	baseAt      time.Time                    // when base was read
+
+	Functions Functions
+}
+
+// EvalScript is a script in the cache.
+type EvalScript struct {
+	Name     string // its SHA-1
+	Source   string
+	Flags    ScriptFlags
+	Function *lua.LFunction
+}
+
+// ScriptFlags are the declared flags of a script or a function.
+type ScriptFlags uint8
+
+// ScriptNoWrites is a flag that scripts declare.
+const (
+	ScriptNoWrites ScriptFlags = 1 << iota
+	scriptAllowOOM
+	scriptAllowStale
+	ScriptNoCluster
+	scriptCrossSlot
+	ScriptCompat // no flags declared: everything is allowed
+)
+
+// ScriptFlagNames are the names of the flags, in Redis's order.
+func ScriptFlagNames() []string {
+	return []string{"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
+}
+
+// Has reports whether any of the flags g is set.
+func (f ScriptFlags) Has(g ScriptFlags) bool { return f&g != 0 }
+
+// effects returns the flags of a command. If it runs a script that declares flags,
+// these determine the result.
+func (c *Command) effects(srv *Engine, argv [][]byte) protocol.Flags {
+	flags := c.Spec.Flags()
+	if c.ScriptFlags == nil || len(argv) < 2 {
+		return flags
+	}
+	of := c.ScriptFlags(srv, argv)
+	if of.Has(ScriptCompat) {
+		return flags
+	}
+	flags &^= protocol.Stale | protocol.DenyOOM | protocol.Write | protocol.MayReplicate
+	if !of.Has(scriptAllowOOM | ScriptNoWrites) {
+		flags |= protocol.DenyOOM
+	}
+	if !of.Has(ScriptNoWrites) {
+		flags |= protocol.Write
+	}
+	if of.Has(scriptAllowStale) {
+		flags |= protocol.Stale
+	}
+	return flags
+}
+
+// ScriptRun is a running script.
+type ScriptRun struct {
+	Engine   *Engine
+	State    *script.State
+	Caller   *Session
+	Row      *Command
+	Command  [][]byte // the command that runs it
+	Name     string   // of the function, or the script's SHA-1
+	Eval     bool
+	ReadOnly bool
+	Flags    ScriptFlags
+	Started  time.Time // by the running clock, not that of the commit scope
+	Wrote    bool
+	busy     bool // has exceeded the threshold: other clients receive -BUSY
+	Killed   bool
+	memory   ScriptMemory
+	Slot     int // of the keys so far, in a cluster; -1 if there were none
+}
+
+// ErrNoScript is an error of script commands.
+const (
+	ErrNoScript   = "NOSCRIPT No matching script. Please use EVAL."
+	ErrBusyEval   = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	ErrBusyFcall  = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+	ErrNotBusy    = "NOTBUSY No scripts in execution right now."
+	ErrUnkillable = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the " +
+		"script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+	ErrScriptsMisconf = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
+)
+
+// busyError is the reply to other clients while the script runs.
+func (r *ScriptRun) busyError() string {
+	if r.Eval {
+		return ErrBusyEval
+	}
+	return ErrBusyFcall
+}
+
+// Begin makes r the running script.
+func (sc *scripting) Begin(r *ScriptRun) {
+	sc.Running = r
+	r.memory.Begin(sc, r.Engine.Keys, r.Started)
+	sc.watched.Store(&r.memory)
+}
+
+// EndScript reverses begin and resumes the waiters for the end of the script.
+func (srv *Engine) EndScript(r *ScriptRun) {
+	sc := &srv.Scripting
+	r.State.Running, r.State.Interrupt = false, nil
+	sc.watched.Store(nil)
+	r.memory.End()
+	sc.Running = nil
+	if sc.Session != nil && sc.Session.Out.Cap() > MaxKeptReply {
+		sc.Session.Out.Swap(nil)
+	}
+	if r.busy {
+		srv.busyEnded()
+	}
+}
+
+// MaxKeptReply is the largest reply buffer that is kept for the next script.
+const MaxKeptReply = 1 << 20
+
+// scriptingMemory is the estimated memory of scripts and functions.
+type scriptingMemory struct{ Eval, Functions, VMEval, VMFunctions int64 }
+
+// The measured size of a machine with its libraries, and of a compiled script or
+// function in addition to its source.
+const (
+	vmBytes     = 96 << 10
+	scriptBytes = 4 << 10
+)
+
+func (sc *scripting) Memory() (m scriptingMemory) {
+	m.Eval = int64(sc.Bytes + len(sc.Cache)*scriptBytes)
+	for _, l := range sc.Functions.Libraries {
+		m.Functions += int64(len(l.Code) + len(l.Functions)*scriptBytes)
+	}
+	if sc.State != nil {
+		m.VMEval = vmBytes
+	}
+	if sc.Functions.State != nil {
+		m.VMFunctions = vmBytes
+	}
+	return m
+}
+
+// all returns the sum.
+func (m scriptingMemory) all() int64 { return m.Eval + m.Functions + m.VMEval + m.VMFunctions }
+
+// ErrorTable returns the table that represents an error in scripts. msg is an error
+// line as clients receive it, with a code.
+func ErrorTable(state *script.State, msg string, counted bool) *lua.LTable {
+	t := state.Table()
+	t.RawSetString("err", lua.LString(msg))
+	if counted {
+		t.RawSetString("ignore_error_stats_update", lua.LTrue)
+	}
+	return t
+}
+
+// Interrupt is called by the machine at intervals. It returns the error that ends
+// the script, or nil if the script continues.
+func (r *ScriptRun) Interrupt() *lua.LTable {
+	srv := r.Engine
+	if r.memory.Outgrown() {
+		return ErrorTable(r.State, "ERR not enough memory", false)
+	}
+	if threshold := srv.Config.BusyReplyThreshold; !r.busy && (threshold == 0 || time.Since(r.Started).Milliseconds() < threshold) {
+		return nil
+	}
+	if !r.busy {
+		r.busy = true
+		kill := "SCRIPT KILL"
+		if !r.Eval {
+			kill = "FUNCTION KILL"
+		}
+		srv.Log.Warn("slow script: still running", "milliseconds", time.Since(r.Started).Milliseconds(), "script", r.Name, "kill", kill)
+	}
+	srv.yieldLock()
+	switch {
+	case srv.Mu.broken: // another goroutine has panicked meanwhile
+		r.State.Bug(lockBroken{})
+		return ErrorTable(r.State, ErrInternal, false)
+	case srv.closed && r.Wrote && !srv.Ending.Nosave:
+		// A partial result of the script must not be saved.
+		srv.Ending.Nosave = true
+		srv.Log.Warn("the shutdown ended a script that had changed data; unsaved changes are lost", "script", r.Name)
+		fallthrough
+	case r.Killed || srv.closed:
+		srv.Log.Warn("script killed", "script", r.Name)
+		return ErrorTable(r.State, "ERR Script killed by user with SCRIPT KILL...", false)
+	}
+	return nil
+}
+
+// defaultScriptMemory is the limit unless a test sets another one. On a busy
+// machine, where the collector lags behind, a step of the largest table exceeds it
+// by 4 %; server/README.md promises 5 GB.
+const defaultScriptMemory = 4 << 30
+
+// ScriptMemory limits the memory that a script takes. While a script runs, the
+// process must not grow by more than the limit, including garbage and the
+// allocations of a single step: growth of a table copies it, which takes 1.9 GB for
+// the largest one, and a string of 512 MB is made in a buffer that grows likewise.
+// So a script may hold a quarter of the limit, garbage takes an eighth more, and
+// the rest is for the step; a step of the largest table takes 3 GB including
+// garbage that is collected too late. Data that the script stores in keys do not
+// count: maxmemory limits them.
+type ScriptMemory struct {
+	limit        uint64
+	keys         *keyspace.Keyspace
+	stored       int64     // bytes of all keys when the script began
+	base         memoryUse // when the script began
+	collectAbove memoryUse // above it outgrown collects garbage before it decides
+
+	stage     atomic.Int32
+	mu        sync.Mutex // guards tightened
+	tightened int64      // limit that tighten has set; 0: none
+}
+
+// Stages of ScriptMemory. A script that never gets tight takes no lock.
+const (
+	memoryAmple int32 = iota
+	memoryTight       // tighten may set a limit
+	memoryEnded       // the script has ended: the limit is what it was before
+)
+
+// memoryUse is the memory of the process: in heap objects, live or not, and mapped
+// from the operating system.
+type memoryUse struct{ objects, Mapped uint64 }
+
+// ReadMemory reads the memory use of the process.
+func ReadMemory() memoryUse {
+	samples := [...]metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples[:])
+	return memoryUse{samples[0].Value.Uint64(), samples[1].Value.Uint64() - samples[2].Value.Uint64()}
+}
+
+// baseAge is the greatest age of the base figures of a script: reading them takes
+// microseconds.
+const baseAge = 100 * time.Millisecond
+
+// Begin starts the accounting of a script's memory.
+func (m *ScriptMemory) Begin(sc *scripting, keys *keyspace.Keyspace, now time.Time) {
+	if now.Sub(sc.baseAt) > baseAge {
+		sc.base, sc.baseAt = ReadMemory(), now
+	}
+	m.limit, m.base, m.keys, m.stored = sc.MemoryLimit, sc.base, keys, keys.UsedBytes()
+	m.collectAbove = memoryUse{m.base.objects + m.limit/4, m.base.Mapped + m.limit/4}
+}
+
+// Outgrown reports whether the script has exceeded its memory limit. Garbage does
+// not count, so it is collected, and returned to the operating system, before the
+// decision.
+func (m *ScriptMemory) Outgrown() bool {
+	now := m.read()
+	m.tighten(now.Mapped, m.keys.UsedBytes()-m.stored)
+	if now.objects <= m.collectAbove.objects && now.Mapped <= m.collectAbove.Mapped {
+		return false
+	}
+	debug.FreeOSMemory()
+	now = m.read()
+	m.collectAbove.objects = max(now.objects, m.base.objects+m.limit/4) + m.limit/8
+	m.collectAbove.Mapped = max(now.Mapped, m.base.Mapped+m.limit/4) + m.limit/8
+	return now.objects > m.base.objects+m.limit/4
+}
+
+// read is ReadMemory without the data that the script has stored in keys.
+func (m *ScriptMemory) read() memoryUse {
+	now := ReadMemory()
+	if stored := m.keys.UsedBytes() - m.stored; stored > 0 {
+		now.objects -= min(now.objects, uint64(stored))
+		now.Mapped -= min(now.Mapped, uint64(stored))
+	}
+	return now
+}
+
+// tighten sets the memory limit of the garbage collector when a script has taken
+// much memory: the collector then frees the garbage of a single step, such as the
+// copies of a growing table, within the step. Any goroutine may call it. A limit
+// that the embedding program, or another server in it, has set is kept.
+func (m *ScriptMemory) tighten(mapped uint64, stored int64) {
+	if mapped <= m.base.Mapped+m.limit/8 {
+		return
+	}
+	m.stage.CompareAndSwap(memoryAmple, memoryTight)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	limit := int64(m.base.Mapped+m.limit/2) + max(stored, 0)
+	if now := debug.SetMemoryLimit(-1); m.stage.Load() == memoryTight && (now == math.MaxInt64 || now == m.tightened && limit > now+int64(m.limit/16)) {
+		debug.SetMemoryLimit(limit)
+		m.tightened = limit
+	}
+}
+
+// Tick is called by another goroutine each millisecond while a script runs, also
+// within a step.
+func (sc *scripting) Tick() {
+	if m := sc.watched.Load(); m != nil {
+		m.tighten(ReadMemory().Mapped, 0)
+	}
+}
+
+// End is called when the script has ended.
+func (m *ScriptMemory) End() {
+	if m.stage.CompareAndSwap(memoryAmple, memoryEnded) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stage.Store(memoryEnded)
+	if m.tightened != 0 && debug.SetMemoryLimit(-1) == m.tightened {
+		debug.SetMemoryLimit(math.MaxInt64)
+	}
+}
+
+// yieldLock releases the lock to its waiters, and takes it again. In between no
+// commit scope begins: sessions run the commands that are allowed while a script is
+// busy, in turnWhileBusy, and every other goroutine waits in lock.
+func (srv *Engine) yieldLock() {
+	if len(srv.Scope.wake) > 0 && srv.Keeper.holds() {
+		srv.holdWoken()
+	}
+	u, at, instant, current, before := srv.Scope, srv.At, srv.Instant, srv.current, srv.Keeper.turnSequence
+	srv.Scope = commitScope{srv: srv, Changes: u.Changes, wake: u.wake} // sessions with new output are woken now
+	u.wake = nil
+	srv.current, srv.Busy = nil, true
+	if srv.looping != nil {
+		srv.looping.replace() // a new goroutine must read the loop's other clients
+	}
+	if srv.PausedUntil == 0 {
+		srv.Keys.Freeze()
+	}
+	srv.unlock()
+	time.Sleep(busyYieldTime)
+	srv.Mu.Mutex.Lock()
+	if srv.Mu.broken {
+		return // return to interrupt, which ends the script
+	}
+	u.Changes = srv.Scope.Changes
+	srv.Scope, srv.At, srv.Instant, srv.current = u, at, instant, current
+	srv.Keeper.turnSequence = before
+	if srv.PausedUntil == 0 {
+		srv.Keys.Thaw()
+	}
+}
+
+// busyYieldTime is how long the lock is free each time.
+const busyYieldTime = 200 * time.Microsecond
+
+// busyEnded resumes the goroutines that wait for the end of a script.
+func (srv *Engine) busyEnded() {
+	srv.Busy = false
+	srv.idle.Broadcast()
+}
+
+// turnWhileBusy is the variant of turn for the time while a script is busy. The
+// lock is held on entry, and not on return. The commands that it runs affect
+// sessions only.
+func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
+	done, out, ending = s.workWhileBusy(batch)
+	srv := s.Engine
+	wake := srv.Scope.wake
+	srv.Scope.wake = nil
+	for _, w := range wake {
+		w.waking = false
+	}
+	srv.Mu.Unlock()
+	for _, w := range wake {
+		w.Wake()
+	}
+	return done, out, ending
+}
+
+// workWhileBusy is the part of turnWhileBusy that holds the lock.
+func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
+	srv := s.Engine
+	defer srv.guard()
+	srv.current = s
+	for done < len(batch) && !s.Stalled.Load() && !s.Closing && !s.Killed {
+		s.Exec(batch[done])
+		s.checkOutput()
+		done++
+	}
+	srv.Scope.Commit()
+	srv.current = nil
+	if s.waiting() > 0 && !s.held && !s.Killed && s.claim() {
+		out = s.next(nil)
+	}
+	s.Call.Argv, s.Call.Args = nil, protocol.Args{} // as in work
+	return done, out, s.Closing || s.Killed
+}
+
+// Call runs a command for the script. failed is the error line, with its code, of a
+// command that is refused; the error is counted.
+func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
+	srv := r.Engine
+	cmd, names := srv.Table.Find(argv)
+	if failed = r.refuses(cmd, argv); failed != "" {
+		if cmd != nil {
+			cmd.Stats.Rejected++
+		}
+		srv.countError(failed)
+		return nil, failed
+	}
+	if cmd.Spec.Flags().Has(protocol.Write) {
+		r.Wrote = true
+	}
+	s := srv.Scripting.Session
+	c := &s.Call
+	c.Args = protocol.NewArgs(argv[names:])
+	c.Command, c.Argv, c.DB, c.secret, c.Counted = cmd, argv, s.DB, nil, false
+	s.Out.Truncate(0)
+	start := srv.At
+	srv.Keys.NoTouch = r.Caller.NoTouch && cmd.Name != "touch"
+	cmd.Run(c)
+	c.Command, c.Argv = cmd, argv
+	c.RemoveEmpty()
+	if r.Caller.cache != nil && cmd.reads() {
+		r.Caller.trackKeys(r.Row, r.Command) // all keys passed to the script, and no others
+	}
+	srv.recordCall(c, 0, start)
+	if s.Out.Over() {
+		return nil, "ERR not enough memory for the reply"
+	}
+	return s.Out.Bytes(), ""
+}
+
+// refuses returns why a script may not run a command, "" if it may.
+func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
+	if cmd == nil || cmd.ByArg != nil && len(argv) > 1 {
+		return "ERR Unknown Redis command called from script"
+	}
+	if !cmd.Spec.ArityOK(len(argv)) {
+		return "ERR Wrong number of args calling Redis command from script"
+	}
+	flags := cmd.Spec.Flags()
+	if flags.Has(protocol.NoScript) && !r.Engine.Scripting.AllowAll {
+		return "ERR This Redis command is not allowed from script"
+	}
+	if d := r.Caller.Permit(cmd, argv, deniedInScript); d != Permitted {
+		return "ERR " + d.InScript()
+	}
+	switch {
+	case r.ReadOnly && flags.Has(protocol.Write|protocol.MayReplicate):
+		return "ERR Write commands are not allowed from read-only scripts."
+	case !flags.Has(protocol.Write) || r.Wrote: // a script that has written runs to its end
+	case r.Engine.Keeper.Refuses():
+		return ErrNotSaved
+	case r.Engine.LacksReplicas():
+		return ErrNoReplicas
+	}
+	if flags.Has(protocol.DenyOOM) && !r.Wrote && !r.Flags.Has(scriptAllowOOM) && r.Engine.Config.Maxmemory != 0 && r.Engine.MemoryState.lacking {
+		return errOOM
+	}
+	if r.Engine.Cluster != nil {
+		if wrong := r.misplaced(cmd, argv); wrong != "" {
+			return "ERR " + wrong
+		}
+	}
+	return ""
+}
+
+// misplaced returns why a node of a cluster does not run a command for the script,
+// or "".
+func (r *ScriptRun) misplaced(cmd *Command, argv [][]byte) string {
+	slot, refusal := r.Caller.Misplaced(cmd, argv)
+	switch {
+	case refusal == errClusterReadOnly:
+		return "Script attempted to execute a write command while the cluster is down and readonly"
+	case refusal == errClusterDown:
+		return "Script attempted to execute a command while the cluster is down"
+	case refusal != "":
+		return "Script attempted to access a non local key in a cluster node"
+	case slot < 0 || r.Flags.Has(ScriptCompat|scriptCrossSlot):
+	case r.Slot < 0:
+		r.Slot = slot
+	case r.Slot != slot:
+		return "Script attempted to access keys that do not hash to the same slot"
+	}
+	return ""
+}
+
+// Functions holds the libraries and their registered functions.
+type Functions struct {
+	State       *script.State // nil until first used
+	Libraries   map[string]*Library
+	ByName      map[string]*Function // by lower-case name
+	Registering *Library             // the library that registers its functions
+}
+
+// Library is a library of functions.
+type Library struct {
+	Name, Code string
+	Functions  map[string]*Function
+}
+
+// Function is a function of a library.
+type Function struct {
+	Name        string
+	Description *string
+	Flags       ScriptFlags
+	Compiled    *lua.LFunction
+}

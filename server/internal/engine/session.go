@@ -1,0 +1,662 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// Session is one client: its database, protocol version, transaction, watches,
+// subscriptions and output queue. It takes commands and appends replies to its
+// output queue; it does no I/O. A transport moves the bytes.
+//
+// One transport goroutine at a time uses a session. The server's lock guards fields
+// without a note.
+type Session struct {
+	Engine *Engine
+	ID     int64
+	Call   Call
+	DB     *keyspace.DB
+	Out    protocol.Reply
+
+	Peer                // fixed before the first command
+	Created             time.Time
+	lastUsed            time.Time
+	lastMoved           time.Time // see closeIdle
+	moved               struct{ input, unsent int64 }
+	last                *Command
+	Name                string
+	LibName, LibVersion string
+	User                *User
+	Authenticated       bool
+	NoEvict, NoTouch    bool
+	Readonly            bool // READONLY, in a cluster
+	monitoring          bool
+	NoBlock             bool // commands that would block reply as at their timeout
+	Script              bool // the session that runs the commands of scripts
+	direct              bool // in-process use by the embedding program, without a connection
+
+	Replies replyMode
+
+	Multi   bool
+	aborted bool // a command was refused while queueing: EXEC must fail
+	queue   []queued
+	queued  int64 // bytes
+	execing int   // commands in the transaction that EXEC is running; 0 outside EXEC
+	watches []WaitKey
+	touched bool // a watched key changed
+
+	channels, patterns, shards positions
+	listens                    int    // number of subscriptions, of all three kinds
+	cache                      *cache // state of CLIENT TRACKING; nil without tracking
+
+	Blocked          *Waiter
+	postponed        [][]byte    // a command that CLIENT PAUSE or overdue keys hold back, copied
+	runningPostponed bool        // the postponed command is running
+	held             bool        // output waits for a checkpoint
+	heldFor          uint64      // the epoch of that checkpoint
+	Stalled          atomic.Bool // blocked, postponed or held: the transport must not run commands
+
+	Closing bool // close once the output queue is written
+	Killed  bool // close now
+
+	waking bool   // in the wake list of the commit scope
+	spare  []byte // buffer passed to turn and not used; returned to the caller
+	outputQueue
+	weight
+}
+
+// Peer is the transport's side of a session: addresses, descriptor and callbacks.
+type Peer struct {
+	Addr, LocalAddr string
+	FD              int  // -1 if there is none
+	Unix            bool // a unix socket
+	Secure          bool // it speaks TLS
+
+	// wake notifies the transport that the session has output from outside its own
+	// turn, may continue after having been blocked, or is to be closed. It is
+	// called without the lock, possibly from any goroutine.
+	Wake func()
+
+	// polled is the connection, if a loop of the epoll transport serves it.
+	polled *polled
+
+	// input is the parser of the session's commands; nil if no transport reads
+	// them.
+	Input *Input
+
+	// query returns the used and the free bytes of the input buffer. May be nil.
+	Query func() (taken, free int)
+
+	// inKernel returns how many written bytes the client has not received yet. May
+	// be nil.
+	inKernel func() int64
+
+	// ended reports whether the client has closed its side of the connection, even
+	// if the transport has not read that far. May be nil.
+	ended func() bool
+}
+
+// replyMode is the mode that CLIENT REPLY sets.
+type replyMode uint8
+
+// ReplyOn is a mode of CLIENT REPLY.
+const (
+	ReplyOn replyMode = iota
+	ReplyOff
+	ReplySkipNext // suppress the reply of the next command
+	ReplySkip     // suppress the reply of the current command
+)
+
+type queued struct {
+	cmd   *Command
+	argv  [][]byte
+	names int // how many of argv are the command's name
+}
+
+// NewSession returns a session for a client.
+func (srv *Engine) NewSession(p Peer) *Session {
+	var s *Session
+	srv.newSessionAt(&s, p)
+	return s
+}
+
+// newSessionAt is NewSession for a transport. It stores the session in place before
+// other goroutines can find it: they may kill it at once, which calls wake.
+func (srv *Engine) newSessionAt(place **Session, p Peer) {
+	srv.Mu.Lock() // also while a script lends the lock
+	defer srv.Mu.Unlock()
+	now := srv.Clock()
+	srv.lastID++
+	s := &Session{
+		Engine: srv, ID: srv.lastID, DB: srv.Keys.DB(0),
+		Peer: p, Created: now, lastUsed: now,
+	}
+	s.SetDefaultUser()
+	s.Call = Call{Session: s, Engine: srv, Reply: &s.Out}
+	*place = s
+	srv.Sessions[s.ID] = s
+	srv.Connections++
+	s.Weigh()
+}
+
+// Close ends the session and removes its watches, waits and subscriptions. The
+// transport calls it once. It returns output that arrived while the transport found
+// out that the client sends no more: an element, for instance, that exists nowhere
+// else now. A client that has closed only its half of the connection still reads
+// it.
+func (s *Session) Close() (out []byte) {
+	s.Engine.maintain(func() { // not do, which may serve s an element that it waits for
+		s.garbage += int(s.Unsent.Load())
+		if s.Query != nil {
+			taken, free := s.Query()
+			s.garbage += taken + free
+		}
+		out, _, _ = s.taken(nil)
+		s.drop()
+		s.Reset()
+		s.untrack(true)
+		s.Killed = true
+		s.Weigh()
+		delete(s.Engine.Sessions, s.ID)
+		s.Engine.Scope.Commit()
+	})
+	return out
+}
+
+// released accounts the session's freed buffers to the garbage collector's trigger.
+// The transport calls it once it has closed the connection and holds no buffer of
+// it.
+func (s *Session) released() {
+	if n := s.garbage; n >= minCollect {
+		s.Engine.maintain(func() { s.Engine.bytesFreed(n) })
+	}
+}
+
+// Reset returns the session to the state of a new connection, except for
+// authentication.
+func (s *Session) Reset() {
+	if s.Blocked != nil {
+		s.Engine.unblock(s.Blocked)
+	}
+	s.Engine.forgetPostponed(s)
+	s.discard()
+	s.Engine.unsubscribeAll(s)
+	s.untrack(false)
+	s.Readonly = false
+	s.Engine.stopMonitor(s)
+}
+
+// Limits of one turn before other clients get theirs: the number of commands, the
+// time, and the size of the replies.
+const (
+	turnLimit = 64
+	turnTime  = time.Millisecond
+	turnBytes = 256 << 10
+)
+
+// Owns reports whether an argument of the running command is in memory that no
+// other code uses after the command. It returns false for a postponed command
+// without asking the client's reader, which may be in use by then.
+func (s *Session) Owns(arg []byte) bool {
+	return s.Peer.Input != nil && !s.runningPostponed && s.Peer.Input.Reader.Apart(arg)
+}
+
+// Turn runs commands in order until all are done, the session blocks or is to
+// close, or the turn is over, and returns how many are done. A non-nil out is the
+// output that the caller must write; it must call written afterwards. The replies
+// are written to spare, which becomes out or is released. So a few buffers of
+// sufficient size serve all clients, and an idle client has none. ending reports
+// that the session runs no more commands.
+func (s *Session) Turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+	srv := s.Engine
+	srv.Mu.Lock()
+	if srv.Busy {
+		return s.turnWhileBusy(batch)
+	}
+	done, out, ending = s.turnLocked(batch, spare)
+	srv.unlock()
+	return done, out, ending
+}
+
+// turnLocked is turn with the lock held, while no script lends it.
+func (s *Session) turnLocked(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+	srv := s.Engine
+	defer srv.guard()
+	srv.Freeze()
+	srv.serveDue()
+	done, out, ending = s.work(batch, spare)
+	s.spare = s.unused()
+	srv.finishTurn()
+	return done, out, ending
+}
+
+// unused takes back the buffer that was lent to the last turn, or nil if the turn
+// used it.
+func (s *Session) unused() []byte {
+	if s.Out.Len() > 0 {
+		return nil
+	}
+	return s.Out.Swap(nil)
+}
+
+// work runs commands for turn, or for an epoll loop.
+func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
+	srv := s.Engine
+	srv.current = s
+	if s.Out.Len() == 0 {
+		s.Out.Swap(spare)
+	}
+	s.Out.SetLimit(s.replyLimit())
+	start := srv.At
+	for done < len(batch) && !s.Stalled.Load() && !s.Closing && !s.Killed {
+		n := s.runFastBatch(batch[done:])
+		if n == 0 {
+			s.Exec(batch[done])
+			srv.Scope.Commit()
+			s.checkOutput()
+			n = 1
+		}
+		done += n
+		if s.Out.Len() > turnBytes || srv.At.Sub(start) > turnTime {
+			break
+		}
+	}
+	if srv.Tracking.on {
+		srv.finishTracking()
+	}
+	srv.current = nil
+	if s.Out.Len() > 0 && srv.Keeper.holds() {
+		srv.Keeper.hold(s)
+	}
+	switch {
+	case s.Killed:
+		s.drop()
+	case s.waiting() == 0:
+	case !s.held && s.claim():
+		out = s.next(nil)
+	default:
+		s.leaveWaiting()
+	}
+	s.Weigh()
+	s.Call.Argv, s.Call.Args = nil, protocol.Args{} // others reuse this memory from now on
+	return done, out, s.Closing || s.Killed
+}
+
+// Ending reports whether the session runs no more commands.
+func (s *Session) Ending() bool {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.Closing || s.Killed
+}
+
+// resume allows the transport to run commands again.
+func (s *Session) resume() {
+	s.Stalled.Store(false)
+	s.pending()
+}
+
+// Kill ends the connection as soon as possible and discards its output queue. From
+// now on the session receives nothing more: no element, no message.
+func (s *Session) Kill() {
+	s.Killed = true
+	s.Engine.MemoryState.NonKeyBytesAt = time.Time{} // its memory no longer counts: evict no key because of it
+	s.Reset()
+	s.Weigh()
+	s.pending()
+}
+
+// Exec runs one command line: all checks that Redis makes before a command runs, in
+// Redis's order, then the command.
+func (s *Session) Exec(argv [][]byte) {
+	srv := s.Engine
+	s.lastUsed = srv.At
+	mark := s.Out.Len()
+	srv.Scope.actor, srv.Scope.mark = s, mark
+	s.dispatch(argv)
+	srv.Scope.actor = nil
+	if s.cache != nil && !s.Multi && (s.last == nil || !strings.HasPrefix(s.last.Name, "client|")) {
+		s.cache.caching = false
+	}
+	if s.Replies != ReplyOn && s.Blocked == nil && s.postponed == nil {
+		s.suppressReply(mark)
+	}
+}
+
+func (s *Session) dispatch(argv [][]byte) {
+	srv := s.Engine
+	cmd, names := srv.Table.Find(argv)
+	if cmd == nil {
+		if isHTTP(argv[0]) {
+			srv.warnOfHTTP(s)
+			s.Kill()
+			return
+		}
+		s.last = nil
+		s.refuse(nil, unknownCommand(argv))
+		return
+	}
+	s.last = cmd
+	if cmd.Run == nil || cmd.ByArg != nil && len(argv) > 1 {
+		if len(argv) == 1 {
+			s.refuse(cmd, WrongArity(cmd.Name))
+		} else {
+			s.last = nil
+			s.refuse(nil, "ERR unknown subcommand '"+Clip(argv[1], 128)+"'. Try "+strings.ToUpper(string(argv[0]))+" HELP.")
+		}
+		return
+	}
+	if cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
+		s.refuse(cmd, cmd.WrongArity())
+		return
+	}
+	flags := cmd.Spec.Flags()
+	if flags&protocol.Protected != 0 && !s.mayUseProtected(cmd) {
+		s.refuse(cmd, errProtected(cmd))
+		return
+	}
+	if !s.Authenticated && flags&protocol.NoAuth == 0 && srv.ACL.loginRequired.Load() {
+		s.refuse(cmd, "NOAUTH Authentication required.")
+		return
+	}
+	if s.Multi && flags&protocol.NoMulti != 0 {
+		s.refuse(cmd, "ERR Command not allowed inside a transaction")
+		return
+	}
+	if !s.User.all {
+		if d := s.Permit(cmd, argv, s.DenialContext()); d != Permitted {
+			s.refuse(cmd, d.refusal(cmd))
+			return
+		}
+	}
+	if srv.Cluster != nil {
+		if _, refusal := s.Misplaced(cmd, argv); refusal != "" {
+			s.misroute(cmd, refusal)
+			return
+		}
+	}
+	if srv.Config.Maxmemory != 0 && srv.lacksMemory() && s.needsMemory(cmd, argv) {
+		s.refuse(cmd, errOOM)
+		return
+	}
+	if s.Out.Version() == 2 && s.Subscriptions() > 0 && !allowedWhileSubscribed(cmd.Name) {
+		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+		return
+	}
+	if s.monitoring && s.effectsOf(cmd, argv).Has(protocol.Write|protocol.ReadOnly|protocol.MayReplicate) {
+		s.refuse(cmd, "ERR Replica can't interact with the keyspace")
+		return
+	}
+	if srv.Keeper.Refuses() && (cmd.Name == "ping" || s.effectsOf(cmd, argv).Has(protocol.Write)) {
+		s.refuse(cmd, ErrNotSaved)
+		return
+	}
+	if srv.LacksReplicas() && s.effectsOf(cmd, argv).Has(protocol.Write) {
+		s.refuse(cmd, ErrNoReplicas)
+		return
+	}
+	if srv.Keeper.Loading != nil && !s.mayWhileLoading(cmd) {
+		s.refuse(cmd, ErrLoading)
+		return
+	}
+	if srv.Busy && flags&protocol.AllowBusy == 0 {
+		s.refuse(cmd, srv.Scripting.Running.busyError())
+		return
+	}
+	if srv.PausedUntil != 0 && srv.postpones(s, cmd, argv) {
+		srv.postpone(s, argv)
+		return
+	}
+	if srv.NextExpiry <= srv.Keys.Now() && srv.overdue(s, cmd, argv) {
+		srv.delay(s, argv)
+		return
+	}
+	if s.Multi && !runsInMulti(cmd.Name) {
+		s.enqueue(cmd, argv, names)
+		s.Out.Status("QUEUED")
+		return
+	}
+	s.run(cmd, argv, argv[names:])
+}
+
+// ErrNoReplicas is the error of writes while min-replicas-to-write is not met.
+const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
+
+// LacksReplicas reports whether the configuration requires replicas for writes.
+// There never are any.
+func (srv *Engine) LacksReplicas() bool {
+	return srv.Config.minReplicas > 0 && srv.Config.minReplicasMaxLag > 0
+}
+
+// run executes a command that has passed all checks.
+func (s *Session) run(cmd *Command, argv, args [][]byte) {
+	c := &s.Call
+	c.Args = protocol.NewArgs(args)
+	c.Command, c.Argv, c.DB, c.secret, c.Counted = cmd, argv, s.DB, nil, false
+	mark, start := s.Out.Len(), s.Engine.At
+	s.Engine.Keys.NoTouch = s.NoTouch && cmd.Name != "touch"
+	cmd.Run(c)
+	c.Command, c.Argv = cmd, argv // EXEC has replaced them meanwhile
+	c.RemoveEmpty()
+	if s.cache != nil && cmd.reads() {
+		s.trackKeys(cmd, argv)
+	}
+	s.Engine.recordCall(c, mark, start)
+}
+
+// retry runs the command of a waiter again. If the command completes, the session
+// continues.
+func (s *Session) retry(w *Waiter) {
+	if s.peerClosed() { // the element is for the next waiter
+		s.Kill()
+		return
+	}
+	c := &s.Call
+	mark, start := s.Out.Len(), s.Engine.At
+	if d := s.Permit(w.cmd, w.argv, DeniedToplevel); d != Permitted { // the user has lost permissions since
+		s.Engine.unblock(w)
+		s.refuse(w.cmd, d.refusal(w.cmd))
+		s.suppressReply(mark)
+		return
+	}
+	s.Engine.Keys.NoTouch = s.NoTouch
+	c.Args = protocol.NewArgs(w.argv[w.names:])
+	c.Command, c.Argv, c.DB, c.secret = w.cmd, w.argv, w.db, nil
+	c.Again, c.stillBlocked = true, false
+	u := &s.Engine.Scope
+	others, otherMark := u.actor, u.mark
+	u.actor, u.mark = s, mark
+	w.cmd.Run(c)
+	c.RemoveEmpty()
+	u.actor, u.mark = others, otherMark
+	c.Again = false
+	if c.stillBlocked {
+		s.Engine.At = s.Engine.Clock()
+		w.Tries++
+		w.spent += s.Engine.At.Sub(start)
+		return
+	}
+	if s.cache != nil && w.cmd.reads() {
+		s.trackKeys(w.cmd, w.argv)
+	}
+	s.finish(w, mark, start)
+}
+
+// peerClosed reports whether the client has closed its side of the connection. Like
+// Redis, which has read the end of its input by then, the server serves no element
+// to such a client. The check costs a system call.
+func (s *Session) peerClosed() bool { return s.ended != nil && s.ended() }
+
+// EndWait ends a wait with the given reply: the reply for the timeout, or an error.
+func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
+	c := &s.Call
+	c.Command, c.Argv, c.DB, c.secret = w.cmd, w.argv, w.db, nil
+	mark := s.Out.Len()
+	reply(&s.Out)
+	s.finish(w, mark, s.Engine.At)
+}
+
+// finish ends a wait whose reply starts at mark. The last attempt began at start.
+func (s *Session) finish(w *Waiter, mark int, start time.Time) {
+	s.Engine.unblock(w)
+	s.Engine.recordWaiter(w, mark, start)
+	s.suppressReply(mark)
+}
+
+// suppressReply suppresses the reply of the command that has just completed, as CLIENT REPLY
+// demands: it truncates the output to mark. Confirmations of subscriptions are
+// messages, not replies, and stay.
+func (s *Session) suppressReply(mark int) {
+	switch s.Replies {
+	case ReplyOn:
+		return
+	case ReplySkipNext:
+		s.Replies = ReplySkip
+		return
+	case ReplySkip:
+		s.Replies = ReplyOn
+	}
+	if s.last == nil || s.last.Spec.Flags()&(protocol.PubSub|protocol.NoScript) != protocol.PubSub|protocol.NoScript {
+		s.Out.Truncate(mark)
+	}
+}
+
+// refuse replies an error in place of running a command; cmd is nil if no command
+// was found. A transaction that is being queued will fail.
+func (s *Session) refuse(cmd *Command, msg string) {
+	if cmd != nil {
+		cmd.Stats.Rejected++
+	}
+	switch {
+	case cmd != nil && cmd.Name == "exec":
+		msg = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(msg, "ERR ")
+		s.discard()
+	case s.Multi:
+		s.aborted = true
+	}
+	s.Out.Error(msg)
+	s.Engine.countError(msg)
+}
+
+// misroute replies the error for a command whose keys are on another node, from the
+// view of a cluster client. A transaction that is being queued will fail; EXEC ends
+// it.
+func (s *Session) misroute(cmd *Command, msg string) {
+	cmd.Stats.Rejected++
+	if cmd.Name == "exec" {
+		s.discard()
+	} else if s.Multi {
+		s.aborted = true
+	}
+	s.Out.Error(msg)
+	s.Engine.countError(msg)
+}
+
+// errProtected is the error of a command that a parameter has to enable: DEBUG, or
+// some subcommands of MODULE.
+func errProtected(cmd *Command) string {
+	name, _, _ := strings.Cut(cmd.Name, "|")
+	return "ERR " + strings.ToUpper(name) + " command not allowed. If the enable-" + name + `-command option is set to "local", ` +
+		"you can run it from a local connection, otherwise you need to set this option in the configuration file, " +
+		"and then restart the server."
+}
+
+// mayUseProtected reports whether enable-debug-command, or enable-module-command,
+// permits cmd for this client.
+func (s *Session) mayUseProtected(cmd *Command) bool {
+	who := s.Engine.Config.enableDebug
+	if cmd.Name != "debug" {
+		who = s.Engine.Config.enableModule
+	}
+	switch who {
+	case "yes":
+		return true
+	case "local":
+		host, _, err := net.SplitHostPort(s.Addr)
+		return s.Unix || err != nil || net.ParseIP(host).IsLoopback() // no address: in this process
+	}
+	return false
+}
+
+// WrongArity returns the error for a wrong number of arguments.
+func WrongArity(name string) string {
+	return "ERR wrong number of arguments for '" + name + "' command"
+}
+
+// unknownCommand is Redis's error for a name that is not in the table. It quotes
+// the first arguments, up to 128 bytes.
+func unknownCommand(argv [][]byte) string {
+	var args strings.Builder
+	for _, a := range argv[1:] {
+		if args.Len() >= 128 {
+			break
+		}
+		args.WriteString("'" + Clip(a, 128-args.Len()) + "' ")
+	}
+	return "ERR unknown command '" + Clip(argv[0], 128) + "', with args beginning with: " + args.String()
+}
+
+// Clip returns at most n bytes of b, up to the first NUL, as C prints it.
+func Clip(b []byte, n int) string {
+	b = b[:min(n, len(b))]
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+// isHTTP reports whether a command is the beginning of an HTTP request, which an
+// attacker may have tricked a browser into sending.
+func isHTTP(name []byte) bool {
+	return protocol.EqualFold(name, "POST") || protocol.EqualFold(name, "HOST:")
+}
+
+// warnOfHTTP logs that a client speaks HTTP, at most once a minute: such an attack
+// sends many requests.
+func (srv *Engine) warnOfHTTP(s *Session) {
+	if !srv.warnedOfHTTP.IsZero() && srv.At.Sub(srv.warnedOfHTTP) < time.Minute {
+		return
+	}
+	srv.warnedOfHTTP = srv.At
+	srv.Log.Warn("Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. "+
+		"This is likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. "+
+		"Connection aborted.", "client", s.Addr)
+}
+
+func allowedWhileSubscribed(name string) bool {
+	switch name {
+	case "ping", "subscribe", "ssubscribe", "psubscribe", "unsubscribe", "sunsubscribe", "punsubscribe", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+func runsInMulti(name string) bool {
+	switch name {
+	case "exec", "discard", "multi", "watch", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+// SetDefaultUser gives the session the default user, as a new session has.
+func (s *Session) SetDefaultUser() {
+	s.User, s.Authenticated = s.Engine.ACL.Standard, !s.Engine.ACL.loginRequired.Load()
+}
+
+// SetOwner gives the session the embedding program's user, which is unrestricted.
+func (s *Session) SetOwner() { s.User, s.Authenticated = s.Engine.ACL.Owner, true }
+
+// ByID returns all sessions, the oldest first.
+func (srv *Engine) ByID() []*Session {
+	return slices.SortedFunc(maps.Values(srv.Sessions), func(a, b *Session) int { return cmp.Compare(a.ID, b.ID) })
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"github.com/zsetd/zsetd/protocol"
+	"strings"
+)
+
+// SlotCount is the number of hash slots of a cluster.
+const SlotCount = 16384
+
+// Cluster is the state of the node; nil if cluster-enabled is no.
+type Cluster struct {
+	ID, Shard    string
+	Served       [SlotCount]bool
+	Assigned     [SlotCount]bool // by a command
+	Slots        int             // number of served slots
+	Epoch        int64           // of the node's configuration
+	CurrentEpoch int64
+}
+
+// ErrNoCluster is an error of cluster support.
+const (
+	errClusterDown     = "CLUSTERDOWN The cluster is down"
+	errClusterReadOnly = "CLUSTERDOWN The cluster is down and only accepts read commands"
+	ErrNoCluster       = "ERR This instance has cluster support disabled"
+	ErrCrossSlot       = "CROSSSLOT Keys in request don't hash to the same slot"
+)
+
+// newCluster returns a node that has all slots.
+func newCluster() *Cluster {
+	cl := &Cluster{ID: RandomID(), Shard: RandomID(), Slots: SlotCount}
+	for i := range cl.Served {
+		cl.Served[i] = true
+	}
+	return cl
+}
+
+// KeySlot returns the slot of a key. It is a hash of the text between the first {
+// and the next }, if that is not empty, or else of the whole key.
+func KeySlot[T string | []byte](key T) int {
+	tag := key
+	for i := range len(key) {
+		if key[i] != '{' {
+			continue
+		}
+		for j := i + 1; j < len(key); j++ {
+			if key[j] == '}' {
+				if j > i+1 {
+					tag = key[i+1 : j]
+				}
+				break
+			}
+		}
+		break
+	}
+	crc := uint16(0) // CRC-16/XMODEM
+	for i := range len(tag) {
+		crc ^= uint16(tag[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % SlotCount
+}
+
+// Misplaced returns why the node does not serve a command, or "": all its keys, or
+// its sharded channels, must be in one slot, which the node has. EXEC has the keys
+// of all its commands. slot is that slot, or -1.
+func (s *Session) Misplaced(cmd *Command, argv [][]byte) (slot int, refusal string) {
+	slot = -1
+	if cmd.Name == "exec" {
+		if !s.Multi {
+			return slot, ""
+		}
+		for _, q := range s.queue {
+			if slot, refusal = s.Engine.Cluster.join(slot, q.cmd, q.argv); refusal != "" {
+				return slot, refusal
+			}
+		}
+	} else if slot, refusal = s.Engine.Cluster.join(slot, cmd, argv); refusal != "" {
+		return slot, refusal
+	}
+	if slot >= 0 && s.Engine.Cluster.Down(&s.Engine.Config) {
+		sharded := cmd.Spec.Flags().Has(protocol.PubSub)
+		switch c := &s.Engine.Config; {
+		case sharded && c.clusterShardsWhenDown:
+		case sharded, !c.clusterReadsWhenDown:
+			return slot, errClusterDown
+		case cmd.Spec.Flags().Has(protocol.Write):
+			return slot, errClusterReadOnly
+		}
+	}
+	return slot, ""
+}
+
+// join adds the keys of a command to those of the given slot, -1 being none.
+func (cl *Cluster) join(slot int, cmd *Command, argv [][]byte) (int, string) {
+	add := func(key []byte) string {
+		k := KeySlot(key)
+		switch {
+		case slot >= 0 && slot != k:
+			return ErrCrossSlot
+		case !cl.Served[k]:
+			return "CLUSTERDOWN Hash slot not served"
+		}
+		slot = k
+		return ""
+	}
+	if cmd.Spec.Flags().Has(protocol.PubSub) { // sharded channels have slots
+		var channels [][]byte
+		switch cmd.Name {
+		case "spublish":
+			channels = argv[1:2]
+		case "ssubscribe", "sunsubscribe":
+			channels = argv[1:]
+		}
+		for _, channel := range channels {
+			if refusal := add(channel); refusal != "" {
+				return slot, refusal
+			}
+		}
+		return slot, ""
+	}
+	var few [8]protocol.KeyRef
+	for _, ref := range cmd.Spec.AppendKeys(few[:0], argv) {
+		if refusal := add(argv[ref.Index]); refusal != "" {
+			return slot, refusal
+		}
+	}
+	return slot, ""
+}
+
+// Down reports whether the cluster serves no keys, because slots are missing.
+func (cl *Cluster) Down(c *Config) bool {
+	return cl.Slots == 0 || cl.Slots < SlotCount && c.clusterFullCoverage
+}
+
+// The choices of cluster-preferred-endpoint-type.
+const (
+	EndpointIP       = "ip"
+	EndpointHostname = "hostname"
+	EndpointUnknown  = "unknown-endpoint"
+)
+
+// NotClustered reports whether the server is not a cluster, and replies an error if
+// it is: a cluster does not have the command.
+func (c *Call) NotClustered(name string) bool {
+	if c.Engine.Cluster != nil {
+		c.Reply.Error("ERR " + strings.ToUpper(name) + " is not allowed in cluster mode")
+		return false
+	}
+	return true
+}

@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"bytes"
+	"sync/atomic"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/histogram"
+)
+
+// stats are the counters behind INFO. Those without a note are guarded by the
+// server's lock.
+type stats struct {
+	Commands       int64
+	Connections    int64
+	ExpiredKeys    int64
+	EvictedKeys    int64
+	memoryExceeded time.Duration // for how long maxmemory was exceeded
+	ExpiredMembers int64
+	ExpiryLag      histogram.Histogram // from a deadline to its sweep
+	keyspaceHits   int64               // up to the last reset
+	KeyspaceMisses int64
+	SweepTime      time.Duration    // spent on removing keys past their deadline
+	BlockedClients int              // including postponed ones
+	Errors         map[string]int64 // by the first word of the error
+	ErrorReplies   int64
+	PeakMemory     int64
+
+	OutputLimitDisconnections int64
+	QueryLimitDisconnections  atomic.Int64
+	EvictedClients            int64 // by maxmemory-clients
+
+	// sampled are the counters as they were at instants at least sampleEvery apart,
+	// the last one at index newest; see rates.
+	sampled [sampleCount]sample
+	newest  int
+
+	Input, Output atomic.Int64 // bytes
+	Reads, Writes atomic.Int64
+	Rejected      atomic.Int64 // connections
+}
+
+// commandStats are the counters of one command, guarded by the server's lock.
+type commandStats struct {
+	Calls     int64
+	Time      time.Duration
+	Rejected  int64                // refused before they ran
+	Failed    int64                // replied an error
+	Histogram *histogram.Histogram // nil before the first tracked call
+}
+
+// sample is the counters at one instant.
+type sample struct {
+	at                      time.Time
+	commands, input, output int64
+}
+
+const (
+	sampleCount = 16
+	sampleEvery = 100 * time.Millisecond
+)
+
+func (srv *Engine) countInput(n int) {
+	srv.Input.Add(int64(n))
+	srv.Reads.Add(1)
+}
+
+func (srv *Engine) countOutput(n int) {
+	srv.Output.Add(int64(n))
+	srv.Writes.Add(1)
+}
+
+func (srv *Engine) refused() { srv.Rejected.Add(1) }
+
+// recordCall records stats, slowlog and latency of a call that began at start and
+// whose reply begins at mark. It reads the clock once; the next command begins
+// then.
+func (srv *Engine) recordCall(c *Call, mark int, start time.Time) {
+	took := srv.since(start)
+	now := start.Add(took)
+	srv.At = now // for the time that commands take; the clock of the commit scope stands still
+	if len(srv.Monitors) > 0 {
+		srv.monitor(c, now)
+	}
+	if w := c.Session.Blocked; w != nil {
+		w.spent += took
+		return // counted when it ends
+	}
+	event := "command"
+	if c.Command.Spec.Flags().Has(protocol.Fast) {
+		event = "fast-command"
+	}
+	srv.count(c, mark, now, took, event)
+}
+
+// recordWaiter records stats, slowlog and latency of a call that has waited and
+// whose final attempt began at start. The waiting itself does not count.
+func (srv *Engine) recordWaiter(w *Waiter, mark int, start time.Time) {
+	took := srv.since(start)
+	srv.At = start.Add(took)
+	srv.count(&w.sess.Call, mark, srv.At, took+w.spent, "command-unblocking")
+}
+
+func (srv *Engine) count(c *Call, mark int, now time.Time, took time.Duration, event string) {
+	srv.Commands++
+	if out := c.Reply.Bytes(); len(out) > mark && out[mark] == '-' {
+		if c.Counted {
+			c.Command.Stats.Failed++
+		} else {
+			srv.countFailure(c.Command, out[mark:])
+		}
+	}
+	c.Command.Stats.ran(took, histogram.Bucket(took), srv.Config.LatencyTracking)
+	if limit := srv.Config.SlowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
+		srv.logSlow(c, now, took)
+	}
+	if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
+		srv.Latency.Add(event, now, took)
+	}
+	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
+		srv.sample(now)
+	}
+}
+
+// ran counts a call of a given duration. It adds to the histogram if tracked is
+// true.
+func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
+	st.Calls++
+	st.Time += took
+	if tracked {
+		if st.Histogram == nil {
+			st.Histogram = new(histogram.Histogram)
+		}
+		st.Histogram.Total++
+		st.Histogram.Buckets[bucket]++
+	}
+}
+
+// countFailure counts a call whose reply is an error.
+func (srv *Engine) countFailure(cmd *Command, reply []byte) {
+	cmd.Stats.Failed++
+	line, _, _ := bytes.Cut(reply[1:], []byte{'\r'})
+	srv.countError(protocol.View(line))
+}
+
+// maxErrorCodes bounds the number of error codes that are counted separately:
+// scripts can make up any number.
+const maxErrorCodes = 128
+
+// countError counts an error reply by its code.
+func (srv *Engine) countError(msg string) {
+	srv.ErrorReplies++
+	code := []byte(msg)
+	if i := bytes.IndexByte(code, ' '); i >= 0 {
+		code = code[:i]
+	}
+	if srv.Errors == nil {
+		srv.Errors = map[string]int64{}
+	}
+	if _, known := srv.Errors[string(code)]; !known && len(srv.Errors) >= maxErrorCodes {
+		code = []byte("ERRORSTATS_OVERFLOW")
+	}
+	srv.Errors[string(code)]++
+}
+
+// sample records the counters, and the peak of memory in use.
+func (srv *Engine) sample(now time.Time) {
+	srv.newest = (srv.newest + 1) % sampleCount
+	srv.sampled[srv.newest] = sample{now, srv.Commands, srv.Input.Load(), srv.Output.Load()}
+	srv.PeakMemory = max(srv.PeakMemory, srv.InUse())
+}
+
+// Rates returns commands, bytes of input and bytes of output per second over about
+// the last 1.6 s, as far back as the samples reach.
+func (srv *Engine) Rates() (commands, input, output float64) {
+	now := srv.Clock()
+	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
+		srv.sample(now)
+	}
+	// The newest sample that is old enough, or the oldest there is.
+	const span = sampleCount * sampleEvery
+	from := srv.sampled[srv.newest]
+	for i := range sampleCount {
+		s := &srv.sampled[(srv.newest+sampleCount-i)%sampleCount]
+		if s.at.IsZero() {
+			break
+		}
+		from = *s
+		if now.Sub(s.at) >= span {
+			break
+		}
+	}
+	seconds := now.Sub(from.at).Seconds()
+	if seconds <= 0 {
+		return 0, 0, 0
+	}
+	// A reset may have set the counters back.
+	per := func(n int64) float64 { return max(0, float64(n)/seconds) }
+	return per(srv.Commands - from.commands), per(srv.Input.Load() - from.input), per(srv.Output.Load() - from.output)
+}
+
+// Hits returns how many reads have found their key since the last reset.
+func (srv *Engine) Hits() int64 { return srv.Keys.Hits() - srv.keyspaceHits }
+
+// resetStats sets the counters that CONFIG RESETSTAT resets to zero.
+func (srv *Engine) resetStats() {
+	s := &srv.stats
+	s.EvictedKeys, s.memoryExceeded = 0, 0
+	if m := &srv.MemoryState; !m.exceededSince.IsZero() {
+		m.exceededSince = srv.At
+	}
+	s.Commands, s.Connections, s.ExpiredKeys, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0, 0
+	s.keyspaceHits = srv.Keys.Hits()
+	s.Errors, s.ErrorReplies, s.OutputLimitDisconnections, s.EvictedClients = nil, 0, 0, 0
+	s.QueryLimitDisconnections.Store(0)
+	s.PeakMemory = srv.InUse()
+	srv.Freeing.Objects = 0
+	s.Input.Store(0)
+	s.Output.Store(0)
+	s.Reads.Store(0)
+	s.Writes.Store(0)
+	s.Rejected.Store(0)
+	s.sampled, s.newest = [sampleCount]sample{{at: srv.At}}, 0
+	for _, c := range srv.Table.Rows {
+		c.resetStats()
+	}
+}
+
+func (c *Command) resetStats() {
+	c.Stats = commandStats{}
+	for i := range c.Subcommands {
+		c.Subcommands[i].resetStats()
+	}
+}
+
+// Each calls f for every command and subcommand, in the order of the table.
+func (t *table) Each(f func(*Command)) {
+	for _, c := range t.Rows {
+		f(c)
+		for i := range c.Subcommands {
+			f(&c.Subcommands[i])
+		}
+	}
+}

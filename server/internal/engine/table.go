@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Command is a row of facts and its handler. A container such as CONFIG has
+// subcommands in place of a handler.
+type Command struct {
+	protocol.Facts
+	Run         func(*Call)
+	Subcommands []Command
+
+	// OfConnection: the command affects only its session, so it has no meaning in
+	// Server.Do.
+	OfConnection bool
+
+	// ScriptFlags returns the flags that the script declares which the command runs; nil
+	// if it runs none.
+	ScriptFlags func(*Engine, [][]byte) ScriptFlags
+
+	Spec  *protocol.Command // the facts, parsed
+	quick bool              // see series
+	id    int               // its index among all commands and subcommands
+	ByArg map[string]*Command
+	Stats commandStats
+}
+
+// WrongArity is the error for too few or too many arguments: Redis's, plus the
+// syntax for a command that Redis does not have.
+func (c *Command) WrongArity() string {
+	if c.Since != ExtensionSince {
+		return WrongArity(c.Name)
+	}
+	return WrongArity(c.Name) + ": " + strings.ToUpper(c.Name) + " " + PlainSyntax(c.Syntax)
+}
+
+// PlainSyntax returns the syntax of a command without the names and types of its
+// arguments, which COMMAND DOCS needs and readers do not.
+func PlainSyntax(syntax string) string {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(syntax) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		for {
+			bare := strings.TrimLeft(word, "[(")
+			b.WriteString(strings.ReplaceAll(word[:len(word)-len(bare)], "(", ""))
+			name, rest, named := strings.Cut(bare, ":")
+			if !named || rest[0] != '[' && rest[0] != '(' && rest != strings.ToUpper(rest) { // no prefix of the form name:type
+				b.WriteString(strings.ReplaceAll(name, ")", ""))
+				break
+			}
+			word = rest // the rest of name:[A|B], name:(...) or name:WORD
+		}
+	}
+	return b.String()
+}
+
+// table looks up commands by name.
+type table struct {
+	ByName map[string]*Command
+	Index  nameIndex  // of ByName
+	Rows   []*Command // in the order of families
+	count  int        // of commands and subcommands
+}
+
+// NewTable compiles the rows of some families.
+func NewTable(families [][]Command) *table {
+	t := &table{ByName: map[string]*Command{}}
+	for _, family := range families {
+		for i := range family {
+			c := &family[i]
+			c.compile()
+			t.ByName[c.Name] = c
+			t.Rows = append(t.Rows, c)
+		}
+	}
+	t.Each(func(c *Command) {
+		c.id = t.count
+		t.count++
+	})
+	t.Index = newNameIndex(t.ByName)
+	return t
+}
+
+func (c *Command) compile() {
+	var specs []*protocol.Command
+	for i := range c.Subcommands {
+		sub := &c.Subcommands[i]
+		sub.compile()
+		if c.ByArg == nil {
+			c.ByArg = map[string]*Command{}
+		}
+		c.ByArg[sub.Name[len(c.Name)+1:]] = sub
+		specs = append(specs, sub.Spec)
+	}
+	spec, err := protocol.Compile(c.Facts, specs...)
+	if err != nil {
+		panic("BUG: command " + c.Name + ": " + err.Error())
+	}
+	c.Spec = spec
+	c.quick = c.isQuick()
+}
+
+// Rename gives commands other names, or removes them. pairs are old and new names,
+// in quotes.
+func (t *table) Rename(pairs string) error {
+	words, ok := protocol.SplitArgs(nil, []byte(pairs))
+	if !ok || len(words)%2 != 0 {
+		return errors.New("wrong number of arguments")
+	}
+	for pair := range slices.Chunk(words, 2) {
+		old, name := strings.ToLower(string(pair[0])), strings.ToLower(string(pair[1]))
+		c := t.ByName[old]
+		if c == nil {
+			return fmt.Errorf("no such command: %s", old)
+		}
+		delete(t.ByName, old)
+		if name == "" {
+			t.Rows = slices.DeleteFunc(t.Rows, func(o *Command) bool { return o == c })
+			continue
+		}
+		if t.ByName[name] != nil {
+			return fmt.Errorf("there is a command %s already", name)
+		}
+		t.ByName[name] = c
+	}
+	t.Index = newNameIndex(t.ByName)
+	return nil
+}
+
+// Find returns the command that argv invokes, or its subcommand, and how many
+// arguments form the name. It returns nil for an unknown name, and the container
+// and 1 for an unknown subcommand.
+func (t *table) Find(argv [][]byte) (c *Command, names int) {
+	c = t.Index.Find(argv[0])
+	if c == nil {
+		return nil, 0
+	}
+	if c.ByArg == nil || len(argv) < 2 {
+		return c, 1
+	}
+	if sub := Lookup(c.ByArg, argv[1]); sub != nil {
+		return sub, 2
+	}
+	return c, 1
+}
+
+// Lookup finds a name case-insensitively without allocating.
+func Lookup(m map[string]*Command, name []byte) *Command {
+	var lower [64]byte
+	if len(name) > len(lower) {
+		return nil
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return m[string(lower[:len(name)])]
+}
+
+// Named returns the command or subcommand ("config|get") of that name,
+// case-insensitively, or nil.
+func (t *table) Named(name []byte) *Command {
+	for i, b := range name {
+		if b != '|' {
+			continue
+		}
+		if c := Lookup(t.ByName, name[:i]); c != nil && c.ByArg != nil {
+			return Lookup(c.ByArg, name[i+1:])
+		}
+		return nil
+	}
+	return Lookup(t.ByName, name)
+}

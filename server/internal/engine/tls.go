@@ -1,0 +1,409 @@
+//lint:file-ignore ST1005 Errors of CONFIG SET have the wording of Redis.
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// TLS, with Redis's parameters, on Go's crypto/tls.
+//
+// The listener of tls-port accepts plain connections; the handshake is the first
+// step of the goroutine of a connection, within HandshakeTimeout. So a client that is
+// silent then delays no other client; it counts against maxclients, as in Redis.
+//
+// The parameters make up one tls.Config, which is immutable: new connections use
+// the latest one. A new one invalidates the session tickets of its predecessors, so
+// that no client resumes a session under rules that no longer apply. CONFIG SET of
+// any of the parameters reads the files again. So does the first connection after a
+// file has changed, because certificates are renewed by programs that do not know
+// this server. An unusable certificate leaves everything unchanged, with an error
+// of CONFIG SET or in the log.
+
+// tlsParameters are the parameters that make up a tls.Config.
+type tlsParameters struct {
+	certFile, keyFile, keyFilePass string
+	caCertFile, caCertDir          string
+	authClients                    string
+	protocols                      string
+	Ciphers, ciphersuites          string
+	sessionCaching                 bool
+	sessionTimeout                 int64 // seconds
+}
+
+const (
+	// HandshakeTimeout is the longest time that a client may take for the handshake.
+	HandshakeTimeout = 10 * time.Second
+	// tlsCheckInterval is the shortest interval between two checks of the files.
+	tlsCheckInterval = time.Second
+)
+
+func tlsConfigParameters() []parameter {
+	file := func(name string, field func(*tlsParameters) *string, doc string) parameter {
+		return text(name, "", func(c *Config) *string { return field(&c.TLS) }).about(doc)
+	}
+	return []parameter{
+		number("tls-port", 0, 0, 65535, func(c *Config) *int64 { return &c.TLSPort }).
+			about("TCP port to listen on for TLS connections; 0 disables it."),
+		file("tls-cert-file", func(p *tlsParameters) *string { return &p.certFile },
+			"Path of the certificate chain of the server (PEM). Setting it, even to the same value, reads all TLS files again."),
+		file("tls-key-file", func(p *tlsParameters) *string { return &p.keyFile }, "Path of the private key of that certificate (PEM)."),
+		file("tls-key-file-pass", func(p *tlsParameters) *string { return &p.keyFilePass }, "Password of the private key; empty means that it is not encrypted.").secret(),
+		file("tls-ca-cert-file", func(p *tlsParameters) *string { return &p.caCertFile },
+			"Path of the certificates of the authorities that sign the certificates of clients (PEM)."),
+		file("tls-ca-cert-dir", func(p *tlsParameters) *string { return &p.caCertDir }, "Directory of files with such certificates, in addition to tls-ca-cert-file."),
+		enum("tls-auth-clients", "yes", func(c *Config) *string { return &c.TLS.authClients }, "no", "yes", "optional").
+			about("Whether clients must present a certificate: `yes`; `no`; or `optional`, which verifies a certificate if there is one."),
+		file("tls-protocols", func(p *tlsParameters) *string { return &p.protocols },
+			"Enabled TLS versions, separated by spaces: a contiguous range of `TLSv1`, `TLSv1.1`, `TLSv1.2`, `TLSv1.3`; empty means `TLSv1.2 TLSv1.3`."),
+		file("tls-ciphers", func(p *tlsParameters) *string { return &p.Ciphers },
+			"Cipher list for TLSv1.2 and earlier, by OpenSSL's names; empty means those that Go calls secure. A cipher that Go lacks is an error. Go chooses the order."),
+		file("tls-ciphersuites", func(p *tlsParameters) *string { return &p.ciphersuites },
+			"Cipher suites for TLSv1.3: empty or all three that Go has, which cannot be configured."),
+		yesNo("tls-session-caching", true, func(c *Config) *bool { return &c.TLS.sessionCaching }).
+			about("Whether clients may resume TLS sessions."),
+		number("tls-session-cache-timeout", 300, 0, math.MaxInt32, func(c *Config) *int64 { return &c.TLS.sessionTimeout }).
+			about("Lifetime of a resumable TLS session in seconds."),
+	}
+}
+
+// tlsState is the TLS configuration of new connections.
+type tlsState struct {
+	mu     sync.Mutex // may be taken under the server's lock
+	wanted bool       // TLS is served even if tls-port is 0
+	material
+	checkedAt time.Time
+}
+
+// material is a tls.Config with the parameters and files it was made of.
+type material struct {
+	params        tlsParameters
+	config        *tls.Config // nil if TLS is not served
+	stamp         string      // of the files of config
+	unusableStamp string      // of the last files that were unusable
+}
+
+// applyTLS applies the TLS parameters to new connections. After an error everything
+// is unchanged; undo restores the previous state.
+func (srv *Engine) applyTLS(c *Config) (undo func(), err error) {
+	s := &srv.tls
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.material
+	undo = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.material = before
+	}
+	if c.TLSPort == 0 && !s.wanted {
+		s.material = material{}
+		return undo, nil
+	}
+	return undo, s.build(srv, &c.TLS)
+}
+
+// build makes the tls.Config. The state's lock is held.
+func (s *tlsState) build(srv *Engine, p *tlsParameters) error {
+	stamp := p.stamp()
+	config, err := p.config(srv)
+	if err != nil {
+		return err
+	}
+	s.material = material{params: *p, config: config, stamp: stamp}
+	leaf := config.Certificates[0].Leaf
+	level := srv.Log.Info
+	if now := srv.Clock(); now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
+		level = srv.Log.Warn
+	}
+	level("TLS certificate loaded", "file", p.certFile, "subject", leaf.Subject, "from", leaf.NotBefore, "until", leaf.NotAfter)
+	return nil
+}
+
+// current returns the tls.Config of the next connection. If the files have changed
+// since they were read, they are read again.
+func (s *tlsState) current(srv *Engine) *tls.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config == nil || time.Since(s.checkedAt) < tlsCheckInterval {
+		return s.config
+	}
+	s.checkedAt = time.Now()
+	if stamp := s.params.stamp(); stamp != s.stamp && stamp != s.unusableStamp {
+		if err := s.build(srv, &s.params); err != nil {
+			s.unusableStamp = stamp // logged once
+			srv.Log.Error("cannot use the changed TLS files; keeping the previous ones", "error", err)
+		}
+	}
+	return s.config
+}
+
+// stamp returns a string that changes when one of the files does.
+func (p *tlsParameters) stamp() string {
+	var b strings.Builder
+	for _, path := range append([]string{p.certFile, p.keyFile, p.caCertFile}, filesOf(p.caCertDir)...) {
+		if info, err := os.Stat(path); err == nil {
+			fmt.Fprint(&b, path, info.Size(), info.ModTime().UnixNano(), ";")
+		}
+	}
+	return b.String()
+}
+
+// filesOf returns the paths of the entries of a directory, if it exists.
+func filesOf(dir string) (paths []string) {
+	if dir == "" {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir) // config reports the error
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(dir, e.Name()))
+	}
+	return paths
+}
+
+// config reads the files and returns the tls.Config.
+func (p *tlsParameters) config(srv *Engine) (*tls.Config, error) {
+	switch {
+	case p.certFile == "":
+		return nil, errors.New("No tls-cert-file configured!")
+	case p.keyFile == "":
+		return nil, errors.New("No tls-key-file configured!")
+	case p.authClients != "no" && p.caCertFile == "" && p.caCertDir == "":
+		return nil, errors.New("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is enabled!")
+	}
+	c := &tls.Config{SessionTicketsDisabled: !p.sessionCaching}
+	cert, err := p.certificate()
+	if err != nil {
+		return nil, err
+	}
+	c.Certificates = []tls.Certificate{cert}
+	if p.caCertFile != "" || p.caCertDir != "" {
+		if c.ClientCAs, err = p.authorities(); err != nil {
+			return nil, fmt.Errorf("Failed to configure CA certificate(s) file/directory: %w", err)
+		}
+	}
+	switch p.authClients {
+	case "yes":
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	case "optional":
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	if c.MinVersion, c.MaxVersion, err = tlsVersions(p.protocols); err != nil {
+		return nil, err
+	}
+	if c.CipherSuites, err = ParseCiphers(p.Ciphers); err != nil {
+		return nil, fmt.Errorf("Failed to configure ciphers: %s: %w", p.Ciphers, err)
+	}
+	if err := checkCiphersuites(p.ciphersuites); err != nil {
+		return nil, fmt.Errorf("Failed to configure ciphersuites: %s: %w", p.ciphersuites, err)
+	}
+	srv.limitTickets(c, p.sessionTimeout)
+	return c, nil
+}
+
+// certificate reads the server's certificate and its key.
+func (p *tlsParameters) certificate() (cert tls.Certificate, err error) {
+	certs, err := os.ReadFile(p.certFile)
+	if err != nil {
+		return cert, fmt.Errorf("Failed to load certificate: %w", err)
+	}
+	file, err := os.ReadFile(p.keyFile)
+	if err != nil {
+		return cert, fmt.Errorf("Failed to load private key: %w", err)
+	}
+	key, err := DecryptKey(file, p.keyFilePass)
+	if err != nil {
+		return cert, fmt.Errorf("Failed to load private key: %s: %w", p.keyFile, err)
+	}
+	if cert, err = tls.X509KeyPair(certs, key); err != nil {
+		return cert, fmt.Errorf("Failed to load certificate: %s with the key %s: %w", p.certFile, p.keyFile, err)
+	}
+	return cert, nil
+}
+
+// authorities reads the certificates of the authorities that sign those of clients.
+func (p *tlsParameters) authorities() (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	n := 0
+	add := func(path string) error {
+		rest, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil {
+				return nil
+			}
+			if block.Type != "CERTIFICATE" && block.Type != "TRUSTED CERTIFICATE" {
+				continue
+			}
+			cert, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			pool.AddCert(cert)
+			n++
+		}
+	}
+	if p.caCertFile != "" {
+		if err := add(p.caCertFile); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, fmt.Errorf("%s: no certificate found", p.caCertFile)
+		}
+	}
+	if p.caCertDir != "" {
+		if _, err := os.ReadDir(p.caCertDir); err != nil {
+			return nil, err
+		}
+		before := n
+		for _, path := range filesOf(p.caCertDir) {
+			info, err := os.Stat(path)
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+				continue // a broken link, or a directory
+			}
+			if err := add(path); err != nil {
+				return nil, err
+			}
+		}
+		if n == before {
+			return nil, fmt.Errorf("%s: no certificate found in the directory", p.caCertDir)
+		}
+	}
+	return pool, nil
+}
+
+// tlsVersions parses tls-protocols.
+func tlsVersions(words string) (lo, hi uint16, err error) {
+	if words == "" {
+		return tls.VersionTLS12, tls.VersionTLS13, nil
+	}
+	names := []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
+	var asked [4]bool
+	for word := range strings.SplitSeq(words, " ") {
+		i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, word) })
+		if i < 0 {
+			return 0, 0, errors.New("Invalid tls-protocols specified. Use a combination of 'TLSv1', 'TLSv1.1', 'TLSv1.2' and 'TLSv1.3'.")
+		}
+		asked[i] = true
+	}
+	first := slices.Index(asked[:], true)
+	last := first
+	for last < 3 && asked[last+1] {
+		last++
+	}
+	if slices.Contains(asked[last+1:], true) {
+		return 0, 0, fmt.Errorf("Invalid tls-protocols specified: Go enables all versions between %s and a later one", names[last])
+	}
+	return tls.VersionTLS10 + uint16(first), tls.VersionTLS10 + uint16(last), nil
+}
+
+// ticketMark begins the data that limitTickets adds to a session: its creation
+// time.
+const ticketMark = "zsetd since "
+
+// limitTickets bounds the time in which sessions can be resumed. Go has no
+// parameter for it: its tickets are valid for a week.
+func (srv *Engine) limitTickets(c *tls.Config, seconds int64) {
+	c.WrapSession = func(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {
+		s.Extra = append(s.Extra, binary.BigEndian.AppendUint64([]byte(ticketMark), uint64(srv.Clock().Unix())))
+		return c.EncryptTicket(cs, s)
+	}
+	c.UnwrapSession = func(ticket []byte, cs tls.ConnectionState) (*tls.SessionState, error) {
+		s, err := c.DecryptTicket(ticket, cs)
+		if s == nil || err != nil {
+			return nil, err
+		}
+		for _, extra := range s.Extra {
+			if at, ok := bytes.CutPrefix(extra, []byte(ticketMark)); ok && len(at) == 8 {
+				if age := srv.Clock().Unix() - int64(binary.BigEndian.Uint64(at)); age < 0 || age >= seconds {
+					return nil, nil // falls back to a full handshake
+				}
+			}
+		}
+		return s, nil
+	}
+}
+
+// tlsListener is a listener whose clients speak TLS.
+type tlsListener struct {
+	net.Listener
+	srv *Engine
+}
+
+// Accept returns a connection before its handshake.
+func (l tlsListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := l.srv.tls.current(l.srv)
+	if c == nil { // TLS is no longer served
+		nc.Close()
+		return nil, net.ErrClosed
+	}
+	return tls.Server(nc, c), nil
+}
+
+// ServeTLS is [Server.Serve] for clients that speak TLS, as the parameters whose
+// names begin with tls- say. A program that has a tls.Config of its own passes
+// Serve a listener of [tls.NewListener] instead.
+func (srv *Engine) ServeTLS(l net.Listener) (err error) {
+	defer srv.setClosedError(&err)
+	srv.Mu.Lock()
+	c := srv.Config
+	srv.Mu.Unlock()
+	s := &srv.tls
+	s.mu.Lock()
+	s.wanted = true
+	if s.config == nil {
+		err = s.build(srv, &c.TLS)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		l.Close()
+		return fmt.Errorf("zsetd: TLS: %w", err)
+	}
+	return srv.Serve(tlsListener{l, srv})
+}
+
+// handshake performs the TLS handshake before the first command. It returns false
+// if the client fails to complete it.
+func (c *Conn) handshake() bool {
+	nc, secure := c.nc.(*tls.Conn)
+	if !secure {
+		return true
+	}
+	nc.SetDeadline(time.Now().Add(HandshakeTimeout))
+	if err := nc.HandshakeContext(context.Background()); err != nil {
+		c.Srv.Log.Log(context.Background(), Verbose, "Error accepting a client connection", "client", c.Sess.Addr, "error", err)
+		return false
+	}
+	nc.SetDeadline(time.Time{})
+	return !c.Sess.Ending() // a concurrent wake has set a deadline that is now cleared
+}
+
+// socketOf returns the connection below a TLS connection, or nc itself.
+func socketOf(nc net.Conn) net.Conn {
+	if t, secure := nc.(*tls.Conn); secure {
+		return t.NetConn()
+	}
+	return nc
+}

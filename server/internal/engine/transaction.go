@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"unsafe"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// TransactionCommands returns the rows of the transaction commands.
+func TransactionCommands() []Command {
+	return []Command{
+		{Facts: protocol.Facts{
+			Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
+			Summary: "Discard all commands issued after MULTI",
+		}, Run: discard, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
+			Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
+			Summary: "Execute all commands issued after MULTI",
+		}, Run: exec, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Mark the start of a transaction block",
+		}, Run: multi, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "unwatch", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Forget about all watched keys",
+		}, Run: unwatch, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "watch", Arity: -2, Flags: "noscript loading stale fast allow_busy", Keys: "1..-1 RO",
+			Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
+			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+			Syntax:  "key [key ...]",
+		}, Run: watch, OfConnection: true},
+	}
+}
+
+// enqueue queues a command for EXEC.
+func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
+	argv = copyArgs(argv)
+	s.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
+	s.queue = append(s.queue, queued{cmd, argv, names})
+	if limit := s.Engine.Config.queryBufferLimit; s.queued > limit {
+		s.Engine.QueryLimitDisconnections.Add(1)
+		s.Engine.Log.Warn("closing client: the transaction queue exceeds client-query-buffer-limit",
+			"client", s.Addr, "name", s.Name, "commands", len(s.queue), "bytes", s.queued, "client-query-buffer-limit", limit)
+		s.Kill()
+	}
+}
+
+// discard ends a transaction and removes its watches.
+func (s *Session) discard() {
+	s.Multi, s.aborted = false, false
+	s.queue, s.queued = nil, 0
+	s.unwatch()
+}
+
+// unwatch removes all watches.
+func (s *Session) unwatch() {
+	for _, k := range s.watches {
+		s.nameBytes -= int64(len(k.Key)) + perName
+		subs := s.Engine.Watched[k]
+		delete(subs, s)
+		if len(subs) == 0 {
+			delete(s.Engine.Watched, k)
+		}
+	}
+	s.watches, s.touched = s.watches[:0], false
+}
+
+func multi(c *Call) {
+	if c.Session.Multi {
+		c.Reply.Error("ERR MULTI calls can not be nested")
+		return
+	}
+	c.Session.Multi = true
+	c.Reply.OK()
+}
+
+func discard(c *Call) {
+	if !c.Session.Multi {
+		c.Reply.Error("ERR DISCARD without MULTI")
+		return
+	}
+	c.Session.discard()
+	c.Reply.OK()
+}
+
+func watch(c *Call) {
+	s := c.Session
+	if s.Multi {
+		c.Reply.Error("ERR WATCH inside MULTI is not allowed")
+		return
+	}
+	for c.More() {
+		k := WaitKey{c.DB.ID(), c.String()}
+		c.DB.Peek(BytesOf(k.Key)) // removes an expired key now; it is then watched as absent
+		if _, there := c.Engine.Watched[k][s]; there {
+			continue
+		}
+		if c.Engine.Watched[k] == nil {
+			c.Engine.Watched[k] = map[*Session]struct{}{}
+		}
+		c.Engine.Watched[k][s] = struct{}{}
+		s.watches = append(s.watches, k)
+		s.nameBytes += int64(len(k.Key)) + perName
+	}
+	c.Reply.OK()
+}
+
+func unwatch(c *Call) {
+	c.Session.unwatch()
+	c.Reply.OK()
+}
+
+// exec runs the queued commands in one commit scope, unless a command was refused
+// while queueing or a watched key has changed.
+func exec(c *Call) {
+	s := c.Session
+	if !s.Multi {
+		c.Reply.Error("ERR EXEC without MULTI")
+		return
+	}
+	// A watched key may have expired without having been removed yet.
+	for _, k := range s.watches {
+		c.Engine.Keys.DB(k.Db).Peek(BytesOf(k.Key))
+	}
+	c.Engine.Scope.Commit()
+	queue, aborted, touched := s.queue, s.aborted, s.touched
+	s.discard()
+	switch {
+	case aborted:
+		c.Reply.Error("EXECABORT Transaction discarded because of previous errors.")
+		return
+	case touched:
+		c.Reply.NullArray()
+		return
+	}
+	c.Reply.Array(len(queue))
+	c.Nested, s.execing = true, len(queue)
+	for _, q := range queue {
+		mark, ended := s.Out.Len(), s.Closing
+		if d := s.Permit(q.cmd, q.argv, deniedInMulti); d == Permitted {
+			s.run(q.cmd, q.argv, q.argv[q.names:])
+		} else {
+			msg := d.inTransaction()
+			c.Reply.Error(msg)
+			c.Engine.countError(msg)
+		}
+		if ended { // it has killed itself, or deleted its user: the rest runs without replies
+			s.Out.Truncate(mark)
+		}
+	}
+	c.Nested, s.execing = false, 0
+}

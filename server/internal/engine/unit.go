@@ -1,0 +1,515 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// commitScope is the commit scope: one command, one EXEC, one script, one sweep of expired
+// keys. While a commit scope runs, it only collects effects. commit then applies
+// all their consequences, in one order: watched keys, client-side caches, keyspace
+// notifications, messages, and the commands that wait for a key.
+//
+// Redis leaves these consequences to each command (some 170 places). Here a handler
+// calls Changed once and cannot forget the rest.
+//
+// There is one unit per server, guarded by its lock. A turn runs several commit
+// scopes in one lock hold, one after the other, under one reading of the clock.
+type commitScope struct {
+	srv     *Engine
+	effects []effect
+	ready   []*queue   // queues of changed keys
+	wake    []*Session // sessions to wake once the lock is released
+	Changes int64      // since the server started; Redis's rdb_changes_since_last_save
+	serving bool
+	actor   *Session // the session whose command runs, if any
+	mark    int      // offset in the actor's output queue at which its reply begins
+
+	Members      []byte              // members that the effects touch; see appendMember
+	MembersTaken int                 // how many bytes of members belong to effects
+	seen         map[string]struct{} // members that touchedOnce has recorded for the next event
+}
+
+// effect is one change or message of a commit scope.
+type effect struct {
+	key     string // or the channel of a message
+	event   string // or the message
+	db      int
+	class   EventClass
+	message messageKind
+	members string // members that it touches, if a subscriber needs them; see appendMember
+	cached  *holders
+}
+
+type messageKind uint8
+
+// ChannelMessage is a kind of message for subscribers.
+const (
+	noMessage messageKind = iota
+	ChannelMessage
+	shardMessage
+	flushMessage // no channel message: all databases, or one, were emptied
+)
+
+// serveDue serves the waiters whose alarm is due.
+func (srv *Engine) serveDue() {
+	if len(srv.alarms) > 0 && srv.alarms[0].at <= srv.Instant {
+		srv.serveAlarms()
+	}
+}
+
+// Lock takes the server's lock, and waits while a script lends it.
+func (srv *Engine) Lock() {
+	srv.Mu.Lock()
+	for srv.Busy {
+		srv.idle.Wait()
+	}
+}
+
+// finishTurn does all work that is due before the lock is released, and sets the timer.
+// Every commit scope must have been committed.
+func (srv *Engine) finishTurn() {
+	u := &srv.Scope
+	if srv.clientMemory.full() {
+		srv.evictClients()
+	}
+	if len(u.effects) > 0 {
+		u.Commit()
+	}
+	if len(srv.released) > 0 {
+		srv.runReleased()
+	}
+	if srv.Tracking.on {
+		srv.finishTracking()
+	}
+	srv.setTimer()
+	srv.Keeper.note()
+	if len(u.wake) > 0 && srv.Keeper.holds() {
+		srv.holdWoken()
+	}
+}
+
+// unlock releases the lock and wakes the sessions with pending work.
+func (srv *Engine) unlock() {
+	u := &srv.Scope
+	if len(u.wake) == 0 {
+		srv.Mu.Unlock()
+		return
+	}
+	wake := u.wake
+	u.wake = nil
+	for _, s := range wake {
+		s.waking = false
+	}
+	srv.Mu.Unlock()
+	for _, s := range wake {
+		s.Wake()
+	}
+}
+
+// holdWoken holds back the output for other sessions until the changes that it
+// reports are on disk.
+func (srv *Engine) holdWoken() {
+	u := &srv.Scope
+	u.wake = slices.DeleteFunc(u.wake, func(s *Session) bool {
+		if s.Killed || s.waiting() == 0 {
+			return false
+		}
+		s.waking = false
+		srv.Keeper.hold(s)
+		return true
+	})
+}
+
+// Locked runs f in a commit scope of its own.
+func (srv *Engine) Locked(f func()) {
+	srv.maintain(func() {
+		srv.serveDue()
+		f()
+		srv.Scope.Commit()
+	})
+}
+
+// maintain runs f with the lock, for maintenance of the server: no waiter is served
+// before f. f sees one reading of the clock.
+func (srv *Engine) maintain(f func()) {
+	srv.Lock()
+	srv.locked(f)
+}
+
+// locked runs f with the lock, which the caller has taken, and releases it.
+func (srv *Engine) locked(f func()) {
+	srv.guarded(func() {
+		srv.Freeze()
+		f()
+		srv.finishTurn()
+	})
+	srv.unlock()
+}
+
+// unlessBusy is do for a transport, which must not wait for a script. It omits f
+// while a script lends the lock.
+func (srv *Engine) unlessBusy(f func()) {
+	srv.Mu.Lock()
+	if srv.Busy {
+		srv.Mu.Unlock()
+		return
+	}
+	srv.locked(func() {
+		srv.serveDue()
+		f()
+		srv.Scope.Commit()
+	})
+}
+
+func (u *commitScope) changed(db int, key string, class EventClass, event string) {
+	u.Changes++
+	srv := u.srv
+	if len(srv.Watched) == 0 && len(srv.Waiting) == 0 && srv.notify == 0 && !srv.Tracking.on {
+		return // no listener
+	}
+	e := effect{key: key, event: event, db: db, class: class}
+	if srv.Tracking.on {
+		e.cached = srv.untrackKey(key, u.actor, class == classExpired)
+	}
+	if u.MembersTaken < len(u.Members) {
+		// The buffer may move, but bytes in it never change before the effects are
+		// discarded.
+		e.members = protocol.View(u.Members[u.MembersTaken:])
+		u.MembersTaken = len(u.Members)
+		clear(u.seen)
+	}
+	u.effects = append(u.effects, e)
+}
+
+// touched records a member of a sorted set or a set, or a field of a hash, for the
+// event of the given class that the next call of changed reports. It copies the
+// member, unless no subscriber needs it. Sweeps call it too: touched for each
+// member that they remove from a key, then changed.
+func (u *commitScope) touched(class EventClass, member []byte) {
+	if u.srv.subkeys&class != 0 {
+		u.Members = appendMember(u.Members, u.MembersTaken == len(u.Members), member)
+	}
+}
+
+// touchedOnce is touched for a command that may touch a member several times in one
+// event, which names the member once. It borrows the member until changed, which
+// must follow. Call it only if a subscriber needs members.
+func (u *commitScope) touchedOnce(class EventClass, member []byte) {
+	if _, again := u.seen[protocol.View(member)]; again {
+		return
+	}
+	if u.seen == nil {
+		u.seen = map[string]struct{}{}
+	}
+	u.seen[protocol.View(member)] = struct{}{}
+	u.touched(class, member)
+}
+
+// KeepMembers is the largest buffer of members that is kept for the next commit
+// scope.
+const KeepMembers = 64 << 10
+
+// forgetMembers resets the buffer of members for the next commit scope.
+func (u *commitScope) forgetMembers() {
+	if cap(u.Members) > KeepMembers {
+		u.Members, u.seen = nil, nil
+	}
+	u.Members, u.MembersTaken = u.Members[:0], 0
+}
+
+// event records a keyspace event without a change.
+func (u *commitScope) event(db int, key string, class EventClass, event string) {
+	if u.srv.notify&class != 0 {
+		u.effects = append(u.effects, effect{key: key, event: event, db: db, class: class | classUnchanged})
+	}
+}
+
+// Replacing records that database db is about to get the keys of by, or none if by
+// is nil, in place of its own. The watches and waiters of each key that exists in
+// either are affected.
+func (u *commitScope) Replacing(db, by *keyspace.DB) {
+	var keys []string
+	note := func(k WaitKey) {
+		if key := BytesOf(k.Key); k.Db == db.ID() && (db.Peek(key) != nil || by != nil && by.Peek(key) != nil) {
+			keys = append(keys, k.Key)
+		}
+	}
+	for k := range u.srv.Watched {
+		note(k)
+	}
+	for k := range u.srv.Waiting {
+		note(k)
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		u.effects = append(u.effects, effect{key: key, db: db.ID()})
+	}
+}
+
+// publish records a message, which keeps its order among the other effects. The
+// message is borrowed until commit.
+func (u *commitScope) publish(kind messageKind, channel, message []byte) {
+	u.effects = append(u.effects, effect{key: protocol.View(channel), event: protocol.View(message), message: kind})
+}
+
+// forget drops the event of a key that was created and removed again.
+func (u *commitScope) forget(db int, key string) {
+	for i := len(u.effects) - 1; i >= 0; i-- {
+		if e := &u.effects[i]; e.class == classNew|classUnchanged && e.db == db && e.key == key {
+			u.effects = append(u.effects[:i], u.effects[i+1:]...)
+			return
+		}
+	}
+}
+
+// Commit applies the consequences of the effects so far. It then retries the
+// waiting commands that can now complete, each in a commit scope of its own.
+func (u *commitScope) Commit() {
+	if len(u.effects) == 0 && len(u.ready) == 0 {
+		return
+	}
+	srv := u.srv
+	for i := range u.effects {
+		e := &u.effects[i]
+		if e.message == flushMessage {
+			srv.invalidateAll()
+			continue
+		}
+		if e.message != noMessage {
+			srv.deliver(e.message, e.key, e.event)
+			continue
+		}
+		if e.class&classUnchanged == 0 {
+			if len(srv.Watched) > 0 {
+				srv.touch(e.db, e.key)
+			}
+			if e.cached != nil {
+				srv.invalidate(e.key, e.cached)
+			}
+			if len(srv.Waiting) > 0 {
+				if q := srv.Waiting[WaitKey{e.db, e.key}]; q != nil {
+					u.markLines(q, e)
+				}
+			}
+		}
+		if srv.notify&e.class&classAny != 0 {
+			srv.notifyKeyspace(e)
+		}
+	}
+	clear(u.effects)
+	u.effects = u.effects[:0]
+	if len(u.Members) > 0 {
+		u.forgetMembers()
+	}
+	if u.serving {
+		return // the loop below, in an outer call, continues
+	}
+	u.serving = true
+	for i := 0; i < len(u.ready); i++ {
+		u.serve(u.ready[i])
+	}
+	u.serving = false
+	u.ready = u.ready[:0]
+}
+
+// kind is the type of a value, by Redis's name.
+type kind string
+
+// KindString is a kind of value that commands wait for.
+const (
+	KindString kind = "string"
+	KindList   kind = "list"
+	kindSet    kind = "set"
+	kindHash   kind = "hash"
+	KindZset   kind = "zset"
+	KindStream kind = "stream"
+)
+
+// KindOf returns the kind of a value.
+func KindOf(v any) kind {
+	switch v.(type) {
+	case *keyspace.String:
+		return KindString
+	case *keyspace.List:
+		return KindList
+	case *keyspace.Set:
+		return kindSet
+	case *keyspace.Hash:
+		return kindHash
+	case *zset.Set:
+		return KindZset
+	case *keyspace.Stream:
+		return KindStream
+	}
+	panic("BUG: value of an unknown type")
+}
+
+// copyArgs returns a copy of argv that shares no memory with it, in one allocation.
+func copyArgs(argv [][]byte) [][]byte {
+	n := 0
+	for _, a := range argv {
+		n += len(a)
+	}
+	buf := make([]byte, 0, n)
+	out := make([][]byte, len(argv))
+	for i, a := range argv {
+		buf = append(buf, a...)
+		out[i] = buf[len(buf)-len(a) : len(buf) : len(buf)]
+	}
+	return out
+}
+
+// setTimer sets the one timer to the next instant at which anything is due: the
+// deadline of a key, the timeout or alarm of a waiter, the end of CLIENT PAUSE, a
+// check for idle clients.
+func (srv *Engine) setTimer() {
+	if head, changed := srv.Keys.Next(); changed {
+		srv.NextExpiry = head
+		if head != math.MaxInt64 {
+			srv.NextExpiry = head + 1 // a key still exists in the millisecond of its deadline
+		}
+	}
+	next := int64(math.MaxInt64)
+	if srv.Sweeps() {
+		next = srv.NextExpiry
+	}
+	if len(srv.Deadlines) > 0 {
+		next = min(next, srv.Deadlines[0].at)
+	}
+	if srv.PausedUntil != 0 {
+		next = min(next, srv.PausedUntil)
+	}
+	if srv.nextIdle != 0 && !srv.CronPaused {
+		next = min(next, srv.nextIdle)
+	}
+	if next != math.MaxInt64 {
+		next = min(next, MaxInstant/1000) * 1000 // in microseconds, at most the last representable instant
+	}
+	if len(srv.alarms) > 0 && srv.PausedUntil == 0 {
+		next = min(next, srv.alarms[0].at)
+	}
+	if srv.Tracking.on && !srv.CronPaused && srv.trackingExceedsLimit() {
+		next = min(next, srv.Instant+1000)
+	}
+	if srv.HasDelayed() || srv.evicting() {
+		next = min(next, srv.Instant)
+	}
+	if next == srv.timerAt || srv.TimerStopped {
+		return
+	}
+	srv.timerAt = next
+	if next == math.MaxInt64 {
+		srv.timer.Stop()
+		return
+	}
+	srv.timer.Reset(min(time.UnixMicro(next).Sub(srv.Clock()), maxTimerInterval))
+}
+
+// Sweeps reports whether the timer removes expired keys and members. It must not
+// while data are being loaded: the journal is not written yet, so the file would
+// keep the removed values, and values written in their place would be replayed on
+// top of them. A field would get its old deadline back and be lost at the next
+// load.
+func (srv *Engine) Sweeps() bool {
+	return srv.ActiveExpire && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
+}
+
+// sweep removes keys and members whose deadline has passed.
+func (srv *Engine) sweep() {
+	start := srv.Clock()
+	srv.sweepDue(start)
+	srv.Keys.Seal()
+	took := srv.Clock().Sub(start)
+	srv.SweepTime += took
+	if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
+		srv.Latency.Add("expire-cycle", srv.At, took)
+	}
+}
+
+// OnTimer is the timer's callback.
+func (srv *Engine) OnTimer() {
+	srv.Attempt(func() { srv.Locked(srv.runTimer) })
+}
+
+func (srv *Engine) runTimer() {
+	srv.timerAt = math.MinInt64 // so that setTimer sets the timer again
+	if srv.Sweeps() || srv.HasDelayed() {
+		srv.sweep()
+		srv.Scope.Commit()
+	}
+	if srv.MemoryState.MoreToEvict {
+		srv.lacksMemory()
+	}
+	for len(srv.Deadlines) > 0 && srv.Deadlines[0].at <= srv.Keys.Now() {
+		w := srv.Deadlines[0]
+		w.sess.EndWait(w, w.Timeout)
+	}
+	if srv.PausedUntil != 0 && srv.PausedUntil <= srv.Keys.Now() {
+		srv.Unpause()
+	}
+	if srv.nextIdle != 0 && !srv.CronPaused && srv.nextIdle <= srv.Keys.Now() {
+		srv.closeIdle()
+	}
+}
+
+// closeIdle disconnects the clients that have been silent for longer than the
+// parameter timeout allows, and sets the time of the next check. Clients with
+// subscriptions, blocked clients and clients that make progress with sending a
+// command or receiving a reply are not idle.
+func (srv *Engine) closeIdle() {
+	srv.nextIdle = 0
+	if srv.Config.Timeout == 0 {
+		return
+	}
+	limit := time.Duration(srv.Config.Timeout) * time.Second
+	next := srv.At.Add(limit)
+	for _, s := range srv.Sessions {
+		if s.Blocked != nil || s.postponed != nil || s.monitoring || s.Subscriptions() > 0 {
+			continue
+		}
+		due := s.lastUsed.Add(limit)
+		if s.lastMoved.After(s.lastUsed) {
+			due = s.lastMoved.Add(limit)
+		}
+		if due.After(srv.At) {
+			if due.Before(next) {
+				next = due
+			}
+			continue
+		}
+		if s.proceeds() {
+			s.lastMoved = srv.At
+			continue
+		}
+		srv.Log.Info("closing idle client", "client", s.Addr, "name", s.Name)
+		s.Kill()
+	}
+	srv.nextIdle = next.UnixMilli() + 1
+}
+
+// leastProgress is how many bytes of a command or a reply a connection must move
+// within timeout to count as not idle. Redis accepts one byte, so a client that
+// sends one byte a minute keeps its connection without limit.
+const leastProgress = 1 << 10
+
+// proceeds reports whether the client has sent that much of an incomplete command,
+// or received that much of a reply, since the previous call. At the first call the
+// existence of either is enough.
+func (s *Session) proceeds() bool {
+	input, unsent := int64(0), s.Unsent.Load()
+	if s.Query != nil {
+		if half, _ := s.Query(); half > 0 {
+			input = s.Peer.Input.Arrived.Load()
+		}
+	}
+	moved := input > 0 && (s.moved.input == 0 || input-s.moved.input >= leastProgress) ||
+		unsent > 0 && (s.moved.unsent == 0 || max(unsent-s.moved.unsent, s.moved.unsent-unsent) >= leastProgress)
+	s.moved.input, s.moved.unsent = input, unsent
+	return moved
+}

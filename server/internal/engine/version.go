@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"runtime/debug"
+	"strings"
+)
+
+// RedisVersion is the version of Redis whose commands and replies zsetd implements.
+// Clients read it to find out which features they may use.
+const RedisVersion = "7.2.4"
+
+// ExtensionSince is the version in COMMAND DOCS for commands that Redis does not have:
+// the version of zsetd that introduced them.
+const ExtensionSince = "zsetd 0.1.0"
+
+// BuildVersion returns the version that the program was built from, as far as
+// known.
+func BuildVersion() (version, revision, dirty string) {
+	const module = "github.com/zsetd/zsetd"
+	version, revision, dirty = "unknown", strings.Repeat("0", 40), "0"
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version, revision, dirty
+	}
+	if build.Main.Path != module {
+		for _, dep := range build.Deps {
+			if dep.Path == module {
+				version = dep.Version
+			}
+		}
+		return version, revision, dirty
+	}
+	version = build.Main.Version
+	for _, s := range build.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 16:
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "1"
+		}
+	}
+	return version, revision, dirty
+}

@@ -1,0 +1,391 @@
+package engine
+
+import (
+	"container/heap"
+	"container/list"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Blocked commands wait for a key in a queue, first come, first served. Waiters
+// with the same condition form a line in the queue, so one check tells whether
+// there is an element for any of them. A change thus costs as much as the commands
+// that it serves, however many others wait, plus one check for each line. If each
+// client waits for a score of its own there are as many lines as clients, so lines
+// that wait for a single score are found by the scores of the changed members.
+// There remains one check for each distinct range of more than one score.
+//
+// A condition may become true without any change: with @now as an upper bound, time
+// moves members into a range. Such a line has an alarm, set to the instant at which
+// the next member of the key enters. The first lock hold after that instant serves
+// the line before anything else, so no later command overtakes the waiters. Without
+// other lock holds the timer serves it.
+
+// WaitKey identifies a key that a command waits for or watches.
+type WaitKey struct {
+	Db  int
+	Key string
+}
+
+// Want is the condition of a waiter: a key of some type; for sorted sets optionally
+// with elements in a range; for streams optionally with entries that are new to a
+// consumer group, or the removal of that group, which the client must learn of.
+type Want struct {
+	Kind    kind
+	Ranged  bool
+	Grouped bool
+	Scores  RangeAt
+	Group   string
+}
+
+// In reports whether the condition holds for the value of a key; nil if there is no
+// key.
+func (w *Want) In(value any, now int64) bool {
+	if value == nil || KindOf(value) != w.Kind {
+		return w.Grouped
+	}
+	if w.Grouped {
+		return GroupReady(value.(*keyspace.Stream), w.Group)
+	}
+	if !w.Ranged {
+		return true
+	}
+	lo, hi := value.(*zset.Set).ScoreSpan(w.Scores.At(now))
+	return lo < hi
+}
+
+// point returns the condition of waiters for a single score.
+func point(score float64) Want {
+	x := ScoreAt{Number: score}
+	return Want{Kind: KindZset, Ranged: true, Scores: RangeAt{Min: x, Max: x}}
+}
+
+// isPoint reports whether w is a condition for a single score.
+func (w *Want) isPoint() bool { return w.Ranged && *w == point(w.Scores.Min.Number) }
+
+// moves reports whether time alone can fulfil the condition.
+func (w *Want) moves() bool { return w.Ranged && w.Scores.Max.Base != noClock }
+
+// queue holds the waiters for one key.
+type queue struct {
+	WaitKey
+	Groups map[Want]*waiterGroup
+	Wide   []*waiterGroup // those that are not for a single score, in no order
+	marked []*waiterGroup // those whose condition may hold
+	ready  bool           // in the list of queues that the commit scope serves
+}
+
+// waiterGroup is a group of waiters in a queue with the same condition.
+type waiterGroup struct {
+	queue      *queue
+	Want       Want
+	Waiters    list.List     // of *Waiter
+	nextWaiter *list.Element // while the key is served: the first waiter that is not retried yet
+	marked     bool
+	WideIndex  int // in queue.wide, unless it waits for a single score
+	timerEntry     // its alarm, in microseconds since 1970
+}
+
+// removeWide removes l from q.wide. The last line takes its place: many clients may
+// leave at once.
+func (q *queue) removeWide(l *waiterGroup) {
+	n := len(q.Wide) - 1
+	last := q.Wide[n]
+	q.Wide[l.WideIndex], last.WideIndex = last, l.WideIndex
+	q.Wide[n] = nil
+	q.Wide = q.Wide[:n]
+}
+
+// mark records that the condition of the line may hold, for all its waiters.
+func (l *waiterGroup) mark() {
+	l.nextWaiter = l.Waiters.Front()
+	if !l.marked {
+		l.marked = true
+		l.queue.marked = append(l.queue.marked, l)
+	}
+}
+
+// first returns the next waiter to retry.
+func (l *waiterGroup) first() *Waiter { return l.nextWaiter.Value.(*Waiter) }
+
+// Waiter is a blocked Call. It changed nothing and is retried when its key changes
+// or its time comes.
+type Waiter struct {
+	number     uint64 // ascending in order of arrival
+	sess       *Session
+	cmd        *Command
+	argv       [][]byte // copied
+	names      int      // how many of them are the command's name
+	positions  []position
+	db         *keyspace.DB
+	since      time.Time
+	Timeout    func(*protocol.Reply)
+	Tries      int           // unsuccessful retries so far
+	spent      time.Duration // time spent in them
+	timerEntry               // its timeout, in milliseconds since 1970; 0 = none
+}
+
+// position is a Waiter's position in a line.
+type position struct {
+	group   *waiterGroup
+	element *list.Element
+}
+
+// block creates a Waiter for the call.
+func (srv *Engine) block(c *Call, deadline int64, want Want, timeout func(*protocol.Reply), keys [][]byte) {
+	srv.waiters++
+	w := &Waiter{
+		number: srv.waiters,
+		sess:   c.Session, cmd: c.Command, argv: copyArgs(c.Argv), names: len(c.Argv) - len(c.All()), db: c.DB,
+		since: time.Now(), Timeout: timeout, timerEntry: timerEntry{at: deadline, index: -1},
+	}
+	for _, key := range keys {
+		l := srv.groupFor(WaitKey{c.DB.ID(), protocol.View(key)}, want)
+		if last := l.Waiters.Back(); last != nil && last.Value == w {
+			continue // the key occurs twice
+		}
+		w.positions = append(w.positions, position{l, l.Waiters.PushBack(w)})
+	}
+	if deadline != 0 {
+		heap.Push(&srv.Deadlines, w)
+	}
+	c.Session.Blocked = w
+	c.Session.Stalled.Store(true)
+	srv.BlockedClients++
+}
+
+// groupFor returns the line for a condition on a key, and creates it if needed. The key
+// is borrowed.
+func (srv *Engine) groupFor(k WaitKey, w Want) *waiterGroup {
+	q := srv.Waiting[k]
+	if q == nil {
+		k.Key = string(BytesOf(k.Key)) // a copy
+		q = &queue{WaitKey: k, Groups: map[Want]*waiterGroup{}}
+		srv.Waiting[k] = q
+	}
+	l := q.Groups[w]
+	if l != nil {
+		return l
+	}
+	l = &waiterGroup{queue: q, Want: w, timerEntry: timerEntry{index: -1}}
+	q.Groups[w] = l
+	if w.isPoint() {
+		srv.points++
+		srv.selectMemberEvents()
+	} else {
+		l.WideIndex = len(q.Wide)
+		q.Wide = append(q.Wide, l)
+		srv.setAlarm(l)
+	}
+	return l
+}
+
+// unblock removes w from all queues; its session continues.
+func (srv *Engine) unblock(w *Waiter) {
+	for _, p := range w.positions {
+		l, q := p.group, p.group.queue
+		if l.nextWaiter == p.element {
+			l.nextWaiter = p.element.Next()
+		}
+		l.Waiters.Remove(p.element)
+		if l.Waiters.Len() > 0 {
+			continue
+		}
+		if l.index >= 0 {
+			heap.Remove(&srv.alarms, l.index)
+		}
+		delete(q.Groups, l.Want)
+		if l.Want.isPoint() {
+			srv.points--
+			srv.selectMemberEvents()
+		} else {
+			q.removeWide(l)
+		}
+		if len(q.Groups) == 0 {
+			delete(srv.Waiting, q.WaitKey)
+		}
+	}
+	if w.index >= 0 {
+		heap.Remove(&srv.Deadlines, w.index)
+	}
+	w.sess.Blocked = nil
+	w.sess.resume()
+	srv.BlockedClients--
+}
+
+// markLines marks the lines whose condition may hold after an effect on their key.
+func (u *commitScope) markLines(q *queue, e *effect) {
+	switch {
+	case len(q.Groups) == len(q.Wide):
+	case e.members == "", u.srv.hasBacklog(q.WaitKey): // the effect concerns the whole key
+		for _, l := range q.Groups {
+			l.mark()
+		}
+	default:
+		if s, ok := u.srv.valueOf(q).(*zset.Set); ok {
+			for member := range eachMember(e.members) {
+				if score, ok := s.Score(member); ok {
+					if l := q.Groups[point(score)]; l != nil {
+						l.mark()
+					}
+				}
+			}
+		}
+	}
+	for _, l := range q.Wide {
+		l.mark()
+	}
+	u.addReady(q)
+}
+
+// addReady adds a queue to those that the commit scope serves.
+func (u *commitScope) addReady(q *queue) {
+	if !q.ready {
+		q.ready = true
+		u.ready = append(u.ready, q)
+	}
+}
+
+// valueOf returns the current value of a queue's key, nil if there is none.
+func (srv *Engine) valueOf(q *queue) any {
+	if entry := srv.Keys.DB(q.Db).Peek(BytesOf(q.Key)); entry != nil {
+		return entry.Value()
+	}
+	return nil
+}
+
+// serve retries the waiters for a key, in order of arrival, while their conditions
+// hold.
+func (u *commitScope) serve(q *queue) {
+	srv := u.srv
+	if srv.hasBacklog(q.WaitKey) {
+		q.ready = false // the lines stay marked until the key is clean
+		return
+	}
+	for {
+		value := srv.valueOf(q)
+		var next *waiterGroup
+		q.marked = slices.DeleteFunc(q.marked, func(l *waiterGroup) bool {
+			l.marked = l.nextWaiter != nil && l.Want.In(value, srv.Instant)
+			if l.marked && (next == nil || l.first().number < next.first().number) {
+				next = l
+			}
+			return !l.marked
+		})
+		if next == nil {
+			break
+		}
+		w := next.first()
+		next.nextWaiter = next.nextWaiter.Next()
+		w.sess.retry(w)
+		u.Commit()
+	}
+	q.ready = false
+	for _, l := range q.Wide {
+		srv.setAlarm(l)
+	}
+}
+
+// setAlarm sets the alarm of a line, if time alone can fulfil its condition.
+func (srv *Engine) setAlarm(l *waiterGroup) {
+	if !l.Want.moves() {
+		return
+	}
+	at := int64(MaxInstant)
+	if s, ok := srv.valueOf(l.queue).(*zset.Set); ok {
+		at = srv.enters(s, &l.Want.Scores)
+	}
+	switch {
+	case l.index < 0 && at == MaxInstant:
+	case l.index < 0:
+		l.at = at
+		heap.Push(&srv.alarms, l)
+	case at == MaxInstant:
+		heap.Remove(&srv.alarms, l.index)
+	case at != l.at:
+		l.at = at
+		heap.Fix(&srv.alarms, l.index)
+	}
+}
+
+// enters returns the instant at which the next element of s enters a range as time
+// passes.
+func (srv *Engine) enters(s *zset.Set, r *RangeAt) int64 {
+	now := r.At(srv.Instant)
+	later := zset.ScoreRange{Min: now.Max, MinExclusive: !now.MaxExclusive, Max: math.Inf(1)}
+	if now.Min > now.Max {
+		later.Min, later.MinExclusive = now.Min, now.MinExclusive
+	}
+	lo, hi := s.ScoreSpan(later)
+	if lo == hi {
+		return MaxInstant
+	}
+	e, _ := s.At(lo)
+	return r.Max.Reaches(e.Score, r.MaxExclusive, srv.Instant)
+}
+
+// serveAlarms serves the lines whose alarms are due. It runs at the beginning of a
+// lock hold.
+func (srv *Engine) serveAlarms() {
+	if srv.PausedUntil != 0 {
+		return // no waiter is served during a pause
+	}
+	u := &srv.Scope
+	for len(srv.alarms) > 0 && srv.alarms[0].at <= srv.Instant {
+		l := heap.Pop(&srv.alarms).(*waiterGroup)
+		l.mark()
+		u.addReady(l.queue)
+	}
+	u.Commit()
+}
+
+// timerEntry is an entry in a timer heap.
+type timerEntry struct {
+	at    int64
+	index int // -1 = in no heap
+}
+
+func (a *timerEntry) when() *timerEntry { return a }
+
+// timerHeap is a timer heap: entries ordered by time.
+type timerHeap[T interface{ when() *timerEntry }] []T
+
+func (a timerHeap[T]) Len() int           { return len(a) }
+func (a timerHeap[T]) Less(i, j int) bool { return a[i].when().at < a[j].when().at }
+func (a timerHeap[T]) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].when().index, a[j].when().index = i, j
+}
+
+// Push implements heap.Interface.
+func (a *timerHeap[T]) Push(x any) {
+	e := x.(T)
+	e.when().index = len(*a)
+	*a = append(*a, e)
+}
+
+// Pop implements heap.Interface.
+func (a *timerHeap[T]) Pop() any {
+	old := *a
+	e := old[len(old)-1]
+	clear(old[len(old)-1:])
+	*a = old[:len(old)-1]
+	e.when().index = -1
+	return e
+}
+
+// GroupReady reports whether clients that wait for new entries of a group can be
+// answered, by an entry or by an error.
+func GroupReady(s *keyspace.Stream, group string) bool {
+	g := s.Group(BytesOf(group))
+	if g == nil {
+		return true
+	}
+	last, ok := s.Last()
+	return ok && g.LastID().Less(last.ID)
+}

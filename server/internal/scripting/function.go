@@ -1,0 +1,756 @@
+package scripting
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/glob"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/script"
+)
+
+// Libraries of functions are kept in source form, as strings in the server's own
+// database (keyspace.InternalDB), so they are journaled, saved and loaded as all other
+// data. The compiled functions are kept beside it.
+
+// FunctionCommands returns the rows of FUNCTION and FCALL.
+func FunctionCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "fcall", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+			Keys:  "2# RW access update (We cannot tell how the keys will be used so we assume the worst, RW and UPDATE)",
+			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
+			Summary: "Invoke a function",
+			Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: fcall, ScriptFlags: functionFlags},
+		{Facts: protocol.Facts{
+			Name: "fcall_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+			Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
+			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
+			Summary: "Invoke a read-only function",
+			Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: fcallRo, ScriptFlags: functionFlags},
+		{Facts: protocol.Facts{
+			Name: "function", Arity: -2,
+			Group: "scripting", Since: "7.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for function commands",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "function|delete", Arity: 3, Flags: "write noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				Complexity: "O(1)",
+				Summary:    "Delete a function by name",
+				Syntax:     "library-name",
+			}, Run: functionDelete},
+			{Facts: protocol.Facts{
+				Name: "function|dump", Arity: 2, Flags: "noscript",
+				Group: "scripting", Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
+				Summary: "Dump all functions into a serialized binary payload",
+			}, Run: functionDump},
+			{Facts: protocol.Facts{
+				Name: "function|flush", Arity: -2, Flags: "write noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				Complexity: "O(N) where N is the number of functions deleted",
+				Summary:    "Deleting all functions",
+				Syntax:     "async:[ASYNC|SYNC]",
+			}, Run: functionFlush},
+			{Facts: protocol.Facts{
+				Name: "function|help", Arity: 2, Flags: "loading stale",
+				Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, Run: functionHelp},
+			{Facts: protocol.Facts{
+				Name: "function|kill", Arity: 2, Flags: "noscript allow_busy",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
+				Complexity: "O(1)",
+				Summary:    "Kill the function currently in execution.",
+			}, Run: functionKill},
+			{Facts: protocol.Facts{
+				Name: "function|list", Arity: -2, Flags: "noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output_order",
+				Complexity: "O(N) where N is the number of functions",
+				Summary:    "List information about all the functions",
+				Syntax:     "[LIBRARYNAME library-name-pattern] [WITHCODE]",
+			}, Run: functionList},
+			{Facts: protocol.Facts{
+				Name: "function|load", Arity: -3, Flags: "write denyoom noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				Complexity: "O(1) (considering compilation time is redundant)",
+				Summary:    "Create a function with the given arguments (name, code, description)",
+				Syntax:     "[REPLACE] function-code",
+			}, Run: functionLoad},
+			{Facts: protocol.Facts{
+				Name: "function|restore", Arity: -3, Flags: "write denyoom noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				Complexity: "O(N) where N is the number of functions on the payload",
+				Summary:    "Restore all the functions on the given payload",
+				Syntax:     "serialized-value policy:[FLUSH|APPEND|REPLACE]",
+			}, Run: functionRestore},
+			{Facts: protocol.Facts{
+				Name: "function|stats", Arity: 2, Flags: "noscript allow_busy",
+				Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+				Complexity: "O(1)",
+				Summary:    "Return information about the function currently running (name, description, duration)",
+			}, Run: functionStats},
+		}},
+	}
+}
+
+const (
+	functionEngine  = "LUA"
+	errLibraryName  = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
+	loadTime        = 500 * time.Millisecond // time limit of registering functions
+	functionPayload = "ERR DUMP payload version or checksum are wrong"
+)
+
+// find returns the function of a name, ignoring case; nil if it does not exist.
+func find(fs *engine.Functions, name []byte) *engine.Function {
+	return fs.ByName[strings.ToLower(protocol.View(name))]
+}
+
+// sorted returns the functions of a library by name.
+func sorted(l *engine.Library) []*engine.Function {
+	list := make([]*engine.Function, 0, len(l.Functions))
+	for _, name := range engine.SortedNames(l.Functions) {
+		list = append(list, l.Functions[name])
+	}
+	return list
+}
+
+// functionState returns the Lua machine of functions.
+func functionState(srv *engine.Engine) *script.State {
+	fs := &srv.Scripting.Functions
+	if fs.State == nil {
+		fs.State = script.New()
+		fs.State.Beat = srv.Scripting.Tick
+		a := &api{srv, fs.State}
+		fs.State.Seal(a.library(false))
+	}
+	return fs.State
+}
+
+// loadingGlobals returns the globals of a library while it registers its functions.
+func loadingGlobals(srv *engine.Engine, state *script.State) *lua.LTable {
+	a := &api{srv, state}
+	redis := state.Library(map[string]lua.LGFunction{"register_function": a.registerFunction, "log": a.log})
+	a.constants(redis)
+	globals := state.Table()
+	globals.RawSetString("redis", state.Guarded(redis, true))
+	return globals
+}
+
+// libraryHeader parses the first line of a library.
+func libraryHeader(code string) (language, name string, length int, wrong string) {
+	if !strings.HasPrefix(code, "#!") {
+		return "", "", 0, "Missing library metadata"
+	}
+	length = strings.IndexByte(code, '\n')
+	if nul := strings.IndexByte(code, 0); length < 0 || nul >= 0 && nul < length {
+		return "", "", 0, "Invalid library metadata"
+	}
+	words, ok := protocol.SplitArgs(nil, []byte(code[:length]))
+	if !ok || len(words) == 0 {
+		return "", "", 0, "Invalid library metadata"
+	}
+	language = string(words[0])[2:]
+	named := false
+	for _, word := range words[1:] {
+		if len(word) < 5 || !protocol.EqualFold(word[:5], "NAME=") {
+			return "", "", 0, "Invalid metadata value given: " + string(word)
+		}
+		if named {
+			return "", "", 0, "Invalid metadata value, name argument was given multiple times"
+		}
+		name, named = string(word[5:]), true
+	}
+	if !named {
+		return "", "", 0, "Library name was not given"
+	}
+	return language, name, length, ""
+}
+
+func functionName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if !('a' <= c|32 && c|32 <= 'z' || '0' <= c && c <= '9' || c == '_') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// compileLibrary compiles a library from its source. libraryTaken and functionTaken
+// report the names in use: of libraries and, in lower case, of functions. c is the
+// command that requests it, nil while data are loaded.
+func compileLibrary(srv *engine.Engine, c *engine.Call, code string, timeout time.Duration, libraryTaken func(name string) bool,
+	functionTaken func(library, name string) bool,
+) (l *engine.Library, wrong string) {
+	language, name, skip, wrong := libraryHeader(code)
+	switch {
+	case wrong != "":
+		return nil, wrong
+	case !functionName(name):
+		return nil, errLibraryName
+	case !strings.EqualFold(language, functionEngine):
+		return nil, "Engine '" + language + "' not found"
+	case libraryTaken(name):
+		return nil, "Library '" + name + "' already exists"
+	}
+	l = &engine.Library{Name: name, Code: code, Functions: map[string]*engine.Function{}}
+	state := functionState(srv)
+	var fn *lua.LFunction
+	var err error
+	if c != nil {
+		fn, err = compileScript(c, state, &engine.ScriptRun{Name: name}, code[skip:], "user_function")
+	} else {
+		fn, err = state.Compile(code[skip:], "user_function")
+	}
+	if ended, ok := errors.AsType[*script.Interrupted](err); ok {
+		msg, _ := errorOf(ended.Value)
+		return nil, "Error compiling function: " + cText(msg)
+	}
+	if err != nil {
+		return nil, "Error compiling function: " + cText(err.Error())
+	}
+	if wrong = register(srv, state, fn, l, timeout); wrong != "" {
+		return nil, wrong
+	}
+	if len(l.Functions) == 0 {
+		return nil, "No functions registered"
+	}
+	for _, f := range sorted(l) {
+		if functionTaken(name, strings.ToLower(f.Name)) {
+			return nil, "Function " + f.Name + " already exists"
+		}
+	}
+	return l, ""
+}
+
+// register runs the code of a library, which registers its functions.
+func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *engine.Library, timeout time.Duration) (wrong string) {
+	fs := &srv.Scripting.Functions
+	began := time.Now()
+	state.SetGlobals(loadingGlobals(srv, state))
+	fs.Registering = l
+	var memory engine.ScriptMemory
+	memory.Begin(&srv.Scripting, srv.Keys, began)
+	state.Interrupt = func() *lua.LTable {
+		if memory.Outgrown() {
+			return engine.ErrorTable(state, "ERR not enough memory", false)
+		}
+		if timeout > 0 && time.Since(began) > timeout {
+			return engine.ErrorTable(state, "ERR FUNCTION LOAD timeout", false)
+		}
+		return nil
+	}
+	defer func() {
+		fs.Registering, state.Interrupt = nil, nil
+		memory.End()
+		state.SetGlobals(nil)
+	}()
+	_, failed := state.Call(fn)
+	if failed == nil {
+		return ""
+	}
+	msg := ""
+	if t, ok := failed.Value.(*lua.LTable); ok {
+		msg, _ = errorOf(t)
+	} else if text, ok := script.ToString(failed.Value); ok {
+		msg = "ERR " + text
+	}
+	return "Error registering functions: " + cText(msg)
+}
+
+// registerFunction is redis.register_function.
+func (a *api) registerFunction(L *lua.LState) int {
+	l := a.srv.Scripting.Functions.Registering
+	if l == nil {
+		a.fail(L, "redis.register_function can only be called on FUNCTION LOAD command")
+	}
+	f := &engine.Function{}
+	switch L.GetTop() {
+	case 1:
+		a.namedArguments(L, f)
+	case 2:
+		name, ok := script.ToString(L.Get(1))
+		if !ok {
+			a.fail(L, "first argument to redis.register_function must be a string")
+		}
+		fn, ok := L.Get(2).(*lua.LFunction)
+		if !ok {
+			a.fail(L, "second argument to redis.register_function must be a function")
+		}
+		f.Name, f.Compiled = name, fn
+	default:
+		a.fail(L, "wrong number of arguments to redis.register_function")
+	}
+	if !functionName(f.Name) {
+		a.fail(L, errLibraryName)
+	}
+	if l.Functions[f.Name] != nil {
+		a.fail(L, "Function already exists in the library")
+	}
+	l.Functions[f.Name] = f
+	return 0
+}
+
+func (a *api) namedArguments(L *lua.LState, f *engine.Function) {
+	t, ok := L.Get(1).(*lua.LTable)
+	if !ok {
+		a.fail(L, "calling redis.register_function with a single argument is only applicable to Lua table (representing named arguments).")
+	}
+	named := false
+	for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
+		key, ok := script.ToString(k)
+		if !ok {
+			a.fail(L, "named argument key given to redis.register_function is not a string")
+		}
+		switch strings.ToLower(key) {
+		case "function_name":
+			if f.Name, named = script.ToString(v); !named {
+				a.fail(L, "function_name argument given to redis.register_function must be a string")
+			}
+		case "description":
+			text, ok := script.ToString(v)
+			if !ok {
+				a.fail(L, "description argument given to redis.register_function must be a string")
+			}
+			f.Description = &text
+		case "callback":
+			fn, ok := v.(*lua.LFunction)
+			if !ok {
+				a.fail(L, "callback argument given to redis.register_function must be a function")
+			}
+			f.Compiled = fn
+		case "flags":
+			flags, ok := v.(*lua.LTable)
+			if !ok {
+				a.fail(L, "flags argument to redis.register_function must be a table representing function flags")
+			}
+			for i := 1; flags.RawGetInt(i) != lua.LNil; i++ {
+				name, _ := script.ToString(flags.RawGetInt(i))
+				flag := scriptFlagNamed(strings.ToLower(name))
+				if flag == 0 {
+					a.fail(L, "unknown flag given")
+				}
+				f.Flags |= flag
+			}
+		default:
+			a.fail(L, "unknown argument given to redis.register_function")
+		}
+	}
+	if !named {
+		a.fail(L, "redis.register_function must get a function name argument")
+	}
+	if f.Compiled == nil {
+		a.fail(L, "redis.register_function must get a callback argument")
+	}
+}
+
+// link adds a library and its functions to the tables.
+func link(fs *engine.Functions, l *engine.Library) {
+	if fs.Libraries == nil {
+		fs.Libraries, fs.ByName = map[string]*engine.Library{}, map[string]*engine.Function{}
+	}
+	fs.Libraries[l.Name] = l
+	for _, f := range l.Functions {
+		fs.ByName[strings.ToLower(f.Name)] = f
+	}
+}
+
+func unlink(fs *engine.Functions, l *engine.Library) {
+	delete(fs.Libraries, l.Name)
+	for _, f := range l.Functions {
+		delete(fs.ByName, strings.ToLower(f.Name))
+	}
+}
+
+// keepLibrary writes a library to the server's own database.
+func keepLibrary(c *engine.Call, l *engine.Library) {
+	c.Engine.Keys.DB(keyspace.InternalDB).Put([]byte(l.Name), keyspace.NewString([]byte(l.Code)), false)
+}
+
+// changedLibraries counts a change.
+func changedLibraries(c *engine.Call) { c.Engine.Scope.Changes++ }
+
+// takenBy returns functions that report the names in use, except those of the
+// library to be replaced.
+func takenBy(fs *engine.Functions, replace bool) (libraries func(string) bool, functions func(library, name string) bool) {
+	return func(name string) bool { return !replace && fs.Libraries[name] != nil },
+		func(library, name string) bool {
+			f := fs.ByName[name]
+			if f == nil {
+				return false
+			}
+			old := fs.Libraries[library]
+			return old == nil || old.Functions[f.Name] != f
+		}
+}
+
+func functionLoad(c *engine.Call) {
+	replace := false
+	for c.Len() > 1 {
+		option := c.String()
+		if !strings.EqualFold(option, "REPLACE") {
+			c.Reply.Error("ERR Unknown option given: " + cText(option))
+			return
+		}
+		replace = true
+	}
+	if c.Len() == 0 {
+		c.Reply.Error("ERR Function code is missing")
+		return
+	}
+	code := c.String()
+	fs := &c.Engine.Scripting.Functions
+	libraryTaken, functionTaken := takenBy(fs, replace)
+	l, wrong := compileLibrary(c.Engine, c, code, loadTime, libraryTaken, functionTaken)
+	if wrong != "" {
+		c.Reply.Error("ERR " + wrong)
+		return
+	}
+	if old := fs.Libraries[l.Name]; old != nil {
+		unlink(fs, old)
+	}
+	link(fs, l)
+	keepLibrary(c, l)
+	changedLibraries(c)
+	c.Reply.BulkString(l.Name)
+}
+
+func functionDelete(c *engine.Call) {
+	fs := &c.Engine.Scripting.Functions
+	l := fs.Libraries[c.String()]
+	if l == nil {
+		c.Reply.Error("ERR Library not found")
+		return
+	}
+	unlink(fs, l)
+	c.Engine.Keys.DB(keyspace.InternalDB).Delete([]byte(l.Name))
+	changedLibraries(c)
+	c.Reply.OK()
+}
+
+// flushLibraries deletes all libraries.
+func flushLibraries(c *engine.Call) {
+	fs := &c.Engine.Scripting.Functions
+	own := c.Engine.Keys.DB(keyspace.InternalDB)
+	for name := range fs.Libraries {
+		own.Delete([]byte(name))
+	}
+	fs.Libraries, fs.ByName = nil, nil
+}
+
+func functionFlush(c *engine.Call) {
+	if c.Len() > 1 {
+		c.UnknownSubcommand()
+		return
+	}
+	if c.More() && !c.Is("ASYNC") && !c.Is("SYNC") {
+		c.Reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
+		return
+	}
+	flushLibraries(c)
+	c.Engine.Scripting.Functions.State = nil
+	changedLibraries(c)
+	c.Reply.OK()
+}
+
+func functionList(c *engine.Call) {
+	withCode := false
+	var asked glob.Pattern
+	for c.More() {
+		switch {
+		case !withCode && c.Is("WITHCODE"):
+			withCode = true
+		case asked.Text == nil && c.Is("LIBRARYNAME"):
+			if !c.More() {
+				c.Reply.Error("ERR library name argument was not given")
+				return
+			}
+			asked = glob.Compile(c.Bytes(), true)
+		default:
+			c.Reply.Error("ERR Unknown argument " + cText(c.String()))
+			return
+		}
+	}
+	var found []*engine.Library
+	libraries := c.Engine.Scripting.Functions.Libraries
+	for _, name := range engine.SortedNames(libraries) {
+		if asked.Match(engine.BytesOf(name)) {
+			found = append(found, libraries[name])
+		}
+	}
+	r := c.Reply
+	r.Array(len(found))
+	for _, l := range found {
+		if withCode {
+			r.Map(4)
+		} else {
+			r.Map(3)
+		}
+		r.BulkString("library_name")
+		r.BulkString(l.Name)
+		r.BulkString("engine")
+		r.BulkString(functionEngine)
+		r.BulkString("functions")
+		r.Array(len(l.Functions))
+		for _, f := range sorted(l) {
+			describe(f, r)
+		}
+		if withCode {
+			r.BulkString("library_code")
+			r.BulkString(l.Code)
+		}
+	}
+}
+
+func describe(f *engine.Function, r *protocol.Reply) {
+	r.Map(3)
+	r.BulkString("name")
+	r.BulkString(f.Name)
+	r.BulkString("description")
+	if f.Description != nil {
+		r.BulkString(*f.Description)
+	} else {
+		r.Null()
+	}
+	r.BulkString("flags")
+	var names []string
+	for i, name := range engine.ScriptFlagNames() {
+		if f.Flags.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	r.Set(len(names))
+	for _, name := range names {
+		r.Status(name)
+	}
+}
+
+func functionStats(c *engine.Call) {
+	sc := &c.Engine.Scripting
+	run := sc.Running
+	if run != nil && run.Eval {
+		c.Reply.Error(engine.ErrBusyEval)
+		return
+	}
+	r := c.Reply
+	r.Map(2)
+	r.BulkString("running_script")
+	if run == nil {
+		r.Null()
+	} else {
+		r.Map(3)
+		r.BulkString("name")
+		r.BulkString(run.Name)
+		r.BulkString("command")
+		r.Array(len(run.Command))
+		for _, a := range run.Command {
+			r.Bulk(a)
+		}
+		r.BulkString("duration_ms")
+		r.Int(time.Since(run.Started).Milliseconds())
+	}
+	r.BulkString("engines")
+	r.Map(1)
+	r.BulkString(functionEngine)
+	r.Map(2)
+	r.BulkString("libraries_count")
+	r.Int(int64(len(sc.Functions.Libraries)))
+	r.BulkString("functions_count")
+	r.Int(int64(len(sc.Functions.ByName)))
+}
+
+func functionKill(c *engine.Call) { killScript(c, false) }
+
+func functionDump(c *engine.Call) {
+	libraries := c.Engine.Scripting.Functions.Libraries
+	codes := make([]string, 0, len(libraries))
+	for _, name := range engine.SortedNames(libraries) {
+		codes = append(codes, libraries[name].Code)
+	}
+	c.Reply.Bulk(command.Codec(c.Engine).AppendFunctions(nil, codes))
+}
+
+func functionRestore(c *engine.Call) {
+	if c.Len() > 2 {
+		c.UnknownSubcommand()
+		return
+	}
+	payload := c.Bytes()
+	flush, replace := false, false
+	if c.More() {
+		switch {
+		case c.Is("FLUSH"):
+			flush = true
+		case c.Is("REPLACE"):
+			replace = true
+		case c.Is("APPEND"):
+		default:
+			c.Reply.Error("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
+			return
+		}
+	}
+	codes, wrong := command.Codec(c.Engine).Functions(payload)
+	if codes == nil && wrong == "" {
+		c.Reply.Error(functionPayload)
+		return
+	}
+	if wrong == "" {
+		wrong = restoreLibraries(c, codes, flush, replace)
+	}
+	if wrong != "" {
+		c.Reply.Error("ERR " + cText(wrong))
+		return
+	}
+	changedLibraries(c)
+	c.Reply.OK()
+}
+
+// restoreLibraries adds libraries: all of them or, if it returns an error in wrong,
+// none. With flush it first deletes all existing libraries, with replace those of
+// the same names.
+func restoreLibraries(c *engine.Call, codes []string, flush, replace bool) (wrong string) {
+	var fresh engine.Functions
+	libraryTaken, functionTaken := takenBy(&fresh, false)
+	for _, code := range codes {
+		l, wrong := compileLibrary(c.Engine, c, code, 0, libraryTaken, functionTaken)
+		if wrong != "" {
+			return wrong
+		}
+		link(&fresh, l)
+	}
+	fs := &c.Engine.Scripting.Functions
+	if flush {
+		flushLibraries(c)
+	}
+	var replaced []*engine.Library
+	names := engine.SortedNames(fresh.Libraries)
+	for _, name := range names {
+		old := fs.Libraries[name]
+		switch {
+		case old == nil:
+		case !replace:
+			return "Library " + name + " already exists"
+		default:
+			replaced = append(replaced, old)
+		}
+	}
+	leaving := map[*engine.Function]bool{}
+	for _, l := range replaced {
+		for _, f := range l.Functions {
+			leaving[f] = true
+		}
+	}
+	for _, name := range engine.SortedNames(fresh.ByName) {
+		f := fs.ByName[name]
+		if f == nil {
+			continue
+		}
+		if !leaving[f] {
+			return "Function " + fresh.ByName[name].Name + " already exists"
+		}
+	}
+	for _, l := range replaced {
+		unlink(fs, l)
+	}
+	for _, name := range names {
+		link(fs, fresh.Libraries[name])
+		keepLibrary(c, fresh.Libraries[name])
+	}
+	return ""
+}
+
+// functionFlags returns the flags that the function of FCALL was registered with.
+func functionFlags(srv *engine.Engine, argv [][]byte) engine.ScriptFlags {
+	if f := find(&srv.Scripting.Functions, argv[1]); f != nil {
+		return f.Flags
+	}
+	return engine.ScriptCompat
+}
+
+// LoadLibraries compiles the libraries in the server's own database.
+func LoadLibraries(srv *engine.Engine) {
+	fs := &srv.Scripting.Functions
+	fs.Libraries, fs.ByName = nil, nil
+	libraryTaken, functionTaken := takenBy(fs, false)
+	for e := range srv.Keys.DB(keyspace.InternalDB).All() {
+		code, ok := e.Value().(*keyspace.String)
+		if !ok {
+			continue
+		}
+		l, wrong := compileLibrary(srv, nil, string(code.Content()), 0, libraryTaken, functionTaken)
+		if wrong != "" {
+			srv.Log.Error("cannot load a function library; keeping it in the data file", "library", e.Key(), "error", wrong)
+			continue
+		}
+		link(fs, l)
+	}
+}
+
+func functionHelp(c *engine.Call) {
+	c.Help("LOAD [REPLACE] <FUNCTION CODE>",
+		"    Create a new library with the given library name and code.",
+		"DELETE <LIBRARY NAME>",
+		"    Delete the given library.",
+		"LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+		"    Return general information on all the libraries:",
+		"    * Library name",
+		"    * The engine used to run the Library",
+		"    * Library description",
+		"    * Functions list",
+		"    * Library code (if WITHCODE is given)",
+		"    It also possible to get only function that matches a pattern using LIBRARYNAME argument.",
+		"STATS",
+		"    Return information about the current function running:",
+		"    * Function name",
+		"    * Command used to run the function",
+		"    * Duration in MS that the function is running",
+		"    If no function is running, return nil",
+		"    In addition, returns a list of available engines.",
+		"KILL",
+		"    Kill the current running function.",
+		"FLUSH [ASYNC|SYNC]",
+		"    Delete all the libraries.",
+		"    When called without the optional mode argument, the behavior is determined by the",
+		"    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+		"    * ASYNC: Asynchronously flush the libraries.",
+		"    * SYNC: Synchronously flush the libraries.",
+		"DUMP",
+		"    Return a serialized payload representing the current libraries, can be restored using FUNCTION RESTORE command",
+		"RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
+		"    Restore the libraries represented by the given payload, it is possible to give a restore policy to",
+		"    control how to handle existing libraries (default APPEND):",
+		"    * FLUSH: delete all existing libraries.",
+		"    * APPEND: appends the restored libraries to the existing libraries. On collision, abort.",
+		"    * REPLACE: appends the restored libraries to the existing libraries, On collision, replace the old",
+		"      libraries with the new libraries (notice that even on this option there is a chance of failure",
+		"      in case of functions name collision with another library).")
+}
+
+func callFunction(c *engine.Call, readOnly bool) {
+	if len(c.Engine.Monitors) > 0 {
+		c.Engine.SendMonitors(c, c.Engine.At)
+	}
+	f := find(&c.Engine.Scripting.Functions, c.Bytes())
+	if f == nil {
+		c.Reply.Error("ERR Function not found")
+		return
+	}
+	keys, args := numkeys(c, "ERR Bad number of keys provided")
+	if !c.OK() {
+		return
+	}
+	runScript(c, functionState(c.Engine), f.Compiled, &engine.ScriptRun{Name: f.Name, ReadOnly: readOnly, Flags: f.Flags}, keys, args)
+}
+
+func fcall(c *engine.Call) { callFunction(c, false) }
+
+func fcallRo(c *engine.Call) { callFunction(c, true) }

@@ -1,0 +1,314 @@
+package scripting
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/script"
+)
+
+// ScriptCommands returns the rows of SCRIPT and EVAL.
+func ScriptCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "eval", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+			Keys:  "2# RW access update (We cannot tell how the keys will be used so we assume the worst, RW and UPDATE)",
+			Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
+			Summary: "Execute a Lua script server side",
+			Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: eval, ScriptFlags: evalFlags},
+		{Facts: protocol.Facts{
+			Name: "eval_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+			Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
+			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
+			Summary: "Execute a read-only Lua script server side",
+			Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: evalRo, ScriptFlags: evalFlags},
+		{Facts: protocol.Facts{
+			Name: "evalsha", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+			Keys:  "2# RW access update",
+			Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
+			Summary: "Execute a Lua script server side",
+			Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: evalsha, ScriptFlags: shaFlags},
+		{Facts: protocol.Facts{
+			Name: "evalsha_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+			Keys:  "2# RO access",
+			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
+			Summary: "Execute a read-only Lua script server side",
+			Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: evalshaRo, ScriptFlags: shaFlags},
+		{Facts: protocol.Facts{
+			Name: "script", Arity: -2,
+			Group: "scripting", Since: "2.6.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for Lua scripts management commands",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "script|debug", Arity: 3, Flags: "noscript",
+				Group: "scripting", Since: "3.2.0", Complexity: "O(1)",
+				Summary: "Set the debug mode for executed scripts.",
+				Syntax:  "mode:YES|SYNC|NO",
+			}, Run: scriptDebug},
+			{Facts: protocol.Facts{
+				Name: "script|exists", Arity: -3, Flags: "noscript",
+				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:agg_logical_and",
+				Complexity: "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
+				Summary:    "Check existence of scripts in the script cache.",
+				Syntax:     "sha1 [sha1 ...]",
+			}, Run: scriptExists},
+			{Facts: protocol.Facts{
+				Name: "script|flush", Arity: -2, Flags: "noscript",
+				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+				Complexity: "O(N) with N being the number of scripts in cache",
+				Summary:    "Remove all the scripts from the script cache.",
+				Syntax:     "async:[ASYNC|SYNC]@6.2.0",
+				History:    []string{"6.2.0 Added the `ASYNC` and `SYNC` flushing mode modifiers."},
+			}, Run: scriptFlush},
+			{Facts: protocol.Facts{
+				Name: "script|help", Arity: 2, Flags: "loading stale",
+				Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Show helpful text about the different subcommands",
+			}, Run: scriptHelp},
+			{Facts: protocol.Facts{
+				Name: "script|kill", Arity: 2, Flags: "noscript allow_busy",
+				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
+				Complexity: "O(1)",
+				Summary:    "Kill the script currently in execution.",
+			}, Run: scriptKill},
+			{Facts: protocol.Facts{
+				Name: "script|load", Arity: 3, Flags: "noscript stale",
+				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+				Complexity: "O(N) with N being the length in bytes of the script body.",
+				Summary:    "Load the specified Lua script into the script cache.",
+				Syntax:     "script",
+			}, Run: scriptLoad},
+		}},
+	}
+}
+
+// evalFlags returns the flags that the source of EVAL declares.
+func evalFlags(_ *engine.Engine, argv [][]byte) engine.ScriptFlags {
+	flags, _, _ := readShebang(argv[1])
+	return flags
+}
+
+// shaFlags returns the flags that the script of EVALSHA declares.
+func shaFlags(srv *engine.Engine, argv [][]byte) engine.ScriptFlags {
+	if s := srv.Scripting.Cache[strings.ToLower(protocol.View(argv[1]))]; s != nil {
+		return s.Flags
+	}
+	return engine.ScriptCompat
+}
+
+// readShebang parses the first line of a script, if it begins with "#!". It returns
+// the declared flags, the length of the line, and the error in it.
+func readShebang(source []byte) (flags engine.ScriptFlags, length int, wrong string) {
+	if !bytes.HasPrefix(source, []byte("#!")) {
+		return engine.ScriptCompat, 0, ""
+	}
+	length = bytes.IndexByte(source, '\n')
+	if nul := bytes.IndexByte(source, 0); length < 0 || nul >= 0 && nul < length {
+		return engine.ScriptCompat, 0, "Invalid script shebang"
+	}
+	words, ok := protocol.SplitArgs(nil, source[:length])
+	if !ok || len(words) == 0 {
+		return engine.ScriptCompat, 0, "Invalid engine in script shebang"
+	}
+	if string(words[0]) != "#!lua" {
+		return engine.ScriptCompat, 0, "Unexpected engine in script shebang: " + string(words[0])
+	}
+	for _, word := range words[1:] {
+		list, ok := strings.CutPrefix(string(word), "flags=")
+		if !ok {
+			return engine.ScriptCompat, 0, "Unknown lua shebang option: " + string(word)
+		}
+		if list == "" {
+			continue
+		}
+		for name := range strings.SplitSeq(list, ",") {
+			flag := scriptFlagNamed(name)
+			if flag == 0 {
+				return engine.ScriptCompat, 0, "Unexpected flag in script shebang: " + name
+			}
+			flags |= flag
+		}
+	}
+	return flags, length, ""
+}
+
+// scriptFlagNamed returns the flag of a name, 0 if it does not exist.
+func scriptFlagNamed(name string) engine.ScriptFlags {
+	for i, n := range engine.ScriptFlagNames() {
+		if n == name {
+			return 1 << i
+		}
+	}
+	return 0
+}
+
+// evalState returns the Lua machine of EVAL.
+func evalState(srv *engine.Engine) *script.State {
+	sc := &srv.Scripting
+	if sc.State == nil {
+		sc.State = script.New()
+		sc.State.Beat = sc.Tick
+		a := &api{srv, sc.State}
+		sc.State.Seal(a.library(true))
+		sc.Cache = map[string]*engine.EvalScript{}
+	}
+	return sc.State
+}
+
+// loadScript adds a script to the cache, if it is absent. If the script cannot be
+// compiled, it replies the error and returns nil.
+func loadScript(c *engine.Call, source []byte) *engine.EvalScript {
+	state := evalState(c.Engine)
+	sc := &c.Engine.Scripting
+	name := sha1Of(source)
+	if s := sc.Cache[name]; s != nil {
+		return s
+	}
+	flags, skip, wrong := readShebang(source)
+	if wrong != "" {
+		c.Reply.Error("ERR " + wrong)
+		return nil
+	}
+	text := string(source)
+	run := &engine.ScriptRun{Name: name, Eval: true}
+	fn, err := compileScript(c, state, run, text[skip:], "user_script")
+	if ended, ok := errors.AsType[*script.Interrupted](err); ok {
+		scriptFailed(c, run, &script.Error{Value: ended.Value})
+		return nil
+	}
+	if err != nil {
+		c.Reply.Error("ERR Error compiling script (new function): " + cText(err.Error()))
+		return nil
+	}
+	s := &engine.EvalScript{Name: name, Source: text, Flags: flags, Function: fn}
+	sc.Cache[name] = s
+	sc.Bytes += len(text)
+	return s
+}
+
+// numkeys parses a number of keys, and splits the arguments into keys and others.
+func numkeys(c *engine.Call, notNumber string) (keys, args [][]byte) {
+	n := c.IntOr(notNumber)
+	switch {
+	case c.Err() != "":
+	case n > int64(c.Len()):
+		c.Fail("ERR Number of keys can't be greater than number of args")
+	case n < 0:
+		c.Fail("ERR Number of keys can't be negative")
+	default:
+		return c.NextN(int(n)), c.Rest()
+	}
+	return nil, nil
+}
+
+func evalSource(c *engine.Call, readOnly bool) {
+	if len(c.Engine.Monitors) > 0 {
+		c.Engine.SendMonitors(c, c.Engine.At) // before the commands that the script runs
+	}
+	source := c.Bytes()
+	keys, args := numkeys(c, protocol.ErrNotInteger)
+	if !c.OK() {
+		return
+	}
+	if s := loadScript(c, source); s != nil {
+		runEval(c, s, readOnly, keys, args)
+	}
+}
+
+func evalSHA(c *engine.Call, readOnly bool) {
+	if len(c.Engine.Monitors) > 0 {
+		c.Engine.SendMonitors(c, c.Engine.At)
+	}
+	name := c.Bytes()
+	if len(name) != 40 {
+		c.Reply.Error(engine.ErrNoScript)
+		return
+	}
+	keys, args := numkeys(c, protocol.ErrNotInteger)
+	if !c.OK() {
+		return
+	}
+	s := c.Engine.Scripting.Cache[strings.ToLower(protocol.View(name))]
+	if s == nil {
+		c.Reply.Error(engine.ErrNoScript)
+		return
+	}
+	runEval(c, s, readOnly, keys, args)
+}
+
+func runEval(c *engine.Call, s *engine.EvalScript, readOnly bool, keys, args [][]byte) {
+	runScript(c, c.Engine.Scripting.State, s.Function, &engine.ScriptRun{Name: s.Name, Eval: true, ReadOnly: readOnly, Flags: s.Flags}, keys, args)
+}
+
+func eval(c *engine.Call) { evalSource(c, false) }
+
+func evalRo(c *engine.Call) { evalSource(c, true) }
+
+func evalsha(c *engine.Call) { evalSHA(c, false) }
+
+func evalshaRo(c *engine.Call) { evalSHA(c, true) }
+
+func scriptDebug(c *engine.Call) {
+	switch mode := c.Bytes(); {
+	case protocol.EqualFold(mode, "NO"):
+		c.Reply.OK()
+	case protocol.EqualFold(mode, "YES"), protocol.EqualFold(mode, "SYNC"):
+		c.Reply.Error("ERR there is no debugger for Lua scripts")
+	default:
+		c.Reply.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
+	}
+}
+
+func scriptExists(c *engine.Call) {
+	c.Reply.Array(c.Len())
+	for c.More() {
+		s := c.Engine.Scripting.Cache[strings.ToLower(protocol.View(c.Bytes()))]
+		if s != nil {
+			c.Reply.Int(1)
+		} else {
+			c.Reply.Int(0)
+		}
+	}
+}
+
+func scriptFlush(c *engine.Call) {
+	if c.More() && !c.Is("ASYNC") && !c.Is("SYNC") || c.More() {
+		c.Reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+		return
+	}
+	sc := &c.Engine.Scripting
+	sc.State, sc.Cache, sc.Bytes = nil, nil, 0
+	c.Reply.OK()
+}
+
+func scriptHelp(c *engine.Call) {
+	c.Help("DEBUG (YES|SYNC|NO)",
+		"    Set the debug mode for subsequent scripts executed.",
+		"EXISTS <sha1> [<sha1> ...]",
+		"    Return information about the existence of the scripts in the script cache.",
+		"FLUSH [ASYNC|SYNC]",
+		"    Flush the Lua scripts cache. Very dangerous on replicas.",
+		"    When called without the optional mode argument, the behavior is determined by the",
+		"    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+		"    * ASYNC: Asynchronously flush the scripts cache.",
+		"    * SYNC: Synchronously flush the scripts cache.",
+		"KILL",
+		"    Kill the currently executing Lua script.",
+		"LOAD <script>",
+		"    Load a script into the scripts cache without executing it.")
+}
+
+func scriptKill(c *engine.Call) { killScript(c, true) }
+
+func scriptLoad(c *engine.Call) {
+	if s := loadScript(c, c.Bytes()); s != nil {
+		c.Reply.BulkString(s.Name)
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package server
-
-// withPrivateUmask runs f; the system has no umask.
-func withPrivateUmask(f func()) { f() }
