@@ -125,16 +125,22 @@ func importCommands(path string, databases int, o *archive.Import, run func(*eng
 	return out, err
 }
 
-// runFile is runSource for a file.
+// runFile is runSource for a regular file: a pipe that a manifest names could block
+// the import without limit.
 func runFile(srv *engine.Engine, path string, o *archive.Import, out *archive.Imported) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
+	o.Size = info.Size()
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil {
-		o.Size = info.Size()
-	}
 	return runSource(srv, f, o, out)
 }
 

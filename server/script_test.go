@@ -10,7 +10,10 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/scripting"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -32,6 +35,36 @@ func (c *rawClient) do(words ...string) any {
 }
 
 const scriptKilled = "ERR Script killed by user with SCRIPT KILL... script: "
+
+// TestEndlessLibrary checks that a library whose code never ends stops neither a start
+// nor the clients: it stays in the file, and FUNCTION RESTORE refuses it.
+func TestEndlessLibrary(t *testing.T) {
+	srv, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	good := "#!lua name=good\nredis.register_function('f', function() return 'called' end)"
+	if got := c.do("FUNCTION", "LOAD", good); got != "good" {
+		t.Fatal(got)
+	}
+	endless := "#!lua name=endless\nwhile true do end"
+	srv.Locked(func() {
+		srv.Scripting.LoadTime = 20 * time.Millisecond
+		srv.Keys.DB(keyspace.InternalDB).Put([]byte("endless"), keyspace.NewString([]byte(endless)), false)
+		scripting.LoadLibraries(srv)
+		if n := srv.Keys.DB(keyspace.InternalDB).Len(); n != 2 {
+			t.Errorf("%d libraries are kept, want 2", n)
+		}
+	})
+	if got := c.do("FCALL", "f", "0"); got != "called" {
+		t.Error(got)
+	}
+	payload := command.Codec(srv).AppendFunctions(nil, []string{endless})
+	if got := c.do("FUNCTION", "RESTORE", string(payload), "REPLACE"); !strings.Contains(fmt.Sprint(got), "FUNCTION LOAD timeout") {
+		t.Error(got)
+	}
+	if got := c.do("FCALL", "f", "0"); got != "called" {
+		t.Error(got)
+	}
+}
 
 func TestBusyScript(t *testing.T) {
 	srv, addr := start(t, map[string]string{"busy-reply-threshold": "20"})

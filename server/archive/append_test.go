@@ -48,6 +48,7 @@ func TestImportAppendOnly(t *testing.T) {
 		{"parts, one cut short", map[string]string{"manifest": manifest, "base.rdb": preamble, "one file.aof": increments, "two.aof": more[:9]}, "two.aof: unexpected end of the source within the command", 3},
 		{"parts of commands", map[string]string{"manifest": "file 1.base.aof seq 1 type b\nfile 1.incr.aof seq 1 type i\n", "1.base.aof": increments, "1.incr.aof": more}, "", 3},
 		{"two bases", map[string]string{"manifest": "file a seq 1 type b\nfile b seq 2 type b\n"}, "more than one base file", -1},
+		{"a folder in place of a part", map[string]string{"manifest": "file . seq 1 type b\n"}, ".: not a regular file", -1},
 		{"another folder", map[string]string{"manifest": "file ../a seq 1 type b\n"}, "line 1: invalid line of a manifest", -1},
 		{"no sequence", map[string]string{"manifest": "file a type i\n"}, "line 1: invalid line of a manifest", -1},
 		{"another type", map[string]string{"manifest": "file a seq 1 type i\nfile b seq 1 type x\n"}, `line 2: unknown file type "x"`, -1},

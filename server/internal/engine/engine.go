@@ -247,7 +247,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 	t := NewTable(p.Commands)
 	srv := &Engine{
 		loaded:           p.Loaded,
-		Scripting:        scripting{MemoryLimit: defaultScriptMemory},
+		Scripting:        scripting{MemoryLimit: defaultScriptMemory, LoadTime: defaultLoadTime},
 		Log:              o.Logger,
 		level:            o.LogLevel,
 		Table:            t,

@@ -34,6 +34,7 @@ type scripting struct {
 	AllowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
 
 	MemoryLimit uint64                       // how much the process may grow while a script runs
+	LoadTime    time.Duration                // time limit of each function library when data are loaded
 	watched     atomic.Pointer[ScriptMemory] // of the running script
 	base        memoryUse                    // of the process at baseAt
 	baseAt      time.Time                    // when base was read
@@ -230,6 +231,10 @@ func (r *ScriptRun) Interrupt() *lua.LTable {
 	}
 	return nil
 }
+
+// defaultLoadTime is the limit unless a test sets another one. A library that FUNCTION
+// LOAD has accepted took less than half a second; a busy machine may need more.
+const defaultLoadTime = 10 * time.Second
 
 // defaultScriptMemory is the limit unless a test sets another one. On a busy
 // machine, where the collector lags behind, a step of the largest table exceeds it

@@ -244,7 +244,7 @@ func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *eng
 		if memory.Outgrown() {
 			return engine.ErrorTable(state, "ERR not enough memory", false)
 		}
-		if timeout > 0 && time.Since(began) > timeout {
+		if time.Since(began) > timeout {
 			return engine.ErrorTable(state, "ERR FUNCTION LOAD timeout", false)
 		}
 		return nil
@@ -621,7 +621,7 @@ func restoreLibraries(c *engine.Call, codes []string, flush, replace bool) (wron
 	var fresh engine.Functions
 	libraryTaken, functionTaken := takenBy(&fresh, false)
 	for _, code := range codes {
-		l, wrong := compileLibrary(c.Engine, c, code, 0, libraryTaken, functionTaken)
+		l, wrong := compileLibrary(c.Engine, c, code, loadTime, libraryTaken, functionTaken)
 		if wrong != "" {
 			return wrong
 		}
@@ -676,7 +676,8 @@ func functionFlags(srv *engine.Engine, argv [][]byte) engine.ScriptFlags {
 	return engine.ScriptCompat
 }
 
-// LoadLibraries compiles the libraries in the server's own database.
+// LoadLibraries compiles the libraries in the server's own database. A library that
+// cannot be loaded, or takes longer than Scripting.LoadTime, stays in the file.
 func LoadLibraries(srv *engine.Engine) {
 	fs := &srv.Scripting.Functions
 	fs.Libraries, fs.ByName = nil, nil
@@ -686,7 +687,7 @@ func LoadLibraries(srv *engine.Engine) {
 		if !ok {
 			continue
 		}
-		l, wrong := compileLibrary(srv, nil, string(code.Content()), 0, libraryTaken, functionTaken)
+		l, wrong := compileLibrary(srv, nil, string(code.Content()), srv.Scripting.LoadTime, libraryTaken, functionTaken)
 		if wrong != "" {
 			srv.Log.Error("cannot load a function library; keeping it in the data file", "library", e.Key(), "error", wrong)
 			continue
