@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// go-redis with what applications ask of it, over both protocols; client_test.go
-// has what is of the server rather than of the client.
+// TestGoRedis checks the features of go-redis that applications use, over both
+// protocols. client_test.go checks the behaviour of the server.
 func TestGoRedis(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
@@ -35,7 +35,8 @@ func TestGoRedis(t *testing.T) {
 	}
 }
 
-// Counters that many increase by WATCH, GET and SET lose nothing.
+// goRedisTransactions checks that concurrent increments by WATCH, GET and SET are all
+// counted, and that a failing command does not end its transaction.
 func goRedisTransactions(ctx context.Context, t *testing.T, c *redis.Client) {
 	var wg sync.WaitGroup
 	for range 8 {
@@ -63,7 +64,7 @@ func goRedisTransactions(ctx context.Context, t *testing.T, c *redis.Client) {
 	}
 	wg.Wait()
 	if n := must[int](t)(c.Get(ctx, "counter").Int()); n != 40 {
-		t.Errorf("the counter is %d after 40", n)
+		t.Errorf("the counter is %d, want 40", n)
 	}
 	cmds, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.LPush(ctx, "counter", "x")
@@ -72,10 +73,10 @@ func goRedisTransactions(ctx context.Context, t *testing.T, c *redis.Client) {
 		return nil
 	})
 	if err == nil || !strings.HasPrefix(cmds[0].Err().Error(), "WRONGTYPE") {
-		t.Errorf("LPUSH to a string: %v", err)
+		t.Errorf("LPUSH to a string: got %v, want WRONGTYPE", err)
 	}
 	if got := cmds[2].(*redis.ZSliceCmd).Val(); !slices.Equal(got, []redis.Z{{Score: 1.5, Member: "a"}}) {
-		t.Errorf("%v", got)
+		t.Errorf("ZRANGE: got %v, want a with score 1.5", got)
 	}
 }
 
@@ -85,7 +86,7 @@ func goRedisMessages(ctx context.Context, t *testing.T, c *redis.Client) {
 		for _, want := range want {
 			m := must[*redis.Message](t)(sub.ReceiveMessage(ctx))
 			if got := strings.TrimSpace(m.Pattern + " " + m.Channel + " " + m.Payload); got != want {
-				t.Errorf("%q, not %q", got, want)
+				t.Errorf("received %q, want %q", got, want)
 			}
 		}
 	}
@@ -99,19 +100,19 @@ func goRedisMessages(ctx context.Context, t *testing.T, c *redis.Client) {
 	shard := c.SSubscribe(ctx, "shard")
 	defer shard.Close()
 	must[any](t)(shard.Receive(ctx))
-	for what, cmd := range map[int64]*redis.IntCmd{
+	for want, cmd := range map[int64]*redis.IntCmd{
 		2: c.Publish(ctx, "news", "hello"),
 		1: c.SPublish(ctx, "shard", "piece"),
 		0: c.Publish(ctx, "shard", "not for shards"),
 	} {
-		if n := must[int64](t)(cmd.Result()); n != what {
-			t.Errorf("%v", cmd)
+		if n := must[int64](t)(cmd.Result()); n != want {
+			t.Errorf("%v, want %d", cmd, want)
 		}
 	}
 	expect(sub, "news hello", "n?ws* news hello")
 	expect(shard, "shard piece")
 	if got := must[map[string]int64](t)(c.PubSubNumSub(ctx, "news").Result()); got["news"] != 1 {
-		t.Errorf("%v", got)
+		t.Errorf("PUBSUB NUMSUB news: %v, want 1", got)
 	}
 }
 
@@ -129,7 +130,7 @@ func goRedisBlocking(ctx context.Context, t *testing.T, c *redis.Client) {
 	waitForBlocked(t, c, 1)
 	must[int64](t)(c.RPush(ctx, "two", "a", "b", "c").Result())
 	if got := <-done; !reflect.DeepEqual(got, popped{"two", []string{"c", "b"}, nil}) {
-		t.Errorf("%v", got)
+		t.Errorf("BLMPOP: %v, want c and b from two", got)
 	}
 	go func() {
 		z, err := c.BZPopMax(ctx, 0, "zone").Result()
@@ -142,40 +143,40 @@ func goRedisBlocking(ctx context.Context, t *testing.T, c *redis.Client) {
 	waitForBlocked(t, c, 1)
 	must[int64](t)(c.ZAdd(ctx, "zone", redis.Z{Score: 2.5, Member: "m"}).Result())
 	if got := <-done; !reflect.DeepEqual(got, popped{"zone", []string{"m", "2.5"}, nil}) {
-		t.Errorf("%v", got)
+		t.Errorf("BZPOPMAX: %v, want m with score 2.5 from zone", got)
 	}
 }
 
 func goRedisScripts(ctx context.Context, t *testing.T, c *redis.Client) {
 	must[string](t)(c.ScriptFlush(ctx).Result())
 	script := redis.NewScript(`return {redis.call('INCRBY', KEYS[1], ARGV[1]), cjson.encode({1, 2}), redis.sha1hex('')}`)
-	for i := range int64(2) { // by EVAL after NOSCRIPT, by EVALSHA
+	for i := range int64(2) { // first EVAL after NOSCRIPT, then EVALSHA
 		got := must[[]any](t)(script.Run(ctx, c, []string{"n"}, 5).Slice())
 		if !slices.Equal(got, []any{5*i + 5, "[1,2]", "da39a3ee5e6b4b0d3255bfef95601890afd80709"}) {
-			t.Errorf("%v", got)
+			t.Errorf("run %d of the script returns %v", i+1, got)
 		}
 	}
 	if !slices.Equal(must[[]bool](t)(script.Exists(ctx, c).Result()), []bool{true}) {
-		t.Error("the script is not there")
+		t.Error("SCRIPT EXISTS does not find the script")
 	}
 	if err := c.EvalSha(ctx, strings.Repeat("0", 40), nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
-		t.Error(err)
+		t.Errorf("EVALSHA of an unknown script: got %v, want NOSCRIPT", err)
 	}
 	if err := c.EvalRO(ctx, "return redis.call('SET', KEYS[1], 1)", []string{"n"}).Err(); err == nil {
-		t.Error("a script that only reads has written")
+		t.Error("SET in EVAL_RO has no error")
 	}
 	must[string](t)(c.FunctionLoadReplace(ctx, `#!lua name=adding
 		redis.register_function('add', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)
 		redis.register_function{function_name='see', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}`).Result())
 	if n := must[int](t)(c.FCall(ctx, "add", []string{"n"}, 1).Int()); n != 11 {
-		t.Error(n)
+		t.Errorf("FCALL: got %d, want 11", n)
 	}
 	if s := must[string](t)(c.FCallRO(ctx, "see", []string{"n"}).Text()); s != "11" {
-		t.Error(s)
+		t.Errorf("FCALL_RO: got %q, want 11", s)
 	}
 	libraries := must[[]redis.Library](t)(c.FunctionList(ctx, redis.FunctionListQuery{WithCode: true}).Result())
 	if len(libraries) != 1 || libraries[0].Name != "adding" || len(libraries[0].Functions) != 2 {
-		t.Errorf("%v", libraries)
+		t.Errorf("FUNCTION LIST: %v, want the library adding with 2 functions", libraries)
 	}
 	must[string](t)(c.FunctionDelete(ctx, "adding").Result())
 }
@@ -209,7 +210,7 @@ func goRedisScans(ctx context.Context, t *testing.T, c *redis.Client) {
 			}
 		}
 		if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, fields) {
-			t.Errorf("%s: %d", what, len(got))
+			t.Errorf("%s: found %d elements, want %d", what, len(got), len(fields))
 		}
 	}
 	var keys []string
@@ -217,7 +218,7 @@ func goRedisScans(ctx context.Context, t *testing.T, c *redis.Client) {
 		keys = append(keys, it.Val())
 	}
 	if !slices.Equal(keys, []string{"scan zset"}) {
-		t.Errorf("%v", keys)
+		t.Errorf("SCAN TYPE zset: %q, want scan zset", keys)
 	}
 }
 
@@ -237,23 +238,23 @@ func goRedisStreams(ctx context.Context, t *testing.T, c *redis.Client) {
 	read := must[[]redis.XStream](t)(c.XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: "workers", Consumer: "ann", Streams: []string{"events", ">"}, Count: 3}).Result())
 	if got := ids(read[0].Messages); !slices.Equal(got, ids(want[:3])) {
-		t.Errorf("%v", got)
+		t.Errorf("XREADGROUP: %v, want %v", got, ids(want[:3]))
 	}
 	must[int64](t)(c.XAck(ctx, "events", "workers", want[0].ID).Result())
 	pending := must[*redis.XPending](t)(c.XPending(ctx, "events", "workers").Result())
 	if !reflect.DeepEqual(pending, &redis.XPending{Count: 2, Lower: want[1].ID, Higher: want[2].ID, Consumers: map[string]int64{"ann": 2}}) {
-		t.Errorf("%v", pending)
+		t.Errorf("XPENDING: %v", pending)
 	}
 	claimed, _, err := c.XAutoClaim(ctx, &redis.XAutoClaimArgs{Stream: "events", Group: "workers", Consumer: "ben", Start: "0"}).Result()
 	if got := ids(claimed); err != nil || !slices.Equal(got, ids(want[1:3])) {
-		t.Errorf("%v %v", got, err)
+		t.Errorf("XAUTOCLAIM: %v, want %v (%v)", got, ids(want[1:3]), err)
 	}
 	if groups := must[[]redis.XInfoGroup](t)(c.XInfoGroups(ctx, "events").Result()); groups[0].Lag != 1 || groups[0].Consumers != 2 {
-		t.Errorf("%+v", groups)
+		t.Errorf("XINFO GROUPS: %+v, want lag 1 and 2 consumers", groups)
 	}
 	full := must[*redis.XInfoStreamFull](t)(c.XInfoStreamFull(ctx, "events", 0).Result())
 	if full.Length != 4 || len(full.Groups) != 1 || len(full.Groups[0].Consumers) != 2 {
-		t.Errorf("%+v", full)
+		t.Errorf("XINFO STREAM FULL: %+v, want 4 entries, 1 group and 2 consumers", full)
 	}
 	done := make(chan []redis.XStream, 1)
 	go func() {
@@ -266,11 +267,12 @@ func goRedisStreams(ctx context.Context, t *testing.T, c *redis.Client) {
 	waitForBlocked(t, c, 1)
 	id := must[string](t)(c.XAdd(ctx, &redis.XAddArgs{Stream: "events", Values: []any{"n", "last"}}).Result())
 	if got := <-done; len(got) != 1 || got[0].Messages[0].ID != id {
-		t.Errorf("%v", got)
+		t.Errorf("XREAD: %v, want entry %s", got, id)
 	}
 }
 
-// A cluster of one node, to a client of clusters.
+// TestGoRedisCluster checks the cluster client of go-redis with a cluster of one node,
+// which announces its address or does not.
 func TestGoRedisCluster(t *testing.T) {
 	parallel(t)
 	for _, announced := range []bool{true, false} {
@@ -279,7 +281,7 @@ func TestGoRedisCluster(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		if !announced { // then the node is where the client has found it
+		if !announced { // the client then uses the address that it is connected to
 			must[string](t)(dial().ConfigSet(ctx, "cluster-announce-ip", "").Result())
 		}
 		cmds := must[[]redis.Cmder](t)(c.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -289,11 +291,11 @@ func TestGoRedisCluster(t *testing.T) {
 			return nil
 		}))
 		if len(cmds) != 100 {
-			t.Errorf("%d replies", len(cmds))
+			t.Errorf("%d replies, want 100", len(cmds))
 		}
 		must[string](t)(c.MSet(ctx, "{user}name", "ann", "{user}age", 7).Result())
 		if err := c.SInter(ctx, "a", "b").Err(); err == nil || !strings.Contains(err.Error(), "CROSSSLOT") {
-			t.Errorf("keys of two slots: %v", err)
+			t.Errorf("SINTER of keys in two slots: got %v, want CROSSSLOT", err)
 		}
 		must[[]redis.Cmder](t)(c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			p.Incr(ctx, "{user}visits")
@@ -301,7 +303,7 @@ func TestGoRedisCluster(t *testing.T) {
 			return nil
 		}))
 		if got := must[any](t)(redis.NewScript(`return redis.call('GET', KEYS[1])`).Run(ctx, c, []string{"{user}name"}).Result()); got != "ann" {
-			t.Error(got)
+			t.Errorf("the script returns %v, want ann", got)
 		}
 		var found sync.Map
 		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
@@ -316,13 +318,13 @@ func TestGoRedisCluster(t *testing.T) {
 			n++
 		}
 		if err != nil || n != 100 {
-			t.Errorf("%d keys of 100: %v", n, err)
+			t.Errorf("SCAN found %d keys, want 100 (%v)", n, err)
 		}
 		sub := c.SSubscribe(ctx, "{user}news")
 		must[any](t)(sub.Receive(ctx))
 		must[int64](t)(c.SPublish(ctx, "{user}news", "hello").Result())
 		if m := must[*redis.Message](t)(sub.ReceiveMessage(ctx)); m.Payload != "hello" {
-			t.Error(m)
+			t.Errorf("received %v, want hello", m)
 		}
 		sub.Close()
 	}

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector has enough to compile without asynq: other clients run under it.
+// asynq is not compiled with the race detector, which would take long. Other clients are.
 
 package e2e
 
@@ -16,8 +16,8 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// A job queue whose every step is a script: jobs with priorities, delays and
-// attempts, until each has ended as it should.
+// TestAsynq checks a job queue that runs a script at each step: jobs with priorities,
+// delays and retries, until each has its expected final state.
 func TestAsynq(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -37,11 +37,11 @@ func TestAsynq(t *testing.T) {
 	add("flaky", asynq.MaxRetry(3), asynq.Retention(time.Hour), asynq.Queue("critical"))
 	add("hopeless", asynq.MaxRetry(5))
 	if info := add("delayed", asynq.ProcessIn(time.Second), asynq.Retention(time.Hour)); info.State != asynq.TaskStateScheduled {
-		t.Errorf("a task for later is %v", info.State)
+		t.Errorf("a delayed task has state %v, want scheduled", info.State)
 	}
 	add("once", asynq.Unique(time.Hour), asynq.Retention(time.Hour))
 	if _, err := client.Enqueue(asynq.NewTask("once", []byte("once")), asynq.Unique(time.Hour)); !errors.Is(err, asynq.ErrDuplicateTask) {
-		t.Errorf("the same once more: %v", err)
+		t.Errorf("a duplicate task: got %v, want ErrDuplicateTask", err)
 	}
 	withdrawn := add("withdrawn", asynq.ProcessIn(time.Hour))
 	if err := inspector.DeleteTask("default", withdrawn.ID); err != nil {
@@ -83,18 +83,19 @@ func TestAsynq(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if attempts["flaky"] != 3 || attempts["hopeless"] != 1 || attempts["once"] != 1 || attempts["withdrawn"] != 0 {
-		t.Errorf("attempts: %v", attempts)
+		t.Errorf("attempts: %v, want flaky 3, hopeless 1, once 1, withdrawn 0", attempts)
 	}
 	done := must[[]*asynq.TaskInfo](t)(inspector.ListCompletedTasks("critical"))
 	if len(done) != 1 || string(done[0].Result) != "done" || done[0].Retried != 2 {
-		t.Errorf("%+v", done)
+		t.Errorf("completed tasks: %+v, want one with result done and 2 retries", done)
 	}
 	if n := must[int](t)(inspector.DeleteAllArchivedTasks("default")); n != 1 {
-		t.Errorf("%d were archived", n)
+		t.Errorf("DeleteAllArchivedTasks: %d, want 1", n)
 	}
 }
 
-// A rate limiter: one script that keeps a time in a string, as text.
+// TestRedisRate checks a rate limiter: one script that stores a time in a string, as
+// text.
 func TestRedisRate(t *testing.T) {
 	parallel(t)
 	c := connect(t)()
@@ -105,19 +106,19 @@ func TestRedisRate(t *testing.T) {
 		if r.Allowed > 0 {
 			allowed++
 		} else if r.RetryAfter <= 0 || r.Remaining != 0 {
-			t.Errorf("%+v", r)
+			t.Errorf("a refused request: %+v", r)
 		}
 	}
 	if allowed != 10 {
-		t.Errorf("%d of 15 are allowed where 10 are", allowed)
+		t.Errorf("%d of 15 requests are allowed, want 10", allowed)
 	}
 	if r := must[*redis_rate.Result](t)(limiter.AllowAtMost(t.Context(), "user:2", redis_rate.PerHour(10), 25)); r.Allowed != 10 {
-		t.Errorf("%+v", r)
+		t.Errorf("AllowAtMost: %+v, want 10 allowed", r)
 	}
 	if err := limiter.Reset(t.Context(), "user:1"); err != nil {
 		t.Error(err)
 	}
 	if r := must[*redis_rate.Result](t)(limiter.AllowN(t.Context(), "user:1", redis_rate.PerHour(10), 4)); r.Allowed != 4 || r.Remaining != 6 {
-		t.Errorf("%+v", r)
+		t.Errorf("AllowN: %+v, want 4 allowed, 6 remaining", r)
 	}
 }

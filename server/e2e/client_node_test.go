@@ -16,11 +16,12 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
-// The clients of other languages. Their programs, in testdata/node and
-// testdata/python, say themselves what they expect; each is run against an
-// empty server. "make test" installs the libraries, with .ci/clients, where it
-// can; nothing is installed here.
+// Client libraries of other languages. The programs in testdata/node and
+// testdata/python verify the replies; each runs against an empty server. "make test"
+// installs the libraries, with .ci/clients, where possible; these tests install
+// nothing.
 
+// TestNode runs the programs of the Node.js libraries.
 func TestNode(t *testing.T) {
 	parallel(t)
 	modules := nodeModules(t)
@@ -36,6 +37,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
+// TestPython runs the program of redis-py.
 func TestPython(t *testing.T) {
 	parallel(t)
 	runProgram(t, connect, nil, python(t), filepath.Join("testdata", "python", "redis_py.py"))
@@ -43,10 +45,11 @@ func TestPython(t *testing.T) {
 
 type dialing func(testing.TB, ...server.Options) func(...func(*redis.Options)) *redis.Client
 
-// runProgram runs a program of a client against an empty server.
+// runProgram runs a program against an empty server. The program fails if a reply is
+// wrong.
 func runProgram(t *testing.T, dial dialing, env []string, interpreter, file string) {
-	// The test is run again, rather than its result taken from go test's cache,
-	// when one of the files has changed: for that they must be looked at here.
+	// go test runs a test again, and does not use its cached result, if a file has
+	// changed that the test process itself has opened or examined.
 	for _, f := range []string{file, filepath.Join(filepath.Dir(file), "common.js")} {
 		os.Stat(f)
 	}
@@ -60,8 +63,8 @@ func runProgram(t *testing.T, dial dialing, env []string, interpreter, file stri
 	}
 }
 
-// nodeModules returns the folder in which .ci/clients has installed the
-// libraries of node, or skips the test.
+// nodeModules returns the directory of the Node.js libraries that .ci/clients has
+// installed, or skips the test.
 func nodeModules(t *testing.T) string {
 	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")
@@ -79,7 +82,7 @@ func nodeModules(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(installed, want) {
-		t.Skip("the clients of node are not installed: .ci/clients does it, with npm")
+		t.Skip("the Node.js libraries are not installed: run .ci/clients, which needs npm")
 	}
 	return filepath.Join(folder, "node_modules")
 }
@@ -92,19 +95,19 @@ func python(t *testing.T) string {
 			return name
 		}
 	}
-	t.Skip("no python3 with redis-py: .ci/clients installs it, with apt")
+	t.Skip("no python3 with redis-py: run .ci/clients, which installs it with apt")
 	return ""
 }
 
-// connectCluster is connect for a cluster of one node. That says where it is
-// because ioredis, unlike other clients, does not know what to do with a node
-// that does not; a real Redis that has met no other node does not either.
+// connectCluster is connect for a cluster of one node. The node announces its address,
+// because ioredis, unlike other clients, cannot handle CLUSTER SLOTS without one. A
+// real Redis that has met no other node does not announce its address.
 func connectCluster(t testing.TB, options ...server.Options) func(...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	dial := connect(t, append(options, server.Options{Config: map[string]string{"cluster-enabled": "yes"}})...)
 	c := dial()
 	if !strings.Contains(must[string](t)(c.Info(t.Context(), "cluster").Result()), "cluster_enabled:1") {
-		t.Skip("the server is no cluster: give -against one that is, and has all slots")
+		t.Skip("the server is not in cluster mode: -against needs a node that has all slots")
 	}
 	host, _, err := net.SplitHostPort(c.Options().Addr)
 	if err != nil {

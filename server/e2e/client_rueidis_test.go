@@ -1,6 +1,7 @@
 //go:build !race
 
-// The race detector has enough to compile without rueidis: other clients run under it.
+// rueidis is not compiled with the race detector, which would take long. Other clients
+// are.
 
 package e2e
 
@@ -18,8 +19,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// rueidis with its default settings: RESP3, client-side caching, and all that
-// goroutines ask for at the same time in one pipeline.
+// TestRueidis checks rueidis with its default settings: RESP3, client-side caching, and
+// one pipeline for the concurrent commands of all goroutines.
 func TestRueidis(t *testing.T) {
 	parallel(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -57,20 +58,20 @@ func TestRueidis(t *testing.T) {
 			c.B().Hgetall().Key("h").Build(),
 			c.B().Get().Key("none").Build())
 		if n, err := replies[0].AsInt64(); n != 20*49*50/2 {
-			t.Error(n, err)
+			t.Errorf("the counter is %d, want %d (%v)", n, 20*49*50/2, err)
 		}
 		if err := replies[1].Error(); err == nil || !errors.As(err, new(*rueidis.RedisError)) {
-			t.Errorf("LPUSH to a string: %v", err)
+			t.Errorf("LPUSH to a string: got %v, want an error reply", err)
 		}
 		want := []rueidis.ZScore{{Member: "a", Score: 1.5}, {Member: "b", Score: 2}}
 		if got, err := replies[3].AsZScores(); !slices.Equal(got, want) {
-			t.Error(got, err)
+			t.Errorf("ZRANGE: got %v, want %v (%v)", got, want, err)
 		}
 		if got, err := replies[5].AsStrMap(); !maps.Equal(got, map[string]string{"f": "v"}) {
-			t.Error(got, err)
+			t.Errorf("HGETALL: got %v, want f: v (%v)", got, err)
 		}
 		if err := replies[6].Error(); !rueidis.IsRedisNil(err) {
-			t.Error(err)
+			t.Errorf("GET none: got %v, want nil", err)
 		}
 	})
 
@@ -89,16 +90,16 @@ func TestRueidis(t *testing.T) {
 			return got
 		}
 		if got := attempt(func() { ok(c.Do(ctx, c.B().Set().Key("a").Value("5").Build())) }); got != nil {
-			t.Errorf("the conflict went unnoticed: %v", got)
+			t.Errorf("EXEC after a change of the watched key: got %v, want nil", got)
 		}
 		if got := attempt(func() {}); len(got) != 1 {
-			t.Errorf("EXEC: %v", got)
+			t.Errorf("EXEC: got %v, want 1 reply", got)
 		} else if n, err := got[0].AsInt64(); n != 6 {
-			t.Error(n, err)
+			t.Errorf("INCR: got %d, want 6 (%v)", n, err)
 		}
 	})
 
-	// A value is asked for once, and again when it has changed.
+	// The client requests a value once, and again after it has changed.
 	t.Run("caching", func(t *testing.T) {
 		writer := dial()
 		get := func(key string) (string, bool) {
@@ -113,17 +114,17 @@ func TestRueidis(t *testing.T) {
 		get("cached")
 		get("other")
 		if s, hit := get("cached"); s != "old" || !hit {
-			t.Errorf("%q, from the cache: %v", s, hit)
+			t.Errorf("got %q, cache hit %v, want old, true", s, hit)
 		}
 		ok(writer.Do(ctx, writer.B().Set().Key("cached").Value("new").Build()))
 		eventually(t, "the invalidation", func() bool { s, _ := get("cached"); return s == "new" })
 		if s, hit := get("other"); s != "same" || !hit {
-			t.Errorf("another key: %q, from the cache: %v", s, hit)
+			t.Errorf("another key: got %q, cache hit %v, want same, true", s, hit)
 		}
 		many := must[map[string]rueidis.RedisMessage](t)(rueidis.MGetCache(c, ctx, time.Hour, []string{"cached", "other", "none"}))
 		cached := many["cached"]
 		if s, _ := cached.ToString(); s != "new" || len(many) != 3 {
-			t.Errorf("MGetCache: %v", many)
+			t.Errorf("MGetCache: got %v, want 3 values, with cached: new", many)
 		}
 		ok(writer.Do(ctx, writer.B().Hset().Key("hash").FieldValue().FieldValue("f", "1").Build()))
 		fields := func() map[string]string {
@@ -133,7 +134,7 @@ func TestRueidis(t *testing.T) {
 		fields()
 		ok(writer.Do(ctx, writer.B().Hdel().Key("hash").Field("f").Build()))
 		eventually(t, "the invalidation", func() bool { return len(fields()) == 0 })
-		// What has expired is not kept either, nor what FLUSHALL removes.
+		// Expiry and FLUSHALL also invalidate cached values.
 		ok(writer.Do(ctx, writer.B().Set().Key("soon").Value("x").PxMilliseconds(100).Build()))
 		eventually(t, "expiry", func() bool { s, _ := get("soon"); return s == "" })
 		ok(writer.Do(ctx, writer.B().Flushall().Build()))
@@ -190,10 +191,10 @@ func TestRueidis(t *testing.T) {
 		waitForBlocked(t, admin, 1)
 		ok(c.Do(ctx, c.B().Rpush().Key("spare").Element("job").Build()))
 		if got := <-done; got.err != nil || !slices.Equal(got.reply, []string{"spare", "job"}) {
-			t.Error(got)
+			t.Errorf("BRPOP: got %v, want job from spare", got)
 		}
 		if err := c.Do(ctx, c.B().Bzpopmin().Key("nothing").Timeout(0.01).Build()).Error(); !rueidis.IsRedisNil(err) {
-			t.Error(err)
+			t.Errorf("BZPOPMIN after the timeout: got %v, want nil", err)
 		}
 	})
 
@@ -203,14 +204,14 @@ func TestRueidis(t *testing.T) {
 			return {redis.call('INCRBY', KEYS[2], ARGV[1]), h.map.f, cjson.encode({1, 2}), 2.5}`)
 		ok(c.Do(ctx, c.B().Hset().Key("{s}h").FieldValue().FieldValue("f", "v").Build()))
 		ok(c.Do(ctx, c.B().ScriptFlush().Build()))
-		for i := range 2 { // by EVAL after NOSCRIPT, by EVALSHA
+		for i := range 2 { // first EVAL after NOSCRIPT, then EVALSHA
 			got := must[[]rueidis.RedisMessage](t)(script.Exec(ctx, c, []string{"{s}h", "{s}n"}, []string{"5"}).ToArray())
 			n, _ := got[0].AsInt64()
 			f, _ := got[1].ToString()
 			json, _ := got[2].ToString()
 			d, _ := got[3].AsInt64()
 			if n != int64(5*i+5) || f != "v" || json != "[1,2]" || d != 2 {
-				t.Errorf("%v", got)
+				t.Errorf("run %d of the script returns %v", i+1, got)
 			}
 		}
 		many := script.ExecMulti(ctx, c, rueidis.LuaExec{Keys: []string{"{s}h", "{s}n"}, Args: []string{"1"}},
@@ -219,12 +220,12 @@ func TestRueidis(t *testing.T) {
 			t.Error(err)
 		}
 		if err := many[1].Error(); err == nil {
-			t.Error("INCRBY by what is not a number")
+			t.Error("INCRBY by text has no error")
 		}
 		ok(c.Do(ctx, c.B().FunctionLoad().Replace().FunctionCode(`#!lua name=adding
 			redis.register_function('add', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)`).Build()))
 		if n, err := c.Do(ctx, c.B().Fcall().Function("add").Numkeys(1).Key("n").Arg("3").Build()).AsInt64(); n != 3 {
-			t.Error(n, err)
+			t.Errorf("FCALL: got %d, want 3 (%v)", n, err)
 		}
 		ok(c.Do(ctx, c.B().FunctionDelete().LibraryName("adding").Build()))
 	})
@@ -256,7 +257,7 @@ func TestRueidis(t *testing.T) {
 		}
 		keys := collect(1, func(n uint64) rueidis.Completed { return c.B().Scan().Cursor(n).Match("scan:*").Count(50).Build() })
 		if len(keys) != 500 {
-			t.Errorf("%d keys", len(keys))
+			t.Errorf("SCAN found %d keys, want 500", len(keys))
 		}
 		for what, got := range map[string][]string{
 			"hash": collect(2, func(n uint64) rueidis.Completed { return c.B().Hscan().Key("scan hash").Cursor(n).Build() }),
@@ -264,7 +265,7 @@ func TestRueidis(t *testing.T) {
 			"zset": collect(2, func(n uint64) rueidis.Completed { return c.B().Zscan().Key("scan zset").Cursor(n).Build() }),
 		} {
 			if !slices.Equal(got, fields) {
-				t.Errorf("%s: %d", what, len(got))
+				t.Errorf("%s: found %d elements, want %d", what, len(got), len(fields))
 			}
 		}
 	})
@@ -284,25 +285,26 @@ func TestRueidis(t *testing.T) {
 			{ID: ids[2], FieldValues: map[string]string{"n": "2"}},
 		}
 		if !reflect.DeepEqual(got["events"], want) {
-			t.Errorf("%v", got)
+			t.Errorf("XREADGROUP: got %v, want %v", got, want)
 		}
 		if n, err := c.Do(ctx, c.B().Xack().Key("events").Group("workers").Id(ids[0]).Build()).AsInt64(); n != 1 {
-			t.Error(n, err)
+			t.Errorf("XACK: got %d, want 1 (%v)", n, err)
 		}
 		claimed := must[[]rueidis.RedisMessage](t)(c.Do(ctx,
 			c.B().Xautoclaim().Key("events").Group("workers").Consumer("ben").MinIdleTime("0").Start("0").Build()).ToArray())
 		if entries := must[[]rueidis.XRangeEntry](t)(claimed[1].AsXRange()); !reflect.DeepEqual(entries, want[1:]) {
-			t.Errorf("%v", entries)
+			t.Errorf("XAUTOCLAIM: got %v, want %v", entries, want[1:])
 		}
 	})
 }
 
-// eventually waits, for a busy machine's half a minute, until something holds.
+// eventually waits until a condition holds, up to a minute because the machine may be
+// busy.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("never came: %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }

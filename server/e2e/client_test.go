@@ -18,6 +18,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 )
 
+// TestHandshake checks the commands that go-redis sends when it connects, over both
+// protocols.
 func TestHandshake(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -27,22 +29,24 @@ func TestHandshake(t *testing.T) {
 			o.Protocol, o.ClientName, o.DB = protocol, "tester", 3
 		})
 		if got := must[string](t)(c.ClientGetName(ctx).Result()); got != "tester" {
-			t.Errorf("name %q", got)
+			t.Errorf("CLIENT GETNAME: got %q, want tester", got)
 		}
 		if info := must[string](t)(c.ClientInfo(ctx).Val().LibName, nil); *against == "" && !strings.Contains(info, "go-redis") {
-			t.Errorf("library %q", info)
+			t.Errorf("CLIENT INFO: the library is %q, want go-redis", info)
 		}
 		must[int64](t)(c.ZAdd(ctx, "z", redis.Z{Score: 1.5, Member: "a"}).Result())
 		if got := must[[]redis.Z](t)(c.ZRangeWithScores(ctx, "z", 0, -1).Result()); got[0] != (redis.Z{Score: 1.5, Member: "a"}) {
-			t.Errorf("RESP%d: %v", protocol, got)
+			t.Errorf("RESP%d: ZRANGE: got %v, want a with score 1.5", protocol, got)
 		}
 		must[int64](t)(c.HSet(ctx, fmt.Sprint("h", protocol), "f", "v").Result())
 		if got := must[map[string]string](t)(c.HGetAll(ctx, fmt.Sprint("h", protocol)).Result()); got["f"] != "v" {
-			t.Errorf("RESP%d: %v", protocol, got)
+			t.Errorf("RESP%d: HGETALL: got %v, want f: v", protocol, got)
 		}
 	}
 }
 
+// TestPipelineAndBigValues checks a pipeline of 10 000 commands, a value of a megabyte,
+// and SCAN.
 func TestPipelineAndBigValues(t *testing.T) {
 	parallel(t)
 	c := connect(t)()
@@ -54,12 +58,12 @@ func TestPipelineAndBigValues(t *testing.T) {
 		return nil
 	}))
 	if n := cmds[len(cmds)-1].(*redis.IntCmd).Val(); n != 10000 {
-		t.Errorf("the last push says %d", n)
+		t.Errorf("the last RPUSH returns %d, want 10000", n)
 	}
 	big := strings.Repeat("0123456789abcdef", 1<<16)
 	must[string](t)(c.Set(ctx, "big", big, 0).Result())
 	if got := must[string](t)(c.Get(ctx, "big").Result()); got != big {
-		t.Errorf("%d bytes came back of %d", len(got), len(big))
+		t.Errorf("GET returns %d bytes that are not the %d of SET", len(got), len(big))
 	}
 	seen := map[string]bool{}
 	for i := range 1000 {
@@ -69,23 +73,24 @@ func TestPipelineAndBigValues(t *testing.T) {
 		seen[it.Val()] = true
 	}
 	if len(seen) != 1000 {
-		t.Errorf("SCAN found %d keys of 1000", len(seen))
+		t.Errorf("SCAN found %d keys, want 1000", len(seen))
 	}
 }
 
-// A client that hangs up while it is blocked takes no element with it.
-func TestHangUpWhileBlocked(t *testing.T) {
+// TestDisconnectWhileBlocked checks that clients that disconnect while they are blocked
+// lose no elements, except few whose replies are in flight.
+func TestDisconnectWhileBlocked(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
 	ctx := context.Background()
-	const hangUps, elements = 200, 400
+	const disconnects, elements = 200, 400
 	var taken sync.Map
 	var wg sync.WaitGroup
 	var produced atomic.Int64
 	stop := make(chan struct{})
 	for range 8 {
 		wg.Go(func() {
-			for range hangUps / 8 {
+			for range disconnects / 8 {
 				c := dial(func(o *redis.Options) { o.PoolSize = 1 })
 				short, cancel := context.WithTimeout(ctx, 3*time.Millisecond)
 				got, err := c.BZPopMin(short, 0, "jobs").Result()
@@ -111,22 +116,23 @@ func TestHangUpWhileBlocked(t *testing.T) {
 	n := len(left)
 	taken.Range(func(job, _ any) bool {
 		if slices.Contains(left, job.(string)) {
-			t.Errorf("%v was taken and is still there", job)
+			t.Errorf("%v was delivered and is still in the set", job)
 		}
 		n++
 		return true
 	})
-	// An element whose reply was on its way when the client gave up is gone,
-	// with any server; those are few.
+	// An element whose reply is in flight when the client disconnects is lost with
+	// any server. Such elements are few.
 	if lost := elements - n; lost > elements/50 {
 		t.Errorf("%d elements of %d are lost", lost, elements)
 	} else {
-		t.Logf("%d taken, %d left, %d lost on the wire", elements-len(left)-lost, len(left), lost)
+		t.Logf("%d delivered, %d left, %d lost in flight", elements-len(left)-lost, len(left), lost)
 	}
 }
 
-// Who has hung up while blocked is noticed at once, and is not served any more.
-func TestHungUpTakesNothing(t *testing.T) {
+// TestDisconnectedIsNotServed checks that the server notices at once that a blocked
+// client has disconnected, and does not serve it.
+func TestDisconnectedIsNotServed(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
 	ctx := context.Background()
@@ -139,17 +145,17 @@ func TestHungUpTakesNothing(t *testing.T) {
 		waitForBlocked(t, producer, 1)
 		c.Close()
 		if err := <-done; err == nil {
-			t.Fatal("the one who hung up was served")
+			t.Fatal("BZPOPMIN of the disconnected client returns an element")
 		}
 		waitForBlocked(t, producer, 0)
 		must[int64](t)(producer.ZAdd(ctx, key, redis.Z{Score: 1, Member: "job"}).Result())
 		if n := must[int64](t)(producer.ZCard(ctx, key).Result()); n != 1 {
-			t.Fatalf("round %d: the element is gone", i)
+			t.Fatalf("round %d: ZCARD is %d, want 1", i, n)
 		}
 	}
 }
 
-// waitForBlocked waits until so many clients are blocked.
+// waitForBlocked waits until n clients are blocked.
 func waitForBlocked(t *testing.T, c *redis.Client, n int) {
 	t.Helper()
 	want := fmt.Sprintf("blocked_clients:%d\r\n", n)
@@ -158,9 +164,10 @@ func waitForBlocked(t *testing.T, c *redis.Client, n int) {
 			return
 		}
 	}
-	t.Fatalf("never %s", want)
+	t.Fatalf("timeout: INFO has no %s", want)
 }
 
+// TestPubSub checks that a subscriber receives the messages of its channels and patterns.
 func TestPubSub(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -183,11 +190,11 @@ func TestPubSub(t *testing.T) {
 	}
 }
 
-// Keys expire, and say so, on time: not when somebody looks, and however many
-// others are to expire later.
+// TestExpiredEventsOnTime checks that keys expire, with an event, at their deadlines:
+// without a read, and with many later deadlines pending.
 func TestExpiredEventsOnTime(t *testing.T) {
 	if *against != "" {
-		t.Skip("Redis samples")
+		t.Skip("Redis finds expired keys by sampling, not at their deadlines")
 	}
 	dial := connect(t, server.Options{Config: map[string]string{"notify-keyspace-events": "Ex"}})
 	ctx := context.Background()
@@ -208,7 +215,7 @@ func TestExpiredEventsOnTime(t *testing.T) {
 		must[bool](t)(c.PExpireAt(ctx, fmt.Sprint("soon:", i), deadline).Result())
 		m := must[any](t)(sub.ReceiveTimeout(ctx, time.Minute))
 		if got := m.(*redis.Message).Payload; got != fmt.Sprint("soon:", i) {
-			t.Fatalf("%q expired", got)
+			t.Fatalf("expired event of %q, want soon:%d", got, i)
 		}
 		late = append(late, time.Since(deadline.Truncate(time.Millisecond)))
 	}
@@ -219,11 +226,11 @@ func TestExpiredEventsOnTime(t *testing.T) {
 	}
 }
 
-// A command that Shutdown interrupts is not acknowledged; all that was acknowledged
-// is in the file.
+// TestShutdownUnderLoad checks that after Shutdown the file has all acknowledged
+// writes. A command that Shutdown interrupts is not acknowledged.
 func TestShutdownUnderLoad(t *testing.T) {
 	if *against != "" {
-		t.Skip("of our own server only")
+		t.Skip("needs a server in this process")
 	}
 	t.Parallel()
 	options := server.Options{File: filepath.Join(t.TempDir(), "zsetd.db"), Config: map[string]string{"save": "3600 1"}}
@@ -275,12 +282,12 @@ func TestShutdownUnderLoad(t *testing.T) {
 		n := acknowledged[w].Load()
 		got, err := again.Do(ctx, "GET", fmt.Sprint("n", w))
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(n) && fmt.Sprint(got) != fmt.Sprint(n+1) {
-			t.Errorf("writer %d: %v is there, %d was acknowledged (%v)", w, got, n, err)
+			t.Errorf("writer %d: GET returns %v, want %d, which was acknowledged, or %d (%v)", w, got, n, n+1, err)
 		}
 	}
 }
 
-// A client library without a network.
+// TestInProcess checks a client library, and Do, with a server in the same process.
 func TestInProcess(t *testing.T) {
 	t.Parallel()
 	srv, err := server.New(server.Options{})
@@ -293,7 +300,7 @@ func TestInProcess(t *testing.T) {
 	defer c.Close()
 	must[int64](t)(c.ZAdd(ctx, "z", redis.Z{Score: 2, Member: "b"}, redis.Z{Score: 1, Member: "a"}).Result())
 	if got := must[any](t)(srv.Do(ctx, "ZRANGE", "z", 0, -1)); fmt.Sprint(got) != "[a b]" {
-		t.Errorf("got %v", got)
+		t.Errorf("ZRANGE: got %v, want [a b]", got)
 	}
 	if _, err := c.BZPopMin(ctx, time.Second, "z").Result(); err != nil {
 		t.Error(err)
@@ -301,10 +308,10 @@ func TestInProcess(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	if _, err := srv.Do(short, "BZPOPMIN", "nothing", 0); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a blocked Do ended with %v", err)
+		t.Errorf("a blocked Do returns %v, want DeadlineExceeded", err)
 	}
 	must[int64](t)(c.ZAdd(ctx, "nothing", redis.Z{Score: 1, Member: "x"}).Result())
 	if n := must[int64](t)(c.ZCard(ctx, "nothing").Result()); n != 1 {
-		t.Error("the Do that had given up took an element")
+		t.Error("the Do that timed out has removed an element")
 	}
 }

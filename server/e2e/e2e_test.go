@@ -13,9 +13,9 @@ import (
 	"github.com/zsetd/zsetd/server/servertest"
 )
 
-var against = flag.String("against", "", "`address` of a server to test in place of zsetd; it is emptied")
+var against = flag.String("against", "", "`address` of a server to test in place of zsetd; its data are deleted")
 
-// connect returns a function that makes clients of one empty server.
+// connect returns a function that creates clients of one empty server.
 func connect(t testing.TB, options ...server.Options) func(...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	addr := *against
@@ -37,7 +37,7 @@ func connect(t testing.TB, options ...server.Options) func(...func(*redis.Option
 	return dial
 }
 
-// parallel lets a test run beside others, each with a server of its own.
+// parallel runs a test in parallel with others if each has its own server.
 func parallel(t *testing.T) {
 	if *against == "" {
 		t.Parallel()
@@ -55,7 +55,7 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-// clock is the time of an application under test: it moves when the test says.
+// clock is the clock of an application under test. Only Advance moves it.
 type clock struct{ ns atomic.Int64 }
 
 func newClock() *clock {
@@ -67,5 +67,5 @@ func newClock() *clock {
 func (c *clock) Now() time.Time          { return time.Unix(0, c.ns.Load()) }
 func (c *clock) Advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-// score is a time as a score: seconds since 1970.
+// score returns a time as a score: seconds since 1970.
 func score(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -23,10 +23,10 @@ import (
 	"github.com/zsetd/zsetd/server/servertest"
 )
 
-var expiry = flag.Duration("expiry", 0, "measure how late events of expiry are, for this `time`, with a million deadlines pending, and what a million at one instant costs")
+var expiry = flag.Duration("expiry", 0, "measure the delay of expiry events for this `time`, with a million pending deadlines, and the cost of a million deadlines at one instant")
 
-// expiryServer returns a server: in this process, or for figures in one of its
-// own.
+// expiryServer returns a server and how many deadlines a test uses. With -expiry the
+// server is a process, otherwise it runs in this process.
 func expiryServer(t *testing.T) (s *peerServer, size int) {
 	if *expiry == 0 {
 		addr := servertest.Run(t).Addr()
@@ -57,13 +57,13 @@ func (s *peerServer) do(args ...any) any {
 	return v
 }
 
-// arrival is an event: what expired, and when a subscriber heard of it.
+// arrival is the message of an expiry event, and the time when a subscriber received it.
 type arrival struct {
-	what string
-	at   time.Time
+	message string
+	at      time.Time
 }
 
-// subscribed has every message of the channels sent to a channel.
+// subscribed subscribes to channels and returns a Go channel that receives the messages.
 func (s *peerServer) subscribed(channels ...string) chan arrival {
 	s.t.Helper()
 	nc, err := net.Dial("tcp", s.addr())
@@ -110,8 +110,8 @@ func (s *peerServer) subscribed(channels ...string) chan arrival {
 	return out
 }
 
-// load sends commands at a rate until stop is closed, in steps of 5 ms, and says
-// how many it was.
+// load sends commands until stop is closed: rate per second, in a batch every 5 ms.
+// sent waits for the end and returns their number.
 func (s *peerServer) load(rate int, stop chan struct{}) (sent func() int) {
 	nc, err := net.Dial("tcp", s.addr())
 	if err != nil {
@@ -144,14 +144,14 @@ func (s *peerServer) load(rate int, stop chan struct{}) (sent func() int) {
 	return func() int { <-done; return n }
 }
 
-// stalls are the times at which this process could not run when it wanted to,
-// because others had the processors: what falls into them tells nothing of the
-// server.
+// stalls are the intervals in which this process was ready but not scheduled. Delays
+// in them do not measure the server.
 type stalls struct {
 	stop, done chan struct{}
 	from, to   []time.Time
 }
 
+// watchStalls records stalls until end.
 func watchStalls() *stalls {
 	s := &stalls{stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
@@ -174,7 +174,7 @@ func watchStalls() *stalls {
 
 func (s *stalls) end() { close(s.stop); <-s.done }
 
-// hit reports whether one of them was between two times.
+// hit reports whether a stall overlaps the interval between two times.
 func (s *stalls) hit(from, to time.Time) bool {
 	i, _ := slices.BinarySearchFunc(s.to, from, time.Time.Compare)
 	return i < len(s.from) && s.from[i].Before(to)
@@ -191,8 +191,9 @@ func percentiles(times []time.Duration) string {
 	return fmt.Sprintf("p50 %v p99 %v p99.9 %v max %v of %d", at(.5), at(.99), at(.999), at(1), len(times))
 }
 
-// The events of members and keys come at their deadlines: while many other
-// deadlines are pending and others send commands, each once, and none too soon.
+// TestExpiryLag checks that each member, field and key has one expiry event, and not
+// before its deadline, while many other deadlines are pending and another client sends
+// commands. It logs the delays.
 func TestExpiryLag(t *testing.T) {
 	s, pending := expiryServer(t)
 	d, rate := *expiry, 20_000
@@ -201,7 +202,7 @@ func TestExpiryLag(t *testing.T) {
 	}
 	s.do("CONFIG", "SET", "notify-keyspace-events", "ETxzh")
 	far := time.Now().Add(24 * time.Hour).UnixMilli()
-	for i := range pending / 10 { // in sets of ten members
+	for i := range pending / 10 { // sets of ten members
 		if i%1000 != 0 {
 			continue
 		}
@@ -250,10 +251,10 @@ func TestExpiryLag(t *testing.T) {
 		}
 		var lags, quiet []time.Duration
 		var came []arrival
-		heard := func(name string, at time.Time) {
+		received := func(name string, at time.Time) {
 			deadline, ok := deadlines[name]
 			if !ok {
-				t.Fatalf("%s: an event of %q, which has none or has had it", kind, name)
+				t.Fatalf("%s: an unexpected or a second event of %q", kind, name)
 			}
 			delete(deadlines, name)
 			lag := at.Sub(time.UnixMilli(deadline))
@@ -261,19 +262,19 @@ func TestExpiryLag(t *testing.T) {
 				t.Errorf("%s: the event of %q is %v early", kind, name, -lag)
 			}
 			lags = append(lags, lag)
-			came = append(came, arrival{at: at, what: name})
+			came = append(came, arrival{at: at, message: name})
 		}
 		for timeout := time.After(time.Minute); len(deadlines) > 0; {
 			select {
 			case e := <-events:
 				if kind == "keys" {
-					heard(e.what, e.at)
+					received(e.message, e.at)
 					continue
 				}
-				_, members, _ := strings.Cut(e.what, "|")
+				_, members, _ := strings.Cut(e.message, "|")
 				for _, m := range strings.Split(members, ",") {
 					_, m, _ = strings.Cut(m, ":")
-					heard(m, e.at)
+					received(m, e.at)
 				}
 			case <-timeout:
 				t.Fatalf("%s: %d events are missing", kind, len(deadlines))
@@ -288,19 +289,20 @@ func TestExpiryLag(t *testing.T) {
 				quiet = append(quiet, lags[i])
 			}
 		}
-		t.Logf("%s, %d deadlines pending, %.0f commands a second: from the deadline to the subscriber %s; while the machine was not busy with others: %s",
+		t.Logf("%s, %d deadlines pending, %.0f commands a second: from the deadline to the subscriber %s; without stalls of this process: %s",
 			kind, pending, float64(n)/time.Since(begin).Seconds(), percentiles(lags), percentiles(quiet))
 	}
 	t.Logf("INFO: expire_lag_percentiles_usec:%s", s.info("expire_lag_percentiles_usec"))
 }
 
-// A mass of members, fields or keys expires at one instant: no reader sees any of
-// them from then on, others are served meanwhile, and all events come.
+// TestMassExpiry checks many members, fields or keys that expire at one instant: reads
+// do not find any of them from then on, and the server removes all. It logs the latency
+// of other commands meanwhile.
 func TestMassExpiry(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		keys  func(size int) int
-		fill  string // of key, deadline and pairs
+		fill  string // the command that sets a key and the deadline
 		read  []string
 		empty []string
 	}{
@@ -340,8 +342,6 @@ func TestMassExpiry(t *testing.T) {
 				for m := range batch {
 					name, score := fmt.Sprintf("m:%d", i/keys*batch+m), strconv.Itoa(m)
 					if c.fill == "HSETEX" {
-						name, score = score, name
-						name, score = score, name
 						b = fmt.Appendf(b, " %s %s", name, score)
 						continue
 					}
@@ -350,7 +350,7 @@ func TestMassExpiry(t *testing.T) {
 				return append(b, "\r\n"...)
 			})
 			if late := time.Since(time.UnixMilli(at)); late > -50*time.Millisecond {
-				t.Skipf("filling took %v too long", late)
+				t.Skipf("filling took too long: it ended %v after the deadline", late)
 			}
 			var wait sync.WaitGroup
 			stop := make(chan struct{})
@@ -428,9 +428,9 @@ func TestMassExpiry(t *testing.T) {
 			close(stop)
 			wait.Wait()
 			if n := s.do("DBSIZE"); n != int64(1) {
-				t.Errorf("%v keys are left, not 1", n)
+				t.Errorf("DBSIZE: got %v, want 1", n)
 			}
-			t.Logf("%d %s: all gone after %v; the slowest read of a due key %v; PING %s; ZADD of another key %s; LATENCY %v; lag %s",
+			t.Logf("%d %s: all removed after %v; the slowest read of a due key %v; PING %s; ZADD of another key %s; LATENCY %v; lag %s",
 				size, c.name, took.Round(time.Millisecond), first.Round(10*time.Microsecond), percentiles(pings), percentiles(others),
 				s.do("LATENCY", "LATEST"), s.info("expire_lag_percentiles_usec"))
 		})

@@ -22,9 +22,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-var figures = flag.Duration("figures", 0, "measure what keeping data costs, each load for this `time`; beside redis-server if there is one")
+var figures = flag.Duration("figures", 0, "measure the cost of persistence, each load for this `time`; of redis-server, too, if it is installed")
 
-// peerServer is a process that is measured.
+// peerServer is a server process that a test measures.
 type peerServer struct {
 	t    *testing.T
 	name string
@@ -36,13 +36,14 @@ type peerServer struct {
 	rdb  *redis.Client
 }
 
-// peers returns zsetd, and redis-server if it is there, not yet started.
+// peers returns the servers to measure, not started: zsetd, and redis-server if it is
+// installed and redisArgs is not nil.
 func peers(t *testing.T, zsetd, redisArgs []string) []*peerServer {
 	if *figures == 0 {
-		t.Skip("asked for with -figures 10s")
+		t.Skip("needs a flag such as -figures 10s")
 	}
 	if runtime.GOOS != "linux" {
-		t.Skip("reads /proc")
+		t.Skip("needs /proc")
 	}
 	bin := filepath.Join(t.TempDir(), "zsetd")
 	build := exec.Command("go", "build", "-o", bin, "./cmd/zsetd")
@@ -57,7 +58,7 @@ func peers(t *testing.T, zsetd, redisArgs []string) []*peerServer {
 	return list
 }
 
-// start starts the process and returns how long it took until it served data.
+// start starts the process and returns the time until it serves data.
 func (s *peerServer) start() time.Duration {
 	s.t.Helper()
 	args := append([]string{"--port", strconv.Itoa(s.port), "--dir", s.dir}, s.args...)
@@ -89,7 +90,7 @@ func (s *peerServer) stop() {
 
 func (s *peerServer) addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
-// proc returns a number from a file of /proc, the one behind a name.
+// proc returns the number after a name in a file of the process in /proc.
 func (s *peerServer) proc(file, name string) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.cmd.Process.Pid, file))
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *peerServer) proc(file, name string) int64 {
 	return 0
 }
 
-// pipe sends commands and waits for all replies.
+// pipe sends n commands in a pipeline and waits for all replies.
 func (s *peerServer) pipe(n int, command func(i int, b []byte) []byte) {
 	s.t.Helper()
 	nc, err := net.Dial("tcp", s.addr())
@@ -144,7 +145,8 @@ func zadd(b []byte, key string, score, member int) []byte {
 	return fmt.Appendf(b, "ZADD %s %d m:%010d\r\n", key, score, member)
 }
 
-// Loading: one set of a million members, and 300 000 sets of 5.
+// TestFiguresLoading measures the time of loading one set of a million members, and
+// 300 000 sets of 5.
 func TestFiguresLoading(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, data := range []struct {
@@ -184,7 +186,7 @@ func TestFiguresLoading(t *testing.T) {
 	}
 }
 
-// rewrite has the file written anew and waits until it is.
+// rewrite starts a rewrite of the file and waits for its end.
 func (s *peerServer) rewrite() {
 	ctx := context.Background()
 	if err := s.rdb.BgRewriteAOF(ctx).Err(); err != nil {
@@ -196,7 +198,7 @@ func (s *peerServer) rewrite() {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	s.t.Fatal("the file is not written anew")
+	s.t.Fatal("timeout: the rewrite does not end")
 }
 
 func (s *peerServer) info(field string) string {
@@ -208,12 +210,12 @@ func (s *peerServer) info(field string) string {
 	return ""
 }
 
-// A steady load of 20 000 random ZADDs a second over 10 000 sets: the bytes that
-// are written beside those that have changed.
+// TestFiguresWriteAmplification measures the ratio of bytes written to bytes changed,
+// under a steady load of 20 000 random ZADDs a second over 10 000 sets.
 func TestFiguresWriteAmplification(t *testing.T) {
 	s := peers(t, []string{"--dbfilename", "z.db"}, nil)[0]
 	s.start()
-	// wchar counts what is written to sockets, too: it is measured first.
+	// wchar also counts bytes written to sockets, which are subtracted.
 	changed, n := 0, 0
 	r := rand.New(rand.NewPCG(3, 4))
 	output := func() int64 { n, _ := strconv.ParseInt(s.info("total_net_output_bytes"), 10, 64); return n }
@@ -238,7 +240,8 @@ func TestFiguresWriteAmplification(t *testing.T) {
 		s.info("snapshot_journal_bytes"), s.info("snapshot_bases_bytes"), s.info("snapshot_file_bytes"), s.info("aof_rewrites"))
 }
 
-// Ten members of a set of a million.
+// TestFiguresSmallChange measures the bytes written for ten changed members of a set of
+// a million.
 func TestFiguresSmallChange(t *testing.T) {
 	s := peers(t, []string{"--dbfilename", "z.db"}, nil)[0]
 	s.start()
@@ -251,8 +254,8 @@ func TestFiguresSmallChange(t *testing.T) {
 	t.Logf("ten members of a million: %d bytes written", s.proc("io", "write_bytes")-files)
 }
 
-// Replies while everything is written: 1.5 M members in 15 000 sets, a steady
-// load, and a probe that sends one command at a time.
+// TestFiguresPause measures the latency of replies during a rewrite of 1.5 M members in
+// 15 000 sets, under a steady load.
 func TestFiguresPause(t *testing.T) {
 	for _, s := range peers(t, []string{"--dbfilename", "z.db"}, []string{"--save", ""}) {
 		s.start()
@@ -269,7 +272,7 @@ func TestFiguresPause(t *testing.T) {
 				s.rdb.BgRewriteAOF(context.Background())
 			}
 		})
-		t.Logf("%s: alone p50 %v p99.9 %v longest %v; while everything is written p50 %v p99.9 %v longest %v; RSS %d MB, at most %d MB (%.2f times)",
+		t.Logf("%s: without a rewrite p50 %v p99.9 %v longest %v; during a rewrite p50 %v p99.9 %v longest %v; RSS %d MB, at most %d MB (%.2f times)",
 			s.name, at(baseline, .5), at(baseline, .999), at(baseline, 1), at(during, .5), at(during, .999), at(during, 1),
 			rss>>10, s.proc("status", "VmHWM")>>10, float64(s.proc("status", "VmHWM"))/float64(rss))
 		if s.name == "zsetd" {
@@ -279,12 +282,13 @@ func TestFiguresPause(t *testing.T) {
 	}
 }
 
+// at returns a quantile of sorted times.
 func at(times []time.Duration, p float64) time.Duration {
 	return times[min(len(times)-1, int(p*float64(len(times))))].Round(10 * time.Microsecond)
 }
 
-// probe returns the times of replies, sorted, under a load of 10 000 ZADDs a
-// second.
+// probe sends single commands for d, under a load of 10 000 ZADDs a second, and returns
+// their sorted latencies. It calls middle after a quarter of the time.
 func (s *peerServer) probe(d time.Duration, middle func()) (times []time.Duration) {
 	stop := make(chan struct{})
 	done := make(chan struct{})

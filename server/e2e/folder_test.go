@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// folder is "Event Folder": "Since the sorted set can only have unique values,
+// folder implements "Event Folder": "Since the sorted set can only have unique values,
 // we can use it to 'fold' a group of events into a single event", with the time
 // of the last event as its score, and the details in a set beside it.
 type folder struct {
@@ -30,7 +30,7 @@ type postMetricUpdated struct {
 	Metrics map[string]float64 `json:"metrics"`
 }
 
-// folded is what is published once the updates have stopped.
+// folded is the event that is published after the last update of its group.
 type folded struct {
 	Account string   `json:"account_id"`
 	Metrics []string `json:"metrics"`
@@ -60,9 +60,9 @@ func (f *folder) add(ctx context.Context, e postMetricUpdated) (first bool, err 
 	return added.Val() == 1, err
 }
 
-// due publishes what has not been updated for a window, and removes it: "two
+// due publishes and removes the groups that were not updated for a window: "two
 // separate commands … This means a folded event can be published more than
-// once." ZREM tells who was first to remove it.
+// once." The reply of ZREM shows which worker has removed it.
 func (f *folder) due(ctx context.Context, publish func(e folded, removed bool)) error {
 	limit := strconv.FormatFloat(score(f.now().Add(-f.window)), 'f', -1, 64)
 	groups, err := f.rdb.ZRangeByScore(ctx, folderKey, &redis.ZRangeBy{Min: "-inf", Max: limit}).Result()
@@ -90,6 +90,8 @@ func (f *folder) due(ctx context.Context, publish func(e folded, removed bool)) 
 	return nil
 }
 
+// TestFolderSixEvents checks which of six events are the first of their groups, and when
+// each group is published.
 func TestFolderSixEvents(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -112,7 +114,7 @@ func TestFolderSixEvents(t *testing.T) {
 		clock.Advance(time.Minute)
 		first := must[bool](t)(f.add(ctx, event))
 		if want := i == 0 || i == 4; first != want {
-			t.Errorf("event %d: first is %v", i+1, first)
+			t.Errorf("event %d: first is %v, want %v", i+1, first, want)
 		}
 		total++
 		if first {
@@ -124,12 +126,12 @@ func TestFolderSixEvents(t *testing.T) {
 	var got []folded
 	collect := func(e folded, removed bool) {
 		if !removed {
-			t.Errorf("%v was removed by somebody else", e)
+			t.Errorf("%v: ZREM returned 0, want 1", e)
 		}
 		got = append(got, e)
 	}
 	if err := f.due(ctx, collect); err != nil || len(got) > 0 {
-		t.Fatalf("published before the window has passed: %v (%v)", got, err)
+		t.Fatalf("published before the end of the window: %v (%v)", got, err)
 	}
 	clock.Advance(3 * time.Minute) // 5 minutes after event 4, 3 after event 6
 	if err := f.due(ctx, collect); err != nil {
@@ -145,14 +147,15 @@ func TestFolderSixEvents(t *testing.T) {
 	}
 	// F_R = Count(ZADD == 0) / (N_Total - Count(ZADD == 1))
 	if ratio := float64(again) / float64(total-firsts); firsts != 2 || ratio != 1 {
-		t.Errorf("%d new events, folding ratio %v", firsts, ratio)
+		t.Errorf("%d new events, folding ratio %v, want 2 and 1", firsts, ratio)
 	}
 	if n := must[int64](t)(f.rdb.DBSize(ctx).Result()); n != 0 {
-		t.Errorf("%d keys are left", n)
+		t.Errorf("DBSIZE: got %d, want 0", n)
 	}
 }
 
-// Many publish at the same time, then many look for what is due.
+// TestFolderConcurrent checks concurrent publishers, then concurrent workers: each group
+// has one first event, and one worker removes it.
 func TestFolderConcurrent(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -189,7 +192,7 @@ func TestFolderConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 	if firsts != accounts {
-		t.Errorf("ZADD said 1 for %d events, want one for each of %d accounts", firsts, accounts)
+		t.Errorf("ZADD returned 1 for %d events, want %d, one for each account", firsts, accounts)
 	}
 	clock.Advance(time.Hour)
 	removals, metrics := map[string]int{}, map[string]map[string]bool{}
@@ -220,7 +223,7 @@ func TestFolderConcurrent(t *testing.T) {
 	}
 	for account := range want {
 		if removals[account] != 1 {
-			t.Errorf("%s was removed %d times", account, removals[account])
+			t.Errorf("%s was removed %d times, want once", account, removals[account])
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// liveEvents is "Storing live events in Redis sorted sets": "The trick is to
+// liveEvents implements "Storing live events in Redis sorted sets": "The trick is to
 // use a Unix timestamp as the score, which makes the sorted set a time serie."
 type liveEvents struct {
 	rdb *redis.Client
 	now func() time.Time
 }
 
-// The kinds of events, and how long they live: "we want the count of
+// lifetime has the lifetime of each kind of events: "we want the count of
 // contributions during the latest 24h, but the name of the latest contributors
 // only during the latest 30min".
 var lifetime = map[string]time.Duration{
@@ -37,7 +37,7 @@ func (l *liveEvents) trim(ctx context.Context, p redis.Pipeliner, kind string, p
 	p.ZRemRangeByScore(ctx, l.key(kind, project), "-INF", strconv.FormatFloat(oldest, 'f', -1, 64))
 }
 
-// add stores an event and tells those who look at the project's page.
+// add stores an event and publishes it to the subscribers of the project's page.
 func (l *liveEvents) add(ctx context.Context, kind string, project int, member string) error {
 	_, err := l.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.ZAdd(ctx, l.key(kind, project), redis.Z{Score: score(l.now()), Member: member})
@@ -58,7 +58,7 @@ func (l *liveEvents) remove(ctx context.Context, kind string, project int, membe
 	return err
 }
 
-// list: "listing all the events is two commands".
+// list returns the events: "listing all the events is two commands".
 func (l *liveEvents) list(ctx context.Context, kind string, project int) ([]string, error) {
 	var events *redis.StringSliceCmd
 	_, err := l.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -79,8 +79,9 @@ func (l *liveEvents) count(ctx context.Context, kind string, project int) (int64
 	return n.Val(), err
 }
 
-// The page's "Numbers": 2 000 sorted sets, 200 requests per second, here for a
-// minute, by 8 clients; then the lifetimes pass one after the other.
+// TestLiveEvents checks the load of the document's "Numbers", of 8 clients: 2 000 sorted
+// sets, and as many requests as in a minute with 200 per second. Then it checks the
+// counts after each lifetime.
 func TestLiveEvents(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -92,7 +93,7 @@ func TestLiveEvents(t *testing.T) {
 	)
 	listener := dial().PSubscribe(ctx, "live:*")
 	must[any](t)(listener.Receive(ctx))
-	heard := listener.Channel(redis.WithChannelSize(requests + projects*len(lifetime)))
+	messages := listener.Channel(redis.WithChannelSize(requests + projects*len(lifetime)))
 
 	clock := newClock()
 	kinds := make([]string, 0, len(lifetime))
@@ -105,7 +106,7 @@ func TestLiveEvents(t *testing.T) {
 		at     time.Time
 		member string
 	}
-	models := make([]map[string][]event, workers) // each worker has projects of its own
+	models := make([]map[string][]event, workers) // each worker has its own projects
 	published := make([]int, workers)
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -180,13 +181,13 @@ func TestLiveEvents(t *testing.T) {
 	timeout := time.After(time.Minute)
 	for i := range total {
 		select {
-		case <-heard:
+		case <-messages:
 		case <-timeout:
-			t.Fatalf("the subscriber heard of %d events of %d", i, total)
+			t.Fatalf("timeout: the subscriber received %d messages, want %d", i, total)
 		}
 	}
 
-	// Nobody looks, and time passes.
+	// Time passes without requests.
 	rdb := dial()
 	l := &liveEvents{rdb, clock.Now}
 	for _, pass := range []time.Duration{0, 30 * time.Second, 31 * time.Minute, 24 * time.Hour} {
@@ -208,6 +209,6 @@ func TestLiveEvents(t *testing.T) {
 		}
 	}
 	if n := must[int64](t)(rdb.DBSize(ctx).Result()); n != 0 {
-		t.Errorf("%d keys are left", n)
+		t.Errorf("DBSIZE: got %d, want 0", n)
 	}
 }

@@ -37,7 +37,8 @@ func hits(ctx context.Context, rdb *redis.Client, key string, at time.Time, widt
 
 func bucket(start time.Time) string { return strconv.FormatInt(start.UnixMilli(), 10) }
 
-// 16 writers count as fast as they can, while readers look.
+// TestRecipeTimeboxes checks counts by 16 concurrent writers, while a reader reads: each
+// hit is counted once, and no bucket exists for too long.
 func TestRecipeTimeboxes(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
@@ -50,11 +51,11 @@ func TestRecipeTimeboxes(t *testing.T) {
 	end := time.Now().Add(time.Duration(of(700, 30_000)) * time.Millisecond)
 
 	var reader, wg sync.WaitGroup
-	looked, most := 0, 0
+	reads, most := 0, 0
 	reader.Go(func() {
 		rdb := dial()
 		for time.Now().Before(end) {
-			looked++
+			reads++
 			before := time.Now()
 			counts, err := rdb.ZRevRangeWithScores(ctx, key, 0, -1).Result()
 			if err != nil {
@@ -63,13 +64,13 @@ func TestRecipeTimeboxes(t *testing.T) {
 			}
 			most = max(most, len(counts))
 			if len(counts) > keep {
-				t.Errorf("%d buckets are there: %v", len(counts), counts)
+				t.Errorf("%d buckets, want at most %d: %v", len(counts), keep, counts)
 				return
 			}
 			for _, c := range counts {
 				ms, err := strconv.ParseInt(c.Member.(string), 10, 64)
 				if over := time.UnixMilli(ms).Add(keep * width); err != nil || over.Before(before.Add(-time.Millisecond)) || c.Score < 1 {
-					t.Errorf("a bucket that was over at %v is there at %v: %v (%v)", over, before, c, err)
+					t.Errorf("a bucket that ends at %v exists at %v: %v (%v)", over, before, c, err)
 				}
 			}
 		}
@@ -88,7 +89,7 @@ func TestRecipeTimeboxes(t *testing.T) {
 			for i := 1; time.Now().Before(end); i++ {
 				at := time.Now()
 				if i%50 == 0 {
-					at = at.Add(-keep * width) // somebody was very slow
+					at = at.Add(-keep * width) // a hit that comes very late
 				}
 				n, err := hit(ctx, rdb, key, at, width, keep)
 				if err != nil {
@@ -100,7 +101,7 @@ func TestRecipeTimeboxes(t *testing.T) {
 					continue
 				}
 				if i%50 == 0 {
-					t.Errorf("a hit of %v ago is number %v of its bucket", time.Since(at), n)
+					t.Errorf("a hit of %v ago has number %v in its bucket, want none", time.Since(at), n)
 				}
 				name := bucket(at.Truncate(width))
 				replies[w][name] = append(replies[w][name], n)
@@ -137,18 +138,18 @@ func TestRecipeTimeboxes(t *testing.T) {
 			t.Errorf("bucket %s counts %v, want %d", name, n, len(all[name]))
 		}
 	}
-	t.Logf("%d hits by %d writers in %d buckets, %d too late; a reader looked %d times and saw at most %d buckets; %d round trips",
-		total, writers, len(all), refused, looked, most, trips)
+	t.Logf("%d hits by %d writers in %d buckets, %d too late; a reader read %d times and found at most %d buckets; %d round trips",
+		total, writers, len(all), refused, reads, most, trips)
 	if trips != total+refused {
-		t.Errorf("%d round trips for %d hits", trips, total+refused)
+		t.Errorf("%d round trips, want %d, one for each hit", trips, total+refused)
 	}
 	if most < keep {
-		tooSlow(t, fmt.Sprintf("no more than %d buckets were ever there, want %d", most, keep))
+		tooSlow(t, fmt.Sprintf("at most %d buckets existed at a time, want %d", most, keep))
 	}
 	ranNone(t, rdb, "watch", "multi", "zrem")
 	for begin := time.Now(); must[int64](t)(rdb.DBSize(ctx).Result()) != 0; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > time.Minute {
-			t.Fatal("the last bucket is still there")
+			t.Fatal("timeout: the last bucket does not expire")
 		}
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// timeboxes is "Storing Bounded Timeboxes in Redis": page views for each of the
+// timeboxes implements "Storing Bounded Timeboxes in Redis": page views for each of the
 // last max minutes. "The answer is to use two sorted sets": counts by minute,
 // and the minutes themselves.
 //
-// The document's code has three slips, which this is without: the bucket is the
-// minute, not the seconds modulo 60; zincrby takes the increment before the
-// member; and what is trimmed is the oldest bucket, not the current one. And
-// its increment stands outside of the transaction, so that a bucket could be
-// trimmed in between and leave a count without a minute; here all is one.
+// This code corrects three errors of the document's: the bucket is the minute, not
+// the seconds modulo 60; zincrby takes the increment before the member; and it
+// trims the oldest bucket, not the current one. The document also increments
+// outside of the transaction, so that a concurrent trim could leave a count without
+// a minute; here one transaction does all.
 type timeboxes struct {
 	rdb *redis.Client
 	now func() time.Time
@@ -30,8 +30,8 @@ type timeboxes struct {
 
 func (b *timeboxes) keys(url string) (views, times string) { return "pv." + url, "tb." + url }
 
-// increment counts a view. It returns the bucket, or "" if that is older than
-// all that are kept.
+// increment counts a view. It returns the bucket, or "" if the bucket is older than
+// all existing ones.
 func (b *timeboxes) increment(ctx context.Context, url string) (bucket string, err error) {
 	views, times := b.keys(url)
 	minute := b.now().Unix() / 60
@@ -68,7 +68,7 @@ func (b *timeboxes) increment(ctx context.Context, url string) (bucket string, e
 			return err
 		}, times, views)
 		switch {
-		case errors.Is(err, redis.TxFailedErr): // somebody was faster
+		case errors.Is(err, redis.TxFailedErr): // another client has changed the keys: try again
 		case err != nil:
 			return "", err
 		case late:
@@ -108,6 +108,8 @@ func (b *timeboxes) recent(ctx context.Context, url string, offset, limit int64)
 	}
 }
 
+// TestTimeboxes checks counts by concurrent writers, while a reader reads: each view is
+// counted once, and both sets have the same buckets.
 func TestTimeboxes(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -132,12 +134,12 @@ func TestTimeboxes(t *testing.T) {
 			}
 			counts, err := b.recent(ctx, url, 0, maxBuckets+1)
 			if err != nil || len(counts) > maxBuckets {
-				t.Errorf("recent: %d buckets (%v)", len(counts), err)
+				t.Errorf("recent: %d buckets, want at most %d (%v)", len(counts), maxBuckets, err)
 				return
 			}
 			for _, c := range counts {
 				if c.Score < 1 {
-					t.Errorf("bucket %v is there without a count", c.Member)
+					t.Errorf("bucket %v has no count", c.Member)
 				}
 			}
 		}
@@ -173,7 +175,7 @@ func TestTimeboxes(t *testing.T) {
 	b := &timeboxes{rdb, clock.Now, maxBuckets}
 	counts := must[[]redis.Z](t)(b.recent(ctx, url, 0, 100))
 	if len(counts) != maxBuckets {
-		t.Errorf("%d buckets are kept, want %d", len(counts), maxBuckets)
+		t.Errorf("%d buckets exist, want %d", len(counts), maxBuckets)
 	}
 	for _, c := range counts {
 		if bucket := c.Member.(string); c.Score != want[bucket] {
@@ -190,6 +192,6 @@ func TestTimeboxes(t *testing.T) {
 		t.Errorf("%d counts, want %d", n, maxBuckets)
 	}
 	if top := must[[]redis.Z](t)(rdb.ZRevRangeWithScores(ctx, views, 0, 0).Result()); top[0].Score < 1 {
-		t.Errorf("the best bucket is %v", top)
+		t.Errorf("the bucket with the highest count is %v", top)
 	}
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/zsetd/zsetd/server/servertest"
 )
 
-// certificate makes one that is its own authority, and writes it to a directory.
+// certificate creates a self-signed certificate, and returns it and the files of the
+// certificate and its key.
 func certificate(t *testing.T) (cert tls.Certificate, crt, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -45,10 +46,11 @@ func certificate(t *testing.T) (cert tls.Certificate, crt, key string) {
 	return must[tls.Certificate](t)(tls.LoadX509KeyPair(crt, key)), crt, key
 }
 
-// go-redis by TLS, with a certificate of the client: what it does by plain sockets.
+// TestGoRedisTLS checks go-redis over TLS with client certificates, as TestGoRedis does
+// over TCP.
 func TestGoRedisTLS(t *testing.T) {
 	if *against != "" {
-		t.Skip("another server has certificates of its own")
+		t.Skip("needs a server with the certificate of this test")
 	}
 	t.Parallel()
 	cert, crt, key := certificate(t)
@@ -81,18 +83,18 @@ func TestGoRedisTLS(t *testing.T) {
 		goRedisBlocking(ctx, t, c)
 		goRedisScripts(ctx, t, c)
 	}
-	stranger := redis.NewClient(&redis.Options{Addr: l.Addr().String(), TLSConfig: &tls.Config{RootCAs: authorities, ServerName: "localhost"}, MaxRetries: -1})
-	defer stranger.Close()
-	if err := stranger.Ping(ctx).Err(); err == nil {
+	anonymous := redis.NewClient(&redis.Options{Addr: l.Addr().String(), TLSConfig: &tls.Config{RootCAs: authorities, ServerName: "localhost"}, MaxRetries: -1})
+	defer anonymous.Close()
+	if err := anonymous.Ping(ctx).Err(); err == nil {
 		t.Error("a client without a certificate is served")
 	}
-	// It goes where CLUSTER SLOTS tells it to, by TLS.
+	// The cluster client connects over TLS to the addresses of CLUSTER SLOTS.
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{serve("yes").Addr().String()}, TLSConfig: config})
 	defer cluster.Close()
 	for _, k := range []string{"a", "b", "c"} {
 		must[string](t)(cluster.Set(ctx, k, k, 0).Result())
 		if got := must[string](t)(cluster.Get(ctx, k).Result()); got != k {
-			t.Errorf("GET %s: %q", k, got)
+			t.Errorf("GET %s: got %q, want %q", k, got, k)
 		}
 	}
 }

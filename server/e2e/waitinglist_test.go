@@ -13,16 +13,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitingList is "Using Redis sorted sets to build a scalable real-time web
-// waiting list": a room that holds so many, and a line before it.
+// waitingList implements "Using Redis sorted sets to build a scalable real-time web
+// waiting list": a room with a capacity, and a queue of users that wait for it.
 type waitingList struct {
 	rdb  *redis.Client
 	now  func() time.Time
 	room string
 	max  int64
-	// pipeline sends several commands in one go. The document pipelines, which
-	// Redis promises nothing about when others write at the same time; MULTI
-	// and EXEC around it make its decisions exact.
+	// pipeline sends several commands at once. The document uses a pipeline without
+	// MULTI, between whose commands other clients may write; with MULTI and EXEC
+	// the decisions are exact.
 	pipeline func(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
@@ -35,7 +35,7 @@ func (l *waitingList) participants() string { return l.room + ":participants" }
 func (l *waitingList) waiting() string      { return l.room + ":waiting" }
 func (l *waitingList) checkins() string     { return l.room + ":checkin" }
 
-// connect: "When a user successfully enters a room".
+// connect moves a user into the room: "When a user successfully enters a room".
 func (l *waitingList) connect(ctx context.Context, user string) error {
 	_, err := l.pipeline(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, l.participants(), user, "data of "+user)
@@ -46,7 +46,7 @@ func (l *waitingList) connect(ctx context.Context, user string) error {
 	return err
 }
 
-// disconnect: "remove the user from participant hash and then immediately add
+// disconnect moves a user from the room to the queue: "remove the user from participant hash and then immediately add
 // the user to the waiting set at the front of the line (i.e. with score 0)".
 func (l *waitingList) disconnect(ctx context.Context, user string) error {
 	_, err := l.pipeline(ctx, func(p redis.Pipeliner) error {
@@ -57,7 +57,7 @@ func (l *waitingList) disconnect(ctx context.Context, user string) error {
 	return err
 }
 
-// ticket puts a user at the front of the line.
+// ticket puts a user at the front of the queue.
 func (l *waitingList) ticket(ctx context.Context, p redis.Pipeliner, user string) {
 	p.ZAdd(ctx, l.waiting(), redis.Z{Score: 0, Member: user})
 	p.Expire(ctx, l.waiting(), keyTTL)
@@ -69,9 +69,9 @@ func (l *waitingList) checkin(ctx context.Context, p redis.Pipeliner, user strin
 	p.Expire(ctx, l.checkins(), keyTTL)
 }
 
-// check: "Whenever a user attempts to enter a room or a user on the waiting
+// check implements "Whenever a user attempts to enter a room or a user on the waiting
 // list updates their waiting status". It returns whether the user may connect,
-// and if not, how many are before him.
+// and if not, how many users are ahead in the queue.
 func (l *waitingList) check(ctx context.Context, user string) (ready bool, rank int64, err error) {
 	var inside, waiting, place *redis.IntCmd
 	var participant *redis.StringCmd
@@ -104,18 +104,18 @@ func (l *waitingList) check(ctx context.Context, user string) (ready bool, rank 
 			return false, 0, err
 		}
 	}
-	inLine := place.Err() == nil
+	queued := place.Err() == nil
 	if participant.Err() == nil || inside.Val()+waiting.Val() < l.max {
 		return true, 0, nil
 	}
-	if inLine && inside.Val()+place.Val() < l.max {
+	if queued && inside.Val()+place.Val() < l.max {
 		_, err = l.pipeline(ctx, func(p redis.Pipeliner) error {
 			l.ticket(ctx, p, user)
 			return nil
 		})
 		return true, 0, err
 	}
-	if !inLine {
+	if !queued {
 		last, err := l.rdb.ZRangeWithScores(ctx, l.waiting(), -1, -1).Result()
 		if err != nil {
 			return false, 0, err
@@ -140,7 +140,8 @@ func (l *waitingList) check(ctx context.Context, user string) (ready bool, rank 
 	return false, place.Val(), err
 }
 
-// One user after the other, pipelined as the document has it.
+// TestWaitingListInTurn checks users that come one after the other, with the pipelines of
+// the document.
 func TestWaitingListInTurn(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -180,10 +181,10 @@ func TestWaitingListInTurn(t *testing.T) {
 	enter("ann")
 	expect("cid", false, 0)
 
-	leave("ann") // for good
+	leave("ann") // and does not return
 	clock.Advance(10 * time.Second)
 	expect("cid", false, 1)
-	expect("dan", false, 2) // eve says nothing any more
+	expect("dan", false, 2) // eve does not check in any more
 	clock.Advance(5 * time.Second)
 	enter("cid") // ann and eve have dropped out
 	expect("dan", false, 0)
@@ -196,11 +197,12 @@ func TestWaitingListInTurn(t *testing.T) {
 	if ttl := must[time.Duration](t)(rdb.TTL(ctx, l.participants()).Result()); ttl <= keyTTL-time.Minute {
 		t.Errorf("the participants expire in %v", ttl)
 	}
-	expect("eve", false, 1) // at the back again
+	expect("eve", false, 1) // at the end of the queue again
 }
 
-// 200 clients want into a room of 30. Those who are inside leave one by one,
-// some only for a moment; those who wait check in all at once.
+// TestWaitingListCrowd checks 200 clients and a room with a capacity of 30. Clients in
+// the room leave one by one, some only for a moment; the waiting clients check in
+// concurrently.
 func TestWaitingListCrowd(t *testing.T) {
 	parallel(t)
 	dial := connect(t)
@@ -215,7 +217,7 @@ func TestWaitingListCrowd(t *testing.T) {
 	name := func(i int) string { return fmt.Sprintf("user%03d", i) }
 
 	// They arrive in order.
-	var inside, line []int
+	var inside, queue []int
 	for i, l := range lists {
 		ready, rank, err := l.check(ctx, name(i))
 		if err != nil {
@@ -225,7 +227,7 @@ func TestWaitingListCrowd(t *testing.T) {
 			t.Fatalf("client %d: ready %v, rank %d", i, ready, rank)
 		}
 		if !ready {
-			line = append(line, i)
+			queue = append(queue, i)
 			continue
 		}
 		if err := l.connect(ctx, name(i)); err != nil {
@@ -234,13 +236,13 @@ func TestWaitingListCrowd(t *testing.T) {
 		inside = append(inside, i)
 	}
 
-	// poll lets all who wait check at the same time. Whoever is ready connects.
+	// poll lets all waiting clients check in concurrently. Clients that are ready connect.
 	poll := func() (admitted []int, ranks map[int]int64) {
 		t.Helper()
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		ranks = map[int]int64{}
-		for _, i := range line {
+		for _, i := range queue {
 			wg.Go(func() {
 				ready, rank, err := lists[i].check(ctx, name(i))
 				if err == nil && ready {
@@ -260,7 +262,7 @@ func TestWaitingListCrowd(t *testing.T) {
 		wg.Wait()
 		n, err := lists[0].rdb.HLen(ctx, lists[0].participants()).Result()
 		if err != nil || n > capacity {
-			t.Fatalf("%d are in a room of %d (%v)", n, capacity, err)
+			t.Fatalf("%d clients are in the room, want at most %d (%v)", n, capacity, err)
 		}
 		return admitted, ranks
 	}
@@ -271,12 +273,12 @@ func TestWaitingListCrowd(t *testing.T) {
 		}
 		admitted, _ := poll()
 		if len(admitted) > 0 {
-			t.Fatalf("round %d: %v came in while the place was kept", round, admitted)
+			t.Fatalf("round %d: %v entered while the place was reserved", round, admitted)
 		}
-		if round%3 == 0 { // only a moment
+		if round%3 == 0 { // for a moment only
 			ready, _, err := lists[leaver].check(ctx, name(leaver))
 			if err != nil || !ready {
-				t.Fatalf("round %d: the one who was away for a moment has to wait (%v)", round, err)
+				t.Fatalf("round %d: a client that was away for a moment has to wait (%v)", round, err)
 			}
 			if err := lists[leaver].connect(ctx, name(leaver)); err != nil {
 				t.Fatal(err)
@@ -289,12 +291,12 @@ func TestWaitingListCrowd(t *testing.T) {
 			clock.Advance(dropoutTime / 3)
 			admitted, _ = poll()
 		}
-		if len(admitted) != 1 || admitted[0] != line[0] {
-			t.Fatalf("round %d: %v came in, want %d", round, admitted, line[0])
+		if len(admitted) != 1 || admitted[0] != queue[0] {
+			t.Fatalf("round %d: %v entered, want %d", round, admitted, queue[0])
 		}
-		inside, line = append(inside, line[0]), line[1:]
+		inside, queue = append(inside, queue[0]), queue[1:]
 		_, ranks := poll()
-		for place, i := range line {
+		for place, i := range queue {
 			if ranks[i] != int64(place) {
 				t.Errorf("round %d: client %d has rank %d, want %d", round, i, ranks[i], place)
 			}
