@@ -40,8 +40,8 @@ func TestRecipeCosts(t *testing.T) {
 		}
 	}
 	_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Ping(ctx).Err() })
-	fatal(err) // go-redis has connections of their own for transactions
-	// of measures what f costs the client.
+	fatal(err) // go-redis uses a separate connection for transactions
+	// of measures the cost of f for the client.
 	of := func(f func() error) *cost {
 		t.Helper()
 		fatal(rdb.Ping(ctx).Err())
@@ -50,8 +50,8 @@ func TestRecipeCosts(t *testing.T) {
 		c := m.take()
 		return &c
 	}
-	// told measures what a subscriber gets by f.
-	told := func(pattern string, messages int, f func() error) *cost {
+	// delivery measures the messages that f sends to a subscriber.
+	delivery := func(pattern string, messages int, f func() error) *cost {
 		t.Helper()
 		var m meter
 		sub := dial(m.on).PSubscribe(ctx, pattern)
@@ -76,7 +76,7 @@ func TestRecipeCosts(t *testing.T) {
 	row("Live events", "publish", of(publishWritten), of(publishBetter))
 	fatal(live.remove(ctx, "news.published", 123, event))
 	fatal(rdb.ZRem(ctx, "live:123:news", event).Err())
-	row("", "notify a tier", told("live:*", 1, publishWritten), told("__subkeyspace@0__:live:*", 2, publishBetter))
+	row("", "notify a tier", delivery("live:*", 1, publishWritten), delivery("__subkeyspace@0__:live:*", 2, publishBetter))
 	for i := range 9 {
 		fatal(live.add(ctx, "news.published", 123, fmt.Sprint(event, i)))
 		fatal(show(ctx, rdb, "live:123:news", fmt.Sprint(event, i), time.Hour))
@@ -84,7 +84,7 @@ func TestRecipeCosts(t *testing.T) {
 	row("", "read a page of 10",
 		of(func() error { _, err := live.list(ctx, "news.published", 123); return err }),
 		of(func() error { return rdb.ZRange(ctx, "live:123:news", 0, -1).Err() }))
-	row("", "notify a tier of the expiry", nil, told("__subkeyspace@0__:live:123:news", 1, func() error {
+	row("", "notify a tier of the expiry", nil, delivery("__subkeyspace@0__:live:123:news", 1, func() error {
 		return rdb.Do(ctx, "ZPEXPIRE", "live:123:news", 0, "MEMBERS", 1, event).Err()
 	}))
 
@@ -135,7 +135,7 @@ func TestRecipeCosts(t *testing.T) {
 		}))
 	row("", "a worker has nothing to do for a minute (polling every second)", poll, &cost{})
 
-	// Waiting list: 130 people before a room of 30.
+	// Waiting list: 130 users, and a room with a capacity of 30.
 	const grace = time.Hour
 	for _, system := range []func(string) (bool, error){
 		func(user string) (bool, error) {
@@ -203,7 +203,7 @@ func TestRecipeCosts(t *testing.T) {
 		}
 		return float64(trips) / (writers * each)
 	}
-	t.Logf("a hit while %d writers count as fast as they can: %.1f round trips as written, %.1f better", writers,
+	t.Logf("a hit while %d writers count concurrently: %.1f round trips as written, %.1f better", writers,
 		contend(func(rdb *redis.Client) error {
 			_, err := (&timeboxes{rdb, clock.Now, 5}).increment(ctx, "/front")
 			return err

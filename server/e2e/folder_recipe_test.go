@@ -68,16 +68,17 @@ func instant(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
 // over reports whether the lease of a claim has ended, by the clock of the worker.
 func (c *claim) over() bool { return score(time.Now()) > c.lease-0.005 }
 
-// forever is for clients that wait without a limit.
+// forever configures a client that waits without a limit.
 func forever(o *redis.Options) { o.PoolSize, o.ReadTimeout = 1, -1 }
 
-// A turn is the time that a group belonged to a worker for certain.
-type turn struct {
+// A tenure is an interval in which a group certainly belonged to a worker.
+type tenure struct {
 	from, to time.Time
 	worker   int
 }
 
-// 8 workers that crash now and then between claim and acknowledgement.
+// TestRecipeFolderCrashes checks workers that sometimes crash between claim and
+// acknowledgement: each event is published, and no two workers have a group at once.
 func TestRecipeFolderCrashes(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
@@ -89,9 +90,9 @@ func TestRecipeFolderCrashes(t *testing.T) {
 		mu          sync.Mutex
 		published   = map[string]map[string]int{} // group, detail, times
 		claimed     = map[string]int{}            // by group
-		turns       = map[string][]turn{}
+		tenures     = map[string][]tenure{}
 		open        = map[*redis.Client]bool{}
-		overslept   = map[string]bool{} // groups that somebody has acknowledged after his lease, perhaps
+		ackedLate   = map[string]bool{} // groups with an acknowledgement possibly after the end of the lease
 		over        bool
 		crashes     int
 		deliveries  int
@@ -124,11 +125,11 @@ func TestRecipeFolderCrashes(t *testing.T) {
 				mu.Unlock()
 				continue
 			}
-			if what < 3 { // a crash before anything is published
+			if what < 3 { // a crash before publishing
 				mu.Lock()
 				crashes++
 				claimed[c.group]++
-				turns[c.group] = append(turns[c.group], turn{got, seconds(c.lease), n})
+				tenures[c.group] = append(tenures[c.group], tenure{got, seconds(c.lease), n})
 				mu.Unlock()
 				return
 			}
@@ -150,8 +151,8 @@ func TestRecipeFolderCrashes(t *testing.T) {
 				to = now
 			}
 			mu.Lock()
-			turns[c.group] = append(turns[c.group], turn{got, to, n})
-			if what < 6 { // a crash after it
+			tenures[c.group] = append(tenures[c.group], tenure{got, to, n})
+			if what < 6 { // a crash after publishing
 				crashes++
 			}
 			mu.Unlock()
@@ -161,9 +162,9 @@ func TestRecipeFolderCrashes(t *testing.T) {
 			err = c.done(ctx, rdb, delay)
 			mu.Lock()
 			if c.over() {
-				overslept[c.group] = true
+				ackedLate[c.group] = true
 			}
-			stop = over // all is done as soon as the server has it
+			stop = over // the test may end as soon as the server has the acknowledgement
 			mu.Unlock()
 			if err != nil && !stop {
 				t.Error(err)
@@ -210,7 +211,7 @@ func TestRecipeFolderCrashes(t *testing.T) {
 	rdb := dial()
 	for begin := time.Now(); must[int64](t)(rdb.Exists(ctx, "due").Result()) == 1; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > time.Minute {
-			t.Fatalf("%d groups are still there", rdb.ZCard(ctx, "due").Val())
+			t.Fatalf("timeout: %d groups are not published", rdb.ZCard(ctx, "due").Val())
 		}
 	}
 	mu.Lock()
@@ -229,13 +230,13 @@ func TestRecipeFolderCrashes(t *testing.T) {
 		}
 	}
 	if seen != events/producers*producers {
-		t.Errorf("%d events of %d were published", seen, events)
+		t.Errorf("published %d events, want %d", seen, events)
 	}
-	for group, list := range turns {
-		slices.SortFunc(list, func(a, b turn) int { return a.from.Compare(b.from) })
+	for group, list := range tenures {
+		slices.SortFunc(list, func(a, b tenure) int { return a.from.Compare(b.from) })
 		for i := 1; i < len(list); i++ {
-			if a, b := list[i-1], list[i]; b.from.Before(a.to) && !overslept[group] {
-				t.Errorf("%s: worker %d from %v to %v, and worker %d from %v", group, a.worker, a.from, a.to, b.worker, b.from)
+			if a, b := list[i-1], list[i]; b.from.Before(a.to) && !ackedLate[group] {
+				t.Errorf("%s: two workers at once: %d from %v to %v, and %d from %v", group, a.worker, a.from, a.to, b.worker, b.from)
 			}
 		}
 	}
@@ -243,26 +244,26 @@ func TestRecipeFolderCrashes(t *testing.T) {
 	for _, n := range firsts {
 		total += n
 	}
-	t.Logf("%d events of %d groups in %d deliveries, %d of them without details; ZADD said 1 %d times, folding ratio %.3f; "+
-		"%d crashes, %d events published more than once, %d claims given up",
+	t.Logf("%d events of %d groups in %d deliveries, %d of them without details; ZADD returned 1 %d times, folding ratio %.3f; "+
+		"%d crashes, %d events published more than once, %d claims abandoned",
 		seen, groups, deliveries, empty, total, 1-float64(total)/float64(events), crashes, again, late)
-	if len(overslept) > 0 {
-		tooSlow(t, fmt.Sprintf("%d groups were acknowledged too late, perhaps", len(overslept)))
+	if len(ackedLate) > 0 {
+		tooSlow(t, fmt.Sprintf("%d groups were possibly acknowledged too late", len(ackedLate)))
 	}
 	if crashes == 0 || again == 0 {
-		tooSlow(t, "too few crashes to prove anything")
+		tooSlow(t, "too few crashes for the test")
 	}
 	if left := must[[]string](t)(rdb.Keys(ctx, "*").Result()); len(left) > 0 {
-		t.Errorf("%q are left", left)
+		t.Errorf("KEYS: got %q, want none", left)
 	}
 	ranNone(t, rdb, "zrem", "zpopmin", "watch")
 }
 
-// seconds returns the time that a score is.
+// seconds converts a score to a time.
 func seconds(x float64) time.Time { return time.UnixMicro(int64(x * 1e6)) }
 
-// An event that comes while a worker has its group is delivered again, and not
-// before the worker is done.
+// TestRecipeFolderWhileProcessing checks an event that comes while a worker has its
+// group: it is delivered, and not before the worker is done.
 func TestRecipeFolderWhileProcessing(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
@@ -271,7 +272,7 @@ func TestRecipeFolderWhileProcessing(t *testing.T) {
 	add := func(detail string, want bool) {
 		t.Helper()
 		if first := must[bool](t)(fold(ctx, producer, "account_1", detail, delay)); first != want {
-			t.Errorf("%s: first is %v", detail, first)
+			t.Errorf("%s: first is %v, want %v", detail, first, want)
 		}
 	}
 	add("likes", true)
@@ -279,7 +280,7 @@ func TestRecipeFolderWhileProcessing(t *testing.T) {
 	worker, other := dial(forever), dial(forever)
 	c := must[claim](t)(next(ctx, worker, lease))
 	if !slices.Equal(c.details, []string{"likes", "shares"}) {
-		t.Errorf("claimed %v", c)
+		t.Errorf("claimed %v, want likes and shares", c)
 	}
 	second := make(chan claim)
 	go func() {
@@ -290,7 +291,7 @@ func TestRecipeFolderWhileProcessing(t *testing.T) {
 	add("likes", false) // once more
 	select {
 	case c := <-second:
-		t.Fatalf("two workers have it: %v", c)
+		t.Fatalf("two workers have the group: %v", c)
 	case <-time.After(10 * delay):
 	}
 	if err := c.done(ctx, worker, delay); err != nil {
@@ -299,20 +300,21 @@ func TestRecipeFolderWhileProcessing(t *testing.T) {
 	select {
 	case c = <-second:
 	case <-time.After(time.Minute):
-		t.Fatal("the event that came meanwhile is lost")
+		t.Fatal("timeout: the event that came meanwhile is not delivered")
 	}
 	if !slices.Equal(c.details, []string{"likes"}) {
-		t.Errorf("claimed %v", c)
+		t.Errorf("claimed %v, want likes", c)
 	}
 	if err := c.done(ctx, other, delay); err != nil {
 		t.Fatal(err)
 	}
 	if n := must[int64](t)(producer.DBSize(ctx).Result()); n != 0 {
-		t.Errorf("%d keys are left", n)
+		t.Errorf("DBSIZE: got %d, want 0", n)
 	}
 }
 
-// A burst that never ends is published all the same.
+// TestRecipeFolderBurst checks that the events of a group are published in time although
+// more keep coming.
 func TestRecipeFolderBurst(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
@@ -357,7 +359,7 @@ func TestRecipeFolderBurst(t *testing.T) {
 	stats := must[string](t)(producer.Info(ctx, "commandstats").Result())
 	t.Logf("%d events in %v; their age when they are published: %s", events, burst, quantiles(ages))
 	if len(ages) != events {
-		t.Errorf("%d events were published", len(ages))
+		t.Errorf("published %d events, want %d", len(ages), events)
 	}
 	if slack := 3 * time.Second; ages[len(ages)-1] > delay+slack {
 		t.Errorf("an event was published after %v: %s", ages[len(ages)-1], stats)
@@ -370,7 +372,7 @@ func TestRecipeFolderBurst(t *testing.T) {
 	}
 }
 
-// Workers that wait send nothing at all.
+// TestRecipeFolderIdle checks that waiting workers send nothing.
 func TestRecipeFolderIdle(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
@@ -395,7 +397,7 @@ func TestRecipeFolderIdle(t *testing.T) {
 	rdb := dial()
 	waitForBlocked(t, rdb, workers)
 	m.take()
-	// One group is due later: the server waits for it, the workers do not ask.
+	// One group is due later: the server waits for it, and the workers do not poll.
 	due := time.Now().Add(500 * time.Millisecond)
 	must[bool](t)(fold(ctx, rdb, "account_1", "likes", 500*time.Millisecond))
 	calls := func() string {
@@ -411,15 +413,15 @@ func TestRecipeFolderIdle(t *testing.T) {
 	got, after := m.take(), calls()
 	switch {
 	case !time.Now().Before(due):
-		tooSlow(t, "the group was due before one could see that nobody asks for it")
+		tooSlow(t, "the group was due before the test could check that no worker polls")
 	case got != (cost{}):
-		t.Errorf("%d workers have sent and received %d bytes while they waited", workers, got.bytes)
+		t.Errorf("%d workers have sent and received %d bytes while they waited, want 0", workers, got.bytes)
 	case after != before:
-		t.Errorf("while they waited, %q became %q", before, after)
+		t.Errorf("the calls while they waited: %q, then %q", before, after)
 	}
 	for begin := time.Now(); must[int64](t)(rdb.DBSize(ctx).Result()) > 0; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > time.Minute {
-			t.Fatal("nobody has published the group")
+			t.Fatal("timeout: no worker has published the group")
 		}
 	}
 	over.Store(true)

@@ -35,24 +35,24 @@ func watchPages(ctx context.Context, rdb *redis.Client, again func(), changed fu
 	}
 }
 
-// A webTier has the pages that browsers have open, and patches them.
+// A webTier keeps the pages that browsers have open, and updates them.
 type webTier struct {
 	rdb *redis.Client
 
 	mu    sync.Mutex
 	pages map[string]map[string]bool // page, event
 	log   map[string][]change        // page + event
-	ready chan struct{}              // gets an element when the tier has read the pages again
+	ready chan struct{}              // receives when the tier has read the pages again
 }
 
-// A change is that an event appears on an open page or disappears from it.
+// A change is the appearance of an event on an open page, or its disappearance.
 type change struct {
 	there bool
 	at    time.Time
 }
 
-// open shows a page to a browser. What the tier is told after that changes the
-// page; what it had been told, and not seen yet, ends at what is read here.
+// open shows a page to a browser. Messages of later changes update the page. Pending
+// messages of earlier changes end in the state that open reads.
 func (w *webTier) open(ctx context.Context, page string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +99,7 @@ func (w *webTier) run(ctx context.Context, t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.pages[page] == nil {
-			return // no browser looks at it
+			return // no browser has it open
 		}
 		for _, event := range events {
 			switch what {
@@ -128,9 +128,9 @@ func startWebTier(t *testing.T, rdb *redis.Client) *webTier {
 	return w
 }
 
-// 2 000 pages and 200 requests per second for a minute, as the document's
-// "Numbers" has it, by 8 clients (less, unless -full). What they publish lives
-// for as long as a test can wait.
+// TestRecipeLiveEvents checks the load of the document's "Numbers", of 8 clients: 2 000
+// pages and 200 requests per second for a minute; less without -full. The lifetimes
+// are short enough for a test.
 func TestRecipeLiveEvents(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
@@ -149,7 +149,7 @@ func TestRecipeLiveEvents(t *testing.T) {
 	}
 	type published struct {
 		sent, done time.Time     // of the command
-		lives      time.Duration // from then on; if it is 0, until
+		lives      time.Duration // from the command on; 0: see until
 		until      time.Time
 		withdrawn  time.Time
 	}
@@ -173,13 +173,13 @@ func TestRecipeLiveEvents(t *testing.T) {
 					p.lives = time.Duration(50+r.IntN(500)) * time.Millisecond
 					err = show(ctx, rdb, page, event, p.lives)
 				case 2:
-					// It was published 23 hours, 59 minutes and so many seconds ago.
+					// An event that was published almost 24 hours ago.
 					at := time.Now().Add(time.Duration(50+r.IntN(200))*time.Millisecond - 24*time.Hour)
 					p.until = time.UnixMilli(at.UnixMilli()).Add(24 * time.Hour)
 					var added int
 					added, err = rdb.Do(ctx, "ZADDEX", page, "PXAT", p.until.UnixMilli(), "MEMBERS", 1, score(at), event).Int()
 					if added == 0 && err == nil && time.Now().After(p.until) {
-						continue // this program was held up until it was over
+						continue // this process was delayed until after the deadline
 					}
 				case 3:
 					p.lives = time.Hour
@@ -198,13 +198,13 @@ func TestRecipeLiveEvents(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	time.Sleep(700 * time.Millisecond) // by then all is over
+	time.Sleep(700 * time.Millisecond) // by then all have expired
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for page, events := range w.pages {
 		if len(events) > 0 {
-			t.Errorf("%s still shows %v", page, events)
+			t.Errorf("%s shows %v, want no events", page, events)
 		}
 	}
 	var appeared, late []time.Duration
@@ -212,10 +212,10 @@ func TestRecipeLiveEvents(t *testing.T) {
 		for key, p := range list {
 			changes := w.log[key]
 			if len(changes) != 2 || !changes[0].there || changes[1].there {
-				t.Fatalf("%s: %v", key, changes)
+				t.Fatalf("%s: changes %v, want an appearance and a disappearance", key, changes)
 			}
 			appeared = append(appeared, changes[0].at.Sub(p.sent))
-			first, last := p.sent.Add(p.lives), p.done.Add(p.lives) // between which it had to go
+			first, last := p.sent.Add(p.lives), p.done.Add(p.lives) // the limits of its disappearance
 			if !p.until.IsZero() {
 				first, last = p.until, p.until
 			}
@@ -239,11 +239,12 @@ func TestRecipeLiveEvents(t *testing.T) {
 	rdb := dial()
 	ranNone(t, rdb, "zremrangebyscore", "publish", "zrangebyscore")
 	if n := must[int64](t)(rdb.DBSize(ctx).Result()); n != 0 {
-		t.Errorf("%d keys are left", n)
+		t.Errorf("DBSIZE: got %d, want 0", n)
 	}
 }
 
-// A tier that was cut off reads its pages again, and is right again.
+// TestRecipeLiveEventsReconnect checks that a tier reads its pages again after it has
+// lost its connection.
 func TestRecipeLiveEventsReconnect(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
@@ -258,7 +259,7 @@ func TestRecipeLiveEventsReconnect(t *testing.T) {
 	if err := w.open(ctx, page); err != nil {
 		t.Fatal(err)
 	}
-	// All at once, so that the tier cannot have been told of the last two.
+	// One transaction, so that the tier receives no messages of the last two commands.
 	must[[]redis.Cmder](t)(rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub")
 		p.ZRem(ctx, page, "goes")
@@ -268,11 +269,11 @@ func TestRecipeLiveEventsReconnect(t *testing.T) {
 	select {
 	case <-w.ready:
 	case <-time.After(time.Minute):
-		t.Fatal("the tier never came back")
+		t.Fatal("timeout: the tier does not reconnect")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if got := w.pages[page]; len(got) != 2 || !got["stays"] || !got["comes"] {
-		t.Errorf("the page shows %v", got)
+		t.Errorf("the page shows %v, want stays and comes", got)
 	}
 }

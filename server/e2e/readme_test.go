@@ -152,7 +152,7 @@ const (
 func runPart(t *testing.T, lines []string, sessions *int, later time.Duration) (part []string) {
 	srv := servertest.Run(t)
 	srv.SetTime(time.Date(2026, 11, 21, 12, 0, 0, 250e6, time.UTC).Add(later))
-	listening := map[int]*cli{} // by where in part its messages go
+	listening := map[int]*cli{} // by the index in part for its messages
 	for i := 0; i < len(lines); i++ {
 		part = append(part, lines[i])
 		if lines[i] != window {
@@ -213,7 +213,7 @@ func indented(text string) (lines []string) {
 	return lines
 }
 
-// A cli shows replies as redis-cli does on a terminal.
+// A cli formats replies as redis-cli does on a terminal.
 type cli struct {
 	t          *testing.T
 	nc         net.Conn
@@ -315,7 +315,7 @@ func (c *cli) reply(prefix string) string {
 	return ""
 }
 
-// quoted writes a string as sdscatrepr does.
+// quoted formats a string as redis-cli does.
 func quoted(b []byte) string {
 	text := []byte{'"'}
 	for _, x := range b {
@@ -495,14 +495,14 @@ print(got, r.dbsize())
 `,
 		"Waiting list": `
 import threading
-told = []
-threading.Thread(target=tell_ranks, args=("club", lambda *a: told.append(a)), daemon=True).start()
+calls = []
+threading.Thread(target=tell_ranks, args=("club", lambda *a: calls.append(a)), daemon=True).start()
 time.sleep(0.2)
 print(check_in("club", "ann"), check_in("club", "ben"), check_in("club", "ann"))
 time.sleep(0.2)
 r.zrem("club", "ann")
 time.sleep(0.2)
-print(told)
+print(calls)
 `,
 	}, map[string]string{
 		"Live events": `['{"url": "/\\u00e9,3:x"}']
@@ -548,13 +548,13 @@ await wait(300);
 console.log(JSON.stringify(got), await client.dbSize());
 `,
 		"Waiting list": `
-const told = [];
-await tellRanks('club', (...a) => told.push(a));
+const calls = [];
+await tellRanks('club', (...a) => calls.push(a));
 console.log(await checkIn('club', 'ann'), await checkIn('club', 'ben'), await checkIn('club', 'ann'));
 await wait(200);
 await client.zRem('club', 'ann');
 await wait(200);
-console.log(JSON.stringify(told.filter(([, rank], i) => i === told.length - 1)));
+console.log(JSON.stringify(calls.filter(([, rank], i) => i === calls.length - 1)));
 `,
 	}, map[string]string{
 		"Live events": `["{\"url\":\"/é,3:x\"}"]

@@ -22,8 +22,8 @@ var (
 	rewrite = flag.Bool("rewrite", false, "write the measured costs and the replies of sessions into the documents")
 )
 
-// of returns how much of something a test of a recipe has: little, unless all
-// is asked for.
+// of returns a size of the load of a recipe's test: all with the flag -full, otherwise
+// little.
 func of(little, all int) int {
 	if *full {
 		return all
@@ -31,37 +31,37 @@ func of(little, all int) int {
 	return little
 }
 
-// tooSlow says that a recipe has held, but with less going on than was meant. On
-// a machine that has other work, and without -full, that is no failure.
+// tooSlow reports that a test has had too little load, or delays, on a slow machine.
+// It fails the test only with -full, since the machine may be busy.
 func tooSlow(t *testing.T, what string) {
 	t.Helper()
 	if *full {
 		t.Error(what)
 		return
 	}
-	t.Log("too slow a machine:", what)
+	t.Log("the machine is too slow:", what)
 }
 
-// recipe returns a function that makes clients of an empty server that tells of
-// the members of sorted sets. The recipes use commands that only zsetd has.
+// recipe returns a function that creates clients of an empty server, which notifies of
+// the members of sorted sets. It skips the test with -against.
 func recipe(t *testing.T) func(...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	if *against != "" {
-		t.Skip("of our own server only")
+		t.Skip("the recipes use commands that only zsetd has")
 	}
 	t.Parallel()
 	return connect(t, server.Options{Config: map[string]string{"notify-keyspace-events": "SVz"}})
 }
 
-// A meter counts what clients and server say to each other.
+// A meter counts the traffic between clients and server.
 type meter struct {
 	mu             sync.Mutex
 	sent, received int
-	trips          int // times that something was sent after something had been received
-	heard          bool
+	trips          int // writes that follow a read
+	hasRead        bool
 }
 
-// on makes a client count.
+// on configures a client to use one connection, whose traffic is counted.
 func (m *meter) on(o *redis.Options) {
 	o.PoolSize = 1
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -75,7 +75,7 @@ func (m *meter) take() cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := cost{m.trips, m.sent + m.received}
-	m.sent, m.received, m.trips, m.heard = 0, 0, 0, true
+	m.sent, m.received, m.trips, m.hasRead = 0, 0, 0, true
 	return c
 }
 
@@ -87,8 +87,8 @@ type meteredConn struct {
 func (c *meteredConn) Write(b []byte) (int, error) {
 	c.m.mu.Lock()
 	c.m.sent += len(b)
-	if c.m.heard {
-		c.m.heard = false
+	if c.m.hasRead {
+		c.m.hasRead = false
 		c.m.trips++
 	}
 	c.m.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *meteredConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.m.mu.Lock()
 	c.m.received += n
-	c.m.heard = true
+	c.m.hasRead = true
 	c.m.mu.Unlock()
 	return n, err
 }
@@ -121,12 +121,12 @@ func ranNone(t *testing.T, rdb *redis.Client, commands ...string) {
 	stats := must[string](t)(rdb.Info(context.Background(), "commandstats").Result())
 	for _, name := range commands {
 		if strings.Contains(stats, "cmdstat_"+name+":") {
-			t.Errorf("%s was run", name)
+			t.Errorf("the server has run %s", name)
 		}
 	}
 }
 
-// quantiles shows how times are spread. It sorts them.
+// quantiles formats quantiles of times. It sorts the times.
 func quantiles(times []time.Duration) string {
 	slices.Sort(times)
 	if len(times) == 0 {
@@ -136,5 +136,5 @@ func quantiles(times []time.Duration) string {
 	return fmt.Sprintf("median %v, p99 %v, longest %v of %d", at(500), at(990), at(1000), len(times))
 }
 
-// A cost is what something takes.
+// A cost is the number of round trips and bytes of an operation.
 type cost struct{ trips, bytes int }

@@ -51,8 +51,8 @@ func tellRanks(ctx context.Context, rdb *redis.Client, room string, tell func(us
 	return nil
 }
 
-// A told is what a tier has told the users of a room.
-type told struct {
+// notified has the ranks that a tier has sent to the users of a room.
+type notified struct {
 	mu    sync.Mutex
 	ranks map[string][]rankAt
 }
@@ -62,15 +62,17 @@ type rankAt struct {
 	at   time.Time
 }
 
-func (l *told) of(user string) []rankAt {
+// of returns the ranks that were sent to a user.
+func (l *notified) of(user string) []rankAt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.ranks[user])
 }
 
-func startTelling(t *testing.T, rdb *redis.Client, room string) *told {
+// startNotifying starts a tier that runs tellRanks until the test ends.
+func startNotifying(t *testing.T, rdb *redis.Client, room string) *notified {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &told{ranks: map[string][]rankAt{}}
+	l := &notified{ranks: map[string][]rankAt{}}
 	var running sync.WaitGroup
 	running.Go(func() {
 		err := tellRanks(ctx, rdb, room, func(user string, rank int) {
@@ -79,7 +81,7 @@ func startTelling(t *testing.T, rdb *redis.Client, room string) *told {
 			l.ranks[user] = append(l.ranks[user], rankAt{rank, time.Now()})
 		})
 		if ctx.Err() == nil {
-			t.Errorf("the tier has stopped: %v", err)
+			t.Errorf("tellRanks returns %v before the end of the test", err)
 		}
 	})
 	t.Cleanup(func() {
@@ -90,18 +92,18 @@ func startTelling(t *testing.T, rdb *redis.Client, room string) *told {
 	return l
 }
 
-// One after the other.
+// TestRecipeWaitingListInTurn checks users that check in one after the other.
 func TestRecipeWaitingListInTurn(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
 	const room, grace = "club", time.Second
 	rdb := dial()
-	l := startTelling(t, dial(), room)
+	l := startNotifying(t, dial(), room)
 	for must[map[string]int64](t)(rdb.PubSubNumSub(ctx, "__subkeyspaceevent@0__:zadd|club").Result())["__subkeyspaceevent@0__:zadd|club"] == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	seen := map[string]time.Time{} // when a user's last check-in was sent
-	var away []string              // who has been so long without one that he may have lost his place
+	var away []string              // users whose last check-in is so long ago that the place may be lost
 	arrive := func(user string) int64 {
 		t.Helper()
 		sent := time.Now()
@@ -118,18 +120,19 @@ func TestRecipeWaitingListInTurn(t *testing.T) {
 			t.Fatalf("%s has rank %d, want %d", user, got, rank)
 		}
 	}
-	hasBeenTold := func(user string, ranks ...int) bool {
+	hasRanks := func(user string, ranks ...int) bool {
 		return slices.EqualFunc(l.of(user), ranks, func(r rankAt, rank int) bool { return r.rank == rank })
 	}
-	// While somebody waits to hear of his rank, those who are named keep theirs.
-	expectTold := func(staying []string, user string, ranks ...int) {
+	// expectRanks waits until a user is notified of ranks. Meanwhile the staying users
+	// check in and keep their places.
+	expectRanks := func(staying []string, user string, ranks ...int) {
 		t.Helper()
-		for begin := time.Now(); !hasBeenTold(user, ranks...); time.Sleep(20 * time.Millisecond) {
+		for begin := time.Now(); !hasRanks(user, ranks...); time.Sleep(20 * time.Millisecond) {
 			if len(away) > 0 {
 				return
 			}
 			if time.Since(begin) > time.Minute {
-				t.Fatalf("%s was told %v, want %v", user, l.of(user), ranks)
+				t.Fatalf("timeout: %s was notified of %v, want %v", user, l.of(user), ranks)
 			}
 			for _, user := range staying {
 				arrive(user)
@@ -140,41 +143,41 @@ func TestRecipeWaitingListInTurn(t *testing.T) {
 	for rank, user := range []string{"ann", "ben", "cid", "dan", "eve"} {
 		expect(user, int64(rank))
 		staying = append(staying, user)
-		expectTold(staying, user, rank)
+		expectRanks(staying, user, rank)
 	}
-	expect("ann", 0) // who checks in again keeps the place
+	expect("ann", 0) // a second check-in keeps the place
 	expect("cid", 2)
 	must[int64](t)(rdb.ZRem(ctx, room, "ben").Result()) // leaves
 	staying = []string{"ann", "cid", "dan", "eve"}
-	expectTold(staying, "cid", 2, 1)
-	expectTold(staying, "eve", 4, 3)
-	staying = []string{"ann", "dan", "eve"} // cid says nothing any more
-	expectTold(staying, "dan", 3, 2, 1)
-	expectTold(staying, "eve", 4, 3, 2)
-	expectTold(staying, "ann", 0)
+	expectRanks(staying, "cid", 2, 1)
+	expectRanks(staying, "eve", 4, 3)
+	staying = []string{"ann", "dan", "eve"} // cid does not check in any more
+	expectRanks(staying, "dan", 3, 2, 1)
+	expectRanks(staying, "eve", 4, 3, 2)
+	expectRanks(staying, "ann", 0)
 	expect("dan", 1)
 	delete(seen, "cid")
-	expect("cid", 3) // at the back again
+	expect("cid", 3) // at the end of the queue again
 	if len(away) > 0 {
 		tooSlow(t, fmt.Sprint(away, " may have lost their places"))
 	}
 }
 
-// A checkin is one that a user of the crowd has done.
+// A checkin is a check-in of a user and its result.
 type checkin struct {
 	sent, got time.Time
 	rank      int64
 }
 
-// A stay is a time that somebody has kept his place for.
+// A stay is a period in which a user keeps a place.
 type stay struct {
 	user     string
 	checkins []checkin
-	fresh    bool      // he had no place before, for certain
-	left     time.Time // when he began to leave, if he did
+	fresh    bool      // the user certainly had no place before
+	left     time.Time // the time before leaving, or zero
 }
 
-// until returns the time up to which a place is his for certain.
+// until returns the time until which the user certainly has the place.
 func (s *stay) until(grace time.Duration) time.Time {
 	end := s.checkins[len(s.checkins)-1].sent.Add(grace - 2*time.Millisecond)
 	if !s.left.IsZero() && s.left.Before(end) {
@@ -183,9 +186,9 @@ func (s *stay) until(grace time.Duration) time.Time {
 	return end
 }
 
-// A crowd of clients that come and go before a room of 30: some leave, some
-// crash, some are away for a moment. What they have seen is judged afterwards,
-// by their own clocks, without the server.
+// TestRecipeWaitingListCrowd checks many users and a room with a capacity of 30: some
+// leave, some crash, some are away for a moment. It judges the ranks that they have
+// received by their own clocks, without the server.
 func TestRecipeWaitingListCrowd(t *testing.T) {
 	dial := recipe(t)
 	ctx := context.Background()
@@ -193,7 +196,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 	users := of(150, 500)
 	grace := time.Duration(of(300, 1500)) * time.Millisecond
 	end := time.Now().Add(time.Duration(of(1500, 30_000)) * time.Millisecond)
-	l := startTelling(t, dial(), room)
+	l := startNotifying(t, dial(), room)
 
 	stays := make([][]*stay, users)
 	meters := make([]meter, users)
@@ -207,7 +210,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 			if _, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error { return p.Ping(ctx).Err() }); err != nil {
 				t.Error(err)
 			}
-			rdb.Ping(ctx) // go-redis has connections of their own for pipelines
+			rdb.Ping(ctx) // go-redis uses a separate connection for pipelines
 			meters[n].take()
 			pause := func(lo, hi time.Duration) { time.Sleep(lo + time.Duration(r.Int64N(int64(hi-lo)))) }
 			pause(0, grace)
@@ -228,7 +231,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 					case !s.left.IsZero(), c.sent.After(last.got.Add(grace + 5*time.Millisecond)):
 						s = nil // the place was lost
 					case c.got.After(last.sent.Add(grace - 2*time.Millisecond)):
-						s = &stay{user: user} // nobody can say, so that his rank proves nothing
+						s = &stay{user: user} // the place may be lost or not: the rank proves nothing
 						stays[n] = append(stays[n], s)
 					}
 				}
@@ -257,7 +260,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	time.Sleep(grace / 2) // nobody's deadline, and time enough to be told
+	time.Sleep(grace / 2) // long enough for the last notifications
 
 	var all []*stay
 	total, left, trips, returned := 0, 0, 0, 0
@@ -267,7 +270,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 		left += leaves[n]
 		trips += meters[n].take().trips
 	}
-	// Who has a place keeps it, and moves up only.
+	// A user with a place keeps it, and only moves up.
 	type edge struct {
 		at   time.Time
 		step int
@@ -278,7 +281,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 		inside := -1
 		for i, c := range s.checkins {
 			if i > 0 && c.rank > s.checkins[i-1].rank {
-				t.Fatalf("%s had rank %d, and has %d", s.user, s.checkins[i-1].rank, c.rank)
+				t.Fatalf("%s had rank %d, and then %d, want no increase", s.user, s.checkins[i-1].rank, c.rank)
 			}
 			if i > 0 && c.sent.Sub(s.checkins[i-1].got) > grace/2 {
 				returned++
@@ -302,10 +305,10 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 		most = max(most, count)
 	}
 	if most > capacity {
-		t.Errorf("%d were in a room of %d", most, capacity)
+		t.Errorf("%d users were in the room at once, want at most %d", most, capacity)
 	}
-	// First come, first served: whoever came before somebody else, and is still
-	// there, is before him.
+	// First come, first served: of two users with a place, the one that came first
+	// has the lower rank.
 	compared := 0
 	for _, later := range all {
 		if !later.fresh {
@@ -330,18 +333,19 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 			}
 		}
 	}
-	// Nobody had to ask: what a check-in replied had been told, or was soon.
+	// Users need not poll: a notification has each rank that a check-in returned, before
+	// or soon after it.
 	var delay []time.Duration
 	for _, s := range all {
 		ranks := l.of(s.user)
 		for i, c := range s.checkins {
-			gone := i == len(s.checkins)-1 && !s.left.IsZero() // at once, perhaps before anybody could tell him
+			gone := i == len(s.checkins)-1 && !s.left.IsZero() // left at once, perhaps before the notification
 			if i == 0 || c.rank == s.checkins[i-1].rank || gone {
 				continue
 			}
 			j := slices.IndexFunc(ranks, func(r rankAt) bool { return r.rank <= int(c.rank) && r.at.After(s.checkins[i-1].sent) })
 			if j < 0 {
-				t.Errorf("%s has rank %d and was never told", s.user, c.rank)
+				t.Errorf("%s has rank %d, without a notification", s.user, c.rank)
 				continue
 			}
 			delay = append(delay, max(0, ranks[j].at.Sub(c.got)))
@@ -353,7 +357,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 			for _, r := range l.of(s.user) {
 				if r.at.After(s.checkins[0].got.Add(50*time.Millisecond)) && r.at.Before(s.checkins[i].sent) {
 					if last >= 0 && r.rank >= last {
-						t.Fatalf("%s was told rank %d after %d", s.user, r.rank, last)
+						t.Fatalf("%s was notified of rank %d after %d", s.user, r.rank, last)
 					}
 					last = r.rank
 				}
@@ -361,18 +365,18 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 		}
 	}
 	if trips != total+left {
-		t.Errorf("%d round trips for %d check-ins and %d leaves", trips, total, left)
+		t.Errorf("%d round trips, want one for each of %d check-ins and %d leaves", trips, total, left)
 	}
 	t.Logf("%d users, %d check-ins, %d leaves, %d round trips, %d stays, %d of them inside, at most %d at the same time; "+
-		"%d came back within the grace; %d pairs compared; ranks are told after the user has asked by: %s",
+		"%d came back within the grace; %d pairs compared; delays of notifications after check-ins: %s",
 		users, total, left, trips, len(all), admitted, most, returned, compared, quantiles(delay))
 	if most < capacity/2 || returned == 0 || compared == 0 || len(delay) == 0 {
-		tooSlow(t, "the crowd was too small to prove anything")
+		tooSlow(t, "too little load for the test")
 	}
 	rdb := dial()
 	ranNone(t, rdb, "zrangebyscore", "zscan", "hset", "zcard")
 	time.Sleep(grace + 50*time.Millisecond)
 	if n := must[int64](t)(rdb.DBSize(ctx).Result()); n != 0 {
-		t.Errorf("%d keys are left: drop-outs are there", n)
+		t.Errorf("DBSIZE: got %d, want 0: a place has not expired", n)
 	}
 }
