@@ -16,7 +16,7 @@ func TestParseStat(t *testing.T) {
 	for _, name := range []string{"redis-server", "a) S 1 (b", "(sd-pam)", ""} {
 		got, err := parseStat("123 (" + name + ")" + rest)
 		if want := 12900 * time.Millisecond; err != nil || got != want {
-			t.Errorf("%q: %v %v, not %v", name, got, err, want)
+			t.Errorf("program name %q: got %v, want %v (%v)", name, got, want, err)
 		}
 	}
 	for _, bad := range []string{"", "123 (x) S 1 2", "123 (x)" + strings.ReplaceAll(rest, "1234", "abc")} {
@@ -55,10 +55,10 @@ func TestOwnProcess(t *testing.T) {
 			break
 		}
 		if time.Now().After(until) {
-			t.Fatal("busy for 20 s, and no CPU was used")
+			t.Fatal("timeout: busy for 20 s, and the CPU time is 0")
 		}
 	}
 	if rss, _, err := s.rss(); err != nil || rss < 1<<20 {
-		t.Errorf("a resident set of %d bytes, %v", rss, err)
+		t.Errorf("the resident set has %d bytes (%v)", rss, err)
 	}
 }

@@ -46,19 +46,19 @@ func aReport() *report {
 func TestReport(t *testing.T) {
 	r := aReport()
 	if got, want := r.cells(r.rows[0])[:5], []string{"PING, P16", "4.00", "2.00", "0.50", "10 · 10"}; !slices.Equal(got, want) {
-		t.Errorf("%q, not %q", got, want)
+		t.Errorf("cells: got %q, want %q", got, want)
 	}
 	if got := r.rows[1].cpu(0); got != 20 {
-		t.Errorf("the median of 10 and 30 is %v", got)
+		t.Errorf("the median of 10 and 30: got %v, want 20", got)
 	}
 	if mean, n := r.geometricMean(1, func(work) bool { return true }); n != 2 || mean < 0.999 || mean > 1.001 {
-		t.Errorf("the geometric mean of 2 and 1/2 is %v (%d)", mean, n)
+		t.Errorf("the geometric mean of 2 and 1/2: got %v of %d, want 1 of 2", mean, n)
 	}
 	if got := r.halfLoad("PING, P16"); got != 5000 {
-		t.Errorf("half of 10 000 is %v", got)
+		t.Errorf("half load: got %v, want 5000", got)
 	}
 	if got := r.verdictText(); !strings.Contains(got, "zsetd: no more CPU per operation than redis: not reached; not in 1 of 2: A<B, P16 2.00\n") {
-		t.Errorf("%q", got)
+		t.Errorf("verdicts: got %q", got)
 	}
 	text := r.markdown("x.svg")
 	for _, want := range []string{
@@ -79,7 +79,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 	if _, err := replaceSection("a\n<!-- bench -->\nb\n", "bench", "new\n"); err == nil {
-		t.Error("a section without an end marker")
+		t.Error("a section without an end marker: no error")
 	}
 }
 
@@ -184,7 +184,7 @@ func TestTimetable(t *testing.T) {
 	expect := func(what string, want, wantNow int) {
 		t.Helper()
 		if got := next(); !got.Equal(at(want)) || !now.Equal(at(wantNow)) {
-			t.Errorf("%s: counts from %v at %v, not %v at %v", what, got, now, at(want), at(wantNow))
+			t.Errorf("%s: counts from %v at %v, want %v at %v", what, got, now, at(want), at(wantNow))
 		}
 	}
 	expect("the first", 10, 10)
@@ -220,7 +220,7 @@ func TestAllWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.rows) != len(list) {
-		t.Errorf("%d works, and %d rows", len(list), len(r.rows))
+		t.Errorf("%d rows, want %d", len(r.rows), len(list))
 	}
 	for _, s := range shapes(1000) {
 		row, err := measureMemory(ctx, r.targets, s, 0, churn{2, time.Second})

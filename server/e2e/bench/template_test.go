@@ -17,7 +17,7 @@ func TestTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if tmpl.commands != 3 {
-		t.Errorf("%d commands", tmpl.commands)
+		t.Errorf("%d commands, want 3", tmpl.commands)
 	}
 	request := tmpl.repeated(2)
 	tmpl.fill(request, rand.New(rand.NewPCG(1, 1)))
@@ -26,18 +26,18 @@ func TestTemplate(t *testing.T) {
 		`\*2\r\n\$4\r\nPING\r\n\$16\r\n0123456789abcdef\r\n`
 	want := strings.NewReplacer("NOW", "000000000052", "OLD", "000000000002").Replace(one) + strings.NewReplacer("NOW", "000000000053", "OLD", "000000000003").Replace(one)
 	if !regexp.MustCompile("^" + want + "$").Match(request) {
-		t.Errorf("%q", request)
+		t.Errorf("request: got %q, want %s", request, want)
 	}
 	keys := regexp.MustCompile(`s:\d+`).FindAllString(string(request), -1)
 	if keys[0] != keys[1] || keys[2] != keys[3] {
-		t.Errorf("a request of several keys: %q", keys)
+		t.Errorf("different keys in one request: %q", keys)
 	}
 }
 
 func TestTemplateErrors(t *testing.T) {
 	for _, text := range []string{"GET {r", "GET {x/2}", "GET {y}", "GET {r/0}", "GET {r/a}", "GET {key/3}"} {
 		if _, err := parseTemplate(text, limits{1, 1, 1}); err == nil {
-			t.Errorf("%q is a template", text)
+			t.Errorf("%q: no error", text)
 		}
 	}
 }
@@ -47,11 +47,11 @@ func TestWorks(t *testing.T) {
 	names := map[string]bool{}
 	for _, w := range works(limits{1000, 10, 100}) {
 		if names[w.title()] {
-			t.Errorf("%s: twice", w.title())
+			t.Errorf("%s: a second workload with this title", w.title())
 		}
 		names[w.title()] = true
 		if w.halfLoadOf != "" && !names[w.halfLoadOf] {
-			t.Errorf("%s: %s was not measured before it", w.title(), w.halfLoadOf)
+			t.Errorf("%s: %s, whose half load it has, does not precede it", w.title(), w.halfLoadOf)
 		}
 		tmpl, err := parseTemplate(w.command, limits{1000, 10, 100})
 		if err != nil {
@@ -80,10 +80,10 @@ func TestSkipReply(t *testing.T) {
 		}
 		err := skipReply(r)
 		if got := strings.TrimPrefix(fmt.Sprint(err), "<nil>"); got != want {
-			t.Errorf("%q: %s, not %s", text, got, want)
+			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 		if rest, _ := r.ReadString('\n'); err == nil && rest != "+next\r\n" {
-			t.Errorf("%q: what is left is %q", text, rest)
+			t.Errorf("%q: the remaining input is %q, want the next reply", text, rest)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func main() {
 
 // run runs go test with the arguments and returns its exit status.
 func run(w io.Writer, dir string, every time.Duration, slow int, args []string) (int, error) {
-	line := strings.Fields(os.Getenv("GO")) // as make has it
+	line := strings.Fields(os.Getenv("GO")) // as make sets it
 	if len(line) == 0 {
 		line = []string{"go"}
 	}
@@ -43,7 +43,7 @@ func run(w io.Writer, dir string, every time.Duration, slow int, args []string) 
 		return 0, err
 	}
 	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt) // go test gets it from the terminal, too, and ends
+	signal.Notify(interrupted, os.Interrupt) // the terminal also sends it to go test, which ends
 	defer signal.Stop(interrupted)
 	if err := cmd.Start(); err != nil {
 		return 0, err
@@ -135,7 +135,7 @@ func newProgress(w io.Writer, begin time.Time) *progress {
 	return &progress{w: w, begin: begin, packages: map[string]*pkg{}}
 }
 
-// line takes a line of go test -json. One that is no event is printed.
+// line processes a line of go test -json. It prints a line that is not an event.
 func (p *progress) line(line []byte) {
 	var e event
 	if line[0] != '{' || json.Unmarshal(line, &e) != nil {
@@ -247,7 +247,8 @@ func (p *progress) print(output []string) {
 // short returns the end of a package's path.
 func short(pkg string) string { return pkg[strings.LastIndexByte(pkg, '/')+1:] }
 
-// report prints what is done, and what has been running for longest.
+// report prints how many packages and tests are done, and the tests that have been
+// running for longest.
 func (p *progress) report(now time.Time) {
 	fmt.Fprintf(p.w, "%4.0f s: %d packages and %d tests done", now.Sub(p.begin).Seconds(), p.done, len(p.times))
 	if len(p.failed) > 0 {

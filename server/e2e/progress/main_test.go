@@ -82,16 +82,16 @@ func TestRun(t *testing.T) {
 			}
 			for _, want := range test.want {
 				if !strings.Contains(out.String(), want) {
-					t.Errorf("no %q", want)
+					t.Errorf("the output has no %q", want)
 				}
 			}
 			for _, not := range test.not {
 				if strings.Contains(out.String(), not) {
-					t.Errorf("%q", not)
+					t.Errorf("the output has %q", not)
 				}
 			}
 			if t.Failed() {
-				t.Logf("it printed:\n%s", out.String())
+				t.Logf("output:\n%s", out.String())
 			}
 		})
 	}
