@@ -362,15 +362,15 @@ func (p *process) watchPing() *watchfulness {
 
 // during returns the longest wait while f runs.
 func (w *watchfulness) during(f func()) time.Duration {
-	settle := func() {
+	waitForTwoReplies := func() {
 		for n := w.count.Load() + 2; w.count.Load() < n; {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	settle()
+	waitForTwoReplies()
 	w.worst.Store(0)
 	f()
-	settle()
+	waitForTwoReplies()
 	return time.Duration(w.worst.Load())
 }
 

@@ -52,7 +52,7 @@ func TestFileStaysSmall(t *testing.T) {
 		size = max(size, info.Size())
 	}
 	atMost(p, "the file of 3 MB of data", size, 40<<20)
-	p.settles("after 1.8 million changes", rss+16<<20, 20*time.Second)
+	p.expectMemory("after 1.8 million changes", rss+16<<20, 20*time.Second)
 }
 
 // A file that is cut short while clients write, and two signals in place of one, cost

@@ -412,9 +412,9 @@ func (p *process) returns(to state, within time.Duration, c ...*client) {
 		p.name, now.descriptors, now.goroutines, time.Since(begin).Round(time.Millisecond))
 }
 
-// settles fails the test unless the memory of the server falls to a limit within a
+// expectMemory fails the test unless the memory of the server falls to a limit within a
 // time.
-func (p *process) settles(what string, limit int64, within time.Duration) {
+func (p *process) expectMemory(what string, limit int64, within time.Duration) {
 	p.t.Helper()
 	begin := time.Now()
 	eventually(within, func() bool { return p.rss() <= limit })
@@ -688,7 +688,7 @@ func TestHarness(t *testing.T) {
 				c.dies()
 			}
 		}
-		p.settles("when the value is gone", rss+value/2, 20*time.Second)
+		p.expectMemory("when the value is gone", rss+value/2, 20*time.Second)
 		p.watch()
 		if peak := p.peak(); peak > rss+value/2 {
 			t.Errorf("the peak is %s after it was reset", mb(peak))

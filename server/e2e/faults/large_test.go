@@ -88,11 +88,11 @@ func TestLargeValue(t *testing.T) {
 		p.watch()
 		set(writer, "k", 0)
 		atMost(p, "SET: peak of memory", p.peak(), size*22/10)
-		p.settles("with the value", size+64<<20, patience)
+		p.expectMemory("with the value", size+64<<20, patience)
 		p.watch()
 		set(writer, "k", 2*time.Second) // for which it looks as if there were nothing to be freed
 		atMost(p, "SET in place of it: peak of memory", p.peak(), size*32/10)
-		p.settles("with the value", size+64<<20, patience)
+		p.expectMemory("with the value", size+64<<20, patience)
 		p.watch()
 		reader.send("GET", "k")
 		reader.SetReadDeadline(time.Now().Add(patience))
@@ -103,9 +103,9 @@ func TestLargeValue(t *testing.T) {
 			t.Fatalf("%d bytes, %v", n, err)
 		}
 		atMost(p, "GET: peak of memory", p.peak(), size*22/10)
-		p.settles("when it is read", size+64<<20, patience)
+		p.expectMemory("when it is read", size+64<<20, patience)
 		deleter.want(int64(1), "DEL", "k")
-		p.settles("when it is deleted", 64<<20, patience)
+		p.expectMemory("when it is deleted", 64<<20, patience)
 		t.Logf("%s: %s before all that", p.name, mb(idle))
 		// An incomplete command of a client that disconnects is released at once, too.
 		p.watch()
@@ -115,7 +115,7 @@ func TestLargeValue(t *testing.T) {
 		}
 		writer.close()
 		atMost(p, "half a SET: peak of memory", p.peak(), size*15/10)
-		p.settles("when its client is gone", 64<<20, patience)
+		p.expectMemory("when its client is gone", 64<<20, patience)
 		p.alive()
 	})
 }

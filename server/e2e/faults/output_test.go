@@ -205,7 +205,7 @@ func TestClientThatNeverReads(t *testing.T) {
 		} else if !eventually(patience, func() bool { return p.info("client_output_buffer_limit_disconnections") == "1" }) {
 			t.Errorf("%s: the client is not cut", p.name)
 		}
-		what := "more memory for " + strconv.Itoa(n) + " replies of 60 KB that nobody reads"
+		what := "more memory for " + strconv.Itoa(n) + " replies of 60 KB that no client reads"
 		atMost(p, what, p.peak()-before, 64<<20)
 		if p.ours() {
 			<-sent
@@ -235,7 +235,7 @@ func TestMonitorThatNeverReads(t *testing.T) {
 				c.receive()
 			}
 		}
-		atMost(p, "more memory for 60 MB of lines that nobody reads", p.peak()-before, 64<<20)
+		atMost(p, "more memory for 60 MB of lines that no client reads", p.peak()-before, 64<<20)
 		p.cut(bad)
 		p.alive()
 	})
@@ -311,7 +311,7 @@ func TestClientsThatTakeTheirTime(t *testing.T) {
 		c := dial()
 		c.send("BLPOP", "nothing", "0")
 		if !eventually(patience, func() bool { return p.info("blocked_clients") == "1" }) {
-			p.t.Fatalf("%s: nobody is blocked", p.name)
+			p.t.Fatalf("%s: no client is blocked", p.name)
 		}
 		c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 		if !c.ended(patience) || !eventually(patience, func() bool { return p.info("blocked_clients") == "0" }) {
@@ -358,6 +358,6 @@ func TestManyClientsThatNeverRead(t *testing.T) {
 		for tries := 1; more > most && tries < 3; tries++ {
 			p, more = takes()
 		}
-		atMost(p, "more memory for 1.2 GB of replies that nobody reads", more, most)
+		atMost(p, "more memory for 1.2 GB of replies that no client reads", more, most)
 	})
 }

@@ -29,7 +29,7 @@ func TestProcess(t *testing.T) {
 		p.stop()
 	}
 	atMost(p, "from the start to the first reply", answered, 50*time.Millisecond+late)
-	p.settles("when it does nothing", 20_000_000, 40*time.Second)
+	p.expectMemory("when it does nothing", 20_000_000, 40*time.Second)
 	const window, most = 2 * time.Second, 2 * time.Millisecond
 	used := most
 	for try := 0; try < 10 && used >= most; try++ { // it may still work on earlier commands
@@ -47,9 +47,9 @@ func TestProcess(t *testing.T) {
 	if rss := p.rss(); rss < keys*size {
 		t.Errorf("with %s of data it takes %s", mb(keys*size), mb(rss))
 	}
-	p.settles("with 31 MB of data", keys*size+25_000_000, 40*time.Second)
+	p.expectMemory("with 31 MB of data", keys*size+25_000_000, 40*time.Second)
 	c.want("OK", "FLUSHALL")
-	p.settles("after FLUSHALL", 22_000_000, 40*time.Second)
+	p.expectMemory("after FLUSHALL", 22_000_000, 40*time.Second)
 }
 
 // threads returns the CPU that the threads of the server have used, finer than cpu.

@@ -17,7 +17,7 @@
 // gone and FLUSHALL has deleted all, heap, goroutines and descriptors must be what
 // they were just after the start. The table that is printed has these samples.
 //
-// The server of the stage "crash" is killed again and again, or told to stop, and starts
+// The server of the stage "crash" is killed repeatedly, or receives a signal to stop, and starts
 // with its file: with appendfsync always, where nothing that was acknowledged may be
 // lost, or as usual, where the last second may be. How much it was, at most, is printed.
 //

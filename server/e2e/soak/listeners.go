@@ -102,7 +102,7 @@ func (w *news) session(p *player, how int) error {
 		}
 		parts := strings.SplitN(text(m[len(m)-1]), "/", 3)
 		if len(parts) != 3 {
-			problem = p.wrong("a message that nobody has published: %s", show(m))
+			problem = p.wrong("a message that no client has published: %s", show(m))
 			return
 		}
 		n, _ := strconv.ParseInt(parts[1], 10, 64)
@@ -176,7 +176,7 @@ type mirrors struct {
 	st      *stage
 	writers []*player
 	readers []*player
-	told    counter
+	invalid counter
 	served  counter
 }
 
@@ -204,7 +204,7 @@ func (w *mirrors) run() {
 				if len(m) < 2 || text(m[0]) != "invalidate" {
 					return
 				}
-				w.told.add(1)
+				w.invalid.add(1)
 				if m[1] == nil {
 					clear(have)
 				}
@@ -262,7 +262,7 @@ func (w *mirrors) read(p *player, have map[string]string, broadcast bool) error 
 		return nil // after a notification there is no other until the client reads again
 	}
 	if mine, ok := have[key]; ok && mine != show(r) {
-		return p.wrong("%s is %s, and was %s; nobody has said that it changed", key, show(r), mine)
+		return p.wrong("%s is %s, and was %s; no invalidation has come", key, show(r), mine)
 	} else if ok {
 		w.served.add(1)
 	}
@@ -273,7 +273,7 @@ func (w *mirrors) read(p *player, have map[string]string, broadcast bool) error 
 func (w *mirrors) finish(*client) error { return nil }
 
 func (w *mirrors) String() string {
-	return fmt.Sprintf("mirrors: %d changes told, %d reads that were known before", w.told.get(), w.served.get())
+	return fmt.Sprintf("mirrors: %d invalidations, %d reads from the cache", w.invalid.get(), w.served.get())
 }
 
 // expiredChannel is the channel of events of keys that expire.
@@ -375,7 +375,7 @@ func (w *alarms) listen(p *player) error {
 		overdue := ""
 		for key, at := range w.waiting {
 			if now.Sub(at) > answerTime {
-				overdue = fmt.Sprintf("%s was to expire %v ago, and nobody has been told", key, now.Sub(at))
+				overdue = fmt.Sprintf("%s was to expire %v ago, and no event has come", key, now.Sub(at))
 			}
 		}
 		w.mu.Unlock()

@@ -404,11 +404,11 @@ func (w *entries) finish(c *client) error {
 		}
 	}
 	if strange > w.doubts+len(w.puts) {
-		return fmt.Errorf("%d entries are there that nobody has added; %d may have been", strange, w.doubts)
+		return fmt.Errorf("%d entries that no producer has added; %d possibly added", strange, w.doubts)
 	}
 	for id := range w.open {
 		if !v[id] && !w.unsure[id] {
-			return fmt.Errorf("the entry %s is gone, and nobody has acknowledged it", id)
+			return fmt.Errorf("the entry %s is missing, without an acknowledgement", id)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func TestDifferences(t *testing.T) {
 		v := make()
 		spoil(v)
 		if difference(make(), v) == "" || difference(v, make()) == "" {
-			t.Errorf("a value %s is not told from the right one", name)
+			t.Errorf("difference does not detect a value %s", name)
 		}
 	}
 	if d := difference(make(), make()); d != "" {

@@ -107,7 +107,7 @@ func (st *stage) table() string {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (q: nobody works, garbage is collected)\n%s\n", st.name, header)
+	fmt.Fprintf(&b, "%s (q: no load, after garbage collection)\n%s\n", st.name, header)
 	var quiet []sample
 	for _, s := range st.samples {
 		if s.quiet {
