@@ -365,13 +365,6 @@ func TestStyleRules(t *testing.T) {
 	}
 }
 
-// unconverted lists the files, and the directories with all Go files directly in them,
-// whose comments do not yet follow TestPlainEnglish. The list only shrinks: an entry
-// without complaints fails the test.
-func unconverted() []string {
-	return []string{}
-}
-
 // cure is a wording that TestPlainEnglish rejects, and the advice in its message.
 type cure struct {
 	wording *regexp.Regexp
@@ -485,8 +478,6 @@ func prose(name string, content []byte) (texts map[int]string, err error) {
 // TestPlainEnglish rejects wordings that a systems engineer does not understand at
 // first reading, in comments and in Markdown.
 func TestPlainEnglish(t *testing.T) {
-	list := unconverted()
-	complaints := map[string]int{} // by entry of the list
 	all := cures()
 	files(t, func(name string, content []byte) {
 		if ext := path.Ext(name); ext != ".go" && ext != ".md" || strings.Contains(name, "testdata/") {
@@ -498,26 +489,10 @@ func TestPlainEnglish(t *testing.T) {
 		}
 		for line, text := range texts {
 			for _, complaint := range judgeProse(text, all) {
-				listed := false
-				for _, entry := range []string{name, path.Dir(name)} {
-					if slices.Contains(list, entry) && (entry == name || path.Ext(name) == ".go") {
-						complaints[entry]++
-						listed = true
-					}
-				}
-				if !listed {
-					t.Errorf("%s:%d: %s", name, line, complaint)
-				}
+				t.Errorf("%s:%d: %s", name, line, complaint)
 			}
 		}
 	})
-	for _, entry := range list {
-		if complaints[entry] == 0 {
-			t.Errorf("%s is plain English, or does not exist: remove it from the list in unconverted", entry)
-		} else {
-			t.Logf("%s: %d complaints to go", entry, complaints[entry])
-		}
-	}
 }
 
 func TestPlainEnglishRules(t *testing.T) {
