@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/x509"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"io"
 	"log/slog"
 	"net"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestPreAuthOutputLimit checks that an unauthenticated client that sends commands and

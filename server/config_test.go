@@ -3,13 +3,14 @@ package server
 import (
 	"context"
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 func TestConfigRewrite(t *testing.T) {

@@ -2,11 +2,12 @@ package server
 
 import (
 	"context"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestNeverEarly checks that waits never end early, at any offset within a millisecond,

@@ -1,9 +1,10 @@
 package server
 
 import (
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestDebugAllowed checks that the permission to DEBUG depends on the address of the

@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // evicting starts a server with a limit that leaves room for so many more bytes

@@ -2,11 +2,12 @@ package server
 
 import (
 	"context"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // BenchmarkTake measures the lock hold for a checkpoint of 100 000 changed keys.

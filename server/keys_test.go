@@ -2,9 +2,10 @@ package server
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"math"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestKeyAllocations checks that commands that query keys, or change their deadlines,

@@ -2,10 +2,11 @@ package server
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestLazyFree checks the count of objects that Redis would free in the background, and

@@ -2,8 +2,9 @@ package server
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestAllocationsOfListsAndSets checks that reading lists and sets allocates nothing, and

@@ -5,7 +5,6 @@ package server
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"io"
 	"net"
 	"runtime"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // The lock is held for at most 5 ms of processor time while a mass of members

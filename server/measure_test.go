@@ -6,12 +6,13 @@ package server
 import (
 	"context"
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // measured skips a test unless make faults runs it.

@@ -2,11 +2,12 @@ package server
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestPublishReachesSubscribers checks with random subscriptions that each client receives

@@ -3,11 +3,12 @@ package server
 import (
 	"flag"
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestReadme checks that the tables in README.md are those of the code.

@@ -2,10 +2,11 @@ package server
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestNameIndex compares the index with a map of the names in lower case.

@@ -2,9 +2,10 @@ package server
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // sessionClient is a session without a transport.

@@ -12,7 +12,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"io"
 	"log/slog"
 	"math/big"
@@ -26,6 +25,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // pki is a certificate authority and the directory of its certificates.

@@ -2,9 +2,10 @@ package server
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // BenchmarkTurn is a pipeline of 16 commands, from the bytes that have arrived to

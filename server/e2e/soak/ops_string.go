@@ -2,9 +2,7 @@
 
 package main
 
-import (
-	"strconv"
-)
+import "strconv"
 
 func (o *owner) stringOp(key string) *op {
 	v := o.model[key]

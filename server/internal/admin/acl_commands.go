@@ -18,56 +18,14 @@ func ACLCommands() []engine.Command {
 			Group: "server", Since: "6.0.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for Access List Control commands ",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "acl|cat", Arity: -2, Flags: "noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(1) since the categories and commands are a fixed set.",
-				Summary: "List the ACL categories or the commands inside a category",
-				Syntax:  "[categoryname]",
-			}, Run: aclCat},
-			{Facts: protocol.Facts{
-				Name: "acl|deluser", Arity: -3, Flags: "admin noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(1) amortized time considering the typical user.",
-				Summary: "Remove the specified ACL users and the associated rules",
-				Syntax:  "username [username ...]",
-			}, Run: aclDeluser},
-			{Facts: protocol.Facts{
-				Name: "acl|dryrun", Arity: -4, Flags: "admin noscript loading stale",
-				Group: "server", Since: "7.0.0", Complexity: "O(1).",
-				Summary: "Returns whether the user can execute the given command without executing the command.",
-				Syntax:  "username command [arg [arg ...]]",
-			}, Run: aclDryrun},
-			{Facts: protocol.Facts{
-				Name: "acl|genpass", Arity: -2, Flags: "noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(1)",
-				Summary: "Generate a pseudorandom secure password to use for ACL users",
-				Syntax:  "[bits]",
-			}, Run: aclGenpass},
-			{Facts: protocol.Facts{
-				Name: "acl|getuser", Arity: 3, Flags: "admin noscript loading stale",
-				Group: "server", Since: "6.0.0",
-				Complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
-				Summary:    "Get the rules for a specific ACL user",
-				Syntax:     "username",
-				History: []string{
-					"6.2.0 Added Pub/Sub channel patterns.",
-					"7.0.0 Added selectors and changed the format of key and channel patterns from a list to their rule representation.",
-				},
-			}, Run: aclGetuser},
-			{Facts: protocol.Facts{
-				Name: "acl|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: aclHelp},
-			{Facts: protocol.Facts{
-				Name: "acl|list", Arity: 2, Flags: "admin noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
-				Summary: "List the current ACL rules in ACL config file format",
-			}, Run: aclList},
-			{Facts: protocol.Facts{
-				Name: "acl|load", Arity: 2, Flags: "admin noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
-				Summary: "Reload the ACLs from the configured ACL file",
-			}, Run: aclLoad},
+			aclCatRow(),
+			aclDeluserRow(),
+			aclDryrunRow(),
+			aclGenpassRow(),
+			aclGetuserRow(),
+			aclHelpRow(),
+			aclListRow(),
+			aclLoadRow(),
 			{Facts: protocol.Facts{
 				Name: "acl|log", Arity: -2, Flags: "admin noscript loading stale",
 				Group: "server", Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
@@ -75,33 +33,21 @@ func ACLCommands() []engine.Command {
 				Syntax:  "operation:[count | RESET]",
 				History: []string{"7.2.0 Added entry ID, timestamp created, and timestamp last updated."},
 			}, Run: engine.ACLLog},
-			{Facts: protocol.Facts{
-				Name: "acl|save", Arity: 2, Flags: "admin noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
-				Summary: "Save the current ACL rules in the configured ACL file",
-			}, Run: aclSave},
-			{Facts: protocol.Facts{
-				Name: "acl|setuser", Arity: -3, Flags: "admin noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of rules provided.",
-				Summary: "Modify or create the rules for a specific ACL user",
-				Syntax:  "username [rule [rule ...]]",
-				History: []string{
-					"6.2.0 Added Pub/Sub channel patterns.",
-					"7.0.0 Added selectors and key based permissions.",
-				},
-			}, Run: aclSetuser},
-			{Facts: protocol.Facts{
-				Name: "acl|users", Arity: 2, Flags: "admin noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
-				Summary: "List the username of all the configured ACL rules",
-			}, Run: aclUsers},
-			{Facts: protocol.Facts{
-				Name: "acl|whoami", Arity: 2, Flags: "noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(1)",
-				Summary: "Return the name of the user associated to the current connection",
-			}, Run: aclWhoami},
+			aclSaveRow(),
+			aclSetuserRow(),
+			aclUsersRow(),
+			aclWhoamiRow(),
 		}},
 	}
+}
+
+func aclCatRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|cat", Arity: -2, Flags: "noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(1) since the categories and commands are a fixed set.",
+		Summary: "List the ACL categories or the commands inside a category",
+		Syntax:  "[categoryname]",
+	}, Run: aclCat}
 }
 
 func aclCat(c *engine.Call) {
@@ -129,6 +75,15 @@ func aclCat(c *engine.Call) {
 	}
 }
 
+func aclDeluserRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|deluser", Arity: -3, Flags: "admin noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(1) amortized time considering the typical user.",
+		Summary: "Remove the specified ACL users and the associated rules",
+		Syntax:  "username [username ...]",
+	}, Run: aclDeluser}
+}
+
 func aclDeluser(c *engine.Call) {
 	a, names := c.Engine.ACL, c.Rest()
 	for _, name := range names {
@@ -148,6 +103,15 @@ func aclDeluser(c *engine.Call) {
 		c.Engine.DropSessions(u, c.Session)
 	}
 	c.Reply.Int(deleted)
+}
+
+func aclDryrunRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|dryrun", Arity: -4, Flags: "admin noscript loading stale",
+		Group: "server", Since: "7.0.0", Complexity: "O(1).",
+		Summary: "Returns whether the user can execute the given command without executing the command.",
+		Syntax:  "username command [arg [arg ...]]",
+	}, Run: aclDryrun}
 }
 
 func aclDryrun(c *engine.Call) {
@@ -179,6 +143,15 @@ func aclDryrun(c *engine.Call) {
 // maxPassBits is the length of the longest password that GENPASS makes.
 const maxPassBits = 4096
 
+func aclGenpassRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|genpass", Arity: -2, Flags: "noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(1)",
+		Summary: "Generate a pseudorandom secure password to use for ACL users",
+		Syntax:  "[bits]",
+	}, Run: aclGenpass}
+}
+
 func aclGenpass(c *engine.Call) {
 	if c.Len() > 1 {
 		c.BadSubcommand()
@@ -201,6 +174,20 @@ func aclGenpass(c *engine.Call) {
 		panic("BUG: no randomness: " + err.Error())
 	}
 	c.Reply.BulkString(hex.EncodeToString(b[:])[:(bits+3)/4])
+}
+
+func aclGetuserRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|getuser", Arity: 3, Flags: "admin noscript loading stale",
+		Group: "server", Since: "6.0.0",
+		Complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
+		Summary:    "Get the rules for a specific ACL user",
+		Syntax:     "username",
+		History: []string{
+			"6.2.0 Added Pub/Sub channel patterns.",
+			"7.0.0 Added selectors and changed the format of key and channel patterns from a list to their rule representation.",
+		},
+	}, Run: aclGetuser}
 }
 
 func aclGetuser(c *engine.Call) {
@@ -241,6 +228,14 @@ func reply(s *engine.Selector, r *protocol.Reply) {
 	r.BulkString(s.DescribeChannels())
 }
 
+func aclHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|help", Arity: 2, Flags: "loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: aclHelp}
+}
+
 func aclHelp(c *engine.Call) {
 	c.Help("CAT [<category>]",
 		"    List all commands that belong to <category>, or all command categories",
@@ -270,6 +265,14 @@ func aclHelp(c *engine.Call) {
 		"    Return the current connection username.")
 }
 
+func aclListRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|list", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
+		Summary: "List the current ACL rules in ACL config file format",
+	}, Run: aclList}
+}
+
 func aclList(c *engine.Call) {
 	lines := c.Engine.ACL.Lines()
 	c.Reply.Array(len(lines))
@@ -281,6 +284,14 @@ func aclList(c *engine.Call) {
 const errNoACLFile = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the " +
 	"ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order " +
 	"to store users in the Redis configuration."
+
+func aclLoadRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|load", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
+		Summary: "Reload the ACLs from the configured ACL file",
+	}, Run: aclLoad}
+}
 
 func aclLoad(c *engine.Call) {
 	if c.Engine.Config.ACLFile == "" {
@@ -294,6 +305,14 @@ func aclLoad(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func aclSaveRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|save", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
+		Summary: "Save the current ACL rules in the configured ACL file",
+	}, Run: aclSave}
+}
+
 func aclSave(c *engine.Call) {
 	if c.Engine.Config.ACLFile == "" {
 		c.Reply.Error(errNoACLFile)
@@ -305,6 +324,19 @@ func aclSave(c *engine.Call) {
 		return
 	}
 	c.Reply.OK()
+}
+
+func aclSetuserRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|setuser", Arity: -3, Flags: "admin noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of rules provided.",
+		Summary: "Modify or create the rules for a specific ACL user",
+		Syntax:  "username [rule [rule ...]]",
+		History: []string{
+			"6.2.0 Added Pub/Sub channel patterns.",
+			"7.0.0 Added selectors and key based permissions.",
+		},
+	}, Run: aclSetuser}
 }
 
 // aclSetuser applies all rules or none.
@@ -346,12 +378,28 @@ func aclSetuser(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func aclUsersRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|users", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
+		Summary: "List the username of all the configured ACL rules",
+	}, Run: aclUsers}
+}
+
 func aclUsers(c *engine.Call) {
 	users := c.Engine.ACL.Sorted()
 	c.Reply.Array(len(users))
 	for _, u := range users {
 		c.Reply.BulkString(u.Name)
 	}
+}
+
+func aclWhoamiRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|whoami", Arity: 2, Flags: "noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(1)",
+		Summary: "Return the name of the user associated to the current connection",
+	}, Run: aclWhoami}
 }
 
 func aclWhoami(c *engine.Call) {

@@ -21,97 +21,23 @@ func ClientCommands() []engine.Command {
 				Summary: "Instruct the server about tracking or not keys in the next request",
 				Syntax:  "mode:YES|NO",
 			}, Run: engine.ClientCaching, OfConnection: true},
-			{Facts: protocol.Facts{
-				Name: "client|getname", Arity: 2, Flags: "noscript loading stale",
-				Group: "connection", Since: "2.6.9", Complexity: "O(1)",
-				Summary: "Get the current connection name",
-			}, Run: clientGetname},
+			clientGetnameRow(),
 			{Facts: protocol.Facts{
 				Name: "client|getredir", Arity: 2, Flags: "noscript loading stale",
 				Group: "connection", Since: "6.0.0", Complexity: "O(1)",
 				Summary: "Get tracking notifications redirection client ID if any",
 			}, Run: engine.ClientGetredir},
-			{Facts: protocol.Facts{
-				Name: "client|help", Arity: 2, Flags: "loading stale",
-				Group: "connection", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: clientHelp},
-			{Facts: protocol.Facts{
-				Name: "client|id", Arity: 2, Flags: "noscript loading stale",
-				Group: "connection", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Returns the client ID for the current connection",
-			}, Run: clientId},
-			{Facts: protocol.Facts{
-				Name: "client|info", Arity: 2, Flags: "noscript loading stale",
-				Group: "connection", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "Returns information about the current client connection.",
-			}, Run: clientInfo},
-			{Facts: protocol.Facts{
-				Name: "client|kill", Arity: -3, Flags: "admin noscript loading stale",
-				Group: "connection", Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
-				Summary: "Kill the connection of a client",
-				Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0])...)",
-				History: []string{
-					"2.8.12 Added new filter format.",
-					"2.8.12 `ID` option.",
-					"3.2.0 Added `master` type in for `TYPE` option.",
-					"5.0.0 Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility.",
-					"6.2.0 `LADDR` option.",
-					"7.4.0 `MAXAGE` option.",
-				},
-			}, Run: clientKill},
-			{Facts: protocol.Facts{
-				Name: "client|list", Arity: -2, Flags: "admin noscript loading stale",
-				Group: "connection", Since: "2.4.0", Tips: "nondeterministic_output",
-				Complexity: "O(N) where N is the number of client connections",
-				Summary:    "Get the list of client connections",
-				Syntax:     "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID id:(client-id [client-id ...])@6.2.0]",
-				History: []string{
-					"2.8.12 Added unique client `id` field.",
-					"5.0.0 Added optional `TYPE` filter.",
-					"6.0.0 Added `user` field.",
-					"6.2.0 Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter.",
-					"7.0.0 Added `resp`, `multi-mem`, `rbs` and `rbp` fields.",
-					"7.0.3 Added `ssub` field.",
-				},
-			}, Run: clientList},
-			{Facts: protocol.Facts{
-				Name: "client|no-evict", Arity: 3, Flags: "admin noscript loading stale",
-				Group: "connection", Since: "7.0.0", Complexity: "O(1)",
-				Summary: "Set client eviction mode for the current connection",
-				Syntax:  "enabled:ON|OFF",
-			}, Run: clientNoEvict, OfConnection: true},
-			{Facts: protocol.Facts{
-				Name: "client|no-touch", Arity: 3, Flags: "noscript loading stale",
-				Group: "connection", Since: "7.2.0", Complexity: "O(1)",
-				Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
-				Syntax:  "enabled:ON|OFF",
-			}, Run: clientNoTouch, OfConnection: true},
-			{Facts: protocol.Facts{
-				Name: "client|pause", Arity: -3, Flags: "admin noscript loading stale",
-				Group: "connection", Since: "2.9.50", Complexity: "O(1)",
-				Summary: "Stop processing commands from clients for some time",
-				Syntax:  "timeout:integer mode:[WRITE|ALL]@6.2.0",
-				History: []string{"6.2.0 `CLIENT PAUSE WRITE` mode added along with the `mode` option."},
-			}, Run: clientPause},
-			{Facts: protocol.Facts{
-				Name: "client|reply", Arity: 3, Flags: "noscript loading stale",
-				Group: "connection", Since: "3.2.0", Complexity: "O(1)",
-				Summary: "Instruct the server whether to reply to commands",
-				Syntax:  "ON|OFF|SKIP",
-			}, Run: clientReply, OfConnection: true},
-			{Facts: protocol.Facts{
-				Name: "client|setinfo", Arity: 4, Flags: "noscript loading stale",
-				Group: "connection", Since: "7.2.0", Complexity: "O(1)",
-				Summary: "Sets information specific to the client or connection.",
-				Syntax:  "attr:(LIB-NAME libname | LIB-VER libver)",
-			}, Run: clientSetinfo, OfConnection: true},
-			{Facts: protocol.Facts{
-				Name: "client|setname", Arity: 3, Flags: "noscript loading stale",
-				Group: "connection", Since: "2.6.9", Complexity: "O(1)",
-				Summary: "Set the current connection name",
-				Syntax:  "connection-name",
-			}, Run: clientSetname, OfConnection: true},
+			clientHelpRow(),
+			clientIdRow(),
+			clientInfoRow(),
+			clientKillRow(),
+			clientListRow(),
+			clientNoEvictRow(),
+			clientNoTouchRow(),
+			clientPauseRow(),
+			clientReplyRow(),
+			clientSetinfoRow(),
+			clientSetnameRow(),
 			{Facts: protocol.Facts{
 				Name: "client|tracking", Arity: -3, Flags: "noscript loading stale",
 				Group: "connection", Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
@@ -123,19 +49,18 @@ func ClientCommands() []engine.Command {
 				Group: "connection", Since: "6.2.0", Complexity: "O(1)",
 				Summary: "Return information about server assisted client side caching for the current connection",
 			}, Run: engine.ClientTrackinginfo},
-			{Facts: protocol.Facts{
-				Name: "client|unblock", Arity: -3, Flags: "admin noscript loading stale",
-				Group: "connection", Since: "5.0.0", Complexity: "O(log N) where N is the number of client connections",
-				Summary: "Unblock a client blocked in a blocking command from a different connection",
-				Syntax:  "client-id [TIMEOUT|ERROR]",
-			}, Run: clientUnblock},
-			{Facts: protocol.Facts{
-				Name: "client|unpause", Arity: 2, Flags: "admin noscript loading stale",
-				Group: "connection", Since: "6.2.0", Complexity: "O(N) Where N is the number of paused clients",
-				Summary: "Resume processing of clients that were paused",
-			}, Run: clientUnpause},
+			clientUnblockRow(),
+			clientUnpauseRow(),
 		}},
 	}
+}
+
+func clientGetnameRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|getname", Arity: 2, Flags: "noscript loading stale",
+		Group: "connection", Since: "2.6.9", Complexity: "O(1)",
+		Summary: "Get the current connection name",
+	}, Run: clientGetname}
 }
 
 func clientGetname(c *engine.Call) {
@@ -146,7 +71,23 @@ func clientGetname(c *engine.Call) {
 	c.Reply.BulkString(c.Session.Name)
 }
 
+func clientIdRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|id", Arity: 2, Flags: "noscript loading stale",
+		Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Returns the client ID for the current connection",
+	}, Run: clientId}
+}
+
 func clientId(c *engine.Call) { c.Reply.Int(c.Session.ID) }
+
+func clientInfoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|info", Arity: 2, Flags: "noscript loading stale",
+		Group: "connection", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Returns information about the current client connection.",
+	}, Run: clientInfo}
+}
 
 func clientInfo(c *engine.Call) { c.Reply.Verbatim("txt", string(c.Session.AppendInfo(nil))) }
 
@@ -181,6 +122,23 @@ func (f *clientFilter) accepts(s, me *engine.Session) bool {
 	return (f.id == 0 || f.id == s.ID) && (f.class == "" || f.class == s.Class()) && (f.user == nil || f.user == s.User) &&
 		(f.addr == "" || f.addr == s.Addr) && (f.laddr == "" || f.laddr == s.LocalAddr) && !(f.skipMe && s == me) &&
 		(f.maxAge == 0 || int64(s.Engine.At.Sub(s.Created).Seconds()) >= f.maxAge)
+}
+
+func clientKillRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|kill", Arity: -3, Flags: "admin noscript loading stale",
+		Group: "connection", Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
+		Summary: "Kill the connection of a client",
+		Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0])...)",
+		History: []string{
+			"2.8.12 Added new filter format.",
+			"2.8.12 `ID` option.",
+			"3.2.0 Added `master` type in for `TYPE` option.",
+			"5.0.0 Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility.",
+			"6.2.0 `LADDR` option.",
+			"7.4.0 `MAXAGE` option.",
+		},
+	}, Run: clientKill}
 }
 
 func clientKill(c *engine.Call) {
@@ -243,6 +201,24 @@ func clientKill(c *engine.Call) {
 	}
 }
 
+func clientListRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|list", Arity: -2, Flags: "admin noscript loading stale",
+		Group: "connection", Since: "2.4.0", Tips: "nondeterministic_output",
+		Complexity: "O(N) where N is the number of client connections",
+		Summary:    "Get the list of client connections",
+		Syntax:     "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID id:(client-id [client-id ...])@6.2.0]",
+		History: []string{
+			"2.8.12 Added unique client `id` field.",
+			"5.0.0 Added optional `TYPE` filter.",
+			"6.0.0 Added `user` field.",
+			"6.2.0 Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter.",
+			"7.0.0 Added `resp`, `multi-mem`, `rbs` and `rbp` fields.",
+			"7.0.3 Added `ssub` field.",
+		},
+	}, Run: clientList}
+}
+
 func clientList(c *engine.Call) {
 	var listed []*engine.Session
 	switch {
@@ -285,6 +261,15 @@ func onOff(c *engine.Call) bool {
 	return on
 }
 
+func clientNoEvictRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|no-evict", Arity: 3, Flags: "admin noscript loading stale",
+		Group: "connection", Since: "7.0.0", Complexity: "O(1)",
+		Summary: "Set client eviction mode for the current connection",
+		Syntax:  "enabled:ON|OFF",
+	}, Run: clientNoEvict, OfConnection: true}
+}
+
 func clientNoEvict(c *engine.Call) {
 	on := onOff(c)
 	if !c.End() {
@@ -295,6 +280,15 @@ func clientNoEvict(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func clientNoTouchRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|no-touch", Arity: 3, Flags: "noscript loading stale",
+		Group: "connection", Since: "7.2.0", Complexity: "O(1)",
+		Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
+		Syntax:  "enabled:ON|OFF",
+	}, Run: clientNoTouch, OfConnection: true}
+}
+
 func clientNoTouch(c *engine.Call) {
 	on := onOff(c)
 	if !c.End() {
@@ -302,6 +296,16 @@ func clientNoTouch(c *engine.Call) {
 	}
 	c.Session.NoTouch = on
 	c.Reply.OK()
+}
+
+func clientPauseRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|pause", Arity: -3, Flags: "admin noscript loading stale",
+		Group: "connection", Since: "2.9.50", Complexity: "O(1)",
+		Summary: "Stop processing commands from clients for some time",
+		Syntax:  "timeout:integer mode:[WRITE|ALL]@6.2.0",
+		History: []string{"6.2.0 `CLIENT PAUSE WRITE` mode added along with the `mode` option."},
+	}, Run: clientPause}
 }
 
 func clientPause(c *engine.Call) {
@@ -327,9 +331,26 @@ func clientPause(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func clientUnpauseRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|unpause", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "connection", Since: "6.2.0", Complexity: "O(N) Where N is the number of paused clients",
+		Summary: "Resume processing of clients that were paused",
+	}, Run: clientUnpause}
+}
+
 func clientUnpause(c *engine.Call) {
 	c.Engine.Unpause()
 	c.Reply.OK()
+}
+
+func clientReplyRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|reply", Arity: 3, Flags: "noscript loading stale",
+		Group: "connection", Since: "3.2.0", Complexity: "O(1)",
+		Summary: "Instruct the server whether to reply to commands",
+		Syntax:  "ON|OFF|SKIP",
+	}, Run: clientReply, OfConnection: true}
 }
 
 func clientReply(c *engine.Call) {
@@ -347,6 +368,15 @@ func clientReply(c *engine.Call) {
 	default:
 		c.Reply.Error(protocol.ErrSyntax)
 	}
+}
+
+func clientSetinfoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|setinfo", Arity: 4, Flags: "noscript loading stale",
+		Group: "connection", Since: "7.2.0", Complexity: "O(1)",
+		Summary: "Sets information specific to the client or connection.",
+		Syntax:  "attr:(LIB-NAME libname | LIB-VER libver)",
+	}, Run: clientSetinfo, OfConnection: true}
 }
 
 func clientSetinfo(c *engine.Call) {
@@ -369,6 +399,15 @@ func clientSetinfo(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func clientSetnameRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|setname", Arity: 3, Flags: "noscript loading stale",
+		Group: "connection", Since: "2.6.9", Complexity: "O(1)",
+		Summary: "Set the current connection name",
+		Syntax:  "connection-name",
+	}, Run: clientSetname, OfConnection: true}
+}
+
 func clientSetname(c *engine.Call) {
 	name := c.Bytes()
 	if !validClientName(name) {
@@ -377,6 +416,15 @@ func clientSetname(c *engine.Call) {
 	}
 	c.Session.Name = string(name)
 	c.Reply.OK()
+}
+
+func clientUnblockRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|unblock", Arity: -3, Flags: "admin noscript loading stale",
+		Group: "connection", Since: "5.0.0", Complexity: "O(log N) where N is the number of client connections",
+		Summary: "Unblock a client blocked in a blocking command from a different connection",
+		Syntax:  "client-id [TIMEOUT|ERROR]",
+	}, Run: clientUnblock}
 }
 
 func clientUnblock(c *engine.Call) {
@@ -406,6 +454,14 @@ func clientUnblock(c *engine.Call) {
 	}
 	s.EndWait(s.Blocked, reply)
 	c.Reply.Int(1)
+}
+
+func clientHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "client|help", Arity: 2, Flags: "loading stale",
+		Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: clientHelp}
 }
 
 func clientHelp(c *engine.Call) {

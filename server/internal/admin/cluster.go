@@ -27,199 +27,43 @@ import (
 // cluster clients.
 func ClusterCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "asking", Arity: 1, Flags: "fast",
-			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-			Summary: "Sent by cluster clients after an -ASK redirect",
-		}, Run: asking, OfConnection: true},
+		askingRow(),
 		{Facts: protocol.Facts{
 			Name: "cluster", Arity: -2,
 			Group: "cluster", Since: "3.0.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for cluster commands",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "cluster|addslots", Arity: -3, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the total number of hash slot arguments",
-				Summary: "Assign new hash slots to receiving node",
-				Syntax:  "slot [slot ...]",
-			}, Run: clusterAddslots},
-			{Facts: protocol.Facts{
-				Name: "cluster|addslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "7.0.0",
-				Complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
-				Summary:    "Assign new hash slots to receiving node",
-				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
-			}, Run: clusterAddslotsrange},
-			{Facts: protocol.Facts{
-				Name: "cluster|bumpepoch", Arity: 2, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "Advance the cluster config epoch",
-			}, Run: clusterBumpepoch},
-			{Facts: protocol.Facts{
-				Name: "cluster|count-failure-reports", Arity: 3, Flags: "admin stale",
-				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-				Complexity: "O(N) where N is the number of failure reports",
-				Summary:    "Return the number of failure reports active for a given node",
-				Syntax:     "node-id",
-			}, Run: clusterCountFailureReports},
-			{Facts: protocol.Facts{
-				Name: "cluster|countkeysinslot", Arity: 3, Flags: "stale",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Return the number of local keys in the specified hash slot",
-				Syntax:  "slot",
-			}, Run: clusterCountkeysinslot},
-			{Facts: protocol.Facts{
-				Name: "cluster|delslots", Arity: -3, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the total number of hash slot arguments",
-				Summary: "Set hash slots as unbound in receiving node",
-				Syntax:  "slot [slot ...]",
-			}, Run: clusterDelslots},
-			{Facts: protocol.Facts{
-				Name: "cluster|delslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "7.0.0",
-				Complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
-				Summary:    "Set hash slots as unbound in receiving node",
-				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
-			}, Run: clusterDelslotsrange},
-			{Facts: protocol.Facts{
-				Name: "cluster|failover", Arity: -2, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Forces a replica to perform a manual failover of its master.",
-				Syntax:  "options:[FORCE|TAKEOVER]",
-			}, Run: clusterFailover},
-			{Facts: protocol.Facts{
-				Name: "cluster|flushslots", Arity: 2, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Delete a node's own slots information",
-			}, Run: clusterFlushslots},
-			{Facts: protocol.Facts{
-				Name: "cluster|forget", Arity: 3, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Remove a node from the nodes table",
-				Syntax:  "node-id",
-			}, Run: clusterForget},
-			{Facts: protocol.Facts{
-				Name: "cluster|getkeysinslot", Arity: 4, Flags: "stale",
-				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-				Complexity: "O(log(N)) where N is the number of requested keys",
-				Summary:    "Return local key names in the specified hash slot",
-				Syntax:     "slot count",
-			}, Run: clusterGetkeysinslot},
-			{Facts: protocol.Facts{
-				Name: "cluster|help", Arity: 2, Flags: "loading stale",
-				Group: "cluster", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: clusterHelp},
-			{Facts: protocol.Facts{
-				Name: "cluster|info", Arity: 2, Flags: "stale",
-				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "Provides info about Redis Cluster node state",
-			}, Run: clusterInfo},
-			{Facts: protocol.Facts{
-				Name: "cluster|keyslot", Arity: 3, Flags: "stale",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the number of bytes in the key",
-				Summary: "Returns the hash slot of the specified key",
-				Syntax:  "key:string",
-			}, Run: clusterKeyslot},
-			{Facts: protocol.Facts{
-				Name: "cluster|links", Arity: 2, Flags: "stale",
-				Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
-				Complexity: "O(N) where N is the total number of Cluster nodes",
-				Summary:    "Returns a list of all TCP links to and from peer nodes in cluster",
-			}, Run: clusterLinks},
-			{Facts: protocol.Facts{
-				Name: "cluster|meet", Arity: -4, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Force a node cluster to handshake with another node",
-				Syntax:  "ip port [cluster_bus_port@4.0.0]",
-				History: []string{"4.0.0 Added the optional `cluster_bus_port` argument."},
-			}, Run: clusterMeet},
-			{Facts: protocol.Facts{
-				Name: "cluster|myid", Arity: 2, Flags: "stale",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Return the node id",
-			}, Run: clusterMyid},
-			{Facts: protocol.Facts{
-				Name: "cluster|myshardid", Arity: 2, Flags: "stale",
-				Group: "cluster", Since: "7.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "Returns the shard ID of a node.",
-			}, Run: clusterMyshardid},
-			{Facts: protocol.Facts{
-				Name: "cluster|nodes", Arity: 2, Flags: "stale",
-				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-				Complexity: "O(N) where N is the total number of Cluster nodes",
-				Summary:    "Get Cluster config for the node",
-			}, Run: clusterNodes},
-			{Facts: protocol.Facts{
-				Name: "cluster|replicas", Arity: 3, Flags: "admin stale",
-				Group: "cluster", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "List replica nodes of the specified master node",
-				Syntax:  "node-id",
-			}, Run: clusterReplicas},
-			{Facts: protocol.Facts{
-				Name: "cluster|replicate", Arity: 3, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Reconfigure a node as a replica of the specified master node",
-				Syntax:  "node-id",
-			}, Run: clusterReplicate},
-			{Facts: protocol.Facts{
-				Name: "cluster|reset", Arity: -2, Flags: "admin noscript stale",
-				Group: "cluster", Since: "3.0.0",
-				Complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
-				Summary:    "Reset a Redis Cluster node",
-				Syntax:     "[HARD|SOFT]",
-			}, Run: clusterReset},
-			{Facts: protocol.Facts{
-				Name: "cluster|saveconfig", Arity: 2, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Forces the node to save cluster state on disk",
-			}, Run: clusterSaveconfig},
-			{Facts: protocol.Facts{
-				Name: "cluster|set-config-epoch", Arity: 3, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Set the configuration epoch in a new node",
-				Syntax:  "config-epoch",
-			}, Run: clusterSetConfigEpoch},
-			{Facts: protocol.Facts{
-				Name: "cluster|setslot", Arity: -4, Flags: "admin stale no_async_loading",
-				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-				Summary: "Bind a hash slot to a specific node",
-				Syntax:  "slot subcommand:(IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE)",
-			}, Run: clusterSetslot},
-			{Facts: protocol.Facts{
-				Name: "cluster|shards", Arity: 2, Flags: "stale",
-				Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
-				Complexity: "O(N) where N is the total number of cluster nodes",
-				Summary:    "Get array of cluster slots to node mappings",
-			}, Run: clusterShards},
-			{Facts: protocol.Facts{
-				Name: "cluster|slaves", Arity: 3, Flags: "admin stale",
-				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`",
-				Complexity: "O(1)",
-				Summary:    "List replica nodes of the specified master node",
-				Syntax:     "node-id",
-			}, Run: clusterSlaves},
-			{Facts: protocol.Facts{
-				Name: "cluster|slots", Arity: 2, Flags: "stale",
-				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`",
-				Complexity: "O(N) where N is the total number of Cluster nodes",
-				Summary:    "Get array of Cluster slot to node mappings",
-				History: []string{
-					"4.0.0 Added node IDs.",
-					"7.0.0 Added additional networking metadata field.",
-				},
-			}, Run: clusterSlots},
+			clusterAddslotsRow(),
+			clusterAddslotsrangeRow(),
+			clusterBumpepochRow(),
+			clusterCountFailureReportsRow(),
+			clusterCountkeysinslotRow(),
+			clusterDelslotsRow(),
+			clusterDelslotsrangeRow(),
+			clusterFailoverRow(),
+			clusterFlushslotsRow(),
+			clusterForgetRow(),
+			clusterGetkeysinslotRow(),
+			clusterHelpRow(),
+			clusterInfoRow(),
+			clusterKeyslotRow(),
+			clusterLinksRow(),
+			clusterMeetRow(),
+			clusterMyidRow(),
+			clusterMyshardidRow(),
+			clusterNodesRow(),
+			clusterReplicasRow(),
+			clusterReplicateRow(),
+			clusterResetRow(),
+			clusterSaveconfigRow(),
+			clusterSetConfigEpochRow(),
+			clusterSetslotRow(),
+			clusterShardsRow(),
+			clusterSlavesRow(),
+			clusterSlotsRow(),
 		}},
-		{Facts: protocol.Facts{
-			Name: "readonly", Arity: 1, Flags: "loading stale fast",
-			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-			Summary: "Enables read queries for a connection to a cluster replica node",
-		}, Run: readonly, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "readwrite", Arity: 1, Flags: "loading stale fast",
-			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-			Summary: "Disables read queries for a connection to a cluster replica node",
-		}, Run: readwrite, OfConnection: true},
+		readonlyRow(),
+		readwriteRow(),
 	}
 }
 
@@ -311,6 +155,19 @@ func description(srv *engine.Engine, s *engine.Session) string {
 	return line
 }
 
+func clusterSlotsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|slots", Arity: 2, Flags: "stale",
+		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`",
+		Complexity: "O(N) where N is the total number of Cluster nodes",
+		Summary:    "Get array of Cluster slot to node mappings",
+		History: []string{
+			"4.0.0 Added node IDs.",
+			"7.0.0 Added additional networking metadata field.",
+		},
+	}, Run: clusterSlots}
+}
+
 func clusterSlots(c *engine.Call) {
 	if !clustered(c) {
 		return
@@ -347,6 +204,15 @@ func clusterSlots(c *engine.Call) {
 			c.Reply.BulkString(word)
 		}
 	}
+}
+
+func clusterShardsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|shards", Arity: 2, Flags: "stale",
+		Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(N) where N is the total number of cluster nodes",
+		Summary:    "Get array of cluster slots to node mappings",
+	}, Run: clusterShards}
 }
 
 func clusterShards(c *engine.Call) {
@@ -409,6 +275,14 @@ func clusterShards(c *engine.Call) {
 	text("health", "online")
 }
 
+func clusterInfoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|info", Arity: 2, Flags: "stale",
+		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Provides info about Redis Cluster node state",
+	}, Run: clusterInfo}
+}
+
 func clusterInfo(c *engine.Call) {
 	if !clustered(c) {
 		return
@@ -428,10 +302,27 @@ func clusterInfo(c *engine.Call) {
 		state, cl.Slots, cl.Slots, size, cl.CurrentEpoch, cl.Epoch))
 }
 
+func clusterNodesRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|nodes", Arity: 2, Flags: "stale",
+		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(N) where N is the total number of Cluster nodes",
+		Summary:    "Get Cluster config for the node",
+	}, Run: clusterNodes}
+}
+
 func clusterNodes(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.Verbatim("txt", description(c.Engine, c.Session)+"\n")
 	}
+}
+
+func clusterMyidRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|myid", Arity: 2, Flags: "stale",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Return the node id",
+	}, Run: clusterMyid}
 }
 
 func clusterMyid(c *engine.Call) {
@@ -440,10 +331,27 @@ func clusterMyid(c *engine.Call) {
 	}
 }
 
+func clusterMyshardidRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|myshardid", Arity: 2, Flags: "stale",
+		Group: "cluster", Since: "7.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Returns the shard ID of a node.",
+	}, Run: clusterMyshardid}
+}
+
 func clusterMyshardid(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.BulkString(c.Engine.Cluster.Shard)
 	}
+}
+
+func clusterLinksRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|links", Arity: 2, Flags: "stale",
+		Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(N) where N is the total number of Cluster nodes",
+		Summary:    "Returns a list of all TCP links to and from peer nodes in cluster",
+	}, Run: clusterLinks}
 }
 
 func clusterLinks(c *engine.Call) {
@@ -452,10 +360,28 @@ func clusterLinks(c *engine.Call) {
 	}
 }
 
+func clusterKeyslotRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|keyslot", Arity: 3, Flags: "stale",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the number of bytes in the key",
+		Summary: "Returns the hash slot of the specified key",
+		Syntax:  "key:string",
+	}, Run: clusterKeyslot}
+}
+
 func clusterKeyslot(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.Int(int64(engine.KeySlot(c.Bytes())))
 	}
+}
+
+func clusterCountkeysinslotRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|countkeysinslot", Arity: 3, Flags: "stale",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Return the number of local keys in the specified hash slot",
+		Syntax:  "slot",
+	}, Run: clusterCountkeysinslot}
 }
 
 func clusterCountkeysinslot(c *engine.Call) {
@@ -469,6 +395,16 @@ func clusterCountkeysinslot(c *engine.Call) {
 	if c.OK() {
 		c.Reply.Int(int64(c.Engine.Keys.SlotLen(int(slot))))
 	}
+}
+
+func clusterGetkeysinslotRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|getkeysinslot", Arity: 4, Flags: "stale",
+		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(log(N)) where N is the number of requested keys",
+		Summary:    "Return local key names in the specified hash slot",
+		Syntax:     "slot count",
+	}, Run: clusterGetkeysinslot}
 }
 
 func clusterGetkeysinslot(c *engine.Call) {
@@ -536,9 +472,47 @@ func slotSet(c *engine.Call, ranges, remove bool) []int {
 	return list
 }
 
-func clusterAddslots(c *engine.Call)      { changeSlots(c, false, false) }
+func clusterAddslotsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|addslots", Arity: -3, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the total number of hash slot arguments",
+		Summary: "Assign new hash slots to receiving node",
+		Syntax:  "slot [slot ...]",
+	}, Run: clusterAddslots}
+}
+
+func clusterAddslots(c *engine.Call) { changeSlots(c, false, false) }
+func clusterAddslotsrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|addslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "7.0.0",
+		Complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
+		Summary:    "Assign new hash slots to receiving node",
+		Syntax:     "start-slot end-slot [start-slot end-slot ...]",
+	}, Run: clusterAddslotsrange}
+}
+
 func clusterAddslotsrange(c *engine.Call) { changeSlots(c, true, false) }
-func clusterDelslots(c *engine.Call)      { changeSlots(c, false, true) }
+func clusterDelslotsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|delslots", Arity: -3, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the total number of hash slot arguments",
+		Summary: "Set hash slots as unbound in receiving node",
+		Syntax:  "slot [slot ...]",
+	}, Run: clusterDelslots}
+}
+
+func clusterDelslots(c *engine.Call) { changeSlots(c, false, true) }
+func clusterDelslotsrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|delslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "7.0.0",
+		Complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
+		Summary:    "Set hash slots as unbound in receiving node",
+		Syntax:     "start-slot end-slot [start-slot end-slot ...]",
+	}, Run: clusterDelslotsrange}
+}
+
 func clusterDelslotsrange(c *engine.Call) { changeSlots(c, true, true) }
 
 func changeSlots(c *engine.Call, ranges, remove bool) {
@@ -586,6 +560,14 @@ func assign(srv *engine.Engine, slot int, served bool) {
 	}
 }
 
+func clusterFlushslotsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|flushslots", Arity: 2, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Delete a node's own slots information",
+	}, Run: clusterFlushslots}
+}
+
 func clusterFlushslots(c *engine.Call) {
 	switch {
 	case !clustered(c):
@@ -597,6 +579,16 @@ func clusterFlushslots(c *engine.Call) {
 		}
 		c.Reply.OK()
 	}
+}
+
+func clusterResetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|reset", Arity: -2, Flags: "admin noscript stale",
+		Group: "cluster", Since: "3.0.0",
+		Complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
+		Summary:    "Reset a Redis Cluster node",
+		Syntax:     "[HARD|SOFT]",
+	}, Run: clusterReset}
 }
 
 func clusterReset(c *engine.Call) {
@@ -628,6 +620,14 @@ func clusterReset(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func clusterBumpepochRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|bumpepoch", Arity: 2, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Advance the cluster config epoch",
+	}, Run: clusterBumpepoch}
+}
+
 func clusterBumpepoch(c *engine.Call) {
 	if !clustered(c) {
 		return
@@ -640,6 +640,15 @@ func clusterBumpepoch(c *engine.Call) {
 		word = "BUMPED"
 	}
 	c.Reply.Status(word + " " + strconv.FormatInt(cl.Epoch, 10))
+}
+
+func clusterSetConfigEpochRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|set-config-epoch", Arity: 3, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Set the configuration epoch in a new node",
+		Syntax:  "config-epoch",
+	}, Run: clusterSetConfigEpoch}
 }
 
 func clusterSetConfigEpoch(c *engine.Call) {
@@ -660,6 +669,14 @@ func clusterSetConfigEpoch(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func clusterSaveconfigRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|saveconfig", Arity: 2, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Forces the node to save cluster state on disk",
+	}, Run: clusterSaveconfig}
+}
+
 func clusterSaveconfig(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.OK()
@@ -676,10 +693,29 @@ func isThisNode(c *engine.Call, refusal string) bool {
 	return true
 }
 
+func clusterCountFailureReportsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|count-failure-reports", Arity: 3, Flags: "admin stale",
+		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(N) where N is the number of failure reports",
+		Summary:    "Return the number of failure reports active for a given node",
+		Syntax:     "node-id",
+	}, Run: clusterCountFailureReports}
+}
+
 func clusterCountFailureReports(c *engine.Call) {
 	if clustered(c) && isThisNode(c, "Unknown node") {
 		c.Reply.Int(0)
 	}
+}
+
+func clusterReplicasRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|replicas", Arity: 3, Flags: "admin stale",
+		Group: "cluster", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "List replica nodes of the specified master node",
+		Syntax:  "node-id",
+	}, Run: clusterReplicas}
 }
 
 func clusterReplicas(c *engine.Call) {
@@ -688,7 +724,26 @@ func clusterReplicas(c *engine.Call) {
 	}
 }
 
+func clusterSlavesRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|slaves", Arity: 3, Flags: "admin stale",
+		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`",
+		Complexity: "O(1)",
+		Summary:    "List replica nodes of the specified master node",
+		Syntax:     "node-id",
+	}, Run: clusterSlaves}
+}
+
 func clusterSlaves(c *engine.Call) { clusterReplicas(c) }
+
+func clusterForgetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|forget", Arity: 3, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Remove a node from the nodes table",
+		Syntax:  "node-id",
+	}, Run: clusterForget}
+}
 
 func clusterForget(c *engine.Call) {
 	if clustered(c) && isThisNode(c, "Unknown node") {
@@ -696,10 +751,28 @@ func clusterForget(c *engine.Call) {
 	}
 }
 
+func clusterReplicateRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|replicate", Arity: 3, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Reconfigure a node as a replica of the specified master node",
+		Syntax:  "node-id",
+	}, Run: clusterReplicate}
+}
+
 func clusterReplicate(c *engine.Call) {
 	if clustered(c) && isThisNode(c, "Unknown node") {
 		c.Reply.Error("ERR Can't replicate myself")
 	}
+}
+
+func clusterFailoverRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|failover", Arity: -2, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Forces a replica to perform a manual failover of its master.",
+		Syntax:  "options:[FORCE|TAKEOVER]",
+	}, Run: clusterFailover}
 }
 
 func clusterFailover(c *engine.Call) {
@@ -714,6 +787,16 @@ func clusterFailover(c *engine.Call) {
 	default:
 		c.Reply.Error("ERR You should send CLUSTER FAILOVER to a replica")
 	}
+}
+
+func clusterMeetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|meet", Arity: -4, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Force a node cluster to handshake with another node",
+		Syntax:  "ip port [cluster_bus_port@4.0.0]",
+		History: []string{"4.0.0 Added the optional `cluster_bus_port` argument."},
+	}, Run: clusterMeet}
 }
 
 func clusterMeet(c *engine.Call) {
@@ -778,6 +861,15 @@ func isOwnAddress(srv *engine.Engine, s *engine.Session, ip netip.Addr, port int
 	})
 }
 
+func clusterSetslotRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|setslot", Arity: -4, Flags: "admin stale no_async_loading",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Bind a hash slot to a specific node",
+		Syntax:  "slot subcommand:(IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE)",
+	}, Run: clusterSetslot}
+}
+
 func clusterSetslot(c *engine.Call) {
 	if !clustered(c) {
 		return
@@ -812,11 +904,27 @@ func clusterSetslot(c *engine.Call) {
 	}
 }
 
+func readonlyRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "readonly", Arity: 1, Flags: "loading stale fast",
+		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+		Summary: "Enables read queries for a connection to a cluster replica node",
+	}, Run: readonly, OfConnection: true}
+}
+
 func readonly(c *engine.Call) {
 	if clustered(c) {
 		c.Session.Readonly = true
 		c.Reply.OK()
 	}
+}
+
+func readwriteRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "readwrite", Arity: 1, Flags: "loading stale fast",
+		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+		Summary: "Disables read queries for a connection to a cluster replica node",
+	}, Run: readwrite, OfConnection: true}
 }
 
 func readwrite(c *engine.Call) {
@@ -826,11 +934,27 @@ func readwrite(c *engine.Call) {
 	}
 }
 
+func askingRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "asking", Arity: 1, Flags: "fast",
+		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+		Summary: "Sent by cluster clients after an -ASK redirect",
+	}, Run: asking, OfConnection: true}
+}
+
 // asking has no effect: no slot ever migrates from another node.
 func asking(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.OK()
 	}
+}
+
+func clusterHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "cluster|help", Arity: 2, Flags: "loading stale",
+		Group: "cluster", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: clusterHelp}
 }
 
 func clusterHelp(c *engine.Call) {

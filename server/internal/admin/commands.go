@@ -11,58 +11,62 @@ import (
 // CommandCommands returns the rows of the COMMAND command.
 func CommandCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "command", Arity: -1, Flags: "loading stale",
-			Group: "server", Since: "2.8.13", Categories: "connection", Tips: "nondeterministic_output_order",
-			Complexity: "O(N) where N is the total number of Redis commands",
-			Summary:    "Get array of Redis command details",
-		}, Run: listCommands, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "command|count", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "2.8.13", Categories: "connection", Complexity: "O(1)",
-				Summary: "Get total number of Redis commands",
-			}, Run: commandCount},
-			{Facts: protocol.Facts{
-				Name: "command|docs", Arity: -2, Flags: "loading stale",
-				Group: "server", Since: "7.0.0", Categories: "connection", Tips: "nondeterministic_output_order",
-				Complexity: "O(N) where N is the number of commands to look up",
-				Summary:    "Get array of specific Redis command documentation",
-				Syntax:     "[command-name [command-name ...]]",
-			}, Run: commandDocs},
-			{Facts: protocol.Facts{
-				Name: "command|getkeys", Arity: -4, Flags: "loading stale",
-				Group: "server", Since: "2.8.13", Categories: "connection",
-				Complexity: "O(N) where N is the number of arguments to the command",
-				Summary:    "Extract keys given a full Redis command",
-			}, Run: commandGetkeys},
-			{Facts: protocol.Facts{
-				Name: "command|getkeysandflags", Arity: -4, Flags: "loading stale",
-				Group: "server", Since: "7.0.0", Categories: "connection",
-				Complexity: "O(N) where N is the number of arguments to the command",
-				Summary:    "Extract keys and access flags given a full Redis command",
-			}, Run: commandGetkeysandflags},
-			{Facts: protocol.Facts{
-				Name: "command|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "5.0.0", Categories: "connection", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: commandHelp},
-			{Facts: protocol.Facts{
-				Name: "command|info", Arity: -2, Flags: "loading stale",
-				Group: "server", Since: "2.8.13", Categories: "connection", Tips: "nondeterministic_output_order",
-				Complexity: "O(N) where N is the number of commands to look up",
-				Summary:    "Get array of specific Redis command details, or all when no argument is given.",
-				Syntax:     "[command-name [command-name ...]]",
-				History:    []string{"7.0.0 Allowed to be called with no argument to get info on all commands."},
-			}, Run: commandInfo},
-			{Facts: protocol.Facts{
-				Name: "command|list", Arity: -2, Flags: "loading stale",
-				Group: "server", Since: "7.0.0", Categories: "connection", Tips: "nondeterministic_output_order",
-				Complexity: "O(N) where N is the total number of Redis commands",
-				Summary:    "Get an array of Redis command names",
-				Syntax:     "[FILTERBY filterby:(MODULE module-name | ACLCAT category | PATTERN pattern)]",
-			}, Run: commandList},
-		}},
+		listCommandsRow(),
 	}
+}
+
+func listCommandsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "command", Arity: -1, Flags: "loading stale",
+		Group: "server", Since: "2.8.13", Categories: "connection", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the total number of Redis commands",
+		Summary:    "Get array of Redis command details",
+	}, Run: listCommands, Subcommands: []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "command|count", Arity: 2, Flags: "loading stale",
+			Group: "server", Since: "2.8.13", Categories: "connection", Complexity: "O(1)",
+			Summary: "Get total number of Redis commands",
+		}, Run: commandCount},
+		{Facts: protocol.Facts{
+			Name: "command|docs", Arity: -2, Flags: "loading stale",
+			Group: "server", Since: "7.0.0", Categories: "connection", Tips: "nondeterministic_output_order",
+			Complexity: "O(N) where N is the number of commands to look up",
+			Summary:    "Get array of specific Redis command documentation",
+			Syntax:     "[command-name [command-name ...]]",
+		}, Run: commandDocs},
+		{Facts: protocol.Facts{
+			Name: "command|getkeys", Arity: -4, Flags: "loading stale",
+			Group: "server", Since: "2.8.13", Categories: "connection",
+			Complexity: "O(N) where N is the number of arguments to the command",
+			Summary:    "Extract keys given a full Redis command",
+		}, Run: commandGetkeys},
+		{Facts: protocol.Facts{
+			Name: "command|getkeysandflags", Arity: -4, Flags: "loading stale",
+			Group: "server", Since: "7.0.0", Categories: "connection",
+			Complexity: "O(N) where N is the number of arguments to the command",
+			Summary:    "Extract keys and access flags given a full Redis command",
+		}, Run: commandGetkeysandflags},
+		{Facts: protocol.Facts{
+			Name: "command|help", Arity: 2, Flags: "loading stale",
+			Group: "server", Since: "5.0.0", Categories: "connection", Complexity: "O(1)",
+			Summary: "Show helpful text about the different subcommands",
+		}, Run: commandHelp},
+		{Facts: protocol.Facts{
+			Name: "command|info", Arity: -2, Flags: "loading stale",
+			Group: "server", Since: "2.8.13", Categories: "connection", Tips: "nondeterministic_output_order",
+			Complexity: "O(N) where N is the number of commands to look up",
+			Summary:    "Get array of specific Redis command details, or all when no argument is given.",
+			Syntax:     "[command-name [command-name ...]]",
+			History:    []string{"7.0.0 Allowed to be called with no argument to get info on all commands."},
+		}, Run: commandInfo},
+		{Facts: protocol.Facts{
+			Name: "command|list", Arity: -2, Flags: "loading stale",
+			Group: "server", Since: "7.0.0", Categories: "connection", Tips: "nondeterministic_output_order",
+			Complexity: "O(N) where N is the total number of Redis commands",
+			Summary:    "Get an array of Redis command names",
+			Syntax:     "[FILTERBY filterby:(MODULE module-name | ACLCAT category | PATTERN pattern)]",
+		}, Run: commandList},
+	}}
 }
 
 func listCommands(c *engine.Call) { commandInfos(c, c.Engine.Table.Rows) }

@@ -9,50 +9,13 @@ import (
 // ConnectionCommands returns the rows of the commands on the connection.
 func ConnectionCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "auth", Arity: -2, Flags: "noscript loading stale fast no_auth allow_busy",
-			Group: "connection", Since: "1.0.0", Complexity: "O(N) where N is the number of passwords defined for the user",
-			Summary: "Authenticate to the server",
-			Syntax:  "[username@6.0.0] password",
-			History: []string{"6.0.0 Added ACL style (username and password)."},
-		}, Run: auth, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "echo", Arity: 2, Flags: "loading stale fast",
-			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Echo the given string",
-			Syntax:  "message",
-		}, Run: echo},
-		{Facts: protocol.Facts{
-			Name: "hello", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
-			Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-			Summary: "Handshake with Redis",
-			Syntax:  "arguments:[protover [AUTH username password] [SETNAME clientname]]",
-			History: []string{"6.2.0 `protover` made optional; when called without arguments the command reports the current connection's context."},
-		}, Run: hello, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "ping", Arity: -1, Flags: "fast",
-			Group: "connection", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-			Complexity: "O(1)",
-			Summary:    "Ping the server",
-			Syntax:     "[message]",
-		}, Run: ping},
-		{Facts: protocol.Facts{
-			Name: "quit", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
-			Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "just closing the connection",
-			Complexity: "O(1)",
-			Summary:    "Close the connection",
-		}, Run: quit, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "reset", Arity: 1, Flags: "noscript loading stale fast no_auth allow_busy",
-			Group: "connection", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Reset the connection",
-		}, Run: reset, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "select", Arity: 2, Flags: "loading stale fast",
-			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Change the selected database for the current connection",
-			Syntax:  "index",
-		}, Run: selectCommand, OfConnection: true},
+		authRow(),
+		echoRow(),
+		helloRow(),
+		pingRow(),
+		quitRow(),
+		resetRow(),
+		selectCommandRow(),
 	}
 }
 
@@ -70,6 +33,16 @@ func credentials(c *engine.Call, name, password []byte) *engine.User {
 
 // Login gives the session the user u.
 func Login(s *engine.Session, u *engine.User) { s.User, s.Authenticated = u, true }
+
+func authRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "auth", Arity: -2, Flags: "noscript loading stale fast no_auth allow_busy",
+		Group: "connection", Since: "1.0.0", Complexity: "O(N) where N is the number of passwords defined for the user",
+		Summary: "Authenticate to the server",
+		Syntax:  "[username@6.0.0] password",
+		History: []string{"6.0.0 Added ACL style (username and password)."},
+	}, Run: auth, OfConnection: true}
+}
 
 func auth(c *engine.Call) {
 	name, password := []byte(engine.DefaultUser), c.Bytes()
@@ -93,7 +66,26 @@ func auth(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func echoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "echo", Arity: 2, Flags: "loading stale fast",
+		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Echo the given string",
+		Syntax:  "message",
+	}, Run: echo}
+}
+
 func echo(c *engine.Call) { c.Reply.Bulk(c.Bytes()) }
+
+func helloRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hello", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
+		Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+		Summary: "Handshake with Redis",
+		Syntax:  "arguments:[protover [AUTH username password] [SETNAME clientname]]",
+		History: []string{"6.2.0 `protover` made optional; when called without arguments the command reports the current connection's context."},
+	}, Run: hello, OfConnection: true}
+}
 
 func hello(c *engine.Call) {
 	version := c.Reply.Version()
@@ -170,6 +162,16 @@ func validClientName(name []byte) bool {
 	return true
 }
 
+func pingRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "ping", Arity: -1, Flags: "fast",
+		Group: "connection", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Complexity: "O(1)",
+		Summary:    "Ping the server",
+		Syntax:     "[message]",
+	}, Run: ping}
+}
+
 func ping(c *engine.Call) {
 	if c.Len() > 1 {
 		c.Reply.Error(engine.WrongArity("ping"))
@@ -192,9 +194,26 @@ func ping(c *engine.Call) {
 	c.Reply.Bulk(c.Bytes())
 }
 
+func quitRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "quit", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
+		Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "just closing the connection",
+		Complexity: "O(1)",
+		Summary:    "Close the connection",
+	}, Run: quit, OfConnection: true}
+}
+
 func quit(c *engine.Call) {
 	c.Reply.OK()
 	c.Session.Closing = true
+}
+
+func resetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "reset", Arity: 1, Flags: "noscript loading stale fast no_auth allow_busy",
+		Group: "connection", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Reset the connection",
+	}, Run: reset, OfConnection: true}
 }
 
 func reset(c *engine.Call) {
@@ -209,6 +228,15 @@ func reset(c *engine.Call) {
 	s.SetDefaultUser()
 	c.Reply.SetVersion(2)
 	c.Reply.Status("RESET")
+}
+
+func selectCommandRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "select", Arity: 2, Flags: "loading stale fast",
+		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Change the selected database for the current connection",
+		Syntax:  "index",
+	}, Run: selectCommand, OfConnection: true}
 }
 
 func selectCommand(c *engine.Call) {

@@ -21,11 +21,7 @@ import (
 // DebugCommands returns the rows of the DEBUG command.
 func DebugCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "debug", Arity: -2, Flags: "admin noscript loading stale protected",
-			Group: "server", Since: "1.0.0", System: true, Complexity: "Depends on subcommand.",
-			Summary: "A container for debugging commands",
-		}, Run: debugCommand},
+		debugCommandRow(),
 	}
 }
 
@@ -68,6 +64,14 @@ func debugSubcommands() []debugSubcommand {
 		{"SLEEP", 1, 1, debugSleep},
 		{"STRUCTSIZE", 0, 0, debugStructsize},
 	}
+}
+
+func debugCommandRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "debug", Arity: -2, Flags: "admin noscript loading stale protected",
+		Group: "server", Since: "1.0.0", System: true, Complexity: "Depends on subcommand.",
+		Summary: "A container for debugging commands",
+	}, Run: debugCommand}
 }
 
 func debugCommand(c *engine.Call) {

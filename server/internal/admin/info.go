@@ -2,12 +2,14 @@ package admin
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/histogram"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/histogram"
 )
 
 // infoSection is a section of INFO. "all" includes those that are not in the
@@ -35,6 +37,17 @@ func infoSections() []infoSection {
 		{"cluster", true, infoCluster},
 		{"keyspace", true, infoKeyspace},
 	}
+}
+
+func infoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "info", Arity: -1, Flags: "loading stale",
+		Group: "server", Since: "1.0.0", Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Complexity: "O(1)",
+		Summary:    "Get information and statistics about the server",
+		Syntax:     "[section [section ...]]",
+		History:    []string{"7.0.0 Added support for taking multiple section arguments."},
+	}, Run: info}
 }
 
 func info(c *engine.Call) {

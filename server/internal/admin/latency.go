@@ -2,10 +2,21 @@ package admin
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"slices"
 	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
+
+func latencyLatestRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "latency|latest", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
+		Complexity: "O(1)",
+		Summary:    "Return the latest latency samples for all events.",
+	}, Run: latencyLatest}
+}
 
 func latencyLatest(c *engine.Call) {
 	events := c.Engine.Latency.Events
@@ -21,6 +32,16 @@ func latencyLatest(c *engine.Call) {
 	}
 }
 
+func latencyHistoryRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "latency|history", Arity: 3, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
+		Complexity: "O(1)",
+		Summary:    "Return timestamp-latency samples for the event.",
+		Syntax:     "event",
+	}, Run: latencyHistory}
+}
+
 func latencyHistory(c *engine.Call) {
 	s := c.Engine.Latency.Events[c.String()]
 	if s == nil {
@@ -33,6 +54,16 @@ func latencyHistory(c *engine.Call) {
 		c.Reply.Int(sample.At)
 		c.Reply.Int(sample.Ms)
 	}
+}
+
+func latencyResetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "latency|reset", Arity: -2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.8.13", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+		Complexity: "O(1)",
+		Summary:    "Reset latency data for one or more events.",
+		Syntax:     "[event [event ...]]",
+	}, Run: latencyReset}
 }
 
 func latencyReset(c *engine.Call) {
@@ -50,6 +81,16 @@ func latencyReset(c *engine.Call) {
 		}
 	}
 	c.Reply.Int(int64(n))
+}
+
+func latencyGraphRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "latency|graph", Arity: 3, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
+		Complexity: "O(1)",
+		Summary:    "Return a latency graph for the event.",
+		Syntax:     "event",
+	}, Run: latencyGraph}
 }
 
 func latencyGraph(c *engine.Call) {
@@ -136,6 +177,15 @@ func ago(seconds int64) string {
 	return fmt.Sprintf("%dd", seconds/(24*3600))
 }
 
+func latencyDoctorRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "latency|doctor", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
+		Complexity: "O(1)",
+		Summary:    "Return a human readable latency analysis report.",
+	}, Run: latencyDoctor}
+}
+
 func latencyDoctor(c *engine.Call) {
 	c.Reply.Verbatim("txt", latencyReport(c.Engine))
 }
@@ -212,6 +262,16 @@ func summary(s *engine.LatencySeries, now int64) (average, deviation int64, peri
 	return average, deviation / n, float64(max(now-s.Samples[0].At, 1)) / float64(n)
 }
 
+func latencyHistogramRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "latency|histogram", Arity: -2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
+		Complexity: "O(N) where N is the number of commands with latency information being retrieved.",
+		Summary:    "Return the cumulative distribution of latencies of a subset of commands or all.",
+		Syntax:     "[command [command ...]]",
+	}, Run: latencyHistogram}
+}
+
 // latencyHistogram replies how the calls of each command are distributed over
 // powers of two of time.
 func latencyHistogram(c *engine.Call) {
@@ -249,6 +309,14 @@ func latencyHistogram(c *engine.Call) {
 			c.Reply.Int(int64(step.Count))
 		}
 	}
+}
+
+func latencyHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "latency|help", Arity: 2, Flags: "loading stale",
+		Group: "server", Since: "2.8.13", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands.",
+	}, Run: latencyHelp}
 }
 
 func latencyHelp(c *engine.Call) {

@@ -80,6 +80,15 @@ func (m *memory) datasetShare() float64 {
 	return min(100*engine.Ratio(m.dataset(), max(m.used-m.startup, 0)), 100)
 }
 
+func memoryUsageRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "memory|usage", Arity: -3, Flags: "readonly", Keys: "2 RO",
+		Group: "server", Since: "4.0.0", Complexity: "O(N) where N is the number of samples.",
+		Summary: "Estimate the memory usage of a key",
+		Syntax:  "key [SAMPLES count]",
+	}, Run: memoryUsage}
+}
+
 func memoryUsage(c *engine.Call) {
 	key := c.Bytes()
 	samples := int64(5)
@@ -102,6 +111,15 @@ func memoryUsage(c *engine.Call) {
 		return
 	}
 	c.Reply.Int(int64(e.Bytes() + engine.Footprint(e.Value(), engine.ClampInt(samples))))
+}
+
+func memoryStatsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "memory|stats", Arity: 2,
+		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Complexity: "O(1)",
+		Summary:    "Show memory usage details",
+	}, Run: memoryStats}
 }
 
 func memoryStats(c *engine.Call) {
@@ -155,6 +173,15 @@ func memoryStats(c *engine.Call) {
 	n("fragmentation.bytes", m.RSS-m.used)
 }
 
+func memoryDoctorRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "memory|doctor", Arity: 2,
+		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Complexity: "O(1)",
+		Summary:    "Outputs memory problems report",
+	}, Run: memoryDoctor}
+}
+
 func memoryDoctor(c *engine.Call) { c.Reply.Verbatim("txt", memoryReport(c.Engine)) }
 
 // memoryReport is Redis's; the advice is for the Go heap.
@@ -197,6 +224,15 @@ func memoryReport(srv *engine.Engine) string {
 		"I'm here to keep you safe, Sam. I want to help you.\n"
 }
 
+func memoryMallocStatsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "memory|malloc-stats", Arity: 2,
+		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Complexity: "Depends on how much memory is allocated, could be slow",
+		Summary:    "Show allocator internal stats",
+	}, Run: memoryMallocStats}
+}
+
 // memoryMallocStats replies the metrics of the Go runtime's memory and collector.
 func memoryMallocStats(c *engine.Call) {
 	var b strings.Builder
@@ -221,11 +257,28 @@ func memoryMallocStats(c *engine.Call) {
 	c.Reply.Verbatim("txt", b.String())
 }
 
+func memoryPurgeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "memory|purge", Arity: 2,
+		Group: "server", Since: "4.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Complexity: "Depends on how much memory is allocated, could be slow",
+		Summary:    "Ask the allocator to release memory",
+	}, Run: memoryPurge}
+}
+
 // memoryPurge collects garbage and returns free memory to the system. That takes a
 // while with a large heap; the reply does not wait for it.
 func memoryPurge(c *engine.Call) {
 	go debug.FreeOSMemory()
 	c.Reply.OK()
+}
+
+func memoryHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "memory|help", Arity: 2, Flags: "loading stale",
+		Group: "server", Since: "4.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: memoryHelp}
 }
 
 func memoryHelp(c *engine.Call) {

@@ -15,37 +15,21 @@ func ModuleCommands() []engine.Command {
 			Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for module commands",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "module|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: moduleHelp},
-			{Facts: protocol.Facts{
-				Name: "module|list", Arity: 2, Flags: "admin noscript",
-				Group: "server", Since: "4.0.0", Tips: "nondeterministic_output_order",
-				Complexity: "O(N) where N is the number of loaded modules.",
-				Summary:    "List all modules loaded by the server",
-			}, Run: moduleList},
-			{Facts: protocol.Facts{
-				Name: "module|load", Arity: -3, Flags: "admin noscript no_async_loading protected",
-				Group: "server", Since: "4.0.0", Complexity: "O(1)",
-				Summary: "Load a module",
-				Syntax:  "path [arg [arg ...]]",
-			}, Run: moduleLoad},
-			{Facts: protocol.Facts{
-				Name: "module|loadex", Arity: -3, Flags: "admin noscript no_async_loading protected",
-				Group: "server", Since: "7.0.0", Complexity: "O(1)",
-				Summary: "Load a module with extended parameters",
-				Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args:(arg)...]",
-			}, Run: moduleLoadex},
-			{Facts: protocol.Facts{
-				Name: "module|unload", Arity: 3, Flags: "admin noscript no_async_loading protected",
-				Group: "server", Since: "4.0.0", Complexity: "O(1)",
-				Summary: "Unload a module",
-				Syntax:  "name",
-			}, Run: moduleUnload},
+			moduleHelpRow(),
+			moduleListRow(),
+			moduleLoadRow(),
+			moduleLoadexRow(),
+			moduleUnloadRow(),
 		}},
 	}
+}
+
+func moduleHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "module|help", Arity: 2, Flags: "loading stale",
+		Group: "server", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: moduleHelp}
 }
 
 func moduleHelp(c *engine.Call) {
@@ -59,7 +43,25 @@ func moduleHelp(c *engine.Call) {
 		"    Unload a module.")
 }
 
+func moduleListRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "module|list", Arity: 2, Flags: "admin noscript",
+		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the number of loaded modules.",
+		Summary:    "List all modules loaded by the server",
+	}, Run: moduleList}
+}
+
 func moduleList(c *engine.Call) { c.Reply.Array(0) }
+
+func moduleLoadRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "module|load", Arity: -3, Flags: "admin noscript no_async_loading protected",
+		Group: "server", Since: "4.0.0", Complexity: "O(1)",
+		Summary: "Load a module",
+		Syntax:  "path [arg [arg ...]]",
+	}, Run: moduleLoad}
+}
 
 // moduleLoad fails as in Redis when a library cannot be loaded.
 func moduleLoad(c *engine.Call) {
@@ -68,7 +70,25 @@ func moduleLoad(c *engine.Call) {
 	c.Reply.Error("ERR Error loading the extension. Please check the server logs.")
 }
 
+func moduleLoadexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "module|loadex", Arity: -3, Flags: "admin noscript no_async_loading protected",
+		Group: "server", Since: "7.0.0", Complexity: "O(1)",
+		Summary: "Load a module with extended parameters",
+		Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args:(arg)...]",
+	}, Run: moduleLoadex}
+}
+
 func moduleLoadex(c *engine.Call) { moduleLoad(c) }
+
+func moduleUnloadRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "module|unload", Arity: 3, Flags: "admin noscript no_async_loading protected",
+		Group: "server", Since: "4.0.0", Complexity: "O(1)",
+		Summary: "Unload a module",
+		Syntax:  "name",
+	}, Run: moduleUnload}
+}
 
 func moduleUnload(c *engine.Call) {
 	c.Reply.Error("ERR Error unloading module: no such module with that name")

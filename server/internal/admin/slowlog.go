@@ -1,9 +1,22 @@
 package admin
 
 import (
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
+
+func slowlogGetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "slowlog|get", Arity: -2, Flags: "admin loading stale",
+		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes nondeterministic_output",
+		Complexity: "O(N) where N is the number of entries returned",
+		Summary:    "Get the slow log's entries",
+		Syntax:     "[count]",
+		History:    []string{"4.0.0 Added client IP address, port and name to the reply."},
+	}, Run: slowlogGet}
+}
 
 func slowlogGet(c *engine.Call) {
 	count := int64(10)
@@ -37,11 +50,37 @@ func slowlogGet(c *engine.Call) {
 	}
 }
 
+func slowlogLenRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "slowlog|len", Arity: 2, Flags: "admin loading stale",
+		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
+		Complexity: "O(1)",
+		Summary:    "Get the slow log's length",
+	}, Run: slowlogLen}
+}
+
 func slowlogLen(c *engine.Call) { c.Reply.Int(int64(len(c.Engine.Slowlog.Entries))) }
+
+func slowlogResetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "slowlog|reset", Arity: 2, Flags: "admin loading stale",
+		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+		Complexity: "O(N) where N is the number of entries in the slowlog",
+		Summary:    "Clear all entries from the slow log",
+	}, Run: slowlogReset}
+}
 
 func slowlogReset(c *engine.Call) {
 	c.Engine.Slowlog.Entries = nil
 	c.Reply.OK()
+}
+
+func slowlogHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "slowlog|help", Arity: 2, Flags: "loading stale",
+		Group: "server", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: slowlogHelp}
 }
 
 func slowlogHelp(c *engine.Call) {

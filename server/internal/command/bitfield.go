@@ -12,19 +12,8 @@ import (
 // BitfieldCommands returns the rows of the BITFIELD commands.
 func BitfieldCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "bitfield", Arity: -2, Flags: "write denyoom",
-			Keys:  "1 RW access update variable_flags (This command allows both access and modification of the key)",
-			Group: "bitmap", Since: "3.2.0", Complexity: "O(1) for each subcommand specified",
-			Summary: "Perform arbitrary bitfield integer operations on strings",
-			Syntax:  "key operation:[GET encoding offset | write:([OVERFLOW WRAP|SAT|FAIL] write_operation:(SET encoding offset value:integer | INCRBY encoding offset increment))]...",
-		}, Run: bitfield},
-		{Facts: protocol.Facts{
-			Name: "bitfield_ro", Arity: -2, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "bitmap", Since: "6.0.0", Complexity: "O(1) for each subcommand specified",
-			Summary: "Perform arbitrary bitfield integer operations on strings. Read-only variant of BITFIELD",
-			Syntax:  "key [GET encoding offset [GET encoding offset ...]]",
-		}, Run: bitfieldRo},
+		bitfieldRow(),
+		bitfieldRoRow(),
 	}
 }
 
@@ -151,7 +140,26 @@ func (op *bitfieldOp) result(old int64) (x int64, write bool) {
 	return lo, true
 }
 
+func bitfieldRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bitfield", Arity: -2, Flags: "write denyoom",
+		Keys:  "1 RW access update variable_flags (This command allows both access and modification of the key)",
+		Group: "bitmap", Since: "3.2.0", Complexity: "O(1) for each subcommand specified",
+		Summary: "Perform arbitrary bitfield integer operations on strings",
+		Syntax:  "key operation:[GET encoding offset | write:([OVERFLOW WRAP|SAT|FAIL] write_operation:(SET encoding offset value:integer | INCRBY encoding offset increment))]...",
+	}, Run: bitfield}
+}
+
 func bitfield(c *engine.Call) { bitfieldWith(c, false) }
+
+func bitfieldRoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bitfield_ro", Arity: -2, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "bitmap", Since: "6.0.0", Complexity: "O(1) for each subcommand specified",
+		Summary: "Perform arbitrary bitfield integer operations on strings. Read-only variant of BITFIELD",
+		Syntax:  "key [GET encoding offset [GET encoding offset ...]]",
+	}, Run: bitfieldRo}
+}
 
 func bitfieldRo(c *engine.Call) { bitfieldWith(c, true) }
 

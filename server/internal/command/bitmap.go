@@ -14,39 +14,11 @@ import (
 // BitmapCommands returns the rows of the bitmap commands.
 func BitmapCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "bitcount", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-			Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
-			Summary: "Count set bits in a string",
-			Syntax:  "key index:[start end index_unit:[BYTE|BIT]@7.0.0]",
-			History: []string{"7.0.0 Added the `BYTE|BIT` option."},
-		}, Run: bitcount},
-		{Facts: protocol.Facts{
-			Name: "bitop", Arity: -4, Flags: "write denyoom", Keys: "2 OW update; 3..-1 RO access",
-			Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
-			Summary: "Perform bitwise operations between strings",
-			Syntax:  "operation destkey key [key ...]",
-			History: []string{"8.2.0 Added the `DIFF`, `DIFF1`, `ANDOR`, and `ONE` operations."},
-		}, Run: bitop},
-		{Facts: protocol.Facts{
-			Name: "bitpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-			Group: "bitmap", Since: "2.8.7", Complexity: "O(N)",
-			Summary: "Find first bit set or clear in a string",
-			Syntax:  "key bit index:[start end_index:[end index_unit:[BYTE|BIT]@7.0.0]]",
-			History: []string{"7.0.0 Added the `BYTE|BIT` option."},
-		}, Run: bitpos},
-		{Facts: protocol.Facts{
-			Name: "getbit", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Returns the bit value at offset in the string value stored at key",
-			Syntax:  "key offset",
-		}, Run: getbit},
-		{Facts: protocol.Facts{
-			Name: "setbit", Arity: 4, Flags: "write denyoom", Keys: "1 RW access update",
-			Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Sets or clears the bit at offset in the string value stored at key",
-			Syntax:  "key offset value:integer",
-		}, Run: setbit},
+		bitcountRow(),
+		bitopRow(),
+		bitposRow(),
+		getbitRow(),
+		setbitRow(),
 	}
 }
 
@@ -74,6 +46,15 @@ func bitOffset(c *engine.Call, width int64) int64 {
 	return n
 }
 
+func getbitRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "getbit", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
+		Summary: "Returns the bit value at offset in the string value stored at key",
+		Syntax:  "key offset",
+	}, Run: getbit}
+}
+
 func getbit(c *engine.Call) {
 	key, at := c.Bytes(), bitOffset(c, 0)
 	if !c.OK() {
@@ -88,6 +69,15 @@ func getbit(c *engine.Call) {
 		on = int64(s.Content()[at>>3] >> (7 - at&7) & 1)
 	}
 	c.Reply.Int(on)
+}
+
+func setbitRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "setbit", Arity: 4, Flags: "write denyoom", Keys: "1 RW access update",
+		Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
+		Summary: "Sets or clears the bit at offset in the string value stored at key",
+		Syntax:  "key offset value:integer",
+	}, Run: setbit}
 }
 
 func setbit(c *engine.Call) {
@@ -132,6 +122,16 @@ func openBits(c *engine.Call, key []byte, last int) (e *keyspace.Entry, s *keysp
 		e, _ = c.DB.WriteString(e, 0, nil)
 	}
 	return e, e.Value().(*keyspace.String), grown, true
+}
+
+func bitopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bitop", Arity: -4, Flags: "write denyoom", Keys: "2 OW update; 3..-1 RO access",
+		Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
+		Summary: "Perform bitwise operations between strings",
+		Syntax:  "operation destkey key [key ...]",
+		History: []string{"8.2.0 Added the `DIFF`, `DIFF1`, `ANDOR`, and `ONE` operations."},
+	}, Run: bitop}
 }
 
 // bitop is BITOP operation destkey key [key ...]. It computes 8 bytes at a time.
@@ -302,6 +302,16 @@ func (r bitRange) within(bytes int) (lo, hi int64) {
 	return r.start * 8, (r.end + 1) * 8
 }
 
+func bitcountRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bitcount", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+		Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
+		Summary: "Count set bits in a string",
+		Syntax:  "key index:[start end index_unit:[BYTE|BIT]@7.0.0]",
+		History: []string{"7.0.0 Added the `BYTE|BIT` option."},
+	}, Run: bitcount}
+}
+
 // bitcount checks the key before the range, as Redis does.
 func bitcount(c *engine.Call) {
 	s, ok := engine.Read[keyspace.String](c, c.Bytes())
@@ -349,6 +359,16 @@ func CountBits(b []byte, lo, hi int64) (n int64) {
 		n += int64(bits.OnesCount8(x))
 	}
 	return n
+}
+
+func bitposRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bitpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+		Group: "bitmap", Since: "2.8.7", Complexity: "O(N)",
+		Summary: "Find first bit set or clear in a string",
+		Syntax:  "key bit index:[start end_index:[end index_unit:[BYTE|BIT]@7.0.0]]",
+		History: []string{"7.0.0 Added the `BYTE|BIT` option."},
+	}, Run: bitpos}
 }
 
 // bitpos checks the bit, then the key, then the range, as Redis does.

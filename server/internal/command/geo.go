@@ -17,85 +17,16 @@ import (
 // GeoCommands returns the rows of the geo commands.
 func GeoCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "geoadd", Arity: -5, Flags: "write denyoom", Keys: "1 RW update",
-			Group: "geo", Since: "3.2.0",
-			Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
-			Summary:    "Add one or more geospatial items in the geospatial index represented using a sorted set",
-			Syntax:     "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] longitude latitude member [longitude latitude member ...]",
-			History:    []string{"6.2.0 Added the `CH`, `NX` and `XX` options."},
-		}, Run: geoadd},
-		{Facts: protocol.Facts{
-			Name: "geodist", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "geo", Since: "3.2.0", Complexity: "O(log(N))",
-			Summary: "Returns the distance between two members of a geospatial index",
-			Syntax:  "key member1 member2 unit:[M|KM|FT|MI]",
-		}, Run: geodist},
-		{Facts: protocol.Facts{
-			Name: "geohash", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-			Group: "geo", Since: "3.2.0",
-			Complexity: "O(log(N)) for each member requested, where N is the number of elements in the sorted set.",
-			Summary:    "Returns members of a geospatial index as standard geohash strings",
-			Syntax:     "key member [member ...]",
-		}, Run: geohash},
-		{Facts: protocol.Facts{
-			Name: "geopos", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-			Group: "geo", Since: "3.2.0", Complexity: "O(N) where N is the number of members requested.",
-			Summary: "Returns longitude and latitude of members of a geospatial index",
-			Syntax:  "key member [member ...]",
-		}, Run: geopos},
-		{Facts: protocol.Facts{
-			Name: "georadius", Arity: -6, Flags: "write denyoom",
-			Keys:  "1 RO access; STORE@6 OW update; STOREDIST@6 OW update",
-			Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
-			Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
-			Summary:    "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a point",
-			Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
-			History: []string{
-				"6.2.0 Added the `ANY` option for `COUNT`.",
-				"7.0.0 Added support for uppercase unit names.",
-			},
-		}, Run: georadius},
-		{Facts: protocol.Facts{
-			Name: "georadius_ro", Arity: -6, Flags: "readonly", Keys: "1 RO access",
-			Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with the `BYRADIUS` argument",
-			Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
-			Summary:    "A read-only variant for GEORADIUS",
-			Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC]",
-			History:    []string{"6.2.0 Added the `ANY` option for `COUNT`."},
-		}, Run: georadiusRo},
-		{Facts: protocol.Facts{
-			Name: "georadiusbymember", Arity: -5, Flags: "write denyoom",
-			Keys:  "1 RO access; STORE@5 OW update; STOREDIST@5 OW update",
-			Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
-			Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
-			Summary:    "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a member",
-			Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
-			History:    []string{"7.0.0 Added support for uppercase unit names."},
-		}, Run: georadiusbymember},
-		{Facts: protocol.Facts{
-			Name: "georadiusbymember_ro", Arity: -5, Flags: "readonly", Keys: "1 RO access",
-			Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
-			Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
-			Summary:    "A read-only variant for GEORADIUSBYMEMBER",
-			Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC]",
-		}, Run: georadiusbymemberRo},
-		{Facts: protocol.Facts{
-			Name: "geosearch", Arity: -7, Flags: "readonly", Keys: "1 RO access",
-			Group: "geo", Since: "6.2.0",
-			Complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
-			Summary:    "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle.",
-			Syntax:     "key from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI)) order:[ASC|DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
-			History:    []string{"7.0.0 Added support for uppercase unit names."},
-		}, Run: geosearch},
-		{Facts: protocol.Facts{
-			Name: "geosearchstore", Arity: -8, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
-			Group: "geo", Since: "6.2.0",
-			Complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
-			Summary:    "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle, and store the result in another key.",
-			Syntax:     "destination source from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI)) order:[ASC|DESC] count:[COUNT count [ANY]] [STOREDIST]",
-			History:    []string{"7.0.0 Added support for uppercase unit names."},
-		}, Run: geosearchstore},
+		geoaddRow(),
+		geodistRow(),
+		geohashRow(),
+		geoposRow(),
+		georadiusRow(),
+		georadiusRoRow(),
+		georadiusbymemberRow(),
+		georadiusbymemberRoRow(),
+		geosearchRow(),
+		geosearchstoreRow(),
 	}
 }
 
@@ -150,6 +81,17 @@ func readBox(c *engine.Call, s *geo.Shape) {
 	s.Unit = readUnit(c)
 }
 
+func geoaddRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "geoadd", Arity: -5, Flags: "write denyoom", Keys: "1 RW update",
+		Group: "geo", Since: "3.2.0",
+		Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+		Summary:    "Add one or more geospatial items in the geospatial index represented using a sorted set",
+		Syntax:     "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] longitude latitude member [longitude latitude member ...]",
+		History:    []string{"6.2.0 Added the `CH`, `NX` and `XX` options."},
+	}, Run: geoadd}
+}
+
 // geoadd is ZADD, after it has converted locations to scores.
 func geoadd(c *engine.Call) {
 	key := c.Bytes()
@@ -188,6 +130,15 @@ func pointOf(s *zset.Set, member []byte) (p geo.Point, ok bool) {
 	}
 	score, ok := s.ScoreBytes(member)
 	return geo.PointOf(score), ok
+}
+
+func geoposRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "geopos", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+		Group: "geo", Since: "3.2.0", Complexity: "O(N) where N is the number of members requested.",
+		Summary: "Returns longitude and latitude of members of a geospatial index",
+		Syntax:  "key member [member ...]",
+	}, Run: geopos}
 }
 
 func geopos(c *engine.Call) {
@@ -239,6 +190,15 @@ func replyDistance(c *engine.Call, d float64) {
 	c.Reply.Bulk(b)
 }
 
+func geodistRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "geodist", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "geo", Since: "3.2.0", Complexity: "O(log(N))",
+		Summary: "Returns the distance between two members of a geospatial index",
+		Syntax:  "key member1 member2 unit:[M|KM|FT|MI]",
+	}, Run: geodist}
+}
+
 func geodist(c *engine.Call) {
 	key, from, to := c.Bytes(), c.Bytes(), c.Bytes()
 	unit := 1.0
@@ -259,6 +219,16 @@ func geodist(c *engine.Call) {
 		return
 	}
 	replyDistance(c, geo.Distance(a, b)/unit)
+}
+
+func geohashRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "geohash", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+		Group: "geo", Since: "3.2.0",
+		Complexity: "O(log(N)) for each member requested, where N is the number of elements in the sorted set.",
+		Summary:    "Returns members of a geospatial index as standard geohash strings",
+		Syntax:     "key member [member ...]",
+	}, Run: geohash}
 }
 
 func geohash(c *engine.Call) {
@@ -371,7 +341,33 @@ func (g *geoSearch) shapeOption(c *engine.Call, s *zset.Set) bool {
 	return true
 }
 
+func georadiusRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "georadius", Arity: -6, Flags: "write denyoom",
+		Keys:  "1 RO access; STORE@6 OW update; STOREDIST@6 OW update",
+		Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
+		Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+		Summary:    "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a point",
+		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
+		History: []string{
+			"6.2.0 Added the `ANY` option for `COUNT`.",
+			"7.0.0 Added support for uppercase unit names.",
+		},
+	}, Run: georadius}
+}
+
 func georadius(c *engine.Call) { georadiusWith(c, true) }
+
+func georadiusRoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "georadius_ro", Arity: -6, Flags: "readonly", Keys: "1 RO access",
+		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with the `BYRADIUS` argument",
+		Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+		Summary:    "A read-only variant for GEORADIUS",
+		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC]",
+		History:    []string{"6.2.0 Added the `ANY` option for `COUNT`."},
+	}, Run: georadiusRo}
+}
 
 func georadiusRo(c *engine.Call) { georadiusWith(c, false) }
 
@@ -388,7 +384,29 @@ func georadiusWith(c *engine.Call, mayStore bool) {
 	g.run(c, s, "georadiusstore")
 }
 
+func georadiusbymemberRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "georadiusbymember", Arity: -5, Flags: "write denyoom",
+		Keys:  "1 RO access; STORE@5 OW update; STOREDIST@5 OW update",
+		Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
+		Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+		Summary:    "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a member",
+		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
+		History:    []string{"7.0.0 Added support for uppercase unit names."},
+	}, Run: georadiusbymember}
+}
+
 func georadiusbymember(c *engine.Call) { georadiusbymemberWith(c, true) }
+
+func georadiusbymemberRoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "georadiusbymember_ro", Arity: -5, Flags: "readonly", Keys: "1 RO access",
+		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
+		Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+		Summary:    "A read-only variant for GEORADIUSBYMEMBER",
+		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC]",
+	}, Run: georadiusbymemberRo}
+}
 
 func georadiusbymemberRo(c *engine.Call) { georadiusbymemberWith(c, false) }
 
@@ -421,9 +439,31 @@ func (g *geoSearch) radiusOptions(c *engine.Call, mayStore bool) {
 	}
 }
 
+func geosearchRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "geosearch", Arity: -7, Flags: "readonly", Keys: "1 RO access",
+		Group: "geo", Since: "6.2.0",
+		Complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
+		Summary:    "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle.",
+		Syntax:     "key from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI)) order:[ASC|DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
+		History:    []string{"7.0.0 Added support for uppercase unit names."},
+	}, Run: geosearch}
+}
+
 func geosearch(c *engine.Call) {
 	var g geoSearch
 	geosearchWith(c, &g)
+}
+
+func geosearchstoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "geosearchstore", Arity: -8, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
+		Group: "geo", Since: "6.2.0",
+		Complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
+		Summary:    "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle, and store the result in another key.",
+		Syntax:     "destination source from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI)) order:[ASC|DESC] count:[COUNT count [ANY]] [STOREDIST]",
+		History:    []string{"7.0.0 Added support for uppercase unit names."},
+	}, Run: geosearchstore}
 }
 
 func geosearchstore(c *engine.Call) {

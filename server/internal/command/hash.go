@@ -13,119 +13,50 @@ import (
 // HashCommands returns the rows of the hash commands.
 func HashCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "hdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-			Group: "hash", Since: "2.0.0", Complexity: "O(N) where N is the number of fields to be removed.",
-			Summary: "Delete one or more hash fields",
-			Syntax:  "key field [field ...]",
-			History: []string{"2.4.0 Accepts multiple `field` arguments."},
-		}, Run: hdel},
-		{Facts: protocol.Facts{
-			Name: "hexists", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
-			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Determine if a hash field exists",
-			Syntax:  "key field",
-		}, Run: hexists},
-		{Facts: protocol.Facts{
-			Name: "hget", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Get the value of a hash field",
-			Syntax:  "key field",
-		}, Run: hget},
-		{Facts: protocol.Facts{
-			Name: "hgetall", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-			Complexity: "O(N) where N is the size of the hash.",
-			Summary:    "Get all the fields and values in a hash",
-			Syntax:     "key",
-		}, Run: hgetall},
-		{Facts: protocol.Facts{
-			Name: "hincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Increment the integer value of a hash field by the given number",
-			Syntax:  "key field increment",
-		}, Run: hincrby},
-		{Facts: protocol.Facts{
-			Name: "hincrbyfloat", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "hash", Since: "2.6.0", Complexity: "O(1)",
-			Summary: "Increment the float value of a hash field by the given amount",
-			Syntax:  "key field increment:double",
-		}, Run: hincrbyfloat},
-		{Facts: protocol.Facts{
-			Name: "hkeys", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-			Complexity: "O(N) where N is the size of the hash.",
-			Summary:    "Get all the fields in a hash",
-			Syntax:     "key",
-		}, Run: hkeys},
-		{Facts: protocol.Facts{
-			Name: "hlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Get the number of fields in a hash",
-			Syntax:  "key",
-		}, Run: hlen},
-		{Facts: protocol.Facts{
-			Name: "hmget", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "hash", Since: "2.0.0", Complexity: "O(N) where N is the number of fields being requested.",
-			Summary: "Get the values of all the given hash fields",
-			Syntax:  "key field [field ...]",
-		}, Run: hmget},
-		{Facts: protocol.Facts{
-			Name: "hmset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
-			Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET` with multiple field-value pairs",
-			Complexity: "O(N) where N is the number of fields being set.",
-			Summary:    "Set multiple hash fields to multiple values",
-			Syntax:     "key field value [field value ...]",
-		}, Run: hmset},
-		{Facts: protocol.Facts{
-			Name: "hrandfield", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-			Group: "hash", Since: "6.2.0", Tips: "nondeterministic_output",
-			Complexity: "O(N) where N is the number of fields returned",
-			Summary:    "Get one or multiple random fields from a hash",
-			Syntax:     "key options:[count [WITHVALUES]]",
-		}, Run: hrandfield},
-		{Facts: protocol.Facts{
-			Name: "hscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-			Group: "hash", Since: "2.8.0", Tips: "nondeterministic_output",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
-			Summary:    "Incrementally iterate hash fields and associated values",
-			Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES@7.4.0]",
-			History:    []string{"7.4.0 Added the `NOVALUES` flag."},
-		}, Run: hscan},
-		{Facts: protocol.Facts{
-			Name: "hset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
-			Group: "hash", Since: "2.0.0",
-			Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
-			Summary:    "Set the string value of a hash field",
-			Syntax:     "key field value [field value ...]",
-			History:    []string{"4.0.0 Accepts multiple `field` and `value` arguments."},
-		}, Run: hset},
-		{Facts: protocol.Facts{
-			Name: "hsetnx", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW insert",
-			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Set the value of a hash field, only if the field does not exist",
-			Syntax:  "key field value",
-		}, Run: hsetnx},
-		{Facts: protocol.Facts{
-			Name: "hstrlen", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
-			Group: "hash", Since: "3.2.0", Complexity: "O(1)",
-			Summary: "Get the length of the value of a hash field",
-			Syntax:  "key field",
-		}, Run: hstrlen},
-		{Facts: protocol.Facts{
-			Name: "hvals", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-			Complexity: "O(N) where N is the size of the hash.",
-			Summary:    "Get all the values in a hash",
-			Syntax:     "key",
-		}, Run: hvals},
+		hdelRow(),
+		hexistsRow(),
+		hgetRow(),
+		hgetallRow(),
+		hincrbyRow(),
+		hincrbyfloatRow(),
+		hkeysRow(),
+		hlenRow(),
+		hmgetRow(),
+		hmsetRow(),
+		hrandfieldRow(),
+		hscanRow(),
+		hsetRow(),
+		hsetnxRow(),
+		hstrlenRow(),
+		hvalsRow(),
 	}
+}
+
+func hsetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+		Group: "hash", Since: "2.0.0",
+		Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
+		Summary:    "Set the string value of a hash field",
+		Syntax:     "key field value [field value ...]",
+		History:    []string{"4.0.0 Accepts multiple `field` and `value` arguments."},
+	}, Run: hset}
 }
 
 func hset(c *engine.Call) {
 	if n, ok := hsetPairs(c); ok {
 		c.Reply.Int(int64(n))
 	}
+}
+
+func hmsetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hmset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+		Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET` with multiple field-value pairs",
+		Complexity: "O(N) where N is the number of fields being set.",
+		Summary:    "Set multiple hash fields to multiple values",
+		Syntax:     "key field value [field value ...]",
+	}, Run: hmset}
 }
 
 func hmset(c *engine.Call) {
@@ -197,6 +128,15 @@ func hsetPairs(c *engine.Call) (added int, ok bool) {
 	return added, true
 }
 
+func hsetnxRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hsetnx", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW insert",
+		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Set the value of a hash field, only if the field does not exist",
+		Syntax:  "key field value",
+	}, Run: hsetnx}
+}
+
 func hsetnx(c *engine.Call) {
 	key, field, value := c.Bytes(), c.Bytes(), c.Bytes()
 	d, ok := createHash(c, key, field, value)
@@ -213,11 +153,29 @@ func hsetnx(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
+func hgetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hget", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Get the value of a hash field",
+		Syntax:  "key field",
+	}, Run: hget}
+}
+
 func hget(c *engine.Call) {
 	h, ok := engine.Read[keyspace.Hash](c, c.Bytes())
 	if ok {
 		hashValue(c, h, c.Bytes())
 	}
+}
+
+func hmgetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hmget", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "hash", Since: "2.0.0", Complexity: "O(N) where N is the number of fields being requested.",
+		Summary: "Get the values of all the given hash fields",
+		Syntax:  "key field [field ...]",
+	}, Run: hmget}
 }
 
 func hmget(c *engine.Call) {
@@ -242,6 +200,15 @@ func hashValue(c *engine.Call, h *keyspace.Hash, field []byte) {
 	c.Reply.Null()
 }
 
+func hstrlenRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hstrlen", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
+		Group: "hash", Since: "3.2.0", Complexity: "O(1)",
+		Summary: "Get the length of the value of a hash field",
+		Syntax:  "key field",
+	}, Run: hstrlen}
+}
+
 func hstrlen(c *engine.Call) {
 	h, ok := engine.Read[keyspace.Hash](c, c.Bytes())
 	if !ok {
@@ -253,6 +220,15 @@ func hstrlen(c *engine.Call) {
 		n = len(value)
 	}
 	c.Reply.Int(int64(n))
+}
+
+func hexistsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hexists", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
+		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Determine if a hash field exists",
+		Syntax:  "key field",
+	}, Run: hexists}
 }
 
 func hexists(c *engine.Call) {
@@ -269,6 +245,15 @@ func hexists(c *engine.Call) {
 	c.Reply.Int(0)
 }
 
+func hlenRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Get the number of fields in a hash",
+		Syntax:  "key",
+	}, Run: hlen}
+}
+
 func hlen(c *engine.Call) {
 	h, ok := engine.Read[keyspace.Hash](c, c.Bytes())
 	switch {
@@ -278,6 +263,16 @@ func hlen(c *engine.Call) {
 	default:
 		c.Reply.Int(int64(h.Len()))
 	}
+}
+
+func hdelRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+		Group: "hash", Since: "2.0.0", Complexity: "O(N) where N is the number of fields to be removed.",
+		Summary: "Delete one or more hash fields",
+		Syntax:  "key field [field ...]",
+		History: []string{"2.4.0 Accepts multiple `field` arguments."},
+	}, Run: hdel}
 }
 
 func hdel(c *engine.Call) {
@@ -303,6 +298,16 @@ func hdel(c *engine.Call) {
 	c.Reply.Int(int64(deleted))
 }
 
+func hgetallRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hgetall", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the size of the hash.",
+		Summary:    "Get all the fields and values in a hash",
+		Syntax:     "key",
+	}, Run: hgetall}
+}
+
 func hgetall(c *engine.Call) {
 	h, ok := engine.Read[keyspace.Hash](c, c.Bytes())
 	if !ok {
@@ -319,7 +324,27 @@ func hgetall(c *engine.Call) {
 	}
 }
 
+func hkeysRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hkeys", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the size of the hash.",
+		Summary:    "Get all the fields in a hash",
+		Syntax:     "key",
+	}, Run: hkeys}
+}
+
 func hkeys(c *engine.Call) { hashList(c, func(field, _ string) string { return field }) }
+func hvalsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hvals", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the size of the hash.",
+		Summary:    "Get all the values in a hash",
+		Syntax:     "key",
+	}, Run: hvals}
+}
+
 func hvals(c *engine.Call) { hashList(c, func(_, value string) string { return value }) }
 
 func hashList(c *engine.Call, part func(field, value string) string) {
@@ -335,6 +360,15 @@ func hashList(c *engine.Call, part func(field, value string) string) {
 	for field, value := range h.All() {
 		c.Reply.BulkString(part(field, value))
 	}
+}
+
+func hincrbyRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Increment the integer value of a hash field by the given number",
+		Syntax:  "key field increment",
+	}, Run: hincrby}
 }
 
 func hincrby(c *engine.Call) {
@@ -363,6 +397,15 @@ func hincrby(c *engine.Call) {
 	c.Touched(engine.ClassHash, field)
 	c.Changed(key, engine.ClassHash, "hincrby")
 	c.Reply.Int(n + by)
+}
+
+func hincrbyfloatRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hincrbyfloat", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "hash", Since: "2.6.0", Complexity: "O(1)",
+		Summary: "Increment the float value of a hash field by the given amount",
+		Syntax:  "key field increment:double",
+	}, Run: hincrbyfloat}
 }
 
 func hincrbyfloat(c *engine.Call) {
@@ -397,6 +440,16 @@ func hincrbyfloat(c *engine.Call) {
 	c.Touched(engine.ClassHash, field)
 	c.Changed(key, engine.ClassHash, "hincrbyfloat")
 	c.Reply.Bulk(result)
+}
+
+func hrandfieldRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hrandfield", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+		Group: "hash", Since: "6.2.0", Tips: "nondeterministic_output",
+		Complexity: "O(N) where N is the number of fields returned",
+		Summary:    "Get one or multiple random fields from a hash",
+		Syntax:     "key options:[count [WITHVALUES]]",
+	}, Run: hrandfield}
 }
 
 func hrandfield(c *engine.Call) {
@@ -462,6 +515,17 @@ func hrandfield(c *engine.Call) {
 			return
 		}
 	}
+}
+
+func hscanRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+		Group: "hash", Since: "2.8.0", Tips: "nondeterministic_output",
+		Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+		Summary:    "Incrementally iterate hash fields and associated values",
+		Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES@7.4.0]",
+		History:    []string{"7.4.0 Added the `NOVALUES` flag."},
+	}, Run: hscan}
 }
 
 func hscan(c *engine.Call) {

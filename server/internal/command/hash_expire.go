@@ -13,27 +13,19 @@ import (
 // deadlines.
 func HashExpireCommands() []engine.Command {
 	return append(memberTTLCommands("h", "hash", "7.4.0", "hash fields", timedHash),
-		engine.Command{Facts: protocol.Facts{
-			Name: "hgetdel", Arity: -5, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
-			Summary: "Returns the value of a field and deletes it from the hash.",
-			Syntax:  "key FIELDS fields:(numfields:integer field [field ...])",
-		}, Run: hgetdel},
-		engine.Command{Facts: protocol.Facts{
-			Name: "hgetex", Arity: -5, Flags: "write fast", Keys: "1 RW access update",
-			Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
-			Summary: "Get the value of one or more fields of a given hash key, and optionally set their expiration.",
-			Syntax: "key expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] " +
-				"FIELDS fields:(numfields:integer field [field ...])",
-		}, Run: hgetex},
-		engine.Command{Facts: protocol.Facts{
-			Name: "hsetex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
-			Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
-			Summary: "Set the value of one or more fields of a given hash key, and optionally set their expiration.",
-			Syntax: "key condition:[FNX|FXX] expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] " +
-				"FIELDS fields:(numfields:integer field value [field value ...])",
-		}, Run: hsetex},
+		hgetdelRow(),
+		hgetexRow(),
+		hsetexRow(),
 	)
+}
+
+func hgetdelRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hgetdel", Arity: -5, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
+		Summary: "Returns the value of a field and deletes it from the hash.",
+		Syntax:  "key FIELDS fields:(numfields:integer field [field ...])",
+	}, Run: hgetdel}
 }
 
 func hgetdel(c *engine.Call) {
@@ -72,6 +64,16 @@ func replyField(c *engine.Call, h *keyspace.Hash, field []byte) bool {
 	}
 	c.Reply.BulkString(value)
 	return true
+}
+
+func hgetexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hgetex", Arity: -5, Flags: "write fast", Keys: "1 RW access update",
+		Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
+		Summary: "Get the value of one or more fields of a given hash key, and optionally set their expiration.",
+		Syntax: "key expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] " +
+			"FIELDS fields:(numfields:integer field [field ...])",
+	}, Run: hgetex}
 }
 
 func hgetex(c *engine.Call) {
@@ -138,6 +140,16 @@ func hsetexArgs(c *engine.Call) (pairs [][]byte, fnx, fxx bool, x memberExpiry) 
 	}
 	c.Fail(engine.WrongArity(c.Command.Name)) // FIELDS is missing
 	return nil, fnx, fxx, x
+}
+
+func hsetexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hsetex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
+		Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
+		Summary: "Set the value of one or more fields of a given hash key, and optionally set their expiration.",
+		Syntax: "key condition:[FNX|FXX] expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] " +
+			"FIELDS fields:(numfields:integer field value [field value ...])",
+	}, Run: hsetex}
 }
 
 func hsetex(c *engine.Call) {

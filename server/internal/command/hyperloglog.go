@@ -16,37 +16,11 @@ import (
 // HyperloglogCommands returns the rows of the HyperLogLog commands.
 func HyperloglogCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "pfadd", Arity: -2, Flags: "write denyoom fast", Keys: "1 RW insert",
-			Group: "hyperloglog", Since: "2.8.9", Complexity: "O(1) to add every element.",
-			Summary: "Adds the specified elements to the specified HyperLogLog.",
-			Syntax:  "key [element [element ...]]",
-		}, Run: pfadd},
-		{Facts: protocol.Facts{
-			Name: "pfcount", Arity: -2, Flags: "readonly may_replicate",
-			Keys:  "1..-1 RW access (RW because it may change the internal representation of the key, and propagate to replicas)",
-			Group: "hyperloglog", Since: "2.8.9",
-			Complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
-			Summary:    "Return the approximated cardinality of the set(s) observed by the HyperLogLog at key(s).",
-			Syntax:     "key [key ...]",
-		}, Run: pfcount},
-		{Facts: protocol.Facts{
-			Name: "pfdebug", Arity: 3, Flags: "write denyoom admin", Keys: "2 RW access",
-			Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "N/A",
-			Summary: "Internal commands for debugging HyperLogLog values",
-			Syntax:  "subcommand key",
-		}, Run: pfdebug},
-		{Facts: protocol.Facts{
-			Name: "pfmerge", Arity: -2, Flags: "write denyoom", Keys: "1 RW access insert; 2..-1 RO access",
-			Group: "hyperloglog", Since: "2.8.9", Complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
-			Summary: "Merge N different HyperLogLogs into a single one.",
-			Syntax:  "destkey sourcekey [sourcekey ...]",
-		}, Run: pfmerge},
-		{Facts: protocol.Facts{
-			Name: "pfselftest", Arity: 1, Flags: "admin",
-			Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "N/A",
-			Summary: "An internal command for testing HyperLogLog values",
-		}, Run: pfselftest},
+		pfaddRow(),
+		pfcountRow(),
+		pfdebugRow(),
+		pfmergeRow(),
+		pfselftestRow(),
 	}
 }
 
@@ -96,6 +70,15 @@ func rewrite(c *engine.Call, e *keyspace.Entry, b []byte) *keyspace.Entry {
 		e, _ = c.DB.WriteString(e, lo, b[lo:hi])
 	}
 	return e
+}
+
+func pfaddRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pfadd", Arity: -2, Flags: "write denyoom fast", Keys: "1 RW insert",
+		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(1) to add every element.",
+		Summary: "Adds the specified elements to the specified HyperLogLog.",
+		Syntax:  "key [element [element ...]]",
+	}, Run: pfadd}
 }
 
 func pfadd(c *engine.Call) {
@@ -189,6 +172,17 @@ func hllUnion(c *engine.Call, keys [][]byte) (u *hyperloglog.Union, isDense, ok 
 	return u, isDense, true
 }
 
+func pfcountRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pfcount", Arity: -2, Flags: "readonly may_replicate",
+		Keys:  "1..-1 RW access (RW because it may change the internal representation of the key, and propagate to replicas)",
+		Group: "hyperloglog", Since: "2.8.9",
+		Complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
+		Summary:    "Return the approximated cardinality of the set(s) observed by the HyperLogLog at key(s).",
+		Syntax:     "key [key ...]",
+	}, Run: pfcount}
+}
+
 // pfcount of one key caches the estimate in the value.
 func pfcount(c *engine.Call) {
 	keys := c.Rest()
@@ -223,6 +217,15 @@ func pfcount(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
+func pfmergeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pfmerge", Arity: -2, Flags: "write denyoom", Keys: "1 RW access insert; 2..-1 RO access",
+		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
+		Summary: "Merge N different HyperLogLogs into a single one.",
+		Syntax:  "destkey sourcekey [sourcekey ...]",
+	}, Run: pfmerge}
+}
+
 func pfmerge(c *engine.Call) {
 	keys := c.Rest()
 	if !c.OK() {
@@ -254,6 +257,15 @@ func pfmerge(c *engine.Call) {
 	outdateCardinality(c, rewrite(c, e, b))
 	c.Changed(key, engine.ClassString, "pfadd")
 	c.Reply.OK()
+}
+
+func pfdebugRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pfdebug", Arity: 3, Flags: "write denyoom admin", Keys: "2 RW access",
+		Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "N/A",
+		Summary: "Internal commands for debugging HyperLogLog values",
+		Syntax:  "subcommand key",
+	}, Run: pfdebug}
 }
 
 func pfdebug(c *engine.Call) {
@@ -311,6 +323,14 @@ func pfdebug(c *engine.Call) {
 		sub, _, _ = strings.Cut(sub, "\x00") // as in Redis, a NUL ends the string
 		c.Reply.Error("ERR Unknown PFDEBUG subcommand '" + sub + "'")
 	}
+}
+
+func pfselftestRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pfselftest", Arity: 1, Flags: "admin",
+		Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "N/A",
+		Summary: "An internal command for testing HyperLogLog values",
+	}, Run: pfselftest}
 }
 
 // pfselftest adds ten million elements, which takes a second or two, during which

@@ -14,189 +14,32 @@ import (
 // KeyCommands returns the rows of the generic commands on keys.
 func KeyCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "copy", Arity: -3, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
-			Group: "generic", Since: "6.2.0",
-			Complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
-			Summary:    "Copy a key",
-			Syntax:     "source destination [DB destination-db] [REPLACE]",
-		}, Run: copyCommand},
-		{Facts: protocol.Facts{
-			Name: "del", Arity: -2, Flags: "write", Keys: "1..-1 RM delete",
-			Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-			Complexity: "O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).",
-			Summary:    "Delete a key",
-			Syntax:     "key [key ...]",
-		}, Run: del},
-		{Facts: protocol.Facts{
-			Name: "exists", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
-			Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-			Complexity: "O(N) where N is the number of keys to check.",
-			Summary:    "Determine if a key exists",
-			Syntax:     "key [key ...]",
-			History:    []string{"3.0.3 Accepts multiple `key` arguments."},
-		}, Run: exists},
-		{Facts: protocol.Facts{
-			Name: "expire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Set a key's time to live in seconds",
-			Syntax:  "key seconds condition:[NX|XX|GT|LT]@7.0.0",
-			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
-		}, Run: expire},
-		{Facts: protocol.Facts{
-			Name: "expireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-			Group: "generic", Since: "1.2.0", Complexity: "O(1)",
-			Summary: "Set the expiration for a key as a UNIX timestamp",
-			Syntax:  "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
-			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
-		}, Run: expireat},
-		{Facts: protocol.Facts{
-			Name: "expiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "generic", Since: "7.0.0", Complexity: "O(1)",
-			Summary: "Get the expiration Unix timestamp for a key",
-			Syntax:  "key",
-		}, Run: expiretime},
-		{Facts: protocol.Facts{
-			Name: "keys", Arity: 2, Flags: "readonly",
-			Group: "generic", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
-			Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
-			Summary:    "Find all keys matching the given pattern",
-			Syntax:     "pattern",
-		}, Run: keys},
-		{Facts: protocol.Facts{
-			Name: "move", Arity: 3, Flags: "write fast", Keys: "1 RW access update",
-			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Move a key to another database",
-			Syntax:  "key db",
-		}, Run: move},
-		{Facts: protocol.Facts{
-			Name: "persist", Arity: 2, Flags: "write fast", Keys: "1 RW update",
-			Group: "generic", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Remove the expiration from a key",
-			Syntax:  "key",
-		}, Run: persist},
-		{Facts: protocol.Facts{
-			Name: "pexpire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-			Group: "generic", Since: "2.6.0", Complexity: "O(1)",
-			Summary: "Set a key's time to live in milliseconds",
-			Syntax:  "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
-		}, Run: pexpire},
-		{Facts: protocol.Facts{
-			Name: "pexpireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-			Group: "generic", Since: "2.6.0", Complexity: "O(1)",
-			Summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds",
-			Syntax:  "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-			History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
-		}, Run: pexpireat},
-		{Facts: protocol.Facts{
-			Name: "pexpiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "generic", Since: "7.0.0", Complexity: "O(1)",
-			Summary: "Get the expiration Unix timestamp for a key in milliseconds",
-			Syntax:  "key",
-		}, Run: pexpiretime},
-		{Facts: protocol.Facts{
-			Name: "pttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-			Summary: "Get the time to live for a key in milliseconds",
-			Syntax:  "key",
-			History: []string{"2.8.0 Added the -2 reply."},
-		}, Run: pttl},
-		{Facts: protocol.Facts{
-			Name: "randomkey", Arity: 1, Flags: "readonly",
-			Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards nondeterministic_output", Complexity: "O(1)",
-			Summary: "Return a random key from the keyspace",
-		}, Run: randomkey},
-		{Facts: protocol.Facts{
-			Name: "rename", Arity: 3, Flags: "write", Keys: "1 RW access delete; 2 OW update",
-			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Rename a key",
-			Syntax:  "key newkey",
-		}, Run: rename},
-		{Facts: protocol.Facts{
-			Name: "renamenx", Arity: 3, Flags: "write fast", Keys: "1 RW access delete; 2 OW insert",
-			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Rename a key, only if the new key does not exist",
-			Syntax:  "key newkey",
-			History: []string{"3.2.0 The command no longer returns an error when source and destination names are the same."},
-		}, Run: renamenx},
-		{Facts: protocol.Facts{
-			Name: "scan", Arity: -2, Flags: "readonly",
-			Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
-			Summary:    "Incrementally iterate the keys space",
-			Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
-			History:    []string{"6.0.0 Added the `TYPE` subcommand."},
-		}, Run: scan},
-		{Facts: protocol.Facts{
-			Name: "touch", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
-			Group: "generic", Since: "3.2.1", Tips: "request_policy:multi_shard response_policy:agg_sum",
-			Complexity: "O(N) where N is the number of keys that will be touched.",
-			Summary:    "Alters the last access time of a key(s). Returns the number of existing keys specified.",
-			Syntax:     "key [key ...]",
-		}, Run: touch},
-		{Facts: protocol.Facts{
-			Name: "ttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "generic", Since: "1.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-			Summary: "Get the time to live for a key in seconds",
-			Syntax:  "key",
-			History: []string{"2.8.0 Added the -2 reply."},
-		}, Run: ttl},
-		{Facts: protocol.Facts{
-			Name: "type", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Determine the type stored at key",
-			Syntax:  "key",
-		}, Run: typeCommand},
-		{Facts: protocol.Facts{
-			Name: "unlink", Arity: -2, Flags: "write fast", Keys: "1..-1 RM delete",
-			Group: "generic", Since: "4.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-			Complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.",
-			Summary:    "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
-			Syntax:     "key [key ...]",
-		}, Run: unlink},
-		{Facts: protocol.Facts{
-			Name: "wait", Arity: 3, Flags: "blocking",
-			Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
-			Complexity: "O(1)",
-			Summary:    "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
-			Syntax:     "numreplicas timeout:integer",
-		}, Run: wait},
-		{Facts: protocol.Facts{
-			Name: "dbsize", Arity: 1, Flags: "readonly fast",
-			Group: "server", Since: "1.0.0", Categories: "keyspace", Tips: "request_policy:all_shards response_policy:agg_sum",
-			Complexity: "O(1)",
-			Summary:    "Return the number of keys in the selected database",
-		}, Run: dbsize},
-		{Facts: protocol.Facts{
-			Name: "flushall", Arity: -1, Flags: "write",
-			Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
-			Complexity: "O(N) where N is the total number of keys in all databases",
-			Summary:    "Remove all keys from all databases",
-			Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
-			History: []string{
-				"4.0.0 Added the `ASYNC` flushing mode modifier.",
-				"6.2.0 Added the `SYNC` flushing mode modifier.",
-			},
-		}, Run: flushall},
-		{Facts: protocol.Facts{
-			Name: "flushdb", Arity: -1, Flags: "write",
-			Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
-			Complexity: "O(N) where N is the number of keys in the selected database",
-			Summary:    "Remove all keys from the current database",
-			Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
-			History: []string{
-				"4.0.0 Added the `ASYNC` flushing mode modifier.",
-				"6.2.0 Added the `SYNC` flushing mode modifier.",
-			},
-		}, Run: flushdb},
-		{Facts: protocol.Facts{
-			Name: "swapdb", Arity: 3, Flags: "write fast",
-			Group: "server", Since: "4.0.0", Categories: "keyspace dangerous",
-			Complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
-			Summary:    "Swaps two Redis databases",
-			Syntax:     "index1 index2",
-		}, Run: swapdb},
+		copyCommandRow(),
+		delRow(),
+		existsRow(),
+		expireRow(),
+		expireatRow(),
+		expiretimeRow(),
+		keysRow(),
+		moveRow(),
+		persistRow(),
+		pexpireRow(),
+		pexpireatRow(),
+		pexpiretimeRow(),
+		pttlRow(),
+		randomkeyRow(),
+		renameRow(),
+		renamenxRow(),
+		scanRow(),
+		touchRow(),
+		ttlRow(),
+		typeCommandRow(),
+		unlinkRow(),
+		waitRow(),
+		dbsizeRow(),
+		flushallRow(),
+		flushdbRow(),
+		swapdbRow(),
 	}
 }
 
@@ -226,6 +69,16 @@ const (
 	ErrNoKey      = "ERR no such key"
 	errSameObject = "ERR source and destination objects are the same"
 )
+
+func copyCommandRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "copy", Arity: -3, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
+		Group: "generic", Since: "6.2.0",
+		Complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
+		Summary:    "Copy a key",
+		Syntax:     "source destination [DB destination-db] [REPLACE]",
+	}, Run: copyCommand}
+}
 
 func copyCommand(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
@@ -260,6 +113,16 @@ func copyCommand(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
+func delRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "del", Arity: -2, Flags: "write", Keys: "1..-1 RM delete",
+		Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+		Complexity: "O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).",
+		Summary:    "Delete a key",
+		Syntax:     "key [key ...]",
+	}, Run: del}
+}
+
 func del(c *engine.Call) {
 	n := int64(0)
 	for c.More() {
@@ -268,6 +131,16 @@ func del(c *engine.Call) {
 		}
 	}
 	c.Reply.Int(n)
+}
+
+func unlinkRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "unlink", Arity: -2, Flags: "write fast", Keys: "1..-1 RM delete",
+		Group: "generic", Since: "4.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+		Complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.",
+		Summary:    "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
+		Syntax:     "key [key ...]",
+	}, Run: unlink}
 }
 
 // unlink is del that also reports large values to the garbage collection
@@ -286,6 +159,17 @@ func unlink(c *engine.Call) {
 	c.Reply.Int(n)
 }
 
+func existsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "exists", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
+		Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+		Complexity: "O(N) where N is the number of keys to check.",
+		Summary:    "Determine if a key exists",
+		Syntax:     "key [key ...]",
+		History:    []string{"3.0.3 Accepts multiple `key` arguments."},
+	}, Run: exists}
+}
+
 func exists(c *engine.Call) {
 	n := int64(0)
 	for c.More() {
@@ -294,6 +178,16 @@ func exists(c *engine.Call) {
 		}
 	}
 	c.Reply.Int(n)
+}
+
+func touchRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "touch", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
+		Group: "generic", Since: "3.2.1", Tips: "request_policy:multi_shard response_policy:agg_sum",
+		Complexity: "O(N) where N is the number of keys that will be touched.",
+		Summary:    "Alters the last access time of a key(s). Returns the number of existing keys specified.",
+		Syntax:     "key [key ...]",
+	}, Run: touch}
 }
 
 func touch(c *engine.Call) {
@@ -306,9 +200,49 @@ func touch(c *engine.Call) {
 	c.Reply.Int(n)
 }
 
-func expire(c *engine.Call)    { expireKey(c, engine.Seconds) }
-func expireat(c *engine.Call)  { expireKey(c, engine.Seconds|engine.Absolute) }
-func pexpire(c *engine.Call)   { expireKey(c, 0) }
+func expireRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "expire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Set a key's time to live in seconds",
+		Syntax:  "key seconds condition:[NX|XX|GT|LT]@7.0.0",
+		History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+	}, Run: expire}
+}
+
+func expire(c *engine.Call) { expireKey(c, engine.Seconds) }
+func expireatRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "expireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+		Group: "generic", Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Set the expiration for a key as a UNIX timestamp",
+		Syntax:  "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
+		History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+	}, Run: expireat}
+}
+
+func expireat(c *engine.Call) { expireKey(c, engine.Seconds|engine.Absolute) }
+func pexpireRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pexpire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+		Group: "generic", Since: "2.6.0", Complexity: "O(1)",
+		Summary: "Set a key's time to live in milliseconds",
+		Syntax:  "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+		History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+	}, Run: pexpire}
+}
+
+func pexpire(c *engine.Call) { expireKey(c, 0) }
+func pexpireatRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pexpireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+		Group: "generic", Since: "2.6.0", Complexity: "O(1)",
+		Summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds",
+		Syntax:  "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+		History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+	}, Run: pexpireat}
+}
+
 func pexpireat(c *engine.Call) { expireKey(c, engine.Absolute) }
 
 // expireOptions are the conditions on which a deadline is set.
@@ -379,6 +313,15 @@ func expireKey(c *engine.Call, unit engine.TimeUnit) {
 	c.Reply.Int(1)
 }
 
+func persistRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "persist", Arity: 2, Flags: "write fast", Keys: "1 RW update",
+		Group: "generic", Since: "2.2.0", Complexity: "O(1)",
+		Summary: "Remove the expiration from a key",
+		Syntax:  "key",
+	}, Run: persist}
+}
+
 func persist(c *engine.Call) {
 	key := c.Bytes()
 	e := c.DB.Edit(key)
@@ -390,9 +333,47 @@ func persist(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
-func ttl(c *engine.Call)         { replyTTL(c, engine.Seconds) }
-func pttl(c *engine.Call)        { replyTTL(c, 0) }
-func expiretime(c *engine.Call)  { replyTTL(c, engine.Seconds|engine.Absolute) }
+func ttlRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "ttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "generic", Since: "1.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Get the time to live for a key in seconds",
+		Syntax:  "key",
+		History: []string{"2.8.0 Added the -2 reply."},
+	}, Run: ttl}
+}
+
+func ttl(c *engine.Call) { replyTTL(c, engine.Seconds) }
+func pttlRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Get the time to live for a key in milliseconds",
+		Syntax:  "key",
+		History: []string{"2.8.0 Added the -2 reply."},
+	}, Run: pttl}
+}
+
+func pttl(c *engine.Call) { replyTTL(c, 0) }
+func expiretimeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "expiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "generic", Since: "7.0.0", Complexity: "O(1)",
+		Summary: "Get the expiration Unix timestamp for a key",
+		Syntax:  "key",
+	}, Run: expiretime}
+}
+
+func expiretime(c *engine.Call) { replyTTL(c, engine.Seconds|engine.Absolute) }
+func pexpiretimeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "pexpiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "generic", Since: "7.0.0", Complexity: "O(1)",
+		Summary: "Get the expiration Unix timestamp for a key in milliseconds",
+		Syntax:  "key",
+	}, Run: pexpiretime}
+}
+
 func pexpiretime(c *engine.Call) { replyTTL(c, engine.Absolute) }
 
 // replyTTL replies a deadline: -2 without a key, -1 without a deadline.
@@ -416,6 +397,16 @@ func replyTTL(c *engine.Call, unit engine.TimeUnit) {
 	c.Reply.Int(ms)
 }
 
+func keysRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "keys", Arity: 2, Flags: "readonly",
+		Group: "generic", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
+		Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
+		Summary:    "Find all keys matching the given pattern",
+		Syntax:     "pattern",
+	}, Run: keys}
+}
+
 func keys(c *engine.Call) {
 	pattern := scanPattern(c.Bytes())
 	var found []string
@@ -428,6 +419,17 @@ func keys(c *engine.Call) {
 	for _, key := range found {
 		c.Reply.BulkString(key)
 	}
+}
+
+func scanRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "scan", Arity: -2, Flags: "readonly",
+		Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special",
+		Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+		Summary:    "Incrementally iterate the keys space",
+		Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
+		History:    []string{"6.0.0 Added the `TYPE` subcommand."},
+	}, Run: scan}
 }
 
 func scan(c *engine.Call) {
@@ -463,6 +465,14 @@ func scan(c *engine.Call) {
 	}
 }
 
+func randomkeyRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "randomkey", Arity: 1, Flags: "readonly",
+		Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards nondeterministic_output", Complexity: "O(1)",
+		Summary: "Return a random key from the keyspace",
+	}, Run: randomkey}
+}
+
 func randomkey(c *engine.Call) {
 	e := c.DB.Random(c.Rand())
 	if e == nil {
@@ -472,6 +482,15 @@ func randomkey(c *engine.Call) {
 	c.Reply.BulkString(e.Key())
 }
 
+func typeCommandRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "type", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Determine the type stored at key",
+		Syntax:  "key",
+	}, Run: typeCommand}
+}
+
 func typeCommand(c *engine.Call) {
 	e := c.DB.Look(c.Bytes())
 	if e == nil {
@@ -479,6 +498,15 @@ func typeCommand(c *engine.Call) {
 		return
 	}
 	c.Reply.Status(string(engine.KindOf(e.Value())))
+}
+
+func moveRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "move", Arity: 3, Flags: "write fast", Keys: "1 RW access update",
+		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Move a key to another database",
+		Syntax:  "key db",
+	}, Run: move}
 }
 
 func move(c *engine.Call) {
@@ -503,10 +531,29 @@ func move(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
+func renameRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "rename", Arity: 3, Flags: "write", Keys: "1 RW access delete; 2 OW update",
+		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Rename a key",
+		Syntax:  "key newkey",
+	}, Run: rename}
+}
+
 func rename(c *engine.Call) {
 	if renameKey(c, false) {
 		c.Reply.OK()
 	}
+}
+
+func renamenxRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "renamenx", Arity: 3, Flags: "write fast", Keys: "1 RW access delete; 2 OW insert",
+		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Rename a key, only if the new key does not exist",
+		Syntax:  "key newkey",
+		History: []string{"3.2.0 The command no longer returns an error when source and destination names are the same."},
+	}, Run: renamenx}
 }
 
 func renamenx(c *engine.Call) {
@@ -536,6 +583,16 @@ func renameKey(c *engine.Call, nx bool) bool {
 	return true
 }
 
+func waitRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "wait", Arity: 3, Flags: "blocking",
+		Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+		Complexity: "O(1)",
+		Summary:    "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
+		Syntax:     "numreplicas timeout:integer",
+	}, Run: wait}
+}
+
 // wait blocks until so many replicas have acknowledged the writes of this client.
 // Without replicas it ends with the timeout.
 func wait(c *engine.Call) {
@@ -561,6 +618,15 @@ func wait(c *engine.Call) {
 	c.Wait(deadline, "", func(r *protocol.Reply) { r.Int(0) })
 }
 
+func dbsizeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "dbsize", Arity: 1, Flags: "readonly fast",
+		Group: "server", Since: "1.0.0", Categories: "keyspace", Tips: "request_policy:all_shards response_policy:agg_sum",
+		Complexity: "O(1)",
+		Summary:    "Return the number of keys in the selected database",
+	}, Run: dbsize}
+}
+
 func dbsize(c *engine.Call) { c.Reply.Int(int64(c.DB.Len())) }
 
 // flush reads the options of FLUSHDB and FLUSHALL. SYNC and ASYNC differ only in
@@ -581,7 +647,35 @@ func flush(c *engine.Call, dbs ...*keyspace.DB) {
 	c.Reply.OK()
 }
 
+func flushdbRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "flushdb", Arity: -1, Flags: "write",
+		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Complexity: "O(N) where N is the number of keys in the selected database",
+		Summary:    "Remove all keys from the current database",
+		Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
+		History: []string{
+			"4.0.0 Added the `ASYNC` flushing mode modifier.",
+			"6.2.0 Added the `SYNC` flushing mode modifier.",
+		},
+	}, Run: flushdb}
+}
+
 func flushdb(c *engine.Call) { flush(c, c.DB) }
+
+func flushallRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "flushall", Arity: -1, Flags: "write",
+		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Complexity: "O(N) where N is the total number of keys in all databases",
+		Summary:    "Remove all keys from all databases",
+		Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
+		History: []string{
+			"4.0.0 Added the `ASYNC` flushing mode modifier.",
+			"6.2.0 Added the `SYNC` flushing mode modifier.",
+		},
+	}, Run: flushall}
+}
 
 func flushall(c *engine.Call) {
 	var dbs []*keyspace.DB
@@ -589,6 +683,16 @@ func flushall(c *engine.Call) {
 		dbs = append(dbs, c.Engine.Keys.DB(i))
 	}
 	flush(c, dbs...)
+}
+
+func swapdbRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "swapdb", Arity: 3, Flags: "write fast",
+		Group: "server", Since: "4.0.0", Categories: "keyspace dangerous",
+		Complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+		Summary:    "Swaps two Redis databases",
+		Syntax:     "index1 index2",
+	}, Run: swapdb}
 }
 
 func swapdb(c *engine.Call) {

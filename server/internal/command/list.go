@@ -12,163 +12,28 @@ import (
 // ListCommands returns the rows of the list commands.
 func ListCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "blmove", Arity: 6, Flags: "write denyoom noscript blocking", Keys: "1 RW access delete; 2 RW insert",
-			Group: "list", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
-			Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout",
-		}, Run: blmove},
-		{Facts: protocol.Facts{
-			Name: "blmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
-			Group: "list", Since: "7.0.0",
-			Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-			Summary:    "Pop elements from a list, or block until one is available",
-			Syntax:     "timeout numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
-		}, Run: blmpop},
-		{Facts: protocol.Facts{
-			Name: "blpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
-			Group: "list", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
-			Summary: "Remove and get the first element in a list, or block until one is available",
-			Syntax:  "key [key ...] timeout",
-			History: []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
-		}, Run: blpop},
-		{Facts: protocol.Facts{
-			Name: "brpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
-			Group: "list", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
-			Summary: "Remove and get the last element in a list, or block until one is available",
-			Syntax:  "key [key ...] timeout",
-			History: []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
-		}, Run: brpop},
-		{Facts: protocol.Facts{
-			Name: "brpoplpush", Arity: 4, Flags: "write denyoom noscript blocking",
-			Keys:  "1 RW access delete; 2 RW insert",
-			Group: "list", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
-			Complexity: "O(1)",
-			Summary:    "Pop an element from a list, push it to another list and return it; or block until one is available",
-			Syntax:     "source destination timeout",
-			History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
-		}, Run: brpoplpush},
-		{Facts: protocol.Facts{
-			Name: "lindex", Arity: 3, Flags: "readonly", Keys: "1 RO access",
-			Group: "list", Since: "1.0.0",
-			Complexity: "O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for the first or the last element of the list O(1).",
-			Summary:    "Get an element from a list by its index",
-			Syntax:     "key index",
-		}, Run: lindex},
-		{Facts: protocol.Facts{
-			Name: "linsert", Arity: 5, Flags: "write denyoom", Keys: "1 RW insert",
-			Group: "list", Since: "2.2.0",
-			Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. This means that inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on the right end (tail) is O(N).",
-			Summary:    "Insert an element before or after another element in a list",
-			Syntax:     "key where:BEFORE|AFTER pivot element",
-		}, Run: linsert},
-		{Facts: protocol.Facts{
-			Name: "llen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-			Group: "list", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Get the length of a list",
-			Syntax:  "key",
-		}, Run: llen},
-		{Facts: protocol.Facts{
-			Name: "lmove", Arity: 5, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
-			Group: "list", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Pop an element from a list, push it to another list and return it",
-			Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT",
-		}, Run: lmove},
-		{Facts: protocol.Facts{
-			Name: "lmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
-			Group: "list", Since: "7.0.0",
-			Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-			Summary:    "Pop elements from a list",
-			Syntax:     "numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
-		}, Run: lmpop},
-		{Facts: protocol.Facts{
-			Name: "lpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "list", Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
-			Summary: "Remove and get the first elements in a list",
-			Syntax:  "key [count@6.2.0]",
-			History: []string{"6.2.0 Added the `count` argument."},
-		}, Run: lpop},
-		{Facts: protocol.Facts{
-			Name: "lpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-			Group: "list", Since: "6.0.6",
-			Complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.",
-			Summary:    "Return the index of matching elements on a list",
-			Syntax:     "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
-		}, Run: lpos},
-		{Facts: protocol.Facts{
-			Name: "lpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-			Group: "list", Since: "1.0.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-			Summary:    "Prepend one or multiple elements to a list",
-			Syntax:     "key element [element ...]",
-			History:    []string{"2.4.0 Accepts multiple `element` arguments."},
-		}, Run: lpush},
-		{Facts: protocol.Facts{
-			Name: "lpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-			Group: "list", Since: "2.2.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-			Summary:    "Prepend an element to a list, only if the list exists",
-			Syntax:     "key element [element ...]",
-			History:    []string{"4.0.0 Accepts multiple `element` arguments."},
-		}, Run: lpushx},
-		{Facts: protocol.Facts{
-			Name: "lrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
-			Group: "list", Since: "1.0.0",
-			Complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the specified range.",
-			Summary:    "Get a range of elements from a list",
-			Syntax:     "key start stop",
-		}, Run: lrange},
-		{Facts: protocol.Facts{
-			Name: "lrem", Arity: 4, Flags: "write", Keys: "1 RW delete",
-			Group: "list", Since: "1.0.0",
-			Complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
-			Summary:    "Remove elements from a list",
-			Syntax:     "key count element",
-		}, Run: lrem},
-		{Facts: protocol.Facts{
-			Name: "lset", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
-			Group: "list", Since: "1.0.0",
-			Complexity: "O(N) where N is the length of the list. Setting either the first or the last element of the list is O(1).",
-			Summary:    "Set the value of an element in a list by its index",
-			Syntax:     "key index element",
-		}, Run: lset},
-		{Facts: protocol.Facts{
-			Name: "ltrim", Arity: 4, Flags: "write", Keys: "1 RW delete",
-			Group: "list", Since: "1.0.0",
-			Complexity: "O(N) where N is the number of elements to be removed by the operation.",
-			Summary:    "Trim a list to the specified range",
-			Syntax:     "key start stop",
-		}, Run: ltrim},
-		{Facts: protocol.Facts{
-			Name: "rpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "list", Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
-			Summary: "Remove and get the last elements in a list",
-			Syntax:  "key [count@6.2.0]",
-			History: []string{"6.2.0 Added the `count` argument."},
-		}, Run: rpop},
-		{Facts: protocol.Facts{
-			Name: "rpoplpush", Arity: 3, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
-			Group: "list", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`LMOVE` with the `RIGHT` and `LEFT` arguments",
-			Complexity: "O(1)",
-			Summary:    "Remove the last element in a list, prepend it to another list and return it",
-			Syntax:     "source destination",
-		}, Run: rpoplpush},
-		{Facts: protocol.Facts{
-			Name: "rpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-			Group: "list", Since: "1.0.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-			Summary:    "Append one or multiple elements to a list",
-			Syntax:     "key element [element ...]",
-			History:    []string{"2.4.0 Accepts multiple `element` arguments."},
-		}, Run: rpush},
-		{Facts: protocol.Facts{
-			Name: "rpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-			Group: "list", Since: "2.2.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-			Summary:    "Append an element to a list, only if the list exists",
-			Syntax:     "key element [element ...]",
-			History:    []string{"4.0.0 Accepts multiple `element` arguments."},
-		}, Run: rpushx},
+		blmoveRow(),
+		blmpopRow(),
+		blpopRow(),
+		brpopRow(),
+		brpoplpushRow(),
+		lindexRow(),
+		linsertRow(),
+		llenRow(),
+		lmoveRow(),
+		lmpopRow(),
+		lpopRow(),
+		lposRow(),
+		lpushRow(),
+		lpushxRow(),
+		lrangeRow(),
+		lremRow(),
+		lsetRow(),
+		ltrimRow(),
+		rpopRow(),
+		rpoplpushRow(),
+		rpushRow(),
+		rpushxRow(),
 	}
 }
 
@@ -220,6 +85,15 @@ func (s side) popped() string {
 	return "rpop"
 }
 
+func blmoveRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "blmove", Arity: 6, Flags: "write denyoom noscript blocking", Keys: "1 RW access delete; 2 RW insert",
+		Group: "list", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
+		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout",
+	}, Run: blmove}
+}
+
 // blmove is BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout.
 func blmove(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
@@ -262,6 +136,16 @@ func moveElement(c *engine.Call, source, destination []byte, from, to side) bool
 	c.Changed(source, engine.ClassList, from.popped())
 	c.Reply.Bulk(b)
 	return true
+}
+
+func blmpopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "blmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
+		Group: "list", Since: "7.0.0",
+		Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
+		Summary:    "Pop elements from a list, or block until one is available",
+		Syntax:     "timeout numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
+	}, Run: blmpop}
 }
 
 // blmpop is BLMPOP timeout numkeys key [key ...] LEFT|RIGHT [COUNT count].
@@ -344,8 +228,28 @@ func popRange(c *engine.Call, key []byte, l *keyspace.List, from side, count int
 	c.Changed(key, engine.ClassList, from.popped())
 }
 
+func blpopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "blpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
+		Group: "list", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
+		Summary: "Remove and get the first element in a list, or block until one is available",
+		Syntax:  "key [key ...] timeout",
+		History: []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+	}, Run: blpop}
+}
+
 // blpop is BLPOP key [key ...] timeout.
 func blpop(c *engine.Call) { popOrWait(c, left) }
+
+func brpopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "brpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
+		Group: "list", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
+		Summary: "Remove and get the last element in a list, or block until one is available",
+		Syntax:  "key [key ...] timeout",
+		History: []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+	}, Run: brpop}
+}
 
 // brpop is BRPOP key [key ...] timeout.
 func brpop(c *engine.Call) { popOrWait(c, right) }
@@ -374,10 +278,32 @@ func popOrWait(c *engine.Call, from side) {
 	c.Wait(deadline, engine.KindList, (*protocol.Reply).NullArray, keys...)
 }
 
+func brpoplpushRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "brpoplpush", Arity: 4, Flags: "write denyoom noscript blocking",
+		Keys:  "1 RW access delete; 2 RW insert",
+		Group: "list", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
+		Complexity: "O(1)",
+		Summary:    "Pop an element from a list, push it to another list and return it; or block until one is available",
+		Syntax:     "source destination timeout",
+		History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+	}, Run: brpoplpush}
+}
+
 // brpoplpush is BRPOPLPUSH source destination timeout.
 func brpoplpush(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
 	moveOrWait(c, source, destination, right, left)
+}
+
+func lindexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lindex", Arity: 3, Flags: "readonly", Keys: "1 RO access",
+		Group: "list", Since: "1.0.0",
+		Complexity: "O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for the first or the last element of the list O(1).",
+		Summary:    "Get an element from a list by its index",
+		Syntax:     "key index",
+	}, Run: lindex}
 }
 
 // lindex is LINDEX key index.
@@ -409,6 +335,16 @@ func index(i int64, n int) (int, bool) {
 		i += int64(n)
 	}
 	return int(i), 0 <= i && i < int64(n)
+}
+
+func linsertRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "linsert", Arity: 5, Flags: "write denyoom", Keys: "1 RW insert",
+		Group: "list", Since: "2.2.0",
+		Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. This means that inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on the right end (tail) is O(N).",
+		Summary:    "Insert an element before or after another element in a list",
+		Syntax:     "key where:BEFORE|AFTER pivot element",
+	}, Run: linsert}
 }
 
 // linsert is LINSERT key BEFORE|AFTER pivot element.
@@ -449,6 +385,15 @@ func linsert(c *engine.Call) {
 	c.Reply.Int(int64(l.Len()))
 }
 
+func llenRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "llen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+		Group: "list", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Get the length of a list",
+		Syntax:  "key",
+	}, Run: llen}
+}
+
 // llen is LLEN key.
 func llen(c *engine.Call) {
 	key := c.Bytes()
@@ -461,6 +406,15 @@ func llen(c *engine.Call) {
 	}
 }
 
+func lmoveRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lmove", Arity: 5, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
+		Group: "list", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Pop an element from a list, push it to another list and return it",
+		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT",
+	}, Run: lmove}
+}
+
 // lmove is LMOVE source destination LEFT|RIGHT LEFT|RIGHT.
 func lmove(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
@@ -468,6 +422,16 @@ func lmove(c *engine.Call) {
 	if c.OK() && !moveElement(c, source, destination, from, to) {
 		c.Reply.Null()
 	}
+}
+
+func lmpopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
+		Group: "list", Since: "7.0.0",
+		Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
+		Summary:    "Pop elements from a list",
+		Syntax:     "numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
+	}, Run: lmpop}
 }
 
 // lmpop is LMPOP numkeys key [key ...] LEFT|RIGHT [COUNT count].
@@ -478,8 +442,28 @@ func lmpop(c *engine.Call) {
 	}
 }
 
+func lpopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "list", Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
+		Summary: "Remove and get the first elements in a list",
+		Syntax:  "key [count@6.2.0]",
+		History: []string{"6.2.0 Added the `count` argument."},
+	}, Run: lpop}
+}
+
 // lpop is LPOP key [count].
 func lpop(c *engine.Call) { pop(c, left) }
+
+func rpopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "rpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "list", Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
+		Summary: "Remove and get the last elements in a list",
+		Syntax:  "key [count@6.2.0]",
+		History: []string{"6.2.0 Added the `count` argument."},
+	}, Run: rpop}
+}
 
 // rpop is RPOP key [count].
 func rpop(c *engine.Call) { pop(c, right) }
@@ -556,6 +540,16 @@ func negatableInt(c *engine.Call) int64 {
 	return n
 }
 
+func lposRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+		Group: "list", Since: "6.0.6",
+		Complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.",
+		Summary:    "Return the index of matching elements on a list",
+		Syntax:     "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
+	}, Run: lpos}
+}
+
 // lpos is LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len].
 func lpos(c *engine.Call) {
 	key, b := c.Bytes(), c.Bytes()
@@ -619,8 +613,30 @@ func (o *lposOptions) search(l *keyspace.List, b []byte) (found []int) {
 	return found
 }
 
+func lpushRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+		Group: "list", Since: "1.0.0",
+		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
+		Summary:    "Prepend one or multiple elements to a list",
+		Syntax:     "key element [element ...]",
+		History:    []string{"2.4.0 Accepts multiple `element` arguments."},
+	}, Run: lpush}
+}
+
 // lpush is LPUSH key element [element ...].
 func lpush(c *engine.Call) { push(c, left, false) }
+
+func lpushxRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+		Group: "list", Since: "2.2.0",
+		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
+		Summary:    "Prepend an element to a list, only if the list exists",
+		Syntax:     "key element [element ...]",
+		History:    []string{"4.0.0 Accepts multiple `element` arguments."},
+	}, Run: lpushx}
+}
 
 // lpushx is LPUSHX key element [element ...].
 func lpushx(c *engine.Call) { push(c, left, true) }
@@ -646,6 +662,16 @@ func push(c *engine.Call, to side, existing bool) {
 	l.Fit(c.Limits())
 	c.Changed(key, engine.ClassList, to.pushed())
 	c.Reply.Int(int64(l.Len()))
+}
+
+func lrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+		Group: "list", Since: "1.0.0",
+		Complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the specified range.",
+		Summary:    "Get a range of elements from a list",
+		Syntax:     "key start stop",
+	}, Run: lrange}
 }
 
 // lrange is LRANGE key start stop.
@@ -690,6 +716,16 @@ func span(start, stop int64, n int) (first, count int) {
 	return int(start), int(stop-start) + 1
 }
 
+func lremRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lrem", Arity: 4, Flags: "write", Keys: "1 RW delete",
+		Group: "list", Since: "1.0.0",
+		Complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
+		Summary:    "Remove elements from a list",
+		Syntax:     "key count element",
+	}, Run: lrem}
+}
+
 // lrem is LREM key count element.
 func lrem(c *engine.Call) {
 	key, count, b := c.Bytes(), c.Int(), c.Bytes()
@@ -712,6 +748,16 @@ func lrem(c *engine.Call) {
 		c.Changed(key, engine.ClassList, "lrem")
 	}
 	c.Reply.Int(int64(n))
+}
+
+func lsetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lset", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
+		Group: "list", Since: "1.0.0",
+		Complexity: "O(N) where N is the length of the list. Setting either the first or the last element of the list is O(1).",
+		Summary:    "Set the value of an element in a list by its index",
+		Syntax:     "key index element",
+	}, Run: lset}
 }
 
 // lset is LSET key index element.
@@ -740,6 +786,16 @@ func lset(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func ltrimRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "ltrim", Arity: 4, Flags: "write", Keys: "1 RW delete",
+		Group: "list", Since: "1.0.0",
+		Complexity: "O(N) where N is the number of elements to be removed by the operation.",
+		Summary:    "Trim a list to the specified range",
+		Syntax:     "key start stop",
+	}, Run: ltrim}
+}
+
 // ltrim is LTRIM key start stop.
 func ltrim(c *engine.Call) {
 	key, start, stop := c.Bytes(), c.Int(), c.Int()
@@ -760,6 +816,16 @@ func ltrim(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func rpoplpushRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "rpoplpush", Arity: 3, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
+		Group: "list", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`LMOVE` with the `RIGHT` and `LEFT` arguments",
+		Complexity: "O(1)",
+		Summary:    "Remove the last element in a list, prepend it to another list and return it",
+		Syntax:     "source destination",
+	}, Run: rpoplpush}
+}
+
 // rpoplpush is RPOPLPUSH source destination.
 func rpoplpush(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
@@ -768,8 +834,30 @@ func rpoplpush(c *engine.Call) {
 	}
 }
 
+func rpushRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "rpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+		Group: "list", Since: "1.0.0",
+		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
+		Summary:    "Append one or multiple elements to a list",
+		Syntax:     "key element [element ...]",
+		History:    []string{"2.4.0 Accepts multiple `element` arguments."},
+	}, Run: rpush}
+}
+
 // rpush is RPUSH key element [element ...].
 func rpush(c *engine.Call) { push(c, right, false) }
+
+func rpushxRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "rpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+		Group: "list", Since: "2.2.0",
+		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
+		Summary:    "Append an element to a list, only if the list exists",
+		Syntax:     "key element [element ...]",
+		History:    []string{"4.0.0 Accepts multiple `element` arguments."},
+	}, Run: rpushx}
+}
 
 // rpushx is RPUSHX key element [element ...].
 func rpushx(c *engine.Call) { push(c, right, true) }

@@ -2,10 +2,11 @@ package command
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"math"
 	"math/rand/v2"
 	"strings"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // LOLWUT draws a random picture: by default a sunflower, whose seed number i is at

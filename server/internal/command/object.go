@@ -17,35 +17,11 @@ func ObjectCommands() []engine.Command {
 			Group: "generic", Since: "2.2.3", Complexity: "Depends on subcommand.",
 			Summary: "A container for object introspection commands",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "object|encoding", Arity: 3, Flags: "readonly", Keys: "2 RO",
-				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "Inspect the internal encoding of a Redis object",
-				Syntax:  "key",
-			}, Run: objectEncoding},
-			{Facts: protocol.Facts{
-				Name: "object|freq", Arity: 3, Flags: "readonly", Keys: "2 RO",
-				Group: "generic", Since: "4.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "Get the logarithmic access frequency counter of a Redis object",
-				Syntax:  "key",
-			}, Run: objectFreq},
-			{Facts: protocol.Facts{
-				Name: "object|help", Arity: 2, Flags: "loading stale",
-				Group: "generic", Since: "6.2.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: objectHelp},
-			{Facts: protocol.Facts{
-				Name: "object|idletime", Arity: 3, Flags: "readonly", Keys: "2 RO",
-				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "Get the time since a Redis object was last accessed",
-				Syntax:  "key",
-			}, Run: objectIdletime},
-			{Facts: protocol.Facts{
-				Name: "object|refcount", Arity: 3, Flags: "readonly", Keys: "2 RO",
-				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "Get the number of references to the value of the key",
-				Syntax:  "key",
-			}, Run: objectRefcount},
+			objectEncodingRow(),
+			objectFreqRow(),
+			objectHelpRow(),
+			objectIdletimeRow(),
+			objectRefcountRow(),
 		}},
 	}
 }
@@ -61,10 +37,28 @@ func object(c *engine.Call) *keyspace.Entry {
 	return e
 }
 
+func objectEncodingRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "object|encoding", Arity: 3, Flags: "readonly", Keys: "2 RO",
+		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Inspect the internal encoding of a Redis object",
+		Syntax:  "key",
+	}, Run: objectEncoding}
+}
+
 func objectEncoding(c *engine.Call) {
 	if e := object(c); e != nil {
 		c.Reply.BulkString(engine.EncodingOf(e.Value(), c.Limits()))
 	}
+}
+
+func objectFreqRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "object|freq", Arity: 3, Flags: "readonly", Keys: "2 RO",
+		Group: "generic", Since: "4.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Get the logarithmic access frequency counter of a Redis object",
+		Syntax:  "key",
+	}, Run: objectFreq}
 }
 
 func objectFreq(c *engine.Call) {
@@ -77,6 +71,14 @@ func objectFreq(c *engine.Call) {
 		c.Reply.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when " +
 			"switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	}
+}
+
+func objectHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "object|help", Arity: 2, Flags: "loading stale",
+		Group: "generic", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: objectHelp}
 }
 
 func objectHelp(c *engine.Call) {
@@ -94,6 +96,15 @@ func objectHelp(c *engine.Call) {
 		"    <key>.")
 }
 
+func objectIdletimeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "object|idletime", Arity: 3, Flags: "readonly", Keys: "2 RO",
+		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Get the time since a Redis object was last accessed",
+		Syntax:  "key",
+	}, Run: objectIdletime}
+}
+
 func objectIdletime(c *engine.Call) {
 	e := object(c)
 	switch {
@@ -108,6 +119,15 @@ func objectIdletime(c *engine.Call) {
 
 // IdleSeconds returns the time since the last access of a key in seconds.
 func IdleSeconds(c *engine.Call, e *keyspace.Entry) int64 { return max(0, c.Now()-e.Access()) / 1000 }
+
+func objectRefcountRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "object|refcount", Arity: 3, Flags: "readonly", Keys: "2 RO",
+		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "Get the number of references to the value of the key",
+		Syntax:  "key",
+	}, Run: objectRefcount}
+}
 
 func objectRefcount(c *engine.Call) {
 	if e := object(c); e != nil {

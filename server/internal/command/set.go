@@ -13,122 +13,23 @@ import (
 // SetCommands returns the rows of the set commands.
 func SetCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "sadd", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-			Group: "set", Since: "1.0.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-			Summary:    "Add one or more members to a set",
-			Syntax:     "key member [member ...]",
-			History:    []string{"2.4.0 Accepts multiple `member` arguments."},
-		}, Run: sadd},
-		{Facts: protocol.Facts{
-			Name: "scard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-			Group: "set", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Get the number of members in a set",
-			Syntax:  "key",
-		}, Run: scard},
-		{Facts: protocol.Facts{
-			Name: "sdiff", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
-			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-			Complexity: "O(N) where N is the total number of elements in all given sets.",
-			Summary:    "Subtract multiple sets",
-			Syntax:     "key [key ...]",
-		}, Run: sdiff},
-		{Facts: protocol.Facts{
-			Name: "sdiffstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
-			Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-			Summary: "Subtract multiple sets and store the resulting set in a key",
-			Syntax:  "destination key [key ...]",
-		}, Run: sdiffstore},
-		{Facts: protocol.Facts{
-			Name: "sinter", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
-			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-			Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
-			Summary:    "Intersect multiple sets",
-			Syntax:     "key [key ...]",
-		}, Run: sinter},
-		{Facts: protocol.Facts{
-			Name: "sintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-			Group: "set", Since: "7.0.0",
-			Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
-			Summary:    "Intersect multiple sets and return the cardinality of the result",
-			Syntax:     "numkeys key [key ...] [LIMIT limit]",
-		}, Run: sintercard},
-		{Facts: protocol.Facts{
-			Name: "sinterstore", Arity: -3, Flags: "write denyoom", Keys: "1 RW update; 2..-1 RO access",
-			Group: "set", Since: "1.0.0",
-			Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
-			Summary:    "Intersect multiple sets and store the resulting set in a key",
-			Syntax:     "destination key [key ...]",
-		}, Run: sinterstore},
-		{Facts: protocol.Facts{
-			Name: "sismember", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
-			Group: "set", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Determine if a given value is a member of a set",
-			Syntax:  "key member",
-		}, Run: sismember},
-		{Facts: protocol.Facts{
-			Name: "smembers", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-			Complexity: "O(N) where N is the set cardinality.",
-			Summary:    "Get all the members in a set",
-			Syntax:     "key",
-		}, Run: smembers},
-		{Facts: protocol.Facts{
-			Name: "smismember", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "set", Since: "6.2.0", Complexity: "O(N) where N is the number of elements being checked for membership",
-			Summary: "Returns the membership associated with the given elements for a set",
-			Syntax:  "key member [member ...]",
-		}, Run: smismember},
-		{Facts: protocol.Facts{
-			Name: "smove", Arity: 4, Flags: "write fast", Keys: "1 RW access delete; 2 RW insert",
-			Group: "set", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Move a member from one set to another",
-			Syntax:  "source destination member",
-		}, Run: smove},
-		{Facts: protocol.Facts{
-			Name: "spop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
-			Complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
-			Summary:    "Remove and return one or multiple random members from a set",
-			Syntax:     "key [count@3.2.0]",
-			History:    []string{"3.2.0 Added the `count` argument."},
-		}, Run: spop},
-		{Facts: protocol.Facts{
-			Name: "srandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
-			Complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the passed count.",
-			Summary:    "Get one or multiple random members from a set",
-			Syntax:     "key [count@2.6.0]",
-			History:    []string{"2.6.0 Added the optional `count` argument."},
-		}, Run: srandmember},
-		{Facts: protocol.Facts{
-			Name: "srem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-			Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the number of members to be removed.",
-			Summary: "Remove one or more members from a set",
-			Syntax:  "key member [member ...]",
-			History: []string{"2.4.0 Accepts multiple `member` arguments."},
-		}, Run: srem},
-		{Facts: protocol.Facts{
-			Name: "sscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-			Group: "set", Since: "2.8.0", Tips: "nondeterministic_output",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
-			Summary:    "Incrementally iterate Set elements",
-			Syntax:     "key cursor [MATCH pattern] [COUNT count]",
-		}, Run: sscan},
-		{Facts: protocol.Facts{
-			Name: "sunion", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
-			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-			Complexity: "O(N) where N is the total number of elements in all given sets.",
-			Summary:    "Add multiple sets",
-			Syntax:     "key [key ...]",
-		}, Run: sunion},
-		{Facts: protocol.Facts{
-			Name: "sunionstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
-			Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-			Summary: "Add multiple sets and store the resulting set in a key",
-			Syntax:  "destination key [key ...]",
-		}, Run: sunionstore},
+		saddRow(),
+		scardRow(),
+		sdiffRow(),
+		sdiffstoreRow(),
+		sinterRow(),
+		sintercardRow(),
+		sinterstoreRow(),
+		sismemberRow(),
+		smembersRow(),
+		smismemberRow(),
+		smoveRow(),
+		spopRow(),
+		srandmemberRow(),
+		sremRow(),
+		sscanRow(),
+		sunionRow(),
+		sunionstoreRow(),
 	}
 }
 
@@ -211,6 +112,17 @@ func (d *setRef) unpack() *keyspace.Set {
 	return d.Value()
 }
 
+func saddRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sadd", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+		Group: "set", Since: "1.0.0",
+		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
+		Summary:    "Add one or more members to a set",
+		Syntax:     "key member [member ...]",
+		History:    []string{"2.4.0 Accepts multiple `member` arguments."},
+	}, Run: sadd}
+}
+
 // sadd is SADD key member [member ...].
 func sadd(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
@@ -231,6 +143,15 @@ func sadd(c *engine.Call) {
 	c.Reply.Int(int64(added))
 }
 
+func scardRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "scard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+		Group: "set", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Get the number of members in a set",
+		Syntax:  "key",
+	}, Run: scard}
+}
+
 // scard is SCARD key.
 func scard(c *engine.Call) {
 	key := c.Bytes()
@@ -243,11 +164,30 @@ func scard(c *engine.Call) {
 	}
 }
 
+func sdiffRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sdiff", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
+		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the total number of elements in all given sets.",
+		Summary:    "Subtract multiple sets",
+		Syntax:     "key [key ...]",
+	}, Run: sdiff}
+}
+
 // sdiff is SDIFF key [key ...].
 func sdiff(c *engine.Call) {
 	if sets, ok := sets(c, c.Rest()); ok {
 		replyMembers(c.Reply, setDiff(c.Limits(), sets))
 	}
+}
+
+func sdiffstoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sdiffstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
+		Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
+		Summary: "Subtract multiple sets and store the resulting set in a key",
+		Syntax:  "destination key [key ...]",
+	}, Run: sdiffstore}
 }
 
 // sdiffstore is SDIFFSTORE destination key [key ...].
@@ -346,6 +286,16 @@ func cardinality(s *keyspace.Set) int {
 	return s.Len()
 }
 
+func sinterRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sinter", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
+		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
+		Summary:    "Intersect multiple sets",
+		Syntax:     "key [key ...]",
+	}, Run: sinter}
+}
+
 // sinter is SINTER key [key ...].
 func sinter(c *engine.Call) {
 	sets, ok := sets(c, c.Rest())
@@ -388,6 +338,16 @@ func setInter(sets []*keyspace.Set) func(yield func(keyspace.Member) bool) {
 	}
 }
 
+func sintercardRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+		Group: "set", Since: "7.0.0",
+		Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
+		Summary:    "Intersect multiple sets and return the cardinality of the result",
+		Syntax:     "numkeys key [key ...] [LIMIT limit]",
+	}, Run: sintercard}
+}
+
 // sintercard is SINTERCARD numkeys key [key ...] [LIMIT limit].
 func sintercard(c *engine.Call) {
 	numkeys := c.IntIn(1, math.MaxInt64, "ERR numkeys should be greater than 0")
@@ -419,6 +379,16 @@ func sintercard(c *engine.Call) {
 	c.Reply.Int(n)
 }
 
+func sinterstoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sinterstore", Arity: -3, Flags: "write denyoom", Keys: "1 RW update; 2..-1 RO access",
+		Group: "set", Since: "1.0.0",
+		Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
+		Summary:    "Intersect multiple sets and store the resulting set in a key",
+		Syntax:     "destination key [key ...]",
+	}, Run: sinterstore}
+}
+
 // sinterstore is SINTERSTORE destination key [key ...].
 func sinterstore(c *engine.Call) {
 	destination := c.Bytes()
@@ -438,6 +408,15 @@ func sinterstore(c *engine.Call) {
 	storeSet(c, destination, result, "sinterstore")
 }
 
+func sismemberRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sismember", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
+		Group: "set", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Determine if a given value is a member of a set",
+		Syntax:  "key member",
+	}, Run: sismember}
+}
+
 // sismember is SISMEMBER key member.
 func sismember(c *engine.Call) {
 	key, b := c.Bytes(), c.Bytes()
@@ -455,6 +434,16 @@ func replyHas(r *protocol.Reply, s *keyspace.Set, b []byte) {
 	}
 }
 
+func smembersRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "smembers", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the set cardinality.",
+		Summary:    "Get all the members in a set",
+		Syntax:     "key",
+	}, Run: smembers}
+}
+
 // smembers is SMEMBERS key.
 func smembers(c *engine.Call) {
 	key := c.Bytes()
@@ -465,6 +454,15 @@ func smembers(c *engine.Call) {
 			replyMembers(c.Reply, s)
 		}
 	}
+}
+
+func smismemberRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "smismember", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "set", Since: "6.2.0", Complexity: "O(N) where N is the number of elements being checked for membership",
+		Summary: "Returns the membership associated with the given elements for a set",
+		Syntax:  "key member [member ...]",
+	}, Run: smismember}
 }
 
 // smismember is SMISMEMBER key member [member ...].
@@ -478,6 +476,15 @@ func smismember(c *engine.Call) {
 	for _, b := range members {
 		replyHas(c.Reply, s, b)
 	}
+}
+
+func smoveRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "smove", Arity: 4, Flags: "write fast", Keys: "1 RW access delete; 2 RW insert",
+		Group: "set", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Move a member from one set to another",
+		Syntax:  "source destination member",
+	}, Run: smove}
 }
 
 // smove is SMOVE source destination member.
@@ -513,6 +520,17 @@ func smove(c *engine.Call) {
 		c.Changed(destination, engine.ClassSet, "sadd")
 	}
 	c.Reply.Int(1)
+}
+
+func spopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "spop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
+		Complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
+		Summary:    "Remove and return one or multiple random members from a set",
+		Syntax:     "key [count@3.2.0]",
+		History:    []string{"3.2.0 Added the `count` argument."},
+	}, Run: spop}
 }
 
 // spop is SPOP key [count].
@@ -562,6 +580,17 @@ func spop(c *engine.Call) {
 	}
 }
 
+func srandmemberRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "srandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
+		Complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the passed count.",
+		Summary:    "Get one or multiple random members from a set",
+		Syntax:     "key [count@2.6.0]",
+		History:    []string{"2.6.0 Added the optional `count` argument."},
+	}, Run: srandmember}
+}
+
 // srandmember is SRANDMEMBER key [count].
 func srandmember(c *engine.Call) {
 	key := c.Bytes()
@@ -604,6 +633,16 @@ func srandmember(c *engine.Call) {
 	}
 }
 
+func sremRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "srem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+		Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the number of members to be removed.",
+		Summary: "Remove one or more members from a set",
+		Syntax:  "key member [member ...]",
+		History: []string{"2.4.0 Accepts multiple `member` arguments."},
+	}, Run: srem}
+}
+
 // srem is SREM key member [member ...].
 func srem(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
@@ -624,6 +663,16 @@ func srem(c *engine.Call) {
 		c.Changed(key, engine.ClassSet, "srem")
 	}
 	c.Reply.Int(int64(removed))
+}
+
+func sscanRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+		Group: "set", Since: "2.8.0", Tips: "nondeterministic_output",
+		Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+		Summary:    "Incrementally iterate Set elements",
+		Syntax:     "key cursor [MATCH pattern] [COUNT count]",
+	}, Run: sscan}
 }
 
 // sscan is SSCAN key cursor [MATCH pattern] [COUNT count].
@@ -658,6 +707,16 @@ func sscan(c *engine.Call) {
 	for _, m := range found {
 		replyMember(c.Reply, m)
 	}
+}
+
+func sunionRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sunion", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
+		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the total number of elements in all given sets.",
+		Summary:    "Add multiple sets",
+		Syntax:     "key [key ...]",
+	}, Run: sunion}
 }
 
 // sunion is SUNION key [key ...].
@@ -697,6 +756,15 @@ func setUnion(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 // equivalent.
 func isLarge(l *keyspace.Limits, s *keyspace.Set) bool {
 	return cardinality(s) > max(l.SetMaxIntsetEntries, l.SetMaxListpackEntries)
+}
+
+func sunionstoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sunionstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
+		Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
+		Summary: "Add multiple sets and store the resulting set in a key",
+		Syntax:  "destination key [key ...]",
+	}, Run: sunionstore}
 }
 
 // sunionstore is SUNIONSTORE destination key [key ...].

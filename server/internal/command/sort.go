@@ -16,22 +16,8 @@ import (
 // SortCommands returns the rows of SORT and SORT_RO.
 func SortCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "sort", Arity: -2, Flags: "write denyoom",
-			Keys:  "1 RO access; ? RO access (For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort); ? OW update (For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument array)",
-			Group: "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
-			Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
-			Summary:    "Sort the elements in a list, set or sorted set",
-			Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
-		}, Run: sortCommand},
-		{Facts: protocol.Facts{
-			Name: "sort_ro", Arity: -2, Flags: "readonly",
-			Keys:  "1 RO access; ? RO access (For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort)",
-			Group: "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
-			Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
-			Summary:    "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
-			Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
-		}, Run: sortRo},
+		sortCommandRow(),
+		sortRoRow(),
 	}
 }
 
@@ -104,7 +90,29 @@ func (o *sortOptions) window(n int) (start, end int) {
 	return start, start + int(min(o.count, int64(n-start)))
 }
 
+func sortCommandRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sort", Arity: -2, Flags: "write denyoom",
+		Keys:  "1 RO access; ? RO access (For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort); ? OW update (For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument array)",
+		Group: "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
+		Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
+		Summary:    "Sort the elements in a list, set or sorted set",
+		Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
+	}, Run: sortCommand}
+}
+
 func sortCommand(c *engine.Call) { sort(c, false) }
+
+func sortRoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sort_ro", Arity: -2, Flags: "readonly",
+		Keys:  "1 RO access; ? RO access (For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort)",
+		Group: "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
+		Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
+		Summary:    "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
+		Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
+	}, Run: sortRo}
+}
 
 func sortRo(c *engine.Call) { sort(c, true) }
 

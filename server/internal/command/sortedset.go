@@ -12,263 +12,70 @@ import (
 // SortedSetCommands returns the rows of the sorted-set commands of Redis.
 func SortedSetCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "bzmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
-			Group: "sorted-set", Since: "7.0.0",
-			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return members with scores in a sorted set or block until one is available",
-			Syntax:     "timeout numkeys key [key ...] where:MIN|MAX [COUNT count]",
-		}, Run: bzmpop},
-		{Facts: protocol.Facts{
-			Name: "bzpopmax", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
-			Group: "sorted-set", Since: "5.0.0",
-			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-			Summary:    "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
-			Syntax:     "key [key ...] timeout",
-			History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
-		}, Run: bzpopmax},
-		{Facts: protocol.Facts{
-			Name: "bzpopmin", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
-			Group: "sorted-set", Since: "5.0.0",
-			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-			Summary:    "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",
-			Syntax:     "key [key ...] timeout",
-			History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
-		}, Run: bzpopmin},
-		{Facts: protocol.Facts{
-			Name: "zadd", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
-			Group: "sorted-set", Since: "1.2.0",
-			Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
-			Summary:    "Add one or more members to a sorted set, or update its score if it already exists",
-			Syntax:     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] score member [score member ...]",
-			History: []string{
-				"2.4.0 Accepts multiple elements.",
-				"3.0.2 Added the `XX`, `NX`, `CH` and `INCR` options.",
-				"6.2.0 Added the `GT` and `LT` options.",
-			},
-		}, Run: zadd},
-		{Facts: protocol.Facts{
-			Name: "zcard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-			Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
-			Summary: "Get the number of members in a sorted set",
-			Syntax:  "key",
-		}, Run: zcard},
-		{Facts: protocol.Facts{
-			Name: "zcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "sorted-set", Since: "2.0.0",
-			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-			Summary:    "Count the members in a sorted set with scores within the given values",
-			Syntax:     "key min max",
-		}, Run: zcount},
-		{Facts: protocol.Facts{
-			Name: "zdiff", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-			Group: "sorted-set", Since: "6.2.0",
-			Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
-			Summary:    "Subtract multiple sorted sets",
-			Syntax:     "numkeys key [key ...] [WITHSCORES]",
-		}, Run: zdiff},
-		{Facts: protocol.Facts{
-			Name: "zdiffstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
-			Group: "sorted-set", Since: "6.2.0",
-			Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
-			Summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
-			Syntax:     "destination numkeys key [key ...]",
-		}, Run: zdiffstore},
-		{Facts: protocol.Facts{
-			Name: "zincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "sorted-set", Since: "1.2.0",
-			Complexity: "O(log(N)) where N is the number of elements in the sorted set.",
-			Summary:    "Increment the score of a member in a sorted set",
-			Syntax:     "key increment member",
-		}, Run: zincrby},
-		{Facts: protocol.Facts{
-			Name: "zinter", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-			Group: "sorted-set", Since: "6.2.0",
-			Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
-			Summary:    "Intersect multiple sorted sets",
-			Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
-		}, Run: zinter},
-		{Facts: protocol.Facts{
-			Name: "zintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-			Group: "sorted-set", Since: "7.0.0",
-			Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
-			Summary:    "Intersect multiple sorted sets and return the cardinality of the result",
-			Syntax:     "numkeys key [key ...] [LIMIT limit]",
-		}, Run: zintercard},
-		{Facts: protocol.Facts{
-			Name: "zinterstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
-			Group: "sorted-set", Since: "2.0.0",
-			Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
-			Summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
-			Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
-		}, Run: zinterstore},
-		{Facts: protocol.Facts{
-			Name: "zlexcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "sorted-set", Since: "2.8.9",
-			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-			Summary:    "Count the number of members in a sorted set between a given lexicographical range",
-			Syntax:     "key min:string max:string",
-		}, Run: zlexcount},
-		{Facts: protocol.Facts{
-			Name: "zmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
-			Group: "sorted-set", Since: "7.0.0",
-			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return members with scores in a sorted set",
-			Syntax:     "numkeys key [key ...] where:MIN|MAX [COUNT count]",
-		}, Run: zmpop},
-		{Facts: protocol.Facts{
-			Name: "zmscore", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "sorted-set", Since: "6.2.0", Complexity: "O(N) where N is the number of members being requested.",
-			Summary: "Get the score associated with the given members in a sorted set",
-			Syntax:  "key member [member ...]",
-		}, Run: zmscore},
-		{Facts: protocol.Facts{
-			Name: "zpopmax", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "sorted-set", Since: "5.0.0",
-			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return members with the highest scores in a sorted set",
-			Syntax:     "key [count]",
-		}, Run: zpopmax},
-		{Facts: protocol.Facts{
-			Name: "zpopmin", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "sorted-set", Since: "5.0.0",
-			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return members with the lowest scores in a sorted set",
-			Syntax:     "key [count]",
-		}, Run: zpopmin},
-		{Facts: protocol.Facts{
-			Name: "zrandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-			Group: "sorted-set", Since: "6.2.0", Tips: "nondeterministic_output",
-			Complexity: "O(N) where N is the number of elements returned",
-			Summary:    "Get one or multiple random elements from a sorted set",
-			Syntax:     "key options:[count [WITHSCORES]]",
-		}, Run: zrandmember},
-		{Facts: protocol.Facts{
-			Name: "zrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "sorted-set", Since: "1.2.0",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
-			Summary:    "Return a range of members in a sorted set",
-			Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [LIMIT offset count]@6.2.0 [WITHSCORES]",
-			History:    []string{"6.2.0 Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."},
-		}, Run: zrange},
-		{Facts: protocol.Facts{
-			Name: "zrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
-			Summary:    "Return a range of members in a sorted set, by lexicographical range",
-			Syntax:     "key min:string max:string [LIMIT offset count]",
-		}, Run: zrangebylex},
-		{Facts: protocol.Facts{
-			Name: "zrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "sorted-set", Since: "1.0.5", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
-			Summary:    "Return a range of members in a sorted set, by score",
-			Syntax:     "key min max [WITHSCORES@2.0.0] [LIMIT offset count]",
-			History:    []string{"2.0.0 Added the `WITHSCORES` modifier."},
-		}, Run: zrangebyscore},
-		{Facts: protocol.Facts{
-			Name: "zrangestore", Arity: -5, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
-			Group: "sorted-set", Since: "6.2.0",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
-			Summary:    "Store a range of members from sorted set into another key",
-			Syntax:     "dst src min:string max:string sortby:[BYSCORE|BYLEX] [REV] [LIMIT offset count]",
-		}, Run: zrangestore},
-		{Facts: protocol.Facts{
-			Name: "zrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "sorted-set", Since: "2.0.0", Complexity: "O(log(N))",
-			Summary: "Determine the index of a member in a sorted set",
-			Syntax:  "key member [WITHSCORE]",
-			History: []string{"7.2.0 Added the optional `WITHSCORE` argument."},
-		}, Run: zrank},
-		{Facts: protocol.Facts{
-			Name: "zrem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-			Group: "sorted-set", Since: "1.2.0",
-			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.",
-			Summary:    "Remove one or more members from a sorted set",
-			Syntax:     "key member [member ...]",
-			History:    []string{"2.4.0 Accepts multiple elements."},
-		}, Run: zrem},
-		{Facts: protocol.Facts{
-			Name: "zremrangebylex", Arity: 4, Flags: "write", Keys: "1 RW delete",
-			Group: "sorted-set", Since: "2.8.9",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
-			Summary:    "Remove all members in a sorted set between the given lexicographical range",
-			Syntax:     "key min:string max:string",
-		}, Run: zremrangebylex},
-		{Facts: protocol.Facts{
-			Name: "zremrangebyrank", Arity: 4, Flags: "write", Keys: "1 RW delete",
-			Group: "sorted-set", Since: "2.0.0",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
-			Summary:    "Remove all members in a sorted set within the given indexes",
-			Syntax:     "key start stop",
-		}, Run: zremrangebyrank},
-		{Facts: protocol.Facts{
-			Name: "zremrangebyscore", Arity: 4, Flags: "write", Keys: "1 RW delete",
-			Group: "sorted-set", Since: "1.2.0",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
-			Summary:    "Remove all members in a sorted set within the given scores",
-			Syntax:     "key min max",
-		}, Run: zremrangebyscore},
-		{Facts: protocol.Facts{
-			Name: "zrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "sorted-set", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` argument",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
-			Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
-			Syntax:     "key start stop [WITHSCORES]",
-		}, Run: zrevrange},
-		{Facts: protocol.Facts{
-			Name: "zrevrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
-			Summary:    "Return a range of members in a sorted set, by lexicographical range, ordered from higher to lower strings.",
-			Syntax:     "key max:string min:string [LIMIT offset count]",
-		}, Run: zrevrangebylex},
-		{Facts: protocol.Facts{
-			Name: "zrevrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "sorted-set", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
-			Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
-			Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
-			History:    []string{"2.1.6 `min` and `max` can be exclusive."},
-		}, Run: zrevrangebyscore},
-		{Facts: protocol.Facts{
-			Name: "zrevrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "sorted-set", Since: "2.0.0", Complexity: "O(log(N))",
-			Summary: "Determine the index of a member in a sorted set, with scores ordered from high to low",
-			Syntax:  "key member [WITHSCORE]",
-			History: []string{"7.2.0 Added the optional `WITHSCORE` argument."},
-		}, Run: zrevrank},
-		{Facts: protocol.Facts{
-			Name: "zscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-			Group: "sorted-set", Since: "2.8.0", Tips: "nondeterministic_output",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
-			Summary:    "Incrementally iterate sorted sets elements and associated scores",
-			Syntax:     "key cursor [MATCH pattern] [COUNT count]",
-		}, Run: zscan},
-		{Facts: protocol.Facts{
-			Name: "zscore", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
-			Summary: "Get the score associated with the given member in a sorted set",
-			Syntax:  "key member",
-		}, Run: zscore},
-		{Facts: protocol.Facts{
-			Name: "zunion", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-			Group: "sorted-set", Since: "6.2.0",
-			Complexity: "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
-			Summary:    "Add multiple sorted sets",
-			Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
-		}, Run: zunion},
-		{Facts: protocol.Facts{
-			Name: "zunionstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
-			Group: "sorted-set", Since: "2.0.0",
-			Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
-			Summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
-			Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
-		}, Run: zunionstore},
+		bzmpopRow(),
+		bzpopmaxRow(),
+		bzpopminRow(),
+		zaddRow(),
+		zcardRow(),
+		zcountRow(),
+		zdiffRow(),
+		zdiffstoreRow(),
+		zincrbyRow(),
+		zinterRow(),
+		zintercardRow(),
+		zinterstoreRow(),
+		zlexcountRow(),
+		zmpopRow(),
+		zmscoreRow(),
+		zpopmaxRow(),
+		zpopminRow(),
+		zrandmemberRow(),
+		zrangeRow(),
+		zrangebylexRow(),
+		zrangebyscoreRow(),
+		zrangestoreRow(),
+		zrankRow(),
+		zremRow(),
+		zremrangebylexRow(),
+		zremrangebyrankRow(),
+		zremrangebyscoreRow(),
+		zrevrangeRow(),
+		zrevrangebylexRow(),
+		zrevrangebyscoreRow(),
+		zrevrankRow(),
+		zscanRow(),
+		zscoreRow(),
+		zunionRow(),
+		zunionstoreRow(),
 	}
 }
 
+func zaddRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zadd", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+		Group: "sorted-set", Since: "1.2.0",
+		Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+		Summary:    "Add one or more members to a sorted set, or update its score if it already exists",
+		Syntax:     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] score member [score member ...]",
+		History: []string{
+			"2.4.0 Accepts multiple elements.",
+			"3.0.2 Added the `XX`, `NX`, `CH` and `INCR` options.",
+			"6.2.0 Added the `GT` and `LT` options.",
+		},
+	}, Run: zadd}
+}
+
 func zadd(c *engine.Call) { zaddWith(c, zaddOptions{}) }
+
+func zincrbyRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "sorted-set", Since: "1.2.0",
+		Complexity: "O(log(N)) where N is the number of elements in the sorted set.",
+		Summary:    "Increment the score of a member in a sorted set",
+		Syntax:     "key increment member",
+	}, Run: zincrby}
+}
 
 // zincrby is ZADD INCR, options included: ZINCRBY key NX member is a syntax error.
 func zincrby(c *engine.Call) { zaddWith(c, zaddOptions{incr: true}) }
@@ -462,6 +269,15 @@ func ztouched(c *engine.Call, s *zset.Set, lo, hi int) {
 	}
 }
 
+func zcardRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zcard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+		Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Get the number of members in a sorted set",
+		Syntax:  "key",
+	}, Run: zcard}
+}
+
 func zcard(c *engine.Call) {
 	key := c.Bytes()
 	if !c.End() {
@@ -475,6 +291,15 @@ func zcard(c *engine.Call) {
 	default:
 		c.Reply.Int(int64(s.Len()))
 	}
+}
+
+func zscoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zscore", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Get the score associated with the given member in a sorted set",
+		Syntax:  "key member",
+	}, Run: zscore}
 }
 
 func zscore(c *engine.Call) {
@@ -498,6 +323,15 @@ func zscoreOf(c *engine.Call, s *zset.Set, member []byte) {
 	c.Reply.Null()
 }
 
+func zmscoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zmscore", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "sorted-set", Since: "6.2.0", Complexity: "O(N) where N is the number of members being requested.",
+		Summary: "Get the score associated with the given members in a sorted set",
+		Syntax:  "key member [member ...]",
+	}, Run: zmscore}
+}
+
 func zmscore(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
 	if !c.OK() {
@@ -513,7 +347,27 @@ func zmscore(c *engine.Call) {
 	}
 }
 
+func zrankRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "sorted-set", Since: "2.0.0", Complexity: "O(log(N))",
+		Summary: "Determine the index of a member in a sorted set",
+		Syntax:  "key member [WITHSCORE]",
+		History: []string{"7.2.0 Added the optional `WITHSCORE` argument."},
+	}, Run: zrank}
+}
+
 func zrank(c *engine.Call) { zrankFrom(c, false) }
+
+func zrevrankRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrevrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "sorted-set", Since: "2.0.0", Complexity: "O(log(N))",
+		Summary: "Determine the index of a member in a sorted set, with scores ordered from high to low",
+		Syntax:  "key member [WITHSCORE]",
+		History: []string{"7.2.0 Added the optional `WITHSCORE` argument."},
+	}, Run: zrevrank}
+}
 
 func zrevrank(c *engine.Call) { zrankFrom(c, true) }
 
@@ -553,6 +407,17 @@ func zrankFrom(c *engine.Call, rev bool) {
 	}
 }
 
+func zremRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+		Group: "sorted-set", Since: "1.2.0",
+		Complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.",
+		Summary:    "Remove one or more members from a sorted set",
+		Syntax:     "key member [member ...]",
+		History:    []string{"2.4.0 Accepts multiple elements."},
+	}, Run: zrem}
+}
+
 func zrem(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
 	if !c.OK() {
@@ -576,6 +441,16 @@ func zrem(c *engine.Call) {
 		c.Changed(key, engine.ClassZset, "zrem")
 	}
 	c.Reply.Int(int64(removed))
+}
+
+func zrandmemberRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+		Group: "sorted-set", Since: "6.2.0", Tips: "nondeterministic_output",
+		Complexity: "O(N) where N is the number of elements returned",
+		Summary:    "Get one or multiple random elements from a sorted set",
+		Syntax:     "key options:[count [WITHSCORES]]",
+	}, Run: zrandmember}
 }
 
 func zrandmember(c *engine.Call) {
@@ -680,6 +555,16 @@ func zlist(c *engine.Call, list []zset.Element, withScores bool) {
 	for _, e := range list {
 		zelement(c, e.Member, e.Score, withScores)
 	}
+}
+
+func zscanRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+		Group: "sorted-set", Since: "2.8.0", Tips: "nondeterministic_output",
+		Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
+		Summary:    "Incrementally iterate sorted sets elements and associated scores",
+		Syntax:     "key cursor [MATCH pattern] [COUNT count]",
+	}, Run: zscan}
 }
 
 func zscan(c *engine.Call) {

@@ -100,9 +100,39 @@ func readZalgebra(c *engine.Call, op zalgebra, store bool, in []zset.Input) (o z
 	return o
 }
 
+func zunionRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zunion", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+		Group: "sorted-set", Since: "6.2.0",
+		Complexity: "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
+		Summary:    "Add multiple sorted sets",
+		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
+	}, Run: zunion}
+}
+
 func zunion(c *engine.Call) { zcombine(c, zUnion) }
 
+func zinterRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zinter", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+		Group: "sorted-set", Since: "6.2.0",
+		Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
+		Summary:    "Intersect multiple sorted sets",
+		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
+	}, Run: zinter}
+}
+
 func zinter(c *engine.Call) { zcombine(c, zInter) }
+
+func zdiffRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zdiff", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+		Group: "sorted-set", Since: "6.2.0",
+		Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
+		Summary:    "Subtract multiple sorted sets",
+		Syntax:     "numkeys key [key ...] [WITHSCORES]",
+	}, Run: zdiff}
+}
 
 func zdiff(c *engine.Call) { zcombine(c, zDiff) }
 
@@ -122,9 +152,39 @@ func zcombine(c *engine.Call, op zalgebra) {
 	}
 }
 
+func zunionstoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zunionstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+		Group: "sorted-set", Since: "2.0.0",
+		Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
+		Summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
+		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
+	}, Run: zunionstore}
+}
+
 func zunionstore(c *engine.Call) { zcombineInto(c, zUnion, "zunionstore") }
 
+func zinterstoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zinterstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+		Group: "sorted-set", Since: "2.0.0",
+		Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
+		Summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
+		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
+	}, Run: zinterstore}
+}
+
 func zinterstore(c *engine.Call) { zcombineInto(c, zInter, "zinterstore") }
+
+func zdiffstoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zdiffstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+		Group: "sorted-set", Since: "6.2.0",
+		Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
+		Summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
+		Syntax:     "destination numkeys key [key ...]",
+	}, Run: zdiffstore}
+}
 
 func zdiffstore(c *engine.Call) { zcombineInto(c, zDiff, "zdiffstore") }
 
@@ -139,6 +199,16 @@ func zcombineInto(c *engine.Call, op zalgebra, event string) {
 		return
 	}
 	zstore(c, dst, op.compute(o.agg, in), event)
+}
+
+func zintercardRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+		Group: "sorted-set", Since: "7.0.0",
+		Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
+		Summary:    "Intersect multiple sorted sets and return the cardinality of the result",
+		Syntax:     "numkeys key [key ...] [LIMIT limit]",
+	}, Run: zintercard}
 }
 
 func zintercard(c *engine.Call) {

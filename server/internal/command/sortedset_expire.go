@@ -13,16 +13,7 @@ import (
 // length of a set and assigns tickets.
 func SortedSetExpireCommands() []engine.Command {
 	return append(memberTTLCommands("z", "sorted-set", engine.ExtensionSince, "members of a sorted set", timedSortedSet),
-		engine.Command{Facts: protocol.Facts{
-			Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "sorted-set", Since: engine.ExtensionSince,
-			Complexity: "O(log(N)) for each item added or trimmed, where N is the number of elements in the sorted set.",
-			Summary:    "Add members to a sorted set or update their scores, with a time to live, a maximum length, or tickets for scores",
-			Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
-				"expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] [ENX] " +
-				"[MAXLEN length:(count end:[MIN|MAX] [REJECT])] " +
-				"MEMBERS members:(nummembers:integer score member [score member ...])",
-		}, Run: zaddex},
+		zaddexRow(),
 	)
 }
 
@@ -64,6 +55,19 @@ func scoreOrTicket(c *engine.Call, b []byte) (float64, bool) {
 		return math.NaN(), true
 	}
 	return c.Score(b)
+}
+
+func zaddexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "sorted-set", Since: engine.ExtensionSince,
+		Complexity: "O(log(N)) for each item added or trimmed, where N is the number of elements in the sorted set.",
+		Summary:    "Add members to a sorted set or update their scores, with a time to live, a maximum length, or tickets for scores",
+		Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
+			"expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] [ENX] " +
+			"[MAXLEN length:(count end:[MIN|MAX] [REJECT])] " +
+			"MEMBERS members:(nummembers:integer score member [score member ...])",
+	}, Run: zaddex}
 }
 
 func zaddex(c *engine.Call) {

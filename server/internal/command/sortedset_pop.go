@@ -20,7 +20,27 @@ type popEnd struct {
 func popMin() popEnd { return popEnd{"zpopmin", (*zset.Set).PopMin} }
 func popMax() popEnd { return popEnd{"zpopmax", (*zset.Set).PopMax} }
 
+func zpopminRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zpopmin", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "sorted-set", Since: "5.0.0",
+		Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+		Summary:    "Remove and return members with the lowest scores in a sorted set",
+		Syntax:     "key [count]",
+	}, Run: zpopmin}
+}
+
 func zpopmin(c *engine.Call) { zpop(c, popMin()) }
+
+func zpopmaxRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zpopmax", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "sorted-set", Since: "5.0.0",
+		Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+		Summary:    "Remove and return members with the highest scores in a sorted set",
+		Syntax:     "key [count]",
+	}, Run: zpopmax}
+}
 
 func zpopmax(c *engine.Call) { zpop(c, popMax()) }
 
@@ -79,6 +99,16 @@ func zpopFirst(c *engine.Call, keys [][]byte) (key []byte, s *zset.Set, ok bool)
 		}
 	}
 	return nil, nil, true
+}
+
+func zmpopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
+		Group: "sorted-set", Since: "7.0.0",
+		Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+		Summary:    "Remove and return members with scores in a sorted set",
+		Syntax:     "numkeys key [key ...] where:MIN|MAX [COUNT count]",
+	}, Run: zmpop}
 }
 
 func zmpop(c *engine.Call) {
@@ -141,6 +171,16 @@ func replyKeyedElements(c *engine.Call, key []byte, elements []zset.Element) {
 	}
 }
 
+func bzmpopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bzmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
+		Group: "sorted-set", Since: "7.0.0",
+		Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+		Summary:    "Remove and return members with scores in a sorted set or block until one is available",
+		Syntax:     "timeout numkeys key [key ...] where:MIN|MAX [COUNT count]",
+	}, Run: bzmpop}
+}
+
 func bzmpop(c *engine.Call) {
 	timeout := c.Args // read last, as in Redis
 	c.Skip(1)
@@ -158,7 +198,29 @@ func bzmpop(c *engine.Call) {
 	}
 }
 
+func bzpopminRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bzpopmin", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
+		Group: "sorted-set", Since: "5.0.0",
+		Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+		Summary:    "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",
+		Syntax:     "key [key ...] timeout",
+		History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+	}, Run: bzpopmin}
+}
+
 func bzpopmin(c *engine.Call) { zpopOrWait(c, popMin()) }
+
+func bzpopmaxRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bzpopmax", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
+		Group: "sorted-set", Since: "5.0.0",
+		Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+		Summary:    "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
+		Syntax:     "key [key ...] timeout",
+		History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+	}, Run: bzpopmax}
+}
 
 func bzpopmax(c *engine.Call) { zpopOrWait(c, popMax()) }
 

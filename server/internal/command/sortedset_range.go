@@ -189,16 +189,79 @@ func (o *zrangeOptions) lexSpan(s *zset.Set) (lo, hi int) {
 	return from, i
 }
 
+func zrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "sorted-set", Since: "1.2.0",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
+		Summary:    "Return a range of members in a sorted set",
+		Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [LIMIT offset count]@6.2.0 [WITHSCORES]",
+		History:    []string{"6.2.0 Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."},
+	}, Run: zrange}
+}
+
 func zrange(c *engine.Call) { zrangeReply(c, zrangeOptions{}, openOrder|openScores) }
+
+func zrangebyscoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "sorted-set", Since: "1.0.5", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
+		Summary:    "Return a range of members in a sorted set, by score",
+		Syntax:     "key min max [WITHSCORES@2.0.0] [LIMIT offset count]",
+		History:    []string{"2.0.0 Added the `WITHSCORES` modifier."},
+	}, Run: zrangebyscore}
+}
 
 func zrangebyscore(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byScore}, openScores) }
 
+func zrangebylexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
+		Summary:    "Return a range of members in a sorted set, by lexicographical range",
+		Syntax:     "key min:string max:string [LIMIT offset count]",
+	}, Run: zrangebylex}
+}
+
 func zrangebylex(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byLex}, openScores) }
+
+func zrevrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "sorted-set", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` argument",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
+		Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
+		Syntax:     "key start stop [WITHSCORES]",
+	}, Run: zrevrange}
+}
 
 func zrevrange(c *engine.Call) { zrangeReply(c, zrangeOptions{rev: true}, openScores) }
 
+func zrevrangebyscoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrevrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "sorted-set", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
+		Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
+		Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
+		History:    []string{"2.1.6 `min` and `max` can be exclusive."},
+	}, Run: zrevrangebyscore}
+}
+
 func zrevrangebyscore(c *engine.Call) {
 	zrangeReply(c, zrangeOptions{by: byScore, rev: true}, openScores)
+}
+
+func zrevrangebylexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrevrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
+		Summary:    "Return a range of members in a sorted set, by lexicographical range, ordered from higher to lower strings.",
+		Syntax:     "key max:string min:string [LIMIT offset count]",
+	}, Run: zrevrangebylex}
 }
 
 func zrevrangebylex(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byLex, rev: true}, openScores) }
@@ -234,6 +297,16 @@ func zrangeReply(c *engine.Call, o zrangeOptions, open int) {
 	}
 }
 
+func zrangestoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zrangestore", Arity: -5, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
+		Group: "sorted-set", Since: "6.2.0",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
+		Summary:    "Store a range of members from sorted set into another key",
+		Syntax:     "dst src min:string max:string sortby:[BYSCORE|BYLEX] [REV] [LIMIT offset count]",
+	}, Run: zrangestore}
+}
+
 func zrangestore(c *engine.Call) {
 	dst, src := c.Bytes(), c.Bytes()
 	var o zrangeOptions
@@ -256,7 +329,27 @@ func zrangestore(c *engine.Call) {
 	zstore(c, dst, zset.Load(list), "zrangestore")
 }
 
+func zcountRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "sorted-set", Since: "2.0.0",
+		Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+		Summary:    "Count the members in a sorted set with scores within the given values",
+		Syntax:     "key min max",
+	}, Run: zcount}
+}
+
 func zcount(c *engine.Call) { zcountBy(c, byScore) }
+
+func zlexcountRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zlexcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "sorted-set", Since: "2.8.9",
+		Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+		Summary:    "Count the number of members in a sorted set between a given lexicographical range",
+		Syntax:     "key min:string max:string",
+	}, Run: zlexcount}
+}
 
 func zlexcount(c *engine.Call) { zcountBy(c, byLex) }
 
@@ -278,9 +371,39 @@ func zcountBy(c *engine.Call, by rangeBy) {
 	}
 }
 
+func zremrangebyrankRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zremrangebyrank", Arity: 4, Flags: "write", Keys: "1 RW delete",
+		Group: "sorted-set", Since: "2.0.0",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
+		Summary:    "Remove all members in a sorted set within the given indexes",
+		Syntax:     "key start stop",
+	}, Run: zremrangebyrank}
+}
+
 func zremrangebyrank(c *engine.Call) { zremrange(c, byRank, "zremrangebyrank") }
 
+func zremrangebyscoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zremrangebyscore", Arity: 4, Flags: "write", Keys: "1 RW delete",
+		Group: "sorted-set", Since: "1.2.0",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
+		Summary:    "Remove all members in a sorted set within the given scores",
+		Syntax:     "key min max",
+	}, Run: zremrangebyscore}
+}
+
 func zremrangebyscore(c *engine.Call) { zremrange(c, byScore, "zremrangebyscore") }
+
+func zremrangebylexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zremrangebylex", Arity: 4, Flags: "write", Keys: "1 RW delete",
+		Group: "sorted-set", Since: "2.8.9",
+		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
+		Summary:    "Remove all members in a sorted set between the given lexicographical range",
+		Syntax:     "key min:string max:string",
+	}, Run: zremrangebylex}
+}
 
 func zremrangebylex(c *engine.Call) { zremrange(c, byLex, "zremrangebylex") }
 

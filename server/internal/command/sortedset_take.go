@@ -18,41 +18,11 @@ import (
 // Redis does not have.
 func SortedSetTakeCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "bzclaim", Arity: -7, Flags: "write denyoom blocking", Keys: "2# RW access update",
-			Group: "sorted-set", Since: engine.ExtensionSince,
-			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements claimed.",
-			Summary:    "Give the lowest members within a range of scores a new score, and return them, or block until there are some",
-			Syntax:     "timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
-		}, Run: bzclaim},
-		{Facts: protocol.Facts{
-			Name: "bzpopbyscore", Arity: -6, Flags: "write blocking", Keys: "2# RW access delete",
-			Group: "sorted-set", Since: engine.ExtensionSince,
-			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return the lowest or highest members within a range of scores, or block until there are some",
-			Syntax:     "timeout numkeys key [key ...] min max [MAX] [COUNT count]",
-		}, Run: bzpopbyscore},
-		{Facts: protocol.Facts{
-			Name: "zclaim", Arity: -5, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "sorted-set", Since: engine.ExtensionSince,
-			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements claimed.",
-			Summary:    "Give the lowest members within a range of scores a new score, and return them",
-			Syntax:     "key min max newscore [COUNT count] [LEASE]",
-		}, Run: zclaim},
-		{Facts: protocol.Facts{
-			Name: "zpopbyscore", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "sorted-set", Since: engine.ExtensionSince,
-			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-			Summary:    "Remove and return the lowest or highest members within a range of scores",
-			Syntax:     "key min max [MAX] [COUNT count]",
-		}, Run: zpopbyscore},
-		{Facts: protocol.Facts{
-			Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "sorted-set", Since: engine.ExtensionSince,
-			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements removed.",
-			Summary:    "Remove members from a sorted set whose scores are still the given ones",
-			Syntax:     "key score member [score member ...]",
-		}, Run: zremifeq},
+		bzclaimRow(),
+		bzpopbyscoreRow(),
+		zclaimRow(),
+		zpopbyscoreRow(),
+		zremifeqRow(),
 	}
 }
 
@@ -130,7 +100,27 @@ func (o *takeOptions) take(c *engine.Call, key []byte, s *zset.Set) (taken []zse
 	return taken
 }
 
+func zpopbyscoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zpopbyscore", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "sorted-set", Since: engine.ExtensionSince,
+		Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+		Summary:    "Remove and return the lowest or highest members within a range of scores",
+		Syntax:     "key min max [MAX] [COUNT count]",
+	}, Run: zpopbyscore}
+}
+
 func zpopbyscore(c *engine.Call) { takeNow(c, takeOptions{}) }
+
+func zclaimRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zclaim", Arity: -5, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "sorted-set", Since: engine.ExtensionSince,
+		Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements claimed.",
+		Summary:    "Give the lowest members within a range of scores a new score, and return them",
+		Syntax:     "key min max newscore [COUNT count] [LEASE]",
+	}, Run: zclaim}
+}
 
 func zclaim(c *engine.Call) { takeNow(c, takeOptions{claim: true}) }
 
@@ -151,7 +141,27 @@ func takeNow(c *engine.Call, o takeOptions) {
 	replyPopped(c, taken, o.many)
 }
 
+func bzpopbyscoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bzpopbyscore", Arity: -6, Flags: "write blocking", Keys: "2# RW access delete",
+		Group: "sorted-set", Since: engine.ExtensionSince,
+		Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+		Summary:    "Remove and return the lowest or highest members within a range of scores, or block until there are some",
+		Syntax:     "timeout numkeys key [key ...] min max [MAX] [COUNT count]",
+	}, Run: bzpopbyscore}
+}
+
 func bzpopbyscore(c *engine.Call) { takeOrWait(c, takeOptions{}) }
+
+func bzclaimRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "bzclaim", Arity: -7, Flags: "write denyoom blocking", Keys: "2# RW access update",
+		Group: "sorted-set", Since: engine.ExtensionSince,
+		Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements claimed.",
+		Summary:    "Give the lowest members within a range of scores a new score, and return them, or block until there are some",
+		Syntax:     "timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
+	}, Run: bzclaim}
+}
 
 func bzclaim(c *engine.Call) { takeOrWait(c, takeOptions{claim: true}) }
 
@@ -183,6 +193,16 @@ func takeOrWait(c *engine.Call, o takeOptions) {
 		}
 	}
 	c.WaitFor(deadline, engine.Want{Kind: engine.KindZset, Ranged: true, Scores: o.scores}, (*protocol.Reply).NullArray, o.keys)
+}
+
+func zremifeqRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "sorted-set", Since: engine.ExtensionSince,
+		Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements removed.",
+		Summary:    "Remove members from a sorted set whose scores are still the given ones",
+		Syntax:     "key score member [score member ...]",
+	}, Run: zremifeq}
 }
 
 func zremifeq(c *engine.Call) {

@@ -12,73 +12,14 @@ import (
 // StreamCommands returns the rows of the commands on the entries of a stream.
 func StreamCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "xadd", Arity: -5, Flags: "write denyoom fast",
-			Keys:  "1 RW update (UPDATE instead of INSERT because of the optional trimming feature)",
-			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-			Complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
-			Summary:    "Appends a new entry to a stream",
-			Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0 trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id_or_auto:(auto_id:* | id) field value [field value ...]",
-			History: []string{
-				"6.2.0 Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option.",
-				"7.0.0 Added support for the `<ms>-*` explicit ID form.",
-				"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
-			},
-		}, Run: xadd},
-		{Facts: protocol.Facts{
-			Name: "xlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-			Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-			Summary: "Return the number of entries in a stream",
-			Syntax:  "key",
-		}, Run: xlen},
-		{Facts: protocol.Facts{
-			Name: "xrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "stream", Since: "5.0.0",
-			Complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
-			Summary:    "Return a range of elements in a stream, with IDs matching the specified IDs interval",
-			Syntax:     "key start:string end:string [COUNT count]",
-			History:    []string{"6.2.0 Added exclusive ranges."},
-		}, Run: xrange},
-		{Facts: protocol.Facts{
-			Name: "xrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-			Group: "stream", Since: "5.0.0",
-			Complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
-			Summary:    "Return a range of elements in a stream, with IDs matching the specified IDs interval, in reverse order (from greater to smaller IDs) compared to XRANGE",
-			Syntax:     "key end:string start:string [COUNT count]",
-			History:    []string{"6.2.0 Added exclusive ranges."},
-		}, Run: xrevrange},
-		{Facts: protocol.Facts{
-			Name: "xdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-			Group: "stream", Since: "5.0.0",
-			Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
-			Summary:    "Removes the specified entries from the stream. Returns the number of items actually deleted, that may be different from the number of IDs passed in case certain IDs do not exist.",
-			Syntax:     "key id [id ...]",
-		}, Run: xdel},
-		{Facts: protocol.Facts{
-			Name: "xdelex", Arity: -5, Flags: "write fast", Keys: "1 RW delete",
-			Group: "stream", Since: "8.2.0",
-			Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
-			Summary:    "Deletes one or multiple entries from the stream.",
-			Syntax:     "key condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
-		}, Run: xdelex},
-		{Facts: protocol.Facts{
-			Name: "xtrim", Arity: -4, Flags: "write", Keys: "1 RW delete",
-			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-			Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
-			Summary:    "Trims the stream to (approximately if '~' is passed) a certain size",
-			Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0)",
-			History: []string{
-				"6.2.0 Added the `MINID` trimming strategy and the `LIMIT` option.",
-				"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
-			},
-		}, Run: xtrim},
-		{Facts: protocol.Facts{
-			Name: "xsetid", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW update",
-			Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-			Summary: "An internal command for replicating stream values",
-			Syntax:  "key last-id [ENTRIESADDED entries_added@7.0.0] [MAXDELETEDID max_deleted_entry_id@7.0.0]",
-			History: []string{"7.0.0 Added the `entries_added` and `max_deleted_entry_id` arguments."},
-		}, Run: xsetid},
+		xaddRow(),
+		xlenRow(),
+		xrangeRow(),
+		xrevrangeRow(),
+		xdelRow(),
+		xdelexRow(),
+		xtrimRow(),
+		xsetidRow(),
 	}
 }
 
@@ -352,6 +293,22 @@ func (o *streamOptions) next(last keyspace.StreamID, now int64) keyspace.StreamI
 // maxEntry is the maximum of bytes in the fields and values of an entry.
 const maxEntry = 1 << 30
 
+func xaddRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xadd", Arity: -5, Flags: "write denyoom fast",
+		Keys:  "1 RW update (UPDATE instead of INSERT because of the optional trimming feature)",
+		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
+		Summary:    "Appends a new entry to a stream",
+		Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0 trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id_or_auto:(auto_id:* | id) field value [field value ...]",
+		History: []string{
+			"6.2.0 Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option.",
+			"7.0.0 Added support for the `<ms>-*` explicit ID form.",
+			"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
+		},
+	}, Run: xadd}
+}
+
 // xadd is XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...].
 func xadd(c *engine.Call) {
 	key := c.Bytes()
@@ -405,6 +362,15 @@ func xadd(c *engine.Call) {
 	replyStreamID(c, id)
 }
 
+func xlenRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Return the number of entries in a stream",
+		Syntax:  "key",
+	}, Run: xlen}
+}
+
 func xlen(c *engine.Call) {
 	key := c.Bytes()
 	if !c.OK() {
@@ -420,8 +386,30 @@ func xlen(c *engine.Call) {
 	}
 }
 
+func xrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "stream", Since: "5.0.0",
+		Complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
+		Summary:    "Return a range of elements in a stream, with IDs matching the specified IDs interval",
+		Syntax:     "key start:string end:string [COUNT count]",
+		History:    []string{"6.2.0 Added exclusive ranges."},
+	}, Run: xrange}
+}
+
 // xrange is XRANGE key start end [COUNT count].
 func xrange(c *engine.Call) { streamRange(c, false) }
+
+func xrevrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+		Group: "stream", Since: "5.0.0",
+		Complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
+		Summary:    "Return a range of elements in a stream, with IDs matching the specified IDs interval, in reverse order (from greater to smaller IDs) compared to XRANGE",
+		Syntax:     "key end:string start:string [COUNT count]",
+		History:    []string{"6.2.0 Added exclusive ranges."},
+	}, Run: xrevrange}
+}
 
 // xrevrange is XREVRANGE key end start [COUNT count].
 func xrevrange(c *engine.Call) { streamRange(c, true) }
@@ -462,6 +450,16 @@ func streamRange(c *engine.Call, reverse bool) {
 			replyEntry(c, e)
 		}
 	}
+}
+
+func xdelRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+		Group: "stream", Since: "5.0.0",
+		Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+		Summary:    "Removes the specified entries from the stream. Returns the number of items actually deleted, that may be different from the number of IDs passed in case certain IDs do not exist.",
+		Syntax:     "key id [id ...]",
+	}, Run: xdel}
 }
 
 // xdel is XDEL key id [id ...].
@@ -550,6 +548,16 @@ func parsedIDs(c *engine.Call, texts [][]byte) (ids []keyspace.StreamID, ok bool
 	return ids, true
 }
 
+func xdelexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xdelex", Arity: -5, Flags: "write fast", Keys: "1 RW delete",
+		Group: "stream", Since: "8.2.0",
+		Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+		Summary:    "Deletes one or multiple entries from the stream.",
+		Syntax:     "key condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
+	}, Run: xdelex}
+}
+
 // xdelex is XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
 func xdelex(c *engine.Call) {
 	key := c.Bytes()
@@ -604,6 +612,20 @@ func changedEntries(c *engine.Call, key []byte, deleted, groups bool) {
 	}
 }
 
+func xtrimRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xtrim", Arity: -4, Flags: "write", Keys: "1 RW delete",
+		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
+		Summary:    "Trims the stream to (approximately if '~' is passed) a certain size",
+		Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0)",
+		History: []string{
+			"6.2.0 Added the `MINID` trimming strategy and the `LIMIT` option.",
+			"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
+		},
+	}, Run: xtrim}
+}
+
 // xtrim is XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count] [KEEPREF|DELREF|ACKED].
 func xtrim(c *engine.Call) {
 	key := c.Bytes()
@@ -622,6 +644,16 @@ func xtrim(c *engine.Call) {
 		}
 	}
 	c.Reply.Int(int64(n))
+}
+
+func xsetidRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xsetid", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW update",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "An internal command for replicating stream values",
+		Syntax:  "key last-id [ENTRIESADDED entries_added@7.0.0] [MAXDELETEDID max_deleted_entry_id@7.0.0]",
+		History: []string{"7.0.0 Added the `entries_added` and `max_deleted_entry_id` arguments."},
+	}, Run: xsetid}
 }
 
 // xsetid is XSETID key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id].

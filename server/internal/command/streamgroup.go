@@ -16,79 +16,18 @@ func StreamGroupCommands() []engine.Command {
 			Group: "stream", Since: "5.0.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for consumer groups commands",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "xgroup|create", Arity: -5, Flags: "write denyoom", Keys: "2 RW insert",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Create a consumer group.",
-				Syntax:  "key groupname id:(id | new_id:$) [MKSTREAM] [ENTRIESREAD entries_read]",
-				History: []string{"7.0.0 Added the `entries_read` named argument."},
-			}, Run: xgroupCreate},
-			{Facts: protocol.Facts{
-				Name: "xgroup|createconsumer", Arity: 5, Flags: "write denyoom", Keys: "2 RW insert",
-				Group: "stream", Since: "6.2.0", Complexity: "O(1)",
-				Summary: "Create a consumer in a consumer group.",
-				Syntax:  "key groupname consumername",
-			}, Run: xgroupCreateconsumer},
-			{Facts: protocol.Facts{
-				Name: "xgroup|delconsumer", Arity: 5, Flags: "write", Keys: "2 RW delete",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Delete a consumer from a consumer group.",
-				Syntax:  "key groupname consumername",
-			}, Run: xgroupDelconsumer},
-			{Facts: protocol.Facts{
-				Name: "xgroup|destroy", Arity: 4, Flags: "write", Keys: "2 RW delete",
-				Group: "stream", Since: "5.0.0",
-				Complexity: "O(N) where N is the number of entries in the group's pending entries list (PEL).",
-				Summary:    "Destroy a consumer group.",
-				Syntax:     "key groupname",
-			}, Run: xgroupDestroy},
-			{Facts: protocol.Facts{
-				Name: "xgroup|help", Arity: 2, Flags: "loading stale",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: xgroupHelp},
-			{Facts: protocol.Facts{
-				Name: "xgroup|setid", Arity: -5, Flags: "write", Keys: "2 RW update",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Set a consumer group to an arbitrary last delivered ID value.",
-				Syntax:  "key groupname id:(id | new_id:$) [ENTRIESREAD entries_read]",
-				History: []string{"7.0.0 Added the optional `entries_read` argument."},
-			}, Run: xgroupSetid},
+			xgroupCreateRow(),
+			xgroupCreateconsumerRow(),
+			xgroupDelconsumerRow(),
+			xgroupDestroyRow(),
+			xgroupHelpRow(),
+			xgroupSetidRow(),
 		}},
-		{Facts: protocol.Facts{
-			Name: "xack", Arity: -4, Flags: "write fast", Keys: "1 RW update",
-			Group: "stream", Since: "5.0.0", Complexity: "O(1) for each message ID processed.",
-			Summary: "Marks a pending message as correctly processed, effectively removing it from the pending entries list of the consumer group. Return value of the command is the number of messages successfully acknowledged, that is, the IDs we were actually able to resolve in the PEL.",
-			Syntax:  "key group id [id ...]",
-		}, Run: xack},
-		{Facts: protocol.Facts{
-			Name: "xackdel", Arity: -6, Flags: "write fast", Keys: "1 RW update delete",
-			Group: "stream", Since: "8.2.0", Complexity: "O(1) for each entry ID processed.",
-			Summary: "Acknowledges and conditionally deletes one or multiple entries for a stream consumer group.",
-			Syntax:  "key group condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
-		}, Run: xackdel},
-		{Facts: protocol.Facts{
-			Name: "xpending", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-			Complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
-			Summary:    "Return information and entries from a stream consumer group pending entries list, that are messages fetched but never acknowledged.",
-			Syntax:     "key group filters:[[IDLE min-idle-time:integer@6.2.0] start:string end:string count [consumer]]",
-			History:    []string{"6.2.0 Added the `IDLE` option and exclusive range intervals."},
-		}, Run: xpending},
-		{Facts: protocol.Facts{
-			Name: "xclaim", Arity: -6, Flags: "write fast", Keys: "1 RW update",
-			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-			Complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
-			Summary:    "Changes (or acquires) ownership of a message in a consumer group, as if the message was delivered to the specified consumer.",
-			Syntax:     "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]",
-		}, Run: xclaim},
-		{Facts: protocol.Facts{
-			Name: "xautoclaim", Arity: -6, Flags: "write fast", Keys: "1 RW delete",
-			Group: "stream", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1) if COUNT is small.",
-			Summary: "Changes (or acquires) ownership of messages in a consumer group, as if the messages were delivered to the specified consumer.",
-			Syntax:  "key group consumer min-idle-time start:string [COUNT count] [JUSTID]",
-			History: []string{"7.0.0 Added an element to the reply array, containing deleted entries the command cleared from the PEL"},
-		}, Run: xautoclaim},
+		xackRow(),
+		xackdelRow(),
+		xpendingRow(),
+		xclaimRow(),
+		xautoclaimRow(),
 	}
 }
 
@@ -147,6 +86,16 @@ func groupToEdit(c *engine.Call, key, group []byte) *keyspace.Group {
 	return g
 }
 
+func xgroupCreateRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xgroup|create", Arity: -5, Flags: "write denyoom", Keys: "2 RW insert",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Create a consumer group.",
+		Syntax:  "key groupname id:(id | new_id:$) [MKSTREAM] [ENTRIESREAD entries_read]",
+		History: []string{"7.0.0 Added the `entries_read` named argument."},
+	}, Run: xgroupCreate}
+}
+
 // xgroupCreate is XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD entries-read].
 func xgroupCreate(c *engine.Call) {
 	const maxArgs = 8
@@ -187,6 +136,15 @@ func xgroupCreate(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func xgroupCreateconsumerRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xgroup|createconsumer", Arity: 5, Flags: "write denyoom", Keys: "2 RW insert",
+		Group: "stream", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Create a consumer in a consumer group.",
+		Syntax:  "key groupname consumername",
+	}, Run: xgroupCreateconsumer}
+}
+
 func xgroupCreateconsumer(c *engine.Call) {
 	key, group, name := c.Bytes(), c.Bytes(), c.Bytes()
 	if !c.OK() {
@@ -202,6 +160,15 @@ func xgroupCreateconsumer(c *engine.Call) {
 		c.ChangedUnwatched(key, engine.ClassStream, "xgroup-createconsumer")
 		c.Reply.Int(1)
 	}
+}
+
+func xgroupDelconsumerRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xgroup|delconsumer", Arity: 5, Flags: "write", Keys: "2 RW delete",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Delete a consumer from a consumer group.",
+		Syntax:  "key groupname consumername",
+	}, Run: xgroupDelconsumer}
 }
 
 func xgroupDelconsumer(c *engine.Call) {
@@ -222,6 +189,16 @@ func xgroupDelconsumer(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
+func xgroupDestroyRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xgroup|destroy", Arity: 4, Flags: "write", Keys: "2 RW delete",
+		Group: "stream", Since: "5.0.0",
+		Complexity: "O(N) where N is the number of entries in the group's pending entries list (PEL).",
+		Summary:    "Destroy a consumer group.",
+		Syntax:     "key groupname",
+	}, Run: xgroupDestroy}
+}
+
 func xgroupDestroy(c *engine.Call) {
 	key, group := c.Bytes(), c.Bytes()
 	if !c.OK() {
@@ -236,6 +213,14 @@ func xgroupDestroy(c *engine.Call) {
 	default:
 		c.Reply.Int(0)
 	}
+}
+
+func xgroupHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xgroup|help", Arity: 2, Flags: "loading stale",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: xgroupHelp}
 }
 
 func xgroupHelp(c *engine.Call) {
@@ -253,6 +238,16 @@ func xgroupHelp(c *engine.Call) {
 		"    Remove the specified group.",
 		"SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
 		"    Set the current group ID and entries_read counter.")
+}
+
+func xgroupSetidRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xgroup|setid", Arity: -5, Flags: "write", Keys: "2 RW update",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Set a consumer group to an arbitrary last delivered ID value.",
+		Syntax:  "key groupname id:(id | new_id:$) [ENTRIESREAD entries_read]",
+		History: []string{"7.0.0 Added the optional `entries_read` argument."},
+	}, Run: xgroupSetid}
 }
 
 // xgroupSetid is XGROUP SETID key group id|$ [ENTRIESREAD entries-read].
@@ -297,6 +292,15 @@ func groupToRead(c *engine.Call, key, group []byte) (s *keyspace.Stream, g *keys
 	return s, g, ok
 }
 
+func xackRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xack", Arity: -4, Flags: "write fast", Keys: "1 RW update",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1) for each message ID processed.",
+		Summary: "Marks a pending message as correctly processed, effectively removing it from the pending entries list of the consumer group. Return value of the command is the number of messages successfully acknowledged, that is, the IDs we were actually able to resolve in the PEL.",
+		Syntax:  "key group id [id ...]",
+	}, Run: xack}
+}
+
 // xack is XACK key group id [id ...].
 func xack(c *engine.Call) {
 	key, group := c.Bytes(), c.Bytes()
@@ -323,6 +327,15 @@ func xack(c *engine.Call) {
 		c.ChangedUnwatched(key, engine.ClassStream, "")
 	}
 	c.Reply.Int(n)
+}
+
+func xackdelRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xackdel", Arity: -6, Flags: "write fast", Keys: "1 RW update delete",
+		Group: "stream", Since: "8.2.0", Complexity: "O(1) for each entry ID processed.",
+		Summary: "Acknowledges and conditionally deletes one or multiple entries for a stream consumer group.",
+		Syntax:  "key group condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
+	}, Run: xackdel}
 }
 
 // xackdel is XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
@@ -398,6 +411,17 @@ func parseXpendingOptions(c *engine.Call) (o xpendingOptions) {
 		o.consumer = c.Bytes()
 	}
 	return o
+}
+
+func xpendingRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xpending", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
+		Summary:    "Return information and entries from a stream consumer group pending entries list, that are messages fetched but never acknowledged.",
+		Syntax:     "key group filters:[[IDLE min-idle-time:integer@6.2.0] start:string end:string count [consumer]]",
+		History:    []string{"6.2.0 Added the `IDLE` option and exclusive range intervals."},
+	}, Run: xpending}
 }
 
 // xpending is XPENDING key group [[IDLE min-idle-time] start end count [consumer]].
@@ -528,6 +552,16 @@ func parseXclaimOptions(c *engine.Call) xclaimOptions {
 	return o
 }
 
+func xclaimRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xclaim", Arity: -6, Flags: "write fast", Keys: "1 RW update",
+		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+		Complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
+		Summary:    "Changes (or acquires) ownership of a message in a consumer group, as if the message was delivered to the specified consumer.",
+		Syntax:     "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]",
+	}, Run: xclaim}
+}
+
 // xclaim is XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id].
 func xclaim(c *engine.Call) {
 	key, group, name := c.Bytes(), c.Bytes(), c.Bytes()
@@ -594,6 +628,16 @@ func replyClaimed(c *engine.Call, s *keyspace.Stream, ids []keyspace.StreamID, j
 		e, _ := s.Get(id)
 		replyEntry(c, e)
 	}
+}
+
+func xautoclaimRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xautoclaim", Arity: -6, Flags: "write fast", Keys: "1 RW delete",
+		Group: "stream", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1) if COUNT is small.",
+		Summary: "Changes (or acquires) ownership of messages in a consumer group, as if the messages were delivered to the specified consumer.",
+		Syntax:  "key group consumer min-idle-time start:string [COUNT count] [JUSTID]",
+		History: []string{"7.0.0 Added an element to the reply array, containing deleted entries the command cleared from the PEL"},
+	}, Run: xautoclaim}
 }
 
 // xautoclaim is XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID].

@@ -16,36 +16,10 @@ func StreamInfoCommands() []engine.Command {
 			Group: "stream", Since: "5.0.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for stream introspection commands",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "xinfo|consumers", Arity: 4, Flags: "readonly", Keys: "2 RO access",
-				Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-				Summary: "List the consumers in a consumer group",
-				Syntax:  "key groupname",
-				History: []string{"7.2.0 Added the `inactive` field, and changed the meaning of `idle`."},
-			}, Run: xinfoConsumers},
-			{Facts: protocol.Facts{
-				Name: "xinfo|groups", Arity: 3, Flags: "readonly", Keys: "2 RO access",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "List the consumer groups of a stream",
-				Syntax:  "key",
-				History: []string{"7.0.0 Added the `entries-read` and `lag` fields"},
-			}, Run: xinfoGroups},
-			{Facts: protocol.Facts{
-				Name: "xinfo|help", Arity: 2, Flags: "loading stale",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: xinfoHelp},
-			{Facts: protocol.Facts{
-				Name: "xinfo|stream", Arity: -3, Flags: "readonly", Keys: "2 RO access",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Get information about a stream",
-				Syntax:  "key [FULL full:([COUNT count])]",
-				History: []string{
-					"6.0.0 Added the `FULL` modifier.",
-					"7.0.0 Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields",
-					"7.2.0 Added the `active-time` value, and changed the meaning of `seen-time`.",
-				},
-			}, Run: xinfoStream},
+			xinfoConsumersRow(),
+			xinfoGroupsRow(),
+			xinfoHelpRow(),
+			xinfoStreamRow(),
 		}},
 	}
 }
@@ -58,6 +32,16 @@ func streamOfInfo(c *engine.Call, key []byte) *keyspace.Stream {
 		c.Reply.Error(engine.ErrNoSuchKey)
 	}
 	return s
+}
+
+func xinfoConsumersRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xinfo|consumers", Arity: 4, Flags: "readonly", Keys: "2 RO access",
+		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+		Summary: "List the consumers in a consumer group",
+		Syntax:  "key groupname",
+		History: []string{"7.2.0 Added the `inactive` field, and changed the meaning of `idle`."},
+	}, Run: xinfoConsumers}
 }
 
 func xinfoConsumers(c *engine.Call) {
@@ -89,6 +73,16 @@ func xinfoConsumers(c *engine.Call) {
 func named(c *engine.Call, name string) *protocol.Reply {
 	c.Reply.BulkString(name)
 	return c.Reply
+}
+
+func xinfoGroupsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xinfo|groups", Arity: 3, Flags: "readonly", Keys: "2 RO access",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "List the consumer groups of a stream",
+		Syntax:  "key",
+		History: []string{"7.0.0 Added the `entries-read` and `lag` fields"},
+	}, Run: xinfoGroups}
 }
 
 func xinfoGroups(c *engine.Call) {
@@ -124,6 +118,14 @@ func replyProgress(c *engine.Call, s *keyspace.Stream, g *keyspace.Group) {
 	}
 }
 
+func xinfoHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xinfo|help", Arity: 2, Flags: "loading stale",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: xinfoHelp}
+}
+
 func xinfoHelp(c *engine.Call) {
 	c.Help("CONSUMERS <key> <groupname>",
 		"    Show consumers of <groupname>.",
@@ -131,6 +133,20 @@ func xinfoHelp(c *engine.Call) {
 		"    Show the stream consumer groups.",
 		"STREAM <key> [FULL [COUNT <count>]",
 		"    Show information about the stream.")
+}
+
+func xinfoStreamRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "xinfo|stream", Arity: -3, Flags: "readonly", Keys: "2 RO access",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Get information about a stream",
+		Syntax:  "key [FULL full:([COUNT count])]",
+		History: []string{
+			"6.0.0 Added the `FULL` modifier.",
+			"7.0.0 Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields",
+			"7.2.0 Added the `active-time` value, and changed the meaning of `seen-time`.",
+		},
+	}, Run: xinfoStream}
 }
 
 // xinfoStream is XINFO STREAM key [FULL [COUNT count]].

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/zeebo/xxh3"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -16,181 +15,32 @@ import (
 // StringCommands returns the rows of the string commands.
 func StringCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "append", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW insert",
-			Group: "string", Since: "2.0.0",
-			Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
-			Summary:    "Append a value to a key",
-			Syntax:     "key value",
-		}, Run: appendCommand},
-		{Facts: protocol.Facts{
-			Name: "decr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "string", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Decrement the integer value of a key by one",
-			Syntax:  "key",
-		}, Run: decr},
-		{Facts: protocol.Facts{
-			Name: "decrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "string", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Decrement the integer value of a key by the given number",
-			Syntax:  "key decrement",
-		}, Run: decrby},
-		{Facts: protocol.Facts{
-			Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "string", Since: "8.4.0",
-			Complexity: "O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
-			Summary:    "Conditionally removes the specified key based on value or digest comparison.",
-			Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
-		}, Run: delex},
-		{Facts: protocol.Facts{
-			Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "string", Since: "9.0.0", Complexity: "O(1)",
-			Summary: "Delete a key if its value is a given one",
-			Syntax:  "key value",
-		}, Run: delifeq},
-		{Facts: protocol.Facts{
-			Name: "digest", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "string", Since: "8.4.0", Complexity: "O(N) where N is the length of the string value.",
-			Summary: "Returns the hash digest of a string value as a hexadecimal string.",
-			Syntax:  "key",
-		}, Run: digestCommand},
-		{Facts: protocol.Facts{
-			Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-			Group: "string", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Get the value of a key",
-			Syntax:  "key",
-		}, Run: get},
-		{Facts: protocol.Facts{
-			Name: "getdel", Arity: 2, Flags: "write fast", Keys: "1 RW access delete",
-			Group: "string", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Get the value of a key and delete the key",
-			Syntax:  "key",
-		}, Run: getdel},
-		{Facts: protocol.Facts{
-			Name: "getex", Arity: -2, Flags: "write fast",
-			Keys:  "1 RW access update (RW and UPDATE because it changes the TTL)",
-			Group: "string", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Get the value of a key and optionally set its expiration",
-			Syntax:  "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-		}, Run: getex},
-		{Facts: protocol.Facts{
-			Name: "getrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
-			Group: "string", Since: "2.4.0",
-			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
-			Summary:    "Get a substring of the string stored at a key",
-			Syntax:     "key start end",
-		}, Run: getrange},
-		{Facts: protocol.Facts{
-			Name: "getset", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET` with the `!GET` argument",
-			Complexity: "O(1)",
-			Summary:    "Set the string value of a key and return its old value",
-			Syntax:     "key value",
-		}, Run: getset},
-		{Facts: protocol.Facts{
-			Name: "incr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "string", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Increment the integer value of a key by one",
-			Syntax:  "key",
-		}, Run: incr},
-		{Facts: protocol.Facts{
-			Name: "incrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "string", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Increment the integer value of a key by the given amount",
-			Syntax:  "key increment",
-		}, Run: incrby},
-		{Facts: protocol.Facts{
-			Name: "incrbyfloat", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-			Group: "string", Since: "2.6.0", Complexity: "O(1)",
-			Summary: "Increment the float value of a key by the given amount",
-			Syntax:  "key increment:double",
-		}, Run: incrbyfloat},
-		{Facts: protocol.Facts{
-			Name: "lcs", Arity: -3, Flags: "readonly", Keys: "1..+1 RO access",
-			Group: "string", Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
-			Summary: "Find longest common substring",
-			Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
-		}, Run: lcs},
-		{Facts: protocol.Facts{
-			Name: "mget", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO access",
-			Group: "string", Since: "1.0.0", Tips: "request_policy:multi_shard",
-			Complexity: "O(N) where N is the number of keys to retrieve.",
-			Summary:    "Get the values of all the given keys",
-			Syntax:     "key [key ...]",
-		}, Run: mget},
-		{Facts: protocol.Facts{
-			Name: "mset", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW update",
-			Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:all_succeeded",
-			Complexity: "O(N) where N is the number of keys to set.",
-			Summary:    "Set multiple keys to multiple values",
-			Syntax:     "key value [key value ...]",
-		}, Run: mset},
-		{Facts: protocol.Facts{
-			Name: "msetex", Arity: -4, Flags: "write denyoom", Keys: "1/2# OW update",
-			Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard,response_policy:all_succeeded",
-			Complexity: "O(N) where N is the number of keys to set.",
-			Summary:    "Atomically sets multiple string keys with a shared expiration in a single operation. Supports flexible argument parsing where condition and expiration flags can appear in any order.",
-			Syntax:     "numkeys data:(key value)... condition:[NX | XX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-		}, Run: msetex},
-		{Facts: protocol.Facts{
-			Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
-			Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:agg_min",
-			Complexity: "O(N) where N is the number of keys to set.",
-			Summary:    "Set multiple keys to multiple values, only if none of the keys exist",
-			Syntax:     "key value [key value ...]",
-		}, Run: msetnx},
-		{Facts: protocol.Facts{
-			Name: "psetex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
-			Group: "string", Since: "2.6.0", Complexity: "O(1)",
-			Summary: "Set the value and expiration in milliseconds of a key",
-			Syntax:  "key milliseconds value",
-		}, Run: psetex},
-		{Facts: protocol.Facts{
-			Name: "set", Arity: -3, Flags: "write denyoom",
-			Keys:  "1 RW access update variable_flags (RW and ACCESS due to the optional `GET` argument)",
-			Group: "string", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Set the string value of a key",
-			Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest@8.4.0 | IFDNE ifdne-digest@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
-			History: []string{
-				"2.6.12 Added the `EX`, `PX`, `NX` and `XX` options.",
-				"6.0.0 Added the `KEEPTTL` option.",
-				"6.2.0 Added the `GET`, `EXAT` and `PXAT` option.",
-				"7.0.0 Allowed the `NX` and `GET` options to be used together.",
-				"8.4.0 Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options.",
-			},
-		}, Run: set},
-		{Facts: protocol.Facts{
-			Name: "setex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
-			Group: "string", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Set the value and expiration of a key",
-			Syntax:  "key seconds value",
-		}, Run: setex},
-		{Facts: protocol.Facts{
-			Name: "setnx", Arity: 3, Flags: "write denyoom fast", Keys: "1 OW insert",
-			Group: "string", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Set the value of a key, only if the key does not exist",
-			Syntax:  "key value",
-		}, Run: setnx},
-		{Facts: protocol.Facts{
-			Name: "setrange", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
-			Group: "string", Since: "2.2.0",
-			Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
-			Summary:    "Overwrite part of a string at key starting at the specified offset",
-			Syntax:     "key offset value",
-		}, Run: setrange},
-		{Facts: protocol.Facts{
-			Name: "strlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-			Group: "string", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Get the length of the value stored in a key",
-			Syntax:  "key",
-		}, Run: strlen},
-		{Facts: protocol.Facts{
-			Name: "substr", Arity: 4, Flags: "readonly", Keys: "1 RO access",
-			Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
-			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
-			Summary:    "Get a substring of the string stored at a key",
-			Syntax:     "key start end",
-		}, Run: substr},
+		appendCommandRow(),
+		decrRow(),
+		decrbyRow(),
+		delexRow(),
+		delifeqRow(),
+		digestCommandRow(),
+		getRow(),
+		getdelRow(),
+		getexRow(),
+		getrangeRow(),
+		getsetRow(),
+		incrRow(),
+		incrbyRow(),
+		incrbyfloatRow(),
+		lcsRow(),
+		mgetRow(),
+		msetRow(),
+		msetexRow(),
+		msetnxRow(),
+		psetexRow(),
+		setRow(),
+		setexRow(),
+		setnxRow(),
+		setrangeRow(),
+		strlenRow(),
+		substrRow(),
 	}
 }
 
@@ -256,6 +106,15 @@ func appendDigest(b, value []byte) []byte {
 	return b
 }
 
+func digestCommandRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "digest", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "string", Since: "8.4.0", Complexity: "O(N) where N is the length of the string value.",
+		Summary: "Returns the hash digest of a string value as a hexadecimal string.",
+		Syntax:  "key",
+	}, Run: digestCommand}
+}
+
 func digestCommand(c *engine.Call) {
 	s, ok := engine.Read[keyspace.String](c, c.Bytes())
 	switch {
@@ -266,6 +125,23 @@ func digestCommand(c *engine.Call) {
 		var b [digestSize]byte
 		c.Reply.Bulk(appendDigest(b[:0], s.Content()))
 	}
+}
+
+func setRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "set", Arity: -3, Flags: "write denyoom",
+		Keys:  "1 RW access update variable_flags (RW and ACCESS due to the optional `GET` argument)",
+		Group: "string", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Set the string value of a key",
+		Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest@8.4.0 | IFDNE ifdne-digest@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
+		History: []string{
+			"2.6.12 Added the `EX`, `PX`, `NX` and `XX` options.",
+			"6.0.0 Added the `KEEPTTL` option.",
+			"6.2.0 Added the `GET`, `EXAT` and `PXAT` option.",
+			"7.0.0 Allowed the `NX` and `GET` options to be used together.",
+			"8.4.0 Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options.",
+		},
+	}, Run: set}
 }
 
 func set(c *engine.Call) {
@@ -356,6 +232,15 @@ func store(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry
 // instead of being copied.
 const AdoptFrom = 128 << 10
 
+func delifeqRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "string", Since: "9.0.0", Complexity: "O(1)",
+		Summary: "Delete a key if its value is a given one",
+		Syntax:  "key value",
+	}, Run: delifeq}
+}
+
 func delifeq(c *engine.Call) {
 	key := c.Bytes()
 	o := comparison{given: true, with: c.Bytes()}
@@ -363,6 +248,16 @@ func delifeq(c *engine.Call) {
 	if ok {
 		dropIf(c, key, s != nil && o.holds(c, s))
 	}
+}
+
+func delexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "string", Since: "8.4.0",
+		Complexity: "O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
+		Summary:    "Conditionally removes the specified key based on value or digest comparison.",
+		Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
+	}, Run: delex}
 }
 
 // delex is DEL of one key, or DEL with a condition, as DELIFEQ. Redis checks the
@@ -406,6 +301,15 @@ func dropIf(c *engine.Call, key []byte, condition bool) {
 	c.Reply.Int(n)
 }
 
+func setnxRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "setnx", Arity: 3, Flags: "write denyoom fast", Keys: "1 OW insert",
+		Group: "string", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Set the value of a key, only if the key does not exist",
+		Syntax:  "key value",
+	}, Run: setnx}
+}
+
 func setnx(c *engine.Call) {
 	key, value := c.Bytes(), c.Bytes()
 	if e := c.DB.Edit(key); e != nil {
@@ -416,7 +320,25 @@ func setnx(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
-func setex(c *engine.Call)  { setFor(c, engine.Seconds) }
+func setexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "setex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
+		Group: "string", Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Set the value and expiration of a key",
+		Syntax:  "key seconds value",
+	}, Run: setex}
+}
+
+func setex(c *engine.Call) { setFor(c, engine.Seconds) }
+func psetexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "psetex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
+		Group: "string", Since: "2.6.0", Complexity: "O(1)",
+		Summary: "Set the value and expiration in milliseconds of a key",
+		Syntax:  "key milliseconds value",
+	}, Run: psetex}
+}
+
 func psetex(c *engine.Call) { setFor(c, 0) }
 
 func setFor(c *engine.Call, unit engine.TimeUnit) {
@@ -429,6 +351,15 @@ func setFor(c *engine.Call, unit engine.TimeUnit) {
 	}
 }
 
+func getRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+		Group: "string", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Get the value of a key",
+		Syntax:  "key",
+	}, Run: get}
+}
+
 func get(c *engine.Call) {
 	s, ok := engine.Read[keyspace.String](c, c.Bytes())
 	switch {
@@ -438,6 +369,16 @@ func get(c *engine.Call) {
 	default:
 		c.Reply.Bulk(s.Content())
 	}
+}
+
+func getexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "getex", Arity: -2, Flags: "write fast",
+		Keys:  "1 RW access update (RW and UPDATE because it changes the TTL)",
+		Group: "string", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Get the value of a key and optionally set its expiration",
+		Syntax:  "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+	}, Run: getex}
 }
 
 func getex(c *engine.Call) {
@@ -479,6 +420,15 @@ func getex(c *engine.Call) {
 	}
 }
 
+func getdelRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "getdel", Arity: 2, Flags: "write fast", Keys: "1 RW access delete",
+		Group: "string", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Get the value of a key and delete the key",
+		Syntax:  "key",
+	}, Run: getdel}
+}
+
 func getdel(c *engine.Call) {
 	key := c.Bytes()
 	s, ok := engine.Read[keyspace.String](c, key)
@@ -492,9 +442,29 @@ func getdel(c *engine.Call) {
 	}
 }
 
+func getsetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "getset", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET` with the `!GET` argument",
+		Complexity: "O(1)",
+		Summary:    "Set the string value of a key and return its old value",
+		Syntax:     "key value",
+	}, Run: getset}
+}
+
 func getset(c *engine.Call) {
 	key, value := c.Bytes(), c.Bytes()
 	setString(c, key, value, setOptions{get: true})
+}
+
+func mgetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "mget", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO access",
+		Group: "string", Since: "1.0.0", Tips: "request_policy:multi_shard",
+		Complexity: "O(N) where N is the number of keys to retrieve.",
+		Summary:    "Get the values of all the given keys",
+		Syntax:     "key [key ...]",
+	}, Run: mget}
 }
 
 func mget(c *engine.Call) {
@@ -511,6 +481,16 @@ func mget(c *engine.Call) {
 	}
 }
 
+func msetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "mset", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW update",
+		Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:all_succeeded",
+		Complexity: "O(N) where N is the number of keys to set.",
+		Summary:    "Set multiple keys to multiple values",
+		Syntax:     "key value [key value ...]",
+	}, Run: mset}
+}
+
 func mset(c *engine.Call) {
 	if c.Len()%2 != 0 {
 		c.Reply.Error(engine.WrongArity("mset"))
@@ -518,6 +498,16 @@ func mset(c *engine.Call) {
 	}
 	setPairs(c)
 	c.Reply.OK()
+}
+
+func msetnxRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
+		Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:agg_min",
+		Complexity: "O(N) where N is the number of keys to set.",
+		Summary:    "Set multiple keys to multiple values, only if none of the keys exist",
+		Syntax:     "key value [key value ...]",
+	}, Run: msetnx}
 }
 
 func msetnx(c *engine.Call) {
@@ -533,6 +523,16 @@ func msetnx(c *engine.Call) {
 	}
 	setPairs(c)
 	c.Reply.Int(1)
+}
+
+func msetexRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "msetex", Arity: -4, Flags: "write denyoom", Keys: "1/2# OW update",
+		Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard,response_policy:all_succeeded",
+		Complexity: "O(N) where N is the number of keys to set.",
+		Summary:    "Atomically sets multiple string keys with a shared expiration in a single operation. Supports flexible argument parsing where condition and expiration flags can appear in any order.",
+		Syntax:     "numkeys data:(key value)... condition:[NX | XX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+	}, Run: msetex}
 }
 
 // msetex is MSETEX numkeys key value [key value ...] [NX|XX] [EX|PX|EXAT|PXAT time|KEEPTTL].
@@ -584,6 +584,15 @@ func setPairs(c *engine.Call) {
 	}
 }
 
+func strlenRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "strlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+		Group: "string", Since: "2.2.0", Complexity: "O(1)",
+		Summary: "Get the length of the value stored in a key",
+		Syntax:  "key",
+	}, Run: strlen}
+}
+
 func strlen(c *engine.Call) {
 	s, ok := engine.Read[keyspace.String](c, c.Bytes())
 	switch {
@@ -593,6 +602,16 @@ func strlen(c *engine.Call) {
 	default:
 		c.Reply.Int(int64(s.Len()))
 	}
+}
+
+func getrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "getrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+		Group: "string", Since: "2.4.0",
+		Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+		Summary:    "Get a substring of the string stored at a key",
+		Syntax:     "key start end",
+	}, Run: getrange}
 }
 
 func getrange(c *engine.Call) {
@@ -623,6 +642,16 @@ func getrange(c *engine.Call) {
 	c.Reply.Bulk(s.Content()[start : end+1])
 }
 
+func substrRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "substr", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+		Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
+		Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
+		Summary:    "Get a substring of the string stored at a key",
+		Syntax:     "key start end",
+	}, Run: substr}
+}
+
 func substr(c *engine.Call) { getrange(c) }
 
 const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
@@ -643,6 +672,16 @@ func editString(c *engine.Call, key []byte) (e *keyspace.Entry, s *keyspace.Stri
 	}
 	s, ok = engine.As[keyspace.String](c, e)
 	return e, s, ok
+}
+
+func setrangeRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "setrange", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
+		Group: "string", Since: "2.2.0",
+		Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
+		Summary:    "Overwrite part of a string at key starting at the specified offset",
+		Syntax:     "key offset value",
+	}, Run: setrange}
 }
 
 func setrange(c *engine.Call) {
@@ -673,6 +712,16 @@ func setrange(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
+func appendCommandRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "append", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW insert",
+		Group: "string", Since: "2.0.0",
+		Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
+		Summary:    "Append a value to a key",
+		Syntax:     "key value",
+	}, Run: appendCommand}
+}
+
 func appendCommand(c *engine.Call) {
 	key, value := c.Bytes(), c.Bytes()
 	e, s, ok := editString(c, key)
@@ -692,9 +741,45 @@ func appendCommand(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
-func incr(c *engine.Call)   { incrBy(c, c.Bytes(), 1) }
-func decr(c *engine.Call)   { incrBy(c, c.Bytes(), -1) }
+func incrRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "incr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "string", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Increment the integer value of a key by one",
+		Syntax:  "key",
+	}, Run: incr}
+}
+
+func incr(c *engine.Call) { incrBy(c, c.Bytes(), 1) }
+func decrRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "decr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "string", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Decrement the integer value of a key by one",
+		Syntax:  "key",
+	}, Run: decr}
+}
+
+func decr(c *engine.Call) { incrBy(c, c.Bytes(), -1) }
+func incrbyRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "incrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "string", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Increment the integer value of a key by the given amount",
+		Syntax:  "key increment",
+	}, Run: incrby}
+}
+
 func incrby(c *engine.Call) { incrBy(c, c.Bytes(), c.Int()) }
+
+func decrbyRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "decrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "string", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Decrement the integer value of a key by the given number",
+		Syntax:  "key decrement",
+	}, Run: decrby}
+}
 
 func decrby(c *engine.Call) {
 	key, by := c.Bytes(), c.Int()
@@ -743,6 +828,15 @@ func overwrite(c *engine.Call, key []byte, e *keyspace.Entry, value []byte) *key
 
 const errNotFinite = "ERR increment would produce NaN or Infinity"
 
+func incrbyfloatRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "incrbyfloat", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Group: "string", Since: "2.6.0", Complexity: "O(1)",
+		Summary: "Increment the float value of a key by the given amount",
+		Syntax:  "key increment:double",
+	}, Run: incrbyfloat}
+}
+
 func incrbyfloat(c *engine.Call) {
 	key, text := c.Bytes(), c.Bytes()
 	// Redis checks the value before the increment.
@@ -776,6 +870,15 @@ func incrbyfloat(c *engine.Call) {
 type lcsOptions struct {
 	length, index, withLength bool
 	minLength                 int64
+}
+
+func lcsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "lcs", Arity: -3, Flags: "readonly", Keys: "1..+1 RO access",
+		Group: "string", Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
+		Summary: "Find longest common substring",
+		Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
+	}, Run: lcs}
 }
 
 // lcs finds the longest common subsequence of two strings by the textbook table of

@@ -701,38 +701,23 @@ func ConfigCommands() []Command {
 			Group: "server", Since: "2.0.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for server configuration commands",
 		}, Subcommands: []Command{
-			{Facts: protocol.Facts{
-				Name: "config|get", Arity: -3, Flags: "admin noscript loading stale",
-				Group: "server", Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
-				Summary: "Get the values of configuration parameters",
-				Syntax:  "parameter:(parameter)...",
-				History: []string{"7.0.0 Added the ability to pass multiple pattern parameters in one call"},
-			}, Run: configGet},
-			{Facts: protocol.Facts{
-				Name: "config|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: configHelp},
-			{Facts: protocol.Facts{
-				Name: "config|resetstat", Arity: 2, Flags: "admin noscript loading stale",
-				Group: "server", Since: "2.0.0", Complexity: "O(1)",
-				Summary: "Reset the stats returned by INFO",
-			}, Run: configResetstat},
-			{Facts: protocol.Facts{
-				Name: "config|rewrite", Arity: 2, Flags: "admin noscript loading stale",
-				Group: "server", Since: "2.8.0", Complexity: "O(1)",
-				Summary: "Rewrite the configuration file with the in memory configuration",
-			}, Run: configRewrite},
-			{Facts: protocol.Facts{
-				Name: "config|set", Arity: -4, Flags: "admin noscript loading stale",
-				Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-				Complexity: "O(N) when N is the number of configuration parameters provided",
-				Summary:    "Set configuration parameters to the given values",
-				Syntax:     "parameter value [parameter value ...]",
-				History:    []string{"7.0.0 Added the ability to set multiple parameters in one call."},
-			}, Run: configSet},
+			configGetRow(),
+			configHelpRow(),
+			configResetstatRow(),
+			configRewriteRow(),
+			configSetRow(),
 		}},
 	}
+}
+
+func configGetRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "config|get", Arity: -3, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
+		Summary: "Get the values of configuration parameters",
+		Syntax:  "parameter:(parameter)...",
+		History: []string{"7.0.0 Added the ability to pass multiple pattern parameters in one call"},
+	}, Run: configGet}
 }
 
 func configGet(c *Call) {
@@ -770,6 +755,17 @@ func configGet(c *Call) {
 		c.Reply.BulkString(f[0])
 		c.Reply.BulkString(f[1])
 	}
+}
+
+func configSetRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "config|set", Arity: -4, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+		Complexity: "O(N) when N is the number of configuration parameters provided",
+		Summary:    "Set configuration parameters to the given values",
+		Syntax:     "parameter value [parameter value ...]",
+		History:    []string{"7.0.0 Added the ability to set multiple parameters in one call."},
+	}, Run: configSet}
 }
 
 // configSet changes all of the parameters or none.
@@ -876,9 +872,25 @@ func configSet(c *Call) {
 	c.Reply.OK()
 }
 
+func configResetstatRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "config|resetstat", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.0.0", Complexity: "O(1)",
+		Summary: "Reset the stats returned by INFO",
+	}, Run: configResetstat}
+}
+
 func configResetstat(c *Call) {
 	c.Engine.resetStats()
 	c.Reply.OK()
+}
+
+func configHelpRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "config|help", Arity: 2, Flags: "loading stale",
+		Group: "server", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: configHelp}
 }
 
 func configHelp(c *Call) {

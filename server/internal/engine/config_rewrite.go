@@ -182,6 +182,14 @@ func (srv *Engine) rewriteConfig(all bool) error {
 	return os.Rename(f.Name(), path)
 }
 
+func configRewriteRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "config|rewrite", Arity: 2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "2.8.0", Complexity: "O(1)",
+		Summary: "Rewrite the configuration file with the in memory configuration",
+	}, Run: configRewrite}
+}
+
 func configRewrite(c *Call) { c.rewriteConfig(false) }
 
 // DebugConfigRewriteForceAll is the handler of DEBUG CONFIG-REWRITE-FORCE-ALL.

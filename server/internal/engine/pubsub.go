@@ -138,104 +138,26 @@ func (s *Session) Subscriptions() int {
 // PubsubCommands returns the rows of the publish/subscribe commands.
 func PubsubCommands() []Command {
 	return []Command{
-		{Facts: protocol.Facts{
-			Name: "psubscribe", Arity: -2, Flags: "pubsub noscript loading stale",
-			Group: "pubsub", Since: "2.0.0",
-			Complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
-			Summary:    "Listen for messages published to channels matching the given patterns",
-			Syntax:     "pattern:(pattern)...",
-		}, Run: psubscribe, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "publish", Arity: 3, Flags: "pubsub loading stale fast may_replicate",
-			Group: "pubsub", Since: "2.0.0",
-			Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
-			Summary:    "Post a message to a channel",
-			Syntax:     "channel message",
-		}, Run: publish},
+		psubscribeRow(),
+		publishRow(),
 		{Facts: protocol.Facts{
 			Name: "pubsub", Arity: -2,
 			Group: "pubsub", Since: "2.8.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for Pub/Sub commands",
 		}, Subcommands: []Command{
-			{Facts: protocol.Facts{
-				Name: "pubsub|channels", Arity: -2, Flags: "pubsub loading stale",
-				Group: "pubsub", Since: "2.8.0",
-				Complexity: "O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)",
-				Summary:    "List active channels",
-				Syntax:     "[pattern]",
-			}, Run: pubsubChannels},
-			{Facts: protocol.Facts{
-				Name: "pubsub|help", Arity: 2, Flags: "loading stale",
-				Group: "pubsub", Since: "6.2.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: pubsubHelp},
-			{Facts: protocol.Facts{
-				Name: "pubsub|numpat", Arity: 2, Flags: "pubsub loading stale",
-				Group: "pubsub", Since: "2.8.0", Complexity: "O(1)",
-				Summary: "Get the count of unique patterns pattern subscriptions",
-			}, Run: pubsubNumpat},
-			{Facts: protocol.Facts{
-				Name: "pubsub|numsub", Arity: -2, Flags: "pubsub loading stale",
-				Group: "pubsub", Since: "2.8.0",
-				Complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
-				Summary:    "Get the count of subscribers for channels",
-				Syntax:     "[channel [channel ...]]",
-			}, Run: pubsubNumsub},
-			{Facts: protocol.Facts{
-				Name: "pubsub|shardchannels", Arity: -2, Flags: "pubsub loading stale",
-				Group: "pubsub", Since: "7.0.0",
-				Complexity: "O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).",
-				Summary:    "List active shard channels",
-				Syntax:     "[pattern]",
-			}, Run: pubsubShardchannels},
-			{Facts: protocol.Facts{
-				Name: "pubsub|shardnumsub", Arity: -2, Flags: "pubsub loading stale",
-				Group: "pubsub", Since: "7.0.0",
-				Complexity: "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
-				Summary:    "Get the count of subscribers for shard channels",
-				Syntax:     "[shardchannel [shardchannel ...]]",
-			}, Run: pubsubShardnumsub},
+			pubsubChannelsRow(),
+			pubsubHelpRow(),
+			pubsubNumpatRow(),
+			pubsubNumsubRow(),
+			pubsubShardchannelsRow(),
+			pubsubShardnumsubRow(),
 		}},
-		{Facts: protocol.Facts{
-			Name: "punsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
-			Group: "pubsub", Since: "2.0.0",
-			Complexity: "O(N+M) where N is the number of patterns the client is already subscribed and M is the number of total patterns subscribed in the system (by any client).",
-			Summary:    "Stop listening for messages posted to channels matching the given patterns",
-			Syntax:     "[pattern [pattern ...]]",
-		}, Run: punsubscribe, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "spublish", Arity: 3, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
-			Group: "pubsub", Since: "7.0.0",
-			Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
-			Summary:    "Post a message to a shard channel",
-			Syntax:     "shardchannel message",
-		}, Run: spublish},
-		{Facts: protocol.Facts{
-			Name: "ssubscribe", Arity: -2, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
-			Group: "pubsub", Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
-			Summary: "Listen for messages published to the given shard channels",
-			Syntax:  "shardchannel [shardchannel ...]",
-		}, Run: ssubscribe, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "subscribe", Arity: -2, Flags: "pubsub noscript loading stale",
-			Group: "pubsub", Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
-			Summary: "Listen for messages published to the given channels",
-			Syntax:  "channel [channel ...]",
-		}, Run: subscribe, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "sunsubscribe", Arity: -1, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
-			Group: "pubsub", Since: "7.0.0",
-			Complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
-			Summary:    "Stop listening for messages posted to the given shard channels",
-			Syntax:     "[shardchannel [shardchannel ...]]",
-		}, Run: sunsubscribe, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "unsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
-			Group: "pubsub", Since: "2.0.0",
-			Complexity: "O(N) where N is the number of clients already subscribed to a channel.",
-			Summary:    "Stop listening for messages posted to the given channels",
-			Syntax:     "[channel [channel ...]]",
-		}, Run: unsubscribe, OfConnection: true},
+		punsubscribeRow(),
+		spublishRow(),
+		ssubscribeRow(),
+		subscribeRow(),
+		sunsubscribeRow(),
+		unsubscribeRow(),
 	}
 }
 
@@ -374,14 +296,92 @@ func SortedNames[V any](m map[string]V) []string {
 	return names
 }
 
-func subscribe(c *Call)    { channelTopic().join(c) }
-func psubscribe(c *Call)   { patternTopic().join(c) }
-func ssubscribe(c *Call)   { ShardTopic().join(c) }
-func unsubscribe(c *Call)  { channelTopic().leave(c) }
+func subscribeRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "subscribe", Arity: -2, Flags: "pubsub noscript loading stale",
+		Group: "pubsub", Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
+		Summary: "Listen for messages published to the given channels",
+		Syntax:  "channel [channel ...]",
+	}, Run: subscribe, OfConnection: true}
+}
+
+func subscribe(c *Call) { channelTopic().join(c) }
+func psubscribeRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "psubscribe", Arity: -2, Flags: "pubsub noscript loading stale",
+		Group: "pubsub", Since: "2.0.0",
+		Complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
+		Summary:    "Listen for messages published to channels matching the given patterns",
+		Syntax:     "pattern:(pattern)...",
+	}, Run: psubscribe, OfConnection: true}
+}
+
+func psubscribe(c *Call) { patternTopic().join(c) }
+func ssubscribeRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "ssubscribe", Arity: -2, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
+		Group: "pubsub", Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
+		Summary: "Listen for messages published to the given shard channels",
+		Syntax:  "shardchannel [shardchannel ...]",
+	}, Run: ssubscribe, OfConnection: true}
+}
+
+func ssubscribe(c *Call) { ShardTopic().join(c) }
+func unsubscribeRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "unsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
+		Group: "pubsub", Since: "2.0.0",
+		Complexity: "O(N) where N is the number of clients already subscribed to a channel.",
+		Summary:    "Stop listening for messages posted to the given channels",
+		Syntax:     "[channel [channel ...]]",
+	}, Run: unsubscribe, OfConnection: true}
+}
+
+func unsubscribe(c *Call) { channelTopic().leave(c) }
+func punsubscribeRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "punsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
+		Group: "pubsub", Since: "2.0.0",
+		Complexity: "O(N+M) where N is the number of patterns the client is already subscribed and M is the number of total patterns subscribed in the system (by any client).",
+		Summary:    "Stop listening for messages posted to channels matching the given patterns",
+		Syntax:     "[pattern [pattern ...]]",
+	}, Run: punsubscribe, OfConnection: true}
+}
+
 func punsubscribe(c *Call) { patternTopic().leave(c) }
+func sunsubscribeRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "sunsubscribe", Arity: -1, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
+		Group: "pubsub", Since: "7.0.0",
+		Complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
+		Summary:    "Stop listening for messages posted to the given shard channels",
+		Syntax:     "[shardchannel [shardchannel ...]]",
+	}, Run: sunsubscribe, OfConnection: true}
+}
+
 func sunsubscribe(c *Call) { ShardTopic().leave(c) }
 
-func publish(c *Call)  { c.publish(ChannelMessage) }
+func publishRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "publish", Arity: 3, Flags: "pubsub loading stale fast may_replicate",
+		Group: "pubsub", Since: "2.0.0",
+		Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
+		Summary:    "Post a message to a channel",
+		Syntax:     "channel message",
+	}, Run: publish}
+}
+
+func publish(c *Call) { c.publish(ChannelMessage) }
+func spublishRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "spublish", Arity: 3, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
+		Group: "pubsub", Since: "7.0.0",
+		Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
+		Summary:    "Post a message to a shard channel",
+		Syntax:     "shardchannel message",
+	}, Run: spublish}
+}
+
 func spublish(c *Call) { c.publish(shardMessage) }
 
 func (c *Call) publish(kind messageKind) {
@@ -393,7 +393,27 @@ func (c *Call) publish(kind messageKind) {
 	c.Reply.Int(int64(n))
 }
 
-func pubsubChannels(c *Call)      { c.listTopics(c.Engine.PubSub.Channels) }
+func pubsubChannelsRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "pubsub|channels", Arity: -2, Flags: "pubsub loading stale",
+		Group: "pubsub", Since: "2.8.0",
+		Complexity: "O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)",
+		Summary:    "List active channels",
+		Syntax:     "[pattern]",
+	}, Run: pubsubChannels}
+}
+
+func pubsubChannels(c *Call) { c.listTopics(c.Engine.PubSub.Channels) }
+func pubsubShardchannelsRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "pubsub|shardchannels", Arity: -2, Flags: "pubsub loading stale",
+		Group: "pubsub", Since: "7.0.0",
+		Complexity: "O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).",
+		Summary:    "List active shard channels",
+		Syntax:     "[pattern]",
+	}, Run: pubsubShardchannels}
+}
+
 func pubsubShardchannels(c *Call) { c.listTopics(c.Engine.PubSub.Shards) }
 
 func (c *Call) listTopics(all map[string]*subscriberList) {
@@ -412,7 +432,27 @@ func (c *Call) listTopics(all map[string]*subscriberList) {
 	}
 }
 
-func pubsubNumsub(c *Call)      { c.countTopics(c.Engine.PubSub.Channels) }
+func pubsubNumsubRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "pubsub|numsub", Arity: -2, Flags: "pubsub loading stale",
+		Group: "pubsub", Since: "2.8.0",
+		Complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
+		Summary:    "Get the count of subscribers for channels",
+		Syntax:     "[channel [channel ...]]",
+	}, Run: pubsubNumsub}
+}
+
+func pubsubNumsub(c *Call) { c.countTopics(c.Engine.PubSub.Channels) }
+func pubsubShardnumsubRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "pubsub|shardnumsub", Arity: -2, Flags: "pubsub loading stale",
+		Group: "pubsub", Since: "7.0.0",
+		Complexity: "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
+		Summary:    "Get the count of subscribers for shard channels",
+		Syntax:     "[shardchannel [shardchannel ...]]",
+	}, Run: pubsubShardnumsub}
+}
+
 func pubsubShardnumsub(c *Call) { c.countTopics(c.Engine.PubSub.Shards) }
 
 func (c *Call) countTopics(all map[string]*subscriberList) {
@@ -424,7 +464,23 @@ func (c *Call) countTopics(all map[string]*subscriberList) {
 	}
 }
 
+func pubsubNumpatRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "pubsub|numpat", Arity: 2, Flags: "pubsub loading stale",
+		Group: "pubsub", Since: "2.8.0", Complexity: "O(1)",
+		Summary: "Get the count of unique patterns pattern subscriptions",
+	}, Run: pubsubNumpat}
+}
+
 func pubsubNumpat(c *Call) { c.Reply.Int(int64(len(c.Engine.PubSub.Patterns))) }
+
+func pubsubHelpRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "pubsub|help", Arity: 2, Flags: "loading stale",
+		Group: "pubsub", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: pubsubHelp}
+}
 
 func pubsubHelp(c *Call) {
 	c.Help("CHANNELS [<pattern>]",

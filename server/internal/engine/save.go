@@ -18,29 +18,10 @@ import (
 // SaveCommands are the commands about the data file, see keep.go.
 func SaveCommands() []Command {
 	return []Command{
-		{Facts: protocol.Facts{
-			Name: "bgrewriteaof", Arity: 1, Flags: "admin noscript no_async_loading",
-			Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Asynchronously rewrite the append-only file",
-		}, Run: bgrewriteaof},
-		{Facts: protocol.Facts{
-			Name: "bgsave", Arity: -1, Flags: "admin noscript no_async_loading",
-			Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Asynchronously save the dataset to disk",
-			Syntax:  "[SCHEDULE@3.2.2]",
-			History: []string{"3.2.2 Added the `SCHEDULE` option."},
-		}, Run: bgsave},
-		{Facts: protocol.Facts{
-			Name: "lastsave", Arity: 1, Flags: "loading stale fast",
-			Group: "server", Since: "1.0.0", Categories: "admin dangerous", Tips: "nondeterministic_output",
-			Complexity: "O(1)",
-			Summary:    "Get the UNIX time stamp of the last successful save to disk",
-		}, Run: lastsave},
-		{Facts: protocol.Facts{
-			Name: "save", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
-			Group: "server", Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
-			Summary: "Synchronously save the dataset to disk",
-		}, Run: save},
+		bgrewriteaofRow(),
+		bgsaveRow(),
+		lastsaveRow(),
+		saveRow(),
 	}
 }
 
@@ -54,6 +35,14 @@ const (
 	ErrNoFile = "ERR there is no file to save to: dbfilename is empty"
 )
 
+func saveRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "save", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
+		Group: "server", Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
+		Summary: "Synchronously save the dataset to disk",
+	}, Run: save}
+}
+
 func save(c *Call) {
 	k := c.Engine.Keeper
 	switch {
@@ -66,6 +55,16 @@ func save(c *Call) {
 	default:
 		c.Reply.OK()
 	}
+}
+
+func bgsaveRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "bgsave", Arity: -1, Flags: "admin noscript no_async_loading",
+		Group: "server", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Asynchronously save the dataset to disk",
+		Syntax:  "[SCHEDULE@3.2.2]",
+		History: []string{"3.2.2 Added the `SCHEDULE` option."},
+	}, Run: bgsave}
 }
 
 func bgsave(c *Call) {
@@ -88,7 +87,24 @@ func bgsave(c *Call) {
 	}
 }
 
+func lastsaveRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "lastsave", Arity: 1, Flags: "loading stale fast",
+		Group: "server", Since: "1.0.0", Categories: "admin dangerous", Tips: "nondeterministic_output",
+		Complexity: "O(1)",
+		Summary:    "Get the UNIX time stamp of the last successful save to disk",
+	}, Run: lastsave}
+}
+
 func lastsave(c *Call) { c.Reply.Int(c.Engine.Keeper.savedAt.Unix()) }
+
+func bgrewriteaofRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "bgrewriteaof", Arity: 1, Flags: "admin noscript no_async_loading",
+		Group: "server", Since: "1.0.0", Complexity: "O(1)",
+		Summary: "Asynchronously rewrite the append-only file",
+	}, Run: bgrewriteaof}
+}
 
 // bgrewriteaof rewrites the whole file, which is the purpose of the command.
 func bgrewriteaof(c *Call) {

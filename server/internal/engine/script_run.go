@@ -9,7 +9,6 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/script"

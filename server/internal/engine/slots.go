@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"github.com/zsetd/zsetd/protocol"
 	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
 )
 
 // SlotCount is the number of hash slots of a cluster.

@@ -2,8 +2,9 @@ package engine
 
 import (
 	"fmt"
-	"github.com/zsetd/zsetd/protocol"
 	"time"
+
+	"github.com/zsetd/zsetd/protocol"
 )
 
 // slowLog keeps the latest slow commands, the newest last.

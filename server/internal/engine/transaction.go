@@ -9,32 +9,11 @@ import (
 // TransactionCommands returns the rows of the transaction commands.
 func TransactionCommands() []Command {
 	return []Command{
-		{Facts: protocol.Facts{
-			Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
-			Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
-			Summary: "Discard all commands issued after MULTI",
-		}, Run: discard, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
-			Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
-			Summary: "Execute all commands issued after MULTI",
-		}, Run: exec, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
-			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
-			Summary: "Mark the start of a transaction block",
-		}, Run: multi, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "unwatch", Arity: 1, Flags: "noscript loading stale fast allow_busy",
-			Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Forget about all watched keys",
-		}, Run: unwatch, OfConnection: true},
-		{Facts: protocol.Facts{
-			Name: "watch", Arity: -2, Flags: "noscript loading stale fast allow_busy", Keys: "1..-1 RO",
-			Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
-			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
-			Syntax:  "key [key ...]",
-		}, Run: watch, OfConnection: true},
+		discardRow(),
+		execRow(),
+		multiRow(),
+		unwatchRow(),
+		watchRow(),
 	}
 }
 
@@ -71,6 +50,14 @@ func (s *Session) unwatch() {
 	s.watches, s.touched = s.watches[:0], false
 }
 
+func multiRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+		Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
+		Summary: "Mark the start of a transaction block",
+	}, Run: multi, OfConnection: true}
+}
+
 func multi(c *Call) {
 	if c.Session.Multi {
 		c.Reply.Error("ERR MULTI calls can not be nested")
@@ -80,6 +67,14 @@ func multi(c *Call) {
 	c.Reply.OK()
 }
 
+func discardRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+		Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
+		Summary: "Discard all commands issued after MULTI",
+	}, Run: discard, OfConnection: true}
+}
+
 func discard(c *Call) {
 	if !c.Session.Multi {
 		c.Reply.Error("ERR DISCARD without MULTI")
@@ -87,6 +82,15 @@ func discard(c *Call) {
 	}
 	c.Session.discard()
 	c.Reply.OK()
+}
+
+func watchRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "watch", Arity: -2, Flags: "noscript loading stale fast allow_busy", Keys: "1..-1 RO",
+		Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
+		Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+		Syntax:  "key [key ...]",
+	}, Run: watch, OfConnection: true}
 }
 
 func watch(c *Call) {
@@ -111,9 +115,25 @@ func watch(c *Call) {
 	c.Reply.OK()
 }
 
+func unwatchRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "unwatch", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+		Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
+		Summary: "Forget about all watched keys",
+	}, Run: unwatch, OfConnection: true}
+}
+
 func unwatch(c *Call) {
 	c.Session.unwatch()
 	c.Reply.OK()
+}
+
+func execRow() Command {
+	return Command{Facts: protocol.Facts{
+		Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
+		Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
+		Summary: "Execute all commands issued after MULTI",
+	}, Run: exec, OfConnection: true}
 }
 
 // exec runs the queued commands in one commit scope, unless a command was refused

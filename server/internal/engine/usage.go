@@ -2,10 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"github.com/zsetd/zsetd/zset"
 	"os"
 	"runtime/metrics"
 	"strconv"
+
+	"github.com/zsetd/zsetd/zset"
 )
 
 // HeapState is the Go heap, in bytes.

@@ -1,8 +1,6 @@
 package keyspace
 
-import (
-	"github.com/zsetd/zsetd/zset"
-)
+import "github.com/zsetd/zsetd/zset"
 
 // Members of sorted sets and fields of hashes may have deadlines. The value has an
 // index of them (zset.Set.SetDeadline, Hash.SetDeadlineBytes). The database has an

@@ -1,8 +1,6 @@
 package script
 
-import (
-	lua "github.com/yuin/gopher-lua"
-)
+import lua "github.com/yuin/gopher-lua"
 
 // Lua's patterns: lstrlib.c.
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
@@ -22,82 +21,22 @@ import (
 // FunctionCommands returns the rows of FUNCTION and FCALL.
 func FunctionCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "fcall", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
-			Keys:  "2# RW access update (We cannot tell how the keys will be used so we assume the worst, RW and UPDATE)",
-			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
-			Summary: "Invoke a function",
-			Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
-		}, Run: fcall, ScriptFlags: functionFlags},
-		{Facts: protocol.Facts{
-			Name: "fcall_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
-			Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
-			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
-			Summary: "Invoke a read-only function",
-			Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
-		}, Run: fcallRo, ScriptFlags: functionFlags},
+		fcallRow(),
+		fcallRoRow(),
 		{Facts: protocol.Facts{
 			Name: "function", Arity: -2,
 			Group: "scripting", Since: "7.0.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for function commands",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "function|delete", Arity: 3, Flags: "write noscript",
-				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-				Complexity: "O(1)",
-				Summary:    "Delete a function by name",
-				Syntax:     "library-name",
-			}, Run: functionDelete},
-			{Facts: protocol.Facts{
-				Name: "function|dump", Arity: 2, Flags: "noscript",
-				Group: "scripting", Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
-				Summary: "Dump all functions into a serialized binary payload",
-			}, Run: functionDump},
-			{Facts: protocol.Facts{
-				Name: "function|flush", Arity: -2, Flags: "write noscript",
-				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-				Complexity: "O(N) where N is the number of functions deleted",
-				Summary:    "Deleting all functions",
-				Syntax:     "async:[ASYNC|SYNC]",
-			}, Run: functionFlush},
-			{Facts: protocol.Facts{
-				Name: "function|help", Arity: 2, Flags: "loading stale",
-				Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: functionHelp},
-			{Facts: protocol.Facts{
-				Name: "function|kill", Arity: 2, Flags: "noscript allow_busy",
-				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
-				Complexity: "O(1)",
-				Summary:    "Kill the function currently in execution.",
-			}, Run: functionKill},
-			{Facts: protocol.Facts{
-				Name: "function|list", Arity: -2, Flags: "noscript",
-				Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output_order",
-				Complexity: "O(N) where N is the number of functions",
-				Summary:    "List information about all the functions",
-				Syntax:     "[LIBRARYNAME library-name-pattern] [WITHCODE]",
-			}, Run: functionList},
-			{Facts: protocol.Facts{
-				Name: "function|load", Arity: -3, Flags: "write denyoom noscript",
-				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-				Complexity: "O(1) (considering compilation time is redundant)",
-				Summary:    "Create a function with the given arguments (name, code, description)",
-				Syntax:     "[REPLACE] function-code",
-			}, Run: functionLoad},
-			{Facts: protocol.Facts{
-				Name: "function|restore", Arity: -3, Flags: "write denyoom noscript",
-				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-				Complexity: "O(N) where N is the number of functions on the payload",
-				Summary:    "Restore all the functions on the given payload",
-				Syntax:     "serialized-value policy:[FLUSH|APPEND|REPLACE]",
-			}, Run: functionRestore},
-			{Facts: protocol.Facts{
-				Name: "function|stats", Arity: 2, Flags: "noscript allow_busy",
-				Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-				Complexity: "O(1)",
-				Summary:    "Return information about the function currently running (name, description, duration)",
-			}, Run: functionStats},
+			functionDeleteRow(),
+			functionDumpRow(),
+			functionFlushRow(),
+			functionHelpRow(),
+			functionKillRow(),
+			functionListRow(),
+			functionLoadRow(),
+			functionRestoreRow(),
+			functionStatsRow(),
 		}},
 	}
 }
@@ -393,6 +332,16 @@ func takenBy(fs *engine.Functions, replace bool) (libraries func(string) bool, f
 		}
 }
 
+func functionLoadRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|load", Arity: -3, Flags: "write denyoom noscript",
+		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Complexity: "O(1) (considering compilation time is redundant)",
+		Summary:    "Create a function with the given arguments (name, code, description)",
+		Syntax:     "[REPLACE] function-code",
+	}, Run: functionLoad}
+}
+
 func functionLoad(c *engine.Call) {
 	replace := false
 	for c.Len() > 1 {
@@ -424,6 +373,16 @@ func functionLoad(c *engine.Call) {
 	c.Reply.BulkString(l.Name)
 }
 
+func functionDeleteRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|delete", Arity: 3, Flags: "write noscript",
+		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Complexity: "O(1)",
+		Summary:    "Delete a function by name",
+		Syntax:     "library-name",
+	}, Run: functionDelete}
+}
+
 func functionDelete(c *engine.Call) {
 	fs := &c.Engine.Scripting.Functions
 	l := fs.Libraries[c.String()]
@@ -447,6 +406,16 @@ func flushLibraries(c *engine.Call) {
 	fs.Libraries, fs.ByName = nil, nil
 }
 
+func functionFlushRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|flush", Arity: -2, Flags: "write noscript",
+		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Complexity: "O(N) where N is the number of functions deleted",
+		Summary:    "Deleting all functions",
+		Syntax:     "async:[ASYNC|SYNC]",
+	}, Run: functionFlush}
+}
+
 func functionFlush(c *engine.Call) {
 	if c.Len() > 1 {
 		c.UnknownSubcommand()
@@ -460,6 +429,16 @@ func functionFlush(c *engine.Call) {
 	c.Engine.Scripting.Functions.State = nil
 	changedLibraries(c)
 	c.Reply.OK()
+}
+
+func functionListRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|list", Arity: -2, Flags: "noscript",
+		Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output_order",
+		Complexity: "O(N) where N is the number of functions",
+		Summary:    "List information about all the functions",
+		Syntax:     "[LIBRARYNAME library-name-pattern] [WITHCODE]",
+	}, Run: functionList}
 }
 
 func functionList(c *engine.Call) {
@@ -534,6 +513,15 @@ func describe(f *engine.Function, r *protocol.Reply) {
 	}
 }
 
+func functionStatsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|stats", Arity: 2, Flags: "noscript allow_busy",
+		Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Complexity: "O(1)",
+		Summary:    "Return information about the function currently running (name, description, duration)",
+	}, Run: functionStats}
+}
+
 func functionStats(c *engine.Call) {
 	sc := &c.Engine.Scripting
 	run := sc.Running
@@ -568,7 +556,24 @@ func functionStats(c *engine.Call) {
 	r.Int(int64(len(sc.Functions.ByName)))
 }
 
+func functionKillRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|kill", Arity: 2, Flags: "noscript allow_busy",
+		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
+		Complexity: "O(1)",
+		Summary:    "Kill the function currently in execution.",
+	}, Run: functionKill}
+}
+
 func functionKill(c *engine.Call) { killScript(c, false) }
+
+func functionDumpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|dump", Arity: 2, Flags: "noscript",
+		Group: "scripting", Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
+		Summary: "Dump all functions into a serialized binary payload",
+	}, Run: functionDump}
+}
 
 func functionDump(c *engine.Call) {
 	libraries := c.Engine.Scripting.Functions.Libraries
@@ -577,6 +582,16 @@ func functionDump(c *engine.Call) {
 		codes = append(codes, libraries[name].Code)
 	}
 	c.Reply.Bulk(command.Codec(c.Engine).AppendFunctions(nil, codes))
+}
+
+func functionRestoreRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|restore", Arity: -3, Flags: "write denyoom noscript",
+		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Complexity: "O(N) where N is the number of functions on the payload",
+		Summary:    "Restore all the functions on the given payload",
+		Syntax:     "serialized-value policy:[FLUSH|APPEND|REPLACE]",
+	}, Run: functionRestore}
 }
 
 func functionRestore(c *engine.Call) {
@@ -696,6 +711,14 @@ func LoadLibraries(srv *engine.Engine) {
 	}
 }
 
+func functionHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "function|help", Arity: 2, Flags: "loading stale",
+		Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: functionHelp}
+}
+
 func functionHelp(c *engine.Call) {
 	c.Help("LOAD [REPLACE] <FUNCTION CODE>",
 		"    Create a new library with the given library name and code.",
@@ -752,6 +775,26 @@ func callFunction(c *engine.Call, readOnly bool) {
 	runScript(c, functionState(c.Engine), f.Compiled, &engine.ScriptRun{Name: f.Name, ReadOnly: readOnly, Flags: f.Flags}, keys, args)
 }
 
+func fcallRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "fcall", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+		Keys:  "2# RW access update (We cannot tell how the keys will be used so we assume the worst, RW and UPDATE)",
+		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
+		Summary: "Invoke a function",
+		Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
+	}, Run: fcall, ScriptFlags: functionFlags}
+}
+
 func fcall(c *engine.Call) { callFunction(c, false) }
+
+func fcallRoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "fcall_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+		Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
+		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
+		Summary: "Invoke a read-only function",
+		Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
+	}, Run: fcallRo, ScriptFlags: functionFlags}
+}
 
 func fcallRo(c *engine.Call) { callFunction(c, true) }

@@ -2,12 +2,13 @@ package scripting
 
 import (
 	"fmt"
-	lua "github.com/yuin/gopher-lua"
-	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/script"
 	"strconv"
 	"strings"
 	"time"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/script"
 )
 
 // luaReply writes the result of a script as a reply.

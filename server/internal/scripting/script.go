@@ -13,78 +13,21 @@ import (
 // ScriptCommands returns the rows of SCRIPT and EVAL.
 func ScriptCommands() []engine.Command {
 	return []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "eval", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
-			Keys:  "2# RW access update (We cannot tell how the keys will be used so we assume the worst, RW and UPDATE)",
-			Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
-			Summary: "Execute a Lua script server side",
-			Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
-		}, Run: eval, ScriptFlags: evalFlags},
-		{Facts: protocol.Facts{
-			Name: "eval_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
-			Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
-			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
-			Summary: "Execute a read-only Lua script server side",
-			Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
-		}, Run: evalRo, ScriptFlags: evalFlags},
-		{Facts: protocol.Facts{
-			Name: "evalsha", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
-			Keys:  "2# RW access update",
-			Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
-			Summary: "Execute a Lua script server side",
-			Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-		}, Run: evalsha, ScriptFlags: shaFlags},
-		{Facts: protocol.Facts{
-			Name: "evalsha_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
-			Keys:  "2# RO access",
-			Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
-			Summary: "Execute a read-only Lua script server side",
-			Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-		}, Run: evalshaRo, ScriptFlags: shaFlags},
+		evalRow(),
+		evalRoRow(),
+		evalshaRow(),
+		evalshaRoRow(),
 		{Facts: protocol.Facts{
 			Name: "script", Arity: -2,
 			Group: "scripting", Since: "2.6.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for Lua scripts management commands",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "script|debug", Arity: 3, Flags: "noscript",
-				Group: "scripting", Since: "3.2.0", Complexity: "O(1)",
-				Summary: "Set the debug mode for executed scripts.",
-				Syntax:  "mode:YES|SYNC|NO",
-			}, Run: scriptDebug},
-			{Facts: protocol.Facts{
-				Name: "script|exists", Arity: -3, Flags: "noscript",
-				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:agg_logical_and",
-				Complexity: "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
-				Summary:    "Check existence of scripts in the script cache.",
-				Syntax:     "sha1 [sha1 ...]",
-			}, Run: scriptExists},
-			{Facts: protocol.Facts{
-				Name: "script|flush", Arity: -2, Flags: "noscript",
-				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-				Complexity: "O(N) with N being the number of scripts in cache",
-				Summary:    "Remove all the scripts from the script cache.",
-				Syntax:     "async:[ASYNC|SYNC]@6.2.0",
-				History:    []string{"6.2.0 Added the `ASYNC` and `SYNC` flushing mode modifiers."},
-			}, Run: scriptFlush},
-			{Facts: protocol.Facts{
-				Name: "script|help", Arity: 2, Flags: "loading stale",
-				Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Show helpful text about the different subcommands",
-			}, Run: scriptHelp},
-			{Facts: protocol.Facts{
-				Name: "script|kill", Arity: 2, Flags: "noscript allow_busy",
-				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
-				Complexity: "O(1)",
-				Summary:    "Kill the script currently in execution.",
-			}, Run: scriptKill},
-			{Facts: protocol.Facts{
-				Name: "script|load", Arity: 3, Flags: "noscript stale",
-				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-				Complexity: "O(N) with N being the length in bytes of the script body.",
-				Summary:    "Load the specified Lua script into the script cache.",
-				Syntax:     "script",
-			}, Run: scriptLoad},
+			scriptDebugRow(),
+			scriptExistsRow(),
+			scriptFlushRow(),
+			scriptHelpRow(),
+			scriptKillRow(),
+			scriptLoadRow(),
 		}},
 	}
 }
@@ -247,13 +190,62 @@ func runEval(c *engine.Call, s *engine.EvalScript, readOnly bool, keys, args [][
 	runScript(c, c.Engine.Scripting.State, s.Function, &engine.ScriptRun{Name: s.Name, Eval: true, ReadOnly: readOnly, Flags: s.Flags}, keys, args)
 }
 
+func evalRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "eval", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+		Keys:  "2# RW access update (We cannot tell how the keys will be used so we assume the worst, RW and UPDATE)",
+		Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
+		Summary: "Execute a Lua script server side",
+		Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
+	}, Run: eval, ScriptFlags: evalFlags}
+}
+
 func eval(c *engine.Call) { evalSource(c, false) }
+
+func evalRoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "eval_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+		Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
+		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
+		Summary: "Execute a read-only Lua script server side",
+		Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
+	}, Run: evalRo, ScriptFlags: evalFlags}
+}
 
 func evalRo(c *engine.Call) { evalSource(c, true) }
 
+func evalshaRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "evalsha", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+		Keys:  "2# RW access update",
+		Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
+		Summary: "Execute a Lua script server side",
+		Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+	}, Run: evalsha, ScriptFlags: shaFlags}
+}
+
 func evalsha(c *engine.Call) { evalSHA(c, false) }
 
+func evalshaRoRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "evalsha_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+		Keys:  "2# RO access",
+		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
+		Summary: "Execute a read-only Lua script server side",
+		Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+	}, Run: evalshaRo, ScriptFlags: shaFlags}
+}
+
 func evalshaRo(c *engine.Call) { evalSHA(c, true) }
+
+func scriptDebugRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "script|debug", Arity: 3, Flags: "noscript",
+		Group: "scripting", Since: "3.2.0", Complexity: "O(1)",
+		Summary: "Set the debug mode for executed scripts.",
+		Syntax:  "mode:YES|SYNC|NO",
+	}, Run: scriptDebug}
+}
 
 func scriptDebug(c *engine.Call) {
 	switch mode := c.Bytes(); {
@@ -264,6 +256,16 @@ func scriptDebug(c *engine.Call) {
 	default:
 		c.Reply.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
 	}
+}
+
+func scriptExistsRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "script|exists", Arity: -3, Flags: "noscript",
+		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:agg_logical_and",
+		Complexity: "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
+		Summary:    "Check existence of scripts in the script cache.",
+		Syntax:     "sha1 [sha1 ...]",
+	}, Run: scriptExists}
 }
 
 func scriptExists(c *engine.Call) {
@@ -278,6 +280,17 @@ func scriptExists(c *engine.Call) {
 	}
 }
 
+func scriptFlushRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "script|flush", Arity: -2, Flags: "noscript",
+		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+		Complexity: "O(N) with N being the number of scripts in cache",
+		Summary:    "Remove all the scripts from the script cache.",
+		Syntax:     "async:[ASYNC|SYNC]@6.2.0",
+		History:    []string{"6.2.0 Added the `ASYNC` and `SYNC` flushing mode modifiers."},
+	}, Run: scriptFlush}
+}
+
 func scriptFlush(c *engine.Call) {
 	if c.More() && !c.Is("ASYNC") && !c.Is("SYNC") || c.More() {
 		c.Reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
@@ -286,6 +299,14 @@ func scriptFlush(c *engine.Call) {
 	sc := &c.Engine.Scripting
 	sc.State, sc.Cache, sc.Bytes = nil, nil, 0
 	c.Reply.OK()
+}
+
+func scriptHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "script|help", Arity: 2, Flags: "loading stale",
+		Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands",
+	}, Run: scriptHelp}
 }
 
 func scriptHelp(c *engine.Call) {
@@ -305,7 +326,26 @@ func scriptHelp(c *engine.Call) {
 		"    Load a script into the scripts cache without executing it.")
 }
 
+func scriptKillRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "script|kill", Arity: 2, Flags: "noscript allow_busy",
+		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
+		Complexity: "O(1)",
+		Summary:    "Kill the script currently in execution.",
+	}, Run: scriptKill}
+}
+
 func scriptKill(c *engine.Call) { killScript(c, true) }
+
+func scriptLoadRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "script|load", Arity: 3, Flags: "noscript stale",
+		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+		Complexity: "O(N) with N being the length in bytes of the script body.",
+		Summary:    "Load the specified Lua script into the script cache.",
+		Syntax:     "script",
+	}, Run: scriptLoad}
+}
 
 func scriptLoad(c *engine.Call) {
 	if s := loadScript(c, c.Bytes()); s != nil {

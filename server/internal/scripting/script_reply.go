@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/script"
