@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -721,7 +722,25 @@ func configGetRow() Command {
 }
 
 func configGet(c *Call) {
+	type named struct {
+		name string
+		p    *parameter
+	}
 	table := Parameters()
+	byName := map[string]*parameter{}
+	var unseen []named // names that patterns may still match
+	for i := range table {
+		p := &table[i]
+		for _, name := range []string{p.Name, p.Alias} {
+			if name == "" {
+				continue
+			}
+			byName[name] = p
+			if !p.hidden {
+				unseen = append(unseen, named{name, p})
+			}
+		}
+	}
 	var found [][2]string
 	seen := map[string]bool{}
 	add := func(name string, p *parameter) {
@@ -732,23 +751,20 @@ func configGet(c *Call) {
 	}
 	for c.More() {
 		name := c.Bytes()
-		if p := FindParameter(table, protocol.View(name)); p != nil {
+		if p := byName[strings.ToLower(protocol.View(name))]; p != nil {
 			add(string(name), p)
 			continue
 		}
-		pattern := glob.Compile(name, true)
-		for i := range table {
-			p := &table[i]
-			if p.hidden {
-				continue
-			}
-			if !seen[p.Name] && pattern.Match(BytesOf(p.Name)) {
-				add(p.Name, p)
-			}
-			if p.Alias != "" && !seen[p.Alias] && pattern.Match(BytesOf(p.Alias)) {
-				add(p.Alias, p)
-			}
+		if !bytes.ContainsAny(name, `*?[\`) {
+			continue
 		}
+		pattern := glob.Compile(name, true)
+		unseen = slices.DeleteFunc(unseen, func(n named) bool {
+			if !seen[n.name] && pattern.Match(BytesOf(n.name)) {
+				add(n.name, n.p)
+			}
+			return seen[n.name]
+		})
 	}
 	c.Reply.Map(len(found))
 	for _, f := range found {
