@@ -336,7 +336,7 @@ func aclSetuserRow() engine.Command {
 			"6.2.0 Added Pub/Sub channel patterns.",
 			"7.0.0 Added selectors and key based permissions.",
 		},
-	}, Run: aclSetuser}
+	}, Run: aclSetuser, Secret: true}
 }
 
 // aclSetuser applies all rules or none.

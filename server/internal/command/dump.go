@@ -193,7 +193,7 @@ func migrateRow() engine.Command {
 			"4.0.7 Added the `AUTH` option.",
 			"6.0.0 Added the `AUTH2` option.",
 		},
-	}, Run: migrate}
+	}, Run: migrate, Secret: true}
 }
 
 // migrate moves keys to another server. As in Redis, no other client is served

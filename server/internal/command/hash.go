@@ -305,7 +305,7 @@ func hgetallRow() engine.Command {
 		Complexity: "O(N) where N is the size of the hash.",
 		Summary:    "Get all the fields and values in a hash",
 		Syntax:     "key",
-	}, Run: hgetall}
+	}, Run: hgetall, Batching: engine.BatchAlways}
 }
 
 func hgetall(c *engine.Call) {
@@ -331,7 +331,7 @@ func hkeysRow() engine.Command {
 		Complexity: "O(N) where N is the size of the hash.",
 		Summary:    "Get all the fields in a hash",
 		Syntax:     "key",
-	}, Run: hkeys}
+	}, Run: hkeys, Batching: engine.BatchAlways}
 }
 
 func hkeys(c *engine.Call) { hashList(c, func(field, _ string) string { return field }) }
@@ -342,7 +342,7 @@ func hvalsRow() engine.Command {
 		Complexity: "O(N) where N is the size of the hash.",
 		Summary:    "Get all the values in a hash",
 		Syntax:     "key",
-	}, Run: hvals}
+	}, Run: hvals, Batching: engine.BatchAlways}
 }
 
 func hvals(c *engine.Call) { hashList(c, func(_, value string) string { return value }) }

@@ -77,7 +77,7 @@ func copyCommandRow() engine.Command {
 		Complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
 		Summary:    "Copy a key",
 		Syntax:     "source destination [DB destination-db] [REPLACE]",
-	}, Run: copyCommand}
+	}, Run: copyCommand, OtherDatabases: true}
 }
 
 func copyCommand(c *engine.Call) {
@@ -187,7 +187,7 @@ func touchRow() engine.Command {
 		Complexity: "O(N) where N is the number of keys that will be touched.",
 		Summary:    "Alters the last access time of a key(s). Returns the number of existing keys specified.",
 		Syntax:     "key [key ...]",
-	}, Run: touch}
+	}, Run: touch, Batching: engine.BatchNever, Touches: true}
 }
 
 func touch(c *engine.Call) {
@@ -470,7 +470,7 @@ func randomkeyRow() engine.Command {
 		Name: "randomkey", Arity: 1, Flags: "readonly",
 		Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards nondeterministic_output", Complexity: "O(1)",
 		Summary: "Return a random key from the keyspace",
-	}, Run: randomkey}
+	}, Run: randomkey, AnyKey: true}
 }
 
 func randomkey(c *engine.Call) {
@@ -506,7 +506,7 @@ func moveRow() engine.Command {
 		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Move a key to another database",
 		Syntax:  "key db",
-	}, Run: move}
+	}, Run: move, Batching: engine.BatchNever, OtherDatabases: true}
 }
 
 func move(c *engine.Call) {
@@ -692,7 +692,7 @@ func swapdbRow() engine.Command {
 		Complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
 		Summary:    "Swaps two Redis databases",
 		Syntax:     "index1 index2",
-	}, Run: swapdb}
+	}, Run: swapdb, OtherDatabases: true}
 }
 
 func swapdb(c *engine.Call) {

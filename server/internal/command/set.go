@@ -441,7 +441,7 @@ func smembersRow() engine.Command {
 		Complexity: "O(N) where N is the set cardinality.",
 		Summary:    "Get all the members in a set",
 		Syntax:     "key",
-	}, Run: smembers}
+	}, Run: smembers, Batching: engine.BatchAlways}
 }
 
 // smembers is SMEMBERS key.

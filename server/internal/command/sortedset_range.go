@@ -197,7 +197,7 @@ func zrangeRow() engine.Command {
 		Summary:    "Return a range of members in a sorted set",
 		Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [LIMIT offset count]@6.2.0 [WITHSCORES]",
 		History:    []string{"6.2.0 Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."},
-	}, Run: zrange}
+	}, Run: zrange, Batching: engine.BatchAlways}
 }
 
 func zrange(c *engine.Call) { zrangeReply(c, zrangeOptions{}, openOrder|openScores) }
@@ -210,7 +210,7 @@ func zrangebyscoreRow() engine.Command {
 		Summary:    "Return a range of members in a sorted set, by score",
 		Syntax:     "key min max [WITHSCORES@2.0.0] [LIMIT offset count]",
 		History:    []string{"2.0.0 Added the `WITHSCORES` modifier."},
-	}, Run: zrangebyscore}
+	}, Run: zrangebyscore, Batching: engine.BatchAlways}
 }
 
 func zrangebyscore(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byScore}, openScores) }
@@ -222,7 +222,7 @@ func zrangebylexRow() engine.Command {
 		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
 		Summary:    "Return a range of members in a sorted set, by lexicographical range",
 		Syntax:     "key min:string max:string [LIMIT offset count]",
-	}, Run: zrangebylex}
+	}, Run: zrangebylex, Batching: engine.BatchAlways}
 }
 
 func zrangebylex(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byLex}, openScores) }
@@ -234,7 +234,7 @@ func zrevrangeRow() engine.Command {
 		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
 		Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
 		Syntax:     "key start stop [WITHSCORES]",
-	}, Run: zrevrange}
+	}, Run: zrevrange, Batching: engine.BatchAlways}
 }
 
 func zrevrange(c *engine.Call) { zrangeReply(c, zrangeOptions{rev: true}, openScores) }
@@ -247,7 +247,7 @@ func zrevrangebyscoreRow() engine.Command {
 		Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
 		Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
 		History:    []string{"2.1.6 `min` and `max` can be exclusive."},
-	}, Run: zrevrangebyscore}
+	}, Run: zrevrangebyscore, Batching: engine.BatchAlways}
 }
 
 func zrevrangebyscore(c *engine.Call) {
@@ -261,7 +261,7 @@ func zrevrangebylexRow() engine.Command {
 		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
 		Summary:    "Return a range of members in a sorted set, by lexicographical range, ordered from higher to lower strings.",
 		Syntax:     "key max:string min:string [LIMIT offset count]",
-	}, Run: zrevrangebylex}
+	}, Run: zrevrangebylex, Batching: engine.BatchAlways}
 }
 
 func zrevrangebylex(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byLex, rev: true}, openScores) }
@@ -378,7 +378,7 @@ func zremrangebyrankRow() engine.Command {
 		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
 		Summary:    "Remove all members in a sorted set within the given indexes",
 		Syntax:     "key start stop",
-	}, Run: zremrangebyrank}
+	}, Run: zremrangebyrank, Batching: engine.BatchAlways}
 }
 
 func zremrangebyrank(c *engine.Call) { zremrange(c, byRank, "zremrangebyrank") }
@@ -390,7 +390,7 @@ func zremrangebyscoreRow() engine.Command {
 		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
 		Summary:    "Remove all members in a sorted set within the given scores",
 		Syntax:     "key min max",
-	}, Run: zremrangebyscore}
+	}, Run: zremrangebyscore, Batching: engine.BatchAlways}
 }
 
 func zremrangebyscore(c *engine.Call) { zremrange(c, byScore, "zremrangebyscore") }
@@ -402,7 +402,7 @@ func zremrangebylexRow() engine.Command {
 		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
 		Summary:    "Remove all members in a sorted set between the given lexicographical range",
 		Syntax:     "key min:string max:string",
-	}, Run: zremrangebylex}
+	}, Run: zremrangebylex, Batching: engine.BatchAlways}
 }
 
 func zremrangebylex(c *engine.Call) { zremrange(c, byLex, "zremrangebylex") }

@@ -141,7 +141,7 @@ func setRow() engine.Command {
 			"7.0.0 Allowed the `NX` and `GET` options to be used together.",
 			"8.4.0 Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options.",
 		},
-	}, Run: set}
+	}, Run: set, Batching: engine.BatchAlways}
 }
 
 func set(c *engine.Call) {
@@ -326,7 +326,7 @@ func setexRow() engine.Command {
 		Group: "string", Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Set the value and expiration of a key",
 		Syntax:  "key seconds value",
-	}, Run: setex}
+	}, Run: setex, Batching: engine.BatchAlways}
 }
 
 func setex(c *engine.Call) { setFor(c, engine.Seconds) }
@@ -336,7 +336,7 @@ func psetexRow() engine.Command {
 		Group: "string", Since: "2.6.0", Complexity: "O(1)",
 		Summary: "Set the value and expiration in milliseconds of a key",
 		Syntax:  "key milliseconds value",
-	}, Run: psetex}
+	}, Run: psetex, Batching: engine.BatchAlways}
 }
 
 func psetex(c *engine.Call) { setFor(c, 0) }
@@ -611,7 +611,7 @@ func getrangeRow() engine.Command {
 		Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
 		Summary:    "Get a substring of the string stored at a key",
 		Syntax:     "key start end",
-	}, Run: getrange}
+	}, Run: getrange, Batching: engine.BatchAlways}
 }
 
 func getrange(c *engine.Call) {

@@ -25,7 +25,7 @@ const maxDueInline = 1000
 // overdue reports whether the keys of a command have more expired members than the
 // command may remove itself. Callers ask only when something is due.
 func (srv *Engine) overdue(s *Session, cmd *Command, argv [][]byte) bool {
-	if s.Multi && cmd.Name != "exec" {
+	if s.Multi && !cmd.RunsQueue {
 		return false // it is only queued
 	}
 	n := 0
@@ -41,9 +41,9 @@ func (srv *Engine) overdue(s *Session, cmd *Command, argv [][]byte) bool {
 // key in all. For RANDOMKEY, which may open any key, key is nil.
 func (srv *Engine) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(db *keyspace.DB, key []byte, due int) bool) {
 	dbs := []*keyspace.DB{s.DB}
-	switch cmd.Name {
-	case "exec":
-		if slices.ContainsFunc(s.queue, func(q queued) bool { return opensElsewhere(q.cmd) }) {
+	switch {
+	case cmd.RunsQueue:
+		if slices.ContainsFunc(s.queue, func(q queued) bool { return q.cmd.OtherDatabases }) {
 			dbs = srv.Keys.DBs()
 		}
 		for _, q := range s.queue {
@@ -51,7 +51,7 @@ func (srv *Engine) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(d
 				return
 			}
 		}
-	case "move", "copy":
+	case cmd.OtherDatabases:
 		dbs = srv.Keys.DBs()
 		fallthrough
 	default:
@@ -59,16 +59,8 @@ func (srv *Engine) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(d
 	}
 }
 
-func opensElsewhere(cmd *Command) bool {
-	switch cmd.Name {
-	case "select", "swapdb", "move", "copy":
-		return true
-	}
-	return false
-}
-
 func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yield func(*keyspace.DB, []byte, int) bool) bool {
-	if cmd.Name == "randomkey" {
+	if cmd.AnyKey {
 		for _, db := range dbs {
 			if due := db.DueKeys(); due > 0 && !yield(db, nil, due) {
 				return false

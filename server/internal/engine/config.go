@@ -781,7 +781,7 @@ func configSetRow() Command {
 		Summary:    "Set configuration parameters to the given values",
 		Syntax:     "parameter value [parameter value ...]",
 		History:    []string{"7.0.0 Added the ability to set multiple parameters in one call."},
-	}, Run: configSet}
+	}, Run: configSet, Secret: true}
 }
 
 // configSet changes all of the parameters or none.

@@ -39,6 +39,17 @@ const (
 	fastBatchSlow = 1000 // microseconds
 )
 
+// Batching says whether a command may be part of a fast batch.
+type Batching uint8
+
+// A command with the flag fast may be part of a fast batch, unless its row says
+// BatchNever; a command without the flag, only if its row says BatchAlways.
+const (
+	BatchIfFast Batching = iota
+	BatchAlways
+	BatchNever
+)
+
 // isQuick reports whether a command may be part of a fast batch: it takes constant or
 // logarithmic time, apart from the cost that its reply or Call.large indicates, and
 // accesses data only, not the state of its client or of the server.
@@ -46,12 +57,10 @@ func (c *Command) isQuick() bool {
 	if c.Run == nil || c.ByArg != nil || c.Spec.Flags().Has(protocol.NoScript|protocol.Blocking|protocol.Protected|protocol.Admin) {
 		return false
 	}
-	switch c.Name {
-	case "ping", "echo", "publish", "set", "setex", "psetex", "getrange", "hgetall", "hkeys", "hvals", "smembers",
-		"zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebylex", "zrevrangebyscore",
-		"zremrangebylex", "zremrangebyrank", "zremrangebyscore":
+	switch c.Batching {
+	case BatchAlways:
 		return true
-	case "touch", "move":
+	case BatchNever:
 		return false
 	}
 	switch c.Group {

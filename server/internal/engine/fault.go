@@ -211,8 +211,7 @@ func (c *Call) ForLog() string {
 		return ""
 	}
 	name := strings.ToUpper(strings.ReplaceAll(c.Command.Name, "|", " "))
-	switch c.Command.Name {
-	case "auth", "hello", "acl|setuser", "config|set", "migrate":
+	if c.Command.Secret {
 		return name + " " + redacted
 	}
 	var b strings.Builder

@@ -50,7 +50,7 @@ func (srv *Engine) postpones(s *Session, cmd *Command, argv [][]byte) bool {
 // queued commands, for a script those that it declares.
 func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
 	flags := cmd.effects(s.Engine, argv)
-	if cmd.Name == "exec" {
+	if cmd.RunsQueue {
 		for _, q := range s.queue {
 			flags |= q.cmd.effects(s.Engine, q.argv)
 		}

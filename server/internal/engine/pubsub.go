@@ -302,7 +302,7 @@ func subscribeRow() Command {
 		Group: "pubsub", Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
 		Summary: "Listen for messages published to the given channels",
 		Syntax:  "channel [channel ...]",
-	}, Run: subscribe, OfConnection: true}
+	}, Run: subscribe, OfConnection: true, WhileSubscribed: true}
 }
 
 func subscribe(c *Call) { channelTopic().join(c) }
@@ -313,7 +313,7 @@ func psubscribeRow() Command {
 		Complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
 		Summary:    "Listen for messages published to channels matching the given patterns",
 		Syntax:     "pattern:(pattern)...",
-	}, Run: psubscribe, OfConnection: true}
+	}, Run: psubscribe, OfConnection: true, WhileSubscribed: true}
 }
 
 func psubscribe(c *Call) { patternTopic().join(c) }
@@ -323,7 +323,7 @@ func ssubscribeRow() Command {
 		Group: "pubsub", Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
 		Summary: "Listen for messages published to the given shard channels",
 		Syntax:  "shardchannel [shardchannel ...]",
-	}, Run: ssubscribe, OfConnection: true}
+	}, Run: ssubscribe, OfConnection: true, WhileSubscribed: true}
 }
 
 func ssubscribe(c *Call) { ShardTopic().join(c) }
@@ -334,7 +334,7 @@ func unsubscribeRow() Command {
 		Complexity: "O(N) where N is the number of clients already subscribed to a channel.",
 		Summary:    "Stop listening for messages posted to the given channels",
 		Syntax:     "[channel [channel ...]]",
-	}, Run: unsubscribe, OfConnection: true}
+	}, Run: unsubscribe, OfConnection: true, WhileSubscribed: true}
 }
 
 func unsubscribe(c *Call) { channelTopic().leave(c) }
@@ -345,7 +345,7 @@ func punsubscribeRow() Command {
 		Complexity: "O(N+M) where N is the number of patterns the client is already subscribed and M is the number of total patterns subscribed in the system (by any client).",
 		Summary:    "Stop listening for messages posted to channels matching the given patterns",
 		Syntax:     "[pattern [pattern ...]]",
-	}, Run: punsubscribe, OfConnection: true}
+	}, Run: punsubscribe, OfConnection: true, WhileSubscribed: true}
 }
 
 func punsubscribe(c *Call) { patternTopic().leave(c) }
@@ -356,7 +356,7 @@ func sunsubscribeRow() Command {
 		Complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
 		Summary:    "Stop listening for messages posted to the given shard channels",
 		Syntax:     "[shardchannel [shardchannel ...]]",
-	}, Run: sunsubscribe, OfConnection: true}
+	}, Run: sunsubscribe, OfConnection: true, WhileSubscribed: true}
 }
 
 func sunsubscribe(c *Call) { ShardTopic().leave(c) }
@@ -368,7 +368,7 @@ func publishRow() Command {
 		Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
 		Summary:    "Post a message to a channel",
 		Syntax:     "channel message",
-	}, Run: publish}
+	}, Run: publish, Batching: BatchAlways}
 }
 
 func publish(c *Call) { c.publish(ChannelMessage) }

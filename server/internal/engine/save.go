@@ -231,7 +231,7 @@ func (srv *Engine) reload(write, flush, merge bool) error {
 
 // mayWhileLoading reports whether a command is allowed before the data are loaded.
 func (s *Session) mayWhileLoading(cmd *Command) bool {
-	if cmd.Name == "exec" {
+	if cmd.RunsQueue {
 		for _, q := range s.queue {
 			if q.cmd.Spec.Flags()&protocol.Loading == 0 {
 				return false

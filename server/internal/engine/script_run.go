@@ -456,7 +456,7 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 	c.Command, c.Argv, c.DB, c.secret, c.Counted = cmd, argv, s.DB, nil, false
 	s.Out.Truncate(0)
 	start := srv.At
-	srv.Keys.NoTouch = r.Caller.NoTouch && cmd.Name != "touch"
+	srv.Keys.NoTouch = r.Caller.NoTouch && !cmd.Touches
 	cmd.Run(c)
 	c.Command, c.Argv = cmd, argv
 	c.RemoveEmpty()

@@ -386,7 +386,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, errOOM)
 		return
 	}
-	if s.Out.Version() == 2 && s.Subscriptions() > 0 && !allowedWhileSubscribed(cmd.Name) {
+	if s.Out.Version() == 2 && s.Subscriptions() > 0 && !cmd.WhileSubscribed {
 		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 		return
 	}
@@ -418,7 +418,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		srv.delay(s, argv)
 		return
 	}
-	if s.Multi && !runsInMulti(cmd.Name) {
+	if s.Multi && !cmd.InMulti {
 		s.enqueue(cmd, argv, names)
 		s.Out.Status("QUEUED")
 		return
@@ -441,7 +441,7 @@ func (s *Session) run(cmd *Command, argv, args [][]byte) {
 	c.Args = protocol.NewArgs(args)
 	c.Command, c.Argv, c.DB, c.secret, c.Counted = cmd, argv, s.DB, nil, false
 	mark, start := s.Out.Len(), s.Engine.At
-	s.Engine.Keys.NoTouch = s.NoTouch && cmd.Name != "touch"
+	s.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches
 	cmd.Run(c)
 	c.Command, c.Argv = cmd, argv // EXEC has replaced them meanwhile
 	c.RemoveEmpty()
@@ -535,7 +535,7 @@ func (s *Session) refuse(cmd *Command, msg string) {
 		cmd.Stats.Rejected++
 	}
 	switch {
-	case cmd != nil && cmd.Name == "exec":
+	case cmd != nil && cmd.RunsQueue:
 		msg = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(msg, "ERR ")
 		s.discard()
 	case s.Multi:
@@ -550,7 +550,7 @@ func (s *Session) refuse(cmd *Command, msg string) {
 // it.
 func (s *Session) misroute(cmd *Command, msg string) {
 	cmd.Stats.Rejected++
-	if cmd.Name == "exec" {
+	if cmd.RunsQueue {
 		s.discard()
 	} else if s.Multi {
 		s.aborted = true
@@ -630,22 +630,6 @@ func (srv *Engine) warnOfHTTP(s *Session) {
 	srv.Log.Warn("Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. "+
 		"This is likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. "+
 		"Connection aborted.", "client", s.Addr)
-}
-
-func allowedWhileSubscribed(name string) bool {
-	switch name {
-	case "ping", "subscribe", "ssubscribe", "psubscribe", "unsubscribe", "sunsubscribe", "punsubscribe", "quit", "reset":
-		return true
-	}
-	return false
-}
-
-func runsInMulti(name string) bool {
-	switch name {
-	case "exec", "discard", "multi", "watch", "quit", "reset":
-		return true
-	}
-	return false
 }
 
 // SetDefaultUser gives the session the default user, as a new session has.

@@ -73,7 +73,7 @@ func KeySlot[T string | []byte](key T) int {
 // of all its commands. slot is that slot, or -1.
 func (s *Session) Misplaced(cmd *Command, argv [][]byte) (slot int, refusal string) {
 	slot = -1
-	if cmd.Name == "exec" {
+	if cmd.RunsQueue {
 		if !s.Multi {
 			return slot, ""
 		}

@@ -20,6 +20,16 @@ type Command struct {
 	// Server.Do.
 	OfConnection bool
 
+	// Properties that other commands do not have.
+	InMulti         bool     // runs within MULTI in place of being queued
+	RunsQueue       bool     // runs the commands that MULTI has queued
+	WhileSubscribed bool     // allowed with subscriptions in RESP2
+	Secret          bool     // arguments may be passwords: they are never logged
+	OtherDatabases  bool     // opens keys of another database, or selects one
+	AnyKey          bool     // may open a key that is not an argument
+	Touches         bool     // counts as an access even with CLIENT NO-TOUCH
+	Batching        Batching // see isQuick
+
 	// ScriptFlags returns the flags that the script declares which the command runs; nil
 	// if it runs none.
 	ScriptFlags func(*Engine, [][]byte) ScriptFlags
