@@ -40,6 +40,7 @@ type acl struct {
 	Log          denialLog
 	Refusals     [DeniedChannel + 1]int64 // since the server started, for INFO
 	nextLogEntry int64
+	categories   map[protocol.Categories][]*Command // see commandsOf
 
 	// loginRequired reports whether new sessions must log in, open whether the
 	// default user accepts any password. Transports read both without the lock.
@@ -162,7 +163,7 @@ const (
 // and without a password.
 func NewACL(t *table) *acl {
 	own := &table{ByName: maps.Clone(t.ByName), Index: t.Index, Rows: slices.Clone(t.Rows), count: t.count}
-	a := &acl{Table: own, Users: map[string]*User{}, Owner: &User{Name: "(superuser)", all: true}}
+	a := &acl{Table: own, categories: map[protocol.Categories][]*Command{}, Users: map[string]*User{}, Owner: &User{Name: "(superuser)", all: true}}
 	a.Standard = a.newStandard()
 	a.Users[DefaultUser] = a.Standard
 	return a
@@ -593,11 +594,23 @@ func (s *Selector) change(cmd *Command, allow bool) {
 }
 
 func (a *acl) changeCategory(s *Selector, category protocol.Categories, allow bool) {
-	a.Table.Each(func(cmd *Command) {
-		if cmd.Spec.Categories().Has(category) {
-			s.change(cmd, allow)
-		}
-	})
+	for _, cmd := range a.commandsOf(category) {
+		s.change(cmd, allow)
+	}
+}
+
+// commandsOf returns the commands and subcommands of a category.
+func (a *acl) commandsOf(category protocol.Categories) []*Command {
+	list, known := a.categories[category]
+	if !known {
+		a.Table.Each(func(cmd *Command) {
+			if cmd.Spec.Categories().Has(category) {
+				list = append(list, cmd)
+			}
+		})
+		a.categories[category] = list
+	}
+	return list
 }
 
 // note appends the rule that has just changed the commands.

@@ -742,7 +742,7 @@ func configGet(c *Call) {
 		}
 	}
 	var found [][2]string
-	seen := map[string]bool{}
+	seen, tried := map[string]bool{}, map[string]bool{} // names found, and patterns
 	add := func(name string, p *parameter) {
 		if lower := strings.ToLower(name); !seen[lower] {
 			seen[lower] = true
@@ -755,9 +755,10 @@ func configGet(c *Call) {
 			add(string(name), p)
 			continue
 		}
-		if !bytes.ContainsAny(name, `*?[\`) {
+		if tried[string(name)] || !bytes.ContainsAny(name, `*?[\`) {
 			continue
 		}
+		tried[string(name)] = true
 		pattern := glob.Compile(name, true)
 		unseen = slices.DeleteFunc(unseen, func(n named) bool {
 			if !seen[n.name] && pattern.Match(BytesOf(n.name)) {
