@@ -56,7 +56,8 @@ func TestPanic(t *testing.T) {
 		send    string   // by the client
 		replies []string // to the client, before it is disconnected
 		act     func(*engine.Engine)
-		saves   bool // its panic comes after a checkpoint
+		saves   bool   // its panic comes after a checkpoint
+		orElse  string // another possible reply
 		logged  []string
 		absent  string
 	}{
@@ -131,7 +132,8 @@ func TestPanic(t *testing.T) {
 		},
 		{
 			name: "another while a script is busy", prepare: func(srv *engine.Engine) { srv.Config.BusyReplyThreshold = 1 },
-			send: "EVAL \"while true do end\" 0\r\n",
+			// The connections close while the goroutine of the script may still reply.
+			send: "EVAL \"while true do end\" 0\r\n", orElse: "-" + engine.ErrInternal + "\r\n",
 			act: func(srv *engine.Engine) {
 				c1, _ := srv.Dialer()(context.Background(), "", "")
 				defer c1.Close()
@@ -216,8 +218,8 @@ func TestPanic(t *testing.T) {
 				for _, r := range test.replies {
 					want += r + "\r\n"
 				}
-				if string(got) != want {
-					t.Errorf("the client has got %q, want %q", got, want)
+				if string(got) != want && (test.orElse == "" || string(got) != test.orElse) {
+					t.Errorf("the client has got %q, want %q or %q", got, want, test.orElse)
 				}
 				if got, _ := io.ReadAll(other); string(got) != "" && string(got) != "$2\r\nme\r\n" && !strings.HasPrefix(string(got), "-BUSY") {
 					t.Errorf("another has got %q", got)

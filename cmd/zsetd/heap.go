@@ -155,12 +155,12 @@ func (h *heap) run(ctx context.Context) {
 func (h *heap) watch(ctx context.Context) {
 	type canary struct{ *heap }
 	runtime.SetFinalizer(&canary{h}, func(c *canary) {
+		if ctx.Err() == nil {
+			c.watch(ctx) // before the signal: the next collection may follow at once
+		}
 		select {
 		case c.cycle <- struct{}{}:
 		default:
-		}
-		if ctx.Err() == nil {
-			c.watch(ctx)
 		}
 	})
 }
