@@ -46,7 +46,9 @@ func TestEndlessLibrary(t *testing.T) {
 		t.Fatal(got)
 	}
 	endless := "#!lua name=endless\nwhile true do end"
+	var payload []byte
 	srv.Locked(func() {
+		payload = command.Codec(srv).AppendFunctions(nil, []string{endless})
 		srv.Scripting.LoadTime = 20 * time.Millisecond
 		srv.Keys.DB(keyspace.InternalDB).Put([]byte("endless"), keyspace.NewString([]byte(endless)), false)
 		scripting.LoadLibraries(srv)
@@ -57,7 +59,6 @@ func TestEndlessLibrary(t *testing.T) {
 	if got := c.do("FCALL", "f", "0"); got != "called" {
 		t.Error(got)
 	}
-	payload := command.Codec(srv).AppendFunctions(nil, []string{endless})
 	if got := c.do("FUNCTION", "RESTORE", string(payload), "REPLACE"); !strings.Contains(fmt.Sprint(got), "FUNCTION LOAD timeout") {
 		t.Error(got)
 	}
