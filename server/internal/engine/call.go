@@ -30,7 +30,7 @@ type Call struct {
 	Nested       bool // inside EXEC: must not block
 	Again        bool // retried for a waiter
 	stillBlocked bool // and the retry changed nothing again
-	Large        bool // it took longer than other commands of its name; see series
+	Large        bool // it took longer than other commands of its name; see fastbatch.go
 	Edited       []Opened
 	secret       []int // indexes of arguments to redact; see redact
 	Counted      bool  // the error that it replies has been counted, with the command of a script

@@ -87,7 +87,7 @@
 // # Persistence
 //
 // Values record their changes in a journal in memory, independent of the command that
-// makes the change (keyspace/journal.go). The keeper (keep.go) takes the journal when a
+// makes the change (internal/keyspace/journal.go). The keeper (keep.go) takes the journal when a
 // checkpoint is due, which holds the lock for an instant, and writes it to the file in
 // its own goroutine (package snapshot). With appendfsync always, replies to writing
 // clients wait in their output queues until the checkpoint is on disk. Changes that
@@ -97,7 +97,7 @@
 //
 // The keyspace knows the size of its keys and values, exact to the byte of the
 // allocator's size classes, because each insertion, removal and change is weighed in
-// constant time (keyspace/weight.go). That sum plus the memory of clients is
+// constant time (internal/keyspace/weight.go). That sum plus the memory of clients is
 // used_memory, which maxmemory limits (maxmemory.go). Before a command, or before a
 // batch of short ones, keys are evicted until the sum is below the limit, for half a
 // millisecond at most; then the timer continues. Candidates are chosen as in Redis

@@ -35,7 +35,7 @@ type Command struct {
 	ScriptFlags func(*Engine, [][]byte) ScriptFlags
 
 	Spec  *protocol.Command // the facts, parsed
-	quick bool              // see series
+	quick bool              // see isQuick
 	id    int               // its index among all commands and subcommands
 	ByArg map[string]*Command
 	Stats commandStats
