@@ -58,7 +58,12 @@ const (
 	// limit them.)
 	preAuthOutputLimit = 16 << 10
 	// slowCheckInterval is the interval between checks of slow consumers.
-	slowCheckInterval = time.Second
+	slowCheckInterval = 250 * time.Millisecond
+	// softLimitSlack is how long after the seconds of its soft limit a client is
+	// closed. Redis counts whole seconds of its clock and closes between 0 and 1 s
+	// after them, never before. A client's own clock may start a little later than the
+	// server's, because omem drops below the limit between two measurements.
+	softLimitSlack = 500 * time.Millisecond
 	// halfClosedSeconds is how many seconds a client that sends no more may take nothing
 	// of its remaining output, if no soft limit applies.
 	halfClosedSeconds = 60
@@ -284,7 +289,7 @@ func (s *Session) overLimit(n int64) bool {
 		s.softSince = time.Time{}
 	}
 	return l.hard != 0 && n > l.hard || s.Out.Over() || s.pushedTooMuch() ||
-		!s.softSince.IsZero() && s.Engine.At.Sub(s.softSince) > time.Duration(l.seconds)*time.Second
+		!s.softSince.IsZero() && s.Engine.At.Sub(s.softSince) > time.Duration(l.seconds)*time.Second+softLimitSlack
 }
 
 // pushedTooMuch reports whether too much unrequested output waits.
@@ -316,7 +321,7 @@ func (s *Session) tooFarBehind() {
 }
 
 // slowConsumers are the slow consumers: clients with a backlog above some soft limit. A
-// timer checks them once a second while there are any.
+// timer checks them at each slowCheckInterval while there are any.
 type slowConsumers struct {
 	mu    sync.Mutex
 	all   []*Session
