@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
@@ -117,20 +118,32 @@ func playBoth(both [2]*player, s *section) {
 		}
 		if it.command != nil && len(it.replies) == 0 {
 			both[0].settle([]*item{it}, before)
-			both[1].caughtUp()
+			wait := patience
+			if s.pauses() {
+				wait = 10 * silence
+			}
+			both[1].caughtUp(wait)
 		}
 	}
 }
 
+// pauses reports whether a command of the section pauses clients.
+func (s *section) pauses() bool {
+	return slices.ContainsFunc(s.items, func(it *item) bool {
+		return len(it.command) > 1 && strings.EqualFold(it.command[0], "client") && strings.EqualFold(it.command[1], "pause")
+	})
+}
+
 // caughtUp waits until redis-server, which goes through its clients in turn, has
-// received what was sent to it before. During CLIENT PAUSE this cannot be observed.
-func (p *player) caughtUp() {
+// received what was sent to it before. During CLIENT PAUSE this cannot be observed, so
+// it ends after the given time.
+func (p *player) caughtUp(wait time.Duration) {
 	for range 2 {
 		c := p.client(0)
 		if err := c.send(encodeCommand(nil, []string{"PING"})); err != nil {
 			p.t.Fatal(err)
 		}
-		if _, err := c.receive(10 * silence); err != nil {
+		if _, err := c.receive(wait); err != nil {
 			c.nc.Close()
 			delete(p.clients, 0)
 			return
