@@ -291,10 +291,10 @@ func TestRandomkeyDuringPause(t *testing.T) {
 	srv, addr := start(t, nil)
 	c := dialRaw(t, addr)
 	for i := range 100 {
-		c.call(fmt.Sprintf("SET dead%d v PX 1", i))
+		c.call(fmt.Sprintf("SET dead%d v EX 1000", i))
 	}
 	c.call("CLIENT PAUSE 10000000 WRITE")
-	srv.Advance(time.Second)
+	srv.Advance(2000 * time.Second)
 	if got := c.call("RANDOMKEY"); got != nil {
 		t.Errorf("RANDOMKEY: %v", got)
 	}
