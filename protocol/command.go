@@ -510,6 +510,18 @@ func (c *Command) AppendKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	return dst
 }
 
+// AppendHashed is AppendKeys plus the arguments that are no keys and have a slot of
+// a cluster: sharded channels.
+func (c *Command) AppendHashed(dst []KeyRef, argv [][]byte) []KeyRef {
+	dst = c.AppendKeys(dst, argv)
+	for i := range c.keys {
+		if s := &c.keys[i]; s.Flags.Has(KeyNot) {
+			dst, _ = s.appendKeys(dst, argv)
+		}
+	}
+	return dst
+}
+
 // appendKeys appends the keys of s. It returns false if s cannot determine all of
 // them.
 func (s *KeySpec) appendKeys(dst []KeyRef, argv [][]byte) ([]KeyRef, bool) {

@@ -260,11 +260,7 @@ func runImported(s *engine.Session, args [][]byte, spare []byte) ([]byte, error)
 // importable reports whether a command changes data, or does nothing.
 func importable(s *engine.Session, cmd *engine.Command) bool {
 	flags := cmd.Spec.Flags()
-	switch cmd.Name {
-	case "select", "ping", "echo", "publish", "spublish":
-		return true
-	}
-	return cmd.Group != "connection" && !flags.Has(protocol.Admin|protocol.PubSub) && (s.Multi || !flags.Has(protocol.Blocking))
+	return cmd.Importable || cmd.Group != "connection" && !flags.Has(protocol.Admin|protocol.PubSub) && (s.Multi || !flags.Has(protocol.Blocking))
 }
 
 // firstError returns the first error in a reply, including the replies within that

@@ -9,7 +9,7 @@ import (
 
 // ClientCommands returns the rows of the CLIENT command.
 func ClientCommands() []engine.Command {
-	return []engine.Command{
+	rows := []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "client", Arity: -2,
 			Group: "connection", Since: "2.4.0", Complexity: "Depends on subcommand.",
@@ -53,6 +53,10 @@ func ClientCommands() []engine.Command {
 			clientUnpauseRow(),
 		}},
 	}
+	for i := range rows[0].Subcommands {
+		rows[0].Subcommands[i].KeepsCaching = true
+	}
+	return rows
 }
 
 func clientGetnameRow() engine.Command {

@@ -72,7 +72,7 @@ func echoRow() engine.Command {
 		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Echo the given string",
 		Syntax:  "message",
-	}, Run: echo, Batching: engine.BatchAlways}
+	}, Run: echo, Importable: true, Batching: engine.BatchAlways}
 }
 
 func echo(c *engine.Call) { c.Reply.Bulk(c.Bytes()) }
@@ -169,7 +169,7 @@ func pingRow() engine.Command {
 		Complexity: "O(1)",
 		Summary:    "Ping the server",
 		Syntax:     "[message]",
-	}, Run: ping, WhileSubscribed: true, Batching: engine.BatchAlways}
+	}, Run: ping, WhileSubscribed: true, RefusedUnsaved: true, Importable: true, Batching: engine.BatchAlways}
 }
 
 func ping(c *engine.Call) {
@@ -200,7 +200,7 @@ func quitRow() engine.Command {
 		Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "just closing the connection",
 		Complexity: "O(1)",
 		Summary:    "Close the connection",
-	}, Run: quit, OfConnection: true, InMulti: true, WhileSubscribed: true}
+	}, Run: quit, OfConnection: true, InMulti: true, EndsQueueing: true, WhileSubscribed: true}
 }
 
 func quit(c *engine.Call) {
@@ -213,7 +213,7 @@ func resetRow() engine.Command {
 		Name: "reset", Arity: 1, Flags: "noscript loading stale fast no_auth allow_busy",
 		Group: "connection", Since: "6.2.0", Complexity: "O(1)",
 		Summary: "Reset the connection",
-	}, Run: reset, OfConnection: true, InMulti: true, WhileSubscribed: true}
+	}, Run: reset, OfConnection: true, InMulti: true, EndsQueueing: true, WhileSubscribed: true}
 }
 
 func reset(c *engine.Call) {
@@ -236,7 +236,7 @@ func selectCommandRow() engine.Command {
 		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Change the selected database for the current connection",
 		Syntax:  "index",
-	}, Run: selectCommand, OfConnection: true, OtherDatabases: true}
+	}, Run: selectCommand, OfConnection: true, OtherDatabases: true, Importable: true}
 }
 
 func selectCommand(c *engine.Call) {

@@ -71,7 +71,7 @@ func debugCommandRow() engine.Command {
 		Name: "debug", Arity: -2, Flags: "admin noscript loading stale protected",
 		Group: "server", Since: "1.0.0", System: true, Complexity: "Depends on subcommand.",
 		Summary: "A container for debugging commands",
-	}, Run: debugCommand}
+	}, Run: debugCommand, EnabledBy: (*engine.Config).DebugEnabled}
 }
 
 func debugCommand(c *engine.Call) {

@@ -60,7 +60,7 @@ func moduleLoadRow() engine.Command {
 		Group: "server", Since: "4.0.0", Complexity: "O(1)",
 		Summary: "Load a module",
 		Syntax:  "path [arg [arg ...]]",
-	}, Run: moduleLoad}
+	}, Run: moduleLoad, EnabledBy: (*engine.Config).ModuleEnabled}
 }
 
 // moduleLoad fails as in Redis when a library cannot be loaded.
@@ -76,7 +76,7 @@ func moduleLoadexRow() engine.Command {
 		Group: "server", Since: "7.0.0", Complexity: "O(1)",
 		Summary: "Load a module with extended parameters",
 		Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args:(arg)...]",
-	}, Run: moduleLoadex}
+	}, Run: moduleLoadex, EnabledBy: (*engine.Config).ModuleEnabled}
 }
 
 func moduleLoadex(c *engine.Call) { moduleLoad(c) }
@@ -87,7 +87,7 @@ func moduleUnloadRow() engine.Command {
 		Group: "server", Since: "4.0.0", Complexity: "O(1)",
 		Summary: "Unload a module",
 		Syntax:  "name",
-	}, Run: moduleUnload}
+	}, Run: moduleUnload, EnabledBy: (*engine.Config).ModuleEnabled}
 }
 
 func moduleUnload(c *engine.Call) {

@@ -146,7 +146,7 @@ func (srv *Engine) Exceeding() (total, current time.Duration) {
 // transaction every command that would be queued is refused, as it may need memory
 // later.
 func (s *Session) needsMemory(cmd *Command, argv [][]byte) bool {
-	if s.Multi && (!cmd.InMulti || cmd.Name == "watch") {
+	if s.Multi && !cmd.EndsQueueing {
 		return true
 	}
 	return s.effectsOf(cmd, argv).Has(protocol.DenyOOM)

@@ -368,7 +368,7 @@ func publishRow() Command {
 		Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
 		Summary:    "Post a message to a channel",
 		Syntax:     "channel message",
-	}, Run: publish, Batching: BatchAlways}
+	}, Run: publish, Importable: true, Batching: BatchAlways}
 }
 
 func publish(c *Call) { c.publish(ChannelMessage) }
@@ -379,7 +379,7 @@ func spublishRow() Command {
 		Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
 		Summary:    "Post a message to a shard channel",
 		Syntax:     "shardchannel message",
-	}, Run: spublish}
+	}, Run: spublish, Importable: true}
 }
 
 func spublish(c *Call) { c.publish(shardMessage) }

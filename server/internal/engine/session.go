@@ -322,7 +322,7 @@ func (s *Session) Exec(argv [][]byte) {
 	srv.Scope.actor, srv.Scope.mark = s, mark
 	s.dispatch(argv)
 	srv.Scope.actor = nil
-	if s.cache != nil && !s.Multi && (s.last == nil || !strings.HasPrefix(s.last.Name, "client|")) {
+	if s.cache != nil && !s.Multi && (s.last == nil || !s.last.KeepsCaching) {
 		s.cache.caching = false
 	}
 	if s.Replies != ReplyOn && s.Blocked == nil && s.postponed == nil {
@@ -394,7 +394,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, "ERR Replica can't interact with the keyspace")
 		return
 	}
-	if srv.Keeper.Refuses() && (cmd.Name == "ping" || s.effectsOf(cmd, argv).Has(protocol.Write)) {
+	if srv.Keeper.Refuses() && (cmd.RefusedUnsaved || s.effectsOf(cmd, argv).Has(protocol.Write)) {
 		s.refuse(cmd, ErrNotSaved)
 		return
 	}
@@ -568,14 +568,16 @@ func errProtected(cmd *Command) string {
 		"and then restart the server."
 }
 
-// mayUseProtected reports whether enable-debug-command, or enable-module-command,
-// permits cmd for this client.
+// DebugEnabled returns the parameter enable-debug-command.
+func (c *Config) DebugEnabled() string { return c.enableDebug }
+
+// ModuleEnabled returns the parameter enable-module-command.
+func (c *Config) ModuleEnabled() string { return c.enableModule }
+
+// mayUseProtected reports whether the parameter that enables cmd permits it for this
+// client.
 func (s *Session) mayUseProtected(cmd *Command) bool {
-	who := s.Engine.Config.enableDebug
-	if cmd.Name != "debug" {
-		who = s.Engine.Config.enableModule
-	}
-	switch who {
+	switch cmd.EnabledBy(&s.Engine.Config) {
 	case "yes":
 		return true
 	case "local":

@@ -98,7 +98,8 @@ func (s *Session) Misplaced(cmd *Command, argv [][]byte) (slot int, refusal stri
 	return slot, ""
 }
 
-// join adds the keys of a command to those of the given slot, -1 being none.
+// join adds the keys and sharded channels of a command to those of the given slot,
+// -1 being none.
 func (cl *Cluster) join(slot int, cmd *Command, argv [][]byte) (int, string) {
 	add := func(key []byte) string {
 		k := KeySlot(key)
@@ -111,23 +112,8 @@ func (cl *Cluster) join(slot int, cmd *Command, argv [][]byte) (int, string) {
 		slot = k
 		return ""
 	}
-	if cmd.Spec.Flags().Has(protocol.PubSub) { // sharded channels have slots
-		var channels [][]byte
-		switch cmd.Name {
-		case "spublish":
-			channels = argv[1:2]
-		case "ssubscribe", "sunsubscribe":
-			channels = argv[1:]
-		}
-		for _, channel := range channels {
-			if refusal := add(channel); refusal != "" {
-				return slot, refusal
-			}
-		}
-		return slot, ""
-	}
 	var few [8]protocol.KeyRef
-	for _, ref := range cmd.Spec.AppendKeys(few[:0], argv) {
+	for _, ref := range cmd.Spec.AppendHashed(few[:0], argv) {
 		if refusal := add(argv[ref.Index]); refusal != "" {
 			return slot, refusal
 		}

@@ -28,7 +28,15 @@ type Command struct {
 	OtherDatabases  bool     // opens keys of another database, or selects one
 	AnyKey          bool     // may open a key that is not an argument
 	Touches         bool     // counts as an access even with CLIENT NO-TOUCH
+	EndsQueueing    bool     // within MULTI, runs although memory is short
+	RefusedUnsaved  bool     // refused, like a write, after a failed save
+	KeepsCaching    bool     // does not end the effect of CLIENT CACHING
+	Importable      bool     // accepted by Import, although it changes no data
 	Batching        Batching // see isQuick
+
+	// EnabledBy returns the value of the parameter that enables the command. Rows
+	// with the flag protected have it, and no others.
+	EnabledBy func(*Config) string
 
 	// ScriptFlags returns the flags that the script declares which the command runs; nil
 	// if it runs none.
@@ -115,6 +123,9 @@ func (c *Command) compile() {
 		panic("BUG: command " + c.Name + ": " + err.Error())
 	}
 	c.Spec = spec
+	if spec.Flags().Has(protocol.Protected) != (c.EnabledBy != nil) {
+		panic("BUG: command " + c.Name + ": the flag protected and EnabledBy go together")
+	}
 	c.quick = c.isQuick()
 }
 

@@ -55,7 +55,7 @@ func multiRow() Command {
 		Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
 		Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Mark the start of a transaction block",
-	}, Run: multi, OfConnection: true, InMulti: true}
+	}, Run: multi, OfConnection: true, InMulti: true, EndsQueueing: true}
 }
 
 func multi(c *Call) {
@@ -72,7 +72,7 @@ func discardRow() Command {
 		Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
 		Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
 		Summary: "Discard all commands issued after MULTI",
-	}, Run: discard, OfConnection: true, InMulti: true}
+	}, Run: discard, OfConnection: true, InMulti: true, EndsQueueing: true}
 }
 
 func discard(c *Call) {
@@ -133,7 +133,7 @@ func execRow() Command {
 		Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
 		Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
 		Summary: "Execute all commands issued after MULTI",
-	}, Run: exec, OfConnection: true, InMulti: true, RunsQueue: true}
+	}, Run: exec, OfConnection: true, InMulti: true, EndsQueueing: true, RunsQueue: true}
 }
 
 // exec runs the queued commands in one commit scope, unless a command was refused
