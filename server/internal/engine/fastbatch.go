@@ -100,8 +100,7 @@ func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 		s.prefetch(batch)
 	}
 	u.actor = s
-	srv.Keys.NoTouch = s.NoTouch
-	c.DB, c.secret, c.Counted, c.Large = s.DB, nil, false, false
+	c.Large = false
 	for done < min(len(batch), fastBatchLimit) && !c.Large && len(u.effects) == 0 {
 		argv := batch[done]
 		cmd := srv.Table.Index.Find(argv[0])
@@ -110,20 +109,13 @@ func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 		}
 		mark := s.Out.Len()
 		u.mark = mark
-		c.Args = protocol.NewArgs(argv[1:])
-		c.Command, c.Argv = cmd, argv
-		cmd.Run(c)
-		c.RemoveEmpty()
+		c.execute(cmd, argv, 1, s.DB, mark)
 		ran[done] = cmd
 		done++
 		if s.Out.Over() {
 			break // checkOutput closes it
 		}
-		out := s.Out.Bytes()[mark:]
-		if len(out) > 0 && out[0] == '-' {
-			srv.countFailure(cmd, out)
-		}
-		if len(out) > fastBatchBytes || lineBytes(argv) > fastBatchBytes {
+		if s.Out.Len()-mark > fastBatchBytes || lineBytes(argv) > fastBatchBytes {
 			c.Large = true
 		}
 	}
@@ -168,30 +160,22 @@ func lineBytes(argv [][]byte) (n int) {
 	return n
 }
 
-// accountFastBatch records stats, slowlog and latency of the commands of a fast
-// batch, as account does for one command. c is the Call of the last, which may be
-// large.
+// accountFastBatch records the commands of a fast batch, as recordCall does for one
+// command. c is the Call of the last, which may be large.
 func (srv *Engine) accountFastBatch(c *Call, ran []*Command) {
 	took := srv.since(srv.At)
-	now := srv.At.Add(took)
-	srv.At = now
-	srv.Commands += int64(len(ran))
+	srv.At = srv.At.Add(took)
+	others := ran[:len(ran)-1]
 	share := took / time.Duration(len(ran))
 	last := share
 	if c.Large {
 		share = min(share, fastBatchShare)
-		last = took - share*time.Duration(len(ran)-1)
+		last = took - share*time.Duration(len(others))
 	}
-	tracked := srv.Config.LatencyTracking
+	srv.Commands += int64(len(others))
 	bucket := histogram.Bucket(share)
-	for _, cmd := range ran[:len(ran)-1] {
-		cmd.Stats.ran(share, bucket, tracked)
+	for _, cmd := range others {
+		cmd.Stats.ran(share, bucket, srv.Config.LatencyTracking)
 	}
-	c.Command.Stats.ran(last, histogram.Bucket(last), tracked)
-	if limit := srv.Config.SlowlogSlowerThan; limit >= 0 && last.Microseconds() >= limit {
-		srv.logSlow(c, now, last)
-	}
-	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
-		srv.sample(now)
-	}
+	srv.record(c, last, "") // no latency event: the latency monitor is off
 }

@@ -452,18 +452,14 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 	}
 	s := srv.Scripting.Session
 	c := &s.Call
-	c.Args = protocol.NewArgs(argv[names:])
-	c.Command, c.Argv, c.DB, c.secret, c.Counted = cmd, argv, s.DB, nil, false
 	s.Out.Truncate(0)
+	s.NoTouch = r.Caller.NoTouch
 	start := srv.At
-	srv.Keys.NoTouch = r.Caller.NoTouch && !cmd.Touches
-	cmd.Run(c)
-	c.Command, c.Argv = cmd, argv
-	c.RemoveEmpty()
+	c.execute(cmd, argv, names, s.DB, 0)
 	if r.Caller.cache != nil && cmd.reads() {
 		r.Caller.trackKeys(r.Row, r.Command) // all keys passed to the script, and no others
 	}
-	srv.recordCall(c, 0, start)
+	srv.recordCall(c, start)
 	if s.Out.Over() {
 		return nil, "ERR not enough memory for the reply"
 	}

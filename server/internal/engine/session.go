@@ -423,7 +423,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.Out.Status("QUEUED")
 		return
 	}
-	s.run(cmd, argv, argv[names:])
+	s.run(cmd, argv, names)
 }
 
 // ErrNoReplicas is the error of writes while min-replicas-to-write is not met.
@@ -433,99 +433,6 @@ const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
 // There never are any.
 func (srv *Engine) LacksReplicas() bool {
 	return srv.Config.minReplicas > 0 && srv.Config.minReplicasMaxLag > 0
-}
-
-// run executes a command that has passed all checks.
-func (s *Session) run(cmd *Command, argv, args [][]byte) {
-	c := &s.Call
-	c.Args = protocol.NewArgs(args)
-	c.Command, c.Argv, c.DB, c.secret, c.Counted = cmd, argv, s.DB, nil, false
-	mark, start := s.Out.Len(), s.Engine.At
-	s.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches
-	cmd.Run(c)
-	c.Command, c.Argv = cmd, argv // EXEC has replaced them meanwhile
-	c.RemoveEmpty()
-	if s.cache != nil && cmd.reads() {
-		s.trackKeys(cmd, argv)
-	}
-	s.Engine.recordCall(c, mark, start)
-}
-
-// retry runs the command of a waiter again. If the command completes, the session
-// continues.
-func (s *Session) retry(w *Waiter) {
-	if s.peerClosed() { // the element is for the next waiter
-		s.Kill()
-		return
-	}
-	c := &s.Call
-	mark, start := s.Out.Len(), s.Engine.At
-	if d := s.Permit(w.cmd, w.argv, DeniedToplevel); d != Permitted { // the user has lost permissions since
-		s.Engine.unblock(w)
-		s.refuse(w.cmd, d.refusal(w.cmd))
-		s.suppressReply(mark)
-		return
-	}
-	s.Engine.Keys.NoTouch = s.NoTouch
-	c.Args = protocol.NewArgs(w.argv[w.names:])
-	c.Command, c.Argv, c.DB, c.secret = w.cmd, w.argv, w.db, nil
-	c.Again, c.stillBlocked = true, false
-	u := &s.Engine.Scope
-	others, otherMark := u.actor, u.mark
-	u.actor, u.mark = s, mark
-	w.cmd.Run(c)
-	c.RemoveEmpty()
-	u.actor, u.mark = others, otherMark
-	c.Again = false
-	if c.stillBlocked {
-		s.Engine.At = s.Engine.Clock()
-		w.Tries++
-		w.spent += s.Engine.At.Sub(start)
-		return
-	}
-	if s.cache != nil && w.cmd.reads() {
-		s.trackKeys(w.cmd, w.argv)
-	}
-	s.finish(w, mark, start)
-}
-
-// peerClosed reports whether the client has closed its side of the connection. Like
-// Redis, which has read the end of its input by then, the server serves no element
-// to such a client. The check costs a system call.
-func (s *Session) peerClosed() bool { return s.ended != nil && s.ended() }
-
-// EndWait ends a wait with the given reply: the reply for the timeout, or an error.
-func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
-	c := &s.Call
-	c.Command, c.Argv, c.DB, c.secret = w.cmd, w.argv, w.db, nil
-	mark := s.Out.Len()
-	reply(&s.Out)
-	s.finish(w, mark, s.Engine.At)
-}
-
-// finish ends a wait whose reply starts at mark. The last attempt began at start.
-func (s *Session) finish(w *Waiter, mark int, start time.Time) {
-	s.Engine.unblock(w)
-	s.Engine.recordWaiter(w, mark, start)
-	s.suppressReply(mark)
-}
-
-// suppressReply suppresses the reply of the command that has just completed, as CLIENT REPLY
-// demands: it truncates the output to mark. Confirmations of subscriptions are
-// messages, not replies, and stay.
-func (s *Session) suppressReply(mark int) {
-	switch s.Replies {
-	case ReplyOn:
-		return
-	case ReplySkipNext:
-		s.Replies = ReplySkip
-		return
-	case ReplySkip:
-		s.Replies = ReplyOn
-	}
-	if s.last == nil || s.last.Spec.Flags()&(protocol.PubSub|protocol.NoScript) != protocol.PubSub|protocol.NoScript {
-		s.Out.Truncate(mark)
-	}
 }
 
 // refuse replies an error in place of running a command; cmd is nil if no command

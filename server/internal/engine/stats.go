@@ -73,44 +73,38 @@ func (srv *Engine) countOutput(n int) {
 
 func (srv *Engine) refused() { srv.Rejected.Add(1) }
 
-// recordCall records stats, slowlog and latency of a call that began at start and
-// whose reply begins at mark. It reads the clock once; the next command begins
-// then.
-func (srv *Engine) recordCall(c *Call, mark int, start time.Time) {
+// recordCall records stats, slowlog and latency of a call that began at start. It
+// reads the clock once; the next command begins then.
+func (srv *Engine) recordCall(c *Call, start time.Time) {
 	took := srv.since(start)
-	now := start.Add(took)
-	srv.At = now // for the time that commands take; the clock of the commit scope stands still
+	srv.At = start.Add(took) // for the time that commands take; the clock of the commit scope stands still
 	if len(srv.Monitors) > 0 {
-		srv.monitor(c, now)
+		srv.monitor(c, srv.At)
 	}
 	if w := c.Session.Blocked; w != nil {
 		w.spent += took
-		return // counted when it ends
+		return // recorded when it ends
 	}
 	event := "command"
 	if c.Command.Spec.Flags().Has(protocol.Fast) {
 		event = "fast-command"
 	}
-	srv.count(c, mark, now, took, event)
+	srv.record(c, took, event)
 }
 
 // recordWaiter records stats, slowlog and latency of a call that has waited and
 // whose final attempt began at start. The waiting itself does not count.
-func (srv *Engine) recordWaiter(w *Waiter, mark int, start time.Time) {
+func (srv *Engine) recordWaiter(w *Waiter, start time.Time) {
 	took := srv.since(start)
 	srv.At = start.Add(took)
-	srv.count(&w.sess.Call, mark, srv.At, took+w.spent, "command-unblocking")
+	srv.record(&w.sess.Call, took+w.spent, "command-unblocking")
 }
 
-func (srv *Engine) count(c *Call, mark int, now time.Time, took time.Duration, event string) {
+// record records stats, slowlog and latency of a call that has just ended. event
+// is the latency event.
+func (srv *Engine) record(c *Call, took time.Duration, event string) {
+	now := srv.At
 	srv.Commands++
-	if out := c.Reply.Bytes(); len(out) > mark && out[mark] == '-' {
-		if c.Counted {
-			c.Command.Stats.Failed++
-		} else {
-			srv.countFailure(c.Command, out[mark:])
-		}
-	}
 	c.Command.Stats.ran(took, histogram.Bucket(took), srv.Config.LatencyTracking)
 	if limit := srv.Config.SlowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
 		srv.logSlow(c, now, took)
@@ -137,11 +131,20 @@ func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
 	}
 }
 
+// countError counts the call's reply, which begins at mark, if it is an error.
+func (c *Call) countError(mark int) {
+	if out := c.Reply.Bytes(); len(out) > mark && out[mark] == '-' {
+		c.countFailure(out[mark:])
+	}
+}
+
 // countFailure counts a call whose reply is an error.
-func (srv *Engine) countFailure(cmd *Command, reply []byte) {
-	cmd.Stats.Failed++
-	line, _, _ := bytes.Cut(reply[1:], []byte{'\r'})
-	srv.countError(protocol.View(line))
+func (c *Call) countFailure(reply []byte) {
+	c.Command.Stats.Failed++
+	if !c.Counted {
+		line, _, _ := bytes.Cut(reply[1:], []byte{'\r'})
+		c.Engine.countError(protocol.View(line))
+	}
 }
 
 // maxErrorCodes bounds the number of error codes that are counted separately:

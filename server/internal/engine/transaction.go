@@ -164,7 +164,7 @@ func exec(c *Call) {
 	for _, q := range queue {
 		mark, ended := s.Out.Len(), s.Closing
 		if d := s.Permit(q.cmd, q.argv, deniedInMulti); d == Permitted {
-			s.run(q.cmd, q.argv, q.argv[q.names:])
+			s.run(q.cmd, q.argv, q.names)
 		} else {
 			msg := d.inTransaction()
 			c.Reply.Error(msg)

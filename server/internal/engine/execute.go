@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// Execution of commands. A handler runs in Call.execute and nowhere else: for a single
+// command, a command of EXEC, of a fast batch or of a script, and for the retry of a
+// waiter. The bookkeeping after a handler is therefore written once: the removal of
+// emptied collections, the tracking of keys and the count of errors in execute; stats,
+// slow log and latency in Engine.record. The commit follows in the turn that the call
+// is part of.
+
+// execute runs the handler of a command that has passed all checks. names is how many
+// of argv are the command's name, and the reply begins at mark.
+func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, mark int) {
+	s := c.Session
+	c.Args = protocol.NewArgs(argv[names:])
+	c.Command, c.Argv, c.DB, c.secret, c.Counted, c.stillBlocked = cmd, argv, db, nil, false, false
+	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches
+	cmd.Run(c)
+	c.Command, c.Argv = cmd, argv // EXEC has replaced them meanwhile
+	c.RemoveEmpty()
+	if s.cache != nil && cmd.reads() && !c.stillBlocked {
+		s.trackKeys(cmd, argv)
+	}
+	c.countError(mark)
+}
+
+// run executes a command of a client, alone or in EXEC.
+func (s *Session) run(cmd *Command, argv [][]byte, names int) {
+	mark, start := s.Out.Len(), s.Engine.At
+	s.Call.execute(cmd, argv, names, s.DB, mark)
+	s.Engine.recordCall(&s.Call, start)
+}
+
+// retry runs the command of a waiter again. If the command completes, the session
+// continues.
+func (s *Session) retry(w *Waiter) {
+	if s.peerClosed() { // the element is for the next waiter
+		s.Kill()
+		return
+	}
+	c := &s.Call
+	mark, start := s.Out.Len(), s.Engine.At
+	if d := s.Permit(w.cmd, w.argv, DeniedToplevel); d != Permitted { // the user has lost permissions since
+		s.Engine.unblock(w)
+		s.refuse(w.cmd, d.refusal(w.cmd))
+		s.suppressReply(mark)
+		return
+	}
+	u := &s.Engine.Scope
+	others, otherMark := u.actor, u.mark
+	u.actor, u.mark = s, mark
+	c.Again = true
+	c.execute(w.cmd, w.argv, w.names, w.db, mark)
+	c.Again = false
+	u.actor, u.mark = others, otherMark
+	if c.stillBlocked {
+		s.Engine.At = s.Engine.Clock()
+		w.Tries++
+		w.spent += s.Engine.At.Sub(start)
+		return
+	}
+	s.finish(w, mark, start)
+}
+
+// peerClosed reports whether the client has closed its side of the connection. Like
+// Redis, which has read the end of its input by then, the server serves no element
+// to such a client. The check costs a system call.
+func (s *Session) peerClosed() bool { return s.ended != nil && s.ended() }
+
+// EndWait ends a wait with the given reply: the reply for the timeout, or an error.
+func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
+	c := &s.Call
+	c.Command, c.Argv, c.DB, c.secret, c.Counted = w.cmd, w.argv, w.db, nil, false
+	mark := s.Out.Len()
+	reply(&s.Out)
+	c.countError(mark)
+	s.finish(w, mark, s.Engine.At)
+}
+
+// finish ends a wait whose reply starts at mark. The last attempt began at start.
+func (s *Session) finish(w *Waiter, mark int, start time.Time) {
+	s.Engine.unblock(w)
+	s.Engine.recordWaiter(w, start)
+	s.suppressReply(mark)
+}
+
+// suppressReply suppresses the reply of the command that has just completed, as CLIENT REPLY
+// demands: it truncates the output to mark. Confirmations of subscriptions are
+// messages, not replies, and stay.
+func (s *Session) suppressReply(mark int) {
+	switch s.Replies {
+	case ReplyOn:
+		return
+	case ReplySkipNext:
+		s.Replies = ReplySkip
+		return
+	case ReplySkip:
+		s.Replies = ReplyOn
+	}
+	if s.last == nil || s.last.Spec.Flags()&(protocol.PubSub|protocol.NoScript) != protocol.PubSub|protocol.NoScript {
+		s.Out.Truncate(mark)
+	}
+}
