@@ -115,19 +115,9 @@ func (srv *Engine) UserLines() []string {
 	}
 	var lines []string
 	for _, line := range srv.ACL.Lines() {
-		lines = append(lines, quoteWords(strings.Split(line, " ")))
+		lines = append(lines, protocol.JoinArgs(strings.Split(line, " ")))
 	}
 	return lines
-}
-
-// quoteWords joins words to a line of a configuration file.
-func quoteWords(words []string) string {
-	for i, word := range words {
-		if word == "" || strings.ContainsAny(word, "\"'\\") || HasSpace(word) {
-			words[i] = string(appendQuoted(nil, word))
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // usersFile returns the path of the ACL file.

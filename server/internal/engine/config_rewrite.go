@@ -37,7 +37,7 @@ func (p *parameter) fileLines(c *Config) []string {
 	case p.lines:
 		return p.group(value)
 	case p.form == formQuoted:
-		return []string{p.Name + " " + string(appendQuoted(nil, value))}
+		return []string{p.Name + " " + string(protocol.AppendQuoted(nil, value))}
 	case p.form == formBytes:
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 			value = bytesOfConfig(n)

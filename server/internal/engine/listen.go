@@ -299,7 +299,7 @@ func argumentLines(args []string) string {
 	for i, arg := range args {
 		name, isName := strings.CutPrefix(arg, "--")
 		if !isName || valueDue {
-			b = append(appendQuoted(b, arg), ' ')
+			b = append(protocol.AppendQuoted(b, arg), ' ')
 			valueDue = false
 			continue
 		}
@@ -308,7 +308,7 @@ func argumentLines(args []string) string {
 		}
 		if name, value, ok := strings.Cut(name, "="); ok && name != "" && !strings.ContainsAny(name, " \t\r\n\"'") {
 			b = append(append(b, name...), ' ')
-			b = append(appendQuoted(b, value), ' ')
+			b = append(protocol.AppendQuoted(b, value), ' ')
 			continue
 		}
 		b = append(append(b, name...), ' ')
@@ -409,7 +409,7 @@ func (s *settings) set(name string, words []string) error {
 		if len(words) != 2 {
 			return errors.New("Bad directive or wrong number of arguments")
 		}
-		words = []string{quoteWords(words)} // one of them may be empty
+		words = []string{protocol.JoinArgs(words)} // one of them may be empty
 	case !p.several && len(words) != 1:
 		return errors.New("wrong number of arguments")
 	case p.several && len(words) == 1 && words[0] != "":
@@ -440,7 +440,7 @@ func addUser(values map[string]string, words []string) error {
 		return errors.New("a user needs a name")
 	}
 	first := words[0]
-	line := quoteWords(words)
+	line := protocol.JoinArgs(words)
 	name, _, _ := strings.Cut(line, " ")
 	for other := range strings.Lines(values["user"]) {
 		if other, _, _ = strings.Cut(strings.TrimSuffix(other, "\n"), " "); other == name {

@@ -60,7 +60,7 @@ func (srv *Engine) SendMonitors(c *Call, now time.Time) {
 	line := fmt.Appendf(nil, "+%d.%06d [%d %s]", us/1e6, us%1e6, c.Session.DB.ID(), addr)
 	for i := range c.Argv {
 		line = append(line, ' ')
-		line = appendQuoted(line, c.shown(i))
+		line = protocol.AppendQuoted(line, c.shown(i))
 	}
 	line = append(line, '\r', '\n')
 	for s := range srv.Monitors {
@@ -68,30 +68,4 @@ func (srv *Engine) SendMonitors(c *Call, now time.Time) {
 			s.Push(line)
 		}
 	}
-}
-
-// appendQuoted appends s in Redis's quotes, which can represent any byte.
-func appendQuoted(b []byte, s string) []byte {
-	b = append(b, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '\\' || c == '"':
-			b = append(b, '\\', c)
-		case c == '\n':
-			b = append(b, `\n`...)
-		case c == '\r':
-			b = append(b, `\r`...)
-		case c == '\t':
-			b = append(b, `\t`...)
-		case c == '\a':
-			b = append(b, `\a`...)
-		case c == '\b':
-			b = append(b, `\b`...)
-		case c >= ' ' && c <= '~':
-			b = append(b, c)
-		default:
-			b = fmt.Appendf(b, `\x%02x`, c)
-		}
-	}
-	return append(b, '"')
 }
