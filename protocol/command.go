@@ -31,6 +31,8 @@ type Facts struct {
 	//	? OW update (why)             not expressible
 	Keys string
 
+	Channels ChannelArgs // the arguments that are pub/sub channels
+
 	Group      string // as in COMMAND DOCS: "sorted-set"
 	Since      string // first version with the command
 	Complexity string // "O(log(N))"
@@ -46,6 +48,29 @@ type Facts struct {
 	Deprecated string   // version that deprecated the command
 	ReplacedBy string   // replacement: "`GEOSEARCH`"
 	System     bool     // internal ("syscmd" in COMMAND DOCS)
+}
+
+// ChannelArgs says which arguments of a command name pub/sub channels that the ACL
+// checks.
+type ChannelArgs uint8
+
+// The positions of channels.
+const (
+	NoChannels   ChannelArgs = iota
+	FirstChannel             // the first argument
+	EveryChannel             // all arguments
+	EveryPattern             // all arguments, which are patterns of channels
+)
+
+// Of returns the channels in the words of a command, of which the first is its name.
+func (a ChannelArgs) Of(argv [][]byte) [][]byte {
+	switch {
+	case a == NoChannels || len(argv) < 2:
+		return nil
+	case a == FirstChannel:
+		return argv[1:2]
+	}
+	return argv[1:]
 }
 
 // Flags is the set of a command's flags.

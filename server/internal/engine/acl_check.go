@@ -133,10 +133,10 @@ func (s *Selector) Permits(cmd *Command, argv [][]byte, keys []protocol.KeyRef) 
 			}
 		}
 	}
-	if !s.allChannels && cmd.Spec.Flags().Has(protocol.PubSub) {
-		channels, literal := channelsOf(cmd, argv)
-		for i, channel := range channels {
-			if !matchesAny(s.channels, channel, literal) {
+	if !s.allChannels {
+		for i, channel := range cmd.Channels.Of(argv) {
+			// Patterns to subscribe to must be permitted literally.
+			if !matchesAny(s.channels, channel, cmd.Channels == protocol.EveryPattern) {
 				return DeniedChannel, 1 + i
 			}
 		}
@@ -189,20 +189,6 @@ func (s *Selector) hasAnyKey(access keyAccess) bool {
 		}
 	}
 	return false
-}
-
-// channelsOf returns the channels in the arguments of a command that need
-// permission. Patterns to subscribe to must be permitted literally.
-func channelsOf(cmd *Command, argv [][]byte) (channels [][]byte, literal bool) {
-	switch cmd.Name {
-	case "publish", "spublish":
-		return argv[1:min(2, len(argv))], false
-	case "subscribe", "ssubscribe":
-		return argv[1:], false
-	case "psubscribe":
-		return argv[1:], true
-	}
-	return nil, false
 }
 
 // matchesAny reports whether one of the patterns matches a channel or, with

@@ -298,7 +298,7 @@ func SortedNames[V any](m map[string]V) []string {
 
 func subscribeRow() Command {
 	return Command{Facts: protocol.Facts{
-		Name: "subscribe", Arity: -2, Flags: "pubsub noscript loading stale",
+		Name: "subscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "pubsub noscript loading stale",
 		Group: "pubsub", Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
 		Summary: "Listen for messages published to the given channels",
 		Syntax:  "channel [channel ...]",
@@ -308,7 +308,7 @@ func subscribeRow() Command {
 func subscribe(c *Call) { channelTopic().join(c) }
 func psubscribeRow() Command {
 	return Command{Facts: protocol.Facts{
-		Name: "psubscribe", Arity: -2, Flags: "pubsub noscript loading stale",
+		Name: "psubscribe", Arity: -2, Channels: protocol.EveryPattern, Flags: "pubsub noscript loading stale",
 		Group: "pubsub", Since: "2.0.0",
 		Complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
 		Summary:    "Listen for messages published to channels matching the given patterns",
@@ -319,7 +319,7 @@ func psubscribeRow() Command {
 func psubscribe(c *Call) { patternTopic().join(c) }
 func ssubscribeRow() Command {
 	return Command{Facts: protocol.Facts{
-		Name: "ssubscribe", Arity: -2, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
+		Name: "ssubscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
 		Group: "pubsub", Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
 		Summary: "Listen for messages published to the given shard channels",
 		Syntax:  "shardchannel [shardchannel ...]",
@@ -363,7 +363,7 @@ func sunsubscribe(c *Call) { ShardTopic().leave(c) }
 
 func publishRow() Command {
 	return Command{Facts: protocol.Facts{
-		Name: "publish", Arity: 3, Flags: "pubsub loading stale fast may_replicate",
+		Name: "publish", Arity: 3, Channels: protocol.FirstChannel, Flags: "pubsub loading stale fast may_replicate",
 		Group: "pubsub", Since: "2.0.0",
 		Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
 		Summary:    "Post a message to a channel",
@@ -374,7 +374,7 @@ func publishRow() Command {
 func publish(c *Call) { c.publish(ChannelMessage) }
 func spublishRow() Command {
 	return Command{Facts: protocol.Facts{
-		Name: "spublish", Arity: 3, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
+		Name: "spublish", Arity: 3, Channels: protocol.FirstChannel, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
 		Group: "pubsub", Since: "7.0.0",
 		Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
 		Summary:    "Post a message to a shard channel",
