@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/zsetd/zsetd/server"
@@ -80,4 +81,61 @@ func ExampleNew() {
 	_, err := server.New(server.Options{Config: map[string]string{"maxclients": "many"}})
 	fmt.Println(err)
 	// Output: zsetd: parameter maxclients: argument couldn't be parsed into an integer
+}
+
+// A subscription without a connection. It is in effect before the loop begins.
+func ExampleServer_Subscribe() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	sub, err := srv.Subscribe(ctx, "news")
+	if err != nil {
+		panic(err)
+	}
+	srv.Do(ctx, "PUBLISH", "news", "hello")
+	srv.Do(ctx, "PUBLISH", "news", "goodbye")
+	for m, err := range sub.Messages() {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(m.Channel, m.Payload)
+		if m.Payload == "goodbye" {
+			break // closes the subscription
+		}
+	}
+	// Output:
+	// news hello
+	// news goodbye
+}
+
+// Keyspace events call a Go function: no client and no other interface is needed.
+func ExampleServer_PSubscribe() {
+	srv, err := server.New(server.Options{Config: map[string]string{"notify-keyspace-events": "Ezg"}})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	events, err := srv.PSubscribe(ctx, "__keyevent@0__:*")
+	if err != nil {
+		panic(err)
+	}
+	srv.Do(ctx, "ZADD", "due", 1, "a")
+	srv.Do(ctx, "DEL", "due")
+	for e, err := range events.Messages() {
+		if err != nil {
+			panic(err)
+		}
+		event := strings.TrimPrefix(e.Channel, "__keyevent@0__:")
+		fmt.Println(event, e.Payload)
+		if event == "del" {
+			break
+		}
+	}
+	// Output:
+	// zadd due
+	// del due
 }

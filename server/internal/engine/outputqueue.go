@@ -81,6 +81,7 @@ type outputQueue struct {
 	seen       int64     // the last value of progress
 	seenAt     time.Time // when it last changed
 	halfClosed bool      // the client sends no more
+	overran    bool      // closed because it exceeded a limit
 
 	Flushing  atomic.Uint32 // see claim
 	Unsent    atomic.Int64  // bytes that the transport has taken and could not write yet
@@ -317,7 +318,15 @@ func (s *Session) tooFarBehind() {
 	}
 	s.Engine.Log.Warn("closing client: its output queue exceeds a limit", args...)
 	s.Engine.OutputLimitDisconnections++
+	s.overran = true
 	s.Kill()
+}
+
+// outgrown reports whether the client was closed because it exceeded a limit.
+func (s *Session) outgrown() bool {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.overran
 }
 
 // slowConsumers are the slow consumers: clients with a backlog above some soft limit. A

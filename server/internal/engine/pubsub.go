@@ -194,33 +194,39 @@ func ShardTopic() topic {
 // join subscribes the session to every name in the arguments, with one reply for
 // each.
 func (t topic) join(c *Call) {
-	s, all := c.Session, t.all(&c.Engine.PubSub)
+	s := c.Session
 	if s.NoBlock {
 		c.Reply.Error("ERR " + c.Command.Name + " isn't allowed for a DENY BLOCKING client")
 		return
 	}
-	mine := t.mine(s)
 	for c.More() {
 		name := c.String()
-		if _, there := (*mine)[name]; !there {
-			if *mine == nil {
-				*mine = positions{}
-			}
-			a := all[name]
-			if a == nil {
-				a = &subscriberList{}
-				all[name] = a
-			}
-			(*mine)[name] = len(a.Sessions)
-			a.Sessions = append(a.Sessions, s)
-			s.listens++
-			s.nameBytes += int64(len(name)) + perName
-		}
+		t.add(s, name)
 		c.Reply.Push(3)
 		c.Reply.BulkString(t.on)
 		c.Reply.BulkString(name)
 		c.Reply.Int(int64(t.Count(s)))
 	}
+}
+
+// add subscribes the session to a name, if it is not subscribed already.
+func (t topic) add(s *Session, name string) {
+	mine, all := t.mine(s), t.all(&s.Engine.PubSub)
+	if _, there := (*mine)[name]; there {
+		return
+	}
+	if *mine == nil {
+		*mine = positions{}
+	}
+	a := all[name]
+	if a == nil {
+		a = &subscriberList{}
+		all[name] = a
+	}
+	(*mine)[name] = len(a.Sessions)
+	a.Sessions = append(a.Sessions, s)
+	s.listens++
+	s.nameBytes += int64(len(name)) + perName
 }
 
 // leave unsubscribes the session from every name in the arguments, or from all.
