@@ -466,13 +466,13 @@ func TestRestart(t *testing.T) {
 
 func TestExpiredWhileDown(t *testing.T) {
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
-	must(t, srv, "SET a 1 PX 30", "ZADD z 1 a", "PEXPIRE z 30", "SET b 1 EX 1000", "SAVE")
+	must(t, srv, "SET a 1 PX 2000", "ZADD z 1 a", "PEXPIRE z 2000", "SET b 1 EX 1000", "SAVE")
 	srv.Locked(func() { srv.Ending.Nosave = true })
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(srv.Config.Dir, srv.Config.Dbfilename)
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(2100 * time.Millisecond)
 	for range 2 {
 		srv = keep(t, path, map[string]string{"save": ""})
 		must(t, srv, "DBSIZE -> 1", "GET b -> 1")
@@ -1067,16 +1067,16 @@ func TestMemberDeadlinesAfterRestart(t *testing.T) {
 func TestDueWhileLoading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, nil)
-	must(t, srv, "HSET h due old other 1", "HPEXPIRE h 20 FIELDS 1 due", "SAVE")
+	must(t, srv, "HSET h due old other 1", "HPEXPIRE h 2000 FIELDS 1 due", "SAVE")
 	srv.Locked(func() { // as if the file were being loaded
 		srv.Keeper.Loading = &engine.LoadState{Start: time.Now()}
 		srv.Keys.Record(false)
 	})
-	time.Sleep(100 * time.Millisecond)
+	eventually(t, "the field is due", func() (due bool) {
+		srv.Locked(func() { due = srv.Keys.DB(0).DueMembers([]byte("h")) == 1 })
+		return due
+	})
 	srv.Locked(func() {
-		if n := srv.Keys.DB(0).DueMembers([]byte("h")); n != 1 {
-			t.Errorf("%d members are due, want 1", n)
-		}
 		srv.Keeper.Loading = nil
 		srv.Keys.Record(true)
 	})
