@@ -62,7 +62,7 @@ func TestSyntaxInErrors(t *testing.T) {
 		"ZEXPIRE due 10 a": "ERR wrong number of arguments for 'zexpire' command: ZEXPIRE key seconds [NX|XX|GT|LT] MEMBERS nummembers member [member ...]",
 		"ZTTL due":         "ERR wrong number of arguments for 'zttl' command: ZTTL key MEMBERS nummembers member [member ...]",
 		"ZADDEX z EX 1 NX MEMBERS": "ERR wrong number of arguments for 'zaddex' command: ZADDEX key [NX|XX] [GT|LT] [CH] [INCR] " +
-			"[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] [ENX] " +
+			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [ENX] " +
 			"[MAXLEN count [MIN|MAX] [REJECT]] MEMBERS nummembers score member [score member ...]",
 		"BZCLAIM 0 1 due":   "ERR wrong number of arguments for 'bzclaim' command: BZCLAIM timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
 		"ZEXPIRE z 1 a b c": "ERR Mandatory argument MEMBERS is missing or not at the right position",

@@ -71,7 +71,7 @@ func hgetexRow() engine.Command {
 		Name: "hgetex", Arity: -5, Flags: "write fast", Keys: "1 RW access update",
 		Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
 		Summary: "Get the value of one or more fields of a given hash key, and optionally set their expiration.",
-		Syntax: "key expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] " +
+		Syntax: "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] " +
 			"FIELDS fields:(numfields:integer field [field ...])",
 	}, Run: hgetex}
 }
@@ -147,7 +147,7 @@ func hsetexRow() engine.Command {
 		Name: "hsetex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
 		Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
 		Summary: "Set the value of one or more fields of a given hash key, and optionally set their expiration.",
-		Syntax: "key condition:[FNX|FXX] expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] " +
+		Syntax: "key condition:[FNX|FXX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
 			"FIELDS fields:(numfields:integer field value [field value ...])",
 	}, Run: hsetex}
 }

@@ -64,7 +64,7 @@ func zaddexRow() engine.Command {
 		Complexity: "O(log(N)) for each item added or trimmed, where N is the number of elements in the sorted set.",
 		Summary:    "Add members to a sorted set or update their scores, with a time to live, a maximum length, or tickets for scores",
 		Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
-			"expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] [ENX] " +
+			"expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [ENX] " +
 			"[MAXLEN length:(count end:[MIN|MAX] [REJECT])] " +
 			"MEMBERS members:(nummembers:integer score member [score member ...])",
 	}, Run: zaddex}
