@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
@@ -258,5 +260,68 @@ func TestDoWithoutReply(t *testing.T) {
 	<-srv.Stopped
 	if _, err := srv.Do(t.Context(), "PING"); !errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("after SHUTDOWN: %v", err)
+	}
+}
+
+// Times and durations arrive in the unit of the command.
+func TestDoTimes(t *testing.T) {
+	srv, err := newEngine(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	at := time.UnixMicro(4_102_444_800_123_456) // in 2100
+	for _, c := range []struct {
+		args []any
+		sent string // or the error
+	}{
+		{[]any{"SET", "k", "v", "EX", 90 * time.Second}, "SET k v EX 90"},
+		{[]any{"set", "k", "v", "px", 90 * time.Second}, "set k v px 90000"},
+		{[]any{"SET", "k", "v", "PX", 1500 * time.Microsecond}, "SET k v PX 2"},
+		{[]any{"SET", "k", "v", "EXAT", at}, "SET k v EXAT 4102444800"},
+		{[]any{"SET", "k", "v", "PXAT", at}, "SET k v PXAT 4102444800123"},
+		{[]any{"SETEX", "k", time.Minute, "v"}, "SETEX k 60 v"},
+		{[]any{"PSETEX", "k", time.Minute, "v"}, "PSETEX k 60000 v"},
+		{[]any{"EXPIRE", "k", time.Hour, "NX"}, "EXPIRE k 3600 NX"},
+		{[]any{"PEXPIRE", "k", -time.Hour}, "PEXPIRE k -3600000"},
+		{[]any{"EXPIREAT", "k", at}, "EXPIREAT k 4102444800"},
+		{[]any{"PEXPIREAT", "k", at}, "PEXPIREAT k 4102444800123"},
+		{[]any{"ZADDEX", "z", "EX", time.Minute, "MEMBERS", 1, at, "m"}, "ZADDEX z EX 60 MEMBERS 1 4102444800.123456 m"},
+		{[]any{"HPEXPIRE", "h", time.Second, "FIELDS", 1, "f"}, "HPEXPIRE h 1000 FIELDS 1 f"},
+		{[]any{"BLPOP", []string{"a", "b"}, 250 * time.Millisecond}, "BLPOP a b 0.25"},
+		{[]any{"BZMPOP", time.Second, 1, "z", "MIN"}, "BZMPOP 1 1 z MIN"},
+		{[]any{"XREAD", "BLOCK", time.Second, "STREAMS", "s", "$"}, "XREAD BLOCK 1000 STREAMS s $"},
+		{[]any{"XCLAIM", "s", "g", "c", time.Second, "1-1", "IDLE", time.Minute, "TIME", at}, "XCLAIM s g c 1000 1-1 IDLE 60000 TIME 4102444800123"},
+		{[]any{"RESTORE", "k", time.Second, "payload"}, "RESTORE k 1000 payload"},
+		{[]any{"RESTORE", "k", at, "payload", "ABSTTL"}, "RESTORE k 4102444800123 payload ABSTTL"},
+		{[]any{"CLIENT", "PAUSE", time.Second}, "CLIENT PAUSE 1000"},
+		{[]any{"WAIT", 0, time.Second}, "WAIT 0 1000"},
+		{[]any{"ZADD", "z", at, "m"}, "ZADD z 4102444800.123456 m"},
+		{[]any{"ZRANGEBYSCORE", "z", at, "+inf"}, "ZRANGEBYSCORE z 4102444800.123456 +inf"},
+		{[]any{"ZREM", "z", []string{"a", "b"}, []string{}, "c"}, "ZREM z a b c"},
+		{[]any{[]string{"GET", "k"}}, "GET k"},
+
+		{[]any{"SET", "k", "v", "EX", 1500 * time.Millisecond}, "zsetd: argument 4: SET takes whole seconds here, and 1.5s is not: use the variant in milliseconds"},
+		{[]any{"SET", "k", time.Second}, "zsetd: argument 2: SET takes no duration here: send 1s as a number or a string"},
+		{[]any{"SETEX", "k", 1, time.Second}, "zsetd: argument 3: SETEX takes no duration here: send 1s as a number or a string"},
+		{[]any{"ZADD", "z", time.Second, "m"}, "zsetd: argument 2: ZADD takes no duration here: send 1s as a number or a string"},
+		{[]any{"EXPIREAT", "k", time.Second}, "zsetd: argument 2: EXPIREAT takes no duration here: send 1s as a number or a string"},
+		{[]any{"EXPIRE", "k", at}, "zsetd: argument 2: EXPIRE takes a duration here, not a time"},
+		{[]any{"NONE", time.Second}, "zsetd: argument 1: NONE takes no duration here: send 1s as a number or a string"},
+		{[]any{at}, "zsetd: argument 0: a time cannot be the name of a command"},
+		{[]any{"SET", "k", struct{}{}}, "zsetd: argument 2: cannot send a struct {}"},
+	} {
+		argv, err := srv.Arguments(c.args)
+		got := string(bytes.Join(argv, []byte(" ")))
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.sent {
+			t.Errorf("%v: got %q, want %q", c.args, got, c.sent)
+		}
+	}
+	mustDo(t, &Server{srv}, "SET", "k", "v", "PX", time.Hour)
+	if ttl := mustDo(t, &Server{srv}, "PTTL", "k"); ttl.(int64) > 3_600_000 || ttl.(int64) < 1_800_000 {
+		t.Errorf("a deadline of one hour is %v ms", ttl)
 	}
 }

@@ -138,7 +138,19 @@ func (srv *Server) ServeTLS(l net.Listener) (err error) { return srv.engine.Serv
 // long as a connection (SELECT, MULTI, WATCH, SUBSCRIBE, MONITOR, CLIENT TRACKING
 // and similar) are refused: use [Server.Dialer] with a client library for these.
 //
-// Arguments may be strings, []byte, integers, floats and bools (1 or 0).
+// Arguments may be strings, []byte, integers, floats, bools (1 or 0), []string, which
+// stands for its elements, time.Duration and time.Time.
+//
+// A Duration is sent in the unit that the command demands where the Duration stands:
+// after EX or as the timeout of BLPOP in seconds, after PX or BLOCK in milliseconds,
+// rounded up to a whole one. Where whole seconds are demanded, any other duration is
+// an error, and so is a Duration where the command demands none, as in the score of
+// ZADD.
+//
+// A Time is sent in seconds (EXPIREAT, EXAT: without their fraction, as Time.Unix) or
+// milliseconds since 1970 where the command demands that. Anywhere else, as in a
+// score, it is sent in seconds with microseconds as the fraction, which is the
+// number that @now stands for.
 func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 	return srv.engine.Do(ctx, args...)
 }

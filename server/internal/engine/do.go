@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -26,16 +25,24 @@ import (
 // long as a connection (SELECT, MULTI, WATCH, SUBSCRIBE, MONITOR, CLIENT TRACKING
 // and similar) are refused: use [Server.Dialer] with a client library for these.
 //
-// Arguments may be strings, []byte, integers, floats and bools (1 or 0).
+// Arguments may be strings, []byte, integers, floats, bools (1 or 0), []string, which
+// stands for its elements, time.Duration and time.Time.
+//
+// A Duration is sent in the unit that the command demands where the Duration stands:
+// after EX or as the timeout of BLPOP in seconds, after PX or BLOCK in milliseconds,
+// rounded up to a whole one. Where whole seconds are demanded, any other duration is
+// an error, and so is a Duration where the command demands none, as in the score of
+// ZADD.
+//
+// A Time is sent in seconds (EXPIREAT, EXAT: without their fraction, as Time.Unix) or
+// milliseconds since 1970 where the command demands that. Anywhere else, as in a
+// score, it is sent in seconds with microseconds as the fraction, which is the
+// number that @now stands for.
 func (srv *Engine) Do(ctx context.Context, args ...any) (reply any, err error) {
 	defer srv.setClosedError(&err)
-	argv := make([][]byte, len(args))
-	for i, a := range args {
-		b, err := argument(a)
-		if err != nil {
-			return nil, fmt.Errorf("zsetd: argument %d: %w", i, err)
-		}
-		argv[i] = b
+	argv, err := srv.Arguments(args)
+	if err != nil {
+		return nil, err
 	}
 	if len(argv) == 0 {
 		return nil, fmt.Errorf("zsetd: no command")
@@ -143,29 +150,4 @@ func (s *Session) noReply() error {
 		return fmt.Errorf("zsetd: cannot save the changes of the command: %w", failed)
 	}
 	return errors.New("zsetd: the command was ended by CLIENT KILL")
-}
-
-func argument(a any) ([]byte, error) {
-	switch a := a.(type) {
-	case string:
-		return []byte(a), nil
-	case []byte:
-		return a, nil
-	case int:
-		return strconv.AppendInt(nil, int64(a), 10), nil
-	case int64:
-		return strconv.AppendInt(nil, a, 10), nil
-	case int32:
-		return strconv.AppendInt(nil, int64(a), 10), nil
-	case uint64:
-		return strconv.AppendUint(nil, a, 10), nil
-	case float64:
-		return protocol.AppendFloat(nil, a), nil
-	case bool:
-		if a {
-			return []byte("1"), nil
-		}
-		return []byte("0"), nil
-	}
-	return nil, fmt.Errorf("cannot send a %T", a)
 }
