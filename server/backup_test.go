@@ -61,7 +61,7 @@ func TestBackup(t *testing.T) {
 			for i := range 3 {
 				must(t, srv, fmt.Sprint("SET before ", i))
 				path := filepath.Join(dir, fmt.Sprint("copy", i))
-				if err := srv.Backup(t.Context(), path); err != nil {
+				if err := srv.BackupFile(t.Context(), path); err != nil {
 					t.Fatal(err)
 				}
 				copied := keep(t, path, nil)
@@ -78,7 +78,7 @@ func TestBackup(t *testing.T) {
 			load.Wait()
 			path := filepath.Join(dir, "last")
 			var streamed bytes.Buffer
-			n, err := srv.BackupTo(t.Context(), &streamed)
+			n, err := srv.Backup(t.Context(), &streamed)
 			if err != nil || n != int64(streamed.Len()) {
 				t.Fatal(n, streamed.Len(), err)
 			}
@@ -100,7 +100,7 @@ func TestBackup(t *testing.T) {
 func backup(t *testing.T, srv *engine.Engine, dir string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, "again")
-	if err := srv.Backup(t.Context(), path); err != nil {
+	if err := srv.BackupFile(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -124,25 +124,25 @@ func TestBackupFails(t *testing.T) {
 			if err := os.WriteFile(there, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := srv.Backup(t.Context(), there); !errors.Is(err, os.ErrExist) {
+			if err := srv.BackupFile(t.Context(), there); !errors.Is(err, os.ErrExist) {
 				t.Errorf("over another file: %v", err)
 			}
-			if err := srv.Backup(t.Context(), filepath.Join(dir, "nowhere", "x")); !errors.Is(err, os.ErrNotExist) {
+			if err := srv.BackupFile(t.Context(), filepath.Join(dir, "nowhere", "x")); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("where there is no folder: %v", err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if err := srv.Backup(ctx, filepath.Join(dir, "x")); !errors.Is(err, context.Canceled) {
+			if err := srv.BackupFile(ctx, filepath.Join(dir, "x")); !errors.Is(err, context.Canceled) {
 				t.Errorf("canceled: %v", err)
 			}
-			if _, err := srv.BackupTo(ctx, new(bytes.Buffer)); !errors.Is(err, context.Canceled) {
+			if _, err := srv.Backup(ctx, new(bytes.Buffer)); !errors.Is(err, context.Canceled) {
 				t.Errorf("canceled: %v", err)
 			}
 			if config != nil {
 				if err := srv.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if err := srv.Backup(t.Context(), filepath.Join(dir, "x")); !errors.Is(err, engine.ErrServerClosed) {
+				if err := srv.BackupFile(t.Context(), filepath.Join(dir, "x")); !errors.Is(err, engine.ErrServerClosed) {
 					t.Errorf("closed: %v", err)
 				}
 			}
@@ -172,7 +172,7 @@ func TestBackupWithoutSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, srv, "SET a 2")
-	if err := srv.Backup(t.Context(), filepath.Join(dir, "x")); !errors.Is(err, snapshot.ErrReplaced) {
+	if err := srv.BackupFile(t.Context(), filepath.Join(dir, "x")); !errors.Is(err, snapshot.ErrReplaced) {
 		t.Error(err)
 	}
 	if err := os.Remove(path); err != nil {

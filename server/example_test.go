@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -48,7 +49,7 @@ func ExampleServer_Do_blocking() {
 }
 
 // A backup of a server that runs is the file of another.
-func ExampleServer_Backup() {
+func ExampleServer_BackupFile() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		panic(err)
@@ -62,7 +63,7 @@ func ExampleServer_Backup() {
 	ctx := context.Background()
 	srv.Do(ctx, "SET", "greeting", "hello")
 	path := filepath.Join(dir, "monday.db")
-	if err := srv.Backup(ctx, path); err != nil {
+	if err := srv.BackupFile(ctx, path); err != nil {
 		panic(err)
 	}
 	other, err := server.New(server.Options{File: path})
@@ -75,6 +76,96 @@ func ExampleServer_Backup() {
 	}
 	fmt.Println(other.Do(ctx, "GET", "greeting"))
 	// Output: hello <nil>
+}
+
+// A backup without a file of its own: w may be a network connection.
+func ExampleServer_Backup() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	var w bytes.Buffer
+	n, err := srv.Backup(context.Background(), &w)
+	fmt.Println(n == int64(w.Len()), err)
+	// Output: true <nil>
+}
+
+func ExampleServer_Save() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	srv, err := server.New(server.Options{
+		File:   filepath.Join(dir, "data.db"),
+		Config: map[string]string{"save": ""}, // only when the program says so
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	srv.Do(ctx, "SET", "greeting", "hello")
+	fmt.Println(srv.Save(ctx))
+	// Output: <nil>
+}
+
+func ExampleServer_Stats() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	srv.Do(ctx, "SET", "session", "ann", "EX", time.Hour)
+	srv.Do(ctx, "GET", "session")
+	s := srv.Stats()
+	fmt.Println(s.Databases, s.Commands, s.Hits, s.Misses)
+	// Output: [{0 1 1}] 2 1 0
+}
+
+func ExampleServer_Keys() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	srv.Do(ctx, "MSET", "user:1", "ann", "user:2", "bob", "page", 1)
+	for key, err := range srv.Keys(ctx, 0, "user:*") {
+		if err != nil {
+			panic(err)
+		}
+		name, _ := srv.Do(ctx, "GET", key) // the loop holds no lock
+		fmt.Println(key, name)
+	}
+	// Unordered output:
+	// user:1 ann
+	// user:2 bob
+}
+
+// The unit of a duration is that which the command demands.
+func ExampleServer_Do_durations() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	srv.Do(ctx, "SET", "session", "ann", "EX", time.Hour) // sends 3600
+	fmt.Println(srv.Do(ctx, "TTL", "session"))
+	srv.Do(ctx, "PEXPIRE", "session", time.Minute) // sends 60000
+	fmt.Println(srv.Do(ctx, "TTL", "session"))
+	srv.Do(ctx, "ZADD", "due", time.Unix(1700000000, 0), "backup")
+	fmt.Println(srv.Do(ctx, "ZSCORE", "due", "backup"))
+	srv.Do(ctx, "SADD", "colors", []string{"red", "green"})
+	fmt.Println(srv.Do(ctx, "SCARD", "colors"))
+	// Output:
+	// 3600 <nil>
+	// 60 <nil>
+	// 1.7e+09 <nil>
+	// 2 <nil>
 }
 
 func ExampleNew() {

@@ -166,22 +166,31 @@ func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net
 	return srv.engine.Dialer()
 }
 
-// Backup writes what the server holds, as of some instant during the call, to a new
-// file at path, in the format of the files that [Options].File names: a server that
-// is given a copy of it has the same data. Clients go on meanwhile. There must be no
-// file at path. If Backup returns an error there is none afterwards, otherwise it is
-// complete, verified and on the disk.
+// Save writes all changes to the data file and waits until they are on the disk, or
+// ctx ends. Clients go on meanwhile, as with BGSAVE: a change is saved if it was made
+// before the call. Save returns an error if the server has no data file or cannot
+// write it, and [ErrServerClosed] after Close or Shutdown, which save by themselves.
+func (srv *Server) Save(ctx context.Context) (err error) { return srv.engine.Save(ctx) }
+
+// Backup writes to w all that the server holds, as of some instant during the call,
+// in the format of the files that [Options].File names: a server that is given a file
+// with these bytes has the same data. It returns how many bytes that were. Clients go
+// on meanwhile. Backup makes a temporary file of that size, beside the data file if
+// there is one. After an error, w may have been given a part.
 //
 // A server that keeps its data in a file saves them there first, as BGSAVE does.
-func (srv *Server) Backup(ctx context.Context, path string) (err error) {
-	return srv.engine.Backup(ctx, path)
+// Backup takes O(n) for n bytes of data, and ends with the error of ctx when that
+// ends. It is safe for concurrent use.
+func (srv *Server) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
+	return srv.engine.Backup(ctx, w)
 }
 
-// BackupTo writes to w what [Server.Backup] writes to a file, and returns how many
-// bytes that were. It makes a temporary file, beside the file of the data if there is
-// one. If it returns an error w may have been given a part.
-func (srv *Server) BackupTo(ctx context.Context, w io.Writer) (n int64, err error) {
-	return srv.engine.BackupTo(ctx, w)
+// BackupFile writes to a new file at path what [Server.Backup] writes to a Writer.
+// There must be no file at path: the error is then an os.ErrExist. If BackupFile
+// returns an error there is no file afterwards, otherwise it is complete, verified
+// and on the disk.
+func (srv *Server) BackupFile(ctx context.Context, path string) (err error) {
+	return srv.engine.BackupFile(ctx, path)
 }
 
 // Check verifies the invariants of all data and state of the server, and returns

@@ -21,14 +21,14 @@ import (
 // A server without a file writes one as the keeper writes a fresh file: key by key in
 // pieces, each with a journal of what has changed since the one before.
 
-// Backup writes what the server holds, as of some instant during the call, to a new
+// BackupFile writes what the server holds, as of some instant during the call, to a new
 // file at path, in the format of the files that [Options].File names: a server that
 // is given a copy of it has the same data. Clients go on meanwhile. There must be no
-// file at path. If Backup returns an error there is none afterwards, otherwise it is
+// file at path. If BackupFile returns an error there is none afterwards, otherwise it is
 // complete, verified and on the disk.
 //
 // A server that keeps its data in a file saves them there first, as BGSAVE does.
-func (srv *Engine) Backup(ctx context.Context, path string) (err error) {
+func (srv *Engine) BackupFile(ctx context.Context, path string) (err error) {
 	defer srv.setClosedError(&err)
 	if err := srv.Ready(ctx); err != nil {
 		return err
@@ -63,10 +63,10 @@ func (srv *Engine) Backup(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// BackupTo writes to w what [Server.Backup] writes to a file, and returns how many
+// Backup writes to w what [Server.BackupFile] writes to a file, and returns how many
 // bytes that were. It makes a temporary file, beside the file of the data if there is
 // one. If it returns an error w may have been given a part.
-func (srv *Engine) BackupTo(ctx context.Context, w io.Writer) (n int64, err error) {
+func (srv *Engine) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	dir := ""
 	if srv.Config.Dbfilename != "" {
 		dir = srv.Config.Dir
@@ -77,7 +77,7 @@ func (srv *Engine) BackupTo(ctx context.Context, w io.Writer) (n int64, err erro
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, "copy.db")
-	if err := srv.Backup(ctx, path); err != nil {
+	if err := srv.BackupFile(ctx, path); err != nil {
 		return 0, err
 	}
 	f, err := os.Open(path)
@@ -86,6 +86,20 @@ func (srv *Engine) BackupTo(ctx context.Context, w io.Writer) (n int64, err erro
 	}
 	defer f.Close()
 	return io.Copy(w, contextReader{ctx, f})
+}
+
+// Save writes all changes to the data file and waits until they are on the disk.
+func (srv *Engine) Save(ctx context.Context) (err error) {
+	defer srv.setClosedError(&err)
+	if err := srv.Ready(ctx); err != nil {
+		return err
+	}
+	file := ""
+	srv.maintain(func() { file = srv.Keeper.Path })
+	if file == "" {
+		return errors.New("zsetd: there is no data file to save to")
+	}
+	return srv.Keeper.saveSoon(ctx)
 }
 
 // contextReader is a reader that ends with a context.

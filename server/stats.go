@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Stats are the counters of a server at one instant. Counters count since the server
+// started, or since CONFIG RESETSTAT.
+type Stats struct {
+	Uptime    time.Duration
+	Databases []DatabaseStats // those that have keys, by number
+
+	UsedMemory int64 // estimated bytes of keys, values, clients and scripts
+	PeakMemory int64 // the largest UsedMemory, in bytes
+	MaxMemory  int64 // the parameter maxmemory, in bytes; 0 for no limit
+
+	Clients        int   // connections, subscriptions and calls of Do
+	BlockedClients int   // of these, in a blocking command or held back by CLIENT PAUSE
+	Connections    int64 // likewise, all since the start
+	Rejected       int64 // connections refused, by maxclients or protected mode
+	Channels       int   // with a subscriber
+	Patterns       int   // with a subscriber
+
+	Commands int64 // executed
+	Errors   int64 // error replies
+	Hits     int64 // lookups for reading that found the key
+	Misses   int64 // lookups for reading that did not
+
+	ExpiredKeys    int64 // removed because of their deadline
+	ExpiredMembers int64 // fields of hashes and members of sorted sets, likewise
+	EvictedKeys    int64 // removed because of maxmemory
+	EvictedClients int64 // disconnected because of maxmemory-clients
+
+	BytesRead    int64 // from connections
+	BytesWritten int64 // to connections
+	Changes      int64 // of keys
+}
+
+// DatabaseStats are the sizes of a database.
+type DatabaseStats struct {
+	DB       int // number, as in SELECT
+	Keys     int
+	Deadline int // keys that have a deadline
+}
+
+// Stats returns the counters of the server. It takes O(n) for n clients and databases,
+// and waits for the command that runs. It is safe for concurrent use. After a panic of
+// the server the result is zero.
+func (srv *Server) Stats() (s Stats) {
+	e := srv.engine
+	e.Attempt(func() {
+		e.Mu.Lock()
+		defer e.Mu.Unlock()
+		e.MemoryState.NonKeyBytesAt = time.Time{} // count clients as of now
+		used := e.InUse()
+		s = Stats{
+			Uptime:     e.Clock().Sub(e.Start),
+			UsedMemory: used, PeakMemory: max(e.PeakMemory, used), MaxMemory: e.Config.Maxmemory,
+			BlockedClients: e.BlockedClients,
+			Connections:    e.Connections, Rejected: e.Rejected.Load(),
+			Channels: len(e.PubSub.Channels), Patterns: len(e.PubSub.Patterns),
+			Commands: e.Commands, Errors: e.ErrorReplies, Hits: e.Hits(), Misses: e.KeyspaceMisses,
+			ExpiredKeys: e.ExpiredKeys, ExpiredMembers: e.ExpiredMembers,
+			EvictedKeys: e.EvictedKeys, EvictedClients: e.EvictedClients,
+			BytesRead: e.Input.Load(), BytesWritten: e.Output.Load(), Changes: e.Scope.Changes,
+		}
+		for _, c := range e.Sessions {
+			if !c.Killed {
+				s.Clients++
+			}
+		}
+		for i := range e.Keys.Len() {
+			if db := e.Keys.DB(i); db.Len() > 0 {
+				s.Databases = append(s.Databases, DatabaseStats{i, db.Len(), db.Volatile()})
+			}
+		}
+	})
+	return s
+}
+
+// Keys returns an iterator over the names of the keys in a database that match a
+// pattern, in no order; the pattern is that of SCAN, and "*" matches all keys. The
+// guarantees are those of SCAN, except that no key comes twice: a key that exists from
+// the begin of the loop to its end is yielded once, a key that is added or removed
+// meanwhile perhaps.
+//
+// The loop takes the lock for some 100 keys at a time, and its body runs without the
+// lock: it may call any method of srv, and take any time. A complete loop is O(n) for
+// n keys. If the loop cannot go on, the last pair has the error: that of ctx,
+// [ErrServerClosed], a number that is not of a database, or a [*PanicError]. The
+// iterator may be used several times, and concurrently.
+func (srv *Server) Keys(ctx context.Context, db int, match string) iter.Seq2[string, error] {
+	return srv.engine.EachKey(ctx, db, match)
+}
