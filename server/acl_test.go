@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
@@ -19,9 +20,11 @@ import (
 // TestRulesRoundTrip checks that the rules that describe a user, applied to a new user,
 // make an equal one.
 func TestRulesRoundTrip(t *testing.T) {
-	a := engine.NewACL(engine.NewTable(families()))
+	a := acl.New(engine.NewTable(families()).Access)
 	var names []string
-	a.Table.Each(func(c *engine.Command) { names = append(names, c.Name) })
+	for _, c := range a.Commands.All() {
+		names = append(names, c.Name)
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(of []string) string { return of[r.IntN(len(of))] }
 	rule := func() string {
@@ -62,7 +65,7 @@ func TestRulesRoundTrip(t *testing.T) {
 		if u.Describe() != v.Describe() || !slices.Equal(s.Commands, again.Commands) || s.AllCommands() != again.AllCommands() {
 			t.Fatalf("%v\nis shown as %q\nwhich makes %q", rules, u.Describe(), v.Describe())
 		}
-		a.Table.Each(func(c *engine.Command) {
+		for _, c := range a.Commands.All() {
 			if s.AllCommands() && !s.Commands.Has(c) {
 				t.Fatalf("%v: %q without %s", rules, u.Describe(), c.Name)
 			}
@@ -74,7 +77,7 @@ func TestRulesRoundTrip(t *testing.T) {
 					t.Fatalf("%v\nis shown as %q; %s %s: %v and %v", rules, u.Describe(), c.Name, arg, was, is)
 				}
 			}
-		})
+		}
 	}
 }
 
@@ -336,10 +339,10 @@ func TestDenialLog(t *testing.T) {
 
 // TestDenialsOfScripts checks the errors that redis.call returns for denied commands.
 func TestDenialsOfScripts(t *testing.T) {
-	for d, want := range map[engine.Denial]string{
-		engine.DeniedCommand: "The user executing the script can't run this command or subcommand",
-		engine.DeniedKey:     "The user executing the script can't access at least one of the keys mentioned in the command arguments",
-		engine.DeniedChannel: "The user executing the script can't publish to the channel mentioned in the command",
+	for d, want := range map[acl.Denial]string{
+		acl.DeniedCommand: "The user executing the script can't run this command or subcommand",
+		acl.DeniedKey:     "The user executing the script can't access at least one of the keys mentioned in the command arguments",
+		acl.DeniedChannel: "The user executing the script can't publish to the channel mentioned in the command",
 	} {
 		if got := d.InScript(); got != want {
 			t.Errorf("%v: %s", d, got)
@@ -368,7 +371,7 @@ func BenchmarkPermit(b *testing.B) {
 			cmd, _ := srv.Table.Find(argv)
 			b.ReportAllocs()
 			for b.Loop() {
-				if s.Permit(cmd, argv, engine.DeniedToplevel) != engine.Permitted {
+				if s.Permit(cmd, argv, acl.Toplevel) != acl.Permitted {
 					b.Fatal("denied")
 				}
 			}

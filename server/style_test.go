@@ -69,8 +69,12 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
 		"server/internal/longdouble": {"protocol -net -os -io -log/slog", "an algorithm on numbers"},
 		"server/internal/histogram":  {"-net -os -io -log/slog", "an algorithm on numbers"},
+		"server/internal/acl": {
+			"protocol server/internal/glob -net -log/slog",
+			"users and rules: sessions, the lock and the handlers of ACL are above it",
+		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/keyspace server/rdb server/internal/script snapshot zset " +
+			"protocol server/archive server/internal/acl server/internal/keyspace server/rdb server/internal/script snapshot zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
@@ -81,7 +85,8 @@ func mayImport() map[string]struct{ imports, why string } {
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},
 		"server/internal/admin": {
-			"protocol server/internal/keyspace zset server/internal/command server/internal/engine server/internal/glob server/internal/histogram",
+			"protocol server/internal/acl server/internal/keyspace zset server/internal/command server/internal/engine server/internal/glob " +
+				"server/internal/histogram",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
 		"server/internal/scripting": {

@@ -4,9 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"slices"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -26,13 +26,7 @@ func ACLCommands() []engine.Command {
 			aclHelpRow(),
 			aclListRow(),
 			aclLoadRow(),
-			{Facts: protocol.Facts{
-				Name: "acl|log", Arity: -2, Flags: "admin noscript loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
-				Summary: "List latest events denied because of ACLs in place",
-				Syntax:  "operation:[count | RESET]",
-				History: []string{"7.2.0 Added entry ID, timestamp created, and timestamp last updated."},
-			}, Run: engine.ACLLog},
+			aclLogRow(),
 			aclSaveRow(),
 			aclSetuserRow(),
 			aclUsersRow(),
@@ -57,17 +51,17 @@ func aclCat(c *engine.Call) {
 	}
 	names := protocol.CategoryNames()
 	if c.Len() == 1 {
-		i := slices.Index(names, engine.Lowered(protocol.View(c.Peek(0))))
-		if i < 0 {
+		category, ok := acl.Category(protocol.View(c.Peek(0)))
+		if !ok {
 			c.Reply.Error("ERR Unknown category '" + engine.Clip(c.Peek(0), 128) + "'")
 			return
 		}
 		names = nil
-		c.Engine.ACL.Table.Each(func(cmd *engine.Command) {
-			if cmd.Spec.Categories().Has(1 << i) {
+		for _, cmd := range c.Engine.ACL.Commands.All() {
+			if cmd.Categories().Has(category) {
 				names = append(names, cmd.Name)
 			}
-		})
+		}
 	}
 	c.Reply.Array(len(names))
 	for _, name := range names {
@@ -87,7 +81,7 @@ func aclDeluserRow() engine.Command {
 func aclDeluser(c *engine.Call) {
 	a, names := c.Engine.ACL, c.Rest()
 	for _, name := range names {
-		if string(name) == engine.DefaultUser {
+		if string(name) == acl.DefaultUser {
 			c.Reply.Error("ERR The 'default' user cannot be removed")
 			return
 		}
@@ -130,10 +124,10 @@ func aclDryrun(c *engine.Call) {
 		c.Reply.Error(cmd.WrongArity())
 		return
 	}
-	switch d, at := u.Permits(cmd, argv); d {
-	case engine.Permitted:
+	switch d, at := u.Permits(cmd.Access, argv); d {
+	case acl.Permitted:
 		c.Reply.OK()
-	case engine.DeniedCommand:
+	case acl.DeniedCommand:
 		c.Reply.BulkString("This user has no permissions to run the '" + cmd.Name + "' command")
 	default:
 		c.Reply.BulkString("This user has no permissions to access the '" + engine.Clip(argv[at], len(argv[at])) + "' " + d.String())
@@ -219,7 +213,7 @@ func aclGetuser(c *engine.Call) {
 }
 
 // reply writes the three fields of a selector in the reply of GETUSER.
-func reply(s *engine.Selector, r *protocol.Reply) {
+func reply(s *acl.Selector, r *protocol.Reply) {
 	r.BulkString("commands")
 	r.BulkString(s.DescribeCommands())
 	r.BulkString("keys")
@@ -305,6 +299,62 @@ func aclLoad(c *engine.Call) {
 	c.Reply.OK()
 }
 
+func aclLogRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "acl|log", Arity: -2, Flags: "admin noscript loading stale",
+		Group: "server", Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
+		Summary: "List latest events denied because of ACLs in place",
+		Syntax:  "operation:[count | RESET]",
+		History: []string{"7.2.0 Added entry ID, timestamp created, and timestamp last updated."},
+	}, Run: aclLog}
+}
+
+func aclLog(c *engine.Call) {
+	a := c.Engine.ACL
+	if c.Len() > 1 {
+		c.BadSubcommand()
+		return
+	}
+	count := int64(10)
+	if c.Len() == 1 {
+		if protocol.EqualFold(c.Peek(0), "RESET") {
+			a.Log = nil
+			c.Reply.OK()
+			return
+		}
+		count = max(0, c.Int())
+	}
+	if !c.OK() {
+		return
+	}
+	r := c.Reply
+	entries := a.Log[:min(count, int64(len(a.Log)))]
+	r.Array(len(entries))
+	for _, e := range entries {
+		r.Map(10)
+		r.BulkString("count")
+		r.Int(e.Count)
+		r.BulkString("reason")
+		r.BulkString(e.Reason.String())
+		r.BulkString("context")
+		r.BulkString(string(e.Context))
+		r.BulkString("object")
+		r.BulkString(e.Object)
+		r.BulkString("username")
+		r.BulkString(e.Username)
+		r.BulkString("age-seconds")
+		r.Double(float64(c.Now()-e.Updated) / 1000)
+		r.BulkString("client-info")
+		r.BulkString(e.Client)
+		r.BulkString("entry-id")
+		r.Int(e.ID)
+		r.BulkString("timestamp-created")
+		r.Int(e.Created)
+		r.BulkString("timestamp-last-updated")
+		r.Int(e.Updated)
+	}
+}
+
 func aclSaveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|save", Arity: 2, Flags: "admin noscript loading stale",
@@ -345,17 +395,17 @@ func aclSetuser(c *engine.Call) {
 		c.Redact(i)
 	}
 	a, name := c.Engine.ACL, c.String()
-	if engine.HasSpace(name) {
+	if acl.HasSpace(name) {
 		c.Reply.Error("ERR Usernames can't contain spaces or null characters")
 		return
 	}
-	rules, open := engine.MergeSelectors(engine.StringsOf(c.Rest()))
+	rules, open := acl.MergeSelectors(c.Rest())
 	if open != "" {
 		c.Reply.Error("ERR Unmatched parenthesis in acl selector starting at '" + engine.Clip([]byte(open), len(open)) + "'.")
 		return
 	}
 	u := a.Users[name]
-	var next *engine.User
+	var next *acl.User
 	if u == nil {
 		next = a.NewUser(name)
 	} else {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -116,7 +117,7 @@ func clientClass(c *engine.Call) engine.ClientClass {
 type clientFilter struct {
 	id          int64
 	class       engine.ClientClass
-	user        *engine.User
+	user        *acl.User
 	addr, laddr string
 	skipMe      bool
 	maxAge      int64 // seconds; 0 for any

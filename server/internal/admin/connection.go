@@ -2,6 +2,7 @@ package admin
 
 import (
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
@@ -23,16 +24,16 @@ const errWrongPass = "WRONGPASS invalid username-password pair or user is disabl
 
 // credentials returns the user of that name if the password is right, and otherwise
 // logs the attempt and returns nil.
-func credentials(c *engine.Call, name, password []byte) *engine.User {
+func credentials(c *engine.Call, name, password []byte) *acl.User {
 	if u := c.Engine.ACL.Users[string(name)]; u.Accepts(password) {
 		return u
 	}
-	c.Session.LogDenial(engine.DeniedAuth, c.Session.DenialContext(), string(c.Argv[0]), string(name))
+	c.Session.LogDenial(acl.DeniedAuth, c.Session.DenialContext(), string(c.Argv[0]), string(name))
 	return nil
 }
 
 // Login gives the session the user u.
-func Login(s *engine.Session, u *engine.User) { s.User, s.Authenticated = u, true }
+func Login(s *engine.Session, u *acl.User) { s.User, s.Authenticated = u, true }
 
 func authRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
@@ -45,7 +46,7 @@ func authRow() engine.Command {
 }
 
 func auth(c *engine.Call) {
-	name, password := []byte(engine.DefaultUser), c.Bytes()
+	name, password := []byte(acl.DefaultUser), c.Bytes()
 	c.Redact(1)
 	c.Redact(2)
 	if c.Len() > 0 {
@@ -95,7 +96,7 @@ func hello(c *engine.Call) {
 			c.Fail("NOPROTO unsupported protocol version")
 		}
 	}
-	var u *engine.User
+	var u *acl.User
 	var name []byte
 	named := false
 	for c.More() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/histogram"
 )
@@ -295,10 +296,10 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
 	t.Int("client_query_buffer_limit_disconnections", srv.QueryLimitDisconnections.Load())
 	t.Int("client_output_buffer_limit_disconnections", srv.OutputLimitDisconnections)
-	t.Int("acl_access_denied_auth", srv.ACL.Refusals[engine.DeniedAuth])
-	t.Int("acl_access_denied_cmd", srv.ACL.Refusals[engine.DeniedCommand])
-	t.Int("acl_access_denied_key", srv.ACL.Refusals[engine.DeniedKey])
-	t.Int("acl_access_denied_channel", srv.ACL.Refusals[engine.DeniedChannel])
+	t.Int("acl_access_denied_auth", srv.ACL.Denials[acl.DeniedAuth])
+	t.Int("acl_access_denied_cmd", srv.ACL.Denials[acl.DeniedCommand])
+	t.Int("acl_access_denied_key", srv.ACL.Denials[acl.DeniedKey])
+	t.Int("acl_access_denied_channel", srv.ACL.Denials[acl.DeniedChannel])
 }
 
 func infoReplication(srv *engine.Engine, t *engine.InfoText) {

@@ -54,7 +54,7 @@ func parseSortOptions(c *engine.Call, readonly bool) sortOptions {
 			if bytes.IndexByte(cString(o.by), '*') >= 0 && c.Engine.Cluster != nil {
 				c.Fail("ERR BY option of SORT denied in Cluster mode.")
 			}
-			if bytes.IndexByte(cString(o.by), '*') >= 0 && !readsAnyKey(c) {
+			if bytes.IndexByte(cString(o.by), '*') >= 0 && !c.ReadsAnyKey() {
 				c.Fail("ERR BY option of SORT denied due to insufficient ACL permissions.")
 			}
 			// Once a pattern without a star is given unsort stays true, whatever
@@ -64,7 +64,7 @@ func parseSortOptions(c *engine.Call, readonly bool) sortOptions {
 			if c.Engine.Cluster != nil {
 				c.Fail("ERR GET option of SORT denied in Cluster mode.")
 			}
-			if !readsAnyKey(c) {
+			if !c.ReadsAnyKey() {
 				c.Fail("ERR GET option of SORT denied due to insufficient ACL permissions.")
 			}
 			o.get = append(o.get, c.Bytes())
@@ -73,12 +73,6 @@ func parseSortOptions(c *engine.Call, readonly bool) sortOptions {
 		}
 	}
 	return o
-}
-
-// readsAnyKey reports whether the user may read all keys: the keys that BY and GET
-// look up depend on the elements.
-func readsAnyKey(c *engine.Call) bool {
-	return c.Session.User.PermitsOnAnyKey(c.Command, c.Argv, engine.ReadKeys)
 }
 
 // window returns the requested part of n elements: [start, end).

@@ -635,7 +635,7 @@ func (srv *Engine) configure(values map[string]string) error {
 // applyConfig passes the values of the parameters to the parts that use them.
 func (srv *Engine) applyConfig() {
 	c := &srv.Config
-	srv.ACL.allChannels = c.aclPubsub == "allchannels"
+	srv.ACL.AllChannels = c.aclPubsub == "allchannels"
 	srv.notify = c.notify
 	if srv.notify&classChannels == 0 {
 		srv.notify = 0 // nowhere to publish to
@@ -882,7 +882,7 @@ func configSet(c *Call) {
 	newPassword := next.requirepass != c.Engine.Config.requirepass
 	c.Engine.Config = next
 	if newPassword {
-		c.Engine.ACL.setPassword(next.requirepass)
+		c.Engine.ACL.SetPassword(next.requirepass)
 	}
 	c.Engine.applyConfig()
 	c.Engine.applyKeep()

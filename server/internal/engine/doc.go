@@ -1,6 +1,6 @@
 // Package engine executes commands: the lock, turns, commit scopes, dispatch, sessions,
 // blocked clients, publish/subscribe, tracking, expiry and eviction; and, so far, the
-// transports, the configuration, users and persistence. It has no handlers of data
+// transports, the configuration and persistence. It has no handlers of data
 // commands: [New] receives the rows of the command table from the packages above it,
 // as [Parts].
 //
@@ -32,11 +32,12 @@
 //
 // # Users
 //
-// A session belongs to a user (acl.go). For a user with all permissions a command
-// costs one comparison. For other users dispatch calls Session.permit, and so do EXEC
-// (rights may change between queueing and EXEC), retries of waiters, and scripts,
+// A session belongs to a user of package acl. For a user with all permissions a command
+// costs one comparison. For other users dispatch calls Session.Permit (users.go), and so
+// do EXEC (rights may change between queueing and EXEC), retries of waiters, and scripts,
 // whose commands run with the rights of the calling user. The facts of a command
-// (Keys) say how it accesses each key, so a new command needs no extra code.
+// (Keys, Channels) say how it accesses each key and channel, so a new command needs no
+// extra code.
 //
 // # Time
 //

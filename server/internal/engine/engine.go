@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
@@ -85,7 +86,7 @@ type Engine struct {
 	released     []*Session // from the pause; their commands run when this turn ends
 	forgotten    int        // lower bound of the sessions in these lists that have ended
 
-	ACL      *acl
+	ACL      *acl.List
 	PubSub   PubSub
 	Tracking tracking
 
@@ -254,7 +255,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 		RunID:            RandomID(),
 		ConfigFile:       o.ConfigFile,
 		ReplID:           RandomID(),
-		ACL:              NewACL(t),
+		ACL:              acl.New(t.Access),
 		Rand:             mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
 		Config:           defaultConfig(),
 		Sessions:         map[int64]*Session{},

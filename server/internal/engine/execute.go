@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
@@ -46,9 +47,9 @@ func (s *Session) retry(w *Waiter) {
 	}
 	c := &s.Call
 	mark, start := s.Out.Len(), s.Engine.At
-	if d := s.Permit(w.cmd, w.argv, DeniedToplevel); d != Permitted { // the user has lost permissions since
+	if d := s.Permit(w.cmd, w.argv, acl.Toplevel); d != acl.Permitted { // the user has lost permissions since
 		s.Engine.unblock(w)
-		s.refuse(w.cmd, d.refusal(w.cmd))
+		s.refuse(w.cmd, d.Refusal(w.cmd.Name))
 		s.suppressReply(mark)
 		return
 	}

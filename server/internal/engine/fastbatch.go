@@ -75,8 +75,8 @@ func (c *Command) isQuick() bool {
 func (s *Session) plain() bool {
 	srv := s.Engine
 	cfg := &srv.Config
-	return !s.Multi && s.User.all && s.Replies == ReplyOn && s.cache == nil && !s.monitoring &&
-		(s.Authenticated || !srv.ACL.loginRequired.Load()) &&
+	return !s.Multi && s.User.Unrestricted && s.Replies == ReplyOn && s.cache == nil && !s.monitoring &&
+		(s.Authenticated || !srv.ACL.LoginRequired()) &&
 		(s.Out.Version() == 3 || s.Subscriptions() == 0) &&
 		srv.Cluster == nil && !srv.Keeper.Refuses() && !srv.LacksReplicas() &&
 		srv.Keeper.Loading == nil && srv.PausedUntil == 0 && srv.NextExpiry > srv.Keys.Now() &&

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 )
 
 // listen opens the configured listeners.
@@ -444,7 +445,7 @@ func addUser(values map[string]string, words []string) error {
 	name, _, _ := strings.Cut(line, " ")
 	for other := range strings.Lines(values["user"]) {
 		if other, _, _ = strings.Cut(strings.TrimSuffix(other, "\n"), " "); other == name {
-			return fmt.Errorf("Error in user declaration '%s': %w", first, errRuleTwice)
+			return fmt.Errorf("Error in user declaration '%s': %w", first, acl.ErrTwice)
 		}
 	}
 	values["user"] += line + "\n"

@@ -321,7 +321,7 @@ func (srv *Engine) ServeConn(nc net.Conn) {
 		nc.Close()
 		return
 	}
-	if srv.limits.Load().protected && srv.ACL.open.Load() && isRemote(nc) {
+	if srv.limits.Load().protected && srv.ACL.Open() && isRemote(nc) {
 		srv.deny(nc, ErrProtectedMode)
 		return
 	}
@@ -701,7 +701,7 @@ func (c *Input) Parse() (err error) {
 	}()
 	limit := turnLimit
 	c.Reader.Limits = c.Srv.limits.Load().reader
-	if !c.Sess.Authenticated && c.Srv.ACL.loginRequired.Load() {
+	if !c.Sess.Authenticated && c.Srv.ACL.LoginRequired() {
 		c.Reader.Limits.Unauthenticated = true
 		limit = 1 // AUTH changes the limits
 	}

@@ -237,7 +237,7 @@ func (s *Session) recordUnsent(n int) {
 // outputLimit returns the limit for a client with a backlog of n bytes.
 func (s *Session) outputLimit(n int64) outputLimit {
 	switch limits := &s.Engine.Config.outputLimits; {
-	case n > preAuthOutputLimit && !s.Authenticated && s.Engine.ACL.loginRequired.Load():
+	case n > preAuthOutputLimit && !s.Authenticated && s.Engine.ACL.LoginRequired():
 		return outputLimit{hard: preAuthOutputLimit}
 	case s.direct:
 		return outputLimit{}

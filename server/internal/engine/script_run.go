@@ -10,6 +10,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/script"
 )
@@ -478,7 +479,7 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 	if flags.Has(protocol.NoScript) && !r.Engine.Scripting.AllowAll {
 		return "ERR This Redis command is not allowed from script"
 	}
-	if d := r.Caller.Permit(cmd, argv, deniedInScript); d != Permitted {
+	if d := r.Caller.Permit(cmd, argv, acl.InScript); d != acl.Permitted {
 		return "ERR " + d.InScript()
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
@@ -34,7 +35,7 @@ type Session struct {
 	last                *Command
 	Name                string
 	LibName, LibVersion string
-	User                *User
+	User                *acl.User
 	Authenticated       bool
 	NoEvict, NoTouch    bool
 	Readonly            bool // READONLY, in a cluster
@@ -362,7 +363,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, errProtected(cmd))
 		return
 	}
-	if !s.Authenticated && flags&protocol.NoAuth == 0 && srv.ACL.loginRequired.Load() {
+	if !s.Authenticated && flags&protocol.NoAuth == 0 && srv.ACL.LoginRequired() {
 		s.refuse(cmd, "NOAUTH Authentication required.")
 		return
 	}
@@ -370,9 +371,9 @@ func (s *Session) dispatch(argv [][]byte) {
 		s.refuse(cmd, "ERR Command not allowed inside a transaction")
 		return
 	}
-	if !s.User.all {
-		if d := s.Permit(cmd, argv, s.DenialContext()); d != Permitted {
-			s.refuse(cmd, d.refusal(cmd))
+	if !s.User.Unrestricted {
+		if d := s.Permit(cmd, argv, s.DenialContext()); d != acl.Permitted {
+			s.refuse(cmd, d.Refusal(cmd.Name))
 			return
 		}
 	}
@@ -543,7 +544,7 @@ func (srv *Engine) warnOfHTTP(s *Session) {
 
 // SetDefaultUser gives the session the default user, as a new session has.
 func (s *Session) SetDefaultUser() {
-	s.User, s.Authenticated = s.Engine.ACL.Standard, !s.Engine.ACL.loginRequired.Load()
+	s.User, s.Authenticated = s.Engine.ACL.Standard, !s.Engine.ACL.LoginRequired()
 }
 
 // SetOwner gives the session the embedding program's user, which is unrestricted.

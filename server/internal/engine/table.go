@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 )
 
 // Command is a row of facts and its handler. A container such as CONFIG has
@@ -42,11 +43,11 @@ type Command struct {
 	// if it runs none.
 	ScriptFlags func(*Engine, [][]byte) ScriptFlags
 
-	Spec  *protocol.Command // the facts, parsed
-	quick bool              // see isQuick
-	id    int               // its index among all commands and subcommands
-	ByArg map[string]*Command
-	Stats commandStats
+	Spec   *protocol.Command // the facts, parsed
+	quick  bool              // see isQuick
+	Access *acl.Command      // the command as the ACL knows it
+	ByArg  map[string]*Command
+	Stats  commandStats
 }
 
 // WrongArity is the error for too few or too many arguments: Redis's, plus the
@@ -83,9 +84,9 @@ func PlainSyntax(syntax string) string {
 // table looks up commands by name.
 type table struct {
 	ByName map[string]*Command
-	Index  nameIndex  // of ByName
-	Rows   []*Command // in the order of families
-	count  int        // of commands and subcommands
+	Index  nameIndex     // of ByName
+	Rows   []*Command    // in the order of families
+	Access *acl.Commands // Rows, as the ACL knows them
 }
 
 // NewTable compiles the rows of some families.
@@ -99,10 +100,12 @@ func NewTable(families [][]Command) *table {
 			t.Rows = append(t.Rows, c)
 		}
 	}
-	t.Each(func(c *Command) {
-		c.id = t.count
-		t.count++
-	})
+	var specs []*protocol.Command
+	for _, c := range t.Rows {
+		specs = append(specs, c.Spec)
+	}
+	t.Access = acl.NewCommands(specs)
+	t.Each(func(c *Command) { c.Access = t.Access.Named(c.Name) })
 	t.Index = newNameIndex(t.ByName)
 	return t
 }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
 )
 
 // TransactionCommands returns the rows of the transaction commands.
@@ -163,10 +164,10 @@ func exec(c *Call) {
 	c.Nested, s.execing = true, len(queue)
 	for _, q := range queue {
 		mark, ended := s.Out.Len(), s.Closing
-		if d := s.Permit(q.cmd, q.argv, deniedInMulti); d == Permitted {
+		if d := s.Permit(q.cmd, q.argv, acl.InMulti); d == acl.Permitted {
 			s.run(q.cmd, q.argv, q.names)
 		} else {
-			msg := d.inTransaction()
+			msg := d.InTransaction()
 			c.Reply.Error(msg)
 			c.Engine.countError(msg)
 		}

@@ -224,8 +224,7 @@ func (a *api) aclCheckCmd(L *lua.LState) int {
 	if cmd == nil || cmd.ByArg != nil && names == 1 && len(argv) > 1 {
 		a.fail(L, "Invalid command passed to redis.acl_check_cmd()")
 	}
-	d, _ := r.Caller.User.Permits(cmd, argv)
-	L.Push(lua.LBool(d == engine.Permitted))
+	L.Push(lua.LBool(r.Caller.MayRun(cmd, argv)))
 	return 1
 }
 

@@ -1,6 +1,8 @@
-package engine
+package acl
 
 import (
+	"bytes"
+
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/glob"
 )
@@ -23,20 +25,20 @@ func (d Denial) String() string {
 	return [...]string{"permitted", "command", "key", "auth", "channel"}[d]
 }
 
-// refusal returns the error for a command that is not run.
-func (d Denial) refusal(cmd *Command) string {
+// Refusal returns the error for a command that is not run.
+func (d Denial) Refusal(cmd string) string {
 	switch d {
 	case DeniedCommand:
-		return "NOPERM this user has no permissions to run the '" + cmd.Name + "' command"
+		return "NOPERM this user has no permissions to run the '" + cmd + "' command"
 	case DeniedKey:
 		return "NOPERM this user has no permissions to access one of the keys used as arguments"
 	}
 	return "NOPERM this user has no permissions to access one of the channels used as arguments"
 }
 
-// inTransaction returns the error for a command that was allowed when it was
+// InTransaction returns the error for a command that was allowed when it was
 // queued, and is denied when EXEC runs it.
-func (d Denial) inTransaction() string {
+func (d Denial) InTransaction() string {
 	reason := "no permission to access one of the channels used as arguments"
 	switch d {
 	case DeniedCommand:
@@ -61,36 +63,17 @@ func (d Denial) InScript() string {
 	return "The user executing the script " + reason
 }
 
-// Permit reports whether the session's user may run a command; argv is the command
-// with its name. A denial is counted and logged. Every path to a command checks
-// here: dispatch, EXEC, the retry of a waiter, and, for redis.call, the session
-// that runs the script.
-func (s *Session) Permit(cmd *Command, argv [][]byte, where denialContext) Denial {
-	if s.User.all {
-		return Permitted
-	}
-	d, at := s.User.Permits(cmd, argv)
-	switch d {
-	case Permitted:
-	case DeniedCommand:
-		s.LogDenial(d, where, cmd.Name, s.User.Name)
-	default:
-		s.LogDenial(d, where, string(argv[at]), s.User.Name)
-	}
-	return d
-}
-
 // Permits reports whether u may run a command, and if not, which argument is
 // denied. It neither counts nor logs, so it also serves queries: DRYRUN,
 // redis.acl_check_cmd.
 func (u *User) Permits(cmd *Command, argv [][]byte) (d Denial, at int) {
-	if u.all {
+	if u.Unrestricted {
 		return Permitted, 0
 	}
 	var few [8]protocol.KeyRef
 	keys := few[:0]
 	if !u.allKeys {
-		keys = cmd.Spec.AppendKeys(keys, argv)
+		keys = cmd.AppendKeys(keys, argv)
 	}
 	d = DeniedCommand
 	for i := range u.Selectors {
@@ -107,11 +90,11 @@ func (u *User) Permits(cmd *Command, argv [][]byte) (d Denial, at int) {
 
 // PermitsOnAnyKey reports whether a selector of u allows a command and access to
 // every key: the keys that SORT reads with BY and GET are not in its arguments.
-func (u *User) PermitsOnAnyKey(cmd *Command, argv [][]byte, access keyAccess) bool {
-	if u.all {
+func (u *User) PermitsOnAnyKey(cmd *Command, argv [][]byte, access Access) bool {
+	if u.Unrestricted {
 		return true
 	}
-	keys := cmd.Spec.AppendKeys(nil, argv)
+	keys := cmd.AppendKeys(nil, argv)
 	for i := range u.Selectors {
 		s := &u.Selectors[i]
 		if d, _ := s.Permits(cmd, argv, keys); d == Permitted && s.hasAnyKey(access) {
@@ -123,7 +106,7 @@ func (u *User) PermitsOnAnyKey(cmd *Command, argv [][]byte, access keyAccess) bo
 
 // Permits reports whether the user may run a command with these arguments.
 func (s *Selector) Permits(cmd *Command, argv [][]byte, keys []protocol.KeyRef) (d Denial, at int) {
-	if !s.Commands.Has(cmd) && !cmd.Spec.Flags().Has(protocol.NoAuth) && !s.permitsFirstArg(cmd, argv) {
+	if !s.Commands.Has(cmd) && !cmd.Flags().Has(protocol.NoAuth) && !s.permitsFirstArg(cmd, argv) {
 		return DeniedCommand, 0
 	}
 	if !s.allKeys {
@@ -136,7 +119,7 @@ func (s *Selector) Permits(cmd *Command, argv [][]byte, keys []protocol.KeyRef) 
 	if !s.allChannels {
 		for i, channel := range cmd.Channels.Of(argv) {
 			// Patterns to subscribe to must be permitted literally.
-			if !matchesAny(s.channels, channel, cmd.Channels == protocol.EveryPattern) {
+			if !s.channels.Match(channel, cmd.Channels == protocol.EveryPattern) {
 				return DeniedChannel, 1 + i
 			}
 		}
@@ -158,20 +141,20 @@ func (s *Selector) permitsFirstArg(cmd *Command, argv [][]byte) bool {
 
 // accessOf returns the access that a command needs to a key. It may be none, as for
 // EXISTS: then any access suffices.
-func accessOf(flags protocol.KeyFlags) (access keyAccess) {
+func accessOf(flags protocol.KeyFlags) (access Access) {
 	if flags.Has(protocol.KeyAccess) {
 		access |= ReadKeys
 	}
 	if flags.Has(protocol.KeyInsert | protocol.KeyDelete | protocol.KeyUpdate) {
-		access |= writeKeys
+		access |= WriteKeys
 	}
 	return access
 }
 
-func (s *Selector) permitsKey(key []byte, access keyAccess) bool {
+func (s *Selector) permitsKey(key []byte, access Access) bool {
 	for i := range s.keys {
 		k := &s.keys[i]
-		if k.access&access == access && glob.Match(BytesOf(k.pattern), key, false) {
+		if k.access&access == access && glob.Match(k.pattern, key, false) {
 			return true
 		}
 	}
@@ -179,88 +162,50 @@ func (s *Selector) permitsKey(key []byte, access keyAccess) bool {
 }
 
 // hasAnyKey reports whether s allows an access to all keys.
-func (s *Selector) hasAnyKey(access keyAccess) bool {
+func (s *Selector) hasAnyKey(access Access) bool {
 	if s.allKeys {
 		return true
 	}
 	for _, k := range s.keys {
-		if k.pattern == "*" && k.access&access == access {
+		if string(k.pattern) == "*" && k.access&access == access {
 			return true
 		}
 	}
 	return false
 }
 
-// matchesAny reports whether one of the patterns matches a channel or, with
-// literal, equals it.
-func matchesAny(patterns []string, channel []byte, literal bool) bool {
-	for _, p := range patterns {
-		if literal && p == string(channel) || !literal && glob.Match(BytesOf(p), channel, false) {
+// Channels is a set of patterns of channels.
+type Channels [][]byte
+
+// Match reports whether one of the patterns matches a channel or, with literal, equals
+// it.
+func (c Channels) Match(channel []byte, literal bool) bool {
+	for _, p := range c {
+		if literal && bytes.Equal(p, channel) || !literal && glob.Match(p, channel, false) {
 			return true
 		}
 	}
 	return false
 }
 
-// DropSubscribers ends the sessions of a user that are subscribed to channels which
-// next, the user's new rules, no longer permits; the session me ends after its
-// reply.
-func (srv *Engine) DropSubscribers(u, next *User, me *Session) {
-	var allowed, before []string
+// LosesChannels reports whether next, the new rules of u, permits fewer channels than
+// u, and returns those that remain.
+func (u *User) LosesChannels(next *User) (remaining Channels, loses bool) {
 	for i := range next.Selectors {
 		if next.Selectors[i].allChannels {
-			return
+			return nil, false
 		}
-		allowed = append(allowed, next.Selectors[i].channels...)
-	}
-	lost := false
-	for i := range u.Selectors {
-		lost = lost || u.Selectors[i].allChannels
-		before = append(before, u.Selectors[i].channels...)
+		remaining = append(remaining, next.Selectors[i].channels...)
 	}
 	kept := map[string]bool{}
-	for _, p := range allowed {
-		kept[p] = true
+	for _, p := range remaining {
+		kept[string(p)] = true
 	}
-	for _, p := range before {
-		lost = lost || !kept[p]
-	}
-	if !lost {
-		return
-	}
-	hears := func(names positions, literal bool) bool {
-		for name := range names {
-			if !matchesAny(allowed, BytesOf(name), literal) {
-				return true
-			}
-		}
-		return false
-	}
-	for _, s := range srv.ByID() {
-		if s.User == u && (hears(s.patterns, true) || hears(s.channels, false) || hears(s.shards, false)) {
-			s.terminate(me)
+	for i := range u.Selectors {
+		loses = loses || u.Selectors[i].allChannels
+		for _, p := range u.Selectors[i].channels {
+			loses = loses || !kept[string(p)]
 		}
 	}
-}
-
-// terminate ends a session: at once, or after its reply if it is me.
-func (s *Session) terminate(me *Session) {
-	if s == me {
-		s.Closing = true
-	} else {
-		s.Kill()
-	}
-}
-
-// DropSessions ends the sessions of a deleted user.
-func (srv *Engine) DropSessions(u *User, me *Session) {
-	for _, s := range srv.ByID() {
-		if s.User != u {
-			continue
-		}
-		s.terminate(me)
-		if s == me { // me may be in the middle of a transaction
-			s.User, s.Authenticated = srv.ACL.Standard, false
-		}
-	}
+	return remaining, loses
 }

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
+)
+
+// Users come from the configuration, a line "user name rules…" for each, or from a
+// file of such lines, the parameter aclfile; never from both. ACL LOAD and SAVE
+// hold the lock while they read or write the file, as SAVE does: it has some
+// kilobytes, an operator requests it, and no client sees a partial change.
+
+// Permit reports whether the session's user may run a command; argv is the command
+// with its name. A denial is counted and logged. Every path to a command checks
+// here: dispatch, EXEC, the retry of a waiter, and, for redis.call, the session
+// that runs the script.
+func (s *Session) Permit(cmd *Command, argv [][]byte, where acl.Context) acl.Denial {
+	if s.User.Unrestricted {
+		return acl.Permitted
+	}
+	d, at := s.User.Permits(cmd.Access, argv)
+	switch d {
+	case acl.Permitted:
+	case acl.DeniedCommand:
+		s.LogDenial(d, where, cmd.Name, s.User.Name)
+	default:
+		s.LogDenial(d, where, string(argv[at]), s.User.Name)
+	}
+	return d
+}
+
+// MayRun reports whether the session's user may run a command. Unlike Permit it neither
+// counts nor logs a denial.
+func (s *Session) MayRun(cmd *Command, argv [][]byte) bool {
+	d, _ := s.User.Permits(cmd.Access, argv)
+	return d == acl.Permitted
+}
+
+// ReadsAnyKey reports whether the user may run the command and read all keys, not only
+// those in its arguments.
+func (c *Call) ReadsAnyKey() bool {
+	return c.Session.User.PermitsOnAnyKey(c.Command.Access, c.Argv, acl.ReadKeys)
+}
+
+// DenialContext returns where the session's commands come from.
+func (s *Session) DenialContext() acl.Context {
+	if s.Multi || s.Call.Nested {
+		return acl.InMulti
+	}
+	return acl.Toplevel
+}
+
+// LogDenial counts and logs a denial. The object is the command, key or channel
+// that was denied.
+func (s *Session) LogDenial(reason acl.Denial, where acl.Context, object, username string) {
+	srv := s.Engine
+	d := acl.LogEntry{Reason: reason, Context: where, Object: object, Username: username,
+		Client: strings.TrimSuffix(string(s.AppendInfo(nil)), "\n")}
+	srv.ACL.Record(d, srv.Keys.Now(), ClampInt(srv.Config.aclLogMaxLen))
+}
+
+// loadUsers applies the users of the configuration, or those of the file.
+func (srv *Engine) loadUsers(lines string) error {
+	a, path := srv.ACL, srv.Config.ACLFile
+	a.AllChannels = srv.Config.aclPubsub == "allchannels"
+	a.SetPassword(srv.Config.requirepass)
+	if lines != "" && path != "" {
+		return errors.New("zsetd: configuring users in the configuration file and an ACL file path at the same time is " +
+			"invalid: declare them in one or the other")
+	}
+	if path != "" {
+		if problems := srv.LoadUsersFile(nil); problems != "" {
+			return errors.New("zsetd: aborting startup because of ACL errors: " + problems)
+		}
+		return nil
+	}
+	if err := a.Declare(lines); err != nil {
+		return fmt.Errorf("zsetd: %w", err)
+	}
+	a.Changed()
+	for _, u := range a.Sorted() {
+		if lines != "" && !u.Enabled() {
+			srv.Log.Info("user is disabled: the rules have no 'on'. Make sure this is not a configuration error",
+				"user", u.Name)
+		}
+	}
+	return nil
+}
+
+// UserLines returns the lines of users for a configuration file: none if the users
+// are in an ACL file.
+func (srv *Engine) UserLines() []string {
+	if srv.Config.ACLFile != "" {
+		return nil
+	}
+	var lines []string
+	for _, line := range srv.ACL.Lines() {
+		lines = append(lines, protocol.JoinArgs(strings.Split(line, " ")))
+	}
+	return lines
+}
+
+// usersFile returns the path of the ACL file.
+func (srv *Engine) usersFile() string {
+	path := srv.Config.ACLFile
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(srv.Config.Dir, path)
+}
+
+// LoadUsersFile replaces all users by those of the file, and ends the sessions of
+// all but the default user. If the file has errors it does nothing, and returns all
+// of them, in Redis's words.
+func (srv *Engine) LoadUsersFile(me *Session) (problems string) {
+	a := srv.ACL
+	users, problems := a.ReadFile(srv.usersFile(), srv.Config.ACLFile)
+	if problems != "" {
+		return problems
+	}
+	srv.DropSubscribers(a.Standard, users[acl.DefaultUser], me)
+	for _, u := range a.Replace(users) {
+		srv.DropSessions(u, me)
+	}
+	return ""
+}
+
+// SaveUsersFile writes all users to the file.
+func (srv *Engine) SaveUsersFile() error { return srv.ACL.WriteFile(srv.usersFile()) }
+
+// DropSubscribers ends the sessions of a user that are subscribed to channels which
+// next, the user's new rules, no longer permits; the session me ends after its
+// reply.
+func (srv *Engine) DropSubscribers(u, next *acl.User, me *Session) {
+	remaining, loses := u.LosesChannels(next)
+	if !loses {
+		return
+	}
+	hears := func(names positions, literal bool) bool {
+		for name := range names {
+			if !remaining.Match(BytesOf(name), literal) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, s := range srv.ByID() {
+		if s.User == u && (hears(s.patterns, true) || hears(s.channels, false) || hears(s.shards, false)) {
+			s.terminate(me)
+		}
+	}
+}
+
+// terminate ends a session: at once, or after its reply if it is me.
+func (s *Session) terminate(me *Session) {
+	if s == me {
+		s.Closing = true
+	} else {
+		s.Kill()
+	}
+}
+
+// DropSessions ends the sessions of a deleted user.
+func (srv *Engine) DropSessions(u *acl.User, me *Session) {
+	for _, s := range srv.ByID() {
+		if s.User != u {
+			continue
+		}
+		s.terminate(me)
+		if s == me { // me may be in the middle of a transaction
+			s.User, s.Authenticated = srv.ACL.Standard, false
+		}
+	}
+}
