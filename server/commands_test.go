@@ -12,6 +12,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 
 // newerFacts are the commands whose facts are on purpose those of a later Redis
@@ -36,7 +37,7 @@ func asker(t *testing.T, nc net.Conn) func(args ...string) any {
 	r := bufio.NewReader(nc)
 	return func(args ...string) any {
 		t.Helper()
-		if _, err := nc.Write(encodeCommand(nil, args)); err != nil {
+		if _, err := nc.Write(transcript.AppendCommand(nil, args)); err != nil {
 			t.Fatal(err)
 		}
 		v, err := protocol.DecodeFrom(r)

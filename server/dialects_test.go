@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 
 // TestDialectsAsRedis sends what the transcripts hold to zsetd and to
@@ -30,18 +30,18 @@ func TestDialectsAsRedis(t *testing.T) {
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".resp"), func(t *testing.T) {
 			t.Parallel()
-			f, err := parseTranscript(filepath.Base(name), string(text))
+			f, err := transcript.Parse(filepath.Base(name), string(text))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(f.sections, func(s *section) bool { return s.comparable("plain") }) {
+			if !slices.ContainsFunc(f.Sections, func(s *transcript.Section) bool { return comparable(s, "plain") }) {
 				return
 			}
 			for _, mode := range []string{"plain", "resp3"} {
 				t.Run(mode, func(t *testing.T) {
 					redis := startRedis(t, "--enable-debug-command", "yes")
-					for _, s := range f.sections {
-						if !s.comparable(mode) {
+					for _, s := range f.Sections {
+						if !comparable(s, mode) {
 							continue
 						}
 						srv, err := server.New(server.Options{Config: map[string]string{"enable-debug-command": "yes"}})
@@ -75,51 +75,51 @@ func TestDialectsAsRedis(t *testing.T) {
 
 // comparable reports whether a section is one for redis-server, and for this
 // dialect. Redis's clock cannot be moved.
-func (s *section) comparable(mode string) bool {
-	return !s.marks["zsetd"] && !s.marks["no"+mode] && slices.ContainsFunc(s.items, func(it *item) bool { return it.command != nil }) &&
-		!slices.ContainsFunc(s.items, func(it *item) bool {
-			return it.advance != 0 || mode == "resp3" && it.command != nil && strings.EqualFold(it.command[0], "hello")
+func comparable(s *transcript.Section, mode string) bool {
+	return !s.Marks["zsetd"] && !s.Marks["no"+mode] && slices.ContainsFunc(s.Items, func(it *transcript.Item) bool { return it.Command != nil }) &&
+		!slices.ContainsFunc(s.Items, func(it *transcript.Item) bool {
+			return it.Advance != 0 || mode == "resp3" && it.Command != nil && strings.EqualFold(it.Command[0], "hello")
 		})
 }
 
 // playBoth plays a section on zsetd and on redis-server side by side.
-func playBoth(both [2]*player, s *section) {
+func playBoth(both [2]*player, s *transcript.Section) {
 	t := both[0].t
 	ours := map[int]bool{} // clients that wait for what Redis does not know
-	for _, it := range s.items {
-		if it.client == 0 {
+	for _, it := range s.Items {
+		if it.Client == 0 {
 			continue
 		}
 		before := both[0].taken()
-		if it.command != nil {
-			ours[it.client] = it.zsetd
+		if it.Command != nil {
+			ours[it.Client] = it.Zsetd
 			for _, p := range both {
-				if err := p.client(it.client).send(it.encode(nil)); err != nil {
-					t.Errorf("%s:%d: %v", p.file.name, it.line, err)
+				if err := p.client(it.Client).send(it.AppendRequest(nil)); err != nil {
+					t.Errorf("%s:%d: %v", p.file.Name, it.Line, err)
 					return
 				}
 			}
 		}
-		for range it.replies {
+		for range it.Replies {
 			var got [2]string
 			for i, p := range both {
 				var err error
-				if got[i], err = p.client(it.client).receive(patience); err != nil {
-					t.Errorf("%s:%d: %s: no reply of %s: %v", p.file.name, it.line, it.words(), []string{"zsetd", "Redis"}[i], err)
+				if got[i], err = p.client(it.Client).receive(patience); err != nil {
+					t.Errorf("%s:%d: %s: no reply of %s: %v", p.file.Name, it.Line, it.Words(), []string{"zsetd", "Redis"}[i], err)
 					return
 				}
 			}
-			if !ours[it.client] && !it.alike(got[0], got[1]) {
-				t.Errorf("%s:%d: %s\nRedis:\n%s\nzsetd:\n%s", both[0].file.name, it.line, it.words(), indent(got[1]), indent(got[0]))
+			if !ours[it.Client] && !it.MatchesServer(got[0], got[1]) {
+				t.Errorf("%s:%d: %s\nRedis:\n%s\nzsetd:\n%s", both[0].file.Name, it.Line, it.Words(), transcript.Indented(got[1]), transcript.Indented(got[0]))
 			}
-			if got[0] == closed || got[1] == closed {
+			if got[0] == transcript.Closed || got[1] == transcript.Closed {
 				return
 			}
 		}
-		if it.command != nil && len(it.replies) == 0 {
-			both[0].settle([]*item{it}, before)
+		if it.Command != nil && len(it.Replies) == 0 {
+			both[0].settle([]*transcript.Item{it}, before)
 			wait := patience
-			if s.pauses() {
+			if pauses(s) {
 				wait = 10 * silence
 			}
 			both[1].caughtUp(wait)
@@ -128,9 +128,9 @@ func playBoth(both [2]*player, s *section) {
 }
 
 // pauses reports whether a command of the section pauses clients.
-func (s *section) pauses() bool {
-	return slices.ContainsFunc(s.items, func(it *item) bool {
-		return len(it.command) > 1 && strings.EqualFold(it.command[0], "client") && strings.EqualFold(it.command[1], "pause")
+func pauses(s *transcript.Section) bool {
+	return slices.ContainsFunc(s.Items, func(it *transcript.Item) bool {
+		return len(it.Command) > 1 && strings.EqualFold(it.Command[0], "client") && strings.EqualFold(it.Command[1], "pause")
 	})
 }
 
@@ -140,7 +140,7 @@ func (s *section) pauses() bool {
 func (p *player) caughtUp(wait time.Duration) {
 	for range 2 {
 		c := p.client(0)
-		if err := c.send(encodeCommand(nil, []string{"PING"})); err != nil {
+		if err := c.send(transcript.AppendCommand(nil, []string{"PING"})); err != nil {
 			p.t.Fatal(err)
 		}
 		if _, err := c.receive(wait); err != nil {
@@ -149,30 +149,6 @@ func (p *player) caughtUp(wait time.Duration) {
 			return
 		}
 	}
-}
-
-// alike compares replies, byte by byte unless the directives of the item say that
-// there is more than one right reply.
-func (it *item) alike(got, want string) bool {
-	switch {
-	case it.zsetd || got == want:
-		return true
-	case got == closed || want == closed || got[0] != want[0]:
-		return false
-	case it.any:
-		return true
-	case !it.unordered && it.near == 0:
-		return false
-	}
-	g, _, err1 := protocol.Decode([]byte(got))
-	w, _, err2 := protocol.Decode([]byte(want))
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	if it.near != 0 {
-		return near(g, w, it.near)
-	}
-	return slices.Equal(elements(g, it.group), elements(w, it.group))
 }
 
 // TestTranscriptsRunEverything: each command and subcommand is in a transcript,
@@ -189,18 +165,18 @@ func TestTranscriptsRunEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := parseTranscript(filepath.Base(name), string(text))
+		f, err := transcript.Parse(filepath.Base(name), string(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range f.sections {
-			for _, it := range s.items {
-				if it.command == nil {
+		for _, s := range f.Sections {
+			for _, it := range s.Items {
+				if it.Command == nil {
 					continue
 				}
-				run[strings.ToLower(it.command[0])] = true
-				if len(it.command) > 1 {
-					run[strings.ToLower(it.command[0]+"|"+it.command[1])] = true
+				run[strings.ToLower(it.Command[0])] = true
+				if len(it.Command) > 1 {
+					run[strings.ToLower(it.Command[0]+"|"+it.Command[1])] = true
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 
 // difference is something in which zsetd differs from Redis 7.0 on purpose.
@@ -234,7 +235,7 @@ func TestDifferences(t *testing.T) {
 						break
 					}
 					for _, line := range append(d.after[:len(d.after):len(d.after)], d.try) {
-						words, err := splitWords(line)
+						words, err := transcript.SplitWords(line)
 						if err != nil {
 							t.Fatal(err)
 						}

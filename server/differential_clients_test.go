@@ -16,6 +16,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 
 // company is the number of clients beside the main one.
@@ -216,7 +217,7 @@ func parts(reply string) []string {
 	}
 	var list []string
 	for {
-		b, err := readReply(r, nil)
+		b, err := transcript.ReadReply(r, nil)
 		if err != nil {
 			return list
 		}
@@ -232,19 +233,19 @@ func (p *peer) newcomer(u *scenario, version int) ([]string, error) {
 	}
 	defer nc.Close()
 	c := &client{nc: nc, r: bufio.NewReader(nc)}
-	b := encodeCommand(nil, []string{"HELLO", strconv.Itoa(version)})
+	b := transcript.AppendCommand(nil, []string{"HELLO", strconv.Itoa(version)})
 	for _, s := range u.steps {
-		b = encodeCommand(b, s.argv)
+		b = transcript.AppendCommand(b, s.argv)
 	}
-	b = encodeCommand(encodeCommand(b, []string{"RESET"}), []string{"PING", lastWord})
+	b = transcript.AppendCommand(transcript.AppendCommand(b, []string{"RESET"}), []string{"PING", lastWord})
 	go c.send(b)
 	nc.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := readReply(c.r, nil); err != nil {
+	if _, err := transcript.ReadReply(c.r, nil); err != nil {
 		return nil, err
 	}
 	var replies []string
 	for {
-		b, err := readReply(c.r, nil)
+		b, err := transcript.ReadReply(c.r, nil)
 		switch {
 		case err != nil && strings.Contains(err.Error(), "timeout"):
 			return nil, fmt.Errorf("no reply after %q", replies)
@@ -282,7 +283,7 @@ func (d *differ) together(ours *peer, u *scenario) *mismatch {
 				return &mismatch{}
 			}
 			m.name = u.name
-			m.text = fmt.Sprintf("reply to %s\n%s", quote(strings.Join(s.argv, " ")), m.text)
+			m.text = fmt.Sprintf("reply to %s\n%s", transcript.Quote(strings.Join(s.argv, " ")), m.text)
 			return m
 		}
 	}
@@ -315,7 +316,7 @@ func (p *peer) together(u *scenario) ([]string, error) {
 		let := p.do("CLIENT", "UNBLOCK", strconv.Itoa(c.id()))
 		c.owes = 0
 		r, err := c.receive(patience)
-		if err != nil || r == closed {
+		if err != nil || r == transcript.Closed {
 			return nil, fmt.Errorf("no reply to %q: %s, %v", u.steps[i].argv, r, err)
 		}
 		replies[i] = r + let
@@ -330,7 +331,7 @@ func (p *peer) settled(c *client, argv []string) error {
 		return err
 	}
 	c.owes, _ = strconv.Atoi(strings.Trim(id[0], ":\r\n"))
-	if err := c.send(encodeCommand(nil, argv)); err != nil {
+	if err := c.send(transcript.AppendCommand(nil, argv)); err != nil {
 		return err
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -478,7 +479,7 @@ func (d *differ) crosswise(ours *peer, last bool) *mismatch {
 		theirDump, ok2 := b.(string)
 		differs := func(what, got, want string) *mismatch {
 			return &mismatch{name: "crosswise: " + what, keys: []string{key}, text: fmt.Sprintf("%s of %s (%s)\nredis:\n%s\nzsetd:\n%s", what,
-				quote(key), strings.TrimSpace(want[1:]), clipped(want), clipped(got))}
+				transcript.Quote(key), strings.TrimSpace(want[1:]), clipped(want), clipped(got))}
 		}
 		if !ok1 || !ok2 {
 			return differs("DUMP", got[0], want[0])

@@ -33,6 +33,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 
 var (
@@ -356,19 +357,12 @@ func history(scenarios []scenario) string {
 			}
 			b.WriteString(">")
 			for _, w := range s.argv {
-				b.WriteString(" " + quote(w))
+				b.WriteString(" " + transcript.Quote(w))
 			}
 			b.WriteString("\n")
 		}
 	}
 	return b.String()
-}
-
-func quote(w string) string {
-	if w != "" && !strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'\`, r) }) {
-		return w
-	}
-	return `"` + strings.ReplaceAll(escape(w), `"`, `\"`) + `"`
 }
 
 // peer is one of the two servers: a client and a listener to its events.
@@ -409,7 +403,7 @@ func (p *peer) pipeline(lines [][]string) ([]string, error) { return p.cmd.pipel
 func (c *client) pipeline(lines [][]string) ([]string, error) {
 	var b []byte
 	for _, argv := range lines {
-		b = encodeCommand(b, argv)
+		b = transcript.AppendCommand(b, argv)
 	}
 	sent := make(chan error, 1)
 	go func() { sent <- c.send(b) }()
@@ -418,7 +412,7 @@ func (c *client) pipeline(lines [][]string) ([]string, error) {
 	var buf []byte
 	for i := range lines {
 		var err error
-		buf, err = readReply(c.r, buf[:0])
+		buf, err = transcript.ReadReply(c.r, buf[:0])
 		if err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				err = errors.New("the connection was closed")
@@ -452,14 +446,14 @@ func (p *peer) begin(version int) error {
 	if err := p.meet(version); err != nil {
 		return err
 	}
-	b := encodeCommand(nil, []string{"RESET"})
-	b = encodeCommand(b, []string{"PSUBSCRIBE", eventPatterns, endOfBatch})
+	b := transcript.AppendCommand(nil, []string{"RESET"})
+	b = transcript.AppendCommand(b, []string{"PSUBSCRIBE", eventPatterns, endOfBatch})
 	if err := p.events.send(b); err != nil {
 		return err
 	}
 	for {
 		r, err := p.events.receive(patience)
-		if err != nil || r == closed {
+		if err != nil || r == transcript.Closed {
 			return fmt.Errorf("PSUBSCRIBE: %q, %v", r, err)
 		}
 		if strings.HasPrefix(r, "*3\r\n$10\r\npsubscribe") && strings.HasSuffix(r, ":2\r\n") {
@@ -477,7 +471,7 @@ func (p *peer) heard() ([]string, error) {
 	var events []string
 	for {
 		r, err := p.events.receive(patience)
-		if err != nil || r == closed {
+		if err != nil || r == transcript.Closed {
 			return nil, fmt.Errorf("events: %q, %v", r, err)
 		}
 		v, _, err := protocol.Decode([]byte(r))
@@ -490,7 +484,7 @@ func (p *peer) heard() ([]string, error) {
 		}
 		// The event expired is sent when a server detects the expiry, which depends on time.
 		if channel, _ := m[2].(string); strings.HasPrefix(channel, "__keyspace") && m[3] != "expired" {
-			events = append(events, fmt.Sprintf("%s %s", quote(channel), m[3]))
+			events = append(events, fmt.Sprintf("%s %s", transcript.Quote(channel), m[3]))
 		}
 	}
 }
@@ -635,7 +629,7 @@ func tied(how comparison, argv []string, redis, ours string) bool {
 
 // clipped is the text of a reply, shortened for a message.
 func clipped(reply string) string {
-	lines := replyLines(reply)
+	lines := transcript.Lines(reply)
 	if len(lines) > 30 {
 		lines = append(lines[:30:30], fmt.Sprintf("… and %d more lines", len(lines)-30))
 	}
@@ -692,17 +686,17 @@ func same(how comparison, got, want string) bool {
 	case dump:
 		return (g == nil) == (w == nil)
 	case superset:
-		return isSuperset(elements(g, 1), elements(w, 1))
+		return isSuperset(transcript.Elements(g, 1), transcript.Elements(w, 1))
 	case clientLines:
 		return sameClients(fmt.Sprint(g), fmt.Sprint(w))
 	case greeting, rules:
 		return fmt.Sprint(withoutDetails(g)) == fmt.Sprint(withoutDetails(w))
 	case ordered:
-		return slices.Equal(elements(g, 1), elements(w, 1))
+		return slices.Equal(transcript.Elements(g, 1), transcript.Elements(w, 1))
 	case pairs:
-		return slices.Equal(elements(g, 2), elements(w, 2))
+		return slices.Equal(transcript.Elements(g, 2), transcript.Elements(w, 2))
 	case chance:
-		return len(elements(g, 1)) == len(elements(w, 1)) && (g == nil) == (w == nil)
+		return len(transcript.Elements(g, 1)) == len(transcript.Elements(w, 1)) && (g == nil) == (w == nil)
 	case seconds, millis:
 		gn, _ := g.(int64)
 		wn, ok := w.(int64)
@@ -721,11 +715,11 @@ func same(how comparison, got, want string) bool {
 		if how == scanPairs {
 			group = 2
 		}
-		return slices.Equal(elements(gl[1], group), elements(wl[1], group))
+		return slices.Equal(transcript.Elements(gl[1], group), transcript.Elements(wl[1], group))
 	case encoding:
 		return sameEncoding(g, w)
 	case leafy:
-		gl, wl := leaves(nil, g), leaves(nil, w)
+		gl, wl := transcript.Leaves(nil, g), transcript.Leaves(nil, w)
 		slices.Sort(gl)
 		slices.Sort(wl)
 		return slices.Equal(gl, wl)
@@ -810,7 +804,7 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 	differs := func(db int, key string, what string, got, want any) *mismatch {
 		return &mismatch{
 			name: "state: " + what, scenario: last, keys: []string{key},
-			text: fmt.Sprintf("database %d, key %s: %s\nredis:\n%s\nzsetd:\n%s", db, quote(key), what, clipped(fmt.Sprint(want)), clipped(fmt.Sprint(got))),
+			text: fmt.Sprintf("database %d, key %s: %s\nredis:\n%s\nzsetd:\n%s", db, transcript.Quote(key), what, clipped(fmt.Sprint(want)), clipped(fmt.Sprint(got))),
 		}
 	}
 	both := func(lines [][]string) (got, want []string, err error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 
 // TestGlob asks zsetd and a real redis-server which of many keys match random
@@ -57,7 +58,7 @@ func TestGlob(t *testing.T) {
 			}
 			g, _, _ := protocol.Decode([]byte(got[i]))
 			w, _, _ := protocol.Decode([]byte(want[i]))
-			t.Errorf("%s: zsetd finds %q, Redis %q", quote(part[i][1]), elements(g, 1), elements(w, 1))
+			t.Errorf("%s: zsetd finds %q, Redis %q", transcript.Quote(part[i][1]), transcript.Elements(g, 1), transcript.Elements(w, 1))
 		}
 	}
 }
