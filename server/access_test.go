@@ -257,7 +257,7 @@ func TestIdleTimeoutWhileSending(t *testing.T) {
 			t.Helper()
 			until(t, srv, "what was sent", func() bool {
 				for _, s := range srv.Sessions {
-					if s.Peer.Input.Arrived.Load() == int64(n) {
+					if s.Conn.Arrived() == int64(n) {
 						return true
 					}
 				}

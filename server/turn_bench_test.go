@@ -20,7 +20,8 @@ func BenchmarkTurn(b *testing.B) {
 	defer srv.Close()
 	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	defer s.Close()
-	c := &engine.Conn{Input: engine.Input{Srv: srv, Sess: s}}
+	c := &engine.Input{Srv: srv, Sess: s}
+	var spare []byte
 	feed := func(in []byte) {
 		for len(in) > 0 {
 			n := copy(c.Reader.Space(), in)
@@ -30,9 +31,9 @@ func BenchmarkTurn(b *testing.B) {
 				b.Fatal(err)
 			}
 			if len(c.Batch) > 0 {
-				_, out, _ := s.Turn(c.Batch, c.Spare)
+				_, out, _ := s.Turn(c.Batch, spare)
 				s.Written()
-				c.Spare = out[:0]
+				spare = out[:0]
 			}
 		}
 	}

@@ -186,10 +186,8 @@ func infoClients(srv *engine.Engine, t *engine.InfoText) {
 			continue
 		}
 		connected++
-		if s.Query != nil {
-			taken, free := s.Query()
-			input = max(input, taken+free)
-		}
+		used, free := s.InputBuffer()
+		input = max(input, used+free)
 		output = max(output, s.Out.Cap()+s.Sealed+int(s.Unsent.Load()))
 	}
 	t.Title("Clients")

@@ -34,10 +34,7 @@ func (s *Session) Class() ClientClass {
 
 // AppendInfo appends the line of CLIENT LIST.
 func (s *Session) AppendInfo(b []byte) []byte {
-	taken, free := 0, 0
-	if s.Query != nil {
-		taken, free = s.Query()
-	}
+	taken, free := s.InputBuffer()
 	multi := -1
 	if s.Multi || s.execing > 0 {
 		multi = max(len(s.queue), s.execing)

@@ -52,11 +52,8 @@ const (
 // memory estimates the bytes that a session takes.
 func (s *Session) memory() int64 {
 	n := int64(unsafe.Sizeof(*s)) + int64(s.Out.Cap()+s.Sealed) + s.Unsent.Load() + s.queued + s.nameBytes + argsSize(s.running())
-	if s.Query != nil {
-		taken, free := s.Query()
-		n += int64(taken + free)
-	}
-	return n
+	used, free := s.InputBuffer()
+	return n + int64(used+free)
 }
 
 // limitClients applies the parameters about clients.

@@ -93,7 +93,7 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		case woken <- struct{}{}:
 		default:
 		}
-	}, ended: func() bool { return ctx.Err() != nil }})
+	}, Conn: caller{ctx}})
 	defer func() {
 		// A reply that has arrived meanwhile takes precedence: the command has run,
 		// and an element that it took exists nowhere else.
@@ -136,6 +136,21 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 	}
 	return out, nil
 }
+
+// caller is the connection of a session of Do: it ends with the context of the call.
+type caller struct{ ctx context.Context }
+
+// Ended implements Conn.
+func (c caller) Ended() bool { return c.ctx.Err() != nil }
+
+// InputBuffer implements Conn.
+func (caller) InputBuffer() (used, free int) { return 0, 0 }
+
+// Arrived implements Conn.
+func (caller) Arrived() int64 { return 0 }
+
+// Untaken implements Conn.
+func (caller) Untaken() int64 { return 0 }
 
 // noReply returns the reason why a session of Do has ended without a reply.
 func (s *Session) noReply() error {

@@ -191,7 +191,7 @@ func (srv *Engine) serveSocket(nc net.Conn) bool {
 	}
 	nc.Close()
 	c := &polled{Input: Input{Srv: srv}, loop: l, fd: p.FD, posted: true}
-	p.Wake, p.Input, p.Query, p.polled, p.ended = c.wake, &c.Input, c.query, c, c.ended
+	p.Wake, p.Reader, p.Conn = c.wake, &c.Reader, c
 	srv.Conns[c] = struct{}{}
 	srv.running.Add(1)
 	srv.newSessionAt(&c.Sess, p)
@@ -285,8 +285,11 @@ func (c *polled) wake() {
 	}
 }
 
-// ended reports whether the client has closed its side of the connection.
-func (c *polled) ended() bool { return c.dead.Load() || peerEnded(uintptr(c.fd)) }
+// Ended reports whether the client has closed its side of the connection.
+func (c *polled) Ended() bool { return c.dead.Load() || peerEnded(uintptr(c.fd)) }
+
+// Untaken returns how many written bytes the client has not received yet.
+func (c *polled) Untaken() int64 { return notTaken(c.fd) }
 
 func (c *polled) abort() {
 	c.dead.Store(true)
@@ -456,7 +459,7 @@ func (l *loop) gather() {
 	}
 	others := u.wake[:0]
 	for _, s := range u.wake {
-		if c := s.polled; c != nil && c.loop == l {
+		if c, ok := s.Conn.(*polled); ok && c.loop == l {
 			s.waking = false
 			if len(l.notified) == 0 {
 				l.since = l.srv.At

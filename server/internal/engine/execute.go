@@ -72,7 +72,7 @@ func (s *Session) retry(w *Waiter) {
 // peerClosed reports whether the client has closed its side of the connection. Like
 // Redis, which has read the end of its input by then, the server serves no element
 // to such a client. The check costs a system call.
-func (s *Session) peerClosed() bool { return s.ended != nil && s.ended() }
+func (s *Session) peerClosed() bool { return s.Conn != nil && s.Conn.Ended() }
 
 // EndWait ends a wait with the given reply: the reply for the timeout, or an error.
 func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {

@@ -199,7 +199,7 @@ func (s *Session) conclude() {
 	s.Closing = true
 }
 
-func (c *Conn) finish() {
+func (c *netConn) finish() {
 	c.leaving.Store(true)
 	c.signal()
 	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
@@ -207,7 +207,7 @@ func (c *Conn) finish() {
 
 // readLast reads the input that arrived before the shutdown, or waits until the
 // session may continue. It returns false when there is no more to run.
-func (c *Conn) readLast() bool {
+func (c *netConn) readLast() bool {
 	if c.Sess.Ending() {
 		return false
 	}
@@ -245,14 +245,14 @@ func (c *Conn) readLast() bool {
 }
 
 // unreadOf returns how much can be read from a plain socket.
-func unreadOf(c *Conn) (n int) {
+func unreadOf(c *netConn) (n int) {
 	c.raw.Control(func(fd uintptr) { n = unreadBytes(fd) })
 	return n
 }
 
 // linger waits until the client has taken the written output, if closing now could
 // discard it.
-func (c *Conn) linger() {
+func (c *netConn) linger() {
 	if c.raw == nil {
 		return
 	}
@@ -269,7 +269,7 @@ func (c *Conn) linger() {
 
 // awaitPeerClose half-closes the connection and waits until the client has closed its
 // side, too.
-func (c *Conn) awaitPeerClose() {
+func (c *netConn) awaitPeerClose() {
 	if s, ok := c.socket.(interface{ CloseWrite() error }); ok && s.CloseWrite() == nil {
 		io.Copy(io.Discard, c.socket)
 	}

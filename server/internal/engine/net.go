@@ -63,21 +63,21 @@ type transport interface {
 	finish()
 	// abort closes the connection at once.
 	abort()
-	// ended reports whether the client has closed its side.
-	ended() bool
+	// Ended reports whether the client has closed its side.
+	Ended() bool
 	// closeAfterPanic sends the client its last reply and closes the connection after the
 	// server has panicked. The loops have ended by then.
 	closeAfterPanic()
 }
 
-// Conn is a connection that goroutines of its own serve.
-type Conn struct {
+// netConn is a connection that goroutines of its own serve.
+type netConn struct {
 	Input
 	nc        net.Conn
 	socket    net.Conn        // the connection under nc, or nc itself
 	raw       syscall.RawConn // of a plain socket; nil for others
 	rawSocket syscall.RawConn // of the socket, also under TLS; nil if there is none
-	Spare     []byte          // a written output buffer, for reuse
+	spare     []byte          // a written output buffer, for reuse
 
 	buffers *ioBuffers // nil while it waits for input
 	ready   func(fd uintptr) bool
@@ -105,8 +105,8 @@ type Input struct {
 	kept        bool       // batch no longer refers to the reader's buffer
 	weighedSize int        // size of the input buffer at the session's last weighing; see filled
 
-	buffer  atomic.Uint64 // size and used bytes of the input buffer; see query
-	Arrived atomic.Int64  // total bytes
+	buffer  atomic.Uint64 // size and used bytes of the input buffer; see InputBuffer
+	arrived atomic.Int64  // total bytes
 
 	leaving  atomic.Bool // finish was called
 	measured bool        // unread is valid
@@ -280,7 +280,7 @@ func (srv *Engine) awaitSlot() {
 func (srv *Engine) anyEnded() bool {
 	var sockets pollSet
 	for c := range srv.Conns {
-		if _, stays := srv.staying[c]; !stays && !sockets.add(c) && c.ended() {
+		if _, stays := srv.staying[c]; !stays && !sockets.add(c) && c.Ended() {
 			return true
 		}
 	}
@@ -295,7 +295,7 @@ func (srv *Engine) markStaying() {
 		srv.staying = map[transport]struct{}{}
 	}
 	for c := range srv.Conns {
-		if c.ended() {
+		if c.Ended() {
 			srv.staying[c] = struct{}{}
 		}
 	}
@@ -337,8 +337,8 @@ func (srv *Engine) ServeConn(nc net.Conn) {
 	if srv.polls && srv.serveSocket(nc) {
 		return
 	}
-	c := &Conn{Input: Input{Srv: srv}, nc: nc, socket: socketOf(nc), recheck: make(chan struct{}, 1)}
-	p := Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Input: &c.Input, Query: c.query}
+	c := &netConn{Input: Input{Srv: srv}, nc: nc, socket: socketOf(nc), recheck: make(chan struct{}, 1)}
+	p := Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Reader: &c.Reader, Conn: c}
 	var raw syscall.RawConn
 	switch nc := c.socket.(type) {
 	case *net.TCPConn:
@@ -349,13 +349,9 @@ func (srv *Engine) ServeConn(nc net.Conn) {
 		p.LocalAddr += ":0" // as in Redis
 		p.Addr, p.Unix = p.LocalAddr, true
 	}
-	c.rawSocket, p.ended = raw, c.ended
+	c.rawSocket = raw
 	if raw != nil {
 		raw.Control(func(fd uintptr) { p.FD = int(fd) })
-		p.inKernel = func() (n int64) {
-			raw.Control(func(fd uintptr) { n = notTaken(int(fd)) })
-			return n
-		}
 	}
 	if p.Secure = c.socket != c.nc; !p.Secure {
 		c.raw, c.ready = raw, c.readReady
@@ -365,8 +361,17 @@ func (srv *Engine) ServeConn(nc net.Conn) {
 	srv.running.Go(c.serve)
 }
 
-// ended reports whether the client has closed its side of the connection.
-func (c *Conn) ended() bool {
+// Untaken returns how many written bytes the client has not received yet; 0 if the
+// connection is not a socket.
+func (c *netConn) Untaken() (n int64) {
+	if c.rawSocket != nil {
+		c.rawSocket.Control(func(fd uintptr) { n = notTaken(int(fd)) })
+	}
+	return n
+}
+
+// Ended reports whether the client has closed its side of the connection.
+func (c *netConn) Ended() bool {
 	if c.dead.Load() {
 		return true
 	}
@@ -429,7 +434,7 @@ func isRemote(nc net.Conn) bool {
 	return ok && !addr.IP.IsLoopback()
 }
 
-func (c *Conn) serve() {
+func (c *netConn) serve() {
 	if c.talkRecovering() {
 		return // closeAllAfterPanic does the rest
 	}
@@ -447,7 +452,7 @@ func (c *Conn) serve() {
 // talkRecovering is talk. A panic of this goroutine without the server's lock has
 // damaged state of this client only, so it ends no other client. It returns true if
 // the server has stopped.
-func (c *Conn) talkRecovering() (broken bool) {
+func (c *netConn) talkRecovering() (broken bool) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -462,7 +467,7 @@ func (c *Conn) talkRecovering() (broken bool) {
 }
 
 // talk reads, runs and answers commands until the connection is to be closed.
-func (c *Conn) talk() {
+func (c *netConn) talk() {
 	if !c.handshake() {
 		return
 	}
@@ -514,7 +519,7 @@ func (c *Conn) talk() {
 }
 
 // read reads the next input.
-func (c *Conn) read() (n int, err error) {
+func (c *netConn) read() (n int, err error) {
 	if c.raw == nil || !canReadNow {
 		return c.nc.Read(c.space())
 	}
@@ -529,7 +534,7 @@ func (c *Conn) read() (n int, err error) {
 
 // readReady reads the input that has arrived. It returns false if there is none and
 // the connection must wait.
-func (c *Conn) readReady(fd uintptr) bool {
+func (c *netConn) readReady(fd uintptr) bool {
 	c.borrow()
 	n, wait, err := readNow(fd, c.space())
 	if wait {
@@ -543,7 +548,7 @@ func (c *Conn) readReady(fd uintptr) bool {
 }
 
 // borrow provides the connection with I/O buffers.
-func (c *Conn) borrow() {
+func (c *netConn) borrow() {
 	if c.buffers != nil {
 		return
 	}
@@ -558,14 +563,14 @@ func (c *Conn) borrow() {
 	if c.lists == nil {
 		c.lists, k.lists = k.lists, nil
 	}
-	if c.Spare == nil {
-		c.Spare, k.output = k.output, nil
+	if c.spare == nil {
+		c.spare, k.output = k.output, nil
 	}
 }
 
 // lend returns the I/O buffers, unless part of a command has arrived or commands
 // wait.
-func (c *Conn) lend() {
+func (c *netConn) lend() {
 	k := c.buffers
 	if k == nil || len(c.Batch) > 0 {
 		return
@@ -580,8 +585,8 @@ func (c *Conn) lend() {
 	if c.lists != nil {
 		k.lists, c.lists = c.lists, nil
 	}
-	if c.Spare != nil {
-		k.output, c.Spare = c.Spare, nil
+	if c.spare != nil {
+		k.output, c.spare = c.spare, nil
 	}
 	c.buffers = nil
 	c.Srv.bufferPool.Put(k)
@@ -605,7 +610,7 @@ func (c *Input) release() (buf []byte, none bool) {
 
 // process runs all commands that have arrived, until the session stalls. It returns
 // false when the session is to end.
-func (c *Conn) process() bool {
+func (c *netConn) process() bool {
 	for !c.dead.Load() && !c.Sess.Stalled.Load() {
 		// The rest of a batch from before the session was blocked comes first.
 		if len(c.Batch) == 0 {
@@ -617,16 +622,16 @@ func (c *Conn) process() bool {
 		if len(c.Batch) == 0 {
 			break
 		}
-		done, out, ending := c.Sess.Turn(c.Batch, c.Spare)
-		c.Spare = nil
+		done, out, ending := c.Sess.Turn(c.Batch, c.spare)
+		c.spare = nil
 		if b := c.Sess.spare; b != nil {
 			if c.Sess.spare = nil; done < len(c.Batch) || cap(b) <= keepOut {
-				c.Spare = b
+				c.spare = b
 			}
 		}
 		if out != nil {
 			if c.write(out) && cap(out) <= keepOut {
-				c.Spare = out[:0]
+				c.spare = out[:0]
 			}
 		}
 		if ending {
@@ -659,7 +664,7 @@ func (c *Input) space() []byte {
 	return c.Reader.Space()
 }
 
-// note publishes the size and fill of the input buffer, for query.
+// note publishes the size and fill of the input buffer, for InputBuffer.
 func (c *Input) note() int {
 	size := c.Reader.Size()
 	const most = math.MaxUint32
@@ -671,7 +676,7 @@ func (c *Input) note() int {
 // false if the input exceeds the client's limit.
 func (c *Input) filled(n int) bool {
 	c.Reader.Filled(n)
-	c.Arrived.Store(c.Arrived.Load() + int64(n)) // only this goroutine writes it
+	c.arrived.Store(c.arrived.Load() + int64(n)) // only this goroutine writes it
 	size := c.note()
 	limits := c.Srv.limits.Load()
 	limit := limits.queryBuffer
@@ -741,7 +746,7 @@ func (srv *Engine) lostClient(s *Session, p any) {
 }
 
 // fail replies a parse error and closes the connection.
-func (c *Conn) fail(err error) {
+func (c *netConn) fail(err error) {
 	var out []byte
 	c.Srv.Locked(func() {
 		c.Sess.Out.Error("ERR " + err.Error())
@@ -758,7 +763,7 @@ func (c *Conn) fail(err error) {
 // write sends output that the caller has claimed: as much as the socket accepts at
 // once, the rest from a separate goroutine. It reports whether out itself is
 // written.
-func (c *Conn) write(out []byte) bool {
+func (c *netConn) write(out []byte) bool {
 	for first := true; out != nil; first = false {
 		n, err := c.try(out)
 		c.Srv.countOutput(n)
@@ -779,7 +784,7 @@ func (c *Conn) write(out []byte) bool {
 
 // try writes as much as a socket accepts without waiting. Other connections have no
 // such operation and accept nothing.
-func (c *Conn) try(out []byte) (n int, err error) {
+func (c *netConn) try(out []byte) (n int, err error) {
 	if c.raw == nil {
 		return 0, nil
 	}
@@ -794,7 +799,7 @@ func (c *Conn) try(out []byte) (n int, err error) {
 }
 
 // drain writes until no output is left, and waits for the client without a limit.
-func (c *Conn) drain(out []byte) {
+func (c *netConn) drain(out []byte) {
 	for out != nil {
 		for len(out) > 0 {
 			c.Sess.Unsent.Store(int64(len(out)))
@@ -817,7 +822,7 @@ func (c *Conn) drain(out []byte) {
 
 // wake is called when other code has written to the session's output queue, or the
 // session may continue or must end.
-func (c *Conn) wake() {
+func (c *netConn) wake() {
 	out, killed, _ := c.Sess.Take()
 	if killed {
 		c.abort()
@@ -830,16 +835,19 @@ func (c *Conn) wake() {
 	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
 }
 
-// query returns the used and the free bytes of the input buffer, as of the last
-// note.
-func (c *Input) query() (taken, free int) {
+// InputBuffer returns the used and the free bytes of the input buffer, as of the
+// last note.
+func (c *Input) InputBuffer() (used, free int) {
 	b := c.buffer.Load()
-	taken = int(b & math.MaxUint32)
-	return taken, max(int(b>>32)-taken, 0)
+	used = int(b & math.MaxUint32)
+	return used, max(int(b>>32)-used, 0)
 }
 
+// Arrived returns how many bytes have been read.
+func (c *Input) Arrived() int64 { return c.arrived.Load() }
+
 // signal makes serve check its session again, unless it is reading.
-func (c *Conn) signal() {
+func (c *netConn) signal() {
 	select {
 	case c.recheck <- struct{}{}:
 	default:
@@ -848,7 +856,7 @@ func (c *Conn) signal() {
 
 // over reports whether the connection can be closed: it is dead, or its last reply
 // is written.
-func (c *Conn) over() bool {
+func (c *netConn) over() bool {
 	out, killed, closed := c.Sess.Take()
 	if out != nil {
 		c.write(out)
@@ -856,13 +864,13 @@ func (c *Conn) over() bool {
 	return killed || closed || c.dead.Load()
 }
 
-func (c *Conn) abort() {
+func (c *netConn) abort() {
 	c.dead.Store(true)
 	c.socket.Close() // without TLS close_notify, which may take time
 	c.signal()
 }
 
-func (c *Conn) closeAfterPanic() {
+func (c *netConn) closeAfterPanic() {
 	if out := c.Sess.lastReply(false); out != nil {
 		limit := time.AfterFunc(lastReplyTime, c.abort) // not a deadline: the connection's own goroutine may reset one
 		defer limit.Stop()

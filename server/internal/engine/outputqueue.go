@@ -409,12 +409,8 @@ func (s *Session) checkProgress(n int64) bool {
 // progress is a number that changes when the client takes data.
 func (s *Session) progress() int64 {
 	n := s.late.Load()
-	switch {
-	case s.Killed: // its socket may be closed
-	case s.polled != nil:
-		n -= notTaken(s.FD)
-	case s.inKernel != nil:
-		n -= s.inKernel()
+	if s.Conn != nil && !s.Killed { // the socket of a killed one may be closed
+		n -= s.Conn.Untaken()
 	}
 	return n
 }

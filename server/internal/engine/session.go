@@ -74,35 +74,42 @@ type Session struct {
 	weight
 }
 
-// Peer is the transport's side of a session: addresses, descriptor and callbacks.
+// Peer is the transport's side of a session: addresses, descriptor and connection.
 type Peer struct {
 	Addr, LocalAddr string
 	FD              int  // -1 if there is none
 	Unix            bool // a unix socket
 	Secure          bool // it speaks TLS
 
-	// wake notifies the transport that the session has output from outside its own
+	// Wake notifies the transport that the session has output from outside its own
 	// turn, may continue after having been blocked, or is to be closed. It is
 	// called without the lock, possibly from any goroutine.
 	Wake func()
 
-	// polled is the connection, if a loop of the epoll transport serves it.
-	polled *polled
-
-	// input is the parser of the session's commands; nil if no transport reads
+	// Reader is the parser of the session's commands; nil if no transport reads
 	// them.
-	Input *Input
+	Reader *protocol.Reader
 
-	// query returns the used and the free bytes of the input buffer. May be nil.
-	Query func() (taken, free int)
+	// Conn is the connection; nil if there is none.
+	Conn Conn
+}
 
-	// inKernel returns how many written bytes the client has not received yet. May
-	// be nil.
-	inKernel func() int64
+// Conn is the state of a session's connection that only its transport knows. The
+// methods are called with the lock held, and do not wait.
+type Conn interface {
+	// Ended reports whether the client has closed its side of the connection, even
+	// if the transport has not read that far.
+	Ended() bool
 
-	// ended reports whether the client has closed its side of the connection, even
-	// if the transport has not read that far. May be nil.
-	ended func() bool
+	// InputBuffer returns the used and the free bytes of the input buffer.
+	InputBuffer() (used, free int)
+
+	// Arrived returns how many bytes of input there have been.
+	Arrived() int64
+
+	// Untaken returns how many written bytes the client has not received yet; 0 if
+	// that is unknown.
+	Untaken() int64
 }
 
 // replyMode is the mode that CLIENT REPLY sets.
@@ -156,10 +163,8 @@ func (srv *Engine) newSessionAt(place **Session, p Peer) {
 func (s *Session) Close() (out []byte) {
 	s.Engine.maintain(func() { // not do, which may serve s an element that it waits for
 		s.garbage += int(s.Unsent.Load())
-		if s.Query != nil {
-			taken, free := s.Query()
-			s.garbage += taken + free
-		}
+		used, free := s.InputBuffer()
+		s.garbage += used + free
 		out, _, _ = s.taken(nil)
 		s.drop()
 		s.Reset()
@@ -207,7 +212,7 @@ const (
 // other code uses after the command. It returns false for a postponed command
 // without asking the client's reader, which may be in use by then.
 func (s *Session) Owns(arg []byte) bool {
-	return s.Peer.Input != nil && !s.runningPostponed && s.Peer.Input.Reader.Apart(arg)
+	return s.Reader != nil && !s.runningPostponed && s.Reader.Apart(arg)
 }
 
 // Turn runs commands in order until all are done, the session blocks or is to
@@ -429,6 +434,14 @@ func (s *Session) dispatch(argv [][]byte) {
 
 // ErrNoReplicas is the error of writes while min-replicas-to-write is not met.
 const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
+
+// InputBuffer returns the used and the free bytes of the connection's input buffer.
+func (s *Session) InputBuffer() (used, free int) {
+	if s.Conn == nil {
+		return 0, 0
+	}
+	return s.Conn.InputBuffer()
+}
 
 // LacksReplicas reports whether the configuration requires replicas for writes.
 // There never are any.

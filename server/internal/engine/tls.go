@@ -386,7 +386,7 @@ func (srv *Engine) ServeTLS(l net.Listener) (err error) {
 
 // handshake performs the TLS handshake before the first command. It returns false
 // if the client fails to complete it.
-func (c *Conn) handshake() bool {
+func (c *netConn) handshake() bool {
 	nc, secure := c.nc.(*tls.Conn)
 	if !secure {
 		return true

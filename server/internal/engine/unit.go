@@ -503,10 +503,8 @@ const leastProgress = 1 << 10
 // existence of either is enough.
 func (s *Session) proceeds() bool {
 	input, unsent := int64(0), s.Unsent.Load()
-	if s.Query != nil {
-		if half, _ := s.Query(); half > 0 {
-			input = s.Peer.Input.Arrived.Load()
-		}
+	if half, _ := s.InputBuffer(); half > 0 {
+		input = s.Conn.Arrived()
 	}
 	moved := input > 0 && (s.moved.input == 0 || input-s.moved.input >= leastProgress) ||
 		unsent > 0 && (s.moved.unsent == 0 || max(unsent-s.moved.unsent, s.moved.unsent-unsent) >= leastProgress)
