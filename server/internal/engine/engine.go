@@ -57,7 +57,7 @@ type Engine struct {
 	subkeys     EventClass // the event classes for which members must be recorded
 	Sessions    map[int64]*Session
 	current     *Session // the session whose turn it is
-	looping     *loop    // the loop that holds the lock, if any
+	looping     Loop     // the loop that holds the lock, if any
 	lastID      int64
 	ReplID      string // replication ID
 	Freeing     freeing

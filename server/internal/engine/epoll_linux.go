@@ -48,7 +48,7 @@ import (
 //
 // A script that lends the lock occupies the goroutine that runs it. So that the
 // other clients of its loop receive -BUSY, another goroutine becomes the loop
-// (replace); the old one posts its client when the script has ended, and exits.
+// (Replace); the old one posts its client when the script has ended, and exits.
 
 const (
 	// maxLoops is the maximum number of loops. There is one per two cores. On two
@@ -100,9 +100,10 @@ type loop struct {
 	turn      []*polled // of those, the connections in the current round of turns
 	at        int       // how many of turn have had theirs
 	done      []*polled // have run commands; their replies are to be written
-	notified  []*polled // have output or a new state from other sessions: see tell
+	notified  []*polled // have output or a new state from other sessions: see flushNotified
 	since     time.Time // a lower bound of when the first of these was added
 	running   *polled   // the connection whose commands run
+	unwritten int       // bytes of replies of the current lock hold
 	busy      bool      // the last poll returned several events
 	events    [maxEvents]unix.EpollEvent
 	unhandled []unix.EpollEvent // events of the last poll that are not handled yet
@@ -335,7 +336,8 @@ func (l *loop) turns() bool {
 	}
 	l.traffic.flushTo(l.srv)
 	for l.at < len(l.turn) {
-		if !l.hold() {
+		l.unwritten = 0
+		if !l.srv.RunTurns(l) {
 			return false
 		}
 		l.flush()
@@ -345,86 +347,33 @@ func (l *loop) turns() bool {
 	return true
 }
 
-// next returns the client of the next turn, or nil if there is none left.
-func (l *loop) next() *polled {
+// Next implements engine.Loop.
+func (l *loop) Next() (s *Session, batch [][][]byte, spare []byte) {
 	for l.at < len(l.turn) {
 		c := l.turn[l.at]
 		l.at++
 		c.queued = false
 		if !c.gone {
-			return c
+			l.running = c
+			return c.Sess, c.Batch, l.output()
 		}
 	}
-	return nil
+	return nil, nil, nil
 }
 
-// hold is one lock hold, for as many clients as its time allows. It returns false
-// if another goroutine has become the loop.
-func (l *loop) hold() bool {
-	srv := l.srv
-	srv.Mu.Lock()
-	if srv.Busy {
-		c := l.next()
-		if c == nil {
-			srv.Mu.Unlock()
-			return true
-		}
-		done, out, ending := c.Sess.turnWhileBusy(c.Batch)
-		c.worked(done, out, ending)
-		return true
-	}
-	away, mine := l.work()
-	srv.unlock()
-	if away != nil {
-		away.scriptEnded.Store(true)
-		away.wake()
-	}
-	return mine
+// Ran implements engine.Loop.
+func (l *loop) Ran(done int, out, unused []byte, ending bool) (more bool) {
+	c := l.running
+	l.running = nil
+	l.keepOutput(unused)
+	c.worked(done, out, ending)
+	l.done = append(l.done, c)
+	l.unwritten += len(out)
+	return l.unwritten <= flushBytes
 }
 
-// work is hold with the lock held. It returns mine == false if another goroutine
-// has become the loop, and in away the client whose script caused that.
-func (l *loop) work() (away *polled, mine bool) {
-	srv := l.srv
-	defer srv.guard()
-	srv.looping = l
-	srv.Freeze()
-	bytes := 0
-	for first := srv.At; ; {
-		c := l.next()
-		if c == nil {
-			break
-		}
-		l.running = c
-		srv.serveDue()
-		done, out, ending := c.Sess.work(c.Batch, l.output())
-		if srv.looping != l {
-			srv.finishTurn()
-			c.out, c.Batch, c.ending = out, c.Batch[done:], ending
-			return c, false
-		}
-		l.running = nil
-		l.keepOutput(c.Sess.unused())
-		c.worked(done, out, ending)
-		srv.finishTurn()
-		if srv.looping != l { // a postponed command has run for long
-			return nil, false
-		}
-		if bytes += len(out); bytes > flushBytes || srv.At.Sub(first) > turnTime {
-			break
-		}
-		srv.SetClock(srv.At) // the reading from the end of the last command
-		srv.Keeper.turnSequence = srv.Keys.Sequence()
-	}
-	srv.looping = nil
-	l.gather()
-	return nil, true
-}
-
-// replace makes another goroutine the loop, because the calling one, which holds
-// the server's lock, is occupied by a script.
-func (l *loop) replace() {
-	l.srv.looping = nil
+// Replace implements engine.Loop.
+func (l *loop) Replace() {
 	if c := l.running; c != nil {
 		l.running, c.detached = nil, true
 		c.setInterest(0)
@@ -432,12 +381,32 @@ func (l *loop) replace() {
 	l.srv.loops.gone.Go(l.run)
 }
 
+// Detached implements engine.Loop. The connection returns to the loop.
+func (l *loop) Detached(s *Session, done int, out []byte, ending bool) {
+	c := s.Conn.(*polled)
+	c.worked(done, out, ending)
+	c.scriptEnded.Store(true)
+	c.wake()
+}
+
+// Woken implements engine.Loop.
+func (l *loop) Woken(s *Session) bool {
+	c, ok := s.Conn.(*polled)
+	if !ok || c.loop != l {
+		return false
+	}
+	if len(l.notified) == 0 {
+		l.since = l.srv.At
+	}
+	l.markNotified(c)
+	return true
+}
+
 // worked records the result of a turn.
 func (c *polled) worked(done int, out []byte, ending bool) {
 	c.Batch = c.Batch[done:]
 	c.out = out
 	c.ending = c.ending || ending
-	c.loop.done = append(c.loop.done, c)
 }
 
 // flush writes the replies of the turns.
@@ -450,30 +419,8 @@ func (l *loop) flush() {
 	l.done = l.done[:0]
 }
 
-// gather takes the clients of this loop out of the server's wake list, so that
-// unlock need not post them. It is called with the server's lock held.
-func (l *loop) gather() {
-	u := &l.srv.Scope
-	if len(u.wake) == 0 {
-		return
-	}
-	others := u.wake[:0]
-	for _, s := range u.wake {
-		if c, ok := s.Conn.(*polled); ok && c.loop == l {
-			s.waking = false
-			if len(l.notified) == 0 {
-				l.since = l.srv.At
-			}
-			l.markNotified(c)
-		} else {
-			others = append(others, s)
-		}
-	}
-	u.wake = others
-}
-
 // waited returns an upper bound of how long output for other sessions has waited
-// for tell.
+// for flushNotified.
 func (l *loop) waited() time.Duration {
 	d := l.srv.since(l.since)
 	if d < 0 {
@@ -482,7 +429,7 @@ func (l *loop) waited() time.Duration {
 	return d
 }
 
-// markNotified adds c to the clients that tell handles.
+// markNotified adds c to the clients that flushNotified handles.
 func (l *loop) markNotified(c *polled) {
 	if !c.inNotified {
 		c.inNotified = true
@@ -493,9 +440,7 @@ func (l *loop) markNotified(c *polled) {
 // flushNotified handles the clients that have output from other sessions, may continue, or
 // are to end, and writes that output.
 func (l *loop) flushNotified() {
-	l.srv.Mu.Lock()
-	l.srv.guarded(l.takeNotified)
-	l.srv.Mu.Unlock()
+	l.srv.LockedNow(l.takeNotified)
 	told := l.notified
 	l.notified = nil
 	for i, c := range told {
@@ -516,7 +461,7 @@ func (l *loop) flushNotified() {
 	}
 }
 
-// takeNotified takes the output of the clients that tell handles. It is called with the
+// takeNotified takes the output of the clients that flushNotified handles. It is called with the
 // server's lock held.
 func (l *loop) takeNotified() {
 	for _, c := range l.notified {

@@ -6,7 +6,6 @@ import "net"
 
 // Stubs of the epoll transport, which exists only on Linux.
 type (
-	loop   struct{}
 	loops  struct{}
 	polled struct{}
 )
@@ -17,8 +16,6 @@ type pollSet struct{}
 func (pollSet) add(transport) bool { return false }
 
 func (pollSet) anyEnded() bool { return false }
-
-func (*loop) replace() {}
 
 func (*loops) stop() {}
 

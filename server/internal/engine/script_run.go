@@ -370,9 +370,7 @@ func (srv *Engine) yieldLock() {
 	srv.Scope = commitScope{srv: srv, Changes: u.Changes, wake: u.wake} // sessions with new output are woken now
 	u.wake = nil
 	srv.current, srv.Busy = nil, true
-	if srv.looping != nil {
-		srv.looping.replace() // a new goroutine must read the loop's other clients
-	}
+	srv.replaceLoop() // a new goroutine must read the loop's other clients
 	if srv.PausedUntil == 0 {
 		srv.Keys.Freeze()
 	}

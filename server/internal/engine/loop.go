@@ -1,0 +1,116 @@
+package engine
+
+// Loop is a goroutine of a transport that serves many sessions, and runs the commands
+// of several of them in one lock hold: see RunTurns. Its methods are called with the
+// lock held.
+type Loop interface {
+	// Next returns the session of the next turn, its commands, and a buffer for the
+	// replies, see Session.Turn. It returns nil if no session has commands.
+	Next() (s *Session, batch [][][]byte, spare []byte)
+
+	// Ran receives the results of that turn, see Session.Turn, and the buffer if the
+	// turn has not used it. It returns false if the loop is to write replies before
+	// further turns. While a script lends the lock it is called without the lock.
+	Ran(done int, out, unused []byte, ending bool) (more bool)
+
+	// Woken reports whether the loop serves a session, which has pending work: see
+	// Peer.Wake. If so it is Wake that does not wait for the end of the lock hold.
+	Woken(s *Session) bool
+
+	// Replace starts another goroutine as the loop: a script of the turn lends the
+	// lock, and occupies the goroutine that has called RunTurns.
+	Replace()
+
+	// Detached receives the results of a turn in place of Ran if the loop was replaced
+	// during the turn. The calling goroutine is no longer the loop.
+	Detached(s *Session, done int, out []byte, ending bool)
+}
+
+// RunTurns gives turns to the sessions of a loop in one lock hold, until they have no
+// more commands, Ran returns false, or the time of a turn is over. It returns false if
+// another goroutine has become the loop meanwhile. While a script lends the lock it
+// gives one session a turn, see turnWhileBusy.
+func (srv *Engine) RunTurns(l Loop) (mine bool) {
+	srv.Mu.Lock()
+	if srv.Busy {
+		s, batch, spare := l.Next()
+		if s == nil {
+			srv.Mu.Unlock()
+			return true
+		}
+		done, out, ending := s.turnWhileBusy(batch)
+		l.Ran(done, out, spare, ending)
+		return true
+	}
+	mine = srv.runTurns(l)
+	srv.unlock()
+	return mine
+}
+
+// runTurns is RunTurns with the lock held, while no script lends it.
+func (srv *Engine) runTurns(l Loop) (mine bool) {
+	defer srv.guard()
+	srv.looping = l
+	srv.Freeze()
+	for first := srv.At; ; {
+		s, batch, spare := l.Next()
+		if s == nil {
+			break
+		}
+		srv.serveDue()
+		done, out, ending := s.work(batch, spare)
+		if srv.looping != l {
+			srv.finishTurn()
+			l.Detached(s, done, out, ending)
+			return false
+		}
+		more := l.Ran(done, out, s.unused(), ending)
+		srv.finishTurn()
+		if srv.looping != l { // a postponed command has run for long
+			return false
+		}
+		if !more || srv.At.Sub(first) > turnTime {
+			break
+		}
+		srv.SetClock(srv.At) // the reading from the end of the last command
+		srv.Keeper.turnSequence = srv.Keys.Sequence()
+	}
+	srv.looping = nil
+	srv.passWoken(l)
+	return true
+}
+
+// passWoken passes the loop its sessions in the wake list, so that unlock need not
+// wake them. It is called with the lock held.
+func (srv *Engine) passWoken(l Loop) {
+	u := &srv.Scope
+	if len(u.wake) == 0 {
+		return
+	}
+	others := u.wake[:0]
+	for _, s := range u.wake {
+		if l.Woken(s) {
+			s.waking = false
+		} else {
+			others = append(others, s)
+		}
+	}
+	u.wake = others
+}
+
+// replaceLoop starts another goroutine for the loop that holds the lock, if any: the
+// script of its turn is about to lend the lock.
+func (srv *Engine) replaceLoop() {
+	if l := srv.looping; l != nil {
+		srv.looping = nil
+		l.Replace()
+	}
+}
+
+// LockedNow runs f with the lock held, also while a script lends it. f changes no data
+// and wakes no session.
+func (srv *Engine) LockedNow(f func()) {
+	srv.Mu.Lock()
+	srv.guarded(f)
+	srv.Mu.Unlock()
+}
