@@ -107,7 +107,7 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 	done, out, ending := s.Turn([][][]byte{argv}, nil)
 	stopped := srv.Stopped
 	for out == nil && !ending || done == 0 {
-		if stopped == nil && s.waitsForOthers() {
+		if stopped == nil && s.WaitsForOthers() {
 			return nil, srv.closedError()
 		}
 		select {

@@ -195,7 +195,7 @@ func (srv *Engine) serveSocket(nc net.Conn) bool {
 	p.Wake, p.Reader, p.Conn = c.wake, &c.Reader, c
 	srv.Conns[c] = struct{}{}
 	srv.running.Add(1)
-	srv.newSessionAt(&c.Sess, p)
+	srv.NewSessionAt(&c.Sess, p)
 	l.mu.Lock()
 	c.posted = false // wake can report the session from here on
 	l.mu.Unlock()
@@ -422,7 +422,7 @@ func (l *loop) flush() {
 // waited returns an upper bound of how long output for other sessions has waited
 // for flushNotified.
 func (l *loop) waited() time.Duration {
-	d := l.srv.since(l.since)
+	d := l.srv.Clock().Sub(l.since)
 	if d < 0 {
 		return math.MaxInt64 // the clock was set back
 	}
@@ -469,7 +469,7 @@ func (l *loop) takeNotified() {
 		if c.gone || c.detached {
 			continue
 		}
-		out, killed, closed := c.Sess.taken(c.spare)
+		out, killed, closed := c.Sess.TakeLocked(c.spare)
 		if out != nil {
 			c.out, c.spare = out, nil
 		}
@@ -567,7 +567,7 @@ func (l *loop) handleEvent(e *unix.EpollEvent) {
 		out, before := c.rest, l.traffic.output
 		c.rest = nil
 		c.write(out)
-		c.Sess.late.Add(l.traffic.output - before)
+		c.Sess.RecordTaken(l.traffic.output - before)
 	}
 	switch {
 	case c.interest&unix.EPOLLIN != 0:
@@ -607,7 +607,7 @@ func (l *loop) proceed(c *polled) {
 		if len(c.Batch) == 0 {
 			if err := c.Parse(); err != nil {
 				c.ending = true
-				c.Srv.running.Go(func() { c.Srv.Attempt(func() { c.fail(err) }) })
+				c.Srv.running.Go(func() { c.Srv.Attempt(func() { c.Sess.FailInput(err) }) })
 			}
 		}
 		if len(c.Batch) > 0 {
@@ -619,13 +619,13 @@ func (l *loop) proceed(c *polled) {
 	} else if stalled && len(c.Batch) == 0 {
 		l.release(c) // a waiter holds a copy of its command
 	}
-	if c.halfClosed && !c.ending && !c.queued && c.rest == nil && !c.Sess.finishHalfClosed() {
+	if c.halfClosed && !c.ending && !c.queued && c.rest == nil && !c.Sess.FinishHalfClosed() {
 		c.close()
 		return
 	}
 	leaving := c.leaving.Load() && !c.ending
 	if leaving && c.hasRunAll() {
-		c.Sess.conclude()
+		c.Sess.Conclude()
 		c.ending = true
 		l.proceed(c)
 		return
@@ -672,7 +672,7 @@ func (c *polled) hasRunAll() bool {
 	case c.queued:
 		return false
 	case c.Sess.Stalled.Load():
-		return c.Sess.waitsForOthers()
+		return c.Sess.WaitsForOthers()
 	case c.Sess.OutputExceedsLimit():
 		return false
 	}
@@ -833,15 +833,6 @@ func (l *loop) keepOutput(b []byte) {
 	}
 }
 
-// fail replies a parse error and closes the connection. It waits for a busy script.
-func (c *polled) fail(err error) {
-	c.Srv.Locked(func() {
-		c.Sess.Out.Error("ERR " + err.Error())
-		c.Sess.Closing = true
-		c.Sess.pending()
-	})
-}
-
 // reply writes the output of the last turn.
 func (c *polled) reply() {
 	if out := c.out; out != nil {
@@ -867,7 +858,7 @@ func (c *polled) write(out []byte) (written bool) {
 		}
 		if n < len(out) {
 			c.rest = out[n:]
-			c.Sess.recordUnsent(len(c.rest))
+			c.Sess.RecordUnsent(len(c.rest))
 			return written
 		}
 		written = true
@@ -934,7 +925,7 @@ func (c *polled) closed(behind bool) {
 	unix.Close(c.fd)
 	c.Srv.leave(c)
 	if c.Sess != nil {
-		c.Srv.Attempt(c.Sess.released)
+		c.Srv.Attempt(c.Sess.Released)
 	}
 	c.Srv.running.Done()
 }
@@ -943,7 +934,7 @@ func (c *polled) closeAfterPanic() {
 	if c.gone {
 		return // closed does the rest
 	}
-	if out := slices.Concat(c.rest, c.out, c.Sess.lastReply(true)); len(out) > 0 {
+	if out := slices.Concat(c.rest, c.out, c.Sess.LastReply(true)); len(out) > 0 {
 		c.lastWrite(out)
 	}
 	c.closed(true)

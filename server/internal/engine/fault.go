@@ -252,9 +252,9 @@ func (srv *Engine) closeAllAfterPanic() {
 	}
 }
 
-// lastReply returns the output to send to a client when no command runs any more.
+// LastReply returns the output to send to a client when no command runs any more.
 // mine reports that no other goroutine can be about to write.
-func (s *Session) lastReply(mine bool) []byte {
+func (s *Session) LastReply(mine bool) []byte {
 	if s == nil {
 		return nil
 	}

@@ -178,9 +178,9 @@ func (c *Input) measure(fd uintptr) {
 	c.unread = unreadBytes(fd)
 }
 
-// waitsForOthers reports whether only other clients can make a stalled session
+// WaitsForOthers reports whether only other clients can make a stalled session
 // continue.
-func (s *Session) waitsForOthers() bool {
+func (s *Session) WaitsForOthers() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
 	return s.Blocked != nil || s.paused()
@@ -191,9 +191,9 @@ func (s *Session) paused() bool {
 	return s.postponed != nil && !slices.Contains(s.Engine.delayed, s) && !slices.Contains(s.Engine.released, s)
 }
 
-// conclude closes a session that runs no more commands, once its output queue is
+// Conclude closes a session that runs no more commands, once its output queue is
 // written.
-func (s *Session) conclude() {
+func (s *Session) Conclude() {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
 	s.Closing = true
@@ -212,8 +212,8 @@ func (c *netConn) readLast() bool {
 		return false
 	}
 	if c.Sess.Stalled.Load() {
-		if c.Sess.waitsForOthers() {
-			c.Sess.conclude()
+		if c.Sess.WaitsForOthers() {
+			c.Sess.Conclude()
 			return false
 		}
 		<-c.recheck
@@ -240,7 +240,7 @@ func (c *netConn) readLast() bool {
 			break // otherwise wake has interrupted the Read: retry
 		}
 	}
-	c.Sess.conclude()
+	c.Sess.Conclude()
 	return false
 }
 

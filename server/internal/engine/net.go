@@ -45,9 +45,6 @@ const (
 	// writePiece is the size of each write to a client that does not take all output at
 	// once. A small size makes the client's progress visible.
 	writePiece = 64 << 10
-	// largeInput is the size from which an input buffer counts for
-	// maxmemory-clients while a command arrives.
-	largeInput = 32 << 10
 	// keepOut is the largest output buffer that an idle connection keeps.
 	keepOut = 16 << 10
 	// keepArena is the largest capacity of an argument list, in arguments, that a
@@ -357,7 +354,7 @@ func (srv *Engine) ServeConn(nc net.Conn) {
 		c.raw, c.ready = raw, c.readReady
 	}
 	srv.Conns[c] = struct{}{}
-	srv.newSessionAt(&c.Sess, p)
+	srv.NewSessionAt(&c.Sess, p)
 	srv.running.Go(c.serve)
 }
 
@@ -446,7 +443,7 @@ func (c *netConn) serve() {
 	})
 	c.nc.Close()
 	c.Srv.leave(c)
-	c.Srv.Attempt(c.Sess.released)
+	c.Srv.Attempt(c.Sess.Released)
 }
 
 // talkRecovering is talk. A panic of this goroutine without the server's lock has
@@ -491,7 +488,7 @@ func (c *netConn) talk() {
 			if err == io.EOF {
 				for c.process() {
 					idle := c.Sess.Flushing.Load() == 0 && !c.Sess.Stalled.Load() // the common case, which needs no lock
-					if idle || !c.Sess.finishHalfClosed() {
+					if idle || !c.Sess.FinishHalfClosed() {
 						return
 					}
 					<-c.recheck
@@ -615,7 +612,7 @@ func (c *netConn) process() bool {
 		// The rest of a batch from before the session was blocked comes first.
 		if len(c.Batch) == 0 {
 			if err := c.Parse(); err != nil {
-				c.fail(err)
+				c.Sess.FailInput(err)
 				return false
 			}
 		}
@@ -624,10 +621,8 @@ func (c *netConn) process() bool {
 		}
 		done, out, ending := c.Sess.Turn(c.Batch, c.spare)
 		c.spare = nil
-		if b := c.Sess.spare; b != nil {
-			if c.Sess.spare = nil; done < len(c.Batch) || cap(b) <= keepOut {
-				c.spare = b
-			}
+		if b := c.Sess.TakeSpare(); b != nil && (done < len(c.Batch) || cap(b) <= keepOut) {
+			c.spare = b
 		}
 		if out != nil {
 			if c.write(out) && cap(out) <= keepOut {
@@ -653,7 +648,7 @@ func (c *Input) keepBatch() {
 		return
 	}
 	for i, argv := range c.Batch {
-		c.Batch[i] = copyArgs(argv)
+		c.Batch[i] = CopyArgs(argv)
 	}
 	c.kept = true
 }
@@ -678,21 +673,11 @@ func (c *Input) filled(n int) bool {
 	c.Reader.Filled(n)
 	c.arrived.Store(c.arrived.Load() + int64(n)) // only this goroutine writes it
 	size := c.note()
-	limits := c.Srv.limits.Load()
-	limit := limits.queryBuffer
-	if size <= limit {
-		if limits.weighClients && size != c.weighedSize && (size > largeInput || c.weighedSize > largeInput) {
-			// No command runs before it has arrived completely, so no other code
-			// would notice.
-			c.weighedSize = size
-			c.Srv.unlessBusy(c.Sess.Weigh)
-		}
-		return true
+	weighed, ok := c.Sess.InputGrew(c.weighedSize, size)
+	if weighed {
+		c.weighedSize = size
 	}
-	c.Srv.QueryLimitDisconnections.Add(1)
-	c.Srv.Log.Warn("closing client: a command exceeds client-query-buffer-limit",
-		"client", c.Sess.Addr, "bytes", size, "client-query-buffer-limit", limit)
-	return false
+	return ok
 }
 
 // Parse parses the next commands, at most as many as a turn runs.
@@ -704,12 +689,8 @@ func (c *Input) Parse() (err error) {
 			err = ErrParsing
 		}
 	}()
-	limit := turnLimit
-	c.Reader.Limits = c.Srv.limits.Load().reader
-	if !c.Sess.Authenticated && c.Srv.ACL.LoginRequired() {
-		c.Reader.Limits.Unauthenticated = true
-		limit = 1 // AUTH changes the limits
-	}
+	limit := 0
+	c.Reader.Limits, limit = c.Sess.ReaderLimits()
 	if c.lists == nil {
 		c.lists = new(lists)
 	}
@@ -745,21 +726,6 @@ func (srv *Engine) lostClient(s *Session, p any) {
 	srv.Log.Error("closing client after a panic", "panic", fmt.Sprint(p), "client", s.Addr, "stack", string(debug.Stack()))
 }
 
-// fail replies a parse error and closes the connection.
-func (c *netConn) fail(err error) {
-	var out []byte
-	c.Srv.Locked(func() {
-		c.Sess.Out.Error("ERR " + err.Error())
-		c.Sess.Closing = true
-		if c.Sess.claim() {
-			out = c.Sess.next(nil)
-		}
-	})
-	if out != nil {
-		c.write(out)
-	}
-}
-
 // write sends output that the caller has claimed: as much as the socket accepts at
 // once, the rest from a separate goroutine. It reports whether out itself is
 // written.
@@ -773,7 +739,7 @@ func (c *netConn) write(out []byte) bool {
 		}
 		if n < len(out) {
 			rest := out[n:]
-			c.Sess.recordUnsent(len(rest))
+			c.Sess.RecordUnsent(len(rest))
 			c.Srv.running.Go(func() { c.Srv.Attempt(func() { c.drain(rest) }) })
 			return !first
 		}
@@ -809,11 +775,11 @@ func (c *netConn) drain(out []byte) {
 				c.abort()
 				return
 			}
-			c.Sess.late.Add(int64(n))
+			c.Sess.RecordTaken(int64(n))
 			out = out[n:]
 		}
 		if out = c.Sess.Written(); out != nil {
-			c.Sess.recordUnsent(len(out))
+			c.Sess.RecordUnsent(len(out))
 		}
 	}
 	c.Sess.Unsent.Store(0)
@@ -871,7 +837,7 @@ func (c *netConn) abort() {
 }
 
 func (c *netConn) closeAfterPanic() {
-	if out := c.Sess.lastReply(false); out != nil {
+	if out := c.Sess.LastReply(false); out != nil {
 		limit := time.AfterFunc(lastReplyTime, c.abort) // not a deadline: the connection's own goroutine may reset one
 		defer limit.Stop()
 		if _, err := c.nc.Write(out); err == nil && c.raw != nil {

@@ -200,12 +200,12 @@ func (s *Session) OutputExceedsLimit() bool { return s.Unsent.Load()+s.queuedOut
 func (s *Session) Take() (out []byte, killed, closed bool) {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.taken(nil)
+	return s.TakeLocked(nil)
 }
 
-// taken is take with the lock held. If it takes output, spare becomes the queue's
+// TakeLocked is Take with the lock held. If it takes output, spare becomes the queue's
 // new buffer.
-func (s *Session) taken(spare []byte) (out []byte, killed, closed bool) {
+func (s *Session) TakeLocked(spare []byte) (out []byte, killed, closed bool) {
 	if s.waiting() > 0 && !s.Killed && !s.held && s.claim() {
 		out = s.next(spare)
 	}
@@ -221,9 +221,9 @@ func (s *Session) pending() {
 	}
 }
 
-// recordUnsent records that a client has not taken n bytes of a write. Transports call it
+// RecordUnsent records that a client has not taken n bytes of a write. Transports call it
 // without the lock.
-func (s *Session) recordUnsent(n int) {
+func (s *Session) RecordUnsent(n int) {
 	s.Unsent.Store(int64(n))
 	limits := s.Engine.limits.Load()
 	if int64(n) > limits.lagging {
@@ -233,6 +233,10 @@ func (s *Session) recordUnsent(n int) {
 		s.Engine.unlessBusy(s.Weigh)
 	}
 }
+
+// RecordTaken records that a client has taken n bytes later than at the first attempt
+// to write them. Transports call it without the lock.
+func (s *Session) RecordTaken(n int64) { s.late.Add(n) }
 
 // outputLimit returns the limit for a client with a backlog of n bytes.
 func (s *Session) outputLimit(n int64) outputLimit {
@@ -415,11 +419,11 @@ func (s *Session) progress() int64 {
 	return n
 }
 
-// finishHalfClosed handles a client that sends no more (half-closed). It is called at that
+// FinishHalfClosed handles a client that sends no more (half-closed). It is called at that
 // moment and after each change to the client's remaining output, and reports
 // whether there is more to wait for. A client that is blocked or subscribed is
 // closed, as in Redis.
-func (s *Session) finishHalfClosed() bool {
+func (s *Session) FinishHalfClosed() bool {
 	s.Engine.Mu.Lock() // also while a script lends the lock
 	defer s.Engine.Mu.Unlock()
 	drained := s.waiting() == 0 && s.Flushing.Load() == 0

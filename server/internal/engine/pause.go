@@ -59,7 +59,7 @@ func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
 }
 
 func (srv *Engine) postpone(s *Session, argv [][]byte) {
-	s.postponed = copyArgs(argv)
+	s.postponed = CopyArgs(argv)
 	s.Stalled.Store(true)
 	srv.postponed = append(srv.postponed, s)
 	srv.BlockedClients++

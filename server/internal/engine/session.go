@@ -132,13 +132,13 @@ type queued struct {
 // NewSession returns a session for a client.
 func (srv *Engine) NewSession(p Peer) *Session {
 	var s *Session
-	srv.newSessionAt(&s, p)
+	srv.NewSessionAt(&s, p)
 	return s
 }
 
-// newSessionAt is NewSession for a transport. It stores the session in place before
+// NewSessionAt is NewSession for a transport. It stores the session in place before
 // other goroutines can find it: they may kill it at once, which calls wake.
-func (srv *Engine) newSessionAt(place **Session, p Peer) {
+func (srv *Engine) NewSessionAt(place **Session, p Peer) {
 	srv.Mu.Lock() // also while a script lends the lock
 	defer srv.Mu.Unlock()
 	now := srv.Clock()
@@ -165,7 +165,7 @@ func (s *Session) Close() (out []byte) {
 		s.garbage += int(s.Unsent.Load())
 		used, free := s.InputBuffer()
 		s.garbage += used + free
-		out, _, _ = s.taken(nil)
+		out, _, _ = s.TakeLocked(nil)
 		s.drop()
 		s.Reset()
 		s.untrack(true)
@@ -177,10 +177,10 @@ func (s *Session) Close() (out []byte) {
 	return out
 }
 
-// released accounts the session's freed buffers to the garbage collector's trigger.
+// Released accounts the session's freed buffers to the garbage collector's trigger.
 // The transport calls it once it has closed the connection and holds no buffer of
 // it.
-func (s *Session) released() {
+func (s *Session) Released() {
 	if n := s.garbage; n >= minCollect {
 		s.Engine.maintain(func() { s.Engine.bytesFreed(n) })
 	}
@@ -242,6 +242,59 @@ func (s *Session) turnLocked(batch [][][]byte, spare []byte) (done int, out []by
 	s.spare = s.unused()
 	srv.finishTurn()
 	return done, out, ending
+}
+
+// ReaderLimits returns the limits of the client's input, and how many commands to parse
+// at once: an unauthenticated client sends one, as AUTH changes the limits.
+func (s *Session) ReaderLimits() (limits protocol.Limits, commands int) {
+	limits = s.Engine.limits.Load().reader
+	if !s.Authenticated && s.Engine.ACL.LoginRequired() {
+		limits.Unauthenticated = true
+		return limits, 1
+	}
+	return limits, turnLimit
+}
+
+// InputGrew checks the size of the client's input buffer, which was before bytes large
+// when the session was weighed. It reports whether it has weighed the session again,
+// and whether the size is permitted.
+func (s *Session) InputGrew(before, size int) (weighed, ok bool) {
+	limits := s.Engine.limits.Load()
+	if size > limits.queryBuffer {
+		s.Engine.QueryLimitDisconnections.Add(1)
+		s.Engine.Log.Warn("closing client: a command exceeds client-query-buffer-limit",
+			"client", s.Addr, "bytes", size, "client-query-buffer-limit", limits.queryBuffer)
+		return false, false
+	}
+	if limits.weighClients && size != before && (size > largeInput || before > largeInput) {
+		// No command runs before it has arrived completely, so no other code would
+		// notice.
+		s.Engine.unlessBusy(s.Weigh)
+		return true, true
+	}
+	return false, true
+}
+
+// largeInput is the size from which an input buffer counts for maxmemory-clients while
+// a command arrives.
+const largeInput = 32 << 10
+
+// FailInput replies the error of a client's input and closes the session once that is
+// written. It waits for a busy script.
+func (s *Session) FailInput(err error) {
+	s.Engine.Locked(func() {
+		s.Out.Error("ERR " + err.Error())
+		s.Closing = true
+		s.pending()
+	})
+}
+
+// TakeSpare returns the buffer that was passed to the last turn, or nil if the turn has
+// used it.
+func (s *Session) TakeSpare() []byte {
+	b := s.spare
+	s.spare = nil
+	return b
 }
 
 // unused takes back the buffer that was lent to the last turn, or nil if the turn

@@ -350,8 +350,8 @@ func KindOf(v any) kind {
 	panic("BUG: value of an unknown type")
 }
 
-// copyArgs returns a copy of argv that shares no memory with it, in one allocation.
-func copyArgs(argv [][]byte) [][]byte {
+// CopyArgs returns a copy of argv that shares no memory with it, in one allocation.
+func CopyArgs(argv [][]byte) [][]byte {
 	n := 0
 	for _, a := range argv {
 		n += len(a)
