@@ -25,7 +25,7 @@ type Config struct {
 	Bind             string
 	Port             int64
 	TLSPort          int64
-	TLS              tlsParameters
+	TLS              TLSParameters
 	Unixsocket       string
 	unixsocketperm   string
 	transport        string

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,52 +35,12 @@ import (
 // this server. An unusable certificate leaves everything unchanged, with an error
 // of CONFIG SET or in the log.
 
-// tlsParameters are the parameters that make up a tls.Config.
-type tlsParameters struct {
-	certFile, keyFile, keyFilePass string
-	caCertFile, caCertDir          string
-	authClients                    string
-	protocols                      string
-	Ciphers, ciphersuites          string
-	sessionCaching                 bool
-	sessionTimeout                 int64 // seconds
-}
-
 const (
 	// HandshakeTimeout is the longest time that a client may take for the handshake.
 	HandshakeTimeout = 10 * time.Second
 	// tlsCheckInterval is the shortest interval between two checks of the files.
 	tlsCheckInterval = time.Second
 )
-
-func tlsConfigParameters() []parameter {
-	file := func(name string, field func(*tlsParameters) *string, doc string) parameter {
-		return text(name, "", func(c *Config) *string { return field(&c.TLS) }).about(doc)
-	}
-	return []parameter{
-		number("tls-port", 0, 0, 65535, func(c *Config) *int64 { return &c.TLSPort }).
-			about("TCP port to listen on for TLS connections; 0 disables it."),
-		file("tls-cert-file", func(p *tlsParameters) *string { return &p.certFile },
-			"Path of the certificate chain of the server (PEM). Setting it, even to the same value, reads all TLS files again."),
-		file("tls-key-file", func(p *tlsParameters) *string { return &p.keyFile }, "Path of the private key of that certificate (PEM)."),
-		file("tls-key-file-pass", func(p *tlsParameters) *string { return &p.keyFilePass }, "Password of the private key; empty means that it is not encrypted.").secret(),
-		file("tls-ca-cert-file", func(p *tlsParameters) *string { return &p.caCertFile },
-			"Path of the certificates of the authorities that sign the certificates of clients (PEM)."),
-		file("tls-ca-cert-dir", func(p *tlsParameters) *string { return &p.caCertDir }, "Directory of files with such certificates, in addition to tls-ca-cert-file."),
-		enum("tls-auth-clients", "yes", func(c *Config) *string { return &c.TLS.authClients }, "no", "yes", "optional").
-			about("Whether clients must present a certificate: `yes`; `no`; or `optional`, which verifies a certificate if there is one."),
-		file("tls-protocols", func(p *tlsParameters) *string { return &p.protocols },
-			"Enabled TLS versions, separated by spaces: a contiguous range of `TLSv1`, `TLSv1.1`, `TLSv1.2`, `TLSv1.3`; empty means `TLSv1.2 TLSv1.3`."),
-		file("tls-ciphers", func(p *tlsParameters) *string { return &p.Ciphers },
-			"Cipher list for TLSv1.2 and earlier, by OpenSSL's names; empty means those that Go calls secure. A cipher that Go lacks is an error. Go chooses the order."),
-		file("tls-ciphersuites", func(p *tlsParameters) *string { return &p.ciphersuites },
-			"Cipher suites for TLSv1.3: empty or all three that Go has, which cannot be configured."),
-		yesNo("tls-session-caching", true, func(c *Config) *bool { return &c.TLS.sessionCaching }).
-			about("Whether clients may resume TLS sessions."),
-		number("tls-session-cache-timeout", 300, 0, math.MaxInt32, func(c *Config) *int64 { return &c.TLS.sessionTimeout }).
-			about("Lifetime of a resumable TLS session in seconds."),
-	}
-}
 
 // tlsState is the TLS configuration of new connections.
 type tlsState struct {
@@ -93,7 +52,7 @@ type tlsState struct {
 
 // material is a tls.Config with the parameters and files it was made of.
 type material struct {
-	params        tlsParameters
+	params        TLSParameters
 	config        *tls.Config // nil if TLS is not served
 	stamp         string      // of the files of config
 	unusableStamp string      // of the last files that were unusable
@@ -119,7 +78,7 @@ func (srv *Engine) applyTLS(c *Config) (undo func(), err error) {
 }
 
 // build makes the tls.Config. The state's lock is held.
-func (s *tlsState) build(srv *Engine, p *tlsParameters) error {
+func (s *tlsState) build(srv *Engine, p *TLSParameters) error {
 	stamp := p.stamp()
 	config, err := p.config(srv)
 	if err != nil {
@@ -131,7 +90,7 @@ func (s *tlsState) build(srv *Engine, p *tlsParameters) error {
 	if now := srv.Clock(); now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
 		level = srv.Log.Warn
 	}
-	level("TLS certificate loaded", "file", p.certFile, "subject", leaf.Subject, "from", leaf.NotBefore, "until", leaf.NotAfter)
+	level("TLS certificate loaded", "file", p.CertFile, "subject", leaf.Subject, "from", leaf.NotBefore, "until", leaf.NotAfter)
 	return nil
 }
 
@@ -154,9 +113,9 @@ func (s *tlsState) current(srv *Engine) *tls.Config {
 }
 
 // stamp returns a string that changes when one of the files does.
-func (p *tlsParameters) stamp() string {
+func (p *TLSParameters) stamp() string {
 	var b strings.Builder
-	for _, path := range append([]string{p.certFile, p.keyFile, p.caCertFile}, filesOf(p.caCertDir)...) {
+	for _, path := range append([]string{p.CertFile, p.KeyFile, p.CACertFile}, filesOf(p.CACertDir)...) {
 		if info, err := os.Stat(path); err == nil {
 			fmt.Fprint(&b, path, info.Size(), info.ModTime().UnixNano(), ";")
 		}
@@ -177,67 +136,67 @@ func filesOf(dir string) (paths []string) {
 }
 
 // config reads the files and returns the tls.Config.
-func (p *tlsParameters) config(srv *Engine) (*tls.Config, error) {
+func (p *TLSParameters) config(srv *Engine) (*tls.Config, error) {
 	switch {
-	case p.certFile == "":
+	case p.CertFile == "":
 		return nil, errors.New("No tls-cert-file configured!")
-	case p.keyFile == "":
+	case p.KeyFile == "":
 		return nil, errors.New("No tls-key-file configured!")
-	case p.authClients != "no" && p.caCertFile == "" && p.caCertDir == "":
+	case p.AuthClients != "no" && p.CACertFile == "" && p.CACertDir == "":
 		return nil, errors.New("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is enabled!")
 	}
-	c := &tls.Config{SessionTicketsDisabled: !p.sessionCaching}
+	c := &tls.Config{SessionTicketsDisabled: !p.SessionCaching}
 	cert, err := p.certificate()
 	if err != nil {
 		return nil, err
 	}
 	c.Certificates = []tls.Certificate{cert}
-	if p.caCertFile != "" || p.caCertDir != "" {
+	if p.CACertFile != "" || p.CACertDir != "" {
 		if c.ClientCAs, err = p.authorities(); err != nil {
 			return nil, fmt.Errorf("Failed to configure CA certificate(s) file/directory: %w", err)
 		}
 	}
-	switch p.authClients {
+	switch p.AuthClients {
 	case "yes":
 		c.ClientAuth = tls.RequireAndVerifyClientCert
 	case "optional":
 		c.ClientAuth = tls.VerifyClientCertIfGiven
 	}
-	if c.MinVersion, c.MaxVersion, err = tlsVersions(p.protocols); err != nil {
+	if c.MinVersion, c.MaxVersion, err = tlsVersions(p.Protocols); err != nil {
 		return nil, err
 	}
 	if c.CipherSuites, err = ParseCiphers(p.Ciphers); err != nil {
 		return nil, fmt.Errorf("Failed to configure ciphers: %s: %w", p.Ciphers, err)
 	}
-	if err := checkCiphersuites(p.ciphersuites); err != nil {
-		return nil, fmt.Errorf("Failed to configure ciphersuites: %s: %w", p.ciphersuites, err)
+	if err := checkCiphersuites(p.Ciphersuites); err != nil {
+		return nil, fmt.Errorf("Failed to configure ciphersuites: %s: %w", p.Ciphersuites, err)
 	}
-	srv.limitTickets(c, p.sessionTimeout)
+	srv.limitTickets(c, p.SessionTimeout)
 	return c, nil
 }
 
 // certificate reads the server's certificate and its key.
-func (p *tlsParameters) certificate() (cert tls.Certificate, err error) {
-	certs, err := os.ReadFile(p.certFile)
+func (p *TLSParameters) certificate() (cert tls.Certificate, err error) {
+	certs, err := os.ReadFile(p.CertFile)
 	if err != nil {
 		return cert, fmt.Errorf("Failed to load certificate: %w", err)
 	}
-	file, err := os.ReadFile(p.keyFile)
+	file, err := os.ReadFile(p.KeyFile)
 	if err != nil {
 		return cert, fmt.Errorf("Failed to load private key: %w", err)
 	}
-	key, err := DecryptKey(file, p.keyFilePass)
+	key, err := DecryptKey(file, p.KeyFilePass)
 	if err != nil {
-		return cert, fmt.Errorf("Failed to load private key: %s: %w", p.keyFile, err)
+		return cert, fmt.Errorf("Failed to load private key: %s: %w", p.KeyFile, err)
 	}
 	if cert, err = tls.X509KeyPair(certs, key); err != nil {
-		return cert, fmt.Errorf("Failed to load certificate: %s with the key %s: %w", p.certFile, p.keyFile, err)
+		return cert, fmt.Errorf("Failed to load certificate: %s with the key %s: %w", p.CertFile, p.KeyFile, err)
 	}
 	return cert, nil
 }
 
 // authorities reads the certificates of the authorities that sign those of clients.
-func (p *tlsParameters) authorities() (*x509.CertPool, error) {
+func (p *TLSParameters) authorities() (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	n := 0
 	add := func(path string) error {
@@ -261,20 +220,20 @@ func (p *tlsParameters) authorities() (*x509.CertPool, error) {
 			n++
 		}
 	}
-	if p.caCertFile != "" {
-		if err := add(p.caCertFile); err != nil {
+	if p.CACertFile != "" {
+		if err := add(p.CACertFile); err != nil {
 			return nil, err
 		}
 		if n == 0 {
-			return nil, fmt.Errorf("%s: no certificate found", p.caCertFile)
+			return nil, fmt.Errorf("%s: no certificate found", p.CACertFile)
 		}
 	}
-	if p.caCertDir != "" {
-		if _, err := os.ReadDir(p.caCertDir); err != nil {
+	if p.CACertDir != "" {
+		if _, err := os.ReadDir(p.CACertDir); err != nil {
 			return nil, err
 		}
 		before := n
-		for _, path := range filesOf(p.caCertDir) {
+		for _, path := range filesOf(p.CACertDir) {
 			info, err := os.Stat(path)
 			if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 				continue // a broken link, or a directory
@@ -284,7 +243,7 @@ func (p *tlsParameters) authorities() (*x509.CertPool, error) {
 			}
 		}
 		if n == before {
-			return nil, fmt.Errorf("%s: no certificate found in the directory", p.caCertDir)
+			return nil, fmt.Errorf("%s: no certificate found in the directory", p.CACertDir)
 		}
 	}
 	return pool, nil

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// stopFlags are the options of a shutdown, from SHUTDOWN or the values of
+// shutdown-on-sigint and shutdown-on-sigterm.
+type stopFlags struct {
+	Save, Nosave bool
+	now          bool // close the connections at once
+	force        bool // stop even if the data cannot be saved
+}
+
+// parseStopFlags reads the value of shutdown-on-sigint or shutdown-on-sigterm.
+func parseStopFlags(words string) (f stopFlags) {
+	for _, word := range strings.Fields(words) {
+		switch word {
+		case "save":
+			f.Save = true
+		case "nosave":
+			f.Nosave = true
+		case "now":
+			f.now = true
+		case "force":
+			f.force = true
+		}
+	}
+	return f
+}
+
+// Shutdown implements SHUTDOWN: see [Server.Shutdown]. ABORT never finds a shutdown
+// in progress to abort, because the command saves while it runs.
+func Shutdown(c *Call) {
+	var f stopFlags
+	abort := false
+	for c.More() {
+		switch {
+		case c.Is("SAVE"):
+			f.Save = true
+		case c.Is("NOSAVE"):
+			f.Nosave = true
+		case c.Is("ABORT"):
+			abort = true
+		case c.Is("NOW"):
+			f.now = true
+		case c.Is("FORCE"):
+			f.force = true
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	if f.Save && f.Nosave || abort && f != (stopFlags{}) {
+		c.Fail(protocol.ErrSyntax)
+	}
+	if !c.OK() {
+		return
+	}
+	if abort {
+		c.Reply.Error("ERR No shutdown in progress.")
+		return
+	}
+	if c.Engine.Busy && !f.Nosave {
+		c.Reply.Error(c.Engine.Scripting.Running.busyError())
+		return
+	}
+	if err := c.Engine.prepareStop(f); err != nil {
+		c.Engine.Log.Error("cannot save the data; shutdown canceled", "error", err)
+		c.Reply.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+		return
+	}
+	c.Engine.Log.Info("stopping", "reason", "SHUTDOWN", "client", c.Session.Addr)
+	c.Session.Closing = true // no reply
+	c.Engine.shutdownSoon()
+}
+
+// shutdownSoon starts the shutdown while the lock is held. Serve and ListenAndServe
+// return.
+func (srv *Engine) shutdownSoon() {
+	go func() {
+		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
+		defer cancel()
+		switch err := srv.Shutdown(limit); {
+		case errors.Is(err, context.DeadlineExceeded):
+			srv.Log.Warn("timeout while sending the last replies to clients", "limit", lastWrite)
+		case err != nil:
+			srv.Log.Error("stopped", "error", err)
+		}
+	}()
+}
+
+// Signaled prepares the server for the shutdown after a SIGINT, or else a SIGTERM:
+// it saves the data as shutdown-on-sigint or shutdown-on-sigterm demands. The
+// caller then calls Shutdown, which saves later changes of clients that are still
+// connected. If the data cannot be saved, and the parameter does not contain force,
+// Signaled returns the error and the server continues: the caller must not stop it.
+func (srv *Engine) Signaled(interrupt bool) (err error) {
+	defer srv.setClosedError(&err)
+	srv.Mu.Lock()
+	flags := parseStopFlags(srv.Config.shutdownOnSigterm)
+	if interrupt {
+		flags = parseStopFlags(srv.Config.shutdownOnSigint)
+	}
+	if srv.Busy { // a script is half done; the shutdown ends it
+		srv.Ending = flags
+		srv.Mu.Unlock()
+		return nil
+	}
+	srv.locked(func() { err = srv.prepareStop(flags) })
+	return err
+}
+
+// prepareStop saves the data, if a shutdown with f saves, and stores f. After an
+// error the server continues. It is called with the lock held.
+func (srv *Engine) prepareStop(f stopFlags) error {
+	k := srv.Keeper
+	if k.Path != "" && k.Loading == nil && !srv.Busy && k.savesAtEnd(f) {
+		if err := k.SaveNow(); err != nil && !f.force {
+			return fmt.Errorf("cannot save the data: %w", err)
+		}
+	}
+	srv.Ending = f
+	return nil
+}
+
+// closesAtOnce reports whether connections are to be closed at once.
+func (srv *Engine) closesAtOnce() bool {
+	srv.Mu.Lock()
+	defer srv.Mu.Unlock()
+	return srv.Ending.now
+}
+
+// WaitsForOthers reports whether only other clients can make a stalled session
+// continue.
+func (s *Session) WaitsForOthers() bool {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.Blocked != nil || s.paused()
+}
+
+// paused reports whether CLIENT PAUSE holds back a command of the session.
+func (s *Session) paused() bool {
+	return s.postponed != nil && !slices.Contains(s.Engine.delayed, s) && !slices.Contains(s.Engine.released, s)
+}
+
+// Conclude closes a session that runs no more commands, once its output queue is
+// written.
+func (s *Session) Conclude() {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	s.Closing = true
+}
