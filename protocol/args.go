@@ -312,3 +312,12 @@ func underflowed(b []byte) bool {
 // View returns b as a string without copying. The string is valid until b changes:
 // use it for lookups, and never retain it.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// BytesOf returns the bytes of s without copying; they must not be written to. The
+// result is never nil, since a nil argument means an absent one.
+func BytesOf(s string) []byte {
+	if s == "" {
+		return []byte{}
+	}
+	return unsafe.Slice(unsafe.StringData(s), len(s))
+}

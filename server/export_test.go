@@ -148,7 +148,7 @@ func (srv *Server) Digest() (sum string, soon bool) {
 		for e := range db.All() {
 			var d admin.Digest
 			d.MixInt(uint32(db.ID()))
-			d.Mix(engine.BytesOf(e.Key()))
+			d.Mix(protocol.BytesOf(e.Key()))
 			d.Mix(strconv.AppendInt(nil, e.Deadline(), 10))
 			d.Add(e)
 			all.Xor(d[:])
@@ -179,7 +179,7 @@ const UnderRace = underRace
 func (srv *Server) PassDeadline(key string) {
 	srv.engine.Locked(func() {
 		db := srv.engine.Keys.DB(0)
-		if e := db.Stored(engine.BytesOf(key)); e != nil {
+		if e := db.Stored(protocol.BytesOf(key)); e != nil {
 			db.SetDeadline(e, srv.engine.Keys.Now()-1000)
 		}
 	})
@@ -189,6 +189,6 @@ func (srv *Server) PassDeadline(key string) {
 func (srv *Server) Untouched(key string) bool {
 	srv.engine.Mu.Lock()
 	defer srv.engine.Mu.Unlock()
-	e := srv.engine.Keys.DB(0).Stored(engine.BytesOf(key))
+	e := srv.engine.Keys.DB(0).Stored(protocol.BytesOf(key))
 	return e != nil && e.Deadline() != 0 && e.Deadline() < srv.engine.Keys.Now()
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/protocol"
 )
 
 // BenchmarkTake measures the lock hold for a checkpoint of 100 000 changed keys.
@@ -28,11 +28,11 @@ func BenchmarkTake(b *testing.B) {
 			db := srv.Keys.DB(0)
 			for i := range 100_000 {
 				key := "key:" + strconv.Itoa(i)
-				e := db.Edit(engine.BytesOf(key))
+				e := db.Edit(protocol.BytesOf(key))
 				if e == nil {
-					e = db.AddString(engine.BytesOf(key), nil, false)
+					e = db.AddString(protocol.BytesOf(key), nil, false)
 				}
-				db.SetString(e, engine.BytesOf(strconv.Itoa(n)))
+				db.SetString(e, protocol.BytesOf(strconv.Itoa(n)))
 			}
 			srv.Keys.Seal()
 		})

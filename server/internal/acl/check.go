@@ -1,8 +1,6 @@
 package acl
 
 import (
-	"bytes"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/glob"
 )
@@ -154,7 +152,7 @@ func accessOf(flags protocol.KeyFlags) (access Access) {
 func (s *Selector) permitsKey(key []byte, access Access) bool {
 	for i := range s.keys {
 		k := &s.keys[i]
-		if k.access&access == access && glob.Match(k.pattern, key, false) {
+		if k.access&access == access && glob.Match(protocol.BytesOf(k.pattern), key, false) {
 			return true
 		}
 	}
@@ -167,7 +165,7 @@ func (s *Selector) hasAnyKey(access Access) bool {
 		return true
 	}
 	for _, k := range s.keys {
-		if string(k.pattern) == "*" && k.access&access == access {
+		if k.pattern == "*" && k.access&access == access {
 			return true
 		}
 	}
@@ -175,13 +173,13 @@ func (s *Selector) hasAnyKey(access Access) bool {
 }
 
 // Channels is a set of patterns of channels.
-type Channels [][]byte
+type Channels []string
 
 // Match reports whether one of the patterns matches a channel or, with literal, equals
 // it.
 func (c Channels) Match(channel []byte, literal bool) bool {
 	for _, p := range c {
-		if literal && bytes.Equal(p, channel) || !literal && glob.Match(p, channel, false) {
+		if literal && p == string(channel) || !literal && glob.Match(protocol.BytesOf(p), channel, false) {
 			return true
 		}
 	}
@@ -199,12 +197,12 @@ func (u *User) LosesChannels(next *User) (remaining Channels, loses bool) {
 	}
 	kept := map[string]bool{}
 	for _, p := range remaining {
-		kept[string(p)] = true
+		kept[p] = true
 	}
 	for i := range u.Selectors {
 		loses = loses || u.Selectors[i].allChannels
 		for _, p := range u.Selectors[i].channels {
-			loses = loses || !kept[string(p)]
+			loses = loses || !kept[p]
 		}
 	}
 	return remaining, loses

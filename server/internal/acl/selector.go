@@ -58,7 +58,7 @@ func (s commandSet) fill(with uint64) {
 
 // keyPattern is a pattern of keys with the access that it permits.
 type keyPattern struct {
-	pattern []byte
+	pattern string
 	access  Access
 }
 
@@ -181,11 +181,11 @@ func (s *Selector) applyKeys(rule string) error {
 	if access == 0 || HasSpace(pattern) {
 		return errRuleSyntax
 	}
-	if i := s.keyIndex.find(len(s.keys), func(i int) string { return protocol.View(s.keys[i].pattern) }, pattern); i >= 0 {
+	if i := s.keyIndex.find(len(s.keys), func(i int) string { return s.keys[i].pattern }, pattern); i >= 0 {
 		s.keys[i].access |= access
 		return nil
 	}
-	s.keys = append(s.keys, keyPattern{[]byte(pattern), access})
+	s.keys = append(s.keys, keyPattern{pattern, access})
 	return nil
 }
 
@@ -196,8 +196,8 @@ func (s *Selector) applyChannels(pattern string) error {
 		return errRuleChannels
 	case HasSpace(pattern):
 		return errRuleSyntax
-	case s.channelIndex.find(len(s.channels), func(i int) string { return protocol.View(s.channels[i]) }, pattern) < 0:
-		s.channels = append(s.channels, []byte(pattern))
+	case s.channelIndex.find(len(s.channels), func(i int) string { return s.channels[i] }, pattern) < 0:
+		s.channels = append(s.channels, pattern)
 	}
 	return nil
 }
@@ -340,11 +340,11 @@ func (s *Selector) DescribeKeys() string {
 	for _, k := range s.keys {
 		switch k.access {
 		case ReadKeys:
-			words = append(words, "%R~"+string(k.pattern))
+			words = append(words, "%R~"+k.pattern)
 		case WriteKeys:
-			words = append(words, "%W~"+string(k.pattern))
+			words = append(words, "%W~"+k.pattern)
 		default:
-			words = append(words, "~"+string(k.pattern))
+			words = append(words, "~"+k.pattern)
 		}
 	}
 	return strings.Join(words, " ")
@@ -357,7 +357,7 @@ func (s *Selector) DescribeChannels() string {
 	}
 	var words []string
 	for _, c := range s.channels {
-		words = append(words, "&"+string(c))
+		words = append(words, "&"+c)
 	}
 	return strings.Join(words, " ")
 }

@@ -328,7 +328,7 @@ func commandFilter(c *engine.Call) (keep func(*engine.Command) bool) {
 		return func(cmd *engine.Command) bool { return cmd.Spec.Categories().Has(wanted) }
 	case by && c.Len() == 2 && c.Is("PATTERN"):
 		pattern := glob.Compile(c.Bytes(), true)
-		return func(cmd *engine.Command) bool { return pattern.Match(engine.BytesOf(cmd.Name)) }
+		return func(cmd *engine.Command) bool { return pattern.Match(protocol.BytesOf(cmd.Name)) }
 	}
 	c.Fail(protocol.ErrSyntax)
 	return nil

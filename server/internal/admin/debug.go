@@ -235,17 +235,17 @@ func (d *Digest) Add(e *keyspace.Entry) {
 	case *keyspace.Set:
 		d.MixInt(typeSet)
 		for member := range v.All() {
-			d.Xor(engine.BytesOf(member))
+			d.Xor(protocol.BytesOf(member))
 		}
 	case *zset.Set:
 		d.MixInt(typeZset)
 		for member, score := range v.All() {
-			d.member(engine.BytesOf(member), protocol.AppendFloat(nil, score), v.Deadlines(), "!!zexpire!!")
+			d.member(protocol.BytesOf(member), protocol.AppendFloat(nil, score), v.Deadlines(), "!!zexpire!!")
 		}
 	case *keyspace.Hash:
 		d.MixInt(typeHash)
 		for field, value := range v.All() {
-			d.member(engine.BytesOf(field), engine.BytesOf(value), v.Deadlines(), "!!hexpire!!")
+			d.member(protocol.BytesOf(field), protocol.BytesOf(value), v.Deadlines(), "!!hexpire!!")
 		}
 	}
 	if s, ok := e.Value().(*keyspace.Stream); ok {
@@ -274,7 +274,7 @@ func debugDigest(c *engine.Call) {
 				begun = true
 			}
 			var d Digest
-			d.Mix(engine.BytesOf(e.Key()))
+			d.Mix(protocol.BytesOf(e.Key()))
 			d.Add(e)
 			all.Xor(d[:])
 		}
@@ -373,19 +373,19 @@ func elementsOf(v any) iter.Seq[[]byte] {
 			v.Forward(0)(yield)
 		case *keyspace.Set:
 			for m := range v.All() {
-				if !yield(engine.BytesOf(m)) {
+				if !yield(protocol.BytesOf(m)) {
 					return
 				}
 			}
 		case *keyspace.Hash:
 			for field, value := range v.All() {
-				if !yield(engine.BytesOf(field)) || !yield(engine.BytesOf(value)) {
+				if !yield(protocol.BytesOf(field)) || !yield(protocol.BytesOf(value)) {
 					return
 				}
 			}
 		case *zset.Set:
 			for m, score := range v.All() {
-				if !yield(engine.BytesOf(m)) || !yield(protocol.AppendFloat(nil, score)) {
+				if !yield(protocol.BytesOf(m)) || !yield(protocol.AppendFloat(nil, score)) {
 					return
 				}
 			}

@@ -377,13 +377,13 @@ func hincrby(c *engine.Call) {
 		return
 	}
 	const longest = "-9223372036854775808"
-	d, ok := createHash(c, key, field, engine.BytesOf(longest))
+	d, ok := createHash(c, key, field, protocol.BytesOf(longest))
 	if !ok {
 		return
 	}
 	n := int64(0)
 	if value, there := d.Value().Get(field); there {
-		if n, ok = protocol.ParseInt(engine.BytesOf(value)); !ok {
+		if n, ok = protocol.ParseInt(protocol.BytesOf(value)); !ok {
 			c.Reply.Error("ERR hash value is not an integer")
 			return
 		}
@@ -425,7 +425,7 @@ func hincrbyfloat(c *engine.Call) {
 		return
 	}
 	if value, there := d.Value().Get(field); there {
-		x, valid := longdouble.Parse(engine.BytesOf(value))
+		x, valid := longdouble.Parse(protocol.BytesOf(value))
 		if !valid {
 			c.Reply.Error("ERR hash value is not a float")
 			return
@@ -557,7 +557,7 @@ func hscan(c *engine.Call) {
 	}
 	var found []string
 	next := h.Scan(cursor, o.count, func(field, value string) {
-		if o.Match(engine.BytesOf(field)) {
+		if o.Match(protocol.BytesOf(field)) {
 			if found = append(found, field); !noValues {
 				found = append(found, value)
 			}

@@ -411,7 +411,7 @@ func keys(c *engine.Call) {
 	pattern := scanPattern(c.Bytes())
 	var found []string
 	for e := range c.DB.All() {
-		if key := e.Key(); pattern.Match(engine.BytesOf(key)) {
+		if key := e.Key(); pattern.Match(protocol.BytesOf(key)) {
 			found = append(found, key)
 		}
 	}
@@ -451,12 +451,12 @@ func scan(c *engine.Call) {
 	}
 	var found []string
 	next := c.DB.Scan(cursor, o.count, func(e *keyspace.Entry) {
-		if key := e.Key(); o.Match(engine.BytesOf(key)) && (!typed || strings.EqualFold(kind, string(engine.KindOf(e.Value())))) {
+		if key := e.Key(); o.Match(protocol.BytesOf(key)) && (!typed || strings.EqualFold(kind, string(engine.KindOf(e.Value())))) {
 			found = append(found, key)
 		}
 	})
 	// Expired keys are removed now: the table must not change during Scan.
-	found = slices.DeleteFunc(found, func(key string) bool { return !c.DB.Has(engine.BytesOf(key)) })
+	found = slices.DeleteFunc(found, func(key string) bool { return !c.DB.Has(protocol.BytesOf(key)) })
 	c.Reply.Array(2)
 	c.Reply.BulkString(strconv.FormatUint(next, 10))
 	c.Reply.Array(len(found))

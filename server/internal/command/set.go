@@ -53,7 +53,7 @@ func replyMembers(r *protocol.Reply, s *keyspace.Set) {
 // touchedMember is Touched for a member of a set.
 func touchedMember(c *engine.Call, m keyspace.Member) {
 	if c.ReportsMembers(engine.ClassSet) {
-		c.Touched(engine.ClassSet, engine.BytesOf(m.String()))
+		c.Touched(engine.ClassSet, protocol.BytesOf(m.String()))
 	}
 }
 
@@ -697,7 +697,7 @@ func sscan(c *engine.Call) {
 	}
 	var found []keyspace.Member
 	next := s.Scan(cursor, o.count, func(m keyspace.Member) {
-		if o.Match(engine.BytesOf(m.String())) {
+		if o.Match(protocol.BytesOf(m.String())) {
 			found = append(found, m)
 		}
 	})

@@ -183,7 +183,7 @@ func storeSorted(c *engine.Call, o *sortOptions, items []sortItem) {
 	list := new(keyspace.List)
 	for i := range items {
 		if len(o.get) == 0 {
-			list.PushBack(engine.BytesOf(items[i].element))
+			list.PushBack(protocol.BytesOf(items[i].element))
 		}
 		for _, pattern := range o.get {
 			b, _ := lookupByPattern(c, pattern, items[i].element)
@@ -256,7 +256,7 @@ func (o *sortOptions) loadSortKeys(c *engine.Call, items []sortItem) bool {
 	numbers := true
 	for i := range items {
 		it := &items[i]
-		it.text = engine.BytesOf(it.element)
+		it.text = protocol.BytesOf(it.element)
 		if o.by != nil {
 			b, ok := lookupByPattern(c, o.by, it.element)
 			if it.text, it.absent = b, !ok; !ok {
@@ -326,7 +326,7 @@ func cString(b []byte) []byte {
 func lookupByPattern(c *engine.Call, pattern []byte, element string) (b []byte, ok bool) {
 	visible := cString(pattern)
 	if string(visible) == "#" {
-		return engine.BytesOf(element), true
+		return protocol.BytesOf(element), true
 	}
 	star := bytes.IndexByte(visible, '*')
 	if star < 0 {
@@ -340,7 +340,7 @@ func lookupByPattern(c *engine.Call, pattern []byte, element string) (b []byte, 
 	key := append(append(append(buf[:0], pattern[:star]...), element...), suffix...)
 	if inHash {
 		value, ok := c.DB.HashField(key, field)
-		return engine.BytesOf(value), ok
+		return protocol.BytesOf(value), ok
 	}
 	if c.DB.DueMembers(key) > 0 {
 		return nil, false // no string

@@ -264,7 +264,7 @@ func zstore(c *engine.Call, key []byte, s *zset.Set, event string) {
 func ztouched(c *engine.Call, s *zset.Set, lo, hi int) {
 	if c.ReportsMembers(engine.ClassZset) {
 		for member := range s.Span(lo, hi) {
-			c.Touched(engine.ClassZset, engine.BytesOf(member))
+			c.Touched(engine.ClassZset, protocol.BytesOf(member))
 		}
 	}
 }
@@ -589,7 +589,7 @@ func zscan(c *engine.Call) {
 	}
 	var found []zset.Element
 	keep := func(member string, score float64) {
-		if o.Match(engine.BytesOf(member)) {
+		if o.Match(protocol.BytesOf(member)) {
 			found = append(found, zset.Element{Member: member, Score: score})
 		}
 	}

@@ -84,7 +84,7 @@ func replyPopped(c *engine.Call, elements []zset.Element, many bool) {
 func zpopFrom(c *engine.Call, key []byte, s *zset.Set, end popEnd, count int64) []zset.Element {
 	popped := end.pop(s, int(min(count, int64(s.Len()))))
 	for _, e := range popped {
-		c.Touched(engine.ClassZset, engine.BytesOf(e.Member))
+		c.Touched(engine.ClassZset, protocol.BytesOf(e.Member))
 	}
 	c.Changed(key, engine.ClassZset, end.event)
 	return popped

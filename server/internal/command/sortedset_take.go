@@ -89,7 +89,7 @@ func (o *takeOptions) take(c *engine.Call, key []byte, s *zset.Set) (taken []zse
 		taken = s.PopScoreMin(scores, n)
 	}
 	for i := range taken {
-		c.Touched(engine.ClassZset, engine.BytesOf(taken[i].Member))
+		c.Touched(engine.ClassZset, protocol.BytesOf(taken[i].Member))
 		if o.lease {
 			taken[i].Score = o.score
 		}

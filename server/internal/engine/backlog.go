@@ -90,7 +90,7 @@ func (srv *Engine) delay(s *Session, argv [][]byte) {
 // hasBacklog reports whether the waiters for a key must wait until it is clean. If so,
 // the timer cleans it.
 func (srv *Engine) hasBacklog(k WaitKey) bool {
-	if srv.Keys.DB(k.Db).DueMembers(BytesOf(k.Key)) <= maxDueInline {
+	if srv.Keys.DB(k.Db).DueMembers(protocol.BytesOf(k.Key)) <= maxDueInline {
 		return false
 	}
 	if !slices.Contains(srv.keysToPurge, k) {
@@ -118,7 +118,7 @@ func (srv *Engine) sweepDue(start time.Time) {
 	more := func() bool { return srv.since(start) < sweepTime }
 	for len(srv.keysToPurge) > 0 && srv.PausedUntil == 0 && more() {
 		k := srv.keysToPurge[0]
-		if srv.Keys.DB(k.Db).Purge(BytesOf(k.Key), sweepPiece) < sweepPiece {
+		if srv.Keys.DB(k.Db).Purge(protocol.BytesOf(k.Key), sweepPiece) < sweepPiece {
 			srv.keysToPurge = srv.keysToPurge[1:]
 			if q := srv.Waiting[k]; q != nil {
 				srv.Scope.addReady(q)

@@ -3,7 +3,6 @@ package engine
 import (
 	"math/rand/v2"
 	"strings"
-	"unsafe"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -156,7 +155,7 @@ func (c *Call) RemoveEmpty() {
 		if !ok || v.Len() > 0 {
 			continue
 		}
-		key := BytesOf(o.Entry.Key())
+		key := protocol.BytesOf(o.Entry.Key())
 		if c.DB.Peek(key) != o.Entry {
 			continue // replaced or removed already
 		}
@@ -219,15 +218,6 @@ func (d *InPlace[T]) Replaced(e *keyspace.Entry) {
 		}
 	}
 	d.Entry = e
-}
-
-// BytesOf returns the bytes of s without copying; they must not be written to. The
-// result is never nil, since a nil argument means an absent one.
-func BytesOf(s string) []byte {
-	if s == "" {
-		return []byte{}
-	}
-	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
 // Changed records that the value at key has changed, and by which event, named as

@@ -761,7 +761,7 @@ func configGet(c *Call) {
 		tried[string(name)] = true
 		pattern := glob.Compile(name, true)
 		unseen = slices.DeleteFunc(unseen, func(n named) bool {
-			if !seen[n.name] && pattern.Match(BytesOf(n.name)) {
+			if !seen[n.name] && pattern.Match(protocol.BytesOf(n.name)) {
 				add(n.name, n.p)
 			}
 			return seen[n.name]

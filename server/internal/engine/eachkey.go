@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/glob"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
@@ -50,12 +51,12 @@ func (srv *Engine) nextKeys(ctx context.Context, db int, pattern *glob.Pattern, 
 	srv.Locked(func() {
 		from := srv.Keys.DB(db)
 		next = from.Scan(cursor, keysPerStep, func(e *keyspace.Entry) {
-			if key := e.Key(); pattern.Match(BytesOf(key)) {
+			if key := e.Key(); pattern.Match(protocol.BytesOf(key)) {
 				keys = append(keys, strings.Clone(key))
 			}
 		})
 		// Expired keys are removed now: the table must not change during Scan.
-		keys = slices.DeleteFunc(keys, func(key string) bool { return !from.Has(BytesOf(key)) })
+		keys = slices.DeleteFunc(keys, func(key string) bool { return !from.Has(protocol.BytesOf(key)) })
 	})
 	return keys, next, nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
@@ -1113,7 +1114,7 @@ func (r *Rewrite) piece(keys *keyspace.Keyspace, c *Checkpoint) {
 		id := r.Keys[r.at]
 		base := snapshot.Base{Space: id.space, Key: id.key}
 		if db := dbs[id.space]; db != nil {
-			if e := db.Peek(BytesOf(id.key)); e != nil {
+			if e := db.Peek(protocol.BytesOf(id.key)); e != nil {
 				p := db.Pin(e)
 				base.Chunks = p.Chunks
 				bytes += p.Size()

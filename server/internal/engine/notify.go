@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
@@ -218,7 +219,7 @@ func (srv *Engine) hooks() keyspace.Hooks {
 				class, event = ClassHash, "hexpired"
 			}
 			for _, member := range members {
-				u.touched(class, BytesOf(member))
+				u.touched(class, protocol.BytesOf(member))
 			}
 			u.changed(db.ID(), key, class, event)
 			if emptied {

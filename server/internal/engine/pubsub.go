@@ -52,7 +52,7 @@ func (p *PubSub) Receivers(kind messageKind, channel []byte) int {
 	}
 	n := p.Channels[string(channel)].len()
 	for pattern, subs := range p.Patterns {
-		if glob.Match(BytesOf(pattern), channel, false) {
+		if glob.Match(protocol.BytesOf(pattern), channel, false) {
 			n += subs.len()
 		}
 	}
@@ -68,7 +68,7 @@ func (srv *Engine) deliver(kind messageKind, channel, message string) {
 	}
 	srv.send(p.Channels[channel], "message", "", channel, message)
 	for pattern, subs := range p.Patterns {
-		if glob.Match(BytesOf(pattern), BytesOf(channel), false) {
+		if glob.Match(protocol.BytesOf(pattern), protocol.BytesOf(channel), false) {
 			srv.send(subs, "pmessage", pattern, channel, message)
 		}
 	}
@@ -430,7 +430,7 @@ func (c *Call) listTopics(all map[string]*subscriberList) {
 	names := SortedNames(all)
 	if c.Len() == 1 {
 		pattern := glob.Compile(c.Bytes(), false)
-		names = slices.DeleteFunc(names, func(name string) bool { return !pattern.Match(BytesOf(name)) })
+		names = slices.DeleteFunc(names, func(name string) bool { return !pattern.Match(protocol.BytesOf(name)) })
 	}
 	c.Reply.Array(len(names))
 	for _, name := range names {

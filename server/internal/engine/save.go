@@ -217,7 +217,7 @@ func (srv *Engine) reload(write, flush, merge bool) error {
 			db.Clear()
 		}
 		for e := range loaded.DB(i).All() {
-			key := BytesOf(e.Key())
+			key := protocol.BytesOf(e.Key())
 			if db.Peek(key) != nil && !merge && !flush {
 				return fmt.Errorf("key %q exists", e.Key())
 			}

@@ -102,7 +102,7 @@ func watch(c *Call) {
 	}
 	for c.More() {
 		k := WaitKey{c.DB.ID(), c.String()}
-		c.DB.Peek(BytesOf(k.Key)) // removes an expired key now; it is then watched as absent
+		c.DB.Peek(protocol.BytesOf(k.Key)) // removes an expired key now; it is then watched as absent
 		if _, there := c.Engine.Watched[k][s]; there {
 			continue
 		}
@@ -147,7 +147,7 @@ func exec(c *Call) {
 	}
 	// A watched key may have expired without having been removed yet.
 	for _, k := range s.watches {
-		c.Engine.Keys.DB(k.Db).Peek(BytesOf(k.Key))
+		c.Engine.Keys.DB(k.Db).Peek(protocol.BytesOf(k.Key))
 	}
 	c.Engine.Scope.Commit()
 	queue, aborted, touched := s.queue, s.aborted, s.touched

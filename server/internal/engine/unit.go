@@ -236,7 +236,7 @@ func (u *commitScope) event(db int, key string, class EventClass, event string) 
 func (u *commitScope) Replacing(db, by *keyspace.DB) {
 	var keys []string
 	note := func(k WaitKey) {
-		if key := BytesOf(k.Key); k.Db == db.ID() && (db.Peek(key) != nil || by != nil && by.Peek(key) != nil) {
+		if key := protocol.BytesOf(k.Key); k.Db == db.ID() && (db.Peek(key) != nil || by != nil && by.Peek(key) != nil) {
 			keys = append(keys, k.Key)
 		}
 	}

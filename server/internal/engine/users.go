@@ -143,7 +143,7 @@ func (srv *Engine) DropSubscribers(u, next *acl.User, me *Session) {
 	}
 	hears := func(names positions, literal bool) bool {
 		for name := range names {
-			if !remaining.Match(BytesOf(name), literal) {
+			if !remaining.Match(protocol.BytesOf(name), literal) {
 				return true
 			}
 		}

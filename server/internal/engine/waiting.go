@@ -164,7 +164,7 @@ func (srv *Engine) block(c *Call, deadline int64, want Want, timeout func(*proto
 func (srv *Engine) groupFor(k WaitKey, w Want) *waiterGroup {
 	q := srv.Waiting[k]
 	if q == nil {
-		k.Key = string(BytesOf(k.Key)) // a copy
+		k.Key = string(protocol.BytesOf(k.Key)) // a copy
 		q = &queue{WaitKey: k, Groups: map[Want]*waiterGroup{}}
 		srv.Waiting[k] = q
 	}
@@ -253,7 +253,7 @@ func (u *commitScope) addReady(q *queue) {
 
 // valueOf returns the current value of a queue's key, nil if there is none.
 func (srv *Engine) valueOf(q *queue) any {
-	if entry := srv.Keys.DB(q.Db).Peek(BytesOf(q.Key)); entry != nil {
+	if entry := srv.Keys.DB(q.Db).Peek(protocol.BytesOf(q.Key)); entry != nil {
 		return entry.Value()
 	}
 	return nil
@@ -382,7 +382,7 @@ func (a *timerHeap[T]) Pop() any {
 // GroupReady reports whether clients that wait for new entries of a group can be
 // answered, by an entry or by an error.
 func GroupReady(s *keyspace.Stream, group string) bool {
-	g := s.Group(BytesOf(group))
+	g := s.Group(protocol.BytesOf(group))
 	if g == nil {
 		return true
 	}

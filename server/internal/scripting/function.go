@@ -462,7 +462,7 @@ func functionList(c *engine.Call) {
 	var found []*engine.Library
 	libraries := c.Engine.Scripting.Functions.Libraries
 	for _, name := range engine.SortedNames(libraries) {
-		if asked.Match(engine.BytesOf(name)) {
+		if asked.Match(protocol.BytesOf(name)) {
 			found = append(found, libraries[name])
 		}
 	}

@@ -93,7 +93,7 @@ func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
 	for i := range argv {
 		switch v := L.Get(i + 1).(type) {
 		case lua.LString:
-			argv[i] = engine.BytesOf(string(v))
+			argv[i] = protocol.BytesOf(string(v))
 		case lua.LNumber:
 			argv[i] = protocol.AppendFloat(nil, float64(v))
 		default:
@@ -145,7 +145,7 @@ func (a *api) sha1hex(L *lua.LState) int {
 	}
 	s, _ := script.ToString(L.Get(1))
 	sum := sha1.New()
-	for b := engine.BytesOf(s); len(b) > 0; {
+	for b := protocol.BytesOf(s); len(b) > 0; {
 		n := min(len(b), 1<<20)
 		sum.Write(b[:n])
 		b = b[n:]
