@@ -54,9 +54,9 @@ type Config struct {
 	stopWrites       bool
 	appendonly       bool
 	appendfsync      string
-	notify           EventClass
-	ProtoMaxBulk     int64 // bytes
-	queryBufferLimit int64 // bytes
+	notify           string // letters of event classes
+	ProtoMaxBulk     int64  // bytes
+	queryBufferLimit int64  // bytes
 	outputLimits     [3]outputLimit
 	maxmemoryClients int64 // bytes, or if negative percent of maxmemory
 
@@ -449,16 +449,43 @@ func shutdownFlags(name string, field func(*Config) *string) parameter {
 func classes() parameter {
 	return parameter{
 		Name: "notify-keyspace-events", form: formQuoted,
-		Get: func(c *Config) string { return c.notify.String() },
+		Get: func(c *Config) string { return c.notify },
 		set: func(c *Config, s string) error {
-			set, ok := ParseClasses(s)
+			letters, ok := sortClasses(s)
 			if !ok {
 				return errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
 			}
-			c.notify = set
+			c.notify = letters
 			return nil
 		},
 	}
+}
+
+// The letters of event classes in the order in which CONFIG GET lists them. A stands for
+// classesOfA.
+const (
+	classesOfA   = "g$lshzxetd"
+	otherClasses = "nKEmSTIV"
+)
+
+// sortClasses returns the letters of a set of event classes, each once, in the order of
+// CONFIG GET.
+func sortClasses(s string) (sorted string, ok bool) {
+	s = strings.ReplaceAll(s, "A", classesOfA)
+	if strings.Trim(s, classesOfA+otherClasses) != "" {
+		return "", false
+	}
+	var b strings.Builder
+	for _, letter := range classesOfA + otherClasses {
+		if strings.ContainsRune(s, letter) {
+			b.WriteRune(letter)
+		}
+	}
+	sorted = b.String()
+	if rest, all := strings.CutPrefix(sorted, classesOfA); all {
+		sorted = "A" + rest
+	}
+	return sorted, true
 }
 
 // ParseMemory parses a number of bytes with an optional unit, as redis.conf defines
@@ -636,7 +663,7 @@ func (srv *Engine) configure(values map[string]string) error {
 func (srv *Engine) applyConfig() {
 	c := &srv.Config
 	srv.ACL.AllChannels = c.aclPubsub == "allchannels"
-	srv.notify = c.notify
+	srv.notify = classesOf(c.notify)
 	if srv.notify&classChannels == 0 {
 		srv.notify = 0 // nowhere to publish to
 	}

@@ -46,9 +46,6 @@ const (
 	classChannels = classKeyspace | classKeyevent | classSubkeys
 )
 
-// classLetters are the flags in the order in which CONFIG GET lists them.
-const classLetters = "g$lshzxetdnKEmSTIV"
-
 func classOf(letter byte) EventClass {
 	switch letter {
 	case 'A':
@@ -93,33 +90,12 @@ func classOf(letter byte) EventClass {
 	return 0
 }
 
-// ParseClasses parses the value of notify-keyspace-events.
-func ParseClasses(s string) (EventClass, bool) {
-	var set EventClass
-	for i := range len(s) {
-		c := classOf(s[i])
-		if c == 0 {
-			return 0, false
-		}
-		set |= c
-	}
-	return set, true
-}
-
-// String writes a set of classes as CONFIG GET does.
-func (set EventClass) String() string {
-	var b []byte
-	letters := classLetters
-	if set&classAll == classAll {
-		b = append(b, 'A')
-		letters = "nKEmSTIV"
-	}
+// classesOf returns the set that the letters of notify-keyspace-events denote.
+func classesOf(letters string) (set EventClass) {
 	for i := range len(letters) {
-		if set&classOf(letters[i]) != 0 {
-			b = append(b, letters[i])
-		}
+		set |= classOf(letters[i])
 	}
-	return string(b)
+	return set
 }
 
 // selectMemberEvents selects the events that record their members: those that are
