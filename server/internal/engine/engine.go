@@ -29,6 +29,7 @@ type Engine struct {
 	Log    *slog.Logger
 	level  *slog.LevelVar
 	Table  *table
+	checks []check       // in the order in which dispatch asks them
 	loaded func(*Engine) // see parts
 	Start  time.Time
 	RunID  string
@@ -270,6 +271,9 @@ func configured(o Options, p Parts) (*Engine, error) {
 		Stopped:          make(chan struct{}),
 		broken:           make(chan struct{}),
 		closedAfterPanic: make(chan struct{}),
+	}
+	for _, k := range commandChecks() {
+		srv.addCheck(k)
 	}
 	srv.ListenState.open = make(chan struct{})
 	if srv.Log == nil {

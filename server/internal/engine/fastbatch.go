@@ -10,9 +10,9 @@ import (
 )
 
 // The batch fast path: a fast batch is a sequence of short commands in a pipeline, from
-// a client without special modes. The checks that exec makes before each command
-// (transaction, ACL, pause, cluster, …) are made once for the whole batch, because
-// none of its commands can change their outcome. So is the reading of the clock,
+// a client without special modes. The checks that Exec makes before each command
+// (transaction, ACL, pause, cluster, …) are evaluated once for the whole batch, because
+// none of its commands can change their outcome (checks.go). So is the reading of the clock,
 // which is most of the remaining cost: it takes 45 ns where PING takes 20. All
 // other commands, and all clients with a special mode, go through exec, which has
 // the same effects.
@@ -54,7 +54,7 @@ const (
 // logarithmic time, apart from the cost that its reply or Call.large indicates, and
 // accesses data only, not the state of its client or of the server.
 func (c *Command) isQuick() bool {
-	if c.Run == nil || c.ByArg != nil || c.Spec.Flags().Has(protocol.NoScript|protocol.Blocking|protocol.Protected|protocol.Admin) {
+	if c.Run == nil || c.ByArg != nil || c.Spec.Flags().Has(protocol.NoScript|protocol.Blocking|protocol.Admin) {
 		return false
 	}
 	switch c.Batching {
@@ -70,42 +70,29 @@ func (c *Command) isQuick() bool {
 	return false
 }
 
-// plain reports whether commands of s need none of dispatch's checks, and no
-// observer needs them one by one.
-func (s *Session) plain() bool {
-	srv := s.Engine
-	cfg := &srv.Config
-	return !s.Multi && s.User.Unrestricted && s.Replies == ReplyOn && s.cache == nil && !s.monitoring &&
-		(s.Authenticated || !srv.ACL.LoginRequired()) &&
-		(s.Out.Version() == 3 || s.Subscriptions() == 0) &&
-		srv.Cluster == nil && !srv.Keeper.Refuses() && !srv.LacksReplicas() &&
-		srv.Keeper.Loading == nil && srv.PausedUntil == 0 && srv.NextExpiry > srv.Keys.Now() &&
-		len(srv.Monitors) == 0 && cfg.LatencyMonitorThreshold == 0 &&
-		uint64(cfg.SlowlogSlowerThan) >= fastBatchSlow && // -1 disables the log
-		(cfg.Maxmemory == 0 || !srv.lacksMemory()) // a fast batch can add little
-}
-
 // runFastBatch runs the commands at the beginning of batch that form a fast batch, and
 // returns how many; 0 if the first one is for exec. It is called with the lock
 // held, while no script lends it.
 func (s *Session) runFastBatch(batch [][][]byte) (done int) {
-	if !s.plain() {
-		return 0
-	}
 	srv := s.Engine
 	u := &srv.Scope
 	c := &s.Call
 	var ran [fastBatchLimit]*Command
-	if len(batch) >= 4 {
-		s.prefetch(batch)
-	}
-	u.actor = s
 	c.Large = false
 	for done < min(len(batch), fastBatchLimit) && !c.Large && len(u.effects) == 0 {
 		argv := batch[done]
 		cmd := srv.Table.Index.Find(argv[0])
-		if cmd == nil || !cmd.quick || cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
+		if cmd == nil || !cmd.quick || !cmd.arityOK(len(argv)) {
 			break
+		}
+		if done == 0 {
+			if !s.plain() {
+				return 0
+			}
+			if len(batch) >= 4 {
+				s.prefetch(batch)
+			}
+			u.actor = s
 		}
 		mark := s.Out.Len()
 		u.mark = mark

@@ -41,11 +41,6 @@ func (srv *Engine) Unpause() {
 	srv.forgotten = 0
 }
 
-// postpones reports whether the pause postpones a command.
-func (srv *Engine) postpones(s *Session, cmd *Command, argv [][]byte) bool {
-	return srv.pauseAll || s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate)
-}
-
 // effectsOf returns the flags of a command. For EXEC they include those of the
 // queued commands, for a script those that it declares.
 func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {

@@ -229,18 +229,6 @@ func (srv *Engine) reload(write, flush, merge bool) error {
 	return nil
 }
 
-// mayWhileLoading reports whether a command is allowed before the data are loaded.
-func (s *Session) mayWhileLoading(cmd *Command) bool {
-	if cmd.RunsQueue {
-		for _, q := range s.queue {
-			if q.cmd.Spec.Flags()&protocol.Loading == 0 {
-				return false
-			}
-		}
-	}
-	return cmd.Spec.Flags()&protocol.Loading != 0
-}
-
 // saveRules is the parameter save.
 func saveRules() parameter {
 	return parameter{

@@ -3,9 +3,7 @@ package engine
 import (
 	"cmp"
 	"maps"
-	"net"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -372,211 +370,12 @@ func (s *Session) Kill() {
 	s.pending()
 }
 
-// Exec runs one command line: all checks that Redis makes before a command runs, in
-// Redis's order, then the command.
-func (s *Session) Exec(argv [][]byte) {
-	srv := s.Engine
-	s.lastUsed = srv.At
-	mark := s.Out.Len()
-	srv.Scope.actor, srv.Scope.mark = s, mark
-	s.dispatch(argv)
-	srv.Scope.actor = nil
-	if s.cache != nil && !s.Multi && (s.last == nil || !s.last.KeepsCaching) {
-		s.cache.caching = false
-	}
-	if s.Replies != ReplyOn && s.Blocked == nil && s.postponed == nil {
-		s.suppressReply(mark)
-	}
-}
-
-func (s *Session) dispatch(argv [][]byte) {
-	srv := s.Engine
-	cmd, names := srv.Table.Find(argv)
-	if cmd == nil {
-		if isHTTP(argv[0]) {
-			srv.warnOfHTTP(s)
-			s.Kill()
-			return
-		}
-		s.last = nil
-		s.refuse(nil, unknownCommand(argv))
-		return
-	}
-	s.last = cmd
-	if cmd.Run == nil || cmd.ByArg != nil && len(argv) > 1 {
-		if len(argv) == 1 {
-			s.refuse(cmd, WrongArity(cmd.Name))
-		} else {
-			s.last = nil
-			s.refuse(nil, "ERR unknown subcommand '"+Clip(argv[1], 128)+"'. Try "+strings.ToUpper(string(argv[0]))+" HELP.")
-		}
-		return
-	}
-	if cmd.Arity > 0 && len(argv) != cmd.Arity || len(argv) < -cmd.Arity {
-		s.refuse(cmd, cmd.WrongArity())
-		return
-	}
-	flags := cmd.Spec.Flags()
-	if flags&protocol.Protected != 0 && !s.mayUseProtected(cmd) {
-		s.refuse(cmd, errProtected(cmd))
-		return
-	}
-	if !s.Authenticated && flags&protocol.NoAuth == 0 && srv.ACL.LoginRequired() {
-		s.refuse(cmd, "NOAUTH Authentication required.")
-		return
-	}
-	if s.Multi && flags&protocol.NoMulti != 0 {
-		s.refuse(cmd, "ERR Command not allowed inside a transaction")
-		return
-	}
-	if !s.User.Unrestricted {
-		if d := s.Permit(cmd, argv, s.DenialContext()); d != acl.Permitted {
-			s.refuse(cmd, d.Refusal(cmd.Name))
-			return
-		}
-	}
-	if srv.Cluster != nil {
-		if _, refusal := s.Misplaced(cmd, argv); refusal != "" {
-			s.misroute(cmd, refusal)
-			return
-		}
-	}
-	if srv.Config.Maxmemory != 0 && srv.lacksMemory() && s.needsMemory(cmd, argv) {
-		s.refuse(cmd, errOOM)
-		return
-	}
-	if s.Out.Version() == 2 && s.Subscriptions() > 0 && !cmd.WhileSubscribed {
-		s.refuse(cmd, "ERR Can't execute '"+cmd.Name+"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
-		return
-	}
-	if s.monitoring && s.effectsOf(cmd, argv).Has(protocol.Write|protocol.ReadOnly|protocol.MayReplicate) {
-		s.refuse(cmd, "ERR Replica can't interact with the keyspace")
-		return
-	}
-	if srv.Keeper.Refuses() && (cmd.RefusedUnsaved || s.effectsOf(cmd, argv).Has(protocol.Write)) {
-		s.refuse(cmd, ErrNotSaved)
-		return
-	}
-	if srv.LacksReplicas() && s.effectsOf(cmd, argv).Has(protocol.Write) {
-		s.refuse(cmd, ErrNoReplicas)
-		return
-	}
-	if srv.Keeper.Loading != nil && !s.mayWhileLoading(cmd) {
-		s.refuse(cmd, ErrLoading)
-		return
-	}
-	if srv.Busy && flags&protocol.AllowBusy == 0 {
-		s.refuse(cmd, srv.Scripting.Running.busyError())
-		return
-	}
-	if srv.PausedUntil != 0 && srv.postpones(s, cmd, argv) {
-		srv.postpone(s, argv)
-		return
-	}
-	if srv.NextExpiry <= srv.Keys.Now() && srv.overdue(s, cmd, argv) {
-		srv.delay(s, argv)
-		return
-	}
-	if s.Multi && !cmd.InMulti {
-		s.enqueue(cmd, argv, names)
-		s.Out.Status("QUEUED")
-		return
-	}
-	s.run(cmd, argv, names)
-}
-
-// ErrNoReplicas is the error of writes while min-replicas-to-write is not met.
-const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
-
 // InputBuffer returns the used and the free bytes of the connection's input buffer.
 func (s *Session) InputBuffer() (used, free int) {
 	if s.Conn == nil {
 		return 0, 0
 	}
 	return s.Conn.InputBuffer()
-}
-
-// LacksReplicas reports whether the configuration requires replicas for writes.
-// There never are any.
-func (srv *Engine) LacksReplicas() bool {
-	return srv.Config.minReplicas > 0 && srv.Config.minReplicasMaxLag > 0
-}
-
-// refuse replies an error in place of running a command; cmd is nil if no command
-// was found. A transaction that is being queued will fail.
-func (s *Session) refuse(cmd *Command, msg string) {
-	if cmd != nil {
-		cmd.Stats.Rejected++
-	}
-	switch {
-	case cmd != nil && cmd.RunsQueue:
-		msg = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(msg, "ERR ")
-		s.discard()
-	case s.Multi:
-		s.aborted = true
-	}
-	s.Out.Error(msg)
-	s.Engine.countError(msg)
-}
-
-// misroute replies the error for a command whose keys are on another node, from the
-// view of a cluster client. A transaction that is being queued will fail; EXEC ends
-// it.
-func (s *Session) misroute(cmd *Command, msg string) {
-	cmd.Stats.Rejected++
-	if cmd.RunsQueue {
-		s.discard()
-	} else if s.Multi {
-		s.aborted = true
-	}
-	s.Out.Error(msg)
-	s.Engine.countError(msg)
-}
-
-// errProtected is the error of a command that a parameter has to enable: DEBUG, or
-// some subcommands of MODULE.
-func errProtected(cmd *Command) string {
-	name, _, _ := strings.Cut(cmd.Name, "|")
-	return "ERR " + strings.ToUpper(name) + " command not allowed. If the enable-" + name + `-command option is set to "local", ` +
-		"you can run it from a local connection, otherwise you need to set this option in the configuration file, " +
-		"and then restart the server."
-}
-
-// DebugEnabled returns the parameter enable-debug-command.
-func (c *Config) DebugEnabled() string { return c.enableDebug }
-
-// ModuleEnabled returns the parameter enable-module-command.
-func (c *Config) ModuleEnabled() string { return c.enableModule }
-
-// mayUseProtected reports whether the parameter that enables cmd permits it for this
-// client.
-func (s *Session) mayUseProtected(cmd *Command) bool {
-	switch cmd.EnabledBy(&s.Engine.Config) {
-	case "yes":
-		return true
-	case "local":
-		host, _, err := net.SplitHostPort(s.Addr)
-		return s.Unix || err != nil || net.ParseIP(host).IsLoopback() // no address: in this process
-	}
-	return false
-}
-
-// WrongArity returns the error for a wrong number of arguments.
-func WrongArity(name string) string {
-	return "ERR wrong number of arguments for '" + name + "' command"
-}
-
-// unknownCommand is Redis's error for a name that is not in the table. It quotes
-// the first arguments, up to 128 bytes.
-func unknownCommand(argv [][]byte) string {
-	var args strings.Builder
-	for _, a := range argv[1:] {
-		if args.Len() >= 128 {
-			break
-		}
-		args.WriteString("'" + Clip(a, 128-args.Len()) + "' ")
-	}
-	return "ERR unknown command '" + Clip(argv[0], 128) + "', with args beginning with: " + args.String()
 }
 
 // Clip returns at most n bytes of b, up to the first NUL, as C prints it.
@@ -588,24 +387,6 @@ func Clip(b []byte, n int) string {
 		}
 	}
 	return string(b)
-}
-
-// isHTTP reports whether a command is the beginning of an HTTP request, which an
-// attacker may have tricked a browser into sending.
-func isHTTP(name []byte) bool {
-	return protocol.EqualFold(name, "POST") || protocol.EqualFold(name, "HOST:")
-}
-
-// warnOfHTTP logs that a client speaks HTTP, at most once a minute: such an attack
-// sends many requests.
-func (srv *Engine) warnOfHTTP(s *Session) {
-	if !srv.warnedOfHTTP.IsZero() && srv.At.Sub(srv.warnedOfHTTP) < time.Minute {
-		return
-	}
-	srv.warnedOfHTTP = srv.At
-	srv.Log.Warn("Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. "+
-		"This is likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. "+
-		"Connection aborted.", "client", s.Addr)
 }
 
 // SetDefaultUser gives the session the default user, as a new session has.

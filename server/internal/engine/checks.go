@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"net"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
+)
+
+// check is a condition for running a command. A single command passes all checks, in
+// their order, which is Redis's (dispatch). A fast batch passes them together: while
+// none applies to the session, no command of the batch needs to be asked
+// (Session.plain). Both evaluate the same flags and the same state, so a check cannot
+// be forgotten in a batch.
+type check struct {
+	name string
+
+	// flags are those of the commands that the check concerns, each with at least one
+	// of them; 0: all commands.
+	flags protocol.Flags
+
+	// state reports whether the check applies to the session now; nil: always. A
+	// command with the flags of a check that always applies is in no fast batch. No
+	// command of a fast batch changes its result.
+	state func(*Session) bool
+
+	// refusal returns the error for a command that must not run, or "". It may be nil.
+	refusal func(s *Session, cmd *Command, argv [][]byte) string
+
+	// instead does something in place of running the command, and reports that; for
+	// instance it queues the command. It may be nil.
+	//
+	// A check with neither function lets every command run. It keeps commands out of
+	// fast batches because they must be observed one by one.
+	instead func(s *Session, cmd *Command, argv [][]byte, names int) bool
+}
+
+// concerns reports whether a command with these flags has to be checked.
+func (k *check) concerns(flags protocol.Flags) bool { return k.flags == 0 || flags.Has(k.flags) }
+
+// applies reports whether the check applies to the session now.
+func (k *check) applies(s *Session) bool { return k.state == nil || k.state(s) }
+
+// stops reports whether the command does not run now. It has been refused then,
+// postponed or queued.
+func (k *check) stops(s *Session, cmd *Command, argv [][]byte, names int) bool {
+	if k.refusal != nil {
+		if msg := k.refusal(s, cmd, argv); msg != "" {
+			s.refuse(cmd, msg)
+			return true
+		}
+	}
+	return k.instead != nil && k.instead(s, cmd, argv, names)
+}
+
+// addCheck appends a check to those of the server.
+func (srv *Engine) addCheck(k check) {
+	srv.checks = append(srv.checks, k)
+	if k.state == nil {
+		srv.Table.Each(func(c *Command) { c.quick = c.quick && !k.concerns(c.Spec.Flags()) })
+	}
+}
+
+// plain reports whether no check applies to s.
+func (s *Session) plain() bool {
+	for i := range s.Engine.checks {
+		if k := &s.Engine.checks[i]; k.state != nil && k.state(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// commandChecks returns the checks of every server.
+func commandChecks() []check {
+	return []check{
+		{name: "protected", flags: protocol.Protected, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
+			if s.mayUseProtected(cmd) {
+				return ""
+			}
+			return errProtected(cmd)
+		}},
+		{name: "authentication", state: (*Session).mustLogIn, refusal: func(_ *Session, cmd *Command, _ [][]byte) string {
+			if cmd.Spec.Flags().Has(protocol.NoAuth) {
+				return ""
+			}
+			return "NOAUTH Authentication required."
+		}},
+		{name: "not in MULTI", flags: protocol.NoMulti, state: (*Session).queues, refusal: func(*Session, *Command, [][]byte) string {
+			return "ERR Command not allowed inside a transaction"
+		}},
+		{name: "ACL", state: (*Session).isRestricted, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+			if d := s.Permit(cmd, argv, s.DenialContext()); d != acl.Permitted {
+				return d.Refusal(cmd.Name)
+			}
+			return ""
+		}},
+		{name: "cluster slots", state: func(s *Session) bool { return s.Engine.Cluster != nil }, instead: (*Session).misroutes},
+		{name: "maxmemory", state: (*Session).lacksMemory, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+			if s.needsMemory(cmd, argv) {
+				return errOOM
+			}
+			return ""
+		}},
+		{name: "subscriptions", state: (*Session).onlySubscribes, refusal: func(_ *Session, cmd *Command, _ [][]byte) string {
+			if cmd.WhileSubscribed {
+				return ""
+			}
+			return "ERR Can't execute '" + cmd.Name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+		}},
+		{name: "MONITOR client", state: func(s *Session) bool { return s.monitoring }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+			if s.effectsOf(cmd, argv).Has(protocol.Write | protocol.ReadOnly | protocol.MayReplicate) {
+				return "ERR Replica can't interact with the keyspace"
+			}
+			return ""
+		}},
+		{name: "failed save", state: func(s *Session) bool { return s.Engine.Keeper.Refuses() }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+			if cmd.RefusedUnsaved || s.effectsOf(cmd, argv).Has(protocol.Write) {
+				return ErrNotSaved
+			}
+			return ""
+		}},
+		{name: "min-replicas-to-write", state: func(s *Session) bool { return s.Engine.LacksReplicas() }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+			if s.effectsOf(cmd, argv).Has(protocol.Write) {
+				return ErrNoReplicas
+			}
+			return ""
+		}},
+		{name: "loading", state: func(s *Session) bool { return s.Engine.Keeper.Loading != nil }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
+			if s.mayWhileLoading(cmd) {
+				return ""
+			}
+			return ErrLoading
+		}},
+		{name: "busy script", state: func(s *Session) bool { return s.Engine.Busy }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
+			if cmd.Spec.Flags().Has(protocol.AllowBusy) {
+				return ""
+			}
+			return s.Engine.Scripting.Running.busyError()
+		}},
+		{name: "CLIENT PAUSE", state: func(s *Session) bool { return s.Engine.PausedUntil != 0 }, instead: (*Session).postpones},
+		{name: "expiry backlog", state: func(s *Session) bool { return s.Engine.NextExpiry <= s.Engine.Keys.Now() }, instead: (*Session).delays},
+		{name: "MULTI", state: (*Session).queues, instead: (*Session).enqueues},
+		{name: "observers", state: (*Session).isObserved},
+	}
+}
+
+// mustLogIn reports whether the client has to authenticate first.
+func (s *Session) mustLogIn() bool { return !s.Authenticated && s.Engine.ACL.LoginRequired() }
+
+// queues reports whether the session queues commands for EXEC.
+func (s *Session) queues() bool { return s.Multi }
+
+// isRestricted reports whether the user's rules have to be asked for each command.
+func (s *Session) isRestricted() bool { return !s.User.Unrestricted }
+
+// lacksMemory evicts keys down to maxmemory, if that is set, and reports whether it
+// is impossible. A fast batch adds little memory, so one evaluation serves all of it.
+func (s *Session) lacksMemory() bool {
+	return s.Engine.Config.Maxmemory != 0 && s.Engine.lacksMemory()
+}
+
+// onlySubscribes reports whether the connection is limited to the commands about
+// subscriptions, because messages and replies look alike in its protocol.
+func (s *Session) onlySubscribes() bool { return s.Out.Version() == 2 && s.Subscriptions() > 0 }
+
+// isObserved reports whether anything depends on each single command of the session:
+// CLIENT REPLY, client-side caching, MONITOR, the latency monitor, or a slow log with
+// a threshold too low for the averages of a fast batch.
+func (s *Session) isObserved() bool {
+	cfg := &s.Engine.Config
+	return s.Replies != ReplyOn || s.cache != nil || len(s.Engine.Monitors) > 0 || cfg.LatencyMonitorThreshold != 0 ||
+		uint64(cfg.SlowlogSlowerThan) < fastBatchSlow // -1 disables the log
+}
+
+// postpones postpones a command that CLIENT PAUSE holds back.
+func (s *Session) postpones(cmd *Command, argv [][]byte, _ int) bool {
+	srv := s.Engine
+	if !srv.pauseAll && !s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate) {
+		return false
+	}
+	srv.postpone(s, argv)
+	return true
+}
+
+// delays postpones a command until its keys are clean.
+func (s *Session) delays(cmd *Command, argv [][]byte, _ int) bool {
+	if !s.Engine.overdue(s, cmd, argv) {
+		return false
+	}
+	s.Engine.delay(s, argv)
+	return true
+}
+
+// enqueues queues a command for EXEC.
+func (s *Session) enqueues(cmd *Command, argv [][]byte, names int) bool {
+	if cmd.InMulti {
+		return false
+	}
+	s.enqueue(cmd, argv, names)
+	s.Out.Status("QUEUED")
+	return true
+}
+
+// misroutes replies the error for a command whose keys are on another node, from the
+// view of a cluster client. A transaction that is being queued will fail; EXEC ends
+// it.
+func (s *Session) misroutes(cmd *Command, argv [][]byte, _ int) bool {
+	_, msg := s.Misplaced(cmd, argv)
+	if msg == "" {
+		return false
+	}
+	cmd.Stats.Rejected++
+	if cmd.RunsQueue {
+		s.discard()
+	} else if s.Multi {
+		s.aborted = true
+	}
+	s.Out.Error(msg)
+	s.Engine.countError(msg)
+	return true
+}
+
+// mayWhileLoading reports whether a command is allowed before the data are loaded.
+func (s *Session) mayWhileLoading(cmd *Command) bool {
+	if cmd.RunsQueue {
+		for _, q := range s.queue {
+			if q.cmd.Spec.Flags()&protocol.Loading == 0 {
+				return false
+			}
+		}
+	}
+	return cmd.Spec.Flags()&protocol.Loading != 0
+}
+
+// ErrNoReplicas is the error of writes while min-replicas-to-write is not met.
+const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
+
+// LacksReplicas reports whether the configuration requires replicas for writes.
+// There never are any.
+func (srv *Engine) LacksReplicas() bool {
+	return srv.Config.minReplicas > 0 && srv.Config.minReplicasMaxLag > 0
+}
+
+// errProtected is the error of a command that a parameter has to enable: DEBUG, or
+// some subcommands of MODULE.
+func errProtected(cmd *Command) string {
+	name, _, _ := strings.Cut(cmd.Name, "|")
+	return "ERR " + strings.ToUpper(name) + " command not allowed. If the enable-" + name + `-command option is set to "local", ` +
+		"you can run it from a local connection, otherwise you need to set this option in the configuration file, " +
+		"and then restart the server."
+}
+
+// DebugEnabled returns the parameter enable-debug-command.
+func (c *Config) DebugEnabled() string { return c.enableDebug }
+
+// ModuleEnabled returns the parameter enable-module-command.
+func (c *Config) ModuleEnabled() string { return c.enableModule }
+
+// mayUseProtected reports whether the parameter that enables cmd permits it for this
+// client.
+func (s *Session) mayUseProtected(cmd *Command) bool {
+	switch cmd.EnabledBy(&s.Engine.Config) {
+	case "yes":
+		return true
+	case "local":
+		host, _, err := net.SplitHostPort(s.Addr)
+		return s.Unix || err != nil || net.ParseIP(host).IsLoopback() // no address: in this process
+	}
+	return false
+}

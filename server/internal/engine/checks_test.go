@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// TestAddedCheck adds a check to a server: single commands and fast batches follow it.
+func TestAddedCheck(t *testing.T) {
+	ran, asked, refused := 0, 0, 0
+	on := false
+	srv, err := New(Options{}, Parts{
+		Commands: [][]Command{{{
+			Facts: protocol.Facts{Name: "count", Arity: 1, Flags: "fast", Group: "generic", Since: "1.0.0", Summary: "Count"},
+			Run: func(c *Call) {
+				ran++
+				c.Reply.OK()
+			},
+		}}},
+		Loaded: func(*Engine) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	s := srv.NewSession(Peer{FD: -1, Wake: func() {}})
+	defer s.Close()
+	turn := func(commands, wantRan, wantAsked, wantRefused int) {
+		t.Helper()
+		ran, asked, refused = 0, 0, 0
+		batch := make([][][]byte, commands)
+		for i := range batch {
+			batch[i] = [][]byte{[]byte("count")}
+		}
+		done, out, _ := s.Turn(batch, nil)
+		s.Written()
+		want := strings.Repeat("+OK\r\n", wantRan) + strings.Repeat("-ERR no\r\n", wantRefused)
+		if done != commands || !bytes.Equal(out, []byte(want)) {
+			t.Errorf("%d commands done, reply %q, want %d and %q", done, out, commands, want)
+		}
+		if ran != wantRan || asked != wantAsked || refused != wantRefused {
+			t.Errorf("ran %d, state asked %d times, refused %d, want %d, %d, %d", ran, asked, refused, wantRan, wantAsked, wantRefused)
+		}
+	}
+	refusal := func(*Session, *Command, [][]byte) string {
+		refused++
+		return "ERR no"
+	}
+	srv.addCheck(check{name: "state", state: func(*Session) bool { asked++; return on }, refusal: refusal})
+	turn(8, 8, 1, 0) // once for the batch
+	on = true
+	turn(1, 0, 2, 1) // by the batch, which is not formed, and by the command
+	turn(8, 0, 16, 8)
+	on = false
+	turn(8, 8, 1, 0)
+
+	srv.addCheck(check{name: "flags of other commands", flags: protocol.Admin, refusal: refusal})
+	turn(8, 8, 1, 0)
+	srv.addCheck(check{name: "flags", flags: protocol.Fast, refusal: refusal})
+	turn(8, 0, 8, 8)
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"strings"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// Exec runs one command line: all checks that Redis makes before a command runs, in
+// Redis's order, then the command.
+func (s *Session) Exec(argv [][]byte) {
+	srv := s.Engine
+	s.lastUsed = srv.At
+	mark := s.Out.Len()
+	srv.Scope.actor, srv.Scope.mark = s, mark
+	s.dispatch(argv)
+	srv.Scope.actor = nil
+	if s.cache != nil && !s.Multi && (s.last == nil || !s.last.KeepsCaching) {
+		s.cache.caching = false
+	}
+	if s.Replies != ReplyOn && s.Blocked == nil && s.postponed == nil {
+		s.suppressReply(mark)
+	}
+}
+
+// dispatch finds a command, asks all checks, and runs it.
+func (s *Session) dispatch(argv [][]byte) {
+	srv := s.Engine
+	cmd, names := srv.Table.Find(argv)
+	if cmd == nil {
+		if isHTTP(argv[0]) {
+			srv.warnOfHTTP(s)
+			s.Kill()
+			return
+		}
+		s.last = nil
+		s.refuse(nil, unknownCommand(argv))
+		return
+	}
+	s.last = cmd
+	if cmd.Run == nil || cmd.ByArg != nil && len(argv) > 1 {
+		if len(argv) == 1 {
+			s.refuse(cmd, WrongArity(cmd.Name))
+		} else {
+			s.last = nil
+			s.refuse(nil, "ERR unknown subcommand '"+Clip(argv[1], 128)+"'. Try "+strings.ToUpper(string(argv[0]))+" HELP.")
+		}
+		return
+	}
+	if !cmd.arityOK(len(argv)) {
+		s.refuse(cmd, cmd.WrongArity())
+		return
+	}
+	flags := cmd.Spec.Flags()
+	for i := range srv.checks {
+		k := &srv.checks[i]
+		if k.concerns(flags) && k.applies(s) && k.stops(s, cmd, argv, names) {
+			return
+		}
+	}
+	s.run(cmd, argv, names)
+}
+
+// arityOK reports whether the command accepts n words.
+func (c *Command) arityOK(n int) bool { return n == c.Arity || c.Arity < 0 && n >= -c.Arity }
+
+// refuse replies an error in place of running a command; cmd is nil if no command
+// was found. A transaction that is being queued will fail.
+func (s *Session) refuse(cmd *Command, msg string) {
+	if cmd != nil {
+		cmd.Stats.Rejected++
+	}
+	switch {
+	case cmd != nil && cmd.RunsQueue:
+		msg = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(msg, "ERR ")
+		s.discard()
+	case s.Multi:
+		s.aborted = true
+	}
+	s.Out.Error(msg)
+	s.Engine.countError(msg)
+}
+
+// WrongArity returns the error for a wrong number of arguments.
+func WrongArity(name string) string {
+	return "ERR wrong number of arguments for '" + name + "' command"
+}
+
+// unknownCommand is Redis's error for a name that is not in the table. It quotes
+// the first arguments, up to 128 bytes.
+func unknownCommand(argv [][]byte) string {
+	var args strings.Builder
+	for _, a := range argv[1:] {
+		if args.Len() >= 128 {
+			break
+		}
+		args.WriteString("'" + Clip(a, 128-args.Len()) + "' ")
+	}
+	return "ERR unknown command '" + Clip(argv[0], 128) + "', with args beginning with: " + args.String()
+}
+
+// isHTTP reports whether a command is the beginning of an HTTP request, which an
+// attacker may have tricked a browser into sending.
+func isHTTP(name []byte) bool {
+	return protocol.EqualFold(name, "POST") || protocol.EqualFold(name, "HOST:")
+}
+
+// warnOfHTTP logs that a client speaks HTTP, at most once a minute: such an attack
+// sends many requests.
+func (srv *Engine) warnOfHTTP(s *Session) {
+	if !srv.warnedOfHTTP.IsZero() && srv.At.Sub(srv.warnedOfHTTP) < time.Minute {
+		return
+	}
+	srv.warnedOfHTTP = srv.At
+	srv.Log.Warn("Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. "+
+		"This is likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. "+
+		"Connection aborted.", "client", s.Addr)
+}
