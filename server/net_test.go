@@ -315,15 +315,19 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-func TestClassString(t *testing.T) {
+func TestEventClassLetters(t *testing.T) {
+	_, addr := start(t, nil)
+	c := dialRaw(t, addr)
 	for in, want := range map[string]string{"": "", "KEA": "AKE", "g$lshzxetdKE": "AKE", "KEAmn": "AnKEm", "El": "lE", "Kx$": "$xK"} {
-		c, ok := engine.ParseClasses(in)
-		if !ok || c.String() != want {
-			t.Errorf("%q reads as %q, %v; want %q", in, c.String(), ok, want)
+		if got := c.call("CONFIG SET notify-keyspace-events \"" + in + "\""); fmt.Sprint(got) != "OK" {
+			t.Errorf("%q: %v", in, got)
+		}
+		if got := c.call("CONFIG GET notify-keyspace-events"); fmt.Sprint(got) != "[notify-keyspace-events "+want+"]" {
+			t.Errorf("%q reads as %v; want %q", in, got, want)
 		}
 	}
-	if _, ok := engine.ParseClasses("KQ"); ok {
-		t.Error("an unknown class was accepted")
+	if got, ok := c.call("CONFIG SET notify-keyspace-events KQ").(error); !ok {
+		t.Errorf("an unknown class was accepted: %v", got)
 	}
 }
 
