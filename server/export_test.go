@@ -133,8 +133,8 @@ func (srv *Server) LimitScripts(bytes uint64) { srv.engine.Scripting.MemoryLimit
 func (srv *Server) Changes() int64 {
 	srv.engine.Mu.Lock()
 	defer srv.engine.Mu.Unlock()
-	n := srv.engine.Scope.Changes
-	srv.engine.Scope.Changes = 0
+	n := srv.engine.Changes
+	srv.engine.Changes = 0
 	return n
 }
 

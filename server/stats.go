@@ -64,7 +64,7 @@ func (srv *Server) Stats() (s Stats) {
 			Commands: e.Commands, Errors: e.ErrorReplies, Hits: e.Hits(), Misses: e.KeyspaceMisses,
 			ExpiredKeys: e.ExpiredKeys, ExpiredMembers: e.ExpiredMembers,
 			EvictedKeys: e.EvictedKeys, EvictedClients: e.EvictedClients,
-			BytesRead: e.Input.Load(), BytesWritten: e.Output.Load(), Changes: e.Scope.Changes,
+			BytesRead: e.Input.Load(), BytesWritten: e.Output.Load(), Changes: e.Changes,
 		}
 		for _, c := range e.Sessions {
 			if !c.Killed {

@@ -640,7 +640,7 @@ func flush(c *engine.Call, dbs ...*keyspace.DB) {
 	for _, db := range dbs {
 		c.Engine.Scope.Replacing(db, nil)
 		c.Engine.DatabaseFreed(db, lazily)
-		c.Engine.Scope.Changes += int64(db.Clear())
+		c.Engine.Changes += int64(db.Clear())
 	}
 	c.Engine.Collect()
 	c.Engine.Scope.Flushed()
@@ -713,6 +713,6 @@ func swapdb(c *engine.Call) {
 		c.Engine.Scope.Replacing(b, a)
 		c.Engine.Keys.Swap(int(i), int(j))
 	}
-	c.Engine.Scope.Changes++
+	c.Engine.Changes++
 	c.Reply.OK()
 }

@@ -232,7 +232,7 @@ func (c *Call) Changed(key []byte, class EventClass, event string) {
 // waiter of the key is retried. With an empty event it only counts.
 func (c *Call) ChangedUnwatched(key []byte, class EventClass, event string) {
 	u := &c.Engine.Scope
-	u.Changes++
+	c.Engine.Changes++
 	if event != "" {
 		u.event(c.DB.ID(), protocol.View(key), class, event)
 	}

@@ -126,8 +126,7 @@ func (srv *Engine) Freeze() {
 		srv.checkClock()
 		elapsed = time.Since(c.base)
 	}
-	srv.SetClock(c.base.Add(c.elapsedTime(elapsed)))
-	srv.Keeper.turnSequence = srv.Keys.Sequence()
+	srv.begin(c.base.Add(c.elapsedTime(elapsed)))
 }
 
 // checkClock compares the clock with the system clock and reacts to steps.

@@ -13,9 +13,9 @@ func (s *Session) Exec(argv [][]byte) {
 	srv := s.Engine
 	s.lastUsed = srv.At
 	mark := s.Out.Len()
-	srv.Scope.actor, srv.Scope.mark = s, mark
+	outer := srv.Scope.enter(s, mark)
 	s.dispatch(argv)
-	srv.Scope.actor = nil
+	srv.Scope.leave(outer)
 	if s.cache != nil && !s.Multi && (s.last == nil || !s.last.KeepsCaching) {
 		s.cache.caching = false
 	}

@@ -45,11 +45,9 @@ type Engine struct {
 	Busy bool      // a script has run for long and lends the lock, only for replies of -BUSY
 	idle sync.Cond // signaled when the script has ended
 
-	At          time.Time // the latest reading of the clock
-	Instant     int64     // the reading for the current turn, in microseconds since 1970
+	turn
 	Keys        *keyspace.Keyspace
 	RDB         *rdb.Codec // see codec
-	Scope       commitScope
 	Keeper      *Keeper
 	Ending      stopFlags // how SHUTDOWN or a signal ends the server
 	Rand        *mrand.Rand
@@ -57,8 +55,7 @@ type Engine struct {
 	notify      EventClass
 	subkeys     EventClass // the event classes for which members must be recorded
 	Sessions    map[int64]*Session
-	current     *Session // the session whose turn it is
-	looping     Loop     // the loop that holds the lock, if any
+	looping     Loop // the loop that holds the lock, if any
 	lastID      int64
 	ReplID      string // replication ID
 	Freeing     freeing

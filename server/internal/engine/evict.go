@@ -161,9 +161,7 @@ func (srv *Engine) evict() bool {
 		return false
 	}
 	u := &srv.Scope
-	actor := u.actor
-	u.actor = nil // the next command's client has not caused the eviction
-	defer func() { u.actor = actor }()
+	defer u.leave(u.enter(nil, u.mark)) // the next command's client has not caused the eviction
 	start, limit, freed := srv.Clock(), srv.Config.evictionTime(), 0
 	m.MoreToEvict = false
 	done := false

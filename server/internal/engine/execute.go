@@ -54,12 +54,11 @@ func (s *Session) retry(w *Waiter) {
 		return
 	}
 	u := &s.Engine.Scope
-	others, otherMark := u.actor, u.mark
-	u.actor, u.mark = s, mark
+	outer := u.enter(s, mark)
 	c.Again = true
 	c.execute(w.cmd, w.argv, w.names, w.db, mark)
 	c.Again = false
-	u.actor, u.mark = others, otherMark
+	u.leave(outer)
 	if c.stillBlocked {
 		s.Engine.At = s.Engine.Clock()
 		w.Tries++

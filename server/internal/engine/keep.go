@@ -61,7 +61,6 @@ type Keeper struct {
 	timerAt                 time.Time // zero: not set
 	epoch                   uint64    // of the next checkpoint
 	durable                 uint64    // the last epoch that is on the disk
-	turnSequence            uint64    // the journal's sequence when the lock was taken
 	held                    []*Session
 	NeedsFresh              bool   // the file lacks changes that the journal does not have either
 	WantsFresh              bool   // BGREWRITEAOF
@@ -445,7 +444,7 @@ func (k *Keeper) Pending() bool {
 
 // nextSave returns when the rules request the next checkpoint; zero if they do not.
 func (k *Keeper) nextSave() (next time.Time) {
-	changes := k.srv.Scope.Changes - k.taken
+	changes := k.srv.Changes - k.taken
 	for _, r := range k.rules {
 		if changes >= r.changes && changes > 0 {
 			if at := k.lastSave.Add(time.Duration(r.seconds) * time.Second); next.IsZero() || at.Before(next) {
@@ -469,7 +468,7 @@ func (k *Keeper) note() {
 	if k.Path == "" || k.Loading != nil {
 		return
 	}
-	changes := k.srv.Scope.Changes - k.taken
+	changes := k.srv.Changes - k.taken
 	switch {
 	case k.srv.Keys.Recorded() > k.Limits.Pending:
 		k.overflow()
@@ -520,7 +519,7 @@ func (k *Keeper) Take() {
 		return
 	}
 	srv := k.srv
-	c := &Checkpoint{epoch: k.epoch, changes: srv.Scope.Changes}
+	c := &Checkpoint{epoch: k.epoch, changes: srv.Changes}
 	c.Time = srv.At
 	if k.Rewrite != nil {
 		k.Rewrite.piece(srv.Keys, c)
@@ -836,7 +835,7 @@ func (k *Keeper) release() {
 // holds reports whether the changes of the current turn must be on the disk before
 // any client is notified of them.
 func (k *Keeper) holds() bool {
-	return k.always && k.srv.Keys.Sequence() != k.turnSequence && (k.Failed == nil || k.srv.Config.stopWrites)
+	return k.always && k.srv.Keys.Sequence() != k.srv.sequence && (k.Failed == nil || k.srv.Config.stopWrites)
 }
 
 // Refuses reports whether commands that write are refused, because saving fails.
@@ -864,7 +863,7 @@ func (k *Keeper) SaveNow() error {
 			return k.Failed
 		}
 		if !k.NeedsFresh && !waiting {
-			k.turnSequence = k.srv.Keys.Sequence() // replies to earlier changes need not wait: see holds
+			k.srv.sequence = k.srv.Keys.Sequence() // replies to earlier changes need not wait: see holds
 			k.untrack()
 			return nil
 		}

@@ -72,8 +72,7 @@ func (srv *Engine) runTurns(l Loop) (mine bool) {
 		if !more || srv.At.Sub(first) > turnTime {
 			break
 		}
-		srv.SetClock(srv.At) // the reading from the end of the last command
-		srv.Keeper.turnSequence = srv.Keys.Sequence()
+		srv.begin(srv.At) // the reading from the end of the last command
 	}
 	srv.looping = nil
 	srv.passWoken(l)

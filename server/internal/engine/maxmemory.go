@@ -98,9 +98,15 @@ func (srv *Engine) sumNonKeyBytes() {
 }
 
 // lacksMemory evicts down to the limit, which must be set, and reports whether
-// commands that may need memory are refused because that is impossible.
+// commands that may need memory are refused because that is impossible. Within a
+// turn it checks again only after the size of the keys has changed, a client has been
+// disconnected, or the limit has been set.
 func (srv *Engine) lacksMemory() bool {
-	m := &srv.MemoryState
+	m, last := &srv.MemoryState, &srv.turn.memory
+	if last.valid && last.used == srv.Keys.UsedBytes() && !m.MoreToEvict && !m.NonKeyBytesAt.IsZero() {
+		return m.lacking
+	}
+	defer func() { *last = memoryCheck{srv.mayEvict(), srv.Keys.UsedBytes()} }()
 	m.lacking = false
 	if srv.counted() <= srv.Config.Maxmemory {
 		m.within(srv)

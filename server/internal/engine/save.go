@@ -302,7 +302,7 @@ func (srv *Engine) InfoPersistence(t *InfoText) {
 	}
 	t.Int("current_save_keys_processed", int64(done))
 	t.Int("current_save_keys_total", int64(all))
-	t.Int("rdb_changes_since_last_save", srv.Scope.Changes-k.saved)
+	t.Int("rdb_changes_since_last_save", srv.Changes-k.saved)
 	saving, status, current := int64(0), "ok", int64(-1)
 	if k.SaveRequested || k.Saving || k.NeedsFresh && k.Rewrite != nil {
 		saving, current = 1, int64(time.Since(k.saveStarted).Seconds())

@@ -366,10 +366,8 @@ func (srv *Engine) yieldLock() {
 	if len(srv.Scope.wake) > 0 && srv.Keeper.holds() {
 		srv.holdWoken()
 	}
-	u, at, instant, current, before := srv.Scope, srv.At, srv.Instant, srv.current, srv.Keeper.turnSequence
-	srv.Scope = commitScope{srv: srv, Changes: u.Changes, wake: u.wake} // sessions with new output are woken now
-	u.wake = nil
-	srv.current, srv.Busy = nil, true
+	outer := srv.push()
+	srv.Busy = true
 	srv.replaceLoop() // a new goroutine must read the loop's other clients
 	if srv.PausedUntil == 0 {
 		srv.Keys.Freeze()
@@ -380,9 +378,7 @@ func (srv *Engine) yieldLock() {
 	if srv.Mu.broken {
 		return // return to interrupt, which ends the script
 	}
-	u.Changes = srv.Scope.Changes
-	srv.Scope, srv.At, srv.Instant, srv.current = u, at, instant, current
-	srv.Keeper.turnSequence = before
+	srv.pop(outer)
 	if srv.PausedUntil == 0 {
 		srv.Keys.Thaw()
 	}

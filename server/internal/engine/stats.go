@@ -12,6 +12,7 @@ import (
 // stats are the counters behind INFO. Those without a note are guarded by the
 // server's lock.
 type stats struct {
+	Changes        int64 // since the server started; Redis's rdb_changes_since_last_save
 	Commands       int64
 	Connections    int64
 	ExpiredKeys    int64

@@ -18,17 +18,15 @@ import (
 // Redis leaves these consequences to each command (some 170 places). Here a handler
 // calls Changed once and cannot forget the rest.
 //
-// There is one unit per server, guarded by its lock. A turn runs several commit
+// There is one per turn, guarded by the server's lock. A turn runs several commit
 // scopes in one lock hold, one after the other, under one reading of the clock.
 type commitScope struct {
 	srv     *Engine
 	effects []effect
 	ready   []*queue   // queues of changed keys
 	wake    []*Session // sessions to wake once the lock is released
-	Changes int64      // since the server started; Redis's rdb_changes_since_last_save
 	serving bool
-	actor   *Session // the session whose command runs, if any
-	mark    int      // offset in the actor's output queue at which its reply begins
+	running
 
 	Members      []byte              // members that the effects touch; see appendMember
 	MembersTaken int                 // how many bytes of members belong to effects
@@ -168,8 +166,8 @@ func (srv *Engine) unlessBusy(f func()) {
 }
 
 func (u *commitScope) changed(db int, key string, class EventClass, event string) {
-	u.Changes++
 	srv := u.srv
+	srv.Changes++
 	if len(srv.Watched) == 0 && len(srv.Waiting) == 0 && srv.notify == 0 && !srv.Tracking.on {
 		return // no listener
 	}

@@ -316,7 +316,7 @@ func keepLibrary(c *engine.Call, l *engine.Library) {
 }
 
 // changedLibraries counts a change.
-func changedLibraries(c *engine.Call) { c.Engine.Scope.Changes++ }
+func changedLibraries(c *engine.Call) { c.Engine.Changes++ }
 
 // takenBy returns functions that report the names in use, except those of the
 // library to be replaced.

@@ -1,0 +1,60 @@
+package engine
+
+import "time"
+
+// turn is the state of one lock hold: the reading of the clock that its commit scopes
+// share, the session that it serves, and its effects so far. There is one turn at a
+// time. While a script lends the lock, the turn of the script is set aside, and other
+// turns serve clients: push and pop.
+type turn struct {
+	At       time.Time // the latest reading of the clock
+	Instant  int64     // the reading for the turn, in microseconds since 1970
+	sequence uint64    // the journal's sequence when the turn began
+	current  *Session  // the session that is served
+	Scope    commitScope
+	memory   memoryCheck
+}
+
+// memoryCheck is the latest check of maxmemory in a turn.
+type memoryCheck struct {
+	valid bool
+	used  int64 // bytes of all keys after it
+}
+
+// begin starts a turn at the given reading of the clock.
+func (srv *Engine) begin(at time.Time) {
+	srv.SetClock(at)
+	srv.sequence = srv.Keys.Sequence()
+	srv.turn.memory.valid = false
+}
+
+// push begins a turn within the current one, which it returns for pop. The new turn
+// wakes the sessions that have output so far.
+func (srv *Engine) push() (outer turn) {
+	outer = srv.turn
+	srv.turn = turn{At: outer.At, Instant: outer.Instant, sequence: outer.sequence}
+	srv.Scope.srv, srv.Scope.wake = srv, outer.Scope.wake
+	return outer
+}
+
+// pop continues the turn that push has set aside.
+func (srv *Engine) pop(outer turn) {
+	outer.Scope.wake = srv.Scope.wake
+	srv.turn = outer
+}
+
+// running is the session whose command runs in a commit scope, and its reply.
+type running struct {
+	actor *Session // nil if no client's command runs
+	mark  int      // offset in the actor's output queue at which its reply begins
+}
+
+// enter makes s the session whose command runs. It returns the previous one, for leave.
+func (u *commitScope) enter(s *Session, mark int) (outer running) {
+	outer = u.running
+	u.running = running{s, mark}
+	return outer
+}
+
+// leave reverses enter.
+func (u *commitScope) leave(outer running) { u.running = outer }
