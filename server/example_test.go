@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/tidwall/redcon"
 	"github.com/zsetd/zsetd/server"
 )
 
@@ -229,4 +232,30 @@ func ExampleServer_PSubscribe() {
 	// Output:
 	// zadd due
 	// del due
+}
+
+// A program that runs a redcon server mounts zsetd in it.
+func ExampleRedcon() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	handler, accept, closed := server.Redcon(srv)
+	go redcon.Serve(l, handler, accept, closed)
+	defer l.Close()
+
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	fmt.Fprint(nc, "ZADD due 1 a\r\nZRANK due a\r\nQUIT\r\n")
+	replies, _ := io.ReadAll(nc)
+	fmt.Printf("%q\n", replies)
+	// Output: ":1\r\n:0\r\n+OK\r\n"
 }

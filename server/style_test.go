@@ -97,7 +97,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/internal/keyspace server/rdb " +
-				"server/internal/admin server/internal/command server/internal/engine server/internal/scripting",
+				"server/internal/admin server/internal/command server/internal/engine server/internal/scripting github.com/tidwall/redcon",
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},

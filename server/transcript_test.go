@@ -45,6 +45,7 @@ var transcriptModes = []string{
 	"resp3",     // all clients speak RESP3; the replies mean the same
 	"reload",    // after each command the data are saved to a file and loaded again
 	"script",    // each command that may be is run by a script; replies as Lua can tell them
+	"redcon",    // as pipelined, through a redcon server
 }
 
 const (
@@ -82,7 +83,7 @@ func TestTranscripts(t *testing.T) {
 			for _, mode := range transcriptModes {
 				t.Run(mode, func(t *testing.T) {
 					for _, s := range f.Sections {
-						if s.Marks["no"+mode] || *against != "" && (s.Marks["zsetd"] || mode == "reload") {
+						if s.Marks["no"+mode] || *against != "" && (s.Marks["zsetd"] || mode == "reload" || mode == "redcon") {
 							continue
 						}
 						if s.Title == "" {
@@ -103,7 +104,7 @@ type player struct {
 	file    *transcript.File
 	mode    string
 	srv     *server.Server  // nil: a real redis-server
-	connect func() net.Conn // to that; nil: at the address that the flag says
+	connect func() net.Conn // nil: through srv's Dialer, or at the address that the flag says
 	clients map[int]*client
 }
 
@@ -131,6 +132,10 @@ func runSection(t *testing.T, f *transcript.File, s *transcript.Section, mode st
 		}
 		defer srv.Close()
 		p.srv = srv
+		if mode == "redcon" {
+			addr := serveRedcon(t, srv)
+			p.connect = func() net.Conn { return dialTCP(t, addr) }
+		}
 	} else {
 		p.client(0).roundtrip(t, "FLUSHALL")
 		defer func() {
@@ -192,10 +197,10 @@ func (p *player) client(n int) *client {
 	if c == nil {
 		dial := func(ctx context.Context, network, addr string) (net.Conn, error) { return net.Dial(network, addr) }
 		switch {
-		case p.srv != nil:
-			dial = p.srv.Dialer()
 		case p.connect != nil:
 			dial = func(context.Context, string, string) (net.Conn, error) { return p.connect(), nil }
+		case p.srv != nil:
+			dial = p.srv.Dialer()
 		}
 		nc, err := dial(p.t.Context(), "tcp", *against)
 		if err != nil {
@@ -260,7 +265,7 @@ func (p *player) play(s *transcript.Section) {
 		}
 		batch := []*transcript.Item{it}
 		i++
-		if p.mode == "pipelined" {
+		if p.mode == "pipelined" || p.mode == "redcon" {
 			for i < len(s.Items) && s.Items[i].Advance == 0 {
 				if s.Items[i].Command == nil && s.Items[i].Client == 0 {
 					i++

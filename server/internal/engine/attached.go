@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Attached is the transport of a connection that a server of another library accepts
+// and parses: see server.Redcon. It is given commands and a function that writes.
+//
+// At first the library's goroutine calls Run with each pipeline, and all output of the
+// session is that of its own turns. Once the session waits for other clients or
+// receives messages, Run returns Detach, and the connection needs a goroutine of its
+// own that also calls Run when Woken has a value.
+type Attached struct {
+	srv       *Engine
+	Sess      *Session
+	nc        net.Conn
+	rawSocket syscall.RawConn // nil if the connection is not a socket
+	spare     []byte          // a written output buffer, for reuse
+	arrived   atomic.Int64    // total bytes of commands
+
+	serving sync.Mutex    // held by Run
+	Woken   chan struct{} // capacity 1: the session has output, may continue or must end
+	leaving atomic.Bool
+	dead    atomic.Bool // closed
+}
+
+// Progress is the state of a session after Run.
+type Progress int
+
+// The values of Progress.
+const (
+	Idle   Progress = iota // all commands are run and all replies written
+	Detach                 // the session waits, or receives messages
+	Ended                  // the connection is to be closed
+)
+
+// Attach starts a session for a connection. If the client is refused, the result is
+// nil, and refusal is the line to reply, or empty.
+func (srv *Engine) Attach(nc net.Conn) (c *Attached, refusal string) {
+	c = &Attached{srv: srv, nc: nc, Woken: make(chan struct{}, 1)}
+	p := Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Conn: c}
+	switch nc := socketOf(nc).(type) {
+	case *net.TCPConn:
+		c.rawSocket, _ = nc.SyscallConn()
+	case *net.UnixConn:
+		c.rawSocket, _ = nc.SyscallConn()
+		p.LocalAddr += ":0" // as in Redis
+		p.Addr, p.Unix = p.LocalAddr, true
+	}
+	if c.rawSocket != nil {
+		c.rawSocket.Control(func(fd uintptr) { p.FD = int(fd) })
+	}
+	p.Secure = socketOf(nc) != nc
+	srv.Attempt(func() { refusal = srv.attach(c, p) })
+	if c.Sess == nil {
+		return nil, refusal
+	}
+	return c, ""
+}
+
+// attach registers c, or returns the reason for a refusal.
+func (srv *Engine) attach(c *Attached, p Peer) (refusal string) {
+	srv.Lifecycle.Lock()
+	defer srv.Lifecycle.Unlock()
+	switch {
+	case srv.stopping:
+		return ""
+	case srv.limits.Load().protected && srv.ACL.Open() && isRemote(c.nc):
+		srv.refused()
+		return ErrProtectedMode
+	case len(srv.Conns) >= srv.maxClients():
+		srv.refused()
+		return "-ERR max number of clients reached\r\n"
+	}
+	srv.Conns[c] = struct{}{}
+	srv.NewSessionAt(&c.Sess, p)
+	srv.running.Add(1) // until Done
+	return ""
+}
+
+// Run runs commands in order and passes their replies, and any other output of the
+// session, to write; write(nil) flushes what the library has buffered. rest are the
+// commands that are not run yet. After Detach, the caller keeps them for the next
+// call. bytes is the size of the input, for INFO.
+func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error) (rest [][][]byte, p Progress) {
+	c.serving.Lock()
+	defer c.serving.Unlock()
+	c.arrived.Add(int64(bytes))
+	c.srv.countInput(bytes)
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case lockBroken: // the command has panicked, or another one
+			if out := c.Sess.LastReply(false); out != nil {
+				write(out)
+			}
+			write(nil)
+			rest, p = nil, Ended
+		default:
+			c.Lost(v)
+			rest, p = nil, Ended
+		}
+	}()
+	if !c.flush(write) {
+		return nil, Ended
+	}
+	for len(commands) > 0 && !c.dead.Load() {
+		if c.Sess.Stalled.Load() {
+			if c.Sess.WaitsForOthers() {
+				return commands, Detach
+			}
+			c.await()
+			if !c.flush(write) {
+				return nil, Ended
+			}
+			continue
+		}
+		done, out, ending := c.Sess.Turn(commands[:min(len(commands), turnLimit)], c.spare)
+		c.spare = c.Sess.TakeSpare()
+		if !c.write(out, write) || ending {
+			return nil, Ended
+		}
+		commands = commands[done:]
+	}
+	for c.Sess.Stalled.Load() && !c.dead.Load() && !c.Sess.WaitsForOthers() { // the file is waited for
+		c.await()
+		if !c.flush(write) {
+			return nil, Ended
+		}
+	}
+	switch {
+	case c.dead.Load():
+		return nil, Ended
+	case c.Sess.Receives():
+		return nil, Detach
+	case c.leaving.Load():
+		return nil, Ended
+	}
+	return nil, Idle
+}
+
+// await waits until the session is woken.
+func (c *Attached) await() {
+	select {
+	case <-c.Woken:
+	case <-c.srv.broken:
+		panic(lockBroken{})
+	}
+}
+
+// flush writes the output that waits. It returns false when the connection is to be
+// closed.
+func (c *Attached) flush(write func([]byte) error) bool {
+	out, killed, closed := c.Sess.Take()
+	return !killed && c.write(out, write) && !closed && !c.dead.Load()
+}
+
+// write writes output that the caller has claimed, and returns false if that fails.
+func (c *Attached) write(out []byte, write func([]byte) error) bool {
+	for out != nil {
+		c.Sess.Unsent.Store(int64(len(out)))
+		err := write(out)
+		c.Sess.Unsent.Store(0)
+		c.srv.countOutput(len(out))
+		if err != nil {
+			c.abort()
+			return false
+		}
+		if cap(out) <= keepOut {
+			c.spare = out[:0]
+		}
+		out = c.Sess.Written()
+	}
+	return true
+}
+
+// Receives reports whether the session waits for other clients, or receives output
+// that it has not requested.
+func (s *Session) Receives() bool {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.Blocked != nil || s.postponed != nil || s.listens > 0 || s.monitoring || s.cache != nil
+}
+
+// Leaving reports whether the server is shutting down: the connection ends once the
+// commands that have arrived are run, or when one of them waits.
+func (c *Attached) Leaving() bool { return c.leaving.Load() }
+
+// Lost logs a panic that has damaged the state of this client only.
+func (c *Attached) Lost(p any) { c.srv.lostClient(c.Sess, p) }
+
+// End ends the session and closes the connection. The caller then calls Done, and Run
+// no more.
+func (c *Attached) End(write func([]byte) error) {
+	c.srv.Attempt(func() {
+		if out := c.Sess.Close(); out != nil {
+			write(out)
+		}
+	})
+	c.dead.Store(true)
+	c.nc.Close()
+	c.srv.leave(c)
+	c.srv.Attempt(c.Sess.Released)
+}
+
+// Done tells Close and Shutdown, which wait for it, that the connection has no
+// goroutine left.
+func (c *Attached) Done() { c.srv.running.Done() }
+
+func (c *Attached) wake() {
+	if c.Sess.WasKilled() {
+		c.abort()
+	}
+	c.signal()
+}
+
+// WasKilled reports whether the connection is to be closed at once.
+func (s *Session) WasKilled() bool {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.Killed
+}
+
+func (c *Attached) signal() {
+	select {
+	case c.Woken <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Attached) finish() {
+	c.leaving.Store(true)
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
+	c.signal()
+}
+
+func (c *Attached) abort() {
+	c.dead.Store(true)
+	socketOf(c.nc).Close() // without TLS close_notify, which may take time
+	c.signal()
+}
+
+// Ended reports whether the client has closed its side of the connection.
+func (c *Attached) Ended() bool {
+	if c.dead.Load() || c.rawSocket == nil {
+		return c.dead.Load()
+	}
+	ended := true // if the descriptor is closed
+	c.rawSocket.Control(func(fd uintptr) { ended = peerEnded(fd) })
+	return ended
+}
+
+// closeAfterPanic closes the connection. Run has written the last reply, if there is
+// one: a session without a call of Run has no output.
+func (c *Attached) closeAfterPanic() {
+	limit := time.AfterFunc(lastReplyTime, c.abort)
+	defer limit.Stop()
+	c.signal()
+	c.serving.Lock()
+	defer c.serving.Unlock()
+	c.abort()
+}
+
+// InputBuffer implements Conn. The memory of input is that of the library.
+func (c *Attached) InputBuffer() (used, free int) { return 0, 0 }
+
+// Arrived implements Conn.
+func (c *Attached) Arrived() int64 { return c.arrived.Load() }
+
+// Untaken implements Conn.
+func (c *Attached) Untaken() (n int64) {
+	if c.rawSocket != nil {
+		c.rawSocket.Control(func(fd uintptr) { n = notTaken(int(fd)) })
+	}
+	return n
+}
