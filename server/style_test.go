@@ -31,8 +31,8 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the hash table is under everything else, and people embed it with zset",
 		},
 		"zset": {
-			"zset/table -net -os -io/fs",
-			"people embed zset alone: it brings no other module, and nothing of Redis, files or networks",
+			"zset/table github.com/tidwall/btree -net -os -io/fs",
+			"programs embed zset alone: it depends on one module, which depends on none, and on nothing of Redis, files or networks",
 		},
 		"protocol": {
 			"github.com/tidwall/redcon -net -os",

@@ -59,48 +59,97 @@ func (m *indexed) check() error {
 	}
 	o := m.tree
 	n, leaves := 0, 0
-	for k, g := range o.nodes {
+	d := &o.root
+	if err := d.check(); err != nil {
+		return fmt.Errorf("directory: %w", err)
+	}
+	for k := range d.len() {
+		g := d.at(k)
 		if l := len(g.leaves); l == 0 || l > nodeMax || len(g.sizes) != l || !g.separators.valid(l) {
 			return fmt.Errorf("node %d has %d leaves and %d sizes", k, l, len(g.sizes))
 		}
-		if g.separators.scores[0] != o.separators.scores[k] || g.separators.members[0] != o.separators.members[k] {
-			return fmt.Errorf("the first separator of node %d differs from the separator in the root", k)
+		for i, sum := range g.sums {
+			lo, hi := min(i*sumSpan, len(g.sizes)), min((i+1)*sumSpan, len(g.sizes))
+			if sumSizes(g.sizes[lo:hi]) != int(sum) {
+				return fmt.Errorf("node %d has sum %d from leaf %d on", k, sum, lo)
+			}
 		}
-		in := 0
 		for i, b := range g.leaves {
-			at := leafPos{k, i}
+			at := leafPos{g, i}
 			if int(g.sizes[i]) != b.len() || o.countBefore(at) != n {
-				return fmt.Errorf("leaf %v has %d elements after %d, counted %d after %d", at, b.len(), n, g.sizes[i], o.countBefore(at))
+				return fmt.Errorf("leaf %d of node %d has %d elements after %d, counted %d after %d", i, k, b.len(), n, g.sizes[i], o.countBefore(at))
 			}
 			if err := m.checkLeaf(at, b); err != nil {
-				return fmt.Errorf("leaf %v: %w", at, err)
+				return fmt.Errorf("leaf %d of node %d: %w", i, k, err)
 			}
 			n += b.len()
-			in += b.len()
 			leaves++
 		}
-		if in != g.n {
-			return fmt.Errorf("%d elements in node %d, counted %d", in, k, g.n)
+	}
+	if n != m.index.Len() || n == 0 || leaves != o.leaves {
+		return fmt.Errorf("%d elements, %d in the index; %d leaves, counted %d", n, m.index.Len(), leaves, o.leaves)
+	}
+	return nil
+}
+
+// check verifies the B-trees, the ordinals and the counts.
+func (d *root) check() error {
+	if d.nodes == nil {
+		if score, member := d.only.separators.at(0); score != math.Inf(-1) || member != "" || d.byScore != nil || d.ordinals != nil || d.prefixSums != nil {
+			return fmt.Errorf("the only separator is %v %q; %d ordinals, %d prefix sums", score, member, len(d.ordinals), len(d.prefixSums))
+		}
+		return nil
+	}
+	items := d.nodes.Items()
+	if len(items) == 0 || len(items) != d.nodes.Len() || len(items) != len(d.prefixSums) || d.only != nil {
+		return fmt.Errorf("%d items of %d, %d prefix sums", len(items), d.nodes.Len(), len(d.prefixSums))
+	}
+	n, scores := 0, 0
+	for k, e := range items {
+		score, member := e.node.separators.at(0)
+		switch {
+		case k == 0 && (e.score != math.Inf(-1) || e.member != ""):
+			return fmt.Errorf("the first separator is %v %q", e.score, e.member)
+		case k > 0 && !entryLess(items[k-1], e):
+			return fmt.Errorf("item %d, %v %q, is out of order", k, e.score, e.member)
+		case score != e.score || member != e.member:
+			return fmt.Errorf("the first separator of node %d differs from the separator in the root", k)
+		case d.ordinal(e.node) != k:
+			return fmt.Errorf("node %d has ordinal %d", k, d.ordinal(e.node))
+		case d.countBefore(e.node) != n:
+			return fmt.Errorf("node %d has %d elements before it, counted %d", k, n, d.countBefore(e.node))
+		}
+		if member == "" {
+			if g, _ := d.byScore.Get(score); g != e.node {
+				return fmt.Errorf("node %d differs by score", k)
+			}
+			scores++
+		}
+		n += e.node.count()
+	}
+	if scores != d.byScore.Len() {
+		return fmt.Errorf("%d nodes by score, want %d", d.byScore.Len(), scores)
+	}
+	unused := 0
+	for _, k := range d.ordinals {
+		if k < 0 {
+			unused++
 		}
 	}
-	switch {
-	case !o.separators.valid(len(o.nodes)) || len(o.prefixSums) != len(o.nodes):
-		return fmt.Errorf("%d nodes, %d prefix sums", len(o.nodes), len(o.prefixSums))
-	case o.separators.scores[0] != math.Inf(-1) || o.separators.members[0] != "":
-		return fmt.Errorf("the first separator is %v %q", o.separators.scores[0], o.separators.members[0])
-	case n != m.index.Len() || n == 0 || leaves != o.leaves:
-		return fmt.Errorf("%d elements, %d in the index; %d leaves, counted %d", n, m.index.Len(), leaves, o.leaves)
+	if len(d.ordinals)-unused != len(items) {
+		return fmt.Errorf("%d slots, %d unused, for %d nodes", len(d.ordinals), unused, len(items))
 	}
 	return nil
 }
 
 // valid reports whether there are n separators in strictly ascending order.
 func (f *separators) valid(n int) bool {
-	if len(f.scores) != n || len(f.members) != n {
+	if len(f.scores) != n || f.members != nil && len(f.members) != n {
 		return false
 	}
 	for i := 1; i < n; i++ {
-		if !less(f.scores[i-1], f.members[i-1], f.scores[i], f.members[i]) {
+		score, member := f.at(i)
+		if before, beforeMember := f.at(i - 1); !less(before, beforeMember, score, member) {
 			return false
 		}
 	}
@@ -121,7 +170,7 @@ func (m *indexed) checkLeaf(at leafPos, b *leaf) error {
 			return fmt.Errorf("%v %q is out of order", score, member)
 		}
 		if found := m.locate(score, member); found.leafPos != at || found.i != i {
-			return fmt.Errorf("%v %q is found at %v, %d, not at %d", score, member, found.leafPos, found.i, i)
+			return fmt.Errorf("%v %q is found at %d, %d, %d, not at %d, %d, %d", score, member, m.tree.root.ordinal(found.node), found.index, found.i, m.tree.root.ordinal(at.node), at.index, i)
 		}
 		if have := m.index.find(member, m.index.hash(member)); !have.ok() || *have.ref() != ref || *have.score() != score {
 			return fmt.Errorf("%v %q differs in the index", score, member)

@@ -47,13 +47,14 @@
 // allocate, and most do not.
 //
 // An indexed set (indexed.go) combines two structures: a hash table from member to
-// score (index.go), and a B+ tree of fixed height with element counts for ranks
-// (tree.go, leaf.go). Both refer to members by 32-bit references into an
-// append-only arena (arena.go). An element takes about 33 bytes in the two
+// score (index.go), and a B+ tree with element counts for ranks (order.go, leaf.go).
+// The root of the tree is a B-tree of github.com/tidwall/btree (root.go), the only
+// module that zset imports. Both structures refer to members by 32-bit references
+// into an append-only arena (arena.go). An element takes about 33 bytes in the two
 // structures, plus the member and up to four bytes once in the arena: 52 bytes for
-// members of 16 bytes, and 65 bytes or less under churn. The garbage collector
-// scans only pointers to leaves, pages and chunks. Each file gives its invariants,
-// and the rejected alternatives with their measurements.
+// members of 16 bytes, and 65 bytes or less under churn. The garbage collector scans
+// only pointers to leaves, pages and chunks. Each file gives its invariants, and the
+// rejected alternatives with their measurements.
 //
 // A member that a set returns is an ordinary string and stays valid, because member
 // bytes are never overwritten. It shares memory with the set, so a retained string

@@ -11,7 +11,7 @@ import (
 //
 //	            ┌ index: hash table      member → (ref, score)      index.go
 //	indexed set ┤
-//	            └ tree:  counted B+ tree (score, ref) in order      tree.go, leaf.go
+//	            └ tree:  counted B+ tree (score, ref) in order      order.go, root.go, leaf.go
 //
 //	ref ──→ arena: member bytes                                     arena.go
 //
@@ -21,12 +21,10 @@ import (
 // The garbage collector marks a few objects for each hundred elements.
 //
 // Rejected alternatives, at a million elements: a B-tree with one item for each
-// element takes 4.5 µs for an update and 7 µs for a rank. Leaves as items of
-// tidwall/btree, with string headers in leaves and index and a second structure for
-// ranks, take 77 bytes for each element and a million objects for the garbage
-// collector; a third of the time of updates and ranks is spent in the B-tree, which
-// compares items through a function with mispredicted branches, and each new leaf
-// renumbers all leaves after it.
+// element takes 4.5 µs for an update and 7 µs for a rank. With leaves instead of nodes
+// as items of the B-tree, a third of the time of updates and ranks is spent in the
+// B-tree, which compares items through a function with mispredicted branches, and each
+// new leaf renumbers all leaves after it.
 //
 // Invariants (indexed.check): those of the index, the tree and the arena; the index
 // and the tree have the same elements; each element has the same reference and
@@ -128,6 +126,9 @@ func build(elements []Element) *indexed {
 func (m *indexed) clone() *indexed {
 	m.index.arena.prepareClone()
 	c := *m
+	if m.tree != nil {
+		c.tree = m.tree.clone()
+	}
 	if m.deadlines != nil {
 		c.deadlines = m.deadlines.Clone()
 	}
@@ -136,10 +137,12 @@ func (m *indexed) clone() *indexed {
 	return &c
 }
 
-// writableTree returns the tree for writing: it copies the root if that is shared.
+// writableTree returns the tree for writing: it copies the arrays of the root if a clone
+// shares them.
 func (m *indexed) writableTree() *tree {
 	if o := m.tree; o.owner != m.owner {
-		m.tree = &tree{m.owner, o.separators.clone(), slices.Clone(o.nodes), slices.Clone(o.prefixSums), o.leaves}
+		o.owner = m.owner
+		o.root.makeWritable()
 	}
 	return m.tree
 }
@@ -147,7 +150,7 @@ func (m *indexed) writableTree() *tree {
 // at returns the element at a rank.
 func (m *indexed) at(rank int) Element {
 	at, i := m.tree.findRank(rank)
-	b := m.tree.leaf(at)
+	b := at.leaf()
 	return Element{m.index.arena.string(b.refs[i]), b.scores[i]}
 }
 
@@ -231,8 +234,8 @@ func (m *indexed) locateRef(score float64, member string, ref uint32) elementPos
 // update moves an element from its old score to a new score, which belongs at to.
 func (m *indexed) update(member string, ref uint32, old, score float64, to elementPos) {
 	from := m.locateRef(old, member, ref)
-	b := m.writableTree().writableLeaf(from.leafPos)
-	if to.leafPos == from.leafPos {
+	b := m.writableTree().writableLeaf(&from.leafPos)
+	if to.same(from.leafPos) {
 		b.move(from.i, to.i, score)
 		return
 	}
@@ -245,7 +248,7 @@ func (m *indexed) update(member string, ref uint32, old, score float64, to eleme
 // insert inserts a new element at its position. It splits a full leaf.
 func (m *indexed) insert(to elementPos, score float64, ref uint32) {
 	o := m.writableTree()
-	b, i := o.writableLeaf(to.leafPos), to.i
+	b, i := o.writableLeaf(&to.leafPos), to.i
 	if b.len() == leafMax {
 		m.split(to, score, ref)
 		return
@@ -259,14 +262,14 @@ func (m *indexed) insert(to elementPos, score float64, ref uint32) {
 // full leaf and starts a new one; elsewhere it makes two halves.
 func (m *indexed) split(to elementPos, score float64, ref uint32) {
 	o, a := m.tree, &m.index.arena
-	b, i := o.leaf(to.leafPos), to.i
+	b, i := to.leafPos.leaf(), to.i
 	right, end := (*leaf)(nil), false
 	switch {
-	case i == leafMax && to.leafPos == o.last():
+	case i == leafMax && to.same(o.last()):
 		right = newLeaf(m.owner, 16)
 		right.insert(0, score, ref)
 		end = true
-	case i == 0 && to.leafPos == leafPos{}:
+	case i == 0 && to.same(o.first()):
 		right = b.copyOf(m.owner, 0, leafMax, leafMax)
 		b.setElements(newLeaf(m.owner, 16))
 		b.insert(0, score, ref)
@@ -289,7 +292,7 @@ func (m *indexed) split(to elementPos, score float64, ref uint32) {
 // reports whether leaves were merged or removed, which invalidates positions.
 func (m *indexed) removeAt(from elementPos) (joined bool) {
 	o := m.tree
-	b := o.leaf(from.leafPos)
+	b := from.leafPos.leaf()
 	b.removeRange(from.i, from.i+1)
 	o.updateSize(from.leafPos)
 	return b.len() < leafLow && m.rebalance(from.leafPos)
@@ -299,7 +302,7 @@ func (m *indexed) removeAt(from elementPos) (joined bool) {
 // node. It reports whether it did either.
 func (m *indexed) rebalance(at leafPos) bool {
 	o := m.tree
-	g := o.nodes[at.node]
+	g := at.node
 	n := int(g.sizes[at.index])
 	switch {
 	case n == 0:
@@ -319,8 +322,9 @@ func (m *indexed) rebalance(at leafPos) bool {
 // leaf.
 func (m *indexed) mergeRight(at leafPos) {
 	o := m.tree
-	b, right := o.writableLeaf(at), leafPos{at.node, at.index + 1}
-	from := o.leaf(right)
+	b := o.writableLeaf(&at)
+	right := leafPos{at.node, at.index + 1}
+	from := right.leaf()
 	grown := b.copyOf(m.owner, 0, b.len(), capacityFor(b.len()+from.len()))
 	grown.scores = append(grown.scores, from.scores...)
 	grown.refs = append(grown.refs, from.refs...)
@@ -343,7 +347,7 @@ func (m *indexed) remove(member string) (score float64, ok bool) {
 		m.dropDeadline(member)
 	}
 	from := m.locateRef(score, member, ref)
-	m.writableTree().writableLeaf(from.leafPos)
+	m.writableTree().writableLeaf(&from.leafPos)
 	m.removeAt(from)
 	m.index.arena.remove(m.owner, ref, len(member))
 	m.compact()
@@ -355,31 +359,47 @@ func (m *indexed) removeRange(lo, hi int) {
 	m.version++
 	front := lo == 0
 	popped := front || hi == m.index.n
-	o := m.writableTree()
-	at, i := o.findRank(lo)
+	at, i := m.writableTree().findRank(lo)
+	if n, size := hi-lo, at.leaf().len(); i+n <= size && size-n >= leafLow {
+		m.removeInLeaf(at, i, n)
+	} else {
+		m.removeLeaves(at, i, lo, hi)
+	}
+	m.compact()
+	if popped {
+		m.prefetchNextPops(hi-lo, front)
+	}
+}
+
+// removeInLeaf removes n elements of a leaf, from index i on, which must not be all.
+func (m *indexed) removeInLeaf(at leafPos, i, n int) {
+	m.dropMembers(at.leaf().refs[i : i+n])
+	m.tree.writableLeaf(&at).removeRange(i, i+n)
+	m.tree.updateSize(at)
+}
+
+// removeLeaves removes the elements at ranks [lo, hi), which begin at index i of a
+// leaf. It merges leaves.
+func (m *indexed) removeLeaves(at leafPos, i, lo, hi int) {
+	o := m.tree
 	for left := hi - lo; left > 0; {
-		b := o.leaf(at)
+		b := at.leaf()
 		n := min(left, b.len()-i)
-		m.dropMembers(b.refs[i : i+n])
 		left -= n
 		if n == b.len() {
+			m.dropMembers(b.refs)
 			o.removeLeaf(at)
 		} else {
-			o.writableLeaf(at).removeRange(i, i+n)
-			o.updateSize(at)
+			m.removeInLeaf(at, i, n)
 		}
 		at, i = o.findRank(min(lo, m.index.n-1)) // the position after the removed elements
 	}
 	// The leaves on both sides of the removed range may be sparse.
 	for range 2 {
-		if b := o.leaf(at); b.len() < leafLow {
+		if b := at.leaf(); b.len() < leafLow {
 			m.rebalance(at)
 		}
 		at, _ = o.findRank(max(lo-1, 0))
-	}
-	m.compact()
-	if popped {
-		m.prefetchNextPops(hi-lo, front)
 	}
 }
 
@@ -396,11 +416,11 @@ func (m *indexed) prefetchNextPops(n int, front bool) {
 	}
 	o := m.tree
 	if front {
-		refs := o.leaf(leafPos{}).refs
+		refs := o.first().leaf().refs
 		m.prefetched = min(batch, len(refs))
 		m.prefetch(refs[:m.prefetched], nil)
 	} else {
-		refs := o.leaf(o.last()).refs
+		refs := o.last().leaf().refs
 		m.prefetched = min(batch, len(refs))
 		m.prefetch(refs[len(refs)-m.prefetched:], nil)
 	}
@@ -469,7 +489,7 @@ func (m *indexed) compact() {
 		have = t.writable(have, h)
 		now := t.arena.add(m.owner, member)
 		at := m.locateRef(*have.score(), member, ref)
-		m.writableTree().writableLeaf(at.leafPos).refs[at.i] = now
+		m.writableTree().writableLeaf(&at.leafPos).refs[at.i] = now
 		*have.ref() = now
 		return true
 	})
@@ -489,7 +509,7 @@ func (m *indexed) ascend(lo, hi int, yield func(string, float64) bool) {
 	was := m.version
 	var members [batch]string
 	at, i := m.tree.findRank(lo)
-	b := m.tree.leaf(at)
+	b := at.leaf()
 	for {
 		end := min(b.len(), i+hi-lo)
 		lo += end - i
@@ -523,7 +543,7 @@ func (m *indexed) descend(lo, hi int, yield func(string, float64) bool) {
 	was := m.version
 	var members [batch]string
 	at, i := m.tree.findRank(hi - 1)
-	b := m.tree.leaf(at)
+	b := at.leaf()
 	for {
 		begin := max(i+1-(hi-lo), 0)
 		hi -= i + 1 - begin
@@ -551,6 +571,8 @@ func (m *indexed) descend(lo, hi int, yield func(string, float64) bool) {
 
 // bytes estimates the memory of the set in bytes, without the arena.
 func (m *indexed) bytes() int {
-	const perLeaf = int(unsafe.Sizeof(leaf{})) + 8*3/2 + 24*5/4 // with the leaf's share of its node
-	return int(unsafe.Sizeof(*m)+unsafe.Sizeof(*m.tree)) + m.index.Bytes() + 12*m.index.n*9/8 + m.tree.leaves*perLeaf
+	const perLeaf = int(unsafe.Sizeof(leaf{})) + (8+8+1)*5/4 // with the leaf's share of its node
+	const perNode = int(unsafe.Sizeof(node{})+unsafe.Sizeof(entry{})*3/2) + 2*16 + 4 + 8
+	return int(unsafe.Sizeof(*m)+unsafe.Sizeof(*m.tree)) + m.index.Bytes() + 12*m.index.n*9/8 +
+		m.tree.leaves*perLeaf + m.tree.root.len()*perNode
 }

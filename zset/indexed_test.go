@@ -206,7 +206,7 @@ func TestConcurrentClones(t *testing.T) {
 // TestIndexedShrinks removes all but 50 elements of large sets in several ways.
 // Leaves, nodes and pages must merge, and the memory must shrink.
 func TestIndexedShrinks(t *testing.T) {
-	const size = 60_000 // several nodes of leaves
+	const size = 120_000 // several nodes of leaves
 	for name, remove := range map[string]func(s *Set){
 		"the lowest":  func(s *Set) { s.RemoveSpan(0, size-50) },
 		"the highest": func(s *Set) { s.RemoveSpan(50, size) },
@@ -214,7 +214,7 @@ func TestIndexedShrinks(t *testing.T) {
 		"by pops":     func(s *Set) { s.PopMin(size / 2); s.PopMax(size/2 - 50) },
 		"one by one": func(s *Set) {
 			for i := range size {
-				if i%1200 > 0 {
+				if i%(size/50) > 0 {
 					s.Remove(fmt.Sprint("member ", i*7919%size))
 				}
 			}
@@ -239,8 +239,8 @@ func TestIndexedShrinks(t *testing.T) {
 			elements[i] = Element{fmt.Sprint("member ", i), float64(i / 3)}
 		}
 		s := Load(elements)
-		if err := s.Check(); err != nil || len(s.indexed.tree.nodes) < 5 {
-			t.Fatalf("%d groups, %v", len(s.indexed.tree.nodes), err)
+		if err := s.Check(); err != nil || s.indexed.tree.root.len() < 3 {
+			t.Fatalf("%d nodes, %v", s.indexed.tree.root.len(), err)
 		}
 		remove(s)
 		if err := s.Check(); err != nil {
@@ -249,5 +249,123 @@ func TestIndexedShrinks(t *testing.T) {
 		if s.Len() != 50 || s.indexed.bytes()+s.indexed.index.arena.size > 60_000 {
 			t.Errorf("%s: %d elements, %d bytes and %d of members", name, s.Len(), s.indexed.bytes(), s.indexed.index.arena.size)
 		}
+	}
+}
+
+// TestNodesSplitAndMerge grows sets to many nodes and shrinks them to one, in several
+// orders. It checks the root after each change of the number of nodes, and everything
+// in between. The nodes without a score of their own are those whose separator has a
+// member.
+func TestNodesSplitAndMerge(t *testing.T) {
+	const size = 150_000
+	for name, c := range map[string]struct {
+		score  func(r *rand.Rand, i int) float64
+		remove func(r *rand.Rand, s *Set)
+		tied   func(tied, nodes int) bool
+	}{
+		"at random": {
+			func(r *rand.Rand, _ int) float64 { return r.Float64() },
+			func(r *rand.Rand, s *Set) { e, _ := s.Random(r); s.Remove(e.Member) },
+			func(tied, _ int) bool { return tied == 0 },
+		},
+		"at the end": {
+			func(_ *rand.Rand, i int) float64 { return float64(i) },
+			func(_ *rand.Rand, s *Set) { s.PopMin(7) },
+			func(tied, _ int) bool { return tied == 0 },
+		},
+		"at the front": {
+			func(_ *rand.Rand, i int) float64 { return -float64(i) },
+			func(_ *rand.Rand, s *Set) { s.PopMax(1000) },
+			func(tied, _ int) bool { return tied == 0 },
+		},
+		"in the middle": {
+			func(_ *rand.Rand, i int) float64 { return 1 / float64(2*(i%2)*i-i) },
+			func(r *rand.Rand, s *Set) { lo := r.IntN(s.Len()); s.RemoveSpan(lo, lo+20_000) },
+			func(tied, _ int) bool { return tied == 0 },
+		},
+		"equal scores": {
+			func(*rand.Rand, int) float64 { return 0 },
+			func(r *rand.Rand, s *Set) { lo := r.IntN(s.Len()); s.RemoveSpan(lo, lo+60) },
+			func(tied, nodes int) bool { return tied == nodes-1 },
+		},
+		"scores of 20 elements": { // nodes split between them
+			func(r *rand.Rand, _ int) float64 { return float64(r.IntN(size / 20)) },
+			func(r *rand.Rand, s *Set) { e, _ := s.Random(r); s.Remove(e.Member) },
+			func(tied, _ int) bool { return tied == 0 },
+		},
+		"a frequent score": {
+			func(r *rand.Rand, _ int) float64 { return max(r.Float64(), 0.5) },
+			func(r *rand.Rand, s *Set) { e, _ := s.Random(r); s.Remove(e.Member) },
+			func(tied, nodes int) bool { return tied > 0 && tied < nodes-1 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(8, 9))
+			var s Set
+			check := func(s *Set, when string) {
+				if err := s.Check(); err != nil {
+					t.Fatalf("%s: %v", when, err)
+				}
+			}
+			nodes, changes := 1, 0
+			changed := func() {
+				if s.isPacked() || s.indexed.tree.root.len() == nodes {
+					return
+				}
+				nodes = s.indexed.tree.root.len()
+				changes++
+				if err := s.indexed.tree.root.check(); err != nil {
+					t.Fatalf("%d elements in %d nodes: %v", s.Len(), nodes, err)
+				}
+			}
+			for _, i := range r.Perm(size) {
+				s.Add(fmt.Sprint("member ", i), c.score(r, s.Len()))
+				changed()
+			}
+			if nodes < 3 || changes != nodes-1 {
+				t.Fatalf("%d nodes after %d splits", nodes, changes)
+			}
+			if d := &s.indexed.tree.root; !c.tied(nodes-d.byScore.Len(), nodes) {
+				t.Errorf("of %d nodes, %d have a score of their own", nodes, d.byScore.Len())
+			}
+			check(&s, "grown")
+			var elements []Element
+			for member, score := range s.All() {
+				elements = append(elements, Element{member, score})
+			}
+			loaded := Load(elements)
+			check(loaded, "loaded")
+			if n := loaded.indexed.tree.root.len(); n < 3 || !c.tied(n-loaded.indexed.tree.root.byScore.Len(), n) {
+				t.Errorf("of %d loaded nodes, %d have a score of their own", n, loaded.indexed.tree.root.byScore.Len())
+			}
+			before := s.Clone()
+			for range 1000 {
+				e, _ := s.Random(r)
+				s.Add(e.Member, c.score(r, r.IntN(size)))
+				changed()
+			}
+			check(&s, "updated")
+			for s.Len() > 100 {
+				if c.remove(r, &s); s.Len() > 0 {
+					changed()
+				}
+			}
+			check(&s, "shrunk")
+			if nodes != 1 {
+				t.Errorf("%d elements in %d nodes", s.Len(), nodes)
+			}
+			check(before, "the clone")
+			if before.Len() != size {
+				t.Errorf("the clone has %d elements, want %d", before.Len(), size)
+			}
+			for i := range 40_000 {
+				s.Add(fmt.Sprint("member ", i), c.score(r, i))
+				before.Remove(fmt.Sprint("member ", i*5))
+				changed()
+			}
+			check(&s, "grown again")
+			check(before, "the clone, changed")
+		})
 	}
 }

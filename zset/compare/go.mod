@@ -7,4 +7,6 @@ require (
 	github.com/zsetd/zsetd v0.0.0
 )
 
+require github.com/tidwall/btree v1.8.2 // indirect
+
 replace github.com/zsetd/zsetd => ../..
