@@ -1,11 +1,8 @@
 package keyspace
 
 import (
-	"fmt"
 	"strings"
 	"unsafe"
-
-	"github.com/zsetd/zsetd/zset"
 )
 
 // Entry is a key with its value, in one allocation. With many short strings most
@@ -92,6 +89,7 @@ type boxedString struct {
 
 const (
 	headerSize      = int(unsafe.Sizeof(Entry{}))
+	boxedSize       = int(unsafe.Sizeof(boxed{}))
 	deadlineSize    = 8
 	packedStringMax = 255 // maximum bytes of a packed string
 	maxPackedString = 512 // maximum bytes of a packed string's entry
@@ -115,44 +113,16 @@ func (e *Entry) setOpen(n uint32) { e.state = e.state&entryBits | n }
 func (e *Entry) kind() uint8    { return e.flags & kindBits }
 func (e *Entry) packed() bool   { return e.flags&layoutBits == packedLayout }
 func (e *Entry) volatile() bool { return e.flags&deadlineFlag != 0 }
-func (e *Entry) box() *boxed    { return (*boxed)(unsafe.Pointer(e)) }
-
-// at returns a pointer to an offset in the allocation of e.
-func (e *Entry) at(offset int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(e), offset) }
 
 // Key returns the key.
 func (e *Entry) Key() string {
 	switch e.flags & layoutBits {
 	case packedLayout:
-		return unsafe.String((*byte)(e.at(headerSize)), int(e.keyLen))
+		return e.stringAt(headerSize, int(e.keyLen))
 	case inlineKeyLayout:
-		return unsafe.String((*byte)(e.at(int(unsafe.Sizeof(boxed{})))), int(e.keyLen))
+		return e.stringAt(boxedSize, int(e.keyLen))
 	}
-	return (*longKeyEntry)(unsafe.Pointer(e)).key
-}
-
-// Value returns the value: a *String, *List, *Set, *Hash, *Stream or *zset.Set. It
-// is valid until the entry is replaced; a string, until it changes.
-func (e *Entry) Value() any {
-	switch e.kind() {
-	case isString:
-		return (*String)(unsafe.Pointer(e))
-	case isHash:
-		if e.packed() {
-			return (*Hash)(unsafe.Pointer(e))
-		}
-		return (*Hash)(e.box().value)
-	case isZset:
-		return (*zset.Set)(e.box().value)
-	case isList:
-		return (*List)(e.box().value)
-	case isSet:
-		if e.packed() {
-			return (*Set)(unsafe.Pointer(e))
-		}
-		return (*Set)(e.box().value)
-	}
-	return (*Stream)(e.box().value)
+	return e.longKey()
 }
 
 // Deadline returns the deadline of the key in milliseconds since 1970, or 0 if it
@@ -162,7 +132,7 @@ func (e *Entry) Deadline() int64 {
 		return 0
 	}
 	if e.packed() {
-		return *(*int64)(e.at(int(e.words)*8 - deadlineSize))
+		return *e.packedDeadline()
 	}
 	return e.box().deadline
 }
@@ -179,7 +149,7 @@ func (e *Entry) setDeadline(ms int64) bool {
 	case !e.volatile() && e.valueCapacity()-e.valueSize() < deadlineSize:
 		return false
 	default:
-		*(*int64)(e.at(int(e.words)*8 - deadlineSize)) = ms
+		*e.packedDeadline() = ms
 	}
 	e.flags |= deadlineFlag
 	return true
@@ -217,7 +187,7 @@ func (e *Entry) text() []byte {
 	if e.valueLen == 0 {
 		return []byte{}
 	}
-	return unsafe.Slice((*byte)(e.at(headerSize+int(e.keyLen))), int(e.valueLen))
+	return e.bytesAt(headerSize+int(e.keyLen), int(e.valueLen))
 }
 
 // packable reports whether a string of the given length can be packed.
@@ -241,7 +211,7 @@ func allocate(key string, size int, timed bool) *Entry {
 		size += deadlineSize
 	}
 	b := append([]byte(nil), make([]byte, size)...) // rounded up to a size class
-	e := (*Entry)(unsafe.Pointer(unsafe.SliceData(b)))
+	e := entryIn(b)
 	e.words, e.keyLen = uint8(cap(b)/8), uint8(len(key))
 	copy(b[headerSize:], key)
 	return e
@@ -256,7 +226,7 @@ func (e *Entry) resized(size int, timed bool) *Entry {
 	n := allocate(e.Key(), size, timed)
 	n.flags, n.valueLen = e.flags&^deadlineFlag, e.valueLen
 	at := headerSize + int(e.keyLen)
-	copy(unsafe.Slice((*byte)(n.at(at)), size), unsafe.Slice((*byte)(e.at(at)), e.valueSize()))
+	copy(n.bytesAt(at, size), e.bytesAt(at, e.valueSize()))
 	return n
 }
 
@@ -314,7 +284,7 @@ func newBoxed(key string) *Entry {
 		return &a.Entry
 	}
 	e.flags, e.keyLen = inlineKeyLayout, uint8(len(key))
-	copy(unsafe.Slice((*byte)(e.at(int(unsafe.Sizeof(boxed{})))), len(key)), key)
+	copy(e.bytesAt(boxedSize, len(key)), key)
 	return &e.Entry
 }
 
@@ -342,31 +312,6 @@ func newEntry(key string, value any, timed bool) *Entry {
 	e := newBoxed(key)
 	e.setValue(value)
 	return e
-}
-
-// setValue sets the value of a boxed entry that is not a string.
-func (e *Entry) setValue(value any) {
-	b := e.box()
-	e.flags &^= kindBits
-	switch v := value.(type) {
-	case *List:
-		e.flags |= isList
-		b.value = unsafe.Pointer(v)
-	case *Set:
-		e.flags |= isSet
-		b.value = unsafe.Pointer(v)
-	case *Hash:
-		e.flags |= isHash
-		b.value = unsafe.Pointer(v)
-	case *zset.Set:
-		e.flags |= isZset
-		b.value = unsafe.Pointer(v)
-	case *Stream:
-		e.flags |= isStream
-		b.value = unsafe.Pointer(v)
-	default:
-		panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
-	}
 }
 
 // Bytes estimates the memory of the key without its value, in bytes: the entry with

@@ -77,19 +77,19 @@ func (h *Hash) object() *hashObject {
 }
 
 func (e *Entry) pairsSize() int {
-	p := (*[pairsHeader]byte)(e.at(headerSize + int(e.keyLen)))
+	p := e.bytesAt(headerSize+int(e.keyLen), pairsHeader)
 	return int(p[0]) | int(p[1])<<8
 }
 
 func (e *Entry) setPairsSize(n int) {
-	p := (*[pairsHeader]byte)(e.at(headerSize + int(e.keyLen)))
+	p := e.bytesAt(headerSize+int(e.keyLen), pairsHeader)
 	p[0], p[1] = byte(n), byte(n>>8)
 }
 
 // pairs returns the pairs of a hash embedded in e; the free space follows within
 // the capacity.
 func (e *Entry) pairs() []byte {
-	value := unsafe.Slice((*byte)(e.at(headerSize+int(e.keyLen))), e.valueCapacity())
+	value := e.bytesAt(headerSize+int(e.keyLen), e.valueCapacity())
 	return value[pairsHeader : pairsHeader+e.pairsSize()]
 }
 

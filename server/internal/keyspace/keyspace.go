@@ -4,7 +4,6 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
-	"unsafe"
 
 	"github.com/zsetd/zsetd/zset"
 )
@@ -504,7 +503,7 @@ func (db *DB) remove(key string) {
 		db.ks.rec.deleted(db, e)
 	}
 	if db.ks.hooks.Dropped != nil && e.kind() == isString && !e.packed() {
-		if n := (*String)(unsafe.Pointer(e)).Bytes(); n >= largeString {
+		if n := e.asString().Bytes(); n >= largeString {
 			db.ks.hooks.Dropped(n)
 		}
 	}

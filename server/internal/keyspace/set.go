@@ -217,7 +217,7 @@ func MemberSize(m Member) int {
 
 // unpackedSet returns a separate copy of the set embedded in e.
 func (e *Entry) unpackedSet() *Set {
-	s := (*Set)(unsafe.Pointer(e))
+	s := e.asSet()
 	v := s.view()
 	o := &setObject{encoding: v.encoding}
 	if v.encoding == intset {
@@ -266,7 +266,7 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 	size, at, width := 0, 0, 0
 	if e.flags&textsFlag == 0 {
 		number, ok := m.asInt()
-		v := (*Set)(unsafe.Pointer(e)).view()
+		v := e.asSet().view()
 		if ok {
 			i, there := v.search(number)
 			if there {
@@ -343,7 +343,7 @@ func (db *DB) RemoveMember(e *Entry, m Member) (now *Entry, ok bool) {
 	at, end := -1, -1
 	if e.flags&textsFlag == 0 {
 		if number, ok := m.asInt(); ok {
-			v := (*Set)(unsafe.Pointer(e)).view()
+			v := e.asSet().view()
 			if i, there := v.search(number); there {
 				at, end = i*v.width, (i+1)*v.width
 			}

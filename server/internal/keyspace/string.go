@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"unsafe"
 )
 
 // String is a byte string: the value of an entry, in which case it is the same
@@ -34,10 +33,8 @@ func freeString(b []byte, flags uint8) *String {
 	s := new(boxedString)
 	s.flags = isString | longKeyLayout | flags
 	s.setBuffer(b)
-	return (*String)(unsafe.Pointer(s))
+	return s.asString()
 }
-
-func (s *String) box() *boxedString { return (*boxedString)(unsafe.Pointer(s)) }
 
 // entry returns an entry with the content of s. A long string's buffer becomes the
 // entry's.
@@ -73,12 +70,6 @@ func (s *String) Len() int {
 // MarkText makes Encoding report text even if the content is an integer, until the
 // string is set again. Redis does so for the result of INCRBYFLOAT.
 func (s *String) MarkText() { s.e.flags |= textFlag }
-
-func (s *boxedString) buffer() []byte { return unsafe.Slice((*byte)(s.value), s.capacity)[:s.size] }
-
-func (s *boxedString) setBuffer(b []byte) {
-	s.value, s.size, s.capacity = unsafe.Pointer(unsafe.SliceData(b)), len(b), cap(b)
-}
 
 // set sets the content to a copy of b. O(len(b)).
 func (s *boxedString) set(b []byte) {
@@ -122,7 +113,7 @@ func (db *DB) SetString(e *Entry, b []byte) *Entry {
 			return e
 		}
 	} else if len(b) > packedStringMax/2 || !packable(len(e.Key()), len(b)) {
-		(*String)(unsafe.Pointer(e)).box().set(b)
+		e.asString().box().set(b)
 		return e
 	}
 	return db.relocate(e, newString(e.Key(), b, e.volatile()))
@@ -137,7 +128,7 @@ func (db *DB) SetOwnedString(e *Entry, b []byte) *Entry {
 		db.ks.rec.replaced(db, e)
 	}
 	e.flags &^= stringFlags
-	s := (*String)(unsafe.Pointer(e)).box()
+	s := e.asString().box()
 	s.setBuffer(b)
 	s.shared = false
 	return e
@@ -146,7 +137,7 @@ func (db *DB) SetOwnedString(e *Entry, b []byte) *Entry {
 // AppendString appends b to the string of e. It returns the current entry and the
 // new length. Amortized O(len(b)).
 func (db *DB) AppendString(e *Entry, b []byte) (now *Entry, n int) {
-	old := (*String)(unsafe.Pointer(e)).Len()
+	old := e.asString().Len()
 	if db.ks.rec != nil {
 		db.ks.rec.string(db, e, opWrite, old, b)
 	}
@@ -159,7 +150,7 @@ func (db *DB) AppendString(e *Entry, b []byte) (now *Entry, n int) {
 func (db *DB) WriteString(e *Entry, offset int, b []byte) (now *Entry, n int) {
 	switch {
 	case db.ks.rec == nil:
-	case offset > (*String)(unsafe.Pointer(e)).Len()+maxGap:
+	case offset > e.asString().Len()+maxGap:
 		db.ks.rec.replaced(db, e)
 	default:
 		db.ks.rec.string(db, e, opWrite, offset, b)
@@ -168,10 +159,10 @@ func (db *DB) WriteString(e *Entry, offset int, b []byte) (now *Entry, n int) {
 }
 
 func (db *DB) overwrite(e *Entry, offset int, b []byte) (now *Entry, n int) {
-	n = max((*String)(unsafe.Pointer(e)).Len(), offset+len(b))
+	n = max(e.asString().Len(), offset+len(b))
 	switch {
 	case !e.packed():
-		(*String)(unsafe.Pointer(e)).box().extend(n)
+		e.asString().box().extend(n)
 	case n <= e.stringCapacity():
 		if old := int(e.valueLen); n > old {
 			e.valueLen = uint8(n)
@@ -188,11 +179,11 @@ func (db *DB) overwrite(e *Entry, offset int, b []byte) (now *Entry, n int) {
 			}
 			grown = boxString(e.Key(), make([]byte, n, capacity))
 		}
-		copy((*String)(unsafe.Pointer(grown)).Content(), e.text())
+		copy(grown.asString().Content(), e.text())
 		e = db.relocate(e, grown)
 	}
 	e.flags |= editedFlag
-	copy((*String)(unsafe.Pointer(e)).Content()[offset:], b)
+	copy(e.asString().Content()[offset:], b)
 	return e, n
 }
 

@@ -118,7 +118,7 @@ func (e *Entry) weight() int {
 	n := 0
 	switch b := e.box(); e.kind() {
 	case isString:
-		return int(unsafe.Sizeof(boxedString{})) + allocated(len(e.Key())) + (*boxedString)(unsafe.Pointer(e)).capacity
+		return int(unsafe.Sizeof(boxedString{})) + allocated(len(e.Key())) + e.asString().box().capacity
 	case isZset:
 		n = (*zset.Set)(b.value).Weight()
 	case isList:
