@@ -3,11 +3,13 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -258,4 +260,39 @@ func ExampleRedcon() {
 	replies, _ := io.ReadAll(nc)
 	fmt.Printf("%q\n", replies)
 	// Output: ":1\r\n:0\r\n+OK\r\n"
+}
+
+// A command of the program's own, which clients and scripts call as any other.
+func ExampleCommand() {
+	srv, err := server.New(server.Options{Commands: []server.Command{{
+		Name: "stock.reserve", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+		Summary: "Take items from a stock, if there are enough",
+		Run: func(c *server.Call) (any, error) {
+			stock, err := c.Do("GET", c.Arg(0))
+			if err != nil {
+				return nil, err
+			}
+			have, _ := stock.(string)
+			n, _ := strconv.Atoi(have)
+			want, err := strconv.Atoi(c.Arg(1))
+			if err != nil || want < 0 {
+				return nil, errors.New("ERR the quantity is not a number")
+			}
+			if n < want {
+				return nil, fmt.Errorf("SOLDOUT %d are left", n)
+			}
+			return c.Do("DECRBY", c.Arg(0), want) // nothing has happened since GET
+		},
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	srv.Do(ctx, "SET", "pens", 10)
+	fmt.Println(srv.Do(ctx, "STOCK.RESERVE", "pens", 7))
+	fmt.Println(srv.Do(ctx, "STOCK.RESERVE", "pens", 7))
+	// Output:
+	// 3 <nil>
+	// <nil> SOLDOUT 3 are left
 }

@@ -290,3 +290,25 @@ func TestRedconReceives(t *testing.T) {
 		awaitClients(t, srv, 0, 0)
 	}
 }
+
+// After a panic of the server its clients receive their last replies.
+func TestRedconPanic(t *testing.T) {
+	srv := newServer(t, server.Options{Commands: []server.Command{{Name: "fail", Arity: 1, Flags: "write", Run: func(c *server.Call) (any, error) {
+		c.Do("SET", "k", 1)
+		panic("for the test")
+	}}}})
+	addr := serveRedcon(t, srv)
+	a, b, idle := newRedconClient(t, addr), newRedconClient(t, addr), newRedconClient(t, addr)
+	idle.send("PING")
+	idle.expect("+PONG\r\n")
+	b.send("SUBSCRIBE news")
+	b.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	a.send("PING\r\nFAIL\r\nPING")
+	a.expect("+PONG\r\n-ERR internal error: the server is stopping, see its log\r\n")
+	for _, c := range []*redconClient{a, b, idle} {
+		c.expect("")
+	}
+	if err, ok := errors.AsType[*server.PanicError](srv.Close()); !ok || err.Value != "for the test" {
+		t.Errorf("Close: %v", err)
+	}
+}

@@ -38,6 +38,9 @@ type Options struct {
 	// ConfigFile is the path of the file that Config was read from, for INFO.
 	ConfigFile string
 
+	// Commands are commands of the program's own, beside those of the server.
+	Commands []Command
+
 	// Logger receives log records for the operator. The default discards them.
 	Logger *slog.Logger
 
@@ -73,14 +76,34 @@ func New(o Options) (*Server, error) {
 	return &Server{e}, nil
 }
 
-func newEngine(o Options) (*engine.Engine, error) { return engine.New(engine.Options(o), wiring()) }
+func newEngine(o Options) (*engine.Engine, error) {
+	p, err := parts(o)
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(o.engine(), p)
+}
 
 // CheckConfig returns the error with which New, or ListenAndServe, would refuse the
 // options: parameters, users, the files that they name, a file of the data that is not
 // one or begins with damage. It opens no socket, locks nothing and changes nothing, so
 // it can be called beside a running server. Whether ports are free and the rest of the
 // file is sound only a start can tell.
-func CheckConfig(o Options) error { return engine.CheckConfig(engine.Options(o), wiring()) }
+func CheckConfig(o Options) error {
+	p, err := parts(o)
+	if err != nil {
+		return err
+	}
+	return engine.CheckConfig(o.engine(), p)
+}
+
+// engine returns the options of the engine.
+func (o Options) engine() engine.Options {
+	return engine.Options{
+		Config: o.Config, File: o.File, Listeners: o.Listeners, TLSListeners: o.TLSListeners,
+		ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel,
+	}
+}
 
 // ReadArgs parses a command line as redis-server does: optionally a configuration
 // file first ("-" is standard input, there or at the end), then parameters as

@@ -52,3 +52,11 @@ func families() [][]engine.Command {
 func wiring() engine.Parts {
 	return engine.Parts{Commands: families(), Loaded: scripting.LoadLibraries}
 }
+
+// parts returns the parts of an engine with the commands of the options.
+func parts(o Options) (engine.Parts, error) {
+	p := wiring()
+	rows, err := programCommands(o.Commands, p.Commands)
+	p.Commands = append(p.Commands, rows)
+	return p, err
+}

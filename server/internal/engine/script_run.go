@@ -99,6 +99,7 @@ func (c *Command) effects(srv *Engine, argv [][]byte) protocol.Flags {
 type ScriptRun struct {
 	Engine   *Engine
 	State    *script.State
+	Session  *Session // runs the commands
 	Caller   *Session
 	Row      *Command
 	Command  [][]byte // the command that runs it
@@ -445,7 +446,7 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 	if cmd.Spec.Flags().Has(protocol.Write) {
 		r.Wrote = true
 	}
-	s := srv.Scripting.Session
+	s := r.Session
 	c := &s.Call
 	s.Out.Truncate(0)
 	s.NoTouch = r.Caller.NoTouch

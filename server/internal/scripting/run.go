@@ -54,6 +54,7 @@ func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine
 	r.ReadOnly = r.ReadOnly || r.Flags.Has(engine.ScriptNoWrites)
 	attach(r, c, state)
 	s := scriptSession(srv)
+	r.Session = s
 	s.DB, s.User, s.Authenticated, s.Multi = c.DB, c.Session.User, true, false
 	s.Out.SetVersion(2)
 	s.Out.Truncate(0)
