@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
@@ -85,12 +84,13 @@ func comparable(s *transcript.Section, mode string) bool {
 // playBoth plays a section on zsetd and on redis-server side by side.
 func playBoth(both [2]*player, s *transcript.Section) {
 	t := both[0].t
+	owed := map[int]bool{} // clients that may be blocked
 	ours := map[int]bool{} // clients that wait for what Redis does not know
 	for _, it := range s.Items {
 		if it.Client == 0 {
 			continue
 		}
-		before := both[0].taken()
+		before := both[0].progress()
 		if it.Command != nil {
 			ours[it.Client] = it.Zsetd
 			for _, p := range both {
@@ -117,36 +117,9 @@ func playBoth(both [2]*player, s *transcript.Section) {
 			}
 		}
 		if it.Command != nil && len(it.Replies) == 0 {
-			both[0].settle([]*transcript.Item{it}, before)
-			wait := patience
-			if pauses(s) {
-				wait = 10 * silence
-			}
-			both[1].caughtUp(wait)
-		}
-	}
-}
-
-// pauses reports whether a command of the section pauses clients.
-func pauses(s *transcript.Section) bool {
-	return slices.ContainsFunc(s.Items, func(it *transcript.Item) bool {
-		return len(it.Command) > 1 && strings.EqualFold(it.Command[0], "client") && strings.EqualFold(it.Command[1], "pause")
-	})
-}
-
-// caughtUp waits until redis-server, which goes through its clients in turn, has
-// received what was sent to it before. During CLIENT PAUSE this cannot be observed, so
-// it ends after the given time.
-func (p *player) caughtUp(wait time.Duration) {
-	for range 2 {
-		c := p.client(0)
-		if err := c.send(transcript.AppendCommand(nil, []string{"PING"})); err != nil {
-			p.t.Fatal(err)
-		}
-		if _, err := c.receive(wait); err != nil {
-			c.nc.Close()
-			delete(p.clients, 0)
-			return
+			both[0].settle([]*transcript.Item{it}, before, owed[it.Client])
+			both[1].probe()
+			owed[it.Client] = true
 		}
 	}
 }

@@ -20,11 +20,20 @@ func (srv *Server) BlockedClients() int {
 	return srv.engine.BlockedClients
 }
 
-// Taken returns how many commands have run or wait: blocked clients count as one.
-func (srv *Server) Taken() int64 {
+// Progress is how far the server is with what its clients have sent.
+type Progress struct {
+	Input    int64 // bytes read
+	Commands int64 // executed
+	Errors   int64 // error replies; a command that is refused is not executed
+	Blocked  int   // blocked clients, of which each has a command that is read and not executed
+}
+
+// Progress returns how far the server is. The bytes of a command are counted before it is executed
+// or blocks its client.
+func (srv *Server) Progress() Progress {
 	srv.engine.Mu.Lock()
 	defer srv.engine.Mu.Unlock()
-	return srv.engine.Commands + int64(srv.engine.BlockedClients)
+	return Progress{srv.engine.Input.Load(), srv.engine.Commands, srv.engine.ErrorReplies, srv.engine.BlockedClients}
 }
 
 // Commands returns the facts of all commands, subcommands in place of their

@@ -49,8 +49,8 @@ var transcriptModes = []string{
 }
 
 const (
-	patience = time.Minute           // for a reply that must come
-	silence  = 30 * time.Millisecond // after which no reply is believed to come
+	patience = time.Minute            // for a reply that must come
+	silence  = 100 * time.Millisecond // after which a recording goes on without a reply
 )
 
 func TestTranscripts(t *testing.T) {
@@ -158,6 +158,9 @@ func runSection(t *testing.T, f *transcript.File, s *transcript.Section, mode st
 	} else {
 		p.play(s)
 	}
+	if !t.Failed() {
+		p.unblock()
+	}
 	for n, c := range p.clients {
 		if n != 0 && !t.Failed() {
 			p.silent(n, c)
@@ -195,24 +198,30 @@ func (p *player) reload(it *transcript.Item) {
 func (p *player) client(n int) *client {
 	c := p.clients[n]
 	if c == nil {
-		dial := func(ctx context.Context, network, addr string) (net.Conn, error) { return net.Dial(network, addr) }
-		switch {
-		case p.connect != nil:
-			dial = func(context.Context, string, string) (net.Conn, error) { return p.connect(), nil }
-		case p.srv != nil:
-			dial = p.srv.Dialer()
-		}
-		nc, err := dial(p.t.Context(), "tcp", *against)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		c = &client{nc: nc, r: bufio.NewReader(nc)}
+		c = p.dial()
 		p.clients[n] = c
 		if p.mode == "resp3" && n > 1 {
 			c.roundtrip(p.t, "HELLO", "3")
 		}
 	}
 	return c
+}
+
+// dial returns a new client.
+func (p *player) dial() *client {
+	p.t.Helper()
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) { return net.Dial(network, addr) }
+	switch {
+	case p.connect != nil:
+		dial = func(context.Context, string, string) (net.Conn, error) { return p.connect(), nil }
+	case p.srv != nil:
+		dial = p.srv.Dialer()
+	}
+	nc, err := dial(p.t.Context(), "tcp", *against)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return &client{nc: nc, r: bufio.NewReader(nc)}
 }
 
 func (c *client) send(b []byte) error {
@@ -304,7 +313,7 @@ func (p *player) exchange(batch []*transcript.Item) bool {
 	for _, it := range batch {
 		b = it.AppendRequest(b)
 	}
-	before, owing := p.taken(), c.owes > 0
+	before, owing := p.progress(), c.owes > 0
 	sent := make(chan error, 1)
 	go func() { sent <- c.send(b) }()
 	for _, it := range batch {
@@ -318,11 +327,7 @@ func (p *player) exchange(batch []*transcript.Item) bool {
 		return false
 	}
 	if len(batch[len(batch)-1].Replies) == 0 {
-		if owing { // it may wait already: then nothing is taken
-			time.Sleep(silence)
-		} else {
-			p.settle(batch, before)
-		}
+		p.settle(batch, before, owing)
 	}
 	if p.mode == "reload" {
 		p.reload(batch[0])
@@ -434,14 +439,12 @@ func (p *player) wrapped(c *client, it *transcript.Item) bool {
 // wrappable reports whether a command means the same between MULTI and EXEC.
 func (p *player) wrappable(c *client, it *transcript.Item) bool {
 	if c.open || c.watching || c.listening || c.owes > 0 || len(it.Replies) != 1 || it.Replies[0] == transcript.Closed {
-		c.follow(it)
 		return false
 	}
 	switch strings.ToLower(it.Command[0]) {
 	case "multi", "exec", "discard", "watch", "unwatch", "quit", "reset", "hello", "auth", "monitor", "client",
 		"shutdown", "sync", "psync", "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe",
 		"sunsubscribe", "info":
-		c.follow(it)
 		return false
 	}
 	return true
@@ -506,46 +509,117 @@ func (p *player) advance(it *transcript.Item) {
 	time.Sleep(it.Advance)
 }
 
-// taken returns what Taken of our server does.
-func (p *player) taken() int64 {
+// progress returns how far our server is.
+func (p *player) progress() server.Progress {
 	if p.srv == nil {
-		return 0
+		return server.Progress{}
 	}
-	return p.srv.Taken()
+	return p.srv.Progress()
 }
 
-// settle waits until our server has processed commands of which the last has no reply:
-// each has run, or its client is blocked. For a part of a command, and for a redis-server,
-// it waits a fixed time.
-func (p *player) settle(batch []*transcript.Item, before int64) {
-	if p.srv == nil || batch[len(batch)-1].Raw != "" {
-		time.Sleep(silence)
+// settle waits until the server has processed commands of which the last has no reply: they have
+// run, or their client is blocked. Owing says that it may have been blocked before they were sent:
+// then the server has read them.
+func (p *player) settle(batch []*transcript.Item, before server.Progress, owing bool) {
+	p.t.Helper()
+	if p.srv == nil {
+		p.probe()
 		return
 	}
+	var bytes []byte
+	commands, errors := before.Commands+int64(before.Blocked), before.Errors
 	for _, it := range batch {
-		if len(it.Replies) == 0 || it.Replies[0][0] != '-' && it.Replies[0] != "+QUEUED\r\n" { // the others need not count
-			before++
+		bytes = it.AppendRequest(bytes)
+		switch {
+		case len(it.Replies) > 0 && it.Replies[0][0] == '-':
+			errors++
+		case len(it.Replies) == 0 || it.Replies[0] != "+QUEUED\r\n":
+			commands++
 		}
 	}
-	// A few are not taken: those of clients that wait already, although nothing shows it.
-	for end := time.Now().Add(500 * time.Millisecond); p.srv.Taken() < before && time.Now().Before(end); {
-		time.Sleep(20 * time.Microsecond)
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Microsecond) {
+		now := p.srv.Progress()
+		processed := owing || now.Blocked > before.Blocked || now.Commands+int64(now.Blocked) >= commands || now.Errors > errors
+		if now.Input >= before.Input+int64(len(bytes)) && processed {
+			return
+		}
+		if time.Now().After(end) {
+			p.t.Fatalf("%s:%d: %s: the server does not process it: %+v, then %+v", p.file.Name, batch[0].Line, batch[0].Words(), before, now)
+		}
 	}
 }
 
-// silent verifies that a client receives nothing that the section does not
-// hold.
+// probe waits until redis-server has processed what other clients have sent. Its event loop
+// accepts a connection in one iteration and reads from it in a later one, and in each serves every
+// client whose data have arrived. The probe is no command, so it is answered during CLIENT PAUSE,
+// too, before the connection is closed.
+func (p *player) probe() {
+	p.t.Helper()
+	c := p.dial()
+	defer c.nc.Close()
+	if err := c.send([]byte("*x\r\n")); err != nil {
+		p.t.Fatal(err)
+	}
+	for !c.closed {
+		if _, err := c.receive(patience); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// unblock ends the commands of clients that are still blocked, with an error that silent looks for.
+func (p *player) unblock() {
+	owing := false
+	for n, c := range p.clients {
+		owing = owing || n != 0 && !c.closed && c.owes > 0
+	}
+	for blocked := owing; blocked; {
+		blocked = false
+		for line := range strings.Lines(p.control("CLIENT", "LIST")) {
+			_, id, _ := strings.Cut(line, "id=")
+			id, _, _ = strings.Cut(id, " ")
+			_, flags, _ := strings.Cut(line, " flags=")
+			if flags, _, _ = strings.Cut(flags, " "); strings.Contains(flags, "b") {
+				p.control("CLIENT", "UNBLOCK", id, "ERROR")
+				blocked = true
+			}
+		}
+	}
+}
+
+// control runs a command as no client of the section, and returns its reply as text.
+func (p *player) control(words ...string) string {
+	p.t.Helper()
+	if p.srv == nil {
+		return p.client(0).roundtrip(p.t, words...)
+	}
+	args := make([]any, len(words))
+	for i, w := range words {
+		args[i] = w
+	}
+	reply, err := p.srv.Do(p.t.Context(), args...)
+	if err != nil {
+		p.t.Fatalf("%s: %v", words, err)
+	}
+	return fmt.Sprint(reply)
+}
+
+// silent verifies that a client has received nothing that the section does not hold: the next
+// reply is that of RESET, or the one by which unblock has ended a command. Other commands that were
+// sent behind that command may follow.
 func (p *player) silent(n int, c *client) {
 	if c.closed {
 		return
 	}
-	if c.owes > 0 {
-		if r, err := c.receive(time.Millisecond); err == nil {
-			p.t.Errorf("%s: at the end of the section client %d still receives\n%s", p.file.Name, n, transcript.Indented(r))
-		}
-		return
-	}
 	r := c.roundtrip(p.t, "RESET")
+	if c.owes > 0 && strings.HasPrefix(r, "-UNBLOCKED ") {
+		for ; c.owes > 0 && r != "+RESET\r\n"; c.owes-- {
+			var err error
+			if r, err = c.receive(patience); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
 	if r != "+RESET\r\n" && !strings.HasPrefix(r, "-NOAUTH") {
 		p.t.Errorf("%s: at the end of the section client %d still receives\n%s", p.file.Name, n, transcript.Indented(r))
 	}
@@ -581,7 +655,7 @@ func (p *player) record(s *transcript.Section) {
 			p.t.Errorf("%s:%d: the connection is closed", p.file.Name, it.Line)
 			return
 		}
-		before := p.taken()
+		before, owing := p.progress(), c.owes > 0
 		if err := c.send(it.AppendRequest(nil)); err != nil {
 			p.t.Errorf("%s:%d: %v", p.file.Name, it.Line, err)
 			return
@@ -591,7 +665,7 @@ func (p *player) record(s *transcript.Section) {
 		it.Replies = nil
 		wait := patience
 		if len(old) == 0 || keep {
-			wait = 3 * silence
+			wait = silence
 		}
 		for {
 			r, err := c.receive(wait)
@@ -614,7 +688,8 @@ func (p *player) record(s *transcript.Section) {
 			it.Replies = old
 		}
 		if len(it.Replies) == 0 {
-			p.settle([]*transcript.Item{it}, before)
+			c.owes++
+			p.settle([]*transcript.Item{it}, before, owing)
 		}
 		for n := range 10 {
 			other := p.clients[n]
