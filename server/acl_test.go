@@ -14,6 +14,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/admin"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -203,7 +204,7 @@ func TestConfiguredUsers(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	values, err := engine.ReadArgs([]string{path, "--user", "carl", "on", "nopass", "(+get", "~a)"})
+	values, err := config.ReadArgs([]string{path, "--user", "carl", "on", "nopass", "(+get", "~a)"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestConfiguredUsers(t *testing.T) {
 	if err := os.WriteFile(path, []byte(rewritten), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if values, err = engine.ReadArgs([]string{path}); err != nil {
+	if values, err = config.ReadArgs([]string{path}); err != nil {
 		t.Fatal(err)
 	}
 	other, err := newEngine(Options{Config: values})
@@ -250,7 +251,7 @@ func TestConfiguredUsers(t *testing.T) {
 		{"--user default --user default", "Duplicate user"},
 		{"--user", "a user needs a name"},
 	} {
-		if _, err := engine.ReadArgs(strings.Fields(test.args)); err == nil || !strings.Contains(err.Error(), test.says) {
+		if _, err := config.ReadArgs(strings.Fields(test.args)); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", test.args, err)
 		}
 	}

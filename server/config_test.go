@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -101,7 +102,7 @@ func TestConfigFile(t *testing.T) {
 	main := write("main.conf", "timeout 4\ninclude "+dir+"/*.part\nhz 30\ninclude sub.conf\n"+
 		"rename-command KEYS \"\"\nrename-command Get FETCH\n")
 	write("sub.conf", "save 5 1\n"+`requirepass "a \x41\"b"`+"\n")
-	values, err := engine.ReadArgs([]string{main, "--hz", "40", "--save"})
+	values, err := config.ReadArgs([]string{main, "--hz", "40", "--save"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestConfigFile(t *testing.T) {
 	}
 	defer srv.Close()
 	for name, want := range map[string]string{"timeout": "6", "hz": "40", "save": "", "requirepass": `a A"b`} {
-		if got := engine.FindParameter(engine.Parameters(), name).Get(&srv.Config); got != want {
+		if got := config.Find(config.Parameters(), name).Get(&srv.Config); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
@@ -140,7 +141,7 @@ func TestConfigFile(t *testing.T) {
 		"-p 7000":                         "unknown option -p: parameters begin with two dashes",
 		"/nowhere/a.conf":                 "cannot open the configuration file /nowhere/a.conf: ",
 	} {
-		if _, err := engine.ReadArgs(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.ReadArgs(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
@@ -159,7 +160,7 @@ func TestConfigFile(t *testing.T) {
 		"requirepass=--port=1":    {"--requirepass", "--port=1"},
 		"user=alice on >a=b\n":    {"--user alice on >a=b"},
 	} {
-		values, err := engine.ReadArgs(args)
+		values, err := config.ReadArgs(args)
 		name, want, _ := strings.Cut(name, "=")
 		if err != nil || values[name] != want {
 			t.Errorf("%q: %s is %q, %v; want %q", args, name, values[name], err, want)
@@ -183,7 +184,7 @@ func TestConfigRewriteAll(t *testing.T) {
 	if _, err := srv.Do(context.Background(), "DEBUG", "CONFIG-REWRITE-FORCE-ALL"); err != nil {
 		t.Fatal(err)
 	}
-	values, err := engine.ReadArgs([]string{path})
+	values, err := config.ReadArgs([]string{path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestConfigRewriteAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	for _, p := range engine.Parameters() {
+	for _, p := range config.Parameters() {
 		if a, b := p.Get(&srv.Config), p.Get(&again.Config); a != b {
 			t.Errorf("%s: %q and then %q", p.Name, a, b)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -332,11 +333,11 @@ func TestEventClassLetters(t *testing.T) {
 }
 
 func TestUsageListsEveryParameter(t *testing.T) {
-	for _, p := range engine.Parameters() {
+	for _, p := range config.Parameters() {
 		if p.Kept {
 			continue
 		}
-		if usage := engine.Usage(); !strings.Contains(usage, "--"+p.Name+" ") || strings.Contains(usage, "](") || p.Doc == "" {
+		if usage := config.Usage(); !strings.Contains(usage, "--"+p.Name+" ") || strings.Contains(usage, "](") || p.Doc == "" {
 			t.Errorf("parameter %s is not documented", p.Name)
 		}
 	}

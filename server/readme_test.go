@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -82,7 +83,7 @@ func parameterTable() string {
 	var reasons []string // why parameters have no effect, in order of appearance
 	kept := map[string][]string{}
 	works.WriteString("| parameter | default | at run time | meaning |\n|---|---|---|---|\n")
-	for _, p := range engine.Parameters() {
+	for _, p := range config.Parameters() {
 		change := "yes"
 		if p.Fixed {
 			change = "no"

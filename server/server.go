@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/admin"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -109,10 +110,10 @@ func (o Options) engine() engine.Options {
 // file first ("-" is standard input, there or at the end), then parameters as
 // "--name value …", as if they were at the end of that file. It also accepts
 // "--name=value". The result is for [Options.Config].
-func ReadArgs(args []string) (map[string]string, error) { return engine.ReadArgs(args) }
+func ReadArgs(args []string) (map[string]string, error) { return config.ReadArgs(args) }
 
 // Usage returns the parameters with their defaults, for zsetd --help.
-func Usage() string { return engine.Usage() }
+func Usage() string { return config.Usage() }
 
 // Version returns the line of zsetd --version. It has the fields of Redis's: v is
 // the version of Redis whose commands the server has. zsetd is the version of the

@@ -74,19 +74,23 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol server/internal/glob -net -log/slog",
 			"users and rules: sessions, the lock and the handlers of ACL are above it",
 		},
+		"server/internal/config": {
+			"protocol -net -log/slog",
+			"the values of the parameters: what they do is in the packages that read them",
+		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/keyspace server/rdb server/internal/script snapshot zset " +
+			"protocol server/archive server/internal/acl server/internal/config server/internal/keyspace server/rdb server/internal/script snapshot zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
 		"server/internal/command": {
-			"protocol server/internal/geo server/internal/hyperloglog server/internal/keyspace server/rdb zset " +
+			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/rdb zset " +
 				"server/internal/engine server/internal/glob server/internal/longdouble github.com/zeebo/xxh3",
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},
 		"server/internal/admin": {
-			"protocol server/internal/acl server/internal/keyspace zset server/internal/command server/internal/engine server/internal/glob " +
+			"protocol server/internal/acl server/internal/config server/internal/keyspace zset server/internal/command server/internal/engine server/internal/glob " +
 				"server/internal/histogram",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
@@ -97,7 +101,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/internal/keyspace server/rdb " +
-				"server/internal/admin server/internal/command server/internal/engine server/internal/scripting github.com/tidwall/redcon",
+				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/scripting github.com/tidwall/redcon",
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},

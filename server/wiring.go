@@ -39,7 +39,7 @@ func families() [][]engine.Command {
 		admin.ACLCommands(),
 		admin.ClientCommands(),
 		admin.CommandCommands(),
-		engine.ConfigCommands(),
+		admin.ConfigCommands(),
 		admin.ClusterCommands(),
 		admin.ServerCommands(),
 		engine.SaveCommands(),

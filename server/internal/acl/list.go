@@ -126,7 +126,7 @@ func (a *List) declare(name string, words [][]byte) error {
 		*u = *a.NewUser(name)
 		u.sanitize = sanitizeAlways
 	default:
-		return fmt.Errorf("Error in user declaration '%s': %w", name, ErrTwice)
+		return fmt.Errorf("Error in user declaration '%s': %w", name, errRuleTwice)
 	}
 	rules, open := MergeSelectors(words)
 	if open != "" {

@@ -52,7 +52,7 @@ const (
 	errRulePassword ruleError = "The password you are trying to remove from the user does not exist"
 	errRuleHash     ruleError = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
 	errRuleFirstArg ruleError = "Allowing first-arg of a subcommand is not supported"
-	ErrTwice        ruleError = "Duplicate user found. A user can only be defined once in config files"
+	errRuleTwice    ruleError = "Duplicate user found. A user can only be defined once in config files"
 )
 
 // Copy returns a deep copy of a user.

@@ -3,6 +3,7 @@ package admin
 import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -116,7 +117,7 @@ func replicaof(c *engine.Call) {
 	} else if !ok || n < 0 || n > 65535 {
 		c.Reply.Error("ERR Invalid master port")
 	} else {
-		c.Reply.Error("ERR " + engine.NotReplica)
+		c.Reply.Error("ERR " + config.NotReplica)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -181,9 +182,9 @@ func clusterSlots(c *engine.Call) {
 		c.Reply.Int(int64(r[1]))
 		c.Reply.Array(4)
 		switch {
-		case kind == engine.EndpointUnknown:
+		case kind == config.EndpointUnknown:
 			c.Reply.Null()
-		case kind == engine.EndpointIP:
+		case kind == config.EndpointIP:
 			c.Reply.BulkString(n.ip)
 		case n.hostname == "":
 			c.Reply.BulkString("?")
@@ -193,10 +194,10 @@ func clusterSlots(c *engine.Call) {
 		c.Reply.Int(n.portFor(c.Session))
 		c.Reply.BulkString(n.id)
 		var more []string
-		if kind != engine.EndpointIP {
+		if kind != config.EndpointIP {
 			more = append(more, "ip", n.ip)
 		}
-		if kind != engine.EndpointHostname && n.hostname != "" {
+		if kind != config.EndpointHostname && n.hostname != "" {
 			more = append(more, "hostname", n.hostname)
 		}
 		c.Reply.Map(len(more) / 2)
@@ -222,9 +223,9 @@ func clusterShards(c *engine.Call) {
 	n := thisNode(c.Engine)
 	endpoint := n.ip
 	switch c.Engine.Config.ClusterEndpoint {
-	case engine.EndpointUnknown:
+	case config.EndpointUnknown:
 		endpoint = ""
-	case engine.EndpointHostname:
+	case config.EndpointHostname:
 		if endpoint = n.hostname; endpoint == "" {
 			endpoint = "?"
 		}

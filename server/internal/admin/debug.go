@@ -13,6 +13,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/zset"
@@ -38,7 +39,7 @@ func debugSubcommands() []debugSubcommand {
 	return []debugSubcommand{
 		{"ASSERT", 0, 0, debugAssert},
 		{"CHANGE-REPL-ID", 0, 0, debugChangeReplID},
-		{"CONFIG-REWRITE-FORCE-ALL", 0, 0, engine.DebugConfigRewriteForceAll},
+		{"CONFIG-REWRITE-FORCE-ALL", 0, 0, debugConfigRewriteForceAll},
 		{"DIGEST", 0, 0, debugDigest},
 		{"DIGEST-VALUE", 0, math.MaxInt, debugDigestValue},
 		{"ERROR", 1, 1, debugError},
@@ -71,7 +72,7 @@ func debugCommandRow() engine.Command {
 		Name: "debug", Arity: -2, Flags: "admin noscript loading stale protected",
 		Group: "server", Since: "1.0.0", System: true, Complexity: "Depends on subcommand.",
 		Summary: "A container for debugging commands",
-	}, Run: debugCommand, EnabledBy: (*engine.Config).DebugEnabled}
+	}, Run: debugCommand, EnabledBy: (*config.Settings).DebugEnabled}
 }
 
 func debugCommand(c *engine.Call) {
@@ -549,7 +550,7 @@ func debugProtocol(c *engine.Call) {
 // suites use them.
 
 func debugQuicklistPackedThreshold(c *engine.Call) {
-	if n, ok := engine.ParseMemory(c.String()); !ok || n < 0 || n >= 1<<32 {
+	if n, ok := config.ParseMemory(c.String()); !ok || n < 0 || n >= 1<<32 {
 		c.Fail("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
 	}
 	if c.OK() {

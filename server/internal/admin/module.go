@@ -2,6 +2,7 @@ package admin
 
 import (
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -60,7 +61,7 @@ func moduleLoadRow() engine.Command {
 		Group: "server", Since: "4.0.0", Complexity: "O(1)",
 		Summary: "Load a module",
 		Syntax:  "path [arg [arg ...]]",
-	}, Run: moduleLoad, EnabledBy: (*engine.Config).ModuleEnabled}
+	}, Run: moduleLoad, EnabledBy: (*config.Settings).ModuleEnabled}
 }
 
 // moduleLoad fails as in Redis when a library cannot be loaded.
@@ -76,7 +77,7 @@ func moduleLoadexRow() engine.Command {
 		Group: "server", Since: "7.0.0", Complexity: "O(1)",
 		Summary: "Load a module with extended parameters",
 		Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args:(arg)...]",
-	}, Run: moduleLoadex, EnabledBy: (*engine.Config).ModuleEnabled}
+	}, Run: moduleLoadex, EnabledBy: (*config.Settings).ModuleEnabled}
 }
 
 func moduleLoadex(c *engine.Call) { moduleLoad(c) }
@@ -87,7 +88,7 @@ func moduleUnloadRow() engine.Command {
 		Group: "server", Since: "4.0.0", Complexity: "O(1)",
 		Summary: "Unload a module",
 		Syntax:  "name",
-	}, Run: moduleUnload, EnabledBy: (*engine.Config).ModuleEnabled}
+	}, Run: moduleUnload, EnabledBy: (*config.Settings).ModuleEnabled}
 }
 
 func moduleUnload(c *engine.Call) {

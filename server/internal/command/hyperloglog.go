@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/hyperloglog"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -148,7 +149,7 @@ func outdateCardinality(c *engine.Call, e *keyspace.Entry) {
 }
 
 // hllLimit is the longest size in bytes of a sparse HyperLogLog.
-func hllLimit(cfg *engine.Config) int { return int(min(cfg.HLLSparseMaxBytes, math.MaxInt)) }
+func hllLimit(cfg *config.Settings) int { return int(min(cfg.HLLSparseMaxBytes, math.MaxInt)) }
 
 // hllUnion returns the union of the registers of several HyperLogLogs, and whether
 // one of them is dense. If ok is false the error has been replied.

@@ -21,7 +21,7 @@ func CheckConfig(o Options, p Parts) error {
 		return err
 	}
 	for _, p := range []struct{ name, path string }{
-		{"logfile", srv.Config.logfile}, {"pidfile", srv.Config.pidfile},
+		{"logfile", srv.Config.Logfile}, {"pidfile", srv.Config.Pidfile},
 	} {
 		if p.path == "" {
 			continue

@@ -240,7 +240,7 @@ const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
 // LacksReplicas reports whether the configuration requires replicas for writes.
 // There never are any.
 func (srv *Engine) LacksReplicas() bool {
-	return srv.Config.minReplicas > 0 && srv.Config.minReplicasMaxLag > 0
+	return srv.Config.MinReplicas > 0 && srv.Config.MinReplicasMaxLag > 0
 }
 
 // errProtected is the error of a command that a parameter has to enable: DEBUG, or
@@ -251,12 +251,6 @@ func errProtected(cmd *Command) string {
 		"you can run it from a local connection, otherwise you need to set this option in the configuration file, " +
 		"and then restart the server."
 }
-
-// DebugEnabled returns the parameter enable-debug-command.
-func (c *Config) DebugEnabled() string { return c.enableDebug }
-
-// ModuleEnabled returns the parameter enable-module-command.
-func (c *Config) ModuleEnabled() string { return c.enableModule }
 
 // mayUseProtected reports whether the parameter that enables cmd permits it for this
 // client.

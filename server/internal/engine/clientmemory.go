@@ -1,14 +1,10 @@
 package engine
 
 import (
-	"errors"
 	"math"
 	"math/bits"
-	"strconv"
 	"strings"
 	"unsafe"
-
-	"github.com/zsetd/zsetd/protocol"
 )
 
 // maxmemory-clients bounds the memory of all clients together: their buffers,
@@ -58,7 +54,7 @@ func (s *Session) memory() int64 {
 
 // limitClients applies the parameters about clients.
 func (srv *Engine) limitClients() {
-	if floor := srv.Config.lagging(); floor != math.MaxInt64 {
+	if floor := srv.Config.LeastSoftLimit(); floor != math.MaxInt64 {
 		for _, s := range srv.Sessions {
 			if s.backlog() > floor {
 				s.addSlow()
@@ -67,7 +63,7 @@ func (srv *Engine) limitClients() {
 	}
 	m := &srv.clientMemory
 	was := m.limit
-	switch n := srv.Config.maxmemoryClients; {
+	switch n := srv.Config.MaxmemoryClients; {
 	case n < 0:
 		m.limit = int64(float64(srv.Config.Maxmemory) * float64(-n) / 100)
 	default:
@@ -164,36 +160,4 @@ func (srv *Engine) evictClients() {
 			srv.Log.Warn("Over client maxmemory after evicting all evictable clients", "all", m.total, "maxmemory-clients", m.limit)
 		}
 	}
-}
-
-// maxmemoryClients is a number of bytes, or a percentage of maxmemory.
-func maxmemoryClients() parameter {
-	field := func(c *Config) *int64 { return &c.maxmemoryClients }
-	p := size("maxmemory-clients", 0, 0, math.MaxInt64, field).
-		about("Memory limit of all clients together, in bytes or, with `%`, in percent of maxmemory; 0 means no limit. Above it " +
-			"the server disconnects the largest clients.")
-	p.Get = func(c *Config) string {
-		if c.maxmemoryClients < 0 {
-			return strconv.FormatInt(-c.maxmemoryClients, 10) + "%"
-		}
-		return strconv.FormatInt(c.maxmemoryClients, 10)
-	}
-	p.set = func(c *Config, s string) error {
-		digits, percent := strings.CutSuffix(s, "%")
-		n, ok := protocol.ParseInt([]byte(digits))
-		if !percent {
-			n, ok = ParseMemory(s)
-		}
-		switch {
-		case !ok || n < 0:
-			return errors.New("argument must be a memory or percent value")
-		case percent && n > 100:
-			return errors.New("percentage argument must be less or equal to 100")
-		case percent:
-			n = -n
-		}
-		c.maxmemoryClients = n
-		return nil
-	}
-	return p
 }

@@ -144,7 +144,7 @@ func (srv *Engine) checkClock() {
 	}
 	c.difference = time.Duration(c.System.Wall(now)-c.base.UnixNano()) - elapsed - way.At(elapsed)
 	step := c.difference - way.Left(elapsed)
-	follow := srv.Config.clockSteps == "follow" || srv.Time.now().Unix() < clockSanity || c.System.Up() < clockBootTime
+	follow := srv.Config.ClockSteps == "follow" || srv.Time.now().Unix() < clockSanity || c.System.Up() < clockBootTime
 	stepped := step.Abs() >= clockTolerance
 	switch {
 	case follow && (stepped || c.difference.Abs() >= clockTolerance):
@@ -216,11 +216,4 @@ func (srv *Engine) InfoClock(t *InfoText) {
 	t.Int("clock_steps", c.steps)
 	t.Int("clock_difference_ms", c.difference.Milliseconds())
 	t.Int("clock_suspended_seconds", int64(c.SuspendedTime/time.Second))
-}
-
-// clockSteps is the parameter clock-steps.
-func clockSteps() parameter {
-	return enum("clock-steps", "slew", func(c *Config) *string { return &c.clockSteps }, "slew", "follow").
-		about("Reaction to a step of the system clock: `slew` follows it by 1 ms per second, so that keys expire neither early nor late; " +
-			"`follow` follows it immediately, as Redis does.")
 }

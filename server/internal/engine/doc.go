@@ -1,8 +1,8 @@
 // Package engine executes commands: the lock, turns, commit scopes, dispatch, sessions,
 // blocked clients, publish/subscribe, tracking, expiry and eviction; and, so far, the
-// transports, the configuration and persistence. It has no handlers of data
-// commands: [New] receives the rows of the command table from the packages above it,
-// as [Parts].
+// transports and persistence. It has no handlers of data commands: [New] receives the rows
+// of the command table from the packages above it, as [Parts]. Its users are those of
+// package acl (users.go), its parameters those of package config (configure.go).
 //
 // # One lock
 //

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
@@ -51,7 +52,7 @@ type Engine struct {
 	Keeper      *Keeper
 	Ending      stopFlags // how SHUTDOWN or a signal ends the server
 	Rand        *mrand.Rand
-	Config      Config
+	Config      config.Settings
 	notify      EventClass
 	subkeys     EventClass // the event classes for which members must be recorded
 	Sessions    map[int64]*Session
@@ -202,8 +203,8 @@ func New(o Options, p Parts) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv.Keys = keyspace.New(int(srv.Config.databases), srv.hooks())
-	if srv.Config.clusterEnabled {
+	srv.Keys = keyspace.New(int(srv.Config.Databases), srv.hooks())
+	if srv.Config.ClusterEnabled {
 		srv.Cluster = newCluster()
 		srv.Keys.IndexSlots(SlotCount, KeySlot[string])
 	}
@@ -255,7 +256,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 		ReplID:           RandomID(),
 		ACL:              acl.New(t.Access),
 		Rand:             mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
-		Config:           defaultConfig(),
+		Config:           config.Defaults(),
 		Sessions:         map[int64]*Session{},
 		Watched:          map[WaitKey]map[*Session]struct{}{},
 		Waiting:          map[WaitKey]*queue{},
@@ -295,7 +296,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 	if err := srv.configure(values); err != nil {
 		return nil, err
 	}
-	srv.polls = srv.Config.transport == "epoll"
+	srv.polls = srv.Config.Transport == "epoll"
 	if _, told := values["transport"]; !told && os.Getenv("ZSETD_TRANSPORT") == "net" { // tests run with both
 		srv.polls = false
 	}

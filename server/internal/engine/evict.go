@@ -102,7 +102,7 @@ func (srv *Engine) Worst() (*keyspace.DB, *keyspace.Entry) {
 			} else {
 				keys += db.Len()
 			}
-			picked = db.Sample(srv.Rand, ClampInt(srv.Config.maxmemorySamples), volatile, picked[:0])
+			picked = db.Sample(srv.Rand, ClampInt(srv.Config.MaxmemorySamples), volatile, picked[:0])
 			for _, e := range picked {
 				p.offer(db, e.Key(), srv.idleness(e))
 			}
@@ -162,7 +162,7 @@ func (srv *Engine) evict() bool {
 	}
 	u := &srv.Scope
 	defer u.leave(u.enter(nil, u.mark)) // the next command's client has not caused the eviction
-	start, limit, freed := srv.Clock(), srv.Config.evictionTime(), 0
+	start, limit, freed := srv.Clock(), srv.Config.EvictionTime(), 0
 	m.MoreToEvict = false
 	done := false
 	for !done {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
@@ -56,7 +57,7 @@ type Keeper struct {
 	loaded                  chan struct{}
 	loadErr                 error
 	always                  bool
-	rules                   []saveRule
+	rules                   []config.SaveRule
 	timer                   *time.Timer
 	timerAt                 time.Time // zero: not set
 	epoch                   uint64    // of the next checkpoint
@@ -104,10 +105,6 @@ type keepStats struct {
 	size, used, bases, journal int64
 	Generation                 uint64
 }
-
-// saveRule requests a checkpoint some seconds after the last one if there were that
-// many changes.
-type saveRule struct{ seconds, changes int64 }
 
 // Checkpoint is a snapshot.Checkpoint on its way to the file.
 type Checkpoint struct {
@@ -192,10 +189,10 @@ func (srv *Engine) keep() error {
 // applyKeep applies the parameters to the keeper.
 func (srv *Engine) applyKeep() {
 	k := srv.Keeper
-	k.rules = srv.Config.save
-	k.always = srv.Config.appendonly && srv.Config.appendfsync == "always" && srv.Config.Dbfilename != ""
-	if srv.Config.appendonly {
-		k.rules = []saveRule{{1, 1}}
+	k.rules = srv.Config.Save
+	k.always = srv.Config.Appendonly && srv.Config.Appendfsync == "always" && srv.Config.Dbfilename != ""
+	if srv.Config.Appendonly {
+		k.rules = []config.SaveRule{{Seconds: 1, Changes: 1}}
 	}
 	if k.Path == "" || k.Loading != nil {
 		return
@@ -446,8 +443,8 @@ func (k *Keeper) Pending() bool {
 func (k *Keeper) nextSave() (next time.Time) {
 	changes := k.srv.Changes - k.taken
 	for _, r := range k.rules {
-		if changes >= r.changes && changes > 0 {
-			if at := k.lastSave.Add(time.Duration(r.seconds) * time.Second); next.IsZero() || at.Before(next) {
+		if changes >= r.Changes && changes > 0 {
+			if at := k.lastSave.Add(time.Duration(r.Seconds) * time.Second); next.IsZero() || at.Before(next) {
 				next = at
 			}
 		}
@@ -835,11 +832,11 @@ func (k *Keeper) release() {
 // holds reports whether the changes of the current turn must be on the disk before
 // any client is notified of them.
 func (k *Keeper) holds() bool {
-	return k.always && k.srv.Keys.Sequence() != k.srv.sequence && (k.Failed == nil || k.srv.Config.stopWrites)
+	return k.always && k.srv.Keys.Sequence() != k.srv.sequence && (k.Failed == nil || k.srv.Config.StopWrites)
 }
 
 // Refuses reports whether commands that write are refused, because saving fails.
-func (k *Keeper) Refuses() bool { return k.Failed != nil && k.srv.Config.stopWrites && k.Automatic() }
+func (k *Keeper) Refuses() bool { return k.Failed != nil && k.srv.Config.StopWrites && k.Automatic() }
 
 // SaveNow writes everything that is not on the disk yet. The server's lock is held.
 func (k *Keeper) SaveNow() error {

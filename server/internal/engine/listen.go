@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/config"
 	"io/fs"
 	"net"
 	"os"
@@ -43,7 +44,7 @@ func (srv *Engine) listen() (ls []net.Listener, err error) {
 	}
 	tcp := ls
 	if c.Unixsocket != "" {
-		l, err := ListenUnix(c.Unixsocket, c.unixsocketperm)
+		l, err := ListenUnix(c.Unixsocket, c.Unixsocketperm)
 		if err != nil {
 			return ls, fmt.Errorf("zsetd: %w", err)
 		}
@@ -88,7 +89,7 @@ func (srv *Engine) fitMaxclients() error {
 }
 
 // checkListening returns an error if there is nothing to listen on.
-func (srv *Engine) checkListening(c *Config) error {
+func (srv *Engine) checkListening(c *config.Settings) error {
 	switch {
 	case c.Unixsocket != "" || len(srv.ListenState.handed)+len(srv.ListenState.handedTLS) > 0:
 		return nil
@@ -129,7 +130,7 @@ func ListenUnix(path, perm string) (l net.Listener, err error) {
 
 // listenTCP opens the listeners for bind, port and tls-port. With an error it
 // returns those that it opened before.
-func (srv *Engine) listenTCP(c *Config) (ls []net.Listener, err error) {
+func (srv *Engine) listenTCP(c *config.Settings) (ls []net.Listener, err error) {
 	if c.Port != 0 {
 		ls, err = listenPort(c.Bind, c.Port)
 	}
@@ -167,7 +168,7 @@ func listenPort(bind string, port int64) (ls []net.Listener, err error) {
 
 // relisten replaces the listeners of ListenAndServe after a change of port or
 // addresses. On failure the old ones stay.
-func (srv *Engine) relisten(next *Config) error {
+func (srv *Engine) relisten(next *config.Settings) error {
 	srv.ListenState.Lock()
 	defer srv.ListenState.Unlock()
 	if srv.ListenState.Serve == nil {

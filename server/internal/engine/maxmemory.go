@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"strings"
 	"time"
 
@@ -50,7 +49,7 @@ func (srv *Engine) limitMemory() {
 	m, c := &srv.MemoryState, &srv.Config
 	f := &srv.Keys.Frequency
 	f.On = strings.HasSuffix(c.MaxmemoryPolicy, "-lfu")
-	f.LogFactor, f.DecayTime, f.Rand = c.lfuLogFactor, c.lfuDecayTime, srv.Rand
+	f.LogFactor, f.DecayTime, f.Rand = c.LFULogFactor, c.LFUDecayTime, srv.Rand
 	m.evictor.pool.n = 0
 	m.NonKeyBytesAt = time.Time{}
 	if c.Maxmemory == 0 {
@@ -156,19 +155,6 @@ func (s *Session) needsMemory(cmd *Command, argv [][]byte) bool {
 		return true
 	}
 	return s.effectsOf(cmd, argv).Has(protocol.DenyOOM)
-}
-
-// evictionTime is the longest time that one step evicts; the server serves clients
-// between steps.
-func (c *Config) evictionTime() time.Duration {
-	t := c.evictionTenacity
-	switch {
-	case t <= 10:
-		return time.Duration(50*t) * time.Microsecond
-	case t < 100:
-		return time.Duration(500 * math.Pow(1.15, float64(t-10)) * float64(time.Microsecond))
-	}
-	return math.MaxInt64
 }
 
 // MemoryLimit returns the parameter maxmemory: bytes, 0 for no limit.

@@ -2,10 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/config"
 )
 
 // The output queue of a session: bytes that wait to be written to its client, and
@@ -239,23 +240,23 @@ func (s *Session) RecordUnsent(n int) {
 func (s *Session) RecordTaken(n int64) { s.late.Add(n) }
 
 // outputLimit returns the limit for a client with a backlog of n bytes.
-func (s *Session) outputLimit(n int64) outputLimit {
-	switch limits := &s.Engine.Config.outputLimits; {
+func (s *Session) outputLimit(n int64) config.OutputLimit {
+	switch limits := &s.Engine.Config.OutputLimits; {
 	case n > preAuthOutputLimit && !s.Authenticated && s.Engine.ACL.LoginRequired():
-		return outputLimit{hard: preAuthOutputLimit}
+		return config.OutputLimit{Hard: preAuthOutputLimit}
 	case s.direct:
-		return outputLimit{}
+		return config.OutputLimit{}
 	case s.listens > 0:
-		return limits[pubsubClient]
+		return limits[config.PubSubClient]
 	default:
-		return limits[normalClient]
+		return limits[config.NormalClient]
 	}
 }
 
 // replyLimit returns how large the replies of a turn may grow before the client is
 // closed, if need be in the middle of a command; 0 for no limit.
 func (s *Session) replyLimit() int {
-	hard := s.outputLimit(0).hard
+	hard := s.outputLimit(0).Hard
 	if hard == 0 {
 		return 0
 	}
@@ -284,7 +285,7 @@ func (s *Session) overLimit(n int64) bool {
 		n = 0
 	}
 	l := s.outputLimit(n)
-	if l.soft != 0 && n > l.soft {
+	if l.Soft != 0 && n > l.Soft {
 		s.addSlow()
 		if s.softSince.IsZero() {
 			s.softSince = s.Engine.At
@@ -293,13 +294,13 @@ func (s *Session) overLimit(n int64) bool {
 	} else if !s.softSince.IsZero() {
 		s.softSince = time.Time{}
 	}
-	return l.hard != 0 && n > l.hard || s.Out.Over() || s.pushedTooMuch() ||
-		!s.softSince.IsZero() && s.Engine.At.Sub(s.softSince) > time.Duration(l.seconds)*time.Second+softLimitSlack
+	return l.Hard != 0 && n > l.Hard || s.Out.Over() || s.pushedTooMuch() ||
+		!s.softSince.IsZero() && s.Engine.At.Sub(s.softSince) > time.Duration(l.Seconds)*time.Second+softLimitSlack
 }
 
 // pushedTooMuch reports whether too much unrequested output waits.
 func (s *Session) pushedTooMuch() bool {
-	hard := s.Engine.Config.outputLimits[pubsubClient].hard
+	hard := s.Engine.Config.OutputLimits[config.PubSubClient].Hard
 	return hard != 0 && s.pushed > hard && s.backlog() > hard
 }
 
@@ -310,13 +311,13 @@ func (s *Session) tooFarBehind() {
 	args := []any{"client", s.Addr, "name", s.Name, "class", s.Class(), "unsent", n}
 	switch {
 	case s.Out.Over():
-		args = append(args, "limit", "hard", "bytes", l.hard, "reason", "one reply exceeds it")
+		args = append(args, "limit", "hard", "bytes", l.Hard, "reason", "one reply exceeds it")
 	case s.pushedTooMuch():
-		args = append(args, "limit", "hard, class pubsub", "bytes", s.Engine.Config.outputLimits[pubsubClient].hard, "pushed", s.pushed)
-	case l.hard != 0 && n > l.hard:
-		args = append(args, "limit", "hard", "bytes", l.hard)
-	case l.soft != 0 && n > l.soft:
-		args = append(args, "limit", "soft", "bytes", l.soft, "seconds", l.seconds)
+		args = append(args, "limit", "hard, class pubsub", "bytes", s.Engine.Config.OutputLimits[config.PubSubClient].Hard, "pushed", s.pushed)
+	case l.Hard != 0 && n > l.Hard:
+		args = append(args, "limit", "hard", "bytes", l.Hard)
+	case l.Soft != 0 && n > l.Soft:
+		args = append(args, "limit", "soft", "bytes", l.Soft, "seconds", l.Seconds)
 	default:
 		args = append(args, "limit", "no progress after its end of input", "seconds", halfClosedSeconds)
 	}
@@ -436,15 +437,4 @@ func (s *Session) FinishHalfClosed() bool {
 	}
 	s.addSlow()
 	return true
-}
-
-// lagging returns the smallest soft limit: no smaller backlog matters.
-func (c *Config) lagging() int64 {
-	least := int64(math.MaxInt64)
-	for _, l := range c.outputLimits {
-		if l.soft != 0 {
-			least = min(least, l.soft)
-		}
-	}
-	return least
 }

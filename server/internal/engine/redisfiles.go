@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/zsetd/zsetd/server/internal/config"
 )
 
 // Files of Redis in the folder of the data file. A redis.conf that was written for
@@ -20,9 +22,12 @@ func (k *Keeper) warnOfName() {
 
 // warnOfData logs that a server begins empty in a folder with data of Redis.
 func (k *Keeper) warnOfData() {
-	c := k.srv.Config
-	name := func(parameter, initial string) string { return cmp.Or(c.kept[parameter], initial) }
-	file, dir := name("appendfilename", "appendonly.aof"), name("appenddirname", "appendonlydir")
+	table := config.Parameters()
+	value := func(parameter string) string {
+		p := config.Find(table, parameter)
+		return cmp.Or(p.Get(&k.srv.Config), p.Initial)
+	}
+	file, dir := value("appendfilename"), value("appenddirname")
 	for _, path := range []string{filepath.Join(dir, file+".manifest"), file, "dump.rdb"} {
 		path = filepath.Join(filepath.Dir(k.Path), path)
 		if _, err := os.Stat(path); err == nil && path != k.Path {

@@ -3,11 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -229,66 +226,6 @@ func (srv *Engine) reload(write, flush, merge bool) error {
 	return nil
 }
 
-// saveRules is the parameter save.
-func saveRules() parameter {
-	return parameter{
-		Name: "save", lines: true, several: true,
-		Doc: "Save rules: pairs of an interval in seconds and a number of changes. `1 1` saves every second if there is a change; " +
-			"empty disables saving. The default is `1 1` if there is a data file.",
-		Get: func(c *Config) string {
-			var words []string
-			for _, r := range c.save {
-				words = append(words, strconv.FormatInt(r.seconds, 10), strconv.FormatInt(r.changes, 10))
-			}
-			return strings.Join(words, " ")
-		},
-		set: func(c *Config, s string) error {
-			words := strings.Fields(s)
-			var rules []saveRule
-			for i := 0; i < len(words); i += 2 {
-				if i+1 == len(words) {
-					return errSaveRules
-				}
-				seconds, ok1 := protocol.ParseInt([]byte(words[i]))
-				changes, ok2 := protocol.ParseInt([]byte(words[i+1]))
-				if !ok1 || !ok2 || seconds < 1 || seconds > math.MaxInt32 || changes < 0 {
-					return errSaveRules
-				}
-				rules = append(rules, saveRule{seconds, changes})
-			}
-			c.save = rules
-			return nil
-		},
-	}
-}
-
-// directory is the parameter dir.
-func directory() parameter {
-	p := text("dir", ".", func(c *Config) *string { return &c.Dir })
-	p.Get = func(c *Config) string {
-		if path, err := filepath.Abs(c.Dir); err == nil {
-			return path
-		}
-		return c.Dir
-	}
-	return p.check(func(s string) error {
-		if info, err := os.Stat(s); err != nil {
-			return err
-		} else if !info.IsDir() {
-			return fmt.Errorf("%s: not a directory", s)
-		}
-		return nil
-	})
-}
-
-// isFileName refuses paths.
-func isFileName(s string) error {
-	if s != "" && (s != filepath.Base(s) || s == "." || s == "..") {
-		return errors.New("dbfilename can't be a path, just a filename")
-	}
-	return nil
-}
-
 // InfoPersistence appends the section Persistence of INFO.
 func (srv *Engine) InfoPersistence(t *InfoText) {
 	k := srv.Keeper
@@ -319,7 +256,7 @@ func (srv *Engine) InfoPersistence(t *InfoText) {
 	t.Zeros("rdb_last_cow_size")
 	t.Int("rdb_last_load_keys_expired", k.expiredKeys)
 	t.Int("rdb_last_load_keys_loaded", k.loadedKeys)
-	t.Int("aof_enabled", btoi(srv.Config.appendonly))
+	t.Int("aof_enabled", btoi(srv.Config.Appendonly))
 	t.Int("aof_rewrite_in_progress", btoi(k.Rewrite != nil))
 	t.Zeros("aof_rewrite_scheduled")
 	t.Int("aof_last_rewrite_time_sec", -1)

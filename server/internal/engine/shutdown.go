@@ -103,9 +103,9 @@ func (srv *Engine) shutdownSoon() {
 func (srv *Engine) Signaled(interrupt bool) (err error) {
 	defer srv.setClosedError(&err)
 	srv.Mu.Lock()
-	flags := parseStopFlags(srv.Config.shutdownOnSigterm)
+	flags := parseStopFlags(srv.Config.ShutdownOnSigterm)
 	if interrupt {
-		flags = parseStopFlags(srv.Config.shutdownOnSigint)
+		flags = parseStopFlags(srv.Config.ShutdownOnSigint)
 	}
 	if srv.Busy { // a script is half done; the shutdown ends it
 		srv.Ending = flags

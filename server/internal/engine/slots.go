@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/config"
 )
 
 // SlotCount is the number of hash slots of a cluster.
@@ -88,8 +89,8 @@ func (s *Session) Misplaced(cmd *Command, argv [][]byte) (slot int, refusal stri
 	if slot >= 0 && s.Engine.Cluster.Down(&s.Engine.Config) {
 		sharded := cmd.Spec.Flags().Has(protocol.PubSub)
 		switch c := &s.Engine.Config; {
-		case sharded && c.clusterShardsWhenDown:
-		case sharded, !c.clusterReadsWhenDown:
+		case sharded && c.ClusterShardsWhenDown:
+		case sharded, !c.ClusterReadsWhenDown:
 			return slot, errClusterDown
 		case cmd.Spec.Flags().Has(protocol.Write):
 			return slot, errClusterReadOnly
@@ -122,16 +123,9 @@ func (cl *Cluster) join(slot int, cmd *Command, argv [][]byte) (int, string) {
 }
 
 // Down reports whether the cluster serves no keys, because slots are missing.
-func (cl *Cluster) Down(c *Config) bool {
-	return cl.Slots == 0 || cl.Slots < SlotCount && c.clusterFullCoverage
+func (cl *Cluster) Down(c *config.Settings) bool {
+	return cl.Slots == 0 || cl.Slots < SlotCount && c.ClusterFullCoverage
 }
-
-// The choices of cluster-preferred-endpoint-type.
-const (
-	EndpointIP       = "ip"
-	EndpointHostname = "hostname"
-	EndpointUnknown  = "unknown-endpoint"
-)
 
 // NotClustered reports whether the server is not a cluster, and replies an error if
 // it is: a cluster does not have the command.

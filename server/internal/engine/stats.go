@@ -207,8 +207,8 @@ func (srv *Engine) Rates() (commands, input, output float64) {
 // Hits returns how many reads have found their key since the last reset.
 func (srv *Engine) Hits() int64 { return srv.Keys.Hits() - srv.keyspaceHits }
 
-// resetStats sets the counters that CONFIG RESETSTAT resets to zero.
-func (srv *Engine) resetStats() {
+// ResetStats sets the counters that CONFIG RESETSTAT resets to zero.
+func (srv *Engine) ResetStats() {
 	s := &srv.stats
 	s.EvictedKeys, s.memoryExceeded = 0, 0
 	if m := &srv.MemoryState; !m.exceededSince.IsZero() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/config"
 )
 
 // Command is a row of facts and its handler. A container such as CONFIG has
@@ -37,7 +38,7 @@ type Command struct {
 
 	// EnabledBy returns the value of the parameter that enables the command. Rows
 	// with the flag protected have it, and no others.
-	EnabledBy func(*Config) string
+	EnabledBy func(*config.Settings) string
 
 	// ScriptFlags returns the flags that the script declares which the command runs; nil
 	// if it runs none.

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/config"
 )
 
 // TLS, with Redis's parameters, on Go's crypto/tls.
@@ -34,6 +36,9 @@ import (
 // file has changed, because certificates are renewed by programs that do not know
 // this server. An unusable certificate leaves everything unchanged, with an error
 // of CONFIG SET or in the log.
+
+// tlsParameters are the parameters that make up a tls.Config.
+type tlsParameters config.TLS
 
 const (
 	// HandshakeTimeout is the longest time that a client may take for the handshake.
@@ -52,7 +57,7 @@ type tlsState struct {
 
 // material is a tls.Config with the parameters and files it was made of.
 type material struct {
-	params        TLSParameters
+	params        tlsParameters
 	config        *tls.Config // nil if TLS is not served
 	stamp         string      // of the files of config
 	unusableStamp string      // of the last files that were unusable
@@ -60,7 +65,7 @@ type material struct {
 
 // applyTLS applies the TLS parameters to new connections. After an error everything
 // is unchanged; undo restores the previous state.
-func (srv *Engine) applyTLS(c *Config) (undo func(), err error) {
+func (srv *Engine) applyTLS(c *config.Settings) (undo func(), err error) {
 	s := &srv.tls
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,11 +79,11 @@ func (srv *Engine) applyTLS(c *Config) (undo func(), err error) {
 		s.material = material{}
 		return undo, nil
 	}
-	return undo, s.build(srv, &c.TLS)
+	return undo, s.build(srv, (*tlsParameters)(&c.TLS))
 }
 
 // build makes the tls.Config. The state's lock is held.
-func (s *tlsState) build(srv *Engine, p *TLSParameters) error {
+func (s *tlsState) build(srv *Engine, p *tlsParameters) error {
 	stamp := p.stamp()
 	config, err := p.config(srv)
 	if err != nil {
@@ -113,7 +118,7 @@ func (s *tlsState) current(srv *Engine) *tls.Config {
 }
 
 // stamp returns a string that changes when one of the files does.
-func (p *TLSParameters) stamp() string {
+func (p *tlsParameters) stamp() string {
 	var b strings.Builder
 	for _, path := range append([]string{p.CertFile, p.KeyFile, p.CACertFile}, filesOf(p.CACertDir)...) {
 		if info, err := os.Stat(path); err == nil {
@@ -136,7 +141,7 @@ func filesOf(dir string) (paths []string) {
 }
 
 // config reads the files and returns the tls.Config.
-func (p *TLSParameters) config(srv *Engine) (*tls.Config, error) {
+func (p *tlsParameters) config(srv *Engine) (*tls.Config, error) {
 	switch {
 	case p.CertFile == "":
 		return nil, errors.New("No tls-cert-file configured!")
@@ -176,7 +181,7 @@ func (p *TLSParameters) config(srv *Engine) (*tls.Config, error) {
 }
 
 // certificate reads the server's certificate and its key.
-func (p *TLSParameters) certificate() (cert tls.Certificate, err error) {
+func (p *tlsParameters) certificate() (cert tls.Certificate, err error) {
 	certs, err := os.ReadFile(p.CertFile)
 	if err != nil {
 		return cert, fmt.Errorf("Failed to load certificate: %w", err)
@@ -196,7 +201,7 @@ func (p *TLSParameters) certificate() (cert tls.Certificate, err error) {
 }
 
 // authorities reads the certificates of the authorities that sign those of clients.
-func (p *TLSParameters) authorities() (*x509.CertPool, error) {
+func (p *tlsParameters) authorities() (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	n := 0
 	add := func(path string) error {
@@ -333,7 +338,7 @@ func (srv *Engine) ServeTLS(l net.Listener) (err error) {
 	s.mu.Lock()
 	s.wanted = true
 	if s.config == nil {
-		err = s.build(srv, &c.TLS)
+		err = s.build(srv, (*tlsParameters)(&c.TLS))
 	}
 	s.mu.Unlock()
 	if err != nil {

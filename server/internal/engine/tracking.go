@@ -229,7 +229,7 @@ func (srv *Engine) finishTracking() {
 			t.Prefixes[prefix].send()
 		}
 	}
-	if limit := int(srv.Config.trackingTableMaxKeys); limit > 0 && t.Clients > 0 && len(t.Keys) > limit {
+	if limit := int(srv.Config.TrackingTableMaxKeys); limit > 0 && t.Clients > 0 && len(t.Keys) > limit {
 		n := 0
 		for key := range t.Keys { // in random order
 			srv.invalidate(key, t.forget(key))
@@ -242,7 +242,7 @@ func (srv *Engine) finishTracking() {
 
 // trackingExceedsLimit reports whether finishTracking has left keys to trim.
 func (srv *Engine) trackingExceedsLimit() bool {
-	limit := int(srv.Config.trackingTableMaxKeys)
+	limit := int(srv.Config.TrackingTableMaxKeys)
 	return limit > 0 && srv.Tracking.Clients > 0 && len(srv.Tracking.Keys) > limit
 }
 

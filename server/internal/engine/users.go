@@ -61,14 +61,14 @@ func (s *Session) LogDenial(reason acl.Denial, where acl.Context, object, userna
 	srv := s.Engine
 	d := acl.LogEntry{Reason: reason, Context: where, Object: object, Username: username,
 		Client: strings.TrimSuffix(string(s.AppendInfo(nil)), "\n")}
-	srv.ACL.Record(d, srv.Keys.Now(), ClampInt(srv.Config.aclLogMaxLen))
+	srv.ACL.Record(d, srv.Keys.Now(), ClampInt(srv.Config.ACLLogMaxLen))
 }
 
 // loadUsers applies the users of the configuration, or those of the file.
 func (srv *Engine) loadUsers(lines string) error {
 	a, path := srv.ACL, srv.Config.ACLFile
-	a.AllChannels = srv.Config.aclPubsub == "allchannels"
-	a.SetPassword(srv.Config.requirepass)
+	a.AllChannels = srv.Config.ACLPubSub == "allchannels"
+	a.SetPassword(srv.Config.Requirepass)
 	if lines != "" && path != "" {
 		return errors.New("zsetd: configuring users in the configuration file and an ACL file path at the same time is " +
 			"invalid: declare them in one or the other")

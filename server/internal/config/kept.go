@@ -1,6 +1,6 @@
 //lint:file-ignore ST1005 Errors of CONFIG SET have the wording of Redis.
 
-package engine
+package config
 
 import (
 	"errors"
@@ -13,26 +13,20 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Parameters of Redis without an equivalent in this server. Most are accepted as
-// Redis accepts them, kept, and returned by CONFIG GET, so that a redis.conf works
-// unchanged. The others request a behaviour that does not exist here, and accepting
-// them silently would be dangerous: they accept only the value that requests
-// nothing, and the error gives the reason.
-
 // kept returns a parameter that only CONFIG GET uses. make receives an accessor of
 // the variable that holds the value while it is validated.
-func kept[T any](why string, make func(field func(*Config) *T) parameter) parameter {
+func kept[T any](why string, make func(field func(*Settings) *T) Parameter) Parameter {
 	var value T
-	p := make(func(*Config) *T { return &value })
-	get, set := p.Get, p.set
+	p := make(func(*Settings) *T { return &value })
+	get, set := p.Get, p.Set
 	p.Kept, p.Doc = true, why
-	p.Get = func(c *Config) string {
+	p.Get = func(c *Settings) string {
 		if v, there := c.kept[p.Name]; there {
 			return v
 		}
 		return p.Initial
 	}
-	p.set = func(c *Config, s string) error {
+	p.Set = func(c *Settings, s string) error {
 		if err := set(c, s); err != nil {
 			return err
 		}
@@ -47,35 +41,35 @@ func kept[T any](why string, make func(field func(*Config) *T) parameter) parame
 	return p
 }
 
-func keptYesNo(name string, initial bool, why string) parameter {
-	return kept(why, func(f func(*Config) *bool) parameter { return yesNo(name, initial, f) })
+func keptYesNo(name string, initial bool, why string) Parameter {
+	return kept(why, func(f func(*Settings) *bool) Parameter { return yesNo(name, initial, f) })
 }
 
-func keptNumber(name string, initial, lo, hi int64, why string) parameter {
-	return kept(why, func(f func(*Config) *int64) parameter { return number(name, initial, lo, hi, f) })
+func keptNumber(name string, initial, lo, hi int64, why string) Parameter {
+	return kept(why, func(f func(*Settings) *int64) Parameter { return number(name, initial, lo, hi, f) })
 }
 
-func keptSize(name string, initial, lo, hi int64, why string) parameter {
-	return kept(why, func(f func(*Config) *int64) parameter { return size(name, initial, lo, hi, f) })
+func keptSize(name string, initial, lo, hi int64, why string) Parameter {
+	return kept(why, func(f func(*Settings) *int64) Parameter { return size(name, initial, lo, hi, f) })
 }
 
-func keptText(name, initial, why string) parameter {
-	return kept(why, func(f func(*Config) *string) parameter { return text(name, initial, f) })
+func keptText(name, initial, why string) Parameter {
+	return kept(why, func(f func(*Settings) *string) Parameter { return text(name, initial, f) })
 }
 
-func keptEnum(name, initial, why string, words ...string) parameter {
-	return kept(why, func(f func(*Config) *string) parameter { return enum(name, initial, f, words...) })
+func keptEnum(name, initial, why string, words ...string) Parameter {
+	return kept(why, func(f func(*Settings) *string) Parameter { return enum(name, initial, f, words...) })
 }
 
 // only restricts a parameter to its default.
-func (p parameter) only(why string) parameter {
-	get, set := p.Get, p.set
+func (p Parameter) only(why string) Parameter {
+	get, set := p.Get, p.Set
 	p.Refused = true
 	p.Doc = "Only `" + p.Initial + "`: " + why + "."
 	if p.Initial == "" {
 		p.Doc = "Only empty: " + why + "."
 	}
-	p.set = func(c *Config, s string) error {
+	p.Set = func(c *Settings, s string) error {
 		before := *c
 		if err := set(c, s); err != nil {
 			return err
@@ -90,35 +84,35 @@ func (p parameter) only(why string) parameter {
 }
 
 // hide excludes a parameter from patterns of CONFIG GET.
-func (p parameter) hide() parameter { p.hidden = true; return p }
+func (p Parameter) hide() Parameter { p.Hidden = true; return p }
 
 // The reasons, each for some parameters.
 const (
-	noReplicas   = "no effect: replication is not supported"
-	noCluster    = "no effect: a cluster has one node"
-	noTLSOut     = "no effect: the server opens no TLS connections"
-	oneFile      = "no effect: the data file has a format of its own, without RDB or AOF files"
-	noForks      = "no effect: saving does not fork"
-	goFrees      = "no effect: the garbage collector frees memory in the background"
-	goMemory     = "no effect: the Go runtime manages memory"
-	exactExpiry  = "no effect: keys expire exactly at their time, without sampling"
-	internalOnly = "no effect: for tests of Redis"
-	noCrashLog   = "no effect: the Go runtime reports crashes"
-	NotReplica   = "zsetd cannot be a replica"
-	notTLS       = "TLS between nodes is not supported"
+	noReplicas        = "no effect: replication is not supported"
+	noCluster         = "no effect: a cluster has one node"
+	noTLSOut          = "no effect: the server opens no TLS connections"
+	oneFile           = "no effect: the data file has a format of its own, without RDB or AOF files"
+	noForks           = "no effect: saving does not fork"
+	goFrees           = "no effect: the garbage collector frees memory in the background"
+	goMemory          = "no effect: the Go runtime manages memory"
+	exactExpiry       = "no effect: keys expire exactly at their time, without sampling"
+	internalOnly      = "no effect: for tests of Redis"
+	noCrashLog        = "no effect: the Go runtime reports crashes"
+	NotReplica        = "zsetd cannot be a replica"
+	noTLSBetweenNodes = "TLS between nodes is not supported"
 )
 
 // keptParameters returns both kinds.
-func keptParameters() []parameter {
+func keptParameters() []Parameter {
 	const maxInt = math.MaxInt32
-	anyInt := func(name string, initial int64, why string) parameter {
+	anyInt := func(name string, initial int64, why string) Parameter {
 		return keptNumber(name, initial, 0, maxInt, why)
 	}
-	list := []parameter{
+	list := []Parameter{
 		// Parameters that accept only their default.
 		keptText("replicaof", "", "").also("slaveof").immutable().only(NotReplica).words().replicaof(),
-		keptYesNo("tls-cluster", false, "").only(notTLS),
-		keptYesNo("tls-replication", false, "").only(notTLS),
+		keptYesNo("tls-cluster", false, "").only(noTLSBetweenNodes),
+		keptYesNo("tls-replication", false, "").only(noTLSBetweenNodes),
 		keptYesNo("syslog-enabled", false, "").immutable().only("logging to syslog is not supported"),
 		keptYesNo("activedefrag", false, "").only("Active defragmentation cannot be enabled: it requires a Redis server " +
 			"compiled with a modified Jemalloc like the one shipped by default with the Redis source distribution"),
@@ -235,16 +229,16 @@ func keptParameters() []parameter {
 	}
 	for _, name := range strings.Fields("tls-client-cert-file tls-client-key-file tls-client-key-file-pass") {
 		p := keptText(name, "", noTLSOut)
-		p.secrecy = strings.HasSuffix(name, "-pass")
+		p.Secret = strings.HasSuffix(name, "-pass")
 		list = append(list, p)
 	}
 	return list
 }
 
 // replicaof accepts a host and a port, or "no one".
-func (p parameter) replicaof() parameter {
-	set := p.set
-	p.set = func(c *Config, s string) error {
+func (p Parameter) replicaof() Parameter {
+	set := p.Set
+	p.Set = func(c *Settings, s string) error {
 		words := strings.Fields(s)
 		switch {
 		case s == "" || strings.EqualFold(s, "no one"):
@@ -261,7 +255,7 @@ func (p parameter) replicaof() parameter {
 }
 
 // atLeast raises the lower bound of a number.
-func (p parameter) atLeast(lo int64) parameter {
+func (p Parameter) atLeast(lo int64) Parameter {
 	return p.check(func(s string) error {
 		if n, ok := protocol.ParseInt([]byte(s)); ok && n < lo {
 			return fmt.Errorf("argument must be between %d and %d inclusive", lo, math.MaxInt32)
@@ -271,10 +265,10 @@ func (p parameter) atLeast(lo int64) parameter {
 }
 
 // hz clamps to Redis's bounds without an error, as Redis does.
-func hz() parameter {
+func hz() Parameter {
 	p := keptNumber("hz", 10, 0, math.MaxInt32, exactExpiry)
-	set := p.set
-	p.set = func(c *Config, s string) error {
+	set := p.Set
+	p.Set = func(c *Settings, s string) error {
 		if n, ok := protocol.ParseInt([]byte(s)); ok && 0 <= n && n <= math.MaxInt32 {
 			s = strconv.FormatInt(max(1, min(n, 500)), 10)
 		}
@@ -284,7 +278,7 @@ func hz() parameter {
 }
 
 // oomScores are three numbers.
-func oomScores() parameter {
+func oomScores() Parameter {
 	return keptText("oom-score-adj-values", "0 200 800", "not supported: set it in the service manager").words().check(func(s string) error {
 		words := strings.Fields(s)
 		if len(words) != 3 {

@@ -1,6 +1,6 @@
 //lint:file-ignore ST1005 Errors in configuration files have the texts of Redis.
 
-package engine
+package config
 
 import (
 	"bufio"
@@ -14,13 +14,12 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/acl"
 )
 
 // settings collects parameters from files and a command line, for [Options.Config].
-type settings struct {
+type reader struct {
 	values map[string]string
-	table  []parameter
+	table  []Parameter
 	begun  map[string]bool // cumulative parameters with a line so far
 }
 
@@ -29,7 +28,7 @@ type settings struct {
 // "--name value …", as if they were at the end of that file. It also accepts
 // "--name=value". The result is for [Options.Config].
 func ReadArgs(args []string) (map[string]string, error) {
-	s := settings{map[string]string{}, Parameters(), map[string]bool{}}
+	s := reader{map[string]string{}, Parameters(), map[string]bool{}}
 	switch {
 	case len(args) == 0 || args[0] == "-" || strings.HasPrefix(args[0], "--"):
 	case strings.HasPrefix(args[0], "-"):
@@ -98,7 +97,7 @@ func argumentLines(args []string) string {
 // maxInclude is the maximum depth of include directives.
 const maxInclude = 16
 
-func (s *settings) file(path string, depth int) error {
+func (s *reader) file(path string, depth int) error {
 	if depth > maxInclude {
 		return fmt.Errorf("%s: include directives are nested too deeply", path)
 	}
@@ -122,7 +121,7 @@ func (s *settings) file(path string, depth int) error {
 }
 
 // line parses a line of a file.
-func (s *settings) line(line, path string, depth int) error {
+func (s *reader) line(line, path string, depth int) error {
 	line = strings.TrimSpace(line)
 	if line == "" || line[0] == '#' {
 		return nil
@@ -151,7 +150,7 @@ func (s *settings) line(line, path string, depth int) error {
 // include reads the files that an include directive names: a name, or a pattern,
 // which need not match any file. As in Redis the name is relative to the working
 // directory; a file that is not there is looked up next to the including file.
-func (s *settings) include(name, by string, depth int) error {
+func (s *reader) include(name, by string, depth int) error {
 	paths := []string{name}
 	if strings.ContainsAny(name, "*?[") {
 		var err error
@@ -170,11 +169,11 @@ func (s *settings) include(name, by string, depth int) error {
 }
 
 // set records a parameter after it has validated the value.
-func (s *settings) set(name string, words []string) error {
+func (s *reader) set(name string, words []string) error {
 	if strings.EqualFold(name, "user") {
 		return addUser(s.values, words)
 	}
-	p := FindParameter(s.table, name)
+	p := Find(s.table, name)
 	switch {
 	case p == nil:
 		return errors.New("Bad directive or wrong number of arguments")
@@ -196,7 +195,7 @@ func (s *settings) set(name string, words []string) error {
 		}
 	}
 	value := strings.Join(words, " ")
-	if err := p.set(new(Config), value); err != nil {
+	if err := p.Set(new(Settings), value); err != nil {
 		return err
 	}
 	if p.lines && s.values[p.Name] != "" && s.begun[p.Name] && value != "" {
@@ -217,7 +216,7 @@ func addUser(values map[string]string, words []string) error {
 	name, _, _ := strings.Cut(line, " ")
 	for other := range strings.Lines(values["user"]) {
 		if other, _, _ = strings.Cut(strings.TrimSuffix(other, "\n"), " "); other == name {
-			return fmt.Errorf("Error in user declaration '%s': %w", first, acl.ErrTwice)
+			return fmt.Errorf("Error in user declaration '%s': Duplicate user found. A user can only be defined once in config files", first)
 		}
 	}
 	values["user"] += line + "\n"

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"math"
+	"time"
+)
+
+// Settings holds the values of the parameters.
+type Settings struct {
+	Bind                string
+	Port                int64
+	TLSPort             int64
+	TLS                 TLS
+	Unixsocket          string
+	Unixsocketperm      string
+	Transport           string
+	Timeout             int64 // seconds
+	TCPKeepalive        int64 // seconds
+	Databases           int64
+	Maxclients          int64
+	Maxmemory           int64 // bytes
+	MaxmemoryPolicy     string
+	MaxmemorySamples    int64
+	EvictionTenacity    int64
+	LFULogFactor        int64
+	LFUDecayTime        int64 // minutes
+	Requirepass         string
+	ACLFile             string
+	ACLPubSub           string
+	ACLLogMaxLen        int64
+	EnableDebugCommand  string
+	EnableModuleCommand string
+	Logfile             string
+	Loglevel            string
+	LogFormat           string
+	Save                []SaveRule
+	Dir                 string
+	Dbfilename          string
+	StopWrites          bool
+	Appendonly          bool
+	Appendfsync         string
+	Notify              string // letters of event classes
+	ProtoMaxBulk        int64  // bytes
+	QueryBufferLimit    int64  // bytes
+	OutputLimits        [3]OutputLimit
+	MaxmemoryClients    int64 // bytes, or if negative percent of maxmemory
+
+	TrackingTableMaxKeys    int64
+	BusyReplyThreshold      int64 // milliseconds
+	SlowlogSlowerThan       int64 // microseconds
+	SlowlogMaxLen           int64
+	LatencyMonitorThreshold int64 // milliseconds
+	LatencyTracking         bool
+	LatencyPercentiles      []float64
+
+	HashMaxListpackEntries int64
+	HashMaxListpackValue   int64
+	SetMaxIntsetEntries    int64
+	SetMaxListpackEntries  int64
+	SetMaxListpackValue    int64
+	ZsetMaxListpackEntries int64
+	ZsetMaxListpackValue   int64
+	ListMaxListpackSize    int64
+	HLLSparseMaxBytes      int64
+	StreamNodeMaxBytes     int64
+	StreamNodeMaxEntries   int64
+
+	ClusterEnabled         bool
+	ClusterPort            int64
+	ClusterAnnounceIP      string
+	ClusterHostname        string
+	ClusterAnnouncePort    int64
+	ClusterAnnounceTLSPort int64
+	ClusterAnnounceBusPort int64
+	ClusterEndpoint        string
+	ClusterFullCoverage    bool
+	ClusterReadsWhenDown   bool
+	ClusterShardsWhenDown  bool
+
+	MinReplicas       int64
+	MinReplicasMaxLag int64 // seconds
+	ShutdownOnSigint  string
+	ShutdownOnSigterm string
+	ClockSteps        string
+	ProtectedMode     bool
+	Renames           string
+	Pidfile           string
+	Daemonize         bool
+	Supervised        string
+
+	kept map[string]string // values of the parameters without effect; see kept.go
+}
+
+// OutputLimit bounds the output queue of a client: it is closed at once above Hard,
+// or after it has been above Soft for some seconds. 0 is no limit.
+type OutputLimit struct{ Hard, Soft, Seconds int64 }
+
+// The classes of clients, in the order of Settings.OutputLimits.
+const (
+	NormalClient = iota
+	ReplicaClient
+	PubSubClient
+)
+
+// SaveRule requests a checkpoint some seconds after the last one if there were that
+// many changes.
+type SaveRule struct{ Seconds, Changes int64 }
+
+// The choices of cluster-preferred-endpoint-type.
+const (
+	EndpointIP       = "ip"
+	EndpointHostname = "hostname"
+	EndpointUnknown  = "unknown-endpoint"
+)
+
+// EvictionTime is the longest time that one step evicts; the server serves clients
+// between steps.
+func (c *Settings) EvictionTime() time.Duration {
+	t := c.EvictionTenacity
+	switch {
+	case t <= 10:
+		return time.Duration(50*t) * time.Microsecond
+	case t < 100:
+		return time.Duration(500 * math.Pow(1.15, float64(t-10)) * float64(time.Microsecond))
+	}
+	return math.MaxInt64
+}
+
+// LeastSoftLimit returns the smallest soft limit of the output queues, math.MaxInt64 without one.
+func (c *Settings) LeastSoftLimit() int64 {
+	least := int64(math.MaxInt64)
+	for _, l := range c.OutputLimits {
+		if l.Soft != 0 {
+			least = min(least, l.Soft)
+		}
+	}
+	return least
+}
+
+// DebugEnabled returns the parameter enable-debug-command.
+func (c *Settings) DebugEnabled() string { return c.EnableDebugCommand }
+
+// ModuleEnabled returns the parameter enable-module-command.
+func (c *Settings) ModuleEnabled() string { return c.EnableModuleCommand }

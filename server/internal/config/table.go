@@ -1,0 +1,167 @@
+package config
+
+import (
+	"math"
+	"slices"
+)
+
+// Parameters returns the table.
+func Parameters() []Parameter {
+	return slices.Concat([]Parameter{
+		text("bind", "127.0.0.1 -::1", func(c *Settings) *string { return &c.Bind }).words().
+			about("Addresses to listen on, separated by spaces; `*` means all addresses. With the prefix `-`, an unavailable address is not an error."),
+		number("port", 6379, 0, 65535, func(c *Settings) *int64 { return &c.Port }).
+			about("TCP port to listen on; 0 disables it."),
+		text("unixsocket", "", func(c *Settings) *string { return &c.Unixsocket }).immutable().
+			about("Path of the unix socket to listen on; empty disables it."),
+		octal("unixsocketperm", func(c *Settings) *string { return &c.Unixsocketperm }).immutable().
+			about("Permissions of the unix socket in octal; 0 keeps those that the umask gives."),
+		number("timeout", 0, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.Timeout }).
+			about("Idle timeout of clients in seconds; 0 disables it. It also disconnects a client that takes longer than this to send or receive a kilobyte."),
+		// Hidden: a client that sets every parameter of CONFIG GET * again skips
+		// only those that are immutable in Redis.
+		enum("transport", "epoll", func(c *Settings) *string { return &c.Transport }, "net", "epoll").immutable().hide().
+			about("Network transport: `epoll` (Linux) serves all connections without TLS with a few goroutines; `net` serves each connection with a goroutine."),
+		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.TCPKeepalive }).
+			about("Interval of TCP keep-alive probes in seconds, for new connections; 0 disables them."),
+		clockSteps(),
+		number("databases", 16, 1, 1<<16, func(c *Settings) *int64 { return &c.Databases }).immutable().
+			about("Number of databases."),
+		number("maxclients", 10000, 1, math.MaxUint32, func(c *Settings) *int64 { return &c.Maxclients }).
+			about("Maximum number of connected clients. At startup the server lowers it if the limit of open files is less than this number plus 32."),
+		size("maxmemory", 0, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.Maxmemory }).
+			about("Memory limit in bytes; 0 means no limit. Above it the server evicts keys, see maxmemory-policy; if no key " +
+				"can be evicted, it refuses commands that may need memory. The limit applies to keys, values and clients " +
+				"(used_memory in INFO); the process uses about a quarter more, at least 20 MB."),
+		enum("maxmemory-policy", "noeviction", func(c *Settings) *string { return &c.MaxmemoryPolicy }, "volatile-lru", "volatile-lfu",
+			"volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").
+			about("Eviction policy: `allkeys-` considers all keys, `volatile-` those with an expiry time; `lru` evicts the least recently " +
+				"used key, `lfu` the least frequently used, `random` a random one, `ttl` the one that expires first; `noeviction` evicts none."),
+		number("maxmemory-samples", 5, 1, math.MaxInt32, func(c *Settings) *int64 { return &c.MaxmemorySamples }).
+			about("Number of random keys that `lru` and `lfu` compare to choose the key to evict."),
+		number("maxmemory-eviction-tenacity", 10, 0, 100, func(c *Settings) *int64 { return &c.EvictionTenacity }).
+			about("Time limit of an eviction step, from 0 to 100: 10 means 0.5 ms, 100 no limit. Between steps the server serves clients."),
+		number("lfu-log-factor", 10, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.LFULogFactor }).
+			about("Logarithm factor of the access counter of `lfu`: the larger, the more accesses increment the counter."),
+		number("lfu-decay-time", 1, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.LFUDecayTime }).
+			about("Decay time of the access counter of `lfu` in minutes: an idle key loses one count per period; 0 disables the decay."),
+		renames(),
+		text("requirepass", "", func(c *Settings) *string { return &c.Requirepass }).
+			about("Password of the default user; empty means no password.").secret(),
+		yesNo("protected-mode", true, func(c *Settings) *bool { return &c.ProtectedMode }).
+			about("Whether the server rejects clients from other hosts while the default user has no password."),
+		text("aclfile", "", func(c *Settings) *string { return &c.ACLFile }).immutable().
+			about("Path of the file of users, which ACL LOAD reads and ACL SAVE writes. If it is empty, lines `user NAME RULES...` of the " +
+				"configuration file define users."),
+		enum("acl-pubsub-default", "resetchannels", func(c *Settings) *string { return &c.ACLPubSub },
+			"allchannels", "resetchannels").
+			about("Pub/sub channels that new users may access: `allchannels` all, `resetchannels` none."),
+		number("acllog-max-len", 128, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.ACLLogMaxLen }).
+			about("Maximum number of entries of ACL LOG."),
+		enum("enable-debug-command", "no", func(c *Settings) *string { return &c.EnableDebugCommand }, "no", "yes", "local").immutable().
+			about("Whether the DEBUG command is allowed: `no`, `yes`, or `local` for clients on the same host."),
+		enum("enable-module-command", "no", func(c *Settings) *string { return &c.EnableModuleCommand }, "no", "yes", "local").immutable().
+			about("Whether MODULE LOAD and UNLOAD are allowed: `no`, `yes` or `local`. Both fail: modules are not supported."),
+		enum("loglevel", "notice", func(c *Settings) *string { return &c.Loglevel }, "debug", "verbose", "notice", "warning", "nothing").
+			about("Minimum level of log messages: `debug`, `verbose`, `notice`, `warning` or `nothing`."),
+		yesNo("cluster-enabled", false, func(c *Settings) *bool { return &c.ClusterEnabled }).immutable().
+			about("Whether the server is a cluster with one node, which owns all slots unless CLUSTER DELSLOTS or FLUSHSLOTS removes them."),
+		text("cluster-announce-ip", "", func(c *Settings) *string { return &c.ClusterAnnounceIP }).
+			about("IP address of the node in replies to clients; empty means the address to which the client is connected."),
+		number("cluster-announce-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ClusterAnnouncePort }).
+			about("Port of the node in replies to clients; 0 means `port`."),
+		number("cluster-announce-tls-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ClusterAnnounceTLSPort }).
+			about("Port of the node in replies to clients that use TLS; 0 means `tls-port`."),
+		number("cluster-announce-bus-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ClusterAnnounceBusPort }).
+			about("Port of the cluster bus in CLUSTER NODES; 0 means `cluster-port`. There is no bus."),
+		number("cluster-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ClusterPort }).immutable().
+			about("Port of the cluster bus in CLUSTER NODES; 0 means `port` plus 10000. There is no bus."),
+		text("cluster-announce-hostname", "", func(c *Settings) *string { return &c.ClusterHostname }).check(isHostname).
+			about("Host name of the node in replies to clients; empty means none."),
+		enum("cluster-preferred-endpoint-type", EndpointIP, func(c *Settings) *string { return &c.ClusterEndpoint },
+			EndpointIP, EndpointHostname, EndpointUnknown).
+			about("Endpoint of the node in replies to clients: `ip`, `hostname`, or `unknown-endpoint` for the one to which the client is connected."),
+		yesNo("cluster-require-full-coverage", true, func(c *Settings) *bool { return &c.ClusterFullCoverage }).
+			about("Whether the node rejects all commands on keys while a slot is unassigned."),
+		yesNo("cluster-allow-reads-when-down", false, func(c *Settings) *bool { return &c.ClusterReadsWhenDown }).
+			about("Whether the node allows reads of keys while a slot is unassigned."),
+		yesNo("cluster-allow-pubsubshard-when-down", true, func(c *Settings) *bool { return &c.ClusterShardsWhenDown }).
+			about("Whether the node allows sharded pub/sub while a slot is unassigned."),
+		text("pidfile", "", func(c *Settings) *string { return &c.Pidfile }).immutable().
+			about("Path of the pidfile, which is removed when the process exits; empty means none."),
+		yesNo("daemonize", false, func(c *Settings) *bool { return &c.Daemonize }).immutable().
+			about("Whether zsetd runs as a daemon. The command returns when the sockets are open, or fails with the startup error."),
+		enum("supervised", "no", func(c *Settings) *string { return &c.Supervised }, "upstart", "systemd", "auto", "no").immutable().
+			about("Supervisor to notify when the server is ready: `systemd` uses the socket in `NOTIFY_SOCKET`; `auto` does so if it is set."),
+		shutdownFlags("shutdown-on-sigint", func(c *Settings) *string { return &c.ShutdownOnSigint }),
+		shutdownFlags("shutdown-on-sigterm", func(c *Settings) *string { return &c.ShutdownOnSigterm }),
+		number("min-replicas-to-write", 0, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.MinReplicas }).
+			also("min-slaves-to-write").about("Number of replicas that a write requires. Replication is not supported: with 1 or more the server rejects all writes."),
+		number("min-replicas-max-lag", 10, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.MinReplicasMaxLag }).
+			also("min-slaves-max-lag").about("Maximum lag of a replica in seconds for it to count for min-replicas-to-write; 0 disables min-replicas-to-write."),
+		text("logfile", "", func(c *Settings) *string { return &c.Logfile }).immutable().
+			about("Path of the log file; empty means standard output."),
+		// Hidden for the same reason as transport.
+		enum("log-format", "redis", func(c *Settings) *string { return &c.LogFormat }, "redis", "logfmt", "json").immutable().hide().
+			about("Format of log messages: `redis`, the format of Redis with attributes as `name=value`; `logfmt`; or `json`."),
+		directory().protect().
+			about("Directory of the data file."),
+		text("dbfilename", "", func(c *Settings) *string { return &c.Dbfilename }).protect().check(isFileName).
+			about("Name of the data file; empty means that the data are in memory only. The default of the command zsetd is " +
+				"`zsetd.db`."),
+		saveRules(),
+		yesNo("appendonly", false, func(c *Settings) *bool { return &c.Appendonly }).
+			about("Whether the server writes changes to the data file as appendfsync says, instead of by the rules of `save`."),
+		enum("appendfsync", "everysec", func(c *Settings) *string { return &c.Appendfsync }, "everysec", "always", "no").
+			about("Time of writes with appendonly: `always` writes and syncs each change before its reply is sent; `everysec` and " +
+				"`no` write every second."),
+		yesNo("stop-writes-on-bgsave-error", true, func(c *Settings) *bool { return &c.StopWrites }).
+			about("Whether the server rejects writes after it failed to save, until a save succeeds."),
+		classes().
+			about("Classes of keyspace events to publish: any of `KEg$lshzxetdnmA`, as in Redis; and `S`, `T`, `I` and `V` for the " +
+				"channels of Redis 8.8 that name fields of hashes, here also members of sets and sorted sets."),
+		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *Settings) *int64 { return &c.ProtoMaxBulk }).
+			about("Maximum size of an argument and of a string value in bytes."),
+		size("client-query-buffer-limit", 1<<30, 1<<20, math.MaxInt64, func(c *Settings) *int64 { return &c.QueryBufferLimit }).
+			about("Input buffer limit of a client in bytes, including the commands queued in a transaction; above it " +
+				"the client is disconnected."),
+		outputLimitParameter(),
+		maxmemoryClients(),
+		number("tracking-table-max-keys", 1000000, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.TrackingTableMaxKeys }).
+			about("Maximum number of keys in the invalidation table of CLIENT TRACKING; 0 means no limit."),
+		number("busy-reply-threshold", 5000, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.BusyReplyThreshold }).
+			also("lua-time-limit").about("Time in milliseconds after which a running script or function is busy: other clients receive -BUSY and " +
+			"can kill it; 0 disables it."),
+		number("slowlog-log-slower-than", 10000, -1, math.MaxInt64, func(c *Settings) *int64 { return &c.SlowlogSlowerThan }).
+			about("Minimum duration in microseconds of commands in the slow log; -1 disables the slow log."),
+		number("slowlog-max-len", 128, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.SlowlogMaxLen }).
+			about("Maximum number of entries of the slow log."),
+		number("latency-monitor-threshold", 0, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.LatencyMonitorThreshold }).
+			about("Minimum duration in milliseconds of events that LATENCY records; 0 disables it."),
+		yesNo("latency-tracking", true, func(c *Settings) *bool { return &c.LatencyTracking }).
+			about("Whether the server records latency histograms of commands, for LATENCY HISTOGRAM and INFO latencystats."),
+		percentiles(),
+		number("hash-max-listpack-entries", 512, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.HashMaxListpackEntries }).
+			also("hash-max-ziplist-entries").about("Maximum number of fields of a hash in the compact encoding."),
+		size("hash-max-listpack-value", 64, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.HashMaxListpackValue }).
+			also("hash-max-ziplist-value").about("Maximum size in bytes of a field or value of a hash in the compact encoding."),
+		number("set-max-intset-entries", 512, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.SetMaxIntsetEntries }).
+			about("Maximum number of members of a set of integers in the compact encoding."),
+		number("set-max-listpack-entries", 128, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.SetMaxListpackEntries }).
+			about("Maximum number of members of a set in the compact encoding."),
+		size("set-max-listpack-value", 64, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.SetMaxListpackValue }).
+			about("Maximum size in bytes of a member of a set in the compact encoding."),
+		number("zset-max-listpack-entries", 128, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.ZsetMaxListpackEntries }).
+			also("zset-max-ziplist-entries").about("Maximum number of members of a sorted set for which OBJECT ENCODING reports `listpack`."),
+		size("zset-max-listpack-value", 64, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.ZsetMaxListpackValue }).
+			also("zset-max-ziplist-value").about("Maximum size in bytes of a member of a sorted set for which OBJECT ENCODING reports `listpack`."),
+		number("list-max-listpack-size", -2, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.ListMaxListpackSize }).
+			also("list-max-ziplist-size").about("Maximum size of a list for which OBJECT ENCODING reports `listpack`: a number of elements, or -1 to -5 for 4, 8, 16, 32 or 64 KB."),
+		size("hll-sparse-max-bytes", 3000, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.HLLSparseMaxBytes }).
+			about("Maximum size in bytes of a HyperLogLog in the sparse encoding."),
+		size("stream-node-max-bytes", 4096, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.StreamNodeMaxBytes }).
+			about("Maximum size of a block of a stream in bytes, as Redis counts them; 0 means 1 GB. MAXLEN ~ and MINID ~ remove whole blocks."),
+		number("stream-node-max-entries", 100, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.StreamNodeMaxEntries }).
+			about("Maximum number of entries in a block of a stream, including deleted ones; 0 means no limit."),
+	}, tlsConfigParameters(), keptParameters())
+}
