@@ -41,7 +41,8 @@ test-net: ## run the tests that use sockets with a goroutine for each client
 	cd server/e2e && ZSETD_TRANSPORT=net $(gotest) .
 
 # Left out under the race detector, for it would take too long: what one client or
-# goroutine does by itself, and what is only measured.
+# goroutine does by itself, and what is only measured. With -race the compiler also
+# checks conversions and arithmetic of unsafe pointers (-d=checkptr).
 ALONE = ^Fuzz|AsRedis$$|^TestSalvage|^Test(Ceilings|Damage|EvictionChoosesWell|HugeKeysAndValues|Imports|LibrariesOfLua|NumbersAreBounded|PlainEnglish|PowerLoss|Style|Text|Transcripts|WalkFindsWhatCursorsFind|ZaddexModel)$$
 
 race: ## run the tests that start goroutines under the race detector
