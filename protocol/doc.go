@@ -14,7 +14,10 @@
 // The package does not depend on keys and values, does no I/O and starts no
 // goroutine.
 //
-// Simple strings and errors are encoded with redcon's Append functions; the other
-// types have encoders of their own, which are faster. Requests are not parsed with
-// redcon, for the reasons given in reader.go.
+// Simple strings and errors are encoded with redcon's Append functions. The other
+// types have encoders of their own: redcon 1.6.2 takes 3 % longer for OK, 3 to 9 % for
+// a null, 10 and 27 % for integers of 1 and 13 digits, 49, 40 and 7 % for strings of
+// 14, 30 and 100 bytes, 9 and 31 % for headers of arrays of 2 and 100. It is faster for
+// strings below 8 bytes, but to choose it for these costs 4 to 12 %. Requests are not
+// parsed with redcon, for the reasons given in reader.go.
 package protocol
