@@ -8,6 +8,12 @@
 //	go srv.ListenAndServe()
 //	defer srv.Shutdown(ctx)
 //
+// A program calls commands with [Server.Do] and [Server.Dialer], receives messages and
+// keyspace events with [Server.Subscribe] and [Server.PSubscribe], ranges over
+// [Server.Keys], saves with [Server.Save] and [Server.Backup], reads [Server.Stats],
+// adds a [Command] of its own with [Options].Commands, and mounts the server in another
+// one with [Redcon].
+//
 // # Packages
 //
 // This package is the embedding API. It puts together the packages below, which

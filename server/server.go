@@ -50,8 +50,9 @@ type Options struct {
 	LogLevel *slog.LevelVar
 }
 
-// ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
-// returns after Shutdown or Close.
+// ErrServerClosed is returned by Serve, ListenAndServe, Do, Subscribe, Save, Backup,
+// Ready and the function of Dialer after Shutdown or Close, and ends the loops over
+// messages and keys.
 var ErrServerClosed = engine.ErrServerClosed
 
 // FileError is returned by New and Ready if the data file cannot be used. Its one
