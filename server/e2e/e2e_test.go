@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"flag"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,7 +20,12 @@ func connect(t testing.TB, options ...server.Options) func(...func(*redis.Option
 	t.Helper()
 	addr := *against
 	if addr == "" {
-		addr = servertest.Run(t, options...).Addr()
+		srv := servertest.Run(t, options...)
+		if strings.HasPrefix(t.Name(), "TestRedcon/") {
+			addr = serveRedcon(t, srv.Server)
+		} else {
+			addr = srv.Addr()
+		}
 	}
 	dial := func(with ...func(*redis.Options)) *redis.Client {
 		o := &redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: 30 * time.Second}
