@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,79 +25,35 @@ import (
 // Engine is the keyspace, the command table, and the sessions of its clients.
 // Create one with [New]. All methods are safe for concurrent use.
 type Engine struct {
-	Log    *slog.Logger
-	level  *slog.LevelVar
-	Table  *table
-	checks []check       // in the order in which dispatch asks them
-	loaded func(*Engine) // see parts
-	Start  time.Time
-	RunID  string
+	identity
+	logging
+	commands
 
-	ConfigFile  string
-	StartMemory int64 // memory in use when the server was created
-
-	limits limitsPointer
-	Time   clock
-
-	Mu mainLock // guards the fields down to lifecycle, except those with a note
-
-	Busy bool      // a script has run for long and lends the lock, only for replies of -BUSY
-	idle sync.Cond // signaled when the script has ended
-
+	lock // guards the fields down to lifecycle, except those with a note
 	turn
-	Keys        *keyspace.Keyspace
-	RDB         *rdb.Codec // see codec
-	Keeper      *Keeper
-	Ending      stopFlags // how SHUTDOWN or a signal ends the server
-	Rand        *mrand.Rand
-	Config      config.Settings
-	notify      EventClass
-	subkeys     EventClass // the event classes for which members must be recorded
-	Sessions    map[int64]*Session
-	looping     Loop // the loop that holds the lock, if any
-	lastID      int64
-	ReplID      string // replication ID
-	Freeing     freeing
-	MemoryState memoryLimit
+	Time clock // its parts have notes
 
-	Watched   map[WaitKey]map[*Session]struct{}
-	Waiting   map[WaitKey]*queue
-	waiters   uint64                  // total number of waiters so far
-	Deadlines timerHeap[*Waiter]      // timeouts of waiters
-	alarms    timerHeap[*waiterGroup] // alarms of lines
-	points    int                     // number of lines for a single score
+	parameters
+	dataset
+	Keeper *Keeper
+	memory
 
-	timer        *time.Timer
-	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
-	NextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
-	ActiveExpire bool
-	CronPaused   bool // DEBUG PAUSE-CRON
-
-	nextIdle     int64 // next check for idle clients, milliseconds since 1970; 0 = none
-	PausedUntil  int64 // milliseconds since 1970; 0 = not paused
-	pauseAll     bool
-	postponed    []*Session // by the pause, in order of arrival
-	warnedOfHTTP time.Time
-	delayed      []*Session // until their keys are clean, see backlog.go
-	keysToPurge  []WaitKey  // that waiters need cleaned
-	released     []*Session // from the pause; their commands run when this turn ends
-	forgotten    int        // lower bound of the sessions in these lists that have ended
-
+	clients
 	ACL      *acl.List
 	PubSub   PubSub
 	Tracking tracking
 
-	slow         slowConsumers // has a lock of its own
-	clientMemory clientMemory
-	Cluster      *Cluster // nil without one
+	waits
+	timers
+	pauses
+	notifications
 
-	Scripting    scripting
-	Monitors     map[*Session]struct{}
-	closed       bool // stopping
-	TimerStopped bool // timers are no longer set
-	Slowlog      slowLog
-	Latency      LatencyLog
+	Scripting scripting
 	stats
+
+	Ending  stopFlags // how SHUTDOWN or a signal ends the server
+	closed  bool      // stopping
+	looping Loop      // the loop that holds the lock, if any
 
 	// The listeners of ListenAndServe. The lock of listening may be taken with mu
 	// held, the lifecycle lock must not.
@@ -138,10 +92,33 @@ type Engine struct {
 
 	keeperClosed sync.Once
 	keeperErr    error
+}
 
-	fault            atomic.Pointer[PanicError] // the panic that broke the lock
-	broken           chan struct{}              // closed once fault is set
-	closedAfterPanic chan struct{}              // closed once everything else is closed after that
+// logging is where the server logs to.
+type logging struct {
+	Log   *slog.Logger
+	level *slog.LevelVar
+}
+
+// commands are the rows of all commands, and the checks before they run.
+type commands struct {
+	Table  *table
+	checks []check       // in the order in which dispatch asks them
+	loaded func(*Engine) // see Parts
+}
+
+// parameters are the values of the parameters.
+type parameters struct {
+	Config config.Settings
+	limits limitsPointer // those that are read without the lock
+}
+
+// dataset is the data, and how they are encoded for others.
+type dataset struct {
+	Keys    *keyspace.Keyspace
+	RDB     *rdb.Codec // see codec
+	Rand    *mrand.Rand
+	Cluster *Cluster // the slots of the node; nil without a cluster
 }
 
 // ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
@@ -246,29 +223,20 @@ const leastMemory = 512 << 10
 func configured(o Options, p Parts) (*Engine, error) {
 	t := NewTable(p.Commands)
 	srv := &Engine{
-		loaded:           p.Loaded,
-		Scripting:        scripting{MemoryLimit: defaultScriptMemory, LoadTime: defaultLoadTime},
-		Log:              o.Logger,
-		level:            o.LogLevel,
-		Table:            t,
-		RunID:            RandomID(),
-		ConfigFile:       o.ConfigFile,
-		ReplID:           RandomID(),
-		ACL:              acl.New(t.Access),
-		Rand:             mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
-		Config:           config.Defaults(),
-		Sessions:         map[int64]*Session{},
-		Watched:          map[WaitKey]map[*Session]struct{}{},
-		Waiting:          map[WaitKey]*queue{},
-		Monitors:         map[*Session]struct{}{},
-		timerAt:          math.MaxInt64,
-		NextExpiry:       math.MaxInt64,
-		ActiveExpire:     true,
-		listeners:        map[net.Listener]struct{}{},
-		Conns:            map[transport]struct{}{},
-		Stopped:          make(chan struct{}),
-		broken:           make(chan struct{}),
-		closedAfterPanic: make(chan struct{}),
+		logging:    logging{Log: o.Logger, level: o.LogLevel},
+		commands:   commands{Table: t, loaded: p.Loaded},
+		parameters: parameters{Config: config.Defaults()},
+		dataset:    dataset{Rand: mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64()))},
+		Scripting:  scripting{MemoryLimit: defaultScriptMemory, LoadTime: defaultLoadTime},
+		identity:   identity{RunID: RandomID(), ReplID: RandomID(), ConfigFile: o.ConfigFile},
+		lock:       lock{broken: make(chan struct{}), closedAfterPanic: make(chan struct{})},
+		clients:    clients{Sessions: map[int64]*Session{}, Monitors: map[*Session]struct{}{}},
+		waits:      waits{Watched: map[WaitKey]map[*Session]struct{}{}, Waiting: map[WaitKey]*queue{}},
+		timers:     timers{timerAt: math.MaxInt64, NextExpiry: math.MaxInt64, ActiveExpire: true},
+		ACL:        acl.New(t.Access),
+		listeners:  map[net.Listener]struct{}{},
+		Conns:      map[transport]struct{}{},
+		Stopped:    make(chan struct{}),
 	}
 	for _, k := range commandChecks() {
 		srv.addCheck(k)
@@ -347,15 +315,6 @@ func (srv *Engine) Listening(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// RandomID returns 40 random hexadecimal digits.
-func RandomID() string {
-	var b [20]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		panic("BUG: no randomness: " + err.Error())
-	}
-	return hex.EncodeToString(b[:])
 }
 
 // SetClock fixes the time for the commit scopes to come.

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -61,6 +62,18 @@ func (e *PanicError) Unwrap() error {
 
 // ErrInternal is the reply to a command that has panicked.
 const ErrInternal = "ERR internal error: the server is stopping, see its log"
+
+// lock is the server's lock, and what else its users need to know.
+type lock struct {
+	Mu mainLock
+
+	Busy bool      // a script has run for long and lends the lock, only for replies of -BUSY
+	idle sync.Cond // signaled when the script has ended
+
+	fault            atomic.Pointer[PanicError] // the panic that broke the lock
+	broken           chan struct{}              // closed once fault is set
+	closedAfterPanic chan struct{}              // closed once everything else is closed after that
+}
 
 // mainLock is the server's lock. It can break, see above.
 type mainLock struct {

@@ -179,6 +179,12 @@ func eachMember(members string) iter.Seq[string] {
 	}
 }
 
+// notifications are the event classes that have listeners.
+type notifications struct {
+	notify  EventClass
+	subkeys EventClass // the event classes for which members must be recorded
+}
+
 // hooks connects the accessors of the keyspace with the current commit scope.
 func (srv *Engine) hooks() keyspace.Hooks {
 	u := &srv.Scope

@@ -11,6 +11,17 @@ import (
 // commands, but their removal, with its events, waits for the end of the pause.
 // Blocked commands still time out.
 
+// pauses are the commands that a pause, or an expiry backlog, holds back.
+type pauses struct {
+	PausedUntil int64 // milliseconds since 1970; 0 = not paused
+	pauseAll    bool
+	postponed   []*Session // by the pause, in order of arrival
+	delayed     []*Session // until their keys are clean, see backlog.go
+	keysToPurge []WaitKey  // that waiters need cleaned
+	released    []*Session // from the pause; their commands run when this turn ends
+	forgotten   int        // lower bound of the sessions in these lists that have ended
+}
+
 // Pause postpones commands until the given time: those that write, or all. Of two
 // overlapping pauses the later end and the stricter kind apply.
 func (srv *Engine) Pause(until int64, all bool) {

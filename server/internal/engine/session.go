@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -396,8 +393,3 @@ func (s *Session) SetDefaultUser() {
 
 // SetOwner gives the session the embedding program's user, which is unrestricted.
 func (s *Session) SetOwner() { s.User, s.Authenticated = s.Engine.ACL.Owner, true }
-
-// ByID returns all sessions, the oldest first.
-func (srv *Engine) ByID() []*Session {
-	return slices.SortedFunc(maps.Values(srv.Sessions), func(a, b *Session) int { return cmp.Compare(a.ID, b.ID) })
-}

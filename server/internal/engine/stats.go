@@ -12,6 +12,9 @@ import (
 // stats are the counters behind INFO. Those without a note are guarded by the
 // server's lock.
 type stats struct {
+	Slowlog slowLog
+	Latency LatencyLog
+
 	Changes        int64 // since the server started; Redis's rdb_changes_since_last_save
 	Commands       int64
 	Connections    int64

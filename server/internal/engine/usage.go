@@ -9,6 +9,12 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
+// memory is the limit of the memory in use, and the collector's trigger.
+type memory struct {
+	MemoryState memoryLimit
+	Freeing     freeing
+}
+
 // HeapState is the Go heap, in bytes.
 type HeapState struct {
 	Allocated int64 // objects

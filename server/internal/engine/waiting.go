@@ -26,6 +26,16 @@ import (
 // the line before anything else, so no later command overtakes the waiters. Without
 // other lock holds the timer serves it.
 
+// waits are the watched keys, and the blocked commands with their timers.
+type waits struct {
+	Watched   map[WaitKey]map[*Session]struct{}
+	Waiting   map[WaitKey]*queue
+	waiters   uint64                  // total number of waiters so far
+	Deadlines timerHeap[*Waiter]      // timeouts of waiters
+	alarms    timerHeap[*waiterGroup] // alarms of lines
+	points    int                     // number of lines for a single score
+}
+
 // WaitKey identifies a key that a command waits for or watches.
 type WaitKey struct {
 	Db  int

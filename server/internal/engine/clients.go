@@ -1,0 +1,24 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// clients are the sessions of a server.
+type clients struct {
+	Sessions map[int64]*Session
+	lastID   int64
+	Monitors map[*Session]struct{}
+
+	slow         slowConsumers // has a lock of its own
+	clientMemory clientMemory
+	warnedOfHTTP time.Time
+}
+
+// ByID returns all sessions, the oldest first.
+func (srv *Engine) ByID() []*Session {
+	return slices.SortedFunc(maps.Values(srv.Sessions), func(a, b *Session) int { return cmp.Compare(a.ID, b.ID) })
+}

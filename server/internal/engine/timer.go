@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"math"
+	"time"
+)
+
+// timers are the server's one timer and what it is set for, besides the timers of
+// waiters and the end of a pause.
+type timers struct {
+	timer        *time.Timer
+	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
+	TimerStopped bool  // timers are no longer set
+	NextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
+	ActiveExpire bool
+	CronPaused   bool  // DEBUG PAUSE-CRON
+	nextIdle     int64 // next check for idle clients, milliseconds since 1970; 0 = none
+}
+
+// setTimer sets the one timer to the next instant at which anything is due: the
+// deadline of a key, the timeout or alarm of a waiter, the end of CLIENT PAUSE, a
+// check for idle clients.
+func (srv *Engine) setTimer() {
+	if head, changed := srv.Keys.Next(); changed {
+		srv.NextExpiry = head
+		if head != math.MaxInt64 {
+			srv.NextExpiry = head + 1 // a key still exists in the millisecond of its deadline
+		}
+	}
+	next := int64(math.MaxInt64)
+	if srv.Sweeps() {
+		next = srv.NextExpiry
+	}
+	if len(srv.Deadlines) > 0 {
+		next = min(next, srv.Deadlines[0].at)
+	}
+	if srv.PausedUntil != 0 {
+		next = min(next, srv.PausedUntil)
+	}
+	if srv.nextIdle != 0 && !srv.CronPaused {
+		next = min(next, srv.nextIdle)
+	}
+	if next != math.MaxInt64 {
+		next = min(next, MaxInstant/1000) * 1000 // in microseconds, at most the last representable instant
+	}
+	if len(srv.alarms) > 0 && srv.PausedUntil == 0 {
+		next = min(next, srv.alarms[0].at)
+	}
+	if srv.Tracking.on && !srv.CronPaused && srv.trackingExceedsLimit() {
+		next = min(next, srv.Instant+1000)
+	}
+	if srv.HasDelayed() || srv.evicting() {
+		next = min(next, srv.Instant)
+	}
+	if next == srv.timerAt || srv.TimerStopped {
+		return
+	}
+	srv.timerAt = next
+	if next == math.MaxInt64 {
+		srv.timer.Stop()
+		return
+	}
+	srv.timer.Reset(min(time.UnixMicro(next).Sub(srv.Clock()), maxTimerInterval))
+}
+
+// Sweeps reports whether the timer removes expired keys and members. It must not
+// while data are being loaded: the journal is not written yet, so the file would
+// keep the removed values, and values written in their place would be replayed on
+// top of them. A field would get its old deadline back and be lost at the next
+// load.
+func (srv *Engine) Sweeps() bool {
+	return srv.ActiveExpire && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
+}
+
+// sweep removes keys and members whose deadline has passed.
+func (srv *Engine) sweep() {
+	start := srv.Clock()
+	srv.sweepDue(start)
+	srv.Keys.Seal()
+	took := srv.Clock().Sub(start)
+	srv.SweepTime += took
+	if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
+		srv.Latency.Add("expire-cycle", srv.At, took)
+	}
+}
+
+// OnTimer is the timer's callback.
+func (srv *Engine) OnTimer() {
+	srv.Attempt(func() { srv.Locked(srv.runTimer) })
+}
+
+func (srv *Engine) runTimer() {
+	srv.timerAt = math.MinInt64 // so that setTimer sets the timer again
+	if srv.Sweeps() || srv.HasDelayed() {
+		srv.sweep()
+		srv.Scope.Commit()
+	}
+	if srv.MemoryState.MoreToEvict {
+		srv.lacksMemory()
+	}
+	for len(srv.Deadlines) > 0 && srv.Deadlines[0].at <= srv.Keys.Now() {
+		w := srv.Deadlines[0]
+		w.sess.EndWait(w, w.Timeout)
+	}
+	if srv.PausedUntil != 0 && srv.PausedUntil <= srv.Keys.Now() {
+		srv.Unpause()
+	}
+	if srv.nextIdle != 0 && !srv.CronPaused && srv.nextIdle <= srv.Keys.Now() {
+		srv.closeIdle()
+	}
+}
+
+// closeIdle disconnects the clients that have been silent for longer than the
+// parameter timeout allows, and sets the time of the next check. Clients with
+// subscriptions, blocked clients and clients that make progress with sending a
+// command or receiving a reply are not idle.
+func (srv *Engine) closeIdle() {
+	srv.nextIdle = 0
+	if srv.Config.Timeout == 0 {
+		return
+	}
+	limit := time.Duration(srv.Config.Timeout) * time.Second
+	next := srv.At.Add(limit)
+	for _, s := range srv.Sessions {
+		if s.Blocked != nil || s.postponed != nil || s.monitoring || s.Subscriptions() > 0 {
+			continue
+		}
+		due := s.lastUsed.Add(limit)
+		if s.lastMoved.After(s.lastUsed) {
+			due = s.lastMoved.Add(limit)
+		}
+		if due.After(srv.At) {
+			if due.Before(next) {
+				next = due
+			}
+			continue
+		}
+		if s.proceeds() {
+			s.lastMoved = srv.At
+			continue
+		}
+		srv.Log.Info("closing idle client", "client", s.Addr, "name", s.Name)
+		s.Kill()
+	}
+	srv.nextIdle = next.UnixMilli() + 1
+}
+
+// leastProgress is how many bytes of a command or a reply a connection must move
+// within timeout to count as not idle. Redis accepts one byte, so a client that
+// sends one byte a minute keeps its connection without limit.
+const leastProgress = 1 << 10
+
+// proceeds reports whether the client has sent that much of an incomplete command,
+// or received that much of a reply, since the previous call. At the first call the
+// existence of either is enough.
+func (s *Session) proceeds() bool {
+	input, unsent := int64(0), s.Unsent.Load()
+	if half, _ := s.InputBuffer(); half > 0 {
+		input = s.Conn.Arrived()
+	}
+	moved := input > 0 && (s.moved.input == 0 || input-s.moved.input >= leastProgress) ||
+		unsent > 0 && (s.moved.unsent == 0 || max(unsent-s.moved.unsent, s.moved.unsent-unsent) >= leastProgress)
+	s.moved.input, s.moved.unsent = input, unsent
+	return moved
+}
