@@ -76,6 +76,8 @@ type outputQueue struct {
 	blocks  [][]byte // sealed blocks, ahead of the bytes in out
 	Sealed  int      // bytes in blocks
 	garbage int      // bytes of buffers that were released when the client left
+	spare   []byte   // buffer passed to turn and not used; returned to the caller
+	waking  bool     // in the wake list of the commit scope
 	pushed  int64    // unrequested bytes since the queue was last empty
 
 	softSince  time.Time // since when the queue has been above its soft limit

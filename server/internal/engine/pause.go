@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/zsetd/zsetd/protocol"
 )
@@ -20,6 +21,16 @@ type pauses struct {
 	keysToPurge []WaitKey  // that waiters need cleaned
 	released    []*Session // from the pause; their commands run when this turn ends
 	forgotten   int        // lower bound of the sessions in these lists that have ended
+}
+
+// stall is what a session waits for before it runs further commands.
+type stall struct {
+	Blocked          *Waiter
+	postponed        [][]byte    // a command that CLIENT PAUSE or overdue keys hold back, copied
+	runningPostponed bool        // the postponed command is running
+	held             bool        // output waits for a checkpoint
+	heldFor          uint64      // the epoch of that checkpoint
+	Stalled          atomic.Bool // blocked, postponed or held: the transport must not run commands
 }
 
 // Pause postpones commands until the given time: those that write, or all. Of two

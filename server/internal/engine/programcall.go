@@ -30,7 +30,10 @@ func CallProgram(c *Call, handler func(*ProgramCall) (any, error)) {
 	if caller.Script {
 		caller = c.Engine.Scripting.Running.Caller
 	}
-	s := &Session{Engine: c.Engine, DB: c.DB, User: caller.User, Authenticated: true, Peer: Peer{Addr: "?:0", LocalAddr: "?:0", FD: -1, Wake: func() {}}, NoBlock: true, Script: true}
+	s := &Session{
+		Engine: c.Engine, DB: c.DB, Peer: Peer{Addr: "?:0", LocalAddr: "?:0", FD: -1, Wake: func() {}},
+		login: login{User: caller.User, Authenticated: true}, modes: modes{NoBlock: true, Script: true},
+	}
 	s.Call = Call{Session: s, Engine: c.Engine, Reply: &s.Out, Nested: true}
 	s.Out.SetVersion(3)
 	p.run = ScriptRun{

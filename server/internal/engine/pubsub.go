@@ -31,6 +31,12 @@ type subscriberList struct{ Sessions []*Session }
 // of each.
 type positions map[string]int
 
+// subscriptions are those of a session.
+type subscriptions struct {
+	channels, patterns, shards positions
+	listens                    int // their number, of all three kinds
+}
+
 func (p *PubSub) init() {
 	p.Channels = map[string]*subscriberList{}
 	p.Patterns = map[string]*subscriberList{}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -22,51 +21,38 @@ type Session struct {
 	DB     *keyspace.DB
 	Out    protocol.Reply
 
-	Peer                // fixed before the first command
-	Created             time.Time
-	lastUsed            time.Time
-	lastMoved           time.Time // see closeIdle
-	moved               struct{ input, unsent int64 }
-	last                *Command
-	Name                string
-	LibName, LibVersion string
-	User                *acl.User
-	Authenticated       bool
-	NoEvict, NoTouch    bool
-	Readonly            bool // READONLY, in a cluster
-	monitoring          bool
-	NoBlock             bool // commands that would block reply as at their timeout
-	Script              bool // the session that runs the commands of scripts
-	direct              bool // in-process use by the embedding program, without a connection
+	Peer // fixed before the first command
+	login
+	modes
+	activity
+	transaction
+	subscriptions
+	cache *cache // state of CLIENT TRACKING; nil without tracking
 
-	Replies replyMode
-
-	Multi   bool
-	aborted bool // a command was refused while queueing: EXEC must fail
-	queue   []queued
-	queued  int64 // bytes
-	execing int   // commands in the transaction that EXEC is running; 0 outside EXEC
-	watches []WaitKey
-	touched bool // a watched key changed
-
-	channels, patterns, shards positions
-	listens                    int    // number of subscriptions, of all three kinds
-	cache                      *cache // state of CLIENT TRACKING; nil without tracking
-
-	Blocked          *Waiter
-	postponed        [][]byte    // a command that CLIENT PAUSE or overdue keys hold back, copied
-	runningPostponed bool        // the postponed command is running
-	held             bool        // output waits for a checkpoint
-	heldFor          uint64      // the epoch of that checkpoint
-	Stalled          atomic.Bool // blocked, postponed or held: the transport must not run commands
-
+	stall
 	Closing bool // close once the output queue is written
 	Killed  bool // close now
-
-	waking bool   // in the wake list of the commit scope
-	spare  []byte // buffer passed to turn and not used; returned to the caller
 	outputQueue
 	weight
+}
+
+// login is the user of a session, and the names that the client has given itself.
+type login struct {
+	User                *acl.User
+	Authenticated       bool
+	Name                string
+	LibName, LibVersion string
+}
+
+// modes are the modes of a session.
+type modes struct {
+	NoEvict, NoTouch bool
+	Readonly         bool // READONLY, in a cluster
+	monitoring       bool
+	NoBlock          bool // commands that would block reply as at their timeout
+	Script           bool // the session that runs the commands of scripts
+	direct           bool // in-process use by the embedding program, without a connection
+	Replies          replyMode
 }
 
 // Peer is the transport's side of a session: addresses, descriptor and connection.
@@ -140,7 +126,7 @@ func (srv *Engine) NewSessionAt(place **Session, p Peer) {
 	srv.lastID++
 	s := &Session{
 		Engine: srv, ID: srv.lastID, DB: srv.Keys.DB(0),
-		Peer: p, Created: now, lastUsed: now,
+		Peer: p, activity: activity{Created: now, lastUsed: now},
 	}
 	s.SetDefaultUser()
 	s.Call = Call{Session: s, Engine: srv, Reply: &s.Out}

@@ -110,6 +110,15 @@ func (srv *Engine) runTimer() {
 	}
 }
 
+// activity is what a session has done last.
+type activity struct {
+	Created   time.Time
+	lastUsed  time.Time
+	lastMoved time.Time // see closeIdle
+	moved     struct{ input, unsent int64 }
+	last      *Command
+}
+
 // closeIdle disconnects the clients that have been silent for longer than the
 // parameter timeout allows, and sets the time of the next check. Clients with
 // subscriptions, blocked clients and clients that make progress with sending a

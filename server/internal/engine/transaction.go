@@ -18,6 +18,17 @@ func TransactionCommands() []Command {
 	}
 }
 
+// transaction is the state of MULTI and WATCH in a session.
+type transaction struct {
+	Multi   bool
+	aborted bool // a command was refused while queueing: EXEC must fail
+	queue   []queued
+	queued  int64 // bytes
+	execing int   // commands in the transaction that EXEC is running; 0 outside EXEC
+	watches []WaitKey
+	touched bool // a watched key changed
+}
+
 // enqueue queues a command for EXEC.
 func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	argv = CopyArgs(argv)

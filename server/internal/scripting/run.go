@@ -115,7 +115,8 @@ func stringTable(state *script.State, args [][]byte) *lua.LTable {
 func scriptSession(srv *engine.Engine) *engine.Session {
 	sc := &srv.Scripting
 	if sc.Session == nil {
-		s := &engine.Session{Engine: srv, Peer: engine.Peer{Addr: "?:0", LocalAddr: "?:0", FD: -1, Wake: func() {}}, NoBlock: true, Script: true}
+		s := &engine.Session{Engine: srv, Peer: engine.Peer{Addr: "?:0", LocalAddr: "?:0", FD: -1, Wake: func() {}}}
+		s.NoBlock, s.Script = true, true
 		s.Call = engine.Call{Session: s, Engine: srv, Reply: &s.Out, Nested: true}
 		sc.Session = s
 	}
