@@ -8,7 +8,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test faults test-net race bench bench-scale bench-go bench-compare differential conformance soak fuzz lint cross
+.PHONY: help run build test faults test-net race way bench bench-scale bench-go bench-compare differential conformance soak fuzz lint cross
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
@@ -49,6 +49,10 @@ race: ## run the tests that start goroutines under the race detector
 	$(gotest) -race -timeout 30m -skip '$(ALONE)' ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
 	$(gotest) -race -run 'Model' ./server/internal/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m -skip '$(ALONE)' .
+
+way: ## print the way of a ZADD through the packages, with the functions that it enters; NAMES=1 names them
+	@cd server/e2e && dir=$$(mktemp -d) && GOCOVERDIR=$$dir $(GO) run -cover -covermode atomic -coverpkg 'github.com/zsetd/zsetd/...' ./way $(if $(NAMES),-functions); \
+		failed=$$?; rm -r $$dir; exit $$failed
 
 bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the tables, WORK="zadd|ping" chooses
 	@.ci/redis
