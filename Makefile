@@ -34,21 +34,17 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 ./faults
 	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/keyspace ./server
 
-# The transport that Linux does not use for plain sockets, and others for all.
-test-net: ## run the tests that use sockets with a goroutine for each client
-	ZSETD_TRANSPORT=net $(gotest) ./cmd/... ./server -run \
-		'Client|Busy|Shut|Stop|Close|Closing|Pipeline|Subscri|Max|Auth|Idle|Behind|Loading|Config|Cluster|Leave|Library|Follower|Tracking'
+# A test that cannot have another result in these two runs leaves itself out: see internal/rerun.
+test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
+	ZSETD_TRANSPORT=net $(gotest) ./cmd/... ./server
 	cd server/e2e && ZSETD_TRANSPORT=net $(gotest) .
 
-# Left out under the race detector, for it would take too long: what one client or
-# goroutine does by itself, and what is only measured. With -race the compiler also
-# checks conversions and arithmetic of unsafe pointers (-d=checkptr).
-ALONE = ^Fuzz|AsRedis$$|^TestSalvage|^Test(Ceilings|Damage|EvictionChoosesWell|HugeKeysAndValues|Imports|LibrariesOfLua|NumbersAreBounded|PlainEnglish|PowerLoss|Style|Text|Transcripts|WalkFindsWhatCursorsFind|ZaddexModel)$$
-
+# With -race the compiler also checks conversions and arithmetic of unsafe pointers
+# (-d=checkptr).
 race: ## run the tests that start goroutines under the race detector
-	$(gotest) -race -timeout 30m -skip '$(ALONE)' ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
+	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/servertest ./snapshot
 	$(gotest) -race -run 'Model' ./server/internal/keyspace ./zset ./zset/table
-	cd server/e2e && $(gotest) -race -timeout 30m -skip '$(ALONE)' .
+	cd server/e2e && $(gotest) -race -timeout 30m .
 
 way: ## print the way of a ZADD through the packages, with the functions that it enters; NAMES=1 names them
 	@cd server/e2e && dir=$$(mktemp -d) && GOCOVERDIR=$$dir $(GO) run -cover -covermode atomic -coverpkg 'github.com/zsetd/zsetd/...' ./way $(if $(NAMES),-functions); \

@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
 )
 
 // TestLoginAsRedis checks that unauthenticated clients get the replies of a real Redis.
 func TestLoginAsRedis(t *testing.T) {
+	rerun.SkipRace(t)
 	redis := startRedis(t, strings.Fields("--requirepass secret --user alice on >wonder ~* +@all --user bob off >secret +@all")...)
 	srv, err := server.New(server.Options{Config: map[string]string{
 		"requirepass": "secret", "user": "alice on >wonder ~* +@all\nbob off >secret +@all",
@@ -66,6 +68,7 @@ func TestLoginAsRedis(t *testing.T) {
 // TestRenamedAsRedis checks that renamed and disabled commands behave as in Redis: clients
 // call them by the new name, ACL rules and statistics use the original name.
 func TestRenamedAsRedis(t *testing.T) {
+	rerun.SkipRace(t)
 	redis := asker(t, startRedis(t, "--rename-command", "CONFIG", "hidden", "--rename-command", "FLUSHALL", "", "--rename-command", "get", "fetch")())
 	values, err := server.ReadArgs([]string{"--rename-command", "CONFIG", "hidden", "--rename-command", "FLUSHALL", "", "--rename-command", "get", "fetch"})
 	if err != nil {
@@ -109,6 +112,7 @@ func TestRenamedAsRedis(t *testing.T) {
 
 // TestInputLimitsAsRedis checks that the limits of client input are those of Redis, to the byte.
 func TestInputLimitsAsRedis(t *testing.T) {
+	rerun.SkipRace(t)
 	dial := startRedis(t, "--proto-max-bulk-len", "1mb", "--client-query-buffer-limit", "1mb")
 	srv, err := server.New(server.Options{Config: map[string]string{"proto-max-bulk-len": "1mb", "client-query-buffer-limit": "1mb"}})
 	if err != nil {
@@ -150,6 +154,7 @@ func TestInputLimitsAsRedis(t *testing.T) {
 // rules in the order in which they were set, as since Redis 7.2. Applied to a user of
 // Redis, they have the same effect as the original rules.
 func TestRulesAsRedis(t *testing.T) {
+	rerun.SkipRace(t)
 	redis, zsetd := asker(t, startRedis(t)()), ours(t)
 	here := words(zsetd("COMMAND", "LIST"))
 	names := slices.DeleteFunc(words(redis("COMMAND", "LIST")), func(n string) bool { return !slices.Contains(here, n) })

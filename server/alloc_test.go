@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
@@ -14,7 +15,7 @@ import (
 // including the reply, after some warm-up runs.
 func allocations(t *testing.T, s *engine.Session, next func(i int) string) float64 {
 	t.Helper()
-	if underRace {
+	if rerun.Race {
 		t.Skip("the race detector adds allocations")
 	}
 	var (

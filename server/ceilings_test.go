@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/internal/rerun"
 )
 
 // ceilings returns the lines of a test file that fail a test at a time limit below a
@@ -132,6 +134,7 @@ func mentions(x ast.Expr, name string) (found bool) {
 }
 
 func TestCeilings(t *testing.T) {
+	rerun.Skip(t)
 	fset := token.NewFileSet()
 	files(t, func(name string, content []byte) {
 		if !strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "server/e2e/faults/") || name == "zset/compare/compare_test.go" ||
@@ -196,6 +199,8 @@ func TestMeasuredApart(t *testing.T) {
 	for _, name := range []string{"test", "test-net", "race"} {
 		if recipe := target(name); strings.Contains(recipe, "faults") || strings.Contains(recipe, "ZSETD_MEASURE") {
 			t.Errorf("make %s measures: %s", name, recipe)
+		} else if strings.ContainsAny(recipe, "|") || strings.Contains(recipe, "-skip") {
+			t.Errorf("make %s names tests, so it misses new ones: a test leaves itself out with rerun.Skip: %s", name, recipe)
 		}
 	}
 	measured := target("faults")

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 )
@@ -233,6 +234,7 @@ CLUSTER SLOTS
 `
 
 func TestClusterAsRedis(t *testing.T) {
+	rerun.SkipRace(t)
 	theirs, otherBus, stop := startRedisCluster(t)
 	defer stop()
 	_, port, _ := net.SplitHostPort(theirs)

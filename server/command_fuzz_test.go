@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 )
@@ -27,9 +28,7 @@ func fuzzOptions() server.Options {
 // command panics, takes long or uses much memory, that the data are consistent after
 // each, and that a command that returns an error has changed nothing.
 func FuzzCommands(f *testing.F) {
-	if server.UnderRace {
-		f.Skip("the race detector finds nothing with a single goroutine")
-	}
+	rerun.Skip(f)
 	for _, lines := range transcriptLines(f) {
 		f.Add([]byte(lines))
 	}

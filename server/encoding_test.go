@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
 )
 
@@ -14,6 +15,7 @@ import (
 // OBJECT ENCODING names, and what depends on it (the sign of -0, how ZSCAN writes large
 // scores). After DEBUG RELOAD, too.
 func TestEncodingsAsRedis(t *testing.T) {
+	rerun.Skip(t)
 	redis := asker(t, startRedis(t, "--enable-debug-command", "yes")())
 	srv, err := server.New(server.Options{
 		File:   filepath.Join(t.TempDir(), "data.db"),

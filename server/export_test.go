@@ -180,9 +180,6 @@ func MatchCompiled(pattern, s []byte, nocase bool) bool {
 // SkipChecksums makes RESTORE and FUNCTION RESTORE take what has a wrong one.
 func (srv *Server) SkipChecksums() { command.Codec(srv.engine).SkipChecksums = true }
 
-// UnderRace says that the race detector is on, under which a single goroutine only takes ten times as long.
-const UnderRace = underRace
-
 // PassDeadline gives a key of database 0 a deadline that has passed: whatever looks at
 // it removes it.
 func (srv *Server) PassDeadline(key string) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
 )
 
@@ -60,6 +61,7 @@ func words(reply any) []string {
 // TestCategoriesAsRedis: the categories, and what commands that Redis has are in
 // each, as ACL CAT and COMMAND LIST return them.
 func TestCategoriesAsRedis(t *testing.T) {
+	rerun.Skip(t)
 	redis, zsetd := asker(t, startRedis(t)()), ours(t)
 	both := map[string]bool{}
 	for _, name := range words(redis("COMMAND", "LIST")) {
@@ -100,6 +102,7 @@ func TestCategoriesAsRedis(t *testing.T) {
 
 // TestHelpAsRedis compares the replies to HELP.
 func TestHelpAsRedis(t *testing.T) {
+	rerun.Skip(t)
 	redis, zsetd := asker(t, startRedis(t)()), ours(t)
 	added := map[string][]string{ // 7.2, 7.4
 		"client": {"SETINFO <option> <value>", "    Set client meta attr. Options are:", "    * LIB-NAME: the client lib name.",

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
 )
 
@@ -62,6 +63,7 @@ func naiveMatch(p, s string, nocase bool) bool {
 // FuzzGlob compares both matchers with the reference for short patterns, and checks that
 // no pair of pattern and text takes long.
 func FuzzGlob(f *testing.F) {
+	rerun.Skip(f)
 	for _, lines := range transcriptLines(f) {
 		for _, m := range regexp.MustCompile(`(?:KEYS|MATCH|PSUBSCRIBE) (\S+)`).FindAllStringSubmatch(lines, -1) {
 			f.Add(m[1], "hello world 1", false)

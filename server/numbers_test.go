@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 )
@@ -37,9 +38,7 @@ var everyType = []string{
 // and checks that nothing panics, that time and memory are bounded, and that an error
 // changes nothing.
 func TestNumbersAreBounded(t *testing.T) {
-	if server.UnderRace {
-		t.Skip("the race detector finds nothing with a single goroutine")
-	}
+	rerun.Skip(t)
 	srv, err := server.New(fuzzOptions())
 	if err != nil {
 		t.Fatal(err)

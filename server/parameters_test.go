@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 )
@@ -12,6 +13,7 @@ import (
 // TestParametersAsRedis checks that every parameter of Redis exists, with the default of
 // Redis unless a reason is listed.
 func TestParametersAsRedis(t *testing.T) {
+	rerun.Skip(t)
 	conn := startRedis(t)()
 	defer conn.Close()
 	if _, err := fmt.Fprint(conn, "HELLO 3\r\nCONFIG GET *\r\n"); err != nil {

@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 )
 
 // fuzzServer returns a server that takes payloads whatever their checksums, and a session.
 func fuzzServer(t testing.TB) (srv *server.Server, d *server.Direct, say func(args ...string) []byte) {
-	if server.UnderRace {
-		t.Skip("the race detector finds nothing with a single goroutine")
-	}
+	rerun.Skip(t)
 	srv, err := server.New(fuzzOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +109,7 @@ DUMP k`
 // FuzzRestore checks that values that RESTORE accepts are consistent, that every command
 // can run on them, and that RESTORE of their DUMP gives an equal value.
 func FuzzRestore(f *testing.F) {
+	rerun.Skip(f)
 	srv, d, say := fuzzServer(f)
 	for _, lines := range transcriptLines(f) {
 		say("FLUSHALL")
@@ -174,6 +174,7 @@ func bulkOrNil(reply []byte) []byte {
 // FuzzFunctions checks that FUNCTION RESTORE applies a payload completely or not at all,
 // that its functions can be called, and that FUNCTION DUMP can be restored.
 func FuzzFunctions(f *testing.F) {
+	rerun.Skip(f)
 	srv, d, say := fuzzServer(f)
 	for _, codes := range [][]string{
 		{"#!lua name=one\nredis.register_function('f1', function(keys, args) return #keys + 1 end)"},
@@ -211,6 +212,7 @@ func FuzzFunctions(f *testing.F) {
 // FuzzScripts checks that every script ends when it is killed, stays within its memory
 // limit, and leaves the data consistent.
 func FuzzScripts(f *testing.F) {
+	rerun.Skip(f)
 	for _, lines := range transcriptLines(f) {
 		for line := range strings.Lines(lines) {
 			if argv, ok := protocol.SplitArgs(nil, []byte(strings.TrimRight(line, "\r\n"))); ok && len(argv) > 2 && protocol.EqualFold(argv[0], "EVAL") {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
@@ -15,9 +16,7 @@ import (
 // script runs. Another goroutine samples it. server/e2e/faults measures the same with the
 // default limit, and with the largest tables.
 func TestScriptsStayWithinMemory(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector finds nothing with a single goroutine")
-	}
+	rerun.Skip(t)
 	const limit = 256 << 20
 	for source, want := range map[string]string{
 		"local t,s = {}, string.rep('x', 2^20) while true do t[#t+1] = s .. #t end":                                                       "not enough memory",

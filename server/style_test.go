@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/internal/rerun"
 )
 
 const module = "github.com/zsetd/zsetd"
@@ -66,6 +68,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"github.com/yuin/gopher-lua github.com/yuin/gopher-lua/ast -net -os -io -log/slog",
 			"a language: it knows nothing of commands, keys or files, and gives scripts no way to them",
 		},
+		"internal/rerun":             {"-net -log/slog", "tests decide with it whether they run, and no package imports it"},
 		"server/internal/transcript": {"protocol -net -os -log/slog", "tests read and compare transcripts with it, and no package imports it"},
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
 		"server/internal/longdouble": {"protocol -net -os -io -log/slog", "an algorithm on numbers"},
@@ -110,6 +113,7 @@ func mayImport() map[string]struct{ imports, why string } {
 }
 
 func TestImports(t *testing.T) {
+	rerun.Skip(t)
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
 	cmd.Dir = ".."
 	cmd.Stderr = os.Stderr
@@ -199,6 +203,7 @@ func files(t *testing.T, yield func(name string, content []byte)) {
 
 // TestText rejects paths of one machine and to-do comments without an owner in all files.
 func TestText(t *testing.T) {
+	rerun.Skip(t)
 	// Taken apart, so that this file does not contain what it forbids.
 	machine := regexp.MustCompile(`(^|[\s"'=(` + "`" + `])/(work` + `|tm` + `p|ro` + `ot|home/\w+|Users/\w+)/`)
 	later := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b[^(]`)
@@ -222,6 +227,7 @@ func TestText(t *testing.T) {
 // TestStyle rejects undocumented exports, init functions, package variables and
 // packages without a doc.go.
 func TestStyle(t *testing.T) {
+	rerun.Skip(t)
 	fset := token.NewFileSet()
 	packages := map[string][]*ast.File{}
 	files(t, func(name string, content []byte) {
@@ -488,6 +494,7 @@ func prose(name string, content []byte) (texts map[int]string, err error) {
 // TestPlainEnglish rejects wordings that a systems engineer does not understand at
 // first reading, in comments and in Markdown.
 func TestPlainEnglish(t *testing.T) {
+	rerun.Skip(t)
 	all := cures()
 	files(t, func(name string, content []byte) {
 		if ext := path.Ext(name); ext != ".go" && ext != ".md" || strings.Contains(name, "testdata/") {

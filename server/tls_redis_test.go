@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 )
@@ -24,6 +25,7 @@ import (
 // TestTLSConfigAsRedis checks that CONFIG GET, SET and REWRITE of TLS parameters have the
 // results of a real Redis.
 func TestTLSConfigAsRedis(t *testing.T) {
+	rerun.SkipRace(t)
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

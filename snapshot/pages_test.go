@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"go.etcd.io/bbolt"
 )
 
@@ -77,6 +78,7 @@ func pagesCursor(c *bbolt.Cursor, inner func([]byte) *bbolt.Bucket, path [][]byt
 }
 
 func TestWalkFindsWhatCursorsFind(t *testing.T) {
+	rerun.Skip(t)
 	for seed := range uint64(9) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		options := bbolt.Options{NoFreelistSync: seed%3 > 0, FreelistType: bbolt.FreelistMapType}
@@ -741,6 +743,7 @@ func TestUnreadablePages(t *testing.T) {
 }
 
 func FuzzPages(f *testing.F) {
+	rerun.Skip(f)
 	// Only the beginnings of pages, so that most changes hit used bytes.
 	const used = 160
 	var seed []byte

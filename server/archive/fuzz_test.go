@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
@@ -49,6 +50,7 @@ func loadFuzzed(t *testing.T, path string) (*keyspace.Keyspace, error) {
 // refused, or the data loaded are sound. The input is a journal, after two bytes
 // with its length, and the operations of a base.
 func FuzzRecords(f *testing.F) {
+	rerun.Skip(f)
 	path := filepath.Join(f.TempDir(), "sample.db")
 	sample(f, path)
 	seed := func(journal, ops []byte) {
@@ -115,6 +117,7 @@ func FuzzRecords(f *testing.F) {
 // data are loaded; and the salvaged data are sound. The input is changes, of seven
 // bytes each: offset, length, kind of change, and argument.
 func FuzzDamagedFile(f *testing.F) {
+	rerun.Skip(f)
 	path := filepath.Join(f.TempDir(), "sample.db")
 	srv := open(f, path)
 	for i := range 40 {

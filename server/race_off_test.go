@@ -1,6 +1,0 @@
-//go:build !race
-
-package server
-
-// underRace says that the race detector is on: it allocates, too.
-const underRace = false
