@@ -34,7 +34,7 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 ./faults
 	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/keyspace ./server
 
-# A test that cannot have another result in these two runs leaves itself out: see internal/rerun.
+# A test that cannot have another result in these two runs leaves itself out: see server/internal/rerun.
 test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
 	ZSETD_TRANSPORT=net $(gotest) ./cmd/... ./server
 	cd server/e2e && ZSETD_TRANSPORT=net $(gotest) .

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // TestLoginAsRedis checks that unauthenticated clients get the replies of a real Redis.

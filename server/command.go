@@ -104,7 +104,7 @@ func programCommands(commands []Command, families [][]engine.Command) ([]engine.
 		case taken[c.Name]:
 			return fail(errors.New("there is a command of this name"))
 		case c.Run == nil:
-			return fail(errors.New("Run is nil"))
+			return fail(errors.New("the field Run is nil"))
 		}
 		taken[c.Name] = true
 		facts := protocol.Facts{

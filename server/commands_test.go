@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 

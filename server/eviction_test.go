@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // evicting starts a server with a limit that leaves room for so many more bytes

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // TestCommandsOfRedis checks that every command and subcommand of the judge exists or is

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // naiveMatch is a reference implementation of glob matching, by backtracking.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // The same PFADDs and PFMERGEs give the same bytes here and in Redis, through

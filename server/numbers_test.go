@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // extremes are numbers on which arithmetic overflows, or that would use all memory or

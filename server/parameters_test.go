@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // TestParametersAsRedis checks that every parameter of Redis exists, with the default of

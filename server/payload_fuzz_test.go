@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // fuzzServer returns a server that takes payloads whatever their checksums, and a session.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 var scriptsN = flag.Int("scripts.n", 300, "`number` of rounds of random values that the libraries of Lua are compared with")

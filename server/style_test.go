@@ -19,7 +19,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 const module = "github.com/zsetd/zsetd"
@@ -68,7 +68,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"github.com/yuin/gopher-lua github.com/yuin/gopher-lua/ast -net -os -io -log/slog",
 			"a language: it knows nothing of commands, keys or files, and gives scripts no way to them",
 		},
-		"internal/rerun":             {"-net -log/slog", "tests decide with it whether they run, and no package imports it"},
+		"server/internal/rerun":      {"-net -log/slog", "tests decide with it whether they run, and no package imports it"},
 		"server/internal/transcript": {"protocol -net -os -log/slog", "tests read and compare transcripts with it, and no package imports it"},
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
 		"server/internal/longdouble": {"protocol -net -os -io -log/slog", "an algorithm on numbers"},

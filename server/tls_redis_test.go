@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // TestTLSConfigAsRedis checks that CONFIG GET, SET and REWRITE of TLS parameters have the

@@ -28,8 +28,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // naiveSet is a reference implementation of ZADDEX on a map.

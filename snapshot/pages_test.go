@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"go.etcd.io/bbolt"
 )
 
@@ -78,7 +77,7 @@ func pagesCursor(c *bbolt.Cursor, inner func([]byte) *bbolt.Bucket, path [][]byt
 }
 
 func TestWalkFindsWhatCursorsFind(t *testing.T) {
-	rerun.Skip(t)
+	skipRace(t)
 	for seed := range uint64(9) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		options := bbolt.Options{NoFreelistSync: seed%3 > 0, FreelistType: bbolt.FreelistMapType}
@@ -743,7 +742,7 @@ func TestUnreadablePages(t *testing.T) {
 }
 
 func FuzzPages(f *testing.F) {
-	rerun.Skip(f)
+	skipRace(f)
 	// Only the beginnings of pages, so that most changes hit used bytes.
 	const used = 160
 	var seed []byte

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/zsetd/zsetd/internal/rerun"
 )
 
 // The least number of power losses to try:
@@ -112,7 +110,7 @@ func content(path string) (string, error) {
 //
 // and the sectors written are those that differ between the file before and after.
 func TestPowerLoss(t *testing.T) {
-	rerun.Skip(t)
+	skipRace(t)
 	dir := t.TempDir()
 	path, lost := filepath.Join(dir, "power.db"), filepath.Join(dir, "lost.db")
 	rng := rand.New(rand.NewPCG(4, 2))

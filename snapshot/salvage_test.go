@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/zsetd/zsetd/internal/rerun"
 )
 
 func chunksOf(chunks ...string) iter.Seq[[]byte] {
@@ -114,7 +112,7 @@ func readSample(t testing.TB, b []byte) visited {
 }
 
 func TestSalvageSoundFile(t *testing.T) {
-	rerun.Skip(t)
+	skipRace(t)
 	file := salvageSample(t)
 	want := readSample(t, file)
 	s, got, err := salvageBytes(t, file)
@@ -128,7 +126,7 @@ func TestSalvageSoundFile(t *testing.T) {
 
 // A damaged record costs that record alone, and no deleted record comes back.
 func TestSalvageDamagedRecords(t *testing.T) {
-	rerun.Skip(t)
+	skipRace(t)
 	file := salvageSample(t)
 	want := readSample(t, file)
 	for _, record := range []string{"value 7 of round 4", "value 149 of round 4", "of a long key", "bbbbb", "journal 4", "kept 3", "zzzzz"} {
@@ -184,7 +182,7 @@ func TestSalvageDamagedRecords(t *testing.T) {
 // After any flipped bit: if the salvage reports that nothing is missing then
 // nothing is, and no deleted record is back.
 func TestSalvageFlippedBits(t *testing.T) {
-	rerun.Skip(t)
+	skipRace(t)
 	file := salvageSample(t)
 	want := readSample(t, file)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -209,7 +207,7 @@ func TestSalvageFlippedBits(t *testing.T) {
 }
 
 func TestSalvageWithoutMetas(t *testing.T) {
-	rerun.Skip(t)
+	skipRace(t)
 	file := salvageSample(t)
 	want := readSample(t, file)
 	newer := 0
@@ -253,7 +251,7 @@ func TestSalvageWithoutMetas(t *testing.T) {
 }
 
 func TestSalvageTruncated(t *testing.T) {
-	rerun.Skip(t)
+	skipRace(t)
 	file := salvageSample(t)
 	for size := pageSize; size < len(file); size += len(file)/37 + 11 {
 		s, _, err := salvageBytes(t, file[:size])

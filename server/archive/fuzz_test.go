@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/internal/rerun"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/snapshot"
 )
