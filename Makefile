@@ -35,9 +35,10 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/keyspace ./server
 
 # A test that cannot have another result in these two runs leaves itself out: see server/internal/rerun.
+test-net: export GOFLAGS += -tags=zsetd_net
 test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
-	ZSETD_TRANSPORT=net $(gotest) ./cmd/... ./server
-	cd server/e2e && ZSETD_TRANSPORT=net $(gotest) .
+	$(gotest) ./cmd/... ./server
+	cd server/e2e && $(gotest) .
 
 # With -race the compiler also checks conversions and arithmetic of unsafe pointers
 # (-d=checkptr).

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // TestPreAuthOutputLimit checks that an unauthenticated client that sends commands and
@@ -101,7 +102,7 @@ func TestUnixSocketFile(t *testing.T) {
 		return info.Mode().Perm()
 	}
 	for _, perm := range []string{"700", "770", "777", "600"} {
-		l, err := engine.ListenUnix(path, perm)
+		l, err := transport.ListenUnix(path, perm)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,13 +111,13 @@ func TestUnixSocketFile(t *testing.T) {
 		}[perm] {
 			t.Errorf("unixsocketperm %s: %s", perm, got)
 		}
-		if _, err := engine.ListenUnix(path, perm); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
+		if _, err := transport.ListenUnix(path, perm); err == nil || !strings.Contains(err.Error(), "another process listens on it") {
 			t.Errorf("a socket with a listener is replaced: %v", err)
 		}
 		l.(*net.UnixListener).SetUnlinkOnClose(false) // as of a server that was killed
 		l.Close()
 	}
-	engine.WithPrivateUmask(func() {
+	transport.WithPrivateUmask(func() {
 		l, err := net.Listen("unix", path+"2")
 		if err != nil {
 			t.Error(err)
@@ -133,7 +134,7 @@ func TestUnixSocketFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.ListenUnix(path, "0"); err == nil {
+	if _, err := transport.ListenUnix(path, "0"); err == nil {
 		t.Error("a regular file is replaced by a socket")
 	}
 }
@@ -192,8 +193,8 @@ func TestProtectedMode(t *testing.T) {
 	if host == "" {
 		t.Skip("this machine has only a loopback interface")
 	}
-	for _, transport := range []string{"epoll", "net"} {
-		srv, err := newEngine(Options{Config: map[string]string{"transport": transport}})
+	for _, kind := range []string{"epoll", "net"} {
+		srv, err := newEngine(Options{Config: map[string]string{"transport": kind}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,20 +221,20 @@ func TestProtectedMode(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := ask(); got != engine.ErrProtectedMode {
-			t.Errorf("%s: %q", transport, got)
+		if got := ask(); got != transport.ErrProtectedMode {
+			t.Errorf("%s: %q", kind, got)
 		}
 		do("CONFIG", "SET", "requirepass", "secret")
 		if got := ask(); got != "-NOAUTH Authentication required.\r\n" {
-			t.Errorf("%s, with a password: %q", transport, got)
+			t.Errorf("%s, with a password: %q", kind, got)
 		}
 		do("CONFIG", "SET", "requirepass", "")
-		if got := ask(); got != engine.ErrProtectedMode {
-			t.Errorf("%s, without it: %q", transport, got)
+		if got := ask(); got != transport.ErrProtectedMode {
+			t.Errorf("%s, without it: %q", kind, got)
 		}
 		do("CONFIG", "SET", "protected-mode", "no")
 		if got := ask(); got != "+PONG\r\n" {
-			t.Errorf("%s, without protected mode: %q", transport, got)
+			t.Errorf("%s, without protected mode: %q", kind, got)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestRulesRoundTrip(t *testing.T) {
 }
 
 // asLines runs a command in a session of user and returns the reply as lines.
-func asLines(t *testing.T, srv *engine.Engine, user string, args ...string) string {
+func asLines(t *testing.T, srv *testServer, user string, args ...string) string {
 	t.Helper()
 	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	defer s.Close()

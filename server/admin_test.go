@@ -25,7 +25,7 @@ func (c *rawClient) call(line string) any {
 }
 
 // until waits until a condition holds, which it evaluates under the lock.
-func until(t *testing.T, srv *engine.Engine, what string, ok func() bool) {
+func until(t *testing.T, srv *testServer, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		srv.Mu.Lock()

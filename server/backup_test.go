@@ -97,7 +97,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-func backup(t *testing.T, srv *engine.Engine, dir string) (path string) {
+func backup(t *testing.T, srv *testServer, dir string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, "again")
 	if err := srv.BackupFile(t.Context(), path); err != nil {

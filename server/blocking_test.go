@@ -53,7 +53,7 @@ func TestDeadline(t *testing.T) {
 		{timeout: "nan", err: "ERR timeout is not a float or out of range"},
 		{timeout: "1s", err: "ERR timeout is not a float or out of range"},
 	} {
-		c := &engine.Call{Engine: srv, Args: protocol.NewArgs([][]byte{[]byte(test.timeout)})}
+		c := &engine.Call{Engine: srv.Engine, Args: protocol.NewArgs([][]byte{[]byte(test.timeout)})}
 		got := c.Deadline()
 		want := test.after
 		if want != 0 {

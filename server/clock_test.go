@@ -15,7 +15,7 @@ import (
 
 // steppedServer is a server whose system clock and suspend time the test controls.
 type steppedServer struct {
-	*engine.Engine
+	*testServer
 	step, slept, up atomic.Int64
 	log             logBuffer
 }
@@ -32,7 +32,7 @@ func newStepped(t *testing.T, config map[string]string) *steppedServer {
 			t.Error(err)
 		}
 	})
-	s.Engine = srv
+	s.testServer = srv
 	s.up.Store(int64(time.Hour))
 	srv.Mu.Lock()
 	defer srv.Mu.Unlock()
@@ -264,7 +264,7 @@ func TestClockSuspended(t *testing.T) {
 		reply, _ := s.Do(context.Background(), "BLPOP", "nothing", 1800)
 		done <- reply
 	}()
-	for (&Server{s.Engine}).BlockedClients() == 0 {
+	for s.server().BlockedClients() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s.slept.Store(int64(time.Hour))

@@ -210,15 +210,11 @@ func TestRelisten(t *testing.T) {
 	go func() { done <- srv.ListenAndServe() }()
 	ctx := context.Background()
 	set := func(args ...any) error {
-		for {
-			_, err := srv.Do(ctx, append([]any{"CONFIG", "SET"}, args...)...)
-			srv.ListenState.Lock()
-			started := srv.ListenState.Serve != nil
-			srv.ListenState.Unlock()
-			if started {
-				return err
-			}
+		if err := srv.Listening(ctx); err != nil {
+			return err
 		}
+		_, err := srv.Do(ctx, append([]any{"CONFIG", "SET"}, args...)...)
+		return err
 	}
 	if err := set("timeout", "0"); err != nil { // when it listens
 		t.Fatal(err)

@@ -161,7 +161,7 @@ func (w *crashWriter) acknowledgedBefore(t time.Time) (n int64) {
 
 // found returns the last number of a writer that a server has, and fails if the
 // numbers up to it are not all there.
-func (w *crashWriter) found(t *testing.T, srv *engine.Engine) int64 {
+func (w *crashWriter) found(t *testing.T, srv *testServer) int64 {
 	t.Helper()
 	number := func(command string) int64 {
 		reply := say(srv, command)

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestNeverEarly checks that waits never end early, at any offset within a millisecond,
@@ -20,7 +18,7 @@ func TestNeverEarly(t *testing.T) {
 		"XREAD BLOCK 5 STREAMS k $", "XREADGROUP GROUP g c BLOCK 5 STREAMS stream >", "WAIT 1 5",
 		"CLIENT PAUSE 5 -> SET other v",
 	}
-	bubble(t, func(t *testing.T, srv *engine.Engine, _ chan string) {
+	bubble(t, func(t *testing.T, srv *testServer, _ chan string) {
 		do := func(line string) any {
 			var args []any
 			for word := range strings.FieldsSeq(line) {
@@ -58,7 +56,7 @@ func TestThereUntilDue(t *testing.T) {
 		{"ZADD k 1 m -> ZPEXPIRE k 5 MEMBERS 1 m", "ZCARD k"},
 		{"ZADDEX k PX 5 MEMBERS 1 1 m", "ZCARD k"},
 	} {
-		bubble(t, func(t *testing.T, srv *engine.Engine, _ chan string) {
+		bubble(t, func(t *testing.T, srv *testServer, _ chan string) {
 			for begin := 0; begin < 1000; begin += 91 {
 				time.Sleep(time.Duration(begin) * time.Microsecond)
 				for line := range strings.SplitSeq(c.set, " -> ") {

@@ -17,10 +17,10 @@ import (
 )
 
 // stops are the ways in which a program ends a server.
-func stops() map[string]func(*engine.Engine) error {
-	return map[string]func(*engine.Engine) error{
-		"Close":    (*engine.Engine).Close,
-		"Shutdown": func(srv *engine.Engine) error { return srv.Shutdown(context.Background()) },
+func stops() map[string]func(*testServer) error {
+	return map[string]func(*testServer) error{
+		"Close":    (*testServer).Close,
+		"Shutdown": func(srv *testServer) error { return srv.Shutdown(context.Background()) },
 	}
 }
 
@@ -96,7 +96,7 @@ func TestDoBlockedAtClose(t *testing.T) {
 	}
 }
 
-func awaitBlocked(t *testing.T, srv *engine.Engine, n int) {
+func awaitBlocked(t *testing.T, srv *testServer, n int) {
 	t.Helper()
 	for t.Context().Err() == nil {
 		srv.Mu.Lock()
@@ -320,8 +320,8 @@ func TestDoTimes(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", c.args, got, c.sent)
 		}
 	}
-	mustDo(t, &Server{srv}, "SET", "k", "v", "PX", time.Hour)
-	if ttl := mustDo(t, &Server{srv}, "PTTL", "k"); ttl.(int64) > 3_600_000 || ttl.(int64) < 1_800_000 {
+	mustDo(t, srv.server(), "SET", "k", "v", "PX", time.Hour)
+	if ttl := mustDo(t, srv.server(), "PTTL", "k"); ttl.(int64) > 3_600_000 || ttl.(int64) < 1_800_000 {
 		t.Errorf("a deadline of one hour is %v ms", ttl)
 	}
 }

@@ -22,7 +22,8 @@
 //	internal/command      handlers of the commands on data, one file per family
 //	internal/admin        handlers of the commands on the server and its connections
 //	internal/scripting    EVAL, FCALL, function libraries
-//	internal/engine       the lock, turns, commit, dispatch, sessions, transports, persistence
+//	internal/transport    listeners, TLS, the two transports
+//	internal/engine       the lock, turns, commit, dispatch, sessions, persistence
 //	internal/keyspace     typed values behind two accessors
 //	internal/script       the Lua interpreter within limits
 //	internal/glob, longdouble, histogram, geo, hyperloglog
@@ -32,7 +33,7 @@
 // internal/engine/call.go, all that a handler sees; internal/engine/table.go, the
 // command table; internal/engine/unit.go, the commit of a command's effects; and
 // internal/keyspace/keyspace.go, the accessors of the data. Then internal/engine/session.go
-// and net.go show how commands arrive there. The package comment of internal/engine
+// and internal/transport/net.go show how commands arrive there. The package comment of internal/engine
 // explains the design.
 //
 // # Glossary

@@ -22,7 +22,7 @@ import (
 
 // under runs command lines with the server's lock, so that no transport handles an event
 // in between.
-func under(srv *engine.Engine, s *engine.Session, lines ...string) {
+func under(srv *testServer, s *engine.Session, lines ...string) {
 	for _, line := range lines {
 		var argv [][]byte
 		for _, word := range strings.Fields(line) {
@@ -34,26 +34,26 @@ func under(srv *engine.Engine, s *engine.Session, lines ...string) {
 }
 
 // waiting waits until so many clients are blocked.
-func waiting(t *testing.T, srv *engine.Engine, n int) {
+func waiting(t *testing.T, srv *testServer, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); (&Server{srv}).BlockedClients() != n; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); srv.server().BlockedClients() != n; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d clients are blocked, not %d", (&Server{srv}).BlockedClients(), n)
+			t.Fatalf("%d clients are blocked, not %d", srv.server().BlockedClients(), n)
 		}
 	}
 }
 
 // dials are ways to connect to a server.
-func dials(t *testing.T) map[string]func(*testing.T) (*engine.Engine, func() net.Conn) {
-	tcp := func(transport string) func(*testing.T) (*engine.Engine, func() net.Conn) {
-		return func(t *testing.T) (*engine.Engine, func() net.Conn) {
+func dials(t *testing.T) map[string]func(*testing.T) (*testServer, func() net.Conn) {
+	tcp := func(transport string) func(*testing.T) (*testServer, func() net.Conn) {
+		return func(t *testing.T) (*testServer, func() net.Conn) {
 			srv, addr := start(t, map[string]string{"transport": transport})
 			return srv, func() net.Conn { return dialRaw(t, addr).Conn }
 		}
 	}
-	ways := map[string]func(*testing.T) (*engine.Engine, func() net.Conn){
+	ways := map[string]func(*testing.T) (*testServer, func() net.Conn){
 		"net": tcp("net"),
-		"unix": func(t *testing.T) (*engine.Engine, func() net.Conn) {
+		"unix": func(t *testing.T) (*testServer, func() net.Conn) {
 			srv, _ := start(t, nil)
 			dir, err := os.MkdirTemp("", "socket") // not t.TempDir: the path of a socket must be short
 			if err != nil {
@@ -73,7 +73,7 @@ func dials(t *testing.T) map[string]func(*testing.T) (*engine.Engine, func() net
 				return newRawClient(t, nc).Conn
 			}
 		},
-		"pipe": func(t *testing.T) (*engine.Engine, func() net.Conn) {
+		"pipe": func(t *testing.T) (*testServer, func() net.Conn) {
 			srv, _ := start(t, nil)
 			return srv, func() net.Conn {
 				nc, err := srv.Dialer()(context.Background(), "", "")
@@ -83,7 +83,7 @@ func dials(t *testing.T) map[string]func(*testing.T) (*engine.Engine, func() net
 				return newRawClient(t, nc).Conn
 			}
 		},
-		"tls": func(t *testing.T) (*engine.Engine, func() net.Conn) {
+		"tls": func(t *testing.T) (*testServer, func() net.Conn) {
 			p := newPKI(t, t.TempDir(), "ca")
 			p.issue("server", &x509.Certificate{})
 			alice := p.issue("alice", &x509.Certificate{})

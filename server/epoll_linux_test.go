@@ -18,7 +18,7 @@ import (
 )
 
 // overBoth runs a test with both transports, and epoll with one loop and several.
-func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, srv *engine.Engine, addr string)) {
+func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, srv *testServer, addr string)) {
 	for _, c := range []struct {
 		transport string
 		procs     int
@@ -38,7 +38,7 @@ func overBoth(t *testing.T, config map[string]string, test func(t *testing.T, sr
 // TestManyClients blocks more clients than one epoll_wait reports, and serves them all
 // from one client.
 func TestManyClients(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *testServer, addr string) {
 		const n = 3*128 + 1
 		clients := make([]*rawClient, n)
 		for i := range clients {
@@ -101,7 +101,7 @@ func TestLargeArgumentIsTakenFirst(t *testing.T) {
 // TestBackPressure checks that the server stops reading a client that does not read its
 // replies, that this delays no other client, and that all replies arrive in the end.
 func TestBackPressure(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *testServer, addr string) {
 		lazy, other := dialRaw(t, addr), dialRaw(t, addr)
 		echo := strings.Repeat("x", 1<<20)
 		lazy.send("SET big " + echo[:60000] + "\r\nAPPEND big " + echo[:60000] + "\r\n")
@@ -146,7 +146,7 @@ func TestBackPressure(t *testing.T) {
 // TestServedBeforeBusy checks that clients of the same turn as a long script receive their
 // replies and messages while the script runs.
 func TestServedBeforeBusy(t *testing.T) {
-	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *engine.Engine, addr string) {
+	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *testServer, addr string) {
 		first, early, slow, told := dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr), dialRaw(t, addr)
 		for _, c := range []*rawClient{first, early, slow} {
 			c.send("PING\r\n")
@@ -192,7 +192,7 @@ func kill(t *testing.T, c *rawClient) {
 // TestBusyLoop checks that the other clients of a loop get BUSY while a script runs, and
 // that later commands of the script's client run when it has ended.
 func TestBusyLoop(t *testing.T) {
-	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *engine.Engine, addr string) {
+	overBoth(t, map[string]string{"busy-reply-threshold": "10"}, func(t *testing.T, srv *testServer, addr string) {
 		clients := make([]*rawClient, 8)
 		for i := range clients {
 			clients[i] = dialRaw(t, addr)
@@ -234,7 +234,7 @@ func TestBusyLoop(t *testing.T) {
 // TestHalfClosed checks that a half-closed client receives all replies, and that a client
 // that closes while it is blocked removes no element.
 func TestHalfClosed(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *testServer, addr string) {
 		c := dialRaw(t, addr)
 		c.send(strings.Repeat("PING\r\n", 1000))
 		c.Conn.(*net.TCPConn).CloseWrite()
@@ -255,7 +255,7 @@ func TestHalfClosed(t *testing.T) {
 // TestFanOut checks that messages arrive complete, in order, and in each receiver's
 // protocol version, with long pipelines of PUBLISH and with commands of the receivers.
 func TestFanOut(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *testServer, addr string) {
 		const receivers, publishers, messages = 40, 3, 2000
 		clients := make([]*rawClient, receivers)
 		for i := range clients {

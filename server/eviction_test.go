@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
 // evicting starts a server with a limit that leaves room for so many more bytes
 // than are in use, and returns what runs a command on it.
-func evicting(t *testing.T, policy string, room int64) (*engine.Engine, func(args ...string) any) {
+func evicting(t *testing.T, policy string, room int64) (*testServer, func(args ...string) any) {
 	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +38,7 @@ func evicting(t *testing.T, policy string, room int64) (*engine.Engine, func(arg
 }
 
 // evicted returns how many keys were.
-func evicted(srv *engine.Engine) (n int64) {
+func evicted(srv *testServer) (n int64) {
 	srv.Locked(func() { n = srv.EvictedKeys })
 	return n
 }

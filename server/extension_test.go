@@ -89,7 +89,7 @@ func TestSyntaxInErrors(t *testing.T) {
 // is the number.
 func TestOneInstant(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data.db")
-	times := func(srv *engine.Engine) string {
+	times := func(srv *testServer) string {
 		reply, err := srv.Do(t.Context(), "EVAL", `
 			local h = redis.call('HPEXPIRETIME', 'h', 'FIELDS', 1, 'f')[1]
 			local m = redis.call('ZPEXPIRETIME', 'z', 'MEMBERS', 1, 'm')[1]

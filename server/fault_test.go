@@ -18,6 +18,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // logBuffer takes what a server logs.
@@ -39,7 +40,7 @@ func (l *logBuffer) String() string {
 }
 
 // panicking gives a command another handler.
-func panicking(srv *engine.Engine, name string, run func(before func(*engine.Call), c *engine.Call)) {
+func panicking(srv *testServer, name string, run func(before func(*engine.Call), c *engine.Call)) {
 	cmd, _ := srv.Table.Find([][]byte{[]byte(name)})
 	before := cmd.Run
 	cmd.Run = func(c *engine.Call) { run(before, c) }
@@ -52,10 +53,10 @@ func TestPanic(t *testing.T) {
 	always := func(before func(*engine.Call), c *engine.Call) { panic("BUG: a test") }
 	for _, test := range []struct {
 		name    string
-		prepare func(*engine.Engine)
+		prepare func(*testServer)
 		send    string   // by the client
 		replies []string // to the client, before it is disconnected
-		act     func(*engine.Engine)
+		act     func(*testServer)
 		saves   bool   // its panic comes after a checkpoint
 		orElse  string // another possible reply
 		logged  []string
@@ -78,17 +79,17 @@ func TestPanic(t *testing.T) {
 			replies: []string{"+OK", "-" + engine.ErrInternal}, logged: []string{"command=\"EVAL", `which has called: DEBUG \"panic\"`},
 		},
 		{
-			name: "a series", prepare: func(srv *engine.Engine) { panicking(srv, "incr", always) },
+			name: "a series", prepare: func(srv *testServer) { panicking(srv, "incr", always) },
 			send:    "SET k 1\r\nSET k 2\r\nINCR k\r\nGET k\r\n",
 			replies: []string{"+OK", "+OK", "-" + engine.ErrInternal}, logged: []string{`command="INCR \"k\""`},
 		},
 		{
-			name: "secret", prepare: func(srv *engine.Engine) { panicking(srv, "auth", always) },
+			name: "secret", prepare: func(srv *testServer) { panicking(srv, "auth", always) },
 			send: "AUTH somebody hunter2\r\n", replies: []string{"-" + engine.ErrInternal},
 			logged: []string{`command="AUTH (redacted)"`}, absent: "hunter2",
 		},
 		{
-			name: "waiter", prepare: func(srv *engine.Engine) {
+			name: "waiter", prepare: func(srv *testServer) {
 				panicking(srv, "blpop", func(before func(*engine.Call), c *engine.Call) {
 					if c.Again {
 						c.Reply.Array(7) // half a reply
@@ -98,8 +99,8 @@ func TestPanic(t *testing.T) {
 				})
 			},
 			send: "PING\r\nBLPOP list 0\r\n", replies: []string{"+PONG", "-" + engine.ErrInternal},
-			act: func(srv *engine.Engine) {
-				for (&Server{srv}).BlockedClients() < 3 {
+			act: func(srv *testServer) {
+				for srv.server().BlockedClients() < 3 {
 					time.Sleep(time.Millisecond)
 				}
 				srv.Do(context.Background(), "LPUSH", "list", "x")
@@ -107,7 +108,7 @@ func TestPanic(t *testing.T) {
 			logged: []string{`command="BLPOP \"list\" \"0\""`},
 		},
 		{
-			name: "timer", prepare: func(srv *engine.Engine) {
+			name: "timer", prepare: func(srv *testServer) {
 				panicking(srv, "ping", func(_ func(*engine.Call), c *engine.Call) {
 					c.Wait(c.Now()+20, engine.KindList, func(*protocol.Reply) { panic("BUG: a test") }, []byte("other"))
 				})
@@ -115,7 +116,7 @@ func TestPanic(t *testing.T) {
 			send: "PING\r\n", logged: []string{`command=""`, "BUG: a test", "endWait"},
 		},
 		{
-			name: "keeper", act: func(srv *engine.Engine) {
+			name: "keeper", act: func(srv *testServer) {
 				srv.Locked(func() {
 					srv.Keeper.Results = append(srv.Keeper.Results, engine.Result{})
 					srv.Keeper.SaveRequested = true
@@ -125,16 +126,16 @@ func TestPanic(t *testing.T) {
 			saves: true, logged: []string{"keeper).account"},
 		},
 		{
-			name: "a goroutine without the lock", act: func(srv *engine.Engine) {
+			name: "a goroutine without the lock", act: func(srv *testServer) {
 				srv.Attempt(func() { panic("BUG: a test") })
 			},
 			logged: []string{"BUG: a test"},
 		},
 		{
-			name: "another while a script is busy", prepare: func(srv *engine.Engine) { srv.Config.BusyReplyThreshold = 1 },
+			name: "another while a script is busy", prepare: func(srv *testServer) { srv.Config.BusyReplyThreshold = 1 },
 			// The connections close while the goroutine of the script may still reply.
 			send: "EVAL \"while true do end\" 0\r\n", orElse: "-" + engine.ErrInternal + "\r\n",
-			act: func(srv *engine.Engine) {
+			act: func(srv *testServer) {
 				c1, _ := srv.Dialer()(context.Background(), "", "")
 				defer c1.Close()
 				r := bufio.NewReader(c1)
@@ -154,8 +155,8 @@ func TestPanic(t *testing.T) {
 			logged: []string{`command="SCRIPT KILL"`},
 		},
 		{
-			name: "the last save", prepare: func(srv *engine.Engine) { srv.Ending.Save = true },
-			act: func(srv *engine.Engine) {
+			name: "the last save", prepare: func(srv *testServer) { srv.Ending.Save = true },
+			act: func(srv *testServer) {
 				srv.Locked(func() { srv.Keeper.Results = append(srv.Keeper.Results, engine.Result{}) })
 				srv.Shutdown(context.Background())
 			},
@@ -193,7 +194,7 @@ func TestPanic(t *testing.T) {
 					_, err := srv.Do(ctx, "BRPOP", "nothing", 0)
 					waiting <- err
 				}()
-				for (&Server{srv}).BlockedClients() == 0 {
+				for srv.server().BlockedClients() == 0 {
 					time.Sleep(time.Millisecond)
 				}
 				dial := func() net.Conn {
@@ -336,14 +337,14 @@ func TestPanicWhileParsing(t *testing.T) {
 	defer srv.Close()
 	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	s.Authenticated = false
-	c := &engine.Input{Srv: srv, Sess: s}
+	c := &transport.Input{Sess: s}
 	copy(c.Reader.Space(), "PING\r\n")
 	c.Reader.Filled(6)
 	users := srv.ACL
 	srv.ACL = nil
 	err = c.Parse()
 	srv.ACL = users
-	if err != engine.ErrParsing || !strings.Contains(strings.ToLower(log.String()), "parse(") || len(c.Batch) > 0 {
+	if err != transport.ErrParsing || !strings.Contains(strings.ToLower(log.String()), "parse(") || len(c.Batch) > 0 {
 		t.Errorf("%v, %d commands; log: %s", err, len(c.Batch), log.String())
 	}
 	if _, err := srv.Do(context.Background(), "PING"); err != nil {

@@ -109,17 +109,17 @@ func importCommands(path string, databases int, o *archive.Import, run func(*eng
 	if databases != 0 {
 		values["databases"] = strconv.Itoa(databases)
 	}
-	srv, err := engine.New(engine.Options{Config: values}, wiring())
+	srv, err := New(Options{Config: values})
 	if err != nil {
 		return out, err
 	}
 	defer srv.Close()
-	if err := run(srv, &out); err != nil {
+	if err := run(srv.engine, &out); err != nil {
 		return out, err
 	}
-	srv.Locked(func() {
+	srv.engine.Locked(func() {
 		var keys int
-		keys, err = archive.Save(path, srv.Keys, o.Progress)
+		keys, err = archive.Save(path, srv.engine.Keys, o.Progress)
 		out.Keys = int64(keys)
 	})
 	return out, err

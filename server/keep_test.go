@@ -27,7 +27,7 @@ import (
 // keep returns a server that keeps its data in the file at path, and has loaded
 // them. Unless config says otherwise, it keeps a journal and writes nothing before it
 // is closed without being asked for.
-func keep(t testing.TB, path string, config map[string]string) *engine.Engine {
+func keep(t testing.TB, path string, config map[string]string) *testServer {
 	t.Helper()
 	srv, err := openKeep(path, config)
 	if err != nil {
@@ -37,7 +37,7 @@ func keep(t testing.TB, path string, config map[string]string) *engine.Engine {
 	return srv
 }
 
-func openKeep(path string, config map[string]string) (*engine.Engine, error) {
+func openKeep(path string, config map[string]string) (*testServer, error) {
 	c := map[string]string{"save": "1000000 1", "enable-debug-command": "yes"}
 	for name, value := range config {
 		c[name] = value
@@ -54,7 +54,7 @@ func openKeep(path string, config map[string]string) (*engine.Engine, error) {
 }
 
 // say runs a command line, split at spaces, and returns the reply or the error.
-func say(srv *engine.Engine, line string) string {
+func say(srv *testServer, line string) string {
 	var args []any
 	for _, word := range strings.Fields(line) {
 		if word == `""` {
@@ -65,7 +65,7 @@ func say(srv *engine.Engine, line string) string {
 	return sayArgs(srv, args...)
 }
 
-func sayArgs(srv *engine.Engine, args ...any) string {
+func sayArgs(srv *testServer, args ...any) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	reply, err := srv.Do(ctx, args...)
@@ -77,7 +77,7 @@ func sayArgs(srv *engine.Engine, args ...any) string {
 
 // must runs command lines, each of which has to have the reply behind its "->",
 // or any but an error.
-func must(t testing.TB, srv *engine.Engine, lines ...string) {
+func must(t testing.TB, srv *testServer, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
 		line, want, given := strings.Cut(line, " -> ")
@@ -101,10 +101,10 @@ func must(t testing.TB, srv *engine.Engine, lines ...string) {
 }
 
 // digestOf sums up all data but their deadlines.
-func digestOf(srv *engine.Engine) string { return say(srv, "DEBUG DIGEST") }
+func digestOf(srv *testServer) string { return say(srv, "DEBUG DIGEST") }
 
 // infoOf returns a field of INFO.
-func infoOf(t testing.TB, srv *engine.Engine, field string) string {
+func infoOf(t testing.TB, srv *testServer, field string) string {
 	t.Helper()
 	for line := range strings.Lines(sayArgs(srv, "INFO", "everything")) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
@@ -126,7 +126,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 }
 
 // quiet waits until the keeper has nothing to do.
-func quiet(t testing.TB, srv *engine.Engine) {
+func quiet(t testing.TB, srv *testServer) {
 	t.Helper()
 	k := srv.Keeper
 	eventually(t, "the keeper rests", func() (rests bool) {
@@ -138,7 +138,7 @@ func quiet(t testing.TB, srv *engine.Engine) {
 }
 
 // again closes a server and returns another with the same file.
-func again(t testing.TB, srv *engine.Engine, config map[string]string) *engine.Engine {
+func again(t testing.TB, srv *testServer, config map[string]string) *testServer {
 	t.Helper()
 	path := srv.Keeper.Path
 	if err := srv.Close(); err != nil {
@@ -181,7 +181,7 @@ func TestSaveInAlways(t *testing.T) {
 }
 
 // dialKeep connects to a server without a socket.
-func dialKeep(t *testing.T, srv *engine.Engine) *rawClient {
+func dialKeep(t *testing.T, srv *testServer) *rawClient {
 	t.Helper()
 	nc, err := srv.Dialer()(context.Background(), "", "")
 	if err != nil {
@@ -191,7 +191,7 @@ func dialKeep(t *testing.T, srv *engine.Engine) *rawClient {
 }
 
 // saves returns how often the data were saved.
-func saves(t testing.TB, srv *engine.Engine) int {
+func saves(t testing.TB, srv *testServer) int {
 	n, err := strconv.Atoi(infoOf(t, srv, "rdb_saves"))
 	if err != nil {
 		t.Fatal(err)
@@ -679,7 +679,7 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 }
 
 // fill makes n strings, without the commands.
-func fill(srv *engine.Engine, n, size int) {
+func fill(srv *testServer, n, size int) {
 	for at := 0; at < n; at += 10_000 {
 		srv.Locked(func() {
 			for i := at; i < min(n, at+10_000); i++ {
@@ -774,7 +774,7 @@ func TestCloseWhileLoading(t *testing.T) {
 }
 
 // lowerLimits makes a keeper rewrite its file all the time.
-func lowerLimits(srv *engine.Engine, waste int64) {
+func lowerLimits(srv *testServer, waste int64) {
 	srv.Locked(func() {
 		srv.Keeper.Limits = engine.KeepLimits{Pending: 1 << 20, Journal: 16 << 10, Waste: waste, Cleared: 50}
 	})

@@ -102,7 +102,7 @@ func TestRandomkeyFair(t *testing.T) {
 	}
 }
 
-func do(t *testing.T, srv *engine.Engine, args ...any) any {
+func do(t *testing.T, srv *testServer, args ...any) any {
 	t.Helper()
 	reply, err := srv.Do(t.Context(), args...)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestWaitUnblocked(t *testing.T) {
 			t.Fatalf("WAIT 1 0: %q", out)
 		}
 		do(t, srv, "PING")
-		if woken || (&Server{srv}).BlockedClients() != 1 {
+		if woken || srv.server().BlockedClients() != 1 {
 			t.Fatal("WAIT 1 0 does not wait")
 		}
 		if n := do(t, srv, "CLIENT", "UNBLOCK", s.ID, test.how); n != int64(1) {

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // The lock is held for at most 5 ms of processor time while a mass of members
@@ -68,7 +66,7 @@ func TestMeasureIdleClients(t *testing.T) {
 // more than it buffers.
 func TestMeasureIdle(t *testing.T) {
 	measured(t)
-	overBoth(t, nil, func(t *testing.T, srv *engine.Engine, addr string) {
+	overBoth(t, nil, func(t *testing.T, srv *testServer, addr string) {
 		for range 10 {
 			c := dialRaw(t, addr)
 			c.send("BLPOP list 0\r\n" + strings.Repeat("PING "+strings.Repeat("x", 1000)+"\r\n", 1500))

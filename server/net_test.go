@@ -22,7 +22,7 @@ import (
 )
 
 // start serves on a loopback port until the test ends.
-func start(t *testing.T, config map[string]string) (srv *engine.Engine, addr string) {
+func start(t *testing.T, config map[string]string) (srv *testServer, addr string) {
 	t.Helper()
 	srv, err := newEngine(Options{Config: config})
 	if err != nil {
@@ -139,7 +139,7 @@ func TestPipelineBeforeReading(t *testing.T) {
 	}
 }
 
-func pipe(t *testing.T, srv *engine.Engine) *rawClient {
+func pipe(t *testing.T, srv *testServer) *rawClient {
 	nc, err := srv.Dialer()(context.Background(), "", "")
 	if err != nil {
 		t.Fatal(err)

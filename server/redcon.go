@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tidwall/redcon"
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // Redcon mounts srv in a program that runs a redcon server: it returns the three
@@ -43,14 +43,14 @@ import (
 //   - Errors in the protocol have redcon's texts; "*0" and empty lines of the inline
 //     form are treated in its way, too.
 func Redcon(srv *Server) (handler func(redcon.Conn, redcon.Command), accept func(redcon.Conn) bool, closed func(redcon.Conn, error)) {
-	m := &redconMount{srv: srv.engine}
+	m := &redconMount{srv: srv.transport}
 	return m.handle, m.accept, m.closed
 }
 
 // redconMount serves the connections of a redcon server.
 type redconMount struct {
-	srv   *engine.Engine
-	conns sync.Map // redcon.Conn to *engine.Attached, while redcon serves it
+	srv   *transport.Transport
+	conns sync.Map // redcon.Conn to *transport.Attached, while redcon serves it
 }
 
 // maxBuffered is how many bytes of replies may wait in redcon's buffer while a pipeline
@@ -69,7 +69,7 @@ func (m *redconMount) accept(conn redcon.Conn) bool {
 
 func (m *redconMount) closed(conn redcon.Conn, _ error) {
 	if c, ok := m.conns.LoadAndDelete(conn); ok {
-		c := c.(*engine.Attached)
+		c := c.(*transport.Attached)
 		c.End(func([]byte) error { return nil }) // the connection is closed
 		c.Done()
 	}
@@ -82,7 +82,7 @@ func (m *redconMount) handle(conn redcon.Conn, cmd redcon.Command) {
 		conn.Close()
 		return
 	}
-	c := found.(*engine.Attached)
+	c := found.(*transport.Attached)
 	var in redconInput
 	in.add(cmd)
 	for _, next := range conn.ReadPipeline() {
@@ -97,9 +97,9 @@ func (m *redconMount) handle(conn redcon.Conn, cmd redcon.Command) {
 		return nil
 	})
 	switch progress {
-	case engine.Ended:
+	case transport.Ended:
 		conn.Close()
-	case engine.Detach:
+	case transport.Detach:
 		m.conns.Delete(conn)
 		go serveDetached(conn.Detach(), c, rest)
 	}
@@ -144,7 +144,7 @@ const (
 
 // serveDetached serves a detached connection until its end. A second goroutine reads
 // commands, so that the end of the connection is noticed while the session is blocked.
-func serveDetached(d redcon.DetachedConn, c *engine.Attached, commands [][][]byte) {
+func serveDetached(d redcon.DetachedConn, c *transport.Attached, commands [][][]byte) {
 	defer c.Done()
 	d.NetConn().SetReadDeadline(time.Time{}) // that of redcon's idle timeout
 	if c.Leaving() {
@@ -184,7 +184,7 @@ func serveDetached(d redcon.DetachedConn, c *engine.Attached, commands [][][]byt
 		rest, progress := c.Run(in.commands, in.bytes, write)
 		in = redconInput{commands: rest}
 		switch {
-		case progress == engine.Ended:
+		case progress == transport.Ended:
 			return
 		case !open:
 			if failed != "" {

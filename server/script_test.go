@@ -48,10 +48,10 @@ func TestEndlessLibrary(t *testing.T) {
 	endless := "#!lua name=endless\nwhile true do end"
 	var payload []byte
 	srv.Locked(func() {
-		payload = command.Codec(srv).AppendFunctions(nil, []string{endless})
+		payload = command.Codec(srv.Engine).AppendFunctions(nil, []string{endless})
 		srv.Scripting.LoadTime = 20 * time.Millisecond
 		srv.Keys.DB(keyspace.InternalDB).Put([]byte("endless"), keyspace.NewString([]byte(endless)), false)
-		scripting.LoadLibraries(srv)
+		scripting.LoadLibraries(srv.Engine)
 		if n := srv.Keys.DB(keyspace.InternalDB).Len(); n != 2 {
 			t.Errorf("%d libraries are kept, want 2", n)
 		}

@@ -10,11 +10,15 @@ import (
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // Server is the keyspace, the command table, and the sessions of its clients.
 // Create one with [New]. All methods are safe for concurrent use.
-type Server struct{ engine *engine.Engine }
+type Server struct {
+	engine    *engine.Engine
+	transport *transport.Transport
+}
 
 // Options configure a Server. The zero value is a server with the defaults of Redis
 // without a configuration file, without persistence and without a log.
@@ -71,19 +75,15 @@ type PanicError = engine.PanicError
 // [Server.Dialer] at once, over the network with [Server.Serve]. It returns an
 // error if a parameter is unknown or has an invalid value.
 func New(o Options) (*Server, error) {
-	e, err := newEngine(o)
+	srv := new(Server)
+	p, err := parts(o, &srv.transport)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{e}, nil
-}
-
-func newEngine(o Options) (*engine.Engine, error) {
-	p, err := parts(o)
-	if err != nil {
+	if srv.engine, err = engine.New(o.engine(), p); err != nil {
 		return nil, err
 	}
-	return engine.New(o.engine(), p)
+	return srv, nil
 }
 
 // CheckConfig returns the error with which New, or ListenAndServe, would refuse the
@@ -92,19 +92,20 @@ func newEngine(o Options) (*engine.Engine, error) {
 // it can be called beside a running server. Whether ports are free and the rest of the
 // file is sound only a start can tell.
 func CheckConfig(o Options) error {
-	p, err := parts(o)
+	var t *transport.Transport
+	p, err := parts(o, &t)
 	if err != nil {
 		return err
 	}
-	return engine.CheckConfig(o.engine(), p)
+	if err := engine.CheckConfig(o.engine(), p); err != nil {
+		return err
+	}
+	return t.CheckListening()
 }
 
 // engine returns the options of the engine.
 func (o Options) engine() engine.Options {
-	return engine.Options{
-		Config: o.Config, File: o.File, Listeners: o.Listeners, TLSListeners: o.TLSListeners,
-		ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel,
-	}
+	return engine.Options{Config: o.Config, File: o.File, ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel}
 }
 
 // ReadArgs parses a command line as redis-server does: optionally a configuration
@@ -124,12 +125,12 @@ func Version() string { return admin.Version() }
 // ListenAndServe listens on the configured addresses and serves clients until
 // Shutdown or Close. It always returns an error; after these two,
 // ErrServerClosed, and a *PanicError if the server has panicked.
-func (srv *Server) ListenAndServe() (err error) { return srv.engine.ListenAndServe() }
+func (srv *Server) ListenAndServe() (err error) { return srv.transport.ListenAndServe() }
 
 // Listening waits until ListenAndServe has opened the configured sockets, or until
 // ctx ends, and then returns ctx's error. The data may not be loaded by then, see
 // [Server.Ready].
-func (srv *Server) Listening(ctx context.Context) error { return srv.engine.Listening(ctx) }
+func (srv *Server) Listening(ctx context.Context) error { return srv.transport.Listening(ctx) }
 
 // Ready waits until the data are loaded from the file, or ctx ends, and returns the
 // error, if any. Until then commands that need the data receive the error -LOADING.
@@ -140,12 +141,12 @@ func (srv *Server) Ready(ctx context.Context) error { return srv.engine.Ready(ct
 // Serve accepts clients on l until Shutdown or Close, and closes l. It always
 // returns an error; after these two, ErrServerClosed, and a *PanicError if the
 // server has panicked.
-func (srv *Server) Serve(l net.Listener) (err error) { return srv.engine.Serve(l) }
+func (srv *Server) Serve(l net.Listener) (err error) { return srv.transport.Serve(l) }
 
 // ServeTLS is [Server.Serve] for clients that speak TLS, as the parameters whose
 // names begin with tls- say. A program that has a tls.Config of its own passes
 // Serve a listener of [tls.NewListener] instead.
-func (srv *Server) ServeTLS(l net.Listener) (err error) { return srv.engine.ServeTLS(l) }
+func (srv *Server) ServeTLS(l net.Listener) (err error) { return srv.transport.ServeTLS(l) }
 
 // Do executes one command without a connection and returns its reply in RESP3, as
 // decoded by [protocol.Decode]: nil, int64, float64, bool, string, []any,
@@ -188,7 +189,7 @@ func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 // After Close or Shutdown it returns ErrServerClosed. These close its connections
 // as they close those of a network.
 func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return srv.engine.Dialer()
+	return srv.transport.Dialer()
 }
 
 // Save writes all changes to the data file and waits until they are on the disk, or
@@ -251,8 +252,8 @@ func (srv *Server) Signaled(interrupt bool) (err error) { return srv.engine.Sign
 // disconnected. If ctx ends first, the remaining connections are closed at once and
 // Shutdown returns ctx's error. Then changes are written to the file, unless the
 // save rules are empty; if that fails, the error says so.
-func (srv *Server) Shutdown(ctx context.Context) (err error) { return srv.engine.Shutdown(ctx) }
+func (srv *Server) Shutdown(ctx context.Context) (err error) { return srv.transport.Shutdown(ctx) }
 
 // Close closes all listeners and connections at once. It still writes changes to
 // the file.
-func (srv *Server) Close() (err error) { return srv.engine.Close() }
+func (srv *Server) Close() (err error) { return srv.transport.Close() }

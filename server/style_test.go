@@ -87,6 +87,10 @@ func mayImport() map[string]struct{ imports, why string } {
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
+		"server/internal/transport": {
+			"protocol server/internal/config server/internal/engine golang.org/x/sys",
+			"transports move bytes between sockets and sessions: they know no commands, keys or values",
+		},
 		"server/internal/command": {
 			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/rdb zset " +
 				"server/internal/engine server/internal/glob server/internal/longdouble github.com/zeebo/xxh3",
@@ -104,7 +108,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/internal/keyspace server/rdb " +
-				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/scripting github.com/tidwall/redcon",
+				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/scripting server/internal/transport github.com/tidwall/redcon",
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},

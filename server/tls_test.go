@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // pki is a certificate authority and the directory of its certificates.
@@ -123,7 +124,7 @@ func (b *syncBuffer) String() string {
 }
 
 // startTLS serves clients that speak TLS until the test ends.
-func startTLS(t *testing.T, config map[string]string) (srv *engine.Engine, addr string, log *syncBuffer) {
+func startTLS(t *testing.T, config map[string]string) (srv *testServer, addr string, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
 	level := new(slog.LevelVar)
@@ -227,9 +228,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("plain text is answered: %q", b)
 	}
 	waitFor(t, func() bool {
-		srv.Lifecycle.Lock()
-		defer srv.Lifecycle.Unlock()
-		return len(srv.Conns) == 0
+		return srv.Clients() == 0
 	})
 }
 
@@ -583,11 +582,7 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	if _, err := pingTLS(addr, alice); err != nil {
 		t.Fatalf("beside silent clients: %v", err)
 	}
-	clients := func() int {
-		srv.Lifecycle.Lock()
-		defer srv.Lifecycle.Unlock()
-		return len(srv.Conns)
-	}
+	clients := srv.Clients
 	waitFor(t, func() bool { return clients() == 30 })
 	stuck, err := tls.Dial("tcp", addr, alice)
 	if err != nil {
@@ -646,7 +641,7 @@ func TestTLSHandshakeTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			io.Copy(io.Discard, client)
-			if took := time.Since(start); took != engine.HandshakeTimeout {
+			if took := time.Since(start); took != transport.HandshakeTimeout {
 				t.Errorf("after %q a client may be silent for %v", some, took)
 			}
 		}
@@ -684,7 +679,7 @@ func TestTLSVersions(t *testing.T) {
 
 func TestTLSCiphers(t *testing.T) {
 	named := map[uint16]string{}
-	for _, c := range engine.CipherSuites() {
+	for _, c := range transport.CipherSuites() {
 		named[c.ID] = c.Name
 	}
 	for text, want := range map[string]string{
@@ -711,7 +706,7 @@ func TestTLSCiphers(t *testing.T) {
 		"ECDHE+NULL":             "",
 		"TLS_AES_128_GCM_SHA256": "",
 	} {
-		ids, err := engine.ParseCiphers(text)
+		ids, err := transport.ParseCiphers(text)
 		var names []string
 		for _, id := range ids {
 			names = append(names, named[id])
@@ -725,7 +720,7 @@ func TestTLSCiphers(t *testing.T) {
 	}
 	if path, err := osexec.LookPath("openssl"); err == nil {
 		// Every name is one of OpenSSL's.
-		for _, c := range engine.CipherSuites() {
+		for _, c := range transport.CipherSuites() {
 			out, err := osexec.Command(path, "ciphers", "-v", c.Name+":@SECLEVEL=0").CombinedOutput()
 			if !strings.Contains(string(out), c.Name+" ") && !strings.Contains(c.Name, "DES") { // of which it is often built without
 				t.Errorf("openssl ciphers %s: %s, %v", c.Name, out, err)
@@ -754,18 +749,18 @@ func TestTLSKeyPassword(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrong := engine.ErrKeyPassword
+		wrong := transport.ErrKeyPassword
 		if strings.Contains(path, "scrypt") {
-			wrong = engine.ErrKeyMethod
+			wrong = transport.ErrKeyMethod
 		}
-		for password, wantErr := range map[string]error{"": engine.ErrKeyEncrypted, "no": wrong} {
-			if _, err := engine.DecryptKey(file, password); err != wantErr {
+		for password, wantErr := range map[string]error{"": transport.ErrKeyEncrypted, "no": wrong} {
+			if _, err := transport.DecryptKey(file, password); err != wantErr {
 				t.Errorf("%s with the password %q: %v, want %v", path, password, err, wantErr)
 			}
 		}
-		key, err := engine.DecryptKey(file, "secret")
+		key, err := transport.DecryptKey(file, "secret")
 		if strings.Contains(path, "scrypt") {
-			if err != engine.ErrKeyMethod {
+			if err != transport.ErrKeyMethod {
 				t.Errorf("%s: %v", path, err)
 			}
 			continue
@@ -783,7 +778,7 @@ func TestTLSKeyPassword(t *testing.T) {
 			t.Errorf("%s: another key, %v", path, err)
 		}
 	}
-	if got, err := engine.DecryptKey(plain, "whatever"); err != nil || !bytes.Equal(got, plain) {
+	if got, err := transport.DecryptKey(plain, "whatever"); err != nil || !bytes.Equal(got, plain) {
 		t.Errorf("a key without a password: %v", err)
 	}
 }
@@ -795,15 +790,15 @@ func TestTLSKeyDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	block, _ := pem.Decode(file)
-	if _, err := engine.DecryptPKCS8(block.Bytes, "secret"); err != nil {
+	if _, err := transport.DecryptPKCS8(block.Bytes, "secret"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range block.Bytes {
-		engine.DecryptPKCS8(block.Bytes[:i], "secret")
+		transport.DecryptPKCS8(block.Bytes[:i], "secret")
 		for _, x := range []byte{1, 0x80, 0xff} {
 			damaged := bytes.Clone(block.Bytes)
 			damaged[i] ^= x
-			engine.DecryptPKCS8(damaged, "secret")
+			transport.DecryptPKCS8(damaged, "secret")
 		}
 	}
 }

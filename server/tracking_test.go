@@ -33,7 +33,7 @@ func heard(s *engine.Session) string {
 }
 
 // newSessions returns a server and sessions.
-func newSessions(t *testing.T, n int) (*engine.Engine, []*engine.Session) {
+func newSessions(t *testing.T, n int) (*testServer, []*engine.Session) {
 	t.Helper()
 	srv, err := newEngine(Options{})
 	if err != nil {

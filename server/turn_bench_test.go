@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // BenchmarkTurn is a pipeline of 16 commands, from the bytes that have arrived to
@@ -20,7 +21,7 @@ func BenchmarkTurn(b *testing.B) {
 	defer srv.Close()
 	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	defer s.Close()
-	c := &engine.Input{Srv: srv, Sess: s}
+	c := &transport.Input{Sess: s}
 	var spare []byte
 	feed := func(in []byte) {
 		for len(in) > 0 {

@@ -17,7 +17,7 @@ import (
 // waits runs blocking commands, each in a goroutine, in the order given. It sends their
 // replies, with the milliseconds until then, to the channel. It is for bubbles of
 // synctest.
-func waits(srv *engine.Engine, answers chan<- string, lines ...string) {
+func waits(srv *testServer, answers chan<- string, lines ...string) {
 	start := time.Now()
 	for i, line := range lines {
 		go func() {
@@ -36,7 +36,7 @@ func waits(srv *engine.Engine, answers chan<- string, lines ...string) {
 }
 
 // bubble runs a test in a bubble, with an empty server.
-func bubble(t *testing.T, test func(t *testing.T, srv *engine.Engine, answers chan string)) {
+func bubble(t *testing.T, test func(t *testing.T, srv *testServer, answers chan string)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := newEngine(Options{})
 		if err != nil {
@@ -82,7 +82,7 @@ func silent(t *testing.T, answers <-chan string) {
 // TestServedWhenDue checks that due members are served exactly at their time, to the
 // clients that are blocked longest.
 func TestServedWhenDue(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
+	bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 		waits(srv, answers,
 			"BZPOPBYSCORE 0 1 due -inf @now",
 			"BZPOPBYSCORE 0 2 other due -inf @now",
@@ -102,7 +102,7 @@ func TestServedWhenDue(t *testing.T) {
 // TestDueTogether checks that of several members that fall due together each waiter gets
 // one, in the order of blocking, and that the rest stays.
 func TestDueTogether(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
+	bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 		must(t, srv, "ZADD due @now+1s a @now+1s b @now+1s c")
 		waits(srv, answers, "BZPOPBYSCORE 0 1 due (@now-1m @now", "BZPOPBYSCORE 0 1 due (@now-1m @now")
 		time.Sleep(time.Second)
@@ -121,7 +121,7 @@ func TestDueTogether(t *testing.T) {
 // TestFirstComeAcrossRanges checks that waiters for different ranges are served in the
 // order of blocking.
 func TestFirstComeAcrossRanges(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
+	bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 		waits(srv, answers, "BZPOPBYSCORE 0 1 k 6 10", "BZPOPBYSCORE 0 1 k 0 10", "BZPOPMIN k 0", "BZPOPBYSCORE 0 1 k 5 5", "BZPOPBYSCORE 0 1 k 0 10")
 		for i, want := range []string{"2 after 0: [k [[x 5]]]", "3 after 0: [k x 5]", "4 after 0: [k [[x 5]]]", "5 after 0: [k [[x 5]]]"} {
 			must(t, srv, "ZADD k 5 x")
@@ -138,7 +138,7 @@ func TestFirstComeAcrossRanges(t *testing.T) {
 // TestDueWaitersServedFirst checks that due waiters are served before any command that runs
 // later, even when the timer is late.
 func TestDueWaitersServedFirst(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
+	bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 		must(t, srv, "ZADD due @now+1s a")
 		waits(srv, answers, "BZPOPBYSCORE 0 1 due -inf @now")
 		srv.Time.Offset.Add(int64(time.Hour)) // the timer does not know yet
@@ -150,7 +150,7 @@ func TestDueWaitersServedFirst(t *testing.T) {
 // TestClosedBeforeDue checks that a closed client is not served, even if the lock hold
 // that removes it is the first after the deadline.
 func TestClosedBeforeDue(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *engine.Engine, _ chan string) {
+	bubble(t, func(t *testing.T, srv *testServer, _ chan string) {
 		must(t, srv, "ZADD due @now+1s a")
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
@@ -190,7 +190,7 @@ func TestAlarmFollowsKey(t *testing.T) {
 		{"SWAPDB 0 1", "1 after 9000: <nil>"},
 	} {
 		t.Run(test.change, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
+			bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 				must(t, srv, "ZADD due @now+2s a", "ZADD later @now+5s b")
 				waits(srv, answers, "BZPOPBYSCORE 9 1 due -inf @now")
 				must(t, srv, test.change)
@@ -203,7 +203,7 @@ func TestAlarmFollowsKey(t *testing.T) {
 // TestManyWaiters checks that a change tests waiters with equal conditions once, and
 // retries only waiters that it serves.
 func TestManyWaiters(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
+	bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 		const n = 2000
 		var lines []string
 		for range n {
@@ -273,7 +273,7 @@ func TestReaches(t *testing.T) {
 // time that passes. Whenever the server is idle, no client waits for an existing member.
 func TestWaitersAreServed(t *testing.T) {
 	for seed := range uint64(20) {
-		bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
+		bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
 			bounds := []string{"-inf", "@now-3s", "(@now-1s", "@now", "(@now", "@now+1s", "@nowms", "5", "+inf", "@now-500ms"}
 			scores := func() string {
@@ -336,7 +336,7 @@ func TestWaitersAreServed(t *testing.T) {
 // A client that leaves finds its line in the queue without a search, also after others
 // have left; those that remain are served in order of arrival.
 func TestWideLinesLeave(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *engine.Engine, answers chan string) {
+	bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 		const n = 200
 		var leave []context.CancelFunc
 		for i := range n {

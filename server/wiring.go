@@ -5,6 +5,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/scripting"
+	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // families returns the rows of the command table. The file with the handlers of a
@@ -48,14 +49,23 @@ func families() [][]engine.Command {
 	}
 }
 
-// wiring returns the parts that an engine is made of.
-func wiring() engine.Parts {
-	return engine.Parts{Commands: families(), Loaded: scripting.LoadLibraries}
+// wiring returns the parts that every engine is made of: see parts.
+func wiring(o Options, t **transport.Transport) engine.Parts {
+	return engine.Parts{
+		Commands: families(),
+		Loaded:   scripting.LoadLibraries,
+		Transport: func(e *engine.Engine) (engine.Transport, error) {
+			var err error
+			*t, err = transport.New(e, transport.Options{Listeners: o.Listeners, TLSListeners: o.TLSListeners})
+			return *t, err
+		},
+	}
 }
 
-// parts returns the parts of an engine with the commands of the options.
-func parts(o Options) (engine.Parts, error) {
-	p := wiring()
+// parts returns the parts of an engine with the commands of the options. The engine
+// sets t to its transport.
+func parts(o Options, t **transport.Transport) (engine.Parts, error) {
+	p := wiring(o, t)
 	rows, err := programCommands(o.Commands, p.Commands)
 	p.Commands = append(p.Commands, rows)
 	return p, err

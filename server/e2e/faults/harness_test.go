@@ -70,14 +70,14 @@ func build(t testing.TB) string {
 // A kind is a kind of server: zsetd with one of its transports, or redis-server.
 type kind struct {
 	name string
-	env  []string
+	args []string
 }
 
 // The kinds of servers. Plain sockets are served by the transport epoll unless
 // something else is asked for.
 var (
 	zsetdEpoll  = kind{name: "zsetd"}
-	zsetdNet    = kind{name: "zsetd-net", env: []string{"ZSETD_TRANSPORT=net"}}
+	zsetdNet    = kind{name: "zsetd-net", args: []string{"--transport", "net"}}
 	redisServer = kind{name: "redis-server"}
 	both        = []kind{zsetdEpoll, zsetdNet}
 	all         = []kind{zsetdEpoll, zsetdNet, redisServer}
@@ -137,10 +137,10 @@ func (k kind) startAs(t testing.TB, as []string, args ...string) *process {
 		if k.ours() {
 			line = append(line, "--dbfilename", "", "--log-format", "logfmt") // complaints looks for errors
 		}
-		line = append(line, args...)
+		line = append(append(line, k.args...), args...)
 		p := &process{kind: k, t: t, cmd: exec.Command(line[0], line[1:]...), addr: "127.0.0.1:" + port, dir: dir, done: make(chan struct{})}
 		p.cmd.Dir = dir
-		p.cmd.Env = append(environment(), k.env...)
+		p.cmd.Env = environment()
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // not left behind if the test is killed
 		log, err := os.Create(filepath.Join(dir, "log"))
 		if err != nil {

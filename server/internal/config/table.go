@@ -20,7 +20,7 @@ func Parameters() []Parameter {
 			about("Idle timeout of clients in seconds; 0 disables it. It also disconnects a client that takes longer than this to send or receive a kilobyte."),
 		// Hidden: a client that sets every parameter of CONFIG GET * again skips
 		// only those that are immutable in Redis.
-		enum("transport", "epoll", func(c *Settings) *string { return &c.Transport }, "net", "epoll").immutable().hide().
+		enum("transport", defaultTransport, func(c *Settings) *string { return &c.Transport }, "net", "epoll").immutable().hide().
 			about("Network transport: `epoll` (Linux) serves all connections without TLS with a few goroutines; `net` serves each connection with a goroutine."),
 		number("tcp-keepalive", 300, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.TCPKeepalive }).
 			about("Interval of TCP keep-alive probes in seconds, for new connections; 0 disables them."),

@@ -17,9 +17,6 @@ func CheckConfig(o Options, p Parts) error {
 	if err != nil {
 		return err
 	}
-	if err := srv.checkListening(&srv.Config); err != nil {
-		return err
-	}
 	for _, p := range []struct{ name, path string }{
 		{"logfile", srv.Config.Logfile}, {"pidfile", srv.Config.Pidfile},
 	} {

@@ -20,12 +20,13 @@ func TestAddedCheck(t *testing.T) {
 				c.Reply.OK()
 			},
 		}}},
-		Loaded: func(*Engine) {},
+		Loaded:    func(*Engine) {},
+		Transport: func(*Engine) (Transport, error) { return nil, nil }, // no command needs it
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer srv.Close()
+	defer srv.Finish()
 	s := srv.NewSession(Peer{FD: -1, Wake: func() {}})
 	defer s.Close()
 	turn := func(commands, wantRan, wantAsked, wantRefused int) {

@@ -107,13 +107,13 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 	undo := func() {}
 	if tlsChanged := first(func(name string) bool { return strings.HasPrefix(name, "tls-") }); tlsChanged != "" {
 		var err error
-		if undo, err = srv.applyTLS(next); err != nil {
+		if undo, err = srv.transport.ApplyTLS(next); err != nil {
 			srv.Log.Warn("CONFIG SET: cannot apply the TLS parameters", "error", err)
 			return tlsChanged, "Unable to update TLS configuration. Check server logs."
 		}
 	}
 	if next.Port != now.Port || next.Bind != now.Bind || next.TLSPort != now.TLSPort {
-		if err := srv.relisten(next); err != nil {
+		if err := srv.transport.Relisten(next); err != nil {
 			srv.Log.Warn("CONFIG SET: cannot listen", "error", err)
 			undo()
 			if next.Port == now.Port && next.TLSPort == now.TLSPort {
@@ -135,8 +135,6 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 
 // ClampInt converts to int, and limits the value to the range of int.
 func ClampInt(n int64) int { return int(max(math.MinInt, min(n, math.MaxInt))) }
-
-func (srv *Engine) maxClients() int { return srv.limits.Load().maxclients }
 
 // Verbose is the level of Redis that slog has no name for.
 const Verbose = slog.LevelDebug + 1

@@ -75,8 +75,8 @@ func (srv *Engine) Do(ctx context.Context, args ...any) (reply any, err error) {
 // enterCall registers a call of Do, which Close and Shutdown wait for before they
 // save. It returns false if the server is stopping.
 func (srv *Engine) enterCall() bool {
-	srv.Lifecycle.Lock()
-	defer srv.Lifecycle.Unlock()
+	srv.lifecycle.Lock()
+	defer srv.lifecycle.Unlock()
 	if srv.stopping {
 		return false
 	}

@@ -1,8 +1,8 @@
 // Package engine executes commands: the lock, turns, commit scopes, dispatch, sessions,
 // blocked clients, publish/subscribe, tracking, expiry and eviction; and, so far, the
-// transports and persistence. It has no handlers of data commands: [New] receives the rows
-// of the command table from the packages above it, as [Parts]. Its users are those of
-// package acl (users.go), its parameters those of package config (configure.go).
+// persistence. It has no handlers of data commands and no transports: [New] receives them
+// from the packages above it, as [Parts]. Its users are those of package acl (users.go),
+// its parameters those of package config (configure.go).
 //
 // # One lock
 //
@@ -116,19 +116,9 @@
 //
 // # Transports
 //
-// On Linux a few epoll loops (epoll_linux.go) serve plain sockets, unless the parameter
-// transport is net. A goroutine per connection (net.go) serves every other connection:
-// TLS, a pipe, another operating system. Both parse and run input in the same way (type
-// input); they differ in which goroutine reads and writes. All tests pass with either:
-// the environment variable ZSETD_TRANSPORT=net selects the latter in tests.
-//
-// Shutdown runs and answers all input that has arrived, and reads no more (leave.go).
-//
-// # TLS
-//
-// The TLS parameters become an immutable tls.Config, which CONFIG SET or a changed file
-// replaces by another (tls.go). The handshake is the first step of the connection's own
-// goroutine.
+// Package transport moves bytes between sockets and sessions. It calls the engine; the
+// engine knows it as a [Transport], and the connection of a session as a [Conn]. Both are
+// small: see transport.go and session.go.
 //
 // # Output queues
 //

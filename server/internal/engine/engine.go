@@ -8,10 +8,8 @@ import (
 	"maps"
 	"math"
 	mrand "math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,40 +53,14 @@ type Engine struct {
 	closed  bool      // stopping
 	looping Loop      // the loop that holds the lock, if any
 
-	// The listeners of ListenAndServe. The lock of listening may be taken with mu
-	// held, the lifecycle lock must not.
-	ListenState struct {
-		sync.Mutex
-		tcp   []net.Listener     // including those of TLS
-		Serve func(net.Listener) // starts serving an additional listener
-		open  chan struct{}      // closed when they are open
-		once  sync.Once          // closes it
+	transport Transport
+	TCPPort   atomic.Int64 // of the latest listener; 0 without one for TCP. The transport sets it
+	TLSServed atomic.Int64 // likewise for TLS
 
-		handed, handedTLS []net.Listener // already open at the start; never changed
-	}
-
-	// The transports.
-	Lifecycle       sync.Mutex
-	listeners       map[net.Listener]struct{}
-	TCPPort         atomic.Int64 // of the latest listener; 0 without one for TCP
-	TLSServed       atomic.Int64 // likewise for TLS
-	Conns           map[transport]struct{}
-	staying         map[transport]struct{} // those that stay although their clients have closed
-	nextClosedCheck time.Time              // earliest next check of awaitSlot for closed clients
-	loops           loops
-	polls           bool          // plain sockets are served by loops
-	bufferPool      sync.Pool     // of *ioBuffers
-	left            chan struct{} // closed when the next client has left; nil without a waiting listener
-
-	acceptFailures struct {
-		told  time.Time // time of the last log line
-		times int       // since then
-	}
-	stopping bool
-	Stopped  chan struct{} // closed when stopping is set
-	running  sync.WaitGroup
-
-	tls tlsState
+	lifecycle sync.Mutex // guards stopping
+	stopping  bool
+	Stopped   chan struct{}  // closed when stopping is set
+	running   sync.WaitGroup // calls of Do
 
 	keeperClosed sync.Once
 	keeperErr    error
@@ -149,13 +121,6 @@ type Options struct {
 	// parameters dir and dbfilename.
 	File string
 
-	// Listeners are open sockets that ListenAndServe serves in place of those that
-	// port and unixsocket ask for.
-	Listeners []net.Listener
-
-	// TLSListeners likewise take the place of tls-port.
-	TLSListeners []net.Listener
-
 	// ConfigFile is the path of the file that Config was read from, for INFO.
 	ConfigFile string
 
@@ -171,6 +136,9 @@ type Options struct {
 type Parts struct {
 	Commands [][]Command   // the rows of all families
 	Loaded   func(*Engine) // runs under the lock when the data were loaded or replaced
+
+	// Transport makes the transport, before the engine runs any command.
+	Transport func(*Engine) (Transport, error)
 }
 
 // New returns a server that is ready to execute commands.
@@ -234,14 +202,11 @@ func configured(o Options, p Parts) (*Engine, error) {
 		waits:      waits{Watched: map[WaitKey]map[*Session]struct{}{}, Waiting: map[WaitKey]*queue{}},
 		timers:     timers{timerAt: math.MaxInt64, NextExpiry: math.MaxInt64, ActiveExpire: true},
 		ACL:        acl.New(t.Access),
-		listeners:  map[net.Listener]struct{}{},
-		Conns:      map[transport]struct{}{},
 		Stopped:    make(chan struct{}),
 	}
 	for _, k := range commandChecks() {
 		srv.addCheck(k)
 	}
-	srv.ListenState.open = make(chan struct{})
 	if srv.Log == nil {
 		srv.Log = slog.New(slog.DiscardHandler)
 	}
@@ -264,17 +229,12 @@ func configured(o Options, p Parts) (*Engine, error) {
 	if err := srv.configure(values); err != nil {
 		return nil, err
 	}
-	srv.polls = srv.Config.Transport == "epoll"
-	if _, told := values["transport"]; !told && os.Getenv("ZSETD_TRANSPORT") == "net" { // tests run with both
-		srv.polls = false
-	}
 	if err := srv.loadUsers(values["user"]); err != nil {
 		return nil, err
 	}
-	srv.ListenState.handed, srv.ListenState.handedTLS = o.Listeners, o.TLSListeners
-	srv.tls.wanted = len(o.TLSListeners) > 0
-	if _, err := srv.applyTLS(&srv.Config); err != nil {
-		return nil, fmt.Errorf("zsetd: TLS: %w", err)
+	var err error
+	if srv.transport, err = p.Transport(srv); err != nil {
+		return nil, err
 	}
 	return srv, nil
 }
@@ -302,18 +262,6 @@ func (srv *Engine) Ready(ctx context.Context) error {
 		return srv.closedError()
 	default:
 		return nil
-	}
-}
-
-// Listening waits until ListenAndServe has opened the configured sockets, or until
-// ctx ends, and then returns ctx's error. The data may not be loaded by then, see
-// [Server.Ready].
-func (srv *Engine) Listening(ctx context.Context) error {
-	select {
-	case <-srv.ListenState.open:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -396,102 +344,6 @@ func (srv *Engine) check() error {
 	return nil
 }
 
-// ListenAndServe listens on the configured addresses and serves clients until
-// Shutdown or Close. It always returns an error; after these two,
-// ErrServerClosed, and a *PanicError if the server has panicked.
-func (srv *Engine) ListenAndServe() (err error) {
-	defer srv.setClosedError(&err)
-	ls, err := srv.listen()
-	if err != nil {
-		return err
-	}
-	failed := make(chan error)
-	ended := make(chan struct{})
-	var loading sync.WaitGroup // the goroutine that waits for the load
-	defer loading.Wait()
-	defer close(ended)
-	serve := func(l net.Listener) {
-		go func() {
-			err := srv.Serve(l)
-			if errors.Is(err, net.ErrClosed) {
-				return // relisten has replaced it
-			}
-			select {
-			case failed <- err:
-			case <-ended:
-			}
-		}()
-	}
-	for _, l := range ls {
-		serve(l)
-	}
-	srv.ListenState.Lock()
-	srv.ListenState.Serve = serve
-	srv.ListenState.Unlock()
-	srv.ListenState.once.Do(func() { close(srv.ListenState.open) })
-	loading.Go(func() {
-		select {
-		case <-srv.Keeper.loaded:
-		case <-ended:
-			return
-		}
-		if err := srv.Keeper.loadErr; err != nil {
-			select {
-			case failed <- err:
-			case <-ended:
-			}
-			return
-		}
-		for _, l := range ls {
-			srv.logListening(l)
-		}
-	})
-	select {
-	case err = <-failed:
-	case <-srv.Stopped: // no listener may stay open
-		err = srv.closedError()
-	}
-	if !errors.Is(err, ErrServerClosed) {
-		srv.Close()
-	}
-	return err
-}
-
-// Shutdown stops accepting clients, runs and answers all commands that have arrived
-// so far, whole pipelines, and closes all connections. Blocked clients are
-// disconnected. If ctx ends first, the remaining connections are closed at once and
-// Shutdown returns ctx's error. Then changes are written to the file, unless the
-// save rules are empty; if that fails, the error says so.
-func (srv *Engine) Shutdown(ctx context.Context) (err error) {
-	defer srv.waitClosedAfterPanic(ctx, &err)
-	defer srv.setClosedError(&err)
-	srv.stop(transport.finish)
-	done := make(chan struct{})
-	go func() {
-		srv.running.Wait()
-		close(done)
-	}()
-	var late error
-	wait := ctx.Done()
-	if srv.closesAtOnce() {
-		wait = closedChannel()
-	}
-	select {
-	case <-done:
-	case <-wait:
-		srv.stop(transport.abort)
-		<-done
-		late = ctx.Err()
-	}
-	srv.loops.stop()
-	srv.loops.close()
-	srv.stopTimer()
-	if err := srv.closeKeeper(); err != nil {
-		return err
-	}
-	return late
-}
-
 // closeKeeper writes the last changes, if the save rules or the options of the
 // shutdown ask for that, and closes the file. Only the first call has an effect.
 func (srv *Engine) closeKeeper() error {
@@ -506,62 +358,4 @@ func (srv *Engine) closeKeeper() error {
 		}
 	})
 	return srv.keeperErr
-}
-
-// Close closes all listeners and connections at once. It still writes changes to
-// the file.
-func (srv *Engine) Close() (err error) {
-	defer srv.waitClosedAfterPanic(context.Background(), &err)
-	defer srv.setClosedError(&err)
-	srv.stop(transport.abort)
-	srv.running.Wait()
-	srv.loops.stop()
-	srv.loops.close()
-	srv.stopTimer()
-	return srv.closeKeeper()
-}
-
-func (srv *Engine) stop(each func(transport)) {
-	srv.Mu.Lock()
-	srv.closed = true
-	srv.Mu.Unlock()
-	for _, c := range srv.stopListening() {
-		each(c)
-	}
-}
-
-// stopTimer stops the timer, which commands may have needed so far.
-func (srv *Engine) stopTimer() {
-	srv.Mu.Lock()
-	defer srv.Mu.Unlock()
-	srv.TimerStopped = true
-	srv.timer.Stop()
-}
-
-// stopListening closes the listeners, and returns the open connections. No further
-// ones can be added.
-func (srv *Engine) stopListening() []transport {
-	srv.Lifecycle.Lock()
-	defer srv.Lifecycle.Unlock()
-	if !srv.stopping {
-		srv.stopping = true
-		close(srv.Stopped)
-	}
-	for l := range srv.listeners {
-		l.Close()
-	}
-	return slices.Collect(maps.Keys(srv.Conns))
-}
-
-// waitClosedAfterPanic waits, after a panic of the server, until everything is closed.
-func (srv *Engine) waitClosedAfterPanic(ctx context.Context, err *error) {
-	e := srv.fault.Load()
-	if e == nil {
-		return
-	}
-	*err = e
-	select {
-	case <-srv.closedAfterPanic:
-	case <-ctx.Done():
-	}
 }

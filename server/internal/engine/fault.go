@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Handling of panics. A panic is always a bug in this program.
@@ -113,13 +112,13 @@ func (srv *Engine) guarded(f func()) {
 // of a broken lock.
 func (srv *Engine) recovers() {
 	if p := recover(); p != nil {
-		srv.panicked(p)
+		srv.Panicked(p)
 	}
 }
 
-// panicked handles a panic that was recovered without the lock held.
-func (srv *Engine) panicked(p any) {
-	if _, known := p.(lockBroken); known {
+// Panicked handles a panic that was recovered without the lock held.
+func (srv *Engine) Panicked(p any) {
+	if LockBroken(p) {
 		return
 	}
 	srv.Mu.Mutex.Lock()
@@ -137,10 +136,7 @@ func (srv *Engine) Attempt(f func()) {
 // broken, it sets the error to the reason.
 func (srv *Engine) setClosedError(err *error) {
 	if p := recover(); p != nil {
-		if _, known := p.(lockBroken); !known {
-			panic(p) // without the lock, and in a caller's goroutine
-		}
-		*err = srv.fault.Load()
+		*err = srv.PanicReason(p)
 	}
 }
 
@@ -243,23 +239,13 @@ func (c *Call) ForLog() string {
 	return b.String()
 }
 
-// lastReplyTime is how long a client may take to receive the reason for its
-// disconnection.
-const lastReplyTime = 200 * time.Millisecond
-
 // closeAllAfterPanic closes all that a server with a broken lock has open.
 func (srv *Engine) closeAllAfterPanic() {
 	defer close(srv.closedAfterPanic)
 	srv.timer.Stop()
-	conns := srv.stopListening()
-	srv.loops.stop()
-	var words sync.WaitGroup
-	for _, c := range conns {
-		words.Go(c.closeAfterPanic)
-	}
-	words.Wait()
+	srv.refuseCalls()
+	srv.transport.CloseAfterPanic()
 	srv.running.Wait()
-	srv.loops.close()
 	if err := srv.Keeper.abandon(); err != nil {
 		srv.Log.Warn("cannot close the data file", "error", err)
 	}

@@ -184,7 +184,7 @@ func (s *Session) Reset() {
 // Limits of one turn before other clients get theirs: the number of commands, the
 // time, and the size of the replies.
 const (
-	turnLimit = 64
+	TurnLimit = 64
 	turnTime  = time.Millisecond
 	turnBytes = 256 << 10
 )
@@ -233,7 +233,7 @@ func (s *Session) ReaderLimits() (limits protocol.Limits, commands int) {
 		limits.Unauthenticated = true
 		return limits, 1
 	}
-	return limits, turnLimit
+	return limits, TurnLimit
 }
 
 // InputGrew checks the size of the client's input buffer, which was before bytes large
@@ -335,6 +335,21 @@ func (s *Session) Ending() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
 	return s.Closing || s.Killed
+}
+
+// Receives reports whether the session waits for other clients, or receives output
+// that it has not requested.
+func (s *Session) Receives() bool {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.Blocked != nil || s.postponed != nil || s.listens > 0 || s.monitoring || s.cache != nil
+}
+
+// WasKilled reports whether the connection is to be closed at once.
+func (s *Session) WasKilled() bool {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.Killed
 }
 
 // resume allows the transport to run commands again.

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,22 +75,7 @@ func Shutdown(c *Call) {
 	}
 	c.Engine.Log.Info("stopping", "reason", "SHUTDOWN", "client", c.Session.Addr)
 	c.Session.Closing = true // no reply
-	c.Engine.shutdownSoon()
-}
-
-// shutdownSoon starts the shutdown while the lock is held. Serve and ListenAndServe
-// return.
-func (srv *Engine) shutdownSoon() {
-	go func() {
-		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
-		defer cancel()
-		switch err := srv.Shutdown(limit); {
-		case errors.Is(err, context.DeadlineExceeded):
-			srv.Log.Warn("timeout while sending the last replies to clients", "limit", lastWrite)
-		case err != nil:
-			srv.Log.Error("stopped", "error", err)
-		}
-	}()
+	c.Engine.transport.ShutdownSoon()
 }
 
 // Signaled prepares the server for the shutdown after a SIGINT, or else a SIGTERM:
@@ -127,13 +110,6 @@ func (srv *Engine) prepareStop(f stopFlags) error {
 	}
 	srv.Ending = f
 	return nil
-}
-
-// closesAtOnce reports whether connections are to be closed at once.
-func (srv *Engine) closesAtOnce() bool {
-	srv.Mu.Lock()
-	defer srv.Mu.Unlock()
-	return srv.Ending.now
 }
 
 // WaitsForOthers reports whether only other clients can make a stalled session

@@ -1,14 +1,11 @@
 package rerun
 
-import (
-	"os"
-	"testing"
-)
+import "testing"
 
 // Skip skips a test or fuzz target under the race detector and with another transport than usual.
 func Skip(t testing.TB) {
 	t.Helper()
-	if Race || os.Getenv("ZSETD_TRANSPORT") != "" {
+	if Race || otherTransport {
 		t.Skip("make test runs it: the race detector and the other transport make no difference")
 	}
 }

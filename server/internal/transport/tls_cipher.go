@@ -1,6 +1,6 @@
 //lint:file-ignore ST1005 Some errors begin with the name of Go.
 
-package engine
+package transport
 
 import (
 	"crypto/tls"

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package engine
+package transport
 
 // peerEnded returns false: on this system only a read detects the end.
 func peerEnded(uintptr) bool { return false }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package engine
+package transport
 
 // WithPrivateUmask runs f; the system has no umask.
 func WithPrivateUmask(f func()) { f() }

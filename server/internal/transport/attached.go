@@ -1,4 +1,4 @@
-package engine
+package transport
 
 import (
 	"net"
@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // Attached is the transport of a connection that a server of another library accepts
@@ -16,8 +18,8 @@ import (
 // receives messages, Run returns Detach, and the connection needs a goroutine of its
 // own that also calls Run when Woken has a value.
 type Attached struct {
-	srv       *Engine
-	Sess      *Session
+	t         *Transport
+	Sess      *engine.Session
 	nc        net.Conn
 	rawSocket syscall.RawConn // nil if the connection is not a socket
 	spare     []byte          // a written output buffer, for reuse
@@ -41,9 +43,9 @@ const (
 
 // Attach starts a session for a connection. If the client is refused, the result is
 // nil, and refusal is the line to reply, or empty.
-func (srv *Engine) Attach(nc net.Conn) (c *Attached, refusal string) {
-	c = &Attached{srv: srv, nc: nc, Woken: make(chan struct{}, 1)}
-	p := Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Conn: c}
+func (t *Transport) Attach(nc net.Conn) (c *Attached, refusal string) {
+	c = &Attached{t: t, nc: nc, Woken: make(chan struct{}, 1)}
+	p := engine.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Conn: c}
 	switch nc := socketOf(nc).(type) {
 	case *net.TCPConn:
 		c.rawSocket, _ = nc.SyscallConn()
@@ -56,7 +58,7 @@ func (srv *Engine) Attach(nc net.Conn) (c *Attached, refusal string) {
 		c.rawSocket.Control(func(fd uintptr) { p.FD = int(fd) })
 	}
 	p.Secure = socketOf(nc) != nc
-	srv.Attempt(func() { refusal = srv.attach(c, p) })
+	t.engine.Attempt(func() { refusal = t.attach(c, p) })
 	if c.Sess == nil {
 		return nil, refusal
 	}
@@ -64,22 +66,22 @@ func (srv *Engine) Attach(nc net.Conn) (c *Attached, refusal string) {
 }
 
 // attach registers c, or returns the reason for a refusal.
-func (srv *Engine) attach(c *Attached, p Peer) (refusal string) {
-	srv.Lifecycle.Lock()
-	defer srv.Lifecycle.Unlock()
+func (t *Transport) attach(c *Attached, p engine.Peer) (refusal string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch {
-	case srv.stopping:
+	case t.stopping:
 		return ""
-	case srv.limits.Load().protected && srv.ACL.Open() && isRemote(c.nc):
-		srv.refused()
+	case t.engine.RefusesRemote() && isRemote(c.nc):
+		t.engine.Rejected.Add(1)
 		return ErrProtectedMode
-	case len(srv.Conns) >= srv.maxClients():
-		srv.refused()
+	case len(t.conns) >= t.engine.MaxClients():
+		t.engine.Rejected.Add(1)
 		return "-ERR max number of clients reached\r\n"
 	}
-	srv.Conns[c] = struct{}{}
-	srv.NewSessionAt(&c.Sess, p)
-	srv.running.Add(1) // until Done
+	t.conns[c] = struct{}{}
+	t.engine.NewSessionAt(&c.Sess, p)
+	t.running.Add(1) // until Done
 	return ""
 }
 
@@ -91,11 +93,11 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 	c.serving.Lock()
 	defer c.serving.Unlock()
 	c.arrived.Add(int64(bytes))
-	c.srv.countInput(bytes)
+	c.t.countInput(bytes)
 	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case lockBroken: // the command has panicked, or another one
+		switch v := recover(); {
+		case v == nil:
+		case engine.LockBroken(v): // the command has panicked, or another one
 			if out := c.Sess.LastReply(false); out != nil {
 				write(out)
 			}
@@ -114,13 +116,13 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 			if c.Sess.WaitsForOthers() {
 				return commands, Detach
 			}
-			c.await()
+			c.t.engine.Await(c.Woken)
 			if !c.flush(write) {
 				return nil, Ended
 			}
 			continue
 		}
-		done, out, ending := c.Sess.Turn(commands[:min(len(commands), turnLimit)], c.spare)
+		done, out, ending := c.Sess.Turn(commands[:min(len(commands), engine.TurnLimit)], c.spare)
 		c.spare = c.Sess.TakeSpare()
 		if !c.write(out, write) || ending {
 			return nil, Ended
@@ -128,7 +130,7 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 		commands = commands[done:]
 	}
 	for c.Sess.Stalled.Load() && !c.dead.Load() && !c.Sess.WaitsForOthers() { // the file is waited for
-		c.await()
+		c.t.engine.Await(c.Woken)
 		if !c.flush(write) {
 			return nil, Ended
 		}
@@ -144,15 +146,6 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 	return nil, Idle
 }
 
-// await waits until the session is woken.
-func (c *Attached) await() {
-	select {
-	case <-c.Woken:
-	case <-c.srv.broken:
-		panic(lockBroken{})
-	}
-}
-
 // flush writes the output that waits. It returns false when the connection is to be
 // closed.
 func (c *Attached) flush(write func([]byte) error) bool {
@@ -166,7 +159,7 @@ func (c *Attached) write(out []byte, write func([]byte) error) bool {
 		c.Sess.Unsent.Store(int64(len(out)))
 		err := write(out)
 		c.Sess.Unsent.Store(0)
-		c.srv.countOutput(len(out))
+		c.t.countOutput(len(out))
 		if err != nil {
 			c.abort()
 			return false
@@ -179,51 +172,36 @@ func (c *Attached) write(out []byte, write func([]byte) error) bool {
 	return true
 }
 
-// Receives reports whether the session waits for other clients, or receives output
-// that it has not requested.
-func (s *Session) Receives() bool {
-	s.Engine.Mu.Lock()
-	defer s.Engine.Mu.Unlock()
-	return s.Blocked != nil || s.postponed != nil || s.listens > 0 || s.monitoring || s.cache != nil
-}
-
 // Leaving reports whether the server is shutting down: the connection ends once the
 // commands that have arrived are run, or when one of them waits.
 func (c *Attached) Leaving() bool { return c.leaving.Load() }
 
 // Lost logs a panic that has damaged the state of this client only.
-func (c *Attached) Lost(p any) { c.srv.lostClient(c.Sess, p) }
+func (c *Attached) Lost(p any) { lostClient(c.Sess, p) }
 
 // End ends the session and closes the connection. The caller then calls Done, and Run
 // no more.
 func (c *Attached) End(write func([]byte) error) {
-	c.srv.Attempt(func() {
+	c.t.engine.Attempt(func() {
 		if out := c.Sess.Close(); out != nil {
 			write(out)
 		}
 	})
 	c.dead.Store(true)
 	c.nc.Close()
-	c.srv.leave(c)
-	c.srv.Attempt(c.Sess.Released)
+	c.t.leave(c)
+	c.t.engine.Attempt(c.Sess.Released)
 }
 
 // Done tells Close and Shutdown, which wait for it, that the connection has no
 // goroutine left.
-func (c *Attached) Done() { c.srv.running.Done() }
+func (c *Attached) Done() { c.t.running.Done() }
 
 func (c *Attached) wake() {
 	if c.Sess.WasKilled() {
 		c.abort()
 	}
 	c.signal()
-}
-
-// WasKilled reports whether the connection is to be closed at once.
-func (s *Session) WasKilled() bool {
-	s.Engine.Mu.Lock()
-	defer s.Engine.Mu.Unlock()
-	return s.Killed
 }
 
 func (c *Attached) signal() {

@@ -1,4 +1,4 @@
-package engine
+package transport
 
 import "golang.org/x/sys/unix"
 
@@ -21,7 +21,7 @@ type pollSet []unix.PollFd
 
 // add adds the socket of a connection. It returns false if the connection has to be
 // checked by itself.
-func (s *pollSet) add(c transport) bool {
+func (s *pollSet) add(c connection) bool {
 	p, ok := c.(*polled)
 	if !ok || p.dead.Load() {
 		return false

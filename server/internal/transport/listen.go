@@ -1,20 +1,105 @@
-package engine
+package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/config"
 	"io/fs"
 	"net"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
+// listening is the state of ListenAndServe. Its lock may be taken with the engine's
+// held.
+type listening struct {
+	sync.Mutex
+	tcp   []net.Listener     // including those of TLS
+	serve func(net.Listener) // starts serving an additional listener; nil outside ListenAndServe
+	open  chan struct{}      // closed when they are open
+	once  sync.Once          // closes it
+
+	handed, handedTLS []net.Listener // already open at the start; never changed
+}
+
+// ListenAndServe listens on the configured addresses and serves clients until
+// Shutdown or Close. It always returns an error; after these two,
+// ErrServerClosed, and a *PanicError if the server has panicked.
+func (t *Transport) ListenAndServe() (err error) {
+	defer t.setClosedError(&err)
+	ls, err := t.listen()
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	failed := make(chan error)
+	fail := func(err error) {
+		select {
+		case failed <- err:
+		case <-ctx.Done():
+		}
+	}
+	var started sync.WaitGroup // the goroutines of this call
+	serve := func(l net.Listener) {
+		started.Go(func() {
+			if err := t.Serve(l); !errors.Is(err, net.ErrClosed) { // otherwise Relisten has replaced it
+				fail(err)
+			}
+		})
+	}
+	for _, l := range ls {
+		serve(l)
+	}
+	t.listening.Lock()
+	t.listening.serve = serve
+	t.listening.Unlock()
+	t.listening.once.Do(func() { close(t.listening.open) })
+	started.Go(func() {
+		if err := t.engine.Ready(ctx); err != nil {
+			fail(err)
+			return
+		}
+		for _, l := range ls {
+			t.logListening(l)
+		}
+	})
+	select {
+	case err = <-failed:
+	case <-t.engine.Stopped:
+		err = t.engine.Err()
+	}
+	end()
+	t.listening.Lock()
+	t.listening.serve = nil
+	t.listening.Unlock()
+	if !errors.Is(err, engine.ErrServerClosed) {
+		t.close()
+	}
+	started.Wait() // no listener stays open
+	return err
+}
+
+// Listening waits until ListenAndServe has opened the configured sockets, or until
+// ctx ends, and then returns ctx's error. The data may not be loaded by then, see
+// [engine.Engine.Ready].
+func (t *Transport) Listening(ctx context.Context) error {
+	select {
+	case <-t.listening.open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // listen opens the configured listeners.
-func (srv *Engine) listen() (ls []net.Listener, err error) {
+func (t *Transport) listen() (ls []net.Listener, err error) {
 	defer func() {
 		if err != nil {
 			for _, l := range ls {
@@ -23,23 +108,20 @@ func (srv *Engine) listen() (ls []net.Listener, err error) {
 			ls = nil
 		}
 	}()
-	srv.Mu.Lock()
-	err = srv.fitMaxclients()
-	c := srv.Config // a copy: commands may change the parameters from now on
-	srv.Mu.Unlock()
+	c, err := t.engine.ListenConfig()
 	if err != nil {
 		return nil, err
 	}
-	if err := srv.checkListening(&c); err != nil {
+	if err := t.checkListening(&c); err != nil {
 		return nil, err
 	}
-	if len(srv.ListenState.handed) > 0 {
+	if len(t.listening.handed) > 0 {
 		c.Port, c.Unixsocket = 0, ""
 	}
-	if len(srv.ListenState.handedTLS) > 0 {
+	if len(t.listening.handedTLS) > 0 {
 		c.TLSPort = 0
 	}
-	if ls, err = srv.listenTCP(&c); err != nil {
+	if ls, err = t.listenTCP(&c); err != nil {
 		return ls, fmt.Errorf("zsetd: %w", err)
 	}
 	tcp := ls
@@ -50,48 +132,26 @@ func (srv *Engine) listen() (ls []net.Listener, err error) {
 		}
 		ls = append(ls, l)
 	}
-	ls = append(ls, srv.ListenState.handed...)
-	for _, l := range srv.ListenState.handedTLS {
-		ls = append(ls, tlsListener{l, srv})
+	ls = append(ls, t.listening.handed...)
+	for _, l := range t.listening.handedTLS {
+		ls = append(ls, tlsListener{l, t})
 	}
 	if len(ls) == 0 {
 		return nil, errors.New("zsetd: nothing to listen on: no address of bind is available")
 	}
-	srv.ListenState.Lock()
-	srv.ListenState.tcp = slices.Clone(tcp)
-	srv.ListenState.Unlock()
+	t.listening.Lock()
+	t.listening.tcp = slices.Clone(tcp)
+	t.listening.Unlock()
 	return ls, nil
 }
 
-// reservedDescriptors is how many descriptors are reserved for purposes other than
-// clients.
-const reservedDescriptors = 32
-
-// fitMaxclients lowers maxclients to the system's limit of descriptors. Then
-// further clients receive an error, where they would otherwise wait until another
-// client leaves.
-func (srv *Engine) fitMaxclients() error {
-	limit, wanted := maxDescriptors(), srv.Config.Maxclients
-	switch fit := limit - reservedDescriptors; {
-	case wanted <= fit:
-		return nil
-	case fit <= 0:
-		return fmt.Errorf("zsetd: Your current 'ulimit -n' of %d is not enough for the server to start. "+
-			"Please increase your open file limit to at least %d. Exiting.", limit, wanted+reservedDescriptors)
-	default:
-		srv.Log.Warn(fmt.Sprintf("You requested maxclients of %d requiring at least %d max file descriptors.", wanted, wanted+reservedDescriptors))
-		srv.Log.Warn(fmt.Sprintf("Current maximum open files is %d. maxclients has been reduced to %d to compensate for low ulimit. "+
-			"If you need higher maxclients increase 'ulimit -n'.", limit, fit))
-		srv.Config.Maxclients = fit
-		srv.applyConfig()
-		return nil
-	}
-}
+// CheckListening returns an error if the parameters name nothing to listen on.
+func (t *Transport) CheckListening() error { return t.checkListening(&t.engine.Config) }
 
 // checkListening returns an error if there is nothing to listen on.
-func (srv *Engine) checkListening(c *config.Settings) error {
+func (t *Transport) checkListening(c *config.Settings) error {
 	switch {
-	case c.Unixsocket != "" || len(srv.ListenState.handed)+len(srv.ListenState.handedTLS) > 0:
+	case c.Unixsocket != "" || len(t.listening.handed)+len(t.listening.handedTLS) > 0:
 		return nil
 	case c.Port == 0 && c.TLSPort == 0:
 		return errors.New("zsetd: nothing to listen on: port and tls-port are 0 and unixsocket is empty")
@@ -130,7 +190,7 @@ func ListenUnix(path, perm string) (l net.Listener, err error) {
 
 // listenTCP opens the listeners for bind, port and tls-port. With an error it
 // returns those that it opened before.
-func (srv *Engine) listenTCP(c *config.Settings) (ls []net.Listener, err error) {
+func (t *Transport) listenTCP(c *config.Settings) (ls []net.Listener, err error) {
 	if c.Port != 0 {
 		ls, err = listenPort(c.Bind, c.Port)
 	}
@@ -139,7 +199,7 @@ func (srv *Engine) listenTCP(c *config.Settings) (ls []net.Listener, err error) 
 	}
 	more, err := listenPort(c.Bind, c.TLSPort)
 	for _, l := range more {
-		ls = append(ls, tlsListener{l, srv})
+		ls = append(ls, tlsListener{l, t})
 	}
 	return ls, err
 }
@@ -166,20 +226,20 @@ func listenPort(bind string, port int64) (ls []net.Listener, err error) {
 	return ls, nil
 }
 
-// relisten replaces the listeners of ListenAndServe after a change of port or
-// addresses. On failure the old ones stay.
-func (srv *Engine) relisten(next *config.Settings) error {
-	srv.ListenState.Lock()
-	defer srv.ListenState.Unlock()
-	if srv.ListenState.Serve == nil {
+// Relisten implements engine.Transport: it replaces the listeners of ListenAndServe after
+// a change of port or addresses. On failure the old ones stay.
+func (t *Transport) Relisten(next *config.Settings) error {
+	t.listening.Lock()
+	defer t.listening.Unlock()
+	if t.listening.serve == nil {
 		return errors.New("the server was not started with ListenAndServe")
 	}
-	if len(srv.ListenState.handed)+len(srv.ListenState.handedTLS) > 0 {
+	if len(t.listening.handed)+len(t.listening.handedTLS) > 0 {
 		return errors.New("the server did not open its sockets itself")
 	}
-	now := &srv.Config
+	now := &t.engine.Config
 	var stay []net.Listener
-	for _, l := range srv.ListenState.tcp {
+	for _, l := range t.listening.tcp {
 		_, secure := l.(tlsListener)
 		if next.Bind == now.Bind && (secure && next.TLSPort == now.TLSPort || !secure && next.Port == now.Port) {
 			stay = append(stay, l)
@@ -197,7 +257,7 @@ func (srv *Engine) relisten(next *config.Settings) error {
 			wanted.TLSPort, back.TLSPort = 0, 0
 		}
 	}
-	ls, err := srv.listenTCP(&wanted)
+	ls, err := t.listenTCP(&wanted)
 	if err == nil && len(ls) == 0 && wanted.Port+wanted.TLSPort != 0 && next.Bind != "" {
 		err = errors.New("no address of bind is available")
 	}
@@ -206,34 +266,33 @@ func (srv *Engine) relisten(next *config.Settings) error {
 			l.Close()
 		}
 		var e error
-		if ls, e = srv.listenTCP(&back); e != nil {
+		if ls, e = t.listenTCP(&back); e != nil {
 			err = errors.Join(err, e)
 		}
 	}
-	srv.ListenState.tcp = append(stay, ls...)
+	t.listening.tcp = append(stay, ls...)
 	for _, l := range ls {
-		srv.logListening(l)
-		srv.ListenState.Serve(l)
+		t.logListening(l)
+		t.listening.serve(l)
 	}
 	return err
 }
 
 // logListening logs that clients are served at l.
-func (srv *Engine) logListening(l net.Listener) {
+func (t *Transport) logListening(l net.Listener) {
 	kind := l.Addr().Network()
 	if _, secure := l.(tlsListener); secure {
 		kind = "tls"
 	}
-	srv.Log.Info("Ready to accept connections "+kind, "addr", l.Addr())
+	t.engine.Log.Info("Ready to accept connections "+kind, "addr", l.Addr())
 }
 
 // keepAlive enables TCP keepalive, which detects peers that are gone.
-func (srv *Engine) keepAlive(nc *net.TCPConn) {
-	seconds := srv.limits.Load().keepalive
-	if seconds == 0 {
+func (t *Transport) keepAlive(nc *net.TCPConn) {
+	period := t.engine.KeepAlive()
+	if period == 0 {
 		nc.SetKeepAlive(false)
 		return
 	}
-	period := time.Duration(seconds) * time.Second
 	nc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: period, Interval: max(period/3, time.Second), Count: 3})
 }

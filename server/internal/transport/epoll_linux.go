@@ -1,4 +1,4 @@
-package engine
+package transport
 
 import (
 	"encoding/binary"
@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
 	"golang.org/x/sys/unix"
 )
 
@@ -91,7 +92,7 @@ type loops struct {
 }
 
 type loop struct {
-	srv   *Engine
+	t     *Transport
 	epoll int
 	event int // the eventfd that wakes the loop
 
@@ -120,24 +121,25 @@ type loop struct {
 	quit     bool
 }
 
-// traffic holds counters that the loop has not added to the server's yet.
+// traffic holds counters that the loop has not added to the engine's yet.
 type traffic struct{ input, output, reads, writes int64 }
 
-func (t *traffic) flushTo(srv *Engine) {
-	if t.reads > 0 {
-		srv.Input.Add(t.input)
-		srv.Reads.Add(t.reads)
+func (c *traffic) flushTo(e *engine.Engine) {
+	if c.reads > 0 {
+		e.Input.Add(c.input)
+		e.Reads.Add(c.reads)
 	}
-	if t.writes > 0 {
-		srv.Output.Add(t.output)
-		srv.Writes.Add(t.writes)
+	if c.writes > 0 {
+		e.Output.Add(c.output)
+		e.Writes.Add(c.writes)
 	}
-	*t = traffic{}
+	*c = traffic{}
 }
 
 // polled is a connection of a loop. Fields without a note belong to the loop.
 type polled struct {
 	Input
+	t          *Transport
 	loop       *loop
 	fd         int
 	interest   uint32 // the events requested from epoll; 0: none, and not registered
@@ -159,26 +161,26 @@ type polled struct {
 	dead        atomic.Bool // to be closed at once
 }
 
-// serveSocket serves a plain socket with a loop. It is called with the lifecycle
-// lock held, and returns false for any other connection.
-func (srv *Engine) serveSocket(nc net.Conn) bool {
+// serveSocket serves a plain socket with a loop. It is called with the lock
+// held, and returns false for any other connection.
+func (t *Transport) serveSocket(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return false
 	}
-	p := Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1}
+	p := engine.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1}
 	switch nc := nc.(type) {
 	case *net.TCPConn:
-		srv.keepAlive(nc)
+		t.keepAlive(nc)
 	case *net.UnixConn:
 		p.LocalAddr += ":0" // as in Redis
 		p.Addr, p.Unix = p.LocalAddr, true
 	default:
 		return false
 	}
-	l, err := srv.nextLoop()
+	l, err := t.nextLoop()
 	if err != nil {
-		srv.Log.Warn("epoll is unavailable; serving the client with a goroutine", "error", err)
+		t.engine.Log.Warn("epoll is unavailable; serving the client with a goroutine", "error", err)
 		return false
 	}
 	// A descriptor that the runtime's poller does not watch as well.
@@ -191,11 +193,11 @@ func (srv *Engine) serveSocket(nc net.Conn) bool {
 		return false
 	}
 	nc.Close()
-	c := &polled{Input: Input{Srv: srv}, loop: l, fd: p.FD, posted: true}
+	c := &polled{t: t, loop: l, fd: p.FD, posted: true}
 	p.Wake, p.Reader, p.Conn = c.wake, &c.Reader, c
-	srv.Conns[c] = struct{}{}
-	srv.running.Add(1)
-	srv.NewSessionAt(&c.Sess, p)
+	t.conns[c] = struct{}{}
+	t.running.Add(1)
+	t.engine.NewSessionAt(&c.Sess, p)
 	l.mu.Lock()
 	c.posted = false // wake can report the session from here on
 	l.mu.Unlock()
@@ -204,10 +206,10 @@ func (srv *Engine) serveSocket(nc net.Conn) bool {
 }
 
 // nextLoop returns the loop for the next connection.
-func (srv *Engine) nextLoop() (*loop, error) {
-	ls := &srv.loops
+func (t *Transport) nextLoop() (*loop, error) {
+	ls := &t.loops
 	if len(ls.all) < max(1, min(maxLoops, runtime.GOMAXPROCS(0)/2)) {
-		l, err := newLoop(srv)
+		l, err := newLoop(t)
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +221,7 @@ func (srv *Engine) nextLoop() (*loop, error) {
 	return ls.all[ls.next%len(ls.all)], nil
 }
 
-func newLoop(srv *Engine) (*loop, error) {
+func newLoop(t *Transport) (*loop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -235,7 +237,7 @@ func newLoop(srv *Engine) (*loop, error) {
 		unix.Close(epoll)
 		return nil, err
 	}
-	return &loop{srv: srv, epoll: epoll, event: event}, nil
+	return &loop{t: t, epoll: epoll, event: event}, nil
 }
 
 // stop ends the loops, whose connections are closed, and waits until they have
@@ -298,7 +300,7 @@ func (c *polled) abort() {
 }
 
 func (l *loop) run() {
-	defer l.srv.recovers()
+	defer l.t.recovers()
 	l.flush() // the work of the turn in which this goroutine became the loop
 	for {
 		for i := 1; len(l.unhandled) > 0; i++ {
@@ -334,10 +336,10 @@ func (l *loop) turns() bool {
 	if len(l.turn) == 0 {
 		return true
 	}
-	l.traffic.flushTo(l.srv)
+	l.traffic.flushTo(l.t.engine)
 	for l.at < len(l.turn) {
 		l.unwritten = 0
-		if !l.srv.RunTurns(l) {
+		if !l.t.engine.RunTurns(l) {
 			return false
 		}
 		l.flush()
@@ -348,7 +350,7 @@ func (l *loop) turns() bool {
 }
 
 // Next implements engine.Loop.
-func (l *loop) Next() (s *Session, batch [][][]byte, spare []byte) {
+func (l *loop) Next() (s *engine.Session, batch [][][]byte, spare []byte) {
 	for l.at < len(l.turn) {
 		c := l.turn[l.at]
 		l.at++
@@ -378,11 +380,11 @@ func (l *loop) Replace() {
 		l.running, c.detached = nil, true
 		c.setInterest(0)
 	}
-	l.srv.loops.gone.Go(l.run)
+	l.t.loops.gone.Go(l.run)
 }
 
 // Detached implements engine.Loop. The connection returns to the loop.
-func (l *loop) Detached(s *Session, done int, out []byte, ending bool) {
+func (l *loop) Detached(s *engine.Session, done int, out []byte, ending bool) {
 	c := s.Conn.(*polled)
 	c.worked(done, out, ending)
 	c.scriptEnded.Store(true)
@@ -390,13 +392,13 @@ func (l *loop) Detached(s *Session, done int, out []byte, ending bool) {
 }
 
 // Woken implements engine.Loop.
-func (l *loop) Woken(s *Session) bool {
+func (l *loop) Woken(s *engine.Session) bool {
 	c, ok := s.Conn.(*polled)
 	if !ok || c.loop != l {
 		return false
 	}
 	if len(l.notified) == 0 {
-		l.since = l.srv.At
+		l.since = l.t.engine.At
 	}
 	l.markNotified(c)
 	return true
@@ -422,7 +424,7 @@ func (l *loop) flush() {
 // waited returns an upper bound of how long output for other sessions has waited
 // for flushNotified.
 func (l *loop) waited() time.Duration {
-	d := l.srv.Clock().Sub(l.since)
+	d := l.t.engine.Clock().Sub(l.since)
 	if d < 0 {
 		return math.MaxInt64 // the clock was set back
 	}
@@ -440,7 +442,7 @@ func (l *loop) markNotified(c *polled) {
 // flushNotified handles the clients that have output from other sessions, may continue, or
 // are to end, and writes that output.
 func (l *loop) flushNotified() {
-	l.srv.LockedNow(l.takeNotified)
+	l.t.engine.LockedNow(l.takeNotified)
 	told := l.notified
 	l.notified = nil
 	for i, c := range told {
@@ -462,7 +464,7 @@ func (l *loop) flushNotified() {
 }
 
 // takeNotified takes the output of the clients that flushNotified handles. It is called with the
-// server's lock held.
+// engine's lock held.
 func (l *loop) takeNotified() {
 	for _, c := range l.notified {
 		c.inNotified = false
@@ -489,7 +491,7 @@ func (l *loop) wait() (n int, ok bool) {
 		n = l.poll(0)
 	}
 	if n == 0 && len(l.ready) == 0 && len(l.notified) == 0 {
-		l.traffic.flushTo(l.srv)
+		l.traffic.flushTo(l.t.engine)
 		l.mu.Lock()
 		if l.quit {
 			l.mu.Unlock()
@@ -517,7 +519,7 @@ func (l *loop) collect() {
 	}
 	l.mu.Unlock()
 	if len(posts) > 0 && len(l.notified) == 0 {
-		l.since = l.srv.Clock()
+		l.since = l.t.engine.Clock()
 	}
 	for _, c := range posts {
 		if c.scriptEnded.Load() {
@@ -607,7 +609,7 @@ func (l *loop) proceed(c *polled) {
 		if len(c.Batch) == 0 {
 			if err := c.Parse(); err != nil {
 				c.ending = true
-				c.Srv.running.Go(func() { c.Srv.Attempt(func() { c.Sess.FailInput(err) }) })
+				c.t.running.Go(func() { c.Sess.Engine.Attempt(func() { c.Sess.FailInput(err) }) })
 			}
 		}
 		if len(c.Batch) > 0 {
@@ -748,7 +750,7 @@ func (c *polled) setInterest(events uint32) {
 	}
 	c.interest = events
 	if err := unix.EpollCtl(l.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil && events != 0 {
-		c.Srv.Log.Warn("closing client: epoll_ctl failed", "client", c.Sess.Addr, "error", err)
+		c.Sess.Engine.Log.Warn("closing client: epoll_ctl failed", "client", c.Sess.Addr, "error", err)
 		c.abort()
 	}
 }
@@ -914,7 +916,7 @@ func (c *polled) close() {
 // closed is the part of close outside the loop. behind reports that the client has
 // not taken everything yet.
 func (c *polled) closed(behind bool) {
-	c.Srv.Attempt(func() {
+	c.Sess.Engine.Attempt(func() {
 		if c.Sess == nil {
 			return // the lock broke before the session existed
 		}
@@ -923,11 +925,11 @@ func (c *polled) closed(behind bool) {
 		}
 	})
 	unix.Close(c.fd)
-	c.Srv.leave(c)
+	c.t.leave(c)
 	if c.Sess != nil {
-		c.Srv.Attempt(c.Sess.Released)
+		c.Sess.Engine.Attempt(c.Sess.Released)
 	}
-	c.Srv.running.Done()
+	c.t.running.Done()
 }
 
 func (c *polled) closeAfterPanic() {

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package engine
+package transport
 
 // writeNow writes nothing: a goroutine that may wait writes everything.
 func writeNow(uintptr, []byte) (int, error) { return 0, nil }

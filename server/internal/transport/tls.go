@@ -1,6 +1,6 @@
 //lint:file-ignore ST1005 Errors of CONFIG SET have the wording of Redis.
 
-package engine
+package transport
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TLS, with Redis's parameters, on Go's crypto/tls.
@@ -49,7 +50,7 @@ const (
 
 // tlsState is the TLS configuration of new connections.
 type tlsState struct {
-	mu     sync.Mutex // may be taken under the server's lock
+	mu     sync.Mutex // may be taken under the engine's lock
 	wanted bool       // TLS is served even if tls-port is 0
 	material
 	checkedAt time.Time
@@ -63,10 +64,11 @@ type material struct {
 	unusableStamp string      // of the last files that were unusable
 }
 
-// applyTLS applies the TLS parameters to new connections. After an error everything
-// is unchanged; undo restores the previous state.
-func (srv *Engine) applyTLS(c *config.Settings) (undo func(), err error) {
-	s := &srv.tls
+// ApplyTLS implements engine.Transport: it applies the TLS parameters to new
+// connections. After an error everything is unchanged; undo restores the previous
+// state.
+func (t *Transport) ApplyTLS(c *config.Settings) (undo func(), err error) {
+	s := &t.tls
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.material
@@ -79,21 +81,21 @@ func (srv *Engine) applyTLS(c *config.Settings) (undo func(), err error) {
 		s.material = material{}
 		return undo, nil
 	}
-	return undo, s.build(srv, (*tlsParameters)(&c.TLS))
+	return undo, s.build(t.engine, (*tlsParameters)(&c.TLS))
 }
 
 // build makes the tls.Config. The state's lock is held.
-func (s *tlsState) build(srv *Engine, p *tlsParameters) error {
+func (s *tlsState) build(e *engine.Engine, p *tlsParameters) error {
 	stamp := p.stamp()
-	config, err := p.config(srv)
+	config, err := p.config(e)
 	if err != nil {
 		return err
 	}
 	s.material = material{params: *p, config: config, stamp: stamp}
 	leaf := config.Certificates[0].Leaf
-	level := srv.Log.Info
-	if now := srv.Clock(); now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
-		level = srv.Log.Warn
+	level := e.Log.Info
+	if now := e.Clock(); now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
+		level = e.Log.Warn
 	}
 	level("TLS certificate loaded", "file", p.CertFile, "subject", leaf.Subject, "from", leaf.NotBefore, "until", leaf.NotAfter)
 	return nil
@@ -101,7 +103,7 @@ func (s *tlsState) build(srv *Engine, p *tlsParameters) error {
 
 // current returns the tls.Config of the next connection. If the files have changed
 // since they were read, they are read again.
-func (s *tlsState) current(srv *Engine) *tls.Config {
+func (s *tlsState) current(e *engine.Engine) *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.config == nil || time.Since(s.checkedAt) < tlsCheckInterval {
@@ -109,9 +111,9 @@ func (s *tlsState) current(srv *Engine) *tls.Config {
 	}
 	s.checkedAt = time.Now()
 	if stamp := s.params.stamp(); stamp != s.stamp && stamp != s.unusableStamp {
-		if err := s.build(srv, &s.params); err != nil {
+		if err := s.build(e, &s.params); err != nil {
 			s.unusableStamp = stamp // logged once
-			srv.Log.Error("cannot use the changed TLS files; keeping the previous ones", "error", err)
+			e.Log.Error("cannot use the changed TLS files; keeping the previous ones", "error", err)
 		}
 	}
 	return s.config
@@ -141,7 +143,7 @@ func filesOf(dir string) (paths []string) {
 }
 
 // config reads the files and returns the tls.Config.
-func (p *tlsParameters) config(srv *Engine) (*tls.Config, error) {
+func (p *tlsParameters) config(e *engine.Engine) (*tls.Config, error) {
 	switch {
 	case p.CertFile == "":
 		return nil, errors.New("No tls-cert-file configured!")
@@ -176,7 +178,7 @@ func (p *tlsParameters) config(srv *Engine) (*tls.Config, error) {
 	if err := checkCiphersuites(p.Ciphersuites); err != nil {
 		return nil, fmt.Errorf("Failed to configure ciphersuites: %s: %w", p.Ciphersuites, err)
 	}
-	srv.limitTickets(c, p.SessionTimeout)
+	limitTickets(e, c, p.SessionTimeout)
 	return c, nil
 }
 
@@ -285,9 +287,9 @@ const ticketMark = "zsetd since "
 
 // limitTickets bounds the time in which sessions can be resumed. Go has no
 // parameter for it: its tickets are valid for a week.
-func (srv *Engine) limitTickets(c *tls.Config, seconds int64) {
+func limitTickets(e *engine.Engine, c *tls.Config, seconds int64) {
 	c.WrapSession = func(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {
-		s.Extra = append(s.Extra, binary.BigEndian.AppendUint64([]byte(ticketMark), uint64(srv.Clock().Unix())))
+		s.Extra = append(s.Extra, binary.BigEndian.AppendUint64([]byte(ticketMark), uint64(e.Clock().Unix())))
 		return c.EncryptTicket(cs, s)
 	}
 	c.UnwrapSession = func(ticket []byte, cs tls.ConnectionState) (*tls.SessionState, error) {
@@ -297,7 +299,7 @@ func (srv *Engine) limitTickets(c *tls.Config, seconds int64) {
 		}
 		for _, extra := range s.Extra {
 			if at, ok := bytes.CutPrefix(extra, []byte(ticketMark)); ok && len(at) == 8 {
-				if age := srv.Clock().Unix() - int64(binary.BigEndian.Uint64(at)); age < 0 || age >= seconds {
+				if age := e.Clock().Unix() - int64(binary.BigEndian.Uint64(at)); age < 0 || age >= seconds {
 					return nil, nil // falls back to a full handshake
 				}
 			}
@@ -309,7 +311,7 @@ func (srv *Engine) limitTickets(c *tls.Config, seconds int64) {
 // tlsListener is a listener whose clients speak TLS.
 type tlsListener struct {
 	net.Listener
-	srv *Engine
+	t *Transport
 }
 
 // Accept returns a connection before its handshake.
@@ -318,7 +320,7 @@ func (l tlsListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := l.srv.tls.current(l.srv)
+	c := l.t.tls.current(l.t.engine)
 	if c == nil { // TLS is no longer served
 		nc.Close()
 		return nil, net.ErrClosed
@@ -326,26 +328,26 @@ func (l tlsListener) Accept() (net.Conn, error) {
 	return tls.Server(nc, c), nil
 }
 
-// ServeTLS is [Server.Serve] for clients that speak TLS, as the parameters whose
+// ServeTLS is [Transport.Serve] for clients that speak TLS, as the parameters whose
 // names begin with tls- say. A program that has a tls.Config of its own passes
 // Serve a listener of [tls.NewListener] instead.
-func (srv *Engine) ServeTLS(l net.Listener) (err error) {
-	defer srv.setClosedError(&err)
-	srv.Mu.Lock()
-	c := srv.Config
-	srv.Mu.Unlock()
-	s := &srv.tls
+func (t *Transport) ServeTLS(l net.Listener) (err error) {
+	defer t.setClosedError(&err)
+	t.engine.Mu.Lock()
+	c := t.engine.Config
+	t.engine.Mu.Unlock()
+	s := &t.tls
 	s.mu.Lock()
 	s.wanted = true
 	if s.config == nil {
-		err = s.build(srv, (*tlsParameters)(&c.TLS))
+		err = s.build(t.engine, (*tlsParameters)(&c.TLS))
 	}
 	s.mu.Unlock()
 	if err != nil {
 		l.Close()
 		return fmt.Errorf("zsetd: TLS: %w", err)
 	}
-	return srv.Serve(tlsListener{l, srv})
+	return t.Serve(tlsListener{l, t})
 }
 
 // handshake performs the TLS handshake before the first command. It returns false
@@ -357,7 +359,7 @@ func (c *netConn) handshake() bool {
 	}
 	nc.SetDeadline(time.Now().Add(HandshakeTimeout))
 	if err := nc.HandshakeContext(context.Background()); err != nil {
-		c.Srv.Log.Log(context.Background(), Verbose, "Error accepting a client connection", "client", c.Sess.Addr, "error", err)
+		c.Sess.Engine.Log.Log(context.Background(), engine.Verbose, "Error accepting a client connection", "client", c.Sess.Addr, "error", err)
 		return false
 	}
 	nc.SetDeadline(time.Time{})

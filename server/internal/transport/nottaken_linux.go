@@ -1,4 +1,4 @@
-package engine
+package transport
 
 import "golang.org/x/sys/unix"
 

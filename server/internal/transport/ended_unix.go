@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package engine
+package transport
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package engine
+package transport
 
 import (
 	"errors"
@@ -75,7 +75,7 @@ func (c *netConn) readLast() bool {
 		c.nc.SetReadDeadline(time.Now().Add(lastPause))
 		space := c.space()
 		n, err := c.nc.Read(space[:min(len(space), c.unread)])
-		c.Srv.countInput(n)
+		c.t.countInput(n)
 		c.unread -= n
 		if !c.filled(n) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			c.unread = 0

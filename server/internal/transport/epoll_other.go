@@ -1,6 +1,6 @@
 //go:build !linux
 
-package engine
+package transport
 
 import "net"
 
@@ -13,7 +13,7 @@ type (
 // pollSet is empty: connections are checked one by one.
 type pollSet struct{}
 
-func (pollSet) add(transport) bool { return false }
+func (pollSet) add(connection) bool { return false }
 
 func (pollSet) anyEnded() bool { return false }
 
@@ -21,7 +21,7 @@ func (*loops) stop() {}
 
 func (*loops) close() {}
 
-func (*Engine) serveSocket(net.Conn) bool { return false }
+func (*Transport) serveSocket(net.Conn) bool { return false }
 
 // unreadBytes returns a bound for input that arrives soon: this system does not
 // report how much can be read without waiting.

@@ -1,0 +1,7 @@
+//go:build zsetd_net
+
+package rerun
+
+// otherTransport says whether the default of the parameter transport is another than
+// usual.
+const otherTransport = true

@@ -1,0 +1,160 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// Input is the data that a connection has read and its session has not run yet.
+type Input struct {
+	Sess   *engine.Session
+	Reader protocol.Reader
+
+	lists       *lists
+	Batch       [][][]byte // the rest of lists.commands
+	kept        bool       // batch no longer refers to the reader's buffer
+	weighedSize int        // size of the input buffer at the session's last weighing; see filled
+
+	buffer  atomic.Uint64 // size and used bytes of the input buffer; see InputBuffer
+	arrived atomic.Int64  // total bytes
+
+	leaving  atomic.Bool // finish was called
+	measured bool        // unread is valid
+	unread   int         // bytes that had arrived at finish and are still to be read
+}
+
+// lists holds the storage of a batch of commands.
+type lists struct {
+	arena    [][]byte // the arguments, one after the other
+	ends     []int    // end offset of each command in arena
+	commands [][][]byte
+}
+
+// forget drops the references to the arguments. It does not keep a large arena.
+func (l *lists) forget() {
+	if cap(l.arena) > keepArena {
+		l.arena = nil
+	}
+	clear(l.arena)
+	clear(l.commands)
+	l.arena, l.ends, l.commands = l.arena[:0], l.ends[:0], l.commands[:0]
+}
+
+// release takes the input buffer from a connection that has run all its input. none
+// is false if the connection needs the buffer for a partial command. The lists of
+// commands are empty in either case.
+func (c *Input) release() (buf []byte, none bool) {
+	if c.lists != nil {
+		c.lists.forget()
+		c.Batch = nil
+	}
+	if c.Reader.Partial() {
+		return nil, false
+	}
+	buf = c.Reader.Release()
+	c.note()
+	return buf, true
+}
+
+// keepBatch copies the rest of a stalled session's batch before the reader's buffer
+// is reused for new input. Other sessions may stall a session at any time, so the
+// end of its turn would be too early to decide.
+func (c *Input) keepBatch() {
+	if len(c.Batch) == 0 || c.kept {
+		return
+	}
+	for i, argv := range c.Batch {
+		c.Batch[i] = engine.CopyArgs(argv)
+	}
+	c.kept = true
+}
+
+// space returns the memory to read the next input into.
+func (c *Input) space() []byte {
+	c.keepBatch()
+	return c.Reader.Space()
+}
+
+// note publishes the size and fill of the input buffer, for InputBuffer.
+func (c *Input) note() int {
+	size := c.Reader.Size()
+	const most = math.MaxUint32
+	c.buffer.Store(uint64(min(size, most))<<32 | uint64(min(c.Reader.Buffered(), most)))
+	return size
+}
+
+// filled records that n bytes were read into the memory from space. It returns
+// false if the input exceeds the client's limit.
+func (c *Input) filled(n int) bool {
+	c.Reader.Filled(n)
+	c.arrived.Store(c.arrived.Load() + int64(n)) // only this goroutine writes it
+	size := c.note()
+	weighed, ok := c.Sess.InputGrew(c.weighedSize, size)
+	if weighed {
+		c.weighedSize = size
+	}
+	return ok
+}
+
+// Parse parses the next commands, at most as many as a turn runs.
+func (c *Input) Parse() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			lostClient(c.Sess, p)
+			c.Reader, c.lists, c.Batch = protocol.Reader{}, nil, nil // possibly damaged: do not reuse
+			err = ErrParsing
+		}
+	}()
+	limit := 0
+	c.Reader.Limits, limit = c.Sess.ReaderLimits()
+	if c.lists == nil {
+		c.lists = new(lists)
+	}
+	l := c.lists
+	l.forget()
+	c.Batch, c.kept = nil, false
+	for len(l.ends) < limit {
+		args, ok, err := c.Reader.Next(l.arena)
+		if err != nil && len(l.ends) == 0 {
+			return err
+		}
+		if !ok {
+			break
+		}
+		l.arena = args
+		l.ends = append(l.ends, len(args))
+	}
+	start := 0
+	for _, end := range l.ends {
+		l.commands = append(l.commands, l.arena[start:end:end])
+		start = end
+	}
+	c.Batch = l.commands
+	return nil
+}
+
+// ErrParsing is the reply to a client whose input triggers a bug in the parser.
+var ErrParsing = errors.New("internal error: closing the connection, see the server's log")
+
+// InputBuffer returns the used and the free bytes of the input buffer, as of the
+// last note.
+func (c *Input) InputBuffer() (used, free int) {
+	b := c.buffer.Load()
+	used = int(b & math.MaxUint32)
+	return used, max(int(b>>32)-used, 0)
+}
+
+// Arrived returns how many bytes have been read.
+func (c *Input) Arrived() int64 { return c.arrived.Load() }
+
+// lostClient logs that a client must be disconnected after a panic that has damaged
+// no other state.
+func lostClient(s *engine.Session, p any) {
+	s.Engine.Log.Error("closing client after a panic", "panic", fmt.Sprint(p), "client", s.Addr, "stack", string(debug.Stack()))
+}
