@@ -81,10 +81,9 @@ func (srv *Server) Stats() (s Stats) {
 }
 
 // Keys returns an iterator over the names of the keys in a database that match a
-// pattern, in no order; the pattern is that of SCAN, and "*" matches all keys. The
-// guarantees are those of SCAN, except that no key comes twice: a key that exists from
-// the begin of the loop to its end is yielded once, a key that is added or removed
-// meanwhile perhaps.
+// pattern, in no order; the pattern is that of SCAN, and "*" matches all keys. A key
+// that exists from the beginning of the loop to its end is yielded exactly once (SCAN
+// promises at least once), a key that is added or removed meanwhile perhaps.
 //
 // The loop takes the lock for some 100 keys at a time, and its body runs without the
 // lock: it may call any method of srv, and take any time. A complete loop is O(n) for
