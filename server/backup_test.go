@@ -159,6 +159,39 @@ func TestBackupFails(t *testing.T) {
 	}
 }
 
+// TestBackupAndReload checks that backups of data in memory and DEBUG RELOAD, which
+// replaces the data, do not block each other.
+func TestBackupAndReload(t *testing.T) {
+	srv, err := newEngine(Options{Config: map[string]string{"enable-debug-command": "yes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	fill(srv, 20_000, 100)
+	var backups sync.WaitGroup
+	done := make(chan struct{})
+	for i := range 2 {
+		path := filepath.Join(t.TempDir(), fmt.Sprint(i))
+		backups.Go(func() {
+			if err := srv.BackupFile(t.Context(), path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	go func() {
+		backups.Wait()
+		close(done)
+	}()
+	for reloads := 0; ; reloads++ {
+		must(t, srv, "DEBUG RELOAD")
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
 // A backup of a server that cannot save fails.
 func TestBackupWithoutSave(t *testing.T) {
 	dir := t.TempDir()

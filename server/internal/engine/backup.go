@@ -163,8 +163,8 @@ func (k *Keeper) tellSavers(err error) {
 // writeOut writes all keys to a new file at path. There is no other use of the
 // keyspace's journal: the data are kept in no file.
 func (k *Keeper) writeOut(ctx context.Context, path string) (err error) {
-	k.IO.Lock() // one at a time
-	defer k.IO.Unlock()
+	k.writingOut.Lock() // one at a time
+	defer k.writingOut.Unlock()
 	srv := k.srv
 	file, err := snapshot.Beside(path)
 	if err != nil {

@@ -39,11 +39,13 @@ type Keeper struct {
 
 	ended sync.Once // guards closing quit
 
-	// io is held while files are read or written. The server's lock is not taken
-	// while io is held; io may be taken under the server's lock, as SAVE does.
+	// IO is held while files are read or written. The server's lock is not taken
+	// while IO is held; IO may be taken under the server's lock, as SAVE does.
 	IO    sync.Mutex
 	file  *snapshot.File // may be nil
 	fresh *snapshot.File // being written; may be nil
+
+	writingOut sync.Mutex // held during a backup of data in memory, before the server's lock
 
 	queueLock sync.Mutex
 	queue     []*Checkpoint // taken and not yet written, in order
