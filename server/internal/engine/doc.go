@@ -22,6 +22,30 @@
 // A panic under the lock stops the server: state that may be half changed never
 // reaches the file (fault.go).
 //
+// # Lock order
+//
+// A goroutine that holds a lock of this table may take locks below it, and none above.
+// Locks without an order between them stand in one row.
+//
+//	lock                       guards                                     held for
+//	Attached.serving           the turns of one attached connection       a turn and its output
+//	Keeper.writingOut          one backup of data in memory at a time     the backup
+//	Engine.Lifecycle           listeners, connections, stopping           the start of a session
+//	Engine.Mu                  sessions, keys, users, settings, pub/sub   a turn
+//	Keeper.IO                  the data file                              one write or read of it
+//	Engine.ListenState,        the listeners that CONFIG SET replaces,    opening sockets,
+//	  tlsState.mu              the TLS configuration                      reading its files
+//	Keeper.queueLock,          checkpoints on their way to the file,      an instant; no lock is
+//	  slowConsumers.mu,        the list of clients with a backlog,          taken below these
+//	  loop.mu,                 sessions that a loop has to look at,
+//	  Subscription.mu,         the end of a subscription,
+//	  ScriptMemory.mu          the memory limit of a script
+//
+// Users, settings, subscriptions and the keyspace have no locks of their own: Engine.Mu
+// guards them. Values that transports read on every command without Engine.Mu are atomic
+// (inputLimits, acl.List.LoginRequired). The logger of the embedding program may be called
+// with any of these locks held, so it must not call the server.
+//
 // # One commit point
 //
 // A handler calls Changed once for each key that it changed. Watched keys,
