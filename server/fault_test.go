@@ -18,6 +18,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
@@ -110,7 +111,7 @@ func TestPanic(t *testing.T) {
 		{
 			name: "timer", prepare: func(srv *testServer) {
 				panicking(srv, "ping", func(_ func(*engine.Call), c *engine.Call) {
-					c.Wait(c.Now()+20, engine.KindList, func(*protocol.Reply) { panic("BUG: a test") }, []byte("other"))
+					c.Wait(c.Now()+20, keyspace.KindList, func(*protocol.Reply) { panic("BUG: a test") }, []byte("other"))
 				})
 			},
 			send: "PING\r\n", logged: []string{`command=""`, "BUG: a test", "endWait"},

@@ -313,7 +313,7 @@ func debugHtstatsKey(c *engine.Call) {
 	if e == nil {
 		return
 	}
-	switch engine.EncodingOf(e.Value(), c.Limits()) {
+	switch keyspace.EncodingOf(e.Value(), c.Limits()) {
 	case "hashtable", "skiplist":
 		c.Reply.Verbatim("txt", tableStats(e.Value().(interface{ Len() int }).Len()))
 	default:
@@ -352,7 +352,7 @@ func show(c *engine.Call, encoding, reply string) {
 	if e == nil {
 		return
 	}
-	if engine.EncodingOf(e.Value(), c.Limits()) != encoding {
+	if keyspace.EncodingOf(e.Value(), c.Limits()) != encoding {
 		c.Reply.Error("ERR Not a " + encoding + " encoded object.")
 		return
 	}
@@ -417,14 +417,14 @@ func debugObject(c *engine.Call) {
 	}
 	v := e.Value()
 	c.Reply.Status(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
-		v, command.Refcount(c, v), engine.EncodingOf(v, c.Limits()), serializedLength(v), e.RawAccess()&(1<<24-1), command.IdleSeconds(c, e)))
+		v, command.Refcount(c, v), keyspace.EncodingOf(v, c.Limits()), serializedLength(v), e.RawAccess()&(1<<24-1), command.IdleSeconds(c, e)))
 }
 
 // serializedLength is the number of bytes of a value in Redis's file format,
 // without compression or packing.
 func serializedLength(v any) int {
 	sum := 0
-	if s, ok := v.(interface{ Len() int }); ok && engine.KindOf(v) != engine.KindString {
+	if s, ok := v.(interface{ Len() int }); ok && keyspace.KindOf(v) != keyspace.KindString {
 		sum = lengthOfLength(s.Len())
 	}
 	for b := range elementsOf(v) {

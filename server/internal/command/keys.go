@@ -451,7 +451,7 @@ func scan(c *engine.Call) {
 	}
 	var found []string
 	next := c.DB.Scan(cursor, o.count, func(e *keyspace.Entry) {
-		if key := e.Key(); o.Match(protocol.BytesOf(key)) && (!typed || strings.EqualFold(kind, string(engine.KindOf(e.Value())))) {
+		if key := e.Key(); o.Match(protocol.BytesOf(key)) && (!typed || strings.EqualFold(kind, keyspace.KindOf(e.Value()).String())) {
 			found = append(found, key)
 		}
 	})
@@ -497,7 +497,7 @@ func typeCommand(c *engine.Call) {
 		c.Reply.Status("none")
 		return
 	}
-	c.Reply.Status(string(engine.KindOf(e.Value())))
+	c.Reply.Status(keyspace.KindOf(e.Value()).String())
 }
 
 func moveRow() engine.Command {
@@ -615,7 +615,7 @@ func wait(c *engine.Call) {
 	if timeout > 0 {
 		deadline = c.Engine.After(timeout)
 	}
-	c.Wait(deadline, "", func(r *protocol.Reply) { r.Int(0) })
+	c.WaitFor(deadline, engine.Want{}, func(r *protocol.Reply) { r.Int(0) }, nil)
 }
 
 func dbsizeRow() engine.Command {

@@ -111,7 +111,7 @@ func moveOrWait(c *engine.Call, source, destination []byte, from, to side) {
 	if !c.MayBlock() { // as in Redis: the reply is a null array after a timeout, but a plain null in MULTI
 		timeout = (*protocol.Reply).Null
 	}
-	c.Wait(deadline, engine.KindList, timeout, source)
+	c.Wait(deadline, keyspace.KindList, timeout, source)
 }
 
 // moveElement moves an element from one list to another, or within one, and replies it. It
@@ -159,7 +159,7 @@ func blmpop(c *engine.Call) {
 		deadline = c.Deadline()
 	}
 	if c.OK() && !o.pop(c) {
-		c.Wait(deadline, engine.KindList, (*protocol.Reply).NullArray, o.keys...)
+		c.Wait(deadline, keyspace.KindList, (*protocol.Reply).NullArray, o.keys...)
 	}
 }
 
@@ -275,7 +275,7 @@ func popOrWait(c *engine.Call, from side) {
 			return
 		}
 	}
-	c.Wait(deadline, engine.KindList, (*protocol.Reply).NullArray, keys...)
+	c.Wait(deadline, keyspace.KindList, (*protocol.Reply).NullArray, keys...)
 }
 
 func brpoplpushRow() engine.Command {

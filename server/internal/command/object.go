@@ -48,7 +48,7 @@ func objectEncodingRow() engine.Command {
 
 func objectEncoding(c *engine.Call) {
 	if e := object(c); e != nil {
-		c.Reply.BulkString(engine.EncodingOf(e.Value(), c.Limits()))
+		c.Reply.BulkString(keyspace.EncodingOf(e.Value(), c.Limits()))
 	}
 }
 

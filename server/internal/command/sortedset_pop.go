@@ -5,6 +5,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -194,7 +195,7 @@ func bzmpop(c *engine.Call) {
 		return
 	}
 	if !zpopMany(c, o) {
-		c.Wait(deadline, engine.KindZset, (*protocol.Reply).NullArray, o.keys...)
+		c.Wait(deadline, keyspace.KindZset, (*protocol.Reply).NullArray, o.keys...)
 	}
 }
 
@@ -234,7 +235,7 @@ func zpopOrWait(c *engine.Call, end popEnd) {
 	switch {
 	case !ok:
 	case s == nil:
-		c.Wait(deadline, engine.KindZset, (*protocol.Reply).NullArray, keys...)
+		c.Wait(deadline, keyspace.KindZset, (*protocol.Reply).NullArray, keys...)
 	default:
 		e := zpopFrom(c, key, s, end, 1)[0]
 		c.Reply.Array(3)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -192,7 +193,7 @@ func takeOrWait(c *engine.Call, o takeOptions) {
 			return
 		}
 	}
-	c.WaitFor(deadline, engine.Want{Kind: engine.KindZset, Ranged: true, Scores: o.scores}, (*protocol.Reply).NullArray, o.keys)
+	c.WaitFor(deadline, engine.Want{Kind: keyspace.KindZset, Ranged: true, Scores: o.scores}, (*protocol.Reply).NullArray, o.keys)
 }
 
 func zremifeqRow() engine.Command {

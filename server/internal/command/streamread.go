@@ -146,7 +146,7 @@ func xread(c *engine.Call) {
 				c.Argv[len(c.Argv)-len(behind)+i] = id.Append(nil)
 			}
 		}
-		c.Wait(o.deadline, engine.KindStream, (*protocol.Reply).NullArray, o.keys...)
+		c.Wait(o.deadline, keyspace.KindStream, (*protocol.Reply).NullArray, o.keys...)
 	})
 }
 
@@ -277,7 +277,7 @@ func xreadgroup(c *engine.Call) {
 		c.ChangedUnwatched(key, engine.ClassStream, "")
 		return true
 	}, func() {
-		c.WaitFor(o.deadline, engine.Want{Kind: engine.KindStream, Grouped: true, Group: string(o.group)}, (*protocol.Reply).NullArray, o.keys)
+		c.WaitFor(o.deadline, engine.Want{Kind: keyspace.KindStream, Grouped: true, Group: string(o.group)}, (*protocol.Reply).NullArray, o.keys)
 	})
 }
 

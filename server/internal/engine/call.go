@@ -270,7 +270,7 @@ func (c *Call) ChangedIn(db *keyspace.DB, key []byte, class EventClass, event st
 // timeout writes the reply.
 //
 // The handler must not have changed or replied anything, and must return.
-func (c *Call) Wait(deadline int64, kind kind, timeout func(*protocol.Reply), keys ...[]byte) {
+func (c *Call) Wait(deadline int64, kind keyspace.Kind, timeout func(*protocol.Reply), keys ...[]byte) {
 	c.WaitFor(deadline, Want{Kind: kind}, timeout, keys)
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/zset"
 )
 
 // Memory that becomes garbage in large pieces: values removed by UNLINK, FLUSHDB
@@ -36,7 +35,7 @@ const (
 
 // ValueFreed records that a value was removed.
 func (srv *Engine) ValueFreed(v any) {
-	if srv.effort(v) <= lazyThreshold {
+	if keyspace.FreeEffort(v, &srv.Keys.Limits) <= lazyThreshold {
 		return
 	}
 	srv.Freeing.Objects++
@@ -49,26 +48,6 @@ func (srv *Engine) ValueFreed(v any) {
 func (srv *Engine) bytesFreed(bytes int) {
 	srv.Freeing.bytes += int64(bytes)
 	srv.Collect()
-}
-
-// effort returns about how many allocations Redis would have to free with a value.
-func (srv *Engine) effort(v any) int {
-	const node = 8 << 10 // of a list
-	l := &srv.Keys.Limits
-	switch v := v.(type) {
-	case *keyspace.List:
-		return v.Bytes() / node
-	case *keyspace.Stream:
-		if n := l.StreamNodeMaxEntries; n > 0 {
-			return v.Len() / n
-		}
-		return v.Len()
-	case *keyspace.Set, *keyspace.Hash, *zset.Set:
-		if e := EncodingOf(v, l); e == "hashtable" || e == "skiplist" {
-			return v.(interface{ Len() int }).Len()
-		}
-	}
-	return 1
 }
 
 // DatabaseFreed records that a database is about to be emptied. It samples the values to

@@ -197,7 +197,7 @@ func (srv *Engine) hooks() keyspace.Hooks {
 		ExpiredMembers: func(db *keyspace.DB, key string, value any, members []string, emptied bool) {
 			srv.ExpiredMembers += int64(len(members))
 			class, event := ClassZset, "zexpired"
-			if KindOf(value) == kindHash {
+			if keyspace.KindOf(value) == keyspace.KindHash {
 				class, event = ClassHash, "hexpired"
 			}
 			for _, member := range members {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/zset"
 )
 
 // commitScope is the commit scope: one command, one EXEC, one script, one sweep of expired
@@ -312,38 +311,6 @@ func (u *commitScope) Commit() {
 	}
 	u.serving = false
 	u.ready = u.ready[:0]
-}
-
-// kind is the type of a value, by Redis's name.
-type kind string
-
-// KindString is a kind of value that commands wait for.
-const (
-	KindString kind = "string"
-	KindList   kind = "list"
-	kindSet    kind = "set"
-	kindHash   kind = "hash"
-	KindZset   kind = "zset"
-	KindStream kind = "stream"
-)
-
-// KindOf returns the kind of a value.
-func KindOf(v any) kind {
-	switch v.(type) {
-	case *keyspace.String:
-		return KindString
-	case *keyspace.List:
-		return KindList
-	case *keyspace.Set:
-		return kindSet
-	case *keyspace.Hash:
-		return kindHash
-	case *zset.Set:
-		return KindZset
-	case *keyspace.Stream:
-		return KindStream
-	}
-	panic("BUG: value of an unknown type")
 }
 
 // CopyArgs returns a copy of argv that shares no memory with it, in one allocation.

@@ -46,7 +46,7 @@ type WaitKey struct {
 // with elements in a range; for streams optionally with entries that are new to a
 // consumer group, or the removal of that group, which the client must learn of.
 type Want struct {
-	Kind    kind
+	Kind    keyspace.Kind
 	Ranged  bool
 	Grouped bool
 	Scores  RangeAt
@@ -56,7 +56,7 @@ type Want struct {
 // In reports whether the condition holds for the value of a key; nil if there is no
 // key.
 func (w *Want) In(value any, now int64) bool {
-	if value == nil || KindOf(value) != w.Kind {
+	if value == nil || keyspace.KindOf(value) != w.Kind {
 		return w.Grouped
 	}
 	if w.Grouped {
@@ -72,7 +72,7 @@ func (w *Want) In(value any, now int64) bool {
 // point returns the condition of waiters for a single score.
 func point(score float64) Want {
 	x := ScoreAt{Number: score}
-	return Want{Kind: KindZset, Ranged: true, Scores: RangeAt{Min: x, Max: x}}
+	return Want{Kind: keyspace.KindZset, Ranged: true, Scores: RangeAt{Min: x, Max: x}}
 }
 
 // isPoint reports whether w is a condition for a single score.

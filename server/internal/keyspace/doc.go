@@ -16,7 +16,10 @@
 // The values are [String], [List], [Set], [Hash], [Stream] and zset.Set. They do
 // not depend on keys, deadlines or commands. There are no empty collections: the
 // command layer removes a key whose value becomes empty. A stream may be empty,
-// because it still has its last ID and its groups.
+// because it still has its last ID and its groups. The functions of a kind of value are
+// a row in kind.go: a new kind is a file of its own, its row, and a case in the few
+// switches that every command goes through (layout.go, entry.go, weight.go, journal.go).
+// Package rdb, which is above, has the functions for its format beside its own types.
 //
 // An index of deadlines, itself a sorted set, makes the next deadline available
 // exactly and in O(log n) ([Keyspace.Next]).

@@ -109,16 +109,6 @@ const (
 	opAcknowledge    = 'v'
 )
 
-// The kinds of values.
-const (
-	kindString = 's'
-	kindList   = 'l'
-	kindSet    = 't'
-	kindHash   = 'h'
-	kindZset   = 'z'
-	kindStream = 'x'
-)
-
 // recorder writes the journal.
 type recorder struct {
 	parts   []part

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/zsetd/zsetd/zset"
 )
@@ -90,46 +91,6 @@ func Chunks(value any, deadline int64) iter.Seq[[]byte] {
 	}
 }
 
-// Clone returns a copy of a value in O(1); see the Clone method of each type.
-func Clone(value any) any {
-	switch v := value.(type) {
-	case *String:
-		return v.Clone()
-	case *List:
-		return v.Clone()
-	case *Set:
-		return v.Clone()
-	case *Hash:
-		return v.Clone()
-	case *zset.Set:
-		return v.Clone()
-	case *Stream:
-		return v.Clone()
-	}
-	panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
-}
-
-// sizeOf returns the number of elements of a value; for a stream, including the
-// elements of its groups.
-func sizeOf(value any) int {
-	switch v := value.(type) {
-	case *String:
-		return 1
-	case *Stream:
-		return v.size()
-	}
-	return value.(checker).Len()
-}
-
-// MayBeEmpty reports whether a key may have this value without elements.
-func MayBeEmpty(value any) bool {
-	switch value.(type) {
-	case *String, *Stream:
-		return true
-	}
-	return false
-}
-
 // valueWriter serializes values. It yields chunks, or collects all operations in
 // buf if yield is nil.
 type valueWriter struct {
@@ -148,70 +109,57 @@ func (w *valueWriter) full(limit int) bool {
 	return !w.done
 }
 
-func (w *valueWriter) begin(kind byte, deadline int64) {
-	w.buf = append(w.buf, opNew, kind)
-	if deadline != 0 {
-		w.buf = binary.AppendUvarint(append(w.buf, opDeadline), uint64(deadline))
+func (w *valueWriter) text(s *String) {
+	b := s.Content()
+	w.buf = appendText(append(w.buf, opString), b[:min(len(b), textChunk)])
+	for at := textChunk; at < len(b) && w.full(1); at += textChunk {
+		w.buf = binary.AppendUvarint(append(w.buf, opWrite), uint64(at))
+		w.buf = appendText(w.buf, b[at:min(len(b), at+textChunk)])
 	}
 }
 
-func (w *valueWriter) value(value any, deadline int64) {
-	switch v := value.(type) {
-	case *String:
-		w.begin(kindString, deadline)
-		b := v.Content()
-		w.buf = appendText(append(w.buf, opString), b[:min(len(b), textChunk)])
-		for at := textChunk; at < len(b) && w.full(1); at += textChunk {
-			w.buf = binary.AppendUvarint(append(w.buf, opWrite), uint64(at))
-			w.buf = appendText(w.buf, b[at:min(len(b), at+textChunk)])
+func (w *valueWriter) list(l *List) {
+	for b := range l.Forward(0) {
+		w.buf = appendText(append(w.buf, opBack), b)
+		if !w.full(chunkOps) {
+			return
 		}
-	case *List:
-		w.begin(kindList, deadline)
-		for b := range v.Forward(0) {
-			w.buf = appendText(append(w.buf, opBack), b)
-			if !w.full(chunkOps) {
-				return
-			}
-		}
-	case *Set:
-		w.begin(kindSet, deadline)
-		if v.view().encoding == listpack {
-			w.buf = append(w.buf, opOrdered)
-		}
-		var buf [20]byte
-		for m := range v.Members {
-			w.buf = appendText(append(w.buf, opPut), m.view(&buf))
-			if !w.full(chunkOps) {
-				return
-			}
-		}
-	case *Hash:
-		w.begin(kindHash, deadline)
-		for field, value := range v.All() {
-			w.buf = appendText(append(w.buf, opPut), field)
-			w.buf = appendText(w.buf, value)
-			if !w.full(chunkOps) {
-				return
-			}
-		}
-		w.deadlines(v.Deadlines())
-	case *zset.Set:
-		w.begin(kindZset, deadline)
-		for member, score := range v.All() {
-			w.buf = appendText(append(w.buf, opPut), member)
-			w.buf = appendScore(w.buf, score)
-			if !w.full(chunkOps) {
-				return
-			}
-		}
-		w.deadlines(v.Deadlines())
-	case *Stream:
-		w.begin(kindStream, deadline)
-		w.stream(v)
-	default:
-		panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
 	}
-	w.full(1)
+}
+
+func (w *valueWriter) set(s *Set) {
+	if s.view().encoding == listpack {
+		w.buf = append(w.buf, opOrdered)
+	}
+	var buf [20]byte
+	for m := range s.Members {
+		w.buf = appendText(append(w.buf, opPut), m.view(&buf))
+		if !w.full(chunkOps) {
+			return
+		}
+	}
+}
+
+func (w *valueWriter) hash(h *Hash) {
+	for field, value := range h.All() {
+		w.buf = appendText(append(w.buf, opPut), field)
+		w.buf = appendText(w.buf, value)
+		if !w.full(chunkOps) {
+			return
+		}
+	}
+	w.deadlines(h.Deadlines())
+}
+
+func (w *valueWriter) sorted(s *zset.Set) {
+	for member, score := range s.All() {
+		w.buf = appendText(append(w.buf, opPut), member)
+		w.buf = appendScore(w.buf, score)
+		if !w.full(chunkOps) {
+			return
+		}
+	}
+	w.deadlines(s.Deadlines())
 }
 
 // deadlines writes the deadlines of members or fields; of may be nil.
@@ -238,6 +186,7 @@ type Builder struct {
 	Limits *Limits
 
 	value      any
+	row        kindRow // of the value
 	deadline   int64
 	elements   []zset.Element // elements of a new sorted set; members alias copies of operations
 	collecting bool           // the sorted set is in elements, not in value
@@ -249,21 +198,11 @@ func (b *Builder) Value() (value any, deadline int64, err error) {
 	b.load()
 	value, deadline = b.value, b.deadline
 	b.value, b.deadline = nil, 0
-	switch v := value.(type) {
-	case nil:
+	if value == nil {
 		return nil, deadline, nil
-	case *List:
-		v.Fit(b.Limits)
-	case *Set:
-		v.Fit(b.Limits)
-	case *Hash:
-		v.Fit(b.Limits)
-	case *zset.Set:
-		b.Limits.FitSorted(v)
-	case *Stream:
-		v.observe(nil)
 	}
-	if !MayBeEmpty(value) && sizeOf(value) == 0 {
+	b.row.loaded(value, b.Limits)
+	if !MayBeEmpty(value) && b.row.size(value) == 0 {
 		return nil, 0, fmt.Errorf("%w: they leave an empty %T", ErrOperations, value)
 	}
 	return value, deadline, nil
@@ -393,23 +332,16 @@ func (b *Builder) begin(o *operands) bool {
 	}
 	b.deadline = 0
 	b.discard()
-	switch o.rest[0] {
-	case kindString:
-		b.value = NewString(nil)
-	case kindList:
-		b.value = new(List)
-	case kindSet:
-		b.value = new(Set)
-	case kindHash:
-		b.value = new(Hash)
-	case kindZset:
-		b.value = new(zset.Set)
+	n := strings.IndexByte(kindCodes, o.rest[0])
+	if n < 0 {
+		return false
+	}
+	kind := Kind(n)
+	b.row = kind.row()
+	b.value = b.row.make()
+	if kind == KindZset {
 		b.collecting = true
 		o.rest = slices.Clone(o.rest) // elements alias it
-	case kindStream:
-		b.value = new(Stream)
-	default:
-		return false
 	}
 	o.rest = o.rest[1:]
 	return true
@@ -418,27 +350,7 @@ func (b *Builder) begin(o *operands) bool {
 // change executes an operation on the value, and reports whether it is valid for
 // its type.
 func (b *Builder) change(op byte, o *operands) bool {
-	switch v := b.value.(type) {
-	case *String:
-		return v.replay(op, o)
-	case *List:
-		return v.replay(op, o)
-	case *Set:
-		return v.replay(op, o, b.Limits)
-	case *Hash:
-		return v.replay(op, o, b.Limits)
-	case *Stream:
-		return v.replay(op, o)
-	case *zset.Set:
-		if op == opPut && b.collecting {
-			member := viewOf(o.text())
-			b.elements = append(b.elements, zset.Element{Member: member, Score: o.score()})
-			return true
-		}
-		b.load()
-		return replaySorted(v, op, o)
-	}
-	return false
+	return b.value != nil && b.row.replay(b, b.value, op, o)
 }
 
 func (s *String) replay(op byte, o *operands) bool {
@@ -540,7 +452,14 @@ func (h *Hash) replay(op byte, o *operands, l *Limits) bool {
 	return true
 }
 
-func replaySorted(s *zset.Set, op byte, o *operands) bool {
+// replaySorted collects the elements of a new sorted set, and changes an old one.
+func (b *Builder) replaySorted(s *zset.Set, op byte, o *operands) bool {
+	if op == opPut && b.collecting {
+		member := viewOf(o.text())
+		b.elements = append(b.elements, zset.Element{Member: member, Score: o.score()})
+		return true
+	}
+	b.load()
 	switch op {
 	case opPut:
 		member := o.text()

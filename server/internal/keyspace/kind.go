@@ -1,0 +1,199 @@
+package keyspace
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/zsetd/zsetd/zset"
+)
+
+// Kind is the type of a value. The functions of a kind that are not on the path of every command
+// are in a row of one table; layout.go, entry.go, weight.go and journal.go (attach) have a switch
+// each, which calls without indirection.
+type Kind uint8
+
+// The kinds of values.
+const (
+	KindString Kind = isString
+	KindList   Kind = isList
+	KindSet    Kind = isSet
+	KindHash   Kind = isHash
+	KindZset   Kind = isZset
+	KindStream Kind = isStream
+)
+
+// kindCodes has the kinds as journals and records name them.
+const kindCodes = "slthzx"
+
+// kindRow is what a kind consists of besides its methods. The values that its functions get are of
+// this kind.
+type kindRow struct {
+	name string // as TYPE names it
+
+	make     func() any
+	clone    func(v any) any
+	size     func(v any) int                                    // number of elements; for a stream, including those of its groups
+	write    func(w *valueWriter, v any)                        // writes the operations that construct a value
+	replay   func(b *Builder, v any, op byte, o *operands) bool // executes one, if it is valid
+	loaded   func(v any, l *Limits)                             // follows the last operation of a Builder
+	encoding func(v any, l *Limits) string                      // that Redis would use
+	effort   func(v any, l *Limits) int                         // about how many allocations Redis would free
+}
+
+// String returns the name of the kind, as TYPE does.
+func (k Kind) String() string { return k.row().name }
+
+// KindOf returns the kind of a value.
+func KindOf(value any) Kind {
+	switch value.(type) {
+	case *String:
+		return KindString
+	case *List:
+		return KindList
+	case *Set:
+		return KindSet
+	case *Hash:
+		return KindHash
+	case *zset.Set:
+		return KindZset
+	case *Stream:
+		return KindStream
+	}
+	panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
+}
+
+// row returns the row of a kind.
+func (k Kind) row() kindRow {
+	switch k {
+	case KindString:
+		return kindRow{
+			name:     "string",
+			make:     func() any { return NewString(nil) },
+			clone:    func(v any) any { return v.(*String).Clone() },
+			size:     func(any) int { return 1 },
+			write:    func(w *valueWriter, v any) { w.text(v.(*String)) },
+			replay:   func(_ *Builder, v any, op byte, o *operands) bool { return v.(*String).replay(op, o) },
+			loaded:   func(any, *Limits) {},
+			encoding: func(v any, l *Limits) string { return v.(*String).Encoding(l) },
+			effort:   func(any, *Limits) int { return 1 },
+		}
+	case KindList:
+		return kindRow{
+			name:     "list",
+			make:     func() any { return new(List) },
+			clone:    func(v any) any { return v.(*List).Clone() },
+			size:     func(v any) int { return v.(*List).Len() },
+			write:    func(w *valueWriter, v any) { w.list(v.(*List)) },
+			replay:   func(_ *Builder, v any, op byte, o *operands) bool { return v.(*List).replay(op, o) },
+			loaded:   func(v any, l *Limits) { v.(*List).Fit(l) },
+			encoding: func(v any, l *Limits) string { return v.(*List).Encoding(l) },
+			effort: func(v any, _ *Limits) int {
+				const node = 8 << 10 // of Redis's list
+				return v.(*List).Bytes() / node
+			},
+		}
+	case KindSet:
+		return kindRow{
+			name:     "set",
+			make:     func() any { return new(Set) },
+			clone:    func(v any) any { return v.(*Set).Clone() },
+			size:     func(v any) int { return v.(*Set).Len() },
+			write:    func(w *valueWriter, v any) { w.set(v.(*Set)) },
+			replay:   func(b *Builder, v any, op byte, o *operands) bool { return v.(*Set).replay(op, o, b.Limits) },
+			loaded:   func(v any, l *Limits) { v.(*Set).Fit(l) },
+			encoding: func(v any, l *Limits) string { return v.(*Set).Encoding(l) },
+			effort:   func(v any, l *Limits) int { return effortOf(v.(*Set).Len(), v.(*Set).Encoding(l) == "hashtable") },
+		}
+	case KindHash:
+		return kindRow{
+			name:     "hash",
+			make:     func() any { return new(Hash) },
+			clone:    func(v any) any { return v.(*Hash).Clone() },
+			size:     func(v any) int { return v.(*Hash).Len() },
+			write:    func(w *valueWriter, v any) { w.hash(v.(*Hash)) },
+			replay:   func(b *Builder, v any, op byte, o *operands) bool { return v.(*Hash).replay(op, o, b.Limits) },
+			loaded:   func(v any, l *Limits) { v.(*Hash).Fit(l) },
+			encoding: func(v any, l *Limits) string { return v.(*Hash).Encoding(l) },
+			effort:   func(v any, l *Limits) int { return effortOf(v.(*Hash).Len(), v.(*Hash).Encoding(l) == "hashtable") },
+		}
+	case KindZset:
+		return kindRow{
+			name:   "zset",
+			make:   func() any { return new(zset.Set) },
+			clone:  func(v any) any { return v.(*zset.Set).Clone() },
+			size:   func(v any) int { return v.(*zset.Set).Len() },
+			write:  func(w *valueWriter, v any) { w.sorted(v.(*zset.Set)) },
+			replay: func(b *Builder, v any, op byte, o *operands) bool { return b.replaySorted(v.(*zset.Set), op, o) },
+			loaded: func(v any, l *Limits) { l.FitSorted(v.(*zset.Set)) },
+			// A small set is a listpack in Redis until a member is too long or one too many, or SORT reads
+			// it, and then remains a skiplist; but one that is stored as a whole, loaded or restored is a
+			// listpack again if it fits. The mark of the set records that it is a skiplist.
+			encoding: func(v any, _ *Limits) string {
+				if v.(*zset.Set).Marked() {
+					return "skiplist"
+				}
+				return "listpack"
+			},
+			effort: func(v any, _ *Limits) int { return effortOf(v.(*zset.Set).Len(), v.(*zset.Set).Marked()) },
+		}
+	case KindStream:
+		return kindRow{
+			name:     "stream",
+			make:     func() any { return new(Stream) },
+			clone:    func(v any) any { return v.(*Stream).Clone() },
+			size:     func(v any) int { return v.(*Stream).size() },
+			write:    func(w *valueWriter, v any) { w.stream(v.(*Stream)) },
+			replay:   func(_ *Builder, v any, op byte, o *operands) bool { return v.(*Stream).replay(op, o) },
+			loaded:   func(v any, _ *Limits) { v.(*Stream).observe(nil) },
+			encoding: func(v any, l *Limits) string { return v.(*Stream).Encoding(l) },
+			effort: func(v any, l *Limits) int {
+				if n := l.StreamNodeMaxEntries; n > 0 {
+					return v.(*Stream).Len() / n
+				}
+				return v.(*Stream).Len()
+			},
+		}
+	}
+	panic("BUG: a kind without a row")
+}
+
+// effortOf returns the effort for a value whose elements have allocations of their own, or not.
+func effortOf(elements int, separate bool) int {
+	if separate {
+		return elements
+	}
+	return 1
+}
+
+// Clone returns a copy of a value in O(1); see the Clone method of each type.
+func Clone(value any) any { return KindOf(value).row().clone(value) }
+
+// sizeOf returns the number of elements of a value; for a stream, including the
+// elements of its groups.
+func sizeOf(value any) int { return KindOf(value).row().size(value) }
+
+// MayBeEmpty reports whether a key may have this value without elements. Every command that
+// writes asks, so it is not in the table.
+func MayBeEmpty(value any) bool {
+	switch value.(type) {
+	case *String, *Stream:
+		return true
+	}
+	return false
+}
+
+// EncodingOf names the encoding that Redis would use for a value.
+func EncodingOf(value any, l *Limits) string { return KindOf(value).row().encoding(value, l) }
+
+// FreeEffort estimates how many allocations Redis would have to free with a value.
+func FreeEffort(value any, l *Limits) int { return KindOf(value).row().effort(value, l) }
+
+func (w *valueWriter) value(value any, deadline int64) {
+	kind := KindOf(value)
+	w.buf = append(w.buf, opNew, kindCodes[kind])
+	if deadline != 0 {
+		w.buf = binary.AppendUvarint(append(w.buf, opDeadline), uint64(deadline))
+	}
+	kind.row().write(w, value)
+	w.full(1)
+}
