@@ -134,7 +134,7 @@ func TestManyTooFarBehind(t *testing.T) {
 	}
 	srv.Mu.Lock()
 	defer srv.Mu.Unlock()
-	if slices.ContainsFunc(lazy, func(s *engine.Session) bool { return !s.Killed }) || srv.OutputLimitDisconnections != int64(len(lazy)) {
+	if slices.ContainsFunc(lazy, func(s *engine.Session) bool { return s.End != engine.Killed }) || srv.OutputLimitDisconnections != int64(len(lazy)) {
 		t.Errorf("%d were disconnected", srv.OutputLimitDisconnections)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // Stats are the counters of a server at one instant. Counters count since the server
@@ -67,7 +69,7 @@ func (srv *Server) Stats() (s Stats) {
 			BytesRead: e.Input.Load(), BytesWritten: e.Output.Load(), Changes: e.Changes,
 		}
 		for _, c := range e.Sessions {
-			if !c.Killed {
+			if c.End != engine.Killed {
 				s.Clients++
 			}
 		}

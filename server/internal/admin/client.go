@@ -186,12 +186,12 @@ func clientKill(c *engine.Call) {
 	}
 	killed := int64(0)
 	for _, s := range c.Engine.ByID() {
-		if s.Killed || s.Closing || !f.accepts(s, c.Session) {
+		if s.End != engine.Serving || !f.accepts(s, c.Session) {
 			continue
 		}
 		killed++
 		if s == c.Session {
-			s.Closing = true // after the reply
+			s.CloseAfterReply()
 		} else {
 			s.Kill()
 		}
@@ -250,7 +250,7 @@ func clientList(c *engine.Call) {
 	}
 	var b []byte
 	for _, s := range listed {
-		if !s.Killed {
+		if s.End != engine.Killed {
 			b = s.AppendInfo(b)
 		}
 	}

@@ -206,7 +206,7 @@ func quitRow() engine.Command {
 
 func quit(c *engine.Call) {
 	c.Reply.OK()
-	c.Session.Closing = true
+	c.Session.CloseAfterReply()
 }
 
 func resetRow() engine.Command {

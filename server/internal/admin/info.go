@@ -182,7 +182,7 @@ func multiplexing() string {
 func infoClients(srv *engine.Engine, t *engine.InfoText) {
 	connected, input, output := 0, 0, 0
 	for _, s := range srv.Sessions {
-		if s.Killed {
+		if s.End == engine.Killed {
 			continue
 		}
 		connected++

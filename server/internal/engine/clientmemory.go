@@ -123,7 +123,7 @@ func (s *Session) Weigh() {
 
 func (s *Session) weighNow() {
 	m := &s.Engine.clientMemory
-	if s.Killed {
+	if s.End == Killed {
 		m.remove(s)
 		return
 	}

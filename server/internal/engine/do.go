@@ -156,7 +156,7 @@ func (caller) Untaken() int64 { return 0 }
 func (s *Session) noReply() error {
 	srv := s.Engine
 	srv.Mu.Lock()
-	failed, killed, stopping := srv.Keeper.Failed, s.Killed, srv.closed
+	failed, killed, stopping := srv.Keeper.Failed, s.End == Killed, srv.closed
 	srv.Mu.Unlock()
 	switch {
 	case stopping || !killed: // SHUTDOWN never replies

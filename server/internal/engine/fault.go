@@ -259,7 +259,7 @@ func (s *Session) LastReply(mine bool) []byte {
 	}
 	s.Engine.Mu.Mutex.Lock()
 	defer s.Engine.Mu.Unlock()
-	if s.held || s.Killed || s.waiting() == 0 || !mine && !s.claim() {
+	if s.held || s.End == Killed || s.waiting() == 0 || !mine && !s.claim() {
 		return nil
 	}
 	out := s.next(nil)

@@ -186,7 +186,7 @@ func (s *Session) Written() []byte {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
 	s.Flushing.Store(1)
-	if s.waiting() == 0 || s.held || s.Killed {
+	if s.waiting() == 0 || s.held || s.End == Killed {
 		s.Flushing.Store(0)
 		return nil
 	}
@@ -209,10 +209,10 @@ func (s *Session) Take() (out []byte, killed, closed bool) {
 // TakeLocked is Take with the lock held. If it takes output, spare becomes the queue's
 // new buffer.
 func (s *Session) TakeLocked(spare []byte) (out []byte, killed, closed bool) {
-	if s.waiting() > 0 && !s.Killed && !s.held && s.claim() {
+	if s.waiting() > 0 && s.End != Killed && !s.held && s.claim() {
 		out = s.next(spare)
 	}
-	return out, s.Killed, s.Closing && s.waiting() == 0 && s.Flushing.Load() == 0
+	return out, s.End == Killed, s.End == Closing && s.waiting() == 0 && s.Flushing.Load() == 0
 }
 
 // pending schedules a wake of the session after its output queue or state changed
@@ -380,7 +380,7 @@ func (srv *Engine) checkSlowLocked() {
 	for _, s := range all {
 		s.inSlow.Store(false) // a write from now on adds it again
 		n := s.backlog()
-		if s.Killed || n == 0 || n <= floor && !s.halfClosed && s.softSince.IsZero() {
+		if s.End == Killed || n == 0 || n <= floor && !s.halfClosed && s.softSince.IsZero() {
 			continue
 		}
 		s.Weigh()
@@ -416,7 +416,7 @@ func (s *Session) checkProgress(n int64) bool {
 // progress is a number that changes when the client takes data.
 func (s *Session) progress() int64 {
 	n := s.late.Load()
-	if s.Conn != nil && !s.Killed { // the socket of a killed one may be closed
+	if s.Conn != nil && s.End != Killed { // the socket of a killed one may be closed
 		n -= s.Conn.Untaken()
 	}
 	return n
@@ -430,7 +430,7 @@ func (s *Session) FinishHalfClosed() bool {
 	s.Engine.Mu.Lock() // also while a script lends the lock
 	defer s.Engine.Mu.Unlock()
 	drained := s.waiting() == 0 && s.Flushing.Load() == 0
-	if s.Killed || s.Blocked != nil || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil {
+	if s.End == Killed || s.Blocked != nil || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil {
 		return false
 	}
 	if !s.halfClosed {

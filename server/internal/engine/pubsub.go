@@ -100,7 +100,7 @@ func (srv *Engine) send(to *subscriberList, what, pattern, channel, message stri
 			r.BulkString(channel)
 			r.BulkString(message)
 		}
-		if s.Closing {
+		if s.End != Serving {
 			continue
 		}
 		s.post(r.Bytes())
@@ -125,7 +125,7 @@ const maxKeptMessage = 64 << 10
 
 // Push appends an out-of-band message to the output queue.
 func (s *Session) Push(b []byte) {
-	if s.Killed || s.Closing {
+	if s.End != Serving {
 		return
 	}
 	if s.backlog() == 0 {

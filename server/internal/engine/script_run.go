@@ -417,18 +417,18 @@ func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 	srv := s.Engine
 	defer srv.guard()
 	srv.current = s
-	for done < len(batch) && !s.Stalled.Load() && !s.Closing && !s.Killed {
+	for done < len(batch) && !s.Stalled.Load() && s.End == Serving {
 		s.Exec(batch[done])
 		s.checkOutput()
 		done++
 	}
 	srv.Scope.Commit()
 	srv.current = nil
-	if s.waiting() > 0 && !s.held && !s.Killed && s.claim() {
+	if s.waiting() > 0 && !s.held && s.End != Killed && s.claim() {
 		out = s.next(nil)
 	}
 	s.Call.Argv, s.Call.Args = nil, protocol.Args{} // as in work
-	return done, out, s.Closing || s.Killed
+	return done, out, s.End != Serving
 }
 
 // Call runs a command for the script. failed is the error line, with its code, of a

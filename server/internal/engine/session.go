@@ -30,8 +30,7 @@ type Session struct {
 	cache *cache // state of CLIENT TRACKING; nil without tracking
 
 	stall
-	Closing bool // close once the output queue is written
-	Killed  bool // close now
+	End EndState
 	outputQueue
 	weight
 }
@@ -43,6 +42,19 @@ type login struct {
 	Name                string
 	LibName, LibVersion string
 }
+
+// EndState is how far a session has ended. A session never returns to an earlier one.
+type EndState uint8
+
+// Serving is the state of a session that has not ended.
+const (
+	Serving EndState = iota
+	Closing          // it runs no more commands, and closes once its output queue is written
+	Killed           // it closes now, and its output queue is discarded
+)
+
+// CloseAfterReply ends the session once its output queue is written.
+func (s *Session) CloseAfterReply() { s.End = max(s.End, Closing) }
 
 // modes are the modes of a session.
 type modes struct {
@@ -150,7 +162,7 @@ func (s *Session) Close() (out []byte) {
 		s.drop()
 		s.Reset()
 		s.untrack(true)
-		s.Killed = true
+		s.End = Killed
 		s.Weigh()
 		delete(s.Engine.Sessions, s.ID)
 		s.Engine.Scope.Commit()
@@ -265,7 +277,7 @@ const largeInput = 32 << 10
 func (s *Session) FailInput(err error) {
 	s.Engine.Locked(func() {
 		s.Out.Error("ERR " + err.Error())
-		s.Closing = true
+		s.CloseAfterReply()
 		s.pending()
 	})
 }
@@ -296,7 +308,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	}
 	s.Out.SetLimit(s.replyLimit())
 	start := srv.At
-	for done < len(batch) && !s.Stalled.Load() && !s.Closing && !s.Killed {
+	for done < len(batch) && !s.Stalled.Load() && s.End == Serving {
 		n := s.runFastBatch(batch[done:])
 		if n == 0 {
 			s.Exec(batch[done])
@@ -317,7 +329,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		srv.Keeper.hold(s)
 	}
 	switch {
-	case s.Killed:
+	case s.End == Killed:
 		s.drop()
 	case s.waiting() == 0:
 	case !s.held && s.claim():
@@ -327,14 +339,14 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	}
 	s.Weigh()
 	s.Call.Argv, s.Call.Args = nil, protocol.Args{} // others reuse this memory from now on
-	return done, out, s.Closing || s.Killed
+	return done, out, s.End != Serving
 }
 
 // Ending reports whether the session runs no more commands.
 func (s *Session) Ending() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.Closing || s.Killed
+	return s.End != Serving
 }
 
 // Receives reports whether the session waits for other clients, or receives output
@@ -349,7 +361,7 @@ func (s *Session) Receives() bool {
 func (s *Session) WasKilled() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.Killed
+	return s.End == Killed
 }
 
 // resume allows the transport to run commands again.
@@ -361,7 +373,7 @@ func (s *Session) resume() {
 // Kill ends the connection as soon as possible and discards its output queue. From
 // now on the session receives nothing more: no element, no message.
 func (s *Session) Kill() {
-	s.Killed = true
+	s.End = Killed
 	s.Engine.MemoryState.NonKeyBytesAt = time.Time{} // its memory no longer counts: evict no key because of it
 	s.Reset()
 	s.Weigh()

@@ -74,7 +74,7 @@ func Shutdown(c *Call) {
 		return
 	}
 	c.Engine.Log.Info("stopping", "reason", "SHUTDOWN", "client", c.Session.Addr)
-	c.Session.Closing = true // no reply
+	c.Session.CloseAfterReply() // no reply
 	c.Engine.transport.ShutdownSoon()
 }
 
@@ -130,5 +130,5 @@ func (s *Session) paused() bool {
 func (s *Session) Conclude() {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	s.Closing = true
+	s.CloseAfterReply()
 }

@@ -184,7 +184,7 @@ func (srv *Engine) invalidateAll() {
 func (s *Session) sendInvalidation(keys []string) {
 	to := s
 	if id := s.cache.redirect; id != 0 {
-		if to = s.Engine.Sessions[id]; to == nil || to.Killed || to.Closing {
+		if to = s.Engine.Sessions[id]; to == nil || to.End != Serving {
 			s.cache.broken = true
 			if s.Out.Version() == 3 {
 				r := protocol.NewReply(nil, 3)

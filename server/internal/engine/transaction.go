@@ -174,7 +174,7 @@ func exec(c *Call) {
 	c.Reply.Array(len(queue))
 	c.Nested, s.execing = true, len(queue)
 	for _, q := range queue {
-		mark, ended := s.Out.Len(), s.Closing
+		mark, ended := s.Out.Len(), s.End != Serving
 		if d := s.Permit(q.cmd, q.argv, acl.InMulti); d == acl.Permitted {
 			s.run(q.cmd, q.argv, q.names)
 		} else {

@@ -112,7 +112,7 @@ func (srv *Engine) unlock() {
 func (srv *Engine) holdWoken() {
 	u := &srv.Scope
 	u.wake = slices.DeleteFunc(u.wake, func(s *Session) bool {
-		if s.Killed || s.waiting() == 0 {
+		if s.End == Killed || s.waiting() == 0 {
 			return false
 		}
 		s.waking = false

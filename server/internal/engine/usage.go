@@ -73,7 +73,7 @@ func residentSize() (int64, bool) {
 // ClientsMemory estimates the bytes that all sessions take.
 func (srv *Engine) ClientsMemory() (n int64) {
 	for _, s := range srv.Sessions {
-		if !s.Killed { // a killed session is about to be freed
+		if s.End != Killed { // a killed session is about to be freed
 			n += s.memory()
 		}
 	}

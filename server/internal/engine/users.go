@@ -159,7 +159,7 @@ func (srv *Engine) DropSubscribers(u, next *acl.User, me *Session) {
 // terminate ends a session: at once, or after its reply if it is me.
 func (s *Session) terminate(me *Session) {
 	if s == me {
-		s.Closing = true
+		s.CloseAfterReply()
 	} else {
 		s.Kill()
 	}

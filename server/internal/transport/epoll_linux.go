@@ -478,7 +478,7 @@ func (l *loop) takeNotified() {
 		if killed || closed && !c.leaving.Load() {
 			c.dead.Store(true)
 		}
-		if c.Sess.Closing {
+		if c.Sess.End != engine.Serving {
 			c.ending = true
 		}
 	}
