@@ -19,6 +19,9 @@
 // is a commit scope with its own commit; all of them see the same reading of the
 // clock, as the commands of a transaction do.
 //
+// The state of a turn is one value (turn.go). A script that runs for long lends the lock:
+// its turn is pushed aside, other turns serve clients, and it is popped again.
+//
 // A panic under the lock stops the server: state that may be half changed never
 // reaches the file (fault.go).
 //
@@ -30,10 +33,11 @@
 //	lock                       guards                                     held for
 //	Attached.serving           the turns of one attached connection       a turn and its output
 //	Keeper.writingOut          one backup of data in memory at a time     the backup
-//	Engine.Lifecycle           listeners, connections, stopping           the start of a session
+//	Transport.mu               listeners and connections                  the start of a session
+//	Engine.lifecycle           whether the server stops                   an instant
 //	Engine.Mu                  sessions, keys, users, settings, pub/sub   a turn
 //	Keeper.IO                  the data file                              one write or read of it
-//	Engine.ListenState,        the listeners that CONFIG SET replaces,    opening sockets,
+//	Transport.listening,       the listeners that CONFIG SET replaces,    opening sockets,
 //	  tlsState.mu              the TLS configuration                      reading its files
 //	Keeper.queueLock,          checkpoints on their way to the file,      an instant; no lock is
 //	  slowConsumers.mu,        the list of clients with a backlog,          taken below these
@@ -45,6 +49,17 @@
 // guards them. Values that transports read on every command without Engine.Mu are atomic
 // (inputLimits, acl.List.LoginRequired). The logger of the embedding program may be called
 // with any of these locks held, so it must not call the server.
+//
+// # One dispatch
+//
+// Before a command runs, dispatch asks a list of checks (checks.go): user, MULTI, cluster
+// slots, memory, subscriptions, pause and others. Each names the state of the session or
+// of the server in which it applies. Short commands in a pipeline form a fast batch
+// (fastbatch.go) while no check of that list applies, so none of them has to be asked.
+// A check asks for a field of the command's row, never for its name.
+//
+// A handler runs in Call.execute and nowhere else (execute.go), whether its command is
+// single, in a batch, in EXEC or in a script, or is retried for a waiter.
 //
 // # One commit point
 //
