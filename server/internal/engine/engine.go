@@ -27,7 +27,7 @@ type Engine struct {
 	logging
 	commands
 
-	lock // guards the fields down to lifecycle, except those with a note
+	lock // guards the fields that have no note
 	turn
 	Time clock // its parts have notes
 
@@ -49,21 +49,8 @@ type Engine struct {
 	Scripting scripting
 	stats
 
-	Ending  stopFlags // how SHUTDOWN or a signal ends the server
-	closed  bool      // stopping
-	looping Loop      // the loop that holds the lock, if any
-
-	transport Transport
-	TCPPort   atomic.Int64 // of the latest listener; 0 without one for TCP. The transport sets it
-	TLSServed atomic.Int64 // likewise for TLS
-
-	lifecycle sync.Mutex // guards stopping
-	stopping  bool
-	Stopped   chan struct{}  // closed when stopping is set
-	running   sync.WaitGroup // calls of Do
-
-	keeperClosed sync.Once
-	keeperErr    error
+	ending
+	transports
 }
 
 // logging is where the server logs to.
@@ -91,6 +78,28 @@ type dataset struct {
 	RDB     *rdb.Codec // see codec
 	Rand    *mrand.Rand
 	Cluster *Cluster // the slots of the node; nil without a cluster
+}
+
+// ending is the state of the shutdown.
+type ending struct {
+	Ending stopFlags // how SHUTDOWN or a signal ends the server
+	closed bool      // stopping
+
+	lifecycle sync.Mutex // guards stopping
+	stopping  bool
+	Stopped   chan struct{}  // closed when stopping is set
+	running   sync.WaitGroup // calls of Do
+
+	keeperClosed sync.Once
+	keeperErr    error
+}
+
+// transports is what the engine knows of the transports.
+type transports struct {
+	transport Transport
+	looping   Loop         // the loop that holds the lock, if any
+	TCPPort   atomic.Int64 // of the latest listener; 0 without one for TCP. The transport sets it
+	TLSServed atomic.Int64 // likewise for TLS
 }
 
 // ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
@@ -202,7 +211,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 		waits:      waits{Watched: map[WaitKey]map[*Session]struct{}{}, Waiting: map[WaitKey]*queue{}},
 		timers:     timers{timerAt: math.MaxInt64, NextExpiry: math.MaxInt64, ActiveExpire: true},
 		ACL:        acl.New(t.Access),
-		Stopped:    make(chan struct{}),
+		ending:     ending{Stopped: make(chan struct{})},
 	}
 	for _, k := range commandChecks() {
 		srv.addCheck(k)
