@@ -24,6 +24,8 @@
 //	internal/scripting    EVAL, FCALL, function libraries
 //	internal/transport    listeners, TLS, the two transports
 //	internal/engine       the lock, turns, commit, dispatch, sessions, persistence
+//	internal/acl          users, rules, and the check of a command
+//	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors
 //	internal/script       the Lua interpreter within limits
 //	internal/glob, longdouble, histogram, geo, hyperloglog

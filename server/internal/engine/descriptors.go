@@ -1,3 +1,5 @@
+//lint:file-ignore ST1005 Errors at the start have the wording of Redis.
+
 package engine
 
 import (

@@ -65,18 +65,6 @@ const (
 	sampleEvery = 100 * time.Millisecond
 )
 
-func (srv *Engine) countInput(n int) {
-	srv.Input.Add(int64(n))
-	srv.Reads.Add(1)
-}
-
-func (srv *Engine) countOutput(n int) {
-	srv.Output.Add(int64(n))
-	srv.Writes.Add(1)
-}
-
-func (srv *Engine) refused() { srv.Rejected.Add(1) }
-
 // recordCall records stats, slowlog and latency of a call that began at start. It
 // reads the clock once; the next command begins then.
 func (srv *Engine) recordCall(c *Call, start time.Time) {
