@@ -204,7 +204,7 @@ func TestProgramCommandErrors(t *testing.T) {
 		`zsetd: command "a": there is a command of this name`:                                  {{Name: "a", Arity: 2, Run: run}, {Name: "a", Arity: 2, Run: run}},
 		`zsetd: command "a b": the name has a character that is no letter, digit or sign`:      {{Name: "a b", Arity: 2, Run: run}},
 		`zsetd: command "config|x": the name has a character that is no letter, digit or sign`: {{Name: "config|x", Arity: 2, Run: run}},
-		`zsetd: command "a": Run is nil`:                                                       {{Name: "a", Arity: 2}},
+		`zsetd: command "a": the field Run is nil`:                                             {{Name: "a", Arity: 2}},
 		`zsetd: command "A": bad name or arity 1`:                                              {{Name: "A", Arity: 1, Run: run}},
 		`zsetd: command "a": bad name or arity 0`:                                              {{Name: "a", Run: run}},
 		`zsetd: command "": bad name or arity 1`:                                               {{Arity: 1, Run: run}},
