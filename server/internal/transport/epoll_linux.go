@@ -916,7 +916,7 @@ func (c *polled) close() {
 // closed is the part of close outside the loop. behind reports that the client has
 // not taken everything yet.
 func (c *polled) closed(behind bool) {
-	c.Sess.Engine.Attempt(func() {
+	c.t.engine.Attempt(func() {
 		if c.Sess == nil {
 			return // the lock broke before the session existed
 		}
