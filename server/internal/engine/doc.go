@@ -170,7 +170,7 @@
 //
 // A client that only receives the replies to its own commands, and takes them however
 // slowly, is never disconnected for that: the seconds of the soft limit of its class
-// restart whenever it takes data, which is checked once a second while any client is
+// restart whenever it takes data, which is checked four times a second while any client is
 // behind. With Redis's definition of a soft limit any figure would either disconnect
 // clients that read 256 MB over a slow line, or allow stopped clients more than they
 // should hold.
