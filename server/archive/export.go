@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
@@ -272,9 +271,6 @@ func (c *commands) value(v Value) error {
 	if err := c.elementsOf(v); err != nil {
 		return err
 	}
-	if err := c.end(); err != nil {
-		return err
-	}
 	if err := c.deadlines(v); err != nil {
 		return err
 	}
@@ -304,10 +300,7 @@ func (c *commands) deadlines(v Value) error {
 	case sorted && c.target == rdb.Any:
 		return c.expireAt(v.Key, "ZPEXPIREAT", "MEMBERS", d)
 	case sorted:
-		if err := c.elementsOf(Value{Key: companionOf(v.Key), Value: d}); err != nil {
-			return err
-		}
-		return c.end()
+		return c.elementsOf(Value{Key: companionOf(v.Key), Value: d})
 	}
 	return nil
 }
@@ -337,48 +330,10 @@ func (c *commands) expireAt(key, name, word string, deadlines *zset.Set) error {
 	return end()
 }
 
+// elementsOf writes the commands that make a value, without its deadlines.
 func (c *commands) elementsOf(v Value) error {
 	c.key = v.Key
-	switch x := v.Value.(type) {
-	case *keyspace.String:
-		c.command("SET", v.Key, string(x.Content()))
-	case *keyspace.List:
-		c.name = "RPUSH"
-		for b := range x.Forward(0) {
-			c.body = appendBulk(c.body, b)
-			if err := c.element(1); err != nil {
-				return err
-			}
-		}
-	case *keyspace.Set:
-		c.name = "SADD"
-		for m := range x.All() {
-			c.body = appendBulk(c.body, m)
-			if err := c.element(1); err != nil {
-				return err
-			}
-		}
-	case *keyspace.Hash:
-		c.name = "HSET"
-		for field, value := range x.All() {
-			c.body = appendBulk(appendBulk(c.body, field), value)
-			if err := c.element(2); err != nil {
-				return err
-			}
-		}
-	case *keyspace.Stream:
-		return c.stream(v.Key, x)
-	case *zset.Set:
-		c.name = "ZADD"
-		var digits [32]byte
-		for m, score := range x.All() {
-			c.body = appendBulk(appendBulk(c.body, protocol.AppendFloat(digits[:0], score)), m)
-			if err := c.element(2); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return v.row().commands(c, v.Value)
 }
 
 // writeJSON writes a value as a line.
@@ -398,68 +353,54 @@ func writeJSON(p *buffer, v Value) error {
 		p.b = strconv.AppendInt(append(p.b, `,"expireat":`...), v.Deadline, 10)
 	}
 	p.b = append(p.b, `,"value":`...)
-	if s, ok := v.Value.(*keyspace.String); ok {
-		p.b = append(appendJSONText(p.b, string(s.Content())), "}\n"...)
-		return nil
-	}
-	if s, ok := v.Value.(*keyspace.Stream); ok {
-		err := p.streamJSON(s)
-		p.b = append(p.b, "}\n"...)
+	if err := v.row().write(p, v.Value); err != nil {
 		return err
 	}
-	// A collection may be long: it is written in pieces.
-	p.b = append(p.b, '[')
-	separator := ""
-	element := func(text string) error {
-		p.b = appendJSONText(append(p.b, separator...), text)
-		separator = ","
-		return p.full()
-	}
-	pair := func(first string, second func()) error {
-		p.b = appendJSONText(append(append(p.b, separator...), '['), first)
-		p.b = append(p.b, ',')
-		second()
-		p.b = append(p.b, ']')
-		separator = ","
-		return p.full()
-	}
-	switch x := v.Value.(type) {
-	case *keyspace.List:
-		for b := range x.Forward(0) {
-			if err := element(string(b)); err != nil {
-				return err
-			}
-		}
-	case *keyspace.Set:
-		for m := range x.All() {
-			if err := element(m); err != nil {
-				return err
-			}
-		}
-	case *keyspace.Hash:
-		for field, value := range x.All() {
-			if err := pair(field, func() { p.b = appendJSONText(p.b, value) }); err != nil {
-				return err
-			}
-		}
-	case *zset.Set:
-		for m, score := range x.All() {
-			if err := pair(m, func() { p.b = appendJSONScore(p.b, score) }); err != nil {
-				return err
-			}
-		}
-	}
-	p.b = append(p.b, ']')
 	if d := v.memberDeadlines(); d != nil {
-		p.b = append(p.b, `,"deadlines":[`...)
-		separator = ""
+		p.b = append(p.b, `,"deadlines":`...)
+		a := p.array()
 		for m, at := range d.All() {
-			if err := pair(m, func() { p.b = strconv.AppendInt(p.b, int64(at), 10) }); err != nil {
+			if err := a.pair(m, func(b []byte) []byte { return strconv.AppendInt(b, int64(at), 10) }); err != nil {
 				return err
 			}
 		}
-		p.b = append(p.b, ']')
+		if err := a.end(); err != nil {
+			return err
+		}
 	}
 	p.b = append(p.b, "}\n"...)
 	return nil
+}
+
+// jsonArray writes an array in pieces, because a collection may be long.
+type jsonArray struct {
+	p         *buffer
+	separator string // before the next element
+}
+
+// array begins an array.
+func (p *buffer) array() jsonArray {
+	p.b = append(p.b, '[')
+	return jsonArray{p: p}
+}
+
+// text writes an element that is a text.
+func (a *jsonArray) text(t string) error {
+	a.p.b = appendJSONText(append(a.p.b, a.separator...), t)
+	a.separator = ","
+	return a.p.full()
+}
+
+// pair writes an element that is an array of a text and what second appends.
+func (a *jsonArray) pair(first string, second func(b []byte) []byte) error {
+	b := appendJSONText(append(append(a.p.b, a.separator...), '['), first)
+	a.p.b = append(second(append(b, ',')), ']')
+	a.separator = ","
+	return a.p.full()
+}
+
+// end ends the array.
+func (a *jsonArray) end() error {
+	a.p.b = append(a.p.b, ']')
+	return a.p.full()
 }

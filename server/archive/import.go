@@ -218,12 +218,8 @@ func (j *jsonReader) deadlines(value any) {
 		j.failf("deadlines require the type zset or hash")
 		return
 	}
-	j.list('[', ']', func() {
-		j.expect('[')
-		member := j.text()
-		j.expect(',')
+	j.pairs(func(member []byte) {
 		at := j.integer()
-		j.expect(']')
 		if j.err == nil && (at < 1 || at >= zset.MaxDeadline) {
 			j.failf("invalid deadline %d", at)
 		}
@@ -241,55 +237,23 @@ func (j *jsonReader) deadlines(value any) {
 // value reads the value of a key of this type, and returns the number of elements
 // in the text.
 func (j *jsonReader) value(v *Value, kind string, l *keyspace.Limits) (n int) {
-	switch kind {
-	case "string":
-		v.Value = keyspace.NewString(j.text())
-		return 1
-	case "list":
-		list := new(keyspace.List)
-		j.list('[', ']', func() {
-			list.PushBack(j.text())
-			n++
-		})
-		list.Fit(l)
-		v.Value = list
-	case "set":
-		set := new(keyspace.Set)
-		j.list('[', ']', func() {
-			set.Add(l, keyspace.MemberOf(j.text()))
-			n++
-		})
-		v.Value = set
-	case "hash":
-		hash := new(keyspace.Hash)
-		j.list('[', ']', func() {
-			j.expect('[')
-			field := j.text()
-			j.expect(',')
-			hash.Set(field, j.text(), l)
-			j.expect(']')
-			n++
-		})
-		v.Value = hash
-	case "zset":
-		var elements []zset.Element
-		j.list('[', ']', func() {
-			j.expect('[')
-			member := string(j.text())
-			j.expect(',')
-			elements = append(elements, zset.Element{Member: member, Score: j.score()})
-			j.expect(']')
-			n++
-		})
-		s := zset.Load(elements)
-		l.FitSorted(s)
-		v.Value = s
-	case "stream":
-		s := j.stream(l)
-		v.Value = s
-		return s.Len()
-	default:
+	k, ok := keyspace.KindNamed(kind)
+	if !ok {
 		j.failf("unknown type %q", kind)
+		return 0
 	}
+	v.Value, n = rowOf(k).read(j, l)
 	return n
+}
+
+// pairs reads an array of pairs. second is called behind the comma of each, and reads what follows
+// its first text.
+func (j *jsonReader) pairs(second func(first []byte)) {
+	j.list('[', ']', func() {
+		j.expect('[')
+		first := j.text()
+		j.expect(',')
+		second(first)
+		j.expect(']')
+	})
 }

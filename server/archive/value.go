@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"fmt"
 	"hash/maphash"
 	"math"
 
@@ -68,56 +67,12 @@ func sinkOf(visit func(Value) error) func([]job) error {
 }
 
 // Type returns the name of the type, as the command TYPE does.
-func (v Value) Type() string {
-	switch v.Value.(type) {
-	case *keyspace.String:
-		return "string"
-	case *keyspace.List:
-		return "list"
-	case *keyspace.Set:
-		return "set"
-	case *keyspace.Hash:
-		return "hash"
-	case *zset.Set:
-		return "zset"
-	case *keyspace.Stream:
-		return "stream"
-	}
-	panic(fmt.Sprintf("BUG: unexpected value of type %T", v.Value))
-}
+func (v Value) Type() string { return keyspace.KindOf(v.Value).String() }
 
 // Size returns the number of elements of the value, where a string counts as one,
 // and of their bytes, where a score counts as eight; the groups of a stream are
 // left out.
-func (v Value) Size() (elements int, bytes int64) {
-	switch x := v.Value.(type) {
-	case *keyspace.String:
-		return 1, int64(x.Len())
-	case *keyspace.List:
-		for b := range x.Forward(0) {
-			bytes += int64(len(b))
-		}
-		return x.Len(), bytes
-	case *keyspace.Set:
-		for m := range x.All() {
-			bytes += int64(len(m))
-		}
-		return x.Len(), bytes
-	case *keyspace.Hash:
-		for field, value := range x.All() {
-			bytes += int64(len(field) + len(value))
-		}
-		return x.Len(), bytes
-	case *zset.Set:
-		for m := range x.All() {
-			bytes += int64(len(m)) + 8
-		}
-		return x.Len(), bytes
-	case *keyspace.Stream:
-		return x.Len(), streamSize(x)
-	}
-	panic(fmt.Sprintf("BUG: unexpected value of type %T", v.Value))
-}
+func (v Value) Size() (elements int, bytes int64) { return v.row().size(v.Value) }
 
 // memberDeadlines returns the members or fields that have deadlines, scored by
 // them; nil if there are none.
@@ -159,32 +114,12 @@ func (s *sum) add(v Value) {
 // replace counts a value that replaces another one of the same key.
 func (s *sum) replace(old, v Value) { s.digest += s.of(v) - s.of(old) }
 
+// mix adds the hash of an element to the hash of those before it. Without an order of elements
+// their sum is the hash of all: hashes are uniform.
+func mix(before, element uint64) uint64 { return before*0x9e3779b97f4a7c15 + element }
+
 func (s *sum) of(v Value) uint64 {
-	var elements uint64 // a sum if order does not matter; hashes are uniform
-	switch x := v.Value.(type) {
-	case *keyspace.String:
-		elements = maphash.Bytes(s.seed, x.Content())
-	case *keyspace.List:
-		for b := range x.Forward(0) {
-			elements = elements*0x9e3779b97f4a7c15 + maphash.Bytes(s.seed, b)
-		}
-	case *keyspace.Set:
-		for m := range x.All() {
-			elements += maphash.String(s.seed, m)
-		}
-	case *keyspace.Hash:
-		for field, value := range x.All() {
-			elements += s.text(field, value)
-		}
-	case *zset.Set:
-		for m, score := range x.All() {
-			elements += maphash.Comparable(s.seed, [2]uint64{maphash.String(s.seed, m), math.Float64bits(score)})
-		}
-	case *keyspace.Stream:
-		for ops := range keyspace.Chunks(x, 0) {
-			elements = elements*0x9e3779b97f4a7c15 + maphash.Bytes(s.seed, ops)
-		}
-	}
+	elements := v.row().digest(s, v.Value)
 	if d := v.memberDeadlines(); d != nil {
 		for m, at := range d.All() {
 			elements += maphash.Comparable(s.seed, [3]uint64{'T', maphash.String(s.seed, m), math.Float64bits(at)})

@@ -294,7 +294,7 @@ const (
 func (t Target) Functions() bool { return t != Redis5 }
 
 // FieldDeadlines reports whether files for the target have the deadlines of fields.
-func (t Target) FieldDeadlines() bool { return t == Any || t == Redis8 || t == Valkey9 }
+func (t Target) FieldDeadlines() bool { return t == Any || t == Redis8 || t == Valkey9 || t == payload }
 
 // Writer writes a file for a target. No file has deadlines of members of sorted
 // sets; [Target.FieldDeadlines] reports whether it has those of fields of hashes.
@@ -336,43 +336,10 @@ func (w *Writer) AppendKey(dst []byte, db int, key string, value any, deadline i
 	if deadline != 0 {
 		dst = binary.LittleEndian.AppendUint64(append(dst, opDeadlineMs), uint64(deadline))
 	}
-	kind := w.kind(value)
-	dst = w.codec.appendText(append(dst, kind), []byte(key))
-	switch kind {
-	case typeHashTimed:
-		dst = w.codec.appendTimedHash(dst, value.(*keyspace.Hash))
-	case typeHashValkey:
-		dst = w.codec.appendValkeyHash(dst, value.(*keyspace.Hash))
-	case typeStream3:
-		dst = w.codec.appendStream(dst, value.(*keyspace.Stream), kind)
-	default:
-		dst = w.codec.appendCompact(dst, kind, value)
-	}
+	form := rowOf(value).form(w.codec, value, w.target)
+	dst = w.codec.appendText(append(dst, form), []byte(key))
+	dst = w.codec.appendValue(dst, form, value)
 	return w.add(dst, start)
-}
-
-// kind returns the type as which a value is written.
-func (w *Writer) kind(value any) byte {
-	if h, ok := value.(*keyspace.Hash); ok && h.Deadlines() != nil && w.target.FieldDeadlines() {
-		if w.target == Valkey9 {
-			return typeHashValkey
-		}
-		return typeHashTimed
-	}
-	if s, ok := value.(*keyspace.Stream); ok {
-		switch {
-		case w.target == Redis8, w.target == Valkey9:
-			return typeStream3
-		case w.target == Redis7, w.target == Any && !PlainStream(s):
-			return typeStream2
-		}
-		return typeStream
-	}
-	if w.target == Any || w.target == Redis5 {
-		kind, _ := portableType(value)
-		return kind
-	}
-	return w.codec.compactType(value)
 }
 
 // PlainStream reports whether Redis before 7.0 supports all properties of a stream:

@@ -323,8 +323,9 @@ func TestTargets(t *testing.T) {
 		{Valkey9, "VALKEY080", typeHashValkey, typeStream3},
 	} {
 		w := NewWriter(c, test.target)
-		if w.kind(h) != test.hash || w.kind(x) != test.stream {
-			t.Errorf("target %d: types %d, %d", test.target, w.kind(h), w.kind(x))
+		hash, stream := hashForm(c, h, test.target), streamForm(c, x, test.target)
+		if hash != test.hash || stream != test.stream {
+			t.Errorf("target %d: types %d, %d", test.target, hash, stream)
 		}
 		file := w.AppendEnd(w.AppendKey(w.AppendKey(w.AppendHead(nil), 0, "h", h, 0), 0, "x", x, 0))
 		if !strings.HasPrefix(string(file), test.magic) {

@@ -2,7 +2,6 @@ package rdb
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/crc64"
 	"math"
 	"strconv"
@@ -78,9 +77,12 @@ func (c *Codec) sum(sum uint64, b []byte) uint64 { return ^crc64.Update(^sum, c.
 
 // AppendPayload appends the reply of DUMP for a value.
 func (c *Codec) AppendPayload(dst []byte, value any) []byte {
-	start := len(dst)
-	dst, v := c.appendValue(dst, value)
-	return c.appendFooter(dst, start, v)
+	form := rowOf(value).form(c, value, payload)
+	v := uint16(version)
+	if form == typeHashTimed || form == typeZsetTimed {
+		v = versionTimed
+	}
+	return c.appendFooter(c.appendValue(append(dst, form), form, value), len(dst), v)
 }
 
 // AppendPortable is AppendPayload for any Redis since 5.0.
@@ -88,10 +90,8 @@ func (c *Codec) AppendPortable(dst []byte, value any) []byte {
 	if memberDeadlines(value) != nil {
 		return c.AppendPayload(dst, value) // a payload that is refused is better than a lost deadline
 	}
-	start := len(dst)
-	kind, _ := portableType(value)
-	dst = c.appendPortable(append(dst, kind), value)
-	return c.appendFooter(dst, start, versionPortable)
+	form := rowOf(value).form(c, value, Redis5)
+	return c.appendFooter(c.appendValue(append(dst, form), form, value), len(dst), versionPortable)
 }
 
 func (c *Codec) appendFooter(dst []byte, start int, v uint16) []byte {
@@ -110,179 +110,9 @@ func memberDeadlines(value any) *zset.Set {
 	return nil
 }
 
-// appendValue appends type and value, and returns the least version that has the
-// type.
-func (c *Codec) appendValue(dst []byte, value any) ([]byte, uint16) {
-	switch v := value.(type) {
-	case *keyspace.Hash:
-		if v.Deadlines() != nil {
-			return c.appendTimedHash(append(dst, typeHashTimed), v), versionTimed
-		}
-	case *zset.Set:
-		if v.Deadlines() != nil {
-			return c.appendTimedZset(append(dst, typeZsetTimed), v), versionTimed
-		}
-	}
-	kind := c.compactType(value)
-	return c.appendCompact(append(dst, kind), kind, value), version
-}
-
-// compactType returns the type that a value has in Redis 7.0, without the
-// deadlines of its members or fields.
-func (c *Codec) compactType(value any) byte {
-	l := c.Limits
-	switch v := value.(type) {
-	case *keyspace.List:
-		return typeListQuicklist2
-	case *keyspace.Stream:
-		return typeStream2
-	case *keyspace.Set:
-		if v.Encoding(l) == "intset" {
-			return typeSetIntset
-		}
-	case *keyspace.Hash:
-		if v.Encoding(l) == "listpack" {
-			return typeHashListpack
-		}
-	case *zset.Set:
-		if small(v, l) {
-			return typeZsetListpack
-		}
-	}
-	kind, _ := portableType(value)
-	return kind
-}
-
-// appendCompact appends a value of a type that compactType returned.
-func (c *Codec) appendCompact(dst []byte, kind byte, value any) []byte {
-	switch kind {
-	case typeListQuicklist2:
-		return c.appendList(dst, value.(*keyspace.List))
-	case typeStream2:
-		return c.appendStream(dst, value.(*keyspace.Stream), typeStream2)
-	case typeSetIntset:
-		return c.appendText(dst, c.intset(value.(*keyspace.Set)))
-	case typeHashListpack:
-		h := value.(*keyspace.Hash)
-		c.begin()
-		for field, value := range h.All() {
-			c.pack = appendPackedText(appendPackedText(c.pack, field), value)
-		}
-		return c.appendText(dst, c.end(2*h.Len()))
-	case typeZsetListpack:
-		s := value.(*zset.Set)
-		c.begin()
-		for member, score := range s.All() {
-			c.pack = appendPackedScore(appendPackedText(c.pack, member), score)
-		}
-		return c.appendText(dst, c.end(2*s.Len()))
-	}
-	return c.appendPortable(dst, value)
-}
-
-// small reports whether Redis would keep a sorted set as a listpack.
-func small(s *zset.Set, l *keyspace.Limits) bool {
-	if s.Len() > l.ZsetMaxListpackEntries {
-		return false
-	}
-	for member := range s.All() {
-		if len(member) > l.ZsetMaxListpackValue {
-			return false
-		}
-	}
-	return true
-}
-
-// portableType returns the type that a value has in all versions, and its number of
-// elements.
-func portableType(value any) (kind byte, n int) {
-	switch v := value.(type) {
-	case *keyspace.String:
-		return typeString, 1
-	case *keyspace.List:
-		return typeList, v.Len()
-	case *keyspace.Set:
-		return typeSet, v.Len()
-	case *keyspace.Hash:
-		return typeHash, v.Len()
-	case *zset.Set:
-		return typeZset2, v.Len()
-	case *keyspace.Stream:
-		return typeStream, v.Len()
-	}
-	panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
-}
-
-// appendPortable appends a value, one element after the other.
-func (c *Codec) appendPortable(dst []byte, value any) []byte {
-	switch v := value.(type) {
-	case *keyspace.String:
-		return c.appendString(dst, v)
-	case *keyspace.Stream:
-		return c.appendStream(dst, v, typeStream)
-	}
-	_, n := portableType(value)
-	dst = appendLength(dst, uint64(n))
-	switch v := value.(type) {
-	case *keyspace.List:
-		for b := range v.Forward(0) {
-			dst = c.appendText(dst, b)
-		}
-	case *keyspace.Set:
-		for member := range v.All() {
-			dst = c.appendText(dst, []byte(member))
-		}
-	case *keyspace.Hash:
-		for field, value := range v.All() {
-			dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
-		}
-	case *zset.Set: // Redis loads elements faster in descending order
-		for member, score := range v.Backward() {
-			dst = appendDouble(c.appendText(dst, []byte(member)), score)
-		}
-	}
-	return dst
-}
-
-func (c *Codec) appendTimedHash(dst []byte, h *keyspace.Hash) []byte {
-	first, _ := h.Deadlines().First()
-	base := int64(first.Score)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(base))
-	dst = appendLength(dst, uint64(h.Len()))
-	for field, value := range h.All() {
-		at, _ := h.DeadlineBytes([]byte(field))
-		if at != 0 {
-			at += 1 - base
-		}
-		dst = appendLength(dst, uint64(at))
-		dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
-	}
-	return dst
-}
-
-// appendValkeyHash appends a hash whose fields have deadlines as Valkey 9 does:
-// each pair is followed by 8 bytes, its deadline or -1.
-func (c *Codec) appendValkeyHash(dst []byte, h *keyspace.Hash) []byte {
-	dst = appendLength(dst, uint64(h.Len()))
-	for field, value := range h.All() {
-		at, _ := h.DeadlineBytes([]byte(field))
-		if at == 0 {
-			at = -1
-		}
-		dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
-	}
-	return dst
-}
-
-func (c *Codec) appendTimedZset(dst []byte, s *zset.Set) []byte {
-	dst = appendLength(dst, uint64(s.Len()))
-	for member, score := range s.Backward() {
-		dst = appendDouble(c.appendText(dst, []byte(member)), score)
-		at, _ := s.Deadline(member)
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
-	}
-	return dst
+// appendValue appends a value of a type that its row returned.
+func (c *Codec) appendValue(dst []byte, form byte, value any) []byte {
+	return rowOf(value).append(c, dst, form, value)
 }
 
 func appendDouble(dst []byte, f float64) []byte {

@@ -9,7 +9,9 @@ import (
 
 // Kind is the type of a value. The functions of a kind that are not on the path of every command
 // are in a row of one table; layout.go, entry.go, weight.go and journal.go (attach) have a switch
-// each, which calls without indirection.
+// each, which calls without indirection. Outside of this package the kinds have two tables more:
+// kind.go of package rdb (how a value is written) and kind.go of package archive (how the tools
+// measure, compare, export and import it).
 type Kind uint8
 
 // The kinds of values.
@@ -42,6 +44,16 @@ type kindRow struct {
 
 // String returns the name of the kind, as TYPE does.
 func (k Kind) String() string { return k.row().name }
+
+// KindNamed returns the kind with a name that [Kind.String] returns.
+func KindNamed(name string) (_ Kind, ok bool) {
+	for k := KindString; k <= KindStream; k++ {
+		if k.row().name == name {
+			return k, true
+		}
+	}
+	return 0, false
+}
 
 // KindOf returns the kind of a value.
 func KindOf(value any) Kind {
