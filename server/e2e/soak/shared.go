@@ -107,7 +107,11 @@ func (w *counters) finish(c *client) error {
 				least -= n
 			}
 		}
-		if n := number(r); n < least || n > w.acked[key]+w.doubts[key] {
+		n := int64(0) // a crash may have taken all of it away
+		if r != nil {
+			n = number(r)
+		}
+		if n < least || n > w.acked[key]+w.doubts[key] {
 			return fmt.Errorf("%s is %s; %d were acknowledged (of them %d may be lost), and %d are in doubt",
 				key, show(r), w.acked[key], w.acked[key]-least, w.doubts[key])
 		}
