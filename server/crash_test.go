@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/persist"
 )
 
 // How many faults to try. The long form of the tests of faults:
@@ -46,7 +46,7 @@ func TestCrashChild(t *testing.T) {
 	}
 	// Journals and waste are dropped all the time, so that this is killed, too.
 	srv.Locked(func() {
-		srv.Keeper.Limits = engine.KeepLimits{Pending: 64 << 20, Journal: 200 << 10, Waste: 1 << 20, Cleared: 1000}
+		srv.Keeper.Limits = persist.Limits{Pending: 64 << 20, Journal: 200 << 10, Waste: 1 << 20, Cleared: 1000}
 	})
 	l, err := net.Listen("unix", words[1])
 	if err != nil {

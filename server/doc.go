@@ -23,7 +23,8 @@
 //	internal/admin        handlers of the commands on the server and its connections
 //	internal/scripting    EVAL, FCALL, function libraries
 //	internal/transport    listeners, TLS, the two transports
-//	internal/engine       the lock, turns, commit, dispatch, sessions, persistence
+//	internal/engine       the lock, turns, commit, dispatch, sessions
+//	internal/persist      the keeper of the data file: checkpoints, rewrites, backups
 //	internal/acl          users, rules, and the check of a command
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors

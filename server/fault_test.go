@@ -19,6 +19,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
@@ -119,7 +120,7 @@ func TestPanic(t *testing.T) {
 		{
 			name: "keeper", act: func(srv *testServer) {
 				srv.Locked(func() {
-					srv.Keeper.Results = append(srv.Keeper.Results, engine.Result{})
+					srv.Keeper.Results = append(srv.Keeper.Results, persist.Result{})
 					srv.Keeper.SaveRequested = true
 					srv.Keeper.Wake()
 				})
@@ -158,7 +159,7 @@ func TestPanic(t *testing.T) {
 		{
 			name: "the last save", prepare: func(srv *testServer) { srv.Ending.Save = true },
 			act: func(srv *testServer) {
-				srv.Locked(func() { srv.Keeper.Results = append(srv.Keeper.Results, engine.Result{}) })
+				srv.Locked(func() { srv.Keeper.Results = append(srv.Keeper.Results, persist.Result{}) })
 				srv.Shutdown(context.Background())
 			},
 			logged: []string{"saveNow"},

@@ -18,8 +18,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/snapshot"
 )
@@ -337,17 +339,17 @@ func TestSavingCommands(t *testing.T) {
 	}
 	must(t, srv, "BGSAVE NOW -> ERR syntax error", "BGSAVE SCHEDULE x -> ERR syntax error")
 
-	k.IO.Lock() // as if the disk were slow
-	must(t, srv, "SET a 3", "BGSAVE", "BGSAVE -> "+engine.ErrSaving, "BGSAVE SCHEDULE -> "+engine.ErrSaving, "SAVE -> "+engine.ErrSaving)
-	eventually(t, "the Cut is taken", func() (taken bool) {
+	release := k.HoldFiles() // as if the disk were slow
+	must(t, srv, "SET a 3", "BGSAVE", "BGSAVE -> "+admin.ErrSaving, "BGSAVE SCHEDULE -> "+admin.ErrSaving, "SAVE -> "+admin.ErrSaving)
+	eventually(t, "the checkpoint is taken", func() (taken bool) {
 		srv.Locked(func() { taken = k.Saving })
 		return taken
 	})
-	must(t, srv, "SET a 4", "BGSAVE -> "+engine.ErrSaving)
+	must(t, srv, "SET a 4", "BGSAVE -> "+admin.ErrSaving)
 	if got := infoOf(t, srv, "rdb_bgsave_in_progress"); got != "1" {
 		t.Error("rdb_bgsave_in_progress:", got)
 	}
-	k.IO.Unlock()
+	release()
 	quiet(t, srv)
 	if n := infoOf(t, srv, "rdb_changes_since_last_save"); n != "1" {
 		t.Errorf("%s changes since", n)
@@ -355,9 +357,9 @@ func TestSavingCommands(t *testing.T) {
 	if now, _ := strconv.ParseInt(say(srv, "LASTSAVE"), 10, 64); time.Since(time.Unix(now, 0)) > time.Minute {
 		t.Error("LASTSAVE:", now)
 	}
-	k.IO.Lock()
+	release = k.HoldFiles()
 	must(t, srv, "BGREWRITEAOF", "BGREWRITEAOF -> ERR Background append only file rewriting already in progress")
-	k.IO.Unlock()
+	release()
 	quiet(t, srv)
 	if infoOf(t, srv, "aof_rewrites") != "1" || infoOf(t, srv, "aof_last_bgrewrite_status") != "ok" {
 		t.Error("the file was not rewritten")
@@ -370,7 +372,7 @@ func TestSavingCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer none.Close()
-	must(t, none, "SAVE -> "+engine.ErrNoFile, "BGSAVE -> "+engine.ErrNoFile, "BGREWRITEAOF -> "+engine.ErrNoFile)
+	must(t, none, "SAVE -> "+admin.ErrNoFile, "BGSAVE -> "+admin.ErrNoFile, "BGREWRITEAOF -> "+admin.ErrNoFile)
 }
 
 func TestShutdownSaves(t *testing.T) {
@@ -628,7 +630,7 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 	}
 	defer srv.Close()
 	lines := 0
-	more := func(what string, want int, f func(*engine.Keeper)) {
+	more := func(what string, want int, f func(*persist.Keeper)) {
 		t.Helper()
 		srv.Locked(func() {
 			f(srv.Keeper)
@@ -640,19 +642,21 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 		})
 	}
 	full, broken := errors.New("disk full"), errors.New("disk broken")
-	fail := func(k *engine.Keeper, err error) { k.Fail(engine.Result{Checkpoint: new(engine.Checkpoint), Err: err}) }
-	more("1000 failures", 1, func(k *engine.Keeper) {
+	fail := func(k *persist.Keeper, err error) {
+		k.Fail(persist.Result{Checkpoint: new(persist.Checkpoint), Err: err})
+	}
+	more("1000 failures", 1, func(k *persist.Keeper) {
 		for range 1000 {
 			fail(k, full)
 		}
 	})
-	more("another error", 2, func(k *engine.Keeper) {
+	more("another error", 2, func(k *persist.Keeper) {
 		for _, err := range []error{broken, broken, full, full} {
 			fail(k, err)
 		}
 	})
 	intervals := []time.Duration{}
-	more("the time has come", 12, func(k *engine.Keeper) {
+	more("the time has come", 12, func(k *persist.Keeper) {
 		for range 12 {
 			k.Failures.Next = time.Now()
 			fail(k, full)
@@ -660,12 +664,12 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 			intervals = append(intervals, k.Failures.Interval)
 		}
 	})
-	if intervals[0] != 2*engine.FirstReminder || intervals[11] != engine.LastReminder {
+	if intervals[0] != 2*persist.FirstReminder || intervals[11] != persist.LastReminder {
 		t.Errorf("the intervals are %v", intervals)
 	}
-	more("a client has asked", 2, func(k *engine.Keeper) {
+	more("a client has asked", 2, func(k *persist.Keeper) {
 		for range 2 {
-			k.Fail(engine.Result{Checkpoint: new(engine.Checkpoint), Err: full, Requested: true})
+			k.Fail(persist.Result{Checkpoint: new(persist.Checkpoint), Err: full, Requested: true})
 		}
 	})
 	must(t, srv, "SAVE -> OK")
@@ -674,7 +678,7 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 			t.Errorf("the end is not in the log: %s", &log)
 		}
 	})
-	more("the next failure", 1, func(k *engine.Keeper) { fail(k, full) })
+	more("the next failure", 1, func(k *persist.Keeper) { fail(k, full) })
 	must(t, srv, "SAVE -> OK")
 }
 
@@ -776,7 +780,7 @@ func TestCloseWhileLoading(t *testing.T) {
 // lowerLimits makes a keeper rewrite its file all the time.
 func lowerLimits(srv *testServer, waste int64) {
 	srv.Locked(func() {
-		srv.Keeper.Limits = engine.KeepLimits{Pending: 1 << 20, Journal: 16 << 10, Waste: waste, Cleared: 50}
+		srv.Keeper.Limits = persist.Limits{Pending: 1 << 20, Journal: 16 << 10, Waste: waste, Cleared: 50}
 	})
 }
 
@@ -1071,7 +1075,7 @@ func TestDueWhileLoading(t *testing.T) {
 	srv := keep(t, path, nil)
 	must(t, srv, "HSET h due old other 1", "HPEXPIRE h 2000 FIELDS 1 due", "SAVE")
 	srv.Locked(func() { // as if the file were being loaded
-		srv.Keeper.Loading = &engine.LoadState{Start: time.Now()}
+		srv.Keeper.Loading = &persist.LoadState{Start: time.Now()}
 		srv.Keys.Record(false)
 	})
 	eventually(t, "the field is due", func() (due bool) {
@@ -1110,7 +1114,7 @@ func TestSaveBehindLastPiece(t *testing.T) {
 				k.LoseTrack()
 				srv.Keys.Record(true)
 				keys := k.AllKeys(func(f func()) { f() })
-				k.BeginRewrite(&engine.Rewrite{Keys: keys, Fresh: true, FullSave: true, Began: time.Now()})
+				k.BeginRewrite(&persist.Rewrite{Keys: keys, Fresh: true, FullSave: true, Began: time.Now()})
 				k.Take()
 				k.Flush()
 				if err := k.SaveNow(); err != nil {

@@ -81,8 +81,12 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol -net -log/slog",
 			"the values of the parameters: what they do is in the packages that read them",
 		},
+		"server/internal/persist": {
+			"protocol server/archive server/internal/config server/internal/keyspace snapshot golang.org/x/sys -net",
+			"the keeper of the data file: the lock, sessions and commands are above it",
+		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/config server/internal/keyspace server/rdb server/internal/script snapshot zset " +
+			"protocol server/archive server/internal/acl server/internal/config server/internal/keyspace server/internal/persist server/rdb server/internal/script zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
@@ -97,7 +101,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},
 		"server/internal/admin": {
-			"protocol server/internal/acl server/internal/config server/internal/keyspace zset server/internal/command server/internal/engine server/internal/glob " +
+			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/persist zset server/internal/command server/internal/engine server/internal/glob " +
 				"server/internal/histogram",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},

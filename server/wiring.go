@@ -43,7 +43,7 @@ func families() [][]engine.Command {
 		admin.ConfigCommands(),
 		admin.ClusterCommands(),
 		admin.ServerCommands(),
-		engine.SaveCommands(),
+		admin.SaveCommands(),
 		admin.DebugCommands(),
 		admin.ModuleCommands(),
 	}

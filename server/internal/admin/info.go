@@ -27,7 +27,7 @@ func infoSections() []infoSection {
 		{"server", true, infoServer},
 		{"clients", true, infoClients},
 		{"memory", true, infoMemory},
-		{"persistence", true, (*engine.Engine).InfoPersistence},
+		{"persistence", true, infoPersistence},
 		{"stats", true, infoStats},
 		{"replication", true, infoReplication},
 		{"cpu", true, infoCPU},

@@ -129,7 +129,7 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 		srv.ACL.SetPassword(next.Requirepass)
 	}
 	srv.applyConfig()
-	srv.applyKeep()
+	srv.Keeper.Apply()
 	return "", ""
 }
 

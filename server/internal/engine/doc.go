@@ -1,8 +1,8 @@
 // Package engine executes commands: the lock, turns, commit scopes, dispatch, sessions,
-// blocked clients, publish/subscribe, tracking, expiry and eviction; and, so far, the
-// persistence. It has no handlers of data commands and no transports: [New] receives them
+// blocked clients, publish/subscribe, tracking, expiry and eviction. It has no handlers of data commands and no transports: [New] receives them
 // from the packages above it, as [Parts]. Its users are those of package acl (users.go),
-// its parameters those of package config (configure.go).
+// its parameters those of package config (configure.go), and the data file is kept by
+// package persist (data.go).
 //
 // # One lock
 //
@@ -36,7 +36,7 @@
 //	Transport.mu               listeners and connections                  the start of a session
 //	Engine.lifecycle           whether the server stops                   an instant
 //	Engine.Mu                  sessions, keys, users, settings, pub/sub   a turn
-//	Keeper.IO                  the data file                              one write or read of it
+//	Keeper.io                  the data file                              one write or read of it
 //	Transport.listening,       the listeners that CONFIG SET replaces,    opening sockets,
 //	  tlsState.mu              the TLS configuration                      reading its files
 //	Keeper.queueLock,          checkpoints on their way to the file,      an instant; no lock is
@@ -127,9 +127,9 @@
 // # Persistence
 //
 // Values record their changes in a journal in memory, independent of the command that
-// makes the change (internal/keyspace/journal.go). The keeper (keep.go) takes the journal when a
-// checkpoint is due, which holds the lock for an instant, and writes it to the file in
-// its own goroutine (package snapshot). With appendfsync always, replies to writing
+// makes the change (internal/keyspace/journal.go). The keeper (package persist) takes the
+// journal when a checkpoint is due, which holds the lock for an instant, and writes it to
+// the file in its own goroutine (package snapshot). With appendfsync always, replies to writing
 // clients wait in their output queues until the checkpoint is on disk. Changes that
 // arrive meanwhile form the next checkpoint, so many clients share one.
 //

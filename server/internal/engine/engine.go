@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,6 +16,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -33,7 +33,8 @@ type Engine struct {
 
 	parameters
 	dataset
-	Keeper *Keeper
+	Keeper *persist.Keeper
+	held   []*Session // their replies wait for a checkpoint
 	memory
 
 	clients
@@ -102,21 +103,6 @@ type transports struct {
 	TLSServed atomic.Int64 // likewise for TLS
 }
 
-// ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
-// returns after Shutdown or Close.
-var ErrServerClosed = errors.New("zsetd: server closed")
-
-// FileError is returned by New and Ready if the data file cannot be used. Its one
-// line names the file, the reason and possible remedies.
-type FileError struct{ err error }
-
-// Error returns the message, in one line.
-func (e *FileError) Error() string { return "zsetd: " + e.err.Error() }
-
-// Unwrap returns the cause: snapshot.ErrDamaged, snapshot.ErrForeign,
-// snapshot.ErrInUse or an error of the operating system.
-func (e *FileError) Unwrap() error { return e.err }
-
 // Options configure a Server. The zero value is a server with the defaults of Redis
 // without a configuration file, without persistence and without a log.
 type Options struct {
@@ -169,7 +155,8 @@ func New(o Options, p Parts) (*Engine, error) {
 	srv.StartMemory = max(leastMemory, UsedMemory()-before) // the collector may have run meanwhile
 	srv.logStart()
 	srv.PeakMemory = srv.StartMemory
-	if err := srv.keep(); err != nil { // from here on the server is in concurrent use
+	srv.Keeper = persist.New(persist.Options{Keys: srv.Keys, Settings: &srv.Config, Log: srv.Log, Start: srv.Start}, (*host)(srv))
+	if err := srv.Keeper.Open(); err != nil { // from here on the server is in concurrent use
 		srv.timer.Stop()
 		return nil, err
 	}
@@ -257,8 +244,8 @@ func (srv *Engine) Ready(ctx context.Context) error {
 		return e
 	}
 	select {
-	case <-srv.Keeper.loaded:
-		if err := srv.Keeper.loadErr; err != nil {
+	case <-srv.Keeper.Ready():
+		if err := srv.Keeper.LoadError(); err != nil {
 			return err
 		}
 	case <-srv.Stopped:
@@ -351,20 +338,4 @@ func (srv *Engine) check() error {
 			watches, waits, subscriptions, waiters-srv.BlockedClients)
 	}
 	return nil
-}
-
-// closeKeeper writes the last changes, if the save rules or the options of the
-// shutdown ask for that, and closes the file. Only the first call has an effect.
-func (srv *Engine) closeKeeper() error {
-	srv.keeperClosed.Do(func() {
-		srv.Mu.Lock()
-		flags := srv.Ending
-		srv.Mu.Unlock()
-		srv.keeperErr = srv.Keeper.close(srv.Keeper.savesAtEnd(flags))
-		if srv.keeperErr != nil && flags.force {
-			srv.Log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.keeperErr)
-			srv.keeperErr = nil
-		}
-	})
-	return srv.keeperErr
 }

@@ -191,7 +191,7 @@ func (srv *Engine) answerPanic() {
 		s.Out.Truncate(srv.Scope.mark)
 		s.Out.Error(ErrInternal)
 	}
-	if srv.Keeper.holds() {
+	if srv.holds() {
 		for _, w := range srv.Scope.wake {
 			w.held = true
 		}
@@ -246,7 +246,7 @@ func (srv *Engine) closeAllAfterPanic() {
 	srv.refuseCalls()
 	srv.transport.CloseAfterPanic()
 	srv.running.Wait()
-	if err := srv.Keeper.abandon(); err != nil {
+	if err := srv.Keeper.Abandon(); err != nil {
 		srv.Log.Warn("cannot close the data file", "error", err)
 	}
 }

@@ -364,7 +364,7 @@ func (m *ScriptMemory) End() {
 // commit scope begins: sessions run the commands that are allowed while a script is
 // busy, in turnWhileBusy, and every other goroutine waits in lock.
 func (srv *Engine) yieldLock() {
-	if len(srv.Scope.wake) > 0 && srv.Keeper.holds() {
+	if len(srv.Scope.wake) > 0 && srv.holds() {
 		srv.holdWoken()
 	}
 	outer := srv.push()

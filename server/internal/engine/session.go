@@ -325,8 +325,8 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		srv.finishTracking()
 	}
 	srv.current = nil
-	if s.Out.Len() > 0 && srv.Keeper.holds() {
-		srv.Keeper.hold(s)
+	if s.Out.Len() > 0 && srv.holds() {
+		srv.hold(s)
 	}
 	switch {
 	case s.End == Killed:

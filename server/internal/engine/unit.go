@@ -83,8 +83,8 @@ func (srv *Engine) finishTurn() {
 		srv.finishTracking()
 	}
 	srv.setTimer()
-	srv.Keeper.note()
-	if len(u.wake) > 0 && srv.Keeper.holds() {
+	srv.Keeper.Note(srv.Changes)
+	if len(u.wake) > 0 && srv.holds() {
 		srv.holdWoken()
 	}
 }
@@ -116,7 +116,7 @@ func (srv *Engine) holdWoken() {
 			return false
 		}
 		s.waking = false
-		srv.Keeper.hold(s)
+		srv.hold(s)
 		return true
 	})
 }

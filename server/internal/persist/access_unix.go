@@ -1,6 +1,6 @@
 //go:build unix
 
-package engine
+package persist
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package engine
+package persist
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/zsetd/zsetd/snapshot"
 )
 
-// A keeper keeps the data in a file. Commands record their changes in the
+// A Keeper keeps the data in a file. Commands record their changes in the
 // keyspace's journal. When a checkpoint is due, the keeper takes the
 // journal, which holds the lock for an instant, and writes it in a goroutine of its
 // own.
@@ -30,30 +29,35 @@ import (
 // never has to span the whole time. When the last key is written, the fresh file
 // replaces the old one. The same pieces write new bases of the keys in the journal
 // when the journal has grown.
+//
+// Methods need the host's lock unless their comment says otherwise.
 type Keeper struct {
-	srv  *Engine
-	Path string
+	o    Options
+	host Host
+
+	Path string        // of the file, absolute; empty without a file, and once the keeper is closed
 	kick chan struct{} // capacity 1: there may be work
 	quit chan struct{}
 	done sync.WaitGroup
 
 	ended sync.Once // guards closing quit
 
-	// IO is held while files are read or written. The server's lock is not taken
-	// while IO is held; IO may be taken under the server's lock, as SAVE does.
-	IO    sync.Mutex
+	// io is held while files are read or written. The host's lock is not taken
+	// while io is held; io may be taken under the host's lock, as SAVE does.
+	io    sync.Mutex
 	file  *snapshot.File // may be nil
 	fresh *snapshot.File // being written; may be nil
 
-	writingOut sync.Mutex // held during a backup of data in memory, before the server's lock
+	writingOut sync.Mutex // held during a backup of data in memory, before the host's lock
 
 	queueLock sync.Mutex
 	queue     []*Checkpoint // taken and not yet written, in order
 	Results   []Result
 
-	// The rest is guarded by the server's lock.
+	// The rest is guarded by the host's lock.
 	Loading                 *LoadState // nil once the data are loaded
 	loaded                  chan struct{}
+	closed                  bool
 	loadErr                 error
 	always                  bool
 	rules                   []config.SaveRule
@@ -61,10 +65,9 @@ type Keeper struct {
 	timerAt                 time.Time // zero: not set
 	epoch                   uint64    // of the next checkpoint
 	durable                 uint64    // the last epoch that is on the disk
-	held                    []*Session
-	NeedsFresh              bool   // the file lacks changes that the journal does not have either
-	WantsFresh              bool   // BGREWRITEAOF
-	ObsoleteUpTo            uint64 // journals up to this checkpoint are obsolete
+	NeedsFresh              bool      // the file lacks changes that the journal does not have either
+	WantsFresh              bool      // BGREWRITEAOF
+	ObsoleteUpTo            uint64    // journals up to this checkpoint are obsolete
 	Rewrite                 *Rewrite
 	SaveRequested           bool // BGSAVE is requested
 	savers                  []saveWaiter
@@ -75,34 +78,28 @@ type Keeper struct {
 	Failures                failures
 	retry                   time.Time
 	lastSave                time.Time
-	savedAt                 time.Time // lastSave by the server's clock
-	saved                   int64     // unit.changes that are on the disk
-	taken                   int64     // unit.changes as of the last checkpoint
+	savedAt                 time.Time // lastSave by the host's clock
+	saved                   int64     // Host.Changes that are on the disk
+	taken                   int64     // Host.Changes as of the last checkpoint
 	saves                   int64
 	rewrites                int64
 	loadedKeys, expiredKeys int64
 	cleared                 int64 // keys in databases that were cleared, up to the last fresh file
-	Stats                   keepStats
-	Limits                  KeepLimits
+	Stats                   Figures
+	Limits                  Limits
 	RewriteFailedAt         time.Time // when a rewrite was abandoned; zero once one has succeeded
 }
 
-// KeepLimits are the sizes that trigger writes and rewrites. Tests lower them.
-type KeepLimits struct {
+// Limits are the sizes that trigger writes and rewrites. Tests lower them.
+type Limits struct {
 	Pending int   // largest journal in memory: above it the journal is written whatever the rules say, or dropped if it cannot be written
 	Journal int64 // size of the journals in a file above which they may be dropped
 	Waste   int64 // size of the waste in a file above which it may be rewritten
 	Cleared int64 // keys cleared with their databases above which the file may be rewritten without them
 }
 
-func defaultKeepLimits() KeepLimits {
-	return KeepLimits{Pending: 64 << 20, Journal: 16 << 20, Waste: 16 << 20, Cleared: 10_000}
-}
-
-// keepStats are figures for INFO.
-type keepStats struct {
-	size, used, bases, journal int64
-	Generation                 uint64
+func defaultLimits() Limits {
+	return Limits{Pending: 64 << 20, Journal: 16 << 20, Waste: 16 << 20, Cleared: 10_000}
 }
 
 // Checkpoint is a snapshot.Checkpoint on its way to the file.
@@ -127,7 +124,7 @@ type Result struct {
 	rewriteAbandoned bool // the rewrite was abandoned: the keys of the checkpoint got no bases, and a fresh file was discarded
 
 	moreToDrop bool // there are more journals to drop
-	stats      keepStats
+	stats      Figures
 }
 
 const (
@@ -139,16 +136,25 @@ const (
 	rewriteRetryDelay = time.Minute
 )
 
-// keep opens or creates the file, as the parameters say.
-func (srv *Engine) keep() error {
-	k := &Keeper{srv: srv, saveDuration: -time.Second, lastSave: srv.Start, savedAt: srv.Start, loaded: make(chan struct{}), epoch: 1, Limits: defaultKeepLimits()}
-	srv.Keeper = k
-	srv.applyKeep()
-	if srv.Config.Dbfilename == "" {
+// New returns a keeper of the data in o.Keys. It opens no file yet.
+func New(o Options, h Host) *Keeper {
+	return &Keeper{
+		o: o, host: h, Limits: defaultLimits(), loaded: make(chan struct{}), epoch: 1,
+		saveDuration: -time.Second, lastSave: o.Start, savedAt: o.Start,
+	}
+}
+
+// Open opens or creates the file that the parameters dir and dbfilename name, and starts
+// the goroutines of the keeper. A file that exists is loaded by one of them, see Ready;
+// Open itself returns an error if it is not a data file, damaged at first sight or in
+// use. The error is a *FileError. Open is called once, without the lock.
+func (k *Keeper) Open() error {
+	k.Apply()
+	if k.o.Settings.Dbfilename == "" {
 		close(k.loaded)
 		return nil
 	}
-	path, err := filepath.Abs(filepath.Join(srv.Config.Dir, srv.Config.Dbfilename))
+	path, err := filepath.Abs(filepath.Join(k.o.Settings.Dir, k.o.Settings.Dbfilename))
 	if err != nil {
 		return err
 	}
@@ -159,7 +165,7 @@ func (srv *Engine) keep() error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
-		srv.Log.Warn("the data file is empty (0 bytes): starting without data", "file", path)
+		k.o.Log.Warn("the data file is empty (0 bytes): starting without data", "file", path)
 		fallthrough
 	case errors.Is(err, fs.ErrNotExist):
 		k.warnOfData()
@@ -185,24 +191,24 @@ func (srv *Engine) keep() error {
 	return nil
 }
 
-// applyKeep applies the parameters to the keeper.
-func (srv *Engine) applyKeep() {
-	k := srv.Keeper
-	k.rules = srv.Config.Save
-	k.always = srv.Config.Appendonly && srv.Config.Appendfsync == "always" && srv.Config.Dbfilename != ""
-	if srv.Config.Appendonly {
+// Apply applies the parameters to the keeper.
+func (k *Keeper) Apply() {
+	c := k.o.Settings
+	k.rules = c.Save
+	k.always = c.Appendonly && c.Appendfsync == "always" && c.Dbfilename != ""
+	if c.Appendonly {
 		k.rules = []config.SaveRule{{Seconds: 1, Changes: 1}}
 	}
 	if k.Path == "" || k.Loading != nil {
 		return
 	}
-	switch recording := srv.Keys.Recording(); {
+	switch recording := k.o.Keys.Recording(); {
 	case k.Automatic() && !recording:
-		srv.Keys.Record(true) // the file is rewritten, and replies may have to wait for that
+		k.o.Keys.Record(true) // the file is rewritten, and replies may have to wait for that
 	case !k.Automatic() && recording:
 		k.untrack()
 	}
-	k.release()
+	k.host.Durable()
 	k.Wake()
 }
 
@@ -211,7 +217,7 @@ func (srv *Engine) applyKeep() {
 // everything.
 func (k *Keeper) track() {
 	if k.Automatic() {
-		k.srv.Keys.Record(true)
+		k.o.Keys.Record(true)
 	} else {
 		k.NeedsFresh = true
 	}
@@ -220,20 +226,9 @@ func (k *Keeper) track() {
 // untrack drops the journal if checkpoints are taken on request only, as soon as
 // nothing is being written.
 func (k *Keeper) untrack() {
-	if !k.Automatic() && k.srv.Keys.Recording() && !k.SaveRequested && !k.Saving && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.Pending() {
+	if !k.Automatic() && k.o.Keys.Recording() && !k.SaveRequested && !k.Saving && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.Pending() {
 		k.LoseTrack()
 	}
-}
-
-// refused adds advice to an error of reading a file.
-func refused(err error) error {
-	switch {
-	case errors.Is(err, snapshot.ErrDamaged):
-		err = fmt.Errorf("%w; the file is unchanged: `zsetd check` shows the damage, `zsetd salvage` recovers what is readable", err)
-	case errors.Is(err, snapshot.ErrForeign):
-		err = fmt.Errorf("%w; the file is unchanged: set dir and dbfilename to another file", err)
-	}
-	return &FileError{err}
 }
 
 // create makes an empty file.
@@ -242,7 +237,7 @@ func (k *Keeper) create() error {
 	if err != nil {
 		return err
 	}
-	if _, err := file.Write(&snapshot.Checkpoint{Spaces: k.srv.Keys.Spaces(), LastSpace: k.srv.Keys.LastSpace(), Time: k.srv.Start}); err != nil {
+	if _, err := file.Write(&snapshot.Checkpoint{Spaces: k.o.Keys.Spaces(), LastSpace: k.o.Keys.LastSpace(), Time: k.o.Start}); err != nil {
 		return errors.Join(err, file.Discard())
 	}
 	if err := file.Publish(k.Path); err != nil {
@@ -253,29 +248,14 @@ func (k *Keeper) create() error {
 	return nil
 }
 
-// LoadState is the progress of loading the file.
-type LoadState struct {
-	Start       time.Time
-	done, total int64
-}
-
-// ErrLoading is the reply to commands that need the data during loading.
-const ErrLoading = "LOADING Redis is loading the dataset in memory"
-
-// load reads the file. Meanwhile the server replies -LOADING.
+// load reads the file. Loading is set meanwhile.
 func (k *Keeper) load() {
-	srv := k.srv
-	defer srv.recovers()
-	locked := func(f func()) {
-		srv.Mu.Lock()
-		srv.guarded(f)
-		srv.Mu.Unlock()
-	}
+	defer k.host.Recovers()
 	reported := int64(0)
-	l := archive.Loader{Keys: srv.Keys, Hold: locked, Progress: func(done, total int64) error {
+	l := archive.Loader{Keys: k.o.Keys, Hold: k.host.LockedNow, Progress: func(done, total int64) error {
 		if done-reported > 1<<20 || reported == 0 {
 			reported = done
-			locked(func() { k.Loading.done, k.Loading.total = done, total })
+			k.host.LockedNow(func() { k.Loading.Done, k.Loading.Total = done, total })
 		}
 		select {
 		case <-k.quit:
@@ -285,31 +265,29 @@ func (k *Keeper) load() {
 		}
 	}}
 	file, err := l.Open(k.Path)
-	srv.maintain(func() { k.loadedFrom(&l, file, err) })
+	k.host.Maintain(func() { k.loadedFrom(&l, file, err) })
 }
 
-// loadedFrom takes over the loaded data. The server's lock is held.
+// loadedFrom takes over the loaded data.
 func (k *Keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
-	srv := k.srv
-	if err == nil && srv.Cluster != nil && srv.Keys.Sparse() {
+	if err == nil && k.o.Settings.ClusterEnabled && k.o.Keys.Sparse() {
 		err = errors.Join(errors.New("the file has keys in databases other than 0, which a cluster does not support"), file.Close())
 	}
 	if err != nil {
 		k.loadErr = refused(err)
-		srv.Log.Error("cannot load the data", "error", k.loadErr)
+		k.o.Log.Error("cannot load the data", "error", k.loadErr)
 	} else {
 		k.file, k.Stats = file, measure(file)
 		k.track()
 		for _, p := range l.Past() {
 			p.DB.Forget(p.Key)
 		}
-		srv.loaded(srv)
+		k.host.Loaded()
 		k.loadedKeys, k.expiredKeys = l.Loaded, l.Expired
-		srv.Log.Info("data loaded", "file", k.Path, "keys", l.Loaded, "expired", l.Expired,
+		k.o.Log.Info("data loaded", "file", k.Path, "keys", l.Loaded, "expired", l.Expired,
 			"seconds", time.Since(k.Loading.Start).Seconds())
 		k.Loading = nil
-		srv.MemoryState.MoreToEvict = srv.Config.Maxmemory != 0 // the timer checks the limit
-		k.note()
+		k.Note(k.host.Changes())
 	}
 	close(k.loaded)
 }
@@ -324,7 +302,7 @@ func (k *Keeper) Wake() {
 
 // run is the goroutine that writes checkpoints.
 func (k *Keeper) run() {
-	defer k.srv.recovers()
+	defer k.host.Recovers()
 	select {
 	case <-k.loaded:
 	case <-k.quit:
@@ -352,9 +330,8 @@ func (k *Keeper) run() {
 // step takes and writes one checkpoint, if one is due, and reports whether more may
 // be.
 func (k *Keeper) step() (more bool) {
-	srv := k.srv
 	due, startFresh := false, false
-	srv.maintain(func() {
+	k.host.Maintain(func() {
 		due = k.due()
 		if startFresh = due && k.NeedsFresh && k.Rewrite == nil; due && !startFresh {
 			k.Take()
@@ -370,7 +347,7 @@ func (k *Keeper) step() (more bool) {
 	start := time.Now()
 	k.Flush()
 	throttle := false
-	srv.maintain(func() {
+	k.host.Maintain(func() {
 		more = k.Account()
 		k.untrack()
 		throttle = more && (k.Rewrite != nil || k.ObsoleteUpTo != 0) && !k.NeedsFresh
@@ -385,7 +362,7 @@ func (k *Keeper) step() (more bool) {
 // content cannot be read. A fresh file is then written.
 func (k *Keeper) miss(why error) {
 	if !k.NeedsFresh {
-		k.srv.Log.Warn("the data file was removed, changed or cannot be read; writing a new one", "file", k.Path, "error", why)
+		k.o.Log.Warn("the data file was removed, changed or cannot be read; writing a new one", "file", k.Path, "error", why)
 		k.LoseTrack()
 	}
 }
@@ -404,7 +381,7 @@ func (k *Keeper) due() bool {
 		k.setTimer(k.retry)
 		return false
 	}
-	keys := k.srv.Keys
+	keys := k.o.Keys
 	if k.SaveRequested || k.WantsFresh && k.NeedsFresh || k.Rewrite != nil || k.ObsoleteUpTo != 0 || k.Pending() || keys.Recorded() > k.Limits.Pending {
 		return true
 	}
@@ -414,7 +391,7 @@ func (k *Keeper) due() bool {
 	if k.NeedsFresh || k.always && keys.Recorded() > 0 {
 		return true
 	}
-	next := k.nextSave()
+	next := k.nextSave(k.host.Changes() - k.taken)
 	if next.IsZero() {
 		return false
 	}
@@ -428,8 +405,15 @@ func (k *Keeper) due() bool {
 // Automatic reports whether checkpoints are taken without a request.
 func (k *Keeper) Automatic() bool { return k.always || len(k.rules) > 0 }
 
-// savesAtEnd reports whether the data are saved when the server stops with flags f.
-func (k *Keeper) savesAtEnd(f stopFlags) bool { return (k.Automatic() || f.Save) && !f.Nosave }
+// Always reports whether a change has to be on the disk before its reply is sent.
+func (k *Keeper) Always() bool { return k.always }
+
+// Epoch returns the number of the next checkpoint. Saved(Epoch()) becomes true when the
+// changes so far are on the disk.
+func (k *Keeper) Epoch() uint64 { return k.epoch }
+
+// Saved reports whether the checkpoint of an epoch is on the disk.
+func (k *Keeper) Saved(epoch uint64) bool { return epoch <= k.durable }
 
 // Pending reports whether a checkpoint is taken and not yet written.
 func (k *Keeper) Pending() bool {
@@ -438,9 +422,9 @@ func (k *Keeper) Pending() bool {
 	return len(k.queue) > 0
 }
 
-// nextSave returns when the rules request the next checkpoint; zero if they do not.
-func (k *Keeper) nextSave() (next time.Time) {
-	changes := k.srv.Changes - k.taken
+// nextSave returns when the rules request the next checkpoint after a number of
+// changes; zero if they do not.
+func (k *Keeper) nextSave(changes int64) (next time.Time) {
 	for _, r := range k.rules {
 		if changes >= r.Changes && changes > 0 {
 			if at := k.lastSave.Add(time.Duration(r.Seconds) * time.Second); next.IsZero() || at.Before(next) {
@@ -458,22 +442,22 @@ func (k *Keeper) setTimer(at time.Time) {
 	}
 }
 
-// note is called just before each release of the server's lock. It must cost next
-// to nothing.
-func (k *Keeper) note() {
+// Note is called just before each release of the host's lock, with Host.Changes. It must
+// cost next to nothing.
+func (k *Keeper) Note(changes int64) {
 	if k.Path == "" || k.Loading != nil {
 		return
 	}
-	changes := k.srv.Changes - k.taken
+	changes -= k.taken
 	switch {
-	case k.srv.Keys.Recorded() > k.Limits.Pending:
+	case k.o.Keys.Recorded() > k.Limits.Pending:
 		k.overflow()
 	case k.always:
-		if k.srv.Keys.Recorded() > 0 {
+		if k.o.Keys.Recorded() > 0 {
 			k.Wake()
 		}
 	case changes > 0 && len(k.rules) > 0 && k.Failed == nil:
-		if next := k.nextSave(); !next.IsZero() && (k.timerAt.IsZero() || next.Before(k.timerAt)) {
+		if next := k.nextSave(changes); !next.IsZero() && (k.timerAt.IsZero() || next.Before(k.timerAt)) {
 			k.setTimer(next)
 		}
 	}
@@ -488,17 +472,17 @@ func (k *Keeper) overflow() {
 		return
 	}
 	if k.Rewrite == nil {
-		k.srv.Log.Warn("unsaved changes exceed the journal limit; the next save writes all data",
-			"bytes", k.srv.Keys.Recorded())
+		k.o.Log.Warn("unsaved changes exceed the journal limit; the next save writes all data",
+			"bytes", k.o.Keys.Recorded())
 		k.LoseTrack()
 	}
 }
 
 // LoseTrack drops the journal. The next save writes a fresh file.
 func (k *Keeper) LoseTrack() {
-	k.srv.Keys.Record(false)
+	k.o.Keys.Record(false)
 	if k.always && k.Failed == nil {
-		k.srv.Keys.Record(true) // replies wait for the fresh file, see holds
+		k.o.Keys.Record(true) // replies wait for the fresh file
 	}
 	k.epoch++ // a concurrent beginFresh lists the keys again
 	k.NeedsFresh = true
@@ -514,19 +498,18 @@ func (k *Keeper) Take() {
 	if k.Pending() {
 		return
 	}
-	srv := k.srv
-	c := &Checkpoint{epoch: k.epoch, changes: srv.Changes}
-	c.Time = srv.At
+	c := &Checkpoint{epoch: k.epoch, changes: k.host.Changes()}
+	c.Time = k.host.At()
 	if k.Rewrite != nil {
-		k.Rewrite.piece(srv.Keys, c)
+		k.Rewrite.piece(k.o.Keys, c)
 		c.needed = k.NeedsFresh
 	} else {
 		c.Forget = k.ObsoleteUpTo
 	}
-	if j := srv.Keys.TakeJournal(); j != nil {
+	if j := k.o.Keys.TakeJournal(); j != nil {
 		c.Journal = j.Chunks
 	}
-	c.Spaces, c.LastSpace = srv.Keys.Spaces(), srv.Keys.LastSpace()
+	c.Spaces, c.LastSpace = k.o.Keys.Spaces(), k.o.Keys.LastSpace()
 	k.epoch++
 	k.taken = c.changes
 	if k.SaveRequested {
@@ -539,10 +522,10 @@ func (k *Keeper) Take() {
 }
 
 // Flush writes the checkpoints that were taken. It may be called with or without
-// the server's lock.
+// the lock.
 func (k *Keeper) Flush() {
-	k.IO.Lock()
-	defer k.IO.Unlock()
+	k.io.Lock()
+	defer k.io.Unlock()
 	for {
 		k.queueLock.Lock()
 		if len(k.queue) == 0 {
@@ -577,7 +560,7 @@ func (k *Keeper) write(c *Checkpoint) (r Result) {
 				r.Err, r.lost = err, k.file == nil && !c.needed
 				return r
 			}
-			k.srv.Log.Warn("cannot write a new data file; keeping the old one", "error", err)
+			k.o.Log.Warn("cannot write a new data file; keeping the old one", "error", err)
 		}
 		if done || c.needed {
 			r.stats = measure(k.file)
@@ -599,7 +582,7 @@ func (k *Keeper) write(c *Checkpoint) (r Result) {
 	if k.file.Suspect() != nil {
 		r.lost, r.disturbed = true, disturbed(k.file.Suspect())
 		if err := k.file.Close(); err != nil {
-			k.srv.Log.Warn("cannot close the failed data file", "error", err)
+			k.o.Log.Warn("cannot close the failed data file", "error", err)
 		}
 		k.file = nil
 	}
@@ -622,17 +605,6 @@ func (k *Keeper) giveUp(c *Checkpoint) (err error) {
 	c.Bases, c.Forget = nil, 0
 	c.fresh, c.begins, c.ends = false, false, false
 	return err
-}
-
-// measure returns figures about a file.
-func measure(f *snapshot.File) (s keepStats) {
-	if f == nil {
-		return s
-	}
-	m := f.Manifest()
-	s.size, s.used = f.Usage()
-	s.bases, s.journal, s.Generation = m.Bases.Bytes, m.Journal.Bytes, m.Generation
-	return s
 }
 
 // writeFresh writes a checkpoint to the fresh file, and reports whether the fresh
@@ -665,7 +637,7 @@ func (k *Keeper) writeFresh(c *Checkpoint) (done bool, err error) {
 	}
 	if k.file != nil { // the fresh file has its name now
 		if err := k.file.Close(); err != nil {
-			k.srv.Log.Warn("cannot close the replaced data file", "error", err)
+			k.o.Log.Warn("cannot close the replaced data file", "error", err)
 		}
 		k.file = nil
 	}
@@ -705,7 +677,7 @@ func (k *Keeper) Account() (ok bool) {
 		}
 		if k.Rewrite != nil && k.Rewrite.at == len(k.Rewrite.Keys) && (c.ends || c.Forget == k.Rewrite.upTo) {
 			if !k.Rewrite.FullSave {
-				k.srv.Log.Info("data file rewritten", "file", k.Path, "fresh", k.Rewrite.Fresh, "keys", len(k.Rewrite.Keys),
+				k.o.Log.Info("data file rewritten", "file", k.Path, "fresh", k.Rewrite.Fresh, "keys", len(k.Rewrite.Keys),
 					"seconds", time.Since(k.Rewrite.Began).Seconds())
 				k.rewrites++
 			}
@@ -713,27 +685,27 @@ func (k *Keeper) Account() (ok bool) {
 				k.ObsoleteUpTo = c.Forget
 			}
 			if k.Rewrite.Fresh {
-				k.NeedsFresh, k.cleared = false, k.srv.Keys.Cleared()
+				k.NeedsFresh, k.cleared = false, k.o.Keys.Cleared()
 			}
 			k.Rewrite, k.RewriteFailedAt = nil, time.Time{}
 		} else if c.needed {
 			continue // written to a fresh file that is incomplete: a crash would lose it
 		}
 		k.durable, k.saved = c.epoch, c.changes
-		k.lastSave, k.saveDuration, k.savedAt = time.Now(), time.Since(k.saveStarted), k.srv.Clock()
+		k.lastSave, k.saveDuration, k.savedAt = time.Now(), time.Since(k.saveStarted), k.host.Clock()
 		if k.Failed != nil {
-			k.srv.Log.Info("saving succeeds again", "file", k.Path, "failures", k.Failures.n,
+			k.o.Log.Info("saving succeeds again", "file", k.Path, "failures", k.Failures.n,
 				"seconds", time.Since(k.Failures.since).Seconds())
 		}
 		k.Failed, k.Failures = nil, failures{}
 		k.saves++
 		if k.Saving {
 			k.Saving = false
-			k.srv.Log.Info("saved", "file", k.Path, "seconds", k.saveDuration.Seconds())
+			k.o.Log.Info("saved", "file", k.Path, "seconds", k.saveDuration.Seconds())
 		}
 	}
 	k.tellSavers(nil)
-	k.release()
+	k.host.Durable()
 	return ok
 }
 
@@ -779,7 +751,7 @@ func (f *failures) log(log *slog.Logger, err error, asked bool) {
 
 // Fail records that a checkpoint could not be written.
 func (k *Keeper) Fail(r Result) {
-	k.Failures.log(k.srv.Log, r.Err, k.Saving || r.Requested)
+	k.Failures.log(k.o.Log, r.Err, k.Saving || r.Requested)
 	k.Failed, k.SaveRequested, k.Saving = r.Err, false, false
 	k.retry = time.Now().Add(retryTime)
 	k.saveDuration = time.Since(k.saveStarted)
@@ -788,61 +760,25 @@ func (k *Keeper) Fail(r Result) {
 		k.LoseTrack()
 	}
 	if r.lost {
-		k.srv.Log.Warn("the data file has failed; writing a new one", "file", k.Path)
+		k.o.Log.Warn("the data file has failed; writing a new one", "file", k.Path)
 		k.LoseTrack()
 	}
-	for _, s := range k.held { // they wait for a confirmation that cannot be given
-		s.held = false
-		s.Kill()
-	}
-	k.held = nil
+	k.host.Failed()
 	if k.Automatic() {
 		k.timerAt = time.Time{}
 		k.setTimer(k.retry)
 	}
 }
 
-// hold withholds the output of s until the next checkpoint is on the disk.
-func (k *Keeper) hold(s *Session) {
-	if !s.held {
-		s.held = true
-		k.held = append(k.held, s)
-	}
-	s.heldFor = k.epoch
-	s.Stalled.Store(true)
-}
-
-// release resumes the sessions whose changes are on the disk.
-func (k *Keeper) release() {
-	k.held = slices.DeleteFunc(k.held, func(s *Session) bool {
-		if s.heldFor > k.durable && k.always {
-			return false
-		}
-		s.held = false
-		if s.Blocked == nil && s.postponed == nil {
-			s.resume()
-		} else {
-			s.pending()
-		}
-		return true
-	})
-}
-
-// holds reports whether the changes of the current turn must be on the disk before
-// any client is notified of them.
-func (k *Keeper) holds() bool {
-	return k.always && k.srv.Keys.Sequence() != k.srv.sequence && (k.Failed == nil || k.srv.Config.StopWrites)
-}
-
 // Refuses reports whether commands that write are refused, because saving fails.
-func (k *Keeper) Refuses() bool { return k.Failed != nil && k.srv.Config.StopWrites && k.Automatic() }
+func (k *Keeper) Refuses() bool { return k.Failed != nil && k.o.Settings.StopWrites && k.Automatic() }
 
-// SaveNow writes everything that is not on the disk yet. The server's lock is held.
+// SaveNow writes everything that is not on the disk yet.
 func (k *Keeper) SaveNow() error {
 	for {
 		k.finishWrite()
 		if k.NeedsFresh && k.Rewrite == nil {
-			k.srv.Keys.Record(true)
+			k.o.Keys.Record(true)
 			keys := k.AllKeys(func(f func()) { f() })
 			k.BeginRewrite(&Rewrite{Keys: keys, Fresh: true, FullSave: !k.Automatic() && !k.WantsFresh, Began: time.Now()})
 			k.WantsFresh = false
@@ -859,7 +795,6 @@ func (k *Keeper) SaveNow() error {
 			return k.Failed
 		}
 		if !k.NeedsFresh && !waiting {
-			k.srv.sequence = k.srv.Keys.Sequence() // replies to earlier changes need not wait: see holds
 			k.untrack()
 			return nil
 		}
@@ -870,19 +805,19 @@ func (k *Keeper) SaveNow() error {
 // accounts for it. Otherwise the rewrite that this checkpoint completes would seem
 // to go on, and the next checkpoint would be a part of it.
 func (k *Keeper) finishWrite() {
-	k.IO.Lock()
+	k.io.Lock()
 	k.queueLock.Lock()
 	unaccounted := len(k.Results) > 0
 	k.queueLock.Unlock()
-	k.IO.Unlock()
+	k.io.Unlock()
 	if unaccounted {
 		k.Account()
 	}
 }
 
-// close writes unsaved data if save is set, and closes the file. The server's lock
-// is not held, and no commands run any more.
-func (k *Keeper) close(save bool) (err error) {
+// Close writes unsaved data if save is set, and closes the file. It is called without the
+// lock, when no commands run any more.
+func (k *Keeper) Close(save bool) (err error) {
 	if k.Path == "" {
 		return nil
 	}
@@ -890,7 +825,7 @@ func (k *Keeper) close(save bool) (err error) {
 	if k.loadErr != nil {
 		return nil
 	}
-	k.srv.maintain(func() {
+	k.host.Maintain(func() {
 		if save {
 			err = k.SaveNow()
 			if err != nil && k.NeedsFresh { // the file has failed, and there is no later attempt
@@ -901,8 +836,8 @@ func (k *Keeper) close(save bool) (err error) {
 			}
 		}
 		err = errors.Join(err, k.closeFiles())
-		k.srv.Keys.Record(false)
-		k.Path = ""
+		k.o.Keys.Record(false)
+		k.Path, k.closed = "", true
 	})
 	return err
 }
@@ -913,8 +848,8 @@ func (k *Keeper) end() {
 	k.done.Wait()
 }
 
-// abandon closes the file as it is. The server's lock is broken.
-func (k *Keeper) abandon() error {
+// Abandon closes the file as it is. The host's lock is broken.
+func (k *Keeper) Abandon() error {
 	if k.quit == nil {
 		return nil // there is no file
 	}
@@ -924,8 +859,8 @@ func (k *Keeper) abandon() error {
 }
 
 func (k *Keeper) closeFiles() (err error) {
-	k.IO.Lock()
-	defer k.IO.Unlock()
+	k.io.Lock()
+	defer k.io.Unlock()
 	if k.fresh != nil {
 		err = errors.Join(err, k.fresh.Discard())
 		k.fresh = nil

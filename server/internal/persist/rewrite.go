@@ -1,4 +1,4 @@
-package engine
+package persist
 
 import (
 	"errors"
@@ -49,17 +49,16 @@ func (k *Keeper) BeginRewrite(r *Rewrite) {
 // journal during the listing, because a client has requested a save, the fresh file
 // would lack these keys, so beginFresh lists the keys again.
 func (k *Keeper) beginFresh() {
-	srv := k.srv
 	for began := false; !began; {
 		var epoch uint64
-		srv.Locked(func() {
+		k.host.Locked(func() {
 			epoch = k.epoch
-			if !srv.Keys.Recording() {
-				srv.Keys.Record(true)
+			if !k.o.Keys.Recording() {
+				k.o.Keys.Record(true)
 			}
 		})
-		keys := k.AllKeys(srv.Locked)
-		srv.Locked(func() {
+		keys := k.AllKeys(k.host.Locked)
+		k.host.Locked(func() {
 			if began = k.epoch == epoch; began {
 				k.BeginRewrite(&Rewrite{Keys: keys, Fresh: true, FullSave: !k.Automatic() && !k.WantsFresh, Began: time.Now()})
 				k.WantsFresh = false
@@ -72,12 +71,12 @@ func (k *Keeper) beginFresh() {
 // the lock.
 func (k *Keeper) AllKeys(hold func(func())) (keys []keyID) {
 	var spaces []uint64
-	hold(func() { spaces = append([]uint64{keyspace.InternalSpace}, k.srv.Keys.Spaces()...) })
+	hold(func() { spaces = append([]uint64{keyspace.InternalSpace}, k.o.Keys.Spaces()...) })
 	for _, space := range spaces {
 		for cursor, more := uint64(0), true; more; {
 			hold(func() {
 				more = false
-				if db := databases(k.srv.Keys)[space]; db != nil { // it may have been cleared
+				if db := databases(k.o.Keys)[space]; db != nil { // it may have been cleared
 					cursor = db.Scan(cursor, 500, func(e *keyspace.Entry) { keys = append(keys, keyID{space, e.Key()}) })
 					more = cursor != 0
 				}
@@ -101,39 +100,38 @@ func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
 // three times the size of the data, and each byte of a journal is rewritten about
 // once at most.
 func (k *Keeper) considerRewrite() bool {
-	srv := k.srv
 	var idle, wanted bool
-	var s keepStats
+	var s Figures
 	var live, cleared int64
 	var epoch uint64
-	srv.maintain(func() {
+	k.host.Maintain(func() {
 		idle = k.Loading == nil && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.NeedsFresh && k.Failed == nil &&
 			(k.WantsFresh || k.RewriteFailedAt.IsZero() || time.Since(k.RewriteFailedAt) > rewriteRetryDelay)
 		wanted, s, epoch = k.WantsFresh && idle, k.Stats, k.epoch
-		for i := range srv.Keys.Len() {
-			live += int64(srv.Keys.DB(i).Len())
+		for i := range k.o.Keys.Len() {
+			live += int64(k.o.Keys.DB(i).Len())
 		}
-		cleared = srv.Keys.Cleared() - k.cleared
+		cleared = k.o.Keys.Cleared() - k.cleared
 	})
 	switch {
 	case !idle:
 		return false
-	case wanted || s.size-s.used > max(k.Limits.Waste, s.used) || cleared > max(k.Limits.Cleared, live):
+	case wanted || s.Size-s.Used > max(k.Limits.Waste, s.Used) || cleared > max(k.Limits.Cleared, live):
 		k.beginFresh()
 		return true
-	case s.journal > max(k.Limits.Journal, s.bases) && s.bases <= k.Limits.Journal:
+	case s.Journal > max(k.Limits.Journal, s.Bases) && s.Bases <= k.Limits.Journal:
 		k.beginFresh() // costs little more, and leaves a file without free pages
 		return true
-	case s.journal > max(k.Limits.Journal, s.bases):
+	case s.Journal > max(k.Limits.Journal, s.Bases):
 		r, err := k.journaled()
 		if errors.Is(err, snapshot.ErrReplaced) {
 			return false // the next checkpoint fails, and reports it
 		}
 		if err != nil {
-			srv.maintain(func() { k.miss(err) })
+			k.host.Maintain(func() { k.miss(err) })
 			return true
 		}
-		srv.Locked(func() {
+		k.host.Locked(func() {
 			if k.epoch == epoch {
 				k.BeginRewrite(r)
 			}
@@ -145,8 +143,8 @@ func (k *Keeper) considerRewrite() bool {
 
 // journaled lists the keys that the journals in the file name.
 func (k *Keeper) journaled() (*Rewrite, error) {
-	k.IO.Lock()
-	defer k.IO.Unlock()
+	k.io.Lock()
+	defer k.io.Unlock()
 	seen := map[keyID]struct{}{}
 	if k.file == nil {
 		return nil, errors.New("the data file is missing")

@@ -1,4 +1,4 @@
-package engine
+package persist
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 // warnOfName logs that a data file has the name of an RDB file.
 func (k *Keeper) warnOfName() {
 	if strings.EqualFold(filepath.Ext(k.Path), ".rdb") {
-		k.srv.Log.Warn("dbfilename has the name of an RDB file, but the file is in zsetd's own format, which Redis cannot read",
+		k.o.Log.Warn("dbfilename has the name of an RDB file, but the file is in zsetd's own format, which Redis cannot read",
 			"file", k.Path, "hint", "set dbfilename to zsetd.db; zsetd export --format rdb writes an RDB file")
 	}
 }
@@ -25,13 +25,13 @@ func (k *Keeper) warnOfData() {
 	table := config.Parameters()
 	value := func(parameter string) string {
 		p := config.Find(table, parameter)
-		return cmp.Or(p.Get(&k.srv.Config), p.Initial)
+		return cmp.Or(p.Get(k.o.Settings), p.Initial)
 	}
 	file, dir := value("appendfilename"), value("appenddirname")
 	for _, path := range []string{filepath.Join(dir, file+".manifest"), file, "dump.rdb"} {
 		path = filepath.Join(filepath.Dir(k.Path), path)
 		if _, err := os.Stat(path); err == nil && path != k.Path {
-			k.srv.Log.Warn("starting without data: the directory has a file of Redis, which is not loaded",
+			k.o.Log.Warn("starting without data: the directory has a file of Redis, which is not loaded",
 				"file", k.Path, "redis", path, "hint", "stop the server, remove its data file and create it with zsetd import")
 			return
 		}

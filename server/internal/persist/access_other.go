@@ -1,6 +1,6 @@
 //go:build !unix
 
-package engine
+package persist
 
 // accessible returns an error if the process may not make files in a directory, where
 // the system can be asked that.

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/persist"
+)
+
+// ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
+// returns after Shutdown or Close.
+var ErrServerClosed = persist.ErrServerClosed
+
+// FileError is returned by New and Ready if the data file cannot be used.
+type FileError = persist.FileError
+
+// ErrLoading is the reply to commands that need the data during loading. ErrNotSaved is
+// the reply to commands that write while saving fails.
+const (
+	ErrLoading  = "LOADING Redis is loading the dataset in memory"
+	ErrNotSaved = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+		"Commands that may modify the data set are disabled, because this instance is configured to report errors during " +
+		"writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details " +
+		"about the RDB error."
+)
+
+// host is the engine as the keeper sees it, see persist.Host.
+type host Engine
+
+// Maintain runs f as maintenance of the server.
+func (h *host) Maintain(f func()) { (*Engine)(h).maintain(f) }
+
+// Locked runs f in a commit scope of its own.
+func (h *host) Locked(f func()) { (*Engine)(h).Locked(f) }
+
+// LockedNow runs f with the lock, outside of any turn.
+func (h *host) LockedNow(f func()) {
+	h.Mu.Lock()
+	(*Engine)(h).guarded(f)
+	h.Mu.Unlock()
+}
+
+// Recovers handles a panic of a goroutine of the keeper, which defers it.
+func (h *host) Recovers() {
+	if p := recover(); p != nil {
+		(*Engine)(h).Panicked(p)
+	}
+}
+
+// Changes returns the number of changes of keys so far.
+func (h *host) Changes() int64 { return h.stats.Changes }
+
+// At returns the time of the turn.
+func (h *host) At() time.Time { return h.turn.At }
+
+// Clock returns the server's time.
+func (h *host) Clock() time.Time { return (*Engine)(h).Clock() }
+
+// Loaded is called when the data have been loaded.
+func (h *host) Loaded() {
+	h.loaded((*Engine)(h))
+	h.MemoryState.MoreToEvict = h.Config.Maxmemory != 0 // the timer checks the limit
+}
+
+// Durable resumes the sessions whose changes are on the disk.
+func (h *host) Durable() {
+	h.held = slices.DeleteFunc(h.held, func(s *Session) bool {
+		if !h.Keeper.Saved(s.heldFor) && h.Keeper.Always() {
+			return false
+		}
+		s.held = false
+		if s.Blocked == nil && s.postponed == nil {
+			s.resume()
+		} else {
+			s.pending()
+		}
+		return true
+	})
+}
+
+// Failed ends the sessions that wait for a confirmation which cannot be given.
+func (h *host) Failed() {
+	for _, s := range h.held {
+		s.held = false
+		s.Kill()
+	}
+	h.held = nil
+}
+
+// hold withholds the output of s until the next checkpoint is on the disk.
+func (srv *Engine) hold(s *Session) {
+	if !s.held {
+		s.held = true
+		srv.held = append(srv.held, s)
+	}
+	s.heldFor = srv.Keeper.Epoch()
+	s.Stalled.Store(true)
+}
+
+// HeldSessions returns how many sessions wait for a checkpoint.
+func (srv *Engine) HeldSessions() int { return len(srv.held) }
+
+// holds reports whether the changes of the current turn must be on the disk before
+// any client is notified of them.
+func (srv *Engine) holds() bool {
+	k := srv.Keeper
+	return k.Always() && srv.Keys.Sequence() != srv.sequence && (k.Failed == nil || srv.Config.StopWrites)
+}
+
+// SaveNow writes everything that is not on the disk yet. The lock is held.
+func (srv *Engine) SaveNow() error {
+	if err := srv.Keeper.SaveNow(); err != nil {
+		return err
+	}
+	srv.sequence = srv.Keys.Sequence() // replies to earlier changes need not wait: see holds
+	return nil
+}
+
+// savesAtEnd reports whether the data are saved when the server stops with flags f.
+func (srv *Engine) savesAtEnd(f stopFlags) bool {
+	return (srv.Keeper.Automatic() || f.Save) && !f.Nosave
+}
+
+// closeKeeper writes the last changes, if the save rules or the options of the
+// shutdown ask for that, and closes the file. Only the first call has an effect.
+func (srv *Engine) closeKeeper() error {
+	srv.keeperClosed.Do(func() {
+		srv.Mu.Lock()
+		flags := srv.Ending
+		srv.Mu.Unlock()
+		srv.keeperErr = srv.Keeper.Close(srv.savesAtEnd(flags))
+		if srv.keeperErr != nil && flags.force {
+			srv.Log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.keeperErr)
+			srv.keeperErr = nil
+		}
+	})
+	return srv.keeperErr
+}
+
+// Reload replaces the data by the content of the file, or without flush adds it to
+// them. With write the data are saved first; if there is no data file, then in a
+// temporary file. The lock is held.
+func (srv *Engine) Reload(write, flush, merge bool) error {
+	k := srv.Keeper
+	srv.Keys.Seal()
+	path := k.Path
+	switch {
+	case path == "" && !write:
+		return errors.New("there is no data file")
+	case path == "":
+		dir, err := os.MkdirTemp("", "zsetd")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		path = filepath.Join(dir, "copy.db")
+		if _, err := archive.Save(path, srv.Keys, nil); err != nil {
+			return err
+		}
+	case write:
+		if err := srv.SaveNow(); err != nil {
+			return err
+		}
+	}
+	defer k.HoldFiles()()
+	n := srv.Keys.Len()
+	loaded := keyspace.New(n, keyspace.Hooks{})
+	loaded.Limits, loaded.Frequency = srv.Keys.Limits, srv.Keys.Frequency
+	loaded.SetNow(srv.Keys.Now())
+	loader := archive.Loader{Keys: loaded}
+	if err := loader.Read(path); err != nil {
+		return err
+	}
+	if flush {
+		srv.Scope.Flushed()
+	}
+	if flush && k.Path != "" {
+		srv.Keys.Adopt(loaded)
+		if write && k.Automatic() {
+			srv.Keys.Record(true)
+			for _, p := range loader.Past() {
+				srv.Keys.DB(p.DB.ID()).Forget(p.Key)
+			}
+		} else {
+			k.LoseTrack() // without write, unsaved changes are gone from memory, not from the journal
+		}
+		srv.loaded(srv)
+		return nil
+	}
+	for i := keyspace.InternalDB; i < n; i++ {
+		db := srv.Keys.DB(i)
+		if flush && i != keyspace.InternalDB {
+			db.Clear()
+		}
+		for e := range loaded.DB(i).All() {
+			key := protocol.BytesOf(e.Key())
+			if db.Peek(key) != nil && !merge && !flush {
+				return fmt.Errorf("key %q exists", e.Key())
+			}
+			db.SetDeadline(db.Put(key, e.Value(), false), e.Deadline())
+		}
+	}
+	srv.Keys.Seal()
+	srv.loaded(srv)
+	return nil
+}
+
+// BackupFile writes what the server holds, as of some instant during the call, to a new
+// file at path, in the format of the files that [Options].File names: a server that
+// is given a copy of it has the same data. Clients go on meanwhile. There must be no
+// file at path. If BackupFile returns an error there is none afterwards, otherwise it is
+// complete, verified and on the disk.
+//
+// A server that keeps its data in a file saves them there first, as BGSAVE does.
+func (srv *Engine) BackupFile(ctx context.Context, path string) (err error) {
+	defer srv.setClosedError(&err)
+	if err := srv.Ready(ctx); err != nil {
+		return err
+	}
+	return srv.Keeper.Backup(ctx, path)
+}
+
+// Backup writes to w what [Engine.BackupFile] writes to a file, and returns how many
+// bytes that were. It makes a temporary file, beside the file of the data if there is
+// one. If it returns an error w may have been given a part.
+func (srv *Engine) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
+	dir := ""
+	if srv.Config.Dbfilename != "" {
+		dir = srv.Config.Dir
+	}
+	dir, err = os.MkdirTemp(dir, "backup-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "copy.db")
+	if err := srv.BackupFile(ctx, path); err != nil {
+		return 0, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return io.Copy(w, contextReader{ctx, f})
+}
+
+// Save writes all changes to the data file and waits until they are on the disk.
+func (srv *Engine) Save(ctx context.Context) (err error) {
+	defer srv.setClosedError(&err)
+	if err := srv.Ready(ctx); err != nil {
+		return err
+	}
+	return srv.Keeper.Save(ctx)
+}
+
+// contextReader is a reader that ends with a context.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads from r while the context lasts.
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}

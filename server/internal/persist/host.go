@@ -1,0 +1,55 @@
+package persist
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// Options are what a keeper keeps, and how.
+type Options struct {
+	Keys     *keyspace.Keyspace
+	Settings *config.Settings // read with the lock held; see Keeper.Apply
+	Log      *slog.Logger
+	Start    time.Time // of the server: the time of the last save until there is one
+}
+
+// Host is the engine, as far as a keeper needs it: its lock, its clock, and the replies
+// that wait for a checkpoint.
+type Host interface {
+	// Maintain runs f with the lock held. f executes no commands.
+	Maintain(f func())
+
+	// Locked is Maintain for an f that may find expired keys: their effects are
+	// committed.
+	Locked(f func())
+
+	// LockedNow runs f with the lock held, and nothing before or after it.
+	LockedNow(f func())
+
+	// Recovers is deferred by each goroutine of the keeper: it handles panics.
+	Recovers()
+
+	// Changes returns the number of changes of keys so far. The lock is held, as for
+	// all methods below.
+	Changes() int64
+
+	// At returns the time of the turn, which a checkpoint records.
+	At() time.Time
+
+	// Clock returns the host's time.
+	Clock() time.Time
+
+	// Loaded is called when the data have been loaded.
+	Loaded()
+
+	// Durable is called when more checkpoints are on the disk, or parameters have
+	// changed: replies that waited for Keeper.Saved may be sent.
+	Durable()
+
+	// Failed is called when a checkpoint could not be written: the replies that wait
+	// for it can never be sent.
+	Failed()
+}

@@ -1,0 +1,206 @@
+package persist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/persist"
+)
+
+// host is a host without commands: a lock, a counter, and one reply that waits.
+type host struct {
+	lock    sync.Mutex
+	keys    *keyspace.Keyspace
+	k       *persist.Keeper
+	changes int64
+	loads   int
+	failed  int
+
+	waits   bool // a reply waits for the checkpoint of the epoch
+	epoch   uint64
+	durable chan struct{} // closed when the reply may be sent
+}
+
+func (h *host) Maintain(f func()) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	f()
+	h.k.Note(h.changes)
+}
+func (h *host) Locked(f func()) { h.Maintain(f) }
+func (h *host) LockedNow(f func()) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	f()
+}
+func (h *host) Recovers()        {}
+func (h *host) Changes() int64   { return h.changes }
+func (h *host) At() time.Time    { return time.Now() }
+func (h *host) Clock() time.Time { return time.Now() }
+func (h *host) Loaded()          { h.loads++ }
+func (h *host) Failed()          { h.failed++ }
+func (h *host) Durable() {
+	if h.waits && h.k.Saved(h.epoch) {
+		h.waits = false
+		close(h.durable)
+	}
+}
+
+// open returns a host whose keeper has loaded the file at path.
+func open(path string, settings map[string]string) (*host, error) {
+	c := config.Defaults()
+	c.Dir, c.Dbfilename = filepath.Dir(path), filepath.Base(path)
+	c.Save = nil
+	if settings["appendfsync"] == "always" {
+		c.Appendonly, c.Appendfsync = true, "always"
+	}
+	h := &host{keys: keyspace.New(16, keyspace.Hooks{}), durable: make(chan struct{})}
+	h.k = persist.New(persist.Options{Keys: h.keys, Settings: &c, Log: slog.New(slog.DiscardHandler), Start: time.Now()}, h)
+	if err := h.k.Open(); err != nil {
+		return nil, err
+	}
+	<-h.k.Ready()
+	return h, h.k.LoadError()
+}
+
+// set changes a key.
+func (h *host) set(key, value string) {
+	h.keys.DB(0).Put([]byte(key), keyspace.NewString([]byte(value)), false)
+	h.keys.Seal()
+	h.changes++
+}
+
+func (h *host) get(key string) string {
+	e := h.keys.DB(0).Peek([]byte(key))
+	if e == nil {
+		return "(none)"
+	}
+	return string(e.Value().(*keyspace.String).Content())
+}
+
+func ExampleKeeper() {
+	dir, err := os.MkdirTemp("", "keeper")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "example.db")
+
+	h, err := open(path, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h.Maintain(func() { h.set("greeting", "hello") })
+	fmt.Println("saved:", h.k.Save(context.Background()))
+	fmt.Println("closed:", h.k.Close(false))
+
+	again, err := open(path, nil)
+	fmt.Println("loaded:", err)
+	fmt.Println(again.get("greeting"))
+	fmt.Println("closed:", again.k.Close(false))
+	// Output:
+	// saved: <nil>
+	// closed: <nil>
+	// loaded: <nil>
+	// hello
+	// closed: <nil>
+}
+
+// TestWaitsForCheckpoint checks that with appendfsync always a reply becomes durable
+// without a save being requested, and that the data are in the file from then on.
+func TestWaitsForCheckpoint(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	h, err := open(path, map[string]string{"appendfsync": "always"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Maintain(func() {
+		h.set("a", "1")
+		h.waits, h.epoch = true, h.k.Epoch()
+		if h.k.Saved(h.epoch) {
+			t.Error("a checkpoint that was not taken yet is on the disk")
+		}
+	})
+	select {
+	case <-h.durable:
+	case <-time.After(time.Minute):
+		t.Fatal("no checkpoint")
+	}
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	if err := h.k.Backup(t.Context(), copied); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.k.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{path, copied} {
+		again, err := open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := again.get("a"); got != "1" || again.loads != 1 {
+			t.Errorf("%s: a is %s, loaded %d times", path, got, again.loads)
+		}
+		again.k.Close(false)
+	}
+}
+
+// TestClosedKeeper checks the errors of a keeper that is closed, and of one without a
+// file.
+func TestClosedKeeper(t *testing.T) {
+	h, err := open(filepath.Join(t.TempDir(), "k.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.k.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{"Save": h.k.Save(t.Context()), "Backup": h.k.Backup(t.Context(), filepath.Join(t.TempDir(), "x"))} {
+		if !errors.Is(err, persist.ErrServerClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	c := config.Defaults()
+	c.Dbfilename = ""
+	none := &host{keys: keyspace.New(16, keyspace.Hooks{})}
+	none.k = persist.New(persist.Options{Keys: none.keys, Settings: &c, Log: slog.New(slog.DiscardHandler)}, none)
+	if err := none.k.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := none.k.Save(t.Context()); err == nil || err.Error() != "zsetd: there is no data file to save to" {
+		t.Error(err)
+	}
+}
+
+// TestForeignFile checks that a file that is not a data file is refused with advice, by
+// Check and by Open, and stays as it is.
+func TestForeignFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	text := []byte("not a data file, but longer than a page would need to be\n")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := open(path, nil)
+	c := config.Defaults()
+	c.Dir, c.Dbfilename = filepath.Dir(path), filepath.Base(path)
+	for what, err := range map[string]error{"Open": err, "Check": persist.Check(&c)} {
+		var file *persist.FileError
+		if !errors.As(err, &file) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) != string(text) {
+		t.Errorf("the file is now %q, %v", now, err)
+	}
+}

@@ -1,0 +1,74 @@
+package persist
+
+import (
+	"time"
+
+	"github.com/zsetd/zsetd/snapshot"
+)
+
+// Figures are the sizes of a data file, in bytes, and its number of commits.
+type Figures struct {
+	Size, Used     int64 // the file; its pages in use
+	Bases, Journal int64 // the records of keys; the journals after them
+	Generation     uint64
+}
+
+// measure returns the figures of a file; f may be nil.
+func measure(f *snapshot.File) (s Figures) {
+	if f == nil {
+		return s
+	}
+	m := f.Manifest()
+	s.Size, s.Used = f.Usage()
+	s.Bases, s.Journal, s.Generation = m.Bases.Bytes, m.Journal.Bytes, m.Generation
+	return s
+}
+
+// LoadState is the progress of loading the file.
+type LoadState struct {
+	Start       time.Time
+	Done, Total int64 // bytes
+}
+
+// Status is the state of a keeper at one instant, for INFO.
+type Status struct {
+	InProgress      bool      // a save was requested or is running
+	Started         time.Time // of the running or last save
+	SavedAt         time.Time // the last successful save, by the host's clock
+	Duration        time.Duration
+	Unsaved         int64 // changes since the last save
+	Saves           int64
+	Rewrites        int64
+	Rewritten, Keys int // of the keys of the rewrite in progress
+	Loaded, Expired int64
+	RewriteFailed   bool // the last rewrite was abandoned
+}
+
+// Status returns the state of the keeper.
+func (k *Keeper) Status() Status {
+	s := Status{
+		InProgress: k.SaveRequested || k.Saving || k.NeedsFresh && k.Rewrite != nil,
+		Started:    k.saveStarted, SavedAt: k.savedAt, Duration: k.saveDuration,
+		Unsaved: k.host.Changes() - k.saved, Saves: k.saves, Rewrites: k.rewrites,
+		Loaded: k.loadedKeys, Expired: k.expiredKeys, RewriteFailed: !k.RewriteFailedAt.IsZero(),
+	}
+	if k.Rewrite != nil {
+		s.Rewritten, s.Keys = k.Rewrite.at, len(k.Rewrite.Keys)
+	}
+	return s
+}
+
+// Ready returns a channel that is closed when the data are loaded, or loading has
+// failed: then LoadError returns why. It may be called without the lock.
+func (k *Keeper) Ready() <-chan struct{} { return k.loaded }
+
+// LoadError returns the error of loading the file, once Ready is closed. It may be
+// called without the lock.
+func (k *Keeper) LoadError() error { return k.loadErr }
+
+// HoldFiles keeps the keeper from reading and writing files until release is called. It
+// may be called with or without the lock.
+func (k *Keeper) HoldFiles() (release func()) {
+	k.io.Lock()
+	return k.io.Unlock
+}
