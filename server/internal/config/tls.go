@@ -24,7 +24,7 @@ func tlsConfigParameters() []Parameter {
 		file("tls-cert-file", func(p *TLS) *string { return &p.CertFile },
 			"Path of the certificate chain of the server (PEM). Setting it, even to the same value, reads all TLS files again."),
 		file("tls-key-file", func(p *TLS) *string { return &p.KeyFile }, "Path of the private key of that certificate (PEM)."),
-		file("tls-key-file-pass", func(p *TLS) *string { return &p.KeyFilePass }, "Password of the private key; empty means that it is not encrypted.").secret(),
+		file("tls-key-file-pass", func(p *TLS) *string { return &p.KeyFilePass }, "Password of the private key, which is in PKCS #8 with AES; empty means that it is not encrypted.").secret(),
 		file("tls-ca-cert-file", func(p *TLS) *string { return &p.CACertFile },
 			"Path of the certificates of the authorities that sign the certificates of clients (PEM)."),
 		file("tls-ca-cert-dir", func(p *TLS) *string { return &p.CACertDir }, "Directory of files with such certificates, in addition to tls-ca-cert-file."),

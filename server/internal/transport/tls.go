@@ -192,7 +192,7 @@ func (p *tlsParameters) certificate() (cert tls.Certificate, err error) {
 	if err != nil {
 		return cert, fmt.Errorf("Failed to load private key: %w", err)
 	}
-	key, err := DecryptKey(file, p.KeyFilePass)
+	key, err := decryptKey(file, p.KeyFilePass)
 	if err != nil {
 		return cert, fmt.Errorf("Failed to load private key: %s: %w", p.KeyFile, err)
 	}
