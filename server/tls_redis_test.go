@@ -125,7 +125,7 @@ func TestTLSConfigAsRedis(t *testing.T) {
 		"CONFIG SET tls-session-cache-timeout -1",
 		"CONFIG SET tls-session-caching maybe",
 		"CONFIG SET tls-session-caching no tls-session-cache-timeout 200 tls-session-cache-size 10",
-		"CONFIG SET tls-ciphers ECDHE+AESGCM:!aNULL tls-prefer-server-ciphers yes",
+		"CONFIG SET tls-ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256 tls-prefer-server-ciphers yes",
 		"CONFIG SET tls-port 65536",
 		"CONFIG SET tls-key-file-pass \"a b\"",
 		"CONFIG SET tls-port 0",

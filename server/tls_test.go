@@ -431,9 +431,10 @@ func TestTLSStart(t *testing.T) {
 		"tls-ca-cert-file=" + p.path("empty"):     "no certificate found",
 		"tls-ca-cert-dir=" + p.path("empty"):      "Failed to configure CA certificate(s) file/directory: ",
 		"tls-protocols=TLSv1.1 TLSv1.3":           "Go enables all versions between TLSv1.1 and a later one",
-		"tls-ciphers=DHE-RSA-AES256-GCM-SHA384":   `cipher "DHE-RSA-AES256-GCM-SHA384" is not supported by Go's crypto/tls`,
+		"tls-ciphers=HIGH:!aNULL":                 `Failed to configure ciphers: HIGH:!aNULL: unknown cipher "HIGH"`,
+		"tls-ciphers=DHE-RSA-AES256-GCM-SHA384":   `unknown cipher "DHE-RSA-AES256-GCM-SHA384"`,
 		"tls-ciphersuites=TLS_AES_128_GCM_SHA256": "Go's crypto/tls cannot disable TLS_AES_256_GCM_SHA384",
-		"tls-ciphersuites=TLS_AES_128_CCM_SHA256": `cipher "TLS_AES_128_CCM_SHA256" for TLSv1.3 is not supported`,
+		"tls-ciphersuites=TLS_AES_128_CCM_SHA256": `unknown cipher "TLS_AES_128_CCM_SHA256"`,
 		"tls-auth-clients=maybe":                  "argument(s) must be one of the following: no, yes, optional",
 		"tls-cluster=yes":                         "TLS between nodes is not supported",
 		"tls-replication=yes":                     "TLS between nodes is not supported",
@@ -674,58 +675,6 @@ func TestTLSVersions(t *testing.T) {
 	}
 	if state, err := pingTLS(addr, p.client()); err != nil || state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 {
 		t.Errorf("%s, %v", tls.CipherSuiteName(state.CipherSuite), err)
-	}
-}
-
-func TestTLSCiphers(t *testing.T) {
-	named := map[uint16]string{}
-	for _, c := range transport.CipherSuites() {
-		named[c.ID] = c.Name
-	}
-	for text, want := range map[string]string{
-		"ECDHE-RSA-AES128-GCM-SHA256":                                "ECDHE-RSA-AES128-GCM-SHA256",
-		"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256":                      "ECDHE-RSA-AES128-GCM-SHA256",
-		"AES128-SHA:DES-CBC3-SHA ECDHE-RSA-AES128-SHA256,AES256-SHA": "DES-CBC3-SHA AES128-SHA AES256-SHA ECDHE-RSA-AES128-SHA256",
-		"ECDHE+AESGCM:!aRSA":                                         "ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384",
-		"ECDHE+AESGCM:ECDHE+CHACHA20:-ECDSA:!AES256":                 "ECDHE-RSA-AES128-GCM-SHA256 ECDHE-RSA-CHACHA20-POLY1305",
-		"DEFAULT:!MEDIUM:!SHA1:!ECDSA:!DHE-RSA-AES128-SHA:@STRENGTH": "ECDHE-RSA-AES128-GCM-SHA256 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-RSA-CHACHA20-POLY1305",
-		"HIGH:!aNULL:!kRSA:!ECDSA:!SHA:!MD5:+AES:!kEDH:!AES128":      "ECDHE-RSA-AES256-GCM-SHA384 ECDHE-RSA-CHACHA20-POLY1305",
-		"AES128-SHA:!AES128-SHA:AES256-SHA:AES128-SHA":               "AES256-SHA",
-		"AES128-SHA:-AES128-SHA:AES256-SHA:AES128-SHA":               "AES128-SHA AES256-SHA",
-		"ALL:!HIGH":              "",
-		"XY":                     "",
-		"HIGH:!XY":               "",
-		"DHE-RSA-AES128-SHA":     "",
-		"PSK":                    "",
-		"ECDHE-RSA-RC4-SHA":      "",
-		"eNULL":                  "",
-		":":                      "",
-		"HIGH:!":                 "",
-		"@SECLEVEL=2":            "",
-		"@SECLEVEL=5:HIGH":       "",
-		"ECDHE+NULL":             "",
-		"TLS_AES_128_GCM_SHA256": "",
-	} {
-		ids, err := transport.ParseCiphers(text)
-		var names []string
-		for _, id := range ids {
-			names = append(names, named[id])
-		}
-		wanted := strings.Fields(want)
-		slices.Sort(wanted)
-		slices.Sort(names)
-		if !slices.Equal(names, wanted) || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", text, names, err, want)
-		}
-	}
-	if path, err := osexec.LookPath("openssl"); err == nil {
-		// Every name is one of OpenSSL's.
-		for _, c := range transport.CipherSuites() {
-			out, err := osexec.Command(path, "ciphers", "-v", c.Name+":@SECLEVEL=0").CombinedOutput()
-			if !strings.Contains(string(out), c.Name+" ") && !strings.Contains(c.Name, "DES") { // of which it is often built without
-				t.Errorf("openssl ciphers %s: %s, %v", c.Name, out, err)
-			}
-		}
 	}
 }
 

@@ -33,9 +33,10 @@ func tlsConfigParameters() []Parameter {
 		file("tls-protocols", func(p *TLS) *string { return &p.Protocols },
 			"Enabled TLS versions, separated by spaces: a contiguous range of `TLSv1`, `TLSv1.1`, `TLSv1.2`, `TLSv1.3`; empty means `TLSv1.2 TLSv1.3`."),
 		file("tls-ciphers", func(p *TLS) *string { return &p.Ciphers },
-			"Cipher list for TLSv1.2 and earlier, by OpenSSL's names; empty means those that Go calls secure. A cipher that Go lacks is an error. Go chooses the order."),
+			"Ciphers for TLSv1.2 and earlier: names of OpenSSL or IANA, separated by colons; empty means those that Go calls secure. "+
+				"A cipher that Go lacks is an error. Go chooses the order."),
 		file("tls-ciphersuites", func(p *TLS) *string { return &p.Ciphersuites },
-			"Cipher suites for TLSv1.3: empty or all three that Go has, which cannot be configured."),
+			"Cipher suites for TLSv1.3, separated by colons: empty or all three that Go has, which cannot be configured."),
 		yesNo("tls-session-caching", true, func(c *Settings) *bool { return &c.TLS.SessionCaching }).
 			about("Whether clients may resume TLS sessions."),
 		number("tls-session-cache-timeout", 300, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.TLS.SessionTimeout }).

@@ -172,7 +172,7 @@ func (p *tlsParameters) config(e *engine.Engine) (*tls.Config, error) {
 	if c.MinVersion, c.MaxVersion, err = tlsVersions(p.Protocols); err != nil {
 		return nil, err
 	}
-	if c.CipherSuites, err = ParseCiphers(p.Ciphers); err != nil {
+	if c.CipherSuites, err = parseCiphers(p.Ciphers); err != nil {
 		return nil, fmt.Errorf("Failed to configure ciphers: %s: %w", p.Ciphers, err)
 	}
 	if err := checkCiphersuites(p.Ciphersuites); err != nil {
