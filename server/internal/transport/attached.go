@@ -27,8 +27,7 @@ type Attached struct {
 
 	serving sync.Mutex    // held by Run
 	Woken   chan struct{} // capacity 1: the session has output, may continue or must end
-	leaving atomic.Bool
-	dead    atomic.Bool // closed
+	state   connState
 }
 
 // Progress is the state of a session after Run.
@@ -111,7 +110,7 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 	if !c.flush(write) {
 		return nil, Ended
 	}
-	for len(commands) > 0 && !c.dead.Load() {
+	for len(commands) > 0 && c.state.load() != dead {
 		if c.Sess.Stalled.Load() {
 			if c.Sess.WaitsForOthers() {
 				return commands, Detach
@@ -129,18 +128,18 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 		}
 		commands = commands[done:]
 	}
-	for c.Sess.Stalled.Load() && !c.dead.Load() && !c.Sess.WaitsForOthers() { // the file is waited for
+	for c.Sess.Stalled.Load() && c.state.load() != dead && !c.Sess.WaitsForOthers() { // the file is waited for
 		c.t.engine.Await(c.Woken)
 		if !c.flush(write) {
 			return nil, Ended
 		}
 	}
 	switch {
-	case c.dead.Load():
+	case c.state.load() == dead:
 		return nil, Ended
 	case c.Sess.Receives():
 		return nil, Detach
-	case c.leaving.Load():
+	case c.state.load() == leaving:
 		return nil, Ended
 	}
 	return nil, Idle
@@ -150,7 +149,7 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 // closed.
 func (c *Attached) flush(write func([]byte) error) bool {
 	out, killed, closed := c.Sess.Take()
-	return !killed && c.write(out, write) && !closed && !c.dead.Load()
+	return !killed && c.write(out, write) && !closed && c.state.load() != dead
 }
 
 // write writes output that the caller has claimed, and returns false if that fails.
@@ -174,7 +173,7 @@ func (c *Attached) write(out []byte, write func([]byte) error) bool {
 
 // Leaving reports whether the server is shutting down: the connection ends once the
 // commands that have arrived are run, or when one of them waits.
-func (c *Attached) Leaving() bool { return c.leaving.Load() }
+func (c *Attached) Leaving() bool { return c.state.load() != serving }
 
 // Lost logs a panic that has damaged the state of this client only.
 func (c *Attached) Lost(p any) { lostClient(c.Sess, p) }
@@ -187,7 +186,7 @@ func (c *Attached) End(write func([]byte) error) {
 			write(out)
 		}
 	})
-	c.dead.Store(true)
+	c.state.die()
 	c.nc.Close()
 	c.t.leave(c)
 	c.t.engine.Attempt(c.Sess.Released)
@@ -212,21 +211,21 @@ func (c *Attached) signal() {
 }
 
 func (c *Attached) finish() {
-	c.leaving.Store(true)
+	c.state.leave()
 	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
 	c.signal()
 }
 
 func (c *Attached) abort() {
-	c.dead.Store(true)
+	c.state.die()
 	socketOf(c.nc).Close() // without TLS close_notify, which may take time
 	c.signal()
 }
 
 // Ended reports whether the client has closed its side of the connection.
 func (c *Attached) Ended() bool {
-	if c.dead.Load() || c.rawSocket == nil {
-		return c.dead.Load()
+	if s := c.state.load(); s == dead || c.rawSocket == nil {
+		return s == dead
 	}
 	ended := true // if the descriptor is closed
 	c.rawSocket.Control(func(fd uintptr) { ended = peerEnded(fd) })

@@ -23,7 +23,7 @@ type pollSet []unix.PollFd
 // checked by itself.
 func (s *pollSet) add(c connection) bool {
 	p, ok := c.(*polled)
-	if !ok || p.dead.Load() {
+	if !ok || p.state.load() == dead {
 		return false
 	}
 	*s = append(*s, unix.PollFd{Fd: int32(p.fd), Events: unix.POLLRDHUP})

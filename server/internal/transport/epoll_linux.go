@@ -136,7 +136,7 @@ func (c *traffic) flushTo(e *engine.Engine) {
 	*c = traffic{}
 }
 
-// polled is a connection of a loop. Fields without a note belong to the loop.
+// polled is a connection of a loop. Fields without a note belong to its holder.
 type polled struct {
 	Input
 	t          *Transport
@@ -146,19 +146,14 @@ type polled struct {
 	more       bool   // the last read returned data
 	queued     bool   // in ready
 	inNotified bool   // in loop.notified
-	detached   bool   // its script runs outside the loop
-	ending     bool   // runs no more commands; is closed once all output is written
-	halfClosed bool   // the client sends no more; likewise
-	lingers    bool   // is closed once the client has taken everything
-	gone       bool   // closed
+	phase      phase
 	out        []byte // output to write
 	rest       []byte // the part that the socket has not accepted
 	spare      []byte // buffer for output from other sessions
 	last       *time.Timer
 
-	posted      bool        // in loop.posts, guarded by loop.mu
-	scriptEnded atomic.Bool // its script has ended
-	dead        atomic.Bool // to be closed at once
+	posted bool         // in loop.posts, guarded by loop.mu
+	holder atomic.Int32 // loopHolds, scriptHolds or scriptEnded
 }
 
 // serveSocket serves a plain socket with a loop. It is called with the lock
@@ -289,13 +284,13 @@ func (c *polled) wake() {
 }
 
 // Ended reports whether the client has closed its side of the connection.
-func (c *polled) Ended() bool { return c.dead.Load() || peerEnded(uintptr(c.fd)) }
+func (c *polled) Ended() bool { return c.state.load() == dead || peerEnded(uintptr(c.fd)) }
 
 // Untaken returns how many written bytes the client has not received yet.
 func (c *polled) Untaken() int64 { return notTaken(c.fd) }
 
 func (c *polled) abort() {
-	c.dead.Store(true)
+	c.state.die()
 	c.wake()
 }
 
@@ -355,7 +350,7 @@ func (l *loop) Next() (s *engine.Session, batch [][][]byte, spare []byte) {
 		c := l.turn[l.at]
 		l.at++
 		c.queued = false
-		if !c.gone {
+		if c.phase != closed {
 			l.running = c
 			return c.Sess, c.Batch, l.output()
 		}
@@ -377,7 +372,8 @@ func (l *loop) Ran(done int, out, unused []byte, ending bool) (more bool) {
 // Replace implements engine.Loop.
 func (l *loop) Replace() {
 	if c := l.running; c != nil {
-		l.running, c.detached = nil, true
+		l.running = nil
+		c.holder.Store(scriptHolds)
 		c.setInterest(0)
 	}
 	l.t.loops.gone.Go(l.run)
@@ -387,7 +383,7 @@ func (l *loop) Replace() {
 func (l *loop) Detached(s *engine.Session, done int, out []byte, ending bool) {
 	c := s.Conn.(*polled)
 	c.worked(done, out, ending)
-	c.scriptEnded.Store(true)
+	c.holder.Store(scriptEnded)
 	c.wake()
 }
 
@@ -408,7 +404,9 @@ func (l *loop) Woken(s *engine.Session) bool {
 func (c *polled) worked(done int, out []byte, ending bool) {
 	c.Batch = c.Batch[done:]
 	c.out = out
-	c.ending = c.ending || ending
+	if ending {
+		c.advance(draining)
+	}
 }
 
 // flush writes the replies of the turns.
@@ -447,7 +445,7 @@ func (l *loop) flushNotified() {
 	l.notified = nil
 	for i, c := range told {
 		told[i] = nil
-		if c.gone || c.detached {
+		if !c.inLoop() {
 			continue
 		}
 		if out := c.out; out != nil {
@@ -468,18 +466,18 @@ func (l *loop) flushNotified() {
 func (l *loop) takeNotified() {
 	for _, c := range l.notified {
 		c.inNotified = false
-		if c.gone || c.detached {
+		if !c.inLoop() {
 			continue
 		}
 		out, killed, closed := c.Sess.TakeLocked(c.spare)
 		if out != nil {
 			c.out, c.spare = out, nil
 		}
-		if killed || closed && !c.leaving.Load() {
-			c.dead.Store(true)
+		if killed || closed && c.state.load() != leaving {
+			c.state.die()
 		}
 		if c.Sess.End != engine.Serving {
-			c.ending = true
+			c.advance(draining)
 		}
 	}
 }
@@ -522,9 +520,7 @@ func (l *loop) collect() {
 		l.since = l.t.engine.Clock()
 	}
 	for _, c := range posts {
-		if c.scriptEnded.Load() {
-			c.scriptEnded.Store(false)
-			c.detached = false
+		if c.holder.CompareAndSwap(scriptEnded, loopHolds) {
 			c.reply()
 		}
 		l.markNotified(c)
@@ -577,14 +573,14 @@ func (l *loop) handleEvent(e *unix.EpollEvent) {
 			c.read()
 		}
 	case e.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
-		c.dead.Store(true) // no client is left to read the remaining output
+		c.state.die() // no client is left to read the remaining output
 	}
 	l.proceed(c)
 	// Of a large argument the loop reads all bytes that have arrived, and those
 	// that the client could not send before there was room for them. As in Redis, a
 	// client whose commands run later then observes all bytes that were sent before
 	// its command.
-	for n := 0; n < largeReads && c.more && !c.queued && c.Reader.Missing() > 0 && !c.gone && !c.detached && c.interest&unix.EPOLLIN != 0; n++ {
+	for n := 0; n < largeReads && c.more && !c.queued && c.Reader.Missing() > 0 && c.inLoop() && c.interest&unix.EPOLLIN != 0; n++ {
 		c.read()
 		l.proceed(c)
 	}
@@ -593,22 +589,22 @@ func (l *loop) handleEvent(e *unix.EpollEvent) {
 // proceed decides the next step of a connection after an event: close it, run its
 // commands, or wait for events.
 func (l *loop) proceed(c *polled) {
-	if c.gone || c.detached {
+	if !c.inLoop() {
 		return
 	}
-	if c.ending {
+	if c.phase >= draining {
 		c.leave()
 	}
-	if c.dead.Load() {
+	if c.state.load() == dead {
 		c.close()
 		return
 	}
 	choked := c.Sess.OutputExceedsLimit()
 	stalled := c.Sess.Stalled.Load()
-	if !c.ending && !c.queued && !choked && !stalled {
+	if c.phase < draining && !c.queued && !choked && !stalled {
 		if len(c.Batch) == 0 {
 			if err := c.Parse(); err != nil {
-				c.ending = true
+				c.advance(draining)
 				c.t.running.Go(func() { c.Sess.Engine.Attempt(func() { c.Sess.FailInput(err) }) })
 			}
 		}
@@ -621,19 +617,19 @@ func (l *loop) proceed(c *polled) {
 	} else if stalled && len(c.Batch) == 0 {
 		l.release(c) // a waiter holds a copy of its command
 	}
-	if c.halfClosed && !c.ending && !c.queued && c.rest == nil && !c.Sess.FinishHalfClosed() {
+	if c.phase == halfClosed && !c.queued && c.rest == nil && !c.Sess.FinishHalfClosed() {
 		c.close()
 		return
 	}
-	leaving := c.leaving.Load() && !c.ending
-	if leaving && c.hasRunAll() {
+	last := c.state.load() == leaving && c.phase < draining
+	if last && c.hasRunAll() {
 		c.Sess.Conclude()
-		c.ending = true
+		c.advance(draining)
 		l.proceed(c)
 		return
 	}
 	var events uint32
-	if c.lingers || !c.ending && !c.halfClosed && !choked && !(stalled && c.Reader.Buffered() > maxUnread) && (!leaving || c.unread > 0) {
+	if c.phase == lingering || c.phase == receiving && !choked && !(stalled && c.Reader.Buffered() > maxUnread) && (!last || c.unread > 0) {
 		events = unix.EPOLLIN
 	}
 	if c.rest != nil {
@@ -650,17 +646,17 @@ func (l *loop) proceed(c *polled) {
 // leave writes the remaining output of a connection that is to end, as far as the
 // client takes it, and marks the connection dead when that is done.
 func (c *polled) leave() {
-	for !c.dead.Load() {
+	for c.state.load() != dead {
 		out, killed, closed := c.Sess.Take()
 		if killed || closed && !c.mustLinger() {
-			c.dead.Store(true)
+			c.state.die()
 		}
 		if out == nil {
 			break
 		}
 		c.write(out)
 	}
-	if c.last == nil && !c.dead.Load() {
+	if c.last == nil && c.state.load() != dead {
 		c.last = time.AfterFunc(lastWrite, c.abort)
 	}
 }
@@ -684,14 +680,14 @@ func (c *polled) hasRunAll() bool {
 // mustLinger reports whether a connection that could be closed must wait for its
 // client to take the written output.
 func (c *polled) mustLinger() bool {
-	if !c.leaving.Load() {
+	if c.state.load() != leaving {
 		return false
 	}
-	if !c.lingers {
+	if c.phase < lingering {
 		if !unfinished(uintptr(c.fd)) {
 			return false
 		}
-		c.lingers = true
+		c.advance(lingering)
 		unix.Shutdown(c.fd, unix.SHUT_WR)
 		if c.last != nil {
 			c.last.Stop()
@@ -706,12 +702,12 @@ func (c *polled) discard() {
 	var b [4 << 10]byte
 	n, err := unix.Read(c.fd, b[:])
 	if n <= 0 && err != unix.EAGAIN && err != unix.EINTR {
-		c.dead.Store(true)
+		c.state.die()
 	}
 }
 
 func (c *polled) finish() {
-	c.leaving.Store(true)
+	c.state.leave()
 	c.wake()
 }
 
@@ -759,7 +755,7 @@ func (c *polled) setInterest(events uint32) {
 func (c *polled) read() {
 	l := c.loop
 	c.more = false
-	if c.lingers {
+	if c.phase == lingering {
 		c.discard()
 		return
 	}
@@ -772,7 +768,7 @@ func (c *polled) read() {
 		}
 	}
 	space := c.space()
-	if c.leaving.Load() {
+	if c.state.load() == leaving {
 		if !c.measured {
 			c.measure(uintptr(c.fd))
 		}
@@ -784,7 +780,7 @@ func (c *polled) read() {
 	n := int(r)
 	if e != 0 {
 		if e != unix.EAGAIN && e != unix.EINTR {
-			c.dead.Store(true)
+			c.state.die()
 		}
 		return
 	}
@@ -794,11 +790,13 @@ func (c *polled) read() {
 	c.more = n > 0
 	switch {
 	case n == 0:
-		if c.halfClosed = c.rest != nil || c.Sess.Stalled.Load(); !c.halfClosed { // few clients have output left
-			c.dead.Store(true)
+		if c.rest != nil || c.Sess.Stalled.Load() { // few clients have output left
+			c.advance(halfClosed)
+		} else {
+			c.state.die()
 		}
 	case !c.filled(n):
-		c.dead.Store(true)
+		c.state.die()
 	}
 }
 
@@ -855,7 +853,7 @@ func (c *polled) write(out []byte) (written bool) {
 	for {
 		n, err := c.try(out)
 		if err != nil {
-			c.dead.Store(true)
+			c.state.die()
 			return written
 		}
 		if n < len(out) {
@@ -896,8 +894,8 @@ func (c *polled) try(out []byte) (n int, err error) {
 
 // close closes the connection. The session may have to wait for a script.
 func (c *polled) close() {
-	c.gone = true
-	c.dead.Store(true)
+	c.advance(closed)
+	c.state.die()
 	if c.last != nil {
 		c.last.Stop()
 	}
@@ -933,7 +931,7 @@ func (c *polled) closed(behind bool) {
 }
 
 func (c *polled) closeAfterPanic() {
-	if c.gone {
+	if c.phase == closed {
 		return // closed does the rest
 	}
 	if out := slices.Concat(c.rest, c.out, c.Sess.LastReply(true)); len(out) > 0 {

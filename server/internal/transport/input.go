@@ -24,9 +24,9 @@ type Input struct {
 	buffer  atomic.Uint64 // size and used bytes of the input buffer; see InputBuffer
 	arrived atomic.Int64  // total bytes
 
-	leaving  atomic.Bool // finish was called
-	measured bool        // unread is valid
-	unread   int         // bytes that had arrived at finish and are still to be read
+	state    connState
+	measured bool // unread is valid
+	unread   int  // bytes that had arrived at finish and are still to be read
 }
 
 // lists holds the storage of a batch of commands.

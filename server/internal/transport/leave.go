@@ -47,7 +47,7 @@ func (c *Input) measure(fd uintptr) {
 }
 
 func (c *netConn) finish() {
-	c.leaving.Store(true)
+	c.state.leave()
 	c.signal()
 	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
 }

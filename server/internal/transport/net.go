@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -67,7 +66,6 @@ type netConn struct {
 	failed  error
 
 	recheck chan struct{} // capacity 1: check the session again
-	dead    atomic.Bool   // closed
 }
 
 // ioBuffers is the set of I/O buffers of a connection with work to do.
@@ -87,7 +85,7 @@ func (c *netConn) Untaken() (n int64) {
 
 // Ended reports whether the client has closed its side of the connection.
 func (c *netConn) Ended() bool {
-	if c.dead.Load() {
+	if c.state.load() == dead {
 		return true
 	}
 	if p, ok := c.nc.(*pipeEnd); ok {
@@ -139,7 +137,7 @@ func (c *netConn) talk() {
 		return
 	}
 	for c.process() {
-		if c.leaving.Load() {
+		if c.state.load() == leaving {
 			if !c.readLast() {
 				break
 			}
@@ -165,7 +163,7 @@ func (c *netConn) talk() {
 				}
 				break
 			}
-			if !errors.Is(err, os.ErrDeadlineExceeded) || c.dead.Load() {
+			if !errors.Is(err, os.ErrDeadlineExceeded) || c.state.load() == dead {
 				return
 			}
 			// Woken: the session may continue, or must end.
@@ -180,7 +178,7 @@ func (c *netConn) talk() {
 	for !c.over() {
 		<-c.recheck
 	}
-	if c.leaving.Load() && !c.dead.Load() {
+	if c.state.load() == leaving {
 		c.linger()
 	}
 }
@@ -262,7 +260,7 @@ func (c *netConn) lend() {
 // process runs all commands that have arrived, until the session stalls. It returns
 // false when the session is to end.
 func (c *netConn) process() bool {
-	for !c.dead.Load() && !c.Sess.Stalled.Load() {
+	for c.state.load() != dead && !c.Sess.Stalled.Load() {
 		// The rest of a batch from before the session was blocked comes first.
 		if len(c.Batch) == 0 {
 			if err := c.Parse(); err != nil {
@@ -287,11 +285,11 @@ func (c *netConn) process() bool {
 			return false
 		}
 		c.Batch = c.Batch[done:]
-		for c.Sess.OutputExceedsLimit() && !c.dead.Load() {
+		for c.Sess.OutputExceedsLimit() && c.state.load() != dead {
 			<-c.recheck
 		}
 	}
-	return !c.dead.Load()
+	return c.state.load() != dead
 }
 
 // write sends output that the caller has claimed: as much as the socket accepts at
@@ -384,11 +382,11 @@ func (c *netConn) over() bool {
 	if out != nil {
 		c.write(out)
 	}
-	return killed || closed || c.dead.Load()
+	return killed || closed || c.state.load() == dead
 }
 
 func (c *netConn) abort() {
-	c.dead.Store(true)
+	c.state.die()
 	c.socket.Close() // without TLS close_notify, which may take time
 	c.signal()
 }
