@@ -20,7 +20,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
-	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // logBuffer takes what a server logs.
@@ -326,30 +325,5 @@ func TestPanicWhileHeld(t *testing.T) {
 			}
 		}
 		srv.Close()
-	}
-}
-
-// A panic while a client's input is parsed ends that client.
-func TestPanicWhileParsing(t *testing.T) {
-	var log logBuffer
-	srv, err := newEngine(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
-	s.Authenticated = false
-	c := &transport.Input{Sess: s}
-	copy(c.Reader.Space(), "PING\r\n")
-	c.Reader.Filled(6)
-	users := srv.ACL
-	srv.ACL = nil
-	err = c.Parse()
-	srv.ACL = users
-	if err != transport.ErrParsing || !strings.Contains(strings.ToLower(log.String()), "parse(") || len(c.Batch) > 0 {
-		t.Errorf("%v, %d commands; log: %s", err, len(c.Batch), log.String())
-	}
-	if _, err := srv.Do(context.Background(), "PING"); err != nil {
-		t.Error(err)
 	}
 }

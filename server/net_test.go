@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -485,37 +484,4 @@ func TestKilledWhileConnecting(t *testing.T) {
 			t.Errorf("%s: %v %v", transport, reply, err)
 		}
 	}
-}
-
-// TestAwaitLeave checks that all listeners that wait for a file descriptor continue as
-// soon as a client has closed, and not only at the timeout.
-func TestAwaitLeave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, err := newEngine(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer srv.Close()
-		client, err := srv.Dialer()(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var waiting atomic.Int64
-		waiting.Store(3)
-		for range waiting.Load() {
-			go func() {
-				srv.AwaitLeave(time.Hour)
-				waiting.Add(-1)
-			}()
-		}
-		synctest.Wait()
-		if n := waiting.Load(); n != 3 {
-			t.Fatalf("got %d waiting listeners before a client has closed", n)
-		}
-		client.Close()
-		synctest.Wait() // which lets no time pass
-		if n := waiting.Load(); n != 0 {
-			t.Errorf("a client has closed, and %d listeners still wait", n)
-		}
-	})
 }

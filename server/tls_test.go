@@ -23,11 +23,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // pki is a certificate authority and the directory of its certificates.
@@ -228,7 +226,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("plain text is answered: %q", b)
 	}
 	waitFor(t, func() bool {
-		return srv.Clients() == 0
+		return srv.server().Stats().Clients == 0
 	})
 }
 
@@ -583,7 +581,7 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	if _, err := pingTLS(addr, alice); err != nil {
 		t.Fatalf("beside silent clients: %v", err)
 	}
-	clients := srv.Clients
+	clients := func() int { return srv.server().Stats().Clients }
 	waitFor(t, func() bool { return clients() == 30 })
 	stuck, err := tls.Dial("tcp", addr, alice)
 	if err != nil {
@@ -618,35 +616,6 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	if took := time.Since(start); limit > 0 && took > limit {
 		t.Errorf("to close them took %v", took)
 	}
-}
-
-// TestTLSHandshakeTime runs in a synctest bubble, with a fake clock.
-func TestTLSHandshakeTime(t *testing.T) {
-	p := newPKI(t, t.TempDir(), "ca")
-	p.issue("server", &x509.Certificate{})
-	cert, err := tls.LoadX509KeyPair(p.path("server.crt"), p.path("server.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		srv, err := newEngine(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer srv.Close()
-		for _, some := range []string{"", "\x16\x03\x01\x00\x05"} {
-			client, server := net.Pipe()
-			start := time.Now()
-			srv.ServeConn(tls.Server(server, &tls.Config{Certificates: []tls.Certificate{cert}}))
-			if _, err := io.WriteString(client, some); err != nil {
-				t.Fatal(err)
-			}
-			io.Copy(io.Discard, client)
-			if took := time.Since(start); took != transport.HandshakeTimeout {
-				t.Errorf("after %q a client may be silent for %v", some, took)
-			}
-		}
-	})
 }
 
 func TestTLSVersions(t *testing.T) {

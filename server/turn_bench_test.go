@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
 // BenchmarkTurn is a pipeline of 16 commands, from the bytes that have arrived to
@@ -21,18 +21,32 @@ func BenchmarkTurn(b *testing.B) {
 	defer srv.Close()
 	s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	defer s.Close()
-	c := &transport.Input{Sess: s}
+	var reader protocol.Reader
 	var spare []byte
+	var arena [][]byte // the arguments of a batch, one after the other
+	var batch [][][]byte
 	feed := func(in []byte) {
 		for len(in) > 0 {
-			n := copy(c.Reader.Space(), in)
+			n := copy(reader.Space(), in)
 			in = in[n:]
-			c.Reader.Filled(n)
-			if err := c.Parse(); err != nil {
-				b.Fatal(err)
+			reader.Filled(n)
+			limit := 0
+			reader.Limits, limit = s.ReaderLimits()
+			clear(arena)
+			arena, batch = arena[:0], batch[:0]
+			for len(batch) < limit {
+				args, ok, err := reader.Next(arena)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if !ok {
+					break
+				}
+				batch = append(batch, args[len(arena):len(args):len(args)])
+				arena = args
 			}
-			if len(c.Batch) > 0 {
-				_, out, _ := s.Turn(c.Batch, spare)
+			if len(batch) > 0 {
+				_, out, _ := s.Turn(batch, spare)
 				s.Written()
 				spare = out[:0]
 			}

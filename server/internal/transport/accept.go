@@ -56,12 +56,12 @@ func (t *Transport) Serve(l net.Listener) (err error) {
 			}
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			t.acceptFailed(err)
-			t.AwaitLeave(pause)
+			t.awaitLeave(pause)
 			continue
 		}
 		pause = 0
 		t.awaitSlot()
-		t.ServeConn(nc)
+		t.serveConn(nc)
 	}
 }
 
@@ -81,10 +81,10 @@ func (t *Transport) acceptFailed(err error) {
 	f.logged, f.times = time.Now(), 0
 }
 
-// AwaitLeave waits until a client has left, which frees a descriptor, but no longer
+// awaitLeave waits until a client has left, which frees a descriptor, but no longer
 // than limit. A departure resumes all waiting listeners, so none of them loses
 // every free descriptor to others while it sleeps out its limit.
-func (t *Transport) AwaitLeave(limit time.Duration) {
+func (t *Transport) awaitLeave(limit time.Duration) {
 	t.mu.Lock()
 	left := t.leaving()
 	t.mu.Unlock()
@@ -196,8 +196,8 @@ func (t *Transport) leave(c connection) {
 	}
 }
 
-// ServeConn starts a session for nc, or refuses it.
-func (t *Transport) ServeConn(nc net.Conn) {
+// serveConn starts a session for nc, or refuses it.
+func (t *Transport) serveConn(nc net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopping {
@@ -205,7 +205,7 @@ func (t *Transport) ServeConn(nc net.Conn) {
 		return
 	}
 	if t.engine.RefusesRemote() && isRemote(nc) {
-		t.deny(nc, ErrProtectedMode)
+		t.deny(nc, errProtectedMode)
 		return
 	}
 	if len(t.conns) >= t.engine.MaxClients() {
@@ -221,7 +221,7 @@ func (t *Transport) ServeConn(nc net.Conn) {
 		return
 	}
 	c := &netConn{t: t, nc: nc, socket: socketOf(nc), recheck: make(chan struct{}, 1)}
-	p := engine.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Reader: &c.Reader, Conn: c}
+	p := engine.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Reader: &c.reader, Conn: c}
 	var raw syscall.RawConn
 	switch nc := c.socket.(type) {
 	case *net.TCPConn:
@@ -240,7 +240,7 @@ func (t *Transport) ServeConn(nc net.Conn) {
 		c.raw, c.ready = raw, c.readReady
 	}
 	t.conns[c] = struct{}{}
-	t.engine.NewSessionAt(&c.Sess, p)
+	t.engine.NewSessionAt(&c.sess, p)
 	t.running.Go(c.serve)
 }
 
@@ -254,8 +254,8 @@ func (t *Transport) deny(nc net.Conn, reply string) {
 	})
 }
 
-// ErrProtectedMode is the error for remote clients in protected mode.
-const ErrProtectedMode = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for " +
+// errProtectedMode is the error for remote clients in protected mode.
+const errProtectedMode = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for " +
 	"the default user. In this mode connections are only accepted from the loopback interface. If you want to " +
 	"connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable " +
 	"protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by " +
@@ -304,9 +304,9 @@ func (t *Transport) Dialer() func(ctx context.Context, network, addr string) (ne
 		defer t.setClosedError(&err)
 		client, server := newPipe()
 		t.awaitSlot()
-		t.ServeConn(server)
+		t.serveConn(server)
 		select {
-		case <-t.engine.Stopped: // ServeConn has refused it, or it is being closed
+		case <-t.engine.Stopped: // serveConn has refused it, or it is being closed
 			client.Close()
 			return nil, t.engine.Err()
 		default:

@@ -19,7 +19,7 @@ import (
 // own that also calls Run when Woken has a value.
 type Attached struct {
 	t         *Transport
-	Sess      *engine.Session
+	sess      *engine.Session
 	nc        net.Conn
 	rawSocket syscall.RawConn // nil if the connection is not a socket
 	spare     []byte          // a written output buffer, for reuse
@@ -58,7 +58,7 @@ func (t *Transport) Attach(nc net.Conn) (c *Attached, refusal string) {
 	}
 	p.Secure = socketOf(nc) != nc
 	t.engine.Attempt(func() { refusal = t.attach(c, p) })
-	if c.Sess == nil {
+	if c.sess == nil {
 		return nil, refusal
 	}
 	return c, ""
@@ -73,13 +73,13 @@ func (t *Transport) attach(c *Attached, p engine.Peer) (refusal string) {
 		return ""
 	case t.engine.RefusesRemote() && isRemote(c.nc):
 		t.engine.Rejected.Add(1)
-		return ErrProtectedMode
+		return errProtectedMode
 	case len(t.conns) >= t.engine.MaxClients():
 		t.engine.Rejected.Add(1)
 		return "-ERR max number of clients reached\r\n"
 	}
 	t.conns[c] = struct{}{}
-	t.engine.NewSessionAt(&c.Sess, p)
+	t.engine.NewSessionAt(&c.sess, p)
 	t.running.Add(1) // until Done
 	return ""
 }
@@ -97,7 +97,7 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 		switch v := recover(); {
 		case v == nil:
 		case engine.LockBroken(v): // the command has panicked, or another one
-			if out := c.Sess.LastReply(false); out != nil {
+			if out := c.sess.LastReply(false); out != nil {
 				write(out)
 			}
 			write(nil)
@@ -111,8 +111,8 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 		return nil, Ended
 	}
 	for len(commands) > 0 && c.state.load() != dead {
-		if c.Sess.Stalled.Load() {
-			if c.Sess.WaitsForOthers() {
+		if c.sess.Stalled.Load() {
+			if c.sess.WaitsForOthers() {
 				return commands, Detach
 			}
 			c.t.engine.Await(c.Woken)
@@ -121,14 +121,14 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 			}
 			continue
 		}
-		done, out, ending := c.Sess.Turn(commands[:min(len(commands), engine.TurnLimit)], c.spare)
-		c.spare = c.Sess.TakeSpare()
+		done, out, ending := c.sess.Turn(commands[:min(len(commands), engine.TurnLimit)], c.spare)
+		c.spare = c.sess.TakeSpare()
 		if !c.write(out, write) || ending {
 			return nil, Ended
 		}
 		commands = commands[done:]
 	}
-	for c.Sess.Stalled.Load() && c.state.load() != dead && !c.Sess.WaitsForOthers() { // the file is waited for
+	for c.sess.Stalled.Load() && c.state.load() != dead && !c.sess.WaitsForOthers() { // the file is waited for
 		c.t.engine.Await(c.Woken)
 		if !c.flush(write) {
 			return nil, Ended
@@ -137,7 +137,7 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 	switch {
 	case c.state.load() == dead:
 		return nil, Ended
-	case c.Sess.Receives():
+	case c.sess.Receives():
 		return nil, Detach
 	case c.state.load() == leaving:
 		return nil, Ended
@@ -148,16 +148,16 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 // flush writes the output that waits. It returns false when the connection is to be
 // closed.
 func (c *Attached) flush(write func([]byte) error) bool {
-	out, killed, closed := c.Sess.Take()
+	out, killed, closed := c.sess.Take()
 	return !killed && c.write(out, write) && !closed && c.state.load() != dead
 }
 
 // write writes output that the caller has claimed, and returns false if that fails.
 func (c *Attached) write(out []byte, write func([]byte) error) bool {
 	for out != nil {
-		c.Sess.Unsent.Store(int64(len(out)))
+		c.sess.Unsent.Store(int64(len(out)))
 		err := write(out)
-		c.Sess.Unsent.Store(0)
+		c.sess.Unsent.Store(0)
 		c.t.countOutput(len(out))
 		if err != nil {
 			c.abort()
@@ -166,7 +166,7 @@ func (c *Attached) write(out []byte, write func([]byte) error) bool {
 		if cap(out) <= keepOut {
 			c.spare = out[:0]
 		}
-		out = c.Sess.Written()
+		out = c.sess.Written()
 	}
 	return true
 }
@@ -176,20 +176,20 @@ func (c *Attached) write(out []byte, write func([]byte) error) bool {
 func (c *Attached) Leaving() bool { return c.state.load() != serving }
 
 // Lost logs a panic that has damaged the state of this client only.
-func (c *Attached) Lost(p any) { lostClient(c.Sess, p) }
+func (c *Attached) Lost(p any) { lostClient(c.sess, p) }
 
 // End ends the session and closes the connection. The caller then calls Done, and Run
 // no more.
 func (c *Attached) End(write func([]byte) error) {
 	c.t.engine.Attempt(func() {
-		if out := c.Sess.Close(); out != nil {
+		if out := c.sess.Close(); out != nil {
 			write(out)
 		}
 	})
 	c.state.die()
 	c.nc.Close()
 	c.t.leave(c)
-	c.t.engine.Attempt(c.Sess.Released)
+	c.t.engine.Attempt(c.sess.Released)
 }
 
 // Done tells Close and Shutdown, which wait for it, that the connection has no
@@ -197,7 +197,7 @@ func (c *Attached) End(write func([]byte) error) {
 func (c *Attached) Done() { c.t.running.Done() }
 
 func (c *Attached) wake() {
-	if c.Sess.WasKilled() {
+	if c.sess.WasKilled() {
 		c.abort()
 	}
 	c.signal()

@@ -138,7 +138,7 @@ func (c *traffic) flushTo(e *engine.Engine) {
 
 // polled is a connection of a loop. Fields without a note belong to its holder.
 type polled struct {
-	Input
+	input
 	t          *Transport
 	loop       *loop
 	fd         int
@@ -189,10 +189,10 @@ func (t *Transport) serveSocket(nc net.Conn) bool {
 	}
 	nc.Close()
 	c := &polled{t: t, loop: l, fd: p.FD, posted: true}
-	p.Wake, p.Reader, p.Conn = c.wake, &c.Reader, c
+	p.Wake, p.Reader, p.Conn = c.wake, &c.reader, c
 	t.conns[c] = struct{}{}
 	t.running.Add(1)
-	t.engine.NewSessionAt(&c.Sess, p)
+	t.engine.NewSessionAt(&c.sess, p)
 	l.mu.Lock()
 	c.posted = false // wake can report the session from here on
 	l.mu.Unlock()
@@ -352,7 +352,7 @@ func (l *loop) Next() (s *engine.Session, batch [][][]byte, spare []byte) {
 		c.queued = false
 		if c.phase != closed {
 			l.running = c
-			return c.Sess, c.Batch, l.output()
+			return c.sess, c.batch, l.output()
 		}
 	}
 	return nil, nil, nil
@@ -402,7 +402,7 @@ func (l *loop) Woken(s *engine.Session) bool {
 
 // worked records the result of a turn.
 func (c *polled) worked(done int, out []byte, ending bool) {
-	c.Batch = c.Batch[done:]
+	c.batch = c.batch[done:]
 	c.out = out
 	if ending {
 		c.advance(draining)
@@ -469,14 +469,14 @@ func (l *loop) takeNotified() {
 		if !c.inLoop() {
 			continue
 		}
-		out, killed, closed := c.Sess.TakeLocked(c.spare)
+		out, killed, closed := c.sess.TakeLocked(c.spare)
 		if out != nil {
 			c.out, c.spare = out, nil
 		}
 		if killed || closed && c.state.load() != leaving {
 			c.state.die()
 		}
-		if c.Sess.End != engine.Serving {
+		if c.sess.End != engine.Serving {
 			c.advance(draining)
 		}
 	}
@@ -565,7 +565,7 @@ func (l *loop) handleEvent(e *unix.EpollEvent) {
 		out, before := c.rest, l.traffic.output
 		c.rest = nil
 		c.write(out)
-		c.Sess.RecordTaken(l.traffic.output - before)
+		c.sess.RecordTaken(l.traffic.output - before)
 	}
 	switch {
 	case c.interest&unix.EPOLLIN != 0:
@@ -580,7 +580,7 @@ func (l *loop) handleEvent(e *unix.EpollEvent) {
 	// that the client could not send before there was room for them. As in Redis, a
 	// client whose commands run later then observes all bytes that were sent before
 	// its command.
-	for n := 0; n < largeReads && c.more && !c.queued && c.Reader.Missing() > 0 && c.inLoop() && c.interest&unix.EPOLLIN != 0; n++ {
+	for n := 0; n < largeReads && c.more && !c.queued && c.reader.Missing() > 0 && c.inLoop() && c.interest&unix.EPOLLIN != 0; n++ {
 		c.read()
 		l.proceed(c)
 	}
@@ -599,37 +599,37 @@ func (l *loop) proceed(c *polled) {
 		c.close()
 		return
 	}
-	choked := c.Sess.OutputExceedsLimit()
-	stalled := c.Sess.Stalled.Load()
+	choked := c.sess.OutputExceedsLimit()
+	stalled := c.sess.Stalled.Load()
 	if c.phase < draining && !c.queued && !choked && !stalled {
-		if len(c.Batch) == 0 {
-			if err := c.Parse(); err != nil {
+		if len(c.batch) == 0 {
+			if err := c.parse(); err != nil {
 				c.advance(draining)
-				c.t.running.Go(func() { c.Sess.Engine.Attempt(func() { c.Sess.FailInput(err) }) })
+				c.t.running.Go(func() { c.sess.Engine.Attempt(func() { c.sess.FailInput(err) }) })
 			}
 		}
-		if len(c.Batch) > 0 {
+		if len(c.batch) > 0 {
 			c.queued = true
 			l.ready = append(l.ready, c)
 		} else {
 			l.release(c)
 		}
-	} else if stalled && len(c.Batch) == 0 {
+	} else if stalled && len(c.batch) == 0 {
 		l.release(c) // a waiter holds a copy of its command
 	}
-	if c.phase == halfClosed && !c.queued && c.rest == nil && !c.Sess.FinishHalfClosed() {
+	if c.phase == halfClosed && !c.queued && c.rest == nil && !c.sess.FinishHalfClosed() {
 		c.close()
 		return
 	}
 	last := c.state.load() == leaving && c.phase < draining
 	if last && c.hasRunAll() {
-		c.Sess.Conclude()
+		c.sess.Conclude()
 		c.advance(draining)
 		l.proceed(c)
 		return
 	}
 	var events uint32
-	if c.phase == lingering || c.phase == receiving && !choked && !(stalled && c.Reader.Buffered() > maxUnread) && (!last || c.unread > 0) {
+	if c.phase == lingering || c.phase == receiving && !choked && !(stalled && c.reader.Buffered() > maxUnread) && (!last || c.unread > 0) {
 		events = unix.EPOLLIN
 	}
 	if c.rest != nil {
@@ -647,7 +647,7 @@ func (l *loop) proceed(c *polled) {
 // client takes it, and marks the connection dead when that is done.
 func (c *polled) leave() {
 	for c.state.load() != dead {
-		out, killed, closed := c.Sess.Take()
+		out, killed, closed := c.sess.Take()
 		if killed || closed && !c.mustLinger() {
 			c.state.die()
 		}
@@ -669,9 +669,9 @@ func (c *polled) hasRunAll() bool {
 	switch {
 	case c.queued:
 		return false
-	case c.Sess.Stalled.Load():
-		return c.Sess.WaitsForOthers()
-	case c.Sess.OutputExceedsLimit():
+	case c.sess.Stalled.Load():
+		return c.sess.WaitsForOthers()
+	case c.sess.OutputExceedsLimit():
 		return false
 	}
 	return c.unread <= 0
@@ -746,7 +746,7 @@ func (c *polled) setInterest(events uint32) {
 	}
 	c.interest = events
 	if err := unix.EpollCtl(l.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil && events != 0 {
-		c.Sess.Engine.Log.Warn("closing client: epoll_ctl failed", "client", c.Sess.Addr, "error", err)
+		c.sess.Engine.Log.Warn("closing client: epoll_ctl failed", "client", c.sess.Addr, "error", err)
 		c.abort()
 	}
 }
@@ -759,7 +759,7 @@ func (c *polled) read() {
 		c.discard()
 		return
 	}
-	if last := len(l.inputs) - 1; last >= 0 && c.Reader.Adopt(l.inputs[last]) {
+	if last := len(l.inputs) - 1; last >= 0 && c.reader.Adopt(l.inputs[last]) {
 		l.inputs = l.inputs[:last]
 	}
 	if c.lists == nil {
@@ -790,7 +790,7 @@ func (c *polled) read() {
 	c.more = n > 0
 	switch {
 	case n == 0:
-		if c.rest != nil || c.Sess.Stalled.Load() { // few clients have output left
+		if c.rest != nil || c.sess.Stalled.Load() { // few clients have output left
 			c.advance(halfClosed)
 		} else {
 			c.state.die()
@@ -802,7 +802,7 @@ func (c *polled) read() {
 
 // release takes back the buffers that an idle connection does not need.
 func (l *loop) release(c *polled) {
-	if buf, _ := c.Input.release(); buf != nil && len(l.inputs) < keepInputs {
+	if buf, _ := c.input.release(); buf != nil && len(l.inputs) < keepInputs {
 		l.inputs = append(l.inputs, buf)
 	}
 	if c.lists != nil {
@@ -858,16 +858,16 @@ func (c *polled) write(out []byte) (written bool) {
 		}
 		if n < len(out) {
 			c.rest = out[n:]
-			c.Sess.RecordUnsent(len(c.rest))
+			c.sess.RecordUnsent(len(c.rest))
 			return written
 		}
 		written = true
-		if out = c.Sess.Written(); out == nil {
+		if out = c.sess.Written(); out == nil {
 			break
 		}
 	}
-	if c.Sess.Unsent.Load() != 0 {
-		c.Sess.Unsent.Store(0)
+	if c.sess.Unsent.Load() != 0 {
+		c.sess.Unsent.Store(0)
 	}
 	return written
 }
@@ -906,8 +906,8 @@ func (c *polled) close() {
 		l.conns[c.fd] = nil
 	}
 	behind := c.rest != nil
-	c.Batch, c.lists, c.rest, c.out, c.spare = nil, nil, nil, nil, nil
-	c.Reader = protocol.Reader{} // which may hold part of a large command
+	c.batch, c.lists, c.rest, c.out, c.spare = nil, nil, nil, nil, nil
+	c.reader = protocol.Reader{} // which may hold part of a large command
 	go c.closed(behind)
 }
 
@@ -915,17 +915,17 @@ func (c *polled) close() {
 // not taken everything yet.
 func (c *polled) closed(behind bool) {
 	c.t.engine.Attempt(func() {
-		if c.Sess == nil {
+		if c.sess == nil {
 			return // the lock broke before the session existed
 		}
-		if out := c.Sess.Close(); out != nil && !behind {
+		if out := c.sess.Close(); out != nil && !behind {
 			writeNow(uintptr(c.fd), out) // the part that does not fit is lost
 		}
 	})
 	unix.Close(c.fd)
 	c.t.leave(c)
-	if c.Sess != nil {
-		c.Sess.Engine.Attempt(c.Sess.Released)
+	if c.sess != nil {
+		c.sess.Engine.Attempt(c.sess.Released)
 	}
 	c.t.running.Done()
 }
@@ -934,7 +934,7 @@ func (c *polled) closeAfterPanic() {
 	if c.phase == closed {
 		return // closed does the rest
 	}
-	if out := slices.Concat(c.rest, c.out, c.Sess.LastReply(true)); len(out) > 0 {
+	if out := slices.Concat(c.rest, c.out, c.sess.LastReply(true)); len(out) > 0 {
 		c.lastWrite(out)
 	}
 	c.closed(true)

@@ -11,13 +11,13 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
-// Input is the data that a connection has read and its session has not run yet.
-type Input struct {
-	Sess   *engine.Session
-	Reader protocol.Reader
+// input is the data that a connection has read and its session has not run yet.
+type input struct {
+	sess   *engine.Session
+	reader protocol.Reader
 
 	lists       *lists
-	Batch       [][][]byte // the rest of lists.commands
+	batch       [][][]byte // the rest of lists.commands
 	kept        bool       // batch no longer refers to the reader's buffer
 	weighedSize int        // size of the input buffer at the session's last weighing; see filled
 
@@ -49,15 +49,15 @@ func (l *lists) forget() {
 // release takes the input buffer from a connection that has run all its input. none
 // is false if the connection needs the buffer for a partial command. The lists of
 // commands are empty in either case.
-func (c *Input) release() (buf []byte, none bool) {
+func (c *input) release() (buf []byte, none bool) {
 	if c.lists != nil {
 		c.lists.forget()
-		c.Batch = nil
+		c.batch = nil
 	}
-	if c.Reader.Partial() {
+	if c.reader.Partial() {
 		return nil, false
 	}
-	buf = c.Reader.Release()
+	buf = c.reader.Release()
 	c.note()
 	return buf, true
 }
@@ -65,62 +65,62 @@ func (c *Input) release() (buf []byte, none bool) {
 // keepBatch copies the rest of a stalled session's batch before the reader's buffer
 // is reused for new input. Other sessions may stall a session at any time, so the
 // end of its turn would be too early to decide.
-func (c *Input) keepBatch() {
-	if len(c.Batch) == 0 || c.kept {
+func (c *input) keepBatch() {
+	if len(c.batch) == 0 || c.kept {
 		return
 	}
-	for i, argv := range c.Batch {
-		c.Batch[i] = engine.CopyArgs(argv)
+	for i, argv := range c.batch {
+		c.batch[i] = engine.CopyArgs(argv)
 	}
 	c.kept = true
 }
 
 // space returns the memory to read the next input into.
-func (c *Input) space() []byte {
+func (c *input) space() []byte {
 	c.keepBatch()
-	return c.Reader.Space()
+	return c.reader.Space()
 }
 
 // note publishes the size and fill of the input buffer, for InputBuffer.
-func (c *Input) note() int {
-	size := c.Reader.Size()
+func (c *input) note() int {
+	size := c.reader.Size()
 	const most = math.MaxUint32
-	c.buffer.Store(uint64(min(size, most))<<32 | uint64(min(c.Reader.Buffered(), most)))
+	c.buffer.Store(uint64(min(size, most))<<32 | uint64(min(c.reader.Buffered(), most)))
 	return size
 }
 
 // filled records that n bytes were read into the memory from space. It returns
 // false if the input exceeds the client's limit.
-func (c *Input) filled(n int) bool {
-	c.Reader.Filled(n)
+func (c *input) filled(n int) bool {
+	c.reader.Filled(n)
 	c.arrived.Store(c.arrived.Load() + int64(n)) // only this goroutine writes it
 	size := c.note()
-	weighed, ok := c.Sess.InputGrew(c.weighedSize, size)
+	weighed, ok := c.sess.InputGrew(c.weighedSize, size)
 	if weighed {
 		c.weighedSize = size
 	}
 	return ok
 }
 
-// Parse parses the next commands, at most as many as a turn runs.
-func (c *Input) Parse() (err error) {
+// parse parses the next commands, at most as many as a turn runs.
+func (c *input) parse() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			lostClient(c.Sess, p)
-			c.Reader, c.lists, c.Batch = protocol.Reader{}, nil, nil // possibly damaged: do not reuse
-			err = ErrParsing
+			lostClient(c.sess, p)
+			c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // possibly damaged: do not reuse
+			err = errParsing
 		}
 	}()
 	limit := 0
-	c.Reader.Limits, limit = c.Sess.ReaderLimits()
+	c.reader.Limits, limit = c.sess.ReaderLimits()
 	if c.lists == nil {
 		c.lists = new(lists)
 	}
 	l := c.lists
 	l.forget()
-	c.Batch, c.kept = nil, false
+	c.batch, c.kept = nil, false
 	for len(l.ends) < limit {
-		args, ok, err := c.Reader.Next(l.arena)
+		args, ok, err := c.reader.Next(l.arena)
 		if err != nil && len(l.ends) == 0 {
 			return err
 		}
@@ -135,23 +135,23 @@ func (c *Input) Parse() (err error) {
 		l.commands = append(l.commands, l.arena[start:end:end])
 		start = end
 	}
-	c.Batch = l.commands
+	c.batch = l.commands
 	return nil
 }
 
-// ErrParsing is the reply to a client whose input triggers a bug in the parser.
-var ErrParsing = errors.New("internal error: closing the connection, see the server's log")
+// errParsing is the reply to a client whose input triggers a bug in the parser.
+var errParsing = errors.New("internal error: closing the connection, see the server's log")
 
 // InputBuffer returns the used and the free bytes of the input buffer, as of the
 // last note.
-func (c *Input) InputBuffer() (used, free int) {
+func (c *input) InputBuffer() (used, free int) {
 	b := c.buffer.Load()
 	used = int(b & math.MaxUint32)
 	return used, max(int(b>>32)-used, 0)
 }
 
 // Arrived returns how many bytes have been read.
-func (c *Input) Arrived() int64 { return c.arrived.Load() }
+func (c *input) Arrived() int64 { return c.arrived.Load() }
 
 // lostClient logs that a client must be disconnected after a panic that has damaged
 // no other state.

@@ -41,7 +41,7 @@ const (
 )
 
 // measure records how much input is to be read.
-func (c *Input) measure(fd uintptr) {
+func (c *input) measure(fd uintptr) {
 	c.measured = true
 	c.unread = unreadBytes(fd)
 }
@@ -55,12 +55,12 @@ func (c *netConn) finish() {
 // readLast reads the input that arrived before the shutdown, or waits until the
 // session may continue. It returns false when there is no more to run.
 func (c *netConn) readLast() bool {
-	if c.Sess.Ending() {
+	if c.sess.Ending() {
 		return false
 	}
-	if c.Sess.Stalled.Load() {
-		if c.Sess.WaitsForOthers() {
-			c.Sess.Conclude()
+	if c.sess.Stalled.Load() {
+		if c.sess.WaitsForOthers() {
+			c.sess.Conclude()
 			return false
 		}
 		<-c.recheck
@@ -87,7 +87,7 @@ func (c *netConn) readLast() bool {
 			break // otherwise wake has interrupted the Read: retry
 		}
 	}
-	c.Sess.Conclude()
+	c.sess.Conclude()
 	return false
 }
 

@@ -126,7 +126,7 @@ func (t *Transport) listen() (ls []net.Listener, err error) {
 	}
 	tcp := ls
 	if c.Unixsocket != "" {
-		l, err := ListenUnix(c.Unixsocket, c.Unixsocketperm)
+		l, err := listenUnix(c.Unixsocket, c.Unixsocketperm)
 		if err != nil {
 			return ls, fmt.Errorf("zsetd: %w", err)
 		}
@@ -161,9 +161,9 @@ func (t *Transport) checkListening(c *config.Settings) error {
 	return nil
 }
 
-// ListenUnix opens a unix socket. Before the socket has the permissions perm (0:
+// listenUnix opens a unix socket. Before the socket has the permissions perm (0:
 // leave the default), only its owner can connect.
-func ListenUnix(path, perm string) (l net.Listener, err error) {
+func listenUnix(path, perm string) (l net.Listener, err error) {
 	// Remove a socket that a dead server has left. Never remove a file, nor a
 	// socket on which another process listens.
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
@@ -176,7 +176,7 @@ func ListenUnix(path, perm string) (l net.Listener, err error) {
 	if perm == "0" {
 		return net.Listen("unix", path)
 	}
-	WithPrivateUmask(func() { l, err = net.Listen("unix", path) })
+	withPrivateUmask(func() { l, err = net.Listen("unix", path) })
 	if err != nil {
 		return nil, err
 	}

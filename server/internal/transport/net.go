@@ -52,7 +52,7 @@ const (
 
 // netConn is a connection that goroutines of its own serve.
 type netConn struct {
-	Input
+	input
 	t         *Transport
 	nc        net.Conn
 	socket    net.Conn        // the connection under nc, or nc itself
@@ -103,15 +103,15 @@ func (c *netConn) serve() {
 	if c.talkRecovering() {
 		return // closeAllAfterPanic does the rest
 	}
-	c.Reader, c.lists, c.Batch = protocol.Reader{}, nil, nil // which may hold part of a large command
-	c.Sess.Engine.Attempt(func() {
-		if out := c.Sess.Close(); out != nil {
+	c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // which may hold part of a large command
+	c.sess.Engine.Attempt(func() {
+		if out := c.sess.Close(); out != nil {
 			c.try(out) // the part that does not fit is lost
 		}
 	})
 	c.nc.Close()
 	c.t.leave(c)
-	c.Sess.Engine.Attempt(c.Sess.Released)
+	c.sess.Engine.Attempt(c.sess.Released)
 }
 
 // talkRecovering is talk. A panic of this goroutine without the engine's lock has
@@ -124,7 +124,7 @@ func (c *netConn) talkRecovering() (broken bool) {
 		case engine.LockBroken(p):
 			broken = true
 		default:
-			lostClient(c.Sess, p)
+			lostClient(c.sess, p)
 		}
 	}()
 	c.talk()
@@ -143,7 +143,7 @@ func (c *netConn) talk() {
 			}
 			continue
 		}
-		if c.Sess.Stalled.Load() && c.Reader.Buffered() > maxUnread {
+		if c.sess.Stalled.Load() && c.reader.Buffered() > maxUnread {
 			<-c.recheck
 			continue
 		}
@@ -155,8 +155,8 @@ func (c *netConn) talk() {
 		if err != nil {
 			if err == io.EOF {
 				for c.process() {
-					idle := c.Sess.Flushing.Load() == 0 && !c.Sess.Stalled.Load() // the common case, which needs no lock
-					if idle || !c.Sess.FinishHalfClosed() {
+					idle := c.sess.Flushing.Load() == 0 && !c.sess.Stalled.Load() // the common case, which needs no lock
+					if idle || !c.sess.FinishHalfClosed() {
 						return
 					}
 					<-c.recheck
@@ -168,7 +168,7 @@ func (c *netConn) talk() {
 			}
 			// Woken: the session may continue, or must end.
 			c.nc.SetReadDeadline(time.Time{})
-			if c.Sess.Ending() {
+			if c.sess.Ending() {
 				break
 			}
 		}
@@ -222,7 +222,7 @@ func (c *netConn) borrow() {
 		k = new(ioBuffers)
 	}
 	c.buffers = k
-	if c.Reader.Adopt(k.input) {
+	if c.reader.Adopt(k.input) {
 		k.input = nil
 	}
 	if c.lists == nil {
@@ -237,7 +237,7 @@ func (c *netConn) borrow() {
 // wait.
 func (c *netConn) lend() {
 	k := c.buffers
-	if k == nil || len(c.Batch) > 0 {
+	if k == nil || len(c.batch) > 0 {
 		return
 	}
 	buf, none := c.release()
@@ -260,20 +260,20 @@ func (c *netConn) lend() {
 // process runs all commands that have arrived, until the session stalls. It returns
 // false when the session is to end.
 func (c *netConn) process() bool {
-	for c.state.load() != dead && !c.Sess.Stalled.Load() {
+	for c.state.load() != dead && !c.sess.Stalled.Load() {
 		// The rest of a batch from before the session was blocked comes first.
-		if len(c.Batch) == 0 {
-			if err := c.Parse(); err != nil {
-				c.Sess.FailInput(err)
+		if len(c.batch) == 0 {
+			if err := c.parse(); err != nil {
+				c.sess.FailInput(err)
 				return false
 			}
 		}
-		if len(c.Batch) == 0 {
+		if len(c.batch) == 0 {
 			break
 		}
-		done, out, ending := c.Sess.Turn(c.Batch, c.spare)
+		done, out, ending := c.sess.Turn(c.batch, c.spare)
 		c.spare = nil
-		if b := c.Sess.TakeSpare(); b != nil && (done < len(c.Batch) || cap(b) <= keepOut) {
+		if b := c.sess.TakeSpare(); b != nil && (done < len(c.batch) || cap(b) <= keepOut) {
 			c.spare = b
 		}
 		if out != nil {
@@ -284,8 +284,8 @@ func (c *netConn) process() bool {
 		if ending {
 			return false
 		}
-		c.Batch = c.Batch[done:]
-		for c.Sess.OutputExceedsLimit() && c.state.load() != dead {
+		c.batch = c.batch[done:]
+		for c.sess.OutputExceedsLimit() && c.state.load() != dead {
 			<-c.recheck
 		}
 	}
@@ -305,11 +305,11 @@ func (c *netConn) write(out []byte) bool {
 		}
 		if n < len(out) {
 			rest := out[n:]
-			c.Sess.RecordUnsent(len(rest))
-			c.t.running.Go(func() { c.Sess.Engine.Attempt(func() { c.drain(rest) }) })
+			c.sess.RecordUnsent(len(rest))
+			c.t.running.Go(func() { c.sess.Engine.Attempt(func() { c.drain(rest) }) })
 			return !first
 		}
-		out = c.Sess.Written()
+		out = c.sess.Written()
 	}
 	return true
 }
@@ -334,28 +334,28 @@ func (c *netConn) try(out []byte) (n int, err error) {
 func (c *netConn) drain(out []byte) {
 	for out != nil {
 		for len(out) > 0 {
-			c.Sess.Unsent.Store(int64(len(out)))
+			c.sess.Unsent.Store(int64(len(out)))
 			n, err := c.nc.Write(out[:min(len(out), writePiece)])
 			c.t.countOutput(n)
 			if err != nil {
 				c.abort()
 				return
 			}
-			c.Sess.RecordTaken(int64(n))
+			c.sess.RecordTaken(int64(n))
 			out = out[n:]
 		}
-		if out = c.Sess.Written(); out != nil {
-			c.Sess.RecordUnsent(len(out))
+		if out = c.sess.Written(); out != nil {
+			c.sess.RecordUnsent(len(out))
 		}
 	}
-	c.Sess.Unsent.Store(0)
+	c.sess.Unsent.Store(0)
 	c.signal()
 }
 
 // wake is called when other code has written to the session's output queue, or the
 // session may continue or must end.
 func (c *netConn) wake() {
-	out, killed, _ := c.Sess.Take()
+	out, killed, _ := c.sess.Take()
 	if killed {
 		c.abort()
 		return
@@ -378,7 +378,7 @@ func (c *netConn) signal() {
 // over reports whether the connection can be closed: it is dead, or its last reply
 // is written.
 func (c *netConn) over() bool {
-	out, killed, closed := c.Sess.Take()
+	out, killed, closed := c.sess.Take()
 	if out != nil {
 		c.write(out)
 	}
@@ -392,7 +392,7 @@ func (c *netConn) abort() {
 }
 
 func (c *netConn) closeAfterPanic() {
-	if out := c.Sess.LastReply(false); out != nil {
+	if out := c.sess.LastReply(false); out != nil {
 		limit := time.AfterFunc(lastReplyTime, c.abort) // not a deadline: the connection's own goroutine may reset one
 		defer limit.Stop()
 		if _, err := c.nc.Write(out); err == nil && c.raw != nil {

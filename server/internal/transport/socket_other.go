@@ -2,5 +2,5 @@
 
 package transport
 
-// WithPrivateUmask runs f; the system has no umask.
-func WithPrivateUmask(f func()) { f() }
+// withPrivateUmask runs f; the system has no umask.
+func withPrivateUmask(f func()) { f() }

@@ -4,10 +4,10 @@ package transport
 
 import "syscall"
 
-// WithPrivateUmask creates the files that f makes without access for other users.
+// withPrivateUmask creates the files that f makes without access for other users.
 // While f runs that applies to the whole process, whose new files can only get
 // fewer permissions by it.
-func WithPrivateUmask(f func()) {
+func withPrivateUmask(f func()) {
 	before := syscall.Umask(0o177)
 	defer syscall.Umask(before)
 	f()

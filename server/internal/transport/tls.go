@@ -27,7 +27,7 @@ import (
 // TLS, with Redis's parameters, on Go's crypto/tls.
 //
 // The listener of tls-port accepts plain connections; the handshake is the first
-// step of the goroutine of a connection, within HandshakeTimeout. So a client that is
+// step of the goroutine of a connection, within handshakeTimeout. So a client that is
 // silent then delays no other client; it counts against maxclients, as in Redis.
 //
 // The parameters make up one tls.Config, which is immutable: new connections use
@@ -42,8 +42,8 @@ import (
 type tlsParameters config.TLS
 
 const (
-	// HandshakeTimeout is the longest time that a client may take for the handshake.
-	HandshakeTimeout = 10 * time.Second
+	// handshakeTimeout is the longest time that a client may take for the handshake.
+	handshakeTimeout = 10 * time.Second
 	// tlsCheckInterval is the shortest interval between two checks of the files.
 	tlsCheckInterval = time.Second
 )
@@ -357,13 +357,13 @@ func (c *netConn) handshake() bool {
 	if !secure {
 		return true
 	}
-	nc.SetDeadline(time.Now().Add(HandshakeTimeout))
+	nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err := nc.HandshakeContext(context.Background()); err != nil {
-		c.Sess.Engine.Log.Log(context.Background(), engine.Verbose, "Error accepting a client connection", "client", c.Sess.Addr, "error", err)
+		c.sess.Engine.Log.Log(context.Background(), engine.Verbose, "Error accepting a client connection", "client", c.sess.Addr, "error", err)
 		return false
 	}
 	nc.SetDeadline(time.Time{})
-	return !c.Sess.Ending() // a concurrent wake has set a deadline that is now cleared
+	return !c.sess.Ending() // a concurrent wake has set a deadline that is now cleared
 }
 
 // socketOf returns the connection below a TLS connection, or nc itself.

@@ -77,13 +77,6 @@ type connection interface {
 	closeAfterPanic()
 }
 
-// Clients returns the number of connections.
-func (t *Transport) Clients() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.conns)
-}
-
 func (t *Transport) countInput(n int) {
 	t.engine.Input.Add(int64(n))
 	t.engine.Reads.Add(1)
