@@ -6,7 +6,16 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/config"
 )
+
+// noTransport is a transport without listeners and connections.
+type noTransport struct{}
+
+func (noTransport) ApplyTLS(*config.Settings) (undo func(), err error) { return func() {}, nil }
+func (noTransport) Relisten(*config.Settings) error                    { return nil }
+func (noTransport) ShutdownSoon()                                      {}
+func (noTransport) CloseAfterPanic()                                   {}
 
 // TestAddedCheck adds a check to a server: single commands and fast batches follow it.
 func TestAddedCheck(t *testing.T) {
@@ -21,7 +30,7 @@ func TestAddedCheck(t *testing.T) {
 			},
 		}}},
 		Loaded:    func(*Engine) {},
-		Transport: func(*Engine) (Transport, error) { return nil, nil }, // no command needs it
+		Transport: func(*Engine) (Transport, error) { return noTransport{}, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
