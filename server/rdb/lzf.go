@@ -1,135 +1,125 @@
 package rdb
 
-// The format of LZF, by Marc Lehmann: a byte n below 32 is followed by n+1 literal
-// bytes. In any other byte the three high bits, plus two, are the length of a match
-// (7: the next byte is to be added), and the others, with the byte that follows,
-// its distance, less one.
-
-const (
-	lzfBits     = 16
-	lzfLiterals = 1 << 5
-	lzfBack     = 1 << 13
-	lzfMatch    = 1<<8 + 1<<3
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
 )
 
-// lzf finds matches by a hash table of the last position of each three bytes.
-// Entries of earlier calls are recognized by the number with which the current one
-// began.
+// The format of LZF, by Marc Lehmann, is a sequence of literals and matches, which the
+// first byte distinguishes:
+//
+//	000nnnnn                    n+1 literal bytes follow
+//	nnnddddd dddddddd           n+2 bytes from d+1 bytes back, n from 1 to 6
+//	111ddddd nnnnnnnn dddddddd  n+9 bytes from d+1 bytes back
+const (
+	lzfLiterals = 1 << 5         // greatest number of literals after one byte
+	lzfWindow   = 1 << 13        // greatest distance
+	lzfMatch    = 9 + (1<<8 - 1) // greatest length of a match
+	lzfSaving   = 4              // bytes that compression must save
+
+	lzfHashBits = 16
+)
+
+// lzf finds matches by a hash table of the last position of three bytes. Positions
+// count from base, so those of earlier inputs are recognized and the table need not
+// be cleared. The zero value is ready for use.
 type lzf struct {
-	slots []uint32
-	base  uint32
+	positions []uint32
+	base      uint32 // of the current input
+	next      uint32 // base of the next input
 }
 
-func lzfSlot(h uint32) uint32 { return (h>>(24-lzfBits) - h*5) & (1<<lzfBits - 1) }
-
 // compress appends in, compressed, to dst; false if that is not at least 4 bytes
-// shorter. The matches are those that lzf_c.c in Redis finds with an empty table.
+// shorter. Matches are greedy: the first one that is found is taken. O(len(in)).
 func (z *lzf) compress(dst, in []byte) ([]byte, bool) {
-	if len(in) <= 4 || len(in) >= 1<<31 {
+	if len(in) <= lzfSaving || len(in) >= 1<<31 {
 		return dst, false
 	}
-	if z.slots == nil {
-		z.slots = make([]uint32, 1<<lzfBits)
+	if z.positions == nil || z.next > math.MaxUint32-uint32(len(in)) {
+		z.positions, z.next = make([]uint32, 1<<lzfHashBits), 1 // 0 is an empty entry
 	}
-	if z.base > 1<<32-1-uint32(len(in))-1 {
-		clear(z.slots)
-		z.base = 0
-	}
-	z.base++ // 0 is an empty slot
-	defer func() { z.base += uint32(len(in)) }()
-
-	start, limit := len(dst), len(dst)+len(in)-4
-	out := append(dst, 0) // the length of the first run of literals
-	lit := 0
-	i := 0
-	h := uint32(in[0])<<8 | uint32(in[1])
-	for i < len(in)-2 {
-		h = h<<8 | uint32(in[i+2])
-		slot := &z.slots[lzfSlot(h)]
-		ref := -1
-		if *slot >= z.base {
-			ref = int(*slot - z.base)
-		}
-		*slot = z.base + uint32(i)
-		back := i - ref - 1
-		if ref > 0 && back < lzfBack && in[ref] == in[i] && in[ref+1] == in[i+1] && in[ref+2] == in[i+2] {
-			most := min(len(in)-i-2, lzfMatch)
-			if len(out)+4 >= limit {
-				short := 4
-				if lit == 0 {
-					short--
-				}
-				if len(out)+short >= limit {
-					return dst[:start], false
-				}
-			}
-			if lit > 0 {
-				out[len(out)-lit-1] = byte(lit - 1)
-			} else {
-				out = out[:len(out)-1]
-			}
-			n := 2
-			if most > 16 {
-				for n < 18 {
-					if n++; in[ref+n] != in[i+n] {
-						break
-					}
-				}
-			}
-			if most <= 16 || n == 18 && in[ref+n] == in[i+n] {
-				for n++; n < most && in[ref+n] == in[i+n]; {
-					n++
-				}
-			}
-			n -= 2
-			i++
-			if n < 7 {
-				out = append(out, byte(back>>8)|byte(n)<<5)
-			} else {
-				out = append(out, byte(back>>8)|7<<5, byte(n-7))
-			}
-			out = append(out, byte(back), 0)
-			lit = 0
-			if i += n + 1; i >= len(in)-2 {
-				break
-			}
-			i -= 2
-			h = uint32(in[i])<<8 | uint32(in[i+1])
-			for range 2 {
-				h = h<<8 | uint32(in[i+2])
-				z.slots[lzfSlot(h)] = z.base + uint32(i)
-				i++
-			}
+	z.base, z.next = z.next, z.next+uint32(len(in))
+	limit := len(dst) + len(in) - lzfSaving
+	out, literals := dst, 0 // in[literals:at] is not in out
+	for at := 0; at+4 <= len(in); {
+		position := z.position(in, at)
+		last := *position
+		*position = z.base + uint32(at)
+		from := int(last - z.base)
+		if last < z.base || at-from > lzfWindow || !sameThree(in[from:], in[at:]) {
+			at += 1 + (at-literals)>>6 // longer steps through what does not compress
 			continue
 		}
-		if len(out) >= limit {
-			return dst[:start], false
+		n := 3 + commonPrefix(in[from+3:], in[at+3:min(at+lzfMatch, len(in))])
+		out = appendLiterals(out, in[literals:at])
+		out = appendMatch(out, at-from, n)
+		if len(out) > limit {
+			return dst, false
 		}
-		out = append(out, in[i])
-		i++
-		if lit++; lit == lzfLiterals {
-			out[len(out)-lit-1] = byte(lit - 1)
-			lit = 0
-			out = append(out, 0)
-		}
-	}
-	if len(out)+3 > limit {
-		return dst[:start], false
-	}
-	for ; i < len(in); i++ {
-		out = append(out, in[i])
-		if lit++; lit == lzfLiterals {
-			out[len(out)-lit-1] = byte(lit - 1)
-			lit = 0
-			out = append(out, 0)
+		at += n
+		literals = at
+		for i := at - 2; i < at && i+4 <= len(in); i++ { // matches often continue each other
+			*z.position(in, i) = z.base + uint32(i)
 		}
 	}
-	if lit > 0 {
-		out[len(out)-lit-1] = byte(lit - 1)
-	} else {
-		out = out[:len(out)-1]
+	rest := in[literals:]
+	if instructions := (len(rest) + lzfLiterals - 1) / lzfLiterals; len(out)+instructions+len(rest) > limit {
+		return dst, false
 	}
-	return out, true
+	return appendLiterals(out, rest), true
+}
+
+// position returns the entry of the three bytes at in[i]. A fourth one must exist.
+func (z *lzf) position(in []byte, i int) *uint32 {
+	const golden = 2654435769 // 2^32 divided by the golden ratio: Fibonacci hashing
+	return &z.positions[binary.LittleEndian.Uint32(in[i:])<<8*golden>>(32-lzfHashBits)]
+}
+
+// sameThree reports whether a and b, of four bytes or more, begin with the same three.
+func sameThree(a, b []byte) bool {
+	return (binary.LittleEndian.Uint32(a)^binary.LittleEndian.Uint32(b))<<8 == 0
+}
+
+// commonPrefix returns the length of the common prefix of b and a, which is longer.
+// The first bytes are compared one by one: most matches are short, and the processor
+// predicts where they end.
+func commonPrefix(a, b []byte) int {
+	n := 0
+	for n < len(b) && n < 2 {
+		if a[n] != b[n] {
+			return n
+		}
+		n++
+	}
+	for ; n+8 <= len(b); n += 8 {
+		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
+			return n + bits.TrailingZeros64(x)/8
+		}
+	}
+	for n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func appendLiterals(out, b []byte) []byte {
+	for len(b) > lzfLiterals {
+		out = append(append(out, lzfLiterals-1), b[:lzfLiterals]...)
+		b = b[lzfLiterals:]
+	}
+	if len(b) > 0 {
+		out = append(append(out, byte(len(b)-1)), b...)
+	}
+	return out
+}
+
+func appendMatch(out []byte, distance, n int) []byte {
+	d := distance - 1
+	if n < 9 {
+		return append(out, byte(n-2)<<5|byte(d>>8), byte(d))
+	}
+	return append(out, 7<<5|byte(d>>8), byte(n-9), byte(d))
 }
 
 // decompress returns the contents of in, which must be size bytes.

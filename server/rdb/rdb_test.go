@@ -31,12 +31,17 @@ func TestChecksum(t *testing.T) {
 func TestCompression(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var z lzf
-	for range 3000 {
+	for round := range 3000 {
+		if round%1000 == 500 { // the positions begin again
+			z.next = math.MaxUint32 - 1000
+		}
 		in := make([]byte, r.IntN(1<<(1+r.IntN(15))))
 		letters := 1 + r.IntN(1<<r.IntN(8))
 		for i := range in {
 			if i > 30 && r.IntN(3) > 0 {
 				in[i] = in[i-1-r.IntN(30)]
+			} else if round%3 == 0 && i >= lzfWindow && r.IntN(50) > 0 { // longest matches from the greatest distance
+				in[i] = in[i-lzfWindow]
 			} else {
 				in[i] = byte(r.IntN(letters))
 			}
