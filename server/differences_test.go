@@ -41,6 +41,14 @@ func differences() []difference {
 			ours:   "*2\r\n$1\r\ne\r\n$1\r\nd\r\n",
 		},
 		{
+			name:   "ties of GEOSEARCH with COUNT",
+			reason: "places at the same distance keep the order that they have without COUNT; Redis sorts unstably here",
+			after:  []string{"GEOADD k 1 1 a 1 1 b 1 1 c 1 1 d 1 1 e 1 1 f 1 1 g 1 1 h"},
+			try:    "GEOSEARCH k FROMLONLAT 1 1 BYRADIUS 1 km ASC COUNT 2",
+			redis:  "*2\r\n$1\r\nh\r\n$1\r\nb\r\n",
+			ours:   "*2\r\n$1\r\na\r\n$1\r\nb\r\n",
+		},
+		{
 			name:   "SORT of small sorted sets with tiny scores",
 			reason: "Redis reads errno without clearing it first, and reports an older error as one of the elements",
 			after:  []string{"ZADD k 1e-310 7"},

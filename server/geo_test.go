@@ -1,0 +1,68 @@
+package server_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
+)
+
+// TestNearest compares the places that COUNT leaves of a search with Redis's. Many places
+// are the same: there, Redis's choice and order are those of an unstable sort, while here
+// the reply is the beginning of the reply without COUNT, which is the same in both.
+func TestNearest(t *testing.T) {
+	dial := startRedis(t)
+	real := newPeer(dial(), dial())
+	ours := ownPeer(t, server.Options{})
+	r := rand.New(rand.NewPCG(17, 4))
+	for range 300 {
+		add := []string{"GEOADD", "k"}
+		for i := range 1 + r.IntN(4<<r.IntN(7)) {
+			degrees := func() string { return "1." + strconv.Itoa(r.IntN(1+r.IntN(40))) }
+			add = append(add, degrees(), degrees(), "m"+strconv.Itoa(i))
+		}
+		for _, p := range []*peer{ours, real} {
+			p.do("FLUSHALL")
+			if reply := p.do(add...); reply[0] != ':' {
+				t.Fatal(reply)
+			}
+		}
+		for range 5 {
+			order := []string{"ASC", "DESC"}[r.IntN(2)]
+			search := strings.Fields("GEOSEARCH k FROMLONLAT 1.1 1.2 BYRADIUS " + strconv.Itoa(r.IntN(100)) + " km WITHDIST " + order)
+			n := 1 + r.IntN(20)
+			limited := append(search[:len(search):len(search)], "COUNT", strconv.Itoa(n))
+			whole := nearest(t, ours.do(search...))
+			if want := nearest(t, real.do(search...)); !slices.Equal(whole, want) {
+				t.Fatalf("%s\nof %q\nredis: %q\nzsetd: %q", search, add, want, whole)
+			}
+			got, want := nearest(t, ours.do(limited...)), nearest(t, real.do(limited...))
+			if !slices.Equal(got, whole[:min(n, len(whole))]) {
+				t.Fatalf("%s\nof %q\nwithout COUNT: %q\nwith it: %q", limited, add, whole, got)
+			}
+			distance := func(e [2]string) string { return e[1] }
+			if !slices.EqualFunc(got, want, func(g, w [2]string) bool { return distance(g) == distance(w) }) {
+				t.Fatalf("%s\nof %q\nredis: %q\nzsetd: %q", limited, add, want, got)
+			}
+		}
+	}
+}
+
+// nearest returns the members and distances of a reply to GEOSEARCH WITHDIST.
+func nearest(t *testing.T, reply string) (list [][2]string) {
+	t.Helper()
+	v, _, err := protocol.Decode([]byte(reply))
+	if err != nil {
+		t.Fatalf("%q: %v", reply, err)
+	}
+	leaves := transcript.Leaves(nil, v)
+	for i := 0; i+1 < len(leaves); i += 2 {
+		list = append(list, [2]string{leaves[i], leaves[i+1]})
+	}
+	return list
+}
