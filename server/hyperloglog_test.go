@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/hyperloglog"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
@@ -57,6 +58,41 @@ func TestHyperLogLogAsRedis(t *testing.T) {
 	for i, line := range lines {
 		if got[i] != want[i] {
 			t.Fatalf("%.100q (line %d)\nredis:\n%s\nzsetd:\n%s", line, i, clipped(want[i]), clipped(got[i]))
+		}
+	}
+}
+
+// The estimates of random registers are those of Redis: of few elements, of many, and of
+// more than any client has.
+func TestEstimatesAsRedis(t *testing.T) {
+	rerun.Skip(t)
+	dial := startRedis(t)
+	real := newPeer(dial(), dial())
+	ours := ownPeer(t, server.Options{})
+	r := rand.New(rand.NewPCG(8, 3))
+	for range 500 {
+		b, err := hyperloglog.Dense(hyperloglog.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[hyperloglog.CardinalityEnd] |= hyperloglog.OutOfDate
+		middle, width := r.NormFloat64()*20+10, r.Float64()*5
+		for register := range hyperloglog.Registers {
+			count := min(max(middle+r.NormFloat64()*width, 0), 51)
+			at, change, n := hyperloglog.DenseChange(b, register, uint8(count))
+			copy(b[at:], change[:n])
+		}
+		lines := [][]string{{"SET", "k", string(b)}, {"PFCOUNT", "k"}}
+		want, err := real.pipeline(lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ours.pipeline(lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[1] != want[1] {
+			t.Fatalf("values about %g: redis estimates %q, zsetd %q", middle, want[1], got[1])
 		}
 	}
 }

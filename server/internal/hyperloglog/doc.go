@@ -23,5 +23,5 @@
 //
 // The estimator is that of Otmar Ertl, "New cardinality estimation algorithms for
 // HyperLogLog sketches", arXiv:1702.01284. The hash function is MurmurHash64A by
-// Austin Appleby. Redis's hyperloglog.c defines the string format.
+// Austin Appleby.
 package hyperloglog

@@ -375,49 +375,58 @@ func Count(b []byte) (uint64, error) {
 // histogram counts the registers of each value.
 type histogram [1 << registerBits]int
 
-// estimate is Ertl's improved raw estimator. Explicit conversions prevent fused
-// multiply-add, so that the result is the same on all machines.
+// estimate returns the cardinality by the improved raw estimator of Ertl's paper (see
+// the package comment):
+//
+//	              m² / (2 ln 2)
+//	--------------------------------------------
+//	m σ(C[0]/m) + Σ C[k]/2^k + m τ(1-C[q+1]/m)/2^q
+//
+// where C[k] of the m registers have the value k, q is hashBits, and the sum is over k
+// from 1 to q. Products are arguments of functions, or converted: so the compiler does
+// not fuse them with an addition, and the result is the same on all machines.
 func (h *histogram) estimate() uint64 {
 	const m = Registers
-	const alpha = 0.721347520444481703680 // 0.5/ln 2
-	z := m * tau((m-float64(h[hashBits+1]))/m)
-	for j := hashBits; j >= 1; j-- {
-		z += float64(h[j])
-		z *= 0.5
+	sum := math.Ldexp(m*saturatedShare(float64(m-h[hashBits+1])/m), -hashBits)
+	for k := hashBits; k >= 1; k-- { // small numbers first
+		sum += math.Ldexp(float64(h[k]), -k)
 	}
-	z += float64(m * sigma(float64(h[0])/m))
-	return uint64(math.Round(float64(alpha*m*m) / z))
+	sum += float64(m * emptyShare(float64(h[0])/m))
+	n := math.Round(m * m / (2 * math.Ln2) / sum)
+	if n >= 1<<63 {
+		return 1 << 63 // as Redis on amd64
+	}
+	return uint64(n)
 }
 
-func sigma(x float64) float64 {
+// emptyShare is σ of the paper, for the registers that are 0:
+// σ(x) = x + Σ x^(2^k) 2^(k-1) for k = 1, 2, …; infinite at 1.
+func emptyShare(x float64) float64 {
 	if x == 1 {
 		return math.Inf(1)
 	}
-	y, z := 1.0, x
-	for {
-		x *= x
-		before := z
-		z += float64(x * y)
-		y += y
-		if z == before {
-			return z
+	sum, power := x, x
+	for k := 1; ; k++ {
+		power *= power
+		longer := sum + math.Ldexp(power, k-1)
+		if longer == sum {
+			return sum
 		}
+		sum = longer
 	}
 }
 
-func tau(x float64) float64 {
-	if x == 0 || x == 1 {
-		return 0
-	}
-	y, z := 1.0, 1-x
-	for {
-		x = math.Sqrt(x)
-		before := z
-		y *= 0.5
-		z -= float64(float64((1-x)*(1-x)) * y)
-		if z == before {
-			return z / 3
+// saturatedShare is τ of the paper, for the registers of the greatest value:
+// τ(x) = (1 - x - Σ (1-x^(1/2^k))² / 2^k) / 3 for k = 1, 2, …
+func saturatedShare(x float64) float64 {
+	difference, root := 1-x, x
+	for k := 1; ; k++ {
+		root = math.Sqrt(root)
+		longer := difference - math.Ldexp((1-root)*(1-root), -k)
+		if longer == difference {
+			return difference / 3
 		}
+		difference = longer
 	}
 }
 
