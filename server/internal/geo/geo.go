@@ -8,7 +8,7 @@ const (
 	maxLatitude  = 85.05112878
 
 	earthRadius = 6372797.560856 // metres
-	mercatorMax = 20037726.37
+	halfEquator = 20037726.37    // metres
 	degree      = math.Pi / 180
 
 	precision = 26 // bits of each coordinate in a score
@@ -118,7 +118,9 @@ func (c cell) corners() (lo, hi Point) {
 }
 
 // interleave returns a Morton code: the bits of x at even positions, those of y at
-// odd positions.
+// odd positions. Each step of spreadBits doubles the distance of groups of bits that
+// are half as long ("Interleave bits by Binary Magic Numbers" in Anderson's "Bit
+// Twiddling Hacks").
 func interleave(x, y uint32) uint64 { return spreadBits(x) | spreadBits(y)<<1 }
 
 func spreadBits(n uint32) uint64 {

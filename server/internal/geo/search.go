@@ -47,7 +47,9 @@ func (s *Shape) bounds() (lo, hi Point) {
 }
 
 // step returns the number of bits of each coordinate for cells of about the size of
-// the shape.
+// the shape. A geohash halves the interval of a coordinate with each bit, so at step n
+// a cell is 1/2^n of the equator wide: it is the greatest n for which that exceeds the
+// diameter. The nine cells around any point of a cell then contain the shape.
 func (s *Shape) step() uint {
 	r := s.Radius
 	if s.Box {
@@ -55,12 +57,17 @@ func (s *Shape) step() uint {
 		r = math.Sqrt(float64(w*w) + float64(h*h))
 	}
 	r *= s.Unit
-	if r == 0 {
+	switch {
+	case r == 0:
 		return precision
+	case r >= halfEquator:
+		return 1
 	}
-	n := -1
-	for ; r < mercatorMax; r *= 2 {
-		n++
+	// r·2^n < halfEquator, solved by the exponents of both.
+	mantissa, exponent := math.Frexp(r)
+	limit, n := math.Frexp(halfEquator)
+	if n -= exponent; mantissa >= limit {
+		n--
 	}
 	// Cells are narrower near the poles.
 	switch y := math.Abs(s.Center.Latitude); {
