@@ -64,8 +64,8 @@ func ours(t *testing.T) func(args ...string) any {
 }
 
 // TestFactsAsRedis: COMMAND INFO and COMMAND DOCS answer for every command and
-// subcommand that the judge has as the judge does, word for word, in both
-// dialects.
+// subcommand that the judge has as the judge does, in both dialects. Sentences are
+// compared only in their places: their words differ, as TestSentences checks.
 func TestFactsAsRedis(t *testing.T) {
 	rerun.Skip(t)
 	redis, zsetd := asker(t, startRedis(t)()), ours(t)
@@ -91,8 +91,9 @@ func TestFactsAsRedis(t *testing.T) {
 	}
 }
 
-// factsOf returns all that INFO and DOCS tell about a command, on one line.
-// Subcommands are left out: they are asked for on their own.
+// factsOf returns the facts that INFO and DOCS tell about a command, on one line.
+// Subcommands are left out: they are asked for on their own. A sentence is replaced by
+// the name of its field.
 func factsOf(ask func(...string) any, name string) string {
 	info, _ := ask("COMMAND", "INFO", name).([]any)
 	if len(info) != 1 || info[0] == nil {
@@ -100,6 +101,9 @@ func factsOf(ask func(...string) any, name string) string {
 	}
 	fields := info[0].([]any)
 	docs := ask("COMMAND", "DOCS", name)
+	for _, reply := range []any{info, docs} {
+		eachText(reply, func(field, _ string) string { return field })
+	}
 	return shape(fields[:9]) + fmt.Sprintf(" %T ", fields[9]) + shape(withoutSubcommands(docs))
 }
 
@@ -121,6 +125,54 @@ func withoutSubcommands(docs any) any {
 		}
 	}
 	return docs
+}
+
+// textFields are the fields of COMMAND INFO and COMMAND DOCS with sentences. The field
+// "history" is a list of pairs, each a version and a sentence.
+func textFields() []string {
+	return []string{"summary", "complexity", "notes", "replaced_by", "history"}
+}
+
+// eachText calls f for each sentence in a reply to COMMAND INFO or COMMAND DOCS, and
+// replaces it by the result.
+func eachText(reply any, f func(field, sentence string) string) {
+	replace := func(field, value any) any {
+		name, ok := field.(string)
+		switch {
+		case !ok || !slices.Contains(textFields(), name):
+			eachText(value, f)
+		case name != "history":
+			if sentence, ok := value.(string); ok {
+				return f(name, sentence)
+			}
+		default:
+			pairs, _ := value.(protocol.Set) // in RESP3
+			if list, ok := value.([]any); ok {
+				pairs = list
+			}
+			for _, p := range pairs {
+				pair := p.([]any)
+				pair[1] = f(name, pair[1].(string))
+			}
+		}
+		return value
+	}
+	switch reply := reply.(type) {
+	case protocol.Map:
+		for i := range reply {
+			reply[i].Value = replace(reply[i].Key, reply[i].Value)
+		}
+	case protocol.Set:
+		eachText([]any(reply), f)
+	case []any:
+		for i, e := range reply {
+			if i%2 == 1 { // perhaps the value of a field, in RESP2
+				reply[i] = replace(reply[i-1], e)
+			} else {
+				eachText(e, f)
+			}
+		}
+	}
 }
 
 // shape writes a reply with its types.

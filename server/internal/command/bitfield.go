@@ -143,7 +143,7 @@ func (op *bitfieldOp) result(old int64) (x int64, write bool) {
 func bitfieldRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bitfield", Arity: -2, Flags: "write denyoom",
-		Keys:  "1 RW access update variable_flags (This command allows both access and modification of the key)",
+		Keys:  "1 RW access update variable_flags (reads with GET, writes with SET and INCRBY)",
 		Group: "bitmap", Since: "3.2.0", Complexity: "O(1) for each subcommand specified",
 		Summary: "Perform arbitrary bitfield integer operations on strings",
 		Syntax:  "key operation:[GET encoding offset | write:([OVERFLOW WRAP|SAT|FAIL] write_operation:(SET encoding offset value:integer | INCRBY encoding offset increment))]...",

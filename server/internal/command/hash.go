@@ -36,10 +36,10 @@ func hsetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
 		Group: "hash", Since: "2.0.0",
-		Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
-		Summary:    "Set the string value of a hash field",
+		Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
+		Summary:    "Write the values of fields",
 		Syntax:     "key field value [field value ...]",
-		History:    []string{"4.0.0 Accepts multiple `field` and `value` arguments."},
+		History:    []string{"4.0.0 Several pairs of `field` and `value`"},
 	}, Run: hset}
 }
 
@@ -52,9 +52,9 @@ func hset(c *engine.Call) {
 func hmsetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hmset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET` with multiple field-value pairs",
-		Complexity: "O(N) where N is the number of fields being set.",
-		Summary:    "Set multiple hash fields to multiple values",
+		Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET key field value field value …`",
+		Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
+		Summary:    "As HSET, with the reply OK",
 		Syntax:     "key field value [field value ...]",
 	}, Run: hmset}
 }
@@ -132,7 +132,7 @@ func hsetnxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hsetnx", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW insert",
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Set the value of a hash field, only if the field does not exist",
+		Summary: "Write the value of field if the hash lacks it",
 		Syntax:  "key field value",
 	}, Run: hsetnx}
 }
@@ -157,7 +157,7 @@ func hgetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hget", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Get the value of a hash field",
+		Summary: "Read the value of field",
 		Syntax:  "key field",
 	}, Run: hget}
 }
@@ -172,8 +172,8 @@ func hget(c *engine.Call) {
 func hmgetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hmget", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "hash", Since: "2.0.0", Complexity: "O(N) where N is the number of fields being requested.",
-		Summary: "Get the values of all the given hash fields",
+		Group: "hash", Since: "2.0.0", Complexity: "O(N), N fields given",
+		Summary: "Read the values of several fields",
 		Syntax:  "key field [field ...]",
 	}, Run: hmget}
 }
@@ -204,7 +204,7 @@ func hstrlenRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hstrlen", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
 		Group: "hash", Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Get the length of the value of a hash field",
+		Summary: "Length of the value of field in bytes",
 		Syntax:  "key field",
 	}, Run: hstrlen}
 }
@@ -226,7 +226,7 @@ func hexistsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hexists", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Determine if a hash field exists",
+		Summary: "Whether a hash has field",
 		Syntax:  "key field",
 	}, Run: hexists}
 }
@@ -249,7 +249,7 @@ func hlenRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Get the number of fields in a hash",
+		Summary: "Number of fields of a hash",
 		Syntax:  "key",
 	}, Run: hlen}
 }
@@ -268,10 +268,10 @@ func hlen(c *engine.Call) {
 func hdelRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-		Group: "hash", Since: "2.0.0", Complexity: "O(N) where N is the number of fields to be removed.",
-		Summary: "Delete one or more hash fields",
+		Group: "hash", Since: "2.0.0", Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
+		Summary: "Remove fields from a hash",
 		Syntax:  "key field [field ...]",
-		History: []string{"2.4.0 Accepts multiple `field` arguments."},
+		History: []string{"2.4.0 Several fields"},
 	}, Run: hdel}
 }
 
@@ -302,8 +302,8 @@ func hgetallRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hgetall", Arity: 2, Flags: "readonly", Keys: "1 RO access",
 		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N) where N is the size of the hash.",
-		Summary:    "Get all the fields and values in a hash",
+		Complexity: "O(N), N fields of the hash",
+		Summary:    "All fields of a hash with their values",
 		Syntax:     "key",
 	}, Run: hgetall, Batching: engine.BatchAlways}
 }
@@ -328,8 +328,8 @@ func hkeysRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hkeys", Arity: 2, Flags: "readonly", Keys: "1 RO access",
 		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N) where N is the size of the hash.",
-		Summary:    "Get all the fields in a hash",
+		Complexity: "O(N), N fields of the hash",
+		Summary:    "All fields of a hash",
 		Syntax:     "key",
 	}, Run: hkeys, Batching: engine.BatchAlways}
 }
@@ -339,8 +339,8 @@ func hvalsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hvals", Arity: 2, Flags: "readonly", Keys: "1 RO access",
 		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N) where N is the size of the hash.",
-		Summary:    "Get all the values in a hash",
+		Complexity: "O(N), N fields of the hash",
+		Summary:    "All values of a hash",
 		Syntax:     "key",
 	}, Run: hvals, Batching: engine.BatchAlways}
 }
@@ -366,7 +366,7 @@ func hincrbyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Increment the integer value of a hash field by the given number",
+		Summary: "Add increment to the integer in field",
 		Syntax:  "key field increment",
 	}, Run: hincrby}
 }
@@ -403,7 +403,7 @@ func hincrbyfloatRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hincrbyfloat", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "hash", Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Increment the float value of a hash field by the given amount",
+		Summary: "Add increment to the decimal number in field",
 		Syntax:  "key field increment:double",
 	}, Run: hincrbyfloat}
 }
@@ -446,8 +446,8 @@ func hrandfieldRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hrandfield", Arity: -2, Flags: "readonly", Keys: "1 RO access",
 		Group: "hash", Since: "6.2.0", Tips: "nondeterministic_output",
-		Complexity: "O(N) where N is the number of fields returned",
-		Summary:    "Get one or multiple random fields from a hash",
+		Complexity: "O(N), N fields returned",
+		Summary:    "Choose random fields, different ones or, for a negative count, with repetitions",
 		Syntax:     "key options:[count [WITHVALUES]]",
 	}, Run: hrandfield}
 }
@@ -521,10 +521,10 @@ func hscanRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
 		Group: "hash", Since: "2.8.0", Tips: "nondeterministic_output",
-		Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
-		Summary:    "Incrementally iterate hash fields and associated values",
+		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N fields of the hash",
+		Summary:    "Iterate over the fields of a hash in steps of about COUNT",
 		Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES@7.4.0]",
-		History:    []string{"7.4.0 Added the `NOVALUES` flag."},
+		History:    []string{"7.4.0 `NOVALUES`"},
 	}, Run: hscan}
 }
 

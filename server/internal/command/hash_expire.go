@@ -22,8 +22,8 @@ func HashExpireCommands() []engine.Command {
 func hgetdelRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hgetdel", Arity: -5, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
-		Summary: "Returns the value of a field and deletes it from the hash.",
+		Group: "hash", Since: "8.0.0", Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
+		Summary: "Read the values of fields and remove the fields",
 		Syntax:  "key FIELDS fields:(numfields:integer field [field ...])",
 	}, Run: hgetdel}
 }
@@ -69,8 +69,8 @@ func replyField(c *engine.Call, h *keyspace.Hash, field []byte) bool {
 func hgetexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hgetex", Arity: -5, Flags: "write fast", Keys: "1 RW access update",
-		Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
-		Summary: "Get the value of one or more fields of a given hash key, and optionally set their expiration.",
+		Group: "hash", Since: "8.0.0", Complexity: "O(N log D), N fields given, D with a deadline",
+		Summary: "Read the values of fields and set or remove the deadlines of these fields",
 		Syntax: "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] " +
 			"FIELDS fields:(numfields:integer field [field ...])",
 	}, Run: hgetex}
@@ -145,8 +145,8 @@ func hsetexArgs(c *engine.Call) (pairs [][]byte, fnx, fxx bool, x memberExpiry) 
 func hsetexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hsetex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "hash", Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
-		Summary: "Set the value of one or more fields of a given hash key, and optionally set their expiration.",
+		Group: "hash", Since: "8.0.0", Complexity: "O(N log D), N fields given, D with a deadline",
+		Summary: "Write the values of fields, with one deadline, on a condition that holds for all of them",
 		Syntax: "key condition:[FNX|FXX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
 			"FIELDS fields:(numfields:integer field value [field value ...])",
 	}, Run: hsetex}

@@ -176,7 +176,7 @@ func hllUnion(c *engine.Call, keys [][]byte) (u *hyperloglog.Union, isDense, ok 
 func pfcountRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pfcount", Arity: -2, Flags: "readonly may_replicate",
-		Keys:  "1..-1 RW access (RW because it may change the internal representation of the key, and propagate to replicas)",
+		Keys:  "1..-1 RW access (written when it stores the estimate in the value)",
 		Group: "hyperloglog", Since: "2.8.9",
 		Complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
 		Summary:    "Return the approximated cardinality of the set(s) observed by the HyperLogLog at key(s).",

@@ -89,7 +89,7 @@ func blmoveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "blmove", Arity: 6, Flags: "write denyoom noscript blocking", Keys: "1 RW access delete; 2 RW insert",
 		Group: "list", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Pop an element from a list, push it to another list and return it; or block until one is available",
+		Summary: "As LMOVE, and wait up to timeout seconds for an element",
 		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout",
 	}, Run: blmove}
 }
@@ -142,8 +142,8 @@ func blmpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "blmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
 		Group: "list", Since: "7.0.0",
-		Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-		Summary:    "Pop elements from a list, or block until one is available",
+		Complexity: "O(K + M), K keys, M elements returned",
+		Summary:    "As LMPOP, and wait up to timeout seconds for an element",
 		Syntax:     "timeout numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
 	}, Run: blmpop}
 }
@@ -231,10 +231,10 @@ func popRange(c *engine.Call, key []byte, l *keyspace.List, from side, count int
 func blpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "blpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
-		Group: "list", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
-		Summary: "Remove and get the first element in a list, or block until one is available",
+		Group: "list", Since: "2.0.0", Complexity: "O(K), K keys",
+		Summary: "Remove the first element of the first list with elements, and wait up to timeout seconds for one",
 		Syntax:  "key [key ...] timeout",
-		History: []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+		History: []string{"6.0.0 `timeout` with a fraction"},
 	}, Run: blpop}
 }
 
@@ -244,10 +244,10 @@ func blpop(c *engine.Call) { popOrWait(c, left) }
 func brpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "brpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
-		Group: "list", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
-		Summary: "Remove and get the last element in a list, or block until one is available",
+		Group: "list", Since: "2.0.0", Complexity: "O(K), K keys",
+		Summary: "Remove the last element of the first list with elements, and wait up to timeout seconds for one",
 		Syntax:  "key [key ...] timeout",
-		History: []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+		History: []string{"6.0.0 `timeout` with a fraction"},
 	}, Run: brpop}
 }
 
@@ -282,11 +282,11 @@ func brpoplpushRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "brpoplpush", Arity: 4, Flags: "write denyoom noscript blocking",
 		Keys:  "1 RW access delete; 2 RW insert",
-		Group: "list", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
+		Group: "list", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`BLMOVE source destination RIGHT LEFT timeout`",
 		Complexity: "O(1)",
-		Summary:    "Pop an element from a list, push it to another list and return it; or block until one is available",
+		Summary:    "As RPOPLPUSH, and wait up to timeout seconds for an element",
 		Syntax:     "source destination timeout",
-		History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+		History:    []string{"6.0.0 `timeout` with a fraction"},
 	}, Run: brpoplpush}
 }
 
@@ -300,8 +300,8 @@ func lindexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lindex", Arity: 3, Flags: "readonly", Keys: "1 RO access",
 		Group: "list", Since: "1.0.0",
-		Complexity: "O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for the first or the last element of the list O(1).",
-		Summary:    "Get an element from a list by its index",
+		Complexity: "O(N), N chunks of 4 KB between index and the nearer end",
+		Summary:    "Read the element at index",
 		Syntax:     "key index",
 	}, Run: lindex}
 }
@@ -341,8 +341,8 @@ func linsertRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "linsert", Arity: 5, Flags: "write denyoom", Keys: "1 RW insert",
 		Group: "list", Since: "2.2.0",
-		Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. This means that inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on the right end (tail) is O(N).",
-		Summary:    "Insert an element before or after another element in a list",
+		Complexity: "O(N), N elements up to pivot",
+		Summary:    "Insert an element before or after the first one that equals pivot",
 		Syntax:     "key where:BEFORE|AFTER pivot element",
 	}, Run: linsert}
 }
@@ -389,7 +389,7 @@ func llenRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "llen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
 		Group: "list", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Get the length of a list",
+		Summary: "Number of elements of a list",
 		Syntax:  "key",
 	}, Run: llen}
 }
@@ -410,7 +410,7 @@ func lmoveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lmove", Arity: 5, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
 		Group: "list", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Pop an element from a list, push it to another list and return it",
+		Summary: "Move an element from an end of one list to an end of another, or of the same one",
 		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT",
 	}, Run: lmove}
 }
@@ -428,8 +428,8 @@ func lmpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
 		Group: "list", Since: "7.0.0",
-		Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-		Summary:    "Pop elements from a list",
+		Complexity: "O(K + M), K keys, M elements returned",
+		Summary:    "Remove up to count elements from an end of the first list that has any",
 		Syntax:     "numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
 	}, Run: lmpop}
 }
@@ -445,10 +445,10 @@ func lmpop(c *engine.Call) {
 func lpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "list", Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
-		Summary: "Remove and get the first elements in a list",
+		Group: "list", Since: "1.0.0", Complexity: "O(N), N elements returned",
+		Summary: "Remove elements from the beginning of a list",
 		Syntax:  "key [count@6.2.0]",
-		History: []string{"6.2.0 Added the `count` argument."},
+		History: []string{"6.2.0 `count`"},
 	}, Run: lpop}
 }
 
@@ -458,10 +458,10 @@ func lpop(c *engine.Call) { pop(c, left) }
 func rpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "rpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "list", Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
-		Summary: "Remove and get the last elements in a list",
+		Group: "list", Since: "1.0.0", Complexity: "O(N), N elements returned",
+		Summary: "Remove elements from the end of a list",
 		Syntax:  "key [count@6.2.0]",
-		History: []string{"6.2.0 Added the `count` argument."},
+		History: []string{"6.2.0 `count`"},
 	}, Run: rpop}
 }
 
@@ -544,8 +544,8 @@ func lposRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
 		Group: "list", Since: "6.0.6",
-		Complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.",
-		Summary:    "Return the index of matching elements on a list",
+		Complexity: "O(N), N elements compared, at most MAXLEN",
+		Summary:    "Indexes of the elements that equal element",
 		Syntax:     "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
 	}, Run: lpos}
 }
@@ -617,10 +617,10 @@ func lpushRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
 		Group: "list", Since: "1.0.0",
-		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-		Summary:    "Prepend one or multiple elements to a list",
+		Complexity: "O(N), N elements given",
+		Summary:    "Add elements to the beginning of a list, one after the other",
 		Syntax:     "key element [element ...]",
-		History:    []string{"2.4.0 Accepts multiple `element` arguments."},
+		History:    []string{"2.4.0 Several elements"},
 	}, Run: lpush}
 }
 
@@ -631,10 +631,10 @@ func lpushxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
 		Group: "list", Since: "2.2.0",
-		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-		Summary:    "Prepend an element to a list, only if the list exists",
+		Complexity: "O(N), N elements given",
+		Summary:    "As LPUSH, for a list that exists",
 		Syntax:     "key element [element ...]",
-		History:    []string{"4.0.0 Accepts multiple `element` arguments."},
+		History:    []string{"4.0.0 Several elements"},
 	}, Run: lpushx}
 }
 
@@ -668,8 +668,8 @@ func lrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
 		Group: "list", Since: "1.0.0",
-		Complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the specified range.",
-		Summary:    "Get a range of elements from a list",
+		Complexity: "O(S + N), S chunks of 4 KB between start and the nearer end, N elements returned",
+		Summary:    "Read the elements from start to stop",
 		Syntax:     "key start stop",
 	}, Run: lrange}
 }
@@ -720,8 +720,8 @@ func lremRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lrem", Arity: 4, Flags: "write", Keys: "1 RW delete",
 		Group: "list", Since: "1.0.0",
-		Complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
-		Summary:    "Remove elements from a list",
+		Complexity: "O(N), N elements of the list",
+		Summary:    "Remove up to count elements that equal element, from either end, or all of them",
 		Syntax:     "key count element",
 	}, Run: lrem}
 }
@@ -754,8 +754,8 @@ func lsetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lset", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
 		Group: "list", Since: "1.0.0",
-		Complexity: "O(N) where N is the length of the list. Setting either the first or the last element of the list is O(1).",
-		Summary:    "Set the value of an element in a list by its index",
+		Complexity: "O(N), N chunks of 4 KB between index and the nearer end",
+		Summary:    "Replace the element at index",
 		Syntax:     "key index element",
 	}, Run: lset}
 }
@@ -790,8 +790,8 @@ func ltrimRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "ltrim", Arity: 4, Flags: "write", Keys: "1 RW delete",
 		Group: "list", Since: "1.0.0",
-		Complexity: "O(N) where N is the number of elements to be removed by the operation.",
-		Summary:    "Trim a list to the specified range",
+		Complexity: "O(N), N elements removed",
+		Summary:    "Remove all elements except those from start to stop",
 		Syntax:     "key start stop",
 	}, Run: ltrim}
 }
@@ -819,9 +819,9 @@ func ltrim(c *engine.Call) {
 func rpoplpushRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "rpoplpush", Arity: 3, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
-		Group: "list", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`LMOVE` with the `RIGHT` and `LEFT` arguments",
+		Group: "list", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`LMOVE source destination RIGHT LEFT`",
 		Complexity: "O(1)",
-		Summary:    "Remove the last element in a list, prepend it to another list and return it",
+		Summary:    "Move the last element of one list to the beginning of another",
 		Syntax:     "source destination",
 	}, Run: rpoplpush}
 }
@@ -838,10 +838,10 @@ func rpushRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "rpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
 		Group: "list", Since: "1.0.0",
-		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-		Summary:    "Append one or multiple elements to a list",
+		Complexity: "O(N), N elements given",
+		Summary:    "Add elements to the end of a list",
 		Syntax:     "key element [element ...]",
-		History:    []string{"2.4.0 Accepts multiple `element` arguments."},
+		History:    []string{"2.4.0 Several elements"},
 	}, Run: rpush}
 }
 
@@ -852,10 +852,10 @@ func rpushxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "rpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
 		Group: "list", Since: "2.2.0",
-		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-		Summary:    "Append an element to a list, only if the list exists",
+		Complexity: "O(N), N elements given",
+		Summary:    "As RPUSH, for a list that exists",
 		Syntax:     "key element [element ...]",
-		History:    []string{"4.0.0 Accepts multiple `element` arguments."},
+		History:    []string{"4.0.0 Several elements"},
 	}, Run: rpushx}
 }
 

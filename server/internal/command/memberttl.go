@@ -311,10 +311,11 @@ func memberTTLCommands(prefix, group, since, what string, kind func() timedKind)
 	word := kind().keyword
 	rest := lowerASCII(word)[:len(word)-1]
 	list := " " + word + " " + lowerASCII(word) + ":(" + lowerASCII(kind().countName) + ":integer " + rest + " [" + rest + " ...])"
+	cost := "O(N log D), N " + rest + "s given, D with a deadline"
 	expire := func(name, time, summary string, unit engine.TimeUnit) engine.Command {
 		return engine.Command{Facts: protocol.Facts{
 			Name: prefix + name, Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
-			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
+			Group: group, Since: since, Complexity: cost,
 			Summary: summary,
 			Syntax:  "key " + time + " condition:[NX|XX|GT|LT]" + list,
 		}, Run: func(c *engine.Call) { kind().expireMembers(c, unit) }}
@@ -322,25 +323,25 @@ func memberTTLCommands(prefix, group, since, what string, kind func() timedKind)
 	ttl := func(name, summary string, unit engine.TimeUnit) engine.Command {
 		return engine.Command{Facts: protocol.Facts{
 			Name: prefix + name, Arity: -5, Flags: "readonly fast", Keys: "1 RO access",
-			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
+			Group: group, Since: since, Complexity: "O(N), N " + rest + "s given",
 			Summary: summary,
 			Syntax:  "key" + list,
 		}, Run: func(c *engine.Call) { kind().ttlMembers(c, unit) }}
 	}
 	return []engine.Command{
-		expire("expire", "seconds", "Set expiry for "+what+" using relative time to expire (seconds)", engine.Seconds),
-		expire("expireat", "unix-time-seconds", "Set expiry for "+what+" using an absolute Unix timestamp (seconds)", engine.Seconds|engine.Absolute),
-		ttl("expiretime", "Returns the expiration time of "+what+" as a Unix timestamp, in seconds.", engine.Seconds|engine.Absolute),
+		expire("expire", "seconds", "Give "+what+" a time to live in seconds", engine.Seconds),
+		expire("expireat", "unix-time-seconds", "Give "+what+" a deadline, a Unix time in seconds", engine.Seconds|engine.Absolute),
+		ttl("expiretime", "Deadlines of "+what+", Unix times in seconds", engine.Seconds|engine.Absolute),
 		{Facts: protocol.Facts{
 			Name: prefix + "persist", Arity: -5, Flags: "write fast", Keys: "1 RW update",
-			Group: group, Since: since, Complexity: "O(N) where N is the number of specified " + rest + "s",
-			Summary: "Removes the expiration time for each specified " + rest,
+			Group: group, Since: since, Complexity: cost,
+			Summary: "Remove the deadlines of " + what,
 			Syntax:  "key" + list,
 		}, Run: func(c *engine.Call) { kind().persistMembers(c) }},
-		expire("pexpire", "milliseconds", "Set expiry for "+what+" using relative time to expire (milliseconds)", 0),
-		expire("pexpireat", "unix-time-milliseconds", "Set expiry for "+what+" using an absolute Unix timestamp (milliseconds)", engine.Absolute),
-		ttl("pexpiretime", "Returns the expiration time of "+what+" as a Unix timestamp, in msec.", engine.Absolute),
-		ttl("pttl", "Returns the TTL in milliseconds of "+what+".", 0),
-		ttl("ttl", "Returns the TTL in seconds of "+what+".", engine.Seconds),
+		expire("pexpire", "milliseconds", "Give "+what+" a time to live in milliseconds", 0),
+		expire("pexpireat", "unix-time-milliseconds", "Give "+what+" a deadline, a Unix time in milliseconds", engine.Absolute),
+		ttl("pexpiretime", "Deadlines of "+what+", Unix times in milliseconds", engine.Absolute),
+		ttl("pttl", "Remaining time of "+what+" in milliseconds", 0),
+		ttl("ttl", "Remaining time of "+what+" in seconds", engine.Seconds),
 	}
 }

@@ -116,10 +116,10 @@ func saddRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sadd", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
 		Group: "set", Since: "1.0.0",
-		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
-		Summary:    "Add one or more members to a set",
+		Complexity: "O(N), N members given",
+		Summary:    "Add members to a set",
 		Syntax:     "key member [member ...]",
-		History:    []string{"2.4.0 Accepts multiple `member` arguments."},
+		History:    []string{"2.4.0 Several members"},
 	}, Run: sadd}
 }
 
@@ -147,7 +147,7 @@ func scardRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "scard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
 		Group: "set", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Get the number of members in a set",
+		Summary: "Number of members of a set",
 		Syntax:  "key",
 	}, Run: scard}
 }
@@ -168,8 +168,8 @@ func sdiffRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sdiff", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
 		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N) where N is the total number of elements in all given sets.",
-		Summary:    "Subtract multiple sets",
+		Complexity: "O(N), N members of all sets",
+		Summary:    "Members of the first set that no other set has",
 		Syntax:     "key [key ...]",
 	}, Run: sdiff}
 }
@@ -184,8 +184,8 @@ func sdiff(c *engine.Call) {
 func sdiffstoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sdiffstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
-		Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-		Summary: "Subtract multiple sets and store the resulting set in a key",
+		Group: "set", Since: "1.0.0", Complexity: "O(N), N members of all sets",
+		Summary: "Store the result of SDIFF in destination",
 		Syntax:  "destination key [key ...]",
 	}, Run: sdiffstore}
 }
@@ -290,8 +290,8 @@ func sinterRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sinter", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
 		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
-		Summary:    "Intersect multiple sets",
+		Complexity: "O(N*K), N members of the smallest set, K sets",
+		Summary:    "Members that all sets have",
 		Syntax:     "key [key ...]",
 	}, Run: sinter}
 }
@@ -342,8 +342,8 @@ func sintercardRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
 		Group: "set", Since: "7.0.0",
-		Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
-		Summary:    "Intersect multiple sets and return the cardinality of the result",
+		Complexity: "O(N*K), N members of the smallest set, K sets",
+		Summary:    "Number of members that all sets have, counted up to limit",
 		Syntax:     "numkeys key [key ...] [LIMIT limit]",
 	}, Run: sintercard}
 }
@@ -383,8 +383,8 @@ func sinterstoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sinterstore", Arity: -3, Flags: "write denyoom", Keys: "1 RW update; 2..-1 RO access",
 		Group: "set", Since: "1.0.0",
-		Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
-		Summary:    "Intersect multiple sets and store the resulting set in a key",
+		Complexity: "O(N*K), N members of the smallest set, K sets",
+		Summary:    "Store the result of SINTER in destination",
 		Syntax:     "destination key [key ...]",
 	}, Run: sinterstore}
 }
@@ -412,7 +412,7 @@ func sismemberRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sismember", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
 		Group: "set", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Determine if a given value is a member of a set",
+		Summary: "Whether a set has member",
 		Syntax:  "key member",
 	}, Run: sismember}
 }
@@ -438,8 +438,8 @@ func smembersRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "smembers", Arity: 2, Flags: "readonly", Keys: "1 RO access",
 		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N) where N is the set cardinality.",
-		Summary:    "Get all the members in a set",
+		Complexity: "O(N), N members of the set",
+		Summary:    "All members of a set",
 		Syntax:     "key",
 	}, Run: smembers, Batching: engine.BatchAlways}
 }
@@ -459,8 +459,8 @@ func smembers(c *engine.Call) {
 func smismemberRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "smismember", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "set", Since: "6.2.0", Complexity: "O(N) where N is the number of elements being checked for membership",
-		Summary: "Returns the membership associated with the given elements for a set",
+		Group: "set", Since: "6.2.0", Complexity: "O(N), N members given",
+		Summary: "Whether a set has each of the members",
 		Syntax:  "key member [member ...]",
 	}, Run: smismember}
 }
@@ -482,7 +482,7 @@ func smoveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "smove", Arity: 4, Flags: "write fast", Keys: "1 RW access delete; 2 RW insert",
 		Group: "set", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Move a member from one set to another",
+		Summary: "Move member from the set source to the set destination",
 		Syntax:  "source destination member",
 	}, Run: smove}
 }
@@ -526,10 +526,10 @@ func spopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "spop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
 		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
-		Complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
-		Summary:    "Remove and return one or multiple random members from a set",
+		Complexity: "O(N), N members removed",
+		Summary:    "Remove random members and return them",
 		Syntax:     "key [count@3.2.0]",
-		History:    []string{"3.2.0 Added the `count` argument."},
+		History:    []string{"3.2.0 `count`"},
 	}, Run: spop}
 }
 
@@ -584,10 +584,10 @@ func srandmemberRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "srandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
 		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
-		Complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the passed count.",
-		Summary:    "Get one or multiple random members from a set",
+		Complexity: "O(N), N members returned; at most the size of the set if they differ",
+		Summary:    "Choose random members, different ones or, for a negative count, with repetitions",
 		Syntax:     "key [count@2.6.0]",
-		History:    []string{"2.6.0 Added the optional `count` argument."},
+		History:    []string{"2.6.0 `count`"},
 	}, Run: srandmember}
 }
 
@@ -636,10 +636,10 @@ func srandmember(c *engine.Call) {
 func sremRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "srem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-		Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the number of members to be removed.",
-		Summary: "Remove one or more members from a set",
+		Group: "set", Since: "1.0.0", Complexity: "O(N), N members given",
+		Summary: "Remove members from a set",
 		Syntax:  "key member [member ...]",
-		History: []string{"2.4.0 Accepts multiple `member` arguments."},
+		History: []string{"2.4.0 Several members"},
 	}, Run: srem}
 }
 
@@ -669,8 +669,8 @@ func sscanRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
 		Group: "set", Since: "2.8.0", Tips: "nondeterministic_output",
-		Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
-		Summary:    "Incrementally iterate Set elements",
+		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N members of the set",
+		Summary:    "Iterate over the members of a set in steps of about COUNT",
 		Syntax:     "key cursor [MATCH pattern] [COUNT count]",
 	}, Run: sscan}
 }
@@ -713,8 +713,8 @@ func sunionRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sunion", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
 		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N) where N is the total number of elements in all given sets.",
-		Summary:    "Add multiple sets",
+		Complexity: "O(N), N members of all sets",
+		Summary:    "Members that any of the sets has",
 		Syntax:     "key [key ...]",
 	}, Run: sunion}
 }
@@ -761,8 +761,8 @@ func isLarge(l *keyspace.Limits, s *keyspace.Set) bool {
 func sunionstoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sunionstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
-		Group: "set", Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-		Summary: "Add multiple sets and store the resulting set in a key",
+		Group: "set", Since: "1.0.0", Complexity: "O(N), N members of all sets",
+		Summary: "Store the result of SUNION in destination",
 		Syntax:  "destination key [key ...]",
 	}, Run: sunionstore}
 }

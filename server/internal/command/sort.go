@@ -87,7 +87,7 @@ func (o *sortOptions) window(n int) (start, end int) {
 func sortCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sort", Arity: -2, Flags: "write denyoom",
-		Keys:  "1 RO access; ? RO access (For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort); ? OW update (For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument array)",
+		Keys:  "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements); ? OW update (STORE, which may follow any option)",
 		Group: "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
 		Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
 		Summary:    "Sort the elements in a list, set or sorted set",
@@ -100,7 +100,7 @@ func sortCommand(c *engine.Call) { sort(c, false) }
 func sortRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sort_ro", Arity: -2, Flags: "readonly",
-		Keys:  "1 RO access; ? RO access (For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort)",
+		Keys:  "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements)",
 		Group: "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
 		Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
 		Summary:    "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",

@@ -296,7 +296,7 @@ const maxEntry = 1 << 30
 func xaddRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xadd", Arity: -5, Flags: "write denyoom fast",
-		Keys:  "1 RW update (UPDATE instead of INSERT because of the optional trimming feature)",
+		Keys:  "1 RW update (not only inserts: it may trim)",
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
 		Complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
 		Summary:    "Appends a new entry to a stream",

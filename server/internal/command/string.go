@@ -109,8 +109,8 @@ func appendDigest(b, value []byte) []byte {
 func digestCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "digest", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "string", Since: "8.4.0", Complexity: "O(N) where N is the length of the string value.",
-		Summary: "Returns the hash digest of a string value as a hexadecimal string.",
+		Group: "string", Since: "8.4.0", Complexity: "O(N), N bytes of the value",
+		Summary: "Hash a string with XXH3, as 16 hexadecimal digits",
 		Syntax:  "key",
 	}, Run: digestCommand}
 }
@@ -130,16 +130,16 @@ func digestCommand(c *engine.Call) {
 func setRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "set", Arity: -3, Flags: "write denyoom",
-		Keys:  "1 RW access update variable_flags (RW and ACCESS due to the optional `GET` argument)",
-		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Set the string value of a key",
+		Keys:  "1 RW access update variable_flags (read because of GET)",
+		Group: "string", Since: "1.0.0", Complexity: "O(1); with a deadline O(log N), N keys that have one",
+		Summary: "Write a string, on a condition and with a deadline if given",
 		Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest@8.4.0 | IFDNE ifdne-digest@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
 		History: []string{
-			"2.6.12 Added the `EX`, `PX`, `NX` and `XX` options.",
-			"6.0.0 Added the `KEEPTTL` option.",
-			"6.2.0 Added the `GET`, `EXAT` and `PXAT` option.",
-			"7.0.0 Allowed the `NX` and `GET` options to be used together.",
-			"8.4.0 Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options.",
+			"2.6.12 `EX`, `PX`, `NX`, `XX`",
+			"6.0.0 `KEEPTTL`",
+			"6.2.0 `GET`, `EXAT`, `PXAT`",
+			"7.0.0 `NX` together with `GET`",
+			"8.4.0 `IFEQ`, `IFNE`, `IFDEQ`, `IFDNE`",
 		},
 	}, Run: set, Batching: engine.BatchAlways}
 }
@@ -235,8 +235,8 @@ const AdoptFrom = 128 << 10
 func delifeqRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "string", Since: "9.0.0", Complexity: "O(1)",
-		Summary: "Delete a key if its value is a given one",
+		Group: "string", Since: "9.0.0", Complexity: "O(N), N bytes of the value",
+		Summary: "Delete a string that equals value",
 		Syntax:  "key value",
 	}, Run: delifeq}
 }
@@ -254,8 +254,8 @@ func delexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
 		Group: "string", Since: "8.4.0",
-		Complexity: "O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
-		Summary:    "Conditionally removes the specified key based on value or digest comparison.",
+		Complexity: "O(N), N bytes of the value",
+		Summary:    "Delete a string if its value or its digest meets a condition",
 		Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
 	}, Run: delex}
 }
@@ -305,7 +305,7 @@ func setnxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "setnx", Arity: 3, Flags: "write denyoom fast", Keys: "1 OW insert",
 		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Set the value of a key, only if the key does not exist",
+		Summary: "Write a string if its key is absent",
 		Syntax:  "key value",
 	}, Run: setnx}
 }
@@ -323,8 +323,8 @@ func setnx(c *engine.Call) {
 func setexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "setex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
-		Group: "string", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Set the value and expiration of a key",
+		Group: "string", Since: "2.0.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Write a string that expires after seconds",
 		Syntax:  "key seconds value",
 	}, Run: setex, Batching: engine.BatchAlways}
 }
@@ -333,8 +333,8 @@ func setex(c *engine.Call) { setFor(c, engine.Seconds) }
 func psetexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "psetex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
-		Group: "string", Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Set the value and expiration in milliseconds of a key",
+		Group: "string", Since: "2.6.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Write a string that expires after milliseconds",
 		Syntax:  "key milliseconds value",
 	}, Run: psetex, Batching: engine.BatchAlways}
 }
@@ -355,7 +355,7 @@ func getRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Get the value of a key",
+		Summary: "Read a string",
 		Syntax:  "key",
 	}, Run: get}
 }
@@ -374,9 +374,9 @@ func get(c *engine.Call) {
 func getexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "getex", Arity: -2, Flags: "write fast",
-		Keys:  "1 RW access update (RW and UPDATE because it changes the TTL)",
-		Group: "string", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Get the value of a key and optionally set its expiration",
+		Keys:  "1 RW access update (written because the deadline changes)",
+		Group: "string", Since: "6.2.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Read a string and set or remove the deadline of its key",
 		Syntax:  "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
 	}, Run: getex}
 }
@@ -424,7 +424,7 @@ func getdelRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "getdel", Arity: 2, Flags: "write fast", Keys: "1 RW access delete",
 		Group: "string", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Get the value of a key and delete the key",
+		Summary: "Read a string and delete its key",
 		Syntax:  "key",
 	}, Run: getdel}
 }
@@ -445,9 +445,9 @@ func getdel(c *engine.Call) {
 func getsetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "getset", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET` with the `!GET` argument",
+		Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET key value GET`",
 		Complexity: "O(1)",
-		Summary:    "Set the string value of a key and return its old value",
+		Summary:    "Replace a string and return the previous one",
 		Syntax:     "key value",
 	}, Run: getset}
 }
@@ -461,8 +461,8 @@ func mgetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "mget", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO access",
 		Group: "string", Since: "1.0.0", Tips: "request_policy:multi_shard",
-		Complexity: "O(N) where N is the number of keys to retrieve.",
-		Summary:    "Get the values of all the given keys",
+		Complexity: "O(N), N keys",
+		Summary:    "Read several strings",
 		Syntax:     "key [key ...]",
 	}, Run: mget}
 }
@@ -485,8 +485,8 @@ func msetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "mset", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW update",
 		Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:all_succeeded",
-		Complexity: "O(N) where N is the number of keys to set.",
-		Summary:    "Set multiple keys to multiple values",
+		Complexity: "O(N), N keys",
+		Summary:    "Write several strings",
 		Syntax:     "key value [key value ...]",
 	}, Run: mset}
 }
@@ -504,8 +504,8 @@ func msetnxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
 		Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:agg_min",
-		Complexity: "O(N) where N is the number of keys to set.",
-		Summary:    "Set multiple keys to multiple values, only if none of the keys exist",
+		Complexity: "O(N), N keys",
+		Summary:    "Write several strings if all keys are absent",
 		Syntax:     "key value [key value ...]",
 	}, Run: msetnx}
 }
@@ -529,8 +529,8 @@ func msetexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "msetex", Arity: -4, Flags: "write denyoom", Keys: "1/2# OW update",
 		Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard,response_policy:all_succeeded",
-		Complexity: "O(N) where N is the number of keys to set.",
-		Summary:    "Atomically sets multiple string keys with a shared expiration in a single operation. Supports flexible argument parsing where condition and expiration flags can appear in any order.",
+		Complexity: "O(N log D), N keys, D keys with a deadline",
+		Summary:    "Write several strings with one deadline, on a condition that holds for all keys",
 		Syntax:     "numkeys data:(key value)... condition:[NX | XX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 	}, Run: msetex}
 }
@@ -588,7 +588,7 @@ func strlenRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "strlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
 		Group: "string", Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Get the length of the value stored in a key",
+		Summary: "Length of a string in bytes",
 		Syntax:  "key",
 	}, Run: strlen}
 }
@@ -608,8 +608,8 @@ func getrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "getrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
 		Group: "string", Since: "2.4.0",
-		Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
-		Summary:    "Get a substring of the string stored at a key",
+		Complexity: "O(N), N bytes returned",
+		Summary:    "Read the bytes from start to end of a string",
 		Syntax:     "key start end",
 	}, Run: getrange, Batching: engine.BatchAlways}
 }
@@ -646,8 +646,8 @@ func substrRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "substr", Arity: 4, Flags: "readonly", Keys: "1 RO access",
 		Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
-		Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
-		Summary:    "Get a substring of the string stored at a key",
+		Complexity: "O(N), N bytes returned",
+		Summary:    "Former name of GETRANGE",
 		Syntax:     "key start end",
 	}, Run: substr}
 }
@@ -678,8 +678,8 @@ func setrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "setrange", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
 		Group: "string", Since: "2.2.0",
-		Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
-		Summary:    "Overwrite part of a string at key starting at the specified offset",
+		Complexity: "O(N), N bytes written, with the zeros before offset",
+		Summary:    "Overwrite the bytes of a string from offset on",
 		Syntax:     "key offset value",
 	}, Run: setrange}
 }
@@ -716,8 +716,8 @@ func appendCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "append", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW insert",
 		Group: "string", Since: "2.0.0",
-		Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
-		Summary:    "Append a value to a key",
+		Complexity: "O(N) amortized, N bytes appended",
+		Summary:    "Add bytes to the end of a string",
 		Syntax:     "key value",
 	}, Run: appendCommand}
 }
@@ -745,7 +745,7 @@ func incrRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "incr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Increment the integer value of a key by one",
+		Summary: "Add 1 to an integer",
 		Syntax:  "key",
 	}, Run: incr}
 }
@@ -755,7 +755,7 @@ func decrRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "decr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Decrement the integer value of a key by one",
+		Summary: "Subtract 1 from an integer",
 		Syntax:  "key",
 	}, Run: decr}
 }
@@ -765,7 +765,7 @@ func incrbyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "incrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Increment the integer value of a key by the given amount",
+		Summary: "Add increment to an integer",
 		Syntax:  "key increment",
 	}, Run: incrby}
 }
@@ -776,7 +776,7 @@ func decrbyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "decrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Decrement the integer value of a key by the given number",
+		Summary: "Subtract decrement from an integer",
 		Syntax:  "key decrement",
 	}, Run: decrby}
 }
@@ -832,7 +832,7 @@ func incrbyfloatRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "incrbyfloat", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "string", Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Increment the float value of a key by the given amount",
+		Summary: "Add increment to a decimal number",
 		Syntax:  "key increment:double",
 	}, Run: incrbyfloat}
 }
@@ -875,8 +875,8 @@ type lcsOptions struct {
 func lcsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "lcs", Arity: -3, Flags: "readonly", Keys: "1..+1 RO access",
-		Group: "string", Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
-		Summary: "Find longest common substring",
+		Group: "string", Since: "7.0.0", Complexity: "O(N*M), N and M bytes of the two strings",
+		Summary: "Longest common subsequence of two strings, its length, or its matching ranges",
 		Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
 	}, Run: lcs}
 }

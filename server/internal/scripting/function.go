@@ -778,7 +778,7 @@ func callFunction(c *engine.Call, readOnly bool) {
 func fcallRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "fcall", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
-		Keys:  "2# RW access update (We cannot tell how the keys will be used so we assume the worst, RW and UPDATE)",
+		Keys:  "2# RW access update (the code decides what it reads and writes)",
 		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
 		Summary: "Invoke a function",
 		Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
@@ -790,7 +790,7 @@ func fcall(c *engine.Call) { callFunction(c, false) }
 func fcallRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "fcall_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
-		Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
+		Keys:  "2# RO access (the code decides what it reads)",
 		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
 		Summary: "Invoke a read-only function",
 		Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",

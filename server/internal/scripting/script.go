@@ -193,7 +193,7 @@ func runEval(c *engine.Call, s *engine.EvalScript, readOnly bool, keys, args [][
 func evalRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "eval", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
-		Keys:  "2# RW access update (We cannot tell how the keys will be used so we assume the worst, RW and UPDATE)",
+		Keys:  "2# RW access update (the code decides what it reads and writes)",
 		Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
 		Summary: "Execute a Lua script server side",
 		Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
@@ -205,7 +205,7 @@ func eval(c *engine.Call) { evalSource(c, false) }
 func evalRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "eval_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
-		Keys:  "2# RO access (We cannot tell how the keys will be used so we assume the worst, RO and ACCESS)",
+		Keys:  "2# RO access (the code decides what it reads)",
 		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
 		Summary: "Execute a read-only Lua script server side",
 		Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
