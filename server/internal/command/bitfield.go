@@ -144,8 +144,8 @@ func bitfieldRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bitfield", Arity: -2, Flags: "write denyoom",
 		Keys:  "1 RW access update variable_flags (reads with GET, writes with SET and INCRBY)",
-		Group: "bitmap", Since: "3.2.0", Complexity: "O(1) for each subcommand specified",
-		Summary: "Perform arbitrary bitfield integer operations on strings",
+		Group: "bitmap", Since: "3.2.0", Complexity: "O(M), M operations",
+		Summary: "Read and write integers of 1 to 64 bits inside a string",
 		Syntax:  "key operation:[GET encoding offset | write:([OVERFLOW WRAP|SAT|FAIL] write_operation:(SET encoding offset value:integer | INCRBY encoding offset increment))]...",
 	}, Run: bitfield}
 }
@@ -155,8 +155,8 @@ func bitfield(c *engine.Call) { bitfieldWith(c, false) }
 func bitfieldRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bitfield_ro", Arity: -2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "bitmap", Since: "6.0.0", Complexity: "O(1) for each subcommand specified",
-		Summary: "Perform arbitrary bitfield integer operations on strings. Read-only variant of BITFIELD",
+		Group: "bitmap", Since: "6.0.0", Complexity: "O(M), M operations",
+		Summary: "Read integers of 1 to 64 bits inside a string",
 		Syntax:  "key [GET encoding offset [GET encoding offset ...]]",
 	}, Run: bitfieldRo}
 }

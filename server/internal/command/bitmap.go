@@ -50,7 +50,7 @@ func getbitRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "getbit", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Returns the bit value at offset in the string value stored at key",
+		Summary: "Bit at offset",
 		Syntax:  "key offset",
 	}, Run: getbit}
 }
@@ -74,8 +74,8 @@ func getbit(c *engine.Call) {
 func setbitRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "setbit", Arity: 4, Flags: "write denyoom", Keys: "1 RW access update",
-		Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Sets or clears the bit at offset in the string value stored at key",
+		Group: "bitmap", Since: "2.2.0", Complexity: "O(1), or O(N) if the string grows by N bytes",
+		Summary: "Set the bit at offset to 0 or 1",
 		Syntax:  "key offset value:integer",
 	}, Run: setbit}
 }
@@ -127,10 +127,10 @@ func openBits(c *engine.Call, key []byte, last int) (e *keyspace.Entry, s *keysp
 func bitopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bitop", Arity: -4, Flags: "write denyoom", Keys: "2 OW update; 3..-1 RO access",
-		Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
-		Summary: "Perform bitwise operations between strings",
+		Group: "bitmap", Since: "2.6.0", Complexity: "O(N*K), N bytes of the longest of K strings",
+		Summary: "Combine strings bit by bit and store the result in destkey",
 		Syntax:  "operation destkey key [key ...]",
-		History: []string{"8.2.0 Added the `DIFF`, `DIFF1`, `ANDOR`, and `ONE` operations."},
+		History: []string{"8.2.0 `DIFF`, `DIFF1`, `ANDOR`, `ONE`"},
 	}, Run: bitop}
 }
 
@@ -305,10 +305,10 @@ func (r bitRange) within(bytes int) (lo, hi int64) {
 func bitcountRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bitcount", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-		Group: "bitmap", Since: "2.6.0", Complexity: "O(N)",
-		Summary: "Count set bits in a string",
+		Group: "bitmap", Since: "2.6.0", Complexity: "O(N), N bytes counted",
+		Summary: "Number of bits that are set in a string or a part of it",
 		Syntax:  "key index:[start end index_unit:[BYTE|BIT]@7.0.0]",
-		History: []string{"7.0.0 Added the `BYTE|BIT` option."},
+		History: []string{"7.0.0 `BYTE`, `BIT`"},
 	}, Run: bitcount}
 }
 
@@ -364,10 +364,10 @@ func CountBits(b []byte, lo, hi int64) (n int64) {
 func bitposRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bitpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-		Group: "bitmap", Since: "2.8.7", Complexity: "O(N)",
-		Summary: "Find first bit set or clear in a string",
+		Group: "bitmap", Since: "2.8.7", Complexity: "O(N), N bytes searched",
+		Summary: "Offset of the first bit that is 0, or 1, in a string or a part of it",
 		Syntax:  "key bit index:[start end_index:[end index_unit:[BYTE|BIT]@7.0.0]]",
-		History: []string{"7.0.0 Added the `BYTE|BIT` option."},
+		History: []string{"7.0.0 `BYTE`, `BIT`"},
 	}, Run: bitpos}
 }
 

@@ -85,10 +85,10 @@ func geoaddRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "geoadd", Arity: -5, Flags: "write denyoom", Keys: "1 RW update",
 		Group: "geo", Since: "3.2.0",
-		Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
-		Summary:    "Add one or more geospatial items in the geospatial index represented using a sorted set",
+		Complexity: "O(M log N), M members given, N members of the sorted set",
+		Summary:    "Add members with positions, or change the positions of members",
 		Syntax:     "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] longitude latitude member [longitude latitude member ...]",
-		History:    []string{"6.2.0 Added the `CH`, `NX` and `XX` options."},
+		History:    []string{"6.2.0 `CH`, `NX`, `XX`"},
 	}, Run: geoadd}
 }
 
@@ -135,8 +135,8 @@ func pointOf(s *zset.Set, member []byte) (p geo.Point, ok bool) {
 func geoposRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "geopos", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.0", Complexity: "O(N) where N is the number of members requested.",
-		Summary: "Returns longitude and latitude of members of a geospatial index",
+		Group: "geo", Since: "3.2.0", Complexity: "O(M), M members given",
+		Summary: "Positions of members",
 		Syntax:  "key member [member ...]",
 	}, Run: geopos}
 }
@@ -193,8 +193,8 @@ func replyDistance(c *engine.Call, d float64) {
 func geodistRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "geodist", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.0", Complexity: "O(log(N))",
-		Summary: "Returns the distance between two members of a geospatial index",
+		Group: "geo", Since: "3.2.0", Complexity: "O(1)",
+		Summary: "Distance between two members",
 		Syntax:  "key member1 member2 unit:[M|KM|FT|MI]",
 	}, Run: geodist}
 }
@@ -225,8 +225,8 @@ func geohashRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "geohash", Arity: -2, Flags: "readonly", Keys: "1 RO access",
 		Group: "geo", Since: "3.2.0",
-		Complexity: "O(log(N)) for each member requested, where N is the number of elements in the sorted set.",
-		Summary:    "Returns members of a geospatial index as standard geohash strings",
+		Complexity: "O(M), M members given",
+		Summary:    "Positions of members as geohashes of 11 characters",
 		Syntax:     "key member [member ...]",
 	}, Run: geohash}
 }
@@ -345,13 +345,13 @@ func georadiusRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "georadius", Arity: -6, Flags: "write denyoom",
 		Keys:  "1 RO access; STORE@6 OW update; STOREDIST@6 OW update",
-		Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
-		Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
-		Summary:    "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a point",
+		Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMLONLAT` and `BYRADIUS`",
+		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
+		Summary:    "Members up to radius away from a position",
 		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
 		History: []string{
-			"6.2.0 Added the `ANY` option for `COUNT`.",
-			"7.0.0 Added support for uppercase unit names.",
+			"6.2.0 `ANY`",
+			"7.0.0 Units in upper case",
 		},
 	}, Run: georadius}
 }
@@ -361,11 +361,11 @@ func georadius(c *engine.Call) { georadiusWith(c, true) }
 func georadiusRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "georadius_ro", Arity: -6, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with the `BYRADIUS` argument",
-		Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
-		Summary:    "A read-only variant for GEORADIUS",
+		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with `FROMLONLAT` and `BYRADIUS`",
+		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
+		Summary:    "As GEORADIUS, without STORE",
 		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC]",
-		History:    []string{"6.2.0 Added the `ANY` option for `COUNT`."},
+		History:    []string{"6.2.0 `ANY`"},
 	}, Run: georadiusRo}
 }
 
@@ -388,11 +388,11 @@ func georadiusbymemberRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "georadiusbymember", Arity: -5, Flags: "write denyoom",
 		Keys:  "1 RO access; STORE@5 OW update; STOREDIST@5 OW update",
-		Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
-		Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
-		Summary:    "Query a sorted set representing a geospatial index to fetch members matching a given maximum distance from a member",
+		Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMMEMBER` and `BYRADIUS`",
+		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
+		Summary:    "Members up to radius away from member",
 		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
-		History:    []string{"7.0.0 Added support for uppercase unit names."},
+		History:    []string{"7.0.0 Units in upper case"},
 	}, Run: georadiusbymember}
 }
 
@@ -401,9 +401,9 @@ func georadiusbymember(c *engine.Call) { georadiusbymemberWith(c, true) }
 func georadiusbymemberRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "georadiusbymember_ro", Arity: -5, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
-		Complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
-		Summary:    "A read-only variant for GEORADIUSBYMEMBER",
+		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with `FROMMEMBER` and `BYRADIUS`",
+		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
+		Summary:    "As GEORADIUSBYMEMBER, without STORE",
 		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC]",
 	}, Run: georadiusbymemberRo}
 }
@@ -443,10 +443,10 @@ func geosearchRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "geosearch", Arity: -7, Flags: "readonly", Keys: "1 RO access",
 		Group: "geo", Since: "6.2.0",
-		Complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
-		Summary:    "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle.",
+		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
+		Summary:    "Members inside a circle or a box around a position or a member",
 		Syntax:     "key from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI)) order:[ASC|DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
-		History:    []string{"7.0.0 Added support for uppercase unit names."},
+		History:    []string{"7.0.0 Units in upper case"},
 	}, Run: geosearch}
 }
 
@@ -459,10 +459,10 @@ func geosearchstoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "geosearchstore", Arity: -8, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
 		Group: "geo", Since: "6.2.0",
-		Complexity: "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape",
-		Summary:    "Query a sorted set representing a geospatial index to fetch members inside an area of a box or a circle, and store the result in another key.",
+		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
+		Summary:    "Store the result of GEOSEARCH in destination",
 		Syntax:     "destination source from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI)) order:[ASC|DESC] count:[COUNT count [ANY]] [STOREDIST]",
-		History:    []string{"7.0.0 Added support for uppercase unit names."},
+		History:    []string{"7.0.0 Units in upper case"},
 	}, Run: geosearchstore}
 }
 

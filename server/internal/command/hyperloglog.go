@@ -76,8 +76,8 @@ func rewrite(c *engine.Call, e *keyspace.Entry, b []byte) *keyspace.Entry {
 func pfaddRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pfadd", Arity: -2, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(1) to add every element.",
-		Summary: "Adds the specified elements to the specified HyperLogLog.",
+		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(M), M elements given",
+		Summary: "Add elements to a HyperLogLog",
 		Syntax:  "key [element [element ...]]",
 	}, Run: pfadd}
 }
@@ -178,8 +178,8 @@ func pfcountRow() engine.Command {
 		Name: "pfcount", Arity: -2, Flags: "readonly may_replicate",
 		Keys:  "1..-1 RW access (written when it stores the estimate in the value)",
 		Group: "hyperloglog", Since: "2.8.9",
-		Complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
-		Summary:    "Return the approximated cardinality of the set(s) observed by the HyperLogLog at key(s).",
+		Complexity: "O(1) for one key with a stored estimate, else O(K), K keys of 16384 registers each",
+		Summary:    "Estimate how many different elements were added to HyperLogLogs",
 		Syntax:     "key [key ...]",
 	}, Run: pfcount}
 }
@@ -221,8 +221,8 @@ func pfcount(c *engine.Call) {
 func pfmergeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pfmerge", Arity: -2, Flags: "write denyoom", Keys: "1 RW access insert; 2..-1 RO access",
-		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
-		Summary: "Merge N different HyperLogLogs into a single one.",
+		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(K), K keys of 16384 registers each",
+		Summary: "Merge HyperLogLogs into destkey",
 		Syntax:  "destkey sourcekey [sourcekey ...]",
 	}, Run: pfmerge}
 }
@@ -263,8 +263,8 @@ func pfmerge(c *engine.Call) {
 func pfdebugRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pfdebug", Arity: 3, Flags: "write denyoom admin", Keys: "2 RW access",
-		Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "N/A",
-		Summary: "Internal commands for debugging HyperLogLog values",
+		Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "O(1)",
+		Summary: "Inner state of a HyperLogLog, for tests",
 		Syntax:  "subcommand key",
 	}, Run: pfdebug}
 }
@@ -329,8 +329,8 @@ func pfdebug(c *engine.Call) {
 func pfselftestRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pfselftest", Arity: 1, Flags: "admin",
-		Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "N/A",
-		Summary: "An internal command for testing HyperLogLog values",
+		Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "O(1), ten million insertions",
+		Summary: "Test the algorithm of HyperLogLogs",
 	}, Run: pfselftest}
 }
 

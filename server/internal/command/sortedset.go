@@ -54,13 +54,13 @@ func zaddRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zadd", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
 		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
-		Summary:    "Add one or more members to a sorted set, or update its score if it already exists",
+		Complexity: "O(M log N), M members given, N members of the sorted set",
+		Summary:    "Add members with scores, or change the scores of members",
 		Syntax:     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] score member [score member ...]",
 		History: []string{
-			"2.4.0 Accepts multiple elements.",
-			"3.0.2 Added the `XX`, `NX`, `CH` and `INCR` options.",
-			"6.2.0 Added the `GT` and `LT` options.",
+			"2.4.0 Several members",
+			"3.0.2 `XX`, `NX`, `CH`, `INCR`",
+			"6.2.0 `GT`, `LT`",
 		},
 	}, Run: zadd}
 }
@@ -71,8 +71,8 @@ func zincrbyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(log(N)) where N is the number of elements in the sorted set.",
-		Summary:    "Increment the score of a member in a sorted set",
+		Complexity: "O(log N), N members of the sorted set",
+		Summary:    "Add increment to the score of member, which begins at 0",
 		Syntax:     "key increment member",
 	}, Run: zincrby}
 }
@@ -273,7 +273,7 @@ func zcardRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zcard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
 		Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
-		Summary: "Get the number of members in a sorted set",
+		Summary: "Number of members of a sorted set",
 		Syntax:  "key",
 	}, Run: zcard}
 }
@@ -297,7 +297,7 @@ func zscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zscore", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
-		Summary: "Get the score associated with the given member in a sorted set",
+		Summary: "Score of member",
 		Syntax:  "key member",
 	}, Run: zscore}
 }
@@ -326,8 +326,8 @@ func zscoreOf(c *engine.Call, s *zset.Set, member []byte) {
 func zmscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zmscore", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "6.2.0", Complexity: "O(N) where N is the number of members being requested.",
-		Summary: "Get the score associated with the given members in a sorted set",
+		Group: "sorted-set", Since: "6.2.0", Complexity: "O(M), M members given",
+		Summary: "Scores of several members",
 		Syntax:  "key member [member ...]",
 	}, Run: zmscore}
 }
@@ -350,10 +350,10 @@ func zmscore(c *engine.Call) {
 func zrankRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.0.0", Complexity: "O(log(N))",
-		Summary: "Determine the index of a member in a sorted set",
+		Group: "sorted-set", Since: "2.0.0", Complexity: "O(log N), N members of the sorted set",
+		Summary: "Number of members before member, in ascending order",
 		Syntax:  "key member [WITHSCORE]",
-		History: []string{"7.2.0 Added the optional `WITHSCORE` argument."},
+		History: []string{"7.2.0 `WITHSCORE`"},
 	}, Run: zrank}
 }
 
@@ -362,10 +362,10 @@ func zrank(c *engine.Call) { zrankFrom(c, false) }
 func zrevrankRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrevrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.0.0", Complexity: "O(log(N))",
-		Summary: "Determine the index of a member in a sorted set, with scores ordered from high to low",
+		Group: "sorted-set", Since: "2.0.0", Complexity: "O(log N), N members of the sorted set",
+		Summary: "Number of members behind member, in ascending order",
 		Syntax:  "key member [WITHSCORE]",
-		History: []string{"7.2.0 Added the optional `WITHSCORE` argument."},
+		History: []string{"7.2.0 `WITHSCORE`"},
 	}, Run: zrevrank}
 }
 
@@ -411,10 +411,10 @@ func zremRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
 		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.",
-		Summary:    "Remove one or more members from a sorted set",
+		Complexity: "O(M log N), M members given, N members of the sorted set",
+		Summary:    "Remove members from a sorted set",
 		Syntax:     "key member [member ...]",
-		History:    []string{"2.4.0 Accepts multiple elements."},
+		History:    []string{"2.4.0 Several members"},
 	}, Run: zrem}
 }
 
@@ -447,8 +447,8 @@ func zrandmemberRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
 		Group: "sorted-set", Since: "6.2.0", Tips: "nondeterministic_output",
-		Complexity: "O(N) where N is the number of elements returned",
-		Summary:    "Get one or multiple random elements from a sorted set",
+		Complexity: "O(M log N), M members returned, N of the sorted set",
+		Summary:    "Choose random members, different ones or, for a negative count, with repetitions",
 		Syntax:     "key options:[count [WITHSCORES]]",
 	}, Run: zrandmember}
 }
@@ -561,8 +561,8 @@ func zscanRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
 		Group: "sorted-set", Since: "2.8.0", Tips: "nondeterministic_output",
-		Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection..",
-		Summary:    "Incrementally iterate sorted sets elements and associated scores",
+		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N members of the sorted set",
+		Summary:    "Iterate over the members of a sorted set in steps of about COUNT",
 		Syntax:     "key cursor [MATCH pattern] [COUNT count]",
 	}, Run: zscan}
 }

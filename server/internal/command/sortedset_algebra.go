@@ -104,8 +104,8 @@ func zunionRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zunion", Arity: -3, Flags: "readonly", Keys: "1# RO access",
 		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
-		Summary:    "Add multiple sorted sets",
+		Complexity: "O(N log N), N members of all sorted sets",
+		Summary:    "Members that any of the sorted sets has, with the combination of their scores",
 		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
 	}, Run: zunion}
 }
@@ -116,8 +116,8 @@ func zinterRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zinter", Arity: -3, Flags: "readonly", Keys: "1# RO access",
 		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
-		Summary:    "Intersect multiple sorted sets",
+		Complexity: "O(N*K + M log M), N members of the smallest of K sorted sets, M returned",
+		Summary:    "Members that all sorted sets have, with the combination of their scores",
 		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
 	}, Run: zinter}
 }
@@ -128,8 +128,8 @@ func zdiffRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zdiff", Arity: -3, Flags: "readonly", Keys: "1# RO access",
 		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
-		Summary:    "Subtract multiple sorted sets",
+		Complexity: "O(min(N*K, S) + M log M), N members of the first of K sorted sets, S of all, M returned",
+		Summary:    "Members of the first sorted set that no other one has",
 		Syntax:     "numkeys key [key ...] [WITHSCORES]",
 	}, Run: zdiff}
 }
@@ -156,8 +156,8 @@ func zunionstoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zunionstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
 		Group: "sorted-set", Since: "2.0.0",
-		Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
-		Summary:    "Add multiple sorted sets and store the resulting sorted set in a new key",
+		Complexity: "O(N log N), N members of all sorted sets",
+		Summary:    "Store the result of ZUNION in destination",
 		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
 	}, Run: zunionstore}
 }
@@ -168,8 +168,8 @@ func zinterstoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zinterstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
 		Group: "sorted-set", Since: "2.0.0",
-		Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
-		Summary:    "Intersect multiple sorted sets and store the resulting sorted set in a new key",
+		Complexity: "O(N*K + M log M), N members of the smallest of K sorted sets, M stored",
+		Summary:    "Store the result of ZINTER in destination",
 		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
 	}, Run: zinterstore}
 }
@@ -180,8 +180,8 @@ func zdiffstoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zdiffstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
 		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
-		Summary:    "Subtract multiple sorted sets and store the resulting sorted set in a new key",
+		Complexity: "O(min(N*K, S) + M log M), N members of the first of K sorted sets, S of all, M stored",
+		Summary:    "Store the result of ZDIFF in destination",
 		Syntax:     "destination numkeys key [key ...]",
 	}, Run: zdiffstore}
 }
@@ -205,8 +205,8 @@ func zintercardRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
 		Group: "sorted-set", Since: "7.0.0",
-		Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
-		Summary:    "Intersect multiple sorted sets and return the cardinality of the result",
+		Complexity: "O(N*K), N members of the smallest of K sorted sets",
+		Summary:    "Number of members that all sorted sets have, counted up to limit",
 		Syntax:     "numkeys key [key ...] [LIMIT limit]",
 	}, Run: zintercard}
 }

@@ -61,8 +61,8 @@ func zaddexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "sorted-set", Since: engine.ExtensionSince,
-		Complexity: "O(log(N)) for each item added or trimmed, where N is the number of elements in the sorted set.",
-		Summary:    "Add members to a sorted set or update their scores, with a time to live, a maximum length, or tickets for scores",
+		Complexity: "O((M + T) log N), M members given, T trimmed, N members of the sorted set",
+		Summary:    "Add members with scores, with a time to live, a maximum length, or tickets for scores",
 		Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
 			"expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [ENX] " +
 			"[MAXLEN length:(count end:[MIN|MAX] [REJECT])] " +

@@ -25,8 +25,8 @@ func zpopminRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zpopmin", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
 		Group: "sorted-set", Since: "5.0.0",
-		Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-		Summary:    "Remove and return members with the lowest scores in a sorted set",
+		Complexity: "O(M log N), M members removed, N members of the sorted set",
+		Summary:    "Remove the members with the lowest scores",
 		Syntax:     "key [count]",
 	}, Run: zpopmin}
 }
@@ -37,8 +37,8 @@ func zpopmaxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zpopmax", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
 		Group: "sorted-set", Since: "5.0.0",
-		Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-		Summary:    "Remove and return members with the highest scores in a sorted set",
+		Complexity: "O(M log N), M members removed, N members of the sorted set",
+		Summary:    "Remove the members with the highest scores",
 		Syntax:     "key [count]",
 	}, Run: zpopmax}
 }
@@ -106,8 +106,8 @@ func zmpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
 		Group: "sorted-set", Since: "7.0.0",
-		Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-		Summary:    "Remove and return members with scores in a sorted set",
+		Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
+		Summary:    "Remove up to count members from an end of the first sorted set that has any",
 		Syntax:     "numkeys key [key ...] where:MIN|MAX [COUNT count]",
 	}, Run: zmpop}
 }
@@ -176,8 +176,8 @@ func bzmpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bzmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
 		Group: "sorted-set", Since: "7.0.0",
-		Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-		Summary:    "Remove and return members with scores in a sorted set or block until one is available",
+		Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
+		Summary:    "As ZMPOP, and wait up to timeout seconds for a member",
 		Syntax:     "timeout numkeys key [key ...] where:MIN|MAX [COUNT count]",
 	}, Run: bzmpop}
 }
@@ -203,10 +203,10 @@ func bzpopminRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bzpopmin", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
 		Group: "sorted-set", Since: "5.0.0",
-		Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-		Summary:    "Remove and return the member with the lowest score from one or more sorted sets, or block until one is available",
+		Complexity: "O(K + log N), K keys, N members of the sorted set",
+		Summary:    "Remove the first member of the first sorted set that has one, and wait up to timeout seconds for it",
 		Syntax:     "key [key ...] timeout",
-		History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+		History:    []string{"6.0.0 `timeout` with a fraction"},
 	}, Run: bzpopmin}
 }
 
@@ -216,10 +216,10 @@ func bzpopmaxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bzpopmax", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
 		Group: "sorted-set", Since: "5.0.0",
-		Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-		Summary:    "Remove and return the member with the highest score from one or more sorted sets, or block until one is available",
+		Complexity: "O(K + log N), K keys, N members of the sorted set",
+		Summary:    "Remove the last member of the first sorted set that has one, and wait up to timeout seconds for it",
 		Syntax:     "key [key ...] timeout",
-		History:    []string{"6.0.0 `timeout` is interpreted as a double instead of an integer."},
+		History:    []string{"6.0.0 `timeout` with a fraction"},
 	}, Run: bzpopmax}
 }
 

@@ -193,10 +193,10 @@ func zrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
 		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
-		Summary:    "Return a range of members in a sorted set",
+		Complexity: "O(log N + M), N members of the sorted set, M returned",
+		Summary:    "Members from start to stop, which are ranks, scores or members",
 		Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [LIMIT offset count]@6.2.0 [WITHSCORES]",
-		History:    []string{"6.2.0 Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."},
+		History:    []string{"6.2.0 `REV`, `BYSCORE`, `BYLEX`, `LIMIT`"},
 	}, Run: zrange, Batching: engine.BatchAlways}
 }
 
@@ -205,11 +205,11 @@ func zrange(c *engine.Call) { zrangeReply(c, zrangeOptions{}, openOrder|openScor
 func zrangebyscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "1.0.5", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
-		Summary:    "Return a range of members in a sorted set, by score",
+		Group: "sorted-set", Since: "1.0.5", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key min max BYSCORE`",
+		Complexity: "O(log N + M), N members of the sorted set, M returned",
+		Summary:    "Members with a score from min to max",
 		Syntax:     "key min max [WITHSCORES@2.0.0] [LIMIT offset count]",
-		History:    []string{"2.0.0 Added the `WITHSCORES` modifier."},
+		History:    []string{"2.0.0 `WITHSCORES`"},
 	}, Run: zrangebyscore, Batching: engine.BatchAlways}
 }
 
@@ -218,9 +218,9 @@ func zrangebyscore(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byScore}, 
 func zrangebylexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
-		Summary:    "Return a range of members in a sorted set, by lexicographical range",
+		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key min max BYLEX`",
+		Complexity: "O(log N + M), N members of the sorted set, M returned",
+		Summary:    "Members from min to max by their bytes, if all scores are equal",
 		Syntax:     "key min:string max:string [LIMIT offset count]",
 	}, Run: zrangebylex, Batching: engine.BatchAlways}
 }
@@ -230,9 +230,9 @@ func zrangebylex(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byLex}, open
 func zrevrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` argument",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
-		Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
+		Group: "sorted-set", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key start stop REV`",
+		Complexity: "O(log N + M), N members of the sorted set, M returned",
+		Summary:    "Members at the ranks start to stop, counted from the highest score",
 		Syntax:     "key start stop [WITHSCORES]",
 	}, Run: zrevrange, Batching: engine.BatchAlways}
 }
@@ -242,11 +242,11 @@ func zrevrange(c *engine.Call) { zrangeReply(c, zrangeOptions{rev: true}, openSc
 func zrevrangebyscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrevrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
-		Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
+		Group: "sorted-set", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key max min BYSCORE REV`",
+		Complexity: "O(log N + M), N members of the sorted set, M returned",
+		Summary:    "Members with a score from max down to min",
 		Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
-		History:    []string{"2.1.6 `min` and `max` can be exclusive."},
+		History:    []string{"2.1.6 Bounds that are excluded"},
 	}, Run: zrevrangebyscore, Batching: engine.BatchAlways}
 }
 
@@ -257,9 +257,9 @@ func zrevrangebyscore(c *engine.Call) {
 func zrevrangebylexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrevrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).",
-		Summary:    "Return a range of members in a sorted set, by lexicographical range, ordered from higher to lower strings.",
+		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key max min BYLEX REV`",
+		Complexity: "O(log N + M), N members of the sorted set, M returned",
+		Summary:    "Members from max down to min by their bytes, if all scores are equal",
 		Syntax:     "key max:string min:string [LIMIT offset count]",
 	}, Run: zrevrangebylex, Batching: engine.BatchAlways}
 }
@@ -301,8 +301,8 @@ func zrangestoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zrangestore", Arity: -5, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
 		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
-		Summary:    "Store a range of members from sorted set into another key",
+		Complexity: "O(log N + M), N members of the sorted set, M stored",
+		Summary:    "Store a range of the sorted set src in dst",
 		Syntax:     "dst src min:string max:string sortby:[BYSCORE|BYLEX] [REV] [LIMIT offset count]",
 	}, Run: zrangestore}
 }
@@ -333,8 +333,8 @@ func zcountRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "sorted-set", Since: "2.0.0",
-		Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-		Summary:    "Count the members in a sorted set with scores within the given values",
+		Complexity: "O(log N), N members of the sorted set",
+		Summary:    "Number of members with a score from min to max",
 		Syntax:     "key min max",
 	}, Run: zcount}
 }
@@ -345,8 +345,8 @@ func zlexcountRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zlexcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "sorted-set", Since: "2.8.9",
-		Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-		Summary:    "Count the number of members in a sorted set between a given lexicographical range",
+		Complexity: "O(log N), N members of the sorted set",
+		Summary:    "Number of members from min to max by their bytes, if all scores are equal",
 		Syntax:     "key min:string max:string",
 	}, Run: zlexcount}
 }
@@ -375,8 +375,8 @@ func zremrangebyrankRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zremrangebyrank", Arity: 4, Flags: "write", Keys: "1 RW delete",
 		Group: "sorted-set", Since: "2.0.0",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
-		Summary:    "Remove all members in a sorted set within the given indexes",
+		Complexity: "O(log N + M), N members of the sorted set, M removed",
+		Summary:    "Remove the members at the ranks start to stop",
 		Syntax:     "key start stop",
 	}, Run: zremrangebyrank, Batching: engine.BatchAlways}
 }
@@ -387,8 +387,8 @@ func zremrangebyscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zremrangebyscore", Arity: 4, Flags: "write", Keys: "1 RW delete",
 		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
-		Summary:    "Remove all members in a sorted set within the given scores",
+		Complexity: "O(log N + M), N members of the sorted set, M removed",
+		Summary:    "Remove the members with a score from min to max",
 		Syntax:     "key min max",
 	}, Run: zremrangebyscore, Batching: engine.BatchAlways}
 }
@@ -399,8 +399,8 @@ func zremrangebylexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zremrangebylex", Arity: 4, Flags: "write", Keys: "1 RW delete",
 		Group: "sorted-set", Since: "2.8.9",
-		Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.",
-		Summary:    "Remove all members in a sorted set between the given lexicographical range",
+		Complexity: "O(log N + M), N members of the sorted set, M removed",
+		Summary:    "Remove the members from min to max by their bytes, if all scores are equal",
 		Syntax:     "key min:string max:string",
 	}, Run: zremrangebylex, Batching: engine.BatchAlways}
 }

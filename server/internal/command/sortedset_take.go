@@ -105,8 +105,8 @@ func zpopbyscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zpopbyscore", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
 		Group: "sorted-set", Since: engine.ExtensionSince,
-		Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-		Summary:    "Remove and return the lowest or highest members within a range of scores",
+		Complexity: "O(M log N), N members of the sorted set, M removed",
+		Summary:    "Remove the lowest or highest members with a score from min to max, and return them",
 		Syntax:     "key min max [MAX] [COUNT count]",
 	}, Run: zpopbyscore}
 }
@@ -117,8 +117,8 @@ func zclaimRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zclaim", Arity: -5, Flags: "write denyoom fast", Keys: "1 RW access update",
 		Group: "sorted-set", Since: engine.ExtensionSince,
-		Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements claimed.",
-		Summary:    "Give the lowest members within a range of scores a new score, and return them",
+		Complexity: "O(M log N), N members of the sorted set, M claimed",
+		Summary:    "Give the lowest members with a score from min to max a new score, and return them",
 		Syntax:     "key min max newscore [COUNT count] [LEASE]",
 	}, Run: zclaim}
 }
@@ -146,8 +146,8 @@ func bzpopbyscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bzpopbyscore", Arity: -6, Flags: "write blocking", Keys: "2# RW access delete",
 		Group: "sorted-set", Since: engine.ExtensionSince,
-		Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-		Summary:    "Remove and return the lowest or highest members within a range of scores, or block until there are some",
+		Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
+		Summary:    "As ZPOPBYSCORE, and wait up to timeout seconds for members",
 		Syntax:     "timeout numkeys key [key ...] min max [MAX] [COUNT count]",
 	}, Run: bzpopbyscore}
 }
@@ -158,8 +158,8 @@ func bzclaimRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bzclaim", Arity: -7, Flags: "write denyoom blocking", Keys: "2# RW access update",
 		Group: "sorted-set", Since: engine.ExtensionSince,
-		Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements claimed.",
-		Summary:    "Give the lowest members within a range of scores a new score, and return them, or block until there are some",
+		Complexity: "O(K + M log N), K keys, N members of the sorted set, M claimed",
+		Summary:    "As ZCLAIM, and wait up to timeout seconds for members",
 		Syntax:     "timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
 	}, Run: bzclaim}
 }
@@ -200,8 +200,8 @@ func zremifeqRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
 		Group: "sorted-set", Since: engine.ExtensionSince,
-		Complexity: "O(M*log(N)) with N being the number of elements in the sorted set, and M being the number of elements removed.",
-		Summary:    "Remove members from a sorted set whose scores are still the given ones",
+		Complexity: "O(M log N), M members given, N members of the sorted set",
+		Summary:    "Remove the members that have the given scores",
 		Syntax:     "key score member [score member ...]",
 	}, Run: zremifeq}
 }
