@@ -15,8 +15,8 @@ func ACLCommands() []engine.Command {
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "acl", Arity: -2,
-			Group: "server", Since: "6.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for Access List Control commands ",
+			Group: "server", Since: "6.0.0", Complexity: "That of the subcommand",
+			Summary: "Users, their rules and the log of denials",
 		}, Subcommands: []engine.Command{
 			aclCatRow(),
 			aclDeluserRow(),
@@ -38,8 +38,8 @@ func ACLCommands() []engine.Command {
 func aclCatRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|cat", Arity: -2, Flags: "noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(1) since the categories and commands are a fixed set.",
-		Summary: "List the ACL categories or the commands inside a category",
+		Group: "server", Since: "6.0.0", Complexity: "O(N), N commands of the server",
+		Summary: "Categories of commands, or the commands of one",
 		Syntax:  "[categoryname]",
 	}, Run: aclCat}
 }
@@ -72,8 +72,8 @@ func aclCat(c *engine.Call) {
 func aclDeluserRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|deluser", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(1) amortized time considering the typical user.",
-		Summary: "Remove the specified ACL users and the associated rules",
+		Group: "server", Since: "6.0.0", Complexity: "O(U*N), U users given, N connections",
+		Summary: "Delete users and close their connections",
 		Syntax:  "username [username ...]",
 	}, Run: aclDeluser}
 }
@@ -102,8 +102,8 @@ func aclDeluser(c *engine.Call) {
 func aclDryrunRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|dryrun", Arity: -4, Flags: "admin noscript loading stale",
-		Group: "server", Since: "7.0.0", Complexity: "O(1).",
-		Summary: "Returns whether the user can execute the given command without executing the command.",
+		Group: "server", Since: "7.0.0", Complexity: "O(R), R rules of the user",
+		Summary: "Whether a user may run a command, which is not run",
 		Syntax:  "username command [arg [arg ...]]",
 	}, Run: aclDryrun}
 }
@@ -141,7 +141,7 @@ func aclGenpassRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|genpass", Arity: -2, Flags: "noscript loading stale",
 		Group: "server", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Generate a pseudorandom secure password to use for ACL users",
+		Summary: "Make a random password of hexadecimal digits",
 		Syntax:  "[bits]",
 	}, Run: aclGenpass}
 }
@@ -174,12 +174,12 @@ func aclGetuserRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|getuser", Arity: 3, Flags: "admin noscript loading stale",
 		Group: "server", Since: "6.0.0",
-		Complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
-		Summary:    "Get the rules for a specific ACL user",
+		Complexity: "O(R), R rules and passwords of the user",
+		Summary:    "Flags, passwords and rules of a user",
 		Syntax:     "username",
 		History: []string{
-			"6.2.0 Added Pub/Sub channel patterns.",
-			"7.0.0 Added selectors and changed the format of key and channel patterns from a list to their rule representation.",
+			"6.2.0 Patterns of channels",
+			"7.0.0 Selectors; patterns of keys and channels as rules instead of lists",
 		},
 	}, Run: aclGetuser}
 }
@@ -226,7 +226,7 @@ func aclHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|help", Arity: 2, Flags: "loading stale",
 		Group: "server", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: aclHelp}
 }
 
@@ -262,8 +262,8 @@ func aclHelp(c *engine.Call) {
 func aclListRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|list", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
-		Summary: "List the current ACL rules in ACL config file format",
+		Group: "server", Since: "6.0.0", Complexity: "O(R), R rules of all users",
+		Summary: "Each user as a line of the ACL file",
 	}, Run: aclList}
 }
 
@@ -282,8 +282,8 @@ const errNoACLFile = "ERR This Redis instance is not configured to use an ACL fi
 func aclLoadRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|load", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
-		Summary: "Reload the ACLs from the configured ACL file",
+		Group: "server", Since: "6.0.0", Complexity: "O(R), R rules in the file",
+		Summary: "Replace the users by those in the ACL file",
 	}, Run: aclLoad}
 }
 
@@ -302,10 +302,10 @@ func aclLoad(c *engine.Call) {
 func aclLogRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|log", Arity: -2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
-		Summary: "List latest events denied because of ACLs in place",
+		Group: "server", Since: "6.0.0", Complexity: "O(N), N entries returned",
+		Summary: "Latest denials, or forget them",
 		Syntax:  "operation:[count | RESET]",
-		History: []string{"7.2.0 Added entry ID, timestamp created, and timestamp last updated."},
+		History: []string{"7.2.0 Fields `entry-id`, `timestamp-created`, `timestamp-last-updated`"},
 	}, Run: aclLog}
 }
 
@@ -358,8 +358,8 @@ func aclLog(c *engine.Call) {
 func aclSaveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|save", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
-		Summary: "Save the current ACL rules in the configured ACL file",
+		Group: "server", Since: "6.0.0", Complexity: "O(R), R rules of all users",
+		Summary: "Write the users to the ACL file",
 	}, Run: aclSave}
 }
 
@@ -379,12 +379,12 @@ func aclSave(c *engine.Call) {
 func aclSetuserRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|setuser", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of rules provided.",
-		Summary: "Modify or create the rules for a specific ACL user",
+		Group: "server", Since: "6.0.0", Complexity: "O(R), R rules given",
+		Summary: "Change the rules of a user, or create it",
 		Syntax:  "username [rule [rule ...]]",
 		History: []string{
-			"6.2.0 Added Pub/Sub channel patterns.",
-			"7.0.0 Added selectors and key based permissions.",
+			"6.2.0 Patterns of channels",
+			"7.0.0 Selectors, and permissions to read or write keys",
 		},
 	}, Run: aclSetuser, Secret: true}
 }
@@ -431,8 +431,8 @@ func aclSetuser(c *engine.Call) {
 func aclUsersRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|users", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(N). Where N is the number of configured users.",
-		Summary: "List the username of all the configured ACL rules",
+		Group: "server", Since: "6.0.0", Complexity: "O(U log U), U users",
+		Summary: "Names of all users",
 	}, Run: aclUsers}
 }
 
@@ -448,7 +448,7 @@ func aclWhoamiRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|whoami", Arity: 2, Flags: "noscript loading stale",
 		Group: "server", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Return the name of the user associated to the current connection",
+		Summary: "Name of the user of this connection",
 	}, Run: aclWhoami}
 }
 

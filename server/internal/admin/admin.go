@@ -14,8 +14,8 @@ func ServerCommands() []engine.Command {
 		infoRow(),
 		{Facts: protocol.Facts{
 			Name: "latency", Arity: -2,
-			Group: "server", Since: "2.8.13", Complexity: "Depends on subcommand.",
-			Summary: "A container for latency diagnostics commands",
+			Group: "server", Since: "2.8.13", Complexity: "That of the subcommand",
+			Summary: "Events that took long, and the latencies of commands",
 		}, Subcommands: []engine.Command{
 			latencyDoctorRow(),
 			latencyGraphRow(),
@@ -28,13 +28,13 @@ func ServerCommands() []engine.Command {
 		{Facts: protocol.Facts{
 			Name: "lolwut", Arity: -1, Flags: "readonly fast",
 			Group: "server", Since: "5.0.0",
-			Summary: "Display some computer art and the Redis version",
+			Summary: "Draw a picture",
 			Syntax:  "[VERSION version]",
 		}, Run: command.Lolwut},
 		{Facts: protocol.Facts{
 			Name: "memory", Arity: -2,
-			Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for memory diagnostics commands",
+			Group: "server", Since: "4.0.0", Complexity: "That of the subcommand",
+			Summary: "Memory of the server and of values",
 		}, Subcommands: []engine.Command{
 			memoryDoctorRow(),
 			memoryHelpRow(),
@@ -46,23 +46,23 @@ func ServerCommands() []engine.Command {
 		{Facts: protocol.Facts{
 			Name: "monitor", Arity: 1, Flags: "admin noscript loading stale",
 			Group: "server", Since: "1.0.0",
-			Summary: "Listen for all requests received by the server in real time",
+			Summary: "Receive all commands that the server runs",
 		}, Run: engine.Monitor, OfConnection: true},
 		replicaofRow(),
 		roleRow(),
 		{Facts: protocol.Facts{
 			Name: "shutdown", Arity: -1, Flags: "admin noscript loading stale no_multi allow_busy",
 			Group: "server", Since: "1.0.0",
-			Complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
-			Summary:    "Synchronously save the dataset to disk and then shut down the server",
+			Complexity: "O(N), N keys changed since the last save",
+			Summary:    "Save the data if there is a file, and end the server",
 			Syntax:     "[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
-			History:    []string{"7.0.0 Added the `NOW`, `FORCE` and `ABORT` modifiers."},
+			History:    []string{"7.0.0 `NOW`, `FORCE`, `ABORT`"},
 		}, Run: engine.Shutdown},
 		slaveofRow(),
 		{Facts: protocol.Facts{
 			Name: "slowlog", Arity: -2,
-			Group: "server", Since: "2.2.12", Complexity: "Depends on subcommand.",
-			Summary: "A container for slow log commands",
+			Group: "server", Since: "2.2.12", Complexity: "That of the subcommand",
+			Summary: "Log of slow commands",
 		}, Subcommands: []engine.Command{
 			slowlogGetRow(),
 			slowlogHelpRow(),
@@ -77,7 +77,7 @@ func roleRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "role", Arity: 1, Flags: "noscript loading stale fast",
 		Group: "server", Since: "2.8.12", Categories: "admin dangerous", Complexity: "O(1)",
-		Summary: "Return the role of the instance in the context of replication",
+		Summary: "Always master, without replicas",
 	}, Run: role}
 }
 
@@ -92,7 +92,7 @@ func replicaofRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "replicaof", Arity: 3, Flags: "admin noscript stale no_async_loading",
 		Group: "server", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Make the server a replica of another instance, or promote it as master.",
+		Summary: "Only NO ONE: the server has no replication",
 		Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
 	}, Run: replicaof}
 }
@@ -101,7 +101,7 @@ func slaveofRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "slaveof", Arity: 3, Flags: "admin noscript stale no_async_loading",
 		Group: "server", Since: "1.0.0", Deprecated: "5.0.0", ReplacedBy: "`REPLICAOF`", Complexity: "O(1)",
-		Summary: "Make the server a replica of another instance, or promote it as master.",
+		Summary: "Former name of REPLICAOF",
 		Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
 	}, Run: replicaof}
 }
@@ -125,7 +125,7 @@ func timeCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "time", Arity: 1, Flags: "loading stale fast",
 		Group: "server", Since: "2.6.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Return the current server time",
+		Summary: "Time of the server, in seconds and microseconds since 1970",
 	}, Run: timeCommand}
 }
 

@@ -13,20 +13,20 @@ func ClientCommands() []engine.Command {
 	rows := []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "client", Arity: -2,
-			Group: "connection", Since: "2.4.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for client connection commands",
+			Group: "connection", Since: "2.4.0", Complexity: "That of the subcommand",
+			Summary: "Connections of clients",
 		}, Subcommands: []engine.Command{
 			{Facts: protocol.Facts{
 				Name: "client|caching", Arity: 3, Flags: "noscript loading stale",
 				Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-				Summary: "Instruct the server about tracking or not keys in the next request",
+				Summary: "Track the keys of the next command, or not, in the modes OPTIN and OPTOUT",
 				Syntax:  "mode:YES|NO",
 			}, Run: engine.ClientCaching, OfConnection: true},
 			clientGetnameRow(),
 			{Facts: protocol.Facts{
 				Name: "client|getredir", Arity: 2, Flags: "noscript loading stale",
 				Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-				Summary: "Get tracking notifications redirection client ID if any",
+				Summary: "ID of the client that receives the invalidations of this one",
 			}, Run: engine.ClientGetredir},
 			clientHelpRow(),
 			clientIdRow(),
@@ -41,14 +41,14 @@ func ClientCommands() []engine.Command {
 			clientSetnameRow(),
 			{Facts: protocol.Facts{
 				Name: "client|tracking", Arity: -3, Flags: "noscript loading stale",
-				Group: "connection", Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
-				Summary: "Enable or disable server assisted client side caching support",
+				Group: "connection", Since: "6.0.0", Complexity: "O(P), P prefixes given or registered",
+				Summary: "Send invalidations of the keys that this connection reads, or not",
 				Syntax:  "status:ON|OFF [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
 			}, Run: engine.ClientTracking, OfConnection: true},
 			{Facts: protocol.Facts{
 				Name: "client|trackinginfo", Arity: 2, Flags: "noscript loading stale",
-				Group: "connection", Since: "6.2.0", Complexity: "O(1)",
-				Summary: "Return information about server assisted client side caching for the current connection",
+				Group: "connection", Since: "6.2.0", Complexity: "O(P), P prefixes",
+				Summary: "How the keys of this connection are tracked",
 			}, Run: engine.ClientTrackinginfo},
 			clientUnblockRow(),
 			clientUnpauseRow(),
@@ -64,7 +64,7 @@ func clientGetnameRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|getname", Arity: 2, Flags: "noscript loading stale",
 		Group: "connection", Since: "2.6.9", Complexity: "O(1)",
-		Summary: "Get the current connection name",
+		Summary: "Name of this connection",
 	}, Run: clientGetname}
 }
 
@@ -80,7 +80,7 @@ func clientIdRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|id", Arity: 2, Flags: "noscript loading stale",
 		Group: "connection", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Returns the client ID for the current connection",
+		Summary: "ID of this connection",
 	}, Run: clientId}
 }
 
@@ -90,7 +90,7 @@ func clientInfoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|info", Arity: 2, Flags: "noscript loading stale",
 		Group: "connection", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Returns information about the current client connection.",
+		Summary: "Fields of this connection, as in CLIENT LIST",
 	}, Run: clientInfo}
 }
 
@@ -132,16 +132,16 @@ func (f *clientFilter) accepts(s, me *engine.Session) bool {
 func clientKillRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|kill", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
-		Summary: "Kill the connection of a client",
+		Group: "connection", Since: "2.4.0", Complexity: "O(N log N), N connections",
+		Summary: "Close the connections that meet all conditions",
 		Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0])...)",
 		History: []string{
-			"2.8.12 Added new filter format.",
-			"2.8.12 `ID` option.",
-			"3.2.0 Added `master` type in for `TYPE` option.",
-			"5.0.0 Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility.",
-			"6.2.0 `LADDR` option.",
-			"7.4.0 `MAXAGE` option.",
+			"2.8.12 Conditions with names",
+			"2.8.12 `ID`",
+			"3.2.0 `TYPE master`",
+			"5.0.0 `TYPE replica` for `slave`, which remains valid",
+			"6.2.0 `LADDR`",
+			"7.4.0 `MAXAGE`",
 		},
 	}, Run: clientKill}
 }
@@ -210,16 +210,16 @@ func clientListRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|list", Arity: -2, Flags: "admin noscript loading stale",
 		Group: "connection", Since: "2.4.0", Tips: "nondeterministic_output",
-		Complexity: "O(N) where N is the number of client connections",
-		Summary:    "Get the list of client connections",
+		Complexity: "O(N log N), N connections",
+		Summary:    "Fields of all connections, or of those with the given IDs or class",
 		Syntax:     "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID id:(client-id [client-id ...])@6.2.0]",
 		History: []string{
-			"2.8.12 Added unique client `id` field.",
-			"5.0.0 Added optional `TYPE` filter.",
-			"6.0.0 Added `user` field.",
-			"6.2.0 Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter.",
-			"7.0.0 Added `resp`, `multi-mem`, `rbs` and `rbp` fields.",
-			"7.0.3 Added `ssub` field.",
+			"2.8.12 Field `id`",
+			"5.0.0 `TYPE`",
+			"6.0.0 Field `user`",
+			"6.2.0 `ID`; fields `argv-mem`, `tot-mem`, `laddr`, `redir`",
+			"7.0.0 Fields `resp`, `multi-mem`, `rbs`, `rbp`",
+			"7.0.3 Field `ssub`",
 		},
 	}, Run: clientList}
 }
@@ -270,7 +270,7 @@ func clientNoEvictRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|no-evict", Arity: 3, Flags: "admin noscript loading stale",
 		Group: "connection", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Set client eviction mode for the current connection",
+		Summary: "Exempt this connection from maxmemory-clients, or not",
 		Syntax:  "enabled:ON|OFF",
 	}, Run: clientNoEvict, OfConnection: true}
 }
@@ -289,7 +289,7 @@ func clientNoTouchRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|no-touch", Arity: 3, Flags: "noscript loading stale",
 		Group: "connection", Since: "7.2.0", Complexity: "O(1)",
-		Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
+		Summary: "Let the commands of this connection leave access times alone, or not",
 		Syntax:  "enabled:ON|OFF",
 	}, Run: clientNoTouch, OfConnection: true}
 }
@@ -307,9 +307,9 @@ func clientPauseRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|pause", Arity: -3, Flags: "admin noscript loading stale",
 		Group: "connection", Since: "2.9.50", Complexity: "O(1)",
-		Summary: "Stop processing commands from clients for some time",
+		Summary: "Delay the commands of all clients, or only those that write, for some time",
 		Syntax:  "timeout:integer mode:[WRITE|ALL]@6.2.0",
-		History: []string{"6.2.0 `CLIENT PAUSE WRITE` mode added along with the `mode` option."},
+		History: []string{"6.2.0 `WRITE`, `ALL`"},
 	}, Run: clientPause}
 }
 
@@ -339,8 +339,8 @@ func clientPause(c *engine.Call) {
 func clientUnpauseRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|unpause", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "6.2.0", Complexity: "O(N) Where N is the number of paused clients",
-		Summary: "Resume processing of clients that were paused",
+		Group: "connection", Since: "6.2.0", Complexity: "O(N), N connections with delayed commands",
+		Summary: "End CLIENT PAUSE",
 	}, Run: clientUnpause}
 }
 
@@ -353,7 +353,7 @@ func clientReplyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|reply", Arity: 3, Flags: "noscript loading stale",
 		Group: "connection", Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Instruct the server whether to reply to commands",
+		Summary: "Send the replies of this connection, or not, or not the next one",
 		Syntax:  "ON|OFF|SKIP",
 	}, Run: clientReply, OfConnection: true}
 }
@@ -379,7 +379,7 @@ func clientSetinfoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|setinfo", Arity: 4, Flags: "noscript loading stale",
 		Group: "connection", Since: "7.2.0", Complexity: "O(1)",
-		Summary: "Sets information specific to the client or connection.",
+		Summary: "Set the name or the version of the client library for CLIENT LIST",
 		Syntax:  "attr:(LIB-NAME libname | LIB-VER libver)",
 	}, Run: clientSetinfo, OfConnection: true}
 }
@@ -408,7 +408,7 @@ func clientSetnameRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|setname", Arity: 3, Flags: "noscript loading stale",
 		Group: "connection", Since: "2.6.9", Complexity: "O(1)",
-		Summary: "Set the current connection name",
+		Summary: "Name this connection",
 		Syntax:  "connection-name",
 	}, Run: clientSetname, OfConnection: true}
 }
@@ -426,8 +426,8 @@ func clientSetname(c *engine.Call) {
 func clientUnblockRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|unblock", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "5.0.0", Complexity: "O(log N) where N is the number of client connections",
-		Summary: "Unblock a client blocked in a blocking command from a different connection",
+		Group: "connection", Since: "5.0.0", Complexity: "O(K), K keys that the command waits for",
+		Summary: "End the waiting of another client's blocking command",
 		Syntax:  "client-id [TIMEOUT|ERROR]",
 	}, Run: clientUnblock}
 }
@@ -465,7 +465,7 @@ func clientHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|help", Arity: 2, Flags: "loading stale",
 		Group: "connection", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: clientHelp}
 }
 

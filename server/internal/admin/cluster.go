@@ -31,8 +31,8 @@ func ClusterCommands() []engine.Command {
 		askingRow(),
 		{Facts: protocol.Facts{
 			Name: "cluster", Arity: -2,
-			Group: "cluster", Since: "3.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for cluster commands",
+			Group: "cluster", Since: "3.0.0", Complexity: "That of the subcommand",
+			Summary: "State of the cluster, which has one node",
 		}, Subcommands: []engine.Command{
 			clusterAddslotsRow(),
 			clusterAddslotsrangeRow(),
@@ -160,11 +160,11 @@ func clusterSlotsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|slots", Arity: 2, Flags: "stale",
 		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`",
-		Complexity: "O(N) where N is the total number of Cluster nodes",
-		Summary:    "Get array of Cluster slot to node mappings",
+		Complexity: "O(N), 16384 slots",
+		Summary:    "Ranges of slots with the address of this node",
 		History: []string{
-			"4.0.0 Added node IDs.",
-			"7.0.0 Added additional networking metadata field.",
+			"4.0.0 ID of the node",
+			"7.0.0 Metadata of the network address",
 		},
 	}, Run: clusterSlots}
 }
@@ -211,8 +211,8 @@ func clusterShardsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|shards", Arity: 2, Flags: "stale",
 		Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N) where N is the total number of cluster nodes",
-		Summary:    "Get array of cluster slots to node mappings",
+		Complexity: "O(N), 16384 slots",
+		Summary:    "The shard of this node with its slots",
 	}, Run: clusterShards}
 }
 
@@ -280,7 +280,7 @@ func clusterInfoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|info", Arity: 2, Flags: "stale",
 		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Provides info about Redis Cluster node state",
+		Summary: "State of the cluster and its epochs",
 	}, Run: clusterInfo}
 }
 
@@ -307,8 +307,8 @@ func clusterNodesRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|nodes", Arity: 2, Flags: "stale",
 		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N) where N is the total number of Cluster nodes",
-		Summary:    "Get Cluster config for the node",
+		Complexity: "O(N), 16384 slots",
+		Summary:    "This node and its slots, as a line of nodes.conf",
 	}, Run: clusterNodes}
 }
 
@@ -322,7 +322,7 @@ func clusterMyidRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|myid", Arity: 2, Flags: "stale",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Return the node id",
+		Summary: "ID of this node",
 	}, Run: clusterMyid}
 }
 
@@ -336,7 +336,7 @@ func clusterMyshardidRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|myshardid", Arity: 2, Flags: "stale",
 		Group: "cluster", Since: "7.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Returns the shard ID of a node.",
+		Summary: "ID of the shard of this node",
 	}, Run: clusterMyshardid}
 }
 
@@ -350,8 +350,8 @@ func clusterLinksRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|links", Arity: 2, Flags: "stale",
 		Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N) where N is the total number of Cluster nodes",
-		Summary:    "Returns a list of all TCP links to and from peer nodes in cluster",
+		Complexity: "O(1)",
+		Summary:    "Connections to other nodes: always an empty list",
 	}, Run: clusterLinks}
 }
 
@@ -364,8 +364,8 @@ func clusterLinks(c *engine.Call) {
 func clusterKeyslotRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|keyslot", Arity: 3, Flags: "stale",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the number of bytes in the key",
-		Summary: "Returns the hash slot of the specified key",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(N), N bytes of the key",
+		Summary: "Slot of a key",
 		Syntax:  "key:string",
 	}, Run: clusterKeyslot}
 }
@@ -380,7 +380,7 @@ func clusterCountkeysinslotRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|countkeysinslot", Arity: 3, Flags: "stale",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Return the number of local keys in the specified hash slot",
+		Summary: "Number of keys in a slot",
 		Syntax:  "slot",
 	}, Run: clusterCountkeysinslot}
 }
@@ -402,8 +402,8 @@ func clusterGetkeysinslotRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|getkeysinslot", Arity: 4, Flags: "stale",
 		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(log(N)) where N is the number of requested keys",
-		Summary:    "Return local key names in the specified hash slot",
+		Complexity: "O(N), N keys returned",
+		Summary:    "Keys in a slot, up to count",
 		Syntax:     "slot count",
 	}, Run: clusterGetkeysinslot}
 }
@@ -476,8 +476,8 @@ func slotSet(c *engine.Call, ranges, remove bool) []int {
 func clusterAddslotsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|addslots", Arity: -3, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the total number of hash slot arguments",
-		Summary: "Assign new hash slots to receiving node",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(N), N slots given",
+		Summary: "Serve the given slots",
 		Syntax:  "slot [slot ...]",
 	}, Run: clusterAddslots}
 }
@@ -487,8 +487,8 @@ func clusterAddslotsrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|addslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "7.0.0",
-		Complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
-		Summary:    "Assign new hash slots to receiving node",
+		Complexity: "O(N), N slots in the ranges",
+		Summary:    "Serve the slots of the given ranges",
 		Syntax:     "start-slot end-slot [start-slot end-slot ...]",
 	}, Run: clusterAddslotsrange}
 }
@@ -497,8 +497,8 @@ func clusterAddslotsrange(c *engine.Call) { changeSlots(c, true, false) }
 func clusterDelslotsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|delslots", Arity: -3, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(N) where N is the total number of hash slot arguments",
-		Summary: "Set hash slots as unbound in receiving node",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(N), N slots given",
+		Summary: "No longer serve the given slots",
 		Syntax:  "slot [slot ...]",
 	}, Run: clusterDelslots}
 }
@@ -508,8 +508,8 @@ func clusterDelslotsrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|delslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "7.0.0",
-		Complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
-		Summary:    "Set hash slots as unbound in receiving node",
+		Complexity: "O(N), N slots in the ranges",
+		Summary:    "No longer serve the slots of the given ranges",
 		Syntax:     "start-slot end-slot [start-slot end-slot ...]",
 	}, Run: clusterDelslotsrange}
 }
@@ -564,8 +564,8 @@ func assign(srv *engine.Engine, slot int, served bool) {
 func clusterFlushslotsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|flushslots", Arity: 2, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Delete a node's own slots information",
+		Group: "cluster", Since: "3.0.0", Complexity: "O(N), 16384 slots",
+		Summary: "No longer serve any slot",
 	}, Run: clusterFlushslots}
 }
 
@@ -586,8 +586,8 @@ func clusterResetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|reset", Arity: -2, Flags: "admin noscript stale",
 		Group: "cluster", Since: "3.0.0",
-		Complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
-		Summary:    "Reset a Redis Cluster node",
+		Complexity: "O(N), 16384 slots",
+		Summary:    "Return the node to its initial state, with a new ID if HARD",
 		Syntax:     "[HARD|SOFT]",
 	}, Run: clusterReset}
 }
@@ -625,7 +625,7 @@ func clusterBumpepochRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|bumpepoch", Arity: 2, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Advance the cluster config epoch",
+		Summary: "Raise the epoch of the configuration",
 	}, Run: clusterBumpepoch}
 }
 
@@ -647,7 +647,7 @@ func clusterSetConfigEpochRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|set-config-epoch", Arity: 3, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Set the configuration epoch in a new node",
+		Summary: "Set the epoch of a node that has none",
 		Syntax:  "config-epoch",
 	}, Run: clusterSetConfigEpoch}
 }
@@ -674,7 +674,7 @@ func clusterSaveconfigRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|saveconfig", Arity: 2, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Forces the node to save cluster state on disk",
+		Summary: "Accepted without effect",
 	}, Run: clusterSaveconfig}
 }
 
@@ -698,8 +698,8 @@ func clusterCountFailureReportsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|count-failure-reports", Arity: 3, Flags: "admin stale",
 		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N) where N is the number of failure reports",
-		Summary:    "Return the number of failure reports active for a given node",
+		Complexity: "O(1)",
+		Summary:    "Number of reports that a node fails: always 0",
 		Syntax:     "node-id",
 	}, Run: clusterCountFailureReports}
 }
@@ -714,7 +714,7 @@ func clusterReplicasRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|replicas", Arity: 3, Flags: "admin stale",
 		Group: "cluster", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "List replica nodes of the specified master node",
+		Summary: "Replicas of a node: always an empty list",
 		Syntax:  "node-id",
 	}, Run: clusterReplicas}
 }
@@ -730,7 +730,7 @@ func clusterSlavesRow() engine.Command {
 		Name: "cluster|slaves", Arity: 3, Flags: "admin stale",
 		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`",
 		Complexity: "O(1)",
-		Summary:    "List replica nodes of the specified master node",
+		Summary:    "Former name of CLUSTER REPLICAS",
 		Syntax:     "node-id",
 	}, Run: clusterSlaves}
 }
@@ -741,7 +741,7 @@ func clusterForgetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|forget", Arity: 3, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Remove a node from the nodes table",
+		Summary: "Always an error: there is no other node",
 		Syntax:  "node-id",
 	}, Run: clusterForget}
 }
@@ -756,7 +756,7 @@ func clusterReplicateRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|replicate", Arity: 3, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Reconfigure a node as a replica of the specified master node",
+		Summary: "Always an error: there is no other node to copy",
 		Syntax:  "node-id",
 	}, Run: clusterReplicate}
 }
@@ -771,7 +771,7 @@ func clusterFailoverRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|failover", Arity: -2, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Forces a replica to perform a manual failover of its master.",
+		Summary: "Always an error: the node is no replica",
 		Syntax:  "options:[FORCE|TAKEOVER]",
 	}, Run: clusterFailover}
 }
@@ -794,9 +794,9 @@ func clusterMeetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|meet", Arity: -4, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Force a node cluster to handshake with another node",
+		Summary: "Accepts only the address of this node",
 		Syntax:  "ip port [cluster_bus_port@4.0.0]",
-		History: []string{"4.0.0 Added the optional `cluster_bus_port` argument."},
+		History: []string{"4.0.0 `cluster_bus_port`"},
 	}, Run: clusterMeet}
 }
 
@@ -866,7 +866,7 @@ func clusterSetslotRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|setslot", Arity: -4, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Bind a hash slot to a specific node",
+		Summary: "Serve a slot or not, by the ID of its node",
 		Syntax:  "slot subcommand:(IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE)",
 	}, Run: clusterSetslot}
 }
@@ -909,7 +909,7 @@ func readonlyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "readonly", Arity: 1, Flags: "loading stale fast",
 		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-		Summary: "Enables read queries for a connection to a cluster replica node",
+		Summary: "Accepted without effect: this node is no replica",
 	}, Run: readonly, OfConnection: true}
 }
 
@@ -924,7 +924,7 @@ func readwriteRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "readwrite", Arity: 1, Flags: "loading stale fast",
 		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-		Summary: "Disables read queries for a connection to a cluster replica node",
+		Summary: "Undo READONLY",
 	}, Run: readwrite, OfConnection: true}
 }
 
@@ -939,7 +939,7 @@ func askingRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "asking", Arity: 1, Flags: "fast",
 		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-		Summary: "Sent by cluster clients after an -ASK redirect",
+		Summary: "Accepted without effect: this node imports no slots",
 	}, Run: asking, OfConnection: true}
 }
 
@@ -954,7 +954,7 @@ func clusterHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "cluster|help", Arity: 2, Flags: "loading stale",
 		Group: "cluster", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: clusterHelp}
 }
 

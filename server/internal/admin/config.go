@@ -17,8 +17,8 @@ func ConfigCommands() []engine.Command {
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "config", Arity: -2,
-			Group: "server", Since: "2.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for server configuration commands",
+			Group: "server", Since: "2.0.0", Complexity: "That of the subcommand",
+			Summary: "Parameters of the server",
 		}, Subcommands: []engine.Command{
 			configGetRow(),
 			configHelpRow(),
@@ -32,10 +32,10 @@ func ConfigCommands() []engine.Command {
 func configGetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "config|get", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
-		Summary: "Get the values of configuration parameters",
+		Group: "server", Since: "2.0.0", Complexity: "O(N*M), N patterns given, M parameters",
+		Summary: "Values of the parameters that match patterns",
 		Syntax:  "parameter:(parameter)...",
-		History: []string{"7.0.0 Added the ability to pass multiple pattern parameters in one call"},
+		History: []string{"7.0.0 Several patterns"},
 	}, Run: configGet}
 }
 
@@ -96,10 +96,10 @@ func configSetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "config|set", Arity: -4, Flags: "admin noscript loading stale",
 		Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(N) when N is the number of configuration parameters provided",
-		Summary:    "Set configuration parameters to the given values",
+		Complexity: "O(N), N parameters given",
+		Summary:    "Change parameters, all of them or none",
 		Syntax:     "parameter value [parameter value ...]",
-		History:    []string{"7.0.0 Added the ability to set multiple parameters in one call."},
+		History:    []string{"7.0.0 Several parameters"},
 	}, Run: configSet, Secret: true}
 }
 
@@ -175,8 +175,8 @@ func configSet(c *engine.Call) {
 func configResetstatRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "config|resetstat", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Reset the stats returned by INFO",
+		Group: "server", Since: "2.0.0", Complexity: "O(N), N commands of the server",
+		Summary: "Set the counters of INFO to 0",
 	}, Run: configResetstat}
 }
 
@@ -189,7 +189,7 @@ func configHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "config|help", Arity: 2, Flags: "loading stale",
 		Group: "server", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: configHelp}
 }
 
@@ -207,8 +207,8 @@ func configHelp(c *engine.Call) {
 func configRewriteRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "config|rewrite", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.0", Complexity: "O(1)",
-		Summary: "Rewrite the configuration file with the in memory configuration",
+		Group: "server", Since: "2.8.0", Complexity: "O(N), N lines of the file",
+		Summary: "Write the parameters that differ from their defaults to the configuration file",
 	}, Run: configRewrite}
 }
 

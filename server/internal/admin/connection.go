@@ -38,10 +38,10 @@ func Login(s *engine.Session, u *acl.User) { s.User, s.Authenticated = u, true }
 func authRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "auth", Arity: -2, Flags: "noscript loading stale fast no_auth allow_busy",
-		Group: "connection", Since: "1.0.0", Complexity: "O(N) where N is the number of passwords defined for the user",
-		Summary: "Authenticate to the server",
+		Group: "connection", Since: "1.0.0", Complexity: "O(P), P passwords of the user",
+		Summary: "Log in with a password, and the name of a user",
 		Syntax:  "[username@6.0.0] password",
-		History: []string{"6.0.0 Added ACL style (username and password)."},
+		History: []string{"6.0.0 `username`"},
 	}, Run: auth, OfConnection: true, Secret: true}
 }
 
@@ -71,7 +71,7 @@ func echoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "echo", Arity: 2, Flags: "loading stale fast",
 		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Echo the given string",
+		Summary: "Reply with message",
 		Syntax:  "message",
 	}, Run: echo, Importable: true, Batching: engine.BatchAlways}
 }
@@ -82,9 +82,9 @@ func helloRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hello", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
 		Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Handshake with Redis",
+		Summary: "Choose the version of the protocol, with AUTH and SETNAME in the same step",
 		Syntax:  "arguments:[protover [AUTH username password] [SETNAME clientname]]",
-		History: []string{"6.2.0 `protover` made optional; when called without arguments the command reports the current connection's context."},
+		History: []string{"6.2.0 No `protover`: the reply describes the connection"},
 	}, Run: hello, OfConnection: true, Secret: true}
 }
 
@@ -168,7 +168,7 @@ func pingRow() engine.Command {
 		Name: "ping", Arity: -1, Flags: "fast",
 		Group: "connection", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
 		Complexity: "O(1)",
-		Summary:    "Ping the server",
+		Summary:    "Reply with PONG, or with message",
 		Syntax:     "[message]",
 	}, Run: ping, WhileSubscribed: true, RefusedUnsaved: true, Importable: true, Batching: engine.BatchAlways}
 }
@@ -198,9 +198,9 @@ func ping(c *engine.Call) {
 func quitRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "quit", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
-		Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "just closing the connection",
+		Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "the client's end of the connection",
 		Complexity: "O(1)",
-		Summary:    "Close the connection",
+		Summary:    "End the connection after the reply",
 	}, Run: quit, OfConnection: true, InMulti: true, EndsQueueing: true, WhileSubscribed: true}
 }
 
@@ -212,8 +212,8 @@ func quit(c *engine.Call) {
 func resetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "reset", Arity: 1, Flags: "noscript loading stale fast no_auth allow_busy",
-		Group: "connection", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Reset the connection",
+		Group: "connection", Since: "6.2.0", Complexity: "O(N), N watched keys and subscriptions",
+		Summary: "Return the connection to its initial state",
 	}, Run: reset, OfConnection: true, InMulti: true, EndsQueueing: true, WhileSubscribed: true}
 }
 
@@ -235,7 +235,7 @@ func selectCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "select", Arity: 2, Flags: "loading stale fast",
 		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Change the selected database for the current connection",
+		Summary: "Choose the database of the connection",
 		Syntax:  "index",
 	}, Run: selectCommand, OfConnection: true, OtherDatabases: true, Importable: true}
 }

@@ -70,8 +70,8 @@ func debugSubcommands() []debugSubcommand {
 func debugCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "debug", Arity: -2, Flags: "admin noscript loading stale protected",
-		Group: "server", Since: "1.0.0", System: true, Complexity: "Depends on subcommand.",
-		Summary: "A container for debugging commands",
+		Group: "server", Since: "1.0.0", System: true, Complexity: "That of the subcommand",
+		Summary: "Commands for tests of the server",
 	}, Run: debugCommand, EnabledBy: (*config.Settings).DebugEnabled}
 }
 

@@ -45,9 +45,9 @@ func infoRow() engine.Command {
 		Name: "info", Arity: -1, Flags: "loading stale",
 		Group: "server", Since: "1.0.0", Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 		Complexity: "O(1)",
-		Summary:    "Get information and statistics about the server",
+		Summary:    "State and counters of the server, by section",
 		Syntax:     "[section [section ...]]",
-		History:    []string{"7.0.0 Added support for taking multiple section arguments."},
+		History:    []string{"7.0.0 Several sections"},
 	}, Run: info}
 }
 

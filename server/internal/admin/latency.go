@@ -13,8 +13,8 @@ func latencyLatestRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "latency|latest", Arity: 2, Flags: "admin noscript loading stale",
 		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
-		Complexity: "O(1)",
-		Summary:    "Return the latest latency samples for all events.",
+		Complexity: "O(E log E), E events",
+		Summary:    "Latest and highest latency of each event",
 	}, Run: latencyLatest}
 }
 
@@ -37,7 +37,7 @@ func latencyHistoryRow() engine.Command {
 		Name: "latency|history", Arity: 3, Flags: "admin noscript loading stale",
 		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
 		Complexity: "O(1)",
-		Summary:    "Return timestamp-latency samples for the event.",
+		Summary:    "Times and latencies of an event",
 		Syntax:     "event",
 	}, Run: latencyHistory}
 }
@@ -60,8 +60,8 @@ func latencyResetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "latency|reset", Arity: -2, Flags: "admin noscript loading stale",
 		Group: "server", Since: "2.8.13", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(1)",
-		Summary:    "Reset latency data for one or more events.",
+		Complexity: "O(E), E events",
+		Summary:    "Forget the samples of events, without arguments of all of them",
 		Syntax:     "[event [event ...]]",
 	}, Run: latencyReset}
 }
@@ -88,7 +88,7 @@ func latencyGraphRow() engine.Command {
 		Name: "latency|graph", Arity: 3, Flags: "admin noscript loading stale",
 		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
 		Complexity: "O(1)",
-		Summary:    "Return a latency graph for the event.",
+		Summary:    "Draw the samples of an event",
 		Syntax:     "event",
 	}, Run: latencyGraph}
 }
@@ -182,7 +182,7 @@ func latencyDoctorRow() engine.Command {
 		Name: "latency|doctor", Arity: 2, Flags: "admin noscript loading stale",
 		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
 		Complexity: "O(1)",
-		Summary:    "Return a human readable latency analysis report.",
+		Summary:    "Report about the events that took long",
 	}, Run: latencyDoctor}
 }
 
@@ -266,8 +266,8 @@ func latencyHistogramRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "latency|histogram", Arity: -2, Flags: "admin noscript loading stale",
 		Group: "server", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
-		Complexity: "O(N) where N is the number of commands with latency information being retrieved.",
-		Summary:    "Return the cumulative distribution of latencies of a subset of commands or all.",
+		Complexity: "O(N), N commands given, or all",
+		Summary:    "Distribution of the latencies of commands",
 		Syntax:     "[command [command ...]]",
 	}, Run: latencyHistogram}
 }
@@ -315,7 +315,7 @@ func latencyHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "latency|help", Arity: 2, Flags: "loading stale",
 		Group: "server", Since: "2.8.13", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands.",
+		Summary: "List the subcommands",
 	}, Run: latencyHelp}
 }
 

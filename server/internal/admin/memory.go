@@ -83,8 +83,8 @@ func (m *memory) datasetShare() float64 {
 func memoryUsageRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "memory|usage", Arity: -3, Flags: "readonly", Keys: "2 RO",
-		Group: "server", Since: "4.0.0", Complexity: "O(N) where N is the number of samples.",
-		Summary: "Estimate the memory usage of a key",
+		Group: "server", Since: "4.0.0", Complexity: "O(S), S elements sampled",
+		Summary: "Estimate of the memory that a key and its value take",
 		Syntax:  "key [SAMPLES count]",
 	}, Run: memoryUsage}
 }
@@ -117,8 +117,8 @@ func memoryStatsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "memory|stats", Arity: 2,
 		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "O(1)",
-		Summary:    "Show memory usage details",
+		Complexity: "O(N + D), N connections, D databases",
+		Summary:    "Memory of the server by purpose",
 	}, Run: memoryStats}
 }
 
@@ -177,8 +177,8 @@ func memoryDoctorRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "memory|doctor", Arity: 2,
 		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "O(1)",
-		Summary:    "Outputs memory problems report",
+		Complexity: "O(N), N connections",
+		Summary:    "Report about the use of memory",
 	}, Run: memoryDoctor}
 }
 
@@ -228,8 +228,8 @@ func memoryMallocStatsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "memory|malloc-stats", Arity: 2,
 		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "Depends on how much memory is allocated, could be slow",
-		Summary:    "Show allocator internal stats",
+		Complexity: "O(1)",
+		Summary:    "Statistics of the Go heap",
 	}, Run: memoryMallocStats}
 }
 
@@ -261,8 +261,8 @@ func memoryPurgeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "memory|purge", Arity: 2,
 		Group: "server", Since: "4.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "Depends on how much memory is allocated, could be slow",
-		Summary:    "Ask the allocator to release memory",
+		Complexity: "O(N) in the background, N bytes of the heap",
+		Summary:    "Collect garbage, and return free memory to the system",
 	}, Run: memoryPurge}
 }
 
@@ -277,7 +277,7 @@ func memoryHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "memory|help", Arity: 2, Flags: "loading stale",
 		Group: "server", Since: "4.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: memoryHelp}
 }
 

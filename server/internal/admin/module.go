@@ -13,8 +13,8 @@ func ModuleCommands() []engine.Command {
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "module", Arity: -2,
-			Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for module commands",
+			Group: "server", Since: "4.0.0", Complexity: "That of the subcommand",
+			Summary: "Modules, which zsetd does not support",
 		}, Subcommands: []engine.Command{
 			moduleHelpRow(),
 			moduleListRow(),
@@ -29,7 +29,7 @@ func moduleHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "module|help", Arity: 2, Flags: "loading stale",
 		Group: "server", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: moduleHelp}
 }
 
@@ -48,8 +48,8 @@ func moduleListRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "module|list", Arity: 2, Flags: "admin noscript",
 		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N) where N is the number of loaded modules.",
-		Summary:    "List all modules loaded by the server",
+		Complexity: "O(1)",
+		Summary:    "Always an empty list",
 	}, Run: moduleList}
 }
 
@@ -59,7 +59,7 @@ func moduleLoadRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "module|load", Arity: -3, Flags: "admin noscript no_async_loading protected",
 		Group: "server", Since: "4.0.0", Complexity: "O(1)",
-		Summary: "Load a module",
+		Summary: "Always an error: there are no modules",
 		Syntax:  "path [arg [arg ...]]",
 	}, Run: moduleLoad, EnabledBy: (*config.Settings).ModuleEnabled}
 }
@@ -75,7 +75,7 @@ func moduleLoadexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "module|loadex", Arity: -3, Flags: "admin noscript no_async_loading protected",
 		Group: "server", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Load a module with extended parameters",
+		Summary: "Always an error, as MODULE LOAD",
 		Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args:(arg)...]",
 	}, Run: moduleLoadex, EnabledBy: (*config.Settings).ModuleEnabled}
 }
@@ -86,7 +86,7 @@ func moduleUnloadRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "module|unload", Arity: 3, Flags: "admin noscript no_async_loading protected",
 		Group: "server", Since: "4.0.0", Complexity: "O(1)",
-		Summary: "Unload a module",
+		Summary: "Always an error, as no module is loaded",
 		Syntax:  "name",
 	}, Run: moduleUnload, EnabledBy: (*config.Settings).ModuleEnabled}
 }

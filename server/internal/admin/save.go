@@ -27,8 +27,8 @@ const (
 func saveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "save", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
-		Group: "server", Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
-		Summary: "Synchronously save the dataset to disk",
+		Group: "server", Since: "1.0.0", Complexity: "O(N), N keys changed since the last save",
+		Summary: "Save the changes, and reply when they are on disk",
 	}, Run: save}
 }
 
@@ -49,10 +49,10 @@ func save(c *engine.Call) {
 func bgsaveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bgsave", Arity: -1, Flags: "admin noscript no_async_loading",
-		Group: "server", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Asynchronously save the dataset to disk",
+		Group: "server", Since: "1.0.0", Complexity: "O(1), and O(N) in the background, N keys changed",
+		Summary: "Save the changes in the background",
 		Syntax:  "[SCHEDULE@3.2.2]",
-		History: []string{"3.2.2 Added the `SCHEDULE` option."},
+		History: []string{"3.2.2 `SCHEDULE`"},
 	}, Run: bgsave}
 }
 
@@ -81,7 +81,7 @@ func lastsaveRow() engine.Command {
 		Name: "lastsave", Arity: 1, Flags: "loading stale fast",
 		Group: "server", Since: "1.0.0", Categories: "admin dangerous", Tips: "nondeterministic_output",
 		Complexity: "O(1)",
-		Summary:    "Get the UNIX time stamp of the last successful save to disk",
+		Summary:    "Unix time of the last save",
 	}, Run: lastsave}
 }
 
@@ -90,8 +90,8 @@ func lastsave(c *engine.Call) { c.Reply.Int(c.Engine.Keeper.Status().SavedAt.Uni
 func bgrewriteaofRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bgrewriteaof", Arity: 1, Flags: "admin noscript no_async_loading",
-		Group: "server", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Asynchronously rewrite the append-only file",
+		Group: "server", Since: "1.0.0", Complexity: "O(1), and O(N) in the background, N keys",
+		Summary: "Write a new data file in the background, without unused space",
 	}, Run: bgrewriteaof}
 }
 

@@ -11,10 +11,10 @@ func slowlogGetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "slowlog|get", Arity: -2, Flags: "admin loading stale",
 		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes nondeterministic_output",
-		Complexity: "O(N) where N is the number of entries returned",
-		Summary:    "Get the slow log's entries",
+		Complexity: "O(N), N entries returned",
+		Summary:    "Latest entries of the log",
 		Syntax:     "[count]",
-		History:    []string{"4.0.0 Added client IP address, port and name to the reply."},
+		History:    []string{"4.0.0 Address and name of the client"},
 	}, Run: slowlogGet}
 }
 
@@ -55,7 +55,7 @@ func slowlogLenRow() engine.Command {
 		Name: "slowlog|len", Arity: 2, Flags: "admin loading stale",
 		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
 		Complexity: "O(1)",
-		Summary:    "Get the slow log's length",
+		Summary:    "Number of entries of the log",
 	}, Run: slowlogLen}
 }
 
@@ -65,8 +65,8 @@ func slowlogResetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "slowlog|reset", Arity: 2, Flags: "admin loading stale",
 		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(N) where N is the number of entries in the slowlog",
-		Summary:    "Clear all entries from the slow log",
+		Complexity: "O(1)",
+		Summary:    "Empty the log",
 	}, Run: slowlogReset}
 }
 
@@ -79,7 +79,7 @@ func slowlogHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "slowlog|help", Arity: 2, Flags: "loading stale",
 		Group: "server", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: slowlogHelp}
 }
 

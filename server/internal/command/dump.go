@@ -38,8 +38,8 @@ func dumpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "dump", Arity: 2, Flags: "readonly", Keys: "1 RO access",
 		Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output",
-		Complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
-		Summary:    "Return a serialized version of the value stored at the specified key.",
+		Complexity: "O(N), N bytes of the value",
+		Summary:    "Serialize the value of a key for RESTORE",
 		Syntax:     "key",
 	}, Run: dump}
 }
@@ -85,13 +85,13 @@ func restoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "restore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update",
 		Group: "generic", Since: "2.6.0", Categories: "keyspace dangerous",
-		Complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
-		Summary:    "Create a key using the provided serialized value, previously obtained using DUMP.",
+		Complexity: "O(N), N bytes of the value; O(M log M) for a sorted set of M members",
+		Summary:    "Create a key from the reply of DUMP",
 		Syntax:     "key ttl serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] [FREQ frequency@5.0.0]",
 		History: []string{
-			"3.0.0 Added the `REPLACE` modifier.",
-			"5.0.0 Added the `ABSTTL` modifier.",
-			"5.0.0 Added the `IDLETIME` and `FREQ` options.",
+			"3.0.0 `REPLACE`",
+			"5.0.0 `ABSTTL`",
+			"5.0.0 `IDLETIME`, `FREQ`",
 		},
 	}, Run: restore}
 }
@@ -155,13 +155,13 @@ func restoreAskingRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "restore-asking", Arity: -4, Flags: "write denyoom asking", Keys: "1 OW update",
 		Group: "server", Since: "3.0.0", Categories: "keyspace dangerous", System: true,
-		Complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of Redis objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
-		Summary:    "An internal command for migrating keys in a cluster",
+		Complexity: "O(N), N bytes of the value; O(M log M) for a sorted set of M members",
+		Summary:    "RESTORE as MIGRATE sends it to a node of a cluster",
 		Syntax:     "key ttl serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] [FREQ frequency@5.0.0]",
 		History: []string{
-			"3.0.0 Added the `REPLACE` modifier.",
-			"5.0.0 Added the `ABSTTL` modifier.",
-			"5.0.0 Added the `IDLETIME` and `FREQ` options.",
+			"3.0.0 `REPLACE`",
+			"5.0.0 `ABSTTL`",
+			"5.0.0 `IDLETIME`, `FREQ`",
 		},
 	}, Run: restoreAsking}
 }
@@ -184,14 +184,14 @@ func migrateRow() engine.Command {
 		Name: "migrate", Arity: -6, Flags: "write",
 		Keys:  "3 RW access delete; KEYS@-2..-1 RW access delete incomplete",
 		Group: "generic", Since: "2.6.0", Categories: "keyspace dangerous", Tips: "nondeterministic_output",
-		Complexity: "This command actually executes a DUMP+DEL in the source instance, and a RESTORE in the target instance. See the pages of these commands for time complexity. Also an O(N) data transfer between the two instances is performed.",
-		Summary:    "Atomically transfer a key from a Redis instance to another one.",
+		Complexity: "O(N), N bytes of the values, plus the transfer",
+		Summary:    "Move or copy keys to another server by DUMP and RESTORE",
 		Syntax:     "host port key_or_empty_string:(key | empty_string:\"\") destination-db timeout:integer [COPY@3.0.0] [REPLACE@3.0.0] authentication:[[AUTH password@4.0.7] | [AUTH2 username password]@6.0.0] [KEYS key@3.0.6 [key ...]]",
 		History: []string{
-			"3.0.0 Added the `COPY` and `REPLACE` options.",
-			"3.0.6 Added the `KEYS` option.",
-			"4.0.7 Added the `AUTH` option.",
-			"6.0.0 Added the `AUTH2` option.",
+			"3.0.0 `COPY`, `REPLACE`",
+			"3.0.6 `KEYS`",
+			"4.0.7 `AUTH`",
+			"6.0.0 `AUTH2`",
 		},
 	}, Run: migrate, Secret: true}
 }

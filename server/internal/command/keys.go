@@ -74,8 +74,8 @@ func copyCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "copy", Arity: -3, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
 		Group: "generic", Since: "6.2.0",
-		Complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
-		Summary:    "Copy a key",
+		Complexity: "O(1) with copy-on-write; O(N) for a small value of N bytes",
+		Summary:    "Copy the value and the deadline of a key to another key",
 		Syntax:     "source destination [DB destination-db] [REPLACE]",
 	}, Run: copyCommand, OtherDatabases: true}
 }
@@ -117,8 +117,8 @@ func delRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "del", Arity: -2, Flags: "write", Keys: "1..-1 RM delete",
 		Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Complexity: "O(N) where N is the number of keys that will be removed. When a key to remove holds a value other than a string, the individual complexity for this key is O(M) where M is the number of elements in the list, set, sorted set or hash. Removing a single key that holds a string value is O(1).",
-		Summary:    "Delete a key",
+		Complexity: "O(K), K keys given; O(log N) for one with a deadline, N keys that have one",
+		Summary:    "Delete keys with their values",
 		Syntax:     "key [key ...]",
 	}, Run: del}
 }
@@ -137,8 +137,8 @@ func unlinkRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "unlink", Arity: -2, Flags: "write fast", Keys: "1..-1 RM delete",
 		Group: "generic", Since: "4.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) work in a different thread in order to reclaim memory, where N is the number of allocations the deleted objects where composed of.",
-		Summary:    "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
+		Complexity: "O(K), K keys given; O(log N) for one with a deadline, N keys that have one",
+		Summary:    "As DEL; large values are garbage collected soon",
 		Syntax:     "key [key ...]",
 	}, Run: unlink}
 }
@@ -163,10 +163,10 @@ func existsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "exists", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
 		Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Complexity: "O(N) where N is the number of keys to check.",
-		Summary:    "Determine if a key exists",
+		Complexity: "O(K), K keys given",
+		Summary:    "Number of the given keys that exist, repetitions counted",
 		Syntax:     "key [key ...]",
-		History:    []string{"3.0.3 Accepts multiple `key` arguments."},
+		History:    []string{"3.0.3 Several keys"},
 	}, Run: exists}
 }
 
@@ -184,8 +184,8 @@ func touchRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "touch", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
 		Group: "generic", Since: "3.2.1", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Complexity: "O(N) where N is the number of keys that will be touched.",
-		Summary:    "Alters the last access time of a key(s). Returns the number of existing keys specified.",
+		Complexity: "O(K), K keys given",
+		Summary:    "Update the access times of keys, and reply how many there are",
 		Syntax:     "key [key ...]",
 	}, Run: touch, Batching: engine.BatchNever, Touches: true}
 }
@@ -203,10 +203,10 @@ func touch(c *engine.Call) {
 func expireRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "expire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Set a key's time to live in seconds",
+		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Give a key a time to live in seconds",
 		Syntax:  "key seconds condition:[NX|XX|GT|LT]@7.0.0",
-		History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
 	}, Run: expire}
 }
 
@@ -214,10 +214,10 @@ func expire(c *engine.Call) { expireKey(c, engine.Seconds) }
 func expireatRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "expireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "1.2.0", Complexity: "O(1)",
-		Summary: "Set the expiration for a key as a UNIX timestamp",
+		Group: "generic", Since: "1.2.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Give a key a deadline, a Unix time in seconds",
 		Syntax:  "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
-		History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
 	}, Run: expireat}
 }
 
@@ -225,10 +225,10 @@ func expireat(c *engine.Call) { expireKey(c, engine.Seconds|engine.Absolute) }
 func pexpireRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pexpire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Set a key's time to live in milliseconds",
+		Group: "generic", Since: "2.6.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Give a key a time to live in milliseconds",
 		Syntax:  "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-		History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
 	}, Run: pexpire}
 }
 
@@ -236,10 +236,10 @@ func pexpire(c *engine.Call) { expireKey(c, 0) }
 func pexpireatRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pexpireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds",
+		Group: "generic", Since: "2.6.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Give a key a deadline, a Unix time in milliseconds",
 		Syntax:  "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-		History: []string{"7.0.0 Added options: `NX`, `XX`, `GT` and `LT`."},
+		History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
 	}, Run: pexpireat}
 }
 
@@ -316,8 +316,8 @@ func expireKey(c *engine.Call, unit engine.TimeUnit) {
 func persistRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "persist", Arity: 2, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Remove the expiration from a key",
+		Group: "generic", Since: "2.2.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Remove the deadline of a key",
 		Syntax:  "key",
 	}, Run: persist}
 }
@@ -337,9 +337,9 @@ func ttlRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "ttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "generic", Since: "1.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Get the time to live for a key in seconds",
+		Summary: "Seconds until a key expires",
 		Syntax:  "key",
-		History: []string{"2.8.0 Added the -2 reply."},
+		History: []string{"2.8.0 -2 for a key that does not exist"},
 	}, Run: ttl}
 }
 
@@ -348,9 +348,9 @@ func pttlRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Get the time to live for a key in milliseconds",
+		Summary: "Milliseconds until a key expires",
 		Syntax:  "key",
-		History: []string{"2.8.0 Added the -2 reply."},
+		History: []string{"2.8.0 -2 for a key that does not exist"},
 	}, Run: pttl}
 }
 
@@ -359,7 +359,7 @@ func expiretimeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "expiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "generic", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Get the expiration Unix timestamp for a key",
+		Summary: "Deadline of a key, a Unix time in seconds",
 		Syntax:  "key",
 	}, Run: expiretime}
 }
@@ -369,7 +369,7 @@ func pexpiretimeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "pexpiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "generic", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Get the expiration Unix timestamp for a key in milliseconds",
+		Summary: "Deadline of a key, a Unix time in milliseconds",
 		Syntax:  "key",
 	}, Run: pexpiretime}
 }
@@ -401,8 +401,8 @@ func keysRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "keys", Arity: 2, Flags: "readonly",
 		Group: "generic", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
-		Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
-		Summary:    "Find all keys matching the given pattern",
+		Complexity: "O(N), N keys of the database",
+		Summary:    "All keys that match a pattern",
 		Syntax:     "pattern",
 	}, Run: keys}
 }
@@ -425,10 +425,10 @@ func scanRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "scan", Arity: -2, Flags: "readonly",
 		Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special",
-		Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
-		Summary:    "Incrementally iterate the keys space",
+		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N keys of the database",
+		Summary:    "Iterate over the keys of the database in steps of about COUNT",
 		Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
-		History:    []string{"6.0.0 Added the `TYPE` subcommand."},
+		History:    []string{"6.0.0 `TYPE`"},
 	}, Run: scan}
 }
 
@@ -469,7 +469,7 @@ func randomkeyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "randomkey", Arity: 1, Flags: "readonly",
 		Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards nondeterministic_output", Complexity: "O(1)",
-		Summary: "Return a random key from the keyspace",
+		Summary: "Choose a random key of the database",
 	}, Run: randomkey, AnyKey: true}
 }
 
@@ -486,7 +486,7 @@ func typeCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "type", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
 		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Determine the type stored at key",
+		Summary: "Type of the value of a key",
 		Syntax:  "key",
 	}, Run: typeCommand}
 }
@@ -503,8 +503,8 @@ func typeCommand(c *engine.Call) {
 func moveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "move", Arity: 3, Flags: "write fast", Keys: "1 RW access update",
-		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Move a key to another database",
+		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Move a key to the database db, where it must be absent",
 		Syntax:  "key db",
 	}, Run: move, Batching: engine.BatchNever, OtherDatabases: true}
 }
@@ -534,8 +534,8 @@ func move(c *engine.Call) {
 func renameRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "rename", Arity: 3, Flags: "write", Keys: "1 RW access delete; 2 OW update",
-		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Rename a key",
+		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Give a key another name, and replace the key that has it",
 		Syntax:  "key newkey",
 	}, Run: rename}
 }
@@ -549,10 +549,10 @@ func rename(c *engine.Call) {
 func renamenxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "renamenx", Arity: 3, Flags: "write fast", Keys: "1 RW access delete; 2 OW insert",
-		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Rename a key, only if the new key does not exist",
+		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
+		Summary: "Give a key another name, if no key has it",
 		Syntax:  "key newkey",
-		History: []string{"3.2.0 The command no longer returns an error when source and destination names are the same."},
+		History: []string{"3.2.0 Equal names are no error"},
 	}, Run: renamenx}
 }
 
@@ -588,7 +588,7 @@ func waitRow() engine.Command {
 		Name: "wait", Arity: 3, Flags: "blocking",
 		Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
 		Complexity: "O(1)",
-		Summary:    "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
+		Summary:    "Wait for replicas: there are none, so reply 0 when the timeout is over",
 		Syntax:     "numreplicas timeout:integer",
 	}, Run: wait}
 }
@@ -623,7 +623,7 @@ func dbsizeRow() engine.Command {
 		Name: "dbsize", Arity: 1, Flags: "readonly fast",
 		Group: "server", Since: "1.0.0", Categories: "keyspace", Tips: "request_policy:all_shards response_policy:agg_sum",
 		Complexity: "O(1)",
-		Summary:    "Return the number of keys in the selected database",
+		Summary:    "Number of keys of the database",
 	}, Run: dbsize}
 }
 
@@ -651,12 +651,12 @@ func flushdbRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "flushdb", Arity: -1, Flags: "write",
 		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(N) where N is the number of keys in the selected database",
-		Summary:    "Remove all keys from the current database",
+		Complexity: "O(W), W keys that clients watch or wait for; the memory is garbage collected",
+		Summary:    "Delete all keys of the database",
 		Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
 		History: []string{
-			"4.0.0 Added the `ASYNC` flushing mode modifier.",
-			"6.2.0 Added the `SYNC` flushing mode modifier.",
+			"4.0.0 `ASYNC`",
+			"6.2.0 `SYNC`",
 		},
 	}, Run: flushdb}
 }
@@ -667,12 +667,12 @@ func flushallRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "flushall", Arity: -1, Flags: "write",
 		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(N) where N is the total number of keys in all databases",
-		Summary:    "Remove all keys from all databases",
+		Complexity: "O(D*W), D databases, W keys that clients watch or wait for; the memory is garbage collected",
+		Summary:    "Delete the keys of all databases",
 		Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
 		History: []string{
-			"4.0.0 Added the `ASYNC` flushing mode modifier.",
-			"6.2.0 Added the `SYNC` flushing mode modifier.",
+			"4.0.0 `ASYNC`",
+			"6.2.0 `SYNC`",
 		},
 	}, Run: flushall}
 }
@@ -689,8 +689,8 @@ func swapdbRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "swapdb", Arity: 3, Flags: "write fast",
 		Group: "server", Since: "4.0.0", Categories: "keyspace dangerous",
-		Complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
-		Summary:    "Swaps two Redis databases",
+		Complexity: "O(W), W keys that clients watch or wait for",
+		Summary:    "Exchange the contents of two databases",
 		Syntax:     "index1 index2",
 	}, Run: swapdb, OtherDatabases: true}
 }

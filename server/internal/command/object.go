@@ -14,8 +14,8 @@ func ObjectCommands() []engine.Command {
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "object", Arity: -2,
-			Group: "generic", Since: "2.2.3", Complexity: "Depends on subcommand.",
-			Summary: "A container for object introspection commands",
+			Group: "generic", Since: "2.2.3", Complexity: "That of the subcommand",
+			Summary: "How the server keeps the value of a key",
 		}, Subcommands: []engine.Command{
 			objectEncodingRow(),
 			objectFreqRow(),
@@ -41,7 +41,7 @@ func objectEncodingRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "object|encoding", Arity: 3, Flags: "readonly", Keys: "2 RO",
 		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Inspect the internal encoding of a Redis object",
+		Summary: "Encoding of a value, by Redis's names",
 		Syntax:  "key",
 	}, Run: objectEncoding}
 }
@@ -56,7 +56,7 @@ func objectFreqRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "object|freq", Arity: 3, Flags: "readonly", Keys: "2 RO",
 		Group: "generic", Since: "4.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Get the logarithmic access frequency counter of a Redis object",
+		Summary: "Access counter of a key, kept with an LFU policy",
 		Syntax:  "key",
 	}, Run: objectFreq}
 }
@@ -77,7 +77,7 @@ func objectHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "object|help", Arity: 2, Flags: "loading stale",
 		Group: "generic", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: objectHelp}
 }
 
@@ -100,7 +100,7 @@ func objectIdletimeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "object|idletime", Arity: 3, Flags: "readonly", Keys: "2 RO",
 		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Get the time since a Redis object was last accessed",
+		Summary: "Seconds since the last access to a key",
 		Syntax:  "key",
 	}, Run: objectIdletime}
 }
@@ -124,7 +124,7 @@ func objectRefcountRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "object|refcount", Arity: 3, Flags: "readonly", Keys: "2 RO",
 		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Get the number of references to the value of the key",
+		Summary: "Number of references to a value",
 		Syntax:  "key",
 	}, Run: objectRefcount}
 }

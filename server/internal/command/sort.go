@@ -89,8 +89,8 @@ func sortCommandRow() engine.Command {
 		Name: "sort", Arity: -2, Flags: "write denyoom",
 		Keys:  "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements); ? OW update (STORE, which may follow any option)",
 		Group: "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
-		Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
-		Summary:    "Sort the elements in a list, set or sorted set",
+		Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
+		Summary:    "Sort the elements of a list, set or sorted set, and return or store them",
 		Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
 	}, Run: sortCommand}
 }
@@ -102,8 +102,8 @@ func sortRoRow() engine.Command {
 		Name: "sort_ro", Arity: -2, Flags: "readonly",
 		Keys:  "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements)",
 		Group: "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
-		Complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
-		Summary:    "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
+		Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
+		Summary:    "As SORT, without STORE",
 		Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
 	}, Run: sortRo}
 }

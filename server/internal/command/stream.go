@@ -298,13 +298,13 @@ func xaddRow() engine.Command {
 		Name: "xadd", Arity: -5, Flags: "write denyoom fast",
 		Keys:  "1 RW update (not only inserts: it may trim)",
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
-		Summary:    "Appends a new entry to a stream",
+		Complexity: "O(1) amortized, plus O(T), T entries trimmed",
+		Summary:    "Append an entry to a stream, and trim it if asked to",
 		Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0 trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id_or_auto:(auto_id:* | id) field value [field value ...]",
 		History: []string{
-			"6.2.0 Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option.",
-			"7.0.0 Added support for the `<ms>-*` explicit ID form.",
-			"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
+			"6.2.0 `NOMKSTREAM`, `MINID`, `LIMIT`",
+			"7.0.0 IDs of the form `<ms>-*`",
+			"8.2.0 `KEEPREF`, `DELREF`, `ACKED`",
 		},
 	}, Run: xadd}
 }
@@ -366,7 +366,7 @@ func xlenRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Return the number of entries in a stream",
+		Summary: "Number of entries of a stream",
 		Syntax:  "key",
 	}, Run: xlen}
 }
@@ -390,10 +390,10 @@ func xrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
 		Group: "stream", Since: "5.0.0",
-		Complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
-		Summary:    "Return a range of elements in a stream, with IDs matching the specified IDs interval",
+		Complexity: "O(log N + M), N entries of the stream, M returned",
+		Summary:    "Entries with an ID from start to end",
 		Syntax:     "key start:string end:string [COUNT count]",
-		History:    []string{"6.2.0 Added exclusive ranges."},
+		History:    []string{"6.2.0 Bounds that are excluded"},
 	}, Run: xrange}
 }
 
@@ -404,10 +404,10 @@ func xrevrangeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
 		Group: "stream", Since: "5.0.0",
-		Complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
-		Summary:    "Return a range of elements in a stream, with IDs matching the specified IDs interval, in reverse order (from greater to smaller IDs) compared to XRANGE",
+		Complexity: "O(log N + M), N entries of the stream, M returned",
+		Summary:    "Entries with an ID from end down to start",
 		Syntax:     "key end:string start:string [COUNT count]",
-		History:    []string{"6.2.0 Added exclusive ranges."},
+		History:    []string{"6.2.0 Bounds that are excluded"},
 	}, Run: xrevrange}
 }
 
@@ -456,8 +456,8 @@ func xdelRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
 		Group: "stream", Since: "5.0.0",
-		Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
-		Summary:    "Removes the specified entries from the stream. Returns the number of items actually deleted, that may be different from the number of IDs passed in case certain IDs do not exist.",
+		Complexity: "O(M log N), M IDs given, N entries of the stream",
+		Summary:    "Delete entries, and reply how many there were",
 		Syntax:     "key id [id ...]",
 	}, Run: xdel}
 }
@@ -552,8 +552,8 @@ func xdelexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xdelex", Arity: -5, Flags: "write fast", Keys: "1 RW delete",
 		Group: "stream", Since: "8.2.0",
-		Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
-		Summary:    "Deletes one or multiple entries from the stream.",
+		Complexity: "O(M log N), M IDs given, N entries of the stream",
+		Summary:    "Delete entries and, if asked to, the references of groups to them",
 		Syntax:     "key condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
 	}, Run: xdelex}
 }
@@ -616,12 +616,12 @@ func xtrimRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xtrim", Arity: -4, Flags: "write", Keys: "1 RW delete",
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
-		Summary:    "Trims the stream to (approximately if '~' is passed) a certain size",
+		Complexity: "O(T), T entries deleted",
+		Summary:    "Delete the oldest entries, down to a number of entries or up to an ID",
 		Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0)",
 		History: []string{
-			"6.2.0 Added the `MINID` trimming strategy and the `LIMIT` option.",
-			"8.2.0 Added the `KEEPREF`, `DELREF` and `ACKED` options.",
+			"6.2.0 `MINID`, `LIMIT`",
+			"8.2.0 `KEEPREF`, `DELREF`, `ACKED`",
 		},
 	}, Run: xtrim}
 }
@@ -650,9 +650,9 @@ func xsetidRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xsetid", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW update",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "An internal command for replicating stream values",
+		Summary: "Set the last ID of a stream, and its counters",
 		Syntax:  "key last-id [ENTRIESADDED entries_added@7.0.0] [MAXDELETEDID max_deleted_entry_id@7.0.0]",
-		History: []string{"7.0.0 Added the `entries_added` and `max_deleted_entry_id` arguments."},
+		History: []string{"7.0.0 `ENTRIESADDED`, `MAXDELETEDID`"},
 	}, Run: xsetid}
 }
 

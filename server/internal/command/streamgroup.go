@@ -13,8 +13,8 @@ func StreamGroupCommands() []engine.Command {
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "xgroup", Arity: -2,
-			Group: "stream", Since: "5.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for consumer groups commands",
+			Group: "stream", Since: "5.0.0", Complexity: "That of the subcommand",
+			Summary: "Consumer groups of a stream",
 		}, Subcommands: []engine.Command{
 			xgroupCreateRow(),
 			xgroupCreateconsumerRow(),
@@ -90,9 +90,9 @@ func xgroupCreateRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|create", Arity: -5, Flags: "write denyoom", Keys: "2 RW insert",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Create a consumer group.",
+		Summary: "Add a group to a stream",
 		Syntax:  "key groupname id:(id | new_id:$) [MKSTREAM] [ENTRIESREAD entries_read]",
-		History: []string{"7.0.0 Added the `entries_read` named argument."},
+		History: []string{"7.0.0 `ENTRIESREAD`"},
 	}, Run: xgroupCreate}
 }
 
@@ -140,7 +140,7 @@ func xgroupCreateconsumerRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|createconsumer", Arity: 5, Flags: "write denyoom", Keys: "2 RW insert",
 		Group: "stream", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Create a consumer in a consumer group.",
+		Summary: "Add a consumer to a group",
 		Syntax:  "key groupname consumername",
 	}, Run: xgroupCreateconsumer}
 }
@@ -165,8 +165,8 @@ func xgroupCreateconsumer(c *engine.Call) {
 func xgroupDelconsumerRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|delconsumer", Arity: 5, Flags: "write", Keys: "2 RW delete",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Delete a consumer from a consumer group.",
+		Group: "stream", Since: "5.0.0", Complexity: "O(P log N), P pending entries of the consumer, N of the group",
+		Summary: "Remove a consumer from a group, with its pending entries",
 		Syntax:  "key groupname consumername",
 	}, Run: xgroupDelconsumer}
 }
@@ -193,8 +193,8 @@ func xgroupDestroyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|destroy", Arity: 4, Flags: "write", Keys: "2 RW delete",
 		Group: "stream", Since: "5.0.0",
-		Complexity: "O(N) where N is the number of entries in the group's pending entries list (PEL).",
-		Summary:    "Destroy a consumer group.",
+		Complexity: "O(1)",
+		Summary:    "Remove a group from a stream",
 		Syntax:     "key groupname",
 	}, Run: xgroupDestroy}
 }
@@ -219,7 +219,7 @@ func xgroupHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|help", Arity: 2, Flags: "loading stale",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: xgroupHelp}
 }
 
@@ -244,9 +244,9 @@ func xgroupSetidRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|setid", Arity: -5, Flags: "write", Keys: "2 RW update",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Set a consumer group to an arbitrary last delivered ID value.",
+		Summary: "Set the last ID that a group has delivered",
 		Syntax:  "key groupname id:(id | new_id:$) [ENTRIESREAD entries_read]",
-		History: []string{"7.0.0 Added the optional `entries_read` argument."},
+		History: []string{"7.0.0 `ENTRIESREAD`"},
 	}, Run: xgroupSetid}
 }
 
@@ -295,8 +295,8 @@ func groupToRead(c *engine.Call, key, group []byte) (s *keyspace.Stream, g *keys
 func xackRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xack", Arity: -4, Flags: "write fast", Keys: "1 RW update",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1) for each message ID processed.",
-		Summary: "Marks a pending message as correctly processed, effectively removing it from the pending entries list of the consumer group. Return value of the command is the number of messages successfully acknowledged, that is, the IDs we were actually able to resolve in the PEL.",
+		Group: "stream", Since: "5.0.0", Complexity: "O(M log N), M IDs given, N pending entries of the group",
+		Summary: "Acknowledge entries: they are no longer pending in the group",
 		Syntax:  "key group id [id ...]",
 	}, Run: xack}
 }
@@ -332,8 +332,8 @@ func xack(c *engine.Call) {
 func xackdelRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xackdel", Arity: -6, Flags: "write fast", Keys: "1 RW update delete",
-		Group: "stream", Since: "8.2.0", Complexity: "O(1) for each entry ID processed.",
-		Summary: "Acknowledges and conditionally deletes one or multiple entries for a stream consumer group.",
+		Group: "stream", Since: "8.2.0", Complexity: "O(M log N), M IDs given, N entries of the stream",
+		Summary: "Acknowledge entries and delete them from the stream",
 		Syntax:  "key group condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
 	}, Run: xackdel}
 }
@@ -417,10 +417,10 @@ func xpendingRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xpending", Arity: -3, Flags: "readonly", Keys: "1 RO access",
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
-		Summary:    "Return information and entries from a stream consumer group pending entries list, that are messages fetched but never acknowledged.",
+		Complexity: "O(C) for the summary, C consumers; else O(log N + M), N pending entries, M examined",
+		Summary:    "Summary or list of the pending entries of a group",
 		Syntax:     "key group filters:[[IDLE min-idle-time:integer@6.2.0] start:string end:string count [consumer]]",
-		History:    []string{"6.2.0 Added the `IDLE` option and exclusive range intervals."},
+		History:    []string{"6.2.0 `IDLE`; bounds that are excluded"},
 	}, Run: xpending}
 }
 
@@ -556,8 +556,8 @@ func xclaimRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xclaim", Arity: -6, Flags: "write fast", Keys: "1 RW update",
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
-		Summary:    "Changes (or acquires) ownership of a message in a consumer group, as if the message was delivered to the specified consumer.",
+		Complexity: "O(M log N), M IDs given, N pending entries of the group",
+		Summary:    "Make a consumer the owner of the given pending entries",
 		Syntax:     "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]",
 	}, Run: xclaim}
 }
@@ -633,10 +633,10 @@ func replyClaimed(c *engine.Call, s *keyspace.Stream, ids []keyspace.StreamID, j
 func xautoclaimRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xautoclaim", Arity: -6, Flags: "write fast", Keys: "1 RW delete",
-		Group: "stream", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1) if COUNT is small.",
-		Summary: "Changes (or acquires) ownership of messages in a consumer group, as if the messages were delivered to the specified consumer.",
+		Group: "stream", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(M log N), M entries examined, at most ten times COUNT, N pending entries of the group",
+		Summary: "Make a consumer the owner of pending entries that have been idle for some time",
 		Syntax:  "key group consumer min-idle-time start:string [COUNT count] [JUSTID]",
-		History: []string{"7.0.0 Added an element to the reply array, containing deleted entries the command cleared from the PEL"},
+		History: []string{"7.0.0 The reply lists the IDs of deleted entries"},
 	}, Run: xautoclaim}
 }
 

@@ -13,8 +13,8 @@ func StreamInfoCommands() []engine.Command {
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "xinfo", Arity: -2,
-			Group: "stream", Since: "5.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for stream introspection commands",
+			Group: "stream", Since: "5.0.0", Complexity: "That of the subcommand",
+			Summary: "State of streams, groups and consumers",
 		}, Subcommands: []engine.Command{
 			xinfoConsumersRow(),
 			xinfoGroupsRow(),
@@ -37,10 +37,10 @@ func streamOfInfo(c *engine.Call, key []byte) *keyspace.Stream {
 func xinfoConsumersRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xinfo|consumers", Arity: 4, Flags: "readonly", Keys: "2 RO access",
-		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "List the consumers in a consumer group",
+		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(C), C consumers",
+		Summary: "Consumers of a group",
 		Syntax:  "key groupname",
-		History: []string{"7.2.0 Added the `inactive` field, and changed the meaning of `idle`."},
+		History: []string{"7.2.0 `inactive`; attempts without entries reset `idle`"},
 	}, Run: xinfoConsumers}
 }
 
@@ -78,10 +78,10 @@ func named(c *engine.Call, name string) *protocol.Reply {
 func xinfoGroupsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xinfo|groups", Arity: 3, Flags: "readonly", Keys: "2 RO access",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "List the consumer groups of a stream",
+		Group: "stream", Since: "5.0.0", Complexity: "O(G), G groups",
+		Summary: "Groups of a stream",
 		Syntax:  "key",
-		History: []string{"7.0.0 Added the `entries-read` and `lag` fields"},
+		History: []string{"7.0.0 `entries-read`, `lag`"},
 	}, Run: xinfoGroups}
 }
 
@@ -122,7 +122,7 @@ func xinfoHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xinfo|help", Arity: 2, Flags: "loading stale",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: xinfoHelp}
 }
 
@@ -138,13 +138,13 @@ func xinfoHelp(c *engine.Call) {
 func xinfoStreamRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xinfo|stream", Arity: -3, Flags: "readonly", Keys: "2 RO access",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Get information about a stream",
+		Group: "stream", Since: "5.0.0", Complexity: "O(1); with FULL O(M), M entries, groups and consumers returned",
+		Summary: "State of a stream; with FULL its entries and groups, too",
 		Syntax:  "key [FULL full:([COUNT count])]",
 		History: []string{
-			"6.0.0 Added the `FULL` modifier.",
-			"7.0.0 Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields",
-			"7.2.0 Added the `active-time` value, and changed the meaning of `seen-time`.",
+			"6.0.0 `FULL`",
+			"7.0.0 `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`; `entries-read` and `lag` of groups",
+			"7.2.0 `active-time` of consumers; attempts without entries change `seen-time`",
 		},
 	}, Run: xinfoStream}
 }

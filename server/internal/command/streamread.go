@@ -104,8 +104,8 @@ func xreadRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xread", Arity: -4, Flags: "readonly blocking", Keys: "STREAMS@1..-1%2 RO access",
 		Group: "stream", Since: "5.0.0",
-		Complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
-		Summary:    "Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for each stream. Can block.",
+		Complexity: "O(K log N + M), K streams, N entries of the longest one, M returned",
+		Summary:    "Entries of streams after the given IDs; with BLOCK, wait for some",
 		Syntax:     "[COUNT count] [BLOCK milliseconds] streams:(STREAMS key [key ...] id [id ...])",
 	}, Run: xread}
 }
@@ -231,8 +231,8 @@ func xreadgroupRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xreadgroup", Arity: -7, Flags: "write blocking", Keys: "STREAMS@4..-1%2 RO access",
 		Group: "stream", Since: "5.0.0",
-		Complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
-		Summary:    "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",
+		Complexity: "O((K + M) log N), K streams, N entries of the longest one, M returned",
+		Summary:    "New entries for a consumer of a group, or those that it has not acknowledged; with BLOCK, wait for some",
 		Syntax:     "(GROUP group consumer) [COUNT count] [BLOCK milliseconds] [NOACK] streams:(STREAMS key [key ...] id [id ...])",
 	}, Run: xreadgroup}
 }

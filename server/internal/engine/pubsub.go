@@ -148,8 +148,8 @@ func PubsubCommands() []Command {
 		publishRow(),
 		{Facts: protocol.Facts{
 			Name: "pubsub", Arity: -2,
-			Group: "pubsub", Since: "2.8.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for Pub/Sub commands",
+			Group: "pubsub", Since: "2.8.0", Complexity: "That of the subcommand",
+			Summary: "State of channels and subscriptions",
 		}, Subcommands: []Command{
 			pubsubChannelsRow(),
 			pubsubHelpRow(),
@@ -311,8 +311,8 @@ func SortedNames[V any](m map[string]V) []string {
 func subscribeRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "subscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "pubsub noscript loading stale",
-		Group: "pubsub", Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
-		Summary: "Listen for messages published to the given channels",
+		Group: "pubsub", Since: "2.0.0", Complexity: "O(N), N channels given",
+		Summary: "Receive the messages of channels",
 		Syntax:  "channel [channel ...]",
 	}, Run: subscribe, OfConnection: true, WhileSubscribed: true}
 }
@@ -322,8 +322,8 @@ func psubscribeRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "psubscribe", Arity: -2, Channels: protocol.EveryPattern, Flags: "pubsub noscript loading stale",
 		Group: "pubsub", Since: "2.0.0",
-		Complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
-		Summary:    "Listen for messages published to channels matching the given patterns",
+		Complexity: "O(N), N patterns given",
+		Summary:    "Receive the messages of all channels that match patterns",
 		Syntax:     "pattern:(pattern)...",
 	}, Run: psubscribe, OfConnection: true, WhileSubscribed: true}
 }
@@ -332,8 +332,8 @@ func psubscribe(c *Call) { patternTopic().join(c) }
 func ssubscribeRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "ssubscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
-		Group: "pubsub", Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
-		Summary: "Listen for messages published to the given shard channels",
+		Group: "pubsub", Since: "7.0.0", Complexity: "O(N), N shard channels given",
+		Summary: "Receive the messages of shard channels",
 		Syntax:  "shardchannel [shardchannel ...]",
 	}, Run: ssubscribe, OfConnection: true, WhileSubscribed: true}
 }
@@ -343,8 +343,8 @@ func unsubscribeRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "unsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
 		Group: "pubsub", Since: "2.0.0",
-		Complexity: "O(N) where N is the number of clients already subscribed to a channel.",
-		Summary:    "Stop listening for messages posted to the given channels",
+		Complexity: "O(N), N channels given or subscribed to",
+		Summary:    "End the subscriptions to channels, without arguments to all of them",
 		Syntax:     "[channel [channel ...]]",
 	}, Run: unsubscribe, OfConnection: true, WhileSubscribed: true}
 }
@@ -354,8 +354,8 @@ func punsubscribeRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "punsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
 		Group: "pubsub", Since: "2.0.0",
-		Complexity: "O(N+M) where N is the number of patterns the client is already subscribed and M is the number of total patterns subscribed in the system (by any client).",
-		Summary:    "Stop listening for messages posted to channels matching the given patterns",
+		Complexity: "O(N), N patterns given or subscribed to",
+		Summary:    "End the subscriptions to patterns, without arguments to all of them",
 		Syntax:     "[pattern [pattern ...]]",
 	}, Run: punsubscribe, OfConnection: true, WhileSubscribed: true}
 }
@@ -365,8 +365,8 @@ func sunsubscribeRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "sunsubscribe", Arity: -1, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
 		Group: "pubsub", Since: "7.0.0",
-		Complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
-		Summary:    "Stop listening for messages posted to the given shard channels",
+		Complexity: "O(N), N shard channels given or subscribed to",
+		Summary:    "End the subscriptions to shard channels, without arguments to all of them",
 		Syntax:     "[shardchannel [shardchannel ...]]",
 	}, Run: sunsubscribe, OfConnection: true, WhileSubscribed: true}
 }
@@ -377,8 +377,8 @@ func publishRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "publish", Arity: 3, Channels: protocol.FirstChannel, Flags: "pubsub loading stale fast may_replicate",
 		Group: "pubsub", Since: "2.0.0",
-		Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
-		Summary:    "Post a message to a channel",
+		Complexity: "O(S + P), S subscribers, P patterns that clients subscribe to",
+		Summary:    "Send a message to the subscribers of a channel",
 		Syntax:     "channel message",
 	}, Run: publish, Importable: true, Batching: BatchAlways}
 }
@@ -388,8 +388,8 @@ func spublishRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "spublish", Arity: 3, Channels: protocol.FirstChannel, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
 		Group: "pubsub", Since: "7.0.0",
-		Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
-		Summary:    "Post a message to a shard channel",
+		Complexity: "O(S), S subscribers",
+		Summary:    "Send a message to the subscribers of a shard channel",
 		Syntax:     "shardchannel message",
 	}, Run: spublish, Importable: true}
 }
@@ -409,8 +409,8 @@ func pubsubChannelsRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "pubsub|channels", Arity: -2, Flags: "pubsub loading stale",
 		Group: "pubsub", Since: "2.8.0",
-		Complexity: "O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)",
-		Summary:    "List active channels",
+		Complexity: "O(N log N), N channels with subscribers",
+		Summary:    "Channels with subscribers, all or those that match a pattern",
 		Syntax:     "[pattern]",
 	}, Run: pubsubChannels}
 }
@@ -420,8 +420,8 @@ func pubsubShardchannelsRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "pubsub|shardchannels", Arity: -2, Flags: "pubsub loading stale",
 		Group: "pubsub", Since: "7.0.0",
-		Complexity: "O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).",
-		Summary:    "List active shard channels",
+		Complexity: "O(N log N), N shard channels with subscribers",
+		Summary:    "Shard channels with subscribers, all or those that match a pattern",
 		Syntax:     "[pattern]",
 	}, Run: pubsubShardchannels}
 }
@@ -448,8 +448,8 @@ func pubsubNumsubRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "pubsub|numsub", Arity: -2, Flags: "pubsub loading stale",
 		Group: "pubsub", Since: "2.8.0",
-		Complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
-		Summary:    "Get the count of subscribers for channels",
+		Complexity: "O(N), N channels given",
+		Summary:    "Number of subscribers of each of the channels",
 		Syntax:     "[channel [channel ...]]",
 	}, Run: pubsubNumsub}
 }
@@ -459,8 +459,8 @@ func pubsubShardnumsubRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "pubsub|shardnumsub", Arity: -2, Flags: "pubsub loading stale",
 		Group: "pubsub", Since: "7.0.0",
-		Complexity: "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
-		Summary:    "Get the count of subscribers for shard channels",
+		Complexity: "O(N), N shard channels given",
+		Summary:    "Number of subscribers of each of the shard channels",
 		Syntax:     "[shardchannel [shardchannel ...]]",
 	}, Run: pubsubShardnumsub}
 }
@@ -480,7 +480,7 @@ func pubsubNumpatRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "pubsub|numpat", Arity: 2, Flags: "pubsub loading stale",
 		Group: "pubsub", Since: "2.8.0", Complexity: "O(1)",
-		Summary: "Get the count of unique patterns pattern subscriptions",
+		Summary: "Number of different patterns that clients subscribe to",
 	}, Run: pubsubNumpat}
 }
 
@@ -490,7 +490,7 @@ func pubsubHelpRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "pubsub|help", Arity: 2, Flags: "loading stale",
 		Group: "pubsub", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: pubsubHelp}
 }
 

@@ -66,7 +66,7 @@ func multiRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
 		Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
-		Summary: "Mark the start of a transaction block",
+		Summary: "Begin a transaction: the commands that follow wait for EXEC",
 	}, Run: multi, OfConnection: true, InMulti: true, EndsQueueing: true}
 }
 
@@ -82,8 +82,8 @@ func multi(c *Call) {
 func discardRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
-		Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
-		Summary: "Discard all commands issued after MULTI",
+		Group: "transactions", Since: "2.0.0", Complexity: "O(N), N commands in the transaction",
+		Summary: "End a transaction without its commands",
 	}, Run: discard, OfConnection: true, InMulti: true, EndsQueueing: true}
 }
 
@@ -99,8 +99,8 @@ func discard(c *Call) {
 func watchRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "watch", Arity: -2, Flags: "noscript loading stale fast allow_busy", Keys: "1..-1 RO",
-		Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
-		Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+		Group: "transactions", Since: "2.2.0", Complexity: "O(K), K keys given",
+		Summary: "Let the next EXEC fail if one of the keys changes before",
 		Syntax:  "key [key ...]",
 	}, Run: watch, OfConnection: true, InMulti: true}
 }
@@ -130,8 +130,8 @@ func watch(c *Call) {
 func unwatchRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "unwatch", Arity: 1, Flags: "noscript loading stale fast allow_busy",
-		Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Forget about all watched keys",
+		Group: "transactions", Since: "2.2.0", Complexity: "O(K), K keys watched",
+		Summary: "Stop watching keys",
 	}, Run: unwatch, OfConnection: true}
 }
 
@@ -143,8 +143,8 @@ func unwatch(c *Call) {
 func execRow() Command {
 	return Command{Facts: protocol.Facts{
 		Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
-		Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
-		Summary: "Execute all commands issued after MULTI",
+		Group: "transactions", Since: "1.2.0", Complexity: "That of the commands",
+		Summary: "Run the commands of a transaction",
 	}, Run: exec, OfConnection: true, InMulti: true, EndsQueueing: true, RunsQueue: true}
 }
 

@@ -25,8 +25,8 @@ func FunctionCommands() []engine.Command {
 		fcallRoRow(),
 		{Facts: protocol.Facts{
 			Name: "function", Arity: -2,
-			Group: "scripting", Since: "7.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for function commands",
+			Group: "scripting", Since: "7.0.0", Complexity: "That of the subcommand",
+			Summary: "Libraries of functions in Lua",
 		}, Subcommands: []engine.Command{
 			functionDeleteRow(),
 			functionDumpRow(),
@@ -336,8 +336,8 @@ func functionLoadRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "function|load", Arity: -3, Flags: "write denyoom noscript",
 		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(1) (considering compilation time is redundant)",
-		Summary:    "Create a function with the given arguments (name, code, description)",
+		Complexity: "O(N), N bytes of code",
+		Summary:    "Compile a library and add it, or replace the one of this name",
 		Syntax:     "[REPLACE] function-code",
 	}, Run: functionLoad}
 }
@@ -377,8 +377,8 @@ func functionDeleteRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "function|delete", Arity: 3, Flags: "write noscript",
 		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(1)",
-		Summary:    "Delete a function by name",
+		Complexity: "O(F), F functions of the library",
+		Summary:    "Delete a library with its functions",
 		Syntax:     "library-name",
 	}, Run: functionDelete}
 }
@@ -410,8 +410,8 @@ func functionFlushRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "function|flush", Arity: -2, Flags: "write noscript",
 		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(N) where N is the number of functions deleted",
-		Summary:    "Deleting all functions",
+		Complexity: "O(L), L libraries",
+		Summary:    "Delete all libraries",
 		Syntax:     "async:[ASYNC|SYNC]",
 	}, Run: functionFlush}
 }
@@ -435,8 +435,8 @@ func functionListRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "function|list", Arity: -2, Flags: "noscript",
 		Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N) where N is the number of functions",
-		Summary:    "List information about all the functions",
+		Complexity: "O(F log F), F functions of all libraries",
+		Summary:    "Libraries with their functions and, if asked for, their code",
 		Syntax:     "[LIBRARYNAME library-name-pattern] [WITHCODE]",
 	}, Run: functionList}
 }
@@ -518,7 +518,7 @@ func functionStatsRow() engine.Command {
 		Name: "function|stats", Arity: 2, Flags: "noscript allow_busy",
 		Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 		Complexity: "O(1)",
-		Summary:    "Return information about the function currently running (name, description, duration)",
+		Summary:    "The function that runs, and the number of libraries and functions",
 	}, Run: functionStats}
 }
 
@@ -561,7 +561,7 @@ func functionKillRow() engine.Command {
 		Name: "function|kill", Arity: 2, Flags: "noscript allow_busy",
 		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
 		Complexity: "O(1)",
-		Summary:    "Kill the function currently in execution.",
+		Summary:    "Stop the function that runs, if it has changed nothing",
 	}, Run: functionKill}
 }
 
@@ -570,8 +570,8 @@ func functionKill(c *engine.Call) { killScript(c, false) }
 func functionDumpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "function|dump", Arity: 2, Flags: "noscript",
-		Group: "scripting", Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
-		Summary: "Dump all functions into a serialized binary payload",
+		Group: "scripting", Since: "7.0.0", Complexity: "O(N), N bytes of code",
+		Summary: "Serialize all libraries for FUNCTION RESTORE",
 	}, Run: functionDump}
 }
 
@@ -588,8 +588,8 @@ func functionRestoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "function|restore", Arity: -3, Flags: "write denyoom noscript",
 		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(N) where N is the number of functions on the payload",
-		Summary:    "Restore all the functions on the given payload",
+		Complexity: "O(N), N bytes of code",
+		Summary:    "Create libraries from the reply of FUNCTION DUMP",
 		Syntax:     "serialized-value policy:[FLUSH|APPEND|REPLACE]",
 	}, Run: functionRestore}
 }
@@ -715,7 +715,7 @@ func functionHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "function|help", Arity: 2, Flags: "loading stale",
 		Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: functionHelp}
 }
 
@@ -779,8 +779,8 @@ func fcallRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "fcall", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
 		Keys:  "2# RW access update (the code decides what it reads and writes)",
-		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
-		Summary: "Invoke a function",
+		Group: "scripting", Since: "7.0.0", Complexity: "That of the function",
+		Summary: "Call a function of a library",
 		Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
 	}, Run: fcall, ScriptFlags: functionFlags}
 }
@@ -791,8 +791,8 @@ func fcallRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "fcall_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
 		Keys:  "2# RO access (the code decides what it reads)",
-		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.",
-		Summary: "Invoke a read-only function",
+		Group: "scripting", Since: "7.0.0", Complexity: "That of the function",
+		Summary: "Call a function that changes nothing",
 		Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
 	}, Run: fcallRo, ScriptFlags: functionFlags}
 }

@@ -19,8 +19,8 @@ func ScriptCommands() []engine.Command {
 		evalshaRoRow(),
 		{Facts: protocol.Facts{
 			Name: "script", Arity: -2,
-			Group: "scripting", Since: "2.6.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for Lua scripts management commands",
+			Group: "scripting", Since: "2.6.0", Complexity: "That of the subcommand",
+			Summary: "The cache of Lua scripts, and the script that runs",
 		}, Subcommands: []engine.Command{
 			scriptDebugRow(),
 			scriptExistsRow(),
@@ -194,8 +194,8 @@ func evalRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "eval", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
 		Keys:  "2# RW access update (the code decides what it reads and writes)",
-		Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
-		Summary: "Execute a Lua script server side",
+		Group: "scripting", Since: "2.6.0", Complexity: "That of the script",
+		Summary: "Run a Lua script",
 		Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
 	}, Run: eval, ScriptFlags: evalFlags}
 }
@@ -206,8 +206,8 @@ func evalRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "eval_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
 		Keys:  "2# RO access (the code decides what it reads)",
-		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
-		Summary: "Execute a read-only Lua script server side",
+		Group: "scripting", Since: "7.0.0", Complexity: "That of the script",
+		Summary: "Run a Lua script that changes nothing",
 		Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
 	}, Run: evalRo, ScriptFlags: evalFlags}
 }
@@ -218,8 +218,8 @@ func evalshaRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "evalsha", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
 		Keys:  "2# RW access update",
-		Group: "scripting", Since: "2.6.0", Complexity: "Depends on the script that is executed.",
-		Summary: "Execute a Lua script server side",
+		Group: "scripting", Since: "2.6.0", Complexity: "That of the script",
+		Summary: "Run a cached Lua script, given its SHA-1",
 		Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
 	}, Run: evalsha, ScriptFlags: shaFlags}
 }
@@ -230,8 +230,8 @@ func evalshaRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "evalsha_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
 		Keys:  "2# RO access",
-		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the script that is executed.",
-		Summary: "Execute a read-only Lua script server side",
+		Group: "scripting", Since: "7.0.0", Complexity: "That of the script",
+		Summary: "Run a cached Lua script that changes nothing, given its SHA-1",
 		Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
 	}, Run: evalshaRo, ScriptFlags: shaFlags}
 }
@@ -242,7 +242,7 @@ func scriptDebugRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "script|debug", Arity: 3, Flags: "noscript",
 		Group: "scripting", Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Set the debug mode for executed scripts.",
+		Summary: "Debugging of scripts: only NO is accepted",
 		Syntax:  "mode:YES|SYNC|NO",
 	}, Run: scriptDebug}
 }
@@ -262,8 +262,8 @@ func scriptExistsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "script|exists", Arity: -3, Flags: "noscript",
 		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:agg_logical_and",
-		Complexity: "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
-		Summary:    "Check existence of scripts in the script cache.",
+		Complexity: "O(N), N scripts given",
+		Summary:    "Whether the cache has each of the scripts",
 		Syntax:     "sha1 [sha1 ...]",
 	}, Run: scriptExists}
 }
@@ -284,10 +284,10 @@ func scriptFlushRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "script|flush", Arity: -2, Flags: "noscript",
 		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(N) with N being the number of scripts in cache",
-		Summary:    "Remove all the scripts from the script cache.",
+		Complexity: "O(1); the memory is garbage collected",
+		Summary:    "Empty the cache of scripts",
 		Syntax:     "async:[ASYNC|SYNC]@6.2.0",
-		History:    []string{"6.2.0 Added the `ASYNC` and `SYNC` flushing mode modifiers."},
+		History:    []string{"6.2.0 `ASYNC`, `SYNC`"},
 	}, Run: scriptFlush}
 }
 
@@ -305,7 +305,7 @@ func scriptHelpRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "script|help", Arity: 2, Flags: "loading stale",
 		Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Show helpful text about the different subcommands",
+		Summary: "List the subcommands",
 	}, Run: scriptHelp}
 }
 
@@ -331,7 +331,7 @@ func scriptKillRow() engine.Command {
 		Name: "script|kill", Arity: 2, Flags: "noscript allow_busy",
 		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
 		Complexity: "O(1)",
-		Summary:    "Kill the script currently in execution.",
+		Summary:    "Stop the script that runs, if it has changed nothing",
 	}, Run: scriptKill}
 }
 
@@ -341,8 +341,8 @@ func scriptLoadRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "script|load", Arity: 3, Flags: "noscript stale",
 		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(N) with N being the length in bytes of the script body.",
-		Summary:    "Load the specified Lua script into the script cache.",
+		Complexity: "O(N), N bytes of the script",
+		Summary:    "Compile a script and put it into the cache",
 		Syntax:     "script",
 	}, Run: scriptLoad}
 }
