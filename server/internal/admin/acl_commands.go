@@ -232,31 +232,29 @@ func aclHelpRow() engine.Command {
 
 func aclHelp(c *engine.Call) {
 	c.Help("CAT [<category>]",
-		"    List all commands that belong to <category>, or all command categories",
-		"    when no category is specified.",
+		"    The categories of commands, or the commands in <category>.",
 		"DELUSER <username> [<username> ...]",
-		"    Delete a list of users.",
+		"    Delete users and close their connections.",
 		"DRYRUN <username> <command> [<arg> ...]",
-		"    Returns whether the user can execute the given command without executing the command.",
+		"    Tell whether a user may run <command>, without running it.",
 		"GETUSER <username>",
-		"    Get the user's details.",
+		"    Flags, passwords and rules of a user.",
 		"GENPASS [<bits>]",
-		"    Generate a secure 256-bit user password. The optional `bits` argument can",
-		"    be used to specify a different size.",
+		"    A random password of <bits> bits (default: 256), in hexadecimal.",
 		"LIST",
-		"    Show users details in config file format.",
+		"    All users, each as a line of the ACL file.",
 		"LOAD",
-		"    Reload users from the ACL file.",
+		"    Replace all users by those in the ACL file.",
 		"LOG [<count> | RESET]",
-		"    Show the ACL log entries.",
+		"    The latest <count> denials (default: 10), or RESET to forget all.",
 		"SAVE",
-		"    Save the current config to the ACL file.",
+		"    Write all users to the ACL file.",
 		"SETUSER <username> <attribute> [<attribute> ...]",
-		"    Create or modify a user with the specified attributes.",
+		"    Apply rules to a user, which is created if absent.",
 		"USERS",
-		"    List all the registered usernames.",
+		"    The names of all users.",
 		"WHOAMI",
-		"    Return the current connection username.")
+		"    The name of this connection's user.")
 }
 
 func aclListRow() engine.Command {

@@ -373,21 +373,17 @@ func keysOf(c *engine.Call, withFlags bool) {
 
 func commandHelp(c *engine.Call) {
 	c.Help("(no subcommand)",
-		"    Return details about all Redis commands.",
+		"    The facts about all commands.",
 		"COUNT",
-		"    Return the total number of commands in this Redis server.",
+		"    The number of commands, without subcommands.",
 		"LIST",
-		"    Return a list of all commands in this Redis server.",
+		"    The names of all commands and subcommands.",
 		"INFO [<command-name> ...]",
-		"    Return details about multiple Redis commands.",
-		"    If no command names are given, documentation details for all",
-		"    commands are returned.",
+		"    The facts about the given commands, or about all.",
 		"DOCS [<command-name> ...]",
-		"    Return documentation details about multiple Redis commands.",
-		"    If no command names are given, documentation details for all",
-		"    commands are returned.",
+		"    The descriptions of the given commands, or of all.",
 		"GETKEYS <full-command>",
-		"    Return the keys from a full Redis command.",
+		"    The keys among the arguments of a command.",
 		"GETKEYSANDFLAGS <full-command>",
-		"    Return the keys and the access flags from a full Redis command.")
+		"    The keys among the arguments of a command, each with its use.")
 }

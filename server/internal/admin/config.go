@@ -195,13 +195,13 @@ func configHelpRow() engine.Command {
 
 func configHelp(c *engine.Call) {
 	c.Help("GET <pattern>",
-		"    Return parameters matching the glob-like <pattern> and their values.",
+		"    The parameters whose names match <pattern>, with their values.",
 		"SET <directive> <value>",
-		"    Set the configuration <directive> to <value>.",
+		"    Change a parameter, or several at once.",
 		"RESETSTAT",
-		"    Reset statistics reported by the INFO command.",
+		"    Set the counters of INFO to 0.",
 		"REWRITE",
-		"    Rewrite the configuration file.")
+		"    Write changed parameters to the configuration file.")
 }
 
 func configRewriteRow() engine.Command {

@@ -321,17 +321,15 @@ func latencyHelpRow() engine.Command {
 
 func latencyHelp(c *engine.Call) {
 	c.Help("DOCTOR",
-		"    Return a human readable latency analysis report.",
+		"    A report about the events that took long.",
 		"GRAPH <event>",
-		"    Return an ASCII latency graph for the <event> class.",
+		"    The samples of <event> as a drawing in ASCII.",
 		"HISTORY <event>",
-		"    Return time-latency samples for the <event> class.",
+		"    The samples of <event>: Unix time and milliseconds.",
 		"LATEST",
-		"    Return the latest latency samples for all events.",
+		"    The latest sample of each event, and the highest.",
 		"RESET [<event> ...]",
-		"    Reset latency data of one or more <event> classes.",
-		"    (default: reset all data for all event classes)",
+		"    Forget the samples of the events (default: of all).",
 		"HISTOGRAM [COMMAND ...]",
-		"    Return a cumulative distribution of latencies in the format of a histogram for the specified command names.",
-		"    If no commands are specified then all histograms are replied.")
+		"    How the latencies of the commands are distributed (default: of all).")
 }

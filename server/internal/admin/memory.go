@@ -283,14 +283,14 @@ func memoryHelpRow() engine.Command {
 
 func memoryHelp(c *engine.Call) {
 	c.Help("DOCTOR",
-		"    Return memory problems reports.",
+		"    A report of what wastes memory.",
 		"MALLOC-STATS",
-		"    Return internal statistics report from the memory allocator.",
+		"    The statistics of the Go heap.",
 		"PURGE",
-		"    Attempt to purge dirty pages for reclamation by the allocator.",
+		"    Collect garbage and return free memory to the system.",
 		"STATS",
-		"    Return information about the memory usage of the server.",
+		"    The memory of the server by purpose.",
 		"USAGE <key> [SAMPLES <count>]",
-		"    Return memory in bytes used by <key> and its value. Nested values are",
-		"    sampled up to <count> times (default: 5, 0 means sample all).")
+		"    The estimated bytes of <key> and its value. A large value is estimated",
+		"    from <count> elements (default: 5; 0: all of them).")
 }

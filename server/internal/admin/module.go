@@ -35,13 +35,13 @@ func moduleHelpRow() engine.Command {
 
 func moduleHelp(c *engine.Call) {
 	c.Help("LIST",
-		"    Return a list of loaded modules.",
+		"    The modules that are loaded: none.",
 		"LOAD <path> [<arg> ...]",
-		"    Load a module library from <path>, passing to it any optional arguments.",
+		"    Loads a module; an error here, as modules are not supported.",
 		"LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
-		"    Load a module library from <path>, while passing it module configurations and optional arguments.",
+		"    As LOAD, with parameters and arguments.",
 		"UNLOAD <name>",
-		"    Unload a module.")
+		"    Unloads a module; an error here.")
 }
 
 func moduleListRow() engine.Command {

@@ -85,12 +85,11 @@ func slowlogHelpRow() engine.Command {
 
 func slowlogHelp(c *engine.Call) {
 	c.Help("GET [<count>]",
-		"    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
-		"    Entries are made of:",
-		"    id, timestamp, time in microseconds, arguments array, client IP and port,",
-		"    client name",
+		"    The latest <count> entries (default: 10; -1: all of them), each with its ID,",
+		"    Unix time, duration in microseconds, arguments, and the client's address",
+		"    and name.",
 		"LEN",
-		"    Return the length of the slowlog.",
+		"    The number of entries.",
 		"RESET",
-		"    Reset the slowlog.")
+		"    Delete all entries.")
 }

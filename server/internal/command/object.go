@@ -83,17 +83,13 @@ func objectHelpRow() engine.Command {
 
 func objectHelp(c *engine.Call) {
 	c.Help("ENCODING <key>",
-		"    Return the kind of internal representation used in order to store the value",
-		"    associated with a <key>.",
+		"    The encoding of the value, by Redis's names.",
 		"FREQ <key>",
-		"    Return the access frequency index of the <key>. The returned integer is",
-		"    proportional to the logarithm of the recent access frequency of the key.",
+		"    The access counter of the key, which grows with the logarithm of the accesses.",
 		"IDLETIME <key>",
-		"    Return the idle time of the <key>, that is the approximated number of",
-		"    seconds elapsed since the last access to the key.",
+		"    The seconds since the last access to the key.",
 		"REFCOUNT <key>",
-		"    Return the number of references of the value associated with the specified",
-		"    <key>.")
+		"    The number of references to the value.")
 }
 
 func objectIdletimeRow() engine.Command {

@@ -225,19 +225,17 @@ func xgroupHelpRow() engine.Command {
 
 func xgroupHelp(c *engine.Call) {
 	c.Help("CREATE <key> <groupname> <id|$> [option]",
-		"    Create a new consumer group. Options are:",
-		"    * MKSTREAM",
-		"      Create the empty stream if it does not exist.",
-		"    * ENTRIESREAD entries_read",
-		"      Set the group's entries_read counter (internal use).",
+		"    Add a group that reads after an ID, or after the last one ($):",
+		"    * MKSTREAM: create the stream if it is absent",
+		"    * ENTRIESREAD <n>: the number of entries up to the ID",
 		"CREATECONSUMER <key> <groupname> <consumer>",
-		"    Create a new consumer in the specified group.",
+		"    Add a consumer to a group.",
 		"DELCONSUMER <key> <groupname> <consumer>",
-		"    Remove the specified consumer.",
+		"    Remove a consumer with its pending entries.",
 		"DESTROY <key> <groupname>",
-		"    Remove the specified group.",
+		"    Remove a group with its consumers.",
 		"SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
-		"    Set the current group ID and entries_read counter.")
+		"    Let a group continue after an ID.")
 }
 
 func xgroupSetidRow() engine.Command {

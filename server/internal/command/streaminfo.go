@@ -128,11 +128,11 @@ func xinfoHelpRow() engine.Command {
 
 func xinfoHelp(c *engine.Call) {
 	c.Help("CONSUMERS <key> <groupname>",
-		"    Show consumers of <groupname>.",
+		"    The consumers of a group.",
 		"GROUPS <key>",
-		"    Show the stream consumer groups.",
+		"    The groups of a stream.",
 		"STREAM <key> [FULL [COUNT <count>]",
-		"    Show information about the stream.")
+		"    The state of a stream, with FULL also entries, groups and consumers.")
 }
 
 func xinfoStreamRow() engine.Command {

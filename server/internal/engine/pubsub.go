@@ -496,14 +496,13 @@ func pubsubHelpRow() Command {
 
 func pubsubHelp(c *Call) {
 	c.Help("CHANNELS [<pattern>]",
-		"    Return the currently active channels matching a <pattern> (default: '*').",
+		"    The channels with subscribers, or those that match <pattern>.",
 		"NUMPAT",
-		"    Return number of subscriptions to patterns.",
+		"    How many different patterns clients subscribe to.",
 		"NUMSUB [<channel> ...]",
-		"    Return the number of subscribers for the specified channels, excluding",
-		"    pattern subscriptions(default: no channels).",
+		"    How many clients subscribe to each channel, patterns not counted.",
 		"SHARDCHANNELS [<pattern>]",
-		"    Return the currently active shard level channels matching a <pattern> (default: '*').",
+		"    The shard channels with subscribers, or those that match <pattern>.",
 		"SHARDNUMSUB [<shardchannel> ...]",
-		"    Return the number of subscribers for the specified shard level channel(s)")
+		"    How many clients subscribe to each shard channel.")
 }

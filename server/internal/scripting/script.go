@@ -311,19 +311,15 @@ func scriptHelpRow() engine.Command {
 
 func scriptHelp(c *engine.Call) {
 	c.Help("DEBUG (YES|SYNC|NO)",
-		"    Set the debug mode for subsequent scripts executed.",
+		"    Only NO is accepted: there is no debugger.",
 		"EXISTS <sha1> [<sha1> ...]",
-		"    Return information about the existence of the scripts in the script cache.",
+		"    Which of the scripts are in the cache: 1 or 0 for each.",
 		"FLUSH [ASYNC|SYNC]",
-		"    Flush the Lua scripts cache. Very dangerous on replicas.",
-		"    When called without the optional mode argument, the behavior is determined by the",
-		"    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
-		"    * ASYNC: Asynchronously flush the scripts cache.",
-		"    * SYNC: Synchronously flush the scripts cache.",
+		"    Empty the cache. Both modes are the same.",
 		"KILL",
-		"    Kill the currently executing Lua script.",
+		"    Stop the script that runs, if it has changed nothing.",
 		"LOAD <script>",
-		"    Load a script into the scripts cache without executing it.")
+		"    Put a script into the cache and reply its SHA-1.")
 }
 
 func scriptKillRow() engine.Command {
