@@ -70,7 +70,7 @@ func TestHTTPWarning(t *testing.T) {
 				t.Errorf("reply to %q: %q", line, got)
 			}
 		}
-		if got := strings.Count(log.String(), "Possible SECURITY ATTACK detected."); got != want {
+		if got := strings.Count(log.String(), "closing client: it sends HTTP"); got != want {
 			t.Errorf("%d warnings, want %d: %s", got, want, log)
 		}
 	}

@@ -31,8 +31,8 @@ func TestFewDescriptors(t *testing.T) {
 	const descriptors, dials, most = 64, 120, 32
 	run(t, all, func(t *testing.T, k kind) {
 		p := k.startAs(t, []string{"sh", "-c", `ulimit -n 64; exec "$@"`, "sh"})
-		const said = "maxclients has been reduced to 32"
-		if !strings.Contains(p.log(), said) {
+		const said = "maxclients=32 wanted="
+		if k.ours() && !strings.Contains(p.log(), said) {
 			t.Errorf("%s: the log does not say %q: %s", p.name, said, p.log())
 		}
 		first := p.dial()

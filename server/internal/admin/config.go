@@ -224,10 +224,10 @@ func rewriteConfig(c *engine.Call, all bool) {
 		return
 	}
 	if err := c.Engine.Config.RewriteFile(c.Engine.ConfigFile, c.Engine.UserLines(), all); err != nil {
-		c.Engine.Log.Error("CONFIG REWRITE failed", "error", err)
+		c.Engine.Log.Error("cannot write the configuration file", "error", err)
 		c.Reply.Error(fmt.Sprint("ERR Rewriting config file: ", err))
 		return
 	}
-	c.Engine.Log.Info("CONFIG REWRITE executed with success")
+	c.Engine.Log.Info("configuration file written", "file", c.Engine.ConfigFile)
 	c.Reply.OK()
 }

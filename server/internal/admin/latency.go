@@ -190,61 +190,53 @@ func latencyDoctor(c *engine.Call) {
 	c.Reply.Verbatim("txt", latencyReport(c.Engine))
 }
 
-// latencyReport is Redis's report with the advice that applies here: there is no
-// fork, and keys expire at their deadline without a cycle to tune.
+// latencyReport is the text of LATENCY DOCTOR: the events with statistics of their
+// samples, and advice for those that have a known remedy.
 func latencyReport(srv *engine.Engine) string {
 	threshold := srv.Config.LatencyMonitorThreshold
 	if threshold == 0 {
-		return "I'm sorry, Dave, I can't do that. Latency monitoring is disabled in this Redis instance. You may use " +
-			"\"CONFIG SET latency-monitor-threshold <milliseconds>.\" in order to enable it. If we weren't in a deep space " +
-			"mission I'd suggest to take a look at https://redis.io/topics/latency-monitor.\n"
+		return "No events are recorded: latency-monitor-threshold is 0. CONFIG SET latency-monitor-threshold 100 records those " +
+			"that take 100 ms or longer.\n"
 	}
 	events := srv.Latency.Events
 	if len(events) == 0 {
-		return "Dave, no latency spike was observed during the lifetime of this Redis instance, not in the slightest bit. " +
-			"I honestly think you ought to sit down calmly, take a stress pill, and think things over.\n"
+		return fmt.Sprintf("No event has taken %d ms or longer.\n", threshold)
 	}
 	var b strings.Builder
-	b.WriteString("Dave, I have observed latency spikes in this Redis instance. You don't mind talking about it, do you Dave?\n\n")
-	for i, name := range engine.SortedNames(events) {
+	fmt.Fprintf(&b, "Events of %d ms or longer:\n", threshold)
+	for _, name := range engine.SortedNames(events) {
 		s := events[name]
 		average, deviation, period := summary(s, srv.At.Unix())
-		fmt.Fprintf(&b, "%d. %s: %d latency spikes (average %dms, mean deviation %dms, period %.2f sec). Worst all time event %dms.\n",
-			i+1, name, len(s.Samples), average, deviation, period, s.Max)
+		fmt.Fprintf(&b, "  %s: %d samples, mean %d ms, mean deviation %d ms, one every %.2f s; longest of all %d ms\n",
+			name, len(s.Samples), average, deviation, period, s.Max)
 	}
 	var advice []string
+	add := func(format string, args ...any) { advice = append(advice, fmt.Sprintf("- "+format+"\n", args...)) }
 	if events["command"] != nil {
 		switch limit := srv.Config.SlowlogSlowerThan; {
-		case limit < 0 || srv.Config.SlowlogMaxLen == 0:
-			advice = append(advice, fmt.Sprintf("- There are latency issues with potentially slow commands you are using. "+
-				"Try to enable the Slow Log Redis feature using the command 'CONFIG SET slowlog-log-slower-than %d'. "+
-				"If the Slow log is disabled Redis is not able to log slow commands execution for you.\n", threshold*1000))
+		case limit < 0:
+			add("The slow log is off. CONFIG SET slowlog-log-slower-than %d makes it record the commands of these events.", threshold*1000)
+		case srv.Config.SlowlogMaxLen == 0:
+			add("The slow log has no room. CONFIG SET slowlog-max-len 128 makes it record the commands of these events.")
 		case limit/1000 > threshold:
-			advice = append(advice, fmt.Sprintf("- Your current Slow Log configuration only logs events that are slower than "+
-				"your configured latency monitor threshold. Please use 'CONFIG SET slowlog-log-slower-than %d'.\n", threshold*1000))
+			add("The slow log records only commands of %d microseconds or longer. CONFIG SET slowlog-log-slower-than %d makes it record the "+
+				"commands of these events.", limit, threshold*1000)
 		}
-		advice = append(advice, "- Check your Slow Log to understand what are the commands you are running which are too slow to "+
-			"execute. Please check https://redis.io/commands/slowlog for more information.\n")
+		add("SLOWLOG GET lists slow commands with their arguments.")
 	}
 	if events["fast-command"] != nil {
-		advice = append(advice, "- The system is slow to execute Redis code paths not containing system calls. This usually means "+
-			"the system does not provide Redis CPU time to run for long periods. You should try to:\n"+
-			"  1) Lower the system load.\n"+
-			"  2) Use a computer / VM just for Redis if you are running other software in the same system.\n"+
-			"  3) Check if you have a \"noisy neighbour\" problem.\n"+
-			"  4) Check with 'redis-cli --intrinsic-latency 100' what is the intrinsic latency in your system.\n")
+		add("Commands with little work were slow: the process probably waited for a CPU. Reduce the load of the machine, or run " +
+			"the server where no other program, or other virtual machine, takes its CPUs.")
 	}
-	if events["command"] != nil || events["expire-cycle"] != nil {
-		advice = append(advice, "- Deleting, expiring or evicting (because of maxmemory policy) large objects is a blocking "+
-			"operation. If you have very large objects that are often deleted, expired, or evicted, try to fragment those "+
-			"objects into multiple smaller objects.\n")
+	if events["expire-cycle"] != nil {
+		add("Many keys expired at once. Give them different deadlines.")
 	}
-	if len(advice) == 0 {
-		b.WriteString("\nWhile there are latency events logged, I'm not able to suggest any easy fix. Please use the Redis " +
-			"community to get some help, providing this report in your help request.\n")
-		return b.String()
+	if events["eviction-cycle"] != nil {
+		add("Many keys were evicted at once. Let keys expire before memory reaches maxmemory.")
 	}
-	b.WriteString("\nI have a few advices for you:\n\n" + strings.Join(advice, ""))
+	if len(advice) > 0 {
+		b.WriteString("Advice:\n" + strings.Join(advice, ""))
+	}
 	return b.String()
 }
 

@@ -184,44 +184,43 @@ func memoryDoctorRow() engine.Command {
 
 func memoryDoctor(c *engine.Call) { c.Reply.Verbatim("txt", memoryReport(c.Engine)) }
 
-// memoryReport is Redis's; the advice is for the Go heap.
+// memoryReport is the text of MEMORY DOCTOR: the findings, each with its consequence.
+// A server with little memory has none, because constant overhead distorts the ratios.
 func memoryReport(srv *engine.Engine) string {
+	const (
+		least    = 5 << 20   // bytes in use
+		slack    = 10 << 20  // bytes of overhead that are no finding, whatever the ratio
+		perConn  = 200 << 10 // mean bytes of a connection
+		peak     = 1.5
+		fragment = 1.1
+		outside  = 1.4
+	)
 	m := measureMemory(srv)
-	if m.used < 5<<20 {
-		return "Hi Sam, this instance is empty or is using very little memory, my issues detector can't be used in these " +
-			"conditions. Please, leave for your mission on Earth and fill it with some data. The new Sam and I will be back to " +
-			"our programming as soon as I finished rebooting.\n"
+	if m.used < least {
+		return fmt.Sprintf("The server uses less than %d MB: too little for a report.\n", least>>20)
 	}
-	var found []string
-	if engine.Ratio(m.peak, m.used) > 1.5 {
-		found = append(found, " * Peak memory: In the past this instance used more than 150% the memory that is currently using. "+
-			"The heap gives memory back to the system slowly after a peak, so the Resident Set Size (RSS) may stay larger than "+
-			"expected for some minutes. This is harmless: the memory will be used as soon as you fill the instance with more "+
-			"data. To have it given back at once, use the MEMORY PURGE command.\n\n")
+	var b strings.Builder
+	add := func(format string, args ...any) { fmt.Fprintf(&b, "- "+format+"\n", args...) }
+	if r := engine.Ratio(m.peak, m.used); r > peak {
+		add("The peak was %.2f times the memory in use. The heap returns memory to the system within some minutes, so the resident "+
+			"size may still be that of the peak. MEMORY PURGE returns it immediately.", r)
 	}
-	if engine.Ratio(m.Active, m.Allocated) > 1.1 && m.Active-m.Allocated > 10<<20 {
-		found = append(found, " * High allocator fragmentation: This instance has an allocator external fragmentation greater "+
-			"than 1.1. This problem is usually due either to a large peak memory (check if there is a peak memory entry above in "+
-			"the report) or may result from a workload that causes the allocator to fragment memory a lot.\n\n")
+	if r := engine.Ratio(m.Active, m.Allocated); r > fragment && m.Active-m.Allocated > slack {
+		add("The heap is fragmented: its pages hold %.2f times the bytes allocated. Typical reasons are a past peak, and values "+
+			"that change their size often.", r)
 	}
-	if engine.Ratio(m.RSS, m.Resident) > 1.4 && m.RSS-m.Resident > 10<<20 {
-		found = append(found, " * High process RSS overhead: This instance has non-allocator RSS memory overhead greater than 1.4 "+
-			"(this means that the Resident Set Size of the process is much larger than the RSS the heap holds). Memory of the "+
-			"rest of the program, of stacks or of mapped files may be the reason.\n\n")
+	if r := engine.Ratio(m.RSS, m.Resident); r > outside && m.RSS-m.Resident > slack {
+		add("The process is %.2f times as large as the heap: stacks, the program itself and mapped files, such as the data file, "+
+			"take the rest.", r)
 	}
-	if n := int64(len(srv.Sessions)); n > 0 && m.clients/n > 200<<10 {
-		found = append(found, " * Big client buffers: The clients output buffers in this instance are greater than 200K per client "+
-			"(on average). This may result from different causes, like Pub/Sub clients subscribed to channels bot not receiving "+
-			"data fast enough, so that data piles on the instance output buffer, or clients sending commands with large replies "+
-			"or very large sequences of commands in the same pipeline. Please use the CLIENT LIST command in order to "+
-			"investigate the issue if it causes problems in your instance, or to understand better why certain clients are "+
-			"using a big amount of memory.\n\n")
+	if n := int64(len(srv.Sessions)); n > 0 && m.clients/n > perConn {
+		add("A connection takes %d KB on average. Subscribers that read slowly, large replies and long pipelines fill buffers; "+
+			"CLIENT LIST shows which connections have large ones.", m.clients/n>>10)
 	}
-	if len(found) == 0 {
-		return "Hi Sam, I can't find any memory issue in your instance. I can only account for what occurs on this base.\n"
+	if b.Len() == 0 {
+		return "No memory is wasted.\n"
 	}
-	return "Sam, I detected a few issues in this Redis instance memory implants:\n\n" + strings.Join(found, "") +
-		"I'm here to keep you safe, Sam. I want to help you.\n"
+	return "Memory that is more than the data need:\n" + b.String()
 }
 
 func memoryMallocStatsRow() engine.Command {

@@ -133,7 +133,7 @@ func debugReload(c *engine.Call) {
 		c.Reply.Error("ERR Error trying to load the RDB dump, check server logs.")
 		return
 	}
-	c.Engine.Log.Warn("DB reloaded by DEBUG RELOAD")
+	c.Engine.Log.Warn("DEBUG RELOAD: data loaded")
 	c.Reply.OK()
 }
 
@@ -145,7 +145,7 @@ func debugLoadaof(c *engine.Call) {
 		c.Reply.Error("ERR Error trying to load the AOF files, check server logs.")
 		return
 	}
-	c.Engine.Log.Warn("Append Only File loaded by DEBUG LOADAOF")
+	c.Engine.Log.Warn("DEBUG LOADAOF: data loaded")
 	c.Reply.OK()
 }
 

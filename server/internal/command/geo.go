@@ -194,7 +194,7 @@ func geodistRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "geodist", Arity: -4, Flags: "readonly", Keys: "1 RO access",
 		Group: "geo", Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Distance between two members",
+		Summary: "How far two members are apart",
 		Syntax:  "key member1 member2 unit:[M|KM|FT|MI]",
 	}, Run: geodist}
 }

@@ -114,8 +114,7 @@ func keptParameters() []Parameter {
 		keptYesNo("tls-cluster", false, "").only(noTLSBetweenNodes),
 		keptYesNo("tls-replication", false, "").only(noTLSBetweenNodes),
 		keptYesNo("syslog-enabled", false, "").immutable().only("logging to syslog is not supported"),
-		keptYesNo("activedefrag", false, "").only("Active defragmentation cannot be enabled: it requires a Redis server " +
-			"compiled with a modified Jemalloc like the one shipped by default with the Redis source distribution"),
+		keptYesNo("activedefrag", false, "").only("the Go runtime manages memory and does not move values"),
 		keptText("locale-collate", "", "").only("strings are compared as bytes"),
 		keptText("loadmodule", "", "").immutable().hide().only("modules are not supported"),
 

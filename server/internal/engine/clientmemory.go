@@ -150,14 +150,14 @@ func (srv *Engine) evictClients() {
 		if s.weighNow(); int(s.size) != class+1 { // it has become smaller meanwhile
 			continue
 		}
-		srv.Log.Info("Evicting client", "client", s.Addr, "name", s.Name, "bytes", s.weighed, "all", m.total, "maxmemory-clients", m.limit,
+		srv.Log.Info("closing client: the memory of all clients exceeds maxmemory-clients", "client", s.Addr, "name", s.Name, "bytes", s.weighed, "all", m.total, "maxmemory-clients", m.limit,
 			"info", strings.TrimSpace(string(s.AppendInfo(nil))))
 		srv.EvictedClients++
 		s.Kill()
 	}
 	if full := m.full(); full != m.reportedFull {
 		if m.reportedFull = full; full {
-			srv.Log.Warn("Over client maxmemory after evicting all evictable clients", "all", m.total, "maxmemory-clients", m.limit)
+			srv.Log.Warn("the clients that remain exceed maxmemory-clients and are exempt from it", "all", m.total, "maxmemory-clients", m.limit)
 		}
 	}
 }

@@ -1,5 +1,3 @@
-//lint:file-ignore ST1005 Errors at the start have the wording of Redis.
-
 package engine
 
 import (
@@ -21,12 +19,11 @@ func (srv *Engine) fitMaxclients() error {
 	case wanted <= fit:
 		return nil
 	case fit <= 0:
-		return fmt.Errorf("zsetd: Your current 'ulimit -n' of %d is not enough for the server to start. "+
-			"Please increase your open file limit to at least %d. Exiting.", limit, wanted+reservedDescriptors)
+		return fmt.Errorf("zsetd: the limit of %d open files (ulimit -n) leaves none for clients: %d are needed for maxclients %d",
+			limit, wanted+reservedDescriptors, wanted)
 	default:
-		srv.Log.Warn(fmt.Sprintf("You requested maxclients of %d requiring at least %d max file descriptors.", wanted, wanted+reservedDescriptors))
-		srv.Log.Warn(fmt.Sprintf("Current maximum open files is %d. maxclients has been reduced to %d to compensate for low ulimit. "+
-			"If you need higher maxclients increase 'ulimit -n'.", limit, fit))
+		srv.Log.Warn("maxclients is lowered to the limit of open files (ulimit -n)", "maxclients", fit, "wanted", wanted,
+			"limit", limit, "needed", wanted+reservedDescriptors)
 		srv.Config.Maxclients = fit
 		srv.applyConfig()
 		return nil

@@ -113,7 +113,5 @@ func (srv *Engine) warnOfHTTP(s *Session) {
 		return
 	}
 	srv.warnedOfHTTP = srv.At
-	srv.Log.Warn("Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. "+
-		"This is likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. "+
-		"Connection aborted.", "client", s.Addr)
+	srv.Log.Warn("closing client: it sends HTTP, perhaps because a web page makes a browser attack the server", "client", s.Addr)
 }

@@ -85,8 +85,7 @@ func (srv *Engine) loadUsers(lines string) error {
 	a.Changed()
 	for _, u := range a.Sorted() {
 		if lines != "" && !u.Enabled() {
-			srv.Log.Info("user is disabled: the rules have no 'on'. Make sure this is not a configuration error",
-				"user", u.Name)
+			srv.Log.Info("a user of the configuration cannot log in: its rules lack 'on'", "user", u.Name)
 		}
 	}
 	return nil
