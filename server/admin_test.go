@@ -15,6 +15,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/histogram"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // call sends a line, split at spaces, and returns the reply.
@@ -27,17 +28,11 @@ func (c *rawClient) call(line string) any {
 // until waits until a condition holds, which it evaluates under the lock.
 func until(t *testing.T, srv *testServer, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	wait.Until(t, what, func() bool {
 		srv.Mu.Lock()
-		done := ok()
-		srv.Mu.Unlock()
-		if done {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("timeout, waiting until ", what)
-		}
-	}
+		defer srv.Mu.Unlock()
+		return ok()
+	})
 }
 
 func TestClientUnblock(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // steppedServer is a server whose system clock and suspend time the test controls.
@@ -140,9 +141,7 @@ func TestClockSteps(t *testing.T) {
 					t.Errorf("a TTL of %d s, want %d", ttl, want)
 				}
 				gone := mode == "follow" && step > 0
-				for time.Since(start) < 450*time.Millisecond {
-					time.Sleep(10 * time.Millisecond)
-				}
+				wait.Elapse(time.Until(start.Add(450 * time.Millisecond)))
 				wantSoon := int64(0)
 				if mode == "follow" && step < 0 {
 					wantSoon = 1 // it is to be there until that time of the day
@@ -264,9 +263,7 @@ func TestClockSuspended(t *testing.T) {
 		reply, _ := s.Do(context.Background(), "BLPOP", "nothing", 1800)
 		done <- reply
 	}()
-	for s.server().BlockedClients() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	wait.Until(t, "BLPOP waits", func() bool { return s.server().BlockedClients() > 0 })
 	s.slept.Store(int64(time.Hour))
 	s.step.Store(int64(time.Hour)) // the kernel also adds it to the time of day
 	s.look()

@@ -16,6 +16,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // freshLines are sent to a redis-server that is a node of a cluster and was just
@@ -270,10 +271,8 @@ func TestClusterAsRedis(t *testing.T) {
 			continue
 		}
 		if line == "WAIT" {
-			for end := time.Now().Add(time.Minute); state(pair[0]) != state(pair[1]); time.Sleep(20 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatalf("the state of the cluster is %s, Redis %s", state(pair[1]), state(pair[0]))
-				}
+			if !wait.Holds(func() bool { return state(pair[0]) == state(pair[1]) }) {
+				t.Fatalf("the state of the cluster is %s, Redis %s", state(pair[1]), state(pair[0]))
 			}
 			continue
 		}
@@ -515,14 +514,13 @@ func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if nc, err := net.Dial("tcp", addr); err == nil {
+	wait.Until(t, "redis-server listens", func() bool {
+		nc, err := net.Dial("tcp", addr)
+		if err == nil {
 			nc.Close()
-			break
-		} else if time.Now().After(end) {
-			t.Fatal(err)
 		}
-	}
+		return err == nil
+	})
 	return addr, otherBus, func() {
 		cmd.Process.Kill()
 		cmd.Wait()

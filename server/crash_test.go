@@ -20,6 +20,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // How many faults to try. The long form of the tests of faults:
@@ -143,7 +144,7 @@ func rewriter(socket string, rng *rand.Rand) {
 	defer nc.Close()
 	r := bufio.NewReader(nc)
 	for err == nil {
-		time.Sleep(time.Duration(rng.Int64N(int64(500 * time.Millisecond))))
+		wait.Pace(time.Duration(rng.Int64N(int64(500 * time.Millisecond))))
 		fmt.Fprint(nc, "BGREWRITEAOF\r\n")
 		_, err = r.ReadString('\n')
 	}
@@ -274,7 +275,7 @@ func TestKilled(t *testing.T) {
 				}
 				seed := rng.Uint64()
 				running.Go(func() { rewriter(socket, rand.New(rand.NewPCG(seed, 2))) })
-				time.Sleep(20*time.Millisecond + time.Duration(rng.Int64N(int64(1980*time.Millisecond))))
+				wait.Pace(20*time.Millisecond + time.Duration(rng.Int64N(int64(1980*time.Millisecond))))
 				if err := child.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
@@ -350,22 +351,20 @@ const interval = 2500 * time.Millisecond
 // awaitSocket waits until a server listens there and has loaded its data.
 func awaitSocket(t *testing.T, socket string, child *process.Cmd, log *bytes.Buffer) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
+	serves := func() bool {
 		nc, err := net.Dial("unix", socket)
-		if err == nil {
-			nc.SetDeadline(end)
-			fmt.Fprint(nc, "PING\r\n")
-			var line string
-			line, err = bufio.NewReader(nc).ReadString('\n')
-			nc.Close()
-			if err == nil && line == "+PONG\r\n" {
-				return
-			}
+		if err != nil {
+			return false
 		}
-		if time.Now().After(end) {
-			child.Process.Kill()
-			child.Wait()
-			t.Fatalf("the server has not started: %v\n%s", err, log.Bytes())
-		}
+		defer nc.Close()
+		nc.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprint(nc, "PING\r\n")
+		line, _ := bufio.NewReader(nc).ReadString('\n')
+		return line == "+PONG\r\n"
+	}
+	if !wait.Holds(serves) {
+		child.Process.Kill()
+		child.Wait()
+		t.Fatalf("the server has not started:\n%s", log.Bytes())
 	}
 }

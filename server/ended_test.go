@@ -12,9 +12,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // Tests that a client that has closed its side of the connection receives no element,
@@ -36,10 +36,8 @@ func under(srv *testServer, s *engine.Session, lines ...string) {
 // waiting waits until so many clients are blocked.
 func waiting(t *testing.T, srv *testServer, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); srv.server().BlockedClients() != n; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d clients are blocked, not %d", srv.server().BlockedClients(), n)
-		}
+	if !wait.Holds(func() bool { return srv.server().BlockedClients() == n }) {
+		t.Fatalf("%d clients are blocked, not %d", srv.server().BlockedClients(), n)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // overBoth runs a test with both transports, and epoll with one loop and several.
@@ -157,8 +158,9 @@ func TestServedBeforeBusy(t *testing.T) {
 		isBusy := func(reply any) bool { return strings.HasPrefix(fmt.Sprint(reply), "BUSY") }
 		for range 5 {
 			srv.Mu.Lock()
+			before := srv.Input.Load()
 			first.send("PING\r\n")
-			time.Sleep(10 * time.Millisecond) // a loop now waits for the lock
+			wait.Until(t, "a loop waits for the lock", func() bool { return srv.Input.Load() > before })
 			early.send("PUBLISH news x\r\n")
 			slow.send("EVAL 'while true do end' 0\r\n")
 			srv.Mu.Unlock()
@@ -179,14 +181,10 @@ func TestServedBeforeBusy(t *testing.T) {
 // kill kills a script as soon as it can be killed.
 func kill(t *testing.T, c *rawClient) {
 	t.Helper()
-	for range 1000 {
+	wait.Until(t, "a script can be killed", func() bool {
 		c.send("SCRIPT KILL\r\n")
-		if c.reply() == protocol.Status("OK") {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("there is no script to be killed")
+		return c.reply() == protocol.Status("OK")
+	})
 }
 
 // TestBusyLoop checks that the other clients of a loop get BUSY while a script runs, and

@@ -20,6 +20,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // logBuffer takes what a server logs.
@@ -101,9 +102,7 @@ func TestPanic(t *testing.T) {
 			},
 			send: "PING\r\nBLPOP list 0\r\n", replies: []string{"+PONG", "-" + engine.ErrInternal},
 			act: func(srv *testServer) {
-				for srv.server().BlockedClients() < 3 {
-					time.Sleep(time.Millisecond)
-				}
+				wait.Holds(func() bool { return srv.server().BlockedClients() >= 3 })
 				srv.Do(context.Background(), "LPUSH", "list", "x")
 			},
 			logged: []string{`command="BLPOP \"list\" \"0\""`},
@@ -195,9 +194,7 @@ func TestPanic(t *testing.T) {
 					_, err := srv.Do(ctx, "BRPOP", "nothing", 0)
 					waiting <- err
 				}()
-				for srv.server().BlockedClients() == 0 {
-					time.Sleep(time.Millisecond)
-				}
+				wait.Until(t, "BRPOP waits", func() bool { return srv.server().BlockedClients() > 0 })
 				dial := func() net.Conn {
 					nc, err := net.Dial("tcp", l.Addr().String())
 					if err != nil {
@@ -252,9 +249,9 @@ func TestPanic(t *testing.T) {
 				}
 				mine.Close()
 				other.Close()
-				if n := awaitGoroutines(before); n > before {
+				if !wait.Holds(func() bool { return runtime.NumGoroutine() <= before }) {
 					buf := make([]byte, 1<<20)
-					t.Errorf("%d goroutines, %d before:\n%s", n, before, buf[:runtime.Stack(buf, true)])
+					t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 				}
 
 				srv, err = newEngine(Options{File: file})
@@ -270,17 +267,6 @@ func TestPanic(t *testing.T) {
 			})
 		}
 	}
-}
-
-// awaitGoroutines waits a while until there are not more goroutines than that.
-func awaitGoroutines(limit int) (n int) {
-	for range 500 {
-		if n = runtime.NumGoroutine(); n <= limit {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return n
 }
 
 // TestPanicWhileHeld checks that with appendfsync always no client receives a reply to

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // alone runs a test, or a subtest, in a process of its own, and reports whether
@@ -527,7 +528,7 @@ func TestFileSpoiled(t *testing.T) {
 			must(t, srv, "SET b 1", "SAVE")
 			hurt := func() {
 				t.Helper()
-				time.Sleep(10 * time.Millisecond) // the kernel's clock ticks
+				wait.Elapse(10 * time.Millisecond) // the kernel's clock ticks
 				if err := spoil(path, older); err != nil {
 					t.Fatal(err)
 				}
@@ -619,8 +620,7 @@ func TestFileRemoved(t *testing.T) {
 		}
 		must(t, srv, "CONFIG SET appendonly no", "SET a 3 -> OK", "SAVE -> ERR")
 		srv.Locked(func() { srv.Keeper.WantsFresh = true })
-		must(t, srv, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 4 -> OK", "SAVE -> ERR")
-		time.Sleep(50 * time.Millisecond)
+		must(t, srv, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 4 -> OK", "SAVE -> ERR", "SAVE -> ERR") // the second one comes after all work for the first
 		if b, err := os.ReadFile(path); string(b) != "mine" {
 			t.Errorf("%v: the file is %.20q, %v", config, b, err)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
@@ -120,11 +121,7 @@ func infoOf(t testing.TB, srv *testServer, field string) string {
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !so(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("timeout, waiting until %s", what)
-		}
-	}
+	wait.Until(t, what, so)
 }
 
 // quiet waits until the keeper has nothing to do.
@@ -475,7 +472,7 @@ func TestExpiredWhileDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(srv.Config.Dir, srv.Config.Dbfilename)
-	time.Sleep(2100 * time.Millisecond)
+	wait.Elapse(2100 * time.Millisecond)
 	for range 2 {
 		srv = keep(t, path, map[string]string{"save": ""})
 		must(t, srv, "DBSIZE -> 1", "GET b -> 1")
@@ -763,12 +760,12 @@ func TestCloseWhileLoading(t *testing.T) {
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, wait := range []time.Duration{0, 10 * time.Millisecond} {
+	for _, pause := range []time.Duration{0, 10 * time.Millisecond} {
 		srv, err := newEngine(Options{File: path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(wait)
+		wait.Pace(pause)
 		if err := srv.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -856,7 +853,7 @@ func TestRewritingUnderLoad(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(1200 * time.Millisecond)
+		wait.Pace(1200 * time.Millisecond)
 		eventually(t, "the file is rewritten under load", func() bool { return infoOf(t, srv, "aof_rewrites") != "0" })
 		stop.Store(true)
 		load.Wait()
@@ -867,7 +864,7 @@ func TestRewritingUnderLoad(t *testing.T) {
 		if err := srv.Check(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(250 * time.Millisecond) // until everything has expired that will
+		eventually(t, "everything has expired that will", func() bool { _, soon := srv.server().Digest(); return !soon })
 		want := digestOf(srv)
 		srv = again(t, srv, map[string]string{"save": "3600 1"})
 		if got := digestOf(srv); got != want {
@@ -980,7 +977,7 @@ func TestDueDuringCheckpoint(t *testing.T) {
 	srv.Keeper.SaveRequested = true
 	srv.Mu.Unlock()
 	srv.Keeper.Wake()
-	time.Sleep(50 * time.Millisecond) // no other goroutine takes the lock
+	until(t, srv, "the keeper has taken a checkpoint", func() bool { return !srv.Keeper.SaveRequested }) // under the bare lock, which serves no waiter
 	must(t, srv, "PING")
 	if got := fmt.Sprint(c.reply()); !strings.HasPrefix(got, "[due [[a ") {
 		t.Error(got)
@@ -1045,7 +1042,7 @@ func TestMemberDeadlinesAfterRestart(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(time.Until(time.UnixMilli(soon + 5)))
+			wait.Elapse(time.Until(time.UnixMilli(soon + 5)))
 			if how == "close" {
 				was = nil
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/rdb"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestLibraryForRedis compares the function library that emulates zsetd's commands on
@@ -84,7 +85,7 @@ func TestLibraryForRedis(t *testing.T) {
 		} {
 			p.do(strings.Fields(line)...)
 		}
-		time.Sleep(10 * time.Millisecond)
+		wait.Elapse(10 * time.Millisecond)
 		for _, step := range []struct{ line, want string }{
 			{"FCALL_RO zpttl 1 z MEMBERS 3 a b d", "*3\r\n:-2\r\n:-2\r\n:-1\r\n"},
 			{"FCALL_RO zttl 1 z MEMBERS 1 c", "*1\r\n:100\r\n"},
@@ -115,7 +116,7 @@ func TestLibraryForRedis(t *testing.T) {
 		t.Error(got)
 	}
 	redis.do("FCALL", "zpexpire", "1", "z", "1", "MEMBERS", "1", "x")
-	time.Sleep(10 * time.Millisecond)
+	wait.Elapse(10 * time.Millisecond)
 	if got := redis.do("FCALL", "zpurge", "1", "z"); got != ":1\r\n" {
 		t.Error(got)
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // The lock is held for at most 5 ms of processor time while a mass of members
@@ -72,7 +74,7 @@ func TestMeasureIdle(t *testing.T) {
 			c.send("BLPOP list 0\r\n" + strings.Repeat("PING "+strings.Repeat("x", 1000)+"\r\n", 1500))
 		}
 		until(t, srv, "waiting", func() bool { return srv.BlockedClients == 10 })
-		time.Sleep(100 * time.Millisecond) // to read what they have sent
+		wait.Elapse(100 * time.Millisecond) // to read what they have sent
 		used := func() time.Duration {
 			var u syscall.Rusage
 			syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -81,7 +83,7 @@ func TestMeasureIdle(t *testing.T) {
 		const window = 100 * time.Millisecond
 		for try := 1; ; try++ { // the process does other things, too, such as collecting garbage
 			before := used()
-			time.Sleep(window)
+			wait.Elapse(window)
 			took := used() - before
 			if took < window/2 {
 				break

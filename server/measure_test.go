@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // measured skips a test unless make faults runs it.
@@ -35,7 +36,7 @@ func alive() int64 {
 func settled() int64 {
 	least := alive()
 	for quiet := 0; quiet < 5; quiet++ {
-		time.Sleep(20 * time.Millisecond)
+		wait.Elapse(20 * time.Millisecond)
 		if now := alive(); now < least-64<<10 {
 			least, quiet = now, 0
 		}

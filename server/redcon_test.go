@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/redcon"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // serveRedcon serves srv through a redcon server until the end of the test.
@@ -93,15 +94,9 @@ func newServer(t *testing.T, o server.Options) *server.Server {
 // awaitClients waits until so many clients are left, and so many of them blocked.
 func awaitClients(t *testing.T, srv *server.Server, clients, blocked int) {
 	t.Helper()
-	for {
-		s := srv.Stats()
-		if s.Clients == clients && s.BlockedClients == blocked {
-			return
-		}
-		if t.Context().Err() != nil {
-			t.Fatalf("%d clients, %d blocked", s.Clients, s.BlockedClients)
-		}
-		time.Sleep(time.Millisecond)
+	var s server.Stats
+	if !wait.Holds(func() bool { s = srv.Stats(); return s.Clients == clients && s.BlockedClients == blocked }) {
+		t.Fatalf("%d clients, %d blocked", s.Clients, s.BlockedClients)
 	}
 }
 

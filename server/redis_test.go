@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // judge is the version of Redis whose bytes ours are compared with.
@@ -62,17 +63,17 @@ func startJudge(t *testing.T, path string, args ...string) (dial func() net.Conn
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	listens := func() bool {
 		nc, err := net.Dial("unix", socket)
 		if err == nil {
 			nc.Close()
-			break
 		}
-		if time.Now().After(end) {
-			cmd.Process.Kill()
-			cmd.Wait()
-			t.Fatalf("redis-server does not start: %v\n%s", err, log.Bytes())
-		}
+		return err == nil
+	}
+	if !wait.Holds(listens) {
+		cmd.Process.Kill()
+		cmd.Wait()
+		t.Fatalf("redis-server does not start:\n%s", log.Bytes())
 	}
 	return func() net.Conn {
 		nc, err := net.Dial("unix", socket)

@@ -1,8 +1,8 @@
 package server_test
 
 // Lint rules of this repository: the imports that each package may have, what Go
-// files declare, and the language of comments and Markdown. Each failure message
-// gives the reason for its rule.
+// files declare, how tests wait, and the language of comments and Markdown. Each failure
+// message gives the reason for its rule.
 
 import (
 	"fmt"
@@ -44,6 +44,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"go.etcd.io/bbolt -net",
 			"a snapshot keeps records in a file; it knows nothing of values, commands or networks",
 		},
+		"server/servertest/wait": {"-net -log/slog", "tests wait with it, and no package imports it"},
 		"server/internal/keyspace": {
 			"zset zset/table github.com/tidwall/btree -net -os -io/fs -log/slog",
 			"the keyspace holds values: clients, files and networks are above it",
@@ -385,6 +386,77 @@ func TestStyleRules(t *testing.T) {
 		got := judgeDecl(f.Decls[0])
 		if (want == "") != (len(got) == 0) || want != "" && !slices.ContainsFunc(got, func(c string) bool { return strings.Contains(c, want) }) {
 			t.Errorf("%q: %q, want %q", source, got, want)
+		}
+	}
+}
+
+// TestStyleSleep rejects time.Sleep in tests: a sleep that is too short makes a test fail
+// on a busy machine, or lets it pass before the error comes.
+func TestStyleSleep(t *testing.T) {
+	rerun.Skip(t)
+	fset := token.NewFileSet()
+	files(t, func(name string, content []byte) {
+		if !strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		f, err := parser.ParseFile(fset, name, content, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, pos := range sleeps(f) {
+			t.Errorf("%s:%d: time.Sleep in a test: wait for the condition with wait.Until (package server/servertest/wait), or for an event that "+
+				"comes after the one that must not come. A load calls wait.Pace; a deadline of another process calls wait.Elapse; "+
+				"timers in this process run in a synctest bubble, where a sleep takes no time", name, fset.Position(pos).Line)
+		}
+	})
+}
+
+// sleeps returns the uses of time.Sleep that are not in a synctest bubble: a function
+// literal that is passed to synctest.Test, or to the helper bubble.
+func sleeps(f *ast.File) (list []token.Pos) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			id, _ := n.Fun.(*ast.Ident)
+			return !isSelector(n.Fun, "synctest", "Test") && (id == nil || id.Name != "bubble")
+		case *ast.SelectorExpr:
+			if isSelector(n, "time", "Sleep") {
+				list = append(list, n.Pos())
+			}
+		}
+		return true
+	})
+	return list
+}
+
+// isSelector reports whether an expression is pkg.name.
+func isSelector(e ast.Expr, pkg, name string) bool {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != name {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && id.Name == pkg
+}
+
+func TestStyleSleepRules(t *testing.T) {
+	for source, want := range map[string]int{
+		"time.Sleep(1)":                                                      1,
+		"for ; !done(); time.Sleep(1) {}":                                    1,
+		"go func() { time.Sleep(1); pause := time.Sleep }()":                 2,
+		"wait.Pace(1); b.Sleep(1)":                                           0,
+		"synctest.Test(t, func(t *testing.T) { time.Sleep(1) })":             0,
+		"bubble(t, func(t *testing.T) { for { time.Sleep(1) } })":            0,
+		"synctest.Test(t, func(t *testing.T) {}); time.Sleep(1)":             1,
+		"t.Run(name, func(t *testing.T) { time.Sleep(1) }); synctest.Wait()": 1,
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x_test.go", "package x\nfunc f() { "+source+" }", parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(sleeps(f)); got != want {
+			t.Errorf("%q: %d sleeps, want %d", source, got, want)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestTLSConfigAsRedis checks that CONFIG GET, SET and REWRITE of TLS parameters have the
@@ -102,12 +103,7 @@ func TestTLSConfigAsRedis(t *testing.T) {
 		}
 		return fmt.Sprint(reply)
 	}
-	for range 100 { // until zsetd listens
-		if do(1, "CONFIG SET tls-port "+config["tls-port"]) == "OK" {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait.Until(t, "zsetd listens", func() bool { return do(1, "CONFIG SET tls-port "+config["tls-port"]) == "OK" })
 	for _, line := range []string{
 		"CONFIG GET tls-cert-file",
 		"CONFIG GET tls-auth-clients",

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // pki is a certificate authority and the directory of its certificates.
@@ -225,18 +226,7 @@ func TestTLS(t *testing.T) {
 	if b, _ := io.ReadAll(nc); bytes.Contains(b, []byte("PONG")) {
 		t.Errorf("plain text is answered: %q", b)
 	}
-	waitFor(t, func() bool {
-		return srv.server().Stats().Clients == 0
-	})
-}
-
-func waitFor(t *testing.T, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it takes too long")
-		}
-	}
+	wait.Until(t, "no client is left", func() bool { return srv.server().Stats().Clients == 0 })
 }
 
 // TestTLSClients checks which client certificates are accepted.
@@ -321,17 +311,13 @@ func TestTLSReload(t *testing.T) {
 	p.issue("server", &x509.Certificate{}) // 5
 	soon := func(want int64) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			if got := serial(); got == want {
-				return
-			} else if time.Now().After(end) {
-				t.Fatalf("certificate %d, not %d; %s", got, want, log)
-			}
+		if !wait.Holds(func() bool { return serial() == want }) {
+			t.Fatalf("certificate %d, not %d; %s", serial(), want, log)
 		}
 	}
 	soon(5)
 	p.write("server.key", []byte("nonsense"))
-	waitFor(t, func() bool {
+	wait.Until(t, "the log names the unusable files", func() bool {
 		if got := serial(); got != 5 {
 			t.Fatalf("certificate %d", got)
 		}
@@ -485,7 +471,7 @@ func TestTLSPort(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- srv.ListenAndServe() }()
-	waitFor(t, func() bool { _, err := pingTLS("127.0.0.1:"+port, alice); return err == nil })
+	wait.Until(t, "the server listens", func() bool { _, err := pingTLS("127.0.0.1:"+port, alice); return err == nil })
 	ctx := context.Background()
 	do := func(args ...any) string {
 		t.Helper()
@@ -582,7 +568,7 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 		t.Fatalf("beside silent clients: %v", err)
 	}
 	clients := func() int { return srv.server().Stats().Clients }
-	waitFor(t, func() bool { return clients() == 30 })
+	wait.Until(t, "the ping has left", func() bool { return clients() == 30 })
 	stuck, err := tls.Dial("tcp", addr, alice)
 	if err != nil {
 		t.Fatal(err)
@@ -594,7 +580,7 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	if _, err := io.WriteString(stuck, "SETRANGE k 1048575 x\r\n"+strings.Repeat("GET k\r\n", 40)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { // its replies fill what the system takes
+	wait.Until(t, "replies wait", func() bool { // its replies fill what the system takes
 		srv.Mu.Lock()
 		defer srv.Mu.Unlock()
 		for _, s := range srv.Sessions {
@@ -607,7 +593,7 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	for _, nc := range silent[:10] {
 		nc.Close()
 	}
-	waitFor(t, func() bool { return clients() == 21 })
+	wait.Until(t, "10 clients have left", func() bool { return clients() == 21 })
 	start := time.Now()
 	if got, err := srv.Do(context.Background(), "CLIENT", "KILL", "TYPE", "normal"); err != nil || fmt.Sprint(got) == "0" {
 		t.Errorf("CLIENT KILL: %v, %v", got, err)

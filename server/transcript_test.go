@@ -31,6 +31,7 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 var (
@@ -508,7 +509,7 @@ func (p *player) advance(it *transcript.Item) {
 		p.srv.Advance(it.Advance)
 		return
 	}
-	time.Sleep(it.Advance)
+	wait.Elapse(it.Advance)
 }
 
 // progress returns how far our server is.
@@ -539,15 +540,13 @@ func (p *player) settle(batch []*transcript.Item, before server.Progress, owing 
 			commands++
 		}
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Microsecond) {
-		now := p.srv.Progress()
+	var now server.Progress
+	if !wait.Holds(func() bool {
+		now = p.srv.Progress()
 		processed := owing || now.Blocked > before.Blocked || now.Commands+int64(now.Blocked) >= commands || now.Errors > errors
-		if now.Input >= before.Input+int64(len(bytes)) && processed {
-			return
-		}
-		if time.Now().After(end) {
-			p.t.Fatalf("%s:%d: %s: the server does not process it: %+v, then %+v", p.file.Name, batch[0].Line, batch[0].Words(), before, now)
-		}
+		return processed && now.Input >= before.Input+int64(len(bytes))
+	}) {
+		p.t.Fatalf("%s:%d: %s: the server does not process it: %+v, then %+v", p.file.Name, batch[0].Line, batch[0].Words(), before, now)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // A file that gets checkpoints without a pause, faster than it can be copied, is copied
@@ -40,7 +42,7 @@ func TestBackupUnderConstantCommits(t *testing.T) {
 		_, failed = Backup(path, to, CopyOptions{Progress: func(_, _ int64) error {
 			// Each attempt sees a commit, unless the writer waits.
 			for before, end := cuts.Load(), time.Now().Add(50*time.Millisecond); cuts.Load() < before+2 && time.Now().Before(end); {
-				time.Sleep(time.Millisecond)
+				wait.Pace(time.Millisecond)
 			}
 			return nil
 		}})

@@ -10,10 +10,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // Tests of the files that users copy: Dockerfile and zsetd.conf.
@@ -100,10 +100,7 @@ func TestDockerfile(t *testing.T) {
 		done <- says
 	}()
 	status, says := 1, ""
-	for deadline := time.Now().Add(30 * time.Second); status != 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		status, says = call(health[1:]...)
-	}
-	if status != 0 {
+	if !wait.Holds(func() bool { status, says = call(health[1:]...); return status == 0 }) {
 		t.Fatalf("the health check says %d, %s", status, says)
 	}
 	nc, err := net.Dial("unix", filepath.Join(dir, "s"))

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/slogtest"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 const redisLogHead = `^\d+:M \d\d [A-Z][a-z][a-z] \d{4} \d\d:\d\d:\d\d\.\d{3} `
@@ -128,10 +130,7 @@ func TestStartLog(t *testing.T) {
 		status := make(chan int, 1)
 		go func() { status <- run([]string{conf, "--unixsocket", socket}, &out, &errs) }()
 		var nc net.Conn
-		for deadline := time.Now().Add(20 * time.Second); nc == nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			nc, _ = net.Dial("unix", socket)
-		}
-		if nc == nil {
+		if !wait.Holds(func() bool { nc, _ = net.Dial("unix", socket); return nc != nil }) {
 			t.Fatalf("it does not start: %s", &errs)
 		}
 		defer nc.Close()

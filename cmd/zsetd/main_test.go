@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // A GOGC that is larger than the one for loading stays.
@@ -116,13 +117,7 @@ func TestSignals(t *testing.T) {
 			status <- run([]string{"--port", "0", "--unixsocket", socket, "--dir", filepath.Dir(socket)}, &out, &out)
 		}()
 		var nc net.Conn
-		for range 500 {
-			if nc, err = net.Dial("unix", socket); err == nil {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if err != nil {
+		if !wait.Holds(func() bool { nc, err = net.Dial("unix", socket); return err == nil }) {
 			t.Fatal(err)
 		}
 		r := bufio.NewReader(nc)

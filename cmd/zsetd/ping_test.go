@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 func TestPing(t *testing.T) {
@@ -81,13 +82,12 @@ func TestPing(t *testing.T) {
 		{"--port x", 2, "argument couldn't be parsed"},
 	} {
 		var out bytes.Buffer
-		deadline := time.Now().Add(time.Minute)
-		status := run(append([]string{"ping"}, strings.Fields(test.args)...), &out, &out)
-		for test.status == 0 && status != 0 && time.Now().Before(deadline) { // the socket may not exist yet
-			time.Sleep(10 * time.Millisecond)
+		status := -1
+		wait.Holds(func() bool { // the socket may not exist yet
 			out.Reset()
 			status = run(append([]string{"ping"}, strings.Fields(test.args)...), &out, &out)
-		}
+			return status == 0 || test.status != 0
+		})
 		if status != test.status || !strings.Contains(out.String(), test.says) {
 			t.Errorf("ping %s: status %d, want %d; it says %q, not %q", test.args, status, test.status, out.String(), test.says)
 		}

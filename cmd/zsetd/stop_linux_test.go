@@ -11,19 +11,17 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // untilLogged waits until the log file at path contains text.
 func untilLogged(t *testing.T, path, text string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		b, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(b), text) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the log does not say %q: %s, %v", text, b, err)
-		}
+	var b []byte
+	var err error
+	if !wait.Holds(func() bool { b, err = os.ReadFile(path); return err == nil && strings.Contains(string(b), text) }) {
+		t.Fatalf("the log does not say %q: %s, %v", text, b, err)
 	}
 }
 
@@ -168,14 +166,7 @@ func TestDaemonize(t *testing.T) {
 		for strings.HasPrefix(ask(t, socket, "INCR n\r\nQUIT\r\n"), "-LOADING") {
 		}
 		ask(t, socket, "SHUTDOWN\r\n")
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(pid); err != nil {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("it does not end")
-			}
-		}
+		wait.Until(t, "it ends", func() bool { _, err := os.Stat(pid); return err != nil })
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

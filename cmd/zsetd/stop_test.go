@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // stopEnv holds the arguments of the child process that a test stops.
@@ -65,19 +67,20 @@ func startChildTo(t *testing.T, log io.Writer, socket string, args ...string) *e
 		child.Process.Kill()
 		child.Wait()
 	})
-	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		if nc, err := net.Dial("unix", socket); err == nil {
-			fmt.Fprint(nc, "PING\r\n")
-			line, _ := bufio.NewReader(nc).ReadString('\n')
-			nc.Close()
-			if line == "+PONG\r\n" {
-				return child
-			}
+	serves := func() bool {
+		nc, err := net.Dial("unix", socket)
+		if err != nil {
+			return false
 		}
-		if time.Now().After(end) {
-			t.Fatalf("zsetd does not start: %v", log)
-		}
+		defer nc.Close()
+		fmt.Fprint(nc, "PING\r\n")
+		line, _ := bufio.NewReader(nc).ReadString('\n')
+		return line == "+PONG\r\n"
 	}
+	if !wait.Holds(serves) {
+		t.Fatalf("zsetd does not start: %v", log)
+	}
+	return child
 }
 
 // SIGTERM while clients write: the process ends with status 0, and all acknowledged
@@ -125,7 +128,7 @@ func TestStopUnderLoad(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(400 * time.Millisecond)
+		wait.Pace(400 * time.Millisecond)
 		start := time.Now()
 		if err := child.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)

@@ -9,13 +9,34 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
+
+// suspend stops a process until it receives SIGCONT, and returns when it has stopped.
+func suspend(t *testing.T, child *exec.Cmd) {
+	t.Helper()
+	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(child.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if err == nil && status.Stopped() {
+			return
+		}
+		if err != syscall.EINTR {
+			t.Fatalf("the process does not stop: %v, %v", status, err)
+		}
+	}
+}
 
 // A process that was stopped for a while (SIGSTOP) immediately does the work that
 // fell due meanwhile, and nothing else.
@@ -47,10 +68,8 @@ func TestStoppedForAWhile(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(1500 * time.Millisecond)
+	suspend(t, child)
+	wait.Elapse(1500 * time.Millisecond)
 	if err := child.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -116,12 +135,11 @@ func TestStopAnswersPipelines(t *testing.T) {
 				}
 			}
 		}()
-		go io.Copy(io.Discard, endless)
-		time.Sleep(50 * time.Millisecond)
-		if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+		if _, err := io.CopyN(io.Discard, endless, 10_000); err != nil { // the server is busy with it
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		go io.Copy(io.Discard, endless)
+		suspend(t, child)
 		for i := range clients {
 			var b []byte
 			for n := range commands {
@@ -197,16 +215,13 @@ func TestStopDeliversReplies(t *testing.T) {
 		if _, err := io.ReadFull(nc, ok[:]); err != nil { // connections that are not accepted yet get no replies
 			t.Fatal(err)
 		}
-		if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(50 * time.Millisecond)
+		suspend(t, child)
 		nc.Write(bytes.Repeat([]byte("GET k\r\n"), gets))
 		child.Process.Signal(syscall.SIGTERM)
 		if err := child.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); wait.Pace(time.Millisecond) {
 			fmt.Fprint(nc, "PING\r\n") // fails when the server is gone
 		}
 		got, err := io.ReadAll(nc)

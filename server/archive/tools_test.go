@@ -20,6 +20,7 @@ import (
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/rdb"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
@@ -333,12 +334,7 @@ func redisIn(t *testing.T, dir string) func(input io.Reader, args ...string) str
 		}
 		return strings.TrimSpace(string(out))
 	}
-	for i := 0; cli(nil, "PING") != "PONG"; i++ {
-		if i > 200 {
-			t.Fatal("redis-server does not start")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	wait.Until(t, "redis-server starts", func() bool { return cli(nil, "PING") == "PONG" })
 	return cli
 }
 

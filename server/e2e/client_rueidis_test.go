@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestRueidis checks rueidis with its default settings: RESP3, client-side caching, and
@@ -302,9 +303,5 @@ func TestRueidis(t *testing.T) {
 // busy.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timeout: %s", what)
-		}
-	}
+	wait.Until(t, what, holds)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestHandshake checks the commands that go-redis sends when it connects, over both
@@ -106,7 +107,7 @@ func TestDisconnectWhileBlocked(t *testing.T) {
 		for i := range elements {
 			producer.ZAdd(ctx, "jobs", redis.Z{Score: float64(i), Member: fmt.Sprint("job", i)})
 			produced.Add(1)
-			time.Sleep(100 * time.Microsecond)
+			wait.Pace(100 * time.Microsecond)
 		}
 		close(stop)
 	})
@@ -158,12 +159,9 @@ func TestDisconnectedIsNotServed(t *testing.T) {
 func waitForBlocked(t *testing.T, c *redis.Client, n int) {
 	t.Helper()
 	want := fmt.Sprintf("blocked_clients:%d\r\n", n)
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if strings.Contains(must[string](t)(c.Info(context.Background(), "clients").Result()), want) {
-			return
-		}
-	}
-	t.Fatalf("timeout: INFO has no %s", want)
+	wait.Until(t, fmt.Sprint(n, " clients are blocked"), func() bool {
+		return strings.Contains(must[string](t)(c.Info(context.Background(), "clients").Result()), want)
+	})
 }
 
 // TestPubSub checks that a subscriber receives the messages of its channels and patterns.
@@ -259,9 +257,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 		})
 	}
 	for w := range acknowledged {
-		for acknowledged[w].Load() < 10 {
-			time.Sleep(time.Millisecond)
-		}
+		wait.Until(t, "the writers write", func() bool { return acknowledged[w].Load() >= 10 })
 	}
 	limit, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestRecipeCosts measures round trips and bytes of the four systems, as written and
@@ -125,7 +126,7 @@ func TestRecipeCosts(t *testing.T) {
 	poll.trips *= 60
 	poll.bytes *= 60
 	clock.Advance(time.Minute)
-	time.Sleep(2 * time.Millisecond)
+	wait.Elapse(2 * time.Millisecond)
 	row("", "publish a group",
 		of(func() error { return folding.due(ctx, func(folded, bool) {}) }),
 		of(func() error {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 var expiry = flag.Duration("expiry", 0, "measure the delay of expiry events for this `time`, with a million pending deadlines, and the cost of a million deadlines at one instant")
@@ -162,7 +163,7 @@ func watchStalls() *stalls {
 			default:
 			}
 			due := time.Now().Add(500 * time.Microsecond)
-			time.Sleep(500 * time.Microsecond)
+			wait.Elapse(500 * time.Microsecond)
 			if now := time.Now(); now.Sub(due) > time.Millisecond {
 				s.from, s.to = append(s.from, due), append(s.to, now)
 			}
@@ -246,7 +247,7 @@ func TestExpiryLag(t *testing.T) {
 				deadlines[member] = at
 				fmt.Fprintf(nc, add, i%100, at, i)
 			}
-			time.Sleep(time.Millisecond)
+			wait.Pace(time.Millisecond)
 		}
 		var lags, quiet []time.Duration
 		var came []arrival
@@ -351,17 +352,17 @@ func TestMassExpiry(t *testing.T) {
 			if late := time.Since(time.UnixMilli(at)); late > -50*time.Millisecond {
 				t.Skipf("filling took too long: it ended %v after the deadline", late)
 			}
-			var wait sync.WaitGroup
+			var probing sync.WaitGroup
 			stop := make(chan struct{})
 			var pings, others []time.Duration
 			probe := func(times *[]time.Duration, command string) {
-				wait.Add(1)
+				probing.Add(1)
 				nc, err := net.Dial("tcp", s.addr())
 				if err != nil {
 					t.Fatal(err)
 				}
 				go func() {
-					defer wait.Done()
+					defer probing.Done()
 					defer nc.Close()
 					buf := make([]byte, 256)
 					for {
@@ -378,13 +379,13 @@ func TestMassExpiry(t *testing.T) {
 						if sent.UnixMilli() >= at-20 {
 							*times = append(*times, time.Since(sent))
 						}
-						time.Sleep(100 * time.Microsecond)
+						wait.Pace(100 * time.Microsecond)
 					}
 				}()
 			}
 			probe(&pings, "PING")
 			probe(&others, "ZADD other 1 x")
-			time.Sleep(time.Until(time.UnixMilli(at)) + 2*time.Millisecond)
+			wait.Elapse(time.Until(time.UnixMilli(at)) + 2*time.Millisecond)
 			reader, err := net.Dial("tcp", s.addr())
 			if err != nil {
 				t.Fatal(err)
@@ -417,15 +418,12 @@ func TestMassExpiry(t *testing.T) {
 				}
 				return n == size
 			}
-			for !gone() {
-				if time.Since(time.UnixMilli(at)) > time.Minute {
-					t.Fatalf("expired_subkeys:%s expired_keys:%s, want %d", s.info("expired_subkeys"), s.info("expired_keys"), size)
-				}
-				time.Sleep(5 * time.Millisecond)
+			if !wait.Holds(gone) {
+				t.Fatalf("expired_subkeys:%s expired_keys:%s, want %d", s.info("expired_subkeys"), s.info("expired_keys"), size)
 			}
 			took := time.Since(time.UnixMilli(at))
 			close(stop)
-			wait.Wait()
+			probing.Wait()
 			if n := s.do("DBSIZE"); n != int64(1) {
 				t.Errorf("DBSIZE: got %v, want 1", n)
 			}

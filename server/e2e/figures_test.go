@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 var figures = flag.Duration("figures", 0, "measure the cost of persistence, each load for this `time`; of redis-server, too, if it is installed")
@@ -69,14 +70,8 @@ func (s *peerServer) start() time.Duration {
 	}
 	s.rdb = redis.NewClient(&redis.Options{Addr: s.addr(), MaxRetries: -1, ReadTimeout: time.Minute})
 	s.t.Cleanup(func() { s.stop() })
-	for time.Since(begin) < time.Minute {
-		if s.rdb.Ping(context.Background()).Err() == nil {
-			return time.Since(begin)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	s.t.Fatalf("%s does not start", s.name)
-	return 0
+	wait.Until(s.t, s.name+" starts", func() bool { return s.rdb.Ping(context.Background()).Err() == nil })
+	return time.Since(begin)
 }
 
 func (s *peerServer) stop() {
@@ -192,13 +187,9 @@ func (s *peerServer) rewrite() {
 	if err := s.rdb.BgRewriteAOF(ctx).Err(); err != nil {
 		s.t.Fatal(err)
 	}
-	for range 6000 {
-		if s.info("aof_rewrites") != "0" && s.info("aof_rewrite_in_progress") == "0" {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	s.t.Fatal("timeout: the rewrite does not end")
+	wait.Until(s.t, "the rewrite has ended", func() bool {
+		return s.info("aof_rewrites") != "0" && s.info("aof_rewrite_in_progress") == "0"
+	})
 }
 
 func (s *peerServer) info(field string) string {
@@ -224,7 +215,7 @@ func TestFiguresWriteAmplification(t *testing.T) {
 		const rate, step = 20000, 50 * time.Millisecond
 		due := int(time.Since(begin).Seconds() * rate)
 		if n >= due {
-			time.Sleep(step)
+			wait.Pace(step)
 			continue
 		}
 		s.pipe(due-n, func(_ int, b []byte) []byte {
@@ -233,7 +224,7 @@ func TestFiguresWriteAmplification(t *testing.T) {
 		})
 		n = due
 	}
-	time.Sleep(1500 * time.Millisecond)
+	wait.Elapse(1500 * time.Millisecond)
 	written := s.proc("io", "wchar") - files - (output() - sockets)
 	t.Logf("%d ZADDs in %v: %d bytes of members and scores changed, %d written: %.2f times; journal %s, bases %s, file %s bytes, %s rewrites",
 		n, *figures, changed, written, float64(written)/float64(changed),
@@ -261,7 +252,7 @@ func TestFiguresPause(t *testing.T) {
 		s.start()
 		r := rand.New(rand.NewPCG(5, 6))
 		s.pipe(1_500_000, func(i int, b []byte) []byte { return zadd(b, fmt.Sprintf("s:%05d", i%15000), r.IntN(1e9), i) })
-		time.Sleep(2 * time.Second)
+		wait.Elapse(2 * time.Second)
 		baseline := s.probe(*figures, nil)
 		rss := s.proc("status", "VmRSS")
 		os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.cmd.Process.Pid), []byte("5"), 0) // resets VmHWM
@@ -331,7 +322,7 @@ func (s *peerServer) probe(d time.Duration, middle func()) (times []time.Duratio
 			s.t.Fatalf("%s: %q, %v", s.name, buf[:n], err)
 		}
 		times = append(times, time.Since(sent))
-		time.Sleep(200 * time.Microsecond)
+		wait.Pace(200 * time.Microsecond)
 	}
 	close(stop)
 	<-done

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // show adds an event to a page, and sets its lifetime.
@@ -198,15 +199,18 @@ func TestRecipeLiveEvents(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	time.Sleep(700 * time.Millisecond) // by then all have expired
-
+	wait.Until(t, "all events have expired", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, events := range w.pages {
+			if len(events) > 0 {
+				return false
+			}
+		}
+		return true
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for page, events := range w.pages {
-		if len(events) > 0 {
-			t.Errorf("%s shows %v, want no events", page, events)
-		}
-	}
 	var appeared, late []time.Duration
 	for _, list := range all {
 		for key, p := range list {

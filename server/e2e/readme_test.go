@@ -22,6 +22,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 const (
@@ -182,7 +183,7 @@ func runPart(t *testing.T, lines []string, sessions *int, later time.Duration) (
 				if err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(d)
+				wait.Elapse(d) // of the bubble
 				synctest.Wait()
 				part = append(part, lines[i])
 			case line[0] == '#':

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // checkIn draws a ticket for a user without one, and keeps the position for the grace
@@ -99,9 +100,8 @@ func TestRecipeWaitingListInTurn(t *testing.T) {
 	const room, grace = "club", time.Second
 	rdb := dial()
 	l := startNotifying(t, dial(), room)
-	for must[map[string]int64](t)(rdb.PubSubNumSub(ctx, "__subkeyspaceevent@0__:zadd|club").Result())["__subkeyspaceevent@0__:zadd|club"] == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	const channel = "__subkeyspaceevent@0__:zadd|club"
+	wait.Until(t, "the tier subscribes", func() bool { return must[map[string]int64](t)(rdb.PubSubNumSub(ctx, channel).Result())[channel] > 0 })
 	seen := map[string]time.Time{} // when a user's last check-in was sent
 	var away []string              // users whose last check-in is so long ago that the place may be lost
 	arrive := func(user string) int64 {
@@ -127,16 +127,16 @@ func TestRecipeWaitingListInTurn(t *testing.T) {
 	// check in and keep their places.
 	expectRanks := func(staying []string, user string, ranks ...int) {
 		t.Helper()
-		for begin := time.Now(); !hasRanks(user, ranks...); time.Sleep(20 * time.Millisecond) {
-			if len(away) > 0 {
-				return
-			}
-			if time.Since(begin) > time.Minute {
-				t.Fatalf("timeout: %s was notified of %v, want %v", user, l.of(user), ranks)
+		if !wait.Holds(func() bool {
+			if len(away) > 0 || hasRanks(user, ranks...) {
+				return true
 			}
 			for _, user := range staying {
 				arrive(user)
 			}
+			return false
+		}) {
+			t.Fatalf("timeout: %s was notified of %v, want %v", user, l.of(user), ranks)
 		}
 	}
 	var staying []string
@@ -212,7 +212,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 			}
 			rdb.Ping(ctx) // go-redis uses a separate connection for pipelines
 			meters[n].take()
-			pause := func(lo, hi time.Duration) { time.Sleep(lo + time.Duration(r.Int64N(int64(hi-lo)))) }
+			pause := func(lo, hi time.Duration) { wait.Pace(lo + time.Duration(r.Int64N(int64(hi-lo)))) }
 			pause(0, grace)
 			var s *stay
 			for time.Now().Before(end) {
@@ -260,7 +260,8 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	time.Sleep(grace / 2) // long enough for the last notifications
+	must[int64](t)(checkIn(ctx, dial(), room, "last", grace))
+	wait.Until(t, "all have been notified", func() bool { return len(l.of("last")) > 0 }) // of later ranks than the others
 
 	var all []*stay
 	total, left, trips, returned := 0, 0, 0, 0
@@ -375,8 +376,5 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 	}
 	rdb := dial()
 	ranNone(t, rdb, "zrangebyscore", "zscan", "hset", "zcard")
-	time.Sleep(grace + 50*time.Millisecond)
-	if n := must[int64](t)(rdb.DBSize(ctx).Result()); n != 0 {
-		t.Errorf("DBSIZE: got %d, want 0: a place has not expired", n)
-	}
+	wait.Until(t, "all places have expired", func() bool { return must[int64](t)(rdb.DBSize(ctx).Result()) == 0 })
 }

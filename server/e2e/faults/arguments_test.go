@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // An argument is one of those that COMMAND DOCS lists.
@@ -363,9 +365,8 @@ func (p *process) watchPing() *watchfulness {
 // during returns the longest wait while f runs.
 func (w *watchfulness) during(f func()) time.Duration {
 	waitForTwoReplies := func() {
-		for n := w.count.Load() + 2; w.count.Load() < n; {
-			time.Sleep(time.Millisecond)
-		}
+		n := w.count.Load() + 2
+		wait.Holds(func() bool { return w.count.Load() >= n })
 	}
 	waitForTwoReplies()
 	w.worst.Store(0)

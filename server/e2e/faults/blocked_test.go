@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // Clients that die while they wait are noticed at once, and take no element with them
@@ -20,7 +22,7 @@ func TestDeadWaiters(t *testing.T) {
 		other := p.dial()
 		defer other.close()
 		before := p.state(other)
-		wait := func(n int) (list []*client) {
+		await := func(n int) (list []*client) {
 			for range n {
 				c := p.dial()
 				c.send("BZPOPMIN", "z0", "z1", "0")
@@ -37,7 +39,7 @@ func TestDeadWaiters(t *testing.T) {
 		late := lateness(t)
 		var took time.Duration
 		for range 3 { // on a machine that is busy the best counts
-			doomed := wait(dying)
+			doomed := await(dying)
 			blocked(dying)
 			for i, c := range doomed {
 				if i%2 == 0 {
@@ -70,7 +72,7 @@ func TestDeadWaiters(t *testing.T) {
 			popped[v.([]any)[1].(string)]++
 		}
 		var deaths, lives sync.WaitGroup
-		doomed := wait(dying)
+		doomed := await(dying)
 		blocked(dying)
 		start := make(chan struct{})
 		for _, c := range doomed {
@@ -78,7 +80,7 @@ func TestDeadWaiters(t *testing.T) {
 			deaths.Go(func() {
 				defer c.close()
 				<-start
-				time.Sleep(at)
+				wait.Pace(at)
 				if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
 					t.Error(err)
 				}
@@ -91,7 +93,7 @@ func TestDeadWaiters(t *testing.T) {
 				}
 			})
 		}
-		living := wait(20)
+		living := await(20)
 		blocked(dying + len(living))
 		for _, c := range living {
 			lives.Go(func() {
@@ -115,7 +117,7 @@ func TestDeadWaiters(t *testing.T) {
 		for i := range elements {
 			other.want(int64(1), "ZADD", fmt.Sprint("z", i%2), fmt.Sprint(i), fmt.Sprint("e", i))
 			if i%100 == 0 {
-				time.Sleep(10 * time.Millisecond)
+				wait.Pace(10 * time.Millisecond)
 			}
 		}
 		deaths.Wait()
@@ -140,9 +142,7 @@ func TestDeadWaiters(t *testing.T) {
 		}
 		blocked(len(living))
 		for range living { // each client receives the same element, one after the other
-			for other.do("ZADD", "z0", "0", "last") == int64(0) {
-				time.Sleep(time.Millisecond)
-			}
+			wait.Until(t, "a client has taken the previous element", func() bool { return other.do("ZADD", "z0", "0", "last") != int64(0) })
 		}
 		lives.Wait()
 		for member, n := range popped {

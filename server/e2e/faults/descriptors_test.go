@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestFewDescriptors checks that a server with 64 descriptors lowers maxclients, logs
@@ -63,7 +65,7 @@ func TestFewDescriptors(t *testing.T) {
 			}
 			refused++
 		}
-		time.Sleep(3*time.Second - time.Since(begin))
+		wait.Elapse(3*time.Second - time.Since(begin))
 		t.Logf("%s: %d are served, %d refused", p.name, len(served)+1, refused)
 		atMost(p, "CPU in 3 s", p.cpu(), 100*time.Millisecond)
 		for _, c := range served {
@@ -175,7 +177,7 @@ func TestNoDescriptors(t *testing.T) {
 					return
 				}
 				n.Add(1)
-				time.Sleep(time.Millisecond)
+				wait.Pace(time.Millisecond)
 			}
 			for way := range ways {
 				n := new(atomic.Int64)
@@ -205,7 +207,7 @@ func TestNoDescriptors(t *testing.T) {
 				}
 				return true
 			}
-			time.Sleep(200 * time.Millisecond)
+			wait.Pace(200 * time.Millisecond)
 			if !eventually(patience, enough) {
 				for way, n := range served {
 					t.Errorf("%s: while many are %s, %d %s clients were served", p.name, busy, n.Load(), way)
@@ -227,7 +229,7 @@ func TestNoDescriptors(t *testing.T) {
 			defer nc.Close()
 			waiting = append(waiting, nc)
 		}
-		time.Sleep(time.Second)
+		wait.Elapse(time.Second)
 		atMost(p, "CPU in a second of waiting for descriptors", p.cpu(), 50*time.Millisecond)
 		for _, nc := range waiting {
 			nc.Close()

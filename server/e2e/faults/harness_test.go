@@ -22,6 +22,7 @@ import (
 	"time"
 
 	_ "github.com/zsetd/zsetd/server" // so that go test does not take results of another version from its cache
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // binary is zsetd, built once.
@@ -423,7 +424,7 @@ func (p *process) expectMemory(what string, limit int64, within time.Duration) {
 
 // eventually reports whether something becomes true within a time.
 func eventually(within time.Duration, holds func() bool) bool {
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	for begin := time.Now(); ; wait.Pace(10 * time.Millisecond) {
 		if holds() {
 			return true
 		}
@@ -640,7 +641,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 // has nothing else to do.
 func lateness(t testing.TB) time.Duration {
 	p := startProbe()
-	time.Sleep(50 * time.Millisecond)
+	wait.Elapse(50 * time.Millisecond)
 	d := append(p.stop(), 0)
 	if len(d) == 1 {
 		d[0] = 50 * time.Millisecond // it did not wake up at all

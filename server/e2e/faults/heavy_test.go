@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // large makes a value of so many members under a key.
@@ -82,7 +84,7 @@ func others(p *process, f func()) time.Duration {
 	}()
 	<-began
 	f()
-	time.Sleep(100 * time.Millisecond)
+	wait.Elapse(100 * time.Millisecond)
 	close(quit)
 	return <-worst
 }
@@ -98,7 +100,7 @@ var removals = []struct {
 	{"zset", "FLUSHALL SYNC", func(c *client, _ int) { c.want("OK", "FLUSHALL", "SYNC") }, false},
 	{"zset", "expiry", func(c *client, _ int) {
 		c.want(int64(1), "PEXPIRE", "k", "20")
-		time.Sleep(40 * time.Millisecond)
+		wait.Elapse(40 * time.Millisecond)
 		c.want(int64(0), "EXISTS", "k")
 	}, false},
 	{"zset", "SET", func(c *client, _ int) { c.want("OK", "SET", "k", "v") }, false},

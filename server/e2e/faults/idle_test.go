@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestIdleClients checks that ten thousand idle clients use less than 10 KB each, do
@@ -50,7 +52,7 @@ func TestIdleClients(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d clients after %v", p.name, n, time.Since(begin).Round(time.Millisecond))
-		time.Sleep(time.Second)
+		wait.Elapse(time.Second)
 		atMost(p, "KB for each client", float64(p.rss()-base)/float64(n)/1024, 10)
 		late := startProbe()
 		var took []time.Duration
@@ -58,12 +60,12 @@ func TestIdleClients(t *testing.T) {
 			begin := time.Now()
 			other.want("PONG", "PING")
 			took = append(took, time.Since(begin))
-			time.Sleep(time.Millisecond)
+			wait.Pace(time.Millisecond)
 		}
 		slices.Sort(took)
 		atMost(p, "PING beside them, median", quantile(took, 0.5), time.Millisecond+3*quantile(late.stop(), 0.5))
 		used := p.cpu()
-		time.Sleep(500 * time.Millisecond)
+		wait.Elapse(500 * time.Millisecond)
 		atMost(p, "CPU in half a second of idleness", p.cpu()-used, 50*time.Millisecond)
 		for i, c := range clients {
 			if i%2 == 0 {

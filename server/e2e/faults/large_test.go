@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestPipe checks that a client that sends commands at full speed and reads their
@@ -71,7 +73,7 @@ func TestLargeValue(t *testing.T) {
 			c.write(fmt.Appendf(nil, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n", len(key), key, size))
 			for i := range size / len(chunk) {
 				if i == size/len(chunk)*3/4 {
-					time.Sleep(pause)
+					wait.Pace(pause)
 				}
 				c.write(chunk)
 			}

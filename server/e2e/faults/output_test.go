@@ -25,6 +25,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // A subscriber that never reads is cut at its limit; it delays neither who publishes
@@ -79,9 +81,7 @@ func TestSubscriberThatNeverReads(t *testing.T) {
 				receivers = publisher.receive().(int64)
 			}
 			took = append(took, time.Since(begin))
-			for int64(sent)-heard.Load() > ahead && len(ended) == 0 {
-				time.Sleep(100 * time.Microsecond)
-			}
+			wait.Holds(func() bool { return int64(sent)-heard.Load() <= ahead || len(ended) > 0 })
 		}
 		delays := pr.stop()
 		if err := <-ended; err != nil {
@@ -201,7 +201,7 @@ func TestClientThatNeverReads(t *testing.T) {
 		}()
 		if !p.ours() {
 			<-sent
-			time.Sleep(2 * time.Second)
+			wait.Elapse(2 * time.Second)
 		} else if !eventually(patience, func() bool { return p.info("client_output_buffer_limit_disconnections") == "1" }) {
 			t.Errorf("%s: the client is not cut", p.name)
 		}
@@ -262,9 +262,9 @@ func TestClientsThatTakeTheirTime(t *testing.T) {
 						return err
 					}
 				}
-				time.Sleep(stop)
+				wait.Pace(stop)
 			}
-			time.Sleep(slow / gets)
+			wait.Pace(slow / gets)
 			c.SetReadDeadline(time.Now().Add(patience))
 			if _, err := io.ReadFull(c.r, b); err != nil || !bytes.Equal(b, reply) {
 				return fmt.Errorf("reply %d of %d: %v", i, gets, err)

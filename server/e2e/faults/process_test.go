@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // The program answers soon after its start, takes little memory and no CPU while it
@@ -34,7 +36,7 @@ func TestProcess(t *testing.T) {
 	used := most
 	for try := 0; try < 10 && used >= most; try++ { // it may still work on earlier commands
 		before := p.threads()
-		time.Sleep(window)
+		wait.Elapse(window)
 		used = p.threads() - before
 	}
 	atMost(p, fmt.Sprint("CPU in ", window, " of doing nothing"), used, most)

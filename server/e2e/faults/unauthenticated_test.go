@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestUnauthenticated checks that a client that has not authenticated can use neither
@@ -103,7 +105,7 @@ func TestUnauthenticated(t *testing.T) {
 				before := p.state(master)
 				p.watch()
 				held := a.run(t, p)
-				time.Sleep(100 * time.Millisecond) // for data in transit
+				wait.Elapse(100 * time.Millisecond) // for data in transit
 				cpu, peak := p.cpu(), p.peak()
 				p.alive("secret")
 				for _, c := range held {
