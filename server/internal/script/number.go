@@ -11,9 +11,10 @@ import (
 func isSpace(c int) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 // parseNumber parses a number as Lua does, with C's strtod: decimal, hexadecimal,
-// "inf" and "nan", spaces around it. gopher-lua's own parser reads "010" as 8.
+// "inf" and "nan", spaces around it, up to a NUL. gopher-lua's own parser reads "010"
+// as 8.
 func parseNumber(s string) (float64, bool) {
-	s = strings.Trim(s, " \t\n\v\f\r")
+	s = strings.Trim(cString(s), " \t\n\v\f\r")
 	digits := strings.TrimPrefix(s, "-")
 	if digits == s {
 		digits = strings.TrimPrefix(s, "+")

@@ -1,15 +1,18 @@
 package script
 
 import (
-	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 )
 
-// structLibrary is Roberto Ierusalimschy's struct.
+// structLibrary is Roberto Ierusalimschy's struct, from its manual: a format is a list
+// of options, each of which stands for a value (x: for a byte of padding), or changes
+// the byte order or the alignment of those that follow.
 func (st *State) structLibrary() *lua.LTable {
 	return st.library(map[string]lua.LGFunction{"pack": st.structPack, "unpack": st.structUnpack, "size": st.structSize})
 }
@@ -19,140 +22,147 @@ const (
 	maxAlign   = 8
 )
 
-// layout parses a format.
-type layout struct {
-	st    *State
-	L     *lua.LState
-	fmt   string
-	big   bool
-	align int
+// structItem is an option of a format.
+type structItem struct {
+	option byte
+	size   int // in bytes; 0 if it depends on the value, or the option has none
+	align  int // greatest boundary on which a value begins
+	big    bool
 }
 
-func (st *State) newLayout(L *lua.LState) *layout {
-	return &layout{st: st, L: L, fmt: cString(st.checkString(L, 1)), align: 1}
-}
-
-func (f *layout) number(missing int) int {
-	if f.fmt == "" || !isDigit(int(f.fmt[0])) {
-		return missing
-	}
-	n := 0
-	for f.fmt != "" && isDigit(int(f.fmt[0])) {
-		d := int(f.fmt[0] - '0')
-		if n > math.MaxInt32/10 || n*10 > math.MaxInt32-d {
-			f.st.Raise(f.L, "integral size overflow")
+// structItems parses the format in the first argument. Options are errors once they are
+// reached, and wrong changes of order and alignment after the item was handled.
+func (st *State) structItems(L *lua.LState) iter.Seq[structItem] {
+	format := cString(st.checkString(L, 1))
+	number := func(missing int) int {
+		digits := len(format) - len(strings.TrimLeft(format, "0123456789"))
+		if digits == 0 {
+			return missing
 		}
-		n = n*10 + d
-		f.fmt = f.fmt[1:]
+		n := int64(0)
+		for _, c := range format[:digits] {
+			if n = 10*n + int64(c-'0'); n > math.MaxInt32 {
+				st.Raise(L, "integral size overflow")
+			}
+		}
+		format = format[digits:]
+		return int(n)
 	}
-	return n
-}
-
-// next returns the next option and its size.
-func (f *layout) next() (opt byte, size int) {
-	opt = f.fmt[0]
-	f.fmt = f.fmt[1:]
-	switch opt {
-	case 'B', 'b', 'x':
-		size = 1
-	case 'H', 'h':
-		size = 2
-	case 'L', 'l', 'T', 'd':
-		size = 8
-	case 'f':
-		size = 4
-	case 'c':
-		size = f.number(1)
-	case 'i', 'I':
-		size = f.number(4)
-		if size > maxIntSize {
-			f.st.Raise(f.L, fmt.Sprintf("integral size %d is larger than limit of %d", size, maxIntSize))
+	return func(yield func(structItem) bool) {
+		big, align := false, 1
+		for format != "" {
+			st.Spend(L, 1)
+			option := format[0]
+			format = format[1:]
+			size := 0
+			switch option {
+			case 'b', 'B', 'x':
+				size = 1
+			case 'h', 'H':
+				size = 2
+			case 'f':
+				size = 4
+			case 'd', 'l', 'L', 'T':
+				size = 8
+			case 'c':
+				size = number(1)
+			case 'i', 'I':
+				if size = number(4); size > maxIntSize {
+					st.Raise(L, fmt.Sprintf("integral size %d is larger than limit of %d", size, maxIntSize))
+				}
+			}
+			if !yield(structItem{option, size, align, big}) {
+				return
+			}
+			switch option {
+			case '<', '>':
+				big = option == '>'
+			case '!':
+				if align = number(maxAlign); align <= 0 || align&(align-1) != 0 {
+					st.Raise(L, fmt.Sprintf("alignment %d is not a power of 2", align))
+				}
+			}
 		}
 	}
-	return opt, size
 }
 
-func (f *layout) padding(at uint64, opt byte, size int) uint64 {
-	if size == 0 || opt == 'c' {
+// check refuses what is no option of a value, the byte order or the alignment.
+func (it structItem) check(st *State, L *lua.LState) {
+	if strings.IndexByte("bBhHlLTiIfdxcs<>! ", it.option) < 0 {
+		st.argError(L, 1, "invalid format option '"+string([]byte{it.option})+"'")
+	}
+}
+
+// padding returns the number of bytes between position at and the value.
+func (it structItem) padding(at uint64) uint64 {
+	if it.size == 0 || it.option == 'c' {
 		return 0
 	}
-	n := uint64(min(size, f.align))
-	return (n - at&(n-1)) & (n - 1)
+	boundary := uint64(min(it.size, it.align))
+	return (boundary - at&(boundary-1)) & (boundary - 1)
 }
 
-func (f *layout) control(opt byte) {
-	switch opt {
-	case ' ':
-	case '>':
-		f.big = true
-	case '<':
-		f.big = false
-	case '!':
-		a := f.number(maxAlign)
-		if a <= 0 || a&(a-1) != 0 {
-			f.st.Raise(f.L, fmt.Sprintf("alignment %d is not a power of 2", a))
-		}
-		f.align = a
-	default:
-		f.st.argError(f.L, 1, "invalid format option '"+string([]byte{opt})+"'")
+// append appends the lowest bytes of v in the byte order of the item.
+func (it structItem) append(b []byte, v uint64) []byte {
+	start := len(b)
+	for i := range it.size {
+		b = append(b, byte(v>>(8*i)))
 	}
-}
-
-// ordered converts little-endian bytes to the byte order of the format.
-func (f *layout) ordered(b []byte) []byte {
-	if f.big {
-		for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
-			b[i], b[j] = b[j], b[i]
-		}
+	if it.big {
+		slices.Reverse(b[start:])
 	}
 	return b
 }
 
+// bits is the inverse of append.
+func (it structItem) bits(data string) (v uint64) {
+	for i := range len(data) {
+		at := i
+		if !it.big {
+			at = len(data) - 1 - i
+		}
+		v = v<<8 | uint64(data[at])
+	}
+	return v
+}
+
 func (st *State) structPack(L *lua.LState) int {
-	f := st.newLayout(L)
-	L.Push(lua.LNil) // as Lua's does: a missing value reads as nil
+	items := st.structItems(L)
+	L.Push(lua.LNil) // a missing value reads as nil, as in Redis
 	var b []byte
-	arg := 2
-	for f.fmt != "" {
-		st.Spend(L, 1)
-		opt, size := f.next()
-		b = append(b, make([]byte, f.padding(uint64(len(b)), opt, size))...)
-		switch opt {
+	arg := 1
+	for it := range items {
+		b = append(b, make([]byte, it.padding(uint64(len(b))))...)
+		switch it.option {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
-			n := st.checkNumber(L, arg)
 			arg++
-			v := toUint(n)
-			if n < 0 {
-				v = uint64(toInt(n))
+			if n := st.checkNumber(L, arg); n < 0 {
+				b = it.append(b, uint64(toInt(n)))
+			} else {
+				b = it.append(b, toUint(n))
 			}
-			digits := make([]byte, max(size, 8))
-			binary.LittleEndian.PutUint64(digits, v)
-			b = append(b, f.ordered(digits[:size])...)
+		case 'f':
+			arg++
+			b = it.append(b, uint64(math.Float32bits(float32(st.checkNumber(L, arg)))))
+		case 'd':
+			arg++
+			b = it.append(b, math.Float64bits(st.checkNumber(L, arg)))
 		case 'x':
 			b = append(b, 0)
-		case 'f':
-			v := math.Float32bits(float32(st.checkNumber(L, arg)))
-			arg++
-			b = append(b, f.ordered(binary.LittleEndian.AppendUint32(nil, v))...)
-		case 'd':
-			v := math.Float64bits(st.checkNumber(L, arg))
-			arg++
-			b = append(b, f.ordered(binary.LittleEndian.AppendUint64(nil, v))...)
 		case 'c', 's':
-			s := st.checkString(L, arg)
 			arg++
-			if size == 0 {
-				size = len(s)
+			text := st.checkString(L, arg)
+			if it.size > len(text) {
+				st.argError(L, arg+1, "string too short") // the number is that of Redis
 			}
-			if len(s) < size {
-				st.argError(L, arg, "string too short")
+			if it.size > 0 {
+				text = text[:it.size]
 			}
-			b = append(b, s[:size]...)
-			if opt == 's' {
+			if b = append(b, text...); it.option == 's' {
 				b = append(b, 0)
 			}
 		default:
-			f.control(opt)
+			it.check(st, L)
 		}
 		st.checkLength(L, len(b))
 	}
@@ -162,106 +172,86 @@ func (st *State) structPack(L *lua.LState) int {
 }
 
 func (st *State) structUnpack(L *lua.LState) int {
-	f := st.newLayout(L)
-	data := st.checkString(L, 2)
-	length := uint64(len(data))
-	pos := uint64(st.optInt(L, 3, 1))
-	if pos == 0 {
+	items, data := st.structItems(L), st.checkString(L, 2)
+	at := uint64(st.optInt(L, 3, 1)) - 1
+	if at == math.MaxUint64 {
 		st.argError(L, 3, "offset must be 1 or greater")
 	}
-	pos--
-	check := func(size uint64) {
-		if size > length || pos > length-size {
+	take := func(n uint64) string {
+		if n > uint64(len(data)) || at > uint64(len(data))-n {
 			st.argError(L, 2, "data string too short")
 		}
+		at += n
+		return data[at-n : at]
 	}
-	n := 0
-	for f.fmt != "" {
-		st.Spend(L, 1)
-		opt, length0 := f.next()
-		pos += f.padding(pos, opt, length0)
-		size := uint64(length0)
-		check(size)
+	n := 0 // results
+	push := func(v lua.LValue) {
+		L.Push(v)
+		n++
+	}
+	for it := range items {
+		at += it.padding(at)
+		part := take(uint64(it.size))
 		if n >= maxUnpack {
 			st.Raise(L, "stack overflow (too many results)")
 		}
-		switch opt {
-		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
-			digits := f.ordered([]byte(data[pos : pos+size]))
-			var v uint64
-			for i := len(digits) - 1; i >= 0; i-- {
-				v = v<<8 | uint64(digits[i])
+		switch it.option {
+		case 'B', 'H', 'L', 'T', 'I':
+			push(lua.LNumber(it.bits(part)))
+		case 'b', 'h', 'l', 'i':
+			v := it.bits(part)
+			if sign := (8*it.size - 1) & 63; v>>sign != 0 { // beyond 64 bits as on amd64
+				v |= math.MaxUint64 << sign
 			}
-			if 'a' <= opt {
-				mask := uint64(math.MaxUint64) << (uint(size*8-1) & 63)
-				if v&mask != 0 {
-					v |= mask
-				}
-				L.Push(lua.LNumber(int64(v)))
-			} else {
-				L.Push(lua.LNumber(v))
-			}
-			n++
-		case 'x':
+			push(lua.LNumber(int64(v)))
 		case 'f':
-			v := binary.LittleEndian.Uint32(f.ordered([]byte(data[pos : pos+size])))
-			L.Push(lua.LNumber(math.Float32frombits(v)))
-			n++
+			push(lua.LNumber(math.Float32frombits(uint32(it.bits(part)))))
 		case 'd':
-			v := binary.LittleEndian.Uint64(f.ordered([]byte(data[pos : pos+size])))
-			L.Push(lua.LNumber(math.Float64frombits(v)))
-			n++
+			push(lua.LNumber(math.Float64frombits(it.bits(part))))
+		case 'x':
 		case 'c':
-			if size == 0 {
-				v, ok := 0.0, n > 0
+			if it.size == 0 { // the value before is the length
+				var length float64
+				ok := n > 0
 				if ok {
-					v, ok = ToNumber(L.Get(-1))
+					length, ok = ToNumber(L.Get(-1))
 				}
 				if !ok {
 					st.Raise(L, "format 'c0' needs a previous size")
 				}
-				size = toUint(v)
 				L.Pop(1)
 				n--
-				check(size)
+				part = take(toUint(length))
 			}
-			L.Push(lua.LString(data[pos : pos+size]))
-			n++
+			push(lua.LString(part))
 		case 's':
-			e := strings.IndexByte(data[pos:], 0)
-			if e < 0 {
+			end := strings.IndexByte(data[at:], 0)
+			if end < 0 {
 				st.Raise(L, "unfinished string in data")
 			}
-			size = uint64(e) + 1
-			L.Push(lua.LString(data[pos : pos+size-1]))
-			n++
+			push(lua.LString(take(uint64(end))))
+			at++
 		default:
-			f.control(opt)
+			it.check(st, L)
 		}
-		pos += size
 	}
-	L.Push(lua.LNumber(pos + 1))
+	L.Push(lua.LNumber(int64(at + 1)))
 	return n + 1
 }
 
 func (st *State) structSize(L *lua.LState) int {
-	f := st.newLayout(L)
-	pos := uint64(0)
-	for f.fmt != "" {
-		st.Spend(L, 1)
-		opt, size := f.next()
-		pos += f.padding(pos, opt, size)
+	total := uint64(0)
+	for it := range st.structItems(L) {
 		switch {
-		case opt == 's':
+		case it.option == 's':
 			st.argError(L, 1, "option 's' has no fixed size")
-		case opt == 'c' && size == 0:
+		case it.option == 'c' && it.size == 0:
 			st.argError(L, 1, "option 'c0' has no fixed size")
+		case !isDigit(int(it.option)) && (!isAlpha(int(it.option)) || it.option == '_'): // others are ignored here
+			it.check(st, L)
 		}
-		if !isDigit(int(opt)) && (!isAlpha(int(opt)) || opt == '_') {
-			f.control(opt)
-		}
-		pos += uint64(size)
+		total += it.padding(total) + uint64(it.size)
 	}
-	L.Push(lua.LNumber(pos))
+	L.Push(lua.LNumber(total))
 	return 1
 }
