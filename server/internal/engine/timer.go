@@ -148,7 +148,7 @@ func (srv *Engine) closeIdle() {
 			s.lastMoved = srv.At
 			continue
 		}
-		srv.Log.Info("closing idle client", "client", s.Addr, "name", s.Name)
+		srv.Log.Info("closing client: it was idle longer than timeout", "client", s.Addr, "name", s.Name)
 		s.Kill()
 	}
 	srv.nextIdle = next.UnixMilli() + 1
