@@ -26,7 +26,7 @@ gotest = GO='$(GO)' $(GO) run -C '$(CURDIR)/server/e2e' ./progress -dir "$$PWD" 
 test: ## run all tests, with a real redis-server and the clients of other languages where they can be had
 	@.ci/redis
 	@.ci/clients
-	$(call each,$(gotest) ./...)
+	$(call each,$(gotest) -timeout 40m ./...)
 
 # These have ceilings in milliseconds and megabytes, which a busy machine can break. "make test" skips them.
 faults: ## run the tests that measure time and memory; they want a machine that has nothing else to do
@@ -37,7 +37,7 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 # A test that cannot have another result in these two runs leaves itself out: see server/internal/rerun.
 test-net: export GOFLAGS += -tags=zsetd_net
 test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
-	$(gotest) ./cmd/... ./server
+	$(gotest) -timeout 40m ./cmd/... ./server
 	cd server/e2e && $(gotest) .
 
 # With -race the compiler also checks conversions and arithmetic of unsafe pointers
