@@ -44,16 +44,12 @@ local function call(...) return show(pcall(...)) end
 local function number(s) return tonumber(s) or s end
 `
 
-// librarySources are scripts by library, and for each what draws its arguments.
-func (r luaFuzzer) libraryScript(library string) (source string, args []string) {
-	switch library {
-	case "struct":
-		return r.structScript()
-	}
-	panic(library)
+// libraryScripts draw scripts and their arguments.
+var libraryScripts = map[string]func(r luaFuzzer) (source string, args []string){
+	"struct":       luaFuzzer.structScript,
+	"cjson.decode": luaFuzzer.decodeScript,
+	"cjson.encode": luaFuzzer.encodeScript,
 }
-
-var scriptLibraries = []string{"struct"}
 
 // TestScriptLibraries compares the libraries of scripts with Redis's, in random calls:
 // results and errors.
@@ -63,7 +59,7 @@ func TestScriptLibraries(t *testing.T) {
 	real := newPeer(dial(), dial())
 	ours := ownPeer(t, server.Options{})
 	address := regexp.MustCompile(`(table|function|thread): 0x[0-9a-f]+`)
-	for _, library := range scriptLibraries {
+	for library, script := range libraryScripts {
 		t.Run(library, func(t *testing.T) {
 			seed := *differentialSeed
 			if seed == 0 {
@@ -74,7 +70,7 @@ func TestScriptLibraries(t *testing.T) {
 			for sent := 0; sent < *librariesN; {
 				var lines [][]string
 				for ; len(lines) < 100 && sent < *librariesN; sent++ {
-					source, args := r.libraryScript(library)
+					source, args := script(r)
 					lines = append(lines, append([]string{"EVAL", prelude + source, "0"}, args...))
 				}
 				want, err := real.pipeline(lines)
@@ -145,4 +141,83 @@ func (r luaFuzzer) structScript() (source string, args []string) {
 local list = {} for i = 2, #ARGV do list[i - 1] = number(ARGV[i]) end
 local ok, packed = pcall(struct.pack, ARGV[1], unpack(list))
 return show(ok, packed) .. call(struct.unpack, ARGV[1], packed)`, args
+}
+
+// json draws a text that is valid.
+func (r luaFuzzer) json(depth int) string {
+	space := func() string { return pick(r, "", "", "", "", " ", "\t", "\r\n ") }
+	text := func() string {
+		return `"` + r.join(4, "", "a", "key", "k1", `\"`, `\\`, `\/`, `\b\f\n\r\t`, `\u0041`, `\u00e9`, `\u20AC`, `\ud83d\ude00`, `\u0000`, "\xc3\xa9", "\x7f", "/", "\x01") + `"`
+	}
+	var inner string
+	switch n := r.IntN(12); {
+	case n < 3:
+		inner = pick(r, "0", "-0", "1", "-1", "12", "0.5", "-1.25e3", "1E+2", "1e-7", "123456789012345678901234567890", "9007199254740993", "1e400", "0.1",
+			"999999999999999", "1234567890123456", fmt.Sprintf("%.17g", r.number()))
+	case n < 6:
+		inner = text()
+	case n < 7 || depth == 0:
+		inner = pick(r, "true", "false", "null")
+	case n < 9:
+		list := make([]string, r.IntN(5))
+		for i := range list {
+			list[i] = r.json(depth - 1)
+		}
+		inner = "[" + space() + strings.Join(list, ",") + "]"
+	default:
+		list := make([]string, r.IntN(4))
+		for i := range list {
+			list[i] = space() + text() + space() + ":" + r.json(depth-1)
+		}
+		inner = "{" + strings.Join(list, ",") + space() + "}"
+	}
+	return space() + inner + space()
+}
+
+// mutated changes a text in some places.
+func (r luaFuzzer) mutated(s string, parts ...string) string {
+	for range r.IntN(4) {
+		i := r.IntN(len(s) + 1)
+		j := min(len(s), i+r.IntN(3))
+		s = s[:i] + pick(r, parts...) + s[j:]
+	}
+	return s
+}
+
+func (r luaFuzzer) decodeScript() (source string, args []string) {
+	text := r.json(4)
+	if r.IntN(3) > 0 {
+		text = r.mutated(text, "", "", "{", "}", "[", "]", ",", ":", `"`, "\\", `\u`, `\u12g4`, `\ud800`, `\udc00`, `\ud800\u0041`, `\q`, "0", "-", "+", ".", "e", "x", "0x1p3", "01",
+			"1.", ".5", "1e", "--1", "inf", "-Infinity", "nan", "NaN", "nan(1)", "+nan", "infinit", "true", "nul", "False", "tru", "null", "\x00", "\n", "\v", "/*", "'",
+			"\xff", " ", "1_0", "0x", "0xg", "-0x.8", "0b1", "1p3", "\t")
+	}
+	return pick(r, "return call(cjson.decode, ARGV[1])",
+		"local c = cjson.new() c.decode_invalid_numbers(false) return call(c.decode, ARGV[1])",
+		"local c = cjson.new() return show(c.decode_max_depth(2)) .. call(c.decode, ARGV[1])"), []string{text}
+}
+
+func (r luaFuzzer) encodeScript() (source string, args []string) {
+	if r.IntN(8) == 0 {
+		setting := pick(r, "encode_sparse_array", "encode_max_depth", "decode_max_depth", "encode_number_precision", "encode_keep_buffer", "decode_invalid_numbers",
+			"encode_invalid_numbers", "encode", "decode", "new")
+		list := make([]string, r.IntN(5))
+		for i := range list {
+			list[i] = pick(r, "nil", "true", "false", "'on'", "'off'", "'null'", "'x'", "0", "1", "14", "15", "-1", "2.7", "'3'", "1e10", "{}", "function() end")
+		}
+		// The module is its own state, so nothing remains of it.
+		return "local c = cjson.new() return call(c." + setting + strings.Join(append([]string{""}, list...), ", ") + ")", nil
+	}
+	value := r.value(4, "cjson.null")
+	switch r.IntN(4) {
+	case 0:
+		value = fmt.Sprintf("{[%s]=%s}", pick(r, "1", "2", "11", "21", "0", "-1", "1.5", "2^31", "2^53", "1e300", "true", "'x'", "1/0", "''"), value)
+	case 1:
+		value = fmt.Sprintf("{%s, %s, [%d]=%s}", value, value, r.IntN(40), value)
+	case 2:
+		value = pick(r, "function() end", "{cjson.null, nil, 1}", "{{{}}}", "0/0", "-1/0", "1/0", "nil", "print or 1", "{[{}]=1}", "coroutine.create(function() end)",
+			"{1, 2, nil, 4}", "{nil, nil, 3}", "string.rep('\\\\', 50)", "setmetatable({1}, {__index = {2, 3}})", value)
+	}
+	config := pick(r, "", "", "c.encode_sparse_array(true) ", "c.encode_sparse_array(true, 1, 3) ", "c.encode_sparse_array(false, 0) ", "c.encode_max_depth(2) ",
+		fmt.Sprintf("c.encode_number_precision(%d) ", 1+r.IntN(14)), "c.encode_invalid_numbers(true) ", "c.encode_invalid_numbers('null') ")
+	return "local c = cjson.new() " + config + "return call(c.encode, " + value + ")", nil
 }
