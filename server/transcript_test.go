@@ -101,6 +101,49 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// TestTranscriptsOfNewer judges Redis 8 by the transcripts of what Redis 7.0 lacks: by the
+// sections that are not marked as zsetd's own.
+func TestTranscriptsOfNewer(t *testing.T) {
+	rerun.Skip(t)
+	redis8 := newerServers()[0]
+	path := redis8.path(t)
+	if path == "" {
+		t.Skipf("%s is not installed: set %s to the program", redis8.name, redis8.variable)
+	}
+	dial := startJudge(t, path, "--enable-debug-command", "yes", "--hz", "100") // fields expire in the background, 100 times a second
+	for _, name := range []string{"hash-expire", "hash-getex", "hash-expire-time"} {
+		text, err := os.ReadFile("testdata/" + name + ".resp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := transcript.Parse(name+".resp", string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := 0
+		for _, s := range f.Sections {
+			if s.Title == "" || strings.HasSuffix(s.Items[0].Text[0], " @zsetd") {
+				continue
+			}
+			judged++
+			t.Run(name+"/"+s.Title, func(t *testing.T) {
+				p := &player{t: t, file: f, mode: "plain", clients: map[int]*client{}, connect: dial}
+				p.client(0).roundtrip(t, "FLUSHALL")
+				p.play(s)
+				for n, c := range p.clients {
+					if n != 0 && !t.Failed() {
+						p.silent(n, c)
+					}
+					c.nc.Close()
+				}
+			})
+		}
+		if judged == 0 {
+			t.Errorf("%s: no sections", name)
+		}
+	}
+}
+
 // player runs a section.
 type player struct {
 	t       *testing.T
