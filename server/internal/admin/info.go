@@ -44,7 +44,7 @@ func infoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "info", Arity: -1, Flags: "loading stale",
 		Group: "server", Since: "1.0.0", Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "O(1)",
+		Complexity: "O(N), N fields of the sections",
 		Summary:    "State and counters of the server, by section",
 		Syntax:     "[section [section ...]]",
 		History:    []string{"7.0.0 Several sections"},

@@ -52,7 +52,7 @@ func hset(c *engine.Call) {
 func hmsetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "hmset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET key field value field value …`",
+		Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET key field value [field value ...]`",
 		Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
 		Summary:    "As HSET, with the reply OK",
 		Syntax:     "key field value [field value ...]",

@@ -89,7 +89,7 @@ func groupToEdit(c *engine.Call, key, group []byte) *keyspace.Group {
 func xgroupCreateRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|create", Arity: -5, Flags: "write denyoom", Keys: "2 RW insert",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+		Group: "stream", Since: "5.0.0", Complexity: "O(G), G groups of the stream",
 		Summary: "Add a group to a stream",
 		Syntax:  "key groupname id:(id | new_id:$) [MKSTREAM] [ENTRIESREAD entries_read]",
 		History: []string{"7.0.0 `ENTRIESREAD`"},
@@ -139,7 +139,7 @@ func xgroupCreate(c *engine.Call) {
 func xgroupCreateconsumerRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|createconsumer", Arity: 5, Flags: "write denyoom", Keys: "2 RW insert",
-		Group: "stream", Since: "6.2.0", Complexity: "O(1)",
+		Group: "stream", Since: "6.2.0", Complexity: "O(C), C consumers of the group",
 		Summary: "Add a consumer to a group",
 		Syntax:  "key groupname consumername",
 	}, Run: xgroupCreateconsumer}
@@ -193,7 +193,7 @@ func xgroupDestroyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xgroup|destroy", Arity: 4, Flags: "write", Keys: "2 RW delete",
 		Group: "stream", Since: "5.0.0",
-		Complexity: "O(1)",
+		Complexity: "O(G), G groups of the stream",
 		Summary:    "Remove a group from a stream",
 		Syntax:     "key groupname",
 	}, Run: xgroupDestroy}
