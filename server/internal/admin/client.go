@@ -250,9 +250,7 @@ func clientList(c *engine.Call) {
 	}
 	var b []byte
 	for _, s := range listed {
-		if s.End != engine.Killed {
-			b = s.AppendInfo(b)
-		}
+		b = s.AppendListed(b)
 	}
 	c.Reply.Verbatim("txt", string(b))
 }

@@ -32,8 +32,21 @@ func (s *Session) Class() ClientClass {
 	return ClassNormal
 }
 
-// AppendInfo appends the line of CLIENT LIST.
-func (s *Session) AppendInfo(b []byte) []byte {
+// AppendListed appends the line of the session in CLIENT LIST. A killed session has none,
+// except in the turn that has deleted its user.
+func (s *Session) AppendListed(b []byte) []byte {
+	if s.End == Killed {
+		return append(b, s.Engine.dropped[s]...)
+	}
+	return s.AppendInfo(b)
+}
+
+// AppendInfo appends the line of CLIENT INFO.
+func (s *Session) AppendInfo(b []byte) []byte { return s.appendInfo(b, s.End == Killed) }
+
+// appendInfo appends the line of CLIENT INFO; asap reports that the session is to be
+// closed as soon as possible.
+func (s *Session) appendInfo(b []byte, asap bool) []byte {
 	taken, free := s.InputBuffer()
 	multi := -1
 	if s.Multi || s.execing > 0 {
@@ -57,14 +70,14 @@ func (s *Session) AppendInfo(b []byte) []byte {
 		"multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LocalAddr, s.FD, s.Name, int64(s.Engine.At.Sub(s.Created).Seconds()), int64(s.Engine.At.Sub(s.lastUsed).Seconds()),
-		s.flags(), s.DB.ID(), len(s.channels), len(s.patterns), len(s.shards),
+		s.flags(asap), s.DB.ID(), len(s.channels), len(s.patterns), len(s.shards),
 		multi, taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
 		s.memory(), events,
 		last, s.User.Name, s.redirection(), s.Out.Version(), s.LibName, s.LibVersion)
 }
 
 // flags returns the letters of a session in CLIENT LIST.
-func (s *Session) flags() string {
+func (s *Session) flags(asap bool) string {
 	var b []byte
 	for _, f := range []struct {
 		is     bool
@@ -79,7 +92,7 @@ func (s *Session) flags() string {
 		{s.cache != nil && s.cache.bcast, 'B'},
 		{s.touched, 'd'},
 		{s.End == Closing, 'c'},
-		{s.End == Killed, 'A'},
+		{asap, 'A'},
 		{s.Unix, 'U'},
 		{s.Readonly, 'r'},
 		{s.NoEvict, 'e'},

@@ -13,6 +13,10 @@ type turn struct {
 	current  *Session  // the session that is served
 	Scope    commitScope
 	memory   memoryCheck
+
+	// dropped are the sessions that the turn has ended because it deleted their users, with
+	// their lines of CLIENT LIST. As in Redis, they stay in the list until the turn ends.
+	dropped map[*Session][]byte
 }
 
 // memoryCheck is the latest check of maxmemory in a turn.
@@ -26,6 +30,7 @@ func (srv *Engine) begin(at time.Time) {
 	srv.SetClock(at)
 	srv.sequence = srv.Keys.Sequence()
 	srv.turn.memory.valid = false
+	srv.turn.dropped = nil
 }
 
 // push begins a turn within the current one, which it returns for pop. The new turn

@@ -164,15 +164,20 @@ func (s *Session) terminate(me *Session) {
 	}
 }
 
-// DropSessions ends the sessions of a deleted user.
+// DropSessions ends the sessions of a deleted user: at once, or after its reply the
+// session me, which may be in the middle of a transaction.
 func (srv *Engine) DropSessions(u *acl.User, me *Session) {
 	for _, s := range srv.ByID() {
 		if s.User != u {
 			continue
 		}
-		s.terminate(me)
-		if s == me { // me may be in the middle of a transaction
-			s.User, s.Authenticated = srv.ACL.Standard, false
+		s.User, s.Authenticated = srv.ACL.Standard, false
+		if s != me && s.End != Killed {
+			if srv.dropped == nil {
+				srv.dropped = map[*Session][]byte{}
+			}
+			srv.dropped[s] = s.appendInfo(nil, true)
 		}
+		s.terminate(me)
 	}
 }

@@ -1,0 +1,108 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+// TestDroppedClientFlags checks the flags of clients whose user is deleted: CLIENT LIST
+// of the same pipeline or transaction has them as a real Redis does.
+func TestDroppedClientFlags(t *testing.T) {
+	srv := newServer(t, server.Options{})
+	ours := func() net.Conn {
+		nc, err := srv.Dialer()(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		return nc
+	}
+	dials := []func() net.Conn{ours, startRedis(t)}
+	fill := strings.Repeat("GET big\r\n", 100) // more than sockets hold
+	for _, c := range []struct{ name, send, flags string }{
+		{"idle", "", "A"},
+		{"closing", fill + "QUIT\r\n", "cA"},
+		{"closing, with tracking", "HELLO 3\r\nCLIENT TRACKING ON BCAST\r\n" + fill + "QUIT\r\n", "tBcA"},
+		{"blocked", "BLPOP nothing 0\r\n", "bA"},
+		{"in a transaction", "WATCH k\r\nMULTI\r\n", "xA"},
+		{"subscribed", "SUBSCRIBE ch\r\n", "PA"},
+		{"monitoring", "MONITOR\r\n", "OA"},
+	} {
+		for i, dial := range dials {
+			for _, form := range []string{"%sCLIENT LIST\r\n", "MULTI\r\n%sCLIENT LIST\r\nEXEC\r\n"} {
+				admin, client := newLineClient(t, dial()), newLineClient(t, dial())
+				admin.do("ACL SETUSER alice on nopass +@all ~* &*")
+				admin.do("SETRANGE big 100000 x")
+				id := fmt.Sprint(client.do("CLIENT ID"))
+				client.do("AUTH alice any")
+				go fmt.Fprint(client.nc, c.send)
+				state := func(list string) (flags, user string) {
+					for line := range strings.Lines(list) {
+						if strings.HasPrefix(line, "id="+id+" ") {
+							for _, field := range strings.Fields(line) {
+								if value, ok := strings.CutPrefix(field, "flags="); ok {
+									flags = strings.ReplaceAll(value, "U", "") // of a unix socket
+								}
+								if value, ok := strings.CutPrefix(field, "user="); ok {
+									user = value
+								}
+							}
+						}
+					}
+					return flags, user
+				}
+				want := strings.TrimSuffix(c.flags, "A")
+				wait.Until(t, "the client is "+c.name, func() bool {
+					flags, _ := state(fmt.Sprint(admin.do("CLIENT LIST")))
+					return strings.Trim(flags, "N") == want
+				})
+				fmt.Fprintf(admin.nc, form, "ACL DELUSER alice\r\n")
+				replies := strings.Count(fmt.Sprintf(form, "\r\n"), "\r\n")
+				var last string
+				for range replies {
+					last = fmt.Sprint(admin.reply())
+				}
+				if flags, user := state(strings.TrimPrefix(last, "[1 ")); flags != c.flags || user != "default" {
+					t.Errorf("%s, server %d, %q: flags %q of user %q, want %q of the default user", c.name, i, form, flags, user, c.flags)
+				}
+				wait.Until(t, "the client is gone", func() bool { flags, _ := state(fmt.Sprint(admin.do("CLIENT LIST"))); return flags == "" })
+				client.nc.Close()
+			}
+		}
+	}
+}
+
+// lineClient sends commands as lines.
+type lineClient struct {
+	t  *testing.T
+	nc net.Conn
+	r  *bufio.Reader
+}
+
+func newLineClient(t *testing.T, nc net.Conn) *lineClient {
+	nc.SetDeadline(time.Now().Add(time.Minute))
+	return &lineClient{t, nc, bufio.NewReader(nc)}
+}
+
+func (c *lineClient) do(line string) any {
+	c.t.Helper()
+	fmt.Fprint(c.nc, line+"\r\n")
+	return c.reply()
+}
+
+func (c *lineClient) reply() any {
+	c.t.Helper()
+	v, err := protocol.DecodeFrom(c.r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return v
+}
