@@ -10,8 +10,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Compiling takes time in proportion to the source: no chain of jumps is followed from
-// its beginning for each link.
+// Compiling takes time in proportion to the source, and its recursion does not follow
+// long chains.
 func TestCompilingIsLinear(t *testing.T) {
 	st := machine()
 	for name, source := range map[string]struct{ before, repeated, after string }{
@@ -27,15 +27,12 @@ func TestCompilingIsLinear(t *testing.T) {
 	} {
 		const n = 20_000
 		src := source.before + strings.Repeat(source.repeated, n) + source.after
-		p := &parser{lexer: newLexer(src, "x"), intrinsics: st.intrinsics}
-		p.lexer.spend = func() {}
-		p.open(0)
-		p.advance()
-		p.chunkOf()
-		p.check(tokenEnd0)
-		p.close()
-		if p.lexer.jumps > 30*n {
-			t.Errorf("%s: %d jumps are followed for %d links", name, p.lexer.jumps, n)
+		work := 0
+		if _, err := compile(src, "x", st.intrinsics, func() { work++ }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if work > 30*n {
+			t.Errorf("%s: %d tokens, variables and instructions for %d links", name, work, n)
 		}
 	}
 }

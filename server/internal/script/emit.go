@@ -1,0 +1,274 @@
+package script
+
+import (
+	"math"
+	"reflect"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// The instructions of gopher-lua's machine:
+//
+//	opcode 6 bits | A 8 | C 9 | B 9, or Bx 18
+//
+// A, and B and C without bitRK, are registers; B and C with bitRK are constants. A
+// jump has its distance from the next instruction, plus maxJump, in Bx.
+func instruction(op, a, b, c int) uint32 {
+	return uint32(op)<<26 | uint32(a&0xff)<<18 | uint32(c&0x1ff)<<9 | uint32(b&0x1ff)
+}
+
+func opOf(i uint32) int { return int(i >> 26) }
+func aOf(i uint32) int  { return int(i>>18) & 0xff }
+func bOf(i uint32) int  { return int(i) & 0x1ff }
+func cOf(i uint32) int  { return int(i>>9) & 0x1ff }
+func bxOf(i uint32) int { return int(i) & maxBx }
+
+const (
+	maxBx    = 1<<18 - 1
+	maxJump  = maxBx >> 1
+	maxC     = 1<<9 - 1
+	bitRK    = 1 << 8
+	maxRK    = bitRK - 1
+	maxStack = 250 // registers of a function; gopher-lua counts them in a byte
+	perFlush = 50  // elements of a constructor stored at a time
+	multiple = -1  // results, as many as there are
+
+	// A position is kept for each instruction: its line, and its index, so that an
+	// error identifies the instruction that raised it.
+	positionBits = 20
+	maxCode      = 1<<positionBits - 1
+)
+
+// label is a position in the code that jumps lead to, known when it is bound.
+type label int32
+
+// binding is the position of a label, -1 before it is bound.
+type binding struct {
+	pc int32
+	at point
+}
+
+// jump is an instruction that leads to a label.
+type jump struct {
+	pc int32
+	to label
+	at point
+}
+
+// constant identifies a constant: a text, the bits of a number, or another value by
+// its kind alone.
+type constant struct {
+	kind byte
+	bits uint64
+	text string
+}
+
+// Kinds of constants.
+const (
+	constNil byte = iota
+	constFalse
+	constTrue
+	constNumber
+	constText
+	constJoin
+	constLoop
+	constMod
+)
+
+// manyConstants is a number of constants from which an index is faster than a search.
+const manyConstants = 12
+
+// assembler collects the instructions of a function. Jumps lead to labels until finish
+// replaces them by distances.
+type assembler struct {
+	*unit
+	code      []uint32
+	positions []int // for gopher-lua: see positionBits
+	labels    []binding
+	jumps     []jump
+	barrier   int // the last position of a label
+	stopped   int // the last position that is not reached from the instruction before
+	moves     int // the first of the moves at the end
+	constants []constant
+	values    []lua.LValue
+	index     map[constant]int // of constants, if there are many
+	protos    []*lua.FunctionProto
+	names     []lua.DbgCall // of operands: see errors.go
+	used      int           // registers
+}
+
+func (a *assembler) pc() int { return len(a.code) }
+
+func (a *assembler) emit(op, x, b, c int, at point) int {
+	return a.word(instruction(op, x, b, c), at)
+}
+
+func (a *assembler) emitX(op, x, bx int, at point) int {
+	return a.word(uint32(op)<<26|uint32(x&0xff)<<18|uint32(bx&maxBx), at)
+}
+
+// word adds an instruction.
+func (a *assembler) word(i uint32, at point) int {
+	a.spend()
+	pc := len(a.code)
+	if pc >= maxCode {
+		a.failAt(at, "code size overflow", false)
+	}
+	a.code = append(a.code, i)
+	a.positions = append(a.positions, int(at.line)<<positionBits|pc)
+	return pc
+}
+
+// move copies a register. Gopher-lua executes moves in a row together.
+func (a *assembler) move(to, from int, at point) {
+	if to == from {
+		return
+	}
+	pc := a.emit(lua.OP_MOVE, to, from, 0, at)
+	head := a.moves
+	if head >= 0 && pc-head <= maxC && opOf(a.code[head]) == lua.OP_MOVEN && pc == head+1+cOf(a.code[head]) ||
+		head >= 0 && pc == head+1 && opOf(a.code[head]) == lua.OP_MOVE {
+		in := a.code[head]
+		a.code[head] = instruction(lua.OP_MOVEN, aOf(in), bOf(in), pc-head)
+		return
+	}
+	a.moves = pc
+}
+
+// loadNil sets n registers to nil.
+func (a *assembler) loadNil(from, n int, at point) {
+	if pc := a.pc(); pc > 0 && a.barrier < pc && opOf(a.code[pc-1]) == lua.OP_LOADNIL {
+		in := a.code[pc-1]
+		if first, last := aOf(in), bOf(in); first <= from && from == last+1 {
+			a.code[pc-1] = instruction(lua.OP_LOADNIL, first, from+n-1, 0)
+			return
+		}
+	}
+	a.emit(lua.OP_LOADNIL, from, from+n-1, 0, at)
+}
+
+func (a *assembler) newLabel() label {
+	a.labels = append(a.labels, binding{pc: -1})
+	return label(len(a.labels) - 1)
+}
+
+// bind puts a label here.
+func (a *assembler) bind(l label, at point) {
+	a.labels[l] = binding{int32(a.pc()), at}
+	a.barrier = a.pc()
+}
+
+// here returns a new label that is bound here.
+func (a *assembler) here(at point) label {
+	l := a.newLabel()
+	a.bind(l, at)
+	return l
+}
+
+// reachable reports whether the next instruction can be reached.
+func (a *assembler) reachable() bool { return a.stopped != a.pc() || a.barrier == a.pc() }
+
+// jump emits an instruction that leads to a label.
+func (a *assembler) jump(op, x int, to label, at point) {
+	a.jumps = append(a.jumps, jump{int32(a.emitX(op, x, maxJump, at)), to, at})
+}
+
+// leave continues at a label.
+func (a *assembler) leave(to label, at point) {
+	if a.reachable() {
+		a.jump(lua.OP_JMP, 0, to, at)
+		a.stopped = a.pc()
+	}
+}
+
+// finish replaces labels by distances. A jump to an unconditional jump leads to its
+// destination: later jumps are complete when earlier ones are looked at.
+func (a *assembler) finish() {
+	for i := len(a.jumps) - 1; i >= 0; i-- {
+		j := a.jumps[i]
+		to := a.labels[j.to]
+		pc, dest := int(j.pc), int(to.pc)
+		if dest > pc && dest < len(a.code) && opOf(a.code[dest]) == lua.OP_JMP && opOf(a.code[pc]) == lua.OP_JMP {
+			dest += 1 + bxOf(a.code[dest]) - maxJump
+		}
+		distance := dest - (pc + 1)
+		if max(distance, -distance) > maxJump {
+			at := j.at
+			if to.at.next > at.next {
+				at = to.at
+			}
+			a.failAt(at, "control structure too long", true)
+		}
+		a.code[pc] = a.code[pc]&^maxBx | uint32(distance+maxJump)
+	}
+}
+
+// constant returns the index of a constant.
+func (a *assembler) constant(c constant, at point) int {
+	if a.index == nil {
+		for i := range a.constants {
+			if k := &a.constants[i]; k.kind == c.kind && k.bits == c.bits && k.text == c.text {
+				return i
+			}
+		}
+	} else if i, ok := a.index[c]; ok {
+		return i
+	}
+	n := len(a.constants)
+	if n > maxBx {
+		a.failAt(at, "constant table overflow", false)
+	}
+	a.constants = append(a.constants, c)
+	a.values = append(a.values, a.value(c))
+	if a.index != nil {
+		a.index[c] = n
+	} else if n >= manyConstants {
+		a.index = make(map[constant]int, 4*n)
+		for i, c := range a.constants {
+			a.index[c] = i
+		}
+	}
+	return n
+}
+
+func (a *assembler) value(c constant) lua.LValue {
+	switch c.kind {
+	case constFalse:
+		return lua.LFalse
+	case constTrue:
+		return lua.LTrue
+	case constNumber:
+		return lua.LNumber(math.Float64frombits(c.bits))
+	case constText:
+		return lua.LString(c.text)
+	case constJoin:
+		return a.intrinsics.join
+	case constLoop:
+		return a.intrinsics.loop
+	case constMod:
+		return a.intrinsics.mod
+	}
+	return lua.LNil
+}
+
+func (a *assembler) text(s string, at point) int {
+	return a.constant(constant{kind: constText, text: s}, at)
+}
+
+// proto returns gopher-lua's form of the function. The texts of its string constants
+// are also kept in an unexported field, which is set by reflection: gopher-lua's own
+// compiler fills it by comparing each constant with all others.
+func (a *assembler) proto(f *function) *lua.FunctionProto {
+	texts := make([]string, len(a.constants))
+	for i := range a.constants {
+		texts[i] = a.constants[i].text
+	}
+	p := &lua.FunctionProto{
+		SourceName: a.chunk, LineDefined: int(f.line), LastLineDefined: int(f.lastLine),
+		NumUpvalues: uint8(len(f.captures)), NumParameters: uint8(f.fixed), IsVarArg: f.vararg, NumUsedRegisters: uint8(a.used),
+		Code: a.code, Constants: a.values, FunctionPrototypes: a.protos, DbgSourcePositions: a.positions, DbgCalls: a.names,
+	}
+	field := reflect.ValueOf(p).Elem().FieldByName("stringConstants")
+	*(*[]string)(field.Addr().UnsafePointer()) = texts
+	return p
+}
