@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,31 +126,22 @@ func (r luaFuzzer) scripts() [][2]string {
 	}
 }
 
+// luaPeers returns a redis-server and a zsetd server that are to reply the same to
+// scripts, and what draws them.
+func luaPeers(t *testing.T) (real, ours *peer, seed uint64, r luaFuzzer) {
+	dial := startRedis(t)
+	seed = *differentialSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	return newPeer(dial(), dial()), ownPeer(t, server.Options{}), seed, luaFuzzer{rand.New(rand.NewPCG(seed, 5))}
+}
+
 // TestLibrariesOfLua compares the libraries of scripts with those of Redis: conversion of
 // numbers, cjson, cmsgpack, struct, bit, patterns, string.format.
 func TestLibrariesOfLua(t *testing.T) {
 	rerun.Skip(t)
-	dial := startRedis(t)
-	real := newPeer(dial(), dial())
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	nc, err := srv.Dialer()(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	events, err := srv.Dialer()(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours := newPeer(nc, events)
-	seed := *differentialSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	r := luaFuzzer{rand.New(rand.NewPCG(seed, 5))}
+	real, ours, seed, r := luaPeers(t)
 	address := regexp.MustCompile(`(table|function): 0x[0-9a-f]+`)
 	reports := 0
 	for range *scriptsN {
@@ -164,4 +156,89 @@ func TestLibrariesOfLua(t *testing.T) {
 			}
 		}
 	}
+}
+
+// luaWritten replaces what is different in replies of scripts by nature: addresses, and
+// the signs of zero and of not-a-number, see the package script.
+func luaWritten() func(string) string {
+	address := regexp.MustCompile(`(table|function|thread|userdata): 0x[0-9a-f]+`)
+	sign := regexp.MustCompile(`-(nan\b|0\b([^.\w]|$))`)
+	length := regexp.MustCompile(`^\$\d+\r\n`)
+	return func(reply string) string {
+		return length.ReplaceAllString(sign.ReplaceAllString(address.ReplaceAllString(reply, "$1"), "$1"), "$$\r\n")
+	}
+}
+
+// TestDifferentialPrograms compares what random programs of Lua reply, with the messages
+// and lines of their errors: assignments, closures, loops, coroutines, metatables, and
+// sources with errors in them.
+func TestDifferentialPrograms(t *testing.T) {
+	rerun.Skip(t)
+	real, ours, seed, r := luaPeers(t)
+	written := luaWritten()
+	programs := *differentialN / 4
+	t.Logf("%d programs; repeat with -differential.seed %d", programs, seed)
+	const batch = 50
+	reports := 0
+	for done := 0; done < programs; done += batch {
+		lines := [][]string{{"SCRIPT", "FLUSH"}}
+		for range batch {
+			if r.IntN(3) > 0 {
+				lines = append(lines, []string{"EVAL", r.program(), "0"})
+			} else {
+				lines = append(lines, []string{"EVAL", "return select(2, loadstring(ARGV[1], '@user_script')) or 'compiled'", "0", r.mutant()})
+			}
+		}
+		want, err := real.pipeline(lines)
+		if err != nil {
+			t.Fatalf("seed %d: redis-server: %v", seed, err)
+		}
+		got, err := ours.pipeline(lines)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		differ := func(argv []string) (w, g string, differ bool) {
+			w, g = written(real.do(argv...)), written(ours.do(argv...))
+			return w, g, w != g
+		}
+		for i, argv := range lines {
+			if written(want[i]) == written(got[i]) {
+				continue
+			}
+			if w, g, ok := differ(argv); ok {
+				argv = shrunk(argv, differ)
+				w, g, _ = differ(argv)
+				t.Errorf("seed %d: %q\nwant %q\ngot  %q", seed, argv, w, g)
+			} else {
+				t.Errorf("seed %d: %q\nwant %q\ngot  %q, and then the same", seed, argv, want[i], got[i])
+			}
+			if reports++; reports == maxReports {
+				return
+			}
+		}
+	}
+}
+
+// shrunk returns a program with fewer words, in the last element of argv or the second
+// one, for which two servers still differ after it has been compiled.
+func shrunk(argv []string, differ func([]string) (want, got string, differ bool)) []string {
+	at := 1
+	if len(argv) > 3 {
+		at = 3
+	}
+	space := regexp.MustCompile(`\S+\s*`)
+	words := space.FindAllString(argv[at], -1)
+	for n := len(words) / 2; n > 0; n /= 2 {
+		for i := 0; i+n <= len(words); {
+			fewer := slices.Concat(words[:i], words[i+n:])
+			try := slices.Clone(argv)
+			try[at] = strings.Join(fewer, "")
+			if w, g, ok := differ(try); ok && !strings.Contains(w, "rror compiling") && !strings.Contains(g, "rror compiling") {
+				words, argv = fewer, try
+			} else {
+				i += n
+			}
+		}
+	}
+	return argv
 }

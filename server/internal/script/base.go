@@ -272,7 +272,7 @@ func (st *State) pcall(L *lua.LState) int {
 // stack. Its results replace it, or its error is returned.
 func (st *State) protected(L *lua.LState, n int) (ok bool, failed lua.LValue) {
 	L.Insert(st.protect(), 1)
-	err := L.PCall(n+1, lua.MultRet, nil)
+	err := st.try(L, n+1, lua.MultRet)
 	L.Panic = st.panicked
 	if err == nil {
 		return true, nil

@@ -3,6 +3,7 @@ package script
 import (
 	"math"
 	"reflect"
+	"slices"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -95,6 +96,18 @@ type assembler struct {
 	protos    []*lua.FunctionProto
 	names     []lua.DbgCall // of operands: see errors.go
 	used      int           // registers
+}
+
+// reset empties the buffers and drops what they refer to.
+func (a *assembler) reset() {
+	clear(a.constants)
+	clear(a.values)
+	clear(a.protos)
+	clear(a.names)
+	*a = assembler{
+		stopped: -1, moves: -1, used: 2, code: a.code[:0], positions: a.positions[:0], labels: a.labels[:0], jumps: a.jumps[:0],
+		constants: a.constants[:0], values: a.values[:0], protos: a.protos[:0], names: a.names[:0],
+	}
 }
 
 func (a *assembler) pc() int { return len(a.code) }
@@ -266,7 +279,8 @@ func (a *assembler) proto(f *function) *lua.FunctionProto {
 	p := &lua.FunctionProto{
 		SourceName: a.chunk, LineDefined: int(f.line), LastLineDefined: int(f.lastLine),
 		NumUpvalues: uint8(len(f.captures)), NumParameters: uint8(f.fixed), IsVarArg: f.vararg, NumUsedRegisters: uint8(a.used),
-		Code: a.code, Constants: a.values, FunctionPrototypes: a.protos, DbgSourcePositions: a.positions, DbgCalls: a.names,
+		Code: slices.Clone(a.code), Constants: slices.Clone(a.values), FunctionPrototypes: slices.Clone(a.protos),
+		DbgSourcePositions: slices.Clone(a.positions), DbgCalls: slices.Clone(a.names),
 	}
 	field := reflect.ValueOf(p).Elem().FieldByName("stringConstants")
 	*(*[]string)(field.Addr().UnsafePointer()) = texts

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ type frame struct {
 // frameAt returns a frame of the stack; level 0 is the innermost.
 func frameAt(L *lua.LState, level int) (f frame, ok bool) {
 	dbg, ok := L.GetStack(level)
-	if !ok {
+	if !ok || level > 1 && lostFrame(L, level, dbg) {
 		return f, false
 	}
 	fn, err := L.GetInfo("fl", dbg, lua.LNil)
@@ -31,6 +32,14 @@ func frameAt(L *lua.LState, level int) (f frame, ok bool) {
 		f.line, f.pc = dbg.CurrentLine>>positionBits, dbg.CurrentLine&maxCode
 	}
 	return f, true
+}
+
+// lostFrame reports whether the level is that of a frame which a tail call has replaced
+// and which is the last: gopher-lua returns the one above it again.
+func lostFrame(L *lua.LState, level int, dbg *lua.Debug) bool {
+	above, ok := L.GetStack(level - 1)
+	frame := func(d *lua.Debug) uintptr { return reflect.ValueOf(d).Elem().FieldByName("frame").Pointer() }
+	return ok && frame(above) == frame(dbg)
 }
 
 func (f frame) where() string {
@@ -60,6 +69,7 @@ func (st *State) Throw(L *lua.LState, v lua.LValue) { L.Error(v, 0) }
 // panicked is the machine's handler that raises the error on top of its stack. It
 // translates messages of gopher-lua to those of Lua.
 func (st *State) panicked(L *lua.LState) {
+	st.unwind(L)
 	v := L.Get(-1)
 	f, ok := frameAt(L, 0)
 	if s, isString := v.(lua.LString); isString && ok {
@@ -125,7 +135,10 @@ func (st *State) reword(L *lua.LState, f frame, text string) string {
 		return typeError("index", kind, f, reg)
 	case text == "attempt to call a non-function object":
 		kind, reg := "nil", -1
-		if !f.fn.IsG {
+		switch {
+		case f.fn == st.coRun:
+			kind = L.Get(1).Type().String()
+		case !f.fn.IsG:
 			switch in := f.fn.Proto.Code[f.pc]; opOf(in) {
 			case lua.OP_CALL, lua.OP_TAILCALL:
 				reg = aOf(in)

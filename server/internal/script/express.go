@@ -130,6 +130,15 @@ func (p *parser) binary(op kind, left, right *expr) *expr {
 		if op == tokOr {
 			k = exprOr
 		}
+		if truth, ok := left.constant(); ok && truth == (k == exprAnd) {
+			// The value is that of the right operand: one value.
+			if _, ok := right.constant(); ok {
+				return right
+			}
+			e := p.newExpr(exprParen)
+			e.first = right
+			return e
+		}
 		if left.kind != k {
 			e := p.newExpr(k)
 			e.add(left)

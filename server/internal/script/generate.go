@@ -21,7 +21,8 @@ type loop struct {
 
 // generate returns gopher-lua's form of a function.
 func (u *unit) generate(f *function) *lua.FunctionProto {
-	g := &generator{assembler: assembler{unit: u, stopped: -1, moves: -1, used: 2}, function: f}
+	g := u.generator()
+	g.unit, g.function = u, f
 	for l := f.params; l != nil; l = l.next {
 		g.reserve(1, point{f.line, 0})
 	}
@@ -30,7 +31,40 @@ func (u *unit) generate(f *function) *lua.FunctionProto {
 		g.emit(lua.OP_RETURN, 0, 1, 0, f.end)
 	}
 	g.finish()
-	return g.proto(f)
+	p := g.proto(f)
+	u.release(g)
+	return p
+}
+
+// generator returns a generator whose buffers are empty.
+func (u *unit) generator() *generator {
+	n := len(u.generators)
+	if n == 0 {
+		g := &generator{}
+		g.reset()
+		return g
+	}
+	g := u.generators[n-1]
+	u.generators = u.generators[:n-1]
+	return g
+}
+
+// keptCode is the greatest number of instructions of a function for which a generator
+// is used again.
+const keptCode = 1 << 10
+
+func (u *unit) release(g *generator) {
+	if g.pc() <= keptCode && len(u.generators) < 8 {
+		g.reset()
+		u.generators = append(u.generators, g)
+	}
+}
+
+// reset empties the buffers and drops what they refer to.
+func (g *generator) reset() {
+	clear(g.scopes[:cap(g.scopes)])
+	g.function, g.free, g.scopes, g.loops = nil, 0, g.scopes[:0], g.loops[:0]
+	g.assembler.reset()
 }
 
 // reserve takes the next n registers.

@@ -83,12 +83,11 @@ func (g *generator) fieldName(key *expr) naming {
 	return naming{namedField, "?"}
 }
 
-// A value of and, or has the name that Lua gives it: of the operand which decides if
-// each operand jumps, though the value may be that of another one. So an error may
-// name a variable which has another value. An operand that is a local variable has no
-// name then, nor has one that is true or false itself.
-
-// chosen returns the name of the value of e, which is not an operand of and, or.
+// chosen returns the name of the value of and, or.
+//
+// It is the name that Lua gives it: of the last operand, if the code leads there when
+// each operand before jumps that is not a constant. So an error may name a variable
+// which has another value, or none.
 func (g *generator) chosen(e *expr) naming {
 	for {
 		switch {
@@ -100,67 +99,33 @@ func (g *generator) chosen(e *expr) naming {
 		}
 		and := e.kind == exprAnd
 		for operand := e.list; operand != e.last; operand = operand.next {
-			if way, n := g.way(operand, !and, and, and); way == wayOut {
-				return n
+			if g.jumps(operand, and) != and {
+				return naming{} // the value is that of the operand
 			}
 		}
 		e = e.last
 	}
 }
 
-// A way is where an operand leads to if it jumps.
-type way uint8
-
-const (
-	wayNo way = iota
-	wayYes
-	wayOut // its value is that of the whole
-)
-
-func wayOf(truth bool) way {
-	if truth {
-		return wayYes
-	}
-	return wayNo
-}
-
-// way returns where e leads to if each operand jumps that is not a constant, and the
-// name of the value if that is wayOut. out tells for both outcomes whether the value
-// is that of the whole then; next is the outcome that follows.
-func (g *generator) way(e *expr, outYes, outNo, next bool) (way, naming) {
-	if truth, ok := e.constant(); ok && truth == next {
-		return wayOf(next), naming{}
-	}
-	out := outYes
-	if next {
-		out = outNo
-	}
-	switch e.kind {
-	case exprParen:
-		if g.isLogical(e) {
-			return g.way(e.first, outYes, outNo, next)
-		}
-	case exprNot:
-		to, _ := g.way(e.first, false, false, !next)
-		if to == wayYes && outNo || to == wayNo && outYes {
-			return wayOut, naming{}
-		}
-		return wayOf(to == wayNo), naming{}
-	case exprAnd, exprOr:
-		and := e.kind == exprAnd
-		for operand := e.list; operand != e.last; operand = operand.next {
-			to, n := g.way(operand, outYes && !and, outNo && and, and)
-			if to != wayOf(and) {
-				return to, n
-			}
-		}
-		return g.way(e.last, outYes, outNo, next)
+// jumps returns to which of its outcomes a condition leads if each operand jumps that
+// is not a constant. next is the outcome that follows it.
+func (g *generator) jumps(e *expr, next bool) bool {
+	if truth, ok := e.constant(); ok {
+		return truth
 	}
 	switch {
-	case !out:
-		return wayOf(!next), naming{}
-	case e.kind == exprCompare, g.localOf(e) >= 0:
-		return wayOut, naming{}
+	case e.kind == exprParen && g.isLogical(e):
+		return g.jumps(e.first, next)
+	case e.kind == exprNot:
+		return !g.jumps(e.first, !next)
+	case e.kind == exprAnd || e.kind == exprOr:
+		and := e.kind == exprAnd
+		for operand := e.list; operand != e.last; operand = operand.next {
+			if g.jumps(operand, and) != and {
+				return !and
+			}
+		}
+		return g.jumps(e.last, next)
 	}
-	return wayOut, g.nameOf(e)
+	return !next
 }

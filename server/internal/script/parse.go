@@ -28,11 +28,7 @@ type parser struct {
 	function *function
 	active   int // local variables of the function that are in scope
 	loops    int // in which the statement is, in the function
-
-	exprs  slab[expr]
-	stmts  slab[stmt]
-	locals slab[local]
-	blocks slab[block]
+	*tree
 }
 
 // parse returns the tree of a source. It panics with a syntaxError.
@@ -367,11 +363,39 @@ func (p *parser) expressionStatement(s *stmt) {
 	s.values, _ = p.expressions()
 }
 
+// workspace is memory that compiling one source after another uses again.
+type workspace struct {
+	busy       bool
+	tree       tree
+	generators []*generator // for nested functions
+}
+
+// tree holds the nodes of a source.
+type tree struct {
+	exprs  slab[expr]
+	stmts  slab[stmt]
+	locals slab[local]
+	blocks slab[block]
+}
+
+func (t *tree) reset() {
+	t.exprs.reset()
+	t.stmts.reset()
+	t.locals.reset()
+	t.blocks.reset()
+}
+
 // compile compiles a source. The error is a syntaxError, whose text is that of Lua, or
 // an *Interrupted with which spend has panicked. spend is called for each token, and
 // as often by each later pass.
-func compile(src, chunk string, in intrinsics, spend func()) (proto *lua.FunctionProto, err error) {
+func (w *workspace) compile(src, chunk string, in intrinsics, spend func()) (proto *lua.FunctionProto, err error) {
+	if w.busy { // spend compiles another source
+		w = &workspace{}
+	}
+	w.busy = true
 	defer func() {
+		w.busy = false
+		w.tree.reset()
 		switch r := recover().(type) {
 		case nil:
 		case syntaxError:
@@ -382,9 +406,9 @@ func compile(src, chunk string, in intrinsics, spend func()) (proto *lua.Functio
 			panic(r)
 		}
 	}()
-	p := &parser{scanner: scanner{chunk: chunk, src: src, line: 1}, spend: spend}
+	p := &parser{scanner: scanner{chunk: chunk, src: src, line: 1}, spend: spend, tree: &w.tree}
 	f := p.parse()
-	u := &unit{chunk: chunk, src: src, intrinsics: in, spend: spend}
+	u := &unit{chunk: chunk, src: src, intrinsics: in, spend: spend, workspace: w}
 	u.resolve(f)
 	return u.generate(f), nil
 }

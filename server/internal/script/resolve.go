@@ -16,6 +16,7 @@ type unit struct {
 	src   string
 	intrinsics
 	spend func()
+	*workspace
 }
 
 // failAt panics with a message about what is at a point of the source. If near, it

@@ -386,15 +386,6 @@ func (s *scanner) long(level int, unfinished string) string {
 			b = append(append(b, s.src[start:s.at]...), '\n')
 			s.newline()
 			start = s.at
-		case '[':
-			// The manual of Lua 5.1 has no nested brackets; that of Lua 5.0 had.
-			if n, ok := s.bracket('['); ok && n == 0 && level == 0 {
-				s.failNear("nesting of [[...]] is deprecated", "[")
-			} else if !ok {
-				s.at++
-			} else if n != level {
-				s.at-- // the second bracket may begin another one
-			}
 		case ']':
 			end := s.at
 			n, ok := s.bracket(']')
@@ -404,7 +395,7 @@ func (s *scanner) long(level int, unfinished string) string {
 			case ok && n == level:
 				return string(append(b, s.src[start:end]...))
 			case ok:
-				s.at--
+				s.at-- // the second bracket may begin another one
 			default:
 				s.at++
 			}

@@ -34,13 +34,17 @@ type State struct {
 	refuse  *lua.LFunction // the __newindex of the metatables of proxies, and of no other table: see guard
 	shown   *lua.LTable    // the metatable of strings as scripts see it
 	intrinsics
-	random rand48
-	ticks  *ticker
-	last   raised
-	bug    any            // the value with which a command panicked
-	depth  int            // of coroutines that resume each other
-	null   *lua.LUserData // the null of JSON
-	coRun  *lua.LFunction
+	workspace workspace
+	random    rand48
+	ticks     *ticker
+	last      raised
+	bug       any            // the value with which a command panicked
+	depth     int            // of coroutines that resume each other
+	null      *lua.LUserData // the null of JSON
+	coRun     *lua.LFunction
+
+	fields   upvalueFields
+	attempts []attempt // protected calls that run
 }
 
 // raised is the position where the last error was raised.
@@ -79,7 +83,7 @@ const (
 
 // New returns a machine without the global redis: see Seal.
 func New() *State {
-	st := &State{most: maxString}
+	st := &State{most: maxString, fields: upvalueOffsets()}
 	st.L = lua.NewState(lua.Options{
 		CallStackSize: maxCalls, RegistrySize: registerStart, RegistryMaxSize: registerMax, RegistryGrowStep: 1 << 10,
 		SkipOpenLibs: true,
@@ -259,7 +263,7 @@ func (e *Interrupted) Error() string { return "the compilation was interrupted" 
 
 // compile is Compile with a function to call for each token.
 func (st *State) compile(src, chunk string, spend func()) (*lua.LFunction, error) {
-	proto, err := compile(src, chunk, st.intrinsics, spend)
+	proto, err := st.workspace.compile(src, chunk, st.intrinsics, spend)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +292,7 @@ func (st *State) Call(fn *lua.LFunction, args ...lua.LValue) (result lua.LValue,
 	for _, a := range args {
 		L.Push(a)
 	}
-	err := L.PCall(len(args)+1, 1, nil)
+	err := st.try(L, len(args)+1, 1)
 	if st.bug != nil {
 		panic(st.bug)
 	}

@@ -194,18 +194,37 @@ const (
 	isVararg = lua.VarArgIsVarArg
 )
 
-// slab allocates values of one type together.
+// slab allocates values of one type together. It keeps a part of them for the next
+// source.
 type slab[T any] struct {
-	free []T
-	size int
+	kept  []T
+	taken int // of kept
+	free  []T // others
 }
 
+const (
+	slabKept = 256
+	slabMore = 128
+)
+
 func (s *slab[T]) get() *T {
+	if s.kept == nil {
+		s.kept = make([]T, slabKept)
+	}
+	if s.taken < slabKept {
+		s.taken++
+		return &s.kept[s.taken-1]
+	}
 	if len(s.free) == 0 {
-		s.size = min(8+2*s.size, 128)
-		s.free = make([]T, s.size)
+		s.free = make([]T, slabMore)
 	}
 	v := &s.free[0]
 	s.free = s.free[1:]
 	return v
+}
+
+// reset frees all values.
+func (s *slab[T]) reset() {
+	clear(s.kept[:s.taken])
+	s.taken, s.free = 0, nil
 }
