@@ -252,7 +252,7 @@ func (p *programmer) statement() string {
 	case 18:
 		return "show ( coroutine.resume ( coroutine.create ( function ( ... ) " + "show ( coroutine.yield ( ... ) ) return " + p.expr(2) + " end ) , " + p.values(2) + " ) )"
 	case 19:
-		return "show ( pcall ( error , " + pick(r, "'text'", "nil", "a") + " ) )"
+		return "show ( pcall ( error , " + pick(r, "'text'", "nil", "tostring ( a )") + " ) )"
 	case 20:
 		switch p.IntN(6) {
 		case 0, 1, 2:

@@ -28,7 +28,7 @@ func TestCompilingIsLinear(t *testing.T) {
 		const n = 20_000
 		src := source.before + strings.Repeat(source.repeated, n) + source.after
 		work := 0
-		if _, err := st.workspace.compile(src, "x", st.intrinsics, func() { work++ }); err != nil {
+		if _, err := st.workspace.compile(src, "x", st.intrinsics, 0, func() { work++ }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if work > 30*n {

@@ -309,8 +309,8 @@ func (p *parser) primary() *expr {
 		case tokColon:
 			step := p.newExpr(exprMethod)
 			p.advance()
-			step.text = p.name()
-			step.at = p.here()
+			step.first = p.text(p.name())
+			step.first.use = p.here()
 			p.usedHere(e)
 			p.arguments(step)
 			e = p.suffix(e, step)

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"runtime"
 	"strconv"
 
 	lua "github.com/yuin/gopher-lua"
@@ -387,8 +388,9 @@ func (t *tree) reset() {
 
 // compile compiles a source. The error is a syntaxError, whose text is that of Lua, or
 // an *Interrupted with which spend has panicked. spend is called for each token, and
-// as often by each later pass.
-func (w *workspace) compile(src, chunk string, in intrinsics, spend func()) (proto *lua.FunctionProto, err error) {
+// as often by each later pass. depth is that of nested protected calls, which takes from
+// maxLevels.
+func (w *workspace) compile(src, chunk string, in intrinsics, depth int, spend func()) (proto *lua.FunctionProto, err error) {
 	if w.busy { // spend compiles another source
 		w = &workspace{}
 	}
@@ -402,11 +404,13 @@ func (w *workspace) compile(src, chunk string, in intrinsics, spend func()) (pro
 			proto, err = nil, r
 		case *Interrupted:
 			proto, err = nil, r
+		case runtime.Error:
+			proto, err = nil, syntaxError(chunk+": "+internalError+r.Error())
 		default:
 			panic(r)
 		}
 	}()
-	p := &parser{scanner: scanner{chunk: chunk, src: src, line: 1}, spend: spend, tree: &w.tree}
+	p := &parser{scanner: scanner{chunk: chunk, src: src, line: 1}, spend: spend, depth: depth, tree: &w.tree}
 	f := p.parse()
 	u := &unit{chunk: chunk, src: src, intrinsics: in, spend: spend, workspace: w}
 	u.resolve(f)

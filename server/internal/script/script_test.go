@@ -250,6 +250,8 @@ func FuzzCompile(f *testing.F) {
 			}
 			return st.Table()
 		}
-		st.eval(t, source) // does not panic
+		if got := st.eval(t, source); strings.Contains(got, internalError) && !strings.Contains(source, internalError) {
+			t.Errorf("%q: %s", source, got)
+		}
 	})
 }

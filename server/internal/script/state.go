@@ -263,7 +263,7 @@ func (e *Interrupted) Error() string { return "the compilation was interrupted" 
 
 // compile is Compile with a function to call for each token.
 func (st *State) compile(src, chunk string, spend func()) (*lua.LFunction, error) {
-	proto, err := st.workspace.compile(src, chunk, st.intrinsics, spend)
+	proto, err := st.workspace.compile(src, chunk, st.intrinsics, len(st.attempts), spend)
 	if err != nil {
 		return nil, err
 	}
@@ -319,19 +319,22 @@ func (st *State) protect() *lua.LFunction {
 	return st.coRun
 }
 
-// object returns the value of an error of gopher-lua.
+// object returns the value of an error of gopher-lua. A panic of the machine is an error
+// of the script: other scripts and the server are not concerned.
 func (st *State) object(err error) lua.LValue {
 	e := err.(*lua.ApiError)
-	if e.Type != lua.ApiErrorPanic {
+	switch {
+	case e.Type != lua.ApiErrorPanic:
 		return e.Object
+	case e.Object.String() == "lua callstack overflow":
+		return lua.LString("stack overflow")
 	}
-	// A Go panic: either gopher-lua's call stack has overflowed, or the panic must
-	// not be hidden.
-	if msg := e.Object.String(); msg != "lua callstack overflow" {
-		panic("BUG: in a script: " + msg)
-	}
-	return lua.LString("stack overflow")
+	return lua.LString(internalError + e.Object.String())
 }
+
+// internalError begins the message of an error that is a defect of the compiler or of
+// the machine.
+const internalError = "internal error: "
 
 // Bug records the panic value of a Go function, which no script may catch.
 func (st *State) Bug(r any) { st.bug = r }

@@ -43,7 +43,7 @@ const (
 	exprSuffix  // first, then list of exprIndex, exprCall, exprMethod
 	exprIndex   // first: the key
 	exprCall    // list: arguments
-	exprMethod  // text: the name, list: arguments
+	exprMethod  // first: the name, list: arguments
 )
 
 // variable tells where the value of a name is.
@@ -62,7 +62,7 @@ type expr struct {
 	variable variable
 	slot     int32
 	line     int32 // of the beginning of the arguments of a call
-	at       point // after the name of exprName, exprMethod
+	at       point // after exprName
 	use      point // where the value is needed
 	number   float64
 	text     string

@@ -373,15 +373,13 @@ func (g *generator) call(e *expr, want int, tail bool) {
 func (g *generator) invoke(reg int, named naming, step *expr, base, want int, tail bool) {
 	if step.kind == exprMethod {
 		g.free = base
-		g.reserve(2, step.at)
-		key := g.text(step.text, step.at) | bitRK
-		if key > bitRK|maxRK {
-			key = g.push(&expr{kind: exprString, text: step.text, use: step.at})
-			g.free = base + 2
-		}
-		pc := g.emit(lua.OP_SELF, base, reg, key, step.at)
+		g.reserve(2, step.first.use)
+		name := step.first
+		key := g.operand(name)
+		g.free = base + 2
+		pc := g.emit(lua.OP_SELF, base, reg, key, name.use)
 		g.note(pc, reg, named)
-		named = naming{namedMethod, step.text}
+		named = naming{namedMethod, g.fieldName(name).name}
 	}
 	n := g.list(step.list)
 	if n != multiple {

@@ -136,11 +136,11 @@ func scriptFailed(c *engine.Call, r *engine.ScriptRun, failed *script.Error) {
 	} else {
 		msg, c.Counted = errorOf(t)
 	}
-	msg = cText(msg)
+	msg, _, _ = strings.Cut(msg, "\x00")
 	if failed.Known {
 		msg += fmt.Sprintf(" script: %s, on %s:%d.", r.Name, failed.Source, failed.Line)
 	}
-	c.Reply.Error(msg)
+	c.Reply.Error(cText(msg))
 }
 
 // luaText returns the result of tostring for a value other than a string.
