@@ -49,6 +49,8 @@ var libraryScripts = map[string]func(r luaFuzzer) (source string, args []string)
 	"struct":       luaFuzzer.structScript,
 	"cjson.decode": luaFuzzer.decodeScript,
 	"cjson.encode": luaFuzzer.encodeScript,
+	"patterns":     luaFuzzer.patternScript,
+	"string":       luaFuzzer.stringScript,
 }
 
 // TestScriptLibraries compares the libraries of scripts with Redis's, in random calls:
@@ -220,4 +222,96 @@ func (r luaFuzzer) encodeScript() (source string, args []string) {
 	config := pick(r, "", "", "c.encode_sparse_array(true) ", "c.encode_sparse_array(true, 1, 3) ", "c.encode_sparse_array(false, 0) ", "c.encode_max_depth(2) ",
 		fmt.Sprintf("c.encode_number_precision(%d) ", 1+r.IntN(14)), "c.encode_invalid_numbers(true) ", "c.encode_invalid_numbers('null') ")
 	return "local c = cjson.new() " + config + "return call(c.encode, " + value + ")", nil
+}
+
+func (r luaFuzzer) patternScript() (source string, args []string) {
+	repeat := func() string { return pick(r, "", "", "", "*", "+", "-", "?") }
+	one := func() string {
+		return pick(r, "a", "b", "x", " ", ".", ".", "%a", "%d", "%s", "%w", "%W", "%p", "%x", "%l", "%u", "%c", "%z", "%Z", "%%", "%.", "%y", "[ab]", "[^a]", "[a-c%d]",
+			"[%w_]", "[]]", "[^]]", "[a-]", "[%a-z]", "[+--]", "[a-%%]", "[^%s]", "%[", "-", "]", "^", "$", "\xff", "\x80", "[\x80-\xff]", "ab", "aab")
+	}
+	var pattern strings.Builder
+	if r.IntN(4) == 0 {
+		pattern.WriteString("^")
+	}
+	for range r.IntN(6) {
+		switch r.IntN(14) {
+		case 0:
+			pattern.WriteString("(" + one() + repeat() + ")")
+		case 1:
+			pattern.WriteString("(" + one() + repeat() + "(" + one() + repeat() + ")" + one() + ")")
+		case 2:
+			pattern.WriteString(pick(r, "()", "(", ")", "%1", "%2", "%0", "%b()", "%bab", "%baa", "%b", "%b(", "%f[%a]", "%f[^a]", "%f", "%f[", "[", "[^", "[a", "[%", "%", "[]", "\x00",
+				strings.Repeat("(a*)", 33), strings.Repeat("()", 32)))
+		default:
+			pattern.WriteString(one() + repeat())
+		}
+	}
+	if r.IntN(6) == 0 {
+		pattern.WriteString("$")
+	}
+	p := pattern.String()
+	if r.IntN(10) == 0 {
+		p = r.mutated(p, "", "%", "[", "]", "(", ")", "-", "*", "^", "$", "a", "\x00")
+	}
+	subject := r.join(12, "", "a", "a", "b", "ab", "aab", "x", "(", ")", "1", " ", ".", "_", "]", "%", "A", "\xff", "\x80", "\x00", "\n", "-")
+	at := pick(r, "nil", "nil", "1", "2", "-3", "0", "100", "-100", "'2'", "2^40", "1.7")
+	switch r.IntN(6) {
+	case 0, 1:
+		source = "return call(string.find, ARGV[1], ARGV[2], " + at + pick(r, "", "", ", false", ", true") + ")"
+	case 2:
+		source = "return call(string.match, ARGV[1], ARGV[2], " + at + ")"
+	case 3:
+		source = `return call(function()
+	local found, n = {}, 0
+	for a, b, c in string.gmatch(ARGV[1], ARGV[2]) do n = n + 1 found[n] = show(a, b, c) if n > 50 then break end end
+	return table.concat(found, ';')
+end)`
+	default:
+		by := pick(r, "ARGV[3]", "ARGV[3]", "ARGV[3]", "{a = 'A', [1] = 'one', b = false, ab = 5}", "function(a, b) return b or a end",
+			"function(...) return show(...) end", "function() end", "function() return false end", "function() return {} end", "function() return true end",
+			"function(a) return #string.gsub(a, 'a', 'b') end", "5", "{a = {}}", "nil", "true")
+		source = "return call(string.gsub, ARGV[1], ARGV[2], " + by + pick(r, "", "", ", 1", ", 0", ", -1", ", 2", ", 'x'", ", 2^32 + 1", ", 1.9") + ")"
+	}
+	return source, []string{subject, p, r.join(4, "", "x", "%0", "%1", "%2", "%9", "%%", "%", "%a", "\x00", "<", ">")}
+}
+
+func (r luaFuzzer) stringScript() (source string, args []string) {
+	text := r.mutated(r.join(6, "", "a", "Zz", "\x00", "0x1F", "12", "\"\\\r\n", "\xff", " "), "", "q", "\x00")
+	position := func() string {
+		return pick(r, "nil", "1", "2", "-1", "-2", "0", "5", "100", "-100", "2^31", "-2^31", "2^53", "1/0", "0/0", "1.5", "'3'", "'x'", "{}")
+	}
+	calls := func(name string, list ...string) string {
+		return "return call(string." + name + ", " + strings.Join(list, ", ") + ")"
+	}
+	switch r.IntN(7) {
+	case 0:
+		return calls("sub", "ARGV[1]", position(), position()), []string{text}
+	case 1:
+		return calls("byte", "ARGV[1]", position(), position()), []string{text}
+	case 2:
+		list := make([]string, r.IntN(4))
+		for i := range list {
+			list[i] = pick(r, "65", "0", "255", "256", "-1", "1.9", "'66'", "'x'", "2^32", "nil")
+		}
+		return "return call(" + strings.Join(append([]string{"string.char"}, list...), ", ") + ")", nil
+	case 3:
+		return calls(pick(r, "upper", "lower", "reverse", "len"), pick(r, "ARGV[1]", "ARGV[1]", "12.5", "nil", "{}")), []string{text}
+	case 4:
+		return calls("rep", "ARGV[1]", pick(r, "0", "1", "3", "-1", "'2'", "2.9", "nil", "2^32", "2^32 + 2")), []string{text}
+	case 5:
+		return "local s = ARGV[1] return call(function() return " + pick(r, "s:upper()", "s:sub(2)", "s.x", "s:nosuch()", "s:rep('x')", "#s", "s .. 1", "s + 1", "('x'):rep({})",
+			"string.sub()", "s:find()", "s:format({})", "string.gsub(s)", "string.dump(print or 1)") + " end)", []string{text}
+	}
+	var format strings.Builder
+	var list []string
+	for range 1 + r.IntN(4) {
+		format.WriteString(pick(r, "", "", " ", "x:", "%%", "\x00"))
+		format.WriteString("%" + pick(r, "", "", "", "-", "+", " ", "#", "0", "-0", "+ ", "-+ #0", "-+ #0-") + pick(r, "", "", "1", "5", "12", "99", "100") +
+			pick(r, "", "", ".", ".0", ".3", ".10", ".99", ".100") + pick(r, "d", "i", "u", "o", "x", "X", "c", "e", "E", "f", "g", "G", "s", "q", "a", "p", "", "%", "\x00"))
+		if r.IntN(12) > 0 {
+			list = append(list, pick(r, r.literal(), r.literal(), r.text(6), "'12'", "'x'", "nil", "true", "{}", "1/0", "-1/0", "string.rep('long ', 30)"))
+		}
+	}
+	return calls("format", append([]string{"ARGV[1]"}, list...)...), []string{format.String()}
 }

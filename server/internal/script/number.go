@@ -115,3 +115,11 @@ func toInt(f float64) int64 {
 
 // toInt32 converts to C's int through a long.
 func toInt32(f float64) int { return int(int32(toInt(f))) }
+
+// toUint converts to an unsigned integer as C does on amd64.
+func toUint(f float64) uint64 {
+	if f >= 1<<63 {
+		return uint64(toInt(f-1<<63)) ^ 1<<63
+	}
+	return uint64(toInt(f))
+}
