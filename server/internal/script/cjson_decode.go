@@ -188,7 +188,7 @@ func (d *jsonDecoder) numeric(c byte) bool {
 	case c == '+':
 		return d.decodeInvalid
 	}
-	return d.decodeInvalid && isAlpha(int(c)) && numeral(d.text[d.at:]) > 0
+	return d.decodeInvalid && isAlpha(int(c)) && numberLength(d.text[d.at:]) > 0
 }
 
 func (d *jsonDecoder) numberValue() lua.LValue {
@@ -220,7 +220,7 @@ func (d *jsonDecoder) number() (f float64, fault string) {
 		return f, ""
 	}
 	leadingZero := len(digits) > 1 && digits[0] == '0' && (isDigit(int(digits[1])) || digits[1]|32 == 'x')
-	n = numeral(text)
+	n = numberLength(text)
 	if n == 0 || !d.decodeInvalid && (leadingZero || isAlpha(int(digits[0]))) {
 		return 0, "invalid number"
 	}
@@ -232,10 +232,10 @@ func (d *jsonDecoder) number() (f float64, fault string) {
 	return f, ""
 }
 
-// numeral returns the length of the number with which s begins, in the grammar of
+// numberLength returns the length of the number with which s begins, in the grammar of
 // strtod in C99 (7.20.1.3): decimal or hexadecimal, an infinity, or not a number; 0 if
 // there is none.
-func numeral(s string) int {
+func numberLength(s string) int {
 	rest := s
 	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
 		rest = rest[1:]
@@ -351,9 +351,9 @@ func (d *jsonDecoder) escape(b []byte) (_ []byte, fault string) {
 	case 't':
 		c = '\t'
 	case 'u':
-		r, n := unit(sequence), 6
+		r, n := codeUnit(sequence), 6
 		if utf16.IsSurrogate(r) {
-			r, n = utf16.DecodeRune(r, unit(sequence[6:])), 12
+			r, n = utf16.DecodeRune(r, codeUnit(sequence[6:])), 12
 		}
 		if r < 0 || n == 12 && r == utf8.RuneError {
 			return nil, "invalid unicode escape code"
@@ -367,8 +367,8 @@ func (d *jsonDecoder) escape(b []byte) (_ []byte, fault string) {
 	return append(b, c), ""
 }
 
-// unit returns the UTF-16 code unit of the sequence \u0000 with which s begins, or -1.
-func unit(s string) rune {
+// codeUnit returns the UTF-16 code unit of the sequence \u0000 with which s begins, or -1.
+func codeUnit(s string) rune {
 	if len(s) < 6 || s[:2] != `\u` {
 		return -1
 	}
