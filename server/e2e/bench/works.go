@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"strconv"
 )
@@ -55,6 +56,9 @@ func works(l limits) []work {
 		{name: "INCR", pipeline: 16, command: "INCR counter:{r/100000}"},
 		{name: "LPUSH", pipeline: 16, command: "LPUSH list {16}", data: noList},
 		{name: "SADD", pipeline: 16, command: "SADD members member:{r/100000}"},
+		{name: "EVALSHA, a loop of 1 000", pipeline: 1, command: "EVALSHA " + digest(loopScript) + " 0", data: scripts},
+		{name: "EVALSHA, ten redis.call", pipeline: 16, command: "EVALSHA " + digest(callsScript) + " 1 counter:{r/100000}", data: scripts},
+		{name: "EVALSHA, cjson", pipeline: 16, command: "EVALSHA " + digest(jsonScript) + " 0", data: scripts},
 		{name: "PUBLISH", pipeline: 16, command: message},
 		{name: "PUBLISH to 1", pipeline: 16, command: message, subscribers: 1},
 		{name: "PUBLISH to 100", pipeline: 16, command: message, subscribers: 100},
@@ -111,6 +115,24 @@ func pages(c *conn, l limits) error {
 		b.command("ZADD", padded("page:", i*387421%l.sets), strconv.FormatInt(i+1, 10), padded("event:", i+1))
 	})
 }
+
+const (
+	loopScript  = "local sum = 0 for i = 1, 1000 do if i % 3 == 0 then sum = sum + i * 2 else sum = sum - i end end return sum"
+	callsScript = "for i = 1, 10 do redis.call('INCRBY', KEYS[1], i) end return redis.call('GET', KEYS[1])"
+	jsonScript  = `local d = cjson.decode('{"id":1234,"price":2.5,"tags":["a","b","c"],"ok":true}') d.id = d.id + 1 return cjson.encode(d)`
+)
+
+// scripts loads the scripts.
+func scripts(c *conn, _ limits) error {
+	for _, source := range []string{loopScript, callsScript, jsonScript} {
+		if err := c.do("SCRIPT", "LOAD", source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func digest(source string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(source))) }
 
 // noList deletes the list, which then grows.
 func noList(c *conn, _ limits) error { return c.do("DEL", "list") }

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -97,19 +96,6 @@ func size(p *lua.FunctionProto) int {
 		n += size(inner)
 	}
 	return n
-}
-
-func TestSizes(t *testing.T) {
-	st := machine()
-	var b strings.Builder
-	for _, s := range samples() {
-		fn, err := st.Compile(s.source, "user_script")
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&b, "%s %d\n", s.name, size(fn.Proto))
-	}
-	t.Log("\n" + b.String())
 }
 
 func BenchmarkCompile(b *testing.B) {

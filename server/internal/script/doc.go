@@ -10,12 +10,37 @@
 // Lua: it parses "010" as 8 and writes 0.1+0.2 with 17 digits, local f = function()
 // … end is visible within itself, error messages and their positions are its own,
 // patterns and string.format differ in details, and os, io and the like would have
-// to be removed. So a source is compiled here (lex.go, parse.go, code.go: the
-// compiler of Lua 5.1, with instructions for gopher-lua's machine), and the
-// libraries are our own. Where the machine itself differs, compiled code calls Go
-// functions in place of instructions: concatenation, the remainder, and loops over
-// numbers that are not constants ([intrinsics] in code.go). Errors that the machine
-// raises get Lua's words in errors.go, with the names of variables.
+// to be removed. So a source is compiled here, and the libraries are our own. Where the
+// machine itself differs, compiled code calls Go functions in place of instructions:
+// concatenation, the remainder, and loops over numbers that are not constants
+// ([intrinsics] in resolve.go).
+//
+// # The compiler
+//
+// It is written from the reference manual of Lua 5.1, and its messages from what
+// redis-server replies. Each pass is a file or two:
+//
+//	scan.go               bytes to tokens
+//	parse.go, express.go  tokens to a tree (tree.go): recursive descent, precedence climbing
+//	resolve.go            names to registers, upvalues and globals; which scopes are captured
+//	generate.go           statements to instructions
+//	value.go              expressions to instructions: into a register, or an operand
+//	branch.go             conditions: where to continue, and with which value
+//	emit.go               instructions, labels, constants, gopher-lua's prototypes
+//	name.go               a table from instructions to the names of their operands
+//	errors.go             messages of the machine in Lua's words, with these names
+//	unwind.go             what an error does to captured variables
+//
+// The tree exists because the parser cannot know what follows: whether a variable is
+// captured later, an operand is the first of a concatenation, or a call the last of a
+// list. Chains of operators, suffixes and clauses are lists in it, and each other nesting
+// is at most 200 deep, so no pass recurses further than that. All passes take time in
+// proportion to the source, and can be interrupted at each token and instruction. The
+// tree and the buffers are used again for the next source: a compilation allocates
+// little more than its result.
+//
+// Registers are a stack. Jumps lead to labels, which the last step replaces by distances;
+// jumps to jumps lead to the last destination, and unreachable ones are not emitted.
 //
 // One alternative is to keep gopher-lua's compiler and to change its syntax tree;
 // but most of the differences are in that compiler, and its error messages are
@@ -35,6 +60,16 @@
 //     the table.
 //   - A computed zero has no sign.
 //   - collectgarbage supports "count" only.
+//   - The remainder of division by a constant whole number is exact, also for numbers
+//     above 2^53, where Lua's is not.
+//   - A value that a generic for cannot call has no name in the error; Lua names what was
+//     in one of its registers before the loop.
+//   - Of a source that has a syntax error after a function that needs too many registers
+//     or upvalues, the syntax error is reported.
+//   - A function has at most 2^20 instructions. Concatenation takes a register more than
+//     in Lua, so expressions of about 250 operands may be too complex; and since some
+//     operations take another number of instructions than in Lua, so may a loop of more
+//     than 2^17 be too long.
 //
 // # Isolation
 //
@@ -46,7 +81,7 @@
 // millisecond [State.Interrupt] decides whether the script may continue, and an
 // error from it cannot be caught.
 //
-// The compiler, the patterns and the libraries follow those of Lua 5.1, which are
+// The patterns and the libraries follow those of Lua 5.1, which are
 // Copyright (C) 1994-2012 Lua.org, PUC-Rio, and of lua-cjson, Copyright (C)
 // 2010-2012 Mark Pulford, both under the MIT license; struct is Copyright (C)
 // 2010-2018 Lua.org, PUC-Rio, cmsgpack Copyright (C) 2012 Salvatore Sanfilippo, bit

@@ -57,6 +57,9 @@ func (st *State) try(L *lua.LState, nargs, nret int) error {
 	err := L.PCall(nargs, nret, nil)
 	*keep = kept
 	st.attempts = st.attempts[:len(st.attempts)-1]
+	if err != nil {
+		st.closeAfter(L, a.last) // those that a panic of the machine has left open
+	}
 	return err
 }
 
@@ -70,14 +73,21 @@ func (st *State) unwind(L *lua.LState) {
 	if a.L != L {
 		return // a coroutine that catches nothing: gopher-lua has closed them all
 	}
+	st.closeAfter(L, a.last)
+}
+
+// closeAfter closes the upvalues after one of them, or all.
+func (st *State) closeAfter(L *lua.LState, last *lua.Upvalue) {
 	at := st.firstOpen(L)
-	if a.last != nil {
-		at = st.nextOpen(a.last)
+	if last != nil {
+		at = st.nextOpen(last)
 	}
 	uv := *at
 	*at = nil
 	for ; uv != nil; uv = *st.nextOpen(uv) {
-		uv.Close()
+		if uv.Close(); uv.Value() == nil { // its register is gone
+			uv.SetValue(lua.LNil)
+		}
 	}
 }
 
