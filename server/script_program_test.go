@@ -191,7 +191,30 @@ func (p *programmer) target() string {
 
 func (p *programmer) statement() string {
 	r := p.luaFuzzer
-	switch p.IntN(24) {
+	switch p.IntN(29) {
+	case 24:
+		return "show ( unpack ( { " + p.values(3) + pick(r, "", " ; x = "+p.expr(2)) + pick(r, " }", " , ; }", " , f ( "+p.expr(1)+" , 2 ) }", " , ( f ( 1 , 2 ) ) }") + " , 1 , 4 ) )"
+	case 25:
+		head := pick(r, "for i = 1 , 3 do", "local i = 0 while i < 3 do i = i + 1", "for k , i in ipairs ( { 1 , 2 , 3 } ) do", "local i = 0 repeat i = i + 1")
+		tail := "if i == 2 then " + pick(r, "break", "c = nil", "do break end", "local d = c arr [ 3 ] = function ( ) return d end break") + " end "
+		end := "end"
+		if strings.HasSuffix(head, "repeat i = i + 1") {
+			end = "until " + pick(r, "c == 3", "i > 3", "not c")
+		}
+		return "do " + head + " burn ( ) local c = i arr [ i ] = function ( ... ) c = c + i return c , ... end do " + p.loop("i", "c") + " end " + tail + end +
+			" end show ( pcall ( arr [ 1 ] , 7 ) ) show ( pcall ( arr [ 1 ] ) ) show ( pcall ( arr [ 3 ] ) )"
+	case 26:
+		return "local function rec ( n , ... ) burn ( ) if n <= 0 then return " + p.values(2) + " end return " +
+			pick(r, "rec ( n - 1 , ... )", "1 + rec ( n - 1 )", "( rec ( n - 1 , n ) )", "{ rec ( n - 1 ) }", "n , rec ( n - 1 )") + " end show ( pcall ( rec , 3 , " + p.expr(1) + " ) )"
+	case 27:
+		return "show ( " + p.expr(5) + " )"
+	case 28:
+		n := 1 + p.IntN(4)
+		list := make([]string, n)
+		for i := range list {
+			list[i] = p.declare()
+		}
+		return "local " + strings.Join(list, " , ") + " = " + pick(r, "f ( "+p.expr(2)+" , 2 , 3 )", "( f ( 1 , 2 ) )", "f ( 1 ) , f ( 2 , 3 )", "nil") + " show ( " + strings.Join(list, " , ") + " )"
 	case 0, 1, 2:
 		v := p.values(3)
 		names := []string{p.declare()}

@@ -303,11 +303,7 @@ func (p *parser) forStatement(s *stmt, line int) {
 	s.body = p.block()
 	p.loops--
 	p.active = active
-	opened := line
-	if s.kind == stmtForIn {
-		opened = int(s.line)
-	}
-	p.closing(tokEndBlock, tokFor, opened)
+	p.closing(tokEndBlock, tokFor, line)
 	s.targets = p.newExpr(exprNil) // its use is where the loop is entered
 	s.targets.use = at
 }
