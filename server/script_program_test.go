@@ -104,7 +104,7 @@ func (p *programmer) block(params ...string) string {
 			break
 		}
 		p.size--
-		if p.IntN(3) == 0 {
+		if p.IntN(3) == 0 || p.depth == 1 && p.IntN(2) == 0 {
 			list = append(list, p.guarded())
 		} else {
 			list = append(list, p.statement())
@@ -193,7 +193,7 @@ func (p *programmer) statement() string {
 	r := p.luaFuzzer
 	switch p.IntN(29) {
 	case 24:
-		return "show ( unpack ( { " + p.values(3) + pick(r, "", " ; x = "+p.expr(2)) + pick(r, " }", " , ; }", " , f ( "+p.expr(1)+" , 2 ) }", " , ( f ( 1 , 2 ) ) }") + " , 1 , 4 ) )"
+		return "show ( unpack ( { " + p.values(3) + pick(r, "", " ; x = "+p.expr(2)) + pick(r, " }", " ; }", " , f ( "+p.expr(1)+" , 2 ) }", " , ( f ( 1 , 2 ) ) }") + " , 1 , 4 ) )"
 	case 25:
 		head := pick(r, "for i = 1 , 3 do", "local i = 0 while i < 3 do i = i + 1", "for k , i in ipairs ( { 1 , 2 , 3 } ) do", "local i = 0 repeat i = i + 1")
 		tail := "if i == 2 then " + pick(r, "break", "c = nil", "do break end", "local d = c arr [ 3 ] = function ( ) return d end break") + " end "
