@@ -24,6 +24,7 @@ local function text(v)
 		if v ~= v then return 'nan' end
 		return string.format('%.17g', v)
 	end
+	if type(v) == 'function' or type(v) == 'thread' then return type(v) end
 	if type(v) ~= 'table' then return tostring(v) end
 	local keys, parts = {}, {}
 	for k in pairs(v) do keys[#keys + 1] = k end
@@ -51,6 +52,9 @@ var libraryScripts = map[string]func(r luaFuzzer) (source string, args []string)
 	"cjson.encode": luaFuzzer.encodeScript,
 	"patterns":     luaFuzzer.patternScript,
 	"string":       luaFuzzer.stringScript,
+	"table":        luaFuzzer.tableScript,
+	"base":         luaFuzzer.baseScript,
+	"bit":          luaFuzzer.bitScript,
 }
 
 // TestScriptLibraries compares the libraries of scripts with Redis's, in random calls:
@@ -314,4 +318,77 @@ func (r luaFuzzer) stringScript() (source string, args []string) {
 		}
 	}
 	return calls("format", append([]string{"ARGV[1]"}, list...)...), []string{format.String()}
+}
+
+// arguments draws arguments in Lua, fewer or more than a function has.
+func (r luaFuzzer) arguments(most int, values ...string) string {
+	list := make([]string, r.IntN(most+1))
+	for i := range list {
+		list[i] = pick(r, values...)
+	}
+	return strings.Join(list, ", ")
+}
+
+func (r luaFuzzer) tableScript() (source string, args []string) {
+	list := make([]string, r.IntN(12))
+	words := r.IntN(2) == 0
+	for i := range list {
+		if words {
+			list[i] = r.text(2)
+		} else {
+			list[i] = fmt.Sprint(r.IntN(30))
+		}
+	}
+	if r.IntN(15) == 0 && len(list) > 0 { // of several kinds: two elements, as it is not specified which are compared
+		list = append(list[:1], pick(r, "'x'", "5", "{}", "true", "print or 1"))
+	}
+	table := "{" + strings.Join(list, ", ") + "}"
+	values := []string{"nil", "1", "2", "3", "0", "-1", "5", "'2'", "'x'", "1.9", "13", "{}", "','", "''", "true"}
+	call := ""
+	switch r.IntN(9) {
+	case 0:
+		call = "table.concat(t, " + pick(r, "nil", "''", "', '", "1", "{}") + pick(r, "", ", "+pick(r, values...)+", "+pick(r, values...)) + ")"
+	case 1:
+		call = "table.insert(t, " + pick(r, "'v'", pick(r, values...)+", 'v'", pick(r, values...)+", nil", "1, 2, 3") + ")"
+	case 2:
+		call = "table.remove(t, " + pick(r, values...) + ")"
+	case 3, 4:
+		call = "table.sort(t" + pick(r, "", ", nil", ", function(a, b) return a > b end", ", function(a, b) return tostring(a) < tostring(b) end", ", {}", ", 1",
+			", function() error('no') end", ", function() error({}) end") + ")"
+	case 5:
+		call = "unpack(t, " + pick(r, values...) + ", " + pick(r, values...) + ")"
+	case 6:
+		call = pick(r, "table.getn(t)", "table.setn(t, 1)", "table.maxn(t)", "#t", "select('#', unpack(t))", "unpack(t)", "table.remove(t)", "table.concat(t)")
+	case 7:
+		call = "table.foreach" + pick(r, "", "i") + "(t, " + pick(r, "function(k, v) if k == 3 then return v end end", "function(k, v) t[k] = k end", "1", "nil") + ")"
+	default:
+		call = "table." + pick(r, "concat", "insert", "remove", "sort", "getn", "maxn", "foreach") + "(" + r.arguments(4, append(values, "t")...) + ")"
+	}
+	return "local t = " + table + " return call(function() return " + call + " end) .. show(t)", nil
+}
+
+func (r luaFuzzer) baseScript() (source string, args []string) {
+	values := []string{"nil", "true", "false", "0", "1", "-1", "2", "10", "16", "36", "37", "1.5", "'10'", "'0x10'", "'z'", "''", "'x'", "{}", "{1, 2}", "{x = 1}", "ARGV[1]",
+		"function(...) return ... end", "function() error('e') end", "setmetatable({}, {__tostring = function() return 'T' end, __metatable = 'M'})", "'#'", "1/0", "2^53", "cjson.null", r.literal()}
+	digits := r.join(8, "0", "1", "7", "9", "a", "F", "g", "Z", "z", "x", "X", "-", "+", " ", "\t", ".", "e", "p", "_", "\x00", "inf", "nan", "0x")
+	name := pick(r, "tonumber", "tostring", "type", "select", "unpack", "assert", "error", "pcall", "xpcall", "rawequal", "rawget", "rawset", "pairs", "ipairs",
+		"getmetatable", "setmetatable", "loadstring", "load", "math.floor", "math.ceil", "math.abs", "math.max", "math.min", "math.fmod", "math.modf", "math.frexp", "math.ldexp",
+		"math.sqrt", "math.deg", "collectgarbage")
+	switch {
+	case r.IntN(3) == 0:
+		return "return call(tonumber, ARGV[1], " + pick(r, "nil", "2", "8", "10", "16", "36", "1", "37", "0", "-16", "'16'", "16.5", "2^32 + 16") + ")", []string{digits}
+	case name == "collectgarbage":
+		return "return call(collectgarbage, " + pick(r, "'stop'", "'x'", "5", "{}") + ")", nil
+	case name == "load":
+		return "local parts = {'return ', ARGV[1], nil} local i = 0 return call(function() local f, e = load(function() i = i + 1 return " +
+			pick(r, "parts[i]", "parts[i] and 1", "{}", "nil", "error('r')") + " end" + pick(r, "", ", '=name'", ", '@name'", ", 'name'") + ") return e or f() end)", []string{strings.ReplaceAll(digits, "\x00", "")}
+	}
+	return "return call(" + strings.TrimSuffix(name+", "+r.arguments(4, values...), ", ") + ")", []string{digits}
+}
+
+func (r luaFuzzer) bitScript() (source string, args []string) {
+	name := pick(r, "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "tohex", "tohex", "tobit", "bnot", "bswap")
+	values := []string{"0", "1", "-1", "8", "-8", "4", "31", "32", "33", "2^31", "2^32", "-2^31", "2^53", "2^52 + 0.5", "0.5", "1.5", "2.5", "-0.5", "'0xff'", "'x'", "nil", "{}", "1/0", "0/0",
+		"1e300", r.literal(), r.literal(), r.literal()}
+	return "return call(" + strings.TrimSuffix("bit."+name+", "+r.arguments(3, values...), ", ") + ")", nil
 }

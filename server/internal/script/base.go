@@ -89,13 +89,30 @@ func (st *State) gcinfo(L *lua.LState) int {
 }
 
 func (st *State) error(L *lua.LState) int {
-	level := st.optInt(L, 2, 1)
+	level := st.optInt32(L, 2, 1)
 	v := L.Get(1)
-	if s, ok := ToString(v); ok && level > 0 {
-		v = lua.LString(where(L, level) + s)
+	if text, ok := ToString(v); ok && level > 0 {
+		v = lua.LString(st.position(L, level) + text)
 	}
 	L.Error(v, 0)
 	return 0
+}
+
+// position returns the position of the function at a level above the running one. The
+// function that protected puts on the stack is no level.
+func (st *State) position(L *lua.LState, level int) string {
+	for i := 1; ; i++ {
+		f, ok := frameAt(L, i)
+		if !ok {
+			return ""
+		}
+		if f.fn == st.coRun {
+			continue
+		}
+		if level--; level == 0 {
+			return f.where()
+		}
+	}
 }
 
 func (st *State) getmetatable(L *lua.LState) int {
@@ -166,6 +183,7 @@ func (st *State) load(L *lua.LState) int {
 		chunk = st.checkString(L, 2)
 	}
 	f := st.checkFunction(L, 1)
+	position := where(L, 1)
 	var src strings.Builder
 	reader := st.function(func(L *lua.LState) int {
 		for {
@@ -175,7 +193,7 @@ func (st *State) load(L *lua.LState) int {
 			v := L.Get(1)
 			s, ok := ToString(v)
 			if !ok && v != lua.LNil {
-				st.raisePlain(L, "reader function must return a string")
+				st.raisePlain(L, position+"reader function must return a string")
 			}
 			if s == "" {
 				return 0
@@ -245,32 +263,44 @@ func chunkID(name string) string {
 	return `[string "` + line + `"]`
 }
 
-// pcall is Redis's, which returns only the message of an error table.
+// pcall is Redis's: in place of an error that is a table it returns the field err of
+// the table if that is a string, and else both.
 func (st *State) pcall(L *lua.LState) int {
 	n := L.GetTop()
-	if n == 0 { // Redis's pcall then calls its own placeholder for the result
+	if n == 0 { // Redis then calls its own placeholder for the result
 		L.Push(lua.LFalse)
 		L.Push(lua.LString("attempt to call a boolean value"))
 		return 2
 	}
-	ok, results := st.protected(L, n-1)
-	if !ok {
-		if t, isTable := results.(*lua.LTable); isTable {
-			if s, isString := ToString(st.real(t).RawGetString("err")); isString {
-				results = lua.LString(s)
-			}
-		}
-		L.Push(lua.LFalse)
-		L.Push(results)
+	ok, failed := st.protected(L, n-1)
+	if ok {
+		L.Insert(lua.LTrue, 1)
+		return L.GetTop()
+	}
+	L.Push(lua.LFalse)
+	t, isTable := failed.(*lua.LTable)
+	if !isTable {
+		L.Push(failed)
 		return 2
 	}
-	L.Insert(lua.LTrue, 1)
-	return L.GetTop()
+	field := L.GetField(t, "err")
+	if text, isText := ToString(field); isText {
+		L.Push(lua.LString(text))
+		return 2
+	}
+	L.Push(t)
+	L.Push(field)
+	return 3
 }
 
 // protected calls the function that is below n arguments on an otherwise empty
 // stack. Its results replace it, or its error is returned.
 func (st *State) protected(L *lua.LState, n int) (ok bool, failed lua.LValue) {
+	called := L.Get(L.GetTop() - n)
+	if _, isFunction := called.(*lua.LFunction); !isFunction && st.metafield(called, "__call") == lua.LNil {
+		L.SetTop(0)
+		return false, lua.LString("attempt to call a " + called.Type().String() + " value")
+	}
 	L.Insert(st.protect(), 1)
 	err := st.try(L, n+1, lua.MultRet)
 	L.Panic = st.panicked
@@ -297,9 +327,9 @@ func (st *State) xpcall(L *lua.LState) int {
 	}
 	L.Push(handler)
 	L.Push(failed)
-	if ok, failed = st.protected(L, 1); !ok {
+	if ok, _ = st.protected(L, 1); !ok {
 		L.Push(lua.LFalse)
-		L.Push(failed)
+		L.Push(lua.LString("error in error handling"))
 		return 2
 	}
 	L.Insert(lua.LFalse, 1)
@@ -338,58 +368,61 @@ func (st *State) checkKey(L *lua.LState, k lua.LValue) {
 }
 
 func (st *State) selectArgs(L *lua.LState) int {
-	n := L.GetTop()
-	if s, ok := L.Get(1).(lua.LString); ok && s == "#" {
-		L.Push(lua.LNumber(n - 1))
+	count := L.GetTop() - 1
+	if L.Get(1) == lua.LString("#") {
+		L.Push(lua.LNumber(count))
 		return 1
 	}
-	i := st.checkInt32(L, 1)
-	switch {
-	case i < 0:
-		i = n + i
-	case i > n:
-		i = n
+	first := st.checkInt32(L, 1)
+	if first < 0 { // from the end
+		first += count + 1
 	}
-	if i < 1 {
+	if first < 1 {
 		st.argError(L, 1, "index out of range")
 	}
-	return n - i
+	return max(count-first+1, 0)
 }
 
 func (st *State) tonumber(L *lua.LState) int {
-	base := st.optInt(L, 2, 10)
+	base := st.optInt32(L, 2, 10)
+	var v lua.LValue = lua.LNil
 	if base == 10 {
-		v := st.checkAny(L, 1)
-		if f, ok := ToNumber(v); ok {
-			L.Push(lua.LNumber(f))
-		} else {
-			L.Push(lua.LNil)
+		if f, ok := ToNumber(st.checkAny(L, 1)); ok {
+			v = lua.LNumber(f)
 		}
-		return 1
+	} else {
+		text := st.checkString(L, 1)
+		if base < 2 || base > 36 {
+			st.argError(L, 2, "base out of range")
+		}
+		if u, ok := unsignedNumber(cString(text), base); ok {
+			v = lua.LNumber(u)
+		}
 	}
-	s := strings.Trim(cString(st.checkString(L, 1)), " \t\n\v\f\r")
-	if base < 2 || base > 36 {
-		st.argError(L, 2, "base out of range")
-	}
-	negative := strings.HasPrefix(s, "-")
-	if negative || strings.HasPrefix(s, "+") {
-		s = s[1:]
-	}
-	if base == 16 && len(s) > 2 && s[0] == '0' && s[1]|32 == 'x' {
-		s = s[2:]
-	}
-	u, err := strconv.ParseUint(s, base, 64)
-	switch {
-	case err != nil && !isRange(err):
-		L.Push(lua.LNil)
-		return 1
-	case err != nil:
-		u = math.MaxUint64
-	case negative:
-		u = -u // as C's strtoul
-	}
-	L.Push(lua.LNumber(u))
+	L.Push(v)
 	return 1
+}
+
+// unsignedNumber parses an integer of a base, with spaces around it, as strtoul in C99
+// (7.20.1.4) does: modulo 2^64 if it is negative, and the greatest one if it is out of
+// range.
+func unsignedNumber(text string, base int) (u uint64, ok bool) {
+	text = strings.Trim(text, " \t\n\v\f\r")
+	digits, negative := strings.CutPrefix(text, "-")
+	if !negative {
+		digits = strings.TrimPrefix(text, "+")
+	}
+	if hex := len(digits) > 2 && strings.EqualFold(digits[:2], "0x"); hex && base == 16 {
+		digits = digits[2:]
+	}
+	u, err := strconv.ParseUint(digits, base, 64)
+	switch {
+	case isRange(err):
+		return math.MaxUint64, true
+	case negative:
+		u = -u
+	}
+	return u, err == nil
 }
 
 func (st *State) tostring(L *lua.LState) int {
@@ -438,23 +471,14 @@ const maxUnpack = 8000
 
 func (st *State) unpack(L *lua.LState) int {
 	t := st.checkTable(L, 1)
-	i := 1
-	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
-		i = st.checkInt32(L, 2)
-	}
-	e := t.Len()
-	if L.GetTop() > 2 && L.Get(3) != lua.LNil {
-		e = st.checkInt32(L, 3)
-	}
-	if i > e {
-		return 0
-	}
-	n := e - i + 1
+	first := st.optInt32(L, 2, 1)
+	last := st.optInt32(L, 3, t.Len())
+	n := max(last-first+1, 0)
 	if n >= maxUnpack {
 		st.Raise(L, "too many results to unpack")
 	}
-	for ; i <= e; i++ {
-		L.Push(t.RawGet(lua.LNumber(i)))
+	for i := range n {
+		L.Push(t.RawGet(lua.LNumber(first + i)))
 	}
 	return n
 }

@@ -1,20 +1,25 @@
 package script
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 )
 
-// checkBits reads an argument modulo 2^32, rounded to the nearest integer.
+// checkBits reads an argument modulo 2^32, rounded to the nearest integer: a float64
+// between 2^52 and 2^53 has its integer part in its lowest bits, and no other part.
+// Arguments beyond ±2^51 give what they give in Redis.
 func (st *State) checkBits(L *lua.LState, n int) uint32 {
-	const magic = 1<<52 + 1<<51
-	f := st.checkNumber(L, n)
-	return uint32(math.Float64bits(f + magic))
+	const shift = 1<<52 + 1<<51
+	return uint32(math.Float64bits(st.checkNumber(L, n) + shift))
 }
 
-// bitLibrary is Mike Pall's bit operations.
+// bitLibrary is Bit Operations, from the documentation by Mike Pall
+// (bitop.luajit.org): operands are modulo 2^32, results signed, and shift counts modulo
+// 32.
 func (st *State) bitLibrary() *lua.LTable {
 	one := func(f func(uint32) uint32) lua.LGFunction {
 		return func(L *lua.LState) int {
@@ -52,20 +57,15 @@ func (st *State) bitLibrary() *lua.LTable {
 		"rol":     shift(func(b uint32, n int) uint32 { return bits.RotateLeft32(b, n) }),
 		"ror":     shift(func(b uint32, n int) uint32 { return bits.RotateLeft32(b, -n) }),
 		"tohex": func(L *lua.LState) int {
-			b, n := st.checkBits(L, 1), int64(8)
+			text := fmt.Sprintf("%08x", st.checkBits(L, 1))
 			if L.GetTop() > 1 {
-				n = int64(int32(st.checkBits(L, 2)))
+				digits := int64(int32(st.checkBits(L, 2)))
+				if digits < 0 {
+					text, digits = strings.ToUpper(text), -digits
+				}
+				text = text[len(text)-int(min(digits, 8)):]
 			}
-			digits := "0123456789abcdef"
-			if n < 0 {
-				n, digits = -n, "0123456789ABCDEF"
-			}
-			text := make([]byte, min(n, 8))
-			for i := len(text) - 1; i >= 0; i-- {
-				text[i] = digits[b&15]
-				b >>= 4
-			}
-			L.Push(lua.LString(view(text)))
+			L.Push(lua.LString(text))
 			return 1
 		},
 	})

@@ -59,6 +59,9 @@
 //   - # calls __len of a table, and next does not detect a key that was never in
 //     the table.
 //   - A computed zero has no sign.
+//   - table.sort leaves elements that are equal, by the order it is given, in another
+//     order, and never raises "invalid order function for sorting". After an error in
+//     the function the table is as it was.
 //   - collectgarbage supports "count" only.
 //   - The remainder of division by a constant whole number is exact, also for numbers
 //     above 2^53, where Lua's is not.
@@ -81,9 +84,12 @@
 // millisecond [State.Interrupt] decides whether the script may continue, and an
 // error from it cannot be caught.
 //
-// The patterns and the libraries follow those of Lua 5.1, which are
-// Copyright (C) 1994-2012 Lua.org, PUC-Rio, and of lua-cjson, Copyright (C)
-// 2010-2012 Mark Pulford, both under the MIT license; struct is Copyright (C)
-// 2010-2018 Lua.org, PUC-Rio, cmsgpack Copyright (C) 2012 Salvatore Sanfilippo, bit
-// Copyright (C) 2008-2012 Mike Pall, under the same.
+// # Sources
+//
+// The libraries are written from documentation: the manual of Lua 5.1, for patterns,
+// string, table and the globals; the manuals of lua-cjson by Mark Pulford and of struct
+// by Roberto Ierusalimschy; the documentation of Bit Operations by Mike Pall; and the
+// specification of MessagePack. Where these leave something open, the results and the
+// errors are those of Redis, which tests compare. The compiler is written from the
+// grammar and the descriptions in the manual of Lua 5.1.
 package script
