@@ -37,6 +37,13 @@ func (db *DB) check() error {
 			}
 		}
 	}
+	if t := db.snapshot; t != nil {
+		for key := range t.skip {
+			if t.passed(key) || db.entries.get(key) == nil {
+				return fmt.Errorf("db %d: the snapshot skips %q, which is passed or does not exist", db.id, key)
+			}
+		}
+	}
 	if volatile != db.deadlines.Len() {
 		return fmt.Errorf("db %d: %d keys with a deadline, %d in the index", db.id, volatile, db.deadlines.Len())
 	}

@@ -29,6 +29,10 @@
 // file contains journals and whole values ([DB.Pin]); a [Builder] reconstructs
 // values from both. journal.go specifies the format.
 //
+// [Keyspace.Snapshot] reads all keys as of one instant, in pieces, while the keyspace
+// goes on changing: it copies a value before the first change. snapshot.go has the
+// algorithm.
+//
 // The package does not depend on networks, protocols or files. It has no locks: a
 // Keyspace needs exclusive access, which the server's lock provides.
 package keyspace

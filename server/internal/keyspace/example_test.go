@@ -2,6 +2,7 @@ package keyspace_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/zset"
@@ -24,4 +25,24 @@ func Example() {
 	// true
 	// scores has expired
 	// false
+}
+
+// A snapshot has the keys as they were, although they change while it is read.
+func ExampleKeyspace_Snapshot() {
+	ks := keyspace.New(1, keyspace.Hooks{})
+	db := ks.DB(0)
+	db.AddString([]byte("city"), []byte("Oslo"), false)
+	snapshot := ks.Snapshot()
+	defer snapshot.Close()
+
+	db.SetString(db.Edit([]byte("city")), []byte("Rome"))
+	db.AddString([]byte("another"), []byte("Bern"), false)
+	ks.Seal()
+	for snapshot.Next(100, time.Millisecond, func(k keyspace.SnapshotKey) {
+		fmt.Println(k.DB, k.Key, string(k.Value.(*keyspace.String).Content()))
+	}) {
+		// Commands run here.
+	}
+	// Output:
+	// 0 city Oslo
 }

@@ -300,6 +300,7 @@ type client struct {
 	r    *rand.Rand
 	ks   *Keyspace
 	now  int64
+	keys int      // number of keys that it uses in each database, or 0 for the names
 	open []*Entry // opened for writing by the current command
 	gone []any    // values that the current command removed from their keys
 }
@@ -309,6 +310,9 @@ const names = "abcde"
 func (c *client) db() *DB { return c.ks.DB(c.r.IntN(c.ks.Len())) }
 
 func (c *client) key() []byte {
+	if c.keys > 0 {
+		return fmt.Append(nil, "key:", c.r.IntN(c.keys))
+	}
 	i := c.r.IntN(len(names))
 	return []byte(names[i : i+1])
 }

@@ -23,6 +23,7 @@ type Keyspace struct {
 	cleared    int64
 	moved      bool       // a deadline changed since the last call of Next
 	slots      *slotIndex // keys by cluster slot, or nil
+	snapshot   *Snapshot  // nil if there is none
 	hits       int64
 	usedBytes  int64     // see UsedBytes
 	growing    []weighed // values opened for writing since the last Seal; see weight.go
@@ -152,6 +153,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	a.expired, b.expired = b.expired, a.expired
 	a.space, b.space = b.space, a.space
 	a.usedBytes, b.usedBytes = b.usedBytes, a.usedBytes
+	swapSnapshots(a, b)
 	ks.moved = true
 	if ks.rec != nil {
 		ks.rec.spacesChanged()
@@ -201,9 +203,11 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 	ks.growing = nil
 	for i, db := range ks.dbs {
 		of := from.dbs[i]
+		db.detachSnapshot()
 		db.addUsedBytes(of.usedBytes - db.usedBytes)
 		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
 	}
+	ks.internal.detachSnapshot()
 	ks.internal.entries = from.internal.entries
 	ks.internal.addUsedBytes(from.internal.usedBytes - ks.internal.usedBytes)
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
@@ -265,6 +269,7 @@ type DB struct {
 	deadlines *zset.Set // keys with their deadlines as scores
 	members   *zset.Set // keys with the earliest deadline of their members as scores
 	views     map[string]view
+	snapshot  *snapshotTable // nil if no snapshot needs the keys any more
 	expired   int64
 	usedBytes int64 // the part of this database in Keyspace.usedBytes
 }
@@ -488,6 +493,9 @@ func (db *DB) remove(key string) {
 	if e == nil {
 		return
 	}
+	if db.snapshot != nil {
+		db.snapshot.removed(e)
+	}
 	db.addUsedBytes(int64(db.entries.bytes() - tables))
 	db.unweigh(e)
 	if x := db.indexed(); x != nil {
@@ -520,6 +528,9 @@ func (db *DB) SetDeadline(e *Entry, ms int64) (now *Entry, had bool) {
 	if ms == 0 && !had {
 		return e, false
 	}
+	if db.snapshot != nil {
+		db.snapshot.changing(e)
+	}
 	if !e.setDeadline(ms) { // a packed entry without space for a deadline
 		e = db.relocate(e, e.resized(e.valueSize(), true))
 		e.setDeadline(ms)
@@ -547,6 +558,9 @@ func (db *DB) setDeadline(key string, ms int64) {
 func (db *DB) insert(e *Entry) {
 	before := db.entries.bytes()
 	db.entries.insert(e)
+	if db.snapshot != nil {
+		db.snapshot.created(e.Key())
+	}
 	db.addUsedBytes(int64(db.entries.bytes() - before))
 }
 
@@ -570,6 +584,7 @@ func (db *DB) Move(e *Entry, to *DB, key []byte) *Entry {
 // open for writing.
 func (db *DB) Clear() int {
 	n := db.entries.n
+	db.detachSnapshot()
 	db.clearWeights()
 	db.entries.clear()
 	db.deadlines.Clear()

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"iter"
@@ -344,6 +345,33 @@ const (
 	cursorBits = 52
 	cursorEnd  = 1 << cursorBits
 )
+
+// position returns the cursor at which a scan passes a key. The table must have had an
+// entry.
+func (t *keyTable) position(key string) uint64 { return t.hash(key) >> (64 - cursorBits) }
+
+// positioned is an entry with its position.
+type positioned struct {
+	position uint64
+	entry    *Entry
+}
+
+// after appends to buf the entries of the page that contains a cursor, from the cursor
+// on and in the order of their positions, and returns the first cursor behind the page.
+// The table must not be empty, and the cursor be less than cursorEnd.
+func (t *keyTable) after(cursor uint64, buf []positioned) (page []positioned, end uint64) {
+	p := t.page(cursor << (64 - cursorBits))
+	for _, e := range p.slots {
+		if e == nil {
+			continue
+		}
+		if at := t.position(e.Key()); at >= cursor {
+			buf = append(buf, positioned{at, e})
+		}
+	}
+	slices.SortFunc(buf, func(a, b positioned) int { return cmp.Compare(a.position, b.position) })
+	return buf, uint64(p.prefix+1) << (cursorBits - p.depth)
+}
 
 // scan passes about count entries to yield and returns the next cursor, 0 at the
 // end. As in table.Table.Scan, entries come in the order of their hashes, so an

@@ -19,6 +19,9 @@ type edited struct {
 
 // opened registers e as open for writing.
 func (db *DB) opened(e *Entry) {
+	if db.snapshot != nil {
+		db.snapshot.changing(e)
+	}
 	if db.views != nil {
 		delete(db.views, e.Key())
 	}
@@ -154,6 +157,9 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 		return 0, false
 	} else if first, _ := d.First(); int64(first.Score) >= db.ks.now {
 		return 0, false
+	}
+	if db.snapshot != nil {
+		db.snapshot.changing(e)
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)

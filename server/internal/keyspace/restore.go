@@ -50,17 +50,22 @@ func (db *DB) Pin(e *Entry) *Pinned {
 
 // pin is Pin for large values. It returns nil for small ones.
 func pin(e *Entry) *Pinned {
-	bytes := 0
 	v := e.Value()
-	if s, ok := v.(*String); ok {
-		bytes = s.Len()
-	} else {
-		bytes = v.(interface{ Bytes() int }).Bytes()
-	}
-	if bytes <= pinBytes && sizeOf(v) <= pinAt {
+	if !large(v) {
 		return nil
 	}
-	return &Pinned{key: e.Key(), value: Clone(v), deadline: e.Deadline(), bytes: bytes}
+	return &Pinned{key: e.Key(), value: Clone(v), deadline: e.Deadline(), bytes: bytesIn(v)}
+}
+
+// large reports whether a value takes too long to be serialized under the server's lock.
+func large(v any) bool { return sizeOf(v) > pinAt || bytesIn(v) > pinBytes }
+
+// bytesIn returns the length of a string, or estimates the memory of another value.
+func bytesIn(v any) int {
+	if s, ok := v.(*String); ok {
+		return s.Len()
+	}
+	return v.(interface{ Bytes() int }).Bytes()
 }
 
 // Key returns the key.
