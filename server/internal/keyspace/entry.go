@@ -225,8 +225,12 @@ func (e *Entry) resized(size int, timed bool) *Entry {
 	}
 	n := allocate(e.Key(), size, timed)
 	n.flags, n.valueLen = e.flags&^deadlineFlag, e.valueLen
-	at := headerSize + int(e.keyLen)
-	copy(n.bytesAt(at, size), e.bytesAt(at, e.valueSize()))
+	// Without a value the key may end at the end of the allocation, and no pointer may
+	// point behind it.
+	if used := e.valueSize(); used > 0 {
+		at := headerSize + int(e.keyLen)
+		copy(n.bytesAt(at, size), e.bytesAt(at, used))
+	}
 	return n
 }
 

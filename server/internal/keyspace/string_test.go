@@ -202,3 +202,15 @@ func BenchmarkString(b *testing.B) {
 		})
 	}
 }
+
+// TestEmptyStringDeadline gives deadlines to empty strings whose keys fill their entries,
+// which -race checks for pointers behind the allocation.
+func TestEmptyStringDeadline(t *testing.T) {
+	db := New(1, Hooks{}).DB(0)
+	for n := range 64 {
+		key := make([]byte, n)
+		if e, _ := db.SetDeadline(db.AddString(key, nil, false), 1000); e.Deadline() != 1000 || e.Key() != string(key) {
+			t.Errorf("key %q expires at %d", e.Key(), e.Deadline())
+		}
+	}
+}
