@@ -303,6 +303,8 @@ var snapshotChanges = map[string]func(ks *Keyspace){
 	"Adopt": func(ks *Keyspace) {
 		from := snapshotFixture()
 		from.DB(0).Delete([]byte("list"))
+		from.DB(InternalDB).Put([]byte("string"), NewString([]byte("adopted")), false)
+		from.Seal()
 		ks.Adopt(from)
 		ks.DB(0).Delete([]byte("string"))
 		ks.DB(InternalDB).Delete([]byte("string"))
