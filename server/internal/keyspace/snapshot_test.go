@@ -594,3 +594,35 @@ func (c *client) event(size int) {
 	}
 	c.ks.Seal()
 }
+
+// BenchmarkSnapshot reads a snapshot of small strings in pieces of 100 keys, and changes
+// each key for the first time; both per key.
+func BenchmarkSnapshot(b *testing.B) {
+	const keys = 200_000
+	ks := New(1, Hooks{})
+	db := ks.DB(0)
+	key := func(i int) []byte { return fmt.Appendf(nil, "key:%012d", i) }
+	for i := range keys {
+		db.AddString(key(i), key(i), false)
+	}
+	bytes := 0
+	visit := func(k SnapshotKey) { bytes += len(k.Key) }
+	b.Run("read", func(b *testing.B) {
+		for n := 0; n < b.N; n += keys {
+			for s := ks.Snapshot(); s.Next(100, time.Hour, visit); {
+			}
+		}
+	})
+	b.Run("change", func(b *testing.B) {
+		for n := 0; n < b.N; n += keys {
+			s := ks.Snapshot()
+			for i := range min(keys, b.N-n) {
+				db.Edit(key(i))
+				if i%100 == 0 {
+					s.Next(0, -1, visit)
+				}
+			}
+			s.Close()
+		}
+	})
+}
