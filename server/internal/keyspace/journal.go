@@ -111,6 +111,9 @@ const (
 
 // recorder writes the journal.
 type recorder struct {
+	file     bool      // there is a journal for the file; see Record
+	follower *follower // collects effects, or nil; see Follow
+
 	parts   []part
 	buf     []byte // the records since the last part
 	records uint64 // number of changes recorded
@@ -139,6 +142,23 @@ type changes struct {
 	ops      []byte
 	n        int
 	observer zset.Observer
+
+	added    bool   // the key did not exist
+	followed bool   // there is a follower
+	newcomer bool   // the next group or consumer is new
+	hints    []byte // for the follower
+}
+
+// about returns what the follower has to know of the record.
+func (c *changes) about() about {
+	a := about(c.entry.kind())
+	if !c.added {
+		a |= aboutExisted
+	}
+	if c.entry.volatile() {
+		a |= aboutVolatile
+	}
+	return a
 }
 
 func (c *changes) op(op byte) {
@@ -185,7 +205,7 @@ func (c *changes) end(op byte, b []byte) {
 // written as a whole.
 func (c *changes) rewriteValue() {
 	c.rewrite = true
-	c.ops, c.n = c.ops[:0], 0
+	c.ops, c.hints, c.n = c.ops[:0], c.hints[:0], 0
 }
 
 func appendText[T string | []byte](dst []byte, s T) []byte {
@@ -202,10 +222,12 @@ func (ks *Keyspace) Record(on bool) {
 		ks.Seal()
 	}
 	ks.sequence = ks.Sequence()
-	ks.rec = nil
-	if on {
-		ks.rec = new(recorder)
+	r := ks.rec
+	if r == nil {
+		r = new(recorder)
 	}
+	ks.rec = &recorder{file: on, follower: r.follower}
+	ks.recordFor()
 }
 
 // A space is the contents of a database, until it is cleared. Journals and bases
@@ -251,13 +273,13 @@ func (ks *Keyspace) SetSpaces(spaces []uint64, last uint64) {
 }
 
 // Recording reports whether there is a journal.
-func (ks *Keyspace) Recording() bool { return ks.rec != nil }
+func (ks *Keyspace) Recording() bool { return ks.rec != nil && ks.rec.file }
 
 // Recorded returns the size of the journal in bytes, with values that are pinned in
 // it estimated; 0 if there is none.
 func (ks *Keyspace) Recorded() int {
 	r := ks.rec
-	if r == nil {
+	if r == nil || !r.file {
 		return 0
 	}
 	n := r.size + len(r.buf)
@@ -267,7 +289,9 @@ func (ks *Keyspace) Recorded() int {
 	return n
 }
 
-// Sequence returns a number that grows with every recorded change.
+// Sequence returns a number that grows with every change that is recorded in the
+// journal, and not with those that are only followed: a client need not wait until
+// these are in the file.
 func (ks *Keyspace) Sequence() uint64 {
 	if ks.rec == nil {
 		return ks.sequence
@@ -347,8 +371,14 @@ func (r *recorder) flush() {
 	}
 }
 
-// record writes a record.
-func (r *recorder) record(space uint64, key string, ops []byte) {
+// record writes a record. The follower gets a and the hints with it.
+func (r *recorder) record(space uint64, key string, ops []byte, a about, hints []byte) {
+	if r.follower != nil {
+		r.follower.record(space, key, a, ops, hints)
+		if !r.file {
+			return
+		}
+	}
 	r.records++
 	r.buf = appendText(binary.AppendUvarint(r.buf, space), key)
 	r.buf = append(binary.AppendUvarint(r.buf, uint64(len(ops))), ops...)
@@ -376,10 +406,14 @@ func (r *recorder) openEntry(db *DB, e *Entry) *changes {
 			},
 			Deadline: c.deadline,
 			Removed:  c.remove,
-			Cleared:  func() { c.op(opClear) },
+			Cleared: func() {
+				c.op(opClear)
+				c.emptied()
+			},
 		}
 	}
 	c.entry, c.space = e, db.space
+	c.added, c.followed = false, r.follower != nil
 	r.open = append(r.open, c)
 	e.setOpen(uint32(len(r.open)))
 	return c
@@ -397,6 +431,13 @@ func (r *recorder) observe(db *DB, e *Entry) {
 // The value of e was replaced: record that it is to be written as a whole.
 func (r *recorder) replaced(db *DB, e *Entry) { r.openEntry(db, e).rewriteValue() }
 
+// added records the value of e, whose key is new.
+func (r *recorder) added(db *DB, e *Entry) {
+	c := r.openEntry(db, e)
+	c.added = true
+	c.rewriteValue()
+}
+
 // string records a change of a string.
 func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 	if e.open() != 0 { // new, and written as a whole when this command is done
@@ -407,7 +448,11 @@ func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 		r.scratch = binary.AppendUvarint(r.scratch, uint64(offset))
 	}
 	r.scratch = appendText(r.scratch, b)
-	r.record(db.space, e.Key(), r.scratch)
+	a := aboutExisted
+	if e.volatile() {
+		a |= aboutVolatile
+	}
+	r.record(db.space, e.Key(), r.scratch, a, nil)
 	if cap(r.scratch) > keepOps {
 		r.scratch = nil
 	}
@@ -420,9 +465,9 @@ func (r *recorder) deleted(db *DB, e *Entry) {
 		attach(e.Value(), nil)
 		e.setOpen(0)
 		c.entry = nil
-		c.ops, c.n, c.rewrite = c.ops[:0], 0, false
+		c.ops, c.hints, c.n, c.rewrite = c.ops[:0], c.hints[:0], 0, false
 	}
-	r.record(db.space, e.Key(), []byte{opDeleteKey})
+	r.record(db.space, e.Key(), []byte{opDeleteKey}, aboutExisted, nil)
 }
 
 // deadline records the new deadline of e.
@@ -436,22 +481,35 @@ func (r *recorder) deadline(db *DB, e *Entry) {
 	}
 	var b [1 + binary.MaxVarintLen64]byte
 	b[0] = opDeadline
-	r.record(db.space, e.Key(), binary.AppendUvarint(b[:1], uint64(e.Deadline())))
+	r.record(db.space, e.Key(), binary.AppendUvarint(b[:1], uint64(e.Deadline())), aboutExisted, nil)
 }
 
 // spacesChanged records that the spaces of databases have changed.
 func (r *recorder) spacesChanged() {
-	r.spacesDirty = true
-	r.records++
+	if r.file {
+		r.spacesDirty = true
+		r.records++
+	}
+}
+
+// swapped records that databases i and j were swapped.
+func (r *recorder) swapped(i, j int) {
+	r.spacesChanged()
+	if r.follower != nil {
+		r.follower.swapped(i, j)
+	}
 }
 
 // cleared records that a space has no keys any more.
 func (r *recorder) cleared(space uint64) {
 	r.spacesChanged()
+	if r.follower != nil {
+		r.follower.cleared(space)
+	}
 	for _, c := range r.open {
 		if c.entry != nil && c.space == space {
 			attach(c.entry.Value(), nil)
-			c.entry, c.rewrite, c.n, c.ops = nil, false, 0, c.ops[:0]
+			c.entry, c.rewrite, c.n, c.ops, c.hints = nil, false, 0, c.ops[:0], c.hints[:0]
 		}
 	}
 }
@@ -495,10 +553,10 @@ func (r *recorder) seal() {
 			case c.rewrite || c.n > pinAt && c.n > sizeOf(e.Value()):
 				r.value(c)
 			case c.n > 0:
-				r.record(c.space, e.Key(), c.ops)
+				r.record(c.space, e.Key(), c.ops, c.about(), c.hints)
 			}
 		}
-		c.entry, c.rewrite, c.n = nil, false, 0
+		c.entry, c.rewrite, c.n, c.hints = nil, false, 0, c.hints[:0]
 		if c.ops = c.ops[:0]; cap(c.ops) > keepOps {
 			c.ops = nil
 		}
@@ -514,14 +572,19 @@ func (r *recorder) seal() {
 func (r *recorder) value(c *changes) {
 	e := c.entry
 	if p := pin(e); p != nil {
-		r.flush()
-		r.records++
-		r.parts = append(r.parts, part{space: c.space, pinned: p})
-		r.size += p.bytes
+		if r.follower != nil {
+			r.follower.pin(c.space, c.about(), p)
+		}
+		if r.file {
+			r.flush()
+			r.records++
+			r.parts = append(r.parts, part{space: c.space, pinned: p})
+			r.size += p.bytes
+		}
 		return
 	}
 	r.whole.buf = c.ops[:0]
 	r.whole.value(e.Value(), e.Deadline())
 	c.ops, r.whole.buf = r.whole.buf, nil
-	r.record(c.space, e.Key(), c.ops)
+	r.record(c.space, e.Key(), c.ops, c.about(), nil)
 }

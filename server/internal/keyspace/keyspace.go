@@ -156,7 +156,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	swapSnapshots(a, b)
 	ks.moved = true
 	if ks.rec != nil {
-		ks.rec.spacesChanged()
+		ks.rec.swapped(i, j)
 	}
 }
 
@@ -197,9 +197,13 @@ func deadlineOf(score float64) int64 {
 func (ks *Keyspace) Cleared() int64 { return ks.cleared }
 
 // Adopt replaces the contents and spaces of all databases by those of from, and
-// ends the journal. from must not be used afterwards.
+// ends the journal. It discards all effects that were not taken; see
+// [Effects.Replaced]. from must not be used afterwards.
 func (ks *Keyspace) Adopt(from *Keyspace) {
 	ks.Record(false)
+	if ks.Following() {
+		ks.rec.follower.adopted()
+	}
 	ks.growing = nil
 	for i, db := range ks.dbs {
 		of := from.dbs[i]
@@ -441,7 +445,7 @@ func (db *DB) add(e *Entry) *Entry {
 		x.add(e.Key())
 	}
 	if db.ks.rec != nil {
-		db.ks.rec.replaced(db, e)
+		db.ks.rec.added(db, e)
 	}
 	db.trackWeight(e, 0)
 	db.noteEdited(e)

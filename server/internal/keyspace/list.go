@@ -262,6 +262,7 @@ func (l *List) pushBack(b []byte) {
 func (l *List) PopFront() []byte {
 	if l.log != nil {
 		l.log.op(opPopFront)
+		l.log.trimmed(l, 0, 1)
 	}
 	b, size := firstEntry(l.nodes.all()[0].all())
 	l.removeAt(0, 0, size, b)
@@ -273,6 +274,7 @@ func (l *List) PopFront() []byte {
 func (l *List) PopBack() []byte {
 	if l.log != nil {
 		l.log.op(opPopBack)
+		l.log.trimmed(l, l.n-1, 1)
 	}
 	k := l.nodes.len() - 1
 	nd := &l.nodes.all()[k]
@@ -325,6 +327,7 @@ func (l *List) Set(i int, b []byte) {
 func (l *List) Insert(i int, b []byte) {
 	if l.log != nil {
 		l.log.at(opInsert, i, b)
+		l.log.pivot(l, i)
 	}
 	l.insert(i, b)
 }
@@ -386,6 +389,7 @@ func (l *List) Delete(i, n int) {
 		l.log.op(opRemoveRange)
 		l.log.number(i)
 		l.log.number(n)
+		l.log.trimmed(l, i, n)
 	}
 	for n > 0 {
 		k, j := l.find(i)

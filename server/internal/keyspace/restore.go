@@ -530,6 +530,6 @@ func (db *DB) Restore(key string, value any, deadline int64) {
 // Forget records in the journal that a key does not exist.
 func (db *DB) Forget(key string) {
 	if db.ks.rec != nil {
-		db.ks.rec.record(db.space, key, []byte{opDeleteKey})
+		db.ks.rec.record(db.space, key, []byte{opDeleteKey}, 0, nil)
 	}
 }

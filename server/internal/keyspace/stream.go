@@ -568,6 +568,9 @@ func (s *Stream) Trim(t StreamTrim) int {
 		s.log.number(part)
 	}
 	s.trimFront(blocks, part)
+	if s.log != nil {
+		s.log.remains(s)
+	}
 	return int(removed) + part
 }
 

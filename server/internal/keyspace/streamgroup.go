@@ -101,6 +101,9 @@ func (s *Stream) writableGroups() {
 // last; read is their number, or UnknownRead.
 func (s *Stream) AddGroup(name []byte, last StreamID, read int64) *Group {
 	g := s.addGroup(string(name))
+	if s.log != nil {
+		s.log.newcomer = true
+	}
 	g.SetID(last, read)
 	return g
 }
@@ -227,6 +230,10 @@ func (g *Group) Consumer(name []byte) *Consumer {
 func (g *Group) AddConsumer(name []byte, seen int64) *Consumer {
 	c := g.addConsumer(string(name))
 	c.seen = seen
+	if log := g.s.log; log != nil {
+		g.s.logGroup(g)
+		log.newcomer = true
+	}
 	g.logConsumer(c, true)
 	return c
 }

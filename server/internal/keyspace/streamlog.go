@@ -22,6 +22,7 @@ func (s *Stream) logGroup(g *Group) {
 		s.group, s.consumer = g, nil
 		s.log.op(opGroup)
 		s.log.text(g.name)
+		s.log.selected()
 	}
 }
 
@@ -49,6 +50,7 @@ func (g *Group) logConsumer(c *Consumer, changed bool) {
 		log.text(c.name)
 		log.signed(c.seen)
 		log.signed(c.active)
+		log.selected()
 	}
 }
 

@@ -1,0 +1,267 @@
+package keyspace
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Effects are the second reader of the journal. The first is the data file, whose
+// records name spaces and do not say of which kind a value is: a base has that. The
+// list of effects is for readers that have only the order of the changes, such as
+// the replicas of a server. For them a record has, in addition,
+//
+//   - the number of the database that has the space at this position of the list,
+//   - the kind of the value, whether the key has a deadline, and whether it existed
+//     when the record began,
+//   - for operations whose meaning depends on the value, a hint. It is computed when
+//     the operation is recorded, while the value is at hand; see [Operation].
+//
+// Clearing and swapping databases are effects, too. The two readers have buffers of
+// their own, so that each takes what it needs at its own times. The rejected
+// alternative, one buffer with two positions, saves the copy of a small record but
+// forces both readers to the pace of the slower one, and the file to skip over
+// hints.
+//
+// Some operations cannot be expressed without the whole value: then the value is
+// recorded as new (opNew) for both readers while there is a follower. They are the
+// clearing of a sorted set, a list that a command empties and fills again, and
+// removals and insertions in the middle of a list that no command makes.
+
+// follower collects effects.
+type follower struct {
+	ks       *Keyspace
+	parts    []effectPart
+	buf      []byte // the effects since the last part
+	size     int    // bytes in parts, those of pinned values estimated
+	room     int    // capacity of the next buffer
+	db       int    // database of the last effect
+	replaced bool   // the contents were replaced without records
+}
+
+// effectPart is a piece of the list: encoded effects, or one with a value that is
+// too large to be encoded under the lock.
+type effectPart struct {
+	effects []byte
+	about   about
+	db      int
+	pinned  *Pinned
+}
+
+// about is what an effect says of its record: the kind of the value in the lowest
+// bits, and flags. An effect is encoded as
+//
+//	about db key operations hints    changes of a key; texts as in a journal
+//	about db                         all keys of the database are removed
+//	about db db                      two databases are swapped
+//
+// with uvarints for databases: the number plus 1, so that InternalDB is 0.
+type about uint8
+
+const (
+	aboutKind     about = kindBits
+	aboutExisted  about = 1 << 3 // the key existed
+	aboutVolatile about = 1 << 4 // the key has a deadline
+	aboutFlush    about = 1 << 5
+	aboutSwap     about = 1 << 6
+)
+
+// Follow begins or ends the list of effects. It is independent of Record: with both
+// on, each gets every change. Beginning it twice keeps the list.
+func (ks *Keyspace) Follow(on bool) {
+	if on == ks.Following() {
+		return
+	}
+	ks.Seal()
+	if !on {
+		ks.rec.follower = nil
+		ks.recordFor()
+		return
+	}
+	if ks.rec == nil {
+		ks.rec = new(recorder)
+	}
+	ks.rec.follower = &follower{ks: ks}
+}
+
+// recordFor removes the recorder if neither the file nor a follower reads it.
+func (ks *Keyspace) recordFor() {
+	if r := ks.rec; !r.file && r.follower == nil {
+		ks.sequence = ks.Sequence()
+		ks.rec = nil
+	}
+}
+
+// Following reports whether there is a list of effects.
+func (ks *Keyspace) Following() bool { return ks.rec != nil && ks.rec.follower != nil }
+
+// EffectBytes returns the size of the effects that were not taken yet, in bytes,
+// with values that are pinned in them estimated; 0 if there are none.
+func (ks *Keyspace) EffectBytes() int {
+	if !ks.Following() {
+		return 0
+	}
+	f := ks.rec.follower
+	return f.size + len(f.buf)
+}
+
+// TakeEffects removes and returns the effects since the last call; nil if there are
+// none. O(1).
+func (ks *Keyspace) TakeEffects() *Effects {
+	if !ks.Following() {
+		return nil
+	}
+	ks.Seal()
+	f := ks.rec.follower
+	if len(f.buf) == 0 && len(f.parts) == 0 && !f.replaced {
+		return nil
+	}
+	f.room = min(len(f.buf)+len(f.buf)/4, 64<<10)
+	f.flush()
+	e := &Effects{f.parts, f.size, len(ks.dbs), f.replaced}
+	f.parts, f.size, f.replaced = nil, 0, false
+	return e
+}
+
+func (f *follower) flush() {
+	if len(f.buf) > 0 {
+		f.parts = append(f.parts, effectPart{effects: f.buf})
+		f.size += len(f.buf)
+		f.buf = nil
+	}
+}
+
+// begin appends the beginning of an effect.
+func (f *follower) begin(a about, db int) {
+	if f.buf == nil {
+		f.buf = make([]byte, 0, max(f.room, 64))
+	}
+	f.buf = binary.AppendUvarint(append(f.buf, byte(a)), uint64(db+1))
+}
+
+// database returns the number of the database that has a space.
+func (f *follower) database(space uint64) int {
+	if space == InternalSpace {
+		return InternalDB
+	}
+	if f.ks.dbs[f.db].space == space {
+		return f.db
+	}
+	for i, db := range f.ks.dbs {
+		if db.space == space {
+			f.db = i
+			return i
+		}
+	}
+	panic("BUG: a record of a space that no database has")
+}
+
+// record adds the changes of a key.
+func (f *follower) record(space uint64, key string, a about, ops, hints []byte) {
+	f.begin(a, f.database(space))
+	f.buf = appendText(appendText(appendText(f.buf, key), ops), hints)
+	if len(f.buf) >= flushAt {
+		f.flush()
+		f.room = flushAt + flushAt/4
+	}
+}
+
+// pin adds a whole value that was pinned.
+func (f *follower) pin(space uint64, a about, p *Pinned) {
+	f.flush()
+	f.parts = append(f.parts, effectPart{about: a, db: f.database(space), pinned: p})
+	f.size += p.bytes
+}
+
+// cleared adds that a database has no keys any more.
+func (f *follower) cleared(space uint64) { f.begin(aboutFlush, f.database(space)) }
+
+// swapped adds that two databases were swapped.
+func (f *follower) swapped(i, j int) {
+	if i != j {
+		f.begin(aboutSwap, i)
+		f.buf = binary.AppendUvarint(f.buf, uint64(j+1))
+	}
+}
+
+// adopted replaces all effects by a mark that records do not lead to the contents.
+func (f *follower) adopted() { *f = follower{ks: f.ks, replaced: true} }
+
+// Hints are written by the methods that record the operations, in the same order.
+
+// selected records whether the group or consumer that was just selected is new.
+func (c *changes) selected() {
+	if c.followed {
+		c.hints = append(c.hints, boolByte(c.newcomer))
+		c.newcomer = false
+	}
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// How an element is inserted in a list.
+const (
+	noPivot = iota // at an end
+	beforePivot
+	afterPivot
+)
+
+// pivot records how LINSERT inserts an element before element i of l: before or after
+// the first element that equals the pivot.
+func (c *changes) pivot(l *List, i int) {
+	if !c.followed {
+		return
+	}
+	if i == 0 || i == l.n {
+		c.hints = append(c.hints, noPivot)
+		return
+	}
+	at, side := i, byte(beforePivot)
+	if l.first(l.At(at)) != at {
+		at, side = i-1, afterPivot
+	}
+	if b := l.At(at); l.first(b) == at {
+		c.hints = appendText(append(c.hints, side), b)
+		return
+	}
+	c.rewriteValue()
+}
+
+// first returns the index of the first element that equals b.
+func (l *List) first(b []byte) int {
+	i := 0
+	for e := range l.Forward(0) {
+		if viewOf(e) == viewOf(b) {
+			return i
+		}
+		i++
+	}
+	return math.MaxInt
+}
+
+// trimmed makes the record of a list begin with the whole value if the removal of n
+// elements from index i on leaves nothing, because the command may add elements again,
+// or if it leaves elements on both sides.
+func (c *changes) trimmed(l *List, i, n int) {
+	if c.followed && (n == l.n || i > 0 && i+n < l.n) {
+		c.rewriteValue()
+	}
+}
+
+// remains records the first entry that a trimmed stream still has, 0-0 for none.
+func (c *changes) remains(s *Stream) {
+	if c.followed {
+		c.hints = appendID(c.hints, s.FirstID())
+	}
+}
+
+// emptied makes the record of a sorted set without members begin with the whole value.
+func (c *changes) emptied() {
+	if c.followed {
+		c.rewriteValue()
+	}
+}
