@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/glob"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
 // BlockedClients returns how many clients are blocked.
@@ -164,6 +166,21 @@ func (srv *Server) Digest() (sum string, soon bool) {
 		}
 	}
 	return all.String(), srv.engine.Keys.Head() < srv.engine.Clock().UnixMilli()+60_000
+}
+
+// Follow begins the list of effects.
+func (srv *Server) Follow() { srv.engine.Locked(func() { srv.engine.Keys.Follow(true) }) }
+
+// TakeEffects returns the effects since it was last called, nil if there are none. With
+// sweep it first removes everything that has expired.
+func (srv *Server) TakeEffects(sweep bool) (e *keyspace.Effects) {
+	srv.engine.Locked(func() {
+		if sweep {
+			srv.engine.Keys.Sweep(math.MaxInt)
+		}
+		e = srv.engine.Keys.TakeEffects()
+	})
+	return e
 }
 
 // Match is what matches glob patterns.

@@ -86,6 +86,10 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol server/archive server/internal/config server/internal/keyspace snapshot golang.org/x/sys -net",
 			"the keeper of the data file: the lock, sessions and commands are above it",
 		},
+		"server/internal/replication": {
+			"server/internal/keyspace -net -os -log/slog",
+			"effects become commands for replicas: the lock, sessions and connections are above it",
+		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/config server/internal/keyspace server/internal/persist server/rdb server/internal/script zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +

@@ -1,0 +1,434 @@
+package replication
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+const (
+	// chunkBytes is the size at which a chunk of commands is yielded.
+	chunkBytes = 64 << 10
+
+	// batchElements and batchBytes are the maximum number of elements, and the number
+	// of bytes after which no element is added, of one command.
+	batchElements = 64
+	batchBytes    = 64 << 10
+)
+
+// multi opens a transaction.
+const multi = "*1\r\n$5\r\nMULTI\r\n"
+
+// A Translator turns effects into commands of Redis. It remembers the database that
+// its commands have selected. The zero value is ready to use, and selects a database
+// before its first command. A Translator is not safe for concurrent use.
+type Translator struct {
+	selected int // database + 1; 0 if unknown
+}
+
+// Reset makes the next command that depends on the selected database be preceded by
+// SELECT.
+func (t *Translator) Reset() { t.selected = 0 }
+
+// Commands yields the commands that repeat the effects, as RESP arrays of bulk
+// strings, in chunks of about 64 KB plus one command. More than one command that
+// writes are a transaction: MULTI … EXEC. A chunk is valid until yield returns.
+// If yield returns false, the rest is not yielded, and the translator is reset.
+//
+// Values that the effects have pinned are encoded during the call, for which no lock
+// is needed.
+func (t *Translator) Commands(e *keyspace.Effects, yield func([]byte) bool) {
+	w := writer{selected: &t.selected, yield: yield, databases: e.Databases(), buf: []byte(multi)}
+	for x := range e.All {
+		w.effect(x)
+		if w.stopped {
+			t.Reset()
+			return
+		}
+	}
+	w.settle(nil)
+	switch {
+	case w.commands > 1:
+		w.commands, w.db = 0, anyDB
+		w.command("EXEC")
+		w.flush()
+	case w.commands == 1:
+		w.buf = w.buf[len(multi):]
+		w.flush()
+	}
+	if w.stopped {
+		t.Reset()
+	}
+}
+
+// anyDB is the database of commands that do not depend on the selected one.
+const anyDB = -1
+
+// writer writes the commands of one set of effects.
+type writer struct {
+	selected  *int
+	yield     func([]byte) bool
+	stopped   bool
+	databases int
+
+	buf      []byte // begins with MULTI until it is yielded
+	commands int    // that write, so far
+	db       int    // to which the next command applies, or anyDB
+
+	batch   batch
+	flushed []int // databases flushed by the last effects
+	held    held
+
+	// The group and the consumer to which operations on a stream apply.
+	group, consumer []byte
+	newGroup        bool
+}
+
+// batch is a command that collects elements: head, body and tail are encoded
+// arguments.
+type batch struct {
+	head, body, tail []byte
+	args, elements   int
+	next             []byte // head and tail of the next element
+}
+
+// held is an effect that sets a string or a deadline and is not written yet. The
+// next effect often is the deadline of the same key: SET of a key that has a
+// deadline then needs no KEEPTTL.
+type held struct {
+	any      bool
+	effect   keyspace.Effect
+	set      bool // the string is text
+	text     []byte
+	timed    bool // the deadline is this, 0 for none
+	deadline int64
+}
+
+// flush yields the buffer.
+func (w *writer) flush() {
+	if len(w.buf) > 0 && !w.stopped {
+		w.stopped = !w.yield(w.buf)
+	}
+	w.buf = w.buf[:0]
+}
+
+// begin appends the header of a command with n arguments, after SELECT if necessary.
+func (w *writer) begin(n int) {
+	if w.commands > 0 && len(w.buf) >= chunkBytes {
+		w.flush()
+	}
+	w.commands++
+	if w.db != anyDB && *w.selected != w.db+1 {
+		*w.selected = w.db + 1
+		w.buf = appendArgs(appendHeader(w.buf, '*', 2), "SELECT", int64(w.db))
+	}
+	w.buf = appendHeader(w.buf, '*', n)
+}
+
+func appendHeader(b []byte, kind byte, n int) []byte {
+	return append(strconv.AppendInt(append(b, kind), int64(n), 10), '\r', '\n')
+}
+
+func appendBulk[T string | []byte](b []byte, arg T) []byte {
+	return append(append(appendHeader(b, '$', len(arg)), arg...), '\r', '\n')
+}
+
+func appendArgs(b []byte, args ...any) []byte {
+	for _, a := range args {
+		switch a := a.(type) {
+		case string:
+			b = appendBulk(b, a)
+		case []byte:
+			b = appendBulk(b, a)
+		case int64:
+			var d [20]byte
+			b = appendBulk(b, strconv.AppendInt(d[:0], a, 10))
+		case float64:
+			var d [32]byte
+			b = appendBulk(b, appendScore(d[:0], a))
+		case keyspace.StreamID:
+			var d [41]byte
+			b = appendBulk(b, a.Append(d[:0]))
+		default:
+			panic("BUG: an argument of another type")
+		}
+	}
+	return b
+}
+
+// appendScore appends a score so that it is read back exactly.
+func appendScore(b []byte, score float64) []byte {
+	switch {
+	case math.IsInf(score, 1):
+		return append(b, "inf"...)
+	case math.IsInf(score, -1):
+		return append(b, "-inf"...)
+	}
+	return strconv.AppendFloat(b, score, 'g', 17, 64)
+}
+
+// command writes a command after those that are collected.
+func (w *writer) command(args ...any) {
+	w.endBatch()
+	w.begin(len(args))
+	w.buf = appendArgs(w.buf, args...)
+}
+
+// add adds an element, of some arguments, to a command with the arguments head before
+// all elements, and tail after them. Equal ones of subsequent elements share a command.
+func (w *writer) add(head []any, element []any, tail ...any) {
+	b := &w.batch
+	b.next = appendArgs(b.next[:0], head...)
+	at := len(b.next)
+	b.next = appendArgs(b.next, tail...)
+	if b.elements == batchElements || len(b.body) >= batchBytes || !bytes.Equal(b.head, b.next[:at]) || !bytes.Equal(b.tail, b.next[at:]) {
+		w.endBatch()
+		b.head, b.tail = append(b.head[:0], b.next[:at]...), append(b.tail[:0], b.next[at:]...)
+		b.args = len(head) + len(tail)
+	}
+	b.body = appendArgs(b.body, element...)
+	b.args += len(element)
+	b.elements++
+}
+
+// endBatch writes the command that collects elements.
+func (w *writer) endBatch() {
+	b := &w.batch
+	if b.elements == 0 {
+		return
+	}
+	w.begin(b.args)
+	w.buf = append(append(append(w.buf, b.head...), b.body...), b.tail...)
+	b.head, b.body, b.tail, b.args, b.elements = b.head[:0], b.body[:0], b.tail[:0], 0, 0
+}
+
+// effect writes an effect, or holds it.
+func (w *writer) effect(x *keyspace.Effect) {
+	if w.hold(x) {
+		return
+	}
+	w.settle(x)
+	switch x.Change {
+	case keyspace.ChangeFlush:
+		w.flushed = append(w.flushed, x.DB)
+	case keyspace.ChangeSwap:
+		w.db = anyDB
+		w.command("SWAPDB", int64(x.DB), int64(x.Other))
+	default:
+		if w.db = x.DB; w.db == keyspace.InternalDB {
+			w.db = anyDB
+			w.library(x)
+		} else {
+			w.key(x)
+		}
+	}
+	w.endBatch()
+}
+
+// hold holds an effect that is only a string or a deadline, and reports whether it is.
+func (w *writer) hold(x *keyspace.Effect) bool {
+	if x.Change != keyspace.ChangeKey || x.DB == keyspace.InternalDB || x.Whole() {
+		return false
+	}
+	var only keyspace.Operation
+	n := 0
+	for op := range x.Operations {
+		only = *op
+		if n++; n > 1 {
+			return false
+		}
+	}
+	h := &w.held
+	if n == 1 && only.Code == keyspace.OpDeadline {
+		if !h.any || h.effect.DB != x.DB || !bytes.Equal(h.effect.Key, x.Key) {
+			w.settle(x)
+			*h = held{any: true, effect: *x}
+		}
+		h.timed, h.deadline = true, only.N
+		return true
+	}
+	if n == 1 && only.Code == keyspace.OpString {
+		w.settle(x)
+		*h = held{any: true, effect: *x, set: true, text: only.Text}
+		return true
+	}
+	return false
+}
+
+// settle writes what was held before effect x, nil for the end.
+func (w *writer) settle(x *keyspace.Effect) {
+	if h := w.held; h.any {
+		w.held = held{}
+		w.db = h.effect.DB
+		switch {
+		case !h.set:
+		case h.effect.Volatile && !h.timed:
+			w.command("SET", h.effect.Key, h.text, "KEEPTTL")
+		default:
+			w.command("SET", h.effect.Key, h.text)
+		}
+		if h.timed && (!h.set || h.deadline != 0) {
+			w.deadline(h.effect.Key, h.deadline)
+		}
+	}
+	if len(w.flushed) > 0 && (x == nil || x.Change != keyspace.ChangeFlush) {
+		w.flushDatabases()
+	}
+}
+
+// flushDatabases writes the flushes of the last effects.
+func (w *writer) flushDatabases() {
+	seen := map[int]bool{}
+	for _, db := range w.flushed {
+		if db != keyspace.InternalDB {
+			seen[db] = true
+		}
+	}
+	all := len(seen) == w.databases
+	if w.db = anyDB; all {
+		w.command("FLUSHALL")
+	}
+	for _, db := range w.flushed {
+		switch {
+		case db == keyspace.InternalDB:
+			w.db = anyDB
+			w.command("FUNCTION", "FLUSH")
+		case !all:
+			w.db = db
+			w.command("FLUSHDB")
+		}
+	}
+	w.flushed = w.flushed[:0]
+}
+
+// deadline writes the deadline of a key, 0 for none.
+func (w *writer) deadline(key []byte, ms int64) {
+	if ms == 0 {
+		w.command("PERSIST", key)
+	} else {
+		w.command("PEXPIREAT", key, ms)
+	}
+}
+
+// library writes a change of a library of functions, which is a string that has its
+// name as key.
+func (w *writer) library(x *keyspace.Effect) {
+	var code []byte
+	for op := range x.Operations {
+		switch op.Code {
+		case keyspace.OpDelete:
+			w.command("FUNCTION", "DELETE", x.Key)
+			return
+		case keyspace.OpString, keyspace.OpWrite:
+			code = append(code[:op.N], op.Text...)
+		}
+	}
+	w.command("FUNCTION", "LOAD", "REPLACE", code)
+}
+
+// key writes the operations on a key.
+func (w *writer) key(x *keyspace.Effect) {
+	whole, deadline := x.Whole(), int64(0)
+	if whole && x.Existed && x.Kind != keyspace.KindString {
+		w.command("DEL", x.Key)
+	}
+	if whole && x.Kind == keyspace.KindStream {
+		deadline = w.wholeStream(x)
+	}
+	for op := range x.Operations {
+		switch op.Code {
+		case keyspace.OpNew:
+		case keyspace.OpDelete:
+			w.command("DEL", x.Key)
+		case keyspace.OpDeadline:
+			if whole { // it comes before the elements
+				deadline = op.N
+			} else {
+				w.deadline(x.Key, op.N)
+			}
+		case keyspace.OpString:
+			if !whole && x.Volatile {
+				w.command("SET", x.Key, op.Text, "KEEPTTL")
+			} else {
+				w.command("SET", x.Key, op.Text)
+			}
+		case keyspace.OpWrite:
+			w.command("SETRANGE", x.Key, op.N, op.Text)
+		default:
+			w.change(x, op)
+		}
+		if w.stopped {
+			return
+		}
+	}
+	if deadline != 0 {
+		w.deadline(x.Key, deadline)
+	}
+}
+
+// change writes an operation on a collection.
+func (w *writer) change(x *keyspace.Effect, op *keyspace.Operation) {
+	switch x.Kind {
+	case keyspace.KindList:
+		w.list(x.Key, op)
+	case keyspace.KindHash:
+		if op.Code == keyspace.OpPut {
+			w.add([]any{"HSET", x.Key}, []any{op.Text, op.Value})
+		} else {
+			w.add([]any{"HDEL", x.Key}, []any{op.Text})
+		}
+	case keyspace.KindSet:
+		if op.Code == keyspace.OpPut {
+			w.add([]any{"SADD", x.Key}, []any{op.Text})
+		} else {
+			w.add([]any{"SREM", x.Key}, []any{op.Text})
+		}
+	case keyspace.KindZset:
+		if op.Code == keyspace.OpPut {
+			w.add([]any{"ZADD", x.Key}, []any{op.Score, op.Text})
+		} else {
+			w.add([]any{"ZREM", x.Key}, []any{op.Text})
+		}
+	case keyspace.KindStream:
+		w.stream(x.Key, op)
+	default:
+		panic("BUG: an operation on elements of a string")
+	}
+}
+
+// list writes an operation on a list.
+func (w *writer) list(key []byte, op *keyspace.Operation) {
+	switch op.Code {
+	case keyspace.OpFront:
+		w.add([]any{"LPUSH", key}, []any{op.Text})
+	case keyspace.OpBack:
+		w.add([]any{"RPUSH", key}, []any{op.Text})
+	case keyspace.OpPopFront:
+		w.command("LPOP", key)
+	case keyspace.OpPopBack:
+		w.command("RPOP", key)
+	case keyspace.OpIndex:
+		w.command("LSET", key, op.N, op.Text)
+	case keyspace.OpMatching:
+		w.command("LREM", key, op.N, op.Text)
+	case keyspace.OpRemoveRange:
+		if op.N == 0 {
+			w.command("LTRIM", key, op.M, "-1")
+		} else {
+			w.command("LTRIM", key, "0", op.N-1)
+		}
+	case keyspace.OpInsert:
+		switch {
+		case op.N == 0:
+			w.add([]any{"LPUSH", key}, []any{op.Text})
+		case op.AtEnd:
+			w.add([]any{"RPUSH", key}, []any{op.Text})
+		case op.Before:
+			w.command("LINSERT", key, "BEFORE", op.Pivot, op.Text)
+		default:
+			w.command("LINSERT", key, "AFTER", op.Pivot, op.Text)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package replication
+
+import (
+	"slices"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// stream writes an operation on a stream.
+func (w *writer) stream(key []byte, op *keyspace.Operation) {
+	switch op.Code {
+	case keyspace.OpPut:
+		w.entry(key, op.ID, op.Fields)
+	case keyspace.OpRemove:
+		w.add([]any{"XDEL", key}, []any{op.ID})
+	case keyspace.OpRemoveRange:
+		w.trim(key, op.ID)
+	case keyspace.OpID:
+		w.command("XSETID", key, op.ID, "ENTRIESADDED", op.N, "MAXDELETEDID", op.MaxDeleted)
+	case keyspace.OpGroup:
+		w.group, w.newGroup = op.Text, op.New
+	case keyspace.OpDelivered:
+		if w.newGroup {
+			w.command("XGROUP", "CREATE", key, w.group, op.ID, "ENTRIESREAD", op.N)
+			w.newGroup = false
+		} else {
+			w.command("XGROUP", "SETID", key, w.group, op.ID, "ENTRIESREAD", op.N)
+		}
+	case keyspace.OpRemoveGroup:
+		w.command("XGROUP", "DESTROY", key, w.group)
+	case keyspace.OpConsumer:
+		w.consumer = op.Text
+		if op.New {
+			w.command("XGROUP", "CREATECONSUMER", key, w.group, w.consumer)
+		}
+	case keyspace.OpRemoveConsumer:
+		w.command("XGROUP", "DELCONSUMER", key, w.group, w.consumer)
+	case keyspace.OpDeliver:
+		w.claim(key, op.ID, op.N, op.M)
+	case keyspace.OpAcknowledge:
+		w.add([]any{"XACK", key, w.group}, []any{op.ID})
+	}
+}
+
+// entry writes the addition of an entry, whose fields alternate with values.
+func (w *writer) entry(key []byte, id keyspace.StreamID, fields [][]byte) {
+	w.endBatch()
+	w.begin(3 + len(fields))
+	w.buf = appendArgs(w.buf, "XADD", key, id)
+	for _, b := range fields {
+		w.buf = appendBulk(w.buf, b)
+	}
+}
+
+// trim writes the removal of all entries before an ID, or of all if it is 0-0.
+func (w *writer) trim(key []byte, first keyspace.StreamID) {
+	if first.IsZero() {
+		w.command("XTRIM", key, "MAXLEN", "0")
+	} else {
+		w.command("XTRIM", key, "MINID", first)
+	}
+}
+
+// claim writes that an entry, which must exist, is pending with the consumer.
+func (w *writer) claim(key []byte, id keyspace.StreamID, time, count int64) {
+	w.add([]any{"XCLAIM", key, w.group, w.consumer, "0"}, []any{id}, "TIME", time, "RETRYCOUNT", count, "FORCE", "JUSTID")
+}
+
+// wholeStream writes commands that create a stream, and returns its deadline.
+//
+// XCLAIM makes only entries pending that exist. So entries that are pending but no
+// longer in the stream are added, and removed again at the end: those before the first
+// entry of the stream by trimming, which does not change the highest deleted ID.
+func (w *writer) wholeStream(x *keyspace.Effect) (deadline int64) {
+	s, deadline := x.Stream()
+	gone := missing(s)
+	if s.Len() == 0 && len(gone) == 0 {
+		w.emptyStream(x.Key, s)
+	}
+	added := int64(s.Len() + len(gone))
+	last := keyspace.StreamID{}
+	rest := gone
+	placeholder := [][]byte{{}, {}}
+	var fields [][]byte
+	for e := range s.Ascend(keyspace.StreamID{}, keyspace.MaxStreamID()) {
+		for ; len(rest) > 0 && rest[0].Less(e.ID); rest = rest[1:] {
+			w.entry(x.Key, rest[0], placeholder)
+		}
+		fields = fields[:0]
+		for field, value := range e.Pairs {
+			fields = append(fields, field, value)
+		}
+		w.entry(x.Key, e.ID, fields)
+		last = e.ID
+		if w.stopped {
+			return 0
+		}
+	}
+	for _, id := range rest {
+		w.entry(x.Key, id, placeholder)
+		last = id
+	}
+	for i, g := range s.Groups() {
+		w.wholeGroup(x.Key, g, i == 0 && s.Len() == 0 && len(gone) == 0)
+		if w.stopped {
+			return 0
+		}
+	}
+	maxDeleted := w.removeMissing(x.Key, s, gone)
+	if last != s.LastID() || added != s.Added() || maxDeleted != s.MaxDeletedID() {
+		w.command("XSETID", x.Key, s.LastID(), "ENTRIESADDED", s.Added(), "MAXDELETEDID", s.MaxDeletedID())
+	}
+	return deadline
+}
+
+// missing returns the IDs of pending entries that are not in the stream, sorted.
+func missing(s *keyspace.Stream) (ids []keyspace.StreamID) {
+	for _, g := range s.Groups() {
+		for p := range g.Ascend(keyspace.StreamID{}) {
+			if !s.Has(p.ID) {
+				ids = append(ids, p.ID)
+			}
+		}
+	}
+	slices.SortFunc(ids, keyspace.StreamID.Compare)
+	return slices.Compact(ids)
+}
+
+// emptyStream creates a stream that has never had an entry if it has no groups: the
+// first group creates it otherwise.
+func (w *writer) emptyStream(key []byte, s *keyspace.Stream) {
+	if len(s.Groups()) == 0 {
+		w.command("XGROUP", "CREATE", key, "", keyspace.StreamID{}, "MKSTREAM")
+		w.command("XGROUP", "DESTROY", key, "")
+	}
+}
+
+// wholeGroup creates a group with its consumers and pending entries.
+func (w *writer) wholeGroup(key []byte, g *keyspace.Group, create bool) {
+	w.group = []byte(g.Name())
+	args := []any{"XGROUP", "CREATE", key, w.group, g.LastID()}
+	if create {
+		args = append(args, "MKSTREAM")
+	}
+	w.command(append(args, "ENTRIESREAD", g.Read())...)
+	for _, c := range g.Consumers() {
+		w.consumer = []byte(c.Name())
+		w.command("XGROUP", "CREATECONSUMER", key, w.group, w.consumer)
+		for p := range g.AscendOf(c, keyspace.StreamID{}) {
+			w.claim(key, p.ID, p.Time, p.Count)
+			if w.stopped {
+				return
+			}
+		}
+	}
+}
+
+// removeMissing removes entries that were added because they are pending, and returns
+// the highest deleted ID of the stream then.
+func (w *writer) removeMissing(key []byte, s *keyspace.Stream, gone []keyspace.StreamID) (maxDeleted keyspace.StreamID) {
+	first := s.FirstID()
+	if len(gone) > 0 && (s.Len() == 0 || gone[0].Less(first)) {
+		w.trim(key, first)
+	}
+	for _, id := range gone {
+		if s.Len() > 0 && first.Less(id) {
+			w.add([]any{"XDEL", key}, []any{id})
+			maxDeleted = id
+		}
+	}
+	return maxDeleted
+}
