@@ -283,7 +283,7 @@ func (f *followed) compare() {
 			kind := fmt.Sprint(f.same(db, key, 0, "TYPE", key))
 			f.same(db, key, 0, "PEXPIRETIME", key)
 			words := read[kind]
-			group := map[string]int{"set": 1, "hash": 2}[kind]
+			group := map[string]int{"set": 1, "hash": 2, "zset": -1}[kind]
 			f.same(db, key, group, slices.Concat(words[:1], []string{key}, words[1:])...)
 			if kind == "stream" {
 				f.same(db, key, 0, "XINFO", "STREAM", key, "FULL", "COUNT", "0")
@@ -291,14 +291,18 @@ func (f *followed) compare() {
 			f.compared++
 		}
 	}
-	f.same(0, "", 1, "FUNCTION", "LIST", "WITHCODE")
+	ours, theirs := f.both("FUNCTION", "LIST", "WITHCODE")
+	if got, want := libraries(ours), libraries(theirs); got != want {
+		f.fail(fmt.Sprintf("FUNCTION LIST:\nredis:\n%s\nzsetd:\n%s", clipped(want), clipped(got)), "")
+	}
 	if e := f.srv.TakeEffects(false); e != nil {
 		f.t.Error("reading has effects")
 	}
 }
 
-// same compares the replies to a command, as groups of elements in any order if group
-// is not 0, and returns that of zsetd.
+// same compares the replies to a command, and returns that of zsetd. They are groups
+// of elements in any order if group is positive, and members with scores if it is
+// negative.
 func (f *followed) same(db int, key string, group int, argv ...string) any {
 	ours, theirs := f.both(argv...)
 	got, want := canonical(ours, group), canonical(theirs, group)
@@ -322,7 +326,28 @@ func canonical(v any, group int) string {
 		}
 		return fmt.Sprint(withoutTimes(v))
 	}
+	if ok && group < 0 { // scores; the sign of zero depends on the encoding in Redis
+		for i := 1; i < len(list); i += 2 {
+			if list[i] == "-0" {
+				list[i] = "0"
+			}
+		}
+	}
 	return fmt.Sprint(v)
+}
+
+// libraries returns a reply to FUNCTION LIST as text. The libraries, and the functions of
+// each, are in the order of a hash table.
+func libraries(v any) string {
+	list, _ := v.([]any)
+	var all []string
+	for _, library := range list {
+		leaves := transcript.Leaves(nil, library)
+		sort.Strings(leaves)
+		all = append(all, strings.Join(leaves, " "))
+	}
+	sort.Strings(all)
+	return strings.Join(all, "\n")
 }
 
 // sorted returns groups of elements as text, sorted.
