@@ -25,6 +25,7 @@
 //	internal/transport    listeners, TLS, the two transports
 //	internal/engine       the lock, turns, commit, dispatch, sessions
 //	internal/persist      the keeper of the data file: checkpoints, rewrites, backups
+//	internal/replication  the changes of the data as commands for replicas
 //	internal/acl          users, rules, and the check of a command
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors

@@ -27,7 +27,8 @@
 // After [Keyspace.Record] the values that are opened for writing record their
 // changes in a journal. [Keyspace.TakeJournal] returns it in constant time. A data
 // file contains journals and whole values ([DB.Pin]); a [Builder] reconstructs
-// values from both. journal.go specifies the format.
+// values from both. journal.go specifies the format. [Keyspace.Follow] begins a list of
+// the same changes for another reader, such as replicas; see follow.go.
 //
 // [Keyspace.Snapshot] reads all keys as of one instant, in pieces, while the keyspace
 // goes on changing: it copies a value before the first change. snapshot.go has the

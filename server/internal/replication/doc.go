@@ -1,8 +1,8 @@
 // Package replication turns the changes of a keyspace into commands of Redis, which
 // a primary sends to its replicas.
 //
-// The source is the list of effects of the keyspace ([keyspace.Effects]): what
-// happened to each key, and not the commands of clients. So expired keys, results of
+// The source is the list of effects of the keyspace ([keyspace.Effects]), the changes
+// of each key. Commands of clients are not repeated: so expired keys, results of
 // scripts and random choices are the same on a replica, and a command that has no
 // counterpart in Redis reaches replicas by its result. A [Translator] writes
 // the effects as RESP arrays of bulk strings, each set of effects as one transaction.
@@ -15,9 +15,9 @@
 //   - the highest ID deleted from a stream if it goes back to 0-0, which is the case
 //     after XTRIM with ACKED or DELREF, and if an entry is pending that was removed by
 //     them: XSETID cannot express that;
-//   - encodings, access times and counters.
+//   - encodings and access times, and the sign of a score of zero, which the compact
+//     encoding of Redis does not have.
 //
-// Which commands are needed limits the version of the replica: streams with their counters
-// and functions need Redis 7.0, and trimming by ID and the creation of consumers 6.2.
-// Everything else is understood by Redis 6.0.
+// Streams with their counters, and functions, need a replica of version 7.0; trimming
+// streams by ID and creating consumers 6.2; all other commands 6.0.
 package replication

@@ -1,0 +1,209 @@
+package keyspace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/zset"
+)
+
+// described returns effects as text.
+func described(e *Effects) string {
+	if e == nil {
+		return ""
+	}
+	var b strings.Builder
+	for x := range e.All {
+		switch x.Change {
+		case ChangeFlush:
+			fmt.Fprintf(&b, "flush %d;", x.DB)
+			continue
+		case ChangeSwap:
+			fmt.Fprintf(&b, "swap %d %d;", x.DB, x.Other)
+			continue
+		}
+		fmt.Fprintf(&b, "%d %s", x.DB, x.Key)
+		for op := range x.Operations {
+			fmt.Fprintf(&b, " %c%s", op.Code, op.Text)
+		}
+		b.WriteByte(';')
+	}
+	return b.String()
+}
+
+// records returns the number of records in a journal.
+func records(t *testing.T, j *Journal) (n int) {
+	t.Helper()
+	if j == nil {
+		return 0
+	}
+	for chunk := range j.Chunks {
+		for len(chunk) > 0 {
+			var err error
+			if _, chunk, err = NextRecord(chunk); err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+	}
+	return n
+}
+
+func TestFollow(t *testing.T) {
+	ks := New(2, Hooks{})
+	set := func(key string) { ks.DB(0).AddString([]byte(key), []byte("v"), false) }
+	want := func(effects string) {
+		t.Helper()
+		if got := described(ks.TakeEffects()); got != effects {
+			t.Errorf("effects %q, want %q", got, effects)
+		}
+	}
+	wantRecords := func(n int) {
+		t.Helper()
+		if got := records(t, ks.TakeJournal()); got != n {
+			t.Errorf("%d records, want %d", got, n)
+		}
+	}
+	set("a")
+	want("")
+	ks.Follow(true)
+	if !ks.Following() || ks.Recording() {
+		t.Error("the state after Follow")
+	}
+	before := ks.Sequence()
+	set("b")
+	ks.Seal()
+	if ks.Sequence() != before || ks.Recorded() != 0 || ks.EffectBytes() == 0 {
+		t.Errorf("only followed: sequence %d, was %d; %d bytes recorded, %d of effects", ks.Sequence(), before, ks.Recorded(), ks.EffectBytes())
+	}
+	if ks.TakeJournal() != nil {
+		t.Error("a journal without Record")
+	}
+	// Neither reader takes what belongs to the other.
+	ks.Record(true)
+	set("c")
+	wantRecords(1)
+	set("d")
+	want("0 b N Sv;0 c N Sv;0 d N Sv;")
+	if ks.EffectBytes() != 0 {
+		t.Errorf("%d bytes of effects after they were taken", ks.EffectBytes())
+	}
+	want("")
+	wantRecords(1)
+	set("e")
+	ks.Record(false)
+	if ks.Recording() || !ks.Following() || ks.Sequence() == before {
+		t.Error("the state after Record(false)")
+	}
+	set("f")
+	ks.Record(true)
+	wantRecords(0)
+	set("g")
+	ks.Follow(true)
+	want("0 e N Sv;0 f N Sv;0 g N Sv;")
+	set("h")
+	ks.Follow(false)
+	if ks.Following() || ks.TakeEffects() != nil || ks.EffectBytes() != 0 {
+		t.Error("effects after Follow(false)")
+	}
+	set("i")
+	wantRecords(3)
+	ks.Follow(true)
+	set("j")
+	ks.Swap(0, 1)
+	ks.Swap(1, 1)
+	ks.DB(1).Clear()
+	set("k")
+	want("swap 0 1;flush 1;0 k N Sv;") // j was not sealed when its database was cleared
+	ks.Record(false)
+	ks.Follow(false)
+	if ks.rec != nil {
+		t.Error("a recorder without a reader")
+	}
+	ks.Follow(true)
+	set("l")
+	ks.Adopt(New(2, Hooks{}))
+	set("m")
+	e := ks.TakeEffects()
+	if got := described(e); !e.Replaced() || got != "0 m N Sv;" {
+		t.Errorf("after Adopt: %q, %v", got, e.Replaced())
+	}
+	set("n")
+	if ks.TakeEffects().Replaced() {
+		t.Error("the contents are replaced twice")
+	}
+}
+
+// The journal of the file is valid while there is a follower, too: values that it
+// makes the recorder write as a whole are the same.
+func TestFollowedJournal(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	ks := New(1, Hooks{})
+	ks.Record(true)
+	ks.Follow(true)
+	db := ks.DB(0)
+	l := db.Add([]byte("l"), new(List)).Value().(*List)
+	z := db.Add([]byte("z"), new(zset.Set)).Value().(*zset.Set)
+	limits := DefaultLimits()
+	builders := map[string]*Builder{"l": {Limits: &limits}, "z": {Limits: &limits}}
+	for range 3000 {
+		l = db.Edit([]byte("l")).Value().(*List)
+		z = db.Edit([]byte("z")).Value().(*zset.Set)
+		for range r.IntN(4) {
+			text := fmt.Appendf(nil, "%d", r.IntN(4))
+			switch n := l.Len(); r.IntN(9) {
+			case 0:
+				l.Insert(r.IntN(n+1), text)
+			case 1:
+				if n > 0 {
+					i := r.IntN(n)
+					l.Delete(i, r.IntN(n-i)+1)
+				}
+			case 2:
+				if n > 0 {
+					l.PopBack()
+				}
+			case 3:
+				z.Clear()
+			case 4, 5:
+				z.Add(string(text), r.Float64())
+			case 6:
+				l.PushFront(text)
+			default:
+				l.PushBack(text)
+			}
+		}
+		l.PushBack([]byte("last")) // no collection is empty
+		z.Add("last", 1)
+		if r.IntN(10) > 0 {
+			continue
+		}
+		ks.TakeEffects()
+		for chunk := range ks.TakeJournal().Chunks {
+			for len(chunk) > 0 {
+				record, rest, err := NextRecord(chunk)
+				if err != nil {
+					t.Fatal(err)
+				}
+				chunk = rest
+				if err := builders[string(record.Key)].Apply(record.Operations); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for key, value := range map[string]any{"l": l, "z": z} {
+			var got, want valueWriter
+			v := builders[key].value
+			if key == "z" {
+				builders[key].load()
+			}
+			got.value(v, 0)
+			want.value(value, 0)
+			if string(got.buf) != string(want.buf) {
+				t.Fatalf("%s is %q, want %q", key, got.buf, want.buf)
+			}
+		}
+	}
+}
