@@ -137,9 +137,30 @@ func (f *followed) run() {
 			argv = append(argv, strconv.Itoa(i*i))
 		}
 		f.do(argv...)
+	case n < 37:
+		f.pendingDeleted("x"+strconv.Itoa(f.r.IntN(4)), "x"+strconv.Itoa(f.r.IntN(4)))
 	default:
 		f.command()
 	}
+}
+
+// pendingDeleted deletes entries of a stream that are pending, and copies the stream.
+func (f *followed) pendingDeleted(key, copied string) {
+	f.do("XGROUP", "CREATE", key, "g", "0", "MKSTREAM")
+	var ids []string
+	for range 1 + f.r.IntN(6) {
+		f.g.id++
+		ids = append(ids, strconv.Itoa(f.g.id)+"-1")
+		f.do("XADD", key, ids[len(ids)-1], "f", "v")
+	}
+	f.do("XREADGROUP", "GROUP", "g", "c", "STREAMS", key, ">")
+	for range f.r.IntN(4) {
+		f.do("XDEL", key, ids[f.r.IntN(len(ids))])
+	}
+	if f.r.IntN(2) == 0 {
+		f.do("XTRIM", key, "MAXLEN", strconv.Itoa(f.r.IntN(4)))
+	}
+	f.do("COPY", key, copied, "REPLACE")
 }
 
 func (f *followed) command() {

@@ -16,7 +16,7 @@ func (w *writer) stream(key []byte, op *keyspace.Operation) {
 	case keyspace.OpRemoveRange:
 		w.trim(key, op.ID)
 	case keyspace.OpID:
-		w.command("XSETID", key, op.ID, "ENTRIESADDED", op.N, "MAXDELETEDID", op.MaxDeleted)
+		w.setID(key, op.ID, op.N, op.MaxDeleted)
 	case keyspace.OpGroup:
 		w.group, w.newGroup = op.Text, op.New
 	case keyspace.OpDelivered:
@@ -50,6 +50,17 @@ func (w *writer) entry(key []byte, id keyspace.StreamID, fields [][]byte) {
 	for _, b := range fields {
 		w.buf = appendBulk(w.buf, b)
 	}
+}
+
+// setID writes the last ID, the number of entries added and the highest deleted ID. XSETID
+// may set the first below the last, but not in one command.
+func (w *writer) setID(key []byte, last keyspace.StreamID, added int64, maxDeleted keyspace.StreamID) {
+	if last.Less(maxDeleted) {
+		w.command("XSETID", key, maxDeleted, "MAXDELETEDID", maxDeleted)
+		w.command("XSETID", key, last, "ENTRIESADDED", added)
+		return
+	}
+	w.command("XSETID", key, last, "ENTRIESADDED", added, "MAXDELETEDID", maxDeleted)
 }
 
 // trim writes the removal of all entries before an ID, or of all if it is 0-0.
@@ -108,7 +119,7 @@ func (w *writer) wholeStream(x *keyspace.Effect) (deadline int64) {
 	}
 	maxDeleted := w.removeMissing(x.Key, s, gone)
 	if last != s.LastID() || added != s.Added() || maxDeleted != s.MaxDeletedID() {
-		w.command("XSETID", x.Key, s.LastID(), "ENTRIESADDED", s.Added(), "MAXDELETEDID", s.MaxDeletedID())
+		w.setID(x.Key, s.LastID(), s.Added(), s.MaxDeletedID())
 	}
 	return deadline
 }

@@ -53,6 +53,11 @@ func TestStreams(t *testing.T) {
 	edit().Delete(id(6))
 	edit().SetID(id(9), 20, id(6))
 	s.want(t, "MULTI", "XDEL k 6-1", "XSETID k 9-1 ENTRIESADDED 20 MAXDELETEDID 6-1", "EXEC")
+	db.Put([]byte("low"), edit().Clone(), false)
+	db.Edit([]byte("low")).Value().(*keyspace.Stream).EditGroup([]byte("g")).Acknowledge(id(6))
+	s.take(t)
+	db.Edit([]byte("low")).Value().(*keyspace.Stream).SetID(id(5), 20, id(6))
+	s.want(t, "MULTI", "XSETID low 6-1 MAXDELETEDID 6-1", "XSETID low 5-1 ENTRIESADDED 20", "EXEC")
 	db.Put([]byte("copy"), edit().Clone(), false)
 	s.want(t, "MULTI", "XADD copy 4-1 f v", `XADD copy 6-1 "" ""`, "XGROUP CREATE copy g 6-1 ENTRIESREAD 6", "XGROUP CREATECONSUMER copy g c",
 		"XCLAIM copy g c 0 6-1 TIME 3001 RETRYCOUNT 2 FORCE JUSTID", "XGROUP CREATE copy h 0-0 ENTRIESREAD -1", "XGROUP CREATECONSUMER copy h d",
