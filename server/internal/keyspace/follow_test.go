@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zsetd/zsetd/zset"
@@ -205,5 +206,71 @@ func TestFollowedJournal(t *testing.T) {
 				t.Fatalf("%s is %q, want %q", key, got.buf, want.buf)
 			}
 		}
+	}
+}
+
+// Both readers encode the same pinned values, at the same time and while the keyspace
+// changes. The race detector tells whether they may.
+func TestPinnedForBoth(t *testing.T) {
+	ks := New(1, Hooks{})
+	ks.Record(true)
+	ks.Follow(true)
+	db := ks.DB(0)
+	const n = 2 * pinAt
+	l, set, h, z, x := new(List), new(Set), new(Hash), new(zset.Set), new(Stream)
+	for i := range n {
+		b := fmt.Appendf(nil, "m%d", i)
+		l.PushBack(b)
+		set.Add(&ks.Limits, MemberOf(b))
+		h.Set(b, b, &ks.Limits)
+		z.Add(string(b), float64(i))
+		x.Add(StreamID{uint64(i), 1}, [][]byte{b, b}, &ks.Limits)
+	}
+	g := x.AddGroup([]byte("g"), StreamID{}, 0)
+	g.ReadNext(g.AddConsumer([]byte("c"), 1), n, 1, true, func(StreamEntry) {})
+	for i, v := range []any{l, set, h, z, x} {
+		db.Add([]byte{byte('a' + i)}, v)
+	}
+	db.AddString([]byte("s"), make([]byte, 2*pinBytes), false)
+	journal, effects := ks.TakeJournal(), ks.TakeEffects()
+	var running sync.WaitGroup
+	bytes, operations := 0, 0
+	running.Go(func() {
+		for chunk := range journal.Chunks {
+			bytes += len(chunk)
+		}
+	})
+	running.Go(func() {
+		for e := range effects.All {
+			if e.Kind == KindStream {
+				s, _ := e.Stream()
+				for range s.Ascend(StreamID{}, MaxStreamID()) {
+					operations++
+				}
+				for range s.Groups()[0].AscendOf(s.Groups()[0].Consumers()[0], StreamID{}) {
+					operations++
+				}
+			}
+			for op := range e.Operations {
+				if op.Code != OpNew {
+					operations++
+				}
+			}
+		}
+	})
+	for i := range n {
+		b := fmt.Appendf(nil, "m%d", i)
+		db.Edit([]byte("a")).Value().(*List).PopFront()
+		db.Edit([]byte("b")).Value().(*Set).Remove(MemberOf(b))
+		db.Edit([]byte("c")).Value().(*Hash).Delete(b)
+		db.Edit([]byte("d")).Value().(*zset.Set).Remove(string(b))
+		db.Edit([]byte("e")).Value().(*Stream).EditGroup([]byte("g")).Acknowledge(StreamID{uint64(i), 1})
+		db.Edit([]byte("e")).Value().(*Stream).Delete(StreamID{uint64(i), 1})
+		db.AppendString(db.Edit([]byte("s")), b)
+		ks.Seal()
+	}
+	running.Wait()
+	if want := 6*n + 1; operations != want || bytes < 2*pinBytes {
+		t.Errorf("%d operations, want %d; a journal of %d bytes", operations, want, bytes)
 	}
 }
