@@ -157,6 +157,10 @@ func (f *followed) pendingDeleted(key, copied string) {
 	for range f.r.IntN(4) {
 		f.do("XDEL", key, ids[f.r.IntN(len(ids))])
 	}
+	if n := f.r.IntN(9); n < 3 { // with a highest deleted ID, which XSETID can restore
+		f.do("XDEL", key, ids[0])
+		f.do("XTRIM", key, "MAXLEN", strconv.Itoa(n), f.g.pick("DELREF", "ACKED"))
+	}
 	if f.r.IntN(2) == 0 {
 		f.do("XTRIM", key, "MAXLEN", strconv.Itoa(f.r.IntN(4)))
 	}
