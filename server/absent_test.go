@@ -20,8 +20,8 @@ type Absent struct {
 func AbsentCommands() []Absent {
 	const noReplicas, oneNode = "there are no replicas", "a cluster has one node, with all slots"
 	return []Absent{
-		{"7.0", "server", "FAILOVER PSYNC SYNC REPLCONF",
-			noReplicas + "; in place of `redis-cli --rdb` there is `zsetd export --format rdb`"},
+		{"7.0", "server", "FAILOVER",
+			"replicas are not promoted yet"},
 		{"7.2", "generic", "WAITAOF",
 			"with `appendfsync always` each reply to a write has waited for the disk; otherwise SAVE brings everything there"},
 		{"8.0", "modules", "VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VREM VSETATTR VSIM",

@@ -198,19 +198,21 @@ func (f *followed) do(argv ...string) []byte {
 
 // send sends the effects so far.
 func (f *followed) send(sweep bool) {
-	e := f.srv.TakeEffects(sweep)
-	if e == nil {
+	effects := f.srv.TakeEffects(sweep)
+	if effects == nil {
 		return
-	}
-	if e.Replaced() {
-		f.t.Fatal("effects are lost")
 	}
 	const marker = "end of the effects"
 	var all []byte
-	f.tr.Commands(e, func(chunk []byte) bool {
-		all = append(all, chunk...)
-		return true
-	})
+	for _, e := range effects {
+		if e.Replaced() {
+			f.t.Fatal("effects are lost")
+		}
+		f.tr.Commands(e, func(chunk []byte) bool {
+			all = append(all, chunk...)
+			return true
+		})
+	}
 	f.sent += len(all)
 	f.ask(transcript.AppendCommand(all, []string{"ECHO", marker}), func(v any) bool {
 		if err := errorIn(v); err != "" {

@@ -168,19 +168,36 @@ func (srv *Server) Digest() (sum string, soon bool) {
 	return all.String(), srv.engine.Keys.Head() < srv.engine.Clock().UnixMilli()+60_000
 }
 
-// Follow begins the list of effects.
-func (srv *Server) Follow() { srv.engine.Locked(func() { srv.engine.Keys.Follow(true) }) }
+// collector is a replication that keeps the effects of turns.
+type collector struct {
+	engine.Replication
+	effects []*keyspace.Effects
+}
 
-// TakeEffects returns the effects since it was last called, nil if there are none. With
-// sweep it first removes everything that has expired.
-func (srv *Server) TakeEffects(sweep bool) (e *keyspace.Effects) {
+// Feed keeps the effects of a turn.
+func (c *collector) Feed(e *keyspace.Effects) { c.effects = append(c.effects, e) }
+
+// Follow begins the list of effects.
+func (srv *Server) Follow() {
+	srv.engine.Locked(func() {
+		srv.engine.Replication = &collector{Replication: srv.engine.Replication}
+		srv.engine.Keys.Follow(true)
+	})
+}
+
+// TakeEffects returns the effects of each turn since it was last called. With sweep it
+// first removes everything that has expired.
+func (srv *Server) TakeEffects(sweep bool) (effects []*keyspace.Effects) {
 	srv.engine.Locked(func() {
 		if sweep {
 			srv.engine.Keys.Sweep(math.MaxInt)
 		}
-		e = srv.engine.Keys.TakeEffects()
 	})
-	return e
+	srv.engine.Locked(func() {
+		c := srv.engine.Replication.(*collector)
+		effects, c.effects = c.effects, nil
+	})
+	return effects
 }
 
 // Match is what matches glob patterns.

@@ -87,8 +87,8 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the keeper of the data file: the lock, sessions and commands are above it",
 		},
 		"server/internal/replication": {
-			"server/internal/keyspace -net -os -log/slog",
-			"effects become commands for replicas: the lock, sessions and connections are above it",
+			"protocol server/internal/config server/internal/engine server/internal/keyspace server/rdb",
+			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/config server/internal/keyspace server/internal/persist server/rdb server/internal/script zset " +
@@ -117,7 +117,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/internal/keyspace server/rdb " +
-				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/scripting server/internal/transport github.com/tidwall/redcon",
+				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/replication server/internal/scripting server/internal/transport github.com/tidwall/redcon",
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},

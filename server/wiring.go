@@ -4,6 +4,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/replication"
 	"github.com/zsetd/zsetd/server/internal/scripting"
 	"github.com/zsetd/zsetd/server/internal/transport"
 )
@@ -46,14 +47,16 @@ func families() [][]engine.Command {
 		admin.SaveCommands(),
 		admin.DebugCommands(),
 		admin.ModuleCommands(),
+		replication.Commands(),
 	}
 }
 
 // wiring returns the parts that every engine is made of: see parts.
 func wiring(o Options, t **transport.Transport) engine.Parts {
 	return engine.Parts{
-		Commands: families(),
-		Loaded:   scripting.LoadLibraries,
+		Commands:    families(),
+		Loaded:      scripting.LoadLibraries,
+		Replication: func(e *engine.Engine) engine.Replication { return replication.NewPrimary(e) },
 		Transport: func(e *engine.Engine) (engine.Transport, error) {
 			var err error
 			*t, err = transport.New(e, transport.Options{Listeners: o.Listeners, TLSListeners: o.TLSListeners})

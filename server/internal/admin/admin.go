@@ -49,7 +49,6 @@ func ServerCommands() []engine.Command {
 			Summary: "Receive all commands that the server runs",
 		}, Run: engine.Monitor, OfConnection: true},
 		replicaofRow(),
-		roleRow(),
 		{Facts: protocol.Facts{
 			Name: "shutdown", Arity: -1, Flags: "admin noscript loading stale no_multi allow_busy",
 			Group: "server", Since: "1.0.0",
@@ -71,21 +70,6 @@ func ServerCommands() []engine.Command {
 		}},
 		timeCommandRow(),
 	}
-}
-
-func roleRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "role", Arity: 1, Flags: "noscript loading stale fast",
-		Group: "server", Since: "2.8.12", Categories: "admin dangerous", Complexity: "O(1)",
-		Summary: "Always master, without replicas",
-	}, Run: role}
-}
-
-func role(c *engine.Call) {
-	c.Reply.Array(3)
-	c.Reply.BulkString("master")
-	c.Reply.Int(0)
-	c.Reply.Array(0)
 }
 
 func replicaofRow() engine.Command {

@@ -182,6 +182,7 @@ func configResetstatRow() engine.Command {
 
 func configResetstat(c *engine.Call) {
 	c.Engine.ResetStats()
+	c.Engine.Replication.ResetStats()
 	c.Reply.OK()
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -241,7 +242,10 @@ func infoMemory(srv *engine.Engine, t *engine.InfoText) {
 	t.Fixed("mem_fragmentation_ratio", engine.Ratio(m.RSS, m.used), 2)
 	t.Int("mem_fragmentation_bytes", m.RSS-m.used)
 	t.Int("mem_not_counted_for_evict", srv.MemoryState.Exempt)
-	t.Zeros("mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
+	buffers := srv.Replication.Status()
+	t.Int("mem_replication_backlog", buffers.BacklogSize)
+	t.Int("mem_total_replication_buffers", buffers.BacklogSize+buffers.OutputBytes)
+	t.Int("mem_clients_slaves", buffers.OutputBytes)
 	t.Int("mem_clients_normal", m.clients)
 	t.Zeros("mem_cluster_links", "mem_aof_buffer")
 	t.Text("mem_allocator", runtime.Version())
@@ -263,7 +267,10 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Fixed("instantaneous_input_repl_kbps", 0, 2)
 	t.Fixed("instantaneous_output_repl_kbps", 0, 2)
 	t.Int("rejected_connections", srv.Rejected.Load())
-	t.Zeros("sync_full", "sync_partial_ok", "sync_partial_err")
+	syncs := srv.Replication.Status()
+	t.Int("sync_full", syncs.FullSyncs)
+	t.Int("sync_partial_ok", syncs.PartialSyncs)
+	t.Int("sync_partial_err", syncs.PartialRefused)
 	t.Int("expired_keys", srv.ExpiredKeys)
 	t.Int("expired_subkeys", srv.ExpiredMembers)
 	t.Fixed("expired_stale_perc", 0, 2)
@@ -301,15 +308,25 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 }
 
 func infoReplication(srv *engine.Engine, t *engine.InfoText) {
+	now := srv.Replication.Status()
 	t.Title("Replication")
 	t.Text("role", "master")
-	t.Int("connected_slaves", 0)
+	t.Int("connected_slaves", int64(len(now.Replicas)))
+	if srv.Config.MinReplicas > 0 && srv.Config.MinReplicasMaxLag > 0 {
+		t.Int("min_slaves_good_slaves", int64(srv.Replication.GoodReplicas()))
+	}
+	for i, r := range now.Replicas {
+		t.Text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", r.Host, r.Port, r.State, r.Offset, r.Lag))
+	}
 	t.Text("master_failover_state", "no-failover")
 	t.Text("master_replid", srv.ReplID)
-	t.Text("master_replid2", strings.Repeat("0", 40))
-	t.Int("master_repl_offset", 0)
-	t.Int("second_repl_offset", -1)
-	t.Zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
+	t.Text("master_replid2", cmp.Or(now.OldID, strings.Repeat("0", 40)))
+	t.Int("master_repl_offset", now.Offset)
+	t.Int("second_repl_offset", now.OldOffset)
+	t.Int("repl_backlog_active", btoi(now.BacklogSize != 0))
+	t.Int("repl_backlog_size", cmp.Or(now.BacklogSize, srv.Config.ReplBacklogSize))
+	t.Int("repl_backlog_first_byte_offset", now.BacklogFirst)
+	t.Int("repl_backlog_histlen", now.BacklogLength)
 }
 
 func infoCPU(srv *engine.Engine, t *engine.InfoText) {

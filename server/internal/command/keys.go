@@ -35,7 +35,6 @@ func KeyCommands() []engine.Command {
 		ttlRow(),
 		typeCommandRow(),
 		unlinkRow(),
-		waitRow(),
 		dbsizeRow(),
 		flushallRow(),
 		flushdbRow(),
@@ -581,41 +580,6 @@ func renameKey(c *engine.Call, nx bool) bool {
 	c.Changed(key, engine.ClassGeneric, "rename_from")
 	c.Changed(name, engine.ClassGeneric, "rename_to")
 	return true
-}
-
-func waitRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "wait", Arity: 3, Flags: "blocking",
-		Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
-		Complexity: "O(1)",
-		Summary:    "Wait for replicas: there are none, so reply 0 when the timeout is over",
-		Syntax:     "numreplicas timeout:integer",
-	}, Run: wait}
-}
-
-// wait blocks until so many replicas have acknowledged the writes of this client.
-// Without replicas it ends with the timeout.
-func wait(c *engine.Call) {
-	replicas := c.Int()
-	timeout := c.IntOr("ERR timeout is not an integer or out of range")
-	switch {
-	case timeout < 0:
-		c.Fail("ERR timeout is negative")
-	case timeout > math.MaxInt64-c.Now():
-		c.Fail("ERR timeout is out of range")
-	}
-	if !c.OK() {
-		return
-	}
-	if replicas <= 0 {
-		c.Reply.Int(0)
-		return
-	}
-	deadline := int64(0)
-	if timeout > 0 {
-		deadline = c.Engine.After(timeout)
-	}
-	c.WaitFor(deadline, engine.Want{}, func(r *protocol.Reply) { r.Int(0) }, nil)
 }
 
 func dbsizeRow() engine.Command {

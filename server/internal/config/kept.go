@@ -88,7 +88,7 @@ func (p Parameter) hide() Parameter { p.Hidden = true; return p }
 
 // The reasons, each for some parameters.
 const (
-	noReplicas        = "no effect: replication is not supported"
+	noReplicas        = "no effect: zsetd cannot be a replica"
 	noCluster         = "no effect: a cluster has one node"
 	noTLSOut          = "no effect: the server opens no TLS connections"
 	oneFile           = "no effect: the data file has a format of its own, without RDB or AOF files"
@@ -175,12 +175,12 @@ func keptParameters() []Parameter {
 		keptYesNo("crash-log-enabled", true, noCrashLog),
 		keptYesNo("crash-memcheck-enabled", true, noCrashLog),
 		keptText("ignore-warnings", "", "no effect: there are no such warnings"),
-		anyInt("shutdown-timeout", 10, noReplicas),
+		anyInt("shutdown-timeout", 10, "no effect: a server that stops does not wait for its replicas"),
 		anyInt("tcp-backlog", 511, "not supported: the backlog is net.core.somaxconn of the system").immutable(),
 		keptNumber("socket-mark-id", 0, 0, math.MaxUint32, "not supported").immutable(),
 		keptEnum("enable-protected-configs", "no", "no effect: dir and dbfilename cannot be changed at run time",
 			"no", "yes", "local").immutable(),
-		keptEnum("propagation-error-behavior", "ignore", noReplicas, "ignore", "panic", "panic-on-replicas"),
+		keptEnum("propagation-error-behavior", "ignore", "no effect: replicas receive results of commands, not commands", "ignore", "panic", "panic-on-replicas"),
 
 		// Replicas.
 		keptText("masteruser", "", noReplicas).secret(),
@@ -195,15 +195,8 @@ func keptParameters() []Parameter {
 		keptText("replica-announce-ip", "", noReplicas).also("slave-announce-ip"),
 		keptNumber("replica-announce-port", 0, 0, 65535, noReplicas).also("slave-announce-port"),
 		anyInt("replica-priority", 100, noReplicas).also("slave-priority"),
-		keptYesNo("repl-disable-tcp-nodelay", false, noReplicas),
-		keptYesNo("repl-diskless-sync", true, noReplicas),
-		anyInt("repl-diskless-sync-delay", 5, noReplicas),
-		anyInt("repl-diskless-sync-max-replicas", 0, noReplicas),
+		keptYesNo("repl-disable-tcp-nodelay", false, "no effect: output is written at once"),
 		keptEnum("repl-diskless-load", "disabled", noReplicas, "disabled", "on-empty-db", "swapdb"),
-		anyInt("repl-timeout", 60, noReplicas).atLeast(1),
-		anyInt("repl-ping-replica-period", 10, noReplicas).also("repl-ping-slave-period").atLeast(1),
-		keptSize("repl-backlog-size", 1<<20, 1, math.MaxInt64, noReplicas),
-		keptNumber("repl-backlog-ttl", 3600, 0, math.MaxInt64, noReplicas),
 
 		// The cluster.
 		keptText("cluster-config-file", "nodes.conf", noCluster).immutable(),

@@ -77,6 +77,14 @@ type Settings struct {
 	ClusterReadsWhenDown   bool
 	ClusterShardsWhenDown  bool
 
+	ReplBacklogSize      int64
+	ReplBacklogTTL       int64 // seconds; 0 keeps the backlog
+	ReplDisklessSync     bool
+	ReplDisklessDelay    int64 // seconds
+	ReplDisklessReplicas int64
+	ReplPingPeriod       int64 // seconds
+	ReplTimeout          int64 // seconds
+
 	MinReplicas       int64
 	MinReplicasMaxLag int64 // seconds
 	ShutdownOnSigint  string

@@ -96,9 +96,23 @@ func Parameters() []Parameter {
 		shutdownFlags("shutdown-on-sigint", func(c *Settings) *string { return &c.ShutdownOnSigint }),
 		shutdownFlags("shutdown-on-sigterm", func(c *Settings) *string { return &c.ShutdownOnSigterm }),
 		number("min-replicas-to-write", 0, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.MinReplicas }).
-			also("min-slaves-to-write").about("Number of replicas that a write requires. Replication is not supported: with 1 or more the server rejects all writes."),
+			also("min-slaves-to-write").about("Number of replicas that a write requires: with fewer, the server rejects writes; 0 requires none."),
 		number("min-replicas-max-lag", 10, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.MinReplicasMaxLag }).
 			also("min-slaves-max-lag").about("Maximum lag of a replica in seconds for it to count for min-replicas-to-write; 0 disables min-replicas-to-write."),
+		yesNo("repl-diskless-sync", true, func(c *Settings) *bool { return &c.ReplDisklessSync }).
+			about("Whether a replica receives the data while they are read; otherwise they go through a temporary file in `dir`, as for replicas that demand it."),
+		number("repl-diskless-sync-delay", 5, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplDisklessDelay }).
+			about("Time in seconds that a transfer to replicas waits for more of them."),
+		number("repl-diskless-sync-max-replicas", 0, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplDisklessReplicas }).
+			about("Number of waiting replicas with which a transfer begins before the delay is over; 0 means that it does not."),
+		number("repl-ping-replica-period", 10, 1, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplPingPeriod }).
+			also("repl-ping-slave-period").about("Interval in seconds of PING in the stream to replicas."),
+		number("repl-timeout", 60, 1, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplTimeout }).
+			about("Time in seconds without an acknowledgement after which a replica is disconnected."),
+		size("repl-backlog-size", 1<<20, 1, math.MaxInt64, func(c *Settings) *int64 { return &c.ReplBacklogSize }).
+			about("Bytes of the stream that are kept for replicas that reconnect; at least 16 KB."),
+		number("repl-backlog-ttl", 3600, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.ReplBacklogTTL }).
+			about("Time in seconds after the last replica has left for which the stream is kept; 0 means without limit."),
 		text("logfile", "", func(c *Settings) *string { return &c.Logfile }).immutable().
 			about("Path of the log file; empty means standard output."),
 		// Hidden for the same reason as transport.

@@ -109,7 +109,7 @@ func commandChecks() []check {
 			}
 			return "ERR Can't execute '" + cmd.Name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 		}},
-		{name: "MONITOR client", state: func(s *Session) bool { return s.monitoring }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+		{name: "replica or MONITOR client", state: func(s *Session) bool { return s.monitoring || s.Replica }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.effectsOf(cmd, argv).Has(protocol.Write | protocol.ReadOnly | protocol.MayReplicate) {
 				return "ERR Replica can't interact with the keyspace"
 			}
@@ -237,10 +237,11 @@ func (s *Session) mayWhileLoading(cmd *Command) bool {
 // ErrNoReplicas is the error of writes while min-replicas-to-write is not met.
 const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
 
-// LacksReplicas reports whether the configuration requires replicas for writes.
+// LacksReplicas reports whether fewer replicas follow than writes require.
 // There never are any.
 func (srv *Engine) LacksReplicas() bool {
-	return srv.Config.MinReplicas > 0 && srv.Config.MinReplicasMaxLag > 0
+	c := &srv.Config
+	return c.MinReplicas > 0 && c.MinReplicasMaxLag > 0 && int64(srv.Replication.GoodReplicas()) < c.MinReplicas
 }
 
 // errProtected is the error of a command that a parameter has to enable: DEBUG, or

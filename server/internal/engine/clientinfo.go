@@ -26,7 +26,10 @@ const (
 
 // Class returns the type of a session.
 func (s *Session) Class() ClientClass {
-	if s.Subscriptions() > 0 {
+	switch {
+	case s.Replica:
+		return ClassReplica
+	case s.Subscriptions() > 0:
 		return ClassPubsub
 	}
 	return ClassNormal
@@ -83,6 +86,7 @@ func (s *Session) flags(asap bool) string {
 		is     bool
 		letter byte
 	}{
+		{s.Replica, 'S'},
 		{s.monitoring, 'O'},
 		{s.Subscriptions() > 0, 'P'},
 		{s.Multi || s.execing > 0, 'x'},

@@ -39,8 +39,10 @@
 //	Keeper.io                  the data file                              one write or read of it
 //	Transport.listening,       the listeners that CONFIG SET replaces,    opening sockets,
 //	  tlsState.mu              the TLS configuration                      reading its files
+//	Primary.translating        effects on their way to replicas           a translation
 //	Keeper.queueLock,          checkpoints on their way to the file,      an instant; no lock is
-//	  slowConsumers.mu,        the list of clients with a backlog,          taken below these
+//	  Primary.queueLock,       effects that are not translated,             taken below these
+//	  slowConsumers.mu,        the list of clients with a backlog,
 //	  loop.mu,                 sessions that a loop has to look at,
 //	  Subscription.mu,         the end of a subscription,
 //	  ScriptMemory.mu          the memory limit of a script
@@ -132,6 +134,12 @@
 // the file in its own goroutine (package snapshot). With appendfsync always, replies to writing
 // clients wait in their output queues until the checkpoint is on disk. Changes that
 // arrive meanwhile form the next checkpoint, so many clients share one.
+//
+// # Replication
+//
+// While there are replicas the keyspace lists the effects of a turn beside the journal, and
+// the end of the turn passes them to package replication (replication.go), which makes
+// commands of Redis of them. Without replicas a turn costs a comparison more.
 //
 // # Memory
 //

@@ -33,8 +33,9 @@ type Engine struct {
 
 	parameters
 	dataset
-	Keeper *persist.Keeper
-	held   []*Session // their replies wait for a checkpoint
+	Keeper      *persist.Keeper
+	Replication Replication
+	held        []*Session // their replies wait for a checkpoint
 	memory
 
 	clients
@@ -132,6 +133,9 @@ type Parts struct {
 	Commands [][]Command   // the rows of all families
 	Loaded   func(*Engine) // runs under the lock when the data were loaded or replaced
 
+	// Replication makes the part that feeds replicas, before the engine runs any command.
+	Replication func(*Engine) Replication
+
 	// Transport makes the transport, before the engine runs any command.
 	Transport func(*Engine) (Transport, error)
 }
@@ -148,6 +152,7 @@ func New(o Options, p Parts) (*Engine, error) {
 		srv.Cluster = newCluster()
 		srv.Keys.IndexSlots(SlotCount, KeySlot[string])
 	}
+	srv.Replication = p.Replication(srv)
 	srv.applyConfig()
 	srv.SetClock(srv.Clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.OnTimer)

@@ -246,6 +246,7 @@ func (srv *Engine) closeAllAfterPanic() {
 	srv.refuseCalls()
 	srv.transport.CloseAfterPanic()
 	srv.running.Wait()
+	srv.Replication.Close()
 	if err := srv.Keeper.Abandon(); err != nil {
 		srv.Log.Warn("cannot close the data file", "error", err)
 	}

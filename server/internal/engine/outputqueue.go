@@ -248,6 +248,8 @@ func (s *Session) outputLimit(n int64) config.OutputLimit {
 		return config.OutputLimit{Hard: preAuthOutputLimit}
 	case s.direct:
 		return config.OutputLimit{}
+	case s.Replica:
+		return limits[config.ReplicaClient]
 	case s.listens > 0:
 		return limits[config.PubSubClient]
 	default:

@@ -402,6 +402,7 @@ func (c *Call) publish(kind messageKind) {
 	if n > 0 {
 		c.Engine.Scope.publish(kind, channel, message)
 	}
+	c.Engine.Keys.Message(kind == shardMessage, channel, message)
 	c.Reply.Int(int64(n))
 }
 

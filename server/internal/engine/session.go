@@ -61,6 +61,8 @@ type modes struct {
 	NoEvict, NoTouch bool
 	Readonly         bool // READONLY, in a cluster
 	monitoring       bool
+	Replica          bool // a replica's: it receives the stream of effects
+	Link             any  // state of package replication about the client; nil for clients without REPLCONF
 	NoBlock          bool // commands that would block reply as at their timeout
 	Script           bool // the session that runs the commands of scripts
 	direct           bool // in-process use by the embedding program, without a connection
@@ -191,6 +193,10 @@ func (s *Session) Reset() {
 	s.untrack(false)
 	s.Readonly = false
 	s.Engine.stopMonitor(s)
+	if s.Replica {
+		s.Replica = false
+		s.Engine.Replication.Left(s)
+	}
 }
 
 // Limits of one turn before other clients get theirs: the number of commands, the
@@ -303,6 +309,7 @@ func (s *Session) unused() []byte {
 func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
 	srv.current = s
+	written := srv.Keys.EffectCount()
 	if s.Out.Len() == 0 {
 		s.Out.Swap(spare)
 	}
@@ -325,6 +332,9 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		srv.finishTracking()
 	}
 	srv.current = nil
+	if n := srv.Keys.EffectCount(); n != written {
+		s.wroteAt = n
+	}
 	if s.Out.Len() > 0 && srv.holds() {
 		srv.hold(s)
 	}

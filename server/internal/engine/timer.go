@@ -117,6 +117,7 @@ type activity struct {
 	lastMoved time.Time // see closeIdle
 	moved     struct{ input, unsent int64 }
 	last      *Command
+	wroteAt   uint64 // see WroteAt
 }
 
 // closeIdle disconnects the clients that have been silent for longer than the
@@ -131,7 +132,7 @@ func (srv *Engine) closeIdle() {
 	limit := time.Duration(srv.Config.Timeout) * time.Second
 	next := srv.At.Add(limit)
 	for _, s := range srv.Sessions {
-		if s.Blocked != nil || s.postponed != nil || s.monitoring || s.Subscriptions() > 0 {
+		if s.Blocked != nil || s.postponed != nil || s.monitoring || s.Replica || s.Subscriptions() > 0 {
 			continue
 		}
 		due := s.lastUsed.Add(limit)

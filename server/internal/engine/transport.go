@@ -100,6 +100,7 @@ func (srv *Engine) Finish() error {
 	srv.TimerStopped = true
 	srv.timer.Stop()
 	srv.Mu.Unlock()
+	srv.Replication.Close()
 	return srv.closeKeeper()
 }
 

@@ -7,12 +7,13 @@ import "time"
 // time. While a script lends the lock, the turn of the script is set aside, and other
 // turns serve clients: push and pop.
 type turn struct {
-	At       time.Time // the latest reading of the clock
-	Instant  int64     // the reading for the turn, in microseconds since 1970
-	sequence uint64    // the journal's sequence when the turn began
-	current  *Session  // the session that is served
-	Scope    commitScope
-	memory   memoryCheck
+	At            time.Time // the latest reading of the clock
+	Instant       int64     // the reading for the turn, in microseconds since 1970
+	sequence      uint64    // the journal's sequence when the turn began
+	effectsBefore uint64    // keyspace.Keyspace.EffectCount when the turn began
+	current       *Session  // the session that is served
+	Scope         commitScope
+	memory        memoryCheck
 
 	// dropped are the sessions that the turn has ended because it deleted their users, with
 	// their lines of CLIENT LIST. As in Redis, they stay in the list until the turn ends.
@@ -28,7 +29,7 @@ type memoryCheck struct {
 // begin starts a turn at the given reading of the clock.
 func (srv *Engine) begin(at time.Time) {
 	srv.SetClock(at)
-	srv.sequence = srv.Keys.Sequence()
+	srv.sequence, srv.effectsBefore = srv.Keys.Sequence(), srv.Keys.EffectCount()
 	srv.turn.memory.valid = false
 	srv.turn.dropped = nil
 }
@@ -37,7 +38,7 @@ func (srv *Engine) begin(at time.Time) {
 // wakes the sessions that have output so far.
 func (srv *Engine) push() (outer turn) {
 	outer = srv.turn
-	srv.turn = turn{At: outer.At, Instant: outer.Instant, sequence: outer.sequence}
+	srv.turn = turn{At: outer.At, Instant: outer.Instant, sequence: outer.sequence, effectsBefore: outer.effectsBefore}
 	srv.Scope.srv, srv.Scope.wake = srv, outer.Scope.wake
 	return outer
 }

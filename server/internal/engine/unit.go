@@ -82,6 +82,9 @@ func (srv *Engine) finishTurn() {
 	if srv.Tracking.on {
 		srv.finishTracking()
 	}
+	if srv.Keys.Following() {
+		srv.feed()
+	}
 	srv.setTimer()
 	srv.Keeper.Note(srv.Changes)
 	if len(u.wake) > 0 && srv.holds() {

@@ -25,20 +25,23 @@ type Change uint8
 
 // The changes.
 const (
-	ChangeKey   Change = iota // a key
-	ChangeFlush               // a database, which has no keys now
-	ChangeSwap                // two databases, which have exchanged their contents
+	ChangeKey     Change = iota // a key
+	ChangeFlush                 // a database, which has no keys now
+	ChangeSwap                  // two databases, which have exchanged their contents
+	ChangeMessage               // nothing: a message was published
 )
 
 // Effect is one change of a keyspace. The fields from Key on are those of ChangeKey.
 type Effect struct {
 	Change   Change
-	DB       int // the database, or InternalDB
-	Other    int // ChangeSwap: the other database
-	Key      []byte
-	Kind     Kind // of the value; undefined if the only operation is OpDelete or OpDeadline
-	Existed  bool // the key may have existed before; false if it did not
-	Volatile bool // the key has a deadline, before the change if that sets a string
+	DB       int    // the database, or InternalDB
+	Other    int    // ChangeSwap: the other database
+	Key      []byte // ChangeMessage: the channel
+	Message  []byte // ChangeMessage: the message
+	Shard    bool   // ChangeMessage: the channel is a shard channel
+	Kind     Kind   // of the value; undefined if the only operation is OpDelete or OpDeadline
+	Existed  bool   // the key may have existed before; false if it did not
+	Volatile bool   // the key has a deadline, before the change if that sets a string
 
 	ops, hints []byte
 	pinned     *Pinned
@@ -81,6 +84,10 @@ func nextEffect(o *operands) Effect {
 		x.Change = ChangeFlush
 	case a&aboutSwap != 0:
 		x.Change, x.Other = ChangeSwap, int(o.number())-1
+	case a&aboutMessage != 0:
+		x.Change, x.Key, x.Message = ChangeMessage, o.text(), o.text()
+		x.Shard = len(o.rest) > 0 && o.rest[0] == 1
+		o.rest = o.rest[min(1, len(o.rest)):]
 	default:
 		x.Key, x.ops, x.hints = o.text(), o.text(), o.text()
 	}

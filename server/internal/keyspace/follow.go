@@ -36,6 +36,7 @@ type follower struct {
 	room     int    // capacity of the next buffer
 	db       int    // database of the last effect
 	replaced bool   // the contents were replaced without records
+	count    uint64 // effects so far
 }
 
 // effectPart is a piece of the list: encoded effects, or one with a value that is
@@ -53,6 +54,7 @@ type effectPart struct {
 //	about db key operations hints    changes of a key; texts as in a journal
 //	about db                         all keys of the database are removed
 //	about db db                      two databases are swapped
+//	about db channel message shard   a message; shard is one byte, 1 for a shard channel
 //
 // with uvarints for databases: the number plus 1, so that InternalDB is 0.
 type about uint8
@@ -63,6 +65,7 @@ const (
 	aboutVolatile about = 1 << 4 // the key has a deadline
 	aboutFlush    about = 1 << 5
 	aboutSwap     about = 1 << 6
+	aboutMessage  about = 1 << 7
 )
 
 // Follow begins or ends the list of effects. It is independent of Record: with both
@@ -104,6 +107,15 @@ func (ks *Keyspace) EffectBytes() int {
 	return f.size + len(f.buf)
 }
 
+// EffectCount returns the number of effects since Follow, those included that were
+// taken; 0 without a list. The effects of values that are open count once they are sealed.
+func (ks *Keyspace) EffectCount() uint64 {
+	if !ks.Following() {
+		return 0
+	}
+	return ks.rec.follower.count
+}
+
 // TakeEffects removes and returns the effects since the last call; nil if there are
 // none. O(1).
 func (ks *Keyspace) TakeEffects() *Effects {
@@ -135,6 +147,7 @@ func (f *follower) begin(a about, db int) {
 	if f.buf == nil {
 		f.buf = make([]byte, 0, max(f.room, 64))
 	}
+	f.count++
 	f.buf = binary.AppendUvarint(append(f.buf, byte(a)), uint64(db+1))
 }
 
@@ -159,15 +172,13 @@ func (f *follower) database(space uint64) int {
 func (f *follower) record(space uint64, key string, a about, ops, hints []byte) {
 	f.begin(a, f.database(space))
 	f.buf = appendText(appendText(appendText(f.buf, key), ops), hints)
-	if len(f.buf) >= flushAt {
-		f.flush()
-		f.room = flushAt + flushAt/4
-	}
+	f.flushLarge()
 }
 
 // pin adds a whole value that was pinned.
 func (f *follower) pin(space uint64, a about, p *Pinned) {
 	f.flush()
+	f.count++
 	f.parts = append(f.parts, effectPart{about: a, db: f.database(space), pinned: p})
 	f.size += p.bytes
 }
@@ -183,8 +194,29 @@ func (f *follower) swapped(i, j int) {
 	}
 }
 
+// Message adds a message for the subscribers of a channel, or of a shard channel, to the
+// list of effects. It changes no key. Without a list it does nothing.
+func (ks *Keyspace) Message(shard bool, channel, message []byte) {
+	if !ks.Following() {
+		return
+	}
+	ks.Seal()
+	f := ks.rec.follower
+	f.begin(aboutMessage, 0)
+	f.buf = append(appendText(appendText(f.buf, channel), message), boolByte(shard))
+	f.flushLarge()
+}
+
+// flushLarge ends the part if it is large.
+func (f *follower) flushLarge() {
+	if len(f.buf) >= flushAt {
+		f.flush()
+		f.room = flushAt + flushAt/4
+	}
+}
+
 // adopted replaces all effects by a mark that records do not lead to the contents.
-func (f *follower) adopted() { *f = follower{ks: f.ks, replaced: true} }
+func (f *follower) adopted() { *f = follower{ks: f.ks, replaced: true, count: f.count + 1} }
 
 // Hints are written by the methods that record the operations, in the same order.
 

@@ -216,6 +216,13 @@ func (w *writer) effect(x *keyspace.Effect) {
 	case keyspace.ChangeSwap:
 		w.db = anyDB
 		w.command("SWAPDB", int64(x.DB), int64(x.Other))
+	case keyspace.ChangeMessage:
+		w.db = anyDB
+		if x.Shard {
+			w.command("SPUBLISH", x.Key, x.Message)
+		} else {
+			w.command("PUBLISH", x.Key, x.Message)
+		}
 	default:
 		if w.db = x.DB; w.db == keyspace.InternalDB {
 			w.db = anyDB

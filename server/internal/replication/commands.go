@@ -1,0 +1,259 @@
+package replication
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// Commands returns the rows of the commands about replicas.
+func Commands() []engine.Command {
+	return []engine.Command{
+		psyncRow(),
+		replconfRow(),
+		roleRow(),
+		syncRow(),
+		waitRow(),
+	}
+}
+
+func psyncRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "psync", Arity: -3, Flags: "admin noscript no_async_loading no_multi",
+		Group: "server", Since: "2.8.0",
+		Summary: "Follow this server as a replica, from an offset of its stream on",
+		Syntax:  "replicationid offset:integer",
+	}, Run: psync}
+}
+
+func psync(c *engine.Call) {
+	id := string(c.Bytes())
+	offset, ok := protocol.ParseInt(c.Bytes())
+	s := c.Session
+	switch p := of(c.Engine); {
+	case s.Replica: // the reply is on its way
+	case s.Out.Len() > 0:
+		c.Reply.Error("ERR SYNC and PSYNC are invalid with pending output")
+	case ok && p.resume(s, id, offset):
+		p.partialSyncs++
+	default:
+		if id != "?" {
+			p.partialRefused++
+		}
+		p.await(s, false)
+	}
+}
+
+func syncRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "sync", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
+		Group: "server", Since: "1.0.0",
+		Summary: "Follow this server as a replica, from its data as of now on",
+	}, Run: syncCommand}
+}
+
+func syncCommand(c *engine.Call) {
+	switch s := c.Session; {
+	case s.Replica:
+	case s.Out.Len() > 0:
+		c.Reply.Error("ERR SYNC and PSYNC are invalid with pending output")
+	default:
+		of(c.Engine).await(s, true)
+	}
+}
+
+// await makes the session a replica that waits for a transfer.
+func (p *Primary) await(s *engine.Session, old bool) {
+	r := p.attach(s)
+	r.state, r.old, r.since = waiting, old, time.Now()
+	p.fullSyncs++
+	p.log.Info("replica asks for synchronization", "replica", r.name())
+}
+
+// resume makes the session a replica that continues after offset-1 bytes of the stream
+// with an ID, and reports whether that is possible.
+func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
+	if p.backlog == nil {
+		return false
+	}
+	p.drain()
+	from := offset - 1
+	known := strings.EqualFold(id, p.engine.ReplID) || p.oldID != "" && strings.EqualFold(id, p.oldID) && from <= p.oldEnd
+	if !known || from < 0 || !p.backlog.has(from) {
+		p.log.Info("partial synchronization not possible", "client", s.Addr, "id", id, "offset", offset,
+			"first", p.backlog.first()+1, "last", p.offset)
+		return false
+	}
+	missed := p.backlog.from(from)
+	r := p.attach(s)
+	r.state, r.offset = online, from
+	if reply := "+CONTINUE"; r.psync2 {
+		s.Append([]byte(reply + " " + p.engine.ReplID + "\r\n"))
+	} else {
+		s.Append([]byte(reply + "\r\n"))
+	}
+	s.Append(missed)
+	p.log.Info("partial synchronization of replica", "replica", r.name(), "offset", offset, "bytes", len(missed))
+	return true
+}
+
+func replconfRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "replconf", Arity: -1, Flags: "admin noscript loading stale allow_busy",
+		Group: "server", Since: "3.0.0", Complexity: "O(1)",
+		Summary: "Announce a property of a replica, or acknowledge the stream",
+		System:  true,
+	}, Run: replconf}
+}
+
+// maxAddress is the length up to which Redis accepts an address that a replica
+// announces.
+const maxAddress = 255
+
+func replconf(c *engine.Call) {
+	if c.Len()%2 != 0 {
+		c.Reply.Error(protocol.ErrSyntax)
+		return
+	}
+	r, p := linkOf(c.Session), of(c.Engine)
+	for c.Len() > 0 {
+		option, value := c.Bytes(), c.Bytes()
+		number := func() int64 {
+			n, ok := protocol.ParseInt(value)
+			if !ok {
+				c.Fail(protocol.ErrNotInteger)
+			}
+			return n
+		}
+		switch {
+		case protocol.EqualFold(option, "LISTENING-PORT"):
+			if n := number(); c.Err() == "" {
+				r.port = n
+			}
+		case protocol.EqualFold(option, "IP-ADDRESS"):
+			if len(value) > maxAddress {
+				c.Reply.Error("ERR REPLCONF ip-address provided by replica instance is too long: " + strconv.Itoa(len(value)) + " bytes")
+				return
+			}
+			r.address = string(value)
+		case protocol.EqualFold(option, "CAPA"):
+			r.eof = r.eof || protocol.EqualFold(value, "EOF")
+			r.psync2 = r.psync2 || protocol.EqualFold(value, "PSYNC2")
+		case protocol.EqualFold(option, "ACK"):
+			if n, ok := protocol.ParseInt(value); ok && c.Session.Replica {
+				r.acknowledge(n)
+				p.serveWaits()
+			}
+			return // without a reply
+		case protocol.EqualFold(option, "GETACK"):
+			return // for replicas
+		case protocol.EqualFold(option, "VERSION"):
+		case protocol.EqualFold(option, "RDB-ONLY"):
+			if n := number(); c.Err() == "" {
+				r.rdbOnly = n == 1
+			}
+		case protocol.EqualFold(option, "RDB-FILTER-ONLY"):
+			r.functions = false
+			for _, word := range strings.Fields(string(value)) {
+				if !strings.EqualFold(word, "functions") {
+					c.Reply.Error("ERR Unsupported rdb-filter-only option: " + word)
+					return
+				}
+				r.functions = true
+			}
+			if strings.TrimSpace(string(value)) == "" {
+				r.functions = true // nothing but what every file has
+			}
+		default:
+			c.Reply.Error("ERR Unrecognized REPLCONF option: " + engine.Clip(option, 128))
+			return
+		}
+		if !c.OK() {
+			return
+		}
+	}
+	c.Reply.OK()
+}
+
+func roleRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "role", Arity: 1, Flags: "noscript loading stale fast",
+		Group: "server", Since: "2.8.12", Categories: "admin dangerous", Complexity: "O(N), N replicas",
+		Summary: "Role of the server in replication, its offset and its replicas",
+	}, Run: role}
+}
+
+func role(c *engine.Call) {
+	p := of(c.Engine)
+	c.Reply.Array(3)
+	c.Reply.BulkString("master")
+	c.Reply.Int(p.offset)
+	var online []*replica
+	for _, r := range p.replicas {
+		if r.state >= receiving {
+			online = append(online, r)
+		}
+	}
+	c.Reply.Array(len(online))
+	for _, r := range online {
+		c.Reply.Array(3)
+		c.Reply.BulkString(r.host())
+		c.Reply.BulkInt(r.port)
+		c.Reply.BulkInt(r.offset)
+	}
+}
+
+func waitRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "wait", Arity: 3, Flags: "blocking",
+		Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+		Complexity: "O(N), N replicas",
+		Summary:    "Wait until so many replicas have this client's writes, and reply how many have",
+		Syntax:     "numreplicas timeout:integer",
+	}, Run: waitCommand}
+}
+
+// wait is a client in WAIT.
+type wait struct {
+	session  *engine.Session
+	waiter   *engine.Waiter
+	replicas int64
+	change   uint64 // the client's last change
+	target   int64  // offset after that change; -1 until it is published
+}
+
+func waitCommand(c *engine.Call) {
+	replicas := c.Int()
+	timeout := c.IntOr("ERR timeout is not an integer or out of range")
+	switch {
+	case timeout < 0:
+		c.Fail("ERR timeout is negative")
+	case timeout > math.MaxInt64-c.Now():
+		c.Fail("ERR timeout is out of range")
+	}
+	if !c.OK() {
+		return
+	}
+	p := of(c.Engine)
+	w := &wait{session: c.Session, replicas: replicas, change: c.Session.WroteAt(), target: -1}
+	p.locate(w)
+	if have := p.have(w); have >= replicas || !c.MayBlock() {
+		c.Reply.Int(have)
+		return
+	}
+	deadline := int64(0)
+	if timeout > 0 {
+		deadline = c.Engine.After(timeout)
+	}
+	c.WaitFor(deadline, engine.Want{}, func(r *protocol.Reply) {
+		p.forget(w)
+		r.Int(p.have(w))
+	}, nil)
+	w.waiter = c.Session.Blocked
+	p.waits = append(p.waits, w)
+	p.ask(w)
+}

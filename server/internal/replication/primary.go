@@ -1,0 +1,287 @@
+package replication
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// Primary sends the data and the stream of effects to replicas. It is an
+// engine.Replication. The fields without a note are guarded by the engine's lock.
+type Primary struct {
+	engine *engine.Engine
+	log    *slog.Logger
+
+	// The stream. Turns put effects into the queue; the goroutine run translates them
+	// without the engine's lock, and publishes the bytes with it.
+	queueLock   sync.Mutex // an instant; no lock is taken below it
+	queue       []queued
+	translating sync.Mutex // guards the translator and ready; the engine's lock is not taken below it
+	translator  Translator
+	ready       []chunk // translated, not yet published, in order
+
+	offset    int64  // bytes of the stream so far
+	published uint64 // the stream has all changes up to this one, see keyspace.Keyspace.EffectCount
+	backlog   *backlog
+	oldID     string // the replication ID before the present one, "" without one
+	oldEnd    int64  // offset after the last byte that replicas of oldID may have
+	pinged    time.Time
+
+	replicas []*replica
+	deserted time.Time // when the last replica left
+	waits    []*wait
+	transfer *transfer // in progress; nil without one
+
+	fullSyncs, partialSyncs, partialRefused int64
+
+	kick    chan struct{} // capacity 1: there may be work
+	quit    chan struct{}
+	started sync.Once // starts the goroutine run
+	ended   sync.Once // closes quit
+	done    sync.WaitGroup
+}
+
+// queued is the effects of a turn.
+type queued struct {
+	effects  *keyspace.Effects
+	sequence uint64 // the last change in effects
+}
+
+// chunk is a part of the stream.
+type chunk struct {
+	bytes    []byte
+	sequence uint64 // the last change whose bytes end here; 0 if none does
+}
+
+// NewPrimary returns the primary of an engine. Without replicas it does nothing, and
+// changes of keys cost a comparison.
+func NewPrimary(e *engine.Engine) *Primary {
+	return &Primary{engine: e, log: e.Log, kick: make(chan struct{}, 1), quit: make(chan struct{})}
+}
+
+// of returns the primary of the engine of a call.
+func of(e *engine.Engine) *Primary { return e.Replication.(*Primary) }
+
+// Feed takes the effects of a turn.
+func (p *Primary) Feed(e *keyspace.Effects) {
+	if e.Replaced() {
+		p.restart()
+		return
+	}
+	p.queueLock.Lock()
+	p.queue = append(p.queue, queued{e, p.engine.Keys.EffectCount()})
+	p.queueLock.Unlock()
+	p.wake()
+}
+
+// wake makes the goroutine run look for work.
+func (p *Primary) wake() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// start starts the goroutine, at the first replica.
+func (p *Primary) start() {
+	p.started.Do(func() {
+		p.done.Go(func() { p.engine.Attempt(p.run) })
+	})
+}
+
+// Close ends the goroutines and waits for them.
+func (p *Primary) Close() {
+	p.ended.Do(func() { close(p.quit) })
+	p.done.Wait()
+}
+
+// tick is the interval of the work that depends on time.
+const tick = 100 * time.Millisecond
+
+// run translates and publishes the stream, and begins transfers.
+func (p *Primary) run() {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.kick:
+			p.translate()
+			p.engine.Locked(p.publish)
+		case <-ticker.C:
+			p.engine.Locked(p.onTick)
+		case <-p.quit:
+			return
+		}
+	}
+}
+
+// translate turns the queued effects into bytes of the stream.
+func (p *Primary) translate() {
+	p.translating.Lock()
+	defer p.translating.Unlock()
+	p.queueLock.Lock()
+	queue := p.queue
+	p.queue = nil
+	p.queueLock.Unlock()
+	for _, q := range queue {
+		p.translator.Commands(q.effects, func(b []byte) bool {
+			if n := len(p.ready); n > 0 && len(p.ready[n-1].bytes)+len(b) <= chunkSize {
+				p.ready[n-1].bytes = append(p.ready[n-1].bytes, b...)
+			} else {
+				p.ready = append(p.ready, chunk{bytes: append(make([]byte, 0, max(len(b), chunkSize/8)), b...)})
+			}
+			return true
+		})
+		if n := len(p.ready); n > 0 {
+			p.ready[n-1].sequence = q.sequence
+		} else {
+			p.ready = append(p.ready, chunk{sequence: q.sequence}) // effects that no replica needs
+		}
+	}
+}
+
+// chunkSize is the size in bytes up to which chunks of the stream grow.
+const chunkSize = 64 << 10
+
+// publish appends what is translated to the backlog and to the output of the replicas.
+func (p *Primary) publish() {
+	p.translating.Lock()
+	ready := p.ready
+	p.ready = nil
+	p.translating.Unlock()
+	for _, c := range ready {
+		p.send(c.bytes)
+		if c.sequence != 0 {
+			p.published = c.sequence
+		}
+	}
+	if len(p.waits) > 0 {
+		p.serveWaits()
+	}
+}
+
+// drain publishes everything that was changed up to now, in the current turn included.
+// It may translate a large value with the lock held: callers try publish first.
+func (p *Primary) drain() {
+	if e := p.engine.Keys.TakeEffects(); e != nil {
+		p.Feed(e)
+	}
+	p.translate()
+	p.publish()
+}
+
+// send appends bytes to the stream. The caller does not change b any more.
+func (p *Primary) send(b []byte) {
+	if len(b) == 0 || p.backlog == nil {
+		return
+	}
+	p.offset += int64(len(b))
+	p.backlog.append(b)
+	for _, r := range p.replicas {
+		r.receive(b)
+	}
+}
+
+// onTick does the work that depends on time.
+func (p *Primary) onTick() {
+	now := time.Now()
+	c := &p.engine.Config
+	if p.backlog == nil {
+		return
+	}
+	if len(p.replicas) == 0 {
+		if ttl := time.Duration(c.ReplBacklogTTL) * time.Second; ttl > 0 && now.Sub(p.deserted) > ttl {
+			p.log.Info("replication backlog freed: no replica has connected for repl-backlog-ttl seconds")
+			p.drop()
+		}
+		return
+	}
+	if size := max(c.ReplBacklogSize, minBacklog); int64(len(p.backlog.buf)) != size {
+		p.backlog.resize(size)
+	}
+	if now.Sub(p.pinged) >= time.Duration(c.ReplPingPeriod)*time.Second {
+		p.pinged = now
+		p.drain() // a transaction of the stream is whole
+		p.send([]byte("*1\r\n$4\r\nPING\r\n"))
+	}
+	timeout := time.Duration(c.ReplTimeout) * time.Second
+	for _, r := range slices.Clone(p.replicas) {
+		r.onTick(now, timeout)
+	}
+	p.considerTransfer(now)
+}
+
+// attach makes a session a replica.
+func (p *Primary) attach(s *engine.Session) *replica {
+	if p.backlog == nil {
+		p.engine.ReplID = engine.RandomID() // the stream is a new one
+		p.oldID = ""
+		p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
+		p.engine.Keys.Follow(true)
+		p.published = 0
+		p.pinged = time.Now()
+	}
+	r := linkOf(s)
+	r.acknowledged = time.Now()
+	s.BecomeReplica()
+	p.replicas = append(p.replicas, r)
+	p.start()
+	p.wake()
+	return r
+}
+
+// restart disconnects the replicas and ends the stream: the data were replaced, and no
+// effects lead to them.
+func (p *Primary) restart() {
+	for _, r := range slices.Clone(p.replicas) {
+		r.session.Kill()
+	}
+	p.drop()
+}
+
+// drop ends the stream: the backlog is freed, and effects are no longer listed.
+func (p *Primary) drop() {
+	p.engine.Keys.Follow(false)
+	p.queueLock.Lock()
+	p.queue = nil
+	p.queueLock.Unlock()
+	p.translating.Lock()
+	p.ready = nil
+	p.translator.Reset()
+	p.translating.Unlock()
+	p.backlog = nil
+	p.oldID = ""
+	p.engine.ReplID = engine.RandomID()
+}
+
+// Left removes the replica of a session that ends.
+func (p *Primary) Left(s *engine.Session) {
+	p.replicas = slices.DeleteFunc(p.replicas, func(r *replica) bool {
+		if r.session != s {
+			return false
+		}
+		p.log.Info("connection with replica lost", "replica", r.name())
+		r.state = gone
+		r.held = nil
+		return true
+	})
+	if len(p.replicas) == 0 {
+		p.deserted = time.Now()
+	}
+}
+
+// GoodReplicas returns how many replicas have acknowledged the stream within
+// min-replicas-max-lag seconds.
+func (p *Primary) GoodReplicas() (n int) {
+	lag := time.Duration(p.engine.Config.MinReplicasMaxLag) * time.Second
+	for _, r := range p.replicas {
+		if r.state == online && time.Since(r.acknowledged).Truncate(time.Second) <= lag {
+			n++
+		}
+	}
+	return n
+}

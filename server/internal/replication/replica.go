@@ -1,0 +1,157 @@
+package replication
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// replica is the primary's view of a client that is, or may become, a replica. The
+// engine's lock guards it.
+type replica struct {
+	session *engine.Session
+
+	// Announced by REPLCONF.
+	port      int64  // that it listens on; 0 if unknown
+	address   string // that others reach it at; empty for that of the connection
+	eof       bool   // it understands a transfer without a length
+	psync2    bool   // it understands a new replication ID in +CONTINUE
+	rdbOnly   bool   // it wants the data and no stream
+	functions bool   // of the data it wants the function libraries only
+
+	state        state
+	old          bool // it has sent SYNC in place of PSYNC
+	since        time.Time
+	offset       int64     // acknowledged
+	acknowledged time.Time // when; or when the replica has come
+	newline      time.Time // when the last byte was sent that only keeps the connection alive
+
+	held      [][]byte // the stream since the snapshot, until the replica is online
+	heldBytes int64
+}
+
+// state is how far the synchronization of a replica is.
+type state uint8
+
+const (
+	unsynchronized state = iota
+	waiting              // for a transfer to begin
+	receiving            // the data
+	loading              // the data were sent; it has not acknowledged them
+	online               // it receives the stream
+	gone
+)
+
+// name returns the states as INFO does.
+func (s state) name() string {
+	switch s {
+	case waiting:
+		return "wait_bgsave"
+	case receiving, loading:
+		return "send_bulk"
+	}
+	return "online"
+}
+
+// linkOf returns what is known of a client.
+func linkOf(s *engine.Session) *replica {
+	if r, ok := s.Link.(*replica); ok {
+		return r
+	}
+	r := &replica{session: s}
+	s.Link = r
+	return r
+}
+
+// host returns the address that others reach the replica at.
+func (r *replica) host() string {
+	if r.address != "" {
+		return r.address
+	}
+	host, _, err := net.SplitHostPort(r.session.Addr)
+	if err != nil {
+		return strings.TrimSuffix(r.session.Addr, ":0")
+	}
+	return host
+}
+
+// lag returns the seconds since the last acknowledgement; 0 before the first.
+func (r *replica) lag() int64 {
+	if r.state != online {
+		return 0
+	}
+	return int64(time.Since(r.acknowledged) / time.Second)
+}
+
+// name identifies the replica in the log.
+func (r *replica) name() string {
+	if r.port == 0 {
+		return "client id #" + strconv.FormatInt(r.session.ID, 10)
+	}
+	return net.JoinHostPort(r.host(), strconv.FormatInt(r.port, 10))
+}
+
+// receive takes bytes of the stream. They wait while the data are transferred.
+func (r *replica) receive(b []byte) {
+	switch r.state {
+	case online:
+		r.session.Append(b)
+	case receiving, loading:
+		if r.rdbOnly {
+			return
+		}
+		r.held = append(r.held, b)
+		r.heldBytes += int64(len(b))
+		if hard := r.session.Engine.Config.OutputLimits[config.ReplicaClient].Hard; hard != 0 && r.heldBytes > hard {
+			r.session.Engine.Log.Warn("closing replica: the stream that waits for the end of its synchronization exceeds client-output-buffer-limit",
+				"replica", r.name(), "bytes", r.heldBytes)
+			r.session.Kill()
+		}
+	}
+}
+
+// begin makes the replica receive the stream, from what has waited on.
+func (r *replica) begin() {
+	r.state = online
+	for _, b := range r.held {
+		r.session.Append(b)
+	}
+	r.held, r.heldBytes = nil, 0
+}
+
+// acknowledge records how much of the stream the replica has.
+func (r *replica) acknowledge(offset int64) {
+	r.acknowledged = time.Now()
+	r.offset = max(r.offset, offset)
+	if r.state == loading {
+		r.begin()
+		r.session.Engine.Log.Info("synchronization with replica succeeded", "replica", r.name())
+	}
+}
+
+// onTick disconnects a replica that is silent for too long, and keeps the connection of
+// one that waits alive.
+func (r *replica) onTick(now time.Time, timeout time.Duration) {
+	switch r.state {
+	case waiting:
+		if now.Sub(r.newline) >= time.Second {
+			r.newline = now
+			r.session.Append([]byte("\n"))
+		}
+	case loading:
+		if r.rdbOnly && now.Sub(r.since) >= time.Second { // it had the time to close by itself
+			r.session.EndStream()
+			return
+		}
+		fallthrough
+	case online:
+		if !r.old && now.Sub(r.acknowledged) > timeout {
+			r.session.Engine.Log.Warn("disconnecting replica: it is silent for longer than repl-timeout", "replica", r.name())
+			r.session.Kill()
+		}
+	}
+}

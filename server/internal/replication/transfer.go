@@ -1,0 +1,293 @@
+package replication
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
+)
+
+// A transfer sends all data, as of the instant at which it begins, to the replicas that
+// wait then. It runs in a goroutine of its own.
+type transfer struct {
+	p         *Primary
+	replicas  []*replica
+	snapshot  *keyspace.Snapshot
+	codec     *rdb.Codec
+	functions bool   // the function libraries only
+	mark      string // 40 characters that end a file without a length; "" if the length is sent
+	began     time.Time
+	sent      int64
+	keys      int
+}
+
+const (
+	// pieceKeys and pieceTime bound the reading of a piece, during which the lock is
+	// held.
+	pieceKeys = 1000
+	pieceTime = 200 * time.Microsecond
+	// window is how many bytes may wait for a replica before the transfer waits.
+	window = 1 << 20
+	// windowPoll is the interval at which a transfer that waits looks again.
+	windowPoll = time.Millisecond
+)
+
+// considerTransfer begins a transfer if replicas wait and their delay is over.
+func (p *Primary) considerTransfer(now time.Time) {
+	if p.transfer != nil {
+		return
+	}
+	c := &p.engine.Config
+	var group []*replica
+	delay := time.Duration(0)
+	if c.ReplDisklessSync {
+		delay = time.Duration(c.ReplDisklessDelay) * time.Second
+	}
+	due := false
+	for _, r := range p.replicas {
+		if r.state != waiting {
+			continue
+		}
+		if len(group) > 0 && (group[0].functions != r.functions) {
+			continue // in the next transfer
+		}
+		group = append(group, r)
+		due = due || now.Sub(r.since) >= delay
+	}
+	if most := c.ReplDisklessReplicas; len(group) == 0 || !due && (most == 0 || int64(len(group)) < most) {
+		return
+	}
+	p.beginTransfer(group)
+}
+
+// beginTransfer begins a transfer to a group of replicas at this instant.
+func (p *Primary) beginTransfer(group []*replica) {
+	p.drain()
+	p.translating.Lock()
+	p.translator.Reset() // a replica begins without a selected database
+	p.translating.Unlock()
+	limits := p.engine.Keys.Limits
+	t := &transfer{
+		p: p, replicas: group, codec: rdb.NewCodec(&limits), functions: group[0].functions,
+		snapshot: p.engine.Keys.Snapshot(), began: time.Now(),
+	}
+	if p.engine.Config.ReplDisklessSync && !slices.ContainsFunc(group, func(r *replica) bool { return !r.eof }) {
+		t.mark = engine.RandomID()
+	}
+	for _, r := range group {
+		r.state = receiving
+		if !r.old {
+			r.session.Append(fmt.Appendf(nil, "+FULLRESYNC %s %d\r\n", p.engine.ReplID, p.offset))
+		}
+		p.log.Info("synchronizing replica", "replica", r.name(), "offset", p.offset)
+	}
+	p.transfer = t
+	p.done.Go(func() { p.engine.Attempt(t.run) })
+}
+
+// errNoReceivers ends a transfer whose replicas have all left.
+var errNoReceivers = errors.New("all replicas have left")
+
+// run sends the data and then the stream that has waited.
+func (t *transfer) run() {
+	var err error
+	if t.mark != "" {
+		if err = t.send([]byte("$EOF:" + t.mark + "\r\n")); err == nil {
+			err = t.encode(t.send)
+		}
+		if err == nil {
+			err = t.send([]byte(t.mark))
+		}
+	} else {
+		err = t.sendFile()
+	}
+	t.p.engine.Locked(func() { t.finish(err) })
+}
+
+// finish ends the transfer. The lock is held.
+func (t *transfer) finish(err error) {
+	t.snapshot.Close()
+	t.p.transfer = nil
+	if err != nil && !errors.Is(err, errNoReceivers) {
+		t.p.log.Error("synchronization of replicas failed", "error", err)
+	}
+	for _, r := range t.replicas {
+		switch {
+		case r.state != receiving:
+		case err != nil:
+			r.session.Kill()
+		default:
+			r.since, r.acknowledged = time.Now(), time.Now()
+			if r.state = loading; t.mark == "" && !r.rdbOnly {
+				r.begin() // the length tells it where the stream begins
+			}
+		}
+	}
+	if err == nil {
+		t.p.log.Info("data sent to replicas", "replicas", len(t.replicas), "keys", t.keys, "bytes", t.sent,
+			"seconds", time.Since(t.began).Seconds())
+	}
+}
+
+// encode passes the data to write, as an RDB file.
+func (t *transfer) encode(write func([]byte) error) error {
+	w := rdb.NewWriter(t.codec, rdb.Redis7)
+	out := w.AppendHead(nil)
+	for more := true; more; {
+		var large []keyspace.SnapshotKey
+		t.p.engine.Locked(func() {
+			more = t.snapshot.Next(pieceKeys, pieceTime, func(k keyspace.SnapshotKey) {
+				if k.Shared {
+					large = append(large, k)
+				} else {
+					out = t.append(w, out, k)
+				}
+			})
+		})
+		if err := write(out); err != nil {
+			return err
+		}
+		for _, k := range large {
+			if err := write(t.append(w, nil, k)); err != nil {
+				return err
+			}
+		}
+		out = make([]byte, 0, cap(out))
+	}
+	return write(w.AppendEnd(out))
+}
+
+// append appends a key to the file.
+func (t *transfer) append(w *rdb.Writer, out []byte, k keyspace.SnapshotKey) []byte {
+	t.keys++
+	switch {
+	case k.DB == keyspace.InternalDB:
+		return w.AppendLibrary(out, string(k.Value.(*keyspace.String).Content()))
+	case t.functions:
+		return out
+	}
+	return w.AppendKey(out, k.DB, k.Key, k.Value, k.Deadline)
+}
+
+// send appends bytes to the output of the replicas, and waits until they have taken
+// most of what they were sent.
+func (t *transfer) send(b []byte) error {
+	for len(b) > 0 {
+		part := b[:min(len(b), window/4)]
+		if err := t.sendPart(part); err != nil {
+			return err
+		}
+		b = b[len(part):]
+		t.sent += int64(len(part))
+	}
+	return nil
+}
+
+func (t *transfer) sendPart(part []byte) error {
+	timeout := time.Duration(0)
+	waited, moved := time.Now(), map[*replica]int64{}
+	for {
+		done, receivers := false, 0
+		t.p.engine.Locked(func() {
+			timeout = time.Duration(t.p.engine.Config.ReplTimeout) * time.Second
+			full := false
+			for _, r := range t.replicas {
+				if r.state != receiving {
+					continue
+				}
+				receivers++
+				n := r.session.Backlog()
+				if n != moved[r] {
+					moved[r], waited = n, time.Now()
+				}
+				full = full || n > window
+			}
+			if full {
+				return
+			}
+			done = true
+			for _, r := range t.replicas {
+				if r.state == receiving {
+					r.session.Append(part)
+				}
+			}
+		})
+		switch {
+		case receivers == 0:
+			return errNoReceivers
+		case done:
+			return nil
+		case time.Since(waited) > timeout:
+			return errors.New("the replicas have taken nothing for repl-timeout seconds")
+		}
+		select {
+		case <-t.p.quit:
+			return errNoReceivers
+		case <-time.After(windowPoll):
+		}
+	}
+}
+
+// sendFile writes the data to a temporary file, for replicas that need to know its
+// length, and sends that.
+func (t *transfer) sendFile() (err error) {
+	dir := ""
+	t.p.engine.Locked(func() {
+		if c := &t.p.engine.Config; c.Dbfilename != "" {
+			dir = cmp.Or(c.Dir, ".")
+		}
+	})
+	file, err := os.CreateTemp(dir, "replica-*.rdb")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	length := int64(0)
+	if err := t.encode(func(b []byte) error {
+		length += int64(len(b))
+		_, err := file.Write(b)
+		if err == nil && t.deserted() {
+			err = errNoReceivers
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if err := t.send(fmt.Appendf(nil, "$%d\r\n", length)); err != nil {
+		return err
+	}
+	for length > 0 {
+		b := make([]byte, min(window/4, length))
+		if _, err := io.ReadFull(file, b); err != nil {
+			return err
+		}
+		if err := t.send(b); err != nil {
+			return err
+		}
+		length -= int64(len(b))
+	}
+	return nil
+}
+
+// deserted reports whether no replica waits for the data any more.
+func (t *transfer) deserted() (alone bool) {
+	t.p.engine.Locked(func() {
+		alone = !slices.ContainsFunc(t.replicas, func(r *replica) bool { return r.state == receiving })
+	})
+	select {
+	case <-t.p.quit:
+		return true
+	default:
+		return alone
+	}
+}

@@ -1,0 +1,336 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+// A pair is a zsetd primary and a replica of another kind.
+type pair struct {
+	t       *testing.T
+	srv     *servertest.Server
+	primary *peer
+	replica *peer
+}
+
+// primaryOf starts a zsetd primary that begins transfers at once.
+func primaryOf(t *testing.T, config map[string]string) *pair {
+	t.Helper()
+	c := map[string]string{"repl-diskless-sync-delay": "0", "enable-debug-command": "yes"}
+	for name, value := range config {
+		c[name] = value
+	}
+	p := &pair{t: t, srv: servertest.Run(t, server.Options{Config: c})}
+	dial := func() net.Conn {
+		nc, err := net.Dial("tcp", p.srv.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		return nc
+	}
+	p.primary = newPeer(dial(), dial())
+	return p
+}
+
+// follow starts a redis-server that replicates the primary.
+func (p *pair) follow(args ...string) {
+	p.t.Helper()
+	host, port, _ := net.SplitHostPort(p.srv.Addr())
+	dial := startRedis(p.t, append([]string{"--replicaof", host, port, "--enable-debug-command", "yes"}, args...)...)
+	p.replica = newPeer(dial(), dial())
+	p.linked()
+}
+
+// linked waits until the replica is synchronized.
+func (p *pair) linked() {
+	p.t.Helper()
+	wait.Until(p.t, "the replica is synchronized", func() bool {
+		return strings.Contains(p.replica.do("INFO", "replication"), "master_link_status:up")
+	})
+}
+
+// info returns a field of a peer's INFO.
+func (p *peer) info(field string) string {
+	for line := range strings.Lines(p.do("INFO", "everything")) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
+			return value
+		}
+	}
+	return ""
+}
+
+// run runs command lines at the primary; none may fail.
+func (p *pair) run(lines ...string) {
+	p.t.Helper()
+	for _, line := range lines {
+		if r := p.primary.do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
+			p.t.Fatalf("%s: %s", line, r)
+		}
+	}
+}
+
+// caughtUp waits until the replica has what the primary has sent.
+func (p *pair) caughtUp() {
+	p.t.Helper()
+	wait.Until(p.t, "the replica has caught up", func() bool {
+		n := p.primary.info("master_repl_offset")
+		return p.primary.do("WAIT", "1", "1000") == ":1\r\n" && p.replica.info("slave_repl_offset") >= n && n == p.primary.info("master_repl_offset")
+	})
+}
+
+// equal waits until the replica has what the primary has.
+func (p *pair) equal() {
+	p.t.Helper()
+	p.caughtUp()
+	ours, theirs := p.primary.do("DEBUG", "DIGEST"), p.replica.do("DEBUG", "DIGEST")
+	if ours == theirs {
+		return
+	}
+	for _, key := range strings.Fields(p.primary.do("KEYS", "*")) {
+		if strings.HasPrefix(key, "$") || strings.HasPrefix(key, "*") {
+			continue
+		}
+		if a, b := p.primary.do("DEBUG", "DIGEST-VALUE", key), p.replica.do("DEBUG", "DIGEST-VALUE", key); a != b {
+			p.t.Errorf("%s: %q here, %q there (%q, %q)", key, a, b, p.primary.do("TYPE", key), p.replica.do("TYPE", key))
+		}
+	}
+	p.t.Fatalf("digest %q, replica %q; keys %s", ours, theirs, p.replica.do("DBSIZE"))
+}
+
+// values are commands that make values of all types, in two databases.
+func values() []string {
+	lines := []string{
+		"SET text hello", "SET number 12", "SET timed x PXAT 33000000000000", "APPEND long " + strings.Repeat("abc", 40_000),
+		"RPUSH list a b c 1 2 3", "SADD set a b c", "SADD ints 1 2 3", "HSET hash f v g w", "ZADD zset 1 a 2.5 b -inf c",
+		"XADD stream 1-1 f v", "XADD stream 2-1 f v g w", "XDEL stream 1-1", "XGROUP CREATE stream g 0", "XREADGROUP GROUP g c STREAMS stream >",
+		"PFADD hll a b c", "GEOADD geo 13.361389 38.115556 Palermo",
+		"SELECT 3", "SET other database", "SELECT 0",
+	}
+	for i := range 500 {
+		lines = append(lines, fmt.Sprintf("ZADD large %d member:%d", i, i), fmt.Sprintf("RPUSH row element:%d", i), fmt.Sprintf("HSET fields f%d %d", i, i), fmt.Sprintf("SET key:%d %d", i, i))
+	}
+	return lines
+}
+
+// TestReplicaOfRedis checks that redis-server follows: the data of the beginning, then
+// changes of all kinds, and what it missed while its connection was cut.
+func TestReplicaOfRedis(t *testing.T) {
+	for name, config := range map[string]map[string]string{
+		"without a length": nil,
+		"through a file":   {"repl-diskless-sync": "no"},
+		"a goroutine each": {"transport": "net"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := primaryOf(t, config)
+			p.run(values()...)
+			if r := p.primary.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return 7 end)"); strings.HasPrefix(r, "-") {
+				t.Fatal(r)
+			}
+			p.follow()
+			p.equal()
+			if got := p.replica.do("FCALL_RO", "f", "0"); !strings.Contains(p.replica.do("FUNCTION", "LIST"), "library_name") {
+				t.Error("the library is not there", got)
+			}
+			p.run("SET text again", "DEL list", "ZINCRBY zset 3 a", "ZPOPMIN large 3", "LPOP row 4", "SPOP set", "EVAL return{redis.call('set','x',1),redis.call('incr','x')} 0",
+				"MULTI", "SET m 1", "SADD n 1 2 3", "EXEC", "RENAME hash hash2", "COPY zset zset2", "MOVE ints 3", "EXPIRE text 100", "PERSIST timed",
+				"SELECT 3", "SET more 1", "SWAPDB 3 5", "SELECT 0", "XADD stream * a b", "XTRIM stream MAXLEN 1", "SORT row ALPHA STORE sorted", "GETEX m PX 100000000", "SETRANGE text 10 abc", "LINSERT row BEFORE element:100 new")
+			p.equal()
+			events := p.replica.events
+			if _, err := events.pipeline([][]string{{"SUBSCRIBE", "channel"}}); err != nil {
+				t.Fatal(err)
+			}
+			p.run("PUBLISH channel message")
+			events.nc.SetReadDeadline(time.Now().Add(time.Minute))
+			if got, err := transcript.ReadReply(events.r, nil); err != nil || string(got) != "*3\r\n$7\r\nmessage\r\n$7\r\nchannel\r\n$7\r\nmessage\r\n" {
+				t.Errorf("%q, %v", got, err)
+			}
+			if got := p.primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
+				t.Error("killed", got)
+			}
+			p.run("SET text missed", "SADD set missed", "SELECT 5", "FLUSHDB", "SELECT 0")
+			wait.Until(t, "the replica has continued", func() bool { return p.primary.info("sync_partial_ok") == "1" })
+			p.equal()
+			if full := p.primary.info("sync_full"); full != "1" {
+				t.Errorf("%s full synchronizations", full)
+			}
+			p.run("FLUSHALL", "SET last 1")
+			p.equal()
+		})
+	}
+}
+
+// TestReplicaState checks what commands report of a replica, and refuse it.
+func TestReplicaState(t *testing.T) {
+	p := primaryOf(t, map[string]string{"min-replicas-to-write": "1"})
+	if got := p.primary.do("SET", "a", "1"); got != "-NOREPLICAS Not enough good replicas to write.\r\n" {
+		t.Errorf("SET without a replica: %q", got)
+	}
+	p.follow("--replica-announce-port", "7000", "--replica-announce-ip", "replica.example")
+	wait.Until(t, "the replica counts", func() bool { return p.primary.do("SET", "a", "1") == "+OK\r\n" })
+	p.equal()
+	if got := p.primary.info("slave0"); !strings.HasPrefix(got, "ip=replica.example,port=7000,state=online,offset=") {
+		t.Errorf("slave0: %s", got)
+	}
+	if got := p.primary.do("ROLE"); !strings.HasPrefix(got, "*3\r\n$6\r\nmaster\r\n:") || !strings.Contains(got, "*3\r\n$15\r\nreplica.example\r\n$4\r\n7000\r\n$") {
+		t.Errorf("ROLE: %q", got)
+	}
+	if got := p.primary.do("CLIENT", "LIST", "TYPE", "replica"); !strings.Contains(got, " flags=S ") || !strings.Contains(got, " cmd=replconf ") {
+		t.Errorf("CLIENT LIST: %q", got)
+	}
+	for field, want := range map[string]string{"connected_slaves": "1", "min_slaves_good_slaves": "1", "repl_backlog_active": "1", "sync_full": "1", "sync_partial_err": "0"} {
+		if got := p.primary.info(field); got != want {
+			t.Errorf("%s is %s, want %s", field, got, want)
+		}
+	}
+}
+
+// TestWaitForReplicas checks that WAIT counts replicas that have the client's writes.
+func TestWaitForReplicas(t *testing.T) {
+	p := primaryOf(t, nil)
+	p.follow()
+	if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" { // nothing was written
+		t.Errorf("WAIT: %q", got)
+	}
+	for range 100 {
+		p.run("INCR n")
+		if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+			t.Fatalf("WAIT: %q", got)
+		}
+		if a, b := p.primary.do("GET", "n"), p.replica.do("GET", "n"); a != b {
+			t.Fatalf("WAIT says that the replica has %q; it has %q", a, b)
+		}
+	}
+	if got := p.primary.do("WAIT", "2", "1"); got != ":1\r\n" {
+		t.Errorf("WAIT 2: %q", got)
+	}
+	p.replica.cmd.send([]byte("*3\r\n$5\r\nDEBUG\r\n$5\r\nSLEEP\r\n$2\r\n60\r\n"))
+	p.run("SET asleep 1")
+	if got := p.primary.do("WAIT", "1", "20"); got != ":0\r\n" {
+		t.Errorf("WAIT for a replica that sleeps: %q", got)
+	}
+}
+
+// TestSyncOfTools checks the two forms of a transfer as tools ask for them: redis-cli
+// --rdb, and SYNC by a client that announces nothing.
+func TestSyncOfTools(t *testing.T) {
+	p := primaryOf(t, nil)
+	p.run(values()...)
+	nc, err := net.Dial("tcp", p.srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(time.Minute))
+	r := bufio.NewReader(nc)
+	fmt.Fprint(nc, "SYNC\r\n")
+	head := "\n"
+	for head == "\n" { // these keep the connection alive
+		if head, err = r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(head, "$")))
+	if err != nil {
+		t.Fatalf("%q: %v", head, err)
+	}
+	data := make([]byte, n)
+	if _, err := io.ReadFull(r, data); err != nil {
+		t.Fatal(err)
+	}
+	p.run("SET later 1")
+	want := "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$5\r\nlater\r\n$1\r\n1\r\n"
+	stream := make([]byte, len(want))
+	if _, err := io.ReadFull(r, stream); err != nil || string(stream) != want {
+		t.Errorf("%q, %v; want %q", stream, err, want)
+	}
+	path := filepath.Join(t.TempDir(), "sync.rdb")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli := filepath.Join(t.TempDir(), "cli.rdb")
+	host, port, _ := net.SplitHostPort(p.srv.Addr())
+	if _, err := exec.LookPath("redis-cli"); err != nil {
+		t.Skip("redis-cli is not installed")
+	}
+	if out, err := exec.Command("redis-cli", "-h", host, "-p", port, "--rdb", cli).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, path := range []string{path, cli} {
+		out, err := exec.Command("redis-check-rdb", path).CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("RDB looks OK")) {
+			t.Errorf("%s: %v\n%s", path, err, out)
+		}
+	}
+}
+
+// TestReplicaUnderLoad checks that a replica which is synchronized, cut off and
+// synchronized again while clients change all keys has the same data in the end.
+func TestReplicaUnderLoad(t *testing.T) {
+	p := primaryOf(t, map[string]string{"repl-backlog-size": "16kb"})
+	for i := range 20_000 {
+		p.srv.Do(t.Context(), "SET", fmt.Sprintf("s%d", i), i)
+		p.srv.Do(t.Context(), "ZADD", fmt.Sprintf("z%d", i%2000), i, i)
+	}
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	for n := range 4 {
+		load.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(n), 0))
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				k, z := fmt.Sprintf("s%d", r.IntN(30_000)), fmt.Sprintf("z%d", r.IntN(3000))
+				switch r.IntN(8) {
+				case 0:
+					p.srv.Do(context.Background(), "DEL", k)
+				case 1:
+					p.srv.Do(context.Background(), "INCR", k)
+				case 2:
+					p.srv.Do(context.Background(), "RENAME", z, fmt.Sprintf("z%d", r.IntN(3000)))
+				case 3:
+					p.srv.Do(context.Background(), "ZADD", z, r.IntN(100), r.IntN(100))
+				case 4:
+					p.srv.Do(context.Background(), "RPUSH", "list", r.IntN(100))
+				case 5:
+					p.srv.Do(context.Background(), "LPOP", "list")
+				case 6:
+					p.srv.Do(context.Background(), "SADD", "set", r.IntN(1000))
+				case 7:
+					p.srv.Do(context.Background(), "SPOP", "set")
+				}
+			}
+		})
+	}
+	p.follow()
+	for range 3 {
+		wait.Pace(50 * time.Millisecond)
+		p.primary.do("CLIENT", "KILL", "TYPE", "replica")
+		wait.Until(t, "the replica has come back", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
+	}
+	close(stop)
+	load.Wait()
+	p.linked()
+	p.equal()
+}
