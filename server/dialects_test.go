@@ -129,7 +129,11 @@ func playBoth(both [2]*player, s *transcript.Section) {
 // TestTranscriptsRunEverything: each command and subcommand is in a transcript,
 // unless it is said what else tests it.
 func TestTranscriptsRunEverything(t *testing.T) {
-	elsewhere := map[string]string{"pfselftest": "takes seconds; TestHyperLogLogAsRedis tests the same"}
+	elsewhere := map[string]string{
+		"pfselftest": "takes seconds; TestHyperLogLogAsRedis tests the same",
+		"psync":      "the connection carries a stream from then on; TestReplicaOfRedis",
+		"sync":       "likewise; TestSyncOfTools",
+	}
 	files, err := filepath.Glob("testdata/*.resp")
 	if err != nil {
 		t.Fatal(err)

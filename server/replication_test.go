@@ -219,6 +219,27 @@ func TestWaitForReplicas(t *testing.T) {
 			t.Fatalf("WAIT says that the replica has %q; it has %q", a, b)
 		}
 	}
+	var clients sync.WaitGroup
+	for n := range 100 { // every other one leaves while it waits
+		nc, err := net.Dial("tcp", p.srv.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &client{nc: nc, r: bufio.NewReader(nc)}
+		clients.Go(func() {
+			defer nc.Close()
+			key := fmt.Sprint("c", n)
+			for range 10 {
+				if r, err := c.pipeline([][]string{{"INCR", key}, {"WAIT", "1", "0"}}); err != nil || r[1] != ":1\r\n" {
+					t.Errorf("%q, %v", r, err)
+				}
+			}
+			if n%2 == 0 {
+				c.send([]byte("WAIT 2 0\r\n"))
+			}
+		})
+	}
+	clients.Wait()
 	if got := p.primary.do("WAIT", "2", "1"); got != ":1\r\n" {
 		t.Errorf("WAIT 2: %q", got)
 	}

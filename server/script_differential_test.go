@@ -205,9 +205,9 @@ func TestDifferentialPrograms(t *testing.T) {
 			if written(want[i]) == written(got[i]) {
 				continue
 			}
-			if w, g, ok := differ(argv); ok {
+			if _, _, ok := differ(argv); ok {
 				argv = shrunk(argv, differ)
-				w, g, _ = differ(argv)
+				w, g, _ := differ(argv)
 				t.Errorf("seed %d: %q\nwant %q\ngot  %q", seed, argv, w, g)
 			} else {
 				t.Errorf("seed %d: %q\nwant %q\ngot  %q, and then the same", seed, argv, want[i], got[i])

@@ -219,6 +219,10 @@ func resetRow() engine.Command {
 
 func reset(c *engine.Call) {
 	s := c.Session
+	if s.Replica {
+		c.Reply.Error("ERR can only reset normal connections")
+		return
+	}
 	s.Reset()
 	s.DB = c.Engine.Keys.DB(0)
 	s.Name = ""

@@ -4,7 +4,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"strconv"
@@ -244,16 +243,6 @@ func (p Parameter) replicaof() Parameter {
 		return set(c, s)
 	}
 	return p
-}
-
-// atLeast raises the lower bound of a number.
-func (p Parameter) atLeast(lo int64) Parameter {
-	return p.check(func(s string) error {
-		if n, ok := protocol.ParseInt([]byte(s)); ok && n < lo {
-			return fmt.Errorf("argument must be between %d and %d inclusive", lo, math.MaxInt32)
-		}
-		return nil
-	})
 }
 
 // hz clamps to Redis's bounds without an error, as Redis does.

@@ -145,13 +145,13 @@ func TestFollowedJournal(t *testing.T) {
 	ks.Record(true)
 	ks.Follow(true)
 	db := ks.DB(0)
-	l := db.Add([]byte("l"), new(List)).Value().(*List)
-	z := db.Add([]byte("z"), new(zset.Set)).Value().(*zset.Set)
+	db.Add([]byte("l"), new(List))
+	db.Add([]byte("z"), new(zset.Set))
 	limits := DefaultLimits()
 	builders := map[string]*Builder{"l": {Limits: &limits}, "z": {Limits: &limits}}
 	for range 3000 {
-		l = db.Edit([]byte("l")).Value().(*List)
-		z = db.Edit([]byte("z")).Value().(*zset.Set)
+		l := db.Edit([]byte("l")).Value().(*List)
+		z := db.Edit([]byte("z")).Value().(*zset.Set)
 		for range r.IntN(4) {
 			text := fmt.Appendf(nil, "%d", r.IntN(4))
 			switch n := l.Len(); r.IntN(9) {

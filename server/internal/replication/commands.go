@@ -219,6 +219,7 @@ func waitRow() engine.Command {
 
 // wait is a client in WAIT.
 type wait struct {
+	index    int // in Primary.waits
 	session  *engine.Session
 	waiter   *engine.Waiter
 	replicas int64
@@ -250,10 +251,9 @@ func waitCommand(c *engine.Call) {
 		deadline = c.Engine.After(timeout)
 	}
 	c.WaitFor(deadline, engine.Want{}, func(r *protocol.Reply) {
-		p.forget(w)
+		p.remove(w)
 		r.Int(p.have(w))
 	}, nil)
 	w.waiter = c.Session.Blocked
-	p.waits = append(p.waits, w)
-	p.ask(w)
+	p.add(w)
 }

@@ -27,9 +27,9 @@ func TestStreams(t *testing.T) {
 	edit().Trim(keyspace.StreamTrim{MaxLen: 2})
 	s.want(t, "XTRIM k MINID 4-1")
 
-	g := edit().AddGroup([]byte("g"), id(1), 1)
+	edit().AddGroup([]byte("g"), id(1), 1)
 	s.want(t, "XGROUP CREATE k g 1-1 ENTRIESREAD 1")
-	g = edit().EditGroup([]byte("g"))
+	g := edit().EditGroup([]byte("g"))
 	c := g.AddConsumer([]byte("c"), 1000)
 	g.RecordRead(c, 1000, true)
 	g.ReadNext(c, 10, 1000, true, func(keyspace.StreamEntry) {})

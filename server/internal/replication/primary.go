@@ -20,6 +20,7 @@ type Primary struct {
 	// without the engine's lock, and publishes the bytes with it.
 	queueLock   sync.Mutex // an instant; no lock is taken below it
 	queue       []queued
+	queueBytes  int
 	translating sync.Mutex // guards the translator and ready; the engine's lock is not taken below it
 	translator  Translator
 	ready       []chunk // translated, not yet published, in order
@@ -34,6 +35,10 @@ type Primary struct {
 	replicas []*replica
 	deserted time.Time // when the last replica left
 	waits    []*wait
+
+	unlocated  []*wait // of waits, those whose change is not published
+	sweepWaits int     // number of waits at which those of clients that have left are removed
+
 	transfer *transfer // in progress; nil without one
 
 	fullSyncs, partialSyncs, partialRefused int64
@@ -74,9 +79,20 @@ func (p *Primary) Feed(e *keyspace.Effects) {
 	}
 	p.queueLock.Lock()
 	p.queue = append(p.queue, queued{e, p.engine.Keys.EffectCount()})
+	p.queueBytes += e.Bytes()
+	full := p.queueBytes > maxQueue
 	p.queueLock.Unlock()
+	if full { // clients make changes faster than they are translated: let them wait
+		p.translate()
+		p.publish()
+		return
+	}
 	p.wake()
 }
+
+// maxQueue is how many bytes of effects wait for their translation at most, with large
+// values estimated.
+const maxQueue = 64 << 20
 
 // wake makes the goroutine run look for work.
 func (p *Primary) wake() {
@@ -125,7 +141,7 @@ func (p *Primary) translate() {
 	defer p.translating.Unlock()
 	p.queueLock.Lock()
 	queue := p.queue
-	p.queue = nil
+	p.queue, p.queueBytes = nil, 0
 	p.queueLock.Unlock()
 	for _, q := range queue {
 		p.translator.Commands(q.effects, func(b []byte) bool {
@@ -159,8 +175,8 @@ func (p *Primary) publish() {
 			p.published = c.sequence
 		}
 	}
-	if len(p.waits) > 0 {
-		p.serveWaits()
+	if len(p.unlocated) > 0 {
+		p.locateWaits()
 	}
 }
 
@@ -247,7 +263,7 @@ func (p *Primary) restart() {
 func (p *Primary) drop() {
 	p.engine.Keys.Follow(false)
 	p.queueLock.Lock()
-	p.queue = nil
+	p.queue, p.queueBytes = nil, 0
 	p.queueLock.Unlock()
 	p.translating.Lock()
 	p.ready = nil

@@ -35,37 +35,67 @@ func (p *Primary) have(w *wait) (n int64) {
 // requestAcks asks the replicas to acknowledge what they have.
 const requestAcks = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n"
 
-// serveWaits ends the waits that can end, and asks for acknowledgements for the others
-// whose changes have been published since.
-func (p *Primary) serveWaits() {
+// add adds a wait that begins, and asks for acknowledgements. Waits whose clients have
+// left are removed when their number may have doubled.
+func (p *Primary) add(w *wait) {
+	if len(p.waits) >= p.sweepWaits {
+		for i := len(p.waits) - 1; i >= 0; i-- {
+			if w := p.waits[i]; !w.lasts() {
+				p.remove(w)
+			}
+		}
+		p.sweepWaits = max(leastSweep, 2*len(p.waits))
+	}
+	w.index = len(p.waits)
+	p.waits = append(p.waits, w)
+	switch {
+	case w.target < 0:
+		p.unlocated = append(p.unlocated, w)
+	case w.target > 0:
+		p.send([]byte(requestAcks))
+	}
+}
+
+// leastSweep is how many waits there are when those of clients that have left are
+// removed for the first time.
+const leastSweep = 64
+
+// lasts reports whether the client still waits.
+func (w *wait) lasts() bool { return w.session.Blocked == w.waiter }
+
+// remove removes a wait. The last one takes its place.
+func (p *Primary) remove(w *wait) {
+	last := p.waits[len(p.waits)-1]
+	p.waits[w.index], last.index = last, w.index
+	p.waits[len(p.waits)-1] = nil
+	p.waits = p.waits[:len(p.waits)-1]
+}
+
+// locateWaits sets the offsets of the waits whose changes have been published, and asks
+// for acknowledgements on their behalf.
+func (p *Primary) locateWaits() {
 	ask := false
-	p.waits = slices.DeleteFunc(p.waits, func(w *wait) bool {
-		if w.session.Blocked != w.waiter {
-			return true // the client has left, or was unblocked
-		}
-		located := w.target >= 0
-		if have := p.have(w); have >= w.replicas {
-			w.session.EndWait(w.waiter, func(r *protocol.Reply) { r.Int(have) })
-			return true
-		}
-		ask = ask || !located && w.target >= 0
-		return false
+	p.unlocated = slices.DeleteFunc(p.unlocated, func(w *wait) bool {
+		p.locate(w)
+		ask = ask || w.target >= 0 && w.lasts()
+		return w.target >= 0 || !w.lasts()
 	})
 	if ask {
 		p.send([]byte(requestAcks))
 	}
 }
 
-// ask asks the replicas for an acknowledgement on behalf of a client that begins to wait.
-func (p *Primary) ask(w *wait) {
-	if w.target > 0 {
-		p.send([]byte(requestAcks))
+// serveWaits ends the waits that can end, after an acknowledgement.
+func (p *Primary) serveWaits() {
+	for i := len(p.waits) - 1; i >= 0; i-- {
+		w := p.waits[i]
+		if !w.lasts() {
+			p.remove(w)
+		} else if have := p.have(w); have >= w.replicas {
+			p.remove(w)
+			w.session.EndWait(w.waiter, func(r *protocol.Reply) { r.Int(have) })
+		}
 	}
-}
-
-// forget removes a wait that has ended by its timeout.
-func (p *Primary) forget(w *wait) {
-	p.waits = slices.DeleteFunc(p.waits, func(other *wait) bool { return other == w })
 }
 
 // Status returns the state for INFO.

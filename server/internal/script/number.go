@@ -8,8 +8,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-func isSpace(c int) bool { return c == ' ' || '\t' <= c && c <= '\r' }
-
 // parseNumber parses a number as Lua does, with C's strtod: decimal, hexadecimal,
 // "inf" and "nan", spaces around it, up to a NUL. gopher-lua's own parser reads "010"
 // as 8.
