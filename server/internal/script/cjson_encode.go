@@ -16,7 +16,7 @@ type jsonEncoder struct {
 }
 
 func (st *State) encodeJSON(L *lua.LState, s *jsonSettings, v lua.LValue) lua.LValue {
-	e := jsonEncoder{jsonSettings: s, st: st, L: L}
+	e := jsonEncoder{jsonSettings: s, st: st, L: L, text: make([]byte, 0, 64)}
 	e.value(v, 0)
 	return lua.LString(view(e.text))
 }
@@ -54,7 +54,7 @@ func (e *jsonEncoder) value(v lua.LValue, depth int) {
 func (e *jsonEncoder) string(s string) {
 	e.st.checkLength(e.L, len(e.text)+len(s))
 	e.st.make(e.L, len(s))
-	e.text = append(e.text, '"')
+	text := append(e.text, '"')
 	plain := 0 // s[plain:i] needs no escapes
 	for i := range len(s) {
 		c := s[i]
@@ -62,29 +62,30 @@ func (e *jsonEncoder) string(s string) {
 			continue
 		}
 		e.st.Spend(e.L, 1)
-		e.st.checkLength(e.L, len(e.text))
-		e.add(s[plain:i])
+		e.st.checkLength(e.L, len(text))
+		text = append(text, s[plain:i]...)
 		plain = i + 1
+		letter := c
 		switch c {
 		case '"', '\\', '/':
-			e.text = append(e.text, '\\', c)
-		case '\b':
-			e.add(`\b`)
-		case '\t':
-			e.add(`\t`)
 		case '\n':
-			e.add(`\n`)
-		case '\f':
-			e.add(`\f`)
+			letter = 'n'
+		case '\t':
+			letter = 't'
 		case '\r':
-			e.add(`\r`)
+			letter = 'r'
+		case '\b':
+			letter = 'b'
+		case '\f':
+			letter = 'f'
 		default:
 			const hex = "0123456789abcdef"
-			e.text = append(e.text, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			text = append(text, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			continue
 		}
+		text = append(text, '\\', letter)
 	}
-	e.add(s[plain:])
-	e.text = append(e.text, '"')
+	e.text = append(append(text, s[plain:]...), '"')
 }
 
 func (e *jsonEncoder) number(f float64) {

@@ -22,13 +22,18 @@ type directive struct {
 // parseDirective parses a directive after its %. fault is an error.
 func parseDirective(format string) (d directive, rest, fault string) {
 	prefix := func(set string, most int) string {
-		n := len(format) - len(strings.TrimLeft(format, set))
-		text := format[:min(n, most)]
-		format = format[len(text):]
+		n := 0
+		for n < min(len(format), most) && strings.IndexByte(set, format[n]) >= 0 {
+			n++
+		}
+		text := format[:n]
+		format = format[n:]
 		return text
 	}
-	number := func() int {
-		n, _ := strconv.Atoi(prefix("0123456789", 2)) // nothing is 0
+	number := func() (n int) {
+		for _, digit := range prefix("0123456789", 2) {
+			n = 10*n + int(digit-'0')
+		}
 		return n
 	}
 	if d.flags = prefix("-+ #0", len(format)); len(d.flags) > 5 {

@@ -2,7 +2,6 @@ package script
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -30,71 +29,83 @@ type structItem struct {
 	big    bool
 }
 
-// structItems parses the format in the first argument. Options are errors once they are
-// reached, and wrong changes of order and alignment after the item was handled.
-func (st *State) structItems(L *lua.LState) iter.Seq[structItem] {
-	format := cString(st.checkString(L, 1))
-	number := func(missing int) int {
-		digits := len(format) - len(strings.TrimLeft(format, "0123456789"))
-		if digits == 0 {
-			return missing
-		}
-		n := int64(0)
-		for _, c := range format[:digits] {
-			if n = 10*n + int64(c-'0'); n > math.MaxInt32 {
-				st.Raise(L, "integral size overflow")
-			}
-		}
-		format = format[digits:]
-		return int(n)
-	}
-	return func(yield func(structItem) bool) {
-		big, align := false, 1
-		for format != "" {
-			st.Spend(L, 1)
-			option := format[0]
-			format = format[1:]
-			size := 0
-			switch option {
-			case 'b', 'B', 'x':
-				size = 1
-			case 'h', 'H':
-				size = 2
-			case 'f':
-				size = 4
-			case 'd', 'l', 'L', 'T':
-				size = 8
-			case 'c':
-				size = number(1)
-			case 'i', 'I':
-				if size = number(4); size > maxIntSize {
-					st.Raise(L, fmt.Sprintf("integral size %d is larger than limit of %d", size, maxIntSize))
-				}
-			}
-			if !yield(structItem{option, size, align, big}) {
-				return
-			}
-			switch option {
-			case '<', '>':
-				big = option == '>'
-			case '!':
-				if align = number(maxAlign); align <= 0 || align&(align-1) != 0 {
-					st.Raise(L, fmt.Sprintf("alignment %d is not a power of 2", align))
-				}
-			}
+// structFormat yields the items of a format.
+type structFormat struct {
+	st    *State
+	L     *lua.LState
+	rest  string // is not parsed
+	item  structItem
+	big   bool
+	align int
+}
+
+// structFormat returns the format in the first argument.
+func (st *State) structFormat(L *lua.LState) structFormat {
+	return structFormat{st: st, L: L, rest: cString(st.checkString(L, 1)), align: 1}
+}
+
+// next parses the next item; false at the end. Wrong options are errors once they are
+// reached, and a wrong alignment after its item was handled.
+func (f *structFormat) next() bool {
+	switch f.item.option {
+	case '<', '>':
+		f.big = f.item.option == '>'
+	case '!':
+		if f.align = f.number(maxAlign); f.align <= 0 || f.align&(f.align-1) != 0 {
+			f.st.Raise(f.L, fmt.Sprintf("alignment %d is not a power of 2", f.align))
 		}
 	}
+	if f.rest == "" {
+		return false
+	}
+	f.st.Spend(f.L, 1)
+	option, size := f.rest[0], 0
+	f.rest = f.rest[1:]
+	switch option {
+	case 'b', 'B', 'x':
+		size = 1
+	case 'h', 'H':
+		size = 2
+	case 'f':
+		size = 4
+	case 'd', 'l', 'L', 'T':
+		size = 8
+	case 'c':
+		size = f.number(1)
+	case 'i', 'I':
+		if size = f.number(4); size > maxIntSize {
+			f.st.Raise(f.L, fmt.Sprintf("integral size %d is larger than limit of %d", size, maxIntSize))
+		}
+	}
+	f.item = structItem{option, size, f.align, f.big}
+	return true
+}
+
+// number parses a number, if there is one.
+func (f *structFormat) number(missing int) int {
+	digits := len(f.rest) - len(strings.TrimLeft(f.rest, "0123456789"))
+	if digits == 0 {
+		return missing
+	}
+	n := int64(0)
+	for _, c := range f.rest[:digits] {
+		if n = 10*n + int64(c-'0'); n > math.MaxInt32 {
+			f.st.Raise(f.L, "integral size overflow")
+		}
+	}
+	f.rest = f.rest[digits:]
+	return int(n)
 }
 
 // check refuses what is no option of a value, the byte order or the alignment.
-func (it structItem) check(st *State, L *lua.LState) {
+func (it *structItem) check(st *State, L *lua.LState) {
 	if strings.IndexByte("bBhHlLTiIfdxcs<>! ", it.option) < 0 {
 		st.argError(L, 1, "invalid format option '"+string([]byte{it.option})+"'")
 	}
 }
 
 // padding returns the number of bytes between position at and the value.
-func (it structItem) padding(at uint64) uint64 {
+func (it *structItem) padding(at uint64) uint64 {
 	if it.size == 0 || it.option == 'c' {
 		return 0
 	}
@@ -103,7 +114,7 @@ func (it structItem) padding(at uint64) uint64 {
 }
 
 // append appends the lowest bytes of v in the byte order of the item.
-func (it structItem) append(b []byte, v uint64) []byte {
+func (it *structItem) append(b []byte, v uint64) []byte {
 	start := len(b)
 	for i := range it.size {
 		b = append(b, byte(v>>(8*i)))
@@ -115,7 +126,7 @@ func (it structItem) append(b []byte, v uint64) []byte {
 }
 
 // bits is the inverse of append.
-func (it structItem) bits(data string) (v uint64) {
+func (it *structItem) bits(data string) (v uint64) {
 	for i := range len(data) {
 		at := i
 		if !it.big {
@@ -127,11 +138,12 @@ func (it structItem) bits(data string) (v uint64) {
 }
 
 func (st *State) structPack(L *lua.LState) int {
-	items := st.structItems(L)
+	f := st.structFormat(L)
 	L.Push(lua.LNil) // a missing value reads as nil, as in Redis
 	var b []byte
 	arg := 1
-	for it := range items {
+	for f.next() {
+		it := &f.item
 		b = append(b, make([]byte, it.padding(uint64(len(b))))...)
 		switch it.option {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
@@ -172,7 +184,7 @@ func (st *State) structPack(L *lua.LState) int {
 }
 
 func (st *State) structUnpack(L *lua.LState) int {
-	items, data := st.structItems(L), st.checkString(L, 2)
+	f, data := st.structFormat(L), st.checkString(L, 2)
 	at := uint64(st.optInt(L, 3, 1)) - 1
 	if at == math.MaxUint64 {
 		st.argError(L, 3, "offset must be 1 or greater")
@@ -189,7 +201,8 @@ func (st *State) structUnpack(L *lua.LState) int {
 		L.Push(v)
 		n++
 	}
-	for it := range items {
+	for f.next() {
+		it := &f.item
 		at += it.padding(at)
 		part := take(uint64(it.size))
 		if n >= maxUnpack {
@@ -241,7 +254,8 @@ func (st *State) structUnpack(L *lua.LState) int {
 
 func (st *State) structSize(L *lua.LState) int {
 	total := uint64(0)
-	for it := range st.structItems(L) {
+	for f := st.structFormat(L); f.next(); {
+		it := &f.item
 		switch {
 		case it.option == 's':
 			st.argError(L, 1, "option 's' has no fixed size")
