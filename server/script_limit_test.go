@@ -70,6 +70,12 @@ func TestDifferentialLimits(t *testing.T) {
 			"local t = {"+many(min(n, 600), "'x%d'", ", ")+"} return t.nosuch.x", "local t = {"+many(min(n, 600), "'x%d'", ", ")+"} return t:nosuch()",
 			"local t = {"+many(min(n, 600), "'x%d'", ", ")+"} return t.x + 7.25", "local t = {"+many(min(n, 600), "'x%d'", ", ")+"} nosuch = nil")
 	}
+	// Control structures. A judge takes seconds for some of them.
+	const long = 140_000
+	body := strings.Repeat("x = 1 ", long)
+	add("local x while x do "+body+"\nend\nreturn x", "local x repeat "+body+"\nuntil\nx\nreturn x", "local x for i = 1, 2 do "+body+"\nend\nreturn x",
+		"local x for i in pairs({}) do "+body+"\nend\nreturn x", "local x if x then "+body+"\nend\nreturn 7", "local x if x then "+body+"\nelse x = 1\nend\nreturn 7",
+		"local x = 1 while true do if x then break end\n"+body+"end")
 	add(luaLines()...)
 	reports := 0
 	for _, source := range sources {

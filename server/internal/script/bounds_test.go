@@ -25,10 +25,10 @@ func TestCompilingIsLinear(t *testing.T) {
 		"while":      {"", "while x do end ", ""},
 		"constants":  {"return {", "'a', 1.5, ", "}"},
 	} {
-		const n = 20_000
+		const n = 60_000
 		src := source.before + strings.Repeat(source.repeated, n) + source.after
 		work := 0
-		if _, err := st.workspace.compile(src, "x", st.intrinsics, 0, func() { work++ }); err != nil {
+		if _, err := st.workspace.compile(src, "x", st.intrinsics, 0, func() { work++ }); err != nil && !strings.Contains(err.Error(), "control structure too long") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if work > 30*n {

@@ -115,6 +115,19 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
+// The memory that a source takes is bounded, whatever it consists of: the source is not
+// read to its end.
+func TestSizeOfSources(t *testing.T) {
+	st := machine()
+	for _, part := range []string{"do end ", "x = 1 + 1 "} {
+		tokens := 0
+		_, err := st.workspace.compile(strings.Repeat(part, maxNodes), "x", st.intrinsics, 0, func() { tokens++ })
+		if err == nil || !strings.HasSuffix(err.Error(), "code size overflow") || tokens > 3*maxNodes {
+			t.Errorf("%s: %v after %d tokens", part, err, tokens)
+		}
+	}
+}
+
 // The names of operands in errors do not depend on how many instructions and constants
 // there are before.
 func TestNamesOfOperands(t *testing.T) {

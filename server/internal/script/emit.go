@@ -43,7 +43,8 @@ const (
 // label is a position in the code that jumps lead to, known when it is bound.
 type label int32
 
-// binding is the position of a label, -1 before it is bound.
+// binding is the position of a label, -1 before it is bound, and the point of the
+// instruction there.
 type binding struct {
 	pc int32
 	at point
@@ -86,6 +87,7 @@ type assembler struct {
 	code      []uint32
 	positions []int // for gopher-lua: see positionBits
 	labels    []binding
+	bound     []label // at the next instruction
 	jumps     []jump
 	barrier   int // the last position of a label
 	stopped   int // the last position that is not reached from the instruction before
@@ -105,7 +107,7 @@ func (a *assembler) reset() {
 	clear(a.protos)
 	clear(a.names)
 	*a = assembler{
-		stopped: -1, moves: -1, used: 2, code: a.code[:0], positions: a.positions[:0], labels: a.labels[:0], jumps: a.jumps[:0],
+		stopped: -1, moves: -1, used: 2, code: a.code[:0], positions: a.positions[:0], labels: a.labels[:0], bound: a.bound[:0], jumps: a.jumps[:0],
 		constants: a.constants[:0], values: a.values[:0], protos: a.protos[:0], names: a.names[:0],
 	}
 }
@@ -127,6 +129,10 @@ func (a *assembler) word(i uint32, at point) int {
 	if pc >= maxCode {
 		a.failAt(at, "code size overflow", false)
 	}
+	for _, l := range a.bound {
+		a.labels[l].at = at
+	}
+	a.bound = a.bound[:0]
 	a.code = append(a.code, i)
 	a.positions = append(a.positions, int(at.line)<<positionBits|pc)
 	return pc
@@ -168,6 +174,7 @@ func (a *assembler) newLabel() label {
 // bind puts a label here.
 func (a *assembler) bind(l label, at point) {
 	a.labels[l] = binding{int32(a.pc()), at}
+	a.bound = append(a.bound, l)
 	a.barrier = a.pc()
 }
 
@@ -186,6 +193,12 @@ func (a *assembler) jump(op, x int, to label, at point) {
 	a.jumps = append(a.jumps, jump{int32(a.emitX(op, x, maxJump, at)), to, at})
 }
 
+// jumpAt is jump with an instruction that has another line.
+func (a *assembler) jumpAt(line int32, op, x int, to label, at point) {
+	a.jump(op, x, to, point{line, at.next})
+	a.jumps[len(a.jumps)-1].at = at
+}
+
 // leave continues at a label.
 func (a *assembler) leave(to label, at point) {
 	if a.reachable() {
@@ -197,6 +210,7 @@ func (a *assembler) leave(to label, at point) {
 // finish replaces labels by distances. A jump to an unconditional jump leads to its
 // destination: later jumps are complete when earlier ones are looked at.
 func (a *assembler) finish() {
+	var far *point // where the first jump that is too far was complete
 	for i := len(a.jumps) - 1; i >= 0; i-- {
 		j := a.jumps[i]
 		to := a.labels[j.to]
@@ -210,9 +224,14 @@ func (a *assembler) finish() {
 			if to.at.next > at.next {
 				at = to.at
 			}
-			a.failAt(at, "control structure too long", true)
+			if far == nil || at.next < far.next {
+				far = &at
+			}
 		}
-		a.code[pc] = a.code[pc]&^maxBx | uint32(distance+maxJump)
+		a.code[pc] = a.code[pc]&^maxBx | uint32(distance+maxJump)&maxBx
+	}
+	if far != nil {
+		a.failAt(*far, "control structure too long", true)
 	}
 }
 

@@ -394,7 +394,7 @@ func (g *generator) repeatLoop(s *stmt) {
 // numericLoop generates a loop over numbers. Strings are accepted as numbers, so all
 // three values are converted unless they are constants.
 func (g *generator) numericLoop(s *stmt) {
-	base, at := g.free, s.targets.use
+	base, at := g.free, s.enter
 	start, limit := s.values, s.values.next
 	step := limit.next
 	known := start.kind == exprNumber && limit.kind == exprNumber && (step == nil || step.kind == exprNumber)
@@ -415,20 +415,19 @@ func (g *generator) numericLoop(s *stmt) {
 		g.free = base + hiddenSlots
 	}
 	exit, body, next := g.newLabel(), g.newLabel(), g.newLabel()
-	line := point{s.line, s.at.next}
 	g.loop(exit, func() {
 		g.jump(lua.OP_FORPREP, base, next, at)
 		g.bind(body, at)
 		g.block(s.body, 1)
 		g.bind(next, s.body.end)
-		g.jump(lua.OP_FORLOOP, base, body, line)
+		g.jumpAt(s.line, lua.OP_FORLOOP, base, body, s.body.end)
 	})
 	g.bind(exit, s.at)
 }
 
 // genericLoop generates a loop over the values of an iterator.
 func (g *generator) genericLoop(s *stmt) {
-	base, at := g.free, s.targets.use
+	base, at := g.free, s.enter
 	n := 0
 	for l := s.locals; l != nil; l = l.next {
 		n++
@@ -436,15 +435,14 @@ func (g *generator) genericLoop(s *stmt) {
 	g.adjusted(s.values, hiddenSlots, s.values.use)
 	g.need(hiddenSlots, at) // to call the iterator
 	exit, body, next := g.newLabel(), g.newLabel(), g.newLabel()
-	line := point{s.line, s.at.next}
 	g.loop(exit, func() {
 		g.leave(next, at)
 		g.bind(body, at)
 		g.block(s.body, n)
 		g.bind(next, s.body.end)
-		pc := g.emit(lua.OP_TFORLOOP, base, 0, n, line)
+		pc := g.emit(lua.OP_TFORLOOP, base, 0, n, point{s.line, s.body.end.next})
 		g.note(pc, base, naming{namedLocal, "(for generator)"})
-		g.jump(lua.OP_JMP, 0, body, line)
+		g.jumpAt(s.line, lua.OP_JMP, 0, body, s.body.end)
 	})
 	g.bind(exit, s.at)
 }

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"math"
 	"runtime"
 	"strconv"
 
@@ -12,6 +13,10 @@ const (
 	maxLocals   = 200 // in scope, of a function
 	maxUpvalues = 60
 	maxLevels   = 200 // of nested expressions and blocks
+
+	// A function of as many instructions as are possible may have more nodes than
+	// instructions. They take about 100 bytes each.
+	maxNodes = 4 * maxCode
 )
 
 // parser builds the tree of a source: recursive descent along the grammar of section 8
@@ -26,6 +31,7 @@ type parser struct {
 	last     int // line of the token before
 	lastEnd  int // offset of its end
 	depth    int // of nested expressions and blocks
+	nodes    int // expressions and statements
 	function *function
 	active   int // local variables of the function that are in scope
 	loops    int // in which the statement is, in the function
@@ -134,7 +140,15 @@ func (p *parser) enter() {
 	}
 }
 
+// count counts a node.
+func (p *parser) count() {
+	if p.nodes++; p.nodes > maxNodes {
+		p.fail("code size overflow")
+	}
+}
+
 func (p *parser) newExpr(k exprKind) *expr {
+	p.count()
 	e := p.exprs.get()
 	e.kind = k
 	return e
@@ -175,6 +189,7 @@ func (p *parser) blockEnds() bool {
 
 // statement parses a statement.
 func (p *parser) statement() *stmt {
+	p.count()
 	s := p.stmts.get()
 	line := p.line
 	s.line = int32(line)
@@ -294,7 +309,7 @@ func (p *parser) forStatement(s *stmt, line int) {
 		p.failHere("'=' or 'in' expected")
 	}
 	p.require(tokDo)
-	at := p.here()
+	s.enter = p.here()
 	p.active += hiddenSlots
 	for l := s.locals; l != nil; l = l.next {
 		p.active++
@@ -304,8 +319,6 @@ func (p *parser) forStatement(s *stmt, line int) {
 	p.loops--
 	p.active = active
 	p.closing(tokEndBlock, tokFor, line)
-	s.targets = p.newExpr(exprNil) // its use is where the loop is entered
-	s.targets.use = at
 }
 
 func (p *parser) localStatement(s *stmt) {
@@ -387,6 +400,9 @@ func (t *tree) reset() {
 // as often by each later pass. depth is that of nested protected calls, which takes from
 // maxLevels.
 func (w *workspace) compile(src, chunk string, in intrinsics, depth int, spend func()) (proto *lua.FunctionProto, err error) {
+	if len(src) > math.MaxInt32 { // see point
+		return nil, syntaxError(chunk + ": source of more than 2 GB")
+	}
 	if w.busy { // spend compiles another source
 		w = &workspace{}
 	}

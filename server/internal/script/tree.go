@@ -62,7 +62,7 @@ type expr struct {
 	variable variable
 	slot     int32
 	line     int32 // of the beginning of the arguments of a call
-	at       point // after exprName
+	at       point // after the name of exprName
 	use      point // where the value is needed
 	number   float64
 	text     string
@@ -134,7 +134,8 @@ const (
 type stmt struct {
 	kind    stmtKind
 	line    int32
-	at      point // after the expressions
+	at      point // after the statement
+	enter   point // of a for loop: after "do"
 	targets *expr
 	values  *expr
 	locals  *local

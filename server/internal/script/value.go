@@ -142,21 +142,21 @@ func (g *generator) closure(e *expr, dst int) {
 	}
 }
 
-// arithmetic emits an operation on left, which is evaluated, and right. The registers
-// from base on are free then.
-func (g *generator) arithmetic(op, dst, left int, leftExpr, right *expr, base int) {
+// arithmetic emits an operation on left, which is the value of the expression named if
+// that is not nil, and right. The registers from base on are free then.
+func (g *generator) arithmetic(op, dst, left int, named, right *expr, base int) {
 	reg := g.operand(right)
 	g.free = base
 	pc := g.emit(op, dst, left, reg, right.use)
-	if leftExpr != nil {
-		g.note(pc, left, g.nameOf(leftExpr))
+	if named != nil {
+		g.note(pc, left, g.nameOf(named))
 	}
 	g.note(pc, reg, g.nameOf(right))
 }
 
-// called reports whether an operation is a call of a function: the remainder, unless
+// isCall reports whether an operation is a call of a function: the remainder, unless
 // the divisor is whole and not 0, for which that of gopher-lua is Lua's.
-func called(step *expr) bool {
+func isCall(step *expr) bool {
 	if step.op != tokModulo {
 		return false
 	}
@@ -164,58 +164,67 @@ func called(step *expr) bool {
 	return step.first.kind != exprNumber || f == 0 || f != float64(int32(f))
 }
 
+// arithmeticChain evaluates operations from left to right. The results before the last
+// are in the next register, or, if they are the first argument of a call, in the one
+// after it.
 func (g *generator) arithmeticChain(e *expr, dst int) {
 	base := g.free
-	left, leftExpr := 0, e.first
+	left, first := -1, e.first // first is nil when left has its value
 	for step := e.list; step != nil; step = step.next {
-		if called(step) {
-			// The function and its two arguments.
-			fn := g.constant(constant{kind: constMod}, step.first.use)
-			switch {
-			case leftExpr != nil:
-				g.reserve(1, leftExpr.use)
-				g.emitX(lua.OP_LOADK, base, fn, leftExpr.use)
-				g.push(leftExpr)
-			default:
-				if left == base {
-					g.move(base+1, base, step.first.use)
-				}
-				g.emitX(lua.OP_LOADK, base, fn, step.first.use)
-				g.free = base
-				g.reserve(2, step.first.use)
-			}
-			g.push(step.first)
-			pc := g.emit(lua.OP_CALL, base, 3, 2, step.first.use)
-			if leftExpr != nil {
-				g.note(pc, base+1, g.nameOf(leftExpr))
-			}
-			g.note(pc, base+2, g.nameOf(step.first))
-			g.free = base
+		at := step.first.use
+		switch {
+		case isCall(step):
+			g.remainder(base, left, first, step.first)
 			left = base
 			if step.next == nil {
-				g.move(dst, base, step.first.use)
-			} else {
-				g.reserve(1, step.first.use)
+				g.move(dst, base, at)
 			}
-		} else {
-			if leftExpr != nil {
-				left = g.operand(leftExpr)
+		default:
+			if first != nil {
+				left = g.operand(first)
 			}
 			to := dst
 			if step.next != nil {
 				to = base
-				if called(step.next) { // where its argument is
+				if isCall(step.next) {
 					to = base + 1
 				}
 			}
-			g.arithmetic(arithmetic(step.op), to, left, leftExpr, step.first, base)
+			g.arithmetic(arithmetic(step.op), to, left, first, step.first, base)
 			left = to
-			if step.next != nil {
-				g.reserve(to+1-base, step.first.use)
-			}
 		}
-		leftExpr = nil
+		if step.next != nil {
+			g.reserve(left+1-base, at)
+		}
+		first = nil
 	}
+}
+
+// remainder calls the function for it, with the result in the register base. The left
+// operand is first, if it is not nil, or in a register.
+func (g *generator) remainder(base, left int, first, right *expr) {
+	at := right.use
+	if first != nil {
+		at = first.use
+	}
+	if left == base {
+		g.move(base+1, base, at)
+	}
+	g.free = base
+	g.reserve(1, at)
+	g.emitX(lua.OP_LOADK, base, g.constant(constant{kind: constMod}, at), at)
+	if first != nil {
+		g.push(first)
+	} else {
+		g.reserve(1, at)
+	}
+	g.push(right)
+	pc := g.emit(lua.OP_CALL, base, 3, 2, right.use)
+	if first != nil {
+		g.note(pc, base+1, g.nameOf(first))
+	}
+	g.note(pc, base+2, g.nameOf(right))
+	g.free = base
 }
 
 // join concatenates operands by a call of a function with all of them.
@@ -223,7 +232,7 @@ func (g *generator) join(e *expr, dst int) {
 	base := g.free
 	g.reserve(1, e.list.use)
 	g.emitX(lua.OP_LOADK, base, g.constant(constant{kind: constJoin}, e.list.use), e.list.use)
-	n := g.list1(e.list)
+	n := g.pushAll(e.list)
 	pc := g.emit(lua.OP_CALL, base, n+1, 2, e.last.use)
 	reg := base + 1
 	for operand := e.list; operand != nil; operand = operand.next {
@@ -234,8 +243,8 @@ func (g *generator) join(e *expr, dst int) {
 	g.move(dst, base, e.last.use)
 }
 
-// list1 evaluates expressions, each to one value, into the next registers.
-func (g *generator) list1(e *expr) (n int) {
+// pushAll evaluates expressions, each to one value, into the next registers.
+func (g *generator) pushAll(e *expr) (n int) {
 	for ; e != nil; e = e.next {
 		g.push(e)
 		n++
