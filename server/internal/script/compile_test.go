@@ -121,8 +121,8 @@ func TestSizeOfSources(t *testing.T) {
 	st := machine()
 	for _, part := range []string{"do end ", "x = 1 + 1 "} {
 		tokens := 0
-		_, err := st.workspace.compile(strings.Repeat(part, maxNodes), "x", st.intrinsics, 0, func() { tokens++ })
-		if err == nil || !strings.HasSuffix(err.Error(), "code size overflow") || tokens > 3*maxNodes {
+		_, err := st.workspace.compile(strings.Repeat(part, maxNodes+1), "x", st.intrinsics, 0, func() { tokens++ })
+		if err == nil || !strings.HasSuffix(err.Error(), "code size overflow") || tokens > 4*maxNodes {
 			t.Errorf("%s: %v after %d tokens", part, err, tokens)
 		}
 	}
