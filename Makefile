@@ -67,7 +67,7 @@ bench-go: ## run the Go benchmarks
 bench-compare: ## compare the Go benchmarks with another version's: make bench-compare REF=main
 	@.ci/bench-compare "$(REF)"
 
-differential: ## send a million random commands to zsetd and to a real redis-server; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1)
+differential: ## send a million random commands, and programs of Lua, to zsetd and to a real redis-server; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1)
 	@.ci/redis
 	$(GO) test ./server -count 1 -v -timeout 30m -run TestDifferential -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0)
 

@@ -145,7 +145,6 @@ func (g *generator) decide(e *expr, yes, no outcome, next bool, d *decision) {
 	case d.dst == base:
 		if reg := g.localOf(e); reg >= 0 {
 			g.emit(lua.OP_TESTSET, base, reg, when, e.use)
-			g.need(1, e.use)
 			break
 		}
 		g.emit(lua.OP_TEST, g.push(e), 0, when, e.use)

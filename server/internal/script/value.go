@@ -72,6 +72,7 @@ func (g *generator) into(e *expr, dst int) {
 		g.emitX(lua.OP_LOADK, dst, g.constant(c, e.use), e.use)
 	case exprDots:
 		// Gopher-lua drops what is in the registers above.
+		g.need(1, e.use)
 		g.emit(lua.OP_VARARG, base, 2, 0, e.use)
 		g.move(dst, base, e.use)
 	case exprFunction:
@@ -339,7 +340,6 @@ func (g *generator) prefix(e *expr) (reg int, named naming) {
 func (g *generator) index(dst, table int, named naming, step *expr, base int, at point) naming {
 	key := g.operand(step.first)
 	g.free = base
-	g.need(1, at)
 	pc := g.emit(g.keyed(lua.OP_GETTABLE, key), dst, table, key, at)
 	g.note(pc, table, named)
 	return g.fieldName(step.first)
