@@ -364,6 +364,7 @@ func (p *parser) table() *expr {
 	e := p.newExpr(exprTable)
 	line := p.line
 	var value *expr // the last one without a key
+	e.at = p.here()
 	p.require(tokOpenBrace)
 	for p.token.kind != tokCloseBrace {
 		if value != nil {

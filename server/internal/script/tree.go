@@ -62,7 +62,7 @@ type expr struct {
 	variable variable
 	slot     int32
 	line     int32 // of the beginning of the arguments of a call
-	at       point // after the name of exprName
+	at       point // after the name of exprName, at the beginning of exprTable
 	use      point // where the value is needed
 	number   float64
 	text     string

@@ -256,7 +256,7 @@ func (g *generator) pushAll(e *expr) (n int) {
 // table creates a table in the next register, which is not reserved after it.
 func (g *generator) table(e *expr) {
 	base := g.free
-	g.reserve(1, e.use)
+	g.reserve(1, e.at)
 	values, entries := 0, 0
 	for item := e.list; item != nil; item = item.next {
 		switch {
