@@ -243,17 +243,28 @@ func TestWaitForReplicas(t *testing.T) {
 	if got := p.primary.do("WAIT", "2", "1"); got != ":1\r\n" {
 		t.Errorf("WAIT 2: %q", got)
 	}
-	p.replica.cmd.send([]byte("*3\r\n$5\r\nDEBUG\r\n$5\r\nSLEEP\r\n$2\r\n60\r\n"))
-	p.run("SET asleep 1")
+	pid := p.replica.info("process_id")
+	signal := func(name string) {
+		t.Helper()
+		if out, err := exec.Command("sh", "-c", "kill -"+name+" "+pid).CombinedOutput(); err != nil {
+			t.Fatalf("kill: %v\n%s", err, out)
+		}
+	}
+	signal("STOP")
+	p.run("SET stopped 1")
 	if got := p.primary.do("WAIT", "1", "20"); got != ":0\r\n" {
-		t.Errorf("WAIT for a replica that sleeps: %q", got)
+		t.Errorf("WAIT for a replica that is stopped: %q", got)
+	}
+	signal("CONT")
+	if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+		t.Errorf("WAIT for a replica that continues: %q", got)
 	}
 }
 
 // TestSyncOfTools checks the two forms of a transfer as tools ask for them: redis-cli
 // --rdb, and SYNC by a client that announces nothing.
 func TestSyncOfTools(t *testing.T) {
-	p := primaryOf(t, nil)
+	p := primaryOf(t, map[string]string{"repl-ping-replica-period": "3600"})
 	p.run(values()...)
 	nc, err := net.Dial("tcp", p.srv.Addr())
 	if err != nil {

@@ -27,6 +27,7 @@ type Primary struct {
 
 	offset    int64  // bytes of the stream so far
 	published uint64 // the stream has all changes up to this one, see keyspace.Keyspace.EffectCount
+	written   int64  // offset after the last change
 	backlog   *backlog
 	oldID     string // the replication ID before the present one, "" without one
 	oldEnd    int64  // offset after the last byte that replicas of oldID may have
@@ -172,7 +173,7 @@ func (p *Primary) publish() {
 	for _, c := range ready {
 		p.send(c.bytes)
 		if c.sequence != 0 {
-			p.published = c.sequence
+			p.published, p.written = c.sequence, p.offset
 		}
 	}
 	if len(p.unlocated) > 0 {
@@ -238,7 +239,7 @@ func (p *Primary) attach(s *engine.Session) *replica {
 		p.oldID = ""
 		p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
 		p.engine.Keys.Follow(true)
-		p.published = 0
+		p.published, p.written = 0, p.offset
 		p.pinged = time.Now()
 	}
 	r := linkOf(s)

@@ -14,7 +14,7 @@ func (p *Primary) locate(w *wait) {
 	case w.change == 0:
 		w.target = 0
 	case w.change <= p.published:
-		w.target = p.offset
+		w.target = p.written
 	}
 }
 
