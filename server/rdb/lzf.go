@@ -25,8 +25,7 @@ const (
 // count from base, so those of earlier inputs are recognized and the table need not
 // be cleared. The zero value is ready for use.
 type lzf struct {
-	positions []uint32
-	base      uint32 // of the current input
+	positions *[1 << lzfHashBits]uint32
 	next      uint32 // base of the next input
 }
 
@@ -37,30 +36,36 @@ func (z *lzf) compress(dst, in []byte) ([]byte, bool) {
 		return dst, false
 	}
 	if z.positions == nil || z.next > math.MaxUint32-uint32(len(in)) {
-		z.positions, z.next = make([]uint32, 1<<lzfHashBits), 1 // 0 is an empty entry
+		z.positions, z.next = new([1 << lzfHashBits]uint32), 1 // 0 is an empty entry
 	}
-	z.base, z.next = z.next, z.next+uint32(len(in))
+	base := z.next
+	z.next += uint32(len(in))
 	limit := len(dst) + len(in) - lzfSaving
 	out, literals := dst, 0 // in[literals:at] is not in out
 	for at := 0; at+4 <= len(in); {
-		position := z.position(in, at)
+		three := binary.LittleEndian.Uint32(in[at:]) << 8
+		position := z.position(three)
 		last := *position
-		*position = z.base + uint32(at)
-		from := int(last - z.base)
-		if last < z.base || at-from > lzfWindow || !sameThree(in[from:], in[at:]) {
+		*position = base + uint32(at)
+		from := int(last - base)
+		if last < base || at-from > lzfWindow || binary.LittleEndian.Uint32(in[from:])<<8 != three {
 			at += 1 + (at-literals)>>6 // longer steps through what does not compress
 			continue
 		}
 		n := 3 + commonPrefix(in[from+3:], in[at+3:min(at+lzfMatch, len(in))])
-		out = appendLiterals(out, in[literals:at])
+		if literals < at {
+			out = appendLiterals(out, in[literals:at])
+		}
 		out = appendMatch(out, at-from, n)
 		if len(out) > limit {
 			return dst, false
 		}
 		at += n
 		literals = at
-		for i := at - 2; i < at && i+4 <= len(in); i++ { // matches often continue each other
-			*z.position(in, i) = z.base + uint32(i)
+		if at+2 <= len(in) { // matches often continue each other
+			four := binary.LittleEndian.Uint32(in[at-2:])
+			*z.position(four << 8) = base + uint32(at-2)
+			*z.position(four &^ 0xff) = base + uint32(at-1)
 		}
 	}
 	rest := in[literals:]
@@ -70,15 +75,10 @@ func (z *lzf) compress(dst, in []byte) ([]byte, bool) {
 	return appendLiterals(out, rest), true
 }
 
-// position returns the entry of the three bytes at in[i]. A fourth one must exist.
-func (z *lzf) position(in []byte, i int) *uint32 {
+// position returns the entry of three bytes, which are in the high bits.
+func (z *lzf) position(three uint32) *uint32 {
 	const golden = 2654435769 // 2^32 divided by the golden ratio: Fibonacci hashing
-	return &z.positions[binary.LittleEndian.Uint32(in[i:])<<8*golden>>(32-lzfHashBits)]
-}
-
-// sameThree reports whether a and b, of four bytes or more, begin with the same three.
-func sameThree(a, b []byte) bool {
-	return (binary.LittleEndian.Uint32(a)^binary.LittleEndian.Uint32(b))<<8 == 0
+	return &z.positions[three*golden>>(32-lzfHashBits)]
 }
 
 // commonPrefix returns the length of the common prefix of b and a, which is longer.
