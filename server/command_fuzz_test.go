@@ -152,7 +152,7 @@ func outlasts(argv [][]byte) bool {
 // that the test relies on.
 func mayBeFuzzed(argv [][]byte) bool {
 	switch name := strings.ToLower(string(argv[0])); name {
-	case "shutdown", "migrate", "save", "bgsave", "bgrewriteaof", "pfselftest", "debug", "replicaof", "slaveof", "module":
+	case "shutdown", "migrate", "save", "bgsave", "bgrewriteaof", "pfselftest", "debug", "replicaof", "slaveof", "module", "psync", "sync":
 		return false
 	case "eval", "eval_ro", "script", "function", "fcall", "fcall_ro":
 		return true // FuzzScripts runs them

@@ -346,7 +346,7 @@ func (p *peer) settled(c *client, argv []string) error {
 func (c *client) id() int { return c.owes }
 
 // notHere are commands about replicas and modules, which TestFactsAsRedis has.
-var notHere = []string{"module|", "failover", "psync", "sync", "replconf"}
+var notHere = []string{"module|", "failover"}
 
 // isSuperset reports whether the elements of ours hold those of Redis.
 func isSuperset(ours, redis []string) bool {

@@ -59,6 +59,8 @@ func notCompared(name string) (reason string) {
 		return "ends the process"
 	case "replicaof", "slaveof":
 		return "makes redis-server a replica that refuses writes: the transcripts have it"
+	case "psync", "sync", "replconf":
+		return "makes the connection that of a replica: TestReplicaOfRedis and a transcript have it"
 	case "monitor":
 		return "shows times and addresses: the transcripts have it"
 	case "save", "bgsave", "bgrewriteaof", "config|rewrite", "acl|load", "acl|save":
