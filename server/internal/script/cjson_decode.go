@@ -372,9 +372,18 @@ func codeUnit(s string) rune {
 	if len(s) < 6 || s[:2] != `\u` {
 		return -1
 	}
-	n, err := strconv.ParseUint(s[2:6], 16, 16)
-	if err != nil {
-		return -1
+	var r rune
+	for i := 2; i < 6; i++ {
+		c := rune(s[i])
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c|32 && c|32 <= 'f':
+			c = c | 32 - 'a' + 10
+		default:
+			return -1
+		}
+		r = r<<4 | c
 	}
-	return rune(n)
+	return r
 }

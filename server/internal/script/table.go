@@ -103,7 +103,7 @@ func (st *State) insert(L *lua.LState) int {
 	n := t.Len()
 	switch L.GetTop() {
 	case 2:
-		t.RawSet(lua.LNumber(n+1), L.Get(2))
+		t.RawSetInt(n+1, L.Get(2))
 	case 3:
 		at, v := st.checkInt32(L, 2), L.Get(3)
 		if 1 <= at && at <= n {
@@ -130,9 +130,10 @@ func (st *State) remove(L *lua.LState) int {
 		return 0
 	}
 	v := t.RawGetInt(at)
-	st.Spend(L, (n-at)/16)
 	if at == n {
-		t.RawSet(lua.LNumber(n), lua.LNil)
+		t.RawSetInt(n, lua.LNil)
+	} else {
+		st.Spend(L, (n-at)/16)
 	}
 	t.Remove(at)
 	L.Push(v)
