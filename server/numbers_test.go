@@ -54,7 +54,9 @@ func TestNumbersAreBounded(t *testing.T) {
 	fresh := ""
 	refill := func() {
 		say("SELECT 0")
-		if srv.Changes() == 0 && fresh != "" {
+		// Not every change of bytes is a change: BITFIELD with OVERFLOW FAIL may only
+		// lengthen a string, as in Redis.
+		if sum, _ := srv.Digest(); sum == fresh {
 			return
 		}
 		for _, line := range everyType {
@@ -63,7 +65,6 @@ func TestNumbersAreBounded(t *testing.T) {
 			}
 		}
 		fresh, _ = srv.Digest()
-		srv.Changes()
 	}
 	// Each argument position is tried that often, in different lines.
 	const each, lines = 1, 40

@@ -174,8 +174,8 @@ func luaWritten() func(string) string {
 // sources with errors in them. There is one program for four commands of
 // -differential.n.
 //
-// What is known to differ is not drawn, or replaced in the replies: what the package
-// script lists; the third value, nil, of a pcall that catches a table without the field
+// Known differences are not drawn, or replaced in the replies: those that package script
+// lists; the third value, nil, of a pcall that catches a table without the field
 // err; the metamethod of a table for arithmetic with a string; and level 2 of an error
 // that pcall raises itself.
 func TestDifferentialPrograms(t *testing.T) {

@@ -133,7 +133,8 @@ type Parts struct {
 	Commands [][]Command   // the rows of all families
 	Loaded   func(*Engine) // runs under the lock when the data were loaded or replaced
 
-	// Replication makes the part that feeds replicas, before the engine runs any command.
+	// Replication makes the part that feeds replicas, before the engine runs any command;
+	// nil for an engine without replicas.
 	Replication func(*Engine) Replication
 
 	// Transport makes the transport, before the engine runs any command.
@@ -152,7 +153,10 @@ func New(o Options, p Parts) (*Engine, error) {
 		srv.Cluster = newCluster()
 		srv.Keys.IndexSlots(SlotCount, KeySlot[string])
 	}
-	srv.Replication = p.Replication(srv)
+	srv.Replication = noReplication{}
+	if p.Replication != nil {
+		srv.Replication = p.Replication(srv)
+	}
 	srv.applyConfig()
 	srv.SetClock(srv.Clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.OnTimer)

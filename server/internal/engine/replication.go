@@ -26,6 +26,16 @@ type Replication interface {
 	Close()
 }
 
+// noReplication is the replication of an engine without replicas.
+type noReplication struct{}
+
+func (noReplication) Feed(*keyspace.Effects)    {}
+func (noReplication) GoodReplicas() int         { return 0 }
+func (noReplication) Status() ReplicationStatus { return ReplicationStatus{OldOffset: -1} }
+func (noReplication) ResetStats()               {}
+func (noReplication) Left(*Session)             {}
+func (noReplication) Close()                    {}
+
 // feed passes the effects of the turn to the replicas.
 func (srv *Engine) feed() {
 	if e := srv.Keys.TakeEffects(); e != nil {
