@@ -88,13 +88,14 @@ func (p *pair) run(lines ...string) {
 	}
 }
 
-// caughtUp waits until the replica has what the primary has sent.
+// caughtUp waits until the replica has all changes so far: a message is a change after
+// them, and WAIT waits for it.
 func (p *pair) caughtUp() {
 	p.t.Helper()
-	wait.Until(p.t, "the replica has caught up", func() bool {
-		n := p.primary.info("master_repl_offset")
-		return p.primary.do("WAIT", "1", "1000") == ":1\r\n" && p.replica.info("slave_repl_offset") >= n && n == p.primary.info("master_repl_offset")
-	})
+	p.run("PUBLISH caught-up 1")
+	if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+		p.t.Fatalf("WAIT: %q", got)
+	}
 }
 
 // equal waits until the replica has what the primary has.
