@@ -270,7 +270,7 @@ func TestTLSClients(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"Error accepting a client connection", "certificate signed by unknown authority", "certificate has expired"} {
+	for _, want := range []string{"cannot set up a connection", "certificate signed by unknown authority", "certificate has expired"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q: %s", want, log)
 		}

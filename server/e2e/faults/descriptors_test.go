@@ -235,7 +235,7 @@ func TestNoDescriptors(t *testing.T) {
 			nc.Close()
 		}
 		p.alive()
-		if n := strings.Count(p.log(), "Accepting client connection"); n == 0 || n > 10 {
+		if n := strings.Count(p.log(), "cannot accept a connection"); n == 0 || n > 10 {
 			t.Errorf("%s: the log says %d times that descriptors are short", p.name, n)
 		}
 	})

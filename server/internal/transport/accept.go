@@ -77,7 +77,7 @@ func (t *Transport) acceptFailed(err error) {
 	if f.times++; time.Since(f.logged) < acceptLogTime {
 		return
 	}
-	t.engine.Log.Warn("Accepting client connection", "error", err, "times", f.times, "clients", len(t.conns))
+	t.engine.Log.Warn("cannot accept a connection", "error", err, "times", f.times, "clients", len(t.conns))
 	f.logged, f.times = time.Now(), 0
 }
 

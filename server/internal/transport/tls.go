@@ -359,7 +359,7 @@ func (c *netConn) handshake() bool {
 	}
 	nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err := nc.HandshakeContext(context.Background()); err != nil {
-		c.sess.Engine.Log.Log(context.Background(), engine.Verbose, "Error accepting a client connection", "client", c.sess.Addr, "error", err)
+		c.sess.Engine.Log.Log(context.Background(), engine.Verbose, "cannot set up a connection", "client", c.sess.Addr, "error", err)
 		return false
 	}
 	nc.SetDeadline(time.Time{})
