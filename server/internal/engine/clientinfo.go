@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"strings"
+
+	"github.com/zsetd/zsetd/server/internal/acl"
 )
 
 // BadSubcommand replies the error of a subcommand whose number of arguments is
@@ -45,11 +47,11 @@ func (s *Session) AppendListed(b []byte) []byte {
 }
 
 // AppendInfo appends the line of CLIENT INFO.
-func (s *Session) AppendInfo(b []byte) []byte { return s.appendInfo(b, s.End == Killed) }
+func (s *Session) AppendInfo(b []byte) []byte { return s.appendInfo(b, s.User, s.End == Killed) }
 
-// appendInfo appends the line of CLIENT INFO; asap reports that the session is to be
-// closed as soon as possible.
-func (s *Session) appendInfo(b []byte, asap bool) []byte {
+// appendInfo appends the line of CLIENT INFO of the session as one of user u; asap reports
+// that it is to be closed as soon as possible.
+func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 	taken, free := s.InputBuffer()
 	multi := -1
 	if s.Multi || s.execing > 0 {
@@ -76,7 +78,7 @@ func (s *Session) appendInfo(b []byte, asap bool) []byte {
 		s.flags(asap), s.DB.ID(), len(s.channels), len(s.patterns), len(s.shards),
 		multi, taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
 		s.memory(), events,
-		last, s.User.Name, s.redirection(), s.Out.Version(), s.LibName, s.LibVersion)
+		last, u.Name, s.redirection(), s.Out.Version(), s.LibName, s.LibVersion)
 }
 
 // flags returns the letters of a session in CLIENT LIST.

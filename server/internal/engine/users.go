@@ -171,13 +171,15 @@ func (srv *Engine) DropSessions(u *acl.User, me *Session) {
 		if s.User != u {
 			continue
 		}
-		s.User, s.Authenticated = srv.ACL.Standard, false
 		if s != me && s.End != Killed {
 			if srv.dropped == nil {
 				srv.dropped = map[*Session][]byte{}
 			}
-			srv.dropped[s] = s.appendInfo(nil, true)
+			srv.dropped[s] = s.appendInfo(nil, srv.ACL.Standard, true)
 		}
 		s.terminate(me)
+		if s == me {
+			s.User, s.Authenticated = srv.ACL.Standard, false
+		}
 	}
 }
