@@ -25,7 +25,7 @@
 //	internal/transport    listeners, TLS, the two transports
 //	internal/engine       the lock, turns, commit, dispatch, sessions
 //	internal/persist      the keeper of the data file: checkpoints, rewrites, backups
-//	internal/replication  the changes of the data as commands for replicas
+//	internal/replication  the primary of replicas: transfers, and the stream of effects
 //	internal/acl          users, rules, and the check of a command
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors
@@ -54,7 +54,9 @@
 //   - Waiter: a blocked Call. It changed nothing, and is retried when its key changes
 //     or its time comes.
 //   - Checkpoint: the changes since the previous one, taken at one instant, on their
-//     way to the file or to replicas (type snapshot.Checkpoint).
+//     way to the file (type snapshot.Checkpoint).
+//   - Effect: one change of a keyspace, for readers other than the file: replicas receive
+//     those of a turn as commands (keyspace.Effects).
 //   - Session: one client: database, protocol version, user, transaction queue,
 //     watches, subscriptions, bounded output queue. It does no I/O.
 //   - Transport: moves bytes between sockets and sessions.

@@ -367,3 +367,39 @@ func TestReplicaUnderLoad(t *testing.T) {
 	p.linked()
 	p.equal()
 }
+
+// TestReplicaThatDoesNotRead checks that a replica whose output exceeds its limit is
+// disconnected, and that another one misses nothing for that.
+func TestReplicaThatDoesNotRead(t *testing.T) {
+	p := primaryOf(t, map[string]string{"client-output-buffer-limit": "replica 1mb 0 0"})
+	nc, err := net.Dial("tcp", p.srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	fmt.Fprint(nc, "SYNC\r\n")
+	wait.Until(t, "the first replica is online", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
+	p.follow()
+	value := strings.Repeat("x", 1<<20)
+	for i := range 40 { // more than the buffers of a socket
+		p.run(fmt.Sprintf("SET key:%d %s", i, value))
+	}
+	wait.Until(t, "the first replica is disconnected", func() bool { return p.primary.info("connected_slaves") == "1" })
+	p.equal()
+}
+
+// TestWaitAfterReload checks that WAIT knows the writes of a client that were made before
+// the data were replaced, which begins another stream.
+func TestWaitAfterReload(t *testing.T) {
+	p := primaryOf(t, nil)
+	p.follow()
+	p.run("SET a 1", "SET b 2", "SET c 3")
+	p.equal()
+	if got, err := p.primary.events.pipeline([][]string{{"DEBUG", "RELOAD"}}); err != nil || got[0] != "+OK\r\n" {
+		t.Fatalf("DEBUG RELOAD: %q, %v", got, err)
+	}
+	wait.Until(t, "the replica has come back", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
+	if got := p.primary.do("WAIT", "1", "60000"); got != ":1\r\n" {
+		t.Errorf("WAIT: %q", got)
+	}
+}

@@ -238,7 +238,6 @@ func (s *Session) mayWhileLoading(cmd *Command) bool {
 const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
 
 // LacksReplicas reports whether fewer replicas follow than writes require.
-// There never are any.
 func (srv *Engine) LacksReplicas() bool {
 	c := &srv.Config
 	return c.MinReplicas > 0 && c.MinReplicasMaxLag > 0 && int64(srv.Replication.GoodReplicas()) < c.MinReplicas

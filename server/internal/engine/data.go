@@ -43,18 +43,10 @@ func (h *host) Maintain(f func()) { (*Engine)(h).maintain(f) }
 func (h *host) Locked(f func()) { (*Engine)(h).Locked(f) }
 
 // LockedNow runs f with the lock, outside of any turn.
-func (h *host) LockedNow(f func()) {
-	h.Mu.Lock()
-	(*Engine)(h).guarded(f)
-	h.Mu.Unlock()
-}
+func (h *host) LockedNow(f func()) { (*Engine)(h).LockedNow(f) }
 
-// Recovers handles a panic of a goroutine of the keeper, which defers it.
-func (h *host) Recovers() {
-	if p := recover(); p != nil {
-		(*Engine)(h).Panicked(p)
-	}
-}
+// Attempt runs f, which ends early if the lock is broken.
+func (h *host) Attempt(f func()) { (*Engine)(h).Attempt(f) }
 
 // Changes returns the number of changes of keys so far.
 func (h *host) Changes() int64 { return h.stats.Changes }

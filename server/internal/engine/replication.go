@@ -31,7 +31,7 @@ type noReplication struct{}
 
 func (noReplication) Feed(*keyspace.Effects)    {}
 func (noReplication) GoodReplicas() int         { return 0 }
-func (noReplication) Status() ReplicationStatus { return ReplicationStatus{OldOffset: -1} }
+func (noReplication) Status() ReplicationStatus { return ReplicationStatus{} }
 func (noReplication) ResetStats()               {}
 func (noReplication) Left(*Session)             {}
 func (noReplication) Close()                    {}
@@ -51,8 +51,7 @@ func (s *Session) BecomeReplica() {
 }
 
 // Append appends bytes of the stream to the output queue of a replica, and closes the
-// session if the queue exceeds the limit of its class. The session keeps b, which must
-// not change. The lock is held.
+// session if the queue exceeds the limit of its class. The lock is held.
 func (s *Session) Append(b []byte) {
 	if s.End != Serving {
 		return
@@ -84,8 +83,6 @@ func (s *Session) WroteAt() uint64 {
 type ReplicationStatus struct {
 	Replicas      []ReplicaStatus // in order of arrival
 	Offset        int64           // bytes of the stream
-	OldID         string          // the replication ID before Engine.ReplID; "" without one
-	OldOffset     int64           // the last offset of the stream of OldID, plus 1; -1 without one
 	BacklogSize   int64           // bytes; 0 without a backlog
 	BacklogFirst  int64           // offset of its first byte
 	BacklogLength int64           // bytes

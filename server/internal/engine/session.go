@@ -309,7 +309,6 @@ func (s *Session) unused() []byte {
 func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
 	srv.current = s
-	written := srv.Keys.EffectCount()
 	if s.Out.Len() == 0 {
 		s.Out.Swap(spare)
 	}
@@ -332,9 +331,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		srv.finishTracking()
 	}
 	srv.current = nil
-	if n := srv.Keys.EffectCount(); n != written {
-		s.wroteAt = n
-	}
+	s.wroteAt = s.WroteAt()
 	if s.Out.Len() > 0 && srv.holds() {
 		srv.hold(s)
 	}

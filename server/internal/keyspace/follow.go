@@ -36,7 +36,6 @@ type follower struct {
 	room     int    // capacity of the next buffer
 	db       int    // database of the last effect
 	replaced bool   // the contents were replaced without records
-	count    uint64 // effects so far
 }
 
 // effectPart is a piece of the list: encoded effects, or one with a value that is
@@ -97,24 +96,9 @@ func (ks *Keyspace) recordFor() {
 // Following reports whether there is a list of effects.
 func (ks *Keyspace) Following() bool { return ks.rec != nil && ks.rec.follower != nil }
 
-// EffectBytes returns the size of the effects that were not taken yet, in bytes,
-// with values that are pinned in them estimated; 0 if there are none.
-func (ks *Keyspace) EffectBytes() int {
-	if !ks.Following() {
-		return 0
-	}
-	f := ks.rec.follower
-	return f.size + len(f.buf)
-}
-
-// EffectCount returns the number of effects since Follow, those included that were
-// taken; 0 without a list. The effects of values that are open count once they are sealed.
-func (ks *Keyspace) EffectCount() uint64 {
-	if !ks.Following() {
-		return 0
-	}
-	return ks.rec.follower.count
-}
+// EffectCount returns the number of effects so far, in all lists and those included that
+// were taken. The effects of values that are open count once they are sealed.
+func (ks *Keyspace) EffectCount() uint64 { return ks.effects }
 
 // TakeEffects removes and returns the effects since the last call; nil if there are
 // none. O(1).
@@ -147,7 +131,7 @@ func (f *follower) begin(a about, db int) {
 	if f.buf == nil {
 		f.buf = make([]byte, 0, max(f.room, 64))
 	}
-	f.count++
+	f.ks.effects++
 	f.buf = binary.AppendUvarint(append(f.buf, byte(a)), uint64(db+1))
 }
 
@@ -178,7 +162,7 @@ func (f *follower) record(space uint64, key string, a about, ops, hints []byte) 
 // pin adds a whole value that was pinned.
 func (f *follower) pin(space uint64, a about, p *Pinned) {
 	f.flush()
-	f.count++
+	f.ks.effects++
 	f.parts = append(f.parts, effectPart{about: a, db: f.database(space), pinned: p})
 	f.size += p.bytes
 }
@@ -216,7 +200,10 @@ func (f *follower) flushLarge() {
 }
 
 // adopted replaces all effects by a mark that records do not lead to the contents.
-func (f *follower) adopted() { *f = follower{ks: f.ks, replaced: true, count: f.count + 1} }
+func (f *follower) adopted() {
+	*f = follower{ks: f.ks, replaced: true}
+	f.ks.effects++
+}
 
 // Hints are written by the methods that record the operations, in the same order.
 

@@ -52,6 +52,16 @@ func records(t *testing.T, j *Journal) (n int) {
 	return n
 }
 
+// EffectBytes returns the size of the effects that were not taken yet, in bytes, with
+// values that are pinned in them estimated; 0 if there are none.
+func (ks *Keyspace) EffectBytes() int {
+	if !ks.Following() {
+		return 0
+	}
+	f := ks.rec.follower
+	return f.size + len(f.buf)
+}
+
 func TestFollow(t *testing.T) {
 	ks := New(2, Hooks{})
 	set := func(key string) { ks.DB(0).AddString([]byte(key), []byte("v"), false) }

@@ -24,6 +24,7 @@ type Keyspace struct {
 	moved      bool       // a deadline changed since the last call of Next
 	slots      *slotIndex // keys by cluster slot, or nil
 	snapshot   *Snapshot  // nil if there is none
+	effects    uint64     // see EffectCount
 	hits       int64
 	usedBytes  int64     // see UsedBytes
 	growing    []weighed // values opened for writing since the last Seal; see weight.go

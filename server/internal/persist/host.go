@@ -29,8 +29,8 @@ type Host interface {
 	// LockedNow runs f with the lock held, and nothing before or after it.
 	LockedNow(f func())
 
-	// Recovers is deferred by each goroutine of the keeper: it handles panics.
-	Recovers()
+	// Attempt runs f, the body of a goroutine of the keeper, and handles panics.
+	Attempt(f func())
 
 	// Changes returns the number of changes of keys so far. The lock is held, as for
 	// all methods below.

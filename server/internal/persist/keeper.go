@@ -184,10 +184,10 @@ func (k *Keeper) Open() error {
 			return refused(archive.Recognize(path, err))
 		}
 		k.Loading = &LoadState{Start: time.Now()}
-		k.done.Go(k.load)
+		k.done.Go(func() { k.host.Attempt(k.load) })
 	}
 	k.warnOfName()
-	k.done.Go(k.run)
+	k.done.Go(func() { k.host.Attempt(k.run) })
 	return nil
 }
 
@@ -250,7 +250,6 @@ func (k *Keeper) create() error {
 
 // load reads the file. Loading is set meanwhile.
 func (k *Keeper) load() {
-	defer k.host.Recovers()
 	reported := int64(0)
 	l := archive.Loader{Keys: k.o.Keys, Hold: k.host.LockedNow, Progress: func(done, total int64) error {
 		if done-reported > 1<<20 || reported == 0 {
@@ -302,7 +301,6 @@ func (k *Keeper) Wake() {
 
 // run is the goroutine that writes checkpoints.
 func (k *Keeper) run() {
-	defer k.host.Recovers()
 	select {
 	case <-k.loaded:
 	case <-k.quit:

@@ -42,7 +42,7 @@ func (h *host) LockedNow(f func()) {
 	defer h.lock.Unlock()
 	f()
 }
-func (h *host) Recovers()        {}
+func (h *host) Attempt(f func()) { f() }
 func (h *host) Changes() int64   { return h.changes }
 func (h *host) At() time.Time    { return time.Now() }
 func (h *host) Clock() time.Time { return time.Now() }

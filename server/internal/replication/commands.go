@@ -30,6 +30,8 @@ func psyncRow() engine.Command {
 	}, Run: psync}
 }
 
+const errPending = "ERR SYNC and PSYNC are invalid with pending output"
+
 func psync(c *engine.Call) {
 	id := string(c.Bytes())
 	offset, ok := protocol.ParseInt(c.Bytes())
@@ -37,7 +39,7 @@ func psync(c *engine.Call) {
 	switch p := of(c.Engine); {
 	case s.Replica: // the reply is on its way
 	case s.Out.Len() > 0:
-		c.Reply.Error("ERR SYNC and PSYNC are invalid with pending output")
+		c.Reply.Error(errPending)
 	case ok && p.resume(s, id, offset):
 		p.partialSyncs++
 	default:
@@ -60,7 +62,7 @@ func syncCommand(c *engine.Call) {
 	switch s := c.Session; {
 	case s.Replica:
 	case s.Out.Len() > 0:
-		c.Reply.Error("ERR SYNC and PSYNC are invalid with pending output")
+		c.Reply.Error(errPending)
 	default:
 		of(c.Engine).await(s, true)
 	}
@@ -82,8 +84,7 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 	}
 	p.drain()
 	from := offset - 1
-	known := strings.EqualFold(id, p.engine.ReplID) || p.oldID != "" && strings.EqualFold(id, p.oldID) && from <= p.oldEnd
-	if !known || from < 0 || !p.backlog.has(from) {
+	if !strings.EqualFold(id, p.engine.ReplID) || from < 0 || !p.backlog.has(from) {
 		p.log.Info("partial synchronization not possible", "client", s.Addr, "id", id, "offset", offset,
 			"first", p.backlog.first()+1, "last", p.offset)
 		return false
@@ -91,11 +92,11 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 	missed := p.backlog.from(from)
 	r := p.attach(s)
 	r.state, r.offset = online, from
-	if reply := "+CONTINUE"; r.psync2 {
-		s.Append([]byte(reply + " " + p.engine.ReplID + "\r\n"))
-	} else {
-		s.Append([]byte(reply + "\r\n"))
+	reply := "+CONTINUE"
+	if r.psync2 {
+		reply += " " + p.engine.ReplID
 	}
+	s.Append([]byte(reply + "\r\n"))
 	s.Append(missed)
 	p.log.Info("partial synchronization of replica", "replica", r.name(), "offset", offset, "bytes", len(missed))
 	return true
@@ -241,7 +242,6 @@ func waitCommand(c *engine.Call) {
 	}
 	p := of(c.Engine)
 	w := &wait{session: c.Session, replicas: replicas, change: c.Session.WroteAt(), target: -1}
-	p.locate(w)
 	if have := p.have(w); have >= replicas || !c.MayBlock() {
 		c.Reply.Int(have)
 		return

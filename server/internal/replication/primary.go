@@ -29,12 +29,10 @@ type Primary struct {
 	published uint64 // the stream has all changes up to this one, see keyspace.Keyspace.EffectCount
 	written   int64  // offset after the last change
 	backlog   *backlog
-	oldID     string // the replication ID before the present one, "" without one
-	oldEnd    int64  // offset after the last byte that replicas of oldID may have
 	pinged    time.Time
 
-	replicas []*replica
-	deserted time.Time // when the last replica left
+	replicas []*replica // replaced, never changed in place: sending to one may end another
+	deserted time.Time  // when the last replica left
 	waits    []*wait
 
 	unlocated  []*wait // of waits, those whose change is not published
@@ -129,6 +127,7 @@ func (p *Primary) run() {
 			p.translate()
 			p.engine.Locked(p.publish)
 		case <-ticker.C:
+			p.translate() // before drain, which has the lock
 			p.engine.Locked(p.onTick)
 		case <-p.quit:
 			return
@@ -182,7 +181,8 @@ func (p *Primary) publish() {
 }
 
 // drain publishes everything that was changed up to now, in the current turn included.
-// It may translate a large value with the lock held: callers try publish first.
+// It translates with the lock held, which takes long only for a large value that was
+// changed just now.
 func (p *Primary) drain() {
 	if e := p.engine.Keys.TakeEffects(); e != nil {
 		p.Feed(e)
@@ -226,7 +226,7 @@ func (p *Primary) onTick() {
 		p.send([]byte("*1\r\n$4\r\nPING\r\n"))
 	}
 	timeout := time.Duration(c.ReplTimeout) * time.Second
-	for _, r := range slices.Clone(p.replicas) {
+	for _, r := range p.replicas {
 		r.onTick(now, timeout)
 	}
 	p.considerTransfer(now)
@@ -236,16 +236,15 @@ func (p *Primary) onTick() {
 func (p *Primary) attach(s *engine.Session) *replica {
 	if p.backlog == nil {
 		p.engine.ReplID = engine.RandomID() // the stream is a new one
-		p.oldID = ""
 		p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
 		p.engine.Keys.Follow(true)
-		p.published, p.written = 0, p.offset
+		p.published, p.written = p.engine.Keys.EffectCount(), p.offset
 		p.pinged = time.Now()
 	}
 	r := linkOf(s)
 	r.acknowledged = time.Now()
 	s.BecomeReplica()
-	p.replicas = append(p.replicas, r)
+	p.replicas = append(slices.Clip(p.replicas), r)
 	p.start()
 	p.wake()
 	return r
@@ -254,7 +253,7 @@ func (p *Primary) attach(s *engine.Session) *replica {
 // restart disconnects the replicas and ends the stream: the data were replaced, and no
 // effects lead to them.
 func (p *Primary) restart() {
-	for _, r := range slices.Clone(p.replicas) {
+	for _, r := range p.replicas {
 		r.session.Kill()
 	}
 	p.drop()
@@ -271,13 +270,12 @@ func (p *Primary) drop() {
 	p.translator.Reset()
 	p.translating.Unlock()
 	p.backlog = nil
-	p.oldID = ""
 	p.engine.ReplID = engine.RandomID()
 }
 
 // Left removes the replica of a session that ends.
 func (p *Primary) Left(s *engine.Session) {
-	p.replicas = slices.DeleteFunc(p.replicas, func(r *replica) bool {
+	p.replicas = slices.DeleteFunc(slices.Clone(p.replicas), func(r *replica) bool {
 		if r.session != s {
 			return false
 		}

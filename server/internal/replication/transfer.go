@@ -192,9 +192,9 @@ func (t *transfer) send(b []byte) error {
 
 func (t *transfer) sendPart(part []byte) error {
 	timeout := time.Duration(0)
-	waited, moved := time.Now(), map[*replica]int64{}
+	moved, before := time.Now(), int64(-1) // when the replicas have last taken something, and their backlog then
 	for {
-		done, receivers := false, 0
+		done, receivers, backlog := false, 0, int64(0)
 		t.p.engine.Locked(func() {
 			timeout = time.Duration(t.p.engine.Config.ReplTimeout) * time.Second
 			full := false
@@ -204,10 +204,11 @@ func (t *transfer) sendPart(part []byte) error {
 				}
 				receivers++
 				n := r.session.Backlog()
-				if n != moved[r] {
-					moved[r], waited = n, time.Now()
-				}
+				backlog += n
 				full = full || n > window
+			}
+			if backlog != before {
+				moved, before = time.Now(), backlog
 			}
 			if full {
 				return
@@ -224,7 +225,7 @@ func (t *transfer) sendPart(part []byte) error {
 			return errNoReceivers
 		case done:
 			return nil
-		case time.Since(waited) > timeout:
+		case time.Since(moved) > timeout:
 			return errors.New("the replicas have taken nothing for repl-timeout seconds")
 		}
 		select {

@@ -101,11 +101,8 @@ func (p *Primary) serveWaits() {
 // Status returns the state for INFO.
 func (p *Primary) Status() engine.ReplicationStatus {
 	s := engine.ReplicationStatus{
-		Offset: p.offset, OldID: p.oldID, OldOffset: -1,
+		Offset:    p.offset,
 		FullSyncs: p.fullSyncs, PartialSyncs: p.partialSyncs, PartialRefused: p.partialRefused,
-	}
-	if p.oldID != "" {
-		s.OldOffset = p.oldEnd + 1
 	}
 	if b := p.backlog; b != nil {
 		s.BacklogSize, s.BacklogFirst, s.BacklogLength = int64(len(b.buf)), b.first()+1, int64(b.n)
