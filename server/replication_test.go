@@ -391,7 +391,7 @@ func TestReplicaThatDoesNotRead(t *testing.T) {
 // TestWaitAfterReload checks that WAIT knows the writes of a client that were made before
 // the data were replaced, which begins another stream.
 func TestWaitAfterReload(t *testing.T) {
-	p := primaryOf(t, nil)
+	p := primaryOf(t, map[string]string{"dir": t.TempDir(), "dbfilename": "k.db"})
 	p.follow()
 	p.run("SET a 1", "SET b 2", "SET c 3")
 	p.equal()
