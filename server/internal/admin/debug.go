@@ -160,7 +160,7 @@ func debugSegfault(*engine.Call) {
 }
 
 func debugChangeReplID(c *engine.Call) {
-	c.Engine.ReplID = engine.RandomID()
+	c.Engine.NewReplID(false, 0)
 	c.Reply.OK()
 }
 

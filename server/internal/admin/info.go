@@ -320,9 +320,13 @@ func infoReplication(srv *engine.Engine, t *engine.InfoText) {
 	}
 	t.Text("master_failover_state", "no-failover")
 	t.Text("master_replid", srv.ReplID)
-	t.Text("master_replid2", strings.Repeat("0", 40))
+	t.Text("master_replid2", srv.ReplID2)
 	t.Int("master_repl_offset", now.Offset)
-	t.Int("second_repl_offset", -1)
+	second := int64(-1)
+	if srv.Repl2End >= 0 {
+		second = srv.Repl2End + 1 // INFO counts from 1
+	}
+	t.Int("second_repl_offset", second)
 	t.Int("repl_backlog_active", btoi(now.BacklogSize != 0))
 	t.Int("repl_backlog_size", cmp.Or(now.BacklogSize, srv.Config.ReplBacklogSize))
 	t.Int("repl_backlog_first_byte_offset", now.BacklogFirst)

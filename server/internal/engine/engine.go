@@ -201,7 +201,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 		parameters: parameters{Config: config.Defaults()},
 		dataset:    dataset{Rand: mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64()))},
 		Scripting:  scripting{MemoryLimit: defaultScriptMemory, LoadTime: defaultLoadTime},
-		identity:   identity{RunID: RandomID(), ReplID: RandomID(), ConfigFile: o.ConfigFile},
+		identity:   identity{RunID: RandomID(), ReplID: RandomID(), ReplID2: NoReplID, Repl2End: -1, ConfigFile: o.ConfigFile},
 		lock:       lock{broken: make(chan struct{}), closedAfterPanic: make(chan struct{})},
 		clients:    clients{Sessions: map[int64]*Session{}, Monitors: map[*Session]struct{}{}},
 		waits:      waits{Watched: map[WaitKey]map[*Session]struct{}{}, Waiting: map[WaitKey]*queue{}},

@@ -84,7 +84,9 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 	}
 	p.drain()
 	from := offset - 1
-	if !strings.EqualFold(id, p.engine.ReplID) || from < 0 || !p.backlog.has(from) {
+	e := p.engine
+	same := strings.EqualFold(id, e.ReplID) || strings.EqualFold(id, e.ReplID2) && from <= e.Repl2End
+	if !same || from < 0 || !p.backlog.has(from) {
 		p.log.Info("partial synchronization not possible", "client", s.Addr, "id", id, "offset", offset,
 			"first", p.backlog.first()+1, "last", p.offset)
 		return false
@@ -94,7 +96,7 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 	r.state, r.offset = online, from
 	reply := "+CONTINUE"
 	if r.psync2 {
-		reply += " " + p.engine.ReplID
+		reply += " " + e.ReplID
 	}
 	s.Append([]byte(reply + "\r\n"))
 	s.Append(missed)

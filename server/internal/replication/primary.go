@@ -235,7 +235,7 @@ func (p *Primary) onTick() {
 // attach makes a session a replica.
 func (p *Primary) attach(s *engine.Session) *replica {
 	if p.backlog == nil {
-		p.engine.ReplID = engine.RandomID() // the stream is a new one
+		p.engine.NewReplID(false, 0) // the stream is a new one
 		p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
 		p.engine.Keys.Follow(true)
 		p.published, p.written = p.engine.Keys.EffectCount(), p.offset
@@ -270,7 +270,7 @@ func (p *Primary) drop() {
 	p.translator.Reset()
 	p.translating.Unlock()
 	p.backlog = nil
-	p.engine.ReplID = engine.RandomID()
+	p.engine.NewReplID(false, 0)
 }
 
 // Left removes the replica of a session that ends.
