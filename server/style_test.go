@@ -86,8 +86,12 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol server/archive server/internal/config server/internal/keyspace snapshot golang.org/x/sys -net",
 			"the keeper of the data file: the lock, sessions and commands are above it",
 		},
+		"server/internal/psync": {
+			"protocol -os -log/slog",
+			"the replica's side of a protocol: servers and tools that follow a primary are above it",
+		},
 		"server/internal/replication": {
-			"protocol server/internal/config server/internal/engine server/internal/keyspace server/rdb",
+			"protocol server/internal/config server/internal/engine server/internal/keyspace server/internal/psync server/rdb",
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
