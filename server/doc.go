@@ -30,7 +30,8 @@
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors
 //	internal/script       the Lua interpreter within limits
-//	internal/glob, longdouble, histogram, geo, hyperloglog
+//	internal/luacompiler  Lua sources to code of that interpreter
+//	internal/glob, luaconv, longdouble, histogram, geo, hyperloglog
 //	archive, rdb          data files and dumps
 //
 // Start reading with internal/command/sortedset.go, the handlers of the sorted sets;

@@ -66,9 +66,14 @@ func mayImport() map[string]struct{ imports, why string } {
 			"an algorithm on bytes: commands and keys are above it",
 		},
 		"server/internal/script": {
-			"github.com/yuin/gopher-lua github.com/yuin/gopher-lua/ast -net -os -io -log/slog",
+			"server/internal/luacompiler server/internal/luaconv github.com/yuin/gopher-lua -net -os -io -log/slog",
 			"a language: it knows nothing of commands, keys or files, and gives scripts no way to them",
 		},
+		"server/internal/luacompiler": {
+			"server/internal/luaconv github.com/yuin/gopher-lua -net -os -io -log/slog",
+			"sources to code: what runs the code, with its libraries, is above it",
+		},
+		"server/internal/luaconv": {"github.com/yuin/gopher-lua -net -os -io -log/slog", "an algorithm on numbers and strings"},
 		"server/internal/rerun":      {"-net -log/slog", "tests decide with it whether they run, and no package imports it"},
 		"server/internal/transcript": {"protocol -net -os -log/slog", "tests read and compare transcripts with it, and no package imports it"},
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
@@ -115,7 +120,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
 		"server/internal/scripting": {
-			"protocol server/internal/keyspace server/rdb server/internal/script server/internal/command server/internal/engine server/internal/glob " +
+			"protocol server/internal/keyspace server/rdb server/internal/script server/internal/luaconv server/internal/command server/internal/engine server/internal/glob " +
 				"github.com/yuin/gopher-lua",
 			"scripts call commands through the engine, as clients do",
 		},

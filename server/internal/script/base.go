@@ -1,12 +1,15 @@
 package script
 
 import (
+	"errors"
 	"math"
 	"runtime"
 	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luacompiler"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // openBase fills the globals.
@@ -61,7 +64,7 @@ func (st *State) assert(L *lua.LState) int {
 	}
 	msg := "assertion failed!"
 	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
-		msg = cString(st.checkString(L, 2))
+		msg = luaconv.CString(st.checkString(L, 2))
 	}
 	st.Raise(L, msg)
 	return 0
@@ -91,7 +94,7 @@ func (st *State) gcinfo(L *lua.LState) int {
 func (st *State) error(L *lua.LState) int {
 	level := st.optInt32(L, 2, 1)
 	v := L.Get(1)
-	if text, ok := ToString(v); ok && level > 0 {
+	if text, ok := luaconv.ToString(v); ok && level > 0 {
 		v = lua.LString(st.position(L, level) + text)
 	}
 	L.Error(v, 0)
@@ -191,7 +194,7 @@ func (st *State) load(L *lua.LState) int {
 			L.Push(f)
 			L.Call(0, 1)
 			v := L.Get(1)
-			s, ok := ToString(v)
+			s, ok := luaconv.ToString(v)
 			if !ok && v != lua.LNil {
 				st.raisePlain(L, position+"reader function must return a string")
 			}
@@ -222,9 +225,12 @@ func (st *State) loadstring(L *lua.LState) int {
 }
 
 func (st *State) loaded(L *lua.LState, src, chunk string) int {
-	f, err := st.compile(src, chunkID(chunk), func() { st.Spend(L, 10) })
+	f, err := st.compile(src, chunkID(chunk))
+	if err == luacompiler.ErrStopped {
+		L.Error(st.ticks.end, 0)
+	}
 	if strings.HasPrefix(src, "\x1bLua") { // compiled code would bypass the checks of the compiler
-		f, err = nil, syntaxError(chunkID(chunk)+": bad code in precompiled chunk")
+		f, err = nil, errors.New(chunkID(chunk)+": bad code in precompiled chunk")
 	}
 	if err != nil {
 		L.Push(lua.LNil)
@@ -240,15 +246,15 @@ func chunkID(name string) string {
 	const most = 60
 	switch {
 	case strings.HasPrefix(name, "="):
-		return cString(name[1:min(len(name), most)])
+		return luaconv.CString(name[1:min(len(name), most)])
 	case strings.HasPrefix(name, "@"):
-		name = cString(name[1:])
+		name = luaconv.CString(name[1:])
 		if n := most - len(" '...' ") - 1; len(name) > n {
 			return "..." + name[len(name)-n:]
 		}
 		return name
 	}
-	name = cString(name)
+	name = luaconv.CString(name)
 	line, _, more := strings.Cut(name, "\n")
 	if i := strings.IndexByte(line, '\r'); i >= 0 {
 		line, more = line[:i], true
@@ -284,7 +290,7 @@ func (st *State) pcall(L *lua.LState) int {
 		return 2
 	}
 	field := L.GetField(t, "err")
-	if text, isText := ToString(field); isText {
+	if text, isText := luaconv.ToString(field); isText {
 		L.Push(lua.LString(text))
 		return 2
 	}
@@ -387,7 +393,7 @@ func (st *State) tonumber(L *lua.LState) int {
 	base := st.optInt32(L, 2, 10)
 	var v lua.LValue = lua.LNil
 	if base == 10 {
-		if f, ok := ToNumber(st.checkAny(L, 1)); ok {
+		if f, ok := luaconv.ToNumber(st.checkAny(L, 1)); ok {
 			v = lua.LNumber(f)
 		}
 	} else {
@@ -395,7 +401,7 @@ func (st *State) tonumber(L *lua.LState) int {
 		if base < 2 || base > 36 {
 			st.argError(L, 2, "base out of range")
 		}
-		if u, ok := unsignedNumber(cString(text), base); ok {
+		if u, ok := unsignedNumber(luaconv.CString(text), base); ok {
 			v = lua.LNumber(u)
 		}
 	}
@@ -417,7 +423,7 @@ func unsignedNumber(text string, base int) (u uint64, ok bool) {
 	}
 	u, err := strconv.ParseUint(digits, base, 64)
 	switch {
-	case isRange(err):
+	case errors.Is(err, strconv.ErrRange):
 		return math.MaxUint64, true
 	case negative:
 		u = -u
@@ -452,7 +458,7 @@ func (st *State) metafield(v lua.LValue, name string) lua.LValue {
 }
 
 func display(v lua.LValue) string {
-	if s, ok := ToString(v); ok {
+	if s, ok := luaconv.ToString(v); ok {
 		return s
 	}
 	if u, ok := v.(*lua.LUserData); ok && u.Value == nil { // cjson.null
@@ -519,7 +525,7 @@ func (st *State) join(L *lua.LState) int {
 		case lua.LString:
 			b = append(b, v...)
 		case lua.LNumber:
-			b = AppendNumber(b, float64(v))
+			b = luaconv.AppendNumber(b, float64(v))
 		}
 	}
 	L.Push(lua.LString(view(b)))
@@ -531,8 +537,8 @@ func (st *State) joinValues(L *lua.LState, n int) int {
 	right := L.Get(n)
 	for i := n - 1; i >= 1; i-- {
 		left := L.Get(i)
-		a, ok1 := ToString(left)
-		b, ok2 := ToString(right)
+		a, ok1 := luaconv.ToString(left)
+		b, ok2 := luaconv.ToString(right)
 		if ok1 && ok2 {
 			st.make(L, len(a)+len(b))
 			right = lua.LString(a + b)
@@ -563,10 +569,10 @@ func (st *State) joinValues(L *lua.LState, n int) int {
 // mod is the function that a % b calls, unless b is a whole constant: gopher-lua's
 // remainder is exact, and Lua's is not.
 func (st *State) mod(L *lua.LState) int {
-	a, ok1 := ToNumber(L.Get(1))
-	b, ok2 := ToNumber(L.Get(2))
+	a, ok1 := luaconv.ToNumber(L.Get(1))
+	b, ok2 := luaconv.ToNumber(L.Get(2))
 	if ok1 && ok2 {
-		L.Push(lua.LNumber(remainder(a, b)))
+		L.Push(lua.LNumber(luacompiler.Remainder(a, b)))
 		return 1
 	}
 	f := st.metafield(L.Get(1), "__mod")
@@ -587,37 +593,13 @@ func (st *State) mod(L *lua.LState) int {
 	return 1
 }
 
-// calculate returns the result of an arithmetic operation of the machine; known is
-// false for any other operation.
-func calculate(op int, a, b float64) (r float64, known bool) {
-	switch op {
-	case lua.OP_ADD:
-		return a + b, true
-	case lua.OP_SUB:
-		return a - b, true
-	case lua.OP_MUL:
-		return a * b, true
-	case lua.OP_DIV:
-		return a / b, true
-	case lua.OP_MOD:
-		return remainder(a, b), true
-	case lua.OP_POW:
-		return math.Pow(a, b), true
-	case lua.OP_UNM:
-		return -a, true
-	}
-	return 0, false
-}
-
-func remainder(a, b float64) float64 { return a - math.Floor(a/b)*b }
-
 // operandError returns the message about an argument of an intrinsic, which was an
 // operand in the source.
 func (st *State) operandError(L *lua.LState, op string, n int) string {
 	caller, ok := frameAt(L, 1)
 	reg := -1
 	if ok && !caller.fn.IsG {
-		reg = aOf(caller.fn.Proto.Code[caller.pc]) + n
+		reg = caller.instruction().A() + n
 	}
 	return typeError(op, L.Get(n).Type().String(), caller, reg)
 }
@@ -625,7 +607,7 @@ func (st *State) operandError(L *lua.LState, op string, n int) string {
 // loop converts the values of a for statement to numbers.
 func (st *State) loop(L *lua.LState) int {
 	for i, what := range []string{"initial value", "limit", "step"} {
-		f, ok := ToNumber(L.Get(i + 1))
+		f, ok := luaconv.ToNumber(L.Get(i + 1))
 		if !ok {
 			st.Raise(L, "'for' "+what+" must be a number")
 		}
@@ -638,8 +620,8 @@ func (st *State) loop(L *lua.LState) int {
 // parse "010" as 8.
 func (st *State) arithmetic(op int) lua.LGFunction {
 	return func(L *lua.LState) int {
-		a, ok1 := ToNumber(L.Get(1))
-		b, ok2 := ToNumber(L.Get(2))
+		a, ok1 := luaconv.ToNumber(L.Get(1))
+		b, ok2 := luaconv.ToNumber(L.Get(2))
 		if op == lua.OP_UNM {
 			b, ok2 = 0, true
 		}
@@ -651,17 +633,17 @@ func (st *State) arithmetic(op int) lua.LGFunction {
 			caller, ok := frameAt(L, 1)
 			reg := -1
 			if ok && !caller.fn.IsG {
-				in := caller.fn.Proto.Code[caller.pc]
-				if reg = cOf(in); first {
-					reg = bOf(in)
+				in := caller.instruction()
+				if reg = in.C(); first {
+					reg = in.B()
 				}
-				if reg&bitRK != 0 {
+				if _, constant := luacompiler.Constant(reg); constant {
 					reg = -1
 				}
 			}
 			st.Raise(L, typeError("perform arithmetic on", bad.Type().String(), caller, reg))
 		}
-		r, _ := calculate(op, a, b)
+		r, _ := luacompiler.Calculate(op, a, b)
 		L.Push(lua.LNumber(r))
 		return 1
 	}

@@ -10,33 +10,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Compiling takes time in proportion to the source, and its recursion does not follow
-// long chains.
-func TestCompilingIsLinear(t *testing.T) {
-	st := machine()
-	for name, source := range map[string]struct{ before, repeated, after string }{
-		"elseif":     {"local x = 1 if x then x = 2 ", "elseif x then x = 1 ", "end"},
-		"or":         {"local x = 1 return x", " or x", ""},
-		"or compare": {"local x = 1 return x == 0", " or x == 5", ""},
-		"and":        {"local x = 1 return x", " and x", ""},
-		"and or":     {"local x = 1 if x", " and x == 1 or x == 2", " then return 1 end"},
-		"and not or": {"local x = 1 return x", " and not (x or x)", ""},
-		"break":      {"while true do ", "if x then break end ", "end"},
-		"while":      {"", "while x do end ", ""},
-		"constants":  {"return {", "'a', 1.5, ", "}"},
-	} {
-		const n = 60_000
-		src := source.before + strings.Repeat(source.repeated, n) + source.after
-		work := 0
-		if _, err := st.workspace.compile(src, "x", st.intrinsics, 0, func() { work++ }); err != nil && !strings.Contains(err.Error(), "control structure too long") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if work > 30*n {
-			t.Errorf("%s: %d tokens, variables and instructions for %d links", name, work, n)
-		}
-	}
-}
-
 // Constants are found by their place, however many there are.
 func TestManyConstants(t *testing.T) {
 	var b strings.Builder

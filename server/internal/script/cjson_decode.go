@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // jsonDecoder parses a text by recursive descent: RFC 8259, with the errors and the
@@ -183,12 +184,12 @@ func (d *jsonDecoder) object() lua.LValue {
 // byte: those that JSON lacks, unless they are refused.
 func (d *jsonDecoder) numeric(c byte) bool {
 	switch {
-	case c == '-' || isDigit(int(c)):
+	case c == '-' || luaconv.IsDigit(int(c)):
 		return true
 	case c == '+':
 		return d.decodeInvalid
 	}
-	return d.decodeInvalid && isAlpha(int(c)) && numberLength(d.text[d.at:]) > 0
+	return d.decodeInvalid && luaconv.IsAlpha(int(c)) && numberLength(d.text[d.at:]) > 0
 }
 
 func (d *jsonDecoder) numberValue() lua.LValue {
@@ -208,7 +209,7 @@ func (d *jsonDecoder) number() (f float64, fault string) {
 	}
 	// Most numbers are integers that a float64 represents.
 	n, value := 0, 0
-	for n < len(digits) && n < 16 && isDigit(int(digits[n])) {
+	for n < len(digits) && n < 16 && luaconv.IsDigit(int(digits[n])) {
 		value = 10*value + int(digits[n]-'0')
 		n++
 	}
@@ -219,16 +220,16 @@ func (d *jsonDecoder) number() (f float64, fault string) {
 		}
 		return f, ""
 	}
-	leadingZero := len(digits) > 1 && digits[0] == '0' && (isDigit(int(digits[1])) || digits[1]|32 == 'x')
+	leadingZero := len(digits) > 1 && digits[0] == '0' && (luaconv.IsDigit(int(digits[1])) || digits[1]|32 == 'x')
 	n = numberLength(text)
-	if n == 0 || !d.decodeInvalid && (leadingZero || isAlpha(int(digits[0]))) {
+	if n == 0 || !d.decodeInvalid && (leadingZero || luaconv.IsAlpha(int(digits[0]))) {
 		return 0, "invalid number"
 	}
 	d.at += n
 	if f, err := strconv.ParseFloat(text[:n], 64); err == nil {
 		return f, ""
 	}
-	f, _ = parseNumber(text[:n])
+	f, _ = luaconv.ParseNumber(text[:n])
 	return f, ""
 }
 
@@ -248,7 +249,7 @@ func numberLength(s string) int {
 	case strings.HasPrefix(lower, "inf"):
 		return sign + len("inf")
 	case strings.HasPrefix(lower, "nan("):
-		payload := strings.TrimLeftFunc(rest[4:], func(c rune) bool { return c == '_' || c < 128 && (isAlpha(int(c)) || isDigit(int(c))) })
+		payload := strings.TrimLeftFunc(rest[4:], func(c rune) bool { return c == '_' || c < 128 && (luaconv.IsAlpha(int(c)) || luaconv.IsDigit(int(c))) })
 		if strings.HasPrefix(payload, ")") {
 			return sign + len(rest) - len(payload) + 1
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // jsonEncoder appends values to a text.
@@ -97,9 +98,9 @@ func (e *jsonEncoder) number(f float64) {
 	case math.IsNaN(f):
 		e.add("nan")
 	case e.precision == 14:
-		e.text = AppendNumber(e.text, f)
+		e.text = luaconv.AppendNumber(e.text, f)
 	default:
-		e.text = appendG(e.text, f, e.precision)
+		e.text = luaconv.AppendG(e.text, f, e.precision)
 	}
 }
 

@@ -1,12 +1,12 @@
 package script
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luacompiler"
 )
 
 // A caught error closes the upvalues of the functions that it leaves, and no others.
@@ -34,97 +34,11 @@ func TestPanicIsAnError(t *testing.T) {
 		return *p
 	}}))
 	const source = "local n = 1 local f = function() n = n + 1 return n end "
-	if got := st.eval(t, source+"redis.crash()"); !strings.HasPrefix(got, internalError) {
+	if got := st.eval(t, source+"redis.crash()"); !strings.HasPrefix(got, luacompiler.InternalError) {
 		t.Error(got)
 	}
-	if got := st.eval(t, source+"local ok, e = pcall(redis.crash) f() return e:sub(1, 16) .. n"); got != internalError+"2" {
+	if got := st.eval(t, source+"local ok, e = pcall(redis.crash) f() return e:sub(1, 16) .. n"); got != luacompiler.InternalError+"2" {
 		t.Error(got)
-	}
-}
-
-// A compilation can be ended at any token, variable, and instruction, and the next one
-// is not concerned.
-func TestCompilingCanBeInterrupted(t *testing.T) {
-	st := machine()
-	for _, s := range samples() {
-		total := 0
-		if _, err := st.workspace.compile(s.source, "x", st.intrinsics, 0, func() { total++ }); err != nil {
-			t.Fatal(err)
-		}
-		for at := 1; at <= total; at++ {
-			n := 0
-			_, err := st.workspace.compile(s.source, "x", st.intrinsics, 0, func() {
-				if n++; n == at {
-					panic(&Interrupted{})
-				}
-			})
-			if ended := new(Interrupted); !errors.As(err, &ended) {
-				t.Fatalf("%s at %d of %d: %v", s.name, at, total, err)
-			}
-		}
-		if p, err := st.workspace.compile(s.source, "x", st.intrinsics, 0, func() {}); err != nil || size(p) == 0 {
-			t.Errorf("%s: %v", s.name, err)
-		}
-	}
-}
-
-// The code of usual scripts is no longer than it was measured to be.
-func TestSizes(t *testing.T) {
-	want := map[string]int{
-		"get": 7, "lock": 20, "limiter": 44, "bucket": 83, "queue": 108, "closures": 124, "arithmetic": 15, "calls": 81,
-	}
-	st := machine()
-	for _, s := range samples() {
-		fn, err := st.Compile(s.source, "user_script")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := size(fn.Proto); n > want[s.name] {
-			t.Errorf("%s: %d instructions, want at most %d", s.name, n, want[s.name])
-		}
-	}
-}
-
-// A workspace that is in use, as when a source is compiled while another one is, is
-// not shared; and a large source leaves no large buffers behind.
-func TestWorkspace(t *testing.T) {
-	st := machine()
-	n := 0
-	p, err := st.workspace.compile("local a = 1 return a", "outer", st.intrinsics, 0, func() {
-		if n++; n == 4 {
-			if _, err := st.workspace.compile("local b = {} b.x = b", "inner", st.intrinsics, 0, func() {}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	if err != nil || len(p.Code) != 2 {
-		t.Errorf("%v, %v", p, err)
-	}
-	if _, err := st.Compile(strings.Repeat("x.y = z ", 10_000), "large"); err != nil {
-		t.Error(err)
-	}
-	for _, g := range st.workspace.generators {
-		if cap(g.code) > 4*keptCode {
-			t.Errorf("a buffer of %d instructions is kept", cap(g.code))
-		}
-	}
-	for _, e := range st.workspace.tree.exprs.kept {
-		if e != (expr{}) {
-			t.Fatal("a node is kept")
-		}
-	}
-}
-
-// The memory that a source takes is bounded, whatever it consists of: the source is not
-// read to its end.
-func TestSizeOfSources(t *testing.T) {
-	st := machine()
-	for _, part := range []string{"do end ", "x = 1 + 1 "} {
-		tokens := 0
-		_, err := st.workspace.compile(strings.Repeat(part, maxNodes+1), "x", st.intrinsics, 0, func() { tokens++ })
-		if err == nil || !strings.HasSuffix(err.Error(), "code size overflow") || tokens > 4*maxNodes {
-			t.Errorf("%s: %v after %d tokens", part, err, tokens)
-		}
 	}
 }
 

@@ -10,41 +10,12 @@
 // Lua: it parses "010" as 8 and writes 0.1+0.2 with 17 digits, local f = function()
 // … end is visible within itself, error messages and their positions are its own,
 // patterns and string.format differ in details, and os, io and the like would have
-// to be removed. So a source is compiled here, and the libraries are our own. Where the
-// machine itself differs, compiled code calls Go functions in place of instructions:
-// concatenation, the remainder, and loops over numbers that are not constants
-// ([intrinsics] in resolve.go).
+// to be removed. So package luacompiler compiles the source, and the libraries are our
+// own. Where the machine itself differs, compiled code calls Go functions of this package
+// in place of instructions (luacompiler.Intrinsics). errors.go says messages of the
+// machine in Lua's words; unwind.go does what an error does to captured variables.
 //
-// # The compiler
-//
-// It is written from the reference manual of Lua 5.1, and its messages from what
-// redis-server replies. Each pass is a file or two:
-//
-//	scan.go               bytes to tokens
-//	parse.go, express.go  tokens to a tree (tree.go): recursive descent, precedence climbing
-//	resolve.go            names to registers, upvalues and globals; which scopes are captured
-//	generate.go           statements to instructions
-//	value.go              expressions to instructions: into a register, or an operand
-//	branch.go             conditions: where to continue, and with which value
-//	emit.go               instructions, labels, constants, gopher-lua's prototypes
-//	name.go               a table from instructions to the names of their operands
-//	errors.go             messages of the machine in Lua's words, with these names
-//	unwind.go             what an error does to captured variables
-//
-// The tree exists because the parser cannot know what follows: whether a variable is
-// captured later, an operand is the first of a concatenation, or a call the last of a
-// list. Chains of operators, suffixes and clauses are lists in it, and each other nesting
-// is at most 200 deep, so no pass recurses further than that. All passes take time in
-// proportion to the source, and can be interrupted at each token and instruction. The
-// tree and the buffers are used again for the next source: a compilation allocates
-// little more than its result.
-//
-// Registers are a stack. Jumps lead to labels, which the last step replaces by distances;
-// jumps to jumps lead to the last destination, and unreachable ones are not emitted.
-//
-// One alternative is to keep gopher-lua's compiler and to change its syntax tree;
-// but most of the differences are in that compiler, and its error messages are
-// unlike Lua's. Another is a machine of our own: it could be faster (that of
+// The alternative is a machine of our own: it could be faster (that of
 // gopher-lua takes some 5 to 7 times as long as Lua for arithmetic, and about as
 // long as Lua for the usual work of scripts, calling commands and joining strings),
 // but all of it would have to be verified.
@@ -90,6 +61,5 @@
 // string, table and the globals; the manuals of lua-cjson by Mark Pulford and of struct
 // by Roberto Ierusalimschy; the documentation of Bit Operations by Mike Pall; and the
 // specification of MessagePack. Where these leave something open, the results and the
-// errors are those of Redis, which tests compare. The compiler is written from the
-// grammar and the descriptions in the manual of Lua 5.1.
+// errors are those of Redis, which tests compare.
 package script

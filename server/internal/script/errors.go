@@ -8,13 +8,21 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luacompiler"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // frame is a position in a running function.
 type frame struct {
-	fn   *lua.LFunction
-	pc   int // of the instruction, if it is a Lua function
-	line int
+	fn       *lua.LFunction
+	position int // of a Lua function, as its prototype has it,
+	pc       int // the index of its instruction
+	line     int // and the line
+}
+
+// instruction returns the instruction of a Lua function.
+func (f frame) instruction() luacompiler.Instruction {
+	return luacompiler.Instruction(f.fn.Proto.Code[f.pc])
 }
 
 // frameAt returns a frame of the stack; level 0 is the innermost.
@@ -29,7 +37,8 @@ func frameAt(L *lua.LState, level int) (f frame, ok bool) {
 	}
 	f.fn = fn.(*lua.LFunction)
 	if !f.fn.IsG {
-		f.line, f.pc = dbg.CurrentLine>>positionBits, dbg.CurrentLine&maxCode
+		f.position = dbg.CurrentLine
+		f.line, f.pc = luacompiler.Position(f.position)
 	}
 	return f, true
 }
@@ -105,7 +114,7 @@ func (st *State) translate(L *lua.LState, f frame, msg string) string {
 	}
 	text, ok := msg, false
 	if at.fn != nil && !at.fn.IsG {
-		text, ok = strings.CutPrefix(msg, at.fn.Proto.SourceName+":"+strconv.Itoa(at.line<<positionBits|at.pc)+": ")
+		text, ok = strings.CutPrefix(msg, at.fn.Proto.SourceName+":"+strconv.Itoa(at.position)+": ")
 	} else {
 		text, ok = strings.CutPrefix(msg, " ")
 	}
@@ -125,11 +134,11 @@ func (st *State) reword(L *lua.LState, f frame, text string) string {
 		kind, _, _ := strings.Cut(text[len("attempt to index a non-table object("):], ")")
 		reg := -1
 		if !f.fn.IsG {
-			switch in := f.fn.Proto.Code[f.pc]; opOf(in) {
+			switch in := f.instruction(); in.Op() {
 			case lua.OP_GETTABLE, lua.OP_GETTABLEKS, lua.OP_SELF:
-				reg = bOf(in)
+				reg = in.B()
 			case lua.OP_SETTABLE, lua.OP_SETTABLEKS:
-				reg = aOf(in)
+				reg = in.A()
 			}
 		}
 		return typeError("index", kind, f, reg)
@@ -139,12 +148,12 @@ func (st *State) reword(L *lua.LState, f frame, text string) string {
 		case f.fn == st.coRun:
 			kind = L.Get(1).Type().String()
 		case !f.fn.IsG:
-			switch in := f.fn.Proto.Code[f.pc]; opOf(in) {
+			switch in := f.instruction(); in.Op() {
 			case lua.OP_CALL, lua.OP_TAILCALL:
-				reg = aOf(in)
+				reg = in.A()
 				kind = st.registerKind(L, f, reg)
 			case lua.OP_TFORLOOP:
-				kind = st.registerKind(L, f, aOf(in))
+				kind = st.registerKind(L, f, in.A())
 			}
 		}
 		return typeError("call", kind, f, reg)
@@ -153,7 +162,7 @@ func (st *State) reword(L *lua.LState, f frame, text string) string {
 	case text == "__unm undefined":
 		return st.arithError(L, f)
 	case text == "__len undefined":
-		reg := bOf(f.fn.Proto.Code[f.pc])
+		reg := f.instruction().B()
 		return typeError("get length of", st.registerKind(L, f, reg), f, reg)
 	case strings.HasPrefix(text, "attempt to compare "):
 		a, b, ok := strings.Cut(text[len("attempt to compare "):], " with ")
@@ -174,7 +183,7 @@ func (st *State) reword(L *lua.LState, f frame, text string) string {
 
 func typeError(op, kind string, f frame, reg int) string {
 	if reg >= 0 {
-		if what, name := nameOf(f.fn.Proto, f.pc, reg); what != "" {
+		if what, name := luacompiler.NameOf(f.fn.Proto, f.pc, reg); what != "" {
 			return fmt.Sprintf("attempt to %s %s '%s' (a %s value)", op, what, name, kind)
 		}
 	}
@@ -183,8 +192,8 @@ func typeError(op, kind string, f frame, reg int) string {
 
 // rkValue returns the value of an operand of the innermost frame.
 func (st *State) rkValue(L *lua.LState, f frame, rk int) lua.LValue {
-	if rk&bitRK != 0 {
-		return f.fn.Proto.Constants[rk&^bitRK]
+	if i, ok := luacompiler.Constant(rk); ok {
+		return f.fn.Proto.Constants[i]
 	}
 	// The error's message is on the stack already.
 	if v := L.Get(rk + 1); v != nil {
@@ -201,15 +210,15 @@ func (st *State) arithError(L *lua.LState, f frame) string {
 	if f.fn.IsG {
 		return "attempt to perform arithmetic on a nil value"
 	}
-	in := f.fn.Proto.Code[f.pc]
-	rk := bOf(in)
-	if opOf(in) != lua.OP_UNM {
-		if _, ok := ToNumber(st.rkValue(L, f, rk)); ok {
-			rk = cOf(in)
+	in := f.instruction()
+	rk := in.B()
+	if in.Op() != lua.OP_UNM {
+		if _, ok := luaconv.ToNumber(st.rkValue(L, f, rk)); ok {
+			rk = in.C()
 		}
 	}
 	kind := st.registerKind(L, f, rk)
-	if rk&bitRK != 0 {
+	if _, ok := luacompiler.Constant(rk); ok {
 		rk = -1
 	}
 	return typeError("perform arithmetic on", kind, f, rk)
@@ -221,9 +230,9 @@ func calledAs(L *lua.LState, level int) (what, name string) {
 	if !ok || f.fn.IsG {
 		return "", "?"
 	}
-	switch in := f.fn.Proto.Code[f.pc]; opOf(in) {
+	switch in := f.instruction(); in.Op() {
 	case lua.OP_CALL, lua.OP_TAILCALL, lua.OP_TFORLOOP:
-		if what, name = nameOf(f.fn.Proto, f.pc, aOf(in)); what != "" {
+		if what, name = luacompiler.NameOf(f.fn.Proto, f.pc, in.A()); what != "" {
 			return what, name
 		}
 	}
@@ -259,7 +268,7 @@ func (st *State) checkAny(L *lua.LState, n int) lua.LValue {
 }
 
 func (st *State) checkString(L *lua.LState, n int) string {
-	s, ok := ToString(L.Get(n))
+	s, ok := luaconv.ToString(L.Get(n))
 	if !ok {
 		st.typeError(L, n, "string")
 	}
@@ -270,7 +279,7 @@ func (st *State) checkNumber(L *lua.LState, n int) float64 {
 	if v, ok := L.Get(n).(lua.LNumber); ok {
 		return float64(v)
 	}
-	f, ok := ToNumber(L.Get(n))
+	f, ok := luaconv.ToNumber(L.Get(n))
 	if !ok {
 		st.typeError(L, n, "number")
 	}
@@ -278,9 +287,9 @@ func (st *State) checkNumber(L *lua.LState, n int) float64 {
 }
 
 // checkInt reads an argument as Lua reads a ptrdiff_t, checkInt32 as an int.
-func (st *State) checkInt(L *lua.LState, n int) int { return int(toInt(st.checkNumber(L, n))) }
+func (st *State) checkInt(L *lua.LState, n int) int { return int(luaconv.ToInt(st.checkNumber(L, n))) }
 
-func (st *State) checkInt32(L *lua.LState, n int) int { return toInt32(st.checkNumber(L, n)) }
+func (st *State) checkInt32(L *lua.LState, n int) int { return luaconv.ToInt32(st.checkNumber(L, n)) }
 
 func (st *State) optInt(L *lua.LState, n, missing int) int {
 	if n > L.GetTop() || L.Get(n) == lua.LNil {
@@ -330,14 +339,6 @@ func (st *State) checkOption(L *lua.LState, n int, missing string, options ...st
 	}
 	if !slices.Contains(options, s) {
 		st.argError(L, n, "invalid option '"+s+"'")
-	}
-	return s
-}
-
-// cString returns s up to its first NUL, as C prints it.
-func cString(s string) string {
-	if i := strings.IndexByte(s, 0); i >= 0 {
-		return s[:i]
 	}
 	return s
 }

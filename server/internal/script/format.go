@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // directive is a conversion of string.format: those of printf (C99, 7.19.6.1), without
@@ -46,7 +47,7 @@ func parseDirective(format string) (d directive, rest, fault string) {
 	if format == "" {
 		return d, "", ""
 	}
-	if isDigit(int(format[0])) {
+	if luaconv.IsDigit(int(format[0])) {
 		return d, "", "invalid format (width or precision too long)"
 	}
 	d.verb = format[0]
@@ -90,20 +91,20 @@ func (st *State) appendDirective(L *lua.LState, b []byte, d directive, arg int) 
 		if n := st.checkNumber(L, arg); n >= math.MinInt32 && n <= math.MaxInt32 {
 			c = byte(int32(n))
 		}
-		return append(b, cString(string(d.pad(nil, string([]byte{c}))))...)
+		return append(b, luaconv.CString(string(d.pad(nil, string([]byte{c}))))...)
 	case 'd', 'i':
-		n := toInt(st.checkNumber(L, arg))
+		n := luaconv.ToInt(st.checkNumber(L, arg))
 		magnitude := uint64(n)
 		if n < 0 {
 			magnitude = -magnitude
 		}
 		return d.integer(b, d.sign(n < 0), magnitude, 10)
 	case 'u':
-		return d.integer(b, "", toUint(st.checkNumber(L, arg)), 10)
+		return d.integer(b, "", luaconv.ToUint(st.checkNumber(L, arg)), 10)
 	case 'o':
-		return d.integer(b, "", toUint(st.checkNumber(L, arg)), 8)
+		return d.integer(b, "", luaconv.ToUint(st.checkNumber(L, arg)), 8)
 	case 'x', 'X':
-		n, prefix := toUint(st.checkNumber(L, arg)), ""
+		n, prefix := luaconv.ToUint(st.checkNumber(L, arg)), ""
 		if d.has('#') && n != 0 {
 			prefix = "0x"
 		}
@@ -123,12 +124,12 @@ func (st *State) appendDirective(L *lua.LState, b []byte, d directive, arg int) 
 		if d.precision < 0 && len(text) >= 100 {
 			return append(b, text...) // as it is, with NULs
 		}
-		if text = cString(text); d.precision >= 0 {
+		if text = luaconv.CString(text); d.precision >= 0 {
 			text = text[:min(d.precision, len(text))]
 		}
 		return d.pad(b, text)
 	}
-	st.Raise(L, "invalid option '%"+cString(string([]byte{d.verb}))+"' to 'format'")
+	st.Raise(L, "invalid option '%"+luaconv.CString(string([]byte{d.verb}))+"' to 'format'")
 	return nil
 }
 

@@ -262,7 +262,7 @@ func (st *State) mayYield(L *lua.LState) bool {
 		if f.fn.IsG {
 			return false
 		}
-		switch opOf(f.fn.Proto.Code[f.pc]) {
+		switch f.instruction().Op() {
 		case lua.OP_CALL, lua.OP_TAILCALL:
 		default:
 			return false

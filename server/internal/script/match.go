@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // Patterns, from section 5.4.1 of the manual of Lua 5.1. A pattern has no alternatives
@@ -69,7 +70,7 @@ func (m *matcher) fail(msg string) { m.st.Raise(m.L, msg) }
 
 // compile compiles a pattern without its anchor. O(len(pattern)).
 func (m *matcher) compile(pattern string) {
-	pattern = cString(pattern)
+	pattern = luaconv.CString(pattern)
 	if m.items != nil && m.pat == pattern {
 		return
 	}
@@ -124,7 +125,7 @@ func (m *matcher) item(p int) int {
 			m.add(patternItem{kind: itemFrontier, n: int32(len(m.sets) - 1)})
 		}
 		return 2 + n
-	case len(rest) > 1 && rest[0] == '%' && isDigit(int(rest[1])):
+	case len(rest) > 1 && rest[0] == '%' && luaconv.IsDigit(int(rest[1])):
 		n := int(rest[1]) - '1'
 		if n < 0 || n >= m.level || m.unfinished>>n&1 != 0 {
 			m.fault = "invalid capture index"

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // msgpackLibrary is cmsgpack in Redis's version.
@@ -114,7 +115,7 @@ func (st *State) arrayLength(L *lua.LState, t *lua.LTable) (n int, ok bool) {
 }
 
 func packNumber(b []byte, f float64) []byte {
-	if n := toInt(f); float64(n) == f && !math.IsInf(f, 0) && f != 1<<63 {
+	if n := luaconv.ToInt(f); float64(n) == f && !math.IsInf(f, 0) && f != 1<<63 {
 		return packInt(b, n)
 	}
 	if g := float32(f); float64(g) == f {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luacompiler"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // machine returns a state whose redis has nothing in it.
@@ -58,7 +60,7 @@ func Example() {
 		if failed != nil {
 			v = failed.Value
 		}
-		s, _ := ToString(v)
+		s, _ := luaconv.ToString(v)
 		fmt.Println(s)
 	}
 	// Output:
@@ -249,7 +251,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			return st.Table()
 		}
-		if got := st.eval(t, source); strings.Contains(got, internalError) && !strings.Contains(source, internalError) {
+		if got := st.eval(t, source); strings.Contains(got, luacompiler.InternalError) && !strings.Contains(source, luacompiler.InternalError) {
 			t.Errorf("%q: %s", source, got)
 		}
 	})

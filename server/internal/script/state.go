@@ -7,6 +7,8 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luacompiler"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // State is a Lua machine with the libraries that Redis provides, whose globals and
@@ -28,20 +30,19 @@ type State struct {
 	// then random numbers are available, as in Redis.
 	Running bool
 
-	globals *lua.LTable    // as the libraries fill it
-	env     *lua.LTable    // the globals that scripts see
-	most    int            // greatest length of a string
-	refuse  *lua.LFunction // the __newindex of the metatables of proxies, and of no other table: see guard
-	shown   *lua.LTable    // the metatable of strings as scripts see it
-	intrinsics
-	workspace workspace
-	random    rand48
-	ticks     *ticker
-	last      raised
-	bug       any            // the value with which a command panicked
-	depth     int            // of coroutines that resume each other
-	null      *lua.LUserData // the null of JSON
-	coRun     *lua.LFunction
+	globals  *lua.LTable    // as the libraries fill it
+	env      *lua.LTable    // the globals that scripts see
+	most     int            // greatest length of a string
+	refuse   *lua.LFunction // the __newindex of the metatables of proxies, and of no other table: see guard
+	shown    *lua.LTable    // the metatable of strings as scripts see it
+	compiler luacompiler.Compiler
+	random   rand48
+	ticks    *ticker
+	last     raised
+	bug      any            // the value with which a command panicked
+	depth    int            // of coroutines that resume each other
+	null     *lua.LUserData // the null of JSON
+	coRun    *lua.LFunction
 
 	fields   upvalueFields
 	attempts []attempt // protected calls that run
@@ -96,7 +97,7 @@ func New() *State {
 	st.L.SetContext(st.ticks)
 	st.L.Panic = st.panicked
 	st.globals = st.L.NewTable()
-	st.intrinsics = intrinsics{join: st.function(st.join), loop: st.function(st.loop), mod: st.function(st.mod)}
+	st.compiler.Intrinsics = luacompiler.Intrinsics{Join: st.function(st.join), Loop: st.function(st.loop), Mod: st.function(st.mod)}
 	st.refuse = st.function(st.readonly)
 	st.openBase()
 	st.env = st.L.NewTable()
@@ -213,14 +214,14 @@ func (st *State) readonly(L *lua.LState) int {
 }
 
 func (st *State) missing(L *lua.LState) int {
-	name, ok := ToString(L.Get(2))
+	name, ok := luaconv.ToString(L.Get(2))
 	if L.GetTop() != 2 {
 		st.Raise(L, "Wrong number of arguments to luaProtectedTableError")
 	}
 	if !ok {
 		st.Raise(L, "Second argument to luaProtectedTableError must be a string or number")
 	}
-	st.Raise(L, "Script attempted to access nonexistent global variable '"+cString(name)+"'")
+	st.Raise(L, "Script attempted to access nonexistent global variable '"+luaconv.CString(name)+"'")
 	return 0
 }
 
@@ -245,11 +246,23 @@ func (st *State) Compile(src, chunk string) (*lua.LFunction, error) {
 		st.ticks.start()
 		defer st.ticks.stop()
 	}
-	return st.compile(src, chunk, func() {
-		if st.ticks.spent(tokenWork) {
-			panic(&Interrupted{st.ticks.end})
-		}
-	})
+	fn, err := st.compile(src, chunk)
+	if err == luacompiler.ErrStopped {
+		return nil, &Interrupted{st.ticks.end}
+	}
+	return fn, err
+}
+
+// compile is Compile while the ticker runs. It returns [luacompiler.ErrStopped] if the
+// script must end.
+func (st *State) compile(src, chunk string) (*lua.LFunction, error) {
+	proto, err := st.compiler.Compile(src, chunk, len(st.attempts), func() bool { return st.ticks.spent(tokenWork) })
+	if err != nil {
+		return nil, err
+	}
+	fn := st.L.NewFunctionFromProto(proto)
+	fn.Env = st.env
+	return fn, nil
 }
 
 // tokenWork is the work of compiling a token, in instructions.
@@ -260,17 +273,6 @@ type Interrupted struct{ Value *lua.LTable }
 
 // Error returns the message; Value is the error that Interrupt has returned.
 func (e *Interrupted) Error() string { return "the compilation was interrupted" }
-
-// compile is Compile with a function to call for each token.
-func (st *State) compile(src, chunk string, spend func()) (*lua.LFunction, error) {
-	proto, err := st.workspace.compile(src, chunk, st.intrinsics, len(st.attempts), spend)
-	if err != nil {
-		return nil, err
-	}
-	fn := st.L.NewFunctionFromProto(proto)
-	fn.Env = st.env
-	return fn, nil
-}
 
 // Error is the error of a script.
 type Error struct {
@@ -329,12 +331,8 @@ func (st *State) object(err error) lua.LValue {
 	case e.Object.String() == "lua callstack overflow":
 		return lua.LString("stack overflow")
 	}
-	return lua.LString(internalError + e.Object.String())
+	return lua.LString(luacompiler.InternalError + e.Object.String())
 }
-
-// internalError begins the message of an error that is a defect of the compiler or of
-// the machine.
-const internalError = "internal error: "
 
 // Bug records the panic value of a Go function, which no script may catch.
 func (st *State) Bug(r any) { st.bug = r }

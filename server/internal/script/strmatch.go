@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // patternFunctions are the functions of string that match patterns. They use matchers
@@ -38,7 +39,7 @@ func (f *patternFunctions) release(m *matcher) {
 
 func (f *patternFunctions) find(L *lua.LState) int {
 	s, pattern, from := f.arguments(L)
-	if !lua.LVAsBool(L.Get(4)) && strings.ContainsAny(cString(pattern), "^$*+?.([%-") {
+	if !lua.LVAsBool(L.Get(4)) && strings.ContainsAny(luaconv.CString(pattern), "^$*+?.([%-") {
 		m, anchored := f.matcher(L, s, pattern, true)
 		start, end := m.search(from, anchored)
 		if start < 0 {
@@ -156,13 +157,13 @@ func (m *matcher) replace(b []byte, start, end int, by lua.LValue) []byte {
 	case *lua.LTable:
 		v = m.L.GetTable(by, m.capture(0, start, end))
 	default:
-		text, _ := ToString(by)
+		text, _ := luaconv.ToString(by)
 		return m.expand(b, text, start, end)
 	}
 	if !lua.LVAsBool(v) {
 		return append(b, m.src[start:end]...)
 	}
-	text, ok := ToString(v)
+	text, ok := luaconv.ToString(v)
 	if !ok {
 		m.fail("invalid replacement value (a " + v.Type().String() + ")")
 	}
@@ -188,8 +189,8 @@ func (m *matcher) expand(b []byte, text string, start, end int) []byte {
 		switch {
 		case c == '0':
 			b = append(b, m.src[start:end]...)
-		case isDigit(int(c)):
-			captured, _ := ToString(m.capture(int(c-'1'), start, end))
+		case luaconv.IsDigit(int(c)):
+			captured, _ := luaconv.ToString(m.capture(int(c-'1'), start, end))
 			b = append(b, captured...)
 		default:
 			b = append(b, c)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // structLibrary is Roberto Ierusalimschy's struct, from its manual: a format is a list
@@ -41,7 +42,7 @@ type structFormat struct {
 
 // structFormat returns the format in the first argument.
 func (st *State) structFormat(L *lua.LState) structFormat {
-	return structFormat{st: st, L: L, rest: cString(st.checkString(L, 1)), align: 1}
+	return structFormat{st: st, L: L, rest: luaconv.CString(st.checkString(L, 1)), align: 1}
 }
 
 // next parses the next item; false at the end. Wrong options are errors once they are
@@ -149,9 +150,9 @@ func (st *State) structPack(L *lua.LState) int {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
 			arg++
 			if n := st.checkNumber(L, arg); n < 0 {
-				b = it.append(b, uint64(toInt(n)))
+				b = it.append(b, uint64(luaconv.ToInt(n)))
 			} else {
-				b = it.append(b, toUint(n))
+				b = it.append(b, luaconv.ToUint(n))
 			}
 		case 'f':
 			arg++
@@ -227,14 +228,14 @@ func (st *State) structUnpack(L *lua.LState) int {
 				var length float64
 				ok := n > 0
 				if ok {
-					length, ok = ToNumber(L.Get(-1))
+					length, ok = luaconv.ToNumber(L.Get(-1))
 				}
 				if !ok {
 					st.Raise(L, "format 'c0' needs a previous size")
 				}
 				L.Pop(1)
 				n--
-				part = take(toUint(length))
+				part = take(luaconv.ToUint(length))
 			}
 			push(lua.LString(part))
 		case 's':
@@ -261,7 +262,7 @@ func (st *State) structSize(L *lua.LState) int {
 			st.argError(L, 1, "option 's' has no fixed size")
 		case it.option == 'c' && it.size == 0:
 			st.argError(L, 1, "option 'c0' has no fixed size")
-		case !isDigit(int(it.option)) && (!isAlpha(int(it.option)) || it.option == '_'): // others are ignored here
+		case !luaconv.IsDigit(int(it.option)) && (!luaconv.IsAlpha(int(it.option)) || it.option == '_'): // others are ignored here
 			it.check(st, L)
 		}
 		total += it.padding(total) + uint64(it.size)

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // tableLibrary is section 5.5 of the manual of Lua 5.1, with what it calls obsolete.
@@ -40,9 +41,9 @@ func (st *State) tableConcat(L *lua.LState) int {
 		case lua.LString:
 			b = append(b, v...)
 		case lua.LNumber:
-			b = AppendNumber(b, float64(v))
+			b = luaconv.AppendNumber(b, float64(v))
 		default:
-			st.Raise(L, "invalid value ("+v.Type().String()+") at index "+numberString(float64(i))+" in table for 'concat'")
+			st.Raise(L, "invalid value ("+v.Type().String()+") at index "+luaconv.NumberString(float64(i))+" in table for 'concat'")
 		}
 		if st.Spend(L, 1); len(b) > st.most {
 			st.checkLength(L, len(b))

@@ -11,6 +11,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/glob"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 	"github.com/zsetd/zsetd/server/internal/script"
 )
 
@@ -200,7 +201,7 @@ func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *eng
 	msg := ""
 	if t, ok := failed.Value.(*lua.LTable); ok {
 		msg, _ = errorOf(t)
-	} else if text, ok := script.ToString(failed.Value); ok {
+	} else if text, ok := luaconv.ToString(failed.Value); ok {
 		msg = "ERR " + text
 	}
 	return "Error registering functions: " + cText(msg)
@@ -217,7 +218,7 @@ func (a *api) registerFunction(L *lua.LState) int {
 	case 1:
 		a.namedArguments(L, f)
 	case 2:
-		name, ok := script.ToString(L.Get(1))
+		name, ok := luaconv.ToString(L.Get(1))
 		if !ok {
 			a.fail(L, "first argument to redis.register_function must be a string")
 		}
@@ -246,17 +247,17 @@ func (a *api) namedArguments(L *lua.LState, f *engine.Function) {
 	}
 	named := false
 	for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
-		key, ok := script.ToString(k)
+		key, ok := luaconv.ToString(k)
 		if !ok {
 			a.fail(L, "named argument key given to redis.register_function is not a string")
 		}
 		switch strings.ToLower(key) {
 		case "function_name":
-			if f.Name, named = script.ToString(v); !named {
+			if f.Name, named = luaconv.ToString(v); !named {
 				a.fail(L, "function_name argument given to redis.register_function must be a string")
 			}
 		case "description":
-			text, ok := script.ToString(v)
+			text, ok := luaconv.ToString(v)
 			if !ok {
 				a.fail(L, "description argument given to redis.register_function must be a string")
 			}
@@ -273,7 +274,7 @@ func (a *api) namedArguments(L *lua.LState, f *engine.Function) {
 				a.fail(L, "flags argument to redis.register_function must be a table representing function flags")
 			}
 			for i := 1; flags.RawGetInt(i) != lua.LNil; i++ {
-				name, _ := script.ToString(flags.RawGetInt(i))
+				name, _ := luaconv.ToString(flags.RawGetInt(i))
 				flag := scriptFlagNamed(strings.ToLower(name))
 				if flag == 0 {
 					a.fail(L, "unknown flag given")

@@ -8,6 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 	"github.com/zsetd/zsetd/server/internal/script"
 )
 
@@ -128,7 +129,7 @@ func scriptFailed(c *engine.Call, r *engine.ScriptRun, failed *script.Error) {
 	t, ok := failed.Value.(*lua.LTable)
 	var msg string
 	if !ok {
-		text, isText := script.ToString(failed.Value)
+		text, isText := luaconv.ToString(failed.Value)
 		if !isText {
 			text = luaText(failed.Value)
 		}
@@ -157,7 +158,7 @@ func luaText(v lua.LValue) string {
 // errorOf returns the message of an error table, and whether the error was counted
 // with the command that has raised it.
 func errorOf(t *lua.LTable) (msg string, counted bool) {
-	if s, ok := script.ToString(t.RawGetString("err")); ok {
+	if s, ok := luaconv.ToString(t.RawGetString("err")); ok {
 		msg = s
 	} else {
 		msg = "ERR unknown error"

@@ -12,6 +12,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 	"github.com/zsetd/zsetd/server/internal/script"
 )
 
@@ -143,7 +144,7 @@ func (a *api) sha1hex(L *lua.LState) int {
 	if L.GetTop() != 1 {
 		a.fail(L, "wrong number of arguments")
 	}
-	s, _ := script.ToString(L.Get(1))
+	s, _ := luaconv.ToString(L.Get(1))
 	sum := sha1.New()
 	for b := protocol.BytesOf(s); len(b) > 0; {
 		n := min(len(b), 1<<20)
@@ -187,7 +188,7 @@ func (a *api) setresp(L *lua.LState) int {
 	if L.GetTop() != 1 {
 		a.fail(L, "redis.setresp() requires one argument.")
 	}
-	f, _ := script.ToNumber(L.Get(1))
+	f, _ := luaconv.ToNumber(L.Get(1))
 	switch int32(truncate(f)) {
 	case 2:
 		a.srv.Scripting.Session.Out.SetVersion(2)
@@ -206,7 +207,7 @@ func (a *api) setRepl(L *lua.LState) int {
 	if L.GetTop() != 1 {
 		a.fail(L, "redis.set_repl() requires two arguments.")
 	}
-	f, _ := script.ToNumber(L.Get(1))
+	f, _ := luaconv.ToNumber(L.Get(1))
 	if int32(truncate(f))&^3 != 0 {
 		a.fail(L, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}
@@ -233,7 +234,7 @@ func (a *api) log(L *lua.LState) int {
 	if n < 2 {
 		a.fail(L, "redis.log() requires two arguments or more.")
 	}
-	f, ok := script.ToNumber(L.Get(1))
+	f, ok := luaconv.ToNumber(L.Get(1))
 	if !ok {
 		a.fail(L, "First argument must be a number (log level).")
 	}
@@ -243,7 +244,7 @@ func (a *api) log(L *lua.LState) int {
 	}
 	var line strings.Builder
 	for i := 2; i <= n; i++ {
-		s, ok := script.ToString(L.Get(i))
+		s, ok := luaconv.ToString(L.Get(i))
 		if !ok {
 			continue
 		}

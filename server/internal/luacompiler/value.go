@@ -1,4 +1,4 @@
-package script
+package luacompiler
 
 import (
 	"math"
@@ -310,7 +310,7 @@ func (g *generator) flush(table, stored, n int, at point) {
 		return
 	}
 	g.emit(lua.OP_SETLIST, table, max(n, 0), 0, at)
-	g.word(uint32(batch), at)
+	g.word(Instruction(batch), at)
 }
 
 // prefix evaluates a chain of suffixes but the last into a register: that of a local

@@ -1,6 +1,7 @@
-package script
+package luaconv
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -8,11 +9,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// parseNumber parses a number as Lua does, with C's strtod: decimal, hexadecimal,
+// ParseNumber parses a number as Lua does, with C's strtod: decimal, hexadecimal,
 // "inf" and "nan", spaces around it, up to a NUL. gopher-lua's own parser reads "010"
 // as 8.
-func parseNumber(s string) (float64, bool) {
-	s = strings.Trim(cString(s), " \t\n\v\f\r")
+func ParseNumber(s string) (float64, bool) {
+	s = strings.Trim(CString(s), " \t\n\v\f\r")
 	digits := strings.TrimPrefix(s, "-")
 	if digits == s {
 		digits = strings.TrimPrefix(s, "+")
@@ -23,10 +24,10 @@ func parseNumber(s string) (float64, bool) {
 	if len(digits) > 1 && digits[0] == '0' && digits[1]|32 == 'x' {
 		if strings.ContainsAny(digits, "pP") {
 			f, err := strconv.ParseFloat(s, 64)
-			return f, err == nil || isRange(err)
+			return f, err == nil || errors.Is(err, strconv.ErrRange)
 		}
 		f, err := strconv.ParseFloat(s+"p0", 64)
-		return f, err == nil || isRange(err)
+		return f, err == nil || errors.Is(err, strconv.ErrRange)
 	}
 	switch lower := strings.ToLower(digits); {
 	case lower == "inf" || lower == "infinity":
@@ -41,12 +42,7 @@ func parseNumber(s string) (float64, bool) {
 		return math.NaN(), true
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	return f, err == nil || isRange(err)
-}
-
-func isRange(err error) bool {
-	e, ok := err.(*strconv.NumError)
-	return ok && e.Err == strconv.ErrRange
+	return f, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
 func negativeNaN() float64 { return math.Float64frombits(math.Float64bits(math.NaN()) | 1<<63) }
@@ -56,11 +52,11 @@ func AppendNumber(dst []byte, f float64) []byte {
 	if f == math.Trunc(f) && math.Abs(f) < 1e14 && (f != 0 || !math.Signbit(f)) {
 		return strconv.AppendInt(dst, int64(f), 10)
 	}
-	return appendG(dst, f, 14)
+	return AppendG(dst, f, 14)
 }
 
-// appendG is C's %.<precision>g.
-func appendG(dst []byte, f float64, precision int) []byte {
+// AppendG appends f as C's %.<precision>g does.
+func AppendG(dst []byte, f float64, precision int) []byte {
 	switch {
 	case math.IsInf(f, 1):
 		return append(dst, "inf"...)
@@ -75,7 +71,8 @@ func appendG(dst []byte, f float64, precision int) []byte {
 	return strconv.AppendFloat(dst, f, 'g', precision, 64)
 }
 
-func numberString(f float64) string {
+// NumberString returns f as Lua writes numbers.
+func NumberString(f float64) string {
 	var b [32]byte
 	return string(AppendNumber(b[:0], f))
 }
@@ -86,7 +83,7 @@ func ToString(v lua.LValue) (string, bool) {
 	case lua.LString:
 		return string(v), true
 	case lua.LNumber:
-		return numberString(float64(v)), true
+		return NumberString(float64(v)), true
 	}
 	return "", false
 }
@@ -97,27 +94,39 @@ func ToNumber(v lua.LValue) (float64, bool) {
 	case lua.LNumber:
 		return float64(v), true
 	case lua.LString:
-		return parseNumber(string(v))
+		return ParseNumber(string(v))
 	}
 	return 0, false
 }
 
-// toInt converts as C does on amd64: a value out of range becomes the smallest
+// ToInt converts as C does on amd64: a value out of range becomes the smallest
 // integer.
-func toInt(f float64) int64 {
+func ToInt(f float64) int64 {
 	if f >= -(1<<63) && f < 1<<63 {
 		return int64(f)
 	}
 	return math.MinInt64
 }
 
-// toInt32 converts to C's int through a long.
-func toInt32(f float64) int { return int(int32(toInt(f))) }
+// ToInt32 converts to C's int through a long.
+func ToInt32(f float64) int { return int(int32(ToInt(f))) }
 
-// toUint converts to an unsigned integer as C does on amd64.
-func toUint(f float64) uint64 {
+// ToUint converts to an unsigned integer as C does on amd64.
+func ToUint(f float64) uint64 {
 	if f >= 1<<63 {
-		return uint64(toInt(f-1<<63)) ^ 1<<63
+		return uint64(ToInt(f-1<<63)) ^ 1<<63
 	}
-	return uint64(toInt(f))
+	return uint64(ToInt(f))
 }
+
+// CString returns s up to its first NUL, as C reads a string.
+func CString(s string) string {
+	before, _, _ := strings.Cut(s, "\x00")
+	return before
+}
+
+// IsDigit reports whether c is a decimal digit in the locale of C.
+func IsDigit(c int) bool { return '0' <= c && c <= '9' }
+
+// IsAlpha reports whether c is a letter in the locale of C, or an underscore.
+func IsAlpha(c int) bool { return 'a' <= c|32 && c|32 <= 'z' && c < 128 || c == '_' }

@@ -1,4 +1,4 @@
-package script
+package luacompiler
 
 import lua "github.com/yuin/gopher-lua"
 

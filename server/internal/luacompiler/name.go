@@ -1,9 +1,10 @@
-package script
+package luacompiler
 
 import (
 	"sort"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // naming is what errors call an operand: by its origin, such as a local variable, and
@@ -45,14 +46,14 @@ func (a *assembler) note(pc, reg int, n naming) {
 	}
 }
 
-// nameOf returns the origin of the value of a register at an instruction, and its
-// name. Both are empty if it has no name. It takes O(log n) for n instructions.
-func nameOf(p *lua.FunctionProto, pc, reg int) (what, name string) {
+// NameOf returns the origin of the value of a register at an instruction, such as
+// "local" or "field", and its name. Both are empty if it has no name. It takes O(log n) for n instructions.
+func NameOf(p *lua.FunctionProto, pc, reg int) (what, name string) {
 	names := p.DbgCalls
 	i := sort.Search(len(names), func(i int) bool { return names[i].Pc>>(registerBits+originBits) >= pc })
 	for ; i < len(names) && names[i].Pc>>(registerBits+originBits) == pc; i++ {
 		if names[i].Pc>>originBits&(1<<registerBits-1) == reg {
-			return origin(names[i].Pc & (1<<originBits - 1)).String(), cString(names[i].Name)
+			return origin(names[i].Pc & (1<<originBits - 1)).String(), luaconv.CString(names[i].Name)
 		}
 	}
 	return "", ""

@@ -1,11 +1,7 @@
-package script
+package luacompiler
 
 import (
-	"math"
-	"runtime"
 	"strconv"
-
-	lua "github.com/yuin/gopher-lua"
 )
 
 // Limits of a source: Lua's own.
@@ -24,7 +20,7 @@ const (
 // The depth of the recursion is bounded by maxLevels.
 type parser struct {
 	scanner
-	spend    func() // called for each token
+	meter
 	token    token
 	ahead    token // the token after it, if peeked
 	peeked   bool
@@ -371,60 +367,4 @@ func (p *parser) expressionStatement(s *stmt) {
 	}
 	p.require(tokAssign)
 	s.values, _ = p.expressions()
-}
-
-// workspace is memory that compiling one source after another uses again.
-type workspace struct {
-	busy       bool
-	tree       tree
-	generators []*generator // for nested functions
-}
-
-// tree holds the nodes of a source.
-type tree struct {
-	exprs  slab[expr]
-	stmts  slab[stmt]
-	locals slab[local]
-	blocks slab[block]
-}
-
-func (t *tree) reset() {
-	t.exprs.reset()
-	t.stmts.reset()
-	t.locals.reset()
-	t.blocks.reset()
-}
-
-// compile compiles a source. The error is a syntaxError, whose text is that of Lua, or
-// an *Interrupted with which spend has panicked. spend is called for each token, and
-// as often by each later pass. depth is that of nested protected calls, which takes from
-// maxLevels.
-func (w *workspace) compile(src, chunk string, in intrinsics, depth int, spend func()) (proto *lua.FunctionProto, err error) {
-	if len(src) > math.MaxInt32 { // see point
-		return nil, syntaxError(chunk + ": source of more than 2 GB")
-	}
-	if w.busy { // spend compiles another source
-		w = &workspace{}
-	}
-	w.busy = true
-	defer func() {
-		w.busy = false
-		w.tree.reset()
-		switch r := recover().(type) {
-		case nil:
-		case syntaxError:
-			proto, err = nil, r
-		case *Interrupted:
-			proto, err = nil, r
-		case runtime.Error:
-			proto, err = nil, syntaxError(chunk+": "+internalError+r.Error())
-		default:
-			panic(r)
-		}
-	}()
-	p := &parser{scanner: scanner{chunk: chunk, src: src, line: 1}, spend: spend, depth: depth, tree: &w.tree}
-	f := p.parse()
-	u := &unit{chunk: chunk, src: src, intrinsics: in, spend: spend, workspace: w}
-	u.resolve(f)
-	return u.generate(f), nil
 }

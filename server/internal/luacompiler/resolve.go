@@ -1,22 +1,11 @@
-package script
-
-import lua "github.com/yuin/gopher-lua"
-
-// intrinsics are functions that compiled code calls where gopher-lua's instructions
-// differ from Lua's.
-type intrinsics struct {
-	join *lua.LFunction // concatenates its arguments
-	loop *lua.LFunction // converts the three values of a for statement to numbers
-	mod  *lua.LFunction // the remainder
-}
+package luacompiler
 
 // unit is a source that is being compiled.
 type unit struct {
 	chunk string
 	src   string
-	intrinsics
-	spend func()
-	*workspace
+	meter
+	*Compiler
 }
 
 // failAt panics with a message about what is at a point of the source. If near, it

@@ -1,4 +1,4 @@
-package script
+package luacompiler
 
 import (
 	"math"
@@ -8,21 +8,39 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// The instructions of gopher-lua's machine:
+// Instruction is an instruction of gopher-lua's machine:
 //
 //	opcode 6 bits | A 8 | C 9 | B 9, or Bx 18
 //
 // A, and B and C without bitRK, are registers; B and C with bitRK are constants. A
 // jump has its distance from the next instruction, plus maxJump, in Bx.
-func instruction(op, a, b, c int) uint32 {
-	return uint32(op)<<26 | uint32(a&0xff)<<18 | uint32(c&0x1ff)<<9 | uint32(b&0x1ff)
+type Instruction uint32
+
+func instruction(op, a, b, c int) Instruction {
+	return Instruction(uint32(op)<<26 | uint32(a&0xff)<<18 | uint32(c&0x1ff)<<9 | uint32(b&0x1ff))
 }
 
-func opOf(i uint32) int { return int(i >> 26) }
-func aOf(i uint32) int  { return int(i>>18) & 0xff }
-func bOf(i uint32) int  { return int(i) & 0x1ff }
-func cOf(i uint32) int  { return int(i>>9) & 0x1ff }
-func bxOf(i uint32) int { return int(i) & maxBx }
+// Op returns the opcode.
+func (i Instruction) Op() int { return int(i >> 26) }
+
+// A returns the first operand: usually the register of the result.
+func (i Instruction) A() int { return int(i>>18) & 0xff }
+
+// B returns the second operand; see [Constant].
+func (i Instruction) B() int { return int(i) & 0x1ff }
+
+// C returns the third operand; see [Constant].
+func (i Instruction) C() int { return int(i>>9) & 0x1ff }
+
+func (i Instruction) bx() int { return int(i) & maxBx }
+
+// Constant returns the index of the constant that an operand B or C is; false if the
+// operand is a register.
+func Constant(operand int) (index int, ok bool) { return operand &^ bitRK, operand&bitRK != 0 }
+
+// Position returns the line and the index of an instruction, from the number that the
+// prototype has as its line.
+func Position(encoded int) (line, pc int) { return encoded >> positionBits, encoded & maxCode }
 
 const (
 	maxBx    = 1<<18 - 1
@@ -84,7 +102,7 @@ const manyConstants = 12
 // replaces them by distances.
 type assembler struct {
 	*unit
-	code      []uint32
+	code      []Instruction
 	positions []int // for gopher-lua: see positionBits
 	labels    []binding
 	bound     []label // at the next instruction
@@ -96,7 +114,7 @@ type assembler struct {
 	values    []lua.LValue
 	index     map[constant]int // of constants, if there are many
 	protos    []*lua.FunctionProto
-	names     []lua.DbgCall // of operands: see errors.go
+	names     []lua.DbgCall // of operands: see name.go
 	used      int           // registers
 }
 
@@ -119,11 +137,11 @@ func (a *assembler) emit(op, x, b, c int, at point) int {
 }
 
 func (a *assembler) emitX(op, x, bx int, at point) int {
-	return a.word(uint32(op)<<26|uint32(x&0xff)<<18|uint32(bx&maxBx), at)
+	return a.word(Instruction(uint32(op)<<26|uint32(x&0xff)<<18|uint32(bx&maxBx)), at)
 }
 
 // word adds an instruction.
-func (a *assembler) word(i uint32, at point) int {
+func (a *assembler) word(i Instruction, at point) int {
 	a.spend()
 	pc := len(a.code)
 	if pc >= maxCode {
@@ -145,10 +163,10 @@ func (a *assembler) move(to, from int, at point) {
 	}
 	pc := a.emit(lua.OP_MOVE, to, from, 0, at)
 	head := a.moves
-	if head >= 0 && pc-head <= maxC && opOf(a.code[head]) == lua.OP_MOVEN && pc == head+1+cOf(a.code[head]) ||
-		head >= 0 && pc == head+1 && opOf(a.code[head]) == lua.OP_MOVE {
+	if head >= 0 && pc-head <= maxC && a.code[head].Op() == lua.OP_MOVEN && pc == head+1+a.code[head].C() ||
+		head >= 0 && pc == head+1 && a.code[head].Op() == lua.OP_MOVE {
 		in := a.code[head]
-		a.code[head] = instruction(lua.OP_MOVEN, aOf(in), bOf(in), pc-head)
+		a.code[head] = instruction(lua.OP_MOVEN, in.A(), in.B(), pc-head)
 		return
 	}
 	a.moves = pc
@@ -156,9 +174,9 @@ func (a *assembler) move(to, from int, at point) {
 
 // loadNil sets n registers to nil.
 func (a *assembler) loadNil(from, n int, at point) {
-	if pc := a.pc(); pc > 0 && a.barrier < pc && opOf(a.code[pc-1]) == lua.OP_LOADNIL {
+	if pc := a.pc(); pc > 0 && a.barrier < pc && a.code[pc-1].Op() == lua.OP_LOADNIL {
 		in := a.code[pc-1]
-		if first, last := aOf(in), bOf(in); first <= from && from == last+1 {
+		if first, last := in.A(), in.B(); first <= from && from == last+1 {
 			a.code[pc-1] = instruction(lua.OP_LOADNIL, first, from+n-1, 0)
 			return
 		}
@@ -215,8 +233,8 @@ func (a *assembler) finish() {
 		j := a.jumps[i]
 		to := a.labels[j.to]
 		pc, dest := int(j.pc), int(to.pc)
-		if dest > pc && dest < len(a.code) && opOf(a.code[dest]) == lua.OP_JMP && opOf(a.code[pc]) == lua.OP_JMP {
-			dest += 1 + bxOf(a.code[dest]) - maxJump
+		if dest > pc && dest < len(a.code) && a.code[dest].Op() == lua.OP_JMP && a.code[pc].Op() == lua.OP_JMP {
+			dest += 1 + a.code[dest].bx() - maxJump
 		}
 		distance := dest - (pc + 1)
 		if max(distance, -distance) > maxJump {
@@ -228,7 +246,7 @@ func (a *assembler) finish() {
 				far = &at
 			}
 		}
-		a.code[pc] = a.code[pc]&^maxBx | uint32(distance+maxJump)&maxBx
+		a.code[pc] = a.code[pc]&^maxBx | Instruction(distance+maxJump)&maxBx
 	}
 	if far != nil {
 		a.failAt(*far, "control structure too long", true)
@@ -274,11 +292,11 @@ func (a *assembler) value(c constant) lua.LValue {
 	case constText:
 		return lua.LString(c.text)
 	case constJoin:
-		return a.intrinsics.join
+		return a.Join
 	case constLoop:
-		return a.intrinsics.loop
+		return a.Loop
 	case constMod:
-		return a.intrinsics.mod
+		return a.Mod
 	}
 	return lua.LNil
 }
@@ -295,10 +313,14 @@ func (a *assembler) proto(f *function) *lua.FunctionProto {
 	for i := range a.constants {
 		texts[i] = a.constants[i].text
 	}
+	code := make([]uint32, len(a.code))
+	for i, in := range a.code {
+		code[i] = uint32(in)
+	}
 	p := &lua.FunctionProto{
 		SourceName: a.chunk, LineDefined: int(f.line), LastLineDefined: int(f.lastLine),
 		NumUpvalues: uint8(len(f.captures)), NumParameters: uint8(f.fixed), IsVarArg: f.vararg, NumUsedRegisters: uint8(a.used),
-		Code: slices.Clone(a.code), Constants: slices.Clone(a.values), FunctionPrototypes: slices.Clone(a.protos),
+		Code: code, Constants: slices.Clone(a.values), FunctionPrototypes: slices.Clone(a.protos),
 		DbgSourcePositions: slices.Clone(a.positions), DbgCalls: slices.Clone(a.names),
 	}
 	field := reflect.ValueOf(p).Elem().FieldByName("stringConstants")

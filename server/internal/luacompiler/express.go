@@ -1,6 +1,10 @@
-package script
+package luacompiler
 
-import lua "github.com/yuin/gopher-lua"
+import (
+	"math"
+
+	lua "github.com/yuin/gopher-lua"
+)
 
 // precedence is how tightly a binary operator binds the operands on its two sides;
 // section 2.5.6 of the manual. The right side of a right-associative operator is
@@ -199,9 +203,34 @@ func fold(op int, a, b float64) (float64, bool) {
 	if b == 0 && (op == lua.OP_DIV || op == lua.OP_MOD) {
 		return 0, false
 	}
-	r, known := calculate(op, a, b)
+	r, known := Calculate(op, a, b)
 	return r, known && r == r
 }
+
+// Calculate returns the result of an arithmetic operation of the machine; known is
+// false for any other operation.
+func Calculate(op int, a, b float64) (r float64, known bool) {
+	switch op {
+	case lua.OP_ADD:
+		return a + b, true
+	case lua.OP_SUB:
+		return a - b, true
+	case lua.OP_MUL:
+		return a * b, true
+	case lua.OP_DIV:
+		return a / b, true
+	case lua.OP_MOD:
+		return Remainder(a, b), true
+	case lua.OP_POW:
+		return math.Pow(a, b), true
+	case lua.OP_UNM:
+		return -a, true
+	}
+	return 0, false
+}
+
+// Remainder returns the remainder as Lua 5.1 defines it, with the sign of b.
+func Remainder(a, b float64) float64 { return a - math.Floor(a/b)*b }
 
 // simple parses an expression without operators.
 func (p *parser) simple() *expr {

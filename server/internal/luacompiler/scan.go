@@ -1,9 +1,11 @@
-package script
+package luacompiler
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/zsetd/zsetd/server/internal/luaconv"
 )
 
 // kind is the kind of a token.
@@ -157,7 +159,7 @@ func (s *scanner) fail(msg string) {
 }
 
 // failNear is fail with the text at which the error was found, up to its first NUL.
-func (s *scanner) failNear(msg, text string) { s.fail(msg + " near '" + cString(text) + "'") }
+func (s *scanner) failNear(msg, text string) { s.fail(msg + " near '" + luaconv.CString(text) + "'") }
 
 // failAt is fail with a token. The byte NUL, which begins no token, is not shown.
 func (s *scanner) failAt(msg string, t token) {
@@ -179,9 +181,6 @@ func (s *scanner) failAt(msg string, t token) {
 		s.failNear(msg, text)
 	}
 }
-
-func isDigit(c int) bool { return '0' <= c && c <= '9' }
-func isAlpha(c int) bool { return 'a' <= c|32 && c|32 <= 'z' && c < 128 || c == '_' }
 
 // peek returns the byte at a distance from the next one, -1 after the end.
 func (s *scanner) peek(distance int) int {
@@ -233,12 +232,12 @@ func (s *scanner) next() token {
 	t := token{kind: tokEnd, start: s.at}
 	if s.at < len(s.src) {
 		switch c := int(s.src[s.at]); {
-		case isAlpha(c):
-			for s.at++; s.at < len(s.src) && (isAlpha(int(s.src[s.at])) || isDigit(int(s.src[s.at]))); s.at++ {
+		case luaconv.IsAlpha(c):
+			for s.at++; s.at < len(s.src) && (luaconv.IsAlpha(int(s.src[s.at])) || luaconv.IsDigit(int(s.src[s.at]))); s.at++ {
 			}
 			t.text = s.src[t.start:s.at]
 			t.kind = keyword(t.text)
-		case isDigit(c), c == '.' && isDigit(s.peek(1)):
+		case luaconv.IsDigit(c), c == '.' && luaconv.IsDigit(s.peek(1)):
 			t.kind, t.number = tokNumber, s.numeral()
 		case c == '"' || c == '\'':
 			t.kind, t.text = tokString, s.quoted()
@@ -325,13 +324,13 @@ func (s *scanner) operator(c int) (kind, int) {
 // numeral reads a number: the longest text that may be one, which then must be one.
 func (s *scanner) numeral() float64 {
 	start, whole := s.at, 0
-	for ; isDigit(s.peek(0)); s.at++ {
+	for ; luaconv.IsDigit(s.peek(0)); s.at++ {
 		whole = 10*whole + s.peek(0) - '0'
 	}
-	if c := s.peek(0); c != '.' && !isAlpha(c) && s.at-start < 16 {
+	if c := s.peek(0); c != '.' && !luaconv.IsAlpha(c) && s.at-start < 16 {
 		return float64(whole)
 	}
-	for isDigit(s.peek(0)) || s.peek(0) == '.' {
+	for luaconv.IsDigit(s.peek(0)) || s.peek(0) == '.' {
 		s.at++
 	}
 	if c := s.peek(0); c == 'E' || c == 'e' {
@@ -340,10 +339,10 @@ func (s *scanner) numeral() float64 {
 			s.at++
 		}
 	}
-	for isAlpha(s.peek(0)) || isDigit(s.peek(0)) {
+	for luaconv.IsAlpha(s.peek(0)) || luaconv.IsDigit(s.peek(0)) {
 		s.at++
 	}
-	f, ok := parseNumber(s.src[start:s.at])
+	f, ok := luaconv.ParseNumber(s.src[start:s.at])
 	if !ok {
 		s.failNear("malformed number", s.src[start:s.at])
 	}
@@ -454,9 +453,9 @@ func (s *scanner) escape() (c byte, ok bool) {
 	case c == '\n' || c == '\r':
 		s.newline()
 		return '\n', true
-	case isDigit(c):
+	case luaconv.IsDigit(c):
 		n := 0
-		for i := 0; i < 3 && isDigit(s.peek(0)); i++ {
+		for i := 0; i < 3 && luaconv.IsDigit(s.peek(0)); i++ {
 			n = 10*n + s.peek(0) - '0'
 			s.at++
 		}
