@@ -1,0 +1,272 @@
+package server_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+var (
+	replicasN    = flag.Int("replicas.n", 4000, "`number` of random commands that replicas follow")
+	replicasSeed = flag.Uint64("replicas.seed", 1, "`seed` of the random commands; 0: another each time")
+)
+
+// TestReplicasDifferential sends random commands to a primary, while replicas of Redis
+// follow it. Their connections are cut while commands run. The backlog is
+// small, so some replicas continue and others receive all data again. After each batch
+// all servers have the same keys and values.
+//
+//	go test ./server -run TestReplicasDifferential -replicas.n 200000 -replicas.seed 0
+func TestReplicasDifferential(t *testing.T) {
+	seed := *replicasSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("repeat with -replicas.seed %d", seed)
+	x := &replicas{t: t}
+	primary := x.zsetd("repl-backlog-size", "32kb", "repl-diskless-sync-delay", "0")
+	x.redis("--replicaof", "127.0.0.1", primary)
+	x.redis("--replicaof", "127.0.0.1", primary)
+	x.run(seed)
+}
+
+// replicas are a primary and its replicas.
+type replicas struct {
+	t     *testing.T
+	peers []*peer // the primary first
+	names []string
+}
+
+// databases is the number of databases of the servers.
+const databases = 4
+
+// redis starts a redis-server and returns its port.
+func (x *replicas) redis(args ...string) (port string) {
+	x.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	l.Close()
+	dial := startRedis(x.t, append([]string{"--port", port, "--databases", strconv.Itoa(databases)}, args...)...)
+	x.peers, x.names = append(x.peers, newPeer(dial(), dial())), append(x.names, "redis")
+	return port
+}
+
+// zsetd starts a zsetd with settings, names and values, and returns its port.
+func (x *replicas) zsetd(settings ...string) (port string) {
+	x.t.Helper()
+	config := map[string]string{"databases": strconv.Itoa(databases), "proto-max-bulk-len": "1mb"}
+	for pair := range slices.Chunk(settings, 2) {
+		config[pair[0]] = pair[1]
+	}
+	srv := servertest.Run(x.t, server.Options{Config: config})
+	x.t.Cleanup(func() { srv.Close() })
+	srv.LimitScripts(64 << 20)
+	dial := func() net.Conn {
+		nc, err := net.Dial("tcp", srv.Addr())
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		x.t.Cleanup(func() { nc.Close() })
+		return nc
+	}
+	x.peers, x.names = append(x.peers, newPeer(dial(), dial())), append(x.names, "zsetd")
+	_, port, _ = net.SplitHostPort(srv.Addr())
+	return port
+}
+
+// run runs the commands in batches, and compares the servers after each.
+func (x *replicas) run(seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer srv.Close()
+	g := newGenerator(rand.New(rand.NewPCG(seed, 0)), slices.DeleteFunc(srv.Commands(), func(c *protocol.Command) bool { return !hasEffects(c) }))
+	primary := x.peers[0]
+	x.linked()
+	var history []string
+	for n := 0; n < *replicasN; {
+		var lines [][]string
+		for range 100 + r.IntN(200) {
+			lines = append(lines, drawnLines(g, r)...)
+		}
+		n += len(lines)
+		cut := r.IntN(3)
+		for i := 0; len(lines) > 0; i++ {
+			k := min(len(lines), 1+r.IntN(60))
+			if _, err := primary.pipeline(lines[:k]); err != nil {
+				x.t.Fatal(err)
+			}
+			for _, argv := range lines[:k] {
+				history = append(history, fmt.Sprintf("%.300q", argv))
+			}
+			lines = lines[k:]
+			if i < cut {
+				primary.do("CLIENT", "KILL", "TYPE", "replica")
+			}
+		}
+		x.compare(history)
+		history = history[:0]
+	}
+	x.t.Logf("%s continued, %s transfers", primary.info("sync_partial_ok"), primary.info("sync_full"))
+}
+
+// drawnLines draws a command, or several in a transaction or script. Commands that wait
+// are in a transaction, where they do not.
+func drawnLines(g *generator, r *rand.Rand) [][]string {
+	switch n := r.IntN(200); {
+	case n < 4:
+		return [][]string{{"SELECT", strconv.Itoa(n % databases)}}
+	case n == 4:
+		return [][]string{{"SWAPDB", strconv.Itoa(r.IntN(databases)), strconv.Itoa(r.IntN(databases))}}
+	case n < 8:
+		lines := [][]string{{"MULTI"}}
+		for range r.IntN(8) {
+			_, argv := g.next()
+			lines = append(lines, argv)
+		}
+		return append(lines, []string{"EXEC"})
+	case n < 14:
+		_, argv := g.next()
+		return [][]string{inScript(g, argv)}
+	case n < 16:
+		return [][]string{{"SET", "v" + strconv.Itoa(r.IntN(4)), strings.Repeat("0123456789", r.IntN(5000))}}
+	case n < 18:
+		return [][]string{{"PEXPIRE", g.pick("z", "h", "l", "s", "v", "x") + strconv.Itoa(r.IntN(4)), strconv.Itoa(r.IntN(3000))}}
+	}
+	c, argv := g.next()
+	if c.Flags().Has(protocol.Blocking) {
+		return [][]string{{"MULTI"}, argv, {"EXEC"}}
+	}
+	return [][]string{argv}
+}
+
+// linked waits until all replicas are synchronized.
+func (x *replicas) linked() {
+	x.t.Helper()
+	for i, p := range x.peers[1:] {
+		wait.Until(x.t, fmt.Sprintf("replica %d (%s) is synchronized", i+1, x.names[i+1]), func() bool { return p.info("master_link_status") == "up" })
+	}
+}
+
+// compare waits until all servers have the same data. Keys that expire meanwhile make
+// readings differ for a time.
+func (x *replicas) compare(history []string) {
+	x.t.Helper()
+	var difference string
+	equal := func() bool {
+		want, _ := x.peers[0].contents()
+		for i, p := range x.peers[1:] {
+			got, err := p.contents()
+			if difference = firstDifference(want, got); err != nil || difference != "" {
+				difference = fmt.Sprintf("replica %d (%s) of %s: %s %v", i+1, x.names[i+1], x.names[0], difference, err)
+				return false
+			}
+		}
+		return true
+	}
+	if !wait.Holds(equal) {
+		x.t.Fatalf("%s\nafter\n\t%s", difference, strings.Join(history, "\n\t"))
+	}
+}
+
+// A valueReader is the command that reads a value. The elements of the reply are groups in
+// any order if group is positive, members with scores if it is negative; see canonical.
+type valueReader struct {
+	argv  []string
+	group int
+}
+
+// firstDifference returns the first key whose values differ, "" if there is none.
+func firstDifference(want, got map[string]string) string {
+	for key, value := range want {
+		if got[key] != value {
+			return fmt.Sprintf("%s:\nprimary:\n%s\nreplica:\n%s", key, clipped(value), clipped(got[key]))
+		}
+	}
+	for key, value := range got {
+		if _, ok := want[key]; !ok {
+			return fmt.Sprintf("%s: not at the primary; replica:\n%s", key, clipped(value))
+		}
+	}
+	return ""
+}
+
+// contents returns the keys of all databases with their values and deadlines, and the
+// libraries of functions.
+func (p *peer) contents() (map[string]string, error) {
+	all := map[string]string{}
+	valueReaders := map[string]valueReader{
+		"string": {[]string{"GET"}, 0}, "list": {[]string{"LRANGE", "0", "-1"}, 0}, "set": {[]string{"SMEMBERS"}, 1},
+		"hash": {[]string{"HGETALL"}, 2}, "zset": {[]string{"ZRANGE", "0", "-1", "WITHSCORES"}, -1}, "stream": {[]string{"XRANGE", "-", "+"}, 0},
+	}
+	c := p.events // its database is not that of the commands
+	for db := range databases {
+		replies, err := c.decoded([]string{"SELECT", strconv.Itoa(db)}, []string{"KEYS", "*"})
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range sorted(replies[1], 1) {
+			kind, err := c.decoded([]string{"TYPE", key})
+			if err != nil {
+				return nil, err
+			}
+			word := fmt.Sprint(kind[0])
+			how, ok := valueReaders[word]
+			if !ok {
+				continue // expired meanwhile
+			}
+			lines := [][]string{slices.Concat(how.argv[:1], []string{key}, how.argv[1:]), {"PEXPIRETIME", key}}
+			if word == "stream" {
+				lines = append(lines, []string{"XINFO", "STREAM", key, "FULL", "COUNT", "0"})
+			}
+			values, err := c.decoded(lines...)
+			if err != nil {
+				return nil, err
+			}
+			text := word
+			for i, v := range values {
+				group := 0
+				if i == 0 {
+					group = how.group
+				}
+				text += "\n" + canonical(v, group)
+			}
+			all[fmt.Sprintf("database %d, %q", db, key)] = text
+		}
+	}
+	list, err := c.decoded([]string{"FUNCTION", "LIST", "WITHCODE"})
+	if err == nil {
+		all["functions"] = libraries(list[0])
+	}
+	return all, err
+}
+
+// decoded sends command lines and returns their replies.
+func (c *client) decoded(lines ...[]string) ([]any, error) {
+	replies, err := c.pipeline(lines)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]any, len(replies))
+	for i, r := range replies {
+		if values[i], _, err = protocol.Decode([]byte(r)); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
