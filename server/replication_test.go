@@ -31,14 +31,21 @@ type pair struct {
 	replica *peer
 }
 
-// primaryOf starts a zsetd primary that begins transfers at once.
-func primaryOf(t *testing.T, config map[string]string) *pair {
+// primaryOf starts a zsetd primary that begins transfers at once. It may have a file.
+func primaryOf(t *testing.T, config map[string]string, file ...string) *pair {
 	t.Helper()
 	c := map[string]string{"repl-diskless-sync-delay": "0", "enable-debug-command": "yes"}
 	for name, value := range config {
 		c[name] = value
 	}
-	p := &pair{t: t, srv: servertest.Run(t, server.Options{Config: c})}
+	o := server.Options{Config: c}
+	if len(file) > 0 {
+		o.File = file[0]
+	}
+	p := &pair{t: t, srv: servertest.Run(t, o)}
+	if err := p.srv.Ready(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 	dial := func() net.Conn {
 		nc, err := net.Dial("tcp", p.srv.Addr())
 		if err != nil {

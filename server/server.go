@@ -251,7 +251,8 @@ func (srv *Server) Signaled(interrupt bool) (err error) { return srv.engine.Sign
 // so far, whole pipelines, and closes all connections. Blocked clients are
 // disconnected. If ctx ends first, the remaining connections are closed at once and
 // Shutdown returns ctx's error. Then changes are written to the file, unless the
-// save rules are empty; if that fails, the error says so.
+// save rules are empty; if that fails, the error says so. A server with replicas first
+// waits until they have all changes, for shutdown-timeout at most.
 func (srv *Server) Shutdown(ctx context.Context) (err error) { return srv.transport.Shutdown(ctx) }
 
 // Close closes all listeners and connections at once. It still writes changes to

@@ -47,7 +47,8 @@
 // format, 1; the generation of the last checkpoint, which increases by 1 with each
 // checkpoint; its time; the space of each database (spaces stand for databases in
 // all records, so that SWAPDB and FLUSHDB touch no key; records of a space that no
-// database has are void); the highest number of a space so far; and for the bases
+// database has are void); the highest number of a space so far; the position in a stream of
+// changes, if there is one; and for the bases
 // and the parts of journals, the number of records, the bytes of their values, and
 // the sum of their checksums modulo 2^64, in hexadecimal. So a record that vanishes,
 // or reappears from an earlier state of the file, is detected.

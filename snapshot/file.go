@@ -72,6 +72,9 @@ type Checkpoint struct {
 
 	// Time is the instant.
 	Time time.Time
+
+	// Stream is the position of the changes in a stream; nil if that is not known.
+	Stream *Stream
 }
 
 // Base is the whole value of a key.
@@ -366,7 +369,7 @@ func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 	}
 	next := f.manifest
 	next.Generation++
-	next.Time = c.Time
+	next.Time, next.Stream = c.Time, c.Stream
 	next.Spaces, next.LastSpace = slices.Clone(c.Spaces), c.LastSpace
 	// bbolt inserts a key by moving the keys behind it: 300 000 in random order
 	// take two minutes, in order less than a second.

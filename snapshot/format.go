@@ -147,12 +147,21 @@ func partName(part int) []byte                { return binary.BigEndian.AppendUi
 // it.
 type Manifest struct {
 	Format     int       `json:"format"`
-	Generation uint64    `json:"generation"` // of the last checkpoint
-	Time       time.Time `json:"time"`       // of the last checkpoint
-	Spaces     []uint64  `json:"spaces"`     // the space of each database
-	LastSpace  uint64    `json:"last_space"` // the highest number of a space so far
+	Generation uint64    `json:"generation"`       // of the last checkpoint
+	Time       time.Time `json:"time"`             // of the last checkpoint
+	Spaces     []uint64  `json:"spaces"`           // the space of each database
+	LastSpace  uint64    `json:"last_space"`       // the highest number of a space so far
+	Stream     *Stream   `json:"stream,omitempty"` // that has led to the contents, if that is known
 	Bases      tally     `json:"bases"`
 	Journal    tally     `json:"journal"`
+}
+
+// Stream is a position in a stream of changes: exactly the changes up to it have led to
+// the contents of a file.
+type Stream struct {
+	ID       string `json:"id"`       // of the stream, chosen by its owner
+	Offset   int64  `json:"offset"`   // bytes of the stream
+	Database int    `json:"database"` // that the stream has selected
 }
 
 // tally counts and sums up records, so that none can vanish unnoticed.

@@ -174,7 +174,6 @@ func keptParameters() []Parameter {
 		keptYesNo("crash-log-enabled", true, noCrashLog),
 		keptYesNo("crash-memcheck-enabled", true, noCrashLog),
 		keptText("ignore-warnings", "", "no effect: there are no such warnings"),
-		anyInt("shutdown-timeout", 10, "no effect: a server that stops does not wait for its replicas"),
 		anyInt("tcp-backlog", 511, "not supported: the backlog is net.core.somaxconn of the system").immutable(),
 		keptNumber("socket-mark-id", 0, 0, math.MaxUint32, "not supported").immutable(),
 		keptEnum("enable-protected-configs", "no", "no effect: dir and dbfilename cannot be changed at run time",

@@ -84,6 +84,7 @@ type Settings struct {
 	ReplDisklessReplicas int64
 	ReplPingPeriod       int64 // seconds
 	ReplTimeout          int64 // seconds
+	ShutdownTimeout      int64 // seconds that a server that stops waits for its replicas
 
 	MinReplicas       int64
 	MinReplicasMaxLag int64 // seconds

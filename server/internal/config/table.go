@@ -95,6 +95,8 @@ func Parameters() []Parameter {
 			about("Supervisor to notify when the server is ready: `systemd` uses the socket in `NOTIFY_SOCKET`; `auto` does so if it is set."),
 		shutdownFlags("shutdown-on-sigint", func(c *Settings) *string { return &c.ShutdownOnSigint }),
 		shutdownFlags("shutdown-on-sigterm", func(c *Settings) *string { return &c.ShutdownOnSigterm }),
+		number("shutdown-timeout", 10, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.ShutdownTimeout }).
+			about("Time in seconds that a server that stops waits until its replicas have all changes."),
 		number("min-replicas-to-write", 0, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.MinReplicas }).
 			also("min-slaves-to-write").about("Number of replicas that a write requires: with fewer, the server rejects writes; 0 requires none."),
 		number("min-replicas-max-lag", 10, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.MinReplicasMaxLag }).

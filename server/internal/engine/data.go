@@ -57,6 +57,12 @@ func (h *host) At() time.Time { return h.turn.At }
 // Clock returns the server's time.
 func (h *host) Clock() time.Time { return (*Engine)(h).Clock() }
 
+// Stream returns the position of the changes so far in the stream of replication.
+func (h *host) Stream(exact bool) *persist.Stream { return h.Replication.Position(exact) }
+
+// Continue continues the stream of replication after a restart.
+func (h *host) Continue(s persist.Stream) { h.Replication.Continue(s) }
+
 // Loaded is called when the data have been loaded.
 func (h *host) Loaded() {
 	h.loaded((*Engine)(h))

@@ -1,6 +1,17 @@
 package engine
 
-import "github.com/zsetd/zsetd/server/internal/keyspace"
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/persist"
+)
+
+// StreamPosition is a position in a stream of replication: its ID, its offset in bytes,
+// and the database that it has selected there.
+type StreamPosition = persist.Stream
 
 // Replication is the part of a server that feeds replicas, as far as the engine calls
 // it. An engine has one, see [Parts]. Its methods are called with the lock held unless
@@ -18,6 +29,20 @@ type Replication interface {
 	Status() ReplicationStatus
 	ResetStats()
 
+	// Position returns the position of the stream that has led to the data as they are;
+	// nil if there is none. Unless exact is set it is nil, too, if finding out takes
+	// long. The data file keeps it.
+	Position(exact bool) *StreamPosition
+
+	// Continue is called with the position that the data file has, after the data were
+	// loaded and before they change.
+	Continue(at StreamPosition)
+
+	// Settle ends the stream, when the server is about to stop and the data do not change
+	// any more. The channel is closed when the replicas have acknowledged all of it; it is
+	// nil without replicas.
+	Settle() <-chan struct{}
+
 	// Left is called when the session of a replica ends.
 	Left(s *Session)
 
@@ -29,17 +54,49 @@ type Replication interface {
 // noReplication is the replication of an engine without replicas.
 type noReplication struct{}
 
-func (noReplication) Feed(*keyspace.Effects)    {}
-func (noReplication) GoodReplicas() int         { return 0 }
-func (noReplication) Status() ReplicationStatus { return ReplicationStatus{} }
-func (noReplication) ResetStats()               {}
-func (noReplication) Left(*Session)             {}
-func (noReplication) Close()                    {}
+func (noReplication) Feed(*keyspace.Effects)        {}
+func (noReplication) GoodReplicas() int             { return 0 }
+func (noReplication) Status() ReplicationStatus     { return ReplicationStatus{} }
+func (noReplication) ResetStats()                   {}
+func (noReplication) Position(bool) *StreamPosition { return nil }
+func (noReplication) Continue(StreamPosition)       {}
+func (noReplication) Settle() <-chan struct{}       { return nil }
+func (noReplication) Left(*Session)                 {}
+func (noReplication) Close()                        {}
 
 // feed passes the effects of the turn to the replicas.
 func (srv *Engine) feed() {
 	if e := srv.Keys.TakeEffects(); e != nil {
 		srv.Replication.Feed(e)
+	}
+}
+
+// SettleReplicas waits until the replicas have all changes, before the server stops, for
+// shutdown-timeout seconds or until ctx ends. From then on commands that write wait, and
+// their connections end before they run.
+func (srv *Engine) SettleReplicas(ctx context.Context) {
+	var settled <-chan struct{}
+	timeout := time.Duration(0)
+	srv.Attempt(func() {
+		srv.unlessBusy(func() {
+			timeout = time.Duration(srv.Config.ShutdownTimeout) * time.Second
+			if srv.Ending.now || timeout == 0 {
+				return
+			}
+			if settled = srv.Replication.Settle(); settled != nil {
+				srv.Pause(math.MaxInt64/2, false)
+				srv.Log.Info("waiting for replicas before stopping", "limit", timeout)
+			}
+		})
+	})
+	if settled == nil {
+		return
+	}
+	select {
+	case <-settled:
+	case <-time.After(timeout):
+		srv.Log.Warn("stopping although a replica has not acknowledged all changes")
+	case <-ctx.Done():
 	}
 }
 

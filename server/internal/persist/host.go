@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/snapshot"
 )
 
 // Options are what a keeper keeps, and how.
@@ -15,6 +16,9 @@ type Options struct {
 	Log      *slog.Logger
 	Start    time.Time // of the server: the time of the last save until there is one
 }
+
+// Stream is the position in a stream of changes to which the data of a file belong.
+type Stream = snapshot.Stream
 
 // Host is the engine, as far as a keeper needs it: its lock, its clock, and the replies
 // that wait for a checkpoint.
@@ -41,6 +45,14 @@ type Host interface {
 
 	// Clock returns the host's time.
 	Clock() time.Time
+
+	// Stream returns the position of the changes so far in the stream of replication;
+	// nil without one. Unless exact is set it is nil, too, if finding out takes long.
+	Stream(exact bool) *Stream
+
+	// Continue is called with the position that the file has, if it has one, when the
+	// data have been loaded and before the first of them is changed.
+	Continue(s Stream)
 
 	// Loaded is called when the data have been loaded.
 	Loaded()

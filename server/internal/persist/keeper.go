@@ -278,6 +278,9 @@ func (k *Keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 	} else {
 		k.file, k.Stats = file, measure(file)
 		k.track()
+		if s := file.Manifest().Stream; s != nil {
+			k.host.Continue(*s)
+		}
 		for _, p := range l.Past() {
 			p.DB.Forget(p.Key)
 		}
@@ -492,12 +495,15 @@ func (k *Keeper) LoseTrack() {
 
 // Take takes the journal, and a piece of the rewrite in progress, as the next
 // checkpoint. It does nothing while an earlier checkpoint waits to be written.
-func (k *Keeper) Take() {
+func (k *Keeper) Take() { k.take(k.SaveRequested) }
+
+// take is Take. With exact, the file has the position in the stream of replication.
+func (k *Keeper) take(exact bool) {
 	if k.Pending() {
 		return
 	}
 	c := &Checkpoint{epoch: k.epoch, changes: k.host.Changes()}
-	c.Time = k.host.At()
+	c.Time, c.Stream = k.host.At(), k.host.Stream(exact)
 	if k.Rewrite != nil {
 		k.Rewrite.piece(k.o.Keys, c)
 		c.needed = k.NeedsFresh
@@ -782,7 +788,7 @@ func (k *Keeper) SaveNow() error {
 			k.WantsFresh = false
 		}
 		waiting := k.Pending()
-		k.Take()
+		k.take(true)
 		k.Flush()
 		k.queueLock.Lock()
 		for i := range k.Results {

@@ -24,6 +24,7 @@ type host struct {
 	changes int64
 	loads   int
 	failed  int
+	stream  *persist.Stream
 
 	waits   bool // a reply waits for the checkpoint of the epoch
 	epoch   uint64
@@ -47,7 +48,10 @@ func (h *host) Changes() int64   { return h.changes }
 func (h *host) At() time.Time    { return time.Now() }
 func (h *host) Clock() time.Time { return time.Now() }
 func (h *host) Loaded()          { h.loads++ }
-func (h *host) Failed()          { h.failed++ }
+
+func (h *host) Stream(bool) *persist.Stream { return h.stream }
+func (h *host) Continue(s persist.Stream)   { h.stream = &s }
+func (h *host) Failed()                     { h.failed++ }
 func (h *host) Durable() {
 	if h.waits && h.k.Saved(h.epoch) {
 		h.waits = false

@@ -150,6 +150,7 @@ func replconf(c *engine.Call) {
 			if n, ok := protocol.ParseInt(value); ok && c.Session.Replica {
 				r.acknowledge(n)
 				p.serveWaits()
+				p.considerSettled()
 			}
 			return // without a reply
 		case protocol.EqualFold(option, "GETACK"):

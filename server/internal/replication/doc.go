@@ -31,6 +31,9 @@
 // that change meanwhile. So a replica is of version 7.0 or later. Replicas that wait
 // together share a transfer.
 //
+// After a restart replicas continue if they have just the changes that the data file has,
+// see restart.go.
+//
 // # Sources
 //
 // The protocol is described in the manual of Redis, "Redis replication", and observed

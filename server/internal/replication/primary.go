@@ -34,6 +34,9 @@ type Primary struct {
 	replicas []*replica // replaced, never changed in place: sending to one may end another
 	deserted time.Time  // when the last replica left
 	waits    []*wait
+	ending   bool          // the server stops: the stream is at its end
+	settled  chan struct{} // closed when the replicas have the stream up to settleAt; nil without a wait for that
+	settleAt int64
 
 	unlocated  []*wait // of waits, those whose change is not published
 	sweepWaits int     // number of waits at which those of clients that have left are removed
@@ -220,7 +223,7 @@ func (p *Primary) onTick() {
 	if size := max(c.ReplBacklogSize, minBacklog); int64(len(p.backlog.buf)) != size {
 		p.backlog.resize(size)
 	}
-	if now.Sub(p.pinged) >= time.Duration(c.ReplPingPeriod)*time.Second {
+	if now.Sub(p.pinged) >= time.Duration(c.ReplPingPeriod)*time.Second && !p.ending {
 		p.pinged = now
 		p.drain() // a transaction of the stream is whole
 		p.send([]byte("*1\r\n$4\r\nPING\r\n"))
@@ -236,18 +239,23 @@ func (p *Primary) onTick() {
 func (p *Primary) attach(s *engine.Session) *replica {
 	if p.backlog == nil {
 		p.engine.NewReplID(false, 0) // the stream is a new one
-		p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
-		p.engine.Keys.Follow(true)
-		p.published, p.written = p.engine.Keys.EffectCount(), p.offset
-		p.pinged = time.Now()
+		p.open()
 	}
 	r := linkOf(s)
 	r.acknowledged = time.Now()
 	s.BecomeReplica()
 	p.replicas = append(slices.Clip(p.replicas), r)
-	p.start()
 	p.wake()
 	return r
+}
+
+// open makes the stream have the changes from now on.
+func (p *Primary) open() {
+	p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
+	p.engine.Keys.Follow(true)
+	p.published, p.written = p.engine.Keys.EffectCount(), p.offset
+	p.pinged = time.Now()
+	p.start()
 }
 
 // restart disconnects the replicas and ends the stream: the data were replaced, and no
@@ -287,6 +295,7 @@ func (p *Primary) Left(s *engine.Session) {
 	if len(p.replicas) == 0 {
 		p.deserted = time.Now()
 	}
+	p.considerSettled()
 }
 
 // GoodReplicas returns how many replicas have acknowledged the stream within

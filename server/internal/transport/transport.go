@@ -109,6 +109,7 @@ func (t *Transport) setClosedError(err *error) {
 // save rules are empty; if that fails, the error says so.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	defer t.shutdowns.Wait()
+	t.engine.SettleReplicas(ctx)
 	return t.shutdown(ctx)
 }
 
@@ -146,6 +147,7 @@ func (t *Transport) shutdown(ctx context.Context) (err error) {
 // ListenAndServe return.
 func (t *Transport) ShutdownSoon() {
 	t.shutdowns.Go(func() {
+		t.engine.SettleReplicas(context.Background())
 		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
 		defer cancel()
 		switch err := t.shutdown(limit); {
