@@ -113,7 +113,9 @@ func watch(c *Call) {
 	}
 	for c.More() {
 		k := WaitKey{c.DB.ID(), c.String()}
-		c.DB.Peek(protocol.BytesOf(k.Key)) // removes an expired key now; it is then watched as absent
+		// An expired key is removed first, with the consequences. It is then watched as absent.
+		c.DB.Peek(protocol.BytesOf(k.Key))
+		c.Engine.Scope.Commit()
 		if _, there := c.Engine.Watched[k][s]; there {
 			continue
 		}
