@@ -132,7 +132,6 @@ func TestConfigFile(t *testing.T) {
 		"--shutdown-on-sigint":            "'shutdown-on-sigint': argument(s) must be one of the following",
 		"--replicaof 127.0.0.1 abc":       `'replicaof "127.0.0.1" "abc"': Invalid master port`,
 		"--replicaof --127.0.0.1 --abc":   `'replicaof "--127.0.0.1"': wrong number of arguments`,
-		"--replicaof 127.0.0.1 6379":      "zsetd cannot be a replica",
 		"--nosuch 1":                      "Bad directive or wrong number of arguments",
 		"--nosuch=1":                      "'nosuch \"1\"': Bad directive or wrong number of arguments",
 		"--port=x":                        `'port "x"': argument couldn't be parsed into an integer`,

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
@@ -81,7 +79,7 @@ func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) e
 	info, err := rdb.NewCodec(&limits).ReadFile(r, func(e rdb.Entry) error {
 		switch {
 		case e.Library != "":
-			name := libraryName(e.Library)
+			name := rdb.LibraryName(e.Library)
 			if name == "" {
 				return o.Fail(out, fmt.Errorf("function library without a name: %.100q", e.Library))
 			}
@@ -142,17 +140,4 @@ func (o *Import) late(w *writer, companions map[id]Value, out *Imported) error {
 		}
 	}
 	return nil
-}
-
-// libraryName returns the name of a library of functions, which its first line
-// contains, or "".
-func libraryName(code string) string {
-	line, _, _ := strings.Cut(code, "\n")
-	words, _ := protocol.SplitArgs(nil, []byte(line))
-	for _, word := range words {
-		if len(word) > 5 && protocol.EqualFold(word[:5], "NAME=") {
-			return string(word[5:])
-		}
-	}
-	return ""
 }

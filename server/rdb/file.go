@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
@@ -125,6 +126,7 @@ func IsManifest(head []byte) bool {
 type FileInfo struct {
 	Version   int
 	Functions int // libraries
+	StreamDB  int // database that the stream of a primary has selected after the file
 }
 
 // ReadSize is the size of the reads of ReadFile. Bytes behind the end of the file
@@ -161,8 +163,9 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 		case opFreq:
 			in.byte()
 		case opAux:
-			in.text()
-			in.text()
+			if name, value := in.text(), in.text(); string(name) == streamDB {
+				info.StreamDB, _ = strconv.Atoi(string(value))
+			}
 		case opResize:
 			in.length()
 			in.length()
@@ -324,6 +327,16 @@ func (w *Writer) AppendHead(dst []byte) []byte {
 		dst = fmt.Appendf(dst, "%s%04d", magic, versionPortable)
 	}
 	return w.add(dst, start)
+}
+
+// streamDB is the name of the fact about FileInfo.StreamDB.
+const streamDB = "repl-stream-db"
+
+// AppendStreamDB appends [FileInfo].StreamDB, after the head.
+func (w *Writer) AppendStreamDB(dst []byte, db int) []byte {
+	start := len(dst)
+	dst = w.codec.appendText(append(dst, opAux), []byte(streamDB))
+	return w.add(w.codec.appendText(dst, strconv.AppendInt(nil, int64(db), 10)), start)
 }
 
 // AppendKey appends a key, its deadline (milliseconds since 1970, 0 for none) and its value.

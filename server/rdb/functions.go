@@ -1,6 +1,11 @@
 package rdb
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+)
 
 // opLegacyFunction is the opcode of libraries of functions in files of release
 // candidates of Redis 7.0.
@@ -79,4 +84,17 @@ func (in *input) legacyFunction() (code, wrong string) {
 func (w *Writer) AppendLibrary(dst []byte, code string) []byte {
 	start := len(dst)
 	return w.add(w.codec.appendText(append(dst, opFunction), []byte(code)), start)
+}
+
+// LibraryName returns the name of a library of functions, which its first line
+// contains, or "".
+func LibraryName(code string) string {
+	line, _, _ := strings.Cut(code, "\n")
+	words, _ := protocol.SplitArgs(nil, []byte(line))
+	for _, word := range words {
+		if len(word) > 5 && protocol.EqualFold(word[:5], "NAME=") {
+			return string(word[5:])
+		}
+	}
+	return ""
 }

@@ -3,7 +3,6 @@ package admin
 import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/command"
-	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -48,7 +47,6 @@ func ServerCommands() []engine.Command {
 			Group: "server", Since: "1.0.0",
 			Summary: "Receive all commands that the server runs",
 		}, Run: engine.Monitor, OfConnection: true},
-		replicaofRow(),
 		{Facts: protocol.Facts{
 			Name: "shutdown", Arity: -1, Flags: "admin noscript loading stale no_multi allow_busy",
 			Group: "server", Since: "1.0.0",
@@ -57,7 +55,6 @@ func ServerCommands() []engine.Command {
 			Syntax:     "[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
 			History:    []string{"7.0.0 `NOW`, `FORCE`, `ABORT`"},
 		}, Run: engine.Shutdown},
-		slaveofRow(),
 		{Facts: protocol.Facts{
 			Name: "slowlog", Arity: -2,
 			Group: "server", Since: "2.2.12", Complexity: "That of the subcommand",
@@ -69,39 +66,6 @@ func ServerCommands() []engine.Command {
 			slowlogResetRow(),
 		}},
 		timeCommandRow(),
-	}
-}
-
-func replicaofRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "replicaof", Arity: 3, Flags: "admin noscript stale no_async_loading",
-		Group: "server", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Only NO ONE: the server has no replication",
-		Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
-	}, Run: replicaof}
-}
-
-func slaveofRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "slaveof", Arity: 3, Flags: "admin noscript stale no_async_loading",
-		Group: "server", Since: "1.0.0", Deprecated: "5.0.0", ReplacedBy: "`REPLICAOF`", Complexity: "O(1)",
-		Summary: "Former name of REPLICAOF",
-		Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
-	}, Run: replicaof}
-}
-
-// replicaof accepts NO ONE, which changes nothing on a master. It refuses to follow
-// another server.
-func replicaof(c *engine.Call) {
-	host, port := c.Bytes(), c.Bytes()
-	if n, ok := protocol.ParseInt(port); c.Engine.Cluster != nil {
-		c.Reply.Error("ERR REPLICAOF not allowed in cluster mode.")
-	} else if protocol.EqualFold(host, "NO") && protocol.EqualFold(port, "ONE") {
-		c.Reply.OK()
-	} else if !ok || n < 0 || n > 65535 {
-		c.Reply.Error("ERR Invalid master port")
-	} else {
-		c.Reply.Error("ERR " + config.NotReplica)
 	}
 }
 

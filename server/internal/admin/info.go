@@ -293,7 +293,7 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("tracking_total_keys", int64(len(srv.Tracking.Keys)))
 	t.Int("tracking_total_items", int64(srv.Tracking.Items))
 	t.Int("tracking_total_prefixes", int64(len(srv.Tracking.Prefixes)))
-	t.Int("unexpected_error_replies", 0)
+	t.Int("unexpected_error_replies", srv.UnexpectedErrors)
 	t.Int("total_error_replies", srv.ErrorReplies)
 	t.Int("dump_payload_sanitizations", 0)
 	t.Int("total_reads_processed", srv.Reads.Load())
@@ -310,7 +310,11 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 func infoReplication(srv *engine.Engine, t *engine.InfoText) {
 	now := srv.Replication.Status()
 	t.Title("Replication")
-	t.Text("role", "master")
+	if p := now.Primary; p != nil {
+		infoPrimary(srv, t, p)
+	} else {
+		t.Text("role", "master")
+	}
 	t.Int("connected_slaves", int64(len(now.Replicas)))
 	if srv.Config.MinReplicas > 0 && srv.Config.MinReplicasMaxLag > 0 {
 		t.Int("min_slaves_good_slaves", int64(srv.Replication.GoodReplicas()))
@@ -331,6 +335,36 @@ func infoReplication(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("repl_backlog_size", cmp.Or(now.BacklogSize, srv.Config.ReplBacklogSize))
 	t.Int("repl_backlog_first_byte_offset", now.BacklogFirst)
 	t.Int("repl_backlog_histlen", now.BacklogLength)
+}
+
+// infoPrimary writes the state of the link to the primary.
+func infoPrimary(srv *engine.Engine, t *engine.InfoText, p *engine.PrimaryStatus) {
+	t.Text("role", "slave")
+	t.Text("master_host", p.Host)
+	t.Int("master_port", p.Port)
+	status := "down"
+	if p.Linked {
+		status = "up"
+	}
+	t.Text("master_link_status", status)
+	t.Int("master_last_io_seconds_ago", p.Silence)
+	t.Int("master_sync_in_progress", btoi(p.Receiving))
+	t.Int("slave_read_repl_offset", p.ReadOffset)
+	t.Int("slave_repl_offset", p.Offset)
+	if p.Receiving {
+		t.Int("master_sync_total_bytes", p.Total)
+		t.Int("master_sync_read_bytes", p.Received)
+		t.Int("master_sync_left_bytes", p.Total-p.Received)
+		t.Fixed("master_sync_perc", 100*engine.Ratio(p.Received, p.Total), 2)
+		t.Int("master_sync_last_io_seconds_ago", p.Silence)
+	}
+	if !p.Linked {
+		t.Int("master_link_down_since_seconds", p.DownSince)
+	}
+	c := &srv.Config
+	t.Int("slave_priority", c.ReplicaPriority)
+	t.Int("slave_read_only", btoi(c.ReplicaReadOnly))
+	t.Int("replica_announced", btoi(c.ReplicaAnnounced))
 }
 
 func infoCPU(srv *engine.Engine, t *engine.InfoText) {

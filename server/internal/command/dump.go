@@ -130,7 +130,7 @@ func restore(c *engine.Call) {
 		deadline += c.Now() // overflow wraps to a time in the past, as in Redis
 	}
 	c.Reply.OK()
-	if deadline != 0 && deadline <= c.Now() {
+	if deadline != 0 && c.Past(deadline) {
 		if deleted {
 			c.Changed(key, engine.ClassGeneric, "del")
 		}

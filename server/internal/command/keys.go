@@ -303,7 +303,7 @@ func expireKey(c *engine.Call, unit engine.TimeUnit) {
 		c.Reply.Int(0)
 		return
 	}
-	if deadline <= c.Now() {
+	if c.Past(deadline) {
 		c.Drop(key)
 	} else {
 		c.SetDeadline(e, deadline)

@@ -176,7 +176,7 @@ func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
 			c.Reply.Int(noSuchMember)
 		case !o.allow(had, at):
 			c.Reply.Int(conditionFail)
-		case at <= c.Now():
+		case c.Past(at):
 			removeMember(v, member)
 			removed = append(removed, member)
 			c.Reply.Int(memberRemoved)
@@ -304,7 +304,7 @@ func (x *memberExpiry) option(c *engine.Call, extra string) bool {
 }
 
 // past reports whether the deadline has passed.
-func (x *memberExpiry) past(c *engine.Call) bool { return x.set && x.deadline <= c.Now() }
+func (x *memberExpiry) past(c *engine.Call) bool { return x.set && c.Past(x.deadline) }
 
 // memberTTLCommands returns the rows that the two families share.
 func memberTTLCommands(prefix, group, since, what string, kind func() timedKind) []engine.Command {

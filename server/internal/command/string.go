@@ -410,7 +410,7 @@ func getex(c *engine.Call) {
 	c.Reply.Bulk(s.Content())
 	e := c.DB.Edit(key)
 	switch {
-	case x.Set && x.Deadline <= c.Now():
+	case x.Set && c.Past(x.Deadline):
 		c.Drop(key)
 	case x.Set:
 		c.SetDeadline(e, x.Deadline)

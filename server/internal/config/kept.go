@@ -87,7 +87,6 @@ func (p Parameter) hide() Parameter { p.Hidden = true; return p }
 
 // The reasons, each for some parameters.
 const (
-	noReplicas        = "no effect: zsetd cannot be a replica"
 	noCluster         = "no effect: a cluster has one node"
 	noTLSOut          = "no effect: the server opens no TLS connections"
 	oneFile           = "no effect: the data file has a format of its own, without RDB or AOF files"
@@ -97,7 +96,6 @@ const (
 	exactExpiry       = "no effect: keys expire exactly at their time, without sampling"
 	internalOnly      = "no effect: for tests of Redis"
 	noCrashLog        = "no effect: the Go runtime reports crashes"
-	NotReplica        = "zsetd cannot be a replica"
 	noTLSBetweenNodes = "TLS between nodes is not supported"
 )
 
@@ -109,7 +107,6 @@ func keptParameters() []Parameter {
 	}
 	list := []Parameter{
 		// Parameters that accept only their default.
-		keptText("replicaof", "", "").also("slaveof").immutable().only(NotReplica).words().replicaof(),
 		keptYesNo("tls-cluster", false, "").only(noTLSBetweenNodes),
 		keptYesNo("tls-replication", false, "").only(noTLSBetweenNodes),
 		keptYesNo("syslog-enabled", false, "").immutable().only("logging to syslog is not supported"),
@@ -142,7 +139,7 @@ func keptParameters() []Parameter {
 		// The file.
 		keptYesNo("rdbcompression", true, oneFile),
 		keptYesNo("rdbchecksum", true, "no effect: every record has a checksum").immutable(),
-		keptYesNo("rdb-del-sync-files", false, noReplicas),
+		keptYesNo("rdb-del-sync-files", false, "no effect: files of transfers are always removed"),
 		keptYesNo("rdb-save-incremental-fsync", true, oneFile),
 		keptText("appendfilename", "appendonly.aof", oneFile).immutable(),
 		keptText("appenddirname", "appendonlydir", oneFile).immutable(),
@@ -181,20 +178,10 @@ func keptParameters() []Parameter {
 		keptEnum("propagation-error-behavior", "ignore", "no effect: replicas receive results of commands, not commands", "ignore", "panic", "panic-on-replicas"),
 
 		// Replicas.
-		keptText("masteruser", "", noReplicas).secret(),
-		keptText("masterauth", "", noReplicas).secret(),
-		keptText("bind-source-addr", "", noReplicas),
-		keptYesNo("replica-lazy-flush", false, noReplicas).also("slave-lazy-flush"),
-		keptYesNo("replica-serve-stale-data", true, noReplicas).also("slave-serve-stale-data"),
-		keptYesNo("replica-read-only", true, noReplicas).also("slave-read-only"),
-		keptYesNo("replica-ignore-maxmemory", true, noReplicas).also("slave-ignore-maxmemory"),
-		keptYesNo("replica-announced", true, noReplicas),
-		keptYesNo("replica-ignore-disk-write-errors", false, noReplicas),
-		keptText("replica-announce-ip", "", noReplicas).also("slave-announce-ip"),
-		keptNumber("replica-announce-port", 0, 0, 65535, noReplicas).also("slave-announce-port"),
-		anyInt("replica-priority", 100, noReplicas).also("slave-priority"),
+		keptText("bind-source-addr", "", "not supported: the system chooses the address"),
+		keptYesNo("replica-lazy-flush", false, goFrees).also("slave-lazy-flush"),
+		keptYesNo("replica-ignore-disk-write-errors", false, "no effect: a replica goes on if its data cannot be saved"),
 		keptYesNo("repl-disable-tcp-nodelay", false, "no effect: output is written at once"),
-		keptEnum("repl-diskless-load", "disabled", noReplicas, "disabled", "on-empty-db", "swapdb"),
 
 		// The cluster.
 		keptText("cluster-config-file", "nodes.conf", noCluster).immutable(),

@@ -86,6 +86,18 @@ type Settings struct {
 	ReplTimeout          int64 // seconds
 	ShutdownTimeout      int64 // seconds that a server that stops waits for its replicas
 
+	ReplicaOf              string // host and port of the primary; empty for a primary
+	PrimaryUser            string
+	PrimaryPassword        string
+	ReplicaReadOnly        bool
+	ReplicaServeStale      bool
+	ReplicaIgnoreMaxmemory bool
+	ReplicaPriority        int64
+	ReplicaAnnounced       bool
+	ReplicaAnnounceIP      string
+	ReplicaAnnouncePort    int64
+	ReplDisklessLoad       string
+
 	MinReplicas       int64
 	MinReplicasMaxLag int64 // seconds
 	ShutdownOnSigint  string

@@ -115,6 +115,29 @@ func Parameters() []Parameter {
 			about("Bytes of the stream that are kept for replicas that reconnect; at least 16 KB."),
 		number("repl-backlog-ttl", 3600, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.ReplBacklogTTL }).
 			about("Time in seconds after the last replica has left for which the stream is kept; 0 means without limit."),
+		text("replicaof", "", func(c *Settings) *string { return &c.ReplicaOf }).also("slaveof").immutable().words().replicaof().
+			about("Host and port of the primary that the server follows as a replica; empty, or `no one`: the server is a primary."),
+		text("masteruser", "", func(c *Settings) *string { return &c.PrimaryUser }).secret().
+			about("User for the login at the primary; empty means the default user."),
+		text("masterauth", "", func(c *Settings) *string { return &c.PrimaryPassword }).secret().
+			about("Password for the login at the primary; empty means no login."),
+		yesNo("replica-read-only", true, func(c *Settings) *bool { return &c.ReplicaReadOnly }).also("slave-read-only").
+			about("Whether a replica rejects writes. Writes to a replica reach no other server."),
+		yesNo("replica-serve-stale-data", true, func(c *Settings) *bool { return &c.ReplicaServeStale }).also("slave-serve-stale-data").
+			about("Whether a replica without a link to its primary serves the data that it has; otherwise it replies an error."),
+		yesNo("replica-ignore-maxmemory", true, func(c *Settings) *bool { return &c.ReplicaIgnoreMaxmemory }).also("slave-ignore-maxmemory").
+			about("Whether maxmemory does not apply to a replica, which then has all keys of its primary."),
+		number("replica-priority", 100, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplicaPriority }).also("slave-priority").
+			about("Priority of the replica for Sentinel, which promotes the replica with the lowest number; 0: never this one."),
+		yesNo("replica-announced", true, func(c *Settings) *bool { return &c.ReplicaAnnounced }).
+			about("Whether Sentinel reports the replica to clients."),
+		text("replica-announce-ip", "", func(c *Settings) *string { return &c.ReplicaAnnounceIP }).also("slave-announce-ip").
+			about("IP address of the replica in INFO and ROLE of its primary; empty means that of its connection."),
+		number("replica-announce-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ReplicaAnnouncePort }).also("slave-announce-port").
+			about("Port of the replica in INFO and ROLE of its primary; 0 means `port`."),
+		enum("repl-diskless-load", "disabled", func(c *Settings) *string { return &c.ReplDisklessLoad }, "disabled", "on-empty-db", "swapdb").
+			about("What a replica does with its data while it receives those of the primary, always without a file: `swapdb` serves them until the new ones are complete, which takes the memory of both; " +
+				"`disabled` and `on-empty-db` drop them first."),
 		text("logfile", "", func(c *Settings) *string { return &c.Logfile }).immutable().
 			about("Path of the log file; empty means standard output."),
 		// Hidden for the same reason as transport.

@@ -64,6 +64,11 @@ func (c *Call) End() bool {
 // Now returns the time of the turn in milliseconds since 1970.
 func (c *Call) Now() int64 { return c.Engine.Keys.Now() }
 
+// Past reports whether a deadline, in milliseconds since 1970, that the command sets has
+// passed, so that it removes the key. A command of the primary does not: the primary
+// removes the key by another one.
+func (c *Call) Past(ms int64) bool { return ms <= c.Now() && !c.Engine.Keys.Revealed() }
+
 // Rand returns the server's random source.
 func (c *Call) Rand() *rand.Rand { return c.Engine.Rand }
 

@@ -115,7 +115,7 @@ func commandChecks() []check {
 			}
 			return ""
 		}},
-		{name: "failed save", state: func(s *Session) bool { return s.Engine.Keeper.Refuses() }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+		{name: "failed save", state: func(s *Session) bool { return s.Engine.Keeper.Refuses() && !s.Primary }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if cmd.RefusedUnsaved || s.effectsOf(cmd, argv).Has(protocol.Write) {
 				return ErrNotSaved
 			}
@@ -126,6 +126,18 @@ func commandChecks() []check {
 				return ErrNoReplicas
 			}
 			return ""
+		}},
+		{name: "read-only replica", state: func(s *Session) bool { return s.Engine.ReadOnly() && !s.Primary }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+			if s.effectsOf(cmd, argv).Has(protocol.Write) {
+				return ErrReadOnly
+			}
+			return ""
+		}},
+		{name: "stale replica", state: func(s *Session) bool { return s.Engine.Stale() && !s.Primary }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+			if s.mayWhileStale(cmd, argv) {
+				return ""
+			}
+			return ErrMasterDown
 		}},
 		{name: "loading", state: func(s *Session) bool { return s.Engine.Keeper.Loading != nil }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
 			if s.mayWhileLoading(cmd) {
@@ -139,8 +151,8 @@ func commandChecks() []check {
 			}
 			return s.Engine.Scripting.Running.busyError()
 		}},
-		{name: "CLIENT PAUSE", state: func(s *Session) bool { return s.Engine.PausedUntil != 0 }, instead: (*Session).postpones},
-		{name: "expiry backlog", state: func(s *Session) bool { return s.Engine.NextExpiry <= s.Engine.Keys.Now() }, instead: (*Session).delays},
+		{name: "CLIENT PAUSE", state: func(s *Session) bool { return s.Engine.PausedUntil != 0 && !s.Primary }, instead: (*Session).postpones},
+		{name: "expiry backlog", state: func(s *Session) bool { return s.Engine.NextExpiry <= s.Engine.Keys.Now() && !s.Engine.Following }, instead: (*Session).delays},
 		{name: "MULTI", state: (*Session).queues, instead: (*Session).enqueues},
 		{name: "observers", state: (*Session).isObserved},
 	}
@@ -240,7 +252,7 @@ const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
 // LacksReplicas reports whether fewer replicas follow than writes require.
 func (srv *Engine) LacksReplicas() bool {
 	c := &srv.Config
-	return c.MinReplicas > 0 && c.MinReplicasMaxLag > 0 && int64(srv.Replication.GoodReplicas()) < c.MinReplicas
+	return c.MinReplicas > 0 && !srv.Following && c.MinReplicasMaxLag > 0 && int64(srv.Replication.GoodReplicas()) < c.MinReplicas
 }
 
 // errProtected is the error of a command that a parameter has to enable: DEBUG, or

@@ -29,6 +29,8 @@ const (
 // Class returns the type of a session.
 func (s *Session) Class() ClientClass {
 	switch {
+	case s.Primary:
+		return ClassMaster
 	case s.Replica:
 		return ClassReplica
 	case s.Subscriptions() > 0:
@@ -89,6 +91,7 @@ func (s *Session) flags(asap bool) string {
 		letter byte
 	}{
 		{s.Replica, 'S'},
+		{s.Primary, 'M'},
 		{s.monitoring, 'O'},
 		{s.Subscriptions() > 0, 'P'},
 		{s.Multi || s.execing > 0, 'x'},

@@ -131,7 +131,7 @@ func (s *Session) weighNow() {
 	m.total += n - s.weighed
 	s.weighed = n
 	class := int8(0)
-	if !s.NoEvict && !s.direct && !s.Replica {
+	if !s.NoEvict && !s.direct && !s.Replica && !s.Primary {
 		class = int8(1 + min(bits.Len64(uint64(n)>>firstClass), weightClasses-1))
 	}
 	m.classify(s, class)

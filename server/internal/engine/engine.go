@@ -35,7 +35,8 @@ type Engine struct {
 	dataset
 	Keeper      *persist.Keeper
 	Replication Replication
-	held        []*Session // their replies wait for a checkpoint
+	following
+	held []*Session // their replies wait for a checkpoint
 	memory
 
 	clients
@@ -157,6 +158,7 @@ func New(o Options, p Parts) (*Engine, error) {
 	if p.Replication != nil {
 		srv.Replication = p.Replication(srv)
 	}
+	srv.Keys.Standby(srv.Following)
 	srv.applyConfig()
 	srv.SetClock(srv.Clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.OnTimer)
@@ -169,6 +171,7 @@ func New(o Options, p Parts) (*Engine, error) {
 		srv.timer.Stop()
 		return nil, err
 	}
+	srv.Replication.Start()
 	return srv, nil
 }
 

@@ -107,7 +107,7 @@ func (srv *Engine) lacksMemory() bool {
 	}
 	defer func() { *last = memoryCheck{srv.mayEvict(), srv.Keys.UsedBytes()} }()
 	m.lacking = false
-	if srv.counted() <= srv.Config.Maxmemory {
+	if srv.IgnoresMaxmemory() || srv.counted() <= srv.Config.Maxmemory {
 		m.within(srv)
 		return false
 	}
@@ -123,7 +123,7 @@ func (srv *Engine) lacksMemory() bool {
 // mayEvict reports whether keys may be evicted now. While they may not, no command
 // is refused either.
 func (srv *Engine) mayEvict() bool {
-	return !srv.Busy && srv.Keeper.Loading == nil && srv.PausedUntil == 0
+	return !srv.Busy && !srv.IgnoresMaxmemory() && srv.Keeper.Loading == nil && srv.PausedUntil == 0
 }
 
 // evicting reports whether the timer is to continue the eviction.

@@ -46,6 +46,10 @@ type Replication interface {
 	// Left is called when the session of a replica ends.
 	Left(s *Session)
 
+	// Start is called without the lock when the engine is complete; its data may still be
+	// loaded from the file.
+	Start()
+
 	// Close ends the goroutines of replication and waits for them. It is called
 	// without the lock, when no commands run any more.
 	Close()
@@ -62,6 +66,7 @@ func (noReplication) Position(bool) *StreamPosition { return nil }
 func (noReplication) Continue(StreamPosition)       {}
 func (noReplication) Settle() <-chan struct{}       { return nil }
 func (noReplication) Left(*Session)                 {}
+func (noReplication) Start()                        {}
 func (noReplication) Close()                        {}
 
 // feed passes the effects of the turn to the replicas.
@@ -146,6 +151,23 @@ type ReplicationStatus struct {
 	OutputBytes   int64           // that wait for replicas
 
 	FullSyncs, PartialSyncs, PartialRefused int64 // since the start, or CONFIG RESETSTAT
+
+	Primary *PrimaryStatus // nil unless the server is a replica
+}
+
+// PrimaryStatus is the state of the link to the primary.
+type PrimaryStatus struct {
+	Host       string
+	Port       int64
+	Linked     bool
+	Silence    int64 // seconds since the primary has sent anything; -1 without a link
+	ReadOffset int64 // bytes of the stream that were received
+	Offset     int64 // bytes of the stream that were applied
+	DownSince  int64 // seconds since the link was lost; -1 if there was none
+
+	Receiving bool  // the data are transferred
+	Total     int64 // bytes of them; 0 if unknown
+	Received  int64 // bytes
 }
 
 // ReplicaStatus is the state of a replica.

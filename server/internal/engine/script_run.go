@@ -478,6 +478,8 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 		return "ERR " + d.InScript()
 	}
 	switch {
+	case r.Engine.Stale() && !flags.Has(protocol.Stale) && !r.Caller.Primary:
+		return ErrMasterDown
 	case r.ReadOnly && flags.Has(protocol.Write|protocol.MayReplicate):
 		return "ERR Write commands are not allowed from read-only scripts."
 	case !flags.Has(protocol.Write) || r.Wrote: // a script that has written runs to its end
@@ -485,6 +487,8 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 		return ErrNotSaved
 	case r.Engine.LacksReplicas():
 		return ErrNoReplicas
+	case r.Engine.ReadOnly() && !r.Caller.Primary:
+		return ErrReadOnly
 	}
 	if flags.Has(protocol.DenyOOM) && !r.Wrote && !r.Flags.Has(scriptAllowOOM) && r.Engine.Config.Maxmemory != 0 && r.Engine.MemoryState.lacking {
 		return errOOM

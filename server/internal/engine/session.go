@@ -62,6 +62,7 @@ type modes struct {
 	Readonly         bool // READONLY, in a cluster
 	monitoring       bool
 	Replica          bool // a replica's: it receives the stream of effects
+	Primary          bool // the link to the primary of this server, which is a replica
 	Link             any  // state of package replication about the client; nil for clients without REPLCONF
 	NoBlock          bool // commands that would block reply as at their timeout
 	Script           bool // the session that runs the commands of scripts
@@ -136,6 +137,11 @@ func (srv *Engine) NewSession(p Peer) *Session {
 func (srv *Engine) NewSessionAt(place **Session, p Peer) {
 	srv.Mu.Lock() // also while a script lends the lock
 	defer srv.Mu.Unlock()
+	srv.addSession(place, p)
+}
+
+// addSession is NewSessionAt with the lock held.
+func (srv *Engine) addSession(place **Session, p Peer) {
 	now := srv.Clock()
 	srv.lastID++
 	s := &Session{
@@ -156,19 +162,23 @@ func (srv *Engine) NewSessionAt(place **Session, p Peer) {
 // else now. A client that has closed only its half of the connection still reads
 // it.
 func (s *Session) Close() (out []byte) {
-	s.Engine.maintain(func() { // not do, which may serve s an element that it waits for
-		s.garbage += int(s.Unsent.Load())
-		used, free := s.InputBuffer()
-		s.garbage += used + free
-		out, _, _ = s.TakeLocked(nil)
-		s.drop()
-		s.Reset()
-		s.untrack(true)
-		s.End = Killed
-		s.Weigh()
-		delete(s.Engine.Sessions, s.ID)
-		s.Engine.Scope.Commit()
-	})
+	s.Engine.maintain(func() { out = s.remove() }) // not do, which may serve s an element that it waits for
+	return out
+}
+
+// remove is Close with the lock held.
+func (s *Session) remove() (out []byte) {
+	s.garbage += int(s.Unsent.Load())
+	used, free := s.InputBuffer()
+	s.garbage += used + free
+	out, _, _ = s.TakeLocked(nil)
+	s.drop()
+	s.Reset()
+	s.untrack(true)
+	s.End = Killed
+	s.Weigh()
+	delete(s.Engine.Sessions, s.ID)
+	s.Engine.Scope.Commit()
 	return out
 }
 

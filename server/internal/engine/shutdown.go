@@ -103,7 +103,7 @@ func (srv *Engine) Signaled(interrupt bool) (err error) {
 // error the server continues. It is called with the lock held.
 func (srv *Engine) prepareStop(f stopFlags) error {
 	k := srv.Keeper
-	if k.Path != "" && k.Loading == nil && !srv.Busy && srv.savesAtEnd(f) {
+	if k.Path != "" && k.Loading == nil && !k.Suspended() && !srv.Busy && srv.savesAtEnd(f) {
 		if err := srv.SaveNow(); err != nil && !f.force {
 			return fmt.Errorf("cannot save the data: %w", err)
 		}

@@ -15,21 +15,22 @@ type stats struct {
 	Slowlog slowLog
 	Latency LatencyLog
 
-	Changes        int64 // since the server started; Redis's rdb_changes_since_last_save
-	Commands       int64
-	Connections    int64
-	ExpiredKeys    int64
-	EvictedKeys    int64
-	memoryExceeded time.Duration // for how long maxmemory was exceeded
-	ExpiredMembers int64
-	ExpiryLag      histogram.Histogram // from a deadline to its sweep
-	keyspaceHits   int64               // up to the last reset
-	KeyspaceMisses int64
-	SweepTime      time.Duration    // spent on removing keys past their deadline
-	BlockedClients int              // including postponed ones
-	Errors         map[string]int64 // by the first word of the error
-	ErrorReplies   int64
-	PeakMemory     int64
+	Changes          int64 // since the server started; Redis's rdb_changes_since_last_save
+	Commands         int64
+	Connections      int64
+	ExpiredKeys      int64
+	EvictedKeys      int64
+	memoryExceeded   time.Duration // for how long maxmemory was exceeded
+	ExpiredMembers   int64
+	ExpiryLag        histogram.Histogram // from a deadline to its sweep
+	keyspaceHits     int64               // up to the last reset
+	KeyspaceMisses   int64
+	SweepTime        time.Duration    // spent on removing keys past their deadline
+	BlockedClients   int              // including postponed ones
+	Errors           map[string]int64 // by the first word of the error
+	ErrorReplies     int64
+	UnexpectedErrors int64 // to commands of the primary
+	PeakMemory       int64
 
 	OutputLimitDisconnections int64
 	QueryLimitDisconnections  atomic.Int64
@@ -207,6 +208,7 @@ func (srv *Engine) ResetStats() {
 	}
 	s.Commands, s.Connections, s.ExpiredKeys, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0, 0
 	s.keyspaceHits = srv.Keys.Hits()
+	s.UnexpectedErrors = 0
 	s.Errors, s.ErrorReplies, s.OutputLimitDisconnections, s.EvictedClients = nil, 0, 0, 0
 	s.QueryLimitDisconnections.Store(0)
 	s.PeakMemory = srv.InUse()

@@ -33,6 +33,7 @@ type Command struct {
 	EndsQueueing    bool     // within MULTI, runs although memory is short
 	RefusedUnsaved  bool     // refused, like a write, after a failed save
 	KeepsCaching    bool     // does not end the effect of CLIENT CACHING
+	InStream        bool     // a primary may send it, although it changes no data
 	Importable      bool     // accepted by Import, although it changes no data
 	Batching        Batching // see isQuick
 

@@ -64,12 +64,12 @@ func (srv *Engine) setTimer() {
 }
 
 // Sweeps reports whether the timer removes expired keys and members. It must not
-// while data are being loaded: the journal is not written yet, so the file would
+// on a replica, whose primary does, nor while data are being loaded: the journal is not written yet, so the file would
 // keep the removed values, and values written in their place would be replayed on
 // top of them. A field would get its old deadline back and be lost at the next
 // load.
 func (srv *Engine) Sweeps() bool {
-	return srv.ActiveExpire && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
+	return srv.ActiveExpire && !srv.Following && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
 }
 
 // sweep removes keys and members whose deadline has passed.
@@ -132,7 +132,7 @@ func (srv *Engine) closeIdle() {
 	limit := time.Duration(srv.Config.Timeout) * time.Second
 	next := srv.At.Add(limit)
 	for _, s := range srv.Sessions {
-		if s.Blocked != nil || s.postponed != nil || s.monitoring || s.Replica || s.Subscriptions() > 0 {
+		if s.Blocked != nil || s.postponed != nil || s.monitoring || s.Replica || s.Primary || s.Subscriptions() > 0 {
 			continue
 		}
 		due := s.lastUsed.Add(limit)

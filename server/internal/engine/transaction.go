@@ -34,7 +34,11 @@ func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	argv = CopyArgs(argv)
 	s.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
 	s.queue = append(s.queue, queued{cmd, argv, names})
-	if limit := s.Engine.Config.QueryBufferLimit; s.queued > limit {
+	limit := s.Engine.Config.QueryBufferLimit
+	if s.Primary {
+		limit *= primaryQueueFactor
+	}
+	if s.queued > limit {
 		s.Engine.QueryLimitDisconnections.Add(1)
 		s.Engine.Log.Warn("closing client: the transaction queue exceeds client-query-buffer-limit",
 			"client", s.Addr, "name", s.Name, "commands", len(s.queue), "bytes", s.queued, "client-query-buffer-limit", limit)

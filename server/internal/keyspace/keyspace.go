@@ -15,6 +15,7 @@ type Keyspace struct {
 	dbs        []*DB
 	internal   *DB // see InternalDB
 	now        int64
+	due        int64 // deadlines before it have passed; now, unless Reveal changes it
 	hooks      Hooks
 	rec        *recorder // nil if changes are not recorded
 	edited     []edited  // entries opened for writing since the last Seal
@@ -37,7 +38,9 @@ type Keyspace struct {
 	// Frequency configures the counting of accesses (LFU).
 	Frequency Frequency
 
-	frozen bool
+	frozen   bool
+	standby  bool // frozen by Standby
+	revealed bool
 }
 
 // Hooks are functions that the keyspace calls on events. Each may be nil. They run
@@ -114,13 +117,39 @@ func (ks *Keyspace) DBs() []*DB { return ks.dbs }
 // that they open. The server freezes the keyspace during scripts and CLIENT PAUSE.
 func (ks *Keyspace) Freeze() { ks.frozen = true }
 
-// Thaw ends Freeze.
+// Thaw ends Freeze, unless Standby lasts.
 func (ks *Keyspace) Thaw() {
-	ks.frozen = false
+	ks.frozen = ks.standby
+	ks.forgetViews()
+}
+
+// forgetViews drops what readers see of keys with expired members.
+func (ks *Keyspace) forgetViews() {
 	for _, db := range ks.dbs {
 		db.views = nil
 	}
 }
+
+// Standby freezes the keyspace for as long as it is on: the keyspace is a copy of
+// another one, which decides when expired data are removed.
+func (ks *Keyspace) Standby(on bool) {
+	ks.standby, ks.frozen = on, on
+	ks.forgetViews()
+}
+
+// Reveal makes expired data visible, for the commands by which a copy follows the other
+// keyspace: nothing expires until Reveal is called with false. Then readers see the data
+// as before.
+func (ks *Keyspace) Reveal(on bool) {
+	ks.revealed, ks.due = on, ks.now
+	if on {
+		ks.due = math.MinInt64
+	}
+	ks.forgetViews()
+}
+
+// Revealed reports whether expired data are visible.
+func (ks *Keyspace) Revealed() bool { return ks.revealed }
 
 // DB returns database i, which must be in [0, Len), or be InternalDB.
 func (ks *Keyspace) DB(i int) *DB {
@@ -131,7 +160,11 @@ func (ks *Keyspace) DB(i int) *DB {
 }
 
 // SetNow sets the clock, in milliseconds since 1970.
-func (ks *Keyspace) SetNow(ms int64) { ks.now = ms }
+func (ks *Keyspace) SetNow(ms int64) {
+	if ks.now = ms; !ks.revealed {
+		ks.due = ms
+	}
+}
 
 // Now returns the time of the last SetNow, in milliseconds since 1970.
 func (ks *Keyspace) Now() int64 { return ks.now }
@@ -234,7 +267,7 @@ func (ks *Keyspace) Sweep(limit int) int {
 	for _, db := range ks.dbs {
 		for n < limit {
 			e, ok := db.deadlines.First()
-			if !ok || deadlineOf(e.Score) >= ks.now {
+			if !ok || deadlineOf(e.Score) >= ks.due {
 				break
 			}
 			db.expire(e.Member)
@@ -243,7 +276,7 @@ func (ks *Keyspace) Sweep(limit int) int {
 		}
 		for n < limit {
 			first, ok := db.members.First()
-			if !ok || int64(first.Score) >= ks.now {
+			if !ok || int64(first.Score) >= ks.due {
 				break
 			}
 			e := db.entries.get(first.Member)
@@ -300,7 +333,7 @@ func (db *DB) Volatile() int { return db.deadlines.Len() }
 // DueKeys returns the number of keys that are expired, or have expired members, and
 // are not removed yet. O(log n).
 func (db *DB) DueKeys() int {
-	due := zset.ScoreRange{Min: 0, Max: float64(db.ks.now), MaxExclusive: true}
+	due := zset.ScoreRange{Min: 0, Max: float64(db.ks.due), MaxExclusive: true}
 	return db.deadlines.CountScore(due) + db.members.CountScore(due)
 }
 
@@ -330,7 +363,7 @@ func (db *DB) find(key []byte) *Entry {
 	if e == nil {
 		return nil
 	}
-	if e.volatile() && e.Deadline() < db.ks.now {
+	if e.volatile() && e.Deadline() < db.ks.due {
 		db.expire(e.Key())
 		return nil
 	}
@@ -399,7 +432,7 @@ func (db *DB) Stored(key []byte) *Entry {
 // which makes it suitable for visiting many keys.
 func (db *DB) Has(key []byte) bool {
 	e := db.entries.get(viewOf(key))
-	if e != nil && e.timed() && (!e.volatile() || e.Deadline() >= db.ks.now) {
+	if e != nil && e.timed() && (!e.volatile() || e.Deadline() >= db.ks.due) {
 		return !db.Due(e)
 	}
 	return e != nil && db.look(key) != nil
@@ -628,7 +661,7 @@ func (db *DB) Scan(cursor uint64, count int, yield func(*Entry)) uint64 {
 
 // Due reports whether the key, or all of its members, are expired.
 func (db *DB) Due(e *Entry) bool {
-	return e.volatile() && e.Deadline() < db.ks.now || e.timed() && dueMembers(e.Value(), db.ks.now) == sizeOf(e.Value())
+	return e.volatile() && e.Deadline() < db.ks.due || e.timed() && dueMembers(e.Value(), db.ks.due) == sizeOf(e.Value())
 }
 
 // Random returns a key that is not expired with uniform probability, or nil if

@@ -119,7 +119,7 @@ func (db *DB) DueMembers(key []byte) int {
 	if v, ok := db.views[e.Key()]; ok && v.of == e.Value() {
 		e = v.shown
 	}
-	return dueMembers(e.Value(), db.ks.now)
+	return dueMembers(e.Value(), db.ks.due)
 }
 
 // Purge removes at most limit expired members of a key, and returns their number;
@@ -130,7 +130,7 @@ func (db *DB) Purge(key []byte, limit int) int {
 	case e == nil || !e.timed():
 		return 0
 	case db.ks.frozen:
-		return expireMembers(db.view(e).Value(), db.ks.now, limit, func(string) {})
+		return expireMembers(db.view(e).Value(), db.ks.due, limit, func(string) {})
 	}
 	n, _ := db.purge(e, limit)
 	return n
@@ -155,7 +155,7 @@ const expiredAtOnce = 1000
 func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 	if d := deadlinesOf(e.Value()); d == nil { // Seal has not updated the index yet
 		return 0, false
-	} else if first, _ := d.First(); int64(first.Score) >= db.ks.now {
+	} else if first, _ := d.First(); int64(first.Score) >= db.ks.due {
 		return 0, false
 	}
 	if db.snapshot != nil {
@@ -171,7 +171,7 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 	hook := db.ks.hooks.ExpiredMembers
 	for more := true; more; {
 		members = members[:0]
-		got := expireMembers(e.Value(), db.ks.now, min(limit-n, expiredAtOnce), func(member string) {
+		got := expireMembers(e.Value(), db.ks.due, min(limit-n, expiredAtOnce), func(member string) {
 			if hook != nil {
 				members = append(members, member)
 			}
@@ -216,11 +216,11 @@ func (db *DB) view(e *Entry) *Entry {
 
 // withoutDue returns e without its expired members, and does not modify e.
 func (db *DB) withoutDue(e *Entry) *Entry {
-	if dueMembers(e.Value(), db.ks.now) == 0 {
+	if dueMembers(e.Value(), db.ks.due) == 0 {
 		return e
 	}
 	shown := db.view(e)
-	expireMembers(shown.Value(), db.ks.now, sizeOf(shown.Value()), func(string) {})
+	expireMembers(shown.Value(), db.ks.due, sizeOf(shown.Value()), func(string) {})
 	return shown
 }
 
@@ -238,7 +238,7 @@ func (db *DB) HashField(key, field []byte) (value string, ok bool) {
 		return "", false
 	} else if h, isHash := e.Value().(*Hash); isHash && !db.Due(e) {
 		db.ks.hits++
-		if at, _ := h.DeadlineBytes(field); at == 0 || at >= db.ks.now {
+		if at, _ := h.DeadlineBytes(field); at == 0 || at >= db.ks.due {
 			return h.Get(field)
 		}
 		return "", false

@@ -69,6 +69,8 @@ func (k *Keeper) Save(ctx context.Context) error {
 			refusal = ErrServerClosed
 		case k.Path == "":
 			refusal = errNoFile
+		case k.suspended:
+			refusal = errSuspended
 		default:
 			w.epoch = k.epoch
 			k.SaveRequested = true

@@ -34,3 +34,6 @@ func refused(err error) error {
 	}
 	return &FileError{err}
 }
+
+// errSuspended is the error of a save while the data in memory are not to be kept.
+var errSuspended = errors.New("zsetd: the data of the primary are not complete: the file keeps the last state")

@@ -57,6 +57,7 @@ type Keeper struct {
 	// The rest is guarded by the host's lock.
 	Loading                 *LoadState // nil once the data are loaded
 	loaded                  chan struct{}
+	suspended               bool // see Suspend
 	closed                  bool
 	loadErr                 error
 	always                  bool
@@ -199,7 +200,7 @@ func (k *Keeper) Apply() {
 	if c.Appendonly {
 		k.rules = []config.SaveRule{{Seconds: 1, Changes: 1}}
 	}
-	if k.Path == "" || k.Loading != nil {
+	if k.Path == "" || k.Loading != nil || k.suspended {
 		return
 	}
 	switch recording := k.o.Keys.Recording(); {
@@ -371,7 +372,7 @@ func (k *Keeper) miss(why error) {
 // due reports whether to take a checkpoint now, and if not, sets the timer for the
 // next look.
 func (k *Keeper) due() bool {
-	if k.Loading != nil || k.Path == "" {
+	if k.Loading != nil || k.suspended || k.Path == "" {
 		return false
 	}
 	now := time.Now()
@@ -446,7 +447,7 @@ func (k *Keeper) setTimer(at time.Time) {
 // Note is called just before each release of the host's lock, with Host.Changes. It must
 // cost next to nothing.
 func (k *Keeper) Note(changes int64) {
-	if k.Path == "" || k.Loading != nil {
+	if k.Path == "" || k.Loading != nil || k.suspended {
 		return
 	}
 	changes -= k.taken
@@ -492,6 +493,27 @@ func (k *Keeper) LoseTrack() {
 	k.queue = nil
 	k.queueLock.Unlock()
 }
+
+// Suspend stops saving: the data in memory are not to be kept. The file keeps the last
+// state until Resume, or until the next start.
+func (k *Keeper) Suspend() {
+	k.suspended = true
+	if k.Path != "" {
+		k.LoseTrack()
+	}
+}
+
+// Resume continues to save, with a fresh file of all data.
+func (k *Keeper) Resume() {
+	k.suspended = false
+	if k.Path != "" {
+		k.LoseTrack()
+		k.Wake()
+	}
+}
+
+// Suspended reports whether saving is stopped.
+func (k *Keeper) Suspended() bool { return k.suspended }
 
 // Take takes the journal, and a piece of the rewrite in progress, as the next
 // checkpoint. It does nothing while an earlier checkpoint waits to be written.
@@ -779,6 +801,9 @@ func (k *Keeper) Refuses() bool { return k.Failed != nil && k.o.Settings.StopWri
 
 // SaveNow writes everything that is not on the disk yet.
 func (k *Keeper) SaveNow() error {
+	if k.suspended {
+		return errSuspended
+	}
 	for {
 		k.finishWrite()
 		if k.NeedsFresh && k.Rewrite == nil {
@@ -830,7 +855,7 @@ func (k *Keeper) Close(save bool) (err error) {
 		return nil
 	}
 	k.host.Maintain(func() {
-		if save {
+		if save && !k.suspended {
 			err = k.SaveNow()
 			if err != nil && k.NeedsFresh { // the file has failed, and there is no later attempt
 				err = k.SaveNow()

@@ -105,7 +105,7 @@ func (k *Keeper) considerRewrite() bool {
 	var live, cleared int64
 	var epoch uint64
 	k.host.Maintain(func() {
-		idle = k.Loading == nil && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.NeedsFresh && k.Failed == nil &&
+		idle = k.Loading == nil && !k.suspended && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.NeedsFresh && k.Failed == nil &&
 			(k.WantsFresh || k.RewriteFailedAt.IsZero() || time.Since(k.RewriteFailedAt) > rewriteRetryDelay)
 		wanted, s, epoch = k.WantsFresh && idle, k.Stats, k.epoch
 		for i := range k.o.Keys.Len() {

@@ -14,6 +14,8 @@ import (
 func Commands() []engine.Command {
 	return []engine.Command{
 		psyncRow(),
+		replicaofRow(),
+		slaveofRow(),
 		replconfRow(),
 		roleRow(),
 		syncRow(),
@@ -27,17 +29,21 @@ func psyncRow() engine.Command {
 		Group: "server", Since: "2.8.0",
 		Summary: "Follow this server as a replica, from an offset of its stream on",
 		Syntax:  "replicationid offset:integer",
-	}, Run: psync}
+	}, Run: psyncCommand}
 }
+
+const errNoLink = "NOMASTERLINK Can't SYNC while not connected with my master"
 
 const errPending = "ERR SYNC and PSYNC are invalid with pending output"
 
-func psync(c *engine.Call) {
+func psyncCommand(c *engine.Call) {
 	id := string(c.Bytes())
 	offset, ok := protocol.ParseInt(c.Bytes())
 	s := c.Session
 	switch p := of(c.Engine); {
 	case s.Replica: // the reply is on its way
+	case p.link != nil && !c.Engine.Linked:
+		c.Reply.Error(errNoLink)
 	case s.Out.Len() > 0:
 		c.Reply.Error(errPending)
 	case ok && p.resume(s, id, offset):
@@ -61,6 +67,8 @@ func syncRow() engine.Command {
 func syncCommand(c *engine.Call) {
 	switch s := c.Session; {
 	case s.Replica:
+	case c.Engine.Following && !c.Engine.Linked:
+		c.Reply.Error(errNoLink)
 	case s.Out.Len() > 0:
 		c.Reply.Error(errPending)
 	default:
@@ -110,7 +118,7 @@ func replconfRow() engine.Command {
 		Group: "server", Since: "3.0.0", Complexity: "O(1)",
 		Summary: "Announce a property of a replica, or acknowledge the stream",
 		System:  true,
-	}, Run: replconf}
+	}, Run: replconf, InStream: true}
 }
 
 // maxAddress is the length up to which Redis accepts an address that a replica
@@ -193,6 +201,10 @@ func roleRow() engine.Command {
 
 func role(c *engine.Call) {
 	p := of(c.Engine)
+	if p.link != nil {
+		p.link.role(c.Reply)
+		return
+	}
 	c.Reply.Array(3)
 	c.Reply.BulkString("master")
 	c.Reply.Int(p.offset)
@@ -241,6 +253,10 @@ func waitCommand(c *engine.Call) {
 		c.Fail("ERR timeout is out of range")
 	}
 	if !c.OK() {
+		return
+	}
+	if c.Engine.Following {
+		c.Reply.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
 		return
 	}
 	p := of(c.Engine)

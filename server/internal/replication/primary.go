@@ -42,6 +42,7 @@ type Primary struct {
 	sweepWaits int     // number of waits at which those of clients that have left are removed
 
 	transfer *transfer // in progress; nil without one
+	link     *link     // to the primary of this server; nil unless it is a replica
 
 	fullSyncs, partialSyncs, partialRefused int64
 
@@ -67,7 +68,21 @@ type chunk struct {
 // NewPrimary returns the primary of an engine. Without replicas it does nothing, and
 // changes of keys cost a comparison.
 func NewPrimary(e *engine.Engine) *Primary {
-	return &Primary{engine: e, log: e.Log, kick: make(chan struct{}, 1), quit: make(chan struct{})}
+	p := &Primary{engine: e, log: e.Log, kick: make(chan struct{}, 1), quit: make(chan struct{})}
+	if host, port, ok := splitReplicaOf(e.Config.ReplicaOf); ok {
+		p.link = newLink(p, host, port)
+		e.Following = true
+	}
+	return p
+}
+
+// Start begins to follow the primary that the parameter replicaof names.
+func (p *Primary) Start() {
+	p.engine.Locked(func() {
+		if p.link != nil {
+			p.link.start()
+		}
+	})
 }
 
 // of returns the primary of the engine of a call.
@@ -114,6 +129,13 @@ func (p *Primary) start() {
 // Close ends the goroutines and waits for them.
 func (p *Primary) Close() {
 	p.ended.Do(func() { close(p.quit) })
+	p.engine.Attempt(func() {
+		p.engine.LockedNow(func() {
+			if p.link != nil {
+				p.link.cancel()
+			}
+		})
+	})
 	p.done.Wait()
 }
 
@@ -214,7 +236,7 @@ func (p *Primary) onTick() {
 		return
 	}
 	if len(p.replicas) == 0 {
-		if ttl := time.Duration(c.ReplBacklogTTL) * time.Second; ttl > 0 && now.Sub(p.deserted) > ttl {
+		if ttl := time.Duration(c.ReplBacklogTTL) * time.Second; p.link == nil && ttl > 0 && now.Sub(p.deserted) > ttl {
 			p.log.Info("replication backlog freed: no replica has connected for repl-backlog-ttl seconds")
 			p.drop()
 		}
@@ -223,7 +245,7 @@ func (p *Primary) onTick() {
 	if size := max(c.ReplBacklogSize, minBacklog); int64(len(p.backlog.buf)) != size {
 		p.backlog.resize(size)
 	}
-	if now.Sub(p.pinged) >= time.Duration(c.ReplPingPeriod)*time.Second && !p.ending {
+	if p.link == nil && now.Sub(p.pinged) >= time.Duration(c.ReplPingPeriod)*time.Second && !p.ending {
 		p.pinged = now
 		p.drain() // a transaction of the stream is whole
 		p.send([]byte("*1\r\n$4\r\nPING\r\n"))
@@ -244,6 +266,7 @@ func (p *Primary) attach(s *engine.Session) *replica {
 	r := linkOf(s)
 	r.acknowledged = time.Now()
 	s.BecomeReplica()
+	p.start()
 	p.replicas = append(slices.Clip(p.replicas), r)
 	p.wake()
 	return r
@@ -252,19 +275,32 @@ func (p *Primary) attach(s *engine.Session) *replica {
 // open makes the stream have the changes from now on.
 func (p *Primary) open() {
 	p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
+	p.feed()
+}
+
+// feed begins to list the effects of turns, which continue the stream.
+func (p *Primary) feed() {
 	p.engine.Keys.Follow(true)
 	p.published, p.written = p.engine.Keys.EffectCount(), p.offset
 	p.pinged = time.Now()
+	p.translating.Lock()
+	p.translator.Reset()
+	p.translating.Unlock()
 	p.start()
 }
 
 // restart disconnects the replicas and ends the stream: the data were replaced, and no
 // effects lead to them.
 func (p *Primary) restart() {
+	p.disconnect()
+	p.drop()
+}
+
+// disconnect closes the connections of the replicas.
+func (p *Primary) disconnect() {
 	for _, r := range p.replicas {
 		r.session.Kill()
 	}
-	p.drop()
 }
 
 // drop ends the stream: the backlog is freed, and effects are no longer listed.

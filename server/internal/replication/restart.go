@@ -23,8 +23,10 @@ const quickBytes = 64 << 10
 
 // Position implements engine.Replication.
 func (p *Primary) Position(exact bool) *engine.StreamPosition {
-	if p.backlog == nil {
+	if l := p.link; p.backlog == nil || l != nil && !l.known {
 		return nil
+	} else if l != nil {
+		return &engine.StreamPosition{ID: p.engine.ReplID, Offset: p.offset, Database: l.db}
 	}
 	if e := p.engine.Keys.TakeEffects(); e != nil {
 		p.Feed(e)
@@ -51,8 +53,18 @@ func (p *Primary) quick() bool {
 	return p.queueBytes <= quickBytes
 }
 
-// Continue implements engine.Replication.
+// Continue implements engine.Replication. A replica continues with the stream of its
+// primary.
 func (p *Primary) Continue(at engine.StreamPosition) {
+	if l := p.link; l != nil {
+		if at.Database < 0 || at.Database >= p.engine.Keys.Len() {
+			return
+		}
+		p.engine.ReplID, p.offset = at.ID, at.Offset
+		p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
+		l.known, l.db = true, at.Database
+		return
+	}
 	p.offset, p.deserted = at.Offset, time.Now()
 	p.engine.ReplID2, p.engine.Repl2End = at.ID, at.Offset
 	p.open()
@@ -61,7 +73,7 @@ func (p *Primary) Continue(at engine.StreamPosition) {
 
 // Settle implements engine.Replication.
 func (p *Primary) Settle() <-chan struct{} {
-	if p.backlog == nil || len(p.replicas) == 0 {
+	if p.backlog == nil || len(p.replicas) == 0 || p.link != nil {
 		return nil
 	}
 	p.drain()

@@ -22,6 +22,7 @@ type transfer struct {
 	snapshot  *keyspace.Snapshot
 	codec     *rdb.Codec
 	functions bool   // the function libraries only
+	db        int    // that the stream has selected
 	mark      string // 40 characters that end a file without a length; "" if the length is sent
 	began     time.Time
 	sent      int64
@@ -77,6 +78,9 @@ func (p *Primary) beginTransfer(group []*replica) {
 	t := &transfer{
 		p: p, replicas: group, codec: rdb.NewCodec(&limits), functions: group[0].functions,
 		snapshot: p.engine.Keys.Snapshot(), began: time.Now(),
+	}
+	if p.link != nil {
+		t.db = p.link.db // the primary of this server does not select it again
 	}
 	if p.engine.Config.ReplDisklessSync && !slices.ContainsFunc(group, func(r *replica) bool { return !r.eof }) {
 		t.mark = engine.RandomID()
@@ -139,7 +143,7 @@ func (t *transfer) finish(err error) {
 // encode passes the data to write, as an RDB file.
 func (t *transfer) encode(write func([]byte) error) error {
 	w := rdb.NewWriter(t.codec, rdb.Redis7)
-	out := w.AppendHead(nil)
+	out := w.AppendStreamDB(w.AppendHead(nil), t.db)
 	for more := true; more; {
 		var large []keyspace.SnapshotKey
 		t.p.engine.Locked(func() {

@@ -104,6 +104,9 @@ func (p *Primary) Status() engine.ReplicationStatus {
 		Offset:    p.offset,
 		FullSyncs: p.fullSyncs, PartialSyncs: p.partialSyncs, PartialRefused: p.partialRefused,
 	}
+	if p.link != nil {
+		s.Primary = p.link.status()
+	}
 	if b := p.backlog; b != nil {
 		s.BacklogSize, s.BacklogFirst, s.BacklogLength = int64(len(b.buf)), b.first()+1, int64(b.n)
 	}

@@ -47,6 +47,9 @@ func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine
 		case r.ReadOnly:
 			c.Reply.Error("ERR Can not execute a script with write flag using *_ro command.")
 			return
+		case srv.ReadOnly() && !c.Session.Primary:
+			c.Reply.Error("READONLY You can not run script with write flag on readonly replica.")
+			return
 		case srv.LacksReplicas():
 			c.Reply.Error(engine.ErrNoReplicas)
 			return

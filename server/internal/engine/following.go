@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/persist"
+)
+
+// following is the state of a server as a replica, as far as the engine asks it. Package
+// replication sets it.
+type following struct {
+	Following bool // the server is a replica
+	Linked    bool // it has the data of its primary, and receives the stream
+}
+
+// Errors of a replica.
+const (
+	ErrReadOnly   = "READONLY You can't write against a read only replica."
+	ErrMasterDown = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+
+	errForcedUnblock = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
+)
+
+// LoadState is the progress of loading the data.
+type LoadState = persist.LoadState
+
+// primaryQueueFactor is how many times client-query-buffer-limit a transaction of the
+// primary may take.
+const primaryQueueFactor = 4
+
+// ReadOnly reports whether clients must not write.
+func (srv *Engine) ReadOnly() bool { return srv.Following && srv.Config.ReplicaReadOnly }
+
+// Stale reports whether the data are too old for clients.
+func (srv *Engine) Stale() bool {
+	return srv.Following && !srv.Linked && !srv.Config.ReplicaServeStale
+}
+
+// IgnoresMaxmemory reports whether the memory limit does not apply: a replica has the keys
+// that its primary has.
+func (srv *Engine) IgnoresMaxmemory() bool {
+	return srv.Following && srv.Config.ReplicaIgnoreMaxmemory
+}
+
+// mayWhileStale reports whether a command is allowed while the data are too old.
+func (s *Session) mayWhileStale(cmd *Command, argv [][]byte) bool {
+	if cmd.RunsQueue {
+		for _, q := range s.queue {
+			if !q.cmd.effects(s.Engine, q.argv).Has(protocol.Stale) {
+				return false
+			}
+		}
+	}
+	return cmd.effects(s.Engine, argv).Has(protocol.Stale)
+}
+
+// NewPrimary returns a session that is the link to the primary of this server, whose
+// stream [Session.Obey] runs. The lock is held.
+func (srv *Engine) NewPrimary(p Peer, db int) *Session {
+	var s *Session
+	srv.addSession(&s, p)
+	s.Primary, s.NoBlock, s.DB = true, true, srv.Keys.DB(db)
+	s.SetOwner()
+	return s
+}
+
+// Discard ends the session of NewPrimary. The lock is held.
+func (s *Session) Discard() { s.remove() }
+
+// InStream reports whether a primary may send a command in its stream: it changes data or
+// sends a message, or belongs to a transaction or the connection.
+func (s *Session) InStream(argv [][]byte) bool {
+	cmd, _ := s.Engine.Table.Find(argv)
+	return cmd == nil || cmd.Spec.Flags().Has(protocol.Write|protocol.MayReplicate) || cmd.Importable || cmd.EndsQueueing || cmd.InStream
+}
+
+// Obey runs a command of the primary in a commit scope of its own, with expired data
+// visible, and returns the error that it replies, or "". The lock is held. The session
+// has no transport: replies are discarded.
+func (s *Session) Obey(argv [][]byte) (failure string) {
+	srv := s.Engine
+	before := srv.ErrorReplies
+	srv.current = s
+	s.Exec(argv)
+	srv.Scope.Commit()
+	srv.current = nil
+	if srv.ErrorReplies != before {
+		failure = "an error within a transaction or a script"
+		if out := s.Out.Bytes(); len(out) > 0 && out[0] == '-' {
+			failure = Clip(out[1:len(out)-2], 200)
+		}
+	}
+	if s.Out.Cap() > MaxKeptReply {
+		s.Out.Swap(nil)
+	}
+	s.Out.Truncate(0)
+	s.Call.Argv, s.Call.Args = nil, protocol.Args{}
+	return failure
+}
+
+// UnblockAll ends the waits of all blocked clients with an error, and closes their
+// connections: the server becomes a replica.
+func (srv *Engine) UnblockAll() {
+	for _, s := range srv.Sessions {
+		if w := s.Blocked; w != nil {
+			s.EndWait(w, func(r *protocol.Reply) { r.Error(errForcedUnblock) })
+			s.CloseAfterReply()
+			s.pending()
+		}
+	}
+}
+
+// BeginReplacement drops all data, because those of the primary will replace them. The file
+// keeps the last state until [Engine.Replace], so a server that ends meanwhile has that.
+// Clients receive the error -LOADING.
+func (srv *Engine) BeginReplacement(l *LoadState) {
+	srv.adopt(keyspace.New(srv.Keys.Len(), keyspace.Hooks{}))
+	srv.Keeper.Suspend()
+	srv.Keeper.Loading = l
+	srv.loaded(srv)
+}
+
+// FailReplacement ends BeginReplacement without data. The file keeps the last state.
+func (srv *Engine) FailReplacement() { srv.Keeper.Loading = nil }
+
+// Replace replaces all data. The file gets them as a whole.
+func (srv *Engine) Replace(data *keyspace.Keyspace) {
+	srv.adopt(data)
+	srv.Keeper.Loading = nil
+	srv.Keeper.Resume()
+	srv.loaded(srv)
+}
+
+// adopt replaces all data, and records that for watchers, waiters and caches.
+func (srv *Engine) adopt(data *keyspace.Keyspace) {
+	srv.Keys.Seal()
+	for i := range srv.Keys.Len() {
+		srv.Scope.Replacing(srv.Keys.DB(i), data.DB(i))
+	}
+	srv.Scope.Flushed()
+	srv.Keys.Adopt(data)
+}

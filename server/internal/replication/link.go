@@ -1,0 +1,353 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/psync"
+)
+
+// A link makes the server a replica of a primary: it connects, receives all data or the
+// rest of the stream, and runs the commands of the stream. A goroutine of its own does
+// that until the link is left. The engine's lock guards the fields without a note.
+//
+// Engine.ReplID and Primary.offset are those of the primary's stream. The offset counts
+// the commands that were run, whole transactions only, so it is always where the stream
+// can continue.
+type link struct {
+	p      *Primary
+	host   string
+	port   int64
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	state      linkState
+	known      bool // the data are those of the stream at the offset
+	db         int  // database that the stream has selected there
+	session    *engine.Session
+	readOffset int64     // bytes of the stream that were received
+	pending    []byte    // the stream after the offset: the beginning of a transaction
+	downSince  time.Time // zero while connected, and before the first connection
+	total      int64     // bytes of the data; 0 if unknown
+
+	received atomic.Int64 // of them
+	heard    atomic.Int64 // when the primary has last sent something, in milliseconds since 1970
+}
+
+// linkState is how far a link is.
+type linkState uint8
+
+const (
+	waitingToConnect linkState = iota
+	connecting
+	shakingHands
+	transferring
+	connected
+)
+
+// role returns the state as ROLE does.
+func (s linkState) role() string {
+	return [...]string{"connect", "connecting", "handshake", "sync", "connected"}[s]
+}
+
+func newLink(p *Primary, host string, port int64) *link {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &link{p: p, host: host, port: port, ctx: ctx, cancel: cancel}
+}
+
+// start starts the goroutine.
+func (l *link) start() {
+	l.p.done.Go(func() { l.p.engine.Attempt(l.run) })
+}
+
+// leave ends the link. Its goroutine ends later, and changes nothing any more.
+func (l *link) leave() {
+	l.cancel()
+	l.drop()
+}
+
+// drop ends the session of the stream.
+func (l *link) drop() {
+	if s := l.session; s != nil {
+		l.session = nil
+		l.pending = nil
+		l.downSince = time.Now()
+		s.Discard()
+	}
+	if l.state == transferring {
+		l.p.engine.FailReplacement()
+	}
+	l.p.engine.Linked = false
+	l.state = waitingToConnect
+}
+
+// errLeft ends the work of a link that was left.
+var errLeft = errors.New("the server follows this primary no longer")
+
+// locked runs f with the engine's lock, unless the link was left.
+func (l *link) locked(f func()) error {
+	err := errLeft
+	l.p.engine.Locked(func() {
+		if l.p.link == l && l.ctx.Err() == nil {
+			err = nil
+			f()
+		}
+	})
+	return err
+}
+
+// retryInterval is the time between attempts to connect.
+const retryInterval = time.Second
+
+// run connects again and again.
+func (l *link) run() {
+	select {
+	case <-l.p.engine.Keeper.Ready():
+	case <-l.ctx.Done():
+		return
+	}
+	for l.ctx.Err() == nil {
+		err := l.attempt()
+		if l.locked(l.drop) != nil {
+			return
+		}
+		l.p.log.Warn("no link to the primary", "primary", l.name(), "error", err)
+		select {
+		case <-time.After(retryInterval):
+		case <-l.ctx.Done():
+		}
+	}
+}
+
+// attempt connects once, and follows until the connection ends.
+func (l *link) attempt() error {
+	var o psync.Options
+	if err := l.locked(func() {
+		l.state = connecting
+		o = l.options()
+	}); err != nil {
+		return err
+	}
+	conn, err := (&net.Dialer{Timeout: o.Timeout}).DialContext(l.ctx, "tcp", l.name())
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(l.ctx, func() { conn.Close() })()
+	defer conn.Close()
+	if err := l.locked(func() { l.state = shakingHands }); err != nil {
+		return err
+	}
+	in, err := psync.Handshake(heardConn{conn, l}, o)
+	if err != nil {
+		return err
+	}
+	if in.Full {
+		if err := l.load(in); err != nil {
+			return fmt.Errorf("transfer of the data: %w", err)
+		}
+	} else if err := l.locked(func() { l.resume(in) }); err != nil {
+		return err
+	}
+	if err := l.locked(func() { l.connect(conn) }); err != nil {
+		return err
+	}
+	if err := in.Acknowledge(l.acknowledged()); err != nil {
+		return err
+	}
+	stop := l.every(time.Second, func() error { return in.Acknowledge(l.acknowledged()) })
+	defer stop()
+	return l.obey(in)
+}
+
+// heardConn notes when the primary sends something.
+type heardConn struct {
+	net.Conn
+	l *link
+}
+
+// Read implements net.Conn.
+func (c heardConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.l.heard.Store(time.Now().UnixMilli())
+	}
+	return n, err
+}
+
+// options returns what the handshake needs.
+func (l *link) options() psync.Options {
+	c := &l.p.engine.Config
+	o := psync.Options{
+		User: c.PrimaryUser, Password: c.PrimaryPassword,
+		Port: c.ReplicaAnnouncePort, Address: c.ReplicaAnnounceIP,
+		Timeout: time.Duration(c.ReplTimeout) * time.Second,
+	}
+	if o.Port == 0 {
+		o.Port = l.p.engine.TCPPort.Load()
+	}
+	if l.known {
+		o.ID, o.Offset = l.p.engine.ReplID, l.p.offset
+	}
+	return o
+}
+
+// every calls f at an interval until it fails or stop is called, which waits for its end.
+func (l *link) every(interval time.Duration, f func() error) (stop func()) {
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.p.engine.Attempt(func() {
+			ticker := time.NewTicker(interval)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-ticker.C:
+					if f() != nil {
+						return // the reader finds out why
+					}
+				case <-quit:
+					return
+				}
+			}
+		})
+	}()
+	return func() {
+		close(quit)
+		<-ended
+	}
+}
+
+// acknowledged returns the offset for the primary.
+func (l *link) acknowledged() (offset int64) {
+	l.p.engine.LockedNow(func() { offset = l.p.offset })
+	return offset
+}
+
+// resume continues the stream. If its ID is new, the replicas of this server learn it when
+// they return.
+func (l *link) resume(in *psync.Link) {
+	e := l.p.engine
+	l.p.log.Info("partial synchronization with the primary", "primary", l.name(), "id", in.ID, "offset", in.Offset)
+	if in.ID != e.ReplID {
+		e.ReplID2, e.Repl2End = e.ReplID, l.p.offset
+		e.ReplID = in.ID
+		l.p.disconnect()
+	}
+}
+
+// connect begins to run the stream.
+func (l *link) connect(conn net.Conn) {
+	e := l.p.engine
+	if l.p.backlog == nil {
+		l.p.backlog = newBacklog(e.Config.ReplBacklogSize, l.p.offset)
+	}
+	l.state, l.downSince, l.readOffset = connected, time.Time{}, l.p.offset
+	e.Linked = true
+	var s *engine.Session
+	s = e.NewPrimary(engine.Peer{
+		Addr: conn.RemoteAddr().String(), LocalAddr: conn.LocalAddr().String(), FD: -1,
+		Wake: func() {
+			if s.Ending() {
+				conn.Close()
+			}
+		},
+	}, l.db)
+	l.session = s
+}
+
+// maxHold is how long commands of the stream run until other clients get their turn, and
+// pausedPoll the interval at which a paused server is asked whether it goes on.
+const (
+	maxHold    = time.Millisecond
+	pausedPoll = 10 * time.Millisecond
+)
+
+// obey runs the stream.
+func (l *link) obey(in *psync.Link) error {
+	for {
+		b, err := in.Next()
+		if err != nil {
+			return err
+		}
+		for i, from := 0, 0; i < len(b.Commands); {
+			paused, ack := false, false
+			var ended error
+			if err := l.locked(func() {
+				if paused = l.p.engine.PausedUntil != 0; paused {
+					return
+				}
+				l.readOffset = in.Passed(len(b.Sizes))
+				i, from, ack, ended = l.runSome(b, i, from)
+			}); err != nil {
+				return err
+			}
+			if ended != nil {
+				return ended
+			}
+			if ack {
+				if err := in.Acknowledge(l.acknowledged()); err != nil {
+					return err
+				}
+			}
+			if paused {
+				select {
+				case <-time.After(pausedPoll):
+				case <-l.ctx.Done():
+				}
+			}
+		}
+	}
+}
+
+// runSome runs commands of a batch from command i, at byte from, on, for a limited time.
+// It returns those of the next command, and whether the primary asks for an
+// acknowledgement.
+func (l *link) runSome(b *psync.Batch, i, from int) (next, at int, ack bool, err error) {
+	e, s := l.p.engine, l.session
+	start := time.Now()
+	e.Keys.Reveal(true)
+	at, whole := from, -1
+	for i < len(b.Commands) && s.End == engine.Serving {
+		command := b.Commands[i]
+		if len(command) > 0 {
+			l.runCommand(command)
+			ack = ack || psync.AsksToAcknowledge(command)
+		}
+		at += b.Sizes[i]
+		i++
+		if !s.Multi {
+			whole, l.db = at, s.DB.ID()
+		}
+		if i%16 == 0 && time.Since(start) > maxHold {
+			break
+		}
+	}
+	e.Keys.Reveal(false)
+	if whole >= 0 {
+		l.p.send(append(l.pending, b.Raw[from:whole]...))
+		l.pending, from = nil, whole
+	}
+	l.pending = append(l.pending, b.Raw[from:at]...)
+	if s.End != engine.Serving {
+		err = errors.New("the link was closed")
+	}
+	return i, at, ack, err
+}
+
+// runCommand runs a command.
+func (l *link) runCommand(command [][]byte) {
+	e := l.p.engine
+	failure := "the command is not one of a stream"
+	if l.session.InStream(command) {
+		failure = l.session.Obey(command)
+	}
+	if failure != "" {
+		e.UnexpectedErrors++
+		l.p.log.Error("a command of the primary has failed", "command", engine.Clip(command[0], 40), "error", failure)
+	}
+}

@@ -1,0 +1,139 @@
+package replication
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/psync"
+	"github.com/zsetd/zsetd/server/rdb"
+)
+
+// load receives all data. They come into a keyspace of their own, without the lock, and
+// replace the data of the server when they are whole. Until then the server has its own
+// data, with repl-diskless-load swapdb, or none.
+func (l *link) load(in *psync.Link) (err error) {
+	payload, length, err := in.Payload()
+	if err != nil {
+		return err
+	}
+	e := l.p.engine
+	var data *keyspace.Keyspace
+	progress := &engine.LoadState{Start: time.Now(), Total: max(length, 0)}
+	if err := l.locked(func() {
+		l.state, l.total = transferring, max(length, 0)
+		l.received.Store(0)
+		l.p.log.Info("receiving all data of the primary", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
+		data = keyspace.New(e.Keys.Len(), keyspace.Hooks{})
+		data.Limits, data.Frequency = e.Keys.Limits, e.Keys.Frequency
+		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+		if e.Config.ReplDisklessLoad != "swapdb" {
+			l.known = false
+			l.p.disconnect()
+			e.BeginReplacement(progress)
+		}
+	}); err != nil {
+		return err
+	}
+	stop := l.every(time.Second, func() error {
+		e.LockedNow(func() { progress.Done = l.received.Load() })
+		return in.KeepAlive()
+	})
+	keys, db, err := l.read(payload, data)
+	stop()
+	if err != nil {
+		return err
+	}
+	return l.locked(func() {
+		l.adopt(in, data, db)
+		l.p.log.Info("all data of the primary received", "keys", keys, "bytes", l.received.Load(), "seconds", time.Since(progress.Start).Seconds())
+	})
+}
+
+// adopt makes the data those of the server, as of the beginning of the stream.
+func (l *link) adopt(in *psync.Link, data *keyspace.Keyspace, db int) {
+	p, e := l.p, l.p.engine
+	p.disconnect()
+	e.Replace(data)
+	if in.ID != "" {
+		e.NewReplID(false, 0)
+		e.ReplID = in.ID
+	}
+	p.offset, p.backlog = max(in.Offset, 0), nil
+	l.known, l.db, l.pending = in.ID != "", db, nil
+}
+
+// countingReader counts what it reads.
+type countingReader struct {
+	io.Reader
+	l *link
+}
+
+// Read implements io.Reader.
+func (r countingReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.l.received.Add(int64(n))
+	return n, err
+}
+
+// read reads an RDB file into a keyspace. It returns the number of keys, and the database
+// that the stream has selected.
+func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, err error) {
+	source := bufio.NewReaderSize(countingReader{payload, l}, rdb.ReadSize)
+	info, err := rdb.NewCodec(&data.Limits).ReadFile(source, func(x rdb.Entry) error {
+		keys++
+		if keys%1024 == 0 && l.ctx.Err() != nil {
+			return errLeft
+		}
+		return l.add(x, data)
+	})
+	if err != nil {
+		return keys, 0, err
+	}
+	if info.StreamDB < 0 || info.StreamDB >= data.Len() {
+		return keys, 0, fmt.Errorf("the stream is in database %d: the server has %d databases", info.StreamDB, data.Len())
+	}
+	switch n, err := io.Copy(io.Discard, source); {
+	case err != nil:
+		return keys, 0, err
+	case n > 0:
+		return keys, 0, fmt.Errorf("%d bytes after the end of the data", n)
+	}
+	return keys, info.StreamDB, nil
+}
+
+// add adds an entry of the file. Expired keys are added, too: the primary removes them.
+func (l *link) add(x rdb.Entry, data *keyspace.Keyspace) error {
+	switch {
+	case x.Library != "":
+		name := rdb.LibraryName(x.Library)
+		if name == "" {
+			return fmt.Errorf("function library without a name: %.100q", x.Library)
+		}
+		data.DB(keyspace.InternalDB).Restore(name, keyspace.NewString([]byte(x.Library)), 0)
+		return nil
+	case x.Module != "":
+		l.p.log.Warn("data of a module beside the keys are not replicated", "module", x.Module)
+		return nil
+	case errors.Is(x.Err, rdb.ErrEmpty):
+		return nil // as in Redis
+	case x.Err != nil:
+		return fmt.Errorf("key %.100q of database %d: %w", x.Key, x.DB, x.Err)
+	case x.DB >= uint64(data.Len()):
+		return fmt.Errorf("key %.100q of database %d: the server has %d databases", x.Key, x.DB, data.Len())
+	}
+	if x.Omitted != "" {
+		l.p.log.Warn("a part of a value is not replicated", "key", x.Key, "database", x.DB, "part", x.Omitted)
+	}
+	db := data.DB(int(x.DB))
+	if db.Stored([]byte(x.Key)) != nil {
+		return fmt.Errorf("duplicate key %.100q of database %d", x.Key, x.DB)
+	}
+	db.Restore(x.Key, x.Value, x.Deadline)
+	return nil
+}

@@ -1,0 +1,188 @@
+package server_test
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+// node is a server of a chain of replicas: zsetd or another one.
+type node struct {
+	*peer
+	t    *testing.T
+	addr string
+	srv  *servertest.Server // nil for another kind
+}
+
+// zsetdNode starts a zsetd whose transfers begin at once.
+func zsetdNode(t *testing.T, config map[string]string) *node {
+	t.Helper()
+	p := primaryOf(t, config)
+	return &node{peer: p.primary, t: t, addr: p.srv.Addr(), srv: p.srv}
+}
+
+// redisNode starts a redis-server.
+func redisNode(t *testing.T, args ...string) *node {
+	t.Helper()
+	port := unusedPort(t)
+	dial := startRedis(t, append([]string{"--port", port, "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"}, args...)...)
+	return &node{peer: newPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
+}
+
+// run runs command lines; none may fail.
+func (n *node) run(lines ...string) {
+	n.t.Helper()
+	for _, line := range lines {
+		if r := n.do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
+			n.t.Fatalf("%s: %s", line, r)
+		}
+	}
+}
+
+// follow makes the node a replica and waits for the link.
+func (n *node) follow(of *node) {
+	n.t.Helper()
+	host, port, _ := net.SplitHostPort(of.addr)
+	n.run("REPLICAOF " + host + " " + port)
+	n.linked()
+}
+
+func (n *node) linked() {
+	n.t.Helper()
+	wait.Until(n.t, "the replica is linked", func() bool { return n.info("master_link_status") == "up" })
+}
+
+// offset returns how much of the stream the node has.
+func (n *node) offset() int64 {
+	o, _ := strconv.ParseInt(n.info("master_repl_offset"), 10, 64)
+	return o
+}
+
+// same waits until the replicas have what the node has.
+func (n *node) same(replicas ...*node) {
+	n.t.Helper()
+	n.run("PUBLISH caught-up 1", "WAIT 1 0") // the stream has all changes now
+	for _, r := range replicas {
+		wait.Until(n.t, "the replica has the stream", func() bool { return r.offset() >= n.offset() })
+		if ours, theirs := n.do("DEBUG", "DIGEST"), r.do("DEBUG", "DIGEST"); ours != theirs {
+			n.t.Fatalf("digest %q, replica %q; keys %s", ours, theirs, r.do("DBSIZE"))
+		}
+		if r.srv != nil {
+			if err := r.srv.Check(); err != nil {
+				n.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestFollow checks that a zsetd follows servers of several kinds: all data, changes, what
+// it missed while its link was cut, and that it is promoted.
+func TestFollow(t *testing.T) {
+	kinds := map[string]func(*testing.T) *node{
+		"redis":       func(t *testing.T) *node { return redisNode(t) },
+		"redis, file": func(t *testing.T) *node { return redisNode(t, "--repl-diskless-sync", "no") },
+		"zsetd":       func(t *testing.T) *node { return zsetdNode(t, nil) },
+		"zsetd, file": func(t *testing.T) *node { return zsetdNode(t, map[string]string{"repl-diskless-sync": "no"}) },
+	}
+	for _, n := range newerServers() {
+		kinds[n.name] = func(t *testing.T) *node {
+			port := unusedPort(t)
+			return &node{peer: n.start(t, "--port", port, "--repl-diskless-sync-delay", "0"), t: t, addr: "127.0.0.1:" + port}
+		}
+	}
+	for name, start := range kinds {
+		for _, load := range []string{"disabled", "swapdb"} {
+			t.Run(name+", "+load, func(t *testing.T) {
+				primary := start(t)
+				replica := zsetdNode(t, map[string]string{"repl-diskless-load": load})
+				sub := zsetdNode(t, nil)
+				replica.run("SET old 1", "SELECT 5", "SET old 2", "SELECT 0")
+				primary.run(values()...)
+				if r := primary.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function{function_name='f', callback=function() return 7 end, flags={'no-writes'}}"); strings.HasPrefix(r, "-") {
+					t.Fatal(r)
+				}
+				replica.follow(primary)
+				primary.run("SELECT 5", "SET before 1") // sub learns the selected database from the file
+				sub.follow(replica)
+				primary.run("SET after 1", "SELECT 0")
+				primary.same(replica, sub)
+				if got := replica.do("FCALL_RO", "f", "0"); got != ":7\r\n" {
+					t.Errorf("FCALL_RO: %q", got)
+				}
+				primary.run("SET text again", "DEL list", "ZINCRBY zset 3 a", "LPOP row 4", "SPOP set", "EVAL return{redis.call('set','x',1),redis.call('incr','x')} 0",
+					"MULTI", "SET m 1", "SADD n 1 2 3", "EXEC", "RENAME hash hash2", "COPY zset zset2", "MOVE ints 3", "EXPIRE text 100", "PERSIST timed",
+					"SELECT 3", "SET more 1", "SWAPDB 3 5", "SELECT 0", "XADD stream * a b", "XTRIM stream MAXLEN 1", "SORT row ALPHA STORE sorted", "GETEX m PX 100000000")
+				primary.same(replica, sub)
+				if got := replica.do("CLIENT", "KILL", "TYPE", "master"); got != ":1\r\n" {
+					t.Errorf("CLIENT KILL TYPE master: %q", got)
+				}
+				primary.run("SET text missed", "SELECT 5", "FLUSHDB", "SET there 1", "SELECT 0")
+				wait.Until(t, "the replica has continued", func() bool { return primary.info("sync_partial_ok") != "0" })
+				primary.same(replica, sub)
+				if full := primary.info("sync_full"); full != "1" {
+					t.Errorf("%s full synchronizations of the primary", full)
+				}
+				if got := replica.do("SET", "a", "1"); got != "-READONLY You can't write against a read only replica.\r\n" {
+					t.Errorf("SET at the replica: %q", got)
+				}
+				replica.run("REPLICAOF NO ONE", "SET promoted 1")
+				sub.linked()
+				replica.same(sub)
+				if full := replica.info("sync_full"); full != "1" {
+					t.Errorf("%s full synchronizations of the promoted replica", full)
+				}
+				primary.follow(replica)
+				replica.run("SELECT 2", "SET a 2", "SELECT 0")
+				replica.same(sub, primary)
+				if full := replica.info("sync_full"); full != "1" {
+					t.Errorf("the former primary has not continued: %s full synchronizations", full)
+				}
+			})
+		}
+	}
+}
+
+// TestFollowFromStart checks the parameter replicaof, with a data file that keeps what was
+// received.
+func TestFollowFromStart(t *testing.T) {
+	primary := redisNode(t)
+	primary.run(values()...)
+	host, port, _ := net.SplitHostPort(primary.addr)
+	file := t.TempDir() + "/data.db"
+	config := map[string]string{"replicaof": host + " " + port, "enable-debug-command": "yes"}
+	srv := servertest.Run(t, server.Options{File: file, Config: config})
+	if got := fmt.Sprint(srv.Must("CONFIG", "GET", "replicaof")); !strings.Contains(got, port) {
+		t.Error(got)
+	}
+	wait.Until(t, "the replica is linked", func() bool { return strings.Contains(fmt.Sprint(srv.Must("ROLE")), "connected") })
+	primary.run("SET last 1", "WAIT 1 0")
+	digest := srv.Must("DEBUG", "DIGEST")
+	if want := primary.do("DEBUG", "DIGEST"); want != fmt.Sprintf("+%s\r\n", digest) {
+		t.Fatalf("%s, primary %q", digest, want)
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := servertest.Run(t, server.Options{File: file, Config: map[string]string{"enable-debug-command": "yes"}})
+	if got := again.Must("DEBUG", "DIGEST"); got != digest {
+		t.Errorf("after a restart: %s, want %s", got, digest)
+	}
+}
+
+// unusedPort returns a port of the loopback on which nothing listens.
+func unusedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
