@@ -16,8 +16,8 @@ import (
 // for Redis write companions; imports turn them into deadlines again. The name of a
 // companion must be the same as in cmd/zsetd/zsetd.lua.
 
-// companionPrefix begins the names of companions.
-const companionPrefix = "zsetd:deadlines:"
+// CompanionPrefix begins the names of companions.
+const CompanionPrefix = "zsetd:deadlines:"
 
 // companionOf returns the name of the companion of a key. It lies in the key's slot
 // of a cluster, by the hash tag of the key or else by the key itself. No two keys
@@ -26,11 +26,11 @@ const companionPrefix = "zsetd:deadlines:"
 func companionOf(key string) string {
 	switch {
 	case !hasTag(key):
-		return companionPrefix + "{" + key + "}"
+		return CompanionPrefix + "{" + key + "}"
 	case isTag(strings.TrimLeft(key, ":")):
-		return companionPrefix + ":" + key
+		return CompanionPrefix + ":" + key
 	}
-	return companionPrefix + key
+	return CompanionPrefix + key
 }
 
 // hasTag reports whether a key has a hash tag: a non-empty text between its first {
@@ -44,9 +44,9 @@ func isTag(key string) bool {
 	return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}")
 }
 
-// ownerOf is the inverse of companionOf.
-func ownerOf(name string) (key string, ok bool) {
-	rest, ok := strings.CutPrefix(name, companionPrefix)
+// OwnerOf returns the key whose companion has a name; ok is false if it is no such name.
+func OwnerOf(name string) (key string, ok bool) {
+	rest, ok := strings.CutPrefix(name, CompanionPrefix)
 	if !ok {
 		return "", false
 	}
@@ -61,7 +61,7 @@ func ownerOf(name string) (key string, ok bool) {
 // companion returns the key that a value is the companion of, and its deadlines; ok
 // is false if the value is no companion.
 func companion(v Value) (owner id, deadlines *zset.Set, ok bool) {
-	key, named := ownerOf(v.Key)
+	key, named := OwnerOf(v.Key)
 	s, sorted := v.Value.(*zset.Set)
 	if !named || !sorted || v.DB == keyspace.InternalDB || s.Deadlines() != nil {
 		return owner, nil, false
@@ -125,7 +125,7 @@ type companionNames map[id]bool // false: an exported key
 // note records an exported key, and its companion if it has one. It returns an
 // error if a key and a companion have the same name.
 func (n companionNames) note(v Value) error {
-	if strings.HasPrefix(v.Key, companionPrefix) {
+	if strings.HasPrefix(v.Key, CompanionPrefix) {
 		if err := n.take(id{uint64(v.DB), v.Key}, false); err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (n companionNames) note(v Value) error {
 
 func (n companionNames) take(k id, made bool) error {
 	if was, twice := n[k]; twice && was != made {
-		owner, _ := ownerOf(k.key)
+		owner, _ := OwnerOf(k.key)
 		return fmt.Errorf("the member deadlines of key %.100q of database %d are exported as key %.100q, which exists already: rename it",
 			owner, k.space, k.key)
 	}
