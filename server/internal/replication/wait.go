@@ -98,8 +98,10 @@ func (p *Primary) serveWaits() {
 	}
 }
 
-// Status returns the state for INFO.
+// Status returns the state for INFO. The offset counts all changes so far: clients that
+// have refused writes wait until a replica has it.
 func (p *Primary) Status() engine.ReplicationStatus {
+	p.drain()
 	s := engine.ReplicationStatus{
 		Offset:    p.offset,
 		FullSyncs: p.fullSyncs, PartialSyncs: p.partialSyncs, PartialRefused: p.partialRefused,
