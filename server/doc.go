@@ -33,6 +33,7 @@
 //	internal/luacompiler  Lua sources to code of that interpreter
 //	internal/glob, luaconv, longdouble, histogram, geo, hyperloglog
 //	archive, rdb          data files and dumps
+//	migrate               the move of a running data set between servers
 //
 // Start reading with internal/command/sortedset.go, the handlers of the sorted sets;
 // internal/engine/call.go, all that a handler sees; internal/engine/table.go, the

@@ -1,0 +1,148 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// applyScript runs commands and stores the offset that they reach. KEYS are the key of
+// the offset and those of the commands; ARGV is that offset, and for each command its
+// own, the number of its arguments, and these. Commands up to the stored offset are
+// skipped. A command that fails because its key does not exist is passed over: the key
+// has expired here a moment before it does at the source, which deletes it next.
+const applyScript = `
+local at = tonumber(redis.call('GET', KEYS[1]) or '-1')
+if at >= tonumber(ARGV[1]) then
+  return 0
+end
+local i = 2
+while i <= #ARGV do
+  local n = tonumber(ARGV[i + 1])
+  if tonumber(ARGV[i]) > at then
+    local reply = redis.pcall(unpack(ARGV, i + 2, i + 1 + n))
+    if type(reply) == 'table' and reply.err and (n < 2 or redis.call('EXISTS', ARGV[i + 3]) == 1) then
+      return redis.error_reply(reply.err .. ' (' .. ARGV[i + 2] .. ' ' .. tostring(ARGV[i + 3]) .. ')')
+    end
+  end
+  i = i + 2 + n
+end
+redis.call('SET', KEYS[1], ARGV[1])
+return 1
+`
+
+const (
+	// always is the offset of a command that a script must not skip.
+	always = 1<<53 - 1
+	// maxScriptArgs is the maximum number of arguments of a command of a script: Lua
+	// passes some 8000.
+	maxScriptArgs = 7000
+)
+
+// unit is the commands that one call applies: those of a slot, or of a source.
+type unit struct {
+	key      string // of the offset
+	keys     []any  // of the commands
+	commands []any  // arguments of the script
+	n        int    // commands
+	offset   int64  // that they reach
+	db       int    // selected by the commands so far
+	bytes    int
+
+	keptKeys, keptCommands int // of keys and commands, those that are copies: see keep
+}
+
+func newUnit(key string) *unit { return &unit{key: key} }
+
+// add adds a command.
+func (u *unit) add(offset int64, db int, keys [][]byte, args ...any) {
+	if db != u.db {
+		u.db = db
+		u.commands = append(u.commands, int64(always), 2, "SELECT", db)
+	}
+	u.commands = append(append(u.commands, offset, len(args)), args...)
+	for _, k := range keys {
+		u.keys = append(u.keys, k)
+	}
+	for _, a := range args {
+		if b, ok := a.([]byte); ok {
+			u.bytes += len(b)
+		}
+	}
+	u.n++
+	u.offset = max(u.offset, offset)
+}
+
+// call appends the call of the script to a pipeline.
+func (u *unit) call(ctx context.Context, p redis.Pipeliner, sha string) *redis.Cmd {
+	if u.db != 0 {
+		u.commands = append(u.commands, int64(always), 2, "SELECT", 0)
+		u.db = 0
+	}
+	args := make([]any, 0, 5+len(u.keys)+len(u.commands))
+	args = append(args, "EVALSHA", sha, 1+len(u.keys), u.key)
+	args = append(append(args, u.keys...), u.offset)
+	return p.Do(ctx, append(args, u.commands...)...)
+}
+
+// apply applies units, in any order, each completely.
+func (t *target) apply(ctx context.Context, units []*unit) error {
+	return t.retry(ctx, func() error {
+		p := t.rdb.Pipeline()
+		calls := make([]*redis.Cmd, len(units))
+		for i, u := range units {
+			calls[i] = u.call(ctx, p, t.script)
+		}
+		if len(calls) == 0 {
+			return nil
+		}
+		_, _ = p.Exec(ctx) // each call has its own error
+		var again []*unit
+		var why error
+		for i, c := range calls {
+			switch err := c.Err(); {
+			case err == nil:
+			case transient(err):
+				again, why = append(again, units[i]), err
+			default:
+				return fmt.Errorf("%s refuses a command of the source: %w", t.Endpoint, err)
+			}
+		}
+		units = again
+		return why
+	})
+}
+
+// applyLarge applies one command whose arguments do not fit a script, in a
+// transaction that fails if the offset changes meanwhile.
+func (t *target) applyLarge(ctx context.Context, key string, offset int64, db int, args []any) error {
+	return t.retry(ctx, func() error {
+		err := t.rdb.Watch(ctx, func(tx *redis.Tx) error {
+			at, err := tx.Get(ctx, key).Int64()
+			if err == nil && at >= offset {
+				return nil
+			}
+			if err != nil && err != redis.Nil {
+				return err
+			}
+			_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				if db != 0 {
+					p.Do(ctx, "SELECT", db)
+				}
+				p.Do(ctx, args...)
+				if db != 0 {
+					p.Do(ctx, "SELECT", 0)
+				}
+				p.Set(ctx, key, strconv.FormatInt(offset, 10), 0)
+				return nil
+			})
+			return err
+		}, key)
+		if err == redis.TxFailedErr {
+			return fmt.Errorf("TRYAGAIN: %w", err)
+		}
+		return err
+	})
+}

@@ -1,0 +1,43 @@
+// Package migrate moves a data set while its clients go on: between servers, clusters
+// of Redis or Valkey, and files. It is the command "zsetd migrate".
+//
+//	primary ──PSYNC──► data ───► RESTORE ──► server, or the primaries of a cluster
+//	                   stream ─► script ───►
+//
+// The source is a primary, or each primary of a cluster. The move is one of its
+// replicas: it receives all data as an RDB file, and then the stream of changes. It
+// reads the file value by value, and holds in memory some megabytes and the largest
+// value.
+//
+// # Nothing lost, nothing twice
+//
+// Changes of the stream are applied by a script, together with the offset in the stream
+// that they reach. The offset is a key beside the data: one for each source at a
+// server, and one for each slot at a cluster, in that slot. The script skips commands
+// up to that offset. So a call that is repeated, because its reply was lost, because a
+// slot has moved, or because the tool was killed and is started again, changes nothing.
+// Those keys have names that begin with [StatePrefix], and are deleted at the end.
+//
+// A tool that is started again continues where the stream was. That needs a source that
+// still has the rest of the stream (repl-backlog-size). If it has not, or if the first
+// copy was not complete, the copy starts again: the target, which was empty when the
+// move began, is emptied first. So the target must not have other writers before the
+// end of the move.
+//
+// # Commands with several keys
+//
+// The keys of a command may be in several slots of the target if the source is no
+// cluster. DEL, UNLINK, TOUCH, MSET and MSETNX are divided. RENAME, COPY, the commands
+// that store a result, SMOVE, LMOVE and RPOPLPUSH are expressed by values that are read
+// at the target at this point of the stream. A transaction is divided by slots.
+//
+// # What does not move
+//
+// Messages (PUBLISH), users and parameters do not move. Neither do values of modules,
+// and to a cluster, databases other than 0. [Survey] finds these before a move.
+//
+// Deadlines of members of sorted sets and of fields of hashes are not in the stream of
+// zsetd. They are read from the source at the end, while it refuses writes, and become
+// at zsetd what they are, at Redis the sorted sets that the library of "zsetd
+// functions" reads, and deadlines of fields where the target supports them.
+package migrate

@@ -1,0 +1,326 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
+)
+
+const (
+	// pauseTime is how long a source refuses writes if the tool dies during the
+	// cut-over. The tool renews it.
+	pauseTime = 30 * time.Second
+	// pausedTime is how long a source refuses writes after the cut-over.
+	pausedTime = 24 * time.Hour
+	lagPoll    = 20 * time.Millisecond
+)
+
+// finish waits for the order to cut over while the sources are followed, and cuts over.
+// It returns errFinished at the end.
+func (m *move) finish(ctx context.Context) error {
+	m.status.begin("follow", 0)
+	m.o.log("the copy is complete; following the changes")
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for ordered := false; !ordered; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-m.o.CutOver:
+			ordered = true
+		case <-tick.C:
+			if err := m.measureLag(ctx); err != nil && !transient(err) {
+				return err
+			}
+		}
+	}
+	m.status.set(func(s *Status) { s.Phase = "cut-over" })
+	if err := m.awaitLag(ctx, smallLag); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := m.pause(ctx, pauseTime); err != nil {
+		return err
+	}
+	renewing, stop := context.WithCancel(ctx)
+	defer stop()
+	go m.renewPause(renewing)
+	err := m.switchOver(ctx)
+	stop()
+	if err != nil || m.o.Unpause {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
+		defer cancel()
+		for _, s := range m.sources {
+			err = errors.Join(err, s.admin.Do(undo, "CLIENT", "UNPAUSE").Err())
+		}
+	} else {
+		err = m.pause(ctx, pausedTime)
+	}
+	if err != nil {
+		return err
+	}
+	m.o.log(fmt.Sprintf("cut over; the source refused writes for %v", time.Since(began).Round(time.Millisecond)))
+	return errFinished
+}
+
+// smallLag is the lag in bytes up to which a cut-over begins: the rest takes little time,
+// during which the sources refuse writes.
+const smallLag = 256 << 10
+
+// awaitLag waits until the lag is at most so many bytes.
+func (m *move) awaitLag(ctx context.Context, most int64) error {
+	for {
+		err := m.measureLag(ctx)
+		if err == nil && m.status.get().Lag <= most {
+			return nil
+		}
+		if err != nil && !transient(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(lagPoll):
+		}
+	}
+}
+
+// measureLag reads how much of their streams the sources have sent beyond that which is
+// applied.
+func (m *move) measureLag(ctx context.Context) error {
+	lag := int64(0)
+	for _, s := range m.sources {
+		info, err := infoOf(ctx, s.admin, "replication")
+		if err != nil {
+			return err
+		}
+		offset, err := strconv.ParseInt(info["master_repl_offset"], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: INFO has no master_repl_offset", s.addr)
+		}
+		lag += max(0, offset-s.position().offset)
+	}
+	m.status.set(func(s *Status) { s.Lag = lag })
+	return nil
+}
+
+// pause makes the sources refuse writes.
+func (m *move) pause(ctx context.Context, d time.Duration) error {
+	for _, s := range m.sources {
+		if err := s.admin.Do(ctx, "CLIENT", "PAUSE", d.Milliseconds(), "WRITE").Err(); err != nil {
+			return fmt.Errorf("%s: CLIENT PAUSE: %w", s.addr, err)
+		}
+	}
+	return nil
+}
+
+func (m *move) renewPause(ctx context.Context) {
+	tick := time.NewTicker(pauseTime / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = m.pause(ctx, pauseTime) // verified by the next one, or by the end of the cut-over
+		}
+	}
+}
+
+// switchOver completes the target while the sources refuse writes, verifies it, and
+// runs the hook.
+func (m *move) switchOver(ctx context.Context) error {
+	if err := m.awaitLag(ctx, 0); err != nil {
+		return err
+	}
+	for _, s := range m.sources {
+		if s.name == "zsetd" {
+			if err := m.copyDeadlines(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	if m.t.name == "zsetd" {
+		if err := m.foldCompanions(ctx); err != nil {
+			return err
+		}
+	}
+	if err := m.verify(ctx); err != nil {
+		return err
+	}
+	if m.o.Hook != "" {
+		m.o.log("running " + m.o.Hook)
+		c := exec.CommandContext(ctx, "sh", "-c", m.o.Hook)
+		c.Env = append(c.Environ(), "ZSETD_MIGRATE_FROM="+m.o.From.String(), "ZSETD_MIGRATE_TO="+m.o.To.String())
+		out, err := c.CombinedOutput()
+		if len(out) > 0 {
+			m.o.log(string(out))
+		}
+		if err != nil {
+			return fmt.Errorf("the hook has failed: %w", err)
+		}
+	}
+	return m.clean(ctx)
+}
+
+// scanCount is the COUNT of SCAN.
+const scanCount = 1000
+
+// scan passes the keys of a server's database, some at a time, to f; perhaps some of
+// them twice.
+func scan(ctx context.Context, c *redis.Client, pattern, kind string, f func(keys []string) error) error {
+	cursor := uint64(0)
+	for {
+		args := []any{"SCAN", cursor, "COUNT", scanCount}
+		if pattern != "" {
+			args = append(args, "MATCH", pattern)
+		}
+		if kind != "" {
+			args = append(args, "TYPE", kind)
+		}
+		reply, err := c.Do(ctx, args...).Slice()
+		if err != nil {
+			return err
+		}
+		if len(reply) != 2 {
+			return errors.New("SCAN: unexpected reply")
+		}
+		next, _ := reply[0].(string)
+		if cursor, err = strconv.ParseUint(next, 10, 64); err != nil {
+			return err
+		}
+		list, _ := reply[1].([]any)
+		keys := make([]string, 0, len(list))
+		for _, k := range list {
+			if key, ok := k.(string); ok && !isState(key) {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) > 0 {
+			if err := f(keys); err != nil {
+				return err
+			}
+		}
+		if cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// eachDatabase calls f with a client for each database of a source that moves.
+func (m *move) eachDatabase(ctx context.Context, s *source, f func(c *redis.Client, from databaseInfo, to int) error) error {
+	info, err := infoOf(ctx, s.admin, "keyspace")
+	if err != nil {
+		return err
+	}
+	for _, d := range databasesOf(info) {
+		to, moves := m.dbs.of(d.db)
+		if !moves {
+			continue
+		}
+		c := s.Endpoint.client(s.addr, d.db)
+		if err := errors.Join(f(c, d, to), c.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyDeadlines sets the deadlines of members and fields, which the stream of zsetd does
+// not have.
+func (m *move) copyDeadlines(ctx context.Context, s *source) error {
+	limits := keyspace.DefaultLimits()
+	codec := rdb.NewCodec(&limits)
+	return m.eachDatabase(ctx, s, func(c *redis.Client, from databaseInfo, to int) error {
+		if from.memberDeadlines == 0 {
+			return nil
+		}
+		for _, kind := range []string{"zset", "hash"} {
+			if err := scan(ctx, c, "", kind, func(keys []string) error {
+				values, err := dumps(ctx, c, codec, keys)
+				if err != nil {
+					return err
+				}
+				p := m.t.newPieces(ctx, to)
+				w := archive.NewCommandWriter(p, m.t.form())
+				for _, v := range values {
+					if v.Value == nil || v.Deadlines() == nil {
+						continue
+					}
+					if err := w.WriteDeadlines(v, time.Now()); err != nil {
+						return err
+					}
+				}
+				return p.end()
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// dumps returns the values of keys; those that do not exist are nil.
+func dumps(ctx context.Context, c redis.UniversalClient, codec *rdb.Codec, keys []string) ([]archive.Value, error) {
+	p := c.Pipeline()
+	replies := make([]*redis.StringCmd, len(keys))
+	for i, k := range keys {
+		replies[i] = p.Dump(ctx, k)
+	}
+	_, _ = p.Exec(ctx) // each call has its own error
+	values := make([]archive.Value, len(keys))
+	for i, r := range replies {
+		values[i].Key = keys[i]
+		text, err := r.Result()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		if err == nil {
+			values[i].Value, err = codec.Payload([]byte(text))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("key %.100q: %w", keys[i], err)
+		}
+	}
+	return values, nil
+}
+
+// foldCompanions gives members at zsetd the deadlines that the library for Redis keeps
+// in sorted sets of their own, and deletes these.
+func (m *move) foldCompanions(ctx context.Context) error {
+	return m.t.each(ctx, func(ctx context.Context, c *redis.Client) error {
+		return scan(ctx, c, archive.CompanionPrefix+"*", "zset", func(names []string) error {
+			for _, name := range names {
+				owner, ok := archive.OwnerOf(name)
+				if !ok {
+					continue
+				}
+				deadlines, err := c.ZRangeWithScores(ctx, name, 0, -1).Result()
+				if err != nil {
+					return err
+				}
+				for _, z := range deadlines {
+					if z.Score < 1 || z.Score != math.Trunc(z.Score) {
+						continue
+					}
+					if err := c.Do(ctx, "ZPEXPIREAT", owner, int64(z.Score), "MEMBERS", 1, z.Member).Err(); err != nil {
+						return err
+					}
+				}
+				if err := c.Del(ctx, name).Err(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,128 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options are what to move, and how.
+type Options struct {
+	From, To Endpoint
+
+	// Replace empties a target that has keys, or an unfinished move.
+	Replace bool
+
+	// Library is the function library that emulates zsetd's commands; LoadLibrary loads
+	// it at the target.
+	Library     string
+	LoadLibrary bool
+
+	// Verify is the number of keys to compare at the end, chosen at random; VerifyAll
+	// compares all. The number of keys is always compared.
+	Verify int
+
+	// CutOver makes the move end when it is closed, or receives a value. Until then it
+	// follows the source. Nil never does.
+	CutOver <-chan struct{}
+
+	// Hook is a command of the shell that is run when the target is complete and the
+	// source refuses writes; "" is none. If it fails, the source accepts writes again,
+	// and the move can be continued.
+	Hook string
+
+	// Unpause makes the source accept writes again after the cut-over. They are not
+	// moved.
+	Unpause bool
+
+	// Status, if it is not nil, is called some times a second. Log, if it is not nil,
+	// receives the steps. Several goroutines call them, one at a time each.
+	Status func(Status)
+	Log    func(line string)
+}
+
+func (o *Options) log(line string) {
+	if o.Log != nil {
+		o.Log(line)
+	}
+}
+
+// ErrStopped is the error of a move whose context has ended. The same call continues it.
+var ErrStopped = errors.New("stopped; the same command continues the move")
+
+// statusInterval is the time between two calls of Options.Status.
+const statusInterval = 200 * time.Millisecond
+
+// Run moves a data set. Between servers it follows the source until Options.CutOver; if
+// one side is a file it ends when the data are written. It may be interrupted at any time
+// and called again, with the same endpoints; the package comment says what it continues.
+func Run(ctx context.Context, o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	m := &move{o: &o, dbs: databases{from: o.From.db, to: o.To.db}}
+	if o.Status != nil {
+		done, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			tick := time.NewTicker(statusInterval)
+			defer tick.Stop()
+			for {
+				select {
+				case <-done:
+					return
+				case <-tick.C:
+					o.Status(m.status.get())
+				}
+			}
+		}()
+		defer func() {
+			close(done)
+			<-ended
+		}()
+	}
+	err := m.choose(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return ErrStopped
+	}
+	return err
+}
+
+// check refuses endpoints between which nothing can move.
+func (o *Options) check() error {
+	switch {
+	case o.From.IsFile() && o.To.IsFile():
+		return errors.New("both are files: zsetd export and zsetd import convert files")
+	case o.From.IsFile() && o.From.db == anyDatabase && o.To.db != anyDatabase,
+		o.To.db != anyDatabase && o.From.db == anyDatabase && !o.To.cluster:
+		return errors.New("a target that names a database needs a source that names one")
+	case o.From.String() == o.To.String():
+		return errors.New("source and target are the same")
+	}
+	return nil
+}
+
+// choose moves by the kinds of the endpoints.
+func (m *move) choose(ctx context.Context) (err error) {
+	if !m.o.To.IsFile() {
+		if m.t, err = openTarget(ctx, m.o.To, m.status.note); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.t.rdb.Close()) }()
+	}
+	if m.o.From.IsFile() {
+		return m.fromFile(ctx)
+	}
+	if m.sources, err = openSources(ctx, m.o.From); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeSources(m.sources)) }()
+	if m.o.To.IsFile() {
+		return m.toFile(ctx)
+	}
+	if m.o.LoadLibrary && m.t.major < 7 {
+		return fmt.Errorf("%s is %s, which has no functions: it needs 7.0", m.t.Endpoint, m.t.product)
+	}
+	return m.run(ctx)
+}
