@@ -17,6 +17,7 @@ type meter struct {
 	terminal bool
 	bar      *progressbar.ProgressBar
 	step     string
+	text     string // in place of step, done and total: see state
 	done     int64
 	total    int64
 	lines    bool // lines were printed in this step
@@ -87,6 +88,19 @@ func (m *meter) show(step string, done, total int64) {
 	}
 }
 
+// state updates the progress of a step that has a text of its own. done of total are
+// keys.
+func (m *meter) state(step, text string, done, total int64) {
+	if step == m.step && total != m.total && m.bar != nil {
+		m.bar.ChangeMax64(max(total, done))
+	}
+	if m.bar != nil && step == m.step {
+		m.bar.Describe(text)
+	}
+	m.text = text
+	m.show(step, done, total)
+}
+
 func newBar(out io.Writer, step string, total int64) *progressbar.ProgressBar {
 	if total == 0 {
 		total = -1 // unknown
@@ -106,7 +120,9 @@ func newBar(out io.Writer, step string, total int64) *progressbar.ProgressBar {
 }
 
 func (m *meter) line() {
-	if m.total > 0 {
+	if m.text != "" {
+		fmt.Fprintln(m.out, m.text)
+	} else if m.total > 0 {
 		fmt.Fprintf(m.out, "%s: %.0f %%\n", m.step, 100*float64(m.done)/float64(m.total))
 	} else {
 		fmt.Fprintf(m.out, "%s: %s\n", m.step, size(m.done))

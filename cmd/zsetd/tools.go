@@ -49,6 +49,7 @@ type toolFlags struct {
 	output, format  string
 	target          string
 	databases       int
+	migrateFlags
 }
 
 // toolRun is one call of a tool.
@@ -57,6 +58,7 @@ type toolRun struct {
 	files          []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	ctx            context.Context // ends with an interrupt
 	progress       archive.Progress
 	meter          *meter
 }
@@ -141,13 +143,14 @@ func tools() []tool {
 			details: "Prints Lua source: zsetd functions | redis-cli -x FUNCTION LOAD REPLACE. FCALL zaddex 1 key ...\n" +
 				"then is ZADDEX key ..., in Redis as in zsetd.",
 		},
+		migrateTool(),
 	}
 }
 
 // toolUsage is the part of zsetd --help about the tools.
 func toolUsage() string {
 	var b strings.Builder
-	b.WriteString("\nTools for files (see zsetd TOOL --help):\n\n")
+	b.WriteString("\nTools (see zsetd TOOL --help):\n\n")
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	for _, t := range tools() {
 		fmt.Fprintf(w, "  zsetd %s %s\t%s\n", t.name, t.args, t.summary)
@@ -223,6 +226,7 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	r.ctx = ctx
 	r.meter = newMeter(stderr)
 	r.stdout, r.stderr = r.meter.before(stdout, true), r.meter.before(stderr, false)
 	r.progress = func(step string, done, total int64) error {
