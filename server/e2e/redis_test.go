@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+// needRedis skips the test where redis-server is not installed.
+func needRedis(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"redis-server", "redis-cli"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(name, "is not installed")
+		}
+	}
+	if *against != "" {
+		t.Skip("the test starts its own servers")
+	}
+}
+
+// startRedis starts an empty redis-server on a free port and returns its address.
+func startRedis(t *testing.T, args ...string) string {
+	t.Helper()
+	needRedis(t)
+	for range 5 { // another process may take the port
+		if addr := tryRedis(t, args); addr != "" {
+			return addr
+		}
+	}
+	t.Fatal("redis-server does not start")
+	return ""
+}
+
+func tryRedis(t *testing.T, args []string) string {
+	t.Helper()
+	port, bus := freePort(t), freePort(t)
+	var log bytes.Buffer
+	cmd := exec.Command("redis-server", append([]string{
+		"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir(), "--cluster-port", bus, "--repl-diskless-sync-delay", "0",
+	}, args...)...)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		cmd.Wait() // it is killed
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-ended
+		if t.Failed() {
+			t.Logf("redis-server %s:\n%s", port, log.String())
+		}
+	})
+	addr := "127.0.0.1:" + port
+	up := false
+	wait.Until(t, "redis-server listens", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+		}
+		nc, err := net.Dial("tcp", addr)
+		if err == nil {
+			nc.Close()
+		}
+		up = err == nil
+		return up
+	})
+	if !up {
+		return ""
+	}
+	return addr
+}
+
+// freePort returns a port that is free now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// startCluster starts a Redis Cluster of three primaries, each with a replica, and
+// returns the addresses of all nodes.
+func startCluster(t *testing.T) []string {
+	t.Helper()
+	needRedis(t)
+	var addrs []string
+	for range 6 {
+		addrs = append(addrs, startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "15000"))
+	}
+	args := append([]string{"--cluster", "create"}, addrs...)
+	redisCLI(t, append(args, "--cluster-replicas", "1", "--cluster-yes")...)
+	for _, addr := range addrs {
+		c := redis.NewClient(&redis.Options{Addr: addr})
+		wait.Until(t, "the cluster is ready", func() bool {
+			info, err := c.ClusterInfo(context.Background()).Result()
+			return err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:6")
+		})
+		c.Close()
+	}
+	return addrs
+}
+
+// redisCLI runs redis-cli and returns its output.
+func redisCLI(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "redis-cli", args...)
+	cmd.Env = append(os.Environ(), "TERM=dumb")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("redis-cli %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// clusterClient returns a client of a cluster.
+func clusterClient(t *testing.T, addrs []string) *redis.ClusterClient {
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ReadTimeout: 30 * time.Second, MaxRedirects: 16})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
