@@ -15,7 +15,8 @@
 // A payload of a hash whose fields have deadlines is of a type that Redis 7.4
 // introduced and older servers refuse; a payload of a sorted set whose members have
 // deadlines is of a type of zsetd's own, which Redis refuses. Files have the
-// deadlines of fields where the target supports them, and no deadlines of members.
+// deadlines of fields where the target supports them. Other deadlines of members and
+// fields may precede the key, in AUX fields of zsetd's own, which Redis skips.
 //
 // Redis compresses strings with LZF, and so does this package, with the same choice
 // of matches.

@@ -146,6 +146,7 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 		return info, fmt.Errorf("unsupported format version %d: supported are 1 to %d (Redis up to 8.6) and %d (Valkey 9)", info.Version, versionNewest, versionValkey)
 	}
 	var e Entry
+	var deadlines deadlines // of the next key
 	for {
 		switch op := in.byte(); op {
 		case opEnd:
@@ -163,8 +164,13 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 		case opFreq:
 			in.byte()
 		case opAux:
-			if name, value := in.text(), in.text(); string(name) == streamDB {
+			switch name, value := string(in.text()), in.text(); name {
+			case streamDB:
 				info.StreamDB, _ = strconv.Atoi(string(value))
+			case deadlinesAux:
+				if !deadlines.read(value) {
+					in.fail()
+				}
 			}
 		case opResize:
 			in.length()
@@ -203,6 +209,8 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 			e.Key = string(in.text())
 			e.Value, e.Err = c.value(in, op)
 			e.Omitted, in.omitted = in.omitted, ""
+			deadlines.apply(e.Value)
+			deadlines = nil
 			switch {
 			case in.bad:
 			case errors.Is(e.Err, ErrFormat), errors.Is(e.Err, ErrType):
@@ -299,8 +307,9 @@ func (t Target) Functions() bool { return t != Redis5 }
 // FieldDeadlines reports whether files for the target have the deadlines of fields.
 func (t Target) FieldDeadlines() bool { return t == Any || t == Redis8 || t == Valkey9 || t == payload }
 
-// Writer writes a file for a target. No file has deadlines of members of sorted
-// sets; [Target.FieldDeadlines] reports whether it has those of fields of hashes.
+// Writer writes a file for a target. Its keys have no deadlines of members of sorted
+// sets; [Target.FieldDeadlines] reports whether they have those of fields of hashes. See
+// [Writer.AppendDeadlines] for the others.
 type Writer struct {
 	codec  *Codec
 	target Target

@@ -356,6 +356,56 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// Deadlines that the types of a target do not have precede the key, in fields that are
+// not too long for the memory of a replica.
+func TestDeadlineFields(t *testing.T) {
+	c := newTestCodec()
+	h, z := new(keyspace.Hash), new(zset.Set)
+	for i := range 20_000 {
+		name := fmt.Sprintf("member:%d", i)
+		h.Set([]byte(name), []byte("v"), c.Limits)
+		z.Add(name, 1)
+		if i%2 == 0 {
+			h.SetDeadlineBytes([]byte(name), int64(1+i))
+			z.SetDeadline(name, int64(1+i))
+		}
+	}
+	plain := z.Clone()
+	for name := range plain.Deadlines().Clone().All() {
+		plain.SetDeadline(name, 0)
+	}
+	for _, target := range []Target{Any, Redis5, Redis7, Redis8, Valkey9} {
+		w := NewWriter(c, target)
+		file := w.AppendHead(nil)
+		for key, v := range map[string]any{"h": h, "z": z, "plain": plain} {
+			file = w.AppendKey(w.AppendDeadlines(file, v), 0, key, v, 0)
+		}
+		fields := bytes.Count(file, []byte(deadlinesAux))
+		if most := 12; fields < 2 || fields > most {
+			t.Errorf("target %d: %d fields", target, fields)
+		}
+		seen := 0
+		if _, err := c.ReadFile(bytes.NewReader(w.AppendEnd(file)), func(e Entry) error {
+			want := map[string]*zset.Set{"h": h.Deadlines(), "z": z.Deadlines()}[e.Key]
+			switch got := memberDeadlines(e.Value); {
+			case (got == nil) != (want == nil), got != nil && !bytes.Equal(c.AppendPayload(nil, got), c.AppendPayload(nil, want)):
+				t.Errorf("target %d: %s has other deadlines", target, e.Key)
+			}
+			seen++
+			return e.Value.(interface{ Check() error }).Check()
+		}); err != nil || seen != 3 {
+			t.Errorf("target %d: %d keys, %v", target, seen, err)
+		}
+	}
+	for _, bad := range []string{"\x01", "\x01a\x00\x00\x00\x00\x00\x00\x00\x00", "\x01a\xff\xff\xff\xff\xff\xff\xff\xff", "\x01a\x01"} {
+		w := NewWriter(c, Any)
+		file := c.appendText(c.appendText(append(w.AppendHead(nil), opAux), []byte(deadlinesAux)), []byte(bad))
+		if _, err := c.ReadFile(bytes.NewReader(file), nil); !errors.Is(err, ErrFormat) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
 // Reading any payload ends with a valid value or an error, and the value can be
 // written again.
 func FuzzPayload(f *testing.F) {
@@ -465,6 +515,7 @@ func FuzzFile(f *testing.F) {
 		one := NewWriter(c, Target(i%5))
 		file := one.AppendHead(nil)
 		file = one.AppendLibrary(file, "#!lua name=x\n")
+		file = one.AppendDeadlines(file, v)
 		file = one.AppendKey(file, i%3, fmt.Sprint("key", i), v, int64(i%2)*1e12)
 		f.Add(one.AppendEnd(file))
 		all = w.AppendKey(all, i/9, fmt.Sprint("key", i), v, 0)

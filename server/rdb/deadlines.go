@@ -1,0 +1,76 @@
+package rdb
+
+import (
+	"encoding/binary"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// deadlinesAux is the name of the AUX fields that have the deadlines of members, or
+// fields, of the key that follows: pairs of a string, as in a value, and 8 bytes in
+// little endian, milliseconds since 1970. A key with many has several fields.
+const deadlinesAux = "zsetd-deadlines"
+
+// auxBytes is the size in bytes at which an AUX field with deadlines ends.
+const auxBytes = 64 << 10
+
+// AppendDeadlines appends the deadlines of members or fields of a value that the target
+// does not support. Servers of Redis and Valkey skip them; [Codec.ReadFile] sets them.
+// It is called just before AppendKey.
+func (w *Writer) AppendDeadlines(dst []byte, value any) []byte {
+	d := memberDeadlines(value)
+	if _, hash := value.(*keyspace.Hash); d == nil || hash && w.target.FieldDeadlines() {
+		return dst
+	}
+	start := len(dst)
+	var pairs []byte
+	end := func() {
+		if len(pairs) > 0 {
+			dst = w.codec.appendText(w.codec.appendText(append(dst, opAux), []byte(deadlinesAux)), pairs)
+			pairs = pairs[:0]
+		}
+	}
+	for member, at := range d.All() {
+		pairs = binary.LittleEndian.AppendUint64(w.codec.appendText(pairs, []byte(member)), uint64(at))
+		if len(pairs) >= auxBytes {
+			end()
+		}
+	}
+	end()
+	return w.add(dst, start)
+}
+
+// deadlines are those of the members of one key.
+type deadlines []struct {
+	member []byte
+	at     int64
+}
+
+// read adds those of an AUX field. It reports whether the field is valid.
+func (d *deadlines) read(pairs []byte) bool {
+	for in := (&input{rest: pairs}); len(in.rest) > 0; {
+		member, at := in.text(), in.uint64()
+		if in.bad || at == 0 || at > zset.MaxDeadline {
+			return false
+		}
+		*d = append(*d, struct {
+			member []byte
+			at     int64
+		}{member, int64(at)})
+	}
+	return true
+}
+
+// apply sets the deadlines of the members that a value has.
+func (d deadlines) apply(value any) {
+	v, ok := value.(interface {
+		SetDeadlineBytes(member []byte, at int64) (had int64, ok bool)
+	})
+	if !ok {
+		return
+	}
+	for _, m := range d {
+		v.SetDeadlineBytes(m.member, m.at)
+	}
+}
