@@ -130,6 +130,7 @@ const (
 
 	OpPut    OpCode = opPut    // (Text; hash: Value; sorted set: Score; stream: ID, Fields) a member, field or entry is added or changed
 	OpRemove OpCode = opRemove // (Text; stream: ID) a member, field or entry is removed
+	OpExpire OpCode = opMember // (Text, N) the member of a sorted set, or field of a hash, expires at N, in milliseconds since 1970, or never if N is 0
 
 	OpFront       OpCode = opFront       // (Text) an element in front of a list
 	OpBack        OpCode = opBack        // (Text) an element at its end
@@ -170,9 +171,12 @@ type Operation struct {
 	New        bool
 }
 
-// Operations yields the operations in order, except deadlines of members and the
-// operations of an effect with a whole stream (see Stream). It is an iterator: range
-// over x.Operations. The operation is valid until the next one.
+// Operations yields the operations in order, except those of an effect with a whole stream
+// (see Stream). It is an iterator: range over x.Operations. The operation is valid until
+// the next one.
+//
+// Setting the value of a field, or the score of a member, keeps its deadline. As HSET and
+// ZADD do not, OpExpire with the same deadline follows then.
 func (x *Effect) Operations(yield func(*Operation) bool) {
 	if x.Whole() && x.Kind == KindStream {
 		return
@@ -252,10 +256,8 @@ func (op *Operation) decodeCollection(kind Kind, o, hints *operands) bool {
 		op.N, op.M = int64(o.number()), int64(o.number())
 	case OpMatching:
 		op.N, op.Text = o.signed(), o.text()
-	case opMember:
-		o.text()
-		o.number()
-		return false
+	case OpExpire:
+		op.Text, op.N = o.text(), int64(o.number())
 	case opOrdered:
 		return false
 	default:

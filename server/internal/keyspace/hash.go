@@ -346,6 +346,11 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 	if o.log != nil {
 		o.log.put(viewOf(field))
 		o.log.text(viewOf(value))
+		if o.deadlines != nil && o.log.followed { // in Redis, setting the value removes the deadline
+			if at, _ := h.DeadlineBytes(field); at != 0 {
+				o.log.deadline(viewOf(field), at)
+			}
+		}
 	}
 	tooLong := len(field) > l.HashMaxListpackValue || len(value) > l.HashMaxListpackValue
 	if o.table == nil && (tooLong || o.n > l.HashMaxListpackEntries) { // the limit may have been lowered

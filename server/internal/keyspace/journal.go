@@ -143,10 +143,11 @@ type changes struct {
 	n        int
 	observer zset.Observer
 
-	added    bool   // the key did not exist
-	followed bool   // there is a follower
-	newcomer bool   // the next group or consumer is new
-	hints    []byte // for the follower
+	added    bool      // the key did not exist
+	followed bool      // there is a follower
+	sorted   *zset.Set // the value, if it is a sorted set
+	newcomer bool      // the next group or consumer is new
+	hints    []byte    // for the follower
 }
 
 // about returns what the follower has to know of the record.
@@ -403,6 +404,14 @@ func (r *recorder) openEntry(db *DB, e *Entry) *changes {
 			Put: func(member string, score float64) {
 				c.put(member)
 				c.ops = appendScore(c.ops, score)
+				if !c.followed {
+					return
+				}
+				if d := c.sorted.Deadlines(); d != nil { // ZADD removes the deadline, Put does not
+					if at, ok := d.Score(member); ok {
+						c.deadline(member, int64(at))
+					}
+				}
 			},
 			Deadline: c.deadline,
 			Removed:  c.remove,
@@ -535,6 +544,7 @@ func attach(value any, c *changes) {
 		if c == nil {
 			v.Observe(nil)
 		} else {
+			c.sorted = v
 			v.Observe(&c.observer)
 		}
 	}
@@ -556,7 +566,7 @@ func (r *recorder) seal() {
 				r.record(c.space, e.Key(), c.ops, c.about(), c.hints)
 			}
 		}
-		c.entry, c.rewrite, c.n, c.hints = nil, false, 0, c.hints[:0]
+		c.entry, c.sorted, c.rewrite, c.n, c.hints = nil, nil, false, 0, c.hints[:0]
 		if c.ops = c.ops[:0]; cap(c.ops) > keepOps {
 			c.ops = nil
 		}

@@ -12,10 +12,11 @@
 //	engine.feed ──► queue ──► Translator ──► ready ──► backlog, output queues of replicas
 //	under the lock            without it               under the lock
 //
-// A replica has the same keys with the same values and deadlines. Not transferred are
+// A replica has the same keys with the same values and deadlines. Deadlines of members of
+// sorted sets and of fields of hashes have a form that Redis ignores and zsetd
+// understands, see effects_deadlines.go; in Redis the members go when they expire here.
+// Not transferred are
 //
-//   - deadlines of members of sorted sets and of fields of hashes, which Redis 7.0 does
-//     not have: their removal is transferred when they expire;
 //   - times at which consumers of streams were seen or active;
 //   - the highest ID deleted from a stream if it goes back to 0-0, which is the case
 //     after XTRIM with ACKED or DELREF, and if an entry is pending that was removed by

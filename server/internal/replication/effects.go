@@ -78,6 +78,7 @@ type writer struct {
 	db       int    // to which the next command applies, or anyDB
 
 	batch   batch
+	timed   timed
 	flushed []int // databases flushed by the last effects
 	held    held
 
@@ -224,6 +225,7 @@ func (w *writer) effect(x *keyspace.Effect) {
 			w.command("PUBLISH", x.Key, x.Message)
 		}
 	default:
+		w.timed.kind = x.Kind
 		if w.db = x.DB; w.db == keyspace.InternalDB {
 			w.db = anyDB
 			w.library(x)
@@ -232,6 +234,7 @@ func (w *writer) effect(x *keyspace.Effect) {
 		}
 	}
 	w.endBatch()
+	w.endTimed(x.Key)
 }
 
 // hold holds an effect that is only a string or a deadline, and reports whether it is.
@@ -348,6 +351,7 @@ func (w *writer) key(x *keyspace.Effect) {
 		switch op.Code {
 		case keyspace.OpNew:
 		case keyspace.OpDelete:
+			w.timed.members = w.timed.members[:0]
 			w.command("DEL", x.Key)
 		case keyspace.OpDeadline:
 			if whole { // it comes before the elements
@@ -381,9 +385,13 @@ func (w *writer) change(x *keyspace.Effect, op *keyspace.Operation) {
 	case keyspace.KindList:
 		w.list(x.Key, op)
 	case keyspace.KindHash:
-		if op.Code == keyspace.OpPut {
+		switch op.Code {
+		case keyspace.OpPut:
 			w.add([]any{"HSET", x.Key}, []any{op.Text, op.Value})
-		} else {
+		case keyspace.OpExpire:
+			w.expire(x.Key, op.Text, op.N)
+		default:
+			w.timed.forget(op.Text)
 			w.add([]any{"HDEL", x.Key}, []any{op.Text})
 		}
 	case keyspace.KindSet:
@@ -393,9 +401,13 @@ func (w *writer) change(x *keyspace.Effect, op *keyspace.Operation) {
 			w.add([]any{"SREM", x.Key}, []any{op.Text})
 		}
 	case keyspace.KindZset:
-		if op.Code == keyspace.OpPut {
+		switch op.Code {
+		case keyspace.OpPut:
 			w.add([]any{"ZADD", x.Key}, []any{op.Score, op.Text})
-		} else {
+		case keyspace.OpExpire:
+			w.expire(x.Key, op.Text, op.N)
+		default:
+			w.timed.forget(op.Text)
 			w.add([]any{"ZREM", x.Key}, []any{op.Text})
 		}
 	case keyspace.KindStream:

@@ -37,7 +37,7 @@ func (s *source) take(t *testing.T) string {
 }
 
 // inLines returns commands as text. Arguments with spaces, or without characters, are
-// quoted.
+// quoted; those that contain commands are in brackets.
 func inLines(t *testing.T, b []byte) string {
 	t.Helper()
 	var lines []string
@@ -52,7 +52,9 @@ func inLines(t *testing.T, b []byte) string {
 				t.Fatalf("a bulk string of %d bytes: %.100q", size, b)
 			}
 			words[i] = string(b[:size])
-			if words[i] == "" || strings.ContainsAny(words[i], " \r\n") {
+			if inner, ok := Embedded(b[:size]); ok {
+				words[i] = "[" + strings.ReplaceAll(inLines(t, inner), "\n", "; ") + "]"
+			} else if words[i] == "" || strings.ContainsAny(words[i], " \r\n") {
 				words[i] = fmt.Sprintf("%q", words[i])
 			}
 			b = b[size+2:]
@@ -228,20 +230,63 @@ func TestSortedSets(t *testing.T) {
 	z.Clear()
 	z.Add("d", 2)
 	s.want(t, "MULTI", "DEL k", "ZADD k 2 d", "PEXPIREAT k 8000", "EXEC")
-	// The deadlines of members are not sent, their expiry is.
-	z = db.Edit(k).Value().(*zset.Set)
-	z.Add("e", 3)
-	z.SetDeadline("e", 1000)
-	s.want(t, "ZADD k 3 e")
-	z = db.Edit(k).Value().(*zset.Set)
-	z.SetDeadline("e", 2000)
-	s.want(t)
-	s.SetNow(2001)
-	s.Sweep(10)
-	s.want(t, "ZREM k e")
 	s.SetNow(8001)
 	s.Sweep(10)
 	s.want(t, "DEL k")
+}
+
+func TestMemberDeadlines(t *testing.T) {
+	s := newSource()
+	db, k, h := s.DB(0), []byte("k"), []byte("h")
+	edit := func() *zset.Set { return db.Edit(k).Value().(*zset.Set) }
+	z := db.Add(k, new(zset.Set)).Value().(*zset.Set)
+	z.Add("a", 1)
+	z.SetDeadline("a", 1000)
+	z.Add("b", 2)
+	z.Add("c", 3)
+	z.SetDeadline("b", 2000)
+	z.SetDeadline("c", 2000)
+	s.want(t, "MULTI", "SELECT 0", "ZADD k 1 a 2 b 3 c", "PING [ZPEXPIREAT k 1000 MEMBERS 1 a; ZPEXPIREAT k 2000 MEMBERS 2 b c]", "EXEC")
+	edit().SetDeadline("a", 3000)
+	s.want(t, "PING [ZPEXPIREAT k 3000 MEMBERS 1 a]")
+	// In contrast to ZADD, Add keeps the deadline.
+	edit().Add("a", 4)
+	s.want(t, "MULTI", "ZADD k 4 a", "PING [ZPEXPIREAT k 3000 MEMBERS 1 a]", "EXEC")
+	edit().SetDeadline("a", 0)
+	s.want(t, "PING [ZPERSIST k MEMBERS 1 a]")
+	// The deadline of a member that is removed and added again is gone.
+	z = edit()
+	z.SetDeadline("a", 4000)
+	z.Remove("a")
+	z.Add("a", 5)
+	s.want(t, "MULTI", "ZREM k a", "ZADD k 5 a", "EXEC")
+	s.SetNow(2001)
+	s.Sweep(10)
+	s.want(t, "ZREM k b c")
+	// A key that is moved has all its deadlines.
+	edit().SetDeadline("a", 5000)
+	s.want(t, "PING [ZPEXPIREAT k 5000 MEMBERS 1 a]")
+	db.Move(db.Edit(k), s.DB(1), []byte("l"))
+	s.want(t, "MULTI", "DEL k", "SELECT 1", "ZADD l 5 a", "PING [ZPEXPIREAT l 5000 MEMBERS 1 a]", "EXEC")
+	// In Redis, HSET removes the deadline of a field; Set does not.
+	field := []byte("f")
+	e := db.AddHash(h, 0)
+	e, _ = db.SetField(e, field, []byte("1"))
+	db.Unpacked(e).Value().(*keyspace.Hash).SetDeadlineBytes(field, 6000)
+	s.want(t, "MULTI", "SELECT 0", "HSET h f 1", "PING [HPEXPIREAT h 6000 FIELDS 1 f]", "EXEC")
+	db.SetField(db.Edit(h), field, []byte("2"))
+	s.want(t, "MULTI", "HSET h f 2", "PING [HPEXPIREAT h 6000 FIELDS 1 f]", "EXEC")
+	// So many deadlines that they are several commands.
+	z = db.Add(k, new(zset.Set)).Value().(*zset.Set)
+	for i, m := range many(100) {
+		z.Add(m, float64(i))
+		z.SetDeadline(m, 7000)
+	}
+	got := strings.Split(s.take(t), "\n")
+	if len(got) != 6 || !strings.HasPrefix(got[1], "ZADD k 0 m0 ") || !strings.HasPrefix(got[2], "ZADD k 64 m64 ") ||
+		!strings.HasPrefix(got[3], "PING [ZPEXPIREAT k 7000 MEMBERS 64 m0 ") || !strings.HasPrefix(got[4], "PING [ZPEXPIREAT k 7000 MEMBERS 36 ") {
+		t.Errorf("%d commands: %.3000q", len(got), got)
+	}
 }
 
 func TestLists(t *testing.T) {

@@ -177,7 +177,7 @@ func (t *transfer) append(w *rdb.Writer, out []byte, k keyspace.SnapshotKey) []b
 	case t.functions:
 		return out
 	}
-	return w.AppendKey(out, k.DB, k.Key, k.Value, k.Deadline)
+	return w.AppendKey(w.AppendDeadlines(out, k.Value), k.DB, k.Key, k.Value, k.Deadline)
 }
 
 // send appends bytes to the output of the replicas, and waits until they have taken

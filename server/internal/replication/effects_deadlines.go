@@ -1,0 +1,107 @@
+package replication
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+)
+
+// Deadlines of members of sorted sets, and of fields of hashes.
+//
+// All replicas share one stream, as they share offsets and the backlog, and a replica
+// passes it on verbatim. Redis has no deadlines of members, and those of fields only
+// since 7.4, so the commands for them must do no harm in Redis. They are the argument of
+// PING, which Redis ignores, as it ignores PING without one:
+//
+//	PING "zsetd:*6\r\n$10\r\nZPEXPIREAT\r\n..."
+//
+// Behind the prefix are commands, in the encoding of the stream, for the selected
+// database: ZPEXPIREAT, ZPERSIST, HPEXPIREAT and HPERSIST. So a zsetd that follows a Redis
+// which follows a zsetd has the deadlines, too. Alternatives that do harm are the commands
+// themselves, for which a replica logs an error or stops, PUBLISH, which subscribers of
+// patterns receive, and a second stream for replicas that understand the commands, with
+// which a failover between the two kinds is a full synchronization.
+//
+// In the RDB file the deadlines are AUX fields, which Redis skips, see package rdb.
+
+// deadlinesPrefix begins an argument of PING that contains commands.
+const deadlinesPrefix = "zsetd:"
+
+// Embedded returns the commands, in the encoding of the stream, that an argument of PING
+// contains; ok is false if it contains none.
+func Embedded(arg []byte) (commands []byte, ok bool) {
+	return bytes.CutPrefix(arg, []byte(deadlinesPrefix))
+}
+
+// timed is the deadlines of members of one key that are not written yet. They follow the
+// commands that add the members.
+type timed struct {
+	kind    keyspace.Kind
+	members []timedMember
+	names   []byte // of the members: operations lend them for a short time
+}
+
+type timedMember struct {
+	name []byte
+	at   int64 // 0 for none
+}
+
+// index returns the index of a member, or -1.
+func (t *timed) index(name []byte) int {
+	return slices.IndexFunc(t.members, func(m timedMember) bool { return bytes.Equal(m.name, name) })
+}
+
+// forget drops the deadline of a member that is removed.
+func (t *timed) forget(name []byte) {
+	if i := t.index(name); i >= 0 {
+		t.members = slices.Delete(t.members, i, i+1)
+	}
+}
+
+// expire adds the deadline of a member, 0 for none.
+func (w *writer) expire(key, name []byte, at int64) {
+	t := &w.timed
+	if i := t.index(name); i >= 0 {
+		t.members[i].at = at
+		return
+	}
+	if len(t.members) == batchElements || len(t.names) >= batchBytes {
+		w.endBatch()
+		w.endTimed(key)
+	}
+	start := len(t.names)
+	t.names = append(t.names, name...)
+	t.members = append(t.members, timedMember{t.names[start:], at})
+}
+
+// endTimed writes the deadlines. Members in a row with the same one share a command.
+func (w *writer) endTimed(key []byte) {
+	t := &w.timed
+	if len(t.members) == 0 {
+		return
+	}
+	set, remove, keyword := "ZPEXPIREAT", "ZPERSIST", "MEMBERS"
+	if t.kind == keyspace.KindHash {
+		set, remove, keyword = "HPEXPIREAT", "HPERSIST", "FIELDS"
+	}
+	commands := []byte(deadlinesPrefix)
+	for rest := t.members; len(rest) > 0; {
+		at, n := rest[0].at, 1
+		for n < len(rest) && rest[n].at == at {
+			n++
+		}
+		if at == 0 {
+			commands = appendArgs(appendHeader(commands, '*', 4+n), remove, key, keyword, int64(n))
+		} else {
+			commands = appendArgs(appendHeader(commands, '*', 5+n), set, key, at, keyword, int64(n))
+		}
+		for _, m := range rest[:n] {
+			commands = appendBulk(commands, m.name)
+		}
+		rest = rest[n:]
+	}
+	t.members, t.names = t.members[:0], t.names[:0]
+	w.begin(2)
+	w.buf = appendArgs(w.buf, "PING", commands)
+}
