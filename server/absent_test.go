@@ -18,10 +18,8 @@ type Absent struct {
 
 // AbsentCommands lists the commands of Redis up to 8.4 that zsetd does not implement.
 func AbsentCommands() []Absent {
-	const noReplicas, oneNode = "there are no replicas", "a cluster has one node, with all slots"
+	const oneNode = "a cluster has one node, with all slots"
 	return []Absent{
-		{"7.0", "server", "FAILOVER",
-			"replicas are not promoted yet"},
 		{"7.2", "generic", "WAITAOF",
 			"with `appendfsync always` each reply to a write has waited for the disk; otherwise SAVE brings everything there"},
 		{"8.0", "modules", "VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VREM VSETATTR VSIM",

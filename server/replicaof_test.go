@@ -1,13 +1,19 @@
 package server_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -185,4 +191,179 @@ func unusedPort(t *testing.T) string {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
+}
+
+// TestFailover checks that FAILOVER switches the roles of a primary and its replica, of all
+// kinds, and that none of them receives all data again.
+func TestFailover(t *testing.T) {
+	redis := func(t *testing.T) *node { return redisNode(t) }
+	zsetd := func(t *testing.T) *node { return zsetdNode(t, nil) }
+	for name, kinds := range map[string][2]func(*testing.T) *node{
+		"zsetd to zsetd": {zsetd, zsetd}, "zsetd to redis": {zsetd, redis}, "redis to zsetd": {redis, zsetd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			primary, replica := kinds[0](t), kinds[1](t)
+			if got := primary.do("FAILOVER"); got != "-ERR FAILOVER requires connected replicas.\r\n" {
+				t.Errorf("FAILOVER without replicas: %q", got)
+			}
+			primary.run(values()...)
+			replica.follow(primary)
+			primary.same(replica)
+			host, port, _ := net.SplitHostPort(replica.addr)
+			primary.run("FAILOVER TO " + host + " " + port + " TIMEOUT 60000")
+			wait.Until(t, "the replica is the primary", func() bool { return replica.info("role") == "master" })
+			primary.linked()
+			replica.run("SET after failover")
+			replica.same(primary)
+			if state := primary.info("master_failover_state"); state != "no-failover" {
+				t.Error(state)
+			}
+			if full := replica.info("sync_full"); full != "0" {
+				t.Errorf("%s full synchronizations after the failover", full)
+			}
+			if got := primary.do("SET", "a", "1"); !strings.HasPrefix(got, "-READONLY") {
+				t.Errorf("SET at the former primary: %q", got)
+			}
+		})
+	}
+}
+
+// TestLinkCutUnderLoad cuts the link at random while the primary changes its data.
+func TestLinkCutUnderLoad(t *testing.T) {
+	primary, replica := zsetdNode(t, map[string]string{"repl-backlog-size": "16kb"}), zsetdNode(t, map[string]string{"repl-diskless-load": "swapdb"})
+	replica.follow(primary)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 8 {
+		for range 200 {
+			key := "k" + strconv.Itoa(random.IntN(50))
+			switch random.IntN(7) {
+			case 0:
+				primary.do("SET", key, strings.Repeat("x", random.IntN(500)))
+			case 1:
+				primary.do("ZADD", "z"+key, strconv.Itoa(random.IntN(9)), key)
+			case 2:
+				primary.do("DEL", key, "z"+key)
+			case 3:
+				primary.do("SELECT", strconv.Itoa(random.IntN(3)))
+			case 4:
+				primary.do("RPUSH", "l"+key, "a", "b")
+			case 5:
+				primary.do("EVAL", "redis.call('incr','n') return redis.call('append','m','x')", "0")
+			case 6:
+				primary.do("LPOP", "l"+key)
+			}
+		}
+		replica.run("CLIENT KILL TYPE master")
+	}
+	replica.linked()
+	primary.same(replica)
+}
+
+// TestExpiryOnReplica checks that a replica hides an expired key at once, and removes it
+// when the primary does.
+func TestExpiryOnReplica(t *testing.T) {
+	primary, replica := redisNode(t), zsetdNode(t, nil)
+	replica.follow(primary)
+	primary.run("DEBUG SET-ACTIVE-EXPIRE 0", "SET n 1 PX 1", "SET other 1", "WAIT 1 0")
+	wait.Until(t, "the key is hidden", func() bool { return replica.do("GET", "n") == "$-1\r\n" })
+	if got := replica.do("DBSIZE"); got != ":2\r\n" {
+		t.Errorf("DBSIZE: %q", got)
+	}
+	primary.run("GET n")
+	primary.same(replica)
+	if got := replica.do("DBSIZE"); got != ":1\r\n" {
+		t.Errorf("DBSIZE: %q", got)
+	}
+}
+
+// TestBadPrimary checks that a replica survives data that are cut, damaged or of a module:
+// it logs why, has no data, tries again, and its file keeps its last state.
+func TestBadPrimary(t *testing.T) {
+	module := "REDIS0010\xfe\x00\x07\x03key\x81" + "\x00\x00\x00\x00\x00\x00\x04\x01" + "\x00"
+	payloads := []string{
+		"$1000\r\nREDIS0010", "$12\r\nREDIS0010xyz", "$9\r\nREDIS9999", fmt.Sprintf("$%d\r\n%s", len(module), module),
+		"$EOF:" + strings.Repeat("e", 40) + "\r\nREDIS0010\xff", "-ERR no\r\n", "*1\r\n",
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan int, len(payloads))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r := bufio.NewReader(nc)
+			for {
+				v, err := transcript.ReadReply(r, nil)
+				if err != nil {
+					break
+				}
+				if strings.Contains(string(v), "PSYNC") {
+					fmt.Fprintf(nc, "+FULLRESYNC %s 0\r\n%s", strings.Repeat("a", 40), payloads[i%len(payloads)])
+					break
+				}
+				if _, err := io.WriteString(nc, "+OK\r\n"); err != nil {
+					break
+				}
+			}
+			nc.Close()
+			if i < len(payloads) {
+				served <- i
+			}
+		}
+	}()
+	defer func() {
+		l.Close()
+		<-ended
+	}()
+	var log recordedLog
+	file := t.TempDir() + "/data.db"
+	srv := servertest.Run(t, server.Options{File: file, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	srv.Must("SET", "kept", "1")
+	srv.Must("SAVE")
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	srv.Must("REPLICAOF", host, port)
+	for range payloads {
+		<-served
+	}
+	wait.Until(t, "the value of the module is logged", func() bool { return strings.Contains(log.String(), "value of module") })
+	if s := log.String(); !strings.Contains(s, `key \"key\" of database 0`) {
+		t.Error(s)
+	}
+	wait.Until(t, "the server has no data", func() bool {
+		n, err := srv.Do(t.Context(), "DBSIZE")
+		return err == nil && n == int64(0)
+	})
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := servertest.Run(t, server.Options{File: file})
+	if got := again.Must("GET", "kept"); got != "1" {
+		t.Errorf("the file has %v", got)
+	}
+}
+
+// recordedLog is what a server has logged, for concurrent use.
+type recordedLog struct {
+	lock sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *recordedLog) Write(p []byte) (int, error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns the lines so far.
+func (l *recordedLog) String() string {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.text.String()
 }

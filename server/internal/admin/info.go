@@ -322,7 +322,7 @@ func infoReplication(srv *engine.Engine, t *engine.InfoText) {
 	for i, r := range now.Replicas {
 		t.Text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", r.Host, r.Port, r.State, r.Offset, r.Lag))
 	}
-	t.Text("master_failover_state", "no-failover")
+	t.Text("master_failover_state", cmp.Or(now.Failover, "no-failover"))
 	t.Text("master_replid", srv.ReplID)
 	t.Text("master_replid2", srv.ReplID2)
 	t.Int("master_repl_offset", now.Offset)

@@ -141,6 +141,9 @@
 // the end of the turn passes them to package replication (replication.go), which makes
 // commands of Redis of them. Without replicas a turn costs a comparison more.
 //
+// On a replica the link to the primary has a session, whose commands pass all checks
+// except those that protect data from clients (following.go).
+//
 // # Memory
 //
 // The keyspace knows the size of its keys and values, exact to the byte of the

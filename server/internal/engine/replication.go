@@ -152,6 +152,8 @@ type ReplicationStatus struct {
 
 	FullSyncs, PartialSyncs, PartialRefused int64 // since the start, or CONFIG RESETSTAT
 
+	Failover string // no-failover, waiting-for-sync or failover-in-progress
+
 	Primary *PrimaryStatus // nil unless the server is a replica
 }
 

@@ -14,6 +14,7 @@ import (
 func Commands() []engine.Command {
 	return []engine.Command{
 		psyncRow(),
+		failoverRow(),
 		replicaofRow(),
 		slaveofRow(),
 		replconfRow(),
@@ -40,7 +41,14 @@ func psyncCommand(c *engine.Call) {
 	id := string(c.Bytes())
 	offset, ok := protocol.ParseInt(c.Bytes())
 	s := c.Session
-	switch p := of(c.Engine); {
+	p := of(c.Engine)
+	if c.Len() > 0 && c.Is("FAILOVER") {
+		if refusal := p.takeOver(s, id); refusal != "" {
+			c.Reply.Error(refusal)
+			return
+		}
+	}
+	switch {
 	case s.Replica: // the reply is on its way
 	case p.link != nil && !c.Engine.Linked:
 		c.Reply.Error(errNoLink)
@@ -159,6 +167,7 @@ func replconf(c *engine.Call) {
 				r.acknowledge(n)
 				p.serveWaits()
 				p.considerSettled()
+				p.considerFailover(time.Now())
 			}
 			return // without a reply
 		case protocol.EqualFold(option, "GETACK"):

@@ -1,5 +1,6 @@
-// Package replication makes a server the primary of replicas: of Redis, Valkey and of
-// tools that speak their protocol, as "redis-cli --rdb" and "--replica".
+// Package replication makes a server the primary of replicas: of Redis, Valkey, zsetd and
+// of tools that speak their protocol, as "redis-cli --rdb" and "--replica". And it makes
+// a server the replica of such a primary.
 //
 // # The stream
 //
@@ -34,6 +35,28 @@
 //
 // After a restart replicas continue if they have just the changes that the data file has,
 // see restart.go.
+//
+// # The server as a replica
+//
+// A link connects to the primary, with package psync, and runs the commands of the stream
+// in a session of its own (link.go). The bytes of the stream go unchanged to the replicas
+// of the server, under the ID and the offsets of the primary; effects are not listed.
+//
+//	primary ──► psync.Link ──► session ──► keyspace
+//	                    └──► backlog, output queues of replicas
+//
+// The offset counts whole transactions that were run, so the stream can continue there
+// after every cut, at any primary that has it. All data come into a keyspace of their own
+// (load.go) and replace those of the server when they are whole. Meanwhile the server has
+// no data, or with repl-diskless-load swapdb its old ones; the data file keeps the last
+// state.
+//
+// Expired keys are removed by the primary. Clients do not see them before
+// (keyspace.Standby), and commands of the stream do (keyspace.Reveal).
+//
+// A promoted replica continues the stream under a new ID, and the old one stands for the
+// part before. A primary that becomes a replica continues its own stream likewise, and
+// FAILOVER does both at once (failover.go).
 //
 // # Sources
 //

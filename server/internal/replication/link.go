@@ -143,6 +143,9 @@ func (l *link) attempt() error {
 		return err
 	}
 	in, err := psync.Handshake(heardConn{conn, l}, o)
+	if left := l.locked(func() { l.answered(err) }); err == nil {
+		err = left
+	}
 	if err != nil {
 		return err
 	}
@@ -192,6 +195,7 @@ func (l *link) options() psync.Options {
 	}
 	if l.known {
 		o.ID, o.Offset = l.p.engine.ReplID, l.p.offset
+		o.Failover = l.p.failover.state == handingOver
 	}
 	return o
 }

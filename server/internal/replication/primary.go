@@ -42,7 +42,8 @@ type Primary struct {
 	sweepWaits int     // number of waits at which those of clients that have left are removed
 
 	transfer *transfer // in progress; nil without one
-	link     *link     // to the primary of this server; nil unless it is a replica
+	failover failover
+	link     *link // to the primary of this server; nil unless it is a replica
 
 	fullSyncs, partialSyncs, partialRefused int64
 
@@ -235,6 +236,7 @@ func (p *Primary) onTick() {
 	if p.backlog == nil {
 		return
 	}
+	p.considerFailover(now)
 	if len(p.replicas) == 0 {
 		if ttl := time.Duration(c.ReplBacklogTTL) * time.Second; p.link == nil && ttl > 0 && now.Sub(p.deserted) > ttl {
 			p.log.Info("replication backlog freed: no replica has connected for repl-backlog-ttl seconds")

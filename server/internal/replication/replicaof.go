@@ -36,13 +36,15 @@ func replicaof(c *engine.Call) {
 		c.Reply.Error("ERR REPLICAOF not allowed in cluster mode.")
 		return
 	}
-	if strings.EqualFold(host, "no") && protocol.EqualFold(port, "ONE") {
+	if p.failover.state == noFailover && strings.EqualFold(host, "no") && protocol.EqualFold(port, "ONE") {
 		p.promote()
 		c.Reply.OK()
 		return
 	}
 	n, ok := protocol.ParseInt(port)
 	switch {
+	case p.failover.state != noFailover:
+		c.Reply.Error("ERR REPLICAOF not allowed while failing over.")
 	case c.Session.Replica:
 		c.Reply.Error("ERR Command is not valid when client is a replica.")
 	case !ok || n < 0 || n > math.MaxUint16:

@@ -104,6 +104,7 @@ func (p *Primary) Status() engine.ReplicationStatus {
 	p.drain()
 	s := engine.ReplicationStatus{
 		Offset:    p.offset,
+		Failover:  p.failover.state.name(),
 		FullSyncs: p.fullSyncs, PartialSyncs: p.partialSyncs, PartialRefused: p.partialRefused,
 	}
 	if p.link != nil {
