@@ -29,6 +29,9 @@
 //	internal/acl          users, rules, and the check of a command
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors
+//	internal/sequence     the values that are lists and streams
+//	internal/journal      the format of the changes of values
+//	internal/packed       byte strings in one slice
 //	internal/script       the Lua interpreter within limits
 //	internal/luacompiler  Lua sources to code of that interpreter
 //	internal/glob, luaconv, longdouble, histogram, geo, hyperloglog

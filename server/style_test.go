@@ -45,12 +45,21 @@ func mayImport() map[string]struct{ imports, why string } {
 			"a snapshot keeps records in a file; it knows nothing of values, commands or networks",
 		},
 		"server/servertest/wait": {"-net -log/slog", "tests wait with it, and no package imports it"},
+		"server/internal/packed": {"-net -os -io -log/slog", "an algorithm on bytes"},
+		"server/internal/journal": {
+			"zset -net -os -io -log/slog",
+			"a format of changes: the values that change and the file are above it",
+		},
+		"server/internal/sequence": {
+			"server/internal/journal server/internal/packed github.com/tidwall/btree -net -os -io -log/slog",
+			"two kinds of values: keys, deadlines and commands are above it",
+		},
 		"server/internal/keyspace": {
-			"zset zset/table github.com/tidwall/btree -net -os -io/fs -log/slog",
+			"server/internal/journal server/internal/packed server/internal/sequence zset zset/table -net -os -io/fs -log/slog",
 			"the keyspace holds values: clients, files and networks are above it",
 		},
 		"server/archive": {
-			"protocol server/internal/keyspace server/rdb snapshot zset -net -log/slog",
+			"protocol server/internal/keyspace server/internal/sequence server/rdb snapshot zset -net -log/slog",
 			"an archive moves values between a keyspace and a file; the server and the tools are above it",
 		},
 		"server/internal/geo": {
@@ -58,7 +67,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"an algorithm on numbers: commands and sorted sets are above it",
 		},
 		"server/rdb": {
-			"protocol server/internal/keyspace zset -net -os -log/slog",
+			"protocol server/internal/keyspace server/internal/sequence zset -net -os -log/slog",
 			"a format of values: files and commands are above it",
 		},
 		"server/internal/hyperloglog": {
@@ -96,11 +105,11 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the replica's side of a protocol: servers and tools that follow a primary are above it",
 		},
 		"server/internal/replication": {
-			"protocol server/internal/config server/internal/engine server/internal/keyspace server/internal/psync server/rdb",
+			"protocol server/internal/config server/internal/engine server/internal/keyspace server/internal/sequence server/internal/psync server/rdb",
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/config server/internal/keyspace server/internal/persist server/rdb server/internal/script zset " +
+			"protocol server/archive server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/script zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
@@ -110,12 +119,12 @@ func mayImport() map[string]struct{ imports, why string } {
 			"transports move bytes between sockets and sessions: they know no commands, keys or values",
 		},
 		"server/internal/command": {
-			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/rdb zset " +
+			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/sequence server/rdb zset " +
 				"server/internal/engine server/internal/glob server/internal/longdouble github.com/zeebo/xxh3",
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},
 		"server/internal/admin": {
-			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/persist zset server/internal/command server/internal/engine server/internal/glob " +
+			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/glob " +
 				"server/internal/histogram",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -84,15 +85,15 @@ func (v Value) WithoutDeadlines() Value {
 func Same(a, b Value) bool {
 	a.Key, a.DB, a.Deadline = b.Key, b.DB, b.Deadline
 	s := newSum()
-	if x, ok := a.Value.(*keyspace.Stream); ok {
-		y, ok := b.Value.(*keyspace.Stream)
+	if x, ok := a.Value.(*sequence.Stream); ok {
+		y, ok := b.Value.(*sequence.Stream)
 		return ok && s.ofStream(x) == s.ofStream(y)
 	}
 	return s.of(a) == s.of(b)
 }
 
 // ofStream returns a hash of the commands that make a stream.
-func (s *sum) ofStream(v *keyspace.Stream) uint64 {
+func (s *sum) ofStream(v *sequence.Stream) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	c := commands{buffer: buffer{w: &h}}

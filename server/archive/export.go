@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -185,7 +186,7 @@ func export(p *buffer, path string, to rdb.Target, now time.Time, progress Progr
 // count counts the deadlines of members or fields, and the properties that the
 // target does not support.
 func (out *Exported) count(v Value, to rdb.Target) {
-	if s, ok := v.Value.(*keyspace.Stream); ok && to == rdb.Redis5 && !rdb.PlainStream(s) {
+	if s, ok := v.Value.(*sequence.Stream); ok && to == rdb.Redis5 && !rdb.PlainStream(s) {
 		out.LostStreams++
 	}
 	d := v.memberDeadlines()

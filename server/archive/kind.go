@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -68,20 +69,20 @@ func stringRow() kindRow {
 func listRow() kindRow {
 	return kindRow{
 		size: func(v any) (n int, bytes int64) {
-			for b := range v.(*keyspace.List).Forward(0) {
+			for b := range v.(*sequence.List).Forward(0) {
 				bytes += int64(len(b))
 			}
-			return v.(*keyspace.List).Len(), bytes
+			return v.(*sequence.List).Len(), bytes
 		},
 		digest: func(s *sum, v any) (h uint64) {
-			for b := range v.(*keyspace.List).Forward(0) {
+			for b := range v.(*sequence.List).Forward(0) {
 				h = mix(h, maphash.Bytes(s.seed, b))
 			}
 			return h
 		},
 		commands: func(c *commands, v any) error {
 			c.name = "RPUSH"
-			for b := range v.(*keyspace.List).Forward(0) {
+			for b := range v.(*sequence.List).Forward(0) {
 				c.body = appendBulk(c.body, b)
 				if err := c.element(1); err != nil {
 					return err
@@ -91,7 +92,7 @@ func listRow() kindRow {
 		},
 		write: func(p *buffer, v any) error {
 			a := p.array()
-			for b := range v.(*keyspace.List).Forward(0) {
+			for b := range v.(*sequence.List).Forward(0) {
 				if err := a.text(string(b)); err != nil {
 					return err
 				}
@@ -99,9 +100,9 @@ func listRow() kindRow {
 			return a.end()
 		},
 		read: func(j *jsonReader, l *keyspace.Limits) (any, int) {
-			list := new(keyspace.List)
+			list := new(sequence.List)
 			j.list('[', ']', func() { list.PushBack(j.text()) })
-			list.Fit(l)
+			list.Fit(l.ListMaxListpackSize)
 			return list, list.Len()
 		},
 	}
@@ -245,15 +246,15 @@ func zsetRow() kindRow {
 // streamRow leaves the groups of a stream out of its size. A stream is in stream.go.
 func streamRow() kindRow {
 	return kindRow{
-		size: func(v any) (int, int64) { return v.(*keyspace.Stream).Len(), streamSize(v.(*keyspace.Stream)) },
+		size: func(v any) (int, int64) { return v.(*sequence.Stream).Len(), streamSize(v.(*sequence.Stream)) },
 		digest: func(s *sum, v any) (h uint64) {
-			for ops := range keyspace.Chunks(v.(*keyspace.Stream), 0) {
+			for ops := range keyspace.Chunks(v.(*sequence.Stream), 0) {
 				h = mix(h, maphash.Bytes(s.seed, ops))
 			}
 			return h
 		},
-		commands: func(c *commands, v any) error { return c.stream(c.key, v.(*keyspace.Stream)) },
-		write:    func(p *buffer, v any) error { return p.streamJSON(v.(*keyspace.Stream)) },
+		commands: func(c *commands, v any) error { return c.stream(c.key, v.(*sequence.Stream)) },
+		write:    func(p *buffer, v any) error { return p.streamJSON(v.(*sequence.Stream)) },
 		read: func(j *jsonReader, l *keyspace.Limits) (any, int) {
 			s := j.stream(l)
 			return s, s.Len()

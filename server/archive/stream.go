@@ -5,17 +5,18 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
 // entries yields all entries of a stream.
-func entries(s *keyspace.Stream, yield func(keyspace.StreamEntry) bool) {
-	s.Ascend(keyspace.StreamID{}, keyspace.MaxStreamID())(yield)
+func entries(s *sequence.Stream, yield func(sequence.StreamEntry) bool) {
+	s.Ascend(sequence.StreamID{}, sequence.MaxStreamID())(yield)
 }
 
 // streamSize returns the number of bytes in the entries; an ID counts as 16.
-func streamSize(s *keyspace.Stream) (bytes int64) {
-	entries(s, func(e keyspace.StreamEntry) bool {
+func streamSize(s *sequence.Stream) (bytes int64) {
+	entries(s, func(e sequence.StreamEntry) bool {
 		bytes += 16
 		for field, value := range e.Pairs {
 			bytes += int64(len(field) + len(value))
@@ -28,9 +29,9 @@ func streamSize(s *keyspace.Stream) (bytes int64) {
 // stream writes the commands that make a stream. XSETID sets the counters, which
 // include deleted entries. A stream without entries is made by an XADD that trims
 // its own entry.
-func (c *commands) stream(key string, s *keyspace.Stream) error {
+func (c *commands) stream(key string, s *sequence.Stream) error {
 	var err error
-	entries(s, func(e keyspace.StreamEntry) bool {
+	entries(s, func(e sequence.StreamEntry) bool {
 		args := append(make([]string, 0, 3+2*e.Len()), "XADD", key, e.ID.String())
 		for field, value := range e.Pairs {
 			args = append(args, string(field), string(value))
@@ -66,8 +67,8 @@ func (c *commands) stream(key string, s *keyspace.Stream) error {
 }
 
 // pending writes the pending entries of a group.
-func (c *commands) pending(key string, g *keyspace.Group) error {
-	for p := range g.Ascend(keyspace.StreamID{}) {
+func (c *commands) pending(key string, g *sequence.Group) error {
+	for p := range g.Ascend(sequence.StreamID{}) {
 		c.command("XCLAIM", key, g.Name(), g.Owner(p).Name(), "0", p.ID.String(), "TIME", strconv.FormatInt(p.Time, 10),
 			"RETRYCOUNT", strconv.FormatInt(p.Count, 10), "FORCE", "JUSTID")
 		if err := c.full(); err != nil {
@@ -79,7 +80,7 @@ func (c *commands) pending(key string, g *keyspace.Group) error {
 
 // oldStream writes the properties of a stream that Redis 5 supports besides
 // entries: no counters, and only consumers with pending entries.
-func (c *commands) oldStream(key string, s *keyspace.Stream) error {
+func (c *commands) oldStream(key string, s *sequence.Stream) error {
 	c.command("XSETID", key, s.LastID().String())
 	for _, g := range s.Groups() {
 		c.command("XGROUP", "CREATE", key, g.Name(), g.LastID().String())
@@ -91,15 +92,15 @@ func (c *commands) oldStream(key string, s *keyspace.Stream) error {
 }
 
 // streamJSON writes a stream.
-func (p *buffer) streamJSON(s *keyspace.Stream) error {
-	id := func(before string, id keyspace.StreamID, behind string) {
+func (p *buffer) streamJSON(s *sequence.Stream) error {
+	id := func(before string, id sequence.StreamID, behind string) {
 		p.b = append(id.Append(append(p.b, before...)), behind...)
 	}
 	number := func(before string, n int64) { p.b = strconv.AppendInt(append(p.b, before...), n, 10) }
 	var err error
 	p.b = append(p.b, `{"entries":[`...)
 	separator := ""
-	entries(s, func(e keyspace.StreamEntry) bool {
+	entries(s, func(e sequence.StreamEntry) bool {
 		id(separator+`["`, e.ID, `",[`)
 		separator = ""
 		for field, value := range e.Pairs {
@@ -136,7 +137,7 @@ func (p *buffer) streamJSON(s *keyspace.Stream) error {
 		}
 		p.b = append(p.b, `],"pending":[`...)
 		separator = ""
-		for pending := range g.Ascend(keyspace.StreamID{}) {
+		for pending := range g.Ascend(sequence.StreamID{}) {
 			id(separator+`["`, pending.ID, `",`)
 			p.b = appendJSONText(p.b, g.Owner(pending).Name())
 			number(",", pending.Time)
@@ -154,10 +155,10 @@ func (p *buffer) streamJSON(s *keyspace.Stream) error {
 }
 
 // streamID reads an ID.
-func (j *jsonReader) streamID() keyspace.StreamID {
+func (j *jsonReader) streamID() sequence.StreamID {
 	text := string(j.literal())
 	ms, seq, _ := strings.Cut(text, "-")
-	var id keyspace.StreamID
+	var id sequence.StreamID
 	var err1, err2 error
 	id.Ms, err1 = strconv.ParseUint(ms, 10, 64)
 	id.Seq, err2 = strconv.ParseUint(seq, 10, 64)
@@ -203,9 +204,9 @@ func (j *jsonReader) object(names []string, read func(name string)) {
 }
 
 // stream reads a stream.
-func (j *jsonReader) stream(l *keyspace.Limits) *keyspace.Stream {
-	s := new(keyspace.Stream)
-	var last keyspace.StreamID
+func (j *jsonReader) stream(l *keyspace.Limits) *sequence.Stream {
+	s := new(sequence.Stream)
+	var last sequence.StreamID
 	var added int64
 	j.object([]string{"entries", "last", "added", "deleted", "groups"}, func(name string) {
 		switch name {
@@ -230,7 +231,7 @@ func (j *jsonReader) stream(l *keyspace.Limits) *keyspace.Stream {
 	return s
 }
 
-func (j *jsonReader) streamEntry(s *keyspace.Stream, l *keyspace.Limits) {
+func (j *jsonReader) streamEntry(s *sequence.Stream, l *keyspace.Limits) {
 	j.expect('[')
 	id := j.streamID()
 	j.expect(',')
@@ -244,14 +245,14 @@ func (j *jsonReader) streamEntry(s *keyspace.Stream, l *keyspace.Limits) {
 	case !s.LastID().Less(id):
 		j.failf("entry %v follows %v: IDs must increase", id, s.LastID())
 	default:
-		s.Add(id, fields, l)
+		s.Add(id, fields, l.Stream)
 	}
 }
 
-func (j *jsonReader) group(s *keyspace.Stream) {
-	var g *keyspace.Group
+func (j *jsonReader) group(s *sequence.Stream) {
+	var g *sequence.Group
 	var text []byte
-	var last keyspace.StreamID
+	var last sequence.StreamID
 	j.object([]string{"name", "last", "read", "consumers", "pending"}, func(name string) {
 		switch name {
 		case "name":
@@ -262,7 +263,7 @@ func (j *jsonReader) group(s *keyspace.Stream) {
 			last = j.streamID()
 		case "read":
 			read := j.integer()
-			if read < keyspace.UnknownRead {
+			if read < sequence.UnknownRead {
 				j.failf("invalid number of read entries: %d", read)
 			}
 			if j.err == nil {
@@ -276,7 +277,7 @@ func (j *jsonReader) group(s *keyspace.Stream) {
 	})
 }
 
-func (j *jsonReader) consumer(g *keyspace.Group) {
+func (j *jsonReader) consumer(g *sequence.Group) {
 	j.expect('[')
 	name := j.text()
 	j.expect(',')
@@ -293,7 +294,7 @@ func (j *jsonReader) consumer(g *keyspace.Group) {
 	}
 }
 
-func (j *jsonReader) pending(g *keyspace.Group) {
+func (j *jsonReader) pending(g *sequence.Group) {
 	j.expect('[')
 	id := j.streamID()
 	j.expect(',')

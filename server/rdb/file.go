@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // Opcodes, which occur in a file in place of a type.
@@ -366,7 +366,7 @@ func (w *Writer) AppendKey(dst []byte, db int, key string, value any, deadline i
 
 // PlainStream reports whether Redis before 7.0 supports all properties of a stream:
 // it has no groups, which have counters, and no entry was ever deleted.
-func PlainStream(s *keyspace.Stream) bool {
+func PlainStream(s *sequence.Stream) bool {
 	return s.Added() == int64(s.Len()) && s.MaxDeletedID().IsZero() && len(s.Groups()) == 0
 }
 

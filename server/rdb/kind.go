@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -44,7 +45,7 @@ func rowOf(value any) kindRow {
 		return kindRow{
 			form: streamForm,
 			append: func(c *Codec, dst []byte, form byte, v any) []byte {
-				return c.appendStream(dst, v.(*keyspace.Stream), form)
+				return c.appendStream(dst, v.(*sequence.Stream), form)
 			},
 		}
 	}
@@ -59,7 +60,7 @@ func listForm(_ *Codec, _ any, to Target) byte {
 }
 
 func appendListForm(c *Codec, dst []byte, form byte, v any) []byte {
-	l := v.(*keyspace.List)
+	l := v.(*sequence.List)
 	if form == typeListQuicklist2 {
 		return c.appendList(dst, l)
 	}
@@ -211,7 +212,7 @@ func streamForm(_ *Codec, v any, to Target) byte {
 	switch {
 	case to == Redis8, to == Valkey9:
 		return typeStream3
-	case to == Redis7, to == payload, to == Any && !PlainStream(v.(*keyspace.Stream)):
+	case to == Redis7, to == payload, to == Any && !PlainStream(v.(*sequence.Stream)):
 		return typeStream2
 	}
 	return typeStream

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -93,7 +94,7 @@ func TestOldShapes(t *testing.T) {
 			if x, _ := v.Score("b"); x != 512 {
 				t.Errorf("type %d: b is %v", kind, x)
 			}
-		case *keyspace.List:
+		case *sequence.List:
 			if v.Len() != 4 || string(v.At(3)) != "512" {
 				t.Errorf("type %d: %q", kind, v.At(3))
 			}
@@ -150,7 +151,7 @@ func seeds(c *Codec) [][]byte {
 	add(keyspace.NewString([]byte("hello")))
 	add(keyspace.NewString([]byte("-1234567")))
 	add(keyspace.NewString(bytes.Repeat([]byte("compress me "), 20)))
-	l, s, big, h := new(keyspace.List), new(keyspace.Set), new(keyspace.Set), new(keyspace.Hash)
+	l, s, big, h := new(sequence.List), new(keyspace.Set), new(keyspace.Set), new(keyspace.Hash)
 	var elements []zset.Element
 	for i, w := range strings.Fields("a 1 -200 70000 9999999999 some 0 text " + strings.Repeat("x", 70)) {
 		l.PushBack([]byte(w))
@@ -159,7 +160,7 @@ func seeds(c *Codec) [][]byte {
 		h.Set([]byte(w), []byte(w), c.Limits)
 		elements = append(elements, zset.Element{Member: w, Score: float64(i) / 3})
 	}
-	l.Fit(c.Limits)
+	l.Fit(c.Limits.ListMaxListpackSize)
 	add(l)
 	add(s)
 	add(big)
@@ -172,18 +173,18 @@ func seeds(c *Codec) [][]byte {
 	timedSet := zset.Load(elements[:3])
 	timedSet.SetDeadline("a", 1000)
 	add(timedSet)
-	x := new(keyspace.Stream)
+	x := new(sequence.Stream)
 	for i := range 250 {
-		x.Add(keyspace.StreamID{Ms: uint64(i * i), Seq: uint64(i%3 + 1)}, [][]byte{[]byte("field"), fmt.Append(nil, i), {byte(i % 40 / 39)}, nil}, c.Limits)
+		x.Add(sequence.StreamID{Ms: uint64(i * i), Seq: uint64(i%3 + 1)}, [][]byte{[]byte("field"), fmt.Append(nil, i), {byte(i % 40 / 39)}, nil}, c.Limits.Stream)
 	}
-	x.Delete(keyspace.StreamID{Ms: 25, Seq: 3})
+	x.Delete(sequence.StreamID{Ms: 25, Seq: 3})
 	add(x)
-	g := x.AddGroup([]byte("g"), keyspace.StreamID{}, 0)
-	g.ReadNext(g.AddConsumer([]byte("c"), 1), 20, 1000, true, func(keyspace.StreamEntry) {})
-	g.Deliver(g.AddConsumer([]byte("d"), 2), keyspace.StreamID{Ms: 5}, 7, 3)
-	x.AddGroup(nil, keyspace.MaxStreamID(), keyspace.UnknownRead)
+	g := x.AddGroup([]byte("g"), sequence.StreamID{}, 0)
+	g.ReadNext(g.AddConsumer([]byte("c"), 1), 20, 1000, true, func(sequence.StreamEntry) {})
+	g.Deliver(g.AddConsumer([]byte("d"), 2), sequence.StreamID{Ms: 5}, 7, 3)
+	x.AddGroup(nil, sequence.MaxStreamID(), sequence.UnknownRead)
 	add(x)
-	add(new(keyspace.Stream))
+	add(new(sequence.Stream))
 	for _, p := range newerPayloads() {
 		all = append(all, c.appendFooter([]byte(p.body), 0, p.version))
 	}
@@ -221,7 +222,7 @@ func TestNewerShapes(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 			continue
 		}
-		if s, ok := v.(*keyspace.Stream); ok && s.Len() != 1 {
+		if s, ok := v.(*sequence.Stream); ok && s.Len() != 1 {
 			t.Errorf("%d: %d entries", i, s.Len())
 		}
 	}
@@ -310,11 +311,11 @@ func TestDescribe(t *testing.T) {
 // Each target gets the version and the types that it reads.
 func TestTargets(t *testing.T) {
 	c := newTestCodec()
-	h, x := new(keyspace.Hash), new(keyspace.Stream)
+	h, x := new(keyspace.Hash), new(sequence.Stream)
 	h.Set([]byte("f"), []byte("v"), c.Limits)
 	h.SetDeadlineBytes([]byte("f"), 5000)
-	x.Add(keyspace.StreamID{Ms: 1}, [][]byte{[]byte("f"), []byte("v")}, c.Limits)
-	x.AddGroup([]byte("g"), keyspace.StreamID{}, 0).AddConsumer([]byte("c"), 7)
+	x.Add(sequence.StreamID{Ms: 1}, [][]byte{[]byte("f"), []byte("v")}, c.Limits.Stream)
+	x.AddGroup([]byte("g"), sequence.StreamID{}, 0).AddConsumer([]byte("c"), 7)
 	for _, test := range []struct {
 		target Target
 		magic  string
@@ -343,7 +344,7 @@ func TestTargets(t *testing.T) {
 				if at, _ := v.DeadlineBytes([]byte("f")); at != 0 != test.target.FieldDeadlines() || at != 0 && at != 5000 {
 					t.Errorf("target %d: deadline %d", test.target, at)
 				}
-			case *keyspace.Stream:
+			case *sequence.Stream:
 				if v.Len() != 1 || v.Group([]byte("g")).Consumer([]byte("c")).Seen() != 7 {
 					t.Errorf("target %d: %d entries", test.target, v.Len())
 				}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -296,7 +297,7 @@ func (in *input) node(second bool, add func([]byte)) {
 
 // list makes a list of the elements that fill adds.
 func (c *Codec) list(in *input, n uint64, fill func(add func([]byte))) (any, error) {
-	l := new(keyspace.List)
+	l := new(sequence.List)
 	fill(func(b []byte) {
 		if !in.bad {
 			l.PushBack(b)
@@ -308,7 +309,7 @@ func (c *Codec) list(in *input, n uint64, fill func(add func([]byte))) (any, err
 	if n == 0 || l.Len() == 0 {
 		return nil, ErrEmpty
 	}
-	l.Fit(c.Limits)
+	l.Fit(c.Limits.ListMaxListpackSize)
 	return l, nil
 }
 

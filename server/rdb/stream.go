@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // A stream is its blocks, each the ID of its first entry and a listpack:
@@ -23,7 +23,7 @@ const (
 )
 
 // appendStream appends a stream of a type: that of Redis 5.0, 7.0 or 7.2.
-func (c *Codec) appendStream(dst []byte, s *keyspace.Stream, kind byte) []byte {
+func (c *Codec) appendStream(dst []byte, s *sequence.Stream, kind byte) []byte {
 	portable := kind == typeStream
 	blocks := 0
 	for range s.EachBlock {
@@ -49,7 +49,7 @@ func (c *Codec) appendStream(dst []byte, s *keyspace.Stream, kind byte) []byte {
 			dst = appendLength(dst, uint64(g.Read()))
 		}
 		dst = appendLength(dst, uint64(g.Len()))
-		for p := range g.Ascend(keyspace.StreamID{}) {
+		for p := range g.Ascend(sequence.StreamID{}) {
 			dst = appendRawID(dst, p.ID)
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Time))
 			dst = appendLength(dst, uint64(p.Count))
@@ -62,7 +62,7 @@ func (c *Codec) appendStream(dst []byte, s *keyspace.Stream, kind byte) []byte {
 				dst = binary.LittleEndian.AppendUint64(dst, uint64(consumer.Active()))
 			}
 			dst = appendLength(dst, uint64(consumer.Len()))
-			for p := range g.AscendOf(consumer, keyspace.StreamID{}) {
+			for p := range g.AscendOf(consumer, sequence.StreamID{}) {
 				dst = appendRawID(dst, p.ID)
 			}
 		}
@@ -70,16 +70,16 @@ func (c *Codec) appendStream(dst []byte, s *keyspace.Stream, kind byte) []byte {
 	return dst
 }
 
-func appendRawID(dst []byte, id keyspace.StreamID) []byte {
+func appendRawID(dst []byte, id sequence.StreamID) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, id.Ms), id.Seq)
 }
 
-func appendID(dst []byte, id keyspace.StreamID) []byte {
+func appendID(dst []byte, id sequence.StreamID) []byte {
 	return appendLength(appendLength(dst, id.Ms), id.Seq)
 }
 
 // block returns the listpack of a block. It is valid until the next begins.
-func (c *Codec) block(b keyspace.StreamBlock) []byte {
+func (c *Codec) block(b sequence.StreamBlock) []byte {
 	elements := 0
 	number := func(n int64) {
 		c.pack = appendPackedInt(c.pack, n)
@@ -121,12 +121,12 @@ func (c *Codec) block(b keyspace.StreamBlock) []byte {
 	return c.end(elements)
 }
 
-func (in *input) id() keyspace.StreamID {
+func (in *input) id() sequence.StreamID {
 	ms := in.length()
-	return keyspace.StreamID{Ms: ms, Seq: in.length()}
+	return sequence.StreamID{Ms: ms, Seq: in.length()}
 }
 
-func (in *input) rawID() (id keyspace.StreamID) {
+func (in *input) rawID() (id sequence.StreamID) {
 	if b := in.take(16); b != nil {
 		id.Ms, id.Seq = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 	}
@@ -162,12 +162,12 @@ func (e *elements) number() int64 {
 
 // stream reads a stream.
 func (c *Codec) stream(in *input, kind byte) (any, error) {
-	s := new(keyspace.Stream)
+	s := new(sequence.Stream)
 	for n := in.length(); n > 0 && !in.bad; n-- {
 		in.block(s)
 	}
 	in.check(in.length() == uint64(s.Len()))
-	last, deleted, added := in.id(), keyspace.StreamID{}, int64(s.Len())
+	last, deleted, added := in.id(), sequence.StreamID{}, int64(s.Len())
 	if kind != typeStream {
 		in.id() // of the first entry
 		deleted, added = in.id(), int64(in.length())
@@ -211,7 +211,7 @@ func (in *input) producers() {
 }
 
 // block reads a block.
-func (in *input) block(s *keyspace.Stream) {
+func (in *input) block(s *sequence.Stream) {
 	key := in.text()
 	in.check(len(key) == 16)
 	e := elements{in: in}
@@ -219,7 +219,7 @@ func (in *input) block(s *keyspace.Stream) {
 	if in.bad {
 		return
 	}
-	first := keyspace.StreamID{Ms: binary.BigEndian.Uint64(key), Seq: binary.BigEndian.Uint64(key[8:])}
+	first := sequence.StreamID{Ms: binary.BigEndian.Uint64(key), Seq: binary.BigEndian.Uint64(key[8:])}
 	live, dead := e.number(), e.number()
 	fields := e.texts(int(min(e.number(), math.MaxInt32)))
 	in.check(e.number() == 0 && live >= 0 && dead >= 0 && live+dead > 0)
@@ -230,7 +230,7 @@ func (in *input) block(s *keyspace.Stream) {
 		before := len(e.list)
 		flags := e.number()
 		ms, seq := e.number(), e.number()
-		id := keyspace.StreamID{Ms: first.Ms + uint64(ms), Seq: first.Seq + uint64(seq)}
+		id := sequence.StreamID{Ms: first.Ms + uint64(ms), Seq: first.Seq + uint64(seq)}
 		var pairs [][]byte
 		if flags&entryAlike != 0 {
 			values := e.texts(len(fields))
@@ -256,20 +256,20 @@ func (in *input) block(s *keyspace.Stream) {
 }
 
 // group reads a group.
-func (in *input) group(s *keyspace.Stream, kind byte) {
+func (in *input) group(s *sequence.Stream, kind byte) {
 	name, last := in.text(), in.id()
 	read := s.Position(last)
 	if kind != typeStream {
 		read = int64(in.length())
 	}
-	if in.check(s.Group(name) == nil && read >= keyspace.UnknownRead); in.bad {
+	if in.check(s.Group(name) == nil && read >= sequence.UnknownRead); in.bad {
 		return
 	}
 	g := s.AddGroup(name, last, read)
-	pending := map[keyspace.StreamID]keyspace.Pending{}
+	pending := map[sequence.StreamID]sequence.Pending{}
 	n := in.length()
 	for ; n > 0 && !in.bad; n-- {
-		p := keyspace.Pending{ID: in.rawID(), Time: int64(in.uint64()), Count: int64(in.length())}
+		p := sequence.Pending{ID: in.rawID(), Time: int64(in.uint64()), Count: int64(in.length())}
 		_, twice := pending[p.ID]
 		in.check(!twice)
 		pending[p.ID] = p

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -209,7 +210,7 @@ func (c *Codec) intset(s *keyspace.Set) []byte {
 // the history of the list; here they are as if all elements had been added at the
 // end.
 
-func (c *Codec) appendList(dst []byte, l *keyspace.List) []byte {
+func (c *Codec) appendList(dst []byte, l *sequence.List) []byte {
 	const packed, overhead, floor = 2, 8, 8192
 	bytes, entries := 0, 0
 	switch fill := c.Limits.ListMaxListpackSize; {

@@ -16,6 +16,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -220,7 +221,7 @@ func (d *Digest) Add(e *keyspace.Entry) {
 	case *keyspace.String:
 		d.MixInt(typeString)
 		d.Mix(v.Content())
-	case *keyspace.List:
+	case *sequence.List:
 		d.MixInt(typeList)
 		for b := range v.Forward(0) {
 			d.Mix(b)
@@ -241,9 +242,9 @@ func (d *Digest) Add(e *keyspace.Entry) {
 			d.member(protocol.BytesOf(field), protocol.BytesOf(value), v.Deadlines(), "!!hexpire!!")
 		}
 	}
-	if s, ok := e.Value().(*keyspace.Stream); ok {
+	if s, ok := e.Value().(*sequence.Stream); ok {
 		d.MixInt(typeStream)
-		for e := range s.Ascend(keyspace.StreamID{}, keyspace.MaxStreamID()) {
+		for e := range s.Ascend(sequence.StreamID{}, sequence.MaxStreamID()) {
 			d.Mix(fmt.Appendf(nil, "%d.%d", e.ID.Ms, e.ID.Seq))
 			for field, value := range e.Pairs {
 				d.Mix(field)
@@ -362,7 +363,7 @@ func elementsOf(v any) iter.Seq[[]byte] {
 		switch v := v.(type) {
 		case *keyspace.String:
 			yield(v.Content())
-		case *keyspace.List:
+		case *sequence.List:
 			v.Forward(0)(yield)
 		case *keyspace.Set:
 			for m := range v.All() {
@@ -382,8 +383,8 @@ func elementsOf(v any) iter.Seq[[]byte] {
 					return
 				}
 			}
-		case *keyspace.Stream:
-			for e := range v.Ascend(keyspace.StreamID{}, keyspace.MaxStreamID()) {
+		case *sequence.Stream:
+			for e := range v.Ascend(sequence.StreamID{}, sequence.MaxStreamID()) {
 				if !yield(e.ID.Append(nil)) {
 					return
 				}
@@ -601,6 +602,6 @@ func debugSleep(c *engine.Call) {
 
 func debugStructsize(c *engine.Call) {
 	c.Reply.BulkString(fmt.Sprintf("bits:%d entry:%d string:%d list:%d set:%d hash:%d zset:%d ", strconv.IntSize,
-		unsafe.Sizeof(keyspace.Entry{}), unsafe.Sizeof(keyspace.String{}), unsafe.Sizeof(keyspace.List{}),
+		unsafe.Sizeof(keyspace.Entry{}), unsafe.Sizeof(keyspace.String{}), unsafe.Sizeof(sequence.List{}),
 		unsafe.Sizeof(keyspace.Set{}), unsafe.Sizeof(keyspace.Hash{}), unsafe.Sizeof(zset.Set{})))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // ListCommands returns the rows of the list commands.
@@ -56,7 +57,7 @@ func parseSide(c *engine.Call) side {
 	return right
 }
 
-func (s side) push(l *keyspace.List, b []byte) {
+func (s side) push(l *sequence.List, b []byte) {
 	if s == left {
 		l.PushFront(b)
 	} else {
@@ -64,7 +65,7 @@ func (s side) push(l *keyspace.List, b []byte) {
 	}
 }
 
-func (s side) pop(l *keyspace.List) []byte {
+func (s side) pop(l *sequence.List) []byte {
 	if s == left {
 		return l.PopFront()
 	}
@@ -117,22 +118,22 @@ func moveOrWait(c *engine.Call, source, destination []byte, from, to side) {
 // moveElement moves an element from one list to another, or within one, and replies it. It
 // returns false, without a reply, if the source does not exist.
 func moveElement(c *engine.Call, source, destination []byte, from, to side) bool {
-	src, ok := engine.Edit[keyspace.List](c, source)
+	src, ok := engine.Edit[sequence.List](c, source)
 	if src == nil {
 		return !ok
 	}
-	if _, ok = engine.Edit[keyspace.List](c, destination); !ok {
+	if _, ok = engine.Edit[sequence.List](c, destination); !ok {
 		return true
 	}
 	b := from.pop(src)
-	dst, _ := engine.Create[keyspace.List](c, destination)
+	dst, _ := engine.Create[sequence.List](c, destination)
 	if dst == src {
 		b = bytes.Clone(b)
 	}
 	to.push(dst, b)
-	dst.Fit(c.Limits())
+	dst.Fit(c.Limits().ListMaxListpackSize)
 	c.Changed(destination, engine.ClassList, to.pushed())
-	src.Fit(c.Limits())
+	src.Fit(c.Limits().ListMaxListpackSize)
 	c.Changed(source, engine.ClassList, from.popped())
 	c.Reply.Bulk(b)
 	return true
@@ -185,7 +186,7 @@ func parseMpopOptions(c *engine.Call) mpopOptions {
 // pop pops from the first list that exists and replies, or returns false.
 func (o *mpopOptions) pop(c *engine.Call) bool {
 	for _, key := range o.keys {
-		l, ok := engine.Edit[keyspace.List](c, key)
+		l, ok := engine.Edit[sequence.List](c, key)
 		if !ok {
 			return true
 		}
@@ -200,7 +201,7 @@ func (o *mpopOptions) pop(c *engine.Call) bool {
 }
 
 // popRange pops up to count elements and replies them as an array.
-func popRange(c *engine.Call, key []byte, l *keyspace.List, from side, count int64) {
+func popRange(c *engine.Call, key []byte, l *sequence.List, from side, count int64) {
 	n := int(min(count, int64(l.Len())))
 	c.Reply.Array(n)
 	if n == 0 {
@@ -224,7 +225,7 @@ func popRange(c *engine.Call, key []byte, l *keyspace.List, from side, count int
 		}
 	}
 	l.Delete(start, n)
-	l.Fit(c.Limits())
+	l.Fit(c.Limits().ListMaxListpackSize)
 	c.Changed(key, engine.ClassList, from.popped())
 }
 
@@ -261,13 +262,13 @@ func popOrWait(c *engine.Call, from side) {
 		return
 	}
 	for _, key := range keys {
-		l, ok := engine.Edit[keyspace.List](c, key)
+		l, ok := engine.Edit[sequence.List](c, key)
 		if !ok {
 			return
 		}
 		if l != nil {
 			b := from.pop(l)
-			l.Fit(c.Limits())
+			l.Fit(c.Limits().ListMaxListpackSize)
 			c.Changed(key, engine.ClassList, from.popped())
 			c.Reply.Array(2)
 			c.Reply.Bulk(key)
@@ -309,7 +310,7 @@ func lindexRow() engine.Command {
 // lindex is LINDEX key index.
 func lindex(c *engine.Call) {
 	key := c.Bytes()
-	l, ok := engine.Read[keyspace.List](c, key)
+	l, ok := engine.Read[sequence.List](c, key)
 	if !ok {
 		return
 	}
@@ -360,7 +361,7 @@ func linsert(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	l, ok := engine.Edit[keyspace.List](c, key)
+	l, ok := engine.Edit[sequence.List](c, key)
 	if !ok {
 		return
 	}
@@ -380,7 +381,7 @@ func linsert(c *engine.Call) {
 		return
 	}
 	l.Insert(i+after, b)
-	l.Fit(c.Limits())
+	l.Fit(c.Limits().ListMaxListpackSize)
 	c.Changed(key, engine.ClassList, "linsert")
 	c.Reply.Int(int64(l.Len()))
 }
@@ -397,7 +398,7 @@ func llenRow() engine.Command {
 // llen is LLEN key.
 func llen(c *engine.Call) {
 	key := c.Bytes()
-	if l, ok := engine.Read[keyspace.List](c, key); ok {
+	if l, ok := engine.Read[sequence.List](c, key); ok {
 		if l == nil {
 			c.Reply.Int(0)
 		} else {
@@ -481,7 +482,7 @@ func pop(c *engine.Call, from side) {
 	if !c.OK() {
 		return
 	}
-	l, ok := engine.Edit[keyspace.List](c, key)
+	l, ok := engine.Edit[sequence.List](c, key)
 	switch {
 	case !ok:
 	case l == nil && single:
@@ -490,7 +491,7 @@ func pop(c *engine.Call, from side) {
 		c.Reply.NullArray()
 	case single:
 		c.Reply.Bulk(from.pop(l))
-		l.Fit(c.Limits())
+		l.Fit(c.Limits().ListMaxListpackSize)
 		c.Changed(key, engine.ClassList, from.popped())
 	default:
 		popRange(c, key, l, from, count)
@@ -557,12 +558,12 @@ func lpos(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	l, ok := engine.Read[keyspace.List](c, key)
+	l, ok := engine.Read[sequence.List](c, key)
 	if !ok {
 		return
 	}
 	if l == nil {
-		l = new(keyspace.List)
+		l = new(sequence.List)
 	}
 	found := o.search(l, b)
 	switch {
@@ -579,7 +580,7 @@ func lpos(c *engine.Call) {
 }
 
 // search returns the indexes of the requested matches.
-func (o *lposOptions) search(l *keyspace.List, b []byte) (found []int) {
+func (o *lposOptions) search(l *sequence.List, b []byte) (found []int) {
 	want, looked, matches := o.count, int64(0), int64(0)
 	if want < 0 {
 		want = 1
@@ -644,9 +645,9 @@ func lpushx(c *engine.Call) { push(c, left, true) }
 // push adds the elements; if existing is true, only to a key that exists.
 func push(c *engine.Call, to side, existing bool) {
 	key, elements := c.Bytes(), c.Rest()
-	open := engine.Create[keyspace.List]
+	open := engine.Create[sequence.List]
 	if existing {
-		open = engine.Edit[keyspace.List]
+		open = engine.Edit[sequence.List]
 	}
 	l, ok := open(c, key)
 	if !ok {
@@ -659,7 +660,7 @@ func push(c *engine.Call, to side, existing bool) {
 	for _, b := range elements {
 		to.push(l, b)
 	}
-	l.Fit(c.Limits())
+	l.Fit(c.Limits().ListMaxListpackSize)
 	c.Changed(key, engine.ClassList, to.pushed())
 	c.Reply.Int(int64(l.Len()))
 }
@@ -680,7 +681,7 @@ func lrange(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	l, ok := engine.Read[keyspace.List](c, key)
+	l, ok := engine.Read[sequence.List](c, key)
 	if !ok {
 		return
 	}
@@ -732,7 +733,7 @@ func lrem(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	l, ok := engine.Edit[keyspace.List](c, key)
+	l, ok := engine.Edit[sequence.List](c, key)
 	if !ok {
 		return
 	}
@@ -744,7 +745,7 @@ func lrem(c *engine.Call) {
 		n = l.Remove(b, int(count))
 	}
 	if n > 0 {
-		l.Fit(c.Limits())
+		l.Fit(c.Limits().ListMaxListpackSize)
 		c.Changed(key, engine.ClassList, "lrem")
 	}
 	c.Reply.Int(int64(n))
@@ -763,7 +764,7 @@ func lsetRow() engine.Command {
 // lset is LSET key index element.
 func lset(c *engine.Call) {
 	key := c.Bytes()
-	l, ok := engine.Edit[keyspace.List](c, key)
+	l, ok := engine.Edit[sequence.List](c, key)
 	if !ok {
 		return
 	}
@@ -781,7 +782,7 @@ func lset(c *engine.Call) {
 		return
 	}
 	l.Set(i, b)
-	l.Fit(c.Limits())
+	l.Fit(c.Limits().ListMaxListpackSize)
 	c.Changed(key, engine.ClassList, "lset")
 	c.Reply.OK()
 }
@@ -802,7 +803,7 @@ func ltrim(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	l, ok := engine.Edit[keyspace.List](c, key)
+	l, ok := engine.Edit[sequence.List](c, key)
 	if !ok {
 		return
 	}
@@ -810,7 +811,7 @@ func ltrim(c *engine.Call) {
 		first, n := span(start, stop, l.Len())
 		l.Delete(first+n, l.Len()-first-n)
 		l.Delete(0, first)
-		l.Fit(c.Limits())
+		l.Fit(c.Limits().ListMaxListpackSize)
 		c.Changed(key, engine.ClassList, "ltrim")
 	}
 	c.Reply.OK()

@@ -10,6 +10,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -123,7 +124,7 @@ func sort(c *engine.Call, readonly bool) {
 	var items []sortItem
 	switch v := value.(type) {
 	case nil:
-	case *keyspace.List:
+	case *sequence.List:
 		items = o.ofList(v)
 	case *keyspace.Set:
 		if o.unsort && (o.store || c.Session.Script) {
@@ -180,7 +181,7 @@ func sort(c *engine.Call, readonly bool) {
 }
 
 func storeSorted(c *engine.Call, o *sortOptions, items []sortItem) {
-	list := new(keyspace.List)
+	list := new(sequence.List)
 	for i := range items {
 		if len(o.get) == 0 {
 			list.PushBack(protocol.BytesOf(items[i].element))
@@ -193,7 +194,7 @@ func storeSorted(c *engine.Call, o *sortOptions, items []sortItem) {
 	if list.Len() == 0 {
 		c.Drop(o.destination)
 	} else {
-		list.Fit(c.Limits())
+		list.Fit(c.Limits().ListMaxListpackSize)
 		c.Put(o.destination, list)
 		c.Changed(o.destination, engine.ClassList, "sortstore")
 	}
@@ -210,7 +211,7 @@ type sortItem struct {
 
 // ofList returns the elements, or only the requested range if they are not to be
 // sorted.
-func (o *sortOptions) ofList(l *keyspace.List) []sortItem {
+func (o *sortOptions) ofList(l *sequence.List) []sortItem {
 	n := l.Len()
 	start, end := 0, n
 	if o.unsort {

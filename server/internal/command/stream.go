@@ -6,7 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // StreamCommands returns the rows of the commands on the entries of a stream.
@@ -27,7 +27,7 @@ const errStreamID = "ERR Invalid stream ID specified as stream command argument"
 
 // parseStreamID reads an ID: two numbers with a minus between them, or one number,
 // which missing completes.
-func parseStreamID(b []byte, missing uint64) (id keyspace.StreamID, ok bool) {
+func parseStreamID(b []byte, missing uint64) (id sequence.StreamID, ok bool) {
 	if len(b) > 127 {
 		return id, false
 	}
@@ -68,10 +68,10 @@ func parseUint(b []byte) (n uint64, ok bool) {
 }
 
 // streamID reads an ID; - and + are not accepted.
-func streamID(c *engine.Call) keyspace.StreamID {
+func streamID(c *engine.Call) sequence.StreamID {
 	b := c.Bytes()
 	if c.Err() != "" {
-		return keyspace.StreamID{}
+		return sequence.StreamID{}
 	}
 	id, ok := parseStreamID(b, 0)
 	if !ok {
@@ -81,8 +81,8 @@ func streamID(c *engine.Call) keyspace.StreamID {
 }
 
 // streamIDs reads all remaining IDs.
-func streamIDs(c *engine.Call) []keyspace.StreamID {
-	ids := make([]keyspace.StreamID, 0, 8) // normally on the stack
+func streamIDs(c *engine.Call) []sequence.StreamID {
+	ids := make([]sequence.StreamID, 0, 8) // normally on the stack
 	for c.More() {
 		ids = append(ids, streamID(c))
 	}
@@ -91,12 +91,12 @@ func streamIDs(c *engine.Call) []keyspace.StreamID {
 
 // parseBound reads an end of a range: an ID, -, +, or an exclusive ID, which begins
 // with a parenthesis.
-func parseBound(b []byte, missing uint64) (id keyspace.StreamID, exclusive, ok bool) {
+func parseBound(b []byte, missing uint64) (id sequence.StreamID, exclusive, ok bool) {
 	switch {
 	case string(b) == "-":
-		return keyspace.StreamID{}, false, true
+		return sequence.StreamID{}, false, true
 	case string(b) == "+":
-		return keyspace.MaxStreamID(), false, true
+		return sequence.MaxStreamID(), false, true
 	case len(b) > 1 && b[0] == '(':
 		exclusive, b = true, b[1:]
 	}
@@ -105,7 +105,7 @@ func parseBound(b []byte, missing uint64) (id keyspace.StreamID, exclusive, ok b
 }
 
 // lowest reads the lower end of a range.
-func lowest(c *engine.Call, b []byte) keyspace.StreamID {
+func lowest(c *engine.Call, b []byte) sequence.StreamID {
 	id, exclusive, ok := parseBound(b, 0)
 	if !ok {
 		c.Fail(errStreamID)
@@ -119,7 +119,7 @@ func lowest(c *engine.Call, b []byte) keyspace.StreamID {
 }
 
 // highest reads the upper end of a range.
-func highest(c *engine.Call, b []byte) keyspace.StreamID {
+func highest(c *engine.Call, b []byte) sequence.StreamID {
 	id, exclusive, ok := parseBound(b, math.MaxUint64)
 	if !ok {
 		c.Fail(errStreamID)
@@ -133,13 +133,13 @@ func highest(c *engine.Call, b []byte) keyspace.StreamID {
 }
 
 // replyStreamID replies an ID.
-func replyStreamID(c *engine.Call, id keyspace.StreamID) {
+func replyStreamID(c *engine.Call, id sequence.StreamID) {
 	var b [2*20 + 1]byte
 	c.Reply.Bulk(id.Append(b[:0]))
 }
 
 // replyEntry replies an entry.
-func replyEntry(c *engine.Call, e keyspace.StreamEntry) {
+func replyEntry(c *engine.Call, e sequence.StreamEntry) {
 	c.Reply.Array(2)
 	replyStreamID(c, e.ID)
 	c.Reply.Array(2 * e.Len())
@@ -150,7 +150,7 @@ func replyEntry(c *engine.Call, e keyspace.StreamEntry) {
 }
 
 // replyEntries replies the entries from lo to hi, at most count.
-func replyEntries(c *engine.Call, s *keyspace.Stream, lo, hi keyspace.StreamID, count int) {
+func replyEntries(c *engine.Call, s *sequence.Stream, lo, hi sequence.StreamID, count int) {
 	n := s.Count(lo, hi, count)
 	c.Reply.Array(n)
 	for e := range s.Ascend(lo, hi) {
@@ -166,9 +166,9 @@ type streamOptions struct {
 	nomkstream bool
 	auto       bool // the ID is generated
 	autoSeq    bool // its second number is generated
-	id         keyspace.StreamID
+	id         sequence.StreamID
 	trims      bool
-	trim       keyspace.StreamTrim
+	trim       sequence.StreamTrim
 }
 
 func parseStreamOptions(c *engine.Call, xadd bool) streamOptions {
@@ -211,21 +211,21 @@ func parseStreamOptions(c *engine.Call, xadd bool) streamOptions {
 	case limited && !o.trim.Approx:
 		c.Fail("ERR syntax error, LIMIT cannot be used without the special ~ option")
 	case !limited && o.trim.Approx:
-		o.trim.Limit = streamTrimLimit(c.Limits().StreamNodeMaxEntries)
+		o.trim.Limit = streamTrimLimit(c.Limits().Stream.MaxEntries)
 	}
 	return o
 }
 
 // refsOption reads the option for references of groups to entries that are removed,
 // if that is next.
-func refsOption(c *engine.Call, refs *keyspace.Refs) bool {
+func refsOption(c *engine.Call, refs *sequence.Refs) bool {
 	switch {
 	case c.Is("KEEPREF"):
-		*refs = keyspace.KeepRefs
+		*refs = sequence.KeepRefs
 	case c.Is("DELREF"):
-		*refs = keyspace.DropRefs
+		*refs = sequence.DropRefs
 	case c.Is("ACKED"):
-		*refs = keyspace.OnlyAcked
+		*refs = sequence.OnlyAcked
 	default:
 		return false
 	}
@@ -277,10 +277,10 @@ func newStreamID(c *engine.Call, o *streamOptions) {
 
 // next returns the ID of a new entry behind last; it is not higher than last if no
 // higher one is possible.
-func (o *streamOptions) next(last keyspace.StreamID, now int64) keyspace.StreamID {
+func (o *streamOptions) next(last sequence.StreamID, now int64) sequence.StreamID {
 	switch {
 	case o.auto && uint64(now) > last.Ms:
-		return keyspace.StreamID{Ms: uint64(now)}
+		return sequence.StreamID{Ms: uint64(now)}
 	case o.autoSeq && o.id.Ms == last.Ms && last.Seq == math.MaxUint64:
 		return last
 	case o.auto, o.autoSeq && o.id.Ms == last.Ms:
@@ -323,18 +323,18 @@ func xadd(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	s, ok := engine.Edit[keyspace.Stream](c, key)
+	s, ok := engine.Edit[sequence.Stream](c, key)
 	if !ok {
 		return
 	}
-	var last keyspace.StreamID
+	var last sequence.StreamID
 	if s != nil {
 		last = s.LastID()
 	} else if o.nomkstream {
 		c.Reply.Null()
 		return
 	}
-	if last == keyspace.MaxStreamID() {
+	if last == sequence.MaxStreamID() {
 		c.Reply.Error("ERR The stream has exhausted the last possible ID, unable to add more items")
 		return
 	}
@@ -352,9 +352,9 @@ func xadd(c *engine.Call) {
 		return
 	}
 	if s == nil {
-		s, _ = engine.Create[keyspace.Stream](c, key)
+		s, _ = engine.Create[sequence.Stream](c, key)
 	}
-	s.Add(id, fields, c.Limits())
+	s.Add(id, fields, c.Limits().Stream)
 	c.Changed(key, engine.ClassStream, "xadd")
 	if o.trims && s.Trim(o.trim) > 0 {
 		c.Changed(key, engine.ClassStream, "xtrim")
@@ -376,7 +376,7 @@ func xlen(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	s, ok := engine.Read[keyspace.Stream](c, key)
+	s, ok := engine.Read[sequence.Stream](c, key)
 	switch {
 	case !ok:
 	case s == nil:
@@ -431,7 +431,7 @@ func streamRange(c *engine.Call, reverse bool) {
 	if !c.OK() {
 		return
 	}
-	s, ok := engine.Read[keyspace.Stream](c, key)
+	s, ok := engine.Read[sequence.Stream](c, key)
 	switch {
 	case !ok:
 	case s == nil:
@@ -470,7 +470,7 @@ func xdel(c *engine.Call) {
 		c.Reply.Int(0)
 		return
 	}
-	s, ok := engine.As[keyspace.Stream](c, e)
+	s, ok := engine.As[sequence.Stream](c, e)
 	if !ok {
 		return
 	}
@@ -492,7 +492,7 @@ func xdel(c *engine.Call) {
 
 // delexOptions are the options of XDELEX and XACKDEL.
 type delexOptions struct {
-	refs keyspace.Refs
+	refs sequence.Refs
 	ids  [][]byte // not checked until the key exists
 }
 
@@ -536,7 +536,7 @@ const (
 )
 
 // parsedIDs reads IDs; an invalid one replies the error.
-func parsedIDs(c *engine.Call, texts [][]byte) (ids []keyspace.StreamID, ok bool) {
+func parsedIDs(c *engine.Call, texts [][]byte) (ids []sequence.StreamID, ok bool) {
 	for _, text := range texts {
 		id, ok := parseStreamID(text, 0)
 		if !ok {
@@ -561,11 +561,11 @@ func xdelexRow() engine.Command {
 // xdelex is XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
 func xdelex(c *engine.Call) {
 	key := c.Bytes()
-	var s *keyspace.Stream
+	var s *sequence.Stream
 	e := c.DB.Edit(key) // Redis checks the type of the key before the other arguments
 	if e != nil {
 		var ok bool
-		if s, ok = engine.As[keyspace.Stream](c, e); !ok {
+		if s, ok = engine.As[sequence.Stream](c, e); !ok {
 			return
 		}
 	}
@@ -585,10 +585,10 @@ func xdelex(c *engine.Call) {
 	c.Reply.Array(len(ids))
 	for _, id := range ids {
 		switch {
-		case o.refs == keyspace.OnlyAcked && s.Referenced(id):
+		case o.refs == sequence.OnlyAcked && s.Referenced(id):
 			c.Reply.Int(entryReferenced)
 			continue
-		case o.refs == keyspace.DropRefs && s.Forget(id):
+		case o.refs == sequence.DropRefs && s.Forget(id):
 			forgotten = true
 		}
 		if s.Delete(id) {
@@ -633,7 +633,7 @@ func xtrim(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	s, ok := engine.Edit[keyspace.Stream](c, key)
+	s, ok := engine.Edit[sequence.Stream](c, key)
 	if !ok {
 		return
 	}
@@ -659,7 +659,7 @@ func xsetidRow() engine.Command {
 // xsetid is XSETID key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id].
 func xsetid(c *engine.Call) {
 	key, id := c.Bytes(), streamID(c)
-	added, maxDeleted := int64(-1), keyspace.StreamID{}
+	added, maxDeleted := int64(-1), sequence.StreamID{}
 	for c.More() {
 		switch {
 		case c.Len() >= 2 && c.Is("ENTRIESADDED"):
@@ -677,7 +677,7 @@ func xsetid(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	s, ok := engine.Edit[keyspace.Stream](c, key)
+	s, ok := engine.Edit[sequence.Stream](c, key)
 	if !ok {
 		return
 	}

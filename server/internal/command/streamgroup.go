@@ -5,7 +5,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // StreamGroupCommands returns the rows of the commands on consumer groups.
@@ -39,13 +39,13 @@ type groupOptions struct {
 
 // parseGroupOptions reads the options. If ok is false the error has been replied.
 func parseGroupOptions(c *engine.Call, create bool) (o groupOptions, ok bool) {
-	o.read = keyspace.UnknownRead
+	o.read = sequence.UnknownRead
 	for c.More() {
 		switch {
 		case create && c.Is("MKSTREAM"):
 			o.mkstream = true
 		case c.Len() >= 2 && c.Is("ENTRIESREAD"):
-			if o.read = c.Int(); o.read < 0 && o.read != keyspace.UnknownRead {
+			if o.read = c.Int(); o.read < 0 && o.read != sequence.UnknownRead {
 				c.Fail("ERR value for ENTRIESREAD must be positive or -1")
 			}
 		default:
@@ -59,8 +59,8 @@ func parseGroupOptions(c *engine.Call, create bool) (o groupOptions, ok bool) {
 // streamOfGroup opens the stream of an XGROUP command for changing. If ok is false
 // the error has been replied, also that the stream does not exist, unless create is
 // true.
-func streamOfGroup(c *engine.Call, key []byte, create bool) (*keyspace.Stream, bool) {
-	s, ok := engine.Edit[keyspace.Stream](c, key)
+func streamOfGroup(c *engine.Call, key []byte, create bool) (*sequence.Stream, bool) {
+	s, ok := engine.Edit[sequence.Stream](c, key)
 	if ok && s == nil && !create {
 		c.Reply.Error("ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the " +
 			"MKSTREAM option to create an empty stream automatically.")
@@ -74,7 +74,7 @@ func noGroup(key, group []byte) string {
 }
 
 // groupToEdit opens a group for changing; if there is none it replies the error.
-func groupToEdit(c *engine.Call, key, group []byte) *keyspace.Group {
+func groupToEdit(c *engine.Call, key, group []byte) *sequence.Group {
 	s, ok := streamOfGroup(c, key, false)
 	if !ok {
 		return nil
@@ -112,7 +112,7 @@ func xgroupCreate(c *engine.Call) {
 		c.UnknownSubcommand()
 		return
 	}
-	var last keyspace.StreamID
+	var last sequence.StreamID
 	if string(id) != "$" {
 		if last, ok = parseStreamID(id, 0); !ok {
 			c.Reply.Error(errStreamID)
@@ -126,7 +126,7 @@ func xgroupCreate(c *engine.Call) {
 		c.Reply.Error("BUSYGROUP Consumer Group name already exists")
 		return
 	case s == nil:
-		s, _ = engine.Create[keyspace.Stream](c, key)
+		s, _ = engine.Create[sequence.Stream](c, key)
 		s.AddGroup(group, last, o.read)
 		c.Changed(key, engine.ClassStream, "xgroup-create")
 	default:
@@ -283,8 +283,8 @@ func xgroupSetid(c *engine.Call) {
 
 // groupToRead opens a group; it is nil if there is none. If ok is false the error
 // has been replied.
-func groupToRead(c *engine.Call, key, group []byte) (s *keyspace.Stream, g *keyspace.Group, ok bool) {
-	if s, ok = engine.Read[keyspace.Stream](c, key); s != nil {
+func groupToRead(c *engine.Call, key, group []byte) (s *sequence.Stream, g *sequence.Group, ok bool) {
+	if s, ok = engine.Read[sequence.Stream](c, key); s != nil {
 		g = s.Group(group)
 	}
 	return s, g, ok
@@ -355,7 +355,7 @@ func xackdel(c *engine.Call) {
 	if !ok {
 		return
 	}
-	s, _ := engine.Edit[keyspace.Stream](c, key)
+	s, _ := engine.Edit[sequence.Stream](c, key)
 	g = s.EditGroup(group)
 	deleted, acknowledged := false, false
 	c.Reply.Array(len(ids))
@@ -365,11 +365,11 @@ func xackdel(c *engine.Call) {
 			continue
 		}
 		acknowledged = true
-		if o.refs == keyspace.OnlyAcked && s.Referenced(id) {
+		if o.refs == sequence.OnlyAcked && s.Referenced(id) {
 			c.Reply.Int(entryReferenced)
 			continue
 		}
-		if o.refs == keyspace.DropRefs {
+		if o.refs == sequence.DropRefs {
 			s.Forget(id)
 		}
 		if s.Delete(id) {
@@ -383,7 +383,7 @@ func xackdel(c *engine.Call) {
 // xpendingOptions are the arguments of XPENDING after the key and the group.
 type xpendingOptions struct {
 	idle     int64
-	lo, hi   keyspace.StreamID
+	lo, hi   sequence.StreamID
 	count    int64
 	consumer []byte // nil for all
 }
@@ -449,7 +449,7 @@ func noKeyOrGroup(key, group []byte) string {
 	return "NOGROUP No such key '" + engine.UntilNUL(key) + "' or consumer group '" + engine.UntilNUL(group) + "'"
 }
 
-func pendingSummary(c *engine.Call, g *keyspace.Group) {
+func pendingSummary(c *engine.Call, g *sequence.Group) {
 	c.Reply.Array(4)
 	c.Reply.Int(int64(g.Len()))
 	if g.Len() == 0 {
@@ -477,7 +477,7 @@ func pendingSummary(c *engine.Call, g *keyspace.Group) {
 	}
 }
 
-func pendingRange(c *engine.Call, g *keyspace.Group, o *xpendingOptions) {
+func pendingRange(c *engine.Call, g *sequence.Group, o *xpendingOptions) {
 	all := g.Ascend(o.lo)
 	if o.consumer != nil {
 		consumer := g.Consumer(o.consumer)
@@ -487,7 +487,7 @@ func pendingRange(c *engine.Call, g *keyspace.Group, o *xpendingOptions) {
 		}
 		all = g.AscendOf(consumer, o.lo)
 	}
-	var found []keyspace.Pending
+	var found []sequence.Pending
 	for p := range all {
 		if int64(len(found)) == o.count || o.hi.Less(p.ID) {
 			break
@@ -509,11 +509,11 @@ func pendingRange(c *engine.Call, g *keyspace.Group, o *xpendingOptions) {
 // xclaimOptions are the options of XCLAIM.
 type xclaimOptions struct {
 	minIdle       int64
-	ids           []keyspace.StreamID
+	ids           []sequence.StreamID
 	time          int64 // time of the delivery
 	count         int64 // number of deliveries; -1 to increment
 	force, justid bool
-	last          keyspace.StreamID
+	last          sequence.StreamID
 }
 
 func parseXclaimOptions(c *engine.Call) xclaimOptions {
@@ -581,7 +581,7 @@ func xclaim(c *engine.Call) {
 		c.ChangedUnwatched(key, engine.ClassStream, "")
 	}
 	consumer := consumer(c, key, g, name, false) // even if it gets no entry, as since Redis 7.2
-	var claimed []keyspace.StreamID
+	var claimed []sequence.StreamID
 	for _, id := range o.ids {
 		p, pending := g.Pending(id)
 		switch {
@@ -604,7 +604,7 @@ func xclaim(c *engine.Call) {
 
 // claim makes an entry pending with a consumer; before is the previous number of
 // deliveries.
-func claim(c *engine.Call, key []byte, g *keyspace.Group, consumer *keyspace.Consumer, before int64, o *xclaimOptions, id keyspace.StreamID) {
+func claim(c *engine.Call, key []byte, g *sequence.Group, consumer *sequence.Consumer, before int64, o *xclaimOptions, id sequence.StreamID) {
 	switch {
 	case o.count >= 0:
 		before = o.count
@@ -616,7 +616,7 @@ func claim(c *engine.Call, key []byte, g *keyspace.Group, consumer *keyspace.Con
 }
 
 // replyClaimed replies entries, or only their IDs.
-func replyClaimed(c *engine.Call, s *keyspace.Stream, ids []keyspace.StreamID, justid bool) {
+func replyClaimed(c *engine.Call, s *sequence.Stream, ids []sequence.StreamID, justid bool) {
 	c.Reply.Array(len(ids))
 	for _, id := range ids {
 		if justid {
@@ -649,7 +649,7 @@ func xautoclaim(c *engine.Call) {
 	entry := c.DB.Get(key) // Redis looks up the key before it reads the options, and checks its type after them
 	o := xclaimOptions{count: -1, time: c.Now()}
 	o.minIdle = max(0, c.IntOr("ERR Invalid min-idle-time argument for XAUTOCLAIM"))
-	var from keyspace.StreamID
+	var from sequence.StreamID
 	if b := c.Bytes(); c.Err() == "" {
 		from = lowest(c, b)
 	}
@@ -667,11 +667,11 @@ func xautoclaim(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	var s *keyspace.Stream
-	var g *keyspace.Group
+	var s *sequence.Stream
+	var g *sequence.Group
 	if entry != nil {
 		var ok bool
-		if s, ok = engine.As[keyspace.Stream](c, entry); !ok {
+		if s, ok = engine.As[sequence.Stream](c, entry); !ok {
 			return
 		}
 		g = s.Group(group)
@@ -686,8 +686,8 @@ func xautoclaim(c *engine.Call) {
 	}
 	// The entries are collected before any change.
 	var seen int64
-	var gone, claimed []keyspace.StreamID
-	var next keyspace.StreamID // the next entry to examine; 0-0 at the end
+	var gone, claimed []sequence.StreamID
+	var next sequence.StreamID // the next entry to examine; 0-0 at the end
 	for p := range g.Ascend(from) {
 		if seen == count*tries || int64(len(gone)+len(claimed)) == count {
 			next = p.ID

@@ -5,7 +5,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // StreamInfoCommands returns the rows of XINFO.
@@ -26,8 +26,8 @@ func StreamInfoCommands() []engine.Command {
 
 // streamOfInfo opens the stream of an XINFO command. It is nil if that is not
 // possible; then the error has been replied.
-func streamOfInfo(c *engine.Call, key []byte) *keyspace.Stream {
-	s, ok := engine.Read[keyspace.Stream](c, key)
+func streamOfInfo(c *engine.Call, key []byte) *sequence.Stream {
+	s, ok := engine.Read[sequence.Stream](c, key)
 	if ok && s == nil {
 		c.Reply.Error(engine.ErrNoSuchKey)
 	}
@@ -62,7 +62,7 @@ func xinfoConsumers(c *engine.Call) {
 		named(c, "pending").Int(int64(consumer.Len()))
 		named(c, "idle").Int(max(0, c.Now()-consumer.Seen()))
 		inactive := int64(-1)
-		if at := consumer.Active(); at != keyspace.NeverActive {
+		if at := consumer.Active(); at != sequence.NeverActive {
 			inactive = max(0, c.Now()-at)
 		}
 		named(c, "inactive").Int(inactive)
@@ -103,9 +103,9 @@ func xinfoGroups(c *engine.Call) {
 }
 
 // replyProgress replies the number of entries that a group has read, and its lag.
-func replyProgress(c *engine.Call, s *keyspace.Stream, g *keyspace.Group) {
+func replyProgress(c *engine.Call, s *sequence.Stream, g *sequence.Group) {
 	named(c, "entries-read")
-	if g.Read() == keyspace.UnknownRead {
+	if g.Read() == sequence.UnknownRead {
 		c.Reply.Null()
 	} else {
 		c.Reply.Int(g.Read())
@@ -197,7 +197,7 @@ func xinfoStream(c *engine.Call) {
 	replyEntryOrNull(c, last, ok)
 }
 
-func replyEntryOrNull(c *engine.Call, e keyspace.StreamEntry, ok bool) {
+func replyEntryOrNull(c *engine.Call, e sequence.StreamEntry, ok bool) {
 	if ok {
 		replyEntry(c, e)
 	} else {
@@ -206,12 +206,12 @@ func replyEntryOrNull(c *engine.Call, e keyspace.StreamEntry, ok bool) {
 }
 
 // streamInFull replies at most count elements of each list; 0 for all.
-func streamInFull(c *engine.Call, s *keyspace.Stream, count int64) {
+func streamInFull(c *engine.Call, s *sequence.Stream, count int64) {
 	if count == 0 {
 		count = math.MaxInt
 	}
 	named(c, "entries")
-	replyEntries(c, s, keyspace.StreamID{}, keyspace.MaxStreamID(), int(count))
+	replyEntries(c, s, sequence.StreamID{}, sequence.MaxStreamID(), int(count))
 	named(c, "groups").Array(len(s.Groups()))
 	for _, g := range s.Groups() {
 		c.Reply.Map(7)
@@ -222,7 +222,7 @@ func streamInFull(c *engine.Call, s *keyspace.Stream, count int64) {
 		named(c, "pel-count").Int(int64(g.Len()))
 		n := min(int64(g.Len()), count)
 		named(c, "pending").Array(int(n))
-		for p := range g.Ascend(keyspace.StreamID{}) {
+		for p := range g.Ascend(sequence.StreamID{}) {
 			if n--; n < 0 {
 				break
 			}
@@ -239,7 +239,7 @@ func streamInFull(c *engine.Call, s *keyspace.Stream, count int64) {
 	}
 }
 
-func consumerInFull(c *engine.Call, g *keyspace.Group, consumer *keyspace.Consumer, count int64) {
+func consumerInFull(c *engine.Call, g *sequence.Group, consumer *sequence.Consumer, count int64) {
 	c.Reply.Map(5)
 	named(c, "name").BulkString(consumer.Name())
 	named(c, "seen-time").Int(consumer.Seen())
@@ -247,7 +247,7 @@ func consumerInFull(c *engine.Call, g *keyspace.Group, consumer *keyspace.Consum
 	named(c, "pel-count").Int(int64(consumer.Len()))
 	n := min(int64(consumer.Len()), count)
 	named(c, "pending").Array(int(n))
-	for p := range g.AscendOf(consumer, keyspace.StreamID{}) {
+	for p := range g.AscendOf(consumer, sequence.StreamID{}) {
 		if n--; n < 0 {
 			break
 		}

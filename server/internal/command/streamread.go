@@ -7,6 +7,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // StreamReadCommands returns the rows of XREAD and XREADGROUP.
@@ -116,7 +117,7 @@ func xread(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	behind := make([]keyspace.StreamID, 0, 8) // normally on the stack
+	behind := make([]sequence.StreamID, 0, 8) // normally on the stack
 	for i, key := range o.keys {
 		s, ok := readStream(c, key)
 		if !ok {
@@ -128,14 +129,14 @@ func xread(c *engine.Call) {
 		}
 		behind = append(behind, id)
 	}
-	replyStreams(c, &o, func(i int, s *keyspace.Stream) bool {
+	replyStreams(c, &o, func(i int, s *sequence.Stream) bool {
 		last, ok := s.Last()
 		if !ok || !behind[i].Less(last.ID) {
 			return false
 		}
 		from, _ := behind[i].Next()
 		replyStreamName(c, o.keys[i])
-		replyEntries(c, s, from, keyspace.MaxStreamID(), o.limit(c.Again))
+		replyEntries(c, s, from, sequence.MaxStreamID(), o.limit(c.Again))
 		return true
 	}, func() {
 		// The present meaning of $ and + is saved for when the command is run
@@ -152,12 +153,12 @@ func xread(c *engine.Call) {
 
 // readStream opens a stream for reading. The retry of a blocked client reports no
 // second miss.
-func readStream(c *engine.Call, key []byte) (*keyspace.Stream, bool) {
+func readStream(c *engine.Call, key []byte) (*sequence.Stream, bool) {
 	if !c.Again {
-		return engine.Read[keyspace.Stream](c, key)
+		return engine.Read[sequence.Stream](c, key)
 	}
 	if e := c.DB.Peek(key); e != nil {
-		s, _ := e.Value().(*keyspace.Stream)
+		s, _ := e.Value().(*sequence.Stream)
 		return s, true
 	}
 	return nil, true
@@ -165,7 +166,7 @@ func readStream(c *engine.Call, key []byte) (*keyspace.Stream, bool) {
 
 // readAfterID reads the ID after which the entries of a stream are requested; s is nil
 // for a stream that does not exist.
-func readAfterID(c *engine.Call, s *keyspace.Stream, b []byte) (id keyspace.StreamID, ok bool) {
+func readAfterID(c *engine.Call, s *sequence.Stream, b []byte) (id sequence.StreamID, ok bool) {
 	switch string(b) {
 	case "$":
 		if s != nil {
@@ -193,7 +194,7 @@ func readAfterID(c *engine.Call, s *keyspace.Stream, b []byte) (id keyspace.Stre
 
 // replyStreams replies those of several streams for which serve replies, by name;
 // if there are none, it calls none.
-func replyStreams(c *engine.Call, o *xreadOptions, serve func(i int, s *keyspace.Stream) bool, none func()) {
+func replyStreams(c *engine.Call, o *xreadOptions, serve func(i int, s *sequence.Stream) bool, none func()) {
 	mark := c.Reply.Len()
 	c.Reply.Pairs(len(o.keys))
 	body, n := c.Reply.Len(), 0
@@ -243,7 +244,7 @@ func xreadgroup(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	history := make([]keyspace.StreamID, 0, 8) // normally on the stack
+	history := make([]sequence.StreamID, 0, 8) // normally on the stack
 	for i, key := range o.keys {
 		s, ok := readStream(c, key)
 		if !ok || !hasGroup(c, s, key, o.group) {
@@ -255,9 +256,9 @@ func xreadgroup(c *engine.Call) {
 		}
 		history = append(history, id)
 	}
-	replyStreams(c, &o, func(i int, s *keyspace.Stream) bool {
+	replyStreams(c, &o, func(i int, s *sequence.Stream) bool {
 		key, id := o.keys[i], history[i]
-		if id != keyspace.MaxStreamID() {
+		if id != sequence.MaxStreamID() {
 			g := editGroup(c, key, o.group)
 			replyHistory(c, s, g, consumer(c, key, g, o.consumer, false), id, o.limit(c.Again), key)
 			return true
@@ -270,10 +271,10 @@ func xreadgroup(c *engine.Call) {
 		}
 		g := editGroup(c, key, o.group)
 		from, _ := g.LastID().Next()
-		n := s.Count(from, keyspace.MaxStreamID(), o.limit(c.Again))
+		n := s.Count(from, sequence.MaxStreamID(), o.limit(c.Again))
 		replyStreamName(c, key)
 		c.Reply.Array(n)
-		g.ReadNext(consumer(c, key, g, o.consumer, !o.noack), n, c.Now(), !o.noack, func(a0 keyspace.StreamEntry) { replyEntry(c, a0) })
+		g.ReadNext(consumer(c, key, g, o.consumer, !o.noack), n, c.Now(), !o.noack, func(a0 sequence.StreamEntry) { replyEntry(c, a0) })
 		c.ChangedUnwatched(key, engine.ClassStream, "")
 		return true
 	}, func() {
@@ -282,7 +283,7 @@ func xreadgroup(c *engine.Call) {
 }
 
 // hasGroup reports whether the group exists. If not, it replies the error.
-func hasGroup(c *engine.Call, s *keyspace.Stream, key, group []byte) bool {
+func hasGroup(c *engine.Call, s *sequence.Stream, key, group []byte) bool {
 	switch {
 	case s != nil && s.Group(group) != nil:
 		return true
@@ -299,7 +300,7 @@ func hasGroup(c *engine.Call, s *keyspace.Stream, key, group []byte) bool {
 
 // historyAfterID reads the ID after which a consumer requests its pending entries again;
 // the highest of all IDs stands for >, new entries.
-func historyAfterID(c *engine.Call, b []byte) (id keyspace.StreamID, ok bool) {
+func historyAfterID(c *engine.Call, b []byte) (id sequence.StreamID, ok bool) {
 	switch string(b) {
 	case "$", "+":
 		c.Reply.Error("ERR The " + string(b) + " ID is meaningless in the context of XREADGROUP: you want to read the history of " +
@@ -307,7 +308,7 @@ func historyAfterID(c *engine.Call, b []byte) (id keyspace.StreamID, ok bool) {
 			" ID would just return an empty result set.")
 		return id, false
 	case ">":
-		return keyspace.MaxStreamID(), true
+		return sequence.MaxStreamID(), true
 	}
 	if id, ok = parseStreamID(b, 0); !ok {
 		c.Reply.Error(errStreamID)
@@ -316,13 +317,13 @@ func historyAfterID(c *engine.Call, b []byte) (id keyspace.StreamID, ok bool) {
 }
 
 // editGroup opens a group, which must exist, for changing.
-func editGroup(c *engine.Call, key, group []byte) *keyspace.Group {
-	return c.DB.Edit(key).Value().(*keyspace.Stream).EditGroup(group)
+func editGroup(c *engine.Call, key, group []byte) *sequence.Group {
+	return c.DB.Edit(key).Value().(*sequence.Stream).EditGroup(group)
 }
 
 // consumer returns the consumer of that name, and creates it if there is none. It
 // sets the times when it was last seen, and, if got is true, last active.
-func consumer(c *engine.Call, key []byte, g *keyspace.Group, name []byte, got bool) *keyspace.Consumer {
+func consumer(c *engine.Call, key []byte, g *sequence.Group, name []byte, got bool) *sequence.Consumer {
 	consumer := g.Consumer(name)
 	if consumer == nil {
 		consumer = g.AddConsumer(name, c.Now())
@@ -335,9 +336,9 @@ func consumer(c *engine.Call, key []byte, g *keyspace.Group, name []byte, got bo
 // replyHistory replies the pending entries of a consumer after id, and records
 // another delivery of each. Entries that are no longer in the stream are replied as
 // null.
-func replyHistory(c *engine.Call, s *keyspace.Stream, g *keyspace.Group, consumer *keyspace.Consumer, id keyspace.StreamID, count int, key []byte) {
+func replyHistory(c *engine.Call, s *sequence.Stream, g *sequence.Group, consumer *sequence.Consumer, id sequence.StreamID, count int, key []byte) {
 	id, _ = id.Next()
-	var again []keyspace.Pending
+	var again []sequence.Pending
 	for p := range g.AscendOf(consumer, id) {
 		if len(again) == count {
 			break

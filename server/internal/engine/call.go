@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -77,7 +78,7 @@ func (c *Call) Limits() *keyspace.Limits { return &c.Engine.Keys.Limits }
 
 // Value constrains type parameters to the types of values.
 type Value interface {
-	keyspace.String | keyspace.List | keyspace.Set | keyspace.Hash | keyspace.Stream | zset.Set
+	keyspace.String | sequence.List | keyspace.Set | keyspace.Hash | sequence.Stream | zset.Set
 }
 
 // Read opens a key for reading. The value is nil if the key does not exist. If the

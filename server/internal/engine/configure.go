@@ -80,8 +80,8 @@ func (srv *Engine) applyConfig() {
 	l.ZsetMaxListpackEntries = ClampInt(c.ZsetMaxListpackEntries)
 	l.ZsetMaxListpackValue = ClampInt(c.ZsetMaxListpackValue)
 	l.ListMaxListpackSize = ClampInt(c.ListMaxListpackSize)
-	l.StreamNodeMaxBytes = ClampInt(c.StreamNodeMaxBytes)
-	l.StreamNodeMaxEntries = ClampInt(c.StreamNodeMaxEntries)
+	l.Stream.MaxBytes = ClampInt(c.StreamNodeMaxBytes)
+	l.Stream.MaxEntries = ClampInt(c.StreamNodeMaxEntries)
 	srv.level.Set(logLevel(c.Loglevel))
 	srv.nextIdle = 0
 	if c.Timeout != 0 {

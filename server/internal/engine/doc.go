@@ -129,7 +129,7 @@
 // # Persistence
 //
 // Values record their changes in a journal in memory, independent of the command that
-// makes the change (internal/keyspace/journal.go). The keeper (package persist) takes the
+// makes the change (package journal). The keeper (package persist) takes the
 // journal when a checkpoint is due, which holds the lock for an instant, and writes it to
 // the file in its own goroutine (package snapshot). With appendfsync always, replies to writing
 // clients wait in their output queues until the checkpoint is on disk. Changes that

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -60,7 +61,7 @@ func (w *Want) In(value any, now int64) bool {
 		return w.Grouped
 	}
 	if w.Grouped {
-		return GroupReady(value.(*keyspace.Stream), w.Group)
+		return GroupReady(value.(*sequence.Stream), w.Group)
 	}
 	if !w.Ranged {
 		return true
@@ -391,7 +392,7 @@ func (a *timerHeap[T]) Pop() any {
 
 // GroupReady reports whether clients that wait for new entries of a group can be
 // answered, by an entry or by an error.
-func GroupReady(s *keyspace.Stream, group string) bool {
+func GroupReady(s *sequence.Stream, group string) bool {
 	g := s.Group(protocol.BytesOf(group))
 	if g == nil {
 		return true

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/journal"
 )
 
 // ops concatenates operations: letters and numbers unchanged, texts with their
@@ -17,8 +19,8 @@ type ops []byte
 func (o ops) op(letters string) ops { return append(o, letters...) }
 func (o ops) n(n uint64) ops        { return binary.AppendUvarint(o, n) }
 func (o ops) signed(n int64) ops    { return binary.AppendVarint(o, n) }
-func (o ops) text(s string) ops     { return appendText(o, s) }
-func (o ops) score(f float64) ops   { return appendScore(o, f) }
+func (o ops) text(s string) ops     { return journal.AppendText(o, s) }
+func (o ops) score(f float64) ops   { return journal.AppendScore(o, f) }
 
 // TestBuilder applies valid operations and compares the values.
 func TestBuilder(t *testing.T) {

@@ -13,7 +13,7 @@
 // as [DB.SetString], [DB.SetField] and [DB.AddMember], and return the current
 // entry, which can be a new one.
 //
-// The values are [String], [List], [Set], [Hash], [Stream] and zset.Set. They do
+// The values are [String], [Set], [Hash], sequence.List, sequence.Stream and zset.Set. They do
 // not depend on keys, deadlines or commands. There are no empty collections: the
 // command layer removes a key whose value becomes empty. A stream may be empty,
 // because it still has its last ID and its groups. The functions of a kind of value are
@@ -27,7 +27,7 @@
 // After [Keyspace.Record] the values that are opened for writing record their
 // changes in a journal. [Keyspace.TakeJournal] returns it in constant time. A data
 // file contains journals and whole values ([DB.Pin]); a [Builder] reconstructs
-// values from both. journal.go specifies the format. [Keyspace.Follow] begins a list of
+// values from both. Package journal specifies the format. [Keyspace.Follow] begins a list of
 // the same changes for another reader, such as replicas; see follow.go.
 //
 // [Keyspace.Snapshot] reads all keys as of one instant, in pieces, while the keyspace

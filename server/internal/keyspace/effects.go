@@ -1,5 +1,11 @@
 package keyspace
 
+import (
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/packed"
+	"github.com/zsetd/zsetd/server/internal/sequence"
+)
+
 // Effects are changes of a keyspace in order, which were taken out of it. They are
 // immutable. Reading them needs no lock: values that were pinned are encoded then.
 type Effects struct {
@@ -53,15 +59,15 @@ func (e *Effects) All(yield func(*Effect) bool) {
 	for i := range e.parts {
 		if p := &e.parts[i]; p.pinned != nil {
 			x := effectOf(p.about, p.db)
-			x.Key, x.pinned = bytesOf(p.pinned.key), p.pinned
+			x.Key, x.pinned = packed.Bytes(p.pinned.key), p.pinned
 			if !yield(&x) {
 				return
 			}
 			continue
 		}
-		for o := (operands{rest: e.parts[i].effects}); len(o.rest) > 0; {
+		for o := (journal.Operands{Rest: e.parts[i].effects}); len(o.Rest) > 0; {
 			x := nextEffect(&o)
-			if o.failed {
+			if o.Failed {
 				panic("BUG: an effect is not readable")
 			}
 			if !yield(&x) {
@@ -75,34 +81,34 @@ func effectOf(a about, db int) Effect {
 	return Effect{DB: db, Kind: Kind(a & aboutKind), Existed: a&aboutExisted != 0, Volatile: a&aboutVolatile != 0}
 }
 
-func nextEffect(o *operands) Effect {
-	a := about(o.rest[0])
-	o.rest = o.rest[1:]
-	x := effectOf(a, int(o.number())-1)
+func nextEffect(o *journal.Operands) Effect {
+	a := about(o.Rest[0])
+	o.Rest = o.Rest[1:]
+	x := effectOf(a, int(o.Number())-1)
 	switch {
 	case a&aboutFlush != 0:
 		x.Change = ChangeFlush
 	case a&aboutSwap != 0:
-		x.Change, x.Other = ChangeSwap, int(o.number())-1
+		x.Change, x.Other = ChangeSwap, int(o.Number())-1
 	case a&aboutMessage != 0:
-		x.Change, x.Key, x.Message = ChangeMessage, o.text(), o.text()
-		x.Shard = len(o.rest) > 0 && o.rest[0] == 1
-		o.rest = o.rest[min(1, len(o.rest)):]
+		x.Change, x.Key, x.Message = ChangeMessage, o.Text(), o.Text()
+		x.Shard = len(o.Rest) > 0 && o.Rest[0] == 1
+		o.Rest = o.Rest[min(1, len(o.Rest)):]
 	default:
-		x.Key, x.ops, x.hints = o.text(), o.text(), o.text()
+		x.Key, x.ops, x.hints = o.Text(), o.Text(), o.Text()
 	}
 	return x
 }
 
 // Whole reports whether the operations construct the whole value from nothing: the
 // first is OpNew.
-func (x *Effect) Whole() bool { return x.pinned != nil || len(x.ops) > 0 && x.ops[0] == opNew }
+func (x *Effect) Whole() bool { return x.pinned != nil || len(x.ops) > 0 && x.ops[0] == journal.OpNew }
 
 // Stream returns the value and deadline of an effect that is Whole and of KindStream.
 // The stream must not be modified. O(n).
-func (x *Effect) Stream() (s *Stream, deadline int64) {
+func (x *Effect) Stream() (s *sequence.Stream, deadline int64) {
 	if x.pinned != nil {
-		return x.pinned.value.(*Stream), x.pinned.deadline
+		return x.pinned.value.(*sequence.Stream), x.pinned.deadline
 	}
 	limits := DefaultLimits()
 	b := Builder{Limits: &limits}
@@ -110,7 +116,7 @@ func (x *Effect) Stream() (s *Stream, deadline int64) {
 	if err == nil {
 		var value any
 		if value, deadline, err = b.Value(); err == nil {
-			return value.(*Stream), deadline
+			return value.(*sequence.Stream), deadline
 		}
 	}
 	panic("BUG: a stream is not readable: " + err.Error())
@@ -122,33 +128,33 @@ type OpCode byte
 // The operations of an effect. In parentheses are the fields of Operation that they
 // have.
 const (
-	OpNew      OpCode = opNew       // an empty value of the effect's kind
-	OpDelete   OpCode = opDeleteKey // the key is deleted
-	OpDeadline OpCode = opDeadline  // (N) the key expires at N, in milliseconds since 1970, or never if N is 0
-	OpString   OpCode = opString    // (Text) the string is this
-	OpWrite    OpCode = opWrite     // (N, Text) the string has this from offset N on
+	OpNew      OpCode = journal.OpNew       // an empty value of the effect's kind
+	OpDelete   OpCode = journal.OpDeleteKey // the key is deleted
+	OpDeadline OpCode = journal.OpDeadline  // (N) the key expires at N, in milliseconds since 1970, or never if N is 0
+	OpString   OpCode = journal.OpString    // (Text) the string is this
+	OpWrite    OpCode = journal.OpWrite     // (N, Text) the string has this from offset N on
 
-	OpPut    OpCode = opPut    // (Text; hash: Value; sorted set: Score; stream: ID, Fields) a member, field or entry is added or changed
-	OpRemove OpCode = opRemove // (Text; stream: ID) a member, field or entry is removed
-	OpExpire OpCode = opMember // (Text, N) the member of a sorted set, or field of a hash, expires at N, in milliseconds since 1970, or never if N is 0
+	OpPut    OpCode = journal.OpPut    // (Text; hash: Value; sorted set: Score; stream: ID, Fields) a member, field or entry is added or changed
+	OpRemove OpCode = journal.OpRemove // (Text; stream: ID) a member, field or entry is removed
+	OpExpire OpCode = journal.OpMember // (Text, N) the member of a sorted set, or field of a hash, expires at N, in milliseconds since 1970, or never if N is 0
 
-	OpFront       OpCode = opFront       // (Text) an element in front of a list
-	OpBack        OpCode = opBack        // (Text) an element at its end
-	OpPopFront    OpCode = opPopFront    // the first element is removed
-	OpPopBack     OpCode = opPopBack     // the last element is removed
-	OpIndex       OpCode = opIndex       // (N, Text) element N is this
-	OpInsert      OpCode = opInsert      // (N, Text, Pivot, Before, AtEnd) this is inserted at N: see Operation
-	OpRemoveRange OpCode = opRemoveRange // (N, M) M elements from N on are removed, all before or all after the rest; of a stream: (ID) all entries before ID, or all if it is 0-0
-	OpMatching    OpCode = opMatching    // (N, Text) elements equal to this are removed: all if N is 0, the first N, or the last -N
+	OpFront       OpCode = journal.OpFront       // (Text) an element in front of a list
+	OpBack        OpCode = journal.OpBack        // (Text) an element at its end
+	OpPopFront    OpCode = journal.OpPopFront    // the first element is removed
+	OpPopBack     OpCode = journal.OpPopBack     // the last element is removed
+	OpIndex       OpCode = journal.OpIndex       // (N, Text) element N is this
+	OpInsert      OpCode = journal.OpInsert      // (N, Text, Pivot, Before, AtEnd) this is inserted at N: see Operation
+	OpRemoveRange OpCode = journal.OpRemoveRange // (N, M) M elements from N on are removed, all before or all after the rest; of a stream: (ID) all entries before ID, or all if it is 0-0
+	OpMatching    OpCode = journal.OpMatching    // (N, Text) elements equal to this are removed: all if N is 0, the first N, or the last -N
 
-	OpID             OpCode = opID             // (ID, N, MaxDeleted) last ID, entries added, highest deleted ID
-	OpGroup          OpCode = opGroup          // (Text, New) the following operations apply to this group
-	OpDelivered      OpCode = opDelivered      // (ID, N) it has delivered the entries up to ID, which are N
-	OpRemoveGroup    OpCode = opRemoveGroup    // it is deleted
-	OpConsumer       OpCode = opConsumer       // (Text, N, M, New) the following operations apply to this consumer, which was seen at N and active at M
-	OpRemoveConsumer OpCode = opRemoveConsumer // it is deleted
-	OpDeliver        OpCode = opDeliver        // (ID, N, M) an entry is pending with it since N, and was delivered M times
-	OpAcknowledge    OpCode = opAcknowledge    // (ID) an entry is not pending in the group
+	OpID             OpCode = journal.OpID             // (ID, N, MaxDeleted) last ID, entries added, highest deleted ID
+	OpGroup          OpCode = journal.OpGroup          // (Text, New) the following operations apply to this group
+	OpDelivered      OpCode = journal.OpDelivered      // (ID, N) it has delivered the entries up to ID, which are N
+	OpRemoveGroup    OpCode = journal.OpRemoveGroup    // it is deleted
+	OpConsumer       OpCode = journal.OpConsumer       // (Text, N, M, New) the following operations apply to this consumer, which was seen at N and active at M
+	OpRemoveConsumer OpCode = journal.OpRemoveConsumer // it is deleted
+	OpDeliver        OpCode = journal.OpDeliver        // (ID, N, M) an entry is pending with it since N, and was delivered M times
+	OpAcknowledge    OpCode = journal.OpAcknowledge    // (ID) an entry is not pending in the group
 )
 
 // Operation is one operation of an effect. Its fields alias the effect.
@@ -164,8 +170,8 @@ type Operation struct {
 	Fields     [][]byte // fields alternate with values
 	Score      float64
 	N, M       int64
-	ID         StreamID
-	MaxDeleted StreamID
+	ID         sequence.StreamID
+	MaxDeleted sequence.StreamID
 	Before     bool
 	AtEnd      bool
 	New        bool
@@ -193,13 +199,13 @@ func (x *Effect) Operations(yield func(*Operation) bool) {
 }
 
 func (x *Effect) operations(ops []byte, yield func(*Operation) bool) bool {
-	o, hints := operands{rest: ops}, operands{rest: x.hints}
+	o, hints := journal.Operands{Rest: ops}, journal.Operands{Rest: x.hints}
 	var op Operation
-	for len(o.rest) > 0 {
-		op = Operation{Code: OpCode(o.rest[0]), Fields: op.Fields[:0]}
-		o.rest = o.rest[1:]
+	for len(o.Rest) > 0 {
+		op = Operation{Code: OpCode(o.Rest[0]), Fields: op.Fields[:0]}
+		o.Rest = o.Rest[1:]
 		shown := op.decode(x.Kind, &o, &hints)
-		if o.failed || hints.failed {
+		if o.Failed || hints.Failed {
 			panic("BUG: an operation of an effect is not readable")
 		}
 		if shown && !yield(&op) {
@@ -210,17 +216,17 @@ func (x *Effect) operations(ops []byte, yield func(*Operation) bool) bool {
 }
 
 // decode reads the operands, and reports whether the operation is one of the exported.
-func (op *Operation) decode(kind Kind, o, hints *operands) bool {
+func (op *Operation) decode(kind Kind, o, hints *journal.Operands) bool {
 	switch op.Code {
 	case OpNew:
-		o.rest = o.rest[1:]
+		o.Rest = o.Rest[1:]
 	case OpDelete:
 	case OpDeadline:
-		op.N = int64(o.number())
+		op.N = int64(o.Number())
 	case OpString:
-		op.Text = o.text()
+		op.Text = o.Text()
 	case OpWrite:
-		op.N, op.Text = int64(o.number()), o.text()
+		op.N, op.Text = int64(o.Number()), o.Text()
 	default:
 		if kind == KindStream {
 			return op.decodeStream(o, hints)
@@ -230,79 +236,68 @@ func (op *Operation) decode(kind Kind, o, hints *operands) bool {
 	return true
 }
 
-func (op *Operation) decodeCollection(kind Kind, o, hints *operands) bool {
+func (op *Operation) decodeCollection(kind Kind, o, hints *journal.Operands) bool {
 	switch op.Code {
 	case OpPut:
-		op.Text = o.text()
+		op.Text = o.Text()
 		switch kind {
 		case KindHash:
-			op.Value = o.text()
+			op.Value = o.Text()
 		case KindZset:
-			op.Score = o.score()
+			op.Score = o.Score()
 		}
 	case OpRemove, OpFront, OpBack:
-		op.Text = o.text()
+		op.Text = o.Text()
 	case OpPopFront, OpPopBack:
 	case OpIndex:
-		op.N, op.Text = int64(o.number()), o.text()
+		op.N, op.Text = int64(o.Number()), o.Text()
 	case OpInsert:
-		op.N, op.Text = int64(o.number()), o.text()
-		if side := hints.byte(); side == noPivot {
+		op.N, op.Text = int64(o.Number()), o.Text()
+		if side := hints.Byte(); side == journal.AtEnd {
 			op.AtEnd = op.N > 0
 		} else {
-			op.Before, op.Pivot = side == beforePivot, hints.text()
+			op.Before, op.Pivot = side == journal.BeforePivot, hints.Text()
 		}
 	case OpRemoveRange:
-		op.N, op.M = int64(o.number()), int64(o.number())
+		op.N, op.M = int64(o.Number()), int64(o.Number())
 	case OpMatching:
-		op.N, op.Text = o.signed(), o.text()
+		op.N, op.Text = o.Signed(), o.Text()
 	case OpExpire:
-		op.Text, op.N = o.text(), int64(o.number())
-	case opOrdered:
+		op.Text, op.N = o.Text(), int64(o.Number())
+	case journal.OpOrdered:
 		return false
 	default:
-		o.fail()
+		o.Fail()
 	}
 	return true
 }
 
-func (op *Operation) decodeStream(o, hints *operands) bool {
+func (op *Operation) decodeStream(o, hints *journal.Operands) bool {
 	switch op.Code {
-	case OpPut, opPutNewBlock:
-		op.Code, op.ID = OpPut, o.id()
-		for n := 2 * o.number(); n > 0 && !o.failed; n-- {
-			op.Fields = append(op.Fields, o.text())
+	case OpPut, journal.OpPutNewBlock:
+		op.Code, op.ID = OpPut, sequence.ReadID(o)
+		for n := 2 * o.Number(); n > 0 && !o.Failed; n-- {
+			op.Fields = append(op.Fields, o.Text())
 		}
 	case OpRemove, OpAcknowledge:
-		op.ID = o.id()
+		op.ID = sequence.ReadID(o)
 	case OpRemoveRange:
-		o.number()
-		o.number()
-		op.ID = hints.id()
+		o.Number()
+		o.Number()
+		op.ID = sequence.ReadID(hints)
 	case OpID:
-		op.ID, op.N, op.MaxDeleted = o.id(), int64(o.number()), o.id()
+		op.ID, op.N, op.MaxDeleted = sequence.ReadID(o), int64(o.Number()), sequence.ReadID(o)
 	case OpGroup:
-		op.Text, op.New = o.text(), hints.byte() != 0
+		op.Text, op.New = o.Text(), hints.Byte() != 0
 	case OpConsumer:
-		op.Text, op.N, op.M, op.New = o.text(), o.signed(), o.signed(), hints.byte() != 0
+		op.Text, op.N, op.M, op.New = o.Text(), o.Signed(), o.Signed(), hints.Byte() != 0
 	case OpDelivered:
-		op.ID, op.N = o.id(), o.signed()
+		op.ID, op.N = sequence.ReadID(o), o.Signed()
 	case OpDeliver:
-		op.ID, op.N, op.M = o.id(), o.signed(), o.signed()
+		op.ID, op.N, op.M = sequence.ReadID(o), o.Signed(), o.Signed()
 	case OpRemoveGroup, OpRemoveConsumer:
 	default:
-		o.fail()
+		o.Fail()
 	}
 	return true
-}
-
-// byte decodes a byte.
-func (o *operands) byte() byte {
-	if len(o.rest) == 0 {
-		o.fail()
-		return 0
-	}
-	b := o.rest[0]
-	o.rest = o.rest[1:]
-	return b
 }

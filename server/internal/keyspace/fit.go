@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -43,7 +44,7 @@ func (h *Hash) Fit(l *Limits) {
 	}
 	fit := hashObject{deadlines: h.o.deadlines, log: h.o.log, timed: h.o.timed}
 	for field, value := range h.All() {
-		fit.pairs = setPair(fit.pairs, -1, -1, []byte(field), []byte(value))
+		fit.pairs = packed.SetPair(fit.pairs, -1, -1, []byte(field), []byte(value))
 		fit.n++
 	}
 	*h.o = fit

@@ -2,7 +2,8 @@ package keyspace
 
 import (
 	"encoding/binary"
-	"math"
+
+	"github.com/zsetd/zsetd/server/internal/journal"
 )
 
 // Effects are the second reader of the journal. The first is the data file, whose
@@ -23,7 +24,7 @@ import (
 // hints.
 //
 // Some operations cannot be expressed without the whole value: then the value is
-// recorded as new (opNew) for both readers while there is a follower. They are the
+// recorded as new (journal.OpNew) for both readers while there is a follower. They are the
 // clearing of a sorted set, a list that a command empties and fills again, and
 // removals and insertions in the middle of a list that no command makes.
 
@@ -155,7 +156,7 @@ func (f *follower) database(space uint64) int {
 // record adds the changes of a key.
 func (f *follower) record(space uint64, key string, a about, ops, hints []byte) {
 	f.begin(a, f.database(space))
-	f.buf = appendText(appendText(appendText(f.buf, key), ops), hints)
+	f.buf = journal.AppendText(journal.AppendText(journal.AppendText(f.buf, key), ops), hints)
 	f.flushLarge()
 }
 
@@ -187,7 +188,7 @@ func (ks *Keyspace) Message(shard bool, channel, message []byte) {
 	ks.Seal()
 	f := ks.rec.follower
 	f.begin(aboutMessage, 0)
-	f.buf = append(appendText(appendText(f.buf, channel), message), boolByte(shard))
+	f.buf = append(journal.AppendText(journal.AppendText(f.buf, channel), message), boolByte(shard))
 	f.flushLarge()
 }
 
@@ -205,82 +206,9 @@ func (f *follower) adopted() {
 	f.ks.effects++
 }
 
-// Hints are written by the methods that record the operations, in the same order.
-
-// selected records whether the group or consumer that was just selected is new.
-func (c *changes) selected() {
-	if c.followed {
-		c.hints = append(c.hints, boolByte(c.newcomer))
-		c.newcomer = false
-	}
-}
-
 func boolByte(b bool) byte {
 	if b {
 		return 1
 	}
 	return 0
-}
-
-// How an element is inserted in a list.
-const (
-	noPivot = iota // at an end
-	beforePivot
-	afterPivot
-)
-
-// pivot records how LINSERT inserts an element before element i of l: before or after
-// the first element that equals the pivot.
-func (c *changes) pivot(l *List, i int) {
-	if !c.followed {
-		return
-	}
-	if i == 0 || i == l.n {
-		c.hints = append(c.hints, noPivot)
-		return
-	}
-	at, side := i, byte(beforePivot)
-	if l.first(l.At(at)) != at {
-		at, side = i-1, afterPivot
-	}
-	if b := l.At(at); l.first(b) == at {
-		c.hints = appendText(append(c.hints, side), b)
-		return
-	}
-	c.rewriteValue()
-}
-
-// first returns the index of the first element that equals b.
-func (l *List) first(b []byte) int {
-	i := 0
-	for e := range l.Forward(0) {
-		if viewOf(e) == viewOf(b) {
-			return i
-		}
-		i++
-	}
-	return math.MaxInt
-}
-
-// trimmed makes the record of a list begin with the whole value if the removal of n
-// elements from index i on leaves nothing, because the command may add elements again,
-// or if it leaves elements on both sides.
-func (c *changes) trimmed(l *List, i, n int) {
-	if c.followed && (n == l.n || i > 0 && i+n < l.n) {
-		c.rewriteValue()
-	}
-}
-
-// remains records the first entry that a trimmed stream still has, 0-0 for none.
-func (c *changes) remains(s *Stream) {
-	if c.followed {
-		c.hints = appendID(c.hints, s.FirstID())
-	}
-}
-
-// emptied makes the record of a sorted set without members begin with the whole value.
-func (c *changes) emptied() {
-	if c.followed {
-		c.rewriteValue()
-	}
 }

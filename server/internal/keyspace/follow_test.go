@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -155,12 +157,12 @@ func TestFollowedJournal(t *testing.T) {
 	ks.Record(true)
 	ks.Follow(true)
 	db := ks.DB(0)
-	db.Add([]byte("l"), new(List))
+	db.Add([]byte("l"), new(sequence.List))
 	db.Add([]byte("z"), new(zset.Set))
 	limits := DefaultLimits()
 	builders := map[string]*Builder{"l": {Limits: &limits}, "z": {Limits: &limits}}
 	for range 3000 {
-		l := db.Edit([]byte("l")).Value().(*List)
+		l := db.Edit([]byte("l")).Value().(*sequence.List)
 		z := db.Edit([]byte("z")).Value().(*zset.Set)
 		for range r.IntN(4) {
 			text := fmt.Appendf(nil, "%d", r.IntN(4))
@@ -205,15 +207,15 @@ func TestFollowedJournal(t *testing.T) {
 			}
 		}
 		for key, value := range map[string]any{"l": l, "z": z} {
-			var got, want valueWriter
+			var got, want journal.Writer
 			v := builders[key].value
 			if key == "z" {
 				builders[key].load()
 			}
-			got.value(v, 0)
-			want.value(value, 0)
-			if string(got.buf) != string(want.buf) {
-				t.Fatalf("%s is %q, want %q", key, got.buf, want.buf)
+			writeValue(&got, v, 0)
+			writeValue(&want, value, 0)
+			if string(got.Buf) != string(want.Buf) {
+				t.Fatalf("%s is %q, want %q", key, got.Buf, want.Buf)
 			}
 		}
 	}
@@ -227,17 +229,17 @@ func TestPinnedForBoth(t *testing.T) {
 	ks.Follow(true)
 	db := ks.DB(0)
 	const n = 2 * pinAt
-	l, set, h, z, x := new(List), new(Set), new(Hash), new(zset.Set), new(Stream)
+	l, set, h, z, x := new(sequence.List), new(Set), new(Hash), new(zset.Set), new(sequence.Stream)
 	for i := range n {
 		b := fmt.Appendf(nil, "m%d", i)
 		l.PushBack(b)
 		set.Add(&ks.Limits, MemberOf(b))
 		h.Set(b, b, &ks.Limits)
 		z.Add(string(b), float64(i))
-		x.Add(StreamID{uint64(i), 1}, [][]byte{b, b}, &ks.Limits)
+		x.Add(sequence.StreamID{Ms: uint64(i), Seq: 1}, [][]byte{b, b}, ks.Limits.Stream)
 	}
-	g := x.AddGroup([]byte("g"), StreamID{}, 0)
-	g.ReadNext(g.AddConsumer([]byte("c"), 1), n, 1, true, func(StreamEntry) {})
+	g := x.AddGroup([]byte("g"), sequence.StreamID{}, 0)
+	g.ReadNext(g.AddConsumer([]byte("c"), 1), n, 1, true, func(sequence.StreamEntry) {})
 	for i, v := range []any{l, set, h, z, x} {
 		db.Add([]byte{byte('a' + i)}, v)
 	}
@@ -254,10 +256,10 @@ func TestPinnedForBoth(t *testing.T) {
 		for e := range effects.All {
 			if e.Kind == KindStream {
 				s, _ := e.Stream()
-				for range s.Ascend(StreamID{}, MaxStreamID()) {
+				for range s.Ascend(sequence.StreamID{}, sequence.MaxStreamID()) {
 					operations++
 				}
-				for range s.Groups()[0].AscendOf(s.Groups()[0].Consumers()[0], StreamID{}) {
+				for range s.Groups()[0].AscendOf(s.Groups()[0].Consumers()[0], sequence.StreamID{}) {
 					operations++
 				}
 			}
@@ -270,12 +272,12 @@ func TestPinnedForBoth(t *testing.T) {
 	})
 	for i := range n {
 		b := fmt.Appendf(nil, "m%d", i)
-		db.Edit([]byte("a")).Value().(*List).PopFront()
+		db.Edit([]byte("a")).Value().(*sequence.List).PopFront()
 		db.Edit([]byte("b")).Value().(*Set).Remove(MemberOf(b))
 		db.Edit([]byte("c")).Value().(*Hash).Delete(b)
 		db.Edit([]byte("d")).Value().(*zset.Set).Remove(string(b))
-		db.Edit([]byte("e")).Value().(*Stream).EditGroup([]byte("g")).Acknowledge(StreamID{uint64(i), 1})
-		db.Edit([]byte("e")).Value().(*Stream).Delete(StreamID{uint64(i), 1})
+		db.Edit([]byte("e")).Value().(*sequence.Stream).EditGroup([]byte("g")).Acknowledge(sequence.StreamID{Ms: uint64(i), Seq: 1})
+		db.Edit([]byte("e")).Value().(*sequence.Stream).Delete(sequence.StreamID{Ms: uint64(i), Seq: 1})
 		db.AppendString(db.Edit([]byte("s")), b)
 		ks.Seal()
 	}

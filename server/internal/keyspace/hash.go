@@ -1,15 +1,15 @@
 package keyspace
 
 import (
-	"encoding/binary"
 	"fmt"
 	"iter"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"unsafe"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/zset"
 	"github.com/zsetd/zsetd/zset/table"
 )
@@ -47,7 +47,7 @@ type hashObject struct {
 	n         int                  // number of pairs; for a table: memory of its texts in bytes
 	table     *table.Table[string] // or nil
 	deadlines *zset.Set            // fields by deadline, or nil
-	log       *changes             // receives all changes; may be nil
+	log       *journal.Log         // receives all changes; may be nil
 	shared    bool                 // pairs is shared with a clone: copied before a write
 	timed     bool                 // a field has had a deadline
 }
@@ -115,70 +115,6 @@ func (h *Hash) table() *table.Table[string] {
 // tabled reports whether there is a table.
 func (h *Hash) tabled() bool { return h.table() != nil }
 
-// textSize returns the size of a length-prefixed text of n bytes.
-func textSize(n int) int { return n + (bits.Len(uint(n|1))+6)/7 }
-
-// readText returns the text at p[at:] and the offset of the next one.
-func readText(p []byte, at int) (text []byte, next int) {
-	n := int(p[at])
-	at++
-	if n >= 0x80 {
-		long, w := binary.Uvarint(p[at-1:])
-		n = int(long)
-		at += w - 1
-	}
-	return p[at : at+n : at+n], at + n
-}
-
-// findField returns the offsets of the value of a field in p, -1 if the field is
-// absent.
-func findField(p []byte, field string) (value, end int) {
-	for at := 0; at < len(p); {
-		text, value := readText(p, at)
-		_, end := readText(p, value)
-		if string(text) == field {
-			return value, end
-		}
-		at = end
-	}
-	return -1, -1
-}
-
-// splice replaces p[at:end] by a length-prefixed text. The capacity of p must
-// suffice.
-func splice(p []byte, at, end int, text []byte) []byte {
-	size := textSize(len(text))
-	now := p[:len(p)+size-(end-at)]
-	if size != end-at {
-		copy(now[at+size:], p[end:])
-	}
-	appendText(now[:at], text)
-	return now
-}
-
-// setPair replaces the value at p[value:end] or, if value is -1, appends a pair.
-// The capacity of p must suffice.
-func setPair(p []byte, value, end int, field, to []byte) []byte {
-	if value < 0 {
-		return appendText(appendText(p, field), to)
-	}
-	return splice(p, value, end, to)
-}
-
-// growth returns the number of bytes by which setPair extends p.
-func growth(value, end int, field, to []byte) int {
-	if value < 0 {
-		return textSize(len(field)) + textSize(len(to))
-	}
-	return textSize(len(to)) - (end - value)
-}
-
-// removePair removes the pair whose value is at p[value:end].
-func removePair(p []byte, value, end int, field []byte) []byte {
-	at := value - textSize(len(field))
-	return append(p[:at], p[end:]...)
-}
-
 // packs reports whether the hash can be embedded in an entry with a key of the
 // given length.
 func (h *Hash) packs(key int) bool {
@@ -220,11 +156,13 @@ func (db *DB) AddHash(key []byte, capacity int) *Entry {
 		return db.Add(key, new(Hash))
 	}
 	capacity = min(capacity, maxPackedEntry-deadlineSize-pairsHeader-headerSize-len(key))
-	return db.add(newPackedHash(viewOf(key), capacity, false))
+	return db.add(newPackedHash(packed.View(key), capacity, false))
 }
 
 // PairSize returns the number of bytes of a pair in a small hash.
-func PairSize(field, value []byte) int { return textSize(len(field)) + textSize(len(value)) }
+func PairSize(field, value []byte) int {
+	return packed.TextSize(len(field)) + packed.TextSize(len(value))
+}
 
 // Unpacked converts the embedded hash or set of e to a separate value, which has
 // methods for changes. It returns the current entry. O(Len).
@@ -244,12 +182,12 @@ func (db *DB) Unpacked(e *Entry) *Entry {
 
 // changesOf returns the changes of the entry that the recorder collects, or nil if it
 // does not record.
-func (db *DB) changesOf(e *Entry) *changes {
+func (db *DB) changesOf(e *Entry) *journal.Log {
 	if e.state == stale {
 		panic("BUG: a stale entry is changed")
 	}
 	if open := e.open(); open != 0 {
-		return db.ks.rec.open[open-1]
+		return &db.ks.rec.open[open-1].Log
 	}
 	return nil
 }
@@ -261,9 +199,9 @@ func (db *DB) SetField(e *Entry, field, value []byte) (now *Entry, added bool) {
 	if e.packed() {
 		l := &db.ks.Limits
 		p := e.pairs()
-		at, end := findField(p, viewOf(field))
+		at, end := packed.FindField(p, packed.View(field))
 		added = at < 0
-		size := len(p) + growth(at, end, field, value)
+		size := len(p) + packed.Growth(at, end, field, value)
 		n := int(e.valueLen)
 		if added {
 			n++
@@ -271,14 +209,14 @@ func (db *DB) SetField(e *Entry, field, value []byte) (now *Entry, added bool) {
 		if n <= min(maxPackedPairs, l.HashMaxListpackEntries) && max(len(field), len(value)) <= l.HashMaxListpackValue &&
 			packsPairs(int(e.keyLen), size) {
 			if log := db.changesOf(e); log != nil {
-				log.put(viewOf(field))
-				log.text(viewOf(value))
+				log.Put(packed.View(field))
+				log.Bytes(value)
 			}
 			if size > cap(p) {
 				e = db.relocate(e, e.resized(pairsHeader+size, e.volatile()))
 				p = e.pairs()
 			}
-			setPair(p, at, end, field, value)
+			packed.SetPair(p, at, end, field, value)
 			e.setPairsSize(size)
 			e.valueLen = uint8(n)
 			return e, added
@@ -295,14 +233,14 @@ func (db *DB) DeleteField(e *Entry, field []byte) (now *Entry, ok bool) {
 		return e, e.Value().(*Hash).Delete(field)
 	}
 	p := e.pairs()
-	at, end := findField(p, viewOf(field))
+	at, end := packed.FindField(p, packed.View(field))
 	if at < 0 {
 		return e, false
 	}
 	if log := db.changesOf(e); log != nil {
-		log.remove(viewOf(field))
+		log.Remove(packed.View(field))
 	}
-	size := len(removePair(p, at, end, field))
+	size := len(packed.RemovePair(p, at, end, field))
 	e.setPairsSize(size)
 	e.valueLen--
 	if capacity := cap(p); capacity > 64 && size < capacity/2 && e.valueLen > 0 {
@@ -331,12 +269,12 @@ func (h *Hash) Get(field []byte) (string, bool) {
 		return t.GetBytes(field)
 	}
 	p := h.smallPairs()
-	at, _ := findField(p, viewOf(field))
+	at, _ := packed.FindField(p, packed.View(field))
 	if at < 0 {
 		return "", false
 	}
-	text, _ := readText(p, at)
-	return viewOf(text), true
+	text, _ := packed.ReadText(p, at)
+	return packed.View(text), true
 }
 
 // Set sets a field to copies of field and value, and reports whether the field is
@@ -344,11 +282,11 @@ func (h *Hash) Get(field []byte) (string, bool) {
 func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 	o := h.object()
 	if o.log != nil {
-		o.log.put(viewOf(field))
-		o.log.text(viewOf(value))
-		if o.deadlines != nil && o.log.followed { // in Redis, setting the value removes the deadline
+		o.log.Put(packed.View(field))
+		o.log.Bytes(value)
+		if o.deadlines != nil && o.log.Followed { // in Redis, setting the value removes the deadline
 			if at, _ := h.DeadlineBytes(field); at != 0 {
-				o.log.deadline(viewOf(field), at)
+				o.log.Deadline(packed.View(field), at)
 			}
 		}
 	}
@@ -357,10 +295,10 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 		o.grow()
 	}
 	if o.table == nil {
-		at, end := findField(o.pairs, viewOf(field))
+		at, end := packed.FindField(o.pairs, packed.View(field))
 		if at >= 0 || o.n < l.HashMaxListpackEntries {
-			o.prepareWrite(growth(at, end, field, value))
-			o.pairs = setPair(o.pairs, at, end, field, value)
+			o.prepareWrite(packed.Growth(at, end, field, value))
+			o.pairs = packed.SetPair(o.pairs, at, end, field, value)
 			if at < 0 {
 				o.n++
 			}
@@ -369,11 +307,11 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 		o.grow()
 	}
 	old, replaced := o.table.SetBytes(field, string(value))
-	o.n += allocated(len(value))
+	o.n += packed.Allocated(len(value))
 	if replaced {
-		o.n -= allocated(len(old))
+		o.n -= packed.Allocated(len(old))
 	} else {
-		o.n += allocated(len(field))
+		o.n += packed.Allocated(len(field))
 	}
 	return !replaced
 }
@@ -392,10 +330,10 @@ func (o *hashObject) grow() {
 	t, n := new(table.Table[string]), 0
 	for at := 0; at < len(o.pairs); {
 		var field, value []byte
-		field, at = readText(o.pairs, at)
-		value, at = readText(o.pairs, at)
+		field, at = packed.ReadText(o.pairs, at)
+		value, at = packed.ReadText(o.pairs, at)
 		t.Set(string(field), string(value))
-		n += allocated(len(field)) + allocated(len(value))
+		n += packed.Allocated(len(field)) + packed.Allocated(len(value))
 	}
 	o.table = t
 	o.pairs, o.n, o.shared = nil, n, false
@@ -410,14 +348,14 @@ func (h *Hash) Delete(field []byte) bool {
 		if !ok {
 			return false
 		}
-		o.n -= allocated(len(field)) + allocated(len(value))
+		o.n -= packed.Allocated(len(field)) + packed.Allocated(len(value))
 	} else {
-		at, end := findField(o.pairs, viewOf(field))
+		at, end := packed.FindField(o.pairs, packed.View(field))
 		if at < 0 {
 			return false
 		}
 		o.prepareWrite(0)
-		o.pairs = removePair(o.pairs, at, end, field)
+		o.pairs = packed.RemovePair(o.pairs, at, end, field)
 		o.n--
 		if size := len(o.pairs); cap(o.pairs) > 64 && size < cap(o.pairs)/2 {
 			o.pairs = append([]byte(nil), o.pairs...)
@@ -427,7 +365,7 @@ func (h *Hash) Delete(field []byte) bool {
 		o.dropDeadline(field)
 	}
 	if o.log != nil {
-		o.log.remove(viewOf(field))
+		o.log.Remove(packed.View(field))
 	}
 	return true
 }
@@ -452,7 +390,7 @@ func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 		o.timed = true
 	}
 	if o.log != nil {
-		o.log.deadline(viewOf(field), at)
+		o.log.Deadline(packed.View(field), at)
 	}
 	return had, true
 }
@@ -494,7 +432,7 @@ func (h *Hash) expire(now int64, limit int, gone func(field string)) int {
 		}
 		field := strings.Clone(first.Member) // Delete may overwrite the member
 		gone(field)
-		h.Delete(bytesOf(field))
+		h.Delete(packed.Bytes(field))
 	}
 	return n
 }
@@ -519,9 +457,9 @@ func (h *Hash) each(yield func(string, string) bool) {
 	p := h.smallPairs()
 	for at := 0; at < len(p); {
 		var field, value []byte
-		field, at = readText(p, at)
-		value, at = readText(p, at)
-		if !yield(viewOf(field), viewOf(value)) {
+		field, at = packed.ReadText(p, at)
+		value, at = packed.ReadText(p, at)
+		if !yield(packed.View(field), packed.View(value)) {
 			return
 		}
 	}
@@ -661,7 +599,7 @@ func (h *Hash) Check() error {
 		}
 		n := 0
 		for field, value := range h.All() {
-			n += allocated(len(field)) + allocated(len(value))
+			n += packed.Allocated(len(field)) + packed.Allocated(len(value))
 		}
 		if n != h.o.n {
 			return fmt.Errorf("hash whose texts take %d bytes, counted %d", n, h.o.n)

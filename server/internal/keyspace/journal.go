@@ -2,111 +2,10 @@ package keyspace
 
 import (
 	"encoding/binary"
-	"math"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
-)
-
-// A journal is the changes of a keyspace, as records in order. A record belongs to
-// one key and describes how its value changes, independent of the command:
-//
-//	record   = space key length operations
-//	space    = uvarint, see DB.Space
-//	key      = text
-//	length   = uvarint, of the operations in bytes
-//	text     = uvarint length, bytes
-//
-// and the operations, each a letter and its arguments, are
-//
-//	N kind           the value is a new, empty one of the kind s, l, t, h, z or x
-//	D                the key is deleted
-//	E uvarint        the key expires then (milliseconds since 1970); 0 for never
-//	S text           the string is this
-//	W uvarint text   the string has these bytes from this offset on; zeros before it if it was shorter
-//	P text text      the hash has this field with this value
-//	P text           the set has this member
-//	P text 8 bytes   the sorted set has this member with this score (IEEE 754, little endian)
-//	O                the set, so far empty, keeps small integers in the order they come, too
-//	R text           the hash, set or sorted set has no such field or member
-//	T text uvarint   the member of the sorted set, or field of the hash, expires then; 0 for never
-//	C                the sorted set has no members
-//	L text           the list has this element in front; A text: at the end
-//	l, a             the list has lost its first, its last element
-//	= uvarint text   element i of the list is this
-//	I uvarint text   the list has this before element i
-//	X uvarint uvarint  n elements of the list are removed, from element i on
-//	M varint text    elements equal to this are removed: all if 0, the first n, or the last -n
-//
-// and of streams, where an id is two numbers,
-//
-//	P id uvarint { text text }  there is this entry of so many fields at the end; B: in a new block
-//	R id                        the entry was deleted
-//	X uvarint uvarint           so many blocks, and then so many entries, are removed from the beginning
-//	# id uvarint id             its last id, how many entries were added, and the highest that was deleted
-//	K id id uvarint uvarint uvarint text text   there is this block at the end; see streamBlock
-//	G text           the following operations apply to this group, which may be new
-//	> id varint      it has delivered everything up to this, and so many entries
-//	g                it is deleted
-//	U text varint varint  the following operations apply to this consumer of it, which may be new and was seen, and active, then
-//	u                it is deleted with its pending entries
-//	V id varint varint  the entry is pending with it since then, and was delivered so often
-//	v id             the entry is not pending in the group
-//
-// A whole value is written in the same way, as the operations that build it from
-// nothing. So one interpreter reads bases and journals alike, it needs no code of
-// commands, and keys do not depend on each other: they may be restored in any order
-// and in parallel. For that reason renaming and copying a key write the whole
-// value.
-//
-// Operations are changes, so each must be applied exactly once: an element that is
-// pushed twice is there twice. The rejected alternative is entries that are states
-// ("this field now has this value"), which may be replayed twice. Lists rule it out.
-// The elements of a list have no names but their positions, which every push at the
-// front shifts, so the state that a push changes is the whole list; and one push
-// onto a list of a million must cost one element. (The order matters for other
-// types, too: small values keep their members in it.) Replay is exact instead: every
-// record is applied once, to the very value that it was recorded from. Package
-// snapshot ensures that by generations. A journal has that of its checkpoint and is
-// in the file as a whole or not at all; a base has the generation as of which it is
-// the value; and the records of a key that are of a later generation apply, in
-// order.
-//
-// The operations are written, into memory, by the methods that change a value (so a
-// command cannot omit one), while the command runs. The rejected alternative, to
-// keep the set of dirty fields and to look up their values when the journal is
-// taken, would write a field that changes often only once; but the look-up must
-// happen under the lock, or the values must be pinned, and a cost of 50 ns at each
-// change would become a pause of 20 ms at 100 000 changes.
-const (
-	opNew         = 'N'
-	opDeleteKey   = 'D'
-	opDeadline    = 'E'
-	opString      = 'S'
-	opWrite       = 'W'
-	opPut         = 'P'
-	opOrdered     = 'O'
-	opRemove      = 'R'
-	opMember      = 'T'
-	opClear       = 'C'
-	opFront       = 'L'
-	opBack        = 'A'
-	opPopFront    = 'l'
-	opPopBack     = 'a'
-	opIndex       = '='
-	opInsert      = 'I'
-	opRemoveRange = 'X'
-	opMatching    = 'M'
-
-	opPutNewBlock    = 'B'
-	opID             = '#'
-	opBlock          = 'K'
-	opGroup          = 'G'
-	opDelivered      = '>'
-	opRemoveGroup    = 'g'
-	opConsumer       = 'U'
-	opRemoveConsumer = 'u'
-	opDeliver        = 'V'
-	opAcknowledge    = 'v'
 )
 
 // recorder writes the journal.
@@ -122,8 +21,8 @@ type recorder struct {
 	free    []*changes
 
 	scratch     []byte
-	whole       valueWriter // encodes values that are written as a whole
-	spacesDirty bool        // databases were swapped or cleared
+	whole       journal.Writer // encodes values that are written as a whole
+	spacesDirty bool           // databases were swapped or cleared
 }
 
 // part is a piece of a journal: records, or a value that is too large to be encoded
@@ -138,16 +37,10 @@ type part struct {
 type changes struct {
 	entry    *Entry // nil once the key is deleted
 	space    uint64 // space of the entry, even if another database has that space by now
-	rewrite  bool   // the value is written as a whole
-	ops      []byte
-	n        int
 	observer zset.Observer
-
 	added    bool      // the key did not exist
-	followed bool      // there is a follower
 	sorted   *zset.Set // the value, if it is a sorted set
-	newcomer bool      // the next group or consumer is new
-	hints    []byte    // for the follower
+	journal.Log
 }
 
 // about returns what the follower has to know of the record.
@@ -160,61 +53,6 @@ func (c *changes) about() about {
 		a |= aboutVolatile
 	}
 	return a
-}
-
-func (c *changes) op(op byte) {
-	c.ops = append(c.ops, op)
-	c.n++
-}
-
-func (c *changes) number(n int) { c.ops = binary.AppendUvarint(c.ops, uint64(n)) }
-
-func (c *changes) text(s string) { c.ops = appendText(c.ops, s) }
-
-// put records a member of a set, or a field, whose value follows.
-func (c *changes) put(text string) {
-	c.op(opPut)
-	c.text(text)
-}
-
-func (c *changes) remove(text string) {
-	c.op(opRemove)
-	c.text(text)
-}
-
-// deadline records the deadline of a member or field.
-func (c *changes) deadline(text string, at int64) {
-	c.op(opMember)
-	c.text(text)
-	c.number(int(at))
-}
-
-// at records an operation at position i of a list.
-func (c *changes) at(op byte, i int, b []byte) {
-	c.op(op)
-	c.number(i)
-	c.text(viewOf(b))
-}
-
-// end records an operation at an end of a list.
-func (c *changes) end(op byte, b []byte) {
-	c.op(op)
-	c.text(viewOf(b))
-}
-
-// The value has changed in a way that no operation describes: record that it is to be
-// written as a whole.
-func (c *changes) rewriteValue() {
-	c.rewrite = true
-	c.ops, c.hints, c.n = c.ops[:0], c.hints[:0], 0
-}
-
-func appendText[T string | []byte](dst []byte, s T) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
-func appendScore(dst []byte, score float64) []byte {
-	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
 }
 
 // Record begins a journal of all changes from now on, or ends it.
@@ -348,7 +186,7 @@ func (j *Journal) Chunks(yield func([]byte) bool) {
 			continue
 		}
 		var header []byte
-		header = appendText(binary.AppendUvarint(header, p.space), p.pinned.key)
+		header = journal.AppendText(binary.AppendUvarint(header, p.space), p.pinned.key)
 		for ops := range p.pinned.Chunks {
 			record := make([]byte, 0, len(header)+binary.MaxVarintLen32+len(ops))
 			record = append(record, header...)
@@ -381,7 +219,7 @@ func (r *recorder) record(space uint64, key string, ops []byte, a about, hints [
 		}
 	}
 	r.records++
-	r.buf = appendText(binary.AppendUvarint(r.buf, space), key)
+	r.buf = journal.AppendText(binary.AppendUvarint(r.buf, space), key)
 	r.buf = append(binary.AppendUvarint(r.buf, uint64(len(ops))), ops...)
 	if len(r.buf) >= flushAt {
 		r.flush()
@@ -402,27 +240,29 @@ func (r *recorder) openEntry(db *DB, e *Entry) *changes {
 		c = new(changes)
 		c.observer = zset.Observer{
 			Put: func(member string, score float64) {
-				c.put(member)
-				c.ops = appendScore(c.ops, score)
-				if !c.followed {
+				c.Put(member)
+				c.Score(score)
+				if !c.Followed {
 					return
 				}
 				if d := c.sorted.Deadlines(); d != nil { // ZADD removes the deadline, Put does not
 					if at, ok := d.Score(member); ok {
-						c.deadline(member, int64(at))
+						c.Deadline(member, int64(at))
 					}
 				}
 			},
-			Deadline: c.deadline,
-			Removed:  c.remove,
+			Deadline: c.Deadline,
+			Removed:  c.Remove,
 			Cleared: func() {
-				c.op(opClear)
-				c.emptied()
+				c.Op(journal.OpClear)
+				if c.Followed { // as a whole: the command may add members again
+					c.Rewrite()
+				}
 			},
 		}
 	}
 	c.entry, c.space = e, db.space
-	c.added, c.followed = false, r.follower != nil
+	c.added, c.Followed = false, r.follower != nil
 	r.open = append(r.open, c)
 	e.setOpen(uint32(len(r.open)))
 	return c
@@ -438,13 +278,13 @@ func (r *recorder) observe(db *DB, e *Entry) {
 }
 
 // The value of e was replaced: record that it is to be written as a whole.
-func (r *recorder) replaced(db *DB, e *Entry) { r.openEntry(db, e).rewriteValue() }
+func (r *recorder) replaced(db *DB, e *Entry) { r.openEntry(db, e).Rewrite() }
 
 // added records the value of e, whose key is new.
 func (r *recorder) added(db *DB, e *Entry) {
 	c := r.openEntry(db, e)
 	c.added = true
-	c.rewriteValue()
+	c.Rewrite()
 }
 
 // string records a change of a string.
@@ -453,10 +293,10 @@ func (r *recorder) string(db *DB, e *Entry, op byte, offset int, b []byte) {
 		return
 	}
 	r.scratch = append(r.scratch[:0], op)
-	if op == opWrite {
+	if op == journal.OpWrite {
 		r.scratch = binary.AppendUvarint(r.scratch, uint64(offset))
 	}
-	r.scratch = appendText(r.scratch, b)
+	r.scratch = journal.AppendText(r.scratch, b)
 	a := aboutExisted
 	if e.volatile() {
 		a |= aboutVolatile
@@ -474,22 +314,22 @@ func (r *recorder) deleted(db *DB, e *Entry) {
 		attach(e.Value(), nil)
 		e.setOpen(0)
 		c.entry = nil
-		c.ops, c.hints, c.n, c.rewrite = c.ops[:0], c.hints[:0], 0, false
+		c.Reset()
 	}
-	r.record(db.space, e.Key(), []byte{opDeleteKey}, aboutExisted, nil)
+	r.record(db.space, e.Key(), []byte{journal.OpDeleteKey}, aboutExisted, nil)
 }
 
 // deadline records the new deadline of e.
 func (r *recorder) deadline(db *DB, e *Entry) {
 	if e.open() != 0 {
-		if c := r.open[e.open()-1]; !c.rewrite {
-			c.ops = binary.AppendUvarint(append(c.ops, opDeadline), uint64(e.Deadline()))
-			c.n++
+		if c := r.open[e.open()-1]; !c.Whole {
+			c.Op(journal.OpDeadline)
+			c.Number(uint64(e.Deadline()))
 		}
 		return
 	}
 	var b [1 + binary.MaxVarintLen64]byte
-	b[0] = opDeadline
+	b[0] = journal.OpDeadline
 	r.record(db.space, e.Key(), binary.AppendUvarint(b[:1], uint64(e.Deadline())), aboutExisted, nil)
 }
 
@@ -518,28 +358,33 @@ func (r *recorder) cleared(space uint64) {
 	for _, c := range r.open {
 		if c.entry != nil && c.space == space {
 			attach(c.entry.Value(), nil)
-			c.entry, c.rewrite, c.n, c.ops, c.hints = nil, false, 0, c.ops[:0], c.hints[:0]
+			c.entry = nil
+			c.Reset()
 		}
 	}
 }
 
 // attach makes a value report its changes to c; nil detaches it.
 func attach(value any, c *changes) {
+	var log *journal.Log
+	if c != nil {
+		log = &c.Log
+	}
 	switch v := value.(type) {
-	case *List:
-		v.log = c
+	case *sequence.List:
+		v.Observe(log)
 	case *Set:
-		if !v.inEntry() && (c != nil || v.o != nil) {
-			v.object().log = c
+		if !v.inEntry() && (log != nil || v.o != nil) {
+			v.object().log = log
 		}
 	case *Hash:
 		// DB.SetField and similar methods record the changes of a value within its
 		// entry.
-		if !v.inEntry() && (c != nil || v.o != nil) {
-			v.object().log = c
+		if !v.inEntry() && (log != nil || v.o != nil) {
+			v.object().log = log
 		}
-	case *Stream:
-		v.observe(c)
+	case *sequence.Stream:
+		v.Observe(log)
 	case *zset.Set:
 		if c == nil {
 			v.Observe(nil)
@@ -560,15 +405,15 @@ func (r *recorder) seal() {
 			e.setOpen(0)
 			attach(e.Value(), nil)
 			switch {
-			case c.rewrite || c.n > pinAt && c.n > sizeOf(e.Value()):
+			case c.Whole || c.Count > pinAt && c.Count > sizeOf(e.Value()):
 				r.value(c)
-			case c.n > 0:
-				r.record(c.space, e.Key(), c.ops, c.about(), c.hints)
+			case c.Count > 0:
+				r.record(c.space, e.Key(), c.Ops, c.about(), c.Hints)
 			}
 		}
-		c.entry, c.sorted, c.rewrite, c.n, c.hints = nil, nil, false, 0, c.hints[:0]
-		if c.ops = c.ops[:0]; cap(c.ops) > keepOps {
-			c.ops = nil
+		c.entry, c.sorted = nil, nil
+		if c.Reset(); cap(c.Ops) > keepOps {
+			c.Ops = nil
 		}
 	}
 	r.free = append(r.free, r.open[:min(len(r.open), 16)]...)
@@ -593,8 +438,8 @@ func (r *recorder) value(c *changes) {
 		}
 		return
 	}
-	r.whole.buf = c.ops[:0]
-	r.whole.value(e.Value(), e.Deadline())
-	c.ops, r.whole.buf = r.whole.buf, nil
-	r.record(c.space, e.Key(), c.ops, c.about(), nil)
+	r.whole.Buf = c.Ops[:0]
+	writeValue(&r.whole, e.Value(), e.Deadline())
+	c.Ops, r.whole.Buf = r.whole.Buf, nil
+	r.record(c.space, e.Key(), c.Ops, c.about(), nil)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -37,14 +39,13 @@ func contentOf(value any, deadline int64, l *Limits) content {
 	case *String:
 		c.items, c.encoding = []string{string(v.Content())}, v.Encoding(l)
 		c.another = NewString(v.Content()).Encoding(l)
-	case *List:
+	case *sequence.List:
+		var again sequence.List
 		for b := range v.Forward(0) {
 			c.items = append(c.items, string(b))
+			again.PushBack(b)
 		}
-		c.encoding, c.another = v.Encoding(l), "quicklist"
-		if v.within(l, 1) {
-			c.another = "listpack"
-		}
+		c.encoding, c.another = v.Encoding(l.ListMaxListpackSize), again.Encoding(l.ListMaxListpackSize)
 	case *Set:
 		for m := range v.Members {
 			c.items = append(c.items, strings.Clone(m.String()))
@@ -59,7 +60,7 @@ func contentOf(value any, deadline int64, l *Limits) content {
 		if c.encoding == "listpackex" && v.Deadlines() == nil {
 			c.another = "listpack" // a field has had a deadline
 		}
-	case *Stream:
+	case *sequence.Stream:
 		c.items = streamItems(v)
 	case *zset.Set:
 		for member, score := range v.All() {
@@ -78,21 +79,24 @@ func contentOf(value any, deadline int64, l *Limits) content {
 }
 
 // streamItems returns all data of a stream that must be restored.
-func streamItems(s *Stream) []string {
+func streamItems(s *sequence.Stream) []string {
 	blocks, nodes := s.Blocks()
 	items := []string{fmt.Sprint(s.LastID(), s.Added(), s.MaxDeletedID(), blocks, nodes)}
-	for _, nd := range s.nodes.all() {
-		items = append(items, fmt.Sprint(nd.first, nd.last, nd.live, nd.dead, nd.size))
-	}
-	for e := range s.Ascend(StreamID{}, MaxStreamID()) {
-		items = append(items, fmt.Sprintf("%v %q", e.ID, e.texts()))
+	var w journal.Writer
+	s.Write(&w)
+	items = append(items, string(w.Buf)) // with the boundaries and sizes of the blocks
+	for e := range s.Ascend(sequence.StreamID{}, sequence.MaxStreamID()) {
+		items = append(items, e.ID.String())
+		for field, value := range e.Pairs {
+			items = append(items, string(field), string(value))
+		}
 	}
 	for _, g := range s.Groups() {
 		items = append(items, fmt.Sprintf("group %q %v %d", g.Name(), g.LastID(), g.Read()))
 		for _, c := range g.Consumers() {
 			items = append(items, fmt.Sprintf("consumer %q %d %d %d", c.Name(), c.Seen(), c.Active(), c.Len()))
 		}
-		for p := range g.Ascend(StreamID{}) {
+		for p := range g.Ascend(sequence.StreamID{}) {
 			items = append(items, fmt.Sprintf("%v with %q since %d, %d times", p.ID, g.Owner(p).Name(), p.Time, p.Count))
 		}
 	}
@@ -463,13 +467,13 @@ func (c *client) value() any {
 	case 0, 1:
 		return NewString(c.text(c.r.IntN(15) == 0))
 	case 2, 3:
-		v = new(List)
+		v = new(sequence.List)
 	case 4, 5:
 		v = new(Set)
 	case 6, 7:
 		v = new(Hash)
 	case 8, 9:
-		v = new(Stream)
+		v = new(sequence.Stream)
 	default:
 		v = new(zset.Set)
 	}
@@ -555,7 +559,7 @@ func (c *client) element(long bool) []byte {
 	n := c.r.IntN(9)
 	switch k := c.r.IntN(14); {
 	case long && k == 0 && c.r.IntN(4) == 0:
-		return bytes.Repeat([]byte{'a' + byte(n)}, chunkBytes-10+n*4)
+		return bytes.Repeat([]byte{'a' + byte(n)}, 4096-10+n*4)
 	case k < 3:
 		return fmt.Append(nil, "m", n)
 	case k == 3:
@@ -582,7 +586,7 @@ func (c *client) many(value any) {
 			b = fmt.Append(nil, i)
 		}
 		switch v := value.(type) {
-		case *List:
+		case *sequence.List:
 			c.list(v, b, grow)
 		case *Set:
 			if ints && v.view().encoding == intset {
@@ -597,7 +601,7 @@ func (c *client) many(value any) {
 			} else {
 				v.Delete(b)
 			}
-		case *Stream:
+		case *sequence.Stream:
 			c.stream(v, b, grow)
 		case *zset.Set:
 			if member := string(b[:min(len(b), 100)]); c.r.IntN(4) == 0 {
@@ -621,7 +625,7 @@ func (c *client) memberDeadline() int64 {
 	return c.ks.Now() + 1_000_000
 }
 
-func (c *client) list(l *List, b []byte, grow bool) {
+func (c *client) list(l *sequence.List, b []byte, grow bool) {
 	op := c.r.IntN(10)
 	if grow {
 		op %= 2
@@ -653,7 +657,7 @@ func (c *client) list(l *List, b []byte, grow bool) {
 	case op == 9:
 		l.Set(c.r.IntN(n), b)
 	}
-	l.Fit(&c.ks.Limits)
+	l.Fit(c.ks.Limits.ListMaxListpackSize)
 }
 
 func (c *client) set(s *Set, b []byte, grow bool) {
@@ -693,8 +697,8 @@ func (c *client) set(s *Set, b []byte, grow bool) {
 	}
 }
 
-func (c *client) stream(s *Stream, b []byte, grow bool) {
-	id := StreamID{s.LastID().Ms - uint64(c.r.IntN(int(min(s.LastID().Ms, 40))+1)), uint64(c.r.IntN(3))}
+func (c *client) stream(s *sequence.Stream, b []byte, grow bool) {
+	id := sequence.StreamID{Ms: s.LastID().Ms - uint64(c.r.IntN(int(min(s.LastID().Ms, 40))+1)), Seq: uint64(c.r.IntN(3))}
 	op := c.r.IntN(20)
 	if grow {
 		op = 0
@@ -703,14 +707,14 @@ func (c *client) stream(s *Stream, b []byte, grow bool) {
 	g := s.EditGroup(name)
 	switch {
 	case op < 6:
-		next := StreamID{s.LastID().Ms + uint64(c.r.IntN(2)), s.LastID().Seq + 1}
-		s.Add(next, [][]byte{{names[c.r.IntN(2)]}, b}, &c.ks.Limits)
+		next := sequence.StreamID{Ms: s.LastID().Ms + uint64(c.r.IntN(2)), Seq: s.LastID().Seq + 1}
+		s.Add(next, [][]byte{{names[c.r.IntN(2)]}, b}, c.ks.Limits.Stream)
 	case op < 8:
 		s.Delete(id)
 	case op == 8:
-		s.Trim(StreamTrim{ByID: c.r.IntN(2) == 0, MinID: id, MaxLen: int64(max(0, s.Len()-c.r.IntN(20))), Approx: c.r.IntN(2) == 0})
+		s.Trim(sequence.StreamTrim{ByID: c.r.IntN(2) == 0, MinID: id, MaxLen: int64(max(0, s.Len()-c.r.IntN(20))), Approx: c.r.IntN(2) == 0})
 	case op == 9:
-		s.SetID(StreamID{s.LastID().Ms + 1, 0}, s.Added()+c.r.Int64N(3), id)
+		s.SetID(sequence.StreamID{Ms: s.LastID().Ms + 1, Seq: 0}, s.Added()+c.r.Int64N(3), id)
 	case g == nil:
 		s.AddGroup(name, id, c.r.Int64N(9)-1)
 	case op == 10 && c.r.IntN(4) == 0:
@@ -722,7 +726,7 @@ func (c *client) stream(s *Stream, b []byte, grow bool) {
 	}
 }
 
-func (c *client) group(g *Group, id StreamID) {
+func (c *client) group(g *sequence.Group, id sequence.StreamID) {
 	name := []byte{names[c.r.IntN(len(names))]}
 	x := g.Consumer(name)
 	if x == nil {
@@ -739,7 +743,7 @@ func (c *client) group(g *Group, id StreamID) {
 		}
 	default:
 		g.RecordRead(x, c.now, c.r.IntN(2) == 0)
-		g.ReadNext(x, 1+c.r.IntN(9), c.now, c.r.IntN(3) > 0, func(StreamEntry) {})
+		g.ReadNext(x, 1+c.r.IntN(9), c.now, c.r.IntN(3) > 0, func(sequence.StreamEntry) {})
 	}
 }
 
@@ -845,7 +849,7 @@ func TestJournalShape(t *testing.T) {
 		db := ks.DB(0)
 		e, _ := db.AddMember(db.AddSet([]byte("s"), 0), MemberOf([]byte("7")))
 		ks.Seal()
-		e, _ = db.RemoveMember(db.Edit(bytesOf(e.Key())), MemberOf([]byte("7")))
+		e, _ = db.RemoveMember(db.Edit([]byte(e.Key())), MemberOf([]byte("7")))
 		e = db.ExpectMembers(e, MemberOf([]byte(first)), 3)
 		for _, m := range []string{"2", "1", "3"} {
 			e, _ = db.AddMember(e, MemberOf([]byte(m)))
@@ -921,26 +925,26 @@ var updates = map[string]func(ks *Keyspace) func(){
 	},
 	"XADD": func(ks *Keyspace) func() {
 		key, fields := []byte("x"), [][]byte{[]byte("field"), []byte("value")}
-		ks.DB(0).Add(key, new(Stream))
+		ks.DB(0).Add(key, new(sequence.Stream))
 		ks.Seal()
-		id := StreamID{1, 0}
+		id := sequence.StreamID{Ms: 1, Seq: 0}
 		return func() {
 			id.Ms++
-			s := ks.DB(0).Edit(key).Value().(*Stream)
-			s.Add(id, fields, &ks.Limits)
-			s.Trim(StreamTrim{MaxLen: 1000, Approx: true})
+			s := ks.DB(0).Edit(key).Value().(*sequence.Stream)
+			s.Add(id, fields, ks.Limits.Stream)
+			s.Trim(sequence.StreamTrim{MaxLen: 1000, Approx: true})
 			ks.Seal()
 		}
 	},
 	"XREADGROUP": func(ks *Keyspace) func() {
-		key, name, id := []byte("x"), []byte("c"), StreamID{1, 0}
-		s := new(Stream)
-		s.AddGroup(name, StreamID{}, 0).AddConsumer(name, 0)
+		key, name, id := []byte("x"), []byte("c"), sequence.StreamID{Ms: 1, Seq: 0}
+		s := new(sequence.Stream)
+		s.AddGroup(name, sequence.StreamID{}, 0).AddConsumer(name, 0)
 		ks.DB(0).Add(key, s)
 		ks.Seal()
 		return func() {
 			id.Ms++
-			g := ks.DB(0).Edit(key).Value().(*Stream).EditGroup(name)
+			g := ks.DB(0).Edit(key).Value().(*sequence.Stream).EditGroup(name)
 			g.Deliver(g.Consumer(name), id, int64(id.Ms), 1)
 			g.Acknowledge(id)
 			ks.Seal()
@@ -992,7 +996,7 @@ func TestJournalModel(t *testing.T) {
 			ks.Limits = Limits{
 				HashMaxListpackEntries: 10, HashMaxListpackValue: 50,
 				SetMaxIntsetEntries: 12, SetMaxListpackEntries: 10, SetMaxListpackValue: 20,
-				ListMaxListpackSize: 12, StreamNodeMaxBytes: 300, StreamNodeMaxEntries: 7,
+				ListMaxListpackSize: 12, Stream: sequence.StreamLimits{MaxBytes: 300, MaxEntries: 7},
 			}
 			h := &history{bases: map[spaceKey][]base{}}
 			c := &client{r: r, ks: ks, now: 1_700_000_000_000}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/zsetd/zsetd/server/internal/packed"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -72,8 +74,7 @@ type Limits struct {
 	ZsetMaxListpackEntries int
 	ZsetMaxListpackValue   int
 	ListMaxListpackSize    int
-	StreamNodeMaxBytes     int
-	StreamNodeMaxEntries   int
+	Stream                 sequence.StreamLimits
 }
 
 // DefaultLimits returns the default limits of Redis 7.2.
@@ -83,7 +84,7 @@ func DefaultLimits() Limits {
 		SetMaxIntsetEntries: 512, SetMaxListpackEntries: 128, SetMaxListpackValue: 64,
 		ZsetMaxListpackEntries: 128, ZsetMaxListpackValue: 64,
 		ListMaxListpackSize: -2,
-		StreamNodeMaxBytes:  4096, StreamNodeMaxEntries: 100,
+		Stream:              sequence.StreamLimits{MaxBytes: 4096, MaxEntries: 100},
 	}
 }
 
@@ -359,7 +360,7 @@ func (db *DB) AverageTTL() int64 {
 // find returns the entry of a key, nil if there is none. It removes an expired key
 // and expired members.
 func (db *DB) find(key []byte) *Entry {
-	e := db.entries.get(viewOf(key))
+	e := db.entries.get(packed.View(key))
 	if e == nil {
 		return nil
 	}
@@ -378,7 +379,7 @@ func (db *DB) find(key []byte) *Entry {
 // look is find for readers, which respects Freeze.
 func (db *DB) look(key []byte) *Entry {
 	if db.ks.frozen {
-		e := db.entries.get(viewOf(key))
+		e := db.entries.get(packed.View(key))
 		if e != nil && db.Due(e) {
 			return nil
 		}
@@ -425,13 +426,13 @@ func (db *DB) Peek(key []byte) *Entry { return db.look(key) }
 // Stored returns the entry of a key even if it is expired, or nil. It has no side
 // effects.
 func (db *DB) Stored(key []byte) *Entry {
-	return db.entries.get(viewOf(key))
+	return db.entries.get(packed.View(key))
 }
 
 // Has reports whether a key exists. Unlike Peek it does not remove expired members,
 // which makes it suitable for visiting many keys.
 func (db *DB) Has(key []byte) bool {
-	e := db.entries.get(viewOf(key))
+	e := db.entries.get(packed.View(key))
 	if e != nil && e.timed() && (!e.volatile() || e.Deadline() >= db.ks.due) {
 		return !db.Due(e)
 	}
@@ -453,12 +454,14 @@ func (db *DB) Edit(key []byte) *Entry {
 
 // Add creates a key, which must not exist, with a value and without a deadline. It
 // takes ownership of value.
-func (db *DB) Add(key []byte, value any) *Entry { return db.add(newEntry(viewOf(key), value, false)) }
+func (db *DB) Add(key []byte, value any) *Entry {
+	return db.add(newEntry(packed.View(key), value, false))
+}
 
 // AddString is Add for a copy of b, without the allocation of a String. If timed is
 // true, the entry has space for a deadline.
 func (db *DB) AddString(key, b []byte, timed bool) *Entry {
-	return db.add(newString(viewOf(key), b, timed))
+	return db.add(newString(packed.View(key), b, timed))
 }
 
 // AddOwnedString is AddString that takes ownership of a long b instead of copying it.
@@ -466,12 +469,12 @@ func (db *DB) AddOwnedString(key, b []byte) *Entry {
 	if packable(len(key), len(b)) {
 		return db.AddString(key, b, false)
 	}
-	return db.add(boxString(viewOf(key), b))
+	return db.add(boxString(packed.View(key), b))
 }
 
 func (db *DB) add(e *Entry) *Entry {
 	if db.ks.frozen {
-		db.find(bytesOf(e.Key())) // remove an expired key that readers left in place
+		db.find(packed.Bytes(e.Key())) // remove an expired key that readers left in place
 	}
 	e.access = db.ks.firstAccess()
 	db.insert(e)
@@ -612,7 +615,7 @@ func (db *DB) Move(e *Entry, to *DB, key []byte) *Entry {
 		to.remove(old.Key())
 	}
 	db.remove(e.Key())
-	moved := to.add(newEntry(viewOf(key), e.Value(), e.volatile()))
+	moved := to.add(newEntry(packed.View(key), e.Value(), e.volatile()))
 	moved.access = e.access
 	moved, _ = to.SetDeadline(moved, e.Deadline())
 	return moved
@@ -675,7 +678,7 @@ func (db *DB) Random(r *rand.Rand) *Entry {
 		if db.ks.frozen || e.timed() && sizeOf(e.Value()) > expiredAtOnce {
 			return db.randomAlive(r)
 		}
-		db.find(bytesOf(e.Key())) // removes the expired key
+		db.find(packed.Bytes(e.Key())) // removes the expired key
 	}
 	return nil
 }

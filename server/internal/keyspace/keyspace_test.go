@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // modelKey is a key in the reference implementation.
@@ -49,7 +51,7 @@ func TestKeyspaceModel(t *testing.T) {
 		exists = exists && !due(old)
 		switch r.IntN(12) {
 		case 0, 1, 2:
-			var v any = new(Stream)
+			var v any = new(sequence.Stream)
 			if r.IntN(3) > 0 {
 				v = NewString(bytes.Repeat([]byte{'a' + byte(r.IntN(26))}, r.IntN(100)*(1+r.IntN(5))))
 			}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -34,12 +36,12 @@ type kindRow struct {
 
 	make     func() any
 	clone    func(v any) any
-	size     func(v any) int                                    // number of elements; for a stream, including those of its groups
-	write    func(w *valueWriter, v any)                        // writes the operations that construct a value
-	replay   func(b *Builder, v any, op byte, o *operands) bool // executes one, if it is valid
-	loaded   func(v any, l *Limits)                             // follows the last operation of a Builder
-	encoding func(v any, l *Limits) string                      // that Redis would use
-	effort   func(v any, l *Limits) int                         // about how many allocations Redis would free
+	size     func(v any) int                                            // number of elements; for a stream, including those of its groups
+	write    func(w *journal.Writer, v any)                             // writes the operations that construct a value
+	replay   func(b *Builder, v any, op byte, o *journal.Operands) bool // executes one, if it is valid
+	loaded   func(v any, l *Limits)                                     // follows the last operation of a Builder
+	encoding func(v any, l *Limits) string                              // that Redis would use
+	effort   func(v any, l *Limits) int                                 // about how many allocations Redis would free
 }
 
 // String returns the name of the kind, as TYPE does.
@@ -60,7 +62,7 @@ func KindOf(value any) Kind {
 	switch value.(type) {
 	case *String:
 		return KindString
-	case *List:
+	case *sequence.List:
 		return KindList
 	case *Set:
 		return KindSet
@@ -68,7 +70,7 @@ func KindOf(value any) Kind {
 		return KindHash
 	case *zset.Set:
 		return KindZset
-	case *Stream:
+	case *sequence.Stream:
 		return KindStream
 	}
 	panic(fmt.Sprintf("BUG: unexpected value of type %T", value))
@@ -83,8 +85,8 @@ func (k Kind) row() kindRow {
 			make:     func() any { return NewString(nil) },
 			clone:    func(v any) any { return v.(*String).Clone() },
 			size:     func(any) int { return 1 },
-			write:    func(w *valueWriter, v any) { w.text(v.(*String)) },
-			replay:   func(_ *Builder, v any, op byte, o *operands) bool { return v.(*String).replay(op, o) },
+			write:    func(w *journal.Writer, v any) { writeText(w, v.(*String)) },
+			replay:   func(_ *Builder, v any, op byte, o *journal.Operands) bool { return v.(*String).replay(op, o) },
 			loaded:   func(any, *Limits) {},
 			encoding: func(v any, l *Limits) string { return v.(*String).Encoding(l) },
 			effort:   func(any, *Limits) int { return 1 },
@@ -92,16 +94,16 @@ func (k Kind) row() kindRow {
 	case KindList:
 		return kindRow{
 			name:     "list",
-			make:     func() any { return new(List) },
-			clone:    func(v any) any { return v.(*List).Clone() },
-			size:     func(v any) int { return v.(*List).Len() },
-			write:    func(w *valueWriter, v any) { w.list(v.(*List)) },
-			replay:   func(_ *Builder, v any, op byte, o *operands) bool { return v.(*List).replay(op, o) },
-			loaded:   func(v any, l *Limits) { v.(*List).Fit(l) },
-			encoding: func(v any, l *Limits) string { return v.(*List).Encoding(l) },
+			make:     func() any { return new(sequence.List) },
+			clone:    func(v any) any { return v.(*sequence.List).Clone() },
+			size:     func(v any) int { return v.(*sequence.List).Len() },
+			write:    func(w *journal.Writer, v any) { v.(*sequence.List).Write(w) },
+			replay:   func(_ *Builder, v any, op byte, o *journal.Operands) bool { return v.(*sequence.List).Replay(op, o) },
+			loaded:   func(v any, l *Limits) { v.(*sequence.List).Fit(l.ListMaxListpackSize) },
+			encoding: func(v any, l *Limits) string { return v.(*sequence.List).Encoding(l.ListMaxListpackSize) },
 			effort: func(v any, _ *Limits) int {
 				const node = 8 << 10 // of Redis's list
-				return v.(*List).Bytes() / node
+				return v.(*sequence.List).Bytes() / node
 			},
 		}
 	case KindSet:
@@ -110,8 +112,8 @@ func (k Kind) row() kindRow {
 			make:     func() any { return new(Set) },
 			clone:    func(v any) any { return v.(*Set).Clone() },
 			size:     func(v any) int { return v.(*Set).Len() },
-			write:    func(w *valueWriter, v any) { w.set(v.(*Set)) },
-			replay:   func(b *Builder, v any, op byte, o *operands) bool { return v.(*Set).replay(op, o, b.Limits) },
+			write:    func(w *journal.Writer, v any) { writeSet(w, v.(*Set)) },
+			replay:   func(b *Builder, v any, op byte, o *journal.Operands) bool { return v.(*Set).replay(op, o, b.Limits) },
 			loaded:   func(v any, l *Limits) { v.(*Set).Fit(l) },
 			encoding: func(v any, l *Limits) string { return v.(*Set).Encoding(l) },
 			effort:   func(v any, l *Limits) int { return effortOf(v.(*Set).Len(), v.(*Set).Encoding(l) == "hashtable") },
@@ -122,20 +124,22 @@ func (k Kind) row() kindRow {
 			make:     func() any { return new(Hash) },
 			clone:    func(v any) any { return v.(*Hash).Clone() },
 			size:     func(v any) int { return v.(*Hash).Len() },
-			write:    func(w *valueWriter, v any) { w.hash(v.(*Hash)) },
-			replay:   func(b *Builder, v any, op byte, o *operands) bool { return v.(*Hash).replay(op, o, b.Limits) },
+			write:    func(w *journal.Writer, v any) { writeHash(w, v.(*Hash)) },
+			replay:   func(b *Builder, v any, op byte, o *journal.Operands) bool { return v.(*Hash).replay(op, o, b.Limits) },
 			loaded:   func(v any, l *Limits) { v.(*Hash).Fit(l) },
 			encoding: func(v any, l *Limits) string { return v.(*Hash).Encoding(l) },
 			effort:   func(v any, l *Limits) int { return effortOf(v.(*Hash).Len(), v.(*Hash).Encoding(l) == "hashtable") },
 		}
 	case KindZset:
 		return kindRow{
-			name:   "zset",
-			make:   func() any { return new(zset.Set) },
-			clone:  func(v any) any { return v.(*zset.Set).Clone() },
-			size:   func(v any) int { return v.(*zset.Set).Len() },
-			write:  func(w *valueWriter, v any) { w.sorted(v.(*zset.Set)) },
-			replay: func(b *Builder, v any, op byte, o *operands) bool { return b.replaySorted(v.(*zset.Set), op, o) },
+			name:  "zset",
+			make:  func() any { return new(zset.Set) },
+			clone: func(v any) any { return v.(*zset.Set).Clone() },
+			size:  func(v any) int { return v.(*zset.Set).Len() },
+			write: func(w *journal.Writer, v any) { writeSorted(w, v.(*zset.Set)) },
+			replay: func(b *Builder, v any, op byte, o *journal.Operands) bool {
+				return b.replaySorted(v.(*zset.Set), op, o)
+			},
 			loaded: func(v any, l *Limits) { l.FitSorted(v.(*zset.Set)) },
 			// A small set is a listpack in Redis until a member is too long or one too many, or SORT reads
 			// it, and then remains a skiplist; but one that is stored as a whole, loaded or restored is a
@@ -151,18 +155,18 @@ func (k Kind) row() kindRow {
 	case KindStream:
 		return kindRow{
 			name:     "stream",
-			make:     func() any { return new(Stream) },
-			clone:    func(v any) any { return v.(*Stream).Clone() },
-			size:     func(v any) int { return v.(*Stream).size() },
-			write:    func(w *valueWriter, v any) { w.stream(v.(*Stream)) },
-			replay:   func(_ *Builder, v any, op byte, o *operands) bool { return v.(*Stream).replay(op, o) },
-			loaded:   func(v any, _ *Limits) { v.(*Stream).observe(nil) },
-			encoding: func(v any, l *Limits) string { return v.(*Stream).Encoding(l) },
+			make:     func() any { return new(sequence.Stream) },
+			clone:    func(v any) any { return v.(*sequence.Stream).Clone() },
+			size:     func(v any) int { return v.(*sequence.Stream).Size() },
+			write:    func(w *journal.Writer, v any) { v.(*sequence.Stream).Write(w) },
+			replay:   func(_ *Builder, v any, op byte, o *journal.Operands) bool { return v.(*sequence.Stream).Replay(op, o) },
+			loaded:   func(v any, _ *Limits) { v.(*sequence.Stream).Observe(nil) },
+			encoding: func(v any, _ *Limits) string { return v.(*sequence.Stream).Encoding() },
 			effort: func(v any, l *Limits) int {
-				if n := l.StreamNodeMaxEntries; n > 0 {
-					return v.(*Stream).Len() / n
+				if n := l.Stream.MaxEntries; n > 0 {
+					return v.(*sequence.Stream).Len() / n
 				}
-				return v.(*Stream).Len()
+				return v.(*sequence.Stream).Len()
 			},
 		}
 	}
@@ -188,7 +192,7 @@ func sizeOf(value any) int { return KindOf(value).row().size(value) }
 // writes asks, so it is not in the table.
 func MayBeEmpty(value any) bool {
 	switch value.(type) {
-	case *String, *Stream:
+	case *String, *sequence.Stream:
 		return true
 	}
 	return false
@@ -200,12 +204,13 @@ func EncodingOf(value any, l *Limits) string { return KindOf(value).row().encodi
 // FreeEffort estimates how many allocations Redis would have to free with a value.
 func FreeEffort(value any, l *Limits) int { return KindOf(value).row().effort(value, l) }
 
-func (w *valueWriter) value(value any, deadline int64) {
+// writeValue writes the operations that construct a value with its deadline.
+func writeValue(w *journal.Writer, value any, deadline int64) {
 	kind := KindOf(value)
-	w.buf = append(w.buf, opNew, kindCodes[kind])
+	w.Buf = append(w.Buf, journal.OpNew, kindCodes[kind])
 	if deadline != 0 {
-		w.buf = binary.AppendUvarint(append(w.buf, opDeadline), uint64(deadline))
+		w.Buf = binary.AppendUvarint(append(w.Buf, journal.OpDeadline), uint64(deadline))
 	}
 	kind.row().write(w, value)
-	w.full(1)
+	w.Full(1)
 }

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
 // The accessors of this file interpret the memory of an entry: only they convert
 // pointers to an Entry to other types, or access bytes behind it. Each names the
 // layout that it requires. The other uses of package unsafe in this package are sizes,
-// and views of byte slices as strings (packed.go).
+// and views of byte slices as strings (package packed).
 
 // asString returns the string in e, of any layout.
 func (e *Entry) asString() *String { return (*String)(unsafe.Pointer(e)) }
@@ -41,7 +42,7 @@ func (s *boxedString) setBuffer(b []byte) {
 	s.value, s.size, s.capacity = unsafe.Pointer(unsafe.SliceData(b)), len(b), cap(b)
 }
 
-// Value returns the value: a *String, *List, *Set, *Hash, *Stream or *zset.Set. It
+// Value returns the value: a *String, *sequence.List, *Set, *Hash, *sequence.Stream or *zset.Set. It
 // is valid until the entry is replaced; a string, until it changes.
 func (e *Entry) Value() any {
 	switch e.kind() {
@@ -55,14 +56,14 @@ func (e *Entry) Value() any {
 	case isZset:
 		return (*zset.Set)(e.box().value)
 	case isList:
-		return (*List)(e.box().value)
+		return (*sequence.List)(e.box().value)
 	case isSet:
 		if e.packed() {
 			return e.asSet()
 		}
 		return (*Set)(e.box().value)
 	}
-	return (*Stream)(e.box().value)
+	return (*sequence.Stream)(e.box().value)
 }
 
 // setValue sets the value of a boxed entry that is not a string.
@@ -70,7 +71,7 @@ func (e *Entry) setValue(value any) {
 	b := e.box()
 	e.flags &^= kindBits
 	switch v := value.(type) {
-	case *List:
+	case *sequence.List:
 		e.flags |= isList
 		b.value = unsafe.Pointer(v)
 	case *Set:
@@ -82,7 +83,7 @@ func (e *Entry) setValue(value any) {
 	case *zset.Set:
 		e.flags |= isZset
 		b.value = unsafe.Pointer(v)
-	case *Stream:
+	case *sequence.Stream:
 		e.flags |= isStream
 		b.value = unsafe.Pointer(v)
 	default:

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -133,10 +134,10 @@ func TestMeasureUsedBytes(t *testing.T) {
 		{"lists", 3_000, func(db *DB, r *rand.Rand, key []byte) {
 			e := db.Edit(key)
 			if e == nil {
-				e = db.Add(key, new(List))
+				e = db.Add(key, new(sequence.List))
 			}
 			for range 1 + r.IntN(200) {
-				e.Value().(*List).PushBack(text(1+r.IntN(40), r.IntN(1e6)))
+				e.Value().(*sequence.List).PushBack(text(1+r.IntN(40), r.IntN(1e6)))
 			}
 		}},
 		{"small hashes", 30_000, func(db *DB, r *rand.Rand, key []byte) {
@@ -187,13 +188,13 @@ func TestMeasureUsedBytes(t *testing.T) {
 		{"streams", 2_000, func(db *DB, r *rand.Rand, key []byte) {
 			e := db.Edit(key)
 			if e == nil {
-				e = db.Add(key, new(Stream))
+				e = db.Add(key, new(sequence.Stream))
 			}
-			s := e.Value().(*Stream)
+			s := e.Value().(*sequence.Stream)
 			for range 1 + r.IntN(200) {
 				id := s.LastID()
 				id.Ms++
-				s.Add(id, [][]byte{[]byte("field"), text(1+r.IntN(40), r.IntN(1e6))}, &db.ks.Limits)
+				s.Add(id, [][]byte{[]byte("field"), text(1+r.IntN(40), r.IntN(1e6))}, db.ks.Limits.Stream)
 			}
 		}},
 	} {

@@ -1,6 +1,9 @@
 package keyspace
 
-import "github.com/zsetd/zsetd/zset"
+import (
+	"github.com/zsetd/zsetd/server/internal/packed"
+	"github.com/zsetd/zsetd/zset"
+)
 
 // Members of sorted sets and fields of hashes may have deadlines. The value has an
 // index of them (zset.Set.SetDeadline, Hash.SetDeadlineBytes). The database has an
@@ -112,7 +115,7 @@ func dueMembers(value any, now int64) int {
 // DueMembers returns the number of expired members of a key that are not removed
 // yet; while the keyspace is frozen, of the readers' view of the key. O(log n).
 func (db *DB) DueMembers(key []byte) int {
-	e := db.entries.get(viewOf(key))
+	e := db.entries.get(packed.View(key))
 	if e == nil || !e.timed() {
 		return 0
 	}
@@ -125,7 +128,7 @@ func (db *DB) DueMembers(key []byte) int {
 // Purge removes at most limit expired members of a key, and returns their number;
 // while the keyspace is frozen, from the readers' view. O(log n) for each.
 func (db *DB) Purge(key []byte, limit int) int {
-	e := db.entries.get(viewOf(key))
+	e := db.entries.get(packed.View(key))
 	switch {
 	case e == nil || !e.timed():
 		return 0
@@ -227,7 +230,7 @@ func (db *DB) withoutDue(e *Entry) *Entry {
 // HashField returns the value of a field of a hash. Unlike Get it does not remove
 // expired members, which makes it suitable for reading one field each of many keys.
 func (db *DB) HashField(key, field []byte) (value string, ok bool) {
-	if e := db.entries.get(viewOf(key)); e == nil || !e.timed() {
+	if e := db.entries.get(packed.View(key)); e == nil || !e.timed() {
 		e = db.Get(key)
 		if e == nil {
 			return "", false

@@ -1,5 +1,7 @@
 package keyspace
 
+import "github.com/zsetd/zsetd/server/internal/packed"
+
 // PrefetchKeys is the maximum number of keys for a call of [DB.Prefetch].
 const PrefetchKeys = 16
 
@@ -27,7 +29,7 @@ func (db *DB) Prefetch(keys [][]byte) {
 	)
 	keys = keys[:min(len(keys), PrefetchKeys)]
 	for i, key := range keys {
-		hashes[i] = t.hash(viewOf(key))
+		hashes[i] = t.hash(packed.View(key))
 		pages[i] = t.page(hashes[i])
 	}
 	for i := range keys {

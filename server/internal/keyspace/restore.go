@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -18,9 +19,7 @@ const (
 	pinAt    = 256
 	pinBytes = 64 << 10
 
-	// chunkOps is the minimum number of bytes of a chunk of operations, and
-	// textChunk the number of bytes of a part of a long string.
-	chunkOps  = 32 << 10
+	// textChunk is the number of bytes of a part of a long string.
 	textChunk = 256 << 10
 )
 
@@ -42,9 +41,9 @@ func (db *DB) Pin(e *Entry) *Pinned {
 		return p
 	}
 	p := &Pinned{key: e.Key()}
-	var w valueWriter
-	w.value(e.Value(), e.Deadline())
-	p.ops, p.bytes = w.buf, len(w.buf)
+	var w journal.Writer
+	writeValue(&w, e.Value(), e.Deadline())
+	p.ops, p.bytes = w.Buf, len(w.Buf)
 	return p
 }
 
@@ -83,99 +82,72 @@ func (p *Pinned) Chunks(yield func(ops []byte) bool) {
 		yield(p.ops)
 		return
 	}
-	w := valueWriter{yield: yield}
-	w.value(p.value, p.deadline)
+	w := journal.Writer{Yield: yield}
+	writeValue(&w, p.value, p.deadline)
 }
 
 // Chunks yields the operations that construct a value with its deadline from
 // nothing, as [Pinned.Chunks] does. A chunk is valid until the next one.
 func Chunks(value any, deadline int64) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		w := valueWriter{yield: yield}
-		w.value(value, deadline)
+		w := journal.Writer{Yield: yield}
+		writeValue(&w, value, deadline)
 	}
 }
 
-// valueWriter serializes values. It yields chunks, or collects all operations in
-// buf if yield is nil.
-type valueWriter struct {
-	buf   []byte
-	yield func([]byte) bool
-	done  bool // the consumer has stopped the iteration
-}
-
-// full yields the chunk if it has at least limit bytes, and reports whether to
-// continue.
-func (w *valueWriter) full(limit int) bool {
-	if w.yield != nil && len(w.buf) >= limit && !w.done {
-		w.done = !w.yield(w.buf)
-		w.buf = w.buf[:0]
-	}
-	return !w.done
-}
-
-func (w *valueWriter) text(s *String) {
+func writeText(w *journal.Writer, s *String) {
 	b := s.Content()
-	w.buf = appendText(append(w.buf, opString), b[:min(len(b), textChunk)])
-	for at := textChunk; at < len(b) && w.full(1); at += textChunk {
-		w.buf = binary.AppendUvarint(append(w.buf, opWrite), uint64(at))
-		w.buf = appendText(w.buf, b[at:min(len(b), at+textChunk)])
+	w.Buf = journal.AppendText(append(w.Buf, journal.OpString), b[:min(len(b), textChunk)])
+	for at := textChunk; at < len(b) && w.Full(1); at += textChunk {
+		w.Buf = binary.AppendUvarint(append(w.Buf, journal.OpWrite), uint64(at))
+		w.Buf = journal.AppendText(w.Buf, b[at:min(len(b), at+textChunk)])
 	}
 }
 
-func (w *valueWriter) list(l *List) {
-	for b := range l.Forward(0) {
-		w.buf = appendText(append(w.buf, opBack), b)
-		if !w.full(chunkOps) {
-			return
-		}
-	}
-}
-
-func (w *valueWriter) set(s *Set) {
+func writeSet(w *journal.Writer, s *Set) {
 	if s.view().encoding == listpack {
-		w.buf = append(w.buf, opOrdered)
+		w.Buf = append(w.Buf, journal.OpOrdered)
 	}
 	var buf [20]byte
 	for m := range s.Members {
-		w.buf = appendText(append(w.buf, opPut), m.view(&buf))
-		if !w.full(chunkOps) {
+		w.Buf = journal.AppendText(append(w.Buf, journal.OpPut), m.view(&buf))
+		if !w.Full(journal.ChunkSize) {
 			return
 		}
 	}
 }
 
-func (w *valueWriter) hash(h *Hash) {
+func writeHash(w *journal.Writer, h *Hash) {
 	for field, value := range h.All() {
-		w.buf = appendText(append(w.buf, opPut), field)
-		w.buf = appendText(w.buf, value)
-		if !w.full(chunkOps) {
+		w.Buf = journal.AppendText(append(w.Buf, journal.OpPut), field)
+		w.Buf = journal.AppendText(w.Buf, value)
+		if !w.Full(journal.ChunkSize) {
 			return
 		}
 	}
-	w.deadlines(h.Deadlines())
+	writeDeadlines(w, h.Deadlines())
 }
 
-func (w *valueWriter) sorted(s *zset.Set) {
+func writeSorted(w *journal.Writer, s *zset.Set) {
 	for member, score := range s.All() {
-		w.buf = appendText(append(w.buf, opPut), member)
-		w.buf = appendScore(w.buf, score)
-		if !w.full(chunkOps) {
+		w.Buf = journal.AppendText(append(w.Buf, journal.OpPut), member)
+		w.Buf = journal.AppendScore(w.Buf, score)
+		if !w.Full(journal.ChunkSize) {
 			return
 		}
 	}
-	w.deadlines(s.Deadlines())
+	writeDeadlines(w, s.Deadlines())
 }
 
-// deadlines writes the deadlines of members or fields; of may be nil.
-func (w *valueWriter) deadlines(of *zset.Set) {
+// writeDeadlines writes the deadlines of members or fields; of may be nil.
+func writeDeadlines(w *journal.Writer, of *zset.Set) {
 	if of == nil {
 		return
 	}
 	for member, at := range of.All() {
-		w.buf = appendText(append(w.buf, opMember), member)
-		w.buf = binary.AppendUvarint(w.buf, uint64(at))
-		if !w.full(chunkOps) {
+		w.Buf = journal.AppendText(append(w.Buf, journal.OpMember), member)
+		w.Buf = binary.AppendUvarint(w.Buf, uint64(at))
+		if !w.Full(journal.ChunkSize) {
 			return
 		}
 	}
@@ -227,117 +199,44 @@ func (b *Builder) discard() {
 	b.elements, b.collecting = b.elements[:0], false
 }
 
-// operands decodes the operands of operations. After an error, bad is true and all
-// results are zero.
-type operands struct {
-	rest   []byte
-	failed bool
-}
-
-func (o *operands) fail() { o.failed, o.rest = true, nil }
-
-func (o *operands) number() uint64 {
-	n, w := binary.Uvarint(o.rest)
-	if w <= 0 {
-		o.fail()
-		return 0
-	}
-	o.rest = o.rest[w:]
-	return n
-}
-
-// position decodes a position in a list of n elements, or a number of elements.
-func (o *operands) position(n int) int {
-	i := o.number()
-	if i > uint64(n) {
-		o.fail()
-		return 0
-	}
-	return int(i)
-}
-
-func (o *operands) signed() int64 {
-	n, w := binary.Varint(o.rest)
-	if w <= 0 {
-		o.fail()
-		return 0
-	}
-	o.rest = o.rest[w:]
-	return n
-}
-
-func (o *operands) text() []byte {
-	n := o.number()
-	if n > uint64(len(o.rest)) {
-		o.fail()
-		return nil
-	}
-	b := o.rest[:n:n]
-	o.rest = o.rest[n:]
-	return b
-}
-
-// deadline decodes the deadline of a member.
-func (o *operands) deadline() int64 {
-	at := o.number()
-	if at > zset.MaxDeadline {
-		o.fail()
-		return 0
-	}
-	return int64(at)
-}
-
-func (o *operands) score() float64 {
-	if len(o.rest) < 8 {
-		o.fail()
-		return 0
-	}
-	f := math.Float64frombits(binary.LittleEndian.Uint64(o.rest))
-	o.rest = o.rest[8:]
-	if math.IsNaN(f) {
-		o.fail()
-	}
-	return f
-}
-
 // Apply executes operations, and does not retain ops. After an error the builder
 // must not be used.
 func (b *Builder) Apply(ops []byte) error {
-	o := operands{rest: ops}
+	o := journal.Operands{Rest: ops}
 	if b.collecting {
-		o.rest = slices.Clone(ops)
+		o.Rest = slices.Clone(ops)
 	}
-	for len(o.rest) > 0 {
-		op := o.rest[0]
-		at := len(ops) - len(o.rest)
-		o.rest = o.rest[1:]
+	for len(o.Rest) > 0 {
+		op := o.Rest[0]
+		at := len(ops) - len(o.Rest)
+		o.Rest = o.Rest[1:]
 		ok := true
 		switch op {
-		case opNew:
+		case journal.OpNew:
 			ok = b.begin(&o)
-		case opDeleteKey:
+		case journal.OpDeleteKey:
 			b.value, b.deadline = nil, 0
 			b.discard()
-		case opDeadline:
-			b.deadline = int64(o.number())
+		case journal.OpDeadline:
+			b.deadline = int64(o.Number())
 			ok = b.value != nil && b.deadline >= 0
 		default:
 			ok = b.change(op, &o)
 		}
-		if o.failed || !ok {
+		if o.Failed || !ok {
 			return fmt.Errorf("%w: %q at byte %d, value %T", ErrOperations, op, at, b.value)
 		}
 	}
 	return nil
 }
 
-func (b *Builder) begin(o *operands) bool {
-	if len(o.rest) == 0 {
+func (b *Builder) begin(o *journal.Operands) bool {
+	if len(o.Rest) == 0 {
 		return false
 	}
 	b.deadline = 0
 	b.discard()
-	n := strings.IndexByte(kindCodes, o.rest[0])
+	n := strings.IndexByte(kindCodes, o.Rest[0])
 	if n < 0 {
 		return false
 	}
@@ -346,26 +245,26 @@ func (b *Builder) begin(o *operands) bool {
 	b.value = b.row.make()
 	if kind == KindZset {
 		b.collecting = true
-		o.rest = slices.Clone(o.rest) // elements alias it
+		o.Rest = slices.Clone(o.Rest) // elements alias it
 	}
-	o.rest = o.rest[1:]
+	o.Rest = o.Rest[1:]
 	return true
 }
 
 // change executes an operation on the value, and reports whether it is valid for
 // its type.
-func (b *Builder) change(op byte, o *operands) bool {
+func (b *Builder) change(op byte, o *journal.Operands) bool {
 	return b.value != nil && b.row.replay(b, b.value, op, o)
 }
 
-func (s *String) replay(op byte, o *operands) bool {
+func (s *String) replay(op byte, o *journal.Operands) bool {
 	switch op {
-	case opString:
-		s.box().set(o.text())
+	case journal.OpString:
+		s.box().set(o.Text())
 		s.e.flags &^= stringFlags
-	case opWrite:
-		offset, text := o.number(), o.text()
-		if o.failed || offset > uint64(s.Len()+maxGap) {
+	case journal.OpWrite:
+		offset, text := o.Number(), o.Text()
+		if o.Failed || offset > uint64(s.Len()+maxGap) {
 			return false
 		}
 		s.box().extend(int(offset) + len(text))
@@ -382,73 +281,30 @@ func (s *String) replay(op byte, o *operands) bool {
 // as a whole.
 const maxGap = pinBytes
 
-func (l *List) replay(op byte, o *operands) bool {
+func (s *Set) replay(op byte, o *journal.Operands, l *Limits) bool {
 	switch op {
-	case opFront:
-		l.PushFront(o.text())
-	case opBack:
-		l.PushBack(o.text())
-	case opPopFront, opPopBack:
-		if l.n == 0 {
-			return false
-		}
-		if op == opPopFront {
-			l.PopFront()
-		} else {
-			l.PopBack()
-		}
-	case opIndex, opInsert:
-		i, text := o.position(l.n), o.text()
-		if o.failed || op == opIndex && i == l.n {
-			return false
-		}
-		if op == opIndex {
-			l.Set(i, text)
-		} else {
-			l.Insert(i, text)
-		}
-	case opRemoveRange:
-		i := o.position(l.n)
-		n := o.position(l.n - i)
-		if o.failed {
-			return false
-		}
-		l.Delete(i, n)
-	case opMatching:
-		n, text := o.signed(), o.text()
-		if !o.failed {
-			l.Remove(text, int(n))
-		}
-	default:
-		return false
-	}
-	return true
-}
-
-func (s *Set) replay(op byte, o *operands, l *Limits) bool {
-	switch op {
-	case opOrdered:
+	case journal.OpOrdered:
 		s.KeepOrder()
-	case opPut:
-		s.Add(l, MemberOf(o.text()))
-	case opRemove:
-		s.Remove(MemberOf(o.text()))
+	case journal.OpPut:
+		s.Add(l, MemberOf(o.Text()))
+	case journal.OpRemove:
+		s.Remove(MemberOf(o.Text()))
 	default:
 		return false
 	}
 	return true
 }
 
-func (h *Hash) replay(op byte, o *operands, l *Limits) bool {
+func (h *Hash) replay(op byte, o *journal.Operands, l *Limits) bool {
 	switch op {
-	case opPut:
-		field := o.text()
-		h.Set(field, o.text(), l)
-	case opRemove:
-		h.Delete(o.text())
-	case opMember:
-		field := o.text()
-		if at := o.deadline(); !o.failed {
+	case journal.OpPut:
+		field := o.Text()
+		h.Set(field, o.Text(), l)
+	case journal.OpRemove:
+		h.Delete(o.Text())
+	case journal.OpMember:
+		field := o.Text()
+		if at := o.Deadline(); !o.Failed {
 			h.SetDeadlineBytes(field, at)
 		}
 	default:
@@ -458,27 +314,27 @@ func (h *Hash) replay(op byte, o *operands, l *Limits) bool {
 }
 
 // replaySorted collects the elements of a new sorted set, and changes an old one.
-func (b *Builder) replaySorted(s *zset.Set, op byte, o *operands) bool {
-	if op == opPut && b.collecting {
-		member := viewOf(o.text())
-		b.elements = append(b.elements, zset.Element{Member: member, Score: o.score()})
+func (b *Builder) replaySorted(s *zset.Set, op byte, o *journal.Operands) bool {
+	if op == journal.OpPut && b.collecting {
+		member := packed.View(o.Text())
+		b.elements = append(b.elements, zset.Element{Member: member, Score: o.Score()})
 		return true
 	}
 	b.load()
 	switch op {
-	case opPut:
-		member := o.text()
-		if score := o.score(); !o.failed {
+	case journal.OpPut:
+		member := o.Text()
+		if score := o.Score(); !o.Failed {
 			s.AddIfBytes(member, score, 0)
 		}
-	case opRemove:
-		s.RemoveBytes(o.text())
-	case opMember:
-		member := o.text()
-		if at := o.deadline(); !o.failed {
+	case journal.OpRemove:
+		s.RemoveBytes(o.Text())
+	case journal.OpMember:
+		member := o.Text()
+		if at := o.Deadline(); !o.Failed {
 			s.SetDeadlineBytes(member, at)
 		}
-	case opClear:
+	case journal.OpClear:
 		s.Clear()
 	default:
 		return false
@@ -496,18 +352,18 @@ type Record struct {
 // NextRecord splits the first record from a chunk of a journal. The record aliases
 // the chunk.
 func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
-	o := operands{rest: chunk}
-	r.Space, r.Key, r.Operations = o.number(), o.text(), o.text()
-	if o.failed {
+	o := journal.Operands{Rest: chunk}
+	r.Space, r.Key, r.Operations = o.Number(), o.Text(), o.Text()
+	if o.Failed {
 		return Record{}, nil, fmt.Errorf("%w: no record", ErrOperations)
 	}
-	return r, o.rest, nil
+	return r, o.Rest, nil
 }
 
 // ReplacesValue reports whether the operations of a record are independent of the
 // previous value of the key.
 func ReplacesValue(ops []byte) bool {
-	return len(ops) > 0 && (ops[0] == opNew || ops[0] == opDeleteKey)
+	return len(ops) > 0 && (ops[0] == journal.OpNew || ops[0] == journal.OpDeleteKey)
 }
 
 // Restore adds a value from a Builder under a key that must not exist. It calls no
@@ -530,6 +386,6 @@ func (db *DB) Restore(key string, value any, deadline int64) {
 // Forget records in the journal that a key does not exist.
 func (db *DB) Forget(key string) {
 	if db.ks.rec != nil {
-		db.ks.rec.record(db.space, key, []byte{opDeleteKey}, 0, nil)
+		db.ks.rec.record(db.space, key, []byte{journal.OpDeleteKey}, 0, nil)
 	}
 }

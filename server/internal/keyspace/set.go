@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/zset/table"
 )
 
@@ -35,8 +37,8 @@ type setObject struct {
 	ints     []int64 // members of an intset
 	texts    []byte  // members of a listpack
 	table    *table.Table[struct{}]
-	log      *changes // receives all changes; may be nil
-	n        int      // elements in texts; for a table: memory of its texts in bytes
+	log      *journal.Log // receives all changes; may be nil
+	n        int          // elements in texts; for a table: memory of its texts in bytes
 	encoding encoding
 	shared   bool // ints or texts is shared with a clone: copied before a write
 }
@@ -124,18 +126,6 @@ func writeInt(b []byte, width int, n int64) {
 	}
 }
 
-// findText returns the offsets of a text in p, -1 if it is absent.
-func findText(p []byte, text string) (at, end int) {
-	for at := 0; at < len(p); {
-		b, end := readText(p, at)
-		if string(b) == text {
-			return at, end
-		}
-		at = end
-	}
-	return -1, -1
-}
-
 // inEntry reports whether s is embedded in an entry.
 func (s *Set) inEntry() bool { return s.e.words != 0 }
 
@@ -204,13 +194,13 @@ func (db *DB) AddSet(key []byte, capacity int) *Entry {
 		return db.Add(key, new(Set))
 	}
 	capacity = min(capacity, maxPackedEntry-deadlineSize-pairsHeader-headerSize-len(key))
-	return db.add(newPackedSet(viewOf(key), capacity, false))
+	return db.add(newPackedSet(packed.View(key), capacity, false))
 }
 
 // MemberSize returns the number of bytes of a member in an embedded set.
 func MemberSize(m Member) int {
 	if m.isText {
-		return textSize(len(m.text))
+		return packed.TextSize(len(m.text))
 	}
 	return widthOf(m.number)
 }
@@ -246,7 +236,7 @@ func (db *DB) ExpectMembers(e *Entry, first Member, n int) *Entry {
 		e.Value().(*Set).object().hash()
 	case ints:
 		if log := db.changesOf(e); log != nil {
-			log.op(opOrdered)
+			log.Op(journal.OpOrdered)
 		}
 		e.flags |= textsFlag
 	}
@@ -282,23 +272,23 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 		m = Member{number: number}
 	} else {
 		text := m.view(&buf)
-		if at, _ := findText(p, text); at >= 0 {
+		if at, _ := packed.FindText(p, text); at >= 0 {
 			return e, false
 		}
-		size = len(p) + textSize(len(text))
+		size = len(p) + packed.TextSize(len(text))
 		if n >= min(l.SetMaxListpackEntries, maxPackedPairs) || len(text) > l.SetMaxListpackValue || !packsPairs(int(e.keyLen), size) {
 			return db.addUnpacked(e, m)
 		}
 	}
 	if log := db.changesOf(e); log != nil {
-		log.put(m.view(&buf))
+		log.Put(m.view(&buf))
 	}
 	if size > cap(p) {
 		e = db.relocate(e, e.resized(pairsHeader+size, e.volatile()))
 		p = e.pairs()
 	}
 	if width == 0 {
-		appendText(p, m.view(&buf))
+		packed.AppendText(p, m.view(&buf))
 	} else {
 		old := len(p) / max(n, 1)
 		p = p[:size]
@@ -349,13 +339,13 @@ func (db *DB) RemoveMember(e *Entry, m Member) (now *Entry, ok bool) {
 			}
 		}
 	} else {
-		at, end = findText(p, m.view(&buf))
+		at, end = packed.FindText(p, m.view(&buf))
 	}
 	if at < 0 {
 		return e, false
 	}
 	if log := db.changesOf(e); log != nil {
-		log.remove(m.view(&buf)) // before the removal, because m may alias this set
+		log.Remove(m.view(&buf)) // before the removal, because m may alias this set
 	}
 	size := len(append(p[:at], p[end:]...))
 	e.setPairsSize(size)
@@ -385,10 +375,10 @@ type Member struct {
 
 // MemberOf returns b as a member that is valid as long as b.
 func MemberOf(b []byte) Member {
-	if n, ok := integer(viewOf(b)); ok {
+	if n, ok := packed.Integer(packed.View(b)); ok {
 		return Member{number: n}
 	}
-	return Member{text: viewOf(b), isText: true}
+	return Member{text: packed.View(b), isText: true}
 }
 
 // Int returns the member if it is stored as an integer.
@@ -406,7 +396,7 @@ func (m Member) String() string {
 // asInt returns the member if it is an integer, in either form.
 func (m Member) asInt() (n int64, ok bool) {
 	if m.isText {
-		return integer(m.text)
+		return packed.Integer(m.text)
 	}
 	return m.number, true
 }
@@ -427,7 +417,7 @@ func (m Member) view(buf *[20]byte) string {
 	if m.isText {
 		return m.text
 	}
-	return viewOf(strconv.AppendInt(buf[:0], m.number, 10))
+	return packed.View(strconv.AppendInt(buf[:0], m.number, 10))
 }
 
 func textMember(s string) Member { return Member{text: s, isText: true} }
@@ -470,7 +460,7 @@ func (s *Set) Has(m Member) bool {
 	var buf [20]byte
 	text := m.view(&buf)
 	if v.encoding == listpack {
-		at, _ := findText(v.bytes, text)
+		at, _ := packed.FindText(v.bytes, text)
 		return at >= 0
 	}
 	_, ok := v.table.Get(text)
@@ -516,8 +506,8 @@ func (s *Set) Members(yield func(Member) bool) {
 	case listpack:
 		for at := 0; at < len(v.bytes); {
 			var b []byte
-			b, at = readText(v.bytes, at)
-			if !yield(textMember(viewOf(b))) {
+			b, at = packed.ReadText(v.bytes, at)
+			if !yield(textMember(packed.View(b))) {
 				return
 			}
 		}
@@ -598,7 +588,7 @@ func (s *Set) Add(l *Limits, m Member) bool {
 	added := o.add(l, m)
 	if added && o.log != nil {
 		var buf [20]byte
-		o.log.put(m.view(&buf))
+		o.log.Put(m.view(&buf))
 	}
 	return added
 }
@@ -613,7 +603,7 @@ func (o *setObject) add(l *Limits, m Member) bool {
 	}
 	text := m.view(&buf)
 	if o.encoding == listpack {
-		if at, _ := findText(o.texts, text); at >= 0 {
+		if at, _ := packed.FindText(o.texts, text); at >= 0 {
 			return false
 		}
 		if o.n < l.SetMaxListpackEntries && len(text) <= l.SetMaxListpackValue {
@@ -626,7 +616,7 @@ func (o *setObject) add(l *Limits, m Member) bool {
 	if m.isText {
 		_, _, added := o.table.GetOrAdd(m.text, !m.lasting, struct{}{})
 		if added {
-			o.n += allocated(len(m.text))
+			o.n += packed.Allocated(len(m.text))
 		}
 		return added
 	}
@@ -634,7 +624,7 @@ func (o *setObject) add(l *Limits, m Member) bool {
 		return false
 	}
 	o.table.Set(m.owned(), struct{}{})
-	o.n += allocated(len(text))
+	o.n += packed.Allocated(len(text))
 	return true
 }
 
@@ -666,10 +656,10 @@ func (o *setObject) leaveInts(l *Limits, size int) {
 }
 
 func (o *setObject) appendText(text string) {
-	if size := len(o.texts) + textSize(len(text)); size > cap(o.texts) {
+	if size := len(o.texts) + packed.TextSize(len(text)); size > cap(o.texts) {
 		o.texts = append(append([]byte(nil), make([]byte, size+size/16)...)[:0], o.texts...)
 	}
-	o.texts = appendText(o.texts, text)
+	o.texts = packed.AppendText(o.texts, text)
 	o.n++
 }
 
@@ -695,7 +685,7 @@ func (o *setObject) hash() {
 	for m := range (&Set{o: o}).Members {
 		text := m.owned()
 		t.Set(text, struct{}{})
-		n += allocated(len(text))
+		n += packed.Allocated(len(text))
 	}
 	*o = setObject{table: t, n: n, encoding: hashtable, log: o.log}
 }
@@ -705,7 +695,7 @@ func (o *setObject) hash() {
 func (s *Set) KeepOrder() {
 	o := s.object()
 	if o.encoding == intset && o.log != nil {
-		o.log.op(opOrdered)
+		o.log.Op(journal.OpOrdered)
 	}
 	o.pack()
 }
@@ -719,7 +709,7 @@ func (s *Set) Sort(l *Limits) {
 	}
 	ints := make([]int64, 0, s.Len())
 	for m := range s.Members {
-		n, ok := integer(m.text)
+		n, ok := packed.Integer(m.text)
 		if !ok {
 			return
 		}
@@ -728,7 +718,7 @@ func (s *Set) Sort(l *Limits) {
 	slices.Sort(ints)
 	*o = setObject{ints: ints, log: o.log}
 	if o.log != nil {
-		o.log.rewriteValue()
+		o.log.Rewrite()
 	}
 }
 
@@ -738,14 +728,14 @@ func (s *Set) Remove(m Member) bool {
 	at := -1
 	o := s.object()
 	if o.log != nil {
-		at = len(o.log.ops)
+		at = len(o.log.Ops)
 		var buf [20]byte
-		o.log.remove(m.view(&buf)) // before the removal, because m may alias this set
+		o.log.Remove(m.view(&buf)) // before the removal, because m may alias this set
 	}
 	removed := o.remove(m)
 	if !removed && at >= 0 {
-		o.log.ops = o.log.ops[:at]
-		o.log.n--
+		o.log.Ops = o.log.Ops[:at]
+		o.log.Count--
 	}
 	return removed
 }
@@ -765,7 +755,7 @@ func (o *setObject) remove(m Member) bool {
 		}
 		return ok
 	case listpack:
-		at, end := findText(o.texts, m.view(&buf))
+		at, end := packed.FindText(o.texts, m.view(&buf))
 		if at < 0 {
 			return false
 		}
@@ -777,7 +767,7 @@ func (o *setObject) remove(m Member) bool {
 	text := m.view(&buf)
 	_, there := o.table.Delete(text)
 	if there {
-		o.n -= allocated(len(text))
+		o.n -= packed.Allocated(len(text))
 	}
 	return there
 }
@@ -792,10 +782,10 @@ func (s *Set) Random(r *rand.Rand) Member {
 	case listpack:
 		at := 0
 		for range r.IntN(v.n) {
-			_, at = readText(v.bytes, at)
+			_, at = packed.ReadText(v.bytes, at)
 		}
-		b, _ := readText(v.bytes, at)
-		return textMember(viewOf(b))
+		b, _ := packed.ReadText(v.bytes, at)
+		return textMember(packed.View(b))
 	}
 	text, _, _ := v.table.Random(r)
 	return tableMember(text)
@@ -853,7 +843,7 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 		yield(m)
 		if o.log != nil {
 			var buf [20]byte
-			o.log.remove(m.view(&buf))
+			o.log.Remove(m.view(&buf))
 		}
 		if m.isText {
 			gone = append(gone, m.text)
@@ -876,17 +866,17 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 		o.texts, o.n, o.shared = nil, 0, false
 		for at := 0; at < len(old); {
 			var b []byte
-			b, at = readText(old, at)
+			b, at = packed.ReadText(old, at)
 			if len(gone) > 0 && gone[0] == string(b) {
 				gone = gone[1:]
 			} else {
-				o.appendText(viewOf(b))
+				o.appendText(packed.View(b))
 			}
 		}
 	default:
 		for _, text := range gone {
 			o.table.Delete(text)
-			o.n -= allocated(len(text))
+			o.n -= packed.Allocated(len(text))
 		}
 	}
 }
@@ -981,7 +971,7 @@ func (s *Set) Check() error {
 	case hashtable:
 		n := 0
 		for text := range v.table.All() {
-			n += allocated(len(text))
+			n += packed.Allocated(len(text))
 		}
 		if n != s.o.n {
 			return fmt.Errorf("set whose texts take %d bytes, counted %d", n, s.o.n)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -131,17 +132,17 @@ func snapshotFixture() *Keyspace {
 		db.SetDeadline(db.Add([]byte(name), value), 1000)
 	}
 	for name, n := range map[string]int{"": 3, "medium ": 100, "large ": pinAt + 10} {
-		l, s, z := new(List), new(Set), new(zset.Set)
-		h, x := new(Hash), new(Stream)
+		l, s, z := new(sequence.List), new(Set), new(zset.Set)
+		h, x := new(Hash), new(sequence.Stream)
 		for i := range n {
 			b := fmt.Append(nil, "element ", i)
 			l.PushBack(b)
 			s.Add(&ks.Limits, MemberOf(b))
 			h.Set(b, b, &ks.Limits)
 			z.Add(string(b), float64(i))
-			x.Add(StreamID{uint64(i) + 1, 0}, [][]byte{b, b}, &ks.Limits)
+			x.Add(sequence.StreamID{Ms: uint64(i) + 1, Seq: 0}, [][]byte{b, b}, ks.Limits.Stream)
 		}
-		l.Fit(&ks.Limits)
+		l.Fit(ks.Limits.ListMaxListpackSize)
 		add(name+"string", NewString(make([]byte, n*n)))
 		add(name+"list", l)
 		add(name+"set", s)
@@ -249,7 +250,7 @@ var snapshotChanges = map[string]func(ks *Keyspace){
 		eachKey(ks.DB(0), func(key []byte) {
 			e := ks.DB(0).Move(ks.DB(0).Peek(key), ks.DB(2), key)
 			if e = ks.DB(2).Move(e, ks.DB(0), key); e.kind() == isList {
-				e.Value().(*List).PopFront()
+				e.Value().(*sequence.List).PopFront()
 			}
 		})
 	},
@@ -474,7 +475,7 @@ func FuzzSnapshot(f *testing.F) {
 		ks.Limits = Limits{
 			HashMaxListpackEntries: 10, HashMaxListpackValue: 50,
 			SetMaxIntsetEntries: 12, SetMaxListpackEntries: 10, SetMaxListpackValue: 20,
-			ListMaxListpackSize: 12, StreamNodeMaxBytes: 300, StreamNodeMaxEntries: 7,
+			ListMaxListpackSize: 12, Stream: sequence.StreamLimits{MaxBytes: 300, MaxEntries: 7},
 		}
 		c := &client{r: r, ks: ks, now: 1_700_000_000_000, keys: []int{5, 100, 1000}[r.IntN(3)]}
 		size := []int{10, 300, 3000, 30_000}[r.IntN(4)] // of what grows and shrinks

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/zsetd/zsetd/server/internal/journal"
 )
 
 // String is a byte string: the value of an entry, in which case it is the same
@@ -103,7 +105,7 @@ func (db *DB) SetString(e *Entry, b []byte) *Entry {
 	case len(b) > pinBytes:
 		db.ks.rec.replaced(db, e)
 	default:
-		db.ks.rec.string(db, e, opString, 0, b)
+		db.ks.rec.string(db, e, journal.OpString, 0, b)
 	}
 	e.flags &^= stringFlags
 	if e.packed() {
@@ -139,7 +141,7 @@ func (db *DB) SetOwnedString(e *Entry, b []byte) *Entry {
 func (db *DB) AppendString(e *Entry, b []byte) (now *Entry, n int) {
 	old := e.asString().Len()
 	if db.ks.rec != nil {
-		db.ks.rec.string(db, e, opWrite, old, b)
+		db.ks.rec.string(db, e, journal.OpWrite, old, b)
 	}
 	return db.overwrite(e, old, b)
 }
@@ -153,7 +155,7 @@ func (db *DB) WriteString(e *Entry, offset int, b []byte) (now *Entry, n int) {
 	case offset > e.asString().Len()+maxGap:
 		db.ks.rec.replaced(db, e)
 	default:
-		db.ks.rec.string(db, e, opWrite, offset, b)
+		db.ks.rec.string(db, e, journal.OpWrite, offset, b)
 	}
 	return db.overwrite(e, offset, b)
 }

@@ -3,6 +3,8 @@ package keyspace
 import (
 	"unsafe"
 
+	"github.com/zsetd/zsetd/server/internal/packed"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -118,84 +120,20 @@ func (e *Entry) weight() int {
 	n := 0
 	switch b := e.box(); e.kind() {
 	case isString:
-		return int(unsafe.Sizeof(boxedString{})) + allocated(len(e.Key())) + e.asString().box().capacity
+		return int(unsafe.Sizeof(boxedString{})) + packed.Allocated(len(e.Key())) + e.asString().box().capacity
 	case isZset:
 		n = (*zset.Set)(b.value).Weight()
 	case isList:
-		n = (*List)(b.value).weight()
+		n = (*sequence.List)(b.value).Weight()
 	case isStream:
-		n = (*Stream)(b.value).weight()
+		n = (*sequence.Stream)(b.value).Weight()
 	case isSet:
 		n = (*Set)(b.value).Bytes()
 	case isHash:
 		n = (*Hash)(b.value).Bytes()
 	}
 	if e.flags&layoutBits == longKeyLayout {
-		return n + int(unsafe.Sizeof(longKeyEntry{})) + allocated(len(e.Key()))
+		return n + int(unsafe.Sizeof(longKeyEntry{})) + packed.Allocated(len(e.Key()))
 	}
-	return n + allocated(int(unsafe.Sizeof(boxed{}))+int(e.keyLen))
-}
-
-// weight estimates Bytes in O(1) from the ends of a long list: inner chunks are
-// full, or have one large element.
-func (l *List) weight() int {
-	n := int(unsafe.Sizeof(*l)) + len(l.nodes.buf)*int(unsafe.Sizeof(node{}))
-	all := l.nodes.all()
-	if len(all) <= 2 {
-		for _, nd := range all {
-			n += int(unsafe.Sizeof(chunk{})) + len(nd.buf)
-		}
-		return n
-	}
-	first, last := all[0], all[len(all)-1]
-	between := len(all) - 2
-	return n + len(all)*int(unsafe.Sizeof(chunk{})) + len(first.buf) + len(last.buf) +
-		max(between*chunkBytes, l.size-first.size-last.size)
-}
-
-// weight estimates Bytes from a sample of the blocks of a long stream.
-func (s *Stream) weight() int {
-	const samples = 4
-	all := s.nodes.all()
-	n := int(unsafe.Sizeof(*s)) + len(s.nodes.buf)*int(unsafe.Sizeof(streamNode{})) + len(all)*int(unsafe.Sizeof(streamBlock{}))
-	if len(all) > 0 {
-		n += cap(all[len(all)-1].data) + allocated(cap(all[0].names))
-	}
-	if full := len(all) - 1; full > 0 {
-		size, looked := 0, min(samples, full)
-		for i := range looked {
-			size += cap(all[i*full/looked].data)
-		}
-		n += size * full / looked
-	}
-	for _, g := range s.groups {
-		n += int(unsafe.Sizeof(*g)) + g.Len()*pendingBytes + len(g.consumers)*consumerBytes
-	}
-	return n
-}
-
-// Approximate bytes of a pending entry and of a consumer.
-const (
-	pendingBytes  = 96
-	consumerBytes = 256
-)
-
-// allocated returns the memory of an allocation of n bytes, rounded up to a size
-// class. Tiny allocations share a block.
-func allocated(n int) int {
-	switch {
-	case n == 0:
-		return 0
-	case n <= 8:
-		return n + 2
-	case n <= 256:
-		return (n + 15) &^ 15
-	case n <= 512:
-		return (n + 31) &^ 31
-	case n <= 1024:
-		return (n + 63) &^ 63
-	case n <= 32<<10:
-		return n + n/16
-	}
-	return (n + 8<<10 - 1) &^ (8<<10 - 1)
+	return n + packed.Allocated(int(unsafe.Sizeof(boxed{}))+int(e.keyLen))
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 const (
@@ -149,7 +150,7 @@ func appendArgs(b []byte, args ...any) []byte {
 		case float64:
 			var d [32]byte
 			b = appendBulk(b, appendScore(d[:0], a))
-		case keyspace.StreamID:
+		case sequence.StreamID:
 			var d [41]byte
 			b = appendBulk(b, a.Append(d[:0]))
 		default:

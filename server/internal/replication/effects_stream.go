@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // stream writes an operation on a stream.
@@ -43,7 +44,7 @@ func (w *writer) stream(key []byte, op *keyspace.Operation) {
 }
 
 // entry writes the addition of an entry, whose fields alternate with values.
-func (w *writer) entry(key []byte, id keyspace.StreamID, fields [][]byte) {
+func (w *writer) entry(key []byte, id sequence.StreamID, fields [][]byte) {
 	w.endBatch()
 	w.begin(3 + len(fields))
 	w.buf = appendArgs(w.buf, "XADD", key, id)
@@ -54,7 +55,7 @@ func (w *writer) entry(key []byte, id keyspace.StreamID, fields [][]byte) {
 
 // setID writes the last ID, the number of entries added and the highest deleted ID. XSETID
 // may set the first below the last, but not in one command.
-func (w *writer) setID(key []byte, last keyspace.StreamID, added int64, maxDeleted keyspace.StreamID) {
+func (w *writer) setID(key []byte, last sequence.StreamID, added int64, maxDeleted sequence.StreamID) {
 	if last.Less(maxDeleted) {
 		w.command("XSETID", key, maxDeleted, "MAXDELETEDID", maxDeleted)
 		w.command("XSETID", key, last, "ENTRIESADDED", added)
@@ -64,7 +65,7 @@ func (w *writer) setID(key []byte, last keyspace.StreamID, added int64, maxDelet
 }
 
 // trim writes the removal of all entries before an ID, or of all if it is 0-0.
-func (w *writer) trim(key []byte, first keyspace.StreamID) {
+func (w *writer) trim(key []byte, first sequence.StreamID) {
 	if first.IsZero() {
 		w.command("XTRIM", key, "MAXLEN", "0")
 	} else {
@@ -73,7 +74,7 @@ func (w *writer) trim(key []byte, first keyspace.StreamID) {
 }
 
 // claim writes that an entry, which must exist, is pending with the consumer.
-func (w *writer) claim(key []byte, id keyspace.StreamID, time, count int64) {
+func (w *writer) claim(key []byte, id sequence.StreamID, time, count int64) {
 	w.add([]any{"XCLAIM", key, w.group, w.consumer, "0"}, []any{id}, "TIME", time, "RETRYCOUNT", count, "FORCE", "JUSTID")
 }
 
@@ -89,11 +90,11 @@ func (w *writer) wholeStream(x *keyspace.Effect) (deadline int64) {
 		w.emptyStream(x.Key, s)
 	}
 	added := int64(s.Len() + len(gone))
-	last := keyspace.StreamID{}
+	last := sequence.StreamID{}
 	rest := gone
 	placeholder := [][]byte{{}, {}}
 	var fields [][]byte
-	for e := range s.Ascend(keyspace.StreamID{}, keyspace.MaxStreamID()) {
+	for e := range s.Ascend(sequence.StreamID{}, sequence.MaxStreamID()) {
 		for ; len(rest) > 0 && rest[0].Less(e.ID); rest = rest[1:] {
 			w.entry(x.Key, rest[0], placeholder)
 		}
@@ -125,29 +126,29 @@ func (w *writer) wholeStream(x *keyspace.Effect) (deadline int64) {
 }
 
 // missing returns the IDs of pending entries that are not in the stream, sorted.
-func missing(s *keyspace.Stream) (ids []keyspace.StreamID) {
+func missing(s *sequence.Stream) (ids []sequence.StreamID) {
 	for _, g := range s.Groups() {
-		for p := range g.Ascend(keyspace.StreamID{}) {
+		for p := range g.Ascend(sequence.StreamID{}) {
 			if !s.Has(p.ID) {
 				ids = append(ids, p.ID)
 			}
 		}
 	}
-	slices.SortFunc(ids, keyspace.StreamID.Compare)
+	slices.SortFunc(ids, sequence.StreamID.Compare)
 	return slices.Compact(ids)
 }
 
 // emptyStream creates a stream that has never had an entry if it has no groups: the
 // first group creates it otherwise.
-func (w *writer) emptyStream(key []byte, s *keyspace.Stream) {
+func (w *writer) emptyStream(key []byte, s *sequence.Stream) {
 	if len(s.Groups()) == 0 {
-		w.command("XGROUP", "CREATE", key, "", keyspace.StreamID{}, "MKSTREAM")
+		w.command("XGROUP", "CREATE", key, "", sequence.StreamID{}, "MKSTREAM")
 		w.command("XGROUP", "DESTROY", key, "")
 	}
 }
 
 // wholeGroup creates a group with its consumers and pending entries.
-func (w *writer) wholeGroup(key []byte, g *keyspace.Group, create bool) {
+func (w *writer) wholeGroup(key []byte, g *sequence.Group, create bool) {
 	w.group = []byte(g.Name())
 	args := []any{"XGROUP", "CREATE", key, w.group, g.LastID()}
 	if create {
@@ -157,7 +158,7 @@ func (w *writer) wholeGroup(key []byte, g *keyspace.Group, create bool) {
 	for _, c := range g.Consumers() {
 		w.consumer = []byte(c.Name())
 		w.command("XGROUP", "CREATECONSUMER", key, w.group, w.consumer)
-		for p := range g.AscendOf(c, keyspace.StreamID{}) {
+		for p := range g.AscendOf(c, sequence.StreamID{}) {
 			w.claim(key, p.ID, p.Time, p.Count)
 			if w.stopped {
 				return
@@ -168,7 +169,7 @@ func (w *writer) wholeGroup(key []byte, g *keyspace.Group, create bool) {
 
 // removeMissing removes entries that were added because they are pending, and returns
 // the highest deleted ID of the stream then.
-func (w *writer) removeMissing(key []byte, s *keyspace.Stream, gone []keyspace.StreamID) (maxDeleted keyspace.StreamID) {
+func (w *writer) removeMissing(key []byte, s *sequence.Stream, gone []sequence.StreamID) (maxDeleted sequence.StreamID) {
 	first := s.FirstID()
 	if len(gone) > 0 && (s.Len() == 0 || gone[0].Less(first)) {
 		w.trim(key, first)

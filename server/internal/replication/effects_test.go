@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -292,37 +293,37 @@ func TestMemberDeadlines(t *testing.T) {
 func TestLists(t *testing.T) {
 	s := newSource()
 	db, k := s.DB(0), []byte("k")
-	l := db.Add(k, new(keyspace.List)).Value().(*keyspace.List)
+	l := db.Add(k, new(sequence.List)).Value().(*sequence.List)
 	for _, b := range []string{"a", "b", "a", "b", "c"} {
 		l.PushBack([]byte(b))
 	}
 	s.want(t, "SELECT 0", "RPUSH k a b a b c")
 	for _, c := range []struct {
 		name   string
-		change func(l *keyspace.List)
+		change func(l *sequence.List)
 		want   string
 	}{
-		{"push", func(l *keyspace.List) {
+		{"push", func(l *sequence.List) {
 			l.PushFront([]byte("1"))
 			l.PushFront([]byte("2"))
 			l.PushBack([]byte("3"))
 			l.PushBack([]byte("4"))
 		}, "MULTI\nLPUSH k 1 2\nRPUSH k 3 4\nEXEC"}, // 2 1 a b a b c 3 4
-		{"pop", func(l *keyspace.List) { l.PopFront(); l.PopBack(); l.PopBack() }, "MULTI\nLPOP k\nRPOP k\nRPOP k\nEXEC"},
-		{"set", func(l *keyspace.List) { l.Set(0, []byte("a")) }, "LSET k 0 a"}, // a a b a b c
-		{"insert before", func(l *keyspace.List) { l.Insert(2, []byte("x")) }, "LINSERT k BEFORE b x"},
-		{"insert before another", func(l *keyspace.List) { l.Insert(3, []byte("y")) }, "LINSERT k BEFORE b y"},
-		{"insert at the front", func(l *keyspace.List) { l.Insert(0, []byte("")) }, `LPUSH k ""`},
-		{"insert after", func(l *keyspace.List) { l.Insert(2, []byte("z")) }, `LINSERT k AFTER a z`}, // "" a z a x y b a b c
-		{"insert at the end", func(l *keyspace.List) { l.Insert(l.Len(), []byte("")) }, `RPUSH k ""`},
-		{"remove", func(l *keyspace.List) { l.Remove([]byte(""), -1) }, `LREM k -1 ""`},
-		{"cut the front", func(l *keyspace.List) { l.Delete(0, 2) }, "LTRIM k 2 -1"},
-		{"cut the end", func(l *keyspace.List) { l.Delete(5, l.Len()-5) }, "LTRIM k 0 4"}, // z a x y b
-		{"cut the middle", func(l *keyspace.List) { l.Delete(1, 3) }, "MULTI\nDEL k\nRPUSH k z b\nEXEC"},
-		{"rotate", func(l *keyspace.List) { l.PushFront(bytes.Clone(l.PopBack())) }, "MULTI\nRPOP k\nLPUSH k b\nEXEC"},
-		{"pop one", func(l *keyspace.List) { l.PopBack() }, "RPOP k"},
+		{"pop", func(l *sequence.List) { l.PopFront(); l.PopBack(); l.PopBack() }, "MULTI\nLPOP k\nRPOP k\nRPOP k\nEXEC"},
+		{"set", func(l *sequence.List) { l.Set(0, []byte("a")) }, "LSET k 0 a"}, // a a b a b c
+		{"insert before", func(l *sequence.List) { l.Insert(2, []byte("x")) }, "LINSERT k BEFORE b x"},
+		{"insert before another", func(l *sequence.List) { l.Insert(3, []byte("y")) }, "LINSERT k BEFORE b y"},
+		{"insert at the front", func(l *sequence.List) { l.Insert(0, []byte("")) }, `LPUSH k ""`},
+		{"insert after", func(l *sequence.List) { l.Insert(2, []byte("z")) }, `LINSERT k AFTER a z`}, // "" a z a x y b a b c
+		{"insert at the end", func(l *sequence.List) { l.Insert(l.Len(), []byte("")) }, `RPUSH k ""`},
+		{"remove", func(l *sequence.List) { l.Remove([]byte(""), -1) }, `LREM k -1 ""`},
+		{"cut the front", func(l *sequence.List) { l.Delete(0, 2) }, "LTRIM k 2 -1"},
+		{"cut the end", func(l *sequence.List) { l.Delete(5, l.Len()-5) }, "LTRIM k 0 4"}, // z a x y b
+		{"cut the middle", func(l *sequence.List) { l.Delete(1, 3) }, "MULTI\nDEL k\nRPUSH k z b\nEXEC"},
+		{"rotate", func(l *sequence.List) { l.PushFront(bytes.Clone(l.PopBack())) }, "MULTI\nRPOP k\nLPUSH k b\nEXEC"},
+		{"pop one", func(l *sequence.List) { l.PopBack() }, "RPOP k"},
 	} {
-		c.change(db.Edit(k).Value().(*keyspace.List))
+		c.change(db.Edit(k).Value().(*sequence.List))
 		if got := s.take(t); got != c.want {
 			t.Errorf("%s:\n%s\nwant:\n%s", c.name, got, c.want)
 		}
@@ -330,16 +331,16 @@ func TestLists(t *testing.T) {
 	// A list that a command empties and fills again keeps its deadline.
 	db.SetDeadline(db.Edit(k), 4000)
 	s.want(t, "PEXPIREAT k 4000")
-	l = db.Edit(k).Value().(*keyspace.List)
+	l = db.Edit(k).Value().(*sequence.List)
 	l.PushFront(bytes.Clone(l.PopBack()))
 	s.want(t, "MULTI", "DEL k", "RPUSH k b", "PEXPIREAT k 4000", "EXEC")
 	// Elements that are equal to others on both sides are no pivots.
 	for _, b := range []string{"b", "b", "b"} {
-		l = db.Edit(k).Value().(*keyspace.List)
+		l = db.Edit(k).Value().(*sequence.List)
 		l.PushBack([]byte(b))
 	}
 	s.want(t, "RPUSH k b b b")
-	db.Edit(k).Value().(*keyspace.List).Insert(2, []byte("c"))
+	db.Edit(k).Value().(*sequence.List).Insert(2, []byte("c"))
 	s.want(t, "MULTI", "DEL k", "RPUSH k b b c b b", "PEXPIREAT k 4000", "EXEC")
 }
 

@@ -1,4 +1,4 @@
-package keyspace
+package packed
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 )
 
 // TestSizeClasses checks the size classes of Go's allocator on which weights and
-// packed entries depend. If a new version of Go has other classes, then allocated,
+// packed entries depend. If a new version of Go has other classes, then Allocated,
 // the layouts of entries, and this list need a revision.
 func TestSizeClasses(t *testing.T) {
 	want := []int{
@@ -19,10 +19,10 @@ func TestSizeClasses(t *testing.T) {
 		if n <= 1024 && !slices.Contains(got, class) {
 			got = append(got, class)
 		}
-		// allocated adds the average waste above 1 KB, and counts tiny allocations
+		// Allocated adds the average waste above 1 KB, and counts tiny allocations
 		// by their share of a block.
-		if a := allocated(n); n > 8 && (a < class-class/8 || a > class+class/8 && a > class+8) {
-			t.Errorf("an allocation of %d bytes takes %d, allocated returns %d", n, class, a)
+		if a := Allocated(n); n > 8 && (a < class-class/8 || a > class+class/8 && a > class+8) {
+			t.Errorf("an allocation of %d bytes takes %d, Allocated returns %d", n, class, a)
 		}
 	}
 	if !slices.Equal(got, want) {

@@ -1,4 +1,4 @@
-package keyspace
+package sequence
 
 import (
 	"bytes"
@@ -9,11 +9,14 @@ import (
 	"slices"
 	"sort"
 	"unsafe"
+
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/packed"
 )
 
 // A stream is a deque of nodes, each with a block of entries, in ascending order of
 // IDs. A block is one slice of up to 4 KB or 100 entries. The entries are packed
-// elements (packed.go), which can be walked from either end:
+// elements (package packed), which can be walked from either end:
 //
 //	entry = n ms seq { field value }   n > 0: number of fields, which follow with their values
 //	entry = 0 ms seq { value }         the fields are those of the block
@@ -51,16 +54,17 @@ type Stream struct {
 	maxDeleted   StreamID // highest ID of a deleted entry
 	added        int64    // number of entries added so far
 	nodes        deque[streamNode]
-	groups       []*Group // sorted by name
-	owner        *token   // blocks and groups with another owner are shared: copied before a write
-	shared       bool     // the nodes are shared with a clone: copied before a write
-	groupsShared bool     // the slice of groups is shared with a clone: copied before a write
-	log          *changes // receives all changes; may be nil
+	groups       []*Group     // sorted by name
+	owner        *token       // blocks and groups with another owner are shared: copied before a write
+	shared       bool         // the nodes are shared with a clone: copied before a write
+	groupsShared bool         // the slice of groups is shared with a clone: copied before a write
+	log          *journal.Log // receives all changes; may be nil
 
 	// Group and consumer of the last operation that was written to the log, or
 	// replayed.
 	group    *Group
 	consumer *Consumer
+	newcomer bool // it is new; for the log
 }
 
 // streamNode is a block with its ID.
@@ -84,7 +88,7 @@ const listpackFrame = 7
 
 // redisSize returns the size of the block in Redis.
 func (b *streamBlock) redisSize() int {
-	return listpackFrame + listpackIntSize(int64(b.live)) + listpackIntSize(int64(b.dead)) + b.size
+	return listpackFrame + packed.ListpackIntSize(int64(b.live)) + packed.ListpackIntSize(int64(b.dead)) + b.size
 }
 
 // StreamEntry is an entry of a stream. Its fields and values are slices of the
@@ -161,7 +165,7 @@ func (nd *streamNode) seek(id StreamID) (at, before int) {
 		return 0, 0
 	}
 	for at < len(nd.data) {
-		b, size := firstEntry(nd.data[at:])
+		b, size := packed.FirstEntry(nd.data[at:])
 		if !nd.id(b).Less(id) {
 			break
 		}
@@ -227,7 +231,7 @@ func (s *Stream) Ascend(lo, hi StreamID) iter.Seq[StreamEntry] {
 		for ; k < len(nodes); k++ {
 			nd := &nodes[k]
 			for at < len(nd.data) {
-				b, size := firstEntry(nd.data[at:])
+				b, size := packed.FirstEntry(nd.data[at:])
 				e := nd.entry(b)
 				if hi.Less(e.ID) || !yield(e) {
 					return
@@ -250,7 +254,7 @@ func (s *Stream) Descend(lo, hi StreamID) iter.Seq[StreamEntry] {
 		for k := s.find(hi); k >= 0; k-- {
 			nd := &nodes[k]
 			for end := len(nd.data); end > 0; {
-				b, size := lastEntry(nd.data[:end])
+				b, size := packed.LastEntry(nd.data[:end])
 				end -= size
 				e := nd.entry(b)
 				if hi.Less(e.ID) {
@@ -307,7 +311,7 @@ func (s *Stream) Has(id StreamID) bool {
 	if at == len(nd.data) {
 		return false
 	}
-	b, _ := firstEntry(nd.data[at:])
+	b, _ := packed.FirstEntry(nd.data[at:])
 	return nd.id(b) == id
 }
 
@@ -332,47 +336,51 @@ func (s *Stream) writableBlock(k int) *streamNode {
 	return nd
 }
 
+// StreamLimits are the maximum sizes of a block, as the parameters stream-node-max-bytes
+// and stream-node-max-entries set them; 0 is no limit.
+type StreamLimits struct{ MaxBytes, MaxEntries int }
+
 // maxBlock is the maximum size of a block for any configuration, as in Redis.
 const maxBlock = 1 << 30
 
 // fits reports whether the last block accepts another entry with the given number
 // of bytes in fields and values.
-func (s *Stream) fits(bytes int, l *Limits) bool {
+func (s *Stream) fits(bytes int, l StreamLimits) bool {
 	nodes := s.nodes.all()
 	if len(nodes) == 0 {
 		return false
 	}
 	b := &nodes[len(nodes)-1]
-	limit := l.StreamNodeMaxBytes
+	limit := l.MaxBytes
 	if limit == 0 || limit > maxBlock {
 		limit = maxBlock
 	}
 	if b.redisSize()+bytes >= limit {
 		return false
 	}
-	return l.StreamNodeMaxEntries == 0 || b.live+b.dead < l.StreamNodeMaxEntries
+	return l.MaxEntries == 0 || b.live+b.dead < l.MaxEntries
 }
 
 // Add appends an entry. Its ID must be higher than LastID. fields alternates fields
 // and values, at least one pair. O(1) amortized.
-func (s *Stream) Add(id StreamID, fields [][]byte, l *Limits) {
+func (s *Stream) Add(id StreamID, fields [][]byte, l StreamLimits) {
 	bytes := 0
 	for _, b := range fields {
 		bytes += len(b)
 	}
-	op := byte(opPut)
+	op := byte(journal.OpPut)
 	if !s.fits(bytes, l) {
-		op = opPutNewBlock
+		op = journal.OpPutNewBlock
 	}
 	if s.log != nil {
-		s.log.op(op)
-		s.log.id(id)
-		s.log.number(len(fields) / 2)
+		s.log.Op(op)
+		s.logEntryID(id)
+		s.log.Number(uint64(len(fields) / 2))
 		for _, b := range fields {
-			s.log.text(viewOf(b))
+			s.log.Bytes(b)
 		}
 	}
-	s.add(id, fields, op == opPutNewBlock)
+	s.add(id, fields, op == journal.OpPutNewBlock)
 }
 
 func (s *Stream) add(id StreamID, fields [][]byte, newBlock bool) {
@@ -412,13 +420,13 @@ func (s *Stream) addBlock(id StreamID, fields [][]byte) {
 	if b.names == nil {
 		b.names = binary.AppendUvarint(nil, uint64(n))
 		for i := 0; i < len(fields); i += 2 {
-			b.names = appendText(b.names, fields[i])
+			b.names = packed.AppendText(b.names, fields[i])
 		}
 		b.names = slices.Clip(b.names)
 	}
-	b.size = listpackIntSize(int64(n)) + listpackIntSize(0)
+	b.size = packed.ListpackIntSize(int64(n)) + packed.ListpackIntSize(0)
 	for i := 0; i < len(fields); i += 2 {
-		b.size += listpackSize(fields[i])
+		b.size += packed.ListpackSize(fields[i])
 	}
 	s.nodes.insertGap(s.nodes.len(), 1, math.MaxInt)[0] = streamNode{id, b}
 }
@@ -449,37 +457,29 @@ func (nd *streamNode) append(id StreamID, own int, fields [][]byte, n int) {
 	h = binary.AppendVarint(h, int64(id.Seq-nd.first.Seq))
 	const flags = 2 // bytes of the flags in Redis
 	size := len(h)
-	redis := flags + listpackIntSize(int64(id.Ms-nd.first.Ms)) + listpackIntSize(int64(id.Seq-nd.first.Seq))
+	redis := flags + packed.ListpackIntSize(int64(id.Ms-nd.first.Ms)) + packed.ListpackIntSize(int64(id.Seq-nd.first.Seq))
 	elements := 3 + n
 	if own > 0 {
 		elements += n + 1
-		redis += listpackIntSize(int64(n))
+		redis += packed.ListpackIntSize(int64(n))
 	}
-	redis += listpackIntSize(int64(elements))
+	redis += packed.ListpackIntSize(int64(elements))
 	for i, b := range fields {
 		if own > 0 || i%2 == 1 {
-			size += uvarintSize(len(b)) + len(b)
-			redis += listpackSize(b)
+			size += packed.TextSize(len(b))
+			redis += packed.ListpackSize(b)
 		}
 	}
-	total := entrySize(size)
+	total := packed.EntrySize(size)
 	end := len(nd.data)
 	nd.data = slices.Grow(nd.data, total)[:end+total]
-	b := append(frameEntry(nd.data[end:], size)[:0], h...)
+	b := append(packed.FrameEntry(nd.data[end:], size)[:0], h...)
 	for i, text := range fields {
 		if own > 0 || i%2 == 1 {
-			b = appendText(b, text)
+			b = packed.AppendText(b, text)
 		}
 	}
 	nd.size += redis
-}
-
-func uvarintSize(n int) int {
-	size := 1
-	for ; n >= 0x80; n >>= 7 {
-		size++
-	}
-	return size
 }
 
 // Delete removes an entry and reports whether it existed. O(log n), plus a copy
@@ -489,8 +489,8 @@ func (s *Stream) Delete(id StreamID) bool {
 		return false
 	}
 	if s.log != nil {
-		s.log.op(opRemove)
-		s.log.id(id)
+		s.log.Op(journal.OpRemove)
+		s.logEntryID(id)
 	}
 	k := s.find(id)
 	if s.nodes.all()[k].live == 1 {
@@ -498,7 +498,7 @@ func (s *Stream) Delete(id StreamID) bool {
 	} else {
 		nd := s.writableBlock(k)
 		at, _ := nd.seek(id)
-		_, size := firstEntry(nd.data[at:])
+		_, size := packed.FirstEntry(nd.data[at:])
 		nd.data = slices.Delete(nd.data, at, at+size)
 		nd.live--
 		nd.dead++
@@ -563,13 +563,13 @@ func (s *Stream) Trim(t StreamTrim) int {
 		return 0
 	}
 	if s.log != nil {
-		s.log.op(opRemoveRange)
-		s.log.number(blocks)
-		s.log.number(part)
+		s.log.Op(journal.OpRemoveRange)
+		s.log.Number(uint64(blocks))
+		s.log.Number(uint64(part))
 	}
 	s.trimFront(blocks, part)
-	if s.log != nil {
-		s.log.remains(s)
+	if s.log != nil && s.log.Followed {
+		s.log.Hints = appendID(s.log.Hints, s.FirstID()) // the first entry that remains, 0-0 for none
 	}
 	return int(removed) + part
 }
@@ -587,7 +587,7 @@ func (s *Stream) trimEach(t StreamTrim) int {
 		}
 		whole := t.ByID && nd.last.Less(t.MinID) || !t.ByID && length-live >= t.MaxLen
 		for at := 0; at < len(nd.data); {
-			e, size := firstEntry(nd.data[at:])
+			e, size := packed.FirstEntry(nd.data[at:])
 			id := nd.id(e)
 			if t.ByID && !id.Less(t.MinID) || !t.ByID && int64(s.n-len(gone)) <= t.MaxLen {
 				break
@@ -624,7 +624,7 @@ func (s *Stream) trimFront(blocks, n int) {
 	}
 	nd := s.writableBlock(0)
 	for range n {
-		_, size := firstEntry(nd.data)
+		_, size := packed.FirstEntry(nd.data)
 		nd.data = nd.data[size:]
 	}
 	nd.live -= n
@@ -636,10 +636,10 @@ func (s *Stream) trimFront(blocks, n int) {
 // higher ID than last.
 func (s *Stream) SetID(last StreamID, added int64, maxDeleted StreamID) {
 	if s.log != nil {
-		s.log.op(opID)
-		s.log.id(last)
-		s.log.number(int(added))
-		s.log.id(maxDeleted)
+		s.log.Op(journal.OpID)
+		s.logEntryID(last)
+		s.log.Number(uint64(added))
+		s.logEntryID(maxDeleted)
 	}
 	s.last, s.added, s.maxDeleted = last, added, maxDeleted
 }
@@ -654,7 +654,7 @@ func (s *Stream) Clone() *Stream {
 }
 
 // Encoding returns the encoding for OBJECT ENCODING: "stream".
-func (s *Stream) Encoding(*Limits) string { return "stream" }
+func (s *Stream) Encoding() string { return "stream" }
 
 // Blocks returns the number of blocks, and the number of nodes in the radix tree by
 // which Redis finds them. O(blocks).
@@ -735,8 +735,8 @@ func (s *Stream) Bytes() int {
 	return sum
 }
 
-// size returns the number of entries, groups, consumers and pending entries.
-func (s *Stream) size() int {
+// Size returns the number of entries, groups, consumers and pending entries.
+func (s *Stream) Size() int {
 	n := s.n
 	for _, g := range s.groups {
 		n += 1 + len(g.consumers) + g.Len()
@@ -778,8 +778,8 @@ func (s *Stream) Check() error {
 
 // check verifies a block with arbitrary content. It does not panic.
 func (nd *streamNode) check() error {
-	names := operands{rest: nd.names}
-	if fields := names.number(); fields == 0 || fields > uint64(len(nd.names)) || !names.texts(int(fields)) || len(names.rest) > 0 {
+	names := journal.Operands{Rest: nd.names}
+	if fields := names.Number(); fields == 0 || fields > uint64(len(nd.names)) || !skipTexts(&names, int(fields)) || len(names.Rest) > 0 {
 		return fmt.Errorf("block %v: fields %.50q", nd.first, nd.names)
 	}
 	if nd.live < 0 || nd.dead < 0 || nd.live+nd.dead < 1 || nd.size < 0 {
@@ -787,9 +787,9 @@ func (nd *streamNode) check() error {
 	}
 	n := 0
 	for at := 0; at < len(nd.data); n++ {
-		o := operands{rest: nd.data[at:]}
-		b := o.text()
-		if size := entrySize(len(b)); o.failed || size > len(nd.data)-at || !bytes.Equal(frameOf(b), nd.data[at+size-uvarintSize(len(b)):at+size]) {
+		o := journal.Operands{Rest: nd.data[at:]}
+		b := o.Text()
+		if size := packed.EntrySize(len(b)); o.Failed || size > len(nd.data)-at || !bytes.Equal(frameOf(b), nd.data[at+packed.TextSize(len(b)):at+size]) {
 			return fmt.Errorf("block %v: no entry at byte %d", nd.first, at)
 		}
 		if err := nd.checkEntry(b); err != nil {
@@ -800,11 +800,11 @@ func (nd *streamNode) check() error {
 			return fmt.Errorf("block %v to %v: entry %v", nd.first, nd.last, id)
 		}
 		if n > 0 {
-			if prev, _ := lastEntry(nd.data[:at]); !nd.id(prev).Less(id) {
+			if prev, _ := packed.LastEntry(nd.data[:at]); !nd.id(prev).Less(id) {
 				return fmt.Errorf("block %v: entry %v after %v", nd.first, id, nd.id(prev))
 			}
 		}
-		at += entrySize(len(b))
+		at += packed.EntrySize(len(b))
 	}
 	if n != nd.live {
 		return fmt.Errorf("block %v: %d entries, counted as %d", nd.first, n, nd.live)
@@ -821,16 +821,43 @@ func frameOf(b []byte) []byte {
 
 // checkEntry verifies the content of a packed element.
 func (nd *streamNode) checkEntry(b []byte) error {
-	o := operands{rest: b}
-	own := o.number()
-	o.number()
-	o.signed()
+	o := journal.Operands{Rest: b}
+	own := o.Number()
+	o.Number()
+	o.Signed()
 	n := own * 2
 	if own == 0 {
 		n, _ = binary.Uvarint(nd.names)
 	}
-	if own > uint64(len(b)) || !o.texts(int(n)) || len(o.rest) > 0 {
+	if own > uint64(len(b)) || !skipTexts(&o, int(n)) || len(o.Rest) > 0 {
 		return fmt.Errorf("block %v: no fields and values: %.50q", nd.first, b)
 	}
 	return nil
 }
+
+// Weight estimates Bytes from a sample of the blocks of a long stream.
+func (s *Stream) Weight() int {
+	const samples = 4
+	all := s.nodes.all()
+	n := int(unsafe.Sizeof(*s)) + len(s.nodes.buf)*int(unsafe.Sizeof(streamNode{})) + len(all)*int(unsafe.Sizeof(streamBlock{}))
+	if len(all) > 0 {
+		n += cap(all[len(all)-1].data) + packed.Allocated(cap(all[0].names))
+	}
+	if full := len(all) - 1; full > 0 {
+		size, looked := 0, min(samples, full)
+		for i := range looked {
+			size += cap(all[i*full/looked].data)
+		}
+		n += size * full / looked
+	}
+	for _, g := range s.groups {
+		n += int(unsafe.Sizeof(*g)) + g.Len()*pendingBytes + len(g.consumers)*consumerBytes
+	}
+	return n
+}
+
+// Approximate bytes of a pending entry and of a consumer.
+const (
+	pendingBytes  = 96
+	consumerBytes = 256
+)

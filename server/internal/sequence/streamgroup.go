@@ -1,4 +1,4 @@
-package keyspace
+package sequence
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/tidwall/btree"
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/packed"
 )
 
 // A group stores its pending entries (delivered, not acknowledged) in a B-tree by
@@ -63,7 +65,7 @@ func (s *Stream) findGroup(name string) (int, bool) {
 
 // Group returns a group by name for reading, or nil if there is none.
 func (s *Stream) Group(name []byte) *Group {
-	if i, ok := s.findGroup(viewOf(name)); ok {
+	if i, ok := s.findGroup(packed.View(name)); ok {
 		return s.groups[i]
 	}
 	return nil
@@ -72,7 +74,7 @@ func (s *Stream) Group(name []byte) *Group {
 // EditGroup returns a group by name for writing, or nil if there is none.
 // O(consumers) after the stream was cloned.
 func (s *Stream) EditGroup(name []byte) *Group {
-	i, ok := s.findGroup(viewOf(name))
+	i, ok := s.findGroup(packed.View(name))
 	if !ok {
 		return nil
 	}
@@ -102,7 +104,7 @@ func (s *Stream) writableGroups() {
 func (s *Stream) AddGroup(name []byte, last StreamID, read int64) *Group {
 	g := s.addGroup(string(name))
 	if s.log != nil {
-		s.log.newcomer = true
+		s.newcomer = true
 	}
 	g.SetID(last, read)
 	return g
@@ -121,13 +123,13 @@ func (s *Stream) addGroup(name string) *Group {
 
 // RemoveGroup removes a group and reports whether it existed.
 func (s *Stream) RemoveGroup(name []byte) bool {
-	i, ok := s.findGroup(viewOf(name))
+	i, ok := s.findGroup(packed.View(name))
 	if !ok {
 		return false
 	}
 	if s.log != nil {
 		s.logGroup(s.groups[i])
-		s.log.op(opRemoveGroup)
+		s.log.Op(journal.OpRemoveGroup)
 	}
 	s.removeGroup(i)
 	return true
@@ -219,7 +221,7 @@ func (g *Group) findConsumer(name string) (int, bool) {
 
 // Consumer returns a consumer by name, or nil if there is none.
 func (g *Group) Consumer(name []byte) *Consumer {
-	if i, ok := g.findConsumer(viewOf(name)); ok {
+	if i, ok := g.findConsumer(packed.View(name)); ok {
 		return g.consumers[i]
 	}
 	return nil
@@ -232,7 +234,7 @@ func (g *Group) AddConsumer(name []byte, seen int64) *Consumer {
 	c.seen = seen
 	if log := g.s.log; log != nil {
 		g.s.logGroup(g)
-		log.newcomer = true
+		g.s.newcomer = true
 	}
 	g.logConsumer(c, true)
 	return c
@@ -255,7 +257,7 @@ func (g *Group) addConsumer(name string) *Consumer {
 func (g *Group) RemoveConsumer(c *Consumer) {
 	if log := g.s.log; log != nil {
 		g.logConsumer(c, false)
-		log.op(opRemoveConsumer)
+		log.Op(journal.OpRemoveConsumer)
 	}
 	g.removeConsumer(c)
 }
@@ -321,10 +323,10 @@ func (g *Group) RecordRead(c *Consumer, now int64, got bool) {
 func (g *Group) Deliver(c *Consumer, id StreamID, time, count int64) {
 	if log := g.s.log; log != nil {
 		g.logConsumer(c, false)
-		log.op(opDeliver)
-		log.id(id)
-		log.signed(time)
-		log.signed(count)
+		log.Op(journal.OpDeliver)
+		g.s.logEntryID(id)
+		log.Signed(time)
+		log.Signed(count)
 	}
 	g.deliver(c, id, time, count)
 }
@@ -355,8 +357,8 @@ func (g *Group) Acknowledge(id StreamID) bool {
 	}
 	if log := g.s.log; log != nil {
 		g.s.logGroup(g)
-		log.op(opAcknowledge)
-		log.id(id)
+		log.Op(journal.OpAcknowledge)
+		g.s.logEntryID(id)
 	}
 	return true
 }

@@ -1,16 +1,18 @@
-package keyspace
+package sequence
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"iter"
 	"math"
 	"unsafe"
+
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/packed"
 )
 
 // A list is a deque of nodes, each with a chunk of up to 4 KB of length-prefixed
-// elements (packed.go). A larger element has a chunk of its own.
+// elements (package packed). A larger element has a chunk of its own.
 //
 //	nodes   │ n, size, *chunk │ n, size, *chunk │ …     deque of nodes
 //	                   │
@@ -42,10 +44,10 @@ type List struct {
 	n      int // number of elements
 	size   int // bytes of the elements in a listpack
 	nodes  deque[node]
-	owner  *token   // chunks with another owner are shared: copied before a write
-	shared bool     // the nodes are shared with a clone: copied before a write
-	large  bool     // reported as quicklist, see Fit
-	log    *changes // receives all changes; may be nil
+	owner  *token       // chunks with another owner are shared: copied before a write
+	shared bool         // the nodes are shared with a clone: copied before a write
+	large  bool         // reported as quicklist, see Fit
+	log    *journal.Log // receives all changes; may be nil
 }
 
 // node is a chunk with its counts.
@@ -67,14 +69,14 @@ func (nd *node) offset(j int) int {
 	if j <= nd.n/2 {
 		at := 0
 		for range j {
-			_, size := firstEntry(d[at:])
+			_, size := packed.FirstEntry(d[at:])
 			at += size
 		}
 		return at
 	}
 	at := len(d)
 	for range nd.n - j {
-		_, size := lastEntry(d[:at])
+		_, size := packed.LastEntry(d[:at])
 		at -= size
 	}
 	return at
@@ -104,7 +106,7 @@ func (l *List) find(i int) (k, j int) {
 func (l *List) At(i int) []byte {
 	k, j := l.find(i)
 	nd := &l.nodes.all()[k]
-	b, _ := firstEntry(nd.all()[nd.offset(j):])
+	b, _ := packed.FirstEntry(nd.all()[nd.offset(j):])
 	return b
 }
 
@@ -123,7 +125,7 @@ func (l *List) forward(i int, yield func([]byte) bool) {
 	at := nodes[k].offset(j)
 	for ; k < len(nodes); k++ {
 		for d := nodes[k].all(); at < len(d); {
-			b, size := firstEntry(d[at:])
+			b, size := packed.FirstEntry(d[at:])
 			if !yield(b) {
 				return
 			}
@@ -148,7 +150,7 @@ func (l *List) backward(i int, yield func([]byte) bool) {
 	end := nodes[k].offset(j + 1)
 	for ; ; end = nodes[k].len() {
 		for d := nodes[k].all(); end > 0; {
-			b, size := lastEntry(d[:end])
+			b, size := packed.LastEntry(d[:end])
 			if !yield(b) {
 				return
 			}
@@ -218,21 +220,22 @@ func (l *List) dropChunks(k, n int) {
 // insertAt inserts an element at index j of node k, whose chunk has space for it.
 func (l *List) insertAt(k, j int, b []byte) {
 	nd := l.writableChunk(k)
-	putEntry(nd.insertGap(nd.offset(j), entrySize(len(b)), chunkBytes), b)
-	l.addCounts(nd, 1, listpackSize(b))
+	packed.PutEntry(nd.insertGap(nd.offset(j), packed.EntrySize(len(b)), chunkBytes), b)
+	l.addCounts(nd, 1, packed.ListpackSize(b))
 }
 
 // PushFront inserts a copy of b at the beginning. b must not alias this list. O(1)
 // amortized.
 func (l *List) PushFront(b []byte) {
 	if l.log != nil {
-		l.log.end(opFront, b)
+		l.log.Op(journal.OpFront)
+		l.log.Bytes(b)
 	}
 	l.pushFront(b)
 }
 
 func (l *List) pushFront(b []byte) {
-	size := entrySize(len(b))
+	size := packed.EntrySize(len(b))
 	if l.n == 0 || !l.nodes.all()[0].fits(size) {
 		l.addChunk(0, size, true)
 	}
@@ -242,13 +245,14 @@ func (l *List) pushFront(b []byte) {
 // PushBack appends a copy of b. b must not alias this list. O(1) amortized.
 func (l *List) PushBack(b []byte) {
 	if l.log != nil {
-		l.log.end(opBack, b)
+		l.log.Op(journal.OpBack)
+		l.log.Bytes(b)
 	}
 	l.pushBack(b)
 }
 
 func (l *List) pushBack(b []byte) {
-	size := entrySize(len(b))
+	size := packed.EntrySize(len(b))
 	k := l.nodes.len() - 1
 	if k < 0 || !l.nodes.all()[k].fits(size) {
 		k++
@@ -261,10 +265,10 @@ func (l *List) pushBack(b []byte) {
 // The element is valid until the next change. O(1).
 func (l *List) PopFront() []byte {
 	if l.log != nil {
-		l.log.op(opPopFront)
-		l.log.trimmed(l, 0, 1)
+		l.log.Op(journal.OpPopFront)
+		l.logTrimmed(0, 1)
 	}
-	b, size := firstEntry(l.nodes.all()[0].all())
+	b, size := packed.FirstEntry(l.nodes.all()[0].all())
 	l.removeAt(0, 0, size, b)
 	return b
 }
@@ -273,12 +277,12 @@ func (l *List) PopFront() []byte {
 // element is valid until the next change. O(1).
 func (l *List) PopBack() []byte {
 	if l.log != nil {
-		l.log.op(opPopBack)
-		l.log.trimmed(l, l.n-1, 1)
+		l.log.Op(journal.OpPopBack)
+		l.logTrimmed(l.n-1, 1)
 	}
 	k := l.nodes.len() - 1
 	nd := &l.nodes.all()[k]
-	b, size := lastEntry(nd.all())
+	b, size := packed.LastEntry(nd.all())
 	l.removeAt(k, nd.len()-size, size, b)
 	return b
 }
@@ -289,7 +293,7 @@ func (l *List) removeAt(k, at, size int, b []byte) {
 		l.dropChunks(k, 1)
 		return
 	}
-	gone := listpackSize(b)
+	gone := packed.ListpackSize(b)
 	nd := l.writableChunk(k)
 	nd.removeRange(at, size)
 	nd.shrink()
@@ -300,25 +304,27 @@ func (l *List) removeAt(k, at, size int, b []byte) {
 // alias this list. O(n / 300).
 func (l *List) Set(i int, b []byte) {
 	if l.log != nil {
-		l.log.at(opIndex, i, b)
+		l.log.Op(journal.OpIndex)
+		l.log.Number(uint64(i))
+		l.log.Bytes(b)
 	}
 	k, j := l.find(i)
 	nd := l.writableChunk(k)
 	at := nd.offset(j)
-	old, was := firstEntry(nd.all()[at:])
-	size := entrySize(len(b))
+	old, was := packed.FirstEntry(nd.all()[at:])
+	size := packed.EntrySize(len(b))
 	if nd.n > 1 && !nd.fits(size-was) {
 		l.removeAt(k, at, was, old)
 		l.insert(i, b)
 		return
 	}
-	l.addCounts(nd, 0, listpackSize(b)-listpackSize(old))
+	l.addCounts(nd, 0, packed.ListpackSize(b)-packed.ListpackSize(old))
 	if size < was {
 		nd.removeRange(at, was-size)
 	} else {
 		nd.insertGap(at, size-was, chunkBytes)
 	}
-	putEntry(nd.all()[at:at+size], b)
+	packed.PutEntry(nd.all()[at:at+size], b)
 	nd.shrink()
 }
 
@@ -326,8 +332,10 @@ func (l *List) Set(i int, b []byte) {
 // not alias this list. O(n / 300).
 func (l *List) Insert(i int, b []byte) {
 	if l.log != nil {
-		l.log.at(opInsert, i, b)
-		l.log.pivot(l, i)
+		l.log.Op(journal.OpInsert)
+		l.log.Number(uint64(i))
+		l.log.Bytes(b)
+		l.logPivot(i)
 	}
 	l.insert(i, b)
 }
@@ -342,7 +350,7 @@ func (l *List) insert(i int, b []byte) {
 		return
 	}
 	k, j := l.find(i)
-	size := entrySize(len(b))
+	size := packed.EntrySize(len(b))
 	if !l.nodes.all()[k].fits(size) {
 		if j > 0 {
 			l.split(k, j)
@@ -376,8 +384,8 @@ func (l *List) split(k, j int) {
 // listpackSizes returns the size of the elements in d in a listpack.
 func listpackSizes(d []byte) (sum int) {
 	for len(d) > 0 {
-		b, size := firstEntry(d)
-		sum += listpackSize(b)
+		b, size := packed.FirstEntry(d)
+		sum += packed.ListpackSize(b)
 		d = d[size:]
 	}
 	return sum
@@ -386,10 +394,10 @@ func listpackSizes(d []byte) (sum int) {
 // Delete removes n elements from index i on, which must exist. O(n / 300).
 func (l *List) Delete(i, n int) {
 	if l.log != nil && n > 0 {
-		l.log.op(opRemoveRange)
-		l.log.number(i)
-		l.log.number(n)
-		l.log.trimmed(l, i, n)
+		l.log.Op(journal.OpRemoveRange)
+		l.log.Number(uint64(i))
+		l.log.Number(uint64(n))
+		l.logTrimmed(i, n)
 	}
 	for n > 0 {
 		k, j := l.find(i)
@@ -419,9 +427,9 @@ func (l *List) Delete(i, n int) {
 // list. O(n).
 func (l *List) Remove(b []byte, count int) int {
 	if l.log != nil {
-		l.log.op(opMatching)
-		l.log.ops = binary.AppendVarint(l.log.ops, int64(count))
-		l.log.text(viewOf(b))
+		l.log.Op(journal.OpMatching)
+		l.log.Signed(int64(count))
+		l.log.Bytes(b)
 	}
 	from, limit := 0, count
 	if count <= 0 {
@@ -465,7 +473,7 @@ func (l *List) removeIn(k, j int, b []byte, limit int) (removed int) {
 	at := nd.offset(j)
 	to := at // write position of remaining elements
 	for at < len(d) && removed < limit {
-		e, size := firstEntry(d[at:])
+		e, size := packed.FirstEntry(d[at:])
 		switch {
 		case bytes.Equal(e, b):
 			if removed == 0 {
@@ -483,7 +491,7 @@ func (l *List) removeIn(k, j int, b []byte, limit int) (removed int) {
 	if removed > 0 {
 		nd.removeRange(to, at-to)
 		nd.shrink()
-		l.addCounts(nd, -removed, -removed*listpackSize(b))
+		l.addCounts(nd, -removed, -removed*packed.ListpackSize(b))
 	}
 	return removed
 }
@@ -511,29 +519,29 @@ func (l *List) Clone() *List {
 // Fit updates, after changes, whether Redis would encode the list as a listpack or
 // as a quicklist: it becomes a quicklist beyond the limit, and a listpack again
 // within half of the limit.
-func (l *List) Fit(limits *Limits) {
-	l.large = !l.within(limits, 1) || l.large && !l.within(limits, 2)
+func (l *List) Fit(listMaxListpackSize int) {
+	l.large = !l.within(listMaxListpackSize, 1) || l.large && !l.within(listMaxListpackSize, 2)
 }
 
 // within reports whether the list fits 1/part of the limit list-max-listpack-size.
-func (l *List) within(limits *Limits, part int) bool {
-	bytes, entries := limits.listNode()
+func (l *List) within(listMaxListpackSize, part int) bool {
+	bytes, entries := listNode(listMaxListpackSize)
 	const frame = 7 // header and end of a listpack
 	return l.size+frame <= bytes/part && l.n <= entries/part
 }
 
 // listNode returns the maximum size of a listpack according to
 // list-max-listpack-size.
-func (l *Limits) listNode() (bytes, entries int) {
-	if l.ListMaxListpackSize >= 0 {
-		return 8192, max(1, l.ListMaxListpackSize)
+func listNode(listMaxListpackSize int) (bytes, entries int) {
+	if listMaxListpackSize >= 0 {
+		return 8192, max(1, listMaxListpackSize)
 	}
-	return 2048 << min(-l.ListMaxListpackSize, 5), math.MaxInt
+	return 2048 << min(-listMaxListpackSize, 5), math.MaxInt
 }
 
 // Encoding returns the encoding for OBJECT ENCODING: "listpack" or "quicklist".
-func (l *List) Encoding(limits *Limits) string {
-	if l.large || !l.within(limits, 1) {
+func (l *List) Encoding(listMaxListpackSize int) string {
+	if l.large || !l.within(listMaxListpackSize, 1) {
 		return "quicklist"
 	}
 	return "listpack"
@@ -558,9 +566,9 @@ func (l *List) Check() error {
 		}
 		forward, backward, entries := 0, nd.len(), 0
 		for ; forward < nd.len() && backward > 0; entries++ {
-			_, size := firstEntry(nd.all()[forward:])
+			_, size := packed.FirstEntry(nd.all()[forward:])
 			forward += size
-			_, size = lastEntry(nd.all()[:backward])
+			_, size = packed.LastEntry(nd.all()[:backward])
 			backward -= size
 		}
 		if forward != nd.len() || backward != 0 || entries != nd.n {
@@ -577,3 +585,119 @@ func (l *List) Check() error {
 	}
 	return nil
 }
+
+// Weight estimates Bytes in O(1) from the ends of a long list: inner chunks are
+// full, or have one large element.
+func (l *List) Weight() int {
+	n := int(unsafe.Sizeof(*l)) + len(l.nodes.buf)*int(unsafe.Sizeof(node{}))
+	all := l.nodes.all()
+	if len(all) <= 2 {
+		for _, nd := range all {
+			n += int(unsafe.Sizeof(chunk{})) + len(nd.buf)
+		}
+		return n
+	}
+	first, last := all[0], all[len(all)-1]
+	between := len(all) - 2
+	return n + len(all)*int(unsafe.Sizeof(chunk{})) + len(first.buf) + len(last.buf) +
+		max(between*chunkBytes, l.size-first.size-last.size)
+}
+
+// Write writes the operations that construct the list from nothing.
+func (l *List) Write(w *journal.Writer) {
+	for b := range l.Forward(0) {
+		w.Buf = journal.AppendText(append(w.Buf, journal.OpBack), b)
+		if !w.Full(journal.ChunkSize) {
+			return
+		}
+	}
+}
+
+// Replay executes an operation of a journal, and reports whether it is valid.
+func (l *List) Replay(op byte, o *journal.Operands) bool {
+	switch op {
+	case journal.OpFront:
+		l.PushFront(o.Text())
+	case journal.OpBack:
+		l.PushBack(o.Text())
+	case journal.OpPopFront, journal.OpPopBack:
+		if l.n == 0 {
+			return false
+		}
+		if op == journal.OpPopFront {
+			l.PopFront()
+		} else {
+			l.PopBack()
+		}
+	case journal.OpIndex, journal.OpInsert:
+		i, text := o.Position(l.n), o.Text()
+		if o.Failed || op == journal.OpIndex && i == l.n {
+			return false
+		}
+		if op == journal.OpIndex {
+			l.Set(i, text)
+		} else {
+			l.Insert(i, text)
+		}
+	case journal.OpRemoveRange:
+		i := o.Position(l.n)
+		n := o.Position(l.n - i)
+		if o.Failed {
+			return false
+		}
+		l.Delete(i, n)
+	case journal.OpMatching:
+		n, text := o.Signed(), o.Text()
+		if !o.Failed {
+			l.Remove(text, int(n))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// logPivot records how LINSERT inserts an element before element i: before or after
+// the first element that equals the pivot.
+func (l *List) logPivot(i int) {
+	if !l.log.Followed {
+		return
+	}
+	if i == 0 || i == l.n {
+		l.log.Hints = append(l.log.Hints, journal.AtEnd)
+		return
+	}
+	at, side := i, journal.BeforePivot
+	if l.first(l.At(at)) != at {
+		at, side = i-1, journal.AfterPivot
+	}
+	if b := l.At(at); l.first(b) == at {
+		l.log.Hints = journal.AppendText(append(l.log.Hints, side), b)
+		return
+	}
+	l.log.Rewrite()
+}
+
+// first returns the index of the first element that equals b.
+func (l *List) first(b []byte) int {
+	i := 0
+	for e := range l.Forward(0) {
+		if packed.View(e) == packed.View(b) {
+			return i
+		}
+		i++
+	}
+	return math.MaxInt
+}
+
+// logTrimmed makes the record of a list begin with the whole value if the removal of n
+// elements from index i on leaves nothing, because the command may add elements again,
+// or if it leaves elements on both sides.
+func (l *List) logTrimmed(i, n int) {
+	if l.log.Followed && (n == l.n || i > 0 && i+n < l.n) {
+		l.log.Rewrite()
+	}
+}
+
+// Observe makes log the receiver of all changes of the list; nil stops recording.
+func (l *List) Observe(log *journal.Log) { l.log = log }

@@ -1,16 +1,17 @@
-package keyspace
+package sequence
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/packed"
+)
 
 // Journal operations on groups and consumers. An operation applies to the group and
 // the consumer named last in the record, or in the value. So reading a hundred
 // entries writes two names.
 
-func (c *changes) id(id StreamID) {
-	c.ops = appendID(c.ops, id)
-}
-
-func (c *changes) signed(n int64) { c.ops = binary.AppendVarint(c.ops, n) }
+func (s *Stream) logEntryID(id StreamID) { s.log.Ops = appendID(s.log.Ops, id) }
 
 func appendID(b []byte, id StreamID) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, id.Ms), id.Seq)
@@ -20,9 +21,9 @@ func appendID(b []byte, id StreamID) []byte {
 func (s *Stream) logGroup(g *Group) {
 	if s.group != g {
 		s.group, s.consumer = g, nil
-		s.log.op(opGroup)
-		s.log.text(g.name)
-		s.log.selected()
+		s.log.Op(journal.OpGroup)
+		s.log.Text(g.name)
+		s.logSelected()
 	}
 }
 
@@ -30,9 +31,9 @@ func (s *Stream) logGroup(g *Group) {
 func (g *Group) logID() {
 	if log := g.s.log; log != nil {
 		g.s.logGroup(g)
-		log.op(opDelivered)
-		log.id(g.last)
-		log.signed(g.read)
+		log.Op(journal.OpDelivered)
+		g.s.logEntryID(g.last)
+		log.Signed(g.read)
 	}
 }
 
@@ -46,109 +47,123 @@ func (g *Group) logConsumer(c *Consumer, changed bool) {
 	g.s.logGroup(g)
 	if changed || g.s.consumer != c {
 		g.s.consumer = c
-		log.op(opConsumer)
-		log.text(c.name)
-		log.signed(c.seen)
-		log.signed(c.active)
-		log.selected()
+		log.Op(journal.OpConsumer)
+		log.Text(c.name)
+		log.Signed(c.seen)
+		log.Signed(c.active)
+		g.s.logSelected()
 	}
 }
 
-// observe makes c the receiver of all changes of the stream; nil stops recording.
-func (s *Stream) observe(c *changes) { s.log, s.group, s.consumer = c, nil, nil }
+// logSelected adds a hint: whether the group or consumer that was just selected is new.
+func (s *Stream) logSelected() {
+	if s.log.Followed {
+		s.log.Hints = append(s.log.Hints, 0)
+		if s.newcomer {
+			s.log.Hints[len(s.log.Hints)-1] = 1
+		}
+	}
+	s.newcomer = false
+}
 
-// stream writes a whole stream.
-func (w *valueWriter) stream(s *Stream) {
+// Observe makes log the receiver of all changes of the stream; nil stops recording. It
+// also ends the selection of a group and a consumer by operations.
+func (s *Stream) Observe(log *journal.Log) { s.log, s.group, s.consumer = log, nil, nil }
+
+// Write writes the operations that construct the stream from nothing.
+func (s *Stream) Write(w *journal.Writer) {
 	var names []byte
 	for _, nd := range s.nodes.all() {
-		w.buf = appendID(append(w.buf, opBlock), nd.first)
-		w.buf = appendID(w.buf, nd.last)
+		w.Buf = appendID(append(w.Buf, journal.OpBlock), nd.first)
+		w.Buf = appendID(w.Buf, nd.last)
 		for _, n := range []int{nd.live, nd.dead, nd.size} {
-			w.buf = binary.AppendUvarint(w.buf, uint64(n))
+			w.Buf = binary.AppendUvarint(w.Buf, uint64(n))
 		}
-		if viewOf(nd.names) == viewOf(names) {
-			w.buf = appendText(w.buf, "") // the same fields as the previous block
+		if packed.View(nd.names) == packed.View(names) {
+			w.Buf = journal.AppendText(w.Buf, "") // the same fields as the previous block
 		} else {
-			w.buf = appendText(w.buf, nd.names)
+			w.Buf = journal.AppendText(w.Buf, nd.names)
 		}
 		names = nd.names
-		w.buf = appendText(w.buf, nd.data)
-		if !w.full(chunkOps) {
+		w.Buf = journal.AppendText(w.Buf, nd.data)
+		if !w.Full(journal.ChunkSize) {
 			return
 		}
 	}
-	w.buf = appendID(append(w.buf, opID), s.last)
-	w.buf = binary.AppendUvarint(w.buf, uint64(s.added))
-	w.buf = appendID(w.buf, s.maxDeleted)
+	w.Buf = appendID(append(w.Buf, journal.OpID), s.last)
+	w.Buf = binary.AppendUvarint(w.Buf, uint64(s.added))
+	w.Buf = appendID(w.Buf, s.maxDeleted)
 	for _, g := range s.groups {
-		w.buf = appendText(append(w.buf, opGroup), g.name)
-		w.buf = appendID(append(w.buf, opDelivered), g.last)
-		w.buf = binary.AppendVarint(w.buf, g.read)
+		w.Buf = journal.AppendText(append(w.Buf, journal.OpGroup), g.name)
+		w.Buf = appendID(append(w.Buf, journal.OpDelivered), g.last)
+		w.Buf = binary.AppendVarint(w.Buf, g.read)
 		for _, c := range g.consumers {
-			w.buf = appendText(append(w.buf, opConsumer), c.name)
-			w.buf = binary.AppendVarint(w.buf, c.seen)
-			w.buf = binary.AppendVarint(w.buf, c.active)
+			w.Buf = journal.AppendText(append(w.Buf, journal.OpConsumer), c.name)
+			w.Buf = binary.AppendVarint(w.Buf, c.seen)
+			w.Buf = binary.AppendVarint(w.Buf, c.active)
 			for p := range g.AscendOf(c, StreamID{}) {
-				w.buf = appendID(append(w.buf, opDeliver), p.ID)
-				w.buf = binary.AppendVarint(w.buf, p.Time)
-				w.buf = binary.AppendVarint(w.buf, p.Count)
-				if !w.full(chunkOps) {
+				w.Buf = appendID(append(w.Buf, journal.OpDeliver), p.ID)
+				w.Buf = binary.AppendVarint(w.Buf, p.Time)
+				w.Buf = binary.AppendVarint(w.Buf, p.Count)
+				if !w.Full(journal.ChunkSize) {
 					return
 				}
 			}
-			if !w.full(chunkOps) {
+			if !w.Full(journal.ChunkSize) {
 				return
 			}
 		}
 	}
 }
 
-func (o *operands) id() StreamID { return StreamID{o.number(), o.number()} }
+// ReadID decodes the ID of an entry.
+func ReadID(o *journal.Operands) StreamID { return StreamID{o.Number(), o.Number()} }
 
-// texts skips n texts and reports whether all of them exist.
-func (o *operands) texts(n int) bool {
+// skipTexts skips n texts and reports whether all of them exist.
+func skipTexts(o *journal.Operands, n int) bool {
 	for range n {
-		if o.failed {
+		if o.Failed {
 			break
 		}
-		o.text()
+		o.Text()
 	}
-	return !o.failed
+	return !o.Failed
 }
 
-func (s *Stream) replay(op byte, o *operands) bool {
+// Replay executes an operation of a journal, and reports whether it is valid.
+func (s *Stream) Replay(op byte, o *journal.Operands) bool {
 	switch op {
-	case opPut, opPutNewBlock:
-		id, n := o.id(), o.number()
-		if o.failed || n == 0 || n > uint64(len(o.rest)) || !s.last.Less(id) || op == opPut && s.nodes.len() == 0 {
+	case journal.OpPut, journal.OpPutNewBlock:
+		id, n := ReadID(o), o.Number()
+		if o.Failed || n == 0 || n > uint64(len(o.Rest)) || !s.last.Less(id) || op == journal.OpPut && s.nodes.len() == 0 {
 			return false
 		}
 		fields := make([][]byte, 2*n)
 		for i := range fields {
-			fields[i] = o.text()
+			fields[i] = o.Text()
 		}
-		if !o.failed {
-			s.add(id, fields, op == opPutNewBlock)
+		if !o.Failed {
+			s.add(id, fields, op == journal.OpPutNewBlock)
 		}
-	case opRemove:
-		return s.Delete(o.id())
-	case opRemoveRange:
-		blocks := o.position(s.nodes.len())
-		n := o.number()
-		if o.failed || n > 0 && (blocks == s.nodes.len() || n > uint64(s.nodes.all()[blocks].live)) {
+	case journal.OpRemove:
+		return s.Delete(ReadID(o))
+	case journal.OpRemoveRange:
+		blocks := o.Position(s.nodes.len())
+		n := o.Number()
+		if o.Failed || n > 0 && (blocks == s.nodes.len() || n > uint64(s.nodes.all()[blocks].live)) {
 			return false
 		}
 		s.trimFront(blocks, int(n))
-	case opID:
-		last, added, maxDeleted := o.id(), o.number(), o.id()
+	case journal.OpID:
+		last, added, maxDeleted := ReadID(o), o.Number(), ReadID(o)
 		if e, ok := s.Last(); ok && last.Less(e.ID) {
 			return false
 		}
 		s.SetID(last, int64(added), maxDeleted)
-	case opBlock:
+	case journal.OpBlock:
 		return s.replayBlock(o)
-	case opGroup:
-		name := o.text()
+	case journal.OpGroup:
+		name := o.Text()
 		if s.group = s.EditGroup(name); s.group == nil {
 			s.group = s.addGroup(string(name))
 		}
@@ -159,13 +174,13 @@ func (s *Stream) replay(op byte, o *operands) bool {
 	return true
 }
 
-func (s *Stream) replayBlock(o *operands) bool {
-	nd := streamNode{o.id(), &streamBlock{owner: s.owner}}
-	nd.last = o.id()
-	nd.live, nd.dead, nd.size = int(o.number()), int(o.number()), int(o.number())
-	names, data := o.text(), o.text()
+func (s *Stream) replayBlock(o *journal.Operands) bool {
+	nd := streamNode{ReadID(o), &streamBlock{owner: s.owner}}
+	nd.last = ReadID(o)
+	nd.live, nd.dead, nd.size = int(o.Number()), int(o.Number()), int(o.Number())
+	names, data := o.Text(), o.Text()
 	k := s.nodes.len()
-	if o.failed || k > 0 && !s.nodes.all()[k-1].last.Less(nd.first) {
+	if o.Failed || k > 0 && !s.nodes.all()[k-1].last.Less(nd.first) {
 		return false
 	}
 	if nd.names = append(nd.names, names...); len(names) == 0 && k > 0 {
@@ -177,37 +192,37 @@ func (s *Stream) replayBlock(o *operands) bool {
 	}
 	s.nodes.insertGap(k, 1, chunkBytes)[0] = nd
 	s.n += nd.live
-	if s.last.Less(nd.last) { // preliminary: opID may be missing in foreign data
+	if s.last.Less(nd.last) { // preliminary: journal.OpID may be missing in foreign data
 		s.last = nd.last
 	}
 	return true
 }
 
-func (g *Group) replay(op byte, o *operands) bool {
+func (g *Group) replay(op byte, o *journal.Operands) bool {
 	c := g.s.consumer
 	switch op {
-	case opRemoveGroup:
+	case journal.OpRemoveGroup:
 		i, _ := g.s.findGroup(g.name)
 		g.s.removeGroup(i)
-	case opDelivered:
-		g.last, g.read = o.id(), o.signed()
-	case opConsumer:
-		name := o.text()
+	case journal.OpDelivered:
+		g.last, g.read = ReadID(o), o.Signed()
+	case journal.OpConsumer:
+		name := o.Text()
 		if c = g.Consumer(name); c == nil {
 			c = g.addConsumer(string(name))
 		}
-		c.seen, c.active = o.signed(), o.signed()
+		c.seen, c.active = o.Signed(), o.Signed()
 		g.s.consumer = c
-	case opAcknowledge:
-		return g.Acknowledge(o.id())
-	case opRemoveConsumer:
+	case journal.OpAcknowledge:
+		return g.Acknowledge(ReadID(o))
+	case journal.OpRemoveConsumer:
 		if c == nil {
 			return false
 		}
 		g.removeConsumer(c)
-	case opDeliver:
-		id, time, count := o.id(), o.signed(), o.signed()
-		if c == nil || o.failed {
+	case journal.OpDeliver:
+		id, time, count := ReadID(o), o.Signed(), o.Signed()
+		if c == nil || o.Failed {
 			return false
 		}
 		g.deliver(c, id, time, count)
@@ -253,7 +268,7 @@ func (b StreamBlock) Fields() [][]byte {
 // All yields the entries. It is an iterator: range over b.All.
 func (b StreamBlock) All(yield func(StreamEntry) bool) {
 	for at := 0; at < len(b.nd.data); {
-		p, size := firstEntry(b.nd.data[at:])
+		p, size := packed.FirstEntry(b.nd.data[at:])
 		if !yield(b.nd.entry(p)) {
 			return
 		}

@@ -1,4 +1,4 @@
-package keyspace
+package sequence
 
 // deque is a slice with free space at both ends. Insertion and removal take O(1)
 // amortized at the ends; elsewhere they move the shorter side.

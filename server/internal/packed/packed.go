@@ -1,4 +1,4 @@
-package keyspace
+package packed
 
 import (
 	"math"
@@ -13,8 +13,8 @@ import (
 // than its content and no pointer; a string header would take 16 bytes and an
 // allocation.
 
-// entrySize returns the size of an element of n bytes.
-func entrySize(n int) int {
+// EntrySize returns the size of an element of n bytes.
+func EntrySize(n int) int {
 	size := n + 2
 	for n >= 0x80 {
 		n >>= 7
@@ -23,12 +23,12 @@ func entrySize(n int) int {
 	return size
 }
 
-// putEntry stores b in dst, which has entrySize(len(b)) bytes.
-func putEntry(dst, b []byte) { copy(frameEntry(dst, len(b)), b) }
+// PutEntry stores b in dst, which has EntrySize(len(b)) bytes.
+func PutEntry(dst, b []byte) { copy(FrameEntry(dst, len(b)), b) }
 
-// frameEntry stores the lengths of an element of n bytes in dst, which has
-// entrySize(n) bytes, and returns the part for the content.
-func frameEntry(dst []byte, n int) []byte {
+// FrameEntry stores the lengths of an element of n bytes in dst, which has
+// EntrySize(n) bytes, and returns the part for the content.
+func FrameEntry(dst []byte, n int) []byte {
 	i, left := 0, n
 	for ; left >= 0x80; i++ {
 		dst[i], dst[len(dst)-1-i] = byte(left)|0x80, byte(left)|0x80
@@ -38,8 +38,8 @@ func frameEntry(dst []byte, n int) []byte {
 	return dst[i+1 : i+1+n]
 }
 
-// firstEntry returns the element at the beginning of d and its size.
-func firstEntry(d []byte) (b []byte, size int) {
+// FirstEntry returns the element at the beginning of d and its size.
+func FirstEntry(d []byte) (b []byte, size int) {
 	n, w := int(d[0]), 1
 	if n >= 0x80 {
 		n &= 0x7f
@@ -55,8 +55,8 @@ func firstEntry(d []byte) (b []byte, size int) {
 	return d[w : w+n : w+n], n + 2*w
 }
 
-// lastEntry returns the element at the end of d and its size.
-func lastEntry(d []byte) (b []byte, size int) {
+// LastEntry returns the element at the end of d and its size.
+func LastEntry(d []byte) (b []byte, size int) {
 	end := len(d) - 1
 	n, w := int(d[end]), 1
 	if n >= 0x80 {
@@ -74,11 +74,11 @@ func lastEntry(d []byte) (b []byte, size int) {
 	return d[end-n : end : end], n + 2*w
 }
 
-// listpackSize returns the size of b in a listpack of Redis, where integers have
+// ListpackSize returns the size of b in a listpack of Redis, where integers have
 // special encodings. It determines when Redis changes encodings.
-func listpackSize(b []byte) int {
-	if v, ok := integer(viewOf(b)); ok {
-		return listpackIntSize(v)
+func ListpackSize(b []byte) int {
+	if v, ok := Integer(View(b)); ok {
+		return ListpackIntSize(v)
 	}
 	n := len(b)
 	switch {
@@ -103,8 +103,8 @@ func listpackSize(b []byte) int {
 	return n + 5
 }
 
-// listpackIntSize is listpackSize for an integer.
-func listpackIntSize(v int64) int {
+// ListpackIntSize is listpackSize for an integer.
+func ListpackIntSize(v int64) int {
 	switch {
 	case 0 <= v && v <= 127:
 		return 2
@@ -120,9 +120,9 @@ func listpackIntSize(v int64) int {
 	return 10
 }
 
-// integer parses a 64-bit integer in the form in which Redis writes it: no spaces,
+// Integer parses a 64-bit integer in the form in which Redis writes it: no spaces,
 // no plus sign, no leading zeros.
-func integer(s string) (int64, bool) {
+func Integer(s string) (int64, bool) {
 	if len(s) == 0 || len(s) > 20 {
 		return 0, false
 	}
@@ -147,9 +147,29 @@ func integer(s string) (int64, bool) {
 	return int64(n), n <= math.MaxInt64
 }
 
-// viewOf returns b as a string without copying. The string is valid until b
+// View returns b as a string without copying. The string is valid until b
 // changes.
-func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytesOf returns the bytes of s without copying. They must not be modified.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+// Bytes returns the bytes of s without copying. They must not be modified.
+func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// Allocated returns the memory of an allocation of n bytes, rounded up to a size
+// class. Tiny allocations share a block.
+func Allocated(n int) int {
+	switch {
+	case n == 0:
+		return 0
+	case n <= 8:
+		return n + 2
+	case n <= 256:
+		return (n + 15) &^ 15
+	case n <= 512:
+		return (n + 31) &^ 31
+	case n <= 1024:
+		return (n + 63) &^ 63
+	case n <= 32<<10:
+		return n + n/16
+	}
+	return (n + 8<<10 - 1) &^ (8<<10 - 1)
+}

@@ -1,4 +1,4 @@
-package keyspace
+package sequence
 
 import (
 	"bytes"
@@ -139,7 +139,6 @@ func removeModel(model *[]string, b string, count int) (removed int) {
 // TestListEncoding checks that a list keeps its encoding between half of the limit
 // and the limit.
 func TestListEncoding(t *testing.T) {
-	limits := DefaultLimits()
 	for _, test := range []struct {
 		size, entries, shrunk int
 		element               string
@@ -150,17 +149,16 @@ func TestListEncoding(t *testing.T) {
 		{128, 128, 64, "hello"},
 		{0, 1, 0, "hello"},
 	} {
-		limits.ListMaxListpackSize = test.size
 		var l List
 		grown, back := 0, 0
-		for l.Encoding(&limits) == "listpack" {
+		for l.Encoding(test.size) == "listpack" {
 			grown = l.Len()
 			l.PushBack([]byte(test.element))
-			l.Fit(&limits)
+			l.Fit(test.size)
 		}
-		for l.Encoding(&limits) == "quicklist" {
+		for l.Encoding(test.size) == "quicklist" {
 			l.PopFront()
-			l.Fit(&limits)
+			l.Fit(test.size)
 			back = l.Len()
 		}
 		if grown != test.entries || back != test.shrunk {
