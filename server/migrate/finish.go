@@ -142,6 +142,9 @@ func (m *move) switchOver(ctx context.Context) error {
 	if err := m.awaitLag(ctx, 0); err != nil {
 		return err
 	}
+	if m.timed {
+		return fmt.Errorf("%w: an earlier cut-over has set deadlines of members, and the stream does not say which ones have changed since", errRestart)
+	}
 	for _, s := range m.sources {
 		if s.name == "zsetd" {
 			if err := m.copyDeadlines(ctx, s); err != nil {
@@ -244,6 +247,10 @@ func (m *move) copyDeadlines(ctx context.Context, s *source) error {
 		if from.memberDeadlines == 0 {
 			return nil
 		}
+		if err := m.t.rdb.HSet(ctx, progressKey, fieldTimed, "1").Err(); err != nil {
+			return err
+		}
+		m.timed = true
 		for _, kind := range []string{"zset", "hash"} {
 			if err := scan(ctx, c, "", kind, func(keys []string) error {
 				values, err := dumps(ctx, c, codec, keys)

@@ -23,13 +23,15 @@ type move struct {
 	dbs     databases
 	status  status
 	saved   sync.Mutex // held while the progress is stored
-	cutOver chan struct{}
+	ended   bool       // the streams are not applied any more; guarded by saved
+	timed   bool       // an earlier cut-over has set deadlines of members or fields
 }
 
 // The fields of the progress.
 const (
 	fieldFrom   = "from"    // the source
 	fieldSource = "source:" // with an address: the position at it, when the copy is complete
+	fieldTimed  = "timed"   // a cut-over has set deadlines of members or fields
 )
 
 // begin decides whether to continue a move or to start again, and prepares the target.
@@ -61,6 +63,7 @@ func (m *move) begin(ctx context.Context) error {
 
 // restore sets the positions of all sources, if the progress has them.
 func (m *move) restore(stored map[string]string) bool {
+	m.timed = stored[fieldTimed] != ""
 	positions := make([]position, len(m.sources))
 	have := 0
 	for name, text := range stored {
@@ -100,6 +103,7 @@ func (m *move) restart(ctx context.Context) error {
 		s.reach(position{})
 		s.copied.Store(false)
 	}
+	m.timed = false
 	if err := m.t.empty(ctx); err != nil {
 		return err
 	}
@@ -127,7 +131,23 @@ func (m *move) journey() []any {
 func (m *move) save(ctx context.Context) error {
 	m.saved.Lock()
 	defer m.saved.Unlock()
+	if m.ended {
+		return nil
+	}
 	return m.t.retry(ctx, func() error { return m.t.rdb.Do(ctx, m.journey()...).Err() })
+}
+
+// end ends the application of the streams.
+func (m *move) end() {
+	m.saved.Lock()
+	defer m.saved.Unlock()
+	m.ended = true
+}
+
+func (m *move) hasEnded() bool {
+	m.saved.Lock()
+	defer m.saved.Unlock()
+	return m.ended
 }
 
 // attempts is how often a copy begins in one run.
@@ -209,6 +229,8 @@ func (m *move) follow(ctx context.Context, s *source, copied func()) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case m.hasEnded():
+			return nil
 		case !errors.As(err, &cut), errors.As(err, &refused) && !refused.Later:
 			return fmt.Errorf("%s: %w", s.addr, err)
 		case time.Since(lost) > patience:
@@ -269,6 +291,9 @@ func (m *move) followLink(ctx context.Context, s *source, a *applier, copied, al
 		if err != nil {
 			return linkError{err}
 		}
+		if m.hasEnded() {
+			return nil
+		}
 		if err := a.apply(ctx, batch, link.Offset); err != nil {
 			return err
 		}
@@ -313,8 +338,9 @@ func (m *move) copy(ctx context.Context, r *counted) error {
 	return c.finish(err)
 }
 
-// clean deletes the keys of the move.
+// clean deletes the keys of the move, which ends with it.
 func (m *move) clean(ctx context.Context) error {
+	m.end()
 	_, err := m.t.ownKeys(ctx, func(p redis.Pipeliner, key string) { p.Del(ctx, key) })
 	return err
 }

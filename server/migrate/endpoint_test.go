@@ -1,0 +1,115 @@
+package migrate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// TestParseEndpoint checks the forms of endpoints, and what is refused.
+func TestParseEndpoint(t *testing.T) {
+	for text, want := range map[string]Endpoint{
+		"redis://h":                    {network: "tcp", addrs: []string{"h:6379"}, db: anyDatabase},
+		"redis://h:1/3":                {network: "tcp", addrs: []string{"h:1"}, db: 3},
+		"redis://[::1]:7":              {network: "tcp", addrs: []string{"[::1]:7"}, db: anyDatabase},
+		"redis://:p%40ss@h:1":          {network: "tcp", addrs: []string{"h:1"}, pass: "p@ss", db: anyDatabase},
+		"rediss://u:p@h:1":             {network: "tcp", addrs: []string{"h:1"}, user: "u", pass: "p", secure: true, db: anyDatabase},
+		"redis://a:1,b,c:3?cluster":    {network: "tcp", addrs: []string{"a:1", "b:6379", "c:3"}, cluster: true, db: anyDatabase},
+		"unix:/run/z.sock":             {network: "unix", addrs: []string{"/run/z.sock"}, db: anyDatabase},
+		"unix:///run/z.sock":           {network: "unix", addrs: []string{"/run/z.sock"}, db: anyDatabase},
+		"zsetd.db":                     {path: "zsetd.db", db: anyDatabase},
+		"/data/dump.rdb":               {path: "/data/dump.rdb", db: anyDatabase},
+		"redis://h/0?cluster":          {network: "tcp", addrs: []string{"h:6379"}, cluster: true},
+		"redis://user:a:b@h:1?cluster": {network: "tcp", addrs: []string{"h:1"}, user: "user", pass: "a:b", cluster: true, db: anyDatabase},
+	} {
+		got, err := ParseEndpoint(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if !slices.Equal(got.addrs, want.addrs) {
+			t.Errorf("%s: addresses %q, want %q", text, got.addrs, want.addrs)
+		}
+		if got.addrs, want.addrs = nil, nil; got.path != want.path || got.network != want.network || got.user != want.user || got.pass != want.pass ||
+			got.db != want.db || got.cluster != want.cluster || got.secure != want.secure {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+	for text, part := range map[string]string{
+		"": "empty", "unix:": "socket", "http://h": "scheme", "redis://h?x": "option", "redis://a,b": "?cluster", "redis://h/x": "database",
+		"redis://h/1?cluster": "database", "redis://": "host", "redis://u@h": "password", "redis://:%zz@h": "%zz",
+	} {
+		if _, err := ParseEndpoint(text); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: the error is %v, want one with %q", text, err, part)
+		}
+	}
+	e, err := ParseEndpoint("redis://u:secret@h:1")
+	if err != nil || e.String() != "redis://h:1" {
+		t.Errorf("the text of an endpoint is %s (%v): it must not have the password", e, err)
+	}
+}
+
+// TestCheck checks the pairs of endpoints between which nothing can move.
+func TestCheck(t *testing.T) {
+	for pair, ok := range map[[2]string]bool{
+		{"a", "b"}: false, {"redis://a", "redis://a"}: false, {"redis://a", "redis://a:6379"}: false, {"redis://a", "redis://b/1"}: false,
+		{"redis://a/1", "redis://b/2"}: true, {"redis://a/1", "redis://b?cluster"}: true, {"a.rdb", "redis://b"}: true, {"redis://a", "b"}: true,
+	} {
+		from, err1 := ParseEndpoint(pair[0])
+		to, err2 := ParseEndpoint(pair[1])
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		if err := (&Options{From: from, To: to}).check(); (err == nil) != ok {
+			t.Errorf("%s: %v", pair, err)
+		}
+	}
+}
+
+// TestSlotTags checks that each slot has the tag that leads to it.
+func TestSlotTags(t *testing.T) {
+	for slot, tag := range slotTags() {
+		if got := engine.KeySlot(StatePrefix + "{" + tag + "}"); got != slot {
+			t.Fatalf("the tag %q of slot %d leads to %d", tag, slot, got)
+		}
+	}
+}
+
+// TestWatcher checks what lines of MONITOR are reported.
+func TestWatcher(t *testing.T) {
+	w := watcher{facts: server.Commands(), clients: map[string]*watched{}, found: map[string]*seen{}}
+	for _, line := range []string{
+		"OK",
+		`1.1 [0 1.2.3.4:5] "get" "a"`,
+		`1.1 [0 1.2.3.4:5] "sinter" "{t}a" "{t}b"`,
+		`1.1 [0 lua] "rename" "x" "y"`,
+		`1.1 [0 1.2.3.4:5] "multi"`,
+		`1.1 [0 1.2.3.4:6] "get" "b"`,
+		`1.1 [0 1.2.3.4:5] "set" "a" "1"`,
+		`1.1 [0 1.2.3.4:5] "exec"`,
+		`1.1 [0 1.2.3.4:5] "set" "b" "1"`,
+	} {
+		w.line([]byte(line + "\r\n"))
+	}
+	if len(w.found) != 0 {
+		t.Errorf("lines of one slot are reported: %v", w.found)
+	}
+	for _, line := range []string{
+		`1.1 [0 unix:/a b.sock] "multi"`,
+		`1.1 [0 unix:/a b.sock] "set" "a" "1"`,
+		`1.1 [0 unix:/a b.sock] "incr" "b"`,
+		`1.1 [0 unix:/a b.sock] "exec"`,
+		`1.1 [0 [::1]:5] "rename" "x\n" "y"`,
+		`1.1 [0 1.2.3.4:5] "fcall" "f" "2" "a" "b"`,
+	} {
+		w.line([]byte(line + "\r\n"))
+	}
+	for _, name := range []string{"MULTI", "RENAME", "FCALL"} {
+		if w.found[name] == nil || w.found[name].times != 1 {
+			t.Errorf("%s is not reported once: %v", name, w.found)
+		}
+	}
+}
