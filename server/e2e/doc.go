@@ -20,8 +20,12 @@
 // Files named client_*_test.go use the client libraries of applications, in Go and
 // other languages, and packages that are built on them, such as job queues.
 //
-// The package is a separate module, so that programs that import zsetd do not
-// depend on go-redis. The tests also run against another server of the protocol,
+// migrate_test.go moves data between real servers and clusters, and
+// cluster_recipe_test.go runs the recipes by FCALL on a Redis Cluster. Both need
+// redis-server and redis-cli.
+//
+// The package is a separate module, so that the packages that programs import do not
+// depend on clients. The tests also run against another server of the protocol,
 // and delete its data:
 //
 //	go test . -against 127.0.0.1:6380

@@ -476,6 +476,9 @@ func TestMigrateCommands(t *testing.T) {
 	if got := must[string](t)(target.Get(ctx, "m3").Result()); got != "1" {
 		t.Errorf("m3 is %q", got)
 	}
+	if err := move(t, "redis://"+nodes[0]+"?cluster", "redis://"+startRedis(t), migrate.VerifyAll); err != nil {
+		t.Errorf("from the cluster to a server: %v", err)
+	}
 }
 
 // TestMigrateSurvey checks that a dry run finds what a cluster would refuse.
