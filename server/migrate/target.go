@@ -23,7 +23,7 @@ type target struct {
 	rdb    redis.UniversalClient
 	nodes  *redis.ClusterClient // nil for a server
 	tags   []string             // of the slots; nil for a server
-	script string               // SHA-1 of applyScript
+	script string               // SHA-1 of applyScript; it does not change
 	note   func(string)         // receives why the target makes the move wait; "" when it goes on
 
 	waiting atomic.Int32 // calls that the target makes wait
@@ -86,7 +86,7 @@ func productOf(info map[string]string) product {
 
 // openTarget connects to a target.
 func openTarget(ctx context.Context, e Endpoint, note func(string)) (*target, error) {
-	t := &target{Endpoint: e, note: note}
+	t := &target{Endpoint: e, note: note, script: redis.NewScript(applyScript).Hash()}
 	if e.cluster {
 		t.nodes = e.clusterClient()
 		t.rdb, t.tags = t.nodes, slotTags()
@@ -117,9 +117,8 @@ func (t *target) inspect(ctx context.Context) error {
 }
 
 func (t *target) loadScript(ctx context.Context) error {
-	return t.each(ctx, func(ctx context.Context, c *redis.Client) (err error) {
-		t.script, err = c.ScriptLoad(ctx, applyScript).Result() // the same everywhere
-		return err
+	return t.each(ctx, func(ctx context.Context, c *redis.Client) error {
+		return c.ScriptLoad(ctx, applyScript).Err()
 	})
 }
 
