@@ -5,6 +5,7 @@
 //	zsetd --check-config [redis.conf] [--name value ...]
 //	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | backup | compact | salvage | export | import | functions ...
+//	zsetd migrate FROM TO ...
 //	zsetd --help | --version
 //
 // The parameters are Redis's, as in redis.conf; server/README.md lists them. The tools
