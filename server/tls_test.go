@@ -421,7 +421,6 @@ func TestTLSStart(t *testing.T) {
 		"tls-ciphersuites=TLS_AES_128_CCM_SHA256": `unknown cipher "TLS_AES_128_CCM_SHA256"`,
 		"tls-auth-clients=maybe":                  "argument(s) must be one of the following: no, yes, optional",
 		"tls-cluster=yes":                         "TLS between nodes is not supported",
-		"tls-replication=yes":                     "TLS between nodes is not supported",
 	} {
 		config := p.config()
 		config["tls-port"] = "1"

@@ -88,7 +88,6 @@ func (p Parameter) hide() Parameter { p.Hidden = true; return p }
 // The reasons, each for some parameters.
 const (
 	noCluster         = "no effect: a cluster has one node"
-	noTLSOut          = "no effect: the server opens no TLS connections"
 	oneFile           = "no effect: the data file has a format of its own, without RDB or AOF files"
 	noForks           = "no effect: saving does not fork"
 	goFrees           = "no effect: the garbage collector frees memory in the background"
@@ -108,7 +107,6 @@ func keptParameters() []Parameter {
 	list := []Parameter{
 		// Parameters that accept only their default.
 		keptYesNo("tls-cluster", false, "").only(noTLSBetweenNodes),
-		keptYesNo("tls-replication", false, "").only(noTLSBetweenNodes),
 		keptYesNo("syslog-enabled", false, "").immutable().only("logging to syslog is not supported"),
 		keptYesNo("activedefrag", false, "").only("the Go runtime manages memory and does not move values"),
 		keptText("locale-collate", "", "").only("strings are compared as bytes"),
@@ -203,11 +201,6 @@ func keptParameters() []Parameter {
 		keptNumber("key-load-delay", 0, math.MinInt32, maxInt, internalOnly).hide(),
 		anyInt("watchdog-period", 0, internalOnly).hide(),
 		keptNumber("loading-process-events-interval-bytes", 2<<20, 1024, maxInt, internalOnly).hide(),
-	}
-	for _, name := range strings.Fields("tls-client-cert-file tls-client-key-file tls-client-key-file-pass") {
-		p := keptText(name, "", noTLSOut)
-		p.Secret = strings.HasSuffix(name, "-pass")
-		list = append(list, p)
 	}
 	return list
 }

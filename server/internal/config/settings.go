@@ -97,6 +97,7 @@ type Settings struct {
 	ReplicaAnnounceIP      string
 	ReplicaAnnouncePort    int64
 	ReplDisklessLoad       string
+	TLSReplication         bool
 
 	MinReplicas       int64
 	MinReplicasMaxLag int64 // seconds

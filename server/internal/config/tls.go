@@ -6,11 +6,15 @@ import "math"
 type TLS struct {
 	CertFile, KeyFile, KeyFilePass string
 	CACertFile, CACertDir          string
-	AuthClients                    string
-	Protocols                      string
-	Ciphers, Ciphersuites          string
-	SessionCaching                 bool
-	SessionTimeout                 int64 // seconds
+
+	// For connections to other servers; empty: CertFile and KeyFile.
+	ClientCertFile, ClientKeyFile, ClientKeyFilePass string
+
+	AuthClients           string
+	Protocols             string
+	Ciphers, Ciphersuites string
+	SessionCaching        bool
+	SessionTimeout        int64 // seconds
 }
 
 // tlsConfigParameters returns the parameters about TLS.
@@ -37,6 +41,12 @@ func tlsConfigParameters() []Parameter {
 				"A cipher that Go lacks is an error. Go chooses the order."),
 		file("tls-ciphersuites", func(p *TLS) *string { return &p.Ciphersuites },
 			"Cipher suites for TLSv1.3, separated by colons: empty or all three that Go has, which cannot be configured."),
+		file("tls-client-cert-file", func(p *TLS) *string { return &p.ClientCertFile },
+			"Path of the certificate chain for connections to a primary (PEM); empty means tls-cert-file."),
+		file("tls-client-key-file", func(p *TLS) *string { return &p.ClientKeyFile }, "Path of the private key of that certificate (PEM)."),
+		file("tls-client-key-file-pass", func(p *TLS) *string { return &p.ClientKeyFilePass }, "Password of that private key; empty means that it is not encrypted.").secret(),
+		yesNo("tls-replication", false, func(c *Settings) *bool { return &c.TLSReplication }).
+			about("Whether the connection to a primary uses TLS; tls-ca-cert-file or tls-ca-cert-dir then say whose certificate it must have."),
 		yesNo("tls-session-caching", true, func(c *Settings) *bool { return &c.TLS.SessionCaching }).
 			about("Whether clients may resume TLS sessions."),
 		number("tls-session-cache-timeout", 300, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.TLS.SessionTimeout }).

@@ -2,8 +2,12 @@ package engine
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/config"
@@ -15,7 +19,10 @@ type noTransport struct{}
 func (noTransport) ApplyTLS(*config.Settings) (undo func(), err error) { return func() {}, nil }
 func (noTransport) Relisten(*config.Settings) error                    { return nil }
 func (noTransport) ShutdownSoon()                                      {}
-func (noTransport) CloseAfterPanic()                                   {}
+func (noTransport) Dial(context.Context, string, time.Duration, *config.TLS) (net.Conn, error) {
+	return nil, errors.New("no transport")
+}
+func (noTransport) CloseAfterPanic() {}
 
 // TestAddedCheck adds a check to a server: single commands and fast batches follow it.
 func TestAddedCheck(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/config"
@@ -27,6 +28,10 @@ type Transport interface {
 	// Relisten replaces the listeners if the addresses of next are not those of
 	// Engine.Config. On failure the old ones stay. It is called with the lock held.
 	Relisten(next *config.Settings) error
+
+	// Dial connects to another server, with TLS by the parameters that p is, or without
+	// it if p is nil. It is called without the lock.
+	Dial(ctx context.Context, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error)
 
 	// ShutdownSoon starts the shutdown of the server. It is called with the lock held,
 	// and does not wait.
@@ -143,4 +148,9 @@ func (srv *Engine) PanicReason(p any) error {
 func LockBroken(p any) bool {
 	_, is := p.(lockBroken)
 	return is
+}
+
+// Dial connects to another server, see [Transport].
+func (srv *Engine) Dial(ctx context.Context, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error) {
+	return srv.transport.Dial(ctx, addr, timeout, p)
 }

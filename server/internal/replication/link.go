@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/psync"
 )
@@ -127,13 +128,18 @@ func (l *link) run() {
 // attempt connects once, and follows until the connection ends.
 func (l *link) attempt() error {
 	var o psync.Options
+	var secure *config.TLS
 	if err := l.locked(func() {
 		l.state = connecting
 		o = l.options()
+		if c := &l.p.engine.Config; c.TLSReplication {
+			p := c.TLS
+			secure = &p
+		}
 	}); err != nil {
 		return err
 	}
-	conn, err := (&net.Dialer{Timeout: o.Timeout}).DialContext(l.ctx, "tcp", l.name())
+	conn, err := l.p.engine.Dial(l.ctx, l.name(), o.Timeout, secure)
 	if err != nil {
 		return err
 	}
@@ -189,6 +195,9 @@ func (l *link) options() psync.Options {
 		User: c.PrimaryUser, Password: c.PrimaryPassword,
 		Port: c.ReplicaAnnouncePort, Address: c.ReplicaAnnounceIP,
 		Timeout: time.Duration(c.ReplTimeout) * time.Second,
+	}
+	if o.Port == 0 && c.TLSReplication {
+		o.Port = l.p.engine.TLSServed.Load()
 	}
 	if o.Port == 0 {
 		o.Port = l.p.engine.TCPPort.Load()

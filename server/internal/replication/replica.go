@@ -28,6 +28,8 @@ type replica struct {
 	since        time.Time
 	offset       int64     // acknowledged
 	acknowledged time.Time // when; or when the replica has come
+	arrived      int64     // bytes that the replica has sent, and when that last changed
+	heard        time.Time
 	newline      time.Time // when the last byte was sent that only keeps the connection alive
 
 	held      [][]byte // the stream since the snapshot, until the replica is online
@@ -149,7 +151,10 @@ func (r *replica) onTick(now time.Time, timeout time.Duration) {
 		}
 		fallthrough
 	case online:
-		if !r.old && now.Sub(r.acknowledged) > timeout {
+		if c := r.session.Conn; c != nil && c.Arrived() != r.arrived { // newlines, while it loads
+			r.arrived, r.heard = c.Arrived(), now
+		}
+		if !r.old && now.Sub(r.acknowledged) > timeout && now.Sub(r.heard) > timeout {
 			r.session.Engine.Log.Warn("disconnecting replica: it is silent for longer than repl-timeout", "replica", r.name())
 			r.session.Kill()
 		}
