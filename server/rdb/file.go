@@ -299,6 +299,7 @@ const (
 	Redis7                // Redis 7.0 and later, Valkey
 	Redis8                // Redis 7.4 and later
 	Valkey9               // Valkey 9 and later
+	Replica               // the oldest Redis that supports the contents, and all later ones and Valkey; see [Writer.AppendDeadlines] for the deadlines of fields
 )
 
 // Functions reports whether files for the target have libraries of functions.

@@ -13,7 +13,7 @@ import (
 const payload Target = 255
 
 // portable reports whether values for the target have the types of Redis 5.0.
-func (t Target) portable() bool { return t == Any || t == Redis5 }
+func (t Target) portable() bool { return t == Any || t == Redis5 || t == Replica }
 
 // kindRow is how values of one kind are written. The values that its functions get are of this
 // kind. Reading depends on the type in the file: see [Codec.value].
@@ -212,7 +212,7 @@ func streamForm(_ *Codec, v any, to Target) byte {
 	switch {
 	case to == Redis8, to == Valkey9:
 		return typeStream3
-	case to == Redis7, to == payload, to == Any && !PlainStream(v.(*sequence.Stream)):
+	case to == Redis7, to == payload, (to == Any || to == Replica) && !PlainStream(v.(*sequence.Stream)):
 		return typeStream2
 	}
 	return typeStream

@@ -327,6 +327,7 @@ func TestTargets(t *testing.T) {
 		{Redis7, "REDIS0010", typeHash, typeStream2},
 		{Redis8, "REDIS0012", typeHashTimed, typeStream3},
 		{Valkey9, "VALKEY080", typeHashValkey, typeStream3},
+		{Replica, "REDIS0009", typeHash, typeStream2},
 	} {
 		w := NewWriter(c, test.target)
 		hash, stream := hashForm(c, h, test.target), streamForm(c, x, test.target)
@@ -375,7 +376,7 @@ func TestDeadlineFields(t *testing.T) {
 	for name := range plain.Deadlines().Clone().All() {
 		plain.SetDeadline(name, 0)
 	}
-	for _, target := range []Target{Any, Redis5, Redis7, Redis8, Valkey9} {
+	for _, target := range []Target{Any, Redis5, Redis7, Redis8, Valkey9, Replica} {
 		w := NewWriter(c, target)
 		file := w.AppendHead(nil)
 		for key, v := range map[string]any{"h": h, "z": z, "plain": plain} {

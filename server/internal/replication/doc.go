@@ -27,11 +27,15 @@
 //
 // # Transfers
 //
-// A replica that cannot continue receives all data as an RDB file of version 10, which is
+// A replica that cannot continue receives all data as an RDB file of version 9, which is
 // read from a snapshot of the keyspace in pieces ([keyspace.Snapshot]): no process is
 // forked, the lock is held for at most 200 µs a piece, and memory grows by the values
-// that change meanwhile. So a replica is of version 7.0 or later. Replicas that wait
-// together share a transfer.
+// that change meanwhile. Replicas that wait together share a transfer.
+//
+// Version 9 is that of Redis 5.0, and every later server loads it. Only function libraries
+// and streams with groups or deleted entries have types of Redis 7.0. The commands of the
+// stream are those of Redis 7.0: changes of streams, and SET of a key that keeps its
+// deadline, need it or 6.0. Tests judge with Redis 7.0 and later.
 //
 // After a restart replicas continue if they have just the changes that the data file has,
 // see restart.go.

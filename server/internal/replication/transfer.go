@@ -142,7 +142,7 @@ func (t *transfer) finish(err error) {
 
 // encode passes the data to write, as an RDB file.
 func (t *transfer) encode(write func([]byte) error) error {
-	w := rdb.NewWriter(t.codec, rdb.Redis7)
+	w := rdb.NewWriter(t.codec, rdb.Replica)
 	out := w.AppendStreamDB(w.AppendHead(nil), t.db)
 	for more := true; more; {
 		var large []keyspace.SnapshotKey
