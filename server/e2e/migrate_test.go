@@ -291,6 +291,7 @@ func TestMigrateToCluster(t *testing.T) {
 	third := startTool(t, bin, args...)
 	third.says(t, "continuing the move")
 	third.says(t, "the copy is complete")
+	must[any](t)(rdb.Do(ctx, "ZPERSIST", "timed:0", "MEMBERS", 1, "a").Result())
 	ids := must[[]redis.ClusterSlot](t)(target.ClusterSlots(ctx).Result())
 	primaries := map[string]string{}
 	for _, s := range ids {
@@ -317,6 +318,9 @@ func TestMigrateToCluster(t *testing.T) {
 		if err != nil || len(left) != 1 || left[0].(int64) < 1000 {
 			t.Fatalf("%s: the deadline of a member is %v (%v)", key, left, err)
 		}
+	}
+	if left, err := target.FCall(ctx, "zttl", []string{"timed:0"}, "MEMBERS", 1, "a").Slice(); err != nil || len(left) != 1 || left[0].(int64) != -1 {
+		t.Errorf("the deadline that was removed during the move is %v (%v)", left, err)
 	}
 	if got := must[int64](t)(target.Exists(ctx, "zsetd:migrate:progress").Result()); got != 0 {
 		t.Error("the progress is left at the target")

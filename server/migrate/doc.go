@@ -36,8 +36,9 @@
 // Messages (PUBLISH), users and parameters do not move. Neither do values of modules,
 // and to a cluster, databases other than 0. [Survey] finds these before a move.
 //
-// Deadlines of members of sorted sets and of fields of hashes are not in the stream of
-// zsetd. They are read from the source at the end, while it refuses writes, and become
-// at zsetd what they are, at Redis the sorted sets that the library of "zsetd
-// functions" reads, and deadlines of fields where the target supports them.
+// A zsetd sends deadlines of members of sorted sets and of fields of hashes in a form
+// that Redis ignores, and so does a move: they are read from the source at the end, while
+// it refuses writes, and become at zsetd what they are, at Redis the sorted sets that the
+// library of "zsetd functions" reads, and deadlines of fields where the target supports
+// them.
 package migrate

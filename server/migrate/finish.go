@@ -238,8 +238,8 @@ func (m *move) eachDatabase(ctx context.Context, s *source, f func(c *redis.Clie
 	return nil
 }
 
-// copyDeadlines sets the deadlines of members and fields, which the stream of zsetd does
-// not have.
+// copyDeadlines sets the deadlines of members and fields as they are at the end: the
+// changes of deadlines in the stream of zsetd are not applied.
 func (m *move) copyDeadlines(ctx context.Context, s *source) error {
 	limits := keyspace.DefaultLimits()
 	codec := rdb.NewCodec(&limits)

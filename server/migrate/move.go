@@ -267,7 +267,7 @@ func (m *move) followLink(ctx context.Context, s *source, a *applier, copied, al
 		if err != nil {
 			return linkError{err}
 		}
-		if err := m.copy(ctx, &counted{Reader: data, status: &m.status}); err != nil {
+		if err := m.copy(ctx, s.name == "zsetd", &counted{Reader: data, status: &m.status}); err != nil {
 			return err
 		}
 		s.reach(position{id: link.ID, offset: link.Offset})
@@ -317,8 +317,9 @@ func (m *move) followLink(ctx context.Context, s *source, a *applier, copied, al
 	}
 }
 
-// copy writes the values of an RDB file to the target.
-func (m *move) copy(ctx context.Context, r *counted) error {
+// copy writes the values of an RDB file to the target. Deadlines of members and fields of
+// a zsetd are left out: see copyDeadlines.
+func (m *move) copy(ctx context.Context, fromZsetd bool, r *counted) error {
 	c := newCopier(ctx, m.t, &m.status)
 	c.start()
 	err := readData(r, func(v archive.Value) error {
@@ -330,6 +331,9 @@ func (m *move) copy(ctx context.Context, r *counted) error {
 			return noDatabase(v.DB)
 		}
 		v.DB = db
+		if fromZsetd {
+			v = v.WithoutDeadlines()
+		}
 		return c.add(v)
 	}, func(code string) error { return m.t.loadLibrary(c.ctx, code) })
 	if r.err != nil {
