@@ -202,6 +202,9 @@ func (l *link) options() psync.Options {
 	if o.Port == 0 {
 		o.Port = l.p.engine.TCPPort.Load()
 	}
+	if o.Port == 0 { // a link of the configuration may come before the listener
+		o.Port = c.Port
+	}
 	if l.known {
 		o.ID, o.Offset = l.p.engine.ReplID, l.p.offset
 		o.Failover = l.p.failover.state == handingOver
