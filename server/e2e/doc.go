@@ -24,6 +24,9 @@
 // cluster_recipe_test.go runs the recipes by FCALL on a Redis Cluster. Both need
 // redis-server and redis-cli.
 //
+// Files named sentinel*_test.go start servers of zsetd and of Redis as processes, which
+// three Sentinels watch, and kill the primary.
+//
 // The package is a separate module, so that the packages that programs import do not
 // depend on clients. The tests also run against another server of the protocol,
 // and delete its data:
