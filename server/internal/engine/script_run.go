@@ -479,7 +479,7 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 	}
 	switch {
 	case r.Engine.Stale() && !flags.Has(protocol.Stale) && !r.Caller.Primary:
-		return ErrMasterDown
+		return "ERR Can not execute the command on a stale replica"
 	case r.ReadOnly && flags.Has(protocol.Write|protocol.MayReplicate):
 		return "ERR Write commands are not allowed from read-only scripts."
 	case !flags.Has(protocol.Write) || r.Wrote: // a script that has written runs to its end
