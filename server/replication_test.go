@@ -204,6 +204,13 @@ func TestReplicaState(t *testing.T) {
 	if got := p.primary.do("CLIENT", "LIST", "TYPE", "replica"); !strings.Contains(got, " flags=S ") || !strings.Contains(got, " cmd=replconf ") {
 		t.Errorf("CLIENT LIST: %q", got)
 	}
+	for range 100 { // the offset has every change that a client has a reply to
+		before := p.primary.info("master_repl_offset")
+		p.run("INCR n")
+		if got := p.primary.info("master_repl_offset"); got == before {
+			t.Fatalf("offset %s before and after a change", got)
+		}
+	}
 	for field, want := range map[string]string{"connected_slaves": "1", "min_slaves_good_slaves": "1", "repl_backlog_active": "1", "sync_full": "1", "sync_partial_err": "0"} {
 		if got := p.primary.info(field); got != want {
 			t.Errorf("%s is %s, want %s", field, got, want)

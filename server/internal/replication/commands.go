@@ -214,6 +214,7 @@ func role(c *engine.Call) {
 		p.link.role(c.Reply)
 		return
 	}
+	p.settle()
 	c.Reply.Array(3)
 	c.Reply.BulkString("master")
 	c.Reply.Int(p.offset)

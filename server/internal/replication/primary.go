@@ -206,6 +206,14 @@ func (p *Primary) publish() {
 	}
 }
 
+// settle publishes what earlier turns have changed, so that the offset in a reply includes
+// the commands that were replied to before. It translates with the lock held, as
+// drain does.
+func (p *Primary) settle() {
+	p.translate()
+	p.publish()
+}
+
 // drain publishes everything that was changed up to now, in the current turn included.
 // It translates with the lock held, which takes long only for a large value that was
 // changed just now.
@@ -213,8 +221,7 @@ func (p *Primary) drain() {
 	if e := p.engine.Keys.TakeEffects(); e != nil {
 		p.Feed(e)
 	}
-	p.translate()
-	p.publish()
+	p.settle()
 }
 
 // send appends bytes to the stream. The caller does not change b any more.

@@ -98,10 +98,11 @@ func (p *Primary) serveWaits() {
 	}
 }
 
-// Status returns the state for INFO. The offset counts all changes so far: clients that
-// have refused writes wait until a replica has it.
+// Status returns the state for INFO. The offset counts the changes of all earlier turns:
+// clients that have refused writes wait until a replica has it. Those of this turn are
+// published at its end, so that INFO in a transaction does not split it on replicas.
 func (p *Primary) Status() engine.ReplicationStatus {
-	p.drain()
+	p.settle()
 	s := engine.ReplicationStatus{
 		Offset:    p.offset,
 		Failover:  p.failover.state.name(),
