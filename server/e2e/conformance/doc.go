@@ -8,7 +8,14 @@
 // DIR is the source of Redis 7.0; only a copy of its folder tests is used. Most
 // files run in "external" mode: the program starts the server and the suite
 // connects to it. Files that have to start servers themselves run in "spawn" mode,
-// with the binary in place of src/redis-server.
+// with the binary in place of src/redis-server: those of replication, and those with
+// tests that start a replica. The files of Sentinel have a framework of their own: five
+// Sentinels, which are always Redis's, and five servers.
+//
+// The files integration/replication and integration/replication-psync take three to five
+// minutes each, in which they mostly wait. They run only if they are named:
+//
+//	make conformance FILES='integration/replication integration/replication-psync'
 //
 // Files run in parallel, because they mostly wait. A file has a time limit. A test
 // that hangs or ends the server is skipped, and the file runs again, so that the
@@ -16,9 +23,13 @@
 // end, alone; a test that passes in one of the runs counts, because many tests
 // depend on the speed of the machine.
 //
-// The copy of the suite has two changes, for both servers: it accepts short lists
-// that are quicklists, and after a command without a wait it waits a moment before
-// it sends the next command on another connection.
+// The copy of the suite has changes, for both servers: it accepts short lists that are
+// listpacks; after a command without a wait it waits a moment before it sends the next
+// command on another connection; and the framework of Sentinel takes its ports and the
+// tests to skip from outside.
+//
+// The files psync2 draw the order of their tests, and how often each runs. Each test
+// counts once, without the numbers of servers in its name.
 //
 // Tests that the real server passes count. The file exceptions.txt lists those that
 // zsetd need not pass, each with the reason. The exit status is 1 if any other test

@@ -21,34 +21,56 @@ import (
 
 // file is a file of the suite.
 type file struct {
-	name    string // unit/type/zset
-	spawned bool   // in spawn mode
+	name string // unit/type/zset
+	mode mode
 }
 
-// files returns the files with tests for a single server, in the order of the
-// table.
+// mode is the way in which the suite reaches its servers.
+type mode uint8
+
+const (
+	external mode = iota // the program starts one server
+	spawn                // the suite starts servers
+	sentinel             // the framework for several instances does, beside Sentinels
+)
+
+// files returns the files that are run, in the order of the table.
 func files() []file {
 	var list []file
-	add := func(spawned bool, names string) {
+	add := func(m mode, folder, names string) {
 		for name := range strings.FieldsSeq(names) {
-			list = append(list, file{"unit/" + name, spawned})
+			list = append(list, file{folder + name, m})
 		}
 	}
-	add(false, `type/zset type/string type/incr type/list type/list-2 type/list-3 type/set type/hash
-		type/stream type/stream-cgroups keyspace scan expire multi pubsub protocol dump sort geo
-		bitops bitfield hyperloglog scripting functions introspection introspection-2 info-command
-		tracking slowlog pause latency-monitor lazyfree other quit querybuf replybufsize violations`)
-	add(true, "auth acl acl-v2 pubsubshard info limits introspection maxmemory obuf-limits client-eviction")
+	add(external, "unit/", `type/zset type/string type/incr type/list type/list-2 type/list-3 type/set type/hash
+		type/stream keyspace scan pubsub protocol dump sort geo bitops hyperloglog scripting introspection
+		introspection-2 info-command tracking slowlog latency-monitor lazyfree other quit querybuf
+		replybufsize violations`)
+	// External mode leaves out tests that start servers, as replicas.
+	add(spawn, "unit/", `auth acl acl-v2 pubsubshard info limits introspection maxmemory obuf-limits client-eviction
+		expire multi functions bitfield pause type/stream-cgroups wait`)
+	add(spawn, "integration/", `replication replication-2 replication-3 replication-4 replication-psync
+		replication-buffer psync2 psync2-reg psync2-pingoff psync2-master-restart block-repl failover
+		redis-cli`)
+	add(sentinel, "sentinel/", `00-base 01-conf-update 02-slaves-reconf 03-runtime-reconf 05-manual 06-ckquorum
+		07-down-conditions 08-hostname-conf 09-acl-support 10-replica-priority 11-port-0 12-master-reboot
+		13-info-command`)
 	return list
+}
+
+// long reports whether a file takes minutes, mostly with waiting. It runs only if it is
+// named.
+func (f file) long() bool {
+	return f.name == "integration/replication" || f.name == "integration/replication-psync"
 }
 
 // startsEarly reports whether a file takes long and should start early.
 func (f file) startsEarly() bool {
-	return slices.Contains([]string{"unit/hyperloglog", "unit/maxmemory", "unit/type/list-3", "unit/obuf-limits", "unit/dump", "unit/geo", "unit/type/list"}, f.name)
+	return f.mode == sentinel || slices.Contains([]string{"integration/psync2", "integration/replication-4", "unit/hyperloglog", "unit/maxmemory", "unit/type/list-3", "unit/obuf-limits", "unit/dump", "unit/geo", "unit/type/list"}, f.name)
 }
 
 func (f file) String() string {
-	if f.spawned {
+	if f.mode == spawn {
 		return f.name + " (spawn)"
 	}
 	return f.name
@@ -70,7 +92,7 @@ type result struct {
 type failure struct{ Name, Why string }
 
 const (
-	fileLimit  = 240 * time.Second // for one run of a file
+	fileLimit  = 420 * time.Second // for one run of a file
 	idleLimit  = 60                // seconds for one test
 	maxSkipped = 4                 // maximum number of tests that hang or end the server before a file is abandoned
 )
@@ -120,6 +142,21 @@ func newBench(suite, tags string) (*bench, error) {
 		"        if {[info exists ::redis::ahead] && $::redis::ahead ne $fd} { after 5 }\n"+
 			"        if {$deferred} { set ::redis::ahead $fd } else { unset -nocomplain ::redis::ahead }\n"+
 			"        ::redis::redis_write $fd $cmd\n        if {[catch {flush $fd}]} {\n"); err != nil {
+		return nil, err
+	}
+	// The framework with Sentinels has fixed ports, and no list of tests to skip. The
+	// Sentinels are always Redis's.
+	const instances = "tests/instances.tcl"
+	if err := errors.Join(
+		os.MkdirAll(filepath.Join(dir, "tests", "sentinel", "tmp"), 0o755),
+		b.script("redis-sentinel", "exec redis-server \"$@\" --sentinel\n"),
+		b.edit(instances, "set ::sentinel_base_port 20000\n", "set ::sentinel_base_port $::env(SENTINEL_PORT)\n"),
+		b.edit(instances, "set ::redis_base_port 30000\n", "set ::redis_base_port $::env(REDIS_PORT)\n"),
+		b.edit(instances, "set ::redis_port_count 1024\n", "set ::redis_port_count 90\n"),
+		b.edit(instances, "proc test {descr code} {\n",
+			"set ::skipped [split [read [open ../../../skip]] \"\\n\"]\n"+
+				"proc test {descr code} {\n    if {[lsearch -exact $::skipped $descr] >= 0} return\n"),
+	); err != nil {
 		return nil, err
 	}
 	// From 7.2 on, short lists are listpacks, and so are sets unless configured
@@ -184,19 +221,24 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 	args := []string{"tests/test_helper.tcl", "--single", f.name, "--durable", "--skipfile", "skip",
 		"--timeout", fmt.Sprint(idleLimit), "--baseport", fmt.Sprint(base), "--portcount", "200", "--tags", b.tags}
 	var srv *server
-	if f.spawned {
+	switch f.mode {
+	case spawn:
 		// The suite parses the process number, which Redis prints when it has
 		// opened its port, and "Ready to accept".
 		number := ""
 		if t.name == "zsetd" {
 			number = "(sleep 0.2; echo \" PID: $$\") &\n"
 		}
-		script := fmt.Sprintf("#!/bin/sh\nexec 2>&1\n%sexec %q \"$@\"\n", number, t.binary)
-		if err := os.WriteFile(filepath.Join(b.dir, "src", "redis-server"), []byte(script), 0o755); err != nil {
+		if err := b.script("redis-server", "exec 2>&1\n%sexec %q \"$@\"\n", number, t.binary); err != nil {
 			return r, stuck, err
 		}
 		args = append(args, "--clients", "1")
-	} else {
+	case sentinel:
+		if err := b.script("redis-server", "exec %q \"$@\"\n", t.binary); err != nil {
+			return r, stuck, err
+		}
+		args = []string{"tests/sentinel/run.tcl", "--single", "/" + filepath.Base(f.name) + ".tcl"}
+	default:
 		if srv, err = startServer(t, base+100); err != nil {
 			return r, stuck, err
 		}
@@ -205,11 +247,20 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 	}
 	cmd := exec.Command("tclsh", args...)
 	cmd.Dir = b.dir
-	cmd.Env = append(os.Environ(), "TERM=dumb", "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "TERM=dumb", "LC_ALL=C.UTF-8",
+		fmt.Sprint("SENTINEL_PORT=", base), fmt.Sprint("REDIS_PORT=", base+100))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	timedOut := runGroup(cmd, fileLimit)
-	r, hung := parse(out.String(), f.name)
+	var hung string
+	if f.mode == sentinel {
+		r, hung = parseSentinel(out.String())
+	} else {
+		r, hung = parse(out.String(), f.name)
+	}
+	if strings.HasPrefix(f.name, "integration/psync2") {
+		r.unrepeat()
+	}
 	switch {
 	case hung != "":
 		stuck = failure{hung, "hangs"}
@@ -222,6 +273,11 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 		}
 	}
 	return r, stuck, nil
+}
+
+// script writes an executable script to the folder of the suite's programs.
+func (b *bench) script(name, format string, args ...any) error {
+	return os.WriteFile(filepath.Join(b.dir, "src", name), fmt.Appendf(nil, "#!/bin/sh\n"+format, args...), 0o755)
 }
 
 // runGroup runs a command in a process group of its own, and kills the group at the
@@ -395,6 +451,57 @@ func parse(out, name string) (r result, hung string) {
 		}
 	}
 	return r, hung
+}
+
+// parseSentinel parses the output of the framework with Sentinels: the time, the name
+// of a test, what it prints, and OK or FAILED. A test that fails ends the file.
+func parseSentinel(out string) (r result, hung string) {
+	begin := regexp.MustCompile(`^\d\d:\d\d:\d\d> (.*?): (.*)$`)
+	address := regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	var running string
+	for line := range strings.Lines(out) {
+		line = strings.TrimSpace(line)
+		if m := begin.FindStringSubmatch(line + " "); m != nil {
+			running, line = address.ReplaceAllString(m[1], "ADDRESS"), strings.TrimSpace(m[2])
+		}
+		if running == "" {
+			continue
+		}
+		if _, why, failed := strings.Cut(line, "FAILED: "); failed {
+			r.Failed = append(r.Failed, failure{running, why})
+			running = ""
+		} else if line == "OK" || strings.HasSuffix(line, " OK") {
+			r.Passed = append(r.Passed, running)
+			running = ""
+		}
+	}
+	return r, running
+}
+
+// unrepeat removes the repetitions of tests that a file draws at random: it has the numbers
+// of servers in their names. A test that has failed once has failed.
+func (r *result) unrepeat() {
+	number := regexp.MustCompile(`#\d+`)
+	seen := map[string]bool{}
+	first := func(name *string) bool {
+		*name = number.ReplaceAllString(*name, "#n")
+		again := seen[*name]
+		seen[*name] = true
+		return !again
+	}
+	failed := r.Failed[:0]
+	for _, f := range r.Failed {
+		if first(&f.Name) {
+			failed = append(failed, f)
+		}
+	}
+	passed := r.Passed[:0]
+	for _, name := range r.Passed {
+		if first(&name) {
+			passed = append(passed, name)
+		}
+	}
+	r.Failed, r.Passed = failed, passed
 }
 
 // isDisconnection reports whether a test failed because the server had ended.
