@@ -150,17 +150,6 @@ func (n *node) info(field string) string {
 	return ""
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
 // service is a primary and replicas with three Sentinels.
 type service struct {
 	t         *testing.T
