@@ -18,7 +18,7 @@ func families() [][]engine.Command {
 		command.SortedSetTakeCommands(),
 		command.KeyCommands(),
 		command.DumpCommands(),
-		command.ObjectCommands(),
+		admin.ObjectCommands(),
 		command.SortCommands(),
 		command.StringCommands(),
 		command.BitmapCommands(),

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -29,7 +28,7 @@ func ServerCommands() []engine.Command {
 			Group: "server", Since: "5.0.0",
 			Summary: "Draw a picture",
 			Syntax:  "[VERSION version]",
-		}, Run: command.Lolwut},
+		}, Run: lolwut},
 		{Facts: protocol.Facts{
 			Name: "memory", Arity: -2,
 			Group: "server", Since: "4.0.0", Complexity: "That of the subcommand",

@@ -1,4 +1,4 @@
-package command
+package admin
 
 import (
 	"math"
@@ -109,12 +109,12 @@ func objectIdletime(c *engine.Call) {
 		c.Reply.Error("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching " +
 			"between policies at runtime LRU and LFU data will take some time to adjust.")
 	default:
-		c.Reply.Int(IdleSeconds(c, e))
+		c.Reply.Int(idleSeconds(c, e))
 	}
 }
 
-// IdleSeconds returns the time since the last access of a key in seconds.
-func IdleSeconds(c *engine.Call, e *keyspace.Entry) int64 { return max(0, c.Now()-e.Access()) / 1000 }
+// idleSeconds returns the time since the last access of a key in seconds.
+func idleSeconds(c *engine.Call, e *keyspace.Entry) int64 { return max(0, c.Now()-e.Access()) / 1000 }
 
 func objectRefcountRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
@@ -127,13 +127,13 @@ func objectRefcountRow() engine.Command {
 
 func objectRefcount(c *engine.Call) {
 	if e := object(c); e != nil {
-		c.Reply.Int(Refcount(c, e.Value()))
+		c.Reply.Int(refcount(c, e.Value()))
 	}
 }
 
-// Refcount is Redis's count of references: one, except for small integers, which
+// refcount is Redis's count of references: one, except for small integers, which
 // Redis shares unless the eviction policy has to record the use of each.
-func Refcount(c *engine.Call, v any) int64 {
+func refcount(c *engine.Call, v any) int64 {
 	s, ok := v.(*keyspace.String)
 	if !ok || s.Encoding(c.Limits()) != "int" {
 		return 1

@@ -1,4 +1,4 @@
-package command
+package admin
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 // rank i, as in a sorted set; as VERSION 5 Georg Nees's Schotter, as VERSION 6 a
 // town at night.
 
-// Lolwut is the handler of LOLWUT.
-func Lolwut(c *engine.Call) {
+// lolwut is the handler of LOLWUT.
+func lolwut(c *engine.Call) {
 	version := int64(7)
 	if c.Len() >= 2 && c.Is("VERSION") {
 		version = c.Int()
