@@ -40,6 +40,11 @@ type Options struct {
 	// TLSListeners likewise take the place of tls-port.
 	TLSListeners []net.Listener
 
+	// Dial connects to the primary of a server that is a replica. The network is "tcp",
+	// the address host:port. The default is net.Dialer.DialContext. It is called
+	// without locks, and must return when ctx ends.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 	// ConfigFile is the path of the file that Config was read from, for INFO.
 	ConfigFile string
 

@@ -59,7 +59,7 @@ func wiring(o Options, t **transport.Transport) engine.Parts {
 		Replication: func(e *engine.Engine) engine.Replication { return replication.NewPrimary(e) },
 		Transport: func(e *engine.Engine) (engine.Transport, error) {
 			var err error
-			*t, err = transport.New(e, transport.Options{Listeners: o.Listeners, TLSListeners: o.TLSListeners})
+			*t, err = transport.New(e, transport.Options{Listeners: o.Listeners, TLSListeners: o.TLSListeners, Dial: o.Dial})
 			return *t, err
 		},
 	}

@@ -14,15 +14,25 @@ import (
 // Dial implements engine.Transport. As in Redis, the certificate of the other server must
 // be of an authority of tls-ca-cert-file or tls-ca-cert-dir; its name does not matter.
 func (t *Transport) Dial(ctx context.Context, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error) {
-	d := &net.Dialer{Timeout: timeout}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	if p == nil {
-		return d.DialContext(ctx, "tcp", addr)
+		return t.dial(ctx, "tcp", addr)
 	}
 	c, err := (*tlsParameters)(p).client()
 	if err != nil {
 		return nil, err
 	}
-	return (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, "tcp", addr)
+	plain, err := t.dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(plain, c)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		plain.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // client reads the files and returns the tls.Config of connections to other servers.

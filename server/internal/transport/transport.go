@@ -17,8 +17,9 @@ import (
 // All methods are safe for concurrent use.
 type Transport struct {
 	engine     *engine.Engine
-	polls      bool           // plain sockets are served by loops
-	bufferPool sync.Pool      // of *ioBuffers
+	polls      bool      // plain sockets are served by loops
+	bufferPool sync.Pool // of *ioBuffers
+	dial       Dial
 	running    sync.WaitGroup // the connections and what they have started
 	shutdowns  sync.WaitGroup // the goroutines of ShutdownSoon
 	listening  listening
@@ -38,10 +39,14 @@ type Transport struct {
 	}
 }
 
-// Options are open sockets for ListenAndServe.
+// Dial connects to another server, as net.Dialer.DialContext does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Options are open sockets for ListenAndServe, and the way to other servers.
 type Options struct {
 	Listeners    []net.Listener // in place of those that port and unixsocket ask for
 	TLSListeners []net.Listener // in place of that of tls-port
+	Dial         Dial           // in place of net.Dialer.DialContext
 }
 
 // New returns the transport of an engine. It reads the files of TLS, and opens no
@@ -49,9 +54,13 @@ type Options struct {
 func New(e *engine.Engine, o Options) (*Transport, error) {
 	t := &Transport{
 		engine:    e,
+		dial:      o.Dial,
 		polls:     e.Config.Transport == "epoll",
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[connection]struct{}{},
+	}
+	if t.dial == nil {
+		t.dial = new(net.Dialer).DialContext
 	}
 	t.listening.open = make(chan struct{})
 	t.listening.handed, t.listening.handedTLS = o.Listeners, o.TLSListeners

@@ -1,0 +1,431 @@
+package simulation
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zsetd/zsetd/server"
+)
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "the first seed of TestSimulation")
+	seeds     = flag.Uint64("seeds", 2, "number of seeds of TestSimulation")
+	length    = flag.Duration("length", time.Hour, "simulated time of a run")
+)
+
+// TestSimulation runs the simulation with each seed.
+func TestSimulation(t *testing.T) {
+	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { simulate(t, seed, *length) })
+	}
+}
+
+// TestRepeats checks that a seed repeats a run.
+func TestRepeats(t *testing.T) {
+	first := simulate(t, *firstSeed, 20*time.Minute)
+	again := simulate(t, *firstSeed, 20*time.Minute)
+	for i := range min(len(first), len(again)) {
+		if first[i] != again[i] {
+			t.Fatalf("event %d of %d: %v; at the second time: %v", i, len(first), first[i], again[i])
+		}
+	}
+	if len(first) != len(again) {
+		t.Errorf("%d events; at the second time %d", len(first), len(again))
+	}
+}
+
+// simulate runs a simulation and returns its traffic.
+func simulate(t *testing.T, seed uint64, length time.Duration) (traffic []event) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	synctest.Test(t, func(t *testing.T) {
+		s := &simulation{
+			T: t, random: rand.New(rand.NewPCG(seed, 2)), network: newNetwork(seed), dir: t.TempDir(),
+			promised: map[string]bool{}, start: time.Now(),
+		}
+		s.run(length)
+		traffic = s.network.traffic
+		slices.SortStableFunc(traffic, func(a, b event) int { // those of an instant have no order
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+		})
+	})
+	return traffic
+}
+
+// simulation is a run: three nodes, clients, and a supervisor, which is the goroutine of
+// the test.
+type simulation struct {
+	*testing.T
+	random  *rand.Rand // of the supervisor
+	network *network
+	dir     string
+	start   time.Time
+	nodes   []*node
+
+	mu       sync.Mutex
+	primary  *node
+	promised map[string]bool // additions that must not get lost
+	attempts int
+
+	stop    chan struct{}
+	clients sync.WaitGroup
+	faults  map[string]int
+}
+
+// node is a server, or the place of one that was killed.
+type node struct {
+	name string
+	life int // number of starts
+	srv  *server.Server
+	file string
+	done sync.WaitGroup // the goroutine that serves
+}
+
+func (s *simulation) log(format string, args ...any) {
+	s.Logf("%10.3f %s", time.Since(s.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (s *simulation) run(length time.Duration) {
+	s.stop, s.faults = make(chan struct{}), map[string]int{}
+	for _, name := range []string{"a", "b", "c"} {
+		s.nodes = append(s.nodes, &node{name: name})
+	}
+	s.primary = s.nodes[0]
+	for _, n := range s.nodes {
+		s.boot(n)
+	}
+	defer func() {
+		for _, n := range s.nodes {
+			s.shut(n)
+		}
+	}()
+	for i := range 4 {
+		c := &client{simulation: s, name: fmt.Sprint("client", i), random: rand.New(rand.NewPCG(s.random.Uint64(), 3))}
+		s.clients.Go(c.run)
+	}
+	for time.Since(s.start) < length && !s.Failed() {
+		time.Sleep(s.between(time.Second, 2*time.Minute))
+		s.fault()
+	}
+	for _, n := range s.nodes {
+		if n.srv == nil {
+			s.boot(n)
+		}
+	}
+	close(s.stop)
+	s.clients.Wait()
+	s.verify()
+	s.log("%d additions, %d promised, faults %v", s.attempts, len(s.promised), s.faults)
+}
+
+// between returns a random time.
+func (s *simulation) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(s.random.Int64N(int64(high-low)))
+}
+
+// boot starts the server of a node, from the file of its previous life. It is a replica
+// unless it is the primary.
+func (s *simulation) boot(n *node) {
+	previous := n.file
+	n.life++
+	n.file = filepath.Join(s.dir, fmt.Sprintf("%s%d.db", n.name, n.life))
+	if previous != "" {
+		if err := os.Rename(previous+".killed", n.file); err != nil {
+			s.Fatal(err)
+		}
+	}
+	config := map[string]string{
+		"enable-debug-command": "yes", "save": "1 1", "repl-diskless-sync-delay": "0", "repl-backlog-size": "65536", "repl-timeout": "30",
+		"client-output-buffer-limit": "replica 1mb 0 0",
+	}
+	if n != s.primary {
+		config["replicaof"] = s.primary.name + " 6379"
+	}
+	srv, err := server.New(server.Options{
+		File: n.file, Config: config, Logger: slog.New(slog.NewTextHandler(&lines{s, n.name}, nil)),
+		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+			host, _, _ := strings.Cut(address, ":")
+			return s.network.dial(ctx, n.name, host)
+		},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	n.srv = srv
+	l := s.network.listen(n.name)
+	n.done.Go(func() { srv.Serve(l) })
+	if err := srv.Ready(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// shut ends a server and checks its invariants.
+func (s *simulation) shut(n *node) {
+	if n.srv == nil {
+		return
+	}
+	if err := n.srv.Close(); err != nil {
+		s.Errorf("%s: %v", n.name, err)
+	}
+	n.done.Wait()
+	if err := n.srv.Check(); err != nil {
+		s.Errorf("%s: %v", n.name, err)
+	}
+	n.srv = nil
+}
+
+// kill ends a server as kill -9 does: the file of its next life is that of this instant.
+func (s *simulation) kill(n *node) {
+	tell := s.random.IntN(2) == 0
+	s.log("kill %s, tell %v", n.name, tell)
+	s.network.remove(n.name, tell)
+	synctest.Wait()
+	b, err := os.ReadFile(n.file)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(n.file+".killed", b, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.shut(n)
+}
+
+// lines writes the log of a node to that of the test.
+type lines struct {
+	s    *simulation
+	name string
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	_, text, _ := bytes.Cut(b, []byte(" "))
+	l.s.log("%s: %s", l.name, bytes.TrimSpace(text))
+	return len(b), nil
+}
+
+// replicas returns the nodes that are not the primary.
+func (s *simulation) replicas() []*node {
+	return slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return n == s.primary })
+}
+
+// fault does one thing that goes wrong, and what repairs it.
+func (s *simulation) fault() {
+	replica := s.replicas()[s.random.IntN(2)]
+	all := []string{"reset", "stall", "kill replica", "kill primary", "isolate primary", "no client", "switch"}
+	kind := all[s.random.IntN(len(all))]
+	s.faults[kind]++
+	s.log("fault: %s", kind)
+	switch kind {
+	case "reset":
+		s.network.reset(s.primary.name, replica.name)
+	case "stall":
+		s.network.stall(s.primary.name, replica.name)
+		time.Sleep(s.between(time.Second, 3*time.Minute))
+		s.network.heal(s.primary.name, replica.name)
+	case "kill replica":
+		s.kill(replica)
+		time.Sleep(s.between(0, time.Minute))
+		s.boot(replica)
+	case "kill primary":
+		old := s.primary
+		if !s.whole() {
+			return
+		}
+		s.kill(old)
+		time.Sleep(s.between(0, 10*time.Second))
+		s.failover(s.replicas())
+		time.Sleep(s.between(0, time.Minute))
+		s.boot(old)
+	case "isolate primary":
+		old, others := s.primary, []string{"client0", "client1"}
+		for _, n := range s.replicas() {
+			others = append(others, n.name)
+		}
+		for _, o := range others {
+			s.network.stall(old.name, o)
+		}
+		time.Sleep(s.between(0, time.Minute))
+		if s.whole() {
+			s.failover(s.replicas())
+			time.Sleep(s.between(0, time.Minute))
+			s.follow(old)
+		}
+		for _, o := range others {
+			s.network.heal(old.name, o)
+		}
+	case "no client":
+		s.network.stall(s.primary.name, "client2")
+		time.Sleep(s.between(time.Second, time.Minute))
+		s.network.heal(s.primary.name, "client2")
+	case "switch":
+		if s.whole() {
+			old := s.primary
+			s.failover(s.nodes)
+			if s.primary != old {
+				s.follow(old)
+			}
+		}
+	}
+}
+
+// whole reports whether both replicas have data of the primary's history.
+func (s *simulation) whole() bool {
+	id := s.info(s.primary)["master_replid"]
+	for _, n := range s.replicas() {
+		if i := s.info(n); i["master_replid"] != id || i["master_sync_in_progress"] != "0" {
+			return false
+		}
+	}
+	return true
+}
+
+// failover promotes the node of some that has the most of the primary's history, and
+// makes the other replicas follow it.
+func (s *simulation) failover(nodes []*node) {
+	best, most := (*node)(nil), int64(-1)
+	for _, n := range nodes {
+		i := s.info(n)
+		offset, err := strconv.ParseInt(i["master_repl_offset"], 10, 64)
+		if err != nil {
+			s.Fatalf("%s: %v", n.name, i)
+		}
+		if offset > most || offset == most && s.random.IntN(2) == 0 {
+			best, most = n, offset
+		}
+	}
+	if best == s.primary {
+		return
+	}
+	old := s.primary
+	s.log("promote %s with %d bytes", best.name, most)
+	s.mu.Lock()
+	s.primary = best
+	s.mu.Unlock()
+	for _, n := range s.replicas() {
+		if n != old {
+			s.follow(n) // first: it must acknowledge nothing that best does not receive
+		}
+	}
+	s.do(best, "REPLICAOF", "NO", "ONE")
+}
+
+// follow makes a node follow the primary.
+func (s *simulation) follow(n *node) { s.do(n, "REPLICAOF", s.primary.name, 6379) }
+
+// do executes a command on a node, not through the network.
+func (s *simulation) do(n *node, args ...any) any {
+	reply, err := n.srv.Do(s.Context(), args...)
+	if err != nil {
+		s.Fatalf("%s: %v: %v", n.name, args, err)
+	}
+	return reply
+}
+
+// info returns the fields of INFO replication.
+func (s *simulation) info(n *node) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(fmt.Sprint(s.do(n, "INFO", "replication"))) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// differences logs the keys that differ.
+func (s *simulation) differences() {
+	keys := map[string]bool{}
+	for _, n := range s.nodes {
+		all, _ := s.do(n, "KEYS", "*").([]any)
+		for _, key := range all {
+			keys[fmt.Sprint(key)] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		var text []string
+		for _, n := range s.nodes {
+			text = append(text, fmt.Sprint(s.do(n, "DEBUG", "DIGEST-VALUE", key), " expires ", s.do(n, "PEXPIRETIME", key),
+				" ", s.do(n, "TYPE", key)))
+		}
+		if len(slices.Compact(slices.Clone(text))) > 1 {
+			s.log("key %s:\n%s", key, strings.Join(text, "\n"))
+			for _, n := range s.nodes {
+				switch fmt.Sprint(s.do(n, "TYPE", key)) {
+				case "hash":
+					s.log("%s: %v %v", n.name, s.do(n, "HGETALL", key), s.do(n, "HPEXPIRETIME", key, "FIELDS", 9, 0, 1, 2, 3, 4, 5, 6, 7, 8))
+				case "zset":
+					s.log("%s: %v", n.name, s.do(n, "ZRANGE", key, 0, 50, "WITHSCORES"))
+				case "stream":
+					s.log("%s: %v", n.name, s.do(n, "XINFO", "STREAM", key))
+				case "set":
+					s.log("%s: %v", n.name, s.do(n, "SORT", key, "LIMIT", 0, 50, "ALPHA"))
+				}
+			}
+		}
+	}
+}
+
+// verify checks that all nodes become equal and have all that was promised.
+func (s *simulation) verify() {
+	if s.Failed() {
+		return
+	}
+	state := func() (same bool, text string) {
+		same = true
+		var digest any
+		offset := s.info(s.primary)["master_repl_offset"]
+		for _, n := range append([]*node{s.primary}, s.replicas()...) {
+			i := s.info(n)
+			d := s.do(n, "DEBUG", "DIGEST")
+			if n == s.primary {
+				digest = d
+			} else if i["master_link_status"] != "up" {
+				same = false
+			}
+			same = same && d == digest && i["master_repl_offset"] == offset
+			text += fmt.Sprintf("%s: %s, link %s, offset %s, digest %v\n", n.name, i["role"], i["master_link_status"], i["master_repl_offset"], d)
+		}
+		return same, text
+	}
+	end := time.Now().Add(10 * time.Minute)
+	for {
+		same, text := state()
+		if same {
+			break
+		}
+		if time.Now().After(end) {
+			s.differences()
+			s.Fatalf("not equal after ten minutes:\n%s", text)
+		}
+		time.Sleep(time.Second)
+	}
+	present := map[string]bool{}
+	for _, k := range kinds {
+		for _, element := range k.elements(s) {
+			present[element] = true
+		}
+	}
+	for _, element := range slices.Sorted(maps.Keys(s.promised)) {
+		if !present[element] {
+			s.Errorf("%s was promised and is lost", element)
+		}
+	}
+	if s.attempts > 100 && len(s.promised) < s.attempts/10 {
+		s.Errorf("%d of %d additions were promised", len(s.promised), s.attempts)
+	}
+}
