@@ -1,21 +1,12 @@
 package server_test
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/psync"
-	"github.com/zsetd/zsetd/server/internal/replication"
-	"github.com/zsetd/zsetd/server/rdb"
-	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // memberDeadlines are commands that make, move and remove deadlines of members of sorted
@@ -79,103 +70,35 @@ func TestDeadlinesHarmless(t *testing.T) {
 }
 
 // TestDeadlinesTransferred checks that a follower that understands the form of the
-// deadlines gets all of them, from the file and from the stream.
+// TestDeadlinesTransferred checks that zsetd has the deadlines of a primary, from the file
+// and from the stream, also from a stream that passes through redis-server.
 func TestDeadlinesTransferred(t *testing.T) {
-	p := primaryOf(t, map[string]string{"repl-ping-replica-period": "3600"})
-	p.run(memberDeadlines("1")...)
-	nc, err := net.Dial("tcp", p.srv.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	link, err := psync.Handshake(nc, psync.Options{Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, _, err := link.Payload()
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := servertest.Run(t, server.Options{})
-	limits := keyspace.DefaultLimits()
-	codec := rdb.NewCodec(&limits)
-	if _, err := codec.ReadFile(bufio.NewReaderSize(data, rdb.ReadSize), func(e rdb.Entry) error {
-		copied.Must("RESTORE", e.Key, e.Deadline, codec.AppendPayload(nil, e.Value), "ABSTTL")
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, data); err != nil {
-		t.Fatal(err)
-	}
-	if err := link.Acknowledge(link.Offset); err != nil {
-		t.Fatal(err)
-	}
-	p.run(memberDeadlines("2")...)
-	p.run("PUBLISH last 1")
-	apply := func(argv [][]byte) {
-		args := make([]any, len(argv))
-		for i, a := range argv {
-			args[i] = bytes.Clone(a)
-		}
-		copied.Must(args...)
-	}
-	for last := false; !last; {
-		batch, err := link.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, argv := range batch.Commands {
-			switch name := string(argv[0]); {
-			case name == "PUBLISH":
-				last = true
-			case name == "PING" && len(argv) == 2:
-				commands, ok := replication.Embedded(argv[1])
-				if !ok {
-					t.Fatalf("PING %q", argv[1])
-				}
-				for _, argv := range parseCommands(t, commands) {
-					apply(argv)
-				}
-			case name == "MULTI", name == "EXEC", name == "REPLCONF", name == "SELECT": // of database 0
-			default:
-				apply(argv)
+	primary, replica, middle, last := zsetdNode(t, nil), zsetdNode(t, nil), redisNode(t), zsetdNode(t, nil)
+	same := func(n *node, suffix string) {
+		t.Helper()
+		for key := range strings.FieldsSeq("z h copied renamed large emptied") {
+			if ours, theirs := primary.do("DUMP", key+suffix), n.do("DUMP", key+suffix); ours != theirs {
+				t.Errorf("%s%s differs: %q here, %q there", key, suffix, ours, theirs)
 			}
 		}
 	}
-	for _, key := range strings.Fields("z1 h1 copied1 renamed1 large1 z2 h2 copied2 renamed2 large2 emptied1 emptied2") {
-		ours, err := p.srv.Do(t.Context(), "DUMP", key)
-		if err != nil {
-			t.Fatal(err)
+	primary.run(memberDeadlines("1")...)
+	replica.follow(primary)
+	middle.follow(primary)
+	last.follow(middle)
+	primary.run(memberDeadlines("2")...)
+	primary.run("MULTI", "ZADD t 1 a", "ZPEXPIREAT t 33000000000000 MEMBERS 1 a", "EXEC")
+	primary.same(replica)
+	wait.Until(t, "the last server has the stream", func() bool { return last.offset() >= primary.offset() })
+	same(replica, "1")
+	same(replica, "2")
+	same(last, "2")
+	for _, n := range []*node{replica, last} {
+		if r := n.do("ZPEXPIRETIME", "large2", "MEMBERS", "1", "member:7"); !strings.Contains(r, "33000000000007") {
+			t.Errorf("ZPEXPIRETIME: %q", r)
 		}
-		if theirs := copied.Must("DUMP", key); fmt.Sprintf("%q", ours) != fmt.Sprintf("%q", theirs) {
-			t.Errorf("%s differs: %q here, %q there", key, ours, theirs)
+		if failed := n.info("unexpected_error_replies"); failed != "0" {
+			t.Errorf("%s commands failed", failed)
 		}
 	}
-	if n := copied.Must("ZPEXPIRETIME", "large2", "MEMBERS", 1, "member:7"); fmt.Sprint(n) != "[33000000000007]" {
-		t.Errorf("ZPEXPIRETIME: %v", n)
-	}
-}
-
-// parseCommands reads commands, which are arrays of bulk strings.
-func parseCommands(t *testing.T, b []byte) (commands [][][]byte) {
-	t.Helper()
-	r := bytes.NewReader(b)
-	for r.Len() > 0 {
-		var n, size int
-		if _, err := fmt.Fscanf(r, "*%d\r\n", &n); err != nil {
-			t.Fatalf("%q: %v", b, err)
-		}
-		argv := make([][]byte, n)
-		for i := range argv {
-			if _, err := fmt.Fscanf(r, "$%d\r\n", &size); err != nil {
-				t.Fatalf("%q: %v", b, err)
-			}
-			argv[i] = make([]byte, size)
-			r.Read(argv[i])
-			r.Seek(2, 1)
-		}
-		commands = append(commands, argv)
-	}
-	return commands
 }

@@ -3,6 +3,7 @@ package psync
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -210,6 +211,21 @@ func (s *stream) inline(line []byte) (done bool, err error) {
 	}
 	s.complete(words)
 	return true, nil
+}
+
+// Commands parses commands that follow one another in b, with which they share memory.
+func Commands(b []byte) ([][][]byte, error) {
+	s := stream{buf: b}
+	s.reset()
+	for s.start < len(b) {
+		switch done, err := s.parse(len(b)); {
+		case err != nil:
+			return nil, err
+		case !done:
+			return nil, io.ErrUnexpectedEOF
+		}
+	}
+	return s.batch.Commands, nil
 }
 
 // complete adds a command to the batch.

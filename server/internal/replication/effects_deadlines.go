@@ -28,9 +28,9 @@ import (
 // deadlinesPrefix begins an argument of PING that contains commands.
 const deadlinesPrefix = "zsetd:"
 
-// Embedded returns the commands, in the encoding of the stream, that an argument of PING
+// embedded returns the commands, in the encoding of the stream, that an argument of PING
 // contains; ok is false if it contains none.
-func Embedded(arg []byte) (commands []byte, ok bool) {
+func embedded(arg []byte) (commands []byte, ok bool) {
 	return bytes.CutPrefix(arg, []byte(deadlinesPrefix))
 }
 

@@ -53,7 +53,7 @@ func inLines(t *testing.T, b []byte) string {
 				t.Fatalf("a bulk string of %d bytes: %.100q", size, b)
 			}
 			words[i] = string(b[:size])
-			if inner, ok := Embedded(b[:size]); ok {
+			if inner, ok := embedded(b[:size]); ok {
 				words[i] = "[" + strings.ReplaceAll(inLines(t, inner), "\n", "; ") + "]"
 			} else if words[i] == "" || strings.ContainsAny(words[i], " \r\n") {
 				words[i] = fmt.Sprintf("%q", words[i])

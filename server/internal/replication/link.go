@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/psync"
@@ -355,15 +356,40 @@ func (l *link) runSome(b *psync.Batch, i, from int) (next, at int, ack bool, err
 	return i, at, ack, err
 }
 
-// runCommand runs a command.
+// runCommand runs a command of the stream, or those that it contains.
 func (l *link) runCommand(command [][]byte) {
-	e := l.p.engine
+	if len(command) == 2 && protocol.EqualFold(command[0], "PING") {
+		if text, ok := embedded(command[1]); ok {
+			inner, err := psync.Commands(text)
+			if err != nil {
+				l.failed(command, err.Error())
+			}
+			for _, c := range inner {
+				l.obeyCommand(c)
+			}
+			return
+		}
+	}
+	l.obeyCommand(command)
+}
+
+// obeyCommand runs a command.
+func (l *link) obeyCommand(command [][]byte) {
 	failure := "the command is not one of a stream"
-	if l.session.InStream(command) {
+	if len(command) > 0 && l.session.InStream(command) {
 		failure = l.session.Obey(command)
 	}
 	if failure != "" {
-		e.UnexpectedErrors++
-		l.p.log.Error("a command of the primary has failed", "command", engine.Clip(command[0], 40), "error", failure)
+		l.failed(command, failure)
 	}
+}
+
+// failed counts and logs a command that the server cannot obey.
+func (l *link) failed(command [][]byte, failure string) {
+	name := []byte(nil)
+	if len(command) > 0 {
+		name = command[0]
+	}
+	l.p.engine.UnexpectedErrors++
+	l.p.log.Error("a command of the primary has failed", "command", engine.Clip(name, 40), "error", failure)
 }
