@@ -8,7 +8,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test faults test-net race way bench bench-scale bench-go bench-compare differential conformance soak fuzz lint cross
+.PHONY: help run build test faults test-net race way bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz lint cross
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
@@ -73,6 +73,9 @@ differential: ## send a million random commands, and programs of Lua, to zsetd a
 
 conformance: build ## run Redis's own test suite against zsetd and redis-server; CACHED=1 keeps the latter's score, README=1 writes the table, FILES="unit/multi ..." chooses
 	@.ci/conformance $(if $(CACHED),-cached) $(if $(README),-readme) $(FILES)
+
+simulate: ## run a primary, replicas, clients and faults in one process, on a simulated clock and network; SEED=n repeats a run, SEEDS=n takes so many from there on (CI: 6)
+	$(GO) test ./server/internal/simulation -count 1 -timeout 24h -run TestSimulation -seed $(or $(SEED),1) -seeds $(or $(SEEDS),1) $(if $(SEEDS),,-v)
 
 fuzz: ## run the fuzz targets, each for TIME=1m; TARGET=regexp chooses, PARALLEL=1 leaves the other cores alone
 	@GO='$(GO)' .ci/fuzz $(or $(TIME),1m) '$(or $(TARGET),.)' $(PARALLEL)

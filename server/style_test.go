@@ -83,6 +83,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"sources to code: what runs the code, with its libraries, is above it",
 		},
 		"server/internal/luaconv":    {"github.com/yuin/gopher-lua -net -os -io -log/slog", "an algorithm on numbers and strings"},
+		"server/internal/simulation": {"", "tests run servers in it, and no package imports it"},
 		"server/internal/rerun":      {"-net -log/slog", "tests decide with it whether they run, and no package imports it"},
 		"server/internal/transcript": {"protocol -net -os -log/slog", "tests read and compare transcripts with it, and no package imports it"},
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},

@@ -22,11 +22,12 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed of TestSimulation")
-	seeds     = flag.Uint64("seeds", 2, "number of seeds of TestSimulation")
+	seeds     = flag.Uint64("seeds", 1, "number of seeds of TestSimulation")
 	length    = flag.Duration("length", time.Hour, "simulated time of a run")
 )
 
@@ -50,6 +51,9 @@ func TestRepeats(t *testing.T) {
 		t.Errorf("%d events; at the second time %d", len(first), len(again))
 	}
 }
+
+// replicaLimit is the limit of the output queue of a replica in bytes.
+const replicaLimit = 1 << 20
 
 // simulate runs a simulation and returns its traffic.
 func simulate(t *testing.T, seed uint64, length time.Duration) (traffic []event) {
@@ -120,8 +124,9 @@ func (s *simulation) run(length time.Duration) {
 		s.clients.Go(c.run)
 	}
 	for time.Since(s.start) < length && !s.Failed() {
-		time.Sleep(s.between(time.Second, 2*time.Minute))
+		wait.Pace(s.between(time.Second, 2*time.Minute))
 		s.fault()
+		s.bounded()
 	}
 	for _, n := range s.nodes {
 		if n.srv == nil {
@@ -152,7 +157,7 @@ func (s *simulation) boot(n *node) {
 	}
 	config := map[string]string{
 		"enable-debug-command": "yes", "save": "1 1", "repl-diskless-sync-delay": "0", "repl-backlog-size": "65536", "repl-timeout": "30",
-		"client-output-buffer-limit": "replica 1mb 0 0",
+		"client-output-buffer-limit": fmt.Sprintf("replica %d 0 0", replicaLimit),
 	}
 	if n != s.primary {
 		config["replicaof"] = s.primary.name + " 6379"
@@ -235,11 +240,11 @@ func (s *simulation) fault() {
 		s.network.reset(s.primary.name, replica.name)
 	case "stall":
 		s.network.stall(s.primary.name, replica.name)
-		time.Sleep(s.between(time.Second, 3*time.Minute))
+		wait.Pace(s.between(time.Second, 3*time.Minute))
 		s.network.heal(s.primary.name, replica.name)
 	case "kill replica":
 		s.kill(replica)
-		time.Sleep(s.between(0, time.Minute))
+		wait.Pace(s.between(0, time.Minute))
 		s.boot(replica)
 	case "kill primary":
 		old := s.primary
@@ -247,9 +252,9 @@ func (s *simulation) fault() {
 			return
 		}
 		s.kill(old)
-		time.Sleep(s.between(0, 10*time.Second))
+		wait.Pace(s.between(0, 10*time.Second))
 		s.failover(s.replicas())
-		time.Sleep(s.between(0, time.Minute))
+		wait.Pace(s.between(0, time.Minute))
 		s.boot(old)
 	case "isolate primary":
 		old, others := s.primary, []string{"client0", "client1"}
@@ -259,10 +264,10 @@ func (s *simulation) fault() {
 		for _, o := range others {
 			s.network.stall(old.name, o)
 		}
-		time.Sleep(s.between(0, time.Minute))
+		wait.Pace(s.between(0, time.Minute))
 		if s.whole() {
 			s.failover(s.replicas())
-			time.Sleep(s.between(0, time.Minute))
+			wait.Pace(s.between(0, time.Minute))
 			s.follow(old)
 		}
 		for _, o := range others {
@@ -270,7 +275,7 @@ func (s *simulation) fault() {
 		}
 	case "no client":
 		s.network.stall(s.primary.name, "client2")
-		time.Sleep(s.between(time.Second, time.Minute))
+		wait.Pace(s.between(time.Second, time.Minute))
 		s.network.heal(s.primary.name, "client2")
 	case "switch":
 		if s.whole() {
@@ -283,11 +288,24 @@ func (s *simulation) fault() {
 	}
 }
 
+// bounded checks that the output queues of replicas are within their limits.
+func (s *simulation) bounded() {
+	for _, n := range s.nodes {
+		if n.srv == nil {
+			continue
+		}
+		size, err := strconv.Atoi(s.info(n, "memory")["mem_clients_slaves"])
+		if err != nil || size > 2*replicaLimit+1<<20 {
+			s.Errorf("%s: replicas take %d bytes, %v", n.name, size, err)
+		}
+	}
+}
+
 // whole reports whether both replicas have data of the primary's history.
 func (s *simulation) whole() bool {
-	id := s.info(s.primary)["master_replid"]
+	id := s.info(s.primary, "replication")["master_replid"]
 	for _, n := range s.replicas() {
-		if i := s.info(n); i["master_replid"] != id || i["master_sync_in_progress"] != "0" {
+		if i := s.info(n, "replication"); i["master_replid"] != id || i["master_sync_in_progress"] != "0" {
 			return false
 		}
 	}
@@ -299,7 +317,7 @@ func (s *simulation) whole() bool {
 func (s *simulation) failover(nodes []*node) {
 	best, most := (*node)(nil), int64(-1)
 	for _, n := range nodes {
-		i := s.info(n)
+		i := s.info(n, "replication")
 		offset, err := strconv.ParseInt(i["master_repl_offset"], 10, 64)
 		if err != nil {
 			s.Fatalf("%s: %v", n.name, i)
@@ -336,10 +354,10 @@ func (s *simulation) do(n *node, args ...any) any {
 	return reply
 }
 
-// info returns the fields of INFO replication.
-func (s *simulation) info(n *node) map[string]string {
+// info returns the fields of a section of INFO.
+func (s *simulation) info(n *node, section string) map[string]string {
 	fields := map[string]string{}
-	for line := range strings.Lines(fmt.Sprint(s.do(n, "INFO", "replication"))) {
+	for line := range strings.Lines(fmt.Sprint(s.do(n, "INFO", section))) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			fields[name] = value
 		}
@@ -388,9 +406,9 @@ func (s *simulation) verify() {
 	state := func() (same bool, text string) {
 		same = true
 		var digest any
-		offset := s.info(s.primary)["master_repl_offset"]
+		offset := s.info(s.primary, "replication")["master_repl_offset"]
 		for _, n := range append([]*node{s.primary}, s.replicas()...) {
-			i := s.info(n)
+			i := s.info(n, "replication")
 			d := s.do(n, "DEBUG", "DIGEST")
 			if n == s.primary {
 				digest = d
@@ -412,7 +430,7 @@ func (s *simulation) verify() {
 			s.differences()
 			s.Fatalf("not equal after ten minutes:\n%s", text)
 		}
-		time.Sleep(time.Second)
+		wait.Pace(time.Second)
 	}
 	present := map[string]bool{}
 	for _, k := range kinds {
