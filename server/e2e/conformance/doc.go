@@ -29,7 +29,7 @@
 // tests to skip from outside.
 //
 // The files psync2 draw the order of their tests, and how often each runs. Each test
-// counts once, without the numbers of servers in its name.
+// counts once, without the numbers of servers, cycles and writes in its name.
 //
 // Tests that the real server passes count. The file exceptions.txt lists those that
 // zsetd need not pass, each with the reason. The exit status is 1 if any other test

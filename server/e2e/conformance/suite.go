@@ -479,12 +479,12 @@ func parseSentinel(out string) (r result, hung string) {
 }
 
 // unrepeat removes the repetitions of tests that a file draws at random: it has the numbers
-// of servers in their names. A test that has failed once has failed.
+// of servers, cycles and writes in their names. A test that has failed once has failed.
 func (r *result) unrepeat() {
-	number := regexp.MustCompile(`#\d+`)
+	number := regexp.MustCompile(`(#|CYCLE |x = )\d+`)
 	seen := map[string]bool{}
 	first := func(name *string) bool {
-		*name = number.ReplaceAllString(*name, "#n")
+		*name = number.ReplaceAllString(*name, "${1}n")
 		again := seen[*name]
 		seen[*name] = true
 		return !again
