@@ -43,6 +43,7 @@ func openSources(ctx context.Context, e Endpoint) (sources []*source, err error)
 	addrs := e.addrs
 	if e.cluster {
 		c := e.clusterClient()
+		//lint:ignore SA1019 Redis has CLUSTER SHARDS since 7.0 only
 		slots, err := c.ClusterSlots(ctx).Result()
 		if err = errors.Join(err, c.Close()); err != nil {
 			return nil, fmt.Errorf("%s: %w", e, err)
