@@ -25,6 +25,11 @@ func (st *State) eval(t *testing.T, source string) string {
 	if err != nil {
 		return err.Error()
 	}
+	return st.outcome(fn)
+}
+
+// outcome calls a function and returns its result, or its error.
+func (st *State) outcome(fn *lua.LFunction) string {
 	v, failed := st.Call(fn)
 	if failed == nil {
 		return display(v)
@@ -138,7 +143,11 @@ func TestInterrupt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := machine()
-			deadline := time.Now().Add(20 * time.Millisecond)
+			fn, err := st.Compile(source, "user_script")
+			if err != nil {
+				t.Fatal(err)
+			}
+			deadline := time.Now().Add(20 * time.Millisecond) // the compilation must not reach it
 			st.Interrupt = func() *lua.LTable {
 				if time.Now().Before(deadline) {
 					return nil
@@ -147,7 +156,7 @@ func TestInterrupt(t *testing.T) {
 				end.RawSetString("err", lua.LString("killed"))
 				return end
 			}
-			if got := st.eval(t, source); got != "killed" {
+			if got := st.outcome(fn); got != "killed" {
 				t.Errorf("%.200s", got)
 			}
 			// The machine is as good as new.
