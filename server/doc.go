@@ -25,7 +25,8 @@
 //	internal/transport    listeners, TLS, the two transports
 //	internal/engine       the lock, turns, commit, dispatch, sessions
 //	internal/persist      the keeper of the data file: checkpoints, rewrites, backups
-//	internal/replication  the primary of replicas: transfers, and the stream of effects
+//	internal/replication  primaries and replicas: transfers, and the stream of effects
+//	internal/psync        the replica's side of the replication protocol
 //	internal/acl          users, rules, and the check of a command
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors
