@@ -152,13 +152,18 @@ func (m *move) values(ctx context.Context, c redis.UniversalClient, codec *rdb.C
 	return values, nil
 }
 
+// slotMoveDelay is by how many milliseconds deadlines at a cluster may differ. When a slot
+// moves, MIGRATE of Redis sends the time that is left, so the deadline moves by the time
+// that the key is on its way.
+const slotMoveDelay = 1000
+
 // same reports whether two values are equal, as far as the target can have the
 // deadlines of members and fields.
 func (m *move) same(a, b archive.Value) bool {
 	if a.Value == nil || b.Value == nil {
 		return a.Value == nil && b.Value == nil
 	}
-	if a.Deadline != b.Deadline {
+	if a.Deadline != b.Deadline && !(m.t.cluster && a.Deadline > 0 && b.Deadline > 0 && max(a.Deadline-b.Deadline, b.Deadline-a.Deadline) <= slotMoveDelay) {
 		return false
 	}
 	if _, hash := a.Value.(*keyspace.Hash); a.Deadlines() != nil && m.t.name != "zsetd" && !(hash && m.t.form().FieldDeadlines()) {
