@@ -329,14 +329,23 @@ func (a *applier) dump(ctx context.Context, key []byte) (payload []byte, deadlin
 	}
 	err = a.t.retry(ctx, func() error {
 		p := a.t.rdb.Pipeline()
-		dump, ttl := p.Dump(ctx, string(key)), p.PTTL(ctx, string(key))
+		dump := p.Dump(ctx, string(key))
+		var at, left *redis.DurationCmd
+		if a.t.major >= 7 {
+			at = p.PExpireTime(ctx, string(key))
+		} else {
+			left = p.PTTL(ctx, string(key))
+		}
 		_, err := p.Exec(ctx)
 		if errors.Is(err, redis.Nil) {
 			payload, deadline = nil, 0
 			return nil
 		}
-		if payload, deadline = []byte(dump.Val()), 0; ttl.Val() > 0 {
-			deadline = time.Now().Add(ttl.Val()).UnixMilli()
+		switch payload, deadline = []byte(dump.Val()), 0; {
+		case at != nil && at.Val() > 0:
+			deadline = at.Val().Milliseconds()
+		case left != nil && left.Val() > 0:
+			deadline = time.Now().Add(left.Val()).UnixMilli()
 		}
 		return err
 	})
