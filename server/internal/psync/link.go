@@ -24,9 +24,8 @@ type Options struct {
 	Offset   int64  // bytes of that stream that the replica has
 	Failover bool   // ask the primary, which must be a replica of this server, to take over
 
-	Timeout    time.Duration    // of each read and write; 0 is none
-	MaxCommand int              // bytes of one command of the stream; 0 is 1 GB
-	Now        func() time.Time // the clock of the connection's deadlines; nil is time.Now
+	Timeout    time.Duration // of each read and write; 0 is none
+	MaxCommand int           // bytes of one command of the stream; 0 is 1 GB
 }
 
 // Link is a connection to a primary that has accepted a replica.
@@ -68,9 +67,6 @@ const readerSize = 64 << 10
 // closes it; closing it ends a call that waits. The error is a *RefusedError if the
 // primary has refused.
 func Handshake(conn net.Conn, o Options) (*Link, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.MaxCommand == 0 {
 		o.MaxCommand = defaultMaxCommand
 	}
@@ -95,7 +91,7 @@ type timedReader struct{ l *Link }
 // Read implements io.Reader.
 func (r timedReader) Read(b []byte) (int, error) {
 	if t := r.l.o.Timeout; t > 0 {
-		if err := r.l.conn.SetReadDeadline(r.l.o.Now().Add(t)); err != nil {
+		if err := r.l.conn.SetReadDeadline(time.Now().Add(t)); err != nil {
 			return 0, err
 		}
 	}
@@ -105,7 +101,7 @@ func (r timedReader) Read(b []byte) (int, error) {
 // write sends bytes with a deadline.
 func (l *Link) write(b []byte) error {
 	if t := l.o.Timeout; t > 0 {
-		if err := l.conn.SetWriteDeadline(l.o.Now().Add(t)); err != nil {
+		if err := l.conn.SetWriteDeadline(time.Now().Add(t)); err != nil {
 			return err
 		}
 	}
