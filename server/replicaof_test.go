@@ -348,6 +348,43 @@ func TestBadPrimary(t *testing.T) {
 	}
 }
 
+// TestEndlessTransaction checks that a primary cannot make a replica hold a transaction
+// that never ends, whatever it consists of.
+func TestEndlessTransaction(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		r := bufio.NewReader(nc)
+		for {
+			v, err := transcript.ReadReply(r, nil)
+			if err != nil {
+				return
+			}
+			if strings.Contains(string(v), "PSYNC") {
+				break
+			}
+			io.WriteString(nc, "+OK\r\n")
+		}
+		fmt.Fprintf(nc, "+FULLRESYNC %s 0\r\n$18\r\nREDIS0009\xff%s*1\r\n$5\r\nMULTI\r\n", strings.Repeat("a", 40), strings.Repeat("\x00", 8))
+		for err == nil {
+			_, err = io.WriteString(nc, strings.Repeat("\r\n", 1<<15)) // commands without arguments
+		}
+	}()
+	var log recordedLog
+	srv := servertest.Run(t, server.Options{Config: map[string]string{"client-query-buffer-limit": "1mb"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	srv.Must("REPLICAOF", host, port)
+	wait.Until(t, "the replica ends the link", func() bool { return strings.Contains(log.String(), "a transaction of more than 4194304 bytes") })
+}
+
 // recordedLog is what a server has logged, for concurrent use.
 type recordedLog struct {
 	lock sync.Mutex

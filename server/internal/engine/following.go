@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math"
+
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
@@ -28,6 +30,11 @@ type LoadState = persist.LoadState
 // primary may take.
 const primaryQueueFactor = 4
 
+// StreamQueueLimit returns the bytes that a transaction of the primary may take.
+func (srv *Engine) StreamQueueLimit() int64 {
+	return primaryQueueFactor * min(srv.Config.QueryBufferLimit, math.MaxInt64/primaryQueueFactor)
+}
+
 // ReadOnly reports whether clients must not write.
 func (srv *Engine) ReadOnly() bool { return srv.Following && srv.Config.ReplicaReadOnly }
 
@@ -54,9 +61,9 @@ func (s *Session) mayWhileStale(cmd *Command, argv [][]byte) bool {
 	return cmd.effects(s.Engine, argv).Has(protocol.Stale)
 }
 
-// NewPrimary returns a session that is the link to the primary of this server, whose
-// stream [Session.Obey] runs. The lock is held.
-func (srv *Engine) NewPrimary(p Peer, db int) *Session {
+// Link returns a session for the link to the primary of this server, whose stream
+// [Session.Obey] runs. The lock is held.
+func (srv *Engine) Link(p Peer, db int) *Session {
 	var s *Session
 	srv.addSession(&s, p)
 	s.Primary, s.NoBlock, s.DB = true, true, srv.Keys.DB(db)
@@ -64,7 +71,7 @@ func (srv *Engine) NewPrimary(p Peer, db int) *Session {
 	return s
 }
 
-// Discard ends the session of NewPrimary. The lock is held.
+// Discard ends the session of Link. The lock is held.
 func (s *Session) Discard() { s.remove() }
 
 // InStream reports whether a primary may send a command in its stream: it changes data or

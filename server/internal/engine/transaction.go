@@ -36,7 +36,7 @@ func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	s.queue = append(s.queue, queued{cmd, argv, names})
 	limit := s.Engine.Config.QueryBufferLimit
 	if s.Primary {
-		limit *= primaryQueueFactor
+		limit = s.Engine.StreamQueueLimit()
 	}
 	if s.queued > limit {
 		s.Engine.QueryLimitDisconnections.Add(1)

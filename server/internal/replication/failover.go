@@ -132,8 +132,9 @@ func (p *Primary) considerFailover(now time.Time) {
 		return
 	}
 	p.drain()
+	target := p.replicaAt(f.host, f.port)
 	for _, r := range p.replicas {
-		if r.state == online && r.offset >= p.offset && (f.host == "" || r == p.replicaAt(f.host, f.port)) {
+		if r.state == online && r.offset >= p.offset && (f.host == "" || r == target) {
 			p.handOver(r.host(), r.port)
 			return
 		}

@@ -266,7 +266,7 @@ func (l *link) connect(conn net.Conn) {
 	l.state, l.downSince, l.readOffset = connected, time.Time{}, l.p.offset
 	e.Linked = true
 	var s *engine.Session
-	s = e.NewPrimary(engine.Peer{
+	s = e.Link(engine.Peer{
 		Addr: conn.RemoteAddr().String(), LocalAddr: conn.LocalAddr().String(), FD: -1,
 		Wake: func() {
 			if s.Ending() {
@@ -350,8 +350,11 @@ func (l *link) runSome(b *psync.Batch, i, from int) (next, at int, ack bool, err
 		l.pending, from = nil, whole
 	}
 	l.pending = append(l.pending, b.Raw[from:at]...)
-	if s.End != engine.Serving {
+	switch limit := e.StreamQueueLimit(); {
+	case s.End != engine.Serving:
 		err = errors.New("the link was closed")
+	case int64(len(l.pending)) > limit: // also of commands that the session refuses to queue
+		err = fmt.Errorf("a transaction of more than %d bytes", limit)
 	}
 	return i, at, ack, err
 }
