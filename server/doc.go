@@ -35,7 +35,7 @@
 //	internal/packed       byte strings in one slice
 //	internal/script       the Lua interpreter within limits
 //	internal/luacompiler  Lua sources to code of that interpreter
-//	internal/glob, luaconv, longdouble, histogram, geo, hyperloglog
+//	internal/glob, luaconv, longdouble, histogram, geo, hyperloglog, lcs
 //	archive, rdb          data files and dumps
 //	migrate               the move of a running data set between servers
 //

@@ -74,6 +74,10 @@ func mayImport() map[string]struct{ imports, why string } {
 			"-net -os -io -log/slog",
 			"an algorithm on bytes: commands and keys are above it",
 		},
+		"server/internal/lcs": {
+			"-net -os -io -log/slog",
+			"an algorithm on bytes: commands and keys are above it",
+		},
 		"server/internal/script": {
 			"server/internal/luacompiler server/internal/luaconv github.com/yuin/gopher-lua -net -os -io -log/slog",
 			"a language: it knows nothing of commands, keys or files, and gives scripts no way to them",
@@ -120,7 +124,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"transports move bytes between sockets and sessions: they know no commands, keys or values",
 		},
 		"server/internal/command": {
-			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/sequence server/rdb zset " +
+			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/lcs server/internal/sequence server/rdb zset " +
 				"server/internal/engine server/internal/glob server/internal/longdouble github.com/zeebo/xxh3",
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},
