@@ -64,6 +64,10 @@ type Options struct {
 // messages and keys.
 var ErrServerClosed = engine.ErrServerClosed
 
+// ErrShutdownAborted is returned by Shutdown if a client sends SHUTDOWN ABORT while
+// Shutdown waits for replicas. The server continues.
+var ErrShutdownAborted = engine.ErrShutdownAborted
+
 // FileError is returned by New and Ready if the data file cannot be used. Its one
 // line names the file, the reason and possible remedies. Unwrap returns the cause:
 // snapshot.ErrDamaged, snapshot.ErrForeign, snapshot.ErrInUse or an error of the
@@ -257,7 +261,8 @@ func (srv *Server) Signaled(interrupt bool) (err error) { return srv.engine.Sign
 // disconnected. If ctx ends first, the remaining connections are closed at once and
 // Shutdown returns ctx's error. Then changes are written to the file, unless the
 // save rules are empty; if that fails, the error says so. A server with replicas first
-// waits until they have all changes, for shutdown-timeout at most.
+// waits until they have all changes, for shutdown-timeout at most; SHUTDOWN ABORT ends that
+// wait, and Shutdown with [ErrShutdownAborted].
 func (srv *Server) Shutdown(ctx context.Context) (err error) { return srv.transport.Shutdown(ctx) }
 
 // Close closes all listeners and connections at once. It still writes changes to

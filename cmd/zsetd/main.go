@@ -163,41 +163,21 @@ func run(args []string, stdout, stderr io.Writer) int {
 			log.Warn("cannot notify systemd that the server is ready", "error", err)
 		}
 	}()
-	for stopping := false; !stopping; {
+	stopErr := server.ErrShutdownAborted
+	for errors.Is(stopErr, server.ErrShutdownAborted) {
 		select {
 		case err = <-done: // it failed, or a client sent SHUTDOWN: Shutdown waits for the end of that
-			stopping = true
 		case got := <-signals:
 			log.Info("stopping", "reason", "signal", "signal", got.String())
 			if err := srv.Signaled(got == os.Interrupt); err != nil {
 				log.Error("cannot save the data; shutdown canceled", "error", err)
 				continue
 			}
-			stopping = true
 		}
-	}
-	if err := notify(values, isLeaving); err != nil {
-		log.Warn("cannot notify systemd that the server is stopping", "error", err)
-	}
-	limit, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	go func() { // the signals stay caught until the process exits
-		for {
-			select {
-			case got := <-signals:
-				log.Info("already stopping: saving the data", "signal", got.String())
-				if got == os.Interrupt {
-					cancel()
-				}
-			case <-ctx.Done():
-				return
-			}
+		if err := notify(values, isLeaving); err != nil {
+			log.Warn("cannot notify systemd that the server is stopping", "error", err)
 		}
-	}()
-	stopErr := srv.Shutdown(limit)
-	if errors.Is(stopErr, context.DeadlineExceeded) || errors.Is(stopErr, context.Canceled) {
-		log.Warn("timeout while sending the last replies to clients", "limit", stopTime)
-		stopErr = nil
+		stopErr = shutdown(srv, signals, log)
 	}
 	if err == nil {
 		err = <-done
@@ -217,6 +197,34 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	log.Info("stopped")
 	return 0
+}
+
+// shutdown shuts the server down. Meanwhile it catches signals. SIGINT closes the
+// connections at once.
+func shutdown(srv *server.Server, signals <-chan os.Signal, log *slog.Logger) error {
+	limit, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for {
+			select {
+			case got := <-signals:
+				log.Info("already stopping: saving the data", "signal", got.String())
+				if got == os.Interrupt {
+					cancel()
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	err := srv.Shutdown(limit)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		log.Warn("timeout while sending the last replies to clients", "limit", stopTime)
+		return nil
+	}
+	return err
 }
 
 // optionsVariable is the environment variable with parameters as on a command line.

@@ -117,6 +117,9 @@ func infoServer(srv *engine.Engine, t *engine.InfoText) {
 	t.Text("executable", executable)
 	t.Text("config_file", srv.ConfigFile)
 	t.Int("io_threads_active", 0)
+	if left, waits := srv.StopsIn(); waits {
+		t.Int("shutdown_in_milliseconds", left.Milliseconds())
+	}
 	n := 0
 	listener := func(kind, where string) {
 		t.Text("listener"+strconv.Itoa(n), "name="+kind+where)

@@ -85,8 +85,9 @@ type dataset struct {
 
 // ending is the state of the shutdown.
 type ending struct {
-	Ending stopFlags // how SHUTDOWN or a signal ends the server
-	closed bool      // stopping
+	Ending   stopFlags // how SHUTDOWN or a signal ends the server
+	stopWait *stopWait // nil unless that waits for replicas
+	closed   bool      // stopping
 
 	lifecycle sync.Mutex // guards stopping
 	stopping  bool

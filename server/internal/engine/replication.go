@@ -1,10 +1,6 @@
 package engine
 
 import (
-	"context"
-	"math"
-	"time"
-
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
 )
@@ -43,6 +39,9 @@ type Replication interface {
 	// nil without replicas.
 	Settle() <-chan struct{}
 
+	// Unsettle continues the stream after Settle: the server does not stop.
+	Unsettle()
+
 	// Left is called when the session of a replica ends.
 	Left(s *Session)
 
@@ -65,6 +64,7 @@ func (noReplication) ResetStats()                   {}
 func (noReplication) Position(bool) *StreamPosition { return nil }
 func (noReplication) Continue(StreamPosition)       {}
 func (noReplication) Settle() <-chan struct{}       { return nil }
+func (noReplication) Unsettle()                     {}
 func (noReplication) Left(*Session)                 {}
 func (noReplication) Start()                        {}
 func (noReplication) Close()                        {}
@@ -73,35 +73,6 @@ func (noReplication) Close()                        {}
 func (srv *Engine) feed() {
 	if e := srv.Keys.TakeEffects(); e != nil {
 		srv.Replication.Feed(e)
-	}
-}
-
-// SettleReplicas waits until the replicas have all changes, before the server stops, for
-// shutdown-timeout seconds or until ctx ends. From then on commands that write wait, and
-// their connections end before they run.
-func (srv *Engine) SettleReplicas(ctx context.Context) {
-	var settled <-chan struct{}
-	timeout := time.Duration(0)
-	srv.Attempt(func() {
-		srv.unlessBusy(func() {
-			timeout = time.Duration(srv.Config.ShutdownTimeout) * time.Second
-			if srv.Ending.now || timeout == 0 {
-				return
-			}
-			if settled = srv.Replication.Settle(); settled != nil {
-				srv.Pause(math.MaxInt64/2, false)
-				srv.Log.Info("waiting for replicas before stopping", "limit", timeout)
-			}
-		})
-	})
-	if settled == nil {
-		return
-	}
-	select {
-	case <-settled:
-	case <-time.After(timeout):
-		srv.Log.Warn("stopping although a replica has not acknowledged all changes")
-	case <-ctx.Done():
 	}
 }
 

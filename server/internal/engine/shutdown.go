@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,8 +34,8 @@ func parseStopFlags(words string) (f stopFlags) {
 	return f
 }
 
-// Shutdown implements SHUTDOWN: see [Server.Shutdown]. ABORT never finds a shutdown
-// in progress to abort, because the command saves while it runs.
+// Shutdown implements SHUTDOWN: see [Server.Shutdown]. It saves while it runs. If
+// replicas lack changes, it waits for them, unless NOW is given, and ABORT aborts that.
 func Shutdown(c *Call) {
 	var f stopFlags
 	abort := false
@@ -61,7 +62,11 @@ func Shutdown(c *Call) {
 		return
 	}
 	if abort {
-		c.Reply.Error("ERR No shutdown in progress.")
+		if c.Engine.abortStop() {
+			c.Reply.OK()
+		} else {
+			c.Reply.Error("ERR No shutdown in progress.")
+		}
 		return
 	}
 	if c.Engine.Busy && !f.Nosave {
@@ -70,12 +75,22 @@ func Shutdown(c *Call) {
 	}
 	if err := c.Engine.prepareStop(f); err != nil {
 		c.Engine.Log.Error("cannot save the data; shutdown canceled", "error", err)
-		c.Reply.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+		replyStopFailed(c.Reply)
 		return
 	}
 	c.Engine.Log.Info("stopping", "reason", "SHUTDOWN", "client", c.Session.Addr)
-	c.Session.CloseAfterReply() // no reply
-	c.Engine.transport.ShutdownSoon()
+	other := c.Engine.stopWait
+	if c.Engine.waitsForReplicas() && !f.now && c.MayBlock() {
+		c.waitToStop()
+	} else {
+		c.Session.CloseAfterReply() // no reply
+	}
+	switch w := c.Engine.stopWait; {
+	case other == nil:
+		c.Engine.transport.ShutdownSoon(func(ctx context.Context) error { return c.Engine.settle(ctx, w) })
+	case f.now:
+		other.end()
+	}
 }
 
 // Signaled prepares the server for the shutdown after a SIGINT, or else a SIGTERM:

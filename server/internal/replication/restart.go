@@ -86,6 +86,9 @@ func (p *Primary) Settle() <-chan struct{} {
 	return settled
 }
 
+// Unsettle implements engine.Replication.
+func (p *Primary) Unsettle() { p.ending, p.settled = false, nil }
+
 // considerSettled ends the wait of a server that stops, if the replicas have all changes.
 func (p *Primary) considerSettled() {
 	if p.settled != nil && p.hasAll() {

@@ -115,10 +115,13 @@ func (t *Transport) setClosedError(err *error) {
 // so far, whole pipelines, and closes all connections. Blocked clients are
 // disconnected. If ctx ends first, the remaining connections are closed at once and
 // Shutdown returns ctx's error. Then changes are written to the file, unless the
-// save rules are empty; if that fails, the error says so.
+// save rules are empty; if that fails, the error says so. If SHUTDOWN ABORT aborts the
+// wait for replicas, Shutdown returns engine.ErrShutdownAborted and the server continues.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	defer t.shutdowns.Wait()
-	t.engine.SettleReplicas(ctx)
+	if err := t.engine.SettleReplicas(ctx); err != nil {
+		return err
+	}
 	return t.shutdown(ctx)
 }
 
@@ -152,11 +155,13 @@ func (t *Transport) shutdown(ctx context.Context) (err error) {
 	return late
 }
 
-// ShutdownSoon implements engine.Transport: it starts the shutdown of SHUTDOWN. Serve and
-// ListenAndServe return.
-func (t *Transport) ShutdownSoon() {
+// ShutdownSoon implements engine.Transport: it starts the shutdown of SHUTDOWN, unless
+// settle returns an error. Serve and ListenAndServe return.
+func (t *Transport) ShutdownSoon(settle func(context.Context) error) {
 	t.shutdowns.Go(func() {
-		t.engine.SettleReplicas(context.Background())
+		if settle(context.Background()) != nil {
+			return // aborted
+		}
 		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
 		defer cancel()
 		switch err := t.shutdown(limit); {

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// ErrShutdownAborted is the error of Shutdown after SHUTDOWN ABORT. The server continues.
+var ErrShutdownAborted = errors.New("zsetd: shutdown aborted")
+
+// stopWait is a stop of the server that waits for replicas. SHUTDOWN ABORT aborts it.
+type stopWait struct {
+	begun   bool            // the stream has been ended, and writes are paused
+	settled <-chan struct{} // see Replication.Settle
+	until   time.Time       // then the server stops in any case
+	over    chan struct{}   // closed by SHUTDOWN ABORT, or by SHUTDOWN NOW
+	ended   bool            // over is closed
+	aborted bool
+
+	pausedUntil int64 // the pause before
+	pausedAll   bool
+
+	callers []blockedCall // clients in SHUTDOWN
+}
+
+// blockedCall is a call that waits.
+type blockedCall struct {
+	session *Session
+	waiter  *Waiter
+}
+
+// waitsForReplicas reports whether a stop now would wait for replicas.
+func (srv *Engine) waitsForReplicas() bool {
+	return srv.stopWait != nil ||
+		srv.Config.ShutdownTimeout > 0 && !srv.Following && len(srv.Replication.Status().Replicas) > 0
+}
+
+// waitToStop blocks a call of SHUTDOWN until the server stops, which ends the connection
+// without a reply, or the shutdown is aborted.
+func (c *Call) waitToStop() {
+	srv := c.Engine
+	if srv.stopWait == nil {
+		srv.stopWait = newStopWait()
+	}
+	c.WaitFor(0, Want{}, replyStopFailed, nil)
+	srv.stopWait.callers = append(srv.stopWait.callers, blockedCall{c.Session, c.Session.Blocked})
+}
+
+// StopsIn returns after which time a server that waits for replicas stops, and whether it
+// waits.
+func (srv *Engine) StopsIn() (left time.Duration, waits bool) {
+	w := srv.stopWait
+	if w == nil || !w.begun {
+		return 0, false
+	}
+	return max(0, time.Until(w.until)), true
+}
+
+func newStopWait() *stopWait { return &stopWait{over: make(chan struct{})} }
+
+func replyStopFailed(r *protocol.Reply) { r.Error("ERR Errors trying to SHUTDOWN. Check logs.") }
+
+func (w *stopWait) end() {
+	if !w.ended {
+		w.ended = true
+		close(w.over)
+	}
+}
+
+// abortStop implements SHUTDOWN ABORT, and reports whether there was a shutdown to abort.
+func (srv *Engine) abortStop() bool {
+	w := srv.stopWait
+	if w == nil {
+		return false
+	}
+	srv.stopWait, srv.Ending, w.aborted = nil, stopFlags{}, true
+	if w.begun {
+		srv.Replication.Unsettle()
+		if srv.Unpause(); w.pausedUntil > srv.Keys.Now() {
+			srv.Pause(w.pausedUntil, w.pausedAll)
+		}
+	}
+	srv.Log.Warn("shutdown aborted")
+	for _, call := range w.callers {
+		if call.session.Blocked == call.waiter {
+			call.session.EndWait(call.waiter, replyStopFailed)
+		}
+	}
+	w.end()
+	return true
+}
+
+// SettleReplicas waits until the replicas have all changes, before the server stops, for
+// shutdown-timeout seconds or until ctx ends. From then on commands that write wait, and
+// their connections end before they run. After SHUTDOWN ABORT it returns
+// ErrShutdownAborted: the server must not stop. It may be called concurrently.
+func (srv *Engine) SettleReplicas(ctx context.Context) error { return srv.settle(ctx, nil) }
+
+// settle is SettleReplicas for a stop that is w, or nil for one that begins, or joins
+// another.
+func (srv *Engine) settle(ctx context.Context, w *stopWait) (err error) {
+	srv.Attempt(func() { srv.unlessBusy(func() { w = srv.beginStopWait(w) }) })
+	if w == nil {
+		return nil
+	}
+	if w.settled != nil {
+		select {
+		case <-w.settled:
+		case <-w.over:
+		case <-time.After(time.Until(w.until)):
+			srv.Log.Warn("stopping although a replica has not acknowledged all changes")
+		case <-ctx.Done():
+		}
+	}
+	srv.Attempt(func() {
+		srv.Mu.Lock()
+		defer srv.Mu.Unlock()
+		if w.aborted {
+			err = ErrShutdownAborted
+		} else if srv.stopWait == w { // from here on the server stops
+			srv.stopWait = nil
+		}
+	})
+	return err
+}
+
+// beginStopWait ends the stream, and returns the stop that waits for the replicas: w, or
+// if w is nil another one; nil if none is necessary.
+func (srv *Engine) beginStopWait(w *stopWait) *stopWait {
+	if w == nil {
+		if srv.stopWait == nil && srv.waitsForReplicas() && !srv.Ending.now {
+			srv.stopWait = newStopWait()
+		}
+		w = srv.stopWait
+	}
+	if w == nil || w.aborted || w.begun {
+		return w
+	}
+	timeout := time.Duration(srv.Config.ShutdownTimeout) * time.Second
+	if w.settled = srv.Replication.Settle(); w.settled != nil {
+		w.begun, w.until = true, time.Now().Add(timeout)
+		w.pausedUntil, w.pausedAll = srv.PausedUntil, srv.pauseAll
+		srv.Pause(math.MaxInt64/2, false)
+		srv.Log.Info("waiting for replicas before stopping", "limit", timeout)
+	}
+	return w
+}
