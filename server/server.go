@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -156,6 +157,11 @@ func (srv *Server) Serve(l net.Listener) (err error) { return srv.transport.Serv
 // names begin with tls- say. A program that has a tls.Config of its own passes
 // Serve a listener of [tls.NewListener] instead.
 func (srv *Server) ServeTLS(l net.Listener) (err error) { return srv.transport.ServeTLS(l) }
+
+// TLSConfig returns a tls.Config for a listener of another protocol, such as HTTPS, with the
+// certificates and rules of the parameters whose names begin with tls-. It follows CONFIG SET
+// and changes of the files. The error says which file or parameter is wrong.
+func (srv *Server) TLSConfig() (*tls.Config, error) { return srv.transport.TLSConfig() }
 
 // Do executes one command without a connection and returns its reply in RESP3, as
 // decoded by [protocol.Decode]: nil, int64, float64, bool, string, []any,

@@ -77,7 +77,7 @@ func (t *Transport) ApplyTLS(c *config.Settings) (undo func(), err error) {
 		defer s.mu.Unlock()
 		s.material = before
 	}
-	if c.TLSPort == 0 && !s.wanted {
+	if c.TLSPort == 0 && !c.HTTP.TLS && !s.wanted {
 		s.material = material{}
 		return undo, nil
 	}
@@ -333,21 +333,41 @@ func (l tlsListener) Accept() (net.Conn, error) {
 // Serve a listener of [tls.NewListener] instead.
 func (t *Transport) ServeTLS(l net.Listener) (err error) {
 	defer t.setClosedError(&err)
+	if err := t.wantTLS(); err != nil {
+		l.Close()
+		return err
+	}
+	return t.Serve(tlsListener{l, t})
+}
+
+// wantTLS makes the tls.Config if there is none, and from now on after each change of the
+// parameters.
+func (t *Transport) wantTLS() (err error) {
 	t.engine.Mu.Lock()
 	c := t.engine.Config
 	t.engine.Mu.Unlock()
 	s := &t.tls
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.wanted = true
 	if s.config == nil {
 		err = s.build(t.engine, (*tlsParameters)(&c.TLS))
 	}
-	s.mu.Unlock()
 	if err != nil {
-		l.Close()
 		return fmt.Errorf("zsetd: TLS: %w", err)
 	}
-	return t.Serve(tlsListener{l, t})
+	return nil
+}
+
+// TLSConfig returns a tls.Config for listeners of other protocols. Each of their connections
+// has the parameters and files of the moment of its handshake, as those of tls-port.
+func (t *Transport) TLSConfig() (*tls.Config, error) {
+	if err := t.wantTLS(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return t.tls.current(t.engine), nil
+	}}, nil
 }
 
 // handshake performs the TLS handshake before the first command. It returns false
