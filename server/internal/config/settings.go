@@ -11,6 +11,7 @@ type Settings struct {
 	Port                int64
 	TLSPort             int64
 	TLS                 TLS
+	HTTP                HTTP
 	Unixsocket          string
 	Unixsocketperm      string
 	Transport           string

@@ -202,5 +202,5 @@ func Parameters() []Parameter {
 			about("Maximum size of a block of a stream in bytes, as Redis counts them; 0 means 1 GB. MAXLEN ~ and MINID ~ remove whole blocks."),
 		number("stream-node-max-entries", 100, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.StreamNodeMaxEntries }).
 			about("Maximum number of entries in a block of a stream, including deleted ones; 0 means no limit."),
-	}, tlsConfigParameters(), keptParameters())
+	}, httpParameters(), tlsConfigParameters(), keptParameters())
 }

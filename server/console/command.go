@@ -1,0 +1,221 @@
+package console
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Errors of POST /command.
+var (
+	errContentType = errors.New("ERR the content type of a command is application/json")
+	errBody        = errors.New("ERR the body is no JSON array of strings, nor an array of such arrays")
+	errUTF8        = errors.New(`ERR the body is no UTF-8: send other bytes as {"base64": "…"}`)
+	errSurrogate   = errors.New(`ERR the body has an escape of half a character: send other bytes as {"base64": "…"}`)
+	errEmpty       = errors.New("ERR empty command")
+)
+
+// command serves POST /command.
+func (c *Console) command(w http.ResponseWriter, r *http.Request) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		fail(w, http.StatusUnsupportedMediaType, errContentType.Error())
+		return
+	}
+	nc, _, err := c.open(r) // first of all: only users may send a large body
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	defer nc.close()
+	limit, err := c.bodyLimit(r)
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, "ERR "+err.Error())
+		return
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, newBody(w, r), limit))
+	if err != nil {
+		status := http.StatusBadRequest
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			status = http.StatusRequestEntityTooLarge
+		}
+		fail(w, status, "ERR "+err.Error())
+		return
+	}
+	commands, pipeline, err := parseCommands(b)
+	if err == nil && r.FormValue("db") != "" {
+		err = nc.selectDB(r.FormValue("db"))
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	c.execute(w, nc, commands, pipeline, r.FormValue("types") == "1")
+}
+
+// bodyLimit returns the largest body of a request in bytes: client-query-buffer-limit. The
+// server is only asked when the body may be larger than the smallest value of that.
+func (c *Console) bodyLimit(r *http.Request) (int64, error) {
+	const smallest = 1 << 20
+	if 0 <= r.ContentLength && r.ContentLength <= smallest {
+		return smallest, nil
+	}
+	value, err := c.parameter(r.Context(), "client-query-buffer-limit")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(value, 10, 64)
+}
+
+// selectDB chooses the database of a connection.
+func (c *conn) selectDB(number string) error {
+	reply, err := c.do("SELECT", number)
+	if refused, is := reply.(error); is && err == nil {
+		err = refused
+	}
+	return err
+}
+
+// execute sends commands and writes their replies as JSON.
+func (c *Console) execute(w http.ResponseWriter, nc *conn, commands [][]string, pipeline, types bool) {
+	// The replies of the first commands may come before the last command is sent.
+	c.work.Go(func() {
+		out := bufio.NewWriter(nc.nc)
+		var b []byte
+		for _, args := range commands {
+			b = appendCommand(b[:0], args)
+			if _, err := out.Write(b); err != nil {
+				return // the reader notices it
+			}
+		}
+		out.Flush()
+	})
+	body := bufio.NewWriter(newWriter(w))
+	t := &transcoder{r: nc.r, w: body, types: types}
+	failed, err := t.isError()
+	if err != nil {
+		fail(w, http.StatusBadRequest, "ERR the server has closed the connection: "+err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if failed && !pipeline {
+		w.WriteHeader(http.StatusBadRequest)
+	}
+	if pipeline {
+		body.WriteByte('[')
+	}
+	for i := range commands {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		if err := t.response(); err != nil {
+			panic(http.ErrAbortHandler) // an incomplete body must not look like a complete one
+		}
+	}
+	if pipeline {
+		body.WriteByte(']')
+	}
+	body.WriteByte('\n')
+	if body.Flush() != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// parseCommands parses the body of POST /command: one command, or a pipeline of commands.
+func parseCommands(b []byte) (commands [][]string, pipeline bool, err error) {
+	if !utf8.Valid(b) {
+		return nil, false, errUTF8
+	}
+	var elements []json.RawMessage
+	if json.Unmarshal(b, &elements) != nil || elements == nil {
+		return nil, false, errBody
+	}
+	if len(elements) == 0 {
+		return nil, false, errEmpty
+	}
+	if pipeline = elements[0][0] == '['; !pipeline {
+		args, err := parseCommand(elements)
+		return [][]string{args}, false, err
+	}
+	for _, element := range elements {
+		var one []json.RawMessage
+		if json.Unmarshal(element, &one) != nil {
+			return nil, false, errBody
+		}
+		args, err := parseCommand(one)
+		if err != nil {
+			return nil, false, err
+		}
+		commands = append(commands, args)
+	}
+	return commands, true, nil
+}
+
+// parseCommand returns the arguments of a command that may be executed.
+func parseCommand(elements []json.RawMessage) (args []string, err error) {
+	if len(elements) == 0 {
+		return nil, errEmpty
+	}
+	args = make([]string, len(elements))
+	for i, element := range elements {
+		if args[i], err = parseArgument(element); err != nil {
+			return nil, err
+		}
+	}
+	return args, allowed(args)
+}
+
+// parseArgument converts a string, a number or {"base64": "…"}.
+func parseArgument(element json.RawMessage) (arg string, err error) {
+	switch element[0] {
+	case '"':
+		if json.Unmarshal(element, &arg) != nil {
+			return "", errBody
+		}
+		if strings.Count(arg, "\uFFFD") != bytes.Count(element, []byte("\uFFFD"))+bytes.Count(bytes.ToLower(element), []byte(`\ufffd`)) {
+			return "", errSurrogate
+		}
+		return arg, nil
+	case '{':
+		var object map[string]string
+		if json.Unmarshal(element, &object) != nil || len(object) != 1 {
+			return "", errBody
+		}
+		text, ok := object["base64"]
+		b, err := base64.StdEncoding.DecodeString(text)
+		if !ok || err != nil {
+			return "", errBody
+		}
+		return string(b), nil
+	case 'n', 't', 'f', '[':
+		return "", errBody
+	}
+	return string(element), nil // a number, as it is written
+}
+
+// allowed returns an error for a command that does not fit a request: one that takes over its
+// connection, has no reply, or authenticates it past the limit of failed logins.
+func allowed(args []string) error {
+	name := strings.ToUpper(args[0])
+	switch name {
+	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR":
+		return fmt.Errorf("ERR %s takes over its connection: GET /events streams messages and events", name)
+	case "SYNC", "PSYNC", "REPLCONF":
+		return fmt.Errorf("ERR %s is for connections of replicas", name)
+	case "AUTH", "HELLO":
+		return fmt.Errorf("ERR %s is not for requests: log in, or send the header Authorization", name)
+	case "CLIENT":
+		if len(args) > 1 && strings.EqualFold(args[1], "REPLY") {
+			return errors.New("ERR CLIENT REPLY is not for requests: each has its response")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// conn is a connection in memory to the server, in RESP3.
+type conn struct {
+	nc   net.Conn
+	r    *bufio.Reader
+	stop func() bool // forgets the context
+}
+
+// replyBuffer is the size of the buffer of replies in bytes.
+const replyBuffer = 16 << 10
+
+// dial connects. The connection is closed when ctx ends.
+func (c *Console) dial(ctx context.Context) (*conn, error) {
+	nc, err := c.srv.Dialer()(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	return &conn{nc, bufio.NewReaderSize(nc, replyBuffer), context.AfterFunc(ctx, func() { nc.Close() })}, nil
+}
+
+func (c *conn) close() {
+	c.stop()
+	c.nc.Close()
+}
+
+// do executes one command and returns its reply. Push messages before the reply are dropped.
+func (c *conn) do(args ...string) (any, error) {
+	if _, err := c.nc.Write(appendCommand(nil, args)); err != nil {
+		return nil, err
+	}
+	return c.reply()
+}
+
+// reply reads the next reply that is no push message.
+func (c *conn) reply() (any, error) {
+	for {
+		v, err := protocol.DecodeFrom(c.r)
+		if _, push := v.(protocol.Push); !push || err != nil {
+			return v, err
+		}
+	}
+}
+
+// appendCommand appends a command in RESP.
+func appendCommand(b []byte, args []string) []byte {
+	b = append(b, '*')
+	b = strconv.AppendInt(b, int64(len(args)), 10)
+	b = append(b, "\r\n"...)
+	for _, arg := range args {
+		b = append(b, '$')
+		b = strconv.AppendInt(b, int64(len(arg)), 10)
+		b = append(b, "\r\n"...)
+		b = append(b, arg...)
+		b = append(b, "\r\n"...)
+	}
+	return b
+}

@@ -1,0 +1,209 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zsetd/zsetd/server"
+)
+
+// Options configure a Console. The zero value serves loopback names and addresses only.
+type Options struct {
+	// Hosts are further names that a Host header may have, without a port. "*" allows
+	// every name.
+	Hosts []string
+
+	// Secure marks session cookies for HTTPS only. It is implied by a request that
+	// arrives over TLS; set it behind a proxy that ends TLS.
+	Secure bool
+
+	// Logger receives log records for the operator. The default discards them.
+	Logger *slog.Logger
+}
+
+// Console is an [http.Handler] that serves one server. All methods are safe for concurrent
+// use.
+//
+// POST /command executes one command, which the body has as a JSON array of strings and
+// numbers. A string that is no UTF-8 is {"base64": "…"}. The response is {"result": …}, or
+// {"error": "ERR …"} with status 400. Strings in results that are no UTF-8 have the form
+// {"base64": "…"}, too. A body that is an array of such arrays is a pipeline, and its
+// response an array of such objects. Parameters of the query:
+//
+//	db     number of the database, 0 by default
+//	types  1: a result is {"type": …, "value": …} with the type of RESP3 (simple, bulk,
+//	       verbatim, integer, double, bignumber, boolean, null, array, set, map, push,
+//	       error); a string that is no UTF-8 has "base64": true; a map is an array of
+//	       pairs
+//
+// A command that blocks ends with its request. Commands that take over a connection, or
+// authenticate it, are refused.
+type Console struct {
+	srv    *server.Server
+	o      Options
+	log    *slog.Logger
+	hosts  map[string]bool
+	mux    *http.ServeMux
+	origin *http.CrossOriginProtection
+
+	sessions sessions
+	logins   limiter
+
+	connections atomic.Int64 // of Serve
+	maxClients  atomic.Int64 // the parameter maxclients when it was read last
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // requests and goroutines of the console
+
+	mu      sync.Mutex
+	closed  bool
+	servers map[*http.Server]struct{}
+}
+
+// errClosed is the error of a request after Close.
+var errClosed = errors.New("the console is closed")
+
+// defaultMaxClients bounds the connections until the parameter is read.
+const defaultMaxClients = 100
+
+// New returns a console of srv. The caller must call Close, before or after that of srv.
+func New(srv *server.Server, o Options) (*Console, error) {
+	c := &Console{srv: srv, o: o, log: o.Logger, hosts: map[string]bool{}, mux: http.NewServeMux(),
+		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	for _, host := range o.Hosts {
+		if host != "*" && (host == "" || strings.ContainsAny(host, ":/ \t")) {
+			return nil, errors.New("console: " + host + " is not the name of a host: write it without scheme and port")
+		}
+		c.hosts[strings.ToLower(host)] = true
+	}
+	c.maxClients.Store(defaultMaxClients)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.mux.HandleFunc("POST /command", c.command)
+	c.mux.HandleFunc("GET /login", c.loginForm)
+	c.mux.HandleFunc("POST /login", c.login)
+	c.mux.HandleFunc("POST /logout", c.logout)
+	c.pages(c.mux)
+	return c, nil
+}
+
+// Close ends all requests, and returns when they have ended. It always returns nil and may be
+// called several times.
+func (c *Console) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	for s := range c.servers {
+		s.Close()
+	}
+	c.mu.Unlock()
+	c.cancel()
+	c.work.Wait()
+	return nil
+}
+
+// begin registers a request. It returns false after Close.
+func (c *Console) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.work.Add(1)
+	return true
+}
+
+// contentPolicy lets a page load nothing from elsewhere and no inline script, so that text of
+// keys and values that reached the markup could do nothing.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP implements [http.Handler].
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	// With no-referrer, browsers send "Origin: null" with the login form.
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	// The deadline of an earlier request of the connection may have passed. Not every
+	// ResponseWriter has deadlines.
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	if !c.begin() {
+		fail(w, http.StatusServiceUnavailable, errClosed.Error())
+		return
+	}
+	defer c.work.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	r = r.WithContext(ctx)
+	if status, reason := c.admit(r); status != 0 {
+		fail(w, status, reason)
+		return
+	}
+	c.mux.ServeHTTP(w, r)
+}
+
+// admit checks a request before its user: its Host, its origin and its address. It returns
+// the status and the reason of a refusal, or 0.
+func (c *Console) admit(r *http.Request) (status int, reason string) {
+	if !c.allowsHost(r.Host) {
+		return http.StatusMisdirectedRequest, "the host " + quoted(r.Host) + " is not served: add its name to http-hosts"
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
+		return http.StatusForbidden, "the origin " + quoted(origin) + " is another site"
+	}
+	if err := c.origin.Check(r); err != nil {
+		return http.StatusForbidden, "the request comes from another site"
+	}
+	if !isLoopback(r.RemoteAddr) && c.protected(r.Context()) {
+		return http.StatusForbidden, "protected-mode is on and the default user has no password: only the loopback is served. " +
+			"Set requirepass, or protected-mode no"
+	}
+	return 0, ""
+}
+
+// allowsHost reports whether a Host header names this server: by an address, which no other
+// site can make a browser send, by a name of the loopback, or by a configured name.
+func (c *Console) allowsHost(hostport string) bool {
+	host := hostname(hostport)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil || c.hosts[host] || c.hosts["*"]
+}
+
+// hostname returns the lower-case name or address in a Host header.
+func hostname(hostport string) string {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// sameOrigin reports whether an Origin header has the host and the port of a Host header. The
+// scheme does not count: a proxy may end TLS.
+func sameOrigin(origin, host string) bool {
+	_, rest, ok := strings.Cut(origin, "://")
+	return ok && strings.EqualFold(rest, host)
+}
+
+// isLoopback reports whether a client is on this machine. The address of a unix socket is.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr == "" || addr[0] == '@' || addr[0] == '/'
+	}
+	host, _, _ = strings.Cut(host, "%")
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

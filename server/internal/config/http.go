@@ -1,0 +1,39 @@
+package config
+
+import (
+	"errors"
+	"strings"
+)
+
+// HTTP are the parameters of the console.
+type HTTP struct {
+	Port  int64
+	Bind  string
+	Hosts string
+	TLS   bool
+}
+
+// httpParameters returns the parameters of the console. They are hidden for the same reason as
+// transport.
+func httpParameters() []Parameter {
+	return []Parameter{
+		number("http-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.HTTP.Port }).immutable().hide().
+			about("TCP port of the console, on which the command zsetd serves a page, POST /command, metrics and events over HTTP; 0 disables it."),
+		text("http-bind", "127.0.0.1 -::1", func(c *Settings) *string { return &c.HTTP.Bind }).words().immutable().hide().
+			about("Addresses of the console, in the form of `bind`."),
+		text("http-hosts", "", func(c *Settings) *string { return &c.HTTP.Hosts }).words().immutable().hide().check(isHostList).
+			about("Names by which browsers reach the console, separated by spaces, besides addresses and names of the loopback; `*` means every name, which lets other sites reach it by DNS rebinding."),
+		yesNo("http-tls", false, func(c *Settings) *bool { return &c.HTTP.TLS }).immutable().hide().
+			about("Whether the console uses TLS, as the parameters whose names begin with `tls-` say."),
+	}
+}
+
+// isHostList accepts names of hosts without scheme and port.
+func isHostList(s string) error {
+	for word := range strings.FieldsSeq(s) {
+		if strings.ContainsAny(word, ":/") {
+			return errors.New("a host is a name without scheme and port")
+		}
+	}
+	return nil
+}
