@@ -13,7 +13,9 @@ each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
 
-run: build ## build the server and start it; ARGS="--port 7000" gives it parameters
+# The arguments override what is in the variable.
+run: export ZSETD_OPTIONS := --http-port $(or $(HTTP),8379) $(ZSETD_OPTIONS)
+run: build ## build the server and start it, with its console; ARGS="--port 7000" gives it parameters, HTTP=0 no console, HTTP=n another port
 	bin/zsetd $(ARGS)
 
 # Without cgo no libc is in the process, which would take 1.3 MB of memory.

@@ -145,7 +145,7 @@ func TestExampleConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	help := server.Usage()
-	examples := map[string]bool{"maxmemory": true, "unixsocketperm": true, "dbfilename": true, "tls-port": true, "save": true}
+	examples := map[string]bool{"maxmemory": true, "unixsocketperm": true, "dbfilename": true, "tls-port": true, "http-port": true, "http-hosts": true, "save": true}
 	parameter := regexp.MustCompile(`^(?:# )?([a-z][a-z-]+) (\S.*)$`)
 	n := 0
 	for line := range strings.Lines(string(b)) {

@@ -140,6 +140,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
+	stopConsole, err := startConsole(srv, values, log)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		srv.Close()
+		return 1
+	}
+	defer stopConsole()
 	removePID, pidErr := writePID(values)
 	if pidErr != nil {
 		log.Warn("cannot write the pidfile", "error", pidErr)

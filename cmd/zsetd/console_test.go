@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+// TestConsole starts the program with a console, asks it and stops the program through it.
+func TestConsole(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	var out bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- run([]string{"--port", "0", "--unixsocket", filepath.Join(t.TempDir(), "s"), "--dbfilename", "", "--http-port", port, "--http-bind", "127.0.0.1"}, &out, &out)
+	}()
+	post := func(body string) string {
+		res, err := http.Post("http://127.0.0.1:"+port+"/command", "application/json", strings.NewReader(body))
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		b, _ := io.ReadAll(res.Body)
+		return string(b)
+	}
+	wait.Until(t, "the console serves", func() bool { return strings.Contains(post(`["PING"]`), "PONG") })
+	if got := post(`["CONFIG","GET","http-port"]`); got != `{"result":[["http-port","`+port+`"]]}`+"\n" {
+		t.Errorf("CONFIG GET: %s", got)
+	}
+	if got := post(`["CONFIG","SET","http-port","1"]`); !strings.Contains(got, "error") {
+		t.Errorf("CONFIG SET: %s", got)
+	}
+	post(`["SHUTDOWN"]`)
+	if status := <-done; status != 0 {
+		t.Errorf("status %d: %s", status, &out)
+	}
+	if want := "url=http://127.0.0.1:" + port + "/"; !strings.Contains(out.String(), want) {
+		t.Errorf("the log has no %s: %s", want, &out)
+	}
+}
+
+// TestConsoleErrors checks that a console that cannot be served prevents the start.
+func TestConsoleErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, taken, _ := net.SplitHostPort(l.Addr().String())
+	for name, one := range map[string]struct {
+		args   []string
+		status int
+		want   string
+	}{
+		"a port in use":    {[]string{"--http-port", taken}, 1, "http-port"},
+		"no certificate":   {[]string{"--http-port", taken, "--http-tls", "yes"}, 2, "tls-cert-file"},
+		"a URL as a host":  {[]string{"--http-hosts", "http://x"}, 2, "host"},
+		"a port too large": {[]string{"--http-port", "70000"}, 2, "http-port"},
+	} {
+		var out bytes.Buffer
+		args := append([]string{"--port", "0", "--unixsocket", filepath.Join(t.TempDir(), "s"), "--dbfilename", ""}, one.args...)
+		if status := run(args, &out, &out); status != one.status || !strings.Contains(out.String(), one.want) {
+			t.Errorf("%s: status %d, %s", name, status, &out)
+		}
+	}
+}
