@@ -79,12 +79,23 @@ func (c *Console) open(r *http.Request) (*conn, identity, error) {
 	return nc, who, err
 }
 
-// openAs returns a connection in memory of a user. It ends with ctx.
+// openAs returns a connection in memory of a user, within the limit of failed logins of the
+// client at addr. It ends with ctx.
 func (c *Console) openAs(ctx context.Context, who identity, addr string) (*conn, error) {
 	address, now := networkOf(addr), time.Now()
 	if who.given && who.session == "" && !c.logins.allows(address, now) {
 		return nil, errLimited
 	}
+	nc, err := c.connect(ctx, who, "http:"+clientName(addr))
+	if err == errWrong {
+		c.logins.failed(address, now)
+		c.sessions.end(who.session)
+	}
+	return nc, err
+}
+
+// connect returns a connection in memory of a user, with a name for CLIENT LIST.
+func (c *Console) connect(ctx context.Context, who identity, name string) (*conn, error) {
 	nc, err := c.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -98,11 +109,8 @@ func (c *Console) openAs(ctx context.Context, who identity, addr string) (*conn,
 	switch {
 	case err != nil:
 	case !isReply:
-		// A user may lack the permission: the name is for CLIENT LIST only.
-		_, err = nc.do("CLIENT", "SETNAME", "http:"+clientName(addr))
+		_, err = nc.do("CLIENT", "SETNAME", name) // a user without the permission has no name
 	case strings.HasPrefix(string(refused), "WRONGPASS"):
-		c.logins.failed(address, now)
-		c.sessions.end(who.session)
 		err = errWrong
 	case strings.HasPrefix(string(refused), "NOAUTH"):
 		err = errNoAuth

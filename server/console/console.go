@@ -57,6 +57,7 @@ type Console struct {
 	logins   limiter
 
 	connections atomic.Int64 // of Serve
+	streams     atomic.Int64
 	maxClients  atomic.Int64 // the parameter maxclients when it was read last
 
 	ctx    context.Context // ends with Close
@@ -66,6 +67,8 @@ type Console struct {
 	mu      sync.Mutex
 	closed  bool
 	servers map[*http.Server]struct{}
+	feeds   map[feedKey]*feed
+	ranks   map[rankKey]*rankFeed
 }
 
 // errClosed is the error of a request after Close.
@@ -77,7 +80,7 @@ const defaultMaxClients = 100
 // New returns a console of srv. The caller must call Close, before or after that of srv.
 func New(srv *server.Server, o Options) (*Console, error) {
 	c := &Console{srv: srv, o: o, log: o.Logger, hosts: map[string]bool{}, mux: http.NewServeMux(),
-		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}}
+		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, ranks: map[rankKey]*rankFeed{}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -90,6 +93,8 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	c.maxClients.Store(defaultMaxClients)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.mux.HandleFunc("POST /command", c.command)
+	c.mux.HandleFunc("GET /events", c.streamed(c.events))
+	c.mux.HandleFunc("GET /rank", c.streamed(c.rank))
 	c.mux.HandleFunc("GET /login", c.loginForm)
 	c.mux.HandleFunc("POST /login", c.login)
 	c.mux.HandleFunc("POST /logout", c.logout)

@@ -11,7 +11,34 @@
 //
 //	GET  /            the page
 //	POST /command     one command, or a pipeline, as JSON; see [Console]
+//	GET  /events      messages and keyspace events, as Server-Sent Events
+//	GET  /rank        the rank of a member of a sorted set, likewise
 //	POST /login       user and password to a session cookie; POST /logout ends it
+//
+// # Streams
+//
+// GET /events streams the messages of its parameters channel and pattern, the changes of its
+// parameter key, which demand S, K and A in notify-keyspace-events, and the entries of its
+// parameter stream. All but stream may be given several times. The data of an event are
+//
+//	{"channel": …, "pattern": …, "message": …}                             of a message
+//	{"channel": …, "key": …, "event": …, "members": […], "message": …}     of a change
+//	{"stream": …, "id": …, "fields": [[name, value], …]}                   of an entry
+//
+// with db=N for the database of the key, and format=raw for the message, or the value of the
+// first field, as it is. Entries have their id as the id of the event: a browser that connects
+// again sends it as Last-Event-ID and receives all later entries first. The parameter last
+// does the same for the first connection (0-0: all entries).
+//
+// GET /rank?key=K&member=M streams {"rank": …, "score": …, "card": …}: at once, and when the
+// rank or the score has changed, at most rate times a second (1 by default, 20 at most). The
+// rank is null while the member is not in the set; rev=1 counts from the highest score. The
+// user needs CLIENT, ZCARD, ZRANGE, ZRANK and ZREVRANK. All viewers of a set cost one look
+// at it for a change, at the rate of the fastest: no client polls.
+//
+// A stream that ends for a reason has a last event named end with {"error": …}. A comment line
+// follows 15 seconds of silence. A viewer that is 4 MB behind, or takes nothing for 10 seconds,
+// is disconnected. Viewers of one channel with one user share one subscription.
 //
 // # Users
 //

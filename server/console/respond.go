@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -8,17 +9,14 @@ import (
 	"os"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // fail responds with a status and {"error": reason}.
 func fail(w http.ResponseWriter, status int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	b, err := json.Marshal(map[string]string{"error": reason})
-	if err != nil {
-		panic("BUG: a string has no JSON: " + err.Error())
-	}
-	w.Write(append(b, '\n'))
+	w.Write(append(append([]byte(`{"error":`), jsonString(reason)...), "}\n"...))
 }
 
 // redirect responds that the browser should get a location, relative to that of the request:
@@ -88,4 +86,21 @@ func (w *writer) Write(p []byte) (n int, err error) {
 		p = p[m:]
 	}
 	return n, nil
+}
+
+// jsonString returns a string as JSON, or {"base64": …} if it is no UTF-8.
+func jsonString(s string) []byte {
+	if utf8.ValidString(s) {
+		return jsonText(s)
+	}
+	return append(base64.StdEncoding.AppendEncode([]byte(`{"base64":"`), []byte(s)), `"}`...)
+}
+
+// jsonText returns a string of UTF-8 as JSON, with <, > and & escaped.
+func jsonText(s string) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("BUG: a string has no JSON: " + err.Error())
+	}
+	return b
 }

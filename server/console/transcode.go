@@ -243,27 +243,10 @@ func (t *transcoder) string(kind, s string) {
 }
 
 // text writes a string, or {"base64": …} if it is no UTF-8.
-func (t *transcoder) text(s string) {
-	if !utf8.ValidString(s) {
-		t.w.WriteString(`{"base64":"`)
-		t.base64(s)
-		t.w.WriteString(`"}`)
-		return
-	}
-	t.w.Write(jsonText(s))
-}
+func (t *transcoder) text(s string) { t.w.Write(jsonString(s)) }
 
 func (t *transcoder) base64(s string) {
 	e := base64.NewEncoder(base64.StdEncoding, t.w)
 	io.WriteString(e, s)
 	e.Close()
-}
-
-// jsonText returns a string of UTF-8 as JSON, with <, > and & escaped.
-func jsonText(s string) []byte {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic("BUG: a string has no JSON: " + err.Error())
-	}
-	return b
 }

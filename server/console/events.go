@@ -1,0 +1,394 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+)
+
+// feedKey names a source of events. Viewers with the same one share one subscription.
+type feedKey struct {
+	user, kind, name string
+	db               string
+	raw              bool
+}
+
+// The kinds of sources.
+const (
+	ofChannel = "channel"
+	ofPattern = "pattern"
+	ofKey     = "key"
+	ofStream  = "stream"
+)
+
+// maxSources bounds the channels, patterns and keys of one request.
+const maxSources = 100
+
+// pairTime is how long the event of a key is held back: the event with the members may follow.
+const pairTime = 20 * time.Millisecond
+
+// events serves GET /events.
+func (c *Console) events(w http.ResponseWriter, r *http.Request) {
+	nc, who, err := c.open(r)
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	defer nc.close()
+	keys, err := sources(r.URL.Query(), who.name)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	v := &viewer{wake: make(chan struct{}, 1)}
+	defer c.leave(v)
+	var from, to string // the entries of the stream that the client has missed
+	for _, key := range keys {
+		if key.kind == ofKey {
+			if err := c.checkNotifications(r.Context()); err != nil {
+				fail(w, http.StatusConflict, err.Error())
+				return
+			}
+		}
+		err := c.join(r.Context(), v, key, who, func(f *feed) {
+			if key.kind == ofStream {
+				from, to = lastEventID(r), f.lastID
+			}
+		})
+		if err != nil {
+			c.refuseSource(w, r, err)
+			return
+		}
+	}
+	s, err := newStream(w)
+	if err != nil {
+		return
+	}
+	if from != "" {
+		if err := nc.replay(s, keys[len(keys)-1], from, to); err != nil {
+			s.end(err)
+			return
+		}
+	}
+	nc.close()
+	v.show(s, r)
+}
+
+// refuseSource responds to a request whose subscription has failed.
+func (c *Console) refuseSource(w http.ResponseWriter, r *http.Request, err error) {
+	if _, is := errors.AsType[protocol.ReplyError](err); !is {
+		c.refuse(w, r, err)
+		return
+	}
+	status := http.StatusBadRequest
+	if strings.HasPrefix(err.Error(), "NOPERM") {
+		status = http.StatusForbidden
+	}
+	fail(w, status, err.Error())
+}
+
+// sources returns what the query of a request names.
+func sources(q url.Values, user string) (keys []feedKey, err error) {
+	format := q.Get("format")
+	if format != "" && format != "json" && format != "raw" {
+		return nil, errors.New("ERR format is json or raw")
+	}
+	db := q.Get("db")
+	if db == "" {
+		db = "0"
+	}
+	if n, err := strconv.Atoi(db); err != nil || n < 0 {
+		return nil, errors.New("ERR db is the number of a database")
+	}
+	for _, kind := range []string{ofChannel, ofPattern, ofKey, ofStream} { // the stream is last
+		for _, name := range q[kind] {
+			key := feedKey{user: user, kind: kind, name: name, raw: format == "raw"}
+			if kind == ofKey || kind == ofStream {
+				key.db = db
+			}
+			keys = append(keys, key)
+		}
+	}
+	switch {
+	case len(keys) == 0:
+		return nil, errors.New("ERR name what to receive: channel, pattern, key or stream")
+	case len(keys) > maxSources:
+		return nil, fmt.Errorf("ERR at most %d channels, patterns and keys", maxSources)
+	case len(q[ofStream]) > 1:
+		return nil, errors.New("ERR only one stream: the ids of two cannot be told apart")
+	}
+	return keys, nil
+}
+
+// lastEventID returns the id after which a client wants the entries of a stream. A browser
+// sends the header when it connects again; the parameter last is for its first connection.
+func lastEventID(r *http.Request) string {
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		return id
+	}
+	return r.URL.Query().Get("last")
+}
+
+// checkNotifications returns an error if the server publishes no events with members.
+func (c *Console) checkNotifications(ctx context.Context) error {
+	classes, err := c.parameter(ctx, "notify-keyspace-events")
+	if err != nil {
+		return err
+	}
+	if strings.Contains(classes, "S") && strings.ContainsAny(classes, "Ashz") {
+		return nil
+	}
+	return fmt.Errorf("ERR notify-keyspace-events is %q, without the events of members: CONFIG SET notify-keyspace-events SAK", classes)
+}
+
+// join makes v follow the feed of a key, which it starts if there is none. The function before
+// is called with the lock of the feed held at the instant from which v has the events.
+func (c *Console) join(ctx context.Context, v *viewer, key feedKey, who identity, before func(*feed)) (err error) {
+	c.mu.Lock()
+	f := c.feeds[key]
+	if f == nil {
+		source, stop := context.WithCancel(c.ctx)
+		f = newFeed(key, stop)
+		c.feeds[key] = f
+		c.work.Go(func() { c.source(source, f, who) })
+	}
+	f.interested++
+	c.mu.Unlock()
+	select {
+	case <-f.started:
+		f.mu.Lock()
+		err = f.err
+		f.mu.Unlock()
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		c.release(f)
+		return err
+	}
+	v.follow(f, before)
+	return nil
+}
+
+// leave ends the feeds that only v follows.
+func (c *Console) leave(v *viewer) {
+	for _, f := range v.feeds {
+		f.mu.Lock()
+		delete(f.viewers, v)
+		f.mu.Unlock()
+		c.release(f)
+	}
+}
+
+// release gives up the interest of a viewer in a feed.
+func (c *Console) release(f *feed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.interested--; f.interested > 0 {
+		return
+	}
+	f.stop()
+	if c.feeds[f.key] == f {
+		delete(c.feeds, f.key)
+	}
+}
+
+// source reads what the key of f names into f, until ctx ends or the server closes the
+// connection.
+func (c *Console) source(ctx context.Context, f *feed, who identity) {
+	err := c.read(ctx, f, who)
+	c.mu.Lock()
+	if c.feeds[f.key] == f {
+		delete(c.feeds, f.key)
+	}
+	c.mu.Unlock()
+	if _, refused := errors.AsType[protocol.ReplyError](err); !refused && f.isStarted() {
+		err = errEnded
+	}
+	f.end(err)
+	f.start()
+}
+
+// errEnded ends the streams of a subscription: the server has stopped, or the user has lost
+// the permission.
+var errEnded = errors.New("the stream has ended: the server has closed the subscription")
+
+// read follows a source.
+func (c *Console) read(ctx context.Context, f *feed, who identity) error {
+	key := f.key
+	nc, err := c.connect(ctx, who, "http:events")
+	if err != nil {
+		return err
+	}
+	defer nc.close()
+	switch key.kind {
+	case ofStream:
+		return nc.follow(f)
+	case ofChannel:
+		err = nc.subscribe("SUBSCRIBE", key.name)
+	case ofPattern:
+		err = nc.subscribe("PSUBSCRIBE", key.name)
+	case ofKey:
+		err = nc.subscribe("SUBSCRIBE", subkeyspace+key.db+"__:"+key.name, keyspace+key.db+"__:"+key.name)
+	}
+	if err != nil {
+		return err
+	}
+	f.start()
+	var b []byte
+	for {
+		m, err := nc.message()
+		if err != nil {
+			return err
+		}
+		if key.kind == ofKey {
+			m.key = key.name
+			if m, err = nc.pair(f, m, key.raw); err != nil {
+				return err
+			}
+		}
+		b = m.appendEvent(b[:0], key.raw)
+		f.add(b, "")
+	}
+}
+
+// Prefixes of the channels of a key.
+const (
+	subkeyspace = "__subkeyspace@"
+	keyspace    = "__keyspace@"
+)
+
+// subscribe subscribes to names, and waits until all are in effect.
+func (c *conn) subscribe(command string, names ...string) error {
+	if _, err := c.nc.Write(appendCommand(nil, append([]string{command}, names...))); err != nil {
+		return err
+	}
+	for range names {
+		v, err := protocol.DecodeFrom(c.r)
+		if err != nil {
+			return err
+		}
+		if refused, is := v.(protocol.ReplyError); is {
+			return refused
+		}
+	}
+	return nil
+}
+
+// message is a message of a channel.
+type message struct {
+	channel, pattern, text string
+	key                    string // of an event of a key
+}
+
+// message reads the next message.
+func (c *conn) message() (message, error) {
+	for {
+		v, err := protocol.DecodeFrom(c.r)
+		if err != nil {
+			return message{}, err
+		}
+		push, _ := v.(protocol.Push)
+		words := make([]string, len(push))
+		for i, word := range push {
+			words[i], _ = word.(string)
+		}
+		switch {
+		case len(words) == 3 && words[0] == "message":
+			return message{channel: words[1], text: words[2]}, nil
+		case len(words) == 4 && words[0] == "pmessage":
+			return message{channel: words[2], pattern: words[1], text: words[3]}, nil
+		}
+	}
+}
+
+// pair returns m, or the message that follows at once if that is the same event with its
+// members. A message that follows and is another event is returned after m is in f.
+func (c *conn) pair(f *feed, m message, raw bool) (message, error) {
+	for strings.HasPrefix(m.channel, keyspace) {
+		c.nc.SetReadDeadline(time.Now().Add(pairTime))
+		_, err := c.r.Peek(1)
+		c.nc.SetReadDeadline(time.Time{})
+		if timeout, is := err.(interface{ Timeout() bool }); is && timeout.Timeout() {
+			return m, nil
+		}
+		if err != nil {
+			return m, err
+		}
+		next, err := c.message()
+		if err != nil {
+			return m, err
+		}
+		next.key = m.key
+		event, _, _ := strings.Cut(next.text, "|")
+		if !strings.HasPrefix(next.channel, subkeyspace) || event != m.text {
+			f.add(m.appendEvent(nil, raw), "")
+		}
+		m = next
+	}
+	return m, nil
+}
+
+// appendEvent appends m as a Server-Sent Event.
+func (m *message) appendEvent(b []byte, raw bool) []byte {
+	if raw {
+		return appendData(b, m.text)
+	}
+	b = append(b, `data: {"channel":`...)
+	b = append(b, jsonString(m.channel)...)
+	if m.pattern != "" {
+		b = append(b, `,"pattern":`...)
+		b = append(b, jsonString(m.pattern)...)
+	}
+	if m.key != "" {
+		event, members, _ := strings.Cut(m.text, "|")
+		b = append(b, `,"key":`...)
+		b = append(b, jsonString(m.key)...)
+		b = append(b, `,"event":`...)
+		b = append(b, jsonString(event)...)
+		b = append(b, `,"members":[`...)
+		for i, member := range memberList(members) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, jsonString(member)...)
+		}
+		b = append(b, ']')
+	}
+	b = append(b, `,"message":`...)
+	b = append(b, jsonString(m.text)...)
+	return append(b, "}\n\n"...)
+}
+
+// memberList parses "3:ann,3:bob".
+func memberList(s string) (members []string) {
+	for s != "" {
+		length, rest, ok := strings.Cut(s, ":")
+		n, err := strconv.Atoi(length)
+		if !ok || err != nil || n < 0 || n > len(rest) {
+			return members
+		}
+		members = append(members, rest[:n])
+		s = strings.TrimPrefix(rest[n:], ",")
+	}
+	return members
+}
+
+// appendData appends text as the data of an event. Every line of it is a field, so that no
+// text can forge another field.
+func appendData(b []byte, text string) []byte {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", "\n"), "\n") {
+		b = append(b, "data: "...)
+		b = append(b, line...)
+		b = append(b, '\n')
+	}
+	return append(b, '\n')
+}

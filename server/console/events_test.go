@@ -1,0 +1,374 @@
+package console_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zsetd/zsetd/server/console"
+	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+// watcher reads a stream of Server-Sent Events.
+type watcher struct {
+	t      *testing.T
+	res    *http.Response
+	lines  *bufio.Reader
+	cancel func()
+}
+
+// watch requests a stream with a header, as "name: value".
+func watch(t *testing.T, web *httptest.Server, path string, headers ...string) *watcher {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, "GET", web.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	res, err := web.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return &watcher{t, res, bufio.NewReader(res.Body), cancel}
+}
+
+// next returns the next event: its lines without the empty one. Comments and the interval of
+// reconnection are skipped.
+func (w *watcher) next() string {
+	w.t.Helper()
+	var event []string
+	for {
+		line, err := w.lines.ReadString('\n')
+		if err != nil {
+			w.t.Fatalf("after %q: %v", event, err)
+		}
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "" && len(event) > 0:
+			return strings.Join(event, "\n")
+		case line != "" && !strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "retry:"):
+			event = append(event, line)
+		}
+	}
+}
+
+// expect reads the next events.
+func (w *watcher) expect(events ...string) {
+	w.t.Helper()
+	for _, want := range events {
+		if got := w.next(); got != want {
+			w.t.Errorf("event %q, want %q", got, want)
+		}
+	}
+}
+
+// refused returns the body of a response that is no stream.
+func (w *watcher) refused(status int) string {
+	w.t.Helper()
+	b, _ := io.ReadAll(w.res.Body)
+	if w.res.StatusCode != status {
+		w.t.Errorf("status %d %s, want %d", w.res.StatusCode, b, status)
+	}
+	return string(b)
+}
+
+// serving starts a server, a console of it and an HTTP server.
+func serving(t *testing.T, config map[string]string) (*servertest.Server, *httptest.Server) {
+	srv, c := run(t, console.Options{}, config)
+	web := httptest.NewServer(c)
+	t.Cleanup(web.Close)
+	t.Cleanup(func() { c.Close() })
+	return srv, web
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, nil)
+	a := watch(t, web, "/events?channel=a&channel=b&pattern=a*")
+	raw := watch(t, web, "/events?channel=a&format=raw")
+	srv.Must("PUBLISH", "b", "<img onerror=x>\x00")
+	srv.Must("PUBLISH", "abc", "\xff")
+	a.expect(`data: {"channel":"b","message":"\u003cimg onerror=x\u003e\u0000"}`,
+		`data: {"channel":"abc","pattern":"a*","message":{"base64":"/w=="}}`)
+	srv.Must("PUBLISH", "a", "one\ndata: two\r\nid: 5\rend")
+	raw.expect("data: one\ndata: data: two\ndata: id: 5\ndata: end")
+	if got := a.res.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("Content-Type: %s", got)
+	}
+}
+
+// TestEventsShared checks that viewers of one channel share a subscription, which ends with
+// the last of them.
+func TestEventsShared(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, nil)
+	var all []*watcher
+	for range 20 {
+		all = append(all, watch(t, web, "/events?channel=a"))
+	}
+	if got := srv.Must("PUBLISH", "a", "x"); got != int64(1) {
+		t.Errorf("%v subscribers", got)
+	}
+	for _, w := range all {
+		w.expect(`data: {"channel":"a","message":"x"}`)
+	}
+	for i, w := range all {
+		if i > 0 {
+			w.cancel()
+		}
+	}
+	srv.Must("PUBLISH", "a", "y")
+	all[0].expect(`data: {"channel":"a","message":"y"}`)
+	all[0].cancel()
+	wait.Until(t, "the subscription has ended", func() bool { return srv.Stats().Channels == 0 && srv.Stats().Clients == 0 })
+}
+
+func TestEventsRefused(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, map[string]string{"user": "ann on >secret ~k* &news* +@all", "protected-mode": "no"})
+	for path, want := range map[string]string{
+		"/events":                                  "name what to receive",
+		"/events?channel=a&format=xml":             "format is json or raw",
+		"/events?key=a&db=x":                       "db is the number",
+		"/events?stream=a&stream=b":                "only one stream",
+		"/events?" + strings.Repeat("key=a&", 101): "at most 100",
+	} {
+		if got := watch(t, web, path).refused(http.StatusBadRequest); !strings.Contains(got, want) {
+			t.Errorf("%.50s: %s", path, got)
+		}
+	}
+	if got := watch(t, web, "/events?key=a").refused(http.StatusConflict); !strings.Contains(got, "CONFIG SET notify-keyspace-events SAK") {
+		t.Errorf("without events: %s", got)
+	}
+	if got := watch(t, web, "/events?channel=other", "Authorization: Bearer ann:secret").refused(http.StatusForbidden); !strings.Contains(got, "NOPERM") {
+		t.Errorf("another channel: %s", got)
+	}
+	srv.Must("SET", "k", "a string")
+	if got := watch(t, web, "/events?stream=k").refused(http.StatusBadRequest); !strings.Contains(got, "WRONGTYPE") {
+		t.Errorf("a string: %s", got)
+	}
+}
+
+// TestEventsRevoked checks that a stream ends when its user loses the permission.
+func TestEventsRevoked(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, map[string]string{"user": "ann on >secret ~* &* +@all"})
+	w := watch(t, web, "/events?channel=a", "Authorization: Bearer ann:secret")
+	srv.Must("ACL", "SETUSER", "ann", "resetchannels")
+	if got := w.next(); !strings.HasPrefix(got, "event: end\ndata: {\"error\":") {
+		t.Errorf("after the revocation: %s", got)
+	}
+	w.refused(http.StatusOK) // and no more
+	watch(t, web, "/events?channel=a", "Authorization: Bearer ann:secret").refused(http.StatusForbidden)
+}
+
+func TestEventsOfKey(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, map[string]string{"notify-keyspace-events": "SAK"})
+	w := watch(t, web, "/events?key=z")
+	one := watch(t, web, "/events?key=z&db=1")
+	srv.Must("ZADD", "z", 1, "a,1:x", 2, "b\xff")
+	srv.Must("ZREM", "z", "a,1:x")
+	srv.Must("SET", "other", 1)
+	srv.Must("DEL", "z")
+	w.expect(
+		`data: {"channel":"__subkeyspace@0__:z","key":"z","event":"zadd","members":["a,1:x",{"base64":"Yv8="}],"message":{"base64":"emFkZHw1OmEsMTp4LDI6Yv8="}}`,
+		`data: {"channel":"__subkeyspace@0__:z","key":"z","event":"zrem","members":["a,1:x"],"message":"zrem|5:a,1:x"}`,
+		`data: {"channel":"__keyspace@0__:z","key":"z","event":"del","members":[],"message":"del"}`)
+	srv.Must("ZADDEX", "z", "EX", 10, "MEMBERS", 1, 1, "c")
+	w.next() // zadd
+	w.next() // zexpire
+	srv.Advance(time.Minute)
+	if got := w.next(); !strings.Contains(got, `"event":"zexpired","members":["c"]`) {
+		t.Errorf("after the deadline: %s", got)
+	}
+	res, err := http.Post(web.URL+"/command?db=1", "application/json", strings.NewReader(`["ZADD","z",1,"a"]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	one.expect(`data: {"channel":"__subkeyspace@1__:z","key":"z","event":"zadd","members":["a"],"message":"zadd|1:a"}`)
+}
+
+// TestEventsReplay checks that a client which connects again receives the entries of a stream
+// that it has missed, each once.
+func TestEventsReplay(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, nil)
+	add := func(i int) { srv.Must("XADD", "s", fmt.Sprintf("%d-1", i), "text", fmt.Sprint(i), "n", "\xff") }
+	event := func(i int) string {
+		return fmt.Sprintf("id: %d-1\ndata: {\"stream\":\"s\",\"id\":\"%d-1\",\"fields\":[[\"text\",\"%d\"],[\"n\",{\"base64\":\"/w==\"}]]}", i, i, i)
+	}
+	for i := range 250 {
+		add(i + 1)
+	}
+	live := watch(t, web, "/events?stream=s")
+	again := watch(t, web, "/events?stream=s", "Last-Event-ID: 3-1")
+	first := watch(t, web, "/events?stream=s&last=0-0&format=raw")
+	add(251)
+	live.expect(event(251))
+	for i := 4; i <= 251; i++ {
+		again.expect(event(i))
+	}
+	for i := range 251 {
+		first.expect(fmt.Sprintf("id: %d-1\ndata: %d", i+1, i+1))
+	}
+	if got := watch(t, web, "/events?stream=s", "Last-Event-ID: x").next(); !strings.HasPrefix(got, "event: end") {
+		t.Errorf("an id that is none: %s", got)
+	}
+}
+
+// TestSlowViewer checks that a viewer which does not read is cut, and others are not.
+func TestSlowViewer(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, nil)
+	slow := watch(t, web, "/events?channel=a&format=raw")
+	fast := watch(t, web, "/events?channel=a&format=raw")
+	text := strings.Repeat("x", 1<<20)
+	for i := range 64 { // more than sockets and the feed hold
+		srv.Must("PUBLISH", "a", text)
+		if got := fast.next(); len(got) != len("data: ")+len(text) {
+			t.Fatalf("message %d has %d bytes", i, len(got))
+		}
+	}
+	n, ended := 0, false
+	for !ended {
+		got := slow.next()
+		ended = strings.HasPrefix(got, "event: end")
+		if n++; n > 64 {
+			t.Fatal("the slow viewer has received everything")
+		}
+	}
+}
+
+// TestRank checks the standing of members in both ways to read it: a set with few and with
+// many members for each that is watched.
+func TestRank(t *testing.T) {
+	t.Parallel()
+	for _, others := range []int{0, 100} {
+		for _, rev := range []string{"0", "1"} {
+			t.Run(fmt.Sprintf("%d others, rev=%s", others, rev), func(t *testing.T) {
+				t.Parallel()
+				srv, web := serving(t, nil)
+				for i := range others {
+					srv.Must("ZADD", "z", 1000+i, fmt.Sprint(i))
+				}
+				rank := func(i, card int) int {
+					if rev == "1" {
+						return card - 1 - i
+					}
+					return i
+				}
+				query := "/rank?rate=20&rev=" + rev + "&key=z&member="
+				a, b := watch(t, web, query+"a"), watch(t, web, query+url.QueryEscape("b\x00\xff"))
+				none := fmt.Sprintf(`data: {"rank":null,"score":null,"card":%d}`, others)
+				a.expect(none)
+				b.expect(none)
+				srv.Must("ZADD", "z", 2, "a")
+				a.expect(fmt.Sprintf(`data: {"rank":%d,"score":2,"card":%d}`, rank(0, others+1), others+1))
+				srv.Must("ZADD", "z", "-inf", "b\x00\xff")
+				b.expect(fmt.Sprintf(`data: {"rank":%d,"score":"-inf","card":%d}`, rank(0, others+2), others+2))
+				if rev == "0" {
+					a.expect(fmt.Sprintf(`data: {"rank":1,"score":2,"card":%d}`, others+2))
+				}
+				srv.Must("ZADDEX", "z", "XX", "EX", 10, "MEMBERS", 1, 2, "a")
+				srv.Advance(time.Minute)
+				a.expect(fmt.Sprintf(`data: {"rank":null,"score":null,"card":%d}`, others+1))
+				srv.Must("DEL", "z")
+				for last := `data: {"rank":null,"score":null,"card":0}`; b.next() != last; { // in reverse, its rank has changed, too
+				}
+			})
+		}
+	}
+}
+
+func TestRankRefused(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, map[string]string{"user": "ann on >secret ~k* +@all"})
+	for _, query := range []string{"", "key=z", "member=a", "key=z&member=a&rate=0", "key=z&member=a&rate=21", "key=z&member=a&rate=x"} {
+		watch(t, web, "/rank?"+query).refused(http.StatusBadRequest)
+	}
+	if got := watch(t, web, "/rank?key=z&member=a", "Authorization: Bearer ann:secret").refused(http.StatusForbidden); !strings.Contains(got, "NOPERM") {
+		t.Errorf("another key: %s", got)
+	}
+	srv.Must("SET", "s", "x")
+	if got := watch(t, web, "/rank?key=s&member=a").refused(http.StatusBadRequest); !strings.Contains(got, "WRONGTYPE") {
+		t.Errorf("a string: %s", got)
+	}
+	w := watch(t, web, "/rank?key=k&member=a&rate=20", "Authorization: Bearer ann:secret")
+	w.next()
+	srv.Must("ACL", "SETUSER", "ann", "resetkeys")
+	srv.Must("ZADD", "k", 1, "a")
+	if got := w.next(); !strings.HasPrefix(got, "event: end") {
+		t.Errorf("after the revocation: %s", got)
+	}
+}
+
+// TestRankShared checks that viewers cost one look at the set for each change.
+func TestRankShared(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, nil)
+	const viewers = 200
+	var all []*watcher
+	for i := range viewers {
+		srv.Must("ZADD", "z", i, i)
+		all = append(all, watch(t, web, fmt.Sprintf("/rank?rate=20&key=z&member=%d", i)))
+	}
+	for i, w := range all {
+		for !strings.Contains(w.next(), fmt.Sprintf(`"rank":%d,`, i)) {
+		}
+	}
+	srv.Must("CONFIG", "RESETSTAT")
+	srv.Must("ZADD", "z", -1, "first")
+	for i, w := range all {
+		w.expect(fmt.Sprintf(`data: {"rank":%d,"score":%d,"card":%d}`, i+1, i, viewers+1))
+	}
+	calls := func(command string) int {
+		_, rest, _ := strings.Cut(fmt.Sprint(srv.Must("INFO", "commandstats")), "cmdstat_"+command+":calls=")
+		n, _, _ := strings.Cut(rest, ",")
+		i, _ := strconv.Atoi(n)
+		return i
+	}
+	if n := calls("zrange") + calls("zrank"); n < 1 || n > 3 {
+		t.Errorf("%d commands for %d viewers", n, viewers)
+	}
+	for _, w := range all {
+		w.cancel()
+	}
+	wait.Until(t, "the connections are closed", func() bool { return srv.Stats().Clients == 0 })
+}
+
+// TestJSON checks that every event is JSON, whatever is in the names.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, map[string]string{"notify-keyspace-events": "SAK"})
+	for _, name := range []string{"<img onerror=x>", "a\x00b", "\xff\xfe", "\"\\\u2028", strings.Repeat("m", 1<<20)} {
+		w := watch(t, web, "/events?key=z&channel="+url.QueryEscape(name[:min(len(name), 1000)]))
+		srv.Must("PUBLISH", name[:min(len(name), 1000)], name)
+		srv.Must("ZADD", "z", 1, name)
+		for range 2 {
+			data, _ := strings.CutPrefix(w.next(), "data: ")
+			var v map[string]any
+			if err := json.Unmarshal([]byte(data), &v); err != nil || strings.ContainsAny(data, "<>\x00\u2028") {
+				t.Errorf("%.20q: %v in %.200s", name, err, data)
+			}
+		}
+		w.cancel()
+	}
+}
