@@ -28,6 +28,7 @@ gotest = GO='$(GO)' $(GO) run -C '$(CURDIR)/server/e2e' ./progress -dir "$$PWD" 
 test: ## run all tests, with a real redis-server and the clients of other languages where they can be had
 	@.ci/redis
 	@.ci/clients
+	@.ci/chromium
 	$(call each,$(gotest) -timeout 40m ./...)
 
 # These have ceilings in milliseconds and megabytes, which a busy machine can break. "make test" skips them.

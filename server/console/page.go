@@ -1,30 +1,115 @@
 package console
 
 import (
-	"fmt"
-	"html"
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"io/fs"
 	"net/http"
+	"path"
 
 	"github.com/zsetd/zsetd/server"
 )
 
-// pages registers the routes of the page.
+// assets are the templates of the pages, and the scripts, styles and images that they load.
+//
+//go:embed assets
+var assets embed.FS
+
+// view is a part of the page, with an address of its own.
+type view struct{ Name, Path, Label string }
+
+func views() []view {
+	return []view{{"overview", "./", "Overview"}, {"keys", "keys", "Keys"}, {"live", "live", "Events"}, {"prompt", "prompt", "Prompt"}}
+}
+
+// shell are the values of index.html.
+type shell struct {
+	Title, View, User, Version string
+	Views                      []view
+	Session                    bool // the user can log out
+}
+
+// pages registers the routes of the page. All addresses in it are relative, so that a program can
+// mount the console below any path.
 func (c *Console) pages(mux *http.ServeMux) {
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := c.currentUser(r); err != nil {
-			redirect(w, "login")
-			return
+	t := template.Must(template.ParseFS(assets, "assets/index.html"))
+	for _, v := range views() {
+		route := "GET /" + v.Path
+		if v.Path == "./" {
+			route = "GET /{$}"
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprintf(w, "<!DOCTYPE html><title>zsetd</title><p>%s</p>\n", html.EscapeString(server.Version()))
-	})
+		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			user, err := c.currentUser(r)
+			if err == errNoAuth || err == errWrong {
+				redirect(w, "login")
+				return
+			}
+			if err != nil {
+				c.refuse(w, r, err)
+				return
+			}
+			who, _ := c.identify(r)
+			c.render(w, http.StatusOK, t, shell{v.Label, v.Name, user, server.Version(), views(), who.session != ""})
+		})
+	}
+	list, err := fs.ReadDir(assets, "assets")
+	if err != nil {
+		panic("BUG: the embedded files: " + err.Error())
+	}
+	for _, entry := range list {
+		kind := contentType(entry.Name())
+		if kind == "" {
+			continue // a template
+		}
+		content, err := assets.ReadFile("assets/" + entry.Name())
+		if err != nil {
+			panic("BUG: the embedded files: " + err.Error())
+		}
+		sum := sha256.Sum256(content)
+		tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+		mux.HandleFunc("GET /assets/"+entry.Name(), func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-cache") // the browser asks whether its copy is current
+			w.Header().Set("ETag", tag)
+			if r.Header.Get("If-None-Match") == tag {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			w.Header().Set("Content-Type", kind)
+			w.Write(content)
+		})
+	}
+}
+
+// contentType returns the content type of a file of the page, "" for a template. The types do
+// not depend on the files of the machine.
+func contentType(name string) string {
+	switch path.Ext(name) {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return ""
+}
+
+// render writes a page. A page that cannot be made is an error of its template.
+func (c *Console) render(w http.ResponseWriter, status int, t *template.Template, values any) {
+	var b bytes.Buffer
+	if err := t.Execute(&b, values); err != nil {
+		panic("BUG: a template of the page: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write(b.Bytes())
 }
 
 // loginPage writes the form of a login with a message.
-func (c *Console) loginPage(w http.ResponseWriter, _ *http.Request, status int, message string) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, `<!DOCTYPE html><title>zsetd</title><p>%s</p><form method="post" action="login">`+
-		`<input name="user" autocomplete="username"><input name="password" type="password" autocomplete="current-password"><button>Log in</button></form>`+"\n",
-		html.EscapeString(message))
+func (c *Console) loginPage(w http.ResponseWriter, r *http.Request, status int, message string) {
+	t := template.Must(template.ParseFS(assets, "assets/login.html"))
+	c.render(w, status, t, struct{ Error, User string }{message, r.PostForm.Get("user")})
 }

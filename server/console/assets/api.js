@@ -1,0 +1,167 @@
+// Commands and streams of the console's server.
+
+import { Bin } from './text.js';
+
+export class CommandError extends Error {}
+
+export const state = { db: 0, skew: 0 };
+
+// now returns the server's clock, in milliseconds since 1970.
+export const now = () => Date.now() + state.skew;
+
+const encode = (v) => (v instanceof Bin ? { base64: v.base64 } : String(v));
+const text = (node) => (node.base64 ? new Bin(node.value) : String(node.value));
+
+// plain returns the value of a typed reply: strings and Bins, numbers, booleans, null, arrays; a map is an array of pairs.
+export function plain(node) {
+	switch (node.type) {
+		case 'array': case 'set': case 'push':
+			return node.value === null ? null : node.value.map(plain);
+		case 'map':
+			return node.value.map(([k, v]) => [plain(k), plain(v)]);
+		case 'integer': case 'double':
+			return typeof node.value === 'string' ? Number(node.value.replace('inf', 'Infinity')) : node.value;
+		case 'null':
+			return null;
+		case 'boolean':
+			return node.value;
+		case 'error':
+			return new CommandError(node.value);
+		default:
+			return text(node);
+	}
+}
+
+async function post(body, signal) {
+	let response;
+	try {
+		response = await fetch('command?types=1&db=' + state.db, {
+			method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal, credentials: 'same-origin',
+		});
+	} catch (e) {
+		if (e.name === 'AbortError') throw e;
+		throw new CommandError('The server does not answer.');
+	}
+	if (response.status === 401) {
+		location.assign('login');
+		throw new CommandError('The session has ended: log in again.');
+	}
+	const source = await response.text();
+	try {
+		// Integers of more than 15 digits do not fit a number: they stay text where the browser tells it.
+		if (/[^0-9."][0-9]{16}/.test(source)) return JSON.parse(source, (_, v, c) => (typeof v === 'number' && !Number.isSafeInteger(v) && c?.source && /^-?[0-9]+$/.test(c.source) ? c.source : v));
+		return JSON.parse(source);
+	} catch {
+		throw new CommandError(source.trim() || response.statusText);
+	}
+}
+
+const unwrap = (reply) => (reply.error !== undefined && reply.type === undefined ? { type: 'error', value: reply.error } : reply.result !== undefined ? reply.result : reply);
+
+// typed runs a command and returns its reply as a tree {type, value, base64}.
+export async function typed(args, signal) {
+	return unwrap(await post(args.map(encode), signal));
+}
+
+// typedPipeline runs commands on one connection and returns their replies as trees.
+export async function typedPipeline(commands, signal) {
+	const reply = await post(commands.map((args) => args.map(encode)), signal);
+	if (!Array.isArray(reply)) {
+		const whole = unwrap(reply);
+		if (whole.type === 'error') throw new CommandError(whole.value);
+		return Array.isArray(whole) ? whole.map(unwrap) : whole.value;
+	}
+	return reply.map(unwrap);
+}
+
+// run returns the value of a command's reply; it throws a CommandError for an error.
+export async function run(...args) {
+	const value = plain(await typed(args));
+	if (value instanceof CommandError) throw value;
+	return value;
+}
+
+// pipeline returns the values of the replies; errors are among them.
+export async function pipeline(commands, signal) {
+	return commands.length ? (await typedPipeline(commands, signal)).map(plain) : [];
+}
+
+export const ok = (v, otherwise) => (v instanceof CommandError ? otherwise : v);
+
+export const pairs = (flat) => {
+	if (!flat || !flat.length || Array.isArray(flat[0])) return flat || [];
+	const out = [];
+	for (let i = 0; i + 1 < flat.length; i += 2) out.push([flat[i], flat[i + 1]]);
+	return out;
+};
+
+export async function info(section) {
+	const out = {};
+	for (const line of String(await run('INFO', ...(section ? [section] : []))).split('\r\n')) {
+		const i = line.indexOf(':');
+		if (i > 0) out[line.slice(0, i)] = line.slice(i + 1);
+	}
+	return out;
+}
+
+export async function readClock() {
+	const sent = Date.now();
+	const [s, us] = await run('TIME');
+	state.skew = s * 1000 + us / 1000 - (sent + Date.now()) / 2;
+}
+
+export function stringField(v) {
+	return v !== null && typeof v === 'object' && v.base64 !== undefined ? new Bin(v.base64) : v;
+}
+
+// escaped returns a byte string for the query of an address. Other bytes than UTF-8 are there as they are.
+const escaped = (v) => (v instanceof Bin ? [...v.bytes].map((b) => '%' + b.toString(16).padStart(2, '0')).join('') : encodeURIComponent(v));
+
+// stream opens Server-Sent Events of a path with parameters. on has listeners by event name, and state(open, reason).
+// It returns a function that closes it. Browsers open few connections to a server, so a page that is not in
+// sight has no stream, unless keep is set.
+export function stream(path, params, on, keep) {
+	const query = Object.entries(params).flatMap(([k, v]) => [v].flat().map((one) => k + '=' + escaped(one))).join('&');
+	let source, timer, wait = 500;
+	const stop = () => {
+		clearTimeout(timer);
+		source?.close();
+		source = null;
+	};
+	const open = () => {
+		stop();
+		source = new EventSource(path + '?' + query);
+		source.onopen = () => {
+			wait = 500;
+			on.state?.(true);
+		};
+		source.onerror = () => {
+			on.state?.(false);
+			if (!source || source.readyState !== EventSource.CLOSED) return;
+			timer = setTimeout(open, wait);
+			wait = Math.min(wait * 2, 15000);
+			reason();
+		};
+		source.addEventListener('end', (e) => on.state?.(false, JSON.parse(e.data).error));
+		for (const [name, f] of Object.entries(on)) {
+			if (name !== 'state') source.addEventListener(name, (e) => f(JSON.parse(e.data)));
+		}
+	};
+	// reason asks why a stream was refused, which an EventSource does not say.
+	const reason = async () => {
+		const abort = new AbortController();
+		try {
+			const response = await fetch(path + '?' + query, { signal: abort.signal });
+			if (response.status === 401) location.assign('login');
+			else if (!response.ok) on.state?.(false, (await response.json()).error);
+			abort.abort();
+		} catch { /* the stream tries again */ }
+	};
+	const seen = () => (document.hidden ? stop() : source || open());
+	if (!keep) document.addEventListener('visibilitychange', seen);
+	if (keep || !document.hidden) open();
+	return () => {
+		document.removeEventListener('visibilitychange', seen);
+		stop();
+	};
+}

@@ -1,0 +1,89 @@
+// The shell: which view is shown, which database, and the address of both.
+
+import { $, h } from './dom.js';
+import { state, run, readClock } from './api.js';
+import { Bin } from './text.js';
+import * as overview from './overview.js';
+import * as keys from './keys.js';
+import * as live from './live.js';
+import * as prompt from './prompt.js';
+
+const views = { overview, keys, live, prompt };
+const mounted = new Set();
+let shown;
+
+// place returns the view and the parameters of the page's address.
+function place() {
+	const name = location.pathname.split('/').pop() || 'overview';
+	const params = new URLSearchParams(location.search);
+	return [views[name] ? name : 'overview', params];
+}
+
+export function open() {
+	const [name, params] = place();
+	const db = Number(params.get('db') || 0);
+	const moved = db !== state.db;
+	state.db = db;
+	$('#db').value = db;
+	for (const section of document.querySelectorAll('.view')) section.hidden = section.id !== name;
+	document.body.dataset.view = name;
+	for (const a of document.querySelectorAll('nav a')) {
+		if (a.dataset.view === name) a.setAttribute('aria-current', 'page');
+		else a.removeAttribute('aria-current');
+	}
+	document.title = $('nav a[aria-current]').textContent + ' · zsetd';
+	if (shown && shown !== name) views[shown].hide();
+	if (!mounted.has(name)) {
+		mounted.add(name);
+		views[name].mount($('#' + name), go);
+	}
+	shown = name;
+	views[name].show(params, moved);
+}
+
+// go shows a view: its name and parameters. A key among them may be a Bin.
+export function go(name, params = {}, replace) {
+	const query = new URLSearchParams();
+	if (state.db) query.set('db', state.db);
+	for (const [k, v] of Object.entries(params)) {
+		if (v instanceof Bin) query.set(k + '64', v.base64);
+		else if (v !== null && v !== undefined) query.set(k, v);
+	}
+	const address = (name === 'overview' ? './' : name) + (String(query) && '?' + query);
+	history[replace ? 'replaceState' : 'pushState'](null, '', address);
+	open();
+}
+
+document.addEventListener('click', (e) => {
+	const a = e.target.closest('nav a, .brand');
+	if (!a || e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
+	e.preventDefault();
+	go(a.dataset.view || 'overview');
+	$('#main').focus({ preventScroll: true });
+});
+addEventListener('popstate', open);
+addEventListener('keydown', (e) => {
+	if (e.target.closest('input, textarea, select, dialog') || e.ctrlKey || e.metaKey || e.altKey) return;
+	const to = { 1: 'overview', 2: 'keys', 3: 'live', 4: 'prompt' }[e.key];
+	if (to) go(to);
+	if (e.key === '/') {
+		e.preventDefault();
+		go(shown === 'keys' ? 'keys' : 'prompt');
+		$(shown === 'keys' ? '#pattern' : '#line').focus();
+	}
+});
+
+function databases(n) {
+	$('#db').replaceChildren(...Array.from({ length: Math.min(n, 1024) }, (_, i) => h('option', { value: i }, 'db ' + i)));
+	$('#db').value = state.db;
+}
+databases(16);
+$('#db').addEventListener('change', (e) => {
+	state.db = Number(e.target.value);
+	go(shown, {});
+	views[shown].show(new URLSearchParams(location.search), true);
+});
+open();
+run('CONFIG', 'GET', 'databases').then((r) => databases(Number(r[0][1])), () => {});
+readClock().catch(() => {});
+setInterval(() => document.hidden || readClock().catch(() => {}), 60000);

@@ -1,0 +1,191 @@
+// One key: what it is, its deadline and memory, and the views of its value.
+
+import { button, fill, h, tabs, throttle } from './dom.js';
+import { CommandError, ok, pipeline, run, state, stream } from './api.js';
+import { Bin, bytes, count, duration, same, show } from './text.js';
+import { change } from './dialog.js';
+import * as values from './values.js';
+import * as zset from './zset.js';
+import * as systems from './systems.js';
+
+const length = { string: 'STRLEN', list: 'LLEN', hash: 'HLEN', set: 'SCARD', zset: 'ZCARD', stream: 'XLEN' };
+const unit = { string: 'bytes', list: 'elements', hash: 'fields', set: 'members', zset: 'members', stream: 'entries' };
+const events = { string: '$', list: 'l', set: 's', hash: 'h', zset: 'z', stream: 't' };
+
+const views = {
+	string: [['value', 'Value', values.string]],
+	list: [['value', 'Elements', values.list]],
+	set: [['value', 'Members', values.set]],
+	hash: [['value', 'Fields', values.hash], ['deadlines', 'Deadlines', zset.fieldDeadlines]],
+	stream: [['value', 'Entries', values.stream]],
+	zset: [['board', 'Leaderboard', zset.board], ['timeline', 'Timeline', zset.timeline], ['deadlines', 'Deadlines', zset.deadlines],
+		['live', 'Live events', systems.liveEvents], ['boxes', 'Timeboxes', systems.timeboxes], ['folder', 'Folder', systems.folder], ['line', 'Waiting list', systems.waitingList]],
+};
+
+let open = null;
+
+export function closeKey(box) {
+	open?.close();
+	open = null;
+	if (box) fill(box, h('div', { class: 'empty' }, 'Choose a key.'));
+}
+
+export async function openKey(box, key, view, nav) {
+	if (open && same(open.key, key) && open.db === state.db && open.type) {
+		if (view && view !== open.view) open.choose(view);
+		return;
+	}
+	open?.close();
+	const self = (open = { key, db: state.db, view, closed: false, close() {
+		self.closed = true;
+		self.stopLive?.();
+		self.stopView?.();
+		clearInterval(self.timer);
+	} });
+	fill(box, h('div', { class: 'empty' }, 'Reading …'));
+	let facts;
+	try {
+		facts = await read(key);
+	} catch (e) {
+		if (!self.closed) fill(box, h('button', { type: 'button', class: 'back small', onclick: nav.back }, '‹ Keys'), h('p', { class: 'error' }, e.message));
+		return;
+	}
+	if (self.closed) return;
+	const back = button('‹ Keys', nav.back, { class: 'back small' });
+	if (facts.type === 'none') {
+		nav.gone(key);
+		fill(box, back, h('div', { class: 'empty' }, h('p', {}, 'There is no key ', h('code', {}, show(key, 200)), '.'),
+			button('Look again', () => { open = null; openKey(box, key, view, nav); })));
+		self.type = '';
+		return;
+	}
+	self.type = facts.type;
+	const list = views[facts.type] || [['value', 'Value', values.other]];
+	const line = h('div', { class: 'row' });
+	const live = h('span', { class: 'livedot' }, 'not live');
+	const notice = h('div');
+	const body = h('div', { class: 'value', role: 'tabpanel' });
+	const listeners = new Set();
+	const header = () => {
+		const left = facts.ttl >= 0 ? facts.ttl - (Date.now() - facts.read) : -1;
+		fill(line, h('span', { class: 'type ' + facts.type }, facts.type), h('span', {}, h('b', { id: 'key-length' }, count(facts.length)), ' ', unit[facts.type] || ''),
+			h('span', {}, h('b', {}, bytes(facts.memory))), h('span', {}, facts.encoding), h('span', {}, facts.ttl >= 0 ? ['expires in ', h('b', {}, duration(Math.max(0, left)))] : 'no expiry'), live);
+	};
+	const refresh = throttle(async () => {
+		const next = await read(key).catch(() => null);
+		if (self.closed || !next) return;
+		if (next.type !== facts.type) {
+			open = null;
+			self.close();
+			return openKey(box, key, self.view, nav);
+		}
+		facts = next;
+		header();
+	}, 1000);
+	// changed reads again what an edit or another client has changed.
+	const changed = (event) => {
+		refresh();
+		for (const f of listeners) f(event || {});
+	};
+	const edit = async (options) => {
+		if (await change(options)) changed();
+	};
+	const context = { key, edit, changed, type: facts.type, facts: () => facts, onChange: (f) => listeners.add(f), go: nav.go };
+	self.choose = (id) => {
+		const entry = list.find(([name]) => name === id) || list[0];
+		self.view = entry[0];
+		self.stopView?.();
+		listeners.clear();
+		fill(body);
+		self.stopView = entry[2](body, context) || null;
+		body.setAttribute('aria-label', entry[1]);
+	};
+	const actions = h('div', { class: 'row actions' }, button('TTL …', () => ttl(key, edit)), button('Rename …', async () => {
+		let to = key;
+		const done = await change({
+			title: 'Rename the key', fields: [{ name: 'to', label: 'New name', value: key instanceof Bin ? '' : key }, { name: 'replace', label: 'Replace a key that has this name', type: 'checkbox' }],
+			build: (v) => [v.replace ? 'RENAME' : 'RENAMENX', key, (to = v.to)],
+		});
+		if (!done) return;
+		nav.gone(key);
+		nav.added(to);
+		nav.go('keys', { key: to });
+	}), button('Delete …', async () => {
+		if (!(await change({ title: 'Delete this key?', note: `${count(facts.length)} ${unit[facts.type] || ''}, ${bytes(facts.memory)}.`, build: () => ['UNLINK', key], danger: true, verb: 'Delete' }))) return;
+		nav.gone(key);
+		nav.go('keys');
+	}), button('Copy name', () => navigator.clipboard?.writeText(key instanceof Bin ? show(key, 1e6) : key)), button('Events', () => nav.go('live', { key })));
+	const start = self.view && list.some(([id]) => id === self.view) ? self.view : await guess(key, facts, list);
+	if (self.closed) return;
+	const bar = list.length > 1 ? tabs('Views of the value', list, start, (id) => nav.go('keys', { key, view: id }, true)) : h('hr', { hidden: true });
+	fill(box, h('div', { class: 'keyhead' }, back, h('h2', {}, show(key, 2000)), line, actions), notice, bar, body);
+	header();
+	self.timer = setInterval(() => facts.ttl >= 0 && (facts.ttl - (Date.now() - facts.read) < 0 ? refresh() : header()), 1000);
+	self.choose(start);
+	watch(self, key, facts.type, live, notice, changed);
+}
+
+async function read(key) {
+	const [type, ttl, memory, encoding, ...sizes] = await pipeline([['TYPE', key], ['PTTL', key], ['MEMORY', 'USAGE', key], ['OBJECT', 'ENCODING', key], ...Object.values(length).map((c) => [c, key])]);
+	if (type instanceof CommandError) throw type;
+	const i = Object.keys(length).indexOf(type);
+	return { type, ttl: ok(ttl, -1), memory: ok(memory, null), encoding: ok(encoding, ''), length: i < 0 ? '' : ok(sizes[i], 0), read: Date.now() };
+}
+
+// guess returns the view that fits a sorted set: times as scores make a timeline, deadlines a list of these.
+async function guess(key, facts, list) {
+	if (facts.type !== 'zset') return list[0][0];
+	try {
+		const unit = await zset.timeUnit(key);
+		return unit ? 'timeline' : 'board';
+	} catch {
+		return 'board';
+	}
+}
+
+function ttl(key, edit) {
+	edit({
+		title: 'Time to live of the key', fields: [{ name: 'value', label: 'Seconds, a time such as @now+1h30m, or nothing for no expiry' }],
+		build: ({ value }) => (value === '' ? ['PERSIST', key] : value.startsWith('@') ? ['EXPIREAT', key, value] : ['EXPIRE', key, value]),
+	});
+}
+
+// watch follows the changes of the key, if the server publishes them, and says how to switch that on.
+async function watch(self, key, type, dot, notice, changed) {
+	const label = (on, text) => {
+		dot.textContent = text;
+		dot.classList.toggle('on', on);
+	};
+	let flags = null;
+	try {
+		flags = (await run('CONFIG', 'GET', 'notify-keyspace-events'))[0][1];
+	} catch { /* without CONFIG the stream itself says whether it can be had */ }
+	if (self.closed) return;
+	// The server wants S with the events of members, and K for the values that have none.
+	const members = ['zset', 'hash', 'set'].includes(type);
+	const enough = flags === null || (flags.includes('S') && (flags.includes('A') || (/[shz]/.test(flags) && flags.includes(events[type] || 'A'))) && (members || flags.includes('K')));
+	if (!enough) {
+		label(false, 'not live');
+		const wanted = [...new Set(flags + 'SKA')].filter((c) => !'g$lshzxetd'.includes(c)).join(''); // A is all of these classes
+		fill(notice, h('div', { class: 'notice' }, h('span', {}, 'Changes do not show by themselves: ', h('code', {}, 'notify-keyspace-events'), flags ? [' is ', h('code', {}, flags)] : ' is empty', '.'),
+			button('Switch on …', async () => {
+				if (!(await change({ title: 'Publish the changes of members', note: 'The server then reports each change with its members. It costs something only for what has subscribers.', build: () => ['CONFIG', 'SET', 'notify-keyspace-events', wanted] }))) return;
+				fill(notice);
+				watch(self, key, type, dot, notice, changed);
+			}), button('Read again', () => changed())));
+		return;
+	}
+	const got = (data) => changed({ event: data.event, members: (data.members || []).map((m) => (typeof m === 'object' ? new Bin(m.base64) : m)) });
+	let first = true;
+	self.stopLive = stream('events', { key, db: state.db }, {
+		state: (on, reason) => {
+			label(on, on ? 'live' : 'not live');
+			if (reason) fill(notice, h('div', { class: 'notice' }, reason));
+			if (on) fill(notice);
+			if (on && !first) changed();
+			first = false;
+		},
+		message: got,
+	});
+}
+

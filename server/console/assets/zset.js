@@ -1,0 +1,347 @@
+// Sorted sets as a leaderboard, on an axis of time, and by the deadlines of their members.
+
+import { button, fill, h, throttle } from './dom.js';
+import { CommandError, now, ok, pairs, pipeline, run } from './api.js';
+import { Bin, clock, count, brief, day, duration, id, moment, score as number, show } from './text.js';
+import { cell, failed, pageOf, table, tools } from './values.js';
+
+// unitOf returns how many milliseconds a score of a time counts: 1000 for seconds, 1 for milliseconds, 0 if both
+// scores cannot be times between 1990 and 2100.
+function unitOf(low, high) {
+	const within = (unit) => [low, high].every((s) => s * unit > 631e9 && s * unit < 4102e9);
+	return within(1000) ? 1000 : within(1) ? 1 : 0;
+}
+
+export async function timeUnit(key) {
+	const [low, high] = await pipeline([['ZRANGE', key, 0, 0, 'WITHSCORES'], ['ZRANGE', key, -1, -1, 'WITHSCORES']]);
+	if (low instanceof CommandError || !low.length) return 0;
+	return unitOf(low[0][1], high[0][1]);
+}
+
+export const deadlinesOf = (key, members) => (members.length ? ['ZPEXPIRETIME', key, 'MEMBERS', members.length, ...members] : ['PING']);
+
+export const memberTools = (ctx, member, score) => tools(
+	['Score', () => ctx.edit({ title: 'Change the score of ' + show(member, 60), fields: [{ name: 'by', label: 'How', type: 'select', options: [['set', 'new score'], ['add', 'add to it']] }, { name: 's', label: 'Score', value: number(score), hint: 'A number, or a time: @now+1h.' }],
+		build: ({ by, s }) => (by === 'add' ? ['ZINCRBY', ctx.key, s, member] : ['ZADDEX', ctx.key, 'XX', 'KEEPTTL', 'MEMBERS', 1, s, member]) }), 'Change the score of ' + show(member, 60)],
+	['TTL', () => ctx.edit({ title: 'Time to live of ' + show(member, 60), fields: [{ name: 't', label: 'Seconds, a time such as @now+1h30m, or nothing for no expiry' }],
+		build: ({ t }) => (t === '' ? ['ZPERSIST', ctx.key, 'MEMBERS', 1, member] : t[0] === '@' ? ['ZEXPIREAT', ctx.key, t, 'MEMBERS', 1, member] : ['ZEXPIRE', ctx.key, t, 'MEMBERS', 1, member]) }), 'Time to live of ' + show(member, 60)],
+	['Remove', () => ctx.edit({ title: 'Remove ' + show(member, 60) + '?', danger: true, verb: 'Remove', build: () => ['ZREM', ctx.key, member] }), 'Remove ' + show(member, 60)]);
+
+export const addButton = (ctx) => button('Add …', () => ctx.edit({ title: 'Add a member', fields: [{ name: 'm', label: 'Member' }, { name: 's', label: 'Score', value: '1', hint: 'A number, a time such as @now+10m, or * for the next ticket.' }, { name: 'ttl', label: 'Seconds until it expires, or nothing' }],
+	build: ({ m, s, ttl }) => (ttl || s === '*' ? ['ZADDEX', ctx.key, ...(ttl ? ['EX', ttl] : []), 'MEMBERS', 1, s, m] : ['ZADD', ctx.key, s, m]) }));
+
+// move lets rows glide from where they were: rows are matched by data-id.
+function move(box, draw) {
+	const before = new Map([...box.querySelectorAll('[data-id]')].map((e) => [e.dataset.id, e.getBoundingClientRect().top]));
+	draw();
+	if (matchMedia('(prefers-reduced-motion: reduce)').matches) return;
+	for (const e of box.querySelectorAll('[data-id]')) {
+		const was = before.get(e.dataset.id), is = e.getBoundingClientRect().top;
+		if (was !== undefined && Math.abs(was - is) > 1) e.animate([{ transform: `translateY(${was - is}px)` }, { transform: 'none' }], { duration: 180, easing: 'ease-out' });
+	}
+}
+
+// rowId names a row by its member, cut so that a long member costs no attribute of a megabyte.
+const rowId = (m) => id(m).slice(0, 200);
+
+export function board(box, ctx) {
+	let from = 0, rev = true, found = null, timed = 0;
+	const flashing = new Set();
+	const body = h('div', { class: 'scroll-x' }), where = h('span', { class: 'muted' }), answer = h('span', { role: 'status' });
+	const draw = throttle(async () => {
+		try {
+			const n = pageOf(ctx.facts());
+			const [all, part] = await pipeline([['ZCARD', ctx.key], ['ZRANGE', ctx.key, from, from + n - 1, ...(rev ? ['REV'] : []), 'WITHSCORES']]);
+			if (part instanceof CommandError) throw part;
+			if (!part.length && from > 0) {
+				from = Math.max(0, all - n);
+				return again();
+			}
+			const ends = ok((await pipeline([deadlinesOf(ctx.key, part.map(([m]) => m))]))[0], []);
+			const some = Array.isArray(ends) && ends.some((e) => e > 0);
+			timed = part.length ? unitOf(part[0][1], part[part.length - 1][1]) : 0;
+			where.textContent = all ? `${count(from + 1)} to ${count(from + part.length)} of ${count(all)}` : 'empty';
+			move(body, () => fill(body, table(['Rank', 'Member', 'Score', ...(some ? ['Expires'] : []), ''], part.map(([m, s], i) => h('tr', { 'data-id': rowId(m), class: found !== null && id(found) === id(m) ? 'found' : flashing.has(id(m)) ? 'flash' : null },
+				h('td', { class: 'n muted' }, count(from + i)), h('td', { class: 'value' }, cell(m)), h('td', { class: 'n' }, number(s), timed ? h('small', {}, ' ' + moment(s * timed)) : null),
+				some ? h('td', { class: 'n muted' }, ends[i] > 0 ? duration(Math.max(0, ends[i] - now())) : '') : null, memberTools(ctx, m, s))), 'Members by rank')));
+			flashing.clear();
+		} catch (e) {
+			failed(body)(e);
+		}
+	}, 80);
+	const again = () => setTimeout(draw);
+	const go = (to) => {
+		from = Math.max(0, Math.min(to, ctx.facts().length - 1));
+		draw();
+	};
+	const step = () => pageOf(ctx.facts());
+	const find = h('form', { class: 'row', onsubmit: async (e) => {
+		e.preventDefault();
+		const text = e.target.elements.member.value;
+		const [rank, score] = await pipeline([[rev ? 'ZREVRANK' : 'ZRANK', ctx.key, text], ['ZSCORE', ctx.key, text]]).catch((err) => [err]);
+		found = null;
+		if (typeof rank === 'number') {
+			found = text;
+			answer.textContent = `rank ${count(rank)}, score ${number(score)}`;
+			return go(Math.max(0, rank - Math.floor(step() / 4)));
+		}
+		if (rank instanceof Error) return (answer.textContent = rank.message);
+		answer.textContent = 'Looking for members that contain it …';
+		const like = await search(ctx.key, text).catch(() => []);
+		fill(answer, like.length ? ['No such member; similar: ', like.map((m) => [button(show(m, 40), () => {
+			e.target.elements.member.value = m;
+			e.target.requestSubmit();
+		}, { class: 'small' }), ' '])] : 'No such member.');
+	} }, h('input', { name: 'member', placeholder: 'Find a member', 'aria-label': 'Find a member', autocomplete: 'off', spellcheck: 'false' }), h('button', { type: 'submit' }, 'Find'));
+	const order = h('select', { 'aria-label': 'Order', onchange: (e) => {
+		rev = e.target.value === 'rev';
+		go(0);
+	} }, h('option', { value: 'rev' }, 'highest first'), h('option', { value: '' }, 'lowest first'));
+	fill(box, h('div', { class: 'pager' }, find, answer, h('span', { class: 'grow' }), order, addButton(ctx)), body,
+		h('div', { class: 'pager' }, button('«', () => go(0), { 'aria-label': 'First page' }), button('‹', () => go(from - step()), { 'aria-label': 'Previous page' }), button('›', () => from + step() < ctx.facts().length && go(from + step()), { 'aria-label': 'Next page' }),
+			button('»', () => go(Math.floor((ctx.facts().length - 1) / step()) * step()), { 'aria-label': 'Last page' }), h('input', { type: 'number', min: 0, placeholder: 'Go to rank', 'aria-label': 'Go to rank', onchange: (e) => go(Number(e.target.value)) }), where));
+	ctx.onChange(({ members }) => {
+		for (const m of members || []) flashing.add(id(m));
+		draw();
+	});
+	draw();
+}
+
+// search returns up to 12 members that contain a text, from at most 100 steps of ZSCAN.
+async function search(key, text) {
+	const out = [];
+	let cursor = '0', steps = 0;
+	do {
+		const [next, list] = await run('ZSCAN', key, cursor, 'MATCH', '*' + text.replace(/[*?[\]\\]/g, '\\$&') + '*', 'COUNT', 1000);
+		for (const [m] of pairs(list)) out.push(m);
+		cursor = next;
+	} while (cursor !== '0' && out.length < 12 && ++steps < 100);
+	return out.filter((m) => !(m instanceof Bin)).slice(0, 12);
+}
+
+const steps = [1, 5, 10, 50, 100, 500, 1e3, 2e3, 5e3, 15e3, 30e3, 6e4, 3e5, 9e5, 18e5, 36e5, 108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5, 2592e6, 7776e6, 31536e6, 157680e6, 315360e6];
+
+export function timeline(box, ctx) {
+	const W = () => Math.max(280, svg.clientWidth || 800), H = 200, base = 172;
+	let unit = 1000, from = 0, to = 1, all = [0, 1], ready = false, drag = null;
+	const svg = h('svg', { class: 'timeline', role: 'img', tabindex: 0, 'aria-label': 'Members on the axis of time' });
+	const due = h('div', { class: 'lane' }), next = h('div', { class: 'lane' }), hint = h('span', { class: 'muted' });
+	const units = h('select', { 'aria-label': 'Scores are', onchange: (e) => {
+		unit = Number(e.target.value);
+		fit().then(draw);
+	} }, h('option', { value: 1000 }, 'seconds since 1970'), h('option', { value: 1 }, 'milliseconds since 1970'), h('option', { value: 0 }, 'numbers'));
+	const x = (s) => ((s - from) / (to - from)) * W();
+	const at = () => now() / (unit || 1);
+
+	async function fit() {
+		const [low, high] = await pipeline([['ZRANGE', ctx.key, 0, 0, 'WITHSCORES'], ['ZRANGE', ctx.key, -1, -1, 'WITHSCORES']]);
+		if (low instanceof CommandError) throw low;
+		if (!low.length) return;
+		all = [low[0][1], high[0][1]].map((s) => Math.max(-1e300, Math.min(1e300, s)));
+		if (!ready) {
+			unit = unitOf(...all) || (Math.abs(all[0]) < 1e8 ? 0 : 1000);
+			units.value = unit;
+		}
+		ready = true;
+		const second = unit ? 1000 / unit : 1;
+		if (unit) all = [Math.min(all[0], at() - 5 * second), Math.max(all[1], at() + 5 * second)];
+		const pad = (all[1] - all[0]) * 0.04 || 1;
+		[from, to] = [all[0] - pad, all[1] + pad];
+	}
+
+	const draw = throttle(async () => {
+		if (!ready) return;
+		try {
+			const bins = Math.max(20, Math.min(160, Math.round(W() / 8))), wide = (to - from) / bins, t = at(), edge = (i) => number(from + i * wide);
+			const head = [['ZCOUNT', ctx.key, number(from), number(to)], ['ZCARD', ctx.key]];
+			if (unit) head.push(['ZCOUNT', ctx.key, '-inf', number(t)], ['ZRANGE', ctx.key, number(t), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 8, 'WITHSCORES'], ['ZRANGE', ctx.key, '(' + number(t), '+inf', 'BYSCORE', 'LIMIT', 0, 8, 'WITHSCORES'], ['ZRANGE', ctx.key, 0, 7, 'WITHSCORES']);
+			const [inside, card, past, , coming, oldest] = await pipeline(head);
+			if (inside instanceof CommandError) throw inside;
+			const few = inside <= 300 && pageOf(ctx.facts()) > 50;
+			let marks;
+			if (few) {
+				const list = await run('ZRANGE', ctx.key, number(from), number(to), 'BYSCORE', 'LIMIT', 0, 300, 'WITHSCORES');
+				const lanes = [];
+				marks = list.map(([m, s]) => {
+					let lane = lanes.findIndex((end) => end < x(s) - 11);
+					if (lane < 0) lane = lanes.length < 12 ? lanes.length : Math.floor(Math.abs(Math.sin(s)) * 12);
+					lanes[lane] = x(s);
+					return h('circle', { class: 'dot' + (unit && s <= t ? ' due' : ''), cx: x(s), cy: base - 10 - lane * 12, r: 4.5, 'data-id': rowId(m) }, h('title', {}, show(m, 200) + '\n' + label(s)));
+				});
+			} else {
+				const counts = await pipeline(Array.from({ length: bins }, (_, i) => ['ZCOUNT', ctx.key, edge(i), '(' + edge(i + 1)]));
+				const high = Math.max(1, ...counts);
+				marks = counts.map((n, i) => n && h('rect', { class: unit && from + (i + 0.5) * wide <= t ? 'due' : 'bar1', x: (i * W()) / bins + 0.5, width: W() / bins - 1, y: base - (n / high) * (base - 34), height: (n / high) * (base - 34) }, h('title', {}, `${count(n)} from ${label(from + i * wide)}`)));
+			}
+			svg.setAttribute('viewBox', `0 0 ${W()} ${H}`);
+			const line = unit && t > from && t < to;
+			fill(svg, unit && t > from ? h('rect', { class: 'dueback', x: 0, y: 0, width: Math.min(W(), x(t)), height: base }) : null, ticks(), marks,
+				line ? [h('line', { class: 'now', x1: x(t), x2: x(t), y1: 0, y2: base }), h('text', { class: 'nowtext', x: x(t) + 5, y: 14 }, 'now')] : null);
+			svg.setAttribute('aria-label', `${count(inside)} members from ${label(from)} to ${label(to)}` + (unit ? `; ${count(past)} are due` : ''));
+			hint.textContent = `${count(inside)} of ${count(card)} in sight` + (few ? '' : ', counted in ' + bins + ' parts');
+			due.hidden = next.hidden = !unit;
+			if (unit) {
+				fill(due, h('header', {}, h('span', {}, 'Due, or past'), h('b', {}, count(past))), h('ul', {}, (past ? oldest : []).filter(([, s]) => s <= t).map(([m, s]) => h('li', {}, h('span', { class: 'name' }, show(m, 100)), h('small', {}, duration((t - s) * unit) + ' ago')))));
+				fill(next, h('header', {}, h('span', {}, 'Next'), h('b', {}, count(card - past))), h('ul', {}, coming.map(([m, s]) => h('li', {}, h('span', { class: 'name' }, show(m, 100)), h('small', {}, 'in ' + duration((s - t) * unit))))));
+			}
+		} catch (e) {
+			failed(due)(e);
+		}
+	}, 90);
+
+	const label = (s) => (unit ? moment(s * unit) : number(s));
+	function ticks() {
+		const out = [h('line', { class: 'grid', x1: 0, x2: W(), y1: base, y2: base })], wide = to - from, most = Math.max(2, Math.floor(W() / 110));
+		let step;
+		if (unit) step = (steps.find((s) => (wide * unit) / s <= most) || steps[steps.length - 1]) / unit;
+		else {
+			const p = 10 ** Math.floor(Math.log10(wide / most || 1));
+			step = [1, 2, 5, 10].map((m) => m * p).find((s) => wide / s <= most) || 10 * p;
+		}
+		const shift = unit && step * unit >= 36e5 ? (new Date().getTimezoneOffset() * 6e4) / unit : 0;
+		for (let s = Math.ceil((from - shift) / step) * step + shift, i = 0; s <= to && i < 40; s += step, i++) {
+			const ms = s * unit, text = !unit ? brief(s) : step * unit >= 864e5 ? day(ms) : step * unit >= 6e4 ? (new Date(ms).getHours() === 0 && new Date(ms).getMinutes() === 0 ? day(ms).slice(5) + ' ' : '') + clock(ms, false) : step * unit >= 1000 ? clock(ms) : clock(ms) + '.' + String(Math.round(ms % 1000)).padStart(3, '0');
+			out.push(h('line', { class: 'grid', x1: x(s), x2: x(s), y1: base, y2: base + 5 }), h('text', { x: x(s), y: base + 19, 'text-anchor': x(s) < 40 ? 'start' : x(s) > W() - 40 ? 'end' : 'middle' }, text));
+		}
+		return out;
+	}
+	const zoom = (factor, around = 0.5) => {
+		const middle = from + (to - from) * around, wide = Math.max((to - from) * factor, unit ? 10 / unit : 1e-6);
+		from = middle - wide * around;
+		to = from + wide;
+		draw();
+	};
+	const pan = (part) => {
+		const by = (to - from) * part;
+		from += by;
+		to += by;
+		draw();
+	};
+	svg.addEventListener('wheel', (e) => {
+		e.preventDefault();
+		const box = svg.getBoundingClientRect();
+		if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) pan(e.deltaX / W());
+		else zoom(e.deltaY > 0 ? 1.25 : 0.8, (e.clientX - box.left) / box.width);
+	}, { passive: false });
+	svg.addEventListener('pointerdown', (e) => {
+		drag = e.clientX;
+		svg.setPointerCapture(e.pointerId);
+	});
+	svg.addEventListener('pointermove', (e) => {
+		if (drag === null) return;
+		pan((drag - e.clientX) / W());
+		drag = e.clientX;
+	});
+	for (const end of ['pointerup', 'pointercancel']) svg.addEventListener(end, () => (drag = null));
+	svg.addEventListener('keydown', (e) => {
+		const f = { '+': () => zoom(0.7), '=': () => zoom(0.7), '-': () => zoom(1.4), ArrowLeft: () => pan(-0.1), ArrowRight: () => pan(0.1), 0: whole }[e.key];
+		if (!f) return;
+		e.preventDefault();
+		f();
+	});
+	function whole() {
+		fit().then(draw, failed(due));
+	}
+	const around = (ms) => button(ms.label, () => {
+		const half = ms.ms / (unit || 1) / 2;
+		from = at() - half;
+		to = at() + half;
+		draw();
+	}, { class: 'small' });
+	fill(box, h('div', { class: 'pager' }, units, button('+', () => zoom(0.6), { 'aria-label': 'Zoom in' }), button('−', () => zoom(1.6), { 'aria-label': 'Zoom out' }), button('All', whole), h('span', { class: 'muted' }, 'around now:'), [{ ms: 6e4, label: '1 min' }, { ms: 36e5, label: '1 h' }, { ms: 864e5, label: '1 d' }].map(around), hint, h('span', { class: 'grow' }), addButton(ctx)),
+		svg, h('div', { class: 'columns lanes' }, due, next));
+	let follow = false;
+	ctx.onChange(async () => {
+		// A view of the whole set stays one when a member outside of it arrives.
+		const [low, high] = all;
+		follow = from <= low && to >= high;
+		if (follow) await fit().catch(() => {});
+		draw();
+	});
+	whole();
+	// The line of the present moves: no data is read for it unless a member comes due.
+	const timer = setInterval(() => unit && !document.hidden && at() > from && at() < to && draw(), 1000);
+	const resized = new ResizeObserver(() => draw());
+	resized.observe(svg);
+	return () => {
+		clearInterval(timer);
+		resized.disconnect();
+	};
+}
+
+// drain is a bar that empties until a deadline; longest is the time of a full one.
+export function drain(end, longest) {
+	const bar = h('i', { class: end > 0 ? '' : 'never' });
+	const e = h('span', { class: 'drain', role: 'presentation' }, bar);
+	e.tick = () => {
+		const left = end > 0 ? Math.max(0, end - now()) : longest;
+		bar.style.transform = `scaleX(${Math.min(1, left / longest)})`;
+		bar.classList.toggle('soon', end > 0 && left < Math.min(longest * 0.2, 60000));
+		return left;
+	};
+	e.tick();
+	return e;
+}
+
+// draining shows a page of members or fields with bars, by the deadline where all fit a page of 1000.
+function draining(box, ctx, read) {
+	let from = 0, bars = [];
+	const body = h('div', { class: 'scroll-x' }), where = h('span', { class: 'muted' });
+	let longest = 1;
+	const draw = throttle(async () => {
+		try {
+			const { list, all, next, step } = await read(from);
+			const left = list.map(([, end]) => end - now()).filter((n) => n > 0);
+			longest = Math.max(1000, ...left, left.length ? Math.min(longest, Math.max(...left) * 2) : 0);
+			if (list.length === all) list.sort((a, b) => (a[1] > 0 ? a[1] : Infinity) - (b[1] > 0 ? b[1] : Infinity));
+			bars = [];
+			move(body, () => fill(body, list.length ? table(['Member', 'Left', 'Expires', ...(ctx.type === 'zset' ? [''] : [])], list.map(([m, end, score]) => {
+				const bar = drain(end, longest), text = h('td', { class: 'n' });
+				bars.push([bar, text, end]);
+				return h('tr', { 'data-id': rowId(m) }, h('td', { class: 'value' }, cell(m)), h('td', { class: 'drains' }, bar), text, ctx.type === 'zset' ? memberTools(ctx, m, score) : null);
+			}), 'Deadlines') : h('div', { class: 'empty' }, 'Empty.')));
+			tick();
+			const expiring = list.filter(([, end]) => end > 0).length;
+			where.textContent = `${count(expiring)} of ${count(list.length)} ${list.length === all ? '' : 'on this page '}expire` + (list.length === all ? ', the soonest first' : ` · ${count(from)} to ${count(from + list.length)} of ${count(all)}`);
+			pager.hidden = list.length >= all && !from;
+			forward.onclick = () => next !== null && ((from = next), draw());
+			back.onclick = () => ((from = Math.max(0, from - step)), draw());
+		} catch (e) {
+			failed(body)(e);
+		}
+	}, 90);
+	const tick = () => {
+		for (const [bar, text, end] of bars) {
+			const left = bar.tick();
+			text.textContent = end > 0 ? duration(left) : 'never';
+		}
+	};
+	const forward = h('button', { type: 'button' }, 'Next ›'), back = h('button', { type: 'button' }, '‹ Previous');
+	const pager = h('span', {}, back, ' ', forward);
+	fill(box, h('div', { class: 'pager' }, pager, where, h('span', { class: 'grow' }), ctx.type === 'zset' ? addButton(ctx) : null), body);
+	ctx.onChange(draw);
+	draw();
+	const timer = setInterval(() => document.hidden || tick(), 250);
+	return () => clearInterval(timer);
+}
+
+export const deadlines = (box, ctx) => draining(box, ctx, async (from) => {
+	const step = ctx.facts().length <= 1000 && pageOf(ctx.facts()) >= 50 ? 1000 : pageOf(ctx.facts());
+	const [all, list] = await pipeline([['ZCARD', ctx.key], ['ZRANGE', ctx.key, from, from + step - 1, 'WITHSCORES']]);
+	if (list instanceof CommandError) throw list;
+	const ends = list.length ? await run(...deadlinesOf(ctx.key, list.map(([m]) => m))) : [];
+	return { list: list.map(([m, s], i) => [m, ends[i], s]).filter(([, end]) => end !== -2), all, step, next: from + step < all ? from + step : null };
+});
+
+export const fieldDeadlines = (box, ctx) => {
+	const cursors = new Map([[0, '0']]);
+	return draining(box, ctx, async (from) => {
+		const step = pageOf(ctx.facts());
+		const [all, reply] = await pipeline([['HLEN', ctx.key], ['HSCAN', ctx.key, cursors.get(from) || '0', 'COUNT', step, 'NOVALUES']]);
+		if (reply instanceof CommandError) throw reply;
+		const fields = reply[1];
+		cursors.set(from + step, reply[0]);
+		const ends = fields.length ? await run('HPEXPIRETIME', ctx.key, 'FIELDS', fields.length, ...fields) : [];
+		return { list: fields.map((f, i) => [f, ends[i]]), all, step, next: reply[0] === '0' ? null : from + step };
+	});
+};
