@@ -14,11 +14,28 @@ import (
 	"github.com/zsetd/zsetd/server/console"
 )
 
+// consolePort returns the parameter http-port, which is valid.
+func consolePort(values map[string]string) int {
+	port, err := strconv.Atoi(values["http-port"])
+	if err != nil { // it is not set
+		return 0
+	}
+	return port
+}
+
+// consoleLog returns what keeps the log for the console, nil without a console.
+func consoleLog(values map[string]string) *console.Log {
+	if consolePort(values) == 0 {
+		return nil
+	}
+	return new(console.Log)
+}
+
 // startConsole serves the console if http-port is set. The function that it returns stops it.
 // Its sockets are open, or the error says why not, when startConsole returns.
-func startConsole(srv *server.Server, values map[string]string, log *slog.Logger) (stop func(), err error) {
-	port, err := strconv.Atoi(values["http-port"])
-	if err != nil || port == 0 { // the parameter is valid: there is none
+func startConsole(srv *server.Server, values map[string]string, log *slog.Logger, kept *console.Log) (stop func(), err error) {
+	port := consolePort(values)
+	if port == 0 {
 		return func() {}, nil
 	}
 	bind, given := values["http-bind"]
@@ -33,7 +50,7 @@ func startConsole(srv *server.Server, values map[string]string, log *slog.Logger
 			return nil, err
 		}
 	}
-	c, err := console.New(srv, console.Options{Hosts: strings.Fields(values["http-hosts"]), Logger: log})
+	c, err := console.New(srv, console.Options{Hosts: strings.Fields(values["http-hosts"]), Logger: log, Log: kept})
 	if err != nil {
 		return nil, fmt.Errorf("zsetd: http-hosts: %w", err)
 	}

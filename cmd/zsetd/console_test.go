@@ -41,6 +41,15 @@ func TestConsole(t *testing.T) {
 	if got := post(`["CONFIG","SET","http-port","1"]`); !strings.Contains(got, "error") {
 		t.Errorf("CONFIG SET: %s", got)
 	}
+	if res, err := http.Get("http://127.0.0.1:" + port + "/log"); err != nil {
+		t.Error(err)
+	} else {
+		b, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if !strings.Contains(string(b), "starting zsetd") {
+			t.Errorf("/log: %s", b)
+		}
+	}
 	post(`["SHUTDOWN"]`)
 	if status := <-done; status != 0 {
 		t.Errorf("status %d: %s", status, &out)

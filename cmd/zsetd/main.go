@@ -129,7 +129,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	level := new(slog.LevelVar)
-	log := slog.New(newLogHandler(logs, values["log-format"], level))
+	handler := newLogHandler(logs, values["log-format"], level)
+	kept := consoleLog(values)
+	if kept != nil {
+		handler = kept.Handler(handler)
+	}
+	log := slog.New(handler)
 	srv, err := server.New(server.Options{
 		Config: values, ConfigFile: configFile(args), Logger: log, LogLevel: level, Listeners: plain, TLSListeners: secure,
 	})
@@ -140,7 +145,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	stopConsole, err := startConsole(srv, values, log)
+	stopConsole, err := startConsole(srv, values, log, kept)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		srv.Close()

@@ -24,6 +24,9 @@ type Options struct {
 	// arrives over TLS; set it behind a proxy that ends TLS.
 	Secure bool
 
+	// Log, if not nil, is what GET /log shows of the server's log.
+	Log *Log
+
 	// Logger receives log records for the operator. The default discards them.
 	Logger *slog.Logger
 }
@@ -53,6 +56,7 @@ type Console struct {
 	mux    *http.ServeMux
 	origin *http.CrossOriginProtection
 
+	history  history
 	sessions sessions
 	logins   limiter
 
@@ -95,10 +99,18 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	c.mux.HandleFunc("POST /command", c.command)
 	c.mux.HandleFunc("GET /events", c.streamed(c.events))
 	c.mux.HandleFunc("GET /rank", c.streamed(c.rank))
+	c.mux.HandleFunc("GET /stats", c.streamed(c.stats))
+	c.mux.HandleFunc("GET /log", c.logs)
+	c.mux.HandleFunc("GET /varz", c.varz)
+	c.mux.HandleFunc("GET /metrics", c.metrics)
+	c.mux.HandleFunc("GET /healthz", c.healthz)
+	c.mux.HandleFunc("GET /readyz", c.readyz)
 	c.mux.HandleFunc("GET /login", c.loginForm)
 	c.mux.HandleFunc("POST /login", c.login)
 	c.mux.HandleFunc("POST /logout", c.logout)
 	c.pages(c.mux)
+	c.history.feed = newFeed(feedKey{}, c.cancel)
+	c.work.Go(c.sampling)
 	return c, nil
 }
 

@@ -179,10 +179,8 @@ func (c *Console) join(ctx context.Context, v *viewer, key feedKey, who identity
 
 // leave ends the feeds that only v follows.
 func (c *Console) leave(v *viewer) {
+	v.leave()
 	for _, f := range v.feeds {
-		f.mu.Lock()
-		delete(f.viewers, v)
-		f.mu.Unlock()
 		c.release(f)
 	}
 }

@@ -155,6 +155,15 @@ func (v *viewer) follow(f *feed, before func(*feed)) {
 	v.feeds, v.at = append(v.feeds, f), append(v.at, f.base+int64(len(f.log)))
 }
 
+// leave makes v follow nothing.
+func (v *viewer) leave() {
+	for _, f := range v.feeds {
+		f.mu.Lock()
+		delete(f.viewers, v)
+		f.mu.Unlock()
+	}
+}
+
 // next returns the events of the i-th feed that v has not got. The bytes must not be changed.
 func (v *viewer) next(i int) ([]byte, error) {
 	f := v.feeds[i]
