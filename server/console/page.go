@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 
 	"github.com/zsetd/zsetd/server"
 )
@@ -52,7 +53,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 				return
 			}
 			who, _ := c.identify(r)
-			c.render(w, http.StatusOK, t, shell{v.Label, v.Name, user, server.Version(), views(), who.session != ""})
+			c.render(w, http.StatusOK, t, shell{v.Label, v.Name, user, version(), views(), who.session != ""})
 		})
 	}
 	list, err := fs.ReadDir(assets, "assets")
@@ -81,6 +82,16 @@ func (c *Console) pages(mux *http.ServeMux) {
 			w.Write(content)
 		})
 	}
+}
+
+// version returns the version of the server, without that of Redis and of Go.
+func version() string {
+	for field := range strings.FieldsSeq(server.Version()) {
+		if v, ok := strings.CutPrefix(field, "zsetd="); ok && v != "unknown" {
+			return v
+		}
+	}
+	return ""
 }
 
 // contentType returns the content type of a file of the page, "" for a template. The types do

@@ -95,15 +95,6 @@ export const pairs = (flat) => {
 	return out;
 };
 
-export async function info(section) {
-	const out = {};
-	for (const line of String(await run('INFO', ...(section ? [section] : []))).split('\r\n')) {
-		const i = line.indexOf(':');
-		if (i > 0) out[line.slice(0, i)] = line.slice(i + 1);
-	}
-	return out;
-}
-
 export async function readClock() {
 	const sent = Date.now();
 	const [s, us] = await run('TIME');

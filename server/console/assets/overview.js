@@ -1,53 +1,132 @@
-// The state of the server, and its slow commands.
+// What the server does now: plots of the last 15 minutes, its state, slow commands and notable events.
 
 import { $, button, fill, h } from './dom.js';
-import { info, run } from './api.js';
-import { bytes, clock, count, day, duration, micros, show as text } from './text.js';
+import { pairs, stream, stringField } from './api.js';
+import { brief, bytes, clock, count, day, duration, micros, show as text } from './text.js';
+import { Plot } from './plot.js';
 import { table } from './values.js';
 
-let timer, go;
+const keep = 900, span = keep * 1000, commands = 5;
+let close, timer, samples = [], plots = [], top = [], go;
+
+const number = (n) => (n === undefined || n === null ? '–' : brief(n));
+const memory = (name) => (s) => s.memory?.[name];
 
 export function mount(section, goTo) {
 	go = goTo;
+	plots = [
+		new Plot('Commands per second', [{ name: 'all', value: (s) => s.ops }], number),
+		new Plot('Latency', [{ name: 'p50', value: (s) => s.p50us }, { name: 'p99', value: (s) => s.p99us }], (n) => (n === undefined || n === null ? '–' : micros(n)), { note: 'of commands, without the network' }),
+		new Plot('Memory', [{ name: 'used', value: memory('used') }, { name: 'data', value: memory('dataset') }, { name: 'resident', value: memory('rss') }], (n) => (n === undefined ? '–' : bytes(n)), { base: 1024 }),
+		new Plot('Network', [{ name: 'in', value: (s) => s.in }, { name: 'out', value: (s) => s.out }], (n) => bytes(Math.round(n)) + '/s', { base: 1024 }),
+		new Plot('Clients', [{ name: 'connected', value: (s) => s.clients }, { name: 'blocked', value: (s) => s.blocked }], number),
+		new Plot('Reads of keys', [{ name: 'hits/s', value: (s) => s.hits }, { name: 'misses/s', value: (s) => s.misses }], number),
+		new Plot('Keys', [{ name: 'keys', value: (s) => s.keys }], number),
+		new Plot('Expiry', [{ name: 'expired/s', value: (s) => s.expired }, { name: 'evicted/s', value: (s) => s.evicted }], number),
+		new Plot('Expiry lag', [{ name: 'lag', value: (s) => s.lagms }], (n) => (n === undefined || n === null ? '–' : duration(n)), { note: 'p99 since the start, from a deadline to its event' }),
+	];
+	fill($('#plots'), plots.map((p) => p.element));
 }
 
 export function show() {
-	slow();
-	timer = setInterval(slow, 5000);
+	close = stream('stats', {}, {
+		history: (list) => {
+			samples = list.slice(-keep);
+			draw();
+		},
+		sample: (one) => {
+			samples.push(one);
+			if (samples.length > keep) samples.shift();
+			draw();
+		},
+		state: (on, reason) => reason && fill($('#facts'), h('div', { role: 'listitem' }, h('small', { class: 'error' }, reason))),
+	});
+	logs();
+	timer = setInterval(logs, 5000);
 }
 
 export function hide() {
+	close?.();
 	clearInterval(timer);
 }
 
-async function slow() {
-	if (document.hidden) return;
-	info('everything').then(facts, (e) => fill($('#facts'), h('div', { role: 'listitem' }, e.message)));
-	run('SLOWLOG', 'GET', 50).then(slowLog, (e) => fill($('#slow'), h('p', { class: 'error' }, e.message)));
+function draw() {
+	if (document.hidden || !samples.length) return;
+	// The commands with the most calls of the span have lines of their own. A line stays while its command does.
+	const sums = {};
+	for (const s of samples) for (const [name, n] of Object.entries(s.commands || {})) sums[name] = (sums[name] || 0) + n;
+	const next = Object.entries(sums).sort((a, b) => b[1] - a[1]).slice(0, commands).map(([n]) => n);
+	if (next.some((n) => !top.includes(n)) || next.length !== top.length) {
+		top = next;
+		plots[0].series = [{ name: 'all', value: (s) => s.ops }, ...top.map((name) => ({ name, value: (s) => s.commands?.[name] || 0 }))];
+	}
+	// A server that began just now is shown over the time that it has.
+	const age = samples[samples.length - 1].t - samples[0].t;
+	const shown = age < 60000 ? 60000 : age < 300000 ? 300000 : span;
+	for (const p of plots) p.set(samples, shown);
+	plots[2].note.textContent = growth();
+	facts();
 }
 
-function facts(i) {
-	const n = (k) => Number(i[k] || 0);
-	const max = n('maxmemory'), role = i.role === 'master' ? 'primary' : 'replica';
-	const since = i.rdb_last_save_time && n('rdb_last_save_time') ? Date.now() - n('rdb_last_save_time') * 1000 : null;
-	const link = role === 'replica' ? (i.master_link_status === 'up' ? 'in sync' : 'link is down') : n('connected_slaves') ? count(n('connected_slaves')) + ' replicas' : 'no replicas';
-	const keys = Object.entries(i).filter(([k]) => /^db\d+$/.test(k)).reduce((sum, [, v]) => sum + Number(/keys=(\d+)/.exec(v)?.[1] || 0), 0);
+function facts() {
+	const s = samples[samples.length - 1], m = s.memory, sum = (name) => samples.reduce((n, one) => n + one[name], 0);
+	const reads = sum('hits') + sum('misses'), replica = s.role !== 'master';
 	const list = [
-		['Up for', duration(n('uptime_in_seconds') * 1000), i.redis_mode && 'mode ' + i.redis_mode],
-		['Keys', count(keys), n('expired_keys') ? count(n('expired_keys')) + ' expired' : ''],
-		['Memory', bytes(n('used_memory')), max ? 'of ' + bytes(max) : 'peak ' + bytes(n('used_memory_peak')), max && n('used_memory') > max * 0.9 ? 'bad' : ''],
-		['Clients', count(n('connected_clients')), n('blocked_clients') ? count(n('blocked_clients')) + ' blocked' : ''],
-		['Hit rate', n('keyspace_hits') + n('keyspace_misses') ? ((100 * n('keyspace_hits')) / (n('keyspace_hits') + n('keyspace_misses'))).toFixed(1) + ' %' : '–', 'since the start'],
-		['Last save', since === null ? 'none' : duration(Math.max(0, since)) + ' ago', i.rdb_last_bgsave_status === 'ok' ? count(n('rdb_changes_since_last_save')) + ' changes since' : 'the last one failed', i.rdb_last_bgsave_status && i.rdb_last_bgsave_status !== 'ok' ? 'bad' : ''],
-		['Replication', role, link, role === 'replica' && i.master_link_status !== 'up' ? 'bad' : ''],
+		['Up for', duration(s.uptime * 1000), count(s.ops) + ' commands/s'],
+		['Keys', count(s.keys), sum('expired') ? count(sum('expired')) + ' expired in ' + covered() : ''],
+		['Memory', bytes(m.used), m.max ? 'of ' + bytes(m.max) : 'peak ' + bytes(m.peak), m.max && m.used > m.max * 0.9 ? 'bad' : ''],
+		['Clients', count(s.clients), s.blocked ? count(s.blocked) + ' blocked' : ''],
+		['Hit rate', reads ? ((100 * sum('hits')) / reads).toFixed(1) + ' %' : '–', reads ? 'in ' + covered() : 'no reads'],
+		['Last save', s.saving ? 'now' : s.saved ? duration(Math.max(0, Math.floor(s.t / 1000) - s.saved) * 1000) + ' ago' : 'none', s.saveok ? count(s.changes) + ' changes since' : 'the last one failed', s.saveok ? '' : 'bad'],
+		['Replication', replica ? 'replica' : 'primary', replica ? 'link is ' + (s.link || 'down') : s.replicas ? count(s.replicas) + ' replicas' : 'no replicas', replica && s.link !== 'up' ? 'bad' : ''],
 	];
-	fill($('#facts'), list.map(([name, value, note, state]) => h('div', { role: 'listitem', class: state || null }, h('small', {}, name), h('b', {}, value), h('small', {}, note || ' '))),
-		h('div', { role: 'listitem' }, h('small', {}, 'What takes memory'), button('Measure keys', () => go('keys', { measure: 1 }), { class: 'link' })));
+	const first = $('#facts').children;
+	fill($('#facts'), list.map(([name, value, note, state]) => h('div', { role: 'listitem', class: state || null }, h('small', {}, name), h('b', {}, value), h('small', {}, note || '\u00a0'))),
+		first.length === list.length + 1 ? first[list.length] : h('div', { role: 'listitem' }, h('small', {}, 'What takes memory'), button('Measure keys', () => go('keys', { measure: 1 }), { class: 'link' })));
 }
 
-function slowLog(list) {
-	fill($('#slow'), list.length ? table(['Time', 'Took', 'Command', 'Client'], list.map(([, t, us, args, client, name]) => h('tr', {}, h('td', { class: 'n muted' }, stamp(t * 1000)), h('td', { class: 'n' }, micros(us)),
-		h('td', { class: 'value' }, args.slice(0, 20).map((a) => text(a, 60)).join(' ')), h('td', { class: 'muted' }, text(name || client, 60)))), 'Slow commands') : h('p', { class: 'muted' }, 'None. The parameter slowlog-log-slower-than sets the limit.'));
+const covered = () => duration(Math.max(1000, Math.round((samples[samples.length - 1].t - samples[0].t) / 1000) * 1000));
+
+// growth says which kinds of memory grew or shrank most in the time of the samples.
+function growth() {
+	const a = samples[0].memory, b = samples[samples.length - 1].memory;
+	const names = { dataset: 'data', clients: 'clients', replicas: 'replicas', scripts: 'scripts', functions: 'functions' };
+	const signed = (n) => (n < 0 ? '−' : '+') + bytes(Math.abs(n));
+	const changes = Object.entries(names).map(([k, name]) => [b[k] - a[k], name]).filter(([n]) => Math.abs(n) >= 1024).sort((x, y) => Math.abs(y[0]) - Math.abs(x[0])).slice(0, 2);
+	return changes.length ? 'in ' + covered() + ': ' + changes.map(([n, name]) => name + ' ' + signed(n)).join(', ') : '';
+}
+
+async function logs() {
+	if (document.hidden) return;
+	try {
+		const response = await fetch('log');
+		const log = await response.json();
+		if (!response.ok) throw new Error(log.error);
+		slowLog(log);
+		notable(log);
+	} catch (e) {
+		fill($('#slow'), h('p', { class: 'error' }, e.message));
+	}
+}
+
+const line = (v) => text(stringField(v), 60);
+
+function slowLog({ slowlog, errors }) {
+	if (errors.slowlog) return fill($('#slow'), h('p', { class: 'muted' }, errors.slowlog));
+	fill($('#slow'), slowlog.length ? table(['Time', 'Took', 'Command', 'Client'], slowlog.slice(0, 50).map((e) => h('tr', {}, h('td', { class: 'n muted' }, stamp(e.t)), h('td', { class: 'n' }, micros(e.us)),
+		h('td', { class: 'value' }, e.args.slice(0, 20).map(line).join(' ')), h('td', { class: 'muted' }, e.name || e.addr ? line(e.name || e.addr) : '')))) : h('p', { class: 'muted' }, 'None. The parameter slowlog-log-slower-than sets the limit.'));
+}
+
+// notable merges the records of the log, the events of the latency monitor and the refusals of the ACL.
+function notable({ events, latency, acl }) {
+	const list = events.map((e) => ({ t: e.t, bad: /WARN|ERROR/.test(e.level), text: e.text }));
+	for (const e of latency) list.push({ t: e.t, text: `${line(e.event)} took ${duration(e.ms)}, at most ${duration(e.max)}` });
+	for (const e of acl) {
+		const f = Array.isArray(e) ? Object.fromEntries(pairs(e)) : e;
+		list.push({ t: Number(f['timestamp-last-updated'] || f['timestamp-created']) || Date.now() - Number(f['age-seconds'] || 0) * 1000, bad: true, text: `refused: ${line(f.reason)} ${line(f.object)}, user ${line(f.username)}, ${f.count} times` });
+	}
+	list.sort((a, b) => b.t - a.t);
+	fill($('#notable'), list.length ? table(['Time', 'Event'], list.slice(0, 50).map((e) => h('tr', {}, h('td', { class: 'n muted' }, stamp(e.t)), h('td', { class: 'value' + (e.bad ? ' error' : '') }, text(e.text, 300)))), 'Notable events') : h('p', { class: 'muted' }, 'None since the start.'));
 }
 
 const stamp = (ms) => (Date.now() - ms > 86400000 ? day(ms) + ' ' : '') + clock(ms);

@@ -108,7 +108,6 @@ function update() {
 function suggest(list) {
 	const box = $('#suggestions');
 	box.hidden = !list.length;
-	$('#line').setAttribute('aria-expanded', !box.hidden);
 	$('#line').removeAttribute('aria-activedescendant');
 	fill(box, list.map((n, i) => h('li', { role: 'option', id: 's' + i, 'aria-selected': 'false', onmousedown: (e) => {
 		e.preventDefault();

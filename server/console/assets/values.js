@@ -32,7 +32,7 @@ export function whole(v) {
 export const tools = (...list) => h('td', { class: 'tools' }, list.map(([label, f, name]) => button(label, f, { class: 'small', 'aria-label': name })));
 
 export function table(head, rows, caption) {
-	return h('table', {}, h('caption', { class: 'visually-hidden' }, caption), h('thead', {}, h('tr', {}, head.map((t) => h('th', { scope: 'col', class: /^(#|Rank|Score|Expires)$/.test(t) ? 'n' : null }, t)))), h('tbody', {}, rows));
+	return h('table', {}, h('caption', { class: 'visually-hidden' }, caption), h('thead', {}, h('tr', {}, head.map((t) => h('th', { scope: 'col', class: /^(#|Rank|Score|Expires)$/.test(t) ? 'n' : null }, t || h('span', { class: 'visually-hidden' }, 'Actions'))))), h('tbody', {}, rows));
 }
 
 export const failed = (box) => (e) => fill(box, h('p', { class: 'error', role: 'alert' }, e.message));

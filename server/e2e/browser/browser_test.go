@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,7 +17,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/cdproto/log"
+	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/zsetd/zsetd/server"
@@ -72,8 +73,10 @@ func open(t *testing.T, browser context.Context, parameters ...string) *page {
 	for i := 0; i < len(parameters); i += 2 {
 		config[parameters[i]] = parameters[i+1]
 	}
-	srv := servertest.Run(t, server.Options{Config: config})
-	c, err := console.New(srv.Server, console.Options{})
+	var kept console.Log
+	log := slog.New(kept.Handler(slog.NewTextHandler(t.Output(), nil)))
+	srv := servertest.Run(t, server.Options{Config: config, Logger: log})
+	c, err := console.New(srv.Server, console.Options{Logger: log, Log: &kept})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +95,9 @@ func open(t *testing.T, browser context.Context, parameters ...string) *page {
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
 			p.problem(fmt.Sprintf("%s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
-		case *log.EventEntryAdded:
+		case *cdplog.EventEntryAdded:
 			// Chromium reports each response with an error status, which some tests want.
-			if e.Entry.Source != log.EntrySourceNetwork {
+			if e.Entry.Source != cdplog.EntrySourceNetwork {
 				p.problem(e.Entry.Text)
 			}
 		}

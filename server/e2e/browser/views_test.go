@@ -266,6 +266,14 @@ func testOverview(t *testing.T, open func(...string) *page) {
 	p.visit("")
 	p.shows("#facts", "Replication")
 	p.shows("#slow", "SET k v")
+	p.until("the plots have lines", func() bool {
+		p.srv.Must("GET", "k")
+		return p.holds(`document.querySelectorAll('.plot .line').length >= 10`)
+	})
+	p.shows(".plot .legend", "p99")
+	p.is(`document.querySelectorAll('.plot svg[aria-label*="all"]').length`)
+	p.shows("#facts", "Hit rate\n100.0 %")
+	p.shows("#notable", "starting zsetd")
 	p.picture("overview")
 }
 
@@ -373,7 +381,7 @@ func testHostile(t *testing.T, open func(...string) *page) {
 	p.shows("#detail td", `line\nend`)
 	p.visit("keys?key=key:" + "nul%00byte")
 	p.shows("#detail h2", `nul\x00byte`)
-	p.visit("keys?key=set")
+	p.visit("keys?key=list")
 	p.shows("#detail td", script)
 	p.shows("#detail td", `\xff\xfe\x80`)
 	p.shows("#detail td", `\u202eoverride`)
