@@ -118,7 +118,7 @@ func TestHealth(t *testing.T) {
 	}
 	ask("/healthz", 200, "ok")
 	ask("/readyz", 200, "ok")
-	srv.Must("CONFIG", "SET", "maxmemory", "1mb")
+	srv.Must("CONFIG", "SET", "maxmemory", "1000")
 	srv.Must("CONFIG", "SET", "min-replicas-to-write", "1")
 	ask("/readyz", 503, "0 of 1 replicas")
 	srv.Must("CONFIG", "SET", "min-replicas-to-write", "0")

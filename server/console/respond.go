@@ -55,7 +55,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	b.control.SetReadDeadline(b.begin.Add(limit)) // not every ResponseWriter has deadlines
 	n, err = b.ReadCloser.Read(p)
 	b.n += int64(n)
-	if err != nil {
+	if err == io.EOF { // otherwise the deadline stays: net/http reads the rest of the body
 		b.control.SetReadDeadline(time.Time{})
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
