@@ -50,9 +50,11 @@ func startConsole(srv *server.Server, values map[string]string, log *slog.Logger
 			return nil, err
 		}
 	}
-	c, err := console.New(srv, console.Options{Hosts: strings.Fields(values["http-hosts"]), Logger: log, Log: kept})
+	c, err := console.New(srv, console.Options{
+		Hosts: strings.Fields(values["http-hosts"]), Origins: strings.Fields(values["http-origins"]), Logger: log, Log: kept,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("zsetd: http-hosts: %w", err)
+		return nil, fmt.Errorf("zsetd: %w", err)
 	}
 	ls, err := console.Listen(bind, port)
 	if err != nil {

@@ -75,6 +75,7 @@ func TestConsoleErrors(t *testing.T) {
 		"a port in use":    {[]string{"--http-port", taken}, 1, "http-port"},
 		"no certificate":   {[]string{"--http-port", taken, "--http-tls", "yes"}, 2, "tls-cert-file"},
 		"a URL as a host":  {[]string{"--http-hosts", "http://x"}, 2, "host"},
+		"a path":           {[]string{"--http-origins", "http://x/y"}, 2, "origin"},
 		"a port too large": {[]string{"--http-port", "70000"}, 2, "http-port"},
 	} {
 		var out bytes.Buffer

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +21,10 @@ type Options struct {
 	// Hosts are further names that a Host header may have, without a port. "*" allows
 	// every name.
 	Hosts []string
+
+	// Origins are the sites whose pages may read GET /events and GET /rank, as in
+	// "https://example.org". Their requests have no session: they act as the default user.
+	Origins []string
 
 	// Secure marks session cookies for HTTPS only. It is implied by a request that
 	// arrives over TLS; set it behind a proxy that ends TLS.
@@ -93,6 +99,11 @@ func New(srv *server.Server, o Options) (*Console, error) {
 			return nil, errors.New("console: " + host + " is not the name of a host: write it without scheme and port")
 		}
 		c.hosts[strings.ToLower(host)] = true
+	}
+	for _, origin := range o.Origins {
+		if u, err := url.Parse(origin); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || origin != u.Scheme+"://"+u.Host {
+			return nil, errors.New("console: " + quoted(origin) + " is no origin: write https://example.org")
+		}
 	}
 	c.maxClients.Store(defaultMaxClients)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -169,7 +180,17 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, status, reason)
 		return
 	}
+	if origin := r.Header.Get("Origin"); c.shares(r, origin) {
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Vary", "Origin")
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
 	c.mux.ServeHTTP(w, r)
+}
+
+// shares reports whether the response to a request is for pages of another origin, too.
+func (c *Console) shares(r *http.Request, origin string) bool {
+	return r.Method == http.MethodGet && (r.URL.Path == "/events" || r.URL.Path == "/rank") && slices.Contains(c.o.Origins, origin)
 }
 
 // admit checks a request before its user: its Host, its origin and its address. It returns
@@ -178,7 +199,7 @@ func (c *Console) admit(r *http.Request) (status int, reason string) {
 	if !c.allowsHost(r.Host) {
 		return http.StatusMisdirectedRequest, "the host " + quoted(r.Host) + " is not served: add its name to http-hosts"
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
+	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !c.shares(r, origin) {
 		return http.StatusForbidden, "the origin " + quoted(origin) + " is another site"
 	}
 	if err := c.origin.Check(r); err != nil {

@@ -175,6 +175,34 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+// TestOrigins checks that configured sites may read streams, and nothing else.
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	_, c := run(t, console.Options{Origins: []string{"https://example.org"}}, nil)
+	for _, one := range []struct {
+		method, path, origin string
+		want                 int
+	}{
+		{"GET", "/events", "https://example.org", http.StatusBadRequest}, // it names no channel
+		{"GET", "/rank", "https://example.org", http.StatusBadRequest},
+		{"GET", "/events", "http://example.org", http.StatusForbidden},
+		{"GET", "/varz", "https://example.org", http.StatusForbidden},
+		{"POST", "/command", "https://example.org", http.StatusForbidden},
+	} {
+		r := request(t, one.method, one.path, `["PING"]`)
+		r.Header.Set("Origin", one.origin)
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		allowed := w.Header().Get("Access-Control-Allow-Origin")
+		if w.Code != one.want || (allowed == one.origin) != (one.want == http.StatusBadRequest) || w.Header().Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s %s of %s: %d, allowed %q", one.method, one.path, one.origin, w.Code, allowed)
+		}
+	}
+	if _, err := console.New(nil, console.Options{Origins: []string{"*"}}); err == nil {
+		t.Error("* is accepted as an origin")
+	}
+}
+
 // TestProtectedMode checks that a password, or protected-mode no, admits other machines.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,8 @@
 // In protected mode, without a password of the default user, only loopback addresses are
 // served. A Host header must be an address, a name of the loopback or one of [Options].Hosts,
 // so that a page of another site cannot reach the server under a name of its own (DNS
-// rebinding). An Origin header must match it. No request with the method GET changes data,
+// rebinding). An Origin header must match it, except that the pages of
+// [Options].Origins may read /events and /rank. No request with the method GET changes data,
 // and only the content type application/json carries commands, which no form of another
 // site can send. Failed logins are limited per address and are in ACL LOG.
 //

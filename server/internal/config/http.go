@@ -7,10 +7,11 @@ import (
 
 // HTTP are the parameters of the console.
 type HTTP struct {
-	Port  int64
-	Bind  string
-	Hosts string
-	TLS   bool
+	Port    int64
+	Bind    string
+	Hosts   string
+	Origins string
+	TLS     bool
 }
 
 // httpParameters returns the parameters of the console. They are hidden for the same reason as
@@ -23,6 +24,8 @@ func httpParameters() []Parameter {
 			about("Addresses of the console, in the form of `bind`."),
 		text("http-hosts", "", func(c *Settings) *string { return &c.HTTP.Hosts }).words().immutable().hide().check(isHostList).
 			about("Names by which browsers reach the console, separated by spaces, besides addresses and names of the loopback; `*` means every name, which lets other sites reach it by DNS rebinding."),
+		text("http-origins", "", func(c *Settings) *string { return &c.HTTP.Origins }).words().immutable().hide().check(isOriginList).
+			about("Sites, as in `https://example.org`, separated by spaces, whose pages may read /events and /rank of the console, as the default user."),
 		yesNo("http-tls", false, func(c *Settings) *bool { return &c.HTTP.TLS }).immutable().hide().
 			about("Whether the console uses TLS, as the parameters whose names begin with `tls-` say."),
 	}
@@ -33,6 +36,17 @@ func isHostList(s string) error {
 	for word := range strings.FieldsSeq(s) {
 		if strings.ContainsAny(word, ":/") {
 			return errors.New("a host is a name without scheme and port")
+		}
+	}
+	return nil
+}
+
+// isOriginList accepts schemes with hosts, without a path.
+func isOriginList(s string) error {
+	for word := range strings.FieldsSeq(s) {
+		scheme, host, ok := strings.Cut(word, "://")
+		if !ok || scheme != "http" && scheme != "https" || host == "" || strings.ContainsAny(host, "/?#@") {
+			return errors.New("an origin is a scheme and a host, as in https://example.org")
 		}
 	}
 	return nil
