@@ -3,19 +3,18 @@ package migrate
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/internal/address"
 )
 
 // An Endpoint is one side of a move: a server, a cluster, or a file.
 type Endpoint struct {
 	path    string   // of a file; then the other fields are empty
+	url     string   // with the password
 	network string   // tcp or unix
 	addrs   []string // of the server, or of some nodes of the cluster
 	cluster bool
@@ -26,7 +25,7 @@ type Endpoint struct {
 }
 
 // anyDatabase is the database of an endpoint that names none.
-const anyDatabase = -1
+const anyDatabase = address.AnyDatabase
 
 // ParseEndpoint reads an endpoint:
 //
@@ -36,70 +35,17 @@ const anyDatabase = -1
 //	unix:/path/of/socket
 //	any other text                                    the path of a file
 func ParseEndpoint(text string) (Endpoint, error) {
-	e := Endpoint{network: "tcp", db: anyDatabase}
-	if path, ok := strings.CutPrefix(text, "unix:"); ok {
-		e.network, e.addrs = "unix", []string{strings.TrimPrefix(path, "//")}
-		if path == "" || path == "//" {
-			return e, errors.New("unix: lacks the path of the socket")
-		}
-		return e, nil
-	}
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
+	if !strings.HasPrefix(text, "unix:") && !strings.Contains(text, "://") {
 		if text == "" {
-			return e, errors.New("an empty path")
+			return Endpoint{}, errors.New("an empty path")
 		}
 		return Endpoint{path: text, db: anyDatabase}, nil
 	}
-	switch scheme {
-	case "redis":
-	case "rediss":
-		e.secure = true
-	default:
-		return e, fmt.Errorf("unknown scheme %s://: want redis://, rediss://, unix: or a path", scheme)
-	}
-	rest, query, _ := strings.Cut(rest, "?")
-	switch query {
-	case "":
-	case "cluster":
-		e.cluster = true
-	default:
-		return e, fmt.Errorf("unknown option ?%s: want ?cluster", query)
-	}
-	rest, db, _ := strings.Cut(rest, "/")
-	if db != "" {
-		n, err := strconv.Atoi(db)
-		if err != nil || n < 0 || e.cluster && n > 0 {
-			return e, fmt.Errorf("invalid database %q", db)
-		}
-		e.db = n
-	}
-	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		user, pass, ok := strings.Cut(rest[:i], ":")
-		if !ok {
-			return e, errors.New("a user needs a password: want user:password@host")
-		}
-		var errs [2]error
-		e.user, errs[0] = url.PathUnescape(user)
-		e.pass, errs[1] = url.PathUnescape(pass)
-		if err := errors.Join(errs[:]...); err != nil {
-			return e, err
-		}
-		rest = rest[i+1:]
-	}
-	for _, addr := range strings.Split(rest, ",") {
-		if addr == "" {
-			return e, errors.New("a host is missing")
-		}
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			addr = net.JoinHostPort(strings.Trim(addr, "[]"), "6379")
-		}
-		e.addrs = append(e.addrs, addr)
-	}
-	if len(e.addrs) > 1 && !e.cluster {
-		return e, errors.New("several hosts need ?cluster")
-	}
-	return e, nil
+	a, err := address.Parse(text)
+	return Endpoint{
+		url: text, network: a.Network, addrs: a.Addrs, cluster: a.Cluster, secure: a.Secure,
+		user: a.User, pass: a.Password, db: a.DB,
+	}, err
 }
 
 // String returns the endpoint without its password.
