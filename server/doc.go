@@ -26,7 +26,9 @@
 //	internal/engine       the lock, turns, commit, dispatch, sessions
 //	internal/persist      the keeper of the data file: checkpoints, rewrites, backups
 //	internal/replication  primaries and replicas: transfers, and the stream of effects
+//	internal/forward      commands that another server answers after a move
 //	internal/psync        the replica's side of the replication protocol
+//	internal/address      addresses of other servers
 //	internal/acl          users, rules, and the check of a command
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors

@@ -90,6 +90,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/simulation": {"", "tests run servers in it, and no package imports it"},
 		"server/internal/rerun":      {"-net -log/slog", "tests decide with it whether they run, and no package imports it"},
 		"server/internal/transcript": {"protocol -net -os -log/slog", "tests read and compare transcripts with it, and no package imports it"},
+		"server/internal/address":    {"-os -io -log/slog", "a syntax: connections are above it"},
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
 		"server/internal/longdouble": {"protocol -net -os -io -log/slog", "an algorithm on numbers"},
 		"server/internal/histogram":  {"-net -os -io -log/slog", "an algorithm on numbers"},
@@ -109,12 +110,16 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol -os -log/slog",
 			"the replica's side of a protocol: servers and tools that follow a primary are above it",
 		},
+		"server/internal/forward": {
+			"protocol server/internal/address server/internal/config server/internal/engine",
+			"forward moves requests and replies: the engine, which knows no other server, decides which ones",
+		},
 		"server/internal/replication": {
 			"protocol server/internal/config server/internal/engine server/internal/keyspace server/internal/sequence server/internal/psync server/rdb",
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/script zset " +
+			"protocol server/archive server/internal/acl server/internal/address server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/script zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
@@ -140,7 +145,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/internal/keyspace server/rdb " +
-				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/replication server/internal/scripting server/internal/transport github.com/tidwall/redcon",
+				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/forward server/internal/replication server/internal/scripting server/internal/transport github.com/tidwall/redcon",
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/console": {
@@ -149,7 +154,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},
 		"server/migrate": {
-			"protocol server server/archive server/internal/engine server/internal/keyspace server/internal/psync server/rdb github.com/redis/go-redis/v9",
+			"protocol server server/archive server/internal/address server/internal/engine server/internal/keyspace server/internal/psync server/rdb github.com/redis/go-redis/v9",
 			"a move is a client of two servers: it uses the parts of a server that need none, and no other package imports go-redis",
 		},
 		"cmd/zsetd": {"protocol server server/archive server/console server/migrate server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},

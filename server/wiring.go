@@ -4,6 +4,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/forward"
 	"github.com/zsetd/zsetd/server/internal/replication"
 	"github.com/zsetd/zsetd/server/internal/scripting"
 	"github.com/zsetd/zsetd/server/internal/transport"
@@ -57,6 +58,7 @@ func wiring(o Options, t **transport.Transport) engine.Parts {
 		Commands:    families(),
 		Loaded:      scripting.LoadLibraries,
 		Replication: func(e *engine.Engine) engine.Replication { return replication.NewPrimary(e) },
+		Forwarder:   forward.New,
 		Transport: func(e *engine.Engine) (engine.Transport, error) {
 			var err error
 			*t, err = transport.New(e, transport.Options{Listeners: o.Listeners, TLSListeners: o.TLSListeners, Dial: o.Dial})

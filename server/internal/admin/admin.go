@@ -28,7 +28,7 @@ func ServerCommands() []engine.Command {
 			Group: "server", Since: "5.0.0",
 			Summary: "Draw a picture",
 			Syntax:  "[VERSION version]",
-		}, Run: lolwut},
+		}, Run: lolwut, Local: true},
 		{Facts: protocol.Facts{
 			Name: "memory", Arity: -2,
 			Group: "server", Since: "4.0.0", Complexity: "That of the subcommand",

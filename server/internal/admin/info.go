@@ -318,6 +318,10 @@ func infoReplication(srv *engine.Engine, t *engine.InfoText) {
 	} else {
 		t.Text("role", "master")
 	}
+	if to := srv.ForwardsTo(); to != "" {
+		t.Text("forward_to", to)
+		t.Int("forwarded_commands", srv.Forwarded)
+	}
 	t.Int("connected_slaves", int64(len(now.Replicas)))
 	if srv.Config.MinReplicas > 0 && srv.Config.MinReplicasMaxLag > 0 {
 		t.Int("min_slaves_good_slaves", int64(srv.Replication.GoodReplicas()))

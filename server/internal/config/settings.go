@@ -87,6 +87,7 @@ type Settings struct {
 	ReplTimeout          int64 // seconds
 	ShutdownTimeout      int64 // seconds that a server that stops waits for its replicas
 
+	ForwardTo              string // the address of the server that has the data; empty for this one
 	ReplicaOf              string // host and port of the primary; empty for a primary
 	PrimaryUser            string
 	PrimaryPassword        string

@@ -117,6 +117,10 @@ func Parameters() []Parameter {
 			about("Time in seconds after the last replica has left for which the stream is kept; 0 means without limit."),
 		text("replicaof", "", func(c *Settings) *string { return &c.ReplicaOf }).also("slaveof").immutable().words().replicaof().
 			about("Host and port of the primary that the server follows as a replica; empty, or `no one`: the server is a primary."),
+		// Hidden for the same reason as transport.
+		text("forward-to", "", func(c *Settings) *string { return &c.ForwardTo }).secret().hide().
+			about("Server or cluster that has the data after a move, as an address with a password that `zsetd migrate` takes: commands on data are answered from there. " +
+				"Empty means that the server answers them itself."),
 		text("masteruser", "", func(c *Settings) *string { return &c.PrimaryUser }).secret().
 			about("User for the login at the primary; empty means the default user."),
 		text("masterauth", "", func(c *Settings) *string { return &c.PrimaryPassword }).secret().

@@ -97,6 +97,7 @@ func commandChecks() []check {
 			return ""
 		}},
 		{name: "cluster slots", state: func(s *Session) bool { return s.Engine.Cluster != nil }, instead: (*Session).misroutes},
+		{name: "forwarding", state: func(s *Session) bool { return s.Engine.forwarder != nil && !s.Primary }, instead: (*Session).forwards},
 		{name: "maxmemory", state: (*Session).lacksMemory, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.needsMemory(cmd, argv) {
 				return errOOM
@@ -151,7 +152,7 @@ func commandChecks() []check {
 			}
 			return s.Engine.Scripting.Running.busyError()
 		}},
-		{name: "CLIENT PAUSE", state: func(s *Session) bool { return s.Engine.PausedUntil != 0 && !s.Primary }, instead: (*Session).postpones},
+		{name: "CLIENT PAUSE", state: func(s *Session) bool { return s.Engine.PausedUntil != 0 && s.Engine.forwarder == nil && !s.Primary }, instead: (*Session).postpones},
 		{name: "expiry backlog", state: func(s *Session) bool { return s.Engine.NextExpiry <= s.Engine.Keys.Now() && !s.Engine.Following }, instead: (*Session).delays},
 		{name: "MULTI", state: (*Session).queues, instead: (*Session).enqueues},
 		{name: "observers", state: (*Session).isObserved},
@@ -229,7 +230,7 @@ func (s *Session) misroutes(cmd *Command, argv [][]byte, _ int) bool {
 	} else if s.Multi {
 		s.aborted = true
 	}
-	s.Out.Error(msg)
+	s.replyError(msg)
 	s.Engine.countError(msg)
 	return true
 }

@@ -19,7 +19,7 @@ type noTransport struct{}
 func (noTransport) ApplyTLS(*config.Settings) (undo func(), err error) { return func() {}, nil }
 func (noTransport) Relisten(*config.Settings) error                    { return nil }
 func (noTransport) ShutdownSoon(func(context.Context) error)           {}
-func (noTransport) Dial(context.Context, string, time.Duration, *config.TLS) (net.Conn, error) {
+func (noTransport) Dial(context.Context, string, string, time.Duration, *config.TLS) (net.Conn, error) {
 	return nil, errors.New("no transport")
 }
 func (noTransport) CloseAfterPanic() {}

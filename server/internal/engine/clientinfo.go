@@ -95,7 +95,7 @@ func (s *Session) flags(asap bool) string {
 		{s.monitoring, 'O'},
 		{s.Subscriptions() > 0, 'P'},
 		{s.Multi || s.execing > 0, 'x'},
-		{s.Blocked != nil || s.postponed != nil, 'b'},
+		{s.Blocked != nil || s.postponed != nil || s.awaitsReplies(), 'b'},
 		{s.cache != nil, 't'},
 		{s.cache != nil && s.cache.broken, 'R'},
 		{s.cache != nil && s.cache.bcast, 'B'},

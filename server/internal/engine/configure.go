@@ -41,6 +41,9 @@ func (srv *Engine) configure(values map[string]string) error {
 			return fmt.Errorf("zsetd: parameter %s: %w", p.Name, err)
 		}
 	}
+	if err := checkForwardTo(srv.Config.ForwardTo); err != nil {
+		return fmt.Errorf("zsetd: parameter forward-to: %w", err)
+	}
 	if err := srv.Table.Rename(srv.Config.Renames); err != nil {
 		return fmt.Errorf("zsetd: rename-command: %w", err)
 	}
@@ -87,6 +90,7 @@ func (srv *Engine) applyConfig() {
 	if c.Timeout != 0 {
 		srv.nextIdle = 1 // at once
 	}
+	srv.applyForwarding()
 }
 
 // Reconfigure replaces the values of the parameters by next and applies them, as CONFIG
@@ -97,6 +101,9 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 	now := &srv.Config
 	if fit := maxDescriptors() - reservedDescriptors; next.Maxclients > fit && next.Maxclients != now.Maxclients {
 		return "maxclients", fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", fit)
+	}
+	if err := checkForwardTo(next.ForwardTo); err != nil {
+		return "forward-to", err.Error()
 	}
 	first := func(is func(name string) bool) string {
 		if i := slices.IndexFunc(given, is); i >= 0 {

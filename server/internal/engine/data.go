@@ -76,7 +76,7 @@ func (h *host) Durable() {
 			return false
 		}
 		s.held = false
-		if s.Blocked == nil && s.postponed == nil {
+		if s.Blocked == nil && s.postponed == nil && !s.awaitsReplies() {
 			s.resume()
 		} else {
 			s.pending()

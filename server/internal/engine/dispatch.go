@@ -78,7 +78,7 @@ func (s *Session) refuse(cmd *Command, msg string) {
 	case s.Multi:
 		s.aborted = true
 	}
-	s.Out.Error(msg)
+	s.replyError(msg)
 	s.Engine.countError(msg)
 }
 

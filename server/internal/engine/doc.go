@@ -43,6 +43,7 @@
 //	Keeper.queueLock,          checkpoints on their way to the file,      an instant; no lock is
 //	  Primary.queueLock,       effects that are not translated,             taken below these
 //	  slowConsumers.mu,        the list of clients with a backlog,
+//	  upstream.mu, hub.mu,     requests and subscriptions to forward,
 //	  loop.mu,                 sessions that a loop has to look at,
 //	  Subscription.mu,         the end of a subscription,
 //	  ScriptMemory.mu          the memory limit of a script
@@ -143,6 +144,14 @@
 //
 // On a replica the link to the primary has a session, whose commands pass all checks
 // except those that protect data from clients (following.go).
+//
+// # Forwarding
+//
+// After the data have moved (parameter forward-to) a check passes the commands on data of
+// each session to a connection of its own, by package forward, and the session stalls
+// until their replies are there (forward.go). A command that is not on data waits for
+// the replies before it, and runs here. While the parameter is empty the check costs a comparison
+// for each single command or fast batch.
 //
 // # Memory
 //

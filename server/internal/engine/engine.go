@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/address"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
@@ -36,6 +37,7 @@ type Engine struct {
 	Keeper      *persist.Keeper
 	Replication Replication
 	following
+	forwarding
 	held []*Session // their replies wait for a checkpoint
 	memory
 
@@ -139,6 +141,10 @@ type Parts struct {
 	// nil for an engine without replicas.
 	Replication func(*Engine) Replication
 
+	// Forwarder makes the connections of forward-to, with the lock held; nil for an engine
+	// that ignores the parameter.
+	Forwarder func(*Engine, address.Address) Forwarder
+
 	// Transport makes the transport, before the engine runs any command.
 	Transport func(*Engine) (Transport, error)
 }
@@ -204,6 +210,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 		commands:   commands{Table: t, loaded: p.Loaded},
 		parameters: parameters{Config: config.Defaults()},
 		dataset:    dataset{Rand: mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64()))},
+		forwarding: forwarding{newForwarder: p.Forwarder},
 		Scripting:  scripting{MemoryLimit: defaultScriptMemory, LoadTime: defaultLoadTime},
 		identity:   identity{RunID: RandomID(), ReplID: RandomID(), ReplID2: NoReplID, Repl2End: -1, ConfigFile: o.ConfigFile},
 		lock:       lock{broken: make(chan struct{}), closedAfterPanic: make(chan struct{})},

@@ -432,7 +432,7 @@ func (s *Session) FinishHalfClosed() bool {
 	s.Engine.Mu.Lock() // also while a script lends the lock
 	defer s.Engine.Mu.Unlock()
 	drained := s.waiting() == 0 && s.Flushing.Load() == 0
-	if s.End == Killed || s.Blocked != nil || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil {
+	if s.End == Killed || s.Blocked != nil || s.blockedUpstream() || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil && !s.awaitsReplies() {
 		return false
 	}
 	if !s.halfClosed {

@@ -26,17 +26,19 @@ type pauses struct {
 // stall is what a session waits for before it runs further commands.
 type stall struct {
 	Blocked          *Waiter
-	postponed        [][]byte    // a command that CLIENT PAUSE or overdue keys hold back, copied
+	postponed        [][]byte    // a command that CLIENT PAUSE, overdue keys or forwarding hold back, copied
 	runningPostponed bool        // the postponed command is running
+	confirmed        bool        // the postponed subscription exists at the new home, see forward.go
 	held             bool        // output waits for a checkpoint
 	heldFor          uint64      // the epoch of that checkpoint
 	Stalled          atomic.Bool // blocked, postponed or held: the transport must not run commands
 }
 
 // Pause postpones commands until the given time: those that write, or all. Of two
-// overlapping pauses the later end and the stricter kind apply.
+// overlapping pauses the later end and the stricter kind apply. While commands are
+// forwarded it does nothing.
 func (srv *Engine) Pause(until int64, all bool) {
-	if until <= srv.Keys.Now() && srv.PausedUntil == 0 {
+	if until <= srv.Keys.Now() && srv.PausedUntil == 0 || srv.forwarder != nil {
 		return
 	}
 	srv.PausedUntil = max(srv.PausedUntil, until)
@@ -44,11 +46,15 @@ func (srv *Engine) Pause(until int64, all bool) {
 	srv.Keys.Freeze()
 }
 
-// Unpause ends the pause. The postponed commands run in order of arrival, at the
+// Unpause ends the pause, except that of forwarding. The postponed commands run in order of arrival, at the
 // end of the current turn.
 func (srv *Engine) Unpause() {
 	srv.PausedUntil, srv.pauseAll = 0, false
 	srv.Keys.Thaw()
+	if srv.forwarder != nil {
+		srv.PausedUntil = endless
+		srv.Keys.Freeze()
+	}
 	postponed := srv.postponed
 	srv.postponed = nil
 	for _, s := range postponed {

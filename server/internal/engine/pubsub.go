@@ -169,6 +169,7 @@ func PubsubCommands() []Command {
 
 // topic is one of the three kinds of subscription.
 type topic struct {
+	kind    Topic
 	on, Off string // the words of the replies
 	all     func(*PubSub) map[string]*subscriberList
 	mine    func(*Session) *positions
@@ -176,14 +177,14 @@ type topic struct {
 }
 
 func channelTopic() topic {
-	return topic{"subscribe", "unsubscribe",
+	return topic{Channels, "subscribe", "unsubscribe",
 		func(p *PubSub) map[string]*subscriberList { return p.Channels },
 		func(s *Session) *positions { return &s.channels },
 		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
 }
 
 func patternTopic() topic {
-	return topic{"psubscribe", "punsubscribe",
+	return topic{Patterns, "psubscribe", "punsubscribe",
 		func(p *PubSub) map[string]*subscriberList { return p.Patterns },
 		func(s *Session) *positions { return &s.patterns },
 		func(s *Session) int { return len(s.channels) + len(s.patterns) }}
@@ -191,7 +192,7 @@ func patternTopic() topic {
 
 // ShardTopic returns the topic of sharded channels.
 func ShardTopic() topic {
-	return topic{"ssubscribe", "sunsubscribe",
+	return topic{Shards, "ssubscribe", "sunsubscribe",
 		func(p *PubSub) map[string]*subscriberList { return p.Shards },
 		func(s *Session) *positions { return &s.shards },
 		func(s *Session) int { return len(s.shards) }}
@@ -228,6 +229,9 @@ func (t topic) add(s *Session, name string) {
 	if a == nil {
 		a = &subscriberList{}
 		all[name] = a
+		if f := s.Engine.forwarder; f != nil {
+			f.Subscribe(t.kind, []string{name}, func() {})
+		}
 	}
 	(*mine)[name] = len(a.Sessions)
 	a.Sessions = append(a.Sessions, s)
@@ -286,6 +290,9 @@ func (t topic) Drop(s *Session, name string) {
 	a.Sessions = a.Sessions[:last]
 	if last == 0 {
 		delete(all, name)
+		if f := s.Engine.forwarder; f != nil {
+			f.Unsubscribe(t.kind, name)
+		}
 	}
 }
 

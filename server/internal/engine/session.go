@@ -27,7 +27,8 @@ type Session struct {
 	activity
 	transaction
 	subscriptions
-	cache *cache // state of CLIENT TRACKING; nil without tracking
+	forwarded *forwarded // nil unless commands were forwarded
+	cache     *cache     // state of CLIENT TRACKING; nil without tracking
 
 	stall
 	End EndState
@@ -198,6 +199,7 @@ func (s *Session) Reset() {
 		s.Engine.unblock(s.Blocked)
 	}
 	s.Engine.forgetPostponed(s)
+	s.leaveUpstream()
 	s.discard()
 	s.Engine.unsubscribeAll(s)
 	s.untrack(false)
@@ -340,6 +342,9 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	if srv.Tracking.on {
 		srv.finishTracking()
 	}
+	if s.awaitsReplies() {
+		s.Stalled.Store(true)
+	}
 	srv.current = nil
 	s.wroteAt = s.WroteAt()
 	if s.Out.Len() > 0 && srv.holds() {
@@ -371,7 +376,7 @@ func (s *Session) Ending() bool {
 func (s *Session) Receives() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.Blocked != nil || s.postponed != nil || s.listens > 0 || s.monitoring || s.cache != nil
+	return s.Blocked != nil || s.postponed != nil || s.awaitsReplies() || s.listens > 0 || s.monitoring || s.cache != nil
 }
 
 // WasKilled reports whether the connection is to be closed at once.

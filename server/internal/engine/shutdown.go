@@ -132,12 +132,12 @@ func (srv *Engine) prepareStop(f stopFlags) error {
 func (s *Session) WaitsForOthers() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.Blocked != nil || s.paused()
+	return s.Blocked != nil || s.paused() || s.blockedUpstream()
 }
 
 // paused reports whether CLIENT PAUSE holds back a command of the session.
 func (s *Session) paused() bool {
-	return s.postponed != nil && !slices.Contains(s.Engine.delayed, s) && !slices.Contains(s.Engine.released, s)
+	return s.postponed != nil && !s.awaitsReplies() && !slices.Contains(s.Engine.delayed, s) && !slices.Contains(s.Engine.released, s)
 }
 
 // Conclude closes a session that runs no more commands, once its output queue is

@@ -23,6 +23,8 @@ type Command struct {
 	OfConnection bool
 
 	// Properties that other commands do not have.
+	Local           bool     // never forwarded, see forward.go
+	Watches         bool     // its keys are watched until the end of a transaction
 	InMulti         bool     // runs within MULTI in place of being queued
 	RunsQueue       bool     // runs the commands that MULTI has queued
 	WhileSubscribed bool     // allowed with subscriptions in RESP2
@@ -45,11 +47,12 @@ type Command struct {
 	// if it runs none.
 	ScriptFlags func(*Engine, [][]byte) ScriptFlags
 
-	Spec   *protocol.Command // the facts, parsed
-	quick  bool              // see isQuick
-	Access *acl.Command      // the command as the ACL knows it
-	ByArg  map[string]*Command
-	Stats  commandStats
+	Spec      *protocol.Command // the facts, parsed
+	quick     bool              // see isQuick
+	forwarded bool              // see isForwarded
+	Access    *acl.Command      // the command as the ACL knows it
+	ByArg     map[string]*Command
+	Stats     commandStats
 }
 
 // WrongArity is the error for too few or too many arguments: Redis's, plus the
@@ -132,6 +135,7 @@ func (c *Command) compile() {
 		panic("BUG: command " + c.Name + ": the flag protected and EnabledBy go together")
 	}
 	c.quick = c.isQuick()
+	c.forwarded = c.isForwarded()
 }
 
 // Rename gives commands other names, or removes them. pairs are old and new names,

@@ -64,6 +64,7 @@ func (s *Session) unwatch() {
 		}
 	}
 	s.watches, s.touched = s.watches[:0], false
+	s.unwatchUpstream()
 }
 
 func multiRow() Command {
@@ -106,7 +107,7 @@ func watchRow() Command {
 		Group: "transactions", Since: "2.2.0", Complexity: "O(K), K keys given",
 		Summary: "Let the next EXEC fail if one of the keys changes before",
 		Syntax:  "key [key ...]",
-	}, Run: watch, OfConnection: true, InMulti: true}
+	}, Run: watch, OfConnection: true, InMulti: true, Watches: true}
 }
 
 func watch(c *Call) {

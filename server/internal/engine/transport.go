@@ -30,8 +30,8 @@ type Transport interface {
 	Relisten(next *config.Settings) error
 
 	// Dial connects to another server, with TLS by the parameters that p is, or without
-	// it if p is nil. It is called without the lock.
-	Dial(ctx context.Context, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error)
+	// it if p is nil. The network is tcp or unix. It is called without the lock.
+	Dial(ctx context.Context, network, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error)
 
 	// ShutdownSoon starts the shutdown of the server once settle has returned nil. It is
 	// called with the lock held, and does not wait.
@@ -105,6 +105,7 @@ func (srv *Engine) Finish() error {
 	srv.TimerStopped = true
 	srv.timer.Stop()
 	srv.Mu.Unlock()
+	srv.closeForwarding()
 	srv.Replication.Close()
 	return srv.closeKeeper()
 }
@@ -151,6 +152,6 @@ func LockBroken(p any) bool {
 }
 
 // Dial connects to another server, see [Transport].
-func (srv *Engine) Dial(ctx context.Context, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error) {
-	return srv.transport.Dial(ctx, addr, timeout, p)
+func (srv *Engine) Dial(ctx context.Context, network, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error) {
+	return srv.transport.Dial(ctx, network, addr, timeout, p)
 }

@@ -140,7 +140,7 @@ func (l *link) attempt() error {
 	}); err != nil {
 		return err
 	}
-	conn, err := l.p.engine.Dial(l.ctx, l.name(), o.Timeout, secure)
+	conn, err := l.p.engine.Dial(l.ctx, "tcp", l.name(), o.Timeout, secure)
 	if err != nil {
 		return err
 	}

@@ -244,7 +244,7 @@ func scriptDebugRow() engine.Command {
 		Group: "scripting", Since: "3.2.0", Complexity: "O(1)",
 		Summary: "Debugging of scripts: only NO is accepted",
 		Syntax:  "mode:YES|SYNC|NO",
-	}, Run: scriptDebug}
+	}, Run: scriptDebug, Local: true}
 }
 
 func scriptDebug(c *engine.Call) {

@@ -13,17 +13,17 @@ import (
 
 // Dial implements engine.Transport. As in Redis, the certificate of the other server must
 // be of an authority of tls-ca-cert-file or tls-ca-cert-dir; its name does not matter.
-func (t *Transport) Dial(ctx context.Context, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error) {
+func (t *Transport) Dial(ctx context.Context, network, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if p == nil {
-		return t.dial(ctx, "tcp", addr)
+		return t.dial(ctx, network, addr)
 	}
 	c, err := (*tlsParameters)(p).client()
 	if err != nil {
 		return nil, err
 	}
-	plain, err := t.dial(ctx, "tcp", addr)
+	plain, err := t.dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

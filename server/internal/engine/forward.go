@@ -1,0 +1,549 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/address"
+)
+
+// Forwarding: the data have moved to another server or cluster (parameter forward-to),
+// and commands on data of clients that are still connected here run there. Package
+// forward moves the bytes. A session passes its commands to a connection of its own at
+// the new home, at most one turn of them at a time, and stalls until all replies have
+// arrived, as a blocked one does. The user, MULTI and subscriptions stay here: a
+// transaction is sent as a whole by EXEC.
+//
+// Forwarding is a pause without end (pause.go): the data here do not change, and no key
+// expires. When it ends, the server has the data of its beginning.
+
+// Forwarder connects sessions to the servers that have the data. It is called with the
+// lock held, and does not wait, unless a method says otherwise.
+type Forwarder interface {
+	// Upstream returns the connection of a session, which need not be open yet.
+	Upstream(s *Session) Upstream
+
+	// Subscribe makes messages of a topic arrive by Engine.Deliver; then it calls done,
+	// without the lock, even if the servers are away: it subscribes when they return.
+	Subscribe(kind Topic, names []string, done func())
+
+	// Unsubscribe ends that.
+	Unsubscribe(kind Topic, name string)
+
+	// Close closes all connections. Requests that wait for replies receive errors.
+	Close()
+
+	// Wait waits for the end of all goroutines, after Close. It is called without the
+	// lock.
+	Wait()
+}
+
+// Upstream is the connection of one session to the servers that have the data.
+type Upstream interface {
+	// Send sends a request. Its reply arrives by Session.Answer, in the order of the
+	// requests.
+	Send(r *ForwardRequest)
+
+	// Close closes the connection. Requests that wait for replies receive errors.
+	Close()
+}
+
+// ForwardRequest is a command for an Upstream, or a transaction.
+type ForwardRequest struct {
+	Name     string   // for errors
+	Commands [][]byte // encoded: one, or those between MULTI and EXEC
+	Bytes    int      // of Commands
+	DB       int
+	Version  int   // of the protocol
+	Limit    int   // bytes of the reply; 0 for no limit
+	Slot     int   // of the first key; -1 without keys
+	Place    Place // without keys, in a cluster
+	Kind     ForwardKind
+	Watched  bool // of a transaction: keys were watched by ForwardWatch
+	Blocking bool // it may wait for other clients
+	Mute     bool // the client wants no reply
+}
+
+// ForwardKind is what a request is.
+type ForwardKind uint8
+
+// The kinds of requests.
+const (
+	ForwardCommand     ForwardKind = iota
+	ForwardWatch                   // WATCH
+	ForwardUnwatch                 // UNWATCH, where keys were watched
+	ForwardTransaction             // MULTI, Commands, EXEC
+)
+
+// Place is where a request without keys runs in a cluster.
+type Place uint8
+
+// The places.
+const (
+	AnyNode  Place = iota // the node of the previous request, or any
+	AllNodes              // all primaries
+	NoNode                // it concerns all keys and has one reply: refused
+)
+
+// Topic is a kind of subscription.
+type Topic uint8
+
+// The kinds of subscriptions.
+const (
+	Channels Topic = iota
+	Patterns
+	Shards
+)
+
+func (t Topic) list(p *PubSub) map[string]*subscriberList {
+	return [...]map[string]*subscriberList{p.Channels, p.Patterns, p.Shards}[t]
+}
+
+// forwarding is the state of forwarding in a server.
+type forwarding struct {
+	forwarder    Forwarder // nil while the server answers itself
+	forwardedTo  string    // the value of forward-to that is in effect
+	newForwarder func(*Engine, address.Address) Forwarder
+	Forwarded    int64 // commands so far
+}
+
+// forwarded is the state of a session whose commands are forwarded.
+type forwarded struct {
+	by          Forwarder
+	upstream    Upstream
+	outstanding int      // requests without a reply
+	bytes       int      // of these
+	blocking    bool     // one of these may wait for other clients
+	watching    bool     // keys are watched at the new home
+	refusal     string   // the error of a command after them that was refused; "" for none
+	reads       []string // keys that a client with CLIENT TRACKING reads by these
+}
+
+const (
+	// forwardBytes is the size of requests without a reply from which a session takes no
+	// more commands of its turn.
+	forwardBytes = 1 << 20
+	// endless is a time in the distant future, in milliseconds since 1970.
+	endless = math.MaxInt64 / 2
+)
+
+// awaitsReplies reports whether the session waits for replies to forwarded requests.
+func (s *Session) awaitsReplies() bool { return s.forwarded != nil && s.forwarded.outstanding > 0 }
+
+// blockedUpstream reports whether one of these may wait for other clients.
+func (s *Session) blockedUpstream() bool { return s.awaitsReplies() && s.forwarded.blocking }
+
+// isForwarded reports whether a command concerns data, and not the server or its
+// connections.
+func (c *Command) isForwarded() bool {
+	f := c.Spec.Flags()
+	return c.Run != nil && !c.Local && !f.Has(protocol.Admin) &&
+		(f.Has(protocol.Write|protocol.ReadOnly|protocol.MayReplicate|protocol.Blocking) || c.Group == "scripting")
+}
+
+// subscribes reports whether a command begins subscriptions, and of which kind.
+func (c *Command) subscribes() (kind Topic, yes bool) {
+	switch {
+	case !c.WhileSubscribed || c.Channels == protocol.NoChannels:
+		return 0, false
+	case c.Channels == protocol.EveryPattern:
+		return Patterns, true
+	case c.Keys != "":
+		return Shards, true
+	}
+	return Channels, true
+}
+
+// forwards passes a command to the server that has the data. It returns false for a
+// command that runs here.
+func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
+	kind, subscribes := cmd.subscribes()
+	switch {
+	case s.Replica, s.monitoring, s.onlySubscribes() && !cmd.WhileSubscribed:
+		return false // a later check refuses it
+	case s.Script:
+		s.refuse(cmd, "ERR the data have moved: a command of the program cannot use them here")
+		return true
+	case s.Multi && !cmd.InMulti:
+		return s.enqueues(cmd, argv, names)
+	case cmd.forwarded:
+		s.forward(s.forwardRequest(cmd, argv))
+	case cmd.Watches && !s.Multi:
+		r := s.forwardRequest(cmd, argv)
+		r.Kind = ForwardWatch
+		s.forward(r)
+		s.forwarded.watching = true
+	case cmd.RunsQueue && s.Multi && !s.aborted && !s.touched && slices.ContainsFunc(s.queue, func(q queued) bool { return q.cmd.forwarded }):
+		return s.forwardTransaction(cmd)
+	case s.awaitsReplies():
+		s.setAside(argv)
+	case subscribes && !s.confirmed && !s.NoBlock:
+		s.subscribeUpstream(kind, argv)
+	default:
+		s.confirmed = false
+		return false
+	}
+	return true
+}
+
+// forwardRequest returns the request for a command.
+func (s *Session) forwardRequest(cmd *Command, argv [][]byte) *ForwardRequest {
+	r := &ForwardRequest{
+		Name: strings.ToUpper(cmd.Name), DB: s.DB.ID(), Version: s.Out.Version(), Limit: s.replyLimit(), Slot: -1,
+		Mute: s.Replies != ReplyOn, Kind: ForwardCommand,
+	}
+	s.addForwarded(r, cmd, argv)
+	return r
+}
+
+// addForwarded adds a command to a request.
+func (s *Session) addForwarded(r *ForwardRequest, cmd *Command, argv [][]byte) {
+	n := 16
+	for _, a := range argv {
+		n += len(a) + 16
+	}
+	b := make([]byte, 0, n)
+	b = append(protocol.AppendInt(append(b, '*'), int64(len(argv))), "\r\n"...)
+	for _, a := range argv {
+		b = append(protocol.AppendInt(append(b, '$'), int64(len(a))), "\r\n"...)
+		b = append(append(b, a...), "\r\n"...)
+	}
+	r.Commands = append(r.Commands, b)
+	r.Bytes += len(b)
+	flags := cmd.Spec.Flags()
+	r.Blocking = r.Blocking || flags.Has(protocol.Blocking)
+	var few [8]protocol.KeyRef
+	keys := cmd.Spec.AppendHashed(few[:0], argv)
+	if len(keys) > 0 && r.Slot < 0 {
+		r.Slot = KeySlot(argv[keys[0].Index])
+	}
+	if len(keys) == 0 {
+		r.Place = max(r.Place, cmd.placeWithoutKeys())
+	}
+	if s.cache != nil && cmd.reads() {
+		f := s.toUpstream()
+		for _, k := range keys {
+			f.reads = append(f.reads, string(argv[k.Index]))
+		}
+	}
+}
+
+// placeWithoutKeys returns where a command without keys runs in a cluster.
+func (c *Command) placeWithoutKeys() Place {
+	switch f := c.Spec.Flags(); {
+	case f.Has(protocol.Write) || strings.Contains(c.Name, "|") && c.Group == "scripting":
+		return AllNodes
+	case f.Has(protocol.ReadOnly) && c.Keys == "":
+		return NoNode
+	}
+	return AnyNode
+}
+
+// toUpstream returns the connection of the session, which it makes if there is none.
+func (s *Session) toUpstream() *forwarded {
+	if by := s.Engine.forwarder; s.forwarded == nil || s.forwarded.by != by {
+		s.forwarded = &forwarded{by: by, upstream: by.Upstream(s)}
+	}
+	return s.forwarded
+}
+
+// forward sends a request. The session stalls at the end of its turn at the latest.
+func (s *Session) forward(r *ForwardRequest) {
+	f := s.toUpstream()
+	f.outstanding++
+	f.bytes += r.Bytes
+	f.blocking = f.blocking || r.Blocking
+	s.Engine.Forwarded++
+	if f.bytes > forwardBytes || s.runningPostponed {
+		s.Stalled.Store(true)
+	}
+	f.upstream.Send(r)
+}
+
+// forwardTransaction forwards the queue of the session's transaction.
+func (s *Session) forwardTransaction(exec *Command) bool {
+	r := &ForwardRequest{
+		Name: "EXEC", DB: s.DB.ID(), Version: s.Out.Version(), Limit: s.replyLimit(), Slot: -1,
+		Mute: s.Replies != ReplyOn, Kind: ForwardTransaction,
+	}
+	for _, q := range s.queue {
+		if d := s.Permit(q.cmd, q.argv, acl.InMulti); d != acl.Permitted {
+			s.refuse(exec, d.InTransaction())
+			return true
+		}
+		if !q.cmd.forwarded {
+			s.refuse(exec, "ERR "+strings.ToUpper(q.cmd.Name)+" cannot be forwarded in a transaction with commands on data")
+			return true
+		}
+		s.addForwarded(r, q.cmd, q.argv)
+	}
+	r.Blocking = false // no command waits in a transaction
+	if f := s.toUpstream(); f.watching {
+		r.Watched, f.watching = true, false
+	}
+	s.discard()
+	s.forward(r)
+	return true
+}
+
+// unwatchUpstream ends the watches at the new home.
+func (s *Session) unwatchUpstream() {
+	f := s.forwarded
+	if f == nil || !f.watching {
+		return
+	}
+	f.watching = false
+	if f.by == s.Engine.forwarder {
+		s.forward(&ForwardRequest{
+			Name: "UNWATCH", Commands: [][]byte{[]byte("*1\r\n$7\r\nUNWATCH\r\n")}, DB: s.DB.ID(), Version: s.Out.Version(),
+			Slot: -1, Kind: ForwardUnwatch, Mute: true,
+		})
+	}
+}
+
+// replyError replies the error of a command that does not run. It waits for the replies to
+// forwarded commands before it.
+func (s *Session) replyError(msg string) {
+	if s.awaitsReplies() {
+		if s.Replies == ReplyOn {
+			s.forwarded.refusal = msg
+		}
+		s.Stalled.Store(true)
+		return
+	}
+	s.Out.Error(msg)
+}
+
+// setAside postpones a command of the server's own until the replies to the forwarded
+// ones before it have arrived.
+func (s *Session) setAside(argv [][]byte) {
+	s.postponed = CopyArgs(argv)
+	s.Stalled.Store(true)
+	s.Engine.BlockedClients++
+}
+
+// subscribeUpstream postpones a subscription until it exists at the new home, too.
+func (s *Session) subscribeUpstream(kind Topic, argv [][]byte) {
+	srv := s.Engine
+	s.setAside(argv)
+	names := make([]string, len(s.postponed)-1)
+	for i, name := range s.postponed[1:] {
+		names[i] = string(name)
+	}
+	by := srv.forwarder
+	by.Subscribe(kind, names, func() {
+		srv.Attempt(func() {
+			srv.Locked(func() {
+				if s.postponed != nil {
+					s.confirmed = true
+					srv.released = append(srv.released, s)
+					return
+				}
+				for _, name := range names { // the session has ended
+					if kind.list(&srv.PubSub)[name] == nil && srv.forwarder == by {
+						by.Unsubscribe(kind, name)
+					}
+				}
+			})
+		})
+	})
+}
+
+// Answer appends the replies to n forwarded requests to the output of the session, which
+// continues when there are no more. replies belong to the session from then on. It is
+// called without the lock.
+func (s *Session) Answer(u Upstream, replies []byte, n int) {
+	srv := s.Engine
+	srv.Attempt(func() {
+		srv.Locked(func() {
+			if f := s.forwarded; f != nil && f.upstream == u && s.End == Serving {
+				s.answer(f, replies, n)
+			}
+		})
+	})
+}
+
+func (s *Session) answer(f *forwarded, replies []byte, n int) {
+	if len(replies) > 0 {
+		s.give(replies)
+		s.checkOutput()
+		if s.End != Serving {
+			return
+		}
+	}
+	if f.outstanding -= n; f.outstanding > 0 {
+		return
+	}
+	f.bytes, f.blocking = 0, false
+	if f.refusal != "" {
+		s.Out.Error(f.refusal)
+		s.pending()
+		f.refusal = ""
+	}
+	if s.cache != nil && len(f.reads) > 0 {
+		s.sendInvalidation(f.reads) // the new home does not say when they change
+	}
+	f.reads = nil
+	if f.by != s.Engine.forwarder {
+		s.forwarded = nil
+	}
+	if s.postponed != nil {
+		s.Engine.released = append(s.Engine.released, s)
+	} else {
+		s.resume()
+	}
+}
+
+// give is post for output that the session may keep.
+func (s *Session) give(b []byte) {
+	if len(b) <= blockSize {
+		s.post(b)
+		return
+	}
+	if s.Out.Len() > 0 {
+		s.seal(nil)
+	}
+	s.blocks = append(s.blocks, b)
+	s.Sealed += len(b)
+	s.pending()
+	s.Weigh()
+}
+
+// leaveUpstream closes the session's connection to the new home.
+func (s *Session) leaveUpstream() {
+	if f := s.forwarded; f != nil {
+		s.forwarded = nil
+		f.upstream.Close()
+	}
+}
+
+// Deliver sends a message that the new home has sent to the subscribers of a topic.
+func (srv *Engine) Deliver(kind Topic, name, channel, message string) {
+	srv.Attempt(func() {
+		srv.Locked(func() {
+			to := kind.list(&srv.PubSub)[name]
+			switch kind {
+			case Channels:
+				srv.send(to, "message", "", channel, message)
+			case Patterns:
+				srv.send(to, "pmessage", name, channel, message)
+			case Shards:
+				srv.send(to, "smessage", "", channel, message)
+			}
+		})
+	})
+}
+
+// applyForwarding begins or ends forwarding, as forward-to says.
+func (srv *Engine) applyForwarding() {
+	to := srv.Config.ForwardTo
+	if to == srv.forwardedTo || srv.newForwarder == nil {
+		return
+	}
+	srv.forwardedTo = to
+	if old := srv.forwarder; old != nil {
+		srv.forwarder = nil
+		srv.endForwarding(old)
+	}
+	if to == "" {
+		srv.Log.Info("forwarding has ended")
+		srv.Unpause()
+		return
+	}
+	home, err := address.Parse(to)
+	if err != nil {
+		panic("BUG: forward-to: " + err.Error()) // checkForwardTo accepts no other
+	}
+	srv.Log.Info("forwarding commands on data", "to", home.String())
+	srv.forwarder = srv.newForwarder(srv, home)
+	srv.Unpause()
+	srv.passClients()
+}
+
+// checkForwardTo returns why a value of forward-to is refused.
+func checkForwardTo(value string) error {
+	if value == "" {
+		return nil
+	}
+	home, err := address.Parse(value)
+	if err == nil && home.DB != address.AnyDatabase {
+		err = errors.New("the address must not name a database")
+	}
+	return err
+}
+
+// ForwardsTo returns the new home without its password; "" while the server answers
+// itself.
+func (srv *Engine) ForwardsTo() string {
+	if srv.forwarder == nil {
+		return ""
+	}
+	home, _ := address.Parse(srv.forwardedTo)
+	return home.String()
+}
+
+// endForwarding ends the connections of a forwarder that is no longer in use.
+func (srv *Engine) endForwarding(old Forwarder) {
+	for _, s := range srv.Sessions {
+		f := s.forwarded
+		if f == nil {
+			continue
+		}
+		s.touched = s.touched || f.watching
+		f.watching = false
+		if f.outstanding == 0 {
+			s.leaveUpstream()
+		}
+	}
+	old.Close()
+}
+
+// passClients moves the state of clients to the new home: watched keys count as changed,
+// cached ones too, and blocked commands block there. Those with a timeout have timed out.
+func (srv *Engine) passClients() {
+	var blocked []*Waiter
+	for _, s := range srv.Sessions {
+		if len(s.watches) > 0 {
+			s.touched = true
+		}
+		if w := s.Blocked; w != nil && w.cmd.forwarded {
+			blocked = append(blocked, w)
+		}
+	}
+	slices.SortFunc(blocked, func(a, b *Waiter) int { return cmp.Compare(a.number, b.number) })
+	for _, w := range blocked {
+		s := w.sess
+		if w.at != 0 {
+			s.EndWait(w, w.Timeout)
+			continue
+		}
+		srv.unblock(w)
+		s.setAside(w.argv)
+		srv.released = append(srv.released, s)
+	}
+	for _, kind := range []Topic{Channels, Patterns, Shards} {
+		if names := SortedNames(kind.list(&srv.PubSub)); len(names) > 0 {
+			srv.forwarder.Subscribe(kind, names, func() {})
+		}
+	}
+	srv.Scope.Flushed()
+}
+
+// closeForwarding ends forwarding when the server stops.
+func (srv *Engine) closeForwarding() {
+	srv.Mu.Lock()
+	f := srv.forwarder
+	srv.forwarder, srv.newForwarder = nil, nil
+	if f != nil {
+		f.Close()
+	}
+	srv.Mu.Unlock()
+	if f != nil {
+		f.Wait()
+	}
+}

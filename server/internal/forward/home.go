@@ -1,0 +1,329 @@
+package forward
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/address"
+	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+const slotCount = engine.SlotCount
+
+const (
+	// dialTimeout is how long opening a connection and logging in may take, each.
+	dialTimeout = 5 * time.Second
+	// idleTime is the silence after which a connection is examined before it is used:
+	// the server may have closed it.
+	idleTime = time.Second
+)
+
+// Home is the server, or the cluster, that has the data. All methods are safe for
+// concurrent use.
+type Home struct {
+	engine *engine.Engine
+	to     address.Address
+	tls    *config.TLS // nil without TLS
+	ctx    context.Context
+	cancel context.CancelFunc
+	gone   sync.WaitGroup
+	hub    *hub
+
+	mu        sync.Mutex
+	slots     []string // the addresses of the primaries, by slot; nil before the first use
+	primaries []string
+	stale     bool // a node is away: read the slots again
+}
+
+// New returns the new home of the data of an engine, whose lock is held.
+func New(e *engine.Engine, to address.Address) engine.Forwarder {
+	h := &Home{engine: e, to: to}
+	if to.Secure {
+		p := e.Config.TLS
+		h.tls = &p
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.hub = newHub(h)
+	return h
+}
+
+// Upstream implements engine.Forwarder.
+func (h *Home) Upstream(s *engine.Session) engine.Upstream {
+	u := &upstream{home: h, session: s, conns: map[string]*conn{}}
+	u.ctx, u.cancel = context.WithCancel(h.ctx)
+	return u
+}
+
+// Subscribe implements engine.Forwarder.
+func (h *Home) Subscribe(kind engine.Topic, names []string, done func()) {
+	h.hub.subscribe(kind, names, done)
+}
+
+// Unsubscribe implements engine.Forwarder.
+func (h *Home) Unsubscribe(kind engine.Topic, name string) { h.hub.unsubscribe(topic{kind, name}) }
+
+// Close implements engine.Forwarder.
+func (h *Home) Close() { h.cancel() }
+
+// Wait implements engine.Forwarder.
+func (h *Home) Wait() { h.gone.Wait() }
+
+// conn is a connection to a server.
+type conn struct {
+	net.Conn
+	in      *bufio.Reader
+	addr    string
+	version int
+	db      int
+	usedAt  time.Time
+	unhook  func() bool
+}
+
+// dial opens a connection and logs in. It ends with ctx.
+func (h *Home) dial(ctx context.Context, addr string) (*conn, error) {
+	nc, err := h.open(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: nc, in: bufio.NewReaderSize(nc, 16<<10), addr: addr, version: 2, usedAt: time.Now()}
+	c.unhook = context.AfterFunc(ctx, func() { nc.Close() })
+	if h.to.Password != "" {
+		words := []string{"AUTH", h.to.Password}
+		if h.to.User != "" {
+			words = []string{"AUTH", h.to.User, h.to.Password}
+		}
+		if err := c.call(words...); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// open opens a connection, with TLS by the parameters of the server. Without authorities
+// among them, those of the system sign the certificate, which must have the name.
+func (h *Home) open(ctx context.Context, addr string) (net.Conn, error) {
+	if h.tls != nil && (h.tls.CACertFile != "" || h.tls.CACertDir != "") {
+		return h.engine.Dial(ctx, h.to.Network, addr, dialTimeout, h.tls)
+	}
+	nc, err := h.engine.Dial(ctx, h.to.Network, addr, dialTimeout, nil)
+	if err != nil || h.tls == nil {
+		return nc, err
+	}
+	host, _, _ := net.SplitHostPort(addr)
+	secure := tls.Client(nc, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12})
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+func (c *conn) close() {
+	c.unhook()
+	c.Close()
+}
+
+// call sends a command of the connection itself, within dialTimeout; an error reply is an
+// error.
+func (c *conn) call(words ...string) error {
+	_, err := c.ask(words...)
+	return err
+}
+
+func (c *conn) ask(words ...string) ([]byte, error) {
+	c.SetDeadline(time.Now().Add(dialTimeout))
+	defer c.SetDeadline(time.Time{})
+	if _, err := c.Write(encode(words...)); err != nil {
+		return nil, err
+	}
+	reply, err := appendReply(nil, c.in, 0)
+	if err == nil {
+		if text := errorText(reply); text != "" {
+			err = fmt.Errorf("%s: %s", words[0], text)
+		}
+	}
+	return reply, err
+}
+
+func encode(words ...string) []byte {
+	b := []byte("*" + strconv.Itoa(len(words)) + "\r\n")
+	for _, w := range words {
+		b = append(b, "$"+strconv.Itoa(len(w))+"\r\n"+w+"\r\n"...)
+	}
+	return b
+}
+
+// prepare selects the version of the protocol and the database.
+func (c *conn) prepare(version, db int) error {
+	if c.version != version {
+		if err := c.call("HELLO", strconv.Itoa(version)); err != nil {
+			return err
+		}
+		c.version = version
+	}
+	if c.db != db {
+		if err := c.call("SELECT", strconv.Itoa(db)); err != nil {
+			return err
+		}
+		c.db = db
+	}
+	return nil
+}
+
+// alive reports whether an idle connection can be used: the server has not closed it.
+func (c *conn) alive() bool {
+	if time.Since(c.usedAt) < idleTime {
+		return true
+	}
+	c.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := c.in.Peek(1)
+	c.SetReadDeadline(time.Time{})
+	var timeout net.Error
+	return err == nil || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// node returns the address of the server that has a slot; -1 is any.
+func (h *Home) node(slot int) (string, error) {
+	if !h.to.Cluster {
+		return h.to.Addrs[0], nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.slots == nil || h.stale {
+		if err := h.readSlots(); err != nil {
+			return "", err
+		}
+	}
+	if slot < 0 {
+		return h.primaries[0], nil
+	}
+	if h.slots[slot] == "" {
+		return "", fmt.Errorf("no node of the cluster has slot %d", slot)
+	}
+	return h.slots[slot], nil
+}
+
+// nodes returns the addresses of all primaries.
+func (h *Home) nodes() ([]string, error) {
+	first, err := h.node(-1)
+	if err != nil || !h.to.Cluster {
+		return []string{first}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.primaries), nil
+}
+
+// moved records that a slot has moved.
+func (h *Home) moved(slot int, addr string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.slots != nil {
+		h.slots[slot] = addr
+	}
+}
+
+// lost records that a node is away.
+func (h *Home) lost() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stale = true
+}
+
+// readSlots reads the map of slots from the first node that has one. It is called with
+// the lock of h held.
+func (h *Home) readSlots() error {
+	var failed error
+	candidates := slices.Compact(slices.Sorted(slices.Values(slices.Concat(h.to.Addrs, h.primaries))))
+	for _, addr := range candidates {
+		err := h.readSlotsFrom(addr)
+		if err == nil {
+			h.stale = false
+			return nil
+		}
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", addr, err))
+	}
+	return failed
+}
+
+func (h *Home) readSlotsFrom(addr string) error {
+	c, err := h.dial(h.ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	reply, err := c.ask("CLUSTER", "SLOTS")
+	if err != nil {
+		return err
+	}
+	v, _, err := protocol.Decode(reply)
+	if err != nil {
+		return err
+	}
+	slots, primaries := make([]string, slotCount), []string{}
+	ranges, _ := v.([]any)
+	for _, r := range ranges {
+		first, last, node, ok := slotRange(r)
+		if !ok {
+			return errors.New("CLUSTER SLOTS: malformed reply")
+		}
+		node = completeAddr(node, addr)
+		for i := first; i <= last; i++ {
+			slots[i] = node
+		}
+		if !slices.Contains(primaries, node) {
+			primaries = append(primaries, node)
+		}
+	}
+	if len(primaries) == 0 {
+		return errors.New("the node has no map of slots")
+	}
+	h.slots, h.primaries = slots, primaries
+	return nil
+}
+
+// slotRange reads an entry of CLUSTER SLOTS. The host is empty if it is that of the node
+// that was asked.
+func slotRange(v any) (first, last int64, addr string, ok bool) {
+	entry, _ := v.([]any)
+	if len(entry) < 3 {
+		return 0, 0, "", false
+	}
+	first, ok1 := entry[0].(int64)
+	last, ok2 := entry[1].(int64)
+	node, _ := entry[2].([]any)
+	if !ok1 || !ok2 || len(node) < 2 || first < 0 || last >= slotCount {
+		return 0, 0, "", false
+	}
+	host, _ := node[0].(string)
+	port, ok := node[1].(int64)
+	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10)), ok
+}
+
+// completeAddr returns the address of a node as the node at from names it: it omits the
+// host if it does not know its own, or if it is the same.
+func completeAddr(addr, from string) string {
+	i := strings.LastIndexByte(addr, ':')
+	if i < 0 {
+		return addr
+	}
+	host, port := strings.Trim(addr[:i], "[]"), addr[i+1:]
+	if host == "" || host == "?" {
+		host, _, _ = net.SplitHostPort(from)
+	}
+	return net.JoinHostPort(host, port)
+}
