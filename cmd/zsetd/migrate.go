@@ -18,9 +18,9 @@ import (
 
 // migrateFlags are the flags of the tool migrate.
 type migrateFlags struct {
-	dryRun, force, functions, cutOver, unpause bool
-	observe                                    time.Duration
-	verify, hook                               string
+	dryRun, force, functions, cutOver, unpause, forward bool
+	observe                                             time.Duration
+	verify, hook                                        string
 }
 
 func migrateTool() tool {
@@ -33,8 +33,9 @@ func migrateTool() tool {
 			"Between servers it first reports what would not fit, copies all data, and then applies the\n" +
 			"changes as they happen, until it is told to cut over: by --cut-over, the signal USR1, or the\n" +
 			"return key on a terminal. Then FROM refuses writes, the rest is applied and verified, and the\n" +
-			"hook runs. Afterwards FROM refuses writes for a day, unless --unpause is given; if a step\n" +
-			"fails, it accepts them again. If the tool is stopped or killed, the same command continues.\n" +
+			"hook runs. Afterwards FROM refuses writes for a day, unless --unpause is given, or passes\n" +
+			"the commands of its clients to TO (--forward, from a zsetd); if a step fails, it accepts\n" +
+			"writes again. If the tool is stopped or killed, the same command continues.\n" +
 			"TO must be empty and have no other writers meanwhile.\n\n" +
 			"Status: 0 done, 1 something does not fit, is not equal or has failed, 2 the command line is\n" +
 			"wrong, or files cannot be read or written, 3 stopped by a signal, to be continued.",
@@ -47,6 +48,7 @@ func migrateTool() tool {
 			f.StringVar(&t.verify, "verify", "0", "compare `all|N` keys, N chosen at random, at the end")
 			f.BoolVar(&t.cutOver, "cut-over", false, "cut over as soon as the copy is complete")
 			f.StringVar(&t.hook, "hook", "", "shell `command` to run at the cut-over, such as a change of the DNS")
+			f.BoolVar(&t.forward, "forward", false, "let FROM, a zsetd, answer its remaining clients from TO after the cut-over")
 			f.BoolVar(&t.unpause, "unpause", false, "let FROM accept writes again after the cut-over")
 		},
 	}
@@ -57,7 +59,7 @@ const statusStopped = 3
 
 func runMigrate(r *toolRun) int {
 	o := migrate.Options{
-		Replace: r.replace, Library: functions, LoadLibrary: r.functions, Hook: r.hook, Unpause: r.unpause,
+		Replace: r.replace, Library: functions, LoadLibrary: r.functions, Hook: r.hook, Unpause: r.unpause, Forward: r.forward,
 		Status: func(s migrate.Status) { r.meter.state(s.Phase, s.String(), s.Keys, s.AllKeys) },
 		Log: func(line string) {
 			r.meter.end()

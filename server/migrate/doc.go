@@ -31,6 +31,12 @@
 // that store a result, SMOVE, LMOVE and RPOPLPUSH are expressed by values that are read
 // at the target at this point of the stream. A transaction is divided by slots.
 //
+// # Forwarding
+//
+// After the cut-over a source that is a zsetd can answer its remaining clients from the
+// target (Options.Forward): the parameter forward-to, whose rules are in package forward
+// of the server.
+//
 // # What does not move
 //
 // Messages (PUBLISH), users and parameters do not move. Neither do values of modules,

@@ -56,13 +56,18 @@ func (m *move) finish(ctx context.Context) error {
 	go m.renewPause(renewing)
 	err := m.switchOver(ctx)
 	stop()
+	if err == nil && m.o.Forward {
+		if failed := m.forward(ctx); failed != nil {
+			return errors.Join(failed, m.pause(ctx, pausedTime))
+		}
+	}
 	if err != nil || m.o.Unpause {
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
 		defer cancel()
 		for _, s := range m.sources {
 			err = errors.Join(err, s.admin.Do(undo, "CLIENT", "UNPAUSE").Err())
 		}
-	} else {
+	} else if !m.o.Forward {
 		err = m.pause(ctx, pausedTime)
 	}
 	if err != nil {
@@ -134,6 +139,23 @@ func (m *move) renewPause(ctx context.Context) {
 			_ = m.pause(ctx, pauseTime) // verified by the next one, or by the end of the cut-over
 		}
 	}
+}
+
+// forward makes the sources answer from the target. The data have moved: a source that
+// cannot do it still refuses writes.
+func (m *move) forward(ctx context.Context) error {
+	for _, s := range m.sources {
+		if err := s.admin.ConfigSet(ctx, "forward-to", m.o.To.url).Err(); err != nil {
+			return fmt.Errorf("the data have moved, but %s does not forward: CONFIG SET forward-to: %w", s.addr, err)
+		}
+		switch err := s.admin.Exists(ctx, progressKey).Err(); err {
+		case nil:
+			m.o.log(s.addr + " forwards; CONFIG REWRITE there keeps that after a restart")
+		default:
+			m.o.log(fmt.Sprintf("%s forwards, but its clients receive errors: %v", s.addr, err))
+		}
+	}
+	return nil
 }
 
 // switchOver completes the target while the sources refuse writes, verifies it, and

@@ -36,6 +36,10 @@ type Options struct {
 	// moved.
 	Unpause bool
 
+	// Forward makes the sources, which are zsetd, answer clients that stay from the target
+	// after the cut-over (parameter forward-to). They must reach it at its address.
+	Forward bool
+
 	// Status, if it is not nil, is called some times a second. Log, if it is not nil,
 	// receives the steps. Several goroutines call them, one at a time each.
 	Status func(Status)
@@ -99,6 +103,10 @@ func (o *Options) check() error {
 		return errors.New("a target that names a database needs a source that names one")
 	case o.From.String() == o.To.String():
 		return errors.New("source and target are the same")
+	case o.Forward && (o.From.IsFile() || o.To.IsFile() || o.From.db != anyDatabase || o.To.db != anyDatabase && !o.To.cluster):
+		return errors.New("forwarding needs two servers, and no names of databases")
+	case o.Forward && o.Unpause:
+		return errors.New("a source that forwards does not accept writes of its own")
 	}
 	return nil
 }
@@ -118,6 +126,11 @@ func (m *move) choose(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeSources(m.sources)) }()
+	for _, s := range m.sources {
+		if m.o.Forward && s.name != "zsetd" {
+			return fmt.Errorf("%s is %s, which cannot forward", s.addr, s.product)
+		}
+	}
 	if m.o.To.IsFile() {
 		return m.toFile(ctx)
 	}
