@@ -188,7 +188,7 @@ function flatten() {
 let depths = null;
 // depthOf returns how deep a key's row is: one more than the folder before it.
 function depthOf(i) {
-	if (typeof rows[i] !== 'string') return rows[i].more ? rows[i].node.depth + 1 : rows[i].depth;
+	if (typeof rows[i] !== 'string') return rows[i].node ? rows[i].node.depth + 1 : rows[i].depth;
 	if (!depths) {
 		depths = new Uint8Array(rows.length);
 		const visit = (node, from) => {
@@ -219,7 +219,7 @@ function drawRow(i) {
 			h('span', { class: 'twist' }), m.type && h('span', { class: 'type ' + m.type }, m.type), h('span', { class: 'name mono' }, name),
 			h('span', { class: 'meta' }, m.ttl > 0 ? duration(m.ttl - (Date.now() - m.read)) + ' ' : '', m.memory ? bytes(m.memory) : ''));
 	}
-	if (row.more) return item({}, h('span', { class: 'twist' }), h('span', { class: 'name muted' }, `and ${count(row.more)} more: search ${row.node.path}…`));
+	if (row.node) return item({}, h('span', { class: 'twist' }), h('span', { class: 'name muted' }, `and ${count(row.more)} more: search ${row.node.path}…`));
 	const open = opened.has(row.path);
 	return item({ 'aria-expanded': open }, h('span', { class: 'twist' }, open ? '▾' : '▸'), h('span', { class: 'name mono' }, text(row.name, 80) + ':'),
 		h('span', { class: 'meta' }, row.memory ? bytes(row.memory) + ' · ' : '', brief(row.count)));
@@ -237,7 +237,7 @@ function choose(i) {
 	$('#tree').setAttribute('aria-activedescendant', 'row' + i);
 	if (typeof row === 'string') {
 		go('keys', { key: keyOf(row) });
-	} else if (row.more) {
+	} else if (row.node) {
 		$('#pattern').value = row.node.path.replace(/[*?[\]\\]/g, '\\$&') + '*';
 		$('#pattern').focus();
 	} else {

@@ -18,7 +18,7 @@ export function mount(section, goTo) {
 		new Plot('Commands per second', [{ name: 'all', value: (s) => s.ops }], number),
 		new Plot('Latency', [{ name: 'p50', value: (s) => s.p50us }, { name: 'p99', value: (s) => s.p99us }], (n) => (n === undefined || n === null ? '–' : micros(n)), { note: 'of commands, without the network' }),
 		new Plot('Memory', [{ name: 'used', value: memory('used') }, { name: 'data', value: memory('dataset') }, { name: 'resident', value: memory('rss') }], (n) => (n === undefined ? '–' : bytes(n)), { base: 1024 }),
-		new Plot('Network', [{ name: 'in', value: (s) => s.in }, { name: 'out', value: (s) => s.out }], (n) => bytes(Math.round(n)) + '/s', { base: 1024 }),
+		new Plot('Network', [{ name: 'in', value: (s) => s.in }, { name: 'out', value: (s) => s.out }], (n) => bytes(Math.round(n)), { base: 1024, note: 'bytes per second' }),
 		new Plot('Clients', [{ name: 'connected', value: (s) => s.clients }, { name: 'blocked', value: (s) => s.blocked }], number),
 		new Plot('Reads of keys', [{ name: 'hits/s', value: (s) => s.hits }, { name: 'misses/s', value: (s) => s.misses }], number),
 		new Plot('Keys', [{ name: 'keys', value: (s) => s.keys }], number),
@@ -114,7 +114,7 @@ const line = (v) => text(stringField(v), 60);
 function slowLog({ slowlog, errors }) {
 	if (errors.slowlog) return fill($('#slow'), h('p', { class: 'muted' }, errors.slowlog));
 	fill($('#slow'), slowlog.length ? table(['Time', 'Took', 'Command', 'Client'], slowlog.slice(0, 50).map((e) => h('tr', {}, h('td', { class: 'n muted' }, stamp(e.t)), h('td', { class: 'n' }, micros(e.us)),
-		h('td', { class: 'value' }, e.args.slice(0, 20).map(line).join(' ')), h('td', { class: 'muted' }, e.name || e.addr ? line(e.name || e.addr) : '')))) : h('p', { class: 'muted' }, 'None. The parameter slowlog-log-slower-than sets the limit.'));
+		h('td', { class: 'value' }, e.args.slice(0, 20).map(line).join(' ')), h('td', { class: 'muted' }, e.name || e.addr ? line(e.name || e.addr) : ''))), 'Slow commands') : h('p', { class: 'muted' }, 'None. The parameter slowlog-log-slower-than sets the limit.'));
 }
 
 // notable merges the records of the log, the events of the latency monitor and the refusals of the ACL.

@@ -45,7 +45,7 @@ function move(box, draw) {
 const rowId = (m) => id(m).slice(0, 200);
 
 export function board(box, ctx) {
-	let from = 0, rev = true, found = null, timed = 0;
+	let from = 0, rev = true, found = null, timed = 0, expiring = false;
 	const flashing = new Set();
 	const body = h('div', { class: 'scroll-x' }), where = h('span', { class: 'muted' }), answer = h('span', { role: 'status' });
 	const draw = throttle(async () => {
@@ -57,18 +57,22 @@ export function board(box, ctx) {
 				from = Math.max(0, all - n);
 				return again();
 			}
-			const ends = ok((await pipeline([deadlinesOf(ctx.key, part.map(([m]) => m))]))[0], []);
-			const some = Array.isArray(ends) && ends.some((e) => e > 0);
 			timed = part.length ? unitOf(part[0][1], part[part.length - 1][1]) : 0;
 			where.textContent = all ? `${count(from + 1)} to ${count(from + part.length)} of ${count(all)}` : 'empty';
-			move(body, () => fill(body, table(['Rank', 'Member', 'Score', ...(some ? ['Expires'] : []), ''], part.map(([m, s], i) => h('tr', { 'data-id': rowId(m), class: found !== null && id(found) === id(m) ? 'found' : flashing.has(id(m)) ? 'flash' : null },
-				h('td', { class: 'n muted' }, count(from + i)), h('td', { class: 'value' }, cell(m)), h('td', { class: 'n' }, number(s), timed ? h('small', {}, ' ' + moment(s * timed)) : null),
-				some ? h('td', { class: 'n muted' }, ends[i] > 0 ? duration(Math.max(0, ends[i] - now())) : '') : null, memberTools(ctx, m, s))), 'Members by rank')));
+			// A page whose members had no deadlines is drawn before those are read: a change shows a round trip earlier.
+			if (!expiring) rows(part, []);
+			const ends = ok((await pipeline([deadlinesOf(ctx.key, part.map(([m]) => m))]))[0], []);
+			const some = Array.isArray(ends) && ends.some((e) => e > 0);
+			if (expiring || some) rows(part, some ? ends : []);
+			expiring = some;
 			flashing.clear();
 		} catch (e) {
 			failed(body)(e);
 		}
 	}, 80);
+	const rows = (part, ends) => move(body, () => fill(body, table(['Rank', 'Member', 'Score', ...(ends.length ? ['Expires'] : []), ''], part.map(([m, s], i) => h('tr', { 'data-id': rowId(m), class: found !== null && id(found) === id(m) ? 'found' : flashing.has(id(m)) ? 'flash' : null },
+		h('td', { class: 'n muted' }, count(from + i)), h('td', { class: 'value' }, cell(m)), h('td', { class: 'n' }, number(s), timed ? h('small', {}, ' ' + moment(s * timed)) : null),
+		ends.length ? h('td', { class: 'n muted' }, ends[i] > 0 ? duration(Math.max(0, ends[i] - now())) : '') : null, memberTools(ctx, m, s))), 'Members by rank')));
 	const again = () => setTimeout(draw);
 	const go = (to) => {
 		from = Math.max(0, Math.min(to, ctx.facts().length - 1));
