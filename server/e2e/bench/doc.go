@@ -30,6 +30,11 @@
 // one of the same size, or as often as possible in a minute. The peak is the
 // maximum over the whole time.
 //
+// Replication (replication.go) has a primary and a replica of the same kind: the time of a
+// full synchronization, the longest time in which the primary answers a PING meanwhile,
+// its CPU time with that of a forked process, and its CPU per operation of a workload
+// while the replica follows.
+//
 // At the end verdict.go compares the run with the targets.
 //
 // At P1 the CPU per operation depends on the number of requests that wait when the

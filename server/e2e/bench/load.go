@@ -8,10 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +60,26 @@ func (c *conn) integer(args ...string) (int64, error) {
 		return 0, fmt.Errorf("%s: %q", args[0], line)
 	}
 	return strconv.ParseInt(line[1:len(line)-2], 10, 64)
+}
+
+// text sends a command and returns its reply, a bulk string.
+func (c *conn) text(args ...string) (string, error) {
+	var b batch
+	b.command(args...)
+	if _, err := c.Write(b.text); err != nil {
+		return "", err
+	}
+	line, err := c.r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "$")))
+	if line[0] != '$' || err != nil || n < 0 {
+		return "", fmt.Errorf("%s: %q", args[0], line)
+	}
+	reply := make([]byte, n+len("\r\n"))
+	_, err = io.ReadFull(c.r, reply)
+	return string(reply[:n]), err
 }
 
 // A batch is a sequence of commands that are sent at once.

@@ -93,7 +93,19 @@ func (s *server) cpu() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return parseStat(string(b))
+	return parseStat(string(b), 11)
+}
+
+// cpuWithChildren is cpu with that of the processes that the server has forked and that
+// have ended.
+func (s *server) cpuWithChildren() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	own, err1 := parseStat(string(b), 11)
+	children, err2 := parseStat(string(b), 13)
+	return own + children, errors.Join(err1, err2)
 }
 
 // rss returns the resident set of the server in bytes: current and maximum.
@@ -139,15 +151,16 @@ func (s *server) cpuOfThreads() (time.Duration, error) {
 // tick is the unit of times in /proc on all architectures that Go supports.
 const tick = time.Second / 100
 
-// parseStat returns utime + stime of /proc/PID/stat. The program name, in
-// parentheses, may contain any character.
-func parseStat(text string) (time.Duration, error) {
+// parseStat returns the sum of two times of /proc/PID/stat, of which the first is the
+// field with that index after the program name: 11 for utime and stime, 13 for those of
+// children. The program name, in parentheses, may contain any character.
+func parseStat(text string, first int) (time.Duration, error) {
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 13 {
+	if len(fields) < first+2 {
 		return 0, fmt.Errorf("not the stat of a process: %q", text)
 	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
+	user, err1 := strconv.ParseInt(fields[first], 10, 64)
+	system, err2 := strconv.ParseInt(fields[first+1], 10, 64)
 	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 

@@ -14,13 +14,16 @@ import (
 func TestParseStat(t *testing.T) {
 	const rest = " S 1 123 123 0 -1 4194560 2233 0 12 0 1234 56 7 8 20 0 5 0 1000 73400320 2500 18446744073709551615"
 	for _, name := range []string{"redis-server", "a) S 1 (b", "(sd-pam)", ""} {
-		got, err := parseStat("123 (" + name + ")" + rest)
+		got, err := parseStat("123 ("+name+")"+rest, 11)
 		if want := 12900 * time.Millisecond; err != nil || got != want {
 			t.Errorf("program name %q: got %v, want %v (%v)", name, got, want, err)
 		}
 	}
+	if got, err := parseStat("123 (x)"+rest, 13); err != nil || got != 150*time.Millisecond {
+		t.Errorf("children: %v, %v", got, err)
+	}
 	for _, bad := range []string{"", "123 (x) S 1 2", "123 (x)" + strings.ReplaceAll(rest, "1234", "abc")} {
-		if got, err := parseStat(bad); err == nil {
+		if got, err := parseStat(bad, 11); err == nil {
 			t.Errorf("%q: %v", bad, got)
 		}
 	}

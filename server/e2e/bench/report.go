@@ -20,6 +20,7 @@ type report struct {
 	rows                  []row
 	memory                []memoryRow
 	idle                  idleRow
+	replication           []replicationRow
 	machine               string
 	loadBefore, loadAfter string
 	begun                 time.Time
@@ -234,6 +235,13 @@ func (r *report) markdown(plot string) string {
 		rows = append(rows, r.memoryCells(m))
 	}
 	markdownTable(&b, r.memoryColumns(), rows)
+	rows = nil
+	for _, row := range r.replication {
+		rows = append(rows, r.replicationCells(row))
+	}
+	if len(rows) > 0 {
+		markdownTable(&b, r.replicationColumns(), rows)
+	}
 	b.WriteByte('\n')
 	for line := range strings.Lines(r.idleText()) {
 		b.WriteString("- " + line)

@@ -230,6 +230,18 @@ func TestAllWorks(t *testing.T) {
 			t.Errorf("%s: %+v", s.name, row.cells)
 		}
 	}
+	r.options.short = true
+	if err := r.measureReplication(ctx, shapes(1000)[:2], zadd(16), l); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.replication {
+		if strings.HasSuffix(row.name, ", s") && strings.HasPrefix(row.name, "transfer") && (row.values[0] <= 0 || row.values[1] <= 0) {
+			t.Errorf("%s: %v", row.name, row.values)
+		}
+	}
+	if got := len(r.replication); got != 7 {
+		t.Errorf("%d rows of replication, want 7", got)
+	}
 	idle, err := measureIdle(ctx, r.targets, 20*time.Millisecond)
 	if err != nil || idle.answer[0] <= 0 {
 		t.Errorf("%+v %v", idle, err)

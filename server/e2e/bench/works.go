@@ -38,8 +38,8 @@ func works(l limits) []work {
 	return []work{
 		{name: "PING", pipeline: 1, command: "PING"},
 		{name: "PING", pipeline: 16, command: "PING"},
-		{name: "ZADD", pipeline: 1, command: "ZADD big {r}.5 member:{r}", data: large, large: true},
-		{name: "ZADD", pipeline: 16, command: "ZADD big {r}.5 member:{r}", data: large, large: true},
+		zadd(1),
+		zadd(16),
 		{name: "ZADD over many sets", pipeline: 16, command: "ZADD set:{key} {r} member:{r/100}", data: smallSets},
 		{name: "ZSCORE", pipeline: 16, command: "ZSCORE big member:{r}", data: large, large: true},
 		{name: "ZRANK", pipeline: 16, command: "ZRANK big member:{r}", data: large, large: true},
@@ -69,6 +69,11 @@ func works(l limits) []work {
 		{name: "ZRANGEBYSCORE at half load", pipeline: 1, command: byScore, data: large, large: true, halfLoadOf: "ZRANGEBYSCORE LIMIT 0 10, P1"},
 		{name: "live events at half load", pipeline: 1, command: live, data: pages, halfLoadOf: "live events, P1"},
 	}
+}
+
+// zadd gives random members of the large set random scores.
+func zadd(pipeline int) work {
+	return work{name: "ZADD", pipeline: pipeline, command: "ZADD big {r}.5 member:{r}", data: large, large: true}
 }
 
 // A dataset prepares the data for a workload. It adds only data that does not
