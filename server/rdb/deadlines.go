@@ -19,11 +19,15 @@ const auxBytes = 64 << 10
 // does not support. Servers of Redis and Valkey skip them; [Codec.ReadFile] sets them.
 // It is called just before AppendKey.
 func (w *Writer) AppendDeadlines(dst []byte, value any) []byte {
+	start := len(dst)
+	return w.add(w.appendDeadlines(dst, value), start)
+}
+
+func (w *Writer) appendDeadlines(dst []byte, value any) []byte {
 	d := memberDeadlines(value)
 	if _, hash := value.(*keyspace.Hash); d == nil || hash && w.target.FieldDeadlines() {
 		return dst
 	}
-	start := len(dst)
 	var pairs []byte
 	end := func() {
 		if len(pairs) > 0 {
@@ -35,10 +39,14 @@ func (w *Writer) AppendDeadlines(dst []byte, value any) []byte {
 		pairs = binary.LittleEndian.AppendUint64(w.codec.appendText(pairs, []byte(member)), uint64(at))
 		if len(pairs) >= auxBytes {
 			end()
+			more := false
+			if dst, more = w.codec.spilled(dst); !more {
+				return dst
+			}
 		}
 	}
 	end()
-	return w.add(dst, start)
+	return dst
 }
 
 // deadlines are those of the members of one key.

@@ -352,6 +352,10 @@ func (w *Writer) AppendStreamDB(dst []byte, db int) []byte {
 // AppendKey appends a key, its deadline (milliseconds since 1970, 0 for none) and its value.
 func (w *Writer) AppendKey(dst []byte, db int, key string, value any, deadline int64) []byte {
 	start := len(dst)
+	return w.add(w.appendKey(dst, db, key, value, deadline), start)
+}
+
+func (w *Writer) appendKey(dst []byte, db int, key string, value any, deadline int64) []byte {
 	if db != w.db {
 		w.db = db
 		dst = appendLength(append(dst, opSelect), uint64(db))
@@ -361,8 +365,28 @@ func (w *Writer) AppendKey(dst []byte, db int, key string, value any, deadline i
 	}
 	form := rowOf(value).form(w.codec, value, w.target)
 	dst = w.codec.appendText(append(dst, form), []byte(key))
-	dst = w.codec.appendValue(dst, form, value)
-	return w.add(dst, start)
+	return w.codec.appendValue(dst, form, value)
+}
+
+// WriteKey appends what AppendDeadlines and AppendKey append, but passes dst on to write
+// whenever it has more than 64 KB between two elements of the value. It returns what is left,
+// which must be written next. Encodings for targets since Redis 7.0 may be longer. write may
+// keep its argument. After an error of write, WriteKey ends with that error.
+func (w *Writer) WriteKey(dst []byte, write func([]byte) error, db int, key string, value any, deadline int64) (rest []byte, err error) {
+	c, start := w.codec, len(dst)
+	c.spill = func(part []byte) ([]byte, bool) {
+		if err == nil {
+			w.sum = c.sum(w.sum, part[start:])
+			start = 0
+			err = write(part)
+		}
+		return make([]byte, 0, spillBytes+spillBytes/8), err == nil
+	}
+	defer func() { c.spill = nil }()
+	if dst = w.appendDeadlines(dst, value); err == nil {
+		dst = w.appendKey(dst, db, key, value, deadline)
+	}
+	return w.add(dst, start), err
 }
 
 // PlainStream reports whether Redis before 7.0 supports all properties of a stream:

@@ -66,7 +66,10 @@ func appendListForm(c *Codec, dst []byte, form byte, v any) []byte {
 	}
 	dst = appendLength(dst, uint64(l.Len()))
 	for b := range l.Forward(0) {
-		dst = c.appendText(dst, b)
+		more := false
+		if dst, more = c.spilled(c.appendText(dst, b)); !more {
+			break
+		}
 	}
 	return dst
 }
@@ -85,7 +88,10 @@ func appendSetForm(c *Codec, dst []byte, form byte, v any) []byte {
 	}
 	dst = appendLength(dst, uint64(s.Len()))
 	for member := range s.All() {
-		dst = c.appendText(dst, []byte(member))
+		more := false
+		if dst, more = c.spilled(c.appendText(dst, []byte(member))); !more {
+			break
+		}
 	}
 	return dst
 }
@@ -119,7 +125,10 @@ func appendHashForm(c *Codec, dst []byte, form byte, v any) []byte {
 	}
 	dst = appendLength(dst, uint64(h.Len()))
 	for field, value := range h.All() {
-		dst = c.appendText(c.appendText(dst, []byte(field)), []byte(value))
+		more := false
+		if dst, more = c.spilled(c.appendText(c.appendText(dst, []byte(field)), []byte(value))); !more {
+			break
+		}
 	}
 	return dst
 }
@@ -193,7 +202,10 @@ func appendZsetForm(c *Codec, dst []byte, form byte, v any) []byte {
 	}
 	dst = appendLength(dst, uint64(s.Len()))
 	for member, score := range s.Backward() { // Redis loads elements faster in descending order
-		dst = appendDouble(c.appendText(dst, []byte(member)), score)
+		more := false
+		if dst, more = c.spilled(appendDouble(c.appendText(dst, []byte(member)), score)); !more {
+			break
+		}
 	}
 	return dst
 }

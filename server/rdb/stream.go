@@ -32,7 +32,10 @@ func (c *Codec) appendStream(dst []byte, s *sequence.Stream, kind byte) []byte {
 	dst = appendLength(dst, uint64(blocks))
 	for b := range s.EachBlock {
 		dst = c.appendText(dst, appendRawID(nil, b.First()))
-		dst = c.appendText(dst, c.block(b))
+		more := false
+		if dst, more = c.spilled(c.appendText(dst, c.block(b))); !more {
+			return dst
+		}
 	}
 	dst = appendLength(dst, uint64(s.Len()))
 	dst = appendID(dst, s.LastID())
@@ -52,7 +55,10 @@ func (c *Codec) appendStream(dst []byte, s *sequence.Stream, kind byte) []byte {
 		for p := range g.Ascend(sequence.StreamID{}) {
 			dst = appendRawID(dst, p.ID)
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Time))
-			dst = appendLength(dst, uint64(p.Count))
+			more := false
+			if dst, more = c.spilled(appendLength(dst, uint64(p.Count))); !more {
+				return dst
+			}
 		}
 		dst = appendLength(dst, uint64(len(g.Consumers())))
 		for _, consumer := range g.Consumers() {
@@ -63,7 +69,10 @@ func (c *Codec) appendStream(dst []byte, s *sequence.Stream, kind byte) []byte {
 			}
 			dst = appendLength(dst, uint64(consumer.Len()))
 			for p := range g.AscendOf(consumer, sequence.StreamID{}) {
-				dst = appendRawID(dst, p.ID)
+				more := false
+				if dst, more = c.spilled(appendRawID(dst, p.ID)); !more {
+					return dst
+				}
 			}
 		}
 	}

@@ -66,6 +66,8 @@ type Codec struct {
 	crc  *crc64.Table
 	lzf  lzf
 	pack []byte // a listpack under construction
+
+	spill func(dst []byte) (next []byte, more bool) // of Writer.WriteKey: see spilled
 }
 
 // NewCodec returns a codec that takes the limits of compact encodings from l.
@@ -109,6 +111,19 @@ func memberDeadlines(value any) *zset.Set {
 		return v.Deadlines()
 	}
 	return nil
+}
+
+// spillBytes is the length from which WriteKey passes an encoding on.
+const spillBytes = 64 << 10
+
+// spilled is called after every element of a value that may be large. Within WriteKey it
+// passes a long encoding on, and returns the buffer that follows. If more is false,
+// the rest of the value is not needed.
+func (c *Codec) spilled(dst []byte) (next []byte, more bool) {
+	if c.spill == nil || len(dst) < spillBytes {
+		return dst, true
+	}
+	return c.spill(dst)
 }
 
 // appendValue appends a value of a type that its row returned.

@@ -90,6 +90,7 @@ func (p *Primary) await(s *engine.Session, old bool) {
 	r.state, r.old, r.since = waiting, old, time.Now()
 	p.fullSyncs++
 	p.log.Info("replica asks for synchronization", "replica", r.name())
+	p.considerTransfer(r.since)
 }
 
 // resume makes the session a replica that continues after offset-1 bytes of the stream

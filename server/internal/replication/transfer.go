@@ -27,6 +27,7 @@ type transfer struct {
 	began     time.Time
 	sent      int64
 	keys      int
+	yielded   time.Time
 }
 
 const (
@@ -34,6 +35,11 @@ const (
 	// held.
 	pieceKeys = 1000
 	pieceTime = 200 * time.Microsecond
+	// leastWrite is how many bytes of small keys are sent at once.
+	leastWrite = 64 << 10
+	// yieldInterval is after which time a transfer sleeps, for yieldTime.
+	yieldInterval = time.Millisecond
+	yieldTime     = 20 * time.Microsecond
 	// window is how many bytes may wait for a replica before the transfer waits.
 	window = 1 << 20
 	// windowPoll is the interval at which a transfer that waits looks again.
@@ -145,25 +151,29 @@ func (t *transfer) encode(write func([]byte) error) error {
 	w := rdb.NewWriter(t.codec, rdb.Replica)
 	out := w.AppendStreamDB(w.AppendHead(nil), t.db)
 	for more := true; more; {
-		var large []keyspace.SnapshotKey
+		var shared []keyspace.SnapshotKey // encoded without the lock
 		t.p.engine.Locked(func() {
 			more = t.snapshot.Next(pieceKeys, pieceTime, func(k keyspace.SnapshotKey) {
 				if k.Shared {
-					large = append(large, k)
+					shared = append(shared, k)
 				} else {
 					out = t.append(w, out, k)
 				}
 			})
 		})
-		if err := write(out); err != nil {
-			return err
-		}
-		for _, k := range large {
-			if err := write(t.append(w, nil, k)); err != nil {
+		for _, k := range shared {
+			var err error
+			if out, err = t.write(w, out, write, k); err != nil {
 				return err
 			}
 		}
-		out = make([]byte, 0, cap(out))
+		if len(out) >= leastWrite {
+			if err := write(out); err != nil {
+				return err
+			}
+			out = make([]byte, 0, leastWrite+leastWrite/4)
+		}
+		t.yield()
 	}
 	return write(w.AppendEnd(out))
 }
@@ -178,6 +188,26 @@ func (t *transfer) append(w *rdb.Writer, out []byte, k keyspace.SnapshotKey) []b
 		return out
 	}
 	return w.AppendKey(w.AppendDeadlines(out, k.Value), k.DB, k.Key, k.Value, k.Deadline)
+}
+
+// write is append for a key that may be large: it passes parts on to write. The lock is
+// not held.
+func (t *transfer) write(w *rdb.Writer, out []byte, write func([]byte) error, k keyspace.SnapshotKey) ([]byte, error) {
+	if k.DB == keyspace.InternalDB || t.functions {
+		return t.append(w, out, k), nil
+	}
+	t.keys++
+	return w.WriteKey(out, write, k.DB, k.Key, k.Value, k.Deadline)
+}
+
+// yield lets the loops run if the transfer has run for some time. A goroutine that waits
+// for the lock runs on the processor that has released it, once that is free: without
+// the sleep, pieces that follow each other delay clients by ten milliseconds and more.
+func (t *transfer) yield() {
+	if now := time.Now(); now.Sub(t.yielded) > yieldInterval {
+		time.Sleep(yieldTime)
+		t.yielded = time.Now()
+	}
 }
 
 // send appends bytes to the output of the replicas, and waits until they have taken

@@ -1,0 +1,67 @@
+package rdb
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
+	"github.com/zsetd/zsetd/zset"
+)
+
+// largeValues returns values of all kinds that have parts, each of more than 200 KB in a file.
+func largeValues(c *Codec) map[string]any {
+	list, set, hash, sorted, stream := new(sequence.List), new(keyspace.Set), new(keyspace.Hash), new(zset.Set), new(sequence.Stream)
+	group := stream.AddGroup([]byte("g"), sequence.StreamID{}, 0)
+	consumer := group.AddConsumer([]byte("c"), 7)
+	for i := range 20_000 {
+		b := fmt.Appendf(nil, "element:%d", i)
+		list.PushBack(b)
+		set.Add(c.Limits, keyspace.MemberOf(b))
+		hash.Set(b, b, c.Limits)
+		sorted.Add(string(b), float64(i))
+		if i%2 == 0 {
+			sorted.SetDeadline(string(b), int64(1+i))
+		}
+		id := sequence.StreamID{Ms: uint64(1 + i)}
+		stream.Add(id, [][]byte{b, b}, c.Limits.Stream)
+		group.Deliver(consumer, id, 5, 1)
+	}
+	return map[string]any{"list": list, "set": set, "hash": hash, "sorted": sorted, "stream": stream}
+}
+
+// TestWriteKey checks that the parts of a large value are those of AppendDeadlines and
+// AppendKey, that each is small, and that the checksum includes them.
+func TestWriteKey(t *testing.T) {
+	c := newTestCodec()
+	for key, v := range largeValues(c) {
+		whole, parts := NewWriter(c, Replica), NewWriter(c, Replica)
+		want := whole.AppendEnd(whole.AppendKey(whole.AppendDeadlines(whole.AppendHead(nil), v), 1, key, v, 5))
+		var got []byte
+		n := 0
+		rest, err := parts.WriteKey(parts.AppendHead(nil), func(b []byte) error {
+			if n++; len(b) > 3*spillBytes {
+				t.Errorf("%s: a part of %d bytes", key, len(b))
+			}
+			got = append(got, b...)
+			return nil
+		}, 1, key, v, 5)
+		if got = parts.AppendEnd(append(got, rest...)); err != nil || n < 3 || !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes in %d parts, want %d bytes; %v", key, len(got), n, len(want), err)
+		}
+		for fail := range n {
+			failed, calls := errors.New("no space"), 0
+			_, err := NewWriter(c, Replica).WriteKey(nil, func([]byte) error {
+				if calls++; calls > fail {
+					return failed
+				}
+				return nil
+			}, 1, key, v, 5)
+			if err != failed || calls != fail+1 {
+				t.Errorf("%s: %v after %d calls, want the error of call %d", key, err, calls, fail+1)
+			}
+		}
+	}
+}
