@@ -37,8 +37,8 @@
 // does the same for the first connection (0-0: all entries).
 //
 // GET /rank?key=K&member=M streams {"rank": …, "score": …, "card": …}: at once, and when the
-// rank or the score has changed, at most rate times a second (1 by default, 20 at most). The
-// rank is null while the member is not in the set; rev=1 counts from the highest score. The
+// rank or the score has changed, at most rate times a second (1 by default, 20 at most), and
+// at most 1200 times a second for all viewers of a set together. The rank is null while the member is not in the set; rev=1 counts from the highest score. The
 // user needs CLIENT, ZCARD, ZRANGE, ZRANK and ZREVRANK. All viewers of a set cost one look
 // at it for a change, at the rate of the fastest: no client polls.
 //

@@ -298,6 +298,34 @@ func TestRank(t *testing.T) {
 	}
 }
 
+// TestRankOneMember checks viewers of one member, some of which leave.
+func TestRankOneMember(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, nil)
+	var all []*watcher
+	for range 5 {
+		w := watch(t, web, "/rank?rate=20&key=z&member=a")
+		w.expect(`data: {"rank":null,"score":null,"card":0}`)
+		all = append(all, w)
+	}
+	other := watch(t, web, "/rank?rate=20&key=z&member=b")
+	other.next()
+	for _, i := range []int{0, 4, 2} {
+		all[i].cancel()
+	}
+	srv.Must("ZADD", "z", 1, "a")
+	for _, i := range []int{1, 3} {
+		all[i].expect(`data: {"rank":0,"score":1,"card":1}`)
+	}
+	for _, i := range []int{1, 3} {
+		all[i].cancel()
+	}
+	srv.Must("ZADD", "z", 0, "b")
+	other.expect(`data: {"rank":0,"score":0,"card":2}`)
+	other.cancel()
+	wait.Until(t, "the connections are closed", func() bool { return srv.Stats().Clients == 0 })
+}
+
 func TestRankRefused(t *testing.T) {
 	t.Parallel()
 	srv, web := serving(t, map[string]string{"user": "ann on >secret ~k* +@all"})

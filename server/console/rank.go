@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -24,8 +25,10 @@ type rankKey struct {
 }
 
 const (
-	defaultRate = 1  // events a second
-	maxRate     = 20 // events a second
+	defaultRate = 1     // events a second for a viewer
+	maxRate     = 20    // events a second for a viewer
+	feedRate    = 1500  // events a second for all viewers of a set
+	lookRate    = 15000 // members a second that are read for them
 	// wholeSet decides how ranks are read: one by one if the set has more than this many
 	// members for each that is watched, else with one ZRANGE.
 	wholeSet = 4
@@ -45,7 +48,9 @@ type rankViewer struct {
 	wake   chan struct{} // of capacity 1
 	rate   int
 
-	now   standing // under the lock of the feed
+	// Under the lock of the feed.
+	index int // in the viewers of the member
+	now   standing
 	known bool
 	err   error
 }
@@ -58,10 +63,11 @@ type rankFeed struct {
 	changed chan struct{} // of capacity 1: the set has changed
 	arrived chan struct{} // of capacity 1: a viewer has come
 
-	interested int // under the lock of the console
+	interested int          // under the lock of the console
+	total      atomic.Int64 // viewers
 
 	mu      sync.Mutex
-	viewers map[string]map[*rankViewer]struct{} // by member
+	viewers map[string][]*rankViewer // by member
 	err     error
 }
 
@@ -109,7 +115,7 @@ func (c *Console) watch(v *rankViewer, key rankKey, who identity) *rankFeed {
 	f := c.ranks[key]
 	if f == nil {
 		ctx, stop := context.WithCancel(c.ctx)
-		f = &rankFeed{key: key, stop: stop, changed: make(chan struct{}, 1), arrived: make(chan struct{}, 1), viewers: map[string]map[*rankViewer]struct{}{}}
+		f = &rankFeed{key: key, stop: stop, changed: make(chan struct{}, 1), arrived: make(chan struct{}, 1), viewers: map[string][]*rankViewer{}}
 		c.ranks[key] = f
 		c.work.Go(func() {
 			err := c.followRanks(ctx, f, who)
@@ -122,12 +128,11 @@ func (c *Console) watch(v *rankViewer, key rankKey, who identity) *rankFeed {
 		})
 	}
 	f.interested++
+	f.total.Add(1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.viewers[v.member] == nil {
-		f.viewers[v.member] = map[*rankViewer]struct{}{}
-	}
-	f.viewers[v.member][v] = struct{}{}
+	v.index = len(f.viewers[v.member])
+	f.viewers[v.member] = append(f.viewers[v.member], v)
 	if f.err != nil {
 		v.err = f.err
 		v.notify()
@@ -142,10 +147,15 @@ func (c *Console) unwatch(f *rankFeed, v *rankViewer) {
 	defer c.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.viewers[v.member], v)
-	if len(f.viewers[v.member]) == 0 {
+	others := f.viewers[v.member]
+	last := len(others) - 1
+	others[v.index], others[last].index = others[last], v.index
+	others[last] = nil
+	f.viewers[v.member] = others[:last]
+	if last == 0 {
 		delete(f.viewers, v.member)
 	}
+	f.total.Add(-1)
 	if f.interested--; f.interested == 0 {
 		f.stop()
 		if c.ranks[f.key] == f {
@@ -165,7 +175,7 @@ func (f *rankFeed) end(err error) {
 	}
 	f.err = err
 	for _, viewers := range f.viewers {
-		for v := range viewers {
+		for _, v := range viewers {
 			v.err = err
 			v.notify()
 		}
@@ -196,7 +206,7 @@ func (f *rankFeed) show(v *rankViewer, s *stream, r *http.Request) {
 			}
 			shown = now
 			silence.Reset(heartbeat)
-			pause := time.NewTimer(time.Second / time.Duration(v.rate))
+			pause := time.NewTimer(f.pause(v.rate, feedRate))
 			select {
 			case <-pause.C:
 			case <-r.Context().Done():
@@ -215,6 +225,13 @@ func (f *rankFeed) show(v *rankViewer, s *stream, r *http.Request) {
 			silence.Reset(heartbeat)
 		}
 	}
+}
+
+// pause returns the interval of a rate, or a longer one with which all viewers together do not
+// exceed a limit: both are events a second. So the cost of a set is bounded, however many watch
+// it and however often it changes.
+func (f *rankFeed) pause(rate, limit int) time.Duration {
+	return max(time.Second/time.Duration(rate), time.Duration(f.total.Load())*time.Second/time.Duration(limit))
 }
 
 // appendEvent appends a standing as a Server-Sent Event.
@@ -289,7 +306,7 @@ func (c *Console) followRanks(ctx context.Context, f *rankFeed, who identity) er
 				return err
 			}
 			changed = nil
-			pause.Reset(time.Second / time.Duration(fastest))
+			pause.Reset(f.pause(fastest, lookRate))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -312,14 +329,15 @@ func (c *conn) look(f *rankFeed, all bool) (fastest int, err error) {
 	fastest = 1
 	f.mu.Lock()
 	standings := make(map[string]*standing, len(f.viewers))
+	values := make([]standing, len(f.viewers)) // that standings points to
 	for member, viewers := range f.viewers {
 		read := all
-		for v := range viewers {
+		for _, v := range viewers {
 			fastest = max(fastest, v.rate)
 			read = read || !v.known
 		}
 		if read {
-			standings[member] = new(standing)
+			standings[member] = &values[len(standings)]
 		}
 	}
 	f.mu.Unlock()
@@ -344,7 +362,7 @@ func (c *conn) look(f *rankFeed, all bool) (fastest int, err error) {
 			continue
 		}
 		now.card = card
-		for v := range viewers {
+		for _, v := range viewers {
 			was := v.now
 			v.now = *now
 			if !v.known || was.there != now.there || was.rank != now.rank || was.score != now.score {
