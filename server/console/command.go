@@ -22,6 +22,7 @@ var (
 	errUTF8        = errors.New(`ERR the body is no UTF-8: send other bytes as {"base64": "…"}`)
 	errSurrogate   = errors.New(`ERR the body has an escape of half a character: send other bytes as {"base64": "…"}`)
 	errEmpty       = errors.New("ERR empty command")
+	errArguments   = errors.New("ERR a request has at most 1048576 arguments")
 )
 
 // command serves POST /command.
@@ -129,48 +130,81 @@ func (c *Console) execute(w http.ResponseWriter, nc *conn, commands [][]string, 
 	}
 }
 
-// parseCommands parses the body of POST /command: one command, or a pipeline of commands.
+// maxArguments bounds the arguments of a request, as the server bounds those of a command.
+const maxArguments = 1 << 20
+
+// parseCommands parses the body of POST /command: one command, or a pipeline of commands. Its
+// memory is proportional to that of the body.
 func parseCommands(b []byte) (commands [][]string, pipeline bool, err error) {
 	if !utf8.Valid(b) {
 		return nil, false, errUTF8
 	}
-	var elements []json.RawMessage
-	if json.Unmarshal(b, &elements) != nil || elements == nil {
-		return nil, false, errBody
-	}
-	if len(elements) == 0 {
-		return nil, false, errEmpty
-	}
-	if pipeline = elements[0][0] == '['; !pipeline {
-		args, err := parseCommand(elements)
-		return [][]string{args}, false, err
-	}
-	for _, element := range elements {
-		var one []json.RawMessage
-		if json.Unmarshal(element, &one) != nil {
-			return nil, false, errBody
+	left := maxArguments
+	var args []string
+	err = eachElement(b, func(element json.RawMessage) error {
+		if len(commands) == 0 && len(args) == 0 {
+			pipeline = element[0] == '['
 		}
-		args, err := parseCommand(one)
-		if err != nil {
-			return nil, false, err
+		if pipeline {
+			command, err := parseCommand(element, &left)
+			commands = append(commands, command)
+			return err
 		}
-		commands = append(commands, args)
+		args, err = appendArgument(args, element, &left)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, false, err
+	case pipeline:
+		return commands, true, nil
 	}
-	return commands, true, nil
+	return [][]string{args}, false, allowed(args)
 }
 
-// parseCommand returns the arguments of a command that may be executed.
-func parseCommand(elements []json.RawMessage) (args []string, err error) {
-	if len(elements) == 0 {
-		return nil, errEmpty
+// parseCommand returns the arguments of a command of a pipeline.
+func parseCommand(b []byte, left *int) (args []string, err error) {
+	err = eachElement(b, func(element json.RawMessage) error {
+		args, err = appendArgument(args, element, left)
+		return err
+	})
+	if err == nil {
+		err = allowed(args)
 	}
-	args = make([]string, len(elements))
-	for i, element := range elements {
-		if args[i], err = parseArgument(element); err != nil {
-			return nil, err
+	return args, err
+}
+
+// eachElement calls yield with the elements of a JSON array.
+func eachElement(b []byte, yield func(json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return errBody
+	}
+	for d.More() {
+		var element json.RawMessage
+		if d.Decode(&element) != nil {
+			return errBody
+		}
+		if err := yield(element); err != nil {
+			return err
 		}
 	}
-	return args, allowed(args)
+	if _, err := d.Token(); err != nil {
+		return errBody
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errBody
+	}
+	return nil
+}
+
+// appendArgument appends an argument, unless there are too many.
+func appendArgument(args []string, element json.RawMessage, left *int) ([]string, error) {
+	if *left--; *left < 0 {
+		return nil, errArguments
+	}
+	arg, err := parseArgument(element)
+	return append(args, arg), err
 }
 
 // parseArgument converts a string, a number or {"base64": "…"}.
@@ -204,6 +238,9 @@ func parseArgument(element json.RawMessage) (arg string, err error) {
 // allowed returns an error for a command that does not fit a request: one that takes over its
 // connection, has no reply, or authenticates it past the limit of failed logins.
 func allowed(args []string) error {
+	if len(args) == 0 {
+		return errEmpty
+	}
 	name := strings.ToUpper(args[0])
 	switch name {
 	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR":

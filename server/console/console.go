@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -172,6 +173,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.work.Done()
+	defer c.logPanic()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -186,6 +188,18 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	}
 	c.mux.ServeHTTP(w, r)
+}
+
+// logPanic logs a panic of a handler, which ends the request. http.ErrAbortHandler is no bug.
+func (c *Console) logPanic() {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(p)
+	default:
+		c.log.Error("panic in the console", "error", p, "stack", string(debug.Stack()))
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // shares reports whether the response to a request is for pages of another origin, too.

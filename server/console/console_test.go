@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -92,6 +93,11 @@ func TestCommand(t *testing.T) {
 		{"/command", `[]`, 400, `{"error":"ERR empty command"}`},
 		{"/command", `[[]]`, 400, `{"error":"ERR empty command"}`},
 		{"/command", `null`, 400, `{"error":"ERR the body is no JSON array of strings, nor an array of such arrays"}`},
+		{"/command", `["a"`, 400, `{"error":"ERR the body is no JSON array of strings, nor an array of such arrays"}`},
+		{"/command", `["a"] x`, 400, `{"error":"ERR the body is no JSON array of strings, nor an array of such arrays"}`},
+		{"/command", `["a",["b"]]`, 400, `{"error":"ERR the body is no JSON array of strings, nor an array of such arrays"}`},
+		{"/command", `[["PING"],"a"]`, 400, `{"error":"ERR the body is no JSON array of strings, nor an array of such arrays"}`},
+		{"/command", `[` + strings.Repeat("1,", 1<<20) + `1]`, 400, `{"error":"ERR a request has at most 1048576 arguments"}`},
 		{"/command", `["a",null]`, 400, `{"error":"ERR the body is no JSON array of strings, nor an array of such arrays"}`},
 		{"/command", `["a",{"base64":"?"}]`, 400, `{"error":"ERR the body is no JSON array of strings, nor an array of such arrays"}`},
 		{"/command", "[\"a\xff\"]", 400, `{"error":"ERR the body is no UTF-8: send other bytes as {\"base64\": \"…\"}"}`},
@@ -100,9 +106,35 @@ func TestCommand(t *testing.T) {
 	} {
 		status, got := serve(c, request(t, "POST", one.target, one.body))
 		if status != one.status || got != one.want {
-			t.Errorf("%s %s: %d %s, want %d %s", one.target, one.body, status, got, one.status, one.want)
+			t.Errorf("%s %.100s: %d %s, want %d %s", one.target, one.body, status, got, one.status, one.want)
 		}
 	}
+}
+
+// FuzzCommand checks that the response to any body is JSON, and to an array of arrays an array.
+func FuzzCommand(f *testing.F) {
+	for _, body := range []string{`["PING"]`, `[["SET","k",{"base64":"/w=="}],["GET","k"]]`, `["EVAL","return {1,{map={a=2.5}}}",0]`, `["COMMAND","DOCS","get"]`, `[[]]`, "[\"\xff\"]", `[1e999,"\ud800"]`, `{}`} {
+		f.Add(body)
+	}
+	srv, err := server.New(server.Options{Config: map[string]string{"rename-command": `"SHUTDOWN" "" "DEBUG" "" "CONFIG" "" "REPLICAOF" "" "SLAVEOF" ""`}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	c, err := console.New(srv, console.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { c.Close(); srv.Close() })
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, types := range []string{"0", "1"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it may block
+			status, text := serve(c, request(t, "POST", "/command?types="+types, body).WithContext(ctx))
+			cancel()
+			if !json.Valid([]byte(text)) || status >= 500 {
+				t.Errorf("%q: %d %s", body, status, text)
+			}
+		}
+	})
 }
 
 // TestLargePipeline checks that replies and commands that exceed all buffers pass each other.
