@@ -8,7 +8,7 @@ import { change } from './dialog.js';
 
 const maxNames = 200000, maxFolders = 50000, maxDepth = 12, maxMeta = 5000;
 
-let go, list, root, rows = [], at = 0, current = null, scan, folders = 0, names = 0;
+let go, list, root, rows = [], depths = [], at = 0, current = null, scan, folders = 0, names = 0;
 const opened = new Set(), meta = new Map();
 
 const folder = (name, path, depth) => ({ name, path, depth, folders: new Map(), keys: new Map(), count: 0, memory: 0, more: 0, sorted: null });
@@ -153,60 +153,44 @@ function put(key, memory) {
 
 const keyOf = (known) => (known[0] === 'b' ? new Bin(known.slice(1)) : known.slice(1));
 
+// sorted returns the rows of a folder: those of its folders, objects, and of its keys, strings.
 function sorted(node) {
 	if (node.sorted) return node.sorted;
-	const measure = $('#measure').checked;
-	const byName = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-	const natural = new Intl.Collator('en', { numeric: true }).compare;
 	const f = [...node.folders.values()], k = [...node.keys.keys()];
-	f.sort(measure ? (a, b) => b.memory - a.memory : (a, b) => natural(a.name, b.name));
-	if (measure) k.sort((a, b) => node.keys.get(b) - node.keys.get(a));
-	else if (k.length < 5000) k.sort(natural);
-	else if (!scan?.running) k.sort(byName);
-	return (node.sorted = [f, k]);
+	if ($('#measure').checked) {
+		const memory = (row) => row.memory ?? node.keys.get(row);
+		return (node.sorted = [...f, ...k].sort((a, b) => memory(b) - memory(a)));
+	}
+	const natural = new Intl.Collator('en', { numeric: true }).compare;
+	f.sort((a, b) => natural(a.name, b.name));
+	if (k.length < 5000) k.sort(natural);
+	else if (!scan?.running) k.sort();
+	return (node.sorted = [...f, ...k]);
 }
 
 function flatten() {
 	rows = [];
+	depths = [];
+	const push = (row, depth) => {
+		rows.push(row);
+		depths.push(depth);
+	};
 	const visit = (node) => {
-		const [f, k] = sorted(node);
-		for (const child of f) {
-			rows.push(child);
-			if (opened.has(child.path)) visit(child);
+		for (const row of sorted(node)) {
+			push(row, node.depth + 1);
+			if (row.folders && opened.has(row.path)) visit(row);
 		}
-		for (const known of k) rows.push(known);
-		if (node.more) rows.push({ node, more: node.more });
+		if (node.more) push({ node, more: node.more }, node.depth + 1);
 	};
 	if (root.folders.size === 1 && !root.keys.size) opened.add([...root.folders.values()][0].path);
 	visit(root);
-	depths = null;
 	at = Math.min(at, Math.max(0, rows.length - 1));
 	list.set(rows.length);
 	readMeta();
 }
 
-let depths = null;
-// depthOf returns how deep a key's row is: one more than the folder before it.
-function depthOf(i) {
-	if (typeof rows[i] !== 'string') return rows[i].node ? rows[i].node.depth + 1 : rows[i].depth;
-	if (!depths) {
-		depths = new Uint8Array(rows.length);
-		const visit = (node, from) => {
-			const [f, k] = sorted(node);
-			for (const child of f) {
-				depths[from++] = child.depth;
-				if (opened.has(child.path)) from = visit(child, from);
-			}
-			depths.fill(node.depth + 1, from, from + k.length);
-			return from + k.length + (node.more ? 1 : 0);
-		};
-		visit(root, 0);
-	}
-	return depths[i];
-}
-
 function drawRow(i) {
-	const row = rows[i], depth = depthOf(i);
+	const row = rows[i], depth = depths[i];
 	const item = (attrs, ...kids) => {
 		const e = h('div', { class: 'item' + (i === at ? ' at' : ''), role: 'treeitem', id: 'row' + i, 'data-i': i, 'aria-level': depth + 1, 'aria-selected': i === at, ...attrs }, kids);
 		e.style.paddingLeft = 8 + depth * 14 + 'px';
@@ -253,8 +237,8 @@ function keydown(e) {
 	else if (e.key === 'Enter' || e.key === ' ') choose(at);
 	else if (row?.folders && ((e.key === 'ArrowRight' && !opened.has(row.path)) || (e.key === 'ArrowLeft' && opened.has(row.path)))) choose(at);
 	else if (e.key === 'ArrowLeft') {
-		const depth = depthOf(at);
-		while (at > 0 && depthOf(at) >= depth) at--;
+		const depth = depths[at];
+		while (at > 0 && depths[at] >= depth) at--;
 	} else return;
 	e.preventDefault();
 	$('#tree').setAttribute('aria-activedescendant', 'row' + at);

@@ -38,12 +38,13 @@ export function table(head, rows, caption) {
 export const failed = (box) => (e) => fill(box, h('p', { class: 'error', role: 'alert' }, e.message));
 
 export function string(box, ctx) {
-	let offset = 0, mode = 'text';
+	let offset = 0, mode = '';
 	const out = h('pre', { class: 'text', tabindex: 0 }), where = h('span', { class: 'muted' });
 	const draw = throttle(async () => {
 		const part = await run('GETRANGE', ctx.key, offset, offset + chunk - 1).catch(failed(box));
 		if (part === undefined || part === box) return;
 		const all = ctx.facts().length;
+		if (!mode) modes.value = mode = /^\s*[[{]/.test(show(part, 100)) && all <= chunk ? 'json' : 'text';
 		let text = mode === 'hex' ? hexdump(part, chunk) : multiline(part, chunk);
 		if (mode === 'json') {
 			try {
@@ -174,7 +175,7 @@ export function stream(box, ctx) {
 			if (entries instanceof CommandError) throw entries;
 			last = entries.length === n ? entries[n - 1][0] : null;
 			older.disabled = !last;
-			fill(body, table(['ID', 'Time', 'Fields', ''], entries.map(([entry, fields]) => h('tr', {}, h('td', { class: 'mono' }, entry), h('td', { class: 'n muted' }, moment(Number(String(entry).split('-')[0]))),
+			fill(body, table(['ID', 'Time', 'Fields', ''], entries.map(([entry, fields]) => h('tr', {}, h('td', { class: 'n mono' }, entry), h('td', { class: 'n muted' }, moment(Number(String(entry).split('-')[0]))),
 				h('td', { class: 'value' }, pairs(fields).map(([f, v]) => h('div', {}, h('span', { class: 'muted' }, show(f, 80) + ' '), cell(v)))),
 				tools(['Delete', () => ctx.edit({ title: 'Delete the entry?', danger: true, verb: 'Delete', build: () => ['XDEL', ctx.key, entry] })]))), 'Entries, the newest first'));
 			const list = ok(info, []).map((g) => Object.fromEntries(pairs(g)));

@@ -127,8 +127,8 @@ const steps = [1, 5, 10, 50, 100, 500, 1e3, 2e3, 5e3, 15e3, 30e3, 6e4, 3e5, 9e5,
 
 export function timeline(box, ctx) {
 	const W = () => Math.max(280, svg.clientWidth || 800), H = 200, base = 172;
-	let unit = 1000, from = 0, to = 1, all = [0, 1], ready = false, drag = null;
-	const svg = h('svg', { class: 'timeline', role: 'img', tabindex: 0, 'aria-label': 'Members on the axis of time' });
+	let unit = 1000, from = 0, to = 1, all = [0, 1], ready = false, drag = null, sliding = 0;
+	const svg = h('svg', { class: 'timeline', preserveAspectRatio: 'none', role: 'img', tabindex: 0, 'aria-label': 'Members on the axis of time' });
 	const due = h('div', { class: 'lane' }), next = h('div', { class: 'lane' }), hint = h('span', { class: 'muted' });
 	const units = h('select', { 'aria-label': 'Scores are', onchange: (e) => {
 		unit = Number(e.target.value);
@@ -165,12 +165,15 @@ export function timeline(box, ctx) {
 			let marks;
 			if (few) {
 				const list = await run('ZRANGE', ctx.key, number(from), number(to), 'BYSCORE', 'LIMIT', 0, 300, 'WITHSCORES');
-				const lanes = [];
+				const lanes = [], named = list.length <= 40, tall = named ? 14 : 12;
 				marks = list.map(([m, s]) => {
-					let lane = lanes.findIndex((end) => end < x(s) - 11);
-					if (lane < 0) lane = lanes.length < 12 ? lanes.length : Math.floor(Math.abs(Math.sin(s)) * 12);
-					lanes[lane] = x(s);
-					return h('circle', { class: 'dot' + (unit && s <= t ? ' due' : ''), cx: x(s), cy: base - 10 - lane * 12, r: 4.5, 'data-id': rowId(m) }, h('title', {}, show(m, 200) + '\n' + label(s)));
+					const name = named ? show(m, 18).slice(0, 20) : '', wide = 12 + name.length * 7;
+					let lane = lanes.findIndex((end) => end < x(s) - 6);
+					if (lane < 0) lane = lanes.length < 11 ? lanes.length : Math.floor(Math.abs(Math.sin(s)) * 11);
+					lanes[lane] = x(s) + wide;
+					const y = base - 10 - lane * tall;
+					return [h('circle', { class: 'dot' + (unit && s <= t ? ' due' : ''), cx: x(s), cy: y, r: 4.5, 'data-id': rowId(m) }, h('title', {}, show(m, 200) + '\n' + label(s))),
+						name && h('text', { class: 'label', x: x(s) + 8, y: y + 4 }, name)];
 				});
 			} else {
 				const counts = await pipeline(Array.from({ length: bins }, (_, i) => ['ZCOUNT', ctx.key, edge(i), '(' + edge(i + 1)]));
@@ -209,13 +212,17 @@ export function timeline(box, ctx) {
 		}
 		return out;
 	}
+	// slide keeps a view that is around now there.
+	const slide = () => sliding && ([from, to] = [at() - sliding, at() + sliding]);
 	const zoom = (factor, around = 0.5) => {
+		sliding *= factor;
 		const middle = from + (to - from) * around, wide = Math.max((to - from) * factor, unit ? 10 / unit : 1e-6);
 		from = middle - wide * around;
 		to = from + wide;
 		draw();
 	};
 	const pan = (part) => {
+		sliding = 0;
 		const by = (to - from) * part;
 		from += by;
 		to += by;
@@ -244,12 +251,12 @@ export function timeline(box, ctx) {
 		f();
 	});
 	function whole() {
+		sliding = 0;
 		fit().then(draw, failed(due));
 	}
 	const around = (ms) => button(ms.label, () => {
-		const half = ms.ms / (unit || 1) / 2;
-		from = at() - half;
-		to = at() + half;
+		sliding = ms.ms / (unit || 1) / 2;
+		slide();
 		draw();
 	}, { class: 'small' });
 	fill(box, h('div', { class: 'pager' }, units, button('+', () => zoom(0.6), { 'aria-label': 'Zoom in' }), button('−', () => zoom(1.6), { 'aria-label': 'Zoom out' }), button('All', whole), h('span', { class: 'muted' }, 'around now:'), [{ ms: 6e4, label: '1 min' }, { ms: 36e5, label: '1 h' }, { ms: 864e5, label: '1 d' }].map(around), hint, h('span', { class: 'grow' }), addButton(ctx)),
@@ -263,8 +270,12 @@ export function timeline(box, ctx) {
 		draw();
 	});
 	whole();
-	// The line of the present moves: no data is read for it unless a member comes due.
-	const timer = setInterval(() => unit && !document.hidden && at() > from && at() < to && draw(), 1000);
+	// The line of the present moves, and members come due.
+	const timer = setInterval(() => {
+		if (!unit || document.hidden) return;
+		slide();
+		draw();
+	}, 1000);
 	const resized = new ResizeObserver(() => draw());
 	resized.observe(svg);
 	return () => {

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/zsetd/zsetd/server"
@@ -242,18 +243,18 @@ func (p *page) fill(selector, value string) {
 	p.script(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.value = %q; for (const n of ['input', 'change']) e.dispatchEvent(new Event(n, {bubbles: true})); })()`, selector, value))
 }
 
-// picture writes a picture of the page if the environment asks for it.
+// picture writes a picture of the page, as WebP, if the environment asks for it.
 func (p *page) picture(name string) {
 	p.t.Helper()
 	folder := os.Getenv("ZSETD_SCREENSHOTS")
 	if folder == "" {
 		return
 	}
-	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		r, err := cdp.Call(ctx, t, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{Format: cdppage.CaptureScreenshotFormatWebp, Quality: new(int64(70))})
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(folder, name+".webp"), r.Data, 0o644)
+	}))
 }

@@ -215,6 +215,7 @@ func testTimeline(t *testing.T, open func(...string) *page) {
 	for i, at := range []string{"@now-50s", "@now-20s", "@now+1h", "@now+2h", "@now+3h"} {
 		p.srv.Must("ZADD", "jobs", at, fmt.Sprintf("job%d", i))
 	}
+	p.size(1100, 700)
 	p.visit("keys?key=jobs") // the scores are recognised as times
 	p.shows("#detail .lane:first-child b", "2")
 	p.shows("#detail .lane:last-child", "job2")
@@ -223,6 +224,11 @@ func testTimeline(t *testing.T, open func(...string) *page) {
 	p.shows("#detail .lane:first-child", "late")
 	p.click("#detail button", "1 min")
 	p.shows("#detail .pager", "of 6 in sight")
+	for i := range 25 {
+		p.srv.Must("ZADD", "jobs", fmt.Sprintf("@now%+ds", i*i%97-30), fmt.Sprint("mail:", 1000+i))
+	}
+	p.shows("#detail .pager", "of 31 in sight")
+	p.is(`document.querySelectorAll('.timeline .label').length > 10`)
 	p.picture("timeline")
 
 	p.srv.Must("EVAL", `for i = 1, 5000 do redis.call('ZADD', 'many', '@now+' .. i .. 's', i) end`, 0)
@@ -308,42 +314,45 @@ func testEvents(t *testing.T, open func(...string) *page) {
 
 func testSystems(t *testing.T, open func(...string) *page) {
 	p := open(live()...)
-	for i := range 8 {
-		p.srv.Must("ZADDEX", "live:123:news", "EX", 60*(i+1), "MEMBERS", 1, fmt.Sprintf("@now-%ds", 10*i), fmt.Sprintf(`{"url":"/n/%d"}`, i))
+	p.size(1100, 700)
+	for i, title := range []string{"Elections: first results", "Rain until Friday", "Tram 7 stops early", "A second moon?", "Chess: a draw after 9 hours", "Bakery wins prize", "New bridge opens", "Lost cat found"} {
+		p.srv.Must("ZADDEX", "live:123:news", "EX", 60*(i+1), "MEMBERS", 1, fmt.Sprintf("@now-%ds", 10*i), fmt.Sprintf(`{"url":"/n/%d","title":%q}`, i, title))
 	}
 	p.visit("keys?key=live:123:news&view=live")
 	p.shows("#detail .facts", "Live events\n8")
 	p.shows("#detail tbody tr:first-child", "/n/0")
-	p.srv.Must("ZADDEX", "live:123:news", "EX", 60, "MEMBERS", 1, "@now", `{"url":"/n/new"}`)
-	p.shows("#detail tbody tr:first-child", "/n/new")
+	p.srv.Must("ZADDEX", "live:123:news", "EX", 480, "MEMBERS", 1, "@now", `{"url":"/n/9","title":"Just in"}`)
+	p.shows("#detail tbody tr:first-child", "/n/9")
 	p.picture("live-events")
 
-	for i := range 40 {
-		p.srv.Must("ZADDEX", "hits:/front", "INCR", "EX", 3000, "ENX", "MEMBERS", 1, 5+i*37%41, fmt.Sprintf("12:%02d:00", i))
+	for i := range 60 {
+		p.srv.Must("ZADDEX", "hits:/front", "INCR", "EX", 3000, "ENX", "MEMBERS", 1, 60+i*i%47+30*(i/20%2), fmt.Sprintf("12:%02d:00", i))
 	}
 	p.visit("keys?key=hits:/front&view=boxes")
-	p.shows("#detail .facts", "Boxes\n40")
-	p.is(`document.querySelectorAll('.boxes div').length === 40`)
+	p.shows("#detail .facts", "Boxes\n60")
+	p.is(`document.querySelectorAll('.boxes div').length === 60`)
 	p.picture("timeboxes")
 
-	p.srv.Must("ZADD", "due", "@now-3s", "account_1", "@now+1h", "account_4")
+	p.srv.Must("ZADD", "due", "@now-3s", "account_1", "@now-1s", "account_8", "@now+1h", "account_4", "@now+300s", "account_6", "@now+500s", "account_3")
 	p.srv.Must("ZADD", "details:account_1", 1, "likes", 2, "shares")
 	p.visit("keys?key=due&view=folder")
 	p.shows(".lane:nth-child(1)", "2 events")
 	p.shows(".lane:nth-child(3)", "account_4")
-	p.srv.Must("ZCLAIM", "due", "-inf", "@now", "@now+30s")
-	p.shows(".lane:nth-child(3)", "account_1")
+	p.fill(".options input[type=number]", "600")
+	p.shows(".lane:nth-child(2)", "account_3")
 	p.picture("folder")
+	p.srv.Must("ZCLAIM", "due", "-inf", "@now", "@now+1h")
+	p.shows(".lane:nth-child(3)", "account_1")
 
 	for i := range 40 {
-		p.srv.Must("ZADDEX", "club", "EX", 60+i, "MEMBERS", 1, "*", fmt.Sprint("user", i))
+		p.srv.Must("ZADDEX", "club", "EX", 20+i*37%60, "MEMBERS", 1, "*", fmt.Sprint("user", i))
 	}
 	p.visit("keys?key=club&view=line")
 	p.shows(".lane:nth-child(1) b", "30 of 30")
 	p.shows(".lane:nth-child(2) li:first-child", "user30")
+	p.picture("waiting-list")
 	p.srv.Must("ZREM", "club", "user3")
 	p.shows(".lane:nth-child(2) li:first-child", "user31")
-	p.picture("waiting-list")
 }
 
 // testHostile shows names and values that would run as a script, or look like others, if the page
