@@ -35,6 +35,7 @@ test: ## run all tests, with a real redis-server and the clients of other langua
 faults: ## run the tests that measure time and memory; they want a machine that has nothing else to do
 	@.ci/redis
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 ./faults
+	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./browser
 	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/keyspace ./server
 
 # A test that cannot have another result in these two runs leaves itself out: see server/internal/rerun.

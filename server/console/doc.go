@@ -46,6 +46,25 @@
 // follows 15 seconds of silence. A viewer that is 4 MB behind, or takes nothing for 10 seconds,
 // is disconnected. Viewers of one channel with one user share one subscription.
 //
+// # Page
+//
+// The views are / (overview), /keys, /live (events) and /prompt. The files in assets are one
+// template, one style sheet and ES modules without a library; all of it is under 150 KB.
+//
+//	app.js                 the views, the database, and the address of both
+//	api.js, text.js        commands and streams; byte strings and numbers as text
+//	dom.js, dialog.js      elements, lists of which only the rows in sight exist; edits
+//	keys.js, key.js        the tree of keys; one key and the views of its value
+//	values.js, zset.js     values in pages; leaderboard, timeline, deadlines
+//	systems.js             live events, timeboxes, folder, waiting list
+//	overview.js, plot.js   the state of the server; plots
+//	live.js, prompt.js     messages and events; commands and their replies
+//
+// A byte of a key or a value reaches the page as a text node only. A change is a command that
+// is shown before it runs. Live views read again what they show when /events?key= reports a
+// change, at most about ten times a second; nothing polls data. Large values are read in pages
+// of at most about 1 MB, and the tree keeps at most 200 000 names.
+//
 // # Users
 //
 // A request acts as a client of the Redis protocol does. Its commands run on a connection in
