@@ -216,7 +216,9 @@ func (c *Console) admit(r *http.Request) (status int, reason string) {
 	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !c.shares(r, origin) {
 		return http.StatusForbidden, "the origin " + quoted(origin) + " is another site"
 	}
-	if err := c.origin.Check(r); err != nil {
+	// A page of another site may link to the console, and nothing else.
+	foreign := r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" && !c.shares(r, r.Header.Get("Origin"))
+	if foreign || c.origin.Check(r) != nil {
 		return http.StatusForbidden, "the request comes from another site"
 	}
 	if !isLoopback(r.RemoteAddr) && c.protected(r.Context()) {

@@ -230,6 +230,14 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("%s %s of %s: %d, allowed %q", one.method, one.path, one.origin, w.Code, allowed)
 		}
 	}
+	for mode, want := range map[string]int{"no-cors": http.StatusForbidden, "navigate": http.StatusOK} {
+		r := request(t, "GET", "/varz", "")
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		r.Header.Set("Sec-Fetch-Mode", mode)
+		if status, _ := serve(c, r); status != want {
+			t.Errorf("%s from another site: %d, want %d", mode, status, want)
+		}
+	}
 	if _, err := console.New(nil, console.Options{Origins: []string{"*"}}); err == nil {
 		t.Error("* is accepted as an origin")
 	}
