@@ -166,3 +166,148 @@ func testMigrateForward(t *testing.T, to string, target redis.UniversalClient, d
 		t.Errorf("the source does not forward: %s", info)
 	}
 }
+
+// TestForwardCluster checks the commands whose place in a cluster is not that of one key,
+// and transactions and messages there while slots move.
+func TestForwardCluster(t *testing.T) {
+	nodes := startCluster(t)
+	cluster := clusterClient(t, nodes)
+	ctx := context.Background()
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+		return c.ConfigSet(ctx, "notify-keyspace-events", "KEA").Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := servertest.Run(t)
+	source.Must("CONFIG", "SET", "forward-to", "redis://"+nodes[0]+"?cluster")
+	rdb := redis.NewClient(&redis.Options{Addr: source.Addr(), MaxRetries: -1, ReadTimeout: 30 * time.Second})
+	defer rdb.Close()
+
+	pipe := rdb.Pipeline()
+	for i := range 200 {
+		pipe.Set(ctx, fmt.Sprint("k", i), i, 0)
+		pipe.Get(ctx, fmt.Sprint("k", i))
+	}
+	for i, r := range must[[]redis.Cmder](t)(pipe.Exec(ctx)) {
+		if got, ok := r.(*redis.StringCmd); ok && got.Val() != fmt.Sprint(i/2) {
+			t.Errorf("reply %d is %q", i, got.Val())
+		}
+	}
+	fails := func(part string, args ...any) {
+		t.Helper()
+		if err := rdb.Do(ctx, args...).Err(); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: %v, want an error with %q", args, err, part)
+		}
+	}
+	fails("concerns all keys", "DBSIZE")
+	fails("concerns all keys", "SCAN", 0)
+	fails("CROSSSLOT", "MGET", "k1", "k2")
+	script := redis.NewScript("return redis.call('incr', KEYS[1])")
+	must[string](t)(script.Load(ctx, rdb).Result())
+	for i := range 20 {
+		must[any](t)(rdb.EvalSha(ctx, script.Hash(), []string{fmt.Sprint("s", i)}).Result())
+	}
+	must[int64](t)(rdb.Publish(ctx, "any", "message").Result())
+
+	watched := func(keys ...string) error {
+		return rdb.Watch(ctx, func(tx *redis.Tx) error {
+			_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.Incr(ctx, "{t}a")
+				p.Incr(ctx, "{t}b")
+				return nil
+			})
+			return err
+		}, keys...)
+	}
+	if err := watched("{t}a"); err != nil {
+		t.Error(err)
+	}
+	slot := cluster.ClusterKeySlot(ctx, "{t}a").Val()
+	from, into := ownerAndOther(t, cluster, slot)
+	elsewhere := must[[]string](t)(into.Keys(ctx, "k*").Result())[0]
+	if err := watched(elsewhere); err == nil || !strings.Contains(err.Error(), "CROSSSLOT") {
+		t.Errorf("a transaction with keys of other slots than the watched ones: %v", err)
+	}
+	if _, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Incr(ctx, "k1"); p.Incr(ctx, "k2"); return nil }); err == nil || !strings.Contains(err.Error(), "CROSSSLOT") {
+		t.Errorf("a transaction with keys of several slots: %v", err)
+	}
+
+	events := rdb.PSubscribe(ctx, "__keyevent@0__:incrby")
+	defer events.Close()
+	must[any](t)(events.Receive(ctx))
+	shards := rdb.SSubscribe(ctx, "shard1", "shard2", "shard3")
+	defer shards.Close()
+	for range 3 {
+		must[any](t)(shards.Receive(ctx))
+	}
+	// The slot of {t} is moved by hand, and is in the state in which ASK is replied.
+	do := func(c *redis.Client, args ...any) { t.Helper(); must[any](t)(c.Do(ctx, args...).Result()) }
+	fromID := must[string](t)(from.Do(ctx, "CLUSTER", "MYID").Text())
+	intoID := must[string](t)(into.Do(ctx, "CLUSTER", "MYID").Text())
+	do(into, "CLUSTER", "SETSLOT", slot, "IMPORTING", fromID)
+	do(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", intoID)
+	if _, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Incr(ctx, "{t}new1"); p.Incr(ctx, "{t}new1"); return nil }); err != nil {
+		t.Errorf("a transaction while its slot moves: %v", err)
+	}
+	must[int64](t)(rdb.Incr(ctx, "{t}new2").Result())
+	host, port, _ := strings.Cut(into.Options().Addr, ":")
+	for _, key := range must[[]string](t)(from.ClusterGetKeysInSlot(ctx, int(slot), 100).Result()) {
+		do(from, "MIGRATE", host, port, key, 0, 5000)
+	}
+	do(into, "CLUSTER", "SETSLOT", slot, "NODE", intoID)
+	do(from, "CLUSTER", "SETSLOT", slot, "NODE", intoID)
+	if got := must[int64](t)(rdb.Incr(ctx, "{t}new1").Result()); got != 3 {
+		t.Errorf("the counter is %d, want 3", got)
+	}
+	if got := must[int64](t)(rdb.Incr(ctx, "{t}new2").Result()); got != 2 {
+		t.Errorf("the counter is %d, want 2", got)
+	}
+	for i := range 30 {
+		must[int64](t)(rdb.Incr(ctx, fmt.Sprint("event", i)).Result())
+	}
+	seen := map[string]bool{}
+	for !seen["event29"] || len(seen) < 30 {
+		m := must[*redis.Message](t)(events.ReceiveMessage(ctx))
+		if strings.HasPrefix(m.Payload, "event") {
+			if seen[m.Payload] {
+				t.Errorf("the event of %s has come twice", m.Payload)
+			}
+			seen[m.Payload] = true
+		}
+	}
+	for _, channel := range []string{"shard1", "shard2", "shard3"} {
+		must[int64](t)(rdb.SPublish(ctx, channel, "m "+channel).Result())
+		if m := must[*redis.Message](t)(shards.ReceiveMessage(ctx)); m.Payload != "m "+channel {
+			t.Errorf("got %q of %s", m.Payload, channel)
+		}
+	}
+}
+
+// ownerAndOther returns clients of the primary that has a slot, and of another primary.
+func ownerAndOther(t *testing.T, c *redis.ClusterClient, slot int64) (owner, other *redis.Client) {
+	t.Helper()
+	var mu sync.Mutex
+	//lint:ignore SA1019 Redis has CLUSTER SHARDS since 7.0 only
+	ranges := must[[]redis.ClusterSlot](t)(c.ClusterSlots(context.Background()).Result())
+	has := ""
+	for _, r := range ranges {
+		if int64(r.Start) <= slot && slot <= int64(r.End) {
+			has = r.Nodes[0].Addr
+		}
+	}
+	err := c.ForEachMaster(context.Background(), func(_ context.Context, n *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if n.Options().Addr == has {
+			owner = n
+		} else {
+			other = n
+		}
+		return nil
+	})
+	if err != nil || owner == nil || other == nil {
+		t.Fatalf("no owner of slot %d: %v", slot, err)
+	}
+	return owner, other
+}

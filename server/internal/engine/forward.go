@@ -62,6 +62,7 @@ type ForwardRequest struct {
 	Version  int   // of the protocol
 	Limit    int   // bytes of the reply; 0 for no limit
 	Slot     int   // of the first key; -1 without keys
+	Spread   bool  // of a transaction: it has keys of several slots
 	Place    Place // without keys, in a cluster
 	Kind     ForwardKind
 	Watched  bool // of a transaction: keys were watched by ForwardWatch
@@ -221,6 +222,11 @@ func (s *Session) addForwarded(r *ForwardRequest, cmd *Command, argv [][]byte) {
 	keys := cmd.Spec.AppendHashed(few[:0], argv)
 	if len(keys) > 0 && r.Slot < 0 {
 		r.Slot = KeySlot(argv[keys[0].Index])
+	}
+	if r.Kind == ForwardTransaction {
+		for _, k := range keys {
+			r.Spread = r.Spread || KeySlot(argv[k.Index]) != r.Slot
+		}
 	}
 	if len(keys) == 0 {
 		r.Place = max(r.Place, cmd.placeWithoutKeys())

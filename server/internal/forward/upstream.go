@@ -457,8 +457,17 @@ func (u *upstream) unwatch(r *engine.ForwardRequest) {
 
 // transaction runs a transaction at the node of its keys, and returns the reply of EXEC.
 func (u *upstream) transaction(r *engine.ForwardRequest) (reply []byte) {
-	if u.home.to.Cluster && r.Place == engine.NoNode {
-		return errorReply("EXECABORT Transaction discarded because of: a command concerns all keys, which are at the nodes of " + u.home.to.String())
+	refusal := ""
+	switch {
+	case !u.home.to.Cluster:
+	case r.Place == engine.NoNode:
+		refusal = "a command concerns all keys, which are at the nodes of " + u.home.to.String()
+	case r.Spread:
+		refusal = engine.ErrCrossSlot
+	}
+	if refusal != "" {
+		u.unwatch(r)
+		return errorReply("EXECABORT Transaction discarded because of: " + refusal)
 	}
 	var c *conn
 	var err error
