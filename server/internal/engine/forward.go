@@ -110,6 +110,7 @@ type forwarding struct {
 	forwarder    Forwarder // nil while the server answers itself
 	forwardedTo  string    // the value of forward-to that is in effect
 	newForwarder func(*Engine, address.Address) Forwarder
+	preparing    bool  // commands on data wait until the clients' subscriptions exist at the new home
 	Forwarded    int64 // commands so far
 }
 
@@ -164,6 +165,7 @@ func (c *Command) subscribes() (kind Topic, yes bool) {
 // command that runs here.
 func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 	kind, subscribes := cmd.subscribes()
+	toHome := cmd.forwarded || cmd.Watches || cmd.RunsQueue
 	switch {
 	case s.Replica, s.monitoring, s.onlySubscribes() && !cmd.WhileSubscribed:
 		return false // a later check refuses it
@@ -172,6 +174,8 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 		return true
 	case s.Multi && !cmd.InMulti:
 		return s.enqueues(cmd, argv, names)
+	case toHome && s.Engine.preparing:
+		s.Engine.postpone(s, argv)
 	case cmd.forwarded:
 		s.forward(s.forwardRequest(cmd, argv))
 	case cmd.Watches && !s.Multi:
@@ -451,7 +455,7 @@ func (srv *Engine) applyForwarding() {
 	if to == srv.forwardedTo || srv.newForwarder == nil {
 		return
 	}
-	srv.forwardedTo = to
+	srv.forwardedTo, srv.preparing = to, false
 	if old := srv.forwarder; old != nil {
 		srv.forwarder = nil
 		srv.endForwarding(old)
@@ -467,8 +471,8 @@ func (srv *Engine) applyForwarding() {
 	}
 	srv.Log.Info("forwarding commands on data", "to", home.String())
 	srv.forwarder = srv.newForwarder(srv, home)
-	srv.Unpause()
 	srv.passClients()
+	srv.Unpause()
 }
 
 // checkForwardTo returns why a value of forward-to is refused.
@@ -511,6 +515,8 @@ func (srv *Engine) endForwarding(old Forwarder) {
 
 // passClients moves the state of clients to the new home: watched keys count as changed,
 // cached ones too, and blocked commands block there. Those with a timeout have timed out.
+// Commands on data wait until the subscriptions exist there, so that no message that they
+// cause is missed.
 func (srv *Engine) passClients() {
 	var blocked []*Waiter
 	for _, s := range srv.Sessions {
@@ -532,11 +538,24 @@ func (srv *Engine) passClients() {
 		s.setAside(w.argv)
 		srv.released = append(srv.released, s)
 	}
+	f, left := srv.forwarder, 0
+	prepared := func() {
+		srv.Attempt(func() {
+			srv.Locked(func() {
+				if left--; left == 0 && srv.forwarder == f {
+					srv.preparing = false
+					srv.Unpause()
+				}
+			})
+		})
+	}
 	for _, kind := range []Topic{Channels, Patterns, Shards} {
 		if names := SortedNames(kind.list(&srv.PubSub)); len(names) > 0 {
-			srv.forwarder.Subscribe(kind, names, func() {})
+			left++
+			f.Subscribe(kind, names, prepared)
 		}
 	}
+	srv.preparing = left > 0
 	srv.Scope.Flushed()
 }
 
