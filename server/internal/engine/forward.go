@@ -516,7 +516,7 @@ func (srv *Engine) endForwarding(old Forwarder) {
 // passClients moves the state of clients to the new home: watched keys count as changed,
 // cached ones too, and blocked commands block there. Those with a timeout have timed out.
 // Commands on data wait until the subscriptions exist there, so that no message that they
-// cause is missed.
+// cause is missed. Keys expire here until then, and not during the pause before.
 func (srv *Engine) passClients() {
 	var blocked []*Waiter
 	for _, s := range srv.Sessions {
@@ -540,13 +540,15 @@ func (srv *Engine) passClients() {
 	}
 	f, left := srv.forwarder, 0
 	prepared := func() {
+		more := false
 		srv.Attempt(func() {
 			srv.Locked(func() {
-				if left--; left == 0 && srv.forwarder == f {
-					srv.preparing = false
-					srv.Unpause()
-				}
+				left--
+				more = left == 0
 			})
+			for more {
+				srv.Locked(func() { more = srv.prepare(f) })
+			}
 		})
 	}
 	for _, kind := range []Topic{Channels, Patterns, Shards} {
@@ -557,6 +559,22 @@ func (srv *Engine) passClients() {
 	}
 	srv.preparing = left > 0
 	srv.Scope.Flushed()
+}
+
+// prepare ends the preparation of forwarding when no deadline has passed that subscribers
+// do not know of; otherwise it removes some of the expired keys and members, and returns
+// true. The new home has expired them, too, but before the server has subscribed there.
+func (srv *Engine) prepare(f Forwarder) (more bool) {
+	switch {
+	case srv.forwarder != f || !srv.preparing:
+		return false
+	case srv.Sweeps() && srv.NextExpiry <= srv.Keys.Now():
+		srv.sweep()
+		return true
+	}
+	srv.preparing = false
+	srv.Unpause()
+	return false
 }
 
 // closeForwarding ends forwarding when the server stops.

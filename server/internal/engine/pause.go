@@ -51,7 +51,7 @@ func (srv *Engine) Pause(until int64, all bool) {
 func (srv *Engine) Unpause() {
 	srv.PausedUntil, srv.pauseAll = 0, false
 	srv.Keys.Thaw()
-	if srv.forwarder != nil {
+	if srv.forwarder != nil && !srv.preparing {
 		srv.PausedUntil = endless
 		srv.Keys.Freeze()
 	}
