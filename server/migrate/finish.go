@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os/exec"
+	"slices"
 	"strconv"
 	"time"
 
@@ -174,6 +175,11 @@ func (m *move) switchOver(ctx context.Context) error {
 			}
 		}
 	}
+	if m.timed {
+		if err := m.dropExpired(ctx); err != nil {
+			return err
+		}
+	}
 	if m.t.name == "zsetd" {
 		if err := m.foldCompanions(ctx); err != nil {
 			return err
@@ -296,6 +302,110 @@ func (m *move) copyDeadlines(ctx context.Context, s *source) error {
 		}
 		return nil
 	})
+}
+
+// dropExpired deletes members and fields at the target whose deadlines have passed since
+// the sources refuse writes. A source hides them, and does not remove them, so the stream
+// has not said so, and copyDeadlines has not seen them. All else is equal by then.
+func (m *move) dropExpired(ctx context.Context) error {
+	for _, s := range m.sources {
+		if err := m.eachDatabase(ctx, s, func(c *redis.Client, from databaseInfo, to int) error {
+			if from.memberDeadlines == 0 {
+				return nil
+			}
+			there, stop := m.targetClient(to)
+			defer stop()
+			for _, k := range []kindCommands{{"zset", "ZCARD", "ZREM", []any{"ZRANGE", 0, -1}}, {"hash", "HLEN", "HDEL", []any{"HKEYS"}}} {
+				if err := scan(ctx, c, "", k.kind, func(keys []string) error { return k.dropSurplus(ctx, c, there, keys) }); err != nil {
+					return err
+				}
+				if err := eachPrimary(ctx, there, func(ctx context.Context, node *redis.Client) error {
+					return scan(ctx, node, "", k.kind, func(keys []string) error { return m.dropAbsent(ctx, node, ordinary(keys)) })
+				}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kindCommands are the commands by which dropExpired reads and changes a kind of value.
+type kindCommands struct {
+	kind, count, remove string
+	list                []any // its first word, and those after the key
+}
+
+// dropSurplus deletes what values at the target have beyond those of the source.
+func (k *kindCommands) dropSurplus(ctx context.Context, here, there redis.UniversalClient, keys []string) error {
+	counts := func(c redis.UniversalClient) ([]*redis.Cmd, error) {
+		p := c.Pipeline()
+		replies := make([]*redis.Cmd, len(keys))
+		for i, key := range keys {
+			replies[i] = p.Do(ctx, k.count, key)
+		}
+		_, err := p.Exec(ctx)
+		return replies, err
+	}
+	a, err := counts(here)
+	if err != nil {
+		return err
+	}
+	b, err := counts(there)
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		if a[i].Val() == b[i].Val() {
+			continue
+		}
+		words := append([]any{k.list[0], key}, k.list[1:]...)
+		keep, err := here.Do(ctx, words...).StringSlice()
+		if err != nil {
+			return err
+		}
+		have, err := there.Do(ctx, words...).StringSlice()
+		if err != nil {
+			return err
+		}
+		kept := make(map[string]struct{}, len(keep))
+		for _, member := range keep {
+			kept[member] = struct{}{}
+		}
+		for some := range slices.Chunk(have, compareKeys) {
+			remove := []any{k.remove, key}
+			for _, member := range some {
+				if _, stays := kept[member]; !stays {
+					remove = append(remove, member)
+				}
+			}
+			if len(remove) > 2 {
+				if err := there.Do(ctx, remove...).Err(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// dropAbsent deletes those of the keys that no source has: all their members have expired.
+func (m *move) dropAbsent(ctx context.Context, node *redis.Client, keys []string) (err error) {
+	keys = slices.DeleteFunc(keys, isState)
+	for _, s := range m.sources {
+		if keys, err = m.missingAt(ctx, s, node, keys); err != nil {
+			return err
+		}
+	}
+	for _, key := range keys {
+		if err := node.Unlink(ctx, key).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dumps returns the values of keys; those that do not exist are nil.
