@@ -23,6 +23,13 @@ import (
 // patterns receive, and a second stream for replicas that understand the commands, with
 // which a failover between the two kinds is a full synchronization.
 //
+// Redis 7.4 and Valkey 9 have deadlines of fields, but receive none: at the deadline they
+// receive HDEL, so they have the same fields, but HTTL says that these have no deadlines,
+// and after a failover they stay. The types of such hashes in RDB files are unknown to earlier
+// versions, and differ between the two; a transfer is shared by replicas of all kinds, and
+// Redis does not announce its version. Commands in the stream alone would give deadlines
+// to the fields that change after a transfer, and not to those before.
+//
 // In the RDB file the deadlines are AUX fields, which Redis skips, see package rdb.
 
 // deadlinesPrefix begins an argument of PING that contains commands.
