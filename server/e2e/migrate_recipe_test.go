@@ -122,8 +122,8 @@ func TestMigrateRecipes(t *testing.T) {
 		})
 	}
 
-	// Waiting list: users come one after the other and stay, except those who do not
-	// come back.
+	// Waiting list: users come one after the other. They stay in the club; in the lobby
+	// they do not check in again.
 	var users []string
 	all.Go(func() {
 		rdb := dial()
