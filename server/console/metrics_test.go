@@ -184,6 +184,7 @@ func TestStats(t *testing.T) {
 		Commands             map[string]int64
 		P99                  *float64 `json:"p99us"`
 		Memory               map[string]float64
+		LagMs                float64
 	}
 	for s.Commands["zadd"] == 0 {
 		got, _ := strings.CutPrefix(w.next(), "event: sample\ndata: ")
@@ -193,6 +194,9 @@ func TestStats(t *testing.T) {
 	}
 	if s.Keys != 1 || s.Ops == 0 || s.Misses == 0 || s.Memory["used"] == 0 || s.P99 == nil || *s.P99 <= 0 || s.T < time.Now().Add(-time.Hour).UnixMilli() {
 		t.Errorf("%+v", s)
+	}
+	if s.LagMs != 0 {
+		t.Errorf("a lag of %v ms without expiry", s.LagMs)
 	}
 	if s.Commands["info"] != 0 {
 		t.Errorf("the sample counts itself: %v", s.Commands)

@@ -44,8 +44,11 @@ func BucketEnd(i int) uint64 {
 }
 
 // Percentile returns the time in nanoseconds that p percent of the calls do not
-// exceed.
+// exceed, 0 without calls.
 func (h *Histogram) Percentile(p float64) uint64 {
+	if h.Total == 0 {
+		return 0
+	}
 	want := max(uint64(math.Ceil(p/100*float64(h.Total))), 1)
 	n := uint64(0)
 	for i, count := range h.Buckets {
