@@ -35,7 +35,7 @@ export function plain(node) {
 async function post(body, signal) {
 	let response;
 	try {
-		response = await fetch('command?types=1&db=' + state.db, {
+		response = await fetch('command?types=1' + (state.db ? '&db=' + state.db : ''), { // a user may lack SELECT
 			method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal, credentials: 'same-origin',
 		});
 	} catch (e) {

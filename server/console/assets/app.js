@@ -61,6 +61,8 @@ document.addEventListener('click', (e) => {
 	go(a.dataset.view || 'overview');
 	$('#main').focus({ preventScroll: true });
 });
+// The next user of this tab does not see the lines of the prompt.
+$('.account form')?.addEventListener('submit', () => sessionStorage.clear());
 addEventListener('popstate', open);
 addEventListener('keydown', (e) => {
 	if (e.target.closest('input, textarea, select, dialog') || e.ctrlKey || e.metaKey || e.altKey) return;

@@ -86,7 +86,7 @@ async function start() {
 	};
 	flatten();
 	try {
-		total = await run('DBSIZE');
+		total = await run('DBSIZE').catch(() => 0); // the scan goes on for a user who may not ask
 		do {
 			const begun = performance.now();
 			const [reply] = await pipeline([['SCAN', cursor, ...(match ? ['MATCH', match] : []), 'COUNT', size, ...(type ? ['TYPE', type] : [])]], abort.signal);

@@ -1,7 +1,7 @@
 // Sorted sets as a leaderboard, on an axis of time, and by the deadlines of their members.
 
 import { button, fill, h, throttle } from './dom.js';
-import { CommandError, now, ok, pairs, pipeline, run } from './api.js';
+import { CommandError, now, ok, pairs, pipeline, run, state, stream } from './api.js';
 import { Bin, clock, count, brief, day, duration, id, moment, score as number, show } from './text.js';
 import { cell, failed, pageOf, table, tools } from './values.js';
 
@@ -45,7 +45,7 @@ function move(box, draw) {
 const rowId = (m) => id(m).slice(0, 200);
 
 export function board(box, ctx) {
-	let from = 0, rev = true, found = null, timed = 0, expiring = false;
+	let from = 0, rev = true, found = null, timed = 0, expiring = false, unfollow = () => {}; // ends the stream of a found member's rank
 	const flashing = new Set();
 	const body = h('div', { class: 'scroll-x' }), where = h('span', { class: 'muted' }), answer = h('span', { role: 'status' });
 	const draw = throttle(async () => {
@@ -84,9 +84,13 @@ export function board(box, ctx) {
 		const text = e.target.elements.member.value;
 		const [rank, score] = await pipeline([[rev ? 'ZREVRANK' : 'ZRANK', ctx.key, text], ['ZSCORE', ctx.key, text]]).catch((err) => [err]);
 		found = null;
+		unfollow();
 		if (typeof rank === 'number') {
 			found = text;
 			answer.textContent = `rank ${count(rank)}, score ${number(score)}`;
+			unfollow = stream('rank', { key: ctx.key, member: text, rate: 10, ...(state.db ? { db: state.db } : {}), ...(rev ? { rev: 1 } : {}) }, { message: (r) => {
+				answer.textContent = r.rank === null ? 'no longer a member' : `rank ${count(r.rank)}, score ${number(Number(String(r.score).replace('inf', 'Infinity')))}`;
+			} });
 			return go(Math.max(0, rank - Math.floor(step() / 4)));
 		}
 		if (rank instanceof Error) return (answer.textContent = rank.message);
@@ -99,6 +103,8 @@ export function board(box, ctx) {
 	} }, h('input', { name: 'member', placeholder: 'Find a member', 'aria-label': 'Find a member', autocomplete: 'off', spellcheck: 'false' }), h('button', { type: 'submit' }, 'Find'));
 	const order = h('select', { 'aria-label': 'Order', onchange: (e) => {
 		rev = e.target.value === 'rev';
+		unfollow();
+		answer.textContent = '';
 		go(0);
 	} }, h('option', { value: 'rev' }, 'highest first'), h('option', { value: '' }, 'lowest first'));
 	fill(box, h('div', { class: 'pager' }, find, answer, h('span', { class: 'grow' }), order, addButton(ctx)), body,
@@ -109,6 +115,7 @@ export function board(box, ctx) {
 		draw();
 	});
 	draw();
+	return () => unfollow();
 }
 
 // search returns up to 12 members that contain a text, from at most 100 steps of ZSCAN.

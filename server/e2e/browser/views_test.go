@@ -199,6 +199,9 @@ func testLeaderboard(t *testing.T, open func(...string) *page) {
 	p.click("#detail button", "Find")
 	p.shows("#detail [role=status]", "rank 99,223, score 777")
 	p.shows("#detail tr.found", "player777")
+	p.srv.Must("ZADD", "game", "inf", "player777") // the rank of a member that was found follows
+	p.shows("#detail [role=status]", "rank 0, score inf")
+	p.srv.Must("ZADD", "game", 777, "player777")
 
 	// The row moves when another client changes the score.
 	p.click("#detail button", "«")
@@ -467,5 +470,22 @@ func testLogin(t *testing.T, open func(...string) *page) {
 	p.click("#command button", "Run")
 	p.shows(".replies article", "PONG")
 	p.click(".account button", "Log out")
-	p.is(`location.pathname === '/login'`)
+	p.is(`location.pathname === '/login' && sessionStorage.length === 0`)
+
+	// A user sees what its ACL permits.
+	p.srv.Must("ACL", "SETUSER", "reader", "on", ">word", "~game*", "+@read", "-dbsize")
+	p.srv.Must("ZADD", "game", 5, "ann")
+	p.fill("#user", "reader")
+	p.keys("#password", "word\n")
+	p.is(`document.querySelector('nav')`)
+	p.visit("keys?key=game")
+	p.shows(".account", "reader")
+	p.shows("#detail td", "ann")
+	p.shows("#scan-text", "1 key")
+	p.click("#detail button", "Delete …")
+	p.click("#dialog button", "Delete")
+	p.shows("#dialog .error", "NOPERM")
+	if p.srv.Must("EXISTS", "game") != int64(1) {
+		t.Error("a user without the permission deleted a key")
+	}
 }
