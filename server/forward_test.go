@@ -352,6 +352,7 @@ func TestForwardFromStart(t *testing.T) {
 			t.Errorf("%s is accepted", bad)
 		}
 	}
+	forwardTo(t, srv, "redis://127.0.0.1:1/0?cluster")
 	forwardTo(t, srv, "")
 	c.ask("GET k", "<nil>")
 	if got := fmt.Sprint(srv.Must("DBSIZE")); got != "0" {

@@ -37,3 +37,37 @@ func TestFollowWithTLS(t *testing.T) {
 	_, log := follow(other)
 	wait.Until(t, "the certificate is refused", func() bool { return strings.Contains(log.String(), "certificate signed by unknown authority") })
 }
+
+// TestForwardWithTLS checks that a server forwards over TLS, and only to a server with a
+// certificate of an authority that it knows: by its parameters, or from the system.
+func TestForwardWithTLS(t *testing.T) {
+	p, other := newPKI(t, t.TempDir(), "ca"), newPKI(t, t.TempDir(), "ca")
+	p.issue("server", new(x509.Certificate))
+	other.issue("server", new(x509.Certificate))
+	config := p.config()
+	config["tls-auth-clients"] = "yes"
+	target, addr, _ := startTLS(t, config)
+	for name, config := range map[string]map[string]string{"": p.config(), "unknown authority": other.config(), "certificate": {}} {
+		source, err := New(Options{Config: config})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer source.Close()
+		if _, err := source.Do(t.Context(), "CONFIG", "SET", "forward-to", "rediss://"+addr); err != nil {
+			t.Fatal(err)
+		}
+		_, err = source.Do(t.Context(), "SET", "a", "1")
+		switch {
+		case name != "":
+			if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "the command has not run") {
+				t.Errorf("%s: %v", name, err)
+			}
+		case err != nil:
+			t.Error(err)
+		default:
+			if v, err := target.Do(t.Context(), "GET", "a"); v != "1" {
+				t.Errorf("the target has %v, %v", v, err)
+			}
+		}
+	}
+}

@@ -69,6 +69,26 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckForward checks between which endpoints a source can forward.
+func TestCheckForward(t *testing.T) {
+	for pair, ok := range map[[2]string]bool{
+		{"redis://a", "redis://b"}: true, {"redis://a", "redis://b?cluster"}: true, {"redis://a", "redis://b/0?cluster"}: true, {"redis://a", "unix:/s"}: true,
+		{"redis://a/1", "redis://b/1"}: false, {"a.rdb", "redis://b"}: false, {"redis://a", "b.rdb"}: false,
+	} {
+		from, err1 := ParseEndpoint(pair[0])
+		to, err2 := ParseEndpoint(pair[1])
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		if err := (&Options{From: from, To: to, Forward: true}).check(); (err == nil) != ok {
+			t.Errorf("%s: %v", pair, err)
+		}
+		if err := (&Options{From: from, To: to, Forward: true, Unpause: true}).check(); err == nil {
+			t.Errorf("%s: both Forward and Unpause are accepted", pair)
+		}
+	}
+}
+
 // TestSlotTags checks that each slot has the tag that leads to it.
 func TestSlotTags(t *testing.T) {
 	for slot, tag := range slotTags() {

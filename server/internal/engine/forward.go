@@ -481,7 +481,7 @@ func checkForwardTo(value string) error {
 		return nil
 	}
 	home, err := address.Parse(value)
-	if err == nil && home.DB != address.AnyDatabase {
+	if err == nil && home.DB != address.AnyDatabase && !home.Cluster {
 		err = errors.New("the address must not name a database")
 	}
 	return err
