@@ -353,6 +353,7 @@ func TestForwardFromStart(t *testing.T) {
 		}
 	}
 	forwardTo(t, srv, "redis://127.0.0.1:1/0?cluster")
+	c.expect("[invalidate <nil>]")
 	forwardTo(t, srv, "")
 	c.ask("GET k", "<nil>")
 	if got := fmt.Sprint(srv.Must("DBSIZE")); got != "0" {
