@@ -62,9 +62,9 @@
 //
 // A byte of a key or a value reaches the page as a text node only. A change is a command that
 // is shown before it runs. Live views read again what they show when /events?key= reports a
-// change, at most about ten times a second, and /rank reports the rank of a member that the
-// user looks for; nothing polls data. Large values are read in pages
-// of at most about 1 MB, and the tree keeps at most 200 000 names.
+// change, at most about ten times a second; the timeline and the folder do so each second,
+// because time moves their members, and the overview reads /log every five seconds. Large values
+// are read in pages of about 1 MB, and the tree keeps at most 200 000 names.
 //
 // # Users
 //

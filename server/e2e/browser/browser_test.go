@@ -32,7 +32,9 @@ func startBrowser(t *testing.T) context.Context {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
+		// Some systems have a script of that name that says how to install it.
+		found, err := exec.LookPath(name)
+		if err == nil && exec.CommandContext(t.Context(), found, "--version").Run() == nil {
 			path = found
 			break
 		}
