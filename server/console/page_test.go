@@ -12,7 +12,7 @@ import (
 	"github.com/zsetd/zsetd/server/console"
 )
 
-// TestPage gets each view and all that it loads.
+// TestPage gets each view, and all that the page loads.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	_, c := run(t, console.Options{}, nil)

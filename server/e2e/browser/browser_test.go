@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -144,11 +145,17 @@ func eval[T any](p *page, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, actionTime)
 	defer cancel()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
-	if err != nil {
-		p.t.Fatalf("%s: %v", expression, err)
+	for {
+		value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+		if err == nil {
+			return value
+		}
+		// The page of the expression may end while it is evaluated: the next one answers.
+		if gone := regexp.MustCompile("navigated or closed|context was destroyed|Cannot find context"); !gone.MatchString(err.Error()) || ctx.Err() != nil {
+			p.t.Fatalf("%s: %v", expression, err)
+		}
+		wait.Pace(5 * time.Millisecond)
 	}
-	return value
 }
 
 // script runs a statement in JavaScript.
