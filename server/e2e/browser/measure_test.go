@@ -11,13 +11,19 @@ import (
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
+// measured skips a test unless make faults runs it.
+func measured(t *testing.T) {
+	t.Helper()
+	if os.Getenv("ZSETD_MEASURE") == "" {
+		t.Skip("it measures time or memory: make faults")
+	}
+}
+
 // TestMeasurePage measures what a user of the page notices: the first paint, the time from
 // another client's command to the change on the screen, and a million keys. It has ceilings in
 // milliseconds and megabytes, so it runs only where ZSETD_MEASURE is set.
 func TestMeasurePage(t *testing.T) {
-	if os.Getenv("ZSETD_MEASURE") == "" {
-		t.Skip("ZSETD_MEASURE is not set")
-	}
+	measured(t)
 	browser := startBrowser(t)
 	t.Run("Paint", func(t *testing.T) { measurePaint(t, browser) })
 	t.Run("Live", func(t *testing.T) { measureLive(t, browser) })
