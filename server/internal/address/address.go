@@ -43,7 +43,7 @@ func Parse(text string) (Address, error) {
 	case "rediss":
 		a.Secure = true
 	default:
-		return a, fmt.Errorf("unknown scheme %s://: want redis://, rediss:// or unix:", scheme)
+		return a, fmt.Errorf("unknown scheme %s://: want unix:, redis:// or rediss://", scheme)
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	switch query {
