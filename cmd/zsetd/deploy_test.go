@@ -90,10 +90,10 @@ func TestDockerfile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
+	t.Setenv(optionsVariable, options+" --port 0 --unixsocket "+filepath.Join(dir, "s"))
 	if status, says := call(health[1:]...); status != 1 {
 		t.Errorf("without a server the health check says %d, %s", status, says)
 	}
-	t.Setenv(optionsVariable, options+" --port 0 --unixsocket "+filepath.Join(dir, "s"))
 	done := make(chan string)
 	go func() {
 		_, says := call("my.conf")
