@@ -3,6 +3,7 @@ module github.com/zsetd/zsetd
 go 1.26.0
 
 require (
+	github.com/a-h/templ v0.3.977
 	github.com/prometheus/client_golang v1.25.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/schollz/progressbar/v3 v3.18.0

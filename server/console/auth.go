@@ -201,7 +201,7 @@ func (c *Console) parameter(ctx context.Context, name string) (string, error) {
 
 // loginForm shows the form.
 func (c *Console) loginForm(w http.ResponseWriter, r *http.Request) {
-	c.loginPage(w, r, http.StatusOK, "")
+	c.refuseLogin(w, r, http.StatusOK, "")
 }
 
 // maxForm bounds the body of a login in bytes.
@@ -211,7 +211,7 @@ const maxForm = 16 << 10
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, newBody(w, r), maxForm)
 	if err := r.ParseForm(); err != nil {
-		c.loginPage(w, r, http.StatusBadRequest, "The form cannot be read.")
+		c.refuseLogin(w, r, http.StatusBadRequest, "The form cannot be read.")
 		return
 	}
 	who := newIdentity(r.PostForm.Get("user"), r.PostForm.Get("password"))
@@ -219,13 +219,13 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == errLimited:
 		w.Header().Set("Retry-After", "60")
-		c.loginPage(w, r, http.StatusTooManyRequests, "Too many failed logins from this address. Wait a minute.")
+		c.refuseLogin(w, r, http.StatusTooManyRequests, "Too many failed logins from this address. Wait a minute.")
 		return
 	case err == errWrong:
-		c.loginPage(w, r, http.StatusUnauthorized, "The user or the password is wrong.")
+		c.refuseLogin(w, r, http.StatusUnauthorized, "The user or the password is wrong.")
 		return
 	case err != nil:
-		c.loginPage(w, r, http.StatusServiceUnavailable, err.Error())
+		c.refuseLogin(w, r, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	nc.close()

@@ -1,21 +1,23 @@
 package console
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
 
+	"github.com/a-h/templ"
 	"github.com/zsetd/zsetd/server"
 )
 
-// assets are the templates of the pages, and the scripts, styles and images that they load.
+// assets are the scripts, styles and images that the pages load. The pages are in page.templ.
+// They are compiled: html/template would keep all exported methods of the program, 11 MB.
 //
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate -f page.templ
 //go:embed assets
 var assets embed.FS
 
@@ -26,7 +28,7 @@ func views() []view {
 	return []view{{"overview", "./", "Overview"}, {"keys", "keys", "Keys"}, {"live", "live", "Events"}, {"prompt", "prompt", "Prompt"}}
 }
 
-// shell are the values of index.html.
+// shell are the values of shellPage (page.templ).
 type shell struct {
 	Title, View, User, Version string
 	Views                      []view
@@ -36,7 +38,6 @@ type shell struct {
 // pages registers the routes of the page. All addresses in it are relative, so that a program can
 // mount the console below any path.
 func (c *Console) pages(mux *http.ServeMux) {
-	t := template.Must(template.ParseFS(assets, "assets/index.html"))
 	for _, v := range views() {
 		route := "GET /" + v.Path
 		if v.Path == "./" {
@@ -53,7 +54,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 				return
 			}
 			who, _ := c.identify(r)
-			c.render(w, http.StatusOK, t, shell{v.Label, v.Name, user, version(), views(), who.session != ""})
+			c.render(w, r, http.StatusOK, shellPage(shell{v.Label, v.Name, user, version(), views(), who.session != ""}))
 		})
 	}
 	list, err := fs.ReadDir(assets, "assets")
@@ -62,9 +63,6 @@ func (c *Console) pages(mux *http.ServeMux) {
 	}
 	for _, entry := range list {
 		kind := contentType(entry.Name())
-		if kind == "" {
-			continue // a template
-		}
 		content, err := assets.ReadFile("assets/" + entry.Name())
 		if err != nil {
 			panic("BUG: the embedded files: " + err.Error())
@@ -94,8 +92,8 @@ func version() string {
 	return ""
 }
 
-// contentType returns the content type of a file of the page, "" for a template. The types do
-// not depend on the files of the machine.
+// contentType returns the content type of a file of the page. The types do not depend on the
+// files of the machine.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -108,19 +106,14 @@ func contentType(name string) string {
 	return ""
 }
 
-// render writes a page. A page that cannot be made is an error of its template.
-func (c *Console) render(w http.ResponseWriter, status int, t *template.Template, values any) {
-	var b bytes.Buffer
-	if err := t.Execute(&b, values); err != nil {
-		panic("BUG: a template of the page: " + err.Error())
-	}
+// render writes a page.
+func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	w.Write(b.Bytes())
+	page.Render(r.Context(), w) // an error is that of the connection
 }
 
-// loginPage writes the form of a login with a message.
-func (c *Console) loginPage(w http.ResponseWriter, r *http.Request, status int, message string) {
-	t := template.Must(template.ParseFS(assets, "assets/login.html"))
-	c.render(w, status, t, struct{ Error, User string }{message, r.PostForm.Get("user")})
+// refuseLogin writes the form of a login with a message.
+func (c *Console) refuseLogin(w http.ResponseWriter, r *http.Request, status int, message string) {
+	c.render(w, r, status, loginPage(message, cmp.Or(r.PostForm.Get("user"), defaultUser)))
 }

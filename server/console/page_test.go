@@ -48,7 +48,7 @@ func TestPage(t *testing.T) {
 	if limit := 150_000; total > limit || len(loaded) < 10 {
 		t.Errorf("the page and the %d files that it loads have %d bytes; the limit is %d", len(loaded), total, limit)
 	}
-	for _, name := range []string{"assets/", "assets/index.html", "assets/login.html", "assets/nosuch.js"} {
+	for _, name := range []string{"assets/", "assets/nosuch.js", "page.templ"} {
 		if status, _ := serve(c, request(t, http.MethodGet, "/"+name, "")); status != http.StatusNotFound {
 			t.Errorf("%s: status %d", name, status)
 		}
@@ -84,6 +84,7 @@ func TestAssetsHaveNoMarkup(t *testing.T) {
 	t.Parallel()
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function|createContextualFragment|srcdoc|javascript:|setAttribute\('(?:style|on)|<style|<script>|\sstyle="|\son\w+="|https?://`)
 	names, err := filepath.Glob("assets/*")
+	names = append(names, "page.templ")
 	if err != nil || len(names) < 10 {
 		t.Fatalf("%d assets, %v", len(names), err)
 	}
