@@ -299,7 +299,7 @@ func TestUsers(t *testing.T) {
 		{basic("ann:se:cret"), `["GET","b"]`, 400, "NOPERM"},
 		{"bearer ann:se:cret", `["GET","a"]`, 200, "null"},
 		{basic("ann:secret"), `["PING"]`, 401, "WRONGPASS"},
-		{basic("nobody:x"), `["PING"]`, 401, "WRONGPASS"},
+		{basic("missing:x"), `["PING"]`, 401, "WRONGPASS"},
 		{"Basic !", `["PING"]`, 401, "not understood"},
 		{"Digest x", `["PING"]`, 401, "not understood"},
 		{"Bearer", `["PING"]`, 401, "not understood"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -14,11 +15,10 @@ var ErrShutdownAborted = errors.New("zsetd: shutdown aborted")
 
 // stopWait is a stop of the server that waits for replicas. SHUTDOWN ABORT aborts it.
 type stopWait struct {
-	begun   bool            // the stream has been ended, and writes are paused
-	settled <-chan struct{} // see Replication.Settle
+	settled <-chan struct{} // see Replication.Settle; nil until the stream is ended and writes are paused
 	until   time.Time       // then the server stops in any case
-	over    chan struct{}   // closed by SHUTDOWN ABORT, or by SHUTDOWN NOW
-	ended   bool            // over is closed
+	over    chan struct{}   // closed by end: SHUTDOWN ABORT, or SHUTDOWN NOW
+	end     func()
 	aborted bool
 
 	pausedUntil int64 // the pause before
@@ -54,22 +54,18 @@ func (c *Call) waitToStop() {
 // waits.
 func (srv *Engine) StopsIn() (left time.Duration, waits bool) {
 	w := srv.stopWait
-	if w == nil || !w.begun {
+	if w == nil || w.settled == nil {
 		return 0, false
 	}
 	return max(0, time.Until(w.until)), true
 }
 
-func newStopWait() *stopWait { return &stopWait{over: make(chan struct{})} }
+func newStopWait() *stopWait {
+	over := make(chan struct{})
+	return &stopWait{over: over, end: sync.OnceFunc(func() { close(over) })}
+}
 
 func replyStopFailed(r *protocol.Reply) { r.Error("ERR Errors trying to SHUTDOWN. Check logs.") }
-
-func (w *stopWait) end() {
-	if !w.ended {
-		w.ended = true
-		close(w.over)
-	}
-}
 
 // abortStop implements SHUTDOWN ABORT, and reports whether there was a shutdown to abort.
 func (srv *Engine) abortStop() bool {
@@ -78,7 +74,7 @@ func (srv *Engine) abortStop() bool {
 		return false
 	}
 	srv.stopWait, srv.Ending, w.aborted = nil, stopFlags{}, true
-	if w.begun {
+	if w.settled != nil {
 		srv.Replication.Unsettle()
 		if srv.Unpause(); w.pausedUntil > srv.Keys.Now() {
 			srv.Pause(w.pausedUntil, w.pausedAll)
@@ -137,12 +133,12 @@ func (srv *Engine) beginStopWait(w *stopWait) *stopWait {
 		}
 		w = srv.stopWait
 	}
-	if w == nil || w.aborted || w.begun {
+	if w == nil || w.aborted || w.settled != nil {
 		return w
 	}
 	timeout := time.Duration(srv.Config.ShutdownTimeout) * time.Second
 	if w.settled = srv.Replication.Settle(); w.settled != nil {
-		w.begun, w.until = true, time.Now().Add(timeout)
+		w.until = time.Now().Add(timeout)
 		w.pausedUntil, w.pausedAll = srv.PausedUntil, srv.pauseAll
 		srv.Pause(math.MaxInt64/2, false)
 		srv.Log.Info("waiting for replicas before stopping", "limit", timeout)
