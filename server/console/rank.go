@@ -191,8 +191,6 @@ func (f *rankFeed) standing(v *rankViewer) (standing, error) {
 
 // show writes the rank of a member when it changes, at most rate times a second.
 func (f *rankFeed) show(v *rankViewer, s *stream, r *http.Request) {
-	silence := time.NewTimer(heartbeat)
-	defer silence.Stop()
 	var shown standing
 	for first := true; ; first = false {
 		now, err := f.standing(v)
@@ -205,7 +203,6 @@ func (f *rankFeed) show(v *rankViewer, s *stream, r *http.Request) {
 				return
 			}
 			shown = now
-			silence.Reset(heartbeat)
 			pause := time.NewTimer(f.pause(v.rate, feedRate))
 			select {
 			case <-pause.C:
@@ -214,15 +211,8 @@ func (f *rankFeed) show(v *rankViewer, s *stream, r *http.Request) {
 				return
 			}
 		}
-		select {
-		case <-v.wake:
-		case <-r.Context().Done():
+		if !s.await(v.wake, r.Context()) {
 			return
-		case <-silence.C:
-			if s.write([]byte(": \n\n")) != nil {
-				return
-			}
-			silence.Reset(heartbeat)
 		}
 	}
 }

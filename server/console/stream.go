@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -24,6 +25,7 @@ var errSlowViewer = errors.New("the stream has ended: messages arrive faster tha
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	written time.Time // when write was called last
 }
 
 // newStream begins a response. The caller ends it with a return from the handler.
@@ -31,17 +33,38 @@ func newStream(w http.ResponseWriter) (*stream, error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // for proxies that collect a response otherwise
-	s := &stream{w, http.NewResponseController(w)}
+	s := &stream{w: w, control: http.NewResponseController(w)}
 	return s, s.write([]byte("retry: " + reconnectMs + "\n\n"))
 }
 
 // write sends complete events at once.
 func (s *stream) write(b []byte) error {
-	s.control.SetWriteDeadline(time.Now().Add(viewerTime)) // not every ResponseWriter has deadlines
+	s.written = time.Now()
+	s.control.SetWriteDeadline(s.written.Add(viewerTime)) // not every ResponseWriter has deadlines
 	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
 	return s.control.Flush()
+}
+
+// await waits until wake is ready, and writes a comment line when nothing was written for the
+// time of a heartbeat. It returns false when the request or the client has ended.
+func (s *stream) await(wake <-chan struct{}, request context.Context) bool {
+	silence := time.NewTimer(time.Until(s.written.Add(heartbeat)))
+	defer silence.Stop()
+	for {
+		select {
+		case <-wake:
+			return true
+		case <-request.Done():
+			return false
+		case <-silence.C:
+			if s.write([]byte(": \n\n")) != nil {
+				return false
+			}
+			silence.Reset(heartbeat)
+		}
+	}
 }
 
 // end sends the reason for the end of the stream, as an event named end.
@@ -183,8 +206,6 @@ func (v *viewer) next(i int) ([]byte, error) {
 
 // show writes the events of the feeds of v until the request, a feed or the client ends.
 func (v *viewer) show(s *stream, r *http.Request) {
-	silence := time.NewTimer(heartbeat)
-	defer silence.Stop()
 	for {
 		for i := range v.feeds {
 			for {
@@ -199,18 +220,10 @@ func (v *viewer) show(s *stream, r *http.Request) {
 				if s.write(events) != nil {
 					return
 				}
-				silence.Reset(heartbeat)
 			}
 		}
-		select {
-		case <-v.wake:
-		case <-r.Context().Done():
+		if !s.await(v.wake, r.Context()) {
 			return
-		case <-silence.C:
-			if s.write([]byte(": \n\n")) != nil {
-				return
-			}
-			silence.Reset(heartbeat)
 		}
 	}
 }
