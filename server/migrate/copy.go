@@ -51,7 +51,7 @@ func (c *copier) client(db int) redis.UniversalClient {
 	c.large.Lock()
 	defer c.large.Unlock()
 	if c.clients[db] == nil {
-		c.clients[db] = c.t.Endpoint.client(c.t.addrs[0], db)
+		c.clients[db] = c.t.Endpoint.client(c.t.at.Addrs[0], db)
 	}
 	return c.clients[db]
 }

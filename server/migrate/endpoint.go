@@ -3,7 +3,6 @@ package migrate
 import (
 	"crypto/tls"
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,15 +12,9 @@ import (
 
 // An Endpoint is one side of a move: a server, a cluster, or a file.
 type Endpoint struct {
-	path    string   // of a file; then the other fields are empty
-	url     string   // with the password
-	network string   // tcp or unix
-	addrs   []string // of the server, or of some nodes of the cluster
-	cluster bool
-	secure  bool // TLS
-	user    string
-	pass    string
-	db      int // the only database to move; anyDatabase for all
+	path string // of a file; then the other fields are empty
+	url  string // with the password
+	at   address.Address
 }
 
 // anyDatabase is the database of an endpoint that names none.
@@ -39,42 +32,25 @@ func ParseEndpoint(text string) (Endpoint, error) {
 		if text == "" {
 			return Endpoint{}, errors.New("an empty path")
 		}
-		return Endpoint{path: text, db: anyDatabase}, nil
+		return Endpoint{path: text, at: address.Address{DB: anyDatabase}}, nil
 	}
 	a, err := address.Parse(text)
-	return Endpoint{
-		url: text, network: a.Network, addrs: a.Addrs, cluster: a.Cluster, secure: a.Secure,
-		user: a.User, pass: a.Password, db: a.DB,
-	}, err
+	return Endpoint{url: text, at: a}, err
 }
 
 // String returns the endpoint without its password.
 func (e Endpoint) String() string {
-	switch {
-	case e.path != "":
+	if e.IsFile() {
 		return e.path
-	case e.network == "unix":
-		return "unix:" + e.addrs[0]
 	}
-	text := "redis://"
-	if e.secure {
-		text = "rediss://"
-	}
-	text += strings.Join(e.addrs, ",")
-	if e.db != anyDatabase {
-		text += "/" + strconv.Itoa(e.db)
-	}
-	if e.cluster {
-		text += "?cluster"
-	}
-	return text
+	return e.at.String()
 }
 
 // IsFile reports whether the endpoint is a file.
 func (e Endpoint) IsFile() bool { return e.path != "" }
 
 func (e Endpoint) tls() *tls.Config {
-	if !e.secure {
+	if !e.at.Secure {
 		return nil
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12}
@@ -86,7 +62,7 @@ const replyTimeout = 30 * time.Second
 // client returns a client of one server, at an address of the endpoint.
 func (e Endpoint) client(addr string, db int) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Network: e.network, Addr: addr, Username: e.user, Password: e.pass, DB: db, TLSConfig: e.tls(),
+		Network: e.at.Network, Addr: addr, Username: e.at.User, Password: e.at.Password, DB: db, TLSConfig: e.tls(),
 		Protocol: 2, ReadTimeout: replyTimeout, WriteTimeout: replyTimeout, DisableIdentity: true,
 	})
 }
@@ -94,7 +70,7 @@ func (e Endpoint) client(addr string, db int) *redis.Client {
 // clusterClient returns a client of the cluster.
 func (e Endpoint) clusterClient() *redis.ClusterClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: e.addrs, Username: e.user, Password: e.pass, TLSConfig: e.tls(),
+		Addrs: e.at.Addrs, Username: e.at.User, Password: e.at.Password, TLSConfig: e.tls(),
 		Protocol: 2, ReadTimeout: replyTimeout, WriteTimeout: replyTimeout, DisableIdentity: true,
 		MaxRedirects: 8,
 	})

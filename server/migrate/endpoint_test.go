@@ -1,40 +1,37 @@
 package migrate
 
 import (
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/address"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
 // TestParseEndpoint checks the forms of endpoints, and what is refused.
 func TestParseEndpoint(t *testing.T) {
 	for text, want := range map[string]Endpoint{
-		"redis://h":                    {network: "tcp", addrs: []string{"h:6379"}, db: anyDatabase},
-		"redis://h:1/3":                {network: "tcp", addrs: []string{"h:1"}, db: 3},
-		"redis://[::1]:7":              {network: "tcp", addrs: []string{"[::1]:7"}, db: anyDatabase},
-		"redis://:p%40ss@h:1":          {network: "tcp", addrs: []string{"h:1"}, pass: "p@ss", db: anyDatabase},
-		"rediss://u:p@h:1":             {network: "tcp", addrs: []string{"h:1"}, user: "u", pass: "p", secure: true, db: anyDatabase},
-		"redis://a:1,b,c:3?cluster":    {network: "tcp", addrs: []string{"a:1", "b:6379", "c:3"}, cluster: true, db: anyDatabase},
-		"unix:/run/z.sock":             {network: "unix", addrs: []string{"/run/z.sock"}, db: anyDatabase},
-		"unix:///run/z.sock":           {network: "unix", addrs: []string{"/run/z.sock"}, db: anyDatabase},
-		"zsetd.db":                     {path: "zsetd.db", db: anyDatabase},
-		"/data/dump.rdb":               {path: "/data/dump.rdb", db: anyDatabase},
-		"redis://h/0?cluster":          {network: "tcp", addrs: []string{"h:6379"}, cluster: true},
-		"redis://user:a:b@h:1?cluster": {network: "tcp", addrs: []string{"h:1"}, user: "user", pass: "a:b", cluster: true, db: anyDatabase},
+		"redis://h":                    {at: address.Address{Network: "tcp", Addrs: []string{"h:6379"}, DB: anyDatabase}},
+		"redis://h:1/3":                {at: address.Address{Network: "tcp", Addrs: []string{"h:1"}, DB: 3}},
+		"redis://[::1]:7":              {at: address.Address{Network: "tcp", Addrs: []string{"[::1]:7"}, DB: anyDatabase}},
+		"redis://:p%40ss@h:1":          {at: address.Address{Network: "tcp", Addrs: []string{"h:1"}, Password: "p@ss", DB: anyDatabase}},
+		"rediss://u:p@h:1":             {at: address.Address{Network: "tcp", Addrs: []string{"h:1"}, User: "u", Password: "p", Secure: true, DB: anyDatabase}},
+		"redis://a:1,b,c:3?cluster":    {at: address.Address{Network: "tcp", Addrs: []string{"a:1", "b:6379", "c:3"}, Cluster: true, DB: anyDatabase}},
+		"unix:/run/z.sock":             {at: address.Address{Network: "unix", Addrs: []string{"/run/z.sock"}, DB: anyDatabase}},
+		"unix:///run/z.sock":           {at: address.Address{Network: "unix", Addrs: []string{"/run/z.sock"}, DB: anyDatabase}},
+		"zsetd.db":                     {path: "zsetd.db", at: address.Address{DB: anyDatabase}},
+		"/data/dump.rdb":               {path: "/data/dump.rdb", at: address.Address{DB: anyDatabase}},
+		"redis://h/0?cluster":          {at: address.Address{Network: "tcp", Addrs: []string{"h:6379"}, Cluster: true}},
+		"redis://user:a:b@h:1?cluster": {at: address.Address{Network: "tcp", Addrs: []string{"h:1"}, User: "user", Password: "a:b", Cluster: true, DB: anyDatabase}},
 	} {
 		got, err := ParseEndpoint(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if !slices.Equal(got.addrs, want.addrs) {
-			t.Errorf("%s: addresses %q, want %q", text, got.addrs, want.addrs)
-		}
-		if got.addrs, want.addrs = nil, nil; got.path != want.path || got.network != want.network || got.user != want.user || got.pass != want.pass ||
-			got.db != want.db || got.cluster != want.cluster || got.secure != want.secure {
+		if got.path != want.path || !reflect.DeepEqual(got.at, want.at) {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
 	}

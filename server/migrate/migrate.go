@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	m := &move{o: &o, dbs: databases{from: o.From.db, to: o.To.db}}
+	m := &move{o: &o, dbs: databases{from: o.From.at.DB, to: o.To.at.DB}}
 	if o.Status != nil {
 		done, ended := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -98,12 +98,12 @@ func (o *Options) check() error {
 	switch {
 	case o.From.IsFile() && o.To.IsFile():
 		return errors.New("both are files: zsetd export and zsetd import convert files")
-	case o.From.IsFile() && o.From.db == anyDatabase && o.To.db != anyDatabase,
-		o.To.db != anyDatabase && o.From.db == anyDatabase && !o.To.cluster:
+	case o.From.IsFile() && o.From.at.DB == anyDatabase && o.To.at.DB != anyDatabase,
+		o.To.at.DB != anyDatabase && o.From.at.DB == anyDatabase && !o.To.at.Cluster:
 		return errors.New("a target that names a database needs a source that names one")
 	case o.From.String() == o.To.String():
 		return errors.New("source and target are the same")
-	case o.Forward && (o.From.IsFile() || o.To.IsFile() || o.From.db != anyDatabase || o.To.db != anyDatabase && !o.To.cluster):
+	case o.Forward && (o.From.IsFile() || o.To.IsFile() || o.From.at.DB != anyDatabase || o.To.at.DB != anyDatabase && !o.To.at.Cluster):
 		return errors.New("forwarding needs two servers, and no names of databases")
 	case o.Forward && o.Unpause:
 		return errors.New("a source that forwards does not accept writes of its own")

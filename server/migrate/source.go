@@ -40,8 +40,8 @@ type source struct {
 
 // openSources connects to the source, or to each primary of a cluster.
 func openSources(ctx context.Context, e Endpoint) (sources []*source, err error) {
-	addrs := e.addrs
-	if e.cluster {
+	addrs := e.at.Addrs
+	if e.at.Cluster {
 		c := e.clusterClient()
 		//lint:ignore SA1019 Redis has CLUSTER SHARDS since 7.0 only
 		slots, err := c.ClusterSlots(ctx).Result()
@@ -68,7 +68,7 @@ func openSources(ctx context.Context, e Endpoint) (sources []*source, err error)
 			return sources, fmt.Errorf("%s: %w", addr, err)
 		}
 		s.product = productOf(s.info)
-		if (s.info["cluster_enabled"] == "1") != e.cluster && s.name != "zsetd" {
+		if (s.info["cluster_enabled"] == "1") != e.at.Cluster && s.name != "zsetd" {
 			return sources, fmt.Errorf("%s: the source is a cluster if and only if ?cluster is given", e)
 		}
 	}
@@ -133,10 +133,10 @@ func (s *source) reach(p position) {
 // dial connects to the source for a purpose that go-redis has no function for.
 func (s *source) dial(ctx context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: replyTimeout}
-	if s.secure {
-		return (&tls.Dialer{NetDialer: &d, Config: s.tls()}).DialContext(ctx, s.network, s.addr)
+	if s.at.Secure {
+		return (&tls.Dialer{NetDialer: &d, Config: s.tls()}).DialContext(ctx, s.at.Network, s.addr)
 	}
-	return d.DialContext(ctx, s.network, s.addr)
+	return d.DialContext(ctx, s.at.Network, s.addr)
 }
 
 // linkTimeout is how long a source may send nothing. It sends PING every 10 seconds by
@@ -152,7 +152,7 @@ func (s *source) link(ctx context.Context) (l *psync.Link, stop func(), err erro
 	}
 	ended := context.AfterFunc(ctx, func() { conn.Close() })
 	at := s.position()
-	l, err = psync.Handshake(conn, psync.Options{User: s.user, Password: s.pass, ID: at.id, Offset: at.offset, Timeout: linkTimeout})
+	l, err = psync.Handshake(conn, psync.Options{User: s.at.User, Password: s.at.Password, ID: at.id, Offset: at.offset, Timeout: linkTimeout})
 	if err != nil {
 		ended()
 		return nil, nil, errors.Join(err, conn.Close())

@@ -37,7 +37,7 @@ func Survey(ctx context.Context, o Options, observe time.Duration) (r *Report, e
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	m := &move{o: &o, dbs: databases{from: o.From.db, to: o.To.db}}
+	m := &move{o: &o, dbs: databases{from: o.From.at.DB, to: o.To.at.DB}}
 	r = &Report{From: o.From.String(), To: o.To.String()}
 	if !o.To.IsFile() {
 		if m.t, err = openTarget(ctx, o.To, m.status.note); err != nil {
@@ -62,7 +62,7 @@ func Survey(ctx context.Context, o Options, observe time.Duration) (r *Report, e
 			return nil, fmt.Errorf("%s: %w", s.addr, err)
 		}
 	}
-	if m.t != nil && m.t.tags != nil && !o.From.cluster && observe > 0 && !r.continued {
+	if m.t != nil && m.t.tags != nil && !o.From.at.Cluster && observe > 0 && !r.continued {
 		if err := r.observe(ctx, m.sources[0], observe); err != nil {
 			return nil, err
 		}
@@ -214,12 +214,12 @@ func (r *Report) observe(ctx context.Context, s *source, d time.Duration) error 
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
 	auth := [][]byte{}
-	if s.pass != "" {
+	if s.at.Password != "" {
 		auth = append(auth, []byte("AUTH"))
-		if s.user != "" {
-			auth = append(auth, []byte(s.user))
+		if s.at.User != "" {
+			auth = append(auth, []byte(s.at.User))
 		}
-		auth = append(auth, []byte(s.pass))
+		auth = append(auth, []byte(s.at.Password))
 	}
 	hello := ""
 	for _, line := range [][][]byte{auth, {[]byte("MONITOR")}} {

@@ -87,11 +87,11 @@ func productOf(info map[string]string) product {
 // openTarget connects to a target.
 func openTarget(ctx context.Context, e Endpoint, note func(string)) (*target, error) {
 	t := &target{Endpoint: e, note: note, script: redis.NewScript(applyScript).Hash()}
-	if e.cluster {
+	if e.at.Cluster {
 		t.nodes = e.clusterClient()
 		t.rdb, t.tags = t.nodes, slotTags()
 	} else {
-		t.rdb = e.client(e.addrs[0], 0)
+		t.rdb = e.client(e.at.Addrs[0], 0)
 	}
 	if err := t.inspect(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", e, err), t.rdb.Close())

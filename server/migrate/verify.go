@@ -94,7 +94,7 @@ func (m *move) targetClient(db int) (c redis.UniversalClient, stop func()) {
 	if db == 0 {
 		return m.t.rdb, func() {}
 	}
-	own := m.t.Endpoint.client(m.t.addrs[0], db)
+	own := m.t.Endpoint.client(m.t.at.Addrs[0], db)
 	return own, func() { own.Close() }
 }
 
@@ -163,7 +163,7 @@ func (m *move) same(a, b archive.Value) bool {
 	if a.Value == nil || b.Value == nil {
 		return a.Value == nil && b.Value == nil
 	}
-	if a.Deadline != b.Deadline && !(m.t.cluster && a.Deadline > 0 && b.Deadline > 0 && max(a.Deadline-b.Deadline, b.Deadline-a.Deadline) <= slotMoveDelay) {
+	if a.Deadline != b.Deadline && !(m.t.at.Cluster && a.Deadline > 0 && b.Deadline > 0 && max(a.Deadline-b.Deadline, b.Deadline-a.Deadline) <= slotMoveDelay) {
 		return false
 	}
 	if _, hash := a.Value.(*keyspace.Hash); a.Deadlines() != nil && m.t.name != "zsetd" && !(hash && m.t.form().FieldDeadlines()) {
