@@ -119,6 +119,7 @@ func TestSlowClients(t *testing.T) {
 				ended := make(chan struct{})
 				switch {
 				case name == "no reader" || name == "a stream not read":
+					synctest.Wait() // until the request has its client
 					for srv.Stats().Clients > 0 && time.Since(begin) < time.Hour {
 						time.Sleep(100 * time.Millisecond)
 					}
