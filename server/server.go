@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -254,6 +255,24 @@ func (srv *Server) MemoryLimit() int64 { return srv.engine.MemoryLimit() }
 // used_memory of INFO. It is 0 when the server has failed. O(n) for n clients. It may be
 // called concurrently, and waits for the command that runs.
 func (srv *Server) UsedMemory() (bytes int64) { return srv.engine.UsedMemory() }
+
+// Listen opens a socket at port for each address of bind, which has the form of the parameter
+// bind: addresses separated by spaces, * for all; with the prefix - an address that is not
+// there is no error. After an error no socket is open. It is for listeners of other protocols
+// beside a server.
+func Listen(bind string, port int) ([]net.Listener, error) {
+	ls, err := transport.ListenPort(bind, int64(port))
+	if err == nil && len(ls) == 0 {
+		err = fmt.Errorf("no address of %q is available", bind)
+	}
+	if err != nil {
+		for _, l := range ls {
+			l.Close()
+		}
+		return nil, err
+	}
+	return ls, nil
+}
 
 // Signaled prepares the server for the shutdown after a SIGINT, or else a SIGTERM:
 // it saves the data as shutdown-on-sigint or shutdown-on-sigterm demands. The

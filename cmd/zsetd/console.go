@@ -56,7 +56,7 @@ func startConsole(srv *server.Server, values map[string]string, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("zsetd: %w", err)
 	}
-	ls, err := console.Listen(bind, port)
+	ls, err := server.Listen(bind, port)
 	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("zsetd: http-port: %w", err)

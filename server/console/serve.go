@@ -3,12 +3,10 @@ package console
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,36 +17,6 @@ const (
 	idleTime   = 50 * time.Second // time that a connection may wait for its next request; below writeTime
 	maxHeader  = 64 << 10         // bytes of a header
 )
-
-// Listen opens a socket at port for each address of bind, which has the form of the parameter
-// http-bind: addresses separated by spaces, * for all; with the prefix - an address that is
-// not there is no error. After an error no socket is open.
-func Listen(bind string, port int) (ls []net.Listener, err error) {
-	for _, addr := range strings.Fields(bind) {
-		addr, optional := strings.CutPrefix(addr, "-")
-		network := "tcp4"
-		if strings.Contains(addr, ":") {
-			network = "tcp6"
-		}
-		if addr == "*" || addr == "::*" {
-			addr = ""
-		}
-		l, err := net.Listen(network, net.JoinHostPort(addr, strconv.Itoa(port)))
-		switch {
-		case err == nil:
-			ls = append(ls, l)
-		case !optional || strings.Contains(err.Error(), "in use"):
-			for _, l := range ls {
-				l.Close()
-			}
-			return nil, err
-		}
-	}
-	if len(ls) == 0 {
-		return nil, fmt.Errorf("no address of %q is available", bind)
-	}
-	return ls, nil
-}
 
 // Serve serves l until Close, and closes it. Slow clients are disconnected: one that takes
 // longer than 10 s for a header, or sends a body slower than 16 KB a second, or takes nothing

@@ -192,19 +192,21 @@ func listenUnix(path, perm string) (l net.Listener, err error) {
 // returns those that it opened before.
 func (t *Transport) listenTCP(c *config.Settings) (ls []net.Listener, err error) {
 	if c.Port != 0 {
-		ls, err = listenPort(c.Bind, c.Port)
+		ls, err = ListenPort(c.Bind, c.Port)
 	}
 	if err != nil || c.TLSPort == 0 {
 		return ls, err
 	}
-	more, err := listenPort(c.Bind, c.TLSPort)
+	more, err := ListenPort(c.Bind, c.TLSPort)
 	for _, l := range more {
 		ls = append(ls, tlsListener{l, t})
 	}
 	return ls, err
 }
 
-func listenPort(bind string, port int64) (ls []net.Listener, err error) {
+// ListenPort opens a socket at port for each address of bind. With an error it returns those
+// that it opened before.
+func ListenPort(bind string, port int64) (ls []net.Listener, err error) {
 	for _, addr := range strings.Fields(bind) {
 		addr, optional := strings.CutPrefix(addr, "-")
 		network := "tcp4"
