@@ -40,6 +40,7 @@
 //	internal/glob, luaconv, longdouble, histogram, geo, hyperloglog, lcs
 //	archive, rdb          data files and dumps
 //	migrate               the move of a running data set between servers
+//	console               the page, the metrics and the event streams over HTTP
 //
 // Start reading with internal/command/sortedset.go, the handlers of the sorted sets;
 // internal/engine/call.go, all that a handler sees; internal/engine/table.go, the
