@@ -248,6 +248,11 @@ func (srv *Server) Now() time.Time { return srv.engine.Now() }
 // for tests; see package servertest.
 func (srv *Server) Advance(d time.Duration) { srv.engine.Advance(d) }
 
+// IsReplica reports whether the server is a replica of another one, by the parameter
+// replicaof or the command REPLICAOF. It takes no lock, so handlers of Options.Logger may
+// call it.
+func (srv *Server) IsReplica() bool { return srv.engine.Following.Load() }
+
 // MemoryLimit returns the parameter maxmemory: bytes, 0 for no limit.
 func (srv *Server) MemoryLimit() int64 { return srv.engine.MemoryLimit() }
 

@@ -6,10 +6,14 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/zsetd/zsetd/server"
 )
 
 // The formats of the log, by the parameter log-format. The default is that of
@@ -17,30 +21,50 @@ import (
 //
 //	4242:M 22 Nov 2026 13:07:13.883 * Ready to accept connections tcp addr=127.0.0.1:6379
 //
-// It is the process ID, M for a master, the local time, the level (. debug,
+// It is the process ID, M for a master or S for a replica, the local time, the level (. debug,
 //   - verbose, * notice, # warning and error), the message, and its attributes. A
 // stack comes last, on lines of its own. All other unprintable characters are
 // escaped, so that clients cannot forge lines.
 
 // newLogHandler returns a handler that writes to out in a format: logfmt, json or,
-// by default, Redis's.
-func newLogHandler(out io.Writer, form string, level slog.Leveler) slog.Handler {
+// by default, Redis's, which has the role of the server.
+func newLogHandler(out io.Writer, form string, level slog.Leveler, role *logRole) slog.Handler {
 	switch form {
 	case "logfmt":
 		return slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})
 	case "json":
 		return slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})
 	}
-	return &redisLog{out: &logOutput{out: out}, level: level, head: strconv.AppendInt(nil, int64(os.Getpid()), 10)}
+	return &redisLog{out: &logOutput{out: out}, level: level, role: role, head: strconv.AppendInt(nil, int64(os.Getpid()), 10)}
 }
 
 // redisLog writes records in Redis's format.
 type redisLog struct {
 	out   *logOutput
 	level slog.Leveler
+	role  *logRole
 	head  []byte // the process ID
 	attrs []byte // the attributes of WithAttrs, formatted
 	group string // the prefix of names, with its dot
+}
+
+// logRole is the role of the server in log entries.
+type logRole struct {
+	replicaOf string                        // the parameter replicaof
+	server    atomic.Pointer[server.Server] // nil until there is one: the parameter decides
+}
+
+// sign returns Redis's sign of the role. Signs C and X do not occur: there are no child
+// processes, and a Sentinel is a program of its own.
+func (r *logRole) sign() byte {
+	replica := len(strings.Fields(r.replicaOf)) == 2 && !strings.EqualFold(r.replicaOf, "no one")
+	if srv := r.server.Load(); srv != nil {
+		replica = srv.IsReplica()
+	}
+	if replica {
+		return 'S'
+	}
+	return 'M'
 }
 
 // logOutput is the state that all handlers of a log share.
@@ -76,7 +100,7 @@ func (h *redisLog) Handle(_ context.Context, r slog.Record) error {
 	h.out.Lock()
 	defer h.out.Unlock()
 	b := append(h.out.line[:0], h.head...)
-	b = append(b, ":M "...)
+	b = append(b, ':', h.role.sign(), ' ')
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}

@@ -17,6 +17,7 @@ import (
 	"testing/slogtest"
 	"time"
 
+	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -27,7 +28,7 @@ func TestRedisLog(t *testing.T) {
 	var out bytes.Buffer
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelDebug)
-	log := slog.New(newLogHandler(&out, "", level))
+	log := slog.New(newLogHandler(&out, "", level, new(logRole)))
 	for _, test := range []struct {
 		write func()
 		want  string
@@ -60,11 +61,40 @@ func TestRedisLog(t *testing.T) {
 	}
 }
 
+// The sign of the role follows the server: its parameter until it exists, then its
+// commands.
+func TestLogRole(t *testing.T) {
+	var out bytes.Buffer
+	role := &logRole{replicaOf: "127.0.0.1 1"}
+	log := slog.New(newLogHandler(&out, "redis", slog.LevelInfo, role))
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for _, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, ":S "},
+		{func() { role.replicaOf = "no one" }, ":M "},
+		{func() { role.server.Store(srv) }, ":M "},
+		{func() { srv.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1") }, ":S "},
+		{func() { srv.Do(t.Context(), "REPLICAOF", "NO", "ONE") }, ":M "},
+	} {
+		out.Reset()
+		step.change()
+		if log.Info("x"); !strings.HasPrefix(out.String(), strconv.Itoa(os.Getpid())+step.want) {
+			t.Errorf("%q, want %q", out.String(), step.want)
+		}
+	}
+}
+
 // In the other formats a record, a stack included, is one line.
 func TestLogFormats(t *testing.T) {
 	for _, form := range []string{"logfmt", "json"} {
 		var out bytes.Buffer
-		log := slog.New(newLogHandler(&out, form, slog.LevelInfo))
+		log := slog.New(newLogHandler(&out, form, slog.LevelInfo, new(logRole)))
 		log.Error("panicked", "stack", "goroutine 1\n\tfile.go:7")
 		if strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), `goroutine 1\n\tfile.go:7`) {
 			t.Errorf("%s: %q", form, out.String())
@@ -85,7 +115,7 @@ func TestRedisLogHandler(t *testing.T) {
 		if strings.Contains(t.Name(), "zero-time") {
 			t.Skip("a line always has a time, as in Redis")
 		}
-		return newLogHandler(&out, "redis", slog.LevelInfo)
+		return newLogHandler(&out, "redis", slog.LevelInfo, new(logRole))
 	}, func(t *testing.T) map[string]any {
 		m := line.FindStringSubmatch(out.String())
 		if m == nil {
@@ -109,7 +139,7 @@ func TestRedisLogHandler(t *testing.T) {
 }
 
 func BenchmarkRedisLog(b *testing.B) {
-	log := slog.New(newLogHandler(io.Discard, "redis", slog.LevelInfo))
+	log := slog.New(newLogHandler(io.Discard, "redis", slog.LevelInfo, new(logRole)))
 	b.ReportAllocs()
 	for b.Loop() {
 		log.Info("Ready to accept connections tcp", "addr", "127.0.0.1:6379", "n", 7)

@@ -129,7 +129,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	level := new(slog.LevelVar)
-	handler := newLogHandler(logs, values["log-format"], level)
+	role := &logRole{replicaOf: values["replicaof"]}
+	handler := newLogHandler(logs, values["log-format"], level, role)
 	kept := consoleLog(values)
 	if kept != nil {
 		handler = kept.Handler(handler)
@@ -145,6 +146,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
+	role.server.Store(srv)
 	stopConsole, err := startConsole(srv, values, log, kept)
 	if err != nil {
 		fmt.Fprintln(stderr, err)

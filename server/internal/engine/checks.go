@@ -153,7 +153,7 @@ func commandChecks() []check {
 			return s.Engine.Scripting.Running.busyError()
 		}},
 		{name: "CLIENT PAUSE", state: func(s *Session) bool { return s.Engine.PausedUntil != 0 && s.Engine.forwarder == nil && !s.Primary }, instead: (*Session).postpones},
-		{name: "expiry backlog", state: func(s *Session) bool { return s.Engine.NextExpiry <= s.Engine.Keys.Now() && !s.Engine.Following }, instead: (*Session).delays},
+		{name: "expiry backlog", state: func(s *Session) bool { return s.Engine.NextExpiry <= s.Engine.Keys.Now() && !s.Engine.Following.Load() }, instead: (*Session).delays},
 		{name: "MULTI", state: (*Session).queues, instead: (*Session).enqueues},
 		{name: "observers", state: (*Session).isObserved},
 	}
@@ -253,7 +253,7 @@ const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
 // LacksReplicas reports whether fewer replicas follow than writes require.
 func (srv *Engine) LacksReplicas() bool {
 	c := &srv.Config
-	return c.MinReplicas > 0 && !srv.Following && c.MinReplicasMaxLag > 0 && int64(srv.Replication.GoodReplicas()) < c.MinReplicas
+	return c.MinReplicas > 0 && !srv.Following.Load() && c.MinReplicasMaxLag > 0 && int64(srv.Replication.GoodReplicas()) < c.MinReplicas
 }
 
 // errProtected is the error of a command that a parameter has to enable: DEBUG, or

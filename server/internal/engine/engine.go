@@ -165,7 +165,7 @@ func New(o Options, p Parts) (*Engine, error) {
 	if p.Replication != nil {
 		srv.Replication = p.Replication(srv)
 	}
-	srv.Keys.Standby(srv.Following)
+	srv.Keys.Standby(srv.Following.Load())
 	srv.applyConfig()
 	srv.SetClock(srv.Clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.OnTimer)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -11,8 +12,8 @@ import (
 // following is the state of a server as a replica, as far as the engine asks it. Package
 // replication sets it.
 type following struct {
-	Following bool // the server is a replica
-	Linked    bool // it has the data of its primary, and receives the stream
+	Following atomic.Bool // the server is a replica; set with the lock
+	Linked    bool        // it has the data of its primary, and receives the stream
 }
 
 // Errors of a replica.
@@ -36,17 +37,17 @@ func (srv *Engine) StreamQueueLimit() int64 {
 }
 
 // ReadOnly reports whether clients must not write.
-func (srv *Engine) ReadOnly() bool { return srv.Following && srv.Config.ReplicaReadOnly }
+func (srv *Engine) ReadOnly() bool { return srv.Following.Load() && srv.Config.ReplicaReadOnly }
 
 // Stale reports whether the data are too old for clients.
 func (srv *Engine) Stale() bool {
-	return srv.Following && !srv.Linked && !srv.Config.ReplicaServeStale
+	return srv.Following.Load() && !srv.Linked && !srv.Config.ReplicaServeStale
 }
 
 // IgnoresMaxmemory reports whether the memory limit does not apply: a replica has the keys
 // that its primary has.
 func (srv *Engine) IgnoresMaxmemory() bool {
-	return srv.Following && srv.Config.ReplicaIgnoreMaxmemory
+	return srv.Following.Load() && srv.Config.ReplicaIgnoreMaxmemory
 }
 
 // mayWhileStale reports whether a command is allowed while the data are too old.

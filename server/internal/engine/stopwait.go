@@ -36,7 +36,7 @@ type blockedCall struct {
 // waitsForReplicas reports whether a stop now would wait for replicas.
 func (srv *Engine) waitsForReplicas() bool {
 	return srv.stopWait != nil ||
-		srv.Config.ShutdownTimeout > 0 && !srv.Following && len(srv.Replication.Status().Replicas) > 0
+		srv.Config.ShutdownTimeout > 0 && !srv.Following.Load() && len(srv.Replication.Status().Replicas) > 0
 }
 
 // waitToStop blocks a call of SHUTDOWN until the server stops, which ends the connection

@@ -69,7 +69,7 @@ func (srv *Engine) setTimer() {
 // place would be replayed on top of them. A field would get its old deadline back and be
 // lost at the next load.
 func (srv *Engine) Sweeps() bool {
-	return srv.ActiveExpire && !srv.Following && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
+	return srv.ActiveExpire && !srv.Following.Load() && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
 }
 
 // sweep removes keys and members whose deadline has passed.

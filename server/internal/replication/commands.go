@@ -75,7 +75,7 @@ func syncRow() engine.Command {
 func syncCommand(c *engine.Call) {
 	switch s := c.Session; {
 	case s.Replica:
-	case c.Engine.Following && !c.Engine.Linked:
+	case c.Engine.Following.Load() && !c.Engine.Linked:
 		c.Reply.Error(errNoLink)
 	case s.Out.Len() > 0:
 		c.Reply.Error(errPending)
@@ -266,7 +266,7 @@ func waitCommand(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	if c.Engine.Following {
+	if c.Engine.Following.Load() {
 		c.Reply.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
 		return
 	}

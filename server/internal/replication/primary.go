@@ -72,7 +72,7 @@ func NewPrimary(e *engine.Engine) *Primary {
 	p := &Primary{engine: e, log: e.Log, kick: make(chan struct{}, 1), quit: make(chan struct{})}
 	if host, port, ok := splitReplicaOf(e.Config.ReplicaOf); ok {
 		p.link = newLink(p, host, port)
-		e.Following = true
+		e.Following.Store(true)
 	}
 	return p
 }

@@ -81,7 +81,8 @@ func (p *Primary) follow(host string, port int64) {
 		e.Keys.Follow(false)
 		next.known = true
 	}
-	e.Following, e.Linked = true, false
+	e.Following.Store(true)
+	e.Linked = false
 	e.Keys.Standby(true)
 	e.UnblockAll()
 	p.link = next
@@ -100,7 +101,8 @@ func (p *Primary) promote() {
 	e := p.engine
 	l.leave()
 	p.link = nil
-	e.Following, e.Linked = false, false
+	e.Following.Store(false)
+	e.Linked = false
 	e.Keys.Standby(false)
 	if e.Keeper.Suspended() { // the data of the primary were never complete
 		e.Keeper.Resume()
