@@ -1,10 +1,12 @@
 package server
 
 import (
+	"crypto/x509"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -14,6 +16,14 @@ import (
 	"github.com/zsetd/zsetd/server/internal/glob"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
+
+// Certificates makes an authority and a certificate in a directory of the test, and
+// returns the parameters of servers that use them.
+func Certificates(t *testing.T) map[string]string {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", new(x509.Certificate))
+	return p.config()
+}
 
 // BlockedClients returns how many clients are blocked.
 func (srv *Server) BlockedClients() int {
