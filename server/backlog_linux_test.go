@@ -166,7 +166,7 @@ func massExpires(t *testing.T, limit time.Duration) {
 			srv.Mu.Lock()
 			srv.TimerStopped = true // the test calls the timer's function itself
 			srv.Mu.Unlock()
-			srv.Time.Offset.Add(int64(time.Hour + time.Second))
+			srv.Time.Advance(time.Hour + time.Second)
 			for _, cl := range clients {
 				turns(cl)
 			}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/clock"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -37,18 +37,17 @@ func newStepped(t *testing.T, config map[string]string) *steppedServer {
 	s.up.Store(int64(time.Hour))
 	srv.Mu.Lock()
 	defer srv.Mu.Unlock()
-	srv.Time.System = engine.SystemClock{
-		Wall:          func(t time.Time) int64 { return t.UnixNano() + s.step.Load() },
-		SuspendedTime: func() (time.Duration, bool) { return time.Duration(s.slept.Load()), true },
-		Up:            func() time.Duration { return time.Duration(s.up.Load()) },
-	}
-	srv.Time.SuspendedTime = 0
+	srv.Time.Read(clock.System{
+		Wall:      func(t time.Time) int64 { return t.UnixNano() + s.step.Load() },
+		Suspended: func() (time.Duration, bool) { return time.Duration(s.slept.Load()), true },
+		Up:        func() time.Duration { return time.Duration(s.up.Load()) },
+	})
 	return s
 }
 
 // look makes the server read the system clock now.
 func (s *steppedServer) look() {
-	s.Locked(func() { s.Time.NextLook = 0 })
+	s.Locked(func() { s.Time.Recheck() })
 	s.Locked(func() {})
 }
 
@@ -199,32 +198,6 @@ func TestClockSteps(t *testing.T) {
 					}
 				}
 			})
-		}
-	}
-}
-
-// TestClockCourse checks that the clock never goes back while it is corrected, and that it
-// is correct in the end.
-func TestClockCourse(t *testing.T) {
-	for _, back := range []bool{false, true} {
-		c := engine.Course{Ahead: 5 * time.Second, From: 10 * time.Second, Until: 10*time.Second + 2*time.Second*engine.ClockRate, Back: back}
-		sign := time.Duration(1)
-		if back {
-			sign = -1
-		}
-		last := time.Duration(0)
-		for at := c.From; at < c.Until+time.Minute; at += 777 * time.Millisecond {
-			shown := at + c.At(at)
-			if shown <= last {
-				t.Fatalf("after %v the clock goes from %v to %v", at, last, shown)
-			}
-			last = shown
-			if sum := c.At(at) + c.Left(at); (sum - 5*time.Second - sign*2*time.Second).Abs() > 1000 {
-				t.Fatalf("after %v it is %v ahead, with %v to go", at, c.At(at), c.Left(at))
-			}
-		}
-		if got := c.At(c.Until); got != 5*time.Second+sign*2*time.Second {
-			t.Errorf("in the end it is %v ahead", got)
 		}
 	}
 }

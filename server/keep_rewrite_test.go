@@ -215,7 +215,7 @@ func TestDueDuringCheckpoint(t *testing.T) {
 	c := dialKeep(t, srv)
 	c.send("BZPOPBYSCORE 0 1 due -inf @now\r\n")
 	eventually(t, "somebody waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
-	srv.Time.Offset.Add(int64(2 * time.Hour)) // the timer does not know yet
+	srv.Time.Advance(2 * time.Hour) // the timer does not know yet
 	srv.Mu.Lock()
 	srv.Keeper.SaveRequested = true
 	srv.Mu.Unlock()

@@ -93,6 +93,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/address":    {"-os -io -log/slog", "a syntax: connections are above it"},
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
 		"server/internal/longdouble": {"protocol -net -os -io -log/slog", "an algorithm on numbers"},
+		"server/internal/clock":      {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
 		"server/internal/histogram":  {"-net -os -io -log/slog", "an algorithm on numbers"},
 		"server/internal/acl": {
 			"protocol server/internal/glob -net -log/slog",
@@ -119,7 +120,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/address server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/script zset " +
+			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/script zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",

@@ -141,7 +141,7 @@ func TestDueWaitersServedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
 		must(t, srv, "ZADD due @now+1s a")
 		waits(srv, answers, "BZPOPBYSCORE 0 1 due -inf @now")
-		srv.Time.Offset.Add(int64(time.Hour)) // the timer does not know yet
+		srv.Time.Advance(time.Hour) // the timer does not know yet
 		must(t, srv, "ZPOPBYSCORE due -inf +inf -> []")
 		next(t, answers, "1 after 0: [due [[a 9.46684801e+08]]]")
 	})
@@ -161,7 +161,7 @@ func TestClosedBeforeDue(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		srv.Time.Offset.Add(int64(time.Hour))
+		srv.Time.Advance(time.Hour)
 		cancel()
 		<-done
 		must(t, srv, "ZCARD due -> 1")

@@ -91,7 +91,7 @@
 // fired.
 //
 // The clock is the system clock at start plus the monotonic time since then, so setting
-// the system clock moves no deadline (clock.go).
+// the system clock moves no deadline (package clock).
 //
 // If more keys or members are due than one lock hold can remove, commands on the
 // affected keys wait until these are clean (backlog.go). All other commands go on.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/address"
+	"github.com/zsetd/zsetd/server/internal/clock"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
@@ -30,7 +31,7 @@ type Engine struct {
 
 	lock // guards the fields that have no note
 	turn
-	Time clock // its parts have notes
+	Time *clock.Clock
 
 	parameters
 	dataset
@@ -213,6 +214,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 		forwarding: forwarding{newForwarder: p.Forwarder},
 		Scripting:  scripting{MemoryLimit: defaultScriptMemory, LoadTime: defaultLoadTime},
 		identity:   identity{RunID: RandomID(), ReplID: RandomID(), ReplID2: NoReplID, Repl2End: -1, ConfigFile: o.ConfigFile},
+		Time:       clock.New(),
 		lock:       lock{broken: make(chan struct{}), closedAfterPanic: make(chan struct{})},
 		clients:    clients{Sessions: map[int64]*Session{}, Monitors: map[*Session]struct{}{}},
 		waits:      waits{Watched: map[WaitKey]map[*Session]struct{}{}, Waiting: map[WaitKey]*queue{}},
@@ -229,8 +231,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 	if srv.level == nil {
 		srv.level = new(slog.LevelVar)
 	}
-	srv.Time.init()
-	srv.Start = srv.Time.base
+	srv.Start = srv.Time.Start()
 	srv.Scope.srv = srv
 	srv.idle.L = &srv.Mu
 	srv.PubSub.init()
@@ -295,7 +296,7 @@ func (srv *Engine) Now() time.Time { return srv.Clock() }
 // for tests; see package servertest.
 func (srv *Engine) Advance(d time.Duration) {
 	defer srv.recovers()
-	srv.Time.Offset.Add(int64(d))
+	srv.Time.Advance(d)
 	for {
 		srv.OnTimer()
 		srv.Mu.Lock()

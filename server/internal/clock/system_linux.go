@@ -1,4 +1,4 @@
-package engine
+package clock
 
 import (
 	"time"
@@ -11,7 +11,7 @@ import (
 func suspended() (d time.Duration, known bool) {
 	for range 3 {
 		before, during, after := kernelClock(unix.CLOCK_MONOTONIC), kernelClock(unix.CLOCK_BOOTTIME), kernelClock(unix.CLOCK_MONOTONIC)
-		if after-before < clockTolerance {
+		if after-before < tolerance {
 			return during - (before+after)/2, true
 		}
 	}
