@@ -71,9 +71,9 @@ bench-go: ## run the Go benchmarks
 bench-compare: ## compare the Go benchmarks with another version's: make bench-compare REF=main
 	@.ci/bench-compare "$(REF)"
 
-differential: ## send a million random commands, and programs of Lua, to zsetd and to a real redis-server; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1)
+differential: ## send a million random commands, and programs of Lua, to zsetd and to a real redis-server; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1), JUDGE=8.6 a newer redis-server
 	@.ci/redis
-	$(GO) test ./server -count 1 -v -timeout 30m -run TestDifferential -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0)
+	eval "$$(.ci/judges)" && $(GO) test ./server -count 1 -v -timeout 30m -run 'TestDiffer' -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0) $(if $(JUDGE),-differential.judge $(JUDGE))
 
 conformance: build ## run Redis's own test suite against zsetd and redis-server; CACHED=1 keeps the latter's score, README=1 writes the table, FILES="unit/multi ..." chooses
 	@.ci/conformance $(if $(CACHED),-cached) $(if $(README),-readme) $(FILES)

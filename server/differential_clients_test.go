@@ -540,7 +540,7 @@ func TestDifferentialDrawsAll(t *testing.T) {
 	var options func(c *protocol.Command, args []protocol.Argument)
 	options = func(c *protocol.Command, args []protocol.Argument) {
 		for i := range args {
-			if args[i].Since > judge+".9" || c.Name == "xadd" && args[i].Token == "*" {
+			if args[i].Since > *differentialJudge+".9" || c.Name == "xadd" && args[i].Token == "*" {
 				continue
 			}
 			if args[i].Token != "" {
@@ -550,7 +550,7 @@ func TestDifferentialDrawsAll(t *testing.T) {
 		}
 	}
 	for _, c := range srv.Commands() {
-		if c.Since > judge+".9" || slices.ContainsFunc(srv.Commands(), func(s *protocol.Command) bool {
+		if c.Since > *differentialJudge+".9" || slices.ContainsFunc(srv.Commands(), func(s *protocol.Command) bool {
 			return strings.HasPrefix(s.Name, c.Name+"|")
 		}) {
 			continue // a container without a subcommand is drawn where one is left out

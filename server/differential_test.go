@@ -37,10 +37,11 @@ import (
 )
 
 var (
-	differentialN    = flag.Int("differential.n", 10_000, "`number` of random commands that are sent to zsetd and to a real redis-server")
-	differentialSeed = flag.Uint64("differential.seed", 1, "`seed` of the random commands; 0: another each time")
-	differentialOnly = flag.String("differential.only", "", "draw only commands whose `names`, separated by commas, begin so")
-	differentialLog  = flag.String("differential.log", "", "`file` for the commands of the last episode, to find one that ends the process")
+	differentialN     = flag.Int("differential.n", 10_000, "`number` of random commands that are sent to zsetd and to a real redis-server")
+	differentialSeed  = flag.Uint64("differential.seed", 1, "`seed` of the random commands; 0: another each time")
+	differentialOnly  = flag.String("differential.only", "", "draw only commands whose `names`, separated by commas, begin so")
+	differentialJudge = flag.String("differential.judge", judge, "`version` of redis-server to compare with: 7.0, or 8.6, which ZSETD_JUDGE_REDIS8 names")
+	differentialLog   = flag.String("differential.log", "", "`file` for the commands of the last episode, to find one that ends the process")
 )
 
 const (
@@ -52,7 +53,7 @@ const (
 func TestDifferential(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // otherwise half of the time goes to garbage collection
 	d := &differ{t: t}
-	real := startRedis(t)
+	real := startCompared(t)
 	d.real = newPeer(real(), real())
 	d.real.dial = func() (net.Conn, error) { return net.Dial("unix", d.real.cmd.nc.RemoteAddr().String()) }
 	if r := d.real.do("CONFIG", "SET", "notify-keyspace-events", "KAnm"); r != "+OK\r\n" {
@@ -70,7 +71,7 @@ func TestDifferential(t *testing.T) {
 	var commands []*protocol.Command
 	for _, c := range srv.Commands() {
 		only := strings.Split(*differentialOnly, ",")
-		if slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(c.Name, name) }) && c.Since <= judge+".9" && d.knows(c.Name) {
+		if slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(c.Name, name) }) && c.Since <= *differentialJudge+".9" && d.knows(c.Name) {
 			commands = append(commands, c)
 		}
 	}

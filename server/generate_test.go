@@ -156,7 +156,7 @@ func (g *generator) line(c *protocol.Command) (argv []string) {
 	if g.one(8) {
 		argv = g.spoil(argv, len(strings.Split(c.Name, "|")))
 	}
-	if (c.Name == "zrank" || c.Name == "zrevrank") && len(argv) > 3 {
+	if (c.Name == "zrank" || c.Name == "zrevrank") && len(argv) > 3 && *differentialJudge == judge {
 		argv = argv[:3] // the other arguments are newer than the judge
 	}
 	if g.one(10) {
@@ -205,8 +205,8 @@ func (d *draft) sequence(args []protocol.Argument) {
 	}
 	for _, i := range order {
 		a := &args[i]
-		if a.Optional && (!d.one(3) || a.Since > judge+".9") {
-			continue // Redis 7.0 lacks what is newer
+		if a.Optional && (!d.one(3) || a.Since > *differentialJudge+".9") {
+			continue // the judge lacks what is newer
 		}
 		d.argument(a)
 		if a.Optional && d.one(30) {
@@ -259,7 +259,7 @@ func (d *draft) once(a *protocol.Argument) {
 		d.words = append(d.words, d.anyCase(a.Token))
 	case "oneof":
 		choice := &a.Arguments[d.r.IntN(len(a.Arguments))]
-		for choice.Since > judge+".9" {
+		for choice.Since > *differentialJudge+".9" {
 			choice = &a.Arguments[d.r.IntN(len(a.Arguments))]
 		}
 		d.argument(choice)
@@ -642,7 +642,7 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 		switch {
 		case c.Name == "xadd" && argv[i] == "*": // which depends on time
 			argv[i] = g.newStreamID()
-		case strings.HasPrefix(c.Name, "xread") && argv[i] == "+": // newer than the judge
+		case strings.HasPrefix(c.Name, "xread") && argv[i] == "+" && *differentialJudge == judge: // newer than the judge
 			argv[i] = "1-1"
 		}
 		n, err := strconv.ParseInt(argv[i], 10, 64)

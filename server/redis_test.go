@@ -38,6 +38,20 @@ func startRedis(t *testing.T, args ...string) (dial func() net.Conn) {
 	return startJudge(t, path, args...)
 }
 
+// startCompared starts the redis-server that random commands are compared with: see
+// -differential.judge.
+func startCompared(t *testing.T) (dial func() net.Conn) {
+	t.Helper()
+	if *differentialJudge == judge {
+		return startRedis(t)
+	}
+	path := newerServers()[0].path(t)
+	if path == "" {
+		t.Skipf("redis-server %s is not installed: zsetd is not compared with it", *differentialJudge)
+	}
+	return startJudge(t, path)
+}
+
 // startJudge is startRedis for the program at path.
 func startJudge(t *testing.T, path string, args ...string) (dial func() net.Conn) {
 	t.Helper()

@@ -129,7 +129,7 @@ func (r luaFuzzer) scripts() [][2]string {
 // luaPeers returns a redis-server and a zsetd server that are to reply the same to
 // scripts, and what draws them.
 func luaPeers(t *testing.T) (real, ours *peer, seed uint64, r luaFuzzer) {
-	dial := startRedis(t)
+	dial := startCompared(t)
 	seed = *differentialSeed
 	if seed == 0 {
 		seed = rand.Uint64()
