@@ -93,6 +93,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/address":    {"-os -io -log/slog", "a syntax: connections are above it"},
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
 		"server/internal/longdouble": {"protocol -net -os -io -log/slog", "an algorithm on numbers"},
+		"server/internal/score":      {"protocol zset -net -os -io -log/slog", "a syntax: commands are above it"},
 		"server/internal/clock":      {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
 		"server/internal/histogram":  {"-net -os -io -log/slog", "an algorithm on numbers"},
 		"server/internal/acl": {
@@ -120,7 +121,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/script zset " +
+			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/score server/internal/script zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
@@ -130,7 +131,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"transports move bytes between sockets and sessions: they know no commands, keys or values",
 		},
 		"server/internal/command": {
-			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/lcs server/internal/sequence server/rdb zset " +
+			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/lcs server/internal/score server/internal/sequence server/rdb zset " +
 				"server/internal/engine server/internal/glob server/internal/longdouble github.com/zeebo/xxh3",
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},

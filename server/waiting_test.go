@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/zset"
 )
 
 // waits runs blocking commands, each in a goroutine, in the order given. It sends their
@@ -234,39 +232,6 @@ func TestManyWaiters(t *testing.T) {
 		}
 		must(t, srv, "CLIENT KILL TYPE normal")
 	})
-}
-
-// TestReaches checks that reaches returns the first instant at which a score is within a
-// bound.
-func TestReaches(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 200_000 {
-		x := engine.ScoreAt{Base: engine.ClockSeconds, Offset: rnd.Int64N(1e12) - 5e11}
-		score := 1.7e9 + float64(rnd.Int64N(1e12))/1e6
-		if rnd.IntN(2) == 0 {
-			x.Base, score = engine.ClockMillis, math.Round(score*1e3)
-		}
-		if rnd.IntN(4) == 0 {
-			score += rnd.Float64() * 1e-3
-		}
-		r := engine.RangeAt{Min: engine.ScoreAt{Number: math.Inf(-1)}, Max: x, MaxExclusive: rnd.IntN(2) == 0}
-		var s zset.Set
-		s.Add("a", score)
-		in := func(t int64) bool { return s.CountScore(r.At(t)) == 1 }
-		now := int64(1.6e15)
-		if in(now) {
-			continue
-		}
-		at := x.Reaches(score, r.MaxExclusive, now)
-		if !in(at) || in(at-1) {
-			t.Fatalf("%+v reaches %v (beyond: %t) at %d: %t, and before: %t", x, score, r.MaxExclusive, at, in(at), in(at-1))
-		}
-	}
-	for _, score := range []float64{1e18, math.Inf(1)} {
-		if at := (engine.ScoreAt{Base: engine.ClockSeconds}).Reaches(score, false, 0); at != engine.MaxInstant {
-			t.Errorf("%v is reached at %d", score, at)
-		}
-	}
 }
 
 // TestWaitersAreServed blocks clients on random ranges of a key, with random changes and

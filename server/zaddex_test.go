@@ -16,6 +16,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/internal/score"
 )
 
 // naiveSet is a reference implementation of ZADDEX on a map.
@@ -54,7 +55,7 @@ func (o *naiveZaddex) run(s naiveSet, now int64) string {
 	case o.enx && o.deadline == 0:
 		return "-ERR ENX needs one of EX, PX, EXAT and PXAT"
 	case o.incr && o.scores[0] == "*":
-		return "-" + protocol.ErrNotFloat + engine.NoIncrement
+		return "-" + protocol.ErrNotFloat + score.NoIncrement
 	}
 	fresh := map[string]bool{}
 	for _, m := range o.members {

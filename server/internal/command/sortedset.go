@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/score"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -133,9 +134,9 @@ func zaddWith(c *engine.Call, o zaddOptions) {
 	o.validate(c, pairs)
 	// All scores are read before any change. Up to 16 of them need no allocation.
 	var few [16]float64
-	number, not := c.Score, engine.NotFloat
+	number, not := c.Score, score.NotFloat
 	if o.incr {
-		number, not = protocol.ParseFloat, engine.NotIncrement
+		number, not = protocol.ParseFloat, score.NotIncrement
 	}
 	scores := c.Numbers(few[:0], pairs, number, not)
 	if c.OK() {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/score"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -51,7 +52,7 @@ func (o *zaddexOptions) read(c *engine.Call) {
 
 // scoreOrTicket reads a score; a ticket is NaN, which is not a valid score.
 func scoreOrTicket(c *engine.Call, b []byte) (float64, bool) {
-	if string(b) == engine.Ticket {
+	if string(b) == score.Ticket {
 		return math.NaN(), true
 	}
 	return c.Score(b)
@@ -81,9 +82,9 @@ func zaddex(c *engine.Call) {
 	if o.enx && !o.set {
 		c.Fail("ERR ENX needs one of EX, PX, EXAT and PXAT")
 	}
-	number, not := func(a0 []byte) (float64, bool) { return scoreOrTicket(c, a0) }, engine.NotFloat
+	number, not := func(a0 []byte) (float64, bool) { return scoreOrTicket(c, a0) }, score.NotFloat
 	if o.incr {
-		number, not = protocol.ParseFloat, engine.NotIncrement
+		number, not = protocol.ParseFloat, score.NotIncrement
 	}
 	scores := c.Numbers(make([]float64, 0, 16), pairs, number, not)
 	if !c.OK() {

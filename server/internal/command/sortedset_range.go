@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/score"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -83,9 +84,9 @@ func (o *zrangeOptions) bounds(c *engine.Call, lo, hi []byte) {
 			c.Fail(protocol.ErrNotInteger)
 		}
 	case byScore:
-		r, ok := engine.ParseRange(lo, hi)
+		r, ok := score.ParseRange(lo, hi)
 		if !ok {
-			c.Fail(engine.NotRange(lo, hi))
+			c.Fail(score.NotRange(lo, hi))
 			return
 		}
 		o.scores = r.At(c.Engine.Instant)

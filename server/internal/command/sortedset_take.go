@@ -6,11 +6,12 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/score"
 	"github.com/zsetd/zsetd/zset"
 )
 
-// The commands that take elements by their scores. With times as scores (see
-// now.go) BZPOPBYSCORE 0 1 due -inf @now is a queue of elements that are due,
+// The commands that take elements by their scores. With times as scores
+// (package score) BZPOPBYSCORE 0 1 due -inf @now is a queue of elements that are due,
 // without polling; BZCLAIM is a queue that survives its workers: claimed elements
 // stay in the set and are due again when the lease ends, unless ZREMIFEQ has
 // removed them, which does nothing if the score has changed meanwhile.
@@ -30,7 +31,7 @@ func SortedSetTakeCommands() []engine.Command {
 // takeOptions select the elements to take, and the way.
 type takeOptions struct {
 	keys   [][]byte
-	scores engine.RangeAt
+	scores score.Range
 	count  int64
 	many   bool // COUNT was given
 	max    bool // the highest first
@@ -43,9 +44,9 @@ type takeOptions struct {
 // read reads the arguments after the keys.
 func (o *takeOptions) read(c *engine.Call) {
 	lo, hi := c.Bytes(), c.Bytes()
-	var score []byte
+	var newScore []byte
 	if o.claim {
-		score = c.Bytes()
+		newScore = c.Bytes()
 	}
 	o.count = 1
 	for c.More() {
@@ -65,12 +66,12 @@ func (o *takeOptions) read(c *engine.Call) {
 		return
 	}
 	var ok bool
-	if o.scores, ok = engine.ParseRange(lo, hi); !ok {
-		c.Fail(engine.NotRange(lo, hi))
+	if o.scores, ok = score.ParseRange(lo, hi); !ok {
+		c.Fail(score.NotRange(lo, hi))
 	}
 	if o.claim {
-		if o.score, ok = c.Score(score); !ok {
-			c.Fail(engine.NotFloat(score))
+		if o.score, ok = c.Score(newScore); !ok {
+			c.Fail(score.NotFloat(newScore))
 		}
 	}
 }
@@ -213,7 +214,7 @@ func zremifeq(c *engine.Call) {
 		c.Fail(protocol.ErrSyntax)
 	}
 	var few [16]float64
-	scores := c.Numbers(few[:0], pairs, c.Score, engine.NotFloat)
+	scores := c.Numbers(few[:0], pairs, c.Score, score.NotFloat)
 	if !c.OK() {
 		return
 	}

@@ -106,7 +106,7 @@
 // deadlines as additional sorted sets, which the function library that "zsetd
 // functions" prints understands (cmd/zsetd/zsetd.lua).
 //
-// Scores may be times of the server's clock (now.go). The commands that Redis does not
+// Scores may be times of the server's clock (package score). The commands that Redis does not
 // have are in sortedset_expire.go and sortedset_take.go. Two of their rules exist for
 // the patterns that they serve: a member that has drawn a ticket keeps it when ZADDEX
 // adds it again, so that checking in again keeps its position; and ZCLAIM can return

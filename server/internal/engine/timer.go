@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 	"time"
+
+	"github.com/zsetd/zsetd/server/internal/score"
 )
 
 // timers are the server's one timer and what it is set for, besides the timers of
@@ -41,7 +43,7 @@ func (srv *Engine) setTimer() {
 		next = min(next, srv.nextIdle)
 	}
 	if next != math.MaxInt64 {
-		next = min(next, MaxInstant/1000) * 1000 // in microseconds, at most the last representable instant
+		next = min(next, score.MaxInstant/1000) * 1000 // in microseconds, at most the last representable instant
 	}
 	if len(srv.alarms) > 0 && srv.PausedUntil == 0 {
 		next = min(next, srv.alarms[0].at)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/score"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -50,7 +51,7 @@ type Want struct {
 	Kind    keyspace.Kind
 	Ranged  bool
 	Grouped bool
-	Scores  RangeAt
+	Scores  score.Range
 	Group   string
 }
 
@@ -71,16 +72,16 @@ func (w *Want) In(value any, now int64) bool {
 }
 
 // point returns the condition of waiters for a single score.
-func point(score float64) Want {
-	x := ScoreAt{Number: score}
-	return Want{Kind: keyspace.KindZset, Ranged: true, Scores: RangeAt{Min: x, Max: x}}
+func point(at float64) Want {
+	x := score.Score{Number: at}
+	return Want{Kind: keyspace.KindZset, Ranged: true, Scores: score.Range{Min: x, Max: x}}
 }
 
 // isPoint reports whether w is a condition for a single score.
 func (w *Want) isPoint() bool { return w.Ranged && *w == point(w.Scores.Min.Number) }
 
 // moves reports whether time alone can fulfil the condition.
-func (w *Want) moves() bool { return w.Ranged && w.Scores.Max.Base != noClock }
+func (w *Want) moves() bool { return w.Ranged && w.Scores.Max.Moves() }
 
 // queue holds the waiters for one key.
 type queue struct {
@@ -240,8 +241,8 @@ func (u *commitScope) markLines(q *queue, e *effect) {
 	default:
 		if s, ok := u.srv.valueOf(q).(*zset.Set); ok {
 			for member := range eachMember(e.members) {
-				if score, ok := s.Score(member); ok {
-					if l := q.Groups[point(score)]; l != nil {
+				if at, ok := s.Score(member); ok {
+					if l := q.Groups[point(at)]; l != nil {
 						l.mark()
 					}
 				}
@@ -307,16 +308,16 @@ func (srv *Engine) setAlarm(l *waiterGroup) {
 	if !l.Want.moves() {
 		return
 	}
-	at := int64(MaxInstant)
+	at := int64(score.MaxInstant)
 	if s, ok := srv.valueOf(l.queue).(*zset.Set); ok {
 		at = srv.enters(s, &l.Want.Scores)
 	}
 	switch {
-	case l.index < 0 && at == MaxInstant:
+	case l.index < 0 && at == score.MaxInstant:
 	case l.index < 0:
 		l.at = at
 		heap.Push(&srv.alarms, l)
-	case at == MaxInstant:
+	case at == score.MaxInstant:
 		heap.Remove(&srv.alarms, l.index)
 	case at != l.at:
 		l.at = at
@@ -326,7 +327,7 @@ func (srv *Engine) setAlarm(l *waiterGroup) {
 
 // enters returns the instant at which the next element of s enters a range as time
 // passes.
-func (srv *Engine) enters(s *zset.Set, r *RangeAt) int64 {
+func (srv *Engine) enters(s *zset.Set, r *score.Range) int64 {
 	now := r.At(srv.Instant)
 	later := zset.ScoreRange{Min: now.Max, MinExclusive: !now.MaxExclusive, Max: math.Inf(1)}
 	if now.Min > now.Max {
@@ -334,7 +335,7 @@ func (srv *Engine) enters(s *zset.Set, r *RangeAt) int64 {
 	}
 	lo, hi := s.ScoreSpan(later)
 	if lo == hi {
-		return MaxInstant
+		return score.MaxInstant
 	}
 	e, _ := s.At(lo)
 	return r.Max.Reaches(e.Score, r.MaxExclusive, srv.Instant)
