@@ -24,7 +24,7 @@ export const memberTools = (ctx, member, score) => tools(
 	['Score', () => ctx.edit({ title: 'Change the score of ' + show(member, 60), fields: [{ name: 'by', label: 'How', type: 'select', options: [['set', 'new score'], ['add', 'add to it']] }, { name: 's', label: 'Score', value: number(score), hint: 'A number, or a time: @now+1h.' }],
 		build: ({ by, s }) => (by === 'add' ? ['ZINCRBY', ctx.key, s, member] : ['ZADDEX', ctx.key, 'XX', 'KEEPTTL', 'MEMBERS', 1, s, member]) }), 'Change the score of ' + show(member, 60)],
 	['TTL', () => ctx.edit({ title: 'Time to live of ' + show(member, 60), fields: [{ name: 't', label: 'Seconds, a time such as @now+1h30m, or nothing for no expiry' }],
-		build: ({ t }) => (t === '' ? ['ZPERSIST', ctx.key, 'MEMBERS', 1, member] : t[0] === '@' ? ['ZEXPIREAT', ctx.key, t, 'MEMBERS', 1, member] : ['ZEXPIRE', ctx.key, t, 'MEMBERS', 1, member]) }), 'Time to live of ' + show(member, 60)],
+		build: ({ t }) => (t === '' ? ['ZPERSIST', ctx.key, 'MEMBERS', 1, member] : t[0] === '@' ? ['ZEXPIREAT', ctx.key, t, 'MEMBERS', 1, member] : ['ZEXPIRE', ctx.key, t, 'MEMBERS', 1, member]) }), 'TTL of ' + show(member, 60)],
 	['Remove', () => ctx.edit({ title: 'Remove ' + show(member, 60) + '?', danger: true, verb: 'Remove', build: () => ['ZREM', ctx.key, member] }), 'Remove ' + show(member, 60)]);
 
 export const addButton = (ctx) => button('Add …', () => ctx.edit({ title: 'Add a member', fields: [{ name: 'm', label: 'Member' }, { name: 's', label: 'Score', value: '1', hint: 'A number, a time such as @now+10m, or * for the next ticket.' }, { name: 'ttl', label: 'Seconds until it expires, or nothing' }],

@@ -223,8 +223,9 @@ func (p *page) shows(selector, text string) {
 // until waits for a condition, and says what the page shows when it does not hold.
 func (p *page) until(what string, done func() bool) {
 	p.t.Helper()
+	failed := p.t.Failed()
 	defer func() {
-		if p.t.Failed() {
+		if p.t.Failed() && !failed {
 			p.t.Logf("the page:\n%s", p.text("main"))
 		}
 	}()
