@@ -253,6 +253,12 @@ func (srv *Server) Advance(d time.Duration) { srv.engine.Advance(d) }
 // call it.
 func (srv *Server) IsReplica() bool { return srv.engine.Following.Load() }
 
+// CommandName returns the name by which clients call a command, in lower case: another one
+// than its own if the parameter rename-command says so, and "" if there is no such command,
+// or it is disabled. The names of subcommands do not change. O(n) for n commands if the name
+// is another one. It takes no lock.
+func (srv *Server) CommandName(name string) string { return srv.engine.Table.Renamed(name) }
+
 // MemoryLimit returns the parameter maxmemory: bytes, 0 for no limit.
 func (srv *Server) MemoryLimit() int64 { return srv.engine.MemoryLimit() }
 

@@ -173,7 +173,7 @@ func (c *Console) protected(ctx context.Context) bool {
 	if mode == "no" {
 		return false
 	}
-	reply, err := c.srv.Do(ctx, "ACL", "GETUSER", defaultUser)
+	reply, err := c.ask(ctx, "ACL", "GETUSER", defaultUser)
 	fields, ok := reply.(protocol.Map)
 	if err != nil || !ok {
 		return true
@@ -188,7 +188,7 @@ func (c *Console) protected(ctx context.Context) bool {
 
 // parameter returns a parameter of the server.
 func (c *Console) parameter(ctx context.Context, name string) (string, error) {
-	reply, err := c.srv.Do(ctx, "CONFIG", "GET", name)
+	reply, err := c.ask(ctx, "CONFIG", "GET", name)
 	if err != nil {
 		return "", err
 	}

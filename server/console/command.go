@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/zsetd/zsetd/server"
 )
 
 // Errors of POST /command.
@@ -51,7 +53,7 @@ func (c *Console) command(w http.ResponseWriter, r *http.Request) {
 		fail(w, status, "ERR "+err.Error())
 		return
 	}
-	commands, pipeline, err := parseCommands(b)
+	commands, pipeline, err := c.parseCommands(b)
 	if err == nil && r.FormValue("db") != "" {
 		err = nc.selectDB(r.FormValue("db"))
 	}
@@ -135,7 +137,7 @@ const maxArguments = 1 << 20
 
 // parseCommands parses the body of POST /command: one command, or a pipeline of commands. Its
 // memory is proportional to that of the body.
-func parseCommands(b []byte) (commands [][]string, pipeline bool, err error) {
+func (c *Console) parseCommands(b []byte) (commands [][]string, pipeline bool, err error) {
 	if !utf8.Valid(b) {
 		return nil, false, errUTF8
 	}
@@ -146,7 +148,7 @@ func parseCommands(b []byte) (commands [][]string, pipeline bool, err error) {
 			pipeline = element[0] == '['
 		}
 		if pipeline {
-			command, err := parseCommand(element, &left)
+			command, err := c.parseCommand(element, &left)
 			commands = append(commands, command)
 			return err
 		}
@@ -159,17 +161,17 @@ func parseCommands(b []byte) (commands [][]string, pipeline bool, err error) {
 	case pipeline:
 		return commands, true, nil
 	}
-	return [][]string{args}, false, allowed(args)
+	return [][]string{args}, false, c.allowed(args)
 }
 
 // parseCommand returns the arguments of a command of a pipeline.
-func parseCommand(b []byte, left *int) (args []string, err error) {
+func (c *Console) parseCommand(b []byte, left *int) (args []string, err error) {
 	err = eachElement(b, func(element json.RawMessage) error {
 		args, err = appendArgument(args, element, left)
 		return err
 	})
 	if err == nil {
-		err = allowed(args)
+		err = c.allowed(args)
 	}
 	return args, err
 }
@@ -236,23 +238,39 @@ func parseArgument(element json.RawMessage) (arg string, err error) {
 }
 
 // allowed returns an error for a command that does not fit a request: one that takes over its
-// connection, has no reply, or authenticates it past the limit of failed logins.
-func allowed(args []string) error {
+// connection, has no reply, or authenticates it past the limit of failed logins. It knows them
+// by the names that they have after rename-command.
+func (c *Console) allowed(args []string) error {
 	if len(args) == 0 {
 		return errEmpty
 	}
-	name := strings.ToUpper(args[0])
+	called := strings.ToLower(args[0])
+	name := c.refused[called]
 	switch name {
-	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR":
-		return fmt.Errorf("ERR %s takes over its connection: GET /events streams messages and events", name)
-	case "SYNC", "PSYNC", "REPLCONF":
-		return fmt.Errorf("ERR %s is for connections of replicas", name)
-	case "AUTH", "HELLO":
-		return fmt.Errorf("ERR %s is not for requests: log in, or send the header Authorization", name)
-	case "CLIENT":
+	case "":
+		return nil
+	case "sync", "psync", "replconf":
+		return fmt.Errorf("ERR %s is for connections of replicas", strings.ToUpper(called))
+	case "auth", "hello":
+		return fmt.Errorf("ERR %s is not for requests: log in, or send the header Authorization", strings.ToUpper(called))
+	case "client":
 		if len(args) > 1 && strings.EqualFold(args[1], "REPLY") {
 			return errors.New("ERR CLIENT REPLY is not for requests: each has its response")
 		}
+		return nil
 	}
-	return nil
+	return fmt.Errorf("ERR %s takes over its connection: GET /events streams messages and events", strings.ToUpper(called))
+}
+
+// refusedCommands returns the commands that do not fit a request, by the names that clients
+// call them.
+func refusedCommands(srv *server.Server) map[string]string {
+	list := map[string]string{}
+	for _, name := range []string{"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "monitor",
+		"sync", "psync", "replconf", "auth", "hello", "client"} {
+		if called := srv.CommandName(name); called != "" {
+			list[called] = name
+		}
+	}
+	return list
 }

@@ -11,9 +11,10 @@ import (
 
 // conn is a connection in memory to the server, in RESP3.
 type conn struct {
-	nc   net.Conn
-	r    *bufio.Reader
-	stop func() bool // forgets the context
+	nc     net.Conn
+	r      *bufio.Reader
+	stop   func() bool         // forgets the context
+	rename func(string) string // CommandName of the server
 }
 
 // replyBuffer is the size of the buffer of replies in bytes.
@@ -25,7 +26,8 @@ func (c *Console) dial(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{nc, bufio.NewReaderSize(nc, replyBuffer), context.AfterFunc(ctx, func() { nc.Close() })}, nil
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	return &conn{nc, bufio.NewReaderSize(nc, replyBuffer), stop, c.srv.CommandName}, nil
 }
 
 func (c *conn) close() {
@@ -33,8 +35,12 @@ func (c *conn) close() {
 	c.nc.Close()
 }
 
-// do executes one command and returns its reply. Push messages before the reply are dropped.
+// do executes one command, given by the name of Redis, and returns its reply. Push messages
+// before the reply are dropped.
 func (c *conn) do(args ...string) (any, error) {
+	if name := c.rename(args[0]); name != "" {
+		args = append([]string{name}, args[1:]...)
+	}
 	if _, err := c.nc.Write(appendCommand(nil, args)); err != nil {
 		return nil, err
 	}
@@ -49,6 +55,14 @@ func (c *conn) reply() (any, error) {
 			return v, err
 		}
 	}
+}
+
+// ask executes one command, given by the name of Redis, with all permissions.
+func (c *Console) ask(ctx context.Context, name string, args ...any) (reply any, err error) {
+	if called := c.srv.CommandName(name); called != "" {
+		name = called
+	}
+	return c.srv.Do(ctx, append([]any{name}, args...)...)
 }
 
 // appendCommand appends a command in RESP.

@@ -63,6 +63,8 @@ type Console struct {
 	mux    *http.ServeMux
 	origin *http.CrossOriginProtection
 
+	refused map[string]string // refusedCommands
+
 	history  history
 	sessions sessions
 	logins   limiter
@@ -91,7 +93,7 @@ const defaultMaxClients = 100
 // New returns a console of srv. The caller must call Close, before or after that of srv.
 func New(srv *server.Server, o Options) (*Console, error) {
 	c := &Console{srv: srv, o: o, log: o.Logger, hosts: map[string]bool{}, mux: http.NewServeMux(),
-		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, ranks: map[rankKey]*rankFeed{}}
+		origin: http.NewCrossOriginProtection(), refused: refusedCommands(srv), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, ranks: map[rankKey]*rankFeed{}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}

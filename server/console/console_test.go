@@ -345,6 +345,54 @@ func TestLoginLimit(t *testing.T) {
 	}
 }
 
+// TestRenamedCommands checks that a new name opens no way around the limit of logins, and that
+// the console itself works when the commands that it uses have other names.
+func TestRenamedCommands(t *testing.T) {
+	t.Parallel()
+	srv, c := run(t, console.Options{}, map[string]string{"requirepass": "pw",
+		"rename-command": "AUTH b840fc CONFIG hidden-config HELLO greet SUBSCRIBE listen CLIENT customer INFO facts LATENCY delays SLOWLOG slow GET SET2"})
+	command := func(body string) (int, string) {
+		r := request(t, "POST", "/command", body)
+		r.Header.Set("Authorization", "Bearer pw")
+		ctx, cancel := context.WithTimeout(r.Context(), time.Minute) // a subscriber would wait forever
+		defer cancel()
+		return serve(c, r.WithContext(ctx))
+	}
+	for _, one := range []struct {
+		body   string
+		status int
+		want   string
+	}{
+		{`["b840fc","guess"]`, 400, "ERR B840FC is not for requests"},
+		{`["B840fc","default","guess"]`, 400, "log in"},
+		{`[["PING"],["b840fc","guess"]]`, 400, "log in"},
+		{`["greet","3","AUTH","default","guess"]`, 400, "log in"},
+		{`["auth","guess"]`, 400, "unknown command"},
+		{`["listen","channel"]`, 400, "takes over its connection"},
+		{`["customer","REPLY","OFF"]`, 400, "each has its response"},
+		{`["customer","GETNAME"]`, 200, "http:"},
+		{`["set2","k"]`, 200, "null"},
+		{`["get","k"]`, 400, "unknown command"},
+		{`["hidden-config","GET","port"]`, 200, `"port"`},
+	} {
+		if status, got := command(one.body); status != one.status || !strings.Contains(got, one.want) {
+			t.Errorf("%s: %d %s, want %d %s", one.body, status, got, one.status, one.want)
+		}
+	}
+	if entries := fmt.Sprint(srv.Must("ACL", "LOG")); strings.Contains(entries, "auth") {
+		t.Errorf("a password was tried: %s", entries)
+	}
+	// A body above 1 MB needs CONFIG, and samples need INFO and LATENCY.
+	if status, got := command(`["ECHO","` + strings.Repeat("x", 2<<20) + `"]`); status != 200 {
+		t.Errorf("a large body: %d %.200s", status, got)
+	}
+	r := request(t, "GET", "/metrics", "")
+	r.Header.Set("Authorization", "Bearer pw")
+	if status, got := serve(c, r); status != 200 || !strings.Contains(got, "redis_slowlog_length") || !strings.Contains(got, "redis_commands_latencies_usec") {
+		t.Errorf("/metrics: %d %.300s", status, got)
+	}
+}
+
 // browser is a client with cookies.
 type browser struct {
 	t       *testing.T

@@ -101,7 +101,7 @@ func (c *Console) takeSample() {
 	if err != nil {
 		return
 	}
-	reply, err := c.srv.Do(ctx, "LATENCY", "HISTOGRAM")
+	reply, err := c.ask(ctx, "LATENCY", "HISTOGRAM")
 	if err != nil {
 		return
 	}

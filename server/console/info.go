@@ -92,7 +92,7 @@ const askTime = 3 * time.Second
 
 // askInfo returns INFO with all permissions. While data are loaded, it is an error.
 func (c *Console) askInfo(ctx context.Context, sections ...any) (*info, error) {
-	reply, err := c.srv.Do(ctx, append([]any{"INFO"}, sections...)...)
+	reply, err := c.ask(ctx, "INFO", sections...)
 	if err != nil {
 		return nil, err
 	}

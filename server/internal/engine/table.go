@@ -165,6 +165,21 @@ func (t *table) Rename(pairs string) error {
 	return nil
 }
 
+// Renamed returns the name by which clients call a command, in lower case: its own name,
+// unless Rename has changed it, and "" if there is none. O(n) for n commands if it has.
+func (t *table) Renamed(name string) string {
+	name = strings.ToLower(name)
+	if c := t.ByName[name]; c != nil && c.Name == name {
+		return name
+	}
+	for called, c := range t.ByName {
+		if c.Name == name {
+			return called
+		}
+	}
+	return ""
+}
+
 // Find returns the command that argv invokes, or its subcommand, and how many
 // arguments form the name. It returns nil for an unknown name, and the container
 // and 1 for an unknown subcommand.
