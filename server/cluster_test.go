@@ -489,19 +489,8 @@ func (c *clusterClient) receive() string {
 func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
 	t.Helper()
 	startRedis(t) // skips the test where Redis is not installed
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	bus, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, busPort, _ := net.SplitHostPort(bus.Addr().String())
-	bus.Close()
+	port, busPort := unusedPort(t), unusedPort(t)
+	addr = "127.0.0.1:" + port
 	n, err := strconv.Atoi(port)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -184,13 +185,11 @@ func TestFollowFromStart(t *testing.T) {
 // unusedPort returns a port of the loopback on which nothing listens.
 func unusedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	number, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return number
 }
 
 // TestFailover checks that FAILOVER switches the roles of a primary and its replica, of all

@@ -53,12 +53,7 @@ const databases = 4
 // redis starts a redis-server and returns its port.
 func (x *replicas) redis(args ...string) (port string) {
 	x.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	_, port, _ = net.SplitHostPort(l.Addr().String())
-	l.Close()
+	port = unusedPort(x.t)
 	dial := startRedis(x.t, append([]string{"--port", port, "--databases", strconv.Itoa(databases)}, args...)...)
 	x.peers, x.names = append(x.peers, newPeer(dial(), dial())), append(x.names, "redis")
 	return port

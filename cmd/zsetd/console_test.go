@@ -9,17 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestConsole starts the program with a console, asks it and stops the program through it.
 func TestConsole(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
 	var out bytes.Buffer
 	done := make(chan int, 1)
 	go func() {

@@ -17,11 +17,16 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 func TestPing(t *testing.T) {
 	dir := t.TempDir()
+	closedPort, err := port.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"one", "other"} {
 		writeCertificate(t, filepath.Join(dir, name))
 	}
@@ -61,8 +66,6 @@ func TestPing(t *testing.T) {
 	if err := srv.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	closed, closedPort := listen()
-	closed.Close()
 	tlsArgs := func(name string) string {
 		return "--port 0 --tls-port " + tlsPort + " --tls-cert-file " + filepath.Join(dir, name+".crt") + " --tls-key-file " + filepath.Join(dir, name+".key")
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -196,12 +197,10 @@ func TestStopDeliversReplies(t *testing.T) {
 	}
 	for _, transport := range []string{"epoll", "net"} {
 		dir := shortDir(t)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := port.Free()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		l.Close()
 		child, log := startChild(t, filepath.Join(dir, "s"), "--transport", transport, "--port", port)
 		nc, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err != nil {

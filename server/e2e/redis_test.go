@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -87,13 +88,11 @@ func tryRedis(t *testing.T, args []string) string {
 // freePort returns a port that is free now.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	number, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return number
 }
 
 // startCluster starts a Redis Cluster of three primaries, each with a replica, and

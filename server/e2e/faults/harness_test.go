@@ -22,6 +22,7 @@ import (
 	"time"
 
 	_ "github.com/zsetd/zsetd/server" // so that go test does not take results of another version from its cache
+	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -182,13 +183,11 @@ func environment() []string {
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	number, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return number
 }
 
 // answers waits until a server answers anything at all: it may want a password.

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/port"
 )
 
 // stage is a server and all who work with it: one whose server runs the whole time,
@@ -75,7 +77,7 @@ func newStage(name string, o *options, crashes bool) (*stage, error) {
 		return nil, err
 	}
 	var err error
-	st.port, err = freePort()
+	st.port, err = port.Free()
 	return st, err
 }
 
