@@ -283,7 +283,15 @@ func (t *transfer) sendFile() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	// Without a name it is gone when the process is killed. Windows removes no file that is
+	// open.
+	named := os.Remove(file.Name()) != nil
+	defer func() {
+		err = errors.Join(err, file.Close())
+		if named {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
 	length := int64(0)
 	if err := t.encode(func(b []byte) error {
 		length += int64(len(b))

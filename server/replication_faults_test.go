@@ -1,0 +1,295 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+// A wire is what replicas connect to in place of their primary. It passes bytes on in both
+// directions, until a connection falls silent: then it takes what is sent and passes
+// nothing on, as after the loss of a machine that could not close its connections.
+type wire struct {
+	host, port string
+
+	mu     sync.Mutex
+	lines  []*line
+	limit  int64 // bytes after which a new line to the replica falls silent; -1 for never
+	silent int   // lines that have fallen silent
+}
+
+// line is one connection of a wire.
+type line struct {
+	replica, primary net.Conn
+	limit, passed    int64 // bytes to the replica
+	silent           bool
+}
+
+// wireTo returns a wire to the server at an address.
+func wireTo(t *testing.T, target string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{limit: -1}
+	w.host, w.port, _ = net.SplitHostPort(l.Addr().String())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			replica, err := l.Accept()
+			if err != nil {
+				return
+			}
+			primary, err := net.Dial("tcp", target)
+			if err != nil {
+				replica.Close()
+				continue
+			}
+			w.mu.Lock()
+			n := &line{replica: replica, primary: primary, limit: w.limit}
+			w.lines = append(w.lines, n)
+			w.mu.Unlock()
+			running.Go(func() { w.pass(n, replica, primary) })
+			running.Go(func() { w.pass(n, primary, replica) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		w.mu.Lock()
+		for _, n := range w.lines {
+			n.replica.Close()
+			n.primary.Close()
+		}
+		w.mu.Unlock()
+		running.Wait()
+	})
+	return w
+}
+
+// pass copies the bytes of one direction until an end closes.
+func (w *wire) pass(n *line, from, to net.Conn) {
+	buf := make([]byte, 16<<10)
+	for {
+		k, err := from.Read(buf)
+		b := buf[:k]
+		w.mu.Lock()
+		silent, falls := n.silent, false
+		if from == n.primary && !silent && n.limit >= 0 && n.passed+int64(k) > n.limit {
+			b, falls = b[:n.limit-n.passed], true
+		}
+		w.mu.Unlock()
+		if !silent {
+			to.Write(b) // the reader of the other end finds out
+		}
+		w.mu.Lock()
+		if from == n.primary {
+			n.passed += int64(len(b))
+		}
+		if falls && !n.silent {
+			n.silent = true
+			w.silent++
+		}
+		silent = n.silent
+		w.mu.Unlock()
+		if err != nil {
+			if !silent {
+				to.Close()
+			}
+			return
+		}
+	}
+}
+
+// fallSilentAfter sets after how many bytes to the replica later connections fall silent;
+// -1 for never.
+func (w *wire) fallSilentAfter(limit int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limit = limit
+}
+
+// fallSilent makes all present connections silent.
+func (w *wire) fallSilent() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.lines {
+		if !n.silent {
+			n.silent = true
+			w.silent++
+		}
+	}
+}
+
+// fallen returns how many connections have fallen silent, and longest how many bytes one
+// has passed to a replica.
+func (w *wire) fallen() (silent int, longest int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.lines {
+		longest = max(longest, n.passed)
+	}
+	return w.silent, longest
+}
+
+// incompressible are commands that make n values of 10 KB each.
+func incompressible(n int) (lines []string) {
+	random := uint64(1)
+	for i := range n {
+		var b strings.Builder
+		for b.Len() < 10_000 {
+			random ^= random << 13
+			random ^= random >> 7
+			random ^= random << 17
+			fmt.Fprintf(&b, "%016x", random)
+		}
+		lines = append(lines, fmt.Sprintf("SET random:%d %s", i, b.String()))
+	}
+	return lines
+}
+
+// TestReplicaKilledWhileLoading kills a replica with SIGKILL while it receives all data. Its
+// file then has the data from before, or those of the primary, and nothing else; started
+// again, it follows the primary to the end.
+func TestReplicaKilledWhileLoading(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no unix sockets to serve on")
+	}
+	primary := zsetdNode(t, map[string]string{"save": ""})
+	primary.run(values()...)
+	primary.run(incompressible(100)...)
+	whole := primary.do("DEBUG", "DIGEST")
+	debug := map[string]string{"enable-debug-command": "yes"}
+	before := filepath.Join(t.TempDir(), "before.db")
+	srv := servertest.Run(t, server.Options{File: before, Config: debug})
+	for i := range 1000 {
+		srv.Must("SET", fmt.Sprintf("key:%d", i), "old")
+	}
+	old := fmt.Sprintf("+%s\r\n", srv.Must("DEBUG", "DIGEST"))
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := wireTo(t, primary.addr)
+	measure := zsetdNode(t, nil)
+	measure.run("REPLICAOF " + w.host + " " + w.port)
+	measure.linked()
+	_, size := w.fallen()
+	measure.run("REPLICAOF NO ONE")
+	for _, load := range []string{"disabled", "swapdb"} {
+		for _, part := range []float64{0, 0.0005, 0.1, 0.9, 0.9999, 2} {
+			t.Run(fmt.Sprint(load, " ", part), func(t *testing.T) {
+				dir, err := os.MkdirTemp("", "killed") // not t.TempDir: the path of a socket must be short
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer os.RemoveAll(dir)
+				path, socket := filepath.Join(dir, "k.db"), filepath.Join(dir, "s")
+				if err := os.WriteFile(path, file, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				silent, _ := w.fallen()
+				w.fallSilentAfter(int64(part * float64(size)))
+				var log bytes.Buffer
+				child := exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-test.v")
+				child.Env = append(os.Environ(), strings.Join([]string{"ZSETD_CRASH=" + path, socket,
+					"appendonly", "yes", "appendfsync", "always", "repl-diskless-load", load, "replicaof", w.host + " " + w.port}, "|"))
+				child.Stdout, child.Stderr = &log, &log
+				if err := child.Start(); err != nil {
+					t.Fatal(err)
+				}
+				ready := wait.Holds(func() bool {
+					if part <= 1 {
+						now, _ := w.fallen()
+						return now > silent
+					}
+					nc, err := net.Dial("unix", socket)
+					if err != nil {
+						return false
+					}
+					defer nc.Close()
+					return newPeer(nc, nc).info("master_link_status") == "up"
+				})
+				child.Process.Kill()
+				child.Wait()
+				if !ready || strings.Contains(log.String(), "panic") {
+					t.Fatalf("the replica was not killed while it loaded:\n%s", log.String())
+				}
+				w.fallSilentAfter(-1)
+				again := servertest.Run(t, server.Options{File: path, Config: debug})
+				if err := again.Ready(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				got := fmt.Sprintf("+%s\r\n", again.Must("DEBUG", "DIGEST"))
+				if got != old && (part <= 1 || got != whole) {
+					t.Errorf("digest %q, before it was %q, that of the primary is %q; %v keys", got, old, whole, again.Must("DBSIZE"))
+				}
+				again.Must("REPLICAOF", w.host, w.port)
+				wait.Until(t, "the replica has the data", func() bool { return fmt.Sprintf("+%s\r\n", again.Must("DEBUG", "DIGEST")) == whole })
+				if err := again.Close(); err != nil {
+					t.Fatal(err)
+				}
+				os.Remove(socket)
+				if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
+					t.Errorf("beside the data there are %q", left)
+				}
+			})
+		}
+	}
+}
+
+// TestHalfOpenLink checks what a primary and its replica do when the machine between them
+// is lost, in the stream and during a transfer: each ends the connection after
+// repl-timeout, keeps nothing of it, and the replica continues with another one.
+func TestHalfOpenLink(t *testing.T) {
+	kinds := map[string]func(*testing.T) *node{
+		"zsetd": func(t *testing.T) *node { return zsetdNode(t, map[string]string{"repl-timeout": "2"}) },
+		"redis": func(t *testing.T) *node { return redisNode(t, "--repl-timeout", "2") },
+	}
+	for name, start := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			primary := zsetdNode(t, map[string]string{"repl-timeout": "2", "repl-ping-replica-period": "1"})
+			replica := start(t)
+			primary.run(values()...)
+			primary.run(incompressible(800)...) // more than the buffers of sockets
+			w := wireTo(t, primary.addr)
+			w.fallSilentAfter(100_000)
+			replica.run("REPLICAOF " + w.host + " " + w.port)
+			wait.Until(t, "the transfer falls silent", func() bool { n, _ := w.fallen(); return n > 0 })
+			w.fallSilentAfter(-1)
+			replica.linked()
+			primary.same(replica)
+			wait.Until(t, "the primary has given up the first connection", func() bool { return primary.info("connected_slaves") == "1" })
+			full := primary.info("sync_full")
+			w.fallSilent()
+			primary.run("SET written meanwhile")
+			if got := primary.do("WAIT", "1", "100"); got != ":0\r\n" && replica.do("GET", "written") != "$9\r\nmeanwhile\r\n" {
+				t.Errorf("WAIT without a connection: %q", got)
+			}
+			wait.Until(t, "the replica has continued", func() bool { return primary.info("sync_partial_ok") != "0" })
+			if got := primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+				t.Errorf("WAIT: %q", got)
+			}
+			primary.same(replica)
+			wait.Until(t, "the primary has given up the second connection", func() bool { return primary.info("connected_slaves") == "1" })
+			if now := primary.info("sync_full"); now != full {
+				t.Errorf("%s full synchronizations, before it were %s", now, full)
+			}
+		})
+	}
+}
