@@ -226,7 +226,7 @@ func TestDoRefusesConnectionCommands(t *testing.T) {
 			t.Errorf("%s: got %v, %v", line, got, err)
 		}
 	}
-	if n := len(srv.Sessions) + len(srv.Monitors) + len(srv.Watched) + srv.PubSub.Receivers(engine.ChannelMessage, []byte("a")); n != 0 {
+	if n := len(srv.Sessions) + len(srv.Monitors) + len(srv.Watched) + srv.PubSub.Receivers(false, []byte("a")); n != 0 {
 		t.Errorf("they have left %d traces", n)
 	}
 	// Those that tell about the session, and those about others, are executed.

@@ -21,6 +21,7 @@
 //
 //	internal/command      handlers of the commands on data, one file per family
 //	internal/admin        handlers of the commands on the server and its connections
+//	internal/pubsub       handlers of the publish/subscribe commands
 //	internal/scripting    EVAL, FCALL, function libraries
 //	internal/transport    listeners, TLS, the two transports
 //	internal/engine       the lock, turns, commit, dispatch, sessions
@@ -28,6 +29,7 @@
 //	internal/replication  primaries and replicas: transfers, and the stream of effects
 //	internal/forward      commands that another server answers after a move
 //	internal/psync        the replica's side of the replication protocol
+//	internal/subscription channels and patterns with their subscribers
 //	internal/address      addresses of other servers
 //	internal/acl          users, rules, and the check of a command
 //	internal/config       the parameters and redis.conf

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -57,7 +58,7 @@ func TestManyClients(t *testing.T) {
 			c.expect("[message news x]")
 			c.Close()
 		}
-		until(t, srv, "alone", func() bool { return len(srv.Sessions) == 1 && len(srv.PubSub.Channels) == 0 })
+		until(t, srv, "alone", func() bool { return len(srv.Sessions) == 1 && srv.PubSub.Len(subscription.Channels) == 0 })
 	})
 }
 

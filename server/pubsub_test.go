@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // TestPublishReachesSubscribers checks with random subscriptions that each client receives
@@ -105,7 +106,7 @@ func TestPublishReachesSubscribers(t *testing.T) {
 	for _, s := range sessions {
 		s.Close()
 	}
-	if n := len(srv.PubSub.Channels) + len(srv.PubSub.Patterns); n != 0 {
+	if n := srv.PubSub.Len(subscription.Channels) + srv.PubSub.Len(subscription.Patterns); n != 0 {
 		t.Errorf("%d names have subscribers after all clients have closed", n)
 	}
 }

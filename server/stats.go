@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // Stats are the counters of a server at one instant. Counters count since the server
@@ -62,7 +63,7 @@ func (srv *Server) Stats() (s Stats) {
 			UsedMemory: used, PeakMemory: max(e.PeakMemory, used), MaxMemory: e.Config.Maxmemory,
 			BlockedClients: e.BlockedClients,
 			Connections:    e.Connections, Rejected: e.Rejected.Load(),
-			Channels: len(e.PubSub.Channels), Patterns: len(e.PubSub.Patterns),
+			Channels: e.PubSub.Len(subscription.Channels), Patterns: e.PubSub.Len(subscription.Patterns),
 			Commands: e.Commands, Errors: e.ErrorReplies, Hits: e.Hits(), Misses: e.KeyspaceMisses,
 			ExpiredKeys: e.ExpiredKeys, ExpiredMembers: e.ExpiredMembers,
 			EvictedKeys: e.EvictedKeys, EvictedClients: e.EvictedClients,

@@ -94,9 +94,13 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/address":    {"-os -io -log/slog", "a syntax: connections are above it"},
 		"server/internal/glob":       {"-net -os -io -log/slog", "an algorithm on bytes"},
 		"server/internal/longdouble": {"protocol -net -os -io -log/slog", "an algorithm on numbers"},
-		"server/internal/score":      {"protocol zset -net -os -io -log/slog", "a syntax: commands are above it"},
-		"server/internal/clock":      {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
-		"server/internal/histogram":  {"-net -os -io -log/slog", "an algorithm on numbers"},
+		"server/internal/subscription": {
+			"protocol server/internal/glob -net -os -io -log/slog",
+			"a table of names: messages and sessions are above it",
+		},
+		"server/internal/score":     {"protocol zset -net -os -io -log/slog", "a syntax: commands are above it"},
+		"server/internal/clock":     {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
+		"server/internal/histogram": {"-net -os -io -log/slog", "an algorithm on numbers"},
 		"server/internal/acl": {
 			"protocol server/internal/glob -net -log/slog",
 			"users and rules: sessions, the lock and the handlers of ACL are above it",
@@ -114,7 +118,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the replica's side of a protocol: servers and tools that follow a primary are above it",
 		},
 		"server/internal/forward": {
-			"protocol server/internal/address server/internal/config server/internal/engine",
+			"protocol server/internal/address server/internal/config server/internal/engine server/internal/subscription",
 			"forward moves requests and replies: the engine, which knows no other server, decides which ones",
 		},
 		"server/internal/replication": {
@@ -122,7 +126,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/score server/internal/script zset " +
+			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/score server/internal/script server/internal/subscription zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
@@ -138,8 +142,12 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/admin": {
 			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/glob " +
-				"server/internal/histogram",
+				"server/internal/histogram server/internal/subscription",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
+		},
+		"server/internal/pubsub": {
+			"protocol server/internal/engine server/internal/glob server/internal/subscription -net -os -io -log/slog",
+			"these handlers change subscriptions: the engine delivers messages",
 		},
 		"server/internal/scripting": {
 			"protocol server/internal/keyspace server/rdb server/internal/script server/internal/luaconv server/internal/command server/internal/engine server/internal/glob " +
@@ -148,7 +156,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/internal/keyspace server/rdb " +
-				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/forward server/internal/replication server/internal/scripting server/internal/transport github.com/tidwall/redcon",
+				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/forward server/internal/pubsub server/internal/replication server/internal/scripting server/internal/subscription server/internal/transport github.com/tidwall/redcon",
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/console": {

@@ -5,6 +5,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/forward"
+	"github.com/zsetd/zsetd/server/internal/pubsub"
 	"github.com/zsetd/zsetd/server/internal/replication"
 	"github.com/zsetd/zsetd/server/internal/scripting"
 	"github.com/zsetd/zsetd/server/internal/transport"
@@ -34,7 +35,7 @@ func families() [][]engine.Command {
 		command.StreamReadCommands(),
 		command.StreamGroupCommands(),
 		command.StreamInfoCommands(),
-		engine.PubsubCommands(),
+		pubsub.Commands(),
 		engine.TransactionCommands(),
 		scripting.ScriptCommands(),
 		scripting.FunctionCommands(),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // The commands that assign slots to the node and remove them.
@@ -125,18 +126,17 @@ func assign(srv *engine.Engine, slot int, served bool) {
 		return
 	}
 	cl.Slots--
-	shards := engine.ShardTopic()
-	for _, channel := range engine.SortedNames(srv.PubSub.Shards) {
+	for _, channel := range srv.PubSub.Names(subscription.Shards) {
 		if engine.KeySlot(channel) != slot {
 			continue
 		}
-		for _, s := range slices.Clone(srv.PubSub.Shards[channel].Sessions) {
-			shards.Drop(s, channel)
+		for _, s := range slices.Clone(srv.PubSub.Subscribers(subscription.Shards, channel)) {
+			s.Unsubscribe(subscription.Shards, channel)
 			r := protocol.NewReply(nil, s.Out.Version())
 			r.Push(3)
-			r.BulkString(shards.Off)
+			r.BulkString("sunsubscribe")
 			r.BulkString(channel)
-			r.Int(int64(shards.Count(s)))
+			r.Int(int64(s.Subscriptions().Count(subscription.Shards)))
 			s.Push(r.Bytes())
 		}
 	}

@@ -178,7 +178,7 @@ func ping(c *engine.Call) {
 		c.Reply.Error(engine.WrongArity("ping"))
 		return
 	}
-	if c.Session.Subscriptions() > 0 && c.Reply.Version() == 2 {
+	if c.Session.Subscriptions().Len() > 0 && c.Reply.Version() == 2 {
 		c.Reply.Array(2)
 		c.Reply.BulkString("pong")
 		if c.Len() == 0 {

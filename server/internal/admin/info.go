@@ -3,8 +3,10 @@ package admin
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/histogram"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // infoSection is a section of INFO. "all" includes those that are not in the
@@ -287,9 +290,9 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("current_eviction_exceeded_time", exceeding.Milliseconds())
 	t.Int("keyspace_hits", srv.Hits())
 	t.Int("keyspace_misses", srv.KeyspaceMisses)
-	t.Int("pubsub_channels", int64(len(srv.PubSub.Channels)))
-	t.Int("pubsub_patterns", int64(len(srv.PubSub.Patterns)))
-	t.Int("pubsubshard_channels", int64(len(srv.PubSub.Shards)))
+	t.Int("pubsub_channels", int64(srv.PubSub.Len(subscription.Channels)))
+	t.Int("pubsub_patterns", int64(srv.PubSub.Len(subscription.Patterns)))
+	t.Int("pubsubshard_channels", int64(srv.PubSub.Len(subscription.Shards)))
 	t.Zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
 		"total_active_defrag_time", "current_active_defrag_time")
@@ -400,7 +403,7 @@ func infoCommandstats(srv *engine.Engine, t *engine.InfoText) {
 
 func infoErrorstats(srv *engine.Engine, t *engine.InfoText) {
 	t.Title("Errorstats")
-	for _, code := range engine.SortedNames(srv.Errors) {
+	for _, code := range slices.Sorted(maps.Keys(srv.Errors)) {
 		t.Text("errorstat_"+code, "count="+strconv.FormatInt(srv.Errors[code], 10))
 	}
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func latencyLatestRow() engine.Command {
 func latencyLatest(c *engine.Call) {
 	events := c.Engine.Latency.Events
 	c.Reply.Array(len(events))
-	for _, name := range engine.SortedNames(events) {
+	for _, name := range slices.Sorted(maps.Keys(events)) {
 		s := events[name]
 		last := s.Samples[len(s.Samples)-1]
 		c.Reply.Array(4)
@@ -204,7 +205,7 @@ func latencyReport(srv *engine.Engine) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Events of %d ms or longer:\n", threshold)
-	for _, name := range engine.SortedNames(events) {
+	for _, name := range slices.Sorted(maps.Keys(events)) {
 		s := events[name]
 		average, deviation, period := summary(s, srv.At.Unix())
 		fmt.Fprintf(&b, "  %s: %d samples, mean %d ms, mean deviation %d ms, one every %.2f s; longest of all %d ms\n",

@@ -176,7 +176,7 @@ func (s *Session) lacksMemory() bool {
 
 // onlySubscribes reports whether the connection is limited to the commands about
 // subscriptions, because messages and replies look alike in its protocol.
-func (s *Session) onlySubscribes() bool { return s.Out.Version() == 2 && s.Subscriptions() > 0 }
+func (s *Session) onlySubscribes() bool { return s.Out.Version() == 2 && s.subscriptions.Len() > 0 }
 
 // isObserved reports whether anything depends on each single command of the session:
 // CLIENT REPLY, client-side caching, MONITOR, the latency monitor, or a slow log with

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // BadSubcommand replies the error of a subcommand whose number of arguments is
@@ -33,7 +34,7 @@ func (s *Session) Class() ClientClass {
 		return ClassMaster
 	case s.Replica:
 		return ClassReplica
-	case s.Subscriptions() > 0:
+	case s.subscriptions.Len() > 0:
 		return ClassPubsub
 	}
 	return ClassNormal
@@ -77,7 +78,7 @@ func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 		"multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LocalAddr, s.FD, s.Name, int64(s.Engine.At.Sub(s.Created).Seconds()), int64(s.Engine.At.Sub(s.lastUsed).Seconds()),
-		s.flags(asap), s.DB.ID(), len(s.channels), len(s.patterns), len(s.shards),
+		s.flags(asap), s.DB.ID(), s.subscriptions.Count(subscription.Channels), s.subscriptions.Count(subscription.Patterns), s.subscriptions.Count(subscription.Shards),
 		multi, taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
 		s.memory(), events,
 		last, u.Name, s.redirection(), s.Out.Version(), s.LibName, s.LibVersion)
@@ -93,7 +94,7 @@ func (s *Session) flags(asap bool) string {
 		{s.Replica, 'S'},
 		{s.Primary, 'M'},
 		{s.monitoring, 'O'},
-		{s.Subscriptions() > 0, 'P'},
+		{s.subscriptions.Len() > 0, 'P'},
 		{s.Multi || s.execing > 0, 'x'},
 		{s.Blocked != nil || s.postponed != nil || s.awaitsReplies(), 'b'},
 		{s.cache != nil, 't'},

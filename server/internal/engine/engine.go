@@ -43,8 +43,8 @@ type Engine struct {
 	memory
 
 	clients
-	ACL      *acl.List
-	PubSub   PubSub
+	ACL *acl.List
+	pubsub
 	Tracking tracking
 
 	waits
@@ -234,7 +234,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 	srv.Start = srv.Time.Start()
 	srv.Scope.srv = srv
 	srv.idle.L = &srv.Mu
-	srv.PubSub.init()
+	srv.encoded[1].SetVersion(3)
 	values := o.Config
 	if o.File != "" {
 		values = maps.Clone(values)
@@ -321,10 +321,9 @@ func (srv *Engine) check() error {
 	if err := srv.Keys.Check(); err != nil {
 		return err
 	}
-	watches, waits, waiters, subscriptions := 0, 0, 0, 0
+	watches, waits, waiters := 0, 0, 0
 	for _, s := range srv.Sessions {
 		watches += len(s.watches)
-		subscriptions += s.Subscriptions()
 		if w := s.Blocked; w != nil {
 			waiters++
 			waits += len(w.positions)
@@ -341,22 +340,15 @@ func (srv *Engine) check() error {
 			waits -= l.Waiters.Len()
 		}
 	}
-	for _, t := range []topic{channelTopic(), patternTopic(), ShardTopic()} {
-		for name, a := range t.all(&srv.PubSub) {
-			subscriptions -= a.len()
-			for i, s := range a.Sessions {
-				if place, listens := (*t.mine(s))[name]; !listens || place != i {
-					return fmt.Errorf("session %d is subscriber %d of %q, but has no such subscription", s.ID, i, name)
-				}
-			}
-		}
+	if err := srv.PubSub.Check(maps.Values(srv.Sessions)); err != nil {
+		return err
 	}
 	if err := srv.Tracking.check(srv.Sessions); err != nil {
 		return err
 	}
-	if watches != 0 || waits != 0 || subscriptions != 0 || waiters != srv.BlockedClients {
-		return fmt.Errorf("the indexes of the server do not match its sessions: they differ by %d watched keys, %d awaited keys, %d subscriptions, %d blocked clients",
-			watches, waits, subscriptions, waiters-srv.BlockedClients)
+	if watches != 0 || waits != 0 || waiters != srv.BlockedClients {
+		return fmt.Errorf("the indexes of the server do not match its sessions: they differ by %d watched keys, %d awaited keys, %d blocked clients",
+			watches, waits, waiters-srv.BlockedClients)
 	}
 	return nil
 }

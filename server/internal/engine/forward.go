@@ -10,6 +10,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/address"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // Forwarding: the data have moved to another server or cluster (parameter forward-to),
@@ -30,10 +31,10 @@ type Forwarder interface {
 
 	// Subscribe makes messages of a topic arrive by Engine.Deliver; then it calls done,
 	// without the lock, even if the servers are away: it subscribes when they return.
-	Subscribe(kind Topic, names []string, done func())
+	Subscribe(kind subscription.Topic, names []string, done func())
 
 	// Unsubscribe ends that.
-	Unsubscribe(kind Topic, name string)
+	Unsubscribe(kind subscription.Topic, name string)
 
 	// Close closes all connections. Requests that wait for replies receive errors.
 	Close()
@@ -91,20 +92,6 @@ const (
 	NoNode                // it concerns all keys and has one reply: refused
 )
 
-// Topic is a kind of subscription.
-type Topic uint8
-
-// The kinds of subscriptions.
-const (
-	Channels Topic = iota
-	Patterns
-	Shards
-)
-
-func (t Topic) list(p *PubSub) map[string]*subscriberList {
-	return [...]map[string]*subscriberList{p.Channels, p.Patterns, p.Shards}[t]
-}
-
 // forwarding is the state of forwarding in a server.
 type forwarding struct {
 	forwarder    Forwarder // nil while the server answers itself
@@ -149,16 +136,16 @@ func (c *Command) isForwarded() bool {
 }
 
 // subscribes reports whether a command begins subscriptions, and of which kind.
-func (c *Command) subscribes() (kind Topic, yes bool) {
+func (c *Command) subscribes() (kind subscription.Topic, yes bool) {
 	switch {
 	case !c.WhileSubscribed || c.Channels == protocol.NoChannels:
 		return 0, false
 	case c.Channels == protocol.EveryPattern:
-		return Patterns, true
+		return subscription.Patterns, true
 	case c.Keys != "":
-		return Shards, true
+		return subscription.Shards, true
 	}
-	return Channels, true
+	return subscription.Channels, true
 }
 
 // forwards passes a command to the server that has the data. It returns false for a
@@ -338,7 +325,7 @@ func (s *Session) setAside(argv [][]byte) {
 }
 
 // subscribeUpstream postpones a subscription until it exists at the new home, too.
-func (s *Session) subscribeUpstream(kind Topic, argv [][]byte) {
+func (s *Session) subscribeUpstream(kind subscription.Topic, argv [][]byte) {
 	srv := s.Engine
 	s.setAside(argv)
 	names := make([]string, len(s.postponed)-1)
@@ -355,7 +342,7 @@ func (s *Session) subscribeUpstream(kind Topic, argv [][]byte) {
 					return
 				}
 				for _, name := range names { // the session has ended
-					if kind.list(&srv.PubSub)[name] == nil && srv.forwarder == by {
+					if len(srv.PubSub.Subscribers(kind, name)) == 0 && srv.forwarder == by {
 						by.Unsubscribe(kind, name)
 					}
 				}
@@ -433,16 +420,16 @@ func (s *Session) leaveUpstream() {
 }
 
 // Deliver sends a message that the new home has sent to the subscribers of a topic.
-func (srv *Engine) Deliver(kind Topic, name, channel, message string) {
+func (srv *Engine) Deliver(kind subscription.Topic, name, channel, message string) {
 	srv.Attempt(func() {
 		srv.Locked(func() {
-			to := kind.list(&srv.PubSub)[name]
+			to := srv.PubSub.Subscribers(kind, name)
 			switch kind {
-			case Channels:
+			case subscription.Channels:
 				srv.send(to, "message", "", channel, message)
-			case Patterns:
+			case subscription.Patterns:
 				srv.send(to, "pmessage", name, channel, message)
-			case Shards:
+			case subscription.Shards:
 				srv.send(to, "smessage", "", channel, message)
 			}
 		})
@@ -551,8 +538,8 @@ func (srv *Engine) passClients() {
 			}
 		})
 	}
-	for _, kind := range []Topic{Channels, Patterns, Shards} {
-		if names := SortedNames(kind.list(&srv.PubSub)); len(names) > 0 {
+	for _, kind := range []subscription.Topic{subscription.Channels, subscription.Patterns, subscription.Shards} {
+		if names := srv.PubSub.Names(kind); len(names) > 0 {
 			left++
 			f.Subscribe(kind, names, prepared)
 		}

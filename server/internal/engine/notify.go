@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // EventClass is a set of kinds of keyspace events: the flags of the parameter
@@ -113,35 +114,35 @@ func (srv *Engine) selectMemberEvents() {
 // notifyKeyspace publishes an effect that may have subscribers, on the channels,
 // and with the words, of Redis 8.8.
 func (srv *Engine) notifyKeyspace(e *effect) {
-	if len(srv.PubSub.Channels) == 0 && len(srv.PubSub.Patterns) == 0 {
+	if srv.PubSub.Len(subscription.Channels) == 0 && srv.PubSub.Len(subscription.Patterns) == 0 {
 		return
 	}
 	on, at := srv.notify, "@"+strconv.Itoa(e.db)+"__:"
 	if on&classKeyspace != 0 {
-		srv.deliver(ChannelMessage, "__keyspace"+at+e.key, e.event)
+		srv.deliver(channelMessage, "__keyspace"+at+e.key, e.event)
 	}
 	if on&classKeyevent != 0 {
-		srv.deliver(ChannelMessage, "__keyevent"+at+e.event, e.key)
+		srv.deliver(channelMessage, "__keyevent"+at+e.event, e.key)
 	}
 	if e.members == "" {
 		return
 	}
 	if on&classSubkeyspace != 0 {
-		srv.deliver(ChannelMessage, "__subkeyspace"+at+e.key, e.event+"|"+e.members)
+		srv.deliver(channelMessage, "__subkeyspace"+at+e.key, e.event+"|"+e.members)
 	}
 	if on&classSubkeyevent != 0 {
-		srv.deliver(ChannelMessage, "__subkeyevent"+at+e.event,
+		srv.deliver(channelMessage, "__subkeyevent"+at+e.event,
 			strconv.Itoa(len(e.key))+":"+e.key+"|"+e.members)
 	}
 	// A newline ends the key in the name of such a channel.
 	if on&classSubkeyspaceitem != 0 && strings.IndexByte(e.key, '\n') < 0 {
 		prefix := "__subkeyspaceitem" + at + e.key + "\n"
 		for member := range eachMember(e.members) {
-			srv.deliver(ChannelMessage, prefix+member, e.event)
+			srv.deliver(channelMessage, prefix+member, e.event)
 		}
 	}
 	if on&classSubkeyspaceevent != 0 {
-		srv.deliver(ChannelMessage, "__subkeyspaceevent"+at+e.event+"|"+e.key, e.members)
+		srv.deliver(channelMessage, "__subkeyspaceevent"+at+e.event+"|"+e.key, e.members)
 	}
 }
 

@@ -250,7 +250,7 @@ func (s *Session) outputLimit(n int64) config.OutputLimit {
 		return config.OutputLimit{}
 	case s.Replica:
 		return limits[config.ReplicaClient]
-	case s.listens > 0:
+	case s.subscriptions.Len() > 0:
 		return limits[config.PubSubClient]
 	default:
 		return limits[config.NormalClient]
@@ -405,7 +405,7 @@ func (srv *Engine) checkSlowLocked() {
 func (s *Session) checkProgress(n int64) bool {
 	if p := s.progress(); p != s.seen || s.seenAt.IsZero() {
 		s.seen, s.seenAt = p, s.Engine.At
-		if s.listens == 0 && !s.softSince.IsZero() {
+		if s.subscriptions.Len() == 0 && !s.softSince.IsZero() {
 			s.softSince = s.Engine.At
 		}
 	}
@@ -432,7 +432,7 @@ func (s *Session) FinishHalfClosed() bool {
 	s.Engine.Mu.Lock() // also while a script lends the lock
 	defer s.Engine.Mu.Unlock()
 	drained := s.waiting() == 0 && s.Flushing.Load() == 0
-	if s.End == Killed || s.Blocked != nil || s.blockedUpstream() || s.paused() || s.listens > 0 || s.monitoring || drained && !s.held && s.postponed == nil && !s.awaitsReplies() {
+	if s.End == Killed || s.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.monitoring || drained && !s.held && s.postponed == nil && !s.awaitsReplies() {
 		return false
 	}
 	if !s.halfClosed {

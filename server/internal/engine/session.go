@@ -6,6 +6,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // Session is one client: its database, protocol version, transaction, watches,
@@ -26,9 +27,9 @@ type Session struct {
 	modes
 	activity
 	transaction
-	subscriptions
-	forwarded *forwarded // nil unless commands were forwarded
-	cache     *cache     // state of CLIENT TRACKING; nil without tracking
+	subscriptions subscription.Names
+	forwarded     *forwarded // nil unless commands were forwarded
+	cache         *cache     // state of CLIENT TRACKING; nil without tracking
 
 	stall
 	End EndState
@@ -201,7 +202,7 @@ func (s *Session) Reset() {
 	s.Engine.forgetPostponed(s)
 	s.leaveUpstream()
 	s.discard()
-	s.Engine.unsubscribeAll(s)
+	s.unsubscribeAll()
 	s.untrack(false)
 	s.Readonly = false
 	s.Engine.stopMonitor(s)
@@ -376,7 +377,7 @@ func (s *Session) Ending() bool {
 func (s *Session) Receives() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.Blocked != nil || s.postponed != nil || s.awaitsReplies() || s.listens > 0 || s.monitoring || s.cache != nil
+	return s.Blocked != nil || s.postponed != nil || s.awaitsReplies() || s.subscriptions.Len() > 0 || s.monitoring || s.cache != nil
 }
 
 // WasKilled reports whether the connection is to be closed at once.

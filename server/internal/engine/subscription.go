@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // Message is a message that was published to a channel.
@@ -47,15 +48,15 @@ func (srv *Engine) Subscribe(ctx context.Context, pattern bool, names ...string)
 	defer srv.running.Done()
 	sub = &Subscription{woken: make(chan struct{}, 1)}
 	s := srv.NewSession(Peer{FD: -1, Wake: sub.wake})
-	t := channelTopic()
+	kind := subscription.Channels
 	if pattern {
-		t = patternTopic()
+		kind = subscription.Patterns
 	}
 	srv.Locked(func() {
 		s.SetOwner()
 		s.Out.SetVersion(3)
 		for _, name := range names {
-			t.add(s, name)
+			s.Subscribe(kind, name)
 		}
 		s.Weigh()
 	})

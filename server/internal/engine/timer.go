@@ -134,7 +134,7 @@ func (srv *Engine) closeIdle() {
 	limit := time.Duration(srv.Config.Timeout) * time.Second
 	next := srv.At.Add(limit)
 	for _, s := range srv.Sessions {
-		if s.Blocked != nil || s.postponed != nil || s.awaitsReplies() || s.monitoring || s.Replica || s.Primary || s.Subscriptions() > 0 {
+		if s.Blocked != nil || s.postponed != nil || s.awaitsReplies() || s.monitoring || s.Replica || s.Primary || s.subscriptions.Len() > 0 {
 			continue
 		}
 		due := s.lastUsed.Add(limit)

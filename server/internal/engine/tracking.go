@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -201,7 +202,7 @@ func (s *Session) sendInvalidation(keys []string) {
 	case to.Out.Version() == 3:
 		r.Push(2)
 		r.BulkString("invalidate")
-	case to != s && to.Subscriptions() > 0:
+	case to != s && to.subscriptions.Len() > 0:
 		r.Push(3)
 		r.BulkString("message")
 		r.BulkString(trackingChannel)
@@ -225,7 +226,7 @@ func (srv *Engine) finishTracking() {
 	t := &srv.Tracking
 	if t.broadcastDue {
 		t.broadcastDue = false
-		for _, prefix := range SortedNames(t.Prefixes) {
+		for _, prefix := range slices.Sorted(maps.Keys(t.Prefixes)) {
 			t.Prefixes[prefix].send()
 		}
 	}
@@ -251,7 +252,7 @@ func (b *broadcast) send() {
 	if len(b.changed) == 0 {
 		return
 	}
-	keys := SortedNames(b.changed)
+	keys := slices.Sorted(maps.Keys(b.changed))
 	for s := range b.clients {
 		mine := keys
 		if s.cache.noloop {
@@ -422,7 +423,7 @@ func (s *Session) trackingConflict(o *trackingOptions) string {
 	}
 	var existing []string
 	if was != nil {
-		existing = SortedNames(was.prefixes)
+		existing = slices.Sorted(maps.Keys(was.prefixes))
 	}
 	overlap := func(p, q string) bool { return strings.HasPrefix(p, q) || strings.HasPrefix(q, p) }
 	message := func(p, kind, q string) string {
@@ -513,7 +514,7 @@ func ClientTrackinginfo(c *Call) {
 				flags = append(flags, f.name)
 			}
 		}
-		prefixes = SortedNames(t.prefixes)
+		prefixes = slices.Sorted(maps.Keys(t.prefixes))
 	}
 	c.Reply.Map(3)
 	c.Reply.BulkString("flags")

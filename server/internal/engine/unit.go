@@ -43,10 +43,10 @@ type effect struct {
 
 type messageKind uint8
 
-// ChannelMessage is a kind of message for subscribers.
+// The kinds of messages for subscribers.
 const (
 	noMessage messageKind = iota
-	ChannelMessage
+	channelMessage
 	shardMessage
 	flushMessage // no channel message: all databases, or one, were emptied
 )

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // Users come from the configuration, a line "user name rules…" for each, or from a
@@ -140,16 +141,16 @@ func (srv *Engine) DropSubscribers(u, next *acl.User, me *Session) {
 	if !loses {
 		return
 	}
-	hears := func(names positions, literal bool) bool {
-		for name := range names {
-			if !remaining.Match(protocol.BytesOf(name), literal) {
+	hears := func(s *Session, kind subscription.Topic) bool {
+		for name := range s.subscriptions.All(kind) {
+			if !remaining.Match(protocol.BytesOf(name), kind == subscription.Patterns) {
 				return true
 			}
 		}
 		return false
 	}
 	for _, s := range srv.ByID() {
-		if s.User == u && (hears(s.patterns, true) || hears(s.channels, false) || hears(s.shards, false)) {
+		if s.User == u && (hears(s, subscription.Patterns) || hears(s, subscription.Channels) || hears(s, subscription.Shards)) {
 			s.terminate(me)
 		}
 	}

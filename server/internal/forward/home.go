@@ -17,6 +17,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/address"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 const slotCount = engine.SlotCount
@@ -66,12 +67,14 @@ func (h *Home) Upstream(s *engine.Session) engine.Upstream {
 }
 
 // Subscribe implements engine.Forwarder.
-func (h *Home) Subscribe(kind engine.Topic, names []string, done func()) {
+func (h *Home) Subscribe(kind subscription.Topic, names []string, done func()) {
 	h.hub.subscribe(kind, names, done)
 }
 
 // Unsubscribe implements engine.Forwarder.
-func (h *Home) Unsubscribe(kind engine.Topic, name string) { h.hub.unsubscribe(topic{kind, name}) }
+func (h *Home) Unsubscribe(kind subscription.Topic, name string) {
+	h.hub.unsubscribe(topic{kind, name})
+}
 
 // Close implements engine.Forwarder.
 func (h *Home) Close() { h.cancel() }

@@ -8,20 +8,21 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // topic is a channel, a pattern or a sharded channel.
 type topic struct {
-	kind engine.Topic
+	kind subscription.Topic
 	name string
 }
 
 // words are the commands that begin and end a subscription.
 func (t topic) words() (on, off string) {
 	switch t.kind {
-	case engine.Patterns:
+	case subscription.Patterns:
 		return "PSUBSCRIBE", "PUNSUBSCRIBE"
-	case engine.Shards:
+	case subscription.Shards:
 		return "SSUBSCRIBE", "SUNSUBSCRIBE"
 	}
 	return "SUBSCRIBE", "UNSUBSCRIBE"
@@ -32,12 +33,12 @@ type hub struct {
 	home *Home
 
 	mu     sync.Mutex // guards the fields below, and those of links
-	topics map[topic]*subscription
+	topics map[topic]*wantedTopic
 	links  map[string]*link // by address; "" for the topics that any node has
 }
 
-// subscription is a topic that clients want.
-type subscription struct {
+// wantedTopic is a topic that clients want.
+type wantedTopic struct {
 	links     []*link
 	confirmed bool     // by one of them
 	waiting   []func() // called when it is, with the lock held
@@ -58,11 +59,11 @@ const (
 )
 
 func newHub(h *Home) *hub {
-	return &hub{home: h, topics: map[topic]*subscription{}, links: map[string]*link{}}
+	return &hub{home: h, topics: map[topic]*wantedTopic{}, links: map[string]*link{}}
 }
 
 // subscribe makes messages of topics arrive, and then calls done in another goroutine.
-func (h *hub) subscribe(kind engine.Topic, names []string, done func()) {
+func (h *hub) subscribe(kind subscription.Topic, names []string, done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := 1
@@ -75,7 +76,7 @@ func (h *hub) subscribe(kind engine.Topic, names []string, done func()) {
 		t := topic{kind, name}
 		s := h.topics[t]
 		if s == nil {
-			s = &subscription{}
+			s = &wantedTopic{}
 			h.topics[t] = s
 			h.place(t, s)
 		}
@@ -89,16 +90,16 @@ func (h *hub) subscribe(kind engine.Topic, names []string, done func()) {
 
 // place assigns a topic to links. The nodes of a cluster may have to be asked for theirs:
 // then a goroutine does it.
-func (h *hub) place(t topic, s *subscription) {
+func (h *hub) place(t topic, s *wantedTopic) {
 	local := strings.HasPrefix(t.name, "__key") // the events of each node's keys
-	if !h.home.to.Cluster || t.kind != engine.Shards && !local {
+	if !h.home.to.Cluster || t.kind != subscription.Shards && !local {
 		h.assign(t, s, []string{""})
 		return
 	}
 	h.home.gone.Go(func() {
 		var addrs []string
 		var err error
-		if t.kind == engine.Shards {
+		if t.kind == subscription.Shards {
 			addrs = make([]string, 1)
 			addrs[0], err = h.home.node(engine.KeySlot(t.name))
 		} else {
@@ -116,7 +117,7 @@ func (h *hub) place(t topic, s *subscription) {
 }
 
 // assign adds a topic to the links to some addresses.
-func (h *hub) assign(t topic, s *subscription, addrs []string) {
+func (h *hub) assign(t topic, s *wantedTopic, addrs []string) {
 	on, _ := t.words()
 	for _, addr := range addrs {
 		l := h.links[addr]
@@ -158,7 +159,7 @@ func (h *hub) unsubscribe(t topic) {
 }
 
 // leave removes a topic from its links.
-func (h *hub) leave(t topic, s *subscription) {
+func (h *hub) leave(t topic, s *wantedTopic) {
 	_, off := t.words()
 	for _, l := range s.links {
 		delete(l.wanted, t)
@@ -168,7 +169,7 @@ func (h *hub) leave(t topic, s *subscription) {
 }
 
 // confirm ends the waits for a subscription.
-func (s *subscription) confirm() {
+func (s *wantedTopic) confirm() {
 	s.confirmed = true
 	for _, one := range s.waiting {
 		one()
@@ -256,7 +257,7 @@ func (l *link) received(v any) {
 	if e, ok := v.(protocol.ReplyError); ok {
 		if to, ok := redirectionOf(string(e), l.addr); ok && to.addr != "" {
 			l.hub.home.moved(to.slot, to.addr)
-			l.move(func(t topic) bool { return t.kind == engine.Shards && engine.KeySlot(t.name) == to.slot })
+			l.move(func(t topic) bool { return t.kind == subscription.Shards && engine.KeySlot(t.name) == to.slot })
 		}
 		return
 	}
@@ -271,22 +272,22 @@ func (l *link) received(v any) {
 	e := l.hub.home.engine
 	switch text[0] {
 	case "message":
-		e.Deliver(engine.Channels, text[1], text[1], text[2])
+		e.Deliver(subscription.Channels, text[1], text[1], text[2])
 	case "pmessage":
 		if len(text) == 4 {
-			e.Deliver(engine.Patterns, text[1], text[2], text[3])
+			e.Deliver(subscription.Patterns, text[1], text[2], text[3])
 		}
 	case "smessage":
-		e.Deliver(engine.Shards, text[1], text[1], text[2])
+		e.Deliver(subscription.Shards, text[1], text[1], text[2])
 	case "subscribe":
-		l.confirmed(topic{engine.Channels, text[1]})
+		l.confirmed(topic{subscription.Channels, text[1]})
 	case "psubscribe":
-		l.confirmed(topic{engine.Patterns, text[1]})
+		l.confirmed(topic{subscription.Patterns, text[1]})
 	case "ssubscribe":
-		l.confirmed(topic{engine.Shards, text[1]})
+		l.confirmed(topic{subscription.Shards, text[1]})
 	case "sunsubscribe": // the slot has moved, unless the topic is no longer wanted
 		l.hub.home.lost()
-		l.move(func(t topic) bool { return t == topic{engine.Shards, text[1]} })
+		l.move(func(t topic) bool { return t == topic{subscription.Shards, text[1]} })
 	}
 }
 

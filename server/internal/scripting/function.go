@@ -2,6 +2,8 @@ package scripting
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +59,7 @@ func find(fs *engine.Functions, name []byte) *engine.Function {
 // sorted returns the functions of a library by name.
 func sorted(l *engine.Library) []*engine.Function {
 	list := make([]*engine.Function, 0, len(l.Functions))
-	for _, name := range engine.SortedNames(l.Functions) {
+	for _, name := range slices.Sorted(maps.Keys(l.Functions)) {
 		list = append(list, l.Functions[name])
 	}
 	return list
@@ -462,7 +464,7 @@ func functionList(c *engine.Call) {
 	}
 	var found []*engine.Library
 	libraries := c.Engine.Scripting.Functions.Libraries
-	for _, name := range engine.SortedNames(libraries) {
+	for _, name := range slices.Sorted(maps.Keys(libraries)) {
 		if asked.Match(protocol.BytesOf(name)) {
 			found = append(found, libraries[name])
 		}
@@ -579,7 +581,7 @@ func functionDumpRow() engine.Command {
 func functionDump(c *engine.Call) {
 	libraries := c.Engine.Scripting.Functions.Libraries
 	codes := make([]string, 0, len(libraries))
-	for _, name := range engine.SortedNames(libraries) {
+	for _, name := range slices.Sorted(maps.Keys(libraries)) {
 		codes = append(codes, libraries[name].Code)
 	}
 	c.Reply.Bulk(command.Codec(c.Engine).AppendFunctions(nil, codes))
@@ -648,7 +650,7 @@ func restoreLibraries(c *engine.Call, codes []string, flush, replace bool) (wron
 		flushLibraries(c)
 	}
 	var replaced []*engine.Library
-	names := engine.SortedNames(fresh.Libraries)
+	names := slices.Sorted(maps.Keys(fresh.Libraries))
 	for _, name := range names {
 		old := fs.Libraries[name]
 		switch {
@@ -665,7 +667,7 @@ func restoreLibraries(c *engine.Call, codes []string, flush, replace bool) (wron
 			leaving[f] = true
 		}
 	}
-	for _, name := range engine.SortedNames(fresh.ByName) {
+	for _, name := range slices.Sorted(maps.Keys(fresh.ByName)) {
 		f := fs.ByName[name]
 		if f == nil {
 			continue
