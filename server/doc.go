@@ -30,6 +30,7 @@
 //	internal/forward      commands that another server answers after a move
 //	internal/psync        the replica's side of the replication protocol
 //	internal/subscription channels and patterns with their subscribers
+//	internal/tracking     keys in the caches of clients
 //	internal/address      addresses of other servers
 //	internal/acl          users, rules, and the check of a command
 //	internal/config       the parameters and redis.conf

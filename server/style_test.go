@@ -98,6 +98,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol server/internal/glob -net -os -io -log/slog",
 			"a table of names: messages and sessions are above it",
 		},
+		"server/internal/tracking":  {"protocol -net -os -io -log/slog", "a table of keys: messages and sessions are above it"},
 		"server/internal/score":     {"protocol zset -net -os -io -log/slog", "a syntax: commands are above it"},
 		"server/internal/clock":     {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
 		"server/internal/histogram": {"-net -os -io -log/slog", "an algorithm on numbers"},
@@ -126,7 +127,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/score server/internal/script server/internal/subscription zset " +
+			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
 				"server/internal/glob server/internal/histogram server/internal/longdouble " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
@@ -142,7 +143,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/admin": {
 			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/glob " +
-				"server/internal/histogram server/internal/subscription",
+				"server/internal/histogram server/internal/subscription server/internal/tracking",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
 		"server/internal/pubsub": {

@@ -122,7 +122,7 @@ func TestTrackingTableLimit(t *testing.T) {
 	kept := func() int { // the timer trims, too
 		srv.Mu.Lock()
 		defer srv.Mu.Unlock()
-		return len(srv.Tracking.Keys)
+		return srv.Tracking.Keys()
 	}
 	reader, writer := c[0], c[1]
 	tell(t, reader, "HELLO 3")

@@ -204,7 +204,7 @@ func infoClients(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("client_recent_max_input_buffer", int64(input))
 	t.Int("client_recent_max_output_buffer", int64(output))
 	t.Int("blocked_clients", int64(srv.BlockedClients))
-	t.Int("tracking_clients", int64(srv.Tracking.Clients))
+	t.Int("tracking_clients", int64(srv.Tracking.Clients()))
 	t.Int("clients_in_timeout_table", int64(len(srv.Deadlines)))
 	t.Int("total_blocking_keys", int64(len(srv.Waiting)))
 	t.Int("total_blocking_keys_on_nokey", 0)
@@ -296,9 +296,9 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
 		"total_active_defrag_time", "current_active_defrag_time")
-	t.Int("tracking_total_keys", int64(len(srv.Tracking.Keys)))
-	t.Int("tracking_total_items", int64(srv.Tracking.Items))
-	t.Int("tracking_total_prefixes", int64(len(srv.Tracking.Prefixes)))
+	t.Int("tracking_total_keys", int64(srv.Tracking.Keys()))
+	t.Int("tracking_total_items", int64(srv.Tracking.Items()))
+	t.Int("tracking_total_prefixes", int64(srv.Tracking.Prefixes()))
 	t.Int("unexpected_error_replies", srv.UnexpectedErrors)
 	t.Int("total_error_replies", srv.ErrorReplies)
 	t.Int("dump_payload_sanitizations", 0)

@@ -81,7 +81,7 @@ func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 		s.flags(asap), s.DB.ID(), s.subscriptions.Count(subscription.Channels), s.subscriptions.Count(subscription.Patterns), s.subscriptions.Count(subscription.Shards),
 		multi, taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
 		s.memory(), events,
-		last, u.Name, s.redirection(), s.Out.Version(), s.LibName, s.LibVersion)
+		last, u.Name, s.Redirection(), s.Out.Version(), s.LibName, s.LibVersion)
 }
 
 // flags returns the letters of a session in CLIENT LIST.
@@ -98,8 +98,8 @@ func (s *Session) flags(asap bool) string {
 		{s.Multi || s.execing > 0, 'x'},
 		{s.Blocked != nil || s.postponed != nil || s.awaitsReplies(), 'b'},
 		{s.cache != nil, 't'},
-		{s.cache != nil && s.cache.broken, 'R'},
-		{s.cache != nil && s.cache.bcast, 'B'},
+		{s.cache != nil && s.cache.Broken, 'R'},
+		{s.cache != nil && s.cache.Broadcast, 'B'},
 		{s.touched, 'd'},
 		{s.End == Closing, 'c'},
 		{asap, 'A'},

@@ -17,7 +17,7 @@ func (s *Session) Exec(argv [][]byte) {
 	s.dispatch(argv)
 	srv.Scope.leave(outer)
 	if s.cache != nil && !s.Multi && (s.last == nil || !s.last.KeepsCaching) {
-		s.cache.caching = false
+		s.cache.Caching = false
 	}
 	if s.Replies != ReplyOn && s.Blocked == nil && s.postponed == nil {
 		s.suppressReply(mark)

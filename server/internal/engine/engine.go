@@ -19,6 +19,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/internal/tracking"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -45,7 +46,7 @@ type Engine struct {
 	clients
 	ACL *acl.List
 	pubsub
-	Tracking tracking
+	Tracking tracking.Table[*Session]
 
 	waits
 	timers
@@ -343,7 +344,7 @@ func (srv *Engine) check() error {
 	if err := srv.PubSub.Check(maps.Values(srv.Sessions)); err != nil {
 		return err
 	}
-	if err := srv.Tracking.check(srv.Sessions); err != nil {
+	if err := srv.Tracking.Check(maps.Values(srv.Sessions)); err != nil {
 		return err
 	}
 	if watches != 0 || waits != 0 || waiters != srv.BlockedClients {

@@ -75,7 +75,7 @@ func (srv *Engine) counted() int64 { return srv.InUse() - srv.MemoryState.Exempt
 // it frees, or more; if it counted, it would cause another eviction, and so on to
 // the last key. It is bounded for each client (outputqueue.go).
 func (srv *Engine) exempt() (n int64) {
-	if srv.Tracking.on || len(srv.Monitors) > 0 {
+	if srv.Tracking.On() || len(srv.Monitors) > 0 {
 		for _, s := range srv.Sessions {
 			if all := s.backlog(); s.pushed > 0 && all > 0 {
 				part := float64(min(s.pushed, all)) / float64(all) // the buffers are larger than their content
@@ -90,7 +90,7 @@ func (srv *Engine) exempt() (n int64) {
 func (srv *Engine) sumNonKeyBytes() {
 	m := &srv.MemoryState
 	start := srv.Clock()
-	m.nonKeyBytes = srv.StartMemory + srv.ClientsMemory() + srv.Scripting.Memory().all() + srv.Tracking.memory()
+	m.nonKeyBytes = srv.StartMemory + srv.ClientsMemory() + srv.Scripting.Memory().all() + srv.Tracking.Memory()
 	m.Exempt = srv.exempt()
 	m.NonKeyBytesAt = srv.At
 	m.nonKeyBytesValid = max(nonKeyBytesMinAge, nonKeyBytesShare*srv.Clock().Sub(start))

@@ -7,6 +7,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/tracking"
 )
 
 // Session is one client: its database, protocol version, transaction, watches,
@@ -28,8 +29,8 @@ type Session struct {
 	activity
 	transaction
 	subscriptions subscription.Names
-	forwarded     *forwarded // nil unless commands were forwarded
-	cache         *cache     // state of CLIENT TRACKING; nil without tracking
+	forwarded     *forwarded       // nil unless commands were forwarded
+	cache         *tracking.Client // state of CLIENT TRACKING; nil without tracking
 
 	stall
 	End EndState
@@ -176,7 +177,7 @@ func (s *Session) remove() (out []byte) {
 	out, _, _ = s.TakeLocked(nil)
 	s.drop()
 	s.Reset()
-	s.untrack(true)
+	s.untrackRemoved()
 	s.End = Killed
 	s.Weigh()
 	delete(s.Engine.Sessions, s.ID)
@@ -203,7 +204,7 @@ func (s *Session) Reset() {
 	s.leaveUpstream()
 	s.discard()
 	s.unsubscribeAll()
-	s.untrack(false)
+	s.Untrack()
 	s.Readonly = false
 	s.Engine.stopMonitor(s)
 	if s.Replica {
@@ -340,7 +341,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 			break
 		}
 	}
-	if srv.Tracking.on {
+	if srv.Tracking.On() {
 		srv.finishTracking()
 	}
 	if s.awaitsReplies() {

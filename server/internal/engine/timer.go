@@ -48,7 +48,7 @@ func (srv *Engine) setTimer() {
 	if len(srv.alarms) > 0 && srv.PausedUntil == 0 {
 		next = min(next, srv.alarms[0].at)
 	}
-	if srv.Tracking.on && !srv.CronPaused && srv.trackingExceedsLimit() {
+	if srv.Tracking.On() && !srv.CronPaused && srv.trackingExceedsLimit() {
 		next = min(next, srv.Instant+1000)
 	}
 	if srv.HasDelayed() || srv.evicting() {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/tracking"
 )
 
 // commitScope is the commit scope: one command, one EXEC, one script, one sweep of expired
@@ -38,7 +39,7 @@ type effect struct {
 	class   EventClass
 	message messageKind
 	members string // members that it touches, if a subscriber needs them; see appendMember
-	cached  *holders
+	cached  *tracking.Holders
 }
 
 type messageKind uint8
@@ -79,7 +80,7 @@ func (srv *Engine) finishTurn() {
 	if len(srv.released) > 0 {
 		srv.runReleased()
 	}
-	if srv.Tracking.on {
+	if srv.Tracking.On() {
 		srv.finishTracking()
 	}
 	if srv.Keys.Following() {
@@ -168,11 +169,11 @@ func (srv *Engine) unlessBusy(f func()) {
 func (u *commitScope) changed(db int, key string, class EventClass, event string) {
 	srv := u.srv
 	srv.Changes++
-	if len(srv.Watched) == 0 && len(srv.Waiting) == 0 && srv.notify == 0 && !srv.Tracking.on {
+	if len(srv.Watched) == 0 && len(srv.Waiting) == 0 && srv.notify == 0 && !srv.Tracking.On() {
 		return // no listener
 	}
 	e := effect{key: key, event: event, db: db, class: class}
-	if srv.Tracking.on {
+	if srv.Tracking.On() {
 		e.cached = srv.untrackKey(key, u.actor, class == classExpired)
 	}
 	if u.MembersTaken < len(u.Members) {
