@@ -67,6 +67,7 @@ type heap struct {
 	growthRatio   float64       // permitted growth until the next collection, relative to the live data
 	percent       int           // the same as a GC percentage of the runtime
 	cycle         chan struct{} // signals the end of a collection
+	setPercent    func(int) int // debug.SetGCPercent
 	releaseMemory func()
 	limit         func() int64 // maxmemory, 0 for none
 	used          func() int64 // bytes that the server has in use, by its own count
@@ -103,7 +104,7 @@ const (
 // manageHeap applies the policy above until the context ends.
 func manageHeap(ctx context.Context, srv *server.Server) {
 	if srv.MemoryLimit() == 0 {
-		before := raiseGCPercent(loadPercent)
+		before := raiseGCPercent(debug.SetGCPercent, loadPercent)
 		srv.Ready(ctx) // ListenAndServe returns the error
 		debug.SetGCPercent(before)
 	} else {
@@ -114,19 +115,21 @@ func manageHeap(ctx context.Context, srv *server.Server) {
 	}
 }
 
-// raiseGCPercent sets the permitted growth of the heap between two collections,
-// unless a larger one is set (GOGC=800, GOGC=off), and returns the previous one.
-func raiseGCPercent(percent int) (before int) {
-	before = debug.SetGCPercent(percent)
+// raiseGCPercent sets with set, debug.SetGCPercent, the permitted growth of the heap
+// between two collections, unless a larger one is set (GOGC=800, GOGC=off), and
+// returns the previous one.
+func raiseGCPercent(set func(int) int, percent int) (before int) {
+	before = set(percent)
 	if before < 0 || before > percent {
-		debug.SetGCPercent(before)
+		set(before)
 	}
 	return before
 }
 
 func newHeap(limit, used func() int64) *heap {
 	return &heap{
-		growthRatio: mostGrowthRatio, percent: 100, cycle: make(chan struct{}, 1), releaseMemory: debug.FreeOSMemory, limit: limit, used: used,
+		growthRatio: mostGrowthRatio, percent: 100, cycle: make(chan struct{}, 1),
+		setPercent: debug.SetGCPercent, releaseMemory: debug.FreeOSMemory, limit: limit, used: used,
 		timer: time.NewTimer(checkInterval), interval: checkInterval,
 	}
 }
@@ -194,7 +197,7 @@ func (h *heap) setGoal(s heapState) {
 	percent := int(100 * min(growth/max(live+float64(s.roots), 1), (live+growth)/(4<<20)))
 	if percent != h.percent {
 		h.percent = percent
-		debug.SetGCPercent(percent)
+		h.setPercent(percent)
 	}
 }
 

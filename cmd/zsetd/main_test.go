@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,12 +20,11 @@ import (
 
 // A GOGC that is larger than the one for loading stays.
 func TestRaiseGCPercent(t *testing.T) {
-	was := debug.SetGCPercent(100)
-	defer debug.SetGCPercent(was)
 	for _, test := range []struct{ before, during int }{{50, 400}, {100, 400}, {400, 400}, {800, 800}, {-1, -1}} {
-		debug.SetGCPercent(test.before)
-		before := raiseGCPercent(400)
-		if during := debug.SetGCPercent(100); before != test.before || during != test.during {
+		set := gcPercent()
+		set(test.before)
+		before := raiseGCPercent(set, 400)
+		if during := set(100); before != test.before || during != test.during {
 			t.Errorf("of %d: returns %d, sets %d", test.before, before, during)
 		}
 	}

@@ -15,16 +15,6 @@ import (
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
-// untilLogged waits until the log file at path contains text.
-func untilLogged(t *testing.T, path, text string) {
-	t.Helper()
-	var b []byte
-	var err error
-	if !wait.Holds(func() bool { b, err = os.ReadFile(path); return err == nil && strings.Contains(string(b), text) }) {
-		t.Fatalf("the log does not say %q: %s, %v", text, b, err)
-	}
-}
-
 // ask sends commands to the server at a unix socket and returns its replies until
 // it closes the connection.
 func ask(t *testing.T, socket, commands string) string {

@@ -21,6 +21,16 @@ import (
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
+// untilLogged waits until the log file at path contains text.
+func untilLogged(t *testing.T, path, text string) {
+	t.Helper()
+	var b []byte
+	var err error
+	if !wait.Holds(func() bool { b, err = os.ReadFile(path); return err == nil && strings.Contains(string(b), text) }) {
+		t.Fatalf("the log does not say %q: %s, %v", text, b, err)
+	}
+}
+
 // suspend stops a process until it receives SIGCONT, and returns when it has stopped.
 func suspend(t *testing.T, child *exec.Cmd) {
 	t.Helper()
@@ -272,6 +282,7 @@ func TestLogRotated(t *testing.T) {
 	dir := shortDir(t)
 	path := filepath.Join(dir, "log")
 	child, _ := startChild(t, filepath.Join(dir, "s"), "--logfile", path)
+	untilLogged(t, path, "Ready to accept connections") // it may serve before
 	lines := func(path string) int {
 		b, err := os.ReadFile(path)
 		if err != nil {
