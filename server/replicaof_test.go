@@ -38,7 +38,7 @@ func zsetdNode(t *testing.T, config map[string]string) *node {
 func redisNode(t *testing.T, args ...string) *node {
 	t.Helper()
 	port := unusedPort(t)
-	dial := startRedis(t, append([]string{"--port", port, "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"}, args...)...)
+	dial := startRedis(t, append([]string{"--port", port, "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings}, args...)...)
 	return &node{peer: newPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
 }
 
@@ -100,7 +100,7 @@ func TestFollow(t *testing.T) {
 	for _, n := range newerServers() {
 		kinds[n.name] = func(t *testing.T) *node {
 			port := unusedPort(t)
-			return &node{peer: n.start(t, "--port", port, "--repl-diskless-sync-delay", "0"), t: t, addr: "127.0.0.1:" + port}
+			return &node{peer: n.start(t, "--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings), t: t, addr: "127.0.0.1:" + port}
 		}
 	}
 	for name, start := range kinds {

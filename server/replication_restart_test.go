@@ -20,7 +20,7 @@ import (
 // restart replaces the primary by one that has a file, which the replica then follows.
 func (p *pair) restart(file string, config map[string]string) {
 	p.t.Helper()
-	c := map[string]string{"repl-diskless-sync-delay": "0", "enable-debug-command": "yes"}
+	c := map[string]string{"repl-diskless-sync-delay": "0", "repl-ping-replica-period": noPings, "enable-debug-command": "yes"}
 	for name, value := range config {
 		c[name] = value
 	}
@@ -130,13 +130,13 @@ func TestReplicaAfterRestart(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "data.db")
-			config := map[string]string{"repl-ping-replica-period": "3600"}
+			config := map[string]string{}
 			if test.save != "" {
 				config["save"] = strings.TrimPrefix(test.save, "none")
 			}
 			p := primaryOf(t, config, file)
 			p.run("SET first 1", "RPUSH list a b c")
-			p.follow("--repl-ping-replica-period", "3600")
+			p.follow("--repl-ping-replica-period", noPings)
 			p.run(test.before...)
 			p.caughtUp()
 			id := p.primary.info("master_replid")

@@ -34,7 +34,7 @@ func TestReplicationWithTLS(t *testing.T) {
 	}
 	redis := func(t *testing.T) *node {
 		port := unusedPort(t)
-		args := []string{"--port", "0", "--tls-port", port, "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"}
+		args := []string{"--port", "0", "--tls-port", port, "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings}
 		for name, value := range config {
 			args = append(args, "--"+name, value)
 		}
