@@ -88,6 +88,16 @@ func (n *node) same(replicas ...*node) {
 	}
 }
 
+// atOnce runs subtests, of which each spends most of its time waiting, all at once. With
+// t.Parallel, as many would run as there are cores.
+func atOnce(t *testing.T, tests map[string]func(*testing.T)) {
+	var all sync.WaitGroup
+	for name, test := range tests {
+		all.Go(func() { t.Run(name, test) })
+	}
+	all.Wait()
+}
+
 // TestFollow checks that a zsetd follows servers of several kinds: all data, changes, what
 // it missed while its link was cut, and that it is promoted.
 func TestFollow(t *testing.T) {
@@ -103,9 +113,10 @@ func TestFollow(t *testing.T) {
 			return &node{peer: n.start(t, "--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings), t: t, addr: "127.0.0.1:" + port}
 		}
 	}
+	tests := map[string]func(*testing.T){}
 	for name, start := range kinds {
 		for _, load := range []string{"disabled", "swapdb"} {
-			t.Run(name+", "+load, func(t *testing.T) {
+			tests[name+", "+load] = func(t *testing.T) {
 				primary := start(t)
 				replica := zsetdNode(t, map[string]string{"repl-diskless-load": load})
 				sub := zsetdNode(t, nil)
@@ -150,9 +161,10 @@ func TestFollow(t *testing.T) {
 				if full := replica.info("sync_full"); full != "1" {
 					t.Errorf("the former primary has not continued: %s full synchronizations", full)
 				}
-			})
+			}
 		}
 	}
+	atOnce(t, tests)
 }
 
 // TestFollowFromStart checks the parameter replicaof, with a data file that keeps what was
@@ -197,10 +209,11 @@ func unusedPort(t *testing.T) string {
 func TestFailover(t *testing.T) {
 	redis := func(t *testing.T) *node { return redisNode(t) }
 	zsetd := func(t *testing.T) *node { return zsetdNode(t, nil) }
+	tests := map[string]func(*testing.T){}
 	for name, kinds := range map[string][2]func(*testing.T) *node{
 		"zsetd to zsetd": {zsetd, zsetd}, "zsetd to redis": {zsetd, redis}, "redis to zsetd": {redis, zsetd},
 	} {
-		t.Run(name, func(t *testing.T) {
+		tests[name] = func(t *testing.T) {
 			primary, replica := kinds[0](t), kinds[1](t)
 			if got := primary.do("FAILOVER"); got != "-ERR FAILOVER requires connected replicas.\r\n" {
 				t.Errorf("FAILOVER without replicas: %q", got)
@@ -223,8 +236,9 @@ func TestFailover(t *testing.T) {
 			if got := primary.do("SET", "a", "1"); !strings.HasPrefix(got, "-READONLY") {
 				t.Errorf("SET at the former primary: %q", got)
 			}
-		})
+		}
 	}
+	atOnce(t, tests)
 }
 
 // TestLinkCutUnderLoad cuts the link at random while the primary changes its data.

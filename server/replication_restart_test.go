@@ -65,6 +65,7 @@ func TestReplicaAfterRestart(t *testing.T) {
 		}
 		return file
 	}
+	tests := map[string]func(*testing.T){}
 	for _, test := range []struct {
 		name   string
 		save   string   // the parameter save; "none" for no rules
@@ -128,7 +129,7 @@ func TestReplicaAfterRestart(t *testing.T) {
 			return append(lines, "SET c 1")
 		}(), end: stop, second: map[string]string{"repl-backlog-size": "16384"}, full: true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		tests[test.name] = func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "data.db")
 			config := map[string]string{}
 			if test.save != "" {
@@ -154,6 +155,7 @@ func TestReplicaAfterRestart(t *testing.T) {
 			}
 			p.run("SET last 1")
 			p.equal()
-		})
+		}
 	}
+	atOnce(t, tests)
 }

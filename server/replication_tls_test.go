@@ -41,8 +41,9 @@ func TestReplicationWithTLS(t *testing.T) {
 		dial := startRedis(t, args...)
 		return &node{peer: newPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
 	}
+	tests := map[string]func(*testing.T){}
 	for name, kinds := range map[string][2]func(*testing.T) *node{"redis follows zsetd": {zsetd, redis}, "zsetd follows redis": {redis, zsetd}} {
-		t.Run(name, func(t *testing.T) {
+		tests[name] = func(t *testing.T) {
 			primary, replica := kinds[0](t), kinds[1](t)
 			for _, n := range []*node{primary, replica} {
 				n.run("AUTH secret", "ACL SETUSER copier on >copy +psync +replconf +ping")
@@ -72,6 +73,7 @@ func TestReplicationWithTLS(t *testing.T) {
 			if full := replica.info("sync_full"); full != "0" {
 				t.Errorf("%s full synchronizations of the promoted replica", full)
 			}
-		})
+		}
 	}
+	atOnce(t, tests)
 }
