@@ -176,9 +176,9 @@ func comparisonOf(name string, argv []string) comparison {
 		return pairs
 	case "spop", "srandmember", "hrandfield", "zrandmember", "randomkey":
 		return chance
-	case "ttl", "expiretime":
+	case "ttl", "expiretime", "httl", "hexpiretime":
 		return seconds
-	case "pttl", "pexpiretime":
+	case "pttl", "pexpiretime", "hpttl", "hpexpiretime":
 		return millis
 	case "scan", "sscan", "hscan", "zscan":
 		cursor := 2
@@ -499,8 +499,8 @@ func (p *peer) heard() ([]string, error) {
 		if m[2] == endOfBatch {
 			return events, nil
 		}
-		// The event expired is sent when a server detects the expiry, which depends on time.
-		if channel, _ := m[2].(string); strings.HasPrefix(channel, "__keyspace") && m[3] != "expired" {
+		// The events expired and hexpired are sent when a server detects the expiry, which depends on time.
+		if channel, _ := m[2].(string); strings.HasPrefix(channel, "__keyspace") && m[3] != "expired" && m[3] != "hexpired" {
 			events = append(events, fmt.Sprintf("%s %s", transcript.Quote(channel), m[3]))
 		}
 	}
@@ -715,10 +715,15 @@ func same(how comparison, got, want string) bool {
 	case chance:
 		return len(transcript.Elements(g, 1)) == len(transcript.Elements(w, 1)) && (g == nil) == (w == nil)
 	case seconds, millis:
-		gn, _ := g.(int64)
-		wn, ok := w.(int64)
-		off := max(gn-wn, wn-gn)
-		return ok && gn >= 0 && wn >= 0 && (how == seconds && off <= 1 || how == millis && off <= 2000)
+		near := func(g, w any) bool {
+			gn, _ := g.(int64)
+			wn, ok := w.(int64)
+			off := max(gn-wn, wn-gn)
+			return ok && (gn == wn || gn >= 0 && wn >= 0 && (how == seconds && off <= 1 || how == millis && off <= 2000))
+		}
+		gl, ok1 := g.([]any)
+		wl, ok2 := w.([]any)
+		return near(g, w) || ok1 && ok2 && slices.EqualFunc(gl, wl, near)
 	case scan, scanPairs:
 		gl, ok1 := g.([]any)
 		wl, ok2 := w.([]any)

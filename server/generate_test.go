@@ -645,6 +645,23 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 		case strings.HasPrefix(c.Name, "xread") && argv[i] == "+" && *differentialJudge == judge: // newer than the judge
 			argv[i] = "1-1"
 		}
+		if n, err := strconv.ParseUint(argv[i], 10, 64); err == nil && strings.EqualFold(argv[i-1], "fields") && strings.HasPrefix(c.Name, "h") {
+			// Redis 8.6.3 may crash where HSETEX has a field twice, and reads fields and values
+			// beyond the last argument.
+			width := 1
+			if c.Name == "hsetex" {
+				width = 2
+				for at := range argv { // NX and XX are Valkey's
+					if strings.EqualFold(argv[at], "NX") || strings.EqualFold(argv[at], "XX") {
+						argv[at] = "F" + argv[at]
+					}
+				}
+				for at := i + 3; at < len(argv); at += 2 {
+					argv[at] = fmt.Sprintf("%.20s%d", argv[at], at)
+				}
+			}
+			argv[i] = strconv.FormatUint(min(n, uint64((len(argv)-1-i)/width)), 10)
+		}
 		n, err := strconv.ParseInt(argv[i], 10, 64)
 		if err != nil {
 			continue

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"math"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -82,10 +80,24 @@ func hgetex(c *engine.Call) {
 	if !ok {
 		return
 	}
-	k := timedHash()
 	var x memberExpiry
-	x.option(c, "PERSIST")
-	fields := k.memberArgs(c, k.notPositive())
+	var fields [][]byte
+	for c.More() {
+		switch {
+		case c.Is("FIELDS"):
+			fields = fieldArgs(c, fields, 1)
+		case x.option(c, "PERSIST"):
+		case c.Is("KEEPTTL"):
+			notOfThis(c, &x, "PERSIST")
+		case c.Is("FNX"), c.Is("FXX"):
+			c.Fail("ERR unknown argument")
+		default:
+			unknown(c)
+		}
+	}
+	if fields == nil {
+		c.Fail(c.Command.WrongArity())
+	}
 	if !c.OK() {
 		return
 	}
@@ -113,33 +125,61 @@ func hgetex(c *engine.Call) {
 	changedMembers(c, key, engine.ClassHash, "hdel", removed)
 }
 
-// hsetexArgs reads the arguments after the key. As in Redis, each option is checked
-// where it stands.
-func hsetexArgs(c *engine.Call) (pairs [][]byte, fnx, fxx bool, x memberExpiry) {
+// fieldArgs is listArgs with the error texts of HGETEX and HSETEX.
+func fieldArgs(c *engine.Call, before [][]byte, width int64) [][]byte {
+	if !c.More() {
+		c.Fail(c.Command.WrongArity())
+	}
+	k := timedHash()
+	return k.listArgs(c, before, "ERR invalid number of fields", width)
+}
+
+// notOfThis is the error for PERSIST in HSETEX and KEEPTTL in HGETEX. Behind a time, Redis
+// takes them for a second one.
+func notOfThis(c *engine.Call, x *memberExpiry, extra string) {
+	if x.set || x.keep {
+		c.Fail("ERR Only one of EX, PX, EXAT, PXAT or " + extra + " arguments can be specified")
+	}
+	c.Fail("ERR unknown argument")
+}
+
+// hsetexOptions are the arguments of HSETEX after the key.
+type hsetexOptions struct {
+	pairs    [][]byte
+	nx, xx   bool // of the key
+	fnx, fxx bool // of all fields
+	memberExpiry
+}
+
+// hsetexArgs reads the arguments after the key. As in Redis, each is checked where it stands.
+func hsetexArgs(c *engine.Call) (o hsetexOptions) {
 	for c.More() {
 		switch {
 		case c.Is("FIELDS"):
-			if c.Len() < 3 {
-				c.Fail(engine.WrongArity(c.Command.Name))
-			}
-			n := c.IntIn(1, math.MaxInt32, "ERR invalid number of fields")
-			if c.Err() == "" && int64(c.Len()) != 2*n {
-				c.Fail(engine.WrongArity(c.Command.Name))
-			}
-			return c.Rest(), fnx, fxx, x
-		case x.option(c, "KEEPTTL"):
+			o.pairs = fieldArgs(c, o.pairs, 2)
+		case o.option(c, "KEEPTTL"):
+		case c.Is("PERSIST"):
+			notOfThis(c, &o.memberExpiry, "KEEPTTL")
 		case c.Is("FNX"), c.Is("FXX"):
-			if fnx || fxx {
+			if o.fnx || o.fxx {
 				c.Fail("ERR Only one of FXX or FNX arguments can be specified")
 			}
-			fnx = protocol.EqualFold(c.All()[c.Pos()-1], "FNX")
-			fxx = !fnx
+			o.fnx = protocol.EqualFold(c.All()[c.Pos()-1], "FNX")
+			o.fxx = !o.fnx
+		case c.Is("NX"), c.Is("XX"):
+			if o.nx || o.xx {
+				c.Fail("ERR Only one of XX or NX arguments can be specified")
+			}
+			o.nx = protocol.EqualFold(c.All()[c.Pos()-1], "NX")
+			o.xx = !o.nx
 		default:
-			c.Fail("ERR unknown argument: " + engine.Clip(c.Peek(0), math.MaxInt))
+			unknown(c)
 		}
 	}
-	c.Fail(engine.WrongArity(c.Command.Name)) // FIELDS is missing
-	return nil, fnx, fxx, x
+	if o.pairs == nil {
+		c.Fail(c.Command.WrongArity())
+	}
+	return o
 }
 
 func hsetexRow() engine.Command {
@@ -147,14 +187,14 @@ func hsetexRow() engine.Command {
 		Name: "hsetex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
 		Group: "hash", Since: "8.0.0", Complexity: "O(N log D), N fields given, D with a deadline",
 		Summary: "Write the values of fields, with one deadline, on a condition that holds for all of them",
-		Syntax: "key condition:[FNX|FXX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
+		Syntax: "key key-condition:[NX|XX]@9.0.0 condition:[FNX|FXX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
 			"FIELDS fields:(numfields:integer field value [field value ...])",
 	}, Run: hsetex}
 }
 
 func hsetex(c *engine.Call) {
 	key := c.Bytes()
-	pairs, fnx, fxx, x := hsetexArgs(c)
+	o := hsetexArgs(c)
 	if !c.OK() {
 		return
 	}
@@ -162,12 +202,17 @@ func hsetex(c *engine.Call) {
 	if !ok {
 		return
 	}
-	for i := 0; i < len(pairs) && (fnx || fxx); i += 2 {
+	if o.nx && h != nil || o.xx && h == nil {
+		c.Reply.Int(0)
+		return
+	}
+	pairs, x := o.pairs, &o.memberExpiry
+	for i := 0; i < len(pairs) && (o.fnx || o.fxx); i += 2 {
 		there := false
 		if h != nil {
 			_, there = h.Get(pairs[i])
 		}
-		if there == fnx {
+		if there == o.fnx {
 			c.Reply.Int(0)
 			return
 		}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
@@ -89,7 +90,7 @@ func (k *timedKind) keywordArg(c *engine.Call) {
 	}
 }
 
-// countedArgs reads a number n and n*width arguments.
+// countedArgs reads a number n and n*width arguments, the last ones.
 func (k *timedKind) countedArgs(c *engine.Call, bad string, width int64) [][]byte {
 	if c.Err() == "" && !c.More() {
 		c.Fail(c.Command.WrongArity())
@@ -99,6 +100,24 @@ func (k *timedKind) countedArgs(c *engine.Call, bad string, width int64) [][]byt
 		c.Fail("ERR The `" + lowerASCII(k.countName) + "` parameter must match the number of arguments")
 	}
 	return c.Rest()
+}
+
+// listArgs reads a number n and n*width arguments, which other options may follow. before are
+// those that have been read: the keyword may be given once.
+func (k *timedKind) listArgs(c *engine.Call, before [][]byte, bad string, width int64) [][]byte {
+	if before != nil {
+		c.Fail("ERR " + k.keyword + " keyword specified multiple times")
+	}
+	n := c.IntIn(1, math.MaxInt32, bad)
+	if c.Err() == "" && n*width > int64(c.Len()) {
+		c.Fail("ERR wrong number of arguments")
+	}
+	return c.NextN(int(n * width))
+}
+
+// unknown is the error for an argument that is no option.
+func unknown(c *engine.Call) {
+	c.Fail("ERR unknown argument: " + strings.TrimRight(engine.Clip(c.Peek(0), math.MaxInt), "\r\n"))
 }
 
 // Redis has two error texts for an invalid number.
@@ -141,6 +160,41 @@ func memberDeadline(c *engine.Call, unit engine.TimeUnit) int64 {
 	return n*factor + from
 }
 
+// expireArgs reads the arguments after the time: a condition and the members, in any order.
+func (k *timedKind) expireArgs(c *engine.Call) (o expireOptions, members [][]byte) {
+	several := false
+	for c.More() {
+		before := o
+		switch {
+		case c.Is(k.keyword):
+			if c.Len() < 2 {
+				c.Fail("ERR " + k.keyword + " requires at least " + lowerASCII(k.countName) + " and one " +
+					lowerASCII(k.keyword[:len(k.keyword)-1]) + " argument")
+			}
+			members = k.listArgs(c, members, k.tooFew(), 1)
+			continue
+		case c.Is("NX"):
+			o.nx = true
+		case c.Is("XX"):
+			o.xx = true
+		case c.Is("GT"):
+			o.gt = true
+		case c.Is("LT"):
+			o.lt = true
+		default:
+			unknown(c)
+		}
+		several = several || before != o && before != (expireOptions{})
+	}
+	if members == nil {
+		c.Fail("ERR missing " + k.keyword + " argument")
+	}
+	if several {
+		c.Fail("ERR Multiple condition flags specified")
+	}
+	return o, members
+}
+
 // expireMembers is ZEXPIRE and HEXPIRE, in all units.
 func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
 	key := c.Bytes()
@@ -149,18 +203,7 @@ func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
 		return
 	}
 	at := memberDeadline(c, unit)
-	var o expireOptions
-	switch {
-	case c.Is("NX"):
-		o.nx = true
-	case c.Is("XX"):
-		o.xx = true
-	case c.Is("GT"):
-		o.gt = true
-	case c.Is("LT"):
-		o.lt = true
-	}
-	members := k.memberArgs(c, k.tooFew())
+	o, members := k.expireArgs(c)
 	if !c.OK() {
 		return
 	}
