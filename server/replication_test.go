@@ -65,10 +65,15 @@ func primaryOf(t *testing.T, config map[string]string, file ...string) *pair {
 // follow starts a redis-server that replicates the primary.
 func (p *pair) follow(args ...string) {
 	p.t.Helper()
-	host, port, _ := net.SplitHostPort(p.srv.Addr())
-	dial := startRedis(p.t, append([]string{"--replicaof", host, port, "--enable-debug-command", "yes"}, args...)...)
+	dial := startRedis(p.t, append(p.replicaof(), args...)...)
 	p.replica = newPeer(dial(), dial())
 	p.linked()
+}
+
+// replicaof returns the arguments of a server that replicates the primary.
+func (p *pair) replicaof() []string {
+	host, port, _ := net.SplitHostPort(p.srv.Addr())
+	return []string{"--replicaof", host, port, "--enable-debug-command", "yes"}
 }
 
 // linked waits until the replica is synchronized.
@@ -143,21 +148,33 @@ func values() []string {
 	return lines
 }
 
-// TestReplicaOfRedis checks that redis-server follows: the data of the beginning, then
-// changes of all kinds, and what it missed while its connection was cut.
+// TestReplicaOfRedis checks that redis-server and its kin follow: the data of the
+// beginning, then changes of all kinds, and what it missed while its connection was cut.
 func TestReplicaOfRedis(t *testing.T) {
-	for name, config := range map[string]map[string]string{
-		"without a length": nil,
-		"through a file":   {"repl-diskless-sync": "no"},
-		"a goroutine each": {"transport": "net"},
-	} {
+	type trial struct {
+		config map[string]string
+		follow func(p *pair)
+	}
+	redis := func(p *pair) { p.follow() }
+	trials := map[string]trial{
+		"without a length": {nil, redis},
+		"through a file":   {map[string]string{"repl-diskless-sync": "no"}, redis},
+		"a goroutine each": {map[string]string{"transport": "net"}, redis},
+	}
+	for _, n := range newerServers() {
+		trials[n.name] = trial{nil, func(p *pair) {
+			p.replica = n.start(p.t, p.replicaof()...)
+			p.linked()
+		}}
+	}
+	for name, trial := range trials {
 		t.Run(name, func(t *testing.T) {
-			p := primaryOf(t, config)
+			p := primaryOf(t, trial.config)
 			p.run(values()...)
 			if r := p.primary.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return 7 end)"); strings.HasPrefix(r, "-") {
 				t.Fatal(r)
 			}
-			p.follow()
+			trial.follow(p)
 			p.equal()
 			if got := p.replica.do("FCALL_RO", "f", "0"); !strings.Contains(p.replica.do("FUNCTION", "LIST"), "library_name") {
 				t.Error("the library is not there", got)
