@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,16 @@ func TestMigrateForward(t *testing.T) {
 			testMigrateForward(t, to, target, disturb)
 		})
 	}
+}
+
+// valkey returns the path of a Valkey 9 server; without one it skips the test.
+func valkey(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("ZSETD_JUDGE_VALKEY9")
+	if path == "" {
+		t.Skip("ZSETD_JUDGE_VALKEY9 does not name a valkey-server")
+	}
+	return path
 }
 
 // reshard moves slots from one primary to another.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -32,20 +33,26 @@ func needRedis(t *testing.T) {
 func startRedis(t *testing.T, args ...string) string {
 	t.Helper()
 	needRedis(t)
+	return startProgram(t, "redis-server", args...)
+}
+
+// startProgram is startRedis for the program at a path.
+func startProgram(t *testing.T, path string, args ...string) string {
+	t.Helper()
 	for range 5 { // another process may take the port
-		if addr := tryRedis(t, args); addr != "" {
+		if addr := tryRedis(t, path, args); addr != "" {
 			return addr
 		}
 	}
-	t.Fatal("redis-server does not start")
+	t.Fatal(path, "does not start")
 	return ""
 }
 
-func tryRedis(t *testing.T, args []string) string {
+func tryRedis(t *testing.T, path string, args []string) string {
 	t.Helper()
 	port, bus := freePort(t), freePort(t)
 	var log bytes.Buffer
-	cmd := exec.Command("redis-server", append([]string{
+	cmd := exec.Command(path, append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir(), "--cluster-port", bus, "--repl-diskless-sync-delay", "0",
 	}, args...)...)
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -61,7 +68,7 @@ func tryRedis(t *testing.T, args []string) string {
 		cmd.Process.Kill()
 		<-ended
 		if t.Failed() {
-			t.Logf("redis-server %s:\n%s", port, log.String())
+			t.Logf("%s %s:\n%s", path, port, log.String())
 		}
 	})
 	addr := "127.0.0.1:" + port
@@ -97,12 +104,16 @@ func freePort(t *testing.T) string {
 
 // startCluster starts a Redis Cluster of three primaries, each with a replica, and
 // returns the addresses of all nodes.
-func startCluster(t *testing.T) []string {
+func startCluster(t *testing.T) []string { return startClusterOf(t, "redis-server", 15*time.Second) }
+
+// startClusterOf is startCluster for the program at a path. A node that is silent for the
+// timeout is away.
+func startClusterOf(t *testing.T, path string, timeout time.Duration) []string {
 	t.Helper()
 	needRedis(t)
 	var addrs []string
 	for range 6 {
-		addrs = append(addrs, startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "15000"))
+		addrs = append(addrs, startProgram(t, path, "--cluster-enabled", "yes", "--cluster-node-timeout", fmt.Sprint(timeout.Milliseconds())))
 	}
 	args := append([]string{"--cluster", "create"}, addrs...)
 	redisCLI(t, append(args, "--cluster-replicas", "1", "--cluster-yes")...)

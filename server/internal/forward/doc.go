@@ -42,5 +42,6 @@
 // One connection, with a goroutine that reads and one that writes, receives the messages
 // of all subscriptions of the server's clients; in a cluster, sharded channels have one
 // for each node, and channels of keyspace events one for each primary. If it is lost, it
-// is opened again; messages of the time between are lost, as with any subscriber.
+// is opened again; messages of the time between are lost, as with any subscriber. When
+// other nodes have the slots, after a failover for instance, the subscriptions follow.
 package forward

@@ -44,6 +44,7 @@ type Home struct {
 	mu        sync.Mutex
 	slots     []string // the addresses of the primaries, by slot; nil before the first use
 	primaries []string
+	replicas  []string
 	stale     bool // a node is away: read the slots again
 }
 
@@ -237,6 +238,7 @@ func (h *Home) moved(slot int, addr string) {
 	defer h.mu.Unlock()
 	if h.slots != nil {
 		h.slots[slot] = addr
+		h.stale = h.stale || !slices.Contains(h.primaries, addr)
 	}
 }
 
@@ -251,11 +253,15 @@ func (h *Home) lost() {
 // the lock of h held.
 func (h *Home) readSlots() error {
 	var failed error
-	candidates := slices.Compact(slices.Sorted(slices.Values(slices.Concat(h.to.Addrs, h.primaries))))
+	candidates := slices.Compact(slices.Sorted(slices.Values(slices.Concat(h.to.Addrs, h.primaries, h.replicas))))
+	before := h.slots
 	for _, addr := range candidates {
 		err := h.readSlotsFrom(addr)
 		if err == nil {
 			h.stale = false
+			if before != nil && !slices.Equal(before, h.slots) {
+				h.gone.Go(h.hub.placeAgain)
+			}
 			return nil
 		}
 		failed = errors.Join(failed, fmt.Errorf("%s: %w", addr, err))
@@ -277,44 +283,56 @@ func (h *Home) readSlotsFrom(addr string) error {
 	if err != nil {
 		return err
 	}
-	slots, primaries := make([]string, slotCount), []string{}
+	slots, primaries, replicas := make([]string, slotCount), []string{}, []string{}
 	ranges, _ := v.([]any)
 	for _, r := range ranges {
-		first, last, node, ok := slotRange(r)
+		first, last, nodes, ok := slotRange(r)
 		if !ok {
 			return errors.New("CLUSTER SLOTS: malformed reply")
 		}
-		node = completeAddr(node, addr)
-		for i := first; i <= last; i++ {
-			slots[i] = node
+		for i, node := range nodes {
+			nodes[i] = completeAddr(node, addr)
 		}
-		if !slices.Contains(primaries, node) {
-			primaries = append(primaries, node)
+		for i := first; i <= last; i++ {
+			slots[i] = nodes[0]
+		}
+		if !slices.Contains(primaries, nodes[0]) {
+			primaries = append(primaries, nodes[0])
+			replicas = append(replicas, nodes[1:]...)
 		}
 	}
 	if len(primaries) == 0 {
 		return errors.New("the node has no map of slots")
 	}
-	h.slots, h.primaries = slots, primaries
+	h.slots, h.primaries, h.replicas = slots, primaries, replicas
 	return nil
 }
 
-// slotRange reads an entry of CLUSTER SLOTS. The host is empty if it is that of the node
-// that was asked.
-func slotRange(v any) (first, last int64, addr string, ok bool) {
+// slotRange reads an entry of CLUSTER SLOTS, with the primary before its replicas. The
+// host is empty if it is that of the node that was asked.
+func slotRange(v any) (first, last int64, addrs []string, ok bool) {
 	entry, _ := v.([]any)
 	if len(entry) < 3 {
-		return 0, 0, "", false
+		return 0, 0, nil, false
 	}
 	first, ok1 := entry[0].(int64)
 	last, ok2 := entry[1].(int64)
-	node, _ := entry[2].([]any)
-	if !ok1 || !ok2 || len(node) < 2 || first < 0 || last >= slotCount {
-		return 0, 0, "", false
+	if !ok1 || !ok2 || first < 0 || last >= slotCount {
+		return 0, 0, nil, false
 	}
-	host, _ := node[0].(string)
-	port, ok := node[1].(int64)
-	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10)), ok
+	for _, v := range entry[2:] {
+		node, _ := v.([]any)
+		if len(node) < 2 {
+			return 0, 0, nil, false
+		}
+		host, _ := node[0].(string)
+		port, ok := node[1].(int64)
+		if !ok {
+			return 0, 0, nil, false
+		}
+		addrs = append(addrs, net.JoinHostPort(host, strconv.FormatInt(port, 10)))
+	}
+	return first, last, addrs, true
 }
 
 // completeAddr returns the address of a node as the node at from names it: it omits the

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,12 @@ func (t topic) words() (on, off string) {
 		return "SSUBSCRIBE", "SUNSUBSCRIBE"
 	}
 	return "SUBSCRIBE", "UNSUBSCRIBE"
+}
+
+// ofNode reports whether the nodes of a cluster have different messages of a topic: those
+// of a sharded channel, or the events of a node's keys.
+func (t topic) ofNode() bool {
+	return t.kind == subscription.Shards || strings.HasPrefix(t.name, "__key")
 }
 
 // hub receives the messages of all topics that clients of the server subscribe to.
@@ -91,8 +98,7 @@ func (h *hub) subscribe(kind subscription.Topic, names []string, done func()) {
 // place assigns a topic to links. The nodes of a cluster may have to be asked for theirs:
 // then a goroutine does it.
 func (h *hub) place(t topic, s *wantedTopic) {
-	local := strings.HasPrefix(t.name, "__key") // the events of each node's keys
-	if !h.home.to.Cluster || t.kind != subscription.Shards && !local {
+	if !h.home.to.Cluster || !t.ofNode() {
 		h.assign(t, s, []string{""})
 		return
 	}
@@ -116,9 +122,29 @@ func (h *hub) place(t topic, s *wantedTopic) {
 	})
 }
 
-// assign adds a topic to the links to some addresses.
+// placeAgain assigns the topics of which the nodes are not all alike: other nodes have the
+// slots.
+func (h *hub) placeAgain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t, s := range h.topics {
+		if t.ofNode() {
+			h.place(t, s)
+		}
+	}
+}
+
+// assign makes the links of a topic those to some addresses. The nodes of former ones may
+// be replicas by now, which have the same messages as their primaries.
 func (h *hub) assign(t topic, s *wantedTopic, addrs []string) {
-	on, _ := t.words()
+	on, off := t.words()
+	for _, l := range s.links {
+		if !slices.Contains(addrs, l.addr) {
+			delete(l.wanted, t)
+			l.send(encode(off, t.name))
+		}
+	}
+	s.links = nil
 	for _, addr := range addrs {
 		l := h.links[addr]
 		if l == nil {
@@ -127,8 +153,10 @@ func (h *hub) assign(t topic, s *wantedTopic, addrs []string) {
 			h.home.gone.Go(l.run)
 		}
 		s.links = append(s.links, l)
-		l.wanted[t] = struct{}{}
-		l.send(encode(on, t.name))
+		if _, ok := l.wanted[t]; !ok {
+			l.wanted[t] = struct{}{}
+			l.send(encode(on, t.name))
+		}
 	}
 }
 
@@ -191,9 +219,17 @@ func (l *link) run() {
 				s.confirm()
 			}
 		}
+		unused := l.addr != "" && len(l.wanted) == 0
+		if unused {
+			delete(l.hub.links, l.addr)
+		}
 		l.hub.mu.Unlock()
-		if l.addr != "" {
+		if unused {
+			return
+		}
+		if l.addr != "" && ctx.Err() == nil { // another node may have its slots by now
 			l.hub.home.lost()
+			l.hub.home.node(-1)
 		}
 		select {
 		case <-ctx.Done():
