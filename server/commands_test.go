@@ -246,6 +246,8 @@ func TestInfoFields(t *testing.T) {
 		"clock_difference_ms":                       "our own",
 		"clock_suspended_seconds":                   "our own",
 		"expire_lag_percentiles_usec":               "our own",
+		"expire_lag_histogram_usec":                 "our own",
+		"checkpoint_histogram_usec":                 "our own",
 		"expired_subkeys":                           "7.4",
 		"listener0":                                 "7.2",
 		"total_blocking_keys":                       "7.2",

@@ -14,6 +14,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/histogram"
+	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
@@ -283,6 +284,7 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("expired_time_cap_reached_count", 0)
 	t.Int("expire_cycle_cpu_milliseconds", srv.SweepTime.Milliseconds())
 	t.Text("expire_lag_percentiles_usec", percentilesOf(&srv.ExpiryLag, 50, 99, 99.9))
+	t.Text("expire_lag_histogram_usec", histogramOf(&srv.ExpiryLag))
 	exceeded, exceeding := srv.Exceeding()
 	t.Int("evicted_keys", srv.EvictedKeys)
 	t.Int("evicted_clients", srv.EvictedClients)
@@ -429,6 +431,25 @@ func percentilesOf(h *histogram.Histogram, percentiles ...float64) string {
 		parts = append(parts, fmt.Sprintf("p%s=%.3f", strconv.FormatFloat(p, 'f', -1, 64), float64(h.Percentile(p))/1000))
 	}
 	return strings.Join(parts, ",")
+}
+
+// histogramOf returns how many durations are up to 1, 2, 4 … µs, their sum in µs and their
+// number.
+func histogramOf(h *histogram.Histogram) string {
+	var parts []string
+	for _, step := range h.Cumulative() {
+		parts = append(parts, fmt.Sprintf("%d=%d", step.Usec, step.Count))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("sum=%d,count=%d", h.Sum()/1000, h.Total)), ",")
+}
+
+// timesOf is histogramOf for checkpoints, with the bounds of their times.
+func timesOf(times *persist.Times) string {
+	var parts []string
+	for bound, n := range times.Up {
+		parts = append(parts, fmt.Sprintf("%d=%d", bound.Microseconds(), n))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("sum=%d,count=%d", times.Sum.Microseconds(), times.Count)), ",")
 }
 
 func infoCluster(srv *engine.Engine, t *engine.InfoText) {

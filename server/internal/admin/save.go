@@ -172,6 +172,7 @@ func infoPersistence(srv *engine.Engine, t *engine.InfoText) {
 	t.Text("rdb_last_bgsave_status", status)
 	t.Int("rdb_last_bgsave_time_sec", int64(now.Duration/time.Second))
 	t.Int("rdb_current_bgsave_time_sec", current)
+	t.Text("checkpoint_histogram_usec", timesOf(&now.Times))
 	t.Int("rdb_saves", now.Saves)
 	t.Zeros("rdb_last_cow_size")
 	t.Int("rdb_last_load_keys_expired", now.Expired)

@@ -59,6 +59,15 @@ func (h *Histogram) Percentile(p float64) uint64 {
 	return BucketEnd(HistogramBuckets - 1)
 }
 
+// Sum estimates the sum of all durations in nanoseconds, at most a sixteenth too high. Those
+// above a second count as one.
+func (h *Histogram) Sum() (ns uint64) {
+	for i, count := range h.Buckets {
+		ns += count * BucketEnd(i)
+	}
+	return ns
+}
+
 // Step is a row of the cumulative distribution.
 type Step struct {
 	Usec  int64

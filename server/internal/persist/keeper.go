@@ -75,7 +75,8 @@ type Keeper struct {
 	Saving                  bool // BGSAVE is in progress
 	saveStarted             time.Time
 	saveDuration            time.Duration // -1 s: nothing was ever saved
-	Failed                  error         // error of the last attempt to save
+	times                   Times
+	Failed                  error // error of the last attempt to save
 	Failures                failures
 	retry                   time.Time
 	lastSave                time.Time
@@ -108,6 +109,7 @@ type Checkpoint struct {
 	snapshot.Checkpoint
 	epoch   uint64
 	changes int64
+	taken   time.Time
 	fresh   bool // its bases are for the fresh file
 	begins  bool // it is the first of the fresh file
 	ends    bool // it completes the fresh file
@@ -541,7 +543,8 @@ func (k *Keeper) take(exact bool) {
 	if k.SaveRequested {
 		k.SaveRequested, k.Saving = false, true
 	}
-	k.saveStarted = time.Now()
+	c.taken = time.Now()
+	k.saveStarted = c.taken
 	k.queueLock.Lock()
 	k.queue = append(k.queue, c)
 	k.queueLock.Unlock()
@@ -718,7 +721,9 @@ func (k *Keeper) Account() (ok bool) {
 			continue // written to a fresh file that is incomplete: a crash would lose it
 		}
 		k.durable, k.saved = c.epoch, c.changes
-		k.lastSave, k.saveDuration, k.savedAt = time.Now(), time.Since(k.saveStarted), k.host.Clock()
+		k.lastSave, k.savedAt = time.Now(), k.host.Clock()
+		k.saveDuration = k.lastSave.Sub(k.saveStarted)
+		k.times.add(k.lastSave.Sub(c.taken))
 		if k.Failed != nil {
 			k.o.Log.Info("saving succeeds again", "file", k.Path, "failures", k.Failures.n,
 				"seconds", time.Since(k.Failures.since).Seconds())

@@ -42,6 +42,41 @@ type Status struct {
 	Rewritten, Keys int // of the keys of the rewrite in progress
 	Loaded, Expired int64
 	RewriteFailed   bool // the last rewrite was abandoned
+	Times           Times
+}
+
+// Times counts how long checkpoints took, from the instant that they hold to the disk.
+type Times struct {
+	Count  int64
+	Sum    time.Duration
+	counts [16]int64 // by the doublings of firstTime
+}
+
+// firstTime is the first bound of Times; the last one, 33 s, is above what a disk that works
+// takes.
+const firstTime = time.Millisecond
+
+func (t *Times) add(d time.Duration) {
+	t.Count++
+	t.Sum += d
+	i := 0
+	for bound := firstTime; bound < d; bound *= 2 {
+		i++
+	}
+	if i < len(t.counts) {
+		t.counts[i]++
+	}
+}
+
+// Up calls yield with the bounds 1 ms, 2 ms, 4 ms … 33 s, and with how many checkpoints took at
+// most so long.
+func (t *Times) Up(yield func(bound time.Duration, n int64) bool) {
+	n := int64(0)
+	for i, more := range t.counts {
+		if n += more; !yield(firstTime<<i, n) {
+			return
+		}
+	}
 }
 
 // Status returns the state of the keeper.
@@ -51,6 +86,7 @@ func (k *Keeper) Status() Status {
 		Started:    k.saveStarted, SavedAt: k.savedAt, Duration: k.saveDuration,
 		Unsaved: k.host.Changes() - k.saved, Saves: k.saves, Rewrites: k.rewrites,
 		Loaded: k.loadedKeys, Expired: k.expiredKeys, RewriteFailed: !k.RewriteFailedAt.IsZero(),
+		Times: k.times,
 	}
 	if k.Rewrite != nil {
 		s.Rewritten, s.Keys = k.Rewrite.at, len(k.Rewrite.Keys)
