@@ -93,7 +93,7 @@ const defaultMaxClients = 100
 // New returns a console of srv. The caller must call Close, before or after that of srv.
 func New(srv *server.Server, o Options) (*Console, error) {
 	c := &Console{srv: srv, o: o, log: o.Logger, hosts: map[string]bool{}, mux: http.NewServeMux(),
-		origin: http.NewCrossOriginProtection(), refused: refusedCommands(srv), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, ranks: map[rankKey]*rankFeed{}}
+		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, ranks: map[rankKey]*rankFeed{}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -108,6 +108,7 @@ func New(srv *server.Server, o Options) (*Console, error) {
 			return nil, errors.New("console: " + quoted(origin) + " is no origin: write https://example.org")
 		}
 	}
+	c.refused = refusedCommands(srv)
 	c.maxClients.Store(defaultMaxClients)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.mux.HandleFunc("POST /command", c.command)

@@ -41,7 +41,8 @@ type sample struct {
 	In       int64              `json:"in"` // bytes
 	Out      int64              `json:"out"`
 	Keys     int64              `json:"keys"`
-	LagMs    float64            `json:"lagms"` // p99 of the lag of expiry since the start, in ms
+	LagMs    float64            `json:"lagms"`   // p99 of the lag of expiry since the start, in ms
+	CheckMs  *float64           `json:"checkms"` // mean time of the checkpoints of the second, in ms
 	Replicas int64              `json:"replicas"`
 	Role     string             `json:"role"`
 	Link     string             `json:"link,omitempty"` // of a replica: up or down
@@ -178,6 +179,11 @@ func newSample(last, now *counters) *sample {
 		}
 	}
 	s.P50, s.P99 = percentile(buckets, 0.50), percentile(buckets, 0.99)
+	was, is := last.info.values["checkpoint_histogram_usec"], in.values["checkpoint_histogram_usec"]
+	if n := part(is, "count") - part(was, "count"); n > 0 {
+		mean := (part(is, "sum") - part(was, "sum")) / n / 1000
+		s.CheckMs = &mean
+	}
 	return s
 }
 

@@ -2,13 +2,11 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/zsetd/zsetd/protocol"
 )
 
@@ -29,9 +27,12 @@ func (c *Console) metrics(w http.ResponseWriter, r *http.Request) {
 		c.refuseSource(w, r, err)
 		return
 	}
-	e := &exposition{in: in, now: begin}
+	e := &reading{in: in, now: begin, out: newExposition()}
 	if reply, err := nc.must("LATENCY", "HISTOGRAM"); err == nil {
 		e.histograms, _ = reply.(protocol.Map)
+	}
+	if reply, err := nc.must("LATENCY", "LATEST"); err == nil {
+		e.spikes, _ = reply.([]any)
 	}
 	if reply, err := nc.must("SLOWLOG", "LEN"); err == nil {
 		e.slowLength, e.hasSlow = reply.(int64)
@@ -41,53 +42,48 @@ func (c *Console) metrics(w http.ResponseWriter, r *http.Request) {
 			e.lastSlow, _ = list[0].([]any)
 		}
 	}
+	if reply, err := nc.must("CONFIG", "GET", "client-output-buffer-limit"); err == nil {
+		if m, _ := reply.(protocol.Map); len(m) == 1 {
+			e.limits, _ = m[0].Value.(string)
+		}
+	}
 	e.duration = time.Since(begin)
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(e, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: errorLog{c}}).ServeHTTP(w, r)
+	e.collect()
+	e.out.goRuntime()
+	e.out.process(e.in)
+	w.Header().Set("Content-Type", expositionType)
+	w.Write(e.out.bytes())
 }
 
-// errorLog logs errors of promhttp.
-type errorLog struct{ c *Console }
-
-// Println implements promhttp.Logger.
-func (l errorLog) Println(v ...any) { l.c.log.Error("cannot write the metrics", "error", v) }
-
-// exposition is a prometheus.Collector of one reading of the server.
-type exposition struct {
+// reading is what the metrics are made of: one reading of the server.
+type reading struct {
 	in         *info
 	histograms protocol.Map
+	spikes     []any
 	slowLength int64
 	hasSlow    bool
 	lastSlow   []any
+	limits     string // client-output-buffer-limit
 	now        time.Time
 	duration   time.Duration
+	out        *exposition
 }
 
-// Describe implements prometheus.Collector. Without descriptions the registry accepts any
-// metric: which there are depends on the server.
-func (e *exposition) Describe(chan<- *prometheus.Desc) {}
+func (e *reading) gauge(name, help string, value float64, labels ...string) {
+	e.out.add(name, help, "gauge", value, labels...)
+}
 
-// Collect implements prometheus.Collector.
-func (e *exposition) Collect(out chan<- prometheus.Metric) {
-	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
-	send := func(name, help string, kind prometheus.ValueType, value float64, labels ...string) {
-		names, values := pairs(labels)
-		m, err := prometheus.NewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, value, values...)
-		if err != nil { // a label that is no UTF-8
-			m = prometheus.NewInvalidMetric(prometheus.NewDesc(name, help, names, nil), err)
-		}
-		out <- m
-	}
+func (e *reading) counter(name, help string, value float64, labels ...string) {
+	e.out.add(name, help, "counter", value, labels...)
+}
+
+// collect adds the metrics of the server.
+func (e *reading) collect() {
 	in := e.in
 	for _, m := range infoMetrics() {
 		value, there := in.values[m.field]
 		if !there || value == "" {
 			continue
-		}
-		kind := gauge
-		if m.counter {
-			kind = counter
 		}
 		f, err := strconv.ParseFloat(value, 64)
 		switch {
@@ -99,105 +95,138 @@ func (e *exposition) Collect(out chan<- prometheus.Metric) {
 		if m.scale != 0 {
 			f *= m.scale
 		}
-		send("redis_"+m.name, "The field "+m.field+" of INFO.", kind, f)
+		kind := "gauge"
+		if m.counter {
+			kind = "counter"
+		}
+		e.out.add("redis_"+m.name, "The field "+m.field+" of INFO.", kind, f)
 	}
-	send("redis_up", "Whether the server answers.", gauge, 1)
-	send("redis_exporter_last_scrape_error", "Whether the last reading has failed.", gauge, 0, "err", "")
-	send("redis_exporter_last_scrape_duration_seconds", "Time that the reading took.", gauge, e.duration.Seconds())
-	send("redis_start_time_seconds", "Start of the server, in seconds since 1970.", gauge,
-		float64(e.now.Unix())-in.number("uptime_in_seconds"))
-	send("redis_instance_info", "Facts about the server.", gauge, 1,
+	e.gauge("redis_up", "Whether the server answers.", 1)
+	e.gauge("redis_exporter_last_scrape_error", "Whether the last reading has failed.", 0, "err", "")
+	e.gauge("redis_exporter_last_scrape_duration_seconds", "Time that the reading took.", e.duration.Seconds())
+	e.gauge("redis_start_time_seconds", "Start of the server, in seconds since 1970.", float64(e.now.Unix())-in.number("uptime_in_seconds"))
+	e.gauge("redis_instance_info", "Facts about the server.", 1,
 		"role", in.values["role"], "redis_version", in.values["redis_version"], "redis_build_id", in.values["redis_build_id"],
 		"redis_mode", in.values["redis_mode"], "os", in.values["os"], "maxmemory_policy", in.values["maxmemory_policy"],
 		"tcp_port", in.values["tcp_port"], "run_id", in.values["run_id"], "process_id", in.values["process_id"],
 		"master_replid", in.values["master_replid"], "zsetd_version", in.values["zsetd_version"])
 	for _, f := range in.section("Keyspace") {
-		send("redis_db_keys", "Keys of a database.", gauge, part(f.value, "keys"), "db", f.name)
-		send("redis_db_keys_expiring", "Keys of a database that have a deadline.", gauge, part(f.value, "expires"), "db", f.name)
-		send("redis_db_avg_ttl_seconds", "Mean time until the deadlines of a database.", gauge, part(f.value, "avg_ttl")/1000, "db", f.name)
+		e.gauge("redis_db_keys", "Keys of a database.", part(f.value, "keys"), "db", f.name)
+		e.gauge("redis_db_keys_expiring", "Keys of a database that have a deadline.", part(f.value, "expires"), "db", f.name)
+		e.gauge("redis_db_avg_ttl_seconds", "Mean time until the deadlines of a database.", part(f.value, "avg_ttl")/1000, "db", f.name)
 	}
 	for _, f := range in.section("Commandstats") {
 		cmd := strings.TrimPrefix(f.name, "cmdstat_")
-		send("redis_commands_total", "Calls of a command.", counter, part(f.value, "calls"), "cmd", cmd)
-		send("redis_commands_duration_seconds_total", "Time that calls of a command took.", counter, part(f.value, "usec")/1e6, "cmd", cmd)
-		send("redis_commands_rejected_calls_total", "Calls of a command that were rejected.", counter, part(f.value, "rejected_calls"), "cmd", cmd)
-		send("redis_commands_failed_calls_total", "Calls of a command that replied an error.", counter, part(f.value, "failed_calls"), "cmd", cmd)
+		e.counter("redis_commands_total", "Calls of a command.", part(f.value, "calls"), "cmd", cmd)
+		e.counter("redis_commands_duration_seconds_total", "Time that calls of a command took.", part(f.value, "usec")/1e6, "cmd", cmd)
+		e.counter("redis_commands_rejected_calls_total", "Calls of a command that were rejected.", part(f.value, "rejected_calls"), "cmd", cmd)
+		e.counter("redis_commands_failed_calls_total", "Calls of a command that replied an error.", part(f.value, "failed_calls"), "cmd", cmd)
 	}
 	for _, f := range in.section("Errorstats") {
-		send("redis_errors_total", "Error replies, by their first word.", counter, part(f.value, "count"), "err", strings.TrimPrefix(f.name, "errorstat_"))
+		e.counter("redis_errors_total", "Error replies, by their first word.", part(f.value, "count"), "err", strings.TrimPrefix(f.name, "errorstat_"))
 	}
-	e.collectLatency(out)
-	e.collectReplication(send)
+	e.collectLatency()
+	e.collectReplication()
+	e.collectLimits()
 	if e.hasSlow {
-		send("redis_slowlog_length", "Entries of the slow log.", gauge, float64(e.slowLength))
+		e.gauge("redis_slowlog_length", "Entries of the slow log.", float64(e.slowLength))
 		id, last := 0.0, 0.0
 		if len(e.lastSlow) >= 3 {
 			n, _ := e.lastSlow[0].(int64)
 			us, _ := e.lastSlow[2].(int64)
 			id, last = float64(n), float64(us)/1e6
 		}
-		send("redis_slowlog_last_id", "Identifier of the newest entry of the slow log.", gauge, id)
-		send("redis_last_slow_execution_duration_seconds", "Duration of the newest entry of the slow log.", gauge, last)
+		e.gauge("redis_slowlog_last_id", "Identifier of the newest entry of the slow log.", id)
+		e.gauge("redis_last_slow_execution_duration_seconds", "Duration of the newest entry of the slow log.", last)
+	}
+	for _, one := range e.spikes { // name, time, last duration in ms, longest
+		if spike, _ := one.([]any); len(spike) >= 3 {
+			name, _ := spike[0].(string)
+			at, _ := spike[1].(int64)
+			took, _ := spike[2].(int64)
+			e.gauge("redis_latency_spike_last", "Time of the last event of the latency monitor, in seconds since 1970.", float64(at), "event_name", name)
+			e.gauge("redis_latency_spike_duration_seconds", "Duration of the last event of the latency monitor.", float64(took)/1000, "event_name", name)
+		}
 	}
 }
 
-// pairs divides names and values.
-func pairs(labels []string) (names, values []string) {
-	for i := 0; i < len(labels); i += 2 {
-		names, values = append(names, labels[i]), append(values, strings.ToValidUTF8(labels[i+1], "\uFFFD"))
-	}
-	return names, values
-}
-
-// collectLatency sends the latency of the commands: histograms, and percentiles since the
-// start. And the lag of expiry.
-func (e *exposition) collectLatency(out chan<- prometheus.Metric) {
+// collectLatency adds the latency of the commands: histograms, and percentiles since the
+// start; those of expiry, and of checkpoints.
+func (e *reading) collectLatency() {
 	spent := map[string]float64{}
 	for _, f := range e.in.section("Commandstats") {
 		spent[strings.TrimPrefix(f.name, "cmdstat_")] = part(f.value, "usec")
 	}
-	histogram := prometheus.NewDesc("redis_commands_latencies_usec", "Latency of a command in µs.", []string{"cmd"}, nil)
-	calls := map[string]uint64{}
+	calls := map[string]float64{}
 	for _, command := range e.histograms {
 		name, _ := command.Key.(string)
 		n, list := histogramOf(command.Value)
-		buckets := map[float64]uint64{}
+		var buckets []bucket
 		for _, b := range list {
-			buckets[float64(b.bound)] = uint64(b.calls)
+			buckets = append(buckets, bucket{float64(b.bound), float64(b.calls)})
 		}
-		calls[name] = uint64(n)
-		out <- prometheus.MustNewConstHistogram(histogram, uint64(n), spent[name], buckets, name)
+		calls[name] = float64(n)
+		e.out.histogram("redis_commands_latencies_usec", "Latency of a command in µs.", buckets, float64(n), spent[name], "cmd", name)
 	}
-	summary := prometheus.NewDesc("redis_latency_percentiles_usec", "Percentiles of the latency of a command in µs.", []string{"cmd"}, nil)
 	for _, f := range e.in.section("Latencystats") {
 		name := strings.TrimPrefix(f.name, "latency_percentiles_usec_")
-		out <- prometheus.MustNewConstSummary(summary, calls[name], spent[name], quantiles(f.value), name)
+		e.out.summary("redis_latency_percentiles_usec", "Percentiles of the latency of a command in µs.", quantiles(f.value, 1), calls[name], spent[name], "cmd", name)
 	}
-	if lag := quantiles(e.in.values["expire_lag_percentiles_usec"]); len(lag) > 0 {
-		for q := range lag {
-			lag[q] /= 1e6
+	if lag := e.in.values["expire_lag_percentiles_usec"]; lag != "" {
+		times := e.in.values["expire_lag_histogram_usec"]
+		e.out.summary("zsetd_expire_lag_seconds", "Percentiles of the time between a deadline and the removal.", quantiles(lag, 1e-6), part(times, "count"), part(times, "sum")/1e6)
+	}
+	e.times("zsetd_expire_lag_duration_seconds", "Time between a deadline and the removal.", "expire_lag_histogram_usec")
+	e.times("zsetd_checkpoint_duration_seconds", "Time from the instant that a checkpoint holds to the disk.", "checkpoint_histogram_usec")
+}
+
+// times adds a histogram of a field of INFO like 1000=5,2000=7,sum=9000,count=7 in µs.
+func (e *reading) times(name, help, field string) {
+	value := e.in.values[field]
+	var buckets []bucket
+	for _, p := range parts(value) {
+		bound, err := strconv.ParseFloat(p.name, 64)
+		n, err2 := strconv.ParseFloat(p.value, 64)
+		if err == nil && err2 == nil {
+			buckets = append(buckets, bucket{bound / 1e6, n})
 		}
-		out <- prometheus.MustNewConstSummary(prometheus.NewDesc("zsetd_expire_lag_seconds",
-			"Percentiles of the time between a deadline and the removal.", nil, nil), uint64(e.in.number("expired_keys")+e.in.number("expired_subkeys")), 0, lag)
+	}
+	if value != "" {
+		e.out.histogram(name, help, buckets, part(value, "count"), part(value, "sum")/1e6)
 	}
 }
 
-// quantiles parses "p50=1.5,p99.9=3".
-func quantiles(value string) map[float64]float64 {
-	list := map[float64]float64{}
+// quantiles parses "p50=1.5,p99.9=3", and multiplies the values with scale.
+func quantiles(value string, scale float64) (list []bucket) {
 	for _, p := range parts(value) {
 		q, err := strconv.ParseFloat(strings.TrimPrefix(p.name, "p"), 64)
 		v, err2 := strconv.ParseFloat(p.value, 64)
 		if err == nil && err2 == nil {
-			list[q/100] = v
+			list = append(list, bucket{q / 100, v * scale})
 		}
 	}
 	return list
 }
 
-// collectReplication sends the facts about replicas, and about the primary.
-func (e *exposition) collectReplication(send func(name, help string, kind prometheus.ValueType, value float64, labels ...string)) {
-	in, gauge := e.in, prometheus.GaugeValue
+// collectLimits adds the limits of output buffers: class, hard limit, soft limit and its
+// seconds, for each class of clients.
+func (e *reading) collectLimits() {
+	for words := range slices.Chunk(strings.Fields(e.limits), 4) {
+		if len(words) < 4 {
+			return
+		}
+		for i, limit := range []string{"hard", "soft"} {
+			n, _ := strconv.ParseFloat(words[1+i], 64)
+			e.gauge("redis_config_client_output_buffer_limit_bytes", "Limit of the output buffers of a class of clients.", n, "class", words[0], "limit", limit)
+		}
+		n, _ := strconv.ParseFloat(words[3], 64)
+		e.gauge("redis_config_client_output_buffer_limit_overcome_seconds", "Time that a client may be above the soft limit.", n, "class", words[0], "limit", "soft")
+	}
+}
+
+// collectReplication adds the facts about replicas, and about the primary.
+func (e *reading) collectReplication() {
+	in := e.in
 	for _, f := range in.section("Replication") {
 		list := parts(f.value)
 		if !strings.HasPrefix(f.name, "slave") || len(list) < 5 {
@@ -208,8 +237,8 @@ func (e *exposition) collectReplication(send func(name, help string, kind promet
 			r[p.name] = p.value
 		}
 		labels := []string{"slave_ip", r["ip"], "slave_port", r["port"], "slave_state", r["state"]}
-		send("redis_connected_slave_offset_bytes", "Offset that a replica has acknowledged.", gauge, part(f.value, "offset"), labels...)
-		send("redis_connected_slave_lag_seconds", "Time since the last acknowledgement of a replica.", gauge, part(f.value, "lag"), labels...)
+		e.gauge("redis_connected_slave_offset_bytes", "Offset that a replica has acknowledged.", part(f.value, "offset"), labels...)
+		e.gauge("redis_connected_slave_lag_seconds", "Time since the last acknowledgement of a replica.", part(f.value, "lag"), labels...)
 	}
 	if in.values["role"] != "slave" {
 		return
@@ -219,11 +248,11 @@ func (e *exposition) collectReplication(send func(name, help string, kind promet
 	if in.values["master_link_status"] == "up" {
 		up = 1
 	}
-	send("redis_master_link_up", "Whether the replica has a link to its primary.", gauge, up, labels...)
-	send("redis_master_last_io_seconds_ago", "Time since the last input from the primary.", gauge, in.number("master_last_io_seconds_ago"), labels...)
-	send("redis_master_sync_in_progress", "Whether the replica receives the data of its primary.", gauge, in.number("master_sync_in_progress"), labels...)
-	send("redis_slave_repl_offset", "Offset of the replica.", gauge, in.number("slave_repl_offset"), labels...)
-	send("redis_slave_info", "Facts about the replica.", gauge, 1, append(labels, "read_only", in.values["slave_read_only"])...)
+	e.gauge("redis_master_link_up", "Whether the replica has a link to its primary.", up, labels...)
+	e.gauge("redis_master_last_io_seconds_ago", "Time since the last input from the primary.", in.number("master_last_io_seconds_ago"), labels...)
+	e.gauge("redis_master_sync_in_progress", "Whether the replica receives the data of its primary.", in.number("master_sync_in_progress"), labels...)
+	e.gauge("redis_slave_repl_offset", "Offset of the replica.", in.number("slave_repl_offset"), labels...)
+	e.gauge("redis_slave_info", "Facts about the replica.", 1, append(labels, "read_only", in.values["slave_read_only"])...)
 }
 
 // infoMetric is a field of INFO and its name as a metric.
@@ -263,7 +292,7 @@ gauge: clients_in_timeout_table total_blocking_keys total_blocking_keys_on_nokey
 gauge: client_recent_max_input_buffer=client_recent_max_input_buffer_bytes client_recent_max_output_buffer=client_recent_max_output_buffer_bytes
 gauge: used_memory=memory_used_bytes used_memory_rss=memory_used_rss_bytes used_memory_peak=memory_used_peak_bytes used_memory_lua=memory_used_lua_bytes
 gauge: used_memory_vm_eval=memory_used_vm_eval_bytes used_memory_scripts_eval=memory_used_scripts_eval_bytes used_memory_vm_functions=memory_used_vm_functions_bytes
-gauge: used_memory_vm_total=memory_used_vm_total_bytes used_memory_functions=memory_used_functions_bytes used_memory_scripts=memory_used_scripts_bytes
+gauge: used_memory_vm_total=memory_used_vm_total used_memory_functions=memory_used_functions_bytes used_memory_scripts=memory_used_scripts_bytes
 gauge: used_memory_overhead=memory_used_overhead_bytes used_memory_startup=memory_used_startup_bytes used_memory_dataset=memory_used_dataset_bytes
 gauge: maxmemory=memory_max_bytes maxmemory=config_maxmemory number_of_cached_scripts number_of_functions number_of_libraries
 gauge: allocator_active=allocator_active_bytes allocator_allocated=allocator_allocated_bytes allocator_resident=allocator_resident_bytes
@@ -290,10 +319,11 @@ counter: total_net_input_bytes=net_input_bytes_total total_net_output_bytes=net_
 counter: total_net_repl_input_bytes=net_repl_input_bytes_total total_net_repl_output_bytes=net_repl_output_bytes_total
 counter: expired_keys=expired_keys_total expired_subkeys=expired_subkeys_total evicted_keys=evicted_keys_total evicted_clients=evicted_clients_total
 counter: expired_time_cap_reached_count=expired_time_cap_reached_total expire_cycle_cpu_milliseconds=expire_cycle_cpu_time_ms_total
+gauge: current_eviction_exceeded_time=current_eviction_exceeded_time_ms
 counter: total_eviction_exceeded_time=eviction_exceeded_time_ms_total keyspace_hits=keyspace_hits_total keyspace_misses=keyspace_misses_total
 counter: rdb_saves=rdb_saves_total total_error_replies unexpected_error_replies dump_payload_sanitizations total_reads_processed total_writes_processed
 counter: io_threaded_reads_processed io_threaded_writes_processed lazyfreed_objects
-counter: client_query_buffer_limit_disconnections client_output_buffer_limit_disconnections
+counter: client_query_buffer_limit_disconnections=client_query_buffer_limit_disconnections_total client_output_buffer_limit_disconnections=client_output_buffer_limit_disconnections_total
 counter: acl_access_denied_auth=acl_access_denied_auth_total acl_access_denied_cmd=acl_access_denied_cmd_total
 counter: acl_access_denied_key=acl_access_denied_key_total acl_access_denied_channel=acl_access_denied_channel_total
 counter: used_cpu_sys=cpu_sys_seconds_total used_cpu_user=cpu_user_seconds_total

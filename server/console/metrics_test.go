@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,21 +22,32 @@ import (
 	"github.com/zsetd/zsetd/server/console"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestMetricNames compares the metrics with those of redis_exporter.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
-	srv, c := run(t, console.Options{}, map[string]string{"slowlog-log-slower-than": "0"})
+	srv, c := run(t, console.Options{}, map[string]string{"slowlog-log-slower-than": "0", "enable-debug-command": "yes", "repl-diskless-sync-delay": "0"})
 	srv.Must("SET", "k", "v", "EX", 1000)
 	srv.Must("GET", "none")
 	srv.Do(t.Context(), "INCR", "k")
+	srv.Must("CONFIG", "SET", "latency-monitor-threshold", "1")
+	srv.Must("DEBUG", "SLEEP", "0.01")
+	other, c2 := run(t, console.Options{}, map[string]string{"repl-diskless-sync-delay": "0"})
+	_, port, _ := net.SplitHostPort(srv.Addr())
+	other.Must("REPLICAOF", "127.0.0.1", port)
+	wait.Until(t, "the server has a replica", func() bool {
+		text, _ := srv.Must("INFO", "replication").(string)
+		return strings.Contains(text, "\nslave0:")
+	})
+	_, replica := serve(c2, request(t, "GET", "/metrics", ""))
 	status, text := serve(c, request(t, "GET", "/metrics", ""))
 	if status != 200 {
 		t.Fatalf("status %d: %s", status, text)
 	}
 	types := map[string]string{}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(replica + text) {
 		if rest, is := strings.CutPrefix(line, "# TYPE "); is {
 			name, kind, _ := strings.Cut(strings.TrimSpace(rest), " ")
 			types[name] = kind
@@ -53,21 +66,53 @@ func TestMetricNames(t *testing.T) {
 		if n++; (types[name] == "") != absent {
 			t.Errorf("%s: type %q, absent because %q", name, types[name], reason)
 		}
-		if strings.HasSuffix(name, "_total") && !absent && types[name] != "counter" && name != "redis_migrate_cached_sockets_total" {
+		if strings.HasSuffix(name, "_total") && !absent && types[name] != "counter" &&
+			name != "redis_migrate_cached_sockets_total" && name != "redis_memory_used_vm_total" { // gauges of the exporter
 			t.Errorf("%s is a %s", name, types[name])
 		}
 	}
-	if n < 120 {
+	if n < 200 {
 		t.Errorf("only %d names", n)
 	}
 	for _, want := range []string{
 		`redis_db_keys{db="db0"} 1`, `redis_db_keys_expiring{db="db0"} 1`, `redis_commands_total{cmd="set"} 1`,
 		`redis_commands_failed_calls_total{cmd="incr"} 1`, `redis_errors_total{err="ERR"} 1`, `redis_commands_latencies_usec_count{cmd="get"} 1`,
 		`redis_keyspace_misses_total 1`, `redis_rdb_last_bgsave_status 1`, `redis_slowlog_length`, "\ngo_goroutines ", `zsetd_expire_lag_seconds{quantile="0.99"}`,
+		`redis_config_client_output_buffer_limit_bytes{class="pubsub",limit="hard"} 3.3554432e+07`, `redis_latency_spike_last{event_name="command"}`,
+		`zsetd_expire_lag_duration_seconds_bucket{le="+Inf"} 0`, `zsetd_checkpoint_duration_seconds_bucket{le="0.001"} 0`, `go_gc_pauses_seconds_bucket{le="+Inf"}`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
+	}
+}
+
+// TestCheckpointTimes checks that each save counts once.
+func TestCheckpointTimes(t *testing.T) {
+	t.Parallel()
+	srv := servertest.Run(t, server.Options{File: filepath.Join(t.TempDir(), "db"), Config: map[string]string{"save": ""}})
+	c, err := console.New(srv.Server, console.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	count := func() (n float64) {
+		_, text := serve(c, request(t, "GET", "/metrics", ""))
+		for line := range strings.Lines(text) {
+			if value, is := strings.CutPrefix(strings.TrimSpace(line), "zsetd_checkpoint_duration_seconds_count "); is {
+				n, _ = strconv.ParseFloat(value, 64)
+			}
+		}
+		return n
+	}
+	before := count()
+	srv.Must("SET", "k", "v")
+	srv.Must("SAVE")
+	first := count()
+	srv.Must("SET", "k", "w")
+	srv.Must("SAVE")
+	if second := count(); first <= before || second <= first {
+		t.Errorf("%v, %v and %v checkpoints", before, first, second)
 	}
 }
 

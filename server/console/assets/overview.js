@@ -24,6 +24,7 @@ export function mount(section, goTo) {
 		new Plot('Keys', [{ name: 'keys', value: (s) => s.keys }], number),
 		new Plot('Expiry', [{ name: 'expired/s', value: (s) => s.expired }, { name: 'evicted/s', value: (s) => s.evicted }], number),
 		new Plot('Expiry lag', [{ name: 'lag', value: (s) => s.lagms }], (n) => (n === undefined || n === null ? '–' : duration(n)), { note: 'p99 since the start, from a deadline to its event' }),
+		new Plot('Checkpoints', [{ name: 'time', value: (s) => s.checkms }], (n) => (n === undefined || n === null ? '–' : duration(n)), { note: 'to write what changed to the file' }),
 	];
 	fill($('#plots'), plots.map((p) => p.element));
 }
