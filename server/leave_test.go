@@ -262,7 +262,8 @@ func (r luaFuzzer) eventCommand(keys []string) []string {
 			maybe(2, "PXAT", time()), maybe(12, "KEEPTTL"), maybe(6, "ENX"), maybe(4, slices.Concat(words("MAXLEN", pick(r, "1", "2", "3", "0", "x")),
 				maybe(3, "MAX"), maybe(3, "REJECT"))...), list(2))
 	case 4, 5:
-		argv = slices.Concat(words(pick(r, "zpexpireat", "zpexpireat", "zexpireat"), key, time()), maybe(2, pick(r, "NX", "XX", "GT", "LT")), list(1))
+		argv = slices.Concat(words(pick(r, "zpexpireat", "zpexpireat", "zexpireat"), key, time()), maybe(2, pick(r, "NX", "XX", "GT", "LT")), list(1),
+			maybe(4, pick(r, "nx", "XX", "GT", "LT", "KEEPTTL", "")), maybe(20, "MEMBERS", "1", "a"))
 	case 6:
 		argv = slices.Concat(words(pick(r, "zpexpiretime", "zexpiretime", "zpersist"), key), list(1))
 	case 7:

@@ -110,6 +110,27 @@ function Args:counted(message, width)
     return rest
 end
 
+-- listed reads a number, and as many arguments, which other options may follow. before are
+-- those that it has read already.
+function Args:listed(before, message)
+    if self:more() < 2 then
+        fail('ERR MEMBERS requires at least nummembers and one member argument')
+    elseif before then
+        fail('ERR MEMBERS keyword specified multiple times')
+    end
+    local n = self:positive(message)
+    if n > 2147483647 then
+        fail(message)
+    elseif n > self:more() then
+        fail('ERR wrong number of arguments')
+    end
+    local list = {}
+    for i = 1, n do
+        list[i] = self:next()
+    end
+    return list
+end
+
 -- Numbers, and times of the clock.
 
 local function number(s)
@@ -465,18 +486,27 @@ local function expire(unit)
     return function(key, args, now)
         local set = open(key, now)
         local at = time(args, unit, now)
-        local nx, xx, gt, lt
-        if args:is('NX') then
-            nx = true
-        elseif args:is('XX') then
-            xx = true
-        elseif args:is('GT') then
-            gt = true
-        elseif args:is('LT') then
-            lt = true
+        local condition, several, members
+        while args:more() > 0 do
+            local word = args:next()
+            local name = word:upper()
+            if name == 'MEMBERS' then
+                members = args:listed(members, 'ERR Parameter `numMembers` should be greater than 0')
+            elseif name == 'NX' or name == 'XX' or name == 'GT' or name == 'LT' then
+                several = several or condition and condition ~= name
+                condition = name
+            else
+                fail('ERR unknown argument: ' .. word:match('^[^%z]*'):gsub('[\r\n]+$', ''))
+            end
         end
+        if not members then
+            fail('ERR missing MEMBERS argument')
+        elseif several then
+            fail('ERR Multiple condition flags specified')
+        end
+        local nx, xx, gt, lt = condition == 'NX', condition == 'XX', condition == 'GT', condition == 'LT'
         local replies = {}
-        for i, member in ipairs(args:counted('ERR Parameter `numMembers` should be greater than 0', 1)) do
+        for i, member in ipairs(members) do
             local there = redis.call('ZSCORE', key, member)
             local had = there and deadline(set, member)
             if not there then
