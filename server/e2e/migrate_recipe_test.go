@@ -132,7 +132,7 @@ func TestMigrateRecipes(t *testing.T) {
 			users = append(users, user)
 			for first, u := range []string{user, users[0]} {
 				want := int64(i * (1 - first))
-				if got, err := checkIn(ctx, rdb, "club", u, time.Minute); err != nil || got != want {
+				if got, err := checkIn(ctx, rdb, "club", u, time.Hour); err != nil || got != want {
 					t.Errorf("%s has rank %d, want %d, %v", u, got, want, err)
 					return
 				}

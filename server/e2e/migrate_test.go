@@ -31,7 +31,8 @@ import (
 type load struct {
 	writers []*writer
 	done    atomic.Int64 // acknowledged writes
-	stop    func()
+	over    atomic.Bool  // the writers end after the current write
+	stop    func()       // ends the current writes, too
 	running sync.WaitGroup
 }
 
@@ -44,7 +45,7 @@ type writer struct {
 	volatile map[string]string
 }
 
-// startLoad starts writers with so many keys, which write at most so often.
+// startLoad starts writers with so many keys, which write at most so often: 0 is no limit.
 func startLoad(t *testing.T, addr string, writers, keys, writes int) *load {
 	l := &load{}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -63,7 +64,7 @@ func startLoad(t *testing.T, addr string, writers, keys, writes int) *load {
 		rdb := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, PoolSize: 1, ReadTimeout: -1})
 		clients = append(clients, rdb)
 		l.running.Go(func() {
-			for i := range writes {
+			for i := 0; (i < writes || writes == 0) && !l.over.Load(); i++ {
 				err := x.write(ctx, rdb, fmt.Sprintf("%d:%d", w, i%(keys/writers/5)), i)
 				if ctx.Err() != nil {
 					return
@@ -77,6 +78,12 @@ func startLoad(t *testing.T, addr string, writers, keys, writes int) *load {
 		})
 	}
 	return l
+}
+
+// finish ends the writers. The last write of each is acknowledged.
+func (l *load) finish() {
+	l.over.Store(true)
+	l.running.Wait()
 }
 
 // write makes one change, of each kind in turn.
