@@ -15,6 +15,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/histogram"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -369,6 +370,7 @@ func TestHumanBytes(t *testing.T) {
 // TestLolwutIsBounded checks that a picture has at most a thousand lines of a thousand
 // characters (12 bytes each with their colors) for all arguments.
 func TestLolwutIsBounded(t *testing.T) {
+	rerun.Skip(t)
 	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,10 @@ func evicted(srv *testServer) (n int64) {
 }
 
 // TestLimitIsHeld checks that the counted memory stays at the limit for values of all types.
-func TestLimitIsHeld(t *testing.T) { limitIsHeld(t, 4<<20, false) }
+func TestLimitIsHeld(t *testing.T) {
+	rerun.Skip(t)
+	limitIsHeld(t, 4<<20, false)
+}
 
 // limitIsHeld fills servers until room bytes are in use, and then until as much
 // again has been evicted. With heap it compares what is counted with what the
