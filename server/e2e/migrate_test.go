@@ -251,22 +251,12 @@ func (x *tool) kill() {
 	<-x.ended
 }
 
-func buildZsetd(t *testing.T) string {
-	bin := filepath.Join(t.TempDir(), "zsetd")
-	build := exec.Command("go", "build", "-o", bin, "./cmd/zsetd")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return bin
-}
-
 // TestMigrateToCluster moves a server under load to a cluster. The program is killed
 // during the copy and while it follows, and continues; slots of the cluster move
 // meanwhile. Nothing is lost, and nothing is applied twice.
 func TestMigrateToCluster(t *testing.T) {
 	nodes := startCluster(t)
-	bin := buildZsetd(t)
+	bin := build(t)
 	source := servertest.Run(t, primaryOptions())
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{Addr: source.Addr()})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -20,7 +21,9 @@ import (
 // increments in a row have succeeded, and does so again after the failover. Errors between
 // the two reports do not count: the primary is gone for a time.
 func TestSentinelClients(t *testing.T) {
+	rerun.SkipRace(t) // the servers are processes
 	t.Parallel()
+	needRedis(t) // it has the Sentinel
 	zsetd := build(t)
 	clients := map[string]func(*testing.T, *service) *follower{
 		"go-redis": followGoRedis,

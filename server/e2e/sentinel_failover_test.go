@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -25,11 +26,12 @@ func failovers(t *testing.T) int {
 		}
 		return n
 	}
-	return 3
+	return 2
 }
 
 // The servers of a test, by the name of the test. The first one is the primary.
 func compositions(t *testing.T) map[string][]string {
+	needRedis(t) // it has the Sentinel
 	zsetd := build(t)
 	const redis = "redis-server"
 	return map[string][]string{
@@ -49,6 +51,7 @@ func compositions(t *testing.T) map[string][]string {
 // with Redis neither: a Sentinel compares offsets that are up to a second old, and may
 // promote the replica that did not acknowledge.
 func TestSentinelFailover(t *testing.T) {
+	rerun.Skip(t) // the servers are processes, and a Sentinel does not see the transport
 	t.Parallel()
 	for title, programs := range compositions(t) {
 		t.Run(title, func(t *testing.T) {
@@ -87,6 +90,7 @@ func TestSentinelFailover(t *testing.T) {
 // at the next one, without a transfer of the data, and that the old primary has equal data
 // when it is back.
 func TestSentinelPartialResync(t *testing.T) {
+	rerun.Skip(t)
 	t.Parallel()
 	for title, programs := range compositions(t) {
 		if len(programs) < 3 {

@@ -21,22 +21,6 @@ import (
 // Three Sentinels of Redis watch a primary and its replicas: servers of zsetd, of Redis,
 // and of both. The servers are processes, and the primary is ended by SIGKILL.
 
-// build builds zsetd and returns its path. The test is skipped without redis-server.
-func build(t *testing.T) string {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skip("redis-server is not installed: it has the Sentinel")
-	}
-	path := filepath.Join(t.TempDir(), "zsetd")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/zsetd")
-	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return path
-}
-
 // node is a server, or a Sentinel. It keeps its port and its configuration when it is
 // started again.
 type node struct {
