@@ -34,14 +34,32 @@ import (
 type Keeper struct {
 	o    Options
 	host Host
+	Path string // of the file, absolute; empty without a file, and once the keeper is closed
 
-	Path string        // of the file, absolute; empty without a file, and once the keeper is closed
-	kick chan struct{} // capacity 1: there may be work
-	quit chan struct{}
-	done sync.WaitGroup
+	worker
+	files
+	results
+	loading // the host's lock guards the fields from here on
+	schedule
+	progress
+	rewriting
+	saving
+	failing
 
+	Stats  Figures
+	Limits Limits
+}
+
+// worker is the goroutine that writes.
+type worker struct {
+	kick  chan struct{} // capacity 1: there may be work
+	quit  chan struct{}
+	done  sync.WaitGroup
 	ended sync.Once // guards closing quit
+}
 
+// files are the open files.
+type files struct {
 	// io is held while files are read or written. The host's lock is not taken
 	// while io is held; io may be taken under the host's lock, as SAVE does.
 	io    sync.Mutex
@@ -49,47 +67,70 @@ type Keeper struct {
 	fresh *snapshot.File // being written; may be nil
 
 	writingOut sync.Mutex // held during a backup of data in memory, before the host's lock
+}
 
-	queueLock sync.Mutex
+// results are the checkpoints on their way to the file, and the outcomes on their way back.
+type results struct {
+	queueLock sync.Mutex    // guards the rest
 	queue     []*Checkpoint // taken and not yet written, in order
 	Results   []Result
+}
 
-	// The rest is guarded by the host's lock.
+// loading is the state of loading the data.
+type loading struct {
 	Loading                 *LoadState // nil once the data are loaded
 	loaded                  chan struct{}
-	suspended               bool // see Suspend
-	closed                  bool
 	loadErr                 error
-	always                  bool
-	rules                   []config.SaveRule
-	timer                   *time.Timer
-	timerAt                 time.Time // zero: not set
-	epoch                   uint64    // of the next checkpoint
-	durable                 uint64    // the last epoch that is on the disk
-	NeedsFresh              bool      // the file lacks changes that the journal does not have either
-	WantsFresh              bool      // BGREWRITEAOF
-	ObsoleteUpTo            uint64    // journals up to this checkpoint are obsolete
-	Rewrite                 *Rewrite
-	SaveRequested           bool // BGSAVE is requested
-	savers                  []saveWaiter
-	Saving                  bool // BGSAVE is in progress
-	saveStarted             time.Time
-	saveDuration            time.Duration // -1 s: nothing was ever saved
-	times                   Times
-	Failed                  error // error of the last attempt to save
-	Failures                failures
-	retry                   time.Time
-	lastSave                time.Time
-	savedAt                 time.Time // lastSave by the host's clock
-	saved                   int64     // Host.Changes that are on the disk
-	taken                   int64     // Host.Changes as of the last checkpoint
-	saves                   int64
-	rewrites                int64
 	loadedKeys, expiredKeys int64
-	cleared                 int64 // keys in databases that were cleared, up to the last fresh file
-	Stats                   Figures
-	Limits                  Limits
-	RewriteFailedAt         time.Time // when a rewrite was abandoned; zero once one has succeeded
+}
+
+// schedule is when checkpoints are taken.
+type schedule struct {
+	always    bool
+	rules     []config.SaveRule
+	timer     *time.Timer
+	timerAt   time.Time // zero: not set
+	suspended bool      // see Suspend
+	closed    bool
+}
+
+// progress is how far the file has come.
+type progress struct {
+	epoch        uint64 // of the next checkpoint
+	durable      uint64 // the last epoch that is on the disk
+	ObsoleteUpTo uint64 // journals up to this checkpoint are obsolete
+	taken        int64  // Host.Changes as of the last checkpoint
+	saved        int64  // Host.Changes that are on the disk
+}
+
+// rewriting is the state of writing a fresh file, or new bases.
+type rewriting struct {
+	NeedsFresh      bool // the file lacks changes that the journal does not have either
+	WantsFresh      bool // BGREWRITEAOF
+	Rewrite         *Rewrite
+	RewriteFailedAt time.Time // when a rewrite was abandoned; zero once one has succeeded
+	rewrites        int64
+	cleared         int64 // keys in databases that were cleared, up to the last fresh file
+}
+
+// saving is the state of BGSAVE.
+type saving struct {
+	SaveRequested bool // BGSAVE is requested
+	savers        []saveWaiter
+	Saving        bool // BGSAVE is in progress
+	saveStarted   time.Time
+	saveDuration  time.Duration // -1 s: nothing was ever saved
+	times         Times
+	lastSave      time.Time
+	savedAt       time.Time // lastSave by the host's clock
+	saves         int64
+}
+
+// failing is what follows from failed attempts to save.
+type failing struct {
+	Failed   error // of the last attempt; nil if it succeeded
+	Failures failures
+	retry    time.Time
 }
 
 // Limits are the sizes that trigger writes and rewrites. Tests lower them.
@@ -142,8 +183,10 @@ const (
 // New returns a keeper of the data in o.Keys. It opens no file yet.
 func New(o Options, h Host) *Keeper {
 	return &Keeper{
-		o: o, host: h, Limits: defaultLimits(), loaded: make(chan struct{}), epoch: 1,
-		saveDuration: -time.Second, lastSave: o.Start, savedAt: o.Start,
+		o: o, host: h, Limits: defaultLimits(),
+		loading:  loading{loaded: make(chan struct{})},
+		progress: progress{epoch: 1},
+		saving:   saving{saveDuration: -time.Second, lastSave: o.Start, savedAt: o.Start},
 	}
 }
 
