@@ -16,37 +16,57 @@ type Primary struct {
 	engine *engine.Engine
 	log    *slog.Logger
 
-	// The stream. Turns put effects into the queue; the goroutine run translates them
-	// without the engine's lock, and publishes the bytes with it.
-	queueLock   sync.Mutex // an instant; no lock is taken below it
-	queue       []queued
-	queueBytes  int
-	translating sync.Mutex // guards the translator and ready; the engine's lock is not taken below it
-	translator  Translator
-	ready       []chunk // translated, not yet published, in order
-
-	offset    int64  // bytes of the stream so far
-	published uint64 // the stream has all changes up to this one, see keyspace.Keyspace.EffectCount
-	written   int64  // offset after the last change
-	backlog   *backlog
-	pinged    time.Time
-
-	replicas []*replica // replaced, never changed in place: sending to one may end another
-	deserted time.Time  // when the last replica left
-	waits    []*wait
-	ending   bool          // the server stops: the stream is at its end
-	settled  chan struct{} // closed when the replicas have the stream up to settleAt; nil without a wait for that
-	settleAt int64
-
-	unlocated  []*wait // of waits, those whose change is not published
-	sweepWaits int     // number of waits at which those of clients that have left are removed
-
+	translation
+	stream
+	audience
+	waitCalls
 	transfer *transfer // in progress; nil without one
 	failover failover
 	link     *link // to the primary of this server; nil unless it is a replica
 
 	fullSyncs, partialSyncs, partialRefused int64
 
+	worker
+}
+
+// translation is the effects on their way to the stream. Turns put them into the queue; the
+// goroutine run translates them without the engine's lock, and publishes the bytes with it.
+type translation struct {
+	queueLock   sync.Mutex // guards the queue, for an instant; no lock is taken below it
+	queue       []queued
+	queueBytes  int
+	translating sync.Mutex // guards the translator and ready; the engine's lock is not taken below it
+	translator  Translator
+	ready       []chunk // translated, not yet published, in order
+}
+
+// stream is the stream of effects.
+type stream struct {
+	offset    int64  // bytes so far
+	published uint64 // it has all changes up to this one, see keyspace.Keyspace.EffectCount
+	written   int64  // offset after the last change
+	backlog   *backlog
+	pinged    time.Time
+}
+
+// audience is the replicas.
+type audience struct {
+	replicas []*replica    // replaced, never changed in place: sending to one may end another
+	deserted time.Time     // when the last replica left
+	ending   bool          // the server stops: the stream is at its end
+	settled  chan struct{} // closed when the replicas have the stream up to settleAt; nil without a wait for that
+	settleAt int64
+}
+
+// waitCalls are the calls of WAIT.
+type waitCalls struct {
+	waits      []*wait
+	unlocated  []*wait // of waits, those whose change is not published
+	sweepWaits int     // number of waits at which those of clients that have left are removed
+}
+
+// worker is the goroutine of the primary, and the group of all goroutines.
+type worker struct {
 	kick    chan struct{} // capacity 1: there may be work
 	quit    chan struct{}
 	started sync.Once // starts the goroutine run
@@ -69,7 +89,7 @@ type chunk struct {
 // NewPrimary returns the primary of an engine. Without replicas it does nothing, and
 // changes of keys cost a comparison.
 func NewPrimary(e *engine.Engine) *Primary {
-	p := &Primary{engine: e, log: e.Log, kick: make(chan struct{}, 1), quit: make(chan struct{})}
+	p := &Primary{engine: e, log: e.Log, worker: worker{kick: make(chan struct{}, 1), quit: make(chan struct{})}}
 	if host, port, ok := splitReplicaOf(e.Config.ReplicaOf); ok {
 		p.link = newLink(p, host, port)
 		e.Following.Store(true)
