@@ -36,11 +36,10 @@ type Engine struct {
 
 	parameters
 	dataset
-	Keeper      *persist.Keeper
+	persistence
 	Replication Replication
 	following
 	forwarding
-	held []*Session // their replies wait for a checkpoint
 	memory
 
 	clients
@@ -85,6 +84,12 @@ type dataset struct {
 	RDB     *rdb.Codec // see codec
 	Rand    *mrand.Rand
 	Cluster *Cluster // the slots of the node; nil without a cluster
+}
+
+// persistence is the data file, and the sessions that wait for it.
+type persistence struct {
+	Keeper *persist.Keeper
+	held   []*Session // their replies wait for a checkpoint
 }
 
 // ending is the state of the shutdown.

@@ -15,35 +15,52 @@ type stats struct {
 	Slowlog slowLog
 	Latency LatencyLog
 
-	Changes          int64 // since the server started; Redis's rdb_changes_since_last_save
-	Commands         int64
-	Connections      int64
-	ExpiredKeys      int64
-	EvictedKeys      int64
-	memoryExceeded   time.Duration // for how long maxmemory was exceeded
-	ExpiredMembers   int64
-	ExpiryLag        histogram.Histogram // from a deadline to its sweep
-	keyspaceHits     int64               // up to the last reset
-	KeyspaceMisses   int64
-	SweepTime        time.Duration    // spent on removing keys past their deadline
-	BlockedClients   int              // including postponed ones
+	Commands       int64
+	Changes        int64 // since the server started; Redis's rdb_changes_since_last_save
+	BlockedClients int   // including postponed ones
+	keyStats
+	errorStats
+	connectionStats
+	rates
+}
+
+// keyStats are the counters of keys and their memory.
+type keyStats struct {
+	ExpiredKeys    int64
+	ExpiredMembers int64
+	ExpiryLag      histogram.Histogram // from a deadline to its sweep
+	SweepTime      time.Duration       // spent on removing keys past their deadline
+	EvictedKeys    int64
+	memoryExceeded time.Duration // for how long maxmemory was exceeded
+	PeakMemory     int64
+	keyspaceHits   int64 // up to the last reset
+	KeyspaceMisses int64
+}
+
+// errorStats are the counters of error replies.
+type errorStats struct {
 	Errors           map[string]int64 // by the first word of the error
 	ErrorReplies     int64
 	UnexpectedErrors int64 // to commands of the primary
-	PeakMemory       int64
+}
+
+// connectionStats are the counters of connections and their bytes.
+type connectionStats struct {
+	Connections   int64
+	Rejected      atomic.Int64
+	Input, Output atomic.Int64 // bytes
+	Reads, Writes atomic.Int64
 
 	OutputLimitDisconnections int64
 	QueryLimitDisconnections  atomic.Int64
 	EvictedClients            int64 // by maxmemory-clients
+}
 
-	// sampled are the counters as they were at instants at least sampleEvery apart,
-	// the last one at index newest; see rates.
+// rates are the counters as they were at instants at least sampleEvery apart, the last one
+// at index newest; see Rates.
+type rates struct {
 	sampled [sampleCount]sample
 	newest  int
-
-	Input, Output atomic.Int64 // bytes
-	Reads, Writes atomic.Int64
-	Rejected      atomic.Int64 // connections
 }
 
 // commandStats are the counters of one command, guarded by the server's lock.

@@ -47,11 +47,16 @@ type Command struct {
 	// if it runs none.
 	ScriptFlags func(*Engine, [][]byte) ScriptFlags
 
+	entry
+}
+
+// entry is what the table adds to a row.
+type entry struct {
 	Spec      *protocol.Command // the facts, parsed
-	quick     bool              // see isQuick
-	forwarded bool              // see isForwarded
 	Access    *acl.Command      // the command as the ACL knows it
 	ByArg     map[string]*Command
+	quick     bool // see isQuick
+	forwarded bool // see isForwarded
 	Stats     commandStats
 }
 
