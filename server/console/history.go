@@ -41,16 +41,21 @@ type sample struct {
 	In       int64              `json:"in"` // bytes
 	Out      int64              `json:"out"`
 	Keys     int64              `json:"keys"`
-	LagMs    float64            `json:"lagms"`   // p99 of the lag of expiry since the start, in ms
-	CheckMs  *float64           `json:"checkms"` // mean time of the checkpoints of the second, in ms
+	LagMs    float64            `json:"lagms"` // p99 of the lag of expiry since the start, in ms
 	Replicas int64              `json:"replicas"`
 	Role     string             `json:"role"`
 	Link     string             `json:"link,omitempty"` // of a replica: up or down
-	Saved    int64              `json:"saved"`          // time of the last save, in seconds since 1970
-	Saving   bool               `json:"saving"`
-	SaveOK   bool               `json:"saveok"`
-	Changes  int64              `json:"changes"` // since the last save
-	Uptime   int64              `json:"uptime"`  // seconds
+	Uptime   int64              `json:"uptime"`         // seconds
+	fileSample
+}
+
+// fileSample is the data file in a sample.
+type fileSample struct {
+	CheckMs *float64 `json:"checkms"` // mean time of the checkpoints of the second, in ms
+	Saved   int64    `json:"saved"`   // time of the last save, in seconds since 1970
+	Saving  bool     `json:"saving"`
+	SaveOK  bool     `json:"saveok"`
+	Changes int64    `json:"changes"` // since the last save
 }
 
 // memoryKinds are the fields of INFO that a sample has.
@@ -151,10 +156,12 @@ func newSample(last, now *counters) *sample {
 		Evicted: rate("evicted_keys"), Errors: rate("total_error_replies"),
 		In: rate("total_net_input_bytes"), Out: rate("total_net_output_bytes"),
 		Replicas: int64(in.number("connected_slaves")), Role: in.values["role"], Link: in.values["master_link_status"],
-		Saved: int64(in.number("rdb_last_save_time")), Saving: in.values["rdb_bgsave_in_progress"] == "1",
-		SaveOK:  in.values["rdb_last_bgsave_status"] == "ok" && in.values["aof_last_write_status"] == "ok",
-		Changes: int64(in.number("rdb_changes_since_last_save")), Uptime: int64(in.number("uptime_in_seconds")),
-		LagMs: part(in.values["expire_lag_percentiles_usec"], "p99") / 1000,
+		LagMs: part(in.values["expire_lag_percentiles_usec"], "p99") / 1000, Uptime: int64(in.number("uptime_in_seconds")),
+		fileSample: fileSample{
+			Saved: int64(in.number("rdb_last_save_time")), Saving: in.values["rdb_bgsave_in_progress"] == "1",
+			SaveOK:  in.values["rdb_last_bgsave_status"] == "ok" && in.values["aof_last_write_status"] == "ok",
+			Changes: int64(in.number("rdb_changes_since_last_save")),
+		},
 	}
 	for name, field := range memoryKinds() {
 		s.Memory[name] = in.number(field)
