@@ -40,7 +40,7 @@
 //	internal/packed       byte strings in one slice
 //	internal/script       the Lua interpreter within limits
 //	internal/luacompiler  Lua sources to code of that interpreter
-//	internal/clock, score, glob, luaconv, longdouble, histogram, geo, hyperloglog, lcs
+//	internal/clock, score, glob, luaconv, longdouble, histogram, bitmap, geo, hyperloglog, lcs
 //	archive, rdb          data files and dumps
 //	migrate               the move of a running data set between servers
 //	console               the page, the metrics and the event streams over HTTP

@@ -71,6 +71,10 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol server/internal/keyspace server/internal/sequence zset -net -os -log/slog",
 			"a format of values: files and commands are above it",
 		},
+		"server/internal/bitmap": {
+			"-net -os -io -log/slog",
+			"an algorithm on bytes: commands and keys are above it",
+		},
 		"server/internal/hyperloglog": {
 			"-net -os -io -log/slog",
 			"an algorithm on bytes: commands and keys are above it",
@@ -137,7 +141,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"transports move bytes between sockets and sessions: they know no commands, keys or values",
 		},
 		"server/internal/command": {
-			"protocol server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/lcs server/internal/score server/internal/sequence server/rdb zset " +
+			"protocol server/internal/bitmap server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/lcs server/internal/score server/internal/sequence server/rdb zset " +
 				"server/internal/engine server/internal/glob server/internal/longdouble github.com/zeebo/xxh3",
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},

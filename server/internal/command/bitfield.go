@@ -2,9 +2,9 @@ package command
 
 import (
 	"bytes"
-	"math"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/bitmap"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
@@ -17,15 +17,8 @@ func BitfieldCommands() []engine.Command {
 	}
 }
 
-// field is an integer of width bits at a bit offset, highest bit first.
-type field struct {
-	offset int64 // in bits
-	width  int64
-	signed bool
-}
-
 // readField reads an encoding, such as u8 or i16, and an offset.
-func readField(c *engine.Call) (f field) {
+func readField(c *engine.Call) (f bitmap.Field) {
 	encoding, _, _ := bytes.Cut(c.Bytes(), []byte{0}) // as in Redis, a NUL ends the string
 	if c.Err() == "" {
 		limit := int64(63)
@@ -33,111 +26,29 @@ func readField(c *engine.Call) (f field) {
 		if ok {
 			switch encoding[0] {
 			case 'i':
-				f.signed, limit = true, 64
+				f.Signed, limit = true, 64
 			case 'u':
 			default:
 				ok = false
 			}
 		}
 		if ok {
-			f.width, ok = protocol.ParseInt(encoding[1:])
+			f.Width, ok = protocol.ParseInt(encoding[1:])
 		}
-		if !ok || f.width < 1 || f.width > limit {
+		if !ok || f.Width < 1 || f.Width > limit {
 			c.Fail("ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.")
 		}
 	}
-	f.offset = bitOffset(c, f.width)
+	f.Offset = bitOffset(c, f.Width)
 	return f
-}
-
-// window is the bytes that contain a field: at most 9.
-type window [9]byte
-
-// window returns a copy of the bytes that contain f, zeros beyond the end of b.
-func (f field) window(b []byte) (w window) {
-	if at := f.offset >> 3; at < int64(len(b)) {
-		copy(w[:f.bytes()], b[at:])
-	}
-	return w
-}
-
-// bytes returns the number of bytes that contain f.
-func (f field) bytes() int64 { return (f.offset&7 + f.width + 7) / 8 }
-
-// last returns the index of the byte with the last bit of f.
-func (f field) last() int64 { return (f.offset + f.width - 1) >> 3 }
-
-func (f field) get(w *window) int64 {
-	var x uint64
-	for i := f.offset & 7; i < f.offset&7+f.width; i++ {
-		x = x<<1 | uint64(w[i>>3]>>(7-i&7)&1)
-	}
-	return f.truncate(x)
-}
-
-func (f field) set(w *window, x int64) {
-	for i := f.offset&7 + f.width - 1; i >= f.offset&7; i-- {
-		shift := 7 - i&7
-		w[i>>3] = w[i>>3]&^(1<<shift) | byte(x&1)<<shift
-		x >>= 1
-	}
-}
-
-// truncate returns x truncated to the width of f: the value of the field after x is
-// written to it.
-func (f field) truncate(x uint64) int64 {
-	unused := 64 - f.width
-	if f.signed {
-		return int64(x<<unused) >> unused
-	}
-	return int64(x << unused >> unused)
-}
-
-// limits returns the lowest and the highest value of f.
-func (f field) limits() (lo, hi int64) {
-	if f.signed {
-		hi = math.MaxInt64 >> (64 - f.width)
-		return -hi - 1, hi
-	}
-	return 0, math.MaxInt64 >> (63 - f.width)
 }
 
 // bitfieldOp is an operation of BITFIELD.
 type bitfieldOp struct {
-	field
-	kind     byte  // G, S, I: GET, SET, INCRBY
-	overflow byte  // W, S, F: WRAP, SAT, FAIL
+	bitmap.Field
+	kind     byte // G, S, I: GET, SET, INCRBY
+	overflow bitmap.Overflow
 	operand  int64 // of SET and INCRBY
-}
-
-// result returns the new value for an old one, and whether it is to be written.
-func (op *bitfieldOp) result(old int64) (x int64, write bool) {
-	lo, hi := op.limits()
-	var sum uint64
-	var under, over bool
-	if op.kind == 'S' {
-		sum = uint64(op.operand)
-		over = op.operand > hi
-		under = op.operand < lo
-		if !op.signed && under { // as in Redis, the value is read as an unsigned number
-			over, under = true, false
-		}
-	} else {
-		sum = uint64(old) + uint64(op.operand)
-		over = op.operand > 0 && uint64(hi-old) < uint64(op.operand)
-		under = op.operand < 0 && uint64(old-lo) < -uint64(op.operand)
-	}
-	switch {
-	case !over && !under:
-		return int64(sum), true
-	case op.overflow == 'F':
-		return 0, false
-	case op.overflow == 'W':
-		return op.truncate(sum), true
-	case over:
-		return hi, true
-	}
-	return lo, true
 }
 
 func bitfieldRow() engine.Command {
@@ -186,16 +97,19 @@ func bitfieldWith(c *engine.Call, readOnly bool) {
 	c.Reply.Array(len(ops))
 	for i := range ops {
 		op := &ops[i]
-		var w window
+		var w bitmap.Window
 		if s != nil {
-			w = op.window(s.Content())
+			w = op.Window(s.Content())
 		}
-		old := op.get(&w)
+		old := op.Get(&w)
 		if op.kind == 'G' {
 			c.Reply.Int(old)
 			continue
 		}
-		x, write := op.result(old)
+		x, write := op.Assign(op.operand, op.overflow)
+		if op.kind == 'I' {
+			x, write = op.Add(old, op.operand, op.overflow)
+		}
 		if !write {
 			c.Reply.Null()
 			continue
@@ -206,8 +120,8 @@ func bitfieldWith(c *engine.Call, readOnly bool) {
 			c.Reply.Int(x)
 		}
 		if x != old {
-			op.set(&w, x)
-			e, _ = c.DB.WriteString(e, int(op.offset>>3), w[:op.bytes()])
+			op.Set(&w, x)
+			e, _ = c.DB.WriteString(e, int(op.Offset>>3), w[:op.Bytes()])
 			s = e.Value().(*keyspace.String)
 		}
 		changed = changed || grown || x != old
@@ -221,7 +135,7 @@ func bitfieldWith(c *engine.Call, readOnly bool) {
 // write: -1 if they only read.
 func readBitfield(c *engine.Call) (ops []bitfieldOp, last int64) {
 	last = -1
-	overflow := byte('W')
+	overflow := bitmap.Wrap
 	for c.More() {
 		op := bitfieldOp{overflow: overflow}
 		left := c.Len()
@@ -235,11 +149,11 @@ func readBitfield(c *engine.Call) (ops []bitfieldOp, last int64) {
 		case left >= 2 && c.Is("OVERFLOW"):
 			switch {
 			case c.Is("WRAP"):
-				overflow = 'W'
+				overflow = bitmap.Wrap
 			case c.Is("SAT"):
-				overflow = 'S'
+				overflow = bitmap.Saturate
 			case c.Is("FAIL"):
-				overflow = 'F'
+				overflow = bitmap.Fail
 			default:
 				c.Fail("ERR Invalid OVERFLOW type specified")
 			}
@@ -248,10 +162,10 @@ func readBitfield(c *engine.Call) (ops []bitfieldOp, last int64) {
 			c.Fail(protocol.ErrSyntax)
 			continue
 		}
-		op.field = readField(c)
+		op.Field = readField(c)
 		if op.kind != 'G' {
 			op.operand = c.Int()
-			last = max(last, op.last())
+			last = max(last, op.Last())
 		}
 		ops = append(ops, op)
 	}
