@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
@@ -286,6 +287,56 @@ func TestExpiryOnReplica(t *testing.T) {
 	primary.same(replica)
 	if got := replica.do("DBSIZE"); got != ":1\r\n" {
 		t.Errorf("DBSIZE: %q", got)
+	}
+}
+
+// TestExpiryOnWritableReplica checks that a replica removes expired keys whose deadlines
+// its own clients have set, as redis-server does, and leaves those of the primary.
+func TestExpiryOnWritableReplica(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) *node{
+		"redis": func(t *testing.T) *node { return redisNode(t, "--replica-read-only", "no") },
+		"zsetd": func(t *testing.T) *node { return zsetdNode(t, map[string]string{"replica-read-only": "no"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			primary, replica := zsetdNode(t, nil), start(t)
+			primary.run("DEBUG SET-ACTIVE-EXPIRE 0", "SET theirs 1", "SET kept 1 PX 1")
+			replica.follow(primary)
+			primary.run("SET due 1 PX 1", "WAIT 1 0")
+			replica.run("SET own 1 PX 1", "ZADD copied 1 m", "PEXPIRE copied 1", "PEXPIRE theirs 1", "SET lasting 1 EX 1000", "SET changed 1 PX 1000000", "PEXPIRE changed 2",
+				"SELECT 5", "SET own 1 PX 1", "SELECT 0")
+			wait.Until(t, "the replica's own keys are gone", func() bool {
+				keys := replica.do("DBSIZE")
+				replica.run("SELECT 5")
+				other := replica.do("DBSIZE")
+				replica.run("SELECT 0")
+				return keys == ":3\r\n" && other == ":0\r\n" // kept, due, lasting
+			})
+			if got := replica.do("INCR", "kept"); got != ":1\r\n" {
+				t.Errorf("INCR of an expired key: %q", got)
+			}
+			replica.run("PEXPIRE lasting 1", "REPLICAOF NO ONE")
+			wait.Until(t, "all expired keys are gone", func() bool { return replica.do("DBSIZE") == ":1\r\n" })
+			if replica.srv == nil {
+				return
+			}
+			// A deadline that the primary sets again is the primary's.
+			replica.follow(primary)
+			replica.run("SET shared 1 PX 100000", "SET another 1 PX 200000")
+			primary.run("SET shared 2 PX 100000", "WAIT 1 0")
+			before := replica.do("DBSIZE")
+			replica.srv.Advance(time.Minute * 2)
+			if got := replica.do("DBSIZE"); got != before || replica.do("EXISTS", "shared") != ":0\r\n" {
+				t.Errorf("DBSIZE %q, before %q", got, before)
+			}
+			if err := replica.srv.Check(); err != nil {
+				t.Error(err)
+			}
+			replica.srv.Advance(time.Minute * 2)
+			if got := replica.do("DBSIZE"); got == before {
+				t.Errorf("DBSIZE %q, and a key of the replica is due", got)
+			}
+		})
 	}
 }
 

@@ -126,7 +126,7 @@ func Parameters() []Parameter {
 		text("masterauth", "", func(c *Settings) *string { return &c.PrimaryPassword }).secret().
 			about("Password for the login at the primary; empty means no login."),
 		yesNo("replica-read-only", true, func(c *Settings) *bool { return &c.ReplicaReadOnly }).also("slave-read-only").
-			about("Whether a replica rejects writes. Writes to a replica reach no other server."),
+			about("Whether a replica rejects writes. Writes to a replica reach no other server; keys whose deadlines they set expire on the replica by themselves, until it starts again."),
 		yesNo("replica-serve-stale-data", true, func(c *Settings) *bool { return &c.ReplicaServeStale }).also("slave-serve-stale-data").
 			about("Whether a replica without a link to its primary serves the data that it has; otherwise it replies an error."),
 		yesNo("replica-ignore-maxmemory", true, func(c *Settings) *bool { return &c.ReplicaIgnoreMaxmemory }).also("slave-ignore-maxmemory").

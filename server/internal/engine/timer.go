@@ -65,13 +65,14 @@ func (srv *Engine) setTimer() {
 	srv.timer.Reset(min(time.UnixMicro(next).Sub(srv.Clock()), maxTimerInterval))
 }
 
-// Sweeps reports whether the timer removes expired keys and members. It must not on a
-// replica, whose primary does, nor while data are being loaded: the journal is not
+// Sweeps reports whether the timer removes expired keys and members: on a replica only
+// keys that its own clients have written (keyspace.Standby). It must not while data are
+// being loaded: the journal is not
 // written yet, so the file would keep the removed values, and values written in their
 // place would be replayed on top of them. A field would get its old deadline back and be
 // lost at the next load.
 func (srv *Engine) Sweeps() bool {
-	return srv.ActiveExpire && !srv.Following.Load() && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
+	return srv.ActiveExpire && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
 }
 
 // sweep removes keys and members whose deadline has passed.

@@ -16,6 +16,14 @@ func (db *DB) check() error {
 		return fmt.Errorf("db %d: deadlines: %w", db.id, err)
 	}
 	volatile, held := 0, db.entries.bytes()+db.deadlines.Weight()+db.members.Weight()
+	if db.own != nil {
+		held += db.own.Weight()
+		for key, own := range db.own.All() {
+			if at, ok := db.deadlines.Score(key); !ok || at != own {
+				return fmt.Errorf("db %d: key %q of the standby's own expires at %v, by the index at %v (%v)", db.id, key, own, at, ok)
+			}
+		}
+	}
 	for e := range db.entries.all() {
 		key := e.Key()
 		if e.state == stale {

@@ -132,9 +132,14 @@ func (ks *Keyspace) forgetViews() {
 }
 
 // Standby freezes the keyspace for as long as it is on: the keyspace is a copy of
-// another one, which decides when expired data are removed.
+// another one, which decides when expired data are removed. Keys with deadlines that are
+// set meanwhile, but for those of Reveal, are not in the other one: Next and Sweep concern
+// these alone.
 func (ks *Keyspace) Standby(on bool) {
-	ks.standby, ks.frozen = on, on
+	ks.standby, ks.frozen, ks.moved = on, on, true
+	for _, db := range ks.dbs {
+		db.dropOwn()
+	}
 	ks.forgetViews()
 }
 
@@ -185,6 +190,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	a.entries, b.entries = b.entries, a.entries
 	a.deadlines, b.deadlines = b.deadlines, a.deadlines
 	a.members, b.members = b.members, a.members
+	a.own, b.own = b.own, a.own
 	a.expired, b.expired = b.expired, a.expired
 	a.space, b.space = b.space, a.space
 	a.usedBytes, b.usedBytes = b.usedBytes, a.usedBytes
@@ -195,7 +201,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	}
 }
 
-// Next returns the earliest deadline of all keys and members, or math.MaxInt64. If
+// Next returns the earliest deadline at which Sweep removes something, or math.MaxInt64. If
 // no deadline changed since the last call, it returns 0 and false without a lookup.
 func (ks *Keyspace) Next() (ms int64, changed bool) {
 	if !ks.moved {
@@ -205,12 +211,15 @@ func (ks *Keyspace) Next() (ms int64, changed bool) {
 	return ks.Head(), true
 }
 
-// Head returns the earliest deadline of all keys and members, or math.MaxInt64.
+// Head is Next whether or not a deadline changed.
 func (ks *Keyspace) Head() int64 {
 	head := int64(math.MaxInt64)
 	for _, db := range ks.dbs {
-		if e, ok := db.deadlines.First(); ok {
+		if e, ok := db.firstToSweep(); ok {
 			head = min(head, deadlineOf(e.Score))
+		}
+		if ks.standby {
+			continue
 		}
 		if e, ok := db.members.First(); ok {
 			head = min(head, int64(e.Score))
@@ -243,6 +252,7 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 	for i, db := range ks.dbs {
 		of := from.dbs[i]
 		db.detachSnapshot()
+		db.dropOwn()
 		db.addUsedBytes(of.usedBytes - db.usedBytes)
 		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
 	}
@@ -262,12 +272,12 @@ func (ks *Keyspace) seconds() uint32 { return uint32(ks.now / 1000) }
 func (ks *Keyspace) Hits() int64 { return ks.hits }
 
 // Sweep removes at most limit expired keys and members, and returns the number of
-// removals. O(log n) for each.
+// removals. O(log n) for each. See Standby.
 func (ks *Keyspace) Sweep(limit int) int {
 	n := 0
 	for _, db := range ks.dbs {
 		for n < limit {
-			e, ok := db.deadlines.First()
+			e, ok := db.firstToSweep()
 			if !ok || deadlineOf(e.Score) >= ks.due {
 				break
 			}
@@ -275,7 +285,7 @@ func (ks *Keyspace) Sweep(limit int) int {
 			ks.swept(e.Score)
 			n++
 		}
-		for n < limit {
+		for n < limit && !ks.standby {
 			first, ok := db.members.First()
 			if !ok || int64(first.Score) >= ks.due {
 				break
@@ -307,6 +317,7 @@ type DB struct {
 	entries   keyTable
 	deadlines *zset.Set // keys with their deadlines as scores
 	members   *zset.Set // keys with the earliest deadline of their members as scores
+	own       *zset.Set // those of deadlines that Sweep removes on a standby; nil if there are none
 	views     map[string]view
 	snapshot  *snapshotTable // nil if no snapshot needs the keys any more
 	expired   int64
@@ -577,10 +588,55 @@ func (db *DB) SetDeadline(e *Entry, ms int64) (now *Entry, had bool) {
 		e.setDeadline(ms)
 	}
 	db.setDeadline(e.Key(), ms)
+	if db.ks.standby {
+		db.noteOwn(e.Key(), ms)
+	}
 	if db.ks.rec != nil {
 		db.ks.rec.deadline(db, e)
 	}
 	return e, had
+}
+
+// noteOwn records the new deadline of a key of a standby: whether its writer is a client
+// of its own, or the other keyspace.
+func (db *DB) noteOwn(key string, ms int64) {
+	switch {
+	case ms != 0 && !db.ks.revealed:
+		if db.own == nil {
+			db.own = new(zset.Set)
+			db.addUsedBytes(int64(db.own.Weight()))
+		}
+		before := db.own.Weight()
+		db.own.Add(key, float64(ms))
+		db.addUsedBytes(int64(db.own.Weight() - before))
+	case db.own != nil:
+		db.removeOwn(key)
+	}
+}
+
+func (db *DB) removeOwn(key string) {
+	before := db.own.Weight()
+	db.own.Remove(key)
+	db.addUsedBytes(int64(db.own.Weight() - before))
+}
+
+// dropOwn forgets which keys have deadlines of the standby's own.
+func (db *DB) dropOwn() {
+	if db.own != nil {
+		db.addUsedBytes(-int64(db.own.Weight()))
+		db.own = nil
+	}
+}
+
+// firstToSweep returns the key that Sweep removes first, and its deadline.
+func (db *DB) firstToSweep() (first zset.Element, ok bool) {
+	switch {
+	case !db.ks.standby:
+		return db.deadlines.First()
+	case db.own != nil:
+		return db.own.First()
+	}
+	return first, false
 }
 
 // setDeadline adds a key to the deadline index, or removes it if ms is 0.
@@ -590,6 +646,9 @@ func (db *DB) setDeadline(key string, ms int64) {
 		db.deadlines.Add(key, float64(ms))
 	} else {
 		db.deadlines.Remove(key)
+		if db.own != nil {
+			db.removeOwn(key)
+		}
 	}
 	db.addUsedBytes(int64(db.deadlines.Weight() - before))
 	db.ks.moved = true
@@ -626,6 +685,7 @@ func (db *DB) Move(e *Entry, to *DB, key []byte) *Entry {
 func (db *DB) Clear() int {
 	n := db.entries.n
 	db.detachSnapshot()
+	db.dropOwn()
 	db.clearWeights()
 	db.entries.clear()
 	db.deadlines.Clear()

@@ -55,7 +55,8 @@
 // no data, or with repl-diskless-load swapdb its old ones; the data file keeps the last
 // state.
 //
-// Expired keys are removed by the primary. Clients do not see them before
+// Expired keys are removed by the primary, but for those whose deadlines clients of a
+// writable replica have set. Clients do not see them before
 // (keyspace.Standby), and commands of the stream do (keyspace.Reveal).
 //
 // A promoted replica continues the stream under a new ID, and the old one stands for the
