@@ -72,7 +72,7 @@ var ErrShutdownAborted = engine.ErrShutdownAborted
 
 // FileError is returned by New and Ready if the data file cannot be used. Its one
 // line names the file, the reason and possible remedies. Unwrap returns the cause:
-// snapshot.ErrDamaged, snapshot.ErrForeign, snapshot.ErrInUse or an error of the
+// snapshot.ErrDamaged, ErrNewer, ErrForeign or ErrInUse, or an error of the
 // operating system.
 type FileError = engine.FileError
 

@@ -55,6 +55,10 @@
 //
 // A part of a journal is whole records of package keyspace, up to about 1 MB.
 //
+// A later format keeps the place, the checksum and the member "format" of the manifest, so
+// that [Open] and the others can tell it from damage: they return [ErrNewer] and do not
+// change the file. Files of each format are read by all later versions.
+//
 // The name of a base is the space (8 bytes), the length of the key (2 bytes), the
 // key, and the number of the chunk (4 bytes). Keys of 1024 bytes and more have 65535
 // for their length and their SHA-256 for the key. The checksum is followed by the

@@ -36,12 +36,13 @@ const (
 
 // ErrDamaged means that a file does not hold the data that were written to it,
 // ErrEmpty that it has no bytes at all, ErrForeign that it was not written by this
-// package. ErrInUse means that another process has the file open, or this one has
+// package, ErrNewer that a later version of it has written the file. ErrInUse means that another process has the file open, or this one has
 // it open already, ErrReplaced that another file has its name.
 var (
 	ErrDamaged  = errors.New("damaged")
 	ErrEmpty    = errors.New("the file is empty (0 bytes)")
 	ErrForeign  = errors.New("not a zsetd snapshot")
+	ErrNewer    = errors.New("the file has a newer format")
 	ErrInUse    = errors.New("in use")
 	ErrReplaced = errors.New("replaced by another file")
 )
@@ -210,11 +211,16 @@ func decodeManifest(value []byte) (m Manifest, err error) {
 	if !ok {
 		return m, damaged("invalid manifest")
 	}
+	// A newer format may have other members, but its number is there: see doc.go.
+	var version struct{ Format int }
+	if err := json.Unmarshal(text, &version); err != nil || version.Format < 1 {
+		return m, damaged("invalid manifest: format %d, %v", version.Format, err)
+	}
+	if version.Format > formatVersion {
+		return m, fmt.Errorf("%w: %d, and this version of zsetd reads up to %d", ErrNewer, version.Format, formatVersion)
+	}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, damaged("invalid manifest: %v", err)
-	}
-	if m.Format != formatVersion {
-		return m, fmt.Errorf("unsupported format %d", m.Format)
 	}
 	return m, nil
 }

@@ -168,6 +168,7 @@ type salvaging struct {
 	walked   uint64 // the highest generation in it
 	limit    uint64 // the generation of the last commit, as far as is known
 	foreign  int    // number of records that files of this package do not have
+	newer    error  // of a manifest with a newer format, or nil
 
 	bases map[string][]*version // by name without the chunk, few each
 	parts map[part][]byte       // whole values
@@ -191,6 +192,9 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 			s.keyGaps, s.checkpointGaps = gaps{{}}, gaps{{}}
 		}
 		s.scavenge(r, size)
+	}
+	if s.newer != nil {
+		return s.Salvaged, s.newer
 	}
 	s.choose()
 	if len(s.bases) == 0 && len(s.parts) == 0 && !s.manifest {
@@ -286,6 +290,7 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 	switch {
 	case len(bucket) == 1 && string(bucket[0]) == aboutBucket && string(name) == manifestName:
 		m, err := decodeManifest(value)
+		s.noteNewer(err)
 		if err != nil {
 			s.Pages = append(s.Pages, err)
 			break
@@ -380,6 +385,14 @@ func (s *salvaging) agrees() bool {
 	return bases == s.Manifest.Bases && journal == s.Manifest.Journal
 }
 
+// noteNewer keeps the error of a manifest with a newer format: the records of the file may
+// mean something else, so none is salvaged.
+func (s *salvaging) noteNewer(err error) {
+	if errors.Is(err, ErrNewer) {
+		s.newer = err
+	}
+}
+
 // scavenge searches all pages for records in the gaps.
 func (s *salvaging) scavenge(r io.ReaderAt, size int64) {
 	s.Scavenged = true
@@ -390,7 +403,9 @@ func (s *salvaging) scavenge(r io.ReaderAt, size int64) {
 	scavenge(r, size, func(_ uint64, name, value []byte) {
 		switch {
 		case string(name) == manifestName:
-			if m, err := decodeManifest(value); err == nil && !have && (!s.manifest || m.Generation > latest.Generation) {
+			m, err := decodeManifest(value)
+			s.noteNewer(err)
+			if err == nil && !have && (!s.manifest || m.Generation > latest.Generation) {
 				latest, s.manifest = m, true
 			}
 		case len(name) == 4 && len(value) > sumSize:

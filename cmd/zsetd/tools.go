@@ -250,7 +250,7 @@ func (r *toolRun) fail(err error) int {
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
 		fmt.Fprintln(r.stderr, "The file is unchanged. `zsetd salvage FILE -o NEW` recovers what is readable.")
-	case errors.Is(err, snapshot.ErrForeign):
+	case errors.Is(err, snapshot.ErrForeign), errors.Is(err, snapshot.ErrNewer):
 		fmt.Fprintln(r.stderr, "The file is unchanged.")
 	}
 	if _, system := errors.AsType[syscall.Errno](err); system {

@@ -20,8 +20,8 @@ type FileError struct{ err error }
 // Error returns the message, in one line.
 func (e *FileError) Error() string { return "zsetd: " + e.err.Error() }
 
-// Unwrap returns the cause: snapshot.ErrDamaged, snapshot.ErrForeign,
-// snapshot.ErrInUse or an error of the operating system.
+// Unwrap returns the cause: snapshot.ErrDamaged, snapshot.ErrNewer,
+// snapshot.ErrForeign, snapshot.ErrInUse or an error of the operating system.
 func (e *FileError) Unwrap() error { return e.err }
 
 // refused adds advice to an error of reading a file.
@@ -29,6 +29,8 @@ func refused(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
 		err = fmt.Errorf("%w; the file is unchanged: `zsetd check` shows the damage, `zsetd salvage` recovers what is readable", err)
+	case errors.Is(err, snapshot.ErrNewer):
+		err = fmt.Errorf("%w; the file is unchanged: use the version of zsetd that has written it, or a later one", err)
 	case errors.Is(err, snapshot.ErrForeign):
 		err = fmt.Errorf("%w; the file is unchanged: set dir and dbfilename to another file", err)
 	}
