@@ -26,6 +26,7 @@ func newerFacts() map[string]string {
 		"bitop": "8.2: DIFF, DIFF1, ANDOR, ONE",
 		"xadd":  "8.2: KEEPREF, DELREF, ACKED", "xtrim": "8.2: KEEPREF, DELREF, ACKED",
 		"hscan": "7.4: NOVALUES", "client|kill": "7.4: MAXAGE",
+		"command|getkeys": "7.2: commands without arguments", "command|getkeysandflags": "7.2: commands without arguments",
 		"wait":            "7.2: allowed in scripts, blocking",
 		"xinfo|consumers": "7.2: inactive", "xinfo|stream": "7.2: active-time",
 		"acl|log": "7.2: fields of entries",

@@ -188,6 +188,14 @@ func differences() []difference {
 			ours:   ":1\r\n",
 		},
 		{
+			name:   "the keys of a command without arguments",
+			judge:  "7.0",
+			reason: "since Redis 7.2 COMMAND GETKEYS takes the name of a command alone",
+			try:    "COMMAND GETKEYS PING",
+			redis:  "-ERR wrong number of arguments for 'command|getkeys' command\r\n",
+			ours:   "-ERR The command has no key arguments\r\n",
+		},
+		{
 			name:   "unknown commands without arguments",
 			judge:  "8.6",
 			reason: "as in Redis 7.0, the error of an unknown command says that arguments follow, where there are none",

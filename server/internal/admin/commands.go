@@ -35,13 +35,13 @@ func listCommandsRow() engine.Command {
 			Syntax:     "[command-name [command-name ...]]",
 		}, Run: commandDocs},
 		{Facts: protocol.Facts{
-			Name: "command|getkeys", Arity: -4, Flags: "loading stale",
+			Name: "command|getkeys", Arity: -3, Flags: "loading stale",
 			Group: "server", Since: "2.8.13", Categories: "connection",
 			Complexity: "O(N), N arguments of the command",
 			Summary:    "Keys in the arguments of a command",
 		}, Run: commandGetkeys},
 		{Facts: protocol.Facts{
-			Name: "command|getkeysandflags", Arity: -4, Flags: "loading stale",
+			Name: "command|getkeysandflags", Arity: -3, Flags: "loading stale",
 			Group: "server", Since: "7.0.0", Categories: "connection",
 			Complexity: "O(N), N arguments of the command",
 			Summary:    "Keys in the arguments of a command, and how it uses them",

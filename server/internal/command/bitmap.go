@@ -127,7 +127,7 @@ func bitopRow() engine.Command {
 		Name: "bitop", Arity: -4, Flags: "write denyoom", Keys: "2 OW update; 3..-1 RO access",
 		Group: "bitmap", Since: "2.6.0", Complexity: "O(N*K), N bytes of the longest of K strings",
 		Summary: "Combine strings bit by bit and store the result in destkey",
-		Syntax:  "operation destkey key [key ...]",
+		Syntax:  "operation:(AND|OR|XOR|NOT|DIFF@8.2.0|DIFF1@8.2.0|ANDOR@8.2.0|ONE@8.2.0) destkey key [key ...]",
 		History: []string{"8.2.0 `DIFF`, `DIFF1`, `ANDOR`, `ONE`"},
 	}, Run: bitop}
 }

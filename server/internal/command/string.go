@@ -528,7 +528,7 @@ func msetnx(c *engine.Call) {
 func msetexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "msetex", Arity: -4, Flags: "write denyoom", Keys: "1/2# OW update",
-		Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard,response_policy:all_succeeded",
+		Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard response_policy:all_succeeded",
 		Complexity: "O(N log D), N keys, D keys with a deadline",
 		Summary:    "Write several strings with one deadline, on a condition that holds for all keys",
 		Syntax:     "numkeys data:(key value)... condition:[NX | XX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",

@@ -223,7 +223,7 @@ func (srv *Engine) ResetStats() {
 	if m := &srv.MemoryState; !m.exceededSince.IsZero() {
 		m.exceededSince = srv.At
 	}
-	s.Commands, s.Connections, s.ExpiredKeys, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0, 0
+	s.Commands, s.Connections, s.ExpiredKeys, s.ExpiredMembers, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0, 0, 0
 	s.keyspaceHits = srv.Keys.Hits()
 	s.UnexpectedErrors = 0
 	s.Errors, s.ErrorReplies, s.OutputLimitDisconnections, s.EvictedClients = nil, 0, 0, 0

@@ -18,6 +18,7 @@ type jsonSettings struct {
 	decodeInvalid           bool
 	precision               int
 	keepBuffer              bool // without effect
+	arrayTables             bool // arrays are decoded to tables that are marked as such
 }
 
 // jsonLibrary is cjson 2.1 in Redis's version.
@@ -100,12 +101,13 @@ func (st *State) newJSON() *lua.LTable {
 		"encode_sparse_array": {
 			st.jsonFlag(&s.sparseConvert), st.jsonInteger(&s.sparseRatio, 0, math.MaxInt32), st.jsonInteger(&s.sparseSafe, 0, math.MaxInt32),
 		},
-		"encode_max_depth":        {st.jsonInteger(&s.encodeDepth, 1, math.MaxInt32)},
-		"decode_max_depth":        {st.jsonInteger(&s.decodeDepth, 1, math.MaxInt32)},
-		"encode_number_precision": {st.jsonInteger(&s.precision, 1, 14)},
-		"encode_keep_buffer":      {st.jsonFlag(&s.keepBuffer)},
-		"encode_invalid_numbers":  {st.jsonInvalid(&s.encodeInvalid)},
-		"decode_invalid_numbers":  {st.jsonFlag(&s.decodeInvalid)},
+		"encode_max_depth":           {st.jsonInteger(&s.encodeDepth, 1, math.MaxInt32)},
+		"decode_max_depth":           {st.jsonInteger(&s.decodeDepth, 1, math.MaxInt32)},
+		"encode_number_precision":    {st.jsonInteger(&s.precision, 1, 14)},
+		"decode_array_with_array_mt": {st.jsonFlag(&s.arrayTables)},
+		"encode_keep_buffer":         {st.jsonFlag(&s.keepBuffer)},
+		"encode_invalid_numbers":     {st.jsonInvalid(&s.encodeInvalid)},
+		"decode_invalid_numbers":     {st.jsonFlag(&s.decodeInvalid)},
 	} {
 		t.RawSetString(name, st.function(func(L *lua.LState) int {
 			if L.GetTop() > len(settings) {

@@ -150,6 +150,11 @@ func (d *jsonDecoder) comma(alternative string) {
 
 func (d *jsonDecoder) array() lua.LValue {
 	t := d.open()
+	if d.arrayTables {
+		meta := d.st.Table()
+		meta.RawSetString(jsonArray, lua.LTrue)
+		t.Metatable = meta
+	}
 	for i := 1; i > 1 || !d.closes(']'); i++ {
 		t.RawSetInt(i, d.value())
 		if d.closes(']') {

@@ -141,12 +141,18 @@ func (e *jsonEncoder) length(t *lua.LTable) int {
 	return max(longest, 0)
 }
 
+// jsonArray is the field of the metatable of a table that is encoded as an array, also if it
+// is empty: see decode_array_with_array_mt.
+const jsonArray = "__is_cjson_array"
+
 // table appends a table, the depth-th inside each other.
 func (e *jsonEncoder) table(t *lua.LTable, depth int) {
 	if depth > e.encodeDepth || depth > maxUnpack {
 		e.st.Raise(e.L, fmt.Sprintf("Cannot serialise, excessive nesting (%d)", depth))
 	}
-	if n := e.length(t); n > 0 {
+	if meta, ok := t.Metatable.(*lua.LTable); ok && lua.LVAsBool(meta.RawGetString(jsonArray)) {
+		e.array(t, t.Len(), depth)
+	} else if n := e.length(t); n > 0 {
 		e.array(t, n, depth)
 	} else {
 		e.object(t, depth)
@@ -154,6 +160,10 @@ func (e *jsonEncoder) table(t *lua.LTable, depth int) {
 }
 
 func (e *jsonEncoder) array(t *lua.LTable, n, depth int) {
+	if n == 0 {
+		e.add("[]")
+		return
+	}
 	separator := byte('[')
 	for i := 1; i <= n; i++ {
 		e.text = append(e.text, separator)

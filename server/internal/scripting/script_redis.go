@@ -225,6 +225,9 @@ func (a *api) aclCheckCmd(L *lua.LState) int {
 	if cmd == nil || cmd.ByArg != nil && names == 1 && len(argv) > 1 {
 		a.fail(L, "Invalid command passed to redis.acl_check_cmd()")
 	}
+	if cmd.Run == nil || !cmd.Spec.ArityOK(len(argv)) {
+		a.fail(L, "Wrong number of args for redis.acl_check_cmd()")
+	}
 	L.Push(lua.LBool(r.Caller.MayRun(cmd, argv)))
 	return 1
 }
