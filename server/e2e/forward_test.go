@@ -212,8 +212,44 @@ func TestForwardCluster(t *testing.T) {
 			t.Errorf("%q: %v, want an error with %q", args, err, part)
 		}
 	}
-	fails("concerns all keys", "DBSIZE")
-	fails("concerns all keys", "SCAN", 0)
+	fails("concerns all keys", "RANDOMKEY")
+	if n := must[int64](t)(rdb.DBSize(ctx).Result()); n != 200 {
+		t.Errorf("DBSIZE: %d keys of 200", n)
+	}
+	all := must[[]string](t)(rdb.Keys(ctx, "k*").Result())
+	if slices.Sort(all); len(slices.Compact(all)) != 200 {
+		t.Errorf("KEYS: %d keys of 200", len(all))
+	}
+	if got := must[[]string](t)(rdb.Keys(ctx, "none*").Result()); len(got) != 0 {
+		t.Errorf("KEYS: %q", got)
+	}
+	for _, count := range []int64{1, 7, 1000} {
+		found := map[string]bool{}
+		calls := 0
+		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+			var keys []string
+			var err error
+			if keys, cursor, err = rdb.ScanType(ctx, cursor, "k*", count, "string").Result(); err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range keys {
+				found[k] = true
+			}
+			if calls++; calls > 1000 {
+				t.Fatal("the scan does not end")
+			}
+		}
+		if len(found) != 200 || calls < 3 {
+			t.Errorf("SCAN with COUNT %d: %d keys of 200 in %d calls", count, len(found), calls)
+		}
+	}
+	fails("invalid cursor", "SCAN", "x")
+	fails("invalid cursor", "SCAN", "-1")
+	fails("syntax error", "SCAN", 0, "COUNT")
+	fails("invalid cursor", "SCAN", "9223372036854775808")
+	if _, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error { p.DBSize(ctx); return nil }); err == nil || !strings.Contains(err.Error(), "concerns all keys") {
+		t.Errorf("DBSIZE in a transaction: %v", err)
+	}
 	fails("CROSSSLOT", "MGET", "k1", "k2")
 	script := redis.NewScript("return redis.call('incr', KEYS[1])")
 	must[string](t)(script.Load(ctx, rdb).Result())

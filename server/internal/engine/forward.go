@@ -87,10 +87,17 @@ type Place uint8
 
 // The places.
 const (
-	AnyNode  Place = iota // the node of the previous request, or any
-	AllNodes              // all primaries
-	NoNode                // it concerns all keys and has one reply: refused
+	AnyNode     Place = iota // the node of the previous request, or any
+	AllNodes                 // all primaries, of which one replies
+	SumOfNodes               // all primaries; the reply is the sum of theirs
+	ListOfNodes              // all primaries; the reply is the elements of theirs
+	ScanOfNodes              // one primary after the other, as the cursor in the first argument says
+	NoNode                   // it concerns all keys and has one reply: refused
 )
+
+// Joins reports whether the replies of several nodes make one. Transactions have no such
+// commands.
+func (p Place) Joins() bool { return p >= SumOfNodes }
 
 // forwarding is the state of forwarding in a server.
 type forwarding struct {
@@ -235,10 +242,20 @@ func (c *Command) placeWithoutKeys() Place {
 	switch f := c.Spec.Flags(); {
 	case f.Has(protocol.Write) || strings.Contains(c.Name, "|") && c.Group == "scripting":
 		return AllNodes
-	case f.Has(protocol.ReadOnly) && c.Keys == "":
-		return NoNode
+	case !f.Has(protocol.ReadOnly) || c.Keys != "":
+		return AnyNode
 	}
-	return AnyNode
+	for tip := range strings.FieldsSeq(c.Tips) {
+		switch tip {
+		case "response_policy:agg_sum":
+			return SumOfNodes
+		case "nondeterministic_output_order":
+			return ListOfNodes
+		case "request_policy:special":
+			return ScanOfNodes
+		}
+	}
+	return NoNode
 }
 
 // toUpstream returns the connection of the session, which it makes if there is none.

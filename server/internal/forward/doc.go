@@ -22,8 +22,9 @@
 //
 // A request goes to the node of its first key's slot. MOVED, ASK and TRYAGAIN are
 // followed; the map of slots is read again when a node is away. Commands without keys run
-// at any node, at all primaries (SCRIPT LOAD, FLUSHALL), or are refused (SCAN, DBSIZE),
-// as the engine says. Keys of several slots are refused by the nodes.
+// at any node, or at all primaries (SCRIPT LOAD, FLUSHALL), whose replies are joined
+// (DBSIZE, KEYS, and SCAN call by call, see join.go), or are refused (RANDOMKEY), as the
+// engine says. Keys of several slots are refused by the nodes.
 //
 // # Transactions
 //

@@ -45,7 +45,8 @@ type Home struct {
 	slots     []string // the addresses of the primaries, by slot; nil before the first use
 	primaries []string
 	replicas  []string
-	stale     bool // a node is away: read the slots again
+	order     []int // the lowest slot of each primary, sorted; nil after a change of slots
+	stale     bool  // a node is away: read the slots again
 }
 
 // New returns the new home of the data of an engine, whose lock is held.
@@ -232,12 +233,42 @@ func (h *Home) nodes() ([]string, error) {
 	return slices.Clone(h.primaries), nil
 }
 
+// scanned returns the first slot at or after a slot that a node has, and the lowest slot
+// of the node that a scan of all nodes visits after that one; -1 if it is the last.
+func (h *Home) scanned(from int) (slot, next int, err error) {
+	if _, err := h.node(-1); err != nil {
+		return 0, 0, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.order == nil {
+		seen := map[string]bool{}
+		for s, addr := range h.slots {
+			if addr != "" && !seen[addr] {
+				seen[addr] = true
+				h.order = append(h.order, s)
+			}
+		}
+	}
+	for slot = from; slot < slotCount && h.slots[slot] == ""; slot++ {
+	}
+	if slot == slotCount {
+		return 0, 0, fmt.Errorf("no node of the cluster has slot %d", from)
+	}
+	for _, s := range h.order {
+		if s > slot && h.slots[s] != h.slots[slot] {
+			return slot, s, nil
+		}
+	}
+	return slot, -1, nil
+}
+
 // moved records that a slot has moved.
 func (h *Home) moved(slot int, addr string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.slots != nil {
-		h.slots[slot] = addr
+		h.slots[slot], h.order = addr, nil
 		h.stale = h.stale || !slices.Contains(h.primaries, addr)
 	}
 }
@@ -304,7 +335,7 @@ func (h *Home) readSlotsFrom(addr string) error {
 	if len(primaries) == 0 {
 		return errors.New("the node has no map of slots")
 	}
-	h.slots, h.primaries, h.replicas = slots, primaries, replicas
+	h.slots, h.primaries, h.replicas, h.order = slots, primaries, replicas, nil
 	return nil
 }
 

@@ -115,6 +115,10 @@ func (u *upstream) serve(batch []*engine.ForwardRequest) (n int) {
 		u.answer(r, errorReply("FORWARD "+r.Name+" concerns all keys, which are at the nodes of "+u.home.to.String()))
 	case clustered && r.Slot < 0 && r.Place == engine.AllNodes:
 		u.answer(r, u.everywhere(r))
+	case clustered && r.Slot < 0 && r.Place == engine.ScanOfNodes:
+		u.answer(r, u.scan(r))
+	case clustered && r.Slot < 0 && r.Place.Joins():
+		u.answer(r, u.joined(r))
 	default:
 		c, err := u.toSlot(r)
 		if err != nil {
@@ -460,7 +464,7 @@ func (u *upstream) transaction(r *engine.ForwardRequest) (reply []byte) {
 	refusal := ""
 	switch {
 	case !u.home.to.Cluster:
-	case r.Place == engine.NoNode:
+	case r.Place.Joins():
 		refusal = "a command concerns all keys, which are at the nodes of " + u.home.to.String()
 	case r.Spread:
 		refusal = engine.ErrCrossSlot
