@@ -25,8 +25,8 @@ func backedUp() map[string]map[string]string {
 	}
 }
 
-// keysToCopy returns the number of keys of a server that is copied: fewer under the race
-// detector, which makes a backup ten times as slow.
+// keysToCopy returns the number of keys of a server whose data are written again and again:
+// fewer under the race detector, which makes that ten times as slow.
 func keysToCopy() int {
 	if rerun.Race {
 		return 7000

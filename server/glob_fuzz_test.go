@@ -116,6 +116,7 @@ func hostilePatterns() map[string][2]string {
 
 // TestHostilePatterns matches patterns for which a backtracking matcher would take minutes.
 func TestHostilePatterns(t *testing.T) {
+	rerun.Skip(t)
 	for name, c := range hostilePatterns() {
 		start := time.Now()
 		if server.Match([]byte(c[0]), []byte(c[1]), false) && name != "unclosed" {

@@ -188,7 +188,7 @@ func TestHugeKeysAndValues(t *testing.T) {
 func TestSaveWhileListing(t *testing.T) {
 	t.Parallel()
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
-	fill(srv, 20_000, 1)
+	fill(srv, keysToCopy(), 1)
 	must(t, srv, "SAVE")
 	const rounds = 6
 	for i := range rounds {
@@ -201,7 +201,7 @@ func TestSaveWhileListing(t *testing.T) {
 	want := digestOf(srv)
 	srv = again(t, srv, nil)
 	if got := digestOf(srv); got != want {
-		t.Error("the data differ: ", say(srv, "DBSIZE"), " keys of ", 20_000+rounds*5)
+		t.Error("the data differ: ", say(srv, "DBSIZE"), " keys of ", keysToCopy()+rounds*5)
 	}
 }
 
