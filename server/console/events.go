@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ const (
 	ofChannel = "channel"
 	ofPattern = "pattern"
 	ofKey     = "key"
+	ofChanges = "changes"
 	ofStream  = "stream"
 )
 
@@ -33,6 +35,9 @@ const maxSources = 100
 
 // pairTime is how long the event of a key is held back: the event with the members may follow.
 const pairTime = 20 * time.Millisecond
+
+// changePause is the shortest interval between the events of a key that changes.
+const changePause = 20 * time.Millisecond
 
 // events serves GET /events.
 func (c *Console) events(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +112,7 @@ func sources(q url.Values, user string) (keys []feedKey, err error) {
 	if n, err := strconv.Atoi(db); err != nil || n < 0 {
 		return nil, errors.New("ERR db is the number of a database")
 	}
-	for _, kind := range []string{ofChannel, ofPattern, ofKey, ofStream} { // the stream is last
+	for _, kind := range []string{ofChannel, ofPattern, ofKey, ofChanges, ofStream} { // the stream is last
 		for _, name := range q[kind] {
 			key := feedKey{user: user, kind: kind, name: name, raw: format == "raw"}
 			if kind == ofKey || kind == ofStream {
@@ -118,7 +123,7 @@ func sources(q url.Values, user string) (keys []feedKey, err error) {
 	}
 	switch {
 	case len(keys) == 0:
-		return nil, errors.New("ERR name what to receive: channel, pattern, key or stream")
+		return nil, errors.New("ERR name what to receive: channel, pattern, key, changes or stream")
 	case len(keys) > maxSources:
 		return nil, fmt.Errorf("ERR at most %d channels, patterns and keys", maxSources)
 	case len(q[ofStream]) > 1:
@@ -229,6 +234,12 @@ func (c *Console) read(ctx context.Context, f *feed, who identity) error {
 	switch key.kind {
 	case ofStream:
 		return nc.follow(f)
+	case ofChanges:
+		if _, err := nc.must("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", key.name); err != nil {
+			return err
+		}
+		f.start()
+		return nc.changes(f)
 	case ofChannel:
 		err = nc.subscribe("SUBSCRIBE", key.name)
 	case ofPattern:
@@ -254,6 +265,47 @@ func (c *Console) read(ctx context.Context, f *feed, who identity) error {
 		}
 		b = m.appendEvent(b[:0], key.raw)
 		f.add(b, "")
+	}
+}
+
+// changes adds an event for each change of a key, at most one within changePause. The server
+// tells it to clients that cache the key, whatever the parameter notify-keyspace-events says.
+// The messages do not name the database.
+func (c *conn) changes(f *feed) error {
+	event := []byte(`data: {"key":` + string(jsonString(f.key.name)) + `,"event":"change"}` + "\n\n")
+	if f.key.raw {
+		event = appendData(nil, f.key.name)
+	}
+	var last time.Time
+	for waiting := false; ; {
+		if waiting {
+			c.nc.SetReadDeadline(last.Add(changePause))
+			_, err := c.r.Peek(1)
+			c.nc.SetReadDeadline(time.Time{})
+			timeout, is := err.(interface{ Timeout() bool })
+			if err != nil && (!is || !timeout.Timeout()) {
+				return err
+			}
+			if time.Since(last) >= changePause {
+				f.add(event, "")
+				waiting, last = false, time.Now()
+			}
+			if err != nil {
+				continue
+			}
+		}
+		v, err := protocol.DecodeFrom(c.r)
+		if err != nil {
+			return err
+		}
+		push, _ := v.(protocol.Push)
+		if len(push) != 2 || push[0] != "invalidate" {
+			continue
+		}
+		keys, _ := push[1].([]any) // nil: all keys
+		if keys == nil || slices.Contains(keys, any(f.key.name)) {
+			waiting = true
+		}
 	}
 }
 

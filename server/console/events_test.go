@@ -68,6 +68,35 @@ func (w *watcher) next() string {
 	}
 }
 
+// TestChanges checks that changes of a key are streamed without keyspace events, those of other
+// keys are not, and many at once are few events.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	srv, web := serving(t, map[string]string{"user": "ann on >pw ~* +@all -client"})
+	w := watch(t, web, "/events?changes=k&changes=gone")
+	const change = `data: {"key":"k","event":"change"}`
+	srv.Must("SET", "k2", "v")
+	srv.Must("ZADDEX", "k", "PX", 100000, "MEMBERS", 1, 1, "a")
+	w.expect(change)
+	srv.Advance(101e9)
+	w.expect(change)
+	for i := range 1000 {
+		srv.Must("SET", "k", i)
+	}
+	srv.Must("SET", "gone", "v")
+	n := 0
+	for w.next() == change {
+		if n++; n > 900 {
+			t.Fatal("changes are not collected")
+		}
+	}
+	srv.Must("FLUSHALL")
+	if got := w.next() + w.next(); !strings.Contains(got, `"k"`) || !strings.Contains(got, `"gone"`) {
+		t.Errorf("FLUSHALL: %s", got)
+	}
+	watch(t, web, "/events?changes=k&format=raw", "Authorization: Bearer ann:pw").refused(403)
+}
+
 // expect reads the next events.
 func (w *watcher) expect(events ...string) {
 	w.t.Helper()
