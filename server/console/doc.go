@@ -25,10 +25,13 @@
 //
 // GET /events streams the messages of its parameters channel and pattern, the changes of its
 // parameter key, which demand S, K and A in notify-keyspace-events, and the entries of its
-// parameter stream. All but stream may be given several times. The data of an event are
+// parameter stream. The parameter changes says that a key has changed, at most 50 times a
+// second, and demands CLIENT TRACKING alone. All but stream may be given several times. The
+// data of an event are
 //
 //	{"channel": …, "pattern": …, "message": …}                             of a message
 //	{"channel": …, "key": …, "event": …, "members": […], "message": …}     of a change
+//	{"key": …, "event": "change"}                                          of any change, in any database
 //	{"stream": …, "id": …, "fields": [[name, value], …]}                   of an entry
 //
 // with db=N for the database of the key, and format=raw for the message, or the value of the
@@ -61,8 +64,10 @@
 //	live.js, prompt.js     messages and events; commands and their replies
 //
 // A byte of a key or a value reaches the page as a text node only. A change is a command that
-// is shown before it runs. Live views read again what they show when /events?key= reports a
-// change, at most about ten times a second; the timeline and the folder do so each second,
+// is shown before it runs. Live views read again what they show when /events?changes= reports a
+// change, at most about ten times a second, and mark the members that /events?key= names; the
+// tree of up to 20 000 keys is read again when their number changes. The view of a system, which
+// the names, scores and deadlines choose, follows all its keys. The timeline and the folder read each second,
 // because time moves their members, and the overview reads /log every five seconds. Large values
 // are read in pages of about 1 MB, and the tree keeps at most 200 000 names.
 //

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"embed"
@@ -67,6 +68,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 		if err != nil {
 			panic("BUG: the embedded files: " + err.Error())
 		}
+		content = compact(content)
 		sum := sha256.Sum256(content)
 		tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 		mux.HandleFunc("GET /assets/"+entry.Name(), func(w http.ResponseWriter, r *http.Request) {
@@ -80,6 +82,17 @@ func (c *Console) pages(mux *http.ServeMux) {
 			w.Write(content)
 		})
 	}
+}
+
+// compact returns a script or a style sheet without its indentation and the lines that are a
+// comment. No string of the assets goes over several lines.
+func compact(content []byte) (b []byte) {
+	for line := range bytes.Lines(content) {
+		if line = bytes.TrimLeft(line, "\t"); len(line) > 1 && !bytes.HasPrefix(line, []byte("//")) {
+			b = append(b, line...)
+		}
+	}
+	return b
 }
 
 // version returns the version of the server, without that of Redis and of Go.

@@ -45,6 +45,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	load("")
+	t.Logf("%d bytes", total)
 	if limit := 150_000; total > limit || len(loaded) < 10 {
 		t.Errorf("the page and the %d files that it loads have %d bytes; the limit is %d", len(loaded), total, limit)
 	}
@@ -92,6 +93,11 @@ func TestAssetsHaveNoMarkup(t *testing.T) {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(b), "\n") {
+			if strings.HasSuffix(name, ".js") && strings.Count(line, "`")%2 != 0 {
+				t.Errorf("%s:%d: a string of several lines", name, i+1)
+			}
 		}
 		text := strings.ReplaceAll(string(b), "http://www.w3.org/2000/svg", "")
 		if m := forbidden.FindString(text); m != "" {

@@ -10,17 +10,20 @@ import * as systems from './systems.js';
 
 const length = { string: 'STRLEN', list: 'LLEN', hash: 'HLEN', set: 'SCARD', zset: 'ZCARD', stream: 'XLEN' };
 const unit = { string: 'bytes', list: 'elements', hash: 'fields', set: 'members', zset: 'members', stream: 'entries' };
-const events = { string: '$', list: 'l', set: 's', hash: 'h', zset: 'z', stream: 't' };
+const events = { set: 's', hash: 'h', zset: 'z' };
 
 const views = {
 	string: [['value', 'Value', values.string]],
 	list: [['value', 'Elements', values.list]],
 	set: [['value', 'Members', values.set]],
-	hash: [['value', 'Fields', values.hash], ['deadlines', 'Deadlines', zset.fieldDeadlines]],
+	hash: [['value', 'Fields', values.hash], ['deadlines', 'Deadlines', zset.fieldDeadlines], ['line', 'Waiting list', systems.waitingList]],
 	stream: [['value', 'Entries', values.stream]],
 	zset: [['board', 'Leaderboard', zset.board], ['timeline', 'Timeline', zset.timeline], ['deadlines', 'Deadlines', zset.deadlines],
 		['live', 'Live events', systems.liveEvents], ['boxes', 'Timeboxes', systems.timeboxes], ['folder', 'Folder', systems.folder], ['line', 'Waiting list', systems.waitingList]],
 };
+
+// kept are the views that go on while their key is empty.
+const kept = ['live', 'boxes', 'folder', 'line'];
 
 let open = null;
 
@@ -54,9 +57,13 @@ export async function openKey(box, key, view, nav) {
 	const back = button('‹ Keys', nav.back, { class: 'back small' });
 	if (facts.type === 'none') {
 		nav.gone(key);
-		fill(box, back, h('div', { class: 'empty' }, h('p', {}, 'There is no key ', h('code', {}, show(key, 200)), '.'),
-			button('Look again', () => { open = null; openKey(box, key, view, nav); })));
+		fill(box, back, h('div', { class: 'empty' }, h('p', {}, 'There is no key ', h('code', {}, show(key, 200)), '. It is shown here when a client makes it.')));
 		self.type = '';
+		self.stopLive = stream('events', { changes: key }, { message: () => {
+			open?.close();
+			open = null;
+			openKey(box, key, view, nav);
+		} });
 		return;
 	}
 	self.type = facts.type;
@@ -74,6 +81,7 @@ export async function openKey(box, key, view, nav) {
 	const refresh = throttle(async () => {
 		const next = await read(key).catch(() => null);
 		if (self.closed || !next) return;
+		if (next.type === 'none' && kept.includes(self.view)) next.type = facts.type; // a system that is empty just now
 		if (next.type !== facts.type) {
 			open = null;
 			self.close();
@@ -90,13 +98,20 @@ export async function openKey(box, key, view, nav) {
 	const edit = async (options) => {
 		if (await change(options)) changed();
 	};
-	const context = { key, edit, changed, type: facts.type, facts: () => facts, onChange: (f) => listeners.add(f), go: nav.go };
+	self.keys = [key];
+	// also makes changes of further keys count as those of this one.
+	const also = (more) => {
+		self.keys = [...new Set([key, ...more])];
+		self.follow?.();
+	};
+	const context = { key, also, edit, changed, type: facts.type, facts: () => facts, onChange: (f) => listeners.add(f), go: nav.go };
 	self.choose = (id) => {
 		const entry = list.find(([name]) => name === id) || list[0];
 		self.view = entry[0];
 		self.stopView?.();
 		listeners.clear();
 		fill(body);
+		if (self.keys.length > 1) also([]);
 		self.stopView = entry[2](body, context) || null;
 		body.setAttribute('aria-label', entry[1]);
 	};
@@ -122,7 +137,7 @@ export async function openKey(box, key, view, nav) {
 	header();
 	self.timer = setInterval(() => facts.ttl >= 0 && (facts.ttl - (Date.now() - facts.read) < 0 ? refresh() : header()), 1000);
 	self.choose(start);
-	watch(self, key, facts.type, live, notice, changed);
+	watch(self, facts.type, live, notice, changed);
 }
 
 async function read(key) {
@@ -132,15 +147,10 @@ async function read(key) {
 	return { type, ttl: ok(ttl, -1), memory: ok(memory, null), encoding: ok(encoding, ''), length: i < 0 ? '' : ok(sizes[i], 0), read: Date.now() };
 }
 
-// guess returns the view that fits a sorted set: times as scores make a timeline, deadlines a list of these.
+// guess returns the view that fits the value.
 async function guess(key, facts, list) {
-	if (facts.type !== 'zset') return list[0][0];
-	try {
-		const unit = await zset.timeUnit(key);
-		return unit ? 'timeline' : 'board';
-	} catch {
-		return 'board';
-	}
+	const id = await systems.recognise(key, facts.type).catch(() => null);
+	return list.some(([name]) => name === id) ? id : list[0][0];
 }
 
 function ttl(key, edit) {
@@ -150,42 +160,32 @@ function ttl(key, edit) {
 	});
 }
 
-// watch follows the changes of the key, if the server publishes them, and says how to switch that on.
-async function watch(self, key, type, dot, notice, changed) {
-	const label = (on, text) => {
-		dot.textContent = text;
-		dot.classList.toggle('on', on);
-	};
-	let flags = null;
+// watch follows the changes of the key: by the messages to clients that cache it, and where the server publishes the
+// events of members, by these too. A user may have the permission for one of them only.
+async function watch(self, type, dot, notice, changed) {
+	let flags = '';
 	try {
 		flags = (await run('CONFIG', 'GET', 'notify-keyspace-events'))[0][1];
-	} catch { /* without CONFIG the stream itself says whether it can be had */ }
+	} catch { /* a user without CONFIG follows changes */ }
 	if (self.closed) return;
-	// The server wants S with the events of members, and K for the values that have none.
-	const members = ['zset', 'hash', 'set'].includes(type);
-	const enough = flags === null || (flags.includes('S') && (flags.includes('A') || (/[shz]/.test(flags) && flags.includes(events[type] || 'A'))) && (members || flags.includes('K')));
-	if (!enough) {
-		label(false, 'not live');
-		const wanted = [...new Set(flags + 'SKA')].filter((c) => !'g$lshzxetd'.includes(c)).join(''); // A is all of these classes
-		fill(notice, h('div', { class: 'notice' }, h('span', {}, 'Changes do not show by themselves: ', h('code', {}, 'notify-keyspace-events'), flags ? [' is ', h('code', {}, flags)] : ' is empty', '.'),
-			button('Switch on …', async () => {
-				if (!(await change({ title: 'Publish the changes of members', note: 'The server then reports each change with its members. It costs something only for what has subscribers.', build: () => ['CONFIG', 'SET', 'notify-keyspace-events', wanted] }))) return;
-				fill(notice);
-				watch(self, key, type, dot, notice, changed);
-			}), button('Read again', () => changed())));
-		return;
-	}
-	const got = (data) => changed({ event: data.event, members: (data.members || []).map((m) => (typeof m === 'object' ? new Bin(m.base64) : m)) });
+	const members = ['zset', 'hash', 'set'].includes(type) && flags.includes('S') && (flags.includes('A') || flags.includes(events[type]));
+	const ways = members ? [['changes', 'key'], ['changes'], ['key']] : [['changes']];
 	let first = true;
-	self.stopLive = stream('events', { key, db: state.db }, {
-		state: (on, reason) => {
-			label(on, on ? 'live' : 'not live');
-			if (reason) fill(notice, h('div', { class: 'notice' }, reason));
-			if (on) fill(notice);
-			if (on && !first) changed();
-			first = false;
-		},
-		message: got,
-	});
+	self.follow = () => {
+		self.stopLive?.();
+		self.stopLive = stream('events', { db: state.db, ...Object.fromEntries(ways[0].map((name) => [name, self.keys])) }, {
+			state: (on, reason) => {
+				dot.textContent = on ? 'live' : 'not live';
+				dot.classList.toggle('on', on);
+				if (on && !first) changed();
+				if (on) first = false;
+				if (reason && ways.length > 1) {
+					ways.shift();
+					self.follow();
+				} else if (on || reason) fill(notice, reason ? h('div', { class: 'notice' }, reason, button('Read again', () => changed())) : '');
+			},
+			message: (data) => changed({ event: data.event, members: (data.members || []).map((m) => (typeof m === 'object' ? new Bin(m.base64) : m)) }),
+		});
+	};
+	self.follow();
 }
-

@@ -39,6 +39,14 @@ export function mount(section, goTo) {
 		go('keys', { key: $('#open-name').value });
 	});
 	$('#new-key').addEventListener('click', create);
+	setInterval(follow, 1000);
+}
+
+// follow reads the names again when their number has changed, or they are few; not where they are many.
+async function follow() {
+	if (document.hidden || document.body.dataset.view !== 'keys' || !scan || scan.running || scan.examined > 20000 || $('#measure').checked) return;
+	const mine = scan, n = await run('DBSIZE').catch(() => mine.total);
+	if (mine === scan && (n !== mine.total || n <= 500)) start(true);
 }
 
 export function show(params, moved) {
@@ -68,25 +76,32 @@ function pattern() {
 	return p === '' || /[*?[\\]/.test(p) ? p : '*' + p + '*';
 }
 
-async function start() {
+// start reads the names. Quietly, the tree stays as it is until all are read.
+async function start(quiet) {
+	quiet = quiet === true;
 	scan?.abort.abort();
 	const abort = new AbortController(), match = pattern(), type = $('#type').value, measure = $('#measure').checked;
-	const mine = (scan = { running: true, abort });
-	root = folder('', '', -1);
-	folders = names = 0;
-	meta.clear();
-	at = 0;
-	$('#scan-stop').textContent = 'Stop';
+	const known = new Set(quiet ? namesOf(root) : []), mine = (scan = { running: true, abort, examined: 0, total: 0 }), later = [];
+	const clear = () => {
+		root = folder('', '', -1);
+		folders = names = 0;
+		meta.clear();
+	};
+	if (!quiet) {
+		clear();
+		at = 0;
+		$('#scan-stop').textContent = 'Stop';
+	}
 	const refresh = throttle(flatten, 400);
-	let cursor = '0', examined = 0, found = 0, size = 200, total = 0, problem = '';
+	let cursor = '0', found = 0, size = 200, problem = '';
 	const status = (done) => {
 		$('#scan-progress').hidden = done;
-		$('#scan-progress').value = done ? 1 : total ? Math.min(0.99, examined / total) : 0;
+		$('#scan-progress').value = done ? 1 : mine.total ? Math.min(0.99, mine.examined / mine.total) : 0;
 		$('#scan-text').textContent = problem || count(found) + (found === 1 ? ' key' : ' keys') + (measure ? ', ' + bytes(root.memory) : '') + (done ? '' : ' …');
 	};
-	flatten();
+	if (!quiet) flatten();
 	try {
-		total = await run('DBSIZE').catch(() => 0); // the scan goes on for a user who may not ask
+		mine.total = await run('DBSIZE').catch(() => 0); // the scan goes on for a user who may not ask
 		do {
 			const begun = performance.now();
 			const [reply] = await pipeline([['SCAN', cursor, ...(match ? ['MATCH', match] : []), 'COUNT', size, ...(type ? ['TYPE', type] : [])]], abort.signal);
@@ -94,12 +109,14 @@ async function start() {
 			const keys = reply[1];
 			const sizes = measure ? await pipeline(keys.map((k) => ['MEMORY', 'USAGE', k]), abort.signal) : [];
 			cursor = reply[0];
-			examined += size;
+			mine.examined += size;
 			found += keys.length;
-			keys.forEach((k, i) => put(k, ok(sizes[i], 0) || 0));
+			if (quiet) later.push(...keys);
+			else keys.forEach((k, i) => put(k, ok(sizes[i], 0) || 0));
 			const took = performance.now() - begun;
 			size = Math.round(Math.max(100, Math.min(measure ? 1000 : 4000, size * (took < 40 ? 2 : took > 120 ? 0.5 : 1))));
 			if (mine !== scan) return;
+			if (quiet) continue;
 			status(false);
 			refresh();
 		} while (cursor !== '0' && !abort.signal.aborted);
@@ -107,13 +124,20 @@ async function start() {
 		if (e.name !== 'AbortError') problem = e.message;
 	}
 	if (mine !== scan) return;
+	if (quiet && (later.length !== known.size || later.some((k) => !known.has(id(k))))) {
+		clear();
+		for (const k of later) put(k, 0);
+	}
 	scan.running = false;
 	$('#scan-stop').textContent = 'Reload';
 	if (abort.signal.aborted) problem = count(found) + ' keys, stopped';
 	status(true);
 	flatten();
-	say($('#scan-text').textContent);
+	if (!quiet) say($('#scan-text').textContent);
 }
+
+// namesOf returns the names that the tree has below a folder.
+const namesOf = (node) => [...node.keys.keys(), ...[...node.folders.values()].flatMap(namesOf)];
 
 // put adds a key to the tree, and its memory to each folder on the way.
 function put(key, memory) {

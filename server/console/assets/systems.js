@@ -1,9 +1,9 @@
 // The four systems of the event patterns, as views of a sorted set: live events, timeboxes, a folder, a waiting list.
 
 import { fill, h, throttle } from './dom.js';
-import { CommandError, now, ok, pipeline, run } from './api.js';
-import { brief, count, duration, score as number, show } from './text.js';
-import { addButton, deadlinesOf, drain, timeUnit } from './zset.js';
+import { CommandError, now, ok, pipeline } from './api.js';
+import { Bin, brief, count, duration, score as number, show } from './text.js';
+import { addButton, drain, endsOf, timeUnit, unitOf } from './zset.js';
 import { failed, table } from './values.js';
 
 const rows = 200;
@@ -16,6 +16,45 @@ function option(name, label, value, changed) {
 		kept[name] = typeof value === 'number' ? Number(e.target.value) || 0 : e.target.value;
 		changed();
 	} }));
+}
+
+// parts returns the keys of the system of which a key is one, by its name. As written with the commands of Redis, the
+// room, the line and the check-ins of a waiting list are three keys, and the counts and the boxes of timeboxes two.
+function parts(key) {
+	const name = key instanceof Bin ? '' : key;
+	let m = /^(.*[:.}_-])?(participants|waiting|checkin)$/.exec(name);
+	if (m) return { room: (m[1] || '') + 'participants', line: (m[1] || '') + 'waiting', checkin: (m[1] || '') + 'checkin' };
+	m = /^(tb|pv)([:._-].*)$/.exec(name);
+	if (m) return { counts: 'pv' + m[2], times: 'tb' + m[2] };
+	m = /^(.*[:.}_-])(counts|times)$/.exec(name);
+	return m ? { counts: m[1] + 'counts', times: m[1] + 'times' } : {};
+}
+
+// prefixes are how the keys with the details of a group begin, before its name. A hash tag of the folder is theirs, too.
+const prefixes = (key) => ['details:', 'metrics:'].map((p) => (/^\{[^}]+\}/.exec(key)?.[0] || '') + p);
+
+// recognise returns the view of a sorted set or a hash: by its name and the keys beside it, its scores, its members and
+// their deadlines.
+export async function recognise(key, type) {
+	const p = parts(key), name = key instanceof Bin ? '' : key;
+	const beside = (await pipeline(Object.values(p).map((k) => ['EXISTS', k]))).filter((n) => n === 1).length > 1;
+	if (p.room && beside) return 'line';
+	if (type !== 'zset') return null;
+	const [low, high] = await read([['ZRANGE', key, 0, 4, 'WITHSCORES'], ['ZRANGE', key, -5, -1, 'WITHSCORES']]);
+	const members = [...low, ...high].map(([m]) => (m instanceof Bin ? '' : m)), scores = [...low, ...high].map(([, s]) => s);
+	if (!scores.length) return null;
+	const all = (f) => members.every(f), ends = await endsOf(key, members), unit = unitOf(scores[0], scores[scores.length - 1]);
+	if (p.counts && beside) return 'boxes';
+	if (unit) {
+		const found = await pipeline(members.flatMap((m) => prefixes(name).map((d) => ['EXISTS', d + m])));
+		if (found.includes(1) || /(^|[:.}_-])(due|folder)$/.test(name)) return 'folder';
+		const past = scores[scores.length - 1] * unit < now() + 1000;
+		return past && (all((m) => /^[{[]/.test(m)) || ends.some((e) => e > 0) || /(^|[:._-])(news|events?|live|published|feed)([:._-]|$)/.test(name)) ? 'live' : 'timeline';
+	}
+	if (all((m) => /^(\d{4}-\d\d-\d\d.*|\d\d?:\d\d(:\d\d)?|\d{5,})$/.test(m))) return 'boxes';
+	// Tickets are whole and different, and each client has a deadline.
+	if (ends.every((e) => e > 0)) return new Set(low.map(([, s]) => s)).size === low.length && scores.every((s) => s > 0 && Number.isInteger(s)) ? 'line' : 'deadlines';
+	return null;
 }
 
 // bars draws the deadlines of a view, and moves them four times a second.
@@ -41,12 +80,13 @@ export function liveEvents(box, ctx) {
 		try {
 			const unit = (await timeUnit(ctx.key)) || 1000;
 			const [all, list] = await read([['ZCARD', ctx.key], ['ZRANGE', ctx.key, 0, rows - 1, 'REV', 'WITHSCORES']]);
-			const [ends, ...counts] = await pipeline([deadlinesOf(ctx.key, list.map(([m]) => m)), ...[60, 1800, 86400].map((s) => ['ZCOUNT', ctx.key, number((now() - s * 1000) / unit), '+inf'])]);
-			const longest = Math.max(1000, ...(Array.isArray(ends) ? ends : []).map((e) => e - now()));
+			const ends = await endsOf(ctx.key, list.map(([m]) => m));
+			const counts = await pipeline([60, 1800, 86400].map((s) => ['ZCOUNT', ctx.key, number((now() - s * 1000) / unit), '+inf']));
+			const longest = Math.max(1000, ...ends.map((e) => e - now()));
 			moving = [];
 			fill(out, h('div', { class: 'facts' }, [['Live events', all], ['Last minute', counts[0]], ['Last 30 minutes', counts[1]], ['Last 24 hours', counts[2]]].map(([name, n]) => h('div', {}, h('small', {}, name), h('b', {}, count(ok(n, 0)))))),
 				h('div', { class: 'scroll-x' }, table(['Event', 'Age', 'Left', 'Expires'], list.map(([m, s], i) => {
-					const end = Array.isArray(ends) ? ends[i] : -1, bar = drain(end, longest), age = h('td', { class: 'n muted' }), left = h('td', { class: 'n' });
+					const end = ends[i], bar = drain(end, longest), age = h('td', { class: 'n muted' }), left = h('td', { class: 'n' });
 					moving.push(() => {
 						age.textContent = duration(Math.max(0, now() - s * unit));
 						left.textContent = end > 0 ? duration(bar.tick()) : 'never';
@@ -67,11 +107,13 @@ export function liveEvents(box, ctx) {
 
 // timeboxes shows the counts of a set whose members name boxes of time, in the order of their names.
 export function timeboxes(box, ctx) {
-	const out = h('div');
+	const out = h('div'), p = parts(ctx.key), counts = p.counts || ctx.key;
+	if (p.times) ctx.also([p.counts, p.times]);
 	const draw = throttle(async () => {
 		try {
-			const [all, list] = await read([['ZCARD', ctx.key], ['ZRANGE', ctx.key, 0, 499, 'REV', 'WITHSCORES']]);
-			const ends = list.length ? await run(...deadlinesOf(ctx.key, list.map(([m]) => m))).catch(() => []) : [];
+			const [all, list, boxesKept] = await read([['ZCARD', counts], ['ZRANGE', counts, 0, 499, 'REV', 'WITHSCORES'], p.times ? ['ZRANGE', p.times, -500, -1] : ['ECHO', '']]);
+			const ends = await endsOf(counts, list.map(([m]) => m));
+			if (p.times) for (const m of boxesKept) if (!list.some(([one]) => one === m)) list.push([m, 0]);
 			const boxes = list.map(([m, s], i) => ({ m, name: show(m, 80), s, end: ends[i] })).sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
 			const high = Math.max(1, ...boxes.map((b) => b.s)), sum = boxes.reduce((n, b) => n + b.s, 0), best = list[0];
 			fill(out, h('div', { class: 'facts' }, [['Boxes', count(all)], ['Sum', brief(sum)], ['Mean', boxes.length ? brief(sum / boxes.length) : '–'], ['Highest', best ? `${brief(best[1])} at ${show(best[0], 30)}` : '–']].map(([name, v]) => h('div', {}, h('small', {}, name), h('b', {}, v)))),
@@ -85,30 +127,50 @@ export function timeboxes(box, ctx) {
 			failed(out)(e);
 		}
 	}, 100);
-	fill(box, h('div', { class: 'pager' }, h('span', { class: 'muted' }, 'Members name boxes of time; scores count.'), h('span', { class: 'grow' }), addButton(ctx)), out);
+	fill(box, h('div', { class: 'pager' }, h('span', { class: 'muted' }, 'Members name boxes of time; scores count.', p.times ? [' Counts: ', h('code', {}, p.counts), ', boxes: ', h('code', {}, p.times)] : ''), h('span', { class: 'grow' }), addButton(ctx)), out);
 	ctx.onChange(draw);
 	draw();
 }
 
 // folder shows the groups that are due, those that wait for more events, and those that a worker has claimed: their
-// score, the end of the lease, is later than that of any group that waits.
+// score, the end of the lease, is later than that of any group that waits. As written, the score is the time of the last
+// event, the details are sets, and there are no leases.
 export function folder(box, ctx) {
-	const out = h('div', { class: 'lanes' });
+	const out = h('div', { class: 'lanes' }), name = show(ctx.key, 1e6), details = 'details ' + name, written = 'written ' + name;
+	let known = written in kept;
 	const draw = throttle(async () => {
 		try {
-			const unit = (await timeUnit(ctx.key)) || 1000, t = now() / unit, wait = t + (kept.delay * 1000) / unit;
-			const lanes = [['Due', '-inf', number(t), (s) => duration((t - s) * unit) + ' late'], ['Pending', '(' + number(t), number(wait), (s) => 'in ' + duration((s - t) * unit)], ['Leased', '(' + number(wait), '+inf', (s) => 'lease ends in ' + duration((s - t) * unit)]];
+			const unit = (await timeUnit(ctx.key)) || 1000, t = now() / unit, delay = (kept.delay * 1000) / unit;
+			if (!known) {
+				const names = (await read([['ZRANGE', ctx.key, 0, 9]]))[0].flatMap((m) => (m instanceof Bin ? [] : prefixes(name).map((d) => [d, m])));
+				const types = await pipeline(names.map(([d, m]) => ['TYPE', d + m])), i = types.findIndex((one) => one === 'zset' || one === 'set');
+				if (i >= 0) {
+					known = true;
+					kept[details] = names[i][0];
+					kept[written] = types[i] === 'set';
+					options();
+				}
+			}
+			const shift = kept[written] ? delay : 0, due = t - shift, wait = due + delay;
+			const lanes = [['Due', '-inf', number(due), (s) => duration((due - s) * unit) + ' late'], ['Pending', '(' + number(due), number(wait), (s) => 'in ' + duration((s - due) * unit)], ['Leased', '(' + number(wait), '+inf', (s) => 'lease ends in ' + duration((s - t) * unit)]];
 			const replies = await read(lanes.flatMap(([, low, high]) => [['ZCOUNT', ctx.key, low, high], ['ZRANGE', ctx.key, low, high, 'BYSCORE', 'LIMIT', 0, 50, 'WITHSCORES']]));
 			const members = [1, 3, 5].flatMap((i) => replies[i].map(([m]) => m)).filter((m) => typeof m === 'string');
-			const types = kept.details ? await pipeline(members.flatMap((m) => [['ZCARD', kept.details + m], ['SCARD', kept.details + m]])) : [];
-			const details = new Map(members.map((m, i) => [m, ok(types[2 * i], 0) || ok(types[2 * i + 1], 0)]));
-			fill(out, lanes.map(([name, , , note], i) => h('section', { class: 'lane', 'aria-label': name }, h('header', {}, h('span', {}, name), h('b', {}, count(replies[2 * i]))),
-				h('ul', {}, replies[2 * i + 1].map(([m, s]) => line(null, m, note(s), details.get(m) ? h('small', {}, count(details.get(m)) + ' events') : null))))));
+			const sizes = kept[details] ? await pipeline(members.flatMap((m) => [['ZCARD', kept[details] + m], ['SCARD', kept[details] + m]])) : [];
+			const counts = new Map(members.map((m, i) => [m, ok(sizes[2 * i], 0) || ok(sizes[2 * i + 1], 0)]));
+			fill(out, lanes.map(([title, , , note], i) => h('section', { class: 'lane', 'aria-label': title }, h('header', {}, h('span', {}, title), h('b', {}, count(replies[2 * i]))),
+				h('ul', {}, replies[2 * i + 1].map(([m, s]) => line(null, m, note(s), counts.get(m) ? h('small', {}, count(counts.get(m)) + ' events') : null))))));
 		} catch (e) {
 			failed(out)(e);
 		}
 	}, 100);
-	fill(box, h('div', { class: 'options' }, option('delay', 'Delay of a group in seconds', 5, draw), option('details', 'Prefix of details', 'details:', draw), h('span', { class: 'muted' }, 'Scores are times at which groups are due; a claim sets the end of its lease.')), out);
+	const bar = h('div', { class: 'options' });
+	const options = () => fill(bar, option('delay', 'Delay of a group in seconds', 5, draw), option(details, 'Prefix of details', 'details:', draw),
+		h('label', {}, 'Scores are ', h('select', { onchange: (e) => {
+			kept[written] = known = !!e.target.value;
+			draw();
+		} }, h('option', { value: '' }, 'times when groups are due, or ends of leases'), h('option', { value: 1, selected: kept[written] }, 'times of last events'))));
+	options();
+	fill(box, bar, out);
 	ctx.onChange(draw);
 	draw();
 	const timer = setInterval(() => document.hidden || draw(), 1000); // time moves groups between the lanes
@@ -116,37 +178,44 @@ export function folder(box, ctx) {
 }
 
 // waitingList shows the members with the lowest tickets in the room, the others in line; deadlines are those of check-ins.
+// As written, the room is a hash, the line a sorted set of tickets, and the check-ins are the scores of another.
 export function waitingList(box, ctx) {
 	let moving = [];
-	const out = h('div', { class: 'lanes' });
+	const out = h('div', { class: 'lanes' }), p = parts(ctx.key), name = show(ctx.key, 1e6), hash = 'room ' + name, checks = 'checkin ' + name, queue = p.line || ctx.key;
 	const draw = throttle(async () => {
 		try {
-			const places = Math.max(1, Math.min(1000, kept.places));
-			const [all, room, queue] = await read([['ZCARD', ctx.key], ['ZRANGE', ctx.key, 0, places - 1, 'WITHSCORES'], ['ZRANGE', ctx.key, places, places + rows - 1, 'WITHSCORES']]);
-			const members = [...room, ...queue].map(([m]) => m);
-			const ends = members.length ? await run(...deadlinesOf(ctx.key, members)).catch(() => []) : [];
+			const places = Math.max(1, Math.min(1000, kept.places)), room = kept[hash];
+			const [all, first, list] = await read([['ZCARD', queue], room ? ['HSCAN', room, 0, 'COUNT', rows, 'NOVALUES'] : ['ZRANGE', queue, 0, places - 1, 'WITHSCORES'],
+				['ZRANGE', queue, room ? 0 : places, (room ? 0 : places) + rows - 1, 'WITHSCORES']]);
+			const inside = room ? first[1].slice(0, rows).map((m) => [m]) : first, taken = room ? (await read([['HLEN', room]]))[0] : inside.length;
+			const members = [...inside, ...list].map(([m]) => m), ends = room ? [] : await endsOf(queue, members);
+			const seen = room && kept[checks] && members.length ? (await read([['ZMSCORE', kept[checks], ...members]]))[0] : [];
 			const longest = Math.max(1000, ...ends.map((e) => e - now()));
 			moving = [];
 			const entry = ([m, s], i) => {
 				const bar = drain(ends[i], longest), note = h('small', {});
 				moving.push(() => {
 					const left = bar.tick();
-					note.textContent = ends[i] > 0 ? duration(left) : '';
+					note.textContent = ends[i] > 0 ? duration(left) : seen[i] ? 'seen ' + duration(Math.max(0, now() - seen[i] * (unitOf(seen[i], seen[i]) || 1000))) + ' ago' : '';
 				});
-				const e = line(count(i < places ? i + 1 : i - places + 1), m, '', [h('small', {}, 'ticket ' + number(s)), ends[i] > 0 ? bar : null, note]);
-				return e;
+				return line(count(i < inside.length ? i + 1 : i - inside.length + 1), m, '', [s !== undefined && h('small', {}, 'ticket ' + number(s)), ends[i] > 0 && bar, note]);
 			};
-			fill(out, h('section', { class: 'lane', 'aria-label': 'Room' }, h('header', {}, h('span', {}, 'Room'), h('b', {}, `${count(room.length)} of ${count(places)}`)),
-				h('div', { class: 'seats', role: 'presentation' }, Array.from({ length: Math.min(places, 120) }, (_, i) => h('i', { class: i < room.length ? (ends[i] > 0 && ends[i] - now() < longest * 0.25 ? 'late' : 'on') : null }))), h('ol', {}, room.slice(0, rows).map(entry))),
-			h('section', { class: 'lane', 'aria-label': 'Line' }, h('header', {}, h('span', {}, 'In line'), h('b', {}, count(Math.max(0, all - places)))), h('ol', {}, queue.map((one, i) => entry(one, room.length + i)))));
+			fill(out, h('section', { class: 'lane', 'aria-label': 'Room' }, h('header', {}, h('span', {}, 'Room'), h('b', {}, `${count(taken)} of ${count(places)}`)),
+				h('div', { class: 'seats', role: 'presentation' }, Array.from({ length: Math.min(places, 120) }, (_, i) => h('i', { class: i < taken ? (ends[i] > 0 && ends[i] - now() < longest * 0.25 ? 'late' : 'on') : null }))), h('ol', {}, inside.slice(0, rows).map(entry))),
+			h('section', { class: 'lane', 'aria-label': 'Line' }, h('header', {}, h('span', {}, 'In line'), h('b', {}, count(room ? all : Math.max(0, all - places)))), h('ol', {}, list.map((one, i) => entry(one, inside.length + i)))));
 			tick();
 		} catch (e) {
 			failed(out)(e);
 		}
 	}, 80);
 	const tick = () => moving.forEach((f) => f());
-	fill(box, h('div', { class: 'options' }, option('places', 'Places in the room', 30, draw), h('span', { class: 'muted' }, 'Scores are tickets. A member without a check-in expires, and all behind it move up.'), h('span', { class: 'grow' }), addButton(ctx)), out);
+	const changed = () => {
+		ctx.also([queue, kept[hash], kept[checks]].filter(Boolean));
+		draw();
+	};
+	fill(box, h('div', { class: 'options' }, option('places', 'Places in the room', 30, draw), option(hash, 'Hash of the room', p.room || '', changed), option(checks, 'Check-ins', p.checkin || '', changed),
+		h('span', { class: 'muted' }, 'Scores are tickets. Without a hash, the first in line are in the room.'), h('span', { class: 'grow' }), addButton({ ...ctx, key: queue })), out);
 	ctx.onChange(draw);
-	draw();
+	changed();
 	return ticking(tick);
 }

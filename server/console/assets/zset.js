@@ -7,7 +7,7 @@ import { cell, failed, pageOf, table, tools } from './values.js';
 
 // unitOf returns how many milliseconds a score of a time counts: 1000 for seconds, 1 for milliseconds, 0 if both
 // scores cannot be times between 1990 and 2100.
-function unitOf(low, high) {
+export function unitOf(low, high) {
 	const within = (unit) => [low, high].every((s) => s * unit > 631e9 && s * unit < 4102e9);
 	return within(1000) ? 1000 : within(1) ? 1 : 0;
 }
@@ -16,6 +16,16 @@ export async function timeUnit(key) {
 	const [low, high] = await pipeline([['ZRANGE', key, 0, 0, 'WITHSCORES'], ['ZRANGE', key, -1, -1, 'WITHSCORES']]);
 	if (low instanceof CommandError || !low.length) return 0;
 	return unitOf(low[0][1], high[0][1]);
+}
+
+// endsOf returns the deadlines of members in milliseconds since 1970, -1 for none: those that the server keeps, or that
+// the functions for Redis keep in a sorted set beside the key.
+export async function endsOf(key, members) {
+	if (!members.length) return [];
+	const name = key instanceof Bin ? '' : key, tagged = /^[^{]*\{[^}]+\}/.test(name);
+	const beside = 'zsetd:deadlines:' + (tagged ? (/^:*\{.*\}$/.test(name) ? ':' : '') + name : '{' + name + '}');
+	const [own, theirs] = (await pipeline([deadlinesOf(key, members), ['ZMSCORE', beside, ...members]])).map((r) => ok(r, []));
+	return members.map((_, i) => Math.max(own[i] ?? -1, theirs[i] ?? -1));
 }
 
 export const deadlinesOf = (key, members) => (members.length ? ['ZPEXPIRETIME', key, 'MEMBERS', members.length, ...members] : ['PING']);

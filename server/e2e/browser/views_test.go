@@ -21,7 +21,7 @@ func TestConsole(t *testing.T) {
 		test func(*testing.T, func(...string) *page)
 	}{
 		{"Prompt", testPrompt}, {"Keys", testKeys}, {"ManyKeys", testManyKeys}, {"Values", testValues},
-		{"Leaderboard", testLeaderboard}, {"Timeline", testTimeline}, {"Deadlines", testDeadlines}, {"SwitchOn", testSwitchOn},
+		{"Leaderboard", testLeaderboard}, {"Timeline", testTimeline}, {"Deadlines", testDeadlines}, {"Unconfigured", testUnconfigured},
 		{"Overview", testOverview}, {"Events", testEvents}, {"Systems", testSystems},
 		{"Hostile", testHostile}, {"Phone", testPhone}, {"Dark", testDark}, {"Login", testLogin},
 	} {
@@ -255,18 +255,27 @@ func testDeadlines(t *testing.T, open func(...string) *page) {
 	p.shows("#detail tbody", "stays")
 }
 
-func testSwitchOn(t *testing.T, open func(...string) *page) {
+// testUnconfigured follows a key of a server that publishes no events of keys, and one with a user
+// who may not follow it.
+func testUnconfigured(t *testing.T, open func(...string) *page) {
 	p := open()
-	p.srv.Must("ZADD", "game", 1, "ann")
 	p.visit("keys?key=game")
-	p.shows("#detail .notice", "notify-keyspace-events is empty")
-	p.click("#detail .notice button", "Switch on")
-	p.shows("#dialog .command", "CONFIG SET notify-keyspace-events SKA")
-	p.click("#dialog button", "Run")
-	p.shows("#detail .livedot", "live")
+	p.shows("#detail", "There is no key game")
+	p.srv.Must("ZADD", "game", 1, "ann")
+	p.shows("#detail td", "ann") // it appears
 	p.until("the page is live", func() bool { return p.text("#detail .livedot") == "live" })
 	p.srv.Must("ZADD", "game", 2, "ben")
 	p.shows("#detail td", "ben")
+	p.srv.Must("DEL", "game")
+	p.shows("#detail", "There is no key game")
+
+	p.srv.Must("ZADD", "game", 1, "ann")
+	p.srv.Must("ACL", "SETUSER", "default", "-client")
+	p.visit("keys?key=game")
+	p.shows("#detail .notice", "NOPERM")
+	p.srv.Must("ZADD", "game", 2, "carl")
+	p.click("#detail .notice button", "Read again")
+	p.shows("#detail td", "carl")
 }
 
 func testOverview(t *testing.T, open func(...string) *page) {
