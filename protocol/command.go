@@ -31,6 +31,8 @@ type Facts struct {
 	//	? OW update (why)             not expressible
 	Keys string
 
+	KeysBy KeyFinder // finds keys, or their flags, that Keys cannot express
+
 	Channels ChannelArgs // the arguments that are pub/sub channels
 
 	Group      string // as in COMMAND DOCS: "sorted-set"
@@ -217,7 +219,6 @@ type Command struct {
 	first       int // legacy key triple
 	last        int
 	step        int
-	special     specialKeys
 	arguments   []Argument
 	subcommands []*Command
 }
@@ -244,20 +245,6 @@ func Compile(f Facts, subcommands ...*Command) (*Command, error) {
 	}
 	if c.arguments, err = ParseSyntax(f.Syntax, len(c.keys)); err != nil {
 		return fail(err)
-	}
-	switch f.Name {
-	case "set":
-		c.special = keysOfSet
-	case "bitfield":
-		c.special = keysOfBitfield
-	case "sort", "sort_ro":
-		c.special = keysOfSort
-	case "migrate":
-		c.special = keysOfMigrate
-	case "xread", "xreadgroup":
-		c.special = keysOfStreams
-	case "georadius", "georadiusbymember":
-		c.special = keysOfGeoradius
 	}
 	return c, nil
 }
@@ -518,8 +505,8 @@ type KeyRef struct {
 // appendSetKeys and appendGeoradiusKeys.
 func (c *Command) AppendKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	n := len(dst)
-	switch c.special {
-	case keysOfSet, keysOfBitfield, keysOfGeoradius:
+	switch c.KeysBy {
+	case KeysOfSet, KeysOfBitfield, KeysOfGeoradius:
 		return c.appendSpecial(dst, argv)
 	}
 	for i := range c.keys {
@@ -605,32 +592,34 @@ func (s *KeySpec) find(argv [][]byte) int {
 	return 0
 }
 
-// specialKeys marks commands whose specs do not cover all keys.
-type specialKeys uint8
+// KeyFinder is a rule for keys, or their flags, that key specs cannot express.
+type KeyFinder uint8
 
+// The rules: each is that of one family of commands.
 const (
-	keysOfSet specialKeys = iota + 1
-	keysOfBitfield
-	keysOfSort
-	keysOfMigrate
-	keysOfStreams
-	keysOfGeoradius
+	KeysBySpecs KeyFinder = iota
+	KeysOfSet
+	KeysOfBitfield
+	KeysOfSort
+	KeysOfMigrate
+	KeysOfStreams
+	KeysOfGeoradius
 )
 
 // appendSpecial appends keys, or their flags, that the specs cannot express.
 func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
-	switch c.special {
-	case keysOfSet:
+	switch c.KeysBy {
+	case KeysOfSet:
 		return appendSetKeys(dst, argv)
-	case keysOfBitfield:
+	case KeysOfBitfield:
 		return appendBitfieldKeys(dst, argv)
-	case keysOfSort:
+	case KeysOfSort:
 		return appendSortKeys(dst, argv, c.flags.Has(Write))
-	case keysOfMigrate:
+	case KeysOfMigrate:
 		return appendMigrateKeys(dst, argv)
-	case keysOfStreams:
+	case KeysOfStreams:
 		return appendStreamsKeys(dst, argv)
-	case keysOfGeoradius:
+	case KeysOfGeoradius:
 		return appendGeoradiusKeys(dst, argv, c.keys[1].From)
 	}
 	store, numkeys := 0, 0

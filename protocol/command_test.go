@@ -124,7 +124,9 @@ func TestAppendKeysMatchesRedis(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c = mustCompile(t, Facts{Name: fields[0], Arity: arity, Flags: fields[2], Keys: strings.TrimSpace(fields[3])})
+			c = mustCompile(t, Facts{
+				Name: fields[0], Arity: arity, Flags: fields[2], Keys: strings.TrimSpace(fields[3]), KeysBy: finders()[fields[0]],
+			})
 			continue
 		}
 		lines++
@@ -159,6 +161,14 @@ func TestAppendKeysMatchesRedis(t *testing.T) {
 	}
 }
 
+// finders are the rules of the commands that have one.
+func finders() map[string]KeyFinder {
+	return map[string]KeyFinder{
+		"set": KeysOfSet, "bitfield": KeysOfBitfield, "sort": KeysOfSort, "sort_ro": KeysOfSort, "migrate": KeysOfMigrate,
+		"xread": KeysOfStreams, "xreadgroup": KeysOfStreams, "georadius": KeysOfGeoradius, "georadiusbymember": KeysOfGeoradius,
+	}
+}
+
 // TestAppendKeysShortCommands checks that AppendKeys stays within truncated
 // commands.
 func TestAppendKeysShortCommands(t *testing.T) {
@@ -168,7 +178,7 @@ func TestAppendKeysShortCommands(t *testing.T) {
 		{Name: "xreadgroup", Keys: "STREAMS@4..-1%2 RO"}, {Name: "zunionstore", Keys: "1 OW; 2# RO"}, {Name: "del", Keys: "1..-1 RM"},
 		{Name: "bzpopmin", Keys: "1..-2 RW"}, {Name: "georadius", Keys: "1 RO; STORE@6 OW; STOREDIST@6 OW"},
 	} {
-		f.Arity = -1
+		f.Arity, f.KeysBy = -1, finders()[f.Name]
 		c := mustCompile(t, f)
 		words := []string{"x", "STREAMS", "KEYS", "2", "9", "", "GROUP", "STORE"}
 		for n := range 10 {
@@ -197,6 +207,7 @@ func TestAppendKeysDoesNotAllocate(t *testing.T) {
 		{Facts{Name: "xread", Arity: -4, Keys: "STREAMS@1..-1%2 RO"}, "xread streams a b 1 2"},
 		{Facts{Name: "set", Arity: -3, Keys: "1 RW variable_flags"}, "set k v get"},
 	} {
+		line.facts.KeysBy = finders()[line.facts.Name]
 		c := mustCompile(t, line.facts)
 		var argv [][]byte
 		for word := range strings.FieldsSeq(line.argv) {

@@ -54,8 +54,9 @@ type bitfieldOp struct {
 func bitfieldRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bitfield", Arity: -2, Flags: "write denyoom",
-		Keys:  "1 RW access update variable_flags (reads with GET, writes with SET and INCRBY)",
-		Group: "bitmap", Since: "3.2.0", Complexity: "O(M), M operations",
+		Keys:   "1 RW access update variable_flags (reads with GET, writes with SET and INCRBY)",
+		KeysBy: protocol.KeysOfBitfield,
+		Group:  "bitmap", Since: "3.2.0", Complexity: "O(M), M operations",
 		Summary: "Read and write integers of 1 to 64 bits inside a string",
 		Syntax:  "key operation:[GET encoding offset | write:([OVERFLOW WRAP|SAT|FAIL] write_operation:(SET encoding offset value:integer | INCRBY encoding offset increment))]...",
 	}, Run: bitfield}

@@ -182,8 +182,9 @@ type migration struct {
 func migrateRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "migrate", Arity: -6, Flags: "write",
-		Keys:  "3 RW access delete; KEYS@-2..-1 RW access delete incomplete",
-		Group: "generic", Since: "2.6.0", Categories: "keyspace dangerous", Tips: "nondeterministic_output",
+		Keys:   "3 RW access delete; KEYS@-2..-1 RW access delete incomplete",
+		KeysBy: protocol.KeysOfMigrate,
+		Group:  "generic", Since: "2.6.0", Categories: "keyspace dangerous", Tips: "nondeterministic_output",
 		Complexity: "O(N), N bytes of the values, plus the transfer",
 		Summary:    "Move or copy keys to another server by DUMP and RESTORE",
 		Syntax:     "host port key_or_empty_string:(key | empty_string:\"\") destination-db timeout:integer [COPY@3.0.0] [REPLACE@3.0.0] authentication:[[AUTH password@4.0.7] | [AUTH2 username password]@6.0.0] [KEYS key@3.0.6 [key ...]]",

@@ -344,8 +344,9 @@ func (g *geoSearch) shapeOption(c *engine.Call, s *zset.Set) bool {
 func georadiusRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "georadius", Arity: -6, Flags: "write denyoom",
-		Keys:  "1 RO access; STORE@6 OW update; STOREDIST@6 OW update",
-		Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMLONLAT` and `BYRADIUS`",
+		Keys:   "1 RO access; STORE@6 OW update; STOREDIST@6 OW update",
+		KeysBy: protocol.KeysOfGeoradius,
+		Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMLONLAT` and `BYRADIUS`",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
 		Summary:    "Members up to radius away from a position",
 		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
@@ -387,8 +388,9 @@ func georadiusWith(c *engine.Call, mayStore bool) {
 func georadiusbymemberRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "georadiusbymember", Arity: -5, Flags: "write denyoom",
-		Keys:  "1 RO access; STORE@5 OW update; STOREDIST@5 OW update",
-		Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMMEMBER` and `BYRADIUS`",
+		Keys:   "1 RO access; STORE@5 OW update; STOREDIST@5 OW update",
+		KeysBy: protocol.KeysOfGeoradius,
+		Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMMEMBER` and `BYRADIUS`",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
 		Summary:    "Members up to radius away from member",
 		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC] [STORE key] [STOREDIST key]",

@@ -88,8 +88,9 @@ func (o *sortOptions) window(n int) (start, end int) {
 func sortCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sort", Arity: -2, Flags: "write denyoom",
-		Keys:  "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements); ? OW update (STORE, which may follow any option)",
-		Group: "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
+		Keys:   "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements); ? OW update (STORE, which may follow any option)",
+		KeysBy: protocol.KeysOfSort,
+		Group:  "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
 		Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
 		Summary:    "Sort the elements of a list, set or sorted set, and return or store them",
 		Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
@@ -101,8 +102,9 @@ func sortCommand(c *engine.Call) { sort(c, false) }
 func sortRoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "sort_ro", Arity: -2, Flags: "readonly",
-		Keys:  "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements)",
-		Group: "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
+		Keys:   "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements)",
+		KeysBy: protocol.KeysOfSort,
+		Group:  "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
 		Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
 		Summary:    "As SORT, without STORE",
 		Syntax:     "key [BY pattern#1] [LIMIT offset count] [GET pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",

@@ -104,7 +104,8 @@ func (o *xreadOptions) limit(again bool) int {
 func xreadRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xread", Arity: -4, Flags: "readonly blocking", Keys: "STREAMS@1..-1%2 RO access",
-		Group: "stream", Since: "5.0.0",
+		KeysBy: protocol.KeysOfStreams,
+		Group:  "stream", Since: "5.0.0",
 		Complexity: "O(K log N + M), K streams, N entries of the longest one, M returned",
 		Summary:    "Entries of streams after the given IDs; with BLOCK, wait for some",
 		Syntax:     "[COUNT count] [BLOCK milliseconds] streams:(STREAMS key [key ...] id [id ...])",
@@ -231,7 +232,8 @@ func replyStreamName(c *engine.Call, key []byte) {
 func xreadgroupRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "xreadgroup", Arity: -7, Flags: "write blocking", Keys: "STREAMS@4..-1%2 RO access",
-		Group: "stream", Since: "5.0.0",
+		KeysBy: protocol.KeysOfStreams,
+		Group:  "stream", Since: "5.0.0",
 		Complexity: "O((K + M) log N), K streams, N entries of the longest one, M returned",
 		Summary:    "New entries for a consumer of a group, or those that it has not acknowledged; with BLOCK, wait for some",
 		Syntax:     "(GROUP group consumer) [COUNT count] [BLOCK milliseconds] [NOACK] streams:(STREAMS key [key ...] id [id ...])",

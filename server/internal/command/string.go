@@ -130,8 +130,9 @@ func digestCommand(c *engine.Call) {
 func setRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "set", Arity: -3, Flags: "write denyoom",
-		Keys:  "1 RW access update variable_flags (read because of GET)",
-		Group: "string", Since: "1.0.0", Complexity: "O(1); with a deadline O(log N), N keys that have one",
+		Keys:   "1 RW access update variable_flags (read because of GET)",
+		KeysBy: protocol.KeysOfSet,
+		Group:  "string", Since: "1.0.0", Complexity: "O(1); with a deadline O(log N), N keys that have one",
 		Summary: "Write a string, on a condition and with a deadline if given",
 		Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest@8.4.0 | IFDNE ifdne-digest@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
 		History: []string{
