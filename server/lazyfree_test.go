@@ -67,6 +67,24 @@ func TestLazyFree(t *testing.T) {
 	})
 }
 
+// TestCollectorEnds checks that no collection is in progress once a server is closed.
+func TestCollectorEnds(t *testing.T) {
+	for range 5 {
+		srv, err := newEngine(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, srv, "MEMORY PURGE")
+		if err := srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+		stacks := make([]byte, 1<<20)
+		if stacks = stacks[:runtime.Stack(stacks, true)]; strings.Contains(string(stacks), "(*freeing).run") {
+			t.Fatal("the goroutine that collects garbage has not ended")
+		}
+	}
+}
+
 // TestMemoryOfClosedClients checks that the memory of incomplete commands and unread
 // replies of closed clients is released at once, without other activity.
 func TestMemoryOfClosedClients(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
 	"strings"
@@ -265,10 +264,8 @@ func memoryPurgeRow() engine.Command {
 	}, Run: memoryPurge}
 }
 
-// memoryPurge collects garbage and returns free memory to the system. That takes a
-// while with a large heap; the reply does not wait for it.
 func memoryPurge(c *engine.Call) {
-	go debug.FreeOSMemory()
+	c.Engine.Purge()
 	c.Reply.OK()
 }
 

@@ -247,6 +247,7 @@ func (srv *Engine) closeAllAfterPanic() {
 	srv.transport.CloseAfterPanic()
 	srv.running.Wait()
 	srv.Replication.Close()
+	srv.Freeing.collector.Wait()
 	if err := srv.Keeper.Abandon(); err != nil {
 		srv.Log.Warn("cannot close the data file", "error", err)
 	}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"runtime"
+	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,13 +19,15 @@ import (
 // collection costs in proportion to the memory that stays, so the cost is bounded
 // by the memory freed.
 
-// freeing is the state of released memory, guarded by the server's lock, except
-// wanted and collecting.
+// freeing is the state of released memory. The server's lock guards the fields without a
+// note.
 type freeing struct {
-	Objects int64       // INFO's lazyfreed_objects: objects that Redis would have freed in the background
-	bytes   int64       // since the last collection, estimated
-	wanted  atomic.Bool // a collection is requested
-	running atomic.Bool // a goroutine runs the collections
+	Objects   int64          // INFO's lazyfreed_objects: objects that Redis would have freed in the background
+	bytes     int64          // since the last collection, estimated
+	wanted    atomic.Bool    // a collection is requested
+	purges    atomic.Bool    // it also returns free memory to the system
+	running   atomic.Bool    // a goroutine runs the collections
+	collector sync.WaitGroup // that goroutine
 }
 
 const (
@@ -73,28 +77,50 @@ func (srv *Engine) DatabaseFreed(db *keyspace.DB, lazily bool) {
 func (srv *Engine) Collect() {
 	if f := &srv.Freeing; f.bytes >= minCollect && f.bytes >= LiveMemory()/collectShare {
 		f.bytes = 0
-		f.run()
+		srv.collect()
 	}
 }
 
-// run runs the garbage collector in the background; if a collection is in progress,
-// once more after it.
-func (f *freeing) run() {
+// Purge collects garbage and returns free memory to the system. That takes a while with a
+// large heap; Purge does not wait for it.
+func (srv *Engine) Purge() {
+	srv.Freeing.purges.Store(true)
+	srv.collect()
+}
+
+// collect runs the garbage collector in the background; if a collection is in progress,
+// once more after it. A server that stops collects no more.
+func (srv *Engine) collect() {
+	f := &srv.Freeing
 	f.wanted.Store(true)
-	if !f.running.CompareAndSwap(false, true) {
-		return
+	select {
+	case <-srv.Stopped:
+	default:
+		if f.running.CompareAndSwap(false, true) {
+			f.collector.Go(func() { f.run(srv.Stopped) })
+		}
 	}
-	go func() {
-		for {
-			for f.wanted.Swap(false) {
-				start := time.Now()
+}
+
+// run runs collections until none is requested, or stopped is closed.
+func (f *freeing) run(stopped <-chan struct{}) {
+	for {
+		for f.wanted.Swap(false) {
+			start := time.Now()
+			if f.purges.Swap(false) {
+				debug.FreeOSMemory()
+			} else {
 				runtime.GC()
-				time.Sleep(collectPause * time.Since(start))
 			}
-			f.running.Store(false)
-			if !f.wanted.Load() || !f.running.CompareAndSwap(false, true) {
+			select {
+			case <-time.After(collectPause * time.Since(start)):
+			case <-stopped:
 				return
 			}
 		}
-	}()
+		f.running.Store(false)
+		if !f.wanted.Load() || !f.running.CompareAndSwap(false, true) {
+			return
+		}
+	}
 }

@@ -107,6 +107,7 @@ func (srv *Engine) Finish() error {
 	srv.Mu.Unlock()
 	srv.closeForwarding()
 	srv.Replication.Close()
+	srv.Freeing.collector.Wait()
 	return srv.closeKeeper()
 }
 
