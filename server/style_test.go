@@ -165,7 +165,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/console": {
-			"protocol server github.com/a-h/templ",
+			"protocol server github.com/VictoriaMetrics/metrics github.com/a-h/templ",
 			"the console is a client of the server, as a program that embeds both",
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},

@@ -49,8 +49,7 @@ func (c *Console) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 	e.duration = time.Since(begin)
 	e.collect()
-	e.out.goRuntime()
-	e.out.process(e.in)
+	e.out.process()
 	w.Header().Set("Content-Type", expositionType)
 	w.Write(e.out.bytes())
 }
