@@ -21,8 +21,9 @@ const (
 // Serve serves l until Close, and closes it. Slow clients are disconnected: one that takes
 // longer than 10 s for a header, or sends a body slower than 16 KB a second, or takes nothing
 // of a response for a minute. Connections above maxclients are closed at once. With a
-// tls.Config, such as that of [server.Server.TLSConfig], clients must speak TLS. Serve always
-// returns an error; after Close, http.ErrServerClosed.
+// tls.Config, such as that of [server.Server.TLSConfig], clients must speak TLS, and can speak
+// HTTP/2, with which a browser can open more than six streams. Serve always returns an error;
+// after Close, http.ErrServerClosed.
 func (c *Console) Serve(l net.Listener, secure *tls.Config) error {
 	s := &http.Server{
 		Handler: c, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
@@ -45,9 +46,28 @@ func (c *Console) Serve(l net.Listener, secure *tls.Config) error {
 	}()
 	l = &limitListener{Listener: l, c: c}
 	if secure != nil {
-		l = tls.NewListener(l, secure)
+		l = tls.NewListener(l, offerHTTP2(secure))
 	}
 	return s.Serve(l)
+}
+
+// offerHTTP2 returns a configuration that lets clients choose HTTP/2, also where secure chooses
+// another one for each connection.
+func offerHTTP2(secure *tls.Config) *tls.Config {
+	offered := []string{"h2", "http/1.1"}
+	secure = secure.Clone()
+	secure.NextProtos = offered
+	if choose := secure.GetConfigForClient; choose != nil {
+		secure.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			chosen, err := choose(hello)
+			if chosen != nil {
+				chosen = chosen.Clone()
+				chosen.NextProtos = offered
+			}
+			return chosen, err
+		}
+	}
+	return secure
 }
 
 // limitListener closes connections above maxclients at once.

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -236,5 +237,42 @@ func TestTLS(t *testing.T) {
 		if res.StatusCode == 200 {
 			t.Error("served without TLS")
 		}
+	}
+
+	// With HTTP/2, as browsers speak it, one connection carries many streams.
+	dials := 0
+	many := &http.Client{Timeout: time.Minute, Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool},
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials++
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}}}
+	defer many.CloseIdleConnections()
+	var streams []*bufio.Reader
+	for range 20 {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "https://localhost:"+port+"/events?channel=news", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer pw")
+		res, err := many.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if res.ProtoMajor != 2 || res.StatusCode != 200 {
+			t.Fatalf("%s, status %d", res.Proto, res.StatusCode)
+		}
+		streams = append(streams, bufio.NewReader(res.Body))
+	}
+	srv.Must("PUBLISH", "news", "hello")
+	for i, stream := range streams {
+		for line := ""; !strings.Contains(line, `"message":"hello"`); {
+			if line, err = stream.ReadString('\n'); err != nil {
+				t.Fatalf("stream %d: %v", i, err)
+			}
+		}
+	}
+	if dials != 1 {
+		t.Errorf("%d connections", dials)
 	}
 }
