@@ -35,6 +35,10 @@
 // its CPU time with that of a forked process, and its CPU per operation of a workload
 // while the replica follows.
 //
+// The console (console.go) is measured with WORK="console" only: works on servers without
+// it, with it, and with one viewer of its overview, and 1 000 viewers of a channel beside 300
+// subscribers, at 1 000 messages a second.
+//
 // At the end verdict.go compares the run with the targets.
 //
 // At P1 the CPU per operation depends on the number of requests that wait when the

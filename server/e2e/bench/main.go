@@ -47,7 +47,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.redis, "redis", "redis-server", "the server that it is compared with")
 	flag.StringVar(&o.valkey, "valkey", "valkey-server", "another one, if it can be found")
 	flag.BoolVar(&o.short, "short", false, "a run of less than two minutes, on a tenth of the data: to see that all is well")
-	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, replication, or with -scale quantities")
+	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, replication, console (only so), or with -scale quantities")
 	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
@@ -93,7 +93,8 @@ func run(ctx context.Context) error {
 	list := slices.DeleteFunc(works(l), func(w work) bool { return !chosen.MatchString(w.title()) })
 	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
 	replicates := chosen.MatchString("replication")
-	if !o.scale && len(list) == 0 && len(data) == 0 && !replicates {
+	console := o.work != "" && chosen.MatchString("console") // a whole run would take a minute more
+	if !o.scale && len(list) == 0 && len(data) == 0 && !replicates && !console {
 		return fmt.Errorf("no workload matches %q", o.work)
 	}
 	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
@@ -125,6 +126,11 @@ func run(ctx context.Context) error {
 	}
 	if replicates {
 		if err := r.measureReplication(ctx, shapes(part)[:2], zadd(16), l); err != nil {
+			return err
+		}
+	}
+	if console {
+		if err := r.measureConsole(ctx, []work{zadd(1), zadd(16)}, l); err != nil {
 			return err
 		}
 	}
