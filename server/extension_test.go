@@ -65,7 +65,7 @@ func TestSyntaxInErrors(t *testing.T) {
 			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [ENX] " +
 			"[MAXLEN count [MIN|MAX] [REJECT]] MEMBERS nummembers score member [score member ...]",
 		"BZCLAIM 0 1 due":   "ERR wrong number of arguments for 'bzclaim' command: BZCLAIM timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
-		"ZEXPIRE z 1 a b c": "ERR Mandatory argument MEMBERS is missing or not at the right position",
+		"ZEXPIRE z 1 a b c": "ERR unknown argument: a",
 		"HEXPIRE h 10 a":    "ERR wrong number of arguments for 'hexpire' command",
 		"ZADD z 1":          "ERR wrong number of arguments for 'zadd' command",
 	} {
