@@ -65,11 +65,12 @@
 //
 // A byte of a key or a value reaches the page as a text node only. A change is a command that
 // is shown before it runs. Live views read again what they show when /events?changes= reports a
-// change, at most about ten times a second, and mark the members that /events?key= names; the
-// tree of up to 20 000 keys is read again when their number changes. The view of a system, which
-// the names, scores and deadlines choose, follows all its keys. The timeline and the folder read each second,
-// because time moves their members, and the overview reads /log every five seconds. Large values
-// are read in pages of about 1 MB, and the tree keeps at most 200 000 names.
+// change, at most about ten times a second, and mark the members that /events?key= names. The
+// view of a system, which names, scores and deadlines choose, follows all its keys. The timeline
+// and the folder read each second, because time moves their members. A tree of up to 20 000 keys
+// asks for their number each second, and reads the names again when it has changed, one of up to
+// 500 in any case. The overview reads /log every five seconds. Large values are read in pages of
+// about 1 MB, and the tree keeps at most 200 000 names.
 //
 // # Users
 //

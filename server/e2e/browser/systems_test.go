@@ -245,4 +245,14 @@ func TestTranscripts(t *testing.T) {
 		p.srv.Must("ZADDEX", "club", "EX", 20, "MEMBERS", 1, "*", "carl")
 		p.shows(".lane:nth-child(2)", "carl")
 	})
+	t.Run("Functions", func(t *testing.T) {
+		// On Redis, the functions of the recipes keep the deadlines of a key beside it.
+		p, _ := start(t)
+		p.srv.Must("ZADD", "club", 1, "ann", 2, "ben")
+		p.srv.Must("ZADD", "zsetd:deadlines:{club}", "@nowms+60s", "ann", "@nowms+50s", "ben")
+		p.opens("club", "Waiting list")
+		p.shows(".lane:nth-child(1)", "ben")
+		p.is(`document.querySelectorAll('.lane .drain i:not(.never)').length === 2`)
+		p.shows(".lane:nth-child(1)", " s")
+	})
 }
