@@ -13,7 +13,9 @@ const (
 	viewerTime  = 10 * time.Second      // time for a write to a viewer
 	feedBytes   = 4 << 20               // bytes that a viewer may be behind, at least
 	feedKeep    = 15 * time.Second      // time after which a silent feed drops what it keeps
-	wakePause   = 10 * time.Millisecond // shortest interval between wakes of the viewers of a feed
+	minPause    = 10 * time.Millisecond // shortest interval between wakes of the viewers of a feed
+	maxPause    = 100 * time.Millisecond
+	viewerPause = 30 * time.Microsecond // added to the interval for each viewer
 	reconnectMs = "2000"                // pause of a browser before it connects again
 )
 
@@ -104,7 +106,11 @@ func newFeed(key feedKey, stop func()) *feed {
 	return &feed{key: key, started: make(chan struct{}), stop: stop, viewers: map[*viewer]struct{}{}}
 }
 
-// add appends an event, and wakes the viewers: at once, or when wakePause has passed since
+// pause returns the shortest interval between wakes of n viewers. Each wake is a write to each
+// viewer, so that many of them get more events in a write.
+func pause(n int) time.Duration { return min(minPause+time.Duration(n)*viewerPause, maxPause) }
+
+// add appends an event, and wakes the viewers: at once, or when their pause has passed since
 // they were woken last.
 func (f *feed) add(event []byte, id string) {
 	f.mu.Lock()
@@ -124,13 +130,13 @@ func (f *feed) add(event []byte, id string) {
 	if id != "" {
 		f.lastID = id
 	}
-	switch pause := wakePause - now.Sub(f.woken); {
+	switch left := pause(len(f.viewers)) - now.Sub(f.woken); {
 	case f.waking:
-	case pause <= 0:
+	case left <= 0:
 		f.wakeAll(now)
 	default:
 		f.waking = true
-		time.AfterFunc(pause, func() {
+		time.AfterFunc(left, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.waking = false

@@ -30,7 +30,7 @@ const (
 
 // measureConsole measures what the console costs: works on a server without it, with it, and
 // with one viewer of its overview; and a channel that many browsers watch.
-func (r *report) measureConsole(ctx context.Context, list []work, l limits) error {
+func (r *report) measureConsole(ctx context.Context, list []work, viewers bool, l limits) error {
 	t := r.targets[1]
 	var servers []*server
 	start := func(console bool) (s *server, web string, err error) {
@@ -92,6 +92,9 @@ func (r *report) measureConsole(ctx context.Context, list []work, l limits) erro
 			line += fmt.Sprintf("   %.3f (%.3f to %.3f)", middle(ratios), slices.Min(ratios), slices.Max(ratios))
 		}
 		fmt.Println(line)
+	}
+	if !viewers {
+		return nil
 	}
 	s, web, err := start(true)
 	if err != nil {

@@ -93,7 +93,9 @@ func run(ctx context.Context) error {
 	list := slices.DeleteFunc(works(l), func(w work) bool { return !chosen.MatchString(w.title()) })
 	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
 	replicates := chosen.MatchString("replication")
-	console := o.work != "" && chosen.MatchString("console") // a whole run would take a minute more
+	viewers := o.work != "" && chosen.MatchString("console viewers") // a whole run would take minutes more
+	withConsole := slices.DeleteFunc([]work{zadd(1), zadd(16)}, func(w work) bool { return o.work == "" || !chosen.MatchString("console "+w.title()) })
+	console := viewers || len(withConsole) > 0 && len(list) == 0
 	if !o.scale && len(list) == 0 && len(data) == 0 && !replicates && !console {
 		return fmt.Errorf("no workload matches %q", o.work)
 	}
@@ -130,7 +132,7 @@ func run(ctx context.Context) error {
 		}
 	}
 	if console {
-		if err := r.measureConsole(ctx, []work{zadd(1), zadd(16)}, l); err != nil {
+		if err := r.measureConsole(ctx, withConsole, viewers, l); err != nil {
 			return err
 		}
 	}
