@@ -90,7 +90,7 @@ func TestSteps(t *testing.T) {
 				if found := check(t, c, x.follow); found != (Change{}) {
 					t.Errorf("later: %+v", found)
 				}
-				if ahead := c.Now().Sub(time.Now()); (ahead - x.step).Abs() > time.Millisecond {
+				if ahead := time.Until(c.Now()); (ahead - x.step).Abs() > time.Millisecond {
 					t.Errorf("later the clock is ahead by %v, want %v", ahead, x.step)
 				}
 			})
