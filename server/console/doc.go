@@ -70,7 +70,8 @@
 // and the folder read each second, because time moves their members. A tree of up to 20 000 keys
 // asks for their number each second, and reads the names again when it has changed, one of up to
 // 500 in any case. The overview reads /log every five seconds. Large values are read in pages of
-// about 1 MB, and the tree keeps at most 200 000 names.
+// about 1 MB, and the tree keeps at most 200 000 names. A page reads once more when its stream has
+// begun, because a change may have come between.
 //
 // # Users
 //

@@ -59,11 +59,14 @@ export async function openKey(box, key, view, nav) {
 		nav.gone(key);
 		fill(box, back, h('div', { class: 'empty' }, h('p', {}, 'There is no key ', h('code', {}, show(key, 200)), '. It is shown here when a client makes it.')));
 		self.type = '';
-		self.stopLive = stream('events', { changes: key }, { message: () => {
-			open?.close();
+		const again = () => {
+			if (self.closed) return;
+			self.close();
 			open = null;
 			openKey(box, key, view, nav);
-		} });
+		};
+		// The key may have come before the stream.
+		self.stopLive = stream('events', { changes: key }, { message: again, state: async (on) => on && (await run('EXISTS', key).catch(() => 0)) && again() });
 		return;
 	}
 	self.type = facts.type;
@@ -170,15 +173,13 @@ async function watch(self, type, dot, notice, changed) {
 	if (self.closed) return;
 	const members = ['zset', 'hash', 'set'].includes(type) && flags.includes('S') && (flags.includes('A') || flags.includes(events[type]));
 	const ways = members ? [['changes', 'key'], ['changes'], ['key']] : [['changes']];
-	let first = true;
 	self.follow = () => {
 		self.stopLive?.();
 		self.stopLive = stream('events', { db: state.db, ...Object.fromEntries(ways[0].map((name) => [name, self.keys])) }, {
 			state: (on, reason) => {
 				dot.textContent = on ? 'live' : 'not live';
 				dot.classList.toggle('on', on);
-				if (on && !first) changed();
-				if (on) first = false;
+				if (on) changed(); // changes before the stream
 				if (reason && ways.length > 1) {
 					ways.shift();
 					self.follow();
