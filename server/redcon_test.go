@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,25 @@ func TestRedconDetached(t *testing.T) {
 	awaitClients(t, srv, 0, 0)
 	if err := srv.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRedconServedAtOnce checks that a client receives its reply if another one serves it
+// before its connection is detached.
+func TestRedconServedAtOnce(t *testing.T) {
+	srv := newServer(t, server.Options{})
+	addr := serveRedcon(t, srv)
+	for range 200 {
+		c := newRedconClient(t, addr)
+		c.send("BLPOP list 0")
+		for srv.Stats().BlockedClients == 0 { // without a pause: it is a matter of microseconds
+			runtime.Gosched()
+		}
+		if _, err := srv.Do(t.Context(), "RPUSH", "list", "a"); err != nil {
+			t.Fatal(err)
+		}
+		c.expect("*2\r\n$4\r\nlist\r\n$1\r\na\r\n")
+		c.Close()
 	}
 }
 

@@ -139,6 +139,8 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 		return nil, Ended
 	case c.sess.Receives():
 		return nil, Detach
+	case !c.flush(write): // it may have waited for another client, which has served it meanwhile
+		return nil, Ended
 	case c.state.load() == leaving:
 		return nil, Ended
 	}
