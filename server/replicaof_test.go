@@ -343,6 +343,7 @@ func TestExpiryOnWritableReplica(t *testing.T) {
 // TestBadPrimary checks that a replica survives data that are cut, damaged or of a module:
 // it logs why, has no data, tries again, and its file keeps its last state.
 func TestBadPrimary(t *testing.T) {
+	t.Parallel() // it waits for seconds between its attempts
 	module := "REDIS0010\xfe\x00\x07\x03key\x81" + "\x00\x00\x00\x00\x00\x00\x04\x01" + "\x00"
 	payloads := []string{
 		"$1000\r\nREDIS0010", "$12\r\nREDIS0010xyz", "$9\r\nREDIS9999", fmt.Sprintf("$%d\r\n%s", len(module), module),

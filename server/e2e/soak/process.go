@@ -36,9 +36,11 @@ func build(dir string, race bool) (string, error) {
 	}
 	cmd := exec.Command("go", append(args, "./cmd/zsetd")...)
 	cmd.Dir = strings.TrimSpace(string(root))
-	if !race {
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
+	cgo := "0" // as make build does
+	if race {
+		cgo = "1"
 	}
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w: %s", err, out)
 	}
