@@ -2,13 +2,15 @@
 
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+GORELEASER = github.com/goreleaser/goreleaser/v2@v2.16.0
 
 # The module that people import, and those that only tests need.
 MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test faults test-net race way bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz lint cross
+.PHONY: help run build test faults test-net race way bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz lint cross release-check release
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
@@ -102,3 +104,13 @@ cross: ## compile for other systems
 	GOOS=darwin GOARCH=arm64 $(GO) build $(unoptimized) ./...
 	GOOS=linux GOARCH=arm64 $(GO) build $(unoptimized) ./...
 	GOOS=windows GOARCH=amd64 $(GO) vet $(unoptimized) ./... # the tests, too, of the system that differs most
+
+# goreleaser and the programs for six systems are compiled once for each build cache.
+release-check: ## check .goreleaser.yaml and the workflows of .github, build all of a release but the images, and install, upgrade and remove its packages
+	@.ci/packages
+	$(GO) run $(ACTIONLINT)
+	@GOBIN='$(CURDIR)/bin' $(GO) install $(GORELEASER) || { echo "goreleaser cannot be had: the release is not built" >&2; exit 0; }; \
+	bin/goreleaser check && cd server/e2e && ZSETD_GORELEASER='$(CURDIR)/bin/goreleaser' $(gotest) -count 1 -timeout 40m -run TestRelease ./packages
+
+release: ## build and publish the release of the tag that is checked out; .github/workflows/release.yml calls it
+	$(GO) run $(GORELEASER) release --clean

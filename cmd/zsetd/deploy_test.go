@@ -16,7 +16,8 @@ import (
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
-// Tests of the files that users copy: Dockerfile and zsetd.conf.
+// Tests of the files that users copy, Dockerfile and zsetd.conf, and of what must agree with
+// them in a release. server/e2e/packages tests the packages.
 
 // dockerfile returns the options, the entry point and the health check in the
 // Dockerfile.
@@ -114,6 +115,44 @@ func TestDockerfile(t *testing.T) {
 	}
 	if status, says := call("check", "zsetd.db"); status != 0 || !strings.Contains(says, "zsetd.db is sound") {
 		t.Errorf("check: %d, %s", status, says)
+	}
+}
+
+// The image of a release differs from that of a clone in the origin of the program only.
+func TestReleaseImage(t *testing.T) {
+	settings := func(name string) string {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, image, ok := strings.Cut(string(b), "\nFROM scratch\n")
+		_, text, ok2 := strings.Cut(image, "\nUSER ")
+		if !ok || !ok2 || !strings.Contains(image, "--chown=65532:65532 ") {
+			t.Errorf("%s has no FROM scratch with a directory of the user, and USER after it", name)
+		}
+		return text
+	}
+	if clone, release := settings("Dockerfile"), settings("package/Dockerfile"); clone != release {
+		t.Errorf("the image of a clone has\n%s\nand that of a release\n%s", clone, release)
+	}
+}
+
+// The workflows use the version of Go in go.mod. They do not read it there: that would be
+// its first release, without the corrections.
+func TestWorkflowGo(t *testing.T) {
+	b, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(b)
+	for _, name := range []string{"ci.yml", "release.yml"} {
+		b, err := os.ReadFile("../../.github/workflows/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := `go-version: "` + string(version[1]) + `" `; !strings.Contains(string(b), want) {
+			t.Errorf("%s does not have %s", name, want)
+		}
 	}
 }
 
