@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/e2e/program"
 )
 
 // Client libraries of other languages. The programs in testdata/node and
@@ -23,7 +23,7 @@ import (
 // TestNode runs the programs of the Node.js libraries.
 func TestNode(t *testing.T) {
 	parallel(t)
-	modules := nodeModules(t)
+	modules := program.NodeModules(t)
 	for _, program := range []string{"ioredis", "ioredis_cluster", "node_redis", "bullmq", "connect_redis"} {
 		t.Run(program, func(t *testing.T) {
 			parallel(t)
@@ -60,30 +60,6 @@ func runProgram(t *testing.T, dial dialing, env []string, interpreter, file stri
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", file, err, out)
 	}
-}
-
-// nodeModules returns the directory of the Node.js libraries that .ci/clients has
-// installed, or skips the test.
-func nodeModules(t *testing.T) string {
-	t.Helper()
-	cache := os.Getenv("XDG_CACHE_HOME")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Skip(err)
-		}
-		cache = filepath.Join(home, ".cache")
-	}
-	folder := filepath.Join(cache, "zsetd-clients")
-	installed, _ := os.ReadFile(filepath.Join(folder, "package-lock.json"))
-	want, err := os.ReadFile(filepath.Join("testdata", "node", "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(installed, want) {
-		t.Skip("the Node.js libraries are not installed: run .ci/clients, which needs npm")
-	}
-	return filepath.Join(folder, "node_modules")
 }
 
 // python returns a Python that has redis-py, or skips the test.

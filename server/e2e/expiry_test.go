@@ -9,8 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,12 +35,7 @@ func expiryServer(t *testing.T) (s *peerServer, size int) {
 		t.Cleanup(func() { s.rdb.Close() })
 		return s, 5_000
 	}
-	bin := filepath.Join(t.TempDir(), "zsetd")
-	build := exec.Command("go", "build", "-o", bin, "./cmd/zsetd")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	bin := binary.Path(t)
 	s = &peerServer{t: t, name: "zsetd", bin: bin, args: []string{"--save", ""}, dir: t.TempDir(), port: 7623}
 	s.start()
 	return s, 1_000_000

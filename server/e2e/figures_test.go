@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -46,12 +45,7 @@ func peers(t *testing.T, zsetd, redisArgs []string) []*peerServer {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
 	}
-	bin := filepath.Join(t.TempDir(), "zsetd")
-	build := exec.Command("go", "build", "-o", bin, "./cmd/zsetd")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	bin := binary.Path(t)
 	list := []*peerServer{{t: t, name: "zsetd", bin: bin, args: zsetd, dir: t.TempDir(), port: 7621}}
 	if bin, err := exec.LookPath("redis-server"); err == nil && redisArgs != nil {
 		list = append(list, &peerServer{t: t, name: "redis", bin: bin, args: redisArgs, dir: t.TempDir(), port: 7622})

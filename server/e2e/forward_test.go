@@ -77,7 +77,7 @@ func testMigrateForward(t *testing.T, to string, target redis.UniversalClient, d
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{Addr: source.Addr(), ReadTimeout: -1, MaxRetries: -1})
 	defer rdb.Close()
-	bin := build(t)
+	bin := binary.Path(t)
 	l := startLoad(t, source.Addr(), 4, 1000, 0)
 
 	// Transactions of two keys, one of which is read and watched, and a queue.

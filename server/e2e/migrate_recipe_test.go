@@ -173,7 +173,7 @@ func TestMigrateRecipes(t *testing.T) {
 		}
 	})
 
-	x := startTool(t, build(t), "redis://"+source.Addr(), "redis://"+target.Addr(), "--observe", "0s", "--verify", "all", "--forward")
+	x := startTool(t, binary.Path(t), "redis://"+source.Addr(), "redis://"+target.Addr(), "--observe", "0s", "--verify", "all", "--forward")
 	x.says(t, "the copy is complete")
 	if err := x.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		t.Fatal(err)

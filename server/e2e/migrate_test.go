@@ -256,7 +256,7 @@ func (x *tool) kill() {
 // meanwhile. Nothing is lost, and nothing is applied twice.
 func TestMigrateToCluster(t *testing.T) {
 	nodes := startCluster(t)
-	bin := build(t)
+	bin := binary.Path(t)
 	source := servertest.Run(t, primaryOptions())
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{Addr: source.Addr()})

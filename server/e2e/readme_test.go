@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/e2e/program"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -520,7 +521,7 @@ print(calls)
 
 // TestReadmeJavaScript runs the programs in JavaScript where node-redis is installed.
 func TestReadmeJavaScript(t *testing.T) {
-	modules := nodeModules(t)
+	modules := program.NodeModules(t)
 	runSnippets(t, "js", []string{"node", "-e"}, func(code, addr string) string {
 		code = strings.ReplaceAll(code, "createClient()", "createClient({ url: 'redis://"+addr+"' })")
 		code = strings.ReplaceAll(code, "import { createClient } from 'redis';",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/e2e/program"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -24,11 +25,11 @@ func TestSentinelClients(t *testing.T) {
 	rerun.SkipRace(t) // the servers are processes
 	t.Parallel()
 	needRedis(t) // it has the Sentinel
-	zsetd := build(t)
+	zsetd := binary.Path(t)
 	clients := map[string]func(*testing.T, *service) *follower{
 		"go-redis": followGoRedis,
 		"ioredis": func(t *testing.T, s *service) *follower {
-			return followProgram(t, s, []string{"NODE_PATH=" + nodeModules(t)}, "node", filepath.Join("testdata", "node", "ioredis_sentinel.js"))
+			return followProgram(t, s, []string{"NODE_PATH=" + program.NodeModules(t)}, "node", filepath.Join("testdata", "node", "ioredis_sentinel.js"))
 		},
 		"redis-py": func(t *testing.T, s *service) *follower {
 			return followProgram(t, s, nil, python(t), filepath.Join("testdata", "python", "redis_py_sentinel.py"))

@@ -32,7 +32,7 @@ func failovers(t *testing.T) int {
 // The servers of a test, by the name of the test. The first one is the primary.
 func compositions(t *testing.T) map[string][]string {
 	needRedis(t) // it has the Sentinel
-	zsetd := build(t)
+	zsetd := binary.Path(t)
 	const redis = "redis-server"
 	return map[string][]string{
 		"redis":         {redis, redis, redis},

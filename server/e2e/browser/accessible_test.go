@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,30 +11,14 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/zsetd/zsetd/server/e2e/program"
 )
 
 // axeSource returns the script axe-core, which looks for what people with a disability cannot
 // use, or skips the test. .ci/clients installs it with the libraries of Node.js.
 func axeSource(t *testing.T) string {
 	t.Helper()
-	cache := os.Getenv("XDG_CACHE_HOME")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Skip(err)
-		}
-		cache = filepath.Join(home, ".cache")
-	}
-	folder := filepath.Join(cache, "zsetd-clients")
-	installed, _ := os.ReadFile(filepath.Join(folder, "package-lock.json"))
-	want, err := os.ReadFile(filepath.Join("..", "testdata", "node", "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(installed, want) {
-		t.Skip("axe-core is not installed: run .ci/clients, which needs npm")
-	}
-	b, err := os.ReadFile(filepath.Join(folder, "node_modules", "axe-core", "axe.min.js"))
+	b, err := os.ReadFile(filepath.Join(program.NodeModules(t), "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}

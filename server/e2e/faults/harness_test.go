@@ -16,23 +16,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	_ "github.com/zsetd/zsetd/server" // so that go test does not take results of another version from its cache
+	"github.com/zsetd/zsetd/server/e2e/program"
 	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // binary is zsetd, built once.
-var binary struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
-}
+var binary program.Zsetd
 
 // TestMain runs the tests if something asks for them: go test ./... and make test
 // must pass on a busy machine, and these need not.
@@ -43,30 +38,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	status := m.Run()
-	if binary.dir != "" {
-		os.RemoveAll(binary.dir)
-	}
+	binary.Remove()
 	os.Exit(status)
-}
-
-func build(t testing.TB) string {
-	t.Helper()
-	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "zsetd-faults-"); binary.err != nil {
-			return
-		}
-		binary.path = filepath.Join(binary.dir, "zsetd")
-		cmd := exec.Command("go", "build", "-o", binary.path, "./cmd/zsetd")
-		cmd.Dir = "../../.."
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			binary.err = fmt.Errorf("%w: %s", err, out)
-		}
-	})
-	if binary.err != nil {
-		t.Fatal(binary.err)
-	}
-	return binary.path
 }
 
 // A kind is a kind of server: zsetd with one of its transports, or redis-server.
@@ -129,13 +102,13 @@ func (k kind) startAs(t testing.TB, as []string, args ...string) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	program := "redis-server"
+	path := "redis-server"
 	if k.ours() {
-		program = build(t)
+		path = binary.Path(t)
 	}
 	for attempt := 1; ; attempt++ {
 		port := freePort(t)
-		line := append(slices.Clone(as), program, "--port", port, "--bind", "127.0.0.1", "--save", "")
+		line := append(slices.Clone(as), path, "--port", port, "--bind", "127.0.0.1", "--save", "")
 		if k.ours() {
 			line = append(line, "--dbfilename", "", "--log-format", "logfmt") // complaints looks for errors
 		}

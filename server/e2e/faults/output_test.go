@@ -121,7 +121,7 @@ func (p *process) cut(c *client) {
 // connects runs a test with plain connections to servers of some kinds, and with TLS
 // to one of ours.
 func connects(t *testing.T, kinds []kind, args []string, test func(p *process, dial func() *client)) {
-	build(t)
+	binary.Path(t)
 	run(t, kinds, func(t *testing.T, k kind) {
 		t.Parallel() // for most of the time is spent waiting
 		p := k.start(t, forKind(k, args)...)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/zsetd/zsetd/server/e2e/program"
 )
 
 // options are those of the command line.
@@ -86,7 +88,7 @@ func (o *options) run() (err error) {
 		}
 	}
 	if o.binary == "" {
-		if o.binary, err = build(o.dir, o.race); err != nil {
+		if o.binary, err = program.Build(o.dir, o.race); err != nil {
 			return err
 		}
 	}

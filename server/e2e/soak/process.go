@@ -23,30 +23,6 @@ type process struct {
 	log  string // file
 }
 
-// build builds zsetd, with the race detector if asked for.
-func build(dir string, race bool) (string, error) {
-	path := filepath.Join(dir, "zsetd")
-	args := []string{"build", "-o", path}
-	if race {
-		args = append(args, "-race")
-	}
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/zsetd/zsetd").Output()
-	if err != nil {
-		return "", fmt.Errorf("go list: %w", err)
-	}
-	cmd := exec.Command("go", append(args, "./cmd/zsetd")...)
-	cmd.Dir = strings.TrimSpace(string(root))
-	cgo := "0" // as make build does
-	if race {
-		cgo = "1"
-	}
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, out)
-	}
-	return path, nil
-}
-
 // start starts a server, which is killed if this process is.
 func start(binary, dir string, env, args []string) (*process, error) {
 	p := &process{cmd: exec.Command(binary, slices.Concat(args, []string{"--log-format", "logfmt"})...), done: make(chan struct{}), log: filepath.Join(dir, "log")}

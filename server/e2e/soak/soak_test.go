@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/e2e/program"
 )
 
 // TestDifferences checks that the model detects wrong values.
@@ -72,7 +74,7 @@ func TestShort(t *testing.T) {
 	var out strings.Builder
 	o.out = &out
 	var err error
-	if o.binary, err = build(t.TempDir(), false); err != nil {
+	if o.binary, err = program.Build(t.TempDir(), false); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.run(); err != nil {
