@@ -252,21 +252,27 @@ type expireOptions struct {
 	lt bool // the new one is earlier
 }
 
+// option reads a condition, and reports whether it has read one.
+func (o *expireOptions) option(c *engine.Call) bool {
+	switch {
+	case c.Is("NX"):
+		o.nx = true
+	case c.Is("XX"):
+		o.xx = true
+	case c.Is("GT"):
+		o.gt = true
+	case c.Is("LT"):
+		o.lt = true
+	default:
+		return false
+	}
+	return true
+}
+
 func parseExpireOptions(c *engine.Call) (o expireOptions) {
 	for c.More() {
-		switch {
-		case c.Is("NX"):
-			o.nx = true
-		case c.Is("XX"):
-			o.xx = true
-		case c.Is("GT"):
-			o.gt = true
-		case c.Is("LT"):
-			o.lt = true
-		default:
-			option := c.Bytes()
-			// The option ends at the first line end, as in Redis's error text.
-			c.Fail("ERR Unsupported option " + strings.TrimRight(engine.Clip(option, len(option)), "\r\n"))
+		if !o.option(c) {
+			c.Fail("ERR Unsupported option " + optionText(c.Bytes()))
 		}
 	}
 	if o.nx && (o.xx || o.gt || o.lt) {
@@ -277,6 +283,9 @@ func parseExpireOptions(c *engine.Call) (o expireOptions) {
 	}
 	return o
 }
+
+// optionText returns an option as Redis's error texts have it: without line ends behind it.
+func optionText(b []byte) string { return strings.TrimRight(engine.Clip(b, len(b)), "\r\n") }
 
 // allow reports whether a deadline may be set. old is 0 if there is none.
 func (o expireOptions) allow(old, deadline int64) bool {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"math"
-	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
@@ -117,7 +116,7 @@ func (k *timedKind) listArgs(c *engine.Call, before [][]byte, bad string, width 
 
 // unknown is the error for an argument that is no option.
 func unknown(c *engine.Call) {
-	c.Fail("ERR unknown argument: " + strings.TrimRight(engine.Clip(c.Peek(0), math.MaxInt), "\r\n"))
+	c.Fail("ERR unknown argument: " + optionText(c.Peek(0)))
 }
 
 // Redis has two error texts for an invalid number.
@@ -162,9 +161,7 @@ func memberDeadline(c *engine.Call, unit engine.TimeUnit) int64 {
 
 // expireArgs reads the arguments after the time: a condition and the members, in any order.
 func (k *timedKind) expireArgs(c *engine.Call) (o expireOptions, members [][]byte) {
-	several := false
 	for c.More() {
-		before := o
 		switch {
 		case c.Is(k.keyword):
 			if c.Len() < 2 {
@@ -172,24 +169,17 @@ func (k *timedKind) expireArgs(c *engine.Call) (o expireOptions, members [][]byt
 					lowerASCII(k.keyword[:len(k.keyword)-1]) + " argument")
 			}
 			members = k.listArgs(c, members, k.tooFew(), 1)
-			continue
-		case c.Is("NX"):
-			o.nx = true
-		case c.Is("XX"):
-			o.xx = true
-		case c.Is("GT"):
-			o.gt = true
-		case c.Is("LT"):
-			o.lt = true
+		case o.option(c):
 		default:
 			unknown(c)
 		}
-		several = several || before != o && before != (expireOptions{})
 	}
 	if members == nil {
 		c.Fail("ERR missing " + k.keyword + " argument")
 	}
-	if several {
+	switch o {
+	case expireOptions{}, expireOptions{nx: true}, expireOptions{xx: true}, expireOptions{gt: true}, expireOptions{lt: true}:
+	default:
 		c.Fail("ERR Multiple condition flags specified")
 	}
 	return o, members
