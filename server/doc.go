@@ -32,6 +32,7 @@
 // other programs cannot import; each of them imports only packages below it.
 //
 //	internal/command      handlers of the commands on data, one file per family
+//	internal/stream       handlers of the commands on streams
 //	internal/admin        handlers of the commands on the server and its connections
 //	internal/pubsub       handlers of the publish/subscribe commands
 //	internal/scripting    EVAL, FCALL, function libraries

@@ -150,6 +150,10 @@ func mayImport() map[string]struct{ imports, why string } {
 				"server/internal/histogram server/internal/subscription server/internal/tracking",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
+		"server/internal/stream": {
+			"protocol server/internal/keyspace server/internal/sequence server/internal/engine -net -os -io -log/slog",
+			"a handler sees only its Call, as in package command",
+		},
 		"server/internal/pubsub": {
 			"protocol server/internal/engine server/internal/glob server/internal/subscription -net -os -io -log/slog",
 			"these handlers change subscriptions: the engine delivers messages",
@@ -161,7 +165,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/internal/keyspace server/rdb " +
-				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/forward server/internal/pubsub server/internal/replication server/internal/scripting server/internal/subscription server/internal/transport github.com/tidwall/redcon",
+				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/forward server/internal/pubsub server/internal/replication server/internal/scripting server/internal/stream server/internal/subscription server/internal/transport github.com/tidwall/redcon",
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/console": {

@@ -8,6 +8,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/pubsub"
 	"github.com/zsetd/zsetd/server/internal/replication"
 	"github.com/zsetd/zsetd/server/internal/scripting"
+	"github.com/zsetd/zsetd/server/internal/stream"
 	"github.com/zsetd/zsetd/server/internal/transport"
 )
 
@@ -31,10 +32,10 @@ func families() [][]engine.Command {
 		command.HashExpireCommands(),
 		command.SetCommands(),
 		command.ListCommands(),
-		command.StreamCommands(),
-		command.StreamReadCommands(),
-		command.StreamGroupCommands(),
-		command.StreamInfoCommands(),
+		stream.Commands(),
+		stream.ReadCommands(),
+		stream.GroupCommands(),
+		stream.InfoCommands(),
 		pubsub.Commands(),
 		engine.TransactionCommands(),
 		scripting.ScriptCommands(),

@@ -1,5 +1,6 @@
 // Package command has the handlers of the commands on data: strings, lists, sets,
-// hashes, sorted sets, streams, geo, HyperLogLog, and the generic commands on keys.
+// hashes, sorted sets, geo, HyperLogLog, and the generic commands on keys. Those of streams
+// are in package stream.
 //
 // One file has one family. Its function XxxCommands returns the rows: facts and
 // handlers. A handler is a function of an engine.Call, and sees nothing else: it reads

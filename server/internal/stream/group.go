@@ -1,4 +1,4 @@
-package command
+package stream
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
-// StreamGroupCommands returns the rows of the commands on consumer groups.
-func StreamGroupCommands() []engine.Command {
+// GroupCommands returns the rows of the commands on consumer groups.
+func GroupCommands() []engine.Command {
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "xgroup", Arity: -2,

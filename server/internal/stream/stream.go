@@ -1,4 +1,4 @@
-package command
+package stream
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
-// StreamCommands returns the rows of the commands on the entries of a stream.
-func StreamCommands() []engine.Command {
+// Commands returns the rows of the commands on the entries of a stream.
+func Commands() []engine.Command {
 	return []engine.Command{
 		xaddRow(),
 		xlenRow(),

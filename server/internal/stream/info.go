@@ -1,4 +1,4 @@
-package command
+package stream
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
-// StreamInfoCommands returns the rows of XINFO.
-func StreamInfoCommands() []engine.Command {
+// InfoCommands returns the rows of XINFO.
+func InfoCommands() []engine.Command {
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "xinfo", Arity: -2,

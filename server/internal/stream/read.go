@@ -1,4 +1,4 @@
-package command
+package stream
 
 import (
 	"math"
@@ -10,8 +10,8 @@ import (
 	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
-// StreamReadCommands returns the rows of XREAD and XREADGROUP.
-func StreamReadCommands() []engine.Command {
+// ReadCommands returns the rows of XREAD and XREADGROUP.
+func ReadCommands() []engine.Command {
 	return []engine.Command{
 		xreadRow(),
 		xreadgroupRow(),
