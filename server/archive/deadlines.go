@@ -126,17 +126,18 @@ type companionNames map[id]bool // false: an exported key
 // error if a key and a companion have the same name.
 func (n companionNames) note(v Value) error {
 	if strings.HasPrefix(v.Key, CompanionPrefix) {
-		if err := n.take(id{uint64(v.DB), v.Key}, false); err != nil {
+		if err := n.reserve(id{uint64(v.DB), v.Key}, false); err != nil {
 			return err
 		}
 	}
 	if s, ok := v.Value.(*zset.Set); ok && s.Deadlines() != nil {
-		return n.take(id{uint64(v.DB), companionOf(v.Key)}, true)
+		return n.reserve(id{uint64(v.DB), companionOf(v.Key)}, true)
 	}
 	return nil
 }
 
-func (n companionNames) take(k id, made bool) error {
+// reserve records that a key has a name, which is that of a companion if made is set.
+func (n companionNames) reserve(k id, made bool) error {
 	if was, twice := n[k]; twice && was != made {
 		owner, _ := OwnerOf(k.key)
 		return fmt.Errorf("the member deadlines of key %.100q of database %d are exported as key %.100q, which exists already: rename it",

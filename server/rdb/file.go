@@ -137,7 +137,7 @@ const ReadSize = 1 << 16
 // one of them is in memory, besides those that visit keeps.
 func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, err error) {
 	in := &input{file: bufio.NewReaderSize(r, ReadSize), crc: c.crc}
-	head := in.take(headSize)
+	head := in.next(headSize)
 	if in.bad || !IsFile(head) {
 		return info, in.problem(fmt.Errorf("%w: not a file of Redis or Valkey", ErrFormat))
 	}
@@ -156,7 +156,7 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 		case opDeadlineMs:
 			e.Deadline = int64(in.uint64())
 		case opDeadline:
-			if b := in.take(4); b != nil {
+			if b := in.next(4); b != nil {
 				e.Deadline = int64(int32(binary.LittleEndian.Uint32(b))) * 1000
 			}
 		case opIdle:
@@ -267,9 +267,9 @@ func (in *input) skipModule() (name string, values int) {
 		case 1, 2: // an integer
 			in.length()
 		case 3: // float
-			in.take(4)
+			in.next(4)
 		case 4: // double
-			in.take(8)
+			in.next(8)
 		case 5:
 			in.text()
 		default:

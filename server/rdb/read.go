@@ -88,8 +88,8 @@ func (in *input) fail() {
 // length allocates little.
 const readLimit = 1 << 20
 
-// take returns the next n bytes, which later reads do not overwrite.
-func (in *input) take(n uint64) []byte {
+// next returns the next n bytes, which later reads do not overwrite.
+func (in *input) next(n uint64) []byte {
 	if in.bad {
 		return nil
 	}
@@ -128,14 +128,14 @@ func (in *input) byte() byte {
 		in.read([]byte{x})
 		return x
 	}
-	if b := in.take(1); b != nil {
+	if b := in.next(1); b != nil {
 		return b[0]
 	}
 	return 0
 }
 
 func (in *input) uint64() uint64 {
-	if b := in.take(8); b != nil {
+	if b := in.next(8); b != nil {
 		return binary.LittleEndian.Uint64(b)
 	}
 	return 0
@@ -154,11 +154,11 @@ func (in *input) lengthOrCode() (n uint64, code bool) {
 	default:
 		switch x {
 		case 0x80:
-			if b := in.take(4); b != nil {
+			if b := in.next(4); b != nil {
 				return uint64(binary.BigEndian.Uint32(b)), false
 			}
 		case 0x81:
-			if b := in.take(8); b != nil {
+			if b := in.next(8); b != nil {
 				return binary.BigEndian.Uint64(b), false
 			}
 		}
@@ -180,15 +180,15 @@ func (in *input) length() uint64 {
 func (in *input) text() []byte {
 	n, code := in.lengthOrCode()
 	if !code {
-		return in.take(n)
+		return in.next(n)
 	}
 	switch n {
 	case 0, 1, 2:
-		return appendLittle(nil, in.take(1<<n))
+		return appendLittle(nil, in.next(1<<n))
 	case 3:
 		size := in.length()
 		full := in.length()
-		b := in.take(size)
+		b := in.next(size)
 		if in.bad || full > math.MaxInt32*2 {
 			in.fail()
 			return nil
@@ -213,7 +213,7 @@ func (in *input) textScore() float64 {
 	case 255:
 		return math.Inf(-1)
 	default:
-		f, err := strconv.ParseFloat(string(in.take(uint64(n))), 64)
+		f, err := strconv.ParseFloat(string(in.next(uint64(n))), 64)
 		if err != nil {
 			in.fail()
 		}

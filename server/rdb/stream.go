@@ -136,7 +136,7 @@ func (in *input) id() sequence.StreamID {
 }
 
 func (in *input) rawID() (id sequence.StreamID) {
-	if b := in.take(16); b != nil {
+	if b := in.next(16); b != nil {
 		id.Ms, id.Seq = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 	}
 	return id

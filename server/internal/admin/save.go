@@ -199,7 +199,7 @@ func infoPersistence(srv *engine.Engine, t *engine.InfoText) {
 		t.Int("snapshot_bases_bytes", k.Stats.Bases)
 		t.Int("snapshot_journal_bytes", k.Stats.Journal)
 		t.Int("snapshot_pending_bytes", int64(srv.Keys.Recorded()))
-		t.Int("snapshot_held_clients", int64(srv.HeldSessions()))
+		t.Int("snapshot_held_clients", int64(srv.WithheldSessions()))
 	}
 	if k.Failed != nil {
 		t.Text("snapshot_last_error", k.Failed.Error())

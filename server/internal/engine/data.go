@@ -71,11 +71,11 @@ func (h *host) Loaded() {
 
 // Durable resumes the sessions whose changes are on the disk.
 func (h *host) Durable() {
-	h.held = slices.DeleteFunc(h.held, func(s *Session) bool {
-		if !h.Keeper.Saved(s.heldFor) && h.Keeper.Always() {
+	h.withheld = slices.DeleteFunc(h.withheld, func(s *Session) bool {
+		if !h.Keeper.Saved(s.withheldFor) && h.Keeper.Always() {
 			return false
 		}
-		s.held = false
+		s.withheld = false
 		if s.Blocked == nil && s.postponed == nil && !s.awaitsReplies() {
 			s.resume()
 		} else {
@@ -87,29 +87,29 @@ func (h *host) Durable() {
 
 // Failed ends the sessions that wait for a confirmation which cannot be given.
 func (h *host) Failed() {
-	for _, s := range h.held {
-		s.held = false
+	for _, s := range h.withheld {
+		s.withheld = false
 		s.Kill()
 	}
-	h.held = nil
+	h.withheld = nil
 }
 
-// hold withholds the output of s until the next checkpoint is on the disk.
-func (srv *Engine) hold(s *Session) {
-	if !s.held {
-		s.held = true
-		srv.held = append(srv.held, s)
+// withhold withholds the output of s until the next checkpoint is on the disk.
+func (srv *Engine) withhold(s *Session) {
+	if !s.withheld {
+		s.withheld = true
+		srv.withheld = append(srv.withheld, s)
 	}
-	s.heldFor = srv.Keeper.Epoch()
+	s.withheldFor = srv.Keeper.Epoch()
 	s.Stalled.Store(true)
 }
 
-// HeldSessions returns how many sessions wait for a checkpoint.
-func (srv *Engine) HeldSessions() int { return len(srv.held) }
+// WithheldSessions returns how many sessions wait for a checkpoint.
+func (srv *Engine) WithheldSessions() int { return len(srv.withheld) }
 
-// holds reports whether the changes of the current turn must be on the disk before
+// withholds reports whether the changes of the current turn must be on the disk before
 // any client is notified of them.
-func (srv *Engine) holds() bool {
+func (srv *Engine) withholds() bool {
 	k := srv.Keeper
 	return k.Always() && srv.Keys.Sequence() != srv.sequence && (k.Failed == nil || srv.Config.StopWrites)
 }

@@ -88,8 +88,8 @@ type dataset struct {
 
 // persistence is the data file, and the sessions that wait for it.
 type persistence struct {
-	Keeper *persist.Keeper
-	held   []*Session // their replies wait for a checkpoint
+	Keeper   *persist.Keeper
+	withheld []*Session // their replies wait for a checkpoint
 }
 
 // ending is the state of the shutdown.

@@ -68,8 +68,8 @@ func (p *evictionPool) offer(db *keyspace.DB, key string, idle uint64) {
 // key.
 const maxSpareKey = 1 << 10
 
-// take removes and returns the entry of the best candidate that still exists.
-func (p *evictionPool) take(volatile bool) (*keyspace.DB, *keyspace.Entry) {
+// pop removes and returns the entry of the best candidate that still exists.
+func (p *evictionPool) pop(volatile bool) (*keyspace.DB, *keyspace.Entry) {
 	for p.n > 0 {
 		p.n--
 		c := p.keys[p.n]
@@ -111,7 +111,7 @@ func (srv *Engine) Worst() (*keyspace.DB, *keyspace.Entry) {
 		if keys == 0 {
 			return nil, nil
 		}
-		if db, e := p.take(volatile); e != nil {
+		if db, e := p.pop(volatile); e != nil {
 			return db, e
 		}
 	}

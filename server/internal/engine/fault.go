@@ -191,12 +191,12 @@ func (srv *Engine) answerPanic() {
 		s.Out.Truncate(srv.Scope.mark)
 		s.Out.Error(ErrInternal)
 	}
-	if srv.holds() {
+	if srv.withholds() {
 		for _, w := range srv.Scope.wake {
-			w.held = true
+			w.withheld = true
 		}
 		if s != nil {
-			s.held = true
+			s.withheld = true
 		}
 	}
 }
@@ -261,7 +261,7 @@ func (s *Session) LastReply(mine bool) []byte {
 	}
 	s.Engine.Mu.Mutex.Lock()
 	defer s.Engine.Mu.Unlock()
-	if s.held || s.End == Killed || s.waiting() == 0 || !mine && !s.claim() {
+	if s.withheld || s.End == Killed || s.waiting() == 0 || !mine && !s.claim() {
 		return nil
 	}
 	out := s.next(nil)

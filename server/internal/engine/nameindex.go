@@ -32,7 +32,7 @@ func newNameIndex(byName map[string]*Command) nameIndex {
 			x.long[name] = cmd
 			continue
 		}
-		at := x.place(lo, hi)
+		at := x.home(lo, hi)
 		for x.slots[at].cmd != nil {
 			at = (at + 1) % len(x.slots)
 		}
@@ -46,7 +46,7 @@ func (x *nameIndex) Find(name []byte) *Command {
 	if !ok {
 		return Lookup(x.long, name)
 	}
-	for at := x.place(lo, hi); ; at++ {
+	for at := x.home(lo, hi); ; at++ {
 		s := &x.slots[at&(len(x.slots)-1)]
 		if s.lo == lo && s.hi == hi && s.n == len(name) || s.cmd == nil {
 			return s.cmd
@@ -54,7 +54,7 @@ func (x *nameIndex) Find(name []byte) *Command {
 	}
 }
 
-func (x *nameIndex) place(lo, hi uint64) int {
+func (x *nameIndex) home(lo, hi uint64) int {
 	return int((lo ^ bits.RotateLeft64(hi, 23)) * 0x9e3779b97f4a7c15 >> x.shift)
 }
 

@@ -186,7 +186,7 @@ func (s *Session) Written() []byte {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
 	s.Flushing.Store(1)
-	if s.waiting() == 0 || s.held || s.End == Killed {
+	if s.waiting() == 0 || s.withheld || s.End == Killed {
 		s.Flushing.Store(0)
 		return nil
 	}
@@ -209,7 +209,7 @@ func (s *Session) Take() (out []byte, killed, closed bool) {
 // TakeLocked is Take with the lock held. If it takes output, spare becomes the queue's
 // new buffer.
 func (s *Session) TakeLocked(spare []byte) (out []byte, killed, closed bool) {
-	if s.waiting() > 0 && s.End != Killed && !s.held && s.claim() {
+	if s.waiting() > 0 && s.End != Killed && !s.withheld && s.claim() {
 		out = s.next(spare)
 	}
 	return out, s.End == Killed, s.End == Closing && s.waiting() == 0 && s.Flushing.Load() == 0
@@ -432,7 +432,7 @@ func (s *Session) FinishHalfClosed() bool {
 	s.Engine.Mu.Lock() // also while a script lends the lock
 	defer s.Engine.Mu.Unlock()
 	drained := s.waiting() == 0 && s.Flushing.Load() == 0
-	if s.End == Killed || s.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.monitoring || drained && !s.held && s.postponed == nil && !s.awaitsReplies() {
+	if s.End == Killed || s.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.monitoring || drained && !s.withheld && s.postponed == nil && !s.awaitsReplies() {
 		return false
 	}
 	if !s.halfClosed {

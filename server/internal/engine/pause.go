@@ -29,9 +29,9 @@ type stall struct {
 	postponed        [][]byte    // a command that CLIENT PAUSE, overdue keys or forwarding hold back, copied
 	runningPostponed bool        // the postponed command is running
 	confirmed        bool        // the postponed subscription exists at the new home, see forward.go
-	held             bool        // output waits for a checkpoint
-	heldFor          uint64      // the epoch of that checkpoint
-	Stalled          atomic.Bool // blocked, postponed or held: the transport must not run commands
+	withheld         bool        // output waits for a checkpoint
+	withheldFor      uint64      // the epoch of that checkpoint
+	Stalled          atomic.Bool // blocked, postponed or withheld: the transport must not run commands
 }
 
 // Pause postpones commands until the given time: those that write, or all. Of two

@@ -34,13 +34,13 @@ type Replication interface {
 	// loaded and before they change.
 	Continue(at StreamPosition)
 
-	// Settle ends the stream, when the server is about to stop and the data do not change
+	// BeginStop ends the stream, when the server is about to stop and the data do not change
 	// any more. The channel is closed when the replicas have acknowledged all of it; it is
 	// nil without replicas.
-	Settle() <-chan struct{}
+	BeginStop() <-chan struct{}
 
-	// Unsettle continues the stream after Settle: the server does not stop.
-	Unsettle()
+	// CancelStop continues the stream after BeginStop: the server does not stop.
+	CancelStop()
 
 	// Left is called when the session of a replica ends.
 	Left(s *Session)
@@ -63,8 +63,8 @@ func (noReplication) Status() ReplicationStatus     { return ReplicationStatus{}
 func (noReplication) ResetStats()                   {}
 func (noReplication) Position(bool) *StreamPosition { return nil }
 func (noReplication) Continue(StreamPosition)       {}
-func (noReplication) Settle() <-chan struct{}       { return nil }
-func (noReplication) Unsettle()                     {}
+func (noReplication) BeginStop() <-chan struct{}    { return nil }
+func (noReplication) CancelStop()                   {}
 func (noReplication) Left(*Session)                 {}
 func (noReplication) Start()                        {}
 func (noReplication) Close()                        {}

@@ -364,8 +364,8 @@ func (m *ScriptMemory) End() {
 // commit scope begins: sessions run the commands that are allowed while a script is
 // busy, in turnWhileBusy, and every other goroutine waits in lock.
 func (srv *Engine) yieldLock() {
-	if len(srv.Scope.wake) > 0 && srv.holds() {
-		srv.holdWoken()
+	if len(srv.Scope.wake) > 0 && srv.withholds() {
+		srv.withholdWoken()
 	}
 	outer := srv.push()
 	srv.Busy = true
@@ -424,7 +424,7 @@ func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 	}
 	srv.Scope.Commit()
 	srv.current = nil
-	if s.waiting() > 0 && !s.held && s.End != Killed && s.claim() {
+	if s.waiting() > 0 && !s.withheld && s.End != Killed && s.claim() {
 		out = s.next(nil)
 	}
 	s.Call.Argv, s.Call.Args = nil, protocol.Args{} // as in work

@@ -349,14 +349,14 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	}
 	srv.current = nil
 	s.wroteAt = s.WroteAt()
-	if s.Out.Len() > 0 && srv.holds() {
-		srv.hold(s)
+	if s.Out.Len() > 0 && srv.withholds() {
+		srv.withhold(s)
 	}
 	switch {
 	case s.End == Killed:
 		s.drop()
 	case s.waiting() == 0:
-	case !s.held && s.claim():
+	case !s.withheld && s.claim():
 		out = s.next(nil)
 	default:
 		s.leaveWaiting()

@@ -87,7 +87,7 @@ func Shutdown(c *Call) {
 	}
 	switch w := c.Engine.stopWait; {
 	case other == nil:
-		c.Engine.transport.ShutdownSoon(func(ctx context.Context) error { return c.Engine.settle(ctx, w) })
+		c.Engine.transport.ShutdownSoon(func(ctx context.Context) error { return c.Engine.awaitReplicas(ctx, w) })
 	case f.now:
 		other.end()
 	}

@@ -15,11 +15,11 @@ var ErrShutdownAborted = errors.New("zsetd: shutdown aborted")
 
 // stopWait is a stop of the server that waits for replicas. SHUTDOWN ABORT aborts it.
 type stopWait struct {
-	settled <-chan struct{} // see Replication.Settle; nil until the stream is ended and writes are paused
-	until   time.Time       // then the server stops in any case
-	over    chan struct{}   // closed by end: SHUTDOWN ABORT, or SHUTDOWN NOW
-	end     func()
-	aborted bool
+	caughtUp <-chan struct{} // see Replication.BeginStop; nil until the stream is ended and writes are paused
+	until    time.Time       // then the server stops in any case
+	over     chan struct{}   // closed by end: SHUTDOWN ABORT, or SHUTDOWN NOW
+	end      func()
+	aborted  bool
 
 	pausedUntil int64 // the pause before
 	pausedAll   bool
@@ -54,7 +54,7 @@ func (c *Call) waitToStop() {
 // waits.
 func (srv *Engine) StopsIn() (left time.Duration, waits bool) {
 	w := srv.stopWait
-	if w == nil || w.settled == nil {
+	if w == nil || w.caughtUp == nil {
 		return 0, false
 	}
 	return max(0, time.Until(w.until)), true
@@ -74,8 +74,8 @@ func (srv *Engine) abortStop() bool {
 		return false
 	}
 	srv.stopWait, srv.Ending, w.aborted = nil, stopFlags{}, true
-	if w.settled != nil {
-		srv.Replication.Unsettle()
+	if w.caughtUp != nil {
+		srv.Replication.CancelStop()
 		if srv.Unpause(); w.pausedUntil > srv.Keys.Now() {
 			srv.Pause(w.pausedUntil, w.pausedAll)
 		}
@@ -90,22 +90,22 @@ func (srv *Engine) abortStop() bool {
 	return true
 }
 
-// SettleReplicas waits until the replicas have all changes, before the server stops, for
+// AwaitReplicas waits until the replicas have all changes, before the server stops, for
 // shutdown-timeout seconds or until ctx ends. From then on commands that write wait, and
 // their connections end before they run. After SHUTDOWN ABORT it returns
 // ErrShutdownAborted: the server must not stop. It may be called concurrently.
-func (srv *Engine) SettleReplicas(ctx context.Context) error { return srv.settle(ctx, nil) }
+func (srv *Engine) AwaitReplicas(ctx context.Context) error { return srv.awaitReplicas(ctx, nil) }
 
-// settle is SettleReplicas for a stop that is w, or nil for one that begins, or joins
+// awaitReplicas is AwaitReplicas for a stop that is w, or nil for one that begins, or joins
 // another.
-func (srv *Engine) settle(ctx context.Context, w *stopWait) (err error) {
+func (srv *Engine) awaitReplicas(ctx context.Context, w *stopWait) (err error) {
 	srv.Attempt(func() { srv.unlessBusy(func() { w = srv.beginStopWait(w) }) })
 	if w == nil {
 		return nil
 	}
-	if w.settled != nil {
+	if w.caughtUp != nil {
 		select {
-		case <-w.settled:
+		case <-w.caughtUp:
 		case <-w.over:
 		case <-time.After(time.Until(w.until)):
 			srv.Log.Warn("stopping although a replica has not acknowledged all changes")
@@ -133,11 +133,11 @@ func (srv *Engine) beginStopWait(w *stopWait) *stopWait {
 		}
 		w = srv.stopWait
 	}
-	if w == nil || w.aborted || w.settled != nil {
+	if w == nil || w.aborted || w.caughtUp != nil {
 		return w
 	}
 	timeout := time.Duration(srv.Config.ShutdownTimeout) * time.Second
-	if w.settled = srv.Replication.Settle(); w.settled != nil {
+	if w.caughtUp = srv.Replication.BeginStop(); w.caughtUp != nil {
 		w.until = time.Now().Add(timeout)
 		w.pausedUntil, w.pausedAll = srv.PausedUntil, srv.pauseAll
 		srv.Pause(math.MaxInt64/2, false)

@@ -33,9 +33,9 @@ type Transport interface {
 	// it if p is nil. The network is tcp or unix. It is called without the lock.
 	Dial(ctx context.Context, network, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error)
 
-	// ShutdownSoon starts the shutdown of the server once settle has returned nil. It is
+	// ShutdownSoon starts the shutdown of the server once ready has returned nil. It is
 	// called with the lock held, and does not wait.
-	ShutdownSoon(settle func(context.Context) error)
+	ShutdownSoon(ready func(context.Context) error)
 
 	// CloseAfterPanic closes all listeners and connections, and returns when none of
 	// their goroutines is left. It is called once, without the lock.

@@ -88,8 +88,8 @@ func (srv *Engine) finishTurn() {
 	}
 	srv.setTimer()
 	srv.Keeper.Note(srv.Changes)
-	if len(u.wake) > 0 && srv.holds() {
-		srv.holdWoken()
+	if len(u.wake) > 0 && srv.withholds() {
+		srv.withholdWoken()
 	}
 }
 
@@ -111,16 +111,16 @@ func (srv *Engine) unlock() {
 	}
 }
 
-// holdWoken holds back the output for other sessions until the changes that it
+// withholdWoken withholds the output for other sessions until the changes that it
 // reports are on disk.
-func (srv *Engine) holdWoken() {
+func (srv *Engine) withholdWoken() {
 	u := &srv.Scope
 	u.wake = slices.DeleteFunc(u.wake, func(s *Session) bool {
 		if s.End == Killed || s.waiting() == 0 {
 			return false
 		}
 		s.waking = false
-		srv.hold(s)
+		srv.withhold(s)
 		return true
 	})
 }

@@ -37,7 +37,7 @@ func (g *generator) branch(e *expr, yes, no label, next bool) {
 // logical evaluates e into a register.
 func (g *generator) logical(e *expr, dst int) {
 	d := &decision{dst: dst, yes: g.newLabel(), no: g.newLabel(), done: g.newLabel()}
-	if g.settle(e, d) && (d.isYes || d.isNo) {
+	if g.lastOperand(e, d) && (d.isYes || d.isNo) {
 		g.leave(d.done, e.use)
 	}
 	if d.isNo {
@@ -55,14 +55,14 @@ func (g *generator) logical(e *expr, dst int) {
 	g.bind(d.done, e.use)
 }
 
-// settle evaluates e as the last operand of a decision. It reports whether the
+// lastOperand evaluates e as the last operand of a decision. It reports whether the
 // register has its value then; otherwise one of the labels for true and false follows.
-func (g *generator) settle(e *expr, d *decision) bool {
+func (g *generator) lastOperand(e *expr, d *decision) bool {
 	keep := outcome{d.done, true}
 	base := g.free
 	switch {
 	case e.kind == exprParen && g.isLogical(e):
-		return g.settle(e.first, d)
+		return g.lastOperand(e.first, d)
 	case e.kind == exprAnd || e.kind == exprOr:
 		for operand := e.list; operand != e.last; operand = operand.next {
 			next := outcome{to: g.newLabel()}
@@ -74,7 +74,7 @@ func (g *generator) settle(e *expr, d *decision) bool {
 			g.bind(next.to, operand.use)
 			g.free = base
 		}
-		return g.settle(e.last, d)
+		return g.lastOperand(e.last, d)
 	case e.kind == exprCompare, e.kind == exprNot && g.isLogical(e):
 		d.isYes, d.isNo = true, true
 		g.decide(e, outcome{to: d.yes}, outcome{to: d.no}, false, d)

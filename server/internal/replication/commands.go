@@ -167,7 +167,7 @@ func replconf(c *engine.Call) {
 			if n, ok := protocol.ParseInt(value); ok && c.Session.Replica {
 				r.acknowledge(n)
 				p.serveWaits()
-				p.considerSettled()
+				p.considerCaughtUp()
 				p.considerFailover(time.Now())
 			}
 			return // without a reply
@@ -215,7 +215,7 @@ func role(c *engine.Call) {
 		p.link.role(c.Reply)
 		return
 	}
-	p.settle()
+	p.publishEarlier()
 	c.Reply.Array(3)
 	c.Reply.BulkString("master")
 	c.Reply.Int(p.offset)

@@ -49,7 +49,7 @@ func (t *Translator) Commands(e *keyspace.Effects, yield func([]byte) bool) {
 			return
 		}
 	}
-	w.settle(nil)
+	w.writeDeferred(nil)
 	switch {
 	case w.commands > 1:
 		w.commands, w.db = 0, anyDB
@@ -78,10 +78,10 @@ type writer struct {
 	commands int    // that write, so far
 	db       int    // to which the next command applies, or anyDB
 
-	batch   batch
-	timed   timed
-	flushed []int // databases flushed by the last effects
-	held    held
+	batch    batch
+	timed    timed
+	flushed  []int // databases flushed by the last effects
+	deferred deferred
 
 	// The group and the consumer to which operations on a stream apply.
 	group, consumer []byte
@@ -96,10 +96,10 @@ type batch struct {
 	next             []byte // head and tail of the next element
 }
 
-// held is an effect that sets a string or a deadline and is not written yet. The
+// deferred is an effect that sets a string or a deadline and is not written yet. The
 // next effect often is the deadline of the same key: SET of a key that has a
 // deadline then needs no KEEPTTL.
-type held struct {
+type deferred struct {
 	any      bool
 	effect   keyspace.Effect
 	set      bool // the string is text
@@ -206,12 +206,12 @@ func (w *writer) endBatch() {
 	b.head, b.body, b.tail, b.args, b.elements = b.head[:0], b.body[:0], b.tail[:0], 0, 0
 }
 
-// effect writes an effect, or holds it.
+// effect writes an effect, or defers it.
 func (w *writer) effect(x *keyspace.Effect) {
-	if w.hold(x) {
+	if w.deferEffect(x) {
 		return
 	}
-	w.settle(x)
+	w.writeDeferred(x)
 	switch x.Change {
 	case keyspace.ChangeFlush:
 		w.flushed = append(w.flushed, x.DB)
@@ -238,8 +238,8 @@ func (w *writer) effect(x *keyspace.Effect) {
 	w.endTimed(x.Key)
 }
 
-// hold holds an effect that is only a string or a deadline, and reports whether it is.
-func (w *writer) hold(x *keyspace.Effect) bool {
+// deferEffect defers an effect that is only a string or a deadline, and reports whether it is.
+func (w *writer) deferEffect(x *keyspace.Effect) bool {
 	if x.Change != keyspace.ChangeKey || x.DB == keyspace.InternalDB || x.Whole() {
 		return false
 	}
@@ -251,27 +251,27 @@ func (w *writer) hold(x *keyspace.Effect) bool {
 			return false
 		}
 	}
-	h := &w.held
+	h := &w.deferred
 	if n == 1 && only.Code == keyspace.OpDeadline {
 		if !h.any || h.effect.DB != x.DB || !bytes.Equal(h.effect.Key, x.Key) {
-			w.settle(x)
-			*h = held{any: true, effect: *x}
+			w.writeDeferred(x)
+			*h = deferred{any: true, effect: *x}
 		}
 		h.timed, h.deadline = true, only.N
 		return true
 	}
 	if n == 1 && only.Code == keyspace.OpString {
-		w.settle(x)
-		*h = held{any: true, effect: *x, set: true, text: only.Text}
+		w.writeDeferred(x)
+		*h = deferred{any: true, effect: *x, set: true, text: only.Text}
 		return true
 	}
 	return false
 }
 
-// settle writes what was held before effect x, nil for the end.
-func (w *writer) settle(x *keyspace.Effect) {
-	if h := w.held; h.any {
-		w.held = held{}
+// writeDeferred writes the deferred effect before effect x, nil for the end.
+func (w *writer) writeDeferred(x *keyspace.Effect) {
+	if h := w.deferred; h.any {
+		w.deferred = deferred{}
 		w.db = h.effect.DB
 		switch {
 		case !h.set:

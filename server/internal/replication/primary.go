@@ -51,11 +51,11 @@ type stream struct {
 
 // audience is the replicas.
 type audience struct {
-	replicas []*replica    // replaced, never changed in place: sending to one may end another
-	deserted time.Time     // when the last replica left
-	ending   bool          // the server stops: the stream is at its end
-	settled  chan struct{} // closed when the replicas have the stream up to settleAt; nil without a wait for that
-	settleAt int64
+	replicas   []*replica    // replaced, never changed in place: sending to one may end another
+	deserted   time.Time     // when the last replica left
+	ending     bool          // the server stops: the stream is at its end
+	caughtUp   chan struct{} // closed when the replicas have the stream up to stopOffset; nil without a wait for that
+	stopOffset int64
 }
 
 // waitCalls are the calls of WAIT.
@@ -226,10 +226,10 @@ func (p *Primary) publish() {
 	}
 }
 
-// settle publishes what earlier turns have changed, so that the offset in a reply includes
+// publishEarlier publishes what earlier turns have changed, so that the offset in a reply includes
 // the commands that were replied to before. It translates with the lock held, as
 // drain does.
-func (p *Primary) settle() {
+func (p *Primary) publishEarlier() {
 	p.translate()
 	p.publish()
 }
@@ -241,7 +241,7 @@ func (p *Primary) drain() {
 	if e := p.engine.Keys.TakeEffects(); e != nil {
 		p.Feed(e)
 	}
-	p.settle()
+	p.publishEarlier()
 }
 
 // send appends bytes to the stream. The caller does not change b any more.
@@ -354,13 +354,13 @@ func (p *Primary) Left(s *engine.Session) {
 		}
 		p.log.Info("connection with replica lost", "replica", r.name())
 		r.state = gone
-		r.held = nil
+		r.unsent = nil
 		return true
 	})
 	if len(p.replicas) == 0 {
 		p.deserted = time.Now()
 	}
-	p.considerSettled()
+	p.considerCaughtUp()
 }
 
 // GoodReplicas returns how many replicas have acknowledged the stream within

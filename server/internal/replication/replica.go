@@ -32,8 +32,8 @@ type replica struct {
 	heard        time.Time
 	newline      time.Time // when the last byte was sent that only keeps the connection alive
 
-	held      [][]byte // the stream since the snapshot, until the replica is online
-	heldBytes int64
+	unsent      [][]byte // the stream since the snapshot, until the replica is online
+	unsentBytes int64
 }
 
 // state is how far the synchronization of a replica is.
@@ -106,11 +106,11 @@ func (r *replica) receive(b []byte) {
 		if r.rdbOnly {
 			return
 		}
-		r.held = append(r.held, b)
-		r.heldBytes += int64(len(b))
-		if hard := r.session.Engine.Config.OutputLimits[config.ReplicaClient].Hard; hard != 0 && r.heldBytes > hard {
+		r.unsent = append(r.unsent, b)
+		r.unsentBytes += int64(len(b))
+		if hard := r.session.Engine.Config.OutputLimits[config.ReplicaClient].Hard; hard != 0 && r.unsentBytes > hard {
 			r.session.Engine.Log.Warn("closing replica: the stream that waits for the end of its synchronization exceeds client-output-buffer-limit",
-				"replica", r.name(), "bytes", r.heldBytes)
+				"replica", r.name(), "bytes", r.unsentBytes)
 			r.session.Kill()
 		}
 	}
@@ -119,10 +119,10 @@ func (r *replica) receive(b []byte) {
 // begin makes the replica receive the stream, from what has waited on.
 func (r *replica) begin() {
 	r.state = online
-	for _, b := range r.held {
+	for _, b := range r.unsent {
 		r.session.Append(b)
 	}
-	r.held, r.heldBytes = nil, 0
+	r.unsent, r.unsentBytes = nil, 0
 }
 
 // acknowledge records how much of the stream the replica has.

@@ -71,37 +71,37 @@ func (p *Primary) Continue(at engine.StreamPosition) {
 	p.log.Info("replicas may continue after the restart", "id", at.ID, "offset", at.Offset)
 }
 
-// Settle implements engine.Replication.
-func (p *Primary) Settle() <-chan struct{} {
+// BeginStop implements engine.Replication.
+func (p *Primary) BeginStop() <-chan struct{} {
 	if p.backlog == nil || len(p.replicas) == 0 || p.link != nil {
 		return nil
 	}
 	p.drain()
-	settled := make(chan struct{})
-	p.ending, p.settled, p.settleAt = true, settled, p.offset
+	caughtUp := make(chan struct{})
+	p.ending, p.caughtUp, p.stopOffset = true, caughtUp, p.offset
 	if !p.hasAll() {
 		p.send([]byte(requestAcks))
 	}
-	p.considerSettled()
-	return settled
+	p.considerCaughtUp()
+	return caughtUp
 }
 
-// Unsettle implements engine.Replication.
-func (p *Primary) Unsettle() { p.ending, p.settled = false, nil }
+// CancelStop implements engine.Replication.
+func (p *Primary) CancelStop() { p.ending, p.caughtUp = false, nil }
 
-// considerSettled ends the wait of a server that stops, if the replicas have all changes.
-func (p *Primary) considerSettled() {
-	if p.settled != nil && p.hasAll() {
-		close(p.settled)
-		p.settled = nil
+// considerCaughtUp ends the wait of a server that stops, if the replicas have all changes.
+func (p *Primary) considerCaughtUp() {
+	if p.caughtUp != nil && p.hasAll() {
+		close(p.caughtUp)
+		p.caughtUp = nil
 	}
 }
 
-// hasAll reports whether the replicas have acknowledged the stream up to settleAt.
+// hasAll reports whether the replicas have acknowledged the stream up to stopOffset.
 // Replicas that do not have the data yet do not count.
 func (p *Primary) hasAll() bool {
 	for _, r := range p.replicas {
-		if r.state == online && !r.old && r.offset < p.settleAt {
+		if r.state == online && !r.old && r.offset < p.stopOffset {
 			return false
 		}
 	}

@@ -102,7 +102,7 @@ func (p *Primary) serveWaits() {
 // clients that have refused writes wait until a replica has it. Those of this turn are
 // published at its end, so that INFO in a transaction does not split it on replicas.
 func (p *Primary) Status() engine.ReplicationStatus {
-	p.settle()
+	p.publishEarlier()
 	s := engine.ReplicationStatus{
 		Offset:    p.offset,
 		Failover:  p.failover.state.name(),
@@ -118,7 +118,7 @@ func (p *Primary) Status() engine.ReplicationStatus {
 		s.Replicas = append(s.Replicas, engine.ReplicaStatus{
 			Host: r.host(), Port: r.port, State: r.state.name(), Offset: r.offset, Lag: r.lag(),
 		})
-		s.OutputBytes += r.session.Backlog() + r.heldBytes
+		s.OutputBytes += r.session.Backlog() + r.unsentBytes
 	}
 	return s
 }

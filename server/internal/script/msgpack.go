@@ -188,7 +188,7 @@ func (u *unpacker) tooMany() {
 	u.st.Raise(u.L, "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)")
 }
 
-func (u *unpacker) take(n int) string {
+func (u *unpacker) next(n int) string {
 	if n > len(u.b) {
 		u.st.Raise(u.L, "Missing bytes in input.")
 	}
@@ -198,7 +198,7 @@ func (u *unpacker) take(n int) string {
 }
 
 func (u *unpacker) uint(n int) (v uint64) {
-	for _, c := range []byte(u.take(n)) {
+	for _, c := range []byte(u.next(n)) {
 		v = v<<8 | uint64(c)
 	}
 	return v
@@ -209,14 +209,14 @@ func (u *unpacker) value(depth int) lua.LValue {
 		u.tooMany()
 	}
 	u.st.Spend(u.L, 1)
-	c := u.take(1)[0]
+	c := u.next(1)[0]
 	switch {
 	case c < 0x80:
 		return lua.LNumber(c)
 	case c >= 0xe0:
 		return lua.LNumber(int8(c))
 	case c&0xe0 == 0xa0:
-		return lua.LString(u.take(int(c & 0x1f)))
+		return lua.LString(u.next(int(c & 0x1f)))
 	case c&0xf0 == 0x90:
 		return u.array(int(c&0xf), depth)
 	case c&0xf0 == 0x80:
@@ -250,11 +250,11 @@ func (u *unpacker) value(depth int) lua.LValue {
 	case 0xd3:
 		return lua.LNumber(int64(u.uint(8)))
 	case 0xd9:
-		return lua.LString(u.take(int(u.uint(1))))
+		return lua.LString(u.next(int(u.uint(1))))
 	case 0xda:
-		return lua.LString(u.take(int(u.uint(2))))
+		return lua.LString(u.next(int(u.uint(2))))
 	case 0xdb:
-		return lua.LString(u.take(int(u.uint(4))))
+		return lua.LString(u.next(int(u.uint(4))))
 	case 0xdc:
 		return u.array(int(u.uint(2)), depth)
 	case 0xdd:

@@ -119,7 +119,7 @@ func (t *Transport) setClosedError(err *error) {
 // wait for replicas, Shutdown returns engine.ErrShutdownAborted and the server continues.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	defer t.shutdowns.Wait()
-	if err := t.engine.SettleReplicas(ctx); err != nil {
+	if err := t.engine.AwaitReplicas(ctx); err != nil {
 		return err
 	}
 	return t.shutdown(ctx)
@@ -156,10 +156,10 @@ func (t *Transport) shutdown(ctx context.Context) (err error) {
 }
 
 // ShutdownSoon implements engine.Transport: it starts the shutdown of SHUTDOWN, unless
-// settle returns an error. Serve and ListenAndServe return.
-func (t *Transport) ShutdownSoon(settle func(context.Context) error) {
+// ready returns an error. Serve and ListenAndServe return.
+func (t *Transport) ShutdownSoon(ready func(context.Context) error) {
 	t.shutdowns.Go(func() {
-		if settle(context.Background()) != nil {
+		if ready(context.Background()) != nil {
 			return // aborted
 		}
 		limit, cancel := context.WithTimeout(context.Background(), lastWrite)
