@@ -81,8 +81,8 @@ differential: ## send a million random commands, and programs of Lua, to zsetd a
 	@.ci/redis
 	eval "$$(.ci/judges)" && $(GO) test ./server -count 1 -v -timeout 30m -run 'TestDiffer' -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0) $(if $(JUDGE),-differential.judge $(JUDGE))
 
-conformance: build ## run Redis's own test suite against zsetd and redis-server; CACHED=1 keeps the latter's score, README=1 writes the table, FILES="unit/multi ..." chooses
-	@.ci/conformance $(if $(CACHED),-cached) $(if $(README),-readme) $(FILES)
+conformance: build ## run Redis's own test suite against zsetd and Redis; SUITE="valkey-9.1 redis-7.0" chooses others, README=1 writes the tables, FILES="unit/multi ..." chooses
+	@.ci/conformance $(SUITE:%=-suite %) $(if $(ONCE),-once) $(if $(VERBOSE),-v) $(if $(README),-readme) $(FILES)
 
 simulate: ## run a primary, replicas, clients and faults in one process, on a simulated clock and network; SEED=n repeats a run, SEEDS=n takes so many from there on (CI: 6)
 	$(GO) test ./server/internal/simulation -count 1 -timeout 24h -run TestSimulation -seed $(or $(SEED),1) -seeds $(or $(SEEDS),1) $(if $(SEEDS),,-v)

@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -30,43 +28,41 @@ func main() {
 }
 
 func run() error {
-	suite := flag.String("suite", "", "the source of Redis 7.0, of which tests/ is used")
+	suite := flag.String("suite", "", "the source of the server that the suite is of")
 	binary := flag.String("zsetd", "", "the server that is judged")
-	redis := flag.String("redis", "redis-server", "the server that it is compared with")
 	tags := flag.String("tags", "-slow", "the tags of tests to run, or with - to leave out")
-	cache := flag.String("cache", "", "a file with the real server's score: read if it is there, else written")
+	cache := flag.String("cache", "", "a folder for the real server's score: read if it is there, else written")
 	exceptionsPath := flag.String("exceptions", "conformance/exceptions.txt", "the tests that zsetd need not pass")
 	jobs := flag.Int("jobs", 4*runtime.NumCPU(), "how many files run at the same time")
-	readme := flag.String("readme", "", "a file whose table is replaced, between <!-- conformance --> and its end")
+	readme := flag.String("readme", "", "a file whose table is replaced, between <!-- conformance EDITION --> and its end")
+	once := flag.Bool("once", false, "do not run a file again that has failures")
 	verbose := flag.Bool("v", false, "tell why each test fails, those that need not pass, too")
 	flag.Parse()
 	if *suite == "" || *binary == "" {
 		flag.Usage()
 		return errors.New("-suite and -zsetd must be given")
 	}
-	version, err := os.ReadFile(filepath.Join(*suite, "src", "version.h"))
-	if m := regexp.MustCompile(`"(7\.0\.\d+)"`).FindSubmatch(version); err == nil && m == nil {
-		return fmt.Errorf("the suite is not of Redis 7.0 but of %s", version)
-	} else if err != nil {
+	ed, err := open(*suite)
+	if err != nil {
 		return err
 	}
 	zsetd := target{name: "zsetd"}
 	if zsetd.binary, err = filepath.Abs(*binary); err != nil {
 		return err
 	}
-	real := target{name: "redis-server"}
-	if real.binary, err = exec.LookPath(*redis); err != nil {
+	real := target{name: ed.programs + "-server"}
+	if real.binary, err = ed.program("server"); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(*exceptionsPath)
 	if err != nil {
 		return err
 	}
-	exceptions, leftOut, err := parseExceptions(string(text))
+	exceptions, leftOut, err := parseExceptions(string(text), ed.name)
 	if err != nil {
 		return err
 	}
-	selected := slices.DeleteFunc(files(), func(f file) bool { return flag.NArg() == 0 && f.long() })
+	selected := slices.DeleteFunc(slices.Clone(ed.files), func(f file) bool { return flag.NArg() == 0 && f.long() })
 	if flag.NArg() > 0 {
 		selected = slices.DeleteFunc(selected, func(f file) bool {
 			return !slices.ContainsFunc(flag.Args(), func(name string) bool {
@@ -75,37 +71,45 @@ func run() error {
 		})
 	}
 	scores := map[string]result{} // results of the real server, by file
+	scoreFile := ""
 	if *cache != "" {
-		if err := readJSON(*cache, &scores); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		sum, err := ed.sum(*tags)
+		if err != nil {
+			return err
+		}
+		scoreFile = filepath.Join(*cache, ed.name+"-"+sum+".json")
+		if err := readJSON(scoreFile, &scores); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	r := &runner{suite: *suite, tags: *tags, exceptions: exceptions, leftOut: leftOut, real: real, zsetd: zsetd, known: scores}
+	r := &runner{ed: ed, tags: *tags, once: *once, exceptions: exceptions, leftOut: leftOut, real: real, zsetd: zsetd, known: scores}
 	start := time.Now()
 	rows, err := r.runAll(selected, *jobs)
 	if err != nil {
 		return err
 	}
-	if *cache != "" {
+	if scoreFile != "" {
 		for _, row := range rows {
 			scores[row.file.String()] = row.real
 		}
-		if err := writeJSON(*cache, scores); err != nil {
+		if err := writeJSON(scoreFile, scores); err != nil {
 			return err
 		}
 	}
 	whole := flag.NArg() == 0
 	if *readme != "" && whole {
-		if err := writeTable(*readme, rows); err != nil {
+		if err := writeTable(*readme, ed, rows); err != nil {
 			return err
 		}
 	}
-	return report(rows, exceptions, whole, *verbose, time.Since(start))
+	return report(ed, rows, exceptions, whole, *verbose, time.Since(start))
 }
 
 // runner runs the files against both servers.
 type runner struct {
-	suite, tags string
+	ed          *edition
+	tags        string
+	once        bool
 	exceptions  map[string]string
 	leftOut     map[string]bool
 	real, zsetd target
@@ -175,6 +179,9 @@ func (r *runner) runAll(list []file, jobs int) ([]row, error) {
 	}
 	for i := range rows {
 		w := &rows[i]
+		if w.compare(r.exceptions); r.once {
+			continue
+		}
 		if _, known := r.known[w.file.String()]; !known && len(w.real.Failed) > 0 {
 			again, err := r.run(r.real, w.file, nil)
 			if err != nil {
@@ -198,7 +205,7 @@ func (r *runner) runAll(list []file, jobs int) ([]row, error) {
 
 // run runs one file against one server, in a copy of the suite.
 func (r *runner) run(t target, f file, skips []string) (result, error) {
-	b, err := newBench(r.suite, r.tags)
+	b, err := newBench(r.ed, r.tags, f)
 	if err != nil {
 		return result{}, err
 	}
@@ -269,15 +276,17 @@ func (w *row) compare(exceptions map[string]string) {
 	}
 }
 
-// parseExceptions parses lines "file: test", each followed by an indented reason;
-// several tests may share a reason. A line that begins with "! " names a test that
-// is not run, because it would make later tests fail.
-func parseExceptions(text string) (reasons map[string]string, leftOut map[string]bool, err error) {
+// parseExceptions parses the exceptions of an edition. A line "[redis-8.6 valkey-9.1]"
+// begins the entries of these editions. An entry is a line "file: test", followed by
+// an indented reason; several tests may share a reason. A line that begins with "! " names
+// a test that is not run, because it would make later tests fail.
+func parseExceptions(text, edition string) (reasons map[string]string, leftOut map[string]bool, err error) {
 	m := map[string]string{}
 	left := map[string]bool{}
 	var open []string
 	n := 0
 	s := bufio.NewScanner(strings.NewReader(text))
+	here := false
 	for reasoned := true; s.Scan(); {
 		n++
 		line := s.Text()
@@ -285,12 +294,17 @@ func parseExceptions(text string) (reasons map[string]string, leftOut map[string
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
 			continue
+		case strings.HasPrefix(line, "[") && reasoned:
+			here, open = slices.Contains(strings.Fields(strings.Trim(line, "[]")), edition), nil
+			continue
 		case indented:
 			if len(open) == 0 {
 				return nil, nil, fmt.Errorf("exceptions.txt:%d: a reason without a test", n)
 			}
 			for _, test := range open {
-				m[test] = strings.TrimSpace(m[test] + " " + reason)
+				if here {
+					m[test] = strings.TrimSpace(m[test] + " " + reason)
+				}
 			}
 			reasoned = true
 			continue
@@ -299,12 +313,14 @@ func parseExceptions(text string) (reasons map[string]string, leftOut map[string
 			open, reasoned = nil, false
 		}
 		line, out := strings.CutPrefix(line, "! ")
-		left[line] = out
 		if !strings.Contains(line, ": ") {
 			return nil, nil, fmt.Errorf("exceptions.txt:%d: want \"file: test\"", n)
 		}
 		open = append(open, line)
-		m[line] = ""
+		if here {
+			left[line] = out
+			m[line] = ""
+		}
 	}
 	for test, reason := range m {
 		if reason == "" {
@@ -315,8 +331,8 @@ func parseExceptions(text string) (reasons map[string]string, leftOut map[string
 }
 
 // report prints the table and the errors.
-func report(rows []row, exceptions map[string]string, whole, verbose bool, took time.Duration) error {
-	fmt.Printf("\n%-32s %6s %6s %9s %6s %14s\n", "file", "redis", "zsetd", "excepted", "failed", "seconds")
+func report(ed *edition, rows []row, exceptions map[string]string, whole, verbose bool, took time.Duration) error {
+	fmt.Printf("\n%-32s %6s %6s %9s %6s %14s\n", ed.title, "real", "zsetd", "excepted", "failed", "seconds")
 	var counted, passed, excepted, failed int
 	for _, w := range rows {
 		fmt.Printf("%-32s %6d %6d %9d %6d %6.1f %7.1f\n", w.file, w.counted, w.passed, len(w.excepted), len(w.failed),
@@ -344,28 +360,23 @@ func report(rows []row, exceptions map[string]string, whole, verbose bool, took 
 		}
 	}
 	if whole {
-		for _, name := range missing(rows, exceptions) {
+		for _, name := range missing(ed, rows, exceptions) {
 			fmt.Printf("\n%s\n\tis in exceptions.txt, but no such test is passed by the real server\n", name)
 		}
 	}
 	switch {
 	case failed > 0:
 		return fmt.Errorf("%d tests fail that passed", failed)
-	case whole && passed < leastPassed:
-		return fmt.Errorf("%d tests pass, of at least %d: the rest is not run by the real server, or excepted", passed, leastPassed)
+	case whole && passed < ed.least:
+		return fmt.Errorf("%d tests pass, of at least %d: the rest is not run by the real server, or excepted", passed, ed.least)
 	}
 	return nil
 }
 
-// leastPassed is the minimum number of tests that pass in a run of all files. It
-// prevents a lower score by exceptions, or by an incomplete run of the real server,
-// and leaves room for tests that depend on the speed of the machine.
-const leastPassed = 2350
-
 // writeTable writes the table of server/e2e/README.md, without the values that vary between
 // runs.
-func writeTable(path string, rows []row) error {
-	const from, to = "<!-- conformance -->\n", "<!-- end of conformance -->\n"
+func writeTable(path string, ed *edition, rows []row) error {
+	from, to := "<!-- conformance "+ed.name+" -->\n", "<!-- end of conformance -->\n"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -376,7 +387,7 @@ func writeTable(path string, rows []row) error {
 		return fmt.Errorf("%s has no place for the table", path)
 	}
 	var b strings.Builder
-	b.WriteString(head + from + "| file | redis-server | zsetd | excepted |\n|---|--:|--:|--:|\n")
+	b.WriteString(head + from + "| file | " + ed.title + " | zsetd | excepted |\n|---|--:|--:|--:|\n")
 	counted, passed, excepted := 0, 0, 0
 	for _, w := range rows {
 		if w.counted > 0 {
@@ -397,9 +408,9 @@ func unlessZero(n int) string {
 }
 
 // missing returns the exceptions that match no test of the files that run by default.
-func missing(rows []row, exceptions map[string]string) []string {
+func missing(ed *edition, rows []row, exceptions map[string]string) []string {
 	seen := map[string]bool{}
-	for _, f := range files() {
+	for _, f := range ed.files {
 		for name := range exceptions {
 			if f.long() && strings.HasPrefix(name, f.String()+": ") {
 				seen[name] = true

@@ -19,63 +19,6 @@ import (
 	"time"
 )
 
-// file is a file of the suite.
-type file struct {
-	name string // unit/type/zset
-	mode mode
-}
-
-// mode is the way in which the suite reaches its servers.
-type mode uint8
-
-const (
-	external mode = iota // the program starts one server
-	spawn                // the suite starts servers
-	sentinel             // the framework for several instances does, beside Sentinels
-)
-
-// files returns the files that are run, in the order of the table.
-func files() []file {
-	var list []file
-	add := func(m mode, folder, names string) {
-		for name := range strings.FieldsSeq(names) {
-			list = append(list, file{folder + name, m})
-		}
-	}
-	add(external, "unit/", `type/zset type/string type/incr type/list type/list-2 type/list-3 type/set type/hash
-		type/stream keyspace scan pubsub protocol dump sort geo bitops hyperloglog scripting introspection
-		introspection-2 info-command tracking slowlog latency-monitor lazyfree other quit querybuf
-		replybufsize violations`)
-	// External mode leaves out tests that start servers, as replicas.
-	add(spawn, "unit/", `auth acl acl-v2 pubsubshard info limits introspection maxmemory obuf-limits client-eviction
-		expire multi functions bitfield pause type/stream-cgroups wait`)
-	add(spawn, "integration/", `replication replication-2 replication-3 replication-4 replication-psync
-		replication-buffer psync2 psync2-reg psync2-pingoff psync2-master-restart block-repl failover
-		redis-cli`)
-	add(sentinel, "sentinel/", `00-base 01-conf-update 02-slaves-reconf 03-runtime-reconf 05-manual 06-ckquorum
-		07-down-conditions 08-hostname-conf 09-acl-support 10-replica-priority 11-port-0 12-master-reboot
-		13-info-command`)
-	return list
-}
-
-// long reports whether a file takes minutes, mostly with waiting. It runs only if it is
-// named.
-func (f file) long() bool {
-	return f.name == "integration/replication" || f.name == "integration/replication-psync"
-}
-
-// startsEarly reports whether a file takes long and should start early.
-func (f file) startsEarly() bool {
-	return f.mode == sentinel || slices.Contains([]string{"integration/psync2", "integration/replication-4", "unit/hyperloglog", "unit/maxmemory", "unit/type/list-3", "unit/obuf-limits", "unit/dump", "unit/geo", "unit/type/list"}, f.name)
-}
-
-func (f file) String() string {
-	if f.mode == spawn {
-		return f.name + " (spawn)"
-	}
-	return f.name
-}
-
 // target is a server under test.
 type target struct {
 	name   string
@@ -97,30 +40,20 @@ const (
 	maxSkipped = 4                 // maximum number of tests that hang or end the server before a file is abandoned
 )
 
-// brokenTests are skipped for every server. The first fails for all servers in
-// external mode and leaves a changed configuration, because it expects a server
-// started by the suite. The others measure replication to a stopped replica for
-// minutes, and fail on a busy machine.
-func brokenTests() []string {
-	return []string{
-		"SRANDMEMBER with a dict containing long chain",
-		"slave buffer are counted correctly", "replica buffer don't induce eviction",
-	}
-}
-
-// bench is a copy of the suite for one run at a time.
+// bench is a copy of a suite for one run of a file.
 type bench struct {
 	dir  string
 	tags string
+	ed   *edition
 }
 
-func newBench(suite, tags string) (*bench, error) {
+func newBench(ed *edition, tags string, f file) (*bench, error) {
 	dir, err := os.MkdirTemp("", "conformance-")
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{dir, tags}
-	if err := os.CopyFS(filepath.Join(dir, "tests"), os.DirFS(filepath.Join(suite, "tests"))); err != nil {
+	b := &bench{dir, tags, ed}
+	if err := os.CopyFS(filepath.Join(dir, "tests"), os.DirFS(filepath.Join(ed.source, "tests"))); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"tests/tmp", "src"} {
@@ -128,41 +61,48 @@ func newBench(suite, tags string) (*bench, error) {
 			return nil, err
 		}
 	}
-	for _, name := range []string{"redis-cli", "redis-benchmark", "redis-check-rdb", "redis-check-aof"} {
-		if path, err := exec.LookPath(name); err == nil {
-			if err := os.Symlink(path, filepath.Join(dir, "src", name)); err != nil {
+	for _, name := range []string{"cli", "benchmark", "check-rdb", "check-aof"} {
+		if path, err := ed.program(name); err == nil {
+			if err := os.Symlink(path, filepath.Join(dir, "src", ed.programs+"-"+name)); err != nil {
 				return nil, err
 			}
 		}
 	}
+	server, err := ed.program("server")
+	if err != nil {
+		return nil, err
+	}
 	// The suite assumes that commands on different connections execute in the order
 	// of sending. A server with a thread for each connection does not guarantee
 	// that, so the suite pauses after a command without a wait.
-	if err := b.edit("tests/support/redis.tcl", "        ::redis::redis_write $fd $cmd\n        if {[catch {flush $fd}]} {\n",
-		"        if {[info exists ::redis::ahead] && $::redis::ahead ne $fd} { after 5 }\n"+
-			"        if {$deferred} { set ::redis::ahead $fd } else { unset -nocomplain ::redis::ahead }\n"+
-			"        ::redis::redis_write $fd $cmd\n        if {[catch {flush $fd}]} {\n"); err != nil {
+	ns := ed.programs // the namespace of the suite's client
+	if err := b.edit("tests/support/"+ns+".tcl", "        ::"+ns+"::"+ns+"_write $fd $cmd\n        if {[catch {flush $fd}]} {\n",
+		"        if {[info exists ::"+ns+"::ahead] && $::"+ns+"::ahead ne $fd} { after 5 }\n"+
+			"        if {$deferred} { set ::"+ns+"::ahead $fd } else { unset -nocomplain ::"+ns+"::ahead }\n"+
+			"        ::"+ns+"::"+ns+"_write $fd $cmd\n        if {[catch {flush $fd}]} {\n"); err != nil {
 		return nil, err
 	}
 	// The framework with Sentinels has fixed ports, and no list of tests to skip. The
-	// Sentinels are always Redis's.
+	// Sentinels are always those of the suite.
 	const instances = "tests/instances.tcl"
 	if err := errors.Join(
 		os.MkdirAll(filepath.Join(dir, "tests", "sentinel", "tmp"), 0o755),
-		b.script("redis-sentinel", "exec redis-server \"$@\" --sentinel\n"),
+		b.script(ns+"-sentinel", "exec %q \"$@\" --sentinel\n", server),
 		b.edit(instances, "set ::sentinel_base_port 20000\n", "set ::sentinel_base_port $::env(SENTINEL_PORT)\n"),
-		b.edit(instances, "set ::redis_base_port 30000\n", "set ::redis_base_port $::env(REDIS_PORT)\n"),
-		b.edit(instances, "set ::redis_port_count 1024\n", "set ::redis_port_count 90\n"),
+		b.edit(instances, "set ::"+ns+"_base_port 30000\n", "set ::"+ns+"_base_port $::env(REDIS_PORT)\n"),
+		b.edit(instances, "set ::"+ns+"_port_count 1024\n", "set ::"+ns+"_port_count 90\n"),
 		b.edit(instances, "proc test {descr code} {\n",
 			"set ::skipped [split [read [open ../../../skip]] \"\\n\"]\n"+
 				"proc test {descr code} {\n    if {[lsearch -exact $::skipped $descr] >= 0} return\n"),
 	); err != nil {
 		return nil, err
 	}
-	// From 7.2 on, short lists are listpacks, and so are sets unless configured
-	// otherwise. The suite is that of 7.0, where they are always quicklists.
-	return b, b.edit("tests/support/test.tcl", "    assert_match $enc $val\n",
-		"    if {$enc eq {quicklist} && $val eq {listpack}} return\n    assert_match $enc $val\n")
+	for _, e := range slices.Concat(ed.edits, f.edits) {
+		if err := b.edit(e.file, e.old, e.with); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
 func (b *bench) edit(name, old, with string) error {
@@ -172,7 +112,7 @@ func (b *bench) edit(name, old, with string) error {
 		return err
 	}
 	if !bytes.Contains(text, []byte(old)) {
-		return fmt.Errorf("%s is not as in Redis 7.0: no %q", name, old)
+		return fmt.Errorf("%s of %s: no %q", name, b.ed.title, old)
 	}
 	return os.WriteFile(path, bytes.Replace(text, []byte(old), []byte(with), 1), 0o644)
 }
@@ -184,7 +124,7 @@ func (b *bench) close() { os.RemoveAll(b.dir) }
 func (b *bench) run(t target, f file, leftOut []string) (result, error) {
 	start := time.Now()
 	var best result
-	skips := append(brokenTests(), leftOut...)
+	skips := slices.Concat(b.ed.broken, leftOut)
 	var lost []failure
 	for {
 		r, stuck, err := b.runOnce(t, f, skips)
@@ -224,22 +164,22 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 	switch f.mode {
 	case spawn:
 		// The suite parses the process number, which Redis prints when it has
-		// opened its port, and "Ready to accept".
+		// opened its port, "Server initialized", and "Ready to accept".
 		number := ""
 		if t.name == "zsetd" {
-			number = "(sleep 0.2; echo \" PID: $$\") &\n"
+			number = "(sleep 0.2; echo \" PID: $$ Server initialized\") &\n"
 		}
-		if err := b.script("redis-server", "exec 2>&1\n%sexec %q \"$@\"\n", number, t.binary); err != nil {
+		if err := b.script(b.ed.programs+"-server", "exec 2>&1\n%sexec %q \"$@\"\n", number, t.binary); err != nil {
 			return r, stuck, err
 		}
 		args = append(args, "--clients", "1")
 	case sentinel:
-		if err := b.script("redis-server", "exec %q \"$@\"\n", t.binary); err != nil {
+		if err := b.script(b.ed.programs+"-server", "exec %q \"$@\"\n", t.binary); err != nil {
 			return r, stuck, err
 		}
 		args = []string{"tests/sentinel/run.tcl", "--single", "/" + filepath.Base(f.name) + ".tcl"}
 	default:
-		if srv, err = startServer(t, base+100); err != nil {
+		if srv, err = startServer(t, base+100, b.ed.conf); err != nil {
 			return r, stuck, err
 		}
 		defer srv.stop()
@@ -333,18 +273,19 @@ type server struct {
 	done chan struct{}
 }
 
-// startServer starts a server with a redis.conf as its only argument.
-func startServer(t target, port int) (*server, error) {
+// startServer starts a server with a redis.conf as its only argument; zsetd has conf in
+// it, too.
+func startServer(t target, port int, conf string) (*server, error) {
 	dir, err := os.MkdirTemp("", "conformance-server-")
 	if err != nil {
 		return nil, err
 	}
-	conf := fmt.Sprintf("port %d\ndir %q\nsave \"\"\nenable-debug-command yes\nenable-protected-configs yes\n", port, dir)
+	text := fmt.Sprintf("port %d\ndir %q\nsave \"\"\nenable-debug-command yes\nenable-protected-configs yes\n", port, dir)
 	if t.name == "zsetd" {
-		conf += "set-max-listpack-entries 0\n" // as in 7.0
+		text += conf
 	}
 	path := filepath.Join(dir, "redis.conf")
-	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
 	s := &server{cmd: exec.Command(t.binary, path), port: port, dir: dir, done: make(chan struct{})}
